@@ -13,12 +13,14 @@
 
 /* What may be evidence, of one place: a sum or a row. */
 struct candidate {
-    const struct finding_sum *sum;
+    const struct finding_sum *sum; /* NULL: it is a row */
     const struct idle_row *row;
-    const char *where; /* NULL: not known */
-    const char *name;  /* of a row that is one with others of that name; NULL: `what` says all */
-    uint64_t what;     /* the same of what has the same name */
+    const char *where; /* owned of a row, a view of a sum; NULL: not known */
+    char *name;    /* owned: of a row that is one with others of that name; NULL: `what` says all */
+    uint64_t what; /* the same of what has the same name */
     uint64_t ns;
+    uint64_t count;
+    uint64_t longest_ns, at_ns; /* as of struct finding_row */
 };
 
 /* A line, and how many ways lead there; the text has the one with most time. */
@@ -30,24 +32,15 @@ struct told_line {
 /* All of one name. */
 struct evidence {
     const struct candidate *from, *end;
-    struct candidate longest; /* of those, the one with the longest */
-    struct told_line where;   /* where most of it is */
-    uint64_t count;
-    uint64_t ns;
+    struct candidate all;   /* the one with the longest; but for what all of them add up */
+    struct told_line where; /* where most of it is */
 };
 
 /* The candidates of a finding. */
 struct candidates {
     struct candidate *list; /* owned */
     uint32_t count;
-    char **texts; /* owned, and so are they: places of idle time */
-    uint32_t text_count;
 };
-
-static bool is_sum_of(const struct finding_sum *sum, enum finding_id kind, uint32_t device)
-{
-    return sum->kind == kind && sum->device == device;
-}
 
 /* Is the row of idle time evidence of this finding, of the device at `place`? */
 static bool is_evidence(const struct findings *f, const struct finding *found, uint32_t place,
@@ -60,31 +53,14 @@ static bool is_evidence(const struct findings *f, const struct finding *found, u
     return row->device == place && !row->place.is_open && finding_is_charged(f, id, row);
 }
 
-static uint64_t longest_ns(const struct candidate *c)
+/* In new memory; NULL: it is not known, or *error is GPUPROF_NO_MEMORY. */
+static char *line_text(const struct told_line *line, int *error)
 {
-    return c->sum ? c->sum->longest_ns : c->row->longest_ns;
-}
-
-static uint64_t at_ns(const struct candidate *c)
-{
-    return c->sum ? c->sum->at_ns : c->row->longest_at_ns;
-}
-
-static char *copy_of(const char *text, int *error)
-{
-    char *copy = text ? strdup(text) : NULL;
-    if (text && !copy)
-        *error = GPUPROF_NO_MEMORY;
-    return copy;
-}
-
-static char *copy_of_line(const struct told_line *line, int *error)
-{
-    unsigned others = line->ways ? line->ways - 1 : 0;
-    if (!others)
-        return copy_of(line->text, error);
-    char *text = text_printf("%s and %u other line%s", line->text, others, plural_end(others));
-    *error = text ? *error : GPUPROF_NO_MEMORY;
+    char *text = !line->text      ? NULL
+                 : line->ways > 1 ? text_printf("%s and %u other line%s", line->text,
+                                                line->ways - 1, plural_end(line->ways - 1))
+                                  : strdup(line->text);
+    *error = line->text && !text ? GPUPROF_NO_MEMORY : *error;
     return text;
 }
 
@@ -141,7 +117,7 @@ static char *waiters_text(const struct waiters *w)
  * GPUPROF_NO_MEMORY. */
 static int wait_text(const struct findings *f, const struct evidence *e, char **text)
 {
-    const struct process *late = f->walk->rec->processes[(uint32_t)e->longest.row->place.word];
+    const struct process *late = f->walk->rec->processes[(uint32_t)e->all.row->place.word];
     struct waiters waiters;
     char *who = NULL, *where = NULL;
     int error = count_waiters(f, e, &waiters);
@@ -166,19 +142,19 @@ static bool is_of_minor(const struct findings *f, const struct idle_row *row)
 static int make_row(const struct findings *f, const struct evidence *e, struct finding_row *made)
 {
     char text[GPU_TITLE_BYTES];
-    const struct finding_sum *sum = e->longest.sum;
-    const struct idle_row *row = e->longest.row;
-    uint64_t longest = longest_ns(&e->longest);
+    const struct candidate *all = &e->all;
+    const struct idle_row *row = all->row;
     int error = 0;
-    *made = (struct finding_row){.count = e->count,
-                                 .ns = e->ns,
-                                 .longest_ns = longest < e->ns ? longest : e->ns,
-                                 .at_ns = at_ns(&e->longest),
-                                 .where = copy_of_line(&e->where, &error)};
-    if (sum)
-        made->name = strdup(finding_gpu_text(&f->gpu, sum->what, text));
+    *made =
+        (struct finding_row){.count = all->count,
+                             .ns = all->ns,
+                             .longest_ns = all->longest_ns < all->ns ? all->longest_ns : all->ns,
+                             .at_ns = all->at_ns,
+                             .where = line_text(&e->where, &error)};
+    if (!row)
+        made->name = strdup(finding_gpu_text(&f->gpu, all->what, text));
     else if (e->where.text && strstr(e->where.text, PLACE_CALLED)) /* that is its name */
-        made->name = copy_of_line(&e->where, &error);
+        made->name = line_text(&e->where, &error);
     else
         made->name = idle_did_text(f->walk, &f->idle->lines, row);
     if (row) {
@@ -246,45 +222,29 @@ static struct told_line most_of(const struct candidate *from, const struct candi
 }
 
 /* Of as much time the one whose longest began first: the numbers of names say nothing. */
-static bool is_more(const struct evidence *a, const struct evidence *b)
+static bool is_more(const void *item, const void *other)
 {
-    return a->ns != b->ns ? a->ns > b->ns : at_ns(&a->longest) < at_ns(&b->longest);
+    const struct candidate *a = &((const struct evidence *)item)->all;
+    const struct candidate *b = &((const struct evidence *)other)->all;
+    return a->ns != b->ns ? a->ns > b->ns : a->at_ns < b->at_ns;
 }
 
-/* Keeps the FINDING_ROWS with most time, in their order; their number. */
-static uint32_t keep(struct evidence *kept, uint32_t count, const struct evidence *new)
+/* Those of one name. Of two that are as long the one that began first is the longest. */
+static struct evidence add_together(const struct candidate *from, const struct candidate *end)
 {
-    uint32_t place = count < FINDING_ROWS ? count++ : FINDING_ROWS;
-    if (place == FINDING_ROWS && !is_more(new, &kept[--place]))
-        return count;
-    for (; place && is_more(new, &kept[place - 1]); place--)
-        kept[place] = kept[place - 1];
-    kept[place] = *new;
-    return count;
-}
-
-/* Of two that are as long the one that began first. */
-static bool is_longer(const struct candidate *a, const struct candidate *b)
-{
-    return longest_ns(a) != longest_ns(b) ? longest_ns(a) > longest_ns(b) : at_ns(a) < at_ns(b);
-}
-
-/* Those of one name, which end at *to. */
-static struct evidence add_together(const struct candidate *from, const struct candidate *end,
-                                    const struct candidate **to)
-{
-    struct evidence all = {.from = from, .longest = *from};
-    const struct candidate *c = from;
+    struct evidence e = {.from = from, .all = *from};
+    const struct candidate *c = from + 1;
     for (; c < end && c->what == from->what; c++) {
-        all.count += c->sum ? c->sum->count : c->row->count;
-        all.ns += c->ns;
-        if (is_longer(c, &all.longest))
-            all.longest = *c;
+        struct candidate so_far = e.all;
+        if (c->longest_ns > so_far.longest_ns ||
+            (c->longest_ns == so_far.longest_ns && c->at_ns < so_far.at_ns))
+            e.all = *c;
+        e.all.count = so_far.count + c->count;
+        e.all.ns = so_far.ns + c->ns;
     }
-    all.end = c;
-    all.where = most_of(from, c);
-    *to = c;
-    return all;
+    e.end = c;
+    e.where = most_of(from, c);
+    return e;
 }
 
 static int by_text(const void *left, const void *right)
@@ -297,7 +257,8 @@ static int by_text(const void *left, const void *right)
  */
 static void unite(struct candidates *c)
 {
-    qsort(c->list, c->count, sizeof *c->list, by_text);
+    if (c->count)
+        qsort(c->list, c->count, sizeof *c->list, by_text);
     for (uint32_t i = 1; i < c->count; i++)
         if (c->list[i].name && place_compare_lines(c->list[i - 1].name, c->list[i].name) == 0)
             c->list[i].what = c->list[i - 1].what;
@@ -312,53 +273,58 @@ static uint64_t row_what(const struct idle_row *row, uint32_t index)
     return UINT64_MAX - (row->place.kind == IDLE_WORD_DEVICE ? wait : index);
 }
 
+/* 0 or GPUPROF_NO_MEMORY. */
+static int add_row(const struct findings *f, const struct idle_row *row, uint32_t index,
+                   struct candidates *c)
+{
+    struct candidate new = {.row = row,
+                            .what = row_what(row, index),
+                            .ns = row->ns,
+                            .count = row->count,
+                            .longest_ns = row->longest_ns,
+                            .at_ns = row->longest_at_ns};
+    char *where = NULL;
+    int error = idle_where_text(f->walk, &f->idle->lines, row, &where);
+    new.where = where;
+    bool has_name = row->place.kind != IDLE_WORD_DEVICE && !is_of_minor(f, row);
+    new.name = has_name ? idle_did_text(f->walk, &f->idle->lines, row) : NULL;
+    int pushed = ARRAY_PUSH(c->list, c->count, &new);
+    return has_name && !new.name ? GPUPROF_NO_MEMORY : error < 0 ? error : pushed;
+}
+
 /* 0 or GPUPROF_NO_MEMORY; candidates_release in both cases. */
 static int find_candidates(const struct findings *f, const struct finding *to, uint32_t place,
                            struct candidates *c)
 {
-    uint32_t sums = finding_worked(f, place) ? f->sums.count : 0, rows = f->idle->rows.count,
-             count = 0;
+    uint32_t sums = finding_worked(f, place) ? f->sums.count : 0;
     enum finding_id kind = (enum finding_id)(to->kind - finding_kinds);
     int error = 0;
-    for (uint32_t i = 0; i < sums; i++)
-        count += is_sum_of(&f->sums.rows[i], kind, place);
-    for (uint32_t i = 0; i < rows; i++)
-        count += is_evidence(f, to, place, &f->idle->rows.list[i]);
-    *c = (struct candidates){.list = calloc(count + 1u, sizeof *c->list),
-                             .texts = calloc(2u * count + 1, sizeof *c->texts)};
-    if (!c->list || !c->texts)
-        return GPUPROF_NO_MEMORY;
-    for (uint32_t i = 0; i < sums; i++) {
+    for (uint32_t i = 0; error == 0 && i < sums; i++) {
         const struct finding_sum *sum = &f->sums.rows[i];
-        if (is_sum_of(sum, kind, place))
-            c->list[c->count++] =
-                (struct candidate){.sum = sum,
-                                   .where = work_places_text(&f->gpu.wheres, sum->where),
-                                   .what = sum->what,
-                                   .ns = sum->ns};
+        const struct candidate new = {.sum = sum,
+                                      .where = work_places_text(&f->gpu.wheres, sum->where),
+                                      .what = sum->what,
+                                      .ns = sum->ns,
+                                      .count = sum->count,
+                                      .longest_ns = sum->longest_ns,
+                                      .at_ns = sum->at_ns};
+        if (sum->kind == kind && sum->device == place)
+            error = ARRAY_PUSH(c->list, c->count, &new);
     }
-    for (uint32_t i = 0; error == 0 && i < rows; i++) {
-        const struct idle_row *row = &f->idle->rows.list[i];
-        if (!is_evidence(f, to, place, row))
-            continue;
-        char **text = &c->texts[c->text_count++], *name = NULL;
-        error = idle_where_text(f->walk, &f->idle->lines, row, text);
-        if (row->place.kind != IDLE_WORD_DEVICE && !is_of_minor(f, row)) {
-            name = c->texts[c->text_count++] = idle_did_text(f->walk, &f->idle->lines, row);
-            error = name ? error : GPUPROF_NO_MEMORY;
-        }
-        c->list[c->count++] = (struct candidate){
-            .row = row, .where = *text, .name = name, .what = row_what(row, i), .ns = row->ns};
-    }
+    for (uint32_t i = 0; error == 0 && i < f->idle->rows.count; i++)
+        if (is_evidence(f, to, place, &f->idle->rows.list[i]))
+            error = add_row(f, &f->idle->rows.list[i], i, c);
     unite(c);
     return error;
 }
 
 static void candidates_release(struct candidates *c)
 {
-    for (uint32_t i = 0; i < c->text_count; i++)
-        free(c->texts[i]);
-    free(c->texts);
+    for (uint32_t i = 0; i < c->count; i++)
+        if (c->list[i].row) {
+            free((char *)c->list[i].where);
+            free(c->list[i].name);
+        }
     free(c->list);
 }
 
@@ -385,12 +351,13 @@ int finding_add_evidence(const struct findings *f, struct finding *to, uint32_t 
     if (error == 0 && all.count) {
         qsort(all.list, all.count, sizeof *all.list, by_place);
         const struct told_line most = most_of(next, end);
-        to->where = copy_of_line(&most, &error);
+        to->where = line_text(&most, &error);
         qsort(all.list, all.count, sizeof *all.list, by_name_and_place);
     }
     while (error == 0 && next < end) {
-        struct evidence evidence = add_together(next, end, &next);
-        count = keep(kept, count, &evidence);
+        struct evidence evidence = add_together(next, end);
+        next = evidence.end;
+        ARRAY_KEEP(kept, count, FINDING_ROWS, &evidence, is_more);
     }
     for (; error == 0 && to->row_count < count; to->row_count++)
         error = make_row(f, &kept[to->row_count], &to->rows[to->row_count]);

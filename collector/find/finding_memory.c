@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "error.h"
 #include "memory/memory_signs.h"
 
@@ -12,8 +13,10 @@
 /* What a place has of one kind of finding. */
 struct at_place {
     uint64_t bytes;
-    const struct memory_owner *owners[FINDING_ROWS]; /* those with most first */
-    uint64_t owner_bytes[FINDING_ROWS];
+    struct owned {
+        const struct memory_owner *owner;
+        uint64_t bytes;
+    } owners[FINDING_ROWS]; /* those with most first */
     uint32_t owner_count;
 };
 
@@ -62,20 +65,9 @@ static uint64_t temporary(const struct memory_report *m, const struct memory_pla
                : 0;
 }
 
-static void add_owner(struct at_place *a, const struct memory_owner *o, uint64_t bytes)
+static bool has_more(const void *item, const void *other)
 {
-    uint32_t at = a->owner_count;
-    a->bytes += bytes;
-    if (at < FINDING_ROWS)
-        a->owner_count++;
-    else if (a->owner_bytes[--at] >= bytes)
-        return;
-    for (; at && a->owner_bytes[at - 1] < bytes; at--) {
-        a->owners[at] = a->owners[at - 1];
-        a->owner_bytes[at] = a->owner_bytes[at - 1];
-    }
-    a->owners[at] = o;
-    a->owner_bytes[at] = bytes;
+    return ((const struct owned *)item)->bytes > ((const struct owned *)other)->bytes;
 }
 
 /* Rows of the places' worst. */
@@ -92,14 +84,14 @@ static int add_finding(struct findings *f, const struct memory_look *look, enum 
                                          : p->device,
                            .devices = places};
     for (uint32_t i = 0; i < worst->owner_count; i++) {
-        const struct memory_owner *o = worst->owners[i];
+        const struct memory_owner *o = worst->owners[i].owner;
         char *name = memory_owner_text(&look->rows, o->origin);
         if (!name)
             return GPUPROF_NO_MEMORY;
         to->rows[to->row_count++] = (struct finding_row){.name = name,
                                                          .count = o->level.live.blocks,
                                                          .at_ns = p->peak_ns,
-                                                         .bytes = worst->owner_bytes[i]};
+                                                         .bytes = worst->owners[i].bytes};
     }
     to->where = to->row_count ? strdup(to->rows[0].name) : NULL;
     return to->row_count && !to->where ? GPUPROF_NO_MEMORY : 0;
@@ -116,9 +108,11 @@ static int find_owners(struct findings *f, const struct memory_look *look, enum 
     int error = all ? 0 : GPUPROF_NO_MEMORY;
     for (uint32_t i = 0; all && i < m->owner_count; i++) {
         const struct memory_owner *o = &m->owners[i];
-        uint64_t bytes = at_stake(m, &m->places[o->place], o);
-        if (bytes)
-            add_owner(&all[o->place], o, bytes);
+        struct at_place *at = &all[o->place];
+        const struct owned owned = {o, at_stake(m, &m->places[o->place], o)};
+        at->bytes += owned.bytes;
+        if (owned.bytes)
+            ARRAY_KEEP(at->owners, at->owner_count, FINDING_ROWS, &owned, has_more);
     }
     for (unsigned where = 0; all && !places && where < MEMORY_WHERES; where++)
         for (uint32_t i = 0; i < m->place_count; i++) {
