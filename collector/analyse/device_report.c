@@ -24,7 +24,7 @@ void device_report_release(struct device_report *r)
     for (uint32_t i = 0; i < r->count; i++) {
         device_curve_release(&r->rows[i]->energy);
         for (unsigned why = 0; why < THROTTLES; why++)
-            device_curve_release(&r->rows[i]->throttled[why]);
+            device_curve_release(&r->rows[i]->throttle.curve[why]);
         free(r->rows[i]);
     }
     free(r->rows);
@@ -35,8 +35,9 @@ void device_report_release(struct device_report *r)
 
 static bool is_same_device(const struct device_row *row, const struct device_row *other)
 {
-    return (row->uuid_high || row->uuid_low) && !row->is_part && !other->is_part &&
-           row->uuid_high == other->uuid_high && row->uuid_low == other->uuid_low;
+    const struct device_source *a = row->source, *b = other->source;
+    return (a->uuid_high || a->uuid_low) && !row->is_part && !other->is_part &&
+           a->uuid_high == b->uuid_high && a->uuid_low == b->uuid_low;
 }
 
 /* Behind the others of its process; is it the same device as one of them? */
@@ -62,15 +63,11 @@ static struct device_row *row_of(struct device_report *r, const struct device_so
             return NULL;
         row->energy.rate_max = POWER_MAX_MW;
         for (unsigned why = 0; why < THROTTLES; why++)
-            row->throttled[why].may_rest = true;
-        const struct device_source *its = r->walk->sources.list[r->count];
-        row->process = its->process;
-        row->device = its->device;
-        row->uuid_high = its->uuid_high;
-        row->uuid_low = its->uuid_low;
-        device_source_uuid_text(its, row->uuid);
-        row->is_part = device_source_is_part(its);
-        memcpy(row->title, its->title, sizeof row->title);
+            row->throttle.curve[why].may_rest = true;
+        row->source = r->walk->sources.list[r->count];
+        row->process = row->source->process;
+        row->device = row->source->device;
+        row->is_part = device_source_is_part(row->source);
         add_to_process(r, row);
         rows[r->count++] = row;
     }
@@ -140,9 +137,9 @@ static void take_use(struct device_row *row, const struct record *r)
 {
     uint64_t others, value;
     if (device_value(r, DEVICE_USE_TOTAL, &value))
-        row->total = value;
-    if (device_value(r, DEVICE_USE_PROCESSES, &value) && value > row->processes)
-        row->processes = value;
+        row->most.bytes = value;
+    if (device_value(r, DEVICE_USE_PROCESSES, &value) && value > row->most.processes)
+        row->most.processes = value;
     if (device_others(r, &others))
         add_mean(row, MEAN_OTHERS, others, 0, 0);
 }
@@ -153,7 +150,7 @@ static void take_power(struct device_row *row, const struct slice *s)
     uint64_t mw, limit;
     bool is_known = device_power_mw(e->record, &mw);
     if (device_value(e->record, DEVICE_POWER_LIMIT, &limit))
-        row->power_limit = limit;
+        row->most.power = limit;
     if (is_known)
         add_mean(row, MEAN_POWER, mw, row->power_before - (row->power_before != 0),
                  row->power_before ? read_since_ns(s) : 0);
@@ -166,15 +163,15 @@ static int take_clocks(struct device_report *r, struct device_row *row, const st
     enum throttle_known known = device_throttle(s->source, &s->event, ns, &since_ns);
     int error = 0;
     if (device_value(s->event.record, DEVICE_CLOCKS_SM_MAX, &value))
-        row->sm_clock_max = value;
-    row->samples_throttle |= known == THROTTLE_SAMPLED;
+        row->most.sm_clock = value;
+    row->throttle.is_sampled |= known == THROTTLE_SAMPLED;
     for (unsigned why = 0; error == 0 && known != THROTTLE_UNKNOWN && why < THROTTLES; why++) {
-        struct device_curve *c = &row->throttled[why];
+        struct device_curve *c = &row->throttle.curve[why];
         if (!c->count)
             error = device_curve_add(c, since_ns, 0, r->count * CURVES);
-        row->throttled_ns[why] += ns[why];
+        row->throttle.ns[why] += ns[why];
         if (error == 0)
-            error = device_curve_add(c, at_ns, row->throttled_ns[why], r->count * CURVES);
+            error = device_curve_add(c, at_ns, row->throttle.ns[why], r->count * CURVES);
     }
     return error;
 }
@@ -189,10 +186,10 @@ static void take_links(struct device_row *row, const struct slice *s)
     for (unsigned link = 0; link < LINKS; link++) {
         if (!device_growth(s->source, &s->event, DEVICE_LINKS_PCIE_SENT + link, &growth, &since_ns))
             continue;
-        if (!row->counts_link[link])
-            row->link_bytes[link] = 0;
-        row->has_link[link] = row->counts_link[link] = true;
-        row->link_bytes[link] += (double)growth;
+        if (!row->links[link].is_counted)
+            row->links[link].bytes = 0;
+        row->links[link].is_known = row->links[link].is_counted = true;
+        row->links[link].bytes += (double)growth;
     }
 }
 
@@ -202,11 +199,11 @@ static void take_rates(struct device_row *row, const struct slice *s)
     uint64_t at_ns = device_sample_ns(&s->event), rate;
     uint64_t before_ns = s->source->before[RECORD_DEVICE_GPM - RECORD_DEVICE_USE].at_ns;
     for (unsigned link = 0; link < LINKS; link++) {
-        if (row->counts_link[link] || !before_ns || before_ns >= at_ns ||
+        if (row->links[link].is_counted || !before_ns || before_ns >= at_ns ||
             !device_value(s->event.record, DEVICE_GPM_PCIE_SENT + link, &rate))
             continue;
-        row->has_link[link] = true;
-        row->link_bytes[link] += (double)rate * (double)(at_ns - before_ns) / 1e9;
+        row->links[link].is_known = true;
+        row->links[link].bytes += (double)rate * (double)(at_ns - before_ns) / 1e9;
     }
 }
 
@@ -378,7 +375,7 @@ bool device_throttled_between(const struct device_row *row, enum throttle why, u
                               uint64_t end_ns, uint64_t *ns)
 {
     struct curve_growth growth;
-    if (!device_curve_between(&row->throttled[why], begin_ns, end_ns, &growth))
+    if (!device_curve_between(&row->throttle.curve[why], begin_ns, end_ns, &growth))
         return false;
     *ns = curve_whole(growth.value);
     *ns = *ns < end_ns - begin_ns ? *ns : end_ns - begin_ns;
@@ -409,8 +406,8 @@ char *device_row_title(const struct device_row *row)
     char who[RANK_TITLE_BYTES], name[DEVICE_UUID_BYTES] = "GPU ?", *text = NULL;
     if (row->device != UINT64_MAX)
         snprintf(name, sizeof name, "GPU %llu", (unsigned long long)row->device);
-    else if (row->uuid_high || row->uuid_low)
-        device_uuid_text(row->uuid_high, row->uuid_low, name);
+    else if (row->source->uuid_high || row->source->uuid_low)
+        device_uuid_text(row->source->uuid_high, row->source->uuid_low, name);
     int length = asprintf(&text, "%s, %s%s", process_who(row->process, who), name,
                           row->is_part ? " (MIG)" : "");
     return length < 0 ? NULL : text;
@@ -434,7 +431,7 @@ static struct curve_growth grown(const struct device_row *row, const struct devi
 
 uint64_t device_row_throttled_ns(const struct device_row *row, enum throttle why)
 {
-    uint64_t ns, value = curve_whole(grown(row, &row->throttled[why], &ns).value);
+    uint64_t ns, value = curve_whole(grown(row, &row->throttle.curve[why], &ns).value);
     return value < ns ? value : ns;
 }
 

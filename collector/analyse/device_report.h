@@ -52,15 +52,12 @@ enum device_link {
 
 struct device_row {
     const struct process *process;
-    uint64_t device;    /* UINT64_MAX: not known */
-    uint64_t uuid_high; /* of the device, whatever part of it this is; 0, 0: not known */
-    uint64_t uuid_low;
-    char uuid[DEVICE_UUID_BYTES]; /* of this part */
-    bool is_part;                 /* of a device (MIG) */
-    bool is_double; /* its process reads the same device as another source, too; or any does, once
-                       these count once */
-    uint32_t next;  /* place of its process's next row + 1; 0: none */
-    char title[DEVICE_TITLE_BYTES];
+    const struct device_source *source; /* a view */
+    uint64_t device;                    /* UINT64_MAX: not known */
+    bool is_part;                       /* of a device (MIG) */
+    bool is_double;   /* its process reads the same device as another source, too; or any does, once
+                         these count once */
+    uint32_t next;    /* place of its process's next row + 1; 0: none */
     uint64_t samples; /* readings: of the group that has most */
     uint64_t group_samples[DEVICE_GROUPS];
     uint64_t first_ns; /* of those that are shown */
@@ -72,18 +69,23 @@ struct device_row {
         double area; /* below straight lines from reading to reading, whose number is not even */
         uint64_t area_ns;
     } means[MEANS];
-    uint64_t total;     /* bytes of memory; 0: not known */
-    uint64_t processes; /* most that computed on it; 0: not known */
-    uint64_t sm_clock_max;
-    uint64_t power_limit;
-    double link_bytes[LINKS];
-    bool has_link[LINKS];
-    bool counts_link[LINKS];                  /* by counters, not by rates */
-    uint64_t power_before;                    /* mW, one more; 0: not known */
-    struct device_curve energy;               /* mJ */
-    struct device_curve throttled[THROTTLES]; /* ns */
-    uint64_t throttled_ns[THROTTLES];
-    bool samples_throttle; /* its time is made of what each reading said */
+    struct {
+        uint64_t bytes;     /* of memory; 0: not known */
+        uint64_t processes; /* most that computed on it; 0: not known */
+        uint64_t sm_clock;
+        uint64_t power;
+    } most; /* that there is */
+    struct {
+        double bytes;
+        bool is_known, is_counted; /* by counters, not by rates */
+    } links[LINKS];
+    uint64_t power_before;      /* mW, one more; 0: not known */
+    struct device_curve energy; /* mJ */
+    struct {
+        struct device_curve curve[THROTTLES]; /* ns */
+        uint64_t ns[THROTTLES];
+        bool is_sampled; /* its time is made of what each reading said */
+    } throttle;
 };
 
 /* Of what nothing was read, and why. */

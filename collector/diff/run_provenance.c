@@ -163,8 +163,8 @@ static void name_conditions(const struct device_report *devices, char texts[RUN_
         char limit[UNIT_TEXT_BYTES];
         if (row->is_double)
             continue;
-        if (row->power_limit)
-            add_once(texts[RUN_FACT_POWER_LIMIT], power_text(limit, row->power_limit));
+        if (row->most.power)
+            add_once(texts[RUN_FACT_POWER_LIMIT], power_text(limit, row->most.power));
         clock += row->means[MEAN_SM_CLOCK].sum;
         clocks += row->means[MEAN_SM_CLOCK].count;
         temperature += row->means[MEAN_TEMPERATURE].sum;

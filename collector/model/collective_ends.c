@@ -30,9 +30,8 @@ struct gathering {
 /* Is it one of those of its communicator that are kept? The same ones are everywhere. */
 static bool is_kept(const struct collective_ends *e, uint64_t communicator, uint64_t number)
 {
-    uint64_t thinned = key_map_get(&e->thinned, (struct key){communicator, 0, 0});
     uint64_t hash = key_hash((struct key){number, communicator, 1});
-    return (hash & ((1ull << thinned) - 1)) == 0;
+    return number <= ENDS_FIRST || (hash & ((1ull << e->thinned) - 1)) == 0;
 }
 
 static int compare(const void *left, const void *right)
@@ -59,42 +58,27 @@ static void settle(struct collective_ends *e)
     e->count = kept;
 }
 
-/* Of a communicator that has more than `most` half go, and more the next time. False: there is no
- * room to note that. */
-static bool thin_more(struct collective_ends *e, uint64_t communicator)
-{
-    struct key key = {communicator, 0, 0};
-    uint64_t thinned = key_map_get(&e->thinned, key);
-    return thinned < 63 && key_map_set(&e->thinned, key, thinned + 1) == 0;
-}
-
-/* Until half of the room is free. */
+/* Until half of the room is free; where too many communicators fill it with their first ones the
+ * last of them go. */
 static void thin(struct collective_ends *e)
 {
-    uint32_t runs = 0;
     settle(e);
-    for (uint32_t i = 0; i < e->count; i++)
-        runs += i == 0 || e->list[i - 1].communicator != e->list[i].communicator;
-    while (e->count > e->count_max / 2) {
-        uint32_t most = e->count_max / 2 / runs, kept = 0, end;
-        for (uint32_t i = 0; i < e->count; i = end) {
-            uint64_t communicator = e->list[i].communicator;
-            for (end = i; end < e->count && e->list[end].communicator == communicator;)
-                end++;
-            uint32_t room = end - i <= most || thin_more(e, communicator) ? end - i : most;
-            for (uint32_t k = i; k < i + room; k++)
-                if (is_kept(e, communicator, e->list[k].number))
-                    e->list[kept++] = e->list[k];
-        }
+    while (e->count > ENDS_MAX / 2 && e->thinned < 63) {
+        uint32_t kept = 0;
+        e->thinned++;
+        for (uint32_t i = 0; i < e->count; i++)
+            if (is_kept(e, e->list[i].communicator, e->list[i].number))
+                e->list[kept++] = e->list[i];
         e->count = kept;
     }
+    e->count = e->count < ENDS_MAX / 2 ? e->count : ENDS_MAX / 2;
 }
 
 static int add_end(struct collective_ends *e, const struct collective_end *end)
 {
     if (!is_kept(e, end->communicator, end->number))
         return 0;
-    if (e->count >= e->count_max)
+    if (e->count >= ENDS_MAX)
         thin(e);
     return ARRAY_PUSH(e->list, e->count, end);
 }
@@ -198,8 +182,7 @@ int collective_ends_gather(struct collective_ends *e, struct recording *rec,
 {
     struct losses *losses = calloc(rec->count + 1u, sizeof *losses); /* others count them */
     int error = losses ? 0 : GPUPROF_NO_MEMORY;
-    *e = (struct collective_ends){.count_max = e->count_max ? e->count_max : ENDS_MAX,
-                                  .thinned.count_max = ENDS_COMMUNICATORS};
+    *e = (struct collective_ends){0};
     say_error("gpuprof-collector", error);
     for (uint32_t i = 0; error == 0 && i < rec->count; i++) {
         struct gathering g = {.ends = e, .process = rec->processes[i], .windows = windows};
@@ -213,7 +196,6 @@ int collective_ends_gather(struct collective_ends *e, struct recording *rec,
 void collective_ends_release(struct collective_ends *e)
 {
     free(e->list);
-    key_map_release(&e->thinned);
 }
 
 /* ---- moments that hosts have in common ------------------------------------------------------- */

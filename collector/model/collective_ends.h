@@ -6,8 +6,8 @@
  * rank counts its calls by; where calls of NCCL are not recorded, nothing is known.
  *
  * Memory: 32 bytes an end, ENDS_MAX of them, and 6 MiB for launches. Where there are more
- * collectives, some are kept of each communicator, the same ones on all of its ranks, spread over
- * all of its time.
+ * collectives, the first ENDS_FIRST of each communicator are kept, and of the others some, the same
+ * ones on all of its ranks, spread over all of the time.
  */
 #ifndef GPUPROF_COLLECTOR_COLLECTIVE_ENDS_H
 #define GPUPROF_COLLECTOR_COLLECTIVE_ENDS_H
@@ -15,9 +15,9 @@
 #include "base/key_map.h"
 #include "read/recording.h"
 
-#define ENDS_MAX           (1u << 19)
-#define ENDS_COMMUNICATORS (1u << 14)
-#define ENDS_LAUNCHES_MAX  (1u << 15)
+#define ENDS_MAX          (1u << 19)
+#define ENDS_FIRST        64
+#define ENDS_LAUNCHES_MAX (1u << 15)
 
 struct collective_end {
     uint64_t communicator;
@@ -30,8 +30,7 @@ struct collective_end {
 struct collective_ends {
     struct collective_end *list; /* owned; once gathered: by communicator, number, host */
     uint32_t count;
-    uint32_t count_max;     /* ENDS_MAX; smaller in tests */
-    struct key_map thinned; /* communicator -> one of 2^n of its collectives is kept */
+    unsigned thinned; /* behind the first ones one of 2^n collectives is kept */
 };
 
 /* Where only a piece of the time is to be read: the first `length_ns` of each `every_ns`. */

@@ -112,17 +112,20 @@ static void fill_use(const struct table *t, uint32_t index, enum report_format f
                      struct cell *cells)
 {
     const struct device_row *row = table_item(t, index);
+    char uuid[DEVICE_UUID_BYTES];
     (void)format;
     fill_common(t, row, cells);
-    cells[UUID] = cell_text(row->uuid[0] ? row->uuid : NULL);
+    device_source_uuid_text(row->source, uuid);
+    cells[UUID] = uuid[0] ? cell_owned(strdup(uuid)) : cell_text(NULL);
     cells[SPAN] = cell_number(row->last_ns - row->first_ns);
     cells[KERNELS_BUSY] = busy_share(t->source, row);
     if (row->means[MEAN_BUSY].count)
         cells[BUSY_MAX] = cell_real((double)row->means[MEAN_BUSY].max / 1e6);
-    cells[TOTAL] = known(row->total, row->total);
-    cells[PROCESSES] = known(row->processes, row->processes);
+    cells[TOTAL] = known(row->most.bytes, row->most.bytes);
+    cells[PROCESSES] = known(row->most.processes, row->most.processes);
     for (unsigned link = 0; link < LINKS; link++)
-        cells[PCIE_SENT + link] = known(row->has_link[link], curve_whole(row->link_bytes[link]));
+        cells[PCIE_SENT + link] =
+            known(row->links[link].is_known, curve_whole(row->links[link].bytes));
 }
 
 /* ---- what does not come, and why ---- */
@@ -284,7 +287,7 @@ static const struct column power_columns[] = {
                                    .doc = "since others it is tied to were"},
     [THROTTLED_SHARE] = {"throttled_power_share", NULL, COLUMN_SHARE,
                          .doc = "throttled_power_ns as a part of the time that it was read for"},
-    {"throttled_is_sampled", NULL, COLUMN_BOOL, MEMBER(struct device_row, samples_throttle),
+    {"throttled_is_sampled", NULL, COLUMN_BOOL, MEMBER(struct device_row, throttle.is_sampled),
      .doc = "1: these times are by readings, since there are no counters"},
 };
 
@@ -304,10 +307,10 @@ static void fill_power(const struct table *t, uint32_t index, enum report_format
     uint64_t energy_ns;
     struct curve_growth energy = curve_told(device_row_energy(row, &energy_ns));
     bool has_energy = energy_ns && energy.known == CURVE_KNOWN,
-         has_throttle = row->throttled[THROTTLE_POWER].count;
+         has_throttle = row->throttle.curve[THROTTLE_POWER].count;
     fill_common(t, row, cells);
     cells[POWER_SPAN] = cell_number(row->last_ns - row->first_ns);
-    cells[POWER_LIMIT] = known(row->power_limit, row->power_limit);
+    cells[POWER_LIMIT] = known(row->most.power, row->most.power);
     cells[ENERGY] = known(has_energy, curve_whole(energy.value));
     cells[ENERGY_ERROR] = known(has_energy, curve_whole(energy.error));
     if (energy.known == CURVE_SHORT && format == FORMAT_TEXT)
@@ -318,12 +321,12 @@ static void fill_power(const struct table *t, uint32_t index, enum report_format
     cells[ENERGY].at_least = has_energy && row->energy.jump_count;
     cells[INTEGRAL] =
         known(row->means[MEAN_POWER].area_ns, curve_whole(row->means[MEAN_POWER].area / 1e9));
-    cells[CLOCK_MAX] = known(row->sm_clock_max, row->sm_clock_max);
+    cells[CLOCK_MAX] = known(row->most.sm_clock, row->most.sm_clock);
     for (unsigned why = 0; why < THROTTLES; why++) {
         uint64_t ns = device_row_throttled_ns(row, (enum throttle)why);
         if (ns || format != FORMAT_TEXT)
-            cells[THROTTLED + why] = known(row->throttled[why].count, ns);
-        cells[THROTTLED + why].estimated = row->samples_throttle;
+            cells[THROTTLED + why] = known(row->throttle.curve[why].count, ns);
+        cells[THROTTLED + why].estimated = row->throttle.is_sampled;
     }
     if (has_throttle)
         cells[THROTTLED_SHARE] =
