@@ -47,24 +47,12 @@ struct finding {
     bool lacks_ranks; /* communication may be waits for ranks that are not here */
 };
 
-/* The call that has been open longest, of those that had not returned. */
-struct finding_hang {
-    const struct process *process; /* NULL: there is none */
-    const struct thread *thread;
-    struct idle_place place;
-    uint64_t begin_ns;
-    uint64_t ns;
-    const struct collectives *collectives; /* that do not come to their end; NULL: all do */
-    const struct pending_row *late; /* of these who has not come to the first; NULL: not known */
-};
-
 struct findings {
     struct walk *walk;
     struct idle *idle;             /* a view */
     const struct next_words *next; /* likewise; NULL: nothing is known of them */
     struct finding_sums sums;
     struct finding_gpu gpu;
-    struct finding_hang hang;
     uint32_t worst[FINDING_KINDS]; /* place of the device that each costs most; of those with ... */
     bool is_found[FINDING_KINDS];  /* ... that are found: in a share, before ranks are compared */
     struct finding list[FINDING_KINDS]; /* those that cost most first */

@@ -172,17 +172,11 @@ static uint64_t copy_what(const struct record *r, bool is_again)
 
 /* ---- charging -------------------------------------------------------------------------------- */
 
-static inline int add_sum(struct finding_gpu *g, enum finding_id kind, uint32_t device,
-                          uint64_t what, uint32_t where, uint64_t ns, uint64_t at_ns)
-{
-    return finding_sums_add(g->sums, kind, device, what, where, 1, ns, at_ns);
-}
-
 static inline int charge(struct finding_gpu *g, enum finding_id kind, uint32_t device,
                          uint64_t what, uint32_t where, uint64_t ns, uint64_t at_ns)
 {
     g->devices[device].ns[kind] += ns;
-    return add_sum(g, kind, device, what, where, ns, at_ns);
+    return finding_sums_add(g->sums, kind, device, what, where, 1, ns, at_ns);
 }
 
 struct over {
@@ -198,8 +192,8 @@ static int part_is_over(void *context, enum lane lane, const struct lane_part *p
     if (!what || !part->alone_ns)
         return 0;
     if (lane == LANE_COMMUNICATION && o->gpu->is_alone)
-        return add_sum(o->gpu, FINDING_EXPOSED_COMMUNICATION, o->device, what, part->where,
-                       part->alone_ns, part->begin_ns);
+        return finding_sums_add(o->gpu->sums, FINDING_EXPOSED_COMMUNICATION, o->device, what,
+                                part->where, 1, part->alone_ns, part->begin_ns);
     if (lane == LANE_COMMUNICATION) {
         uint64_t hidden_ns = part->end_ns - part->begin_ns - part->alone_ns;
         work_places_meet(&o->gpu->wheres, part->where);
@@ -216,8 +210,8 @@ static int part_is_over(void *context, enum lane lane, const struct lane_part *p
         return charge(o->gpu, FINDING_PAGEABLE_COPIES, o->device, what, part->where, part->alone_ns,
                       part->begin_ns);
     o->gpu->streams[stream - 1].copies_alone_ns += part->alone_ns;
-    return add_sum(o->gpu, FINDING_ONE_STREAM, o->device, what, part->where, part->alone_ns,
-                   part->begin_ns);
+    return finding_sums_add(o->gpu->sums, FINDING_ONE_STREAM, o->device, what, part->where, 1,
+                            part->alone_ns, part->begin_ns);
 }
 
 static int advance(struct finding_gpu *g, uint32_t device, uint64_t ns)

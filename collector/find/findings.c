@@ -69,11 +69,11 @@ static const char *stackless_next(const struct findings *f, const struct idle_pl
 static const char hang_collective_next[] = "gpuprof report --table=collectives DATA";
 
 /* Who waits there is not who has not come: that stands behind the place. 0 or GPUPROF_NO_MEMORY. */
-static int tell_missing(const struct finding_hang *h, char **where)
+static int tell_missing(const struct collectives *c, const struct process *waits, char **where)
 {
     char who[RANK_TITLE_BYTES];
-    char *text = collectives_text(h->collectives), *clean = text ? json_line(text) : NULL;
-    char *both = clean ? text_printf("%s waits%s%s; %s", process_who(h->process, who),
+    char *text = collectives_text(c), *clean = text ? json_line(text) : NULL;
+    char *both = clean ? text_printf("%s waits%s%s; %s", process_who(waits, who),
                                      *where ? " at " : "", *where ? *where : "", clean)
                        : NULL;
     int error = text && !both ? GPUPROF_NO_MEMORY : 0; /* none has a row that is kept */
@@ -93,41 +93,52 @@ static const char *line_of(const struct pending_row *late)
     return place && place->stack_ns >= place->begin_ns ? late->told.line : NULL;
 }
 
-/* The call that hangs is all there is of it. */
-static int add_hang(struct findings *f)
+/* The call that has been open longest, of those that had not returned; NULL: there is none. */
+static const struct open_call *hung_call(const struct hang *hang)
 {
-    const struct finding_hang *h = &f->hang;
+    struct hang_told told;
+    return hang_first(hang, &told) ? told.call : NULL;
+}
+
+/* That call is all there is of it. */
+static int add_hang(struct findings *f, const struct hang *hang)
+{
+    const struct open_call *c = hung_call(hang);
+    const struct collectives *all = hang->collectives.pending_count ? &hang->collectives : NULL;
+    const struct pending_row *late = collectives_late(&hang->collectives);
     struct finding *to = &f->list[f->count];
-    const struct idle_row row = {.place = h->place, .process = h->process ? h->process->index : 0};
-    if (h->ns <= finding_kinds[FINDING_HANG].floor_ns)
+    if (!c || c->duration_ns <= finding_kinds[FINDING_HANG].floor_ns)
         return 0;
+    const struct idle_row row = {.place = {.stack = c->told.stack, .function = c->function->index},
+                                 .process = c->process->index};
+    uint64_t begin_ns = f->idle->processes[c->process->index].begin_ns;
     *to = (struct finding){.kind = &finding_kinds[FINDING_HANG],
-                           .next = h->collectives   ? hang_collective_next
-                                   : h->place.stack ? NULL
-                                                    : stackless_next(f, &h->place),
-                           .ns = h->ns,
-                           .process = h->late ? h->late->process : h->process,
+                           .next = all             ? hang_collective_next
+                                   : c->told.stack ? NULL
+                                                   : stackless_next(f, &row.place),
+                           .ns = c->duration_ns,
+                           .window_ns = f->walk->last_ns[c->process->index] - begin_ns,
+                           .of_ns = f->walk->last_ns[c->process->index] - begin_ns,
+                           .process = late ? late->process : c->process,
                            .device = UINT64_MAX,
                            .devices = 1,
-                           .total_ns = h->ns,
-                           .is_awaited = h->late != NULL};
-    uint64_t begin_ns = f->idle->processes[h->process->index].begin_ns;
-    to->of_ns = to->window_ns = f->walk->last_ns[h->process->index] - begin_ns;
+                           .total_ns = c->duration_ns,
+                           .is_awaited = late != NULL};
     to->rows[to->row_count++] =
         (struct finding_row){.name = idle_place_text(f->walk, &f->idle->lines, &row),
                              .count = 1,
-                             .ns = h->ns,
-                             .longest_ns = h->ns,
-                             .at_ns = h->begin_ns,
-                             .thread = h->thread};
+                             .ns = c->duration_ns,
+                             .longest_ns = c->duration_ns,
+                             .at_ns = c->begin_ns,
+                             .thread = c->thread};
     f->count++;
     int error = idle_where_text(f->walk, &f->idle->lines, &row, &to->rows[0].where);
-    const char *where = h->late ? line_of(h->late) : to->rows[0].where;
+    const char *where = late ? line_of(late) : to->rows[0].where;
     to->where = where ? strdup(where) : NULL;
     if (where && !to->where)
         error = GPUPROF_NO_MEMORY;
-    if (error == 0 && h->collectives)
-        error = tell_missing(h, &to->rows[0].where);
+    if (error == 0 && all)
+        error = tell_missing(all, c->process, &to->rows[0].where);
     return to->rows[0].name ? error : GPUPROF_NO_MEMORY;
 }
 
@@ -216,11 +227,10 @@ bool findings_may_tell(const struct findings *f, const struct finding_sum *sum)
 }
 
 /* Lines are looked up of what is shown alone: of the devices that findings are about. */
-static int name_places(struct findings *f, const char *symbol_folder)
+static int name_places(struct findings *f, const struct open_call *hung, const char *symbol_folder)
 {
     struct place_lines *lines = &f->idle->lines;
-    const struct finding_hang *h = &f->hang;
-    int error = h->process ? place_lines_add(lines, h->process->index, h->place.stack) : 0;
+    int error = hung ? place_lines_add(lines, hung->process->index, hung->told.stack) : 0;
     for (uint32_t i = 0; error == 0 && i < f->sums.count; i++)
         if (findings_may_tell(f, &f->sums.rows[i]))
             error = work_places_want(&f->gpu.wheres, lines, f->sums.rows[i].where);
@@ -229,27 +239,11 @@ static int name_places(struct findings *f, const char *symbol_folder)
     return error < 0 ? error : work_places_name(&f->gpu.wheres, lines);
 }
 
-static void know_hang(struct findings *f, const struct hang *hang)
-{
-    struct hang_told told;
-    const struct open_call *c = hang_first(hang, &told) ? told.call : NULL;
-    if (c)
-        f->hang = (struct finding_hang){
-            .process = c->process,
-            .thread = c->thread,
-            .place = {.stack = c->told.stack, .function = c->function->index},
-            .begin_ns = c->begin_ns,
-            .ns = c->duration_ns,
-            .collectives = hang->collectives.pending_count ? &hang->collectives : NULL,
-            .late = collectives_late(&hang->collectives)};
-}
-
 int findings_finish(struct findings *f, const struct hang *hang, const char *symbol_folder)
 {
     struct finding found[FINDING_KINDS] = {0};
     int settled = finding_gpu_settle(&f->gpu, f->idle);
     uint32_t *worst = f->worst;
-    know_hang(f, hang);
     uint64_t *waits = calloc(f->walk->rec->count + 1u, sizeof *waits);
     struct finding_gaps *gaps = finding_gaps_count(f);
     int error = waits && gaps ? settled : GPUPROF_NO_MEMORY;
@@ -270,10 +264,10 @@ int findings_finish(struct findings *f, const struct hang *hang, const char *sym
         f->is_found[id] = found[id].devices != 0;
     found[FINDING_EXPOSED_COMMUNICATION].lacks_ranks = idle_lacks_ranks(f->idle);
     if (error == 0)
-        error = name_places(f, symbol_folder);
+        error = name_places(f, hung_call(hang), symbol_folder);
     if (error < 0 || f->walk->rec->share)
         return error;
-    error = add_hang(f);
+    error = add_hang(f, hang);
     for (unsigned id = 0; error == 0 && id < FINDING_KINDS; id++)
         if (found[id].devices) {
             f->list[f->count] = found[id];

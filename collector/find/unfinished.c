@@ -12,10 +12,7 @@
 #include "read/process_title.h"
 #include "record/gpu_record.h"
 
-#define NO_STREAM  UINT32_MAX
 #define DEVICE_ANY UINT64_MAX
-
-enum event_fact { EVENT_IN, EVENT_AT }; /* stream, time */
 
 /* May something of it still run, or have run when it was killed? */
 static bool may_hang(const struct process *p)
@@ -46,7 +43,8 @@ int unfinished_init(struct unfinished *u, struct walk *walk, const struct told_s
 void unfinished_release(struct unfinished *u)
 {
     key_map_release(&u->streams_of);
-    key_map_release(&u->events);
+    key_map_release(&u->events.places);
+    free(u->events.list);
     key_map_release(&u->ended);
     free(u->processes);
     free(u->streams);
@@ -80,18 +78,12 @@ static struct key key_of(const struct process *p, const struct thread *t, uint64
     return (struct key){p->index, handle, handle <= 2 ? t->index + 1ull : 0};
 }
 
-static struct key stream_key(const struct event *e, uint64_t handle)
-{
-    return key_of(e->process, e->thread, handle);
-}
-
+/* Its place + 1; 0: there is no room. 0 or GPUPROF_NO_MEMORY. */
 static int add_stream(struct unfinished *u, const struct event *e, uint64_t handle, uint32_t *place)
 {
     const struct unfinished_stream new = {.process = e->process->index, .handle = handle};
-    int error = KEY_MAP_ITEM(&u->streams_of, stream_key(e, handle), u->streams, u->stream_count,
-                             UNFINISHED_STREAMS_MAX, &new, place);
-    *place = *place ? *place - 1 : NO_STREAM;
-    return error;
+    return KEY_MAP_ITEM(&u->streams_of, key_of(e->process, e->thread, handle), u->streams,
+                        u->stream_count, UNFINISHED_STREAMS_MAX, &new, place);
 }
 
 /* What was launched into it up to then has ended. */
@@ -115,7 +107,7 @@ static int take_launch(struct unfinished *u, const struct slice *slice)
     if (!arg_of(e, ARG_STREAM, &handle))
         return 0;
     int error = add_stream(u, e, handle, &stream);
-    if (error < 0 || stream == NO_STREAM)
+    if (!stream)
         return error;
     uint32_t at = u->launch_count % UNFINISHED_LAUNCHES_MAX;
     struct unfinished_launch *l = &u->launches[at];
@@ -128,7 +120,7 @@ static int take_launch(struct unfinished *u, const struct slice *slice)
                                     .kernel = walk_launched(slice),
                                     .op = op ? walk_op_name(slice->walk, op) : NULL,
                                     .begin_ns = e->begin_ns,
-                                    .stream = stream,
+                                    .stream = stream - 1,
                                     .id = e->record->correlation,
                                     .stack = e->record->stack_id};
     u->by_id[l->id % UNFINISHED_LAUNCHES_MAX] = at + 1;
@@ -139,36 +131,36 @@ static int take_launch(struct unfinished *u, const struct slice *slice)
 static uint64_t named_stream(const struct unfinished *u, const struct event *e)
 {
     uint64_t handle;
-    return arg_of(e, ARG_STREAM, &handle) ? key_map_get(&u->streams_of, stream_key(e, handle)) : 0;
-}
-
-/* Where and when the event was recorded last. */
-static struct key event_key(const struct event *e, uint64_t handle, enum event_fact fact)
-{
-    return (struct key){e->process->index, handle, fact};
+    return arg_of(e, ARG_STREAM, &handle)
+               ? key_map_get(&u->streams_of, key_of(e->process, e->thread, handle))
+               : 0;
 }
 
 static int take_record(struct unfinished *u, const struct event *e)
 {
-    uint64_t handle, stream = named_stream(u, e);
+    const struct unfinished_mark mark = {named_stream(u, e), e->begin_ns};
+    uint64_t handle;
+    uint32_t place;
     if (!arg_of(e, ARG_EVENT, &handle))
         return 0;
-    key_map_remove(&u->events, event_key(e, handle, EVENT_AT));
-    if (!stream) /* of a whole context, or of a stream without work */
-        return 0;
-    int error =
-        key_map_set_anew(&u->events, event_key(e, handle, EVENT_IN), stream, UNFINISHED_EVENTS_MAX);
-    return error < 0 ? error
-                     : key_map_set_anew(&u->events, event_key(e, handle, EVENT_AT), e->begin_ns,
-                                        UNFINISHED_EVENTS_MAX);
+    if (u->events.count == UNFINISHED_EVENTS_MAX) {
+        key_map_release(&u->events.places);
+        u->events.count = 0;
+    }
+    int error = KEY_MAP_ITEM(&u->events.places, ((struct key){e->process->index, handle, 0}),
+                             u->events.list, u->events.count, UNFINISHED_EVENTS_MAX, &mark, &place);
+    if (place)
+        u->events.list[place - 1] = mark;
+    return error;
 }
 
 /* The place + 1 of the stream that the event was recorded in, and when that was; 0: not known. */
 static uint64_t event_stream(const struct unfinished *u, const struct event *e, uint64_t handle,
                              uint64_t *at_ns)
 {
-    *at_ns = key_map_get(&u->events, event_key(e, handle, EVENT_AT));
-    return *at_ns ? key_map_get(&u->events, event_key(e, handle, EVENT_IN)) : 0;
+    uint64_t place = key_map_get(&u->events.places, (struct key){e->process->index, handle, 0});
+    *at_ns = place ? u->events.list[place - 1].at_ns : 0;
+    return place ? u->events.list[place - 1].stream : 0;
 }
 
 /* A synchronisation that returned, or a query that found all done: what came before has ended, in
@@ -190,7 +182,7 @@ static void take_wait(struct unfinished *u, const struct event *e)
 {
     unsigned class = e->function->class;
     struct unfinished_wait w = {.process = e->process};
-    if (e->end_ns - e->begin_ns < SURVEY_HANG_NS || u->wait_count == UNFINISHED_WAITS_MAX ||
+    if (e->end_ns - e->begin_ns < SURVEY_HANG_NS || u->waits.count == UNFINISHED_WAITS_MAX ||
         (class != API_SYNC && class != API_COPY && class != API_ALLOC))
         return;
     uint64_t event, at_ns;
@@ -200,7 +192,7 @@ static void take_wait(struct unfinished *u, const struct event *e)
         w.is_any = !stream;
         w.handle = stream ? u->streams[stream - 1].handle : 0;
     }
-    u->waits[u->wait_count++] = w;
+    u->waits.list[u->waits.count++] = w;
 }
 
 static int take(void *context, const struct slice *s)
@@ -284,10 +276,10 @@ static bool is_waited_for(const struct unfinished *u, const struct process *p, u
 {
     bool is = false;
     *any = false;
-    for (uint32_t i = 0; i < u->wait_count; i++) {
-        bool same = u->waits[i].process == p;
+    for (uint32_t i = 0; i < u->waits.count; i++) {
+        bool same = u->waits.list[i].process == p;
         *any |= same;
-        is |= same && (u->waits[i].is_any || u->waits[i].handle == handle);
+        is |= same && (u->waits.list[i].is_any || u->waits.list[i].handle == handle);
     }
     return is;
 }

@@ -23,7 +23,7 @@
 #define UNFINISHED_LAUNCHES_MAX (1u << 16)
 #define UNFINISHED_STREAMS_MAX  4096
 #define UNFINISHED_WAITS_MAX    256
-#define UNFINISHED_EVENTS_MAX   (1u << 17) /* twice as many as events are kept */
+#define UNFINISHED_EVENTS_MAX   (1u << 16) /* when there are more all are forgotten */
 #define UNFINISHED_ROWS_MAX     256
 
 /* Views of the recording. */
@@ -47,6 +47,12 @@ struct unfinished_stream {
     uint64_t number;
     bool is_known;
     struct unfinished_launch oldest; /* that found no room any more, and may hang */
+};
+
+/* Where and when an event was recorded. */
+struct unfinished_mark {
+    uint64_t stream; /* place + 1; 0: a whole context, or a stream without work */
+    uint64_t at_ns;
 };
 
 /* What is to be said of a stream. */
@@ -82,15 +88,21 @@ struct unfinished {
     struct walk *walk;
     struct unfinished_process *processes; /* owned, by process index; NULL: none may hang */
     struct key_map streams_of; /* (process, handle, thread + 1 if the handle is the thread's) */
-    struct key_map events; /* (process, event, what): in which stream + 1 it was recorded, when */
+    struct {
+        struct key_map places;        /* (process, event) -> place in `list` + 1 */
+        struct unfinished_mark *list; /* owned */
+        uint32_t count;
+    } events;                          /* where they were recorded last */
     struct unfinished_stream *streams; /* owned */
     uint32_t stream_count;
     struct unfinished_launch *launches; /* owned: a ring */
     uint32_t *by_id;                    /* owned: place in it + 1, by the low bits of the id */
     uint64_t launch_count;              /* so far */
     struct key_map ended;               /* (process, kernel): it has ended before */
-    struct unfinished_wait waits[UNFINISHED_WAITS_MAX];
-    uint32_t wait_count;
+    struct {
+        struct unfinished_wait list[UNFINISHED_WAITS_MAX];
+        uint32_t count;
+    } waits;
     struct unfinished_row *rows; /* owned; those that are waited for first, the oldest first */
     uint32_t row_count;
     uint64_t total; /* with those that are not kept */
