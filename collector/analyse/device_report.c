@@ -35,9 +35,8 @@ void device_report_release(struct device_report *r)
 
 static bool is_same_device(const struct device_row *row, const struct device_row *other)
 {
-    const struct device_source *a = row->source, *b = other->source;
-    return (a->uuid_high || a->uuid_low) && !row->is_part && !other->is_part &&
-           a->uuid_high == b->uuid_high && a->uuid_low == b->uuid_low;
+    return (row->uuid.high || row->uuid.low) && !row->is_part && !other->is_part &&
+           row->uuid.high == other->uuid.high && row->uuid.low == other->uuid.low;
 }
 
 /* Behind the others of its process; is it the same device as one of them? */
@@ -64,10 +63,13 @@ static struct device_row *row_of(struct device_report *r, const struct device_so
         row->energy.rate_max = POWER_MAX_MW;
         for (unsigned why = 0; why < THROTTLES; why++)
             row->throttle.curve[why].may_rest = true;
-        row->source = r->walk->sources.list[r->count];
-        row->process = row->source->process;
-        row->device = row->source->device;
-        row->is_part = device_source_is_part(row->source);
+        const struct device_source *its = r->walk->sources.list[r->count];
+        row->process = its->process;
+        row->device = its->device;
+        row->uuid.high = its->uuid_high;
+        row->uuid.low = its->uuid_low;
+        device_source_uuid_text(its, row->uuid.text);
+        row->is_part = device_source_is_part(its);
         add_to_process(r, row);
         rows[r->count++] = row;
     }
@@ -406,8 +408,8 @@ char *device_row_title(const struct device_row *row)
     char who[RANK_TITLE_BYTES], name[DEVICE_UUID_BYTES] = "GPU ?", *text = NULL;
     if (row->device != UINT64_MAX)
         snprintf(name, sizeof name, "GPU %llu", (unsigned long long)row->device);
-    else if (row->source->uuid_high || row->source->uuid_low)
-        device_uuid_text(row->source->uuid_high, row->source->uuid_low, name);
+    else if (row->uuid.high || row->uuid.low)
+        device_uuid_text(row->uuid.high, row->uuid.low, name);
     int length = asprintf(&text, "%s, %s%s", process_who(row->process, who), name,
                           row->is_part ? " (MIG)" : "");
     return length < 0 ? NULL : text;

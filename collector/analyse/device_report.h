@@ -52,9 +52,12 @@ enum device_link {
 
 struct device_row {
     const struct process *process;
-    const struct device_source *source; /* a view */
-    uint64_t device;                    /* UINT64_MAX: not known */
-    bool is_part;                       /* of a device (MIG) */
+    uint64_t device; /* UINT64_MAX: not known */
+    struct {
+        uint64_t high, low; /* of the device, whatever part of it this is; 0, 0: not known */
+        char text[DEVICE_UUID_BYTES]; /* of this part */
+    } uuid;
+    bool is_part;     /* of a device (MIG) */
     bool is_double;   /* its process reads the same device as another source, too; or any does, once
                          these count once */
     uint32_t next;    /* place of its process's next row + 1; 0: none */

@@ -112,11 +112,9 @@ static void fill_use(const struct table *t, uint32_t index, enum report_format f
                      struct cell *cells)
 {
     const struct device_row *row = table_item(t, index);
-    char uuid[DEVICE_UUID_BYTES];
     (void)format;
     fill_common(t, row, cells);
-    device_source_uuid_text(row->source, uuid);
-    cells[UUID] = uuid[0] ? cell_owned(strdup(uuid)) : cell_text(NULL);
+    cells[UUID] = cell_text(row->uuid.text[0] ? row->uuid.text : NULL);
     cells[SPAN] = cell_number(row->last_ns - row->first_ns);
     cells[KERNELS_BUSY] = busy_share(t->source, row);
     if (row->means[MEAN_BUSY].count)
