@@ -81,6 +81,18 @@ void packet_bytes(struct packet *p, unsigned field, const void *data, size_t len
     p->used += length;
 }
 
+void packet_string(struct packet *p, unsigned field, struct json_piece string)
+{
+    if (string.length > 1 && !memchr(string.at, '\\', string.length)) {
+        packet_bytes(p, field, string.at + 1, string.length - 2);
+        return;
+    }
+    char *plain = malloc(string.length + 1);
+    p->failed |= !plain;
+    packet_bytes(p, field, plain, plain ? json_unescape(string, plain) : 0);
+    free(plain);
+}
+
 /* Its length takes a byte, until it is known to take more. */
 size_t packet_open(struct packet *p, unsigned field)
 {

@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/json_scan.h"
+
 struct packet {
     uint8_t *bytes; /* owned */
     size_t used;
@@ -27,6 +29,9 @@ void packet_append(struct packet *p, const void *data, size_t length);
 void packet_number(struct packet *p, unsigned field, uint64_t value);
 void packet_double(struct packet *p, unsigned field, double value);
 void packet_bytes(struct packet *p, unsigned field, const void *data, size_t length);
+
+/* What a JSON string says. */
+void packet_string(struct packet *p, unsigned field, struct json_piece string);
 
 /* Begins a message inside of this one; what is added belongs to it, until packet_close with what
  * was returned. */

@@ -24,6 +24,7 @@
 #include "error.h"
 #include "model/selection.h"
 #include "trace/perfetto_samples.h"
+#include "trace/perfetto_tracks.h"
 #include "trace/text_numbers.h"
 #include "trace/trace_writer.h"
 #include "trace/track_packets.h"
@@ -31,10 +32,7 @@
 #define DEPTH_MAX  16
 #define SEEN_SLOTS 4096 /* a power of two */
 
-/* What a track stands for; of a counter, the number of its name. */
-enum track { TRACK_OF_PROCESS = 1, TRACK_OF_THREAD, TRACK_OF_COUNTER };
-
-enum texts { CATEGORIES, NAMES, KEYS, STRINGS, COUNTER_NAMES, TEXTS };
+enum texts { CATEGORIES, NAMES, KEYS, STRINGS, TEXTS };
 
 struct trace_writer {
     struct output *out;
@@ -53,9 +51,7 @@ struct trace_writer {
     uint64_t origin_ns;        /* of all times */
     uint64_t from_ns, to_ns;   /* of a piece of time; else 0 */
     uint32_t seen[SEEN_SLOTS]; /* hashes of strings */
-    struct key_map tracks;
-    uint64_t track_count;
-    bool failed; /* no memory */
+    struct perfetto_tracks tracks;
 };
 
 /* The event that was made, at that time. */
@@ -65,20 +61,6 @@ static void put_event(struct trace_writer *w, uint64_t ns)
 }
 
 /* ---- texts ----------------------------------------------------------------------------------- */
-
-/* What a string says. */
-static void put_text(struct trace_writer *w, struct packet *p, unsigned field,
-                     struct json_piece string)
-{
-    if (string.length > 1 && !memchr(string.at, '\\', string.length)) {
-        packet_bytes(p, field, string.at + 1, string.length - 2);
-        return;
-    }
-    char *plain = malloc(string.length);
-    w->failed |= !plain;
-    packet_bytes(p, field, plain, plain ? json_unescape(string, plain) : 0);
-    free(plain);
-}
 
 /* A text of an event, as its number, which is told if it is new, or as itself: the fields of that.
  */
@@ -98,13 +80,13 @@ static void put_numbered(struct trace_writer *w, uint32_t number, bool is_new,
     if (is_new) {
         size_t opened = packet_open(&w->interned, fields->table);
         packet_number(&w->interned, INTERNED_NUMBER, number);
-        put_text(w, &w->interned, INTERNED_TEXT, string);
+        packet_string(&w->interned, INTERNED_TEXT, string);
         packet_close(&w->interned, opened);
     }
     if (number)
         packet_number(&w->event, fields->as_number, number);
     else
-        put_text(w, &w->event, fields->as_text, string);
+        packet_string(&w->event, fields->as_text, string);
 }
 
 static void put_interned(struct trace_writer *w, struct text_numbers *known,
@@ -113,82 +95,6 @@ static void put_interned(struct trace_writer *w, struct text_numbers *known,
     bool is_new;
     uint32_t number = text_number(known, string.at, string.length, &is_new);
     put_numbered(w, number, is_new, fields, string);
-}
-
-/* ---- tracks ---------------------------------------------------------------------------------- */
-
-/* Is there such a track? Else it is made, to be described. */
-static uint64_t find_track(struct trace_writer *w, struct key key, bool *is_new)
-{
-    uint64_t uuid = key_map_get(&w->tracks, key);
-    *is_new = !uuid;
-    if (uuid)
-        return uuid;
-    w->failed |= key_map_set(&w->tracks, key, ++w->track_count) < 0;
-    return w->track_count;
-}
-
-/* A process or a thread, or what it is called: `field` of its descriptor says `text`, or nothing.
- */
-static uint64_t row_track(struct trace_writer *w, enum track kind, int64_t pid, int64_t tid,
-                          unsigned field, struct json_piece text)
-{
-    struct packet *p = &w->packets.part;
-    bool is_new, is_thread = kind == TRACK_OF_THREAD;
-    uint64_t uuid = find_track(w, (struct key){kind, (uint64_t)pid, (uint64_t)tid}, &is_new);
-    if (!is_new && !text.length)
-        return uuid;
-    size_t packet = track_packet_open(&w->packets);
-    size_t opened = packet_open(p, PACKET_TRACK_DESCRIPTOR);
-    packet_number(p, TRACK_UUID, uuid);
-    size_t row = packet_open(p, is_thread ? TRACK_THREAD : TRACK_PROCESS);
-    packet_number(p, is_thread ? THREAD_DESCRIPTOR_PID : PROCESS_PID, (uint64_t)pid);
-    if (is_thread)
-        packet_number(p, THREAD_DESCRIPTOR_TID, (uint64_t)tid);
-    if (text.length)
-        put_text(w, p, field, text);
-    packet_close(p, row);
-    packet_close(p, opened);
-    track_packet_close(&w->packets, packet);
-    return uuid;
-}
-
-static uint64_t process_track(struct trace_writer *w, int64_t pid)
-{
-    return row_track(w, TRACK_OF_PROCESS, pid, 0, 0, (struct json_piece){0});
-}
-
-static uint64_t thread_track(struct trace_writer *w, int64_t pid, int64_t tid)
-{
-    return row_track(w, TRACK_OF_THREAD, pid, tid, 0, (struct json_piece){0});
-}
-
-/* Each of a counter's values has a track, "GPU busy %", as Perfetto makes of a Chrome trace. */
-static uint64_t counter_track(struct trace_writer *w, int64_t pid, struct json_piece name,
-                              struct json_piece key)
-{
-    char text[256];
-    bool is_new;
-    if (name.length + key.length > sizeof text)
-        return 0;
-    size_t length = json_unescape(name, text);
-    text[length++] = ' ';
-    length += json_unescape(key, text + length);
-    uint32_t number = text_number(&w->texts[COUNTER_NAMES], text, length, &is_new);
-    uint64_t parent = process_track(w, pid);
-    uint64_t uuid = find_track(w, (struct key){TRACK_OF_COUNTER, (uint64_t)pid, number}, &is_new);
-    if (!is_new)
-        return uuid;
-    struct packet *p = &w->packets.part;
-    size_t packet = track_packet_open(&w->packets);
-    size_t opened = packet_open(p, PACKET_TRACK_DESCRIPTOR);
-    packet_number(p, TRACK_UUID, uuid);
-    packet_number(p, TRACK_PARENT, parent);
-    packet_bytes(p, TRACK_NAME, text, length);
-    packet_close(p, packet_open(p, TRACK_COUNTER));
-    packet_close(p, opened);
-    track_packet_close(&w->packets, packet);
-    return uuid;
 }
 
 /* ---- arguments ------------------------------------------------------------------------------- */
@@ -202,7 +108,7 @@ static void put_string(struct trace_writer *w, struct json_piece string)
     if (*seen == hash)
         put_interned(w, &w->texts[STRINGS], &string_fields, string);
     else
-        put_text(w, &w->event, ANNOTATION_TEXT, string);
+        packet_string(&w->event, ANNOTATION_TEXT, string);
     *seen = hash;
 }
 
@@ -326,7 +232,7 @@ static void put_counters(struct trace_writer *w, const struct json_piece *m, int
     struct json_piece key, value;
     int64_t whole;
     while (m[ARGS].length && json_next(&at, m[ARGS].at + m[ARGS].length, &key, &value)) {
-        uint64_t track = counter_track(w, pid, m[NAME], key);
+        uint64_t track = perfetto_counter(&w->tracks, pid, m[NAME], key);
         packet_number(&w->event, EVENT_TYPE, TYPE_COUNTER);
         packet_number(&w->event, EVENT_TRACK, track);
         if (json_whole(value, &whole))
@@ -351,8 +257,9 @@ static void put_name(struct trace_writer *w, const struct json_piece *m, int64_t
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (m[NAME].length == strlen(names[i].name) &&
             memcmp(m[NAME].at, names[i].name, m[NAME].length) == 0)
-            row_track(w, names[i].kind, pid, names[i].kind == TRACK_OF_THREAD ? tid : 0,
-                      names[i].field, json_member(m[ARGS], names[i].key));
+            perfetto_track(&w->tracks, names[i].kind, pid,
+                           names[i].kind == TRACK_OF_THREAD ? tid : 0, names[i].field,
+                           json_member(m[ARGS], names[i].key));
 }
 
 /* What begins or happens on a track, at that time, with its arguments: `type`. */
@@ -377,6 +284,7 @@ static void put_slice(struct trace_writer *w, const struct json_piece *m, uint64
 
 static void take_event(struct trace_writer *w, struct json_piece event)
 {
+    const struct json_piece none = {0};
     struct json_piece m[MEMBERS];
     int64_t pid, tid;
     read_members(event, m);
@@ -384,16 +292,20 @@ static void take_event(struct trace_writer *w, struct json_piece event)
         return;
     char phase = m[PH].at[1], scope = m[SCOPE].length == 3 ? m[SCOPE].at[1] : 't';
     switch (phase) {
-    case 'X': put_slice(w, m, thread_track(w, pid, tid), TYPE_BEGIN); break;
+    case 'X':
+        put_slice(w, m, perfetto_track(&w->tracks, TRACK_OF_THREAD, pid, tid, 0, none), TYPE_BEGIN);
+        break;
     case 's':
-    case 'f': put_arrow(w, m, thread_track(w, pid, tid), phase); break;
+    case 'f':
+        put_arrow(w, m, perfetto_track(&w->tracks, TRACK_OF_THREAD, pid, tid, 0, none), phase);
+        break;
     case 'C': put_counters(w, m, pid); break;
     case 'M': put_name(w, m, pid, tid); break;
     case 'i':
         put_slice(w, m,
                   scope == 'g'   ? 0
-                  : scope == 'p' ? process_track(w, pid)
-                                 : thread_track(w, pid, tid),
+                  : scope == 'p' ? perfetto_track(&w->tracks, TRACK_OF_PROCESS, pid, 0, 0, none)
+                                 : perfetto_track(&w->tracks, TRACK_OF_THREAD, pid, tid, 0, none),
                   TYPE_INSTANT);
         break;
     default: break;
@@ -465,8 +377,8 @@ static int take_text(void *context, const char *data, size_t length)
         data = newline + 1;
     }
     packet_append(&w->line, data, (size_t)(end - data));
-    bool failed = w->failed || w->line.failed || w->packets.part.failed || w->packets.failed ||
-                  w->event.failed || w->interned.failed || w->arguments.failed;
+    bool failed = w->tracks.failed || w->line.failed || w->packets.part.failed ||
+                  w->packets.failed || w->event.failed || w->interned.failed || w->arguments.failed;
     return failed ? ENOMEM : w->out->error;
 }
 
@@ -497,7 +409,7 @@ static void perfetto_free(struct trace_writer *w)
     packet_release(&w->arguments);
     for (unsigned i = 0; i < TEXTS; i++)
         text_numbers_release(&w->texts[i]);
-    key_map_release(&w->tracks);
+    perfetto_tracks_release(&w->tracks);
     perfetto_samples_release(&w->samples);
     free(w);
 }
@@ -512,6 +424,7 @@ static struct trace_writer *perfetto_create(struct output *out, struct walk *wal
     if (scope->selection && !selection_time(scope->selection, &w->from_ns, &w->to_ns))
         w->to_ns = 0;
     track_packets_init(&w->packets, out);
+    w->tracks.packets = &w->packets;
     if (!track_arguments_number(&w->texts[KEYS]) || output_open_sink(&w->text, take_text, w) < 0) {
         text_numbers_release(&w->texts[KEYS]);
         free(w);
