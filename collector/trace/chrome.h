@@ -22,6 +22,28 @@
 #define CHROME_EVENT_BYTES 2048 /* of an event without its name and texts */
 #define FLOW_PROCESS_SHIFT 36   /* ids are exact in JavaScript: 16 bits of process, 36 of flow */
 
+/* Texts of values of arguments: grids, blocks and streams are few and come millions of times. */
+#define VALUE_SLOTS    256
+#define VALUE_TEXT_MAX 32 /* of these, and room for json_copy */
+
+struct value_slot {
+    uint64_t value;
+    uint8_t kind;
+    uint8_t length; /* 0: free */
+    char text[VALUE_TEXT_MAX];
+};
+
+/* What a launch of a kernel is told to be, as text: launches of a program are alike. */
+#define LAUNCH_CACHE_SLOTS 256
+#define LAUNCH_TEXT_BYTES  640
+#define LAUNCH_KEYS        8
+
+struct launch_text {
+    uint64_t keys[LAUNCH_KEYS]; /* grid, block, registers, shared twice, local, process, device */
+    uint32_t length;            /* 0: free */
+    char text[LAUNCH_TEXT_BYTES];
+};
+
 /* Whom counters of a process are of, in the order of their first values. */
 enum process_counted { COUNTED_LAUNCHES, COUNTED_RESIDENT, COUNTED_LEFT_OUT, PROCESS_COUNTED };
 
@@ -101,6 +123,8 @@ struct trace_writer {
     struct chrome_processes shown;
     struct chrome_time time;
     struct chrome_totals totals;
+    struct value_slot values[VALUE_SLOTS];
+    struct launch_text launches[LAUNCH_CACHE_SLOTS];
     struct chrome_rows rows;
     struct chrome_counters counters;
     struct chrome_memory *memory; /* owned */
@@ -161,6 +185,9 @@ static inline struct process_span *chrome_span(const struct trace_writer *w,
 
 /* ---- chrome_writer.c ---- */
 
+/* As argument_json, of a kind whose texts are short: a handle or a dim3. */
+char *chrome_put_value(struct trace_writer *w, char *out, unsigned kind, uint64_t value);
+
 /* Remembers how far the trace and the process reach. */
 void chrome_reach(struct trace_writer *w, const struct process *p, uint64_t begin_ns,
                   uint64_t end_ns);
@@ -178,10 +205,6 @@ char *chrome_begin_slice(struct trace_writer *w, char *out, const char *category
  */
 char *chrome_begin_instant(struct trace_writer *w, char *out, const char *where, const char *name,
                            size_t name_bytes, const struct row_ids *ids, uint64_t at_ns);
-
-/* An arrow from one slice to another. */
-void chrome_put_arrow(struct trace_writer *w, const struct process *p, const char *category,
-                      const struct row_ids *from, uint64_t from_ns, const struct shown *to);
 
 /* Its stack, if any (0: none), is its last argument. The second one leaves the event open. */
 void chrome_end_slice(struct trace_writer *w, char *out, uint32_t stack);
@@ -237,6 +260,10 @@ struct gpu_row *chrome_lane(struct trace_writer *w, struct process *p, enum row_
 /* The same, and fits it in there. */
 struct gpu_row *chrome_place(struct trace_writer *w, struct process *p, enum row_kind kind,
                              uint64_t device, uint64_t stream, uint32_t lane, struct shown *at);
+
+/* An arrow from one slice to another. */
+void chrome_put_arrow(struct trace_writer *w, const struct process *p, const char *category,
+                      const struct row_ids *from, uint64_t from_ns, const struct shown *to);
 
 /* ---- chrome_gpu.c ---- */
 

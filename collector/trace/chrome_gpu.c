@@ -5,7 +5,6 @@
 
 #include "base/array.h"
 #include "model/device_sources.h"
-#include "record/argument_text.h"
 #include "record/gpu_record.h"
 #include "trace/chrome.h"
 
@@ -159,7 +158,7 @@ static void put_flow(struct trace_writer *w, const struct gpu_slice *s)
 
 /* ---- kernels, copies, sets, graphs ----------------------------------------------------------- */
 
-static char *put_shape(struct trace_writer *w, const struct gpu_slice *s, char *out)
+static char *make_launch(struct trace_writer *w, const struct gpu_slice *s, char *out)
 {
     const struct record *r = s->record;
     uint64_t fixed = record_arg(r, KERNEL_STATIC_SHARED);
@@ -173,8 +172,8 @@ static char *put_shape(struct trace_writer *w, const struct gpu_slice *s, char *
     const struct surveyed_device *d =
         survey_device(w->scope.survey, s->of->event.process, s->device);
     struct occupancy o = occupancy_of(d ? &d->limits : NULL, &shape);
-    out = argument_json(ARG_DIM3, record_arg(r, KERNEL_GRID), PUT(out, ",\"grid\":"));
-    out = argument_json(ARG_DIM3, record_arg(r, KERNEL_BLOCK), PUT(out, ",\"block\":"));
+    out = chrome_put_value(w, PUT(out, ",\"grid\":"), ARG_DIM3, record_arg(r, KERNEL_GRID));
+    out = chrome_put_value(w, PUT(out, ",\"block\":"), ARG_DIM3, record_arg(r, KERNEL_BLOCK));
     out = PUT_FIELD(out, "registers per thread", record_arg(r, KERNEL_REGISTERS));
     out = PUT_FIELD(out, "shared memory", fixed + dynamic);
     out = PUT_FIELD(out, "static shared memory", fixed);
@@ -188,6 +187,27 @@ static char *put_shape(struct trace_writer *w, const struct gpu_slice *s, char *
         return out;
     out = json_decimal(PUT(out, ",\"est. achieved occupancy %\":"), o.percent);
     return json_decimal(PUT(out, ",\"theoretical occupancy %\":"), o.percent_limited);
+}
+
+/* The same, as it was made for a launch before this one. */
+static char *put_shape(struct trace_writer *w, const struct gpu_slice *s, char *out)
+{
+    const struct record *r = s->record;
+    uint64_t keys[LAUNCH_KEYS] = {
+        record_arg(r, KERNEL_GRID),           record_arg(r, KERNEL_BLOCK),
+        record_arg(r, KERNEL_REGISTERS),      record_arg(r, KERNEL_STATIC_SHARED),
+        record_arg(r, KERNEL_DYNAMIC_SHARED), record_arg(r, KERNEL_LOCAL),
+        s->of->event.process->index,          s->device};
+    uint64_t hash = 0;
+    for (unsigned i = 0; i < LAUNCH_KEYS; i++)
+        hash = (hash ^ keys[i]) * 0x9E3779B97F4A7C15u;
+    struct launch_text *known = &w->launches[hash >> 56];
+    _Static_assert(LAUNCH_CACHE_SLOTS == 256, "the hash's top byte is the slot");
+    if (!known->length || memcmp(known->keys, keys, sizeof keys) != 0) {
+        memcpy(known->keys, keys, sizeof keys);
+        known->length = (uint32_t)(make_launch(w, s, known->text) - known->text);
+    }
+    return json_copy(out, known->text, known->length);
 }
 
 /* ns before the kernel's begin, as a file says it. */
@@ -210,7 +230,8 @@ static char *put_own(struct trace_writer *w, const struct gpu_slice *s, char *ou
         if (record_arg(r, KERNEL_SUBMITTED))
             out = put_before(PUT(out, ",\"submitted\":"), record_arg(r, KERNEL_SUBMITTED));
         if (record_arg(r, KERNEL_CLUSTER))
-            out = argument_json(ARG_DIM3, record_arg(r, KERNEL_CLUSTER), PUT(out, ",\"cluster\":"));
+            out = chrome_put_value(w, PUT(out, ",\"cluster\":"), ARG_DIM3,
+                                   record_arg(r, KERNEL_CLUSTER));
         return put_latency(s, out, record_arg(r, KERNEL_GRAPH), record_arg(r, KERNEL_GRAPH_NODE));
     case RECORD_COPY:
         out = put_traffic(s, out, record_arg(r, COPY_BYTES));

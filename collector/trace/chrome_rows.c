@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rows of a Chrome trace: names of processes, devices, threads and what is no thread, and where
- * a slice is placed. */
+/* The rows of a Chrome trace: names of processes, devices, threads and what is no thread, where a
+ * slice is placed, and arrows between slices. */
 #include "model/device_sources.h"
 #include "rank.h"
 #include "read/process_title.h"
@@ -149,4 +149,30 @@ void chrome_name_process(struct trace_writer *w, const struct process *p)
         if (!t->own)
             put_row_name(w, p->shown_pid, t->shown_tid, name, GPU_LANES_MAX + t->number);
     }
+}
+
+/* ---- arrows ---------------------------------------------------------------------------------- */
+
+/* One end of it, behind its phase. */
+static inline char *put_end(char *out, const char *what, size_t what_bytes,
+                            const struct row_ids *ids, uint64_t at_ns)
+{
+    out = chrome_put(out, what, what_bytes);
+    return PUT(json_microseconds(chrome_put_ids(out, ids), at_ns), "}");
+}
+
+void chrome_put_arrow(struct trace_writer *w, const struct process *p, const char *category,
+                      const struct row_ids *from, uint64_t from_ns, const struct shown *to)
+{
+    uint64_t number = ++w->totals.flows & ((1ull << FLOW_PROCESS_SHIFT) - 1);
+    size_t bytes = strlen(category);
+    char what[128], *end = what; /* it, and an id that is the same for both ends */
+    end = chrome_put(PUT(end, "\"cat\":\""), category, bytes);
+    end = chrome_put(PUT(end, "\",\"name\":\""), category, bytes);
+    end = PUT(end, "\",\"id\":");
+    end = json_decimal(end, (uint64_t)p->index << FLOW_PROCESS_SHIFT | number);
+    bytes = (size_t)(PUT(end, ",\"pid\":") - what);
+    char *out = PUT(output_room(w->out, CHROME_EVENT_BYTES), ",\n{\"ph\":\"s\",");
+    out = PUT(put_end(out, what, bytes, from, from_ns), ",\n{\"ph\":\"f\",\"bp\":\"e\",");
+    output_advance(w->out, put_end(out, what, bytes, &to->row->ids, to->begin_ns));
 }

@@ -22,6 +22,20 @@ _Static_assert(CALL_FIXED_BYTES + 6 * 2 * FUNCTION_BYTES_MAX + RECORD_ARGS_MAX *
 
 /* ---- what all slices share ------------------------------------------------------------------- */
 
+char *chrome_put_value(struct trace_writer *w, char *out, unsigned kind, uint64_t value)
+{
+    uint64_t hash = (value + kind) * 0x9E3779B97F4A7C15u;
+    struct value_slot *slot = &w->values[hash >> 56];
+    _Static_assert(VALUE_SLOTS == 256, "the hash's top byte is the slot");
+    if (!slot->length || slot->value != value || slot->kind != kind) {
+        slot->value = value;
+        slot->kind = (uint8_t)kind;
+        slot->length = (uint8_t)(argument_json(kind, value, slot->text) - slot->text);
+    }
+    memcpy(out, slot->text, VALUE_TEXT_MAX);
+    return out + slot->length;
+}
+
 void chrome_reach(struct trace_writer *w, const struct process *p, uint64_t begin_ns,
                   uint64_t end_ns)
 {
@@ -62,27 +76,6 @@ char *chrome_begin_instant(struct trace_writer *w, char *out, const char *where,
     out = chrome_put(PUT(out, "\",\"name\":"), name, name_bytes);
     out = json_microseconds(chrome_put_ids(PUT(out, ",\"pid\":"), ids), at_ns);
     return w->arguments = PUT(out, ",\"args\":");
-}
-
-/* One end of it, behind its phase. */
-static char *put_end(char *out, const char *category, uint64_t id, const struct row_ids *ids,
-                     uint64_t at_ns)
-{
-    size_t bytes = strlen(category);
-    out = chrome_put(PUT(out, "\"cat\":\""), category, bytes);
-    out = chrome_put(PUT(out, "\",\"name\":\""), category, bytes);
-    out = json_decimal(PUT(out, "\",\"id\":"), id);
-    return PUT(json_microseconds(chrome_put_ids(PUT(out, ",\"pid\":"), ids), at_ns), "}");
-}
-
-void chrome_put_arrow(struct trace_writer *w, const struct process *p, const char *category,
-                      const struct row_ids *from, uint64_t from_ns, const struct shown *to)
-{
-    uint64_t number = ++w->totals.flows & ((1ull << FLOW_PROCESS_SHIFT) - 1);
-    uint64_t id = (uint64_t)p->index << FLOW_PROCESS_SHIFT | number; /* the same for both ends */
-    char *out = PUT(output_room(w->out, CHROME_EVENT_BYTES), ",\n{\"ph\":\"s\",");
-    out = PUT(put_end(out, category, id, from, from_ns), ",\n{\"ph\":\"f\",\"bp\":\"e\",");
-    output_advance(w->out, put_end(out, category, id, &to->row->ids, to->begin_ns));
 }
 
 char *chrome_end_arguments(const struct trace_writer *w, char *out, uint32_t stack)
@@ -237,19 +230,22 @@ static const struct function_pieces *pieces_of(struct trace_writer *w, const str
     return pieces;
 }
 
-static inline char *put_arg(char *out, const struct slice *s, unsigned kind, uint64_t value)
+static inline char *put_arg(struct trace_writer *w, char *out, const struct slice *s, unsigned kind,
+                            uint64_t value)
 {
-    const struct kernel_name *name = kind == ARG_KERNEL ? walk_handle(s, value) : NULL;
-    if (name)
-        return json_copy(out, name->json, name->json_bytes);
+    const struct kernel_name *name;
     switch (kind) {
-    case ARG_DIM3:
+    case ARG_KERNEL:
+        name = walk_handle(s, value);
+        return name ? json_copy(out, name->json, name->json_bytes)
+                    : chrome_put_value(w, out, ARG_HANDLE, value);
+    case ARG_DIM3: return chrome_put_value(w, out, kind, value);
     case ARG_KIND:
     case ARG_ADDRESS:
     case ARG_DEVICE: return argument_json(kind, value, out);
     case ARG_BYTES:
     case ARG_COUNT: return json_number(out, value);
-    default: return argument_json(ARG_HANDLE, value, out);
+    default: return chrome_put_value(w, out, ARG_HANDLE, value);
     }
 }
 
@@ -311,7 +307,7 @@ static void take_call(struct trace_writer *w, const struct slice *s)
         uint64_t value;
         if (function_value(r->args, r->arg_count, i, &kind, &value) &&
             !function_lacks_device(e->function, kind, value))
-            out = put_arg(put_piece(out, pieces, i + 1), s, kind, value);
+            out = put_arg(w, put_piece(out, pieces, i + 1), s, kind, value);
     }
     out = put_flags(out, e);
     if (w->scope.survey && r->correlation)

@@ -15,12 +15,19 @@ void counters_init(struct counters *c, uint64_t from_ns)
     *c = (struct counters){.buckets = COUNTER_BUCKETS, .shift = FIRST_SHIFT, .from_ns = from_ns};
 }
 
+static void series_free(struct series *s)
+{
+    if (s) {
+        free(s->parts);
+        free(s->steps);
+    }
+    free(s);
+}
+
 void counters_release(struct counters *c)
 {
-    for (uint32_t i = 0; i < c->count; i++) {
-        free(c->series[i]->parts);
-        free(c->series[i]);
-    }
+    for (uint32_t i = 0; i < c->count; i++)
+        series_free(c->series[i]);
     free(c->series);
     counters_init(c, 0);
 }
@@ -75,23 +82,19 @@ struct series *counters_add(struct counters *c, bool is_level)
         c->buckets /= 2;
     }
     struct series *s = calloc(1, sizeof *s);
-    double *parts = calloc(2 * (size_t)c->buckets, sizeof *parts);
-    if (!s || !parts) {
-        free(s);
-        free(parts);
+    if (!s)
+        return NULL;
+    s->is_level = is_level;
+    s->parts = calloc(c->buckets, sizeof *s->parts);
+    s->steps = calloc(c->buckets, sizeof *s->steps);
+    if (!s->parts || !s->steps) {
+        series_free(s);
         return NULL;
     }
-    *s = (struct series){.is_level = is_level, .parts = parts, .steps = parts + c->buckets};
     for (uint32_t i = 0; is_level && i < c->buckets; i++)
         s->parts[i] = s->steps[i] = NAN;
     c->series[c->count++] = s;
     return s;
-}
-
-/* Of the first bucket's begin. */
-static inline uint64_t counters_since(const struct counters *c, uint64_t ns)
-{
-    return ns > c->from_ns ? ns - c->from_ns : 0;
 }
 
 /* The bucket that holds the time. */
@@ -102,12 +105,10 @@ static inline uint32_t bucket_of(struct counters *c, uint64_t ns)
     return (uint32_t)(ns >> c->shift);
 }
 
-void counters_span(struct counters *c, struct series *s, uint64_t begin_ns, uint64_t end_ns,
-                   double rate)
+void counters_span_long(struct counters *c, struct series *s, uint64_t begin_ns, uint64_t end_ns,
+                        double rate)
 {
-    begin_ns = counters_since(c, begin_ns);
-    end_ns = counters_since(c, end_ns);
-    if (!s || begin_ns >= end_ns || end_ns > COUNTER_TIME_MAX)
+    if (end_ns > COUNTER_TIME_MAX)
         return;
     uint32_t last = bucket_of(c, end_ns);
     uint32_t first = bucket_of(c, begin_ns);
@@ -121,11 +122,11 @@ void counters_span(struct counters *c, struct series *s, uint64_t begin_ns, uint
     s->steps[last] -= rate;
 }
 
-void counters_instant(struct counters *c, struct series *s, uint64_t at_ns, double amount)
+void counters_instant_long(struct counters *c, struct series *s, uint64_t at_ns, double amount)
 {
     bool is_before = at_ns < c->from_ns;
     at_ns = counters_since(c, at_ns);
-    if (!s || at_ns > COUNTER_TIME_MAX)
+    if (at_ns > COUNTER_TIME_MAX)
         return;
     uint32_t at = bucket_of(c, at_ns);
     if (!s->is_level) {

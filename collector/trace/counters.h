@@ -26,8 +26,8 @@ struct series {
     bool is_late;  /* of a level: before the first one nobody knows what it was */
     double last;   /* of a level */
     double *parts; /* owned: what fell into a bucket; of a level, the highest */
-    double *steps; /* behind these: by how much all buckets from this one on have more, a ns; of a
-                    * level, the last */
+    double *steps; /* owned: by how much all buckets from this one on have more, a ns; of a level,
+                    * the last */
 };
 
 struct counters {
@@ -45,12 +45,44 @@ void counters_release(struct counters *c);
 /* Another series, which stays the counters'; NULL: no memory, or no room. */
 struct series *counters_add(struct counters *c, bool is_level);
 
-/* From `begin_ns` to `end_ns` there was `rate` of it each ns; `s` may be NULL. */
-void counters_span(struct counters *c, struct series *s, uint64_t begin_ns, uint64_t end_ns,
-                   double rate);
+/* Of the first bucket's begin. */
+static inline uint64_t counters_since(const struct counters *c, uint64_t ns)
+{
+    return ns > c->from_ns ? ns - c->from_ns : 0;
+}
 
-/* `amount` of it happened at once; of a level: so high it has been since then. Likewise. */
-void counters_instant(struct counters *c, struct series *s, uint64_t at_ns, double amount);
+/* Its times are counters_since. */
+void counters_span_long(struct counters *c, struct series *s, uint64_t begin_ns, uint64_t end_ns,
+                        double rate);
+
+/* From `begin_ns` to `end_ns` there was `rate` of it each ns; `s` may be NULL. */
+static inline void counters_span(struct counters *c, struct series *s, uint64_t begin_ns,
+                                 uint64_t end_ns, double rate)
+{
+    begin_ns = counters_since(c, begin_ns);
+    end_ns = counters_since(c, end_ns);
+    uint64_t bucket = begin_ns >> c->shift;
+    if (!s || begin_ns >= end_ns)
+        return;
+    if (bucket == end_ns >> c->shift && bucket < c->buckets)
+        s->parts[bucket] += rate * (double)(int64_t)(end_ns - begin_ns);
+    else
+        counters_span_long(c, s, begin_ns, end_ns, rate);
+}
+
+/* `amount` of it happened at once; of a level: so high it has been since then. */
+void counters_instant_long(struct counters *c, struct series *s, uint64_t at_ns, double amount);
+static inline void counters_instant(struct counters *c, struct series *s, uint64_t at_ns,
+                                    double amount)
+{
+    uint64_t bucket = counters_since(c, at_ns) >> c->shift;
+    if (!s)
+        return;
+    if (bucket < c->buckets && !s->is_level)
+        s->parts[bucket] += amount;
+    else
+        counters_instant_long(c, s, at_ns, amount);
+}
 
 /* Nothing comes any more: series may be read, by bucket, in parts[] alone. A trace of `events`
  * events that ends at `end_ns` gets few counters for few events; returns the buckets in use. */
