@@ -38,7 +38,7 @@ static int take(void *context, const struct slice *s)
         return 0;
     uint64_t begin_ns = is_label ? s->op->begin_ns : s->range->begin_ns;
     uint64_t end_ns = is_label ? s->op->end_ns : s->range->end_ns;
-    const struct kernel_name *text = is_label ? walk_op_name(s->walk, s->op) : s->range->text;
+    const struct kernel_name *text = is_label ? s->op->text : s->range->text;
     if (!text || end_ns < begin_ns || end_ns - begin_ns < ENERGY_WINDOW_NS)
         return 0;
     if (e->window_count == ENERGY_WINDOWS_MAX) {

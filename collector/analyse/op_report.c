@@ -95,12 +95,10 @@ static void find_range(const struct op_report *o, const struct op *op, struct op
     for (uint32_t i = stack->count; !label && i-- > 0;)
         if (op_is_label(&stack->open[i]) && !stack->open[i].is_traced)
             label = &stack->open[i];
-    if (range && (!label || range->sequence > label->number)) {
+    if (range && (!label || range->sequence > label->number))
         row->range = range->text;
-    } else if (label) {
+    else if (label)
         row->range = label->text;
-        row->range_name = label->text ? 0 : label->name;
-    }
 }
 
 static bool is_compiled(const struct kernel_name *text)
@@ -118,8 +116,7 @@ static struct op_row row_of(const struct op_report *o, const struct op *op, cons
                                                    : OP_OPERATORS,
                          .text = op->text,
                          .process = op->process,
-                         .own = op->name ? NULL : op->text,
-                         .name = op->name,
+                         .name = op->text ? 0 : op->name,
                          .inputs = o->by == BY_SHAPE ? op->inputs : 0};
     if (o->by == BY_STACK && outer && row.table != OP_MODULES)
         row.parent = o->entries[outer->row].is.row + 1;

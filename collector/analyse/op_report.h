@@ -78,19 +78,17 @@ static inline void op_peak_add(uint64_t *values, uint64_t low, uint64_t high)
     values[OP_PEAK + 1] += __builtin_add_overflow(values[OP_PEAK], low, &values[OP_PEAK]);
 }
 
-/* A row before all names are known. */
+/* A row before what is alike in several processes is one. */
 struct op_row {
     const struct process *process; /* that has its numbers; NULL: all for which there was no row */
-    const struct kernel_name *own; /* the name where it has no number */
-    uint64_t name;
+    const struct kernel_name *text;
+    uint64_t name; /* where it has no text */
     uint64_t inputs;
-    uint64_t range_name;             /* by range: the label's number ... */
-    const struct kernel_name *range; /* ... or its text; NULL: in none */
+    const struct kernel_name *range; /* by range: that, or the label, around it; NULL: none */
     uint32_t parent;                 /* by stack: place of the row around it + 1; 0: none */
     enum op_table table; /* OP_HOOKS: Lightning's; own time is what no hook inside of it takes; up
                             to here: what tells it apart */
     uint32_t first;      /* of rows that are the same around others: place + 1 */
-    const struct kernel_name *text;
     uint64_t values[OP_VALUES];
 };
 

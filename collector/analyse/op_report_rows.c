@@ -113,18 +113,6 @@ static int find_dims(struct op_report *o, const struct op_row *row, const struct
     return error;
 }
 
-/* Names that stood behind their first use. */
-static void find_texts(const struct op_report *o, struct op_row *row)
-{
-    if (!row->process)
-        return;
-    const struct kernel_handles *names = &o->walk->names[row->process->index].ops.names;
-    if (!row->text && row->name)
-        row->text = kernel_name_of(names, row->name);
-    if (!row->range && row->range_name)
-        row->range = kernel_name_of(names, row->range_name);
-}
-
 static int group_labels(struct op_report *o)
 {
     const struct kernel_name **names = calloc(o->count + 1u, sizeof *names);
@@ -288,8 +276,6 @@ int op_report_complete(struct op_report *o)
     free(o->entries); /* room for the tables */
     o->entries = NULL;
     number_set_release(&o->entry_numbers);
-    for (uint32_t i = 0; i < o->count; i++)
-        find_texts(o, &o->rows[i]);
     int error = o->sums->groups ? group_labels(o) : 0;
     error = error < 0 ? error : join_rows(o);
     error = error < 0 ? error : sums_remake(none, name_none, o);

@@ -144,13 +144,13 @@ static void open_op(struct step_report *r, struct op *op)
         op->row = op_phases_at(&r->phases, op->thread->index, op->begin_ns);
 }
 
-static void count_op(struct step_report *r, struct step_sweep *p, const struct op *op, uint32_t by)
+static void count_op(struct step_sweep *p, const struct op *op, uint32_t by)
 {
     if (op->is_traced)
         return;
     if (op_works(op))
         p->operators += by;
-    else if (op_kind_of(op->scope, walk_op_name(r->walk, op)) == OP_KIND_LOADER)
+    else if (op_kind_of(op->scope, op->text) == OP_KIND_LOADER)
         p->loaders += by;
 }
 
@@ -159,8 +159,7 @@ static int close_op(struct step_report *r, const struct op *op)
     uint64_t ns = op->end_ns - op->begin_ns;
     if (!op_works(op))
         return 0;
-    return step_differences_add(&r->differs, CHANGE_OPERATOR, op->process, op->begin_ns,
-                                walk_op_name(r->walk, op),
+    return step_differences_add(&r->differs, CHANGE_OPERATOR, op->process, op->begin_ns, op->text,
                                 !op->is_moved && ns > op->inner_ns ? ns - op->inner_ns : 0);
 }
 
@@ -170,12 +169,12 @@ static int take_op(struct step_report *r, const struct slice *s)
     struct step_sweep *p = &r->sweeps[s->event.process->index];
     uint32_t loaders = p->loaders;
     if (s->replaced) {
-        count_op(r, p, s->replaced, UINT32_MAX);
+        count_op(p, s->replaced, UINT32_MAX);
         set_phase(r, p, s->replaced->thread, s->replaced->row);
     }
     if (s->op_change == OP_SAME)
         return 0;
-    count_op(r, p, op, s->op_change == OP_OPENED ? 1 : UINT32_MAX);
+    count_op(p, op, s->op_change == OP_OPENED ? 1 : UINT32_MAX);
     if (s->op_change == OP_OPENED)
         open_op(r, op);
     set_phase(r, p, op->thread, s->op_change == OP_OPENED ? PHASE_NONE : op->row);
@@ -237,17 +236,13 @@ static int take(void *context, const struct slice *s)
 /* The phase of what a call was made in. */
 static int phase_of_call(struct step_report *r, const struct correlated_call *call)
 {
-    const struct process *p = r->walk->rec->processes[call->process];
-    const struct op_numbers *numbers = &r->walk->names[p->index].ops;
     struct op_place place = {.number = call->op};
     enum step_phase found = PHASE_NONE;
     const struct op_node *node;
     bool is_in_unit = false;
     int error = 0;
     while ((node = survey_op(&r->walk->survey, call, &place, &error))) {
-        const struct kernel_name *text =
-            node->text || !node->name ? node->text : kernel_name_of(&numbers->names, node->name);
-        enum step_phase said = op_phase_said(node->scope, text);
+        enum step_phase said = op_phase_said(node->scope, node->text);
         if (found == PHASE_NONE)
             found = said;
         else if (said != PHASE_NONE && !op_phase_holds(found, said))

@@ -54,12 +54,6 @@ static void run_work_release(struct run_work *w)
 
 /* ---- the walk -------------------------------------------------------------------------------- */
 
-static const struct kernel_name *op_text(struct walk *walk, const struct correlated_call *call,
-                                         const struct op_node *op)
-{
-    return op->text ? op->text : kernel_name_of(&walk->names[call->process].ops.names, op->name);
-}
-
 /* What the call was made in. 0 or an error. */
 static int place_of(struct walk *walk, const struct correlated_call *call, struct run_work_row *row)
 {
@@ -71,9 +65,9 @@ static int place_of(struct walk *walk, const struct correlated_call *call, struc
     row->stack = call->stack;
     while (!row->op && (op = survey_op(survey, call, &at, &error))) {
         if (op_scope_works(op->scope))
-            row->op = op_text(walk, call, op);
+            row->op = op->text;
         else if (!row->range)
-            row->range = op_text(walk, call, op);
+            row->range = op->text;
     }
     const struct range_node *range =
         error == 0 && call->range ? survey_range(survey, call->range, &error) : NULL;

@@ -165,7 +165,7 @@ static void put_around(struct export_writer *w, const struct slice *s)
     const struct op *op = walk_op(s);
     const struct library_call *library = walk_library(s);
     put_kept(w, EVENT_RANGE, range ? range->text : NULL);
-    put_kept(w, EVENT_OPERATOR, op ? walk_op_name(w->walk, op) : NULL);
+    put_kept(w, EVENT_OPERATOR, op ? op->text : NULL);
     put_kept(w, EVENT_LIBRARY, library ? kind_text(w, library->kind) : NULL);
 }
 
@@ -186,9 +186,7 @@ static void put_call(struct export_writer *w, const struct slice *s)
         op = survey_op(survey, call, &place, &error);
     while (op && !op_scope_works(op->scope));
     if (op)
-        put_kept(w, EVENT_OPERATOR,
-                 op->text ? op->text
-                          : kernel_name_of(&w->walk->names[call->process].ops.names, op->name));
+        put_kept(w, EVENT_OPERATOR, op->text);
     const struct library_node *library =
         call->library ? survey_library(survey, call->library, &error) : NULL;
     put_kept(w, EVENT_LIBRARY, library ? kind_text(w, library->kind) : NULL);
@@ -357,7 +355,7 @@ static void take_op(struct export_writer *w, const struct slice *s)
         op->inputs ? walk_op_inputs(w->walk, op->process, op->inputs) : NULL;
     begin_on(w, select_kind_word(op_is_label(op) ? SELECT_RANGE : SELECT_OPERATOR), op->process,
              op->thread, op->begin_ns, op->end_ns);
-    put_kept(w, EVENT_NAME, walk_op_name(w->walk, op));
+    put_kept(w, EVENT_NAME, op->text);
     add_state(w, s->op_change == OP_LEFT, "open");
     event_arg_text(w, "by", event_op_kind(op));
     if (op->sequence)

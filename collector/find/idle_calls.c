@@ -216,10 +216,10 @@ int idle_take_op(struct idle *d, const struct slice *s)
         d->threads[op->thread->index])
         idle_thread_ended(d->threads[op->thread->index], place_of_op(op), op->begin_ns, op->end_ns);
     if (s->replaced && op_is_label(s->replaced) &&
-        op_kind_of(s->replaced->scope, name = walk_op_name(d->walk, s->replaced)) == OP_KIND_LOADER)
+        op_kind_of(s->replaced->scope, name = s->replaced->text) == OP_KIND_LOADER)
         error = load(d, s->replaced->thread, name, false, s->replaced->begin_ns, s->event.begin_ns);
     if (error < 0 || s->op_change == OP_SAME || s->op_change == OP_LEFT || !op_is_label(op) ||
-        op->is_traced || op_kind_of(op->scope, name = walk_op_name(d->walk, op)) != OP_KIND_LOADER)
+        op->is_traced || op_kind_of(op->scope, name = op->text) != OP_KIND_LOADER)
         return error;
     return load(d, op->thread, name, s->op_change == OP_OPENED, op->begin_ns, op->end_ns);
 }

@@ -118,7 +118,7 @@ static int take_launch(struct unfinished *u, const struct slice *slice)
                                     .thread = e->thread,
                                     .function = e->function,
                                     .kernel = walk_launched(slice),
-                                    .op = op ? walk_op_name(slice->walk, op) : NULL,
+                                    .op = op ? op->text : NULL,
                                     .begin_ns = e->begin_ns,
                                     .stream = stream - 1,
                                     .id = e->record->correlation,

@@ -126,7 +126,7 @@ int memory_origin_of(struct memory_report *m, const struct slice *s, unsigned ki
     }
     bool has_op = m->by != MEMORY_BY_FUNCTION && m->by != MEMORY_BY_LIBRARY;
     const struct op *op = has_op ? walk_op(s) : NULL;
-    o.name = op ? walk_op_name(&m->walk, op) : NULL;
+    o.name = op ? op->text : NULL;
     o.by = o.name                  ? MEMORY_BY_OPERATOR
            : kind == LEDGER_TENSOR ? MEMORY_BY_KIND
                                    : MEMORY_BY_FUNCTION;

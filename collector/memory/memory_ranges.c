@@ -93,7 +93,7 @@ int memory_ranges_take(struct memory_ranges *r, const struct slice *s)
     if (error < 0)
         return error;
     if (is_label && s->op_change == OP_OPENED)
-        s->op->row = begin(r, s->op->process, walk_op_name(s->walk, s->op));
+        s->op->row = begin(r, s->op->process, s->op->text);
     else if (is_label)
         return end(r, s->op->process, s->op->row);
     else if (s->op_change == OP_SAME && s->change == RANGE_OPENED)

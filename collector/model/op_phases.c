@@ -116,8 +116,7 @@ uint8_t op_phase_region(struct walk *walk, const struct op *op)
     const struct op_stack *stack = ops_stack(&walk->ops, op->thread->index);
     uint8_t outer = stack->count > 1 ? stack->open[stack->count - 2].region : PHASE_NONE;
     enum step_phase around = (enum step_phase)(outer & ~REGION_UNIT);
-    enum step_phase said =
-        op->is_traced ? PHASE_NONE : op_phase_said(op->scope, walk_op_name(walk, op));
+    enum step_phase said = op->is_traced ? PHASE_NONE : op_phase_said(op->scope, op->text);
     if (op_phase_holds(said, around))
         return (uint8_t)said;
     bool is_unit = op_works(op) && (outer == PHASE_NONE || outer == PHASE_OPTIMIZER);
@@ -216,8 +215,7 @@ static struct phase_thread *thread_of(struct op_phases *p, const struct op *op)
 
 static int take_unit(struct op_phases *p, struct phase_thread *t, const struct op *op)
 {
-    uint8_t phase =
-        phase_of_unit(op, walk_op_name(p->walk, op), op->region == (PHASE_OPTIMIZER | REGION_UNIT));
+    uint8_t phase = phase_of_unit(op, op->text, op->region == (PHASE_OPTIMIZER | REGION_UNIT));
     bool may_make_node = phase == PHASE_PLAIN && op->sequence;
     if (may_make_node || phase == PHASE_SYNC)
         t->last = NO_SPAN; /* the one before has made none */
@@ -251,7 +249,7 @@ static int open_op(struct op_phases *p, struct op *op)
 static void close_op(struct op_phases *p, const struct op *op)
 {
     if (op->region == PHASE_OPTIMIZER && op_is_label(op) &&
-        op_phase_said(op->scope, walk_op_name(p->walk, op)) == PHASE_OPTIMIZER)
+        op_phase_said(op->scope, op->text) == PHASE_OPTIMIZER)
         meet(thread_of(p, op), PHASE_OPTIMIZER);
 }
 

@@ -83,7 +83,7 @@ static int fill(const struct ops *o, const struct event *e, const struct op_numb
                       .is_traced = r->flags & RECORD_TRACED};
     if (!op->name && r->byte_count)
         return kernel_name_intern(o->texts, r->bytes, r->byte_count, &op->text);
-    op->text = ops_name(op, numbers);
+    op->text = op->name ? kernel_name_of(&numbers->names, op->name) : NULL;
     return 0;
 }
 
@@ -252,11 +252,6 @@ int ops_close_range(struct ops *o, const struct range *range, struct op **op)
 }
 
 /* ---- for users ------------------------------------------------------------------------------- */
-
-const struct kernel_name *ops_name(const struct op *op, const struct op_numbers *numbers)
-{
-    return op->text || !op->name ? op->text : kernel_name_of(&numbers->names, op->name);
-}
 
 const struct op *ops_with_stack(const struct ops *o, const struct thread *thread)
 {

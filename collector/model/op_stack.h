@@ -25,7 +25,7 @@
 #define OPS_OPEN_BYTES 32         /* and one more for so many of the files, KEY_MAP_MAX at most */
 
 struct op {
-    const struct kernel_name *text; /* its name; NULL: not known (yet), see ops_name */
+    const struct kernel_name *text; /* its name; NULL: not known */
     uint64_t name;                  /* number of an OP_NAME record; 0: the name is its own */
     uint64_t inputs;                /* number of an OP_INPUTS record; 0: none */
     uint64_t object;
@@ -120,9 +120,6 @@ int ops_take(struct ops *o, const struct event *event, const struct op_numbers *
 int ops_open_range(struct ops *o, const struct range *range, struct op_numbers *numbers,
                    struct op **op);
 int ops_close_range(struct ops *o, const struct range *range, struct op **op);
-
-/* What it is called, or NULL; in a single walk perhaps not yet. */
-const struct kernel_name *ops_name(const struct op *op, const struct op_numbers *numbers);
 
 /* The innermost operator that works (op_works) and is open on the thread, or NULL. */
 const struct op *ops_innermost(const struct ops *o, const struct thread *thread);

@@ -115,8 +115,7 @@ static int next_label(struct projections *s, const struct correlated_call *call,
     if (!node)
         return error;
     *end_ns = node->end_ns;
-    *found =
-        (struct projected_range){.sequence = node->number, .text = node->text, .name = node->name};
+    *found = (struct projected_range){.sequence = node->number, .text = node->text};
     return 1;
 }
 

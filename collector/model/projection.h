@@ -20,8 +20,7 @@
 
 struct projected_range {
     uint32_t sequence;              /* struct range, or a label's number, struct op */
-    const struct kernel_name *text; /* NULL: it has none, or it is that of the number `name` */
-    uint64_t name;                  /* of a label: struct op */
+    const struct kernel_name *text; /* NULL: it has none */
     uint64_t begin_ns;
     uint64_t end_ns;
 };

@@ -192,7 +192,7 @@ static bool describe_other(const struct selection *s, const struct slice *slice,
 }
 
 /* Of what is open for a while: only its end says what it was. */
-static bool describe_span(const struct selection *s, const struct slice *slice, struct subject *e)
+static bool describe_span(const struct slice *slice, struct subject *e)
 {
     const struct kernel_name *text = NULL;
     const struct thread *thread;
@@ -207,7 +207,7 @@ static bool describe_span(const struct selection *s, const struct slice *slice, 
         e->begin_ns = slice->op->begin_ns;
         e->end_ns = slice->op->end_ns;
         thread = slice->op->thread;
-        text = walk_op_name(s->walk, slice->op);
+        text = slice->op->text;
     } else if (slice->library_change != LIBRARY_SAME) {
         e->kind = SELECT_LIBRARY;
         e->begin_ns = slice->library->begin_ns;
@@ -272,7 +272,7 @@ static bool has(void *context, const struct slice *slice)
     if (is_far(s, event))
         return false;
     struct subject e = {.process = event->process, .device = UINT64_MAX};
-    if (describe_span(s, slice, &e))
+    if (describe_span(slice, &e))
         return meet(s, MET_ALL, is_in(s, &e));
     if (is_device_sample(event->record->type)) {
         e.begin_ns = e.place_ns = event->begin_ns;
@@ -435,7 +435,7 @@ static int take_range(void *context, const struct slice *slice)
         end_ns = slice->change == RANGE_LEFT ? UINT64_MAX : slice->range->end_ns;
     } else if ((slice->op_change == OP_CLOSED || slice->op_change == OP_LEFT) &&
                op_is_label(slice->op)) {
-        text = walk_op_name(s->walk, slice->op);
+        text = slice->op->text;
         begin_ns = slice->op->begin_ns;
         end_ns = slice->op_change == OP_LEFT ? UINT64_MAX : slice->op->end_ns;
     }

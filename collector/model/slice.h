@@ -11,9 +11,9 @@
 enum walk_need {
     WALK_RANGES = 1, /* `change` and `range`; walk_range */
     WALK_WORK = 2, /* `call` of work of a device, of synchronisations, overheads and allocations */
-    WALK_STACKS = 8,  /* survey.stacks, at the end */
-    WALK_LOSSES = 16, /* work without a call and launches without work are counted */
-    WALK_OPS = 32,    /* `op_change` and `op`; `call.op`; walk_op, walk_op_name, walk_op_inputs */
+    WALK_STACKS = 8,     /* survey.stacks, at the end */
+    WALK_LOSSES = 16,    /* work without a call and launches without work are counted */
+    WALK_OPS = 32,       /* `op_change` and `op`; `call.op`; walk_op, walk_op_inputs */
     WALK_LIBRARIES = 64, /* `library_change` and `library`; `call.library`; walk_library */
     WALK_PAUSES = 256,   /* survey.pauses, at the end */
 };
@@ -175,13 +175,7 @@ static inline const struct library_call *walk_library(const struct slice *s)
     return library_innermost(&s->walk->libraries, s->event.thread);
 }
 
-/* What an operator is called and, as it is recorded (op_record.h), what it was called with; NULL:
- * not known. */
-static inline const struct kernel_name *walk_op_name(const struct walk *w, const struct op *op)
-{
-    return ops_name(op, &w->names[op->process->index].ops);
-}
-
+/* What an operator was called with, as it is recorded (op_record.h); NULL: not known. */
 static inline const struct kernel_name *walk_op_inputs(const struct walk *w,
                                                        const struct process *p, uint64_t inputs)
 {

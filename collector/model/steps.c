@@ -119,9 +119,9 @@ static int open_mark(struct steps *s, enum step_kind kind, const struct event *e
     return place < 0 ? (int)place : 0;
 }
 
-static enum op_kind kind_of(const struct steps *s, const struct op *op)
+static enum op_kind kind_of(const struct op *op)
 {
-    return op_kind_of(op->scope, walk_op_name(s->walk, op));
+    return op_kind_of(op->scope, op->text);
 }
 
 /* Is there one of these around the label that has just begun? */
@@ -129,7 +129,7 @@ static bool is_inside(const struct steps *s, const struct op *op, enum op_kind a
 {
     const struct op_stack *stack = ops_stack(&s->walk->ops, op->thread->index);
     for (uint32_t i = 0; i + 1 < stack->count; i++) {
-        enum op_kind kind = kind_of(s, &stack->open[i]);
+        enum op_kind kind = kind_of(&stack->open[i]);
         if (kind == a || kind == b)
             return true;
     }
@@ -148,7 +148,7 @@ static bool has_class(const struct kernel_name *text, const char *wanted)
 /* An update counts when it ends: then the next step begins. */
 static int close_optimizer(struct steps *s, const struct slice *slice)
 {
-    const struct kernel_name *text = walk_op_name(s->walk, slice->op);
+    const struct kernel_name *text = slice->op->text;
     struct event e = slice->event;
     e.begin_ns = slice->op->end_ns;
     e.thread = slice->op->thread;
@@ -161,7 +161,7 @@ static int close_optimizer(struct steps *s, const struct slice *slice)
 /* A mark of another kind may have taken all places since this one was made. */
 static int close_label(struct steps *s, const struct op *op, bool is_cut)
 {
-    bool is_profiler = kind_of(s, op) == OP_KIND_PROFILER && !s->pattern;
+    bool is_profiler = kind_of(op) == OP_KIND_PROFILER && !s->pattern;
     return s->kind == (is_profiler ? STEPS_PROFILER : STEPS_NAMED)
                ? end_mark(s, op->mark, op->end_ns, is_cut)
                : 0;
@@ -170,8 +170,8 @@ static int close_label(struct steps *s, const struct op *op, bool is_cut)
 static int take_label(struct steps *s, const struct slice *slice)
 {
     struct op *op = slice->op;
-    const struct kernel_name *text = walk_op_name(s->walk, op);
-    enum op_kind kind = kind_of(s, op);
+    const struct kernel_name *text = op->text;
+    enum op_kind kind = kind_of(op);
     bool is_optimizer = kind == OP_KIND_OPTIMIZER && is_wanted(s, STEPS_OPTIMIZER);
     if (slice->op_change == OP_CLOSED)
         return is_optimizer ? close_optimizer(s, slice) : close_label(s, op, false);

@@ -154,7 +154,7 @@ static int take(void *context, const struct slice *s)
                       e->end_ns - e->begin_ns);
     if (error == 0 && s->op_change == OP_CLOSED && !s->is_hidden && op_works(op) && !op->is_moved &&
         op->end_ns - op->begin_ns > op->inner_ns)
-        error = count(steps, op->process, op->begin_ns, NAME_OPERATORS, walk_op_name(s->walk, op),
+        error = count(steps, op->process, op->begin_ns, NAME_OPERATORS, op->text,
                       op->end_ns - op->begin_ns - op->inner_ns);
     return error;
 }

@@ -197,8 +197,6 @@ int chrome_projected(void *context, const struct projection *p, const struct pro
     struct trace_writer *w = context;
     struct shown at = {.begin_ns = range->begin_ns, .end_ns = range->end_ns};
     const struct kernel_name *text = range->text;
-    if (!text && range->name)
-        text = kernel_name_of(&w->walk->names[p->process->index].ops.names, range->name);
     /* Kineto's readers take a step on a device for work. */
     if (text && strncmp(text->shown, STEP_NAME, sizeof STEP_NAME - 1) == 0)
         return 0;
@@ -223,8 +221,7 @@ static void connect(struct trace_writer *w, const struct op *op, const struct sh
     uint32_t slot;
     shown.begin_ns = at->begin_ns;
     shown.end_ns = at->end_ns;
-    const struct forward_op *forward =
-        op_pairs_find(&rows->op_pairs, &shown, walk_op_name(w->walk, op));
+    const struct forward_op *forward = op_pairs_find(&rows->op_pairs, &shown, op->text);
     if (forward)
         chrome_put_arrow(w, op->process, "fwdbwd",
                          &rows->forward_ids[forward - rows->op_pairs.slots], forward->begin_ns, at);
@@ -255,7 +252,7 @@ static void end_op(struct trace_writer *w, char *out, const struct op *op, bool 
 static void put_op(struct trace_writer *w, const struct op *op, const struct shown *at,
                    uint32_t stack, bool ended)
 {
-    const struct kernel_name *name = walk_op_name(w->walk, op);
+    const struct kernel_name *name = op->text;
     const struct kernel_name *inputs =
         op->inputs ? walk_op_inputs(w->walk, op->process, op->inputs) : NULL;
     char unnamed[48];
@@ -288,7 +285,7 @@ static void put_op(struct trace_writer *w, const struct op *op, const struct sho
 static void put_module(struct trace_writer *w, const struct op *op, const struct shown *at,
                        bool ended)
 {
-    const struct kernel_name *name = walk_op_name(w->walk, op);
+    const struct kernel_name *name = op->text;
     const char *path = name ? strchr(name->json, ' ') : NULL;
     uint32_t class_bytes = path ? (uint32_t)(path - name->json) - 1 : 0; /* behind its quote */
     const struct op *parent = ops_module(&w->walk->ops, op);

@@ -386,7 +386,7 @@ static int take_op(void *context, const struct slice *s)
     l->ops[i].inner_ns = s->op->inner_ns;
     l->ops[i].is_moved = s->op->is_moved;
     l->ops[i].number = s->op->number;
-    const struct kernel_name *name = walk_op_name(s->walk, s->op);
+    const struct kernel_name *name = s->op->text;
     snprintf(l->ops[i].name, sizeof l->ops[i].name, "%s", name ? name->shown : "");
     return 0;
 }
