@@ -22,6 +22,19 @@ static _Atomic bool has_probe;
 
 _Atomic uint64_t sights[SIGHT_SLOTS];
 
+static __thread struct memory_window *window; /* the calling thread's; NULL: none */
+
+/* Not cached, but for as long as a window is used: right in the child of a raw clone. */
+static long own_pid(void)
+{
+    if (window && window->pid)
+        return window->pid;
+    long pid = syscall(SYS_getpid);
+    if (window)
+        window->pid = pid;
+    return pid;
+}
+
 /*
  * For each piece of another process's side the kernel takes the lock of all its mappings and holds
  * a page: 64 pieces take 20 to 100 us. Its own side it copies as write() does, so several pieces
@@ -31,7 +44,7 @@ _Atomic uint64_t sights[SIGHT_SLOTS];
 static bool read_by_call(const struct iovec *pieces, unsigned count, void *to, size_t bytes)
 {
     struct iovec copy = {to, bytes};
-    long pid = syscall(SYS_getpid); /* not cached: right in the child of a raw clone */
+    long pid = own_pid();
     long done = -1;
     errno = ENOSYS;
     if (count > 1 && !objects_are_watched())
@@ -108,11 +121,11 @@ bool memory_read_many(const uint64_t *addresses, unsigned count, void *to, size_
     return memory_read_pieces(pieces, count, to);
 }
 
-static __thread struct memory_window *window; /* the calling thread's; NULL: none */
-
 void memory_window_use(struct memory_window *w)
 {
     window = w;
+    if (w)
+        w->pid = 0;
     memory_window_renew();
 }
 

@@ -36,6 +36,7 @@ bool memory_read(uint64_t address, void *to, size_t bytes);
  */
 struct memory_window {
     bool is_old; /* it has been renewed, and nothing was read since */
+    long pid;    /* of the process, while it is used; 0: nobody has asked yet */
     uint32_t round;
     unsigned count;
     uint64_t blocks[MEMORY_WINDOW_BLOCKS]; /* their addresses */

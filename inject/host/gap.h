@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a thread does while it gives the GPU nothing to do. About 200 times a second the thread of
+ * What a thread does while it gives the GPU nothing to do. About 180 times a second the thread of
  * host_thread.h looks at each thread that has made CUDA calls and is in none for GAP_NS: does it
  * run, in which system call does it wait, at which line of Python is it, and if it waits for the
  * interpreter's lock (GIL), who holds that and in which line. A SAMPLE record of SAMPLE_GAP tells.

@@ -15,6 +15,7 @@
 #include "record/thread.h"
 
 #define REST_NS 1000000000u /* at most so long without a look at what is asked for */
+#define TELL_NS 50000000u   /* between two times that its processor time is told of */
 #define END_NS  500000000u  /* the thread needs some microseconds to end */
 
 static const host_pulse pulses[] = {sampling_pulse, gap_pulse, quota_pulse};
@@ -40,13 +41,17 @@ static uint64_t pulse_all(struct thread *me, uint64_t now_ns)
 /* Until the process or the recording ends. While calls are off nothing is looked at. */
 static void pulse_on(struct thread *me)
 {
+    uint64_t tell_ns = 0;
     while (!atomic_load(&control.ending) && atomic_load(&gp.writer.running)) {
         uint32_t wake = atomic_load(&control.wake);
-        if (!thread_attach(me))
+        if (!thread_takes_part(me) && !thread_attach(me))
             return;
         uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
         uint64_t next_ns = recorded_asked() & OFF_CALLS ? now_ns + REST_NS : pulse_all(me, now_ns);
-        own_thread_tell(COST_HOST);
+        if (now_ns >= tell_ns) {
+            own_thread_tell(COST_HOST);
+            tell_ns = now_ns + TELL_NS;
+        }
         now_ns = clock_ns(CLOCK_MONOTONIC);
         if (next_ns > now_ns)
             futex_wait(&control.wake, wake, next_ns - now_ns);

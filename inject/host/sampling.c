@@ -91,6 +91,7 @@ static struct {
     uint32_t found; /* the last one that was looked for */
     uint32_t scan;
     uint32_t pulse;
+    uint64_t due_ns;     /* the next pulse */
     nlink_t links;       /* of the folder of threads, at the last scan */
     pid_t pid;           /* whose all this is */
     struct lock timers;  /* number, slots and what scans know */
@@ -531,6 +532,9 @@ uint64_t sampling_pulse(struct thread *me, uint64_t now_ns)
 {
     if (!all.number)
         return UINT64_MAX;
+    if (now_ns < all.due_ns)
+        return all.due_ns;
+    all.due_ns = now_ns + PULSE_NS;
     if (lock_take(&all.timers, LOCK_NS)) {
         if (!sample_signal_is_kept()) /* by a system call of its own */
             move(all.number);
@@ -543,7 +547,7 @@ uint64_t sampling_pulse(struct thread *me, uint64_t now_ns)
         lock_drop(&all.timers);
     }
     write_all(me);
-    return now_ns + PULSE_NS;
+    return all.due_ns;
 }
 
 void sampling_end(struct thread *me)
@@ -565,6 +569,7 @@ void sampling_forget(void)
     for (uint32_t i = 0; all.rooms && i < ROOMS; i++)
         atomic_store(&all.rooms[i].is_taken, 0);
     all.used = all.scan = all.pulse = 0;
+    all.due_ns = 0;
     all.links = 0;
     atomic_store(&all.reading.holder, 0);
     atomic_store(&all.timers.holder, 0);

@@ -135,6 +135,7 @@ def bench_os():
             over = [r - without for r in rounds[threshold]]
             tell(f"os.{name}.ns", statistics.median(over), f"ns ({note})", most,
                  spread=quartiles(over))
+    bench_contended()
     if not shutil.which("strace"):
         not_run("peer.strace.read", "strace is not installed")
         return
@@ -142,6 +143,20 @@ def bench_os():
     alone, traced = ([r[3] for r in rounds_of(run([*tracer, *command]))]
                      for tracer in ([], ["strace", "-f", "-c", "-o", os.devnull]))
     tell("peer.strace.read.ns", statistics.median(traced) - statistics.median(alone), "ns (a byte)")
+
+
+def bench_contended():
+    """A mutex that two threads want all the time: in the bare program, in a recorded one, and with
+    its waits hooked: those below the threshold, and each recorded."""
+    kinds = {"bare": (False, {}), "off": (True, {}), "100us": (True, {"GPUPROF_OS": "100us"}),
+             "kept": (True, {"GPUPROF_OS": "0"})}
+    rounds = {name: [] for name in kinds}
+    for _ in range(4):
+        for name, (preload, settings) in kinds.items():
+            rounds[name] += call_rounds("contended", 50000, 24, preload, threads=2, **settings)
+    for name, values in rounds.items():
+        tell(f"os.contended.{name}.ns", statistics.median(values), "ns (wanted by two threads)",
+             spread=quartiles(values))
 
 
 # A training loop: some calls, then 3 ms of Python; and the CPU time of all other threads.

@@ -143,12 +143,12 @@ class Cost:
         return statistics.median(r[column] for r in self.rounds[True]) - bare
 
 
-def call_rounds(function, calls, rounds, preload, **settings):
-    """CPU nanoseconds of a call, a round each."""
-    lines = run([program("call_cost"), function, "1", str(calls), str(rounds)], preload=preload,
-                GPUPROF_SEAL="100ms", GPUPROF_GPU="off", **settings)
+def call_rounds(function, calls, rounds, preload, threads=1, **settings):
+    """CPU nanoseconds of a call, a round each; wall nanoseconds where there are several threads."""
+    lines = run([program("call_cost"), function, str(threads), str(calls), str(rounds)],
+                preload=preload, GPUPROF_SEAL="100ms", GPUPROF_GPU="off", **settings)
     drop_output()
-    return [r[3] for r in rounds_of(lines)]
+    return [r[3 if threads == 1 else 2] for r in rounds_of(lines)]
 
 
 def measured(command):

@@ -4,15 +4,15 @@
  *
  * FUNCTION is launch, malloc, sync, innerN (sync, which makes N driver calls inside), range (one
  * pushed and popped, by gpuprof.h), gemm (cublasGemmEx), matmul (cublasLtMatmul), mutex (one that
- * nobody else wants, locked and unlocked), read (a
- * byte of /dev/zero), deepN (sync, below N frames of the program's own) or distinct (sync, each
- * time by another way). Rounds of the floor loop (two raw reads of the cycle counter and a 32-byte
- * store, through 64 KiB of memory) and rounds of the call loop alternate, CALLS each in every
- * thread. Prints a line per round, nanoseconds per call: floor wall, floor CPU, call wall, call
- * CPU; then the minor faults per call that the threads took in the call loop, which tell a round
- * that touched pages of the live file first from one whose pages had been touched. Wall is per core
- * (times min(threads, processors) / threads); CPU is that of the calling threads. At the end
- * "writer NS": the CPU time of gpuprof's thread per call, if there is such a thread.
+ * nobody else wants, locked and unlocked), contended (one that all threads want, held for some 100
+ * ns each time), read (a byte of /dev/zero), deepN (sync, below N frames of the program's own) or
+ * distinct (sync, each time by another way). Rounds of the floor loop (two raw reads of the cycle
+ * counter and a 32-byte store, through 64 KiB of memory) and rounds of the call loop alternate,
+ * CALLS each in every thread. Prints a line per round, nanoseconds per call: floor wall, floor CPU,
+ * call wall, call CPU; then the minor faults per call that the threads took in the call loop, which
+ * tell a round that touched pages of the live file first from one whose pages had been touched.
+ * Wall is per core (times min(threads, processors) / threads); CPU is that of the calling threads.
+ * At the end "writer NS": the CPU time of gpuprof's thread per call, if there is such a thread.
  */
 #include <assert.h>
 #include <dirent.h>
@@ -30,6 +30,7 @@
 
 #define FLOOR_WORDS 8192
 #define THREADS_MAX 64
+#define HELD_TURNS  300
 #define SETTLE_US   300000 /* the writer is through by then: GPUPROF_SEAL in bench.py */
 
 static unsigned thread_count, round_count;
@@ -121,6 +122,16 @@ static void mutex_loop(void)
 {
     for (uint64_t i = 0; i < call_count; i++) {
         pthread_mutex_lock(&lock);
+        pthread_mutex_unlock(&lock);
+    }
+}
+
+static void contended_loop(void)
+{
+    for (uint64_t i = 0; i < call_count; i++) {
+        pthread_mutex_lock(&lock);
+        for (unsigned held = 0; held < HELD_TURNS; held++)
+            __asm__ volatile("" : "+r"(held));
         pthread_mutex_unlock(&lock);
     }
 }
@@ -259,6 +270,7 @@ int main(int argc, char **argv)
                 : strcmp(argv[1], "matmul") == 0                  ? matmul_loop
                 : strcmp(argv[1], "distinct") == 0                ? distinct_loop
                 : strcmp(argv[1], "mutex") == 0                   ? mutex_loop
+                : strcmp(argv[1], "contended") == 0               ? contended_loop
                 : strcmp(argv[1], "read") == 0                    ? read_loop
                 : sscanf(argv[1], "deep%u", &depth) == 1 && depth ? deep_loop
                                                                   : sync_loop;
