@@ -177,6 +177,12 @@ static uint64_t ticks_of(uint64_t ns)
                : (uint64_t)(((unsigned __int128)ns << CLOCK_SCALE_SHIFT) / gp.header.scale.mult);
 }
 
+/*
+ * A free-threaded build without this lock stops its threads together instead. They are not told of:
+ * a thread waits there for a semaphore on its stack, as it does for any lock, and only its state as
+ * the wait began would tell one from the other. The debug offsets do not have the state's place;
+ * and a thread that waits for a lock may be given the state of a stopped one meanwhile.
+ */
 void gil_tick(struct thread *writer)
 {
     (void)writer;
