@@ -4,7 +4,7 @@
 #ifndef GPUPROF_COLLECTOR_MEMORY_PEAKS_H
 #define GPUPROF_COLLECTOR_MEMORY_PEAKS_H
 
-#include "memory/ledger_totals.h"
+#include "memory/ledger.h"
 
 struct memory_peak {
     uint64_t allocated;

@@ -12,7 +12,7 @@
 #include "analyse/cost_report.h"
 #include "analyse/rank_report.h"
 #include "find/hang.h"
-#include "memory/memory_signs.h"
+#include "memory/memory_report.h"
 #include "model/event_walk.h"
 #include "query/report_parts.h"
 #include "record/losses.h"

@@ -2,7 +2,6 @@
 #include "base/unit_text.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "base/array.h"
 

@@ -12,11 +12,10 @@
 #include "base/nearest.h"
 #include "base/next_words.h"
 #include "cli/manual.h"
-#include "cli/manual_parts.h"
 #include "output/verb_output.h"
-#include "report/report_tables.h"
 #include "settings.h"
 #include "stream.h"
+#include "table/table.h"
 
 #define HELP_COLUMN       26 /* where the explanations begin */
 #define HELP_WIDTH        92

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/manual_parts.h"
+#include "cli/manual.h"
 
 #include <stddef.h>
 

@@ -1,13 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "diff/baseline_file.h"
-
+/* Baselines as files, and what a command line names beside recordings. */
+#include <errno.h>
+#include <fcntl.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/json_scan.h"
 #include "base/json_text.h"
+#include "diff/run_summary.h"
 #include "error.h"
+#include "read/recording.h"
+
+#define NAME_CHARACTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
 
 /* Of a file: what is more is not true. */
 #define STEPS_BELIEVED  (1ll << 40)
@@ -31,26 +39,36 @@ static bool can_be(enum run_metric m, double number)
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-static void put_run(const struct run_summary *run, const char *name, FILE *out)
+void run_put_number(const char *before, double number, FILE *out)
+{
+    fputs(before, out);
+    if (isfinite(number))
+        fprintf(out, "%.15g", number);
+    else
+        fputs("null", out);
+}
+
+void run_put_json(const struct run_summary *run, const char *name, bool has_all, FILE *out)
 {
     const char *separator = "";
-    json_put("\n{\"name\": ", name, out);
+    json_put("{\"name\": ", name, out);
     fprintf(out, ", \"steps\": %llu, \"warm_up\": %llu", (unsigned long long)run->steps,
             (unsigned long long)run->warm_up);
-    if (run->energy_steps)
+    if (has_all || run->energy_steps)
         fprintf(out, ", \"energy_steps\": %llu", (unsigned long long)run->energy_steps);
-    if (!isnan(run->cost))
-        fprintf(out, ", \"cost\": %.6g", run->cost);
+    if (has_all || !isnan(run->cost))
+        run_put_number(", \"cost\": ", run->cost, out);
     fputs(", \"metrics\": {", out);
     for (unsigned i = 0; i < RUN_METRICS; i++)
-        if (can_be((enum run_metric)i, run->metrics[i])) {
-            fprintf(out, "%s\"%s\": %.15g", separator, run_metric_infos[i].key, run->metrics[i]);
+        if (has_all || can_be((enum run_metric)i, run->metrics[i])) {
+            fprintf(out, "%s\"%s\"", separator, run_metric_infos[i].key);
+            run_put_number(": ", run->metrics[i], out);
             separator = ", ";
         }
     fputs("}, \"facts\": {", out);
     separator = "";
     for (unsigned i = 0; i < RUN_FACTS; i++)
-        if (run->facts[i]) {
+        if (has_all || run->facts[i]) {
             fprintf(out, "%s\"%s\"", separator, run_fact_infos[i].key);
             json_put(": ", run->facts[i], out);
             separator = ", ";
@@ -82,8 +100,8 @@ void baseline_write(struct run_set *s, FILE *out)
     struct run_summary *t = &s->together;
     fprintf(out, "{\"gpuprof_baseline\": %d,\n\"runs\": [", BASELINE_VERSION);
     for (uint32_t i = 0; i < s->count; i++) {
-        fputs(i ? "," : "", out);
-        put_run(&s->runs[i], s->names[i], out);
+        fputs(i ? ",\n" : "\n", out);
+        run_put_json(&s->runs[i], s->names[i], false, out);
     }
     fprintf(out, "],\n\"kernel_steps\": %llu,\n\"kernels\": [", (unsigned long long)t->steps);
     if (t->kernel_count)
@@ -97,14 +115,14 @@ void baseline_write(struct run_set *s, FILE *out)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-struct reader {
+struct baseline_reader {
     struct run_set *set;
     char *why;               /* BASELINE_WHY_BYTES: what is damaged */
     char where[WHERE_BYTES]; /* "run 2", "kernel 7": what is being read */
 };
 
 /* Says what of it is no `wanted`; the value of length 0: it is not there. */
-static int damaged(const struct reader *r, const char *key, struct json_piece value,
+static int damaged(const struct baseline_reader *r, const char *key, struct json_piece value,
                    const char *wanted)
 {
     if (value.length)
@@ -115,7 +133,7 @@ static int damaged(const struct reader *r, const char *key, struct json_piece va
     return GPUPROF_DAMAGED;
 }
 
-static int read_whole(const struct reader *r, struct json_piece object, const char *key,
+static int read_whole(const struct baseline_reader *r, struct json_piece object, const char *key,
                       int64_t most, uint64_t *number)
 {
     int64_t value;
@@ -127,7 +145,8 @@ static int read_whole(const struct reader *r, struct json_piece object, const ch
 }
 
 /* A text that must be there. *text is new memory. */
-static int read_text(const struct reader *r, struct json_piece object, const char *key, char **text)
+static int read_text(const struct baseline_reader *r, struct json_piece object, const char *key,
+                     char **text)
 {
     struct json_piece piece = json_member(object, key);
     if (!json_is(piece, '"'))
@@ -139,7 +158,7 @@ static int read_text(const struct reader *r, struct json_piece object, const cha
 }
 
 /* A text that need not be there. */
-static int read_known(const struct reader *r, struct json_piece object, const char *key,
+static int read_known(const struct baseline_reader *r, struct json_piece object, const char *key,
                       char **text)
 {
     return json_member(object, key).length ? read_text(r, object, key, text) : 0;
@@ -157,7 +176,8 @@ static double number_of(struct json_piece piece)
     return *end || number > AMOUNT_BELIEVED ? NAN : number;
 }
 
-static int read_numbers(const struct reader *r, struct json_piece object, struct run_summary *run)
+static int read_numbers(const struct baseline_reader *r, struct json_piece object,
+                        struct run_summary *run)
 {
     struct json_piece metrics = json_member(object, "metrics"), cost = json_member(object, "cost");
     if (!json_is(metrics, '{'))
@@ -174,7 +194,8 @@ static int read_numbers(const struct reader *r, struct json_piece object, struct
     return cost.length && isnan(run->cost) ? damaged(r, "cost", cost, "number that can be") : 0;
 }
 
-static int read_facts(const struct reader *r, struct json_piece object, struct run_summary *run)
+static int read_facts(const struct baseline_reader *r, struct json_piece object,
+                      struct run_summary *run)
 {
     struct json_piece facts = json_member(object, "facts");
     int error = 0;
@@ -190,7 +211,7 @@ static int read_facts(const struct reader *r, struct json_piece object, struct r
     return error;
 }
 
-static int read_run(const struct reader *r, struct json_piece object)
+static int read_run(const struct baseline_reader *r, struct json_piece object)
 {
     struct run_summary run = {.steps = 0};
     char *name = NULL;
@@ -212,7 +233,7 @@ static int read_run(const struct reader *r, struct json_piece object)
     return error;
 }
 
-static int read_kernel(const struct reader *r, struct json_piece object)
+static int read_kernel(const struct baseline_reader *r, struct json_piece object)
 {
     struct run_kernel k = {.name = NULL};
     int error = read_text(r, object, "name", &k.name);
@@ -231,8 +252,8 @@ static int read_kernel(const struct reader *r, struct json_piece object)
 }
 
 /* Each object of the array, of which messages are about `what`. */
-static int read_all(struct reader *r, const char *what, struct json_piece array, uint32_t most,
-                    int (*read)(const struct reader *, struct json_piece))
+static int read_all(struct baseline_reader *r, const char *what, struct json_piece array,
+                    uint32_t most, int (*read)(const struct baseline_reader *, struct json_piece))
 {
     struct json_piece key, object;
     const char *at = array.at + 1;
@@ -250,7 +271,7 @@ static int read_all(struct reader *r, const char *what, struct json_piece array,
 int baseline_read(struct run_set *s, const char *text, size_t length, char why[BASELINE_WHY_BYTES])
 {
     struct json_piece file = {text, length}, kernels, runs;
-    struct reader r = {.set = s, .why = why, .where = "the file"};
+    struct baseline_reader r = {.set = s, .why = why, .where = "the file"};
     int64_t version;
     uint64_t steps = 0;
     if (!json_is(file, '{') || !json_whole(json_member(file, "gpuprof_baseline"), &version))
@@ -273,4 +294,199 @@ int baseline_read(struct run_set *s, const char *text, size_t length, char why[B
     s->together.steps += steps;
     run_kernels_order(&s->together);
     return error;
+}
+
+/* ---- names ----------------------------------------------------------------------------------- */
+
+char *baseline_path(const char *folder, const char *name)
+{
+    char *path = NULL;
+    size_t length = strlen(name);
+    if (!length || length > BASELINE_NAME_BYTES || strspn(name, NAME_CHARACTERS) != length ||
+        *name == '.' || *name == '-')
+        return NULL;
+    return asprintf(&path, "%s/%s.json", folder, name) < 0 ? NULL : path;
+}
+
+/* The file's bytes without white space at the end, in new memory; NULL: errno, EFBIG if there are
+ * too many. */
+static char *read_file(const char *path, size_t *length)
+{
+    int fd =
+        open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); /* a FIFO is not waited for */
+    FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
+    if (fd >= 0 && !file)
+        close(fd);
+    char *text = file ? malloc(BASELINE_BYTES_MAX + 1u) : NULL;
+    *length = text ? fread(text, 1, BASELINE_BYTES_MAX + 1u, file) : 0;
+    bool has_failed = !text || ferror(file);
+    if (!has_failed && *length > BASELINE_BYTES_MAX) {
+        errno = EFBIG;
+        has_failed = true;
+    }
+    if (file)
+        fclose(file);
+    while (*length && strchr(" \n\r\t", text[*length - 1]))
+        --*length;
+    if (!has_failed)
+        return text;
+    free(text);
+    return NULL;
+}
+
+enum exit_code run_operands_baseline(struct run_set *s, const char *path, const char *verb)
+{
+    size_t length;
+    char why[BASELINE_WHY_BYTES], *text = read_file(path, &length);
+    if (!text) {
+        message("%s: %s: %s%s", verb, path, strerror(errno), reading_advice(errno));
+        return EXIT_USAGE;
+    }
+    int error = length ? baseline_read(s, text, length, why) : GPUPROF_NOT_OURS;
+    free(text);
+    switch (error) {
+    case 0: return EXIT_OK;
+    case GPUPROF_NO_MEMORY: return say_error(verb, error);
+    case GPUPROF_NOT_OURS: return usage_error("%s: %s: no baseline of gpuprof's", verb, path);
+    case GPUPROF_VERSION:
+        return usage_error("%s: %s: of another version than this gpuprof reads; save the baseline "
+                           "again",
+                           verb, path);
+    case GPUPROF_LIMIT:
+        return usage_error("%s: %s: more than %d runs on a side, or %d kernels", verb, path,
+                           RUNS_MAX, BASELINE_KERNELS_MAX);
+    default: return usage_error("%s: %s: damaged: %s; save the baseline again", verb, path, why);
+    }
+}
+
+/* `paths` as one run, which is called `name`. */
+static enum exit_code read_recording(struct run_set *s, const char *name, char **paths, int count,
+                                     const struct run_reading *how)
+{
+    struct recording rec;
+    struct run_summary run = {.steps = 0};
+    struct progress progress;
+    const struct recording_options options = {.keep_live = how->keep_live};
+    enum exit_code code = recording_open(&rec, paths, count, &options);
+    rec.progress = progress_begin(&progress, how->wish.verb);
+    progress.total = 3 * recording_bytes(&rec);
+    if (code == EXIT_OK)
+        code = run_summary_make(&run, &rec, &how->wish);
+    int error = code == EXIT_OK ? run_set_add(s, &run, name) : 0;
+    if (error == GPUPROF_LIMIT)
+        code = usage_error("%s: %s: more than %d runs on a side", how->wish.verb, name, RUNS_MAX);
+    else if (error < 0)
+        code = EXIT_ENVIRONMENT;
+    if (error < 0 && error != GPUPROF_LIMIT)
+        say_error(how->wish.verb, error);
+    run_summary_release(&run);
+    recording_release(&rec);
+    return code;
+}
+
+/* Does the file begin as a baseline does? */
+static bool is_baseline(const char *path)
+{
+    FILE *file = fopen(path, "re");
+    bool is = file && fgetc(file) == '{';
+    if (file)
+        fclose(file);
+    return is;
+}
+
+bool run_operands_same(const char *one, const char *other)
+{
+    struct stat first, second;
+    if (strcmp(one, other) == 0)
+        return true;
+    return stat(one, &first) == 0 && stat(other, &second) == 0 && first.st_dev == second.st_dev &&
+           first.st_ino == second.st_ino;
+}
+
+/* *path: the file, in new memory, of the baseline that the word names or is; NULL: it is none. */
+static enum exit_code find_baseline(const char *word, const struct run_reading *how, char **path)
+{
+    struct stat status, other;
+    bool is_there = stat(word, &status) == 0;
+    char *named = baseline_path(how->folder, word);
+    bool is_named = named && stat(named, &other) == 0;
+    enum exit_code code = EXIT_OK;
+    *path = NULL;
+    if (is_there && is_named)
+        code = usage_error("%s: %s: there are both %s '%s' and a baseline of that name; say ./%s, "
+                           "or %s",
+                           how->wish.verb, word, S_ISDIR(status.st_mode) ? "a folder" : "a file",
+                           word, word, named);
+    else if (is_named || (is_there && S_ISREG(status.st_mode) && is_baseline(word)))
+        *path = is_named ? named : strdup(word);
+    if (*path != named)
+        free(named);
+    return code;
+}
+
+/* One of `count` names of the word: a baseline, whose runs are added, or else of *paths, which it
+ * moves on, the next one. */
+static enum exit_code read_name(struct run_set *s, char **names, int count, const char *word,
+                                const struct run_reading *how, char ***paths)
+{
+    struct stat status;
+    char *name = names[count - 1], *baseline;
+    for (int i = 0; i < count - 1; i++)
+        if (run_operands_same(names[i], name))
+            return usage_error("%s: %s: %s is named twice", how->wish.verb, word, name);
+    enum exit_code code = find_baseline(name, how, &baseline);
+    if (baseline)
+        code = run_operands_baseline(s, baseline, how->wish.verb);
+    else if (code == EXIT_OK && stat(name, &status) == 0)
+        *(*paths)++ = name;
+    else if (code == EXIT_OK && strcmp(name, word) == 0)
+        code = usage_error("%s: %s: neither a recording nor a baseline in %s (gpuprof baseline "
+                           "list)",
+                           how->wish.verb, word, how->folder);
+    else if (code == EXIT_OK && !*name)
+        code = usage_error("%s: %s: a name is missing at a comma", how->wish.verb, word);
+    else if (code == EXIT_OK)
+        code = usage_error("%s: %s: %s is not there, and no baseline in %s", how->wish.verb, word,
+                           name, how->folder);
+    free(baseline);
+    return code;
+}
+
+/* With commas between, unless there is something of that name: baselines, and all else as files of
+ * one run: "a.gpuprof,b.gpuprof". */
+static enum exit_code read_operand(struct run_set *s, const char *word,
+                                   const struct run_reading *how)
+{
+    struct stat status;
+    const char *separators = stat(word, &status) == 0 ? "" : ",";
+    char *text = strdup(word), *rest = text;
+    char **names = calloc(strlen(word) + 2, sizeof *names); /* and NULL */
+    char **paths = calloc(strlen(word) + 1, sizeof *paths), **end = paths;
+    enum exit_code code = EXIT_OK;
+    if (!text || !names || !paths) {
+        say_error(how->wish.verb, GPUPROF_NO_MEMORY);
+        code = EXIT_ENVIRONMENT;
+    }
+    for (int count = 0; code == EXIT_OK && (names[count] = strsep(&rest, separators)); count++)
+        code = read_name(s, names, count + 1, word, how, &end);
+    if (code == EXIT_OK && end > paths)
+        code = read_recording(s, word, paths, (int)(end - paths), how);
+    free(paths);
+    free(names);
+    free(text);
+    return code;
+}
+
+enum exit_code run_operands_read(struct run_set *s, char **words, int count,
+                                 const struct run_reading *how)
+{
+    enum exit_code code = EXIT_OK;
+    for (int i = 0; code == EXIT_OK && i < count; i++) {
+        for (int k = 0; k < i; k++)
+            if (run_operands_same(words[i], words[k]))
+                return usage_error("%s: %s: named twice on a side: each run counts once",
+                                   how->wish.verb, words[i]);
+        code = read_operand(s, words[i], how);
+    }
+    return code;
 }

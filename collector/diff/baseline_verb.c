@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
@@ -12,9 +11,8 @@
 #include "base/file_at.h"
 #include "base/message.h"
 #include "base/unit_text.h"
-#include "diff/baseline_file.h"
-#include "diff/diff_verb.h"
-#include "diff/run_operands.h"
+#include "diff/comparison.h"
+#include "diff/run_summary.h"
 #include "error.h"
 #include "output/verb_output.h"
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/unit_text.h"
-#include "diff/diff_print.h"
+#include "diff/comparison.h"
 
 /* Of a count a median of an even number of runs may be a half. */
 static void put_amount(char text[CHANGE_CELL_BYTES], enum run_metric m, double amount)

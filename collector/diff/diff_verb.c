@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "diff/diff_verb.h"
+#include "diff/comparison.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/message.h"
-#include "diff/baseline_file.h"
-#include "diff/run_operands.h"
+#include "diff/run_summary.h"
 #include "error.h"
 #include "output/verb_output.h"
 #include "unit_word.h"

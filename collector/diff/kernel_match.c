@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "diff/kernel_match.h"
+#include "diff/comparison.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "diff/rank_test.h"
+#include "diff/comparison.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -13,7 +13,7 @@
 
 double rank_median(const double *list, uint32_t count)
 {
-    double sorted[RANKS_MAX];
+    double sorted[RUNS_MAX];
     memcpy(sorted, list, count * sizeof *sorted);
     return array_median(sorted, count);
 }
@@ -81,7 +81,7 @@ static int64_t pairs_allowed(const struct rank_sums *untied, uint32_t count, dou
 
 static int untied_make(struct rank_sums *s, uint32_t count, uint32_t other_count)
 {
-    uint32_t ranks[2 * RANKS_MAX] = {0};
+    uint32_t ranks[2 * RUNS_MAX] = {0};
     for (uint32_t i = 0; i < count + other_count; i++)
         ranks[i] = 2 * (i + 1);
     return sums_make(s, ranks, count + other_count, count);
@@ -109,7 +109,7 @@ static uint32_t place_among(double value, const double *list, uint32_t count)
 
 static int find_p(struct rank_shift *s, const struct rank_groups *g)
 {
-    uint32_t ranks[2 * RANKS_MAX] = {0}, sum = 0, all = g->of_count + g->against_count;
+    uint32_t ranks[2 * RUNS_MAX] = {0}, sum = 0, all = g->of_count + g->against_count;
     struct rank_sums sums;
     for (uint32_t i = 0; i < all; i++) {
         double value = i < g->of_count ? g->of[i] : g->against[i - g->of_count];
@@ -216,7 +216,7 @@ static void draw(double *list, uint32_t count, double noise, uint64_t *state)
 int rank_smallest(double *smallest, const struct rank_groups *g, double alpha, double threshold)
 {
     struct rank_sums untied;
-    double reached, of[RANKS_MAX], against[RANKS_MAX];
+    double reached, of[RUNS_MAX], against[RUNS_MAX];
     const struct rank_groups drawn = {of, g->of_count, against, g->against_count};
     uint64_t state = 1;
     *smallest = INFINITY;

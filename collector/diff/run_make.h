@@ -19,15 +19,6 @@
 /* ---- run_steps.c: what is summed up for each step of a run (run_metrics.def), event by event, of
  * a walk that has been surveyed ---- */
 
-/* How steps and lines are found: as --step-by, --step-range and --symbols have it; NULL: not given.
- * Messages begin with `verb`. */
-struct run_wish {
-    const char *verb;
-    const char *step_by;
-    const char *step_pattern;
-    const char *symbols;
-};
-
 struct run_step {
     uint64_t values[RUN_METRICS];
     bool is_kept; /* it is whole, and no warm-up */
@@ -65,13 +56,6 @@ struct run_step *run_step_at(const struct run_steps *r, const struct process *p,
 
 /* After the walk: sets the metrics that come from steps. 0 or GPUPROF_NO_MEMORY. */
 int run_steps_metrics(struct run_steps *r, double metrics[RUN_METRICS]);
-
-/* ---- the run ---- */
-
-/* Reads all events of `rec`. EXIT_OK, or another exit code after one line on stderr;
- * run_summary_release in both cases. */
-enum exit_code run_summary_make(struct run_summary *r, struct recording *rec,
-                                const struct run_wish *wish);
 
 /* (run_provenance.c) Sets what is to be known of a run beside its numbers (run_facts.def), and what
  * gpuprof itself cost, after the walk. 0 or GPUPROF_NO_MEMORY. */

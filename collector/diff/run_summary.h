@@ -9,8 +9,9 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
-#include "diff/rank_test.h"
+#include "base/message.h"
 
 #define RUN_KERNELS_MAX (1u << 16)
 
@@ -96,7 +97,7 @@ void run_kernels_order(struct run_summary *r);
  * Runs that are compared as one side, and the kernels of all of them. Memory: that of the runs,
  * RUNS_MAX at most.
  */
-#define RUNS_MAX RANKS_MAX
+#define RUNS_MAX 50
 
 struct run_set {
     struct run_summary runs[RUNS_MAX]; /* without kernels */
@@ -113,5 +114,91 @@ int run_set_add(struct run_set *s, struct run_summary *run, const char *name);
 
 /* The metric of the runs that know it, in their order; how many these are. */
 uint32_t run_set_gather(const struct run_set *s, enum run_metric m, double list[static RUNS_MAX]);
+
+/* Writes a run as an object of JSON; `has_all`: what is not known is null, else it is not there.
+ * NAN and INFINITY, which JSON does not have, are null. (baseline_file.c) */
+void run_put_json(const struct run_summary *run, const char *name, bool has_all, FILE *out);
+void run_put_number(const char *before, double number, FILE *out);
+
+/* ---- a recording as a run (run_make.c) ---- */
+
+/* How steps and lines are found: as --step-by, --step-range and --symbols have it; NULL: not given.
+ * Messages begin with `verb`. */
+struct run_wish {
+    const char *verb;
+    const char *step_by;
+    const char *step_pattern;
+    const char *symbols;
+};
+
+struct recording;
+
+/* Reads all events of `rec`. EXIT_OK, or another exit code after one line on stderr;
+ * run_summary_release in both cases. */
+enum exit_code run_summary_make(struct run_summary *r, struct recording *rec,
+                                const struct run_wish *wish);
+
+/*
+ * A baseline: runs as a small file, which can be kept in a repository. JSON, a line for each run
+ * and each kernel, so that its changes can be read:
+ *
+ *     {"gpuprof_baseline": 1,
+ *     "runs": [
+ *     {"name": .., "steps": .., "warm_up": .., "energy_steps": .., "cost": .., "metrics": {KEY: ..,
+ *      ..}, "facts": {..}},
+ *     ..],
+ *     "kernel_steps": ..,
+ *     "kernels": [
+ *     {"count": .., "ns": .., "name": .., "operator": .., "library": .., "range": .., "line": ..},
+ *     ..]}
+ *
+ * with the keys of run_metrics.def and run_facts.def; what a run does not know is not there, and
+ * what a reader does not know it passes by. A value that cannot be is refused. Kernels are those of
+ * all runs together, those that took longest, BASELINE_KERNELS_MAX at most. A reader takes its own
+ * version only.
+ *
+ * Memory: a file is read whole, BASELINE_BYTES_MAX at most, and its texts are kept.
+ */
+#define BASELINE_VERSION     1
+#define BASELINE_BYTES_MAX   (16u << 20)
+#define BASELINE_KERNELS_MAX 500
+#define BASELINE_NAME_BYTES  128
+#define BASELINE_FOLDER      ".gpuprof/baselines"
+
+/* Writes the set, whose kernels it brings into another order. */
+void baseline_write(struct run_set *s, FILE *out);
+
+/* Adds what the text says. 0; GPUPROF_NOT_OURS, GPUPROF_VERSION, GPUPROF_DAMAGED (`why` says what
+ * it is, where), GPUPROF_LIMIT or GPUPROF_NO_MEMORY. */
+#define BASELINE_WHY_BYTES 160
+int baseline_read(struct run_set *s, const char *text, size_t length, char why[BASELINE_WHY_BYTES]);
+
+/* ---- runs as a command line names them: recordings, and files or names of baselines ---- */
+
+/* Where the baseline of that name is, in new memory; NULL: no memory, or no such name may be (of
+ * letters, digits, '.', '_' and '-', the first no '.' and no '-'). */
+char *baseline_path(const char *folder, const char *name);
+
+/* Are both the same file or folder, or name? */
+bool run_operands_same(const char *one, const char *other);
+
+/* How operands are read: names of baselines are looked for in `folder`. */
+struct run_reading {
+    const char *folder;
+    struct run_wish wish;
+    bool keep_live;
+};
+
+/*
+ * Adds what each of `words` is: a baseline file, or the name of one; a recording, as one run; or
+ * several of these with commas between, where all recordings together are one run. What is both a
+ * file here and the name of a baseline is refused. EXIT_OK, or another exit code after one line on
+ * stderr.
+ */
+enum exit_code run_operands_read(struct run_set *s, char **words, int count,
+                                 const struct run_reading *how);
+
+/* Adds the runs of a baseline file; likewise. */
+enum exit_code run_operands_baseline(struct run_set *s, const char *path, const char *verb);
 
 #endif

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The verb `doctor`: what would be recorded here, of a program, and what not, and why. */
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "base/json_text.h"
 #include "base/message.h"
@@ -190,3 +189,17 @@ VERB_IS(doctor, run, own_options, VERB_OWN(struct doctor_options, 0), TAKES_PROG
         {PART_STATUS, "4",
          "something is broken: nothing, or nothing that matters, would be "
          "recorded"});
+
+/* ---- results --------------------------------------------------------------------------------- */
+
+bool check_result_set(struct check_result *f, enum check_state state, const char *advice,
+                      const char *format, ...)
+{
+    va_list list;
+    f->state = state;
+    va_start(list, format);
+    vsnprintf(f->text, sizeof f->text, format, list);
+    va_end(list);
+    snprintf(f->advice, sizeof f->advice, "%s", advice ? advice : "");
+    return true;
+}

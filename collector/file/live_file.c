@@ -14,6 +14,7 @@
 #include "base/file_at.h"
 #include "bytes.h"
 #include "error.h"
+#include "live.h"
 #include "output/new_file.h"
 
 #define OPEN_BYTES_MAX    ((size_t)LIVE_OPEN_MASK * 8 * (RECORD_HEAD_WORDS + 1 + RECORD_ARGS_MAX))

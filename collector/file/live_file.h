@@ -12,7 +12,6 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "live.h"
 #include "stream.h"
 
 /*

@@ -6,7 +6,7 @@
 
 #include "base/array.h"
 #include "error.h"
-#include "memory/memory_signs.h"
+#include "memory/memory_report.h"
 
 #define TEMPORARY_PART 0.9 /* of the blocks that an owner got: they went within their step */
 

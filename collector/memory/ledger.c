@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "memory/ledger.h"
 
-#include <stddef.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "api/api.h"
 #include "base/array.h"
@@ -17,13 +15,6 @@
 #define KIND_STATIC         6
 #define KIND_MANAGED_STATIC 7
 
-/* Where a function's arguments are, from 1 on; 0: it has none such. */
-struct ledger_form {
-    bool is_known;
-    bool is_array; /* `ptr` is a handle */
-    uint8_t ptr, bytes, device, handle, pool, free, total;
-};
-
 /* What comes to pass when a call returns. */
 struct ledger_late {
     uint64_t at_ns;
@@ -36,14 +27,11 @@ struct ledger_late {
 
 int ledger_init(struct ledger *l, struct walk *walk, const struct ledger_user *user)
 {
-    const struct ledger_told told = {user->context, user->got, user->gone, user->mapped};
     *l = (struct ledger){.walk = walk, .user = *user};
     l->pools.count_max = l->told.count_max = LEDGER_POOLS_MAX;
-    l->form_count = walk->rec->reader.functions.count;
-    l->forms = calloc(l->form_count + 1u, sizeof *l->forms);
     l->has_calls = calloc(walk->rec->count + 1u, sizeof *l->has_calls);
-    int error = books_init(&l->books, walk->rec->count, &told);
-    return l->forms && l->has_calls ? error : GPUPROF_NO_MEMORY;
+    int error = books_init(&l->books, walk->rec->count, &l->user);
+    return l->has_calls ? error : GPUPROF_NO_MEMORY;
 }
 
 void ledger_release(struct ledger *l)
@@ -52,7 +40,6 @@ void ledger_release(struct ledger *l)
     key_map_release(&l->pools);
     key_map_release(&l->told);
     free(l->late);
-    free(l->forms);
     free(l->has_calls);
     *l = (struct ledger){0};
 }
@@ -130,112 +117,102 @@ static int do_later(struct ledger *l, struct ledger_late *late)
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 
-static const struct ledger_form *form_of(struct ledger *l, const struct function *f)
+static uint64_t argument(const struct event *e, const char *label)
 {
-    static const struct ledger_form none;
-    static const struct {
-        const char *label;
-        size_t at;
-    } arguments[] = {{"ptr", offsetof(struct ledger_form, ptr)},
-                     {"bytes", offsetof(struct ledger_form, bytes)},
-                     {"device", offsetof(struct ledger_form, device)},
-                     {"handle", offsetof(struct ledger_form, handle)},
-                     {"pool", offsetof(struct ledger_form, pool)},
-                     {"free", offsetof(struct ledger_form, free)},
-                     {"total", offsetof(struct ledger_form, total)}};
-    if (f->index >= l->form_count)
-        return &none;
-    struct ledger_form *form = &l->forms[f->index];
-    for (unsigned i = 0; !form->is_known && i < f->arg_count; i++)
-        for (unsigned k = 0; k < sizeof arguments / sizeof arguments[0]; k++)
-            if (strcmp(f->args[i].label, arguments[k].label) == 0)
-                ((uint8_t *)form)[arguments[k].at] = (uint8_t)(i + 1);
-    form->is_array = form->ptr && f->args[form->ptr - 1].kind == ARG_HANDLE;
-    form->is_known = true;
-    return form;
+    return function_arg(e->function, e->record, label, 0);
 }
 
-static uint64_t argument(const struct record *r, uint8_t place)
+static uint32_t device_told(uint64_t device)
 {
-    return place && place <= r->arg_count ? r->args[place - 1] : 0;
+    return device < LEDGER_NO_DEVICE ? (uint32_t)device : LEDGER_NO_DEVICE;
 }
 
-static uint32_t device_of(const struct record *r, const struct ledger_form *form)
+static uint32_t device_of(const struct event *e)
 {
-    uint64_t device = argument(r, form->device);
-    bool is_there = form->device && form->device <= r->arg_count;
-    return is_there && device < LEDGER_NO_DEVICE ? (uint32_t)device : LEDGER_NO_DEVICE;
+    return device_told(function_arg(e->function, e->record, "device", UINT64_MAX));
 }
 
-/* What kind of block a call gets, and where its address is one. False: it gets none. */
-static bool describe(unsigned memory, const struct ledger_form *form, struct ledger_block *b)
+static void set_kind(struct ledger_block *b, unsigned kind)
 {
-    static const struct {
-        bool gets;
-        uint8_t kind;
-        uint8_t space;
-        bool is_host;
-    } ways[API_MEMORY_COUNT] = {
-        [API_MEMORY_GET_DEVICE] = {true, LEDGER_LINEAR, SPACE_ADDRESS, false},
-        [API_MEMORY_GET_MANAGED] = {true, LEDGER_MANAGED, SPACE_ADDRESS, false},
-        [API_MEMORY_GET_POOLED] = {true, LEDGER_POOLED, SPACE_ADDRESS, false},
-        [API_MEMORY_GET_PHYSICAL] = {true, LEDGER_PHYSICAL, SPACE_HANDLE, false},
-        [API_MEMORY_GET_ARRAY] = {true, LEDGER_ARRAY, SPACE_ARRAY, false},
-        [API_MEMORY_GET_HOST] = {true, LEDGER_PINNED, SPACE_HOST, true},
-        [API_MEMORY_REGISTER_HOST] = {true, LEDGER_REGISTERED, SPACE_REGISTERED, true},
-        [API_MEMORY_OPEN_FOREIGN] = {true, LEDGER_NOT_OWN, SPACE_ADDRESS, false},
-        [API_MEMORY_NODE_GET] = {true, LEDGER_NOT_OWN, SPACE_ADDRESS, false},
-    };
-    b->kind = ways[memory].kind;
-    b->space = ways[memory].space;
-    b->is_host = ways[memory].is_host;
-    if (b->kind == LEDGER_NOT_OWN && form->is_array)
-        b->space = SPACE_ARRAY;
-    return ways[memory].gets;
+    static const uint8_t spaces[] = {
+        [LEDGER_LINEAR] = SPACE_ADDRESS, [LEDGER_MANAGED] = SPACE_ADDRESS,
+        [LEDGER_POOLED] = SPACE_ADDRESS, [LEDGER_PHYSICAL] = SPACE_HANDLE,
+        [LEDGER_ARRAY] = SPACE_ARRAY,    [LEDGER_STATIC] = SPACE_STATIC,
+        [LEDGER_PINNED] = SPACE_HOST,    [LEDGER_REGISTERED] = SPACE_REGISTERED,
+        [LEDGER_TENSOR] = SPACE_TENSOR,  [LEDGER_NOT_OWN] = SPACE_ADDRESS};
+    b->kind = (uint8_t)kind;
+    b->space = spaces[kind];
+    b->is_host = kind == LEDGER_PINNED || kind == LEDGER_REGISTERED;
+}
+
+/* The kind of block that a call gets, + 1; 0: it gets none. */
+static const uint8_t got_kinds[API_MEMORY_COUNT] = {
+    [API_MEMORY_GET_DEVICE] = LEDGER_LINEAR + 1,
+    [API_MEMORY_GET_MANAGED] = LEDGER_MANAGED + 1,
+    [API_MEMORY_GET_POOLED] = LEDGER_POOLED + 1,
+    [API_MEMORY_GET_PHYSICAL] = LEDGER_PHYSICAL + 1,
+    [API_MEMORY_GET_ARRAY] = LEDGER_ARRAY + 1,
+    [API_MEMORY_GET_HOST] = LEDGER_PINNED + 1,
+    [API_MEMORY_REGISTER_HOST] = LEDGER_REGISTERED + 1,
+    [API_MEMORY_OPEN_FOREIGN] = LEDGER_NOT_OWN + 1,
+    [API_MEMORY_NODE_GET] = LEDGER_NOT_OWN + 1,
+};
+
+/* Who gets it is known now, and when and where at its end. */
+static int ask_owner(const struct ledger *l, const struct slice *s, struct ledger_block *b)
+{
+    return l->user.owner ? l->user.owner(l->user.context, s, b->kind, &b->owner) : 0;
+}
+
+/* Is the argument that is called `ptr` the handle of an array? */
+static bool is_array(const struct function *f)
+{
+    uint32_t place = function_arg_place(f, "ptr");
+    return place < f->arg_count && f->args[place].kind == ARG_HANDLE;
 }
 
 /* A call that gets something, or asks, and has its answer when it returns. */
-static int take_get(struct ledger *l, const struct slice *s, const struct ledger_form *form,
-                    unsigned memory)
+static int take_get(struct ledger *l, const struct slice *s, unsigned memory)
 {
     const struct event *e = &s->event;
-    const struct record *r = e->record;
-    struct ledger_late late = {.at_ns = e->end_ns, .memory = (uint8_t)memory};
+    struct ledger_late late = {.at_ns = e->end_ns,
+                               .memory = (uint8_t)memory,
+                               .handle = argument(e, "handle"),
+                               .has_failed = e->record->result != 0};
     struct ledger_block *b = &late.block;
-    bool gets = describe(memory, form, b);
+    bool gets = got_kinds[memory], asks = memory == API_MEMORY_INFO;
+    bool is_physical = memory == API_MEMORY_GET_PHYSICAL;
+    if (gets)
+        set_kind(b, got_kinds[memory] - 1u);
+    bool is_own = gets && b->kind != LEDGER_NOT_OWN;
+    if (gets && !is_own && is_array(e->function))
+        b->space = SPACE_ARRAY;
     b->process = e->process;
-    b->bytes = argument(r, memory == API_MEMORY_INFO ? form->free : form->bytes);
-    b->address = argument(r, memory == API_MEMORY_INFO           ? form->total
-                             : memory == API_MEMORY_GET_PHYSICAL ? form->handle
-                                                                 : form->ptr);
-    b->device = device_of(r, form);
+    b->bytes = argument(e, asks ? "free" : "bytes");
+    b->address = argument(e, asks ? "total" : is_physical ? "handle" : "ptr");
+    b->device = device_of(e);
     b->is_driver = e->function->domain == API_DRIVER;
-    late.handle = argument(r, form->handle);
-    late.has_failed = r->result != 0;
-    if (memory == API_MEMORY_GET_PHYSICAL && form->device && b->device == LEDGER_NO_DEVICE)
+    if (is_physical && function_arg_place(e->function, "device") != UINT32_MAX &&
+        b->device == LEDGER_NO_DEVICE)
         b->is_host = true; /* its properties say where it is */
-    uint64_t pool =
-        key_map_get(&l->pools, (struct key){e->process->index, argument(r, form->pool), 0});
-    if (form->pool && pool)
+    uint64_t pool = key_map_get(
+        &l->pools, (struct key){e->process->index,
+                                function_arg(e->function, e->record, "pool", UINT64_MAX), 0});
+    if (pool)
         b->device = (uint32_t)(pool - 1);
-    if (gets && !late.has_failed && (!b->address || !b->bytes) && b->kind != LEDGER_NOT_OWN)
-        return 0; /* nothing was wanted */
-    if (gets && !late.has_failed && !b->address)
-        return 0; /* it is opened, and mapped by another call */
+    /* Nothing was wanted, or it is opened, and mapped by another call. */
+    if (gets && !late.has_failed && (!b->address || (is_own && !b->bytes)))
+        return 0;
     l->has_calls[e->process->index] |= gets;
-    int error = gets && b->kind != LEDGER_NOT_OWN && l->user.owner
-                    ? l->user.owner(l->user.context, s, b->kind, &b->owner)
-                    : 0;
+    int error = is_own ? ask_owner(l, s, b) : 0;
     return error < 0 ? error : do_later(l, &late);
 }
 
 /* A call that releases something: it counts from its begin on. */
-static int take_release(struct ledger *l, const struct event *e, const struct ledger_form *form,
-                        unsigned memory)
+static int take_release(struct ledger *l, const struct event *e, unsigned memory)
 {
-    const struct record *r = e->record;
     const struct process *p = e->process;
-    uint64_t ptr = argument(r, form->ptr), at_ns = e->begin_ns;
+    uint64_t ptr = argument(e, "ptr"), at_ns = e->begin_ns;
     uint32_t place;
     switch (memory) {
     case API_MEMORY_FREE: return books_release(&l->books, p, SPACE_ADDRESS, ptr, at_ns);
@@ -244,15 +221,16 @@ static int take_release(struct ledger *l, const struct event *e, const struct le
     case API_MEMORY_UNREGISTER_HOST:
         return books_release(&l->books, p, SPACE_REGISTERED, ptr, at_ns);
     case API_MEMORY_RELEASE_PHYSICAL:
-        return books_release_physical(&l->books, p, argument(r, form->handle), at_ns);
-    case API_MEMORY_UNMAP: return books_unmap(&l->books, p, ptr, argument(r, form->bytes), at_ns);
+        return books_release_physical(&l->books, p, argument(e, "handle"), at_ns);
+    case API_MEMORY_UNMAP: return books_unmap(&l->books, p, ptr, argument(e, "bytes"), at_ns);
     case API_MEMORY_CLOSE_FOREIGN:
         place = books_find(&l->books, p, SPACE_ADDRESS, ptr);
         return place && l->books.blocks[place].kind == LEDGER_NOT_OWN
                    ? books_take_out(&l->books, place, at_ns)
                    : 0;
     case API_MEMORY_RESET:
-        return books_reset(&l->books, p, device_of(r, form), form->handle != 0, at_ns);
+        return books_reset(&l->books, p, device_of(e),
+                           function_arg_place(e->function, "handle") != UINT32_MAX, at_ns);
     default: return 0;
     }
 }
@@ -267,22 +245,20 @@ static int take_call(struct ledger *l, const struct slice *s)
         return 0;
     if (has_failed && !(api_gets_memory(memory) && r->result == OUT_OF_MEMORY))
         return 0;
-    const struct ledger_form *form = form_of(l, e->function);
     l->books.doubts.sampled += r->weight > 1;
     if (is_captured && (memory == API_MEMORY_GET_POOLED || memory == API_MEMORY_FREE))
         memory = memory == API_MEMORY_FREE ? API_MEMORY_NODE_FREE : API_MEMORY_NODE_GET;
     l->books.doubts.in_graphs += memory == API_MEMORY_NODE_GET;
     if (memory == API_MEMORY_POOL) {
-        uint32_t device = device_of(r, form);
-        struct key key = {e->process->index, argument(r, form->pool), 0};
+        uint32_t device = device_of(e);
+        struct key key = {e->process->index, argument(e, "pool"), 0};
         int error = device == LEDGER_NO_DEVICE ? 0 : key_map_set(&l->pools, key, device + 1ull);
         return error == GPUPROF_LIMIT ? 0 : error;
     }
-    if (api_gets_memory(memory) || memory == API_MEMORY_REGISTER_HOST ||
-        memory == API_MEMORY_OPEN_FOREIGN || memory == API_MEMORY_RETAIN ||
-        memory == API_MEMORY_MAP || memory == API_MEMORY_NODE_GET || memory == API_MEMORY_INFO)
-        return take_get(l, s, form, memory);
-    return take_release(l, e, form, memory);
+    return got_kinds[memory] || memory == API_MEMORY_RETAIN || memory == API_MEMORY_MAP ||
+                   memory == API_MEMORY_INFO
+               ? take_get(l, s, memory)
+               : take_release(l, e, memory);
 }
 
 /* ---- CUPTI's records ------------------------------------------------------------------------- */
@@ -291,11 +267,6 @@ static int tell_pool(const struct ledger *l, const struct event *e, struct ledge
 {
     pool.process = e->process;
     return l->user.pooled ? l->user.pooled(l->user.context, &pool, e->begin_ns) : 0;
-}
-
-static uint32_t device_told(uint64_t device)
-{
-    return device < LEDGER_NO_DEVICE ? (uint32_t)device : LEDGER_NO_DEVICE;
 }
 
 static int take_pool(const struct ledger *l, const struct event *e)
@@ -311,23 +282,16 @@ static int take_pool(const struct ledger *l, const struct event *e)
 /* What the record says of its memory; false: it is none of a program's own. */
 static bool describe_told(const struct record *r, struct ledger_block *b)
 {
-    static const struct {
-        bool is_there;
-        uint8_t kind;
-        uint8_t space;
-        bool is_host;
-    } kinds[] = {[2] = {true, LEDGER_PINNED, SPACE_HOST, true},
-                 [3] = {true, LEDGER_LINEAR, SPACE_ADDRESS, false},
-                 [4] = {true, LEDGER_ARRAY, SPACE_ARRAY, false},
-                 [5] = {true, LEDGER_MANAGED, SPACE_ADDRESS, false},
-                 [KIND_STATIC] = {true, LEDGER_STATIC, SPACE_STATIC, false},
-                 [KIND_MANAGED_STATIC] = {true, LEDGER_STATIC, SPACE_STATIC, false}};
+    static const uint8_t kinds[] = {[2] = LEDGER_PINNED + 1,
+                                    [3] = LEDGER_LINEAR + 1,
+                                    [4] = LEDGER_ARRAY + 1,
+                                    [5] = LEDGER_MANAGED + 1,
+                                    [KIND_STATIC] = LEDGER_STATIC + 1,
+                                    [KIND_MANAGED_STATIC] = LEDGER_STATIC + 1};
     uint64_t kind = record_arg(r, MEMORY_KIND);
-    if (kind >= sizeof kinds / sizeof kinds[0] || !kinds[kind].is_there)
+    if (kind >= sizeof kinds || !kinds[kind])
         return false;
-    b->kind = kinds[kind].kind;
-    b->space = kinds[kind].space;
-    b->is_host = kinds[kind].is_host;
+    set_kind(b, kinds[kind] - 1u);
     if (b->kind == LEDGER_LINEAR && record_arg(r, MEMORY_POOL))
         b->kind = LEDGER_POOLED;
     b->address = record_arg(r, MEMORY_ADDRESS);
@@ -377,7 +341,7 @@ static int take_memory(struct ledger *l, const struct slice *s)
         return take_device(l, e, &block, comes);
     if (!comes)
         return books_release(&l->books, e->process, block.space, block.address, e->begin_ns);
-    error = l->user.owner ? l->user.owner(l->user.context, s, block.kind, &block.owner) : 0;
+    error = ask_owner(l, s, &block);
     return error < 0 ? error : books_put_in(&l->books, &block, e->begin_ns);
 }
 
@@ -388,19 +352,17 @@ static int take_tensor(struct ledger *l, const struct slice *s)
     const struct event *e = &s->event;
     const struct record *r = e->record;
     bool has_failed = r->type == RECORD_TENSOR_OOM;
-    uint64_t device = record_arg(r, has_failed ? TENSOR_OOM_DEVICE : TENSOR_DEVICE);
     struct ledger_block block = {
         .process = e->process,
-        .kind = LEDGER_TENSOR,
-        .space = SPACE_TENSOR,
         .begin_ns = e->begin_ns,
         .address = has_failed ? 0 : record_arg(r, TENSOR_ADDRESS),
         .bytes = record_arg(r, has_failed ? TENSOR_OOM_BYTES : TENSOR_BYTES),
         .reserved = record_arg(r, has_failed ? TENSOR_OOM_RESERVED : TENSOR_RESERVED),
-        .device = device < LEDGER_NO_DEVICE ? (uint32_t)device : LEDGER_NO_DEVICE};
+        .device = device_told(record_arg(r, has_failed ? TENSOR_OOM_DEVICE : TENSOR_DEVICE))};
+    set_kind(&block, LEDGER_TENSOR);
     if (!has_failed && record_arg(r, TENSOR_OPERATION) != MEMORY_ALLOCATE)
         return books_release(&l->books, e->process, SPACE_TENSOR, block.address, e->begin_ns);
-    int error = l->user.owner ? l->user.owner(l->user.context, s, block.kind, &block.owner) : 0;
+    int error = ask_owner(l, s, &block);
     if (error < 0 || !has_failed)
         return error < 0 ? error : books_put_in(&l->books, &block, e->begin_ns);
     return l->user.failed ? l->user.failed(l->user.context, &block) : 0;
@@ -452,4 +414,80 @@ struct consumer ledger_consumer(struct ledger *l)
                              .sees_hidden = true,
                              .take = take,
                              .end = end};
+}
+
+/* ---- totals ---------------------------------------------------------------------------------- */
+
+#define POOL_BYTES_MAX (1ull << 61) /* sums of a few stay in range, whatever files say */
+
+void ledger_totals_init(struct ledger_totals *t)
+{
+    *t = (struct ledger_totals){.places.count_max = TOTALS_PLACES_MAX};
+}
+
+void ledger_totals_release(struct ledger_totals *t)
+{
+    key_map_release(&t->places);
+    key_map_release(&t->pools);
+    free(t->list);
+    *t = (struct ledger_totals){0};
+}
+
+static int totals_of(struct ledger_totals *t, const struct process *process, uint32_t device,
+                     bool is_host, struct place_totals **found)
+{
+    uint32_t number = is_host ? LEDGER_NO_DEVICE : device;
+    struct key key = {process->index, number, is_host};
+    const struct place_totals new = {.process = process, .device = number, .is_host = is_host};
+    uint32_t place;
+    int error = KEY_MAP_ITEM(&t->places, key, t->list, t->count, TOTALS_PLACES_MAX, &new, &place);
+    *found = place ? &t->list[place - 1] : NULL;
+    return error;
+}
+
+static void change(uint64_t *total, uint64_t bytes, bool comes)
+{
+    *total = comes ? *total + bytes : *total - (bytes < *total ? bytes : *total);
+}
+
+int ledger_totals_block(struct ledger_totals *t, const struct ledger_block *b, bool comes,
+                        struct place_totals **changed)
+{
+    int error = totals_of(t, b->process, b->device, b->is_host, changed);
+    struct place_totals *place = *changed;
+    if (!place)
+        return error;
+    if (b->kind == LEDGER_TENSOR) {
+        place->has_tensors = true;
+        place->tensors_reserved = comes ? b->reserved : place->tensors_reserved;
+        change(&place->tensors, b->bytes, comes);
+        return 0;
+    }
+    change(&place->allocated, b->bytes, comes);
+    if (!b->is_pooled)
+        change(&place->outside, b->bytes, comes);
+    return 0;
+}
+
+/* Beyond the maximum nothing is kept of a pool. */
+int ledger_totals_pool(struct ledger_totals *t, const struct ledger_pool *pool,
+                       struct place_totals **changed)
+{
+    struct key key = {pool->process->index, pool->device, pool->number};
+    uint64_t bytes = pool->bytes < POOL_BYTES_MAX ? pool->bytes : POOL_BYTES_MAX;
+    int error = totals_of(t, pool->process, pool->device, false, changed);
+    struct place_totals *place = *changed;
+    if (!place)
+        return error;
+    uint64_t before = key_map_get(&t->pools, key);
+    if (bytes)
+        error = key_map_set(&t->pools, key, bytes + 1);
+    else
+        key_map_remove(&t->pools, key);
+    if (error < 0)
+        return error == GPUPROF_LIMIT ? 0 : error;
+    change(&place->pooled, before ? before - 1 : 0, false);
+    place->pooled = place->pooled + bytes < POOL_BYTES_MAX ? place->pooled + bytes : POOL_BYTES_MAX;
+    place->has_pool = true;
+    return 0;
 }

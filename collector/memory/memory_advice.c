@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "memory/memory_advice.h"
+#include "memory/memory_rows.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -7,8 +7,7 @@
 
 #include "base/json_text.h"
 #include "base/unit_text.h"
-#include "memory/memory_advice.h"
-#include "memory/memory_tables.h"
+#include "memory/memory_rows.h"
 #include "read/process_title.h"
 #include "table/text_width.h"
 

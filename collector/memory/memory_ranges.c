@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "memory/memory_ranges.h"
-
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"
 #include "error.h"
+#include "memory/memory_report.h"
 
 int memory_ranges_init(struct memory_ranges *r, uint32_t process_count)
 {

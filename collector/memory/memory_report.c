@@ -2,14 +2,12 @@
 #include "memory/memory_report.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "api/api.h"
 #include "base/array.h"
 #include "base/message.h"
 #include "base/unit_text.h"
 #include "error.h"
-#include "memory/ledger_layout.h"
 #include "model/call_tree.h"
 #include "record/gpu_record.h"
 
@@ -32,9 +30,6 @@ void memory_report_release(struct memory_report *m)
     number_set_release(&m->owner_numbers);
     key_map_release(&m->stack_origins);
     key_map_release(&m->places_of);
-    key_map_release(&m->last_hidden);
-    key_map_release(&m->last_read);
-    key_map_release(&m->last_free);
     ledger_release(&m->ledger);
     steps_release(&m->steps);
     walk_release(&m->walk);
@@ -71,7 +66,7 @@ static void level_changes(const struct memory_place *p, struct memory_level *l, 
     l->changed = change;
 }
 
-static enum memory_where where_of(const struct ledger_block *b)
+enum memory_where memory_where_of(const struct ledger_block *b)
 {
     return b->kind == LEDGER_TENSOR ? MEMORY_OF_TENSORS
            : b->is_host             ? MEMORY_OF_HOST
@@ -83,8 +78,7 @@ static struct key place_key(const struct process *p, uint32_t device, enum memor
     return (struct key){p->index, where == MEMORY_OF_HOST ? LEDGER_NO_DEVICE : device, where};
 }
 
-/* 0: nothing is known of it. */
-static uint32_t place_number(const struct memory_report *m, const struct process *p,
+uint32_t memory_place_number(const struct memory_report *m, const struct process *p,
                              uint32_t device, enum memory_where where)
 {
     return (uint32_t)key_map_get(&m->places_of, place_key(p, device, where));
@@ -226,7 +220,7 @@ static int got(void *context, struct ledger_block *b, uint64_t at_ns)
     b->row = 0;
     if (at_ns >= m->until_ns)
         return 0;
-    int error = place_of(m, b->process, b->device, where_of(b), &place);
+    int error = place_of(m, b->process, b->device, memory_where_of(b), &place);
     if (error < 0)
         return error;
     if (!place) {
@@ -297,95 +291,9 @@ static int owner(void *context, const struct slice *s, unsigned kind, uint32_t *
     return memory_origin_of(context, s, kind, number);
 }
 
-/* ---- there was not enough, and how much there is --------------------------------------------- */
-
-/* The largest owners of that place now. */
-static void list_owners(const struct memory_report *m, struct memory_oom *oom)
-{
-    for (uint32_t i = 0; i < m->owner_count; i++) {
-        const struct memory_owner *o = &m->owners[i];
-        uint32_t at = oom->owner_count;
-        if (o->place != oom->place || !o->level.live.bytes)
-            continue;
-        if (at < MEMORY_OOM_OWNERS)
-            oom->owner_count++;
-        else if (o->level.live.bytes <= oom->owners[--at].live.bytes)
-            continue;
-        for (; at && oom->owners[at - 1].live.bytes < o->level.live.bytes; at--)
-            oom->owners[at] = oom->owners[at - 1];
-        oom->owners[at].origin = o->origin;
-        oom->owners[at].live = o->level.live;
-    }
-}
-
-/* PyTorch's allocator asks CUDA, perhaps twice, before it says that there is not enough: these are
- * parts of that. */
-static void forget_tries(struct memory_report *m, const struct memory_oom *oom)
-{
-    while (oom->where == MEMORY_OF_TENSORS && m->oom_count && m->ooms_all == m->oom_count) {
-        const struct memory_oom *last = &m->ooms[m->oom_count - 1];
-        if (last->where != MEMORY_OF_DEVICE || last->process != oom->process ||
-            last->device != oom->device || last->tensors != oom->tensors)
-            return;
-        m->oom_count--;
-        m->ooms_all--;
-    }
-}
-
-/* How what is reserved and not held lies in pieces. */
-static int find_holes(const struct memory_report *m, struct memory_oom *oom)
-{
-    struct ledger_layout layout;
-    int error = ledger_layout_make(&layout, &m->ledger.books, oom->process);
-    struct layout_holes holes = layout_holes_of(&layout, oom->device);
-    ledger_layout_release(&layout);
-    oom->in_holes = holes.free;
-    oom->hole = holes.largest;
-    return error;
-}
-
-/* What the program was told, or CUPTI says. */
-static uint64_t total_of(const struct memory_report *m, const struct process *p, uint32_t device,
-                         uint32_t place)
-{
-    const struct surveyed_device *about = survey_device(&m->walk.survey, p, device);
-    return place && m->places[place - 1].total ? m->places[place - 1].total
-           : about                             ? about->limits.memory
-                                               : 0;
-}
-
 static int failed(void *context, const struct ledger_block *wanted)
 {
-    struct memory_report *m = context;
-    const struct process *p = wanted->process;
-    uint32_t number = place_number(m, p, wanted->device, where_of(wanted));
-    uint32_t tensors = place_number(m, p, wanted->device, MEMORY_OF_TENSORS);
-    uint32_t device = place_number(m, p, wanted->device, MEMORY_OF_DEVICE);
-    uint64_t left = key_map_get(&m->last_free, (struct key){p->index, wanted->device, 0});
-    struct memory_oom oom = {.place = number - 1,
-                             .process = p,
-                             .device = wanted->device,
-                             .where = where_of(wanted),
-                             .reserved = wanted->reserved,
-                             .at_ns = wanted->begin_ns,
-                             .wanted = wanted->bytes,
-                             .live = number ? m->places[number - 1].live.bytes : 0,
-                             .free = left ? left - 1 : UINT64_MAX,
-                             .in_holes = UINT64_MAX,
-                             .tensors = tensors ? m->places[tensors - 1].got.blocks : 0,
-                             .total = total_of(m, p, wanted->device, device),
-                             .on_device = device ? m->places[device - 1].live.bytes : 0,
-                             .origin = wanted->owner};
-    forget_tries(m, &oom);
-    if (!ledger_reaches(m->piece, p, wanted->device, oom.at_ns, oom.at_ns))
-        return 0;
-    if (m->ooms_all++ >= MEMORY_OOMS_MAX)
-        return 0;
-    if (number)
-        list_owners(m, &oom);
-    int error = oom.where == MEMORY_OF_TENSORS ? find_holes(m, &oom) : 0;
-    m->ooms[m->oom_count++] = oom;
-    return error;
+    return memory_failed(context, wanted);
 }
 
 /* ---- the walks ------------------------------------------------------------------------------- */

@@ -13,7 +13,6 @@
 
 #include "base/key_map.h"
 #include "memory/ledger.h"
-#include "memory/memory_ranges.h"
 #include "model/steps.h"
 
 #define MEMORY_CURVE       240  /* pieces that the time of the recording is cut into */
@@ -28,6 +27,9 @@
 #define MEMORY_OOMS_MAX    16
 #define MEMORY_OOM_OWNERS  10
 #define MEMORY_JUMPS_MAX   1000
+
+#define MEMORY_RANGES_OPEN    64 /* of a process, that are followed at a time: a word has bits */
+#define MEMORY_RANGE_ROWS_MAX (1u << 16)
 
 /* Tensors lie in blocks that are the device's: the two are never added up. */
 enum memory_where { MEMORY_OF_TENSORS, MEMORY_OF_DEVICE, MEMORY_OF_HOST, MEMORY_WHERES };
@@ -94,6 +96,13 @@ struct memory_mark {
     uint64_t end;  /* at its end */
 };
 
+/* Of a device, what of it was in no book when somebody was asked last, each + 1; 0: nobody was. */
+struct memory_said {
+    uint64_t hidden[2]; /* by the program's answer, and by the lower one of two readings */
+    uint64_t read;      /* by the last reading */
+    uint64_t free;      /* by the program's answer: all that nobody uses */
+};
+
 struct memory_place {
     const struct process *process;
     uint32_t device; /* LEDGER_NO_DEVICE: not known */
@@ -120,6 +129,7 @@ struct memory_place {
     uint32_t mark;             /* that have ended */
     uint64_t mark_peak;        /* since the last one's end */
     struct memory_growth growth;
+    struct memory_said said;
 };
 
 /* The host's memory of a process, as its kernel said now and then. */
@@ -175,6 +185,45 @@ struct memory_longest {
     uint64_t ns;
 };
 
+/*
+ * How much memory there was while ranges (NVTX) and labels of PyTorch's were open, by their names:
+ * of each place the most that there was in any of them, and by how much it rose. Memory: 56 bytes a
+ * name and place. (memory_ranges.c)
+ */
+struct memory_range_row {
+    const struct kernel_name *name;
+    uint32_t place;
+    uint64_t count; /* of such ranges that have ended, or were open at the end */
+    uint64_t peak;  /* bytes */
+    uint64_t rise;  /* the most that the peak was above what there was at the begin */
+    double kept;    /* bytes more at the ends than at the begins, of all */
+};
+
+/* Of a place: what there is; at the begin of each that is open; and the most since. */
+struct memory_in_ranges {
+    uint64_t live;
+    uint32_t process;
+    uint32_t next; /* place of its process + 1; 0: none */
+    uint64_t begin[MEMORY_RANGES_OPEN];
+    uint64_t peak[MEMORY_RANGES_OPEN];
+};
+
+struct memory_open_ranges {
+    uint64_t open;        /* bits of those that are */
+    uint32_t first_place; /* + 1; the others follow by their `next` */
+    const struct kernel_name *names[MEMORY_RANGES_OPEN];
+};
+
+struct memory_ranges {
+    struct memory_open_ranges *processes; /* owned, by process index */
+    struct memory_in_ranges *places;      /* owned, in the order in which they were added */
+    uint32_t place_count;
+    struct memory_range_row *rows; /* owned; at the end the largest peak first */
+    uint32_t count;
+    struct number_set numbers;
+    uint64_t beyond; /* ranges that were not followed */
+};
+
 struct memory_report {
     struct walk walk;
     struct recording *rec;
@@ -215,9 +264,6 @@ struct memory_report {
     struct memory_jump *jumps; /* owned */
     uint32_t jump_count;
     struct memory_longest *longest; /* owned, by process index: call since it asked last */
-    struct key_map last_hidden;     /* (process, device, is_drivers) -> bytes + 1 */
-    struct key_map last_read;       /* (process, device) -> bytes beyond the ledger + 1, as read */
-    struct key_map last_free;       /* likewise */
     uint64_t jumps_all;
 };
 
@@ -231,6 +277,7 @@ struct memory_wish {
      * 0: of all. Steps, growth and sums of what was got are not kept apart. */
     uint64_t from_ns;
     uint64_t to_ns;
+    enum memory_at at; /* of what the rows are (memory_rows.h) */
 };
 
 /* What MEMORY_BY_BEST is. */
@@ -279,11 +326,18 @@ int memory_note_times(struct memory_report *m);
 bool memory_has_steps(const struct memory_report *m, const struct process *p);
 uint64_t memory_slice_ns(const struct memory_report *m, const struct process *p);
 
-/* (memory_hidden.c) What the program was told of the free memory of a device, which is `p`; and a
- * DEVICE_USE record, of which the slice has the source. 0 or GPUPROF_NO_MEMORY. */
+/* (memory_trouble.c) There was not enough memory; the program was told of the free memory of a
+ * device, which is `p`; and a DEVICE_USE record, of which the slice has the source. 0 or
+ * GPUPROF_NO_MEMORY. */
+int memory_failed(struct memory_report *m, const struct ledger_block *wanted);
 int memory_hidden_left(struct memory_report *m, struct memory_place *p,
                        const struct ledger_free *f);
 int memory_hidden_read(struct memory_report *m, const struct slice *s);
+
+/* Where the block is; and the place of that, from 1 on; 0: nothing is known of it. */
+enum memory_where memory_where_of(const struct ledger_block *b);
+uint32_t memory_place_number(const struct memory_report *m, const struct process *p,
+                             uint32_t device, enum memory_where where);
 
 /* What a place had at its own peak. */
 struct memory_amount memory_at_peak(const struct memory_place *p, const struct memory_level *l);
@@ -303,5 +357,82 @@ char *memory_origin_text(const struct memory_report *m, uint32_t origin, struct 
 /* Is the moment that is asked for one of the recording, whose end is known? Of a
  * recording without events nobody knows. An error was said. */
 enum exit_code memory_check_moment(const struct memory_report *m);
+
+/* ---- ranges ---- */
+
+/* 0 or GPUPROF_NO_MEMORY; memory_ranges_release in both cases. */
+int memory_ranges_init(struct memory_ranges *r, uint32_t process_count);
+void memory_ranges_release(struct memory_ranges *r);
+
+/* One more place, of the process of that index. 0 or GPUPROF_NO_MEMORY. */
+int memory_ranges_add_place(struct memory_ranges *r, uint32_t process);
+
+/* There are so many bytes in that place now. */
+static inline void memory_ranges_change(struct memory_ranges *r, uint32_t place, uint64_t bytes)
+{
+    struct memory_in_ranges *in = &r->places[place];
+    in->live = bytes;
+    for (uint64_t open = r->processes[in->process].open; open; open &= open - 1) {
+        unsigned slot = (unsigned)__builtin_ctzll(open);
+        if (bytes > in->peak[slot])
+            in->peak[slot] = bytes;
+    }
+}
+
+/* Any slice, behind the ledger. 0 or GPUPROF_NO_MEMORY. */
+int memory_ranges_take(struct memory_ranges *r, const struct slice *s);
+void memory_ranges_sort(struct memory_ranges *r);
+
+/*
+ * Is there anything to be said of a recording's memory? Found in books that others keep anyway, so
+ * that who did nothing wrong pays for no more: whether there was not enough, and roughly, of each
+ * process, how much it had over time. Only where that looks like a fault the books are kept by
+ * owner and step (memory_report.h), which takes walks of its own.
+ *
+ * Memory: SIGNS_BYTES a process.
+ */
+#define SIGNS_PIECES 240 /* that the time of a process is cut into */
+#define SIGNS_BYTES  4000
+#define SIGNS_STEPS  8 /* of fewer nothing is said to grow */
+
+#define SIGNS_GROWN_MIN  (16ull << 20) /* bytes: less is no leak that matters, ... */
+#define SIGNS_GROWN_PART 50            /* ... nor is less than so much of the peak */
+#define SIGNS_FULL       0.7           /* of a device: it is worth to need less of it */
+#define SIGNS_BLOCK      0.25          /* of a peak: it is one block that makes it */
+#define SIGNS_IDLE       0.3           /* of what is reserved: that much is in no tensor */
+
+/* What a process has, on all devices together. */
+struct signs_book {
+    uint64_t live;
+    uint64_t peak;
+    uint64_t last_block;          /* that made the peak: its bytes */
+    uint64_t reserved;            /* by PyTorch's allocator, at that moment */
+    uint32_t device;              /* on which it is */
+    uint32_t at;                  /* piece that it is */
+    uint64_t least[SIGNS_PIECES]; /* that it had in each */
+};
+
+struct memory_signs {
+    struct walk *walk;
+    struct signs_process {
+        uint64_t begin_ns; /* by the headers of its blocks */
+        uint64_t end_ns;
+        struct signs_book books[2]; /* of CUDA, and of PyTorch's allocator */
+        uint64_t total;             /* of a device, as the program was told; 0: it was not */
+    } * processes;                  /* owned, by process index */
+    uint64_t ooms;
+    bool any; /* memory was got, or failed to be, or somebody asked for it */
+};
+
+/* `walk` must stay. 0 or GPUPROF_NO_MEMORY; memory_signs_release in both cases. */
+int memory_signs_init(struct memory_signs *s, struct walk *walk);
+void memory_signs_release(struct memory_signs *s);
+
+/* For a ledger of that walk; `s` must stay where it is. */
+struct ledger_user memory_signs_user(struct memory_signs *s);
+
+/* After the walk. Does it look as if the program's memory grew from step to step, or as if its peak
+ * could be lower where that matters? */
+bool memory_signs_of_fault(const struct memory_signs *s, const struct steps *steps);
 
 #endif

@@ -8,7 +8,7 @@
 #include "base/message.h"
 #include "error.h"
 
-void memory_rows_release(struct memory_rows *r)
+static void memory_rows_release(struct memory_rows *r)
 {
     if (r->has_tree)
         call_tree_release(&r->tree);
@@ -91,8 +91,8 @@ static int gather(struct memory_rows *r)
     return error;
 }
 
-int memory_rows_make(struct memory_rows *r, struct memory_report *m, enum memory_at at,
-                     const char *symbols)
+static int memory_rows_make(struct memory_rows *r, struct memory_report *m, enum memory_at at,
+                            const char *symbols)
 {
     *r = (struct memory_rows){.report = m, .at = at, .has_tree = m->by == MEMORY_BY_STACK};
     int error = gather(r);
@@ -121,9 +121,8 @@ struct memory_look *memory_look_create(struct recording *rec, const struct memor
     struct memory_look *look = calloc(1, sizeof *look);
     *error = look ? memory_report_make(&look->report, rec, wish) : GPUPROF_NO_MEMORY;
     if (look && *error >= 0) {
-        *error = memory_rows_make(&look->rows, &look->report, MEMORY_AT_PEAK, symbols);
-        if (*error < 0)
-            message("memory: %s", gpuprof_error_text(*error));
+        *error = memory_rows_make(&look->rows, &look->report, wish->at, symbols);
+        say_error("memory", *error);
     }
     if (*error >= 0)
         return look;

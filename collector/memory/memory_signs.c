@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "memory/memory_signs.h"
+#include "memory/memory_report.h"
 
 #include <stdlib.h>
 

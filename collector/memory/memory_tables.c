@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tables of `gpuprof memory` as they are described. */
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/json_text.h"
 #include "base/new_text.h"
-#include "base/unit_text.h"
-#include "memory/memory_tables.h"
+#include "memory/memory_rows.h"
 #include "read/process_title.h"
 
 /* ---- places ---------------------------------------------------------------------------------- */

@@ -2,12 +2,10 @@
 /* Memory over time: tables of `gpuprof memory` of steps, pieces of the time, ranges, and the host.
  */
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "base/json_text.h"
 #include "base/new_text.h"
-#include "memory/memory_tables.h"
+#include "memory/memory_rows.h"
 #include "read/process_title.h"
 
 /* ---- steps, and the curve -------------------------------------------------------------------- */

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What went wrong, and what is in no book: two tables of `gpuprof memory`; and cells of all. */
-#include "base/new_text.h"
-#include "memory/memory_tables.h"
-
+/* What went wrong, and what is in no book: how it is found, two tables of `gpuprof memory` that
+ * show it, and cells of all tables. */
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/json_text.h"
+#include "base/new_text.h"
 #include "base/unit_text.h"
-#include "memory/memory_advice.h"
+#include "memory/memory_rows.h"
 #include "read/process_title.h"
 
 #define TITLE_BYTES    1100
-#define OOM_LINES_TEXT 3 /* owners of one in the text; the others have ten */
+#define JUMP_BYTES     (1ull << 20) /* more that is in no book is a row of its own */
+#define OOM_LINES_TEXT 3            /* owners of one in the text; the others have ten */
 
 /* ---- cells ----------------------------------------------------------------------------------- */
 
@@ -68,6 +68,94 @@ const char *memory_where_text(enum memory_where where)
 }
 
 /* ---- not enough ------------------------------------------------------------------------------ */
+
+/* The largest owners of that place now. */
+static void list_owners(const struct memory_report *m, struct memory_oom *oom)
+{
+    for (uint32_t i = 0; i < m->owner_count; i++) {
+        const struct memory_owner *o = &m->owners[i];
+        uint32_t at = oom->owner_count;
+        if (o->place != oom->place || !o->level.live.bytes)
+            continue;
+        if (at < MEMORY_OOM_OWNERS)
+            oom->owner_count++;
+        else if (o->level.live.bytes <= oom->owners[--at].live.bytes)
+            continue;
+        for (; at && oom->owners[at - 1].live.bytes < o->level.live.bytes; at--)
+            oom->owners[at] = oom->owners[at - 1];
+        oom->owners[at].origin = o->origin;
+        oom->owners[at].live = o->level.live;
+    }
+}
+
+/* PyTorch's allocator asks CUDA, perhaps twice, before it says that there is not enough: these are
+ * parts of that. */
+static void forget_tries(struct memory_report *m, const struct memory_oom *oom)
+{
+    while (oom->where == MEMORY_OF_TENSORS && m->oom_count && m->ooms_all == m->oom_count) {
+        const struct memory_oom *last = &m->ooms[m->oom_count - 1];
+        if (last->where != MEMORY_OF_DEVICE || last->process != oom->process ||
+            last->device != oom->device || last->tensors != oom->tensors)
+            return;
+        m->oom_count--;
+        m->ooms_all--;
+    }
+}
+
+/* How what is reserved and not held lies in pieces. */
+static int find_holes(const struct memory_report *m, struct memory_oom *oom)
+{
+    struct ledger_layout layout;
+    int error = ledger_layout_make(&layout, &m->ledger.books, oom->process);
+    struct layout_holes holes = layout_holes_of(&layout, oom->device);
+    ledger_layout_release(&layout);
+    oom->in_holes = holes.free;
+    oom->hole = holes.largest;
+    return error;
+}
+
+/* What the program was told, or CUPTI says. */
+static uint64_t total_of(const struct memory_report *m, const struct process *p, uint32_t device,
+                         uint32_t place)
+{
+    const struct surveyed_device *about = survey_device(&m->walk.survey, p, device);
+    return place && m->places[place - 1].total ? m->places[place - 1].total
+           : about                             ? about->limits.memory
+                                               : 0;
+}
+
+int memory_failed(struct memory_report *m, const struct ledger_block *wanted)
+{
+    const struct process *p = wanted->process;
+    uint32_t number = memory_place_number(m, p, wanted->device, memory_where_of(wanted));
+    uint32_t tensors = memory_place_number(m, p, wanted->device, MEMORY_OF_TENSORS);
+    uint32_t device = memory_place_number(m, p, wanted->device, MEMORY_OF_DEVICE);
+    uint64_t left = device ? m->places[device - 1].said.free : 0;
+    struct memory_oom oom = {.place = number - 1,
+                             .process = p,
+                             .device = wanted->device,
+                             .where = memory_where_of(wanted),
+                             .reserved = wanted->reserved,
+                             .at_ns = wanted->begin_ns,
+                             .wanted = wanted->bytes,
+                             .live = number ? m->places[number - 1].live.bytes : 0,
+                             .free = left ? left - 1 : UINT64_MAX,
+                             .in_holes = UINT64_MAX,
+                             .tensors = tensors ? m->places[tensors - 1].got.blocks : 0,
+                             .total = total_of(m, p, wanted->device, device),
+                             .on_device = device ? m->places[device - 1].live.bytes : 0,
+                             .origin = wanted->owner};
+    forget_tries(m, &oom);
+    if (!ledger_reaches(m->piece, p, wanted->device, oom.at_ns, oom.at_ns))
+        return 0;
+    if (m->ooms_all++ >= MEMORY_OOMS_MAX)
+        return 0;
+    if (number)
+        list_owners(m, &oom);
+    int error = oom.where == MEMORY_OF_TENSORS ? find_holes(m, &oom) : 0;
+    m->ooms[m->oom_count++] = oom;
+    return error;
+}
 
 #define ROW struct memory_oom
 
@@ -162,6 +250,73 @@ const struct table_info memory_ooms_table = {
 };
 
 /* ---- what is in no book ---------------------------------------------------------------------- */
+
+/* Managed memory may be on the device, or not: it is not taken for a part of what is used. */
+static uint64_t beyond(const struct memory_place *p, uint64_t used)
+{
+    uint64_t own = p->live.bytes - p->kinds[LEDGER_MANAGED].live.bytes;
+    return used > own ? used - own : 0;
+}
+
+/* A row if there is more than at the answer before. */
+static int add_jump(struct memory_report *m, struct memory_place *p, struct memory_jump *jump)
+{
+    struct memory_longest *longest = &m->longest[jump->process->index];
+    uint64_t *said = &p->said.hidden[jump->is_drivers], before = *said;
+    jump->before = before ? before - 1 : 0;
+    jump->blamed = longest->function;
+    jump->blamed_ns = longest->ns;
+    *said = jump->hidden + (jump->hidden < UINT64_MAX);
+    if (!jump->is_drivers)
+        *longest = (struct memory_longest){0};
+    if (before && (jump->hidden < jump->before || jump->hidden - jump->before < JUMP_BYTES))
+        return 0;
+    *longest = (struct memory_longest){0}; /* the next row has another one */
+    if (m->jumps_all++ >= MEMORY_JUMPS_MAX)
+        return 0;
+    return ARRAY_PUSH(m->jumps, m->jump_count, jump);
+}
+
+int memory_hidden_left(struct memory_report *m, struct memory_place *p, const struct ledger_free *f)
+{
+    uint64_t used = f->total > f->free ? f->total - f->free : 0;
+    struct memory_jump jump = {.process = f->process,
+                               .device = f->device,
+                               .at_ns = f->at_ns,
+                               .used = used,
+                               .hidden = beyond(p, used),
+                               .others = OTHERS_UNKNOWN};
+    p->total = f->total;
+    p->said.free = f->free + (f->free < UINT64_MAX);
+    return add_jump(m, p, &jump);
+}
+
+/* Of two readings the lower one counts: a call that gets memory may be under way at one of them. A
+ * device of which the driver does not say whose the memory is, is left to the program. */
+int memory_hidden_read(struct memory_report *m, const struct slice *s)
+{
+    const struct record *r = s->event.record;
+    uint64_t used, own, device = s->source->device;
+    uint32_t place = memory_place_number(m, s->event.process, (uint32_t)device, MEMORY_OF_DEVICE);
+    if (!place || device > UINT32_MAX || !device_value(r, DEVICE_USE_USED, &used) ||
+        !device_value(r, DEVICE_USE_OWN, &own))
+        return 0; /* it has no place before it has a block */
+    struct memory_place *p = &m->places[place - 1];
+    uint64_t hidden = beyond(p, used), before = p->said.read;
+    struct memory_jump jump = {.process = s->event.process,
+                               .device = (uint32_t)device,
+                               .at_ns = s->event.begin_ns,
+                               .used = used,
+                               .hidden = hidden,
+                               .is_drivers = true};
+    p->said.read = hidden + (hidden < UINT64_MAX);
+    if (!before)
+        return 0;
+    jump.hidden = hidden < before - 1 ? hidden : before - 1;
+    jump.others = used > own ? used - own : 0;
+    jump.others = jump.others < jump.hidden ? jump.others : jump.hidden;
+    return add_jump(m, p, &jump);
+}
 
 #define ROW struct memory_jump
 

@@ -1,22 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The verb `memory`: who holds the memory of devices, and of the host what is pinned. */
-#include "memory/memory_verb.h"
+#include "memory/memory_rows.h"
 
 #include <inttypes.h>
 #include <limits.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/json_text.h"
 #include "base/message.h"
 #include "base/nearest.h"
 #include "base/unit_text.h"
-#include "error.h"
-#include "memory/memory_tables.h"
 #include "memory/snapshot.h"
 #include "model/selection.h"
 #include "output/verb_output.h"
-#include "read/process_title.h"
 
 #define SCREEN_ROWS 5 /* of a table, unless told more */
 
@@ -214,37 +210,30 @@ static enum exit_code memory_recording(struct recording *rec, const struct memor
                                        const struct options *options, enum report_format format)
 {
     const struct memory_options *own = options->own;
-    struct memory_report report;
-    struct memory_rows rows = {0};
     struct selection piece;
     enum exit_code code = selection_make(&piece, rec, NULL, &options->select, NULL, "memory");
-    uint64_t from_ns = piece.from_ns, to_ns = piece.to_ns;
+    const struct memory_wish wish = {.by = own->by,
+                                     .at = own->at,
+                                     .at_seconds = own->at_seconds,
+                                     .step_by = options->step_by,
+                                     .step_pattern = options->step_range,
+                                     .from_ns = piece.from_ns,
+                                     .to_ns = piece.to_ns};
+    int error;
     selection_release(&piece);
     if (code != EXIT_OK)
         return code;
-    struct memory_wish wish = {.by = own->by,
-                               .at_seconds = own->at_seconds,
-                               .step_by = options->step_by,
-                               .step_pattern = options->step_range,
-                               .from_ns = from_ns,
-                               .to_ns = to_ns};
-    int error = memory_report_make(&report, rec, &wish);
-    code = error < 0 ? EXIT_ENVIRONMENT : EXIT_OK;
+    struct memory_look *look = memory_look_create(rec, &wish, options->symbols, &error);
+    if (!look)
+        return EXIT_ENVIRONMENT;
+    code = steps_check(&look->report.steps, "memory");
     if (code == EXIT_OK)
-        code = steps_check(&report.steps, "memory");
+        code = memory_check_moment(&look->report);
     if (code == EXIT_OK)
-        code = memory_check_moment(&report);
-    if (code == EXIT_OK &&
-        (error = memory_rows_make(&rows, &report, own->at, options->symbols)) < 0) {
-        say_error("memory", error);
-        code = EXIT_ENVIRONMENT;
-    }
+        code = write_out(&look->rows, view, options, format);
     if (code == EXIT_OK)
-        code = write_out(&rows, view, options, format);
-    if (code == EXIT_OK)
-        code = walk_verdict(&report.walk, options->strict);
-    memory_rows_release(&rows);
-    memory_report_release(&report);
+        code = walk_verdict(&look->report.walk, options->strict);
+    memory_look_free(look);
     return code;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "memory/pickle.h"
+#include "memory/snapshot.h"
 
 #include <string.h>
 

@@ -6,64 +6,19 @@
 #include "base/array.h"
 #include "base/json_text.h"
 #include "error.h"
-#include "memory/pickle.h"
 #include "memory/snapshot.h"
 #include "model/call_tree.h"
 
 #define NS_PER_US       1000
+#define NOBODY          UINT32_MAX
 #define SMALL_BYTES_MAX (2u << 20) /* of a segment of PyTorch's for small blocks */
-
-/* Texts that come again and again. */
-#define TEXTS(ROW)                                                                                 \
-    ROW(action)                                                                                    \
-    ROW(addr)                                                                                      \
-    ROW(device_free)                                                                               \
-    ROW(size)                                                                                      \
-    ROW(stream)                                                                                    \
-    ROW(time_us)                                                                                   \
-    ROW(frames)                                                                                    \
-    ROW(name)                                                                                      \
-    ROW(filename)                                                                                  \
-    ROW(line)                                                                                      \
-    ROW(alloc)                                                                                     \
-    ROW(free_requested)                                                                            \
-    ROW(free_completed)                                                                            \
-    ROW(segment_alloc)                                                                             \
-    ROW(segment_free)                                                                              \
-    ROW(segment_map)                                                                               \
-    ROW(segment_unmap)                                                                             \
-    ROW(oom)                                                                                       \
-    ROW(snapshot)                                                                                  \
-    ROW(address)                                                                                   \
-    ROW(requested_size)                                                                            \
-    ROW(state)                                                                                     \
-    ROW(active_allocated)                                                                          \
-    ROW(inactive)                                                                                  \
-    ROW(device)                                                                                    \
-    ROW(total_size)                                                                                \
-    ROW(allocated_size)                                                                            \
-    ROW(active_size)                                                                               \
-    ROW(segment_type)                                                                              \
-    ROW(small)                                                                                     \
-    ROW(large)                                                                                     \
-    ROW(segment_pool_id)                                                                           \
-    ROW(is_expandable)                                                                             \
-    ROW(blocks)
-
-#define NUMBER(word) TEXT_##word,
-enum text { TEXTS(NUMBER) TEXT_COUNT };
-#undef NUMBER
-#define WORD(word) #word,
-static const char *const texts[TEXT_COUNT] = {TEXTS(WORD)};
-#undef WORD
-#undef TEXTS
 
 struct writing {
     struct snapshot *snapshot;
     struct call_tree *tree;
     struct pickle pickle;
-    uint32_t texts[TEXT_COUNT]; /* what they are remembered as; 0: not yet written */
-    uint32_t *frames;           /* owned, by number of the shown frame: likewise */
+    struct key_map texts; /* those that come again and again -> what they are remembered as */
+    uint32_t *frames;     /* owned, by number of the shown frame: likewise */
     uint32_t frame_count;
     uint32_t *lists;    /* owned, by origin: of its frames, likewise */
     uint64_t allocated; /* of the device whose events are written, so far */
@@ -72,14 +27,18 @@ struct writing {
 
 /* ---- frames ---------------------------------------------------------------------------------- */
 
-static void put(struct writing *w, enum text text)
+/* A text of ours, which is known by its address. */
+static void put(struct writing *w, const char *text)
 {
-    if (w->texts[text]) {
-        pickle_again(&w->pickle, w->texts[text]);
+    struct key key = {(uintptr_t)text, 0, 0};
+    uint64_t known = key_map_get(&w->texts, key);
+    if (known) {
+        pickle_again(&w->pickle, (uint32_t)known);
         return;
     }
-    pickle_text(&w->pickle, texts[text]);
-    w->texts[text] = pickle_remember(&w->pickle);
+    pickle_text(&w->pickle, text);
+    if (key_map_set(&w->texts, key, pickle_remember(&w->pickle)) < 0)
+        w->error = GPUPROF_NO_MEMORY;
 }
 
 static void put_clean(struct writing *w, const char *text)
@@ -93,11 +52,11 @@ static void put_clean(struct writing *w, const char *text)
 static void put_frame(struct writing *w, const char *name, const char *file, uint64_t line)
 {
     pickle_open_dict(&w->pickle);
-    put(w, TEXT_name);
+    put(w, "name");
     put_clean(w, name);
-    put(w, TEXT_filename);
+    put(w, "filename");
     put_clean(w, file);
-    put(w, TEXT_line);
+    put(w, "line");
     pickle_number(&w->pickle, line);
     pickle_close(&w->pickle);
 }
@@ -140,7 +99,12 @@ static void put_stack(struct writing *w, const struct memory_origin *o)
 static void put_frames(struct writing *w, uint32_t origin)
 {
     struct memory_report *m = w->snapshot->report;
-    put(w, TEXT_frames);
+    put(w, "frames");
+    if (origin == NOBODY) {
+        pickle_open_list(&w->pickle);
+        pickle_close(&w->pickle);
+        return;
+    }
     if (w->lists[origin]) {
         pickle_again(&w->pickle, w->lists[origin]);
         return;
@@ -160,37 +124,38 @@ static void put_frames(struct writing *w, uint32_t origin)
 
 /* ---- what happened --------------------------------------------------------------------------- */
 
-static void put_number(struct writing *w, enum text key, uint64_t number)
+static void put_number(struct writing *w, const char *key, uint64_t number)
 {
     put(w, key);
     pickle_number(&w->pickle, number);
 }
 
-static void put_text(struct writing *w, enum text key, enum text value)
+static void put_text(struct writing *w, const char *key, const char *value)
 {
     put(w, key);
     put(w, value);
 }
 
-static void put_event(struct writing *w, enum text action, const struct snapshot_item *item)
+static void put_event(struct writing *w, const char *action, const struct snapshot_item *item)
 {
     pickle_open_dict(&w->pickle);
-    put_text(w, TEXT_action, action);
-    put_number(w, action == TEXT_oom ? TEXT_device_free : TEXT_addr, item->address);
-    put_number(w, TEXT_size, item->bytes);
-    put_number(w, TEXT_stream, 0);
-    put_number(w, TEXT_time_us, item->at_ns / NS_PER_US);
+    put_text(w, "action", action);
+    bool is_oom = item->action == SNAPSHOT_OOM || item->action == SNAPSHOT_REFUSED;
+    put_number(w, is_oom ? "device_free" : "addr", item->address);
+    put_number(w, "size", item->bytes);
+    put_number(w, "stream", 0);
+    put_number(w, "time_us", item->at_ns / NS_PER_US);
     put_frames(w, item->origin);
     pickle_close(&w->pickle);
-    w->allocated += action == TEXT_alloc ? item->bytes : 0;
-    w->allocated -= action == TEXT_free_completed ? item->bytes : 0;
+    w->allocated += strcmp(action, "alloc") == 0 ? item->bytes : 0;
+    w->allocated -= strcmp(action, "free_completed") == 0 ? item->bytes : 0;
 }
 
 /* As PyTorch does it: a block that no other stream uses is free as soon as that is wanted. */
 static void put_free(struct writing *w, const struct snapshot_item *item)
 {
-    put_event(w, TEXT_free_requested, item);
-    put_event(w, TEXT_free_completed, item);
+    put_event(w, "free_requested", item);
+    put_event(w, "free_completed", item);
 }
 
 static bool is_used(const struct snapshot_device *d, uint32_t segment)
@@ -207,24 +172,25 @@ static void put_item(struct writing *w, const struct snapshot_device *d,
     case SNAPSHOT_SEGMENT_GOT:
     case SNAPSHOT_MAPPED:
     case SNAPSHOT_LONE_GOT:
-        put_event(w, is_mapped ? TEXT_segment_map : TEXT_segment_alloc, item);
+        put_event(w, is_mapped ? "segment_map" : "segment_alloc", item);
         if (is_own_block)
-            put_event(w, TEXT_alloc, item);
+            put_event(w, "alloc", item);
         break;
     case SNAPSHOT_SEGMENT_GONE:
     case SNAPSHOT_UNMAPPED:
     case SNAPSHOT_LONE_GONE:
         if (is_own_block)
             put_free(w, item);
-        put_event(w, is_mapped ? TEXT_segment_unmap : TEXT_segment_free, item);
+        put_event(w, is_mapped ? "segment_unmap" : "segment_free", item);
         break;
-    case SNAPSHOT_BLOCK_GOT: put_event(w, TEXT_alloc, item); break;
+    case SNAPSHOT_BLOCK_GOT: put_event(w, "alloc", item); break;
     case SNAPSHOT_BLOCK_GONE: put_free(w, item); break;
     case SNAPSHOT_REFUSED:
         if (d->has_blocks)
             break;
         /* fall through */
-    case SNAPSHOT_OOM: put_event(w, TEXT_oom, item); break;
+    case SNAPSHOT_OOM: put_event(w, "oom", item); break;
+    case SNAPSHOT_MADE: break;
     }
 }
 
@@ -238,16 +204,9 @@ static void put_made(struct writing *w)
 {
     const struct memory_report *m = w->snapshot->report;
     uint64_t end_ns = m->spans[2 * w->snapshot->process->index + 1];
-    pickle_open_dict(&w->pickle);
-    put_text(w, TEXT_action, TEXT_snapshot);
-    put_number(w, TEXT_addr, 0);
-    put_number(w, TEXT_size, w->allocated);
-    put_number(w, TEXT_stream, 0);
-    put_number(w, TEXT_time_us, end_ns / NS_PER_US);
-    put(w, TEXT_frames);
-    pickle_open_list(&w->pickle);
-    pickle_close(&w->pickle);
-    pickle_close(&w->pickle);
+    const struct snapshot_item made = {
+        .bytes = w->allocated, .at_ns = end_ns, .origin = NOBODY, .action = SNAPSHOT_MADE};
+    put_event(w, "snapshot", &made);
 }
 
 static void put_device(struct writing *w, struct snapshot_device *d)
@@ -283,10 +242,10 @@ static void put_devices(struct writing *w)
 static void put_block(struct writing *w, uint64_t address, uint64_t bytes, const uint32_t *origin)
 {
     pickle_open_dict(&w->pickle);
-    put_number(w, TEXT_address, address);
-    put_number(w, TEXT_size, bytes);
-    put_number(w, TEXT_requested_size, origin ? bytes : 0);
-    put_text(w, TEXT_state, origin ? TEXT_active_allocated : TEXT_inactive);
+    put_number(w, "address", address);
+    put_number(w, "size", bytes);
+    put_number(w, "requested_size", origin ? bytes : 0);
+    put_text(w, "state", origin ? "active_allocated" : "inactive");
     if (origin)
         put_frames(w, *origin);
     pickle_close(&w->pickle);
@@ -337,20 +296,20 @@ static void put_segment(struct writing *w, const struct layout_range *s)
         return;
     uint64_t held = put_blocks(w, s, false);
     pickle_open_dict(&w->pickle);
-    put_number(w, TEXT_device, device);
-    put_number(w, TEXT_address, s->address);
-    put_number(w, TEXT_total_size, s->bytes);
-    put_number(w, TEXT_allocated_size, held);
-    put_number(w, TEXT_active_size, held);
-    put_number(w, TEXT_requested_size, held);
-    put_number(w, TEXT_stream, 0);
-    put_text(w, TEXT_segment_type, s->bytes <= SMALL_BYTES_MAX ? TEXT_small : TEXT_large);
-    put(w, TEXT_segment_pool_id);
+    put_number(w, "device", device);
+    put_number(w, "address", s->address);
+    put_number(w, "total_size", s->bytes);
+    put_number(w, "allocated_size", held);
+    put_number(w, "active_size", held);
+    put_number(w, "requested_size", held);
+    put_number(w, "stream", 0);
+    put_text(w, "segment_type", s->bytes <= SMALL_BYTES_MAX ? "small" : "large");
+    put(w, "segment_pool_id");
     pickle_pair(&w->pickle, 0, 0);
-    put(w, TEXT_is_expandable);
+    put(w, "is_expandable");
     pickle_bool(&w->pickle, s->is_mapped);
     put_frames(w, origin_of(w, s));
-    put(w, TEXT_blocks);
+    put(w, "blocks");
     pickle_open_list(&w->pickle);
     put_blocks(w, s, true);
     pickle_close(&w->pickle);
@@ -397,6 +356,7 @@ int snapshot_write(struct snapshot *s, struct call_tree *tree, struct output *ou
     pickle_close(&w.pickle);
     pickle_close(&w.pickle);
     pickle_end(&w.pickle);
+    key_map_release(&w.texts);
     free(w.frames);
     free(w.lists);
     return w.error;

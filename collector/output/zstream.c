@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "output/zstream.h"
+#include "output/output.h"
 
 #include <errno.h>
 #include <isa-l.h>

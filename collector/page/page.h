@@ -17,7 +17,7 @@
 #define GPUPROF_COLLECTOR_PAGE_H
 
 #include "analyse/step_report.h"
-#include "diff/diff_print.h"
+#include "diff/comparison.h"
 #include "find/idle.h"
 #include "memory/memory_rows.h"
 #include "model/stack_costs.h"

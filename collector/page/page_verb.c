@@ -2,8 +2,8 @@
 /* The verbs `report`, `memory` and `diff`, which write a page, too. */
 
 #include "base/message.h"
-#include "diff/diff_verb.h"
-#include "memory/memory_verb.h"
+#include "diff/comparison.h"
+#include "memory/memory_rows.h"
 #include "page/page.h"
 #include "report/report_verb.h"
 

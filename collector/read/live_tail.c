@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "read/live_tail.h"
+#include "read/process.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -7,6 +7,7 @@
 
 #include "base/array.h"
 #include "error.h"
+#include "live.h"
 #include "record/losses.h"
 
 struct chunk_place {

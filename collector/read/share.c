@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "read/share.h"
+#include "read/recording.h"
 
 #include <stdbool.h>
 #include <stdlib.h>

@@ -7,7 +7,6 @@
 #include "base/json_text.h"
 #include "find/findings.h"
 #include "find/idle.h"
-#include "memory/memory_advice.h"
 #include "memory/memory_rows.h"
 #include "model/selection.h"
 #include "report/overview.h"

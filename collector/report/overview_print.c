@@ -12,7 +12,6 @@
 #include "base/unit_text.h"
 #include "find/findings.h"
 #include "find/idle.h"
-#include "memory/memory_advice.h"
 #include "memory/memory_rows.h"
 #include "model/absence.h"
 #include "model/selection.h"

@@ -17,7 +17,6 @@
 #include "base/message.h"
 #include "base/moment.h"
 #include "base/unit_text.h"
-#include "error.h"
 #include "output/verb_output.h"
 #include "rank.h"
 #include "run/ctl_folder.h"

@@ -19,7 +19,6 @@
 #include "output/new_file.h"
 #include "rank.h"
 #include "read/process.h"
-#include "read/process_title.h"
 
 /* The bytes of a small regular file that is ours or root's; -1: there is none such (errno; 0: there
  * is another one). */

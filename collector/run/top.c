@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The verb `top`: what the processes that record into a folder do now, as text for a terminal, JSON
  * (a line each time) or OpenMetrics. */
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>

@@ -10,7 +10,7 @@
 #include "base/json_text.h"
 #include "base/message.h"
 #include "error.h"
-#include "output/new_folder.h"
+#include "output/new_file.h"
 #include "output/verb_output.h"
 #include "table/table.h"
 

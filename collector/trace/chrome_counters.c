@@ -10,7 +10,7 @@
 
 #include "api/api.h"
 #include "base/array.h"
-#include "memory/ledger_totals.h"
+#include "memory/ledger.h"
 #include "model/device_sources.h"
 #include "record/gpu_record.h"
 #include "trace/chrome.h"

@@ -6,7 +6,7 @@
  */
 #include <stdlib.h>
 
-#include "memory/ledger_totals.h"
+#include "memory/ledger.h"
 #include "record/gpu_record.h"
 #include "trace/chrome.h"
 

@@ -11,7 +11,7 @@
 #include "base/message.h"
 #include "base/workers.h"
 #include "error.h"
-#include "output/new_folder.h"
+#include "output/new_file.h"
 #include "output/verb_output.h"
 
 /* A folder that is there already is as good. */

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "diff/baseline_file.h"
-#include "diff/diff_print.h"
+#include "diff/comparison.h"
+#include "diff/run_summary.h"
 
 static void print_all(const struct run_set *s)
 {

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "diff/kernel_match.h"
+#include "diff/comparison.h"
 
 static void check(bool holds)
 {

@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A comparison as text, as JSON, and as JUnit has tests. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json_text.h"
+#include "diff/comparison.h"
+#include "table/text_width.h"
+
+#define CHANGE_MIN   0.001 /* of the kernels' time: what changes by less explains nothing */
+#define KERNELS_TEXT 4     /* that became slower, and faster */
+#define KERNELS_JSON 1000
+
+#define DIFF_JSON_VERSION 1
+
+/* ---- kernels --------------------------------------------------------------------------------- */
+
+/* Time of all kernels in a step, of the side that has more. */
+static double all_ns(const struct kernel_match *m)
+{
+    double most = 0;
+    for (unsigned side = 0; side < MATCH_SIDES; side++) {
+        double sum = 0;
+        for (uint32_t i = 0; i < m->sides[side]->kernel_count; i++)
+            sum += match_per_step(m, (enum match_which)side, m->sides[side]->kernels[i].ns);
+        most = sum > most ? sum : most;
+    }
+    return most;
+}
+
+/* The next row after number *at - 1 that takes longer (`slower`) or shorter, by CHANGE_MIN of all
+ * kernels' time at least; *at moves on. NULL: there is none. */
+static const struct match_row *next_row(const struct kernel_match *m, bool slower, uint32_t *at)
+{
+    double least = CHANGE_MIN * all_ns(m);
+    while (*at < m->count) {
+        const struct match_row *row = &m->rows[(*at)++];
+        double added = match_added(m, row);
+        if (fabs(added) > 0 && fabs(added) >= least && (added > 0) == slower)
+            return row;
+    }
+    return NULL;
+}
+
+/* A name on one line, cut unless `width` is 0; "?": no memory, or it has none. */
+static char *short_name(const char *name, size_t width)
+{
+    char *line = name ? json_line(name) : NULL;
+    if (line && !width)
+        return line;
+    char *cut = line ? text_cut(line, strlen(line), width) : NULL;
+    free(line);
+    return cut ? cut : strdup("?");
+}
+
+/* Of names that differ in template arguments alone, the one that takes the longest. */
+static char *side_name(const struct match_row *row, enum match_which side, size_t width)
+{
+    char *name = short_name(row->side[side].name, width), *all = name;
+    uint32_t others = row->kind == MATCH_SAME ? row->side[side].names - 1 : 0;
+    if (name && others) {
+        all = asprintf(&all, "%s and %u more", name, others) < 0 ? NULL : all;
+        free(name);
+    }
+    return all;
+}
+
+/* What the row is, in new memory; NULL: no memory: its name; "new: NAME", "gone: NAME"; "renamed:
+ * OLD -> NEW (same operator: aten::mm)". */
+static char *row_text(const struct match_row *row, size_t width)
+{
+    static const char *const places[RUN_PLACES] = {[RUN_OPERATOR] = "operator",
+                                                   [RUN_LIBRARY] = "call",
+                                                   [RUN_RANGE] = "range",
+                                                   [RUN_LINE] = "line"};
+    char *before = side_name(row, MATCH_BASE, width);
+    char *now = side_name(row, MATCH_OTHER, width);
+    char *place = short_name(row->place, width), *text = NULL;
+    const char *kind = match_kind_text(row->kind);
+    int made = -1;
+    if (!before || !now || !place)
+        made = -1;
+    else if (row->kind == MATCH_SAME && strcmp(before, now) == 0)
+        made = asprintf(&text, "%s", now);
+    else if (row->kind == MATCH_SAME)
+        made = asprintf(&text, "%s -> %s", before, now);
+    else if (row->kind >= MATCH_NEW)
+        made = asprintf(&text, "%s: %s", kind, row->side[MATCH_OTHER].name ? now : before);
+    else if (row->place)
+        made = asprintf(&text, "%s: %s -> %s (same %s: %s)", kind, before, now, places[row->where],
+                        place);
+    else
+        made = asprintf(&text, "%s: %s -> %s", kind, before, now);
+    free(before);
+    free(now);
+    free(place);
+    return made < 0 ? NULL : text;
+}
+
+static void text_kernels(const struct comparison *c, const struct kernel_match *m, FILE *out)
+{
+    char title[80];
+    const char *before = title;
+    snprintf(title, sizeof title,
+             "\nkernels that changed most, in %s (they explain, and do not gate)\n",
+             diff_per_what(c));
+    for (unsigned slower = 2; slower-- > 0;) {
+        const struct match_row *row;
+        uint32_t at = 0;
+        for (unsigned i = 0; i < KERNELS_TEXT && (row = next_row(m, slower, &at)); i++) {
+            char added[CHANGE_CELL_BYTES], *text = row_text(row, m->name_width);
+            change_put_ns(added, match_added(m, row));
+            fprintf(out, "%s%12s  %s\n", before, added, text ? text : "?");
+            free(text);
+            before = "";
+        }
+    }
+}
+
+/* ---- the comparison -------------------------------------------------------------------------- */
+
+static void put_steps(uint64_t count, FILE *out)
+{
+    if (count)
+        fprintf(out, " (%llu step%s)", (unsigned long long)count, count == 1 ? "" : "s");
+}
+
+static void put_sides(const struct comparison *c, FILE *out)
+{
+    uint64_t steps[2] = {0};
+    for (unsigned side = 0; side < 2; side++)
+        for (uint32_t i = 0; i < c->sides[side]->count; i++)
+            steps[side] += c->sides[side]->runs[i].steps;
+    fprintf(out, "%u run%s", c->sides[0]->count, c->sides[0]->count == 1 ? "" : "s");
+    put_steps(steps[0], out);
+    fprintf(out, " against %u", c->sides[1]->count);
+    put_steps(steps[1], out);
+    if (!steps[0] && !steps[1])
+        fputs(", which have no steps: metrics are of a run as a whole", out);
+    else if (!steps[0] || !steps[1])
+        fputs("; one side has no steps: its metrics are of a run as a whole", out);
+    fprintf(out,
+            "\ngate %g %%: worse is a change of more than %g %% whose whole interval is above 0\n",
+            100 * c->gate, 100 * c->threshold);
+    for (uint32_t i = 0; i < c->notes.count; i++)
+        fprintf(out, "%s\n", c->notes.texts[i]);
+}
+
+/* Nothing that compares them: the amounts may say why. */
+static void put_amounts(const struct comparison *c, FILE *out)
+{
+    fprintf(out, "\n%-26s %10s %10s\n", diff_per_what(c), "before", "now");
+    for (unsigned m = 0; m < RUN_METRICS; m++) {
+        struct change_cells cells;
+        change_cells_make(&cells, c, (enum run_metric)m);
+        if (*cells.sides[0] || *cells.sides[1])
+            fprintf(out, "%-26s %10s %10s\n", diff_metric_text(c, (enum run_metric)m),
+                    cells.sides[1], cells.sides[0]);
+    }
+}
+
+static void put_changes(const struct comparison *c, FILE *out)
+{
+    char text[HEADLINE_BYTES];
+    fprintf(out, "\n%-26s %10s %10s %8s  %-18s %9s  %s\n", diff_per_what(c), "before", "now",
+            "change", "95 % interval", "seen from", "verdict");
+    for (unsigned m = 0; m < RUN_METRICS; m++) {
+        struct change_cells cells;
+        if (c->metrics[m].verdict == VERDICT_ABSENT)
+            continue;
+        change_cells_make(&cells, c, (enum run_metric)m);
+        fprintf(out, "%-26s %10s %10s %8s  %-18s %9s  %s%s\n",
+                diff_metric_text(c, (enum run_metric)m), cells.sides[1], cells.sides[0],
+                cells.shift, cells.interval, cells.smallest, cells.verdict,
+                c->metrics[m].gates ? "" : " (does not gate)");
+    }
+    fputs(diff_change_text(c, text), out);
+}
+
+/* That they cannot be compared is said before anything else is looked at. */
+int diff_print_text(const struct comparison *c, const struct kernel_match *kernels, FILE *out)
+{
+    char headline[HEADLINE_BYTES];
+    if (!diff_compares(c)) {
+        fprintf(out, "%s\n", diff_headline(c, headline));
+        for (uint32_t i = 1; i < c->reasons.count; i++) /* the headline has the first */
+            fprintf(out, "and: %s\n", c->reasons.texts[i]);
+        fputc('\n', out);
+        put_sides(c, out);
+        if (!c->sides[0]->runs[0].steps == !c->sides[1]->runs[0].steps) /* of the same thing */
+            put_amounts(c, out);
+        return 0;
+    }
+    put_sides(c, out);
+    put_changes(c, out);
+    text_kernels(c, kernels, out);
+    for (uint32_t i = 0; c->insists && i < c->reasons.count; i++)
+        fprintf(out, "%sdiffers: %s\n", i ? "" : "\n", c->reasons.texts[i]);
+    fprintf(out, "\n%s\n", diff_headline(c, headline));
+    return 0;
+}
+
+/* ---- JSON ------------------------------------------------------------------------------------ */
+
+static const char *const result_words[] = {[RESULT_SAME] = "same",
+                                           [RESULT_WORSE] = "worse",
+                                           [RESULT_UNSURE] = "inconclusive",
+                                           [RESULT_NOT_COMPARABLE] = "not comparable"};
+
+static const char *const unit_words[] = {[RUN_UNIT_NS] = "ns",
+                                         [RUN_UNIT_BYTES] = "bytes",
+                                         [RUN_UNIT_MJ] = "mj",
+                                         [RUN_UNIT_COUNT] = "count"};
+
+static void put_metric(const struct comparison *c, enum run_metric m, FILE *out)
+{
+    const struct metric_change *change = &c->metrics[m];
+    const struct run_metric_info *info = &run_metric_infos[m];
+    fprintf(out, "{\"metric\": \"%s\", \"text\": \"%s\", \"unit\": \"%s\"", info->key,
+            diff_metric_text(c, m), unit_words[info->unit]);
+    fprintf(out, ", \"gates\": %s, \"verdict\": \"%s\"", change->gates ? "true" : "false",
+            verdict_words[change->verdict]);
+    json_put(", \"why\": ", change->why, out);
+    fprintf(out, ", \"exact\": %s", change->is_exact ? "true" : "false");
+    run_put_number(", \"before\": ", change->medians[1], out);
+    run_put_number(", \"now\": ", change->medians[0], out);
+    run_put_number(", \"change\": ", change->shift, out);
+    json_put(", \"change_is\": ", diff_change_of(c, m), out);
+    run_put_number(", \"low\": ", change->low, out);
+    run_put_number(", \"high\": ", change->high, out);
+    run_put_number(", \"coverage\": ", change->coverage, out);
+    run_put_number(", \"p\": ", change->p, out);
+    run_put_number(", \"seen_from\": ", change->smallest, out);
+    fputc('}', out);
+}
+
+/* Of a side of a row: a step's. */
+static void put_kernel_side(const struct kernel_match *m, const struct match_row *row,
+                            enum match_which which, FILE *out)
+{
+    json_put("{\"name\": ", row->side[which].name, out);
+    fprintf(out, ", \"names\": %u", row->side[which].names);
+    run_put_number(", \"count\": ", match_per_step(m, which, row->side[which].count), out);
+    run_put_number(", \"ns\": ", match_per_step(m, which, row->side[which].ns), out);
+    fputc('}', out);
+}
+
+static void json_kernels(const struct kernel_match *m, FILE *out)
+{
+    fputs(",\n\"kernels\": [", out);
+    for (uint32_t i = 0; i < m->count && i < KERNELS_JSON; i++) {
+        const struct match_row *row = &m->rows[i];
+        fprintf(out, "%s{\"kind\": \"%s\"", i ? ",\n" : "\n", match_kind_text(row->kind));
+        json_put(", \"by\": ", row->by, out);
+        json_put(", \"place\": ", row->place, out);
+        run_put_number(", \"added_ns\": ", match_added(m, row), out);
+        fputs(", \"before\": ", out);
+        put_kernel_side(m, row, MATCH_BASE, out);
+        fputs(", \"now\": ", out);
+        put_kernel_side(m, row, MATCH_OTHER, out);
+        fputc('}', out);
+    }
+    fprintf(out, "],\n\"kernel_rows\": %u", m->count);
+}
+
+int diff_print_json(const struct comparison *c, const struct kernel_match *kernels, FILE *out)
+{
+    static const char *const keys[2] = {"runs", "against"};
+    char headline[HEADLINE_BYTES];
+    fprintf(out, "{\"gpuprof_diff\": %d, \"result\": \"%s\"", DIFF_JSON_VERSION,
+            result_words[c->result]);
+    json_put(", \"says\": ", diff_headline(c, headline), out);
+    fprintf(out, ", \"gate\": %.15g, \"threshold\": %.15g, \"alpha\": %g,\n\"differs\": [", c->gate,
+            c->threshold, COMPARISON_ALPHA);
+    for (uint32_t i = 0; i < c->reasons.count; i++)
+        json_put(i ? ", " : "", c->reasons.texts[i], out);
+    fputs("], \"notes\": [", out);
+    for (uint32_t i = 0; i < c->notes.count; i++)
+        json_put(i ? ", " : "", c->notes.texts[i], out);
+    fputs("],\n\"metrics\": [", out);
+    for (unsigned m = 0; m < RUN_METRICS; m++) {
+        fputs(m ? ",\n" : "\n", out);
+        put_metric(c, (enum run_metric)m, out);
+    }
+    fputs("]", out);
+    for (unsigned side = 0; side < 2; side++) {
+        fprintf(out, ",\n\"%s\": [", keys[side]);
+        for (uint32_t i = 0; i < c->sides[side]->count; i++) {
+            fputs(i ? ",\n" : "\n", out);
+            run_put_json(&c->sides[side]->runs[i], c->sides[side]->names[i], true, out);
+        }
+        fputs("]", out);
+    }
+    json_kernels(kernels, out);
+    fputs("}\n", out);
+    return 0;
+}
+
+/* ---- JUnit ----------------------------------------------------------------------------------- */
+
+/* Of a text below HEADLINE_BYTES, as all here are. */
+static void put_xml(const char *text, FILE *out)
+{
+    char escaped[XML_ESCAPE_BYTES_MAX * HEADLINE_BYTES];
+    fwrite(escaped, 1, (size_t)(xml_escape(escaped, text, strlen(text)) - escaped), out);
+}
+
+static bool is_unsure(const struct comparison *c, enum run_metric m)
+{
+    return c->result == RESULT_NOT_COMPARABLE || c->metrics[m].verdict == VERDICT_UNSURE;
+}
+
+/* As the exit code has it: --inconclusive=fail is for who takes a skipped test for a passed one. */
+static bool is_failure(const struct comparison *c, enum run_metric m)
+{
+    const struct metric_change *change = &c->metrics[m];
+    return is_unsure(c, m) ? c->fails_unsure : change->verdict == VERDICT_WORSE && change->gates;
+}
+
+static void put_unsure(const struct comparison *c, const char *verdict, FILE *out)
+{
+    fputs(c->fails_unsure ? "    <failure type=\"inconclusive\" message=\""
+                          : "    <skipped message=\"",
+          out);
+    put_xml(c->result == RESULT_NOT_COMPARABLE ? c->reasons.texts[0] : verdict, out);
+    fputs("\"/>\n", out);
+}
+
+static void put_case(const struct comparison *c, enum run_metric m, FILE *out)
+{
+    struct change_cells cells;
+    const struct metric_change *change = &c->metrics[m];
+    change_cells_make(&cells, c, m);
+    fprintf(out, "  <testcase classname=\"gpuprof\" name=\"%s\"", diff_metric_text(c, m));
+    if (run_metric_infos[m].unit == RUN_UNIT_NS && !isnan(change->medians[0]))
+        fprintf(out, " time=\"%.9f\"", change->medians[0] / 1e9);
+    fputs(">\n", out);
+    if (is_unsure(c, m)) {
+        put_unsure(c, cells.verdict, out);
+    } else if (is_failure(c, m)) {
+        fprintf(out,
+                "    <failure type=\"regression\" message=\"%s %s\">%s: %s before, %s now, "
+                "%s (%s)</failure>\n",
+                diff_metric_text(c, m), cells.shift, diff_metric_text(c, m), cells.sides[1],
+                cells.sides[0], cells.shift, cells.interval);
+    }
+    fprintf(out, "    <system-out>before %s, now %s", cells.sides[1], cells.sides[0]);
+    if (diff_compares(c) && *cells.shift)
+        fprintf(out, ", change %s", cells.shift);
+    if (diff_compares(c) && *cells.interval)
+        fprintf(out, " (%s)", cells.interval);
+    if (diff_compares(c) && !isinf(change->smallest))
+        fprintf(out, ", seen from %s", cells.smallest);
+    fputs("</system-out>\n", out);
+    fputs("  </testcase>\n", out);
+}
+
+int diff_print_junit(const struct comparison *c, const struct kernel_match *kernels, FILE *out)
+{
+    (void)kernels;
+    char headline[HEADLINE_BYTES];
+    unsigned count = 0, failures = 0, skipped = 0;
+    for (unsigned m = 0; m < RUN_METRICS; m++) {
+        enum verdict verdict = c->metrics[m].verdict;
+        bool is_case = run_metric_infos[m].gates && verdict != VERDICT_ABSENT;
+        count += is_case;
+        failures += is_case && is_failure(c, (enum run_metric)m);
+        skipped += is_case && is_unsure(c, (enum run_metric)m) && !c->fails_unsure;
+    }
+    fprintf(out,
+            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+            "<testsuites>\n<testsuite name=\"gpuprof diff\" tests=\"%u\" failures=\"%u\" "
+            "errors=\"0\" skipped=\"%u\">\n  <properties>\n    <property name=\"result\" value=\"",
+            count, failures, skipped);
+    put_xml(diff_headline(c, headline), out);
+    fputs("\"/>\n  </properties>\n", out);
+    for (unsigned m = 0; m < RUN_METRICS; m++)
+        if (run_metric_infos[m].gates && c->metrics[m].verdict != VERDICT_ABSENT)
+            put_case(c, (enum run_metric)m, out);
+    fputs("</testsuite>\n</testsuites>\n", out);
+    return 0;
+}
