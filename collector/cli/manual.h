@@ -14,25 +14,15 @@ enum exit_code verb_missing(const char *command);
 /* Says, behind `before`, that there is no such verb, and what it may have been. EXIT_USAGE. */
 enum exit_code verb_unknown(const struct verb *const *verbs, const char *before, const char *name);
 
-/*
- * What the manual says of each verb beside its options, as rows: examples, variables, files, exit
- * statuses; and of the functions of gpuprof.h.
- */
-extern const char *const manual_part_titles[PART_COUNT];
+/* (manual_parts.c) Pieces of the manual, as troff on stdout. */
+void roff_text(const char *text);
+void roff_item(const char *name, const char *text);
+void roff_column(const char *name, const char *text);
 
-/* What many verbs say alike, of those that do not say it themselves. */
-struct manual_rule {
-    const char *option; /* verbs that have this option; NULL: that read recordings */
-    struct manual_row row;
-};
-
-extern const struct manual_rule manual_rules[]; /* ended by a row without a name */
-
-struct manual_function {
-    const char *prototype;
-    const char *text;
-};
-
-extern const struct manual_function manual_functions[]; /* ended by one without a prototype */
+/* Examples, variables, files and exit statuses of a verb; `heading` is the macro, with what follows
+ * it, of a part's title. */
+void roff_parts(const struct verb *verb, const char *heading);
+void roff_sections(void);
+enum exit_code manual_of_header(void);
 
 #endif

@@ -27,10 +27,10 @@ typedef uint64_t at_stake_fn(const struct memory_report *m, const struct memory_
 static const struct memory_place *device_of(const struct memory_report *m,
                                             const struct memory_place *p)
 {
-    for (uint32_t i = 0; i < m->place_count; i++)
-        if (m->places[i].where == MEMORY_OF_DEVICE && m->places[i].process == p->process &&
-            m->places[i].device == p->device)
-            return &m->places[i];
+    for (uint32_t i = 0; i < m->places.count; i++)
+        if (m->places.list[i].where == MEMORY_OF_DEVICE &&
+            m->places.list[i].process == p->process && m->places.list[i].device == p->device)
+            return &m->places.list[i];
     return NULL;
 }
 
@@ -90,7 +90,7 @@ static int add_finding(struct findings *f, const struct memory_look *look, enum 
             return GPUPROF_NO_MEMORY;
         to->rows[to->row_count++] = (struct finding_row){.name = name,
                                                          .count = o->level.live.blocks,
-                                                         .at_ns = p->peak_ns,
+                                                         .at_ns = p->peak_at.ns,
                                                          .bytes = worst->owners[i].bytes};
     }
     to->where = to->row_count ? strdup(to->rows[0].name) : NULL;
@@ -102,26 +102,26 @@ static int find_owners(struct findings *f, const struct memory_look *look, enum 
                        at_stake_fn *at_stake)
 {
     const struct memory_report *m = &look->report;
-    struct at_place *all = calloc(m->place_count + 1u, sizeof *all);
+    struct at_place *all = calloc(m->places.count + 1u, sizeof *all);
     uint32_t worst = 0;
     uint64_t places = 0;
     int error = all ? 0 : GPUPROF_NO_MEMORY;
-    for (uint32_t i = 0; all && i < m->owner_count; i++) {
-        const struct memory_owner *o = &m->owners[i];
+    for (uint32_t i = 0; all && i < m->owners.count; i++) {
+        const struct memory_owner *o = &m->owners.list[i];
         struct at_place *at = &all[o->place];
-        const struct owned owned = {o, at_stake(m, &m->places[o->place], o)};
+        const struct owned owned = {o, at_stake(m, &m->places.list[o->place], o)};
         at->bytes += owned.bytes;
         if (owned.bytes)
             ARRAY_KEEP(at->owners, at->owner_count, FINDING_ROWS, &owned, has_more);
     }
     for (unsigned where = 0; all && !places && where < MEMORY_WHERES; where++)
-        for (uint32_t i = 0; i < m->place_count; i++) {
-            if (m->places[i].where != where || !all[i].bytes)
+        for (uint32_t i = 0; i < m->places.count; i++) {
+            if (m->places.list[i].where != where || !all[i].bytes)
                 continue;
             worst = places++ && all[worst].bytes >= all[i].bytes ? worst : i;
         }
     if (places)
-        error = add_finding(f, look, id, &m->places[worst], &all[worst], places);
+        error = add_finding(f, look, id, &m->places.list[worst], &all[worst], places);
     free(all);
     return error;
 }
@@ -132,12 +132,12 @@ static int find_fragments(struct findings *f, const struct memory_look *look)
     const struct memory_place *worst = NULL;
     struct at_place all = {0};
     uint64_t places = 0;
-    for (uint32_t i = 0; i < m->place_count; i++) {
-        const struct memory_place *p = &m->places[i];
+    for (uint32_t i = 0; i < m->places.count; i++) {
+        const struct memory_place *p = &m->places.list[i];
         uint64_t idle =
-            p->reserved_at_peak > p->peak.bytes ? p->reserved_at_peak - p->peak.bytes : 0;
+            p->peak_at.reserved > p->peak.bytes ? p->peak_at.reserved - p->peak.bytes : 0;
         if (p->where != MEMORY_OF_TENSORS || !is_full(m, p) ||
-            (double)idle <= SIGNS_IDLE * (double)p->reserved_at_peak)
+            (double)idle <= SIGNS_IDLE * (double)p->peak_at.reserved)
             continue;
         places++;
         worst = idle > all.bytes ? p : worst;
@@ -145,7 +145,7 @@ static int find_fragments(struct findings *f, const struct memory_look *look)
     }
     int error = worst ? add_finding(f, look, FINDING_MEMORY_FRAGMENTED, worst, &all, places) : 0;
     if (worst)
-        f->list[f->count - 1].of_bytes = worst->reserved_at_peak;
+        f->list[f->count - 1].of_bytes = worst->peak_at.reserved;
     return error;
 }
 

@@ -65,8 +65,8 @@ static const struct memory_owner *leak_of(const struct memory_report *m,
 {
     const struct memory_owner *most = NULL;
     *held = 0;
-    for (uint32_t i = 0; i < m->owner_count; i++) {
-        const struct memory_owner *o = &m->owners[i];
+    for (uint32_t i = 0; i < m->owners.count; i++) {
+        const struct memory_owner *o = &m->owners.list[i];
         uint64_t had = 0;
         for (uint32_t k = 0; o->place == oom->place && k < oom->owner_count; k++)
             if (oom->owners[k].origin == o->origin)
@@ -84,10 +84,10 @@ static const struct memory_owner *leak_of(const struct memory_report *m,
 static const struct memory_place *preallocated(const struct memory_report *m,
                                                const struct memory_oom *oom)
 {
-    for (uint32_t i = 0; i < m->place_count && oom->where != MEMORY_OF_TENSORS; i++) {
-        const struct memory_place *p = &m->places[i];
+    for (uint32_t i = 0; i < m->places.count && oom->where != MEMORY_OF_TENSORS; i++) {
+        const struct memory_place *p = &m->places.list[i];
         if (p->process == oom->process && p->device == oom->device &&
-            p->where == MEMORY_OF_DEVICE && p->total && p->largest >= p->total / BLOCK_SHARE)
+            p->where == MEMORY_OF_DEVICE && p->total && p->largest.bytes >= p->total / BLOCK_SHARE)
             return p;
     }
     return NULL;
@@ -96,12 +96,12 @@ static const struct memory_place *preallocated(const struct memory_report *m,
 static char *fragmented_text(const struct memory_oom *oom)
 {
     char idle[UNIT_TEXT_BYTES], hole[UNIT_TEXT_BYTES];
-    bool fits = oom->hole >= oom->wanted;
-    return text_printf("PyTorch had %s reserved and free, %s%s%s",
-                       bytes_text(idle, oom->reserved - oom->live),
-                       fits ? "" : "but in pieces, the largest of ", bytes_text(hole, oom->hole),
-                       fits ? " in one piece, but kept for another stream, pool or size"
-                            : ": try PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True");
+    bool fits = oom->holes.largest >= oom->wanted;
+    return text_printf(
+        "PyTorch had %s reserved and free, %s%s%s", bytes_text(idle, oom->reserved - oom->live),
+        fits ? "" : "but in pieces, the largest of ", bytes_text(hole, oom->holes.largest),
+        fits ? " in one piece, but kept for another stream, pool or size"
+             : ": try PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True");
 }
 
 static char *leak_text(const struct memory_rows *r, const struct memory_owner *leak, uint64_t held)
@@ -109,7 +109,7 @@ static char *leak_text(const struct memory_rows *r, const struct memory_owner *l
     char each[UNIT_TEXT_BYTES], all[UNIT_TEXT_BYTES];
     struct memory_slope slope = {0};
     char *owner = memory_owner_text(r, leak->origin);
-    const struct process *p = r->report->places[leak->place].process;
+    const struct process *p = r->report->places.list[leak->place].process;
     memory_slope(&leak->growth, &slope);
     bytes_text(each, slope.bytes < 1e18 ? (uint64_t)(slope.bytes + 0.5) : UINT64_MAX);
     char *text = text_printf("%s had %s and grows by %s each %s: release what is kept there (in "
@@ -124,11 +124,11 @@ static char *preallocation_text(const struct memory_rows *r, const struct memory
 {
     char bytes[UNIT_TEXT_BYTES];
     const char *remedy = NULL, *by = memory_preallocator(r->report, p->process, &remedy);
-    char *owner = memory_owner_text(r, p->largest_origin);
+    char *owner = memory_owner_text(r, p->largest.origin);
     char *text = text_printf(
         "one block of %s (%.0f%% of the device) was got in advance by %s%s%s%s: what is in "
         "it, its owner alone knows%s%s",
-        bytes_text(bytes, p->largest), 100.0 * (double)p->largest / (double)p->total,
+        bytes_text(bytes, p->largest.bytes), 100.0 * (double)p->largest.bytes / (double)p->total,
         by      ? by
         : owner ? owner
                 : "?",
@@ -188,8 +188,8 @@ struct memory_advice memory_advise(const struct memory_rows *r, const struct mem
                                              "batches, a smaller model, or several devices")};
     if (oom->where == MEMORY_OF_TENSORS && oom->reserved >= oom->live &&
         oom->reserved - oom->live >= oom->wanted)
-        return (struct memory_advice){oom->hole >= oom->wanted ? "kept-apart" : "fragmented",
-                                      fragmented_text(oom)};
+        return (struct memory_advice){
+            oom->holes.largest >= oom->wanted ? "kept-apart" : "fragmented", fragmented_text(oom)};
     if (leak)
         return (struct memory_advice){"leak", leak_text(r, leak, held)};
     if (block)

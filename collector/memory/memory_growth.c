@@ -72,7 +72,7 @@ bool memory_leaks(const struct memory_growth *g)
 
 uint32_t memory_whole_count(const struct memory_report *m, const struct process *p)
 {
-    return m->whole_firsts[p->index + 1] - m->whole_firsts[p->index];
+    return m->times.firsts[p->index + 1] - m->times.firsts[p->index];
 }
 
 bool memory_has_steps(const struct memory_report *m, const struct process *p)
@@ -83,12 +83,12 @@ bool memory_has_steps(const struct memory_report *m, const struct process *p)
 const struct step *memory_step(const struct memory_report *m, const struct process *p,
                                uint32_t mark)
 {
-    return &m->steps.list[m->wholes[m->whole_firsts[p->index] + mark]];
+    return &m->steps.list[m->times.wholes[m->times.firsts[p->index] + mark]];
 }
 
 uint64_t memory_slice_ns(const struct memory_report *m, const struct process *p)
 {
-    const uint64_t *span = &m->spans[2 * p->index];
+    const uint64_t *span = &m->times.spans[2 * p->index];
     return span[1] > span[0] ? (span[1] - span[0]) / MEMORY_SLICES : 0;
 }
 
@@ -96,33 +96,33 @@ uint64_t memory_mark_end(const struct memory_report *m, const struct process *p,
 {
     if (memory_has_steps(m, p))
         return memory_step(m, p, mark)->end_ns;
-    return m->spans[2 * p->index] + (mark + 1) * memory_slice_ns(m, p);
+    return m->times.spans[2 * p->index] + (mark + 1) * memory_slice_ns(m, p);
 }
 
 /* When each process began and ended, and which of its steps are whole. */
 int memory_note_times(struct memory_report *m)
 {
     uint32_t count = m->rec->count;
-    m->begin_ns = UINT64_MAX;
-    m->wholes = calloc(m->steps.count + 1u, sizeof *m->wholes);
-    m->whole_firsts = calloc(count + 1u, sizeof *m->whole_firsts);
-    m->spans = calloc(2 * (size_t)count + 1, sizeof *m->spans);
-    if (!m->wholes || !m->whole_firsts || !m->spans)
+    m->times.begin_ns = UINT64_MAX;
+    m->times.wholes = calloc(m->steps.count + 1u, sizeof *m->times.wholes);
+    m->times.firsts = calloc(count + 1u, sizeof *m->times.firsts);
+    m->times.spans = calloc(2 * (size_t)count + 1, sizeof *m->times.spans);
+    if (!m->times.wholes || !m->times.firsts || !m->times.spans)
         return GPUPROF_NO_MEMORY;
     for (uint32_t i = 0, wholes = 0; i < count; i++) {
         uint64_t first_ns = m->walk.first_ns[i], last_ns = m->walk.last_ns[i];
-        m->spans[2 * i] = first_ns;
-        m->spans[2 * i + 1] = last_ns;
+        m->times.spans[2 * i] = first_ns;
+        m->times.spans[2 * i + 1] = last_ns;
         if (last_ns) {
-            m->begin_ns = first_ns < m->begin_ns ? first_ns : m->begin_ns;
-            m->end_ns = last_ns > m->end_ns ? last_ns : m->end_ns;
+            m->times.begin_ns = first_ns < m->times.begin_ns ? first_ns : m->times.begin_ns;
+            m->times.end_ns = last_ns > m->times.end_ns ? last_ns : m->times.end_ns;
         }
         for (uint32_t k = m->steps.firsts[i]; k < m->steps.firsts[i + 1]; k++)
             if (!m->steps.list[k].is_partial)
-                m->wholes[wholes++] = k;
-        m->whole_firsts[i + 1] = wholes;
+                m->times.wholes[wholes++] = k;
+        m->times.firsts[i + 1] = wholes;
     }
-    if (m->begin_ns > m->end_ns)
-        m->begin_ns = m->end_ns;
+    if (m->times.begin_ns > m->times.end_ns)
+        m->times.begin_ns = m->times.end_ns;
     return 0;
 }

@@ -17,8 +17,8 @@ static const struct number_kind origin_kind = NUMBER_KEY(struct memory_origin, k
 /* Beyond the maximum 0: everything else. */
 static int number_of(struct memory_report *m, const struct memory_origin *wanted, uint32_t *number)
 {
-    int64_t found = NUMBER_ADD(&m->origin_numbers, &origin_kind, m->origins, m->origin_count,
-                               m->owners_max, wanted);
+    int64_t found = NUMBER_ADD(&m->origins.numbers, &origin_kind, m->origins.list, m->origins.count,
+                               m->owners.most, wanted);
     *number = found > 0 ? (uint32_t)found - 1 : 0;
     return found < 0 ? (int)found : 0;
 }
@@ -50,7 +50,7 @@ static int line_origin(struct memory_report *m, const struct slice *s, struct me
 {
     const struct process *p = s->event.process;
     struct key key = {p->index, s->event.record->stack_id, 0};
-    uint64_t known = key_map_get(&m->stack_origins, key);
+    uint64_t known = key_map_get(&m->origins.of_stacks, key);
     if (known) {
         *number = (uint32_t)(known - 1);
         return 1;
@@ -64,15 +64,15 @@ static int line_origin(struct memory_report *m, const struct slice *s, struct me
     o->line = line->line;
     int error = number_of(m, o, number);
     if (error == 0)
-        error = key_map_set(&m->stack_origins, key, *number + 1ull);
+        error = key_map_set(&m->origins.of_stacks, key, *number + 1ull);
     return error < 0 && error != GPUPROF_LIMIT ? error : 1;
 }
 
 bool memory_has_stacks(const struct memory_report *m, uint32_t origin)
 {
     const struct key_slot *first = NULL;
-    for (uint32_t i = 0; i < m->stack_origins.slot_count; i++) {
-        const struct key_slot *slot = &m->stack_origins.slots[i];
+    for (uint32_t i = 0; i < m->origins.of_stacks.slot_count; i++) {
+        const struct key_slot *slot = &m->origins.of_stacks.slots[i];
         if (slot->value != origin + 1ull)
             continue;
         if (first && first->key.a == slot->key.a)
@@ -171,7 +171,7 @@ static char *stack_text(const struct memory_origin *o, struct call_tree *tree)
 
 char *memory_origin_text(const struct memory_report *m, uint32_t origin, struct call_tree *tree)
 {
-    const struct memory_origin *o = &m->origins[origin];
+    const struct memory_origin *o = &m->origins.list[origin];
     if (origin == 0)
         return strdup("(everything else)");
     if (o->by == MEMORY_BY_STACK && tree)

@@ -83,9 +83,9 @@ static char *held_text(const struct screen *s, const struct memory_row *row)
     bool *is_counted = calloc(m->rec->count + 1u, sizeof *is_counted);
     const struct process *of = NULL;
     uint32_t processes = 0;
-    for (uint32_t i = 0; m->rec->count > 1 && is_counted && i < m->owner_count; i++) {
-        const struct memory_place *place = &m->places[m->owners[i].place];
-        if (m->owners[i].origin != row->origin || place->where != row->where ||
+    for (uint32_t i = 0; m->rec->count > 1 && is_counted && i < m->owners.count; i++) {
+        const struct memory_place *place = &m->places.list[m->owners.list[i].place];
+        if (m->owners.list[i].origin != row->origin || place->where != row->where ||
             is_counted[place->process->index])
             continue;
         is_counted[place->process->index] = true;
@@ -148,9 +148,10 @@ static void print_failure(struct screen *s)
 {
     const struct memory_report *m = s->rows->report;
     char wanted[UNIT_TEXT_BYTES], held[UNIT_TEXT_BYTES], more[UNIT_TEXT_BYTES], at[UNIT_TEXT_BYTES];
-    if (!m->oom_count)
+    if (!m->ooms.count)
         return;
-    const struct memory_oom *oom = &m->ooms[m->oom_count - 1]; /* most often the program's end */
+    const struct memory_oom *oom =
+        &m->ooms.list[m->ooms.count - 1]; /* most often the program's end */
     char where[PLACE_BYTES];
     uint64_t ns = oom->at_ns > m->walk.survey.origin_ns ? oom->at_ns - m->walk.survey.origin_ns : 0;
     line(s, "not enough", owner_text(s, oom->origin), "%s wanted by ",
@@ -169,9 +170,9 @@ static void print_failure(struct screen *s)
         line(s, NULL, owner_text(s, oom->owners[i].origin), "%10s  ",
              bytes_text(held, oom->owners[i].live.bytes));
     print_advice(s, oom);
-    if (m->ooms_all > 1)
+    if (m->ooms.all > 1)
         line(s, NULL, NULL, "... and %" PRIu64 " more before: --table=out_of_memory",
-             m->ooms_all - 1);
+             m->ooms.all - 1);
 }
 
 /* ---- what there was -------------------------------------------------------------------------- */
@@ -180,9 +181,9 @@ static void print_failure(struct screen *s)
 static uint32_t largest_places(const struct memory_report *m, uint32_t places[static PLACES_SHOWN])
 {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < m->place_count; i++) {
+    for (uint32_t i = 0; i < m->places.count; i++) {
         uint32_t at = count < PLACES_SHOWN ? count++ : PLACES_SHOWN;
-        for (; at && m->places[places[at - 1]].peak.bytes < m->places[i].peak.bytes; at--)
+        for (; at && m->places.list[places[at - 1]].peak.bytes < m->places.list[i].peak.bytes; at--)
             if (at < PLACES_SHOWN)
                 places[at] = places[at - 1];
         if (at < PLACES_SHOWN)
@@ -210,7 +211,7 @@ static void print_places(struct screen *s, bool is_whole)
     char peak[UNIT_TEXT_BYTES], end[UNIT_TEXT_BYTES], name[PLACE_BYTES];
     uint32_t places[PLACES_SHOWN], count = largest_places(m, places);
     for (uint32_t i = 0; i < count; i++) {
-        const struct memory_place *p = &m->places[places[i]];
+        const struct memory_place *p = &m->places.list[places[i]];
         char share[32] = "";
         if (p->total)
             snprintf(share, sizeof share, " (%.0f%% of it)",
@@ -219,8 +220,8 @@ static void print_places(struct screen *s, bool is_whole)
              bytes_text(peak, p->peak.bytes), share,
              place_text(s, p->process, p->device, p->where, name), bytes_text(end, p->live.bytes));
     }
-    if (m->place_count > count)
-        line(s, NULL, NULL, "... and %u more: --table=places", m->place_count - count);
+    if (m->places.count > count)
+        line(s, NULL, NULL, "... and %u more: --table=places", m->places.count - count);
     if (!count)
         line(s, "peak", NULL, "no call that gets memory %s",
              is_whole ? "was recorded" : "is in what could be read");
@@ -265,24 +266,25 @@ static void print_hidden(struct screen *s)
     const struct memory_report *m = s->rows->report;
     char bytes[UNIT_TEXT_BYTES], others[UNIT_TEXT_BYTES + 32] = "";
     const struct memory_jump *most = NULL;
-    for (uint32_t i = 0; i < m->jump_count; i++)
-        if (!most || m->jumps[i].hidden > most->hidden)
-            most = &m->jumps[i];
+    for (uint32_t i = 0; i < m->jumps.count; i++)
+        if (!most || m->jumps.list[i].hidden > most->hidden)
+            most = &m->jumps.list[i];
     if (most && most->hidden && most->others != OTHERS_UNKNOWN && most->others)
         snprintf(others, sizeof others, ", %s of it by other processes",
                  bytes_text(bytes, most->others));
     if (most && most->hidden)
         line(s, "hidden", NULL, "%s of device %u used beyond the ledger%s: --table=hidden",
              bytes_text(bytes, most->hidden), most->device, others);
-    for (uint32_t i = 0; i < m->place_count; i++) {
-        const struct memory_place *p = &m->places[i];
-        if (!p->total || p->largest < p->total / LARGE_SHARE)
+    for (uint32_t i = 0; i < m->places.count; i++) {
+        const struct memory_place *p = &m->places.list[i];
+        if (!p->total || p->largest.bytes < p->total / LARGE_SHARE)
             continue;
         const char *remedy, *framework = memory_preallocator(m, p->process, &remedy);
-        line(s, "one block", owner_text(s, p->largest_origin),
-             "of %s (%.0f%% of device %u): a preallocation by %s%s", bytes_text(bytes, p->largest),
-             100.0 * (double)p->largest / (double)p->total, p->device, framework ? framework : "",
-             framework ? ": " : "");
+        line(s, "one block", owner_text(s, p->largest.origin),
+             "of %s (%.0f%% of device %u): a preallocation by %s%s",
+             bytes_text(bytes, p->largest.bytes),
+             100.0 * (double)p->largest.bytes / (double)p->total, p->device,
+             framework ? framework : "", framework ? ": " : "");
         return;
     }
 }
@@ -296,7 +298,7 @@ void memory_overview_print(const struct memory_rows *r, const struct table_view 
     for (uint32_t i = 0; i < m->rec->count; i++)
         resident = m->resident[i].peak > resident ? m->resident[i].peak : resident;
     line(&s, "memory", NULL, "of %u process%s, recorded for %s%s%s%s", m->rec->count,
-         m->rec->count == 1 ? "" : "es", time_text(time, m->end_ns - m->begin_ns),
+         m->rec->count == 1 ? "" : "es", time_text(time, m->times.end_ns - m->times.begin_ns),
          resident ? "; resident (RSS) at most " : "", resident ? bytes_text(host, resident) : "",
          resident && m->rec->count > 1 ? " of one" : "");
     bool is_whole = !print_losses(&s);

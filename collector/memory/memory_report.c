@@ -13,23 +13,23 @@
 
 void memory_report_release(struct memory_report *m)
 {
-    for (uint32_t i = 0; i < m->place_count; i++)
-        free(m->places[i].marks);
-    free(m->places);
-    free(m->owners);
-    free(m->origins);
-    free(m->jumps);
-    free(m->longest);
+    for (uint32_t i = 0; i < m->places.count; i++)
+        free(m->places.list[i].marks.list);
+    free(m->places.list);
+    free(m->owners.list);
+    free(m->origins.list);
+    free(m->jumps.list);
+    free(m->jumps.longest);
     free(m->gets_memory);
     free(m->resident);
     memory_ranges_release(&m->ranges);
-    free(m->wholes);
-    free(m->whole_firsts);
-    free(m->spans);
-    number_set_release(&m->origin_numbers);
-    number_set_release(&m->owner_numbers);
-    key_map_release(&m->stack_origins);
-    key_map_release(&m->places_of);
+    free(m->times.wholes);
+    free(m->times.firsts);
+    free(m->times.spans);
+    number_set_release(&m->origins.numbers);
+    number_set_release(&m->owners.numbers);
+    key_map_release(&m->origins.of_stacks);
+    key_map_release(&m->places.numbers);
     ledger_release(&m->ledger);
     steps_release(&m->steps);
     walk_release(&m->walk);
@@ -56,7 +56,7 @@ static void subtract(struct memory_amount *from, uint64_t bytes)
 
 struct memory_amount memory_at_peak(const struct memory_place *p, const struct memory_level *l)
 {
-    return l->changed <= p->peak_change ? l->live : l->at_peak;
+    return l->changed <= p->peak_at.change ? l->live : l->at_peak;
 }
 
 /* To be called before it changes. */
@@ -81,7 +81,7 @@ static struct key place_key(const struct process *p, uint32_t device, enum memor
 uint32_t memory_place_number(const struct memory_report *m, const struct process *p,
                              uint32_t device, enum memory_where where)
 {
-    return (uint32_t)key_map_get(&m->places_of, place_key(p, device, where));
+    return (uint32_t)key_map_get(&m->places.numbers, place_key(p, device, where));
 }
 
 /* Its number in `places`, from 1 on; 0: no room. 0 or GPUPROF_NO_MEMORY. */
@@ -89,25 +89,25 @@ static int place_of(struct memory_report *m, const struct process *process, uint
                     enum memory_where where, uint32_t *number)
 {
     struct key key = place_key(process, device, where);
-    uint32_t before = m->place_count;
-    int error = KEY_MAP_ITEM(&m->places_of, key, m->places, m->place_count, MEMORY_PLACES_MAX, NULL,
-                             number);
-    if (m->place_count == before)
+    uint32_t before = m->places.count;
+    int error = KEY_MAP_ITEM(&m->places.numbers, key, m->places.list, m->places.count,
+                             MEMORY_PLACES_MAX, NULL, number);
+    if (m->places.count == before)
         return error;
-    struct memory_place *p = &m->places[before];
+    struct memory_place *p = &m->places.list[before];
     p->process = process;
     p->device = (uint32_t)key.b;
     p->where = where;
     const struct surveyed_device *about = survey_device(&m->walk.survey, process, device);
     p->total = where == MEMORY_OF_DEVICE && about ? about->limits.memory : 0;
-    p->mark_count = memory_has_steps(m, process)      ? memory_whole_count(m, process)
-                    : memory_slice_ns(m, process) > 0 ? MEMORY_SLICES
-                                                      : 0;
-    if (p->mark_count > m->marks_left)
-        p->mark_count = 0;
-    m->marks_left -= p->mark_count;
-    p->marks = calloc(p->mark_count + 1u, sizeof *p->marks);
-    return p->marks ? memory_ranges_add_place(&m->ranges, process->index) : GPUPROF_NO_MEMORY;
+    p->marks.count = memory_has_steps(m, process)      ? memory_whole_count(m, process)
+                     : memory_slice_ns(m, process) > 0 ? MEMORY_SLICES
+                                                       : 0;
+    if (p->marks.count > m->places.marks_left)
+        p->marks.count = 0;
+    m->places.marks_left -= p->marks.count;
+    p->marks.list = calloc(p->marks.count + 1u, sizeof *p->marks.list);
+    return p->marks.list ? memory_ranges_add_place(&m->ranges, process->index) : GPUPROF_NO_MEMORY;
 }
 
 /* Its number in `owners`, from 1 on; beyond the maximum the place's "everything else". */
@@ -115,13 +115,13 @@ static int owner_of(struct memory_report *m, uint32_t origin, uint32_t place, ui
 {
     static const struct number_kind kind = NUMBER_KEY(struct memory_owner, place);
     struct memory_owner wanted = {.origin = origin, .place = place};
-    int64_t found =
-        NUMBER_ADD(&m->owner_numbers, &kind, m->owners, m->owner_count, m->owners_max, &wanted);
+    int64_t found = NUMBER_ADD(&m->owners.numbers, &kind, m->owners.list, m->owners.count,
+                               m->owners.most, &wanted);
     if (found == 0) {
-        m->others++;
+        m->owners.beyond++;
         wanted.origin = 0;
-        found =
-            NUMBER_ADD(&m->owner_numbers, &kind, m->owners, m->owner_count, UINT32_MAX, &wanted);
+        found = NUMBER_ADD(&m->owners.numbers, &kind, m->owners.list, m->owners.count, UINT32_MAX,
+                           &wanted);
     }
     *number = (uint32_t)found;
     return found < 0 ? (int)found : 0;
@@ -131,9 +131,10 @@ static int owner_of(struct memory_report *m, uint32_t origin, uint32_t place, ui
 
 static uint32_t curve_place(const struct memory_report *m, uint64_t at_ns)
 {
-    if (at_ns <= m->begin_ns)
+    if (at_ns <= m->times.begin_ns)
         return 0;
-    double part = (double)(at_ns - m->begin_ns) / ((double)(m->end_ns - m->begin_ns) + 1);
+    double part =
+        (double)(at_ns - m->times.begin_ns) / ((double)(m->times.end_ns - m->times.begin_ns) + 1);
     return part < 1 ? (uint32_t)(part * MEMORY_CURVE) : MEMORY_CURVE - 1;
 }
 
@@ -141,38 +142,39 @@ static uint32_t curve_place(const struct memory_report *m, uint64_t at_ns)
 static void pass_time(const struct memory_report *m, struct memory_place *p, uint64_t at_ns)
 {
     uint32_t piece = curve_place(m, at_ns);
-    while (p->curve_at < piece) {
-        p->curve_end[p->curve_at] = p->live.bytes;
-        p->curve_max[++p->curve_at] = p->live.bytes;
+    while (p->curve.at < piece) {
+        p->curve.end[p->curve.at] = p->live.bytes;
+        p->curve.max[++p->curve.at] = p->live.bytes;
     }
-    while (p->mark < p->mark_count && memory_mark_end(m, p->process, p->mark) <= at_ns) {
-        p->marks[p->mark++] = (struct memory_mark){p->mark_peak, p->live.bytes};
-        p->mark_peak = p->live.bytes;
+    while (p->marks.done < p->marks.count &&
+           memory_mark_end(m, p->process, p->marks.done) <= at_ns) {
+        p->marks.list[p->marks.done++] = (struct memory_mark){p->marks.peak, p->live.bytes};
+        p->marks.peak = p->live.bytes;
     }
-    memory_growth_pass(&p->growth, p->mark, p->mark_count / 2, p->live.bytes);
+    memory_growth_pass(&p->marks.growth, p->marks.done, p->marks.count / 2, p->live.bytes);
 }
 
 /* The piece begins: what was more before it is no peak of it. */
 static void begin_piece(struct memory_report *m)
 {
-    for (uint32_t i = 0; i < m->place_count; i++) {
-        struct memory_place *p = &m->places[i];
+    for (uint32_t i = 0; i < m->places.count; i++) {
+        struct memory_place *p = &m->places.list[i];
         p->peak = p->live;
-        p->peak_ns = m->begin_ns;
-        p->peak_change = m->change;
-        p->curve_max[0] = p->live.bytes;
+        p->peak_at.ns = m->times.begin_ns;
+        p->peak_at.change = m->change;
+        p->curve.max[0] = p->live.bytes;
     }
-    m->is_before = false;
+    m->times.is_before = false;
 }
 
 /* What was there at the moment that is asked for. */
 static void pass_asked(struct memory_report *m)
 {
-    for (uint32_t i = 0; i < m->owner_count; i++)
-        m->owners[i].asked = m->owners[i].level.live;
-    for (uint32_t i = 0; i < m->place_count; i++)
-        m->places[i].asked = m->places[i].live;
-    m->is_past_asked = true;
+    for (uint32_t i = 0; i < m->owners.count; i++)
+        m->owners.list[i].asked = m->owners.list[i].level.live;
+    for (uint32_t i = 0; i < m->places.count; i++)
+        m->places.list[i].asked = m->places.list[i].live;
+    m->times.is_past_asked = true;
 }
 
 /* ---- blocks ---------------------------------------------------------------------------------- */
@@ -181,33 +183,33 @@ static void pass_asked(struct memory_report *m)
 static void begin_change(struct memory_report *m, const struct ledger_block *b, uint64_t at_ns,
                          struct memory_place **place, struct memory_owner **owner)
 {
-    *owner = &m->owners[b->row - 1];
-    *place = &m->places[(*owner)->place];
-    if (!m->is_past_asked && at_ns > m->asked_ns)
+    *owner = &m->owners.list[b->row - 1];
+    *place = &m->places.list[(*owner)->place];
+    if (!m->times.is_past_asked && at_ns > m->times.asked_ns)
         pass_asked(m);
-    if (m->is_before && at_ns >= m->begin_ns)
+    if (m->times.is_before && at_ns >= m->times.begin_ns)
         begin_piece(m);
     pass_time(m, *place, at_ns);
     struct memory_level *level = &(*owner)->level;
-    memory_growth_pass(&(*owner)->growth, (*place)->mark, (*place)->mark_count / 2,
+    memory_growth_pass(&(*owner)->growth, (*place)->marks.done, (*place)->marks.count / 2,
                        level->live.bytes);
     m->change++;
     level_changes(*place, level, m->change);
-    level_changes(*place, &(*place)->kinds[b->kind], m->change);
+    level_changes(*place, &(*place)->kinds[b->kind].level, m->change);
 }
 
 /* Is that its peak? */
 static bool grow(struct memory_report *m, struct memory_place *p, uint64_t at_ns)
 {
-    if (p->live.bytes > p->mark_peak)
-        p->mark_peak = p->live.bytes;
-    if (p->live.bytes > p->curve_max[p->curve_at])
-        p->curve_max[p->curve_at] = p->live.bytes;
+    if (p->live.bytes > p->marks.peak)
+        p->marks.peak = p->live.bytes;
+    if (p->live.bytes > p->curve.max[p->curve.at])
+        p->curve.max[p->curve.at] = p->live.bytes;
     if (p->live.bytes <= p->peak.bytes)
         return false;
     p->peak = p->live;
-    p->peak_ns = at_ns;
-    p->peak_change = m->change;
+    p->peak_at.ns = at_ns;
+    p->peak_at.change = m->change;
     return true;
 }
 
@@ -218,13 +220,13 @@ static int got(void *context, struct ledger_block *b, uint64_t at_ns)
     struct memory_owner *o;
     uint32_t place;
     b->row = 0;
-    if (at_ns >= m->until_ns)
+    if (at_ns >= m->times.until_ns)
         return 0;
     int error = place_of(m, b->process, b->device, memory_where_of(b), &place);
     if (error < 0)
         return error;
     if (!place) {
-        m->placeless++;
+        m->places.beyond++;
         return 0;
     }
     error = owner_of(m, b->owner, place - 1, &b->row);
@@ -233,21 +235,21 @@ static int got(void *context, struct ledger_block *b, uint64_t at_ns)
     begin_change(m, b, at_ns, &p, &o);
     add(&p->live, b->bytes);
     memory_ranges_change(&m->ranges, o->place, p->live.bytes);
-    add(&p->kinds[b->kind].live, b->bytes);
+    add(&p->kinds[b->kind].level.live, b->bytes);
     add(&o->level.live, b->bytes);
     if (!b->is_moved) {
         add(&p->got, b->bytes);
-        add(&p->kinds_got[b->kind], b->bytes);
+        add(&p->kinds[b->kind].got, b->bytes);
         add(&o->got, b->bytes);
     }
-    b->step = p->mark;
+    b->step = p->marks.done;
     p->reserved = b->reserved > p->reserved ? b->reserved : p->reserved;
-    if (b->bytes > p->largest) {
-        p->largest = b->bytes;
-        p->largest_origin = b->owner;
+    if (b->bytes > p->largest.bytes) {
+        p->largest.bytes = b->bytes;
+        p->largest.origin = b->owner;
     }
     if (grow(m, p, at_ns))
-        p->reserved_at_peak = b->reserved;
+        p->peak_at.reserved = b->reserved;
     return 0;
 }
 
@@ -255,8 +257,9 @@ static int got(void *context, struct ledger_block *b, uint64_t at_ns)
 static bool is_temporary(const struct memory_report *m, const struct memory_place *p,
                          const struct ledger_block *b)
 {
-    return b->step == p->mark && p->mark < p->mark_count && memory_has_steps(m, p->process) &&
-           b->begin_ns >= memory_step(m, p->process, p->mark)->begin_ns;
+    return b->step == p->marks.done && p->marks.done < p->marks.count &&
+           memory_has_steps(m, p->process) &&
+           b->begin_ns >= memory_step(m, p->process, p->marks.done)->begin_ns;
 }
 
 static int gone(void *context, struct ledger_block *b, uint64_t at_ns)
@@ -264,12 +267,12 @@ static int gone(void *context, struct ledger_block *b, uint64_t at_ns)
     struct memory_report *m = context;
     struct memory_place *p;
     struct memory_owner *o;
-    if (!b->row || at_ns >= m->until_ns)
+    if (!b->row || at_ns >= m->times.until_ns)
         return 0;
     begin_change(m, b, at_ns, &p, &o);
     subtract(&p->live, b->bytes);
     memory_ranges_change(&m->ranges, o->place, p->live.bytes);
-    subtract(&p->kinds[b->kind].live, b->bytes);
+    subtract(&p->kinds[b->kind].level.live, b->bytes);
     subtract(&o->level.live, b->bytes);
     if (!b->is_moved && is_temporary(m, p, b)) {
         add(&p->temporary, b->bytes);
@@ -283,7 +286,7 @@ static int left(void *context, const struct ledger_free *f)
     struct memory_report *m = context;
     uint32_t number;
     int error = place_of(m, f->process, f->device, MEMORY_OF_DEVICE, &number);
-    return error < 0 || !number ? error : memory_hidden_left(m, &m->places[number - 1], f);
+    return error < 0 || !number ? error : memory_hidden_left(m, &m->places.list[number - 1], f);
 }
 
 static int owner(void *context, const struct slice *s, unsigned kind, uint32_t *number)
@@ -313,7 +316,7 @@ static int take(void *context, const struct slice *s)
 {
     struct memory_report *m = context;
     const struct event *e = &s->event;
-    struct memory_longest *longest = &m->longest[e->process->index];
+    struct memory_longest *longest = &m->jumps.longest[e->process->index];
     uint64_t ns = e->end_ns - e->begin_ns;
     if (e->record->type == RECORD_CALL && ns > longest->ns &&
         !(e->record->flags & (RECORD_NESTED | RECORD_OPEN)) &&
@@ -329,18 +332,18 @@ static int end(void *context)
 {
     struct memory_report *m = context;
     memory_ranges_sort(&m->ranges);
-    if (!m->is_past_asked)
+    if (!m->times.is_past_asked)
         pass_asked(m);
-    if (m->is_before)
+    if (m->times.is_before)
         begin_piece(m);
-    for (uint32_t i = 0; i < m->place_count; i++)
-        pass_time(m, &m->places[i], UINT64_MAX);
-    for (uint32_t i = 0; i < m->place_count; i++)
-        m->places[i].curve_end[MEMORY_CURVE - 1] = m->places[i].live.bytes;
-    for (uint32_t i = 0; i < m->owner_count; i++) {
-        struct memory_owner *o = &m->owners[i];
-        const struct memory_place *p = &m->places[o->place];
-        memory_growth_pass(&o->growth, p->mark, p->mark_count / 2, o->level.live.bytes);
+    for (uint32_t i = 0; i < m->places.count; i++)
+        pass_time(m, &m->places.list[i], UINT64_MAX);
+    for (uint32_t i = 0; i < m->places.count; i++)
+        m->places.list[i].curve.end[MEMORY_CURVE - 1] = m->places.list[i].live.bytes;
+    for (uint32_t i = 0; i < m->owners.count; i++) {
+        struct memory_owner *o = &m->owners.list[i];
+        const struct memory_place *p = &m->places.list[o->place];
+        memory_growth_pass(&o->growth, p->marks.done, p->marks.count / 2, o->level.live.bytes);
     }
     return 0;
 }
@@ -388,12 +391,12 @@ static int learn(struct memory_report *m, const struct memory_wish *wish)
     if (error == 0 && (error = memory_note_times(m)) < 0)
         say_error("memory", error);
     if (wish->at_seconds >= 0)
-        m->asked_ns = m->walk.survey.origin_ns + (uint64_t)(wish->at_seconds * 1e9);
-    m->until_ns = wish->to_ns ? wish->to_ns : UINT64_MAX;
-    m->is_before = wish->from_ns > m->begin_ns;
-    m->end_ns = m->end_ns < m->until_ns ? m->end_ns : m->until_ns;
-    if (m->is_before)
-        m->begin_ns = wish->from_ns < m->end_ns ? wish->from_ns : m->end_ns;
+        m->times.asked_ns = m->walk.survey.origin_ns + (uint64_t)(wish->at_seconds * 1e9);
+    m->times.until_ns = wish->to_ns ? wish->to_ns : UINT64_MAX;
+    m->times.is_before = wish->from_ns > m->times.begin_ns;
+    m->times.end_ns = m->times.end_ns < m->times.until_ns ? m->times.end_ns : m->times.until_ns;
+    if (m->times.is_before)
+        m->times.begin_ns = wish->from_ns < m->times.end_ns ? wish->from_ns : m->times.end_ns;
     return error;
 }
 
@@ -403,16 +406,16 @@ int memory_report_learn(struct memory_report *m, struct recording *rec,
     *m = (struct memory_report){.rec = rec,
                                 .by = wish->by == MEMORY_BY_BEST ? memory_best_by(rec) : wish->by,
                                 .piece = wish->piece,
-                                .asked_ns = UINT64_MAX,
-                                .marks_left = MEMORY_MARKS_MAX};
-    m->owners_max = stack_table_limit(MEMORY_OWNERS_MAX, MEMORY_OWNERS_FREE, 1,
-                                      recording_bytes(m->rec) / MEMORY_FILE_BYTES);
-    m->longest = calloc(rec->count + 1u, sizeof *m->longest);
+                                .times.asked_ns = UINT64_MAX,
+                                .places.marks_left = MEMORY_MARKS_MAX};
+    m->owners.most = stack_table_limit(MEMORY_OWNERS_MAX, MEMORY_OWNERS_FREE, 1,
+                                       recording_bytes(m->rec) / MEMORY_FILE_BYTES);
+    m->jumps.longest = calloc(rec->count + 1u, sizeof *m->jumps.longest);
     m->resident = calloc(rec->count + 1u, sizeof *m->resident);
     m->gets_memory = calloc(rec->count + 1u, sizeof *m->gets_memory);
     int error = walk_init(&m->walk, rec);
-    if (!m->longest || !m->gets_memory || !m->resident ||
-        ARRAY_PUSH(m->origins, m->origin_count, NULL) < 0 ||
+    if (!m->jumps.longest || !m->gets_memory || !m->resident ||
+        ARRAY_PUSH(m->origins.list, m->origins.count, NULL) < 0 ||
         memory_ranges_init(&m->ranges, rec->count) < 0)
         error = GPUPROF_NO_MEMORY;
     if (error == 0)
@@ -447,10 +450,11 @@ enum exit_code memory_check_moment(const struct memory_report *m)
 {
     uint64_t origin_ns = m->walk.survey.origin_ns;
     char whole[UNIT_TEXT_BYTES], asked[UNIT_TEXT_BYTES];
-    if (m->asked_ns == UINT64_MAX || m->asked_ns <= m->end_ns || m->end_ns <= origin_ns)
+    if (m->times.asked_ns == UINT64_MAX || m->times.asked_ns <= m->times.end_ns ||
+        m->times.end_ns <= origin_ns)
         return EXIT_OK;
     return usage_error("memory: --at: %s after the first event nothing was recorded; the last is "
                        "at %s",
-                       time_text(asked, m->asked_ns - origin_ns),
-                       time_text(whole, m->end_ns - origin_ns));
+                       time_text(asked, m->times.asked_ns - origin_ns),
+                       time_text(whole, m->times.end_ns - origin_ns));
 }

@@ -109,26 +109,36 @@ struct memory_place {
     enum memory_where where;
     struct memory_amount live;
     struct memory_amount peak;
-    uint64_t peak_ns;
-    uint64_t peak_change; /* its number */
+    struct {
+        uint64_t ns;
+        uint64_t change;   /* its number */
+        uint64_t reserved; /* by the allocator of tensors */
+    } peak_at;
     struct memory_amount got;
     struct memory_amount temporary;
     struct memory_amount asked;
-    struct memory_level kinds[LEDGER_KINDS];
-    struct memory_amount kinds_got[LEDGER_KINDS];
-    uint64_t largest; /* bytes of one block, and whose */
-    uint32_t largest_origin;
-    uint64_t reserved;         /* of tensors: the most that their allocator had */
-    uint64_t reserved_at_peak; /* likewise: when they had most */
-    uint64_t total;            /* bytes that the device has; 0: not known */
-    uint64_t curve_max[MEMORY_CURVE];
-    uint64_t curve_end[MEMORY_CURVE];
-    uint32_t curve_at;
-    struct memory_mark *marks; /* owned; a step each */
-    uint32_t mark_count;       /* that it will have */
-    uint32_t mark;             /* that have ended */
-    uint64_t mark_peak;        /* since the last one's end */
-    struct memory_growth growth;
+    struct {
+        struct memory_level level;
+        struct memory_amount got;
+    } kinds[LEDGER_KINDS];
+    struct {
+        uint64_t bytes; /* of one block, and whose */
+        uint32_t origin;
+    } largest;
+    uint64_t reserved; /* of tensors: the most that their allocator had */
+    uint64_t total;    /* bytes that the device has; 0: not known */
+    struct {
+        uint64_t max[MEMORY_CURVE];
+        uint64_t end[MEMORY_CURVE];
+        uint32_t at;
+    } curve;
+    struct {
+        struct memory_mark *list; /* owned; a step each */
+        uint32_t count;           /* that it will have */
+        uint32_t done;            /* that have ended */
+        uint64_t peak;            /* since the last one's end */
+        struct memory_growth growth;
+    } marks;
     struct memory_said said;
 };
 
@@ -149,13 +159,12 @@ struct memory_oom {
     uint64_t at_ns;
     uint64_t wanted;
     uint64_t live;
-    uint64_t reserved;  /* by the allocator of tensors */
-    uint64_t free;      /* of the device, when the program last asked; UINT64_MAX: it did not */
-    uint64_t in_holes;  /* of `reserved`, what is free between blocks; UINT64_MAX: not asked for */
-    uint64_t hole;      /* the largest piece of that */
-    uint64_t tensors;   /* blocks that PyTorch's allocator had got there so far */
-    uint64_t total;     /* bytes that the device has; 0: not known */
-    uint64_t on_device; /* that the process had there, by CUDA */
+    uint64_t reserved; /* by the allocator of tensors */
+    uint64_t free;     /* of the device, when the program last asked; UINT64_MAX: it did not */
+    struct layout_holes holes; /* of `reserved`; `free` UINT64_MAX: not asked for */
+    uint64_t tensors;          /* blocks that PyTorch's allocator had got there so far */
+    uint64_t total;            /* bytes that the device has; 0: not known */
+    uint64_t on_device;        /* that the process had there, by CUDA */
     uint32_t origin;
     uint32_t owner_count;
     struct {
@@ -224,16 +233,10 @@ struct memory_ranges {
     uint64_t beyond; /* ranges that were not followed */
 };
 
-struct memory_report {
-    struct walk walk;
-    struct recording *rec;
-    enum memory_by by;
-    const struct walk_filter *piece; /* as memory_wish */
-    struct steps steps;
-    uint32_t *wholes;       /* owned: places of whole steps in steps.list */
-    uint32_t *whole_firsts; /* owned, by process index, and one more: where its own begin */
-    bool *gets_memory; /* owned, by process index: a call or PyTorch's allocator has got some */
-    struct ledger ledger;
+/* Which steps are whole, when each process began and ended, and of which time the books are. */
+struct memory_times {
+    uint32_t *wholes;  /* owned: places of whole steps in steps.list */
+    uint32_t *firsts;  /* owned, by process index, and one more: where its own begin */
     uint64_t *spans;   /* owned: of each process, its first moment and its last */
     uint64_t begin_ns; /* of the curves, and their end */
     uint64_t end_ns;
@@ -241,30 +244,51 @@ struct memory_report {
     bool is_before;    /* the piece of time that was asked for has not begun */
     uint64_t asked_ns; /* --at; UINT64_MAX: no moment is asked for */
     bool is_past_asked;
-    uint64_t change;               /* number of the last one */
-    struct memory_origin *origins; /* owned; the first is "everything else" */
-    uint32_t origin_count;
-    struct number_set origin_numbers;
-    struct key_map stack_origins; /* (process, stack) -> number + 1 */
-    struct memory_owner *owners;  /* owned */
-    uint32_t owner_count;
-    uint32_t owners_max;
-    struct number_set owner_numbers;
-    uint64_t others;             /* changes of owners for which there was no room */
-    struct memory_place *places; /* owned */
-    uint32_t place_count;
+};
+
+struct memory_report {
+    struct walk walk;
+    struct recording *rec;
+    enum memory_by by;
+    const struct walk_filter *piece; /* as memory_wish */
+    struct steps steps;
+    bool *gets_memory; /* owned, by process index: a call or PyTorch's allocator has got some */
+    struct ledger ledger;
+    struct memory_times times;
+    uint64_t change; /* number of the last one */
+    struct {
+        struct memory_origin *list; /* owned; the first is "everything else" */
+        uint32_t count;
+        struct number_set numbers;
+        struct key_map of_stacks; /* (process, stack) -> number + 1 */
+    } origins;
+    struct {
+        struct memory_owner *list; /* owned */
+        uint32_t count;
+        uint32_t most;
+        struct number_set numbers;
+        uint64_t beyond; /* changes of owners for which there was no room */
+    } owners;
+    struct {
+        struct memory_place *list; /* owned */
+        uint32_t count;
+        struct key_map numbers; /* (process, device, where) -> place + 1 */
+        uint64_t beyond;        /* blocks for whose place there was no room */
+        uint32_t marks_left;    /* that places may still have */
+    } places;
     struct memory_ranges ranges;
     struct memory_resident *resident; /* owned, by process index */
-    struct key_map places_of;         /* (process, device, where) -> place + 1 */
-    uint64_t placeless;               /* blocks for whose place there was no room */
-    uint32_t marks_left;              /* that places may still have */
-    struct memory_oom ooms[MEMORY_OOMS_MAX];
-    uint32_t oom_count;
-    uint64_t ooms_all;
-    struct memory_jump *jumps; /* owned */
-    uint32_t jump_count;
-    struct memory_longest *longest; /* owned, by process index: call since it asked last */
-    uint64_t jumps_all;
+    struct {
+        struct memory_oom list[MEMORY_OOMS_MAX];
+        uint32_t count;
+        uint64_t all;
+    } ooms;
+    struct {
+        struct memory_jump *list; /* owned */
+        uint32_t count;
+        uint64_t all;
+        struct memory_longest *longest; /* owned, by process index: call since it asked last */
+    } jumps;
 };
 
 struct memory_wish {

@@ -78,14 +78,14 @@ static int gather(struct memory_rows *r)
     const struct memory_report *m = r->report;
     struct number_set numbers = {0};
     int error = 0;
-    for (uint32_t i = 0; error == 0 && i < m->owner_count; i++) {
-        const struct memory_owner *o = &m->owners[i];
-        struct memory_row row = {.origin = o->origin, .where = m->places[o->place].where};
+    for (uint32_t i = 0; error == 0 && i < m->owners.count; i++) {
+        const struct memory_owner *o = &m->owners.list[i];
+        struct memory_row row = {.origin = o->origin, .where = m->places.list[o->place].where};
         int64_t number = NUMBER_ADD(&numbers, &kind, r->list, r->count, UINT32_MAX, &row);
         if (number < 0)
             error = (int)number;
         else
-            add_owner(&r->list[number - 1], &m->places[o->place], o);
+            add_owner(&r->list[number - 1], &m->places.list[o->place], o);
     }
     number_set_release(&numbers);
     return error;

@@ -61,7 +61,8 @@ static const struct column place_columns[] = {
     {"temporary_blocks", NULL, COLUMN_COUNT, MEMBER(ROW, temporary.blocks),
      .doc = "of these, blocks that came and went within a step"},
     {"temporary_bytes", NULL, COLUMN_BYTES, MEMBER(ROW, temporary.bytes), .doc = "bytes of these"},
-    {"largest_block_bytes", NULL, COLUMN_BYTES, MEMBER(ROW, largest), .doc = "the largest block"},
+    {"largest_block_bytes", NULL, COLUMN_BYTES, MEMBER(ROW, largest.bytes),
+     .doc = "the largest block"},
     [P_LARGEST_OWNER] = {"largest_block_owner", .doc = "who held it"},
 };
 #undef ROW
@@ -82,14 +83,14 @@ static void fill_growth(const struct memory_report *m, const struct memory_place
                         enum report_format format, struct cell *cells)
 {
     struct memory_slope slope;
-    if (!memory_slope(&p->growth, &slope))
+    if (!memory_slope(&p->marks.growth, &slope))
         return;
     bool by_step = memory_has_steps(m, p->process);
     double unit = by_step ? 1 : 1e9 / (double)memory_slice_ns(m, p->process);
     if (by_step || format != FORMAT_TEXT)
         cells[P_GROWTH] = memory_change_cell(unit * slope.bytes, format);
     cells[P_ERROR] = cell_real(unit * slope.error);
-    cells[P_STEPS] = cell_number(p->growth.steps);
+    cells[P_STEPS] = cell_number(p->marks.growth.steps);
     cells[P_BY_STEP] = cell_number(by_step);
 }
 
@@ -102,15 +103,15 @@ static void fill_place(const struct table *t, uint32_t index, enum report_format
     cells[P_WHERE] = cell_text(memory_where_text(p->where));
     if (p->where == MEMORY_OF_HOST || p->device == LEDGER_NO_DEVICE)
         cells[P_DEVICE] = cell_text(NULL);
-    cells[P_PEAK_AT] = memory_moment_cell(m, p->peak_ns);
+    cells[P_PEAK_AT] = memory_moment_cell(m, p->peak_at.ns);
     if (p->total)
         cells[P_SHARE] = cell_share(p->peak.bytes, p->total);
     if (p->where == MEMORY_OF_TENSORS) {
         cells[P_RESERVED] = cell_number(p->reserved);
-        cells[P_RESERVED_THEN] = cell_number(p->reserved_at_peak);
+        cells[P_RESERVED_THEN] = cell_number(p->peak_at.reserved);
     }
     fill_growth(m, p, format, cells);
-    cells[P_LARGEST_OWNER] = memory_owner_cell(t, p->largest_origin);
+    cells[P_LARGEST_OWNER] = memory_owner_cell(t, p->largest.origin);
 }
 
 static const struct table_info places_table = {
@@ -122,7 +123,7 @@ static const struct table_info places_table = {
     .text = {P_PEAK, P_SHARE, P_PEAK_AT, P_RESERVED, P_END, P_GROWTH, P_BLOCKS},
     .text_limit = 8,
     .more = "... and %s more; --limit=N shows more of them",
-    .rows = {ROWS_IN(struct memory_report, places, place_count), .of = memory_of_table},
+    .rows = {ROWS_IN(struct memory_report, places.list, places.count), .of = memory_of_table},
     .row = fill_place,
 };
 
@@ -167,7 +168,7 @@ static const struct column owner_columns[] = {
 /* The same stack of two processes is two owners. */
 static struct cell owner_process(const struct memory_report *m, uint32_t origin)
 {
-    const struct memory_origin *o = &m->origins[origin];
+    const struct memory_origin *o = &m->origins.list[origin];
     char who[RANK_TITLE_BYTES];
     if (!origin || o->by != MEMORY_BY_STACK || m->rec->count == 1)
         return cell_text(NULL);
@@ -267,7 +268,7 @@ static const struct column kind_columns[] = {
 static void kinds_begin(struct table *t, enum report_format format)
 {
     const struct memory_report *m = memory_of_table(t);
-    t->count = m->place_count * LEDGER_KINDS;
+    t->count = m->places.count * LEDGER_KINDS;
     t->is_there = t->count || format != FORMAT_TEXT;
 }
 
@@ -275,16 +276,16 @@ static bool has_kind(const struct table *t, uint32_t index, enum report_format f
 {
     const struct memory_report *m = memory_of_table(t);
     (void)format;
-    return m->places[index / LEDGER_KINDS].kinds_got[index % LEDGER_KINDS].blocks;
+    return m->places.list[index / LEDGER_KINDS].kinds[index % LEDGER_KINDS].got.blocks;
 }
 
 static void fill_kind(const struct table *t, uint32_t index, enum report_format format,
                       struct cell *cells)
 {
     const struct memory_report *m = memory_of_table(t);
-    const struct memory_place *p = &m->places[index / LEDGER_KINDS];
+    const struct memory_place *p = &m->places.list[index / LEDGER_KINDS];
     unsigned kind = index % LEDGER_KINDS;
-    struct memory_amount peak = memory_at_peak(p, &p->kinds[kind]);
+    struct memory_amount peak = memory_at_peak(p, &p->kinds[kind].level);
     struct cell place = place_name(t, p, format);
     cells[K_NAME] = format == FORMAT_TEXT
                         ? cell_owned(text_printf("%s, %s", ledger_kind_name(kind), place.text))
@@ -293,9 +294,9 @@ static void fill_kind(const struct table *t, uint32_t index, enum report_format 
     cells[K_WHERE] = cell_text(memory_where_text(p->where));
     cells[K_PEAK] = cell_number(peak.bytes);
     cells[K_BLOCKS] = cell_number(peak.blocks);
-    cells[K_END] = cell_number(p->kinds[kind].live.bytes);
-    cells[K_GOT] = cell_number(p->kinds_got[kind].blocks);
-    cells[K_GOT_BYTES] = cell_number(p->kinds_got[kind].bytes);
+    cells[K_END] = cell_number(p->kinds[kind].level.live.bytes);
+    cells[K_GOT] = cell_number(p->kinds[kind].got.blocks);
+    cells[K_GOT_BYTES] = cell_number(p->kinds[kind].got.bytes);
 }
 
 static const struct table_info kinds_table = {

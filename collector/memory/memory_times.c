@@ -25,9 +25,9 @@ static const struct column step_columns[] = {
 /* Rows of places that have steps, one after another. */
 static const struct memory_place *place_of_step(const struct memory_report *m, uint32_t *index)
 {
-    for (uint32_t i = 0; i < m->place_count; i++) {
-        const struct memory_place *p = &m->places[i];
-        uint32_t count = memory_has_steps(m, p->process) ? p->mark : 0;
+    for (uint32_t i = 0; i < m->places.count; i++) {
+        const struct memory_place *p = &m->places.list[i];
+        uint32_t count = memory_has_steps(m, p->process) ? p->marks.done : 0;
         if (*index < count)
             return p;
         *index -= count;
@@ -39,8 +39,9 @@ static void steps_begin(struct table *t, enum report_format format)
 {
     const struct memory_report *m = memory_of_table(t);
     (void)format;
-    for (uint32_t i = 0; i < m->place_count; i++)
-        t->count += memory_has_steps(m, m->places[i].process) ? m->places[i].mark : 0;
+    for (uint32_t i = 0; i < m->places.count; i++)
+        t->count +=
+            memory_has_steps(m, m->places.list[i].process) ? m->places.list[i].marks.done : 0;
     t->is_there = t->count > 0;
 }
 
@@ -56,32 +57,32 @@ static void fill_step(const struct table *t, uint32_t index, enum report_format 
     cells[PLACE] = place;
     cells[STEP] = cell_number(step->number);
     cells[END_AT] = memory_moment_cell(m, step->end_ns);
-    cells[PEAK] = cell_number(p->marks[index].peak);
-    cells[END] = cell_number(p->marks[index].end);
+    cells[PEAK] = cell_number(p->marks.list[index].peak);
+    cells[END] = cell_number(p->marks.list[index].end);
 }
 
 static void curve_begin(struct table *t, enum report_format format)
 {
     const struct memory_report *m = memory_of_table(t);
     (void)format;
-    t->is_there = m->place_count > 0;
-    t->count = m->place_count * MEMORY_CURVE;
+    t->is_there = m->places.count > 0;
+    t->count = m->places.count * MEMORY_CURVE;
 }
 
 static void fill_curve(const struct table *t, uint32_t index, enum report_format format,
                        struct cell *cells)
 {
     const struct memory_report *m = memory_of_table(t);
-    const struct memory_place *p = &m->places[index / MEMORY_CURVE];
+    const struct memory_place *p = &m->places.list[index / MEMORY_CURVE];
     uint32_t piece = index % MEMORY_CURVE;
-    double length = (double)(m->end_ns - m->begin_ns) / MEMORY_CURVE;
+    double length = (double)(m->times.end_ns - m->times.begin_ns) / MEMORY_CURVE;
     (void)format;
     cells[NAME] = memory_place_cell(p->process, p->device, p->where);
     cells[PLACE] = memory_place_cell(p->process, p->device, p->where);
     cells[STEP] = cell_number(piece);
-    cells[END_AT] = memory_moment_cell(m, m->begin_ns + (uint64_t)((piece + 1) * length));
-    cells[PEAK] = cell_number(p->curve_max[piece]);
-    cells[END] = cell_number(p->curve_end[piece]);
+    cells[END_AT] = memory_moment_cell(m, m->times.begin_ns + (uint64_t)((piece + 1) * length));
+    cells[PEAK] = cell_number(p->curve.max[piece]);
+    cells[END] = cell_number(p->curve.end[piece]);
 }
 
 const struct table_info memory_steps_table = {
@@ -131,7 +132,7 @@ static void fill_range(const struct table *t, uint32_t index, enum report_format
 {
     const struct memory_report *m = memory_of_table(t);
     const struct memory_range_row *row = table_item(t, index);
-    const struct memory_place *p = &m->places[row->place];
+    const struct memory_place *p = &m->places.list[row->place];
     cells[NAME] = cell_owned(json_line(row->name ? row->name->raw : "(no name)"));
     cells[PLACE] = memory_place_cell(p->process, p->device, p->where);
     cells[WHERE] = cell_text(memory_where_text(p->where));

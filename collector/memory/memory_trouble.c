@@ -72,8 +72,8 @@ const char *memory_where_text(enum memory_where where)
 /* The largest owners of that place now. */
 static void list_owners(const struct memory_report *m, struct memory_oom *oom)
 {
-    for (uint32_t i = 0; i < m->owner_count; i++) {
-        const struct memory_owner *o = &m->owners[i];
+    for (uint32_t i = 0; i < m->owners.count; i++) {
+        const struct memory_owner *o = &m->owners.list[i];
         uint32_t at = oom->owner_count;
         if (o->place != oom->place || !o->level.live.bytes)
             continue;
@@ -92,13 +92,13 @@ static void list_owners(const struct memory_report *m, struct memory_oom *oom)
  * parts of that. */
 static void forget_tries(struct memory_report *m, const struct memory_oom *oom)
 {
-    while (oom->where == MEMORY_OF_TENSORS && m->oom_count && m->ooms_all == m->oom_count) {
-        const struct memory_oom *last = &m->ooms[m->oom_count - 1];
+    while (oom->where == MEMORY_OF_TENSORS && m->ooms.count && m->ooms.all == m->ooms.count) {
+        const struct memory_oom *last = &m->ooms.list[m->ooms.count - 1];
         if (last->where != MEMORY_OF_DEVICE || last->process != oom->process ||
             last->device != oom->device || last->tensors != oom->tensors)
             return;
-        m->oom_count--;
-        m->ooms_all--;
+        m->ooms.count--;
+        m->ooms.all--;
     }
 }
 
@@ -107,10 +107,8 @@ static int find_holes(const struct memory_report *m, struct memory_oom *oom)
 {
     struct ledger_layout layout;
     int error = ledger_layout_make(&layout, &m->ledger.books, oom->process);
-    struct layout_holes holes = layout_holes_of(&layout, oom->device);
+    oom->holes = layout_holes_of(&layout, oom->device);
     ledger_layout_release(&layout);
-    oom->in_holes = holes.free;
-    oom->hole = holes.largest;
     return error;
 }
 
@@ -119,9 +117,9 @@ static uint64_t total_of(const struct memory_report *m, const struct process *p,
                          uint32_t place)
 {
     const struct surveyed_device *about = survey_device(&m->walk.survey, p, device);
-    return place && m->places[place - 1].total ? m->places[place - 1].total
-           : about                             ? about->limits.memory
-                                               : 0;
+    return place && m->places.list[place - 1].total ? m->places.list[place - 1].total
+           : about                                  ? about->limits.memory
+                                                    : 0;
 }
 
 int memory_failed(struct memory_report *m, const struct ledger_block *wanted)
@@ -130,7 +128,7 @@ int memory_failed(struct memory_report *m, const struct ledger_block *wanted)
     uint32_t number = memory_place_number(m, p, wanted->device, memory_where_of(wanted));
     uint32_t tensors = memory_place_number(m, p, wanted->device, MEMORY_OF_TENSORS);
     uint32_t device = memory_place_number(m, p, wanted->device, MEMORY_OF_DEVICE);
-    uint64_t left = device ? m->places[device - 1].said.free : 0;
+    uint64_t left = device ? m->places.list[device - 1].said.free : 0;
     struct memory_oom oom = {.place = number - 1,
                              .process = p,
                              .device = wanted->device,
@@ -138,22 +136,22 @@ int memory_failed(struct memory_report *m, const struct ledger_block *wanted)
                              .reserved = wanted->reserved,
                              .at_ns = wanted->begin_ns,
                              .wanted = wanted->bytes,
-                             .live = number ? m->places[number - 1].live.bytes : 0,
+                             .live = number ? m->places.list[number - 1].live.bytes : 0,
                              .free = left ? left - 1 : UINT64_MAX,
-                             .in_holes = UINT64_MAX,
-                             .tensors = tensors ? m->places[tensors - 1].got.blocks : 0,
+                             .holes.free = UINT64_MAX,
+                             .tensors = tensors ? m->places.list[tensors - 1].got.blocks : 0,
                              .total = total_of(m, p, wanted->device, device),
-                             .on_device = device ? m->places[device - 1].live.bytes : 0,
+                             .on_device = device ? m->places.list[device - 1].live.bytes : 0,
                              .origin = wanted->owner};
     forget_tries(m, &oom);
     if (!ledger_reaches(m->piece, p, wanted->device, oom.at_ns, oom.at_ns))
         return 0;
-    if (m->ooms_all++ >= MEMORY_OOMS_MAX)
+    if (m->ooms.all++ >= MEMORY_OOMS_MAX)
         return 0;
     if (number)
         list_owners(m, &oom);
     int error = oom.where == MEMORY_OF_TENSORS ? find_holes(m, &oom) : 0;
-    m->ooms[m->oom_count++] = oom;
+    m->ooms.list[m->ooms.count++] = oom;
     return error;
 }
 
@@ -173,7 +171,7 @@ static const struct column oom_columns[] = {
                   .doc = "what PyTorch's allocator had reserved"},
     {"free_bytes", "free", COLUMN_BYTES, 10, .is_filled = true, .lacks = LACKS_MAX,
      MEMBER(ROW, free), .doc = "what was free on the device when the program last asked"},
-    {"in_holes_bytes", NULL, COLUMN_BYTES, .lacks = LACKS_MAX, MEMBER(ROW, in_holes),
+    {"in_holes_bytes", NULL, COLUMN_BYTES, .lacks = LACKS_MAX, MEMBER(ROW, holes.free),
      .doc = "of reserved_bytes, what lay free between blocks"},
     [HOLE] = {"largest_hole_bytes", "hole", COLUMN_BYTES, 10, .is_filled = true, .spare = 1,
               .doc = "the largest piece of that"},
@@ -229,8 +227,8 @@ static void fill_oom(const struct table *t, uint32_t index, enum report_format f
     cells[AT] = memory_moment_cell(memory_of_table(t), oom->at_ns);
     if (oom->where == MEMORY_OF_TENSORS)
         cells[RESERVED] = cell_number(oom->reserved);
-    if (oom->in_holes != UINT64_MAX)
-        cells[HOLE] = cell_number(oom->hole);
+    if (oom->holes.free != UINT64_MAX)
+        cells[HOLE] = cell_number(oom->holes.largest);
     cells[OWNERS] = cell_owned(oom_owners(t, oom, NULL));
     if (oom->where != MEMORY_OF_HOST)
         cells[ON_DEVICE] = cell_number(oom->on_device);
@@ -245,7 +243,7 @@ const struct table_info memory_ooms_table = {
     .title = "there was not enough memory",
     .place = PLACE_URGENT,
     TABLE_COLUMNS(oom_columns),
-    .rows = {ROWS_IN(struct memory_report, ooms, oom_count), .of = memory_of_table},
+    .rows = {ROWS_IN(struct memory_report, ooms.list, ooms.count), .of = memory_of_table},
     .row = fill_oom,
 };
 
@@ -254,14 +252,14 @@ const struct table_info memory_ooms_table = {
 /* Managed memory may be on the device, or not: it is not taken for a part of what is used. */
 static uint64_t beyond(const struct memory_place *p, uint64_t used)
 {
-    uint64_t own = p->live.bytes - p->kinds[LEDGER_MANAGED].live.bytes;
+    uint64_t own = p->live.bytes - p->kinds[LEDGER_MANAGED].level.live.bytes;
     return used > own ? used - own : 0;
 }
 
 /* A row if there is more than at the answer before. */
 static int add_jump(struct memory_report *m, struct memory_place *p, struct memory_jump *jump)
 {
-    struct memory_longest *longest = &m->longest[jump->process->index];
+    struct memory_longest *longest = &m->jumps.longest[jump->process->index];
     uint64_t *said = &p->said.hidden[jump->is_drivers], before = *said;
     jump->before = before ? before - 1 : 0;
     jump->blamed = longest->function;
@@ -272,9 +270,9 @@ static int add_jump(struct memory_report *m, struct memory_place *p, struct memo
     if (before && (jump->hidden < jump->before || jump->hidden - jump->before < JUMP_BYTES))
         return 0;
     *longest = (struct memory_longest){0}; /* the next row has another one */
-    if (m->jumps_all++ >= MEMORY_JUMPS_MAX)
+    if (m->jumps.all++ >= MEMORY_JUMPS_MAX)
         return 0;
-    return ARRAY_PUSH(m->jumps, m->jump_count, jump);
+    return ARRAY_PUSH(m->jumps.list, m->jumps.count, jump);
 }
 
 int memory_hidden_left(struct memory_report *m, struct memory_place *p, const struct ledger_free *f)
@@ -301,7 +299,7 @@ int memory_hidden_read(struct memory_report *m, const struct slice *s)
     if (!place || device > UINT32_MAX || !device_value(r, DEVICE_USE_USED, &used) ||
         !device_value(r, DEVICE_USE_OWN, &own))
         return 0; /* it has no place before it has a block */
-    struct memory_place *p = &m->places[place - 1];
+    struct memory_place *p = &m->places.list[place - 1];
     uint64_t hidden = beyond(p, used), before = p->said.read;
     struct memory_jump jump = {.process = s->event.process,
                                .device = (uint32_t)device,
@@ -361,6 +359,6 @@ const struct table_info memory_hidden_table = {
     TABLE_COLUMNS(hidden_columns),
     .text_limit = 5,
     .more = "... and %s more; --limit=N shows more of them",
-    .rows = {ROWS_IN(struct memory_report, jumps, jump_count), .of = memory_of_table},
+    .rows = {ROWS_IN(struct memory_report, jumps.list, jumps.count), .of = memory_of_table},
     .row = fill_hidden,
 };

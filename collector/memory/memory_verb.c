@@ -101,10 +101,10 @@ static void doubts_of(const struct memory_report *m, struct doubt doubts[static 
         {d->in_graphs, "in_graphs",
          "allocations of graphs, which are made at each launch: they are in no sum"},
         {d->sampled, "sampled", "calls that stand for others, which are in no sum"},
-        {m->placeless, "placeless", "blocks on devices beyond those that are followed"},
-        {m->others, "others", "changes of owners beyond those that are followed"},
+        {m->places.beyond, "placeless", "blocks on devices beyond those that are followed"},
+        {m->owners.beyond, "others", "changes of owners beyond those that are followed"},
         {m->ranges.beyond, "ranges_beyond", "ranges beyond those that are followed"},
-        {m->ooms_all - m->oom_count, "more_out_of_memory",
+        {m->ooms.all - m->ooms.count, "more_out_of_memory",
          "further allocations for which there was not enough"},
     };
     memcpy(doubts, all, sizeof all);
@@ -137,7 +137,7 @@ static void print_json_head(const struct memory_rows *r, FILE *out)
     struct doubt doubts[DOUBTS];
     const char *separator = "";
     fprintf(out, "{\n\"processes\": %u,\n\"wall_ns\": %" PRIu64 ",\n", m->rec->count,
-            m->end_ns - m->begin_ns);
+            m->times.end_ns - m->times.begin_ns);
     fprintf(out, "\"by\": \"%s\",\n\"at\": \"%s\",\n\"steps_by\": \"%s\",\n", by[m->by], at[r->at],
             step_kind_word(m->steps.count ? m->steps.kind : STEPS_NONE));
     doubts_of(m, doubts);

@@ -210,7 +210,7 @@ static int snapshot_make(struct snapshot *s, struct memory_report *m, const stru
     *s = (struct snapshot){.report = m, .process = process};
     int error = ledger_init(&s->ledger, &m->walk, &user);
     if (error == 0) {
-        s->ledger.until_ns = m->asked_ns == UINT64_MAX ? 0 : m->asked_ns;
+        s->ledger.until_ns = m->times.asked_ns == UINT64_MAX ? 0 : m->times.asked_ns;
         struct consumer consumers[] = {ledger_consumer(&s->ledger)};
         consumers[0].needs |= WALK_OPS;
         error = walk_run(&m->walk, process, consumers, 1);
@@ -294,7 +294,8 @@ enum exit_code snapshot_files(struct recording *rec, const struct options *optio
     enum exit_code code = EXIT_ENVIRONMENT;
     if (memory_report_learn(&m, rec, &wish) == 0) {
         for (uint32_t i = 0; i < rec->count; i++)
-            m.end_ns = m.walk.last_ns[i] > m.end_ns ? m.walk.last_ns[i] : m.end_ns;
+            m.times.end_ns =
+                m.walk.last_ns[i] > m.times.end_ns ? m.walk.last_ns[i] : m.times.end_ns;
         enum exit_code late = memory_check_moment(&m);
         if (call_tree_init(&tree, &m.walk.survey, options->symbols) == 0)
             code = late != EXIT_OK ? late : write_all(&m, &tree, options->output);

@@ -110,8 +110,8 @@ static void put_frames(struct writing *w, uint32_t origin)
         return;
     }
     pickle_open_list(&w->pickle);
-    if (m->origins[origin].by == MEMORY_BY_STACK && origin) {
-        put_stack(w, &m->origins[origin]);
+    if (m->origins.list[origin].by == MEMORY_BY_STACK && origin) {
+        put_stack(w, &m->origins.list[origin]);
     } else {
         char *text = memory_origin_text(m, origin, NULL);
         put_frame(w, text ? text : "", "", 0);
@@ -203,7 +203,7 @@ static uint32_t device_place(uint32_t device)
 static void put_made(struct writing *w)
 {
     const struct memory_report *m = w->snapshot->report;
-    uint64_t end_ns = m->spans[2 * w->snapshot->process->index + 1];
+    uint64_t end_ns = m->times.spans[2 * w->snapshot->process->index + 1];
     const struct snapshot_item made = {
         .bytes = w->allocated, .at_ns = end_ns, .origin = NOBODY, .action = SNAPSHOT_MADE};
     put_event(w, "snapshot", &made);
@@ -341,7 +341,7 @@ static void put_segments(struct writing *w)
 int snapshot_write(struct snapshot *s, struct call_tree *tree, struct output *out)
 {
     struct writing w = {.snapshot = s, .tree = tree};
-    w.lists = calloc(s->report->origin_count, sizeof *w.lists);
+    w.lists = calloc(s->report->origins.count, sizeof *w.lists);
     if (!w.lists)
         return GPUPROF_NO_MEMORY;
     pickle_begin(&w.pickle, out);

@@ -22,7 +22,7 @@ static void put_curve(const struct memory_place *p, FILE *out)
     double most = p->peak.bytes ? (double)p->peak.bytes : 1;
     fputc('"', out);
     for (unsigned i = 0; i < MEMORY_CURVE; i++) {
-        unsigned level = (unsigned)((double)p->curve_max[i] / most * LEVELS + 0.5);
+        unsigned level = (unsigned)((double)p->curve.max[i] / most * LEVELS + 0.5);
         fputc(letters[level >> 6 & 63], out);
         fputc(letters[level & 63], out);
     }
@@ -56,13 +56,13 @@ static int put_look(const struct page *p, const struct memory_look *look, struct
     const struct memory_report *m = &look->report;
     uint64_t origin_ns = m->walk.survey.origin_ns;
     fprintf(d->stream, "{\"begin_ns\": %" PRIu64 ", \"end_ns\": %" PRIu64 ", ",
-            m->begin_ns > origin_ns ? m->begin_ns - origin_ns : 0,
-            m->end_ns > origin_ns ? m->end_ns - origin_ns : 0);
+            m->times.begin_ns > origin_ns ? m->times.begin_ns - origin_ns : 0,
+            m->times.end_ns > origin_ns ? m->times.end_ns - origin_ns : 0);
     int error = put_tables(p, &look->rows, d);
     fputs(",\n\"curves\": [", d->stream);
-    for (uint32_t i = 0; i < m->place_count; i++) {
+    for (uint32_t i = 0; i < m->places.count; i++) {
         fputs(i ? ",\n" : "\n", d->stream);
-        put_curve(&m->places[i], d->stream);
+        put_curve(&m->places.list[i], d->stream);
     }
     fputs("]}", d->stream);
     return error;

@@ -34,15 +34,16 @@ static int compare_rank(const void *left, const void *right)
     return ORDER(a, b) ?: compare_start(left, right);
 }
 
-/* By the machine, which p->host is until hosts are numbered. */
-static int compare_machine(const void *left, const void *right)
+static int compare_boot(const void *left, const void *right)
 {
     const struct process *a = *(struct process *const *)left;
     const struct process *b = *(struct process *const *)right;
-    return ORDER(a->host, b->host) ?: compare_start(left, right);
+    return memcmp(a->header.boot_id, b->header.boot_id, sizeof a->header.boot_id)
+               ?: compare_start(left, right);
 }
 
-/* Numbers the hosts in the order in which their first processes are shown. */
+/* Numbers the hosts in the order in which their first processes are shown; until then p->host is
+ * the number of a machine. */
 static int find_hosts(struct recording *rec)
 {
     uint32_t *numbers = calloc(rec->count + 1u, sizeof *numbers); /* of machines, + 1; 0: none */
@@ -65,25 +66,6 @@ static int find_hosts(struct recording *rec)
     return 0;
 }
 
-static int find_machines(struct recording *rec)
-{
-    struct machine_claim *claims = calloc(rec->count + 1u, sizeof *claims);
-    if (!claims)
-        return GPUPROF_NO_MEMORY;
-    for (uint32_t i = 0; i < rec->count; i++) {
-        const struct process *p = rec->processes[i];
-        claims[i] = (struct machine_claim){.boot_id = p->header.boot_id,
-                                           .host = p->header.host,
-                                           .offset = p->clock.offset,
-                                           .begin_ns = p->header.realtime_zero_ns};
-    }
-    int error = machines_find(claims, rec->count);
-    for (uint32_t i = 0; error == 0 && i < rec->count; i++)
-        rec->processes[i]->host = claims[i].machine;
-    free(claims);
-    return error;
-}
-
 /*
  * Processes of one boot share CLOCK_MONOTONIC, whatever happened to the wall clock between their
  * starts: they all use the offset of the first of them.
@@ -91,16 +73,16 @@ static int find_machines(struct recording *rec)
 static int share_clocks(struct recording *rec)
 {
     struct process **order = malloc(rec->count * sizeof(struct process *));
-    int error = order ? find_machines(rec) : GPUPROF_NO_MEMORY;
-    if (error < 0) {
-        free(order);
-        return error;
-    }
+    if (!order)
+        return GPUPROF_NO_MEMORY;
     memcpy(order, rec->processes, rec->count * sizeof(struct process *));
-    qsort(order, rec->count, sizeof *order, compare_machine);
-    for (uint32_t i = 1; i < rec->count; i++)
-        if (order[i - 1]->host == order[i]->host)
+    qsort(order, rec->count, sizeof *order, compare_boot);
+    for (uint32_t i = 0; i < rec->count; i++) {
+        bool is_same = i && boots_are_same(order[i - 1]->header.boot_id, order[i]->header.boot_id);
+        order[i]->host = is_same ? order[i - 1]->host : i;
+        if (is_same)
             order[i]->clock.offset = order[i - 1]->clock.offset;
+    }
     free(order);
     for (uint32_t i = 0; rec->share && i < rec->count; i++) {
         struct process *p = rec->processes[i];

@@ -165,6 +165,13 @@ void process_release(struct process *p, struct reader *r);
 int process_block(struct process *p, struct reader *r, struct block_place *place, uint8_t **payload,
                   size_t *capacity);
 
+/* (process_facts.c) What a record of the thread says about the process; calls say nothing. Counters
+ * lie in the program's memory until they are stored: what cannot be by `end_ns` is not taken over.
+ * 0 or GPUPROF_NO_MEMORY. */
+int process_take(struct process *p, struct reader *reader, uint32_t thread, const struct record *r,
+                 uint64_t end_ns);
+void process_set_counter(struct process *p, unsigned index, uint64_t value, uint64_t end_ns);
+
 /* When it was started, in the time that all share; 0: nobody knows. */
 uint64_t process_start_ns(const struct process *p);
 

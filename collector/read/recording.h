@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/key_map.h"
 #include "base/message.h"
@@ -75,34 +76,22 @@ void block_index_release(struct block_index *x);
  *
  * Memory: 80 bytes a file, its path and the host's name.
  */
-/*
- * Which processes share one CLOCK_MONOTONIC: those of one boot of a machine. Machines that were
- * cloned while they ran (from a snapshot) say that they are of the same boot; what their wall
- * clocks are ahead of the monotonic one tells them apart, since that changes only when a wall clock
- * is set. Processes of one boot whose clocks differ by MACHINE_APART_NS are apart if their hosts
- * have different names (containers of one machine have, but the same clocks), or if a clock would
- * have been set there and back again and again.
- */
-#define MACHINE_APART_NS 100000000
+#define BOOT_ID_BYTES 16
 
-/* What a process says of its machine; all are views. */
-struct machine_claim {
-    const uint8_t *boot_id; /* 16 bytes; all 0: not known, such a process is alone */
-    const char *host;
-    uint64_t offset;   /* CLOCK_REALTIME - CLOCK_MONOTONIC, modulo 2^64 */
-    uint64_t begin_ns; /* CLOCK_REALTIME then */
-    uint32_t machine;  /* found: the same for processes of one clock */
-};
-
-/* 0 or GPUPROF_NO_MEMORY. */
-int machines_find(struct machine_claim *claims, uint32_t count);
+/* Are both of the same boot of a machine, whose processes share CLOCK_MONOTONIC? Not where the boot
+ * is not known, which is all 0. */
+static inline bool boots_are_same(const uint8_t *a, const uint8_t *b)
+{
+    static const uint8_t unknown[BOOT_ID_BYTES];
+    return memcmp(a, b, BOOT_ID_BYTES) == 0 && memcmp(a, unknown, BOOT_ID_BYTES) != 0;
+}
 
 struct share_file {
     char *path; /* owned */
     uint8_t process_id[16];
     uint8_t boot_id[16];
     uint64_t begin_ns;     /* of the process, by the host's wall clock */
-    uint64_t clock_offset; /* as struct clock_map has it; once dealt, that of its machine */
+    uint64_t clock_offset; /* as struct clock_map has it; once dealt, that of its boot */
     char *host;            /* owned */
     bool is_named;         /* by the user, and not found in a folder */
     bool is_lost;          /* it has no header */
@@ -289,8 +278,6 @@ const char *recording_gpu_rows(const struct recording *rec);
 #define MISSING_SPANS_MAX   8 /* that are kept of a job: the first ones */
 #define MISSING_RANKS_BYTES 512
 
-struct recording;
-
 struct missing_ranks {
     uint32_t job;
     uint32_t here;                        /* ranks of it that have one */
@@ -299,6 +286,9 @@ struct missing_ranks {
     uint64_t spans[MISSING_SPANS_MAX][2]; /* first and last of each */
     uint32_t span_count;                  /* also of those that are not kept */
 };
+
+/* Sets `missing`, by job (share.c). 0 or GPUPROF_NO_MEMORY. */
+int recording_find_missing(struct recording *rec);
 
 /* Those of a job; NULL: all of it are here, for all that is known. */
 const struct missing_ranks *missing_ranks_of(const struct recording *rec, uint32_t job);

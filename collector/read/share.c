@@ -2,101 +2,12 @@
 #include "read/recording.h"
 
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"
 #include "error.h"
-
-#define BOOT_ID_BYTES 16
-
-static int compare_boots(const struct machine_claim *a, const struct machine_claim *b)
-{
-    return memcmp(a->boot_id, b->boot_id, BOOT_ID_BYTES);
-}
-
-static int by_offset(const void *left, const void *right)
-{
-    const struct machine_claim *a = *(struct machine_claim *const *)left;
-    const struct machine_claim *b = *(struct machine_claim *const *)right;
-    return compare_boots(a, b) ?: ORDER(a->offset, b->offset);
-}
-
-static int compare_hosts(const struct machine_claim *a, const struct machine_claim *b)
-{
-    int order = compare_boots(a, b);
-    return order ? order : strcmp(a->host, b->host);
-}
-
-/* Those of a host in the order of its monotonic clock. */
-static int by_host(const void *left, const void *right)
-{
-    const struct machine_claim *a = *(struct machine_claim *const *)left;
-    const struct machine_claim *b = *(struct machine_claim *const *)right;
-    uint64_t x = a->begin_ns - a->offset, y = b->begin_ns - b->offset;
-    return compare_hosts(a, b) ?: ORDER(x, y) ?: ORDER(a->machine, b->machine);
-}
-
-static bool is_known(const struct machine_claim *c)
-{
-    static const uint8_t unknown[BOOT_ID_BYTES];
-    return memcmp(c->boot_id, unknown, sizeof unknown) != 0;
-}
-
-static uint32_t root_of(uint32_t *roots, uint32_t machine)
-{
-    while (roots[machine] != machine)
-        machine = roots[machine] = roots[roots[machine]];
-    return machine;
-}
-
-/* A host's clock that was set is one, whatever it said before: all of its are one machine, unless
- * the same ones come again. `seen`: for each machine the host, + 1, in which it was met. */
-static void join_host(struct machine_claim **host, uint32_t count, uint32_t number, uint32_t *seen,
-                      uint32_t *roots)
-{
-    bool comes_again = false;
-    for (uint32_t i = 0; i < count; i++) {
-        uint32_t machine = host[i]->machine;
-        comes_again |= seen[machine] == number + 1 && host[i - 1]->machine != machine;
-        seen[machine] = number + 1;
-    }
-    for (uint32_t i = 1; i < count && !comes_again; i++)
-        roots[root_of(roots, host[i]->machine)] = root_of(roots, host[0]->machine);
-}
-
-int machines_find(struct machine_claim *claims, uint32_t count)
-{
-    struct machine_claim **order = calloc(count + 1u, sizeof(struct machine_claim *));
-    uint32_t *roots = calloc(count + 1u, sizeof *roots), *seen = calloc(count + 1u, sizeof *seen);
-    int error = order && roots && seen ? 0 : GPUPROF_NO_MEMORY;
-    for (uint32_t i = 0; error == 0 && i < count; i++) {
-        order[i] = &claims[i];
-        roots[i] = i;
-    }
-    if (error == 0 && count)
-        qsort(order, count, sizeof *order, by_offset);
-    for (uint32_t i = 0; error == 0 && i < count; i++) {
-        const struct machine_claim *before = i ? order[i - 1] : NULL;
-        bool is_same = before && is_known(order[i]) && compare_boots(before, order[i]) == 0 &&
-                       order[i]->offset - before->offset < MACHINE_APART_NS;
-        order[i]->machine = is_same ? before->machine : i;
-    }
-    if (error == 0 && count)
-        qsort(order, count, sizeof *order, by_host);
-    for (uint32_t i = 0, next; error == 0 && i < count; i = next) {
-        for (next = i + 1; next < count && compare_hosts(order[i], order[next]) == 0; next++)
-            ;
-        if (is_known(order[i]))
-            join_host(order + i, next - i, i, seen, roots);
-    }
-    for (uint32_t i = 0; error == 0 && i < count; i++)
-        claims[i].machine = root_of(roots, claims[i].machine);
-    free(order);
-    free(roots);
-    free(seen);
-    return error;
-}
 
 /* Of a file that has lost it the live file may have the header: loading knows. */
 static int read_header(struct reader *r, const char *path, struct stream_header *h)
@@ -160,38 +71,20 @@ static bool is_before(const struct share_file *a, const struct share_file *b)
     return memcmp(a->process_id, b->process_id, sizeof a->process_id) < 0;
 }
 
-/* Clocks of one machine get the offset that the first of its processes had. */
-static int share_offsets(struct share *s)
+/* Clocks of one boot, whose files are neighbours, get the offset that its first process had. */
+static void share_offsets(struct share *s, struct share_file **order)
 {
-    uint32_t count = s->file_count;
-    struct machine_claim *claims = calloc(count + 1u, sizeof *claims);
-    const struct share_file **firsts = calloc(count + 1u, sizeof(struct share_file *));
-    uint64_t *offsets = calloc(count + 1u, sizeof *offsets);
-    static const uint8_t unknown[16];
-    int error = claims && firsts && offsets ? 0 : GPUPROF_NO_MEMORY;
-    for (uint32_t i = 0; error == 0 && i < count; i++) {
-        const struct share_file *f = &s->files[i];
-        claims[i] = (struct machine_claim){.boot_id = f->is_lost ? unknown : f->boot_id,
-                                           .host = f->is_lost ? "" : f->host,
-                                           .offset = f->clock_offset,
-                                           .begin_ns = f->begin_ns};
+    for (uint32_t i = 0, next; i < s->file_count && !order[i]->is_lost; i = next) {
+        const struct share_file *first = order[i];
+        for (next = i + 1; next < s->file_count && !order[next]->is_lost &&
+                           boots_are_same(order[i]->boot_id, order[next]->boot_id);
+             next++)
+            first = is_before(order[next], first) ? order[next] : first;
+        uint64_t offset = first->clock_offset;
+        for (uint32_t k = i; k < next; k++)
+            order[k]->clock_offset = offset;
+        s->host_count++;
     }
-    if (error == 0)
-        error = machines_find(claims, count);
-    for (uint32_t i = 0; error == 0 && i < count; i++) {
-        const struct share_file *f = &s->files[i], **first = &firsts[claims[i].machine];
-        s->host_count += !*first && !f->is_lost;
-        if (!*first || is_before(f, *first))
-            *first = f;
-    }
-    for (uint32_t i = 0; error == 0 && i < count; i++)
-        offsets[i] = firsts[claims[i].machine]->clock_offset;
-    for (uint32_t i = 0; error == 0 && i < count; i++)
-        s->files[i].clock_offset = offsets[i];
-    free(claims);
-    free(firsts);
-    free(offsets);
-    return error;
 }
 
 int share_deal(struct share *s)
@@ -219,8 +112,9 @@ int share_deal(struct share *s)
         order[i]->is_here =
             order[i]->is_lost ? s->index == 0 : (uint64_t)place * s->count / processes == s->index;
     }
+    share_offsets(s, order);
     free(order);
-    return share_offsets(s);
+    return 0;
 }
 
 uint64_t share_clock_offset(const struct share *s, const uint8_t *process_id, uint64_t offset)
@@ -241,4 +135,111 @@ void share_release(struct share *s)
     }
     free(s->files);
     *s = (struct share){0};
+}
+
+/* ---- ranks that are not here ----------------------------------------------------------------- */
+
+struct seat {
+    uint64_t rank, size;
+    uint32_t job;
+};
+
+static int compare_seats(const void *left, const void *right)
+{
+    const struct seat *a = left, *b = right;
+    return ORDER(a->job, b->job) ?: ORDER(a->rank, b->rank);
+}
+
+/* What all processes of a job say, the last of which has the greatest rank; 0: not the same, or it
+ * cannot be right. */
+static uint64_t size_of(const struct seat *seats, uint32_t count)
+{
+    uint64_t size = seats[0].size;
+    for (uint32_t i = 1; i < count; i++)
+        size = seats[i].size == size ? size : 0;
+    return seats[count - 1].rank < size ? size : 0;
+}
+
+/* From `first` on, up to `end`. */
+static void add_span(struct missing_ranks *m, uint64_t first, uint64_t end)
+{
+    if (first >= end)
+        return;
+    if (m->span_count < MISSING_SPANS_MAX) {
+        m->spans[m->span_count][0] = first;
+        m->spans[m->span_count][1] = end - 1;
+    }
+    m->span_count++;
+    m->count += end - first;
+}
+
+static struct missing_ranks missing_of(const struct seat *seats, uint32_t count)
+{
+    struct missing_ranks m = {.job = seats[0].job, .size = size_of(seats, count)};
+    uint64_t next = 0; /* rank */
+    for (uint32_t i = 0; i < count; i++) {
+        m.here += seats[i].rank >= next;
+        add_span(&m, next, seats[i].rank);
+        next = seats[i].rank + 1;
+    }
+    add_span(&m, next, m.size);
+    return m;
+}
+
+int recording_find_missing(struct recording *rec)
+{
+    struct seat *seats = calloc(rec->count + 1u, sizeof *seats);
+    uint32_t count = 0;
+    free(rec->missing);
+    rec->missing_count = 0;
+    rec->missing = calloc(rec->job_count + 1u, sizeof *rec->missing);
+    if (!seats || !rec->missing) {
+        free(seats);
+        return GPUPROF_NO_MEMORY;
+    }
+    for (uint32_t i = 0; i < rec->count && !rec->share && !rec->left_out_ranks; i++) {
+        const struct process *p = rec->processes[i];
+        if (p->job != JOB_NONE)
+            seats[count++] = (struct seat){p->rank, process_world_size(p), p->job};
+    }
+    qsort(seats, count, sizeof *seats, compare_seats);
+    for (uint32_t i = 0, next; i < count; i = next) {
+        for (next = i + 1; next < count && seats[next].job == seats[i].job; next++)
+            ;
+        struct missing_ranks m = missing_of(seats + i, next - i);
+        if (m.count)
+            rec->missing[rec->missing_count++] = m;
+    }
+    free(seats);
+    return 0;
+}
+
+static int compare_job(const void *key, const void *item)
+{
+    uint32_t job = *(const uint32_t *)key, other = ((const struct missing_ranks *)item)->job;
+    return ORDER(job, other);
+}
+
+const struct missing_ranks *missing_ranks_of(const struct recording *rec, uint32_t job)
+{
+    return rec->missing_count
+               ? bsearch(&job, rec->missing, rec->missing_count, sizeof *rec->missing, compare_job)
+               : NULL;
+}
+
+char *missing_ranks_text(const struct missing_ranks *m, char text[static MISSING_RANKS_BYTES])
+{
+    size_t at = (size_t)snprintf(text, MISSING_RANKS_BYTES, "rank%s", m->count > 1 ? "s" : "");
+    for (uint32_t i = 0; i < m->span_count && i < MISSING_SPANS_MAX; i++) {
+        at += (size_t)snprintf(text + at, MISSING_RANKS_BYTES - at, "%s %llu", i ? "," : "",
+                               (unsigned long long)m->spans[i][0]);
+        if (m->spans[i][1] > m->spans[i][0])
+            at += (size_t)snprintf(text + at, MISSING_RANKS_BYTES - at, "-%llu",
+                                   (unsigned long long)m->spans[i][1]);
+    }
+    at += (size_t)snprintf(text + at, MISSING_RANKS_BYTES - at, "%s",
+                           m->span_count > MISSING_SPANS_MAX ? " and more" : "");
+    if (m->size)
+        snprintf(text + at, MISSING_RANKS_BYTES - at, " of %llu", (unsigned long long)m->size);
+    return text;
 }

@@ -9,41 +9,10 @@
 
 #include "record.h"
 
-/* What a reader could not have, and what it found in its place. */
+/* Of the process, or of many added up (losses.def). */
 struct losses {
-    uint64_t header_lost;        /* 0 or 1: the stream header could not be read */
-    uint64_t damaged_blocks;     /* whose payload does not hold what its header says */
-    uint64_t damaged_records;    /* that those held */
-    uint64_t missing_blocks;     /* sequence numbers that do not occur */
-    uint64_t skipped_bytes;      /* that belong to no block */
-    uint64_t torn_bytes;         /* of a last block that was cut off, in no live file either */
-    uint64_t missing_bytes;      /* of raw records: gaps in the threads' positions */
-    uint64_t repeated_blocks;    /* left out: earlier blocks had their records, or some of them */
-    uint64_t live_damaged;       /* 0 or 1: there is a live file and it cannot be read */
-    uint64_t live_damaged_bytes; /* of the live file's records */
-    uint64_t counters_damaged;   /* 0 or 1: some of `counters` could not be, and count less */
-    uint64_t unknown_functions;  /* calls whose function nobody described */
-    uint64_t not_ended;          /* 0 or 1: no END record and no live file: it was killed and ... */
-    uint64_t live_records;       /* recovered from the live file: nothing is lost */
-    uint64_t open_calls;         /* that had not returned */
-    uint64_t running;            /* 0 or 1: the process goes on, this is a snapshot */
-    uint64_t may_run;            /* 0 or 1: perhaps it does; nobody here can see it */
-    uint64_t flight_unread;      /* 0 or 1: a flight recorder's memory is not read */
-    uint64_t gpu_unpaired;       /* GPU work whose call is not recorded */
-    uint64_t gpu_missing;        /* kernels, copies and fills that are not recorded */
-    uint64_t gpu_pending;        /* the last launch of a thread that waits to the end */
-    uint64_t gpu_untied;         /* launches whose GPU work could not be known from the id */
-    uint64_t gpu_given_up;     /* work without its call, or launches without work, because that was
-                                * given up to cost less */
-    uint64_t unmatched_ranges; /* ends of ranges that had not begun */
-    uint64_t deep_ranges;      /* nested too deep to be followed (range_stack.h) */
-    uint64_t unmatched_ops;    /* begins and ends of operators without the other */
-    uint64_t deep_ops;         /* nested too deep to be followed (op_stack.h) */
-    uint64_t traced_ops;       /* that torch.compile looked at: they did nothing */
-    uint64_t nvtx_ops;         /* that are known from the texts of emit_nvtx's ranges */
-    uint64_t nvtx_ops_again;   /* ranges of emit_nvtx where operators were recorded, too */
-    uint64_t devices_unread;   /* 0 or 1: counters of devices did not come as a whole, or no more */
-    uint64_t stacks_unread;    /* records of stacks, modules and places that mean nothing */
+#define LOSS(key, ...) uint64_t key;
+#include "record/losses.def"
     uint64_t counters[COUNTER_COUNT]; /* what the process counted itself (counters.def) */
 };
 
@@ -62,7 +31,7 @@ struct loss_info {
 };
 
 /* The rows: first those of struct losses, then the counters. */
-#define LOSS_COUNT (32 + COUNTER_COUNT)
+#define LOSS_COUNT (sizeof(struct losses) / sizeof(uint64_t))
 struct loss_info loss_info(unsigned row);
 uint64_t loss_value(const struct losses *l, unsigned row);
 

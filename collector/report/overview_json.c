@@ -131,7 +131,7 @@ static void print_owner(const struct report *r, uint32_t origin, FILE *out)
 static void print_shortage(const struct report *r, FILE *out)
 {
     const struct memory_report *m = r->memory ? &r->memory->report : NULL;
-    const struct memory_oom *oom = m && m->oom_count ? &m->ooms[m->oom_count - 1] : NULL;
+    const struct memory_oom *oom = m && m->ooms.count ? &m->ooms.list[m->ooms.count - 1] : NULL;
     fprintf(out, ",\n\"out_of_memory\": ");
     if (!oom) {
         fprintf(out, r->signs.ooms ? "{\"count\": %" PRIu64 "}" : "null", r->signs.ooms);
@@ -143,7 +143,7 @@ static void print_shortage(const struct report *r, FILE *out)
             "{\"count\": %" PRIu64
             ", \"where\": {\"pid\": %u, \"device\": %lld, \"at_ns\": %" PRIu64
             "}, \"wanted_bytes\": %" PRIu64 ", \"held_bytes\": %" PRIu64 ", \"device_bytes\": ",
-            m->ooms_all, oom->process->header.pid,
+            m->ooms.all, oom->process->header.pid,
             oom->device == LEDGER_NO_DEVICE ? -1ll : (long long)oom->device,
             oom->at_ns > origin_ns ? oom->at_ns - origin_ns : 0, oom->wanted, oom->live);
     fprintf(out, oom->total ? "%" PRIu64 : "null", oom->total);

@@ -170,7 +170,7 @@ static void print_shortage(struct screen *s, const struct report *r)
     char wanted[UNIT_TEXT_BYTES], held[UNIT_TEXT_BYTES], of[UNIT_TEXT_BYTES + 8] = "";
     char live[UNIT_TEXT_BYTES], count[UNIT_TEXT_BYTES];
     const struct memory_report *m = r->memory ? &r->memory->report : NULL;
-    if (!m || !m->oom_count) {
+    if (!m || !m->ooms.count) {
         char *next = r->signs.ooms ? next_line(r->next, "gpuprof memory DATA") : NULL;
         if (next)
             line(s, "no memory", NULL, "%s allocation%s failed: %s",
@@ -178,7 +178,7 @@ static void print_shortage(struct screen *s, const struct report *r)
         free(next);
         return;
     }
-    const struct memory_oom *oom = &m->ooms[m->oom_count - 1];
+    const struct memory_oom *oom = &m->ooms.list[m->ooms.count - 1];
     char *owner = short_owner(r, oom->origin);
     struct memory_advice advice = memory_advise(&r->memory->rows, oom);
     bytes_text(wanted, oom->wanted);

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "base/message.h"
 #include "base/options.h"
@@ -74,5 +75,31 @@ int ctl_folder_tell(const struct ctl_folder *f, const struct control_command *co
 
 /* Has all processes go on saying what they do: who calls this now and then. As ctl_folder_tell. */
 int ctl_folder_watch(struct ctl_folder *f);
+
+/* ---- what `top` prints (top_print.c) ---- */
+
+enum top_format { TOP_TEXT, TOP_JSON, TOP_OPENMETRICS }; /* in the order of --format */
+
+enum top_state {
+    TOP_RECORDING,
+    TOP_STOPPED, /* by the program or gpuprof ctl */
+    TOP_BETWEEN, /* its windows */
+    TOP_SILENT,  /* it has not answered, lately or ever */
+    TOP_ENDED,
+};
+
+struct top_row {
+    const struct ctl_process *process; /* its status counts unless the state is TOP_SILENT, ... */
+    enum top_state state;              /* ... or it has ended */
+    /* Since the answer before this one; NAN: not known. */
+    double calls_per_second;
+    double launches_per_second;
+    double busy_share; /* of its devices' time */
+};
+
+/* Rows stand by rank, then by process; `width` of a terminal in columns and `height` in lines, 0:
+ * any. */
+void top_print(FILE *out, enum top_format format, const struct top_row *rows, uint32_t count,
+               uint32_t width, uint32_t height);
 
 #endif

@@ -33,8 +33,6 @@
 #include "run/program.h"
 #include "settings.h"
 
-#define LAUNCH_NAME_BYTES_MAX  64   /* of the program's name in the data folder's */
-#define LAUNCH_FOLDERS_MAX     1000 /* that begin in the same second */
 #define LAUNCH_ADOPT_SECONDS   30
 #define LAUNCH_SUMMARY_SECONDS 5
 #define LAUNCH_WALK_NS         2000000000u /* of the summary's two at most */
@@ -98,94 +96,6 @@ static enum exit_code check_options(const struct options *o)
 
 /* ---- the data folder ------------------------------------------------------------------------ */
 
-/* "" if none is set; "0" for the first of a job. */
-static const char *rank_text(void)
-{
-    const char *rank = "";
-    for (const char *const *name = rank_variables; *name; name++) {
-        const char *text = getenv(*name);
-        if (!text || !*text)
-            continue;
-        if (strcmp(text, "0") != 0)
-            return text;
-        rank = text;
-    }
-    return rank;
-}
-
-static enum exit_code make_absolute(const char *path, char *out, size_t capacity)
-{
-    char folder[PATH_MAX] = "";
-    if (path[0] != '/' && !getcwd(folder, sizeof folder))
-        return usage_error("run: the current folder: %s", strerror(errno));
-    while (path[0] == '.' && path[1] == '/')
-        path += 1 + strspn(path + 1, "/");
-    const char *slash = path[0] == '/' || strcmp(folder, "/") == 0 ? "" : "/";
-    int n = snprintf(out, capacity, "%s%s%s", folder, slash, path);
-    if (n < 0 || (size_t)n >= capacity)
-        return usage_error("run: %.40s...: longer than %zu bytes", path, capacity - 1);
-    return EXIT_OK;
-}
-
-/* gpuprof.<program>.<time>, with -2, -3 ... if there is one of that name already. */
-static enum exit_code name_folder(struct launch *l)
-{
-    char name[LAUNCH_NAME_BYTES_MAX + 1];
-    char path[LAUNCH_NAME_BYTES_MAX + 64];
-    char when[32];
-    struct tm broken_down;
-    time_t now = time(NULL);
-    const char *slash = strrchr(l->argv[0], '/');
-    snprintf(name, sizeof name, "%s", slash ? slash + 1 : l->argv[0]);
-    for (char *p = name; *p; p++) {
-        if ((unsigned char)*p <= ' ' || *p == 0x7f)
-            *p = '_';
-    }
-    localtime_r(&now, &broken_down);
-    strftime(when, sizeof when, "%Y%m%d-%H%M%S", &broken_down);
-    int length = snprintf(path, sizeof path, "gpuprof.%s.%s", name, when);
-    /* The ranks of a job that start in the same second share a folder, whoever is first. */
-    for (unsigned i = 2; access(path, F_OK) == 0 && !*rank_text(); i++) {
-        if (i > LAUNCH_FOLDERS_MAX)
-            return usage_error("run: %.200s: there are too many of that name", path);
-        snprintf(path + length, sizeof path - (size_t)length, "-%u", i);
-    }
-    enum exit_code code = make_absolute(path, l->out, sizeof l->out);
-    l->out_shown = code ? NULL : strrchr(l->out, '/') + 1;
-    return code;
-}
-
-static enum exit_code bad_folder(const struct launch *l, int error)
-{
-    return usage_error("run: %s: %s; name a folder that you may write to: -o DIR", l->out_shown,
-                       strerror(error));
-}
-
-#define PROBE "/.gpuprof-XXXXXX"
-
-/* Nothing could be recorded there: say so before a long job has run in vain. */
-static enum exit_code check_folder(const struct launch *l)
-{
-    char path[sizeof l->out];
-    struct stat st;
-    snprintf(path, sizeof path, "%s", l->out);
-    while (stat(path, &st) != 0) {
-        char *slash = strrchr(path, '/');
-        if (errno != ENOENT || !slash)
-            return bad_folder(l, errno);
-        slash[slash == path] = '\0'; /* the library makes the folder and those above it */
-    }
-    if (!S_ISDIR(st.st_mode))
-        return bad_folder(l, ENOTDIR);
-    /* Only trying tells: of a folder of /proc everything says that root may write to it. */
-    char probe[sizeof path + sizeof PROBE];
-    snprintf(probe, sizeof probe, "%s" PROBE, path);
-    if (!mkdtemp(probe))
-        return bad_folder(l, errno);
-    rmdir(probe);
-    return EXIT_OK;
-}
-
 /* Puts those for which is_front is true in front, in their order; how many. */
 static uint32_t to_front(const struct launch *l, struct path_list *list,
                          bool (*is_front)(const struct launch *l, char *path))
@@ -206,7 +116,7 @@ static bool is_no_peer(const struct launch *l, char *path)
 {
     (void)l;
     struct stat st;
-    return !*rank_text() || stat(path, &st) != 0 ||
+    return !*environment_rank() || stat(path, &st) != 0 ||
            st.st_mtim.tv_sec + LAUNCH_PEERS_SECONDS < time(NULL);
 }
 
@@ -232,14 +142,15 @@ static enum exit_code export_settings(struct launch *l)
         char path[SETTING_TEXT_BYTES_MAX + 1];
         enum exit_code code = EXIT_OK;
         if (info->kind == SETTING_KIND_PATH && value && *value) {
-            code = make_absolute(value, path, sizeof path);
+            code = environment_absolute(value, path, sizeof path);
             if (i == SETTING_OUT) {
                 memcpy(l->out, path, sizeof path);
                 l->out_shown = value;
             }
             value = path;
         } else if (i == SETTING_OUT) {
-            code = name_folder(l);
+            code = environment_name_folder(l->argv[0], l->out, sizeof l->out);
+            l->out_shown = code ? NULL : strrchr(l->out, '/') + 1;
             value = l->out;
         }
         if (code)
@@ -396,7 +307,7 @@ static int work_summary(void *context)
 /* Of the ranks of a job the first speaks for all. */
 static bool speaks(void)
 {
-    return !*rank_text() || strcmp(rank_text(), "0") == 0;
+    return !*environment_rank() || strcmp(environment_rank(), "0") == 0;
 }
 
 /* For who has what there is to be pasted. Lasts as long as we do. */
@@ -469,7 +380,7 @@ static enum exit_code prepare(struct launch *l)
                            error == EACCES ? "; a program is a file that you may execute" : "");
     enum exit_code code = export_settings(l);
     if (code == EXIT_OK)
-        code = check_folder(l);
+        code = environment_check_folder(l->out, l->out_shown);
     if (code == EXIT_OK && !environment_prepare(&l->program, reason))
         code = usage_error("run: %s", reason);
     if (code == EXIT_OK)

@@ -9,16 +9,20 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "rank.h"
 #include "settings.h"
 
-#define LIBRARY_NAME         "libgpuprof.so"
-#define OS_LIBRARY_NAME      "libgpuprof-os.so" /* beside it: os_table.h */
-#define PROGRAM_SEGMENTS_MAX 64
-#define PROGRAM_DYNAMIC_MAX  512         /* entries of its dynamic section that are looked at */
-#define PROGRAM_NAME_BYTES   64          /* of an interpreter's or a library's name */
-#define PROGRAM_STRINGS_MAX  (64u << 20) /* bytes of the names of its dynamic symbols */
+#define LIBRARY_NAME          "libgpuprof.so"
+#define OS_LIBRARY_NAME       "libgpuprof-os.so" /* beside it: os_table.h */
+#define PROGRAM_SEGMENTS_MAX  64
+#define PROGRAM_DYNAMIC_MAX   512         /* entries of its dynamic section that are looked at */
+#define PROGRAM_NAME_BYTES    64          /* of an interpreter's or a library's name */
+#define FOLDER_NAME_BYTES_MAX 64          /* of the program's name in the data folder's */
+#define FOLDERS_MAX           1000        /* that begin in the same second */
+#define PROGRAM_STRINGS_MAX   (64u << 20) /* bytes of the names of its dynamic symbols */
 
 #if defined(__x86_64__)
 #define PROGRAM_MACHINE EM_X86_64
@@ -310,4 +314,89 @@ bool environment_prepare(const struct program *program,
            (!program->needs_asan ||
             put_before("ASAN_OPTIONS", "verify_asan_link_order=0", reason)) &&
            (!program->has_tsan || put_before("TSAN_OPTIONS", "die_after_fork=0", reason));
+}
+
+/* ---- the data folder ------------------------------------------------------------------------ */
+
+const char *environment_rank(void)
+{
+    const char *rank = "";
+    for (const char *const *name = rank_variables; *name; name++) {
+        const char *text = getenv(*name);
+        if (!text || !*text)
+            continue;
+        if (strcmp(text, "0") != 0)
+            return text;
+        rank = text;
+    }
+    return rank;
+}
+
+enum exit_code environment_absolute(const char *path, char *out, size_t capacity)
+{
+    char folder[PATH_MAX] = "";
+    if (path[0] != '/' && !getcwd(folder, sizeof folder))
+        return usage_error("run: the current folder: %s", strerror(errno));
+    while (path[0] == '.' && path[1] == '/')
+        path += 1 + strspn(path + 1, "/");
+    const char *slash = path[0] == '/' || strcmp(folder, "/") == 0 ? "" : "/";
+    int n = snprintf(out, capacity, "%s%s%s", folder, slash, path);
+    if (n < 0 || (size_t)n >= capacity)
+        return usage_error("run: %.40s...: longer than %zu bytes", path, capacity - 1);
+    return EXIT_OK;
+}
+
+enum exit_code environment_name_folder(const char *program, char *out, size_t capacity)
+{
+    char name[FOLDER_NAME_BYTES_MAX + 1];
+    char path[FOLDER_NAME_BYTES_MAX + 64];
+    char when[32];
+    struct tm broken_down;
+    time_t now = time(NULL);
+    const char *slash = strrchr(program, '/');
+    snprintf(name, sizeof name, "%s", slash ? slash + 1 : program);
+    for (char *p = name; *p; p++) {
+        if ((unsigned char)*p <= ' ' || *p == 0x7f)
+            *p = '_';
+    }
+    localtime_r(&now, &broken_down);
+    strftime(when, sizeof when, "%Y%m%d-%H%M%S", &broken_down);
+    int length = snprintf(path, sizeof path, "gpuprof.%s.%s", name, when);
+    /* The ranks of a job that start in the same second share a folder, whoever is first. */
+    for (unsigned i = 2; access(path, F_OK) == 0 && !*environment_rank(); i++) {
+        if (i > FOLDERS_MAX)
+            return usage_error("run: %.200s: there are too many of that name", path);
+        snprintf(path + length, sizeof path - (size_t)length, "-%u", i);
+    }
+    return environment_absolute(path, out, capacity);
+}
+
+static enum exit_code bad_folder(const char *shown, int error)
+{
+    return usage_error("run: %s: %s; name a folder that you may write to: -o DIR", shown,
+                       strerror(error));
+}
+
+#define PROBE "/.gpuprof-XXXXXX"
+
+enum exit_code environment_check_folder(const char *out, const char *shown)
+{
+    char path[SETTING_TEXT_BYTES_MAX + 1];
+    struct stat st;
+    snprintf(path, sizeof path, "%s", out);
+    while (stat(path, &st) != 0) {
+        char *slash = strrchr(path, '/');
+        if (errno != ENOENT || !slash)
+            return bad_folder(shown, errno);
+        slash[slash == path] = '\0'; /* the library makes the folder and those above it */
+    }
+    if (!S_ISDIR(st.st_mode))
+        return bad_folder(shown, ENOTDIR);
+    /* Only trying tells: of a folder of /proc everything says that root may write to it. */
+    char probe[sizeof path + sizeof PROBE];
+    snprintf(probe, sizeof probe, "%s" PROBE, path);
+    if (!mkdtemp(probe))
+        return bad_folder(shown, errno);
+    rmdir(probe);
+    return EXIT_OK;
 }

@@ -8,6 +8,9 @@
 
 #include <limits.h>
 #include <stdbool.h>
+#include <stddef.h>
+
+#include "base/message.h"
 
 #define ENVIRONMENT_PATH_BYTES   (PATH_MAX + 32)
 #define ENVIRONMENT_REASON_BYTES (PATH_MAX + 160)
@@ -49,5 +52,15 @@ bool environment_os_library(const char *library, char path[static ENVIRONMENT_PA
  */
 bool environment_prepare(const struct program *program,
                          char reason[static ENVIRONMENT_REASON_BYTES]);
+
+/* The rank that a launcher gave us: "" if none is set; "0" for the first of a job. */
+const char *environment_rank(void);
+
+/* EXIT_OK, or EXIT_USAGE after one line: `path` from the root on; the data folder where none was
+ * named, gpuprof.<program>.<time>, with -2, -3 ... if there is one of that name already; and
+ * whether anything can be recorded there, which is said before a long job has run in vain. */
+enum exit_code environment_absolute(const char *path, char *out, size_t capacity);
+enum exit_code environment_name_folder(const char *program, char *out, size_t capacity);
+enum exit_code environment_check_folder(const char *out, const char *shown);
 
 #endif

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What records say of a process, and what is known by that. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "client_note.h"
+#include "error.h"
+#include "rank.h"
+#include "read/process.h"
+#include "record/gpu_record.h"
+
+/* Of a process's start time: Linux counts hundredths of a second there. */
+#define TICK_NS 10000000u
+
+static char *copy_text(const struct record *r)
+{
+    return r->bytes ? strndup((const char *)r->bytes, r->byte_count) : NULL;
+}
+
+static void take_meta(struct process *p, const struct record *r)
+{
+    const char *equals = r->bytes ? memchr(r->bytes, '=', r->byte_count) : NULL;
+    if (!equals || p->meta_count == META_ENTRIES_MAX ||
+        p->meta_bytes + r->byte_count > META_BYTES_MAX)
+        return;
+    char *text = malloc(r->byte_count + 1u);
+    if (!text)
+        return;
+    /* A command line may hold zeros between its words. */
+    for (uint32_t i = 0; i < r->byte_count; i++)
+        text[i] = r->bytes[i] ? (char)r->bytes[i] : ' ';
+    text[r->byte_count] = '\0';
+    for (uint32_t i = 0; i < p->meta_count; i++)
+        if (strcmp(p->meta[i].text, text) ==
+            0) { /* by the thread that knew it first, and the writer */
+            if (p->meta[i].begin < r->begin)
+                p->meta[i].begin = r->begin;
+            free(text);
+            return;
+        }
+    struct process_meta made = {.text = text, .begin = r->begin};
+    if (ARRAY_PUSH(p->meta, p->meta_count, &made) < 0)
+        free(text);
+    p->meta_bytes += r->byte_count;
+}
+
+static void take_note(struct process *p, const struct record *r)
+{
+    char *text = p->note_count < NOTES_MAX ? copy_text(r) : NULL;
+    if (text && ARRAY_PUSH(p->notes, p->note_count, &text) < 0)
+        free(text);
+}
+
+static void take_dump(struct process *p, const struct record *r)
+{
+    if (p->dump_count == DUMPS_MAX)
+        return;
+    struct process_dump dump = {.number = record_arg(r, DUMP_NUMBER),
+                                .reason = record_arg(r, DUMP_REASON),
+                                .value = record_arg(r, DUMP_VALUE),
+                                .ns = record_arg(r, DUMP_NS),
+                                .median_ns = record_arg(r, DUMP_MEDIAN_NS),
+                                .begin_ns = record_arg(r, DUMP_BEGIN_NS),
+                                .at_ns = r->begin,
+                                .lost = record_arg(r, DUMP_LOST),
+                                .text = copy_text(r)};
+    if (ARRAY_PUSH(p->dumps, p->dump_count, &dump) < 0)
+        free(dump.text);
+}
+
+void process_set_counter(struct process *p, unsigned index, uint64_t value, uint64_t end_ns)
+{
+    struct losses *losses = &p->losses;
+    if (value > losses_believable(end_ns))
+        losses->counters_damaged = 1;
+    else if (value > losses->counters[index])
+        losses->counters[index] = value;
+}
+
+/* The largest value holds; the name counts, numbers may move. */
+static void take_counter(struct process *p, const struct record *r, uint64_t end_ns)
+{
+    unsigned index = r->code;
+    if (r->bytes) {
+        for (index = 0; index < COUNTER_COUNT; index++)
+            if (strlen(counter_infos[index].name) == r->byte_count &&
+                memcmp(counter_infos[index].name, r->bytes, r->byte_count) == 0)
+                break;
+    }
+    if (index < COUNTER_COUNT && r->arg_count >= 1)
+        process_set_counter(p, index, r->args[COUNTER_VALUE],
+                            r->begin > end_ns ? r->begin : end_ns);
+}
+
+static void take_thread(struct process *p, uint32_t number, const struct record *r)
+{
+    struct thread *thread = thread_find(&p->threads, number);
+    if (!thread)
+        return;
+    if (record_arg(r, THREAD_TID) <= UINT32_MAX && record_arg(r, THREAD_TID))
+        thread->tid = (uint32_t)r->args[THREAD_TID];
+    if (r->bytes) {
+        size_t length =
+            r->byte_count < THREAD_NAME_BYTES_MAX ? r->byte_count : THREAD_NAME_BYTES_MAX;
+        memcpy(thread->name, r->bytes, length);
+        thread->name[length] = '\0';
+        thread->gpu = strcmp(thread->name, GPU_THREAD_NAME) == 0;
+        thread->own = thread->gpu || strcmp(thread->name, DEVICE_THREAD_NAME) == 0 ||
+                      strcmp(thread->name, HOST_THREAD_NAME) == 0;
+        p->has_gpu |= thread->gpu;
+    }
+}
+
+int process_take(struct process *p, struct reader *reader, uint32_t thread, const struct record *r,
+                 uint64_t end_ns)
+{
+    int error = 0;
+    switch (r->type) {
+    case RECORD_THREAD: take_thread(p, thread, r); break;
+    case RECORD_META: take_meta(p, r); break;
+    case RECORD_COUNTER: take_counter(p, r, end_ns); break;
+    case RECORD_ANCHOR:
+        if (r->arg_count >= 1)
+            clock_map_add(&p->clock, r->begin, r->args[ANCHOR_MONOTONIC_NS]);
+        break;
+    case RECORD_API:
+        if (r->bytes)
+            error =
+                function_describe(&reader->functions, &p->codes, r->code, r->bytes, r->byte_count);
+        break;
+    case RECORD_CALLBACK:
+        function_set_callback(&reader->functions, &p->codes, r->code, record_arg(r, CALLBACK_ID));
+        break;
+    case RECORD_NOTE:
+        take_note(p, r);
+        blind_times_take(&p->blind, r);
+        break;
+    case RECORD_OS_FUNCTION: error = os_functions_take(&p->os, r); break;
+    case RECORD_DUMP: take_dump(p, r); break;
+    case RECORD_COST:
+    case RECORD_COST_SUM: cost_table_take(&p->costs, r); break;
+    case RECORD_STEP_DOWN:
+        cost_table_take(&p->costs, r);
+        blind_times_take(&p->blind, r);
+        break;
+    case RECORD_END:
+        p->end_reason = record_arg(r, END_REASON) ? record_arg(r, END_REASON) : END_EXIT;
+        break;
+    default: break;
+    }
+    return error == GPUPROF_NO_MEMORY ? error : 0;
+}
+
+/* ---- what is known of it --------------------------------------------------------------------- */
+
+uint64_t process_start_ns(const struct process *p)
+{
+    const struct stream_header *h = &p->header;
+    const char *ahead = process_meta(p, META_CLOCK_AHEAD);
+    __int128 ns = (__int128)h->start_time * TICK_NS + (ahead ? strtoll(ahead, NULL, 10) : 0);
+    if (!h->start_time || ns <= 0 || ns > (__int128)CLOCK_NS_MAX)
+        return 0;
+    return (uint64_t)ns - (uint64_t)h->monotonic_shift_ns + p->clock.offset;
+}
+
+uint64_t process_lived_ns(const struct process *p)
+{
+    return clock_map_look(&p->clock, &(struct clock_place){0}, p->lived_ns);
+}
+
+bool process_expects_gpu(const struct process *p)
+{
+    const char *rows = process_meta(p, "gpu_rows");
+    return p->has_gpu || (rows && strncmp(rows, "from ", 5) == 0);
+}
+
+bool process_wants_kernels(const struct process *p)
+{
+    const char *kinds = process_meta(p, "gpu_kinds");
+    /* An older recording does not say; no other kind has a name that begins so. */
+    return !kinds || strstr(kinds, "kernel");
+}
+
+bool process_wants_moves(const struct process *p)
+{
+    const char *kinds = process_meta(p, "gpu_kinds");
+    return !kinds || (strstr(kinds, "copy") && strstr(kinds, "set"));
+}
+
+const char *process_meta(const struct process *p, const char *key)
+{
+    size_t length = strlen(key);
+    const char *value = NULL;
+    uint64_t begin = 0;
+    for (uint32_t i = 0; i < p->meta_count; i++)
+        if (strncmp(p->meta[i].text, key, length) == 0 && p->meta[i].text[length] == '=' &&
+            p->meta[i].begin >= begin) {
+            value = p->meta[i].text + length + 1;
+            begin = p->meta[i].begin;
+        }
+    return value;
+}
+
+/* The first of the variables that says something; ended by NULL. */
+static const char *variable_of(const struct process *p, const char *const *names)
+{
+    for (const char *const *name = names; *name; name++) {
+        char key[64];
+        snprintf(key, sizeof key, "env.%s", *name);
+        const char *value = process_meta(p, key);
+        if (value && value[0])
+            return value;
+    }
+    return NULL;
+}
+
+const char *process_local_rank(const struct process *p)
+{
+    return variable_of(p, local_rank_variables);
+}
+
+const char *process_rank(const struct process *p)
+{
+    return variable_of(p, rank_variables);
+}
+
+/* The variable that its rank is of; NULL: it has none. */
+static const char *launcher_of(const struct process *p)
+{
+    const char *const *name = rank_variables;
+    while (*name && !variable_of(p, (const char *const[]){*name, NULL}))
+        name++;
+    return *name;
+}
+
+uint64_t process_world_size(const struct process *p)
+{
+    const char *launcher = launcher_of(p);
+    uint64_t size = RANK_NONE;
+    for (const struct size_variable *v = size_variables; v->name && launcher; v++)
+        if (strcmp(v->of, launcher) == 0)
+            size = rank_number(variable_of(p, (const char *const[]){v->name, NULL}));
+    return size == RANK_NONE ? 0 : size;
+}
+
+/* "NAME" of a host that is called NAME-INDEX; NULL: it is not. */
+static const char *name_before_index(const struct process *p, const char *index, int *length)
+{
+    const char *host = p->header.host, *dash = strrchr(host, '-');
+    *length = dash ? (int)(dash - host) : 0;
+    return dash && dash > host && strcmp(dash + 1, index) == 0 ? host : NULL;
+}
+
+char *process_job(const struct process *p, char *text)
+{
+    size_t at = 0;
+    const char *launcher = launcher_of(p);
+    text[0] = '\0';
+    for (const struct job_variable *v = job_variables; v->name && launcher; v++) {
+        const char *value = strcmp(v->of, launcher) == 0
+                                ? variable_of(p, (const char *const[]){v->name, NULL})
+                                : NULL;
+        const char *name = v->name;
+        int length = value ? (int)strnlen(value, 250) : 0;
+        if (value && v->kind == JOB_HOST_INDEX) {
+            name = "Job";
+            value = name_before_index(p, value, &length);
+        }
+        if (!value || at >= PROCESS_JOB_BYTES)
+            continue;
+        length = snprintf(text + at, PROCESS_JOB_BYTES - at, "%s%s=%.*s", at ? " " : "", name,
+                          length, value);
+        at += length > 0 ? (size_t)length : 0;
+        /* Each host has a job of its own, then. */
+        if (at < PROCESS_JOB_BYTES && v->kind == JOB_ADDRESS &&
+            (strcmp(value, "localhost") == 0 || strncmp(value, "127.", 4) == 0))
+            at += (size_t)snprintf(text + at, PROCESS_JOB_BYTES - at, " on %.64s", p->header.host);
+    }
+    return text;
+}
