@@ -70,10 +70,7 @@ static uint64_t middle_at(const struct histogram *h, double fraction)
             seen += h->rows[row][bucket];
             if (seen < rank)
                 continue;
-            if (row < 2)
-                return row * HISTOGRAM_BUCKETS + bucket;
-            uint64_t low = (uint64_t)(HISTOGRAM_BUCKETS + bucket) << (row - 1);
-            return low + ((1ull << (row - 1)) >> 1);
+            return histogram_bucket_begin(row, bucket) + (row > 1 ? (1ull << (row - 1)) / 2 : 0);
         }
     }
     return 0;

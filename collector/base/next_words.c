@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/json_text.h"
+#include "base/new_text.h"
 
 #define SHELL_PLAIN /* what means itself to every shell */                                         \
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_%+,-./:=@"
@@ -39,9 +40,8 @@ static bool add_word(char **list, const char *before, const char *text)
 {
     char *clean = json_line(text), *longer = NULL;
     char *word = clean && strcmp(clean, text) == 0 ? shell_word(text) : NULL;
-    if (!word ||
-        asprintf(&longer, "%s%s%s%s", *list ? *list : "", *list ? " " : "", before, word) < 0)
-        longer = NULL;
+    if (word)
+        longer = text_printf("%s%s%s%s", *list ? *list : "", *list ? " " : "", before, word);
     if (longer && strlen(longer) > NEXT_BYTES_MAX) {
         free(longer);
         longer = NULL;
@@ -174,12 +174,9 @@ char *next_line(const struct next_words *w, const char *line)
     const struct {
         const char *mark, *text;
     } words[] = {{"gpuprof", known->command}, {"DATA", known->data}, {"PROGRAM", known->program}};
-    char *text = NULL;
-    size_t bytes;
-    FILE *out = open_memstream(&text, &bytes);
-    if (!out)
-        return NULL;
-    for (const char *at = line, *next; *at; at = next) {
+    struct new_text text;
+    FILE *out = new_text_begin(&text);
+    for (const char *at = line, *next; out && *at; at = next) {
         next = at + 1;
         while (is_of_word(*at) && is_of_word(*next))
             next++;
@@ -196,8 +193,5 @@ char *next_line(const struct next_words *w, const char *line)
         else
             fwrite(at, 1, length, out);
     }
-    if (fclose(out) == 0)
-        return text;
-    free(text);
-    return NULL;
+    return new_text_end(&text, out);
 }

@@ -19,18 +19,23 @@ const char *time_text(char *text, uint64_t ns)
     return text;
 }
 
+/* In the first of the units in which it is below `most`, or the last; each is `step` times the one
+ * before. */
+static const char *scaled_text(char *text, double value, double step, double most,
+                               const char *const *units, const char *format)
+{
+    for (; value >= most && units[1]; units++)
+        value /= step;
+    snprintf(text, UNIT_TEXT_BYTES, format, value, *units);
+    return text;
+}
+
 const char *bytes_text(char *text, uint64_t bytes)
 {
-    static const char *const units[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-    double value = (double)bytes;
-    unsigned unit = 0;
-    if (bytes < 1024) {
-        snprintf(text, UNIT_TEXT_BYTES, "%u B", (unsigned)bytes);
-        return text;
-    }
-    for (value /= 1024; value >= 1023.95 && unit < 5; unit++)
-        value /= 1024;
-    snprintf(text, UNIT_TEXT_BYTES, "%.1f %s", value, units[unit]);
+    static const char *const units[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB", NULL};
+    if (bytes >= 1024)
+        return scaled_text(text, (double)bytes / 1024, 1024, 1023.95, units, "%.1f %s");
+    snprintf(text, UNIT_TEXT_BYTES, "%u B", (unsigned)bytes);
     return text;
 }
 
@@ -51,16 +56,10 @@ const char *count_text(char *text, uint64_t count)
 
 const char *amount_text(char *text, uint64_t amount)
 {
-    static const char units[] = "kMGTPE";
-    double value = (double)amount / 1e3;
-    unsigned unit = 0;
-    if (amount < 1000) {
-        snprintf(text, UNIT_TEXT_BYTES, "%u", (unsigned)amount);
-        return text;
-    }
-    for (; value >= 999.9995 && units[unit + 1]; unit++)
-        value /= 1e3;
-    snprintf(text, UNIT_TEXT_BYTES, "%.3f %c", value, units[unit]);
+    static const char *const units[] = {"k", "M", "G", "T", "P", "E", NULL};
+    if (amount >= 1000)
+        return scaled_text(text, (double)amount / 1e3, 1e3, 999.9995, units, "%.3f %s");
+    snprintf(text, UNIT_TEXT_BYTES, "%u", (unsigned)amount);
     return text;
 }
 
@@ -72,13 +71,8 @@ const char *power_text(char *text, uint64_t mw)
 
 const char *energy_text(char *text, uint64_t mj)
 {
-    static const char *const units[] = {"J", "kJ", "MJ", "GJ"};
-    double value = (double)mj / 1e3;
-    unsigned unit = 0;
-    for (; value >= 999.9995 && unit < 3; unit++)
-        value /= 1e3;
-    snprintf(text, UNIT_TEXT_BYTES, "%.3f %s", value, units[unit]);
-    return text;
+    static const char *const units[] = {"J", "kJ", "MJ", "GJ", NULL};
+    return scaled_text(text, (double)mj / 1e3, 1e3, 999.9995, units, "%.3f %s");
 }
 
 /* ---- several numbers ------------------------------------------------------------------------- */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/json_text.h"
+#include "base/new_text.h"
 #include "diff/comparison.h"
 #include "table/text_width.h"
 
@@ -60,7 +61,7 @@ static char *side_name(const struct match_row *row, enum match_which side, size_
     char *name = short_name(row->side[side].name, width), *all = name;
     uint32_t others = row->kind == MATCH_SAME ? row->side[side].names - 1 : 0;
     if (name && others) {
-        all = asprintf(&all, "%s and %u more", name, others) < 0 ? NULL : all;
+        all = text_printf("%s and %u more", name, others);
         free(name);
     }
     return all;
@@ -78,24 +79,23 @@ static char *row_text(const struct match_row *row, size_t width)
     char *now = side_name(row, MATCH_OTHER, width);
     char *place = short_name(row->place, width), *text = NULL;
     const char *kind = match_kind_text(row->kind);
-    int made = -1;
     if (!before || !now || !place)
-        made = -1;
+        text = NULL;
     else if (row->kind == MATCH_SAME && strcmp(before, now) == 0)
-        made = asprintf(&text, "%s", now);
+        text = text_printf("%s", now);
     else if (row->kind == MATCH_SAME)
-        made = asprintf(&text, "%s -> %s", before, now);
+        text = text_printf("%s -> %s", before, now);
     else if (row->kind >= MATCH_NEW)
-        made = asprintf(&text, "%s: %s", kind, row->side[MATCH_OTHER].name ? now : before);
+        text = text_printf("%s: %s", kind, row->side[MATCH_OTHER].name ? now : before);
     else if (row->place)
-        made = asprintf(&text, "%s: %s -> %s (same %s: %s)", kind, before, now, places[row->where],
-                        place);
+        text =
+            text_printf("%s: %s -> %s (same %s: %s)", kind, before, now, places[row->where], place);
     else
-        made = asprintf(&text, "%s: %s -> %s", kind, before, now);
+        text = text_printf("%s: %s -> %s", kind, before, now);
     free(before);
     free(now);
     free(place);
-    return made < 0 ? NULL : text;
+    return text;
 }
 
 static void text_kernels(const struct comparison *c, const struct kernel_match *m, FILE *out)

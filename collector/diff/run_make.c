@@ -18,7 +18,7 @@
 
 /* ---- the kernels of the steps that are kept, by name and where they were launched ---- */
 
-/* The texts are views of the walk's. */
+/* What tells it apart stands first. The texts are views of the walk's. */
 struct run_work_row {
     const struct kernel_name *name; /* NULL: it is not known, or work of a graph */
     const struct kernel_name *op;
@@ -26,7 +26,7 @@ struct run_work_row {
     uint32_t kind;    /* of library_calls.h; 0: none */
     uint32_t process; /* index, of the stack, */
     uint32_t stack;   /* whose number this is; 0: none */
-    bool is_graph;
+    uint32_t is_graph;
     uint64_t count;
     uint64_t ns;
 };
@@ -35,22 +35,8 @@ struct run_work {
     struct run_steps *steps;
     struct run_work_row *list; /* owned */
     uint32_t count;
-    struct key_map places; /* what of a row is place -> number */
-    struct key_map rows;   /* number of the place, name -> row + 1 */
+    struct number_set numbers;
 };
-
-static void run_work_init(struct run_work *w, struct run_steps *steps)
-{
-    *w = (struct run_work){.steps = steps};
-    w->places.count_max = w->rows.count_max = RUN_KERNELS_MAX;
-}
-
-static void run_work_release(struct run_work *w)
-{
-    free(w->list);
-    key_map_release(&w->places);
-    key_map_release(&w->rows);
-}
 
 /* ---- the walk -------------------------------------------------------------------------------- */
 
@@ -79,37 +65,19 @@ static int place_of(struct walk *walk, const struct correlated_call *call, struc
     return error;
 }
 
-/* The number of the row's place; where there is no room for another one, it loses its place. */
-static int number_of(struct run_work *w, struct run_work_row *row, uint64_t *number)
-{
-    struct key words = {(uintptr_t)row->op, (uintptr_t)row->range, row->kind};
-    struct key line = {(uint64_t)row->process << 32 | row->stack, 0, UINT64_MAX};
-    int error = 0;
-    for (unsigned i = 0; error == 0 && i < 2; i++) {
-        struct key *key = i ? &line : &words;
-        line.b = *number;
-        if ((*number = key_map_get(&w->places, *key)) == 0)
-            error = key_map_set(&w->places, *key, *number = w->places.count + 1u);
-    }
-    if (error != GPUPROF_LIMIT)
-        return error;
-    *row = (struct run_work_row){.name = row->name, .is_graph = row->is_graph};
-    *number = 0;
-    return 0;
-}
-
+/* Where there is no room for another row, it loses its place, or is left out. */
 static int add(struct run_work *w, struct run_work_row *row, uint64_t ns)
 {
-    uint64_t number = 0;
-    uint32_t place = 0;
-    int error = number_of(w, row, &number);
-    struct key key = {number, (uintptr_t)row->name, row->is_graph};
-    if (error == 0)
-        error = KEY_MAP_ITEM(&w->rows, key, w->list, w->count, RUN_KERNELS_MAX, row, &place);
-    if (error < 0 || !place)
-        return error;
-    w->list[place - 1].count++;
-    w->list[place - 1].ns += ns;
+    static const struct number_kind kind = NUMBER_KEY(struct run_work_row, is_graph);
+    int64_t number = NUMBER_ADD(&w->numbers, &kind, w->list, w->count, RUN_KERNELS_MAX, row);
+    if (number == 0) {
+        *row = (struct run_work_row){.name = row->name, .is_graph = row->is_graph};
+        number = NUMBER_ADD(&w->numbers, &kind, w->list, w->count, RUN_KERNELS_MAX, row);
+    }
+    if (number <= 0)
+        return (int)number;
+    w->list[number - 1].count++;
+    w->list[number - 1].ns += ns;
     return 0;
 }
 
@@ -335,7 +303,7 @@ static enum exit_code walk_through(struct parts *p, const struct run_wish *wish)
         code = say_error(wish->verb, device_report_init(&p->devices, &p->walk, NULL));
     if (code != EXIT_OK)
         return code;
-    run_work_init(&p->work, &p->steps);
+    p->work.steps = &p->steps;
     const struct consumer consumers[] = {memory_peaks_consumer(&p->peaks),
                                          run_steps_consumer(&p->steps), run_work_consumer(&p->work),
                                          device_report_consumer(&p->devices)};
@@ -369,7 +337,8 @@ enum exit_code run_summary_make(struct run_summary *r, struct recording *rec,
         code = walk_through(&p, wish);
     if (code == EXIT_OK)
         code = say_error(wish->verb, sum_up(r, &p, wish));
-    run_work_release(&p.work);
+    free(p.work.list);
+    number_set_release(&p.work.numbers);
     run_steps_release(&p.steps);
     device_report_release(&p.devices);
     if (p.peaks.ledger.walk)

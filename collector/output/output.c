@@ -24,20 +24,13 @@
  * One thread that does something with buffers, in the order in which they are handed to it, while
  * the next is being filled.
  */
-struct filled {
-    char *buffer;
-    size_t length;
-};
-
 struct background {
     pthread_t thread;
     pthread_mutex_t lock; /* of what follows */
     pthread_cond_t changed;
-    struct filled filled[OUTPUT_BUFFERS]; /* a ring; owned */
-    unsigned first;
-    unsigned count;
-    char *empty[OUTPUT_BUFFERS]; /* owned */
-    unsigned empty_count;
+    char *buffers[OUTPUT_BUFFERS]; /* a ring; owned, but for the one that is being filled */
+    size_t lengths[OUTPUT_BUFFERS];
+    uint64_t filled, used; /* so many so far */
     bool ends;
     int error;
     output_sink_fn *use;
@@ -49,20 +42,18 @@ static void *work(void *context)
     struct background *b = context;
     pthread_mutex_lock(&b->lock);
     for (;;) {
-        while (!b->count && !b->ends)
+        while (b->used == b->filled && !b->ends)
             pthread_cond_wait(&b->changed, &b->lock);
-        if (!b->count)
+        if (b->used == b->filled)
             break;
-        struct filled next = b->filled[b->first];
+        unsigned next = b->used % OUTPUT_BUFFERS;
         int error = b->error;
         pthread_mutex_unlock(&b->lock);
         if (!error)
-            error = b->use(b->context, next.buffer, next.length);
+            error = b->use(b->context, b->buffers[next], b->lengths[next]);
         pthread_mutex_lock(&b->lock);
         b->error = error;
-        b->first = (b->first + 1) % OUTPUT_BUFFERS;
-        b->count--;
-        b->empty[b->empty_count++] = next.buffer;
+        b->used++;
         pthread_cond_signal(&b->changed);
     }
     pthread_mutex_unlock(&b->lock);
@@ -71,44 +62,47 @@ static void *work(void *context)
 
 static void release_background(struct background *b)
 {
-    for (unsigned i = 0; i < b->empty_count; i++)
-        free(b->empty[i]);
+    for (unsigned i = 0; i < OUTPUT_BUFFERS; i++)
+        if (i != b->filled % OUTPUT_BUFFERS)
+            free(b->buffers[i]);
     pthread_cond_destroy(&b->changed);
     pthread_mutex_destroy(&b->lock);
     free(b);
 }
 
-/* NULL: no memory, or no thread can be had. */
-static struct background *start_background(size_t bytes, output_sink_fn *use, void *context)
+/* `buffer` is the first one. NULL: no memory, or no thread can be had. */
+static struct background *start_background(char *buffer, size_t bytes, output_sink_fn *use,
+                                           void *context)
 {
     struct background *b = calloc(1, sizeof *b);
+    bool is_whole = b;
     if (!b)
         return NULL;
     b->use = use;
     b->context = context;
+    b->buffers[0] = buffer;
     pthread_mutex_init(&b->lock, NULL);
     pthread_cond_init(&b->changed, NULL);
-    while (b->empty_count < OUTPUT_BUFFERS - 1 && (b->empty[b->empty_count] = malloc(bytes)))
-        b->empty_count++;
-    if (b->empty_count == OUTPUT_BUFFERS - 1 && parallel_start(&b->thread, work, b))
+    for (unsigned i = 1; i < OUTPUT_BUFFERS; i++)
+        is_whole &= (b->buffers[i] = malloc(bytes)) != NULL;
+    if (is_whole && parallel_start(&b->thread, work, b))
         return b;
     release_background(b);
     return NULL;
 }
 
-/* Hands over `length` bytes of `buffer` (malloc'ed, now owned here), and gives an empty one, which
- * is now the caller's. *error is the errno of those before, once one has failed. */
-static char *exchange(struct background *b, char *buffer, size_t length, int *error)
+/* Hands over `length` bytes of the buffer that is filled, and gives the next one to fill. *error is
+ * the errno of those before, once one has failed. */
+static char *exchange(struct background *b, size_t length, int *error)
 {
     pthread_mutex_lock(&b->lock);
-    b->filled[(b->first + b->count++) % OUTPUT_BUFFERS] = (struct filled){buffer, length};
+    b->lengths[b->filled++ % OUTPUT_BUFFERS] = length;
     pthread_cond_signal(&b->changed);
-    while (!b->empty_count)
+    while (b->filled - b->used == OUTPUT_BUFFERS)
         pthread_cond_wait(&b->changed, &b->lock);
-    char *empty = b->empty[--b->empty_count];
     *error = b->error;
     pthread_mutex_unlock(&b->lock);
-    return empty;
+    return b->buffers[b->filled % OUTPUT_BUFFERS];
 }
 
 /* When all is done. 0 or the first errno. */
@@ -250,12 +244,12 @@ static void flush(struct output *o, bool is_last)
     if (!o->error && o->room)
         *o->room -= o->used;
     if (o->in_background && !o->background && !is_last) {
-        o->background = start_background(OUTPUT_BUFFER_BYTES, write_out, o);
+        o->background = start_background(o->buffer, OUTPUT_BUFFER_BYTES, write_out, o);
         o->in_background = o->background != NULL;
     }
     int error = o->error;
     if (!error && o->used && o->background)
-        o->buffer = exchange(o->background, o->buffer, o->used, &error);
+        o->buffer = exchange(o->background, o->used, &error);
     else if (!error && o->used)
         error = write_out(o, o->buffer, o->used);
     o->error = error;

@@ -9,6 +9,7 @@
 #include "base/array.h"
 #include "base/json_text.h"
 #include "base/message.h"
+#include "base/new_text.h"
 #include "base/unit_text.h"
 #include "bytes.h"
 #include "error.h"
@@ -289,9 +290,8 @@ static void print_job(const struct recording *rec, uint32_t job, uint64_t origin
 static char *jobs_text(const struct recording *rec)
 {
     uint64_t origin_ns = UINT64_MAX;
-    char *text = NULL;
-    size_t length = 0;
-    FILE *out = open_memstream(&text, &length);
+    struct new_text text;
+    FILE *out = new_text_begin(&text);
     if (!out)
         return NULL;
     for (uint32_t i = 0; i < rec->count; i++) {
@@ -303,8 +303,8 @@ static char *jobs_text(const struct recording *rec)
         print_job(rec, i, origin_ns, out);
     if (rec->job_count > JOBS_SAID)
         fprintf(out, " and %u more", rec->job_count - JOBS_SAID);
-    char *line = fclose(out) == 0 ? json_line(text) : NULL;
-    free(text);
+    char *all = new_text_end(&text, out), *line = all ? json_line(all) : NULL;
+    free(all);
     return line;
 }
 

@@ -295,28 +295,48 @@ uint64_t recording_bytes(const struct recording *rec)
     return bytes;
 }
 
-bool recording_has_gpu(const struct recording *rec)
+static bool any(const struct recording *rec, bool (*is_one)(const struct process *p))
 {
     for (uint32_t i = 0; i < rec->count; i++)
-        if (rec->processes[i]->has_gpu)
+        if (is_one(rec->processes[i]))
             return true;
     return false;
+}
+
+static bool has_gpu(const struct process *p)
+{
+    return p->has_gpu;
+}
+
+bool recording_has_gpu(const struct recording *rec)
+{
+    return any(rec, has_gpu);
 }
 
 bool recording_expects_gpu(const struct recording *rec)
 {
-    for (uint32_t i = 0; i < rec->count; i++)
-        if (process_expects_gpu(rec->processes[i]))
-            return true;
-    return false;
+    return any(rec, process_expects_gpu);
+}
+
+static bool has_ops(const struct process *p)
+{
+    return process_meta(p, "pytorch");
 }
 
 bool recording_has_ops(const struct recording *rec)
 {
-    for (uint32_t i = 0; i < rec->count; i++)
-        if (process_meta(rec->processes[i], "pytorch"))
-            return true;
-    return false;
+    return any(rec, has_ops);
+}
+
+static bool has_stacks(const struct process *p)
+{
+    const char *text = process_meta(p, "stacks");
+    return text && strncmp(text, "absent", 6) != 0;
+}
+
+bool recording_has_stacks(const struct recording *rec)
+{
+    return any(rec, has_stacks);
 }
 
 bool recording_may_have(const struct recording *rec, uint64_t types)
@@ -328,28 +348,18 @@ bool recording_may_have(const struct recording *rec, uint64_t types)
     return false;
 }
 
-bool recording_has_stacks(const struct recording *rec)
-{
-    for (uint32_t i = 0; i < rec->count; i++) {
-        const char *text = process_meta(rec->processes[i], "stacks");
-        if (text && strncmp(text, "absent", 6) != 0)
-            return true;
-    }
-    return false;
-}
-
 const char *recording_gpu_rows(const struct recording *rec)
 {
-    bool has_gpu = recording_has_gpu(rec);
+    bool is_gpu = recording_has_gpu(rec);
     for (uint32_t i = 0; i < rec->count; i++) {
         const char *text = process_meta(rec->processes[i], "gpu_rows");
-        if (text && text[0] && rec->processes[i]->has_gpu == has_gpu)
+        if (text && text[0] && rec->processes[i]->has_gpu == is_gpu)
             return text;
     }
-    for (uint32_t i = 0; !has_gpu && i < rec->count; i++)
+    for (uint32_t i = 0; !is_gpu && i < rec->count; i++)
         if (rec->processes[i]->end_reason)
             return GPU_ROWS_ABSENT;
-    return has_gpu ? GPU_ROWS_PRESENT : rec->count ? GPU_ROWS_CUT : GPU_ROWS_ABSENT;
+    return is_gpu ? GPU_ROWS_PRESENT : rec->count ? GPU_ROWS_CUT : GPU_ROWS_ABSENT;
 }
 
 const char *process_gpu_rows(const struct process *p)

@@ -52,33 +52,6 @@ static const char *transpose_text(uint64_t operation)
     return operation < ENTRIES(operations) ? operations[operation] : NULL;
 }
 
-static void print_number(uint64_t value, FILE *out)
-{
-    fprintf(out, "%llu", (unsigned long long)value);
-}
-
-/* No size is so large: it is what the program computed wrongly. */
-static void print_count(uint64_t value, FILE *out)
-{
-    fprintf(out, value > INT64_MAX ? "%lld" : "%llu", (unsigned long long)value);
-}
-
-static void print_hex(uint64_t value, FILE *out)
-{
-    fprintf(out, "0x%llx", (unsigned long long)value);
-}
-
-static void print_signed(uint64_t value, FILE *out)
-{
-    fprintf(out, "%d", (int)(int32_t)(uint32_t)value);
-}
-
-static void print_dim3(uint64_t value, FILE *out)
-{
-    fprintf(out, "%u,%u,%u", (unsigned)(uint32_t)value, (unsigned)(value >> 32 & 0xffff),
-            (unsigned)(value >> 48));
-}
-
 /* enum cudaMemcpyKind */
 static const char *direction_text(uint64_t value)
 {
@@ -91,14 +64,6 @@ static const char *stream_text(uint64_t value)
     return value == GPU_STREAM_NONE ? "none" : NULL;
 }
 
-static void print_known(uint64_t value, FILE *out)
-{
-    if (value)
-        print_number(value - 1, out);
-    else
-        fputs("-", out);
-}
-
 /* Texts that stand for any number without a word are left to the number. */
 static bool is_word(const char *word)
 {
@@ -109,19 +74,12 @@ static bool is_word(const char *word)
     return word;
 }
 
-static void print_word(const char *word, uint64_t value, FILE *out)
-{
-    if (is_word(word))
-        fprintf(out, strchr(word, ' ') ? "\"%s\"" : "%s", word);
-    else
-        print_number(value, out);
-}
-
 static char *write_number(uint64_t value, char *out)
 {
     return json_number(out, value);
 }
 
+/* No size is so large as what is below 0 here: it is what the program computed wrongly. */
 static char *write_count(uint64_t value, char *out)
 {
     if (value <= INT64_MAX || -value > JSON_EXACT_MAX)
@@ -165,41 +123,27 @@ static char *write_word(const char *word, uint64_t value, char *out)
     return is_word(word) ? json_escape(out, word, strlen(word)) : write_number(value, out);
 }
 
-#define PRINTER_OF_WORDS(name)                                                                     \
-    static void print_##name(uint64_t value, FILE *out)                                            \
-    {                                                                                              \
-        print_word(name##_text(value), value, out);                                                \
-    }                                                                                              \
+#define WRITER_OF_WORDS(name)                                                                      \
     static char *write_##name(uint64_t value, char *out)                                           \
     {                                                                                              \
         return write_word(name##_text(value), value, out);                                         \
     }
-PRINTER_OF_WORDS(direction)
-PRINTER_OF_WORDS(stream)
-PRINTER_OF_WORDS(copy_kind)
-PRINTER_OF_WORDS(memory_kind)
-PRINTER_OF_WORDS(sync_kind)
-PRINTER_OF_WORDS(overhead_kind)
-PRINTER_OF_WORDS(object_kind)
-PRINTER_OF_WORDS(memory_operation)
-PRINTER_OF_WORDS(pool_operation)
-PRINTER_OF_WORDS(payload_type)
-PRINTER_OF_WORDS(label_kind)
-PRINTER_OF_WORDS(cuda_type)
-PRINTER_OF_WORDS(compute_type)
-PRINTER_OF_WORDS(transpose)
-PRINTER_OF_WORDS(nccl_type)
-PRINTER_OF_WORDS(nccl_op)
-
-void argument_print(unsigned kind, uint64_t value, FILE *out)
-{
-    static void (*const printers[ARG_KIND_END])(uint64_t value, FILE * out) = {
-#define CALL_ARGUMENT(NAME, name, printer)   [ARG_##NAME] = print_##printer,
-#define RECORD_ARGUMENT(NAME, name, printer) [ARG_##NAME] = print_##printer,
-#include "argument_kinds.def"
-    };
-    (kind < ARG_KIND_END && printers[kind] ? printers[kind] : print_hex)(value, out);
-}
+WRITER_OF_WORDS(direction)
+WRITER_OF_WORDS(stream)
+WRITER_OF_WORDS(copy_kind)
+WRITER_OF_WORDS(memory_kind)
+WRITER_OF_WORDS(sync_kind)
+WRITER_OF_WORDS(overhead_kind)
+WRITER_OF_WORDS(object_kind)
+WRITER_OF_WORDS(memory_operation)
+WRITER_OF_WORDS(pool_operation)
+WRITER_OF_WORDS(payload_type)
+WRITER_OF_WORDS(label_kind)
+WRITER_OF_WORDS(cuda_type)
+WRITER_OF_WORDS(compute_type)
+WRITER_OF_WORDS(transpose)
+WRITER_OF_WORDS(nccl_type)
+WRITER_OF_WORDS(nccl_op)
 
 char *argument_json(unsigned kind, uint64_t value, char *out)
 {
@@ -209,6 +153,18 @@ char *argument_json(unsigned kind, uint64_t value, char *out)
 #include "argument_kinds.def"
     };
     return (kind < ARG_KIND_END && writers[kind] ? writers[kind] : write_hex)(value, out);
+}
+
+/* Without the quotes of words that are one word, and the brackets of a list. */
+void argument_print(unsigned kind, uint64_t value, FILE *out)
+{
+    char json[ARGUMENT_JSON_BYTES + 1];
+    *argument_json(kind, value, json) = '\0';
+    bool is_bare = *json == '[' || (*json == '"' && !strchr(json, ' '));
+    if (strcmp(json, "null") == 0)
+        fputs("-", out);
+    else
+        fprintf(out, "%.*s", (int)strlen(json) - 2 * is_bare, json + is_bare);
 }
 
 char *payload_json(uint64_t type, uint64_t value, char *out)
