@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The verb `completion`: what bash, zsh and fish need to complete gpuprof's command lines, made of
- * the tables of verbs, options and settings.
+ * The verb `completion`: how bash, zsh and fish ask what may stand in the place of the last word of
+ * a command line ('completion words -- WORD...'), and the answer, of the tables of verbs, options
+ * and settings.
  */
 #include <stdio.h>
 #include <string.h>
@@ -12,400 +13,265 @@
 #include "settings.h"
 #include "table/table.h"
 
-#define WORDS_BYTES 1024
+/* ---- what may stand there -------------------------------------------------------------------- */
 
-/* ---- what is in the tables ------------------------------------------------------------------- */
-
-/* What stands behind an option, or behind them all. */
-struct value {
-    char words[WORDS_BYTES]; /* to be typed as they are, with spaces between; "": none */
-    bool has_files;
-    bool has_folders;
+struct typed {
+    const char *word;
+    const char *part; /* of the word, which goes on; what stands before it is kept */
 };
 
-struct offer {
-    struct option info;
-    bool is_list;              /* its value may be several words with commas between */
-    char choices[WORDS_BYTES]; /* its value, where a table has what help only describes */
-};
+static bool has_letters(const char *text, size_t length, const char *letters)
+{
+    return memmem(text, length, letters, strlen(letters)) != NULL;
+}
+
+/* A line of the answer, if the word goes on from what is typed: the word, a tab, what it is. */
+static void put(const struct typed *t, const char *word, size_t length, const char *help)
+{
+    size_t part = strlen(t->part);
+    if (part > length || memcmp(word, t->part, part) != 0)
+        return;
+    printf("%.*s%.*s\t", (int)(t->part - t->word), t->word, (int)length, word);
+    for (; *help; help++)
+        putchar(*help == '\n' ? ' ' : *help);
+    putchar('\n');
+}
 
 /* Of "a|b|c", "FILE", "TIME|off": what is in capitals stands for something else. */
-static struct value value_of(const char *text)
+static void put_value(const struct typed *t, const char *text, size_t length)
 {
-    struct value v = {.words = ""};
-    size_t length = 0;
-    while (*text) {
-        size_t word = strcspn(text, "|");
-        bool is_name = text[0] >= 'A' && text[0] <= 'Z';
-        v.has_files |= is_name && memmem(text, word, "FILE", 4) != NULL;
-        v.has_folders |= is_name && memmem(text, word, "DIR", 3) != NULL;
-        if (!is_name && length + word + 2 < sizeof v.words)
-            length += (size_t)snprintf(v.words + length, sizeof v.words - length, "%s%.*s",
-                                       length ? " " : "", (int)word, text);
-        text += word + (text[word] == '|');
+    if (has_letters(text, length, "FILE"))
+        puts(":file");
+    else if (has_letters(text, length, "DIR"))
+        puts(":folder");
+    for (size_t at = 0, word; at < length; at += word + 1) {
+        word = strcspn(text + at, "|");
+        word = word < length - at ? word : length - at;
+        if (text[at] < 'A' || text[at] > 'Z')
+            put(t, text + at, word, "");
     }
-    return v;
 }
 
-static bool takes_program(const struct verb *verb)
+/* The words of a value that help only describes; false: there are none. */
+static bool put_words(const struct typed *t, const struct option *o)
 {
-    return strstr(verb->operands, "PROGRAM") != NULL;
+    const char *before = "";
+    for (unsigned i = 0;; i++) {
+        const struct table_info *table = o->table_at ? o->table_at(i) : NULL;
+        const char *word = table ? table->name : o->word_at ? o->word_at(i) : NULL;
+        if (!word)
+            return i > 0;
+        if (strcmp(word, before) != 0)
+            put(t, word, strlen(word), "");
+        before = word;
+    }
 }
 
-static bool takes_verb(const struct verb *verb)
+/* Of words with commas between the last goes on. */
+static void put_option_value(const struct option *o, struct typed t)
 {
-    return strstr(verb->operands, "VERB") != NULL;
+    const char *comma = strrchr(t.part, ',');
+    t.part = comma ? comma + 1 : t.part;
+    if (!put_words(&t, o))
+        put_value(&t, o->value, strlen(o->value));
 }
 
-static const char *word_at(const struct option *o, unsigned index)
+/* The verb's options, and behind them its settings; false: there are no more. */
+static bool option_of(const struct verb *verb, unsigned index, struct option *o)
 {
-    const struct table_info *table = o->table_at ? o->table_at(index) : NULL;
-    return table ? table->name : o->word_at ? o->word_at(index) : NULL;
+    const struct option *own;
+    for (unsigned i = 0; (own = option_at(verb, i)); i++)
+        if (own->help && index-- == 0)
+            return *o = *own, true;
+    if (!(verb->takes & TAKES_PROGRAM) || index >= SETTING_COUNT)
+        return false;
+    const struct setting_info *s = &setting_infos[index];
+    *o = (struct option){.name = s->option, .help = s->help};
+    if (!setting_alone((enum setting_index)index))
+        o->value = s->value;
+    return true;
 }
 
-/* "a|b|c" of the words that a value may be, where help only describes them. */
-static void list_choices(struct offer *o, const struct option *info)
+/* "-o", "--output", "--output=..." */
+static bool find_option(const struct verb *verb, const char *word, struct option *o)
 {
-    *o = (struct offer){.info = *info};
-    const char *word, *before = "";
-    size_t length = 0;
-    for (unsigned i = 0; (word = word_at(&o->info, i)); i++, before = word)
-        if (length < sizeof o->choices && strcmp(word, before) != 0)
-            length += (size_t)snprintf(o->choices + length, sizeof o->choices - length, "%s%s",
-                                       length ? "|" : "", word);
-    o->is_list = length && strchr(o->info.value, ',');
-    if (length)
-        o->info.value = o->choices;
+    for (unsigned i = 0; word[0] == '-' && option_of(verb, i, o); i++) {
+        size_t length = o->name ? strlen(o->name) : 0;
+        bool is_letter = o->letter && word[1] == o->letter && !word[2];
+        bool is_name = length && word[1] == '-' && strncmp(word + 2, o->name, length) == 0;
+        if (is_letter || (is_name && (!word[2 + length] || word[2 + length] == '=')))
+            return true;
+    }
+    return false;
+}
+
+static void put_options(const struct typed *t, const struct verb *verb)
+{
+    struct option o;
+    for (unsigned i = 0; option_of(verb, i, &o); i++) {
+        char letter[] = {'-', o.letter, '\0'}, name[256];
+        if (o.letter)
+            put(t, letter, 2, o.help);
+        if (o.name)
+            put(t, name, (size_t)snprintf(name, sizeof name, "--%s", o.name), o.help);
+    }
+}
+
+static void put_verbs(const struct typed *t, const struct verb *const *verbs)
+{
+    for (; *verbs; verbs++)
+        put(t, (*verbs)->name, strlen((*verbs)->name), (*verbs)->help);
 }
 
 /* "[DIR]" may be left out, and is the same otherwise. Operands that begin as the value of an option
  * is called are words that this lists. */
-static struct value operands_of(const struct verb *verb)
+static void put_operands(const struct typed *t, const struct verb *verb,
+                         const struct verb *const *verbs)
 {
-    const struct option *option;
-    struct offer first = {.choices = ""};
-    char text[WORDS_BYTES];
     bool is_optional = verb->operands[0] == '[';
-    snprintf(text, sizeof text, "%s", verb->operands + is_optional);
-    if (is_optional)
-        text[strcspn(text, "]")] = '\0';
-    for (unsigned i = 0; (option = option_at(verb, i)); i++)
-        if (option->word_at && strncmp(text, option->value, strlen(option->value)) == 0)
-            list_choices(&first, option);
-    struct value v = value_of(text), words = value_of(first.choices);
-    if (first.choices[0])
-        memcpy(v.words, words.words, sizeof v.words);
-    return v;
+    const char *text = verb->operands + is_optional;
+    const struct option *o;
+    if (has_letters(text, strlen(text), "VERB"))
+        put_verbs(t, verbs);
+    for (unsigned i = 0; (o = option_at(verb, i)); i++)
+        if (o->word_at && strncmp(text, o->value, strlen(o->value)) == 0)
+            put_option_value(o, *t);
+    put_value(t, text, is_optional ? strcspn(text, "]") : strlen(text));
 }
 
-/* The verb's options, and behind them its settings; false: there are no more. */
-static bool offer_at(const struct verb *verb, unsigned index, struct offer *offer)
+/* The words behind "gpuprof", of which the last is being typed. bash has those of --option=value
+ * one by one. ":program N": the words from the one of number N on are a command line, ":file",
+ * ":folder": any such. */
+static void answer(const struct verb *const *verbs, char *const *words, unsigned count)
 {
-    const struct option *option;
-    for (unsigned i = 0; (option = option_at(verb, i)); i++) {
-        if (!option->help || index--)
+    const struct verb *const *verb = verbs;
+    unsigned last = count - 1, at = 1;
+    const char *word = strcmp(words[last], "=") == 0 ? "" : words[last];
+    struct typed typed = {word, word};
+    struct option o;
+    if (!last) {
+        put_verbs(&typed, verbs);
+        put(&typed, "--help", 6, "print this help");
+        put(&typed, "--version", 9, "print the version");
+        return;
+    }
+    while (*verb && strcmp((*verb)->name, words[0]) != 0)
+        verb++;
+    if (!*verb)
+        return;
+    bool is_program = (*verb)->takes & TAKES_PROGRAM, is_end = false;
+    for (; at < last && !is_end && (words[at][0] == '-' || !is_program); at++) {
+        is_end = is_program && strcmp(words[at], "--") == 0;
+        if (is_end || !find_option(*verb, words[at], &o) || strchr(words[at], '='))
             continue;
-        list_choices(offer, option);
-        return true;
-    }
-    if (!(verb->takes & TAKES_PROGRAM) || index >= SETTING_COUNT)
-        return false;
-    const struct setting_info *s = &setting_infos[index];
-    *offer =
-        (struct offer){.info = {.name = s->option,
-                                .value = setting_alone((enum setting_index)index) ? NULL : s->value,
-                                .help = s->help},
-                       .is_list = s->kind == SETTING_KIND_FLAGS};
-    return true;
-}
-
-/* Between single quotes, of which `quote` stands for one; a backslash before each of `escaped`. */
-static void put_quoted(const char *text, const char *escaped, const char *quote)
-{
-    for (; *text; text++) {
-        if (*text == '\'')
-            fputs(quote, stdout);
-        else if (*text == '\n')
-            putchar(' ');
-        else
-            printf("%s%c", strchr(escaped, *text) ? "\\" : "", *text);
-    }
-}
-
-/* ---- bash ------------------------------------------------------------------------------------ */
-
-static const char bash_head[] =
-    "# bash completion of gpuprof; made by 'gpuprof completion bash'.\n"
-    "\n"
-    "# The words of $1 that go on from $2, whose last part it is where that is a list with "
-    "commas.\n"
-    "_gpuprof_offer() {\n"
-    "    local word kept='' last=${2##*,} # in a pattern bash 5.2 takes the expansion wrongly\n"
-    "    [[ $2 == *,* ]] && kept=${2%,*},\n"
-    "    for word in $1; do\n"
-    "        case $word in\n"
-    "        :file | :folder)\n"
-    "            compopt -o filenames 2>/dev/null\n"
-    "            [[ $word == :file ]] && word=-f || word=-d\n"
-    "            mapfile -t COMPREPLY < <(compgen \"$word\" -- \"$2\")\n"
-    "            ;;\n"
-    "        :*) ;;\n"
-    "        \"$last\"*) COMPREPLY+=(\"$kept$word\") ;;\n"
-    "        esac\n"
-    "    done\n"
-    "}\n"
-    "\n"
-    "# Of the verb $1: its options, what follows them, and the value of its option $2 (\":any\": "
-    "one\n"
-    "# that nobody can tell; \"\": none, or no such option).\n"
-    "_gpuprof_table() {\n"
-    "    options='' operands='' value=''\n"
-    "    case $1 in\n";
-
-static const char bash_tail[] =
-    "    esac\n"
-    "}\n"
-    "\n"
-    "_gpuprof() {\n"
-    "    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}\n"
-    "    local verb=${COMP_WORDS[1]} at=2 options operands value\n"
-    "    COMPREPLY=()\n"
-    "    if ((COMP_CWORD == 1)); then\n"
-    "        _gpuprof_offer \"$_gpuprof_verbs --help --version\" \"$word\"\n"
-    "        return\n"
-    "    fi\n"
-    "    _gpuprof_table \"$verb\" ''\n"
-    "    if [[ $operands == :program ]]; then\n"
-    "        # Behind the program's name all is the program's.\n"
-    "        while ((at < COMP_CWORD)) && [[ ${COMP_WORDS[at]} == -* ]]; do\n"
-    "            _gpuprof_table \"$verb\" \"${COMP_WORDS[at++]}\"\n"
-    "            [[ ${COMP_WORDS[at - 1]} == -- ]] && break\n"
-    "            [[ ${COMP_WORDS[at]} == '=' ]] && ((at++)) # of --option=value, three words\n"
-    "            [[ $value || ${COMP_WORDS[at - 1]} == '=' ]] && ((at++))\n"
-    "        done\n"
-    "        if ((at < COMP_CWORD)) || { ((at == COMP_CWORD)) && [[ $word != -* ]]; }; then\n"
-    "            if declare -F _command_offset >/dev/null; then\n"
-    "                _command_offset $at\n"
-    "            elif ((at == COMP_CWORD)); then\n"
-    "                mapfile -t COMPREPLY < <(compgen -c -- \"$word\")\n"
-    "            else\n"
-    "                _gpuprof_offer :file \"$word\"\n"
-    "            fi\n"
-    "            return\n"
-    "        fi\n"
-    "    fi\n"
-    "    [[ $word == '=' ]] && word=''\n"
-    "    [[ $before == '=' ]] && before=${COMP_WORDS[COMP_CWORD - 2]}\n"
-    "    _gpuprof_table \"$verb\" \"$before\"\n"
-    "    if [[ $value ]]; then\n"
-    "        _gpuprof_offer \"$value\" \"$word\"\n"
-    "    elif [[ $word == -* ]]; then\n"
-    "        _gpuprof_offer \"$options\" \"$word\"\n"
-    "    else\n"
-    "        _gpuprof_offer \"$operands\" \"$word\"\n"
-    "    fi\n"
-    "}\n"
-    "complete -F _gpuprof gpuprof\n";
-
-static void bash_value(const struct value *v)
-{
-    const char *files = v->has_files ? ":file" : v->has_folders ? ":folder" : "";
-    printf("'%s%s%s'", files, *files && *v->words ? " " : "", v->words);
-}
-
-static void bash_option(const struct option *info, const char *between)
-{
-    if (info->letter)
-        printf("-%c%s", info->letter, info->name ? between : "");
-    if (info->name)
-        printf("--%s", info->name);
-}
-
-static void bash_verb(const struct verb *verb)
-{
-    struct offer o;
-    struct value operands = operands_of(verb);
-    printf("    %s)\n        options='", verb->name);
-    for (unsigned i = 0; offer_at(verb, i, &o); i++) {
-        bash_option(&o.info, " ");
-        putchar(' ');
-    }
-    printf("'\n        operands=");
-    if (takes_verb(verb))
-        printf("$_gpuprof_verbs");
-    else if (takes_program(verb))
-        printf(":program");
-    else
-        bash_value(&operands);
-    printf("\n        case $2 in\n");
-    for (unsigned i = 0; offer_at(verb, i, &o); i++) {
-        if (!o.info.value)
+        bool is_apart = at + 1 < last && strcmp(words[at + 1], "=") == 0;
+        if (!o.value && !is_apart)
             continue;
-        struct value v = value_of(o.info.value);
-        printf("        ");
-        bash_option(&o.info, " | ");
-        printf(") value=");
-        if (v.words[0] || v.has_files || v.has_folders)
-            bash_value(&v);
-        else
-            printf(":any");
-        printf(" ;;\n");
+        at += 1u + is_apart;
+        if (at >= last && o.value)
+            put_option_value(&o, typed);
+        if (at >= last)
+            return;
     }
-    printf("        esac\n        ;;\n");
-}
-
-static void print_bash(const struct verb *const *verbs)
-{
-    printf("_gpuprof_verbs='");
-    for (size_t i = 0; verbs[i]; i++)
-        printf("%s%s", i ? " " : "", verbs[i]->name);
-    printf("'\n\n%s", bash_head);
-    for (size_t i = 0; verbs[i]; i++)
-        bash_verb(verbs[i]);
-    fputs(bash_tail, stdout);
-}
-
-/* ---- zsh ------------------------------------------------------------------------------------- */
-
-#define ZSH_QUOTE "'\\''"
-
-/* ":FILE:_files"; ":a|b:(a b)". */
-static void zsh_value(const char *text, bool is_list)
-{
-    struct value v = value_of(text);
-    printf(":");
-    put_quoted(text, ":", ZSH_QUOTE);
-    if (v.words[0] && is_list)
-        printf(": _values -s , word %s", v.words);
-    else if (v.words[0])
-        printf(":(%s)", v.words);
+    const char *equals = strchr(word, '=');
+    if (is_program && (is_end || at < last || word[0] != '-'))
+        printf(":program\t%u\n", at + 1);
+    else if (equals && find_option(*verb, word, &o) && o.value)
+        put_option_value(&o, (struct typed){word, equals + 1});
+    else if (word[0] == '-')
+        put_options(&typed, *verb);
     else
-        printf(":%s", v.has_files ? "_files" : v.has_folders ? "_files -/" : " ");
+        put_operands(&typed, *verb, verbs);
 }
 
-static void zsh_option(const struct offer *o, char letter, const char *name)
-{
-    printf(" \\\n            '");
-    if (o->info.letter && o->info.name) /* one of the two is enough */
-        printf("(-%c --%s)", o->info.letter, o->info.name);
-    if (letter)
-        printf("-%c%s", letter, o->info.value ? "+" : "");
-    else
-        printf("--%s%s", name, o->info.value ? "=" : "");
-    printf("[");
-    put_quoted(o->info.help, "[]\\", ZSH_QUOTE);
-    printf("]");
-    if (o->info.value)
-        zsh_value(o->info.value, o->is_list);
-    printf("'");
-}
+/* ---- the shells ------------------------------------------------------------------------------ */
 
-static void zsh_verb(const struct verb *verb)
-{
-    struct offer o;
-    struct value operands = operands_of(verb);
-    printf("    %s)\n        _arguments -S", verb->name);
-    for (unsigned i = 0; offer_at(verb, i, &o); i++) {
-        if (o.info.letter)
-            zsh_option(&o, o.info.letter, NULL);
-        if (o.info.name)
-            zsh_option(&o, 0, o.info.name);
-    }
-    if (takes_program(verb))
-        printf(" \\\n            '(-):program: _command_names -e' '*::argument: _normal'");
-    else if (takes_verb(verb))
-        printf(" \\\n            ':verb:_describe verb verbs'");
-    else if (operands.words[0])
-        printf(" \\\n            ':word:(%s)'", operands.words);
-    if (operands.has_files || operands.has_folders)
-        printf(" \\\n            '*:recording:_files%s'", operands.has_files ? "" : " -/");
-    printf("\n        ;;\n");
-}
-
-static void print_zsh(const struct verb *const *verbs)
-{
-    printf("#compdef gpuprof\n"
-           "# zsh completion of gpuprof; made by 'gpuprof completion zsh'.\n\n"
-           "_gpuprof() {\n    local -a verbs\n    verbs=(\n");
-    for (size_t i = 0; verbs[i]; i++) {
-        printf("        '%s:", verbs[i]->name);
-        put_quoted(verbs[i]->help, ":\\", ZSH_QUOTE);
-        printf("'\n");
-    }
-    printf("    )\n"
-           "    if ((CURRENT == 2)); then\n"
-           "        _describe verb verbs\n"
-           "        return\n"
-           "    fi\n"
-           "    shift words\n"
-           "    ((CURRENT--))\n"
-           "    case $words[1] in\n");
-    for (size_t i = 0; verbs[i]; i++)
-        zsh_verb(verbs[i]);
-    printf("    esac\n}\n\n"
-           "# Sourced, it is known from here on; found by compinit, it is called now.\n"
-           "if [[ $funcstack[1] == _gpuprof ]]; then\n    _gpuprof \"$@\"\nelse\n"
-           "    compdef _gpuprof gpuprof\nfi\n");
-}
-
-/* ---- fish ------------------------------------------------------------------------------------ */
-
-static void fish_verb(const struct verb *verb)
-{
-    struct offer o;
-    struct value operands = operands_of(verb);
-    printf("complete -c gpuprof -f -n __fish_use_subcommand -a %s -d '", verb->name);
-    put_quoted(verb->help, "\\", "\\'");
-    printf("'\n");
-    for (unsigned i = 0; offer_at(verb, i, &o); i++) {
-        printf("complete -c gpuprof -n '__fish_seen_subcommand_from %s'", verb->name);
-        if (o.info.letter)
-            printf(" -s %c", o.info.letter);
-        if (o.info.name)
-            printf(" -l %s", o.info.name);
-        if (o.info.value) {
-            struct value v = value_of(o.info.value);
-            printf(" %s", v.has_files || v.has_folders ? "-r -F" : "-x");
-            if (v.words[0])
-                printf(" -a '%s'", v.words);
-        }
-        printf(" -d '");
-        put_quoted(o.info.help, "\\", "\\'");
-        printf("'\n");
-    }
-    printf("complete -c gpuprof -n '__fish_seen_subcommand_from %s' ", verb->name);
-    if (takes_program(verb))
-        printf("-x -a '(__fish_complete_subcommand --fcs-skip=2)'\n");
-    else if (takes_verb(verb))
-        printf("-x -a \"$gpuprof_verbs\"\n");
-    else
-        printf("%s -a '%s'\n", operands.has_files || operands.has_folders ? "-F" : "-f",
-               operands.words);
-}
-
-static void print_fish(const struct verb *const *verbs)
-{
-    printf("# fish completion of gpuprof; made by 'gpuprof completion fish'.\n"
-           "set -l gpuprof_verbs");
-    for (size_t i = 0; verbs[i]; i++)
-        printf(" %s", verbs[i]->name);
-    printf("\ncomplete -c gpuprof -n __fish_use_subcommand -s h -l help -d 'print this help'\n"
-           "complete -c gpuprof -n __fish_use_subcommand -l version -d 'print the version'\n");
-    for (size_t i = 0; verbs[i]; i++)
-        fish_verb(verbs[i]);
-}
-
-/* --------------------------------------------------------------------------------------------- */
+static const struct {
+    const char *name;
+    const char *script;
+} shells[] = {
+    {"bash",
+     "# bash completion of gpuprof; made by 'gpuprof completion bash'.\n"
+     "_gpuprof() {\n"
+     "    local word=${COMP_WORDS[COMP_CWORD]} line lines\n"
+     "    COMPREPLY=()\n"
+     "    mapfile -t lines < <(\"${COMP_WORDS[0]}\" completion words -- \\\n"
+     "        \"${COMP_WORDS[@]:1:COMP_CWORD}\" 2>/dev/null)\n"
+     "    [[ $word == '=' ]] && word=''\n"
+     "    for line in \"${lines[@]}\"; do\n"
+     "        case $line in\n"
+     "        :program*)\n"
+     "            line=${line#*$'\\t'}\n"
+     "            if declare -F _command_offset >/dev/null; then\n"
+     "                _command_offset $line\n"
+     "            elif ((line == COMP_CWORD)); then\n"
+     "                mapfile -t COMPREPLY < <(compgen -c -- \"$word\")\n"
+     "            else\n"
+     "                mapfile -t COMPREPLY < <(compgen -f -- \"$word\")\n"
+     "            fi\n"
+     "            ;;\n"
+     "        :file | :folder)\n"
+     "            compopt -o filenames 2>/dev/null\n"
+     "            [[ $line == :file ]] && line=-f || line=-d\n"
+     "            mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen $line -- \"$word\")\n"
+     "            ;;\n"
+     "        *) COMPREPLY+=(\"${line%%$'\\t'*}\") ;;\n"
+     "        esac\n"
+     "    done\n"
+     "}\n"
+     "complete -F _gpuprof gpuprof\n"},
+    {"zsh", "#compdef gpuprof\n"
+            "# zsh completion of gpuprof; made by 'gpuprof completion zsh'.\n"
+            "_gpuprof() {\n"
+            "    local line kind\n"
+            "    local -a offers\n"
+            "    for line in \"${(@f)$($words[1] completion words -- \\\n"
+            "            \"${(@Q)words[2,CURRENT]}\" 2>/dev/null)}\"; do\n"
+            "        kind=${line%%$'\\t'*} line=${line#*$'\\t'}\n"
+            "        case $kind in\n"
+            "        :program) shift $line words; ((CURRENT -= line)); _normal; return ;;\n"
+            "        :file) compset -P '-*='; _files ;;\n"
+            "        :folder) compset -P '-*='; _files -/ ;;\n"
+            "        ?*) offers+=(\"${kind//:/\\\\:}:$line\") ;;\n"
+            "        esac\n"
+            "    done\n"
+            "    _describe gpuprof offers\n"
+            "}\n"
+            "# Sourced, it is known from here on; found by compinit, it is called now.\n"
+            "if [[ $funcstack[1] == _gpuprof ]]; then\n    _gpuprof \"$@\"\nelse\n"
+            "    compdef _gpuprof gpuprof\nfi\n"},
+    {"fish", "# fish completion of gpuprof; made by 'gpuprof completion fish'.\n"
+             "function __gpuprof_offers\n"
+             "    set -l words (commandline -opc)\n"
+             "    set -l last (commandline -ct)\n"
+             "    set -l kept (string match -r -- '^-[^=]*=' \"$last\")\n"
+             "    set -l path (string replace -r -- '^-[^=]*=' '' \"$last\")\n"
+             "    for line in ($words[1] completion words -- $words[2..-1] \"$last\" 2>/dev/null)\n"
+             "        switch $line\n"
+             "            case ':program*'\n"
+             "                set -l from (math 1 + (string split \\t -- $line)[2])\n"
+             "                complete -C (string join ' ' -- $words[$from..-1] \"$last\")\n"
+             "            case :file\n"
+             "                printf '%s\\n' \"$kept\"(__fish_complete_path \"$path\")\n"
+             "            case :folder\n"
+             "                printf '%s\\n' \"$kept\"(__fish_complete_directories \"$path\")\n"
+             "            case '*'\n"
+             "                echo $line\n"
+             "        end\n"
+             "    end\n"
+             "end\n"
+             "complete -c gpuprof -f -a '(__gpuprof_offers)'\n"},
+};
 
 static enum exit_code run(const struct options *options)
 {
-    static const struct {
-        const char *name;
-        void (*print)(const struct verb *const *verbs);
-    } shells[] = {{"bash", print_bash}, {"zsh", print_zsh}, {"fish", print_fish}};
+    if (options->path_count > 1 && strcmp(options->paths[0], "words") == 0) {
+        answer(options->verbs, options->paths + 1, options->path_count - 1);
+        return standard_output_end();
+    }
     for (size_t i = 0; options->path_count == 1 && i < sizeof shells / sizeof shells[0]; i++)
         if (strcmp(options->paths[0], shells[i].name) == 0) {
-            shells[i].print(options->verbs);
+            fputs(shells[i].script, stdout);
             return standard_output_end();
         }
     return usage_error("completion: name one shell: bash, zsh or fish");

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""gpuprof completion: what the shells make of it, against what help says of the verbs."""
+"""gpuprof completion: what the shells make of its answers, against what help says."""
 
 import os
 import pty
@@ -18,7 +18,10 @@ VERBS = ("run merge report stats export flame memory diff baseline view ctl top 
 
 
 @pytest.fixture(name="scripts")
-def fixture_scripts(run_verb, tmp_path):
+def fixture_scripts(run_verb, collector, tmp_path, tmp_path_factory, monkeypatch):
+    commands = tmp_path_factory.mktemp("bin")
+    (commands / "gpuprof").symlink_to(collector)
+    monkeypatch.setenv("PATH", f"{commands}:{os.environ['PATH']}")
     for shell in ("bash", "zsh", "fish"):
         (tmp_path / f"gpuprof.{shell}").write_text(run_verb("completion", shell).stdout)
     for name in ("data", "data.d"):
@@ -151,8 +154,8 @@ def test_fish(scripts, run_verb):
                               check=True, timeout=60, env={**os.environ, "HOME": str(scripts)})
         assert done.stderr == ""
         return sorted(row.partition("\t")[0] for row in done.stdout.splitlines())
-    assert offered("gpuprof ") == sorted(VERBS)
-    assert offered("gpuprof flame --weight ") == ["bytes", "calls", "gpu", "host"]
+    assert offered("gpuprof ") == sorted([*VERBS, "--help", "--version"])
+    assert offered("gpuprof flame --weight b") == ["bytes"]
     assert offered("gpuprof run --") == sorted(
         word for word in options_of(run_verb, "run") if word.startswith("--"))
     assert "data.txt" in offered("gpuprof report da") and "data.txt" not in offered("gpuprof help ")
