@@ -178,7 +178,8 @@ def test_real_ones_go_and_come_back(tree, recording, make_records):
         return [run(collector, *words) for words in (
             *([*threads, f"--format={form}"] for form in ("text", "json", "csv")),
             ["report", "--table=findings", "--format=json", churn], flame, ["help"],
-            ["help", "report"], ["help", "flame"], ["completion", "bash"], ["manual"])]
+            ["help", "report"], ["help", "flame"],
+            ["completion", "words", "--", ""], ["manual"])]
 
     before = answers()
     kept = {}
@@ -207,7 +208,8 @@ def test_real_ones_go_and_come_back(tree, recording, make_records):
     assert json.loads(run(collector, "report", "--table=findings", "--format=json",
                           churn))["findings"] == []
     for words, name in ((["help"], "recover"), (["help", "report"], "calls_by_thread"),
-                        (["help", "flame"], "--threads"), (["completion", "bash"], "recover")):
+                        (["help", "flame"], "--threads"),
+                        (["completion", "words", "--", ""], "recover")):
         now = run(collector, *words)
         assert name not in now and any(name in text for text in before)
     for file, text in kept.items():
