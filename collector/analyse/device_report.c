@@ -39,7 +39,7 @@ static bool is_same_device(const struct device_row *row, const struct device_row
            row->uuid.high == other->uuid.high && row->uuid.low == other->uuid.low;
 }
 
-/* Behind the others of its process; is it the same device as one of them? */
+/* The last row, behind the others of its process; is it the same device as one of them? */
 static void add_to_process(struct device_report *r, struct device_row *row)
 {
     uint32_t *next = &r->firsts[row->process->index];
@@ -48,16 +48,14 @@ static void add_to_process(struct device_report *r, struct device_row *row)
         row->is_double |= is_same_device(row, other);
         next = &other->next;
     }
-    *next = r->count + 1;
+    *next = r->count;
 }
 
 /* Sources come one by one, and so do their rows. NULL: no memory. */
 static struct device_row *row_of(struct device_report *r, const struct device_source *source)
 {
     while (r->count <= source->place) {
-        struct device_row **rows = array_room(r->rows, r->count, &r->capacity, sizeof *rows, 8);
-        struct device_row *row = rows ? calloc(1, sizeof *row) : NULL;
-        r->rows = rows ? rows : r->rows;
+        struct device_row *row = calloc(1, sizeof *row);
         if (!row)
             return NULL;
         row->energy.rate_max = POWER_MAX_MW;
@@ -70,8 +68,11 @@ static struct device_row *row_of(struct device_report *r, const struct device_so
         row->uuid.low = its->uuid_low;
         device_source_uuid_text(its, row->uuid.text);
         row->is_part = device_source_is_part(its);
+        if (ARRAY_PUSH(r->rows, r->count, &row) < 0) {
+            free(row);
+            return NULL;
+        }
         add_to_process(r, row);
-        rows[r->count++] = row;
     }
     return r->rows[source->place];
 }

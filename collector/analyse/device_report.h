@@ -107,7 +107,6 @@ struct device_report {
     struct device_row **rows; /* owned, and so are they; by the place of their source */
     uint32_t *firsts;         /* owned, by process index: place of its first row + 1; 0: none */
     uint32_t count;
-    uint32_t capacity;
     struct device_absent absences[DEVICE_ABSENCES_MAX];
     uint32_t absence_count;
 };

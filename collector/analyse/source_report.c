@@ -54,11 +54,6 @@ static bool has_line(const struct shown_frame *f)
     return f->file && f->line && f->line <= INT32_MAX && own_frame(f);
 }
 
-static int compare_names(const void *left, const void *right)
-{
-    return strcmp(*(const char *const *)left, *(const char *const *)right);
-}
-
 /* Lists the files that recorded paths may be. */
 static int list_files(struct source_report *r)
 {
@@ -71,7 +66,7 @@ static int list_files(struct source_report *r)
         if (has_line(shown_frame_of(frames, i)))
             names[count++] = path_base(shown_frame_of(frames, i)->file->raw);
     if (count)
-        qsort(names, count, sizeof *names, compare_names);
+        qsort(names, count, sizeof *names, compare_texts);
     for (uint32_t i = 0; i < count; i++)
         if (!i || strcmp(names[i], names[distinct - 1]) != 0)
             names[distinct++] = names[i];

@@ -71,6 +71,11 @@ void array_keep(void *list, uint32_t *count, uint32_t most, size_t item_bytes, c
     memcpy(items + place * item_bytes, item, item_bytes);
 }
 
+int compare_texts(const void *left, const void *right)
+{
+    return strcmp(*(const char *const *)left, *(const char *const *)right);
+}
+
 static int compare_numbers(const void *left, const void *right)
 {
     double a = *(const double *)left, b = *(const double *)right;

@@ -17,13 +17,6 @@
 
 bool array_grow(void *items, uint32_t *capacity, size_t item_bytes, uint32_t first);
 
-/* The same, which returns where they are; NULL: no memory. */
-static inline void *array_room(void *items, uint32_t count, uint32_t *capacity, size_t item_bytes,
-                               uint32_t first)
-{
-    return count < *capacity || array_grow(&items, capacity, item_bytes, first) ? items : NULL;
-}
-
 /*
  * Adds *item (NULL: zeros) behind the *count items of *list, malloc'ed memory whose size follows
  * from *count: it is grown here alone. 0 or GPUPROF_NO_MEMORY, and then both are as before.
@@ -74,6 +67,9 @@ void array_keep(void *list, uint32_t *count, uint32_t most, size_t item_bytes, c
 
 /* How two numbers stand to each other, as qsort wants to know it. */
 #define ORDER(a, b) (((a) > (b)) - ((a) < (b)))
+
+/* Two texts, by pointers to them, for qsort and bsearch. */
+int compare_texts(const void *left, const void *right);
 
 /* Bring numbers, none of which is NAN, into rising order. */
 void array_sort(double *list, uint32_t count);

@@ -121,11 +121,6 @@ void path_list_release(struct path_list *list)
     free(list->paths);
 }
 
-static int compare_paths(const void *left, const void *right)
-{
-    return strcmp(*(char *const *)left, *(char *const *)right);
-}
-
 static bool is_stream(const char *name)
 {
     size_t length = strlen(name), end = strlen(STREAM_SUFFIX);
@@ -198,6 +193,6 @@ int path_list_read(struct path_list *list, const char *folder)
     closedir(dir);
     errno = saved;
     if (list->count)
-        qsort(list->paths, list->count, sizeof *list->paths, compare_paths);
+        qsort(list->paths, list->count, sizeof *list->paths, compare_texts);
     return error;
 }

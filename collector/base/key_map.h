@@ -97,6 +97,9 @@ struct number_kind {
         .key_bytes = offsetof(type, last) + sizeof((const type *)NULL)->last                       \
     }
 
+/* For texts. */
+uint32_t text_hash(const char *text, size_t length);
+
 struct number_set {
     uint32_t *slots; /* owned; 0: free */
     uint32_t slot_count;

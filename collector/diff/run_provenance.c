@@ -7,15 +7,11 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/array.h"
 #include "base/unit_text.h"
 
 #define FACT_BYTES    512
 #define LIBRARIES_MAX 256 /* of all processes */
-
-static int compare_names(const void *left, const void *right)
-{
-    return strcmp(*(const char *const *)left, *(const char *const *)right);
-}
 
 /* "2 x NVIDIA H100": the devices that did something, each once, whoever shares it. */
 static void name_devices(const struct run_steps *steps, char text[FACT_BYTES])
@@ -37,7 +33,7 @@ static void name_devices(const struct run_steps *steps, char text[FACT_BYTES])
     }
     key_map_release(&seen);
     if (count)
-        qsort(names, count, sizeof *names, compare_names);
+        qsort(names, count, sizeof *names, compare_texts);
     for (uint32_t i = 0, next; i < count && at < FACT_BYTES; i = next) {
         for (next = i; next < count && strcmp(names[next], names[i]) == 0;)
             next++;
@@ -148,7 +144,7 @@ static void name_libraries(const struct recording *rec, char text[FACT_BYTES])
                 names[count++] = strrchr(path, '/') + 1;
         }
     if (count)
-        qsort(names, count, sizeof *names, compare_names);
+        qsort(names, count, sizeof *names, compare_texts);
     for (uint32_t i = 0; i < count; i++)
         add_once(text, names[i]);
 }

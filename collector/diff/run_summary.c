@@ -45,7 +45,7 @@ int run_kernel_add(struct run_summary *r, const struct run_kernel *kernel)
 }
 
 /* What is not there goes first. */
-static int compare_texts(const char *a, const char *b)
+static int compare_or_none(const char *a, const char *b)
 {
     return a && b ? strcmp(a, b) : (a != NULL) - (b != NULL);
 }
@@ -55,7 +55,7 @@ static int compare_kernels(const void *left, const void *right)
     const struct run_kernel *a = left, *b = right;
     int order = strcmp(a->name, b->name);
     for (unsigned i = 0; order == 0 && i < RUN_PLACES; i++)
-        order = compare_texts(a->place[i], b->place[i]);
+        order = compare_or_none(a->place[i], b->place[i]);
     return order;
 }
 

@@ -14,6 +14,7 @@
 #include "base/file_at.h"
 #include "bytes.h"
 #include "error.h"
+#include "file/stream_file.h"
 #include "live.h"
 #include "output/new_file.h"
 
@@ -319,17 +320,6 @@ int live_file_snapshot(struct live_file *l)
     return 0;
 }
 
-static int read_stream_header(const char *stream_path, struct stream_header *h)
-{
-    uint8_t data[STREAM_HEADER_BYTES_MAX];
-    int fd = open(stream_path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (fd < 0)
-        return GPUPROF_IO;
-    ssize_t got = file_read_at(fd, 0, data, sizeof data);
-    close(fd);
-    return got < 0 ? GPUPROF_IO : stream_header_read(h, data, (size_t)got);
-}
-
 static int copy_beside(void *context, int fd)
 {
     int error = copy_chunks(context, fd);
@@ -349,7 +339,7 @@ int live_adopt(const char *stream_path)
     struct stream_header h;
     struct live_file l;
     char path[LIVE_PATH_BYTES_MAX];
-    int error = read_stream_header(stream_path, &h);
+    int error = stream_header_of(stream_path, &h);
     if (error < 0)
         return error;
     if (beside_path(path, sizeof path, stream_path) < 0)

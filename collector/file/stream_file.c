@@ -227,6 +227,21 @@ int stream_file_header(struct stream_file *f, struct file_pool *pool, struct str
     return 0;
 }
 
+int stream_header_of(const char *path, struct stream_header *h)
+{
+    uint8_t data[STREAM_HEADER_BYTES_MAX];
+    struct stat st;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    ssize_t got = fd < 0 || fstat(fd, &st) < 0 ? GPUPROF_IO
+                  : !S_ISREG(st.st_mode)       ? GPUPROF_NOT_OURS
+                                               : file_read_at(fd, 0, data, sizeof data);
+    int saved = errno;
+    if (fd >= 0)
+        close(fd);
+    errno = saved;
+    return got < 0 ? (int)got : stream_header_read(h, data, (size_t)got);
+}
+
 /* ---- block by block -------------------------------------------------------------------------- */
 
 #define SKIPPABLE_MAGIC      0x184D2A50u /* 16 magics, RFC 8878 section 3.1.2 */

@@ -59,6 +59,9 @@ int stream_file_exchange(struct stream_file *f, struct file_pool *pool, int fd);
 /* Reads the stream header and sets first_block; 0 or as stream_header_read and pread. */
 int stream_file_header(struct stream_file *f, struct file_pool *pool, struct stream_header *h);
 
+/* Of a file that is not open: 0, or as stream_file_init or stream_header_read. */
+int stream_header_of(const char *path, struct stream_header *h);
+
 /*
  * Reads up to `count` bytes at `offset`, fewer only at the end of the file. Returns their number
  * or GPUPROF_IO.

@@ -103,12 +103,10 @@ static int do_later(struct ledger *l, struct ledger_late *late)
     late->order = l->late_order++;
     if (l->late_count >= LEDGER_LATE_MAX)
         return settle(l, late);
-    struct ledger_late *heap =
-        array_room(l->late, l->late_count, &l->late_capacity, sizeof *heap, 16);
-    if (!heap)
+    if (ARRAY_PUSH(l->late, l->late_count, late) < 0)
         return GPUPROF_NO_MEMORY;
-    l->late = heap;
-    uint32_t at = l->late_count++;
+    struct ledger_late *heap = l->late;
+    uint32_t at = l->late_count - 1;
     for (; at && is_earlier(late, &heap[(at - 1) / 2]); at = (at - 1) / 2)
         heap[at] = heap[(at - 1) / 2];
     heap[at] = *late;

@@ -242,7 +242,6 @@ struct ledger {
     bool *has_calls;          /* owned, by process index: one that gets memory has said where */
     struct ledger_late *late; /* owned: a heap, the earliest first */
     uint32_t late_count;
-    uint32_t late_capacity;
     uint64_t late_order;
     uint64_t until_ns; /* the books are those of that moment; 0: of the end. For its user to set */
 };

@@ -130,14 +130,10 @@ static uint32_t new_place(struct ledger_books *l, int *error)
     }
     if (l->count >= LEDGER_BLOCKS_MAX)
         return 0;
-    struct ledger_block *blocks =
-        array_room(l->blocks, l->count + 1, &l->capacity, sizeof *blocks, 256);
-    if (!blocks) {
-        *error = GPUPROF_NO_MEMORY;
-        return 0;
-    }
-    l->blocks = blocks;
-    return ++l->count;
+    if (ARRAY_ROOM(l->blocks, l->count + 1, l->capacity, 256))
+        return ++l->count;
+    *error = GPUPROF_NO_MEMORY;
+    return 0;
 }
 
 /* From now on it is there. */

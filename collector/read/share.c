@@ -12,14 +12,9 @@
 /* Of a file that has lost it the live file may have the header: loading knows. */
 static int read_header(struct reader *r, const char *path, struct stream_header *h)
 {
-    struct stream_file file;
-    int error = stream_file_init(&file, &r->pool, path);
-    if (error < 0)
+    int error = stream_header_of(path, h);
+    if (error == 0 || error == GPUPROF_IO)
         return error;
-    error = stream_file_header(&file, &r->pool, h);
-    stream_file_release(&file, &r->pool);
-    if (error == 0)
-        return 0;
     struct process *p = malloc(sizeof *p);
     if (!p)
         return GPUPROF_NO_MEMORY;

@@ -65,7 +65,6 @@ struct dump {
     struct stream_scan scan;
     struct dump_name *names; /* owned */
     uint32_t name_count;
-    uint32_t name_capacity;
     uint8_t *payload; /* owned */
     size_t capacity;
     bool blocks_only;
@@ -147,16 +146,10 @@ static int keep_name(struct dump *d, const struct record *r)
         return 0;
     if (kernel_name_set(&d->texts, handles, r->args[NAME_HANDLE], r->bytes, r->byte_count) < 0)
         return GPUPROF_NO_MEMORY;
-    struct dump_name *names =
-        array_room(d->names, d->name_count, &d->name_capacity, sizeof *names, 256);
-    if (!names)
-        return GPUPROF_NO_MEMORY;
-    d->names = names;
-    const struct kernel_name *name = kernel_name_of(handles, r->args[NAME_HANDLE]);
-    if (name)
-        d->names[d->name_count++] =
-            (struct dump_name){.handle = r->args[NAME_HANDLE], .begin = r->begin, .name = name};
-    return 0;
+    const struct dump_name name = {.handle = r->args[NAME_HANDLE],
+                                   .begin = r->begin,
+                                   .name = kernel_name_of(handles, r->args[NAME_HANDLE])};
+    return name.name ? ARRAY_PUSH(d->names, d->name_count, &name) : 0;
 }
 
 static void print_arg(const struct dump *d, const struct record *r, const char *label,

@@ -58,13 +58,8 @@ static void load(struct ctl_process *p, bool is_elsewhere)
 
 static int add(struct ctl_folder *f, const char *path)
 {
-    uint8_t head[STREAM_HEADER_BYTES_MAX];
     struct ctl_process p = {.rank = RANK_NONE};
-    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    ssize_t got = fd < 0 ? -1 : pread(fd, head, sizeof head, 0);
-    if (fd >= 0)
-        close(fd);
-    if (got < 0 || stream_header_read(&p.header, head, (size_t)got) < 0)
+    if (stream_header_of(path, &p.header) < 0)
         return 0; /* no recording, or none yet */
     p.path = strdup(path);
     if (!p.path)

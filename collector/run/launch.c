@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/file_at.h"
 #include "base/message.h"
 #include "base/nearest.h"
@@ -120,15 +121,10 @@ static bool is_no_peer(const struct launch *l, char *path)
            st.st_mtim.tv_sec + LAUNCH_PEERS_SECONDS < time(NULL);
 }
 
-static int compare_paths(const void *left, const void *right)
-{
-    return strcmp(*(char *const *)left, *(char *const *)right);
-}
-
 static bool is_new(const struct launch *l, char *path)
 {
     return !l->earlier_count ||
-           !bsearch(&path, l->before.paths, l->earlier_count, sizeof(char *), compare_paths);
+           !bsearch(&path, l->before.paths, l->earlier_count, sizeof(char *), compare_texts);
 }
 
 /* ---- the environment ------------------------------------------------------------------------ */

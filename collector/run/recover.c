@@ -257,13 +257,8 @@ static enum exit_code recover_from(struct recover *r, const char *path,
 static enum exit_code recover_file(struct recover *r, const char *path, uint32_t *count)
 {
     struct live_file live;
-    struct stream_file file;
     struct stream_header header;
-    int error = stream_file_init(&file, &r->reader.pool, path);
-    if (error < 0)
-        return failed(path, error);
-    error = stream_file_header(&file, &r->reader.pool, &header);
-    stream_file_release(&file, &r->reader.pool);
+    int error = stream_header_of(path, &header);
     if (error == GPUPROF_IO || error == GPUPROF_VERSION)
         return failed(path, error);
     int found = live_file_open(&live, path, error < 0 ? NULL : &header);

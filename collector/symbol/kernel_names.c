@@ -4,22 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/json_text.h"
 #include "error.h"
 #include "symbol/demangle.h"
-
-static uint64_t handle_hash(uint64_t handle)
-{
-    return (handle * 0x9E3779B97F4A7C15u) >> 32;
-}
-
-static uint32_t bytes_hash(const uint8_t *text, size_t length)
-{
-    uint32_t hash = 2166136261u;
-    for (size_t i = 0; i < length; i++)
-        hash = (hash ^ text[i]) * 16777619u;
-    return hash;
-}
 
 static void name_free(struct kernel_name *name)
 {
@@ -43,18 +31,17 @@ void kernel_names_limit(struct kernel_names *names, uint64_t bytes)
 
 void kernel_names_release(struct kernel_names *names)
 {
-    for (uint32_t i = 0; i < names->slot_count; i++)
-        if (names->slots[i])
-            name_free(names->slots[i]);
-    free(names->slots);
+    for (uint32_t i = 0; i < names->count; i++)
+        name_free(names->list[i].name);
+    free(names->list);
+    number_set_release(&names->set);
     *names = (struct kernel_names){0};
 }
 
 void kernel_handles_release(struct kernel_names *names, struct kernel_handles *handles)
 {
-    names->handle_count -= handles->count;
-    free(handles->slots);
-    *handles = (struct kernel_handles){0};
+    names->handle_count -= handles->names.count;
+    key_map_release(&handles->names);
 }
 
 /* `known`: as it is to be shown; NULL: it is demangled. */
@@ -81,55 +68,44 @@ static struct kernel_name *name_make(struct kernel_names *names, const uint8_t *
     return name;
 }
 
-static int names_grow(struct kernel_names *names)
+static uint32_t hash_of(const void *item)
 {
-    uint32_t slot_count = names->slot_count ? 2 * names->slot_count : 1024;
-    struct kernel_name **slots = calloc(slot_count, sizeof(struct kernel_name *));
-    if (!slots)
-        return GPUPROF_NO_MEMORY;
-    for (uint32_t i = 0; i < names->slot_count; i++) {
-        if (!names->slots[i])
-            continue;
-        uint32_t at = names->slots[i]->hash & (slot_count - 1);
-        while (slots[at])
-            at = (at + 1) & (slot_count - 1);
-        slots[at] = names->slots[i];
-    }
-    free(names->slots);
-    names->slots = slots;
-    names->slot_count = slot_count;
-    return 0;
+    return ((const struct known_name *)item)->hash;
+}
+
+static bool is_same(const void *left, const void *right)
+{
+    const struct known_name *a = left, *b = right;
+    return a->hash == b->hash && a->bytes == b->bytes && memcmp(a->raw, b->raw, a->bytes) == 0;
 }
 
 static int intern(struct kernel_names *names, const uint8_t *text, size_t length, const char *shown,
                   const struct kernel_name **found)
 {
-    *found = NULL;
-    if (names->count >= names->slot_count / 2 && names_grow(names) < 0)
-        return GPUPROF_NO_MEMORY;
-    uint32_t hash = bytes_hash(text, length);
-    uint32_t at = hash & (names->slot_count - 1);
-    for (; names->slots[at]; at = (at + 1) & (names->slot_count - 1)) {
-        struct kernel_name *name = names->slots[at];
-        if (name->hash == hash && name->raw_bytes == length &&
-            memcmp(name->raw, text, length) == 0) {
-            *found = name;
-            return 0;
-        }
-    }
+    static const struct number_kind kind = {sizeof(struct known_name), 0, hash_of, is_same};
+    struct known_name wanted = {NULL, (const char *)text, (uint32_t)length,
+                                text_hash((const char *)text, length)};
+    uint32_t *number = number_set_find(&names->set, &kind, names->list, names->count, &wanted);
+    *found = number && *number ? names->list[*number - 1].name : NULL;
+    if (!number || *number)
+        return number ? 0 : GPUPROF_NO_MEMORY;
     uint64_t text_max = names->text_max ? names->text_max : KERNEL_NAME_TEXT_MAX;
     if (names->count >= KERNEL_NAMES_MAX || names->text_bytes + length > text_max) {
         names->dropped++;
         return 0;
     }
-    struct kernel_name *name = name_make(names, text, length, shown);
-    if (!name)
+    wanted.name = name_make(names, text, length, shown);
+    if (!wanted.name)
         return GPUPROF_NO_MEMORY;
-    name->hash = hash;
-    names->text_bytes += sizeof *name + length + strlen(name->shown) + name->json_bytes;
-    names->slots[at] = name;
-    names->count++;
-    *found = name;
+    wanted.raw = wanted.name->raw;
+    if (ARRAY_PUSH(names->list, names->count, &wanted) < 0) {
+        name_free(wanted.name);
+        return GPUPROF_NO_MEMORY;
+    }
+    names->text_bytes +=
+        sizeof *wanted.name + length + strlen(wanted.name->shown) + wanted.name->json_bytes;
+    *number = names->count;
+    *found = wanted.name;
     return 0;
 }
 
@@ -148,28 +124,9 @@ int kernel_name_intern_shown(struct kernel_names *names, const char *text, const
 /* Of a handle that had a name. */
 static const struct kernel_name nameless;
 
-static struct kernel_handle *handle_slot(struct kernel_handle *slots, uint32_t slot_count,
-                                         uint64_t handle)
+static struct key key_of(uint64_t handle)
 {
-    uint32_t at = (uint32_t)handle_hash(handle) & (slot_count - 1);
-    while (slots[at].name && slots[at].handle != handle)
-        at = (at + 1) & (slot_count - 1);
-    return &slots[at];
-}
-
-static int handles_grow(struct kernel_handles *handles)
-{
-    uint32_t slot_count = handles->slot_count ? 2 * handles->slot_count : 64;
-    struct kernel_handle *slots = calloc(slot_count, sizeof *slots);
-    if (!slots)
-        return GPUPROF_NO_MEMORY;
-    for (uint32_t i = 0; i < handles->slot_count; i++)
-        if (handles->slots[i].name)
-            *handle_slot(slots, slot_count, handles->slots[i].handle) = handles->slots[i];
-    free(handles->slots);
-    handles->slots = slots;
-    handles->slot_count = slot_count;
-    return 0;
+    return (struct key){.a = handle};
 }
 
 int kernel_name_set(struct kernel_names *names, struct kernel_handles *handles, uint64_t handle,
@@ -177,30 +134,21 @@ int kernel_name_set(struct kernel_names *names, struct kernel_handles *handles, 
 {
     const struct kernel_name *name = NULL;
     int error = length ? kernel_name_intern(names, text, length, &name) : 0;
-    if (error < 0 || !name) {
-        if (error == 0 && kernel_name_of(handles, handle))
-            handle_slot(handles->slots, handles->slot_count, handle)->name = &nameless;
+    bool is_new = !key_map_get(&handles->names, key_of(handle));
+    if (error < 0 || (!name && is_new))
         return error;
+    if (is_new &&
+        names->handle_count >= (names->handles_max ? names->handles_max : KERNEL_HANDLES_MAX)) {
+        names->dropped++;
+        return 0;
     }
-    if (handles->count >= handles->slot_count / 2 && handles_grow(handles) < 0)
-        return GPUPROF_NO_MEMORY;
-    struct kernel_handle *slot = handle_slot(handles->slots, handles->slot_count, handle);
-    if (!slot->name) {
-        if (names->handle_count >= (names->handles_max ? names->handles_max : KERNEL_HANDLES_MAX)) {
-            names->dropped++;
-            return 0;
-        }
-        names->handle_count++;
-        handles->count++;
-    }
-    *slot = (struct kernel_handle){.handle = handle, .name = name};
-    return 0;
+    names->handle_count += is_new;
+    handles->names.count_max = KERNEL_HANDLES_MAX;
+    return key_map_set(&handles->names, key_of(handle), (uintptr_t)(name ? name : &nameless));
 }
 
 const struct kernel_name *kernel_name_of(const struct kernel_handles *handles, uint64_t handle)
 {
-    if (!handles->slot_count)
-        return NULL;
-    const struct kernel_name *name = handle_slot(handles->slots, handles->slot_count, handle)->name;
-    return name == &nameless ? NULL : name;
+    uintptr_t at = key_map_get(&handles->names, key_of(handle));
+    return at == (uintptr_t)&nameless ? NULL : (const struct kernel_name *)at;
 }

@@ -12,6 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/key_map.h"
+
 #define KERNEL_NAMES_MAX      (1u << 20)   /* distinct names; beyond: the handle is shown */
 #define KERNEL_NAME_TEXT_MAX  (256u << 20) /* bytes of all of them */
 #define KERNEL_HANDLES_MAX    (1u << 24)   /* of all processes */
@@ -28,17 +30,22 @@
 
 struct kernel_name {
     uint32_t raw_bytes;
-    uint32_t hash;
+    uint32_t json_bytes;
     const char *shown; /* demangled where that was possible; a view of raw or own memory */
     char *json;        /* owned: `shown` as a JSON string, quotes included */
-    uint32_t json_bytes;
-    char raw[]; /* as recorded, terminated */
+    char raw[];        /* as recorded, terminated */
+};
+
+struct known_name {
+    struct kernel_name *name; /* owned */
+    const char *raw;          /* a view of it */
+    uint32_t bytes, hash;     /* of that */
 };
 
 struct kernel_names {
-    struct kernel_name **slots; /* owned */
-    uint32_t slot_count;
+    struct known_name *list; /* owned */
     uint32_t count;
+    struct number_set set;
     uint64_t text_bytes;
     uint64_t text_max;          /* 0: KERNEL_NAME_TEXT_MAX */
     uint32_t handle_count;      /* of all processes' maps together */
@@ -48,15 +55,8 @@ struct kernel_names {
     bool plain;                 /* not names but texts: nothing is demangled */
 };
 
-struct kernel_handle {
-    uint64_t handle;
-    const struct kernel_name *name; /* NULL: free slot */
-};
-
 struct kernel_handles {
-    struct kernel_handle *slots; /* owned */
-    uint32_t slot_count;
-    uint32_t count;
+    struct key_map names; /* handle -> where its struct kernel_name is */
 };
 
 /* Bounds what is kept by the size of the files that it comes from. */

@@ -4,79 +4,45 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SLOTS_FIRST 256
+#include "base/array.h"
 
 void text_numbers_release(struct text_numbers *t)
 {
-    for (uint32_t i = 0; i < t->slot_count; i++)
-        free(t->slots[i].text);
-    free(t->slots);
+    for (uint32_t i = 0; i < t->count; i++)
+        free(t->texts[i].text);
+    free(t->texts);
+    number_set_release(&t->set);
     *t = (struct text_numbers){0};
 }
 
-uint32_t text_hash(const char *text, size_t length)
+static uint32_t hash_of(const void *item)
 {
-    uint64_t hash = length, word;
-    for (; length >= sizeof word; text += sizeof word, length -= sizeof word) {
-        memcpy(&word, text, sizeof word);
-        hash = (hash ^ word) * 0x9E3779B97F4A7C15u;
-        hash ^= hash >> 32;
-    }
-    for (; length; text++, length--)
-        hash = (hash ^ (uint8_t)*text) * 0x100000001B3u;
-    return (uint32_t)(hash ^ hash >> 29);
+    return ((const struct text_number *)item)->hash;
 }
 
-static struct text_number *place_of(const struct text_numbers *t, const char *text, size_t length,
-                                    uint32_t hash)
+static bool is_same(const void *left, const void *right)
 {
-    uint32_t at = hash & (t->slot_count - 1);
-    for (;; at = (at + 1) & (t->slot_count - 1)) {
-        struct text_number *slot = &t->slots[at];
-        if (!slot->text ||
-            (slot->hash == hash && slot->length == length && memcmp(slot->text, text, length) == 0))
-            return slot;
-    }
-}
-
-static bool grow(struct text_numbers *t)
-{
-    struct text_numbers grown = *t;
-    grown.slot_count = t->slot_count ? 2 * t->slot_count : SLOTS_FIRST;
-    grown.slots = calloc(grown.slot_count, sizeof *grown.slots);
-    for (uint32_t i = 0; grown.slots && i < t->slot_count; i++) {
-        const struct text_number *old = &t->slots[i];
-        if (old->text)
-            *place_of(&grown, old->text, old->length, old->hash) = *old;
-    }
-    if (!grown.slots)
-        return false;
-    free(t->slots);
-    *t = grown;
-    return true;
+    const struct text_number *a = left, *b = right;
+    return a->hash == b->hash && a->length == b->length && memcmp(a->text, b->text, a->length) == 0;
 }
 
 uint32_t text_number(struct text_numbers *t, const char *text, size_t length, bool *is_new)
 {
-    uint32_t hash = text_hash(text, length);
+    static const struct number_kind kind = {sizeof(struct text_number), 0, hash_of, is_same};
+    struct text_number wanted = {(char *)text, (uint32_t)length, text_hash(text, length)};
+    uint32_t *number = number_set_find(&t->set, &kind, t->texts, t->count, &wanted);
     *is_new = false;
-    if (t->slot_count) {
-        const struct text_number *known = place_of(t, text, length, hash);
-        if (known->text)
-            return known->number;
+    if (!number || *number)
+        return number ? *number : 0;
+    if (t->count == TEXT_NUMBERS_MAX || length >= TEXT_NUMBERS_BYTES - t->bytes)
+        return 0;
+    wanted.text = malloc(length + 1);
+    if (!wanted.text || ARRAY_PUSH(t->texts, t->count, &wanted) < 0) {
+        free(wanted.text);
+        return 0;
     }
-    bool has_room = t->count < TEXT_NUMBERS_MAX && length < TEXT_NUMBERS_BYTES - t->bytes;
-    if (!has_room || (2 * t->count >= t->slot_count && !grow(t)))
-        return 0;
-    struct text_number *slot = place_of(t, text, length, hash);
-    slot->text = malloc(length + 1);
-    if (!slot->text)
-        return 0;
-    memcpy(slot->text, text, length);
-    slot->length = (uint32_t)length;
-    slot->hash = hash;
-    slot->number = ++t->count;
+    memcpy(wanted.text, text, length);
     t->bytes += length;
     *is_new = true;
-    return slot->number;
+    return *number = t->count;
 }
