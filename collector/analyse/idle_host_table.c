@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the thread that fed the GPU did while the GPU waited for it: rows of idle_host.h, those of
+/* What the thread that fed the GPU did while the GPU waited for it: rows of idle_host.c, those of
  * one cause, kind and place together. */
 #include <stdlib.h>
 

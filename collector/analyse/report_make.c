@@ -364,7 +364,7 @@ int report_make(struct report *r, struct recording *rec, const struct report_wis
      * with, of those beyond it. */
     if (wish->selection)
         wish->selection->keeps_work =
-            r->idle && (wish->selection->filter.is_of_time || idle_follows_ranks(r->idle));
+            r->idle && (wish->selection->filter.is_of_time || r->idle->follows_ranks);
     bool leaves_calls = wish->leaves & REPORT_CALLS;
     struct consumer calls = {.context = r,
                              .needs = leaves_calls ? 0 : WALK_LIBRARIES,

@@ -111,7 +111,7 @@ static int add_hang(struct findings *f, const struct hang *hang)
         return 0;
     const struct idle_row row = {.place = {.stack = c->told.stack, .function = c->function->index},
                                  .process = c->process->index};
-    uint64_t begin_ns = f->idle->processes[c->process->index].begin_ns;
+    uint64_t begin_ns = f->idle->way.processes[c->process->index].begin_ns;
     *to = (struct finding){.kind = &finding_kinds[FINDING_HANG],
                            .next = all             ? hang_collective_next
                                    : c->told.stack ? NULL

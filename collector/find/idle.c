@@ -5,7 +5,6 @@
 
 #include "base/array.h"
 #include "error.h"
-#include "find/idle_host.h"
 #include "record/gpu_record.h"
 
 static int start_process(struct idle_process *p, struct process *process)
@@ -44,19 +43,19 @@ static int start(struct idle *d)
     if (arrivals_init(&d->arrivals, rec->count) < 0 ||
         thread_times_init(&d->host, d->walk, oldest_gap_ns, d) < 0)
         return GPUPROF_NO_MEMORY;
-    d->processes = calloc(rec->count + 1u, sizeof *d->processes);
-    d->threads = calloc(rec->thread_count + 1u, sizeof(struct idle_thread *));
-    if (!d->processes || !d->threads)
+    d->way.processes = calloc(rec->count + 1u, sizeof *d->way.processes);
+    d->way.threads = calloc(rec->thread_count + 1u, sizeof(struct idle_thread *));
+    if (!d->way.processes || !d->way.threads)
         return GPUPROF_NO_MEMORY;
     int error = 0;
     for (uint32_t i = 0; error == 0 && i < rec->count; i++)
-        error = start_process(&d->processes[i], rec->processes[i]);
+        error = start_process(&d->way.processes[i], rec->processes[i]);
     return error == 0 ? idle_start_begin(d) : error;
 }
 
 int idle_init(struct idle *d, struct walk *walk, const struct steps *steps)
 {
-    *d = (struct idle){.walk = walk, .steps = steps};
+    *d = (struct idle){.walk = walk, .way.steps = steps};
     return start(d);
 }
 
@@ -65,14 +64,14 @@ void idle_release(struct idle *d)
     if (!d->walk) /* memory ran out before it was begun */
         return;
     const struct recording *rec = d->walk->rec;
-    for (uint32_t i = 0; d->processes && i < rec->count; i++) {
-        free(d->processes[i].pauses);
-        free(d->processes[i].blind);
+    for (uint32_t i = 0; d->way.processes && i < rec->count; i++) {
+        free(d->way.processes[i].pauses);
+        free(d->way.processes[i].blind);
     }
-    for (uint32_t i = 0; d->threads && i < rec->thread_count; i++)
-        if (d->threads[i]) {
-            idle_thread_release(d->threads[i]);
-            free(d->threads[i]);
+    for (uint32_t i = 0; d->way.threads && i < rec->thread_count; i++)
+        if (d->way.threads[i]) {
+            idle_thread_release(d->way.threads[i]);
+            free(d->way.threads[i]);
         }
     for (uint32_t i = 0; i < d->total_count; i++)
         free(d->totals[i].place);
@@ -80,8 +79,8 @@ void idle_release(struct idle *d)
         idle_rows_release(&d->tracks[i].aside.rows);
         free(d->tracks[i].held.gaps);
     }
-    free(d->processes);
-    free(d->threads);
+    free(d->way.processes);
+    free(d->way.threads);
     free(d->devices);
     free(d->tracks);
     free(d->totals);
@@ -91,14 +90,14 @@ void idle_release(struct idle *d)
     arrivals_release(&d->arrivals);
     thread_times_release(&d->host);
     spool_release(&d->waits);
-    key_map_release(&d->track_of);
-    key_map_release(&d->loaders);
-    *d = (struct idle){.walk = d->walk, .steps = d->steps};
+    key_map_release(&d->way.track_of);
+    key_map_release(&d->way.loaders);
+    *d = (struct idle){.walk = d->walk, .way.steps = d->way.steps};
 }
 
 static struct idle_process *process_of(struct idle *d, const struct event *e)
 {
-    struct idle_process *p = &d->processes[e->process->index];
+    struct idle_process *p = &d->way.processes[e->process->index];
     if (!p->begin_ns) {
         uint64_t start_ns = process_start_ns(e->process);
         uint64_t first_ns = d->walk->first_ns[e->process->index]; /* 0: it has done nothing yet */
@@ -109,10 +108,10 @@ static struct idle_process *process_of(struct idle *d, const struct event *e)
 
 static int take_pause(struct idle *d, struct idle_process *p, const struct event *e, bool begins)
 {
-    if (begins == p->is_paused || (begins && d->pause_count == IDLE_PAUSES_MAX))
+    if (begins == p->is_paused || (begins && d->way.pause_count == IDLE_PAUSES_MAX))
         return 0;
     p->is_paused = begins;
-    d->pause_count += begins;
+    d->way.pause_count += begins;
     if (begins)
         return ARRAY_PUSH(p->pauses, p->pause_count,
                           (&(struct time_span){e->begin_ns, UINT64_MAX}));
@@ -122,8 +121,8 @@ static int take_pause(struct idle *d, struct idle_process *p, const struct event
 
 static int take_library(struct idle *d, const struct event *e)
 {
-    struct idle_thread *t = idle_follows_ranks(d) ? idle_thread_of(d, e->thread) : NULL;
-    if (!idle_follows_ranks(d))
+    struct idle_thread *t = d->follows_ranks ? idle_thread_of(d, e->thread) : NULL;
+    if (!d->follows_ranks)
         return 0;
     return t ? idle_ranks_library(&d->ranks, &t->talk, e) : GPUPROF_NO_MEMORY;
 }
@@ -136,7 +135,7 @@ static int take(void *context, const struct slice *s)
     if (s->change == RANGE_LEFT || s->op_change == OP_LEFT)
         return 0;
     struct idle_process *p = process_of(d, e);
-    if (d->steps && d->steps->made != d->marks_made)
+    if (d->way.steps && d->way.steps->made != d->way.marks_made)
         idle_start_mark(d);
     if (type == RECORD_OVERHEAD)
         return idle_take_overhead(d, p, s);
@@ -156,7 +155,7 @@ static int take_call(void *context, const struct slice *s)
 {
     struct idle *d = context;
     struct idle_process *p = process_of(d, &s->event);
-    if (d->steps && d->steps->made != d->marks_made)
+    if (d->way.steps && d->way.steps->made != d->way.marks_made)
         idle_start_mark(d);
     if (p->lost.may_be)
         idle_lost_call(&p->lost, &s->event);
@@ -209,8 +208,8 @@ uint32_t idle_row_work_share(const struct idle *d, const struct idle_row *row)
     const struct process *p = d->devices[row->device].process;
     if (row->place.kind == IDLE_WORD_TOLD)
         return ((const struct idle_told *)(uintptr_t)row->place.word)->work_share;
-    const struct idle_thread *t = row->thread == IDLE_NONE ? NULL : d->threads[row->thread];
-    uint64_t own_ns = t ? t->work_ns : 0, all_ns = d->processes[p->index].work_ns;
+    const struct idle_thread *t = row->thread == IDLE_NONE ? NULL : d->way.threads[row->thread];
+    uint64_t own_ns = t ? t->work_ns : 0, all_ns = d->way.processes[p->index].work_ns;
     return row->thread != IDLE_NONE && all_ns ? (uint32_t)(1e6 * (double)own_ns / (double)all_ns)
                                               : IDLE_NONE;
 }
@@ -228,26 +227,26 @@ bool idle_communicates(const struct idle *d, uint32_t job)
 
 int idle_finish(struct idle *d)
 {
-    int error = d->steps ? idle_start_charge(d) : 0;
+    int error = d->way.steps ? idle_start_charge(d) : 0;
     if (error == 0)
         error = idle_host_settle(d);
     const struct recording *rec = d->walk->rec;
     for (uint32_t i = 0; error == 0 && i < rec->count; i++) {
         const struct process *p = rec->processes[i];
         for (uint32_t k = 0; k < p->thread_count; k++) {
-            const struct idle_thread *t = d->threads[p->first_thread + k];
-            d->processes[i].work_ns += t ? t->work_ns : 0;
+            const struct idle_thread *t = d->way.threads[p->first_thread + k];
+            d->way.processes[i].work_ns += t ? t->work_ns : 0;
         }
     }
     for (uint32_t i = 0; i < d->device_count; i++) {
         const struct idle_device *device = &d->devices[i];
         d->window_ns += device->end_ns - device->begin_ns;
-        d->idle_ns += device->idle_ns;
-        d->stopped_ns += device->stopped_ns;
+        d->all.idle_ns += device->idle_ns;
+        d->all.stopped_ns += device->stopped_ns;
         for (unsigned k = 0; k < IDLE_PARTS; k++)
-            d->parts[k] += device->parts[k];
+            d->all.parts[k] += device->parts[k];
         for (unsigned k = 0; k < IDLE_CAUSES; k++)
-            d->causes[k] += device->causes[k];
+            d->all.causes[k] += device->causes[k];
     }
     return error;
 }

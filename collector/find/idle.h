@@ -17,7 +17,6 @@
 #ifndef GPUPROF_COLLECTOR_IDLE_H
 #define GPUPROF_COLLECTOR_IDLE_H
 
-#include "find/idle_host.h"
 #include "find/idle_state.h"
 #include "table/table.h"
 
@@ -39,7 +38,7 @@ int idle_name(struct idle *d, const char *symbol_folder);
  * itself they are of all. */
 static inline uint64_t idle_run_ns(const struct idle *d)
 {
-    return d->window_ns - d->causes[IDLE_START_UP] - d->stopped_ns;
+    return d->window_ns - d->all.causes[IDLE_START_UP] - d->all.stopped_ns;
 }
 
 static inline uint64_t idle_share_of(const struct idle *d, enum idle_cause cause)
@@ -50,9 +49,9 @@ static inline uint64_t idle_share_of(const struct idle *d, enum idle_cause cause
 /* May it have waited for ranks that are not here? */
 static inline bool idle_lacks_ranks(const struct idle *d)
 {
-    return (d->parts[IDLE_COMMUNICATING] || d->causes[IDLE_COMMUNICATION]) &&
-           (idle_follows_ranks(d) ? d->ranks.lacks_some
-                                  : d->walk->rec->left_out_ranks || d->walk->rec->missing_count);
+    return (d->all.parts[IDLE_COMMUNICATING] || d->all.causes[IDLE_COMMUNICATION]) &&
+           (d->follows_ranks ? d->ranks.lacks_some
+                             : d->walk->rec->left_out_ranks || d->walk->rec->missing_count);
 }
 
 /* Do devices of the job communicate? */

@@ -10,7 +10,7 @@
 
 struct idle_thread *idle_thread_of(struct idle *d, const struct thread *thread)
 {
-    struct idle_thread **t = &d->threads[thread->index];
+    struct idle_thread **t = &d->way.threads[thread->index];
     if (!*t && (*t = calloc(1, sizeof **t)))
         (*t)->index = thread->index;
     return *t;
@@ -70,19 +70,7 @@ static inline void set_place(struct idle_entry *call, const struct slice *s)
     call->is_around = around != NULL;
 }
 
-/* Most calls are more of what the thread did last. */
-static inline bool goes_on(struct idle_thread *t, const struct idle_entry *call)
-{
-    struct idle_entry *last = t->depth ? NULL : idle_thread_last(t);
-    if (!last || call->begin_ns < last->end_ns || !idle_entry_goes_on(last, call, call->begin_ns))
-        return false;
-    last->end_ns = call->end_ns;
-    last->is_open = call->is_open;
-    return true;
-}
-
-/* Made twice, where it is compared and where it is kept: so it lies in registers in the former. */
-static inline struct idle_entry entry_of(const struct slice *s)
+static struct idle_entry entry_of(const struct slice *s)
 {
     const struct event *e = &s->event;
     enum idle_cause cause = cause_of(e);
@@ -116,23 +104,6 @@ static void silence_ended(struct idle_thread *t, struct idle_entry *call)
     call->place.stack = call->place.stack ? call->place.stack : silence->stack;
 }
 
-static __attribute__((noinline)) int add_call(struct idle_thread *t, const struct slice *s)
-{
-    const struct event *e = &s->event;
-    struct idle_entry call = entry_of(s);
-    silence_ended(t, &call);
-    unsigned does = e->function->does;
-    if (does == API_DOES_CAPTURE_BEGIN && !e->record->result) {
-        idle_thread_enter(t, &call);
-        return 0;
-    }
-    if (does == API_DOES_CAPTURE_END && t->depth && t->in.cause == IDLE_CAPTURE) {
-        call.begin_ns = t->in.begin_ns;
-        return idle_thread_leave(t, &call);
-    }
-    return idle_thread_call(t, &call);
-}
-
 int idle_take_call(struct idle *d, struct idle_process *p, const struct slice *s)
 {
     const struct event *e = &s->event;
@@ -142,16 +113,27 @@ int idle_take_call(struct idle *d, struct idle_process *p, const struct slice *s
     struct idle_thread *t = idle_thread_of(d, e->thread);
     if (!t)
         return GPUPROF_NO_MEMORY;
-    const struct idle_entry call = entry_of(s);
+    struct idle_entry call = entry_of(s);
+    struct idle_entry *last = t->depth ? NULL : idle_thread_last(t);
+    unsigned class = e->function->class, does = e->function->does;
     if (p->first_call_ns > e->begin_ns)
         p->first_call_ns = e->begin_ns;
-    int error = idle_follows_ranks(d) ? idle_ranks_call(&d->ranks, &t->talk, s) : 0;
-    unsigned class = e->function->class;
+    int error = d->follows_ranks ? idle_ranks_call(&d->ranks, &t->talk, s) : 0;
     if (class == API_LAUNCH || class == API_GRAPH_LAUNCH || class == API_COPY)
         p->call = (struct idle_submit){t, e->begin_ns, e->end_ns, IDLE_NONE, 0};
-    if (error < 0 || (call.cause != IDLE_CAPTURE && goes_on(t, &call)))
+    /* Most calls are more of what the thread did last. */
+    if (error < 0 || (last && call.cause != IDLE_CAPTURE && idle_entry_go_on(last, &call)))
         return error;
-    return add_call(t, s);
+    silence_ended(t, &call);
+    if (does == API_DOES_CAPTURE_BEGIN && !r->result) {
+        idle_thread_enter(t, &call);
+        return 0;
+    }
+    if (does == API_DOES_CAPTURE_END && t->depth && t->in.cause == IDLE_CAPTURE) {
+        call.begin_ns = t->in.begin_ns;
+        return idle_thread_leave(t, &call);
+    }
+    return idle_thread_call(t, &call);
 }
 
 /* The thread that an overhead is of: that of its call, or that which it says; else it is most
@@ -184,8 +166,9 @@ int idle_take_overhead(struct idle *d, const struct idle_process *p, const struc
     bool is_loading = kind == OVERHEAD_COMPILER || kind == OVERHEAD_MODULE_LOADING ||
                       kind == OVERHEAD_LAZY_LOADING;
     uint32_t thread = is_loading ? overhead_thread(p, s) : IDLE_NONE;
-    return thread != IDLE_NONE && d->threads[thread] ? idle_thread_part(d->threads[thread], &part)
-                                                     : 0;
+    return thread != IDLE_NONE && d->way.threads[thread]
+               ? idle_thread_part(d->way.threads[thread], &part)
+               : 0;
 }
 
 /* ---- data loading ---------------------------------------------------------------------------- */
@@ -213,8 +196,9 @@ int idle_take_op(struct idle *d, const struct slice *s)
     const struct kernel_name *name;
     int error = 0;
     if (s->op_change == OP_CLOSED && !op->is_moved && (op_works(op) || op_is_label(op)) &&
-        d->threads[op->thread->index])
-        idle_thread_ended(d->threads[op->thread->index], place_of_op(op), op->begin_ns, op->end_ns);
+        d->way.threads[op->thread->index])
+        idle_thread_ended(d->way.threads[op->thread->index], place_of_op(op), op->begin_ns,
+                          op->end_ns);
     if (s->replaced && op_is_label(s->replaced) &&
         op_kind_of(s->replaced->scope, name = s->replaced->text) == OP_KIND_LOADER)
         error = load(d, s->replaced->thread, name, false, s->replaced->begin_ns, s->event.begin_ns);
@@ -231,13 +215,13 @@ int idle_take_range(struct idle *d, const struct slice *s)
     if ((!opens && s->change != RANGE_CLOSED) || !range->nested || !range->text)
         return 0;
     struct key key = {(uintptr_t)range->text, 0, 0};
-    uint64_t says = key_map_get(&d->loaders, key);
-    if (!opens && d->threads[range->thread->index])
-        idle_thread_ended(d->threads[range->thread->index], named(range->text), range->begin_ns,
+    uint64_t says = key_map_get(&d->way.loaders, key);
+    if (!opens && d->way.threads[range->thread->index])
+        idle_thread_ended(d->way.threads[range->thread->index], named(range->text), range->begin_ns,
                           range->end_ns);
     if (!says) {
         says = 1 + idle_says_loading(range->text->shown);
-        int error = key_map_set(&d->loaders, key, says);
+        int error = key_map_set(&d->way.loaders, key, says);
         if (error == GPUPROF_NO_MEMORY)
             return error;
     }

@@ -30,17 +30,17 @@ static bool is_piece(const struct idle *d)
 static struct idle_track *track_of(struct idle *d, const struct event *e, int *error)
 {
     uint64_t device = record_arg(e->record, KERNEL_DEVICE);
-    struct idle_track *last = d->track_count ? &d->tracks[d->last_track] : NULL;
+    struct idle_track *last = d->track_count ? &d->tracks[d->way.last_track] : NULL;
     *error = 0;
     if (last && last->process == e->process && last->device == device)
         return last;
     const struct idle_track new = {.process = e->process, .device = device, .place = IDLE_NONE};
     uint32_t number;
-    *error = KEY_MAP_ITEM(&d->track_of, ((struct key){e->process->index, device, 0}), d->tracks,
+    *error = KEY_MAP_ITEM(&d->way.track_of, ((struct key){e->process->index, device, 0}), d->tracks,
                           d->track_count, IDLE_DEVICES_MAX, &new, &number);
     if (!number)
         return NULL;
-    d->last_track = number - 1;
+    d->way.last_track = number - 1;
     return &d->tracks[number - 1];
 }
 
@@ -79,7 +79,7 @@ static inline int spend(struct idle *d, struct idle_track *t, uint64_t to_ns)
     int error = 0;
     spend_part(d, t, IDLE_COMPUTE, to_ns);
     uint64_t at_ns = later(spend_part(d, t, IDLE_COMMUNICATING, to_ns), t->until_ns[IDLE_OTHER]);
-    if (idle_follows_ranks(d) && at_ns < t->at_ns)
+    if (d->follows_ranks && at_ns < t->at_ns)
         error = idle_ranks_alone(&d->ranks, (uint32_t)(t - d->tracks), idle_cut(d, at_ns),
                                  idle_cut(d, t->at_ns));
     spend_part(d, t, IDLE_COPYING, to_ns);
@@ -125,7 +125,7 @@ static struct time_span next_unknown(const struct idle_process *p, uint64_t at_n
 /* The gap, but for the time of which nothing is known. `how` NULL: it is held. */
 static int charge(struct idle *d, struct idle_track *t, struct idle_gap gap, idle_charge_fn *how)
 {
-    const struct idle_process *p = &d->processes[t->process->index];
+    const struct idle_process *p = &d->way.processes[t->process->index];
     struct idle_rows *rows = rows_of(d, t);
     uint64_t end_ns = gap.end_ns, over_ns;
     int error = 0;
@@ -153,7 +153,7 @@ static struct idle_gap gap_of(const struct idle *d, const struct idle_track *t, 
                              .device = t->place,
                              .call = call ? *call : (struct idle_submit){0},
                              .before = t->before,
-                             .is_first = !d->processes[t->process->index].has_worked};
+                             .is_first = !d->way.processes[t->process->index].has_worked};
 }
 
 /* What is held is the copies' that ended it, all of it, or (`call`) what the kernel of that call
@@ -190,7 +190,7 @@ static bool is_copy(const struct slice *s)
 static __attribute__((noinline)) int take_gap(struct idle *d, struct idle_track *t,
                                               const struct slice *s, const struct idle_submit *call)
 {
-    struct idle_process *p = &d->processes[t->process->index];
+    struct idle_process *p = &d->way.processes[t->process->index];
     struct idle_gap gap = gap_of(d, t, s->event.begin_ns, call);
     int error = 0;
     if (!p->has_worked)
@@ -254,7 +254,8 @@ static enum idle_part part_of(struct idle *d, const struct event *e,
     if (r->type == RECORD_COPY || r->type == RECORD_SET)
         return IDLE_COPYING;
     uint64_t number = r->type == RECORD_KERNEL ? record_arg(r, KERNEL_NAME_INDEX) : 0;
-    struct idle_name *known = &d->names[(number ^ (uint64_t)e->process->index << 4) % IDLE_NAMES];
+    struct idle_name *known =
+        &d->way.names[(number ^ (uint64_t)e->process->index << 4) % IDLE_NAMES];
     if (!number)
         return IDLE_COMPUTE;
     if (known->number != number || known->process != e->process) {
@@ -313,7 +314,7 @@ static int take_hidden_collective(struct idle *d, const struct slice *s)
     if (part_of(d, e, &name) != IDLE_COMMUNICATING)
         return 0;
     if (!f->reaches(f->context, NULL, record_arg(e->record, KERNEL_DEVICE), 0, 0)) {
-        d->leaves_out_ranks = true;
+        d->way.leaves_out_ranks = true;
         return 0;
     }
     const struct idle_track *t = track_of(d, e, &error);
@@ -334,7 +335,7 @@ static struct idle_submit call_of(const struct idle *d, const struct idle_proces
         return p->call;
     if (!s->is_called || c->thread >= d->walk->rec->thread_count)
         return (struct idle_submit){0};
-    return (struct idle_submit){d->threads[c->thread], c->begin_ns, c->end_ns, c->function,
+    return (struct idle_submit){d->way.threads[c->thread], c->begin_ns, c->end_ns, c->function,
                                 c->stack};
 }
 
@@ -378,11 +379,11 @@ static int follow(struct idle *d, struct idle_process *p, struct idle_track *t,
     enum idle_part part = part_of(d, e, &name);
     /* What began before a piece of time lasts into it. */
     part = s->is_hidden && !d->walk->filter->is_whole ? IDLE_OTHER : part;
-    if (error == 0 && part != IDLE_OTHER && idle_follows_ranks(d))
+    if (error == 0 && part != IDLE_OTHER && d->follows_ranks)
         error = part == IDLE_COMMUNICATING ? take_collective(d, t, s, name) : keep_longest(d, t, s);
     keep_last(t, s, part, call);
     if (call->thread && !s->is_hidden)
-        d->threads[call->thread->index]->work_ns += e->end_ns - e->begin_ns;
+        d->way.threads[call->thread->index]->work_ns += e->end_ns - e->begin_ns;
     p->has_worked = true;
     return error < 0 || s->is_hidden ? error : close_aside(d, t, true);
 }
@@ -405,7 +406,7 @@ int idle_take_work(struct idle *d, struct idle_process *p, const struct slice *s
 {
     const struct walk_filter *f = d->walk->filter;
     const struct event *e = &s->event;
-    int error = s->is_hidden && idle_follows_ranks(d) ? take_hidden_collective(d, s) : 0;
+    int error = s->is_hidden && d->follows_ranks ? take_hidden_collective(d, s) : 0;
     if (error < 0 ||
         (s->is_hidden && !is_piece(d) &&
          (!f->has_work || !f->reaches(f->context, e->process, record_arg(e->record, KERNEL_DEVICE),
@@ -448,7 +449,7 @@ static int end_of(struct idle *d, struct idle_track *t)
     if (error == 0)
         error = spend(d, t, end_ns);
     if (error == 0 && !is_piece(d) && !d->walk->is_cut &&
-        idle_lost_span(&d->processes[t->process->index].lost, end_ns, &lost)) {
+        idle_lost_span(&d->way.processes[t->process->index].lost, end_ns, &lost)) {
         error = charge_last(d, t, lost.begin_ns);
         t->at_ns = later(t->at_ns, lost.end_ns);
     }

@@ -56,7 +56,7 @@ static struct idle_row row_of(const struct passage *p, enum idle_cause cause,
                             .thread = p->thread,
                             .cause = g->is_first ? IDLE_START_UP : cause};
     what.place.epoch =
-        g->is_first ? 0 : idle_epoch(&p->idle->processes[g->process].early, middle_ns);
+        g->is_first ? 0 : idle_epoch(&p->idle->way.processes[g->process].early, middle_ns);
     return what;
 }
 
@@ -96,7 +96,7 @@ static void put_whole(struct passage *p, enum idle_cause cause, const struct idl
     }
 }
 
-/* ---- what the thread did (idle_host.h) ------------------------------------------------------- */
+/* ---- what the thread did (idle_host.c) ------------------------------------------------------- */
 
 static void split_add(struct split *s, const struct thread_piece *piece, uint32_t did,
                       enum idle_cause cause, uint64_t ns)
@@ -274,7 +274,7 @@ static void between(struct passage *p, const struct idle_entry *from, const stru
         put_any(p, cause, &place, &to->look, until_ns);
         return;
     }
-    put(p, cause, &first, earlier(until_ns, p->idle->processes[p->gap->process].first_call_ns));
+    put(p, cause, &first, earlier(until_ns, p->idle->way.processes[p->gap->process].first_call_ns));
     put(p, cause, &more, until_ns);
 }
 

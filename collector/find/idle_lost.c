@@ -65,7 +65,7 @@ void idle_lost_end(struct idle *d)
         struct idle_track *t = &d->tracks[i];
         uint32_t process = t->process->index;
         struct time_span span;
-        t->loses_work = idle_lost_span(&d->processes[process].lost, w->last_ns[process], &span);
+        t->loses_work = idle_lost_span(&d->way.processes[process].lost, w->last_ns[process], &span);
         if (t->place != IDLE_NONE)
             d->devices[t->place].loses_work = t->loses_work;
     }

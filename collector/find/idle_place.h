@@ -34,7 +34,7 @@ static inline int idle_place_want(struct place_lines *lines, uint32_t process,
 char *idle_place_text(const struct walk *walk, struct place_lines *lines,
                       const struct idle_row *row);
 
-/* Of a row of what a thread did (idle_host.h) the same with what that was: "lock: put
+/* Of a row of what a thread did (idle_host.c) the same with what that was: "lock: put
  * (data.py:12)", but for a line where it ran. */
 char *idle_did_text(const struct walk *walk, struct place_lines *lines, const struct idle_row *row);
 

@@ -146,9 +146,9 @@ static void say_shares(const struct table *t, FILE *out)
 {
     const struct idle *d = t->source;
     char run[UNIT_TEXT_BYTES], all[UNIT_TEXT_BYTES];
-    if (d && (d->causes[IDLE_START_UP] || d->stopped_ns))
+    if (d && (d->all.causes[IDLE_START_UP] || d->all.stopped_ns))
         fprintf(out, "  shares are of the %s after start-up%s, those of start-up of all %s\n",
-                time_text(run, idle_run_ns(d)), d->stopped_ns ? " that were recorded" : "",
+                time_text(run, idle_run_ns(d)), d->all.stopped_ns ? " that were recorded" : "",
                 time_text(all, d->window_ns));
 }
 

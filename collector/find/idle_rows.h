@@ -92,7 +92,7 @@ struct idle_row {
     uint32_t device;  /* place in struct idle's devices */
     uint32_t thread;  /* index, or IDLE_NONE */
     uint32_t cause;   /* enum idle_cause */
-    uint32_t did;     /* what the thread did (idle_host.h), enum thread_did; 0: a row of all that it
+    uint32_t did;     /* what the thread did (idle_host.c), enum thread_did; 0: a row of all that it
                          did; up to here: what a row is */
     uint64_t ns;
     uint64_t count;         /* gaps of which it has something */

@@ -27,10 +27,10 @@
 
 void idle_start_mark(struct idle *d)
 {
-    const struct steps *steps = d->steps;
+    const struct steps *steps = d->way.steps;
     const struct step_mark *mark = &steps->marks[steps->mark_count - 1];
-    struct idle_early *early = &d->processes[mark->process->index].early;
-    d->marks_made = steps->made;
+    struct idle_early *early = &d->way.processes[mark->process->index].early;
+    d->way.marks_made = steps->made;
     if (early->kind != steps->kind) { /* those of a kind that goes before others are fewer */
         early->kind = steps->kind;
         early->of_kind = 0;
@@ -40,12 +40,6 @@ void idle_start_mark(struct idle *d)
         return;
     early->at_ns[early->count++] = mark->begin_ns;
     early->of_kind++;
-}
-
-static int by_ns(const void *left, const void *right)
-{
-    const uint64_t *a = left, *b = right;
-    return ORDER(*a, *b);
 }
 
 /* How long a step takes: nine of ten of those behind the first ones, since what some later steps
@@ -61,7 +55,7 @@ static uint64_t usual_step_ns(const struct step *list, uint32_t count, int *erro
         if (!list[i].is_partial)
             times[whole++] = list[i].end_ns - list[i].begin_ns;
     if (whole >= STEPS_LEAST) {
-        qsort(times, whole, sizeof *times, by_ns);
+        array_sort_whole(times, whole);
         ns = times[has_many ? whole * 9ull / 10 : whole / 2];
     }
     free(times);
@@ -71,7 +65,7 @@ static uint64_t usual_step_ns(const struct step *list, uint32_t count, int *erro
 /* When the first steps of that process are over; 0 if it has none. */
 static int first_steps_end(const struct idle *d, uint32_t process, uint64_t *end_ns)
 {
-    const struct steps *steps = d->steps;
+    const struct steps *steps = d->way.steps;
     uint32_t first = steps->firsts[process], count = steps->firsts[process + 1] - first;
     const struct step *list = count ? &steps->list[first] : NULL;
     int error = 0;
@@ -89,11 +83,11 @@ static int first_steps_end(const struct idle *d, uint32_t process, uint64_t *end
 
 int idle_start_begin(struct idle *d)
 {
-    const struct steps *steps = d->steps;
+    const struct steps *steps = d->way.steps;
     int error = 0;
-    d->marks_made = steps ? steps->made : 0;
+    d->way.marks_made = steps ? steps->made : 0;
     for (uint32_t i = 0; steps && steps->count && error == 0 && i < d->walk->rec->count; i++) {
-        struct idle_early *early = &d->processes[i].early;
+        struct idle_early *early = &d->way.processes[i].early;
         error = first_steps_end(d, i, &early->at_ns[0]);
         early->count = early->at_ns[0] > 0;
     }
@@ -113,11 +107,11 @@ static uint64_t most_work_ns(const struct idle *d, const struct process *process
 
 void idle_start_gap(struct idle *d, struct idle_track *t, const struct idle_gap *gap)
 {
-    struct idle_early *early = &d->processes[t->process->index].early;
+    struct idle_early *early = &d->way.processes[t->process->index].early;
     const struct walk_filter *f = d->walk->filter;
     uint64_t ns = gap->end_ns > gap->begin_ns ? gap->end_ns - gap->begin_ns : 0;
-    if (!d->steps || (f && f->is_of_time) || gap->is_first || early->once_count == IDLE_ONCE_MAX ||
-        t->once_count == IDLE_ONCE_DEVICE || ns < ONCE_NS ||
+    if (!d->way.steps || (f && f->is_of_time) || gap->is_first ||
+        early->once_count == IDLE_ONCE_MAX || t->once_count == IDLE_ONCE_DEVICE || ns < ONCE_NS ||
         most_work_ns(d, t->process) > ns / ONCE_WORK_PART)
         return;
     early->once[early->once_count] =
@@ -133,7 +127,7 @@ void idle_start_gap(struct idle *d, struct idle_track *t, const struct idle_gap 
 
 void idle_start_host(struct idle *d, const struct idle_track *t, uint64_t end_ns, uint64_t ns)
 {
-    struct idle_early *early = &d->processes[t->process->index].early;
+    struct idle_early *early = &d->way.processes[t->process->index].early;
     struct idle_once *o = &early->once[t->once - 1];
     uint64_t *most_ns = end_ns == o->end_ns ? &o->host_ns : &o->later_ns;
     *most_ns = ns > *most_ns ? ns : *most_ns;
@@ -164,7 +158,7 @@ static void judge_once(const struct idle *d, struct idle_process *p)
 /* Is that row, which `early` steps of its process are start-up of, start-up? */
 static bool is_start_up(const struct idle *d, const struct idle_row *row, uint32_t early)
 {
-    const struct idle_early *e = &d->processes[row->process].early;
+    const struct idle_early *e = &d->way.processes[row->process].early;
     uint32_t once = row->place.epoch >> IDLE_EPOCH_BITS;
     if ((row->place.epoch & IDLE_EPOCH_MASK) < early)
         return row->cause != IDLE_COMMUNICATION;
@@ -177,7 +171,7 @@ static bool is_start_up(const struct idle *d, const struct idle_row *row, uint32
  * process, its first steps may not be here. */
 static int count_early(const struct idle *d, uint32_t process, uint32_t *count)
 {
-    struct idle_process *p = &d->processes[process];
+    struct idle_process *p = &d->way.processes[process];
     uint64_t end_ns = 0;
     int error = p->early.count ? first_steps_end(d, process, &end_ns) : 0;
     *count = !end_ns || (p->pause_count && p->pauses[0].begin_ns < end_ns)

@@ -94,7 +94,7 @@ struct idle_device {
     uint64_t awaited_ns;          /* for which other devices only waited for it */
     struct idle_waits waits;
     bool loses_work; /* as struct idle_track has it */
-    bool is_split;   /* it has rows of what threads did (idle_host.h) */
+    bool is_split;   /* it has rows of what threads did (idle_host.c) */
 };
 
 /* A time in which a device waited for another rank. */
@@ -230,45 +230,41 @@ struct idle_name {
     bool communicates;
 };
 
+/* What is known while the walk lasts. */
+struct idle_way {
+    const struct steps *steps;      /* a view; NULL: none are known */
+    uint64_t marks_made;            /* of these so many are in `early` of their processes */
+    struct idle_process *processes; /* owned, by index */
+    struct idle_thread **threads;   /* owned, and so are they; by index; NULL: no call */
+    struct key_map track_of;        /* (process, device) -> place + 1 */
+    uint32_t last_track;            /* that was asked for */
+    struct idle_name names[IDLE_NAMES];
+    struct key_map loaders; /* text of a range -> 1, or 2 if it says data loading */
+    uint64_t last_gap;      /* number that was given to a wait for another rank */
+    uint32_t pause_count;
+    bool leaves_out_ranks; /* devices that are not wanted communicate, too */
+};
+
 struct idle {
     struct walk *walk;
-    const struct steps *steps;   /* a view; NULL: none are known */
-    uint64_t marks_made;         /* of these so many are in `early` of their processes */
+    bool follows_ranks; /* devices of several processes, here or where this part is added to others
+                         */
+    struct idle_way way;
     struct idle_device *devices; /* owned */
     uint32_t device_count;
+    struct idle_track *tracks; /* owned */
+    uint32_t track_count;
     struct idle_rows rows;
     struct place_lines lines;  /* of its places, and of who adds to them before idle_name */
     struct idle_total *totals; /* owned; the largest first, once named */
     uint32_t total_count;
-    uint64_t window_ns; /* of all devices, and so the next ones */
-    uint64_t parts[IDLE_PARTS];
-    uint64_t idle_ns;
-    uint64_t stopped_ns;
-    uint64_t causes[IDLE_CAUSES];
-    /* While the walk lasts. */
-    struct idle_process *processes; /* owned, by index */
-    struct idle_thread **threads;   /* owned, and so are they; by index; NULL: no call */
-    struct idle_track *tracks;      /* owned */
-    uint32_t track_count;
-    uint32_t last_track;     /* that was asked for */
-    struct key_map track_of; /* (process, device) -> place + 1 */
-    struct idle_name names[IDLE_NAMES];
+    uint64_t window_ns;     /* of all devices */
+    struct idle_device all; /* their times: of its members the sums */
     struct idle_ranks ranks;
     struct arrivals arrivals;
     struct thread_times host; /* what threads did between calls */
     struct spool waits;       /* for other ranks; device by device, each in the order of time */
-    struct key_map loaders;   /* text of a range -> 1, or 2 if it says data loading */
-    uint64_t last_gap;        /* number that was given to a wait for another rank */
-    uint32_t pause_count;
-    bool follows_ranks;
-    bool leaves_out_ranks; /* devices that are not wanted communicate, too */
 };
-
-/* Are devices of several processes followed, here or where this part is added to others? */
-static inline bool idle_follows_ranks(const struct idle *d)
-{
-    return d->follows_ranks;
-}
 
 /* Of a piece from one time to another devices are followed as in the whole, and what is before and
  * behind it is not counted. */
@@ -282,7 +278,7 @@ static inline uint64_t idle_cut(const struct idle *d, uint64_t ns)
 static inline uint32_t idle_device_place(const struct idle *d, const struct process *p,
                                          uint64_t device)
 {
-    uint64_t track = key_map_get(&d->track_of, (struct key){p->index, device, 0});
+    uint64_t track = key_map_get(&d->way.track_of, (struct key){p->index, device, 0});
     return track ? d->tracks[track - 1].place + 1 : 0; /* IDLE_NONE + 1 is 0 */
 }
 
@@ -370,6 +366,10 @@ bool idle_lost_span(const struct idle_lost *lost, uint64_t end_ns, struct time_s
 
 /* Behind the walk: of which devices the last work may be lost. */
 void idle_lost_end(struct idle *d);
+
+/* Behind the walk, when start-up is charged: splits idle time in which the thread that fed the
+ * device made no call by what it did (idle_host.c). */
+int idle_host_settle(struct idle *d);
 
 /* Of threads: calls, what the driver did inside them, operators, ranges, and a SILENCE record.
  * (idle_calls.c) */

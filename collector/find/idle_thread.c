@@ -97,21 +97,15 @@ static int append_between(struct idle_thread *t, uint64_t end_ns, struct silence
 
 int idle_thread_append(struct idle_thread *t, const struct idle_entry *entry)
 {
-    struct idle_entry *last = idle_thread_last(t);
+    struct idle_entry *last = idle_thread_last(t), new = *entry;
     /* A damaged file may have calls of one thread that overlap. */
-    uint64_t begin_ns = last && entry->begin_ns < last->end_ns ? last->end_ns : entry->begin_ns;
-    uint64_t end_ns = entry->end_ns < begin_ns ? begin_ns : entry->end_ns;
-    if (last && idle_entry_goes_on(last, entry, begin_ns)) {
-        last->end_ns = end_ns;
-        last->is_open = entry->is_open;
+    new.begin_ns = last &&new.begin_ns < last->end_ns ? last->end_ns : new.begin_ns;
+    new.end_ns = new.end_ns < new.begin_ns ? new.begin_ns : new.end_ns;
+    if (last && idle_entry_go_on(last, &new))
         return 0;
-    }
-    if (append_between(t, begin_ns, entry->look) < 0 || !make_room(t))
+    if (append_between(t, new.begin_ns, new.look) < 0 || !make_room(t))
         return GPUPROF_NO_MEMORY;
-    last = idle_thread_entry(t, t->count++);
-    *last = *entry;
-    last->begin_ns = begin_ns;
-    last->end_ns = end_ns;
+    *idle_thread_entry(t, t->count++) = new;
     return 0;
 }
 

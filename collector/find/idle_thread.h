@@ -86,12 +86,16 @@ static inline struct idle_entry *idle_thread_last(const struct idle_thread *t)
     return t->count ? idle_thread_entry(t, t->count - 1) : NULL;
 }
 
-/* Is `entry`, from begin_ns on, more of the same as `last`? */
-static inline bool idle_entry_goes_on(const struct idle_entry *last, const struct idle_entry *entry,
-                                      uint64_t begin_ns)
+/* If `entry` is behind `last`, and more of the same, that goes on until its end. */
+static inline bool idle_entry_go_on(struct idle_entry *last, const struct idle_entry *entry)
 {
-    return begin_ns - last->end_ns < IDLE_NEAR_NS && idle_place_same(&last->place, &entry->place) &&
-           last->cause == entry->cause && last->waits == entry->waits && !last->is_open;
+    if (entry->begin_ns < last->end_ns || entry->begin_ns - last->end_ns >= IDLE_NEAR_NS ||
+        !idle_place_same(&last->place, &entry->place) || last->cause != entry->cause ||
+        last->waits != entry->waits || last->is_open)
+        return false;
+    last->end_ns = entry->end_ns;
+    last->is_open = entry->is_open;
+    return true;
 }
 
 /* Is it a call, and not the time between two? */

@@ -77,7 +77,7 @@ static int wait_for_rank(void *context, uint32_t number, uint32_t waited_for, bo
                                          .function = IDLE_NONE,
                                          .kind = IDLE_WORD_DEVICE};
     if (is_new)
-        device->waits.gap = ++d->last_gap;
+        device->waits.gap = ++d->way.last_gap;
     d->rows.gap = device->waits.gap;
     device->parts[IDLE_COMMUNICATING] -= ns;
     device->idle_ns += ns;
@@ -152,10 +152,10 @@ static int find_ranks(const struct idle *d, struct rank_device *devices)
 int idle_waits_charge(struct idle *d)
 {
     const struct rank_listener listener = {d, has_waited, join, meet, miss, wait_for_rank};
-    bool leaves_out = d->walk->rec->left_out_ranks || d->leaves_out_ranks;
+    bool leaves_out = d->walk->rec->left_out_ranks || d->way.leaves_out_ranks;
     struct rank_device *devices = calloc(d->track_count + 1u, sizeof *devices);
     int error = devices ? find_ranks(d, devices) : GPUPROF_NO_MEMORY;
-    d->last_gap = d->rows.gap;
+    d->way.last_gap = d->rows.gap;
     if (error == 0)
         error = idle_ranks_tell(&d->ranks, devices, d->track_count, leaves_out, &listener);
     if (error == 0)

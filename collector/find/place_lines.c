@@ -116,6 +116,16 @@ struct placing {
     const struct kernel_name *called;
 };
 
+static struct placing placing_of(const struct place_lines *l, uint32_t process, uint32_t stack,
+                                 uint64_t words[static FRAME_COUNT_MAX])
+{
+    const struct recorded_stack *picked =
+        l->symbols && stack ? stack_table_stack(&l->few, process, stack) : NULL;
+    return (struct placing){.words = words,
+                            .process = process,
+                            .count = picked ? stack_table_words(&l->few, picked, words) : 0};
+}
+
 /* The next function at the word; false: there is none. */
 static bool next_native(const struct place_lines *l, struct placing *p, struct shown_frame *frame)
 {
@@ -210,11 +220,7 @@ bool place_frame(const struct place_lines *l, uint32_t process, uint32_t stack,
                  struct shown_frame *frame)
 {
     uint64_t words[FRAME_COUNT_MAX];
-    const struct recorded_stack *picked =
-        l->symbols && stack ? stack_table_stack(&l->few, process, stack) : NULL;
-    struct placing p = {.words = words,
-                        .process = process,
-                        .count = picked ? stack_table_words(&l->few, picked, words) : 0};
+    struct placing p = placing_of(l, process, stack, words);
     *frame = (struct shown_frame){.kind = SHOWN_ADDRESS};
     if (find_line(l, &p, frame) || !p.count)
         return p.count != 0;
@@ -233,11 +239,7 @@ int place_line(struct place_lines *l, uint32_t process, uint32_t stack, const ch
     uint64_t words[FRAME_COUNT_MAX];
     struct shown_frame line, caller;
     const char *called_at = NULL;
-    const struct recorded_stack *picked =
-        l->symbols && stack ? stack_table_stack(&l->few, process, stack) : NULL;
-    struct placing p = {.words = words,
-                        .process = process,
-                        .count = picked ? stack_table_words(&l->few, picked, words) : 0};
+    struct placing p = placing_of(l, process, stack, words);
     *text = NULL;
     if (!find_line(l, &p, &line))
         return 0;

@@ -73,32 +73,25 @@ void thread_times_release(struct thread_times *h)
     *h = (struct thread_times){0};
 }
 
-static struct thread_span *span_at(const struct thread_spans *t, uint32_t index)
+/* Room for one more of the process: what nobody will ask for is forgotten or, if there are too
+ * many, the oldest quarter. 0 or GPUPROF_NO_MEMORY. */
+static int make_room(struct thread_times *h, uint32_t process, struct thread_spans *t)
 {
-    return &t->spans[(t->first + index) % t->capacity];
-}
-
-/* Twice as many; false: no memory. What was the ring's begin lies at its begin again. */
-static bool grow(struct thread_times *h, struct thread_spans *t)
-{
-    uint32_t capacity = t->capacity ? 2 * t->capacity : SPANS_FIRST;
-    struct thread_span *spans = malloc(capacity * sizeof *spans);
-    if (!spans)
-        return false;
-    for (uint32_t i = 0; i < t->count; i++)
-        spans[i] = *span_at(t, i);
-    free(t->spans);
-    h->span_count += capacity - t->capacity;
-    t->spans = spans;
-    t->capacity = capacity;
-    t->first = 0;
-    return true;
-}
-
-static void forget_first(struct thread_spans *t)
-{
-    t->first = (t->first + 1) % t->capacity;
-    t->count--;
+    uint64_t horizon_ns = t->count ? h->horizon(h->context, process) : 0;
+    uint32_t over = 0, before = t->capacity, more = before ? before : SPANS_FIRST;
+    while (over < t->count && t->spans[over].reach_ns <= horizon_ns)
+        over++;
+    if (over < t->count / 2 || !before) {
+        bool has_room = before < THREAD_SPANS_MAX && h->span_count + more <= THREAD_SPANS_ALL;
+        if (has_room && !array_grow(&t->spans, &t->capacity, sizeof *t->spans, SPANS_FIRST))
+            return GPUPROF_NO_MEMORY;
+        h->span_count += t->capacity - before;
+        over = has_room || over ? over : (t->count + 3) / 4;
+    }
+    t->count -= over;
+    if (t->count)
+        memmove(t->spans, t->spans + over, t->count * sizeof *t->spans);
+    return 0;
 }
 
 /* To one of the process's. 0 or GPUPROF_NO_MEMORY. */
@@ -108,21 +101,12 @@ static int add(struct thread_times *h, const struct process *p, struct thread_sp
     h->is_known[p->index] = true;
     if (new->kind == DID_RUNNING ? !new->is_look : new->kind == DID_FILE && !new->ns)
         h->busy_ns[p->index] += new->ns ? new->ns : new->end_ns - new->begin_ns;
-    if (t->count == t->capacity) {
-        uint64_t horizon_ns = h->horizon(h->context, p->index);
-        while (t->count && span_at(t, 0)->reach_ns <= horizon_ns)
-            forget_first(t);
-        uint32_t more = t->capacity ? t->capacity : SPANS_FIRST;
-        bool has_room = t->capacity < THREAD_SPANS_MAX && h->span_count + more <= THREAD_SPANS_ALL;
-        if (2 * t->count >= t->capacity && has_room && !grow(h, t))
-            return GPUPROF_NO_MEMORY;
-        if (!t->capacity)
-            return 0;
-        if (t->count == t->capacity)
-            forget_first(t);
-    }
-    uint64_t reach_ns = t->count ? span_at(t, t->count - 1)->reach_ns : 0;
-    struct thread_span *s = span_at(t, t->count++);
+    if (t->count == t->capacity && make_room(h, p->index, t) < 0)
+        return GPUPROF_NO_MEMORY;
+    if (!t->capacity)
+        return 0;
+    uint64_t reach_ns = t->count ? t->spans[t->count - 1].reach_ns : 0;
+    struct thread_span *s = &t->spans[t->count++];
     *s = *new;
     s->reach_ns = new->end_ns > reach_ns ? new->end_ns : reach_ns;
     return 0;
@@ -297,7 +281,7 @@ static uint32_t stack_at(const struct thread_spans *t, const struct thread_span 
     uint64_t most_ns = 0, near_ns = SAMPLE_NEAR_NS;
     uint32_t stack = 0;
     for (uint32_t i = t->count; i; i--) {
-        const struct thread_span *s = span_at(t, i - 1);
+        const struct thread_span *s = &t->spans[i - 1];
         uint64_t apart_ns = s->begin_ns < time->begin_ns ? time->begin_ns - s->begin_ns
                             : s->begin_ns > time->end_ns ? s->begin_ns - time->end_ns
                                                          : 0;
@@ -395,7 +379,7 @@ static void go_on(struct way *w, uint64_t to_ns)
 static uint32_t first_after(const struct thread_spans *t, uint64_t at_ns)
 {
     uint32_t i = t->count;
-    while (i && span_at(t, i - 1)->reach_ns > at_ns)
+    while (i && t->spans[i - 1].reach_ns > at_ns)
         i--;
     return i;
 }
@@ -405,7 +389,7 @@ static void tell_stops(const struct thread_spans *stops, uint64_t begin_ns, uint
                        thread_piece_fn *told, void *context)
 {
     for (uint32_t i = first_after(stops, begin_ns); i < stops->count; i++) {
-        const struct thread_span *s = span_at(stops, i);
+        const struct thread_span *s = &stops->spans[i];
         uint64_t from_ns = s->begin_ns > begin_ns ? s->begin_ns : begin_ns;
         uint64_t to_ns = least_of(s->end_ns, end_ns);
         double part =
@@ -429,7 +413,7 @@ void thread_times_split(const struct thread_times *h, uint32_t process, uint32_t
                     .tell = told,
                     .context = context};
     for (uint32_t i = first_after(t, begin_ns); i < t->count; i++) {
-        const struct thread_span *s = span_at(t, i);
+        const struct thread_span *s = &t->spans[i];
         if (s->begin_ns >= end_ns && (!s->ns || s->begin_ns > end_ns))
             break;
         if (s->end_ns <= begin_ns)

@@ -44,7 +44,7 @@ enum thread_did {
     DID_KINDS
 };
 
-/* In a row's `did` (idle_host.h), beside enum thread_did: a sample by the CPU, */
+/* In a row's `did` (idle_host.c), beside enum thread_did: a sample by the CPU, */
 #define DID_SAMPLED 0x100u
 #define DID_LOOKED  0x200u /* or by another thread, */
 #define DID_RAN     0x400u /* which says that it ran meanwhile */
@@ -81,8 +81,8 @@ struct thread_span {
 };
 
 struct thread_spans {
-    struct thread_span *spans; /* owned: a ring, by their begin */
-    uint32_t capacity, first, count;
+    struct thread_span *spans; /* owned; by their begin */
+    uint32_t capacity, count;
 };
 
 struct thread_times {

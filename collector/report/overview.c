@@ -97,7 +97,7 @@ uint64_t overview_held_back(const struct report *r)
 uint64_t overview_start_up_ns(const struct report *r)
 {
     const struct idle *idle = r->idle;
-    if (r->is_piece && (!idle || !idle->causes[IDLE_START_UP]))
+    if (r->is_piece && (!idle || !idle->all.causes[IDLE_START_UP]))
         return 0;
     uint64_t until_ns = idle && idle->device_count ? idle->devices[0].begin_ns : r->begin_ns;
     until_ns = until_ns < r->wall_end_ns ? until_ns : r->wall_end_ns;

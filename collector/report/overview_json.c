@@ -22,10 +22,11 @@ static void print_time(const struct idle *d, FILE *out)
             "{\"window_ns\": %" PRIu64 ", \"compute_ns\": %" PRIu64
             ", \"communication_ns\": %" PRIu64 ", \"copies_ns\": %" PRIu64 ", \"idle_ns\": %" PRIu64
             ", \"stopped_ns\": %" PRIu64 ", \"other_ns\": %" PRIu64 "},\n\"idle\": {",
-            d->window_ns, d->parts[IDLE_COMPUTE], d->parts[IDLE_COMMUNICATING],
-            d->parts[IDLE_COPYING], d->idle_ns, d->stopped_ns, d->parts[IDLE_OTHER]);
+            d->window_ns, d->all.parts[IDLE_COMPUTE], d->all.parts[IDLE_COMMUNICATING],
+            d->all.parts[IDLE_COPYING], d->all.idle_ns, d->all.stopped_ns,
+            d->all.parts[IDLE_OTHER]);
     for (unsigned i = 0; i < IDLE_CAUSES; i++)
-        fprintf(out, "%s\"%s\": %" PRIu64, i ? ", " : "", idle_cause_words[i], d->causes[i]);
+        fprintf(out, "%s\"%s\": %" PRIu64, i ? ", " : "", idle_cause_words[i], d->all.causes[i]);
     fputc('}', out);
 }
 

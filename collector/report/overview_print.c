@@ -280,19 +280,19 @@ static void print_start_up(struct screen *s, const struct overview *o)
     uint64_t ns = overview_start_up_ns(r), wall_ns = r->wall_end_ns - r->wall_begin_ns;
     bool is_there = percent(ns, r->whole_ns ? r->whole_ns : wall_ns) >= 0.05;
     const struct idle_device *first = d ? &d->devices[0] : NULL;
-    if (is_there && d && r->wall_begin_ns + ns < first->first_ns && d->stopped_ns)
+    if (is_there && d && r->wall_begin_ns + ns < first->first_ns && d->all.stopped_ns)
         line(s, "start-up", NULL, "%s of it, as far as it was recorded", time_text(time, ns));
     else if (is_there)
         line(s, "start-up", NULL, "%s of it, until %s%s", time_text(time, ns),
-             overview_start_up_end(o), d && !d->stopped_ns ? "; shares are of the rest" : "");
-    if (!d || !d->stopped_ns)
+             overview_start_up_end(o), d && !d->all.stopped_ns ? "; shares are of the rest" : "");
+    if (!d || !d->all.stopped_ns)
         return;
-    double missing = percent(d->stopped_ns, d->window_ns);
+    double missing = percent(d->all.stopped_ns, d->window_ns);
     char share[40] = "all but less than 0.1%";
     if (missing >= 0.05)
         snprintf(share, sizeof share, "%.1f%%", 100 - missing);
     line(s, "recorded", NULL, "%s of the GPUs' time; shares are of that%s", share,
-         d->causes[IDLE_START_UP] ? ", after start-up" : "");
+         d->all.causes[IDLE_START_UP] ? ", after start-up" : "");
 }
 
 /* Times of the tables, and of what one asks for, are none of the line above, which begins with the
@@ -352,10 +352,10 @@ static void print_bar(struct screen *s, const struct overview *o)
     const struct {
         char letter;
         uint64_t ns;
-    } parts[] = {{'#', d->parts[IDLE_COMPUTE]},
-                 {'=', d->parts[IDLE_COMMUNICATING]},
-                 {'-', d->parts[IDLE_COPYING]},
-                 {':', d->parts[IDLE_OTHER]}};
+    } parts[] = {{'#', d->all.parts[IDLE_COMPUTE]},
+                 {'=', d->all.parts[IDLE_COMMUNICATING]},
+                 {'-', d->all.parts[IDLE_COPYING]},
+                 {':', d->all.parts[IDLE_OTHER]}};
     char bar[BAR_WIDTH + 1];
     unsigned at = 0;
     for (unsigned i = 0; i < sizeof parts / sizeof parts[0]; i++) {
@@ -491,14 +491,15 @@ static void print_devices(struct screen *s, const struct overview *o)
     if (d && d->window_ns) {
         uint64_t run_ns = idle_run_ns(d);
         char other[40] = "";
-        if (d->parts[IDLE_OTHER])
+        if (d->all.parts[IDLE_OTHER])
             snprintf(other, sizeof other, "  other work %.1f%%",
-                     percent(d->parts[IDLE_OTHER], run_ns));
+                     percent(d->all.parts[IDLE_OTHER], run_ns));
         line(s, "GPU time", NULL,
              "compute %.1f%%  communication %.1f%%  copies %.1f%%  idle %.1f%%%s",
-             percent(d->parts[IDLE_COMPUTE], run_ns), percent(d->parts[IDLE_COMMUNICATING], run_ns),
-             percent(d->parts[IDLE_COPYING], run_ns),
-             percent(d->idle_ns - d->causes[IDLE_START_UP], run_ns), other);
+             percent(d->all.parts[IDLE_COMPUTE], run_ns),
+             percent(d->all.parts[IDLE_COMMUNICATING], run_ns),
+             percent(d->all.parts[IDLE_COPYING], run_ns),
+             percent(d->all.idle_ns - d->all.causes[IDLE_START_UP], run_ns), other);
         if (!s->is_short)
             print_bar(s, o);
         print_causes(s, d);
