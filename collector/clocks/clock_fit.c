@@ -3,7 +3,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/array.h"
 #include "error.h"
@@ -12,9 +11,7 @@
 #define BIN_SAMPLES   16 /* of a knot, at least; */
 #define BURST_SAMPLES 8  /* before a time without any, these will do */
 #define KNOTS_MIN     3
-#define BINS_FEWEST   4
 #define PASSES        4
-#define LOUD          4
 #define RUN_MIN       3
 #define FEW           8 /* so few samples tell their spread to a factor of two */
 
@@ -42,14 +39,6 @@ struct fitting {
     double *scratch; /* room for as many numbers */
     double from_ns;  /* the time that was asked for */
     double to_ns;
-};
-
-/* What knots say of the line that they are laid around. */
-struct knot_check {
-    double error;   /* how far off a knot may be: one standard deviation */
-    double hidden;  /* by how much the line may be off there, and they do not say so */
-    double apart;   /* the time between two of them, at most */
-    bool is_within; /* all of them are where the line is */
 };
 
 static int compare_samples(const void *left, const void *right)
@@ -128,31 +117,14 @@ static void add_robust_line(struct fitting *g)
     g->fit->knots[0].gap_ns += median_residual(g, 0, g->count);
 }
 
-/* The line of least squares through those that agree; false: it has no slope. */
-static void refine_line(struct fitting *g, double *level_error, double *slope_error)
+/* How far those that agree with the fit are off it, around `center`, and how many these are. */
+static void see_agreeing(struct fitting *g, double center)
 {
     struct clock_fit *f = g->fit;
-    double center = median_residual(g, 0, g->count);
-    double at = 0, gap = 0, square = 0, product = 0;
     f->spread_ns = spread_around(g, 0, g->count, center);
-    double cut = CUT_SIGMAS * f->spread_ns + RESOLUTION;
     f->used = 0;
     for (uint32_t i = 0; i < g->count; i++)
-        if (fabs(residual(g, i) - center) <= cut) {
-            f->used++;
-            at += (g->samples[i].at_ns - at) / f->used;
-            gap += (residual(g, i) - gap) / f->used;
-        }
-    for (uint32_t i = 0; i < g->count; i++)
-        if (fabs(residual(g, i) - center) <= cut) {
-            square += (g->samples[i].at_ns - at) * (g->samples[i].at_ns - at);
-            product += (g->samples[i].at_ns - at) * (residual(g, i) - gap);
-        }
-    double level = clock_fit_gap(f, at) + gap;
-    *level_error = f->spread_ns / sqrt(f->used);
-    *slope_error = square > 0 ? fmax(f->spread_ns, 2 * RESOLUTION) / sqrt(square) : SLOPE_USUAL;
-    set_slope(f, f->last_slope + (square > 0 ? product / square : 0));
-    f->knots[0] = (struct clock_sample){at, level};
+        f->used += fabs(residual(g, i) - center) <= CUT_SIGMAS * f->spread_ns + RESOLUTION;
 }
 
 /* The time within the samples in which there are none, at most. */
@@ -177,18 +149,29 @@ static double doubt_of_unseen(const struct fitting *g, double curve, double seen
            fmin(curve * beyond * (beyond + seen) / 2, TURN_MAX * beyond);
 }
 
+/* The same of a line that may be off by `hidden` where it was seen, and nobody would notice. */
+static double doubt_of_line(const struct fitting *g, double hidden)
+{
+    double gap = longest_gap(g), seen = g->samples[g->count - 1].at_ns - g->samples[0].at_ns - gap;
+    double curve = seen > 0 ? 8 * hidden / (seen * seen) : TURN_MAX;
+    return doubt_of_unseen(g, curve, seen, gap);
+}
+
 /* Its uncertainty is without what nobody has seen. */
 static void fit_line(struct fitting *g)
 {
     struct clock_fit *f = g->fit;
-    double level_error = 0, slope_error = 0;
     const struct clock_sample *first = g->samples, *last = &g->samples[g->count - 1];
+    double square = 0;
     f->knot_count = 1;
     f->knots[0] = (struct clock_sample){first->at_ns / 2 + last->at_ns / 2, 0};
     for (unsigned i = 0; i < PASSES; i++)
         add_robust_line(g);
-    for (unsigned i = 0; i < PASSES; i++)
-        refine_line(g, &level_error, &slope_error);
+    see_agreeing(g, 0);
+    for (uint32_t i = 0; i < g->count; i++)
+        square += pow(g->samples[i].at_ns - f->knots[0].at_ns, 2);
+    double level_error = MEDIAN_ERROR * f->spread_ns / sqrt(f->used);
+    double slope_error = square > 0 ? fmax(f->spread_ns, 2 * RESOLUTION) / sqrt(square) : 1;
     double few = 1 + (double)FEW / g->count;
     if (slope_error > SLOPE_UNKNOWN) {
         set_slope(f, 0);
@@ -208,9 +191,9 @@ static double slope_between(const struct clock_sample *a, const struct clock_sam
 /*
  * How far the line may be off between two knots: if it turned sharply there, by as much as what
  * its slope changes from one neighbour to the next makes of the time between them. `curve`: by how
- * much its slope changes a nanosecond, at most.
+ * much its slope changes a nanosecond, at most, beside what comes of knots that are off by `error`.
  */
-static double swing_of(const struct clock_fit *f, double *curve)
+static double swing_of(const struct clock_fit *f, double error, double *curve)
 {
     double most = 0;
     *curve = 0;
@@ -219,6 +202,7 @@ static double swing_of(const struct clock_fit *f, double *curve)
         double before = k->at_ns - k[-1].at_ns, after = k[1].at_ns - k->at_ns;
         double turn = fabs(slope_between(k, k + 1) - slope_between(k - 1, k));
         most = fmax(most, turn * fmax(before, after));
+        turn = fmax(turn - 3 * error * (1 / before + 1 / after), 0);
         *curve = fmax(*curve, 2 * turn / (before + after));
     }
     return most;
@@ -240,118 +224,56 @@ static uint32_t bin_end(const struct fitting *g, uint32_t first, double width_ns
     return g->count - end < BURST_SAMPLES ? g->count : end;
 }
 
-/* Beyond an end, if it turns there half as much as it does behind the end: more would be mostly
- * noise. */
-static double end_slope(const struct clock_sample *end, const struct clock_sample *next,
-                        const struct clock_sample *second)
+/* Knots at the medians of bins, around the line that is there, into *bent; by how much the farthest
+ * is off, and how wrong one may be. False: too few, or there is no time between two of them. */
+static bool lay_knots(const struct fitting *g, struct clock_fit *bent, double *off, double *error)
 {
-    double slope = slope_between(end, next);
-    double turn = slope_between(next, second) - slope;
-    return slope - 0.75 * turn * (next->at_ns - end->at_ns) / (second->at_ns - end->at_ns);
-}
-
-/* How far off knots may be: as what is around them says, or around most, should they be few. */
-static void judge(struct knot_check *check, const double *offs, const double *spreads,
-                  const uint32_t *counts, uint32_t count)
-{
-    double sorted[CLOCK_KNOTS_MAX];
-    memcpy(sorted, spreads, count * sizeof *sorted);
-    double usual = array_median(sorted, count);
-    check->is_within = true;
-    for (uint32_t i = 0; i < count; i++) {
-        double error = MEDIAN_ERROR * fmin(fmax(spreads[i], usual), LOUD * usual) / sqrt(counts[i]);
-        check->is_within &= fabs(offs[i]) <= CUT_SIGMAS * error + RESOLUTION;
-        check->error = fmax(check->error, error);
-    }
-    check->hidden = CUT_SIGMAS * check->error + RESOLUTION;
-}
-
-/* Knots at the medians of bins, so many of equal time where there are samples enough, around the
- * line that is there. False: too few, or there is no time between two of them. */
-static bool lay_knots(const struct fitting *g, uint32_t bins, struct clock_fit *bent,
-                      struct knot_check *check)
-{
-    double offs[CLOCK_KNOTS_MAX], spreads[CLOCK_KNOTS_MAX];
-    double width = (g->samples[g->count - 1].at_ns - g->samples[0].at_ns) / bins;
-    uint32_t counts[CLOCK_KNOTS_MAX], count = 0;
+    double spreads[CLOCK_KNOTS_MAX];
+    double width = (g->samples[g->count - 1].at_ns - g->samples[0].at_ns) / BINS_MAX;
+    uint32_t count = 0, least = UINT32_MAX;
     *bent = *g->fit;
-    *check = (struct knot_check){0};
+    *off = 0;
     for (uint32_t first = 0, end; first < g->count; first = end, count++) {
         end = bin_end(g, first, width);
-        double at = bin_time(g, first, end), off = median_residual(g, first, end);
-        double since = count ? at - bent->knots[count - 1].at_ns : 1;
-        if (count == CLOCK_KNOTS_MAX || since <= 0)
+        double at = bin_time(g, first, end), its = median_residual(g, first, end);
+        if (count == CLOCK_KNOTS_MAX || (count && at <= bent->knots[count - 1].at_ns))
             return false;
-        offs[count] = off;
-        spreads[count] = spread_around(g, first, end, off);
-        counts[count] = end - first;
-        bent->knots[count] = (struct clock_sample){at, clock_fit_gap(g->fit, at) + off};
-        check->apart = fmax(check->apart, since);
+        spreads[count] = spread_around(g, first, end, its);
+        bent->knots[count] = (struct clock_sample){at, clock_fit_gap(g->fit, at) + its};
+        *off = fmax(*off, fabs(its));
+        least = end - first < least ? end - first : least;
     }
-    if (count < KNOTS_MIN)
-        return false;
     bent->knot_count = count;
-    bent->first_slope = end_slope(&bent->knots[0], &bent->knots[1], &bent->knots[2]);
-    bent->last_slope =
-        end_slope(&bent->knots[count - 1], &bent->knots[count - 2], &bent->knots[count - 3]);
-    judge(check, offs, spreads, counts, count);
-    return true;
+    *error = MEDIAN_ERROR * array_median(spreads, count) / sqrt(least);
+    return count >= KNOTS_MIN;
 }
 
-/* Do knots say the same as the fit, few as well as many? False also where none can be laid;
- * `check` is then without hidden. */
-static bool is_confirmed(const struct fitting *g, struct clock_fit *f, struct knot_check *check)
-{
-    struct fitting with = *g;
-    struct clock_fit knots;
-    struct knot_check one;
-    with.fit = f;
-    *check = (struct knot_check){.is_within = true};
-    for (uint32_t bins = BINS_FEWEST; bins <= BINS_MAX; bins *= 2)
-        if (lay_knots(&with, bins, &knots, &one)) {
-            check->is_within &= one.is_within;
-            check->error = one.error;
-            check->hidden = check->hidden > 0 ? fmin(check->hidden, one.hidden) : one.hidden;
-            check->apart = one.apart;
-        }
-    return check->hidden > 0 && check->is_within;
-}
-
-/* What a line that is not bent leaves open. */
-static double doubt_of_line(const struct fitting *g, const struct knot_check *check)
-{
-    bool is_checked = check->hidden > 0;
-    double hidden = is_checked ? check->hidden : 2 * g->fit->spread_ns + RESOLUTION;
-    double gap = is_checked ? check->apart : longest_gap(g);
-    double seen = g->samples[g->count - 1].at_ns - g->samples[0].at_ns - gap;
-    double curve = seen > 0 ? 8 * hidden / (seen * seen) : TURN_MAX;
-    return (is_checked ? 0 : 3 * g->fit->spread_ns) + doubt_of_unseen(g, curve, seen, gap);
-}
-
-/* A rate that changes with the temperature, or is steered by the time server: knots follow it, as
- * few as will do. */
+/* A rate that changes with the temperature, or is steered by the time server: knots follow it. */
 static void bend(struct fitting *g)
 {
     struct clock_fit *f = g->fit, bent;
-    struct knot_check check, other;
-    double curve;
-    if (is_confirmed(g, f, &check) || check.hidden <= 0) {
-        f->uncertainty_ns += doubt_of_line(g, &check);
+    double curve, off = 0, error = 0;
+    bool has_knots = lay_knots(g, &bent, &off, &error);
+    double hidden = CUT_SIGMAS * error + RESOLUTION;
+    if (!has_knots || off <= hidden) {
+        f->uncertainty_ns +=
+            has_knots ? doubt_of_line(g, hidden)
+                      : 3 * f->spread_ns + doubt_of_line(g, 2 * f->spread_ns + RESOLUTION);
         return;
     }
-    for (uint32_t bins = BINS_FEWEST; bins <= BINS_MAX; bins *= 2)
-        if (lay_knots(g, bins, &bent, &check) && swing_of(&bent, &curve) / 5 <= check.error &&
-            is_confirmed(g, &bent, &other))
-            break;
     *f = bent;
-    f->spread_ns = spread_around(g, 0, g->count, 0);
-    f->used = 0;
-    for (uint32_t i = 0; i < g->count; i++)
-        f->used += fabs(residual(g, i)) <= CUT_SIGMAS * f->spread_ns + RESOLUTION;
-    f->uncertainty_ns = f->spread_ns + 3 * check.error + 1.25 * swing_of(f, &curve) + RESOLUTION;
-    const struct clock_sample *last = &f->knots[f->knot_count - 1];
-    double end = fmax(f->knots[1].at_ns - f->knots[0].at_ns, last->at_ns - last[-1].at_ns);
-    f->uncertainty_ns += doubt_of_unseen(g, curve, end, 0);
+    uint32_t last = f->knot_count - 1, some = (last + 1) / 4 ? (last + 1) / 4 : 1;
+    const struct clock_sample *k = f->knots;
+    f->first_slope = slope_between(&k[0], &k[some]); /* of the knots next to an end, a quarter */
+    f->last_slope = slope_between(&k[last - some], &k[last]);
+    see_agreeing(g, 0);
+    double swing = swing_of(f, error, &curve);
+    double end = fmin(k[some].at_ns - k[0].at_ns, k[last].at_ns - k[last - some].at_ns);
+    double seen = k[last].at_ns - k[0].at_ns - longest_gap(g);
+    curve = seen > 0 ? fmax(curve, 8 * hidden / (seen * seen)) : TURN_MAX;
+    double beyond = fmax(fmax(k[0].at_ns - g->from_ns, g->to_ns - k[last].at_ns), 0);
+    f->uncertainty_ns = f->spread_ns + 2 * error + 1.25 * swing + RESOLUTION +
+                        4 * error * beyond / end + doubt_of_unseen(g, curve, end, 0);
 }
 
 /*
