@@ -120,7 +120,7 @@ const struct sums_info failures_sums = {
     .complete = complete,
     .fill = fill,
     .consumer = {.needs = WALK_LIBRARIES,
-                 .skips = WALK_SKIPS_WORK | WALK_SKIPS_TIED,
+                 .skips = WALK_SKIPS_WORK,
                  .take = take_library,
                  .take_call = take_call},
     /* They are among their functions' errors already, so that here they are not to be added up. */

@@ -67,7 +67,7 @@ const struct sums_info gc_sums = {
     .is_left_out = true,
     .parts = REPORT_HOST,
     .name = name,
-    .consumer = {.skips = WALK_SKIPS_CALLS | WALK_SKIPS_WORK | WALK_SKIPS_TIED, .take = take},
+    .consumer = {.skips = WALK_SKIPS_CALLS | WALK_SKIPS_WORK, .take = take},
     .table = {SUMS_TABLE, .name = "gc", .key = "gc", .title = "garbage collections of Python",
               .columns = columns, .column_count = sizeof columns / sizeof columns[0],
               .text = {5, 4, 6, 7, 8, 9}, /* total, collections, mean, longest, objects */

@@ -122,7 +122,7 @@ const struct sums_info gil_sums = {
     .is_left_out = true,
     .parts = REPORT_HOST,
     .name = name,
-    .consumer = {.skips = WALK_SKIPS_CALLS | WALK_SKIPS_WORK | WALK_SKIPS_TIED, .take = take},
+    .consumer = {.skips = WALK_SKIPS_CALLS | WALK_SKIPS_WORK, .take = take},
     .table = {SUMS_TABLE, .name = "gil", .key = "gil", .title = "waits for Python's lock (GIL)",
               .columns = columns, .column_count = sizeof columns / sizeof columns[0],
               .text = {8, 7, 9, 12, 11, 10}, /* waited, waits, longest, switches, held, holds */

@@ -155,8 +155,6 @@ static int take_uses(void *context, const struct rows *rows)
     for (uint32_t i = 0; i < rows->count; i++) {
         uint64_t type = rows->columns[ROW_TYPE][i], begin_ns = rows->columns[ROW_BEGIN][i];
         uint64_t end_ns = begin_ns + rows->columns[ROW_NS][i];
-        if (type == ROW_LATE)
-            continue;
         struct device_use *use = use_of(g, g->walk->rec->processes[rows->columns[ROW_PROCESS][i]],
                                         rows->columns[ROW_DEVICE][i]);
         if (!use)
@@ -173,13 +171,12 @@ static int take_uses(void *context, const struct rows *rows)
 
 /* ---- ranges, and what work they have --------------------------------------------------------- */
 
-static int tied(void *context, const struct slice *s)
+static int take_work(void *context, const struct slice *s)
 {
     struct gpu_report *g = context;
-    bool is_one =
-        g->has_work && s->is_called && s->call.range && is_stream_work(s->event.record->type);
-    return is_one ? survey_project(&g->walk->survey, &s->call, s->event.begin_ns, s->event.end_ns)
-                  : 0;
+    return s->is_called && s->call.range
+               ? survey_project(&g->walk->survey, &s->call, s->event.begin_ns, s->event.end_ns)
+               : 0;
 }
 
 static int take(void *context, const struct slice *s)
@@ -283,7 +280,7 @@ static void add_readers(struct report *r)
                      &(struct rows_reader){.context = g,
                                            .columns = 1u << ROW_BEGIN | 1u << ROW_FLAGS |
                                                       1u << ROW_CALL_BEGIN | 1u << ROW_CALL_NS,
-                                           .types = 1u << ROW_KERNEL | 1u << ROW_LATE,
+                                           .types = 1u << ROW_KERNEL,
                                            .tables = 1u << ROWS_WORK,
                                            .ties = true,
                                            .take = take_launches,
@@ -300,7 +297,7 @@ static void add_readers(struct report *r)
 static unsigned consumers(struct report *r, struct consumer *list)
 {
     struct gpu_report *g = r->gpu;
-    bool ties = !(g->leaves & REPORT_TIED), has_idle = !(g->leaves & REPORT_IDLE);
+    bool ties = g->has_work && !(g->leaves & REPORT_TIED), has_idle = !(g->leaves & REPORT_IDLE);
     unsigned work = g->has_work ? WALK_LOSSES | (ties ? (unsigned)WALK_WORK : 0) : 0;
     unsigned count = 0;
     add_readers(r);
@@ -312,9 +309,9 @@ static unsigned consumers(struct report *r, struct consumer *list)
         .context = g,
         /* What is lost of operators is told, and of stacks, if nobody else does. */
         .needs = WALK_RANGES | WALK_OPS | (has_idle ? 0 : (unsigned)WALK_STACKS) | work,
-        .skips = WALK_SKIPS_CALLS | WALK_SKIPS_WORK,
+        .skips = WALK_SKIPS_CALLS | (ties ? 0 : (unsigned)WALK_SKIPS_WORK),
         .take = take,
-        .tied = ties ? tied : NULL,
+        .take_work = take_work,
         .end = end};
     return count;
 }

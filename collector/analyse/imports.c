@@ -126,7 +126,7 @@ const struct sums_info imports_sums = {
     .is_left_out = true,
     .parts = REPORT_HOST,
     .consumer = {.needs = WALK_STACKS,
-                 .skips = WALK_SKIPS_CALLS | WALK_SKIPS_WORK | WALK_SKIPS_TIED,
+                 .skips = WALK_SKIPS_CALLS | WALK_SKIPS_WORK,
                  .take = take,
                  .end = end},
     .table = {SUMS_TABLE, .name = "imports", .key = "imports", .title = "imports of Python",

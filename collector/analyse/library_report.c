@@ -154,14 +154,14 @@ static int add_pair(struct library_report *l, uint32_t kind, const struct proces
     return row ? 0 : GPUPROF_NO_MEMORY;
 }
 
-static int tied(void *context, const struct slice *s)
+static int take_work(void *context, const struct slice *s)
 {
     struct library_report *l = context;
     const struct event *e = &s->event;
     uint64_t ns = e->end_ns - e->begin_ns;
     uint32_t kind = 0;
     int error = 0;
-    if (!is_stream_work(e->record->type) || s->is_hidden)
+    if (s->is_hidden)
         return 0;
     l->all_ns += ns;
     if (s->is_called && s->call.library) {
@@ -341,10 +341,11 @@ static unsigned consumers(struct report *r, struct consumer *list)
     bool has_work = recording_expects_gpu(r->rec);
     *list = (struct consumer){.context = r->libraries,
                               .needs = WALK_LIBRARIES | (has_work ? (unsigned)WALK_WORK : 0),
-                              .skips = WALK_SKIPS_PLAIN_CALLS | WALK_SKIPS_WORK,
+                              .skips = WALK_SKIPS_PLAIN_CALLS |
+                                       (has_work ? 0 : (unsigned)WALK_SKIPS_WORK),
                               .sees_hidden = true, /* captures, of which graphs were made */
                               .take = take_slice,
-                              .tied = tied,
+                              .take_work = take_work,
                               .end = end};
     return 1;
 }

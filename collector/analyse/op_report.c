@@ -342,7 +342,7 @@ static int add_none(struct op_report *o, const struct slice *s, const struct ker
 }
 
 /* GPU work is that of all operators and labels that were open when its call began. */
-static int tied(void *context, const struct slice *s)
+static int take_work(void *context, const struct slice *s)
 {
     struct op_report *o = context;
     struct credit c = {.ns = s->event.end_ns - s->event.begin_ns,
@@ -350,7 +350,7 @@ static int tied(void *context, const struct slice *s)
     struct op_place place = {.number = s->is_called ? s->call.op : 0};
     const struct op_node *node;
     int error = 0;
-    if (!is_stream_work(s->event.record->type) || s->is_hidden)
+    if (s->is_hidden)
         return 0;
     while ((node = survey_op(&o->walk->survey, &s->call, &place, &error)))
         credit(o, &c, &o->entries[node->row]);
@@ -438,15 +438,15 @@ static int end(void *context)
 static struct consumer consumer_of(const struct report *r)
 {
     bool has_work = report_wants_steps(r) || recording_expects_gpu(r->rec);
-    return (struct consumer){.context = r->ops,
-                             .needs = WALK_OPS |
-                                      (r->wish.by == BY_RANGE ? (unsigned)WALK_RANGES : 0) |
-                                      (has_work ? (unsigned)WALK_WORK : 0),
-                             .skips = WALK_SKIPS_PLAIN_CALLS | WALK_SKIPS_WORK,
-                             .sees_hidden = true, /* captures, of which graphs were made */
-                             .take = take_slice,
-                             .tied = tied,
-                             .end = end};
+    return (struct consumer){
+        .context = r->ops,
+        .needs = WALK_OPS | (r->wish.by == BY_RANGE ? (unsigned)WALK_RANGES : 0) |
+                 (has_work ? (unsigned)WALK_WORK : 0),
+        .skips = WALK_SKIPS_PLAIN_CALLS | (has_work ? 0 : (unsigned)WALK_SKIPS_WORK),
+        .sees_hidden = true, /* captures, of which graphs were made */
+        .take = take_slice,
+        .take_work = take_work,
+        .end = end};
 }
 
 static unsigned consumers(struct report *r, struct consumer *list)

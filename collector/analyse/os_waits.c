@@ -96,7 +96,7 @@ const struct sums_info os_sums = {
     .parts = REPORT_HOST,
     .name = name,
     .fill = fill,
-    .consumer = {.skips = WALK_SKIPS_CALLS | WALK_SKIPS_WORK | WALK_SKIPS_TIED, .take = take},
+    .consumer = {.skips = WALK_SKIPS_CALLS | WALK_SKIPS_WORK, .take = take},
     .table = {SUMS_TABLE, .name = "os", .key = "os", .title = "calls of the system that waited",
               .columns = columns, .column_count = sizeof columns / sizeof columns[0],
               .text = {6, 5, 4, 7, 8, 9, 10, 11, 3}, /* share, total, calls, mean ... class */

@@ -368,7 +368,7 @@ int report_make(struct report *r, struct recording *rec, const struct report_wis
     bool leaves_calls = wish->leaves & REPORT_CALLS;
     struct consumer calls = {.context = r,
                              .needs = leaves_calls ? 0 : WALK_LIBRARIES,
-                             .skips = WALK_SKIPS_WORK | WALK_SKIPS_TIED,
+                             .skips = WALK_SKIPS_WORK,
                              .take = leaves_calls ? NULL : take,
                              .take_call = leaves_calls ? NULL : take_call};
     r->walk.ns_max = wish->walk_ns_max;
@@ -380,10 +380,8 @@ int report_make(struct report *r, struct recording *rec, const struct report_wis
     error = report_end(r, "report");
     if (error == 0 && r->resolver.keeps)
         kept_rows_finish(wish->kept, &r->resolver);
-    if (wish->selection && r->walk.is_surveyed) { /* walks behind this one see the piece alone */
-        selection_filter(wish->selection, CALLS_OF_PIECE);
+    if (wish->selection) /* walks behind this one see the piece alone */
         wish->selection->keeps_work = false;
-    }
     return error;
 }
 

@@ -204,7 +204,7 @@ const struct sums_info samples_sums = {
     .name = name,
     .fill = fill,
     .consumer = {.needs = WALK_STACKS,
-                 .skips = WALK_SKIPS_CALLS | WALK_SKIPS_WORK | WALK_SKIPS_TIED,
+                 .skips = WALK_SKIPS_CALLS | WALK_SKIPS_WORK,
                  .take = take,
                  .end = end},
     .table = {SUMS_TABLE, .name = "samples", .key = "samples",

@@ -259,16 +259,15 @@ static int phase_of_call(struct step_report *r, const struct correlated_call *ca
 }
 
 /* Work of the GPU is of the step and the phase in which it was begun by the host. */
-static int tied(void *context, const struct slice *s)
+static int take_slice_of_work(void *context, const struct slice *s)
 {
     struct step_report *r = context;
     const struct event *e = &s->event;
-    if (!is_stream_work(e->record->type))
-        return 0;
+    int error = take(r, s);
     uint64_t at_ns = s->is_called ? s->call.begin_ns : e->begin_ns;
     const struct step *step = steps_at(&r->steps, e->process, at_ns);
-    if (!step || !is_split(r, step) || step->end_ns <= at_ns)
-        return 0;
+    if (error < 0 || !step || !is_split(r, step) || step->end_ns <= at_ns)
+        return error;
     int phase = s->is_called ? phase_of_call(r, &s->call) : PHASE_NONE;
     if (phase >= 0)
         r->all.gpu_ns[phase] += e->end_ns - e->begin_ns;
@@ -403,8 +402,11 @@ ANALYSIS_HEARS(consumers, op_phases_consumer(&r->steps->phases))
 static int make(struct step_report *r, struct steps *found, struct idle *idle,
                 const struct step_wish *wish)
 {
-    struct consumer parts = {
-        .context = r, .needs = WALK_OPS | WALK_WORK, .take = take, .tied = tied, .end = end};
+    struct consumer parts = {.context = r,
+                             .needs = WALK_OPS | WALK_WORK,
+                             .take = take,
+                             .take_work = take_slice_of_work,
+                             .end = end};
     int error = find_steps(r, found, wish);
     if (error == 0)
         error = say(start(r));

@@ -28,24 +28,7 @@ void spool_release(struct spool *s)
         free(s->slots[i].data);
     if (s->fd >= 0)
         close(s->fd);
-    if (s->own)
-        close(s->shared_fd);
-    free(s->own);
     *s = (struct spool){.fd = -1};
-}
-
-int spool_part(struct spool *s)
-{
-    assert(!s->own);
-    if (s->fd < 0)
-        return 0;
-    s->own = calloc(s->saved / 8 + 1, 1);
-    if (!s->own)
-        return GPUPROF_NO_MEMORY;
-    s->shared_fd = s->fd;
-    s->shared = s->saved;
-    s->fd = -1;
-    return 0;
 }
 
 static int save(struct spool *s, uint64_t block, const void *data, uint64_t count)
@@ -53,8 +36,6 @@ static int save(struct spool *s, uint64_t block, const void *data, uint64_t coun
     if (s->fd < 0 && (s->fd = file_unnamed()) < 0)
         return GPUPROF_SPOOL;
     s->saved = s->saved > block + count ? s->saved : block + count;
-    for (uint64_t i = block; i < block + count && i < s->shared; i++)
-        s->own[i / 8] |= (uint8_t)(1u << i % 8);
     return file_write_at(s->fd, block * block_bytes(s), data, count * block_bytes(s)) < 0
                ? GPUPROF_SPOOL
                : 0;
@@ -66,10 +47,7 @@ static int load(struct spool *s, struct spool_slot *slot)
     uint64_t offset = slot->block * block_bytes(s);
     if (slot->block >= s->saved)
         return 0;
-    bool is_shared = slot->block < s->shared && !(s->own[slot->block / 8] >> slot->block % 8 & 1);
-    return file_read_at(is_shared ? s->shared_fd : s->fd, offset, slot->data, block_bytes(s)) < 0
-               ? GPUPROF_SPOOL
-               : 0;
+    return file_read_at(s->fd, offset, slot->data, block_bytes(s)) < 0 ? GPUPROF_SPOOL : 0;
 }
 
 static bool is_there(const struct spool_slot *slot, uint64_t block)

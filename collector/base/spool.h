@@ -30,9 +30,6 @@ struct spool {
     uint64_t count;
     uint64_t saved;          /* blocks that the file has, some of them perhaps as holes */
     int fd;                  /* -1: nothing had to go to a file */
-    uint8_t *own;            /* see spool_part. Owned; NULL: nothing is shared */
-    int shared_fd;           /* ... the file in which the first blocks are ... */
-    uint64_t shared;         /* ... so many, but for those whose bit in `own` is set: in `fd` */
     uint32_t usable;         /* slots; fewer where they will do, and in tests */
     uint64_t clock;          /* fetches so far */
     struct spool_slot *last; /* that was asked for; NULL: none */
@@ -42,11 +39,6 @@ struct spool {
 /* `item_bytes` is at most SPOOL_BLOCK_BYTES. */
 void spool_init(struct spool *s, size_t item_bytes);
 void spool_release(struct spool *s);
-
-/* In a process that was forked, and whose parent, or other children, go on with the same spool:
- * what is saved there stays as it is, and what is changed here goes to a file of our own. 0 or
- * GPUPROF_NO_MEMORY. */
-int spool_part(struct spool *s);
 
 /* The slot that has the block, now the last one asked for; NULL and *error as below. */
 struct spool_slot *spool_fetch(struct spool *s, uint64_t block, int *error);

@@ -81,7 +81,7 @@ static int add(struct run_work *w, struct run_work_row *row, uint64_t ns)
     return 0;
 }
 
-static int tied(void *context, const struct slice *s)
+static int take_work(void *context, const struct slice *s)
 {
     struct run_work *w = context;
     const struct event *e = &s->event;
@@ -102,7 +102,7 @@ static struct consumer run_work_consumer(struct run_work *w)
                              .needs = WALK_WORK | WALK_RANGES | WALK_OPS | WALK_LIBRARIES |
                                       WALK_STACKS | WALK_LOSSES,
                              .skips = WALK_SKIPS_CALLS | WALK_SKIPS_OTHERS,
-                             .tied = tied};
+                             .take_work = take_work};
 }
 
 /* ---- names ----------------------------------------------------------------------------------- */
@@ -295,7 +295,7 @@ static double peak_of(const struct memory_peaks *peaks)
 static enum exit_code walk_through(struct parts *p, const struct run_wish *wish)
 {
     enum exit_code code = say_error(wish->verb, memory_peaks_init(&p->peaks, &p->walk));
-    if (code == EXIT_OK && walk_survey(&p->walk, NULL) != 0)
+    if (code == EXIT_OK && walk_survey(&p->walk) != 0)
         code = EXIT_ENVIRONMENT;
     if (code == EXIT_OK)
         code = run_steps_find(&p->steps, &p->walk, wish);

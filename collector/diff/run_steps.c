@@ -306,24 +306,19 @@ static int take(void *context, const struct slice *s)
     const struct event *e = &s->event;
     if (e->record->type == RECORD_CALL)
         take_call(r, e);
-    return is_stream_work(e->record->type) ? take_work(r, e) : 0;
-}
-
-static int tied(void *context, const struct slice *s)
-{
-    struct run_steps *r = context;
-    const struct event *e = &s->event;
+    if (!is_stream_work(e->record->type))
+        return 0;
     uint64_t at_ns = s->is_called ? s->call.begin_ns : e->begin_ns;
     struct run_step *step =
         e->record->type == RECORD_KERNEL ? run_step_at(r, e->process, at_ns) : NULL;
     if (step)
         step->values[RUN_KERNELS]++;
-    return 0;
+    return take_work(r, e);
 }
 
 struct consumer run_steps_consumer(struct run_steps *r)
 {
-    return (struct consumer){.context = r, .needs = WALK_WORK, .take = take, .tied = tied};
+    return (struct consumer){.context = r, .needs = WALK_WORK, .take = take};
 }
 
 /* ---- the run's ------------------------------------------------------------------------------- */

@@ -162,11 +162,8 @@ static enum exit_code work(void *context, uint32_t index, int to)
     l->batch = l->batches = l->batches + index * LANE_BATCHES;
     *l->found = (struct selection_found){0};
     output_divert(l->out, l->batch->text, send_text, l);
-    int error = walk_part(l->walk, index % l->shares);
-    if (error < 0)
-        return say_error("export", error);
-    if (walk_survey_rest(l->walk, NULL) < 0 || (l->steps && !hear_steps(l)) ||
-        walk_run(l->walk, NULL, &consumer, 1) != 0)
+    recording_keep_share(l->walk->rec, index % l->shares);
+    if ((l->steps && !hear_steps(l)) || walk_run(l->walk, NULL, &consumer, 1) != 0)
         return EXIT_ENVIRONMENT;
     output_drain(l->out); /* what has gone wrong before is said */
     if (l->out->error || !send_tail(l))
@@ -314,7 +311,7 @@ static void deal(struct recording *rec, struct lane *lane)
     recording_deal(rec, lane->shares);
 }
 
-/* 0, or an error that is said. While the workers survey, this process finds the steps. */
+/* 0, or an error that is said. This process finds the steps that the workers wait for. */
 static int run(struct joint *j, struct steps *steps, const struct consumer *consumer,
                struct output *out)
 {
@@ -356,8 +353,6 @@ int event_lanes_run(struct walk *w, struct steps *steps, const struct consumer *
         error = run(j, steps, consumer, out);
     } else {
         error = find_steps(w, steps);
-        if (error == 0)
-            error = walk_survey_rest(w, NULL);
         if (error == 0)
             error = walk_run(w, NULL, consumer, 1);
     }

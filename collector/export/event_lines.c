@@ -296,10 +296,10 @@ int event_call_id(struct walk *w, const struct event *e, uint64_t *id)
 {
     const struct record *r = e->record;
     struct correlated_call found;
-    int count = r->flags & RECORD_NESTED && r->correlation
-                    ? correlation_find(&w->survey.calls, e->process->index, r->correlation,
-                                       e->begin_ns, 0, &found)
-                    : 0;
+    int count =
+        r->flags & RECORD_NESTED && r->correlation
+            ? correlation_find(&w->survey.calls, e->process->index, r->correlation, 0, &found)
+            : 0;
     bool is_outer = count <= 0 || found.begin_ns == e->begin_ns;
     *id = event_id(e->process, is_outer ? r->correlation : 0);
     return count < 0 ? count : 0;

@@ -115,8 +115,7 @@ static enum exit_code look_around(struct export *x, const struct options *option
     x->has_steps = x->format->wants_steps || x->is_cut || options->step_by || options->step_range;
     /* Those that somebody asked for may be missing, which is said before. */
     x->finds_steps_late = x->has_steps && in_lanes && !options->step_by && !options->step_range;
-    if ((in_lanes && walk_survey_shared(&x->report.walk) < 0) ||
-        (!in_lanes && !x->has_steps && walk_survey(&x->report.walk, NULL) < 0))
+    if (walk_survey(&x->report.walk) < 0)
         return EXIT_ENVIRONMENT;
     if (x->finds_steps_late &&
         steps_init(&x->steps, &x->report.walk, options->step_by, options->step_range) < 0)
@@ -150,7 +149,7 @@ static enum exit_code export_recording(struct export *x, const struct options *o
     /* As in a report: whom a rank met, and what a gap ends with, may lie beyond the piece. */
     x->selection.keeps_work = x->has_idle && (x->selection.filter.is_of_time || x->rec.count > 1);
     x->report.walk.filter =
-        selection_filter(&x->selection, x->has_idle ? CALLS_OF_ALL : CALLS_OF_PIECE);
+        selection_filter(&x->selection, x->has_idle ? CALLS_OF_ALL : CALLS_UP_TO);
     code = verb_output_open(&out, options->output, &room);
     if (code != EXIT_OK)
         return code;

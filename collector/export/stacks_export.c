@@ -305,7 +305,6 @@ static struct export_writer *create(struct output *out, struct walk *walk,
     return w;
 }
 
-/* After a survey all calls are known: what else is told at the end is told at once. */
 static int stacks_take(struct export_writer *w, const struct slice *s)
 {
     const struct event *e = &s->event;
@@ -313,8 +312,8 @@ static int stacks_take(struct export_writer *w, const struct slice *s)
         w->span.begin_ns = e->begin_ns < w->span.begin_ns ? e->begin_ns : w->span.begin_ns;
         w->span.end_ns = e->end_ns > w->span.end_ns ? e->end_ns : w->span.end_ns;
     }
-    int error = w->costs.take(w->costs.context, s);
-    return error < 0 || s->change == RANGE_LEFT ? error : w->costs.tied(w->costs.context, s);
+    return (is_stream_work(e->record->type) ? w->costs.take_work : w->costs.take)(w->costs.context,
+                                                                                  s);
 }
 
 static int stacks_end(struct export_writer *w)

@@ -440,7 +440,7 @@ struct consumer collectives_consumer(struct collectives *c, bool needs_stacks)
 {
     return (struct consumer){.context = c,
                              .needs = needs_stacks ? WALK_STACKS : 0,
-                             .skips = WALK_SKIPS_WORK | WALK_SKIPS_TIED,
+                             .skips = WALK_SKIPS_WORK,
                              .sees_hidden = true, /* a hang is of the whole */
                              .take = take,
                              .take_call = take_call};

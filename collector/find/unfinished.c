@@ -231,7 +231,7 @@ static int take_ended(void *context, const struct slice *s)
     struct unfinished *u = context;
     const struct event *e = &s->event;
     struct unfinished_process *process = &u->processes[e->process->index];
-    if (!s->is_called || !is_stream_work(e->record->type) || !process->may_hang)
+    if (!s->is_called || !process->may_hang)
         return 0;
     uint64_t device = record_arg(e->record, KERNEL_DEVICE) + 1;
     if (process->device != device)
@@ -385,7 +385,7 @@ struct consumer unfinished_consumer(struct unfinished *u)
                              .needs = WALK_WORK | WALK_STACKS | WALK_OPS,
                              .sees_hidden = true, /* a hang is of the whole */
                              .take = take,
-                             .tied = take_ended,
+                             .take_work = take_ended,
                              .end = end};
 }
 

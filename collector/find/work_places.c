@@ -63,6 +63,7 @@ int work_places_find(struct work_places *p, const struct slice *s, uint32_t *num
         *number = p->last_number;
         return 0;
     }
+    *number = 0;
     int error = work_place_of(p->walk, call, &place);
     if (error == 0 && (place.stack || place.kind))
         error = work_places_number(p, call->process, &place, number);

@@ -2,8 +2,8 @@
 /*
  * Where work of devices was launched: the innermost line that is the user's own, or else the
  * operator, or else the range, of the call that made it. A place has a number from 1 on; 0 is not
- * known, as of work that the walk meets before its call. Memory: 120 to 160 bytes a place,
- * WORK_PLACES_MAX at most, and its text; what comes then has none.
+ * known. Memory: 120 to 160 bytes a place, WORK_PLACES_MAX at most, and its text; what comes then
+ * has none.
  */
 #ifndef GPUPROF_COLLECTOR_WORK_PLACES_H
 #define GPUPROF_COLLECTOR_WORK_PLACES_H
@@ -36,8 +36,8 @@ struct work_places {
 void work_places_init(struct work_places *p, struct walk *walk);
 void work_places_release(struct work_places *p);
 
-/* The number of the place of a slice with work of a device, for a consumer with WALK_WORK. 0 or an
- * error. */
+/* From a consumer with WALK_WORK, each slice with work of a device. 0 or an error; *number as
+ * above. */
 int work_places_find(struct work_places *p, const struct slice *s, uint32_t *number);
 static inline int work_places_take(struct work_places *p, const struct slice *s, uint32_t *number)
 {

@@ -407,11 +407,8 @@ static int end(void *context)
 
 struct consumer ledger_consumer(struct ledger *l)
 {
-    return (struct consumer){.context = l,
-                             .skips = WALK_SKIPS_WORK | WALK_SKIPS_TIED,
-                             .sees_hidden = true,
-                             .take = take,
-                             .end = end};
+    return (struct consumer){
+        .context = l, .skips = WALK_SKIPS_WORK, .sees_hidden = true, .take = take, .end = end};
 }
 
 /* ---- totals ---------------------------------------------------------------------------------- */

@@ -32,8 +32,20 @@ int announced_init(struct announced *a, uint32_t process_count)
 {
     *a = (struct announced){.keys.count_max = 2 * GRAPHS_MAX};
     a->captures = calloc(process_count + 1u, sizeof *a->captures);
-    a->is_counted = calloc(process_count + 1u, sizeof *a->is_counted);
-    return a->captures && a->is_counted ? 0 : GPUPROF_NO_MEMORY;
+    a->worked_ns = calloc(process_count + 1u, sizeof *a->worked_ns);
+    return a->captures && a->worked_ns ? 0 : GPUPROF_NO_MEMORY;
+}
+
+void announced_forget(struct announced *a, const struct process *only, uint32_t process_count)
+{
+    uint32_t first = only ? only->index : 0, count = only ? 1 : process_count;
+    memset(&a->captures[first], 0, count * sizeof *a->captures);
+    memset(&a->worked_ns[first], 0, count * sizeof *a->worked_ns);
+    key_map_release(&a->keys);
+    a->keys.count_max = 2 * GRAPHS_MAX;
+    free(a->graphs);
+    a->graphs = NULL;
+    a->graph_count = 0;
 }
 
 void announced_release(struct announced *a)
@@ -41,7 +53,7 @@ void announced_release(struct announced *a)
     key_map_release(&a->keys);
     free(a->graphs);
     free(a->captures);
-    free(a->is_counted);
+    free(a->worked_ns);
 }
 
 /* The word of that label, or of that kind where no label is given; `missing` if there is none. */
@@ -138,18 +150,11 @@ struct counting {
     const struct correlation_gap *gaps;
     const struct correlation_hangs *hangs;
     uint32_t gap_count;
-    uint64_t worked_ns; /* when the last call began whose work is there */
+    uint64_t worked_ns; /* as in struct announced */
     uint64_t missing;
     bool has_moves;      /* records of copies and fills are wanted */
     bool knows_captured; /* a node has a record as the captured call would have had one */
 };
-
-static void note_worked(const struct correlated_call *e, void *data)
-{
-    struct counting *n = data;
-    if (e->flags & CORRELATION_MATCHED && e->begin_ns > n->worked_ns)
-        n->worked_ns = e->begin_ns;
-}
 
 static void count_nodes(struct announced_graph *g, uint32_t work)
 {
@@ -209,15 +214,18 @@ int announced_missing(struct announced *a, struct correlation *c, const struct p
                       const struct correlation_hangs *hangs, uint64_t *missing)
 {
     const unsigned kinds = CORRELATION_MOVES | CORRELATION_GRAPH;
-    struct counting n = {a, gaps, hangs, gap_count, .has_moves = process_wants_moves(p)};
+    struct counting n = {a,
+                         gaps,
+                         hangs,
+                         gap_count,
+                         .worked_ns = a->worked_ns[p->index],
+                         .has_moves = process_wants_moves(p)};
     n.knows_captured = n.has_moves && !process_meta(p, "gpu_graphs");
     if (!may_lack(p))
         return 0;
-    int error = correlation_each(c, p->index, kinds | CORRELATION_LAUNCH, note_worked, &n);
     for (uint32_t i = 0; i < a->graph_count; i++)
         a->graphs[i] = (struct announced_graph){.captured = a->graphs[i].captured};
-    if (error == 0)
-        error = correlation_each(c, p->index, kinds, count, &n);
+    int error = correlation_each(c, p->index, kinds, count, &n);
     for (uint32_t i = 0; i < a->graph_count; i++)
         n.missing += missing_of(&a->graphs[i], n.knows_captured);
     *missing += n.missing;

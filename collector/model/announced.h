@@ -39,12 +39,25 @@ struct announced {
     struct announced_graph *graphs; /* owned */
     uint32_t graph_count;
     struct announced_capture *captures; /* owned, by process index */
-    bool *is_counted;                   /* owned, likewise: a walk has counted all of its work */
+    uint64_t *worked_ns; /* owned, likewise: when the last call began whose work is there */
 };
 
 /* 0 or GPUPROF_NO_MEMORY; announced_release in both cases. */
 int announced_init(struct announced *a, uint32_t process_count);
 void announced_release(struct announced *a);
+
+/* Forgets what was said, of process `only` or, with NULL, of all so many. */
+void announced_forget(struct announced *a, const struct process *only, uint32_t process_count);
+
+/* Work was found of that call. */
+static inline void announced_work(struct announced *a, const struct correlated_call *call)
+{
+    const unsigned of_device = CORRELATION_LAUNCH | CORRELATION_MOVES | CORRELATION_GRAPH;
+    uint64_t *worked_ns = &a->worked_ns[call->process];
+    if (call->flags & of_device && !(call->flags & CORRELATION_NESTED) &&
+        call->begin_ns > *worked_ns)
+        *worked_ns = call->begin_ns;
+}
 
 /* Any call, in the order of time: its flags among calls (CORRELATION_MOVES, CORRELATION_GRAPH), or
  * an error. `graph`: of a launch, correlated_call.graph. */

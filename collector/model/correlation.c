@@ -7,8 +7,6 @@
 #include "base/array.h"
 #include "error.h"
 
-#define NEAR 16 /* entries behind the hint that are looked at before a search */
-
 _Static_assert(sizeof(struct correlated_call) == 56, "a run has the size that the header says");
 
 static uint64_t key_of(uint32_t process, uint32_t id)
@@ -53,10 +51,20 @@ void correlation_release(struct correlation *c)
     free(c->buffer);
     free(c->slots);
     free(c->next);
+    free(c->aside);
     free(c->runs);
-    free(c->hints);
     spool_release(&c->spool);
     *c = (struct correlation){.spool.fd = -1};
+}
+
+void correlation_forget(struct correlation *c)
+{
+    uint32_t run_max = c->run_max, added = c->added;
+    correlation_release(c);
+    correlation_init(c);
+    c->run_max = run_max;
+    c->added = added;
+    c->lap = added + 1;
 }
 
 static bool are_sorted(const struct correlated_call *calls, uint32_t count)
@@ -111,40 +119,53 @@ static void sort_calls(struct correlated_call *calls, uint32_t count)
     free(room);
 }
 
-/* A launch that should have made work of its own, and none has found it. */
-static bool is_unmatched(const struct correlated_call *e)
+/* May somebody ask for it when it has left the buffer? */
+static bool stays(const struct correlated_call *e)
 {
-    return (e->flags & (CORRELATION_LAUNCH | CORRELATION_LINK | CORRELATION_NESTED |
-                        CORRELATION_MATCHED)) == CORRELATION_LAUNCH;
+    bool is_found = e->flags & CORRELATION_MATCHED;
+    return e->flags & CORRELATION_GRAPH ||
+           (e->flags & (CORRELATION_WORKS | CORRELATION_LINK) && !is_found);
 }
 
-/* Each process up to the last one of the run has a hint. */
-static int make_hints(struct correlation *c, uint32_t last_process)
+/* What is aside becomes a run in the spool. */
+static int end_run(struct correlation *c)
 {
-    struct correlation_hint *hints =
-        array_reach(c->hints, &c->hint_count, last_process, sizeof *hints);
-    c->hints = hints ? hints : c->hints;
-    return hints ? 0 : GPUPROF_NO_MEMORY;
-}
-
-/* Makes a run of `count` calls; `spill`: in the spool. */
-static int end_run(struct correlation *c, struct correlated_call *calls, uint32_t count, bool spill)
-{
-    sort_calls(calls, count);
-    if (make_hints(c, calls[count - 1].process) < 0)
-        return GPUPROF_NO_MEMORY;
-    uint32_t unmatched = 0;
-    for (uint32_t i = 0; i < count; i++)
-        unmatched += is_unmatched(&calls[i]);
+    const struct correlated_call *last = &c->aside[c->aside_count - 1];
     struct correlation_run run = {
-        .unmatched = unmatched,
-        .first_key = key_of(calls->process, calls->id),
-        .last_key = key_of(calls[count - 1].process, calls[count - 1].id),
+        .first_key = key_of(c->aside->process, c->aside->id),
+        .last_key = key_of(last->process, last->id),
         .offset = c->spool.count,
-        .count = count,
+        .count = c->aside_count,
     };
     int error = ARRAY_PUSH(c->runs, c->run_count, &run);
-    return error == 0 && spill ? spool_append_several(&c->spool, calls, count) : error;
+    c->aside_count = 0;
+    return error == 0 ? spool_append_several(&c->spool, c->aside, run.count) : error;
+}
+
+/* Empties half of the buffer, and puts aside what stays of it. */
+static int put_aside(struct correlation *c, uint32_t half)
+{
+    const struct correlated_call *calls = c->buffer + half * c->run_max;
+    uint32_t before = c->aside_count, count = c->counts[half];
+    int error = 0;
+    c->counts[half] = 0;
+    if (!count)
+        return 0;
+    if (!c->aside && !(c->aside = malloc(c->run_max * sizeof *c->aside)))
+        return GPUPROF_NO_MEMORY;
+    for (uint32_t i = 0; error == 0 && i < count; i++) {
+        if (!stays(&calls[i]))
+            continue;
+        if (c->aside_count == c->run_max) {
+            sort_calls(c->aside, c->aside_count);
+            error = end_run(c);
+            before = 0;
+        }
+        c->aside[c->aside_count++] = calls[i];
+    }
+    if (c->aside_count > before)
+        sort_calls(c->aside, c->aside_count);
+    return error;
 }
 
 static int make_buffer(struct correlation *c)
@@ -154,10 +175,10 @@ static int make_buffer(struct correlation *c)
         slots *= 2;
     c->slot_mask = slots - 1;
     c->buffer = malloc(2ull * c->run_max * sizeof *c->buffer);
-    if (c->is_late)
-        return c->buffer ? 0 : GPUPROF_NO_MEMORY;
     c->next = malloc(2ull * c->run_max * sizeof *c->next);
-    c->slots = calloc(slots, sizeof *c->slots);
+    c->slots = malloc(slots * sizeof *c->slots);
+    for (uint32_t i = 0; c->slots && i < slots; i++)
+        c->slots[i] = c->added; /* of no call yet */
     return c->buffer && c->next && c->slots ? 0 : GPUPROF_NO_MEMORY;
 }
 
@@ -165,11 +186,7 @@ static int make_buffer(struct correlation *c)
 static int turn(struct correlation *c)
 {
     uint32_t old = !c->young;
-    int error = 0;
-    if (c->counts[old]) {
-        error = end_run(c, c->buffer + old * c->run_max, c->counts[old], true);
-        c->counts[old] = 0;
-    }
+    int error = put_aside(c, old);
     c->young = old;
     if (!old)
         c->lap = c->added + 1;
@@ -193,59 +210,43 @@ int correlation_link(struct correlation *c, uint32_t process, uint32_t id, uint3
     return id == further ? 0 : correlation_add(c, &link);
 }
 
-int correlation_finish(struct correlation *c)
+/* ---- looking up ------------------------------------------------------------------------------ */
+
+/* The best of the last added; NULL: none. */
+static struct correlated_call *find_young(const struct correlation *c, uint32_t process,
+                                          uint32_t id)
 {
-    uint32_t old = !c->young;
-    int error = 0;
-    free(c->slots);
-    free(c->next);
-    c->slots = c->next = NULL;
-    if (!c->run_count) {
-        c->buffered = c->counts[0] + c->counts[1];
-        return c->buffered ? end_run(c, c->buffer, c->buffered, false) : 0;
+    struct correlated_call *best = NULL;
+    uint32_t buffered = c->counts[0] + c->counts[1];
+    /* A slot, or a call, may name one that is in the buffer no more: then so are all before. Only a
+     * file made for it has so many in one slot. */
+    uint32_t number = c->slots ? *correlation_slot(c, process, id) : c->added - buffered;
+    for (uint32_t seen = 0; c->added - number < buffered && seen < CORRELATION_SAME; seen++) {
+        uint32_t place = correlation_place(c, number);
+        struct correlated_call *e = &c->buffer[place];
+        if (e->process == process && e->id == id && (!best || compare_calls(e, best) < 0))
+            best = e;
+        number = c->next[place];
     }
-    if (c->counts[old])
-        error = end_run(c, c->buffer + old * c->run_max, c->counts[old], true);
-    if (error == 0)
-        error = end_run(c, c->buffer + c->young * c->run_max, c->counts[c->young], true);
-    free(c->buffer);
-    c->buffer = NULL;
-    return error;
+    return best;
 }
 
-/* Entry `index` of a run; NULL: an error. */
+/* An entry of a run, or, with NULL, of what is aside; NULL: an error. */
 static struct correlated_call *entry_at(struct correlation *c, const struct correlation_run *run,
                                         uint32_t index, bool change, int *error)
 {
-    if (c->buffered)
-        return &c->buffer[index]; /* the only run */
-    return spool_at(&c->spool, run->offset + index, change, error);
+    return run ? spool_at(&c->spool, run->offset + index, change, error) : &c->aside[index];
 }
 
-/* The first entry of the run with a key of at least `key`: its index, or the run's count. */
-static int64_t lower_bound(struct correlation *c, const struct correlation_run *run, uint64_t key,
-                           uint32_t hint)
+/* The first entry with a key of at least `key`: its index, or the run's count; or an error. */
+static int64_t lower_bound(struct correlation *c, const struct correlation_run *run, uint64_t key)
 {
     uint32_t low = 0;
-    uint32_t high = run->count;
     int error = 0;
-    const struct correlated_call *e;
-    /* Usually it is a little behind the one before, or the same. */
-    for (uint32_t i = 0; i < NEAR && hint + i < run->count; i++) {
-        if (!(e = entry_at(c, run, hint + i, false, &error)))
-            return error;
-        uint64_t here = key_of(e->process, e->id);
-        if (here >= key) {
-            if (i > 0 || here == key)
-                return hint + i;
-            high = hint;
-            break;
-        }
-        low = hint + i + 1;
-    }
-    while (low < high) {
+    for (uint32_t high = run ? run->count : c->aside_count; low < high;) {
         uint32_t middle = low + (high - low) / 2;
-        if (!(e = entry_at(c, run, middle, false, &error)))
+        const struct correlated_call *e = entry_at(c, run, middle, false, &error);
+        if (!e)
             return error;
         if (key_of(e->process, e->id) < key)
             low = middle + 1;
@@ -255,172 +256,60 @@ static int64_t lower_bound(struct correlation *c, const struct correlation_run *
     return low;
 }
 
-/* Of two with one id: the same use of it, or two? Then the last one before the work counts. */
-static bool is_better(const struct correlated_call *a, const struct correlated_call *b,
-                      uint64_t at_ns)
+/* The best of what stays, the newest first; NULL: none, or an error. */
+static struct correlated_call *find_old(struct correlation *c, uint64_t key, int *error)
 {
-    const struct correlated_call *early = a->begin_ns <= b->begin_ns ? a : b;
-    const struct correlated_call *late = early == a ? b : a;
-    if (late->begin_ns <= early->end_ns || late->begin_ns - early->begin_ns < CORRELATION_REUSE_NS)
-        return compare_calls(a, b) < 0;
-    bool is_late = late->begin_ns < at_ns || late->begin_ns - at_ns < CORRELATION_REUSE_NS / 2;
-    return a == (is_late ? late : early);
-}
-
-struct match {
-    struct correlated_call call;
-    struct correlation_run *run; /* NULL: none yet */
-    uint32_t first;              /* with its key */
-    uint32_t index;
-};
-
-/* Makes *best the best entry of this key in that run, if it is better. 0 or an error. */
-static int find_in(struct correlation *c, struct correlation_run *run, uint32_t hint, uint64_t key,
-                   uint64_t at_ns, struct match *best)
-{
-    int error = 0;
-    if (key < run->first_key || key > run->last_key)
-        return 0;
-    int64_t first = lower_bound(c, run, key, hint);
-    if (first < 0)
-        return (int)first;
-    uint32_t at = (uint32_t)first;
-    for (uint32_t i = 0; i < CORRELATION_SAME && at + i < run->count; i++) {
-        const struct correlated_call *e = entry_at(c, run, at + i, false, &error);
-        if (!e)
-            return error;
-        if (key_of(e->process, e->id) != key)
-            break;
-        if (!best->run || is_better(e, &best->call, at_ns))
-            *best = (struct match){.call = *e, .run = run, .first = at, .index = at + i};
+    for (uint32_t i = c->run_count + 1; i-- > 0;) {
+        const struct correlation_run *run = i < c->run_count ? &c->runs[i] : NULL;
+        uint32_t count = run ? run->count : c->aside_count;
+        if (run && (key < run->first_key || key > run->last_key))
+            continue;
+        int64_t first = lower_bound(c, run, key);
+        if (first < 0) {
+            *error = (int)first;
+            return NULL;
+        }
+        struct correlated_call *e =
+            first < count ? entry_at(c, run, (uint32_t)first, true, error) : NULL;
+        if (*error < 0 || (e && key_of(e->process, e->id) == key))
+            return e;
     }
-    return 0;
-}
-
-/* The best of the last added; NULL: none. *seen: of so many. */
-static struct correlated_call *find_young(const struct correlation *c, uint32_t process,
-                                          uint32_t id, uint64_t at_ns, uint32_t *seen)
-{
-    struct correlated_call *best = NULL;
-    uint32_t buffered = c->counts[0] + c->counts[1];
-    *seen = 0;
-    if (!id || !c->slots)
-        return NULL;
-    /* A slot, or a call, may name one that is in the buffer no more: then so are all before. */
-    for (uint32_t number = *correlation_slot(c, process, id);
-         c->added - number < buffered && *seen < CORRELATION_SAME; ++*seen) {
-        uint32_t place = correlation_place(c, number);
-        struct correlated_call *e = &c->buffer[place];
-        if (e->process == process && e->id == id && (!best || is_better(e, best, at_ns)))
-            best = e;
-        number = c->next[place];
-    }
-    return best;
-}
-
-bool correlation_has_early(const struct correlation *c, uint32_t process, uint32_t id)
-{
-    uint32_t seen;
-    return find_young(c, process, id, 0, &seen) != NULL;
+    return NULL;
 }
 
 __attribute__((noinline)) int correlation_find_among(struct correlation *c, uint32_t process,
-                                                     uint32_t id, uint64_t at_ns, unsigned marks,
+                                                     uint32_t id, unsigned marks,
                                                      struct correlated_call *found)
 {
-    uint32_t seen;
-    struct correlated_call *best = find_young(c, process, id, at_ns, &seen);
-    /* Only a file made for it has so many in one slot. */
-    if (!best || seen == CORRELATION_SAME || !correlation_is_sure(best, at_ns))
-        return 0;
-    *found = *best;
-    correlation_mark(best, marks);
-    return 1;
-}
-
-/* Hands it out, marked. */
-static int take(struct correlation_run *run, struct correlated_call *e, unsigned marks,
-                struct correlated_call *found)
-{
-    *found = *e;
-    run->unmatched -= is_unmatched(e) && marks & CORRELATION_MATCHED;
-    correlation_mark(e, marks);
-    return 1;
-}
-
-/* 0: nobody knows. */
-static uint64_t key_at(struct correlation *c, const struct correlation_run *run, uint32_t index)
-{
     int error = 0;
-    const struct correlated_call *e =
-        index < run->count ? entry_at(c, run, index, false, &error) : NULL;
-    return e ? key_of(e->process, e->id) : 0;
-}
-
-/* Most work is of the call behind the one that was found last, which is the only one with its key:
- * that is surely the best. NULL: it is not that, or cannot be read. */
-static struct correlated_call *next_call(struct correlation *c, const struct correlation_run *run,
-                                         struct correlation_hint *hint, uint64_t key,
-                                         uint64_t at_ns)
-{
-    uint32_t next = hint->index + 1;
-    int error = 0;
-    if (key_at(c, run, hint->index) >= key || key_at(c, run, next + 1) <= key)
-        return NULL;
-    struct correlated_call *e = entry_at(c, run, next, true, &error);
-    if (!e || key_of(e->process, e->id) != key || !correlation_is_sure(e, at_ns))
-        return NULL;
-    hint->index = next;
-    return e;
-}
-
-/* 1 and the best entry of that key, marked, 0 or an error. */
-static __attribute__((noinline)) int search(struct correlation *c, struct correlation_hint *hint,
-                                            uint64_t key, uint64_t at_ns, unsigned marks,
-                                            struct correlated_call *found)
-{
-    struct match best = {.run = NULL};
-    int error = 0;
-    for (uint32_t i = 0; i < c->run_count && !(best.run && correlation_is_sure(&best.call, at_ns));
-         i++) {
-        /* That is often the one behind or before it, where work of both is told by turns. */
-        uint32_t apart = i % 2 ? (i + 1) / 2 : c->run_count - i / 2;
-        struct correlation_run *run = &c->runs[(hint->run + apart) % c->run_count];
-        error = find_in(c, run, i ? 0 : hint->index, key, at_ns, &best);
-        if (error < 0)
+    for (unsigned links = 0; id && links <= CORRELATION_LINKS; links++) {
+        struct correlated_call *e =
+            find_young(c, process, id) ?: find_old(c, key_of(process, id), &error);
+        if (!e)
             return error;
-    }
-    if (!best.run)
-        return 0;
-    struct correlated_call *e = entry_at(c, best.run, best.index, marks != 0, &error);
-    if (!e)
-        return error;
-    *hint = (struct correlation_hint){(uint32_t)(best.run - c->runs), best.first};
-    return take(best.run, e, marks, found);
-}
-
-static int find_key(struct correlation *c, uint64_t key, uint64_t at_ns, unsigned marks,
-                    struct correlated_call *found)
-{
-    struct correlation_hint *hint = &c->hints[key >> 32];
-    struct correlation_run *last = &c->runs[hint->run];
-    struct correlated_call *next = next_call(c, last, hint, key, at_ns);
-    return next ? take(last, next, marks, found) : search(c, hint, key, at_ns, marks, found);
-}
-
-__attribute__((noinline)) int correlation_find(struct correlation *c, uint32_t process, uint32_t id,
-                                               uint64_t at_ns, unsigned marks,
-                                               struct correlated_call *found)
-{
-    for (unsigned links = 0; id && process < c->hint_count && links <= CORRELATION_LINKS; links++) {
-        int more = find_key(c, key_of(process, id), at_ns, marks, found);
-        if (more <= 0)
-            return more;
-        if (!(found->flags & CORRELATION_LINK))
+        *found = *e;
+        if (!(e->flags & CORRELATION_LINK)) {
+            correlation_mark(e, marks);
             return 1;
-        id = found->target;
+        }
+        id = e->target;
     }
     return 0;
+}
+
+/* ---- what is left ---------------------------------------------------------------------------- */
+
+int correlation_finish(struct correlation *c)
+{
+    int error = c->buffer ? put_aside(c, !c->young) : 0;
+    if (error == 0 && c->buffer)
+        error = put_aside(c, c->young);
+    free(c->buffer);
+    free(c->slots);
+    free(c->next);
+    c->buffer = NULL;
+    c->slots = c->next = NULL;
+    return error;
 }
 
 bool correlation_meets_gap(const struct correlated_call *e, const struct correlation_gap *gaps,
@@ -430,22 +319,21 @@ bool correlation_meets_gap(const struct correlated_call *e, const struct correla
     return at < count && gaps[at].begin_ns <= e->end_ns;
 }
 
-/* correlation_each, without those runs perhaps that are `matched`. */
-static int each(struct correlation *c, uint32_t process, unsigned flags, bool matched,
-                correlation_visit_fn *visit, void *data)
+int correlation_each(struct correlation *c, uint32_t process, unsigned flags,
+                     correlation_visit_fn *visit, void *data)
 {
     const unsigned no_call = CORRELATION_LINK | CORRELATION_NESTED;
     int error = 0;
-    for (uint32_t r = 0; r < c->run_count; r++) {
-        struct correlation_run *run = &c->runs[r];
-        if (run->first_key >> 32 > process || run->last_key >> 32 < process ||
-            (!matched && !run->unmatched))
+    for (uint32_t r = 0; r <= c->run_count; r++) {
+        const struct correlation_run *run = r < c->run_count ? &c->runs[r] : NULL;
+        uint32_t count = run ? run->count : c->aside_count;
+        if (run && (run->first_key >> 32 > process || run->last_key >> 32 < process))
             continue;
         /* A run has the calls of all processes: only those of this one are gone through. */
-        int64_t first = lower_bound(c, run, key_of(process, 0), 0);
+        int64_t first = lower_bound(c, run, key_of(process, 0));
         if (first < 0)
             return (int)first;
-        for (uint32_t i = (uint32_t)first; i < run->count; i++) {
+        for (uint32_t i = (uint32_t)first; i < count; i++) {
             const struct correlated_call *e = entry_at(c, run, i, false, &error);
             if (!e)
                 return error;
@@ -456,19 +344,6 @@ static int each(struct correlation *c, uint32_t process, unsigned flags, bool ma
         }
     }
     return 0;
-}
-
-int correlation_each(struct correlation *c, uint32_t process, unsigned flags,
-                     correlation_visit_fn *visit, void *data)
-{
-    return each(c, process, flags, true, visit, data);
-}
-
-static void note_last(const struct correlated_call *e, void *data)
-{
-    const struct correlation_hangs *hangs = data;
-    if (hangs->is_hung[e->thread] && e->begin_ns > hangs->last_ns[e->thread])
-        hangs->last_ns[e->thread] = e->begin_ns;
 }
 
 struct unmatched {
@@ -494,8 +369,6 @@ int correlation_unmatched(struct correlation *c, uint32_t process,
                           const struct correlation_hangs *hangs, uint64_t *count, uint64_t *pending)
 {
     struct unmatched u = {gaps, hangs, count, pending, gap_count};
-    int error =
-        hangs ? each(c, process, CORRELATION_LAUNCH, true, note_last, (void *)(uintptr_t)hangs) : 0;
     *count = *pending = 0;
-    return error < 0 ? error : each(c, process, CORRELATION_LAUNCH, false, count_unmatched, &u);
+    return correlation_each(c, process, CORRELATION_LAUNCH, count_unmatched, &u);
 }

@@ -10,8 +10,7 @@
 #include "error.h"
 #include "model/walk_slices.h"
 
-#define PENDING_SLOTS 4
-#define AROUND_NS     1000000u
+#define AROUND_NS 1000000u
 
 int walk_init(struct walk *w, struct recording *rec)
 {
@@ -20,8 +19,6 @@ int walk_init(struct walk *w, struct recording *rec)
     w->names = calloc(rec->count + 1u, sizeof *w->names);
     kernel_names_limit(&w->kernels, recording_bytes(rec));
     kernel_names_limit(&w->texts, recording_bytes(rec));
-    spool_init(&w->pending, sizeof(struct pending_work));
-    w->pending.usable = PENDING_SLOTS; /* it is written and read from one end to the other */
     w->op_threads = calloc(rec->thread_count + 1u, sizeof *w->op_threads);
     w->first_ns = calloc(rec->count + 1u, sizeof *w->first_ns);
     w->last_ns = calloc(rec->count + 1u, sizeof *w->last_ns);
@@ -52,26 +49,13 @@ void walk_release(struct walk *w)
     survey_release(&w->survey);
     ranges_release(&w->ranges);
     ops_release(&w->ops);
-    spool_release(&w->pending);
     free(w->losses);
     free(w->names);
     free(w->first_ns);
     free(w->last_ns);
     free(w->recorded);
     free(w->op_threads);
-    *w = (struct walk){.pending.fd = -1};
-}
-
-int walk_part(struct walk *w, uint32_t worker)
-{
-    struct survey *s = &w->survey;
-    struct spool *const spools[] = {&w->pending, &s->calls.spool, &s->nodes, &s->ops,
-                                    &s->libraries};
-    int error = 0;
-    for (unsigned i = 0; error == 0 && i < sizeof spools / sizeof spools[0]; i++)
-        error = spool_part(spools[i]);
-    recording_keep_share(w->rec, worker);
-    return error;
+    *w = (struct walk){.rec = NULL};
 }
 
 struct walk_found walk_found(const struct walk *w, const struct process *p)
@@ -163,31 +147,30 @@ static int tell_left(const struct pass *p)
 static int finish(const struct pass *p, const struct process *only)
 {
     struct walk *w = p->walk;
-    int error = p->surveys ? survey_finish(&w->survey) : 0;
+    int error = p->ties ? correlation_finish(&w->survey.calls) : 0;
     if (p->learns_pauses)
         survey_finish_pauses(&w->survey);
     if (error == 0 && p->count)
         error = tell_left(p);
-    if (error == 0)
-        error = slices_tell_pending(p);
     for (uint32_t i = first_of(only); error == 0 && p->needs & WALK_LOSSES && i < end_of(w, only);
          i++)
         if (w->filter && w->filter->wants)
             w->losses[i].gpu_unpaired = w->losses[i].gpu_given_up = 0; /* not all was read */
         else if (process_expects_gpu(w->rec->processes[i]))
             error = survey_tell(&w->survey, w->rec->processes[i], &w->losses[i]);
-    for (uint32_t i = first_of(only); p->ties && i < end_of(w, only); i++)
-        w->survey.announced.is_counted[i] = true;
     for (unsigned i = 0; error == 0 && i < p->count; i++)
         if (p->consumers[i].end)
             error = p->consumers[i].end(p->consumers[i].context);
     return error;
 }
 
-/* What a walk learns on its way is forgotten; what a survey has learnt is not. */
-static int begin(struct walk *w, const struct process *only)
+/* What a walk ties to each other is forgotten; facts are not. */
+static int begin(const struct pass *p, const struct process *only)
 {
+    struct walk *w = p->walk;
     const struct walk_filter *f = w->filter;
+    if (p->ties)
+        survey_begin(&w->survey, only);
     for (uint32_t i = first_of(only); i < end_of(w, only); i++) {
         w->losses[i] = w->rec->processes[i]->losses;
         kernel_handles_release(&w->kernels, &w->names[i].handles);
@@ -224,7 +207,7 @@ static int walk(const struct pass *p)
     struct walk *w = p->walk;
     struct slice s = {.walk = w};
     int more;
-    while ((more = timeline_next(p->timeline, &s.event)) > 0) {
+    while ((more = look_ahead_next(p->ahead, &s.event)) > 0) {
         uint8_t type = s.event.record->type;
         if (event_is_visible(type))
             see(w, &s.event);
@@ -240,7 +223,7 @@ static int walk(const struct pass *p)
 /* Has work of devices nothing that anybody must know? */
 static bool skips_work(const struct pass *p)
 {
-    bool is_skipped = !p->ties;
+    bool is_skipped = !p->ties && !p->learns;
     for (unsigned i = 0; i < p->count; i++)
         is_skipped &= (p->consumers[i].skips & WALK_SKIPS_WORK) != 0;
     return is_skipped;
@@ -249,18 +232,18 @@ static bool skips_work(const struct pass *p)
 static int run(struct pass *p, const struct process *only)
 {
     struct walk *w = p->walk;
-    w->pending.count = 0; /* those of the walk before are all told */
+    struct look_ahead ahead;
     if (p->learns_pauses)
         w->survey.pause_count = 0; /* those of a walk that was stopped */
     p->timeline = timeline_create(w->rec, w->losses, w->open_bytes_max);
-    int more = p->timeline ? begin(w, only) : GPUPROF_NO_MEMORY;
+    look_ahead_init(&ahead, p->timeline);
+    p->ahead = &ahead;
+    int more = p->timeline ? begin(p, only) : GPUPROF_NO_MEMORY;
     if (p->timeline && only)
         timeline_only(p->timeline, only);
     if (p->timeline && skips_work(p))
         timeline_skip_work(p->timeline, w->last_ns);
-    if (p->timeline && p->wants)
-        timeline_choose(p->timeline, p->wants, NULL);
-    else if (p->timeline && w->filter && w->filter->wants)
+    if (p->timeline && w->filter && w->filter->wants)
         timeline_choose(p->timeline, w->filter->wants, w->filter->context);
     if (p->timeline && w->ns_max)
         timeline_limit(p->timeline, w->ns_max, &w->is_cut);
@@ -276,10 +259,13 @@ static int run(struct pass *p, const struct process *only)
     else if (more < 0)
         message("%s: %s", p->timeline ? timeline_path(p->timeline) : "gpuprof-collector",
                 more == GPUPROF_IO ? strerror(number) : gpuprof_error_text(more));
+    look_ahead_release(&ahead);
     timeline_free(p->timeline);
     w->knows_pauses |= p->learns_pauses && more == 0;
     return more;
 }
+
+#define BIT(type) block_type_bit(RECORD_##type)
 
 static bool has_names(void *context, const struct process *p, uint64_t begin_ns, uint64_t end_ns,
                       uint64_t types)
@@ -288,8 +274,24 @@ static bool has_names(void *context, const struct process *p, uint64_t begin_ns,
     (void)p;
     (void)begin_ns;
     (void)end_ns;
-    return !types || types & (block_type_bit(RECORD_KERNEL_NAME) | block_type_bit(RECORD_OP_NAME) |
-                              block_type_bit(RECORD_OP_INPUTS));
+    return !types || types & (BIT(KERNEL_NAME) | BIT(OP_NAME) | BIT(OP_INPUTS));
+}
+
+/* A pass through the blocks with what is wanted, before the one that tells. */
+static int learn(struct pass *p, timeline_wants_fn *wants, void *context,
+                 const struct process *only)
+{
+    struct walk *w = p->walk;
+    const struct walk_filter filter = {.context = context, .wants = wants}, *shown = w->filter;
+    uint64_t origin_ns = w->survey.origin_ns, ns_max = w->ns_max;
+    w->filter = &filter;
+    w->ns_max = 0;
+    int error = run(p, only);
+    w->filter = shown;
+    w->ns_max = ns_max;
+    w->survey.origin_ns = origin_ns;
+    w->knows_names |= !only && error == 0;
+    return error;
 }
 
 /*
@@ -298,83 +300,40 @@ static bool has_names(void *context, const struct process *p, uint64_t begin_ns,
  */
 static int learn_names(struct walk *w, const struct process *only)
 {
-    struct pass p = {.walk = w, .learns_names = true, .wants = has_names};
-    uint64_t origin_ns = w->survey.origin_ns, ns_max = w->ns_max;
-    if (w->knows_names)
-        return 0;
-    w->ns_max = 0;
-    int error = run(&p, only);
-    w->ns_max = ns_max;
-    w->survey.origin_ns = origin_ns;
-    w->knows_names = !only && error == 0;
-    return error;
+    struct pass p = {.walk = w, .learns_names = true};
+    return w->knows_names ? 0 : learn(&p, has_names, NULL, only);
 }
 
-static int survey(struct walk *w, const struct process *only, bool knows_shared,
-                  const struct consumer *consumer)
-{
-    int error = learn_names(w, only);
-    struct pass p = {.walk = w,
-                     .consumers = consumer,
-                     .count = consumer != NULL,
-                     .needs = WALK_RANGES | WALK_OPS | WALK_LIBRARIES,
-                     .surveys = true,
-                     .learns_ops = true,
-                     .learns_stacks = !knows_shared,
-                     .learns_pauses = !knows_shared};
-    pass_add_listeners(&p);
-    w->is_surveyed = w->survey.calls.is_late = true;
-    return error < 0 ? error : run(&p, only);
-}
-
-int walk_survey(struct walk *w, const struct consumer *consumer)
-{
-    return survey(w, NULL, false, consumer);
-}
+/* ---- what is learnt before ------------------------------------------------------------------- */
 
 struct around {
-    const struct walk *walk;
-    uint64_t *last_ns; /* owned, by process index: about when the last call or work ended */
+    struct walk *walk;
+    uint64_t
+        *last_ns; /* owned, by process index: about when the last call or work ended; or NULL */
 };
 
 /* Of calls and work it is enough when the first of a process began and the last ended, which is in
  * the blocks near by: what their headers say is not the time to the nanosecond. Of what did not end
  * by itself all is read: its last block may be damaged. */
-static bool is_around(void *context, const struct process *p, uint64_t begin_ns, uint64_t end_ns,
-                      uint64_t types)
+static bool is_around(const struct around *a, const struct process *p, uint64_t begin_ns,
+                      uint64_t end_ns, uint64_t types)
 {
-    const struct around *a = context;
     uint64_t first_ns = a->walk->first_ns[p->index];
-    return !types || types & ~(CALL_TYPES | WORK_TYPES) || !first_ns || p->end_reason != END_EXIT ||
+    return types & ~(CALL_TYPES | WORK_TYPES) || !first_ns || p->end_reason != END_EXIT ||
            begin_ns < first_ns + AROUND_NS || end_ns + AROUND_NS > a->last_ns[p->index];
 }
 
-int walk_survey_around(struct walk *w)
+/* Names, devices, stacks, pauses, and what else is of the whole recording: few blocks have these.
+ */
+static bool has_facts(void *context, const struct process *p, uint64_t begin_ns, uint64_t end_ns,
+                      uint64_t types)
 {
-    const uint64_t ends = CALL_TYPES | (WORK_TYPES & ~OVERHEAD_TYPES);
-    const struct block_index *index = &w->rec->index;
-    struct around a = {w, calloc(w->rec->count + 1u, sizeof *a.last_ns)};
-    const struct walk_filter filter = {.context = &a, .wants = is_around};
-    for (uint32_t i = 0; a.last_ns && i < index->count; i++) {
-        const struct index_entry *e = &index->entries[i];
-        uint64_t *last_ns = &a.last_ns[w->rec->loaded[e->process]->index];
-        if (e->types && !(e->types & ~ends) && e->end > *last_ns)
-            *last_ns = e->end;
-    }
-    w->filter = &filter;
-    int error = a.last_ns ? survey(w, NULL, false, NULL) : GPUPROF_NO_MEMORY;
-    w->filter = NULL;
-    if (!a.last_ns)
-        say_error("gpuprof-collector", error);
-    free(a.last_ns);
-    return error;
-}
-
-int walk_survey_rest(struct walk *w, const struct process *only)
-{
-    if (only)
-        survey_forget(&w->survey, only);
-    return only || !w->is_surveyed ? survey(w, only, true, NULL) : 0;
+    const struct around *a = context;
+    const uint64_t facts = BIT(KERNEL_NAME) | BIT(OP_NAME) | BIT(OP_INPUTS) | BIT(OP_THREAD) |
+                           BIT(DEVICE) | BIT(CONTEXT) | BIT(MODULE) | BIT(PYTHON) | BIT(STACK) |
+                           BIT(PAUSE) | BIT(WINDOW) | BIT(LIBRARY_PLAN) | BIT(COMMUNICATOR);
+    a->walk->survey.has_tensors[p->index] |= (types & BIT(TENSOR)) != 0;
+    return !types || types & facts || (a->last_ns && is_around(a, p, begin_ns, end_ns, types));
 }
 
 static int stop_at_first(void *context, const struct slice *s)
@@ -384,49 +343,70 @@ static int stop_at_first(void *context, const struct slice *s)
     return w->survey.origin_ns ? WALK_STOP : 0;
 }
 
-static bool has_shared(void *context, const struct process *p, uint64_t begin_ns, uint64_t end_ns,
-                       uint64_t types)
-{
-    (void)context;
-    (void)p;
-    (void)begin_ns;
-    (void)end_ns;
-    return !types || types & (block_type_bit(RECORD_MODULE) | block_type_bit(RECORD_PYTHON) |
-                              block_type_bit(RECORD_STACK) | block_type_bit(RECORD_PAUSE) |
-                              block_type_bit(RECORD_WINDOW));
-}
-
-int walk_survey_shared(struct walk *w)
+static int survey(struct walk *w, struct around *around)
 {
     struct consumer first = {.context = w, .sees_hidden = true, .take = stop_at_first};
-    struct pass p = {.walk = w, .learns_stacks = true, .learns_pauses = true, .wants = has_shared};
     int error = walk_run(w, NULL, &first, 1);
-    return error < 0 ? error : run(&p, NULL);
+    struct pass p = {.walk = w,
+                     .learns = true,
+                     .learns_names = true,
+                     .learns_ops = true,
+                     .learns_stacks = true,
+                     .learns_pauses = true};
+    pass_add_listeners(&p);
+    if (error >= 0)
+        error = learn(&p, has_facts, around, NULL);
+    w->is_surveyed = error == 0;
+    return error;
+}
+
+int walk_survey(struct walk *w)
+{
+    struct around around = {.walk = w};
+    return survey(w, &around);
+}
+
+int walk_survey_around(struct walk *w)
+{
+    const uint64_t ends = CALL_TYPES | (WORK_TYPES & ~OVERHEAD_TYPES);
+    const struct block_index *index = &w->rec->index;
+    struct around a = {w, calloc(w->rec->count + 1u, sizeof *a.last_ns)};
+    for (uint32_t i = 0; a.last_ns && i < index->count; i++) {
+        const struct index_entry *e = &index->entries[i];
+        uint64_t *last_ns = &a.last_ns[w->rec->loaded[e->process]->index];
+        if (e->types && !(e->types & ~ends) && e->end > *last_ns)
+            *last_ns = e->end;
+    }
+    int error = a.last_ns ? survey(w, &a) : GPUPROF_NO_MEMORY;
+    if (!a.last_ns)
+        say_error("gpuprof-collector", error);
+    free(a.last_ns);
+    return error;
 }
 
 int walk_run(struct walk *w, const struct process *only, const struct consumer *consumers,
              unsigned count)
 {
-    struct pass p = {
-        .walk = w, .consumers = consumers, .count = count, .filter = count ? w->filter : NULL};
+    const struct walk_filter *filter = count ? w->filter : NULL;
+    struct pass p = {.walk = w, .consumers = consumers, .count = count, .filter = filter};
     for (unsigned i = 0; i < count; i++)
         p.needs |= consumers[i].needs;
-    p.ties = p.needs & (WALK_WORK | WALK_LOSSES);
+    p.ties = p.needs & (WALK_WORK | WALK_LOSSES) || (filter && filter->asks_calls);
     pass_add_listeners(&p);
-    p.surveys = !w->is_surveyed && p.needs & (WALK_WORK | WALK_LOSSES | WALK_STACKS);
+    p.learns = !w->is_surveyed && (p.ties || p.needs & WALK_STACKS);
     w->survey.is_bare = p.needs & WALK_LOSSES && !(p.needs & WALK_WORK);
     p.learns_ops = !w->is_surveyed && p.needs & WALK_OPS;
-    p.learns_stacks = p.surveys && p.needs & WALK_STACKS;
-    p.learns_pauses = !w->knows_pauses && (p.surveys || p.needs & WALK_PAUSES);
-    p.needs |= p.surveys ? (unsigned)WALK_LIBRARIES : 0;
-    if (p.surveys || p.needs & WALK_OPS)
+    p.learns_stacks = p.learns && p.needs & WALK_STACKS;
+    p.learns_pauses = !w->knows_pauses && (p.learns || p.needs & WALK_PAUSES);
+    p.needs |= p.ties ? (unsigned)WALK_LIBRARIES : 0;
+    if (p.ties || p.needs & WALK_OPS)
         p.needs |= WALK_RANGES; /* in which calls were made, and operators of emit_nvtx */
     if (p.needs & WALK_RANGES)
         p.needs |= WALK_LIBRARIES; /* some are their calls, and no ranges */
-    bool asks_names = !w->is_surveyed && (p.surveys || p.needs & WALK_OPS);
+    bool asks_names = !w->is_surveyed && (p.learns || p.needs & WALK_OPS);
     int more = asks_names ? learn_names(w, only) : 0;
     if (more == 0)
         more = run(&p, only);
-    w->is_surveyed |= p.surveys && p.learns_ops && !w->survey.is_bare && !only && more == 0;
+    w->is_surveyed |= p.learns && p.learns_ops && !w->survey.is_bare && !only && more == 0;
     return more;
 }

@@ -4,14 +4,13 @@
  * Each event is assembled to a slice once: a call with the ranges around it, work of a device with
  * the call that made it, a range with its begin. What no consumer needs is not assembled.
  *
- * Usually one walk is enough: names of kernels and operators, which may stand behind their first
- * use, are read before, from the few blocks that have them; stacks are asked for at the end, and
- * work whose call is not certain yet is told again when it is (`tied`). Who writes as it goes
- * cannot wait, and has the recording surveyed first: then all is known at each slice. Reading
- * changes no recording: losses, names and what was learnt belong to the walk.
+ * Names of kernels and operators may stand behind their first use: they are read before, from the
+ * few blocks that have them. Stacks, devices and pauses are learnt on the way, and known at the
+ * end; who writes as it goes has the recording surveyed first. Reading changes no recording:
+ * losses, names and what was learnt belong to the walk.
  *
- * Memory: timeline.h, survey.h, range_stack.h, op_stack.h, library_calls.h and kernel_names.h say
- * what bounds theirs; work that waits for its call lies in a spool (spool.h).
+ * Memory: timeline.h, look_ahead.h, survey.h, range_stack.h, op_stack.h, library_calls.h and
+ * kernel_names.h say what bounds theirs.
  *
  * Ranges of PyTorch's emit_nvtx are operators, and no ranges, for those who need operators or not.
  */
@@ -26,39 +25,22 @@ int walk_init(struct walk *w, struct recording *rec);
 void walk_release(struct walk *w);
 
 /*
- * Goes through everything once, so that walks after it know all at each slice. `consumer`, or NULL,
- * is told meanwhile; it needs no work. 0, or an error after one
- * line on stderr.
+ * Learns what may stand behind its first use, from the few blocks that have it: names, devices,
+ * stacks, pauses, and when the recording began. Who writes as it goes cannot do without; others
+ * learn it on their way. 0, or an error after one line on stderr.
  */
-int walk_survey(struct walk *w, const struct consumer *consumer);
+int walk_survey(struct walk *w);
 
-/* The same but for blocks of calls and work alone: of these it is known when each process's first
- * began and its last ended. */
+/* The same, and of each process when its first event began and its last ended. */
 int walk_survey_around(struct walk *w);
-
-/*
- * The same in two steps, for walks through one process or some: first what is needed of all, which
- * are the origin, the stacks and the pauses (only blocks that have these are read); then the rest,
- * of process `only`, which replaces what was known of others, or with NULL of all that are read
- * here. A survey that is whole has no rest: with NULL nothing is done then.
- */
-int walk_survey_shared(struct walk *w);
-int walk_survey_rest(struct walk *w, const struct process *only);
 
 /*
  * Tells consumers, at most WALK_CONSUMERS_MAX, of the events of `only` (NULL: of all processes),
  * whose losses then are those of this walk. 0; WALK_STOP if a consumer has stopped it; or an error
- * after one line on stderr. Without a survey before it, this is one: then it may be called again
- * only after one through all processes for consumers that needed WALK_WORK and WALK_OPS.
+ * after one line on stderr.
  */
 int walk_run(struct walk *w, const struct process *only, const struct consumer *consumers,
              unsigned count);
-
-/*
- * In a worker (workers.h) of a walk that has surveyed, or what is shared: it goes on alone, and
- * reads the events of its own share of processes only (recording_deal). 0 or GPUPROF_NO_MEMORY.
- */
-int walk_part(struct walk *w, uint32_t worker);
 
 /* What it has found out of a process of its share, for the walk that it is a part of. */
 struct walk_found {

@@ -130,27 +130,13 @@ static bool is_in(struct selection *s, const struct subject *e)
            (!s->has_name || has_name(s, e));
 }
 
-/* The call of work or the like; false: it is not known to have one. */
-static bool find_call(const struct selection *s, const struct slice *slice,
-                      struct correlated_call *call)
-{
-    const struct event *e = &slice->event;
-    *call = slice->call;
-    if (slice->is_called || slice->walk == s->walk || !e->record->correlation)
-        return slice->is_called;
-    return correlation_find(&s->walk->survey.calls, e->process->index, e->record->correlation,
-                            e->begin_ns, 0, call) > 0;
-}
-
 /* It is of its call's thread; what counts where its call is has that place. */
 static void tie_to_call(const struct selection *s, const struct slice *slice, bool counts_there,
                         struct subject *e)
 {
-    struct correlated_call call;
-    bool is_called = find_call(s, slice, &call);
-    e->tid = is_called ? s->tids[call.thread] : 0;
+    e->tid = slice->is_called ? s->tids[slice->call.thread] : 0;
     if (counts_there)
-        e->place_ns = is_called ? call.begin_ns : UINT64_MAX;
+        e->place_ns = slice->is_called ? slice->call.begin_ns : UINT64_MAX;
 }
 
 /* What is no call, as a trace and its row name it. False: it says nothing by itself, as the end of
@@ -295,7 +281,7 @@ static bool has(void *context, const struct slice *slice)
         return true;
     }
     if (is_in(s, &e)) {
-        meet(s, MET_ALL, !slice->is_pending); /* it is counted when its call is known */
+        meet(s, MET_ALL, true);
         return true;
     }
     note_begun(s, event, &e);
@@ -571,12 +557,6 @@ static int keep_tids(struct selection *s)
     return s->tids ? 0 : GPUPROF_NO_MEMORY;
 }
 
-/* Is it asked of work where its call is, or of a recording which devices have work? */
-static bool asks_calls(const struct select_wish *w)
-{
-    return w->has_steps || w->cycle || w->range || w->tids.count || w->devices.count;
-}
-
 enum exit_code selection_make(struct selection *s, struct recording *rec, struct walk *surveyed,
                               const struct select_wish *wish, const struct selection_steps *steps,
                               const char *verb)
@@ -590,8 +570,7 @@ enum exit_code selection_make(struct selection *s, struct recording *rec, struct
     enum exit_code code = wish->has_steps ? find_steps(s, steps, verb) : EXIT_OK;
     if (code != EXIT_OK)
         return code;
-    if (!s->walk->is_surveyed &&
-        (asks_calls(wish) ? walk_survey(&s->own, NULL) : walk_survey_around(&s->own)) < 0)
+    if (!s->walk->is_surveyed && walk_survey_around(&s->own) < 0)
         return EXIT_ENVIRONMENT;
     if (wish->from.is_given)
         s->from_ns = moment_ns(s, &wish->from);
@@ -617,18 +596,19 @@ enum exit_code selection_make(struct selection *s, struct recording *rec, struct
         code = find_ranges(s, verb);
     uint32_t work =
         1u << SELECT_KERNEL | 1u << SELECT_MEMCPY | 1u << SELECT_MEMSET | 1u << SELECT_GRAPH_RUN;
-    s->filter = (struct walk_filter){.context = s,
-                                     .has_work = !wish->kinds || wish->kinds & work,
-                                     .has = has,
-                                     .has_call = has_call,
-                                     .wants = wants,
-                                     .reaches = reaches_device,
-                                     .bounds = bounds,
-                                     .first_ns = s->walk->first_ns,
-                                     .last_ns = s->walk->last_ns,
-                                     .is_of_time = s->from_ns || s->to_ns != UINT64_MAX ||
-                                                   s->spans[SPANS_STEPS] ||
-                                                   s->spans[SPANS_RANGES] || s->spans[SPANS_CYCLE]};
+    s->filter = (struct walk_filter){
+        .context = s,
+        .has_work = !wish->kinds || wish->kinds & work,
+        .has = has,
+        .has_call = has_call,
+        .asks_calls = wish->has_steps || wish->cycle || wish->range || wish->tids.count,
+        .wants = wants,
+        .reaches = reaches_device,
+        .bounds = bounds,
+        .first_ns = s->walk->first_ns,
+        .last_ns = s->walk->last_ns,
+        .is_of_time = s->from_ns || s->to_ns != UINT64_MAX || s->spans[SPANS_STEPS] ||
+                      s->spans[SPANS_RANGES] || s->spans[SPANS_CYCLE]};
     uint64_t origin_ns = s->walk->survey.origin_ns;
     s->filter.is_span = s->filter.is_of_time && !s->spans[SPANS_STEPS] && !s->spans[SPANS_RANGES] &&
                         !s->spans[SPANS_CYCLE];

@@ -13,9 +13,6 @@
  *
  * What only describes (names, devices, modules) is in every piece.
  *
- * A walk that has surveyed nothing does not know the calls of work when it meets it, so those of
- * another walk are asked.
- *
  * Memory: what a survey takes (survey.h), 16 bytes for each time at which steps or ranges that are
  * wanted begin, not counting those that touch or overlap, SELECTION_SPANS_MAX at most; a number for
  * each name that was asked about.
@@ -62,9 +59,8 @@ struct selection_found {
 
 /* Blocks of nothing but calls and work: of which time their calls are read. */
 enum selection_calls {
-    CALLS_OF_ALL,  /* for who looks for steps */
-    CALLS_UP_TO,   /* before the piece, too: they made its work, memory, and graphs */
-    CALLS_OF_PIECE /* for walks that have surveyed, and consumers that see nothing hidden */
+    CALLS_OF_ALL, /* for who looks for steps */
+    CALLS_UP_TO   /* before the piece, too: they made its work, memory, and graphs */
 };
 
 struct selection {

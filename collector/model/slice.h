@@ -24,7 +24,6 @@ enum walk_skip {
     WALK_SKIPS_CALLS = 3,       /* all that have returned */
     WALK_SKIPS_WORK = 4,        /* of devices */
     WALK_SKIPS_OTHERS = 8,
-    WALK_SKIPS_TIED = 16, /* what `tied` would be told of at once */
 };
 
 /* What the event did to whether its process records: its own stop, or no window (run --schedule).
@@ -57,6 +56,7 @@ struct walk_filter {
     uint64_t from_ns;
     uint64_t to_ns;
     bool has_work;                      /* work of devices may be */
+    bool asks_calls;                    /* has asks where the call of work is */
     const uint64_t *first_ns, *last_ns; /* as a walk's, where all is read; NULL: this one does */
 };
 
@@ -65,9 +65,7 @@ struct slice {
     struct walk *walk;
     enum pause_change pause_change;
     enum range_change change; /* what the event did to `range`; RANGE_LEFT: no event, the end */
-    bool is_pending;          /* its call is not known yet: `tied` will be told */
     bool is_called;           /* `call` is known */
-    bool is_tied;             /* or known to be none */
     bool is_outside;          /* work of no call and no window: nobody is told of it */
     bool is_hidden;           /* the walk's filter has it not */
     bool is_call_hidden;      /* nor its call; of what is hidden nobody asks */
@@ -109,9 +107,6 @@ struct consumer {
     /* If they are there in place of `take`: of calls, and of work of devices; most are these. */
     int (*take_call)(void *context, const struct slice *s);
     int (*take_work)(void *context, const struct slice *s);
-    /* Each slice that WALK_WORK ties to a call, once, when its call is known, or known to be none:
-     * behind `take`, at once or, with a copy of the record without its bytes, at the end. */
-    int (*tied)(void *context, const struct slice *s);
     /* The losses are complete. */
     int (*end)(void *context);
 };
@@ -147,7 +142,6 @@ struct walk {
     uint64_t *first_ns;   /* owned, by process index: of its first event that shows; 0: none yet */
     uint64_t *last_ns; /* likewise: until when it recorded anything; with a filter, of the whole */
     struct recorded_now *recorded; /* owned, by process index: at this moment of the walk */
-    struct spool pending;          /* work whose call is not known yet */
 };
 
 /* The innermost range that is open around a call; `nested`: of push and pop only. */

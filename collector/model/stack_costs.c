@@ -264,14 +264,12 @@ static void describe_work(struct stack_row *row, const struct record *r)
     }
 }
 
-static int tied(void *context, const struct slice *slice)
+static int take_work(void *context, const struct slice *slice)
 {
     struct stack_costs *s = context;
     const struct event *e = &slice->event;
     const struct correlated_call *call = &slice->call;
     int error = 0;
-    if (!is_stream_work(e->record->type))
-        return 0;
     struct stack_row row = {.process = e->process->index, .function = UINT32_MAX};
     if (slice->is_called && call->stack) {
         row.stack = call->stack;
@@ -296,7 +294,7 @@ struct consumer stack_costs_consumer(struct stack_costs *s)
     return (struct consumer){.context = s,
                              .needs = WALK_RANGES | WALK_WORK | WALK_OPS | WALK_STACKS,
                              .take = take_slice,
-                             .tied = tied};
+                             .take_work = take_work};
 }
 
 /* ---- when all is known: a tree --------------------------------------------------------------- */

@@ -315,8 +315,8 @@ enum exit_code steps_find(struct steps *s, struct walk *walk, const char *by, co
 {
     int error = steps_init(s, walk, by, pattern);
     struct consumer marks = steps_consumer(s);
-    if (error == 0 && (surveys && !walk->is_surveyed ? walk_survey(walk, &marks)
-                                                     : walk_run(walk, NULL, &marks, 1)) < 0)
+    if (error == 0 && ((surveys && !walk->is_surveyed && walk_survey(walk) < 0) ||
+                       walk_run(walk, NULL, &marks, 1) < 0))
         return EXIT_ENVIRONMENT;
     if (error == 0)
         return steps_check(s, verb);

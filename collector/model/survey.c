@@ -179,13 +179,19 @@ static inline bool is_in_any(const struct ranges *ranges, const struct ops *ops,
            library_stack(libraries, thread)->count;
 }
 
+static inline bool may_work(const struct event *e)
+{
+    const unsigned classes = 1u << API_LAUNCH | 1u << API_COPY | 1u << API_GRAPH_LAUNCH;
+    return classes >> e->function->class & 1 && !(e->record->flags & RECORD_CAPTURED);
+}
+
 int survey_take_call(struct survey *s, struct ranges *ranges, struct ops *ops,
                      struct library_calls *libraries, const struct event *e)
 {
     const struct record *r = e->record;
     if (r->flags & RECORD_OPEN && e->end_ns - e->begin_ns >= SURVEY_HANG_NS &&
         (e->function->class == API_SYNC || e->function->class == API_COPY))
-        s->has_hung = s->is_hung[e->thread->index] = true;
+        s->is_hung[e->thread->index] = true;
     bool launches = e->function->does == API_DOES_LAUNCH && r->result == 0 &&
                     !(r->flags & (RECORD_CAPTURED | RECORD_OPEN | RECORD_STALE));
     uint32_t graph = 0;
@@ -196,7 +202,10 @@ int survey_take_call(struct survey *s, struct ranges *ranges, struct ops *ops,
         s->untied[e->process->index] += launches && !(r->flags & RECORD_NESTED);
         return 0;
     }
+    if (launches && !(r->flags & RECORD_NESTED))
+        s->last_launch_ns[e->thread->index] = e->begin_ns;
     unsigned flags = (unsigned)announces | (launches ? (unsigned)CORRELATION_LAUNCH : 0) |
+                     (may_work(e) ? (unsigned)CORRELATION_WORKS : 0) |
                      (r->flags & RECORD_NESTED ? (unsigned)CORRELATION_NESTED : 0);
     if (!s->is_bare && is_in_any(ranges, ops, libraries, e->thread->index))
         return look_around(s, ranges, ops, libraries, e, flags, graph);
@@ -283,63 +292,62 @@ static int compare_pauses(const void *left, const void *right)
     return ORDER(a->process, b->process) ?: ORDER(a->order, b->order);
 }
 
-int survey_finish(struct survey *s)
-{
-    return correlation_finish(&s->calls);
-}
-
 void survey_finish_pauses(struct survey *s)
 {
     if (s->pause_count)
         qsort(s->pauses, s->pause_count, sizeof *s->pauses, compare_pauses);
 }
 
-/* What a survey of one process alone fills. */
-static void init_own(struct survey *s)
+static void init_nodes(struct survey *s)
 {
-    correlation_init(&s->calls);
     spool_init(&s->nodes, sizeof(struct range_node));
     spool_init(&s->ops, sizeof(struct op_node));
     spool_init(&s->libraries, sizeof(struct library_node));
 }
 
-static void release_own(struct survey *s)
+static void release_nodes(struct survey *s)
 {
-    correlation_release(&s->calls);
     spool_release(&s->nodes);
     spool_release(&s->ops);
     spool_release(&s->libraries);
-    key_map_release(&s->contexts);
-    key_map_release(&s->indexes);
 }
 
-void survey_forget(struct survey *s, const struct process *next)
+void survey_begin(struct survey *s, const struct process *only)
 {
-    bool is_late = s->calls.is_late;
-    release_own(s);
-    init_own(s);
-    s->calls.is_late = is_late;
-    s->device_count = 0;
-    s->untied[next->index] = 0;
-    s->announced.is_counted[next->index] = false;
+    uint32_t first = only ? only->index : 0, count = only ? 1 : s->rec->count;
+    uint32_t first_thread = only ? only->first_thread : 0;
+    uint32_t threads = only ? only->thread_count : s->rec->thread_count;
+    correlation_forget(&s->calls);
+    release_nodes(s);
+    init_nodes(s);
+    announced_forget(&s->announced, only, s->rec->count);
+    memset(&s->untied[first], 0, count * sizeof *s->untied);
+    memset(&s->is_hung[first_thread], 0, threads * sizeof *s->is_hung);
+    memset(&s->last_launch_ns[first_thread], 0, threads * sizeof *s->last_launch_ns);
 }
 
 int survey_init(struct survey *s, struct recording *rec)
 {
     *s = (struct survey){.rec = rec};
-    init_own(s);
+    correlation_init(&s->calls);
+    init_nodes(s);
     correlation_expect(&s->calls, rec->count);
     stack_table_init(&s->stacks, recording_bytes(rec));
     s->untied = calloc(rec->count + 1u, sizeof *s->untied);
     s->is_hung = calloc(rec->thread_count + 1u, sizeof *s->is_hung);
+    s->last_launch_ns = calloc(rec->thread_count + 1u, sizeof *s->last_launch_ns);
     s->has_tensors = calloc(rec->count + 1u, sizeof *s->has_tensors);
     int error = announced_init(&s->announced, rec->count);
-    return s->untied && s->is_hung && s->has_tensors ? error : GPUPROF_NO_MEMORY;
+    return s->untied && s->is_hung && s->last_launch_ns && s->has_tensors ? error
+                                                                          : GPUPROF_NO_MEMORY;
 }
 
 void survey_release(struct survey *s)
 {
-    release_own(s);
+    correlation_release(&s->calls);
+    release_nodes(s);
+    key_map_release(&s->contexts);
+    key_map_release(&s->indexes);
     key_map_release(&s->contents);
     announced_release(&s->announced);
     stack_table_release(&s->stacks);
@@ -347,6 +355,7 @@ void survey_release(struct survey *s)
     free(s->pauses);
     free(s->untied);
     free(s->is_hung);
+    free(s->last_launch_ns);
     free(s->has_tensors);
 }
 
@@ -465,26 +474,18 @@ int survey_tell(struct survey *s, const struct process *p, struct losses *losses
 {
     uint64_t unmatched = 0;
     struct correlation_gap *gaps;
-    struct correlation_hangs hangs = {.is_hung = s->is_hung};
+    const struct correlation_hangs hangs = {s->is_hung, s->last_launch_ns};
     if (!process_wants_kernels(p))
         return 0;
     int64_t count = find_gaps(s, p->index, &gaps);
     if (count < 0)
         return (int)count;
-    int error = 0;
-    if (s->has_hung) {
-        hangs.last_ns = calloc(s->rec->thread_count + 1u, sizeof *hangs.last_ns);
-        error = hangs.last_ns ? 0 : GPUPROF_NO_MEMORY;
-    }
+    int error = correlation_unmatched(&s->calls, p->index, gaps, (uint32_t)count, &hangs,
+                                      &unmatched, &losses->gpu_pending);
     if (error == 0)
-        error =
-            correlation_unmatched(&s->calls, p->index, gaps, (uint32_t)count,
-                                  hangs.last_ns ? &hangs : NULL, &unmatched, &losses->gpu_pending);
-    if (error == 0)
-        error = announced_missing(&s->announced, &s->calls, p, gaps, (uint32_t)count,
-                                  hangs.last_ns ? &hangs : NULL, &unmatched);
+        error = announced_missing(&s->announced, &s->calls, p, gaps, (uint32_t)count, &hangs,
+                                  &unmatched);
     free(gaps);
-    free(hangs.last_ns);
     losses->gpu_untied = s->untied[p->index];
     /* What was on its way when CUPTI was given up cannot be told from the rest. */
     if (cost_table_step_ns(&p->costs, LADDER_CUPTI) != UINT64_MAX)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a walk learns (event_walk.h): which call made which work, in which ranges calls were made,
- * the devices, and what the stacks of calls are. Memory is bounded by correlation.h and spool.h,
- * SURVEY_DEVICES_MAX and stack_table.h.
+ * What a walk learns (event_walk.h). Facts, which stay: the devices, and what the stacks of calls
+ * are. What each walk learns anew: which call made which work, and in which ranges calls were made.
+ * Memory is bounded by correlation.h and spool.h, SURVEY_DEVICES_MAX and stack_table.h.
  */
 #ifndef GPUPROF_COLLECTOR_SURVEY_H
 #define GPUPROF_COLLECTOR_SURVEY_H
@@ -92,10 +92,10 @@ struct survey {
     uint64_t used; /* devices below SURVEY_USED_MAX that have work or memory, described or not */
     struct surveyed_pause *pauses; /* owned; by process, then in the order of time */
     uint32_t pause_count;
-    bool *has_tensors;  /* owned, by process index: PyTorch's allocator told of blocks */
-    bool has_hung;      /* any thread */
-    bool *is_hung;      /* owned, by thread index: it waits for the device, at the end */
-    uint64_t *untied;   /* owned, likewise: launches that have no correlation id */
+    bool *has_tensors;        /* owned, by process index: PyTorch's allocator told of blocks */
+    bool *is_hung;            /* owned, by thread index: it waits for the device, at the end */
+    uint64_t *last_launch_ns; /* owned, likewise: when its last launch began */
+    uint64_t *untied;         /* owned, likewise: launches that have no correlation id */
     uint64_t origin_ns; /* of the first event of the program or the device; 0: there is none */
 };
 
@@ -103,9 +103,9 @@ struct survey {
 int survey_init(struct survey *s, struct recording *rec);
 void survey_release(struct survey *s);
 
-/* Forgets calls, ranges, operators and devices of all processes; stacks and pauses stay. It is to
- * be filled next from that process alone. */
-void survey_forget(struct survey *s, const struct process *next);
+/* Forgets calls, ranges, operators and calls of libraries, before a walk through process `only`, or
+ * with NULL through all. */
+void survey_begin(struct survey *s, const struct process *only);
 
 /*
  * A call, with the ranges, operators and calls of libraries that are open then; what became of a
@@ -140,9 +140,7 @@ int survey_add_device(struct survey *s, const struct surveyed_device *device);
 /* Its process stops recording there, or goes on. */
 int survey_take_pause(struct survey *s, const struct event *e, bool begins);
 
-/* To be called once, after the last and before the first question: of all but pauses, 0 or an
- * error, and of pauses. */
-int survey_finish(struct survey *s);
+/* To be called once, after the last and before the first question. */
 void survey_finish_pauses(struct survey *s);
 
 /* The limits of a device, NULL if no record describes it. */

@@ -25,8 +25,7 @@ static hears_fn *hears(const struct consumer *c, enum heard as)
     case HEARD_GRAPH_CALL:
     case HEARD_OPEN_CALL: return c->take_call ? c->take_call : c->take;
     case HEARD_WORK: return c->take_work ? c->take_work : c->take;
-    case HEARD_OTHER: return c->take;
-    default: return c->tied;
+    default: return c->take;
     }
 }
 
@@ -36,8 +35,7 @@ void pass_add_listeners(struct pass *p)
                                                 [HEARD_GRAPH_CALL] =
                                                     WALK_SKIPS_CALLS & ~WALK_SKIPS_PLAIN_CALLS,
                                                 [HEARD_WORK] = WALK_SKIPS_WORK,
-                                                [HEARD_OTHER] = WALK_SKIPS_OTHERS,
-                                                [HEARD_TIED] = WALK_SKIPS_TIED};
+                                                [HEARD_OTHER] = WALK_SKIPS_OTHERS};
     assert(p->count <= WALK_CONSUMERS_MAX);
     for (enum heard as = 0; as < HEARD_KINDS; as++) {
         struct listener *next = p->listeners[as], *of_hidden = p->of_hidden[as];
@@ -74,20 +72,17 @@ static void count_unpaired(const struct pass *p, const struct event *e)
         l->gpu_unpaired++;
 }
 
-/* `early`: calls are still being added. */
-static inline int find_call(struct walk *w, struct slice *s, bool early)
+static inline int find_call(struct walk *w, struct slice *s)
 {
-    struct correlation *c = &w->survey.calls;
     const struct event *e = &s->event;
-    bool counts = !w->survey.announced.is_counted[e->process->index];
-    unsigned work = CORRELATION_MATCHED | (counts ? (unsigned)CORRELATION_COUNTS : 0);
-    unsigned marks = (is_stream_work(e->record->type) ? work : 0) |
+    bool is_work = is_stream_work(e->record->type);
+    unsigned marks = (is_work ? (unsigned)CORRELATION_MATCHED : 0) |
                      (e->record->type == RECORD_KERNEL ? (unsigned)CORRELATION_COUNTED : 0);
-    int found = early ? correlation_find_early(c, e->process->index, e->record->correlation,
-                                               e->begin_ns, marks, &s->call)
-                      : correlation_find(c, e->process->index, e->record->correlation, e->begin_ns,
-                                         marks, &s->call);
+    int found = correlation_find(&w->survey.calls, e->process->index, e->record->correlation, marks,
+                                 &s->call);
     s->is_called = found > 0;
+    if (s->is_called && is_work)
+        announced_work(&w->survey.announced, &s->call);
     return found < 0 ? found : 0;
 }
 
@@ -105,40 +100,28 @@ static bool was_launched(const struct slice *s)
     return s->is_called && s->call.begin_ns < s->event.begin_ns;
 }
 
-/* Whether it was may be certain only later. */
-static bool may_come(const struct walk *w, const struct event *e)
-{
-    return correlation_has_early(&w->survey.calls, e->process->index, e->record->correlation);
-}
-
-/* Until all calls are known. */
-static __attribute__((noinline)) int lay_aside(struct walk *w, const struct slice *s,
-                                               bool is_behind)
-{
-    struct pending_work work = {
-        .event = s->event, .record = *s->event.record, .is_behind = is_behind};
-    work.record.bytes = NULL;
-    work.record.byte_count = 0;
-    return spool_append(&w->pending, &work);
-}
-
-/* Finds its call, or lays it aside until all calls are known. */
-static int tie(const struct pass *p, struct slice *s)
+/* By the noise of two clocks it may begin before its call, which then is taken before its turn. */
+static __attribute__((noinline)) int find_ahead(const struct pass *p, struct slice *s)
 {
     struct walk *w = p->walk;
-    int error = find_call(w, s, p->surveys);
+    int error = 0;
+    const struct event *call = look_ahead_find(p->ahead, &s->event, &error);
+    if (call)
+        error = survey_take_call(&w->survey, &w->ranges, &w->ops, &w->libraries, call);
+    return call && error == 0 ? find_call(w, s) : error;
+}
+
+/* Finds the call of work, or of what was done for one. */
+static int tie(const struct pass *p, struct slice *s)
+{
+    int error = find_call(p->walk, s);
     bool behind = is_behind(s);
-    s->is_outside =
-        behind && !was_launched(s) && (s->is_called || !p->surveys || !may_come(w, &s->event));
-    if (error || s->is_outside)
-        return error;
-    s->is_pending = p->surveys && !s->is_called && s->event.record->correlation;
-    if (s->is_pending)
-        return lay_aside(w, s, behind);
-    s->is_tied = true;
-    if (!s->is_called)
+    if (error == 0 && !s->is_called && !behind && s->event.record->correlation)
+        error = find_ahead(p, s);
+    s->is_outside = behind && !was_launched(s);
+    if (error == 0 && !s->is_called && !s->is_outside)
         count_unpaired(p, &s->event);
-    return 0;
+    return error;
 }
 
 /* A range that is an operator is one, and no range. */
@@ -154,7 +137,7 @@ static int take_op_range(const struct pass *p, struct slice *s, int range_change
     if (change < 0)
         return change;
     s->op_change = (enum op_change)change;
-    return p->surveys && change == OP_CLOSED ? survey_take_op_end(&w->survey, s->op) : 0;
+    return p->ties && change == OP_CLOSED ? survey_take_op_end(&w->survey, s->op) : 0;
 }
 
 /* Libraries that are recorded say their calls by ranges of NVTX's, too, of the function's name: it
@@ -170,7 +153,7 @@ static bool is_twin(const struct walk *w, const struct range *range)
 static int take_range(const struct pass *p, struct slice *s)
 {
     struct walk *w = p->walk;
-    const struct range *around = p->surveys ? walk_range(s, false) : NULL;
+    const struct range *around = p->ties ? walk_range(s, false) : NULL;
     uint32_t parent = around ? around->node : 0;
     int change = ranges_take(&w->ranges, &s->event, &s->range);
     if (change < 0)
@@ -184,7 +167,7 @@ static int take_range(const struct pass *p, struct slice *s)
     if (change != RANGE_NONE && s->range->is_twin)
         return 0;
     s->change = (enum range_change)change;
-    return p->surveys ? survey_take_range(&w->survey, s->change, s->range, parent) : 0;
+    return p->ties ? survey_take_range(&w->survey, s->change, s->range, parent) : 0;
 }
 
 static int take_op(const struct pass *p, struct slice *s)
@@ -195,10 +178,10 @@ static int take_op(const struct pass *p, struct slice *s)
     int change = ops_take(&w->ops, &s->event, &w->names[process].ops, sequence, &s->op);
     int error = change < 0 ? change : 0;
     s->replaced = w->ops.is_replaced ? &w->ops.result : NULL;
-    if (p->surveys && error == 0 && s->replaced)
+    if (p->ties && error == 0 && s->replaced)
         error = survey_take_op_end(&w->survey, s->replaced);
     s->op_change = error < 0 ? OP_SAME : (enum op_change)change;
-    return p->surveys && s->op_change == OP_CLOSED ? survey_take_op_end(&w->survey, s->op) : error;
+    return p->ties && s->op_change == OP_CLOSED ? survey_take_op_end(&w->survey, s->op) : error;
 }
 
 /* A record may say that some calls were left before it says its own: each is a slice. */
@@ -240,8 +223,9 @@ static int take_call(const struct pass *p, const struct slice *s)
     struct walk *w = p->walk;
     if (p->needs & WALK_LIBRARIES)
         library_calls_see(&w->libraries, &s->event);
-    return p->surveys ? survey_take_call(&w->survey, &w->ranges, &w->ops, &w->libraries, &s->event)
-                      : 0;
+    return p->ties && !p->ahead->is_known
+               ? survey_take_call(&w->survey, &w->ranges, &w->ops, &w->libraries, &s->event)
+               : 0;
 }
 
 /* The text of a record is the name of the number that stands in its argument `which`. */
@@ -286,7 +270,7 @@ static int assemble(const struct pass *p, struct slice *s)
     case RECORD_LIBRARY_END: return p->needs & WALK_LIBRARIES ? take_library(p, s) : 0;
     case RECORD_LIBRARY_PLAN:
     case RECORD_COMMUNICATOR:
-        return p->needs & WALK_LIBRARIES ? library_kinds_learn(&w->kinds, e) : 0;
+        return p->needs & WALK_LIBRARIES || p->learns_ops ? library_kinds_learn(&w->kinds, e) : 0;
     case RECORD_NAME: return p->count ? set_name(&w->kernels, &names->handles, r, NAME_HANDLE) : 0;
     case RECORD_KERNEL_NAME:
         return p->learns_names ? set_name(&w->kernels, &names->kernels, r, KERNEL_NAME_NAME) : 0;
@@ -315,10 +299,11 @@ static int assemble(const struct pass *p, struct slice *s)
         return p->learns_pauses && s->pause_change
                    ? survey_take_pause(&w->survey, e, s->pause_change == PAUSE_BEGINS)
                    : 0;
+    case RECORD_LINK: return p->ties ? survey_take(&w->survey, e) : 0;
     default:
         if (is_device_sample(r->type))
             s->source = device_sources_find(&w->sources, e);
-        if (p->surveys)
+        if (p->ties || p->learns)
             error = survey_take(&w->survey, e);
         if (error == 0 && is_range_record(r->type) && p->needs & WALK_RANGES)
             error = take_range(p, s);
@@ -337,15 +322,13 @@ int slices_pass_call(const struct pass *p, struct slice *s)
 int slices_pass_work(const struct pass *p, struct slice *s)
 {
     int done = p->ties ? tie(p, s) : 0;
-    if (p->surveys)
+    if (p->ties || p->learns)
         survey_use_device(&p->walk->survey, record_arg(s->event.record, KERNEL_DEVICE));
     if (done == 0 && !s->is_outside) {
         pass_hide(p, s);
         done = pass_tell_as(p, HEARD_WORK, s);
     }
-    if (done == 0 && s->is_tied)
-        done = pass_tell_as(p, HEARD_TIED, s);
-    s->is_called = s->is_pending = s->is_tied = s->is_outside = false;
+    s->is_called = s->is_outside = false;
     return done;
 }
 
@@ -357,8 +340,6 @@ int slices_pass_other(const struct pass *p, struct slice *s)
         done = leave_libraries(p, s);
     if (done == 0 && !s->is_outside)
         done = pass_tell(p, s);
-    if (done == 0 && s->is_tied)
-        done = pass_tell_as(p, HEARD_TIED, s);
     if (done == 0 && s->source)
         device_source_pass(device_sources_find(&w->sources, &s->event), &s->event);
     s->change = RANGE_NONE;
@@ -367,30 +348,6 @@ int slices_pass_other(const struct pass *p, struct slice *s)
     s->pause_change = PAUSE_SAME;
     s->replaced = NULL;
     s->source = NULL;
-    s->is_called = s->is_pending = s->is_tied = s->is_outside = false;
+    s->is_called = s->is_outside = false;
     return done;
-}
-
-int slices_tell_pending(const struct pass *p)
-{
-    struct walk *w = p->walk;
-    int error = 0;
-    for (uint64_t i = 0; error == 0 && i < w->pending.count; i++) {
-        struct slice s = {.walk = w};
-        const struct pending_work *work = spool_at(&w->pending, i, false, &error);
-        if (!work)
-            return error;
-        struct record record = work->record;
-        s.event = work->event;
-        s.event.record = &record;
-        error = find_call(w, &s, false);
-        if (error == 0 && work->is_behind && !was_launched(&s))
-            continue;
-        if (error == 0 && !s.is_called)
-            count_unpaired(p, &s.event);
-        pass_hide(p, &s);
-        if (error == 0)
-            error = pass_tell_as(p, HEARD_TIED_LATE, &s);
-    }
-    return error;
 }

@@ -7,6 +7,7 @@
 #define GPUPROF_COLLECTOR_WALK_SLICES_H
 
 #include "api/api.h"
+#include "model/look_ahead.h"
 #include "model/slice.h"
 
 /*
@@ -21,8 +22,6 @@ enum heard {
     HEARD_OPEN_CALL,
     HEARD_WORK,
     HEARD_OTHER,
-    HEARD_TIED,
-    HEARD_TIED_LATE,
     HEARD_KINDS
 };
 
@@ -37,19 +36,19 @@ struct listener {
 struct pass {
     struct walk *walk;
     struct timeline *timeline;
+    struct look_ahead *ahead;         /* a view */
     const struct consumer *consumers; /* none: a survey */
     unsigned count;
     struct listener listeners[HEARD_KINDS][WALK_CONSUMERS_MAX + 1];
     struct listener of_hidden[HEARD_KINDS][WALK_CONSUMERS_MAX + 1];
     const struct walk_filter *filter; /* NULL: nothing is hidden */
     unsigned needs;
-    bool surveys;             /* what is learnt is not known yet */
-    bool learns_names;        /* nor what numbers of kernels and operators mean */
-    bool learns_ops;          /* nor are the threads of operators */
-    bool learns_stacks;       /* nor are these, */
-    bool learns_pauses;       /* nor these */
-    timeline_wants_fn *wants; /* NULL: as the walk's filter says */
-    bool ties;                /* somebody needs the calls of work */
+    bool learns;        /* which devices and contexts there are is not known yet */
+    bool learns_names;  /* nor what numbers of kernels and operators mean */
+    bool learns_ops;    /* nor are the threads of operators, and kinds of libraries' calls */
+    bool learns_stacks; /* nor are these, */
+    bool learns_pauses; /* nor these */
+    bool ties;          /* somebody needs the calls of work */
 };
 
 /* What the consumers of this pass need not hear of is left out: before it begins. */
@@ -96,20 +95,10 @@ static inline enum heard pass_heard_call(const struct event *e)
                : HEARD_PLAIN_CALL;
 }
 
-/* As it lies in the spool. */
-struct pending_work {
-    struct event event; /* its record is the one below */
-    struct record record;
-    bool is_behind; /* its window has ended: it is nobody's unless it was launched in it */
-};
-
 /* The event of `s`, by its kind: a call, work of a device, or anything else. What these set in `s`
  * is as before when they return. */
 int slices_pass_call(const struct pass *p, struct slice *s);
 int slices_pass_work(const struct pass *p, struct slice *s);
 int slices_pass_other(const struct pass *p, struct slice *s);
-
-/* Behind all events: what was laid aside until all calls were known. */
-int slices_tell_pending(const struct pass *p);
 
 #endif

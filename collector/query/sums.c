@@ -117,7 +117,7 @@ void sums_read_rows(struct sums *s, struct resolver *r)
 bool sums_has_consumer(const struct sums *s)
 {
     const struct consumer *c = s->info ? &s->info->consumer : NULL;
-    return c && (c->take || c->take_call || c->take_work || c->tied);
+    return c && (c->take || c->take_call || c->take_work);
 }
 
 struct consumer sums_consumer(struct sums *s)

@@ -223,13 +223,14 @@ static int take_call(void *context, const struct slice *s)
 
 /* ---- work ------------------------------------------------------------------------------------ */
 
-static inline int put_work(struct resolver *r, const struct slice *s, bool is_late)
+static int take_work(void *context, const struct slice *s)
 {
+    struct resolver *r = context;
     struct rows *rows = &r->tables[ROWS_WORK];
     const struct event *e = &s->event;
     const struct record *record = e->record;
     bool is_kernel = record->type == RECORD_KERNEL;
-    bool is_called = s->is_called && (is_late || s->is_tied);
+    bool is_called = s->is_called;
     uint64_t kind = 0, bytes = 0, name = 0;
     uint32_t at;
     enum row_type type = is_kernel ? ROW_KERNEL : ROW_COPY;
@@ -246,7 +247,7 @@ static inline int put_work(struct resolver *r, const struct slice *s, bool is_la
         kind = GPU_COPY_SET;
         bytes = record_arg(record, SET_BYTES);
     }
-    put_times(rows, at, is_late ? ROW_LATE : type, e);
+    put_times(rows, at, type, e);
     rows->columns[ROW_KIND][at] = kind;
     rows->columns[ROW_NAME][at] = name;
     rows->columns[ROW_BYTES][at] = bytes;
@@ -261,16 +262,6 @@ static inline int put_work(struct resolver *r, const struct slice *s, bool is_la
     rows->columns[ROW_CALL_NS][at] =
         is_called && s->call.end_ns > s->call.begin_ns ? s->call.end_ns - s->call.begin_ns : 0;
     return error;
-}
-
-static int take_work(void *context, const struct slice *s)
-{
-    return put_work(context, s, false);
-}
-
-static int tied(void *context, const struct slice *s)
-{
-    return s->is_called && is_stream_work(s->event.record->type) ? put_work(context, s, true) : 0;
 }
 
 /* ---- others ---------------------------------------------------------------------------------- */
@@ -361,15 +352,13 @@ int resolver_consumer(struct resolver *r, struct consumer *consumer)
     ties = ties && !r->leaves_work && recording_expects_gpu(r->walk->rec);
     bool has_calls = tables >> ROWS_CALLS & 1;
     bool has_work = tables >> ROWS_WORK & 1 && !r->leaves_work;
-    *consumer =
-        (struct consumer){.context = r,
-                          .needs = ties ? WALK_WORK : 0,
-                          .skips = WALK_SKIPS_TIED | (has_calls ? 0 : (unsigned)WALK_SKIPS_CALLS) |
-                                   (has_work ? 0 : (unsigned)WALK_SKIPS_WORK),
-                          .take = tables >> ROWS_OTHERS & 1 ? take : NULL,
-                          .take_call = has_calls ? take_call : NULL,
-                          .take_work = has_work ? take_work : NULL,
-                          .tied = ties ? tied : NULL,
-                          .end = end};
+    *consumer = (struct consumer){.context = r,
+                                  .needs = ties ? WALK_WORK : 0,
+                                  .skips = (has_calls ? 0 : (unsigned)WALK_SKIPS_CALLS) |
+                                           (has_work ? 0 : (unsigned)WALK_SKIPS_WORK),
+                                  .take = tables >> ROWS_OTHERS & 1 ? take : NULL,
+                                  .take_call = has_calls ? take_call : NULL,
+                                  .take_work = has_work ? take_work : NULL,
+                                  .end = end};
     return error;
 }

@@ -5,9 +5,6 @@
  * device, its name, its call. Readers, which are tables of sums (query/sums.h) and analyses, get
  * blocks of rows and loop over their columns; they handle no event that is not complete.
  *
- * A work whose call is found only at the end of the walk has two rows: one in its place without a
- * call, and at the end one of the type ROW_LATE with the call, for those who read calls of work.
- *
  * Memory: BLOCK_ROWS rows of each table that somebody reads, of 8 bytes a column, which stay in the
  * processor's cache (120 KB a table); where rows are kept, COLUMN_ROWS of them (2 MB a table);
  * and 32 bytes for each kernel's name of a process, KEY_MAP_MAX at most.
@@ -56,7 +53,6 @@ enum row_type {
     ROW_KERNEL,
     ROW_GRAPH,
     ROW_COPY, /* or a set */
-    ROW_LATE, /* one of these again, with its call */
     ROW_SYNC,
     ROW_OVERHEAD
 };

@@ -81,8 +81,7 @@ static bool wants_steps(const struct merge *m, const struct options *options)
 static enum exit_code look_around(struct merge *m, const struct options *options, bool surveys)
 {
     m->is.stepped = wants_steps(m, options) || m->is.cut;
-    if ((m->is.surveyed_each && walk_survey_shared(&m->walk) < 0) ||
-        (surveys && !m->is.stepped && walk_survey(&m->walk, NULL) < 0))
+    if (surveys && walk_survey(&m->walk) < 0)
         return EXIT_ENVIRONMENT;
     if (!m->is.stepped)
         return EXIT_OK;
@@ -134,9 +133,8 @@ static enum exit_code merge_write(struct merge *m, const struct options *options
     bool stacks = recording_has_stacks(&m->rec);
     bool learns = stacks || recording_has_ops(&m->rec) || recording_expects_gpu(&m->rec) ||
                   m->own->memory_events || m->is.cut;
-    m->is.surveyed_each = m->is.split && !m->is.cut; /* a piece is cut where all is known */
     m->rec.progress = progress_begin(&m->progress, "merge");
-    bool surveys = !m->is.surveyed_each && (m->is.split || learns);
+    bool surveys = m->is.split || learns;
     m->progress.total = recording_bytes(&m->rec) * (surveys || wants_steps(m, options) ? 2u : 1u);
     if (walk_init(&m->walk, &m->rec) < 0)
         return verb_output_failed(options->output, GPUPROF_NO_MEMORY);

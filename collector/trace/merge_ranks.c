@@ -111,8 +111,7 @@ static enum exit_code work_on_ranks(void *context, uint32_t index, int to)
     m->rec.is_parallel = false; /* by threads, too */
     m->large.tells = tell_growing;
     m->large.tells_to = to;
-    if (walk_part(&m->walk, index) < 0)
-        return verb_output_failed(work->folder, GPUPROF_NO_MEMORY);
+    recording_keep_share(&m->rec, index);
     for (uint32_t i = 0; code == EXIT_OK && i < m->rec.count; i++) {
         char *path;
         struct process *p = work->files[i].process;

@@ -108,6 +108,7 @@ const struct walk_filter *merge_filter(struct merge *m)
                                          .has = has,
                                          .has_call = has_call,
                                          .wants = piece ? wants : NULL,
+                                         .asks_calls = m->selection.filter.asks_calls,
                                          .first_ns = m->selection.filter.first_ns,
                                          .last_ns = m->selection.filter.last_ns};
     return &m->fit.filter;
@@ -122,7 +123,6 @@ static int write_once(struct merge *m, struct output *out, struct trace_scope *s
                                 .needs = WALK_RANGES | WALK_OPS | WALK_LIBRARIES,
                                 .sees_hidden = true, /* memory is counted from the begin */
                                 .take = take_slice,
-                                .tied = NULL,
                                 .end = end};
     scope->survey = has_work ? &m->walk.survey : NULL;
     scope->tree = m->is.with_stacks ? &m->tree : NULL;
@@ -249,9 +249,7 @@ static int fit(struct merge *m, struct trace_scope *scope)
 
 int merge_write_trace(struct merge *m, struct output *out, struct trace_scope *scope)
 {
-    int error = m->is.surveyed_each ? walk_survey_rest(&m->walk, scope->only) : 0;
-    if (error == 0 && m->own->max_size)
-        error = fit(m, scope);
+    int error = m->own->max_size ? fit(m, scope) : 0;
     return error < 0 ? error : write_once(m, out, scope);
 }
 

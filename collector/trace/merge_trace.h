@@ -38,11 +38,10 @@ struct merge;
 
 /* What is so of all traces. */
 struct merge_kind {
-    bool split;         /* a file per rank */
-    bool surveyed_each; /* what is known of a process is found out when its file is begun */
-    bool cut;           /* to the piece that is selected */
-    bool stepped;       /* `steps` are made */
-    bool with_steps;    /* and shown */
+    bool split;      /* a file per rank */
+    bool cut;        /* to the piece that is selected */
+    bool stepped;    /* `steps` are made */
+    bool with_steps; /* and shown */
     bool with_stacks;
 };
 

@@ -111,7 +111,7 @@ static void write_narrowly(struct recording *rec, struct output *out)
         .context = &n, .needs = chrome_format.needs, .take = take_slice, .end = end};
     bool is_ready = walk_init(&n.walk, rec) == 0;
     n.walk.open_bytes_max = rec->processes[0]->file.size % 2 ? 4096 : OPEN_BYTES_MAX;
-    if (is_ready && walk_survey(&n.walk, NULL) == 0) {
+    if (is_ready && walk_survey(&n.walk) == 0) {
         scope.survey = &n.walk.survey;
         if (call_tree_init(&tree, &n.walk.survey, SYMBOLS_OFF) == 0)
             scope.tree = &tree;
