@@ -70,7 +70,8 @@ static inline void set_place(struct idle_entry *call, const struct slice *s)
     call->is_around = around != NULL;
 }
 
-static struct idle_entry entry_of(const struct slice *s)
+/* Made twice, where it is compared and where it is kept: so it lies in registers in the former. */
+static inline struct idle_entry entry_of(const struct slice *s)
 {
     const struct event *e = &s->event;
     enum idle_cause cause = cause_of(e);
@@ -104,6 +105,22 @@ static void silence_ended(struct idle_thread *t, struct idle_entry *call)
     call->place.stack = call->place.stack ? call->place.stack : silence->stack;
 }
 
+static __attribute__((noinline)) int add_call(struct idle_thread *t, const struct slice *s)
+{
+    struct idle_entry call = entry_of(s);
+    unsigned does = s->event.function->does;
+    silence_ended(t, &call);
+    if (does == API_DOES_CAPTURE_BEGIN && !s->event.record->result) {
+        idle_thread_enter(t, &call);
+        return 0;
+    }
+    if (does == API_DOES_CAPTURE_END && t->depth && t->in.cause == IDLE_CAPTURE) {
+        call.begin_ns = t->in.begin_ns;
+        return idle_thread_leave(t, &call);
+    }
+    return idle_thread_call(t, &call);
+}
+
 int idle_take_call(struct idle *d, struct idle_process *p, const struct slice *s)
 {
     const struct event *e = &s->event;
@@ -113,9 +130,9 @@ int idle_take_call(struct idle *d, struct idle_process *p, const struct slice *s
     struct idle_thread *t = idle_thread_of(d, e->thread);
     if (!t)
         return GPUPROF_NO_MEMORY;
-    struct idle_entry call = entry_of(s);
+    const struct idle_entry call = entry_of(s);
     struct idle_entry *last = t->depth ? NULL : idle_thread_last(t);
-    unsigned class = e->function->class, does = e->function->does;
+    unsigned class = e->function->class;
     if (p->first_call_ns > e->begin_ns)
         p->first_call_ns = e->begin_ns;
     int error = d->follows_ranks ? idle_ranks_call(&d->ranks, &t->talk, s) : 0;
@@ -124,16 +141,7 @@ int idle_take_call(struct idle *d, struct idle_process *p, const struct slice *s
     /* Most calls are more of what the thread did last. */
     if (error < 0 || (last && call.cause != IDLE_CAPTURE && idle_entry_go_on(last, &call)))
         return error;
-    silence_ended(t, &call);
-    if (does == API_DOES_CAPTURE_BEGIN && !r->result) {
-        idle_thread_enter(t, &call);
-        return 0;
-    }
-    if (does == API_DOES_CAPTURE_END && t->depth && t->in.cause == IDLE_CAPTURE) {
-        call.begin_ns = t->in.begin_ns;
-        return idle_thread_leave(t, &call);
-    }
-    return idle_thread_call(t, &call);
+    return add_call(t, s);
 }
 
 /* The thread that an overhead is of: that of its call, or that which it says; else it is most

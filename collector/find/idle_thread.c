@@ -97,15 +97,17 @@ static int append_between(struct idle_thread *t, uint64_t end_ns, struct silence
 
 int idle_thread_append(struct idle_thread *t, const struct idle_entry *entry)
 {
-    struct idle_entry *last = idle_thread_last(t), new = *entry;
+    struct idle_entry *last = idle_thread_last(t);
     /* A damaged file may have calls of one thread that overlap. */
-    new.begin_ns = last &&new.begin_ns < last->end_ns ? last->end_ns : new.begin_ns;
-    new.end_ns = new.end_ns < new.begin_ns ? new.begin_ns : new.end_ns;
-    if (last && idle_entry_go_on(last, &new))
+    uint64_t begin_ns = last && entry->begin_ns < last->end_ns ? last->end_ns : entry->begin_ns;
+    if (last && idle_entry_go_on(last, entry))
         return 0;
-    if (append_between(t, new.begin_ns, new.look) < 0 || !make_room(t))
+    if (append_between(t, begin_ns, entry->look) < 0 || !make_room(t))
         return GPUPROF_NO_MEMORY;
-    *idle_thread_entry(t, t->count++) = new;
+    last = idle_thread_entry(t, t->count++);
+    *last = *entry;
+    last->begin_ns = begin_ns;
+    last->end_ns = entry->end_ns < begin_ns ? begin_ns : entry->end_ns;
     return 0;
 }
 
