@@ -57,6 +57,13 @@ int analyses_finish(struct sums *sums)
     return error;
 }
 
+void analyses_leave(struct sums *sums, unsigned leaves)
+{
+    for (unsigned i = 0; i < ANALYSES_COUNT; i++)
+        if (analyses[i]->parts & leaves)
+            sums[i].info = NULL;
+}
+
 void analyses_release(struct sums *sums)
 {
     for (unsigned i = 0; i < ANALYSES_COUNT; i++)

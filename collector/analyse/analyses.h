@@ -34,6 +34,9 @@ unsigned analyses_find(const struct table_info *table);
 void analyses_consumers(struct sums *sums, struct resolver *resolver, struct consumer *consumers,
                         unsigned *count);
 
+/* Of those that are made, drops what nobody looks at (enum report_part). */
+void analyses_leave(struct sums *sums, unsigned leaves);
+
 void analyses_release(struct sums *sums);
 
 /* Into a part, and out of it, as sums_put, sums_add and, behind the last part, sums_finish. */

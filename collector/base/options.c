@@ -102,8 +102,8 @@ const struct option read_options[] = {
     {0, "keep-live", NULL, OPTION_ALL(option_flag, keep_live),
      "leave the live files of ended processes where they are", .parts = READ_KEEP_LIVE},
     {0, "no-index", NULL, OPTION_ALL(option_flag, no_index),
-     "neither read nor write the files .gpuprof-rows.N, in which a report of a large folder leaves "
-     "what it found for the next one",
+     "neither read nor write the files .gpuprof-report and .gpuprof-rows.N, in which a report of a "
+     "large folder leaves what it found for the next one",
      .parts = READ_INDEX},
     {0},
 };

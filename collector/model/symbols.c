@@ -50,6 +50,7 @@ struct address {
 };
 
 struct symbols {
+    struct recording *rec; /* a view, while it is made, and so are the next ones */
     const struct stack_table *table;
     const char *folder;
     const char *asked;        /* the same, as the user says it */
@@ -245,6 +246,23 @@ static unsigned list_paths(const struct symbols *s, const struct object *o, char
     return count;
 }
 
+/* What is found changes with these, and with what libdwfl finds beside the recorded path. */
+static int note_files(struct recording *rec, const char *path, char *const *paths, unsigned count)
+{
+    char *beside = NULL;
+    int folder = (int)(strrchr(path, '/') - path), error = 0;
+    for (unsigned i = 0; error == 0 && i < count; i++)
+        error = recording_note_file(rec, paths[i]);
+    if (error < 0 || asprintf(&beside, "%s.debug%c%.*s/.debug%c/usr/lib/debug%.*s", path, 0, folder,
+                              path, 0, folder, path) < 0)
+        return GPUPROF_NO_MEMORY;
+    const char *text = beside;
+    for (unsigned i = 0; error == 0 && i < 3; i++, text += strlen(text) + 1)
+        error = recording_note_file(rec, text);
+    free(beside);
+    return error;
+}
+
 static int look_up_object(struct symbols *s, struct object *o, const char *debug_path)
 {
     uint8_t build_id[BUILD_ID_MAX];
@@ -261,7 +279,9 @@ static int look_up_object(struct symbols *s, struct object *o, const char *debug
     for (unsigned i = 0; i < request.path_count && !possible; i++)
         possible = access(request.paths[i], R_OK) == 0;
     int error = 0;
-    if (possible)
+    if (o->path->raw[0] == '/')
+        error = note_files(s->rec, o->path->raw, paths, request.path_count);
+    if (possible && error == 0)
         error = look_up(s, o, &request);
     for (unsigned i = 0; i < request.path_count; i++)
         free(paths[i]);
@@ -450,6 +470,7 @@ int symbols_create(struct symbols **made, struct recording *rec, const struct st
     struct symbols *s = *made = calloc(1, sizeof *s);
     if (!s)
         return GPUPROF_NO_MEMORY;
+    s->rec = rec;
     s->table = table;
     s->files.plain = true;
     if (folder && strcmp(folder, SYMBOLS_OFF) == 0)
@@ -468,6 +489,7 @@ int symbols_create(struct symbols **made, struct recording *rec, const struct st
         say(s, &rec->said);
     free(absolute);
     s->folder = NULL;
+    s->rec = NULL;
     return error;
 }
 

@@ -385,8 +385,7 @@ void part_write(const struct part *p, FILE *out)
     fwrite(p->data, 1, p->length, out);
 }
 
-/* What is wrong with the file, which is in `data` as a whole; NULL: nothing. */
-static const char *check(struct part *p, uint64_t file_bytes)
+const char *part_check(struct part *p, uint64_t file_bytes)
 {
     struct byte_reader r = byte_reader(p->data, file_bytes < HEADER_BYTES ? 0 : HEADER_BYTES);
     uint64_t magic = get_u64(&r);
@@ -416,33 +415,38 @@ static const char *check(struct part *p, uint64_t file_bytes)
     return NULL;
 }
 
-enum exit_code part_read(struct part *p, const char *path)
+enum exit_code part_read_from(struct part *p, int fd, const char *path)
 {
     struct stat status;
     const char *wrong = NULL;
-    enum exit_code code = EXIT_OK;
     *p = (struct part){.path = path};
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0 || fstat(fd, &status) < 0) {
         message("%s: %s", path, strerror(errno));
-        code = EXIT_USAGE;
-    } else if (!S_ISREG(status.st_mode) || (uint64_t)status.st_size > PART_BYTES_MAX) {
+        return EXIT_USAGE;
+    }
+    if (!S_ISREG(status.st_mode) || (uint64_t)status.st_size > PART_BYTES_MAX) {
         wrong = S_ISREG(status.st_mode) ? "is larger than a part may be" : "is no file";
     } else {
         p->data = malloc((size_t)status.st_size + 1);
         ssize_t got = p->data ? file_read_at(fd, 0, p->data, (size_t)status.st_size) : 0;
         if (!p->data || got < 0) {
             message("%s: %s", path, p->data ? strerror(errno) : "no memory");
-            code = EXIT_ENVIRONMENT;
-        } else {
-            wrong = check(p, (uint64_t)got);
+            return EXIT_ENVIRONMENT;
         }
+        wrong = part_check(p, (uint64_t)got);
     }
-    if (fd >= 0)
-        close(fd);
     if (wrong)
         message("report: %s %s", path, wrong);
-    return wrong ? EXIT_USAGE : code;
+    return wrong ? EXIT_USAGE : EXIT_OK;
+}
+
+enum exit_code part_read(struct part *p, const char *path)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    enum exit_code code = part_read_from(p, fd, path);
+    if (fd >= 0)
+        close(fd);
+    return code;
 }
 
 void part_release(struct part *p)

@@ -31,7 +31,7 @@
 #include "base/sha256.h"
 #include "base/span_stream.h"
 
-#define PART_VERSION          22
+#define PART_VERSION          23
 #define PART_BYTES_MAX        (1ull << 30)
 #define PART_HEADER_BYTES_MAX 128
 #define SHARES_MAX            65536
@@ -166,6 +166,10 @@ void part_write(const struct part *p, FILE *out);
 
 /* Reads the file; p->path is set then. EXIT_OK, or another exit code after one line on stderr. */
 enum exit_code part_read(struct part *p, const char *path);
+enum exit_code part_read_from(struct part *p, int fd, const char *path); /* which stays open */
+
+/* Takes p->data, of `bytes`, for such a file. NULL, or what is wrong with it. */
+const char *part_check(struct part *p, uint64_t bytes);
 void part_release(struct part *p);
 
 #endif

@@ -282,9 +282,22 @@ void recording_release(struct recording *rec)
     free(rec->hosts);
     key_map_release(&rec->known);
     key_map_release(&rec->said);
+    free(rec->looked_at);
     block_index_release(&rec->index);
     reader_release(&rec->reader);
     *rec = (struct recording){0};
+}
+
+int recording_note_file(struct recording *rec, const char *path)
+{
+    size_t bytes = strlen(path) + 1;
+    char *all = realloc(rec->looked_at, rec->looked_at_bytes + bytes);
+    if (!all)
+        return GPUPROF_NO_MEMORY;
+    rec->looked_at = all;
+    memcpy(all + rec->looked_at_bytes, path, bytes);
+    rec->looked_at_bytes += bytes;
+    return 0;
 }
 
 uint64_t recording_bytes(const struct recording *rec)

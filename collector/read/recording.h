@@ -172,6 +172,8 @@ struct recording {
     uint32_t processors;       /* that may be used, at most WORKERS_MAX */
     uint32_t workers;          /* processes that may read the recordings; 1: this one only */
     struct key_map said;       /* modules without symbols of which it is said (symbols.h) */
+    char *looked_at;           /* owned: texts, each with its zero: where symbols were looked for */
+    size_t looked_at_bytes;
     struct progress *progress; /* of those who read the blocks; NULL: nobody wants to see it */
 };
 
@@ -196,6 +198,9 @@ struct recording_options {
 enum exit_code recording_open(struct recording *rec, char **paths, int path_count,
                               const struct recording_options *options);
 void recording_release(struct recording *rec);
+
+/* Adds to rec->looked_at. 0 or GPUPROF_NO_MEMORY. */
+int recording_note_file(struct recording *rec, const char *path);
 
 /* Which of so many workers, at most WORKERS_MAX, reads the events of which process: each about as
  * many bytes; those of the one that reads the most are returned. Then, in one of them (workers.h):

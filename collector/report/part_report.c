@@ -173,6 +173,9 @@ int part_texts(struct combination *c, struct part *p, uint32_t **numbers, uint32
 
 /* ---- a combination --------------------------------------------------------------------------- */
 
+/* What is wrong with a part, unless nothing is to be said. */
+#define WRONG(c, ...) ((c)->is_quiet ? EXIT_USAGE : usage_error("report: " __VA_ARGS__))
+
 /* The parts of one set, each once; they are put in the order of their numbers. */
 static enum exit_code check_set(struct combination *c)
 {
@@ -185,15 +188,16 @@ static enum exit_code check_set(struct combination *c)
         struct part *p = &c->parts[i];
         enum exit_code code = EXIT_OK;
         if (strcmp(p->set, first->set) != 0)
-            code = usage_error("report: %s: is of another recording or job than %s, or files have "
-                               "come since: parts that add up are made of the same files",
-                               p->path, first->path);
+            code = WRONG(c,
+                         "%s: is of another recording or job than %s, or files have "
+                         "come since: parts that add up are made of the same files",
+                         p->path, first->path);
         else if (p->count != first->count)
-            code = usage_error("report: %s: is one of %u parts, %s one of %u", p->path, p->count,
-                               first->path, first->count);
+            code = WRONG(c, "%s: is one of %u parts, %s one of %u", p->path, p->count, first->path,
+                         first->count);
         else if (sorted[p->index].path)
-            code = usage_error("report: %s: is part %u of %u, as %s is", p->path, p->index,
-                               p->count, sorted[p->index].path);
+            code = WRONG(c, "%s: is part %u of %u, as %s is", p->path, p->index, p->count,
+                         sorted[p->index].path);
         if (code != EXIT_OK) {
             free(sorted);
             return code;
@@ -204,9 +208,10 @@ static enum exit_code check_set(struct combination *c)
         missing = sorted[i].path ? 0 : i + 1;
     enum exit_code code = EXIT_OK;
     if (missing)
-        code = usage_error("report: part %u of %u (they count from 0 on) is missing: %u of them "
-                           "are there; name all of them",
-                           missing - 1, first->count, c->part_count);
+        code = WRONG(c,
+                     "part %u of %u (they count from 0 on) is missing: %u of them "
+                     "are there; name all of them",
+                     missing - 1, first->count, c->part_count);
     else
         memcpy(c->parts, sorted, c->part_count * sizeof *sorted);
     free(sorted);
@@ -247,17 +252,24 @@ static int start(struct combination *c)
 
 static int put_more(struct report *r, struct part *p)
 {
-    (void)r;
+    const struct recording *rec = r->rec;
     part_flag(p, &p->has_more);
+    for (size_t at = 0; at < rec->looked_at_bytes; at += strlen(rec->looked_at + at) + 1)
+        part_put_text(p, rec->looked_at + at);
+    part_put_end(p);
     return 0;
 }
 
 static int add_more(struct combination *c, struct part *p)
 {
     bool has_more = false;
+    struct told_text file = {0};
+    int error = 0;
     part_flag(p, &has_more);
     c->has_more |= has_more || p->has_more;
-    return 0;
+    while (error == 0 && part_get_row(p, text_fields, &file))
+        error = file.text ? recording_note_file(&c->rec, file.text) : 0;
+    return error;
 }
 
 static const struct part_section start_part = {NULL, NULL, start};
@@ -279,9 +291,9 @@ int part_report_put(struct report *r, struct part *p)
     return error == 0 && p->has_failed ? GPUPROF_NO_MEMORY : error;
 }
 
-static enum exit_code damaged(const struct part *p)
+static enum exit_code damaged(const struct combination *c, const struct part *p)
 {
-    return usage_error("report: %s: is damaged: it does not hold what it says", p->path);
+    return WRONG(c, "%s: is damaged: it does not hold what it says", p->path);
 }
 
 static enum exit_code add_up(struct combination *c)
@@ -293,28 +305,28 @@ static enum exit_code add_up(struct combination *c)
             error = sections[s]->add(c, p);
             error = p->is_short ? GPUPROF_NO_MEMORY : error;
             if (error == 0 && p->has_failed)
-                return damaged(p);
+                return damaged(c, p);
         }
         if (error == 0 && sections[s]->end)
             error = sections[s]->end(c);
     }
     for (uint32_t i = 0; i < c->part_count && error == 0; i++)
         if (c->parts[i].has_failed || c->parts[i].at != c->parts[i].length)
-            return damaged(&c->parts[i]);
+            return damaged(c, &c->parts[i]);
     return say_error("report", error);
 }
 
-enum exit_code combination_make(struct combination *c, char **paths, int path_count, bool quiet,
-                                bool groups)
+enum exit_code combination_make(struct combination *c, uint32_t count, combination_part_fn *read,
+                                void *context, bool quiet, bool groups)
 {
     *c = (struct combination){.is_quiet = quiet,
                               .groups = groups,
-                              .parts = calloc((size_t)path_count, sizeof *c->parts),
-                              .numbers = calloc((size_t)path_count, sizeof *c->numbers)};
+                              .parts = calloc(count, sizeof *c->parts),
+                              .numbers = calloc(count, sizeof *c->numbers)};
     enum exit_code code = EXIT_OK;
     int error = c->parts && c->numbers ? reader_init(&c->rec.reader) : GPUPROF_NO_MEMORY;
-    for (int i = 0; error == 0 && code == EXIT_OK && i < path_count; i++)
-        code = part_read(&c->parts[c->part_count++], paths[i]);
+    for (uint32_t i = 0; error == 0 && code == EXIT_OK && i < count; i++)
+        code = read(context, i, &c->parts[c->part_count++]);
     if (error == 0 && code == EXIT_OK)
         code = check_set(c);
     if (error == 0 && code == EXIT_OK)

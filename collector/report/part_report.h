@@ -29,7 +29,7 @@ int part_report_put(struct report *r, struct part *part);
 
 /* A report of parts; what its rows are views of. */
 struct combination {
-    bool is_quiet;      /* of several jobs is said nothing */
+    bool is_quiet;      /* nothing is said: somebody else says it, or another way is left */
     bool groups;        /* what one of ranges is; range_rows.h */
     struct part *parts; /* owned */
     uint32_t part_count;
@@ -88,12 +88,16 @@ int part_texts(struct combination *c, struct part *p, uint32_t **numbers, uint32
 int part_tell_place(struct combination *c, const struct idle_told *what, uint32_t tid,
                     struct idle_place *place);
 
-/* `quiet`: nothing is said of several jobs, which is said already; `groups` as struct report_wish
- * has it. EXIT_OK, or another exit code after one line on stderr; combination_release in every
- * case.
+/* Reads part `index`, as part_read does. */
+typedef enum exit_code combination_part_fn(void *context, uint32_t index, struct part *part);
+
+/*
+ * Of `count` parts. `quiet`: says nothing of several jobs, nor of what is wrong with parts;
+ * `groups` as struct report_wish has it. EXIT_OK, or another exit code after one line on stderr;
+ * combination_release in every case.
  */
-enum exit_code combination_make(struct combination *c, char **paths, int path_count, bool quiet,
-                                bool groups);
+enum exit_code combination_make(struct combination *c, uint32_t count, combination_part_fn *read,
+                                void *context, bool quiet, bool groups);
 void combination_release(struct combination *c);
 
 /* Is it one that a combination can have? Then it is as of all recordings, unless something is

@@ -122,12 +122,17 @@ static bool groups_of(const struct options *options, enum report_format format)
     return own->groups == GROUPS_ALWAYS || (own->groups == GROUPS_IN_TEXT && is_text);
 }
 
+static enum exit_code read_named(void *paths, uint32_t index, struct part *part)
+{
+    return part_read(part, ((char **)paths)[index]);
+}
+
 static enum exit_code combine(const struct options *options, const struct report_view *view,
                               enum report_format format)
 {
     struct combination c;
-    enum exit_code code = combination_make(&c, options->paths, options->path_count, false,
-                                           groups_of(options, format));
+    enum exit_code code = combination_make(&c, (uint32_t)options->path_count, read_named,
+                                           options->paths, false, groups_of(options, format));
     if (code == EXIT_OK) {
         struct next_words next;
         next_words_init(&next, options->command, NULL, 0); /* who knows where the recordings are? */
@@ -285,19 +290,20 @@ enum exit_code report_run(const struct options *options, report_page_fn *page)
     struct kept_rows kept = {0};
     if (code == EXIT_OK)
         kept_rows_find(&kept, &rec, options);
-    if (code == EXIT_OK && show_kept(&rec, options, &view, format, &steps, &kept, &next, &code)) {
-        kept_rows_release(&kept);
-        next_words_release(&next);
-        recording_release(&rec);
-        return code;
-    }
+    bool groups = groups_of(options, format), is_shown = false, is_made = false;
+    if (code == EXIT_OK)
+        is_made = shared_report_kept(&shared, &rec, options, &view, format, groups, &kept);
+    if (code == EXIT_OK && !is_made)
+        is_shown = show_kept(&rec, options, &view, format, &steps, &kept, &next, &code);
     /* Who reads text asks again; who has JSON, csv or a page has all. */
-    if (format != FORMAT_TEXT)
-        kept_rows_release(&kept);
-    if (code == EXIT_OK && shared_report_make(&shared, &rec, options, &view, format,
-                                              groups_of(options, format), &kept)) {
+    kept.is_only_read = format != FORMAT_TEXT;
+    if (code == EXIT_OK && !is_made && !is_shown)
+        is_made = shared_report_make(&shared, &rec, options, &view, format, groups, &kept);
+    if (is_made) {
         code = show_combination(&shared, options, &view, format, &next);
         combination_release(&shared);
+    }
+    if (is_made || is_shown) {
         kept_rows_release(&kept);
         next_words_release(&next);
         recording_release(&rec);

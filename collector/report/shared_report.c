@@ -10,11 +10,10 @@
 #include "base/workers.h"
 #include "find/findings.h"
 #include "memory/memory_rows.h"
+#include "report/kept_report.h"
 #include "report/part_verb.h"
 #include "report/report_options.h"
 #include "report/report_tables.h"
-
-#define PATH_BYTES 32
 
 struct shared_report {
     const struct options *options;
@@ -24,8 +23,6 @@ struct shared_report {
     unsigned refused; /* who meets that ends at once */
     struct kept_rows *kept;
     int files[WORKERS_MAX];
-    char paths[WORKERS_MAX][PATH_BYTES];
-    char *path_list[WORKERS_MAX];
     struct workers workers;
 };
 
@@ -105,13 +102,9 @@ static enum exit_code work(void *context, uint32_t index, int to)
 
 static bool open_files(struct shared_report *s)
 {
-    for (uint32_t i = 0; i < s->count; i++) {
-        s->files[i] = file_unnamed();
-        s->path_list[i] = s->paths[i];
-        snprintf(s->paths[i], PATH_BYTES, "/proc/self/fd/%d", s->files[i]);
-        if (s->files[i] < 0 || access(s->paths[i], R_OK) < 0)
+    for (uint32_t i = 0; i < s->count; i++)
+        if ((s->files[i] = file_unnamed()) < 0)
             return false;
-    }
     return true;
 }
 
@@ -126,36 +119,81 @@ static bool make_parts(struct shared_report *s)
     return are_there;
 }
 
+static enum exit_code read_made(void *context, uint32_t index, struct part *part)
+{
+    const struct shared_report *s = context;
+    return part_read_from(part, s->files[index], "a part of a share");
+}
+
+/* Adds the parts up, if that gives what is wanted: also whether the host did anything is told only
+ * by a report that looks for it. False: nothing is left to be released. */
+static bool add_up(struct combination *c, uint32_t count, combination_part_fn *read, void *context,
+                   unsigned refused, unsigned leaves, bool groups)
+{
+    bool is_made =
+        combination_make(c, count, read, context, true, groups) == EXIT_OK && is_whole(c, refused);
+    if (is_made)
+        analyses_leave(c->report.sums, leaves & REPORT_HOST);
+    else
+        combination_release(c);
+    return is_made;
+}
+
 bool shared_report_make(struct combination *c, struct recording *rec, const struct options *options,
                         const struct report_view *view, enum report_format format, bool groups,
                         struct kept_rows *kept)
 {
     struct shared_report *s = calloc(1, sizeof *s);
-    if (!s || rec->workers < 2 || !may_be_in_parts(rec, options, view, format)) {
+    /* What is kept is of all that somebody may ask for next. */
+    bool keeps = kept->path && !options->symbols && !view->tables;
+    if (!s || (rec->workers < 2 && !keeps) || !may_be_in_parts(rec, options, view, format)) {
         free(s);
         return false;
     }
     *s = (struct shared_report){.options = options,
-                                .count = rec->workers,
-                                .leaves = report_leaves(view, format, rec),
-                                .leaves_hangs = report_leaves_hangs(view, format),
+                                .count = rec->workers ? rec->workers : 1,
+                                .leaves = keeps ? report_parts_absent(rec)
+                                                : report_leaves(view, format, rec),
+                                .leaves_hangs = !keeps && report_leaves_hangs(view, format),
                                 .kept = kept,
                                 .refused = report_needs(view, format)};
     for (uint32_t i = 0; i < s->count; i++)
         s->files[i] = -1;
-    bool has_parts = make_parts(s), is_made = false;
-    if (has_parts) {
-        is_made = combination_make(c, s->path_list, (int)s->count, true, groups) == EXIT_OK &&
-                  is_whole(c, s->refused) &&
-                  (!(c->report.missing & s->refused) ||
-                   look_at_memory(&c->report, rec, options->symbols));
-        if (!is_made)
-            combination_release(c);
-    }
+    unsigned leaves = report_leaves(view, format, rec);
+    bool is_made = make_parts(s) && add_up(c, s->count, read_made, s, s->refused, leaves, groups);
     workers_end(&s->workers, WORKERS_UNWANTED); /* they give their memory back meanwhile */
+    bool has_memory = is_made && c->report.missing & s->refused;
+    if (has_memory && !look_at_memory(&c->report, rec, options->symbols)) {
+        combination_release(c);
+        is_made = false;
+    }
+    if (is_made && keeps)
+        kept_report_write(options->paths[0], &kept->key, c, has_memory);
     for (uint32_t i = 0; i < s->count; i++)
         if (s->files[i] >= 0)
             close(s->files[i]);
     free(s);
+    return is_made;
+}
+
+bool shared_report_kept(struct combination *c, struct recording *rec, const struct options *options,
+                        const struct report_view *view, enum report_format format, bool groups,
+                        const struct kept_rows *kept)
+{
+    struct kept_report k;
+    unsigned refused = report_needs(view, format);
+    if (!kept->path || options->symbols || !may_be_in_parts(rec, options, view, format))
+        return false;
+    bool is_made =
+        kept_report_read(&k, options->paths[0], &kept->key) &&
+        add_up(c, k.count, kept_report_part, &k, refused, report_leaves(view, format, rec), groups);
+    if (is_made && c->report.missing & refused) {
+        is_made = k.memory.length && !c->report.signs.ooms /* the overview tells more of these */
+                      ? kept_report_memory(&k, c) == 0
+                      : look_at_memory(&c->report, rec, options->symbols);
+        if (!is_made)
+            combination_release(c);
+    }
+    kept_report_release(&k);
     return is_made;
 }

@@ -18,4 +18,9 @@ bool shared_report_make(struct combination *c, struct recording *rec, const stru
                         const struct report_view *view, enum report_format format, bool groups,
                         struct kept_rows *kept);
 
+/* The same of what a report before has kept beside `kept` (kept_report.h). */
+bool shared_report_kept(struct combination *c, struct recording *rec, const struct options *options,
+                        const struct report_view *view, enum report_format format, bool groups,
+                        const struct kept_rows *kept);
+
 #endif

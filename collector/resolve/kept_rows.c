@@ -109,7 +109,7 @@ void kept_rows_write(struct kept_rows *k, struct resolver *r)
 {
     char path[PATH_MAX];
     int error;
-    if (k->path)
+    if (k->path && !k->is_only_read)
         r->keeps = column_writer_create(path_of(k, k->index, path), &k->key, &error);
 }
 

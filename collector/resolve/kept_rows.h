@@ -24,6 +24,7 @@ struct kept_rows {
     char *path; /* owned: of the files but for their numbers; NULL: nothing is kept */
     struct column_key key;
     uint32_t index, count; /* which file this process writes, of how many */
+    bool is_only_read;     /* none is written */
 };
 
 /* Where they are, if there may be any: of a whole folder. kept_rows_release in any case. */

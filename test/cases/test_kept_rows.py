@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rows that a report keeps beside the recordings (.gpuprof-rows.N) answer the next question as
-the recordings do, and are not used when anything is wrong with them. The truth is --no-index."""
+"""What a report keeps beside the recordings, its parts (.gpuprof-report) and its rows
+(.gpuprof-rows.N), answers the next question as the recordings do, and is not used when anything is
+wrong with it. The truth is --no-index."""
 
 import contextlib
 import itertools
@@ -20,9 +21,14 @@ TABLES = ["functions", "cuda_gpu_kern_sum", "cuda_kern_exec_sum", "gpu_time_util
           "overhead_sum", "host_mem_sum", "host_kernel_sum"]
 TABLE = "--table=functions"
 ALL = "--table=" + ",".join(TABLES)
-KEPT = [  # is answered from there
-    [ALL], [ALL, "--format=csv"], [TABLE], [TABLE, "--strict"],
-    ["--by=grid", "--table=cuda_gpu_kern_sum"],
+GRID = ["--by=grid", "--table=cuda_gpu_kern_sum"]
+PARTS = [  # is answered from the report
+    [TABLE], [ALL], [ALL, "--format=csv"], [TABLE, "--strict"], [], ["--full"], ["--format=json"],
+    ["--format=csv"], ["--full", "--no-group", "--sort=calls", "--limit=2"],
+    ["--table=functions,idle,findings,ranks,arrivals"], ["--table=idle", "--format=json"],
+    ["--table=cuda_kern_exec_sum,losses,cost", "--strict"]]
+KEPT = [  # is answered from the rows
+    GRID,
     ["--by=thread", "--table=calls_by_thread"],
     ["--by=thread", "--table=calls_by_thread", "--from=300us"],
     [ALL, "--from=100us", "--to=350us"],
@@ -31,7 +37,8 @@ KEPT = [  # is answered from there
     [TABLE, "--from=300us", "--strict", "--sort=calls", "--limit=2"],
 ]
 OTHERS = [[TABLE, "--from=1000"], [TABLE, "--from=350us", "--to=100us"],
-          [TABLE, "--step-range=nothing"], [TABLE, "--rank=1"], ["--table=functions,idle"]]
+          [TABLE, "--step-range=nothing"], [TABLE, "--rank=1"], ["--table=steps"],
+          ["--by=stack"], ["--full", "--group", "--format=json"], ["--symbols=off", "--full"]]
 MADE = {"train": ["train", 2, 6], "loss": ["loss", 2, 6], "late": ["late", 3, 3],
         "pools": ["pools", 1], "shared": ["shared", 1]}
 
@@ -53,7 +60,11 @@ def ask(keeper, tmp_path):
 
 
 def files(folder):
-    return sorted(folder.glob(".gpuprof-rows*"))
+    return sorted(folder.glob(".gpuprof-r*"))
+
+
+def names(jobs):
+    return [".gpuprof-report", *(f".gpuprof-rows.{k}" for k in range(jobs))]
 
 
 def identities(folder):
@@ -62,17 +73,19 @@ def identities(folder):
 
 @pytest.fixture
 def recording(make_gpu, ask):
-    """A folder with two ranks, and rows kept of it."""
+    """A folder with two ranks, and what is kept of it."""
     folder = make_gpu("train", 2, 6)
     assert ask("-j1", folder)[0] == 0
-    assert [path.name for path in files(folder)] == [".gpuprof-rows.0"]
+    assert [path.name for path in files(folder)] == names(1)
     return folder
 
 
-def same(ask, folder, *question):
-    told = ask(*question, folder)
-    assert told == ask("--no-index", "-j1", *question, folder), question
-    return told
+def same(ask, folder, *questions):
+    """Of the report and of the rows, unless there is another question. The first answer."""
+    answers = [ask(*question, folder) for question in questions or ([TABLE], GRID)]
+    assert answers == [ask("--no-index", "-j1", *question, folder)
+                       for question in questions or ([TABLE], GRID)]
+    return answers[0]
 
 
 def damage(path):
@@ -90,14 +103,19 @@ def test_same_answers(make_gpu, ask, scenario):
     if scenario == "damaged":
         damage(folder / "rank0.gpuprof")
         os.truncate(folder / "rank1.gpuprof", (folder / "rank1.gpuprof").stat().st_size - 700)
-    truths = [ask("--no-index", "-j1", *question, folder) for question in KEPT + OTHERS]
-    for jobs in (1, 2):
-        ask(f"-j{jobs}", folder)
-        assert len(files(folder)) == min(jobs, ranks)
+    truths = [ask("--no-index", "-j1", *question, folder) for question in PARTS + KEPT + OTHERS]
+    for first in (["-j1"], ["-j2"], ["-j2", "--format=json"]):
+        for path in files(folder):
+            path.unlink()
+        assert ask(*first, folder) == ask("--no-index", "-j1", *first, folder)
+        is_text = len(first) == 1
+        assert [path.name for path in files(folder)] == names(
+            min(int(first[0][2:]), ranks) if is_text else 0)
         kept = identities(folder)
-        assert [ask(*question, folder) for question in KEPT] == truths[:len(KEPT)]
+        questions = PARTS + (KEPT if is_text else [])
+        assert [ask(*question, folder) for question in questions] == truths[:len(questions)]
         assert identities(folder) == kept
-    assert [ask(*question, folder) for question in OTHERS] == truths[len(KEPT):]
+    assert [ask(*question, folder) for question in OTHERS] == truths[len(PARTS + KEPT):]
     assert len(set(truths)) > 8
     assert {code for code, *_ in truths} >= {2} | ({3} if scenario == "damaged" else {0})
 
@@ -105,7 +123,8 @@ def test_same_answers(make_gpu, ask, scenario):
 def test_is_read(recording, ask):
     """In place of the recordings' events: with these damaged, and the old time and size, the kept
     rows still say what was there, and only --no-index sees the damage."""
-    told = ask(TABLE, recording)
+    questions = [[TABLE], GRID, ["--table=idle,findings"], []]
+    told = [ask(*question, recording) for question in questions]
     path = recording / "rank1.gpuprof"
     status = path.stat()
     data = bytearray(path.read_bytes())
@@ -113,11 +132,12 @@ def test_is_read(recording, ask):
     with open(path, "r+b") as out:
         out.write(data)
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
-    assert ask(TABLE, recording) == told
-    assert ask(TABLE, f"./{recording.name}") == told
-    assert ask("--no-index", TABLE, recording) != told
+    for said, question in zip(told, questions):
+        assert ask(*question, recording) == said
+        assert ask("--no-index", *question, recording) != said
+    assert ask(TABLE, f"./{recording.name}") == told[0]
     moved = recording.rename(recording.with_name("moved"))
-    assert ask(TABLE, moved) == told
+    assert ask(TABLE, moved) == told[0] and ask(*GRID, moved) == told[1]
 
 
 def grow(folder):
@@ -144,12 +164,12 @@ STALE = {
 def test_stale(recording, ask, how):
     before = identities(recording)
     STALE[how](recording)
-    same(ask, recording, TABLE)
+    same(ask, recording, [TABLE])
     assert identities(recording) == before  # a question of one table does not write
     ask("-j1", recording)
     assert identities(recording) != before
-    assert len(files(recording)) == 1
-    same(ask, recording, TABLE)
+    assert len(files(recording)) == 2
+    same(ask, recording)
 
 
 def test_another_program(recording, ask, keeper, tmp_path):
@@ -159,7 +179,7 @@ def test_another_program(recording, ask, keeper, tmp_path):
     shutil.copy2(keeper, other)
     subprocess.run([other, "report", "-j1", recording], check=True, capture_output=True)
     assert identities(recording) != before
-    same(ask, recording, TABLE)
+    same(ask, recording)
 
 
 def test_no_index(recording, ask, make_gpu):
@@ -183,35 +203,43 @@ def test_large(make_gpu, run_collector):
     """Of a million records and more the second answer costs a fraction of the first."""
     folder = make_gpu("bench", 260000, 4)
     costs = []
-    for arguments in (["-j2"], [TABLE], ["--no-index", TABLE]):
+    questions = ([TABLE], GRID, ["--table=idle,findings"], ["--full"])
+    for arguments in (["-j2"], *questions, *(["--no-index", *q] for q in questions)):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         done = run_collector("report", *arguments, folder)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         costs.append((after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime,
                       done.returncode, done.stdout, done.stderr))
-    assert [path.name for path in files(folder)] == [".gpuprof-rows.0", ".gpuprof-rows.1"]
-    assert costs[1][1:] == costs[2][1:] and costs[1][1] == 0
-    assert costs[1][0] < 0.5 * costs[0][0]
+    assert [path.name for path in files(folder)] == names(2)
+    for k, question in enumerate(questions, 1):
+        assert costs[k][1:] == costs[k + len(questions)][1:] and costs[k][1] == 0
+        assert costs[k][0] < (0.5 if question == GRID else 0.3) * costs[0][0], question
     assert all(path.stat().st_mode & 0o777 == 0o600 for path in files(folder))
+
+
+def ask_anew(ask, folder, jobs):
+    """Rows are written anew when no report is kept."""
+    (folder / ".gpuprof-report").unlink(missing_ok=True)
+    ask(f"-j{jobs}", folder)
 
 
 def test_pieces_of_the_index(make_gpu, ask):
     """Files of -j2 stand in place of those of -j1, and the other way round."""
     folder = make_gpu("train", 3, 6)
     for jobs in (1, 3, 2, 1):
-        ask(f"-j{jobs}", folder)
-        assert len(files(folder)) == jobs
-        same(ask, folder, TABLE)
+        ask_anew(ask, folder, jobs)
+        assert len(files(folder)) == jobs + 1
+        same(ask, folder, GRID)
     for removed, jobs in itertools.product((0, 1), (2, 3)):
-        ask(f"-j{jobs}", folder)
-        files(folder)[removed].unlink()
-        same(ask, folder, TABLE)
-    ask("-j3", folder)
+        ask_anew(ask, folder, jobs)
+        files(folder)[1 + removed].unlink()
+        same(ask, folder, GRID)
+    ask_anew(ask, folder, 3)
     two, three = folder / ".gpuprof-rows.1", folder / "three"
     shutil.copy2(two, three)
-    ask("-j2", folder)
+    ask_anew(ask, folder, 2)
     shutil.copy2(three, two)  # the first of two and the second of three
-    same(ask, folder, TABLE)
+    same(ask, folder, GRID)
 
 
 def test_other_verbs(recording, run_collector):
@@ -229,7 +257,8 @@ def test_other_verbs(recording, run_collector):
     for path in recording.glob("*.gpuprof"):
         path.unlink()
     nothing = run_collector("report", recording).stderr
-    (recording / ".gpuprof-rows.0").touch()
+    for name in names(1):
+        (recording / name).touch()
     assert run_collector("report", recording).stderr == nothing
 
 
@@ -260,45 +289,52 @@ def test_full_disk(make_gpu, ask):
         assert not files(folder) and len(list(folder.iterdir())) == 2
 
 
-def test_not_ours(recording, ask, tmp_path):
+@pytest.mark.parametrize("name", names(1))
+def test_not_ours(recording, ask, tmp_path, name):
     """A link, a folder, or another user's file of that name is not read, and no harm to it."""
-    kept = recording / ".gpuprof-rows.0"
+    kept = recording / name
+    def anew():
+        if name != ".gpuprof-report":
+            (recording / ".gpuprof-report").unlink()
+        ask("-j1", recording)
     held = tmp_path / "held"
     kept.rename(held)
     before = held.read_bytes()
     kept.symlink_to(held)
-    same(ask, recording, TABLE)
-    ask("-j1", recording)
+    same(ask, recording)
+    anew()
     assert held.read_bytes() == before and not kept.is_symlink()
     kept.unlink()
     kept.mkdir()
-    same(ask, recording, TABLE)
+    same(ask, recording)
     assert ask("-j1", recording) == ask("-j1", "--no-index", recording)
     assert kept.is_dir() and not list(kept.iterdir())
     kept.rmdir()
     os.mkfifo(kept)
-    same(ask, recording, TABLE)
-    ask("-j1", recording)
+    same(ask, recording)
+    anew()
     assert kept.is_file()
     kept.chmod(0o666)
     inode = kept.stat().st_ino
-    same(ask, recording, TABLE)
+    same(ask, recording)
     if os.geteuid() == 0:
         kept.chmod(0o600)
         os.chown(kept, 1, 1)
-        same(ask, recording, TABLE)
-    ask("-j1", recording)
+        same(ask, recording)
+    anew()
     assert kept.stat().st_ino != inode and kept.stat().st_uid == os.geteuid()
     assert kept.stat().st_mode & 0o777 == 0o600
 
 
-@pytest.mark.parametrize("count", [30, pytest.param(3000, marks=pytest.mark.long)])
-def test_changed_file(recording, ask, count):
+@pytest.mark.parametrize("name", names(1))
+@pytest.mark.parametrize("count", [20, pytest.param(2000, marks=pytest.mark.long)])
+def test_changed_file(recording, ask, count, name):
     """Torn or changed anywhere: the answer is right all the same, and the next report mends it."""
-    kept = recording / ".gpuprof-rows.0"
+    kept = recording / name
     whole = kept.read_bytes()
     rand = random.Random(count)
-    truth = ask("--no-index", "-j1", TABLE, recording)
+    question = [TABLE] if name == ".gpuprof-report" else GRID
+    truth = ask("--no-index", "-j1", *question, recording)
     for turn in range(count):
         data = bytearray(whole)
         if turn % 3 == 0:
@@ -306,8 +342,8 @@ def test_changed_file(recording, ask, count):
         for _ in range(turn % 3):
             data[rand.randrange(len(data))] ^= 1 << rand.randrange(8)
         kept.write_bytes(data)
-        assert ask(TABLE, recording) == truth
-    ask("-j1", recording)
+        assert ask(*question, recording) == truth
+    ask_anew(ask, recording, 1)
     assert len(kept.read_bytes()) == len(whole)
 
 
@@ -320,17 +356,17 @@ def test_running(ask, library, tmp_path):
                           stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         process.stdout.readline()
         time.sleep(0.1)  # most is in the stream file then
-        assert "400" in same(ask, folder, TABLE)[1]
+        assert "400" in same(ask, folder)[1]
         ask(folder)
         assert not files(folder)
         process.kill()
     ask("-j1", folder)
     assert files(folder)
-    told = same(ask, folder, TABLE)
+    told = same(ask, folder)
     assert "400" in told[1]
     for path in folder.glob("*.live"):
         path.unlink()
-    assert same(ask, folder, TABLE) != told  # it is not known any more whether that was all
+    assert same(ask, folder) != told  # it is not known any more whether that was all
 
 
 @pytest.mark.parametrize("count", [40, pytest.param(200, marks=pytest.mark.long)])

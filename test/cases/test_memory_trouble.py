@@ -3,6 +3,7 @@
 
 import json
 import re
+import subprocess
 
 import conftest
 import pytest
@@ -123,6 +124,23 @@ SHORTAGES = {"larger-than-device": too_large, "fragmented": fragmented,
              "kept-apart": lambda: fragmented(2 * GIB), "leak": leak,
              "preallocation": preallocation, "hidden": hidden, "limited": limited,
              "one-owner": one_owner, "full": full}
+
+
+@pytest.mark.parametrize("make", [lambda: leaking(20, 200 * MIB), lambda: leak()[0]])
+def test_kept(make, tmp_path):
+    """What a report keeps for the next one (test_kept_rows.py) has it, too."""
+    folder = tmp_path / "data"
+    make().write(conftest.built(conftest.BUILD / "make_raw"), folder)
+    keeper = conftest.built(conftest.BUILD / "gpuprof-collector-keeps")
+
+    def ask(*arguments):
+        return subprocess.run([keeper, "report", *arguments, folder], check=True, text=True,
+                              capture_output=True).stdout
+    questions = (["--table=findings"], [], ["--format=json"])
+    truths = [ask("--no-index", *question) for question in questions]
+    assert all("memory" in truth for truth in truths)
+    assert [ask(*question) for question in ([], *questions)] == [truths[1], *truths]
+    assert (folder / ".gpuprof-report").exists()
 
 
 @pytest.mark.parametrize("advice", SHORTAGES)

@@ -3,6 +3,7 @@
 
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/options.h"
@@ -12,14 +13,16 @@
 #include "model/symbols.h"
 #include "query/part_file.h"
 #include "read/recording.h"
+#include "report/kept_report.h"
 
 extern const struct verb report_verb;
 
-#define PARTS_MAX    3
+#define PIECES_MAX   3
 #define CHECKED_FROM 16
 #define SET_AT       32
 #define HEADER_BYTES (SET_AT + SHA256_BASE64_BYTES - 1)
-#define AS_IT_IS     4 /* of `how` */
+#define AS_IT_IS     4 /* of `how`, and so is the next one */
+#define IS_KEPT      8
 
 struct piece {
     uint8_t *at;
@@ -43,7 +46,7 @@ static void repair(const struct piece *p, uint32_t index, uint32_t count, const 
 static int split(uint8_t *data, size_t size, struct piece *pieces)
 {
     int count = 0;
-    while (count < PARTS_MAX && size > 4) {
+    while (count < PIECES_MAX && size > 4) {
         size_t length = load_u32(data);
         length = length < size - 4 ? length : size - 4;
         pieces[count++] = (struct piece){data + 4, length};
@@ -61,25 +64,54 @@ static void print(char **paths, int count, unsigned how)
         {"--format=json", "--strict"},
         {"--no-group", "--sort=count"}};
     const char *const *way = ways[how % (sizeof ways / sizeof ways[0])];
-    char *argv[PARTS_MAX + 6] = {"report", "--combine", (char *)way[0], (char *)way[1]};
+    char *argv[PIECES_MAX + 6] = {"report", "--combine", (char *)way[0], (char *)way[1]};
     memcpy(argv + 4, paths, (size_t)count * sizeof *paths);
     fuzz_run(&report_verb, 4 + count, argv);
 }
 
+/* As kept_report.h has them: the last piece is what was found about memory. */
+static void print_kept(const struct piece *pieces, int count)
+{
+    static const struct report_view view = {.is_full = true};
+    const struct piece *last = &pieces[count - 1];
+    struct kept_report k = {.count = (uint32_t)count - 1};
+    struct combination c;
+    FILE *all = open_memstream((char **)&k.parts, &k.length), *out = fopen("/dev/null", "w");
+    for (int i = 0; i < count - 1; i++) {
+        uint8_t length[8];
+        store_u64(length, pieces[i].length);
+        fwrite(length, 1, sizeof length, all);
+        fwrite(pieces[i].at, 1, pieces[i].length, all);
+    }
+    fclose(all);
+    k.memory.length = last->length > HEADER_BYTES ? last->length - HEADER_BYTES : 0;
+    k.memory.data = malloc(k.memory.length + 1);
+    memcpy(k.memory.data, last->at + last->length - k.memory.length, k.memory.length);
+    if (combination_make(&c, k.count, kept_report_part, &k, true, true) == EXIT_OK &&
+        kept_report_memory(&k, &c) == 0)
+        report_print_text(&c.report, &view, out);
+    combination_release(&c);
+    kept_report_release(&k);
+    fclose(out);
+}
+
 void fuzz_parts(const char *folder, uint8_t *data, size_t size, unsigned how)
 {
-    struct piece pieces[PARTS_MAX];
-    char names[PARTS_MAX][128];
-    char *paths[PARTS_MAX];
+    struct piece pieces[PIECES_MAX];
+    char names[PIECES_MAX][128];
+    char *paths[PIECES_MAX];
     int count = split(data, size, pieces);
     bool has_set = count && pieces[0].length >= HEADER_BYTES;
     for (int i = 0; i < count; i++) {
         snprintf(names[i], sizeof names[i], "%s/part%d", folder, i);
         paths[i] = names[i];
         if (has_set && !(how & AS_IT_IS))
-            repair(&pieces[i], (uint32_t)i, (uint32_t)count, pieces[0].at + SET_AT);
+            repair(&pieces[i], (uint32_t)i, (uint32_t)(count - !!(how & IS_KEPT)),
+                   pieces[0].at + SET_AT);
         fuzz_write(paths[i], pieces[i].at, pieces[i].length);
     }
-    if (count)
+    if (how & IS_KEPT && count > 1)
+        print_kept(pieces, count);
+    else if (count)
         print(paths, count, how);
 }

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A whole report, kept beside its recordings for the next questions: the parts that a first report
+ * of a folder was added up from, in FOLDER/.gpuprof-report, and what it had found about memory. Any
+ * table of which parts are made comes from there (report/part_report.h). It is derived data, a file
+ * of sections (store/column_file.h) with the key of kept_rows.h, and may be deleted at any time. It
+ * is kept as rows are, and used only while all files in which names were looked up are what they
+ * were.
+ */
+#ifndef GPUPROF_COLLECTOR_KEPT_REPORT_H
+#define GPUPROF_COLLECTOR_KEPT_REPORT_H
+
+#include "report/part_report.h"
+
+struct kept_report {
+    uint8_t *parts; /* owned: each with its length in front; NULL: there are none */
+    size_t length, at;
+    uint32_t count;
+    struct part memory; /* what was found about it */
+};
+
+/* What was kept with that key. False: nothing that can be used. kept_report_release in any case. */
+bool kept_report_read(struct kept_report *k, const char *folder, const struct column_key *key);
+void kept_report_release(struct kept_report *k);
+
+/* The next part of it (combination_part_fn; the context is the struct kept_report). */
+enum exit_code kept_report_part(void *kept, uint32_t index, struct part *part);
+
+/* Puts the findings about memory into the report that was added up. 0; GPUPROF_DAMAGED or
+ * GPUPROF_NO_MEMORY, and then the report must be made anew. */
+int kept_report_memory(struct kept_report *k, struct combination *c);
+
+/* Keeps a combination of parts that were read from files; `has_memory`: with its findings about
+ * memory. What goes wrong there is no error. */
+void kept_report_write(const char *folder, const struct column_key *key,
+                       const struct combination *c, bool has_memory);
+
+#endif
