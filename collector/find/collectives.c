@@ -26,18 +26,18 @@ void collectives_release(struct collectives *c)
         free(c->parts[i].calls);
     for (uint32_t i = 0; c->threads && i < c->walk->rec->thread_count; i++)
         free(c->threads[i].queued);
-    key_map_release(&c->ids);
-    key_map_release(&c->handles);
-    key_map_release(&c->rank_of);
-    key_map_release(&c->channel_of);
-    key_map_release(&c->part_of);
+    key_map_release(&c->keys.ids);
+    key_map_release(&c->keys.handles);
+    key_map_release(&c->keys.ranks);
+    key_map_release(&c->keys.channels);
+    key_map_release(&c->keys.parts);
     free(c->communicators);
     free(c->ranks);
     free(c->channels);
     free(c->parts);
     free(c->places);
     free(c->threads);
-    free(c->rows);
+    free(c->pending.rows);
 }
 
 /* ---- who there is ---------------------------------------------------------------------------- */
@@ -49,7 +49,7 @@ static uint32_t add_rank(struct collectives *c, const struct process *p, uint64_
 {
     const struct found_communicator new_one = {.id = id};
     uint32_t number, before = c->rank_count;
-    *error = KEY_MAP_ITEM(&c->ids, ((struct key){id, 0, 0}), c->communicators,
+    *error = KEY_MAP_ITEM(&c->keys.ids, ((struct key){id, 0, 0}), c->communicators,
                           c->communicator_count, COMMUNICATORS_FOUND_MAX, &new_one, &number);
     if (!number || rank > UINT32_MAX)
         return 0;
@@ -58,15 +58,15 @@ static uint32_t add_rank(struct collectives *c, const struct process *p, uint64_
     if (ranks < UINT32_MAX && ranks > of->ranks)
         of->ranks = (uint32_t)ranks;
     struct key key = {at, rank, p->index}, later = {at, RANK_LATER, p->index};
-    uint64_t known = rank == RANK_LATER ? 0 : key_map_get(&c->rank_of, later);
+    uint64_t known = rank == RANK_LATER ? 0 : key_map_get(&c->keys.ranks, later);
     if (known) { /* it is known by now which one it is */
-        key_map_remove(&c->rank_of, later);
+        key_map_remove(&c->keys.ranks, later);
         c->ranks[known - 1].rank = (uint32_t)rank;
-        *error = key_map_set(&c->rank_of, key, known);
+        *error = key_map_set(&c->keys.ranks, key, known);
         return *error < 0 ? 0 : (uint32_t)known;
     }
     const struct communicator_rank new = {.process = p, .communicator = at, .rank = (uint32_t)rank};
-    *error = KEY_MAP_ITEM(&c->rank_of, key, c->ranks, c->rank_count, PARTS_MAX, &new, &number);
+    *error = KEY_MAP_ITEM(&c->keys.ranks, key, c->ranks, c->rank_count, PARTS_MAX, &new, &number);
     if (c->rank_count > before) {
         *(of->last ? &c->ranks[of->last - 1].next : &of->first) = number;
         of->last = number;
@@ -85,8 +85,9 @@ static int take_communicator(struct collectives *c, const struct event *e)
     if (!rank)
         return error;
     c->ranks[rank - 1].is_ended = false;
-    error = key_map_set(
-        &c->handles, (struct key){e->process->index, record_arg(r, COMMUNICATOR_HANDLE), 0}, rank);
+    error =
+        key_map_set(&c->keys.handles,
+                    (struct key){e->process->index, record_arg(r, COMMUNICATOR_HANDLE), 0}, rank);
     return error == GPUPROF_LIMIT ? 0 : error;
 }
 
@@ -120,7 +121,7 @@ static struct collective_call *room_for(struct collectives *c, struct channel_pa
 const struct channel_part *collectives_part(const struct collectives *c, uint32_t channel,
                                             uint32_t rank)
 {
-    uint64_t known = key_map_get(&c->part_of, (struct key){channel, rank, 0});
+    uint64_t known = key_map_get(&c->keys.parts, (struct key){channel, rank, 0});
     return known ? &c->parts[known - 1] : NULL;
 }
 
@@ -180,13 +181,13 @@ static uint32_t add_part(struct collectives *c, uint32_t rank, enum collective_k
     uint32_t of = c->ranks[rank - 1].communicator, number, part = 0, before = c->part_count;
     const struct channel new = {.communicator = of, .kind = kind, .from = from, .to = to};
     struct key key = {of, kind, kind == COLLECTIVE_MESSAGE ? 1 + ((uint64_t)from << 32 | to) : 0};
-    *error = KEY_MAP_ITEM(&c->channel_of, key, c->channels, c->channel_count, CHANNELS_MAX, &new,
+    *error = KEY_MAP_ITEM(&c->keys.channels, key, c->channels, c->channel_count, CHANNELS_MAX, &new,
                           &number);
     if (!number)
         return NONE;
     struct channel *channel = &c->channels[number - 1];
     const struct channel_part new_part = {.channel = number - 1, .rank = rank - 1};
-    *error = KEY_MAP_ITEM(&c->part_of, ((struct key){number - 1, rank - 1, 0}), c->parts,
+    *error = KEY_MAP_ITEM(&c->keys.parts, ((struct key){number - 1, rank - 1, 0}), c->parts,
                           c->part_count, PARTS_MAX, &new_part, &part);
     if (c->part_count > before) {
         *(channel->last ? &c->parts[channel->last - 1].next : &channel->first) = part;
@@ -248,7 +249,7 @@ static int add_call(struct collectives *c, const struct event *e, uint32_t part,
 static int take_counted(struct collectives *c, const struct event *e)
 {
     uint64_t handle = arg(e, "comm", 0), sequence = arg(e, "sequence", 0), peer = arg(e, "peer", 0);
-    uint64_t rank = key_map_get(&c->handles, (struct key){e->process->index, handle, 0});
+    uint64_t rank = key_map_get(&c->keys.handles, (struct key){e->process->index, handle, 0});
     int error = 0;
     if (!rank || !sequence || peer >= UINT32_MAX)
         return 0;
@@ -276,7 +277,7 @@ static int take_making(struct collectives *c, const struct event *e)
 static int take_split(struct collectives *c, const struct event *e)
 {
     struct key parent = {e->process->index, arg(e, "parent", 0), 0};
-    uint64_t rank = key_map_get(&c->handles, parent), number = arg(e, "split", 0);
+    uint64_t rank = key_map_get(&c->keys.handles, parent), number = arg(e, "split", 0);
     int error = 0;
     if (!rank || !number)
         return 0;
@@ -322,10 +323,10 @@ static int take_begin(struct collectives *c, const struct event *e)
     case API_DOES_GROUP_BEGIN: t->count = t->depth++ ? t->count : 0; break;
     case API_DOES_COMM_END: {
         struct key key = {e->process->index, arg(e, "comm", 0), 0};
-        uint64_t rank = key_map_get(&c->handles, key);
+        uint64_t rank = key_map_get(&c->keys.handles, key);
         if (rank)
             c->ranks[rank - 1].is_ended = true;
-        key_map_remove(&c->handles, key);
+        key_map_remove(&c->keys.handles, key);
         break;
     }
     default: break;

@@ -160,10 +160,12 @@ struct thread_calls {
 struct collectives {
     struct walk *walk;
     const struct told_stacks *stacks;
-    struct key_map ids;     /* id -> communicator + 1 */
-    struct key_map handles; /* (process, handle) -> rank + 1 */
-    struct key_map rank_of; /* (communicator, rank, process) -> rank + 1 */
-    struct key_map channel_of, part_of;
+    struct {
+        struct key_map ids;     /* id -> communicator + 1 */
+        struct key_map handles; /* (process, handle) -> rank + 1 */
+        struct key_map ranks;   /* (communicator, rank, process) -> rank + 1 */
+        struct key_map channels, parts;
+    } keys;
     struct found_communicator *communicators; /* owned, and so are the others */
     struct communicator_rank *ranks;
     struct channel *channels;
@@ -171,11 +173,13 @@ struct collectives {
     uint32_t communicator_count, rank_count, channel_count, part_count, call_count;
     struct process_place *places; /* owned, by process index */
     struct thread_calls *threads; /* owned, by thread index */
-    struct pending_collective pending[PENDING_MAX];
-    uint32_t pending_count;
-    uint64_t pending_total; /* with those that are not kept */
-    struct pending_row *rows;
-    uint32_t row_count;
+    struct {
+        struct pending_collective list[PENDING_MAX];
+        uint32_t count;
+        uint64_t total; /* with those that are not kept */
+        struct pending_row *rows;
+        uint32_t row_count;
+    } pending;
 };
 
 /* `walk` and `stacks` must stay. 0 or GPUPROF_NO_MEMORY; collectives_release in both cases. */
@@ -194,9 +198,9 @@ const struct channel_part *collectives_part(const struct collectives *c, uint32_
 /* Who has not come to what is told first, the first of these; NULL: nobody is known. */
 static inline const struct pending_row *collectives_late(const struct collectives *c)
 {
-    const struct pending_collective *p = c->pending_count ? &c->pending[0] : NULL;
+    const struct pending_collective *p = c->pending.count ? &c->pending.list[0] : NULL;
     const struct pending_row *late =
-        p && p->late_count && !p->is_mismatch ? &c->rows[p->first_row] : NULL;
+        p && p->late_count && !p->is_mismatch ? &c->pending.rows[p->first_row] : NULL;
     return late && late->process ? late : NULL;
 }
 

@@ -185,9 +185,9 @@ static void add_row(struct collectives *c, struct pending_collective *p,
     const struct process_place *place = process ? &c->places[process->index] : NULL;
     if (process && c->walk->last_ns[process->index] > p->now_ns)
         p->now_ns = c->walk->last_ns[process->index];
-    if (c->row_count == PENDING_ROWS_MAX)
+    if (c->pending.row_count == PENDING_ROWS_MAX)
         return;
-    struct pending_row *row = &c->rows[c->row_count++];
+    struct pending_row *row = &c->pending.rows[c->pending.row_count++];
     *row = (struct pending_row){.pending = p,
                                 .rank = rank->rank,
                                 .process = process,
@@ -348,29 +348,29 @@ int collectives_judge(struct collectives *c, const struct unfinished *u)
         struct pending_collective p;
         if (!judge(&j, i, &p))
             continue;
-        c->pending_total++;
-        ARRAY_KEEP(c->pending, c->pending_count, PENDING_MAX, &p, is_before);
+        c->pending.total++;
+        ARRAY_KEEP(c->pending.list, c->pending.count, PENDING_MAX, &p, is_before);
     }
-    if (!c->pending_count)
+    if (!c->pending.count)
         return 0;
-    if (!(c->rows = calloc(PENDING_ROWS_MAX, sizeof *c->rows)))
+    if (!(c->pending.rows = calloc(PENDING_ROWS_MAX, sizeof *c->pending.rows)))
         return GPUPROF_NO_MEMORY;
     open_places(c);
-    for (uint32_t i = 0; i < c->pending_count; i++) { /* before there are ranks without a process */
-        c->pending[i].job = job_of(&j, &c->pending[i]);
-        c->pending[i].has_own_numbers = has_own_numbers(&j, &c->pending[i]);
+    for (uint32_t i = 0; i < c->pending.count; i++) { /* before there are ranks without a process */
+        c->pending.list[i].job = job_of(&j, &c->pending.list[i]);
+        c->pending.list[i].has_own_numbers = has_own_numbers(&j, &c->pending.list[i]);
     }
-    for (uint32_t i = 0; error == 0 && i < c->pending_count; i++) {
-        struct pending_collective *p = &c->pending[i];
-        p->first_row = c->row_count;
+    for (uint32_t i = 0; error == 0 && i < c->pending.count; i++) {
+        struct pending_collective *p = &c->pending.list[i];
+        p->first_row = c->pending.row_count;
         if (c->channels[p->channel].kind == COLLECTIVE_MAKING)
             error = add_absent(&j, p);
         for (unsigned late = 1; error == 0 && late < 2; late--) { /* these first */
             add_ranks(&j, p, late);
             uint32_t before = late ? 0 : p->late_count;
             if (p->row_count > before)
-                qsort(&c->rows[p->first_row + before], p->row_count - before, sizeof *c->rows,
-                      compare_rows);
+                qsort(&c->pending.rows[p->first_row + before], p->row_count - before,
+                      sizeof *c->pending.rows, compare_rows);
             p->late_count = late ? p->row_count : before;
         }
     }

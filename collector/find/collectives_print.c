@@ -81,7 +81,7 @@ static void print_ranks(const struct collectives *c, const struct pending_collec
 {
     for (uint32_t i = 0; i < count && i < RANKS_NAMED; i++) {
         fputs(i ? ", " : "", out);
-        print_rank(&c->rows[p->first_row + i], out);
+        print_rank(&c->pending.rows[p->first_row + i], out);
     }
     if (count > RANKS_NAMED)
         fprintf(out, " and %u more", count - RANKS_NAMED);
@@ -102,7 +102,7 @@ static bool ended_before(const struct collectives *c, const struct pending_row *
     uint64_t end_ns = process_lived_ns(row->process);
     uint32_t longer = 0;
     for (uint32_t i = p->late_count; i < p->row_count; i++) {
-        const struct process *other = c->rows[p->first_row + i].process;
+        const struct process *other = c->pending.rows[p->first_row + i].process;
         longer += other && (process_runs(other) ||
                             process_lived_ns(other) > end_ns + together_ns(c, row->process, other));
     }
@@ -185,7 +185,7 @@ static void print_place(const struct collectives *c, const struct pending_row *r
 
 static void print_one(const struct collectives *c, const struct pending_collective *p, FILE *out)
 {
-    const struct pending_row *first = &c->rows[p->first_row];
+    const struct pending_row *first = &c->pending.rows[p->first_row];
     const struct channel *channel = &c->channels[p->channel];
     bool is_making = channel->kind == COLLECTIVE_MAKING;
     char text[UNIT_TEXT_BYTES];
@@ -224,10 +224,10 @@ static void print_one(const struct collectives *c, const struct pending_collecti
 char *collectives_text(const struct collectives *c)
 {
     struct new_text text;
-    FILE *out = c->pending_count && c->pending[0].row_count ? new_text_begin(&text) : NULL;
+    FILE *out = c->pending.count && c->pending.list[0].row_count ? new_text_begin(&text) : NULL;
     if (!out)
         return NULL;
-    print_one(c, &c->pending[0], out);
+    print_one(c, &c->pending.list[0], out);
     return new_text_end(&text, out);
 }
 
@@ -237,8 +237,8 @@ void collectives_print_summary(const struct collectives *c, FILE *out)
     char number[UNIT_TEXT_BYTES];
     if (line)
         fprintf(out, "  collective %s", line);
-    if (line && c->pending_total > 1)
-        fprintf(out, "; and %s more", count_text(number, c->pending_total - 1));
+    if (line && c->pending.total > 1)
+        fprintf(out, "; and %s more", count_text(number, c->pending.total - 1));
     if (line)
         fputc('\n', out);
     free(line);
@@ -342,7 +342,7 @@ static void fill_row(const struct table *t, uint32_t index, enum report_format f
                      struct cell *cells)
 {
     const struct collectives *c = t->source;
-    const struct pending_row *row = &c->rows[index];
+    const struct pending_row *row = &c->pending.rows[index];
     const struct pending_collective *p = row->pending;
     const struct channel *of = &c->channels[p->channel];
     const struct collective_call *call = row->call.function ? &row->call : &p->call;
@@ -371,9 +371,9 @@ static void fill_row(const struct table *t, uint32_t index, enum report_format f
 static bool fill_foot(const struct table *t, struct cell *cells)
 {
     const struct collectives *c = t->source;
-    if (c->pending_total == c->pending_count)
+    if (c->pending.total == c->pending.count)
         return false;
-    cells[NAME] = cell_more(c->pending_total - c->pending_count);
+    cells[NAME] = cell_more(c->pending.total - c->pending.count);
     return true;
 }
 
@@ -382,7 +382,7 @@ const struct table_info collectives_table = {
     .key = "collectives",
     .title = "collectives that not all ranks have called, that do not end, or that differ",
     TABLE_COLUMNS(columns),
-    .rows = {ROWS_IN(struct collectives, rows, row_count)},
+    .rows = {ROWS_IN(struct collectives, pending.rows, pending.row_count)},
     .place = PLACE_URGENT,
     .json_empty = "[]",
     .row = fill_row,

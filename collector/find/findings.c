@@ -104,7 +104,7 @@ static const struct open_call *hung_call(const struct hang *hang)
 static int add_hang(struct findings *f, const struct hang *hang)
 {
     const struct open_call *c = hung_call(hang);
-    const struct collectives *all = hang->collectives.pending_count ? &hang->collectives : NULL;
+    const struct collectives *all = hang->collectives.pending.count ? &hang->collectives : NULL;
     const struct pending_row *late = collectives_late(&hang->collectives);
     struct finding *to = &f->list[f->count];
     if (!c || c->duration_ns <= finding_kinds[FINDING_HANG].floor_ns)

@@ -38,8 +38,8 @@ static bool quiet_may_be(const struct process *p)
 /* Others wait for it, or it for others: that is said already. */
 static bool is_pending(const struct collectives *c, const struct process *p)
 {
-    for (uint32_t i = 0; i < c->row_count; i++)
-        if (c->rows[i].process == p)
+    for (uint32_t i = 0; i < c->pending.row_count; i++)
+        if (c->pending.rows[i].process == p)
             return true;
     return false;
 }
@@ -149,9 +149,9 @@ static struct told_stack *told_at(struct hang *h, uint32_t i)
     if (i < h->unfinished.row_count)
         return &h->unfinished.rows[i].told;
     i -= h->unfinished.row_count;
-    if (i < h->collectives.row_count)
-        return &h->collectives.rows[i].told;
-    i -= h->collectives.row_count;
+    if (i < h->collectives.pending.row_count)
+        return &h->collectives.pending.rows[i].told;
+    i -= h->collectives.pending.row_count;
     return i < h->quiet.count ? &h->quiet.rows[i].told : NULL;
 }
 

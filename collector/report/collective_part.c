@@ -40,7 +40,7 @@ static bool is_one(const struct collectives *c, const struct channel *of)
 bool collective_part_is_doubtful(const struct hang *h)
 {
     const struct collectives *c = &h->collectives;
-    if (c->pending_total || collectives_may_wait(c, &h->unfinished))
+    if (c->pending.total || collectives_may_wait(c, &h->unfinished))
         return true;
     for (uint32_t i = 0; i < c->channel_count; i++)
         if (is_compared(&c->channels[i]) && !is_one(c, &c->channels[i]))

@@ -138,7 +138,7 @@ static void print_hang(struct screen *s, const struct report *r)
 {
     char *text = NULL, *rest = NULL;
     size_t length = 0;
-    bool is_any = r->hang.open.total || r->hang.collectives.pending_count || r->hang.quiet.count;
+    bool is_any = r->hang.open.total || r->hang.collectives.pending.count || r->hang.quiet.count;
     FILE *out = is_any ? open_memstream(&text, &length) : NULL;
     if (!out)
         return;
