@@ -33,6 +33,15 @@ static bool has_rank(const struct recording *rec, uint32_t index)
     return true;
 }
 
+/* Not so where --job=N has left one. */
+static bool has_several_jobs(const struct recording *rec)
+{
+    for (uint32_t i = 1; i < rec->count && rec->processes[i]->job != JOB_NONE; i++)
+        if (rec->processes[i]->job != rec->processes[0]->job)
+            return true;
+    return false;
+}
+
 /* One file per process, in the order in which they are shown; the caller frees. NULL: no memory.
  * `cycle`: the number in their names of the window that they show; 0: none. */
 static struct rank_file *rank_files_make(const struct merge *m, uint64_t cycle)
@@ -41,7 +50,7 @@ static struct rank_file *rank_files_make(const struct merge *m, uint64_t cycle)
     const char *ending = m->format->rank_ending ? m->format->rank_ending : m->format->file.ending;
     struct rank_file *files = calloc(rec->count + 1u, sizeof *files);
     bool ranked = rec->count && rec->processes[0]->rank != RANK_NONE;
-    bool with_gpu = recording_has_gpu(rec);
+    bool with_gpu = recording_has_gpu(rec), has_jobs = has_several_jobs(rec);
     uint64_t next = 0;
     for (uint32_t i = 0; files && i < rec->count; i++) {
         struct process *p = rec->processes[i];
@@ -53,7 +62,7 @@ static struct rank_file *rank_files_make(const struct merge *m, uint64_t cycle)
             f->other = p->rank == RANK_NONE || !has_rank(rec, i);
         else if (!(f->other = with_gpu && !p->has_gpu))
             f->rank = next++; /* nobody has one: in the order of their starts */
-        if (p->is_of_several && p->job != JOB_NONE)
+        if (has_jobs && p->job != JOB_NONE)
             snprintf(job, sizeof job, "job_%u/", p->job);
         if (cycle)
             snprintf(number, sizeof number, ".%llu", (unsigned long long)cycle);
