@@ -5,8 +5,8 @@
 
 #include <stdio.h>
 
-#include "model/steps.h"
 #include "read/recording.h"
+#include "resolve/steps.h"
 #include "table/table.h"
 
 struct step_taken {

@@ -11,10 +11,10 @@
 #ifndef GPUPROF_COLLECTOR_DEVICE_REPORT_H
 #define GPUPROF_COLLECTOR_DEVICE_REPORT_H
 
-#include "find/idle.h"
-#include "model/device_curve.h"
-#include "model/device_sources.h"
-#include "model/event_walk.h"
+#include "analyse/idle.h"
+#include "resolve/device_curve.h"
+#include "resolve/device_sources.h"
+#include "resolve/event_walk.h"
 #include "table/table.h"
 
 #define THROTTLED_SHARE_MIN 0.05 /* of a step, or the run: for less nobody asks why it was slow */

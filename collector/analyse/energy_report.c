@@ -10,8 +10,8 @@
 #include "base/array.h"
 #include "base/unit_text.h"
 #include "error.h"
-#include "model/op_stack.h"
 #include "read/process_title.h"
+#include "resolve/op_stack.h"
 
 #define GAPS_MAX 0.1 /* of the time of steps, between them: then their mean is one of the steps */
 

@@ -11,9 +11,9 @@
 #ifndef GPUPROF_COLLECTOR_ENERGY_REPORT_H
 #define GPUPROF_COLLECTOR_ENERGY_REPORT_H
 
-#include "model/device_curve.h"
-#include "model/event_walk.h"
-#include "model/steps.h"
+#include "resolve/device_curve.h"
+#include "resolve/event_walk.h"
+#include "resolve/steps.h"
 #include "table/table.h"
 
 #define ENERGY_WINDOWS_MAX (1u << 16)

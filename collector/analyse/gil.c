@@ -3,8 +3,8 @@
 #include <stdio.h>
 
 #include "analyse/analyses.h"
-#include "model/host_facts.h"
 #include "read/process_title.h"
+#include "resolve/host_facts.h"
 
 enum { PROCESS, TID, HOLDER };
 enum { TIMES, WAITS, WAIT, LONGEST, HOLDS, HOLD, SWITCHES, THREAD_TEXT, HOLDER_TEXT };

@@ -10,8 +10,8 @@
 #include "api/api.h"
 #include "base/array.h"
 #include "error.h"
-#include "model/nccl_call.h"
 #include "record/gpu_record.h"
+#include "resolve/nccl_call.h"
 
 #define DEVICES_MAX 4096
 

@@ -11,7 +11,7 @@
 
 #include "analyse/analyses.h"
 #include "base/options.h"
-#include "model/event_walk.h"
+#include "resolve/event_walk.h"
 
 struct gpu_report;
 struct report;

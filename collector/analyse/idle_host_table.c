@@ -3,9 +3,9 @@
  * one cause, kind and place together. */
 #include <stdlib.h>
 
+#include "analyse/idle.h"
 #include "analyse/report_make.h"
 #include "error.h"
-#include "find/idle.h"
 
 enum { CAUSE, DID, PLACE };
 enum { GAPS, TOTAL, LONGEST, AT };

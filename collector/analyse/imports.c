@@ -8,7 +8,7 @@
 
 #include "analyse/analyses.h"
 #include "frame.h"
-#include "model/host_facts.h"
+#include "resolve/host_facts.h"
 #include "symbol/shown_frame.h"
 
 enum { MODULE };

@@ -18,10 +18,10 @@
 #ifndef GPUPROF_COLLECTOR_LIBRARY_REPORT_H
 #define GPUPROF_COLLECTOR_LIBRARY_REPORT_H
 
-#include "model/event_walk.h"
-#include "model/graph_origins.h"
-#include "model/kernel_class.h"
 #include "query/sums.h"
+#include "resolve/event_walk.h"
+#include "resolve/graph_origins.h"
+#include "resolve/kernel_class.h"
 
 #define LIBRARY_PAIRS_MAX (1u << 18)
 #define LIBRARY_WAITS_MAX (1u << 17)

@@ -7,8 +7,8 @@
 #include "analyse/report_make.h"
 #include "base/array.h"
 #include "error.h"
-#include "model/op_stack.h"
 #include "record/gpu_record.h"
+#include "resolve/op_stack.h"
 
 #define CHAINS_MAX     (1u << 22) /* words */
 #define CHAIN_IS_FIRST (1u << 31) /* beside an entry: of the operator's captured calls */

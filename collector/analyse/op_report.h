@@ -18,9 +18,9 @@
 #define GPUPROF_COLLECTOR_OP_REPORT_H
 
 #include "flops/op_flops.h"
-#include "model/event_walk.h"
-#include "model/graph_origins.h"
 #include "query/sums.h"
+#include "resolve/event_walk.h"
+#include "resolve/graph_origins.h"
 
 #define OP_ROWS_FREE     4096
 #define OP_ROW_BYTES     64

@@ -10,7 +10,7 @@
 #include "analyse/range_rows.h"
 #include "base/array.h"
 #include "error.h"
-#include "model/op_stack.h"
+#include "resolve/op_stack.h"
 
 /* ---- FLOPs ----------------------------------------------------------------------------------- */
 

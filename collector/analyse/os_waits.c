@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "analyse/analyses.h"
-#include "model/host_facts.h"
+#include "resolve/host_facts.h"
 
 enum { FUNCTION, PEER };
 enum { CALLS, TOTAL, MAX, BYTES, FAILED, CLASS };

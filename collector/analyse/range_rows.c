@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "error.h"
-#include "model/range_text.h"
+#include "resolve/range_text.h"
 
 static const uint32_t limits[2] = {
     [NUMBERS_APART] = RANGES_APART_MAX, [NUMBERS_ALL] = RANGES_ALIKE_MAX};

@@ -15,8 +15,8 @@
 
 #include <stdio.h>
 
-#include "model/range_text.h"
 #include "query/sums.h"
+#include "resolve/range_text.h"
 
 #define RANGES_APART_MAX 8
 #define RANGES_ALIKE_MAX 256

@@ -6,8 +6,8 @@
 #ifndef GPUPROF_COLLECTOR_RANK_REPORT_H
 #define GPUPROF_COLLECTOR_RANK_REPORT_H
 
-#include "find/idle.h"
-#include "model/steps.h"
+#include "analyse/idle.h"
+#include "resolve/steps.h"
 #include "table/table.h"
 
 struct rank_row {

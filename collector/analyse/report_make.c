@@ -4,14 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyse/findings.h"
+#include "analyse/idle.h"
 #include "api/api.h"
 #include "base/message.h"
 #include "error.h"
-#include "find/findings.h"
-#include "find/idle.h"
 #include "memory/memory_rows.h"
-#include "model/selection.h"
-#include "model/steps.h"
+#include "resolve/selection.h"
+#include "resolve/steps.h"
 
 #define MAKES(name, member) [MAKES_##name] = &name##_analysis,
 static const struct analysis *const analyses[] = {

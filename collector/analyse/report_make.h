@@ -10,12 +10,12 @@
 
 #include "analyse/analyses.h"
 #include "analyse/cost_report.h"
+#include "analyse/hang.h"
 #include "analyse/rank_report.h"
-#include "find/hang.h"
 #include "memory/memory_report.h"
-#include "model/event_walk.h"
 #include "query/report_parts.h"
 #include "record/losses.h"
+#include "resolve/event_walk.h"
 #include "resolve/kept_rows.h"
 
 struct selection;

@@ -6,9 +6,9 @@
 #include <stdio.h>
 
 #include "analyse/analyses.h"
-#include "find/place_lines.h"
-#include "model/host_facts.h"
-#include "model/system_calls.h"
+#include "analyse/place_lines.h"
+#include "resolve/host_facts.h"
+#include "resolve/system_calls.h"
 #include "symbol/own_line.h"
 
 enum { FUNCTION, FILE_OF, LINE };

@@ -10,7 +10,7 @@
 #define GPUPROF_COLLECTOR_SOURCE_REPORT_H
 
 #include "analyse/stack_report.h"
-#include "model/stack_costs.h"
+#include "resolve/stack_costs.h"
 #include "source/source_tree.h"
 #include "table/table.h"
 

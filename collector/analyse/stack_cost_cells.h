@@ -7,7 +7,7 @@
 #ifndef GPUPROF_COLLECTOR_STACK_COST_CELLS_H
 #define GPUPROF_COLLECTOR_STACK_COST_CELLS_H
 
-#include "model/stack_costs.h"
+#include "resolve/stack_costs.h"
 #include "table/table.h"
 
 #define STACK_COST_COLUMNS                                                                         \

@@ -12,7 +12,7 @@
 
 #include <stdio.h>
 
-#include "model/stack_costs.h"
+#include "resolve/stack_costs.h"
 #include "table/table.h"
 
 #define STACK_ROWS_SHOWN_MAX   40 /* in the text; the other forms have all */

@@ -10,10 +10,10 @@
 #include "base/array.h"
 #include "base/message.h"
 #include "error.h"
-#include "model/nccl_call.h"
-#include "model/op_stack.h"
-#include "model/selection.h"
 #include "record/gpu_record.h"
+#include "resolve/nccl_call.h"
+#include "resolve/op_stack.h"
+#include "resolve/selection.h"
 
 static void analysis_release(struct report *report)
 {

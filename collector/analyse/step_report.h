@@ -9,9 +9,9 @@
 #ifndef GPUPROF_COLLECTOR_STEP_REPORT_H
 #define GPUPROF_COLLECTOR_STEP_REPORT_H
 
-#include "model/op_phases.h"
-#include "model/steps.h"
 #include "query/sums.h"
+#include "resolve/op_phases.h"
+#include "resolve/steps.h"
 
 #define STEP_CHANGES_MAX 8192
 #define SLOWEST_SHOWN    5

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Whom the others waited for in a step: of a step the process that its own waited for longest in
- * it, as find/idle.h knows it. Of several devices of a process it is what the one that waited
+ * it, as analyse/idle.h knows it. Of several devices of a process it is what the one that waited
  * longest has waited for. Memory: 24 bytes a step, if anybody waited.
  */
 #ifndef GPUPROF_COLLECTOR_STEP_WAITS_H
 #define GPUPROF_COLLECTOR_STEP_WAITS_H
 
-#include "find/idle.h"
+#include "analyse/idle.h"
 
 #define STEP_WAIT_NS 1000u /* text tells of no shorter one: clock readings agree no better */
-#include "model/steps.h"
+#include "resolve/steps.h"
 
 struct step_wait {
     const struct process *process; /* NULL: nobody was waited for */

@@ -9,10 +9,10 @@
 #include <string.h>
 
 #include "analyse/device_report.h"
+#include "analyse/finding_charges.h"
+#include "analyse/findings.h"
 #include "analyse/report_make.h"
 #include "error.h"
-#include "find/finding_charges.h"
-#include "find/findings.h"
 
 #define SLOWED_SHARE 0.2 /* of a step, from which on it counts as slowed down */
 #define FREE_SHARE   0.02

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which piece of a recording a user wants to see, as the options of a reading verb say it; what
- * that means in a recording selection.h (model/) finds out. All that is said must hold.
+ * that means in a recording selection.h (resolve/) finds out. All that is said must hold.
  */
 #ifndef GPUPROF_COLLECTOR_SELECT_WISH_H
 #define GPUPROF_COLLECTOR_SELECT_WISH_H

@@ -8,7 +8,7 @@
 #include "base/unit_text.h"
 #include "clocks/clock_fit.h"
 #include "error.h"
-#include "model/collective_ends.h"
+#include "resolve/collective_ends.h"
 
 /* Of a long recording it is enough to read some of the time, unless clocks are further apart. */
 #define WINDOWS   64

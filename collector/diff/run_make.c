@@ -6,13 +6,13 @@
 #include <string.h>
 
 #include "analyse/memory_peaks.h"
+#include "analyse/place_lines.h"
 #include "base/array.h"
 #include "base/key_map.h"
 #include "base/message.h"
 #include "error.h"
-#include "find/place_lines.h"
-#include "model/range_text.h"
 #include "record/gpu_record.h"
+#include "resolve/range_text.h"
 
 #define GRAPH_NAME "CUDA graph"
 

@@ -14,7 +14,7 @@
 #include "analyse/device_report.h"
 #include "base/key_map.h"
 #include "diff/run_summary.h"
-#include "model/steps.h"
+#include "resolve/steps.h"
 
 /* ---- run_steps.c: what is summed up for each step of a run (run_metrics.def), event by event, of
  * a walk that has been surveyed ---- */

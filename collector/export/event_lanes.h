@@ -14,9 +14,9 @@
 #ifndef GPUPROF_COLLECTOR_EVENT_LANES_H
 #define GPUPROF_COLLECTOR_EVENT_LANES_H
 
-#include "model/event_walk.h"
-#include "model/selection.h"
 #include "output/output.h"
+#include "resolve/event_walk.h"
+#include "resolve/selection.h"
 
 #define LANE_PIECES  16384 /* of a batch, and text of OUTPUT_BUFFER_BYTES at most */
 #define LANE_BATCHES 6

@@ -11,9 +11,9 @@
 #include "base/json_text.h"
 #include "error.h"
 #include "export/export_writer.h"
-#include "model/host_facts.h"
 #include "record/argument_text.h"
 #include "record/op_record.h"
+#include "resolve/host_facts.h"
 
 /* A text that the walk keeps, or NULL. */
 static void put_kept(struct export_writer *w, enum event_column column,

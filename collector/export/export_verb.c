@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "analyse/idle.h"
 #include "analyse/report_make.h"
 #include "base/message.h"
 #include "base/options.h"
@@ -13,7 +14,6 @@
 #include "error.h"
 #include "export/event_lanes.h"
 #include "export/export_writer.h"
-#include "find/idle.h"
 #include "output/verb_output.h"
 #include "trace/merge_trace.h"
 #include "trace/trace_writer.h"

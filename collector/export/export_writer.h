@@ -8,10 +8,10 @@
 
 #include "base/options.h"
 #include "flame/flame.h"
-#include "model/event_walk.h"
-#include "model/selection.h"
-#include "model/steps.h"
 #include "output/verb_output.h"
+#include "resolve/event_walk.h"
+#include "resolve/selection.h"
+#include "resolve/steps.h"
 
 struct export_writer;
 struct report;

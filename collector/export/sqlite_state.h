@@ -22,7 +22,7 @@
 #include "error.h"
 #include "export/export_writer.h"
 #include "export/sql_base.h"
-#include "model/call_tree.h"
+#include "resolve/call_tree.h"
 
 /* What a thread's or process's number is made of. */
 #define GLOBAL_MACHINE_SHIFT 48

@@ -6,14 +6,14 @@
 
 #include <string.h>
 
+#include "analyse/idle.h"
 #include "api/api.h"
 #include "export/sqlite_state.h"
-#include "find/idle.h"
-#include "model/host_facts.h"
 #include "rank.h"
 #include "read/process_title.h"
 #include "record/gpu_record.h"
 #include "record/losses.h"
+#include "resolve/host_facts.h"
 
 enum nsys_event_type {
     NSYS_NVTX_CATEGORY = 33,

@@ -9,9 +9,9 @@
 #include "base/next_words.h"
 #include "base/unit_text.h"
 #include "error.h"
-#include "model/absence.h"
 #include "read/process_title.h"
 #include "read/recording.h"
+#include "resolve/absence.h"
 
 struct sorted_node {
     uint32_t parent;

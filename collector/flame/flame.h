@@ -7,8 +7,8 @@
 #define GPUPROF_COLLECTOR_FLAME_H
 
 #include "base/options.h"
-#include "model/stack_costs.h"
 #include "output/output.h"
+#include "resolve/stack_costs.h"
 
 /* In the order of --format and --weight. */
 enum flame_format { FLAME_FOLDED, FLAME_SPEEDSCOPE, FLAME_SVG, FLAME_BY_NAME };

@@ -10,8 +10,8 @@
 #include "base/message.h"
 #include "base/options.h"
 #include "flame/flame.h"
-#include "model/selection.h"
 #include "output/verb_output.h"
+#include "resolve/selection.h"
 
 /* What its options say beyond those of all verbs that read recordings. */
 struct flame_options {

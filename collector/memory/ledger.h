@@ -23,8 +23,8 @@
 #define GPUPROF_COLLECTOR_LEDGER_H
 
 #include "base/key_map.h"
-#include "model/event_walk.h"
-#include "model/mappings.h"
+#include "resolve/event_walk.h"
+#include "resolve/mappings.h"
 
 #define LEDGER_BLOCKS_MAX   (1u << 20) /* that live at a time, in all processes together */
 #define LEDGER_MAPPINGS_MAX (1u << 20)

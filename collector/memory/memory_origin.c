@@ -7,7 +7,7 @@
 #include "base/new_text.h"
 #include "error.h"
 #include "memory/memory_report.h"
-#include "model/call_tree.h"
+#include "resolve/call_tree.h"
 #include "symbol/own_line.h"
 
 #define FRAMES_SHOWN_MAX 24 /* of a stack */

@@ -8,8 +8,8 @@
 #include "base/message.h"
 #include "base/unit_text.h"
 #include "error.h"
-#include "model/call_tree.h"
 #include "record/gpu_record.h"
+#include "resolve/call_tree.h"
 
 void memory_report_release(struct memory_report *m)
 {

@@ -13,7 +13,7 @@
 
 #include "base/key_map.h"
 #include "memory/ledger.h"
-#include "model/steps.h"
+#include "resolve/steps.h"
 
 #define MEMORY_CURVE       240  /* pieces that the time of the recording is cut into */
 #define MEMORY_PLACES_MAX  4096 /* of more nothing is kept, and it is said */

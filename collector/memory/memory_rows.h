@@ -5,7 +5,7 @@
 
 #include "base/options.h"
 #include "memory/memory_report.h"
-#include "model/call_tree.h"
+#include "resolve/call_tree.h"
 #include "table/table.h"
 
 /* An owner in all places that are alike: on devices, or of the host. */

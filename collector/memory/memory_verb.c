@@ -11,8 +11,8 @@
 #include "base/nearest.h"
 #include "base/unit_text.h"
 #include "memory/snapshot.h"
-#include "model/selection.h"
 #include "output/verb_output.h"
+#include "resolve/selection.h"
 
 #define SCREEN_ROWS 5 /* of a table, unless told more */
 

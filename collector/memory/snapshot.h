@@ -16,8 +16,8 @@
 #include "base/spool.h"
 #include "memory/ledger.h"
 #include "memory/memory_report.h"
-#include "model/call_tree.h"
 #include "output/output.h"
+#include "resolve/call_tree.h"
 
 #define SNAPSHOT_DEVICES_MAX  64         /* further ones are left out, and counted */
 #define SNAPSHOT_SEGMENTS_MAX (1u << 26) /* of which is known whether blocks lie in them */

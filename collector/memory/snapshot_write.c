@@ -7,7 +7,7 @@
 #include "base/json_text.h"
 #include "error.h"
 #include "memory/snapshot.h"
-#include "model/call_tree.h"
+#include "resolve/call_tree.h"
 
 #define NS_PER_US       1000
 #define NOBODY          UINT32_MAX

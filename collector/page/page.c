@@ -4,12 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyse/idle.h"
 #include "base/array.h"
 #include "base/json_text.h"
 #include "base/message.h"
 #include "base/sha256.h"
 #include "error.h"
-#include "find/idle.h"
 
 #define CUT     "\xe2\x80\xa6"
 #define ESCAPED "\\u003c"

@@ -16,12 +16,12 @@
 #ifndef GPUPROF_COLLECTOR_PAGE_H
 #define GPUPROF_COLLECTOR_PAGE_H
 
+#include "analyse/idle.h"
 #include "analyse/step_report.h"
 #include "diff/comparison.h"
-#include "find/idle.h"
 #include "memory/memory_rows.h"
-#include "model/stack_costs.h"
 #include "report/report.h"
+#include "resolve/stack_costs.h"
 
 /* ---- its data ---- */
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "error.h"
-#include "model/absence.h"
+#include "resolve/absence.h"
 
 #define NARROWEST                                                                                  \
     20000 /* a node of a smaller part of all weights than one in so many is not shown */

@@ -5,11 +5,11 @@
 #include <string.h>
 
 #include "analyse/gpu_report.h"
-#include "find/idle.h"
-#include "model/selection.h"
+#include "analyse/idle.h"
 #include "page/page.h"
 #include "read/process_title.h"
 #include "report/overview.h"
+#include "resolve/selection.h"
 
 #define PROCESSES_MAX 4096
 #define TITLE_BYTES   512

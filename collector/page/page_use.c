@@ -7,9 +7,9 @@
 
 #include "base/array.h"
 #include "error.h"
-#include "model/device_sources.h"
-#include "model/nccl_call.h"
 #include "record/gpu_record.h"
+#include "resolve/device_sources.h"
+#include "resolve/nccl_call.h"
 
 #define SPANS_A_STEP 4 /* so many show it as it is */
 

@@ -32,8 +32,6 @@
 #include "bytes.h"
 #include "error.h"
 #include "frame.h"
-#include "model/device_sources.h"
-#include "model/stack_table.h"
 #include "output/verb_output.h"
 #include "read/recording.h"
 #include "record/argument_text.h"
@@ -41,6 +39,8 @@
 #include "record/losses.h"
 #include "record/op_record.h"
 #include "report/dump_pick.h"
+#include "resolve/device_sources.h"
+#include "resolve/stack_table.h"
 #include "symbol/kernel_names.h"
 
 #define DUMP_NAMES_MAX (1u << 20)

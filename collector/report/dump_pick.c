@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/message.h"
-#include "model/selection.h"
 #include "record/gpu_record.h"
+#include "resolve/selection.h"
 
 #define PICK_NAME_BYTES 1024 /* of a text in a record, what is looked at of it */
 

@@ -8,12 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyse/findings.h"
 #include "analyse/rank_report.h"
 #include "base/array.h"
 #include "error.h"
-#include "find/findings.h"
-#include "model/symbols.h"
 #include "report/part_report.h"
+#include "resolve/symbols.h"
 
 static const struct part_field device_fields[] = {PART(struct found_device, ns), {0}};
 

@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyse/findings.h"
+#include "analyse/idle.h"
 #include "base/array.h"
 #include "error.h"
-#include "find/findings.h"
-#include "find/idle.h"
 #include "report/part_report.h"
 
 /* What is owned of a place that a part tells. */

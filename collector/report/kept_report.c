@@ -6,10 +6,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "analyse/findings.h"
 #include "base/sha256.h"
 #include "bytes.h"
 #include "error.h"
-#include "find/findings.h"
 #include "store/column_file.h"
 
 #define NAME            ".gpuprof-report"

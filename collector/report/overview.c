@@ -4,12 +4,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "analyse/idle.h"
 #include "analyse/step_report.h"
 #include "analyse/step_waits.h"
 #include "base/array.h"
 #include "base/unit_text.h"
 #include "error.h"
-#include "find/idle.h"
 #include "rank.h"
 #include "read/process_title.h"
 

@@ -7,9 +7,9 @@
 #ifndef GPUPROF_COLLECTOR_OVERVIEW_H
 #define GPUPROF_COLLECTOR_OVERVIEW_H
 
-#include "model/steps.h"
 #include "read/recording.h"
 #include "report/report.h"
+#include "resolve/steps.h"
 
 #define OVERVIEW_LINES_MAX 24 /* of the first screen */
 

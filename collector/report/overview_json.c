@@ -4,12 +4,12 @@
 #include <stdlib.h>
 
 #include "analyse/device_report.h"
+#include "analyse/findings.h"
+#include "analyse/idle.h"
 #include "base/json_text.h"
-#include "find/findings.h"
-#include "find/idle.h"
 #include "memory/memory_rows.h"
-#include "model/selection.h"
 #include "report/overview.h"
+#include "resolve/selection.h"
 
 static void print_time(const struct idle *d, FILE *out)
 {

@@ -5,19 +5,19 @@
 #include <string.h>
 
 #include "analyse/device_report.h"
+#include "analyse/findings.h"
+#include "analyse/idle.h"
 #include "analyse/step_report.h"
 #include "base/json_text.h"
 #include "base/new_text.h"
 #include "base/next_words.h"
 #include "base/unit_text.h"
-#include "find/findings.h"
-#include "find/idle.h"
 #include "memory/memory_rows.h"
-#include "model/absence.h"
-#include "model/selection.h"
 #include "read/process_title.h"
 #include "report/dumps.h"
 #include "report/overview.h"
+#include "resolve/absence.h"
+#include "resolve/selection.h"
 #include "table/text_width.h"
 
 #define ORIGIN_LATE_NS  1000000000u /* behind the start of the first process */

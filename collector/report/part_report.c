@@ -6,15 +6,15 @@
 
 #include "analyse/device_report.h"
 #include "analyse/energy_report.h"
+#include "analyse/findings.h"
 #include "analyse/gpu_report.h"
+#include "analyse/idle.h"
 #include "analyse/library_report.h"
 #include "analyse/op_report.h"
 #include "analyse/step_report.h"
 #include "base/array.h"
 #include "base/message.h"
 #include "error.h"
-#include "find/findings.h"
-#include "find/idle.h"
 
 /* Tables that need every event in one place, and of a combination are empty. */
 static bool is_asked_for(const struct table_info *info)

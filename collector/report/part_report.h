@@ -20,7 +20,7 @@
 #ifndef GPUPROF_COLLECTOR_PART_REPORT_H
 #define GPUPROF_COLLECTOR_PART_REPORT_H
 
-#include "find/idle_ranks.h"
+#include "analyse/idle_ranks.h"
 #include "query/part_file.h"
 #include "report/report.h"
 

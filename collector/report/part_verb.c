@@ -9,11 +9,11 @@
 #include "base/message.h"
 #include "base/unit_text.h"
 #include "error.h"
-#include "model/symbols.h"
 #include "output/verb_output.h"
 #include "report/part_report.h"
 #include "report/report_options.h"
 #include "report/report_tables.h"
+#include "resolve/symbols.h"
 
 /* By which the launchers of jobs number their processes, the most telling first (rank.h). */
 static const struct {

@@ -6,12 +6,12 @@
 #include "analyse/cost_report.h"
 #include "base/json_text.h"
 #include "base/unit_text.h"
-#include "model/absence.h"
 #include "read/process_title.h"
 #include "report/loss_report.h"
 #include "report/overview.h"
 #include "report/part_report.h"
 #include "report/report_tables.h"
+#include "resolve/absence.h"
 #include "table/text_width.h"
 
 #define PROCESSES_SHOWN_MAX 16

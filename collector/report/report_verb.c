@@ -9,7 +9,6 @@
 #include "base/message.h"
 #include "clocks/host_clocks.h"
 #include "error.h"
-#include "model/selection.h"
 #include "output/verb_output.h"
 #include "read/recording.h"
 #include "report/part_report.h"
@@ -17,6 +16,7 @@
 #include "report/report.h"
 #include "report/report_tables.h"
 #include "report/shared_report.h"
+#include "resolve/selection.h"
 #include "unit_word.h"
 
 #define SUMMARY_FUNCTIONS 4

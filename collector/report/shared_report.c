@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "analyse/findings.h"
 #include "analyse/gpu_report.h"
 #include "base/file_at.h"
 #include "base/workers.h"
-#include "find/findings.h"
 #include "memory/memory_rows.h"
 #include "report/kept_report.h"
 #include "report/part_verb.h"

@@ -7,7 +7,7 @@
 #include "analyse/stack_report.h"
 #include "base/json_text.h"
 #include "base/unit_text.h"
-#include "model/absence.h"
+#include "resolve/absence.h"
 
 #define NO_STACK  "(no stack: below the threshold, not asked for, or lost)"
 #define NO_PYTHON "(no Python frames)"

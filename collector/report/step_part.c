@@ -5,8 +5,8 @@
 #include "analyse/rank_report.h"
 #include "base/array.h"
 #include "error.h"
-#include "model/steps.h"
 #include "report/part_report.h"
+#include "resolve/steps.h"
 
 static const struct part_field whole_fields[] = {PART(struct steps, kind, .below = STEPS_NONE + 1),
                                                  PART(struct steps, has_sampled),

@@ -13,7 +13,7 @@
 #define GPUPROF_COLLECTOR_ROWS_H
 
 #include "base/key_map.h"
-#include "model/event_walk.h"
+#include "resolve/event_walk.h"
 
 #define BLOCK_ROWS  1024 /* of a block */
 #define ROWS_RECENT 256  /* kernels whose names were asked for */

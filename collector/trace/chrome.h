@@ -13,8 +13,8 @@
 
 #include "base/json_text.h"
 #include "error.h"
-#include "model/op_stack.h"
-#include "model/projection.h"
+#include "resolve/op_stack.h"
+#include "resolve/projection.h"
 #include "trace/counters.h"
 #include "trace/gpu_rows.h"
 #include "trace/trace_writer.h"

@@ -11,8 +11,8 @@
 #include "api/api.h"
 #include "base/array.h"
 #include "memory/ledger.h"
-#include "model/device_sources.h"
 #include "record/gpu_record.h"
+#include "resolve/device_sources.h"
 #include "trace/chrome.h"
 
 #define VALUES_BYTES 192  /* of the values of a counter */

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 
 #include "base/array.h"
-#include "model/device_sources.h"
 #include "record/gpu_record.h"
+#include "resolve/device_sources.h"
 #include "trace/chrome.h"
 
 #define BIND_PROCESS_SHIFT 32  /* behind the numbers that Perfetto gives to other arrows */

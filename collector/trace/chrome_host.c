@@ -5,7 +5,7 @@
  * with their stack. Who holds the lock is a row of the process: holds cross ranges and operators,
  * and exclude each other. A slice that would cross another of its thread stands on a row beside it.
  */
-#include "model/host_facts.h"
+#include "resolve/host_facts.h"
 #include "trace/chrome.h"
 
 #define SAMPLE_STACK_BYTES 512 /* there are many; stackFrames has all of each */

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "flight.h"
-#include "model/device_sources.h"
+#include "resolve/device_sources.h"
 #include "trace/chrome.h"
 
 /* ---- steps ----------------------------------------------------------------------------------- */

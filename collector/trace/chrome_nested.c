@@ -11,8 +11,8 @@
 
 #include "api/api.h"
 #include "flight.h"
-#include "model/nccl_call.h"
 #include "record/argument_text.h"
+#include "resolve/nccl_call.h"
 #include "trace/chrome.h"
 
 #define ARGS_BYTES (6 * FUNCTION_BYTES_MAX + RECORD_ARGS_MAX * 48)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The rows of a Chrome trace: names of processes, devices, threads and what is no thread, where a
  * slice is placed, and arrows between slices. */
-#include "model/device_sources.h"
 #include "rank.h"
 #include "read/process_title.h"
 #include "record/gpu_record.h"
+#include "resolve/device_sources.h"
 #include "trace/chrome.h"
 
 #define DEVICE_PLACES_MAX 64                      /* readers know ordinals up to 63 */

@@ -4,8 +4,8 @@
 #define GPUPROF_COLLECTOR_MERGE_TRACE_H
 
 #include "base/message.h"
-#include "model/selection.h"
 #include "output/output.h"
+#include "resolve/selection.h"
 #include "trace/trace_writer.h"
 
 /*

@@ -22,7 +22,7 @@
 #include "base/json_scan.h"
 #include "base/key_map.h"
 #include "error.h"
-#include "model/selection.h"
+#include "resolve/selection.h"
 #include "trace/perfetto_samples.h"
 #include "trace/perfetto_tracks.h"
 #include "trace/text_numbers.h"

@@ -6,7 +6,7 @@
 
 #include "base/array.h"
 #include "error.h"
-#include "model/host_facts.h"
+#include "resolve/host_facts.h"
 
 #define NO_STACK_TEXT "[no stack]"
 #define NUMBER_NONE                                                                                \

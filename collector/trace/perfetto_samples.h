@@ -8,8 +8,8 @@
 #ifndef GPUPROF_COLLECTOR_PERFETTO_SAMPLES_H
 #define GPUPROF_COLLECTOR_PERFETTO_SAMPLES_H
 
-#include "model/call_tree.h"
-#include "model/event_walk.h"
+#include "resolve/call_tree.h"
+#include "resolve/event_walk.h"
 #include "trace/track_packets.h"
 
 struct perfetto_samples {

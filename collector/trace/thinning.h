@@ -10,7 +10,7 @@
 #ifndef GPUPROF_COLLECTOR_THINNING_H
 #define GPUPROF_COLLECTOR_THINNING_H
 
-#include "model/event_walk.h"
+#include "resolve/event_walk.h"
 
 #define THINNING_WEIGHTS (64 * 8) /* eight to an octave of ns */
 

@@ -6,11 +6,11 @@
 #ifndef GPUPROF_COLLECTOR_TRACE_WRITER_H
 #define GPUPROF_COLLECTOR_TRACE_WRITER_H
 
-#include "model/call_tree.h"
-#include "model/event_walk.h"
-#include "model/selection.h"
-#include "model/steps.h"
 #include "output/verb_output.h"
+#include "resolve/call_tree.h"
+#include "resolve/event_walk.h"
+#include "resolve/selection.h"
+#include "resolve/steps.h"
 #include "trace/thinning.h"
 
 struct trace_writer;

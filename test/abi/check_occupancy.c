@@ -6,7 +6,7 @@
 
 #include <cuda_occupancy.h>
 
-#include "model/occupancy.h"
+#include "resolve/occupancy.h"
 
 #define KIB 1024
 

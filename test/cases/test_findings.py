@@ -729,7 +729,7 @@ def test_what_to_run_next_is_taken(run_verb, run_collector, make_records, tmp_pa
     job = Job()
     job.kernel(GEMM, MS)
     data = make_records(job.lines())
-    kinds = KIND.findall((ROOT / "collector/find/finding_kinds.def").read_text())
+    kinds = KIND.findall((ROOT / "collector/analyse/finding_kinds.def").read_text())
     assert {kind[0] for kind in kinds if not kind[0].startswith("memory-")} == set(THRESHOLDS)
     for name, title, command in kinds:
         assert len(title) <= 80 - 33, title

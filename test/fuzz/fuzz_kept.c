@@ -6,10 +6,10 @@
 #include "analyse/report_make.h"
 #include "column_hostile.h"
 #include "fuzz_outputs.h"
-#include "model/symbols.h"
 #include "report/report.h"
 #include "report/report_tables.h"
 #include "resolve/kept_rows.h"
+#include "resolve/symbols.h"
 
 static const struct report_view views[] = {
     {.tables = "functions,cuda_gpu_kern_sum,cuda_kern_exec_sum,gpu_time_util,cuda_gpu_mem_time_sum,"

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/options.h"
-#include "model/symbols.h"
+#include "resolve/symbols.h"
 
 #define NOWHERE "/dev/null"
 

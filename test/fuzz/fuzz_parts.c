@@ -10,10 +10,10 @@
 #include "bytes.h"
 #include "crc32c.h"
 #include "fuzz_outputs.h"
-#include "model/symbols.h"
 #include "query/part_file.h"
 #include "read/recording.h"
 #include "report/kept_report.h"
+#include "resolve/symbols.h"
 
 extern const struct verb report_verb;
 

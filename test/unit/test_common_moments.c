@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "model/collective_ends.h"
+#include "resolve/collective_ends.h"
 
 #define HOSTS_MAX 12
 #define ENDS_MOST 400

@@ -5,7 +5,7 @@
 #include <time.h>
 
 #include "base/spool.h"
-#include "model/correlation.h"
+#include "resolve/correlation.h"
 
 #define CALLS          6000
 #define MANY_CALLS     20

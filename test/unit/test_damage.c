@@ -7,8 +7,8 @@
 #include "unit_test.h"
 
 #include "api/api.h"
-#include "model/timeline.h"
 #include "read/recording.h"
+#include "resolve/timeline.h"
 #include "stream_builder.h"
 
 #define BLOCKS      8

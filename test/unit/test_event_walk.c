@@ -6,8 +6,8 @@
 #include "unit_test.h"
 
 #include "api/api.h"
-#include "model/event_walk.h"
 #include "record/gpu_record.h"
+#include "resolve/event_walk.h"
 #include "stream_builder.h"
 
 #define MAIN       1

@@ -8,10 +8,10 @@
 
 #include "analyse/report_make.h"
 #include "api/api.h"
-#include "model/symbols.h"
 #include "report/report.h"
 #include "report/report_tables.h"
 #include "resolve/kept_rows.h"
+#include "resolve/symbols.h"
 #include "stream_builder.h"
 
 #define MUTATIONS  600

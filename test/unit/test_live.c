@@ -7,8 +7,8 @@
 
 #include "api/api.h"
 #include "file/live_file.h"
-#include "model/timeline.h"
 #include "read/recording.h"
+#include "resolve/timeline.h"
 #include "stream_builder.h"
 
 #define CHUNK_BYTES LIVE_CHUNK_BYTES_MIN

@@ -2,8 +2,8 @@
 /* Occupancies worked out by hand for an H100, and numbers that no device has. */
 #include "unit_test.h"
 
-#include "model/occupancy.h"
 #include "record/gpu_record.h"
+#include "resolve/occupancy.h"
 
 static const struct device_limits h100 = {.major = 9,
                                           .multiprocessors = 132,

@@ -2,8 +2,8 @@
 /* Texts of ranges: the forms that are known, what is almost of one, and texts at random. */
 #include "unit_test.h"
 
-#include "model/range_text.h"
 #include "record/op_record.h"
+#include "resolve/range_text.h"
 
 #define ROUNDS 20000
 

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analyse/arrivals.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "error.h"
+#include "read/recording.h"
+
+#define HISTOGRAM_ROWS_LEFT 16384
+
+int arrivals_init(struct arrivals *a, uint32_t process_count)
+{
+    *a = (struct arrivals){.histogram_rows = HISTOGRAM_ROWS_LEFT,
+                           .late_of.count_max = ARRIVAL_LATE_MAX};
+    a->place_counts = calloc(process_count + 1u, sizeof *a->place_counts);
+    a->kinds = calloc(ARRIVAL_KINDS_MAX, sizeof *a->kinds);
+    return a->place_counts && a->kinds ? 0 : GPUPROF_NO_MEMORY;
+}
+
+void arrivals_release(struct arrivals *a)
+{
+    for (uint32_t i = 0; i < a->place_count; i++)
+        free(a->places[i].text);
+    for (uint32_t i = 0; i < a->row_count; i++)
+        histogram_release(&a->rows[i].skews);
+    for (uint32_t i = 0; i < a->kind_count; i++)
+        free(a->kinds[i]);
+    free(a->places);
+    free(a->rows);
+    free(a->late);
+    free(a->kinds);
+    free(a->place_counts);
+    number_set_release(&a->place_numbers);
+    key_map_release(&a->row_of);
+    key_map_release(&a->late_of);
+    key_map_release(&a->kind_of);
+    *a = (struct arrivals){0};
+}
+
+/* ---- kinds and places ------------------------------------------------------------------------ */
+
+/* "AllReduce" of ncclDevKernel_AllReduce_Sum_f32_RING_LL(...): what differs in its algorithm is one
+ * kind. Returns its length. */
+static size_t kind_in(const char *name, const char **kind)
+{
+    const char *end = name + strcspn(name, "(<");
+    const char *line = memchr(name, '_', (size_t)(end - name));
+    *kind = line ? line + 1 : name;
+    size_t length = strcspn(*kind, "_(<");
+    return *kind + length > end ? (size_t)(end - *kind) : length;
+}
+
+int arrivals_kind_named(struct arrivals *a, const char *name, size_t length, uint32_t *number)
+{
+    uint32_t i = 0;
+    while (i < a->kind_count &&
+           (strlen(a->kinds[i]) != length || memcmp(a->kinds[i], name, length) != 0))
+        i++;
+    *number = i < ARRIVAL_KINDS_MAX ? i : ARRIVAL_KINDS_MAX - 1;
+    if (i < a->kind_count || i == ARRIVAL_KINDS_MAX)
+        return 0;
+    a->kinds[i] = i == ARRIVAL_KINDS_MAX - 1 ? strdup("others") : strndup(name, length);
+    a->kind_count += a->kinds[i] != NULL;
+    return a->kinds[i] ? 0 : GPUPROF_NO_MEMORY;
+}
+
+int arrivals_kind(struct arrivals *a, const struct kernel_name *name, uint32_t *number)
+{
+    struct key key = {(uintptr_t)name, 0, 0};
+    uint64_t known = key_map_get(&a->kind_of, key);
+    const char *kind;
+    *number = (uint32_t)known - 1;
+    if (known)
+        return 0;
+    size_t length = kind_in(name->shown, &kind);
+    int error = arrivals_kind_named(a, kind, length, number);
+    if (error == 0)
+        error = key_map_set(&a->kind_of, key, *number + 1ull);
+    return error == GPUPROF_LIMIT ? 0 : error;
+}
+
+static const struct number_kind place_kind = NUMBER_KEY(struct arrival_place, cause);
+
+int arrivals_place(struct arrivals *a, const struct arrival_place *what, uint32_t *number)
+{
+    uint32_t before = a->place_count;
+    uint32_t most = a->place_counts[what->process] < ARRIVAL_PLACES_EACH_MAX ? UINT32_MAX : before;
+    int64_t found =
+        NUMBER_ADD(&a->place_numbers, &place_kind, a->places, a->place_count, most, what);
+    a->place_counts[what->process] += a->place_count - before;
+    *number = found < 0 ? 0 : (uint32_t)found;
+    return found < 0 ? (int)found : 0;
+}
+
+/* ---- meetings -------------------------------------------------------------------------------- */
+
+/* The row's place + 1. 0 or GPUPROF_NO_MEMORY. */
+static int row_of(struct arrivals *a, uint64_t communicator, uint32_t kind, uint32_t job,
+                  uint32_t *number)
+{
+    struct key key = {communicator, kind, job};
+    const struct arrival_row new = {.communicator = communicator, .kind = kind, .job = job};
+    bool is_others = !communicator && job == JOB_NONE;
+    int error = KEY_MAP_ITEM(&a->row_of, key, a->rows, a->row_count,
+                             is_others ? UINT32_MAX : ARRIVAL_ROWS_MAX, &new, number);
+    return error == 0 && !*number ? row_of(a, 0, kind, JOB_NONE, number) : error;
+}
+
+static int add_late(struct arrivals *a, uint32_t row, uint32_t device, uint32_t place, uint64_t ns)
+{
+    const struct arrival_late new = {.row = row, .device = device, .place = place};
+    uint32_t number;
+    int error = KEY_MAP_ITEM(&a->late_of, ((struct key){row, device, place}), a->late,
+                             a->late_count, ARRIVAL_LATE_MAX, &new, &number);
+    if (!number)
+        return error;
+    a->late[number - 1].count++;
+    a->late[number - 1].ns += ns;
+    return 0;
+}
+
+int arrivals_met(struct arrivals *a, const struct rank_meeting *m, uint32_t job)
+{
+    const struct rank_kernel_facts *facts = &m->late.facts;
+    uint64_t ns = m->last.begin_ns - m->first_ns, late_ns = m->late.begin_ns - m->first_ns;
+    uint32_t number;
+    int error = row_of(a, m->sequence->communicator, m->last.facts.kind, job, &number);
+    if (error < 0)
+        return error;
+    struct arrival_row *row = &a->rows[number - 1];
+    row->count++;
+    row->ranks = m->count > row->ranks ? m->count : row->ranks;
+    row->skew_ns += ns;
+    row->max_ns = ns > row->max_ns ? ns : row->max_ns;
+    error = histogram_add(&row->skews, ns, 1, &a->histogram_rows);
+    uint32_t place =
+        facts->idle_ns >= late_ns / 2 && facts->idle_place ? facts->idle_place : facts->work_place;
+    return error == 0 && late_ns ? add_late(a, number - 1, m->late_device, place, late_ns) : error;
+}
+
+void arrivals_missed(struct arrivals *a, const struct rank_kernel *k, enum rank_miss why)
+{
+    a->missed[why] += strcmp(a->kinds[k->facts.kind], "SendRecv") != 0;
+}
+
+/* ---- when all is known ----------------------------------------------------------------------- */
+
+struct sorter {
+    const struct arrivals *a;
+    const struct rank_device *devices;
+};
+
+/* By row and device; places of these by time, and then in the order of their first use. */
+static int compare_late(const void *left, const void *right, void *context)
+{
+    const struct arrival_late *a = left, *b = right;
+    const struct sorter *s = context;
+    const struct rank_device *x = &s->devices[a->device], *y = &s->devices[b->device];
+    return ORDER(a->row, b->row) ?:
+           ORDER(x->process, y->process) ?:
+           ORDER(x->device, y->device) ?:
+           ORDER(b->ns, a->ns) ?:
+           ORDER(a->place, b->place);
+}
+
+static int compare_rows(const void *left, const void *right, void *context)
+{
+    const struct arrival_row *a = left, *b = right;
+    const struct arrivals *of = context;
+    if (a->skew_ns != b->skew_ns)
+        return a->skew_ns > b->skew_ns ? -1 : 1;
+    if (a->kind != b->kind)
+        return strcmp(of->kinds[a->kind], of->kinds[b->kind]);
+    return ORDER(a->job, b->job) ?: ORDER(a->communicator, b->communicator);
+}
+
+/* Is it by more than what the row has? How often says less: of those that come together somebody is
+ * last by a few ns. The first one wins. */
+static void offer(struct arrival_row *row, uint32_t device, uint32_t place, uint64_t count,
+                  uint64_t ns)
+{
+    if (ns <= row->late_ns)
+        return;
+    row->late = device;
+    row->place = place;
+    row->late_count = count;
+    row->late_ns = ns;
+}
+
+int arrivals_finish(struct arrivals *a, const struct rank_device *devices)
+{
+    struct sorter sorter = {a, devices};
+    if (a->late_count)
+        qsort_r(a->late, a->late_count, sizeof *a->late, compare_late, &sorter);
+    for (uint32_t i = 0; i < a->late_count;) {
+        const struct arrival_late *first = &a->late[i];
+        uint64_t count = 0, ns = 0;
+        for (; i < a->late_count && a->late[i].row == first->row &&
+               a->late[i].device == first->device;
+             i++) {
+            count += a->late[i].count;
+            ns += a->late[i].ns;
+        }
+        offer(&a->rows[first->row], first->device, first->place, count, ns);
+    }
+    if (a->row_count)
+        qsort_r(a->rows, a->row_count, sizeof *a->rows, compare_rows, a);
+    return 0;
+}
+
+int arrivals_want(struct arrivals *a, struct place_lines *lines, bool all)
+{
+    int error = 0;
+    for (uint32_t i = 0; all && i < a->place_count && error == 0; i++)
+        error = idle_place_want(lines, a->places[i].process, &a->places[i].place);
+    for (uint32_t i = 0; !all && i < a->row_count && error == 0; i++) {
+        const struct arrival_place *p = a->rows[i].place ? &a->places[a->rows[i].place - 1] : NULL;
+        error = p ? idle_place_want(lines, p->process, &p->place) : 0;
+    }
+    return error;
+}
+
+static int name(struct arrival_place *p, const struct walk *w, struct place_lines *lines)
+{
+    const struct idle_row row = {.place = p->place, .process = p->process};
+    p->text = p->text ? p->text : idle_place_text(w, lines, &row);
+    return p->text ? 0 : GPUPROF_NO_MEMORY;
+}
+
+int arrivals_name(struct arrivals *a, const struct walk *w, struct place_lines *lines, bool all)
+{
+    int error = 0;
+    for (uint32_t i = 0; all && i < a->place_count && error == 0; i++)
+        error = name(&a->places[i], w, lines);
+    for (uint32_t i = 0; !all && i < a->row_count && error == 0; i++)
+        if (a->rows[i].place)
+            error = name(&a->places[a->rows[i].place - 1], w, lines);
+    return error;
+}

@@ -1,0 +1,448 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analyse/collectives.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/api.h"
+#include "error.h"
+#include "record/gpu_record.h"
+
+#define NONE          UINT32_MAX
+#define NO_ROOT       INT64_MIN
+#define CALLS_AT_ONCE 8u
+
+int collectives_init(struct collectives *c, struct walk *walk, const struct told_stacks *stacks)
+{
+    *c = (struct collectives){.walk = walk, .stacks = stacks};
+    c->places = calloc(walk->rec->count + 1u, sizeof *c->places);
+    c->threads = calloc(walk->rec->thread_count + 1u, sizeof *c->threads);
+    return c->places && c->threads ? 0 : GPUPROF_NO_MEMORY;
+}
+
+void collectives_release(struct collectives *c)
+{
+    for (uint32_t i = 0; i < c->part_count; i++)
+        free(c->parts[i].calls);
+    for (uint32_t i = 0; c->threads && i < c->walk->rec->thread_count; i++)
+        free(c->threads[i].queued);
+    key_map_release(&c->keys.ids);
+    key_map_release(&c->keys.handles);
+    key_map_release(&c->keys.ranks);
+    key_map_release(&c->keys.channels);
+    key_map_release(&c->keys.parts);
+    free(c->communicators);
+    free(c->ranks);
+    free(c->channels);
+    free(c->parts);
+    free(c->places);
+    free(c->threads);
+    free(c->pending.rows);
+}
+
+/* ---- who there is ---------------------------------------------------------------------------- */
+
+/* The number of the rank of a process in the communicator of that id, which has so many (0: not
+ * known); 0: there is no room, or no memory, which is in *error. */
+static uint32_t add_rank(struct collectives *c, const struct process *p, uint64_t id, uint64_t rank,
+                         uint64_t ranks, int *error)
+{
+    const struct found_communicator new_one = {.id = id};
+    uint32_t number, before = c->rank_count;
+    *error = KEY_MAP_ITEM(&c->keys.ids, ((struct key){id, 0, 0}), c->communicators,
+                          c->communicator_count, COMMUNICATORS_FOUND_MAX, &new_one, &number);
+    if (!number || rank > UINT32_MAX)
+        return 0;
+    uint32_t at = number - 1;
+    struct found_communicator *of = &c->communicators[at];
+    if (ranks < UINT32_MAX && ranks > of->ranks)
+        of->ranks = (uint32_t)ranks;
+    struct key key = {at, rank, p->index}, later = {at, RANK_LATER, p->index};
+    uint64_t known = rank == RANK_LATER ? 0 : key_map_get(&c->keys.ranks, later);
+    if (known) { /* it is known by now which one it is */
+        key_map_remove(&c->keys.ranks, later);
+        c->ranks[known - 1].rank = (uint32_t)rank;
+        *error = key_map_set(&c->keys.ranks, key, known);
+        return *error < 0 ? 0 : (uint32_t)known;
+    }
+    const struct communicator_rank new = {.process = p, .communicator = at, .rank = (uint32_t)rank};
+    *error = KEY_MAP_ITEM(&c->keys.ranks, key, c->ranks, c->rank_count, PARTS_MAX, &new, &number);
+    if (c->rank_count > before) {
+        *(of->last ? &c->ranks[of->last - 1].next : &of->first) = number;
+        of->last = number;
+        of->rank_count++;
+    }
+    return number;
+}
+
+static int take_communicator(struct collectives *c, const struct event *e)
+{
+    int error;
+    const struct record *r = e->record;
+    uint32_t rank =
+        add_rank(c, e->process, record_arg(r, COMMUNICATOR_ID), record_arg(r, COMMUNICATOR_RANK),
+                 record_arg(r, COMMUNICATOR_RANKS), &error);
+    if (!rank)
+        return error;
+    c->ranks[rank - 1].is_ended = false;
+    error =
+        key_map_set(&c->keys.handles,
+                    (struct key){e->process->index, record_arg(r, COMMUNICATOR_HANDLE), 0}, rank);
+    return error == GPUPROF_LIMIT ? 0 : error;
+}
+
+/* ---- what they call -------------------------------------------------------------------------- */
+
+static uint64_t arg(const struct event *e, const char *label, uint64_t otherwise)
+{
+    return function_arg(e->function, e->record, label, otherwise);
+}
+
+/* Where the call of that number goes, in place of an old one if need be; NULL: there is no room. */
+static struct collective_call *room_for(struct collectives *c, struct channel_part *part,
+                                        uint64_t sequence)
+{
+    uint32_t had = part->capacity, wanted = had ? 2 * had : CALLS_AT_ONCE;
+    bool is_full = !had || (part->calls[sequence % had].sequence && wanted <= CALLS_EACH_MAX);
+    bool may_grow = is_full && c->call_count + wanted <= CALLS_KEPT_MAX;
+    struct collective_call *calls = may_grow ? calloc(wanted, sizeof *calls) : NULL;
+    if (calls) {
+        for (uint32_t i = 0; i < had; i++)
+            if (part->calls[i].sequence)
+                calls[part->calls[i].sequence % wanted] = part->calls[i];
+        free(part->calls);
+        c->call_count += wanted - had;
+        part->calls = calls;
+        part->capacity = wanted;
+    }
+    return part->capacity ? &part->calls[sequence % part->capacity] : NULL;
+}
+
+const struct channel_part *collectives_part(const struct collectives *c, uint32_t channel,
+                                            uint32_t rank)
+{
+    uint64_t known = key_map_get(&c->keys.parts, (struct key){channel, rank, 0});
+    return known ? &c->parts[known - 1] : NULL;
+}
+
+const struct collective_call *collectives_call(const struct channel_part *part, uint64_t sequence)
+{
+    const struct collective_call *call =
+        part && part->capacity ? &part->calls[sequence % part->capacity] : NULL;
+    return call && call->sequence == sequence ? call : NULL;
+}
+
+/* ncclBcast is ncclBroadcast in place; of messages one side sends and the other receives. */
+static bool is_same_function(const struct collective_call *a, const struct collective_call *b)
+{
+    static const char *const broadcasts[] = {"ncclBcast", "ncclBroadcast"};
+    unsigned both = 0;
+    for (unsigned i = 0; i < 2; i++)
+        both += strcmp(a->function->name, broadcasts[i]) == 0 ||
+                strcmp(b->function->name, broadcasts[i]) == 0;
+    return a->function == b->function || both == 2 || a->function->does != b->function->does;
+}
+
+bool collectives_agree(const struct collective_call *a, const struct collective_call *b)
+{
+    /* An operation of the program's own has a number that is each rank's own. */
+    bool same_op = a->op == b->op || (a->op > 4 && b->op > 4);
+    return is_same_function(a, b) && a->count == b->count && a->type == b->type && same_op &&
+           a->root == b->root;
+}
+
+/* The newest call of a part, if the leader has made it before; else this part leads. */
+static void compare(const struct collectives *c, struct channel *channel, uint32_t part)
+{
+    const struct channel_part *own = &c->parts[part];
+    const struct channel_part *leader = channel->leader ? &c->parts[channel->leader - 1] : NULL;
+    const struct collective_call *call = collectives_call(own, own->called);
+    if (!leader || leader == own || own->called > leader->called) {
+        channel->leader = part + 1;
+        return;
+    }
+    const struct collective_call *other = collectives_call(leader, own->called);
+    if (other && !channel->mismatch && !collectives_agree(call, other)) {
+        channel->mismatch = own->called;
+        channel->mismatch_parts[0] = channel->leader - 1;
+        channel->mismatch_parts[1] = part;
+        channel->mismatch_calls[0] = *other;
+        channel->mismatch_calls[1] = *call;
+    }
+}
+
+/* Of the rank of that number (0: none): its part's place, or NONE, where there is no room or no
+ * memory. */
+static uint32_t add_part(struct collectives *c, uint32_t rank, enum collective_kind kind,
+                         uint32_t from, uint32_t to, int *error)
+{
+    if (!rank)
+        return NONE;
+    uint32_t of = c->ranks[rank - 1].communicator, number, part = 0, before = c->part_count;
+    const struct channel new = {.communicator = of, .kind = kind, .from = from, .to = to};
+    struct key key = {of, kind, kind == COLLECTIVE_MESSAGE ? 1 + ((uint64_t)from << 32 | to) : 0};
+    *error = KEY_MAP_ITEM(&c->keys.channels, key, c->channels, c->channel_count, CHANNELS_MAX, &new,
+                          &number);
+    if (!number)
+        return NONE;
+    struct channel *channel = &c->channels[number - 1];
+    const struct channel_part new_part = {.channel = number - 1, .rank = rank - 1};
+    *error = KEY_MAP_ITEM(&c->keys.parts, ((struct key){number - 1, rank - 1, 0}), c->parts,
+                          c->part_count, PARTS_MAX, &new_part, &part);
+    if (c->part_count > before) {
+        *(channel->last ? &c->parts[channel->last - 1].next : &channel->first) = part;
+        channel->last = part;
+    }
+    return part - 1;
+}
+
+static int queue(struct thread_calls *t, uint32_t part, uint64_t sequence)
+{
+    if (!t->queued && !(t->queued = calloc(QUEUED_MAX, sizeof *t->queued)))
+        return GPUPROF_NO_MEMORY;
+    if (!t->depth)
+        t->count = 0; /* what was left by longjmp */
+    if (t->count < QUEUED_MAX)
+        t->queued[t->count++] = (struct queued_call){part, sequence};
+    return 0;
+}
+
+/* What collectives_agree compares: calls of two ranks that agree have one hash. */
+static uint64_t hash_call(uint64_t hash, const struct collective_call *call, bool is_message)
+{
+    const char *name = is_message ? "" : call->function->name;
+    uint8_t op = call->op > 4 ? 5 : call->op;
+    const uint64_t numbers[] = {call->sequence, call->count, (uint64_t)call->root, call->type, op};
+    for (name = strcmp(name, "ncclBcast") == 0 ? "ncclBroadcast" : name; *name; name++)
+        hash = (hash ^ (uint8_t)*name) * 0x100000001B3u;
+    for (unsigned i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+        hash = (hash ^ numbers[i] ^ hash >> 29) * 0x9E3779B97F4A7C15u;
+    return hash;
+}
+
+static int add_call(struct collectives *c, const struct event *e, uint32_t part, uint64_t sequence)
+{
+    struct channel_part *own = &c->parts[part];
+    if (sequence <= own->called) /* a handle that means another one by now */
+        return 0;
+    own->called = sequence;
+    enum collective_kind kind = c->channels[own->channel].kind;
+    const struct collective_call made = {.sequence = sequence,
+                                         .function = e->function,
+                                         .thread = e->thread,
+                                         .begin_ns = e->begin_ns,
+                                         .stream = arg(e, "stream", 0),
+                                         .count = arg(e, "count", 0),
+                                         .root = (int64_t)arg(e, "root", (uint64_t)NO_ROOT),
+                                         .type = (uint8_t)arg(e, "type", UINT8_MAX),
+                                         .op = (uint8_t)arg(e, "op", UINT8_MAX)};
+    own->hash = hash_call(own->hash, &made, kind == COLLECTIVE_MESSAGE);
+    struct collective_call *call = room_for(c, own, sequence);
+    if (!call)
+        return 0;
+    *call = made;
+    if (!collectives_is_made(kind))
+        compare(c, &c->channels[own->channel], part);
+    return queue(&c->threads[e->thread->index], part, sequence);
+}
+
+static int take_counted(struct collectives *c, const struct event *e)
+{
+    uint64_t handle = arg(e, "comm", 0), sequence = arg(e, "sequence", 0), peer = arg(e, "peer", 0);
+    uint64_t rank = key_map_get(&c->keys.handles, (struct key){e->process->index, handle, 0});
+    int error = 0;
+    if (!rank || !sequence || peer >= UINT32_MAX)
+        return 0;
+    uint32_t own = c->ranks[rank - 1].rank;
+    bool is_all = e->function->does == API_DOES_COLLECTIVE;
+    bool is_sent = e->function->does == API_DOES_P2P;
+    uint32_t part =
+        add_part(c, (uint32_t)rank, is_all ? COLLECTIVE_ALL : COLLECTIVE_MESSAGE,
+                 is_sent ? own : (uint32_t)peer, is_sent ? (uint32_t)peer : own, &error);
+    return error < 0 || part == NONE ? error : add_call(c, e, part, sequence);
+}
+
+static int take_making(struct collectives *c, const struct event *e)
+{
+    int error = 0;
+    uint64_t id = arg(e, "id", 0);
+    uint32_t rank =
+        id ? add_rank(c, e->process, id, arg(e, "rank", UINT64_MAX), arg(e, "ranks", 0), &error)
+           : 0;
+    uint32_t part = add_part(c, rank, COLLECTIVE_MAKING, 0, 0, &error);
+    return error < 0 || part == NONE ? error : add_call(c, e, part, 1);
+}
+
+/* All ranks of the parent are to say so, with whatever color. */
+static int take_split(struct collectives *c, const struct event *e)
+{
+    struct key parent = {e->process->index, arg(e, "parent", 0), 0};
+    uint64_t rank = key_map_get(&c->keys.handles, parent), number = arg(e, "split", 0);
+    int error = 0;
+    if (!rank || !number)
+        return 0;
+    if (function_arg_place(e->function, "left_out") != NONE) {
+        c->communicators[c->ranks[rank - 1].communicator].is_shrunk = true;
+        return 0;
+    }
+    uint32_t part = add_part(c, (uint32_t)rank, COLLECTIVE_SPLIT, 0, 0, &error);
+    return error < 0 || part == NONE ? error : add_call(c, e, part, number);
+}
+
+/* Is it a call of a library that talks to other ranks? */
+static bool is_talk(const struct function *f)
+{
+    switch (f->does) {
+    case API_DOES_COLLECTIVE:
+    case API_DOES_P2P:
+    case API_DOES_P2P_RECEIVE:
+    case API_DOES_GROUP_BEGIN:
+    case API_DOES_GROUP_END:
+    case API_DOES_COMM_MAKE:
+    case API_DOES_COMM_MAKE_ALL:
+    case API_DOES_COMM_SPLIT:
+    case API_DOES_COMM_END: return true;
+    default: return false;
+    }
+}
+
+static int take_begin(struct collectives *c, const struct event *e)
+{
+    struct thread_calls *t = &c->threads[e->thread->index];
+    t->process = e->process;
+    t->thread = e->thread;
+    t->open = e->function;
+    t->begin_ns = e->begin_ns;
+    t->stack = e->record->stack_id;
+    switch (e->function->does) {
+    case API_DOES_COLLECTIVE:
+    case API_DOES_P2P:
+    case API_DOES_P2P_RECEIVE: return take_counted(c, e);
+    case API_DOES_COMM_MAKE: return take_making(c, e);
+    case API_DOES_COMM_SPLIT: return take_split(c, e);
+    case API_DOES_GROUP_BEGIN: t->count = t->depth++ ? t->count : 0; break;
+    case API_DOES_COMM_END: {
+        struct key key = {e->process->index, arg(e, "comm", 0), 0};
+        uint64_t rank = key_map_get(&c->keys.handles, key);
+        if (rank)
+            c->ranks[rank - 1].is_ended = true;
+        key_map_remove(&c->keys.handles, key);
+        break;
+    }
+    default: break;
+    }
+    return 0;
+}
+
+static void take_end(struct collectives *c, const struct event *e)
+{
+    struct thread_calls *t = &c->threads[e->thread->index];
+    t->open = NULL;
+    if (e->function->does == API_DOES_GROUP_END && t->depth)
+        t->depth--;
+    bool is_done = !t->depth && e->function->does != API_DOES_GROUP_BEGIN;
+    for (uint32_t i = 0; is_done && i < t->count; i++) {
+        struct channel_part *part = &c->parts[t->queued[i].part];
+        struct collective_call *call =
+            (struct collective_call *)collectives_call(part, t->queued[i].sequence);
+        if (!call)
+            continue;
+        call->is_over = true;
+        call->goes_on =
+            e->record->result && !api_has_failed(e->function->domain, e->record->result);
+    }
+    t->count = is_done ? 0 : t->count;
+}
+
+/* A kernel that is launched in a call of NCCL's is of those that it does, on its stream. */
+static __attribute__((noinline)) void take_launch(struct collectives *c, const struct event *e)
+{
+    struct thread_calls *t = &c->threads[e->thread->index];
+    uint64_t stream = 0;
+    bool has_stream = function_stream(e->function, e->record, &stream);
+    for (uint32_t i = 0; has_stream && i < t->count; i++) {
+        struct channel_part *part = &c->parts[t->queued[i].part];
+        struct collective_call *call =
+            (struct collective_call *)collectives_call(part, t->queued[i].sequence);
+        if (call && call->stream == stream && call->launch_ns < e->begin_ns)
+            call->launch_ns = e->begin_ns;
+    }
+}
+
+/* In the order of their begins; what returns of a library was no silence. */
+static void take_times(struct process_place *p, const struct event *e)
+{
+    if (p->end_ns && e->begin_ns > p->end_ns && e->begin_ns - p->end_ns > p->gap_ns &&
+        e->record->type != RECORD_LIBRARY_END)
+        p->gap_ns = e->begin_ns - p->end_ns;
+    p->end_ns = e->end_ns > p->end_ns ? e->end_ns : p->end_ns;
+}
+
+static void take_place(struct collectives *c, const struct event *e)
+{
+    struct process_place *p = &c->places[e->process->index];
+    const struct record *r = e->record;
+    take_times(p, e);
+    if (!p->has_worked && r->type == RECORD_CALL)
+        p->has_worked = e->function->does == API_DOES_LAUNCH ||
+                        e->function->does == API_DOES_GRAPH_LAUNCH ||
+                        api_is_copy(e->function->does);
+    bool is_open = r->type == RECORD_CALL && r->flags & RECORD_OPEN;
+    if (p->is_open && !is_open) /* it hangs, whatever other threads do */
+        return;
+    if (is_open && p->is_open && p->begin_ns <= e->begin_ns)
+        return; /* the one that is open longest */
+    if (is_open || r->stack_id) {
+        p->stack = r->stack_id;
+        p->stack_ns = e->begin_ns;
+    }
+    p->is_open = is_open;
+    p->is_begun = r->type == RECORD_LIBRARY_BEGIN;
+    p->thread = e->thread;
+    p->function = e->function;
+    p->begin_ns = e->begin_ns;
+}
+
+static int take(void *context, const struct slice *s)
+{
+    struct collectives *c = context;
+    const struct event *e = &s->event;
+    switch (e->record->type) {
+    case RECORD_COMMUNICATOR: return take_communicator(c, e);
+    case RECORD_PAUSE:
+    case RECORD_WINDOW:
+        if (s->pause_change)
+            c->places[e->process->index].is_paused = s->pause_change == PAUSE_BEGINS;
+        return 0;
+    case RECORD_LIBRARY_BEGIN: take_place(c, e); return is_talk(e->function) ? take_begin(c, e) : 0;
+    case RECORD_LIBRARY_END:
+        take_times(&c->places[e->process->index], e);
+        c->places[e->process->index].is_begun &= c->places[e->process->index].thread != e->thread;
+        if (is_talk(e->function))
+            take_end(c, e);
+        return 0;
+    default: return 0;
+    }
+}
+
+static int take_call(void *context, const struct slice *s)
+{
+    struct collectives *c = context;
+    const struct event *e = &s->event;
+    const struct thread_calls *t = &c->threads[e->thread->index];
+    take_place(c, e);
+    if (t->open && t->count && e->function->does == API_DOES_LAUNCH &&
+        !(e->record->flags & RECORD_CAPTURED))
+        take_launch(c, e);
+    return 0;
+}
+
+struct consumer collectives_consumer(struct collectives *c, bool needs_stacks)
+{
+    return (struct consumer){.context = c,
+                             .needs = needs_stacks ? WALK_STACKS : 0,
+                             .skips = WALK_SKIPS_WORK,
+                             .sees_hidden = true, /* a hang is of the whole */
+                             .take = take,
+                             .take_call = take_call};
+}

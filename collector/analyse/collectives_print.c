@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of collectives that do not come to their end, and the first of them in a line. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyse/collectives.h"
+#include "base/json_text.h"
+#include "base/new_text.h"
+#include "base/unit_text.h"
+#include "read/process_title.h"
+
+#define RANKS_NAMED 4            /* in a line */
+#define TOGETHER_NS 2000000000u  /* no farther apart are the ends of those that one kill ended */
+#define WALLS_NS    60000000000u /* likewise, where the clocks may be that wrong */
+
+static const char *const states[] = {
+    [COLLECTIVE_NOT_CALLED] = "not called",
+    [COLLECTIVE_CALLED] = "called",
+    [COLLECTIVE_NOT_FINISHED] = "kernel not finished",
+    [COLLECTIVE_FINISHED] = "finished",
+    [COLLECTIVE_NOT_KNOWN] = "called, not known whether finished",
+    [COLLECTIVE_NOT_RECORDED] = "not recorded",
+    [COLLECTIVE_DIFFERENT] = "called something else",
+};
+
+/* By the numbers of ncclDataType_t. */
+static uint64_t bytes_of(const struct collective_call *call)
+{
+    static const uint8_t sizes[] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
+    uint64_t bytes = 0;
+    if (call->type >= sizeof sizes ||
+        __builtin_mul_overflow(call->count, sizes[call->type], &bytes))
+        return 0;
+    return bytes;
+}
+
+static const struct found_communicator *communicator_of(const struct collectives *c,
+                                                        const struct pending_collective *p)
+{
+    return &c->communicators[c->channels[p->channel].communicator];
+}
+
+/* " of 8 ranks", and of several jobs which one. */
+static void print_of(const struct collectives *c, const struct pending_collective *p,
+                     const char *what, FILE *out)
+{
+    fprintf(out, " of %s%u%s", p->has_own_numbers ? "a communicator of " : "",
+            communicator_of(c, p)->ranks, what);
+    if (p->job != JOB_NONE)
+        fprintf(out, " in job %u", p->job);
+}
+
+/* "rank 5", as the job counts, or as the communicator does. */
+static void print_rank(const struct pending_row *row, FILE *out)
+{
+    const char *own = row->process ? process_rank(row->process) : NULL;
+    if (own)
+        fprintf(out, "rank %.16s", own);
+    else if (row->rank != RANK_LATER)
+        fprintf(out, "rank %u", row->rank);
+    else
+        fprintf(out, "process %u", row->process->header.pid);
+}
+
+/* "ncclAllReduce 37 (64.0 KiB)" */
+static void print_call(const struct pending_collective *p, const struct collective_call *call,
+                       bool is_making, FILE *out)
+{
+    char text[UNIT_TEXT_BYTES];
+    fputs(call->function ? call->function->name : "collective", out);
+    if (!is_making)
+        fprintf(out, " %" PRIu64, p->sequence);
+    if (call->function && bytes_of(call))
+        fprintf(out, " (%s)", bytes_text(text, bytes_of(call)));
+}
+
+/* "ranks 5, 7 and 3 more": the first `count` rows. */
+static void print_ranks(const struct collectives *c, const struct pending_collective *p,
+                        uint32_t count, FILE *out)
+{
+    for (uint32_t i = 0; i < count && i < RANKS_NAMED; i++) {
+        fputs(i ? ", " : "", out);
+        print_rank(&c->pending.rows[p->first_row + i], out);
+    }
+    if (count > RANKS_NAMED)
+        fprintf(out, " and %u more", count - RANKS_NAMED);
+}
+
+/* Times of hosts that no collective has put on one clock are as right as their wall clocks. */
+static uint64_t together_ns(const struct collectives *c, const struct process *a,
+                            const struct process *b)
+{
+    const struct host *hosts = c->walk->rec->hosts;
+    return hosts[a->host].reference == hosts[b->host].reference ? TOGETHER_NS : WALLS_NS;
+}
+
+/* Did most of those that wait for it live on? Else all were ended together, after the hang. */
+static bool ended_before(const struct collectives *c, const struct pending_row *row)
+{
+    const struct pending_collective *p = row->pending;
+    uint64_t end_ns = process_lived_ns(row->process);
+    uint32_t longer = 0;
+    for (uint32_t i = p->late_count; i < p->row_count; i++) {
+        const struct process *other = c->pending.rows[p->first_row + i].process;
+        longer += other && (process_runs(other) ||
+                            process_lived_ns(other) > end_ns + together_ns(c, row->process, other));
+    }
+    return 2 * longer > p->row_count - p->late_count;
+}
+
+/* What has become of a process that does not run any more: it will not come. One that was stopped
+ * and killed later nobody can tell from one that was killed then. */
+static const char *fate_of(const struct collectives *c, const struct pending_row *row)
+{
+    const struct process *p = row->process;
+    if (p->is_stopped)
+        return "; its process is stopped: by a signal, or a debugger";
+    if (process_runs(p) || (!p->losses.counters[COUNTER_ENDED] && !ended_before(c, row)))
+        return "";
+    if (p->end_reason && p->end_reason != END_KILLED)
+        return "; its process has ended";
+    return p->losses.counters[COUNTER_ENDED]
+               ? "; its recording ended before its process"
+               : "; its process was killed or stopped, or called exec: look for what did that";
+}
+
+/* "it was at train (train.py:7); ", if that is the stack of its last call; of one before it says
+ * only where it was then. */
+static void print_line(const struct pending_row *row, FILE *out)
+{
+    bool is_its = row->place->stack_ns >= row->place->begin_ns;
+    if (row->told.line && is_its)
+        fprintf(out, row->place->is_open ? ", at %s" : "it was at %s; ", row->told.line);
+    else if (row->told.line)
+        fprintf(out,
+                row->place->is_open ? "; its newest stack, of an earlier call: %s"
+                                    : "newest stack: %s, of an earlier call; ",
+                row->told.line);
+}
+
+/* Are there clocks that nothing is known of against others? */
+static bool clocks_differ(const struct recording *rec)
+{
+    uint32_t i = 0;
+    while (i < rec->host_count && rec->hosts[i].reference == rec->hosts[0].reference)
+        i++;
+    return i < rec->host_count;
+}
+
+/* Until when the row's rank is counted: as all ranks are known, or else it alone. */
+static uint64_t now_of(const struct collectives *c, const struct pending_row *row)
+{
+    return row->process && clocks_differ(c->walk->rec) ? c->walk->last_ns[row->process->index]
+                                                       : row->pending->now_ns;
+}
+
+/* Where the row's rank is. */
+static void print_place(const struct collectives *c, const struct pending_row *row, FILE *out)
+{
+    const struct process_place *place = row->place;
+    uint64_t now_ns = now_of(c, row);
+    const char *its = clocks_differ(c->walk->rec) ? " its recording ends" : "";
+    char text[UNIT_TEXT_BYTES];
+    uint64_t ago_ns = place && now_ns > place->begin_ns ? now_ns - place->begin_ns : 0;
+    const char *fate = row->process ? fate_of(c, row) : "";
+    if (!row->process)
+        fputs(row->is_absent ? "no recording of it is here" : "which process that is is not known",
+              out);
+    else if (!place)
+        fputs("nothing is recorded of it", out);
+    else if (place->is_open) {
+        fprintf(out,
+                *fate && !row->process->is_stopped ? "it was in %s, called %s before%s"
+                                                   : "it has been in %s for %s",
+                place->function->name, time_text(text, ago_ns), its);
+        print_line(row, out);
+    } else {
+        print_line(row, out);
+        fprintf(out, "its last call was %s, %s before%s", place->function->name,
+                time_text(text, ago_ns), its);
+    }
+    fputs(fate, out);
+}
+
+static void print_one(const struct collectives *c, const struct pending_collective *p, FILE *out)
+{
+    const struct pending_row *first = &c->pending.rows[p->first_row];
+    const struct channel *channel = &c->channels[p->channel];
+    bool is_making = channel->kind == COLLECTIVE_MAKING;
+    char text[UNIT_TEXT_BYTES];
+    if (!p->late_count) {
+        print_call(p, &p->call, is_making, out);
+        fputs(" does not end: all ranks", out);
+        print_of(c, p, "", out);
+        fprintf(out, " that are recorded have called it, %s before", time_text(text, p->waited_ns));
+        return;
+    }
+    print_ranks(c, p, p->late_count, out);
+    if (p->is_mismatch) {
+        fprintf(out, " called ");
+        print_call(p, &first->call, false, out);
+        fputs(" where others", out);
+        print_of(c, p, "", out);
+        fputs(" called ", out);
+        print_call(p, &p->call, false, out);
+        if (first->call.function == p->call.function)
+            fprintf(out, ": count, type, operation or root differ");
+        return;
+    }
+    print_of(c, p, "", out);
+    fputs(p->late_count > 1 ? " have not called " : " has not called ", out);
+    if (channel->kind == COLLECTIVE_MESSAGE)
+        fprintf(out, "its side of the message from %u to %u, ", channel->from, channel->to);
+    print_call(p, &p->call, is_making, out);
+    fprintf(out, ", for which others have waited %s; ", time_text(text, p->waited_ns));
+    if (p->late_count > 1) {
+        print_rank(first, out);
+        fputs(": ", out);
+    }
+    print_place(c, first, out);
+}
+
+char *collectives_text(const struct collectives *c)
+{
+    struct new_text text;
+    FILE *out = c->pending.count && c->pending.list[0].row_count ? new_text_begin(&text) : NULL;
+    if (!out)
+        return NULL;
+    print_one(c, &c->pending.list[0], out);
+    return new_text_end(&text, out);
+}
+
+void collectives_print_summary(const struct collectives *c, FILE *out)
+{
+    char *text = collectives_text(c), *line = text ? json_line(text) : NULL;
+    char number[UNIT_TEXT_BYTES];
+    if (line)
+        fprintf(out, "  collective %s", line);
+    if (line && c->pending.total > 1)
+        fprintf(out, "; and %s more", count_text(number, c->pending.total - 1));
+    if (line)
+        fputc('\n', out);
+    free(line);
+    free(text);
+}
+
+/* ---- the table ------------------------------------------------------------------------------- */
+
+enum { NAME, STATE = 2, FUNCTION, BYTES = 5, COUNT, COMMUNICATOR, RANKS };
+enum { FROM = 10, TO, SINCE, LAST, LAST_AGO, STACK_AGO = 16, STACK = 18, TID = 23, THREAD };
+
+#define ROW struct pending_row
+
+static const struct column columns[] = {
+    [NAME] = {NULL, "rank, what it called, and where it is", COLUMN_LINES,
+              .doc = "the rank, what it called, and where it is"},
+    {"waited_ns", "waited", COLUMN_NS, 13, MEMBER_OF(ROW, pending, waited_ns),
+     .doc = "how long others wait for it, or it for them, at most"},
+    [STATE] = {"state", "state", COLUMN_TEXT, 20,
+               .doc = "not called, called, kernel not finished, finished ... (GUIDE has all)"},
+    [FUNCTION] = {"function", .doc = "the function of NCCL"},
+    {"sequence", NULL, COLUMN_NUMBER, .ascending = true, MEMBER_OF(ROW, pending, sequence),
+     .doc = "the number of the call on the communicator"},
+    [BYTES] = {"bytes", NULL, COLUMN_BYTES, .doc = "of the message"},
+    [COUNT] = {"count", NULL, COLUMN_NUMBER, .doc = "elements of it"},
+    [COMMUNICATOR] = {"communicator", .doc = "a number that is the same on all of its ranks"},
+    [RANKS] = {"ranks", NULL, COLUMN_NUMBER, .doc = "of the communicator"},
+    {"communicator_rank", NULL, COLUMN_NUMBER, .ascending = true, MEMBER(ROW, rank),
+     .lacks = LACKS_MAX, .doc = "of the process, in the communicator"},
+    [FROM] = {"from", NULL, COLUMN_NUMBER, .ascending = true,
+              .doc = "of a message: the rank that sends it"},
+    [TO] = {"to", NULL, COLUMN_NUMBER, .ascending = true, .doc = "and that receives it"},
+    [SINCE] = {"called_ago_ns", NULL, COLUMN_NS, .doc = "how long ago the rank called it"},
+    [LAST] = {"last_call", .doc = "the last call of the process"},
+    [LAST_AGO] = {"last_call_ago_ns", NULL, COLUMN_NS, .doc = "how long ago that was"},
+    {"last_call_open", NULL, COLUMN_BOOL, MEMBER_OF(ROW, place, is_open),
+     .doc = "1: it has not returned"},
+    [STACK_AGO] = {"stack_ago_ns", NULL, COLUMN_NS,
+                   .doc = "how old the newest stack of the process is"},
+    {"line", .lacks = LACKS_ZERO, MEMBER(ROW, told.line),
+     .doc = "the line of the program in that stack"},
+    [STACK] = {"stack", NULL, COLUMN_LIST, .doc = "that stack, the innermost frame first"},
+    COLUMN_HOST(ROW, process),
+    COLUMN_RANK(ROW, process),
+    {"job", NULL, COLUMN_NUMBER, .ascending = true, MEMBER_OF(ROW, pending, job),
+     .lacks = LACKS_MAX, .doc = "the job of the communicator, where there are several"},
+    COLUMN_PID(ROW, process),
+    [TID] = {"tid", NULL, COLUMN_NUMBER, .ascending = true, .doc = "the thread of the last call"},
+    [THREAD] = {"thread", .doc = "its name"},
+};
+
+/* "rank 5: ncclAllReduce 37 (64.0 KiB) of 8 ranks", and below it "it was at ..." and the stack. */
+static char *row_text(const struct collectives *c, const struct pending_row *row)
+{
+    const struct pending_collective *p = row->pending;
+    bool is_making = c->channels[p->channel].kind == COLLECTIVE_MAKING;
+    char *stack = told_stack_text(c->stacks, row->told.node);
+    struct new_text made;
+    FILE *out = new_text_begin(&made);
+    if (out) {
+        print_rank(row, out);
+        fputs(": ", out);
+        print_call(p, row->state == COLLECTIVE_DIFFERENT ? &row->call : &p->call, is_making, out);
+        print_of(c, p, " ranks", out);
+        if (row->state == COLLECTIVE_NOT_CALLED || row->state == COLLECTIVE_DIFFERENT) {
+            fputc('\0', out);
+            print_place(c, row, out);
+        }
+    }
+    char *text = new_text_end(&made, out), *line = text ? json_line(text) : NULL;
+    bool has_place = text && strlen(text) < made.length;
+    char *place = has_place ? json_line(text + strlen(text) + 1) : NULL;
+    char *all = line ? text_printf("%s%s%s%s", line, place ? "\n" : "", place ? place : "",
+                                   stack ? stack : "")
+                     : NULL;
+    free(place);
+    free(line);
+    free(text);
+    free(stack);
+    return all;
+}
+
+static void fill_place(const struct collectives *c, const struct pending_row *row,
+                       enum report_format format, struct cell *cells)
+{
+    const struct process_place *place = row->place;
+    uint64_t now_ns = now_of(c, row);
+    if (place) {
+        cells[LAST] = cell_text(place->function->name);
+        cells[LAST_AGO] = cell_number(now_ns > place->begin_ns ? now_ns - place->begin_ns : 0);
+        cells[TID] = cell_number(place->thread->tid);
+        cells[THREAD] = cell_text(place->thread->name);
+    }
+    if (row->told.line && place)
+        cells[STACK_AGO] = cell_number(now_ns > place->stack_ns ? now_ns - place->stack_ns : 0);
+    if (row->told.node && format == FORMAT_JSON)
+        cells[STACK] = cell_owned(told_stack_json(c->stacks, row->told.node));
+}
+
+static void fill_row(const struct table *t, uint32_t index, enum report_format format,
+                     struct cell *cells)
+{
+    const struct collectives *c = t->source;
+    const struct pending_row *row = &c->pending.rows[index];
+    const struct pending_collective *p = row->pending;
+    const struct channel *of = &c->channels[p->channel];
+    const struct collective_call *call = row->call.function ? &row->call : &p->call;
+    uint64_t now_ns = now_of(c, row);
+    const char *name = call->function ? call->function->name : "collective";
+    cells[NAME] = format == FORMAT_TEXT ? cell_owned(row_text(c, row)) : cell_text(name);
+    cells[STATE] = cell_text(states[row->state]);
+    cells[FUNCTION] = cell_text(name);
+    if (call->function && !collectives_is_made(of->kind)) {
+        cells[BYTES] = cell_number(bytes_of(call));
+        cells[COUNT] = cell_number(call->count);
+    }
+    cells[COMMUNICATOR] = cell_owned(text_printf("0x%016" PRIx64, communicator_of(c, p)->id));
+    cells[RANKS] = cell_number(communicator_of(c, p)->ranks);
+    if (of->kind == COLLECTIVE_MESSAGE) {
+        cells[FROM] = cell_number(of->from);
+        cells[TO] = cell_number(of->to);
+    }
+    if (row->call.function && now_ns > row->call.begin_ns)
+        cells[SINCE] = cell_number(now_ns - row->call.begin_ns);
+    if (row->process)
+        fill_place(c, row, format, cells);
+}
+
+/* Of collectives, not of their rows. */
+static bool fill_foot(const struct table *t, struct cell *cells)
+{
+    const struct collectives *c = t->source;
+    if (c->pending.total == c->pending.count)
+        return false;
+    cells[NAME] = cell_more(c->pending.total - c->pending.count);
+    return true;
+}
+
+const struct table_info collectives_table = {
+    .name = "collectives",
+    .key = "collectives",
+    .title = "collectives that not all ranks have called, that do not end, or that differ",
+    TABLE_COLUMNS(columns),
+    .rows = {ROWS_IN(struct collectives, pending.rows, pending.row_count)},
+    .place = PLACE_URGENT,
+    .json_empty = "[]",
+    .row = fill_row,
+    .foot = fill_foot,
+};

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analyse/device_lanes.h"
+
+/* `ns`, but not before `from` and not behind `to`. */
+static uint64_t within(uint64_t ns, uint64_t from, uint64_t to)
+{
+    return ns < from ? from : ns > to ? to : ns;
+}
+
+int device_lanes_use_up(struct device_lanes *d, enum lane lane, uint64_t alone_from, uint64_t ns,
+                        lane_part_fn *over, void *context)
+{
+    struct lane_parts *parts = &d->parts[lane];
+    int error = 0;
+    while (error == 0 && parts->count) {
+        struct lane_part *part = &parts->list[parts->first];
+        if (part->known_ns >= ns)
+            break;
+        uint64_t end_ns = part->end_ns < ns ? part->end_ns : ns;
+        part->alone_ns += end_ns - within(alone_from, part->known_ns, end_ns);
+        part->known_ns = end_ns;
+        if (part->end_ns > ns)
+            break;
+        parts->first = (parts->first + 1) % LANE_PARTS_MAX;
+        parts->count--;
+        error = over(context, lane, part);
+    }
+    return error;
+}
+
+void device_lanes_put(struct lane_parts *parts, const struct lane_part *part)
+{
+    if (parts->count == LANE_PARTS_MAX)
+        parts->list[(parts->first + parts->count - 1) % LANE_PARTS_MAX].end_ns = part->end_ns;
+    else
+        parts->list[(parts->first + parts->count++) % LANE_PARTS_MAX] = *part;
+}
+
+uint64_t device_lanes_end(const struct device_lanes *d)
+{
+    uint64_t end_ns = d->at_ns;
+    for (unsigned lane = 0; lane < LANES; lane++)
+        end_ns = d->end_ns[lane] > end_ns ? d->end_ns[lane] : end_ns;
+    return end_ns;
+}

@@ -1,0 +1,498 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analyse/finding_gpu.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "error.h"
+#include "record/gpu_record.h"
+
+const struct finding_kind finding_kinds[FINDING_KINDS] = {
+#define FINDING(NAME, id, share, floor, title, advice, next)                                       \
+    [FINDING_##NAME] = {id, share, floor * 1000000ull, title, advice, next},
+#include "analyse/finding_kinds.def"
+};
+
+#define COPY_ASYNC 1 /* of COPY_FLAGS, as CUPTI has it */
+
+enum memory_kind { MEMORY_PAGEABLE = 1, MEMORY_PINNED = 2 };
+
+/* What a sum is of: a name by its place, or a copy by its kind and memories. Of a part of a lane
+ * the stream + 1 stands above. */
+#define WHAT_COPY     (1ull << 32)
+#define WHAT_REPEATED (1ull << 31) /* a copy of what the device got before */
+#define WHAT_STREAM   33
+
+/* Of the places: their first words, which no process has. */
+enum { MAP_STREAM = 1u << 31, MAP_NAME };
+
+int finding_gpu_init(struct finding_gpu *g, struct walk *walk, struct finding_sums *sums,
+                     const struct idle *idle)
+{
+    bool is_alone = walk->rec->count == 1 && !walk->rec->share;
+    *g = (struct finding_gpu){.walk = walk, .sums = sums, .idle = idle, .is_alone = is_alone};
+    work_places_init(&g->wheres, walk);
+    spool_init(&g->exposed, sizeof(struct byte_chunk));
+    return ARRAY_PUSH(g->names, g->name_count, NULL); /* for all that have none */
+}
+
+void finding_gpu_release(struct finding_gpu *g)
+{
+    work_places_release(&g->wheres);
+    spool_release(&g->exposed);
+    free(g->devices);
+    free(g->streams);
+    free(g->names);
+    key_map_release(&g->places);
+    key_map_release(&g->uploads);
+}
+
+/* The same place as idle.h's, which has devices of which all work is outside of the piece, too; the
+ * last one is shared by all that are beyond. */
+static int device_of(struct finding_gpu *g, struct process *p, uint64_t device, uint32_t *place)
+{
+    uint32_t known = idle_device_place(g->idle, p, device);
+    *place = known && known < FOUND_DEVICES_MAX ? known - 1 : FOUND_DEVICES_MAX - 1;
+    while (g->device_count <= *place)
+        if (ARRAY_PUSH(g->devices, g->device_count, NULL) < 0)
+            return GPUPROF_NO_MEMORY;
+    struct found_device *found = &g->devices[*place];
+    if (!found->process) {
+        found->process = p;
+        found->device = device;
+    }
+    return 0;
+}
+
+/* The same of a stream, and so of its device. */
+static int find_stream(struct finding_gpu *g, struct process *p, uint64_t device, uint64_t stream,
+                       uint32_t *place)
+{
+    struct found_stream new = {.stream = stream};
+    int error = device_of(g, p, device, &new.device);
+    if (error < 0)
+        return error;
+    struct key key = {MAP_STREAM, new.device, stream};
+    error =
+        KEY_MAP_ITEM(&g->places, key, g->streams, g->stream_count, FOUND_STREAMS_MAX, &new, place);
+    *place = *place ? *place - 1 : FOUND_STREAMS_MAX - 1;
+    return error;
+}
+
+static int stream_of(struct finding_gpu *g, struct process *p, const struct record *r,
+                     uint32_t *place)
+{
+    uint64_t device = record_arg(r, KERNEL_DEVICE), stream = record_arg(r, KERNEL_STREAM);
+    uint32_t *recent =
+        &g->recent_streams[(stream ^ device << 3 ^ (uint64_t)p->index << 5) % FOUND_RECENT];
+    const struct found_stream *s = g->stream_count ? &g->streams[*recent] : NULL;
+    *place = *recent;
+    if (s && s->stream == stream && g->devices[s->device].device == device &&
+        g->devices[s->device].process == p)
+        return 0;
+    int error = find_stream(g, p, device, stream, place);
+    *recent = error < 0 ? 0 : *place;
+    return error;
+}
+
+/* Its place + 1; beyond the bound that of those without a name. */
+static int place_name(struct finding_gpu *g, const struct kernel_name *name, uint32_t *place)
+{
+    struct key key = {MAP_NAME, (uintptr_t)name, 0};
+    uint32_t before = g->name_count;
+    int error =
+        KEY_MAP_ITEM(&g->places, key, g->names, g->name_count, FOUND_NAMES_MAX, NULL, place);
+    if (g->name_count > before)
+        g->names[before] = (struct found_name){name, kernel_class_of(name)};
+    *place = *place ? *place : 1;
+    return error;
+}
+
+static int find_name(struct finding_gpu *g, struct process *p, uint64_t number, uint32_t *place)
+{
+    const struct kernel_name *name = walk_kernel(g->walk, p, number);
+    *place = 0;
+    return name ? place_name(g, name, place) : 0;
+}
+
+/* The kernel's name by its place + 1; 0: it has none. */
+static inline __attribute__((always_inline)) int name_of(struct finding_gpu *g, struct process *p,
+                                                         uint64_t number, uint32_t *place)
+{
+    struct found_recent *recent = &g->recent[(number ^ (uint64_t)p->index << 4) % FOUND_RECENT];
+    *place = recent->name;
+    if (recent->name && recent->number == number && recent->process == p->index)
+        return 0;
+    int error = find_name(g, p, number, place);
+    if (error == 0 && *place)
+        *recent = (struct found_recent){.process = p->index, .name = *place, .number = number};
+    return error;
+}
+
+static bool is_pageable(uint64_t source, uint64_t destination)
+{
+    return source == MEMORY_PAGEABLE || destination == MEMORY_PAGEABLE;
+}
+
+/* Did its device get the same bytes before, by another call? The first call most often is the slow
+ * one, with a stack: where nothing is known of the others their place is its. */
+static int is_repeated(struct finding_gpu *g, const struct event *e, uint32_t *where, bool *is)
+{
+    const struct record *r = e->record;
+    uint32_t process = e->process->index;
+    struct key key = {(uint64_t)process << 32 | (uint32_t)record_arg(r, COPY_DEVICE),
+                      record_arg(r, COPY_BYTES),
+                      survey_content(&g->walk->survey, process, r->correlation)};
+    uint64_t first = key.c ? key_map_get(&g->uploads, key) : 0;
+    *is = first && (uint32_t)first != r->correlation;
+    if (*is && !*where)
+        *where = (uint32_t)(first >> 32);
+    return key.c && !first
+               ? key_map_set_anew(&g->uploads, key, (uint64_t)*where << 32 | r->correlation,
+                                  FOUND_UPLOADS_MAX)
+               : 0;
+}
+
+/* Of a copy between host and device that could be quicker, run beside kernels, or be left out. */
+static uint64_t copy_what(const struct record *r, bool is_again)
+{
+    uint64_t kind = record_arg(r, COPY_KIND), source = record_arg(r, COPY_SOURCE);
+    uint64_t destination = record_arg(r, COPY_DESTINATION);
+    bool is_pinned = source == MEMORY_PINNED || destination == MEMORY_PINNED;
+    uint64_t what = WHAT_COPY | kind << 16 | source << 8 | destination;
+    if ((source | destination) >> 8 || kind >> 15 || (source == destination))
+        return 0;
+    if (is_again)
+        return what | WHAT_REPEATED;
+    return is_pageable(source, destination) || (is_pinned && record_arg(r, COPY_FLAGS) & COPY_ASYNC)
+               ? what
+               : 0;
+}
+
+/* ---- charging -------------------------------------------------------------------------------- */
+
+static inline int charge(struct finding_gpu *g, enum finding_id kind, uint32_t device,
+                         uint64_t what, uint32_t where, uint64_t ns, uint64_t at_ns)
+{
+    g->devices[device].ns[kind] += ns;
+    return finding_sums_add(g->sums, kind, device, what, where, 1, ns, at_ns);
+}
+
+struct over {
+    struct finding_gpu *gpu;
+    uint32_t device;
+};
+
+static int part_is_over(void *context, enum lane lane, const struct lane_part *part)
+{
+    const struct over *o = context;
+    uint64_t what = part->what & ((1ull << WHAT_STREAM) - 1);
+    uint32_t stream = (uint32_t)(part->what >> WHAT_STREAM);
+    if (!what || !part->alone_ns)
+        return 0;
+    if (lane == LANE_COMMUNICATION && o->gpu->is_alone)
+        return finding_sums_add(o->gpu->sums, FINDING_EXPOSED_COMMUNICATION, o->device, what,
+                                part->where, 1, part->alone_ns, part->begin_ns);
+    if (lane == LANE_COMMUNICATION) {
+        uint64_t hidden_ns = part->end_ns - part->begin_ns - part->alone_ns;
+        work_places_meet(&o->gpu->wheres, part->where);
+        const struct span exposed = {part->begin_ns, part->end_ns, {hidden_ns, what, part->where}};
+        return span_put(&o->gpu->exposed, &o->gpu->devices[o->device].exposed, &exposed,
+                        exposed_kind);
+    }
+    if (what & WHAT_REPEATED) { /* counted already: one that a kernel hides is one too many, too */
+        o->gpu->devices[o->device].ns[FINDING_REPEATED_UPLOAD] += part->alone_ns;
+        return finding_sums_add(o->gpu->sums, FINDING_REPEATED_UPLOAD, o->device, what, part->where,
+                                0, part->alone_ns, part->begin_ns);
+    }
+    if (is_pageable(what >> 8 & 0xff, what & 0xff))
+        return charge(o->gpu, FINDING_PAGEABLE_COPIES, o->device, what, part->where, part->alone_ns,
+                      part->begin_ns);
+    o->gpu->streams[stream - 1].copies_alone_ns += part->alone_ns;
+    return finding_sums_add(o->gpu->sums, FINDING_ONE_STREAM, o->device, what, part->where, 1,
+                            part->alone_ns, part->begin_ns);
+}
+
+static int advance(struct finding_gpu *g, uint32_t device, uint64_t ns)
+{
+    struct over over = {g, device};
+    return device_lanes_advance(&g->devices[device].lanes, ns, part_is_over, &over);
+}
+
+/* ---- kernels --------------------------------------------------------------------------------- */
+
+static inline int charge_tiny(struct finding_gpu *g, uint32_t device, const struct chain_link *link)
+{
+    uint64_t saved_ns = link->own_ns < START_NS ? link->own_ns : START_NS;
+    return link->duration_ns < TINY_NS && saved_ns
+               ? charge(g, FINDING_TINY_KERNELS, device, link->name, link->where, saved_ns,
+                        link->begin_ns)
+               : 0;
+}
+
+/* What a chain has not been charged with: too few, or the longest, which would stay. */
+static int chain_close(struct finding_gpu *g, struct found_stream *s)
+{
+    int error = 0;
+    uint32_t kept = s->chain_count < CHAIN_MIN ? s->chain_count : 1;
+    for (uint32_t i = 0; error == 0 && i < kept; i++)
+        error = charge_tiny(g, s->device, &s->links[i]);
+    s->chain_count = 0;
+    return error;
+}
+
+/* Of two, the longer one stays, in *longest; the other one is charged. */
+static int chain_charge(struct finding_gpu *g, uint32_t device, struct chain_link *longest,
+                        struct chain_link link)
+{
+    if (link.own_ns > longest->own_ns) {
+        struct chain_link shorter = *longest;
+        *longest = link;
+        link = shorter;
+    }
+    return charge(g, FINDING_UNFUSED_ELEMENTWISE, device, link.name, link.where, link.own_ns,
+                  link.begin_ns);
+}
+
+static int chain_add(struct finding_gpu *g, struct found_stream *s, const struct chain_link *link)
+{
+    int error = 0;
+    uint64_t end_ns = link->begin_ns + link->duration_ns;
+    if (s->chain_count && link->begin_ns > s->end_ns && link->begin_ns - s->end_ns > CHAIN_GAP_NS)
+        error = chain_close(g, s);
+    s->end_ns = s->chain_count && s->end_ns > end_ns ? s->end_ns : end_ns;
+    if (++s->chain_count < CHAIN_MIN) {
+        s->links[s->chain_count - 1] = *link;
+        return error;
+    }
+    for (uint32_t i = 1; error == 0 && s->chain_count == CHAIN_MIN && i < CHAIN_MIN - 1; i++)
+        error = chain_charge(g, s->device, &s->links[0], s->links[i]);
+    s->chain_count = CHAIN_MIN; /* and more */
+    return error < 0 ? error : chain_charge(g, s->device, &s->links[0], *link);
+}
+
+/* In a piece from one time to another the work's time ends with it. Its own ns. */
+static inline uint64_t add_to_lane(struct finding_gpu *g, uint32_t device, enum lane lane,
+                                   uint64_t begin_ns, uint64_t end_ns, uint64_t what,
+                                   uint32_t where)
+{
+    const struct walk_filter *f = g->walk->filter;
+    if (f && f->is_span && f->to_ns < end_ns)
+        end_ns = f->to_ns;
+    return device_lanes_add(&g->devices[device].lanes, lane, begin_ns, end_ns, what, where);
+}
+
+/* Inline, since most work is kernels: to call it takes a tenth of their time here. */
+static inline __attribute__((always_inline)) int take_kernel(struct finding_gpu *g, uint32_t stream,
+                                                             uint32_t name, uint32_t where,
+                                                             uint64_t begin_ns, uint64_t end_ns)
+{
+    struct found_stream *s = &g->streams[stream];
+    enum kernel_class class = g->names[name].class;
+    enum lane lane = class == KERNEL_COMMUNICATION ? LANE_COMMUNICATION : LANE_COMPUTE;
+    int error = advance(g, s->device, begin_ns);
+    struct chain_link link = {
+        .name = name,
+        .where = where,
+        .own_ns = add_to_lane(g, s->device, lane, begin_ns, end_ns, name, where),
+        .duration_ns = end_ns - begin_ns,
+        .begin_ns = begin_ns,
+    };
+    s->has_kernels = true;
+    if (error == 0 && class == KERNEL_ELEMENTWISE)
+        return chain_add(g, s, &link);
+    if (error == 0 && s->chain_count)
+        error = chain_close(g, s);
+    if (error < 0 || class == KERNEL_COMMUNICATION)
+        return error;
+    return class == KERNEL_FP32_GEMM
+               ? charge(g, FINDING_FP32_GEMM, s->device, name, where, link.own_ns, begin_ns)
+               : charge_tiny(g, s->device, &link);
+}
+
+/* ---- work, in the order of time -------------------------------------------------------------- */
+
+/* A copy or the launch of a graph. */
+static int take_other(struct finding_gpu *g, const struct event *e, uint32_t stream, uint32_t where)
+{
+    const struct record *r = e->record;
+    struct found_stream *s = &g->streams[stream];
+    bool is_again = false;
+    int error = r->type == RECORD_COPY ? is_repeated(g, e, &where, &is_again) : 0;
+    uint64_t what = r->type == RECORD_COPY ? copy_what(r, is_again) : 0;
+    if (error == 0 && what & WHAT_REPEATED)
+        error = finding_sums_add(g->sums, FINDING_REPEATED_UPLOAD, s->device, what, where, 1, 0,
+                                 e->begin_ns);
+    if (error == 0)
+        error = advance(g, s->device, e->begin_ns);
+    if (error < 0)
+        return error;
+    enum lane lane = r->type == RECORD_GRAPH ? LANE_COMPUTE : LANE_COPIES;
+    s->has_kernels |= lane == LANE_COMPUTE;
+    add_to_lane(g, s->device, lane, e->begin_ns, e->end_ns, (stream + 1ull) << WHAT_STREAM | what,
+                where);
+    return chain_close(g, s);
+}
+
+int finding_gpu_take(struct finding_gpu *g, const struct slice *s)
+{
+    const struct event *e = &s->event;
+    const struct record *r = e->record;
+    uint32_t stream, where, name = 0;
+    int error = stream_of(g, e->process, r, &stream);
+    if (error == 0)
+        error = work_places_take(&g->wheres, s, &where);
+    if (error == 0 && r->type == RECORD_KERNEL)
+        error = name_of(g, e->process, record_arg(r, KERNEL_NAME_INDEX), &name);
+    if (error < 0)
+        return error;
+    return r->type == RECORD_KERNEL
+               ? take_kernel(g, stream, name ? name - 1 : 0, where, e->begin_ns, e->end_ns)
+               : take_other(g, e, stream, where);
+}
+
+int finding_gpu_pass(struct finding_gpu *g, const struct slice *s)
+{
+    uint32_t where = 0;
+    bool is_again;
+    if (!g->walk->filter->is_span || s->event.record->type != RECORD_COPY)
+        return 0;
+    int error = work_places_take(&g->wheres, s, &where);
+    return error < 0 ? error : is_repeated(g, &s->event, &where, &is_again);
+}
+
+/* Tensor cores came with compute capability 7.0. */
+static bool has_tensor_cores(const struct finding_gpu *g, const struct found_device *d)
+{
+    const struct surveyed_device *known = survey_device(&g->walk->survey, d->process, d->device);
+    return known && known->limits.major >= 7;
+}
+
+/* Copies that wait for kernels, and kernels for them, cost what the shorter of both takes; unless
+ * the program has a stream for copies already. */
+static void charge_one_stream(struct finding_gpu *g)
+{
+    for (uint32_t i = 0; i < g->stream_count; i++) {
+        const struct found_stream *s = &g->streams[i];
+        struct found_device *d = &g->devices[s->device];
+        uint64_t *ns = &d->ns[FINDING_ONE_STREAM];
+        if (s->has_kernels && *ns != UINT64_MAX)
+            *ns += s->copies_alone_ns;
+        else if (s->copies_alone_ns)
+            *ns = UINT64_MAX;
+    }
+    for (uint32_t i = 0; i < g->device_count; i++) {
+        uint64_t *ns = &g->devices[i].ns[FINDING_ONE_STREAM];
+        uint64_t compute_ns = g->devices[i].lanes.alone_ns[LANE_COMPUTE];
+        *ns = *ns == UINT64_MAX ? 0 : *ns < compute_ns ? *ns : compute_ns;
+    }
+}
+
+int finding_gpu_end(struct finding_gpu *g)
+{
+    int error = 0;
+    for (uint32_t i = 0; error == 0 && i < g->stream_count; i++)
+        error = chain_close(g, &g->streams[i]);
+    for (uint32_t i = 0; error == 0 && i < g->device_count; i++) {
+        struct found_device *d = &g->devices[i];
+        error = advance(g, i, device_lanes_end(&d->lanes));
+        if (d->process && !has_tensor_cores(g, d))
+            d->ns[FINDING_FP32_GEMM] = 0;
+    }
+    charge_one_stream(g);
+    return error;
+}
+
+int finding_gpu_add_exposed(struct finding_gpu *g, struct idle *idle, uint32_t device,
+                            const struct span *exposed)
+{
+    uint64_t waited_ns = 0;
+    uint64_t ns = exposed->end_ns - exposed->begin_ns - exposed->numbers[EXPOSED_HIDDEN_NS];
+    int error = 0;
+    if (device < FOUND_DEVICES_MAX - 1)
+        error = idle_waited(idle, device, exposed->begin_ns, exposed->end_ns, &waited_ns);
+    return error == 0 && ns > waited_ns
+               ? finding_sums_add(g->sums, FINDING_EXPOSED_COMMUNICATION, device,
+                                  exposed->numbers[EXPOSED_WHAT],
+                                  (uint32_t)exposed->numbers[EXPOSED_WHERE], 1, ns - waited_ns,
+                                  exposed->begin_ns)
+               : error;
+}
+
+/* What of it was a wait is known when all parts are there. */
+int finding_gpu_settle(struct finding_gpu *g, struct idle *idle)
+{
+    int error = 0, more;
+    if (g->walk->rec->share)
+        return work_places_want_met(&g->wheres, &idle->lines);
+    for (uint32_t i = 0; error == 0 && i < g->device_count; i++) {
+        struct span_reader reader;
+        span_reader_init(&reader, &g->exposed, &g->devices[i].exposed);
+        while (error == 0 && (more = span_next(&reader, exposed_kind)) != 0)
+            error = more < 0 ? more : finding_gpu_add_exposed(g, idle, i, &reader.span);
+    }
+    return error;
+}
+
+int finding_gpu_devices(struct finding_gpu *g, const struct idle *idle)
+{
+    uint32_t count =
+        idle->device_count < FOUND_DEVICES_MAX ? idle->device_count : FOUND_DEVICES_MAX;
+    g->devices = calloc(count + 1u, sizeof *g->devices);
+    for (uint32_t i = 0; g->devices && i < count; i++)
+        g->devices[g->device_count++].device = idle->devices[i].device;
+    return g->devices ? 0 : GPUPROF_NO_MEMORY;
+}
+
+bool finding_gpu_is_copy(uint64_t what)
+{
+    return what & WHAT_COPY;
+}
+
+int finding_gpu_name(struct finding_gpu *g, const char *raw, uint32_t *what)
+{
+    const struct kernel_name *name = NULL;
+    uint32_t place = 0;
+    int error =
+        raw ? kernel_name_intern(&g->walk->kernels, (const uint8_t *)raw, strlen(raw), &name) : 0;
+    if (error == 0 && name)
+        error = place_name(g, name, &place);
+    *what = place ? place - 1 : 0;
+    return error;
+}
+
+const char *finding_gpu_text(const struct finding_gpu *g, uint64_t what,
+                             char text[static GPU_TITLE_BYTES])
+{
+    if (what & WHAT_COPY)
+        return copy_title(what >> 16 & 0x7fff, what >> 8 & 0xff, what & 0xff, text);
+    const struct kernel_name *name = g->names[what].name;
+    return name ? name->shown : "kernels without a name";
+}
+
+/* ---- what findings are made of --------------------------------------------------------------- */
+
+void finding_sums_init(struct finding_sums *s, uint64_t bytes)
+{
+    uint64_t more = bytes / FINDING_SUM_BYTES;
+    uint64_t most = FINDING_SUMS_MAX - FINDING_SUMS_FREE;
+    *s = (struct finding_sums){.rows_max =
+                                   FINDING_SUMS_FREE + (uint32_t)(more < most ? more : most)};
+}
+
+void finding_sums_release(struct finding_sums *s)
+{
+    free(s->rows);
+    key_map_release(&s->places);
+}
+
+int finding_sums_find(struct finding_sums *s, uint32_t kind, uint32_t device, uint64_t what,
+                      uint32_t where, uint32_t *recent, uint32_t *place)
+{
+    struct key key = {(uint64_t)kind << 32 | device, what, where};
+    const struct finding_sum new = {.kind = kind, .device = device, .what = what, .where = where};
+    int error = KEY_MAP_ITEM(&s->places, key, s->rows, s->count, s->rows_max, &new, place);
+    *recent = *place;
+    return error;
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analyse/findings.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "error.h"
+#include "memory/memory_report.h"
+
+#define TEMPORARY_PART 0.9 /* of the blocks that an owner got: they went within their step */
+
+/* What a place has of one kind of finding. */
+struct at_place {
+    uint64_t bytes;
+    struct owned {
+        const struct memory_owner *owner;
+        uint64_t bytes;
+    } owners[FINDING_ROWS]; /* those with most first */
+    uint32_t owner_count;
+};
+
+typedef uint64_t at_stake_fn(const struct memory_report *m, const struct memory_place *p,
+                             const struct memory_owner *o);
+
+/* The place of the same process's memory on the device; NULL: none. */
+static const struct memory_place *device_of(const struct memory_report *m,
+                                            const struct memory_place *p)
+{
+    for (uint32_t i = 0; i < m->places.count; i++)
+        if (m->places.list[i].where == MEMORY_OF_DEVICE &&
+            m->places.list[i].process == p->process && m->places.list[i].device == p->device)
+            return &m->places.list[i];
+    return NULL;
+}
+
+/* Is the device nearly full at the process's peak? */
+static bool is_full(const struct memory_report *m, const struct memory_place *p)
+{
+    const struct memory_place *device = device_of(m, p);
+    return p->where != MEMORY_OF_HOST && device && device->total &&
+           (double)device->peak.bytes >= SIGNS_FULL * (double)device->total;
+}
+
+/* Bytes since the first step's end. */
+static uint64_t leaked(const struct memory_report *m, const struct memory_place *p,
+                       const struct memory_owner *o)
+{
+    const struct memory_growth *g = &o->growth;
+    if (!memory_has_steps(m, p->process) || g->steps < SIGNS_STEPS || !memory_leaks(g))
+        return 0;
+    uint64_t grown = g->last - g->first;
+    return grown > SIGNS_GROWN_MIN && grown > p->peak.bytes / SIGNS_GROWN_PART ? grown : 0;
+}
+
+/* Bytes at the peak of what was there within a step only. */
+static uint64_t temporary(const struct memory_report *m, const struct memory_place *p,
+                          const struct memory_owner *o)
+{
+    uint64_t had = memory_at_peak(p, &o->level).bytes;
+    bool is_temporary = (double)o->temporary.blocks >= TEMPORARY_PART * (double)o->got.blocks;
+    return is_temporary && o->temporary.blocks >= SIGNS_STEPS && is_full(m, p) &&
+                   (double)had > SIGNS_BLOCK * (double)p->peak.bytes
+               ? had
+               : 0;
+}
+
+static bool has_more(const void *item, const void *other)
+{
+    return ((const struct owned *)item)->bytes > ((const struct owned *)other)->bytes;
+}
+
+/* Rows of the places' worst. */
+static int add_finding(struct findings *f, const struct memory_look *look, enum finding_id id,
+                       const struct memory_place *p, const struct at_place *worst, uint64_t places)
+{
+    struct finding *to = &f->list[f->count++];
+    *to = (struct finding){.kind = &finding_kinds[id],
+                           .bytes = worst->bytes,
+                           .of_bytes = p->peak.bytes,
+                           .process = p->process,
+                           .device = p->where == MEMORY_OF_HOST || p->device == LEDGER_NO_DEVICE
+                                         ? UINT64_MAX
+                                         : p->device,
+                           .devices = places};
+    for (uint32_t i = 0; i < worst->owner_count; i++) {
+        const struct memory_owner *o = worst->owners[i].owner;
+        char *name = memory_owner_text(&look->rows, o->origin);
+        if (!name)
+            return GPUPROF_NO_MEMORY;
+        to->rows[to->row_count++] = (struct finding_row){.name = name,
+                                                         .count = o->level.live.blocks,
+                                                         .at_ns = p->peak_at.ns,
+                                                         .bytes = worst->owners[i].bytes};
+    }
+    to->where = to->row_count ? strdup(to->rows[0].name) : NULL;
+    return to->row_count && !to->where ? GPUPROF_NO_MEMORY : 0;
+}
+
+/* Tensors lie in blocks of the device: where these have something, those have it, too. */
+static int find_owners(struct findings *f, const struct memory_look *look, enum finding_id id,
+                       at_stake_fn *at_stake)
+{
+    const struct memory_report *m = &look->report;
+    struct at_place *all = calloc(m->places.count + 1u, sizeof *all);
+    uint32_t worst = 0;
+    uint64_t places = 0;
+    int error = all ? 0 : GPUPROF_NO_MEMORY;
+    for (uint32_t i = 0; all && i < m->owners.count; i++) {
+        const struct memory_owner *o = &m->owners.list[i];
+        struct at_place *at = &all[o->place];
+        const struct owned owned = {o, at_stake(m, &m->places.list[o->place], o)};
+        at->bytes += owned.bytes;
+        if (owned.bytes)
+            ARRAY_KEEP(at->owners, at->owner_count, FINDING_ROWS, &owned, has_more);
+    }
+    for (unsigned where = 0; all && !places && where < MEMORY_WHERES; where++)
+        for (uint32_t i = 0; i < m->places.count; i++) {
+            if (m->places.list[i].where != where || !all[i].bytes)
+                continue;
+            worst = places++ && all[worst].bytes >= all[i].bytes ? worst : i;
+        }
+    if (places)
+        error = add_finding(f, look, id, &m->places.list[worst], &all[worst], places);
+    free(all);
+    return error;
+}
+
+static int find_fragments(struct findings *f, const struct memory_look *look)
+{
+    const struct memory_report *m = &look->report;
+    const struct memory_place *worst = NULL;
+    struct at_place all = {0};
+    uint64_t places = 0;
+    for (uint32_t i = 0; i < m->places.count; i++) {
+        const struct memory_place *p = &m->places.list[i];
+        uint64_t idle =
+            p->peak_at.reserved > p->peak.bytes ? p->peak_at.reserved - p->peak.bytes : 0;
+        if (p->where != MEMORY_OF_TENSORS || !is_full(m, p) ||
+            (double)idle <= SIGNS_IDLE * (double)p->peak_at.reserved)
+            continue;
+        places++;
+        worst = idle > all.bytes ? p : worst;
+        all.bytes = idle > all.bytes ? idle : all.bytes;
+    }
+    int error = worst ? add_finding(f, look, FINDING_MEMORY_FRAGMENTED, worst, &all, places) : 0;
+    if (worst)
+        f->list[f->count - 1].of_bytes = worst->peak_at.reserved;
+    return error;
+}
+
+int findings_add_memory(struct findings *f, const struct memory_look *look)
+{
+    int error = find_owners(f, look, FINDING_MEMORY_LEAK, leaked);
+    if (error == 0)
+        error = find_owners(f, look, FINDING_MEMORY_TEMPORARY, temporary);
+    if (error == 0)
+        error = find_fragments(f, look);
+    findings_sort(f);
+    return error;
+}

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analyse/findings.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyse/finding_charges.h"
+#include "api/api.h"
+#include "base/array.h"
+#include "base/json_text.h"
+#include "base/new_text.h"
+#include "base/unit_text.h"
+#include "error.h"
+#include "read/process_title.h"
+#include "record/gpu_record.h"
+
+int findings_init(struct findings *f, struct walk *walk, struct idle *idle)
+{
+    *f = (struct findings){.walk = walk, .idle = idle};
+    finding_sums_init(&f->sums, recording_bytes(walk->rec));
+    return finding_gpu_init(&f->gpu, walk, &f->sums, idle);
+}
+
+void findings_release(struct findings *f)
+{
+    for (uint32_t i = 0; i < f->count; i++) {
+        free(f->list[i].where);
+        for (uint32_t k = 0; k < f->list[i].row_count; k++) {
+            free(f->list[i].rows[k].name);
+            free(f->list[i].rows[k].where);
+        }
+    }
+    finding_sums_release(&f->sums);
+    finding_gpu_release(&f->gpu);
+}
+
+static int take_work(void *context, const struct slice *s)
+{
+    struct findings *f = context;
+    return s->is_hidden ? finding_gpu_pass(&f->gpu, s) : finding_gpu_take(&f->gpu, s);
+}
+
+static int end(void *context)
+{
+    return finding_gpu_end(&((struct findings *)context)->gpu);
+}
+
+struct consumer findings_consumer(struct findings *f)
+{
+    return (struct consumer){.context = f,
+                             .needs = WALK_WORK | WALK_RANGES | WALK_OPS | WALK_STACKS,
+                             .sees_hidden = true,
+                             .take_work = take_work,
+                             .end = end};
+}
+
+/* Without its stack there is nothing in the recording to look at. */
+static const char *stackless_next(const struct findings *f, const struct idle_place *place)
+{
+    const struct function_table *all = &f->walk->rec->reader.functions;
+    unsigned class = place->function < all->count ? all->functions[place->function]->class
+                                                  : (unsigned)API_CLASS_COUNT;
+    return class == API_LAUNCH || class == API_GRAPH_LAUNCH
+               ? "gpuprof run --backtrace=launch,sync,copy,alloc PROGRAM"
+           : class == API_LIBRARY ? "gpuprof run --backtrace=library,sync,copy,alloc PROGRAM"
+                                  : "gpuprof run --backtrace=sync,copy,alloc PROGRAM";
+}
+
+static const char hang_collective_next[] = "gpuprof report --table=collectives DATA";
+
+/* Who waits there is not who has not come: that stands behind the place. 0 or GPUPROF_NO_MEMORY. */
+static int tell_missing(const struct collectives *c, const struct process *waits, char **where)
+{
+    char who[RANK_TITLE_BYTES];
+    char *text = collectives_text(c), *clean = text ? json_line(text) : NULL;
+    char *both = clean ? text_printf("%s waits%s%s; %s", process_who(waits, who),
+                                     *where ? " at " : "", *where ? *where : "", clean)
+                       : NULL;
+    int error = text && !both ? GPUPROF_NO_MEMORY : 0; /* none has a row that is kept */
+    free(clean);
+    free(text);
+    if (!both)
+        return error;
+    free(*where);
+    *where = both;
+    return 0;
+}
+
+/* Where the process is that has not come, clean; NULL: no stack is of its last call. */
+static const char *line_of(const struct pending_row *late)
+{
+    const struct process_place *place = late->place;
+    return place && place->stack_ns >= place->begin_ns ? late->told.line : NULL;
+}
+
+/* The call that has been open longest, of those that had not returned; NULL: there is none. */
+static const struct open_call *hung_call(const struct hang *hang)
+{
+    struct hang_told told;
+    return hang_first(hang, &told) ? told.call : NULL;
+}
+
+/* That call is all there is of it. */
+static int add_hang(struct findings *f, const struct hang *hang)
+{
+    const struct open_call *c = hung_call(hang);
+    const struct collectives *all = hang->collectives.pending.count ? &hang->collectives : NULL;
+    const struct pending_row *late = collectives_late(&hang->collectives);
+    struct finding *to = &f->list[f->count];
+    if (!c || c->duration_ns <= finding_kinds[FINDING_HANG].floor_ns)
+        return 0;
+    const struct idle_row row = {.place = {.stack = c->told.stack, .function = c->function->index},
+                                 .process = c->process->index};
+    uint64_t begin_ns = f->idle->way.processes[c->process->index].begin_ns;
+    *to = (struct finding){.kind = &finding_kinds[FINDING_HANG],
+                           .next = all             ? hang_collective_next
+                                   : c->told.stack ? NULL
+                                                   : stackless_next(f, &row.place),
+                           .ns = c->duration_ns,
+                           .window_ns = f->walk->last_ns[c->process->index] - begin_ns,
+                           .of_ns = f->walk->last_ns[c->process->index] - begin_ns,
+                           .process = late ? late->process : c->process,
+                           .device = UINT64_MAX,
+                           .devices = 1,
+                           .total_ns = c->duration_ns,
+                           .is_awaited = late != NULL};
+    to->rows[to->row_count++] =
+        (struct finding_row){.name = idle_place_text(f->walk, &f->idle->lines, &row),
+                             .count = 1,
+                             .ns = c->duration_ns,
+                             .longest_ns = c->duration_ns,
+                             .at_ns = c->begin_ns,
+                             .thread = c->thread};
+    f->count++;
+    int error = idle_where_text(f->walk, &f->idle->lines, &row, &to->rows[0].where);
+    const char *where = late ? line_of(late) : to->rows[0].where;
+    to->where = where ? strdup(where) : NULL;
+    if (where && !to->where)
+        error = GPUPROF_NO_MEMORY;
+    if (error == 0 && all)
+        error = tell_missing(all, c->process, &to->rows[0].where);
+    return to->rows[0].name ? error : GPUPROF_NO_MEMORY;
+}
+
+/* ---- the list -------------------------------------------------------------------------------- */
+
+/* Of a device that costs `ns` of that time: if that is worth it, and the worst of its kind so far.
+ */
+static void weigh(const struct findings *f, struct finding *found, uint32_t *worst, uint32_t place,
+                  uint64_t ns, struct judged_time time)
+{
+    const struct idle_device *device = &f->idle->devices[place];
+    bool is_of_all = finding_is_of_all(found->kind);
+    uint64_t of_ns = is_of_all ? time.window_ns : time.window_ns - time.aside_ns;
+    if (!judged_worth_it(found->kind, ns, of_ns, judged_part(time)))
+        return;
+    found->devices++;
+    found->total_ns += ns;
+    if (ns <= found->ns)
+        return;
+    *worst = place;
+    found->ns = ns;
+    found->window_ns = time.window_ns;
+    found->of_ns = of_ns;
+    found->process = device->process;
+    found->device = device->device;
+}
+
+static bool communicates(const struct idle_device *device)
+{
+    return device->parts[IDLE_COMMUNICATING] || device->causes[IDLE_COMMUNICATION];
+}
+
+static struct judged_time communication_time(const struct findings *f,
+                                             const struct idle_device *device)
+{
+    return communicates(device) ? judged_time_of(f->walk, device) : (struct judged_time){0};
+}
+
+/* What all others that communicate wait for each process, in the mean, of their time, in the mean:
+ * that of who is late may be shorter. `waits`: zeros, by process index. */
+static void weigh_ranks(const struct findings *f, struct finding *found, uint32_t *worst,
+                        uint64_t *waits)
+{
+    uint32_t others = 0;
+    struct judged_time all = {0};
+    for (uint32_t i = 0; i < f->idle->device_count; i++) {
+        struct judged_time own = communication_time(f, &f->idle->devices[i]);
+        others += communicates(&f->idle->devices[i]);
+        all.window_ns += own.window_ns;
+        all.aside_ns += own.aside_ns;
+        all.whole_ns += own.whole_ns;
+    }
+    for (uint32_t i = 0; i < f->idle->rows.count; i++) {
+        const struct idle_row *row = &f->idle->rows.list[i];
+        if (row->cause == IDLE_COMMUNICATION && row->place.kind == IDLE_WORD_DEVICE)
+            waits[(uint32_t)row->place.word] += row->ns;
+    }
+    for (uint32_t i = 0; i < f->idle->device_count; i++) {
+        uint32_t process = f->idle->devices[i].process->index;
+        struct judged_time own = communication_time(f, &f->idle->devices[i]);
+        uint32_t waiting = others - communicates(&f->idle->devices[i]);
+        if (waiting)
+            weigh(f, found, worst, i, waits[process] / waiting,
+                  judged_time_mean(all, own, waiting));
+        waits[process] = 0; /* each process once */
+    }
+}
+
+static int compare(const void *left, const void *right)
+{
+    const struct finding *a = left, *b = right;
+    bool hangs = a->kind == &finding_kinds[FINDING_HANG];
+    if (hangs || b->kind == &finding_kinds[FINDING_HANG])
+        return hangs ? -1 : 1;
+    return ORDER(b->ns, a->ns) ?: ORDER(b->bytes, a->bytes) ?: ORDER(a->kind, b->kind);
+}
+
+void findings_sort(struct findings *f)
+{
+    qsort(f->list, f->count, sizeof *f->list, compare);
+}
+
+bool findings_may_tell(const struct findings *f, const struct finding_sum *sum)
+{
+    return f->is_found[sum->kind] && f->worst[sum->kind] == sum->device;
+}
+
+/* Lines are looked up of what is shown alone: of the devices that findings are about. */
+static int name_places(struct findings *f, const struct open_call *hung, const char *symbol_folder)
+{
+    struct place_lines *lines = &f->idle->lines;
+    int error = hung ? place_lines_add(lines, hung->process->index, hung->told.stack) : 0;
+    for (uint32_t i = 0; error == 0 && i < f->sums.count; i++)
+        if (findings_may_tell(f, &f->sums.rows[i]))
+            error = work_places_want(&f->gpu.wheres, lines, f->sums.rows[i].where);
+    if (error == 0)
+        error = idle_name(f->idle, symbol_folder);
+    return error < 0 ? error : work_places_name(&f->gpu.wheres, lines);
+}
+
+int findings_finish(struct findings *f, const struct hang *hang, const char *symbol_folder)
+{
+    struct finding found[FINDING_KINDS] = {0};
+    int settled = finding_gpu_settle(&f->gpu, f->idle);
+    uint32_t *worst = f->worst;
+    uint64_t *waits = calloc(f->walk->rec->count + 1u, sizeof *waits);
+    struct finding_gaps *gaps = finding_gaps_count(f);
+    int error = waits && gaps ? settled : GPUPROF_NO_MEMORY;
+    for (unsigned id = 0; id < FINDING_KINDS; id++)
+        found[id].kind = &finding_kinds[id];
+    for (uint32_t i = 0; gaps && i < f->idle->device_count; i++) {
+        uint64_t ns[FINDING_KINDS];
+        finding_charges(f, i, &gaps[i], ns);
+        for (unsigned id = 0; id < FINDING_KINDS; id++)
+            weigh(f, &found[id], &worst[id], i, ns[id],
+                  judged_time_of(f->walk, &f->idle->devices[i]));
+    }
+    if (waits)
+        weigh_ranks(f, &found[FINDING_STRAGGLER], &worst[FINDING_STRAGGLER], waits);
+    free(waits);
+    free(gaps);
+    for (unsigned id = 0; id < FINDING_KINDS; id++)
+        f->is_found[id] = found[id].devices != 0;
+    found[FINDING_EXPOSED_COMMUNICATION].lacks_ranks = idle_lacks_ranks(f->idle);
+    if (error == 0)
+        error = name_places(f, hung_call(hang), symbol_folder);
+    if (error < 0 || f->walk->rec->share)
+        return error;
+    error = add_hang(f, hang);
+    for (unsigned id = 0; error == 0 && id < FINDING_KINDS; id++)
+        if (found[id].devices) {
+            f->list[f->count] = found[id];
+            error = finding_add_evidence(f, &f->list[f->count++], worst[id]);
+        }
+    findings_judge_lines(f);
+    findings_sort(f);
+    return error;
+}

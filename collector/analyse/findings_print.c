@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of findings. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyse/findings.h"
+#include "base/json_text.h"
+#include "base/new_text.h"
+#include "base/next_words.h"
+#include "base/unit_text.h"
+#include "read/process_title.h"
+
+#define WRAP_COLUMNS 54
+
+/* Of "train (train.py:17)" what is in the brackets, not a caller's; NULL: there are none. */
+static const char *brackets_of(const char *place, size_t *length)
+{
+    const char *called = place ? strstr(place, PLACE_CALLED) : NULL;
+    size_t bytes = called ? (size_t)(called - place) : place ? strlen(place) : 0;
+    const char *in = bytes && place[bytes - 1] == ')' ? memrchr(place, '(', bytes) : NULL;
+    if (!in || in == place || in[-1] != ' ')
+        return NULL;
+    *length = (size_t)(place + bytes - in) - 2;
+    return in + 1;
+}
+
+/* Its colon; NULL: it has no line. */
+static const char *line_in(const char *place)
+{
+    size_t length;
+    const char *in = brackets_of(place, &length);
+    const char *colon = in ? memrchr(in, ':', length) : NULL;
+    size_t digits = colon ? strspn(colon + 1, "0123456789") : 0;
+    return digits && colon + 1 + digits == in + length ? colon : NULL;
+}
+
+/* Is it "train (train)", of an object that has no lines? */
+static bool is_function(const char *place)
+{
+    size_t length;
+    const char *in = brackets_of(place, &length);
+    return in && !memchr(in, ' ', length) && !line_in(place);
+}
+
+static bool is_of(const struct finding *f, enum finding_id id)
+{
+    return f->kind == &finding_kinds[id];
+}
+
+/* What is to be recorded for the lines of it; NULL: something else is to be run. */
+static const char *recorded_next(const struct finding *f)
+{
+    const char *next = f->next ? f->next : f->kind->next;
+    return strstr(next, "--backtrace=") || is_of(f, FINDING_HOST_BOUND) ? next : NULL;
+}
+
+/* Nothing need be recorded anew where its line is known, or its function, and would not be known
+ * better then. */
+static const char *finding_next(const struct finding *f)
+{
+    const char *next = recorded_next(f), *line = line_in(f->where);
+    if (!next)
+        return f->next ? f->next : f->kind->next;
+    if (f->row_count && f->rows[0].is_of_minor) /* what did the others do meanwhile? */
+        return "gpuprof merge -o trace.json DATA";
+    if (is_of(f, FINDING_HOST_BOUND)) /* a line before the next call is not the one that ran */
+        return f->row_count && f->rows[0].did ? "gpuprof report --table=idle_host DATA" : next;
+    if (!line && !is_function(f->where))
+        return next;
+    /* What costs is beside the calls: tables of these have their time alone. */
+    if (is_of(f, FINDING_SYNC_IN_LOOP))
+        return "gpuprof report --table=idle DATA";
+    bool is_python = line && line - f->where > 3 && memcmp(line - 3, ".py", 3) == 0;
+    if (is_python && is_of(f, FINDING_LAUNCH_BOUND)) /* operators are to be known, too */
+        return next;
+    return is_python ? "gpuprof report --mine DATA" : "gpuprof report --by=stack DATA";
+}
+
+char *finding_next_line(const struct findings *f, const struct finding *found)
+{
+    return next_line(f->next, finding_next(found));
+}
+
+const char *finding_title(const struct finding *f)
+{
+    return f->is_awaited ? "the other ranks wait in a call for this one" : f->kind->title;
+}
+
+static char *finding_advice(const struct finding *f)
+{
+    return text_printf("%s%s%s", f->kind->advice,
+                       f->is_lineless && recorded_next(f)
+                           ? " Its lines are known once the program is compiled with -g."
+                           : "",
+                       f->lacks_ranks ? " Or ranks that are not here came late: a report "
+                                        "of all of them says which."
+                                      : "");
+}
+
+void findings_judge_lines(struct findings *f)
+{
+    bool has_line = false, has_function = false;
+    for (uint32_t i = 0; i < f->count; i++)
+        for (uint32_t k = 0; k < f->list[i].row_count; k++) {
+            has_line |= line_in(f->list[i].rows[k].where) != NULL;
+            has_function |= is_function(f->list[i].rows[k].where);
+        }
+    for (uint32_t i = 0; i < f->count; i++)
+        f->list[i].is_lineless = is_function(f->list[i].where) ||
+                                 (has_function && !has_line && !line_in(f->list[i].where));
+}
+
+/* ---- the table ------------------------------------------------------------------------------- */
+
+enum { TITLE, NS = 3, SHARE, EVIDENCE = 13, ADVICE, NEXT, JOB = 17 };
+
+static const struct column columns[] = {
+    [TITLE] = {"title", "finding", COLUMN_LINES,
+               .doc = "what is worth fixing, with evidence and advice"},
+    {"id", MEMBER_OF(struct finding, kind, id), .doc = "a word for it, which does not change"},
+    {"where", MEMBER(struct finding, where), .doc = "the place that it is about"},
+    [NS] = {"ns", "costs", COLUMN_NS, 12, MEMBER(struct finding, ns),
+            .doc = "what it costs the device that it costs most; of memory none"},
+    [SHARE] = {"share", "share", COLUMN_SHARE, 7, MEMBER_SHARE(struct finding, ns, of_ns),
+               .doc = "that as a part of of_ns, or of the memory that there is"},
+    {"window_ns", NULL, COLUMN_NUMBER, MEMBER(struct finding, window_ns),
+     .doc = "the recorded time of the device after start-up"},
+    {"of_ns", NULL, COLUMN_NUMBER, MEMBER(struct finding, of_ns), .doc = "what the share is of"},
+    {"total_ns", NULL, COLUMN_NUMBER, MEMBER(struct finding, total_ns),
+     .doc = "what it costs all devices together"},
+    {"devices", NULL, COLUMN_NUMBER, MEMBER(struct finding, devices),
+     .doc = "on how many devices it was found"},
+    COLUMN_RANK(struct finding, process),
+    COLUMN_HOST(struct finding, process),
+    COLUMN_PID(struct finding, process),
+    {"device", NULL, COLUMN_NUMBER, .ascending = true, MEMBER(struct finding, device),
+     .lacks = LACKS_MAX, .doc = "the device that it costs most"},
+    [EVIDENCE] = {"evidence", .type = COLUMN_LIST,
+                  .doc = "where that comes from: name, time and place of each part"},
+    [ADVICE] = {"advice", .doc = "what to do"},
+    [NEXT] = {"next", .doc = "the command to run for more"},
+    {"bytes", NULL, COLUMN_NUMBER, .lacks = LACKS_ZERO, MEMBER(struct finding, bytes),
+     .doc = "of memory: how much"},
+    [JOB] = {"job", NULL, COLUMN_NUMBER, .ascending = true,
+             .doc = "the job of the process, where there are several"},
+};
+
+/* Since the recording's first event. */
+static uint64_t since(const struct findings *f, uint64_t at_ns)
+{
+    uint64_t origin_ns = f->walk->survey.origin_ns;
+    return at_ns > origin_ns ? at_ns - origin_ns : 0;
+}
+
+static void put_evidence(const struct findings *f, const struct finding *found, FILE *out)
+{
+    fputc('[', out);
+    for (uint32_t i = 0; i < found->row_count; i++) {
+        const struct finding_row *row = &found->rows[i];
+        fputs(i ? ", {\"name\": " : "{\"name\": ", out);
+        json_put("", row->name, out);
+        fputs(", \"where\": ", out);
+        json_put("", row->where, out);
+        fprintf(out, ", \"count\": %llu, \"ns\": %llu, \"longest_ns\": %llu, \"at_ns\": %llu",
+                (unsigned long long)row->count, (unsigned long long)row->ns,
+                (unsigned long long)row->longest_ns, (unsigned long long)since(f, row->at_ns));
+        if (row->bytes)
+            fprintf(out, ", \"bytes\": %llu", (unsigned long long)row->bytes);
+        if (row->did)
+            fprintf(out, ", \"did\": \"%s\"", did_words[row->did]);
+        if (row->is_of_minor)
+            fprintf(out, ", \"work_share\": %.6f", row->work_share / 1e6);
+        fprintf(out, row->thread ? ", \"tid\": %u}" : "}", row->thread ? row->thread->tid : 0);
+    }
+    fputc(']', out);
+}
+
+/* The text as lines that a terminal of 80 columns has room for, behind the table's numbers. */
+static void put_wrapped(const char *text, FILE *out)
+{
+    while (*text) {
+        size_t length = strlen(text);
+        size_t last = 0;
+        for (size_t i = 0; length > WRAP_COLUMNS && i <= WRAP_COLUMNS; i++)
+            last = text[i] == ' ' ? i : last;
+        length = last ? last : length;
+        fprintf(out, "\n%.*s", (int)length, text);
+        text += length + (text[length] == ' ');
+    }
+}
+
+const char *finding_base(const struct finding *f)
+{
+    return f->bytes                     ? " (share of the most there was)"
+           : finding_is_of_all(f->kind) ? " (share of all the time)"
+                                        : "";
+}
+
+/* What a finding says to people: its evidence, what to do and what to run stand below its title. */
+static void put_text(const struct findings *f, const struct finding *found, FILE *out)
+{
+    char a[UNIT_TEXT_BYTES], b[UNIT_TEXT_BYTES], c[UNIT_TEXT_BYTES];
+    char who[RANK_TITLE_BYTES];
+    fputs(finding_title(found), out);
+    if (process_rank(found->process) || f->walk->rec->count > 1)
+        fprintf(out, ", %s", process_who(found->process, who));
+    if (found->device != UINT64_MAX)
+        fprintf(out, ", GPU %llu", (unsigned long long)found->device);
+    if (found->devices > 1)
+        fprintf(out, " (and %llu more)", (unsigned long long)found->devices - 1);
+    fputs(finding_base(found), out);
+    for (uint32_t i = 0; i < found->row_count; i++) {
+        const struct finding_row *row = &found->rows[i];
+        char *clean = json_line(row->name);
+        fprintf(out, "\n%s: ", clean ? clean : "?");
+        bool has_line = row->did && row->where && strstr(row->name, row->where);
+        if (row->where && !has_line && strcmp(row->where, row->name) != 0)
+            fprintf(out, "%s:\n  ", row->where); /* so that a terminal has room for both */
+        fprintf(out, "%s, ", row->bytes ? bytes_text(a, row->bytes) : time_text(a, row->ns));
+        if (row->bytes)
+            fprintf(out, "%s block%s left, ", count_text(b, row->count),
+                    row->count == 1 ? "" : "s");
+        else if (row->count == 1)
+            fputs("once, ", out);
+        else
+            fprintf(out, "%s times, the longest ", count_text(b, row->count));
+        if (row->at_ns < f->walk->survey.origin_ns)
+            fputs("from the process's start on", out);
+        else
+            fprintf(out, "%s %s",
+                    row->bytes        ? "the peak at"
+                    : row->count == 1 ? "at"
+                                      : "began at",
+                    time_text(c, since(f, row->at_ns)));
+        if (row->is_of_minor)
+            fprintf(out, "\n  by a thread that makes %.1f%% of the GPU's work",
+                    row->work_share / 1e4);
+        free(clean);
+    }
+    char *advice = finding_advice(found);
+    put_wrapped(advice ? advice : "?", out);
+    free(advice);
+    char *next = finding_next_line(f, found);
+    fprintf(out, "\nnext: %s", next ? next : "?");
+    free(next);
+}
+
+static struct cell printed(const struct findings *f, const struct finding *found,
+                           void (*put)(const struct findings *, const struct finding *, FILE *))
+{
+    struct new_text text;
+    FILE *out = new_text_begin(&text);
+    if (out)
+        put(f, found, out);
+    return cell_owned(new_text_end(&text, out));
+}
+
+static void fill_row(const struct table *t, uint32_t index, enum report_format format,
+                     struct cell *cells)
+{
+    const struct findings *f = t->source;
+    const struct finding *found = &f->list[index];
+    char text[UNIT_TEXT_BYTES];
+    cells[TITLE] = cell_text(finding_title(found));
+    if (found->bytes)
+        cells[SHARE] = cell_share(found->bytes, found->of_bytes);
+    if (found->bytes && format == FORMAT_TEXT)
+        cells[NS] = cell_owned(strdup(bytes_text(text, found->bytes)));
+    if (found->process->is_of_several && found->process->job != JOB_NONE)
+        cells[JOB] = cell_number(found->process->job);
+    cells[ADVICE] = cell_owned(finding_advice(found));
+    cells[NEXT] = cell_owned(finding_next_line(f, found));
+    if (format == FORMAT_JSON)
+        cells[EVIDENCE] = printed(f, found, put_evidence);
+    if (format == FORMAT_TEXT)
+        cells[TITLE] = printed(f, found, put_text);
+}
+
+const struct table_info findings_table = {
+    .name = "findings",
+    .key = "findings",
+    .title = "what to fix first",
+    TABLE_COLUMNS(columns),
+    .rows = {ROWS_IN(struct findings, list, count)},
+    .is_summary = true,
+    .text_none = ": nothing costs enough (most kinds need 5 %, and 50 ms of the whole run); idle "
+                 "time of the "
+                 "causes waiting and preempted is no finding",
+    .json_empty = "[]",
+    .row = fill_row,
+};

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analyse/hang.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/json_text.h"
+#include "base/unit_text.h"
+#include "error.h"
+#include "read/process_title.h"
+#include "resolve/event_walk.h"
+
+/* ---- processes that make no call ------------------------------------------------------------- */
+
+#define LIFE_PART 10 /* of its life, for one that ended by itself */
+
+static bool has_ended_itself(const struct process *p)
+{
+    return !process_runs(p) && p->end_reason && p->end_reason != END_KILLED;
+}
+
+/* May it have made calls that are not recorded? A flight recorder keeps what it has until a dump,
+ * and --overhead-max gives up queries first, in which a program may wait. */
+static bool is_unsure(const struct process *p)
+{
+    const uint64_t *counters = p->losses.counters;
+    return counters[COUNTER_ENDED] || counters[COUNTER_PASSED_BY] || p->losses.flight_unread ||
+           p->dump_count;
+}
+
+/* Before the walk: may that process be one, so that its stacks are wanted? */
+static bool quiet_may_be(const struct process *p)
+{
+    return p->min_ns <= p->max_ns && p->lived_ns >= p->max_ns + QUIET_NS_MIN && !is_unsure(p);
+}
+
+/* Others wait for it, or it for others: that is said already. */
+static bool is_pending(const struct collectives *c, const struct process *p)
+{
+    for (uint32_t i = 0; i < c->pending.row_count; i++)
+        if (c->pending.rows[i].process == p)
+            return true;
+    return false;
+}
+
+static bool is_longer(const void *item, const void *other)
+{
+    return ((const struct quiet_row *)item)->for_ns > ((const struct quiet_row *)other)->for_ns;
+}
+
+/* Do other ranks of its job wait for something that only ranks can end? */
+static bool is_waited_for(const struct unfinished *u, const struct process *p)
+{
+    for (uint32_t i = 0; i < u->row_count; i++) {
+        const struct process *other = u->rows[i].launch.process;
+        if (u->rows[i].state != UNFINISHED_MAYBE && other != p && other->job == p->job &&
+            unfinished_waits_for_ranks(&u->rows[i].launch))
+            return true;
+    }
+    return false;
+}
+
+/* After the walk, and collectives_judge. */
+static void quiet_judge(struct quiet *q, const struct collectives *c, const struct unfinished *u)
+{
+    const struct walk *w = c->walk;
+    if (w->is_cut || (w->filter && w->filter->wants)) /* not all was read */
+        return;
+    for (uint32_t i = 0; i < w->rec->count; i++) {
+        const struct process *p = w->rec->processes[i];
+        const struct process_place *place = &c->places[i];
+        uint64_t end_ns = process_lived_ns(p), least_ns = place->gap_ns, start_ns;
+        bool is_called = place->is_begun && p->end_reason != END_EXIT; /* told as an open call */
+        if (!place->has_worked || place->is_open || is_called || place->is_paused || is_unsure(p) ||
+            end_ns < place->end_ns || is_pending(c, p))
+            continue;
+        start_ns = process_start_ns(p);
+        start_ns = start_ns && start_ns < w->first_ns[i] ? start_ns : w->first_ns[i];
+        if (has_ended_itself(p) && least_ns < (end_ns - start_ns) / LIFE_PART)
+            least_ns = (end_ns - start_ns) / LIFE_PART;
+        struct quiet_row row = {.process = p,
+                                .place = place,
+                                .since_ns = place->end_ns,
+                                .for_ns = end_ns - place->end_ns,
+                                .told = {p, place->stack, 0, NULL}};
+        least_ns = least_ns > QUIET_NS_MIN ? least_ns : QUIET_NS_MIN;
+        if (row.for_ns < (is_waited_for(u, p) ? SURVEY_HANG_NS : least_ns))
+            continue;
+        q->total++;
+        ARRAY_KEEP(q->rows, q->count, QUIET_ROWS_MAX, &row, is_longer);
+    }
+}
+
+const char *quiet_until(const struct quiet_row *row)
+{
+    return process_runs(row->process) ? "now" : has_ended_itself(row->process) ? "end" : "killed";
+}
+
+static void quiet_print_summary(const struct quiet *q, uint64_t origin_ns, FILE *out)
+{
+    char text[UNIT_TEXT_BYTES];
+    if (!q->count)
+        return;
+    const struct quiet_row *row = &q->rows[0];
+    const char *until = quiet_until(row);
+    char who[RANK_TITLE_BYTES];
+    fprintf(out, "  quiet      no call for %s until %s, in %s", time_text(text, row->for_ns),
+            *until == 'k'   ? "it was killed"
+            : *until == 'e' ? "its end"
+                            : "now",
+            process_who(row->process, who));
+    fprintf(
+        out, ": its last was %s%s, at %s", row->place->function->name,
+        row->place->is_begun ? ", which has not returned" : "",
+        time_text(text, row->place->begin_ns > origin_ns ? row->place->begin_ns - origin_ns : 0));
+    if (row->told.line)
+        fprintf(out, ", its newest stack at %s", row->told.line);
+    if (q->total > 1)
+        fprintf(out, "; nor in %s more", count_text(text, q->total - 1));
+    fputc('\n', out);
+}
+
+/* ---- all of it ------------------------------------------------------------------------------- */
+
+int hang_init(struct hang *h, struct walk *walk)
+{
+    *h = (struct hang){0};
+    told_stacks_init(&h->stacks, walk->rec, &walk->survey.stacks);
+    h->open.stacks = &h->stacks;
+    h->has_hung = calloc(walk->rec->count + 1u, sizeof *h->has_hung);
+    if (!h->has_hung)
+        return GPUPROF_NO_MEMORY;
+    int error = collectives_init(&h->collectives, walk, &h->stacks);
+    if (error == 0)
+        error = unfinished_init(&h->unfinished, walk, &h->stacks);
+    h->needs_stacks = error == 0 && unfinished_may_be(&h->unfinished);
+    for (uint32_t i = 0; i < walk->rec->count; i++)
+        h->needs_stacks |= quiet_may_be(walk->rec->processes[i]);
+    return error;
+}
+
+/* Of all that is told stack `i`; NULL: there are not so many. */
+static struct told_stack *told_at(struct hang *h, uint32_t i)
+{
+    if (i < h->open.count)
+        return &h->open.calls[i].told;
+    i -= h->open.count;
+    if (i < h->unfinished.row_count)
+        return &h->unfinished.rows[i].told;
+    i -= h->unfinished.row_count;
+    if (i < h->collectives.pending.row_count)
+        return &h->collectives.pending.rows[i].told;
+    i -= h->collectives.pending.row_count;
+    return i < h->quiet.count ? &h->quiet.rows[i].told : NULL;
+}
+
+void hang_release(struct hang *h)
+{
+    struct told_stack *told;
+    for (uint32_t i = 0; (told = told_at(h, i)); i++)
+        free(told->line);
+    if (h->collectives.walk)
+        collectives_release(&h->collectives);
+    unfinished_release(&h->unfinished);
+    told_stacks_release(&h->stacks);
+    free(h->has_hung);
+}
+
+int hang_finish(struct hang *h, const char *symbol_folder)
+{
+    const struct stack_table *all = &h->unfinished.walk->survey.stacks;
+    struct told_stack *told;
+    int error = collectives_judge(&h->collectives, &h->unfinished);
+    if (error == 0)
+        quiet_judge(&h->quiet, &h->collectives, &h->unfinished);
+    if (error < 0 || !h->needs_stacks) /* nobody has gathered stacks for it */
+        return error;
+    for (uint32_t i = 0; error == 0 && (told = told_at(h, i)); i++)
+        error = told_stacks_add(&h->stacks, all, told);
+    if (error == 0)
+        error = told_stacks_finish(&h->stacks, symbol_folder);
+    for (uint32_t i = 0; error == 0 && (told = told_at(h, i)); i++)
+        told_stacks_find(&h->stacks, told);
+    return error;
+}
+
+bool hang_first(const struct hang *h, struct hang_told *told)
+{
+    const struct unfinished *u = &h->unfinished;
+    *told = (struct hang_told){0};
+    if (h->open.count && h->open.calls[0].duration_ns >= SURVEY_HANG_NS) {
+        told->call = &h->open.calls[0];
+        told->line = told->call->told.line;
+    }
+    for (uint32_t i = 0; i < u->row_count && !told->unfinished; i++)
+        if (u->rows[i].state != UNFINISHED_MAYBE &&
+            (!told->call || told->call->process == u->rows[i].launch.process))
+            told->unfinished = &u->rows[i];
+    return told->call || told->unfinished;
+}
+
+void hang_print_summary(const struct hang *h, FILE *out)
+{
+    struct hang_told told;
+    char text[UNIT_TEXT_BYTES];
+    collectives_print_summary(&h->collectives, out);
+    open_calls_print_summary(&h->open, out);
+    quiet_print_summary(&h->quiet, h->unfinished.walk->survey.origin_ns, out);
+    if (!hang_first(h, &told) || !told.unfinished)
+        return;
+    char *what = unfinished_text(told.unfinished), *line = what ? json_line(what) : NULL;
+    if (line)
+        fprintf(out, "  unfinished %s, launched %s before\n", line,
+                time_text(text, told.unfinished->age_ns));
+    free(line);
+    free(what);
+}

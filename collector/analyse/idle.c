@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analyse/idle.h"
+
+#include <stdlib.h>
+
+#include "base/array.h"
+#include "error.h"
+#include "record/gpu_record.h"
+
+static int start_process(struct idle_process *p, struct process *process)
+{
+    uint64_t sampled_ns = cost_table_step_ns(&process->costs, LADDER_TENTH);
+    int64_t count = blind_times_find(&process->blind, &process->clock, &p->blind);
+    idle_lost_begin(&p->lost, process);
+    p->first_call_ns = UINT64_MAX;
+    p->sampled_ns =
+        sampled_ns < CLOCK_NS_MAX ? clock_map_ns(&process->clock, sampled_ns) : UINT64_MAX;
+    p->blind_count = count < 0 ? 0 : (uint32_t)count;
+    return count < 0 ? (int)count : 0;
+}
+
+/* What is charged later begins with the oldest gap that is open or held. */
+static uint64_t oldest_gap_ns(void *context, uint32_t process)
+{
+    const struct idle *d = context;
+    uint64_t ns = UINT64_MAX;
+    for (uint32_t i = 0; i < d->track_count; i++) {
+        const struct idle_track *t = &d->tracks[i];
+        uint64_t own_ns = t->held.count ? t->held.gaps[0].begin_ns : t->at_ns;
+        if (t->process->index == process && t->place != IDLE_NONE && own_ns < ns)
+            ns = own_ns;
+    }
+    return ns == UINT64_MAX ? 0 : ns;
+}
+
+static int start(struct idle *d)
+{
+    const struct recording *rec = d->walk->rec;
+    d->follows_ranks = rec->count > 1 || rec->share;
+    idle_ranks_init(&d->ranks);
+    idle_waits_init(d);
+    place_lines_init(&d->lines, &d->walk->survey.stacks, recording_bytes(rec), true);
+    if (arrivals_init(&d->arrivals, rec->count) < 0 ||
+        thread_times_init(&d->host, d->walk, oldest_gap_ns, d) < 0)
+        return GPUPROF_NO_MEMORY;
+    d->way.processes = calloc(rec->count + 1u, sizeof *d->way.processes);
+    d->way.threads = calloc(rec->thread_count + 1u, sizeof(struct idle_thread *));
+    if (!d->way.processes || !d->way.threads)
+        return GPUPROF_NO_MEMORY;
+    int error = 0;
+    for (uint32_t i = 0; error == 0 && i < rec->count; i++)
+        error = start_process(&d->way.processes[i], rec->processes[i]);
+    return error == 0 ? idle_start_begin(d) : error;
+}
+
+int idle_init(struct idle *d, struct walk *walk, const struct steps *steps)
+{
+    *d = (struct idle){.walk = walk, .way.steps = steps};
+    return start(d);
+}
+
+void idle_release(struct idle *d)
+{
+    if (!d->walk) /* memory ran out before it was begun */
+        return;
+    const struct recording *rec = d->walk->rec;
+    for (uint32_t i = 0; d->way.processes && i < rec->count; i++) {
+        free(d->way.processes[i].pauses);
+        free(d->way.processes[i].blind);
+    }
+    for (uint32_t i = 0; d->way.threads && i < rec->thread_count; i++)
+        if (d->way.threads[i]) {
+            idle_thread_release(d->way.threads[i]);
+            free(d->way.threads[i]);
+        }
+    for (uint32_t i = 0; i < d->total_count; i++)
+        free(d->totals[i].place);
+    for (uint32_t i = 0; i < d->track_count; i++) {
+        idle_rows_release(&d->tracks[i].aside.rows);
+        free(d->tracks[i].held.gaps);
+    }
+    free(d->way.processes);
+    free(d->way.threads);
+    free(d->devices);
+    free(d->tracks);
+    free(d->totals);
+    idle_rows_release(&d->rows);
+    place_lines_release(&d->lines);
+    idle_ranks_release(&d->ranks);
+    arrivals_release(&d->arrivals);
+    thread_times_release(&d->host);
+    spool_release(&d->waits);
+    key_map_release(&d->way.track_of);
+    key_map_release(&d->way.loaders);
+    *d = (struct idle){.walk = d->walk, .way.steps = d->way.steps};
+}
+
+static struct idle_process *process_of(struct idle *d, const struct event *e)
+{
+    struct idle_process *p = &d->way.processes[e->process->index];
+    if (!p->begin_ns) {
+        uint64_t start_ns = process_start_ns(e->process);
+        uint64_t first_ns = d->walk->first_ns[e->process->index]; /* 0: it has done nothing yet */
+        p->begin_ns = start_ns && start_ns < first_ns ? start_ns : first_ns;
+    }
+    return p;
+}
+
+static int take_pause(struct idle *d, struct idle_process *p, const struct event *e, bool begins)
+{
+    if (begins == p->is_paused || (begins && d->way.pause_count == IDLE_PAUSES_MAX))
+        return 0;
+    p->is_paused = begins;
+    d->way.pause_count += begins;
+    if (begins)
+        return ARRAY_PUSH(p->pauses, p->pause_count,
+                          (&(struct time_span){e->begin_ns, UINT64_MAX}));
+    p->pauses[p->pause_count - 1].end_ns = e->begin_ns;
+    return 0;
+}
+
+static int take_library(struct idle *d, const struct event *e)
+{
+    struct idle_thread *t = d->follows_ranks ? idle_thread_of(d, e->thread) : NULL;
+    if (!d->follows_ranks)
+        return 0;
+    return t ? idle_ranks_library(&d->ranks, &t->talk, e) : GPUPROF_NO_MEMORY;
+}
+
+static int take(void *context, const struct slice *s)
+{
+    struct idle *d = context;
+    const struct event *e = &s->event;
+    unsigned type = e->record->type;
+    if (s->change == RANGE_LEFT || s->op_change == OP_LEFT)
+        return 0;
+    struct idle_process *p = process_of(d, e);
+    if (d->way.steps && d->way.steps->made != d->way.marks_made)
+        idle_start_mark(d);
+    if (type == RECORD_OVERHEAD)
+        return idle_take_overhead(d, p, s);
+    if (type == RECORD_SILENCE)
+        return idle_take_silence(d, s);
+    if (type == RECORD_COMMUNICATOR || type == RECORD_LIBRARY_BEGIN || type == RECORD_LIBRARY_END)
+        return take_library(d, e);
+    if (s->pause_change)
+        return take_pause(d, p, e, s->pause_change == PAUSE_BEGINS);
+    if (type >= RECORD_SAMPLE && type <= RECORD_HOST_COUNTERS)
+        return thread_times_take(&d->host, s);
+    int error = s->op_change != OP_SAME || s->replaced ? idle_take_op(d, s) : 0;
+    return error == 0 && s->change != RANGE_NONE ? idle_take_range(d, s) : error;
+}
+
+static int take_call(void *context, const struct slice *s)
+{
+    struct idle *d = context;
+    struct idle_process *p = process_of(d, &s->event);
+    if (d->way.steps && d->way.steps->made != d->way.marks_made)
+        idle_start_mark(d);
+    if (p->lost.may_be)
+        idle_lost_call(&p->lost, &s->event);
+    return idle_take_call(d, p, s);
+}
+
+static int take_work(void *context, const struct slice *s)
+{
+    struct idle_process *p = process_of(context, &s->event);
+    if (p->lost.may_be)
+        idle_lost_work(&p->lost, s);
+    return idle_take_work(context, p, s);
+}
+
+/* ---- when all is known ----------------------------------------------------------------------- */
+
+static int end(void *context)
+{
+    struct idle *d = context;
+    int error = idle_devices_end(d);
+    idle_lost_end(d);
+    /* Of a part, this is done when all of them are there. */
+    return error < 0 || d->walk->rec->share ? error : idle_waits_charge(d);
+}
+
+struct consumer idle_consumer(struct idle *d)
+{
+    return (struct consumer){.context = d,
+                             .needs = WALK_RANGES | WALK_WORK | WALK_OPS | WALK_STACKS,
+                             .sees_hidden = true,
+                             .take = take,
+                             .take_call = take_call,
+                             .take_work = take_work,
+                             .end = end};
+}
+
+const struct thread *idle_row_thread(const struct idle *d, const struct idle_row *row)
+{
+    const struct process *p = d->devices[row->device].process;
+    if (row->place.kind == IDLE_WORD_TOLD)
+        return ((const struct idle_told *)(uintptr_t)row->place.word)->thread;
+    for (uint32_t i = 0; row->thread != IDLE_NONE && i < p->threads.count; i++)
+        if (p->threads.threads[i]->index == row->thread && p->threads.threads[i]->tid)
+            return p->threads.threads[i];
+    return NULL;
+}
+
+uint32_t idle_row_work_share(const struct idle *d, const struct idle_row *row)
+{
+    const struct process *p = d->devices[row->device].process;
+    if (row->place.kind == IDLE_WORD_TOLD)
+        return ((const struct idle_told *)(uintptr_t)row->place.word)->work_share;
+    const struct idle_thread *t = row->thread == IDLE_NONE ? NULL : d->way.threads[row->thread];
+    uint64_t own_ns = t ? t->work_ns : 0, all_ns = d->way.processes[p->index].work_ns;
+    return row->thread != IDLE_NONE && all_ns ? (uint32_t)(1e6 * (double)own_ns / (double)all_ns)
+                                              : IDLE_NONE;
+}
+
+bool idle_communicates(const struct idle *d, uint32_t job)
+{
+    for (uint32_t i = 0; i < d->device_count; i++) {
+        const struct idle_device *device = &d->devices[i];
+        if (device->process->job == job &&
+            (device->parts[IDLE_COMMUNICATING] || device->causes[IDLE_COMMUNICATION]))
+            return true;
+    }
+    return false;
+}
+
+int idle_finish(struct idle *d)
+{
+    int error = d->way.steps ? idle_start_charge(d) : 0;
+    if (error == 0)
+        error = idle_host_settle(d);
+    const struct recording *rec = d->walk->rec;
+    for (uint32_t i = 0; error == 0 && i < rec->count; i++) {
+        const struct process *p = rec->processes[i];
+        for (uint32_t k = 0; k < p->thread_count; k++) {
+            const struct idle_thread *t = d->way.threads[p->first_thread + k];
+            d->way.processes[i].work_ns += t ? t->work_ns : 0;
+        }
+    }
+    for (uint32_t i = 0; i < d->device_count; i++) {
+        const struct idle_device *device = &d->devices[i];
+        d->window_ns += device->end_ns - device->begin_ns;
+        d->all.idle_ns += device->idle_ns;
+        d->all.stopped_ns += device->stopped_ns;
+        for (unsigned k = 0; k < IDLE_PARTS; k++)
+            d->all.parts[k] += device->parts[k];
+        for (unsigned k = 0; k < IDLE_CAUSES; k++)
+            d->all.causes[k] += device->causes[k];
+    }
+    return error;
+}
+
+int idle_name(struct idle *d, const char *symbol_folder)
+{
+    bool is_part = d->walk->rec->share;
+    int error = 0;
+    for (uint32_t i = 0; error == 0 && i < d->rows.count; i++)
+        error = idle_place_want(&d->lines, d->rows.list[i].process, &d->rows.list[i].place);
+    if (error == 0)
+        error = arrivals_want(&d->arrivals, &d->lines, is_part);
+    if (error == 0)
+        error = place_lines_find(&d->lines, d->walk->rec, symbol_folder);
+    if (error == 0)
+        error = arrivals_name(&d->arrivals, d->walk, &d->lines, is_part);
+    return error < 0 ? error
+                     : idle_totals(d->walk, &d->lines, &d->rows, &d->totals, &d->total_count);
+}

@@ -1,0 +1,485 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What devices do: work of a kind, or nothing. */
+#include "analyse/idle_state.h"
+#include "analyse/work_places.h"
+#include "base/array.h"
+#include "error.h"
+#include "record/gpu_record.h"
+#include "resolve/nccl_call.h"
+
+static uint64_t later(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Of steps, ranges or windows: then a device's window is from their begin, or the end of the work
+ * before its first there, to their end, or that of its last work there. So those of steps that
+ * follow one another do so, too. */
+static bool is_piece(const struct idle *d)
+{
+    const struct walk_filter *f = d->walk->filter;
+    return f && f->is_of_time && !f->is_span;
+}
+
+/* NULL: no memory, or too many of them (*error is 0). A view until the next one. */
+static struct idle_track *track_of(struct idle *d, const struct event *e, int *error)
+{
+    uint64_t device = record_arg(e->record, KERNEL_DEVICE);
+    struct idle_track *last = d->track_count ? &d->tracks[d->way.last_track] : NULL;
+    *error = 0;
+    if (last && last->process == e->process && last->device == device)
+        return last;
+    const struct idle_track new = {.process = e->process, .device = device, .place = IDLE_NONE};
+    uint32_t number;
+    *error = KEY_MAP_ITEM(&d->way.track_of, ((struct key){e->process->index, device, 0}), d->tracks,
+                          d->track_count, IDLE_DEVICES_MAX, &new, &number);
+    if (!number)
+        return NULL;
+    d->way.last_track = number - 1;
+    return &d->tracks[number - 1];
+}
+
+/* The first work in the piece. */
+static int open_window(struct idle *d, const struct idle_process *p, struct idle_track *t,
+                       const struct event *e)
+{
+    struct time_span span = {p->begin_ns, 0};
+    if (is_piece(d))
+        span = d->walk->filter->bounds(d->walk->filter->context, e->process);
+    t->at_ns = earlier(later(t->until_ns[IDLE_OTHER], span.begin_ns), e->begin_ns);
+    t->to_ns = span.end_ns;
+    t->place = d->device_count;
+    const struct idle_device device = {.process = e->process,
+                                       .device = t->device,
+                                       .begin_ns = idle_cut(d, t->at_ns),
+                                       .first_ns = e->begin_ns};
+    return ARRAY_PUSH(d->devices, d->device_count, &device);
+}
+
+/* Time of a part, before which the others are over. Returns when it began. */
+static inline uint64_t spend_part(struct idle *d, struct idle_track *t, enum idle_part part,
+                                  uint64_t to_ns)
+{
+    uint64_t end_ns = earlier(t->until_ns[part], to_ns), at_ns = t->at_ns;
+    if (end_ns > at_ns) {
+        d->devices[t->place].parts[part] += idle_cut(d, end_ns) - idle_cut(d, at_ns);
+        t->at_ns = end_ns;
+    }
+    return at_ns;
+}
+
+/* The device's time up to then, but for a gap at its end, which begins at at_ns. */
+static inline int spend(struct idle *d, struct idle_track *t, uint64_t to_ns)
+{
+    int error = 0;
+    spend_part(d, t, IDLE_COMPUTE, to_ns);
+    uint64_t at_ns = later(spend_part(d, t, IDLE_COMMUNICATING, to_ns), t->until_ns[IDLE_OTHER]);
+    if (d->follows_ranks && at_ns < t->at_ns)
+        error = idle_ranks_alone(&d->ranks, (uint32_t)(t - d->tracks), idle_cut(d, at_ns),
+                                 idle_cut(d, t->at_ns));
+    spend_part(d, t, IDLE_COPYING, to_ns);
+    spend_part(d, t, IDLE_OTHER, to_ns);
+    return error;
+}
+
+static uint64_t last_work_ns(const struct idle_track *t, unsigned parts)
+{
+    uint64_t ns = 0;
+    for (unsigned part = IDLE_COMPUTE; part < parts; part++)
+        ns = later(ns, t->until_ns[part]);
+    return ns;
+}
+
+/* ---- gaps ------------------------------------------------------------------------------------ */
+
+/* What is charged goes there. */
+static struct idle_rows *rows_of(struct idle *d, struct idle_track *t)
+{
+    struct idle_rows *rows = t->aside.is_open ? &t->aside.rows : &d->rows;
+    rows->rest = t->aside.is_open ? NULL : &t->since.rest;
+    return rows;
+}
+
+/* The first time that is not over then of which nothing is known of the process's devices:
+ * recording was stopped, or there were calls alone. *over_ns: the end of the last one before. */
+static struct time_span next_unknown(const struct idle_process *p, uint64_t at_ns,
+                                     uint64_t *over_ns)
+{
+    struct time_span next = {UINT64_MAX, UINT64_MAX};
+    uint32_t pause = ARRAY_UP_TO(p->pauses, p->pause_count, end_ns, at_ns);
+    uint32_t blind = ARRAY_UP_TO(p->blind, p->blind_count, end_ns, at_ns);
+    *over_ns =
+        later(pause ? p->pauses[pause - 1].end_ns : 0, blind ? p->blind[blind - 1].end_ns : 0);
+    if (pause < p->pause_count)
+        next = p->pauses[pause];
+    if (blind < p->blind_count && p->blind[blind].begin_ns < next.begin_ns)
+        next = (struct time_span){p->blind[blind].begin_ns, p->blind[blind].end_ns};
+    return next;
+}
+
+/* The gap, but for the time of which nothing is known. `how` NULL: it is held. */
+static int charge(struct idle *d, struct idle_track *t, struct idle_gap gap, idle_charge_fn *how)
+{
+    const struct idle_process *p = &d->way.processes[t->process->index];
+    struct idle_rows *rows = rows_of(d, t);
+    uint64_t end_ns = gap.end_ns, over_ns;
+    int error = 0;
+    while (error == 0 && gap.begin_ns < end_ns) {
+        struct time_span unknown = next_unknown(p, gap.begin_ns, &over_ns);
+        gap.end_ns = earlier(later(unknown.begin_ns, gap.begin_ns), end_ns);
+        gap.is_behind_unknown = how == idle_gap_charge && over_ns > gap.busy_ns;
+        if (gap.begin_ns < gap.end_ns)
+            error = how ? how(d, rows, &gap) : idle_held_add(&t->held, &gap);
+        gap.begin_ns = later(gap.end_ns, earlier(unknown.end_ns, end_ns));
+    }
+    t->at_ns = later(t->at_ns, end_ns);
+    return error;
+}
+
+/* From at_ns on; `call` NULL: no work ends it. */
+static struct idle_gap gap_of(const struct idle *d, const struct idle_track *t, uint64_t end_ns,
+                              const struct idle_submit *call)
+{
+    return (struct idle_gap){.begin_ns = t->at_ns,
+                             .end_ns = end_ns,
+                             .busy_ns = last_work_ns(t, IDLE_PARTS),
+                             .compute_ns = t->kernel_ns,
+                             .process = t->process->index,
+                             .device = t->place,
+                             .call = call ? *call : (struct idle_submit){0},
+                             .before = t->before,
+                             .is_first = !d->way.processes[t->process->index].has_worked};
+}
+
+/* What is held is the copies' that ended it, all of it, or (`call`) what the kernel of that call
+ * may have waited for. */
+static int give_held(struct idle *d, struct idle_track *t, const struct idle_submit *call)
+{
+    return t->held.count
+               ? idle_held_give(d, &t->held, last_work_ns(t, IDLE_PARTS), call, rows_of(d, t))
+               : 0;
+}
+
+/* As idle_gap_charge does where the host was ahead: mostly it is. */
+static void charge_own(const struct idle *d, struct idle_track *t, uint64_t to_ns)
+{
+    uint64_t end_ns = later(to_ns, t->at_ns), at_ns = idle_cut(d, t->at_ns);
+    uint64_t ns = idle_cut(d, end_ns) - at_ns;
+    t->own.ns += ns;
+    t->own.count += ns > 0;
+    if (ns > t->own.longest_ns) {
+        t->own.longest_ns = ns;
+        t->own.longest_at_ns = at_ns;
+    }
+    t->at_ns = end_ns;
+}
+
+static bool is_copy(const struct slice *s)
+{
+    unsigned type = s->event.record->type;
+    return type == RECORD_COPY || type == RECORD_SET;
+}
+
+/* The gap before that work; before the process's first work there may be none. Of a copy's gap it
+ * may have to be seen whose it is: that is known when a kernel comes. */
+static __attribute__((noinline)) int take_gap(struct idle *d, struct idle_track *t,
+                                              const struct slice *s, const struct idle_submit *call)
+{
+    struct idle_process *p = &d->way.processes[t->process->index];
+    struct idle_gap gap = gap_of(d, t, s->event.begin_ns, call);
+    int error = 0;
+    if (!p->has_worked)
+        p->first = gap;
+    else if (t->at_ns < p->first.end_ns) { /* one that it uses later starts up until then, too */
+        struct idle_gap start = p->first;
+        start.begin_ns = t->at_ns;
+        start.device = t->place;
+        error = charge(d, t, start, idle_gap_charge);
+    }
+    gap.begin_ns = t->at_ns;
+    if (!is_copy(s) && t->launcher) /* others may have copied beside its kernel */
+        gap.before = t->launcher;
+    bool holds =
+        is_copy(s) && s->is_called && call->thread && idle_held_may_hold(&gap, t->launcher);
+    if (error == 0 && holds && t->held.count >= IDLE_HELD_MAX)
+        error = give_held(d, t, NULL);
+    holds |= !is_copy(s) && t->held.count;
+    if (!holds)
+        idle_start_gap(d, t, &gap);
+    return error < 0 ? error : charge(d, t, gap, holds ? NULL : idle_gap_charge);
+}
+
+/* That work, which is not in the piece, is behind the device's time there: until then it did no
+ * more than others that are not. What follows is kept aside. */
+static int leave_piece(struct idle *d, struct idle_track *t, const struct idle_submit *call)
+{
+    int error = give_held(d, t, NULL);
+    if (error == 0)
+        error = spend(d, t, t->to_ns);
+    if (error == 0 && t->at_ns < t->to_ns)
+        error = charge(d, t, gap_of(d, t, t->to_ns, call), idle_gap_charge);
+    t->aside = (struct idle_aside){
+        .other_ns = d->devices[t->place].parts[IDLE_OTHER], .own = t->own, .is_open = true};
+    return error;
+}
+
+/* Is what it has aside in the device's time after all? */
+static int close_aside(struct idle *d, struct idle_track *t, bool counts)
+{
+    struct idle_aside *a = &t->aside;
+    int error = a->is_open ? give_held(d, t, NULL) : 0;
+    for (uint32_t i = 0; counts && error == 0 && i < a->rows.count; i++)
+        error = idle_rows_add_sum(&d->rows, &a->rows.list[i]);
+    if (a->is_open && !counts) {
+        d->devices[t->place].parts[IDLE_OTHER] = a->other_ns;
+        t->own = a->own;
+    }
+    idle_rows_release(&a->rows);
+    a->is_open = false;
+    return error;
+}
+
+/* ---- work ------------------------------------------------------------------------------------ */
+
+static enum idle_part part_of(struct idle *d, const struct event *e,
+                              const struct kernel_name **name)
+{
+    const struct record *r = e->record;
+    *name = NULL;
+    if (r->type == RECORD_COPY || r->type == RECORD_SET)
+        return IDLE_COPYING;
+    uint64_t number = r->type == RECORD_KERNEL ? record_arg(r, KERNEL_NAME_INDEX) : 0;
+    struct idle_name *known =
+        &d->way.names[(number ^ (uint64_t)e->process->index << 4) % IDLE_NAMES];
+    if (!number)
+        return IDLE_COMPUTE;
+    if (known->number != number || known->process != e->process) {
+        const struct kernel_name *found = walk_kernel(d->walk, e->process, number);
+        *known = (struct idle_name){e->process, number, found, found && nccl_is_kernel(found)};
+    }
+    *name = known->name;
+    return known->communicates ? IDLE_COMMUNICATING : IDLE_COMPUTE;
+}
+
+/* Of the work since the last collective the longest. */
+static int keep_longest(struct idle *d, struct idle_track *t, const struct slice *s)
+{
+    uint64_t ns = s->event.end_ns - s->event.begin_ns;
+    if (ns <= t->since.worked_ns)
+        return 0;
+    t->since.worked_ns = ns;
+    t->since.worked = (struct idle_place){.function = IDLE_NONE};
+    return s->is_called ? work_place_of(d->walk, &s->call, &t->since.worked) : 0;
+}
+
+/* With where the device was since the one before. A hidden one take_hidden_collective has. */
+static int take_collective(struct idle *d, struct idle_track *t, const struct slice *s,
+                           const struct kernel_name *name)
+{
+    const struct idle_since since = t->since;
+    struct rank_kernel_facts facts = {.idle_ns = since.rest.ns};
+    struct arrival_place place = {.process = s->event.process->index};
+    t->since = (struct idle_since){.worked = {.function = IDLE_NONE}};
+    if (s->is_hidden)
+        return 0;
+    int error = arrivals_kind(&d->arrivals, name, &facts.kind);
+    if (error == 0 && since.rest.ns) {
+        place.place = d->rows.list[since.rest.row].place;
+        place.place.epoch = 0;
+        place.cause = d->rows.list[since.rest.row].cause;
+        error = arrivals_place(&d->arrivals, &place, &facts.idle_place);
+    }
+    if (error == 0 && (since.worked.stack || since.worked.kind)) {
+        place.place = since.worked;
+        place.cause = ARRIVAL_WORKED;
+        error = arrivals_place(&d->arrivals, &place, &facts.work_place);
+    }
+    return error < 0 ? error
+                     : idle_ranks_kernel(&d->ranks, s, (uint32_t)(t - d->tracks), name, &facts);
+}
+
+/* Of another rank it may be that a collective in the piece waited for. */
+static int take_hidden_collective(struct idle *d, const struct slice *s)
+{
+    const struct walk_filter *f = d->walk->filter;
+    const struct event *e = &s->event;
+    struct rank_kernel_facts facts = {.is_hidden = true};
+    const struct kernel_name *name;
+    int error = 0;
+    if (part_of(d, e, &name) != IDLE_COMMUNICATING)
+        return 0;
+    if (!f->reaches(f->context, NULL, record_arg(e->record, KERNEL_DEVICE), 0, 0)) {
+        d->way.leaves_out_ranks = true;
+        return 0;
+    }
+    const struct idle_track *t = track_of(d, e, &error);
+    if (t)
+        error = arrivals_kind(&d->arrivals, name, &facts.kind);
+    return t && error == 0
+               ? idle_ranks_kernel(&d->ranks, s, (uint32_t)(t - d->tracks), name, &facts)
+               : error;
+}
+
+/* Where no call has the work's number it is most likely the last one; but not where calls are
+ * passed by. */
+static struct idle_submit call_of(const struct idle *d, const struct idle_process *p,
+                                  const struct slice *s)
+{
+    const struct correlated_call *c = &s->call;
+    if (!s->is_called && s->event.begin_ns < p->sampled_ns)
+        return p->call;
+    if (!s->is_called || c->thread >= d->walk->rec->thread_count)
+        return (struct idle_submit){0};
+    return (struct idle_submit){d->way.threads[c->thread], c->begin_ns, c->end_ns, c->function,
+                                c->stack};
+}
+
+/* What the device did last, for what follows. */
+static void keep_last(struct idle_track *t, const struct slice *s, enum idle_part part,
+                      const struct idle_submit *call)
+{
+    if (!is_copy(s)) {
+        t->kernel_ns = later(t->kernel_ns, s->event.end_ns);
+        t->launcher = s->is_called ? call->thread : NULL;
+    }
+    t->until_ns[part] = later(t->until_ns[part], s->event.end_ns);
+    if (call->thread)
+        t->before = call->thread;
+}
+
+static int follow(struct idle *d, struct idle_process *p, struct idle_track *t,
+                  const struct slice *s, const struct idle_submit *call)
+{
+    const struct event *e = &s->event;
+    const struct kernel_name *name;
+    uint64_t host_ns = d->rows.host_ns;
+    bool is_own, tells_held = t->held.count && !is_copy(s);
+    int error = tells_held ? give_held(d, t, s->is_called ? call : NULL) : 0;
+    if (!s->is_hidden)
+        t->to_ns = later(t->to_ns, e->end_ns);
+    else if (error == 0 && is_piece(d) && e->begin_ns >= t->to_ns && !t->aside.is_open)
+        error = leave_piece(d, t, call);
+    if (error < 0 || (error = spend(d, t, e->begin_ns)) < 0)
+        return error;
+    is_own = s->is_called && call->end_ns <= t->at_ns && !p->pause_count && !p->blind_count &&
+             p->has_worked && e->begin_ns - t->at_ns < IDLE_NEAR_NS;
+    if (is_own)
+        charge_own(d, t, e->begin_ns);
+    else if (t->at_ns < e->begin_ns || !p->has_worked)
+        error = take_gap(d, t, s, call);
+    if (error == 0 && !is_copy(s) && t->held.count)
+        error = idle_held_charge(d, &t->held, call, t->launcher, rows_of(d, t));
+    if (t->once && d->rows.host_ns > host_ns)
+        idle_start_host(d, t, e->begin_ns, d->rows.host_ns - host_ns);
+    enum idle_part part = part_of(d, e, &name);
+    /* What began before a piece of time lasts into it. */
+    part = s->is_hidden && !d->walk->filter->is_whole ? IDLE_OTHER : part;
+    if (error == 0 && part != IDLE_OTHER && d->follows_ranks)
+        error = part == IDLE_COMMUNICATING ? take_collective(d, t, s, name) : keep_longest(d, t, s);
+    keep_last(t, s, part, call);
+    if (call->thread && !s->is_hidden)
+        d->way.threads[call->thread->index]->work_ns += e->end_ns - e->begin_ns;
+    p->has_worked = true;
+    return error < 0 || s->is_hidden ? error : close_aside(d, t, true);
+}
+
+/* Is the work before a piece, or, of a piece from one time to another, outside and far from the
+ * gaps at its edges? Then only what comes last matters. */
+static bool is_far(const struct idle *d, const struct idle_process *p, const struct idle_track *t,
+                   const struct slice *s, const struct idle_submit *call)
+{
+    const struct walk_filter *f = d->walk->filter;
+    if (is_piece(d))
+        return t->place == IDLE_NONE;
+    if (!f->is_span || t->place == IDLE_NONE || !p->has_worked || t->held.count)
+        return false;
+    bool may_hold = is_copy(s) && t->launcher != call->thread;
+    return s->event.end_ns <= f->from_ns ? !may_hold : t->at_ns >= f->to_ns;
+}
+
+int idle_take_work(struct idle *d, struct idle_process *p, const struct slice *s)
+{
+    const struct walk_filter *f = d->walk->filter;
+    const struct event *e = &s->event;
+    int error = s->is_hidden && d->follows_ranks ? take_hidden_collective(d, s) : 0;
+    if (error < 0 ||
+        (s->is_hidden && !is_piece(d) &&
+         (!f->has_work || !f->reaches(f->context, e->process, record_arg(e->record, KERNEL_DEVICE),
+                                      p->begin_ns, d->walk->last_ns[e->process->index]))))
+        return error;
+    struct idle_track *t = track_of(d, e, &error);
+    if (!t)
+        return error;
+    const struct idle_submit call = call_of(d, p, s);
+    if (s->is_hidden && is_far(d, p, t, s, &call)) {
+        t->at_ns = later(t->at_ns, e->begin_ns);
+        keep_last(t, s, IDLE_OTHER, &call);
+        p->has_worked = true;
+        return 0;
+    }
+    error = t->place == IDLE_NONE ? open_window(d, p, t, e) : 0;
+    return error < 0 ? error : follow(d, p, t, s, &call);
+}
+
+/* ---- behind the last work -------------------------------------------------------------------- */
+
+/* It does nothing any more, up to then. */
+static int charge_last(struct idle *d, struct idle_track *t, uint64_t end_ns)
+{
+    return charge(d, t, gap_of(d, t, end_ns, NULL), idle_gap_charge_last);
+}
+
+/* What it did where work is lost nobody knows. */
+static int end_of(struct idle *d, struct idle_track *t)
+{
+    struct idle_device *device = &d->devices[t->place];
+    uint64_t end_ns = d->walk->last_ns[t->process->index];
+    struct time_span lost;
+    if (is_piece(d))
+        end_ns = earlier(t->to_ns, later(end_ns, last_work_ns(t, IDLE_BUSY_PARTS)));
+    device->end_ns = later(idle_cut(d, end_ns), device->begin_ns);
+    int error = give_held(d, t, NULL);
+    if (error == 0)
+        error = close_aside(d, t, false);
+    if (error == 0)
+        error = spend(d, t, end_ns);
+    if (error == 0 && !is_piece(d) && !d->walk->is_cut &&
+        idle_lost_span(&d->way.processes[t->process->index].lost, end_ns, &lost)) {
+        error = charge_last(d, t, lost.begin_ns);
+        t->at_ns = later(t->at_ns, lost.end_ns);
+    }
+    if (error == 0)
+        error = charge_last(d, t, end_ns);
+    t->own.place = idle_text(idle_on_device);
+    t->own.place.epoch = IDLE_LATE;
+    t->own.process = t->process->index;
+    t->own.device = t->place;
+    t->own.thread = IDLE_NONE;
+    t->own.cause = IDLE_LAUNCH;
+    return error == 0 && t->own.count ? idle_rows_add_sum(&d->rows, &t->own) : error;
+}
+
+int idle_devices_end(struct idle *d)
+{
+    int error = 0;
+    for (uint32_t i = 0; error == 0 && i < d->track_count; i++)
+        error = d->tracks[i].place == IDLE_NONE ? 0 : end_of(d, &d->tracks[i]);
+    for (uint32_t i = 0; i < d->rows.count; i++) {
+        const struct idle_row *row = &d->rows.list[i];
+        d->devices[row->device].causes[row->cause] += row->did ? 0 : row->ns;
+        d->devices[row->device].idle_ns += row->did ? 0 : row->ns;
+    }
+    for (uint32_t i = 0; i < d->device_count; i++) {
+        struct idle_device *device = &d->devices[i];
+        uint64_t window_ns = device->end_ns - device->begin_ns;
+        uint64_t known_ns = idle_work_ns(device) + device->parts[IDLE_OTHER] + device->idle_ns;
+        device->stopped_ns = window_ns > known_ns ? window_ns - known_ns : 0;
+    }
+    d->rows.rest = NULL;
+    return error;
+}

@@ -1,0 +1,496 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Why a device did nothing (GUIDE.md, "Why is the GPU idle?"). */
+#include "analyse/idle_state.h"
+#include "base/array.h"
+#include "error.h"
+
+/* A time that is to be split: what of it is charged to which cause, and has no kind so far. */
+struct split {
+    struct passage *of;
+    enum idle_cause cause; /* of the time in which the thread ran */
+    bool knows_ran;        /* it is known that it ran then */
+    uint64_t left[IDLE_CAUSES];
+};
+
+/* What follows a wait for the device is charged to that wait, for so long. */
+struct credit {
+    uint64_t ns;
+    enum idle_cause cause;
+    struct idle_place place;
+};
+
+/* The way through a gap. */
+struct passage {
+    const struct idle *idle;
+    struct idle_rows *rows;
+    const struct idle_gap *gap;
+    uint64_t at_ns;   /* until here all is charged */
+    uint64_t call_ns; /* the end of the call before that; 0: not known */
+    struct credit credit;
+    uint32_t thread;
+    bool is_last;        /* no work ends the gap */
+    struct split *split; /* of the time that is being charged; NULL: it is not split */
+    int error;
+};
+
+static const struct idle_place nowhere = {.function = IDLE_NONE};
+
+static uint64_t later(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* The row of that time, in which `place` is. */
+static struct idle_row row_of(const struct passage *p, enum idle_cause cause,
+                              const struct idle_place *place, uint64_t middle_ns)
+{
+    const struct idle_gap *g = p->gap;
+    struct idle_row what = {.place = *place,
+                            .process = g->process,
+                            .device = g->device,
+                            .thread = p->thread,
+                            .cause = g->is_first ? IDLE_START_UP : cause};
+    what.place.epoch =
+        g->is_first ? 0 : idle_epoch(&p->idle->way.processes[g->process].early, middle_ns);
+    return what;
+}
+
+/* What of that time is to be charged in the part of the gap from *part on, which goes on. False:
+ * nothing more. */
+static bool next_time(const struct passage *p, uint32_t *part, uint64_t begin_ns, uint64_t end_ns,
+                      struct time_span *time)
+{
+    const struct idle_gap *g = p->gap;
+    for (; *part < (g->parts ? g->part_count : 1); ++*part) {
+        const struct idle_gap *of = g->parts ? &g->parts[*part] : g;
+        time->begin_ns = idle_cut(p->idle, later(begin_ns, of->begin_ns));
+        time->end_ns = idle_cut(p->idle, earlier(end_ns, of->end_ns));
+        if (time->begin_ns < time->end_ns) {
+            ++*part;
+            return true;
+        }
+    }
+    return false;
+}
+
+static void put_whole(struct passage *p, enum idle_cause cause, const struct idle_place *place,
+                      uint64_t until_ns)
+{
+    uint64_t from_ns = p->at_ns;
+    struct time_span time;
+    if (until_ns <= from_ns)
+        return;
+    p->at_ns = until_ns;
+    if (cause == IDLE_SYNC && p->gap->is_behind_unknown)
+        return;
+    struct idle_row what = row_of(p, cause, place, from_ns + (until_ns - from_ns) / 2);
+    for (uint32_t i = 0; p->error == 0 && next_time(p, &i, from_ns, until_ns, &time);) {
+        p->error = idle_rows_add(p->rows, &what, time.begin_ns, time.end_ns - time.begin_ns);
+        if (p->split)
+            p->split->left[what.cause] += time.end_ns - time.begin_ns;
+    }
+}
+
+/* ---- what the thread did (idle_host.c) ------------------------------------------------------- */
+
+static void split_add(struct split *s, const struct thread_piece *piece, uint32_t did,
+                      enum idle_cause cause, uint64_t ns)
+{
+    struct passage *p = s->of;
+    struct idle_row what = row_of(p, cause, &piece->place, piece->at_ns + ns / 2);
+    what.cause = cause;
+    what.did = did;
+    if (ns && p->error == 0)
+        p->error = idle_rows_add(p->rows, &what, piece->at_ns, ns);
+}
+
+static void split_piece(void *context, const struct thread_piece *piece)
+{
+    static const enum idle_cause orders[][4] = {
+        {IDLE_WAITING, IDLE_UNKNOWN, IDLE_HOST, IDLE_PREEMPTED},
+        {IDLE_HOST, IDLE_PREEMPTED, IDLE_UNKNOWN, IDLE_WAITING},
+        {IDLE_PREEMPTED, IDLE_UNKNOWN, IDLE_HOST, IDLE_WAITING}};
+    struct split *s = context;
+    bool runs = piece->kind == DID_RUNNING || piece->kind == DID_GC;
+    bool is_apart = !runs && !s->of->gap->is_first && s->cause != IDLE_LOADER;
+    if (piece->is_sample) {
+        split_add(s, piece,
+                  (uint32_t)piece->kind | (piece->is_look ? DID_LOOKED : DID_SAMPLED) |
+                      (piece->has_run ? DID_RAN : 0),
+                  is_apart ? IDLE_WAITING : s->cause, piece->ns);
+        return;
+    }
+    uint64_t ns = piece->ns;
+    const enum idle_cause *order = orders[piece->kind == DID_THROTTLED ? 2 : runs];
+    for (unsigned i = 0; i < 5; i++) {
+        enum idle_cause cause = i < 4 ? order[i] : s->cause;
+        if (piece->kind == DID_THROTTLED && cause != IDLE_PREEMPTED && cause != IDLE_UNKNOWN &&
+            (cause != s->cause || s->knows_ran))
+            continue; /* then it was not stopped */
+        uint64_t taken = earlier(ns, s->left[cause]);
+        split_add(s, piece, piece->kind, cause, taken);
+        s->left[cause] -= taken;
+        ns -= taken;
+    }
+}
+
+/* What is charged until split_end, from at_ns on, is split by what the thread did. */
+static void split_begin(struct passage *p, struct split *split, enum idle_cause cause,
+                        bool knows_ran)
+{
+    const struct idle_gap *g = p->gap;
+    *split = (struct split){
+        .of = p, .cause = g->is_first ? IDLE_START_UP : cause, .knows_ran = knows_ran};
+    if (thread_times_has(&p->idle->host, g->process) && p->thread != IDLE_NONE && !p->is_last)
+        p->split = split;
+}
+
+static void split_end(struct passage *p, uint64_t from_ns)
+{
+    struct split *s = p->split;
+    struct time_span time;
+    p->split = NULL;
+    if (!s || p->error < 0)
+        return;
+    for (uint32_t i = 0; next_time(p, &i, from_ns, p->at_ns, &time);)
+        thread_times_split(&p->idle->host, p->gap->process, p->thread, time.begin_ns, time.end_ns,
+                           split_piece, s);
+    const struct thread_piece rest = {.place = nowhere, .at_ns = idle_cut(p->idle, from_ns)};
+    for (unsigned cause = 0; cause < IDLE_CAUSES; cause++) {
+        enum thread_did kind = cause == IDLE_WAITING               ? DID_WAITED
+                               : cause == IDLE_PREEMPTED           ? DID_PREEMPTED
+                               : cause == s->cause && s->knows_ran ? DID_RUNNING
+                                                                   : DID_UNKNOWN;
+        split_add(s, &rest, kind, (enum idle_cause)cause, s->left[cause]);
+    }
+}
+
+/* ---- pieces ---------------------------------------------------------------------------------- */
+
+static void put(struct passage *p, enum idle_cause cause, const struct idle_place *place,
+                uint64_t until_ns)
+{
+    struct split split;
+    uint64_t from_ns = p->at_ns;
+    bool is_start = p->gap->is_first && (cause == IDLE_HOST || cause == IDLE_NOTHING);
+    bool splits = !p->split && (cause == IDLE_LOADER || is_start);
+    if (splits)
+        split_begin(p, &split, cause, false);
+    put_whole(p, cause, place, until_ns);
+    if (splits)
+        split_end(p, from_ns);
+}
+
+/* What would have been over had the thread not waited is the wait's. */
+static void put_credit(struct passage *p, uint64_t until_ns)
+{
+    uint64_t ns = until_ns > p->at_ns ? earlier(until_ns - p->at_ns, p->credit.ns) : 0;
+    p->credit.ns -= ns;
+    put(p, p->credit.cause, &p->credit.place, p->at_ns + ns);
+}
+
+/* Time in which the thread made no call: it ran (`cause`), or did what `look` says. */
+static void put_silent(struct passage *p, enum idle_cause cause, const struct idle_place *place,
+                       const struct silence_look *look, uint64_t until_ns)
+{
+    const struct {
+        enum idle_cause cause;
+        uint32_t share;
+    } parts[] = {{IDLE_WAITING, look->waiting},
+                 {IDLE_PREEMPTED, look->preempted},
+                 {IDLE_UNKNOWN, look->unknown}};
+    if (cause == IDLE_HOST)
+        put_credit(p, until_ns);
+    uint64_t at_ns = p->at_ns, ns = until_ns > at_ns ? until_ns - at_ns : 0;
+    uint32_t share = 0;
+    struct split split;
+    split_begin(p, &split, cause, look->is_known);
+    for (unsigned i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        share += parts[i].share;
+        uint64_t so_far = (uint64_t)((double)ns * share / SILENCE_ALL);
+        put(p, parts[i].cause, place, at_ns + (share == SILENCE_ALL ? ns : so_far));
+    }
+    put(p, cause, place, until_ns);
+    split_end(p, at_ns);
+}
+
+/* Time of that cause, whichever it is. */
+static void put_any(struct passage *p, enum idle_cause cause, const struct idle_place *place,
+                    const struct silence_look *look, uint64_t until_ns)
+{
+    if (cause == IDLE_HOST || cause == IDLE_NOTHING) {
+        put_silent(p, cause, place, look, until_ns);
+        return;
+    }
+    if (cause == IDLE_LAUNCH)
+        put_credit(p, until_ns);
+    put(p, cause, place, until_ns);
+}
+
+/* The time from since_ns on, in which the thread made no call, is between the one before, if there
+ * is one, and the one that it comes to; if that one's range or operator was open for half of the
+ * time, in that. */
+static struct idle_place towards(const struct idle_entry *from, const struct idle_entry *to,
+                                 uint64_t since_ns)
+{
+    struct idle_place place = to->place;
+    if (idle_entry_is_call(to))
+        place.side = !to->since_ns || 2 * to->since_ns > since_ns + to->begin_ns ? IDLE_BEFORE
+                     : to->is_around                                             ? IDLE_AT
+                                                                                 : IDLE_TOWARDS;
+    if (from && !idle_place_same(&from->place, &place) &&
+        (place.side == IDLE_BEFORE || place.side == IDLE_TOWARDS)) {
+        place.from_function = from->place.function + 1;
+        place.from_word = from->place.word;
+        place.from_stack = from->place.stack;
+        place.from_kind = from->place.kind;
+    }
+    return place;
+}
+
+/* The thread makes no call between `from`, which may be NULL, and the next one; `to` is that which
+ * it comes to. */
+static void between(struct passage *p, const struct idle_entry *from, const struct idle_entry *next,
+                    const struct idle_entry *to, uint64_t until_ns)
+{
+    struct idle_place first = idle_text("import and the program's start");
+    struct idle_place more = idle_text("between the calls before the first work");
+    uint64_t since_ns = p->call_ns ? p->call_ns : p->at_ns;
+    uint64_t ns = next->begin_ns > since_ns ? next->begin_ns - since_ns : 0;
+    enum idle_cause cause = ns < IDLE_NEAR_NS      ? (enum idle_cause)next->cause
+                            : ns < IDLE_NOTHING_NS ? IDLE_HOST
+                                                   : IDLE_NOTHING;
+    bool is_silent = cause == IDLE_HOST || cause == IDLE_NOTHING;
+    struct idle_place place = is_silent               ? towards(from, to, since_ns)
+                              : cause == IDLE_UNKNOWN ? nowhere
+                              : cause == IDLE_LAUNCH  ? to->place
+                                                      : next->place;
+    if (!p->gap->is_first) {
+        put_any(p, cause, &place, &to->look, until_ns);
+        return;
+    }
+    put(p, cause, &first, earlier(until_ns, p->idle->way.processes[p->gap->process].first_call_ns));
+    put(p, cause, &more, until_ns);
+}
+
+/* What time is called that a thread lost by waiting in such a call: freeing memory waits for all
+ * kernels, too. */
+static enum idle_cause cause_of_wait(const struct idle_entry *e)
+{
+    return e->cause == IDLE_ALLOCATION ? IDLE_ALLOCATION : IDLE_SYNC;
+}
+
+static void inside(struct passage *p, const struct idle_entry *e, uint64_t until_ns)
+{
+    uint64_t busy_ns = p->gap->busy_ns;
+    uint64_t waited_ns = e->cause == IDLE_COPY ? p->gap->compute_ns : busy_ns;
+    put_any(p, (enum idle_cause)e->cause, &e->place, &e->look, earlier(until_ns, e->end_ns));
+    p->call_ns = later(p->call_ns, e->end_ns);
+    if (e->waits && e->begin_ns < busy_ns && busy_ns < e->end_ns) {
+        p->credit = (struct credit){waited_ns > e->begin_ns ? waited_ns - e->begin_ns : 0,
+                                    cause_of_wait(e), e->place};
+        p->credit.place.side = IDLE_AFTER;
+    }
+}
+
+/* Of the entries from `i` on the first that says where the thread was, or else `next`. */
+static const struct idle_entry *comes_to(const struct idle_thread *t, uint32_t i,
+                                         const struct idle_entry *next)
+{
+    while (i < t->count && idle_entry_is_loading(idle_thread_entry(t, i)))
+        i++;
+    return i < t->count ? idle_thread_entry(t, i) : next;
+}
+
+/* What that thread did until then; `next` is its call that is not over then. */
+static void follow(struct passage *p, const struct idle_thread *t, const struct idle_entry *next,
+                   uint64_t until_ns)
+{
+    uint32_t i = t->count;
+    const struct idle_entry *before;
+    p->thread = t->index;
+    while (i && idle_thread_entry(t, i - 1)->end_ns > p->at_ns)
+        i--;
+    before = i ? idle_thread_entry(t, i - 1) : NULL;
+    if (before)
+        p->call_ns = later(p->call_ns, before->end_ns);
+    else if (t->has_forgotten)
+        put(p, IDLE_UNKNOWN, &nowhere, earlier(until_ns, idle_thread_entry(t, 0)->begin_ns));
+    for (; i < t->count && p->at_ns < until_ns; i++) {
+        const struct idle_entry *e = idle_thread_entry(t, i);
+        if (e->begin_ns >= until_ns)
+            break;
+        between(p, before, e, comes_to(t, i, next), e->begin_ns);
+        inside(p, e, until_ns);
+        before = e;
+    }
+    if (t->depth && t->in.begin_ns < until_ns) {
+        between(p, before, &t->in, &t->in, t->in.begin_ns);
+        put(p, (enum idle_cause)t->in.cause, &t->in.place, until_ns);
+    }
+    const struct idle_entry *then = i < t->count ? idle_thread_entry(t, i) : next;
+    between(p, before, then, comes_to(t, i, next), earlier(until_ns, then->begin_ns));
+    put(p, IDLE_LAUNCH, &next->place, until_ns);
+}
+
+/* The last entry of the thread that begins before then, and is a call if it must be; NULL: none. */
+static const struct idle_entry *entry_before(const struct idle_thread *t, uint64_t ns, bool is_call)
+{
+    for (uint32_t i = t->count; i; i--) {
+        const struct idle_entry *e = idle_thread_entry(t, i - 1);
+        if (e->begin_ns < ns && (!is_call || idle_entry_is_call(e)))
+            return e;
+    }
+    return NULL;
+}
+
+/* Until when the thread before made calls, if the other one made none that could tell why. */
+static uint64_t handed_over(const struct passage *p)
+{
+    const struct idle_thread *t = p->gap->call.thread, *b = p->gap->before;
+    uint64_t call_ns = p->gap->call.begin_ns;
+    if (!b || b == t || t->depth)
+        return 0;
+    const struct idle_entry *own = entry_before(t, call_ns, true);
+    if (own && own->end_ns > p->at_ns)
+        return 0;
+    if (b->depth)
+        return call_ns;
+    const struct idle_entry *last = entry_before(b, call_ns, false);
+    bool still_waits = last && last->cause == IDLE_SYNC && last->end_ns > call_ns;
+    return !last || still_waits ? 0 : earlier(last->end_ns, call_ns);
+}
+
+/* The gap's call as its thread has it; if that is forgotten, it is known by its function. */
+static struct idle_entry entry_of(const struct idle_submit *call)
+{
+    struct idle_entry entry = {.begin_ns = call->begin_ns,
+                               .end_ns = call->end_ns,
+                               .place = {.stack = call->stack, .function = call->function}};
+    const struct idle_entry *e = entry_before(call->thread, call->begin_ns + 1, false);
+    if (e && (call->begin_ns < e->end_ns || call->begin_ns == e->begin_ns)) {
+        entry = *e;
+        entry.begin_ns = call->begin_ns;
+        entry.end_ns = call->end_ns;
+    }
+    entry.cause = IDLE_LAUNCH;
+    return entry;
+}
+
+int idle_gap_charge(const struct idle *d, struct idle_rows *rows, const struct idle_gap *g)
+{
+    struct idle_place device = idle_text(idle_on_device);
+    struct passage p = {
+        .idle = d, .rows = rows, .gap = g, .at_ns = g->begin_ns, .thread = IDLE_NONE};
+    rows->gap++;
+    if (!g->call.thread) {
+        put(&p, IDLE_UNKNOWN, &nowhere, g->end_ns);
+        return p.error;
+    }
+    if (g->call.end_ns > g->begin_ns) { /* mostly the host is ahead */
+        uint64_t until_ns = earlier(handed_over(&p), g->end_ns);
+        const struct idle_entry call = entry_of(&g->call);
+        if (until_ns > p.at_ns)
+            follow(&p, g->before, &call, until_ns);
+        follow(&p, g->call.thread, &call, earlier(g->call.end_ns, g->end_ns));
+    }
+    /* It was queued in time, or is on its way. */
+    p.thread = IDLE_NONE;
+    put(&p, g->end_ns - p.at_ns < IDLE_NEAR_NS ? IDLE_LAUNCH : IDLE_SYNC, &device, g->end_ns);
+    return p.error;
+}
+
+int idle_gap_charge_last(const struct idle *d, struct idle_rows *rows, const struct idle_gap *g)
+{
+    struct idle_place behind = idle_text(idle_behind_all);
+    struct passage p = {.idle = d,
+                        .rows = rows,
+                        .gap = g,
+                        .at_ns = g->begin_ns,
+                        .thread = IDLE_NONE,
+                        .is_last = true};
+    const struct idle_entry *last = g->before ? idle_thread_last(g->before) : NULL;
+    rows->gap++;
+    if (last && last->is_open && last->waits) {
+        p.thread = g->before->index;
+        put(&p, IDLE_NOTHING, &behind, earlier(later(last->begin_ns, g->begin_ns), g->end_ns));
+        put(&p, cause_of_wait(last), &last->place, g->end_ns);
+    }
+    p.thread = IDLE_NONE;
+    put(&p, IDLE_NOTHING, &behind, g->end_ns);
+    return p.error;
+}
+
+/* ---- gaps that are held ---------------------------------------------------------------------- */
+
+/* A launch so soon behind a copy, as a part of what the device had been idle before that, may have
+ * waited for it. */
+#define SOON_PART 10
+
+bool idle_held_may_hold(const struct idle_gap *gap, const struct idle_thread *launcher)
+{
+    const struct idle_entry *last = launcher ? idle_thread_last(launcher) : NULL;
+    if (!last || launcher == gap->call.thread || gap->call.end_ns <= gap->begin_ns)
+        return false;
+    return launcher->depth || last->cause != IDLE_SYNC || gap->end_ns >= last->end_ns;
+}
+
+int idle_held_add(struct idle_held *h, const struct idle_gap *gap)
+{
+    if (!ARRAY_ROOM(h->gaps, h->count, h->capacity, 16))
+        return GPUPROF_NO_MEMORY;
+    h->busy_ns = h->count ? h->busy_ns : gap->busy_ns;
+    h->compute_ns = h->count ? h->compute_ns : gap->compute_ns;
+    h->gaps[h->count++] = *gap;
+    return 0;
+}
+
+int idle_held_give(const struct idle *d, struct idle_held *h, uint64_t busy_ns,
+                   const struct idle_submit *call, struct idle_rows *rows)
+{
+    uint32_t kept = 0;
+    int error = 0;
+    for (uint32_t i = 0; call && i < h->count; i++)
+        if (h->gaps[i].call.thread == call->thread)
+            call = NULL; /* who made the kernel made the copy */
+    uint64_t call_ns = call ? call->begin_ns : 0;
+    uint64_t idle_ns = call_ns > busy_ns ? call_ns - busy_ns : 0; /* before the call */
+    /* Of each, the last first: may the kernel have waited for the copy that ended it, as it had
+     * been called for half of the time, or its call, as it came soon behind? */
+    for (uint32_t i = h->count; i; i--) {
+        struct idle_gap *g = &h->gaps[i - 1];
+        uint64_t ns = g->end_ns - g->begin_ns;
+        bool is_soon = g->call.end_ns <= call_ns && idle_ns < ns / SOON_PART;
+        g->is_given = is_soon || call_ns <= g->begin_ns + ns / 2;
+        if (call_ns > g->begin_ns)
+            idle_ns += earlier(call_ns, g->end_ns) - g->begin_ns;
+    }
+    for (uint32_t i = 0; i < h->count; i++) {
+        if (h->gaps[i].is_given && error == 0)
+            error = idle_gap_charge(d, rows, &h->gaps[i]);
+        else
+            h->gaps[kept++] = h->gaps[i];
+    }
+    h->count = kept;
+    return error;
+}
+
+int idle_held_charge(const struct idle *d, struct idle_held *h, const struct idle_submit *call,
+                     const struct idle_thread *before, struct idle_rows *rows)
+{
+    struct idle_gap gap = h->gaps[0];
+    gap.end_ns = h->gaps[h->count - 1].end_ns;
+    gap.busy_ns = h->busy_ns;
+    gap.compute_ns = h->compute_ns;
+    gap.parts = h->gaps;
+    gap.part_count = h->count;
+    gap.call = *call;
+    gap.before = before; /* a copy may have been the last to begin before it */
+    h->count = 0;
+    return idle_gap_charge(d, rows, &gap);
+}

@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Idle time in which the thread that fed the device made no call, split by what the thread did
+ * (thread_time.h): rows of idle_rows.h beside those of the causes, whose `did` is not 0. Those of a
+ * device and cause add up to what that cause has there.
+ *
+ * While the walk lasts a row is a piece of which a record says all, a sample, or a pool: time of
+ * which it is only known that the thread ran (DID_RUNNING), waited (DID_WAITED), or neither
+ * (DID_UNKNOWN). Behind it samples are handed what the pools have, never more than they stand for.
+ */
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyse/idle_state.h"
+#include "base/array.h"
+#include "base/new_text.h"
+#include "base/unit_text.h"
+#include "error.h"
+
+static bool is_pool(const struct idle_row *row)
+{
+    return !row->place.stack && !row->place.kind &&
+           (row->did == DID_RUNNING || row->did == DID_PREEMPTED || row->did == DID_WAITED ||
+            row->did == DID_UNKNOWN);
+}
+
+/* Start-up and data loading are split by themselves. */
+static enum idle_cause group_of(const struct idle_row *row)
+{
+    return row->cause == IDLE_LOADER || row->cause == IDLE_START_UP ? (enum idle_cause)row->cause
+                                                                    : IDLE_HOST;
+}
+
+static int compare(const void *left, const void *right)
+{
+    const struct idle_row *a = *(struct idle_row *const *)left,
+                          *b = *(struct idle_row *const *)right;
+    return ORDER(a->device, b->device) ?:
+           ORDER(a->thread, b->thread) ?:
+           ORDER(group_of(a), group_of(b)) ?:
+           ORDER(a, b);
+}
+
+/* Rows of one device, thread and group. */
+struct group {
+    struct idle_row **list;
+    uint32_t count;
+};
+
+/* What samples say, in the order in which they are handed pools: what the kernel counted first. */
+enum sampled { SAMPLED_FAULTS, SAMPLED_PREEMPTED, SAMPLED_RAN, SAMPLED_WAITED, SAMPLED_KINDS };
+
+static enum sampled sampled_of(const struct idle_row *row)
+{
+    enum thread_did did = (enum thread_did)(row->did & 0xff);
+    return row->did & DID_RAN     ? SAMPLED_FAULTS
+           : did == DID_PREEMPTED ? SAMPLED_PREEMPTED
+           : did == DID_RUNNING   ? SAMPLED_RAN
+                                  : SAMPLED_WAITED;
+}
+
+/* Which pools those are handed, and in which order. */
+static bool may_take(const struct idle_row *pool, enum sampled kind, unsigned turn)
+{
+    static const enum thread_did first[] = {DID_RUNNING, DID_PREEMPTED, DID_RUNNING, DID_WAITED};
+    if (!is_pool(pool))
+        return false;
+    return turn == 0 ? pool->did == first[kind]
+                     : pool->did == DID_UNKNOWN &&
+                           (pool->cause != IDLE_UNKNOWN || first[kind] != DID_RUNNING);
+}
+
+static const char *base_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+static bool is_wait(const struct stack_place *place)
+{
+    const char *file = place->file ? base_of(place->file->raw) : "",
+               *name = place->function ? place->function->raw : "";
+    const char *dot = strrchr(name, '.'); /* a qualified name */
+    name = dot ? dot + 1 : name;
+    return strcmp(file, "threading.py") == 0 &&
+           (strcmp(name, "wait") == 0 || strcmp(name, "join") == 0 ||
+            strcmp(name, "_wait_for_tstate_lock") == 0);
+}
+
+/* The loader's workers of a process are its children that use no device. */
+struct workers {
+    bool works; /* the process itself uses one */
+    uint32_t count;
+    uint32_t busy;                  /* of these so many ran or read for most of their time, */
+    uint64_t busy_ns, lived_ns;     /* all of these so long */
+    const struct kernel_name *text; /* NULL: not all are busy */
+};
+
+/* What is said of processes; NULL: nothing. */
+struct facts {
+    struct workers *workers;              /* owned, by index */
+    const struct kernel_name **throttled; /* likewise: the quota that stopped its threads */
+};
+
+#define WORKER_NS   50000000u /* who lived for less has not worked for long */
+#define WORKER_BUSY 0.6
+
+static struct key pid_key(const struct process *p, uint32_t pid)
+{
+    return (struct key){pid, p->host, p->header.pid_namespace};
+}
+
+static int count_workers(const struct idle *d, struct workers *of)
+{
+    const struct recording *rec = d->walk->rec;
+    struct key_map pids = {0};
+    int error = 0;
+    for (uint32_t i = 0; i < d->device_count; i++)
+        of[d->devices[i].process->index].works = true;
+    for (uint32_t i = 0; error == 0 && i < rec->count; i++)
+        error =
+            key_map_set(&pids, pid_key(rec->processes[i], rec->processes[i]->header.pid), i + 1u);
+    for (uint32_t i = 0; i < rec->count; i++) {
+        const struct process *p = rec->processes[i];
+        uint64_t parent = key_map_get(&pids, pid_key(p, p->header.parent_pid));
+        uint64_t lived_ns = d->walk->last_ns[i] - d->walk->first_ns[i];
+        if (!parent || parent == i + 1u || of[i].works || !d->host.is_known[i] ||
+            !d->walk->first_ns[i] || lived_ns < WORKER_NS)
+            continue;
+        struct workers *w = &of[parent - 1];
+        w->count++;
+        w->busy += (double)d->host.busy_ns[i] > WORKER_BUSY * (double)lived_ns;
+        w->busy_ns += d->host.busy_ns[i];
+        w->lived_ns += lived_ns;
+    }
+    key_map_release(&pids);
+    return error == GPUPROF_LIMIT ? 0 : error;
+}
+
+static int name(struct idle *d, char *text, const struct kernel_name **found)
+{
+    int error = text
+                    ? kernel_name_intern(&d->host.names, (const uint8_t *)text, strlen(text), found)
+                    : GPUPROF_NO_MEMORY;
+    free(text);
+    return error;
+}
+
+/* "83 100 1500": of so many periods of the quota so many were used up; thousandths of a processor.
+ */
+static int name_quota(struct idle *d, const struct process *p, const struct kernel_name **found)
+{
+    const char *said = process_meta(p, "cpu_throttled");
+    unsigned long long used, periods, quota;
+    if (!said || sscanf(said, "%llu %llu %llu", &used, &periods, &quota) != 3 || !used ||
+        used > periods)
+        return 0;
+    return name(d,
+                text_printf("a quota of %.2f processors, used up in %.0f%% of its periods",
+                            (double)quota / 1e3, 100 * (double)used / (double)periods),
+                found);
+}
+
+/* 0 or GPUPROF_NO_MEMORY; facts_release in both cases. */
+static int find_facts(struct idle *d, struct facts *f)
+{
+    uint32_t count = d->walk->rec->count;
+    f->workers = calloc(count + 1u, sizeof *f->workers);
+    f->throttled = calloc(count + 1u, sizeof *f->throttled);
+    int error = f->workers && f->throttled ? count_workers(d, f->workers) : GPUPROF_NO_MEMORY;
+    for (uint32_t i = 0; error == 0 && i < count; i++) {
+        struct workers *w = &f->workers[i];
+        error = name_quota(d, d->walk->rec->processes[i], &f->throttled[i]);
+        if (error == 0 && w->count && w->busy == w->count)
+            error = name(d,
+                         text_printf("%u worker%s, busy for %.0f%% of their time", w->count,
+                                     plural_end(w->count),
+                                     100 * fmin(1, (double)w->busy_ns / (double)w->lived_ns)),
+                         &w->text);
+    }
+    return error;
+}
+
+static void facts_release(struct facts *f)
+{
+    free(f->workers);
+    free(f->throttled);
+}
+
+static void say(struct idle_row *row, enum thread_did did, const struct kernel_name *what)
+{
+    row->did = did;
+    row->place.kind = IDLE_WORD_NAME;
+    row->place.word = (uintptr_t)what;
+}
+
+/* A thread that loads waits for a worker in a call, or in what nobody has seen. */
+static bool may_wait_for_worker(const struct idle_row *row)
+{
+    return row->cause == IDLE_LOADER && row->did != DID_RUNNING && row->did != DID_GC &&
+           row->did != DID_GIL && row->did != DID_SLEEP && row->did != DID_IMPORT;
+}
+
+/* Adds it. Python's frames may say more of it: a module is imported, or the lock is a condition's.
+ */
+static int put(const struct idle *d, const struct facts *f, struct idle_rows *to,
+               struct idle_row *row)
+{
+    const struct stack_table *t = &d->walk->survey.stacks;
+    uint64_t words[FRAME_COUNT_MAX];
+    const struct recorded_stack *stack = stack_table_stack(t, row->process, row->place.stack);
+    uint32_t count = stack && row->did != DID_GIL && row->did != DID_GC && row->did != DID_PREEMPTED
+                         ? stack_table_words(t, stack, words)
+                         : 0;
+    const struct kernel_name *module = NULL, *body = NULL;
+    bool imports = false;
+    for (uint32_t i = 0; i < count; i++) { /* the innermost one first */
+        const struct stack_place *place =
+            frame_kind(words[i]) == FRAME_PYTHON
+                ? stack_table_place(t, row->process, frame_python(words[i]))
+                : NULL;
+        if (!place || !place->file)
+            continue;
+        if (row->did == DID_LOCK && is_wait(place))
+            row->did = DID_CONDITION;
+        if (strncmp(place->file->raw, "<frozen importlib", 17) == 0) {
+            imports = true;
+            module = body; /* the outermost one that is imported */
+        } else if (place->function && strcmp(place->function->raw, "<module>") == 0) {
+            body = place->file;
+        }
+    }
+    if (imports && module)
+        say(row, DID_IMPORT, module);
+    else if (imports)
+        row->did = DID_IMPORT;
+    if (f->workers[row->process].text && may_wait_for_worker(row))
+        say(row, DID_WORKERS, f->workers[row->process].text);
+    if (f->throttled[row->process] && row->did == DID_THROTTLED)
+        say(row, DID_THROTTLED, f->throttled[row->process]);
+    row->longest_ns = row->longest_ns < row->ns ? row->longest_ns : row->ns;
+    return idle_rows_add_sum(to, row);
+}
+
+/* From the pools to that sample's row so much; adds the rows that come of it. */
+static int hand_out(const struct idle *d, const struct facts *f, const struct group *g,
+                    const struct idle_row *sample, uint64_t ns, struct idle_rows *to)
+{
+    int error = 0;
+    for (unsigned turn = 0; turn < 2; turn++)
+        for (uint32_t i = 0; ns && error == 0 && i < g->count; i++) {
+            struct idle_row *pool = g->list[i], row = *sample;
+            if (!may_take(pool, sampled_of(sample), turn) || !pool->ns)
+                continue;
+            row.ns = ns < pool->ns ? ns : pool->ns;
+            row.cause = pool->cause;
+            row.did &= 0xff;
+            pool->ns -= row.ns;
+            ns -= row.ns;
+            error = put(d, f, to, &row);
+        }
+    return error;
+}
+
+/* Who says where a thread ran: its CPU's samples, which are exact. If none of these has a frame of
+ * Python's, and looks by another thread have some, it is those. */
+static uint32_t find_witness(const struct idle *d, const struct group *g)
+{
+    const struct stack_table *t = &d->walk->survey.stacks;
+    uint32_t kind = DID_LOOKED;
+    bool has_python[2] = {false, false};
+    for (uint32_t i = 0; i < g->count; i++) {
+        const struct idle_row *row = g->list[i];
+        bool is_ran = sampled_of(row) == SAMPLED_RAN;
+        const struct recorded_stack *stack =
+            is_ran ? stack_table_stack(t, row->process, row->place.stack) : NULL;
+        if (is_ran && row->did & DID_SAMPLED)
+            kind = DID_SAMPLED;
+        if (stack && row->did & (DID_SAMPLED | DID_LOOKED))
+            has_python[!(row->did & DID_SAMPLED)] |= stack_table_has_python(t, stack);
+    }
+    return has_python[1] && !has_python[0] ? DID_LOOKED : kind;
+}
+
+static int settle_samples(const struct idle *d, const struct facts *f, const struct group *g,
+                          enum sampled kind, struct idle_rows *to)
+{
+    unsigned __int128 sampled_ns = 0, pool_ns = 0;
+    uint32_t by = kind == SAMPLED_RAN ? find_witness(d, g) : DID_LOOKED;
+    int error = 0;
+    for (uint32_t i = 0; i < g->count; i++) {
+        const struct idle_row *row = g->list[i];
+        if (row->did & by && sampled_of(row) == kind)
+            sampled_ns += row->ns;
+        if (may_take(row, kind, 0) || may_take(row, kind, 1))
+            pool_ns += row->ns;
+    }
+    for (uint32_t i = 0; error == 0 && i < g->count; i++) {
+        const struct idle_row *row = g->list[i];
+        if (!(row->did & by) || sampled_of(row) != kind)
+            continue;
+        uint64_t ns = sampled_ns > pool_ns ? (uint64_t)(row->ns * pool_ns / sampled_ns) : row->ns;
+        error = hand_out(d, f, g, row, ns, to);
+    }
+    return error;
+}
+
+static int settle(const struct idle *d, const struct facts *f, const struct group *g,
+                  struct idle_rows *to)
+{
+    int error = 0;
+    for (unsigned kind = 0; error == 0 && kind < SAMPLED_KINDS; kind++)
+        error = settle_samples(d, f, g, (enum sampled)kind, to);
+    for (uint32_t i = 0; error == 0 && i < g->count; i++) {
+        struct idle_row row = *g->list[i];
+        if (row.ns && !(row.did & (DID_SAMPLED | DID_LOOKED)))
+            error = put(d, f, to, &row);
+    }
+    return error;
+}
+
+/* The causes that are split wherever they are. */
+static const enum idle_cause causes[] = {IDLE_HOST, IDLE_LOADER, IDLE_WAITING, IDLE_PREEMPTED};
+
+#define CAUSES (sizeof causes / sizeof causes[0])
+
+/* What the causes of a device have, and its rows have not: work before the process's first such
+ * record. */
+static int add_rest(struct idle *d, uint32_t device, const uint64_t have_ns[static CAUSES])
+{
+    const struct idle_device *of = &d->devices[device];
+    int error = 0;
+    for (unsigned k = 0; error == 0 && k < CAUSES; k++) {
+        uint64_t ns = of->causes[causes[k]] - have_ns[k];
+        struct idle_row rest = {.place = {.function = IDLE_NONE},
+                                .process = of->process->index,
+                                .device = device,
+                                .thread = IDLE_NONE,
+                                .cause = causes[k],
+                                .did = DID_UNKNOWN,
+                                .ns = ns,
+                                .count = 1,
+                                .longest_ns = ns,
+                                .longest_at_ns = of->begin_ns};
+        error = ns ? idle_rows_add_sum(&d->rows, &rest) : 0;
+    }
+    return error;
+}
+
+/* Rows and causes say the same: where a step began in the middle of a time that was split, a row
+ * may be of start-up, or not, that is not with the cause. */
+static int even_out(struct idle *d)
+{
+    uint64_t(*have_ns)[CAUSES] = calloc(d->device_count + 1u, sizeof *have_ns);
+    int error = have_ns ? 0 : GPUPROF_NO_MEMORY;
+    for (uint32_t i = 0; have_ns && i < d->rows.count; i++) {
+        struct idle_row *row = &d->rows.list[i];
+        for (unsigned k = 0; row->did && k < CAUSES; k++) {
+            if (row->cause != causes[k])
+                continue;
+            uint64_t *have = &have_ns[row->device][k];
+            uint64_t left_ns = d->devices[row->device].causes[causes[k]] - *have;
+            row->ns = row->ns < left_ns ? row->ns : left_ns;
+            *have += row->ns;
+        }
+    }
+    for (uint32_t i = 0; error == 0 && i < d->device_count; i++)
+        if (thread_times_has(&d->host, d->devices[i].process->index)) {
+            d->devices[i].is_split = true;
+            error = add_rest(d, i, have_ns[i]);
+        }
+    free(have_ns);
+    return error;
+}
+
+int idle_host_settle(struct idle *d)
+{
+    struct idle_rows rows = d->rows;
+    struct idle_row **list = calloc(rows.count + 1u, sizeof(struct idle_row *));
+    uint32_t count = 0;
+    int error = list ? 0 : GPUPROF_NO_MEMORY;
+    for (uint32_t i = 0; list && i < rows.count; i++)
+        if (rows.list[i].did)
+            list[count++] = &rows.list[i];
+    if (!count) {
+        free(list);
+        return error;
+    }
+    for (uint32_t i = 0; i < count; i++)
+        d->devices[list[i]->device].is_split = true;
+    struct facts facts = {0};
+    error = find_facts(d, &facts);
+    d->rows = (struct idle_rows){.gap = rows.gap};
+    for (uint32_t i = 0; error == 0 && i < rows.count; i++)
+        if (!rows.list[i].did)
+            error = idle_rows_add_sum(&d->rows, &rows.list[i]);
+    qsort(list, count, sizeof(struct idle_row *), compare);
+    for (uint32_t i = 0, end; error == 0 && i < count; i = end) {
+        for (end = i + 1; end < count && list[end]->device == list[i]->device &&
+                          list[end]->thread == list[i]->thread &&
+                          group_of(list[end]) == group_of(list[i]);)
+            end++;
+        error = settle(d, &facts, &(struct group){list + i, end - i}, &d->rows);
+    }
+    if (error == 0)
+        error = even_out(d);
+    facts_release(&facts);
+    idle_rows_release(&rows);
+    free(list);
+    return error;
+}

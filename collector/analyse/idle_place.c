@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analyse/idle_place.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "analyse/thread_time.h"
+#include "base/array.h"
+#include "base/json_text.h"
+#include "base/new_text.h"
+#include "error.h"
+#include "read/process_title.h"
+
+/* Between characters that are of no name. */
+static bool has_whole(const char *text, const char *name)
+{
+    size_t length = strlen(name);
+    for (const char *at = text; (at = strcasestr(at, name)); at++)
+        if ((at == text || !(isalnum((unsigned char)at[-1]) || at[-1] == '_')) &&
+            !isalnum((unsigned char)at[length]) && at[length] != '_')
+            return true;
+    return false;
+}
+
+/* What a scheduler calls its queue of requests, as "get_next_batch_to_run", only has a loader's
+ * name in its own. */
+bool idle_says_loading(const char *name)
+{
+    static const char *const things[] = {"dataloader", "data_loader", "data loader"};
+    static const char *const names[] = {
+        "data_loading", "data loading",   "load_data",      "load data",   "load_batch",
+        "load batch",   "next_batch",     "next batch",     "get_batch",   "get batch",
+        "fetch_batch",  "get_next_batch", "get next batch", "fetch batch", "load_next_batch",
+    };
+    bool says = false;
+    for (unsigned i = 0; i < sizeof things / sizeof things[0]; i++)
+        says |= strcasestr(name, things[i]) != NULL;
+    for (unsigned i = 0; i < sizeof names / sizeof names[0]; i++)
+        says |= has_whole(name, names[i]);
+    return says;
+}
+
+/* Who was waited for; returns `text`. */
+static const char *waited_for(const struct walk *w, const struct idle_row *row,
+                              char text[static RANK_TITLE_BYTES])
+{
+    const struct process *p = w->rec->processes[(uint32_t)row->place.word];
+    if (p->index != row->process)
+        return process_who(p, text);
+    snprintf(text, RANK_TITLE_BYTES, "GPU %llu", (unsigned long long)row->place.word >> 32);
+    return text;
+}
+
+/* The operator or range; NULL: it is none, or has no name. */
+static const struct kernel_name *around(const struct walk *w, const struct idle_row *row)
+{
+    const struct idle_place *place = &row->place;
+    switch (place->kind) {
+    case IDLE_WORD_NAME: return (const struct kernel_name *)(uintptr_t)place->word;
+    case IDLE_WORD_OP: return kernel_name_of(&w->names[row->process].ops.names, place->word);
+    default: return NULL;
+    }
+}
+
+/* What the place is called, where it is no line; perhaps in `made`. */
+static const char *name_of(const struct walk *w, const struct idle_row *row,
+                           char made[RANK_TITLE_BYTES])
+{
+    const struct idle_place *place = &row->place;
+    const struct function_table *functions = &w->rec->reader.functions;
+    const struct kernel_name *name = around(w, row);
+    if (place->kind == IDLE_WORD_OURS)
+        return (const char *)(uintptr_t)place->word;
+    if (place->kind == IDLE_WORD_DEVICE)
+        return waited_for(w, row, made);
+    if (name)
+        return name->shown;
+    return place->function < functions->count ? functions->functions[place->function]->name
+                                              : "not known";
+}
+
+/* `text`, which it frees, of that side; `is_around`: it names what the call was made in. */
+static char *sided(char *text, const struct idle_place *place, bool is_around)
+{
+    bool is_before = place->side == IDLE_BEFORE || (place->side == IDLE_TOWARDS && !is_around);
+    const char *word = is_before                   ? "before "
+                       : place->side != IDLE_AFTER ? ""
+                       : is_around                 ? "after a wait in "
+                                                   : "after ";
+    char *made = text ? text_printf("%s%s", word, text) : NULL;
+    free(text);
+    return made;
+}
+
+static const struct idle_told *told_of(const struct idle_row *row)
+{
+    return (const struct idle_told *)(uintptr_t)row->place.word;
+}
+
+/* One end of a time between two calls: what was called, in its line or the operator or range that
+ * it was in, which has quotes where its name would read as both ends ("forward and backward").
+ * `is_known`: it is told by more than its function. NULL: no memory. */
+static char *end_text(const struct walk *w, struct place_lines *lines, const struct idle_row *row,
+                      bool has_caller, bool *is_known)
+{
+    char made[RANK_TITLE_BYTES];
+    const struct function_table *functions = &w->rec->reader.functions;
+    const char *line, *name = name_of(w, row, made);
+    if (place_line(lines, row->process, row->place.stack, &line) < 0)
+        return NULL;
+    *is_known |= line || around(w, row);
+    const char *caller = line && !has_caller ? strstr(line, PLACE_CALLED) : NULL;
+    int shown = line ? (int)(caller ? caller - line : (ptrdiff_t)strlen(line)) : 0;
+    bool is_call = line && row->place.function < functions->count;
+    char *text = is_call ? text_printf("%s in %.*s",
+                                       functions->functions[row->place.function]->name, shown, line)
+                 : !line && strstr(name, " and ")
+                     ? text_printf("'%s'", name)
+                     : text_printf("%.*s", line ? shown : (int)strlen(name), line ? line : name);
+    char *clean = text ? json_line(text) : NULL;
+    free(text);
+    return clean;
+}
+
+/* "between cudaFree in load (train.py:3) and cudaLaunchKernel in step (train.py:7)"; of two that
+ * read the same it says no more than "before" one does. */
+static char *between_text(const struct walk *w, struct place_lines *lines,
+                          const struct idle_row *row, bool *is_known)
+{
+    const struct idle_place *p = &row->place;
+    const struct idle_row before = {.process = row->process,
+                                    .place = {.word = p->from_word,
+                                              .stack = p->from_stack,
+                                              .function = p->from_function - 1,
+                                              .kind = (uint32_t)p->from_kind}};
+    char *from = end_text(w, lines, &before, false, is_known);
+    char *to = end_text(w, lines, row, true, is_known), *text = NULL;
+    bool is_same = from && to && strncmp(from, to, strlen(from)) == 0 &&
+                   (!to[strlen(from)] || strncmp(to + strlen(from), PLACE_CALLED, 4) == 0);
+    const char *line;
+    char made[RANK_TITLE_BYTES];
+    if (is_same && place_line(lines, row->process, row->place.stack, &line) == 0)
+        text = sided(json_line(line ? line : name_of(w, row, made)), &row->place, false);
+    else if (from && to)
+        text = text_printf("between %s and %s", from, to);
+    free(from);
+    free(to);
+    return text;
+}
+
+/* What can be said of time of which nothing is known but the kind. */
+static const char *nothing_known(const struct idle_row *row)
+{
+    switch (row->did) {
+    case DID_RUNNING: return row->place.stack ? "in no line of the program's own" : "in no sample";
+    case DID_WAITED: return "not known for what";
+    case DID_PREEMPTED: return "others had the processors";
+    case DID_THROTTLED: return "by the quota of its control group";
+    case DID_UNKNOWN: return "nothing was recorded of it";
+    default: return "not known where";
+    }
+}
+
+/* "thread 13 (loader)", in new memory. */
+static char *holder_text(const struct walk *w, const struct idle_row *row)
+{
+    uint64_t tid = row->place.word;
+    const struct thread *t =
+        tid ? thread_of_tid(&w->rec->processes[row->process]->threads, tid) : NULL;
+    return !tid              ? strdup("a thread that is not known")
+           : t && t->name[0] ? text_printf("thread %llu (%s)", (unsigned long long)tid, t->name)
+                             : text_printf("thread %llu", (unsigned long long)tid);
+}
+
+/* Of a module's file its name: "torch" of "lib/torch/__init__.py". */
+static char *module_text(const char *file)
+{
+    static const char package[] = "/__init__.py";
+    size_t length = strlen(file), ending = sizeof package - 1;
+    bool is_package = length > ending && strcmp(file + length - ending, package) == 0;
+    length -= is_package ? ending : length > 3 && strcmp(file + length - 3, ".py") == 0 ? 3 : 0;
+    const char *slash = memrchr(file, '/', length), *name = slash ? slash + 1 : file;
+    return text_printf("%.*s", (int)(file + length - name), name);
+}
+
+/* What a thread did there, but for the kind of it. */
+static char *did_text(const struct walk *w, struct place_lines *lines, const struct idle_row *row)
+{
+    const struct idle_place *place = &row->place;
+    const void *word = (const void *)(uintptr_t)place->word;
+    const char *line;
+    if (place_line(lines, row->process, place->stack, &line) < 0)
+        return NULL;
+    char *what = place->kind == IDLE_WORD_HOLDER ? holder_text(w, row)
+                 : place->kind == IDLE_WORD_OURS ? strdup(word)
+                 : place->kind != IDLE_WORD_NAME ? NULL
+                 : row->did == DID_IMPORT ? module_text(((const struct kernel_name *)word)->shown)
+                                          : strdup(((const struct kernel_name *)word)->shown);
+    if (place->kind != IDLE_WORD_NONE && !what)
+        return NULL;
+    char *text = text_printf("%s%s%s%s", place->kind == IDLE_WORD_HOLDER ? "held by " : "",
+                             what ? what : "", what && line ? " in " : "",
+                             line   ? line
+                             : what ? ""
+                                    : nothing_known(row));
+    char *clean = text ? json_line(text) : NULL;
+    free(what);
+    free(text);
+    return clean;
+}
+
+/* Not if it is all in the operator or range around the call, which is named then. */
+static bool is_between(const struct walk *w, const struct idle_row *row, const char *line)
+{
+    return row->place.from_function && (row->place.side == IDLE_BEFORE || line || !around(w, row));
+}
+
+char *idle_place_text(const struct walk *w, struct place_lines *lines, const struct idle_row *row)
+{
+    char made[RANK_TITLE_BYTES];
+    const char *line;
+    if (row->place.kind == IDLE_WORD_TOLD)
+        return strdup(told_of(row)->text);
+    if (row->did)
+        return did_text(w, lines, row);
+    if (place_line(lines, row->process, row->place.stack, &line) < 0)
+        return NULL;
+    if (is_between(w, row, line))
+        return between_text(w, lines, row, &(bool){false});
+    return sided(json_line(line ? line : name_of(w, row, made)), &row->place,
+                 !line && around(w, row));
+}
+
+int idle_where_text(const struct walk *w, struct place_lines *lines, const struct idle_row *row,
+                    char **text)
+{
+    const char *line;
+    *text = NULL;
+    if (row->place.kind == IDLE_WORD_TOLD && !told_of(row)->where)
+        return 0;
+    if (row->place.kind == IDLE_WORD_TOLD)
+        return (*text = strdup(told_of(row)->where)) ? 0 : GPUPROF_NO_MEMORY;
+    int error = place_line(lines, row->process, row->place.stack, &line);
+    if (error == 0 && is_between(w, row, line)) {
+        bool is_known = false;
+        char *between = between_text(w, lines, row, &is_known);
+        if (is_known)
+            *text = between;
+        else
+            free(between);
+        return between ? 0 : GPUPROF_NO_MEMORY;
+    }
+    const struct kernel_name *name = line || row->did ? NULL : around(w, row);
+    const char *known = line ? line : name ? name->shown : NULL;
+    *text = known ? sided(json_line(known), &row->place, name) : NULL;
+    return known && !*text ? GPUPROF_NO_MEMORY : error;
+}
+
+char *idle_did_text(const struct walk *w, struct place_lines *lines, const struct idle_row *row)
+{
+    char *place = idle_place_text(w, lines, row);
+    bool is_told = row->place.kind == IDLE_WORD_TOLD;
+    bool is_line = row->did == DID_RUNNING &&
+                   (is_told ? told_of(row)->where != NULL : row->place.stack || row->place.kind);
+    char *text =
+        place && row->did && !is_line ? text_printf("%s: %s", did_words[row->did], place) : place;
+    if (text != place)
+        free(place);
+    return text;
+}
+
+const char *idle_at(const char *place)
+{
+    static const char *const words[] = {"before ", "after ", "between ", idle_on_device};
+    for (unsigned i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (strncmp(place, words[i], strlen(words[i])) == 0)
+            return "";
+    return "at ";
+}
+
+static int by_cause_and_place(const void *left, const void *right)
+{
+    const struct idle_total *a = left, *b = right;
+    return ORDER(a->cause, b->cause) ?: strcmp(a->place, b->place);
+}
+
+static int by_ns(const void *left, const void *right)
+{
+    const struct idle_total *a = left, *b = right;
+    return ORDER(b->ns, a->ns) ?: by_cause_and_place(left, right);
+}
+
+/* Has the row at `a` the longest gap of both? Of several such the one that came first. */
+static int by_longest(const struct idle_row *rows, uint32_t a, uint32_t b)
+{
+    const struct idle_row *x = &rows[a], *y = &rows[b];
+    return ORDER(y->longest_ns, x->longest_ns) ?:
+           ORDER(x->longest_at_ns, y->longest_at_ns) ?:
+           ORDER(x->device, y->device) ?:
+           ORDER(a, b);
+}
+
+/* Those of one cause and place together, and of these each device's. */
+static int by_device(const void *left, const void *right, void *context)
+{
+    const struct idle_total *a = left, *b = right;
+    const struct idle_row *rows = context, *x = &rows[a->longest], *y = &rows[b->longest];
+    int order = by_cause_and_place(left, right);
+    if (order || x->device == y->device)
+        return order ? order : by_longest(rows, a->longest, b->longest);
+    return x->device < y->device ? -1 : 1;
+}
+
+int idle_totals(const struct walk *w, struct place_lines *lines, const struct idle_rows *rows,
+                struct idle_total **made, uint32_t *count)
+{
+    struct idle_total *totals = calloc(rows->count + 1u, sizeof *totals);
+    *made = totals;
+    *count = 0;
+    if (!totals)
+        return GPUPROF_NO_MEMORY;
+    for (uint32_t i = 0; i < rows->count; i++) {
+        const struct idle_row *row = &rows->list[i];
+        if (row->did)
+            continue;
+        char *place = idle_place_text(w, lines, row);
+        if (!place)
+            return GPUPROF_NO_MEMORY;
+        totals[(*count)++] = (struct idle_total){.cause = (enum idle_cause)row->cause,
+                                                 .place = place,
+                                                 .ns = row->ns,
+                                                 .count = row->count,
+                                                 .longest = i,
+                                                 .devices = 1};
+    }
+    qsort_r(totals, *count, sizeof *totals, by_device, rows->list);
+    uint32_t kept = 0, device = IDLE_NONE;
+    for (uint32_t i = 0; i < *count; i++) {
+        struct idle_total *last = kept ? &totals[kept - 1] : NULL;
+        const struct idle_row *row = &rows->list[totals[i].longest];
+        bool is_new = !last || by_cause_and_place(last, &totals[i]) != 0;
+        bool is_same = row->device == device;
+        device = row->device;
+        if (is_new) {
+            totals[kept++] = totals[i];
+            continue;
+        }
+        last->devices += !is_same;
+        last->has_processes |= rows->list[last->longest].process != row->process;
+        if (by_longest(rows->list, totals[i].longest, last->longest) < 0)
+            last->longest = totals[i].longest;
+        last->ns += totals[i].ns;
+        last->count += totals[i].count;
+        free(totals[i].place);
+    }
+    *count = kept;
+    qsort(totals, kept, sizeof *totals, by_ns);
+    return 0;
+}

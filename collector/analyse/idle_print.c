@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where the devices' time went, on paper. */
+#include "analyse/idle.h"
+#include "base/new_text.h"
+#include "base/unit_text.h"
+#include "read/process_title.h"
+
+enum { DEVICE, WINDOW = 5, RUN_IDLE = 11, IDLE_SHARE, STOPPED, OTHER, ORDER, CAUSES };
+enum { DEVICE_COLUMNS = CAUSES + IDLE_CAUSES };
+
+_Static_assert(DEVICE_COLUMNS <= TABLE_COLUMNS_MAX, "a row has all causes");
+
+#define ROW struct idle_device
+#define CAUSE_COLUMN(CAUSE, key)                                                                   \
+    [CAUSES + (CAUSE)] = {key, NULL, COLUMN_NS, MEMBER(ROW, causes[CAUSE]),                        \
+                          .doc = "of idle_ns: by that cause (gpuprof help idle)"}
+
+static const struct column device_columns[DEVICE_COLUMNS] = {
+    [DEVICE] = {NULL, "device", .doc = "the GPU and its process"},
+    COLUMN_RANK(ROW, process),
+    COLUMN_HOST(ROW, process),
+    COLUMN_PID(ROW, process),
+    {"device", NULL, COLUMN_NUMBER, .ascending = true, MEMBER(ROW, device),
+     .doc = "CUDA's number of it"},
+    [WINDOW] = {"window_ns", "time", COLUMN_NS, 12,
+                .doc = "from the start of the process, or its first event, to its last event"},
+    {NULL, "start-up", COLUMN_NS, 12, MEMBER(ROW, causes[IDLE_START_UP]),
+     .doc = "idle until the first work, or until the steps ran"},
+    {"compute_ns", "compute", COLUMN_NS, 12, MEMBER(ROW, parts[IDLE_COMPUTE]),
+     .doc = "a kernel or a graph ran that is no communication"},
+    {"communication_ns", "communication", COLUMN_NS, 13, .spare = 1,
+     MEMBER(ROW, parts[IDLE_COMMUNICATING]),
+     .doc = "only kernels of NCCL ran, and waited for no rank"},
+    {"copies_ns", "copies", COLUMN_NS, 12, .spare = 1, MEMBER(ROW, parts[IDLE_COPYING]),
+     .doc = "only copies and sets ran"},
+    {"idle_ns", NULL, COLUMN_NS, MEMBER(ROW, idle_ns), .doc = "nothing ran, start-up included"},
+    [RUN_IDLE] = {NULL, "idle", COLUMN_NS, 12, .doc = "nothing ran, without start-up"},
+    [IDLE_SHARE] = {"idle_share", "idle", COLUMN_SHARE, 7,
+                    .doc = "that as a part of the recorded time after start-up"},
+    [STOPPED] = {"stopped_ns", "not recorded", COLUMN_NS, 12, .is_filled = true,
+                 MEMBER(ROW, stopped_ns), .doc = "recording was stopped, or the last work is lost"},
+    [OTHER] = {"other_ns", "other work", COLUMN_NS, 12, .is_filled = true,
+               MEMBER(ROW, parts[IDLE_OTHER]), .doc = "of a piece: work ran that is not in it"},
+    [ORDER] = {NULL, NULL, COLUMN_NUMBER, .ascending = true},
+    CAUSE_COLUMN(IDLE_LAUNCH, "idle_launch_ns"),
+    CAUSE_COLUMN(IDLE_HOST, "idle_host_ns"),
+    CAUSE_COLUMN(IDLE_WAITING, "idle_waiting_ns"),
+    CAUSE_COLUMN(IDLE_PREEMPTED, "idle_preempted_ns"),
+    CAUSE_COLUMN(IDLE_SYNC, "idle_sync_ns"),
+    CAUSE_COLUMN(IDLE_COPY, "idle_copy_ns"),
+    CAUSE_COLUMN(IDLE_LOADER, "idle_loader_ns"),
+    CAUSE_COLUMN(IDLE_ALLOCATION, "idle_allocation_ns"),
+    CAUSE_COLUMN(IDLE_COMMUNICATION, "idle_communication_ns"),
+    CAUSE_COLUMN(IDLE_CAPTURE, "idle_capture_ns"),
+    CAUSE_COLUMN(IDLE_START_UP, "idle_start_up_ns"),
+    CAUSE_COLUMN(IDLE_NOTHING, "idle_nothing_ns"),
+    CAUSE_COLUMN(IDLE_UNKNOWN, "idle_unknown_ns"),
+};
+#undef ROW
+
+static struct cell device_name(const struct idle_device *device)
+{
+    char who[RANK_TITLE_BYTES];
+    return cell_owned(text_printf("%s, GPU %llu", process_who(device->process, who),
+                                  (unsigned long long)device->device));
+}
+
+static void fill_device(const struct table *t, uint32_t index, enum report_format format,
+                        struct cell *cells)
+{
+    const struct idle_device *device = &((const struct idle *)t->source)->devices[index];
+    uint64_t window_ns = device->end_ns - device->begin_ns;
+    uint64_t start_up_ns = device->causes[IDLE_START_UP];
+    cells[DEVICE] = device_name(device);
+    cells[WINDOW] = cell_number(window_ns);
+    cells[RUN_IDLE] = cell_number(device->idle_ns - start_up_ns);
+    cells[IDLE_SHARE] =
+        cell_share(device->idle_ns - start_up_ns, window_ns - start_up_ns - device->stopped_ns);
+    if (!device->stopped_ns && format == FORMAT_TEXT)
+        cells[STOPPED] = (struct cell){0};
+    if (!device->parts[IDLE_OTHER] && format == FORMAT_TEXT)
+        cells[OTHER] = (struct cell){0};
+    cells[ORDER] = cell_number((uint64_t)device->process->index << 32 | (uint32_t)device->device);
+}
+
+enum { PLACE, CAUSE, COUNT, TOTAL, SHARE, LONGEST, AT, RANK, HOST, PID, GPU };
+enum { LONGEST_RANK = 12, LONGEST_PID, LONGEST_GPU };
+
+static const struct column place_columns[] = {
+    {"place", "where", MEMBER(struct idle_total, place),
+     .doc = "where in the program: its line, else the operator, range or call"},
+    [CAUSE] = {"cause", "cause", COLUMN_TEXT, 13,
+               .doc =
+                   "why: launch, host, waiting, preempted, sync, copy, loader ... (GUIDE has all)"},
+    [COUNT] = {"count", "gaps", COLUMN_COUNT, 9, MEMBER(struct idle_total, count),
+               .doc = "gaps that have some of it"},
+    [TOTAL] = {"total_ns", "total", COLUMN_NS, 12, MEMBER(struct idle_total, ns),
+               .doc = "how long in all"},
+    [SHARE] = {"share", "share", COLUMN_SHARE, 7,
+               .doc =
+                   "that as a part of the GPUs' recorded time after start-up; of start-up, of all"},
+    [LONGEST] = {"longest_ns", "longest", COLUMN_NS, 12, .spare = 1,
+                 .doc = "the longest of these gaps"},
+    [AT] = {"at_ns", "began at", COLUMN_NS, 12, .spare = 2,
+            .doc = "when that began, since the first event"},
+    [RANK] = {"rank", NULL, .doc = "the rank, if it is of one GPU"},
+    [HOST] = {"host", NULL, .doc = "the host, likewise"},
+    [PID] = {"pid", NULL, COLUMN_NUMBER, .ascending = true, .doc = "the process, likewise"},
+    [GPU] = {"device", NULL, COLUMN_NUMBER, .ascending = true, .doc = "the GPU, likewise"},
+    {"devices", NULL, COLUMN_COUNT, MEMBER(struct idle_total, devices),
+     .doc = "GPUs that the row adds up"},
+    [LONGEST_RANK] = {"longest_rank", NULL, .doc = "the rank of the longest gap"},
+    [LONGEST_PID] = {"longest_pid", NULL, COLUMN_NUMBER, .ascending = true,
+                     .doc = "the process of the longest gap"},
+    [LONGEST_GPU] = {"longest_device", NULL, COLUMN_NUMBER, .ascending = true,
+                     .doc = "the GPU of the longest gap"},
+};
+
+static void fill_place(const struct table *t, uint32_t index, enum report_format format,
+                       struct cell *cells)
+{
+    const struct idle *d = t->source;
+    const struct idle_total *total = &d->totals[index];
+    const struct idle_row *row = &d->rows.list[total->longest];
+    const struct idle_device *device = &d->devices[row->device];
+    uint64_t origin_ns = d->walk->survey.origin_ns;
+    cells[CAUSE] = cell_text(idle_cause_words[total->cause]);
+    cells[SHARE] = cell_share(total->ns, idle_share_of(d, total->cause));
+    cells[LONGEST] = cell_number(row->longest_ns);
+    /* What begins with the process begins before the first event. */
+    cells[AT] =
+        row->longest_at_ns < origin_ns && format == FORMAT_TEXT
+            ? cell_text("the start")
+            : cell_number(row->longest_at_ns > origin_ns ? row->longest_at_ns - origin_ns : 0);
+    cells[RANK] = cells[LONGEST_RANK] = cell_text(process_rank(device->process));
+    cells[HOST] = cell_text(device->process->header.host);
+    cells[PID] = cells[LONGEST_PID] = cell_number(device->process->header.pid);
+    cells[GPU] = cells[LONGEST_GPU] = cell_number(device->device);
+    if (total->has_processes) /* it is the sum of all of them */
+        cells[RANK] = cells[HOST] = cells[PID] = cell_text(NULL);
+    if (total->devices > 1)
+        cells[GPU] = cell_text(NULL);
+}
+
+static void say_shares(const struct table *t, FILE *out)
+{
+    const struct idle *d = t->source;
+    char run[UNIT_TEXT_BYTES], all[UNIT_TEXT_BYTES];
+    if (d && (d->all.causes[IDLE_START_UP] || d->all.stopped_ns))
+        fprintf(out, "  shares are of the %s after start-up%s, those of start-up of all %s\n",
+                time_text(run, idle_run_ns(d)), d->all.stopped_ns ? " that were recorded" : "",
+                time_text(all, d->window_ns));
+}
+
+const struct table_info idle_tables[IDLE_TABLES] = {
+    {.name = "gpu_time",
+     .key = "gpu_time",
+     .title = "where the GPUs' time went",
+     TABLE_COLUMNS(device_columns),
+     .rows = {ROWS_IN(struct idle, devices, device_count)},
+     .order = ORDER,
+     .json_empty = "[]",
+     .row = fill_device},
+    {.name = "idle",
+     .place = PLACE_IDLE,
+     .key = "idle",
+     .title = "why the GPUs were idle",
+     TABLE_COLUMNS(place_columns),
+     .rows = {ROWS_IN(struct idle, totals, total_count)},
+     .text = {CAUSE, TOTAL, SHARE, COUNT, LONGEST, AT},
+     .json_empty = "[]",
+     .row = fill_place,
+     .text_behind = say_shares},
+};

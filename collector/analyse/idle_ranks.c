@@ -1,0 +1,690 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analyse/idle_ranks.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/api.h"
+#include "base/array.h"
+#include "error.h"
+#include "record/gpu_record.h"
+#include "resolve/nccl_call.h"
+
+/* What a kernel's numbers are. */
+enum {
+    KERNEL_NUMBER, /* of the collective on its communicator; 0: not known */
+    KERNEL_PLACE,  /* among those of its device, from 1 on */
+    KERNEL_IDLE_NS,
+    KERNEL_IDLE_PLACE,
+    KERNEL_WORK_PLACE,
+    KERNEL_KIND,
+    KERNEL_NUMBERS
+};
+
+/* Beside the number of its kind, of which there are no more: it is not in the piece. */
+#define KERNEL_HIDDEN UINT64_C(0x100000000)
+
+static const struct span_kind kernel_kind = {KERNEL_NUMBERS,
+                                             1u << KERNEL_NUMBER | 1u << KERNEL_PLACE};
+static const struct span_kind alone_kind = {0, 0};
+
+/* And those of a wait, which is from the begin of a kernel to that of the last one. */
+enum { WAIT_PLACE, WAIT_FOR, WAIT_NUMBERS };
+
+static const struct span_kind wait_kind = {WAIT_NUMBERS, 1u << WAIT_PLACE};
+
+void idle_ranks_init(struct idle_ranks *r)
+{
+    *r = (struct idle_ranks){.communicators.count_max = IDLE_SEQUENCES_MAX,
+                             .counted.count_max = IDLE_SEQUENCES_MAX,
+                             .handles.count_max = IDLE_SEQUENCES_MAX,
+                             .sizes.count_max = IDLE_SEQUENCES_MAX,
+                             .numbers.count_max = IDLE_SEQUENCES_MAX};
+    spool_init(&r->spool, sizeof(struct byte_chunk));
+}
+
+void idle_ranks_release(struct idle_ranks *r)
+{
+    free(r->list);
+    free(r->devices);
+    key_map_release(&r->communicators);
+    key_map_release(&r->counted);
+    key_map_release(&r->handles);
+    key_map_release(&r->sizes);
+    key_map_release(&r->numbers);
+    spool_release(&r->spool);
+}
+
+/* Beyond the bound there is nothing to know. */
+static int set(struct key_map *map, struct key key, uint64_t value)
+{
+    int error = key_map_set(map, key, value);
+    return error == GPUPROF_LIMIT ? 0 : error;
+}
+
+/* ---- which communicator ---------------------------------------------------------------------- */
+
+int idle_ranks_library(struct idle_ranks *r, struct nccl_talk *t, const struct event *e)
+{
+    const struct record *record = e->record;
+    if (record->type == RECORD_COMMUNICATOR) {
+        uint64_t id = record_arg(record, COMMUNICATOR_ID);
+        uint64_t ranks = record_arg(record, COMMUNICATOR_RANKS);
+        struct key key = {e->process->index, record_arg(record, COMMUNICATOR_HANDLE), 0};
+        bool is_sized = id && ranks && ranks < UINT32_MAX; /* 0: this process does not know it */
+        int error = is_sized ? set(&r->sizes, (struct key){id, 0, 0}, ranks) : 0;
+        return id && error == 0 ? set(&r->handles, key, id) : error;
+    }
+    nccl_talk_call(t, &r->handles, e);
+    return 0;
+}
+
+int idle_ranks_call(struct idle_ranks *r, struct nccl_talk *t, const struct slice *s)
+{
+    const struct event *e = &s->event;
+    struct nccl_call call = {0};
+    if (!e->record->correlation || e->function->class != API_LAUNCH)
+        return 0;
+    const struct range *range = walk_range(s, false);
+    if (!range || !nccl_call_of(range, &call) || !call.communicator)
+        call.communicator = t->communicator;
+    uint64_t number = nccl_talk_launch(t, e);
+    struct key key = {e->process->index, e->record->correlation, 0};
+    int error = call.communicator ? set(&r->communicators, key, call.communicator) : 0;
+    return error == 0 && call.communicator && number ? set(&r->counted, key, number) : error;
+}
+
+/* ---- kernels --------------------------------------------------------------------------------- */
+
+int idle_ranks_sequence(struct idle_ranks *r, uint32_t device, uint64_t communicator,
+                        const char *name, uint64_t what, uint32_t *sequence)
+{
+    struct key key = {device, what, communicator != 0};
+    const struct rank_sequence new = {.communicator = communicator, .name = name, .device = device};
+    return KEY_MAP_ITEM(&r->numbers, key, r->list, r->count, IDLE_SEQUENCES_MAX, &new, sequence);
+}
+
+struct ranked_device *idle_ranks_device(struct idle_ranks *r, uint32_t device)
+{
+    while (r->device_count <= device)
+        if (ARRAY_PUSH(r->devices, r->device_count, NULL) < 0)
+            return NULL;
+    return &r->devices[device];
+}
+
+int idle_ranks_kernel(struct idle_ranks *r, const struct slice *s, uint32_t device,
+                      const struct kernel_name *name, const struct rank_kernel_facts *facts)
+{
+    const struct event *e = &s->event;
+    struct key launch = {e->process->index, e->record->correlation, 0};
+    uint64_t communicator = key_map_get(&r->communicators, launch);
+    uint64_t number = communicator ? key_map_get(&r->counted, launch) : 0;
+    uint32_t sequence;
+    if (communicator)
+        key_map_remove(&r->communicators, launch);
+    if (number)
+        key_map_remove(&r->counted, launch);
+    int error = idle_ranks_sequence(r, device, communicator, name->raw,
+                                    communicator ? communicator : (uintptr_t)name, &sequence);
+    if (error < 0 || !sequence)
+        return error;
+    struct ranked_device *on = idle_ranks_device(r, device);
+    if (!on)
+        return GPUPROF_NO_MEMORY;
+    const struct span kernel = {
+        .begin_ns = e->begin_ns,
+        .end_ns = e->end_ns,
+        .numbers = {[KERNEL_NUMBER] = number,
+                    [KERNEL_PLACE] = ++on->kernels,
+                    [KERNEL_IDLE_NS] = facts->idle_place ? facts->idle_ns : 0,
+                    [KERNEL_IDLE_PLACE] = facts->idle_place,
+                    [KERNEL_WORK_PLACE] = facts->work_place,
+                    [KERNEL_KIND] = facts->kind | (facts->is_hidden ? KERNEL_HIDDEN : 0)}};
+    struct rank_sequence *of = &r->list[sequence - 1];
+    if (communicator && !of->ranks)
+        of->ranks = (uint32_t)key_map_get(&r->sizes, (struct key){communicator, 0, 0});
+    of->is_numbered |= number != 0;
+    return span_put(&r->spool, &of->kernels.spans, &kernel, kernel_kind);
+}
+
+int idle_ranks_alone(struct idle_ranks *r, uint32_t device, uint64_t begin_ns, uint64_t end_ns)
+{
+    struct ranked_device *on = idle_ranks_device(r, device);
+    const struct span span = {.begin_ns = begin_ns, .end_ns = end_ns};
+    return on ? span_put(&r->spool, &on->alone.spans, &span, alone_kind) : GPUPROF_NO_MEMORY;
+}
+
+/* ---- behind the last: who met ---------------------------------------------------------------- */
+
+/* By what kernels of a group are known to be of one collective. */
+enum match { BY_NUMBER, BY_COUNT, BY_TIME };
+
+/* A sequence, and what puts it into order. */
+struct member {
+    struct rank_device device;
+    uint64_t communicator;
+    const char *name;
+    uint32_t sequence;
+};
+
+/* Where one is in a sequence. */
+struct comer {
+    struct span kernel;
+    struct span_reader ahead; /* at the next one */
+    struct rank_sequence *sequence;
+    uint64_t number, since; /* the last number, and kernels since: 0, it is this one's */
+    bool has_next;
+    bool has_begun; /* it is not the first */
+    bool is_of_it;  /* of the collective that is next */
+    bool loses;     /* what follows its last one may be lost */
+};
+
+/* Who waited: the waits of a sequence lie in a stream, and sequences of a device in a list. */
+struct waiting {
+    struct span_stream waits;
+    uint32_t next; /* sequence + 1; 0: none */
+};
+
+struct telling {
+    struct idle_ranks *ranks;
+    const struct rank_listener *listener;
+    struct spool spool;
+    struct waiting *waiting; /* owned, by sequence */
+    uint32_t *firsts;        /* owned, by device: sequence + 1 */
+    bool leaves_out;
+};
+
+static void open_reader(struct idle_ranks *r, struct span_reader *reader,
+                        const struct rank_spans *s)
+{
+    if (s->view)
+        span_reader_init_view(reader, s->view, s->view_bytes, s->spans.count);
+    else
+        span_reader_init(reader, &r->spool, &s->spans);
+}
+
+static void close_reader(const struct span_reader *reader, const struct rank_spans *s)
+{
+    if (s->numbers)
+        s->numbers->has_failed |= reader->has_failed;
+}
+
+/* Are they of one communicator, or of one name in a job? < 0, 0, > 0. */
+static int compare_groups(const struct member *a, const struct member *b)
+{
+    if (a->communicator != b->communicator)
+        return a->communicator < b->communicator ? -1 : 1;
+    if (a->communicator)
+        return 0;
+    return ORDER(a->device.job, b->device.job) ?: strcmp(a->name, b->name);
+}
+
+static int compare_members(const void *left, const void *right)
+{
+    const struct member *a = left, *b = right;
+    int order = compare_groups(a, b);
+    if (order)
+        return order;
+    return ORDER(a->device.process, b->device.process) ?: ORDER(a->device.device, b->device.device);
+}
+
+/* Did all of them run when the last one began? */
+static bool is_meeting(const struct rank_meeting *m, uint64_t first_end_ns)
+{
+    return m->count >= 2 && first_end_ns > m->last.begin_ns;
+}
+
+/* Goes on to the next kernel, which it has. 0 or an error. */
+static int look(struct comer *c, enum match by)
+{
+    c->kernel = c->ahead.span;
+    c->since++;
+    if (by == BY_NUMBER && c->kernel.numbers[KERNEL_NUMBER]) {
+        c->number = c->kernel.numbers[KERNEL_NUMBER];
+        c->since = 0;
+    }
+    int more = span_next(&c->ahead, kernel_kind);
+    c->has_next = more > 0;
+    return more < 0 ? more : 0;
+}
+
+static uint64_t shared_ns(const struct span *a, const struct span *b)
+{
+    uint64_t from_ns = a->begin_ns > b->begin_ns ? a->begin_ns : b->begin_ns;
+    uint64_t to_ns = a->end_ns < b->end_ns ? a->end_ns : b->end_ns;
+    return to_ns > from_ns ? to_ns - from_ns : 0;
+}
+
+/* Those that did not run with the one that began last, or whose next one did so for longer, are of
+ * a collective of which that one lacks its kernel. */
+static void match_by_time(struct comer **comers, uint32_t count)
+{
+    const struct comer *last = comers[0];
+    bool is_one = true;
+    for (uint32_t i = 1; i < count; i++)
+        last = comers[i]->kernel.begin_ns >= last->kernel.begin_ns ? comers[i] : last;
+    for (uint32_t i = 0; i < count; i++) {
+        struct comer *c = comers[i];
+        uint64_t ns = shared_ns(&c->kernel, &last->kernel);
+        c->is_of_it =
+            c != last && (!ns || (c->has_next && shared_ns(&c->ahead.span, &last->kernel) > ns));
+        is_one &= !c->is_of_it;
+    }
+    for (uint32_t i = 0; is_one && i < count; i++)
+        comers[i]->is_of_it = true;
+}
+
+static bool is_before(const struct comer *a, const struct comer *b)
+{
+    return a->number != b->number ? a->number < b->number : a->since < b->since;
+}
+
+static void match_by_number(struct comer **comers, uint32_t count)
+{
+    const struct comer *first = comers[0];
+    for (uint32_t i = 1; i < count; i++)
+        first = is_before(comers[i], first) ? comers[i] : first;
+    for (uint32_t i = 0; i < count; i++)
+        comers[i]->is_of_it = !is_before(first, comers[i]);
+}
+
+/* Where all have as many, or no one clock, the n-th are of one. *otherwise: why those are
+ * none that do not meet. */
+static enum match match_of(const struct idle_ranks *r, const struct member *members, uint32_t count,
+                           enum rank_miss *otherwise)
+{
+    bool is_numbered = true, has_as_many = true, is_one_clock = true;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct rank_sequence *s = &r->list[members[i].sequence];
+        is_numbered &= s->is_numbered;
+        has_as_many &= s->kernels.spans.count == r->list[members[0].sequence].kernels.spans.count;
+        is_one_clock &= members[i].device.host == members[0].device.host;
+    }
+    *otherwise = is_numbered || has_as_many ? RANK_MISS_TIME : RANK_MISS_NUMBER;
+    return is_numbered ? BY_NUMBER : has_as_many || !is_one_clock ? BY_COUNT : BY_TIME;
+}
+
+static uint32_t meant(struct rank_numbers *n, const uint32_t *list, uint32_t count, uint64_t number)
+{
+    n->has_failed |= number >= count;
+    return number < count ? list[number] : 0;
+}
+
+static struct rank_kernel kernel_of(const struct comer *c)
+{
+    const uint64_t *numbers = c->kernel.numbers;
+    struct rank_numbers *n = c->sequence->kernels.numbers;
+    struct rank_kernel k = {.begin_ns = c->kernel.begin_ns,
+                            .end_ns = c->kernel.end_ns,
+                            .facts = {.idle_ns = numbers[KERNEL_IDLE_NS],
+                                      .idle_place = (uint32_t)numbers[KERNEL_IDLE_PLACE],
+                                      .work_place = (uint32_t)numbers[KERNEL_WORK_PLACE],
+                                      .kind = (uint32_t)numbers[KERNEL_KIND],
+                                      .is_hidden = numbers[KERNEL_KIND] & KERNEL_HIDDEN}};
+    if (!n)
+        return k;
+    k.facts.is_hidden = false; /* a part is of no piece: such a number is none of its kinds */
+    k.facts.kind = meant(n, n->kinds, n->kind_count, numbers[KERNEL_KIND]);
+    k.facts.idle_place = meant(n, n->places, n->place_count, numbers[KERNEL_IDLE_PLACE]);
+    k.facts.work_place = meant(n, n->places, n->place_count, numbers[KERNEL_WORK_PLACE]);
+    return k;
+}
+
+/* The kernels of a collective; m->count is how many there are. */
+static void gather(struct comer *const *comers, uint32_t count, struct rank_meeting *m,
+                   uint64_t *first_end_ns)
+{
+    const struct comer *last = NULL;
+    *m = (struct rank_meeting){.first_ns = UINT64_MAX};
+    *first_end_ns = UINT64_MAX;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct comer *c = comers[i];
+        if (!c->is_of_it)
+            continue;
+        m->count++;
+        last = !last || c->kernel.begin_ns >= last->kernel.begin_ns ? c : last;
+        m->first_ns = c->kernel.begin_ns < m->first_ns ? c->kernel.begin_ns : m->first_ns;
+        *first_end_ns = c->kernel.end_ns < *first_end_ns ? c->kernel.end_ns : *first_end_ns;
+    }
+    m->last = kernel_of(last); /* it is of somebody */
+    m->late = m->last;
+    m->sequence = last->sequence;
+    m->late_device = m->last_device = last->sequence->device;
+}
+
+/* Did it wait on its host for most of what it was late? */
+static bool has_waited(const struct telling *t, const struct rank_kernel *k, uint64_t first_ns)
+{
+    const struct rank_kernel_facts *facts = &k->facts;
+    return facts->idle_place && facts->idle_ns >= (k->begin_ns - first_ns) / 2 &&
+           t->listener->has_waited(t->listener->context, facts->idle_place);
+}
+
+/* Who is to blame if not the last one. Its wait is taken for one that ended when its kernel began.
+ */
+static void find_late(const struct telling *t, struct comer *const *comers, uint32_t count,
+                      struct rank_meeting *m)
+{
+    uint64_t others_ns = 0;
+    if (!has_waited(t, &m->last, m->first_ns))
+        return;
+    for (uint32_t i = 0; i < count; i++)
+        if (comers[i]->is_of_it && comers[i]->sequence != m->sequence &&
+            comers[i]->kernel.begin_ns > others_ns)
+            others_ns = comers[i]->kernel.begin_ns;
+    if (m->last.begin_ns - others_ns > m->last.facts.idle_ns / 2)
+        return;
+    m->late_device = RANK_NOT_KNOWN;
+    m->late.begin_ns = m->first_ns;
+    for (uint32_t i = 0; i < count; i++) {
+        struct rank_kernel k = kernel_of(comers[i]);
+        if (!comers[i]->is_of_it || k.begin_ns <= m->late.begin_ns ||
+            has_waited(t, &k, m->first_ns))
+            continue;
+        m->late = k;
+        m->late_device = comers[i]->sequence->device;
+    }
+}
+
+/* `waited_for`: a device, RANK_NOT_KNOWN or RANK_NOBODY. */
+static int put_wait(struct telling *t, const struct comer *c, uint64_t begin_ns, uint64_t end_ns,
+                    uint32_t waited_for)
+{
+    if (begin_ns >= end_ns)
+        return 0;
+    uint32_t sequence = (uint32_t)(c->sequence - t->ranks->list);
+    struct waiting *w = &t->waiting[sequence];
+    const struct span wait = {
+        .begin_ns = begin_ns,
+        .end_ns = end_ns,
+        .numbers = {[WAIT_PLACE] = c->kernel.numbers[KERNEL_PLACE], [WAIT_FOR] = waited_for}};
+    if (!w->waits.count) {
+        w->next = t->firsts[c->sequence->device];
+        t->firsts[c->sequence->device] = sequence + 1;
+    }
+    return span_put(&t->spool, &w->waits, &wait, wait_kind);
+}
+
+static int tell_meeting(struct telling *t, struct comer *const *comers, uint32_t count,
+                        const struct rank_meeting *m, bool is_short)
+{
+    const struct rank_listener *l = t->listener;
+    bool is_told = !is_short && !m->last.facts.is_hidden;
+    int error = is_told ? l->met(l->context, m) : 0;
+    for (uint32_t i = 0; i < count && error == 0; i++) {
+        const struct comer *c = comers[i];
+        if (!c->is_of_it)
+            continue;
+        if (is_told)
+            l->joined(l->context, c->sequence->device, m);
+        uint64_t begin_ns = c->kernel.begin_ns, late_ns = m->late.begin_ns;
+        if (c->sequence->device == m->last_device)
+            continue;
+        error = put_wait(t, c, begin_ns, late_ns, is_short ? RANK_NOT_KNOWN : m->late_device);
+        if (error == 0)
+            error = put_wait(t, c, begin_ns > late_ns ? begin_ns : late_ns, m->last.begin_ns,
+                             RANK_NOBODY);
+    }
+    return error;
+}
+
+/* Those of the collective go on to their next kernel, or leave the list if they have none; *lost:
+ * if they may have had some. */
+static int move_on(struct comer **comers, uint32_t *count, enum match by, bool *lost)
+{
+    uint32_t left = 0;
+    int error = 0;
+    for (uint32_t i = 0; i < *count && error == 0; i++) {
+        struct comer *c = comers[i];
+        bool has_left = c->is_of_it && !c->has_next;
+        *lost |= has_left && c->loses;
+        if (has_left)
+            continue;
+        if (c->is_of_it) {
+            c->has_begun = true;
+            error = look(c, by);
+        }
+        comers[left++] = c;
+    }
+    *count = left;
+    return error;
+}
+
+/* Messages and groups, which have no numbers among those that do, are not of all ranks: that
+ * somebody has none of them is no miss. `lacks`: somebody is not there at all. */
+static int tell_comers(struct telling *t, struct comer **comers, uint32_t count, enum match by,
+                       bool lacks, enum rank_miss otherwise)
+{
+    const struct rank_listener *l = t->listener;
+    bool is_lost = false;
+    int error = 0;
+    while (error == 0 && count >= (lacks || is_lost ? 1 : 2)) {
+        bool is_short = lacks || is_lost;
+        struct rank_meeting m;
+        uint64_t first_end_ns;
+        bool is_of_all = true, is_missed = false;
+        if (by == BY_TIME)
+            match_by_time(comers, count);
+        else
+            match_by_number(comers, count);
+        for (uint32_t i = 0; i < count; i++) {
+            is_of_all &= by != BY_NUMBER || !comers[i]->is_of_it || !comers[i]->since;
+            is_missed |= !comers[i]->is_of_it && comers[i]->has_begun;
+        }
+        gather(comers, count, &m, &first_end_ns);
+        is_missed &= is_of_all;
+        bool meets = !is_missed && is_meeting(&m, first_end_ns);
+        if (meets && !is_short)
+            find_late(t, comers, count, &m);
+        if (meets)
+            error = tell_meeting(t, comers, count, &m, is_short);
+        if (is_of_all && (is_short || (!meets && (is_missed || m.count >= 2))) &&
+            !m.last.facts.is_hidden)
+            l->missed(l->context, &m.last,
+                      lacks                          ? RANK_MISS_PIECE
+                      : is_lost                      ? RANK_MISS_LOST
+                      : is_missed && by == BY_NUMBER ? RANK_MISS_KERNEL
+                                                     : otherwise);
+        if (error == 0)
+            error = move_on(comers, &count, by, &is_lost);
+    }
+    return error;
+}
+
+/* Are ranks of the communicator not there, or may they be left out? */
+static bool is_short_of_ranks(const struct telling *t, const struct member *members, uint32_t count)
+{
+    uint32_t ranks = 0;
+    bool leaves_out = t->leaves_out;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t its = t->ranks->list[members[i].sequence].ranks;
+        ranks = its > ranks ? its : ranks;
+        leaves_out |= members[i].device.lacks_ranks;
+    }
+    return ranks ? count < ranks : leaves_out;
+}
+
+/* Of one communicator or name. */
+static int tell_group(struct telling *t, const struct member *members, uint32_t count)
+{
+    struct comer *all = calloc(count, sizeof *all);
+    struct comer **comers = calloc(count, sizeof(struct comer *));
+    enum rank_miss otherwise;
+    enum match by = match_of(t->ranks, members, count, &otherwise);
+    uint32_t there = 0;
+    int error = all && comers ? 0 : GPUPROF_NO_MEMORY;
+    for (uint32_t i = 0; i < count && error == 0; i++) {
+        struct comer *c = &all[i];
+        c->sequence = &t->ranks->list[members[i].sequence];
+        c->loses = members[i].device.loses_work;
+        open_reader(t->ranks, &c->ahead, &c->sequence->kernels);
+        int more = span_next(&c->ahead, kernel_kind);
+        error = more > 0 ? look(c, by) : more;
+        if (more > 0)
+            comers[there++] = c;
+    }
+    bool is_short = is_short_of_ranks(t, members, count);
+    t->ranks->lacks_some |= is_short;
+    if (error == 0)
+        error = tell_comers(t, comers, there, by, is_short, otherwise);
+    for (uint32_t i = 0; all && i < count; i++)
+        if (all[i].sequence)
+            close_reader(&all[i].ahead, &all[i].sequence->kernels);
+    free(comers);
+    free(all);
+    return error;
+}
+
+static int tell_meetings(struct telling *t, const struct rank_device *devices)
+{
+    struct idle_ranks *r = t->ranks;
+    struct member *members = calloc(r->count + 1u, sizeof *members);
+    int error = members ? 0 : GPUPROF_NO_MEMORY;
+    uint32_t count = 0;
+    for (uint32_t i = 0; members && i < r->count; i++) {
+        const struct rank_sequence *s = &r->list[i];
+        if (s->communicator || devices[s->device].job != JOB_NONE)
+            members[count++] = (struct member){.sequence = i,
+                                               .device = devices[s->device],
+                                               .communicator = s->communicator,
+                                               .name = s->name};
+    }
+    if (members)
+        qsort(members, count, sizeof *members, compare_members);
+    for (uint32_t i = 0, next; i < count && error == 0; i = next) {
+        for (next = i + 1; next < count && compare_groups(&members[i], &members[next]) == 0; next++)
+            ;
+        bool is_one = next == i + 1 && !is_short_of_ranks(t, members + i, 1);
+        error = is_one ? 0 : tell_group(t, members + i, next - i);
+    }
+    free(members);
+    return error;
+}
+
+/* ---- and who waited -------------------------------------------------------------------------- */
+
+/* On the way through the waits of a device: those of each sequence, the one whose kernel came first
+ * at the root of a heap. */
+struct waits {
+    struct span_reader *readers; /* owned */
+    struct span_reader **heap;   /* owned */
+    uint32_t count;
+    struct span now; /* the one that is under way */
+    bool is_told;
+};
+
+static bool comes_before(const struct span_reader *a, const struct span_reader *b)
+{
+    return a->span.numbers[WAIT_PLACE] < b->span.numbers[WAIT_PLACE];
+}
+
+static int compare_readers(const void *left, const void *right)
+{
+    const struct span_reader *a = *(struct span_reader *const *)left,
+                             *b = *(struct span_reader *const *)right;
+    return comes_before(a, b) ? -1 : comes_before(b, a);
+}
+
+static void sink_root(struct waits *w)
+{
+    struct span_reader *root = w->heap[0];
+    uint32_t at = 0, child;
+    for (; (child = 2 * at + 1) < w->count; at = child) {
+        child += child + 1 < w->count && comes_before(w->heap[child + 1], w->heap[child]);
+        if (!comes_before(w->heap[child], root))
+            break;
+        w->heap[at] = w->heap[child];
+    }
+    w->heap[at] = root;
+}
+
+static int waits_init(struct waits *w, struct telling *t, uint32_t device)
+{
+    uint32_t count = 0;
+    int more = 1;
+    for (uint32_t i = t->firsts[device]; i; i = t->waiting[i - 1].next)
+        count++;
+    *w = (struct waits){.readers = calloc(count, sizeof *w->readers),
+                        .heap = calloc(count, sizeof(struct span_reader *))};
+    if (!w->readers || !w->heap)
+        return GPUPROF_NO_MEMORY;
+    for (uint32_t i = t->firsts[device]; i && more > 0; i = t->waiting[i - 1].next) {
+        struct span_reader *reader = w->heap[w->count] = &w->readers[w->count];
+        span_reader_init(reader, &t->spool, &t->waiting[i - 1].waits);
+        more = span_next(reader, wait_kind);
+        w->count++;
+    }
+    qsort(w->heap, w->count, sizeof *w->heap, compare_readers);
+    return more < 0 ? more : 0;
+}
+
+/* On to the next one, which there is. 0 or an error. */
+static int go_on(struct waits *w)
+{
+    w->now = w->heap[0]->span;
+    w->is_told = false;
+    int more = span_next(w->heap[0], wait_kind);
+    if (more == 0)
+        w->heap[0] = w->heap[--w->count];
+    if (w->count)
+        sink_root(w);
+    return more < 0 ? more : 0;
+}
+
+static int tell_span(struct waits *w, uint32_t device, const struct span *span,
+                     const struct rank_listener *l)
+{
+    uint64_t at_ns = span->begin_ns;
+    int error = 0;
+    while (error == 0 && at_ns < span->end_ns) {
+        const struct span *now = &w->now;
+        if (now->end_ns <= at_ns) {
+            if (!w->count)
+                return 0;
+            error = go_on(w);
+            continue;
+        }
+        at_ns = at_ns > now->begin_ns ? at_ns : now->begin_ns;
+        uint64_t end_ns = now->end_ns < span->end_ns ? now->end_ns : span->end_ns;
+        if (at_ns >= end_ns)
+            return 0;
+        error = l->waited(l->context, device, (uint32_t)now->numbers[WAIT_FOR], !w->is_told, at_ns,
+                          end_ns);
+        w->is_told = true;
+        at_ns = end_ns;
+    }
+    return error;
+}
+
+static int tell_device(struct telling *t, uint32_t device)
+{
+    struct waits waits;
+    struct span_reader alone;
+    const struct rank_spans *spans = &t->ranks->devices[device].alone;
+    int error = waits_init(&waits, t, device), more = 1;
+    open_reader(t->ranks, &alone, spans);
+    while (error == 0 && (more = span_next(&alone, alone_kind)) > 0)
+        error = tell_span(&waits, device, &alone.span, t->listener);
+    close_reader(&alone, spans);
+    free(waits.readers);
+    free(waits.heap);
+    return more < 0 ? more : error;
+}
+
+int idle_ranks_tell(struct idle_ranks *r, const struct rank_device *devices, uint32_t device_count,
+                    bool leaves_out, const struct rank_listener *l)
+{
+    struct telling t = {.ranks = r,
+                        .listener = l,
+                        .leaves_out = leaves_out,
+                        .waiting = calloc(r->count + 1u, sizeof *t.waiting),
+                        .firsts = calloc(device_count + 1u, sizeof *t.firsts)};
+    spool_init(&t.spool, sizeof(struct byte_chunk));
+    int error = t.waiting && t.firsts ? tell_meetings(&t, devices) : GPUPROF_NO_MEMORY;
+    for (uint32_t i = 0; i < device_count && i < r->device_count && error == 0; i++)
+        error = t.firsts[i] ? tell_device(&t, i) : 0;
+    spool_release(&t.spool);
+    free(t.waiting);
+    free(t.firsts);
+    return error;
+}

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The time in which devices only waited for another rank's communication. */
+#include "analyse/idle_state.h"
+
+#include <stdlib.h>
+
+#include "error.h"
+#include "read/recording.h"
+
+void idle_waits_init(struct idle *d)
+{
+    spool_init(&d->waits, sizeof(struct idle_wait));
+}
+
+static int keep_wait(struct idle *d, struct idle_device *device, const struct idle_wait *wait)
+{
+    if (!device->waits.end)
+        device->waits.first = device->waits.next = d->waits.count;
+    device->waits.end = d->waits.count + 1;
+    return spool_append(&d->waits, wait);
+}
+
+int idle_wait_at(struct idle *d, uint32_t number, uint64_t place, struct idle_wait *wait)
+{
+    const struct idle_device *device = &d->devices[number];
+    int error = 0;
+    if (place >= device->waits.end - device->waits.first)
+        return 0;
+    const struct idle_wait *found = spool_at(&d->waits, device->waits.first + place, false, &error);
+    if (!found)
+        return error;
+    *wait = *found;
+    return 1;
+}
+
+int idle_waited(struct idle *d, uint32_t number, uint64_t begin_ns, uint64_t end_ns, uint64_t *ns)
+{
+    struct idle_device *device = number < d->device_count ? &d->devices[number] : NULL;
+    int error = 0;
+    *ns = 0;
+    for (; device && device->waits.next < device->waits.end; device->waits.next++) {
+        const struct idle_wait *wait = spool_at(&d->waits, device->waits.next, false, &error);
+        if (!wait)
+            return error;
+        uint64_t from_ns = wait->begin_ns > begin_ns ? wait->begin_ns : begin_ns;
+        uint64_t to_ns = wait->end_ns < end_ns ? wait->end_ns : end_ns;
+        *ns += to_ns > from_ns ? to_ns - from_ns : 0;
+        if (wait->end_ns > end_ns)
+            return 0;
+    }
+    return 0;
+}
+
+/* NULL: it has no work in the piece. */
+static struct idle_device *device_of(const struct idle *d, uint32_t track)
+{
+    uint32_t place = d->tracks[track].place;
+    return place == IDLE_NONE ? NULL : &d->devices[place];
+}
+
+static int wait_for_rank(void *context, uint32_t number, uint32_t waited_for, bool is_new,
+                         uint64_t begin_ns, uint64_t end_ns)
+{
+    struct idle *d = context;
+    struct idle_device *device = device_of(d, number);
+    const struct idle_track *other = waited_for < d->track_count ? &d->tracks[waited_for] : NULL;
+    uint64_t ns = end_ns - begin_ns;
+    struct idle_row what = {.place = idle_text(waited_for == RANK_NOBODY
+                                                   ? "a rank that had waited on its host"
+                                                   : "a rank, maybe one that is not here"),
+                            .process = device->process->index,
+                            .device = d->tracks[number].place,
+                            .thread = IDLE_NONE,
+                            .cause = IDLE_COMMUNICATION};
+    if (other)
+        what.place = (struct idle_place){.word = other->device << 32 | other->process->index,
+                                         .function = IDLE_NONE,
+                                         .kind = IDLE_WORD_DEVICE};
+    if (is_new)
+        device->waits.gap = ++d->way.last_gap;
+    d->rows.gap = device->waits.gap;
+    device->parts[IDLE_COMMUNICATING] -= ns;
+    device->idle_ns += ns;
+    device->causes[IDLE_COMMUNICATION] += ns;
+    if (other && device_of(d, waited_for))
+        device_of(d, waited_for)->awaited_ns += ns;
+    int error =
+        keep_wait(d, device,
+                  &(struct idle_wait){begin_ns, end_ns, other ? other->process->index : IDLE_NONE});
+    return error < 0 ? error : idle_rows_add(&d->rows, &what, begin_ns, ns);
+}
+
+static void join(void *context, uint32_t number, const struct rank_meeting *m)
+{
+    struct idle *d = context;
+    struct idle_device *device = device_of(d, number);
+    if (!device)
+        return;
+    device->collectives++;
+    if (m->late_device != number || m->late.begin_ns == m->first_ns)
+        return;
+    device->late++;
+    device->late_ns += m->late.begin_ns - m->first_ns;
+}
+
+static int meet(void *context, const struct rank_meeting *m)
+{
+    struct idle *d = context;
+    return arrivals_met(&d->arrivals, m, d->tracks[m->last_device].process->job);
+}
+
+static bool has_waited(void *context, uint32_t place)
+{
+    const struct arrivals *a = &((const struct idle *)context)->arrivals;
+    return place <= a->place_count && a->places[place - 1].cause == IDLE_WAITING;
+}
+
+static void miss(void *context, const struct rank_kernel *k, enum rank_miss why)
+{
+    struct idle *d = context;
+    arrivals_missed(&d->arrivals, k, why);
+}
+
+/* A device is on a rank of its job, but for those of several processes of one rank: which of them
+ * the others meet is not known. */
+static int find_ranks(const struct idle *d, struct rank_device *devices)
+{
+    struct key_map ranks = {0}; /* -> process index + 1 */
+    int error = 0;
+    for (uint32_t i = 0; error == 0 && i < d->track_count; i++) {
+        const struct process *p = d->tracks[i].process;
+        struct key key = {p->rank, p->job, 0};
+        uint64_t known = key_map_get(&ranks, key);
+        if (known != p->index + 1u)
+            error = key_map_set(&ranks, key, known ? UINT64_MAX : p->index + 1u);
+    }
+    for (uint32_t i = 0; error == 0 && i < d->track_count; i++) {
+        const struct process *p = d->tracks[i].process;
+        bool is_one = key_map_get(&ranks, (struct key){p->rank, p->job, 0}) == p->index + 1u;
+        devices[i] =
+            (struct rank_device){.process = p->index,
+                                 .host = p->host,
+                                 .job = is_one ? p->job : JOB_NONE,
+                                 .device = d->tracks[i].device,
+                                 .lacks_ranks = missing_ranks_of(d->walk->rec, p->job) != NULL,
+                                 .loses_work = d->tracks[i].loses_work};
+    }
+    key_map_release(&ranks);
+    return error;
+}
+
+int idle_waits_charge(struct idle *d)
+{
+    const struct rank_listener listener = {d, has_waited, join, meet, miss, wait_for_rank};
+    bool leaves_out = d->walk->rec->left_out_ranks || d->way.leaves_out_ranks;
+    struct rank_device *devices = calloc(d->track_count + 1u, sizeof *devices);
+    int error = devices ? find_ranks(d, devices) : GPUPROF_NO_MEMORY;
+    d->way.last_gap = d->rows.gap;
+    if (error == 0)
+        error = idle_ranks_tell(&d->ranks, devices, d->track_count, leaves_out, &listener);
+    if (error == 0)
+        error = arrivals_finish(&d->arrivals, devices);
+    free(devices);
+    return error;
+}

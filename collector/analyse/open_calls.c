@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analyse/open_calls.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/api.h"
+#include "base/array.h"
+#include "base/new_text.h"
+#include "base/unit_text.h"
+#include "read/process.h"
+#include "read/process_title.h"
+#include "record/argument_text.h"
+
+static bool is_longer(const void *item, const void *other)
+{
+    return ((const struct open_call *)item)->duration_ns >
+           ((const struct open_call *)other)->duration_ns;
+}
+
+static void add(struct open_calls *o, struct open_call *new, const uint64_t *args)
+{
+    memcpy(new->args, args, sizeof new->args);
+    o->total++;
+    ARRAY_KEEP(o->calls, o->count, OPEN_CALLS_MAX, new, is_longer);
+}
+
+void open_calls_take(struct open_calls *o, const struct slice *s)
+{
+    const struct event *e = &s->event;
+    struct open_call c = {.function = e->function,
+                          .process = e->process,
+                          .thread = e->thread,
+                          .kernel = walk_launched(s),
+                          .begin_ns = e->begin_ns,
+                          .duration_ns = e->end_ns - e->begin_ns,
+                          .arg_count = e->record->arg_count,
+                          .told = {e->process, e->record->stack_id, 0, NULL}};
+    if (e->record->flags & RECORD_OPEN)
+        add(o, &c, e->record->args);
+}
+
+void open_calls_take_library(struct open_calls *o, const struct slice *s)
+{
+    const struct library_call *l = s->library;
+    uint64_t end_ns = walk_lived_ns(s->walk, l->process);
+    struct open_call c = {.function = l->function,
+                          .process = l->process,
+                          .thread = l->thread,
+                          .begin_ns = l->begin_ns,
+                          .duration_ns = end_ns - l->begin_ns,
+                          .arg_count = l->arg_count,
+                          .told = {l->process, l->stack, 0, NULL}};
+    if (l->process->end_reason != END_EXIT && end_ns >= l->seen_ns + SURVEY_HANG_NS)
+        add(o, &c, l->args);
+}
+
+/* "cudaMemcpy count=64, in thread 7 of process 5", in new memory. */
+static char *call_text(const struct open_call *c)
+{
+    char title[1200];
+    struct new_text text;
+    FILE *out = new_text_begin(&text);
+    if (!out)
+        return NULL;
+    fputs(c->function->name, out);
+    for (unsigned k = 0; k < c->arg_count && k < c->function->arg_count; k++) {
+        unsigned kind = c->function->args[k].kind;
+        uint64_t value;
+        if (!function_value(c->args, c->arg_count, k, &kind, &value))
+            continue;
+        fprintf(out, " %s=", c->function->args[k].label);
+        if (c->kernel && kind == ARG_KERNEL)
+            fputs(c->kernel->shown, out);
+        else
+            argument_print(kind, value, out);
+    }
+    fprintf(out, ", in %s", thread_title(c->process, c->thread, title, sizeof title));
+    return new_text_end(&text, out);
+}
+
+enum { NAME, LASTED, DOMAIN = 3, LINE = 5, STACK };
+
+static const struct column columns[] = {
+    [NAME] = {NULL, "call, thread and process", COLUMN_LINES,
+              .doc = "the call with its arguments, its thread and process"},
+    [LASTED] = {"lasted_ns", "lasted", COLUMN_NS, 13, MEMBER(struct open_call, duration_ns),
+                .doc = "how long it had been open when its process was last seen"},
+    {"function", MEMBER_OF(struct open_call, function, name), .doc = "the function"},
+    [DOMAIN] = {"domain", .doc = "the library that it belongs to"},
+    {"kernel", MEMBER_OF(struct open_call, kernel, shown), .doc = "the kernel that it launches"},
+    [LINE] = {"line", .doc = "the line of the program that made it"},
+    [STACK] = {"stack", .type = COLUMN_LIST, .doc = "its stack, the innermost frame first"},
+    COLUMN_HOST(struct open_call, process),
+    COLUMN_RANK(struct open_call, process),
+    COLUMN_JOB(struct open_call, process),
+    COLUMN_PID(struct open_call, process),
+    {"tid", NULL, COLUMN_NUMBER, .ascending = true, MEMBER_OF(struct open_call, thread, tid),
+     .doc = "the thread"},
+    {"thread", MEMBER_OF(struct open_call, thread, name), .doc = "its name"},
+};
+
+static void fill_row(const struct table *t, uint32_t index, enum report_format format,
+                     struct cell *cells)
+{
+    const struct open_calls *o = t->source;
+    const struct open_call *c = &o->calls[index];
+    bool is_text = format == FORMAT_TEXT;
+    cells[NAME] = is_text ? cell_owned(told_stack_below(o->stacks, c->told.node, call_text(c)))
+                          : cell_text(c->function->name);
+    if (is_text && !c->duration_ns)
+        cells[LASTED] = cell_text("just begun");
+    cells[DOMAIN] = cell_text(api_domain_name(c->function->domain));
+    if (c->told.node && format == FORMAT_JSON) {
+        cells[LINE] = cell_text(c->told.line);
+        cells[STACK] = cell_owned(told_stack_json(o->stacks, c->told.node));
+    }
+}
+
+/* Native frames of a thread that waits only it could have told, when the call began. */
+static void print_note(const struct table *t, FILE *out)
+{
+    const struct open_calls *o = t->source;
+    bool lacks[API_CLASS_COUNT] = {false};
+    const char *before = "\n'gpuprof run --backtrace=";
+    for (uint32_t i = 0; i < o->count; i++) {
+        const struct open_call *c = &o->calls[i];
+        if (c->duration_ns >= SURVEY_HANG_NS && c->function->class < API_CLASS_COUNT &&
+            (!c->told.node || told_stack_is_python(o->stacks, c->told.node)))
+            lacks[c->function->class] = true;
+    }
+    for (unsigned class = 0; class < API_CLASS_COUNT; class ++)
+        if (lacks[class]) {
+            fprintf(out, "%s%s", before, api_class_name(class));
+            before = ",";
+        }
+    if (*before == ',')
+        fputs("' gives such a call its stack, frames in C too\n", out);
+}
+
+const struct table_info open_calls_table = {
+    .name = "open_calls",
+    .key = "open_calls",
+    .title = "calls that had not returned when their process ended or was looked at",
+    TABLE_COLUMNS(columns),
+    .rows = {ROWS_IN(struct open_calls, calls, count), .total = offsetof(struct open_calls, total)},
+    /* Its time is among its function's already, so that here it is not to be added up. */
+    .place = PLACE_URGENT,
+    .json_empty = "[]",
+    .row = fill_row,
+    .text_behind = print_note,
+};
+
+void open_calls_print_summary(const struct open_calls *o, FILE *out)
+{
+    char text[UNIT_TEXT_BYTES];
+    const struct open_call *c = o->calls; /* the longest */
+    /* A program that runs is in some call as a rule. */
+    if (!o->total || (c->process->losses.running && c->duration_ns < SURVEY_HANG_NS))
+        return;
+    fprintf(out, "  open       %s ", c->function->name);
+    char who[RANK_TITLE_BYTES];
+    /* Nothing later is known of the process: it was killed in its work, and did not hang; or its
+     * recording could not go on. */
+    bool is_ended = c->process->losses.counters[COUNTER_ENDED];
+    if (is_ended)
+        fprintf(out, "had not returned when the recording ended (the disk was full?), in");
+    else if (c->duration_ns)
+        fprintf(out, "had not returned after %s, in", time_text(text, c->duration_ns));
+    else
+        fprintf(out, "had just begun at the end of");
+    fprintf(out, " %s", process_who(c->process, who));
+    if (c->told.line)
+        fprintf(out, ", at %s", c->told.line);
+    if (o->total > 1)
+        fprintf(out, is_ended || c->duration_ns ? "; nor had %s more" : "; so had %s more",
+                count_text(text, o->total - 1));
+    fprintf(out, "\n");
+}

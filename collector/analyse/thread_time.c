@@ -1,0 +1,430 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analyse/thread_time.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "error.h"
+#include "resolve/host_facts.h"
+#include "resolve/system_calls.h"
+
+#define SPANS_FIRST 64
+#define OPEN_MAX    16 /* records of one moment of a thread; more are not told apart */
+/* A sample says where a thread was at another time if it is no farther from it. */
+#define SAMPLE_NEAR_NS 50000000u
+#define PART_LEAST     10 /* of a look, or of what ran in it: less is not told apart */
+
+static const char in_gpuprof[] = "gpuprof itself", in_read[] = "read or write",
+                  is_deaf[] = "in no sample: its thread blocks their signal",
+                  in_swap[] = "read from a file or swap", in_faults[] = "pages touched first";
+
+const char *const did_words[DID_KINDS] = {
+    [DID_NONE] = "none",
+    [DID_RUNNING] = "running",
+    [DID_GC] = "garbage collection",
+    [DID_GIL] = "GIL",
+    [DID_LOCK] = "lock",
+    [DID_CONDITION] = "condition",
+    [DID_FILE] = "file",
+    [DID_PIPE] = "pipe",
+    [DID_SOCKET] = "socket",
+    [DID_POLL] = "poll",
+    [DID_SLEEP] = "sleep",
+    [DID_CHILD] = "child process",
+    [DID_LOAD] = "loading a library",
+    [DID_MEMORY] = "memory",
+    [DID_DEVICE] = "device",
+    [DID_FAULT] = "page fault",
+    [DID_IMPORT] = "import",
+    [DID_PREEMPTED] = "preempted",
+    [DID_WORKERS] = "busy workers",
+    [DID_THROTTLED] = "throttled",
+    [DID_WAITED] = "waiting",
+    [DID_UNKNOWN] = "unknown",
+};
+
+int thread_times_init(struct thread_times *h, struct walk *walk, thread_horizon_fn *horizon,
+                      void *context)
+{
+    const struct recording *rec = walk->rec;
+    *h = (struct thread_times){.walk = walk, .horizon = horizon, .context = context};
+    h->names.plain = true;
+    kernel_names_limit(&h->names, recording_bytes(rec));
+    h->threads = calloc(rec->thread_count + 1u, sizeof *h->threads);
+    h->stops = calloc(rec->count + 1u, sizeof *h->stops);
+    h->is_known = calloc(rec->count + 1u, sizeof *h->is_known);
+    h->busy_ns = calloc(rec->count + 1u, sizeof *h->busy_ns);
+    return h->threads && h->stops && h->is_known && h->busy_ns ? 0 : GPUPROF_NO_MEMORY;
+}
+
+void thread_times_release(struct thread_times *h)
+{
+    for (uint32_t i = 0; h->threads && i < h->walk->rec->thread_count; i++)
+        free(h->threads[i].spans);
+    for (uint32_t i = 0; h->stops && i < h->walk->rec->count; i++)
+        free(h->stops[i].spans);
+    free(h->threads);
+    free(h->stops);
+    free(h->is_known);
+    free(h->busy_ns);
+    kernel_names_release(&h->names);
+    *h = (struct thread_times){0};
+}
+
+/* Room for one more of the process: what nobody will ask for is forgotten or, if there are too
+ * many, the oldest quarter. 0 or GPUPROF_NO_MEMORY. */
+static int make_room(struct thread_times *h, uint32_t process, struct thread_spans *t)
+{
+    uint64_t horizon_ns = t->count ? h->horizon(h->context, process) : 0;
+    uint32_t over = 0, before = t->capacity, more = before ? before : SPANS_FIRST;
+    while (over < t->count && t->spans[over].reach_ns <= horizon_ns)
+        over++;
+    if (over < t->count / 2 || !before) {
+        bool has_room = before < THREAD_SPANS_MAX && h->span_count + more <= THREAD_SPANS_ALL;
+        if (has_room && !array_grow(&t->spans, &t->capacity, sizeof *t->spans, SPANS_FIRST))
+            return GPUPROF_NO_MEMORY;
+        h->span_count += t->capacity - before;
+        over = has_room || over ? over : (t->count + 3) / 4;
+    }
+    t->count -= over;
+    if (t->count)
+        memmove(t->spans, t->spans + over, t->count * sizeof *t->spans);
+    return 0;
+}
+
+/* To one of the process's. 0 or GPUPROF_NO_MEMORY. */
+static int add(struct thread_times *h, const struct process *p, struct thread_spans *t,
+               const struct thread_span *new)
+{
+    h->is_known[p->index] = true;
+    if (new->kind == DID_RUNNING ? !new->is_look : new->kind == DID_FILE && !new->ns)
+        h->busy_ns[p->index] += new->ns ? new->ns : new->end_ns - new->begin_ns;
+    if (t->count == t->capacity && make_room(h, p->index, t) < 0)
+        return GPUPROF_NO_MEMORY;
+    if (!t->capacity)
+        return 0;
+    uint64_t reach_ns = t->count ? t->spans[t->count - 1].reach_ns : 0;
+    struct thread_span *s = &t->spans[t->count++];
+    *s = *new;
+    s->reach_ns = new->end_ns > reach_ns ? new->end_ns : reach_ns;
+    return 0;
+}
+
+/* ---- records --------------------------------------------------------------------------------- */
+
+static enum thread_did kind_of_class(uint64_t class)
+{
+    static const uint8_t kinds[OS_CLASS_COUNT] = {
+        [OS_FILE] = DID_FILE,           [OS_SOCKET] = DID_SOCKET,    [OS_POLL] = DID_POLL,
+        [OS_SLEEP] = DID_SLEEP,         [OS_PROCESS] = DID_CHILD,    [OS_LOCK] = DID_LOCK,
+        [OS_CONDITION] = DID_CONDITION, [OS_SEMAPHORE] = DID_LOCK, /* so Python's are made */
+        [OS_BARRIER] = DID_CONDITION,   [OS_THREAD] = DID_CONDITION, [OS_MEMORY] = DID_MEMORY,
+        [OS_LOAD] = DID_LOAD,           [OS_DEVICE] = DID_DEVICE,    [OS_FUTEX] = DID_LOCK,
+    };
+    return class < OS_CLASS_COUNT && kinds[class] ? (enum thread_did)kinds[class] : DID_WAITED;
+}
+
+static uint64_t least_of(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* What a call of the class OS_FILE waits for, by what its descriptor is called. */
+static enum thread_did kind_of_file(const char *name)
+{
+    static const char pipe[] = "pipe:";
+    return name[0] == '/'                              ? DID_FILE
+           : strncmp(name, pipe, sizeof pipe - 1) == 0 ? DID_PIPE
+                                                       : DID_SOCKET; /* or an event's */
+}
+
+/* What the kernel counted of the thread since it was looked at last goes before what it did when it
+ * was. */
+static int take_look(struct thread_times *h, const struct slice *s,
+                     const struct host_sample *sample, const struct thread_span *span)
+{
+    struct thread_spans *t = &h->threads[sample->thread->index];
+    struct thread_span delay = *span, fault = *span, rest = *span;
+    const char *said = process_meta(s->event.process, "page_fault_ns");
+    uint64_t fault_ns = said ? strtoull(said, NULL, 10) : 0;
+    delay.kind = DID_PREEMPTED;
+    fault.kind = DID_FAULT;
+    fault.has_run = true;
+    delay.word_kind = IDLE_WORD_NONE;
+    fault.word_kind = IDLE_WORD_OURS;
+    fault.word = (uintptr_t)in_faults;
+    delay.ns = least_of(sample->delay_ns, span->ns);
+    fault.ns = least_of(sample->ran_ns, span->ns - delay.ns);
+    if (!fault_ns || sample->faults < fault.ns / fault_ns)
+        fault.ns = sample->faults * fault_ns;
+    delay.ns = delay.ns < span->ns / PART_LEAST ? 0 : delay.ns;
+    fault.ns = fault.ns < sample->ran_ns / PART_LEAST ? 0 : fault.ns;
+    rest.ns -= delay.ns + fault.ns;
+    int error = delay.ns ? add(h, s->event.process, t, &delay) : 0;
+    if (error == 0 && fault.ns)
+        error = add(h, s->event.process, t, &fault);
+    return error == 0 && rest.ns ? add(h, s->event.process, t, &rest) : error;
+}
+
+static int take_sample(struct thread_times *h, const struct slice *s)
+{
+    struct host_sample sample;
+    if (!host_sample(s, &sample) || !sample.thread || !sample.ns)
+        return 0;
+    struct thread_span span = {.begin_ns = sample.at_ns,
+                               .end_ns = sample.at_ns,
+                               .ns = sample.ns,
+                               .stack = sample.stack,
+                               .kind = DID_RUNNING,
+                               .is_look = !sample.is_cpu};
+    if (sample.in_gpuprof || sample.is_silent) {
+        span.word_kind = IDLE_WORD_OURS;
+        span.word = (uintptr_t)(sample.is_silent ? is_deaf : in_gpuprof);
+    }
+    if (!sample.is_cpu && sample.holder) {
+        span.kind = DID_GIL;
+        span.word_kind = IDLE_WORD_HOLDER;
+        span.word = sample.holder;
+        span.stack = sample.holder_stack;
+    } else if (!sample.is_cpu && sample.state != 'R') {
+        const struct system_call *call = system_call_of(sample.syscall);
+        span.kind = call                  ? kind_of_class(call->class)
+                    : sample.syscall >= 0 ? DID_WAITED
+                    : sample.state == 'D' ? DID_FAULT /* in no system call */
+                                          : DID_WAITED;
+        if (call && !call->class) {
+            span.word_kind = IDLE_WORD_OURS;
+            span.word = (uintptr_t)in_read;
+        } else if (span.kind == DID_FAULT && sample.major_faults) {
+            span.word_kind = IDLE_WORD_OURS;
+            span.word = (uintptr_t)in_swap;
+        }
+    }
+    return take_look(h, s, &sample, &span);
+}
+
+/* A quota stopped all threads. */
+static int take_stop(struct thread_times *h, const struct slice *s)
+{
+    struct thread_span span = {.kind = DID_THROTTLED};
+    return host_stop(s, &span.begin_ns, &span.end_ns, &span.ns)
+               ? add(h, s->event.process, &h->stops[s->event.process->index], &span)
+               : 0;
+}
+
+static int take_call(struct thread_times *h, const struct event *e)
+{
+    const struct record *r = e->record;
+    char text[OS_TEXT_BYTES];
+    const char *name = r->byte_count ? (const char *)r->bytes : host_os_name(e, text);
+    const struct kernel_name *word;
+    enum thread_did kind = kind_of_class(host_os_class(e));
+    int error = kernel_name_intern(&h->names, (const uint8_t *)name,
+                                   r->byte_count ? r->byte_count : strlen(name), &word);
+    return error < 0 ? error
+                     : add(h, e->process, &h->threads[e->thread->index],
+                           &(struct thread_span){.begin_ns = e->begin_ns,
+                                                 .end_ns = e->end_ns,
+                                                 .stack = r->stack_id,
+                                                 .kind = kind == DID_FILE && r->byte_count && word
+                                                             ? kind_of_file(word->shown)
+                                                             : kind,
+                                                 .word_kind = word ? IDLE_WORD_NAME : 0,
+                                                 .word = (uintptr_t)word});
+}
+
+static int take_collection(struct thread_times *h, const struct event *e)
+{
+    static const char *const texts[] = {"generation 0", "generation 1", "generation 2"};
+    const char *text = e->record->code < 3 ? texts[e->record->code] : "all generations";
+    return add(h, e->process, &h->threads[e->thread->index],
+               &(struct thread_span){.begin_ns = e->begin_ns,
+                                     .end_ns = e->end_ns,
+                                     .stack = e->record->stack_id,
+                                     .kind = DID_GC,
+                                     .word_kind = IDLE_WORD_OURS,
+                                     .word = (uintptr_t)text});
+}
+
+static int take_gil(struct thread_times *h, const struct event *e)
+{
+    if (e->record->code != GIL_WAITED)
+        return 0;
+    return add(h, e->process, &h->threads[e->thread->index],
+               &(struct thread_span){.begin_ns = e->begin_ns,
+                                     .end_ns = e->end_ns,
+                                     .kind = DID_GIL,
+                                     .word_kind = IDLE_WORD_HOLDER,
+                                     .word = record_arg(e->record, GIL_OTHER)});
+}
+
+int thread_times_take(struct thread_times *h, const struct slice *s)
+{
+    switch (s->event.record->type) {
+    case RECORD_SAMPLE: return take_sample(h, s);
+    case RECORD_OS_CALL: return take_call(h, &s->event);
+    case RECORD_GIL: return take_gil(h, &s->event);
+    case RECORD_GC: return take_collection(h, &s->event);
+    case RECORD_HOST_COUNTERS: return take_stop(h, s);
+    default: return 0;
+    }
+}
+
+/* ---- what a thread did ----------------------------------------------------------------------- */
+
+/* Where a thread was at that time: at its sample there that stands for most, or else at the one
+ * that is nearest by; 0: there is none. */
+static uint32_t stack_at(const struct thread_spans *t, const struct thread_span *time)
+{
+    uint64_t most_ns = 0, near_ns = SAMPLE_NEAR_NS;
+    uint32_t stack = 0;
+    for (uint32_t i = t->count; i; i--) {
+        const struct thread_span *s = &t->spans[i - 1];
+        uint64_t apart_ns = s->begin_ns < time->begin_ns ? time->begin_ns - s->begin_ns
+                            : s->begin_ns > time->end_ns ? s->begin_ns - time->end_ns
+                                                         : 0;
+        if (s->begin_ns + SAMPLE_NEAR_NS < time->begin_ns)
+            break;
+        if (!s->ns || s->kind != DID_RUNNING || !s->stack || apart_ns > near_ns ||
+            (apart_ns == near_ns && s->ns <= most_ns))
+            continue;
+        stack = s->stack;
+        most_ns = s->ns;
+        near_ns = apart_ns;
+    }
+    return stack;
+}
+
+/* Of a wait for the GIL that of who held it; and a collection has none of its own. */
+static uint32_t stack_of(const struct thread_times *h, uint32_t process,
+                         const struct thread_spans *own, const struct thread_span *s)
+{
+    struct thread_table *all = &h->walk->rec->processes[process]->threads;
+    const struct thread *holder =
+        s->kind == DID_GIL && s->word ? thread_of_tid(all, s->word) : NULL;
+    if (s->ns || s->stack || (s->kind != DID_GIL && s->kind != DID_GC))
+        return s->stack;
+    return s->kind == DID_GC ? stack_at(own, s)
+           : holder          ? stack_at(&h->threads[holder->index], s)
+                             : 0;
+}
+
+/* The way through the time. */
+struct way {
+    const struct thread_times *h;
+    const struct thread_spans *spans;
+    uint32_t process;
+    uint64_t at_ns;
+    uint64_t told_ns;
+    thread_piece_fn *tell;
+    void *context;
+    const struct thread_span *open[OPEN_MAX];
+    unsigned count;
+};
+
+static void tell(struct way *w, const struct thread_span *s, uint64_t end_ns)
+{
+    struct thread_piece piece = {
+        .kind = (enum thread_did)s->kind,
+        .is_sample = s->ns != 0,
+        .is_look = s->is_look,
+        .has_run = s->has_run,
+        .place = {.word = s->word,
+                  .stack = stack_of(w->h, w->process, w->spans, s),
+                  .function = IDLE_NONE,
+                  .kind = s->word_kind},
+        .at_ns = w->at_ns,
+        .ns = s->ns ? s->ns : end_ns - w->at_ns,
+    };
+    w->told_ns += s->ns ? 0 : piece.ns;
+    w->tell(w->context, &piece);
+}
+
+/* The open one that says most: of two of a kind that began last. */
+static const struct thread_span *most_telling(const struct way *w)
+{
+    const struct thread_span *best = NULL;
+    for (unsigned i = 0; i < w->count; i++) {
+        const struct thread_span *s = w->open[i];
+        unsigned rank = s->kind == DID_GC ? 0 : s->kind == DID_GIL ? 1 : 2;
+        unsigned of_best = !best ? 3 : best->kind == DID_GC ? 0 : best->kind == DID_GIL ? 1 : 2;
+        if (rank <= of_best)
+            best = s;
+    }
+    return best;
+}
+
+static void go_on(struct way *w, uint64_t to_ns)
+{
+    while (w->count && w->at_ns < to_ns) {
+        const struct thread_span *best = most_telling(w);
+        uint64_t end_ns = to_ns;
+        for (unsigned i = 0; i < w->count; i++)
+            end_ns = w->open[i]->end_ns < end_ns ? w->open[i]->end_ns : end_ns;
+        if (end_ns > w->at_ns)
+            tell(w, best, end_ns);
+        w->at_ns = end_ns > w->at_ns ? end_ns : w->at_ns;
+        unsigned kept = 0;
+        for (unsigned i = 0; i < w->count; i++)
+            if (w->open[i]->end_ns > w->at_ns)
+                w->open[kept++] = w->open[i];
+        w->count = kept;
+    }
+    w->at_ns = to_ns > w->at_ns ? to_ns : w->at_ns;
+}
+
+/* The first one behind all that ended by then. */
+static uint32_t first_after(const struct thread_spans *t, uint64_t at_ns)
+{
+    uint32_t i = t->count;
+    while (i && t->spans[i - 1].reach_ns > at_ns)
+        i--;
+    return i;
+}
+
+/* Those that lie in it in part, in proportion. */
+static void tell_stops(const struct thread_spans *stops, uint64_t begin_ns, uint64_t end_ns,
+                       thread_piece_fn *told, void *context)
+{
+    for (uint32_t i = first_after(stops, begin_ns); i < stops->count; i++) {
+        const struct thread_span *s = &stops->spans[i];
+        uint64_t from_ns = s->begin_ns > begin_ns ? s->begin_ns : begin_ns;
+        uint64_t to_ns = least_of(s->end_ns, end_ns);
+        double part =
+            from_ns < to_ns ? (double)(to_ns - from_ns) / (double)(s->end_ns - s->begin_ns) : 0;
+        struct thread_piece piece = {.kind = DID_THROTTLED,
+                                     .place = {.function = IDLE_NONE},
+                                     .at_ns = from_ns,
+                                     .ns = (uint64_t)(part * (double)s->ns)};
+        told(context, &piece);
+    }
+}
+
+void thread_times_split(const struct thread_times *h, uint32_t process, uint32_t thread,
+                        uint64_t begin_ns, uint64_t end_ns, thread_piece_fn *told, void *context)
+{
+    const struct thread_spans *t = &h->threads[thread];
+    struct way w = {.h = h,
+                    .spans = t,
+                    .process = process,
+                    .at_ns = begin_ns,
+                    .tell = told,
+                    .context = context};
+    for (uint32_t i = first_after(t, begin_ns); i < t->count; i++) {
+        const struct thread_span *s = &t->spans[i];
+        if (s->begin_ns >= end_ns && (!s->ns || s->begin_ns > end_ns))
+            break;
+        if (s->end_ns <= begin_ns)
+            continue;
+        go_on(&w, s->begin_ns);
+        if (s->ns && !w.count)
+            tell(&w, s, 0);
+        else if (!s->ns && w.count < OPEN_MAX)
+            w.open[w.count++] = s;
+    }
+    go_on(&w, end_ns);
+    assert(w.told_ns <= end_ns - begin_ns);
+    tell_stops(&h->stops[process], begin_ns, end_ns, told, context);
+}

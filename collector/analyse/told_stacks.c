@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analyse/told_stacks.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json_text.h"
+#include "base/new_text.h"
+#include "symbol/own_line.h"
+
+void told_stacks_init(struct told_stacks *t, struct recording *rec, const struct stack_table *all)
+{
+    *t = (struct told_stacks){.few.rec = rec};
+    stack_table_init(&t->few.stacks, recording_bytes(rec));
+    t->few.stacks.frames_max = all->frames_max;
+}
+
+void told_stacks_release(struct told_stacks *t)
+{
+    if (t->has_tree)
+        call_tree_release(&t->tree);
+    if (t->few.rec)
+        stack_table_release(&t->few.stacks);
+}
+
+int told_stacks_add(struct told_stacks *t, const struct stack_table *all,
+                    const struct told_stack *s)
+{
+    return s->stack ? stack_table_pick(&t->few.stacks, all, s->process->index, s->stack, NULL) : 0;
+}
+
+int told_stacks_finish(struct told_stacks *t, const char *symbol_folder)
+{
+    if (!t->few.stacks.stack_count)
+        return 0;
+    t->has_tree = true;
+    return call_tree_init(&t->tree, &t->few, symbol_folder);
+}
+
+void told_stacks_find(struct told_stacks *t, struct told_stack *s)
+{
+    uint32_t node = 0;
+    if (t->has_tree && s->stack &&
+        call_tree_stack(&t->tree, 0, s->process->index, s->stack, NULL, &node) == 0)
+        s->node = node;
+    s->line = told_stack_line(t, s->node);
+}
+
+bool told_stack_is_python(const struct told_stacks *t, uint32_t node)
+{
+    bool is_python = node != 0;
+    for (; node; node = call_tree_node(&t->tree, node)->parent) {
+        unsigned kind = call_tree_frame(&t->tree, node)->kind;
+        is_python &= kind != SHOWN_NATIVE && kind != SHOWN_INLINED && kind != SHOWN_ADDRESS;
+    }
+    return is_python;
+}
+
+char *told_stack_line(const struct told_stacks *t, uint32_t node)
+{
+    uint32_t own = 0;
+    if (!node)
+        return NULL;
+    for (uint32_t n = node; n; n = call_tree_node(&t->tree, n)->parent) {
+        const struct shown_frame *f = call_tree_frame(&t->tree, n);
+        bool is_own = own_frame(f), has_line = is_own && f->file && f->line;
+        own = has_line || (is_own && !own) ? n : own;
+        if (has_line) /* as place_lines.c has it */
+            break;
+    }
+    return strdup(call_tree_frame(&t->tree, own ? own : node)->label);
+}
+
+/* All frames, innermost first, in one of the two forms. */
+static char *join(const struct told_stacks *t, uint32_t node, bool is_json)
+{
+    struct new_text text;
+    FILE *memory = new_text_begin(&text);
+    if (!memory)
+        return NULL;
+    fputs(is_json ? "[" : "", memory);
+    for (bool is_first = true; node; is_first = false) {
+        const struct shown_frame *f = call_tree_frame(&t->tree, node);
+        if (is_json)
+            fprintf(memory, "%s%s", is_first ? "" : ", ", f->json);
+        else
+            fprintf(memory, "\n%s", f->label);
+        node = call_tree_node(&t->tree, node)->parent;
+    }
+    fputs(is_json ? "]" : "", memory);
+    return new_text_end(&text, memory);
+}
+
+char *told_stack_text(const struct told_stacks *t, uint32_t node)
+{
+    return join(t, node, false);
+}
+
+char *told_stack_below(const struct told_stacks *t, uint32_t node, char *title)
+{
+    char *line = title ? json_line(title) : NULL, *stack = told_stack_text(t, node);
+    char *all = line ? text_printf("%s%s", line, stack ? stack : "") : NULL;
+    free(stack);
+    free(line);
+    free(title);
+    return all;
+}
+
+char *told_stack_json(const struct told_stacks *t, uint32_t node)
+{
+    return join(t, node, true);
+}

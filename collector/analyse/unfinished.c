@@ -1,0 +1,499 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analyse/unfinished.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/api.h"
+#include "base/array.h"
+#include "base/new_text.h"
+#include "base/unit_text.h"
+#include "error.h"
+#include "read/process_title.h"
+#include "record/gpu_record.h"
+
+#define DEVICE_ANY UINT64_MAX
+
+/* May something of it still run, or have run when it was killed? */
+static bool may_hang(const struct process *p)
+{
+    return (p->end_reason != END_EXIT && p->end_reason != END_QUICK) || p->live.open_calls ||
+           process_meta(p, PROCESS_RECOVERED);
+}
+
+int unfinished_init(struct unfinished *u, struct walk *walk, const struct told_stacks *stacks)
+{
+    const struct recording *rec = walk->rec;
+    bool any = false;
+    *u = (struct unfinished){.walk = walk, .stacks = stacks};
+    for (uint32_t i = 0; i < rec->count; i++)
+        any |= may_hang(rec->processes[i]);
+    if (!any)
+        return 0;
+    u->processes = calloc(rec->count, sizeof *u->processes);
+    u->launches = calloc(UNFINISHED_LAUNCHES_MAX, sizeof *u->launches);
+    u->by_id = calloc(UNFINISHED_LAUNCHES_MAX, sizeof *u->by_id);
+    if (!u->processes || !u->launches || !u->by_id)
+        return GPUPROF_NO_MEMORY;
+    for (uint32_t i = 0; i < rec->count; i++)
+        u->processes[i].may_hang = may_hang(rec->processes[i]);
+    return 0;
+}
+
+void unfinished_release(struct unfinished *u)
+{
+    key_map_release(&u->streams_of);
+    key_map_release(&u->events.places);
+    free(u->events.list);
+    key_map_release(&u->ended);
+    free(u->processes);
+    free(u->streams);
+    free(u->launches);
+    free(u->by_id);
+    free(u->rows);
+}
+
+/* ---- the walk ---- */
+
+/* The handle of the stream or the event that the call names. False: it names none. */
+static bool arg_of(const struct event *e, enum arg_kind kind, uint64_t *handle)
+{
+    for (unsigned i = 0; i < e->record->arg_count && i < e->function->arg_count; i++)
+        if (e->function->args[i].kind == kind) {
+            *handle = e->record->args[i];
+            return true;
+        }
+    return false;
+}
+
+/* Does its stream wait for the host, or for others? No record of the device tells of it. */
+static bool is_stream_wait(const struct function *f)
+{
+    return f->does == API_DOES_HOST_LAUNCH || f->does == API_DOES_STREAM_WAIT;
+}
+
+/* Default streams belong to the device that the thread has chosen, or to the thread. */
+static struct key key_of(const struct process *p, const struct thread *t, uint64_t handle)
+{
+    return (struct key){p->index, handle, handle <= 2 ? t->index + 1ull : 0};
+}
+
+/* Its place + 1; 0: there is no room. 0 or GPUPROF_NO_MEMORY. */
+static int add_stream(struct unfinished *u, const struct event *e, uint64_t handle, uint32_t *place)
+{
+    const struct unfinished_stream new = {.process = e->process->index, .handle = handle};
+    return KEY_MAP_ITEM(&u->streams_of, key_of(e->process, e->thread, handle), u->streams,
+                        u->stream_count, UNFINISHED_STREAMS_MAX, &new, place);
+}
+
+/* What was launched into it up to then has ended. */
+static void end_until(struct unfinished_stream *s, uint64_t ns)
+{
+    s->done_ns = ns > s->done_ns ? ns : s->done_ns;
+}
+
+/* A launch gives way to a newer one: its stream keeps the first that may hang. */
+static void give_way(struct unfinished_stream *s, const struct unfinished_launch *l)
+{
+    if (l->begin_ns > s->done_ns && s->oldest.begin_ns <= s->done_ns)
+        s->oldest = *l;
+}
+
+static int take_launch(struct unfinished *u, const struct slice *slice)
+{
+    const struct event *e = &slice->event;
+    uint64_t handle;
+    uint32_t stream;
+    if (!arg_of(e, ARG_STREAM, &handle))
+        return 0;
+    int error = add_stream(u, e, handle, &stream);
+    if (!stream)
+        return error;
+    uint32_t at = u->launch_count % UNFINISHED_LAUNCHES_MAX;
+    struct unfinished_launch *l = &u->launches[at];
+    if (u->launch_count++ >= UNFINISHED_LAUNCHES_MAX)
+        give_way(&u->streams[l->stream], l);
+    const struct op *op = walk_op(slice);
+    *l = (struct unfinished_launch){.process = e->process,
+                                    .thread = e->thread,
+                                    .function = e->function,
+                                    .kernel = walk_launched(slice),
+                                    .op = op ? op->text : NULL,
+                                    .begin_ns = e->begin_ns,
+                                    .stream = stream - 1,
+                                    .id = e->record->correlation,
+                                    .stack = e->record->stack_id};
+    u->by_id[l->id % UNFINISHED_LAUNCHES_MAX] = at + 1;
+    return 0;
+}
+
+/* The place + 1 of the stream that a call names, 0 if nothing was launched into it. */
+static uint64_t named_stream(const struct unfinished *u, const struct event *e)
+{
+    uint64_t handle;
+    return arg_of(e, ARG_STREAM, &handle)
+               ? key_map_get(&u->streams_of, key_of(e->process, e->thread, handle))
+               : 0;
+}
+
+static int take_record(struct unfinished *u, const struct event *e)
+{
+    const struct unfinished_mark mark = {named_stream(u, e), e->begin_ns};
+    uint64_t handle;
+    uint32_t place;
+    if (!arg_of(e, ARG_EVENT, &handle))
+        return 0;
+    if (u->events.count == UNFINISHED_EVENTS_MAX) {
+        key_map_release(&u->events.places);
+        u->events.count = 0;
+    }
+    int error = KEY_MAP_ITEM(&u->events.places, ((struct key){e->process->index, handle, 0}),
+                             u->events.list, u->events.count, UNFINISHED_EVENTS_MAX, &mark, &place);
+    if (place)
+        u->events.list[place - 1] = mark;
+    return error;
+}
+
+/* The place + 1 of the stream that the event was recorded in, and when that was; 0: not known. */
+static uint64_t event_stream(const struct unfinished *u, const struct event *e, uint64_t handle,
+                             uint64_t *at_ns)
+{
+    uint64_t place = key_map_get(&u->events.places, (struct key){e->process->index, handle, 0});
+    *at_ns = place ? u->events.list[place - 1].at_ns : 0;
+    return place ? u->events.list[place - 1].stream : 0;
+}
+
+/* A synchronisation that returned, or a query that found all done: what came before has ended, in
+ * the stream or before the event that it names, or on its device. */
+static void take_sync(struct unfinished *u, const struct event *e)
+{
+    uint64_t handle, at_ns = e->begin_ns, stream = 0;
+    if (arg_of(e, ARG_STREAM, &handle))
+        stream = named_stream(u, e);
+    else if (arg_of(e, ARG_EVENT, &handle))
+        stream = event_stream(u, e, handle, &at_ns);
+    else if (e->function->does == API_DOES_SYNC)
+        u->processes[e->process->index].synced_ns = at_ns;
+    if (stream)
+        end_until(&u->streams[stream - 1], at_ns);
+}
+
+static void take_wait(struct unfinished *u, const struct event *e)
+{
+    unsigned class = e->function->class;
+    struct unfinished_wait w = {.process = e->process};
+    if (e->end_ns - e->begin_ns < SURVEY_HANG_NS || u->waits.count == UNFINISHED_WAITS_MAX ||
+        (class != API_SYNC && class != API_COPY && class != API_ALLOC))
+        return;
+    uint64_t event, at_ns;
+    w.is_any = !arg_of(e, ARG_STREAM, &w.handle);
+    if (w.is_any && arg_of(e, ARG_EVENT, &event)) {
+        uint64_t stream = event_stream(u, e, event, &at_ns);
+        w.is_any = !stream;
+        w.handle = stream ? u->streams[stream - 1].handle : 0;
+    }
+    u->waits.list[u->waits.count++] = w;
+}
+
+static int take(void *context, const struct slice *s)
+{
+    struct unfinished *u = context;
+    const struct event *e = &s->event;
+    const struct record *r = e->record;
+    if (r->type != RECORD_CALL || !unfinished_may_of(u, e->process))
+        return 0;
+    if (r->flags & RECORD_OPEN) {
+        take_wait(u, e);
+        return 0;
+    }
+    unsigned does = e->function->does;
+    if (r->result != 0 || r->flags & (RECORD_CAPTURED | RECORD_STALE | RECORD_NESTED))
+        return 0;
+    if (does == API_DOES_LAUNCH || does == API_DOES_GRAPH_LAUNCH || is_stream_wait(e->function))
+        return take_launch(u, s);
+    if (does == API_DOES_EVENT_RECORD || does == API_DOES_CONTEXT_RECORD)
+        return take_record(u, e);
+    if (does == API_DOES_SYNC || does == API_DOES_QUERY)
+        take_sync(u, e);
+    return 0;
+}
+
+static int note_ended(struct unfinished *u, const struct unfinished_launch *l)
+{
+    struct key key = {l->process->index, (uintptr_t)l->kernel, 0};
+    int error = l->kernel ? key_map_set(&u->ended, key, 1) : 0;
+    return error == GPUPROF_NO_MEMORY ? error : 0;
+}
+
+/* Work that has ended, with its call: the call's stream has come so far. */
+static int take_ended(void *context, const struct slice *s)
+{
+    struct unfinished *u = context;
+    const struct event *e = &s->event;
+    struct unfinished_process *process = &u->processes[e->process->index];
+    if (!s->is_called || !process->may_hang)
+        return 0;
+    uint64_t device = record_arg(e->record, KERNEL_DEVICE) + 1;
+    if (process->device != device)
+        process->device = process->device ? DEVICE_ANY : device;
+    uint32_t at = u->by_id[s->call.id % UNFINISHED_LAUNCHES_MAX];
+    struct unfinished_launch *l = at ? &u->launches[at - 1] : NULL;
+    if (!l || l->id != s->call.id || l->process != e->process || l->begin_ns != s->call.begin_ns)
+        return 0;
+    struct unfinished_stream *stream = &u->streams[l->stream];
+    stream->device = device - 1;
+    stream->number = record_arg(e->record, KERNEL_STREAM);
+    stream->is_known = true;
+    end_until(stream, l->begin_ns);
+    return note_ended(u, l);
+}
+
+/* ---- its end ---- */
+
+bool unfinished_waits_for_ranks(const struct unfinished_launch *l)
+{
+    return l->kernel && strncmp(l->kernel->shown, "nccl", 4) == 0;
+}
+
+/*
+ * Which of them hangs is not known if there are several. A kernel that waits for other ranks is
+ * likelier to than others, then what waits for the host: that may take a lock, or call CUDA, which
+ * it must not. A kernel that has never ended before is likelier to than one that has.
+ */
+static unsigned likelihood(const struct unfinished *u, const struct unfinished_launch *l)
+{
+    if (unfinished_waits_for_ranks(l))
+        return 3;
+    if (is_stream_wait(l->function))
+        return 2;
+    if (!l->kernel)
+        return 0;
+    return !key_map_get(&u->ended, (struct key){l->process->index, (uintptr_t)l->kernel, 0});
+}
+
+static bool is_waited_for(const struct unfinished *u, const struct process *p, uint64_t handle,
+                          bool *any)
+{
+    bool is = false;
+    *any = false;
+    for (uint32_t i = 0; i < u->waits.count; i++) {
+        bool same = u->waits.list[i].process == p;
+        *any |= same;
+        is |= same && (u->waits.list[i].is_any || u->waits.list[i].handle == handle);
+    }
+    return is;
+}
+
+static void count(const struct unfinished *u, struct unfinished_row *row,
+                  const struct unfinished_launch *l)
+{
+    bool any;
+    if (is_stream_wait(l->function) &&
+        !is_waited_for(u, l->process, u->streams[l->stream].handle, &any))
+        return; /* it has no record, also when it has ended */
+    if (!row->count || likelihood(u, l) > likelihood(u, &row->launch))
+        row->launch = *l;
+    row->count++;
+}
+
+/* What is to be said of it; false: nothing. */
+static bool judge(const struct unfinished *u, struct unfinished_row *row)
+{
+    const struct process *p = row->launch.process;
+    bool any, waited = is_waited_for(u, p, row->stream->handle, &any);
+    bool has_gpu = process_expects_gpu(p) && process_wants_kernels(p);
+    uint64_t last_ns = u->walk->last_ns[p->index];
+    row->age_ns = last_ns > row->launch.begin_ns ? last_ns - row->launch.begin_ns : 0;
+    row->state = !waited ? UNFINISHED_MAYBE : has_gpu ? UNFINISHED_WAITED : UNFINISHED_HOST;
+    return waited || (has_gpu && (any || row->age_ns >= SURVEY_HANG_NS));
+}
+
+static int compare_rows(const void *left, const void *right)
+{
+    const struct unfinished_row *a = left, *b = right;
+    bool a_maybe = a->state == UNFINISHED_MAYBE, b_maybe = b->state == UNFINISHED_MAYBE;
+    if (a_maybe != b_maybe)
+        return a_maybe - b_maybe;
+    return ORDER(b->age_ns, a->age_ns);
+}
+
+/* The newest ones by number, from `i` on; NULL: no more. */
+static const struct unfinished_launch *launch_at(const struct unfinished *u, uint64_t i)
+{
+    uint64_t first =
+        u->launch_count > UNFINISHED_LAUNCHES_MAX ? u->launch_count - UNFINISHED_LAUNCHES_MAX : 0;
+    return first + i < u->launch_count ? &u->launches[(first + i) % UNFINISHED_LAUNCHES_MAX] : NULL;
+}
+
+/* What was synchronised has ended, whether its records came or not. */
+static int end_synced(struct unfinished *u)
+{
+    const struct unfinished_launch *l;
+    int error = 0;
+    for (uint32_t i = 0; i < u->stream_count; i++) {
+        const struct unfinished_process *p = &u->processes[u->streams[i].process];
+        if (p->device != DEVICE_ANY)
+            end_until(&u->streams[i], p->synced_ns);
+    }
+    for (uint64_t i = 0; error == 0 && (l = launch_at(u, i)); i++)
+        if (l->begin_ns <= u->streams[l->stream].done_ns)
+            error = note_ended(u, l);
+    return error;
+}
+
+static int end(void *context)
+{
+    struct unfinished *u = context;
+    const struct unfinished_launch *l;
+    uint32_t rows = 0;
+    u->rows = calloc(u->stream_count + 1u, sizeof *u->rows);
+    int error = u->rows ? end_synced(u) : GPUPROF_NO_MEMORY;
+    if (error < 0)
+        return error;
+    for (uint32_t i = 0; i < u->stream_count; i++)
+        if (u->streams[i].oldest.begin_ns > u->streams[i].done_ns)
+            count(u, &u->rows[i], &u->streams[i].oldest);
+    for (uint64_t i = 0; (l = launch_at(u, i)); i++)
+        if (l->begin_ns > u->streams[l->stream].done_ns)
+            count(u, &u->rows[l->stream], l);
+    for (uint32_t i = 0; i < u->stream_count; i++) {
+        struct unfinished_row *row = &u->rows[i];
+        row->stream = &u->streams[i];
+        row->told = (struct told_stack){row->launch.process, row->launch.stack, 0, NULL};
+        if (row->count && judge(u, row))
+            u->rows[rows++] = *row;
+    }
+    if (rows)
+        qsort(u->rows, rows, sizeof *u->rows, compare_rows);
+    u->total = rows;
+    u->row_count = rows < UNFINISHED_ROWS_MAX ? rows : UNFINISHED_ROWS_MAX;
+    return 0;
+}
+
+uint64_t unfinished_done_ns(const struct unfinished *u, const struct process *p,
+                            const struct thread *t, uint64_t handle, bool *is_waited)
+{
+    bool any;
+    uint64_t known = key_map_get(&u->streams_of, key_of(p, t, handle));
+    *is_waited = is_waited_for(u, p, handle, &any);
+    return known ? u->streams[known - 1].done_ns : 0;
+}
+
+struct consumer unfinished_consumer(struct unfinished *u)
+{
+    return (struct consumer){.context = u,
+                             .needs = WALK_WORK | WALK_STACKS | WALK_OPS,
+                             .sees_hidden = true, /* a hang is of the whole */
+                             .take = take,
+                             .take_work = take_ended,
+                             .end = end};
+}
+
+static const char *name_of(const struct unfinished_row *row)
+{
+    return row->launch.kernel ? row->launch.kernel->shown : row->launch.function->name;
+}
+
+char *unfinished_text(const struct unfinished_row *row)
+{
+    char number[UNIT_TEXT_BYTES];
+    return row->count > 1
+               ? text_printf("%s, or another of %s", name_of(row), count_text(number, row->count))
+               : strdup(name_of(row));
+}
+
+/* One line, in new memory. */
+static char *row_text(const struct unfinished_row *row)
+{
+    static const char *const ends[] = {
+        [UNFINISHED_WAITED] = "",
+        [UNFINISHED_MAYBE] = "; may have ended: what the device did last is not known",
+        [UNFINISHED_HOST] = "; since the last synchronisation: the device is not recorded",
+    };
+    const struct unfinished_launch *l = &row->launch;
+    char title[1200], *what = unfinished_text(row);
+    struct new_text made;
+    FILE *out = new_text_begin(&made);
+    if (out && what) {
+        fputs(what, out);
+        if (row->stream->is_known)
+            fprintf(out, ", on stream %llu of GPU %llu", (unsigned long long)row->stream->number,
+                    (unsigned long long)row->stream->device);
+        else
+            fprintf(out, ", on stream 0x%llx", (unsigned long long)row->stream->handle);
+        fprintf(out, ", from %s", thread_title(l->process, l->thread, title, sizeof title));
+        if (l->op)
+            fprintf(out, ", in %s", l->op->shown);
+        fputs(ends[row->state], out);
+    }
+    free(what);
+    return new_text_end(&made, out);
+}
+
+enum { NAME, STATE = 5, DEVICE, STREAM, LINE = 10, STACK };
+
+#define ROW struct unfinished_row
+
+static const struct column columns[] = {
+    [NAME] = {NULL, "kernel, stream, thread and process", COLUMN_LINES,
+              .doc = "the kernel, its stream, thread and process"},
+    {"age_ns", "launched ago", COLUMN_NS, 13, MEMBER(ROW, age_ns),
+     .doc = "how long ago it was launched"},
+    {"launches", "launches", COLUMN_COUNT, 9, .spare = 1, MEMBER(ROW, count),
+     .doc = "launches on that stream that have not finished"},
+    {"kernel", MEMBER_OF(ROW, launch.kernel, shown), .doc = "the first of them: its kernel"},
+    {"function", MEMBER_OF(ROW, launch.function, name), .doc = "and the call that launched it"},
+    [STATE] = {"state", .doc = "waited for, may have ended, or device not recorded"},
+    [DEVICE] = {"device", NULL, COLUMN_NUMBER, .ascending = true, .doc = "the GPU"},
+    [STREAM] = {"stream", NULL, COLUMN_NUMBER, .ascending = true,
+                .doc = "the number of the stream"},
+    {"handle", NULL, COLUMN_NUMBER, .ascending = true, MEMBER_OF(ROW, stream, handle),
+     .doc = "the program's handle of it"},
+    {"operator", MEMBER_OF(ROW, launch.op, shown), .doc = "the operator that launched it"},
+    [LINE] = {"line", .doc = "the line of the program that launched it"},
+    [STACK] = {"stack", .type = COLUMN_LIST,
+               .doc = "the stack of the launch, the innermost frame first"},
+    COLUMN_HOST(ROW, launch.process),
+    COLUMN_RANK(ROW, launch.process),
+    COLUMN_JOB(ROW, launch.process),
+    COLUMN_PID(ROW, launch.process),
+    {"tid", NULL, COLUMN_NUMBER, .ascending = true, MEMBER_OF(ROW, launch.thread, tid),
+     .doc = "the thread that launched it"},
+    {"thread", MEMBER_OF(ROW, launch.thread, name), .doc = "its name"},
+};
+
+static void fill_row(const struct table *t, uint32_t index, enum report_format format,
+                     struct cell *cells)
+{
+    static const char *const states[] = {
+        [UNFINISHED_WAITED] = "waited for",
+        [UNFINISHED_MAYBE] = "may have ended",
+        [UNFINISHED_HOST] = "device not recorded",
+    };
+    const struct unfinished *u = t->source;
+    const struct unfinished_row *row = &u->rows[index];
+    cells[NAME] = format == FORMAT_TEXT
+                      ? cell_owned(told_stack_below(u->stacks, row->told.node, row_text(row)))
+                      : cell_text(name_of(row));
+    cells[STATE] = cell_text(states[row->state]);
+    if (row->stream->is_known) {
+        cells[DEVICE] = cell_number(row->stream->device);
+        cells[STREAM] = cell_number(row->stream->number);
+    }
+    if (row->told.node && format == FORMAT_JSON) {
+        cells[LINE] = cell_text(row->told.line);
+        cells[STACK] = cell_owned(told_stack_json(u->stacks, row->told.node));
+    }
+}
+
+const struct table_info unfinished_table = {
+    .name = "unfinished",
+    .key = "unfinished",
+    .title = "launched, not finished when the process ended or was looked at, by stream",
+    TABLE_COLUMNS(columns),
+    .rows = {ROWS_IN(struct unfinished, rows, row_count),
+             .total = offsetof(struct unfinished, total)},
+    .place = PLACE_URGENT,
+    .json_empty = "[]",
+    .row = fill_row,
+};

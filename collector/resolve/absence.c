@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "resolve/absence.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/json_text.h"
+#include "client_note.h"
+
+#define MARK "absent: "
+
+static unsigned add(struct absence *found, unsigned count, const char *text)
+{
+    unsigned at = 0;
+    while (at < count && strcmp(found[at].reason, text) != 0)
+        at++;
+    if (at == ABSENCES_MAX)
+        return count;
+    if (at == count)
+        found[count++] = (struct absence){.reason = text};
+    found[at].processes++;
+    return count;
+}
+
+unsigned absences_find(const struct recording *rec, const char *key, struct absence *found)
+{
+    unsigned count = 0;
+    for (uint32_t i = 0; i < rec->count; i++) {
+        const char *text = process_meta(rec->processes[i], key);
+        if (text && strncmp(text, MARK, sizeof MARK - 1) == 0)
+            count = add(found, count, text + sizeof MARK - 1);
+    }
+    return count;
+}
+
+unsigned notes_find(const struct recording *rec, struct absence *found)
+{
+    static const char head[] = META_NOTE "=";
+    unsigned count = 0;
+    for (uint32_t i = 0; i < rec->count; i++)
+        for (uint32_t j = 0; j < rec->processes[i]->meta_count; j++) {
+            const char *text = rec->processes[i]->meta[j].text;
+            if (strncmp(text, head, sizeof head - 1) == 0 && text[sizeof head - 1])
+                count = add(found, count, text + sizeof head - 1);
+        }
+    return count;
+}
+
+unsigned gpu_statuses_find(const struct recording *rec, struct absence *found)
+{
+    unsigned count = 0;
+    for (uint32_t i = 0; i < rec->count; i++)
+        count = add(found, count, process_gpu_rows(rec->processes[i]));
+    return count;
+}
+
+unsigned gpu_lacks_find(const struct recording *rec, struct absence *found)
+{
+    static const char head[] = ", without ";
+    unsigned count = 0;
+    for (uint32_t i = 0; i < rec->count; i++) {
+        const char *lack = NULL, *at = process_gpu_rows(rec->processes[i]);
+        while ((at = strstr(at, head))) /* the last one: a path may have the same words */
+            lack = at += sizeof head - 1;
+        if (lack)
+            count = add(found, count, lack);
+    }
+    return count;
+}
+
+char *absence_text(const struct absence *a, const struct recording *rec, const char *what)
+{
+    char *text = NULL;
+    int length = rec->count > 1 ? asprintf(&text, "%s absent in %u of %u processes: %s", what,
+                                           a->processes, rec->count, a->reason)
+                                : asprintf(&text, "%s absent: %s", what, a->reason);
+    return length < 0 ? NULL : text;
+}
+
+void absences_print_json(const struct absence *found, unsigned count, const char *word, FILE *out)
+{
+    fprintf(out, "[");
+    for (unsigned i = 0; i < count; i++) {
+        fprintf(out, "%s{\"%s\"", i ? ", " : "", word);
+        json_put(": ", found[i].reason, out);
+        fprintf(out, ", \"processes\": %u}", found[i].processes);
+    }
+    fprintf(out, "]");
+}

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "resolve/call_tree.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/message.h"
+#include "error.h"
+#include "frame.h"
+#include "symbol/own_line.h"
+
+uint32_t call_tree_nodes_max(const struct recording *rec)
+{
+    return stack_table_limit(TREE_NODES_MAX, TREE_NODES_FREE, TREE_NODES_PER_BYTE,
+                             recording_bytes(rec));
+}
+
+bool call_tree_is_pythonic(const struct process *p)
+{
+    const char *python = process_meta(p, "python");
+    return python && strncmp(python, "absent", 6) != 0;
+}
+
+int call_tree_init(struct call_tree *t, struct survey *survey, const char *symbol_folder)
+{
+    const struct stack_table *table = &survey->stacks;
+    *t = (struct call_tree){.survey = survey};
+    t->nodes_max = call_tree_nodes_max(survey->rec);
+    t->leaves.count_max = t->nodes_max < KEY_MAP_MAX ? t->nodes_max : KEY_MAP_MAX;
+    t->pythonic = calloc(survey->rec->count + 1u, sizeof *t->pythonic);
+    int error = symbols_create(&t->symbols, survey->rec, table, symbol_folder, false);
+    if (!t->pythonic || error < 0)
+        return GPUPROF_NO_MEMORY;
+    for (uint32_t i = 0; i < survey->rec->count; i++)
+        t->pythonic[i] = call_tree_is_pythonic(survey->rec->processes[i]);
+    return 0;
+}
+
+void call_tree_release(struct call_tree *t)
+{
+    symbols_free(t->symbols);
+    shown_frames_release(&t->frames);
+    key_map_release(&t->leaves);
+    free(t->nodes);
+    number_set_release(&t->numbers);
+    free(t->pythonic);
+}
+
+void call_tree_say(const struct call_tree *t)
+{
+    const struct stack_table *stacks = &t->survey->stacks;
+    uint64_t frames = t->left_out + t->frames.left_out;
+    if (frames || stacks->texts.dropped || stacks->left_out)
+        message(
+            "stacks: more than can be kept: %llu stacks and modules, %llu frames and %llu names "
+            "are left out",
+            (unsigned long long)stacks->left_out, (unsigned long long)frames,
+            (unsigned long long)stacks->texts.dropped);
+}
+
+static const struct number_kind kind = NUMBER_KEY(struct tree_node, frame);
+
+int call_tree_child(struct call_tree *t, uint32_t parent, const struct shown_frame *frame,
+                    uint32_t *node)
+{
+    struct tree_node child = {.parent = parent};
+    *node = parent;
+    int error = shown_frame_number(&t->frames, frame, &child.frame);
+    if (error < 0 || !child.frame)
+        return error;
+    int64_t number = NUMBER_ADD(&t->numbers, &kind, t->nodes, t->count, t->nodes_max, &child);
+    if (number < 0)
+        return (int)number;
+    t->left_out += !number;
+    *node = number ? (uint32_t)number : parent;
+    return 0;
+}
+
+/* Is a frame of a stack not to be seen? Then what it called stands at the one that called it. */
+static bool is_folded(const struct call_tree *t, const struct shown_frame *f)
+{
+    bool is_place = f->kind == SHOWN_PYTHON || f->kind == SHOWN_NATIVE || f->kind == SHOWN_INLINED;
+    if ((t->only_own || t->is_below_python) && f->kind != SHOWN_RANGE && !own_frame(f))
+        return true;
+    return t->only_named && ((is_place && !f->name) || f->kind == SHOWN_ADDRESS);
+}
+
+static int add_shown(struct call_tree *t, const struct shown_frame *frame, uint32_t *node)
+{
+    return is_folded(t, frame) ? 0 : call_tree_child(t, *node, frame, node);
+}
+
+/* The function of that frame, none of those inlined into it; NULL: not known. */
+static const struct kernel_name *function_at(const struct call_tree *t, uint32_t process,
+                                             uint64_t frame)
+{
+    uint32_t count = 0;
+    const struct symbol *found =
+        frame_kind(frame) == FRAME_MODULE ? symbols_of(t->symbols, process, frame, &count) : NULL;
+    return found ? found[count - 1].function : NULL;
+}
+
+/* The function there and, within it, what is inlined into it; it called the one at `inner`. */
+static int add_module_frame(struct call_tree *t, uint32_t process, uint64_t frame, uint64_t inner,
+                            uint32_t *node)
+{
+    uint32_t count = 0;
+    const struct symbol *found = symbols_of(t->symbols, process, frame, &count);
+    const struct stack_module *m =
+        stack_table_module(&t->survey->stacks, process, frame_module(frame));
+    int error = 0;
+    if (!found) {
+        struct shown_frame unknown = {
+            .kind = SHOWN_NATIVE, .module = m ? m->path : NULL, .line = frame_offset(frame)};
+        return add_shown(t, &unknown, node);
+    }
+    for (; error == 0 && count > 0; count--) {
+        const struct symbol *symbol = &found[count - 1];
+        bool is_known = symbol->function || symbol->file;
+        const struct kernel_name *called =
+            count > 1 ? found[count - 2].function : function_at(t, process, inner);
+        struct shown_frame shown = {.kind = symbol->inlined ? SHOWN_INLINED : SHOWN_NATIVE,
+                                    .is_stub = cuda_stub(symbol->function, symbol->file, called),
+                                    .name = symbol->function,
+                                    .file = symbol->file,
+                                    .module = m ? m->path : NULL,
+                                    .line = is_known ? symbol->line : frame_offset(frame)};
+        error = add_shown(t, &shown, node);
+    }
+    return error;
+}
+
+static int add_frame(struct call_tree *t, uint32_t process, uint64_t frame, uint64_t inner,
+                     uint32_t *node)
+{
+    struct shown_frame shown = {.kind = SHOWN_ADDRESS, .line = frame_address(frame)};
+    if (frame_kind(frame) == FRAME_MODULE)
+        return add_module_frame(t, process, frame, inner, node);
+    if (frame_kind(frame) == FRAME_PYTHON) {
+        const struct stack_place *place =
+            stack_table_place(&t->survey->stacks, process, frame_python(frame));
+        shown = (struct shown_frame){.kind = SHOWN_PYTHON,
+                                     .name = place ? place->function : NULL,
+                                     .file = place ? place->file : NULL,
+                                     .line = place ? place->line : 0};
+    }
+    return add_shown(t, &shown, node);
+}
+
+static bool has_python(const uint64_t *words, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (frame_kind(words[i]) == FRAME_PYTHON)
+            return true;
+    return false;
+}
+
+static int add_stack(struct call_tree *t, const struct recorded_stack *stack, const uint64_t *words,
+                     const struct kernel_name *range, uint32_t *node)
+{
+    struct shown_frame mark = {.kind = SHOWN_CUT};
+    int error = 0;
+    if (stack->flags & STACK_CUT)
+        error = add_shown(t, &mark, node);
+    if (error == 0 && range) {
+        mark = (struct shown_frame){.kind = SHOWN_RANGE, .name = range};
+        error = add_shown(t, &mark, node);
+    }
+    bool lent = false;
+    t->is_below_python = t->pythonic[stack->process] && has_python(words, stack->count);
+    for (uint32_t i = stack->count; error == 0 && i > 0; i--) {
+        bool python = frame_kind(words[i - 1]) == FRAME_PYTHON;
+        t->is_below_python &= !python;
+        /* The mark stands behind the last of the borrowed frames. */
+        if (stack->flags & STACK_BORROWED && lent && !python && !has_python(words, i)) {
+            mark = (struct shown_frame){.kind = SHOWN_BORROWED};
+            error = add_shown(t, &mark, node);
+            lent = false;
+        }
+        lent |= python;
+        if (error == 0)
+            error = add_frame(t, stack->process, words[i - 1], i > 1 ? words[i - 2] : 0, node);
+    }
+    if (error == 0 && stack->flags & STACK_BORROWED && lent) {
+        mark = (struct shown_frame){.kind = SHOWN_BORROWED};
+        error = add_shown(t, &mark, node);
+    }
+    return error;
+}
+
+int call_tree_stack(struct call_tree *t, uint32_t root, uint32_t process, uint32_t stack,
+                    const struct kernel_name *range, uint32_t *node)
+{
+    const struct stack_table *table = &t->survey->stacks;
+    const struct recorded_stack *recorded = stack_table_stack(table, process, stack);
+    uint64_t words[FRAME_COUNT_MAX];
+    *node = 0;
+    if (!recorded)
+        return 0;
+    if (range && (!t->pythonic[process] || stack_table_has_python(table, recorded)))
+        range = NULL;
+    struct key key = {(uint64_t)(recorded - table->stacks), root, (uintptr_t)range};
+    uint64_t known = key_map_get(&t->leaves, key);
+    if (known) {
+        *node = (uint32_t)(known - 1);
+        return 0;
+    }
+    uint32_t leaf = root;
+    stack_table_words(table, recorded, words);
+    int error = add_stack(t, recorded, words, range, &leaf);
+    *node = leaf;
+    if (error == 0)
+        error = key_map_set(&t->leaves, key, leaf + 1ull);
+    return error == GPUPROF_LIMIT ? 0 : error;
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Stacks as the paths of one tree, from the outermost frame to the innermost: the nodes are
+ * numbered from 1 on, and a node's number says who called whom. Inlined functions have nodes of
+ * their own. Memory: 20 to 40 bytes a node up to TREE_NODES_MAX, or as many as files of this size
+ * may have (stack_table.h), what shown_frame.h and symbols.h take, and 64 to 128 bytes a stack.
+ */
+#ifndef GPUPROF_COLLECTOR_CALL_TREE_H
+#define GPUPROF_COLLECTOR_CALL_TREE_H
+
+#include "base/key_map.h"
+#include "resolve/survey.h"
+#include "resolve/symbols.h"
+#include "symbol/shown_frame.h"
+
+#define TREE_NODES_MAX      (1u << 23)
+#define TREE_NODES_FREE     (STACK_FRAMES_FREE + STACKS_FREE) /* a stack has its call's, too */
+#define TREE_NODES_PER_BYTE (STACK_FRAMES_PER_BYTE + 1)
+
+struct tree_node {
+    uint32_t parent; /* 0: it is a root */
+    uint32_t frame;  /* number of its shown frame */
+    uint32_t cost;   /* number of what was counted at it; 0: nothing (stack_costs.h) */
+};
+
+struct call_tree {
+    struct survey *survey;
+    struct symbols *symbols; /* owned */
+    struct shown_frames frames;
+    struct tree_node *nodes; /* owned; number n is nodes[n - 1] */
+    uint32_t count;
+    uint32_t nodes_max;
+    struct number_set numbers;
+    struct key_map leaves; /* (stack, root, range) -> its node + 1 */
+    bool *pythonic;        /* owned: by process index, has it Python frames? */
+    bool only_own;         /* frames of stacks: of own_line.h only; to be set before the first */
+    bool only_named;       /* only those with a name, likewise */
+    bool is_below_python;  /* while a stack is added: the interpreter, that has begun no function */
+    uint64_t left_out;     /* nodes beyond the maximum */
+};
+
+/* So many nodes at most. */
+uint32_t call_tree_nodes_max(const struct recording *rec);
+
+/* Do stacks of the process have Python frames? */
+bool call_tree_is_pythonic(const struct process *p);
+
+/*
+ * `survey` must stay. `symbol_folder` as in symbols.h. 0, or GPUPROF_NO_MEMORY; call_tree_release
+ * in both cases.
+ */
+int call_tree_init(struct call_tree *t, struct survey *survey, const char *symbol_folder);
+void call_tree_release(struct call_tree *t);
+
+/*
+ * The node of a frame below `parent` (0: a root). Beyond the maxima `parent` itself. 0 or
+ * GPUPROF_NO_MEMORY.
+ */
+int call_tree_child(struct call_tree *t, uint32_t parent, const struct shown_frame *frame,
+                    uint32_t *node);
+
+/*
+ * The innermost node of the stack of that number, below `root`; 0 if there is no such stack.
+ * `range` (NULL: none) is what was open around the call, for threads of Python processes that have
+ * no Python frames.
+ */
+int call_tree_stack(struct call_tree *t, uint32_t root, uint32_t process, uint32_t stack,
+                    const struct kernel_name *range, uint32_t *node);
+
+/* One line on stderr if anything was beyond the maxima. To be called after the last stack. */
+void call_tree_say(const struct call_tree *t);
+
+static inline const struct tree_node *call_tree_node(const struct call_tree *t, uint32_t number)
+{
+    return &t->nodes[number - 1];
+}
+
+static inline const struct shown_frame *call_tree_frame(const struct call_tree *t, uint32_t node)
+{
+    return shown_frame_of(&t->frames, t->nodes[node - 1].frame);
+}
+
+#endif

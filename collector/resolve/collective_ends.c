@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "resolve/collective_ends.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/message.h"
+#include "error.h"
+#include "record/gpu_record.h"
+#include "resolve/nccl_call.h"
+#include "resolve/timeline.h"
+
+#define SOME_OPEN_BYTES_MAX (64ull << 20) /* of one process */
+
+/* The way through a process. */
+struct gathering {
+    struct collective_ends *ends;
+    const struct process *process;
+    const struct ends_windows *windows;
+    struct nccl_talk *threads; /* owned, by thread index from the process's first on */
+    struct key_map handles;    /* (process, handle) of communicators -> id */
+    struct key_map launches;   /* correlation id of a launch -> communicator ... */
+    struct key_map numbers;    /* ... and number */
+};
+
+/* ---- what is kept ---------------------------------------------------------------------------- */
+
+/* Is it one of those of its communicator that are kept? The same ones are everywhere. */
+static bool is_kept(const struct collective_ends *e, uint64_t communicator, uint64_t number)
+{
+    uint64_t hash = key_hash((struct key){number, communicator, 1});
+    return number <= ENDS_FIRST || (hash & ((1ull << e->thinned) - 1)) == 0;
+}
+
+static int compare(const void *left, const void *right)
+{
+    const struct collective_end *a = left, *b = right;
+    return ORDER(a->communicator, b->communicator) ?: ORDER(a->number, b->number) ?:
+           ORDER(a->host, b->host) ?: ORDER(a->end_ns, b->end_ns);
+}
+
+/* Into order; of those of one collective and host the first stays. */
+static void settle(struct collective_ends *e)
+{
+    uint32_t kept = 0;
+    if (e->count)
+        qsort(e->list, e->count, sizeof *e->list, compare);
+    for (uint32_t i = 0; i < e->count; i++) {
+        struct collective_end *end = &e->list[i], *last = kept ? &e->list[kept - 1] : NULL;
+        bool is_same =
+            last && last->communicator == end->communicator && last->number == end->number;
+        end->first = is_same ? last->first : kept;
+        if (!is_same || last->host != end->host)
+            e->list[kept++] = *end;
+    }
+    e->count = kept;
+}
+
+/* Until half of the room is free; where too many communicators fill it with their first ones the
+ * last of them go. */
+static void thin(struct collective_ends *e)
+{
+    settle(e);
+    while (e->count > ENDS_MAX / 2 && e->thinned < 63) {
+        uint32_t kept = 0;
+        e->thinned++;
+        for (uint32_t i = 0; i < e->count; i++)
+            if (is_kept(e, e->list[i].communicator, e->list[i].number))
+                e->list[kept++] = e->list[i];
+        e->count = kept;
+    }
+    e->count = e->count < ENDS_MAX / 2 ? e->count : ENDS_MAX / 2;
+}
+
+static int add_end(struct collective_ends *e, const struct collective_end *end)
+{
+    if (!is_kept(e, end->communicator, end->number))
+        return 0;
+    if (e->count >= ENDS_MAX)
+        thin(e);
+    return ARRAY_PUSH(e->list, e->count, end);
+}
+
+/* ---- a process ------------------------------------------------------------------------------- */
+
+/* A number of `map` is changed; beyond its size it begins anew, and what it had is not found. */
+static int note(struct key_map *map, struct key key, uint64_t value)
+{
+    return value ? key_map_set_anew(map, key, value, ENDS_LAUNCHES_MAX) : 0;
+}
+
+/* Whoever has a root may end before the others have come. */
+static int take_launch(struct gathering *g, struct nccl_talk *t, const struct event *e)
+{
+    uint64_t number = nccl_talk_launch(t, e);
+    if (!number || t->is_rooted)
+        return 0;
+    int error = note(&g->launches, (struct key){e->record->correlation, 0, 0}, t->communicator);
+    if (error == 0)
+        error = note(&g->numbers, (struct key){e->record->correlation, 0, 0}, number);
+    return error;
+}
+
+static int take_kernel(struct gathering *g, const struct event *e)
+{
+    struct key key = {e->record->correlation, 0, 0};
+    struct collective_end end = {.communicator = key_map_get(&g->launches, key),
+                                 .number = key_map_get(&g->numbers, key),
+                                 .end_ns = e->end_ns,
+                                 .host = g->process->host};
+    if (!end.communicator || !end.number)
+        return 0;
+    key_map_remove(&g->launches, key);
+    key_map_remove(&g->numbers, key);
+    return add_end(g->ends, &end);
+}
+
+static int take(struct gathering *g, const struct event *e)
+{
+    if (e->thread->number == 0)
+        return 0;
+    struct nccl_talk *t = &g->threads[e->thread->index - g->process->first_thread];
+    switch (e->record->type) {
+    case RECORD_COMMUNICATOR:
+        return note(&g->handles,
+                    (struct key){e->process->index, record_arg(e->record, COMMUNICATOR_HANDLE), 0},
+                    record_arg(e->record, COMMUNICATOR_ID));
+    case RECORD_LIBRARY_BEGIN:
+    case RECORD_LIBRARY_END: nccl_talk_call(t, &g->handles, e); return 0;
+    case RECORD_CALL: return take_launch(g, t, e);
+    case RECORD_KERNEL: return take_kernel(g, e);
+    default: return 0;
+    }
+}
+
+/* What does not say its types is read, and so are communicators, whenever they were made. */
+static bool wants(void *context, const struct process *p, uint64_t begin_ns, uint64_t end_ns,
+                  uint64_t types)
+{
+    const struct ends_windows *w = ((const struct gathering *)context)->windows;
+    uint64_t calls = block_type_bit(RECORD_LIBRARY_BEGIN) | block_type_bit(RECORD_LIBRARY_END);
+    (void)p;
+    if (types & block_type_bit(RECORD_COMMUNICATOR))
+        return true;
+    if (types && !(types & (calls | block_type_bit(RECORD_KERNEL))))
+        return false;
+    if (!w->every_ns || begin_ns < w->from_ns)
+        return true;
+    return end_ns - w->from_ns >= w->every_ns * ((begin_ns - w->from_ns) / w->every_ns + 1) ||
+           (begin_ns - w->from_ns) % w->every_ns < w->length_ns;
+}
+
+static int gather(struct gathering *g, struct recording *rec, struct losses *losses)
+{
+    struct timeline *t = timeline_create(rec, losses, SOME_OPEN_BYTES_MAX);
+    struct event event;
+    g->threads = calloc(g->process->thread_count + 1u, sizeof *g->threads);
+    int more = t && g->threads ? 1 : GPUPROF_NO_MEMORY;
+    if (t) {
+        timeline_only(t, g->process);
+        timeline_choose(t, wants, g);
+    }
+    while (more > 0 && (more = timeline_next(t, &event)) > 0) {
+        int error = take(g, &event);
+        more = error < 0 ? error : more;
+    }
+    if (more < 0)
+        message("%s: %s", t ? timeline_path(t) : "gpuprof-collector",
+                more == GPUPROF_IO ? strerror(errno) : gpuprof_error_text(more));
+    timeline_free(t);
+    free(g->threads);
+    key_map_release(&g->handles);
+    key_map_release(&g->launches);
+    key_map_release(&g->numbers);
+    return more;
+}
+
+int collective_ends_gather(struct collective_ends *e, struct recording *rec,
+                           const struct ends_windows *windows)
+{
+    struct losses *losses = calloc(rec->count + 1u, sizeof *losses); /* others count them */
+    int error = losses ? 0 : GPUPROF_NO_MEMORY;
+    *e = (struct collective_ends){0};
+    say_error("gpuprof-collector", error);
+    for (uint32_t i = 0; error == 0 && i < rec->count; i++) {
+        struct gathering g = {.ends = e, .process = rec->processes[i], .windows = windows};
+        error = gather(&g, rec, losses);
+    }
+    settle(e);
+    free(losses);
+    return error;
+}
+
+void collective_ends_release(struct collective_ends *e)
+{
+    free(e->list);
+}
+
+/* ---- moments that hosts have in common ------------------------------------------------------- */
+
+bool common_moments_get(const struct common_moments *m, uint32_t end, uint64_t *moment_ns)
+{
+    uint32_t first = m->ends->list[end].first, count = m->seen[first];
+    if (!count)
+        return false;
+    uint64_t low = m->times[first + (count - 1) / 2], high = m->times[first + count / 2];
+    *moment_ns = low + (high - low) / 2;
+    return true;
+}
+
+void common_moments_add(struct common_moments *m, uint32_t end, uint64_t time_ns)
+{
+    const struct collective_end *list = m->ends->list;
+    uint32_t first = list[end].first, at = m->seen[first]++;
+    uint64_t *times = &m->times[first];
+    for (; at && times[at - 1] > time_ns; at--)
+        times[at] = times[at - 1];
+    times[at] = time_ns;
+    for (uint32_t i = first; m->seen[first] == 1 && i < m->ends->count && list[i].first == first;
+         i++)
+        m->counts[list[i].host]++;
+}
+
+uint32_t common_moments_take(struct common_moments *m, const uint32_t **hosts)
+{
+    uint32_t most = 0, count = 0;
+    for (uint32_t i = 0; i < m->host_count; i++)
+        most = !m->is_taken[i] && m->counts[i] > most ? m->counts[i] : most;
+    for (uint32_t i = 0; i < m->host_count; i++)
+        if (!m->is_taken[i] && m->counts[i] >= COLLECTIVES_MIN && m->counts[i] >= most / WEAKEST) {
+            m->is_taken[i] = true;
+            m->taken[count++] = i;
+        }
+    *hosts = m->taken;
+    return count;
+}
+
+bool common_moments_take_one(struct common_moments *m, uint32_t host)
+{
+    bool was_taken = m->is_taken[host];
+    m->is_taken[host] = true;
+    return !was_taken;
+}
+
+int common_moments_init(struct common_moments *m, const struct collective_ends *ends,
+                        uint32_t host_count)
+{
+    *m = (struct common_moments){.ends = ends, .host_count = host_count};
+    m->by_host = calloc(ends->count + 1u, sizeof *m->by_host);
+    m->first = calloc(host_count + 2u, sizeof *m->first);
+    m->seen = calloc(ends->count + 1u, sizeof *m->seen);
+    m->times = calloc(ends->count + 1u, sizeof *m->times);
+    m->counts = calloc(host_count + 1u, sizeof *m->counts);
+    m->is_taken = calloc(host_count + 1u, sizeof *m->is_taken);
+    m->taken = calloc(host_count + 1u, sizeof *m->taken);
+    if (!m->by_host || !m->first || !m->seen || !m->times || !m->counts || !m->is_taken ||
+        !m->taken)
+        return GPUPROF_NO_MEMORY;
+    for (uint32_t i = 0; i < ends->count; i++)
+        m->first[ends->list[i].host + 2]++;
+    for (uint32_t i = 0; i < host_count; i++)
+        m->first[i + 2] += m->first[i + 1];
+    for (uint32_t i = 0; i < ends->count; i++)
+        m->by_host[m->first[ends->list[i].host + 1]++] = i;
+    return 0;
+}
+
+void common_moments_release(struct common_moments *m)
+{
+    free(m->by_host);
+    free(m->first);
+    free(m->seen);
+    free(m->times);
+    free(m->counts);
+    free(m->is_taken);
+    free(m->taken);
+    *m = (struct common_moments){0};
+}

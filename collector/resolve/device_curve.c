@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "resolve/device_curve.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/array.h"
+#include "error.h"
+
+void device_curve_release(struct device_curve *c)
+{
+    free(c->points);
+    *c = (struct device_curve){0};
+}
+
+/* Every second point goes; the first one and the last one stay. */
+static void thin(struct device_curve *c)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < c->count; i++)
+        if (i % 2 == 0 || i + 1 == c->count)
+            c->points[kept++] = c->points[i];
+    c->count = kept;
+    c->step *= 2;
+    c->passed = 0;
+}
+
+static bool is_between(const struct device_curve *c, uint64_t value)
+{
+    const struct curve_point *last = c->points + c->count;
+    return c->count > 1 && last[-1].value == value && last[-2].value == value;
+}
+
+static int put(struct device_curve *c, uint64_t at_ns, uint64_t value, uint32_t curves)
+{
+    uint32_t room = ROOM_POINTS_MAX / (curves ? curves : 1);
+    room = room < CURVE_POINTS_MIN ? CURVE_POINTS_MIN : room;
+    room = room > CURVE_POINTS_MAX ? CURVE_POINTS_MAX : room;
+    while (c->count >= room)
+        thin(c);
+    return ARRAY_PUSH(c->points, c->count, (&(struct curve_point){at_ns, value}));
+}
+
+/* Is it more than the device can have done? It may have moved on only now, for what was before. */
+static bool leaps(const struct device_curve *c, uint64_t growth, uint64_t ns)
+{
+    return c->rate_max && (double)growth > (double)c->rate_max * ((double)ns / 1e9 + 1);
+}
+
+int device_curve_add(struct device_curve *c, uint64_t at_ns, uint64_t raw, uint32_t curves)
+{
+    struct curve_point *last = c->count ? &c->points[c->count - 1] : NULL;
+    uint64_t raw_before = c->raw;
+    if (last && at_ns <= last->at_ns)
+        return 0;
+    c->raw = raw;
+    c->readings++;
+    if (!last) {
+        c->step = 1;
+        c->first_ns = c->changed_ns = c->read_ns = at_ns;
+        return put(c, at_ns, 0, curves);
+    }
+    if (raw < raw_before || raw - raw_before > UINT64_MAX - last->value ||
+        leaps(c, raw - raw_before, at_ns - c->read_ns)) {
+        if (c->jump_count < CURVE_JUMPS_MAX)
+            c->jumps_ns[c->jump_count] = at_ns;
+        c->jump_count++;
+        raw_before = raw;
+    }
+    c->read_ns = at_ns;
+    uint64_t value = last->value + (raw - raw_before);
+    if (value != last->value) {
+        c->changed_ns = at_ns;
+        c->changes++;
+    }
+    /* The last point moves on, as long as nothing is lost by that. */
+    if (is_between(c, value) || (c->count > 1 && ++c->passed < c->step)) {
+        *last = (struct curve_point){at_ns, value};
+        return 0;
+    }
+    c->passed = 0;
+    return put(c, at_ns, value, curves);
+}
+
+uint64_t device_curve_period_ns(const struct device_curve *c)
+{
+    uint64_t last_ns = c->count ? c->points[c->count - 1].at_ns : 0;
+    if (c->may_rest)
+        return c->readings > 1 ? (last_ns - c->first_ns) / (c->readings - 1) : 0;
+    return c->changes ? (c->changed_ns - c->first_ns) / c->changes : 0;
+}
+
+/* The first point behind that time; the count: there is none. */
+static uint32_t point_behind(const struct device_curve *c, uint64_t ns)
+{
+    return ARRAY_UP_TO(c->points, c->count, at_ns, ns);
+}
+
+/* The last point at that time or before; the count: there is none. */
+static uint32_t point_before(const struct device_curve *c, uint64_t ns)
+{
+    uint32_t behind = point_behind(c, ns);
+    return behind ? behind - 1 : c->count;
+}
+
+/* Where the counter stood at that time: between these two points. */
+static bool place(const struct device_curve *c, uint64_t at_ns, uint64_t lag_ns,
+                  struct curve_point *low, struct curve_point *high)
+{
+    uint32_t before = point_before(c, at_ns);
+    uint32_t behind = at_ns + lag_ns ? point_behind(c, at_ns + lag_ns - 1) : 0;
+    behind = behind > before ? behind : before;
+    if (before >= c->count || behind >= c->count)
+        return false;
+    *low = c->points[before];
+    *high = c->points[behind];
+    return true;
+}
+
+static bool has_jumped(const struct device_curve *c, uint64_t from_ns, uint64_t to_ns)
+{
+    bool any = c->jump_count > CURVE_JUMPS_MAX; /* nobody knows where */
+    for (uint32_t i = 0; i < c->jump_count && i < CURVE_JUMPS_MAX; i++)
+        any |= c->jumps_ns[i] > from_ns && c->jumps_ns[i] <= to_ns;
+    return any;
+}
+
+/* On the line through the readings half a period later: it lags by that in the mean. *error grows
+ * by how far the farther one of its bounds is. */
+static double estimate(const struct device_curve *c, uint64_t at_ns, struct curve_point low,
+                       struct curve_point high, double *error)
+{
+    uint32_t before = point_before(c, at_ns);
+    const struct curve_point *a = &c->points[before], *b = a + (before + 1 < c->count);
+    double share =
+        b->at_ns > a->at_ns ? (double)(at_ns - a->at_ns) / (double)(b->at_ns - a->at_ns) : 0;
+    double value = (double)a->value + share * (double)(b->value - a->value);
+    value = value > (double)high.value ? (double)high.value : value;
+    double below = value - (double)low.value, above = (double)high.value - value;
+    *error += below > above ? below : above;
+    return value;
+}
+
+bool device_curve_between(const struct device_curve *c, uint64_t begin_ns, uint64_t end_ns,
+                          struct curve_growth *growth)
+{
+    uint64_t period_ns = device_curve_period_ns(c);
+    uint64_t lag_ns = device_curve_lag_ns(c);
+    struct curve_point from_low, from_high, to_low, to_high;
+    bool is_early = c->count && begin_ns < c->points[0].at_ns;
+    *growth = (struct curve_growth){.known = !c->count  ? CURVE_UNREAD
+                                             : is_early ? CURVE_EARLY
+                                                        : CURVE_LATE};
+    if (end_ns < begin_ns || end_ns > UINT64_MAX - lag_ns ||
+        !place(c, begin_ns, lag_ns, &from_low, &from_high) ||
+        !place(c, end_ns, lag_ns, &to_low, &to_high))
+        return false;
+    growth->known = has_jumped(c, from_low.at_ns, to_high.at_ns) ? CURVE_STARTED
+                    : end_ns - begin_ns < period_ns              ? CURVE_SHORT
+                                                                 : CURVE_KNOWN;
+    if (growth->known != CURVE_KNOWN)
+        return false;
+    double from = estimate(c, begin_ns + lag_ns / 2, from_low, from_high, &growth->error);
+    growth->value = estimate(c, end_ns + lag_ns / 2, to_low, to_high, &growth->error) - from;
+    return true;
+}
+
+struct curve_growth device_curve_whole(const struct device_curve *c, uint64_t *ns)
+{
+    struct curve_growth growth = {.known = CURVE_UNREAD};
+    *ns = c->count ? c->points[c->count - 1].at_ns - c->first_ns : 0;
+    if (!c->count || !*ns)
+        return growth;
+    growth.known = CURVE_KNOWN;
+    growth.value = (double)c->points[c->count - 1].value;
+    /* At both ends as much as it grows in a period. */
+    double share = (double)device_curve_period_ns(c) / (double)*ns;
+    growth.error = 2 * growth.value * (share < 1 ? share : 1);
+    return growth;
+}
+
+struct curve_growth curve_told(struct curve_growth growth)
+{
+    if (growth.known == CURVE_KNOWN && curve_whole(ceil(growth.error)) >= curve_whole(growth.value))
+        return (struct curve_growth){.known = CURVE_SHORT};
+    return growth;
+}

@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "resolve/event_walk.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file_at.h"
+#include "base/message.h"
+#include "error.h"
+#include "resolve/walk_slices.h"
+
+#define AROUND_NS 1000000u
+
+int walk_init(struct walk *w, struct recording *rec)
+{
+    *w = (struct walk){.rec = rec, .texts = {.plain = true}, .open_bytes_max = OPEN_BYTES_MAX};
+    w->losses = calloc(rec->count + 1u, sizeof *w->losses);
+    w->names = calloc(rec->count + 1u, sizeof *w->names);
+    kernel_names_limit(&w->kernels, recording_bytes(rec));
+    kernel_names_limit(&w->texts, recording_bytes(rec));
+    w->op_threads = calloc(rec->thread_count + 1u, sizeof *w->op_threads);
+    w->first_ns = calloc(rec->count + 1u, sizeof *w->first_ns);
+    w->last_ns = calloc(rec->count + 1u, sizeof *w->last_ns);
+    w->recorded = calloc(rec->count + 1u, sizeof *w->recorded);
+    int error = library_kinds_init(&w->kinds, &w->texts, recording_bytes(rec), rec->count);
+    if (error == 0)
+        error = survey_init(&w->survey, rec);
+    if (!w->losses || !w->names || !w->first_ns || !w->last_ns || !w->op_threads || !w->recorded)
+        return GPUPROF_NO_MEMORY;
+    for (uint32_t i = 0; i < rec->count; i++)
+        w->losses[i] = rec->processes[i]->losses;
+    return error;
+}
+
+void walk_release(struct walk *w)
+{
+    for (uint32_t i = 0; w->names && i < w->rec->count; i++) {
+        kernel_handles_release(&w->kernels, &w->names[i].handles);
+        kernel_handles_release(&w->kernels, &w->names[i].kernels);
+        kernel_handles_release(&w->texts, &w->names[i].ops.names);
+        kernel_handles_release(&w->texts, &w->names[i].ops.inputs);
+    }
+    library_kinds_release(&w->kinds);
+    library_calls_release(&w->libraries);
+    device_sources_release(&w->sources);
+    kernel_names_release(&w->kernels);
+    kernel_names_release(&w->texts);
+    survey_release(&w->survey);
+    ranges_release(&w->ranges);
+    ops_release(&w->ops);
+    free(w->losses);
+    free(w->names);
+    free(w->first_ns);
+    free(w->last_ns);
+    free(w->recorded);
+    free(w->op_threads);
+    *w = (struct walk){.rec = NULL};
+}
+
+struct walk_found walk_found(const struct walk *w, const struct process *p)
+{
+    return (struct walk_found){w->losses[p->index], w->first_ns[p->index], w->last_ns[p->index],
+                               w->kernels.dropped, w->texts.dropped};
+}
+
+void walk_add_found(struct walk *w, const struct process *p, const struct walk_found *found)
+{
+    w->losses[p->index] = found->losses;
+    w->first_ns[p->index] = found->first_ns;
+    w->last_ns[p->index] = found->last_ns;
+    w->kernels.dropped |= found->kernels_dropped;
+    w->texts.dropped |= found->texts_dropped;
+}
+
+const struct kernel_name *walk_kernel(const struct walk *w, const struct process *p,
+                                      uint64_t number)
+{
+    return number ? kernel_name_of(&w->names[p->index].kernels, number) : NULL;
+}
+
+uint64_t walk_lived_ns(const struct walk *w, const struct process *p)
+{
+    uint64_t lived_ns = process_lived_ns(p), last_ns = w->last_ns[p->index];
+    return lived_ns > last_ns ? lived_ns : last_ns;
+}
+
+const struct kernel_name *walk_launched(const struct slice *s)
+{
+    const struct event *e = &s->event;
+    for (unsigned i = 0; i < e->record->arg_count && i < e->function->arg_count; i++)
+        if (e->function->args[i].kind == ARG_KERNEL)
+            return walk_handle(s, e->record->args[i]);
+    return NULL;
+}
+
+enum exit_code walk_verdict(const struct walk *w, bool strict)
+{
+    return recording_verdict(w->rec, w->losses, w->kernels.dropped || w->texts.dropped, strict);
+}
+
+/* The processes that are walked through: what it costs does not depend on the others' number. */
+static uint32_t first_of(const struct process *only)
+{
+    return only ? only->index : 0;
+}
+
+static uint32_t end_of(const struct walk *w, const struct process *only)
+{
+    return only ? only->index + 1 : w->rec->count;
+}
+
+/* What is still open behind the last event. */
+static int tell_left(const struct pass *p)
+{
+    struct walk *w = p->walk;
+    static const struct record nothing;
+    struct slice s = {.walk = w, .event.record = &nothing, .library_change = LIBRARY_OPEN};
+    int error = 0;
+    while (error == 0 && p->needs & WALK_LIBRARIES &&
+           (s.library = library_calls_drain(&w->libraries, w->last_ns))) {
+        s.event.process = s.library->process;
+        s.event.thread = s.library->thread;
+        error = pass_tell(p, &s);
+    }
+    s.library_change = LIBRARY_SAME;
+    s.op_change = OP_LEFT;
+    while (error == 0 && p->needs & WALK_OPS && (s.op = ops_drain(&w->ops, w->last_ns))) {
+        s.event.process = s.op->process;
+        s.event.thread = s.op->thread;
+        error = pass_tell(p, &s);
+    }
+    s.op_change = OP_SAME;
+    s.change = RANGE_LEFT;
+    while (error == 0 && p->needs & WALK_RANGES &&
+           (s.range = ranges_drain(&w->ranges, w->last_ns))) {
+        if (s.range->is_op || s.range->is_twin)
+            continue;
+        s.event.process = s.range->process;
+        s.event.thread = s.range->thread;
+        error = pass_tell(p, &s);
+    }
+    return error;
+}
+
+/* Behind the last event. */
+static int finish(const struct pass *p, const struct process *only)
+{
+    struct walk *w = p->walk;
+    int error = p->ties ? correlation_finish(&w->survey.calls) : 0;
+    if (p->learns_pauses)
+        survey_finish_pauses(&w->survey);
+    if (error == 0 && p->count)
+        error = tell_left(p);
+    for (uint32_t i = first_of(only); error == 0 && p->needs & WALK_LOSSES && i < end_of(w, only);
+         i++)
+        if (w->filter && w->filter->wants)
+            w->losses[i].gpu_unpaired = w->losses[i].gpu_given_up = 0; /* not all was read */
+        else if (process_expects_gpu(w->rec->processes[i]))
+            error = survey_tell(&w->survey, w->rec->processes[i], &w->losses[i]);
+    for (unsigned i = 0; error == 0 && i < p->count; i++)
+        if (p->consumers[i].end)
+            error = p->consumers[i].end(p->consumers[i].context);
+    return error;
+}
+
+/* What a walk ties to each other is forgotten; facts are not. */
+static int begin(const struct pass *p, const struct process *only)
+{
+    struct walk *w = p->walk;
+    const struct walk_filter *f = w->filter;
+    if (p->ties)
+        survey_begin(&w->survey, only);
+    for (uint32_t i = first_of(only); i < end_of(w, only); i++) {
+        w->losses[i] = w->rec->processes[i]->losses;
+        kernel_handles_release(&w->kernels, &w->names[i].handles);
+        w->first_ns[i] = f && f->first_ns ? f->first_ns[i] : 0;
+        w->last_ns[i] = f && f->last_ns ? f->last_ns[i] : 0;
+        w->recorded[i] = (struct recorded_now){0};
+    }
+    ranges_release(&w->ranges);
+    ops_release(&w->ops);
+    library_calls_release(&w->libraries);
+    device_sources_release(&w->sources);
+    int error = ops_init(&w->ops, w->rec, only, &w->texts, w->losses);
+    if (error == 0)
+        error = library_calls_init(&w->libraries, w->rec, only, &w->kinds);
+    return error < 0 ? error : ranges_init(&w->ranges, w->rec, only, &w->texts, w->losses);
+}
+
+static void see(struct walk *w, const struct event *e)
+{
+    uint64_t *first_ns = &w->first_ns[e->process->index];
+    uint64_t *last_ns = &w->last_ns[e->process->index];
+    if (!w->survey.origin_ns)
+        w->survey.origin_ns = e->begin_ns;
+    if (!*first_ns)
+        *first_ns = e->begin_ns;
+    /* When the program has ended, CUPTI is asked for its last records: that is none of its time. */
+    if (e->end_ns > *last_ns && e->record->type != RECORD_OVERHEAD)
+        *last_ns = e->end_ns;
+}
+
+/* Most events are calls and work, which change nothing of what is around others. */
+static int walk(const struct pass *p)
+{
+    struct walk *w = p->walk;
+    struct slice s = {.walk = w};
+    int more;
+    while ((more = look_ahead_next(p->ahead, &s.event)) > 0) {
+        uint8_t type = s.event.record->type;
+        if (event_is_visible(type))
+            see(w, &s.event);
+        int done = type == RECORD_CALL    ? slices_pass_call(p, &s)
+                   : is_stream_work(type) ? slices_pass_work(p, &s)
+                                          : slices_pass_other(p, &s);
+        if (done)
+            return done;
+    }
+    return more;
+}
+
+/* Has work of devices nothing that anybody must know? */
+static bool skips_work(const struct pass *p)
+{
+    bool is_skipped = !p->ties && !p->learns;
+    for (unsigned i = 0; i < p->count; i++)
+        is_skipped &= (p->consumers[i].skips & WALK_SKIPS_WORK) != 0;
+    return is_skipped;
+}
+
+static int run(struct pass *p, const struct process *only)
+{
+    struct walk *w = p->walk;
+    struct look_ahead ahead;
+    if (p->learns_pauses)
+        w->survey.pause_count = 0; /* those of a walk that was stopped */
+    p->timeline = timeline_create(w->rec, w->losses, w->open_bytes_max);
+    look_ahead_init(&ahead, p->timeline);
+    p->ahead = &ahead;
+    int more = p->timeline ? begin(p, only) : GPUPROF_NO_MEMORY;
+    if (p->timeline && only)
+        timeline_only(p->timeline, only);
+    if (p->timeline && skips_work(p))
+        timeline_skip_work(p->timeline, w->last_ns);
+    if (p->timeline && w->filter && w->filter->wants)
+        timeline_choose(p->timeline, w->filter->wants, w->filter->context);
+    if (p->timeline && w->ns_max)
+        timeline_limit(p->timeline, w->ns_max, &w->is_cut);
+    if (more == 0)
+        more = walk(p);
+    if (more == 0)
+        more = finish(p, only);
+    int number = errno;
+    progress_clear(w->rec->progress);
+    if (more == GPUPROF_SPOOL)
+        message("a temporary file in %s, for what memory does not hold: %s%s",
+                file_unnamed_folder(), strerror(number), aside_advice(number));
+    else if (more < 0)
+        message("%s: %s", p->timeline ? timeline_path(p->timeline) : "gpuprof-collector",
+                more == GPUPROF_IO ? strerror(number) : gpuprof_error_text(more));
+    look_ahead_release(&ahead);
+    timeline_free(p->timeline);
+    w->knows_pauses |= p->learns_pauses && more == 0;
+    return more;
+}
+
+#define BIT(type) block_type_bit(RECORD_##type)
+
+static bool has_names(void *context, const struct process *p, uint64_t begin_ns, uint64_t end_ns,
+                      uint64_t types)
+{
+    (void)context;
+    (void)p;
+    (void)begin_ns;
+    (void)end_ns;
+    return !types || types & (BIT(KERNEL_NAME) | BIT(OP_NAME) | BIT(OP_INPUTS));
+}
+
+/* A pass through the blocks with what is wanted, before the one that tells. */
+static int learn(struct pass *p, timeline_wants_fn *wants, void *context,
+                 const struct process *only)
+{
+    struct walk *w = p->walk;
+    const struct walk_filter filter = {.context = context, .wants = wants}, *shown = w->filter;
+    uint64_t origin_ns = w->survey.origin_ns, ns_max = w->ns_max;
+    w->filter = &filter;
+    w->ns_max = 0;
+    int error = run(p, only);
+    w->filter = shown;
+    w->ns_max = ns_max;
+    w->survey.origin_ns = origin_ns;
+    w->knows_names |= !only && error == 0;
+    return error;
+}
+
+/*
+ * A name may stand behind its first use. So what numbers of kernels and operators mean is read
+ * before all else, from the few blocks that say it, and holds for the whole recording.
+ */
+static int learn_names(struct walk *w, const struct process *only)
+{
+    struct pass p = {.walk = w, .learns_names = true};
+    return w->knows_names ? 0 : learn(&p, has_names, NULL, only);
+}
+
+/* ---- what is learnt before ------------------------------------------------------------------- */
+
+struct around {
+    struct walk *walk;
+    uint64_t
+        *last_ns; /* owned, by process index: about when the last call or work ended; or NULL */
+};
+
+/* Of calls and work it is enough when the first of a process began and the last ended, which is in
+ * the blocks near by: what their headers say is not the time to the nanosecond. Of what did not end
+ * by itself all is read: its last block may be damaged. */
+static bool is_around(const struct around *a, const struct process *p, uint64_t begin_ns,
+                      uint64_t end_ns, uint64_t types)
+{
+    uint64_t first_ns = a->walk->first_ns[p->index];
+    return types & ~(CALL_TYPES | WORK_TYPES) || !first_ns || p->end_reason != END_EXIT ||
+           begin_ns < first_ns + AROUND_NS || end_ns + AROUND_NS > a->last_ns[p->index];
+}
+
+/* Names, devices, stacks, pauses, and what else is of the whole recording: few blocks have these.
+ */
+static bool has_facts(void *context, const struct process *p, uint64_t begin_ns, uint64_t end_ns,
+                      uint64_t types)
+{
+    const struct around *a = context;
+    const uint64_t facts = BIT(KERNEL_NAME) | BIT(OP_NAME) | BIT(OP_INPUTS) | BIT(OP_THREAD) |
+                           BIT(DEVICE) | BIT(CONTEXT) | BIT(MODULE) | BIT(PYTHON) | BIT(STACK) |
+                           BIT(PAUSE) | BIT(WINDOW) | BIT(LIBRARY_PLAN) | BIT(COMMUNICATOR);
+    a->walk->survey.has_tensors[p->index] |= (types & BIT(TENSOR)) != 0;
+    return !types || types & facts || (a->last_ns && is_around(a, p, begin_ns, end_ns, types));
+}
+
+static int stop_at_first(void *context, const struct slice *s)
+{
+    const struct walk *w = context;
+    (void)s;
+    return w->survey.origin_ns ? WALK_STOP : 0;
+}
+
+static int survey(struct walk *w, struct around *around)
+{
+    struct consumer first = {.context = w, .sees_hidden = true, .take = stop_at_first};
+    int error = walk_run(w, NULL, &first, 1);
+    struct pass p = {.walk = w,
+                     .learns = true,
+                     .learns_names = true,
+                     .learns_ops = true,
+                     .learns_stacks = true,
+                     .learns_pauses = true};
+    pass_add_listeners(&p);
+    if (error >= 0)
+        error = learn(&p, has_facts, around, NULL);
+    w->is_surveyed = error == 0;
+    return error;
+}
+
+int walk_survey(struct walk *w)
+{
+    struct around around = {.walk = w};
+    return survey(w, &around);
+}
+
+int walk_survey_around(struct walk *w)
+{
+    const uint64_t ends = CALL_TYPES | (WORK_TYPES & ~OVERHEAD_TYPES);
+    const struct block_index *index = &w->rec->index;
+    struct around a = {w, calloc(w->rec->count + 1u, sizeof *a.last_ns)};
+    for (uint32_t i = 0; a.last_ns && i < index->count; i++) {
+        const struct index_entry *e = &index->entries[i];
+        uint64_t *last_ns = &a.last_ns[w->rec->loaded[e->process]->index];
+        if (e->types && !(e->types & ~ends) && e->end > *last_ns)
+            *last_ns = e->end;
+    }
+    int error = a.last_ns ? survey(w, &a) : GPUPROF_NO_MEMORY;
+    if (!a.last_ns)
+        say_error("gpuprof-collector", error);
+    free(a.last_ns);
+    return error;
+}
+
+int walk_run(struct walk *w, const struct process *only, const struct consumer *consumers,
+             unsigned count)
+{
+    const struct walk_filter *filter = count ? w->filter : NULL;
+    struct pass p = {.walk = w, .consumers = consumers, .count = count, .filter = filter};
+    for (unsigned i = 0; i < count; i++)
+        p.needs |= consumers[i].needs;
+    p.ties = p.needs & (WALK_WORK | WALK_LOSSES) || (filter && filter->asks_calls);
+    pass_add_listeners(&p);
+    p.learns = !w->is_surveyed && (p.ties || p.needs & WALK_STACKS);
+    w->survey.is_bare = p.needs & WALK_LOSSES && !(p.needs & WALK_WORK);
+    p.learns_ops = !w->is_surveyed && p.needs & WALK_OPS;
+    p.learns_stacks = p.learns && p.needs & WALK_STACKS;
+    p.learns_pauses = !w->knows_pauses && (p.learns || p.needs & WALK_PAUSES);
+    p.needs |= p.ties ? (unsigned)WALK_LIBRARIES : 0;
+    if (p.ties || p.needs & WALK_OPS)
+        p.needs |= WALK_RANGES; /* in which calls were made, and operators of emit_nvtx */
+    if (p.needs & WALK_RANGES)
+        p.needs |= WALK_LIBRARIES; /* some are their calls, and no ranges */
+    bool asks_names = !w->is_surveyed && (p.learns || p.needs & WALK_OPS);
+    int more = asks_names ? learn_names(w, only) : 0;
+    if (more == 0)
+        more = run(&p, only);
+    w->is_surveyed |= p.learns && p.learns_ops && !w->survey.is_bare && !only && more == 0;
+    return more;
+}

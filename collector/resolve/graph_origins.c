@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "resolve/graph_origins.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "error.h"
+#include "record/gpu_record.h"
+
+/* All launches of a graph have work of the same numbers: some of them tell which graph it is. */
+#define LAUNCHES_KEPT 16
+
+struct captured_call {
+    const struct kernel_name *kernel; /* NULL: not known, or none */
+    uint32_t user;
+    uint8_t type; /* of its work's records */
+};
+
+struct capture {
+    struct captured_call *calls; /* owned */
+    uint32_t count;
+    uint32_t launches; /* that are kept */
+    bool is_bad;       /* which calls its graph is of is not certain */
+};
+
+/* What a key is of. Values: a capture's index + 1; of an EXEC twice that, and 1 more once it was
+ * destroyed or changed; of a NODE its index + 1. */
+enum sort { OPEN, GRAPH, EXEC, LAUNCH, ID, NODE };
+
+static struct key key_of(const struct process *p, enum sort sort, uint64_t number)
+{
+    return (struct key){(uint64_t)p->index << 3 | sort, number, 0};
+}
+
+/* What finds no room is not known, and so said of its work. */
+static int set(struct graph_origins *g, struct key key, uint64_t value)
+{
+    int error = key_map_set(&g->keys, key, value);
+    return error == GPUPROF_NO_MEMORY ? error : 0;
+}
+
+void graph_origins_init(struct graph_origins *g, struct walk *walk)
+{
+    *g = (struct graph_origins){.walk = walk, .keys.count_max = 2 * GRAPH_ORIGINS_MAX};
+}
+
+void graph_origins_release(struct graph_origins *g)
+{
+    for (uint32_t i = 0; i < g->capture_count; i++)
+        free(g->captures[i].calls);
+    free(g->captures);
+    free(g->nodes);
+    key_map_release(&g->keys);
+}
+
+/* ---- captures -------------------------------------------------------------------------------- */
+
+/* The word of that label, 0: none. */
+static uint64_t word_of(const struct event *e, const char *label)
+{
+    for (unsigned i = 0; i < e->record->arg_count && i < e->function->arg_count; i++)
+        if (e->function->args[i].kind == ARG_HANDLE &&
+            strcmp(e->function->args[i].label, label) == 0)
+            return e->record->args[i];
+    return 0;
+}
+
+static uint8_t work_of(const struct event *e)
+{
+    return e->function->does == API_DOES_LAUNCH ? RECORD_KERNEL
+           : api_is_copy(e->function->does)     ? RECORD_COPY
+           : e->function->does == API_DOES_SET  ? RECORD_SET
+                                                : 0;
+}
+
+bool graph_origins_wants(const struct slice *s)
+{
+    const struct event *e = &s->event;
+    return e->record->type == RECORD_CALL && e->record->flags & RECORD_CAPTURED &&
+           !(e->record->flags & RECORD_NESTED) && e->record->result == 0 && work_of(e);
+}
+
+int graph_origins_capture(struct graph_origins *g, const struct slice *s, uint32_t user)
+{
+    uint64_t open = key_map_get(&g->keys, key_of(s->event.process, OPEN, 0));
+    struct capture *c = open ? &g->captures[open - 1] : NULL;
+    if (!c || c->is_bad)
+        return 0;
+    if (g->call_count == GRAPH_ORIGINS_MAX) {
+        c->is_bad = true;
+        return 0;
+    }
+    struct captured_call call = {
+        .kernel = walk_launched(s), .user = user, .type = work_of(&s->event)};
+    g->call_count++;
+    return ARRAY_PUSH(c->calls, c->count, &call);
+}
+
+static int begin_capture(struct graph_origins *g, const struct process *p)
+{
+    uint64_t open = key_map_get(&g->keys, key_of(p, OPEN, 0));
+    if (open) { /* whose calls are whose is not recorded */
+        g->captures[open - 1].is_bad = true;
+        return 0;
+    }
+    if (g->capture_count == GRAPH_ORIGINS_MAX)
+        return 0;
+    int error = ARRAY_PUSH(g->captures, g->capture_count, NULL);
+    return error < 0 ? error : set(g, key_of(p, OPEN, 0), g->capture_count);
+}
+
+static int end_capture(struct graph_origins *g, const struct event *e)
+{
+    uint64_t open = key_map_get(&g->keys, key_of(e->process, OPEN, 0));
+    uint64_t graph = word_of(e, "graph");
+    if (!open)
+        return 0;
+    key_map_remove(&g->keys, key_of(e->process, OPEN, 0));
+    return graph && e->record->result == 0 ? set(g, key_of(e->process, GRAPH, graph), open) : 0;
+}
+
+static int instantiate(struct graph_origins *g, const struct event *e)
+{
+    struct key exec = key_of(e->process, EXEC, word_of(e, "exec"));
+    uint64_t capture = key_map_get(&g->keys, key_of(e->process, GRAPH, word_of(e, "graph")));
+    key_map_remove(&g->keys, exec); /* its handle may have been another's */
+    return capture ? set(g, exec, 2 * capture) : 0;
+}
+
+static int launch(struct graph_origins *g, const struct event *e)
+{
+    uint64_t exec = key_map_get(&g->keys, key_of(e->process, EXEC, word_of(e, "exec")));
+    struct capture *c = exec ? &g->captures[exec / 2 - 1] : NULL;
+    if (c && exec % 2) /* so it was not destroyed */
+        c->is_bad = true;
+    if (!c || !e->record->correlation || c->launches == LAUNCHES_KEPT)
+        return 0;
+    c->launches++;
+    return set(g, key_of(e->process, LAUNCH, e->record->correlation), exec / 2);
+}
+
+/* What else is done with a graph that can be launched destroys or changes it. */
+static int change(struct graph_origins *g, const struct event *e)
+{
+    struct key key = key_of(e->process, EXEC, word_of(e, "exec"));
+    uint64_t exec = key_map_get(&g->keys, key);
+    return exec ? set(g, key, exec | 1) : 0;
+}
+
+int graph_origins_take(struct graph_origins *g, const struct slice *s)
+{
+    const struct event *e = &s->event;
+    if (e->record->type != RECORD_CALL || e->record->flags & RECORD_NESTED ||
+        (e->record->result != 0 && e->function->does != API_DOES_CAPTURE_END))
+        return 0; /* a capture's end ends it, well or not */
+    switch (e->function->does) {
+    case API_DOES_CAPTURE_BEGIN: return begin_capture(g, e->process);
+    case API_DOES_CAPTURE_END: return end_capture(g, e);
+    case API_DOES_GRAPH_INSTANTIATE: return instantiate(g, e);
+    case API_DOES_GRAPH_LAUNCH: return launch(g, e);
+    case API_DOES_GRAPH: return change(g, e);
+    default: return 0;
+    }
+}
+
+/* ---- replays --------------------------------------------------------------------------------- */
+
+static unsigned graph_at(const struct record *r)
+{
+    return r->type == RECORD_KERNEL ? KERNEL_GRAPH
+           : r->type == RECORD_COPY ? COPY_GRAPH
+           : r->type == RECORD_SET  ? SET_GRAPH
+                                    : GRAPH_GRAPH;
+}
+
+_Static_assert(KERNEL_GRAPH_NODE == KERNEL_GRAPH + 1 && COPY_GRAPH_NODE == COPY_GRAPH + 1 &&
+                   SET_GRAPH_NODE == SET_GRAPH + 1,
+               "the one behind the other");
+_Static_assert((int)KERNEL_DEVICE == (int)COPY_DEVICE && (int)KERNEL_DEVICE == (int)SET_DEVICE,
+               "the device of any work");
+
+/* Which graph has the number. */
+static int learn(struct graph_origins *g, const struct slice *s, uint64_t graph)
+{
+    const struct process *p = s->event.process;
+    struct key id = key_of(p, ID, graph);
+    if (!s->is_called || key_map_get(&g->keys, id))
+        return 0;
+    uint64_t capture = key_map_get(&g->keys, key_of(p, LAUNCH, s->call.id));
+    return capture ? set(g, id, capture) : 0;
+}
+
+static __attribute__((noinline)) int count_node(struct graph_origins *g, const struct slice *s)
+{
+    const struct record *r = s->event.record;
+    struct graph_node made = {.process = s->event.process,
+                              .graph = record_arg(r, graph_at(r)),
+                              .node = r->type == RECORD_GRAPH ? 0 : record_arg(r, graph_at(r) + 1),
+                              .kernel =
+                                  r->type == RECORD_KERNEL ? record_arg(r, KERNEL_NAME_INDEX) : 0,
+                              .device = record_arg(r, KERNEL_DEVICE),
+                              .type = r->type};
+    int error = learn(g, s, made.graph);
+    struct key key = key_of(made.process, NODE, made.graph);
+    key.c = made.node;
+    uint32_t place = 0;
+    if (error == 0)
+        error = KEY_MAP_ITEM(&g->keys, key, g->nodes, g->node_count, UINT32_MAX, &made, &place);
+    if (error < 0 || !place)
+        return error;
+    struct graph_node *node = &g->nodes[place - 1];
+    node->is_changed |=
+        node->type != made.type || node->kernel != made.kernel || node->device != made.device;
+    node->ns += s->event.end_ns - s->event.begin_ns;
+    node->count++;
+    return 1;
+}
+
+int graph_origins_work(struct graph_origins *g, const struct slice *s)
+{
+    const struct record *r = s->event.record;
+    return r->type == RECORD_GRAPH || record_arg(r, graph_at(r)) ? count_node(g, s) : 0;
+}
+
+static int compare_nodes(const void *left, const void *right)
+{
+    const struct graph_node *a = left, *b = right;
+    return ORDER(a->process->index, b->process->index) ?: ORDER(a->graph, b->graph) ?:
+           ORDER(a->node, b->node);
+}
+
+/* Where do nodes of one graph come from, `count` of them in their order? */
+static enum graph_origin origin_of(const struct graph_origins *g, const struct graph_node *nodes,
+                                   uint32_t count, const struct capture **capture)
+{
+    uint64_t id = key_map_get(&g->keys, key_of(nodes->process, ID, nodes->graph));
+    if (nodes->type == RECORD_GRAPH)
+        return GRAPH_WHOLE;
+    if (!id)
+        return GRAPH_UNSEEN;
+    const struct capture *c = *capture = &g->captures[id - 1];
+    if (c->is_bad || c->count != count)
+        return GRAPH_DIFFERENT;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct kernel_name *name =
+            nodes[i].kernel ? walk_kernel(g->walk, nodes[i].process, nodes[i].kernel) : NULL;
+        if (nodes[i].is_changed || nodes[i].type != c->calls[i].type ||
+            (name && c->calls[i].kernel && name != c->calls[i].kernel))
+            return GRAPH_DIFFERENT;
+    }
+    return GRAPH_KNOWN;
+}
+
+int graph_origins_tell(struct graph_origins *g, graph_origin_fn *tell, void *context)
+{
+    int error = 0;
+    if (g->node_count)
+        qsort(g->nodes, g->node_count, sizeof *g->nodes, compare_nodes);
+    for (uint32_t i = 0, count; error == 0 && i < g->node_count; i += count) {
+        const struct graph_node *nodes = &g->nodes[i];
+        const struct capture *capture = NULL;
+        for (count = 1; i + count < g->node_count; count++)
+            if (nodes[count].process != nodes->process || nodes[count].graph != nodes->graph)
+                break;
+        enum graph_origin origin = origin_of(g, nodes, count, &capture);
+        for (uint32_t k = 0; error == 0 && k < count; k++)
+            error = tell(context, &nodes[k], origin,
+                         origin == GRAPH_KNOWN ? capture->calls[k].user : 0);
+    }
+    return error;
+}

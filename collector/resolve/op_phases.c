@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "resolve/op_phases.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "error.h"
+#include "resolve/op_stack.h"
+
+/* Of units, until it is known what follows. */
+enum { PHASE_PLAIN = PHASES, PHASE_NO_GRADIENT };
+
+#define NO_SPAN UINT32_MAX
+
+struct phase_span {
+    uint64_t begin_ns;
+    uint8_t phase;
+};
+
+struct phase_thread {
+    struct phase_span *spans; /* owned; in the order of time */
+    uint32_t count;
+    uint32_t capacity;
+    uint32_t open;      /* place of the first span that may not be known yet */
+    uint32_t last;      /* place of the unit that may have made a node, or NO_SPAN */
+    uint64_t sequence;  /* its own */
+    uint32_t backwards; /* of its process, when it was last looked at */
+    uint8_t before;     /* enum step_phase: the last thing before `open` that told one */
+    bool trains;        /* it has run a forward operator or an optimizer */
+    uint64_t full_ns;   /* there was no room from here on; 0: there was */
+};
+
+int op_phases_init(struct op_phases *p, struct walk *walk)
+{
+    const struct recording *rec = walk->rec;
+    *p = (struct op_phases){.walk = walk,
+                            .threads = calloc(rec->thread_count + 1u, sizeof *p->threads),
+                            .backwards = calloc(rec->count + 1u, sizeof *p->backwards),
+                            .room = PHASE_SPANS_FREE + recording_bytes(rec) / PHASE_FILE_BYTES};
+    for (uint32_t i = 0; p->threads && i < rec->thread_count; i++)
+        p->threads[i].last = NO_SPAN;
+    return p->threads && p->backwards ? 0 : GPUPROF_NO_MEMORY;
+}
+
+void op_phases_release(struct op_phases *p)
+{
+    for (uint32_t i = 0; p->threads && i < p->walk->rec->thread_count; i++)
+        free(p->threads[i].spans);
+    free(p->threads);
+    free(p->backwards);
+    *p = (struct op_phases){0};
+}
+
+/* ---- what names say -------------------------------------------------------------------------- */
+
+/* Lightning's profilers call a hook "[pl][profile][Strategy]SingleDeviceStrategy.training_step". */
+static enum step_phase phase_of_hook(const char *text)
+{
+    static const struct {
+        const char *hook;
+        enum step_phase phase;
+    } hooks[] = {
+        {"training_step", PHASE_FORWARD},
+        {"validation_step", PHASE_FORWARD},
+        {"test_step", PHASE_FORWARD},
+        {"predict_step", PHASE_FORWARD},
+        {"backward", PHASE_BACKWARD},
+        {"optimizer_step", PHASE_OPTIMIZER},
+        {"configure_gradient_clipping", PHASE_OPTIMIZER},
+        {"optimizer_zero_grad", PHASE_ZERO_GRAD},
+        {"batch_to_device", PHASE_DATA},
+        {"transfer_batch_to_device", PHASE_DATA},
+        {"train_dataloader_next", PHASE_DATA},
+        {"val_next", PHASE_DATA},
+    };
+    const char *dot = strrchr(text, '.');
+    for (unsigned i = 0; dot && i < sizeof hooks / sizeof hooks[0]; i++)
+        if (strcmp(dot + 1, hooks[i].hook) == 0)
+            return hooks[i].phase;
+    return PHASE_NONE;
+}
+
+enum step_phase op_phase_said(unsigned scope, const struct kernel_name *text)
+{
+    static const uint8_t phases[] = {
+        [OP_KIND_PLAIN] = PHASE_NONE,          [OP_KIND_BACKWARD] = PHASE_BACKWARD,
+        [OP_KIND_OPTIMIZER] = PHASE_OPTIMIZER, [OP_KIND_ZERO_GRAD] = PHASE_ZERO_GRAD,
+        [OP_KIND_LOADER] = PHASE_DATA,         [OP_KIND_PROFILER] = PHASE_NONE,
+    };
+    if (scope == OP_SCOPE_MODULE)
+        return PHASE_FORWARD;
+    if (scope == OP_SCOPE_LABEL && text && op_hook_name(text))
+        return phase_of_hook(text->shown);
+    return (enum step_phase)phases[op_kind_of(scope, text)];
+}
+
+/* A gradient scaler's own operators have names of their own. */
+static uint8_t phase_of_unit(const struct op *op, const struct kernel_name *name, bool is_in_update)
+{
+    static const char *const reads[] = {"aten::item", "aten::_local_scalar_dense",
+                                        "aten::is_nonzero", "aten::equal"};
+    const char *text = name ? name->shown : "";
+    if (is_in_update && !op->sequence)
+        return PHASE_NO_GRADIENT;
+    if (strncmp(text, "aten::_amp_", 11) == 0)
+        return PHASE_OPTIMIZER;
+    for (unsigned i = 0; i < sizeof reads / sizeof reads[0]; i++)
+        if (strcmp(text, reads[i]) == 0)
+            return PHASE_SYNC;
+    return PHASE_PLAIN;
+}
+
+uint8_t op_phase_region(struct walk *walk, const struct op *op)
+{
+    const struct op_stack *stack = ops_stack(&walk->ops, op->thread->index);
+    uint8_t outer = stack->count > 1 ? stack->open[stack->count - 2].region : PHASE_NONE;
+    enum step_phase around = (enum step_phase)(outer & ~REGION_UNIT);
+    enum step_phase said = op->is_traced ? PHASE_NONE : op_phase_said(op->scope, op->text);
+    if (op_phase_holds(said, around))
+        return (uint8_t)said;
+    bool is_unit = op_works(op) && (outer == PHASE_NONE || outer == PHASE_OPTIMIZER);
+    return is_unit ? outer | REGION_UNIT : outer;
+}
+
+/* ---- spans ----------------------------------------------------------------------------------- */
+
+/* What is known takes one span for each change; true: some was given back. */
+static bool merge(struct op_phases *p, struct phase_thread *t)
+{
+    uint32_t kept = 0, before = t->count;
+    if (!before) /* nor is there an array */
+        return false;
+    for (uint32_t i = 0; i < t->open; i++)
+        if (!kept || t->spans[kept - 1].phase != t->spans[i].phase)
+            t->spans[kept++] = t->spans[i];
+    memmove(&t->spans[kept], &t->spans[t->open], (t->count - t->open) * sizeof *t->spans);
+    uint32_t less = t->open - kept;
+    t->count -= less;
+    t->open -= less;
+    t->last -= t->last == NO_SPAN ? 0 : less;
+    p->room += less;
+    return t->count < before / 2;
+}
+
+/* `is_own`: not one with the span before it. */
+static int add(struct op_phases *p, struct phase_thread *t, uint64_t begin_ns, uint8_t phase,
+               bool is_own)
+{
+    bool is_same = !is_own && t->count > t->open && t->last + 1 != t->count &&
+                   t->spans[t->count - 1].phase == phase;
+    if (t->full_ns || is_same)
+        return 0;
+    if (t->count == t->capacity && !merge(p, t)) {
+        if (!ARRAY_ROOM(t->spans, t->count, t->capacity, 64))
+            return GPUPROF_NO_MEMORY;
+    }
+    if (!p->room) {
+        t->full_ns = begin_ns > 0 ? begin_ns : 1;
+        return 0;
+    }
+    p->room--;
+    t->spans[t->count++] = (struct phase_span){begin_ns, phase};
+    return 0;
+}
+
+static uint8_t resolved(const struct phase_thread *t, uint8_t phase, enum step_phase next)
+{
+    bool is_trained = next == PHASE_FORWARD || next == PHASE_BACKWARD;
+    if (phase == PHASE_NO_GRADIENT)
+        return t->before == PHASE_FORWARD && is_trained ? PHASE_FORWARD : PHASE_OPTIMIZER;
+    if (phase != PHASE_PLAIN)
+        return phase;
+    bool is_update = t->before == PHASE_BACKWARD || t->before == PHASE_OPTIMIZER;
+    return is_update && !is_trained && t->trains ? PHASE_OPTIMIZER : PHASE_FORWARD;
+}
+
+/* What comes next is known, for the spans before the place `end`. */
+static void resolve(struct phase_thread *t, uint32_t end, enum step_phase next)
+{
+    for (; t->open < end; t->open++)
+        t->spans[t->open].phase = resolved(t, t->spans[t->open].phase, next);
+    t->before = (uint8_t)next;
+    t->trains |= next == PHASE_FORWARD || next == PHASE_OPTIMIZER;
+}
+
+/* The last unit made a node: it is a forward operator, whatever has come since. */
+static void made_node(struct phase_thread *t)
+{
+    resolve(t, t->last, PHASE_FORWARD);
+    t->spans[t->open++].phase = PHASE_FORWARD;
+    t->last = NO_SPAN;
+}
+
+/* Something that tells a phase begins; or an update, which is one, ends. */
+static void meet(struct phase_thread *t, enum step_phase next)
+{
+    if (t->last != NO_SPAN && next == PHASE_BACKWARD)
+        made_node(t);
+    t->last = NO_SPAN;
+    resolve(t, t->count, next);
+}
+
+/* ---- as a consumer --------------------------------------------------------------------------- */
+
+static struct phase_thread *thread_of(struct op_phases *p, const struct op *op)
+{
+    struct phase_thread *t = &p->threads[op->thread->index];
+    uint32_t backwards = p->backwards[op->process->index];
+    if (t->backwards != backwards)
+        meet(t, PHASE_BACKWARD);
+    t->backwards = backwards;
+    return t;
+}
+
+static int take_unit(struct op_phases *p, struct phase_thread *t, const struct op *op)
+{
+    uint8_t phase = phase_of_unit(op, op->text, op->region == (PHASE_OPTIMIZER | REGION_UNIT));
+    bool may_make_node = phase == PHASE_PLAIN && op->sequence;
+    if (may_make_node || phase == PHASE_SYNC)
+        t->last = NO_SPAN; /* the one before has made none */
+    int error = add(p, t, op->begin_ns, phase, may_make_node);
+    if (error == 0 && may_make_node && !t->full_ns) {
+        t->last = t->count - 1;
+        t->sequence = op->sequence;
+    }
+    return error;
+}
+
+static int open_op(struct op_phases *p, struct op *op)
+{
+    const struct op_stack *stack = ops_stack(&p->walk->ops, op->thread->index);
+    uint8_t outer = stack->count > 1 ? stack->open[stack->count - 2].region : PHASE_NONE;
+    op->region = op_phase_region(p->walk, op);
+    if (op->region == PHASE_BACKWARD) {
+        p->backwards[op->process->index] += outer != PHASE_BACKWARD;
+    } else if (op->region & REGION_UNIT) {
+        struct phase_thread *t = thread_of(p, op);
+        if (t->last != NO_SPAN && op->sequence > t->sequence && !op->forward_thread)
+            made_node(t);
+        return outer & REGION_UNIT ? 0 : take_unit(p, t, op);
+    } else if (op->region != outer && (op->region != PHASE_ZERO_GRAD || outer != PHASE_OPTIMIZER)) {
+        meet(thread_of(p, op), (enum step_phase)op->region);
+    }
+    return 0;
+}
+
+/* What comes behind an update is behind it, also where it had a forward pass in it. */
+static void close_op(struct op_phases *p, const struct op *op)
+{
+    if (op->region == PHASE_OPTIMIZER && op_is_label(op) &&
+        op_phase_said(op->scope, op->text) == PHASE_OPTIMIZER)
+        meet(thread_of(p, op), PHASE_OPTIMIZER);
+}
+
+static int take(void *context, const struct slice *s)
+{
+    struct op_phases *p = context;
+    if (s->replaced)
+        close_op(p, s->replaced);
+    if (s->op_change == OP_OPENED)
+        return open_op(p, s->op);
+    if (s->op_change != OP_SAME)
+        close_op(p, s->op);
+    return 0;
+}
+
+static int end(void *context)
+{
+    struct op_phases *p = context;
+    const struct recording *rec = p->walk->rec;
+    for (uint32_t i = 0; i < rec->count; i++) {
+        const struct process *process = rec->processes[i];
+        for (uint32_t k = 0; k < process->thread_count; k++) {
+            struct phase_thread *t = &p->threads[process->first_thread + k];
+            if (t->backwards != p->backwards[i])
+                meet(t, PHASE_BACKWARD);
+            meet(t, PHASE_NONE);
+        }
+    }
+    return 0;
+}
+
+struct consumer op_phases_consumer(struct op_phases *p)
+{
+    return (struct consumer){.context = p,
+                             .needs = WALK_OPS,
+                             .skips = WALK_SKIPS_PLAIN_CALLS | WALK_SKIPS_WORK,
+                             .sees_hidden = true,
+                             .take = take,
+                             .end = end};
+}
+
+enum step_phase op_phases_at(const struct op_phases *p, uint32_t thread_index, uint64_t ns)
+{
+    const struct phase_thread *t = &p->threads[thread_index];
+    uint32_t begun = ARRAY_UP_TO(t->spans, t->count, begin_ns, ns);
+    bool is_known = begun && !(t->full_ns && ns >= t->full_ns);
+    return is_known ? (enum step_phase)t->spans[begun - 1].phase : PHASE_FORWARD;
+}

@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "resolve/op_stack.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "error.h"
+#include "record/gpu_record.h"
+#include "resolve/range_text.h"
+
+#define NVTX_INPUTS (1ull << 63) /* no number of a recording: there is a record for each */
+
+#define TOO_DEEP UINT64_MAX /* in place of a thread: it is in no stack, but its end is known */
+
+int ops_init(struct ops *o, struct recording *rec, const struct process *only,
+             struct kernel_names *texts, struct losses *losses)
+{
+    *o = (struct ops){.rec = rec,
+                      .texts = texts,
+                      .losses = losses,
+                      .first_thread = only ? only->first_thread : 0,
+                      .thread_count = only ? only->thread_count : rec->thread_count};
+    uint64_t open_max = OPS_OPEN_FREE + recording_bytes(rec) / OPS_OPEN_BYTES;
+    o->begun.count_max = open_max < KEY_MAP_MAX ? (uint32_t)open_max : KEY_MAP_MAX;
+    o->stacks = calloc(o->thread_count + 1u, sizeof *o->stacks);
+    return o->stacks ? 0 : GPUPROF_NO_MEMORY;
+}
+
+void ops_release(struct ops *o)
+{
+    for (uint32_t i = 0; o->stacks && i < o->thread_count; i++)
+        free(o->stacks[i].open);
+    free(o->stacks);
+    key_map_release(&o->begun);
+    *o = (struct ops){0};
+}
+
+_Static_assert((unsigned)OP_BEGIN_OP == (unsigned)OP_END_OP, "both begin with their object");
+
+static struct key object_key(const struct event *e)
+{
+    return (struct key){e->process->index, record_arg(e->record, OP_END_OP), 0};
+}
+
+static void take_out(struct ops *o, struct op_stack *stack, uint32_t at)
+{
+    o->result = stack->open[at];
+    memmove(stack->open + at, stack->open + at + 1, (stack->count - at - 1) * sizeof *stack->open);
+    stack->count--;
+}
+
+/* Takes the open one with that object out of its stack; false: it is in none. */
+static bool find(struct ops *o, const struct event *e, uint64_t thread)
+{
+    if (thread == TOO_DEEP)
+        return false;
+    struct op_stack *stack = ops_stack(o, (uint32_t)thread - 1);
+    for (uint32_t i = stack->count; i-- > 0;) {
+        if (stack->open[i].object == record_arg(e->record, OP_END_OP)) {
+            take_out(o, stack, i);
+            return true;
+        }
+    }
+    return false;
+}
+
+static int fill(const struct ops *o, const struct event *e, const struct op_numbers *numbers,
+                struct op *op)
+{
+    const struct record *r = e->record;
+    *op = (struct op){.name = record_arg(r, OP_BEGIN_NAME),
+                      .inputs = record_arg(r, OP_BEGIN_INPUTS),
+                      .object = record_arg(r, OP_BEGIN_OP),
+                      .sequence = record_arg(r, OP_BEGIN_SEQUENCE),
+                      .forward_thread = record_arg(r, OP_BEGIN_FORWARD_THREAD),
+                      .begin_ns = e->begin_ns,
+                      .end_ns = e->begin_ns,
+                      .process = e->process,
+                      .thread = e->thread,
+                      .stack = r->stack_id,
+                      .scope = r->code,
+                      .is_traced = r->flags & RECORD_TRACED};
+    if (!op->name && r->byte_count)
+        return kernel_name_intern(o->texts, r->bytes, r->byte_count, &op->text);
+    op->text = op->name ? kernel_name_of(&numbers->names, op->name) : NULL;
+    return 0;
+}
+
+/* As in PyTorch's own traces: what evaluates a backward operator has its numbers. */
+static void number_evaluation(struct op *around, const struct op *made)
+{
+    static const char evaluates[] = RANGE_OP_EVALUATES;
+    if (made->scope == OP_SCOPE_BACKWARD && !around->sequence && around->text && made->text &&
+        strncmp(around->text->raw, evaluates, sizeof evaluates - 1) == 0 &&
+        strcmp(around->text->raw + sizeof evaluates - 1, made->text->raw) == 0) {
+        around->sequence = made->sequence;
+        around->forward_thread = made->forward_thread;
+    }
+}
+
+static int push(struct ops *o, const struct op *made, struct op **out)
+{
+    struct op_stack *stack = ops_stack(o, made->thread->index);
+    if (stack->count)
+        number_evaluation(&stack->open[stack->count - 1], made);
+    if (!ARRAY_ROOM(stack->open, stack->count, stack->capacity, 8))
+        return GPUPROF_NO_MEMORY;
+    stack->open[stack->count] = *made;
+    *out = &stack->open[stack->count++];
+    return OP_OPENED;
+}
+
+static int open_op(struct ops *o, const struct event *e, const struct op_numbers *numbers,
+                   uint32_t *sequence, struct op **out)
+{
+    struct op_stack *stack = ops_stack(o, e->thread->index);
+    struct losses *losses = &o->losses[e->process->index];
+    struct op made;
+    int error = fill(o, e, numbers, &made);
+    if (error < 0)
+        return error;
+    made.number = ++*sequence;
+    losses->traced_ops += made.is_traced;
+    uint64_t before = key_map_get(&o->begun, object_key(e));
+    if (before) { /* PyTorch has one object for one operator at a time: an end is missing */
+        losses->unmatched_ops++;
+        o->is_replaced = find(o, e, before);
+        o->result.end_ns = e->begin_ns; /* of nobody's interest if it was not found */
+    }
+    bool is_deep = stack->count == OPS_DEPTH_MAX;
+    uint64_t thread = is_deep ? TOO_DEEP : (uint64_t)e->thread->index + 1;
+    error = key_map_set(&o->begun, object_key(e), thread);
+    if (error == GPUPROF_NO_MEMORY)
+        return error;
+    if (is_deep || error < 0) {
+        losses->deep_ops++;
+        return OP_SAME;
+    }
+    return push(o, &made, out);
+}
+
+/* Its time is not the own time of the innermost one around it that does not end before it. Of those
+ * inside of one, which end one after another, the later begins later, too: else the other were
+ * inside of it. What moved to another thread did not keep its first one busy. */
+static void credit(struct ops *o, const struct op *op)
+{
+    struct op_stack *stack = ops_stack(o, op->thread->index);
+    if (op->is_traced || op->is_moved)
+        return;
+    for (uint32_t i = stack->count; i-- > 0;) {
+        struct op *around = &stack->open[i];
+        if (around->number > op->number || around->is_traced)
+            continue;
+        uint64_t from_ns =
+            op->begin_ns > around->inner_end_ns ? op->begin_ns : around->inner_end_ns;
+        around->inner_ns += op->end_ns > from_ns ? op->end_ns - from_ns : 0;
+        around->inner_end_ns = op->end_ns;
+        return;
+    }
+}
+
+static int close_op(struct ops *o, const struct event *e, struct op **out)
+{
+    uint64_t thread = key_map_get(&o->begun, object_key(e));
+    if (!thread)
+        o->losses[e->process->index].unmatched_ops++;
+    else
+        key_map_remove(&o->begun, object_key(e));
+    if (!thread || !find(o, e, thread))
+        return OP_SAME;
+    struct op *op = &o->result;
+    op->end_ns = e->begin_ns > op->begin_ns ? e->begin_ns : op->begin_ns;
+    op->is_moved = e->thread != op->thread;
+    credit(o, op);
+    *out = op;
+    return OP_CLOSED;
+}
+
+int ops_take(struct ops *o, const struct event *e, const struct op_numbers *numbers,
+             uint32_t *sequence, struct op **op)
+{
+    o->is_replaced = false;
+    return e->record->type == RECORD_OP_BEGIN ? open_op(o, e, numbers, sequence, op)
+                                              : close_op(o, e, op);
+}
+
+/* ---- of emit_nvtx ---------------------------------------------------------------------------- */
+
+/* What gpuprof's own records say of an operator, as far as its text and what is around it do. */
+static void find_kind(const struct op *around, const struct range *range, struct op *op)
+{
+    static const char evaluates[] = RANGE_OP_EVALUATES;
+    const struct kernel_name *outer = around ? around->text : NULL;
+    if (range->is_label)
+        op->scope = OP_SCOPE_LABEL;
+    else if (outer && range->text && around->is_nvtx &&
+             strncmp(outer->raw, evaluates, sizeof evaluates - 1) == 0 &&
+             strcmp(outer->raw + sizeof evaluates - 1, range->text->raw) == 0)
+        op->scope = OP_SCOPE_BACKWARD;
+    op->is_traced =
+        (around && around->is_traced) ||
+        (range->text && range_op_begins_trace(range->text->raw, range->text->raw_bytes));
+}
+
+int ops_open_range(struct ops *o, const struct range *range, struct op_numbers *numbers,
+                   struct op **op)
+{
+    const struct op_stack *stack = ops_stack(o, range->thread->index);
+    struct losses *losses = &o->losses[range->process->index];
+    struct op made = {.text = range->text,
+                      .object = range->op_id,
+                      .sequence = range->op_sequence,
+                      .begin_ns = range->begin_ns,
+                      .end_ns = range->begin_ns,
+                      .process = range->process,
+                      .thread = range->thread,
+                      .number = range->sequence,
+                      .is_nvtx = true};
+    if (stack->count == OPS_DEPTH_MAX) { /* PyTorch's operators were recorded, too */
+        losses->deep_ops++;
+        return OP_SAME;
+    }
+    find_kind(stack->count ? &stack->open[stack->count - 1] : NULL, range, &made);
+    losses->traced_ops += made.is_traced;
+    if (range->inputs && !made.is_traced && !range->is_label) {
+        const struct kernel_name *inputs = range->inputs;
+        made.inputs = NVTX_INPUTS | (uintptr_t)inputs;
+        int error = kernel_name_of(&numbers->inputs, made.inputs)
+                        ? 0
+                        : kernel_name_set(o->texts, &numbers->inputs, made.inputs,
+                                          (const uint8_t *)inputs->raw, inputs->raw_bytes);
+        if (error < 0)
+            return error;
+    }
+    return push(o, &made, op);
+}
+
+int ops_close_range(struct ops *o, const struct range *range, struct op **op)
+{
+    struct op_stack *stack = ops_stack(o, range->thread->index);
+    uint32_t at = stack->count;
+    while (at > 0 && stack->open[at - 1].number != range->sequence)
+        at--;
+    if (!at)
+        return OP_SAME;
+    take_out(o, stack, at - 1);
+    o->result.end_ns = range->end_ns;
+    credit(o, &o->result);
+    *op = &o->result;
+    return OP_CLOSED;
+}
+
+/* ---- for users ------------------------------------------------------------------------------- */
+
+const struct op *ops_with_stack(const struct ops *o, const struct thread *thread)
+{
+    const struct op_stack *stack = ops_stack(o, thread->index);
+    uint32_t i = 0;
+    while (i < stack->count && !stack->open[i].stack)
+        i++;
+    return i < stack->count ? &stack->open[i] : NULL;
+}
+
+const struct op *ops_innermost(const struct ops *o, const struct thread *thread)
+{
+    const struct op_stack *stack = ops_stack(o, thread->index);
+    for (uint32_t i = stack->count; i-- > 0;)
+        if (op_works(&stack->open[i]))
+            return &stack->open[i];
+    return NULL;
+}
+
+const struct op *ops_module(const struct ops *o, const struct op *op)
+{
+    const struct op_stack *stack = ops_stack(o, op->thread->index);
+    for (uint32_t i = stack->count; i-- > 0;)
+        if (op_is_module(&stack->open[i]) && !stack->open[i].is_traced &&
+            stack->open[i].number < op->number)
+            return &stack->open[i];
+    return NULL;
+}
+
+bool ops_was_innermost(const struct ops *o, const struct thread *thread, uint32_t number)
+{
+    const struct op_stack *stack = ops_stack(o, thread->index);
+    return !stack->count || stack->open[stack->count - 1].number < number;
+}
+
+struct op *ops_drain(struct ops *o, const uint64_t *last_ns)
+{
+    while (o->drained < o->thread_count && !o->stacks[o->drained].count)
+        o->drained++;
+    if (o->drained == o->thread_count)
+        return NULL;
+    struct op_stack *stack = &o->stacks[o->drained];
+    take_out(o, stack, stack->count - 1);
+    uint64_t end_ns = last_ns[o->result.process->index];
+    o->result.end_ns = end_ns > o->result.begin_ns ? end_ns : o->result.begin_ns;
+    credit(o, &o->result);
+    return &o->result;
+}
+
+/* ---- what names say
+ * ------------------------------------------------------------------------------- */
+
+static bool begins_with(const char *text, const char *prefix)
+{
+    return strncmp(text, prefix, strlen(prefix)) == 0;
+}
+
+enum op_kind op_kind_of(unsigned scope, const struct kernel_name *text)
+{
+    if (scope == OP_SCOPE_BACKWARD)
+        return OP_KIND_BACKWARD;
+    if (!text)
+        return OP_KIND_PLAIN;
+    if (scope != OP_SCOPE_LABEL) /* where PyTorch's layout is not known, neither are the scopes */
+        return begins_with(text->shown, "autograd::engine::") ? OP_KIND_BACKWARD : OP_KIND_PLAIN;
+    switch (text->shown[0]) {
+    case 'O':
+        return begins_with(text->shown, OP_OPTIMIZER_PREFIX)      ? OP_KIND_OPTIMIZER
+               : begins_with(text->shown, "Optimizer.zero_grad#") ? OP_KIND_ZERO_GRAD
+                                                                  : OP_KIND_PLAIN;
+    case 'P':
+        return begins_with(text->shown, OP_PROFILER_PREFIX) ? OP_KIND_PROFILER : OP_KIND_PLAIN;
+    case 'e':
+        return begins_with(text->shown, "enumerate(DataLoader)#") ? OP_KIND_LOADER : OP_KIND_PLAIN;
+    default: return OP_KIND_PLAIN;
+    }
+}
+
+enum op_python op_python_of(const struct kernel_name *text)
+{
+    const char *shown = text && text->shown[0] == 'P' ? text->shown : "";
+    return strcmp(shown, "PythonDispatchMode") == 0 ? OP_PYTHON_MODE
+           : strcmp(shown, "PythonSubclass") == 0   ? OP_PYTHON_SUBCLASS
+                                                    : OP_PYTHON_NONE;
+}
+
+const char *op_hook_name(const struct kernel_name *text)
+{
+    size_t prefix = strlen(OP_HOOK_PREFIX);
+    return strncmp(text->shown, OP_HOOK_PREFIX, prefix) == 0 ? text->shown + prefix : NULL;
+}
+
+/* ---- forward and backward operators ---------------------------------------------------------- */
+
+/* It has the number of what it evaluates; PyTorch's arrows lead to that. */
+#define EVALUATES "autograd::engine::evaluate_function"
+
+void op_pairs_release(struct op_pairs *pairs)
+{
+    free(pairs->slots);
+    *pairs = (struct op_pairs){0};
+}
+
+static uint32_t slot_of(const struct forward_op *key)
+{
+    uint64_t hash = (key->process * 31ull + key->thread) * 0x9E3779B97F4A7C15u;
+    return (uint32_t)(((hash >> 40) + key->sequence) % OP_PAIRS_MAX);
+}
+
+static bool is_same(const struct forward_op *a, const struct forward_op *b)
+{
+    return a->number && a->process == b->process && a->thread == b->thread &&
+           a->sequence == b->sequence;
+}
+
+int op_pairs_keep(struct op_pairs *pairs, const struct op *op, uint64_t thread, uint32_t *slot)
+{
+    struct forward_op made = {.process = op->process->index,
+                              .thread = thread,
+                              .sequence = op->sequence,
+                              .number = op->number,
+                              .begin_ns = op->begin_ns,
+                              .row = op->row};
+    if (!op->sequence || !thread || op->forward_thread || op_is_label(op) || op->is_traced)
+        return 0;
+    if (!pairs->slots)
+        pairs->slots = calloc(OP_PAIRS_MAX, sizeof *pairs->slots);
+    if (!pairs->slots)
+        return GPUPROF_NO_MEMORY;
+    *slot = slot_of(&made);
+    struct forward_op *kept = &pairs->slots[*slot];
+    if (is_same(kept, &made) && kept->number > made.number)
+        return 0;
+    *kept = made;
+    return 1;
+}
+
+const struct forward_op *op_pairs_find(const struct op_pairs *pairs, const struct op *op,
+                                       const struct kernel_name *name)
+{
+    struct forward_op key = {
+        .process = op->process->index, .thread = op->forward_thread, .sequence = op->sequence};
+    if (!pairs->slots || !op->sequence || !op->forward_thread || op->is_traced ||
+        op->scope != OP_SCOPE_BACKWARD ||
+        (name && strncmp(name->shown, EVALUATES, sizeof EVALUATES - 1) == 0))
+        return NULL;
+    const struct forward_op *found = &pairs->slots[slot_of(&key)];
+    return is_same(found, &key) && found->begin_ns <= op->begin_ns ? found : NULL;
+}

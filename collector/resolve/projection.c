@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "resolve/projection.h"
+
+#include <stdlib.h>
+
+#include "base/array.h"
+#include "error.h"
+
+void projections_init(struct projections *s, struct survey *survey, projection_fn *tell,
+                      void *context)
+{
+    *s = (struct projections){.survey = survey, .tell = tell, .context = context};
+    s->places.count_max = s->lanes.count_max = PROJECTIONS_MAX;
+}
+
+void projections_release(struct projections *s)
+{
+    for (uint32_t i = 0; i < s->count; i++)
+        free(s->list[i]);
+    free(s->list);
+    key_map_release(&s->places);
+    key_map_release(&s->lanes);
+}
+
+/* Ends the innermost range; what comes next on the stream begins at `next_ns`. */
+static int close_innermost(struct projections *s, struct projection *p, uint64_t next_ns)
+{
+    struct projected_range *range = &p->open[--p->count];
+    /* Work that goes on behind the begin of what follows is counted up to there; each of those
+     * around it, which may end there, too, ends 1 ns later than what is in it. */
+    uint64_t last_ns = next_ns > p->count ? next_ns - 1 - p->count : 0;
+    if (range->end_ns > last_ns)
+        range->end_ns = last_ns;
+    if (range->end_ns < range->begin_ns)
+        range->end_ns = range->begin_ns;
+    if (range->end_ns < p->free_from_ns)
+        range->end_ns = p->free_from_ns;
+    p->free_from_ns = range->end_ns + 1;
+    if (p->count && p->open[p->count - 1].end_ns <= range->end_ns)
+        p->open[p->count - 1].end_ns = range->end_ns + 1;
+    return s->tell(s->context, p, range);
+}
+
+/* A new lane of that stream. */
+static struct projection *make(struct projections *s, struct process *process, uint64_t device,
+                               uint64_t stream, uint32_t thread, uint32_t lane)
+{
+    struct projection *made = malloc(sizeof *made);
+    if (!made || ARRAY_PUSH(s->list, s->count, &made) < 0) {
+        free(made);
+        return NULL;
+    }
+    *made = (struct projection){
+        .process = process, .device = device, .stream = stream, .thread = thread, .lane = lane};
+    return made;
+}
+
+/* That of a thread on a stream, if it has one or `wanted`. 0 or GPUPROF_NO_MEMORY. */
+static int find(struct projections *s, struct process *process, uint64_t device, uint64_t stream,
+                uint32_t thread, bool wanted, struct projection **found)
+{
+    struct key key = {thread, device, stream};
+    struct key stream_key = {process->index, device, stream};
+    uint64_t place = key_map_get(&s->places, key);
+    *found = place ? s->list[place - 1] : NULL;
+    /* Nothing to tell of; or more of them than anything real has. */
+    if (place || !wanted || s->places.count >= PROJECTIONS_MAX)
+        return 0;
+    place = key_map_get(&s->lanes, stream_key);
+    uint32_t lane = place ? s->list[place - 1]->lane + 1 : 0;
+    if (lane < PROJECTION_LANES_MAX) {
+        if (!make(s, process, device, stream, thread, lane))
+            return GPUPROF_NO_MEMORY;
+        place = s->count;
+    }
+    *found = s->list[place - 1];
+    int error = key_map_set(&s->places, key, place);
+    if (error == 0)
+        error = key_map_set(&s->lanes, stream_key, place);
+    return error == GPUPROF_NO_MEMORY ? error : 0;
+}
+
+/* ---- what a call was in ---------------------------------------------------------------------- */
+
+/* The next range that was open when the call began, outwards from *number on, or the next label. 1;
+ * 0: there is none, or an error. */
+static int next_range(struct projections *s, const struct correlated_call *call, uint32_t *number,
+                      struct projected_range *found, uint64_t *end_ns)
+{
+    int error = 0;
+    const struct range_node *node = survey_range_around(s->survey, call, number, false, &error);
+    if (!node)
+        return error;
+    *end_ns = node->end_ns;
+    *found = (struct projected_range){.sequence = node->sequence, .text = node->text};
+    return 1;
+}
+
+/* The next label from *place on, which is then behind it. */
+static const struct op_node *find_label(struct projections *s, const struct correlated_call *call,
+                                        struct op_place *place, int *error)
+{
+    const struct op_node *node;
+    do
+        node = survey_op(s->survey, call, place, error);
+    while (node && !node->is_label);
+    return node;
+}
+
+static int next_label(struct projections *s, const struct correlated_call *call,
+                      struct op_place *place, struct projected_range *found, uint64_t *end_ns)
+{
+    int error = 0;
+    const struct op_node *node = find_label(s, call, place, &error);
+    if (!node)
+        return error;
+    *end_ns = node->end_ns;
+    *found = (struct projected_range){.sequence = node->number, .text = node->text};
+    return 1;
+}
+
+/* The ranges and labels that the call was in, the outermost first; their count, or an error. Which
+ * is around which is told by the numbers that they share. */
+static int ranges_around(struct projections *s, const struct correlated_call *call,
+                         struct projected_range *around, uint64_t *valid_until_ns)
+{
+    struct projected_range found[PROJECTION_DEPTH_MAX], range, label;
+    uint64_t range_end_ns = 0, label_end_ns = 0;
+    uint32_t range_number = call->range, count = 0;
+    struct op_place place = {.number = call->op};
+    int has_range = next_range(s, call, &range_number, &range, &range_end_ns);
+    int has_label = next_label(s, call, &place, &label, &label_end_ns);
+    *valid_until_ns = UINT64_MAX;
+    while (has_range + has_label > 0 && has_range >= 0 && has_label >= 0 &&
+           count < PROJECTION_DEPTH_MAX) {
+        bool is_label = has_label && (!has_range || label.sequence > range.sequence);
+        uint64_t end_ns = is_label ? label_end_ns : range_end_ns;
+        found[count++] = is_label ? label : range;
+        if (end_ns < *valid_until_ns)
+            *valid_until_ns = end_ns;
+        if (is_label)
+            has_label = next_label(s, call, &place, &label, &label_end_ns);
+        else
+            has_range = next_range(s, call, &range_number, &range, &range_end_ns);
+    }
+    if (has_range < 0 || has_label < 0)
+        return has_range < 0 ? has_range : has_label;
+    for (uint32_t i = 0; i < count; i++)
+        around[i] = found[count - 1 - i];
+    return (int)count;
+}
+
+/* ---- work ------------------------------------------------------------------------------------ */
+
+/* Closes the ranges that this work is not in and opens those that it is the first of. */
+static int change(struct projections *s, struct projection *p, uint64_t begin_ns, uint64_t end_ns,
+                  const struct correlated_call *call, uint32_t label)
+{
+    struct projected_range around[PROJECTION_DEPTH_MAX];
+    uint32_t same = 0;
+    int count = ranges_around(s, call, around, &p->valid_until_ns);
+    int error = 0;
+    if (count < 0)
+        return count;
+    while (same < p->count && same < (uint32_t)count &&
+           p->open[same].sequence == around[same].sequence)
+        same++;
+    while (p->count > same && error == 0)
+        error = close_innermost(s, p, begin_ns);
+    if (begin_ns < p->free_from_ns)
+        begin_ns = p->free_from_ns;
+    for (uint32_t i = same; i < (uint32_t)count; i++) {
+        if (i > 0 && begin_ns <= p->open[i - 1].begin_ns)
+            begin_ns = p->open[i - 1].begin_ns + 1;
+        p->open[i] = around[i];
+        p->open[i].begin_ns = begin_ns;
+        p->open[i].end_ns = end_ns > begin_ns ? end_ns : begin_ns;
+        p->count = i + 1;
+    }
+    if (p->count && p->open[p->count - 1].end_ns < end_ns)
+        p->open[p->count - 1].end_ns = end_ns;
+    p->innermost = call->range;
+    p->label = label;
+    return error;
+}
+
+int projections_add(struct projections *s, struct process *process, uint64_t device,
+                    uint64_t stream, uint64_t begin_ns, uint64_t end_ns,
+                    const struct correlated_call *call)
+{
+    struct projection *p = NULL;
+    int error = 0;
+    if (!call)
+        return 0;
+    struct op_place place = {.number = call->op};
+    const struct op_node *node = find_label(s, call, &place, &error);
+    uint32_t label = node ? node->number : 0;
+    bool inside = call->range || label;
+    if (error == 0)
+        error = find(s, process, device, stream, call->thread, inside, &p);
+    if (error < 0 || !p)
+        return error;
+    if (inside && p->count && p->innermost == call->range && p->label == label &&
+        call->begin_ns < p->valid_until_ns) {
+        if (end_ns > p->open[p->count - 1].end_ns)
+            p->open[p->count - 1].end_ns = end_ns;
+        return 0;
+    }
+    return change(s, p, begin_ns, end_ns, call, label);
+}
+
+int projections_end(struct projections *s)
+{
+    int error = 0;
+    for (uint32_t i = 0; i < s->count; i++)
+        while (error == 0 && s->list[i]->count)
+            error = close_innermost(s, s->list[i], UINT64_MAX);
+    return error;
+}

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "resolve/range_stack.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "error.h"
+#include "record/gpu_record.h"
+#include "resolve/range_text.h"
+
+static bool records_ops(const struct process *p)
+{
+    const char *text = process_meta(p, "pytorch");
+    return text && strncmp(text, "absent", 6) != 0;
+}
+
+int ranges_init(struct ranges *r, struct recording *rec, const struct process *only,
+                struct kernel_names *texts, struct losses *losses)
+{
+    *r = (struct ranges){.rec = rec,
+                         .texts = texts,
+                         .losses = losses,
+                         .first_thread = only ? only->first_thread : 0,
+                         .thread_count = only ? only->thread_count : rec->thread_count,
+                         .first_process = only ? only->index : 0};
+    r->stacks = calloc(r->thread_count + 1u, sizeof *r->stacks);
+    uint32_t process_count = only ? 1 : rec->count;
+    r->sequences = calloc(process_count + 1u, sizeof *r->sequences);
+    r->has_ops = calloc(process_count + 1u, sizeof *r->has_ops);
+    if (!r->stacks || !r->sequences || !r->has_ops)
+        return GPUPROF_NO_MEMORY;
+    for (uint32_t i = 0; i < process_count; i++)
+        r->has_ops[i] = records_ops(rec->processes[r->first_process + i]);
+    return 0;
+}
+
+void ranges_release(struct ranges *r)
+{
+    for (uint32_t i = 0; r->stacks && i < r->thread_count; i++)
+        free(r->stacks[i].open);
+    free(r->stacks);
+    free(r->sequences);
+    free(r->has_ops);
+    key_map_release(&r->labels);
+    key_map_release(&r->started);
+    *r = (struct ranges){0};
+}
+
+static struct key label_key(const struct process *p, uint64_t kind, uint64_t domain,
+                            uint64_t handle)
+{
+    return (struct key){(uint64_t)p->index << 32 | (uint32_t)kind, domain, handle};
+}
+
+const struct kernel_name *ranges_label(const struct ranges *r, const struct process *p,
+                                       uint64_t kind, uint64_t domain, uint64_t handle)
+{
+    return (const struct kernel_name *)(uintptr_t)key_map_get(&r->labels,
+                                                              label_key(p, kind, domain, handle));
+}
+
+/* The text of a record, or of the string that it names. */
+static int text_of(struct ranges *r, const struct event *e, uint64_t domain, uint64_t message,
+                   const struct kernel_name **text)
+{
+    *text = NULL;
+    if (e->record->byte_count)
+        return kernel_name_intern(r->texts, e->record->bytes, e->record->byte_count, text);
+    if (message)
+        *text = ranges_label(r, e->process, LABEL_OF_STRING, domain, message);
+    return 0;
+}
+
+static int take_label(struct ranges *r, const struct event *e)
+{
+    const struct kernel_name *text;
+    const struct record *record = e->record;
+    int error = text_of(r, e, 0, 0, &text);
+    if (error < 0 || !text)
+        return error;
+    error =
+        key_map_set(&r->labels,
+                    label_key(e->process, record_arg(record, LABEL_KIND),
+                              record_arg(record, LABEL_DOMAIN), record_arg(record, LABEL_HANDLE)),
+                    (uintptr_t)text);
+    return error == GPUPROF_NO_MEMORY ? error : 0;
+}
+
+/* Each operator has a text of its own, by its number: only names and inputs are kept. */
+static int fill_op(struct ranges *r, const struct range_op *op, const uint8_t *text,
+                   struct range *range)
+{
+    r->losses[range->process->index].nvtx_ops++;
+    range->is_op = true;
+    range->is_label = op->is_label;
+    range->op_id = op->id;
+    range->op_sequence = op->sequence;
+    int error = kernel_name_intern(r->texts, text, op->name_bytes, &range->text);
+    if (error < 0 || !op->input_bytes)
+        return error;
+    return kernel_name_intern(r->texts, op->inputs, op->input_bytes, &range->inputs);
+}
+
+/* The label of a domain is one of the default domain, or of its own. */
+static const struct kernel_name *domain_text(const struct ranges *r, const struct process *p,
+                                             uint64_t domain)
+{
+    const struct kernel_name *text = ranges_label(r, p, LABEL_OF_DOMAIN, 0, domain);
+    return text ? text : ranges_label(r, p, LABEL_OF_DOMAIN, domain, domain);
+}
+
+/* The attributes that a push, a mark and, one argument later, a start have alike. */
+static int fill(struct ranges *r, const struct event *e, unsigned first, struct range *range)
+{
+    const struct record *record = e->record;
+    *range = (struct range){
+        .begin_ns = e->begin_ns,
+        .end_ns = e->begin_ns,
+        .domain = record_arg(record, first + PUSH_DOMAIN),
+        .category = record_arg(record, first + PUSH_CATEGORY),
+        .color = record_arg(record, first + PUSH_COLOR),
+        .payload_type = record_arg(record, first + PUSH_PAYLOAD_TYPE),
+        .payload = record_arg(record, first + PUSH_PAYLOAD),
+        .schema = record_arg(record, first + PUSH_SCHEMA),
+        .data_bytes = record_arg(record, first + PUSH_DATA_BYTES),
+        .process = e->process,
+        .thread = e->thread,
+        .nested = first == 0,
+    };
+    for (unsigned i = 0; i < RANGE_DATA_WORDS && range->schema; i++)
+        range->data[i] = record_arg(record, first + PUSH_DATA + i);
+    range->domain_text = range->domain ? domain_text(r, e->process, range->domain) : NULL;
+    struct range_op op;
+    if (record->type == RECORD_PUSH && record->byte_count &&
+        range_text_op((const char *)record->bytes, record->byte_count, &op)) {
+        if (!r->has_ops[e->process->index - r->first_process])
+            return fill_op(r, &op, record->bytes, range);
+        r->losses[e->process->index].nvtx_ops_again++;
+    }
+    return text_of(r, e, range->domain, record_arg(record, first + PUSH_MESSAGE), &range->text);
+}
+
+static int open_range(struct ranges *r, const struct event *e, bool nested, struct range **out)
+{
+    struct range_stack *stack = ranges_stack(r, e->thread->index);
+    struct range made;
+    int error = fill(r, e, nested ? 0 : 1, &made);
+    if (error < 0)
+        return error;
+    made.sequence = ++r->sequences[e->process->index - r->first_process];
+    if (stack->count == RANGES_DEPTH_MAX) {
+        stack->beyond += nested;
+        r->losses[e->process->index].deep_ranges++;
+        return RANGE_NONE;
+    }
+    if (!nested) {
+        made.number = record_arg(e->record, RANGE_START_RANGE);
+        struct key key = {e->process->index, made.number, 0};
+        error = key_map_set(&r->started, key, (uint64_t)e->thread->index + 1);
+        if (error < 0)
+            return error == GPUPROF_NO_MEMORY ? error : RANGE_NONE;
+    }
+    if (!ARRAY_ROOM(stack->open, stack->count, stack->capacity, 8))
+        return GPUPROF_NO_MEMORY;
+    stack->open[stack->count] = made;
+    *out = &stack->open[stack->count++];
+    return RANGE_OPENED;
+}
+
+/* Of a domain that nobody has named its number is its name. */
+static int name_domain(struct ranges *r, struct range *range)
+{
+    char text[40];
+    if (!range->domain || range->domain_text)
+        return 0;
+    range->domain_text = domain_text(r, range->process, range->domain);
+    if (range->domain_text)
+        return 0;
+    int length = snprintf(text, sizeof text, "domain %llu", (unsigned long long)range->domain);
+    return kernel_name_intern(r->texts, (const uint8_t *)text, (size_t)length, &range->domain_text);
+}
+
+static int close_at(struct ranges *r, struct range_stack *stack, uint32_t at, uint64_t end_ns,
+                    struct range **out)
+{
+    r->result = stack->open[at];
+    r->result.end_ns = end_ns > r->result.begin_ns ? end_ns : r->result.begin_ns;
+    memmove(stack->open + at, stack->open + at + 1, (stack->count - at - 1) * sizeof *stack->open);
+    stack->count--;
+    *out = &r->result;
+    int error = name_domain(r, &r->result);
+    return error < 0 ? error : RANGE_CLOSED;
+}
+
+/* A pop ends the innermost nested range of its domain. */
+static int pop(struct ranges *r, const struct event *e, struct range **out)
+{
+    struct range_stack *stack = ranges_stack(r, e->thread->index);
+    uint64_t domain = record_arg(e->record, POP_DOMAIN);
+    if (stack->beyond) {
+        stack->beyond--;
+        return RANGE_NONE;
+    }
+    for (uint32_t i = stack->count; i-- > 0;)
+        if (stack->open[i].nested && stack->open[i].domain == domain)
+            return close_at(r, stack, i, e->begin_ns, out);
+    r->losses[e->process->index].unmatched_ranges++;
+    return RANGE_NONE;
+}
+
+/* The end of a free range may come on any thread of the process. */
+static int end_range(struct ranges *r, const struct event *e, struct range **out)
+{
+    uint64_t number = record_arg(e->record, RANGE_END_RANGE);
+    struct key key = {e->process->index, number, 0};
+    uint64_t thread = key_map_get(&r->started, key);
+    if (!thread) {
+        r->losses[e->process->index].unmatched_ranges++;
+        return RANGE_NONE;
+    }
+    key_map_remove(&r->started, key);
+    struct range_stack *stack = ranges_stack(r, (uint32_t)thread - 1);
+    for (uint32_t i = stack->count; i-- > 0;)
+        if (!stack->open[i].nested && stack->open[i].number == number)
+            return close_at(r, stack, i, e->begin_ns, out);
+    return RANGE_NONE;
+}
+
+int ranges_take(struct ranges *r, const struct event *e, struct range **range)
+{
+    switch (e->record->type) {
+    case RECORD_PUSH: return open_range(r, e, true, range);
+    case RECORD_POP: return pop(r, e, range);
+    case RECORD_RANGE_START: return open_range(r, e, false, range);
+    case RECORD_RANGE_END: return end_range(r, e, range);
+    case RECORD_LABEL: return take_label(r, e);
+    case RECORD_MARK: {
+        int error = fill(r, e, 0, &r->result);
+        *range = &r->result;
+        return error < 0 ? error : RANGE_MARKED;
+    }
+    default: return RANGE_NONE;
+    }
+}
+
+struct range *ranges_innermost(struct ranges *r, const struct thread *thread, bool nested)
+{
+    struct range_stack *stack = ranges_stack(r, thread->index);
+    for (uint32_t i = stack->count; i-- > 0;)
+        if (!stack->open[i].is_op && (!nested || stack->open[i].nested))
+            return &stack->open[i];
+    return NULL;
+}
+
+struct range *ranges_drain(struct ranges *r, const uint64_t *last_ns)
+{
+    struct range *range;
+    while (r->drained < r->thread_count && !r->stacks[r->drained].count)
+        r->drained++;
+    if (r->drained == r->thread_count)
+        return NULL;
+    struct range_stack *stack = &r->stacks[r->drained];
+    close_at(r, stack, stack->count - 1, last_ns[stack->open[stack->count - 1].process->index],
+             &range);
+    return range;
+}

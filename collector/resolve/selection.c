@@ -1,0 +1,658 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "resolve/selection.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/api.h"
+#include "base/array.h"
+#include "base/message.h"
+#include "error.h"
+#include "glob.h"
+#include "record/gpu_record.h"
+#include "resolve/host_facts.h"
+
+enum { NAME_UNKNOWN, NAME_DIFFERS, NAME_MATCHES };
+
+/* What is asked about an event. */
+struct subject {
+    const struct process *process;
+    uint64_t begin_ns;
+    uint64_t end_ns;
+    uint64_t place_ns; /* where it is counted among steps and ranges; UINT64_MAX: nowhere */
+    uint64_t device;   /* UINT64_MAX: it has none */
+    const char *text;  /* its name */
+    uint32_t tid;      /* 0: of none */
+    enum select_kind kind;
+    bool reaches; /* it is there where it reaches to, and not only where it begins */
+    bool is_edge; /* a window begins or ends with it */
+    bool is_kept; /* the text stays as long as the walk */
+};
+
+/* ---- asking it ------------------------------------------------------------------------------- */
+
+/* Does that time reach into one of them? It does at its begin, however short it is. */
+static bool reach(const struct time_spans *spans, uint64_t begin_ns, uint64_t end_ns)
+{
+    uint32_t at = ARRAY_UP_TO(spans->list, spans->count, end_ns, begin_ns);
+    return at < spans->count &&
+           (spans->list[at].begin_ns < end_ns || spans->list[at].begin_ns == begin_ns);
+}
+
+bool selection_reaches(const struct selection *s, const struct process *p, uint64_t begin_ns,
+                       uint64_t end_ns)
+{
+    bool reaches = !s || (begin_ns < s->to_ns && (end_ns > s->from_ns || begin_ns >= s->from_ns));
+    for (unsigned i = 0; s && i < SELECTION_SPANS; i++)
+        reaches = reaches && (!s->spans[i] || reach(&s->spans[i][p->index], begin_ns, end_ns));
+    return reaches;
+}
+
+static bool reaches_device(void *context, const struct process *p, uint64_t device,
+                           uint64_t begin_ns, uint64_t end_ns)
+{
+    const struct selection *s = context;
+    return (!p || selection_reaches(s, p, begin_ns, end_ns)) &&
+           (device == UINT64_MAX || number_list_has(&s->wish->devices, device));
+}
+
+static void narrow(struct time_span *to, const struct time_spans *spans)
+{
+    uint64_t begin_ns = spans->count ? spans->list[0].begin_ns : UINT64_MAX;
+    uint64_t end_ns = spans->count ? spans->list[spans->count - 1].end_ns : 0;
+    to->begin_ns = begin_ns > to->begin_ns ? begin_ns : to->begin_ns;
+    to->end_ns = end_ns < to->end_ns ? end_ns : to->end_ns;
+}
+
+static struct time_span bounds(void *context, const struct process *p)
+{
+    const struct selection *s = context;
+    struct time_span span = {s->from_ns, s->to_ns};
+    for (unsigned i = 0; i < SELECTION_SPANS; i++)
+        if (s->spans[i])
+            narrow(&span, &s->spans[i][p->index]);
+    return span;
+}
+
+/* Is it in the window, or what it ends with? */
+static bool is_in_cycle(const struct selection *s, const struct subject *e)
+{
+    const struct time_spans *spans = &s->spans[SPANS_CYCLE][e->process->index];
+    uint64_t at_ns = e->place_ns == UINT64_MAX ? e->begin_ns : e->place_ns;
+    return reach(spans, at_ns, at_ns) ||
+           (e->is_edge && spans->count && at_ns == spans->list[0].end_ns);
+}
+
+static bool is_in_time(const struct selection *s, const struct subject *e)
+{
+    if (e->reaches)
+        return selection_reaches(s, e->process, e->begin_ns, e->end_ns);
+    if (e->begin_ns < s->from_ns || e->begin_ns >= s->to_ns)
+        return false;
+    if (s->spans[SPANS_CYCLE] && !is_in_cycle(s, e))
+        return false;
+    if ((s->spans[SPANS_STEPS] || s->spans[SPANS_RANGES]) && e->place_ns == UINT64_MAX)
+        return false;
+    return (!s->spans[SPANS_STEPS] ||
+            reach(&s->spans[SPANS_STEPS][e->process->index], e->place_ns, e->place_ns)) &&
+           (!s->spans[SPANS_RANGES] ||
+            reach(&s->spans[SPANS_RANGES][e->process->index], e->place_ns, e->place_ns));
+}
+
+/* A name is looked at once. If there is no room to know that, it is looked at again. */
+static bool has_name(struct selection *s, const struct subject *e)
+{
+    struct key key = {(uintptr_t)e->text, 1, 0};
+    uint64_t known = e->is_kept ? key_map_get(&s->names, key) : NAME_UNKNOWN;
+    if (known != NAME_UNKNOWN)
+        return known == NAME_MATCHES;
+    bool matches = e->text && regexec(&s->name, e->text, 0, NULL, 0) == 0;
+    if (e->is_kept)
+        (void)key_map_set(&s->names, key, matches ? NAME_MATCHES : NAME_DIFFERS);
+    return matches;
+}
+
+static bool meet(struct selection *s, enum selection_met what, bool is_met)
+{
+    s->found.met[what] += is_met;
+    return is_met;
+}
+
+static bool is_in(struct selection *s, const struct subject *e)
+{
+    const struct select_wish *w = s->wish;
+    if (e->device != UINT64_MAX && !meet(s, MET_DEVICE, number_list_has(&w->devices, e->device)))
+        return false;
+    return meet(s, MET_TIME, is_in_time(s, e)) &&
+           meet(s, MET_KIND, !w->kinds || w->kinds & 1u << e->kind) &&
+           meet(s, MET_TID, !w->tids.count || (e->tid && number_list_has(&w->tids, e->tid))) &&
+           meet(s, MET_DURATION, e->end_ns - e->begin_ns >= w->min_ns) &&
+           (!s->has_name || has_name(s, e));
+}
+
+/* It is of its call's thread; what counts where its call is has that place. */
+static void tie_to_call(const struct selection *s, const struct slice *slice, bool counts_there,
+                        struct subject *e)
+{
+    e->tid = slice->is_called ? s->tids[slice->call.thread] : 0;
+    if (counts_there)
+        e->place_ns = slice->is_called ? slice->call.begin_ns : UINT64_MAX;
+}
+
+/* What is no call, as a trace and its row name it. False: it says nothing by itself, as the end of
+ * what did not begin. */
+static bool describe_other(const struct selection *s, const struct slice *slice, char *text,
+                           struct subject *e)
+{
+    const struct record *r = slice->event.record;
+    const struct kernel_name *name = NULL;
+    switch (e->kind) {
+    case SELECT_RANGE:
+    case SELECT_OPERATOR:
+    case SELECT_LIBRARY:
+    case SELECT_KINDS: return false;
+    case SELECT_KERNEL:
+        name = walk_kernel(s->walk, e->process, record_arg(r, KERNEL_NAME_INDEX));
+        break;
+    case SELECT_OS: e->text = host_os_name(&slice->event, text); return true;
+    case SELECT_SAMPLE:
+        if (record_arg(r, SAMPLE_TID))
+            e->tid = (uint32_t)record_arg(r, SAMPLE_TID);
+        return true;
+    case SELECT_GIL:
+        if (r->type == RECORD_GIL_REST && record_arg(r, GIL_REST_TID))
+            e->tid = (uint32_t)record_arg(r, GIL_REST_TID);
+        break;
+    case SELECT_MARK: name = slice->change == RANGE_MARKED ? slice->range->text : NULL; break;
+    default: break;
+    }
+    e->is_kept = name;
+    e->text = name ? name->shown : record_title(r, text);
+    e->device = r->type == RECORD_SYNC ? survey_context_device(&s->walk->survey, e->process,
+                                                               record_arg(r, SYNC_CONTEXT))
+                                       : record_device(r);
+    bool is_beside = r->type == RECORD_OVERHEAD || r->type == RECORD_MEMORY;
+    if (is_beside || r->type == RECORD_SYNC || is_stream_work(r->type))
+        tie_to_call(s, slice, !is_beside, e);
+    return true;
+}
+
+/* Of what is open for a while: only its end says what it was. */
+static bool describe_span(const struct slice *slice, struct subject *e)
+{
+    const struct kernel_name *text = NULL;
+    const struct thread *thread;
+    if (slice->change == RANGE_CLOSED || slice->change == RANGE_LEFT) {
+        e->kind = SELECT_RANGE;
+        e->begin_ns = slice->range->begin_ns;
+        e->end_ns = slice->range->end_ns;
+        thread = slice->range->thread;
+        text = slice->range->text;
+    } else if (slice->op_change != OP_SAME) {
+        e->kind = op_is_label(slice->op) ? SELECT_RANGE : SELECT_OPERATOR;
+        e->begin_ns = slice->op->begin_ns;
+        e->end_ns = slice->op->end_ns;
+        thread = slice->op->thread;
+        text = slice->op->text;
+    } else if (slice->library_change != LIBRARY_SAME) {
+        e->kind = SELECT_LIBRARY;
+        e->begin_ns = slice->library->begin_ns;
+        e->end_ns = slice->library->end_ns;
+        thread = slice->library->thread;
+        e->text = slice->library->function->name;
+    } else {
+        return false;
+    }
+    if (text)
+        e->text = text->shown;
+    e->is_kept = e->reaches = true;
+    e->end_ns = e->end_ns > e->begin_ns ? e->end_ns : e->begin_ns;
+    e->tid = thread->tid;
+    return true;
+}
+
+bool selection_has_all_kinds(const struct selection *s)
+{
+    const struct select_wish *w = s->wish;
+    return !w->kinds && !w->name && !w->min_ns && !w->tids.count;
+}
+
+/* Is most of the piece in what would be in it, had it not begun before? Of what keeps a device or a
+ * thread busy. */
+static void note_begun(struct selection *s, const struct event *event, const struct subject *e)
+{
+    uint64_t begin_ns = s->from_ns, end_ns = s->walk->survey.origin_ns + s->length_ns;
+    struct subject moved = *e;
+    end_ns = s->to_ns < end_ns ? s->to_ns : end_ns;
+    if (e->begin_ns >= begin_ns || e->end_ns <= begin_ns || end_ns <= begin_ns ||
+        (e->end_ns < end_ns && e->end_ns - begin_ns < (end_ns - begin_ns) / 2))
+        return;
+    bool is_work = is_stream_work(event->record->type);
+    struct key key = {event->process->index, is_work ? e->device : event->thread->index, is_work};
+    moved.begin_ns = begin_ns;
+    if ((!is_work && event->record->type != RECORD_CALL) || !is_in(s, &moved) ||
+        key_map_get(&s->begun, key) || key_map_set(&s->begun, key, 1) < 0)
+        return;
+    selection_add_found(&s->found, &(struct selection_found){.begun_devices = is_work,
+                                                             .begun_threads = !is_work,
+                                                             .begun_ns = e->begin_ns});
+}
+
+/* Is it a call or work of a time far from the piece? Most events are. */
+static bool is_far(const struct selection *s, const struct event *e)
+{
+    unsigned type = e->record->type;
+    return (type == RECORD_CALL || (is_stream_work(type) && !s->wish->devices.count)) &&
+           (e->begin_ns >= s->to_ns || (e->begin_ns < s->from_ns && e->end_ns <= s->from_ns));
+}
+
+/* What opens is in it: nobody knows its end yet. */
+static bool has(void *context, const struct slice *slice)
+{
+    struct selection *s = context;
+    const struct event *event = &slice->event;
+    char text[GPU_TITLE_BYTES];
+    if (slice->change == RANGE_OPENED || slice->op_change == OP_OPENED ||
+        slice->library_change == LIBRARY_OPENED)
+        return true;
+    if (is_far(s, event))
+        return false;
+    struct subject e = {.process = event->process, .device = UINT64_MAX};
+    if (describe_span(slice, &e))
+        return meet(s, MET_ALL, is_in(s, &e));
+    if (is_device_sample(event->record->type)) {
+        e.begin_ns = e.place_ns = event->begin_ns;
+        if (slice->source &&
+            !meet(s, MET_DEVICE, number_list_has(&s->wish->devices, slice->source->device)))
+            return false;
+        bool shows = meet(s, MET_TIME, is_in_time(s, &e));
+        meet(s, MET_ALL, shows && slice->source && selection_has_all_kinds(s));
+        return shows;
+    }
+    e.kind = selection_kind_of(event->record, event->function);
+    e.begin_ns = e.place_ns = event->begin_ns;
+    e.end_ns = event->end_ns > event->begin_ns ? event->end_ns : event->begin_ns;
+    e.tid = event->thread->tid;
+    e.is_edge = event->record->type == RECORD_WINDOW;
+    if (event->record->type == RECORD_CALL) {
+        e.text = event->function->name;
+        e.is_kept = true;
+    } else if (!describe_other(s, slice, text, &e)) {
+        return true;
+    }
+    if (is_in(s, &e)) {
+        meet(s, MET_ALL, true);
+        return true;
+    }
+    note_begun(s, event, &e);
+    return false;
+}
+
+static bool has_device(void *context, const struct slice *slice)
+{
+    const struct selection *s = context;
+    const struct record *r = slice->event.record;
+    return !is_stream_work(r->type) ||
+           number_list_has(&s->wish->devices, record_arg(r, KERNEL_DEVICE));
+}
+
+static bool has_any_call(void *context, const struct slice *slice)
+{
+    (void)context;
+    return slice->is_called;
+}
+
+static bool has_call(void *context, const struct slice *slice)
+{
+    struct selection *s = context;
+    const struct correlated_call *call = &slice->call;
+    const struct recording *rec = s->walk->rec;
+    if (!slice->is_called)
+        return false;
+    const struct function *f = rec->reader.functions.functions[call->function];
+    struct subject e = {.process = rec->processes[call->process],
+                        .begin_ns = call->begin_ns,
+                        .end_ns = call->end_ns > call->begin_ns ? call->end_ns : call->begin_ns,
+                        .place_ns = call->begin_ns,
+                        .device = UINT64_MAX,
+                        .text = f->name,
+                        .tid = s->tids[call->thread],
+                        .kind = selection_kind_of_call(f),
+                        .is_kept = true};
+    return is_in(s, &e);
+}
+
+/* ---- what need not be read ------------------------------------------------------------------- */
+
+/* The clocks of a device and of its host are no farther apart. */
+#define SKEW_NS 1000000000u
+
+static uint64_t later(uint64_t ns)
+{
+    return ns < UINT64_MAX - SKEW_NS ? ns + SKEW_NS : UINT64_MAX;
+}
+
+/* Nothing of the block is counted among these steps or ranges; `matters`: what is before them does
+ * in any case. Work of theirs may come long behind them. */
+static bool is_beside(const struct time_spans *spans, uint64_t begin_ns, uint64_t end_ns,
+                      bool has_work, bool matters)
+{
+    if (!spans->count)
+        return !matters;
+    return (!matters && later(end_ns) < spans->list[0].begin_ns) ||
+           (!has_work && begin_ns >= later(spans->list[spans->count - 1].end_ns));
+}
+
+/*
+ * Calls and work alone say nothing of others, but for calls before the piece: they made work in it,
+ * and captured graphs. Of what did not end by itself the last calls tell why it hung.
+ */
+static bool wants(void *context, const struct process *p, uint64_t begin_ns, uint64_t end_ns,
+                  uint64_t types)
+{
+    const struct selection *s = context;
+    bool is_plain = types && !(types & ~(WORK_TYPES | CALL_TYPES));
+    bool has_calls = types & CALL_TYPES, has_work = types & WORK_TYPES;
+    bool matters = has_calls && s->reads == CALLS_UP_TO;
+    if (!is_plain || p->live.count || p->end_reason != END_EXIT ||
+        (has_calls && s->reads == CALLS_OF_ALL) || (has_work && s->keeps_work))
+        return true;
+    bool is_wanted =
+        begin_ns < (matters ? later(s->to_ns) : s->to_ns) && (matters || end_ns >= s->from_ns);
+    for (unsigned i = 0; is_wanted && i < SELECTION_SPANS; i++)
+        is_wanted =
+            !s->spans[i] || !is_beside(&s->spans[i][p->index], begin_ns, end_ns, has_work, matters);
+    return is_wanted;
+}
+
+/* ---- making it ------------------------------------------------------------------------------- */
+
+static int compare_spans(const void *left, const void *right)
+{
+    const struct time_span *a = left, *b = right;
+    return ORDER(a->begin_ns, b->begin_ns);
+}
+
+/* Sorts them; those that touch become one. */
+static void join_spans(struct time_spans *spans)
+{
+    uint32_t kept = 0;
+    if (!spans->count)
+        return;
+    qsort(spans->list, spans->count, sizeof *spans->list, compare_spans);
+    for (uint32_t i = 1; i < spans->count; i++) {
+        struct time_span *last = &spans->list[kept];
+        if (spans->list[i].begin_ns > last->end_ns)
+            spans->list[++kept] = spans->list[i];
+        else if (spans->list[i].end_ns > last->end_ns)
+            last->end_ns = spans->list[i].end_ns;
+    }
+    spans->count = kept + 1;
+}
+
+static int add_span(struct selection *s, struct time_spans *spans, uint64_t begin_ns,
+                    uint64_t end_ns)
+{
+    bool is_full = spans->count == spans->capacity;
+    if (is_full) { /* those that overlap need no more room */
+        uint32_t before = spans->count;
+        join_spans(spans);
+        s->span_count -= before - spans->count;
+    }
+    if (s->span_count == SELECTION_SPANS_MAX)
+        return GPUPROF_LIMIT;
+    if (is_full && spans->count >= spans->capacity / 2) {
+        if (!ARRAY_ROOM(spans->list, spans->capacity, spans->capacity, 16))
+            return GPUPROF_NO_MEMORY;
+    }
+    spans->list[spans->count++] = (struct time_span){begin_ns, end_ns};
+    s->span_count++;
+    return 0;
+}
+
+static int take_range(void *context, const struct slice *slice)
+{
+    struct selection *s = context;
+    const struct kernel_name *text = NULL;
+    uint64_t begin_ns = 0, end_ns = 0;
+    if (slice->change == RANGE_CLOSED || slice->change == RANGE_LEFT) {
+        text = slice->range->text;
+        begin_ns = slice->range->begin_ns;
+        end_ns = slice->change == RANGE_LEFT ? UINT64_MAX : slice->range->end_ns;
+    } else if ((slice->op_change == OP_CLOSED || slice->op_change == OP_LEFT) &&
+               op_is_label(slice->op)) {
+        text = slice->op->text;
+        begin_ns = slice->op->begin_ns;
+        end_ns = slice->op_change == OP_LEFT ? UINT64_MAX : slice->op->end_ns;
+    }
+    if (!text || !glob_matches(s->wish->range, text->shown))
+        return 0;
+    s->range_count++;
+    return add_span(s, &s->spans[SPANS_RANGES][slice->event.process->index], begin_ns, end_ns);
+}
+
+static enum exit_code find_ranges(struct selection *s, const char *verb)
+{
+    struct walk *w = s->walk;
+    struct consumer consumer = {.context = s,
+                                .needs = WALK_RANGES | WALK_OPS,
+                                .skips = WALK_SKIPS_CALLS | WALK_SKIPS_WORK,
+                                .take = take_range};
+    s->spans[SPANS_RANGES] = calloc(w->rec->count + 1u, sizeof *s->spans[SPANS_RANGES]);
+    if (!s->spans[SPANS_RANGES])
+        return say_error(verb, GPUPROF_NO_MEMORY);
+    if (walk_run(w, NULL, &consumer, 1) < 0)
+        return EXIT_ENVIRONMENT;
+    for (uint32_t i = 0; i < w->rec->count; i++)
+        join_spans(&s->spans[SPANS_RANGES][i]);
+    return s->range_count ? EXIT_OK
+                          : usage_error("%s: --range: no range or label has the name '%s'", verb,
+                                        s->wish->range);
+}
+
+/* A window lasts until the next record of one. */
+static int take_window(void *context, const struct slice *slice)
+{
+    struct selection *s = context;
+    uint64_t at_ns = slice->event.begin_ns;
+    const struct recorded_now *now = &slice->walk->recorded[slice->event.process->index];
+    struct time_spans *spans = &s->spans[SPANS_CYCLE][slice->event.process->index];
+    if (slice->event.record->type != RECORD_WINDOW)
+        return 0;
+    s->cycle_last = now->window > s->cycle_last ? now->window : s->cycle_last;
+    if (spans->count && spans->list[0].end_ns == UINT64_MAX)
+        spans->list[0].end_ns = at_ns;
+    else if (now->window == s->wish->cycle && !now->is_closed && !spans->count)
+        return add_span(s, spans, at_ns, UINT64_MAX);
+    return 0;
+}
+
+static enum exit_code find_cycle(struct selection *s, const char *verb)
+{
+    struct walk *w = s->walk;
+    struct consumer consumer = {
+        .context = s, .skips = WALK_SKIPS_CALLS | WALK_SKIPS_WORK, .take = take_window};
+    s->spans[SPANS_CYCLE] = calloc(w->rec->count + 1u, sizeof *s->spans[SPANS_CYCLE]);
+    if (!s->spans[SPANS_CYCLE])
+        return say_error(verb, GPUPROF_NO_MEMORY);
+    if (walk_run(w, NULL, &consumer, 1) < 0)
+        return EXIT_ENVIRONMENT;
+    if (s->cycle_last >= s->wish->cycle)
+        return EXIT_OK;
+    if (!s->cycle_last)
+        return usage_error("%s: --cycle: these recordings have no windows; run --schedule or "
+                           "--capture-range makes them",
+                           verb);
+    return usage_error("%s: --cycle: there is no window %llu; the last one is %llu", verb,
+                       (unsigned long long)s->wish->cycle, (unsigned long long)s->cycle_last);
+}
+
+/* None of them is there. */
+static enum exit_code no_step(const struct steps *steps, const char *verb)
+{
+    uint64_t first = UINT64_MAX, last = 0;
+    for (uint32_t i = 0; i < steps->count; i++) {
+        first = steps->list[i].number < first ? steps->list[i].number : first;
+        last = steps->list[i].number > last ? steps->list[i].number : last;
+    }
+    if (!steps->count)
+        return usage_error("%s: --step: these recordings have no steps; gpuprof_step() makes them, "
+                           "and --step-range or --step-by say what else is one",
+                           verb);
+    return usage_error("%s: --step: none of these is there; there are steps %llu to %llu, which "
+                       "--step=%llu:%llu is",
+                       verb, (unsigned long long)first, (unsigned long long)last,
+                       (unsigned long long)first, (unsigned long long)last + 1);
+}
+
+static enum exit_code take_steps(struct selection *s, const struct steps *steps, const char *verb)
+{
+    int error =
+        (s->spans[SPANS_STEPS] = calloc(s->walk->rec->count + 1u, sizeof *s->spans[SPANS_STEPS]))
+            ? 0
+            : GPUPROF_NO_MEMORY;
+    for (uint32_t i = 0; error == 0 && i < steps->count; i++) {
+        const struct step *step = &steps->list[i];
+        if (step->number >= s->wish->step_first && step->number < s->wish->step_end)
+            error = add_span(s, &s->spans[SPANS_STEPS][step->process->index], step->begin_ns,
+                             step->end_ns);
+    }
+    for (uint32_t i = 0; s->spans[SPANS_STEPS] && i < s->walk->rec->count; i++)
+        join_spans(&s->spans[SPANS_STEPS][i]);
+    return error < 0 ? say_error(verb, error) : s->span_count ? EXIT_OK : no_step(steps, verb);
+}
+
+static enum exit_code find_steps(struct selection *s, const struct selection_steps *how,
+                                 const char *verb)
+{
+    struct steps steps;
+    bool surveys = s->walk == &s->own;
+    if (how->found)
+        return take_steps(s, how->found, verb);
+    enum exit_code code = steps_find(&steps, s->walk, how->by, how->pattern, surveys, verb);
+    if (code == EXIT_OK)
+        code = take_steps(s, &steps, verb);
+    steps_release(&steps);
+    return code;
+}
+
+static uint64_t moment_ns(const struct selection *s, const struct select_moment *m)
+{
+    uint64_t origin_ns = s->walk->survey.origin_ns;
+    if (m->is_absolute)
+        return m->ns;
+    return origin_ns < UINT64_MAX - m->ns ? origin_ns + m->ns : UINT64_MAX;
+}
+
+static int keep_tids(struct selection *s)
+{
+    const struct recording *rec = s->walk->rec;
+    s->tids = calloc(rec->thread_count + 1u, sizeof *s->tids);
+    for (uint32_t i = 0; s->tids && i < rec->count; i++)
+        for (uint32_t t = 0; t < rec->processes[i]->threads.count; t++) {
+            const struct thread *thread = rec->processes[i]->threads.threads[t];
+            if (thread->number)
+                s->tids[thread->index] = thread->tid;
+        }
+    return s->tids ? 0 : GPUPROF_NO_MEMORY;
+}
+
+enum exit_code selection_make(struct selection *s, struct recording *rec, struct walk *surveyed,
+                              const struct select_wish *wish, const struct selection_steps *steps,
+                              const char *verb)
+{
+    *s = (struct selection){.wish = wish, .to_ns = UINT64_MAX};
+    if (!wish->is_given)
+        return EXIT_OK;
+    s->walk = surveyed ? surveyed : &s->own;
+    if (!surveyed && walk_init(&s->own, rec) < 0)
+        return say_error(verb, GPUPROF_NO_MEMORY);
+    enum exit_code code = wish->has_steps ? find_steps(s, steps, verb) : EXIT_OK;
+    if (code != EXIT_OK)
+        return code;
+    if (!s->walk->is_surveyed && walk_survey_around(&s->own) < 0)
+        return EXIT_ENVIRONMENT;
+    if (wish->from.is_given)
+        s->from_ns = moment_ns(s, &wish->from);
+    if (wish->to.is_given)
+        s->to_ns = moment_ns(s, &wish->to);
+    for (uint32_t i = 0; i < rec->index.count; i++) {
+        uint64_t end_ns = rec->index.entries[i].end, origin_ns = s->walk->survey.origin_ns;
+        if (end_ns > origin_ns && end_ns - origin_ns > s->length_ns)
+            s->length_ns = end_ns - origin_ns;
+    }
+    if (wish->from.is_given && s->to_ns <= s->from_ns)
+        return usage_error("%s: --to=%s is no later than --from=%s: nothing is between them", verb,
+                           wish->to.text, wish->from.text);
+    if (s->from_ns > s->walk->survey.origin_ns + s->length_ns ||
+        s->to_ns <= s->walk->survey.origin_ns)
+        return selection_empty(s, verb);
+    s->has_name = wish->name && regcomp(&s->name, wish->name, REG_EXTENDED | REG_NOSUB) == 0;
+    if (keep_tids(s) < 0)
+        return say_error(verb, GPUPROF_NO_MEMORY);
+    if (wish->cycle)
+        code = find_cycle(s, verb);
+    if (code == EXIT_OK && wish->range)
+        code = find_ranges(s, verb);
+    uint32_t work =
+        1u << SELECT_KERNEL | 1u << SELECT_MEMCPY | 1u << SELECT_MEMSET | 1u << SELECT_GRAPH_RUN;
+    s->filter = (struct walk_filter){
+        .context = s,
+        .has_work = !wish->kinds || wish->kinds & work,
+        .has = has,
+        .has_call = has_call,
+        .asks_calls = wish->has_steps || wish->cycle || wish->range || wish->tids.count,
+        .wants = wants,
+        .reaches = reaches_device,
+        .bounds = bounds,
+        .first_ns = s->walk->first_ns,
+        .last_ns = s->walk->last_ns,
+        .is_of_time = s->from_ns || s->to_ns != UINT64_MAX || s->spans[SPANS_STEPS] ||
+                      s->spans[SPANS_RANGES] || s->spans[SPANS_CYCLE]};
+    uint64_t origin_ns = s->walk->survey.origin_ns;
+    s->filter.is_span = s->filter.is_of_time && !s->spans[SPANS_STEPS] && !s->spans[SPANS_RANGES] &&
+                        !s->spans[SPANS_CYCLE];
+    s->filter.is_whole = s->filter.is_span && selection_has_all_kinds(s);
+    s->filter.from_ns = s->from_ns > origin_ns ? s->from_ns : origin_ns;
+    s->filter.to_ns = s->to_ns;
+    if (wish->devices.count)
+        s->of_steps = (struct walk_filter){.context = s,
+                                           .has = has_device,
+                                           .has_call = has_any_call,
+                                           .first_ns = s->walk->first_ns,
+                                           .last_ns = s->walk->last_ns};
+    return code;
+}
+
+void selection_release(struct selection *s)
+{
+    if (s->has_name)
+        regfree(&s->name);
+    for (unsigned k = 0; s->walk && s->walk->rec && k < SELECTION_SPANS; k++) {
+        for (uint32_t i = 0; s->spans[k] && i < s->walk->rec->count; i++)
+            free(s->spans[k][i].list);
+        free(s->spans[k]);
+    }
+    if (s->walk == &s->own)
+        walk_release(&s->own);
+    free(s->tids);
+    key_map_release(&s->names);
+    key_map_release(&s->begun);
+    *s = (struct selection){0};
+}
+
+void selection_keep_steps(const struct selection *s, struct steps *steps)
+{
+    uint32_t kept = 0, next = 0;
+    for (uint32_t p = 0; s && p < s->walk->rec->count; p++) {
+        uint32_t end = steps->firsts[p + 1];
+        steps->firsts[p] = kept;
+        for (; next < end; next++) {
+            const struct step *step = &steps->list[next];
+            if (selection_reaches(s, step->process, step->begin_ns, step->end_ns))
+                steps->list[kept++] = *step;
+        }
+    }
+    if (s)
+        steps->count = steps->firsts[s->walk->rec->count] = kept;
+}

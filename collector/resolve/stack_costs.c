@@ -1,0 +1,491 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "resolve/stack_costs.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/api.h"
+#include "base/array.h"
+#include "base/unit_text.h"
+#include "error.h"
+#include "read/process_title.h"
+#include "record/gpu_record.h"
+
+#define TITLE_BYTES 1024
+
+int stack_costs_init(struct stack_costs *s, struct walk *walk)
+{
+    struct recording *rec = walk->rec;
+    *s = (struct stack_costs){.rec = rec, .walk = walk, .names = {.plain = true}};
+    s->rows_max = call_tree_nodes_max(rec);
+    s->stackless = calloc(rec->count + 1u, sizeof *s->stackless);
+    s->threads = calloc(rec->thread_count + 1u, sizeof(struct thread *));
+    s->roots = calloc(rec->count + rec->thread_count + 1u, sizeof *s->roots);
+    s->pythonic = calloc(rec->count + 1u, sizeof *s->pythonic);
+    if (!s->stackless || !s->threads || !s->roots || !s->pythonic)
+        return GPUPROF_NO_MEMORY;
+    for (uint32_t i = 0; i < rec->count; i++) {
+        const struct thread_table *table = &rec->processes[i]->threads;
+        s->pythonic[i] = call_tree_is_pythonic(rec->processes[i]);
+        for (uint32_t k = 0; k < table->count; k++)
+            if (table->threads[k]->number && table->threads[k]->index < rec->thread_count)
+                s->threads[table->threads[k]->index] = table->threads[k];
+    }
+    return 0;
+}
+
+void stack_costs_release(struct stack_costs *s)
+{
+    call_tree_release(&s->tree);
+    kernel_names_release(&s->names);
+    number_set_release(&s->row_numbers);
+    free(s->rows);
+    free(s->costs);
+    free(s->stackless);
+    free(s->threads);
+    free(s->roots);
+    free(s->pythonic);
+    free(s->open);
+}
+
+/* ---- while the walk lasts: rows -------------------------------------------------------------- */
+
+static const struct number_kind row_kind = NUMBER_KEY(struct stack_row, work);
+
+/* Does the range say more of who made the call than its stack? */
+static bool tells_range(const struct stack_costs *s, const struct stack_row *row)
+{
+    const struct stack_table *table = &s->walk->survey.stacks;
+    const struct recorded_stack *stack =
+        s->pythonic[row->process] ? stack_table_stack(table, row->process, row->stack) : NULL;
+    return s->pythonic[row->process] && !(stack && stack_table_has_python(table, stack));
+}
+
+/* The number of the row; 0: it is counted as without a stack. Or an error. */
+static int64_t number_of_row(struct stack_costs *s, struct stack_row *wanted)
+{
+    if (!wanted->stack)
+        return 0;
+    if (wanted->range && !tells_range(s, wanted))
+        wanted->range = NULL;
+    int64_t number =
+        NUMBER_ADD(&s->row_numbers, &row_kind, s->rows, s->row_count, s->rows_max, wanted);
+    s->left_out += !number;
+    return number;
+}
+
+static struct stack_cost *numbered(struct stack_costs *s, int64_t number, uint32_t process)
+{
+    return number ? &s->rows[number - 1].cost : &s->stackless[process];
+}
+
+/* Where a call or work as this row has it is counted; NULL: an error in *error. */
+static struct stack_cost *cost_of_row(struct stack_costs *s, struct stack_row *wanted, int *error)
+{
+    int64_t number = number_of_row(s, wanted);
+    *error = number < 0 ? (int)number : *error;
+    return number < 0 ? NULL : numbered(s, number, wanted->process);
+}
+
+static uint64_t allocated_bytes(const struct event *e)
+{
+    return e->function->class != API_ALLOC || e->record->result
+               ? 0
+               : function_bytes(e->function, e->record);
+}
+
+/* ---- waits ---- */
+
+#define WAITS_OPEN 2 /* a library is loaded, and what it does at first waits for a file */
+
+struct open_waits {
+    struct open_wait {
+        uint64_t end_ns;
+        uint32_t row; /* its number; 0: it has no stack */
+    } list[WAITS_OPEN];
+};
+
+/* The innermost that the thread is in then; NULL: none. */
+static struct open_wait *open_wait(struct stack_costs *s, const struct thread *t, uint64_t at_ns)
+{
+    struct open_waits *open = s->open && t ? &s->open[t->index] : NULL;
+    for (unsigned i = WAITS_OPEN; open && i > 0; i--)
+        if (open->list[i - 1].end_ns > at_ns)
+            return &open->list[i - 1];
+    return NULL;
+}
+
+/* So much of a wait is something else: it ran, or waited inside. */
+static void shorten(struct stack_costs *s, const struct open_wait *wait, uint32_t process,
+                    uint64_t ns)
+{
+    struct stack_cost *cost = wait ? numbered(s, wait->row, process) : NULL;
+    if (cost)
+        cost->waited_ns -= ns < cost->waited_ns ? ns : cost->waited_ns;
+}
+
+static int add_wait(struct stack_costs *s, struct stack_row *row, uint64_t ns, uint32_t *place)
+{
+    int64_t number = number_of_row(s, row);
+    if (number < 0)
+        return (int)number;
+    struct stack_cost *cost = numbered(s, number, row->process);
+    cost->waits++;
+    cost->waited_ns += ns;
+    *place = (uint32_t)number;
+    return 0;
+}
+
+/* A call of the system, or a wait for the GIL. */
+static int take_wait(struct stack_costs *s, const struct slice *slice)
+{
+    const struct event *e = &slice->event;
+    const struct record *r = e->record;
+    uint64_t ns = e->end_ns - e->begin_ns;
+    uint32_t number;
+    struct stack_row row = {.process = e->process->index,
+                            .thread = s->split_threads ? e->thread->index : 0,
+                            .stack = r->stack_id,
+                            .function = STACK_WAITED,
+                            .work = {r->type, r->code}};
+    if (r->type == RECORD_GIL && r->code != GIL_WAITED)
+        return 0;
+    if (!s->open)
+        s->open = calloc(s->rec->thread_count + 1u, sizeof *s->open);
+    if (!s->open)
+        return GPUPROF_NO_MEMORY;
+    int error = add_wait(s, &row, ns, &number);
+    if (error < 0)
+        return error;
+    const struct open_wait *around = open_wait(s, e->thread, e->begin_ns);
+    if (around)
+        shorten(s, around, row.process,
+                ns < around->end_ns - e->begin_ns ? ns : around->end_ns - e->begin_ns);
+    s->open[e->thread->index].list[around != NULL] = (struct open_wait){e->end_ns, number};
+    return 0;
+}
+
+/* For a row: below no thread's node where it recorded nothing itself. */
+static uint32_t sampled_thread(const struct stack_costs *s, const struct host_sample *sample)
+{
+    return !s->split_threads ? 0 : sample->thread ? sample->thread->index : UINT32_MAX;
+}
+
+/* A look at a thread that waits counts unless a record says the same. */
+static int take_look(struct stack_costs *s, const struct slice *slice,
+                     const struct host_sample *sample)
+{
+    uint32_t process = slice->event.process->index, number;
+    bool waits = sample->holder || sample->syscall >= 0 || (sample->state && sample->state != 'R');
+    struct stack_row row = {.process = process,
+                            .thread = sampled_thread(s, sample),
+                            .stack = sample->stack,
+                            .function = STACK_WAITED,
+                            .work = {RECORD_SAMPLE, sample->holder != 0}};
+    return waits && !open_wait(s, sample->thread, sample->at_ns)
+               ? add_wait(s, &row, sample->ns, &number)
+               : 0;
+}
+
+/* Whether its time was Python's is known once its stack is. */
+static int take_sample(struct stack_costs *s, const struct slice *slice)
+{
+    struct host_sample sample;
+    int error = 0;
+    if (!host_sample(slice, &sample))
+        return 0;
+    if (s->has_waits && !sample.is_cpu)
+        error = take_look(s, slice, &sample);
+    else if (s->has_waits)
+        shorten(s, open_wait(s, sample.thread, sample.at_ns), slice->event.process->index,
+                sample.ns);
+    if (error < 0 || !s->has_samples)
+        return error;
+    struct stack_row row = {.process = slice->event.process->index,
+                            .thread = sampled_thread(s, &sample),
+                            .stack = sample.stack,
+                            .function = STACK_SAMPLED};
+    struct stack_cost *cost = cost_of_row(s, &row, &error);
+    if (!cost)
+        return error;
+    cost->samples += sample.is_cpu ? sample.count : 0;
+    cost->cpu_ns += sample.is_cpu ? sample.ns : 0;
+    cost->time_ns[HOST_SYSTEM] += sample.is_cpu && sample.in_kernel ? sample.ns : 0;
+    cost->looks_ns += sample.is_cpu ? 0 : sample.ns;
+    return 0;
+}
+
+static int take_slice(void *context, const struct slice *slice)
+{
+    struct stack_costs *s = context;
+    const struct event *e = &slice->event;
+    const struct record *r = e->record;
+    int error = 0;
+    if (r->type == RECORD_SAMPLE)
+        return take_sample(s, slice);
+    if ((r->type == RECORD_OS_CALL || r->type == RECORD_GIL) && s->has_waits)
+        return take_wait(s, slice);
+    if (r->type != RECORD_CALL || r->flags & RECORD_NESTED)
+        return 0;
+    uint32_t stack = walk_stack(slice);
+    const struct range *range = stack ? walk_range(slice, false) : NULL;
+    struct stack_row row = {.process = e->process->index,
+                            .thread = s->split_threads ? e->thread->index : 0,
+                            .stack = stack,
+                            .function = e->function->index,
+                            .range = range ? range->text : NULL};
+    uint64_t weight = r->weight > 1 ? r->weight : 1;
+    struct stack_cost *cost = cost_of_row(s, &row, &error);
+    if (!cost)
+        return error;
+    uint64_t ns = e->end_ns - e->begin_ns;
+    cost->calls += weight;
+    cost->open += r->flags & RECORD_OPEN ? weight : 0;
+    cost->host_ns += ns * weight;
+    cost->bytes += allocated_bytes(e) * weight;
+    return 0;
+}
+
+/* What its title is made of. */
+static void describe_work(struct stack_row *row, const struct record *r)
+{
+    row->work[0] = r->type;
+    switch (r->type) {
+    case RECORD_KERNEL: row->work[1] = record_arg(r, KERNEL_NAME_INDEX); break;
+    case RECORD_COPY:
+        row->work[1] = record_arg(r, COPY_KIND);
+        row->work[2] = record_arg(r, COPY_SOURCE);
+        row->work[3] = record_arg(r, COPY_DESTINATION);
+        break;
+    case RECORD_SET: row->work[1] = record_arg(r, SET_KIND); break;
+    default: row->work[1] = record_arg(r, GRAPH_GRAPH); break;
+    }
+}
+
+static int take_work(void *context, const struct slice *slice)
+{
+    struct stack_costs *s = context;
+    const struct event *e = &slice->event;
+    const struct correlated_call *call = &slice->call;
+    int error = 0;
+    struct stack_row row = {.process = e->process->index, .function = UINT32_MAX};
+    if (slice->is_called && call->stack) {
+        row.stack = call->stack;
+        row.thread = s->split_threads ? call->thread : 0;
+        row.function = call->function;
+        const struct range_node *range =
+            call->range ? survey_range(&s->walk->survey, call->range, &error) : NULL;
+        row.range = range ? range->text : NULL;
+        if (s->split_work)
+            describe_work(&row, e->record);
+    }
+    struct stack_cost *cost = error < 0 ? NULL : cost_of_row(s, &row, &error);
+    if (!cost)
+        return error;
+    cost->works++;
+    cost->gpu_ns += e->end_ns - e->begin_ns;
+    return 0;
+}
+
+struct consumer stack_costs_consumer(struct stack_costs *s)
+{
+    return (struct consumer){.context = s,
+                             .needs = WALK_RANGES | WALK_WORK | WALK_OPS | WALK_STACKS,
+                             .take = take_slice,
+                             .take_work = take_work};
+}
+
+/* ---- when all is known: a tree --------------------------------------------------------------- */
+
+/* A node whose name is a text made here. */
+static int named_child(struct stack_costs *s, uint32_t parent, enum shown_kind kind,
+                       const char *name, uint32_t *node)
+{
+    struct shown_frame frame = {.kind = kind};
+    int error = kernel_name_intern(&s->names, (const uint8_t *)name, strlen(name), &frame.name);
+    return error < 0 ? error : call_tree_child(&s->tree, parent, &frame, node);
+}
+
+/* The node below which the stacks of that thread stand; 0: none. */
+static int root_of(struct stack_costs *s, const struct process *p, uint32_t thread, uint32_t *node)
+{
+    char title[TITLE_BYTES];
+    uint32_t *root = &s->roots[p->index];
+    *node = 0;
+    if (!s->split_processes)
+        return 0;
+    int error = 0;
+    if (!*root) {
+        if (s->merges_ranks)
+            process_program(p, title, sizeof title);
+        else
+            process_title(p, true, title, sizeof title);
+        error = named_child(s, 0, SHOWN_PROCESS, title, root);
+    }
+    *node = *root;
+    if (error < 0 || !s->split_threads || thread >= s->rec->thread_count || !s->threads[thread])
+        return error;
+    root = &s->roots[s->rec->count + thread];
+    if (!*root) {
+        const struct thread *t = s->threads[thread];
+        if (s->merges_ranks)
+            snprintf(title, sizeof title, "%s", t->name[0] ? t->name : "thread");
+        else
+            snprintf(title, sizeof title, "%s (thread %u)", t->name, t->tid);
+        error = named_child(s, *node, SHOWN_THREAD, title, root);
+    }
+    *node = *root;
+    return error;
+}
+
+/* The cost that is counted at the node of a call; NULL: an error in *error. */
+static struct stack_cost *cost_at(struct stack_costs *s, uint32_t node, int *error)
+{
+    uint32_t *number = &s->tree.nodes[node - 1].cost;
+    if (!*number) {
+        *error = ARRAY_PUSH(s->costs, s->cost_count, NULL);
+        if (*error < 0)
+            return NULL;
+        *number = s->cost_count;
+    }
+    return &s->costs[*number - 1];
+}
+
+static const char *wait_title(const struct stack_costs *s, const struct stack_row *row,
+                              char title[static OS_TEXT_BYTES])
+{
+    const struct record r = {.code = (uint16_t)row->work[1]};
+    if (row->work[0] == RECORD_OS_CALL)
+        return os_function_name(&s->rec->processes[row->process]->os, &r, title);
+    return row->work[0] == RECORD_SAMPLE && !row->work[1] ? "[waits]" : "[waits for the GIL]";
+}
+
+/* A node for the work below that of its call, or for what a wait waits in. */
+static int split(struct stack_costs *s, const struct stack_row *row, uint32_t *node)
+{
+    char title[GPU_TITLE_BYTES];
+    struct shown_frame frame = {.kind = SHOWN_WORK};
+    switch (row->work[0]) {
+    case RECORD_KERNEL:
+        frame.name = walk_kernel(s->walk, s->rec->processes[row->process], row->work[1]);
+        if (frame.name)
+            return call_tree_child(&s->tree, *node, &frame, node);
+        snprintf(title, sizeof title, "kernel %llu", (unsigned long long)row->work[1]);
+        break;
+    case RECORD_COPY: copy_title(row->work[1], row->work[2], row->work[3], title); break;
+    case RECORD_SET: set_title(row->work[1], title); break;
+    case RECORD_OS_CALL:
+    case RECORD_GIL:
+    case RECORD_SAMPLE: return named_child(s, *node, SHOWN_CALL, wait_title(s, row, title), node);
+    default:
+        snprintf(title, sizeof title, "CUDA graph %llu", (unsigned long long)row->work[1]);
+        break;
+    }
+    return named_child(s, *node, SHOWN_WORK, title, node);
+}
+
+/* Counts a row at its node. */
+static int add_row(struct stack_costs *s, struct stack_row *row)
+{
+    bool is_sampled = row->function == STACK_SAMPLED, is_wait = row->function == STACK_WAITED;
+    const struct function_table *functions = &s->rec->reader.functions;
+    const char *function =
+        row->function < functions->count ? functions->functions[row->function]->name : "?";
+    uint32_t root, node = 0;
+    int error = root_of(s, s->rec->processes[row->process], row->thread, &root);
+    if (error == 0)
+        error = call_tree_stack(&s->tree, root, row->process, row->stack, row->range, &node);
+    if (error == 0 && node && !is_sampled && !is_wait)
+        error = named_child(s, node, SHOWN_CALL, function, &node);
+    if (error == 0 && node && row->work[0])
+        error = split(s, row, &node);
+    if (is_sampled)
+        row->cost.time_ns[host_time_of(&s->walk->survey.stacks, row->process, row->stack, false)] +=
+            row->cost.cpu_ns - row->cost.time_ns[HOST_SYSTEM];
+    struct stack_cost *cost = error < 0 ? NULL
+                              : node    ? cost_at(s, node, &error)
+                                        : &s->stackless[row->process];
+    if (cost)
+        stack_cost_add(cost, &row->cost);
+    return error;
+}
+
+int stack_costs_finish(struct stack_costs *s, const char *symbol_folder)
+{
+    int error = call_tree_init(&s->tree, &s->walk->survey, symbol_folder);
+    s->tree.only_own = s->only_own;
+    s->tree.only_named = s->only_named;
+    for (uint32_t i = 0; error == 0 && i < s->row_count; i++)
+        error = add_row(s, &s->rows[i]);
+    s->tree.left_out += s->left_out;
+    return error;
+}
+
+struct stack_cost stack_cost_of(const struct stack_costs *s, uint32_t node)
+{
+    uint32_t number = call_tree_node(&s->tree, node)->cost;
+    return number ? s->costs[number - 1] : (struct stack_cost){0};
+}
+
+void stack_cost_add(struct stack_cost *to, const struct stack_cost *more)
+{
+    enum { NUMBERS = sizeof *to / sizeof(uint64_t) }; /* and nothing else */
+    uint64_t sums[NUMBERS], numbers[NUMBERS];
+    memcpy(sums, to, sizeof sums);
+    memcpy(numbers, more, sizeof numbers);
+    for (unsigned i = 0; i < NUMBERS; i++)
+        sums[i] += numbers[i];
+    memcpy(to, sums, sizeof sums);
+}
+
+bool stack_costs_has_host(const struct stack_costs *s)
+{
+    for (uint32_t i = 0; i < s->cost_count; i++)
+        if (s->costs[i].samples || s->costs[i].waits)
+            return true;
+    return false;
+}
+
+struct stack_cost stack_costs_without(const struct stack_costs *s)
+{
+    struct stack_cost sum = {0};
+    for (uint32_t i = 0; i < s->rec->count; i++)
+        stack_cost_add(&sum, &s->stackless[i]);
+    return sum;
+}
+
+/* A call's stack is taken when it returns: only then is it known to be a slow one. */
+char *stack_costs_reason(const struct stack_cost *without, char *text)
+{
+    char count[UNIT_TEXT_BYTES];
+    if (without->open && without->open == without->calls)
+        snprintf(text, NO_STACK_BYTES, "not returned");
+    else if (without->open)
+        snprintf(text, NO_STACK_BYTES,
+                 "below the threshold, not asked for, lost, or not returned (%s)",
+                 count_text(count, without->open));
+    else
+        snprintf(text, NO_STACK_BYTES, "below the threshold, not asked for, or lost");
+    return text;
+}
+
+int stack_costs_show_stackless(struct stack_costs *s)
+{
+    const struct shown_frame frame = {.kind = SHOWN_STACKLESS};
+    int error = 0;
+    for (uint32_t i = 0; error == 0 && i < s->rec->count; i++) {
+        uint32_t node;
+        const struct stack_cost *cost = &s->stackless[i];
+        if (!cost->calls && !cost->works && !cost->samples && !cost->waits)
+            continue;
+        error = root_of(s, s->rec->processes[i], UINT32_MAX, &node);
+        if (error == 0)
+            error = call_tree_child(&s->tree, node, &frame, &node);
+        struct stack_cost *its = error == 0 && node ? cost_at(s, node, &error) : NULL;
+        if (its)
+            stack_cost_add(its, cost);
+    }
+    return error;
+}

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "resolve/stack_table.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "bytes.h"
+#include "error.h"
+#include "frame.h"
+#include "record/gpu_record.h"
+
+/* Is it a build id in hexadecimal digits? */
+static bool is_build_id(const uint8_t *text, size_t length)
+{
+    for (size_t i = 0; i < length; i++)
+        if (!(text[i] >= '0' && text[i] <= '9') && !(text[i] >= 'a' && text[i] <= 'f'))
+            return false;
+    return length >= 2 && length % 2 == 0 && length <= 2u * BUILD_ID_MAX;
+}
+
+/* Of a good MODULE or PYTHON record: bytes before what divides its two texts. */
+static uint32_t stack_record_first_bytes(const struct record *r)
+{
+    const uint8_t *end =
+        r->bytes ? memchr(r->bytes, r->type == RECORD_MODULE ? ' ' : '\0', r->byte_count) : NULL;
+    return end ? (uint32_t)(end - r->bytes) : r->byte_count;
+}
+
+/* Of a good MODULE record: bytes of the build id in hexadecimal digits, before a blank; 0: none. */
+static uint32_t stack_record_id_bytes(const struct record *r)
+{
+    uint32_t bytes = stack_record_first_bytes(r);
+    return is_build_id(r->bytes, bytes) ? bytes : 0;
+}
+
+static bool is_good_module(const struct record *r)
+{
+    uint32_t bytes = stack_record_first_bytes(r);
+    if (record_arg(r, STACK_STACK) > FRAME_MODULE_MAX || bytes >= r->byte_count)
+        return false;
+    /* Without a readable path its build id can find it. */
+    return is_build_id(r->bytes, bytes) ||
+           (bytes == 1 && r->bytes[0] == '-' && bytes + 1 < r->byte_count);
+}
+
+/* The number that others know it by; 0: it says none. */
+static uint64_t stack_record_number(const struct record *r)
+{
+    return record_arg(r, r->type == RECORD_MODULE   ? MODULE_MODULE
+                         : r->type == RECORD_PYTHON ? PYTHON_LOCATION
+                                                    : STACK_STACK);
+}
+
+bool stack_record_is_good(const struct record *r)
+{
+    uint64_t number = stack_record_number(r);
+    switch (r->type) {
+    case RECORD_MODULE: return number && is_good_module(r);
+    case RECORD_PYTHON: return number && stack_record_first_bytes(r) < r->byte_count;
+    case RECORD_STACK:
+        return number && number <= UINT32_MAX && r->byte_count && r->byte_count % 8 == 0;
+    default: return true;
+    }
+}
+
+uint32_t stack_table_limit(uint32_t most, uint32_t free, uint32_t ratio, uint64_t bytes)
+{
+    return bytes < (most - free) / ratio ? free + ratio * (uint32_t)bytes : most;
+}
+
+void stack_table_init(struct stack_table *t, uint64_t bytes)
+{
+    *t = (struct stack_table){.texts = {.plain = true}};
+    kernel_names_limit(&t->texts, bytes);
+    t->modules_of.count_max = STACK_MODULES_MAX;
+    t->places_of.count_max = stack_table_limit(STACK_PLACES_MAX, STACKS_FREE, 1, bytes);
+    t->stacks_of.count_max = stack_table_limit(STACKS_MAX, STACKS_FREE, 1, bytes);
+    t->frames_max =
+        stack_table_limit(STACK_FRAMES_MAX, STACK_FRAMES_FREE, STACK_FRAMES_PER_BYTE, bytes);
+}
+
+void stack_table_release(struct stack_table *t)
+{
+    kernel_names_release(&t->texts);
+    key_map_release(&t->modules_of);
+    key_map_release(&t->places_of);
+    key_map_release(&t->stacks_of);
+    free(t->modules);
+    free(t->places);
+    free(t->stacks);
+    free(t->frames);
+    number_set_release(&t->frame_numbers);
+}
+
+/* 1, 0 if there is no room, or GPUPROF_NO_MEMORY. */
+static int take_module(struct stack_table *t, struct key key, const struct record *r)
+{
+    uint32_t id_bytes = stack_record_id_bytes(r), bytes = stack_record_first_bytes(r) + 1;
+    struct stack_module m = {.process = (uint32_t)key.a};
+    uint32_t number;
+    char stand_in[2 * BUILD_ID_MAX + 16];
+    const uint8_t *path = r->bytes + bytes;
+    size_t path_bytes = r->byte_count - bytes;
+    if (!path_bytes) { /* its path could not be read: it goes by what is known of it */
+        path_bytes = (size_t)snprintf(stand_in, sizeof stand_in, "[build id %.*s]", (int)id_bytes,
+                                      (const char *)r->bytes);
+        path = (const uint8_t *)stand_in;
+    }
+    int error = kernel_name_intern(&t->texts, path, path_bytes, &m.path);
+    if (error == 0 && id_bytes)
+        error = kernel_name_intern(&t->texts, r->bytes, id_bytes, &m.build_id);
+    if (error == 0)
+        error =
+            KEY_MAP_ITEM(&t->modules_of, key, t->modules, t->module_count, UINT32_MAX, &m, &number);
+    return error < 0 ? error : number > 0;
+}
+
+static int take_place(struct stack_table *t, struct key key, const struct record *r)
+{
+    uint32_t file_bytes = stack_record_first_bytes(r);
+    uint64_t line = record_arg(r, PYTHON_LINE);
+    struct stack_place p = {.line = line <= INT32_MAX ? (uint32_t)line : 0};
+    uint32_t number;
+    int error = kernel_name_intern(&t->texts, r->bytes, file_bytes, &p.file);
+    if (error == 0)
+        error = kernel_name_intern(&t->texts, r->bytes + file_bytes + 1,
+                                   r->byte_count - file_bytes - 1, &p.function);
+    if (error == 0)
+        error =
+            KEY_MAP_ITEM(&t->places_of, key, t->places, t->place_count, UINT32_MAX, &p, &number);
+    return error < 0 ? error : number > 0;
+}
+
+static const struct number_kind frame_kind_of = NUMBER_KEY(struct stack_frame, process);
+
+/* Makes *frame the number of the one that it called. 1, 0 if there is no room, or an error. */
+static int add_frame(struct stack_table *t, uint32_t process, uint64_t word, uint32_t *frame)
+{
+    struct stack_frame inner = {.word = word, .parent = *frame, .process = process};
+    int64_t number = NUMBER_ADD(&t->frame_numbers, &frame_kind_of, t->frames, t->frame_count,
+                                t->frames_max, &inner);
+    if (number > 0)
+        *frame = (uint32_t)number;
+    return number < 0 ? (int)number : number > 0;
+}
+
+static int take_stack(struct stack_table *t, struct key key, const struct record *r)
+{
+    uint32_t count = r->byte_count / 8;
+    if (t->stacks_of.count == t->stacks_of.count_max)
+        return 0;
+    uint32_t frame = 0;
+    for (uint32_t i = count; i > 0; i--) {
+        int more = add_frame(t, (uint32_t)key.a, load_u64(r->bytes + 8 * (i - 1)), &frame);
+        if (more <= 0)
+            return more;
+    }
+    struct recorded_stack stack = {.frame = frame,
+                                   .count = count,
+                                   .flags = (uint32_t)record_arg(r, STACK_FLAGS),
+                                   .process = (uint32_t)key.a};
+    int error =
+        KEY_MAP_ITEM(&t->stacks_of, key, t->stacks, t->stack_count, UINT32_MAX, &stack, &frame);
+    return error < 0 ? error : 1;
+}
+
+uint32_t stack_table_words(const struct stack_table *t, const struct recorded_stack *stack,
+                           uint64_t words[static FRAME_COUNT_MAX])
+{
+    uint32_t count = 0;
+    for (uint32_t n = stack->frame; n && count < FRAME_COUNT_MAX; n = t->frames[n - 1].parent)
+        words[count++] = t->frames[n - 1].word;
+    return count;
+}
+
+bool stack_table_has_python(const struct stack_table *t, const struct recorded_stack *stack)
+{
+    uint32_t count = 0;
+    for (uint32_t n = stack->frame; n && count < FRAME_COUNT_MAX; n = t->frames[n - 1].parent)
+        if (count++, frame_kind(t->frames[n - 1].word) == FRAME_PYTHON)
+            return true;
+    return false;
+}
+
+int stack_table_take(struct stack_table *t, const struct event *e)
+{
+    const struct record *r = e->record;
+    struct key key = {e->process->index, stack_record_number(r), 0};
+    struct key_map *map = r->type == RECORD_MODULE   ? &t->modules_of
+                          : r->type == RECORD_PYTHON ? &t->places_of
+                                                     : &t->stacks_of;
+    /* A number means one thing: what is said of it again changes nothing. */
+    if (!stack_record_is_good(r) || key_map_get(map, key))
+        return 0;
+    int taken = r->type == RECORD_MODULE   ? take_module(t, key, r)
+                : r->type == RECORD_PYTHON ? take_place(t, key, r)
+                                           : take_stack(t, key, r);
+    t->left_out += taken == 0;
+    return taken < 0 ? taken : 0;
+}
+
+const struct recorded_stack *stack_table_stack(const struct stack_table *t, uint32_t process,
+                                               uint32_t number)
+{
+    uint64_t place = key_map_get(&t->stacks_of, (struct key){process, number, 0});
+    return place ? &t->stacks[place - 1] : NULL;
+}
+
+const struct stack_module *stack_table_module(const struct stack_table *t, uint32_t process,
+                                              uint32_t number)
+{
+    uint64_t place = key_map_get(&t->modules_of, (struct key){process, number, 0});
+    return place ? &t->modules[place - 1] : NULL;
+}
+
+const struct stack_place *stack_table_place(const struct stack_table *t, uint32_t process,
+                                            uint32_t number)
+{
+    uint64_t place = key_map_get(&t->places_of, (struct key){process, number, 0});
+    return place ? &t->places[place - 1] : NULL;
+}
+
+/* What a frame means, unless it is known. */
+static int pick_meaning(struct stack_table *to, const struct stack_table *from, uint32_t process,
+                        uint64_t word)
+{
+    uint32_t number, kind = frame_kind(word);
+    const struct stack_module *m =
+        kind == FRAME_MODULE ? stack_table_module(from, process, frame_module(word)) : NULL;
+    const struct stack_place *p =
+        kind == FRAME_PYTHON ? stack_table_place(from, process, frame_python(word)) : NULL;
+    struct key key = {process, m ? frame_module(word) : frame_python(word), 0};
+    if (m)
+        return KEY_MAP_ITEM(&to->modules_of, key, to->modules, to->module_count, UINT32_MAX, m,
+                            &number);
+    return p ? KEY_MAP_ITEM(&to->places_of, key, to->places, to->place_count, UINT32_MAX, p,
+                            &number)
+             : 0;
+}
+
+int stack_table_pick(struct stack_table *to, const struct stack_table *from, uint32_t process,
+                     uint32_t number, stack_keeps_fn *keeps)
+{
+    const struct recorded_stack *stack = stack_table_stack(from, process, number);
+    uint64_t words[FRAME_COUNT_MAX];
+    struct key key = {process, number, 0};
+    if (!stack || key_map_get(&to->stacks_of, key))
+        return 0;
+    struct recorded_stack copy = *stack;
+    uint32_t count = stack_table_words(from, stack, words);
+    int error = 0;
+    copy.frame = copy.count = 0;
+    for (uint32_t i = count; error == 0 && i > 0; i--) {
+        uint64_t word = words[i - 1];
+        if (keeps && !keeps(from, process, word, i == 1))
+            continue;
+        copy.count++;
+        error = pick_meaning(to, from, process, word);
+        if (error == 0 && add_frame(to, process, word, &copy.frame) < 0)
+            error = GPUPROF_NO_MEMORY;
+    }
+    if (error == 0)
+        error = KEY_MAP_ITEM(&to->stacks_of, key, to->stacks, to->stack_count, UINT32_MAX, &copy,
+                             &count);
+    return error;
+}

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the marks of a program's steps make of them (steps.h). */
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "error.h"
+#include "resolve/steps.h"
+
+static int compare_marks(const void *left, const void *right)
+{
+    const struct step_mark *a = left, *b = right;
+    return ORDER(a->process->index, b->process->index) ?: ORDER(a->begin_ns, b->begin_ns) ?:
+           ORDER(a->order, b->order);
+}
+
+/* Whatever times a file has, no two overlap. */
+static int add_step(struct steps *s, const struct step_mark *mark, uint64_t number,
+                    uint64_t begin_ns, uint64_t end_ns, bool is_partial)
+{
+    if (s->count && s->list[s->count - 1].process == mark->process &&
+        s->list[s->count - 1].end_ns > begin_ns)
+        begin_ns = s->list[s->count - 1].end_ns;
+    struct step step = {.begin_ns = begin_ns,
+                        .end_ns = end_ns > begin_ns ? end_ns : begin_ns,
+                        .number = number,
+                        .process = mark->process,
+                        .made_of = mark->text,
+                        .is_partial = is_partial};
+    return ARRAY_PUSH(s->list, s->count, &step);
+}
+
+/* The number that a name ends with, if it has one; names that are all the same have none. */
+static uint64_t number_of(const struct steps *s, const struct step_mark *mark, uint64_t otherwise)
+{
+    const char *text = mark->text->shown;
+    const char *end = text + strlen(text), *digits = end;
+    while (digits > text && isdigit((unsigned char)digits[-1]))
+        digits--;
+    bool is_same = s->pattern && strcmp(s->pattern, text) == 0;
+    return is_same || digits == end || end - digits > 18 ? otherwise : strtoull(digits, NULL, 10);
+}
+
+/* Each has an end of its own. */
+static int make_of_spans(struct steps *s, const struct step_mark *marks, uint32_t count)
+{
+    uint64_t free_ns = 0, number = 0;
+    int error = 0;
+    for (uint32_t i = 0; error == 0 && i < count; i++) {
+        const struct step_mark *m = &marks[i];
+        uint64_t end_ns = m->end_ns ? m->end_ns : s->walk->last_ns[m->process->index];
+        if (m->begin_ns < free_ns) {
+            s->overlapping++;
+            continue;
+        }
+        error =
+            add_step(s, m, number_of(s, m, number), m->begin_ns, end_ns, !m->end_ns || m->is_cut);
+        free_ns = end_ns;
+        number++;
+    }
+    return error;
+}
+
+/* What launches of graphs are marks among. */
+struct launched {
+    uint64_t graph;
+    bool has_pauses; /* a wait of the thread that launched it last ends its step */
+};
+
+static bool is_launch(const struct step_mark *m, uint64_t graph)
+{
+    return m->number == graph && !m->ends;
+}
+
+static bool is_pause(const struct step_mark *m, const struct step_mark *last)
+{
+    return m->ends && last && m->thread == last->thread;
+}
+
+/* One lasts until the next begins, or none does, of those that are of `thread` and launch that
+ * graph. */
+static int make_of_begins(struct steps *s, const struct step_mark *marks, uint32_t count,
+                          const struct thread *thread, const struct launched *l)
+{
+    const struct step_mark *last = NULL;
+    uint64_t number = 0;
+    int error = 0;
+    for (uint32_t i = 0; error == 0 && i < count; i++) {
+        const struct step_mark *m = &marks[i];
+        if ((thread && m->thread != thread) ||
+            (l && !is_launch(m, l->graph) && !(l->has_pauses && is_pause(m, last))))
+            continue;
+        if (last)
+            error = add_step(s, last, s->kind == STEPS_CALLED ? last->number : number++,
+                             last->begin_ns, m->begin_ns, false);
+        last = m->ends ? NULL : m;
+    }
+    if (!last || error < 0)
+        return error;
+    return add_step(s, last, s->kind == STEPS_CALLED ? last->number : number, last->begin_ns,
+                    s->walk->last_ns[last->process->index], true);
+}
+
+/* One lasts from the end of the one before. */
+static int make_of_ends(struct steps *s, const struct step_mark *marks, uint32_t count)
+{
+    uint64_t begin_ns = s->walk->first_ns[marks->process->index], number = 0;
+    int error = 0;
+    for (uint32_t i = 0; error == 0 && i < count; i++) {
+        const struct step_mark *m = &marks[i];
+        if (m->text != marks->text || m->thread != marks->thread)
+            continue;
+        error = add_step(s, m, number, begin_ns, m->begin_ns, number == 0);
+        begin_ns = m->begin_ns;
+        number++;
+    }
+    return error;
+}
+
+/* Are there launches that follow one another without a wait, between the waits? What lies behind
+ * most launches is a part of what is done again and again. */
+static bool has_bursts(const struct step_mark *marks, uint32_t count, uint64_t graph)
+{
+    const struct step_mark *last = NULL;
+    uint32_t launches = 0, pauses = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct step_mark *m = &marks[i];
+        bool ends = is_pause(m, last);
+        launches += is_launch(m, graph);
+        pauses += ends;
+        last = is_launch(m, graph) ? m : ends ? NULL : last;
+    }
+    return pauses <= launches / 2;
+}
+
+/* The graph of most launches, of several the one that came first; none was launched only once. */
+static int make_of_launches(struct steps *s, const struct step_mark *marks, uint32_t count)
+{
+    struct key_map launches = {0};
+    uint64_t most = 1, graph = 0;
+    int error = 0;
+    for (uint32_t i = 0; error == 0 && i < count; i++) {
+        struct key key = {marks[i].number, 0, 0};
+        if (!marks[i].ends)
+            error = key_map_set(&launches, key, key_map_get(&launches, key) + 1);
+    }
+    for (uint32_t i = 0; error == 0 && i < count; i++) {
+        uint64_t of_this = key_map_get(&launches, (struct key){marks[i].number, 0, 0});
+        graph = !marks[i].ends && of_this > most ? marks[i].number : graph;
+        most = !marks[i].ends && of_this > most ? of_this : most;
+    }
+    key_map_release(&launches);
+    const struct launched l = {graph, has_bursts(marks, count, graph)};
+    return error < 0 || most == 1 ? error : make_of_begins(s, marks, count, NULL, &l);
+}
+
+static int make(struct steps *s, const struct step_mark *marks, uint32_t count)
+{
+    switch (s->kind) {
+    case STEPS_CALLED: return make_of_begins(s, marks, count, NULL, NULL);
+    case STEPS_LOADER: return make_of_begins(s, marks, count, marks->thread, NULL);
+    case STEPS_OPTIMIZER: return make_of_ends(s, marks, count);
+    case STEPS_GRAPH: return make_of_launches(s, marks, count);
+    default: return make_of_spans(s, marks, count);
+    }
+}
+
+/* Graphs that a program launches now and then are not what it is made of: unless somebody wants
+ * them, they are steps where they go on for a STEPS_GRAPH_PART of the process's time. */
+static bool is_passing(const struct steps *s, uint32_t first)
+{
+    const struct step *list = &s->list[first];
+    uint32_t process = list->process->index;
+    return s->kind == STEPS_GRAPH && !s->by && !s->pattern &&
+           s->list[s->count - 1].begin_ns - list->begin_ns <
+               (s->walk->last_ns[process] - s->walk->first_ns[process]) / STEPS_GRAPH_PART;
+}
+
+/* The steps of one process, in order: where the next pause is looked for, how many stay. */
+struct checked {
+    struct step *list;
+    uint32_t at, kept;
+};
+
+/* Nobody knows what came to pass there: what lies in it is no step of those that are known. */
+static void take_pause(struct checked *c, uint32_t count, uint64_t from_ns, uint64_t to_ns)
+{
+    for (; c->at < count && c->list[c->at].begin_ns < to_ns; c->at++) {
+        struct step *step = &c->list[c->at];
+        step->is_partial |= step->end_ns > from_ns;
+        if (step->end_ns > to_ns)
+            return; /* the next pause may be in it, too */
+        if (step->begin_ns < from_ns)
+            c->list[c->kept++] = *step;
+    }
+}
+
+/* *at: the first pause of its or of a later process; those of `list` come before those of later
+ * ones. Returns how many steps stay. */
+static uint32_t take_pauses(const struct survey *survey, uint32_t *at, struct step *list,
+                            uint32_t count)
+{
+    const struct surveyed_pause *p = survey->pauses;
+    uint32_t process = list->process->index;
+    struct checked c = {.list = list};
+    uint64_t from_ns = 0;
+    while (*at < survey->pause_count && p[*at].process < process)
+        ++*at;
+    for (; *at < survey->pause_count && p[*at].process == process; ++*at) {
+        if (!p[*at].begins && from_ns)
+            take_pause(&c, count, from_ns, p[*at].at_ns);
+        from_ns = !p[*at].begins ? 0 : from_ns ? from_ns : p[*at].at_ns;
+    }
+    if (from_ns)
+        take_pause(&c, count, from_ns, UINT64_MAX);
+    memmove(&list[c.kept], &list[c.at], (count - c.at) * sizeof *list);
+    return c.kept + count - c.at;
+}
+
+/* `list` is of one process, in the order of time, and so are its blind times. */
+static int take_blind(struct process *p, struct step *list, uint32_t count)
+{
+    struct blind_time *times = NULL;
+    int64_t time_count = blind_times_find(&p->blind, &p->clock, &times);
+    for (int64_t i = 0, at = 0; i < time_count; i++) {
+        while (at < count && list[at].end_ns <= times[i].begin_ns)
+            at++;
+        for (; at < count && list[at].begin_ns < times[i].end_ns; at++) {
+            list[at].is_blind = true;
+            if (list[at].end_ns > times[i].end_ns)
+                break; /* the next one may be in it, too */
+        }
+    }
+    free(times);
+    return time_count < 0 ? (int)time_count : 0;
+}
+
+int steps_make(struct steps *s)
+{
+    uint32_t pause = 0;
+    int error = 0;
+    if (s->mark_count)
+        qsort(s->marks, s->mark_count, sizeof *s->marks, compare_marks);
+    for (uint32_t i = 0, next; error == 0 && i < s->mark_count; i = next) {
+        for (next = i; next < s->mark_count && s->marks[next].process == s->marks[i].process;)
+            next++;
+        uint32_t first = s->count;
+        if (s->kind != STEPS_GRAPH || !s->has_sampled)
+            error = make(s, &s->marks[i], next - i);
+        if (s->count > first && is_passing(s, first))
+            s->count = first;
+        if (error == 0 && s->count > first) {
+            uint32_t count = s->count - first;
+            s->count = first + take_pauses(&s->walk->survey, &pause, &s->list[first], count);
+            s->unrecorded += first + count - s->count;
+            error = take_blind(s->marks[i].process, &s->list[first], s->count - first);
+        }
+    }
+    for (uint32_t i = 0; i < s->count; i++)
+        s->firsts[s->list[i].process->index + 1]++;
+    for (uint32_t i = 0; i < s->walk->rec->count; i++)
+        s->firsts[i + 1] += s->firsts[i];
+    if (!s->count)
+        s->kind = STEPS_NONE;
+    free(s->marks);
+    s->marks = NULL;
+    s->mark_count = 0;
+    return error;
+}

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "resolve/steps.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/api.h"
+#include "base/array.h"
+#include "base/message.h"
+#include "error.h"
+#include "glob.h"
+#include "record/gpu_record.h"
+#include "resolve/op_stack.h"
+
+#define AUTOMATIC ((1u << STEPS_NAMED) - 1)
+
+static const char *const words[] = {
+    [STEPS_CALLED] = "range",      [STEPS_PROFILER] = "profiler", [STEPS_OPTIMIZER] = "optimizer",
+    [STEPS_LOADER] = "dataloader", [STEPS_GRAPH] = "graph",       [STEPS_NAMED] = "range",
+    [STEPS_NONE] = "none",
+};
+
+const char *step_kind_word(enum step_kind kind)
+{
+    return words[kind];
+}
+
+const char *step_kind_text(enum step_kind kind)
+{
+    return kind == STEPS_CALLED ? "gpuprof_step" : words[kind];
+}
+
+int steps_init(struct steps *s, struct walk *walk, const char *by, const char *pattern)
+{
+    uint64_t more = recording_bytes(walk->rec) / STEP_FILE_BYTES;
+    *s = (struct steps){
+        .walk = walk, .kind = STEPS_NONE, .wanted = AUTOMATIC, .by = by, .pattern = pattern};
+    s->steps_max = more < STEPS_MAX - STEPS_FREE ? STEPS_FREE + (uint32_t)more : STEPS_MAX;
+    if (pattern) {
+        s->wanted = 1u << STEPS_NAMED;
+    } else if (by) {
+        s->wanted = 0;
+        for (unsigned kind = 0; kind < STEPS_NAMED; kind++)
+            s->wanted |= strcmp(by, words[kind]) == 0 ? 1u << kind : 0;
+        if (!s->wanted) {
+            s->class = s->pattern = by;
+            s->wanted = 1u << STEPS_NAMED | 1u << STEPS_OPTIMIZER;
+        }
+    }
+    s->firsts = calloc(walk->rec->count + 1u, sizeof *s->firsts);
+    return s->firsts ? 0 : GPUPROF_NO_MEMORY;
+}
+
+void steps_release(struct steps *s)
+{
+    free(s->marks);
+    free(s->firsts);
+    free(s->list);
+    *s = (struct steps){.kind = STEPS_NONE};
+}
+
+/* ---- marks ----------------------------------------------------------------------------------- */
+
+static bool is_wanted(const struct steps *s, enum step_kind kind)
+{
+    return s->wanted >> kind & 1 && kind <= s->kind;
+}
+
+/* The place of the new mark + 1, 0: there was no room; or an error. What goes behind this kind
+ * is not looked at any more. */
+static int64_t add_mark(struct steps *s, enum step_kind kind, const struct event *e,
+                        const struct kernel_name *text)
+{
+    if (kind < s->kind) {
+        s->kind = kind;
+        s->mark_count = 0;
+        s->beyond = 0;
+    }
+    if (s->mark_count == s->steps_max) {
+        s->beyond++;
+        return 0;
+    }
+    struct step_mark mark = {.begin_ns = e->begin_ns,
+                             .process = e->process,
+                             .thread = e->thread,
+                             .text = text,
+                             .order = s->mark_count};
+    s->made++;
+    int error = ARRAY_PUSH(s->marks, s->mark_count, &mark);
+    return error < 0 ? error : (int64_t)s->mark_count;
+}
+
+static int end_mark(struct steps *s, uint32_t place, uint64_t end_ns, bool is_cut)
+{
+    if (place) {
+        s->marks[place - 1].end_ns = end_ns > 0 ? end_ns : 1;
+        s->marks[place - 1].is_cut = is_cut;
+    }
+    return 0;
+}
+
+/* Is the range or label one of those that were asked for? */
+static bool is_named(struct steps *s, const struct kernel_name *text)
+{
+    if (!text || !is_wanted(s, STEPS_NAMED))
+        return false;
+    bool is = glob_matches(s->pattern, text->shown);
+    if (!is && s->kind != STEPS_NAMED)
+        step_names_take(&s->others, text->shown);
+    return is;
+}
+
+/* Ranges and labels last from here on; their `mark` is its place. */
+static int open_mark(struct steps *s, enum step_kind kind, const struct event *e,
+                     const struct kernel_name *text, uint32_t *mark)
+{
+    int64_t place = add_mark(s, kind, e, text);
+    *mark = place > 0 ? (uint32_t)place : 0;
+    return place < 0 ? (int)place : 0;
+}
+
+static enum op_kind kind_of(const struct op *op)
+{
+    return op_kind_of(op->scope, op->text);
+}
+
+/* Is there one of these around the label that has just begun? */
+static bool is_inside(const struct steps *s, const struct op *op, enum op_kind a, enum op_kind b)
+{
+    const struct op_stack *stack = ops_stack(&s->walk->ops, op->thread->index);
+    for (uint32_t i = 0; i + 1 < stack->count; i++) {
+        enum op_kind kind = kind_of(&stack->open[i]);
+        if (kind == a || kind == b)
+            return true;
+    }
+    return false;
+}
+
+/* "SGD" of "Optimizer.step#SGD.step", or all of it. */
+static bool has_class(const struct kernel_name *text, const char *wanted)
+{
+    const char *class = text->shown + strlen(OP_OPTIMIZER_PREFIX);
+    size_t length = strlen(wanted);
+    return strcmp(text->shown, wanted) == 0 ||
+           (strncmp(class, wanted, length) == 0 && strcmp(class + length, ".step") == 0);
+}
+
+/* An update counts when it ends: then the next step begins. */
+static int close_optimizer(struct steps *s, const struct slice *slice)
+{
+    const struct kernel_name *text = slice->op->text;
+    struct event e = slice->event;
+    e.begin_ns = slice->op->end_ns;
+    e.thread = slice->op->thread;
+    int64_t place = slice->op->mark && (!s->class || has_class(text, s->class))
+                        ? add_mark(s, STEPS_OPTIMIZER, &e, text)
+                        : 0;
+    return place < 0 ? (int)place : 0;
+}
+
+/* A mark of another kind may have taken all places since this one was made. */
+static int close_label(struct steps *s, const struct op *op, bool is_cut)
+{
+    bool is_profiler = kind_of(op) == OP_KIND_PROFILER && !s->pattern;
+    return s->kind == (is_profiler ? STEPS_PROFILER : STEPS_NAMED)
+               ? end_mark(s, op->mark, op->end_ns, is_cut)
+               : 0;
+}
+
+static int take_label(struct steps *s, const struct slice *slice)
+{
+    struct op *op = slice->op;
+    const struct kernel_name *text = op->text;
+    enum op_kind kind = kind_of(op);
+    bool is_optimizer = kind == OP_KIND_OPTIMIZER && is_wanted(s, STEPS_OPTIMIZER);
+    if (slice->op_change == OP_CLOSED)
+        return is_optimizer ? close_optimizer(s, slice) : close_label(s, op, false);
+    if (slice->op_change != OP_OPENED)
+        return 0;
+    if (is_optimizer) {
+        op->mark = !is_inside(s, op, OP_KIND_OPTIMIZER, OP_KIND_BACKWARD);
+        return 0;
+    }
+    if (is_named(s, text))
+        return open_mark(s, STEPS_NAMED, &slice->event, text, &op->mark);
+    if (kind == OP_KIND_PROFILER && is_wanted(s, STEPS_PROFILER))
+        return open_mark(s, STEPS_PROFILER, &slice->event, text, &op->mark);
+    if (kind == OP_KIND_LOADER && is_wanted(s, STEPS_LOADER) &&
+        !is_inside(s, op, OP_KIND_LOADER, OP_KIND_LOADER))
+        return open_mark(s, STEPS_LOADER, &slice->event, text, &op->mark);
+    return 0;
+}
+
+static int take_range(struct steps *s, const struct slice *slice)
+{
+    struct range *range = slice->range;
+    if (!is_wanted(s, STEPS_NAMED) || !range->text)
+        return 0;
+    if (slice->change == RANGE_OPENED && is_named(s, range->text))
+        return open_mark(s, STEPS_NAMED, &slice->event, range->text, &range->mark);
+    return slice->change == RANGE_CLOSED && s->kind == STEPS_NAMED
+               ? end_mark(s, range->mark, range->end_ns, false)
+               : 0;
+}
+
+static int add_numbered(struct steps *s, enum step_kind kind, const struct event *e,
+                        uint64_t number, bool ends)
+{
+    int64_t place = is_wanted(s, kind) ? add_mark(s, kind, e, NULL) : 0;
+    if (place > 0) {
+        s->marks[place - 1].number = number;
+        s->marks[place - 1].ends = ends;
+    }
+    return place < 0 ? (int)place : 0;
+}
+
+static int take_call(struct steps *s, const struct event *e)
+{
+    const struct record *r = e->record;
+    if (e->function->does != API_DOES_GRAPH_LAUNCH || r->result != 0 ||
+        r->flags & (RECORD_CAPTURED | RECORD_NESTED | RECORD_OPEN | RECORD_STALE))
+        return 0;
+    s->has_sampled |= r->weight > 1;
+    return add_numbered(s, STEPS_GRAPH, e, record_arg(r, 0), false);
+}
+
+/* A step ends where its thread began to wait for something: perhaps the next one is not due yet. */
+static int take_silence(struct steps *s, const struct event *e)
+{
+    struct silence_look look = {0};
+    struct event wait = *e;
+    if (s->kind != STEPS_GRAPH || s->mark_count == s->steps_max ||
+        !silence_look_of(e->record, &look) || look.waiting < SILENCE_ALL / 2)
+        return 0;
+    const struct step_mark *last = &s->marks[s->mark_count - 1];
+    if (last->ends && last->thread == e->thread)
+        return 0;
+    uint64_t silent_ns = record_arg(e->record, SILENCE_NS);
+    wait.begin_ns -= silent_ns < e->begin_ns ? silent_ns : e->begin_ns;
+    return add_numbered(s, STEPS_GRAPH, &wait, 0, true);
+}
+
+static int take(void *context, const struct slice *slice)
+{
+    struct steps *s = context;
+    const struct event *e = &slice->event;
+    if (slice->replaced && op_is_label(slice->replaced))
+        close_label(s, slice->replaced, true);
+    if (slice->op_change != OP_SAME)
+        return op_is_label(slice->op) && !slice->op->is_traced ? take_label(s, slice) : 0;
+    if (slice->change == RANGE_OPENED || slice->change == RANGE_CLOSED)
+        return take_range(s, slice);
+    if (e->record->type == RECORD_STEP)
+        return add_numbered(s, STEPS_CALLED, e, record_arg(e->record, STEP_NUMBER), false);
+    if (slice->pause_change == PAUSE_BEGINS && /* with a step, which is not recorded */
+        record_arg(e->record, e->record->type == RECORD_WINDOW ? WINDOW_STEP : PAUSE_STEP))
+        return add_numbered(s, STEPS_CALLED, e, 0, true);
+    if (e->record->type == RECORD_SILENCE)
+        return take_silence(s, e);
+    if (e->record->type == RECORD_CALL)
+        return take_call(s, e);
+    return 0;
+}
+
+static int end(void *context)
+{
+    return steps_make(context);
+}
+
+struct consumer steps_consumer(struct steps *s)
+{
+    return (struct consumer){.context = s,
+                             .needs = WALK_RANGES | WALK_OPS | WALK_PAUSES,
+                             .skips = WALK_SKIPS_PLAIN_CALLS | WALK_SKIPS_WORK,
+                             .sees_hidden = true,
+                             .take = take,
+                             .end = end};
+}
+
+const struct step *steps_at(const struct steps *s, const struct process *p, uint64_t ns)
+{
+    uint32_t first = s->firsts[p->index], count = s->firsts[p->index + 1] - first;
+    uint32_t begun = count ? ARRAY_UP_TO(&s->list[first], count, begin_ns, ns) : 0;
+    return begun ? &s->list[first + begun - 1] : NULL;
+}
+
+enum exit_code steps_check(struct steps *s, const char *verb)
+{
+    char names[STEP_NAMES_ALL_BYTES];
+    static const char *const missing[] = {
+        [STEPS_CALLED] = "the program has not called gpuprof_step() while it was recorded",
+        [STEPS_PROFILER] = "there is no label ProfilerStep#, which a profiler of the program's own "
+                           "makes (gpuprof run --pytorch)",
+        [STEPS_OPTIMIZER] = "there is no label Optimizer.step# outside of the backward pass "
+                            "(gpuprof run --pytorch)",
+        [STEPS_LOADER] = "there is no label enumerate(DataLoader)# (gpuprof run --pytorch)",
+        [STEPS_GRAPH] = "no graph was launched twice",
+    };
+    if (s->count || (!s->by && !s->pattern))
+        return EXIT_OK;
+    if (s->unrecorded)
+        return usage_error("%s: all of its steps are from while recording was off", verb);
+    if (s->pattern && !s->class)
+        return usage_error("%s: --step-range: no range or label has the name '%s'%s", verb,
+                           s->pattern, step_names_text(&s->others, names));
+    for (unsigned kind = 0; kind < STEPS_NAMED; kind++)
+        if (s->wanted == 1u << kind)
+            return usage_error("%s: --step-by=%s: %s", verb, s->by, missing[kind]);
+    return usage_error("%s: --step-by: no range, label or optimizer has the name '%s'%s", verb,
+                       s->by, step_names_text(&s->others, names));
+}
+
+enum exit_code steps_find(struct steps *s, struct walk *walk, const char *by, const char *pattern,
+                          bool surveys, const char *verb)
+{
+    int error = steps_init(s, walk, by, pattern);
+    struct consumer marks = steps_consumer(s);
+    if (error == 0 && ((surveys && !walk->is_surveyed && walk_survey(walk) < 0) ||
+                       walk_run(walk, NULL, &marks, 1) < 0))
+        return EXIT_ENVIRONMENT;
+    if (error == 0)
+        return steps_check(s, verb);
+    say_error(verb, error);
+    return EXIT_ENVIRONMENT;
+}

@@ -1,0 +1,521 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "resolve/symbols.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "base/array.h"
+#include "base/json_text.h"
+#include "base/message.h"
+#include "base/moment.h"
+#include "base/options.h"
+#include "base/workers.h"
+#include "crc32c.h"
+#include "error.h"
+#include "frame.h"
+#include "resolve/stack_table.h"
+#include "symbol/elf_symbols.h"
+#include "symbol/shown_frame.h"
+
+#define PATHS_MAX       6
+#define DEBUG_FOLDERS   ":.debug:/usr/lib/debug" /* libdwfl's own */
+#define NAMED_MAX       3                        /* modules named in one message */
+#define ANSWER_WORDS    5
+#define CHILD_BYTES_MAX (32ull << 30) /* of address space: files are mapped */
+
+/* A file: modules of the same path and build id in all processes. */
+struct object {
+    const struct kernel_name *path;
+    const struct kernel_name *build_id;
+    uint32_t first; /* of its addresses */
+    uint32_t count;
+    enum elf_status status;
+    bool ended; /* the look-up was cut off */
+};
+
+struct address {
+    uint64_t offset;
+    uint32_t object;
+    uint32_t first; /* of its symbols */
+    uint32_t count;
+};
+
+struct symbols {
+    struct recording *rec; /* a view, while it is made, and so are the next ones */
+    const struct stack_table *table;
+    const char *folder;
+    const char *asked;        /* the same, as the user says it */
+    struct key_map object_of; /* (path, build id) -> place + 1 */
+    uint32_t *module_objects; /* owned: by the place of the module */
+    struct object *objects;   /* owned */
+    uint32_t object_count;
+    struct address *addresses; /* owned; at last sorted, each once */
+    uint32_t address_count;
+    bool is_full;           /* there is room for no more of them */
+    struct symbol *symbols; /* owned */
+    uint32_t symbol_count;
+    struct kernel_names names; /* demangled */
+    struct kernel_names files; /* plain */
+    uint64_t left_out;
+    bool asks_debuginfod;
+    unsigned patience_s; /* so long it may need for an answer */
+    double vain_s;       /* so long it has needed for nothing */
+};
+
+/* ---- the process that looks up ----------------------------------------------------------------
+ *
+ * An answer is three texts: the place of the address, whether it is inlined and the line; the
+ * function and the file, which are empty where they are not known.
+ */
+
+struct looking_up {
+    const struct symbols *s;
+    const struct object *o;
+    const struct elf_request *request;
+    FILE *answers;
+    uint32_t place; /* of the address that is looked up */
+};
+
+/* What is known of the file, whatever becomes of the rest. */
+struct looked_up {
+    uint32_t status;
+    bool has_dwarf;
+    double wait_s; /* for the file; below 0: for longer than there was time */
+};
+
+static void answer(void *context, const char *function, const char *file, unsigned line,
+                   bool inlined)
+{
+    const struct looking_up *l = context;
+    fprintf(l->answers, "%u %u %u%c%.*s%c%.*s%c", l->place, inlined, line, '\0', SYMBOL_TEXT_MAX,
+            function ? function : "", '\0', SYMBOL_TEXT_MAX, file ? file : "", '\0');
+}
+
+/* Bounds what a damaged file, a file that is a pipe, or a silent server may cost. */
+static void limit_child(const struct symbols *s)
+{
+    struct itimerval time = {.it_value = {.tv_sec = SYMBOL_SECONDS_MAX}};
+    sigset_t set;
+    char patience[16];
+    snprintf(patience, sizeof patience, "%u", s->patience_s);
+    if (s->asks_debuginfod)
+        setenv("DEBUGINFOD_TIMEOUT", patience, 1);
+    else
+        unsetenv("DEBUGINFOD_URLS");
+    signal(SIGPROF, SIG_DFL);
+    sigemptyset(&set);
+    sigprocmask(SIG_SETMASK, &set, NULL);
+    setitimer(ITIMER_PROF, &time, NULL);
+#ifndef __SANITIZE_ADDRESS__ /* whose shadow needs more */
+    struct rlimit space = {CHILD_BYTES_MAX, CHILD_BYTES_MAX};
+    setrlimit(RLIMIT_AS, &space);
+#endif
+}
+
+static void look_up_aside(void *result, void *context)
+{
+    struct looking_up *l = context;
+    struct looked_up *found = result;
+    struct elf_symbols *elf = NULL;
+    double begin_s = monotonic_seconds();
+    limit_child(l->s);
+    found->status = (uint32_t)elf_symbols_open(&elf, l->request);
+    found->has_dwarf = elf && elf_symbols_has_dwarf(elf);
+    found->wait_s = monotonic_seconds() - begin_s;
+    for (uint32_t i = 0; found->status == ELF_USABLE && i < l->o->count; i++) {
+        l->place = l->o->first + i;
+        elf_symbols_find(elf, l->s->addresses[l->place].offset, answer, l);
+    }
+    if (fflush(l->answers) != 0)
+        _exit(EXIT_FAILURE);
+}
+
+/* ---- the process that asks --------------------------------------------------------------------
+ */
+
+static int take_symbol(struct symbols *s, const struct object *o, char *const texts[3])
+{
+    unsigned place, inlined, line;
+    if (sscanf(texts[0], "%u %u %u", &place, &inlined, &line) != 3 ||
+        place - o->first >= o->count || s->symbol_count == SYMBOLS_MAX) {
+        s->left_out++;
+        return 0;
+    }
+    struct address *address = &s->addresses[place];
+    struct symbol symbol = {.inlined = inlined != 0, .line = line};
+    const uint8_t *function = (const uint8_t *)texts[1], *file = (const uint8_t *)texts[2];
+    int error = 0;
+    if (*function)
+        error = kernel_name_intern(&s->names, function, strlen(texts[1]), &symbol.function);
+    if (error == 0 && *file)
+        error = kernel_name_intern(&s->files, file, strlen(texts[2]), &symbol.file);
+    if (error == 0)
+        error = ARRAY_PUSH(s->symbols, s->symbol_count, &symbol);
+    if (error < 0)
+        return error;
+    if (!address->count++)
+        address->first = s->symbol_count - 1;
+    return 0;
+}
+
+/* The file is open, or not to be had: was debuginfod asked in vain, and for how long? */
+static void count_wait(struct symbols *s, double wait_s, bool has_dwarf)
+{
+    if (!s->asks_debuginfod || has_dwarf)
+        return;
+    s->vain_s += wait_s;
+    if (wait_s < s->patience_s && s->vain_s < DEBUGINFOD_VAIN_MAX * s->patience_s)
+        return;
+    s->asks_debuginfod = false;
+    message("debuginfod has given nothing for %.0f s and is not asked any more "
+            "(DEBUGINFOD_TIMEOUT=SECONDS says how long to wait)",
+            s->vain_s);
+}
+
+/* Takes the answers that are whole. 0 or GPUPROF_NO_MEMORY. */
+static int take_answers(struct symbols *s, const struct object *o, FILE *from)
+{
+    char *texts[3] = {NULL};
+    size_t rooms[3] = {0};
+    int error = 0;
+    for (unsigned i = 0; error == 0 && getdelim(&texts[i], &rooms[i], '\0', from) > 0;
+         i = (i + 1) % 3)
+        error = i == 2 && !feof(from) ? take_symbol(s, o, texts) : 0;
+    for (unsigned i = 0; i < 3; i++)
+        free(texts[i]);
+    return error;
+}
+
+/* Runs the look-up of one file. 0 or GPUPROF_NO_MEMORY. */
+static int look_up(struct symbols *s, struct object *o, const struct elf_request *request)
+{
+    int fd = memfd_create("symbols", MFD_CLOEXEC);
+    struct looking_up l = {.s = s, .o = o, .request = request};
+    struct looked_up found = {.status = o->status, .wait_s = -1};
+    double seconds = s->asks_debuginfod ? DEBUGINFOD_SECONDS_MAX : SYMBOL_WAIT_SECONDS;
+    l.answers = fd < 0 ? NULL : fdopen(fd, "w+");
+    o->ended = !l.answers || !aside_run(look_up_aside, &found, sizeof found, &l, seconds);
+    o->status = found.status <= ELF_UNREADABLE ? found.status : ELF_UNREADABLE;
+    if (found.wait_s >= 0)
+        count_wait(s, found.wait_s, found.has_dwarf);
+    if (!l.answers)
+        return 0;
+    rewind(l.answers);
+    int error = take_answers(s, o, l.answers);
+    fclose(l.answers);
+    return error;
+}
+
+static __attribute__((format(printf, 3, 4))) void add_path(char **paths, unsigned *count,
+                                                           const char *format, ...)
+{
+    va_list values;
+    va_start(values, format);
+    if (vasprintf(&paths[*count], format, values) >= 0)
+        ++*count;
+    va_end(values);
+}
+
+/* Where the file may be; their number. */
+static unsigned list_paths(const struct symbols *s, const struct object *o, char **paths)
+{
+    static const char build_id[] = "%s/.build-id/%.2s/%s%s"; /* "FOLDER/.build-id/ab/cdef.debug" */
+    const char *path = o->path->raw, *id = o->build_id ? o->build_id->raw : NULL;
+    unsigned count = 0;
+    if (path[0] == '/')
+        add_path(paths, &count, "%s", path);
+    if (path[0] == '/' && s->folder) {
+        add_path(paths, &count, "%s/%s", s->folder, path + 1);
+        add_path(paths, &count, "%s/%s", s->folder, strrchr(path, '/') + 1);
+    }
+    if (id && s->folder) {
+        add_path(paths, &count, build_id, s->folder, id, id + 2, "");
+        add_path(paths, &count, build_id, s->folder, id, id + 2, ".debug");
+    }
+    if (id)
+        add_path(paths, &count, build_id, "/usr/lib/debug", id, id + 2, ".debug");
+    return count;
+}
+
+/* What is found changes with these, and with what libdwfl finds beside the recorded path. */
+static int note_files(struct recording *rec, const char *path, char *const *paths, unsigned count)
+{
+    char *beside = NULL;
+    int folder = (int)(strrchr(path, '/') - path), error = 0;
+    for (unsigned i = 0; error == 0 && i < count; i++)
+        error = recording_note_file(rec, paths[i]);
+    if (error < 0 || asprintf(&beside, "%s.debug%c%.*s/.debug%c/usr/lib/debug%.*s", path, 0, folder,
+                              path, 0, folder, path) < 0)
+        return GPUPROF_NO_MEMORY;
+    const char *text = beside;
+    for (unsigned i = 0; error == 0 && i < 3; i++, text += strlen(text) + 1)
+        error = recording_note_file(rec, text);
+    free(beside);
+    return error;
+}
+
+static int look_up_object(struct symbols *s, struct object *o, const char *debug_path)
+{
+    uint8_t build_id[BUILD_ID_MAX];
+    char *paths[PATHS_MAX];
+    struct elf_request request = {.paths = (const char *const *)paths, .debug_path = debug_path};
+    request.path_count = list_paths(s, o, paths);
+    if (o->build_id) {
+        request.build_id = build_id;
+        request.build_id_bytes = o->build_id->raw_bytes / 2;
+        for (size_t i = 0; i < request.build_id_bytes; i++)
+            sscanf(o->build_id->raw + 2 * i, "%2hhx", &build_id[i]);
+    }
+    bool possible = o->build_id && s->asks_debuginfod;
+    for (unsigned i = 0; i < request.path_count && !possible; i++)
+        possible = access(request.paths[i], R_OK) == 0;
+    int error = 0;
+    if (o->path->raw[0] == '/')
+        error = note_files(s->rec, o->path->raw, paths, request.path_count);
+    if (possible && error == 0)
+        error = look_up(s, o, &request);
+    for (unsigned i = 0; i < request.path_count; i++)
+        free(paths[i]);
+    return error;
+}
+
+/* Who looks at fewer stacks of the same recording finds what is known by then. */
+static bool is_said(struct key_map *said, const struct object *o)
+{
+    struct key key = {crc32c(0, o->path->raw, o->path->raw_bytes), o->status, o->ended};
+    bool is_known = key_map_get(said, key);
+    (void)key_map_set(said, key, 1);
+    return is_known;
+}
+
+/* One line for all modules of that status. */
+static void say_status(const struct symbols *s, struct key_map *said, enum elf_status status,
+                       bool ended, const char *what)
+{
+    char names[512];
+    size_t length = 0;
+    unsigned count = 0;
+    for (uint32_t i = 0; i < s->object_count; i++) {
+        const struct object *o = &s->objects[i];
+        if (!o->count || o->ended != ended || (!ended && o->status != status) || is_said(said, o))
+            continue;
+        char *name = json_clean(path_base(o->path->raw), strlen(path_base(o->path->raw)));
+        if (count++ < NAMED_MAX && length < sizeof names)
+            length += (size_t)snprintf(names + length, sizeof names - length, "%s%.120s",
+                                       count > 1 ? ", " : "", name ? name : "?");
+        free(name);
+    }
+    if (count)
+        message("symbols of %u module%s: %s%s: %s", count, count == 1 ? "" : "s", names,
+                count > NAMED_MAX ? ", ..." : "", what);
+}
+
+static void say(const struct symbols *s, struct key_map *said)
+{
+    const char *urls = getenv("DEBUGINFOD_URLS");
+    char missing[PATH_MAX + 128];
+    snprintf(missing, sizeof missing, "no such file here%s%s%s; shown as module+offset%s",
+             s->asked ? " or in " : "", s->asked ? s->asked : "",
+             urls && *urls ? " or from debuginfod" : "",
+             s->asked ? "" : " (--symbols DIR says where files are)");
+    say_status(s, said, ELF_MISSING, false, missing);
+    say_status(s, said, ELF_OTHER, false,
+               "the file here has another build id than the one recorded, and is not used");
+    say_status(s, said, ELF_UNREADABLE, false, "the file cannot be read as an ELF file");
+    say_status(s, said, ELF_USABLE, true, "the look-up was given up; what it had found is used");
+    if (s->left_out || s->names.dropped || s->files.dropped)
+        message("symbols: too many: %llu are left out",
+                (unsigned long long)(s->left_out + s->names.dropped + s->files.dropped));
+}
+
+/* ---- what is to be looked up -------------------------------------------------------------------
+ */
+
+static int add_object(struct symbols *s, const struct stack_module *m, uint32_t *object)
+{
+    struct key key = {(uintptr_t)m->path, (uintptr_t)m->build_id, 0};
+    struct object made = {.path = m->path, .build_id = m->build_id, .status = ELF_MISSING};
+    *object = 0;
+    return m->path ? KEY_MAP_ITEM(&s->object_of, key, s->objects, s->object_count, UINT32_MAX,
+                                  &made, object)
+                   : 0;
+}
+
+/* The object of the frame's module, one more than its place; 0: it has none. */
+static uint32_t object_of(const struct symbols *s, uint32_t process, uint64_t frame)
+{
+    const struct stack_module *m = stack_table_module(s->table, process, frame_module(frame));
+    return m ? s->module_objects[m - s->table->modules] : 0;
+}
+
+/* A return address is behind its call. */
+static uint64_t offset_of(uint64_t frame)
+{
+    uint64_t offset = frame_offset(frame);
+    return offset ? offset - 1 : 0;
+}
+
+static int compare_addresses(const void *left, const void *right)
+{
+    const struct address *a = left, *b = right;
+    return ORDER(a->object, b->object) ?: ORDER(a->offset, b->offset);
+}
+
+/* Each once, and those of an object side by side. */
+static void sort_addresses(struct symbols *s)
+{
+    uint32_t count = 0;
+    if (s->address_count)
+        qsort(s->addresses, s->address_count, sizeof *s->addresses, compare_addresses);
+    for (uint32_t i = 0; i < s->address_count; i++)
+        if (!count || compare_addresses(&s->addresses[count - 1], &s->addresses[i]) != 0)
+            s->addresses[count++] = s->addresses[i];
+    s->address_count = count;
+}
+
+static int add_address(struct symbols *s, uint32_t process, uint64_t frame)
+{
+    uint32_t object = object_of(s, process, frame);
+    struct address made = {.object = object - 1, .offset = offset_of(frame)};
+    if (object && s->address_count == SYMBOL_ADDRESSES_MAX) {
+        sort_addresses(s);
+        s->is_full = s->address_count > SYMBOL_ADDRESSES_MAX / 2;
+    }
+    s->left_out += object && s->is_full;
+    return object && !s->is_full ? ARRAY_PUSH(s->addresses, s->address_count, &made) : 0;
+}
+
+static int collect(struct symbols *s)
+{
+    const struct stack_table *t = s->table;
+    int error = 0;
+    for (uint32_t i = 0; error == 0 && i < t->module_count; i++)
+        error = add_object(s, &t->modules[i], &s->module_objects[i]);
+    for (uint32_t i = 0; error == 0 && i < t->frame_count; i++)
+        if (frame_kind(t->frames[i].word) == FRAME_MODULE)
+            error = add_address(s, t->frames[i].process, t->frames[i].word);
+    sort_addresses(s);
+    for (uint32_t i = 0; i < s->address_count; i++) {
+        struct object *o = &s->objects[s->addresses[i].object];
+        if (!o->count++)
+            o->first = i;
+    }
+    return error;
+}
+
+/* Have the look-ups taken as much time as they may? */
+static bool time_is_up(void)
+{
+    struct rusage used;
+    return getrusage(RUSAGE_CHILDREN, &used) == 0 &&
+           used.ru_utime.tv_sec + used.ru_stime.tv_sec >= SYMBOL_SECONDS_ALL;
+}
+
+/*
+ * A list of debug folders divides them by colons. One that has a colon in its name is named by a
+ * descriptor instead, which stays open; -1 if there is none.
+ */
+static int avoid_colon(struct symbols *s, char text[static 64])
+{
+    int fd = s->folder && strchr(s->folder, ':') ? open(s->folder, O_PATH | O_CLOEXEC) : -1;
+    if (fd >= 0) {
+        snprintf(text, 64, "/proc/self/fd/%d", fd);
+        s->folder = text;
+    }
+    return fd;
+}
+
+static int resolve(struct symbols *s)
+{
+    char *debug_path = NULL, text[64];
+    int fd = avoid_colon(s, text);
+    int length = s->folder ? asprintf(&debug_path, "%s:%s:%s/usr/lib/debug", DEBUG_FOLDERS,
+                                      s->folder, s->folder)
+                           : asprintf(&debug_path, "%s", DEBUG_FOLDERS);
+    int error = length < 0 ? GPUPROF_NO_MEMORY : 0;
+    for (uint32_t i = 0; error == 0 && i < s->object_count; i++) {
+        s->objects[i].ended = time_is_up();
+        if (s->objects[i].count && !s->objects[i].ended)
+            error = look_up_object(s, &s->objects[i], debug_path);
+    }
+    if (length >= 0)
+        free(debug_path);
+    if (fd >= 0)
+        close(fd);
+    return error;
+}
+
+/* Is debuginfod to be asked, and how long may it need? */
+static void prepare_debuginfod(struct symbols *s)
+{
+    const char *urls = getenv("DEBUGINFOD_URLS"), *timeout = getenv("DEBUGINFOD_TIMEOUT");
+    long seconds = timeout ? strtol(timeout, NULL, 10) : 0;
+    s->asks_debuginfod = urls && *urls;
+    s->patience_s =
+        seconds > 0 && seconds < DEBUGINFOD_SECONDS_MAX ? (unsigned)seconds : DEBUGINFOD_SECONDS;
+}
+
+int symbols_create(struct symbols **made, struct recording *rec, const struct stack_table *table,
+                   const char *folder, bool is_casual)
+{
+    struct symbols *s = *made = calloc(1, sizeof *s);
+    if (!s)
+        return GPUPROF_NO_MEMORY;
+    s->rec = rec;
+    s->table = table;
+    s->files.plain = true;
+    if (folder && strcmp(folder, SYMBOLS_OFF) == 0)
+        return 0;
+    /* Debug files beside the recorded paths' own are looked for in absolute folders only. */
+    char *absolute = folder ? realpath(folder, NULL) : NULL;
+    s->asked = folder;
+    s->folder = absolute ? absolute : folder;
+    if (!is_casual)
+        prepare_debuginfod(s);
+    s->module_objects = calloc(table->module_count + 1u, sizeof *s->module_objects);
+    int error = s->module_objects ? collect(s) : GPUPROF_NO_MEMORY;
+    if (error == 0)
+        error = resolve(s);
+    if (error == 0 && (!is_casual || folder))
+        say(s, &rec->said);
+    free(absolute);
+    s->folder = NULL;
+    s->rec = NULL;
+    return error;
+}
+
+void symbols_free(struct symbols *s)
+{
+    if (!s)
+        return;
+    key_map_release(&s->object_of);
+    kernel_names_release(&s->names);
+    kernel_names_release(&s->files);
+    free(s->module_objects);
+    free(s->objects);
+    free(s->addresses);
+    free(s->symbols);
+    free(s);
+}
+
+const struct symbol *symbols_of(const struct symbols *s, uint32_t process, uint64_t frame,
+                                uint32_t *count)
+{
+    uint32_t object = s->module_objects ? object_of(s, process, frame) : 0;
+    const struct object *o = object ? &s->objects[object - 1] : NULL;
+    const struct address *a = o && o->count ? &s->addresses[o->first] : NULL;
+    uint32_t behind = a ? ARRAY_UP_TO(a, o->count, offset, offset_of(frame)) : 0;
+    if (!behind || a[behind - 1].offset != offset_of(frame) || !a[behind - 1].count)
+        return NULL;
+    *count = a[behind - 1].count;
+    return &s->symbols[a[behind - 1].first];
+}

@@ -1,0 +1,525 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "resolve/timeline.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/moment.h"
+#include "error.h"
+#include "record/gpu_record.h"
+
+#define SPARE_BUFFERS 16
+
+/* A block of the heap: closed (only its time is known), open, or open with a window. */
+struct open_block {
+    struct event event; /* the next; closed: no thread, and the begin of its first */
+    struct block_place place;
+    struct clock_place clock;
+    struct record record; /* the next */
+    uint32_t done;        /* records taken out of the block, `record` included */
+    uint8_t *payload;     /* NULL: closed, or it is a window that must be filled again */
+    size_t capacity;
+    struct block_decoder decoder;
+    struct record *window; /* owned; NULL: the payload is kept */
+    uint8_t *window_text;  /* owned: the byte string of the window's only record, or NULL */
+    size_t window_bytes;   /* of both */
+    uint32_t window_at;
+    uint32_t window_count;
+};
+
+/* The begin stands in the heap itself: most comparisons need no look at the block. */
+struct heap_node {
+    uint64_t begin_ns;
+    struct open_block *block;
+};
+
+struct buffer {
+    uint8_t *payload;
+    size_t capacity;
+};
+
+struct timeline {
+    struct recording *rec;
+    struct losses *losses;  /* a view: by process index */
+    struct heap_node *heap; /* owned, and so are the blocks */
+    uint32_t count;
+    uint32_t next_entry; /* of the index */
+    uint64_t next_ns;    /* when that begins; UINT64_MAX: there is none */
+    bool is_handed_out;  /* the root's event: it must move on */
+    struct buffer spare[SPARE_BUFFERS];
+    uint32_t spare_count;
+    uint64_t open_bytes; /* of payloads, spare ones included, decoders and windows */
+    uint64_t open_bytes_max;
+    struct process *failed;
+    bool is_one;              /* only one process's blocks */
+    uint64_t late_ns;         /* on the monotonic clock: from then on no block is opened */
+    bool *is_cut;             /* a view, set when it is late */
+    bool has_calls;           /* one was handed out */
+    uint64_t *work_last_ns;   /* a view, by process index; NULL: work is not skipped */
+    timeline_wants_fn *wants; /* NULL: all blocks are wanted */
+    void *wants_context;
+};
+
+static void set_next_entry(struct timeline *t, uint32_t entry)
+{
+    const struct block_index *x = &t->rec->index;
+    t->next_entry = entry;
+    t->next_ns = entry < x->count ? x->entries[entry].time : UINT64_MAX;
+}
+
+struct timeline *timeline_create(struct recording *rec, struct losses *losses,
+                                 uint64_t open_bytes_max)
+{
+    struct timeline *t = calloc(1, sizeof *t);
+    if (!t)
+        return NULL;
+    t->rec = rec;
+    t->losses = losses;
+    t->open_bytes_max = open_bytes_max;
+    t->late_ns = UINT64_MAX;
+    set_next_entry(t, 0);
+    return t;
+}
+
+void timeline_only(struct timeline *t, const struct process *p)
+{
+    t->is_one = true;
+    set_next_entry(t, p->first_entry);
+}
+
+void timeline_skip_work(struct timeline *t, uint64_t *last_ns)
+{
+    t->work_last_ns = last_ns;
+}
+
+void timeline_choose(struct timeline *t, timeline_wants_fn *wants, void *context)
+{
+    t->wants = wants;
+    t->wants_context = context;
+}
+
+void timeline_limit(struct timeline *t, uint64_t ns_max, bool *is_cut)
+{
+    t->late_ns = monotonic_ns() + ns_max;
+    t->is_cut = is_cut;
+}
+
+/* Gives the payload to the spare buffers, if there is room. */
+static void drop_payload(struct timeline *t, struct open_block *b)
+{
+    if (!b->payload)
+        return;
+    t->open_bytes -= b->decoder.bytes;
+    block_decoder_release(&b->decoder);
+    if (t->spare_count < SPARE_BUFFERS && t->open_bytes <= t->open_bytes_max) {
+        t->spare[t->spare_count++] =
+            (struct buffer){.payload = b->payload, .capacity = b->capacity};
+    } else {
+        t->open_bytes -= b->capacity;
+        free(b->payload);
+    }
+    b->payload = NULL;
+    b->capacity = 0;
+}
+
+static void drop_window(struct timeline *t, struct open_block *b)
+{
+    t->open_bytes -= b->window_bytes;
+    free(b->window);
+    free(b->window_text);
+    b->window = NULL;
+    b->window_text = NULL;
+    b->window_bytes = 0;
+    b->window_at = b->window_count = 0;
+}
+
+static void block_free(struct timeline *t, struct open_block *b)
+{
+    drop_payload(t, b);
+    drop_window(t, b);
+    free(b);
+}
+
+void timeline_free(struct timeline *t)
+{
+    if (!t)
+        return;
+    for (uint32_t i = 0; i < t->count; i++)
+        block_free(t, t->heap[i].block);
+    for (uint32_t i = 0; i < t->spare_count; i++)
+        free(t->spare[i].payload);
+    free(t->heap);
+    free(t);
+}
+
+/* Order of events with the same begin; closed blocks come first, so that they open in time. */
+static bool before_at_same_time(const struct open_block *a, const struct open_block *b)
+{
+    if (!a->event.thread != !b->event.thread)
+        return !a->event.thread;
+    if (a->event.process->index != b->event.process->index)
+        return a->event.process->index < b->event.process->index;
+    if (a->event.thread) {
+        bool a_call = a->record.type == RECORD_CALL;
+        bool b_call = b->record.type == RECORD_CALL;
+        if (a_call != b_call)
+            return b_call;
+        if (a->event.thread->number != b->event.thread->number)
+            return a->event.thread->number < b->event.thread->number;
+        if (a_call && a->event.end_ns != b->event.end_ns)
+            return a->event.end_ns > b->event.end_ns;
+    }
+    if (a->place.header.position_begin != b->place.header.position_begin)
+        return a->place.header.position_begin < b->place.header.position_begin;
+    return a->place.offset < b->place.offset;
+}
+
+static inline bool before(const struct heap_node *a, const struct heap_node *b)
+{
+    return a->begin_ns != b->begin_ns ? a->begin_ns < b->begin_ns
+                                      : before_at_same_time(a->block, b->block);
+}
+
+/* Puts the root, whose block has moved on, where it belongs. */
+static inline void sift_root(struct timeline *t)
+{
+    struct heap_node *heap = t->heap;
+    struct heap_node node = {.begin_ns = heap->block->event.begin_ns, .block = heap->block};
+    uint32_t at = 0, child;
+    while ((child = 2 * at + 1) < t->count) {
+        if (child + 1 < t->count && before(&heap[child + 1], &heap[child]))
+            child++;
+        if (!before(&heap[child], &node))
+            break;
+        heap[at] = heap[child];
+        at = child;
+    }
+    heap[at] = node;
+}
+
+static int push(struct timeline *t, struct open_block *b)
+{
+    struct heap_node node = {.begin_ns = b->event.begin_ns, .block = b};
+    uint32_t at = t->count;
+    if (ARRAY_PUSH(t->heap, t->count, &node) < 0)
+        return GPUPROF_NO_MEMORY;
+    while (at > 0 && before(&node, &t->heap[(at - 1) / 2])) {
+        t->heap[at] = t->heap[(at - 1) / 2];
+        at = (at - 1) / 2;
+    }
+    t->heap[at] = node;
+    return 0;
+}
+
+static void pop(struct timeline *t)
+{
+    block_free(t, t->heap[0].block);
+    t->heap[0] = t->heap[--t->count];
+    if (t->count)
+        sift_root(t);
+}
+
+static void count_damage(struct timeline *t, const struct open_block *b)
+{
+    struct losses *l = &t->losses[b->event.process->index];
+    l->damaged_blocks++;
+    l->damaged_records += b->place.header.record_count - b->done;
+}
+
+/* Reads the payload and skips what was taken already. */
+static int open_payload(struct timeline *t, struct open_block *b)
+{
+    if (t->spare_count) {
+        b->payload = t->spare[--t->spare_count].payload;
+        b->capacity = t->spare[t->spare_count].capacity;
+        t->open_bytes -= b->capacity;
+    }
+    int error =
+        process_block(b->event.process, &t->rec->reader, &b->place, &b->payload, &b->capacity);
+    if (t->rec->progress)
+        progress_add(t->rec->progress, b->place.header.stored_bytes);
+    if (error == 0)
+        error = block_decoder_init(&b->decoder, b->payload, b->place.header.payload_bytes,
+                                   b->place.header.record_count);
+    if (error < 0) {
+        free(b->payload);
+        b->payload = NULL;
+        b->capacity = 0;
+        return error;
+    }
+    t->open_bytes += b->capacity + b->decoder.bytes;
+    for (uint32_t i = 0; i < b->done; i++)
+        if (block_decoder_next(&b->decoder, &b->record) <= 0)
+            return GPUPROF_DAMAGED;
+    return 0;
+}
+
+/* Takes the next records out of the payload, then drops it. */
+static int fill_window(struct timeline *t, struct open_block *b)
+{
+    uint32_t left = b->place.header.record_count - b->done;
+    uint32_t room = left < WINDOW_RECORDS ? left : WINDOW_RECORDS;
+    drop_window(t, b);
+    b->window = malloc(room * sizeof *b->window);
+    if (!b->window)
+        return GPUPROF_NO_MEMORY;
+    b->window_bytes = room * sizeof *b->window;
+    t->open_bytes += b->window_bytes;
+    int more = 1;
+    while (b->window_count < room) {
+        struct record *r = &b->window[b->window_count];
+        more = block_decoder_next(&b->decoder, r);
+        if (more <= 0)
+            break;
+        if (!r->bytes) {
+            b->window_count++;
+            continue;
+        }
+        /* A record with a byte string stands alone; it will be read again after the others. */
+        if (b->window_count == 0) {
+            b->window_text = malloc(r->byte_count);
+            if (!b->window_text)
+                return GPUPROF_NO_MEMORY;
+            memcpy(b->window_text, r->bytes, r->byte_count);
+            r->bytes = b->window_text;
+            b->window_bytes += r->byte_count;
+            t->open_bytes += r->byte_count;
+            b->window_count = 1;
+        }
+        break;
+    }
+    drop_payload(t, b);
+    return more < 0 && b->window_count == 0 ? more : 0;
+}
+
+/* The next record of a block that has, gets or loses a window: 1 or an error, or 0 at its end. */
+static __attribute__((noinline)) int next_by_window(struct timeline *t, struct open_block *b)
+{
+    int more;
+    if (b->window_at < b->window_count) {
+        b->record = b->window[b->window_at++];
+        return 1;
+    }
+    if (!b->payload && (more = open_payload(t, b)) < 0)
+        return more;
+    if (t->open_bytes > t->open_bytes_max && (b->window || t->count > 1)) {
+        if ((more = fill_window(t, b)) < 0)
+            return more;
+        if (!b->window_count)
+            return GPUPROF_DAMAGED;
+        b->record = b->window[b->window_at++];
+        return 1;
+    }
+    drop_window(t, b);
+    return block_decoder_next(&b->decoder, &b->record);
+}
+
+/* The next record of an open block: 1, 0 at its end, or an error. */
+static inline int next_record(struct timeline *t, struct open_block *b)
+{
+    if (b->done == b->place.header.record_count)
+        return 0;
+    int more = !b->payload || t->open_bytes > t->open_bytes_max
+                   ? next_by_window(t, b)
+                   : block_decoder_next(&b->decoder, &b->record);
+    if (more <= 0)
+        return more;
+    b->done++;
+    uint64_t begin = b->record.begin < CLOCK_NS_MAX ? b->record.begin : CLOCK_NS_MAX;
+    uint64_t duration = b->record.duration < CLOCK_NS_MAX ? b->record.duration : CLOCK_NS_MAX;
+    clock_map_look_both(&b->event.process->clock, &b->clock, begin, begin + duration,
+                        &b->event.begin_ns, &b->event.end_ns);
+    return 1;
+}
+
+/* The root's block is over, or damaged, or cannot be read on. 0 or an error. */
+static __attribute__((noinline)) int end_root(struct timeline *t, int more)
+{
+    struct open_block *b = t->heap[0].block;
+    if (more == GPUPROF_IO || more == GPUPROF_NO_MEMORY) {
+        t->failed = b->event.process;
+        return more;
+    }
+    if (more < 0)
+        count_damage(t, b);
+    pop(t);
+    return 0;
+}
+
+/* Moves the root on and puts it where it belongs. */
+static inline int advance_root(struct timeline *t)
+{
+    int more = next_record(t, t->heap[0].block);
+    if (more <= 0)
+        return end_root(t, more);
+    sift_root(t);
+    return 0;
+}
+
+static int add_closed(struct timeline *t, struct process *p, uint64_t offset, uint64_t time)
+{
+    struct open_block *b = calloc(1, sizeof *b);
+    if (!b)
+        return GPUPROF_NO_MEMORY;
+    b->event = (struct event){.record = &b->record, .process = p, .begin_ns = time};
+    b->place.offset = offset;
+    int error = push(t, b);
+    if (error < 0)
+        free(b);
+    return error;
+}
+
+static int add_wanted(struct timeline *t, struct process *p, uint64_t offset,
+                      const struct block_header *h)
+{
+    struct clock_place clock = {0};
+    uint64_t begin_ns = clock_map_look(&p->clock, &clock, h->min_ns);
+    uint64_t end_ns = clock_map_look(&p->clock, &clock, h->max_ns);
+    if (t->wants && !t->wants(t->wants_context, p, begin_ns, end_ns, h->types))
+        return 0;
+    return add_closed(t, p, offset, begin_ns);
+}
+
+/* Puts the blocks of an index entry into the heap, closed. */
+static int add_entry(struct timeline *t, const struct index_entry *entry)
+{
+    struct process *p = t->rec->loaded[entry->process];
+    int error = 0;
+    if (p->is_elsewhere)
+        return 0;
+    if (t->wants && !t->wants(t->wants_context, p, entry->time, entry->end, entry->types))
+        return 0;
+    if (entry->count == 1)
+        return add_closed(t, p, entry->offset, entry->time);
+    if (entry->offset & LIVE_BLOCK) {
+        for (uint32_t i = 0; i < entry->count && error == 0; i++) {
+            uint64_t offset = entry->offset + i;
+            error = add_wanted(t, p, offset, &p->live.blocks[offset & ~LIVE_BLOCK].header);
+        }
+        return error;
+    }
+    struct stream_scan scan;
+    stream_scan_init(&scan, &p->file, &t->rec->reader.pool, entry->offset);
+    for (uint32_t i = 0; i < entry->count && error == 0; i++) {
+        struct scanned_block block;
+        int more = stream_scan_next(&scan, &block);
+        if (more < 0)
+            return more;
+        if (more == 0)
+            break;
+        error = add_wanted(t, p, block.offset, &block.header);
+    }
+    return error;
+}
+
+/* Has the walk lasted long enough? Then it ends here; some calls are read in any case. */
+static bool is_late(struct timeline *t)
+{
+    if (!t->has_calls || t->late_ns == UINT64_MAX || monotonic_ns() < t->late_ns)
+        return false;
+    return *t->is_cut = true;
+}
+
+/* Is there nothing in the block that says what something else is? */
+static bool is_work_only(const struct block_decoder *d)
+{
+    for (uint32_t i = 0; i < d->shape_count; i++)
+        if (!is_stream_work(d->shapes[i].type))
+            return false;
+    return true;
+}
+
+static void skip_work(struct timeline *t, struct open_block *b)
+{
+    struct clock_place clock = {0};
+    uint64_t end_ns = clock_map_look(&b->event.process->clock, &clock, b->place.header.max_ns);
+    uint64_t *last_ns = &t->work_last_ns[b->event.process->index];
+    *last_ns = end_ns > *last_ns ? end_ns : *last_ns;
+    b->place.header.record_count = 1;
+}
+
+/* Opens the closed block at the root. */
+static int open_root(struct timeline *t)
+{
+    struct open_block *b = t->heap[0].block;
+    int error = open_payload(t, b);
+    if (error == 0) {
+        if (t->work_last_ns && is_work_only(&b->decoder))
+            skip_work(t, b);
+        b->event.thread = thread_find(&b->event.process->threads, b->place.header.thread);
+        if (b->event.thread)
+            return advance_root(t);
+        error = GPUPROF_DAMAGED;
+    }
+    if (error == GPUPROF_IO || error == GPUPROF_NO_MEMORY) {
+        t->failed = b->event.process;
+        return error;
+    }
+    count_damage(t, b);
+    pop(t);
+    return 0;
+}
+
+/* Brings the next event to the root: 1, 0 at the end, or an error. */
+static __attribute__((noinline)) int settle(struct timeline *t)
+{
+    const struct block_index *x = &t->rec->index;
+    for (;;) {
+        int error = 0;
+        if (t->next_entry < x->count && (t->count == 0 || t->next_ns <= t->heap[0].begin_ns)) {
+            const struct index_entry *entry = &x->entries[t->next_entry];
+            set_next_entry(t, t->is_one ? entry->next : t->next_entry + 1);
+            t->failed = t->rec->loaded[entry->process];
+            error = add_entry(t, entry);
+        } else if (t->count == 0) {
+            return 0;
+        } else if (t->heap[0].block->event.thread) {
+            return 1;
+        } else if (is_late(t)) {
+            return 0;
+        } else {
+            error = open_root(t);
+        }
+        if (error < 0)
+            return error;
+    }
+}
+
+/* Is nothing else to be done before? */
+static bool is_settled(const struct timeline *t)
+{
+    return t->count && t->heap[0].begin_ns < t->next_ns && t->heap[0].block->event.thread;
+}
+
+/* With the decoder inside: to call it takes 17 instructions more, of some 250. */
+__attribute__((flatten)) int timeline_next(struct timeline *t, struct event *event)
+{
+    if (t->is_handed_out) {
+        t->is_handed_out = false;
+        int error = advance_root(t);
+        if (error < 0)
+            return error;
+    }
+    int more = is_settled(t) ? 1 : settle(t);
+    if (more <= 0)
+        return more;
+    *event = t->heap[0].block->event;
+    t->is_handed_out = true;
+    event->function = NULL;
+    if (record_has_function(event->record->type)) {
+        struct process *p = event->process;
+        t->has_calls = true;
+        event->function = function_of(&t->rec->reader.functions, &p->codes, event->record->code);
+        if (!event->function)
+            return GPUPROF_NO_MEMORY;
+        if (event->function->domain == FUNCTION_DOMAIN_ANY)
+            t->losses[p->index].unknown_functions++;
+    }
+    return 1;
+}
+
+const char *timeline_path(const struct timeline *t)
+{
+    return t->failed ? t->failed->file.path : "gpuprof-collector";
+}

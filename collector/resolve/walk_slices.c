@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "resolve/walk_slices.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "record/gpu_record.h"
+#include "resolve/stack_table.h"
+
+int pass_tell(const struct pass *p, struct slice *s)
+{
+    uint8_t type = s->event.record->type;
+    pass_hide(p, s);
+    return pass_tell_as(p,
+                        type == RECORD_CALL    ? pass_heard_call(&s->event)
+                        : is_stream_work(type) ? HEARD_WORK
+                                               : HEARD_OTHER,
+                        s);
+}
+
+static hears_fn *hears(const struct consumer *c, enum heard as)
+{
+    switch (as) {
+    case HEARD_PLAIN_CALL:
+    case HEARD_GRAPH_CALL:
+    case HEARD_OPEN_CALL: return c->take_call ? c->take_call : c->take;
+    case HEARD_WORK: return c->take_work ? c->take_work : c->take;
+    default: return c->take;
+    }
+}
+
+void pass_add_listeners(struct pass *p)
+{
+    static const unsigned skips[HEARD_KINDS] = {[HEARD_PLAIN_CALL] = WALK_SKIPS_PLAIN_CALLS,
+                                                [HEARD_GRAPH_CALL] =
+                                                    WALK_SKIPS_CALLS & ~WALK_SKIPS_PLAIN_CALLS,
+                                                [HEARD_WORK] = WALK_SKIPS_WORK,
+                                                [HEARD_OTHER] = WALK_SKIPS_OTHERS};
+    assert(p->count <= WALK_CONSUMERS_MAX);
+    for (enum heard as = 0; as < HEARD_KINDS; as++) {
+        struct listener *next = p->listeners[as], *of_hidden = p->of_hidden[as];
+        for (unsigned i = 0; i < p->count; i++) {
+            const struct consumer *c = &p->consumers[i];
+            next->hears = c->skips & skips[as] ? NULL : hears(c, as);
+            next->context = c->context;
+            *of_hidden = *next;
+            of_hidden += next->hears && c->sees_hidden;
+            next += next->hears != NULL;
+        }
+        *next = *of_hidden = (struct listener){0};
+    }
+}
+
+static bool is_tied(unsigned type)
+{
+    return is_stream_work(type) || type == RECORD_SYNC || type == RECORD_OVERHEAD ||
+           type == RECORD_MEMORY;
+}
+
+/* GPU work has no call: something is missing, or was given up to cost less. Overheads and
+ * allocations need not have one. */
+static void count_unpaired(const struct pass *p, const struct event *e)
+{
+    struct losses *l = &p->walk->losses[e->process->index];
+    uint64_t untied_ns = cost_table_untied_ns(&e->process->costs);
+    if (!(p->needs & WALK_LOSSES) || !e->record->correlation ||
+        e->record->type == RECORD_OVERHEAD || e->record->type == RECORD_MEMORY)
+        return;
+    if (untied_ns < CLOCK_NS_MAX && e->begin_ns >= clock_map_ns(&e->process->clock, untied_ns))
+        l->gpu_given_up++;
+    else
+        l->gpu_unpaired++;
+}
+
+static inline int find_call(struct walk *w, struct slice *s)
+{
+    const struct event *e = &s->event;
+    bool is_work = is_stream_work(e->record->type);
+    unsigned marks = (is_work ? (unsigned)CORRELATION_MATCHED : 0) |
+                     (e->record->type == RECORD_KERNEL ? (unsigned)CORRELATION_COUNTED : 0);
+    int found = correlation_find(&w->survey.calls, e->process->index, e->record->correlation, marks,
+                                 &s->call);
+    s->is_called = found > 0;
+    if (s->is_called && is_work)
+        announced_work(&w->survey.announced, &s->call);
+    return found < 0 ? found : 0;
+}
+
+/* CUPTI's records go on while a window warms up, and a while behind it, for what was launched in
+ * it: of the others nothing is known, or asked. */
+static bool is_behind(const struct slice *s)
+{
+    const struct event *e = &s->event;
+    const struct recorded_now *now = &s->walk->recorded[e->process->index];
+    return (now->is_closed || now->is_held) && (now->is_warm || e->record->correlation);
+}
+
+static bool was_launched(const struct slice *s)
+{
+    return s->is_called && s->call.begin_ns < s->event.begin_ns;
+}
+
+/* By the noise of two clocks it may begin before its call, which then is taken before its turn. */
+static __attribute__((noinline)) int find_ahead(const struct pass *p, struct slice *s)
+{
+    struct walk *w = p->walk;
+    int error = 0;
+    const struct event *call = look_ahead_find(p->ahead, &s->event, &error);
+    if (call)
+        error = survey_take_call(&w->survey, &w->ranges, &w->ops, &w->libraries, call);
+    return call && error == 0 ? find_call(w, s) : error;
+}
+
+/* Finds the call of work, or of what was done for one. */
+static int tie(const struct pass *p, struct slice *s)
+{
+    int error = find_call(p->walk, s);
+    bool behind = is_behind(s);
+    if (error == 0 && !s->is_called && !behind && s->event.record->correlation)
+        error = find_ahead(p, s);
+    s->is_outside = behind && !was_launched(s);
+    if (error == 0 && !s->is_called && !s->is_outside)
+        count_unpaired(p, &s->event);
+    return error;
+}
+
+/* A range that is an operator is one, and no range. */
+static int take_op_range(const struct pass *p, struct slice *s, int range_change)
+{
+    struct walk *w = p->walk;
+    struct op_numbers *numbers = &w->names[s->event.process->index].ops;
+    int change = OP_SAME;
+    if (p->needs & WALK_OPS && range_change == RANGE_OPENED)
+        change = ops_open_range(&w->ops, s->range, numbers, &s->op);
+    else if (p->needs & WALK_OPS)
+        change = ops_close_range(&w->ops, s->range, &s->op);
+    if (change < 0)
+        return change;
+    s->op_change = (enum op_change)change;
+    return p->ties && change == OP_CLOSED ? survey_take_op_end(&w->survey, s->op) : 0;
+}
+
+/* Libraries that are recorded say their calls by ranges of NVTX's, too, of the function's name: it
+ * is one call, and no range. */
+static bool is_twin(const struct walk *w, const struct range *range)
+{
+    const struct library_call *call = library_innermost(&w->libraries, range->thread);
+    return call && range->nested && range->text &&
+           strcmp(range->text->raw, call->function->symbol) == 0;
+}
+
+/* What is around a range must be asked for before it is there itself. */
+static int take_range(const struct pass *p, struct slice *s)
+{
+    struct walk *w = p->walk;
+    const struct range *around = p->ties ? walk_range(s, false) : NULL;
+    uint32_t parent = around ? around->node : 0;
+    int change = ranges_take(&w->ranges, &s->event, &s->range);
+    if (change < 0)
+        return change;
+    if (change != RANGE_NONE && s->range->is_op)
+        return take_op_range(p, s, change);
+    if (change == RANGE_OPENED && p->needs & WALK_LIBRARIES && is_twin(w, s->range)) {
+        s->range->is_twin = true;
+        s->range->node = parent; /* what is in it is in that */
+    }
+    if (change != RANGE_NONE && s->range->is_twin)
+        return 0;
+    s->change = (enum range_change)change;
+    return p->ties ? survey_take_range(&w->survey, s->change, s->range, parent) : 0;
+}
+
+static int take_op(const struct pass *p, struct slice *s)
+{
+    struct walk *w = p->walk;
+    uint32_t process = s->event.process->index;
+    uint32_t *sequence = &w->ranges.sequences[process - w->ranges.first_process];
+    int change = ops_take(&w->ops, &s->event, &w->names[process].ops, sequence, &s->op);
+    int error = change < 0 ? change : 0;
+    s->replaced = w->ops.is_replaced ? &w->ops.result : NULL;
+    if (p->ties && error == 0 && s->replaced)
+        error = survey_take_op_end(&w->survey, s->replaced);
+    s->op_change = error < 0 ? OP_SAME : (enum op_change)change;
+    return p->ties && s->op_change == OP_CLOSED ? survey_take_op_end(&w->survey, s->op) : error;
+}
+
+/* A record may say that some calls were left before it says its own: each is a slice. */
+static int take_library(const struct pass *p, struct slice *s)
+{
+    struct walk *w = p->walk;
+    for (;;) {
+        int change = library_calls_take(&w->libraries, &s->event, &s->library);
+        if (change < 0)
+            return change;
+        s->library_change = (enum library_change)change;
+        int done = change == LIBRARY_LEFT ? pass_tell(p, s) : 0;
+        if (done || change != LIBRARY_LEFT)
+            return done;
+    }
+}
+
+/* Calls of libraries do not outlive the operator or the nested range that they were made in. */
+static int leave_libraries(const struct pass *p, const struct slice *s)
+{
+    bool is_op = s->op_change == OP_CLOSED && !s->op->is_moved;
+    bool is_range = s->change == RANGE_CLOSED && s->range->nested;
+    if (!(is_op || is_range) || !(p->needs & WALK_LIBRARIES))
+        return 0;
+    struct slice left = *s;
+    uint64_t begin_ns = is_op ? s->op->begin_ns : s->range->begin_ns;
+    int done = 0;
+    left.op_change = OP_SAME;
+    left.change = RANGE_NONE;
+    left.library_change = LIBRARY_LEFT;
+    while (done == 0 &&
+           (left.library = library_calls_leave(&p->walk->libraries, s->event.thread, begin_ns)))
+        done = pass_tell(p, &left);
+    return done;
+}
+
+static int take_call(const struct pass *p, const struct slice *s)
+{
+    struct walk *w = p->walk;
+    if (p->needs & WALK_LIBRARIES)
+        library_calls_see(&w->libraries, &s->event);
+    return p->ties && !p->ahead->is_known
+               ? survey_take_call(&w->survey, &w->ranges, &w->ops, &w->libraries, &s->event)
+               : 0;
+}
+
+/* The text of a record is the name of the number that stands in its argument `which`. */
+static int set_name(struct kernel_names *all, struct kernel_handles *names, const struct record *r,
+                    unsigned which)
+{
+    if (r->arg_count <= which)
+        return 0;
+    return kernel_name_set(all, names, r->args[which], r->bytes, r->byte_count);
+}
+
+/* It begins when the first of two ends recording, and ends when both have it go on. */
+static void take_pause(struct slice *s)
+{
+    const struct record *r = s->event.record;
+    struct recorded_now *now = &s->walk->recorded[s->event.process->index];
+    bool was_off = now->is_stopped || now->is_held || now->is_closed;
+    if (r->type == RECORD_PAUSE) {
+        bool *is_stopped = record_arg(r, PAUSE_BY) ? &now->is_held : &now->is_stopped;
+        *is_stopped = record_arg(r, PAUSE_PAUSED);
+        now->is_warm = record_arg(r, PAUSE_PAUSED) > 1;
+    } else {
+        now->is_closed = record_arg(r, WINDOW_STATE) != WINDOW_IS_OPEN;
+        now->is_warm = record_arg(r, WINDOW_STATE) == WINDOW_IS_WARMING;
+        now->window = record_arg(r, WINDOW_NUMBER);
+        if (now->window > ++now->records) /* a file can say anything */
+            now->window = now->records;
+    }
+    bool is_off = now->is_stopped || now->is_held || now->is_closed;
+    s->pause_change = is_off == was_off ? PAUSE_SAME : is_off ? PAUSE_BEGINS : PAUSE_ENDS;
+}
+
+static int assemble(const struct pass *p, struct slice *s)
+{
+    struct walk *w = p->walk;
+    const struct event *e = &s->event;
+    const struct record *r = e->record;
+    struct named_numbers *names = &w->names[e->process->index];
+    int error = 0;
+    switch (r->type) {
+    case RECORD_LIBRARY_BEGIN:
+    case RECORD_LIBRARY_END: return p->needs & WALK_LIBRARIES ? take_library(p, s) : 0;
+    case RECORD_LIBRARY_PLAN:
+    case RECORD_COMMUNICATOR:
+        return p->needs & WALK_LIBRARIES || p->learns_ops ? library_kinds_learn(&w->kinds, e) : 0;
+    case RECORD_NAME: return p->count ? set_name(&w->kernels, &names->handles, r, NAME_HANDLE) : 0;
+    case RECORD_KERNEL_NAME:
+        return p->learns_names ? set_name(&w->kernels, &names->kernels, r, KERNEL_NAME_NAME) : 0;
+    case RECORD_OP_NAME:
+        return p->learns_names ? set_name(&w->texts, &names->ops.names, r, OP_NAME_NUMBER) : 0;
+    case RECORD_OP_INPUTS:
+        return p->learns_names ? set_name(&w->texts, &names->ops.inputs, r, OP_INPUTS_NUMBER) : 0;
+    case RECORD_OP_THREAD:
+        if (p->learns_ops)
+            w->op_threads[e->thread->index] = record_arg(r, OP_THREAD_NUMBER);
+        return 0;
+    case RECORD_OP_BEGIN:
+    case RECORD_OP_END: return p->needs & WALK_OPS ? take_op(p, s) : 0;
+    case RECORD_MODULE:
+    case RECORD_PYTHON:
+    case RECORD_STACK:
+        w->losses[e->process->index].stacks_unread += !stack_record_is_good(r);
+        return p->learns_stacks ? stack_table_take(&w->survey.stacks, e) : 0;
+    case RECORD_DEVICE_ABSENT:
+        w->losses[e->process->index].devices_unread |= device_absent_of_all(r);
+        return 0;
+    case RECORD_DEVICE_SOURCE: return device_sources_learn(&w->sources, e);
+    case RECORD_PAUSE:
+    case RECORD_WINDOW:
+        take_pause(s);
+        return p->learns_pauses && s->pause_change
+                   ? survey_take_pause(&w->survey, e, s->pause_change == PAUSE_BEGINS)
+                   : 0;
+    case RECORD_LINK: return p->ties ? survey_take(&w->survey, e) : 0;
+    default:
+        if (is_device_sample(r->type))
+            s->source = device_sources_find(&w->sources, e);
+        if (p->ties || p->learns)
+            error = survey_take(&w->survey, e);
+        if (error == 0 && is_range_record(r->type) && p->needs & WALK_RANGES)
+            error = take_range(p, s);
+        break;
+    }
+    return error == 0 && p->ties && is_tied(r->type) ? tie(p, s) : error;
+}
+
+int slices_pass_call(const struct pass *p, struct slice *s)
+{
+    int done = take_call(p, s);
+    pass_hide(p, s);
+    return done == 0 ? pass_tell_as(p, pass_heard_call(&s->event), s) : done;
+}
+
+int slices_pass_work(const struct pass *p, struct slice *s)
+{
+    int done = p->ties ? tie(p, s) : 0;
+    if (p->ties || p->learns)
+        survey_use_device(&p->walk->survey, record_arg(s->event.record, KERNEL_DEVICE));
+    if (done == 0 && !s->is_outside) {
+        pass_hide(p, s);
+        done = pass_tell_as(p, HEARD_WORK, s);
+    }
+    s->is_called = s->is_outside = false;
+    return done;
+}
+
+int slices_pass_other(const struct pass *p, struct slice *s)
+{
+    struct walk *w = p->walk;
+    int done = assemble(p, s);
+    if (done == 0)
+        done = leave_libraries(p, s);
+    if (done == 0 && !s->is_outside)
+        done = pass_tell(p, s);
+    if (done == 0 && s->source)
+        device_source_pass(device_sources_find(&w->sources, &s->event), &s->event);
+    s->change = RANGE_NONE;
+    s->op_change = OP_SAME;
+    s->library_change = LIBRARY_SAME;
+    s->pause_change = PAUSE_SAME;
+    s->replaced = NULL;
+    s->source = NULL;
+    s->is_called = s->is_outside = false;
+    return done;
+}
