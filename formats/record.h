@@ -102,7 +102,7 @@ enum os_class {
 };
 
 /* A GIL record's code. */
-enum gil_part { GIL_WAITED, GIL_HELD };
+enum gil_part { GIL_WAITED, GIL_HELD, GIL_STOPPED };
 
 /* Values of LABEL's kind; from LABEL_OF_RESOURCE on it is an NVTX resource type. */
 enum label_kind {

@@ -7,7 +7,8 @@
 #include "resolve/host_facts.h"
 
 enum { PROCESS, TID, HOLDER };
-enum { TIMES, WAITS, WAIT, LONGEST, HOLDS, HOLD, SWITCHES, THREAD_TEXT, HOLDER_TEXT };
+#define STOPPED (1ull << 32) /* instead of a holder: all threads were stopped together */
+enum { TIMES, WAITS, WAIT, LONGEST, HOLDS, HOLD, SWITCHES, THREAD_TEXT, HOLDER_TEXT, HOLDER_TID };
 
 /* "loader (thread 4711)" */
 static uint64_t title(struct sums *s, const struct thread *t, uint64_t tid)
@@ -27,7 +28,10 @@ static struct sums_row *row_of(struct sums *s, const struct event *e, uint64_t t
     if (!row || sums_is_others(row) || row->values[THREAD_TEXT])
         return row;
     row->values[THREAD_TEXT] = title(s, thread, tid);
-    row->values[HOLDER_TEXT] = holder ? title(s, host_thread(e, holder), holder) : 0;
+    row->values[HOLDER_TEXT] = holder == STOPPED ? sums_text(s, "stop of the world")
+                               : holder          ? title(s, host_thread(e, holder), holder)
+                                                 : 0;
+    row->values[HOLDER_TID] = holder == STOPPED ? 0 : holder;
     return row;
 }
 
@@ -54,8 +58,9 @@ static int take(void *context, const struct slice *s)
         return take_rest(context, e);
     if (r->type != RECORD_GIL)
         return 0;
-    bool is_wait = r->code == GIL_WAITED;
-    struct sums_row *row = row_of(context, e, 0, is_wait ? record_arg(r, GIL_OTHER) : 0);
+    bool is_stop = r->code == GIL_STOPPED, is_wait = is_stop || r->code == GIL_WAITED;
+    uint64_t holder = is_stop ? STOPPED : is_wait ? record_arg(r, GIL_OTHER) : 0;
+    struct sums_row *row = row_of(context, e, 0, holder);
     if (!row)
         return GPUPROF_NO_MEMORY;
     uint64_t ns = e->end_ns - e->begin_ns;
@@ -79,8 +84,10 @@ static const char *name(const struct sums *s, const struct sums_row *row, char *
     const char *thread = shown(row->values[THREAD_TEXT]), *holder = shown(row->values[HOLDER_TEXT]);
     if (s->rec->count > 1)
         process_who(s->rec->processes[row->keys[PROCESS]], who);
+    bool is_stop = row->keys[HOLDER] == STOPPED;
+    const char *before = is_stop ? ", " : holder ? ", while " : "";
     snprintf(text, SUMS_NAME_BYTES, "%s%s%s%s%s%s", thread ? thread : "thread", *who ? " of " : "",
-             who, holder ? ", while " : "", holder ? holder : "", holder ? " had it" : "");
+             who, before, holder ? holder : "", holder && !is_stop ? " had it" : "");
     return text;
 }
 
@@ -93,9 +100,11 @@ static const struct column columns[] = {
     {"tid", NULL, COLUMN_NUMBER, .ascending = true, .shows = SHOWS_KEY, .of = TID,
      .doc = "its number"},
     {"thread", .shows = SHOWS_KEY, .of = SUMS_OF_VALUE(THREAD_TEXT), .doc = "its name"},
-    {"holder_tid", NULL, COLUMN_NUMBER, .ascending = true, .shows = SHOWS_KEY, .of = HOLDER,
+    {"holder_tid", NULL, COLUMN_NUMBER, .ascending = true, .shows = SHOWS_KEY,
+     .of = SUMS_OF_VALUE(HOLDER_TID),
      .doc = "who had the GIL; 0: not known, or too short to be told"},
-    {"holder", .shows = SHOWS_KEY, .of = SUMS_OF_VALUE(HOLDER_TEXT), .doc = "its name"},
+    {"holder", .shows = SHOWS_KEY, .of = SUMS_OF_VALUE(HOLDER_TEXT),
+     .doc = "its name; or all threads were stopped together (stop of the world)"},
     {"waits", "waits", COLUMN_COUNT, 10, .spare = 1, .shows = SHOWS_VALUE, .of = WAITS,
      .where = WAITS, .doc = "how often it waited for the GIL"},
     {"wait_ns", "waited", COLUMN_NS, 12, .shows = SHOWS_VALUE, .of = WAIT, .where = WAITS,
@@ -114,8 +123,8 @@ static const struct column columns[] = {
 const struct sums_info gil_sums = {
     .keys = {KEY_PROCESS, KEY_NUMBER, KEY_NUMBER},
     .values = {JOIN_ADD, JOIN_ADD, JOIN_ADD, JOIN_MOST, JOIN_ADD, JOIN_ADD, JOIN_ADD, JOIN_MOST,
-               JOIN_MOST},
-    .is = {[THREAD_TEXT] = KEY_TEXT, [HOLDER_TEXT] = KEY_TEXT},
+               JOIN_MOST, JOIN_MOST},
+    .is = {[THREAD_TEXT] = KEY_TEXT, [HOLDER_TEXT] = KEY_TEXT, [HOLDER_TID] = KEY_NUMBER},
     .rows_max = SUMS_ROWS_MAX,
     .order = WAIT,
     .then = {HOLD, TIMES},

@@ -25,6 +25,7 @@ const char *const did_words[DID_KINDS] = {
     [DID_RUNNING] = "running",
     [DID_GC] = "garbage collection",
     [DID_GIL] = "GIL",
+    [DID_STOPPED] = "stop of the world",
     [DID_LOCK] = "lock",
     [DID_CONDITION] = "condition",
     [DID_FILE] = "file",
@@ -250,13 +251,15 @@ static int take_collection(struct thread_times *h, const struct event *e)
 
 static int take_gil(struct thread_times *h, const struct event *e)
 {
-    if (e->record->code != GIL_WAITED)
+    bool is_stop = e->record->code == GIL_STOPPED;
+    if (e->record->code != GIL_WAITED && !is_stop)
         return 0;
     return add(h, e->process, &h->threads[e->thread->index],
                &(struct thread_span){.begin_ns = e->begin_ns,
                                      .end_ns = e->end_ns,
-                                     .kind = DID_GIL,
-                                     .word_kind = IDLE_WORD_HOLDER,
+                                     .stack = is_stop ? e->record->stack_id : 0,
+                                     .kind = is_stop ? DID_STOPPED : DID_GIL,
+                                     .word_kind = is_stop ? IDLE_WORD_NONE : IDLE_WORD_HOLDER,
                                      .word = record_arg(e->record, GIL_OTHER)});
 }
 

@@ -41,6 +41,7 @@ enum thread_did {
     DID_THROTTLED, /* by a quota of the CPU */
     DID_WAITED,    /* it is not known what for */
     DID_UNKNOWN,
+    DID_STOPPED, /* by a free-threaded Python, together with all its threads */
     DID_KINDS
 };
 

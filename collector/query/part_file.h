@@ -31,7 +31,7 @@
 #include "base/sha256.h"
 #include "base/span_stream.h"
 
-#define PART_VERSION          23
+#define PART_VERSION          24
 #define PART_BYTES_MAX        (1ull << 30)
 #define PART_HEADER_BYTES_MAX 128
 #define SHARES_MAX            65536

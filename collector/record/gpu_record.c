@@ -120,7 +120,10 @@ const char *record_title(const struct record *r, char text[GPU_TITLE_BYTES])
     case RECORD_MEMORY: return memory_operation_text(record_arg(r, MEMORY_OPERATION));
     case RECORD_TENSOR: return memory_operation_text(record_arg(r, TENSOR_OPERATION));
     case RECORD_TENSOR_OOM: return "out of memory";
-    case RECORD_GIL: return r->code == GIL_HELD ? "GIL held" : "wait for the GIL";
+    case RECORD_GIL:
+        return r->code == GIL_HELD      ? "GIL held"
+               : r->code == GIL_STOPPED ? "stop of the world"
+                                        : "wait for the GIL";
     case RECORD_GC: return "garbage collection";
     case RECORD_STEP:
     case RECORD_PAUSE:

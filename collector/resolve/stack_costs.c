@@ -150,7 +150,7 @@ static int take_wait(struct stack_costs *s, const struct slice *slice)
                             .stack = r->stack_id,
                             .function = STACK_WAITED,
                             .work = {r->type, r->code}};
-    if (r->type == RECORD_GIL && r->code != GIL_WAITED)
+    if (r->type == RECORD_GIL && r->code != GIL_WAITED && r->code != GIL_STOPPED)
         return 0;
     if (!s->open)
         s->open = calloc(s->rec->thread_count + 1u, sizeof *s->open);
@@ -359,6 +359,8 @@ static const char *wait_title(const struct stack_costs *s, const struct stack_ro
     const struct record r = {.code = (uint16_t)row->work[1]};
     if (row->work[0] == RECORD_OS_CALL)
         return os_function_name(&s->rec->processes[row->process]->os, &r, title);
+    if (row->work[0] == RECORD_GIL && row->work[1] == GIL_STOPPED)
+        return "[stop of the world]";
     return row->work[0] == RECORD_SAMPLE && !row->work[1] ? "[waits]" : "[waits for the GIL]";
 }
 

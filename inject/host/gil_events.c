@@ -9,6 +9,7 @@
 #include "base/futex.h"
 #include "base/ticks.h"
 #include "hook/call.h"
+#include "host/gil_wait.h"
 #include "host/os_calls.h"
 #include "python/python.h"
 #include "record/recorded.h"
@@ -76,21 +77,6 @@ static void tell_rest(struct thread *t, struct holder *h, uint32_t tid)
         thread_append(t, &r);
 }
 
-static void append(struct thread *t, enum gil_part part, const struct holder *h, uint64_t begin,
-                   uint64_t ticks)
-{
-    struct record r = {
-        RECORD_WITH(
-            GIL, [GIL_OTHER] = h->other, [GIL_SWITCHES] = part == GIL_WAITED ? h->switch_count : 0),
-        .code = part, .begin = begin, .duration = ticks};
-    if (ticks >= stack_ticks && !(recorded_off() & OFF_STACKS))
-        r.stack_id = stack_take_python(t);
-    if (thread_append(t, &r))
-        return;
-    counter_add(COUNTER_DROPPED, (uint64_t)-1);
-    counter_add(COUNTER_OS_DROPPED, 1);
-}
-
 /* It has waited, or held it, from `begin` until `end`. */
 static void tell(enum gil_part part, struct holder *h, uint64_t begin, uint64_t end)
 {
@@ -110,8 +96,12 @@ static void tell(enum gil_part part, struct holder *h, uint64_t begin, uint64_t 
         return;
     bool before = thread_hurry(t, true);
     if (thread_takes_part(t) || thread_attach(t)) {
+        struct gil_wait it = {.begin = begin, .end = end, .other = h->other, .part = (uint8_t)part};
+        it.switch_count = part == GIL_WAITED ? h->switch_count : 0;
+        if (is_told && ticks >= stack_ticks && !(recorded_off() & OFF_STACKS))
+            it.stack = stack_take_python(t);
         if (is_told)
-            append(t, part, h, begin, ticks);
+            gil_tell_wait(t, &it);
         if (rests)
             tell_rest(t, h, 0);
     }
@@ -177,12 +167,6 @@ static uint64_t ticks_of(uint64_t ns)
                : (uint64_t)(((unsigned __int128)ns << CLOCK_SCALE_SHIFT) / gp.header.scale.mult);
 }
 
-/*
- * A free-threaded build without this lock stops its threads together instead. They are not told of:
- * a thread waits there for a semaphore on its stack, as it does for any lock, and only its state as
- * the wait began would tell one from the other. The debug offsets do not have the state's place;
- * and a thread that waits for a lock may be given the state of a stopped one meanwhile.
- */
 void gil_tick(struct thread *writer)
 {
     (void)writer;
@@ -194,6 +178,7 @@ void gil_tick(struct thread *writer)
     stack_ticks = ticks_of(gp.settings.numbers[SETTING_OS_BACKTRACE]);
     rest_ticks = ticks_of(REST_NS);
     holders = client->holders;
+    gil_wait_for(&place);
     os_watch_conditions(take_event);
     atomic_store(&client->watched, place.low);
     atomic_store(&client->watched_bytes, place.high - place.low);

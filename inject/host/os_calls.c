@@ -18,7 +18,9 @@
 #include "base/signals.h"
 #include "base/ticks.h"
 #include "hook/call.h"
+#include "host/gil_wait.h"
 #include "host/sampling.h"
+#include "python/python.h"
 #include "record/recorded.h"
 #include "record/start.h"
 #include "record/thread.h"
@@ -44,6 +46,7 @@ struct kept_call {
     struct os_said said;
     struct name name;
     struct kept_stack stack;
+    uint64_t parked; /* gil_parked */
 };
 
 /* The client, by its constructor; what is kept, by each thread. */
@@ -250,6 +253,11 @@ static bool has_lasted(const struct os_said *s, uint64_t ns)
            (uint64_t)((unsigned __int128)ns * (ticks - process_clock.load_ticks) / passed_ns);
 }
 
+static bool is_semaphore(const struct os_said *s)
+{
+    return client->functions[s->function].class == OS_SEMAPHORE;
+}
+
 static void keep(const struct os_said *s, uint32_t pid)
 {
     uint32_t before = atomic_load(&kept.pid);
@@ -270,6 +278,7 @@ static void keep(const struct os_said *s, uint32_t pid)
     k->said = *s;
     k->said.path = NULL;
     find_name(&k->name, s);
+    k->parked = is_semaphore(s) ? gil_parked(s->object) : 0;
     k->stack.count = 0;
     if (has_lasted(s, wanted_stack_ns))
         sampling_keep_stack(&k->stack);
@@ -282,14 +291,19 @@ void os_attached(struct thread *t)
     if (!count || atomic_load(&kept.pid) != atomic_load(&fork_page.owner))
         return;
     uint64_t threshold = atomic_load(&client->threshold);
+    struct gil_wait wait = {0};
     for (uint32_t i = 0; i < count && i < KEPT_MAX; i++) {
         struct kept_call *k = &kept.calls[i];
         uint32_t tid = t->tid;
         if (atomic_load(&k->tid) != tid || !atomic_compare_exchange_strong(&k->tid, &tid, 0))
             continue;
-        if (k->said.end - k->said.begin >= threshold)
-            append(t, &k->said, &k->name, sampling_number(t, &k->stack));
+        if (k->said.end - k->said.begin < threshold)
+            continue;
+        uint32_t stack = sampling_number(t, &k->stack);
+        if (!gil_take_call(t, &wait, &k->said, k->parked, stack))
+            append(t, &k->said, &k->name, stack);
     }
+    gil_tell_wait(t, &wait);
 }
 
 /* Threads that never took part: theirs are lost. */
@@ -343,13 +357,20 @@ static void take(struct thread *t, const struct os_said *s, uint32_t pid)
         return;
     if (!thread_takes_part(t) && !thread_attach(t))
         return;
+    uint32_t stack =
+        s->end - s->begin >= atomic_load_explicit(&stack_ticks, memory_order_relaxed) &&
+                stacks_are_on() && !(recorded_off() & OFF_STACKS)
+            ? stack_take(t)
+            : 0;
+    struct gil_wait wait = {0};
+    uint64_t parked = python_has_stops() && is_semaphore(s) ? gil_parked(s->object) : 0;
     struct name name;
+    if (gil_take_call(t, &wait, s, parked, stack)) {
+        gil_tell_wait(t, &wait);
+        return;
+    }
     find_name(&name, s);
-    append(t, s, &name,
-           s->end - s->begin >= atomic_load_explicit(&stack_ticks, memory_order_relaxed) &&
-                   stacks_are_on() && !(recorded_off() & OFF_STACKS)
-               ? stack_take(t)
-               : 0);
+    append(t, s, &name, stack);
 }
 
 /* Ours are not the program's: those of threads of ours, and those made in our own code. */

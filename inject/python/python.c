@@ -345,6 +345,18 @@ bool python_gil_look(uint64_t state, struct python_gil *gil)
     return true;
 }
 
+bool python_has_stops(void)
+{
+    return python_is_here() && python.layout.has_stops;
+}
+
+/* What lies in a thread's state before the frame is only its own, and nobody waits for else. */
+bool python_was_stopped(uint64_t address)
+{
+    uint64_t state = python_has_stops() ? (uintptr_t)python.get_thread() : 0;
+    return state && address - state < python.layout.thread_frame;
+}
+
 unsigned python_frames_of(uint64_t state, struct python_frame *frames, unsigned max, bool *is_cut,
                           bool *is_borrowed)
 {

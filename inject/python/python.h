@@ -82,6 +82,15 @@ struct python_gil {
 /* The one that the thread with that state needs, looked at from another thread; as above. */
 bool python_gil_look(uint64_t state, struct python_gil *gil);
 
+/* Is it a free-threaded build, which stops all its threads together instead? */
+bool python_has_stops(void);
+
+/*
+ * Was the calling thread stopped with all others while it was parked at `address`? CPython parks a
+ * thread at the address of what it waits for, and a stopped one at its own state.
+ */
+bool python_was_stopped(uint64_t address);
+
 /*
  * The frames of the thread with that state (0: it has none), as python_frames has its own. They are
  * right if that thread was in the same C code before and after; the caller knows.

@@ -331,6 +331,7 @@ const char *python_layout_find(struct python_layout *l, uint32_t version, const 
         return "its debug offsets are not what they should be";
     bool is_free_threaded = word_at(runtime, WORD_FREE_THREADED) != 0;
     memset(l, 0, sizeof *l);
+    l->has_stops = is_free_threaded;
     take_offsets(l, p, runtime);
     complete(l, is_free_threaded && version >> 16 >= 0x030e);
     take_gil(l, p, runtime);

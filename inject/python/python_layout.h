@@ -63,6 +63,7 @@ struct python_layout {
     uint32_t gil_further;        /* bytes before all else of it, in free-threaded builds */
     uint8_t owner_c; /* from this owner on it is no frame of Python's, but stands for C */
     bool native_is_pthread;
+    bool has_stops;     /* of all its threads together: a free-threaded build */
     uint8_t last_bytes; /* how much of the code one of frame_last stands for */
     uint8_t runs_value;
     uint8_t text_kind; /* lowest bit of it in the state */

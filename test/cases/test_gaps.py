@@ -13,6 +13,7 @@ import conftest
 import pytest
 import stream_reader
 import toolchain
+from test_os import recorded
 from test_python import Stacks, find_interpreter
 
 pytestmark = pytest.mark.skipif(bool(toolchain.CROSS), reason="Python runs natively")
@@ -22,7 +23,7 @@ SAMPLE, GIL, REST, COUNTERS = (stream_reader.TYPE_NUMBERS[name] for name in
 PERIOD, TID, FLAGS, STATE, SYSCALL, HOLDER, HOLDER_STACK, RAN, DELAY, FAULTS, MAJOR = range(11)
 IN_KERNEL = 1
 _, QUOTA, THROTTLED, THROTTLED_NS = range(4)
-WAITED, HELD = 0, 1
+WAITED, HELD, STOPPED = 0, 1, 2
 WAITS, WAIT_NS, HOLDS, HOLD_NS, WHOSE = range(5)
 SECONDS = 0.5
 BOUNDS = 0.2  # looks fall anywhere, and on a busy machine late, so the bounds of gaps are blurred
@@ -211,6 +212,9 @@ def test_each_take_and_drop_of_the_lock(tmp_path, both, python):
     assert all(b[2].args[0] == a[3] for a, b in zip(holds, holds[1:]) if a[2].args[0])
     taken = {(tid, begin) for begin, _, _, tid in holds}
     waits = [r for r in records[run.pid] if r[2].code == WAITED]
+    early = [r for r in waits if r[1] < holds[0][0]]  # before the first CUDA call, of OS calls
+    assert early and not {name for name, _ in recorded(run.process, run.pid) if "cond" in name}
+    waits = [r for r in waits if r not in early]
     assert waits and {(run.pid, end) for _, end, r in waits if r.args[1]} <= taken
     long = [r for r in waits if r[1] - r[0] > 1_000_000]
     assert {r.args[0] for _, _, r in long} == {run.other}
@@ -229,6 +233,20 @@ def test_a_lock_that_is_off(tmp_path, both):
     assert not run.process.of_type(GIL) and not any(r.args[HOLDER] for r in run.looks())
     assert run.share(lambda r: run.frame(r.stack) and
                      run.frame(r.stack)[2] == "wait_for_lock") >= 0.5
+
+
+def test_stops_of_the_world(tmp_path, both):
+    """A thread that computes is stopped while the other one collects garbage, which itself waits
+    until the thread is: that is a wait for a semaphore."""
+    run = Run(tmp_path, both, "stop", interpreter(FREE), GPUPROF_OS="10us", GPUPROF_GAPS="off",
+              PYTHON_GIL="0", GPUPROF_OS_BACKTRACE="10us")
+    stops = by_thread(run, GIL)[run.other]
+    assert len(stops) == len(run.process.of_type(GIL)) and {r.code for *_, r in stops} == {STOPPED}
+    # All but the time in which it stops them, and frees what it found.
+    assert 0.4 * run.spent <= sum(end - begin for begin, end, _ in stops) <= run.spent
+    assert all("compute" in {frame[2] for frame in run.stacks.stacks[r.stack][1]
+                             if isinstance(frame, tuple)} for *_, r in stops)
+    assert "sem_clockwait" in {name for name, _ in recorded(run.process, run.pid)}
 
 
 def test_short_waits_for_the_lock_are_added_up(tmp_path, both):

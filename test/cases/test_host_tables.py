@@ -188,6 +188,22 @@ def test_anything_may_stand_in_a_file(run_verb, make_stacks):
     run_verb("dump", folder)
 
 
+def test_stops_of_the_world(run_verb, make_stacks):
+    """They are rows of their own, apart from waits for a holder that is not known."""
+    host = Host()
+    host.call(500, 100)
+    host.gil(1000, 5000)
+    for begin, code in (7000, 2), (20000, 2), (40000, 1):
+        host.record("gil", begin, (0, 0), code=code, duration=10000)
+    folder = make_stacks(*host.script())
+    rows = {row["holder"]: (row["holder_tid"], row["waits"], row["wait_ns"], row["holds"])
+            for row in told(run_verb, folder)["gil"]}
+    assert rows == {None: (0, 1, 5000, 1), "stop of the world": (0, 2, 20000, 0)}
+    text = run_verb("report", "--table=gil", folder).stdout
+    assert f"(thread {host.pid}), stop of the world" in text
+    assert run_verb("export", folder, "--format=csv").stdout.count("stop of the world") == 2
+
+
 def test_dump_names_functions(run_verb, make_stacks):
     host = Host()
     host.call(500, 100)

@@ -79,8 +79,8 @@ class Host(Script):
         self.record("os_call", thread, at, us, stack, code=self.functions[function],
                     args=(4, 0, 0, 0), text=text)
 
-    def gil(self, at, us, other):
-        self.add("gil", MAIN, at, us, args=(other, 0))
+    def gil(self, at, us, other, code=0, stack=0):
+        self.record("gil", MAIN, at, us, stack, code=code, args=(other, 0))
 
     def gc(self, at, us, stack=0, generation=2):
         self.record("gc", MAIN, at, us, stack, code=generation, args=(5, 0, 0))
@@ -179,6 +179,13 @@ def waited_for_the_gil(s):
              ("waiting", "waiting", WHY): 15000})
 def waited_for_the_gil_of_nobody_known(s):
     s.gil(s.end + 5000, 25000, 0)
+    s.next(40000, ran=0)
+
+
+@scene(rows={("waiting", "stop of the world", LINES[PUT]): 25000,
+             ("waiting", "waiting", WHY): 15000})
+def was_stopped_with_all_threads(s):
+    s.gil(s.end + 5000, 25000, 0, code=2, stack=PUT)
     s.next(40000, ran=0)
 
 

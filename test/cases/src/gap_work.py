@@ -5,6 +5,7 @@ for how many nanoseconds it did that work, how many page faults that took, and t
 of the thread that launches and of another one.
 """
 import ctypes
+import gc
 import os
 import resource
 import signal
@@ -17,6 +18,7 @@ cuda = ctypes.CDLL("libcudart.so.12")
 held = ctypes.PyDLL("libcudart.so.12")  # keeps the interpreter's lock in its calls
 pointer = ctypes.c_void_p()
 PAGES = bytes(100_000)
+KEPT = [[i] for i in range(300_000 * (KIND == "stop"))]  # a collection looks at them all
 
 
 def call():
@@ -71,8 +73,8 @@ def touch():
 
 
 WORK = {"sleep": sleep, "pipe": read_pipe, "alone": alone, "gil": wait_for_lock, "touch": touch,
-        "sync": wait_for_device, "fork": sleep, "kill": sleep, "exec": sleep}
-BESIDE = {"gil": compute, "sync": launch_once}
+        "sync": wait_for_device, "fork": sleep, "kill": sleep, "exec": sleep, "stop": gc.collect}
+BESIDE = {"gil": compute, "stop": compute, "sync": launch_once}
 
 
 def work_on(seconds):
