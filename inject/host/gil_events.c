@@ -178,7 +178,6 @@ void gil_tick(struct thread *writer)
     stack_ticks = ticks_of(gp.settings.numbers[SETTING_OS_BACKTRACE]);
     rest_ticks = ticks_of(REST_NS);
     holders = client->holders;
-    gil_wait_for(&place);
     os_watch_conditions(take_event);
     atomic_store(&client->watched, place.low);
     atomic_store(&client->watched_bytes, place.high - place.low);

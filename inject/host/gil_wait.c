@@ -11,13 +11,17 @@
 
 #define APART_NS 20000u /* slices that lie so near are of one wait */
 
-/* Addresses of the lock's two condition variables; 0: not known. By the writer. */
+/* Addresses of the lock's two condition variables; 0: not known. By each that finds them. */
 static _Atomic uint64_t dropped, taken;
 
-void gil_wait_for(const struct python_gil_place *place)
+/* Other threads come as soon as a recording begins, which is before the lock is watched. */
+static void find_lock(void)
 {
-    atomic_store(&dropped, place->dropped);
-    atomic_store(&taken, place->taken);
+    struct python_gil_place place;
+    if (atomic_load(&taken) || !python_gil_find(&place))
+        return;
+    atomic_store(&dropped, place.dropped);
+    atomic_store(&taken, place.taken);
 }
 
 /* CPython's struct wait_entry: the address lies right before the semaphore. */
@@ -35,6 +39,7 @@ static uint64_t ns_of(uint64_t ticks)
 bool gil_take_call(struct thread *t, struct gil_wait *w, const struct os_said *s, uint64_t parked,
                    uint32_t stack)
 {
+    find_lock();
     bool is_slice = s->object && s->object == atomic_load(&dropped);
     bool is_stop = parked && python_was_stopped(parked);
     if (!is_slice && !is_stop && !(s->object && s->object == atomic_load(&taken)))

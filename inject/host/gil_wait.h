@@ -12,7 +12,6 @@
 
 #include "host/os_table.h"
 
-struct python_gil_place;
 struct thread;
 
 struct gil_wait {
@@ -23,9 +22,6 @@ struct gil_wait {
     uint8_t part; /* enum gil_part */
     bool ran_out; /* its last slice; what follows at once is of the same wait */
 };
-
-/* The lock, once it is known. By the writer. */
-void gil_wait_for(const struct python_gil_place *place);
 
 /* At what CPython has parked the calling thread, which has waited for that semaphore; 0: not known.
  */

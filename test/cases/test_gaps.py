@@ -242,8 +242,11 @@ def test_stops_of_the_world(tmp_path, both):
               PYTHON_GIL="0", GPUPROF_OS_BACKTRACE="10us")
     stops = by_thread(run, GIL)[run.other]
     assert len(stops) == len(run.process.of_type(GIL)) and {r.code for *_, r in stops} == {STOPPED}
+    first = min(r.begin for r in run.process.of_type(stream_reader.CALL))
+    assert any(end < first for _, end, _ in stops)  # kept until the thread takes part
+    stops = [r for r in stops if r[1] > first]
     # All but the time in which it stops them, and frees what it found.
-    assert 0.4 * run.spent <= sum(end - begin for begin, end, _ in stops) <= run.spent
+    assert 0.3 * run.spent <= sum(end - begin for begin, end, _ in stops) <= 1.1 * run.spent
     assert all("compute" in {frame[2] for frame in run.stacks.stacks[r.stack][1]
                              if isinstance(frame, tuple)} for *_, r in stops)
     assert "sem_clockwait" in {name for name, _ in recorded(run.process, run.pid)}

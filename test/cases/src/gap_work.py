@@ -82,6 +82,8 @@ def work_on(seconds):
     faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
     other = threading.Thread(target=BESIDE.get(KIND, str), args=(end,))
     other.start()
+    if KIND == "stop":
+        WORK[KIND]()  # before the first call, in no account
     call()
     while time.monotonic() < end:
         begin = time.monotonic()
