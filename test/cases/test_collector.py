@@ -97,7 +97,7 @@ def test_what_is_read_of_small_blocks(collector, make_gpu):
     assert read_by(collector, "report", "--table=ranks", folder)[1] < 1.1 * part
     # Blocks that have names are read first, and again.
     assert read_by(collector, "report", "--table=steps", folder)[1] < 1.6 * part
-    assert read_by(collector, "report", "--table=findings", folder)[1] > 1.5 * part
+    assert read_by(collector, "report", "--table=findings", folder)[1] > 1.2 * part
 
 
 def test_fifo_is_not_waited_for(run_collector, tmp_path):
@@ -470,7 +470,7 @@ def test_a_process_takes_little_memory(collector, make_stream):
     what a process takes, and the block of its thread that is open."""
     few = peak_kib(collector, make_stream(2_000, 100, 1, "few"))
     many = peak_kib(collector, make_stream(20_000, 1000, 1, "many"))
-    assert many - few < 900 * 23  # KiB
+    assert many - few < 900 * 24  # KiB
 
 
 def peak_kib(collector, folder):
