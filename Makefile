@@ -247,7 +247,8 @@ COMPLETIONS := $(BUILD)/completion.bash $(BUILD)/completion.zsh $(BUILD)/complet
 VERBS := run merge report stats export flame memory diff baseline view ctl top dump doctor \
 	recover manual completion help demo
 MANUALS := $(BUILD)/gpuprof.1 $(VERBS:%=$(BUILD)/gpuprof-%.1)
-DOCUMENTS := README.md GUIDE.md SECURITY.md CHANGELOG.md LICENSE NOTICE formats/event-stream.md
+DOCUMENTS := README.md GUIDE.md REFERENCE.md SECURITY.md CHANGELOG.md LICENSE NOTICE \
+	formats/event-stream.md
 install: all $(MANUALS) $(BUILD)/gpuprof.h.3 $(COMPLETIONS)
 	$(Q)for folder in "$(bindir)" "$(parts)/demo" "$(docdir)" "$(mandir)/man1" \
 		"$(mandir)/man3" "$(includedir)" \

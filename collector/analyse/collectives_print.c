@@ -258,7 +258,8 @@ static const struct column columns[] = {
     {"waited_ns", "waited", COLUMN_NS, 13, MEMBER_OF(ROW, pending, waited_ns),
      .doc = "how long others wait for it, or it for them, at most"},
     [STATE] = {"state", "state", COLUMN_TEXT, 20,
-               .doc = "not called, called, kernel not finished, finished ... (GUIDE has all)"},
+               .doc =
+                   "not called, called, kernel not finished, finished ... (REFERENCE.md has all)"},
     [FUNCTION] = {"function", .doc = "the function of NCCL"},
     {"sequence", NULL, COLUMN_NUMBER, .ascending = true, MEMBER_OF(ROW, pending, sequence),
      .doc = "the number of the call on the communicator"},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Why a device did nothing (GUIDE.md, "Why is the GPU idle?"). */
+/* Why a device did nothing (REFERENCE.md, "Why is the GPU idle?"). */
 #include "analyse/idle_state.h"
 #include "base/array.h"
 #include "error.h"

@@ -90,8 +90,8 @@ static const struct column place_columns[] = {
     {"place", "where", MEMBER(struct idle_total, place),
      .doc = "where in the program: its line, else the operator, range or call"},
     [CAUSE] = {"cause", "cause", COLUMN_TEXT, 13,
-               .doc =
-                   "why: launch, host, waiting, preempted, sync, copy, loader ... (GUIDE has all)"},
+               .doc = "why: launch, host, waiting, preempted, sync, copy, loader ... (REFERENCE.md "
+                      "has all)"},
     [COUNT] = {"count", "gaps", COLUMN_COUNT, 9, MEMBER(struct idle_total, count),
                .doc = "gaps that have some of it"},
     [TOTAL] = {"total_ns", "total", COLUMN_NS, 12, MEMBER(struct idle_total, ns),

@@ -180,7 +180,7 @@ static const struct column oom_columns[] = {
     [ON_DEVICE] = {"on_device_bytes", NULL, COLUMN_BYTES,
                    .doc = "what the process held on the device in all"},
     [OWNERS] = {"owners", NULL, COLUMN_LIST, .doc = "who held it: up to ten"},
-    [ADVICE_ID] = {"advice_id", .doc = "a word for what to do (GUIDE has all)"},
+    [ADVICE_ID] = {"advice_id", .doc = "a word for what to do (REFERENCE.md has all)"},
     [ADVICE] = {"advice", .doc = "what to do"},
 };
 #undef ROW

@@ -222,7 +222,7 @@ def test_full_disk(make_gpu, run_collector):
 
 
 def test_the_guide_has_all_columns():
-    guide = (ROOT / "GUIDE.md").read_text()
+    guide = (ROOT / "REFERENCE.md").read_text()
     section = guide.partition("\n## How do I get each event as a row?\n")[2].partition("\n## ")[0]
     table = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `")]
     assert [name.strip(" `") for cell in table for name in cell.split(",")] == COLUMNS

@@ -17,10 +17,10 @@ from made_findings import (ADD, DEVICE, GEMM, MAIN, MS, NCCL, PINNED, PLAIN, RAN
                            TYPES, US, Job)
 from test_partial import check_equal, make_parts
 
-# Of the window, in percent, and in milliseconds: as GUIDE has them.
+# Of the window, in percent, and in milliseconds: as the reference has them.
 ROW = re.compile(r"\| `([a-z0-9-]+)` \| .* \| (?:(\d+) %, )?(\d+) ms \| ")
 THRESHOLDS = {row[1]: (int(row[2] or 0), int(row[3]))
-              for row in map(ROW.match, (ROOT / "GUIDE.md").read_text().splitlines()) if row}
+              for row in map(ROW.match, (ROOT / "REFERENCE.md").read_text().splitlines()) if row}
 
 
 @pytest.fixture(name="checked")

@@ -15,7 +15,7 @@ import pytest
 from made_stacks import TRAIN
 from test_partial import random_lines, write_libraries
 
-GUIDE = conftest.ROOT / "GUIDE.md"
+REFERENCE = conftest.ROOT / "REFERENCE.md"
 REFRESH = os.environ.get("GPUPROF_REFRESH") == "1"  # read now: tests run without such variables
 
 WIDE = "漢字のカーネル_with_a_long_tail_of_words_in_it_so_that_it_is_cut"
@@ -247,7 +247,7 @@ def test_csv_is_the_json(make_gpu, make_ops, make_stacks, tmp_path, run_collecto
 
 def test_guide_lists_the_tables(run_collector):
     """As help does; GPUPROF_REFRESH=1 writes the list anew."""
-    text = GUIDE.read_text(encoding="utf-8")
+    text = REFERENCE.read_text(encoding="utf-8")
     made = ""
     for verb in "report", "memory":
         told = run_collector("help", verb).stdout.partition("\ntables:\n")[2]
@@ -260,7 +260,7 @@ def test_guide_lists_the_tables(run_collector):
     before, _, rest = text.partition(begin)
     listed, _, behind = rest.partition(end)
     if REFRESH:
-        GUIDE.write_text(before + begin + made + end + behind, encoding="utf-8")
+        REFERENCE.write_text(before + begin + made + end + behind, encoding="utf-8")
         pytest.skip("not run: GPUPROF_REFRESH=1 wrote the list; without it it is compared")
     assert listed == made and behind
 
