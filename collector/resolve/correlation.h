@@ -8,8 +8,9 @@
  * 64 processes so many times CORRELATION_AHEAD. What leaves this buffer is forgotten, unless work
  * of it may still come: launches and copies that no work has found, launches of graphs, and links.
  * These are sorted, and stay: beyond CORRELATION_RUN of them in runs of as many in a spool
- * (spool.h). Memory is bounded by 7 MB of calls, 1.5 MB for the table, and 4 MB for what stays (or
- * 180 KB a process for all of it, up to 16 times as much), the spool's 4 MiB and 40 bytes a run.
+ * (spool.h). Memory is bounded by 3.7 MB of calls, 0.8 MB for the table, and 2 MB for what stays
+ * (or 180 KB a process for all of it, up to 16 times as much), the spool's 4 MiB and 40 bytes a
+ * run.
  */
 #ifndef GPUPROF_COLLECTOR_CORRELATION_H
 #define GPUPROF_COLLECTOR_CORRELATION_H
@@ -19,7 +20,7 @@
 
 #include "base/spool.h"
 
-#define CORRELATION_RUN     (1u << 16) /* entries sorted at a time, */
+#define CORRELATION_RUN     (1u << 15) /* entries sorted at a time, */
 #define CORRELATION_AHEAD   1024 /* or so many for each process, which launches ahead of work, */
 #define CORRELATION_RUN_MAX (1u << 20) /* and at most */
 #define CORRELATION_LINKS   4          /* links followed from one GPU record */

@@ -9,7 +9,7 @@ def test_as_cuda_calculates_it(tmp_path):
     program = tmp_path / "check_occupancy"
     run("gcc", "-O1", "-I", str(ROOT / "collector"), "-isystem", str(newest.include),
         str(ROOT / "test" / "abi" / "check_occupancy.c"),
-        str(ROOT / "collector" / "model" / "occupancy.c"), "-o", str(program))
+        str(ROOT / "collector" / "resolve" / "occupancy.c"), "-o", str(program))
     lines = run(str(program)).splitlines()
     compared = {line.split()[1]: int(line.split()[2]) for line in lines
                 if line.startswith("compared ")}

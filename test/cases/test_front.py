@@ -295,7 +295,7 @@ def test_no_room(collector, root, tmp_path, verb, name, advice):
 def test_nowhere_to_lay_aside(run_collector, make_gpu, tmp_path, verb):
     """It is not the recording's folder that is at fault."""
     made = tmp_path / {"report": "a.txt", "merge": "a.json", "export": "a.sqlite"}[verb]
-    data = make_gpu("bench", 140000)
+    data = make_gpu("alone", 140000)
     result = run_collector(verb, data, "-o", made, env={**os.environ, "TMPDIR": "missing"})
     assert (result.returncode, result.stdout, result.stderr) == (
         1, "", "gpuprof: a temporary file in missing, for what memory does not hold: No such file "
@@ -308,7 +308,7 @@ def test_nowhere_to_lay_aside(run_collector, make_gpu, tmp_path, verb):
      "large; raise ulimit -f"),
     ("merge", "a.zip", 5000, "a.zip: a temporary file in {0}: File too large; raise ulimit -f")])
 def test_no_room_to_lay_aside(run_collector, make_gpu, tmp_path, verb, name, launches, text):
-    data, aside = make_gpu("bench", launches), tmp_path / "aside"
+    data, aside = make_gpu("alone", launches), tmp_path / "aside"
     aside.mkdir()
     result = run_collector(verb, data, "-o", name,
                            env={**os.environ, "TMPDIR": str(aside)}, preexec_fn=lambda:

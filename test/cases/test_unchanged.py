@@ -55,8 +55,8 @@ def test_dynamic_section(library):
     [stack] = [line for line in segments.splitlines() if "GNU_STACK" in line]
     assert " RWE " not in stack and " RW " in stack
     [tls] = [line.split() for line in segments.splitlines() if line.split()[:1] == ["TLS"]]
-    # Of the 1664 bytes that glibc keeps for what dlopen brings, as for CUDA_INJECTION64_PATH.
-    assert int(tls[5], 16) <= 832
+    # About half of what glibc keeps for what dlopen brings, as for CUDA_INJECTION64_PATH.
+    assert int(tls[5], 16) <= 848
     assert "GLIBC_PRIVATE" not in tool("nm", "-D", library)
 
 

@@ -10,6 +10,7 @@
  *   late RANKS STEPS   ranks that compute and reduce in each step: rank 1 comes 20 ms late to every
  *                      third reduction, from its range "evaluate"
  *   bench CALLS RANKS  launches of one kernel each, in each of 1 or more ranks, for measuring
+ *   alone CALLS        the same, but no kernel is recorded
  *
  * Times and numbers are those that test/cases/test_gpu_trace.py computes, too.
  */
@@ -264,7 +265,8 @@ static void add_late(const char *folder, unsigned rank, unsigned steps)
     builder_finish(&b, "%s/rank%u.gpuprof", folder, rank);
 }
 
-static void add_bench(const char *folder, uint64_t calls, unsigned rank, unsigned ranks)
+static void add_bench(const char *folder, uint64_t calls, unsigned rank, unsigned ranks,
+                      bool has_kernels)
 {
     struct stream_builder b;
     char text[32];
@@ -286,7 +288,7 @@ static void add_bench(const char *folder, uint64_t calls, unsigned rank, unsigne
             memcpy(r.args, args, sizeof args);
             builder_add(&b, MAIN, &r);
         }
-        for (uint64_t i = done; i < done + part; i++)
+        for (uint64_t i = done; has_kernels && i < done + part; i++)
             kernel(&b, 0, 7, 1 + i % 3, 5000 * (i + 1) + 40000, 4000 + i % 900, (uint32_t)i + 1, 0);
         done += part;
     }
@@ -302,9 +304,10 @@ int main(int argc, char **argv)
     bool loss = argc > 2 && strcmp(argv[2], "loss") == 0;
     bool late = argc > 2 && strcmp(argv[2], "late") == 0;
     unsigned steps = argc > 4 ? (unsigned)strtoul(argv[4], NULL, 10) : late ? 12 : 1;
-    if (first && strcmp(argv[2], "bench") == 0) {
+    bool bench = argc > 2 && strcmp(argv[2], "bench") == 0;
+    if (first && (bench || strcmp(argv[2], "alone") == 0)) {
         for (unsigned rank = 0; rank < steps; rank++)
-            add_bench(argv[1], first, rank, steps);
+            add_bench(argv[1], first, rank, steps, bench);
         return 0;
     }
     if (first && strcmp(argv[2], "pools") == 0) {
@@ -317,7 +320,7 @@ int main(int argc, char **argv)
     }
     if (!first || (!loss && !late && strcmp(argv[2], "train") != 0)) {
         fprintf(stderr, "usage: make_gpu DIR train|loss|late RANKS [STEPS] | DIR pools|shared 1 | "
-                        "DIR bench CALLS [RANKS]\n");
+                        "DIR bench|alone CALLS [RANKS]\n");
         return 2;
     }
     for (unsigned rank = 0; rank < first; rank++)
