@@ -15,6 +15,8 @@
 #include "report/report_options.h"
 #include "report/report_tables.h"
 
+#define ALONE_RECORDS_MAX 50000000u
+
 struct shared_report {
     const struct options *options;
     uint32_t count;
@@ -144,8 +146,10 @@ bool shared_report_make(struct combination *c, struct recording *rec, const stru
                         struct kept_rows *kept)
 {
     struct shared_report *s = calloc(1, sizeof *s);
-    /* What is kept is of all that somebody may ask for next. */
-    bool keeps = kept->path && !options->symbols && !view->tables;
+    /* What is kept is of all that somebody may ask for next. Who did not ask for several processes
+     * gets no part of so much, as it is in memory: some 8 bytes for each kernel of NCCL's. */
+    bool is_small = rec->workers > 1 || kept->records <= ALONE_RECORDS_MAX;
+    bool keeps = kept->path && is_small && !options->symbols && !view->tables;
     if (!s || (rec->workers < 2 && !keeps) || !may_be_in_parts(rec, options, view, format)) {
         free(s);
         return false;

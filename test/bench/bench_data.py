@@ -198,16 +198,19 @@ def bench_ranks():
 
 
 def bench_questions():
-    """CPU time of a report, with its rows kept and without, and of a question after it: a table of
-    all, and of a hundredth of the time."""
+    """CPU time of a first report, which keeps what it found, over one that does not; and of what is
+    asked next, over the first: the report again, tables of all, tables of a hundredth of it."""
     calls, ranks = 500000, 4
     folder = os.path.join(WORK, "questions")
     os.makedirs(folder)
     run([os.path.join(BUILD, "make_gpu"), folder, "bench", str(calls), str(ranks)])
-    kinds = {"without": ["--no-index"], "report": [], "table": ["--table=cuda_gpu_kern_sum"],
+    kinds = {"without": ["--no-index"], "report": [], "again": [],
+             "table": ["--table=idle,findings,cuda_gpu_kern_sum"],
              "piece": ["--table=cuda_gpu_kern_sum,functions", "--from=1", "--to=1.025"]}
     cpu = {kind: [] for kind in kinds}
     for _ in range(5):
+        for kept in glob.glob(os.path.join(folder, ".gpuprof-*")):
+            os.remove(kept)
         for kind, words in kinds.items():
             _, seconds, _, code, error = measured([COLLECTOR, "report", "-j1", *words, folder])
             if code:
@@ -216,6 +219,7 @@ def bench_questions():
     first = statistics.median(cpu["report"])
     tell("questions.report", 2 * calls * ranks / first / 1e6, "M events/CPU s")
     tell("questions.kept", first / statistics.median(cpu["without"]), "x --no-index")
+    tell("questions.again", statistics.median(cpu["again"]) / first, "x report", 0.15)
     tell("questions.table", statistics.median(cpu["table"]) / first, "x report", 0.15)
     tell("questions.piece", statistics.median(cpu["piece"]) / first, "x report", 0.05)
     shutil.rmtree(folder)

@@ -57,7 +57,7 @@ def tensors(*arguments, **settings):
 
 def deaf():
     program = toolchain.build("sample_work.c", *toolchain.runtime(12))
-    return [program, "100", "1", "deaf"], {"GPUPROF_SAMPLE": "1000"}
+    return [program, "300", "1", "deaf"], {"GPUPROF_SAMPLE": "1000"}
 
 
 FULL = f"pwrite={errno.ENOSPC}"
@@ -93,7 +93,7 @@ MEANS = {
     "tensors_dropped": lambda: tensors("many", 200000, GPUPROF_WAIT="60s", **SMALL),
     "overwritten": lambda: tiny("scribble.c", "record", 0, GPUPROF_SEAL="30s"),
     "samples_dropped": lambda: lossy("early", 60000, GPUPROF_SAMPLE="100"),
-    "samples_torn": lambda: lossy("early", 3, GPUPROF_SAMPLE="100"),
+    "samples_torn": lambda: lossy("early", 20, GPUPROF_SAMPLE="100"),
     "samples_silent": deaf,
     "os_dropped": lambda: lossy("early", 2000, GPUPROF_OS="0"),
 }
