@@ -226,6 +226,7 @@ STYLE_FILES := $(shell git ls-files '*.c' '*.h' 2>/dev/null)
 style:
 	$(Q)clang-format --dry-run -Werror $(STYLE_FILES)
 	$(Q)/usr/bin/python3 test/style/check_includes.py
+	$(Q)/usr/bin/python3 test/style/check_texts.py
 format:
 	$(Q)clang-format -i $(STYLE_FILES)
 

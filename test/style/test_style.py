@@ -8,6 +8,7 @@ import subprocess
 import pytest
 
 import check_includes
+import check_texts
 from conftest import need
 
 FILES = check_includes.tree_files()
@@ -127,6 +128,63 @@ def test_circle_of_three(monkeypatch, tmp_path):
             for a, b, end in (("one", "two", "c"), ("two", "three", "h"), ("three", "one", "h"))}
     assert layer_violations(monkeypatch, tmp_path, {**ring, "collector/base/one.h": ""}) == [
         "a circle of files: collector/base/one collector/base/three collector/base/two"]
+
+
+def test_texts_are_plain():
+    """Texts of each kind are found, and no more break the rules than LEFT allows."""
+    found = list(check_texts.texts())
+    assert {text.kind: text for text in found}.keys() == {
+        "setting", "option", "verb", "manual", "table", "column", "title", "advice", "loss",
+        "note", "message"}
+    assert len(found) > 1000
+    wrong = list(check_texts.violations(found))
+    counts = {kind: [line for of, line in wrong if of == kind] for kind, _ in wrong}
+    assert [line for kind, lines in counts.items() for line in lines
+            if len(lines) > check_texts.LEFT.get(kind, 0)] == []
+
+
+TEXTS_IN_C = """
+static const struct option own_options[] = {
+    {'o', NULL, "FILE", OPTION_OUTPUT, /* a "comment", */ "write to this file (\\"x\\"), "
+     "not there", .parts = 1},
+    {OPTIONS_OF(read_options, READ_JOBS)},
+    {0, "kind", "A,B", .take = take_kinds, .at = 0, "keep these", .word_at = words},
+    {0},
+};
+VERB_IS(some, run, own_options, VERB_OWN(struct own, {1, "word"}), 0, "[DIR]", "do something",
+        {PART_EXAMPLE, "gpuprof some DIR", "an example"}, {PART_STATUS, "0", "it was done"});
+static const struct column columns[] = {{"key", .doc = "a column"}, {"b", .doc = NULL}};
+void f(void) { message("%s: %" PRIu64 " of them", a, b); say(CAUSE, "it failed: %s", c); }
+"""
+
+
+def test_texts_are_found():
+    texts = [(text.line, text.kind, text.text) for text in check_texts.texts_of("a.c", TEXTS_IN_C)]
+    assert texts == [(3, "option", 'write to this file ("x"), not there'),
+                     (6, "option", "keep these"),
+                     (9, "verb", "do something"), (10, "manual", "an example"),
+                     (10, "manual", "it was done"), (11, "column", "a column"),
+                     (12, "message", "%s: %d of them"), (12, "message", "it failed: %s")]
+
+
+@pytest.mark.parametrize("kind, text, count", [
+    ("option", "record the stack of a call that lasts this long or fails", 0),
+    ("option", "Record a call. 0 records every call ...", 1),
+    ("option", "Record a call. 0 records every call.", 0),
+    ("option", "record a call.", 1),
+    ("option", "... when a signal comes", 0),
+    ("option", "record " + "it " * 24, 0),
+    ("option", "record " + "it " * 25, 1),
+    ("option", "record " + "it; " * 25, 1),
+    ("option", "record only from so long after the process's begin on", 2),
+    ("title", "a call did not return", 0),
+    ("title", "a call did not return.", 1),
+    ("advice", "Look at the call.", 0),
+    ("advice", "Look at the call", 1),
+    ("message", "%s: of them, of which one is to be had", 2),
+])
+def test_rules_on_texts(kind, text, count):
+    assert len(list(check_texts.wrong(kind, text))) == count
 
 
 @pytest.mark.parametrize("header", OWN_HEADERS, ids=str)
