@@ -84,18 +84,17 @@ char *finding_next_line(const struct findings *f, const struct finding *found)
 
 const char *finding_title(const struct finding *f)
 {
-    return f->is_awaited ? "the other ranks wait in a call for this one" : f->kind->title;
+    return f->is_awaited ? "the other ranks wait in a collective for this one" : f->kind->title;
 }
 
 static char *finding_advice(const struct finding *f)
 {
-    return text_printf("%s%s%s", f->kind->advice,
-                       f->is_lineless && recorded_next(f)
-                           ? " Its lines are known once the program is compiled with -g."
-                           : "",
-                       f->lacks_ranks ? " Or ranks that are not here came late: a report "
-                                        "of all of them says which."
-                                      : "");
+    return text_printf(
+        "%s%s%s", f->kind->advice,
+        f->is_lineless && recorded_next(f) ? " Compile the program with -g to see its lines." : "",
+        f->lacks_ranks ? " Or ranks that are not here came late: report on "
+                         "all ranks to see which."
+                       : "");
 }
 
 void findings_judge_lines(struct findings *f)
@@ -116,34 +115,35 @@ void findings_judge_lines(struct findings *f)
 enum { TITLE, NS = 3, SHARE, EVIDENCE = 13, ADVICE, NEXT, JOB = 17 };
 
 static const struct column columns[] = {
-    [TITLE] = {"title", "finding", COLUMN_LINES,
-               .doc = "what is worth fixing, with evidence and advice"},
-    {"id", MEMBER_OF(struct finding, kind, id), .doc = "a word for it, which does not change"},
-    {"where", MEMBER(struct finding, where), .doc = "the place that it is about"},
+    [TITLE] = {"title", "finding", COLUMN_LINES, .doc = "what happened, with evidence and advice"},
+    {"id", MEMBER_OF(struct finding, kind, id),
+     .doc = "the finding's identifier, which never changes"},
+    {"where", MEMBER(struct finding, where), .doc = "the place in the program that caused it"},
     [NS] = {"ns", "costs", COLUMN_NS, 12, MEMBER(struct finding, ns),
-            .doc = "what it costs the device that it costs most; of memory none"},
+            .doc = "what it costs the device that loses most; none for memory"},
     [SHARE] = {"share", "share", COLUMN_SHARE, 7, MEMBER_SHARE(struct finding, ns, of_ns),
-               .doc = "that as a part of of_ns, or of the memory that there is"},
+               .doc = "costs as a share of of_ns; for memory, bytes as a share of the peak"},
     {"window_ns", NULL, COLUMN_NUMBER, MEMBER(struct finding, window_ns),
      .doc = "the recorded time of the device after start-up"},
-    {"of_ns", NULL, COLUMN_NUMBER, MEMBER(struct finding, of_ns), .doc = "what the share is of"},
+    {"of_ns", NULL, COLUMN_NUMBER, MEMBER(struct finding, of_ns),
+     .doc = "the time that the share refers to"},
     {"total_ns", NULL, COLUMN_NUMBER, MEMBER(struct finding, total_ns),
      .doc = "what it costs all devices together"},
     {"devices", NULL, COLUMN_NUMBER, MEMBER(struct finding, devices),
-     .doc = "on how many devices it was found"},
+     .doc = "the number of devices with this finding"},
     COLUMN_RANK(struct finding, process),
     COLUMN_HOST(struct finding, process),
     COLUMN_PID(struct finding, process),
     {"device", NULL, COLUMN_NUMBER, .ascending = true, MEMBER(struct finding, device),
-     .lacks = LACKS_MAX, .doc = "the device that it costs most"},
+     .lacks = LACKS_MAX, .doc = "the device that loses most"},
     [EVIDENCE] = {"evidence", .type = COLUMN_LIST,
-                  .doc = "where that comes from: name, time and place of each part"},
+                  .doc = "what the costs come from: name, time and place of each part"},
     [ADVICE] = {"advice", .doc = "what to do"},
-    [NEXT] = {"next", .doc = "the command to run for more"},
+    [NEXT] = {"next", .doc = "the command to run next"},
     {"bytes", NULL, COLUMN_NUMBER, .lacks = LACKS_ZERO, MEMBER(struct finding, bytes),
-     .doc = "of memory: how much"},
+     .doc = "for memory: the bytes that it costs"},
     [JOB] = {"job", NULL, COLUMN_NUMBER, .ascending = true,
-             .doc = "the job of the process, where there are several"},
+             .doc = "the job of the process, if there are several jobs"},
 };
 
 /* Since the recording's first event. */
@@ -192,7 +192,7 @@ static void put_wrapped(const char *text, FILE *out)
 
 const char *finding_base(const struct finding *f)
 {
-    return f->bytes                     ? " (share of the most there was)"
+    return f->bytes                     ? " (share of the peak)"
            : finding_is_of_all(f->kind) ? " (share of all the time)"
                                         : "";
 }
@@ -226,7 +226,7 @@ static void put_text(const struct findings *f, const struct finding *found, FILE
         else
             fprintf(out, "%s times, the longest ", count_text(b, row->count));
         if (row->at_ns < f->walk->survey.origin_ns)
-            fputs("from the process's start on", out);
+            fputs("since the process started", out);
         else
             fprintf(out, "%s %s",
                     row->bytes        ? "the peak at"
@@ -234,7 +234,7 @@ static void put_text(const struct findings *f, const struct finding *found, FILE
                                       : "began at",
                     time_text(c, since(f, row->at_ns)));
         if (row->is_of_minor)
-            fprintf(out, "\n  by a thread that makes %.1f%% of the GPU's work",
+            fprintf(out, "\n  by a thread that launches %.1f%% of the GPU's work",
                     row->work_share / 1e4);
         free(clean);
     }
@@ -280,13 +280,12 @@ static void fill_row(const struct table *t, uint32_t index, enum report_format f
 const struct table_info findings_table = {
     .name = "findings",
     .key = "findings",
-    .title = "what to fix first",
+    .title = "findings, the most expensive first",
     TABLE_COLUMNS(columns),
     .rows = {ROWS_IN(struct findings, list, count)},
     .is_summary = true,
-    .text_none = ": nothing costs enough (most kinds need 5 %, and 50 ms of the whole run); idle "
-                 "time of the "
-                 "causes waiting and preempted is no finding",
+    .text_none = ": nothing costs enough (most findings need 5% of the time and 50 ms); idle time "
+                 "with the cause waiting or preempted is never one",
     .json_empty = "[]",
     .row = fill_row,
 };

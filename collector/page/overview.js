@@ -60,7 +60,7 @@ function drawEvidence(rows) {
         rows.map((row) => el("tr", {}, el("th", {scope: "row", class: "text"},
                      row.name + (row.where && row.where !== row.name ? ": " + row.where : "") +
                        (row.work_share === undefined ? "" :
-                         `, by a thread that makes ${percent(row.work_share)} of the GPU's work`)),
+                         `, by a thread that launches ${percent(row.work_share)} of the work`)),
                    [
                      row.bytes ? bytes(row.bytes) : time(row.ns), count(row.count),
                      row.at_ns ? time(row.at_ns) : "the start"

@@ -338,7 +338,8 @@ def test_a_rank_that_does_not_come(library, collector, tmp_path, number, stays, 
         assert all(row["ns"] < SECOND for row in others), others
         screen = "\n".join(text[:text.index("")])
         assert "  held back  " in screen and "  lost       nothing" in screen
-        assert re.search("finding .* the other ranks wait in a call for this one\n +rank 5", screen)
+        assert re.search("finding .* the other ranks wait in a collective for this one\n +rank 5",
+                         screen)
     assert "its process" not in text[0] + first  # it was ended with all the others
     assert re.search("^  open .* in rank [0-7]", text[1])
 

@@ -473,7 +473,7 @@ def test_a_piece_says_what_it_is_of(make_gpu, run_verb):
     assert {piece: re.search(r"  steps +(\d+) ", text)[1] for piece, text in screens.items()} == {
         "": "78", "--step=3:5": "4", "--kind=kernel --from=1ms --to=2ms": "22",
         "--name=graph": "78"}  # all but the last, which are not whole
-    assert "  start-up hides how the program runs (share of all the time)\n" in screens[""]
+    assert "  start-up takes a large part of the recording (share of all the time)\n" in screens[""]
     for piece, text in screens.items():
         assert ("memory grows" in text) == (piece == "")
         assert ("of the whole recording" in text) == (piece != "")

@@ -712,7 +712,7 @@ def test_evidence(found, run_verb, tmp_path):
                         ("b_sgemm", 1, 30, 30, 100)]
     assert row["next"].startswith("gpuprof ") and row["advice"].endswith(".")
     text = run_verb("report", "--table=findings", tmp_path / "data").stdout
-    assert "\nwhat to fix first\n" in text and row["title"] in text
+    assert "\nfindings, the most expensive first\n" in text and row["title"] in text
     assert "a_sgemm: 300.000 ms" in text
     made = csv_tables.tables(run_verb("report", "--format=csv", tmp_path / "data").stdout)
     assert [(r["id"], r["ns"], r["devices"], json.loads(r["evidence"])) for r in made["findings"]] \

@@ -249,7 +249,7 @@ def test_where_a_fault_is_in_c(run_collector, tmp_path, scene, debug):
         assert (says in screen) == (held is not None)
         assert "kernels, copies and fills that are not recorded" not in screen
         return
-    assert ("compiled with -g" in first["advice"]) == (debug == "-g0")
+    assert ("Compile the program with -g" in first["advice"]) == (debug == "-g0")
     cost, cause, _ = FAULTS[scene]
     least = most = cost(run)
     if scene == "launch-bound":

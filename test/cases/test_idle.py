@@ -376,7 +376,7 @@ def test_a_helper_that_cuts_gaps_is_told_as_one(us, share, run_verb, make_record
     assert finding["next"].startswith("gpuprof merge" if share else "gpuprof run --sample ")
     text = run_verb("report", "--full", folder).stdout
     assert (f" a thread with 0.5% of the work, {NEXT_LAUNCH}\n" in text) == bool(share)
-    assert text.count(" by a thread that makes 0.5% of the GPU's work\n") == bool(share)
+    assert text.count(" by a thread that launches 0.5% of the GPU's work\n") == bool(share)
     run_verb("report", "--partial", "--share=0/1", "-o", "part", folder)
     assert run_verb("report", "--combine", "part", "--full").stdout == \
         text.replace(str(folder), "DATA")
@@ -390,7 +390,7 @@ def test_the_place_of_a_finding_is_a_phrase(run_verb, make_records):
         s.launch(us=3, after=200_000)
         s.now += 200_200
     text = run_verb("report", make_records(s.text())).stdout
-    assert re.search(r"finding .*\n +at import and .*\n.*\n.* 2.000 s  each wait .*\n"
+    assert re.search(r"finding .*\n +at import and .*\n.*\n.* 2.000 s  synchronization .*\n"
                      r" +on the device\n", text) and "at on" not in text
 
 
@@ -715,7 +715,7 @@ def test_start_up_is_apart_from_what_it_would_hide(run_verb, make_records):
     assert "GPU time   compute 74.9%  communication 0.0%  copies 0.0%  idle 25.1%\n" in screen
     assert not re.search(r"^ +(idle)? +[0-9.]+% .* start-up ", screen.partition("\n\n")[0], re.M)
     assert re.search(r"start-up .* the start  import and the program's start$", screen, re.M)
-    assert re.search(r"^ +import .*: [0-9.]+ s, once, from the process's start on$",
+    assert re.search(r"^ +import .*: [0-9.]+ s, once, since the process started$",
                      run_verb("report", "--table=findings", folder).stdout, re.M)
     piece = ("--from=350us", "--to=10s")
     overview = json.loads(run_verb("report", "--format=json", *piece, folder).stdout)["overview"]
