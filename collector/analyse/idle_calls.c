@@ -245,5 +245,5 @@ int idle_take_silence(struct idle *d, const struct slice *s)
     t->silence =
         (struct idle_silence){.ns = record_arg(s->event.record, SILENCE_NS), .is_pending = true};
     (void)silence_look_of(s->event.record, &t->silence.look); /* else it is as if the thread ran */
-    return 0;
+    return thread_times_take(&d->host, s);
 }

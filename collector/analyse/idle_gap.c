@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Why a device did nothing (REFERENCE.md, "Why is the GPU idle?"). */
 #include "analyse/idle_state.h"
-#include "base/array.h"
-#include "error.h"
 
-/* A time that is to be split: what of it is charged to which cause, and has no kind so far. */
+/* What a thread did in a time of which no record says it, as its silences have it. */
+enum pool { POOL_RAN, POOL_WAITED, POOL_PREEMPTED, POOL_UNSURE, POOLS };
+
+/* A time that is to be split: how much of it is in which pool. */
 struct split {
     struct passage *of;
     enum idle_cause cause; /* of the time in which the thread ran */
     bool knows_ran;        /* it is known that it ran then */
-    uint64_t left[IDLE_CAUSES];
+    uint64_t left[POOLS];
 };
 
 /* What follows a wait for the device is charged to that wait, for so long. */
@@ -78,6 +79,16 @@ static bool next_time(const struct passage *p, uint32_t *part, uint64_t begin_ns
     return false;
 }
 
+static enum pool pool_of(enum idle_cause cause)
+{
+    switch (cause) {
+    case IDLE_WAITING: return POOL_WAITED;
+    case IDLE_PREEMPTED: return POOL_PREEMPTED;
+    case IDLE_UNKNOWN: return POOL_UNSURE;
+    default: return POOL_RAN;
+    }
+}
+
 static void put_whole(struct passage *p, enum idle_cause cause, const struct idle_place *place,
                       uint64_t until_ns)
 {
@@ -92,16 +103,26 @@ static void put_whole(struct passage *p, enum idle_cause cause, const struct idl
     for (uint32_t i = 0; p->error == 0 && next_time(p, &i, from_ns, until_ns, &time);) {
         p->error = idle_rows_add(p->rows, &what, time.begin_ns, time.end_ns - time.begin_ns);
         if (p->split)
-            p->split->left[what.cause] += time.end_ns - time.begin_ns;
+            p->split->left[pool_of(cause)] += time.end_ns - time.begin_ns;
     }
 }
 
 /* ---- what the thread did (idle_host.c) ------------------------------------------------------- */
 
-static void split_add(struct split *s, const struct thread_piece *piece, uint32_t did,
-                      enum idle_cause cause, uint64_t ns)
+/* Data loading and start-up are charged as a whole, whatever the thread did. */
+static bool is_whole(enum idle_cause cause)
 {
+    return cause == IDLE_LOADER || cause == IDLE_START_UP;
+}
+
+static void split_add(struct split *s, const struct thread_piece *piece, uint32_t did,
+                      enum pool pool, uint64_t ns)
+{
+    static const enum idle_cause causes[POOLS] = {[POOL_WAITED] = IDLE_WAITING,
+                                                  [POOL_PREEMPTED] = IDLE_PREEMPTED,
+                                                  [POOL_UNSURE] = IDLE_UNKNOWN};
     struct passage *p = s->of;
+    enum idle_cause cause = pool == POOL_RAN || is_whole(s->cause) ? s->cause : causes[pool];
     struct idle_row what = row_of(p, cause, &piece->place, piece->at_ns + ns / 2);
     what.cause = cause;
     what.did = did;
@@ -111,30 +132,28 @@ static void split_add(struct split *s, const struct thread_piece *piece, uint32_
 
 static void split_piece(void *context, const struct thread_piece *piece)
 {
-    static const enum idle_cause orders[][4] = {
-        {IDLE_WAITING, IDLE_UNKNOWN, IDLE_HOST, IDLE_PREEMPTED},
-        {IDLE_HOST, IDLE_PREEMPTED, IDLE_UNKNOWN, IDLE_WAITING},
-        {IDLE_PREEMPTED, IDLE_UNKNOWN, IDLE_HOST, IDLE_WAITING}};
+    static const enum pool orders[][POOLS] = {{POOL_WAITED, POOL_UNSURE, POOL_RAN, POOL_PREEMPTED},
+                                              {POOL_RAN, POOL_PREEMPTED, POOL_UNSURE, POOL_WAITED},
+                                              {POOL_PREEMPTED, POOL_UNSURE, POOL_RAN, POOL_WAITED}};
     struct split *s = context;
     bool runs = piece->kind == DID_RUNNING || piece->kind == DID_GC;
-    bool is_apart = !runs && !s->of->gap->is_first && s->cause != IDLE_LOADER;
     if (piece->is_sample) {
         split_add(s, piece,
                   (uint32_t)piece->kind | (piece->is_look ? DID_LOOKED : DID_SAMPLED) |
                       (piece->has_run ? DID_RAN : 0),
-                  is_apart ? IDLE_WAITING : s->cause, piece->ns);
+                  runs ? POOL_RAN : POOL_WAITED, piece->ns);
         return;
     }
     uint64_t ns = piece->ns;
-    const enum idle_cause *order = orders[piece->kind == DID_THROTTLED ? 2 : runs];
-    for (unsigned i = 0; i < 5; i++) {
-        enum idle_cause cause = i < 4 ? order[i] : s->cause;
-        if (piece->kind == DID_THROTTLED && cause != IDLE_PREEMPTED && cause != IDLE_UNKNOWN &&
-            (cause != s->cause || s->knows_ran))
+    const enum pool *order = orders[piece->kind == DID_THROTTLED ? 2 : runs];
+    for (unsigned i = 0; i < POOLS; i++) {
+        enum pool pool = order[i];
+        if (piece->kind == DID_THROTTLED &&
+            (pool == POOL_WAITED || (pool == POOL_RAN && s->knows_ran)))
             continue; /* then it was not stopped */
-        uint64_t taken = earlier(ns, s->left[cause]);
-        split_add(s, piece, piece->kind, cause, taken);
-        s->left[cause] -= taken;
+        uint64_t taken = earlier(ns, s->left[pool]);
+        split_add(s, piece, piece->kind, pool, taken);
+        s->left[pool] -= taken;
         ns -= taken;
     }
 }
@@ -150,6 +169,24 @@ static void split_begin(struct passage *p, struct split *split, enum idle_cause 
         p->split = split;
 }
 
+/* What silences say of a time that was charged as a whole. */
+static void share_out(struct split *s, uint64_t from_ns)
+{
+    struct thread_shares shares = {0};
+    struct passage *p = s->of;
+    struct time_span time;
+    for (uint32_t i = 0; next_time(p, &i, from_ns, p->at_ns, &time);)
+        thread_times_silences(&p->idle->host, p->thread, time.begin_ns, time.end_ns, &shares);
+    uint64_t known_ns = shares.ran_ns + shares.waited_ns + shares.preempted_ns + shares.off_ns;
+    if (!known_ns)
+        return;
+    s->knows_ran = true;
+    s->left[POOL_WAITED] = shares.waited_ns;
+    s->left[POOL_PREEMPTED] = shares.preempted_ns;
+    s->left[POOL_UNSURE] = s->left[POOL_RAN] - known_ns + shares.off_ns;
+    s->left[POOL_RAN] = shares.ran_ns;
+}
+
 static void split_end(struct passage *p, uint64_t from_ns)
 {
     struct split *s = p->split;
@@ -157,16 +194,18 @@ static void split_end(struct passage *p, uint64_t from_ns)
     p->split = NULL;
     if (!s || p->error < 0)
         return;
+    if (is_whole(s->cause) && !s->knows_ran)
+        share_out(s, from_ns);
     for (uint32_t i = 0; next_time(p, &i, from_ns, p->at_ns, &time);)
         thread_times_split(&p->idle->host, p->gap->process, p->thread, time.begin_ns, time.end_ns,
                            split_piece, s);
     const struct thread_piece rest = {.place = nowhere, .at_ns = idle_cut(p->idle, from_ns)};
-    for (unsigned cause = 0; cause < IDLE_CAUSES; cause++) {
-        enum thread_did kind = cause == IDLE_WAITING               ? DID_WAITED
-                               : cause == IDLE_PREEMPTED           ? DID_PREEMPTED
-                               : cause == s->cause && s->knows_ran ? DID_RUNNING
-                                                                   : DID_UNKNOWN;
-        split_add(s, &rest, kind, (enum idle_cause)cause, s->left[cause]);
+    for (unsigned pool = 0; pool < POOLS; pool++) {
+        enum thread_did kind = pool == POOL_WAITED                ? DID_WAITED
+                               : pool == POOL_PREEMPTED           ? DID_PREEMPTED
+                               : pool == POOL_RAN && s->knows_ran ? DID_RUNNING
+                                                                  : DID_UNKNOWN;
+        split_add(s, &rest, kind, (enum pool)pool, s->left[pool]);
     }
 }
 
@@ -424,73 +463,4 @@ int idle_gap_charge_last(const struct idle *d, struct idle_rows *rows, const str
     p.thread = IDLE_NONE;
     put(&p, IDLE_NOTHING, &behind, g->end_ns);
     return p.error;
-}
-
-/* ---- gaps that are held ---------------------------------------------------------------------- */
-
-/* A launch so soon behind a copy, as a part of what the device had been idle before that, may have
- * waited for it. */
-#define SOON_PART 10
-
-bool idle_held_may_hold(const struct idle_gap *gap, const struct idle_thread *launcher)
-{
-    const struct idle_entry *last = launcher ? idle_thread_last(launcher) : NULL;
-    if (!last || launcher == gap->call.thread || gap->call.end_ns <= gap->begin_ns)
-        return false;
-    return launcher->depth || last->cause != IDLE_SYNC || gap->end_ns >= last->end_ns;
-}
-
-int idle_held_add(struct idle_held *h, const struct idle_gap *gap)
-{
-    if (!ARRAY_ROOM(h->gaps, h->count, h->capacity, 16))
-        return GPUPROF_NO_MEMORY;
-    h->busy_ns = h->count ? h->busy_ns : gap->busy_ns;
-    h->compute_ns = h->count ? h->compute_ns : gap->compute_ns;
-    h->gaps[h->count++] = *gap;
-    return 0;
-}
-
-int idle_held_give(const struct idle *d, struct idle_held *h, uint64_t busy_ns,
-                   const struct idle_submit *call, struct idle_rows *rows)
-{
-    uint32_t kept = 0;
-    int error = 0;
-    for (uint32_t i = 0; call && i < h->count; i++)
-        if (h->gaps[i].call.thread == call->thread)
-            call = NULL; /* who made the kernel made the copy */
-    uint64_t call_ns = call ? call->begin_ns : 0;
-    uint64_t idle_ns = call_ns > busy_ns ? call_ns - busy_ns : 0; /* before the call */
-    /* Of each, the last first: may the kernel have waited for the copy that ended it, as it had
-     * been called for half of the time, or its call, as it came soon behind? */
-    for (uint32_t i = h->count; i; i--) {
-        struct idle_gap *g = &h->gaps[i - 1];
-        uint64_t ns = g->end_ns - g->begin_ns;
-        bool is_soon = g->call.end_ns <= call_ns && idle_ns < ns / SOON_PART;
-        g->is_given = is_soon || call_ns <= g->begin_ns + ns / 2;
-        if (call_ns > g->begin_ns)
-            idle_ns += earlier(call_ns, g->end_ns) - g->begin_ns;
-    }
-    for (uint32_t i = 0; i < h->count; i++) {
-        if (h->gaps[i].is_given && error == 0)
-            error = idle_gap_charge(d, rows, &h->gaps[i]);
-        else
-            h->gaps[kept++] = h->gaps[i];
-    }
-    h->count = kept;
-    return error;
-}
-
-int idle_held_charge(const struct idle *d, struct idle_held *h, const struct idle_submit *call,
-                     const struct idle_thread *before, struct idle_rows *rows)
-{
-    struct idle_gap gap = h->gaps[0];
-    gap.end_ns = h->gaps[h->count - 1].end_ns;
-    gap.busy_ns = h->busy_ns;
-    gap.compute_ns = h->compute_ns;
-    gap.parts = h->gaps;
-    gap.part_count = h->count;
-    gap.call = *call;
-    gap.before = before; /* a copy may have been the last to begin before it */
-    h->count = 0;
-    return idle_gap_charge(d, rows, &gap);
 }

@@ -202,7 +202,7 @@ static bool may_wait_for_worker(const struct idle_row *row)
 {
     return row->cause == IDLE_LOADER && row->did != DID_RUNNING && row->did != DID_GC &&
            row->did != DID_GIL && row->did != DID_STOPPED && row->did != DID_SLEEP &&
-           row->did != DID_IMPORT;
+           row->did != DID_IMPORT && row->did != DID_PREEMPTED && row->did != DID_THROTTLED;
 }
 
 /* Adds it. Python's frames may say more of it: a module is imported, or the lock is a condition's.

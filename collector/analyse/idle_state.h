@@ -317,7 +317,8 @@ typedef int idle_charge_fn(const struct idle *d, struct idle_rows *rows,
                            const struct idle_gap *gap);
 idle_charge_fn idle_gap_charge, idle_gap_charge_last; /* ... of a gap that no work ends */
 
-/* Of a gap that a copy ends: does the thread that launched the last kernel not wait for that? */
+/* Of a gap that a copy ends: does the thread that launched the last kernel not wait for that?
+ * (idle_held.c, and so are those below) */
 bool idle_held_may_hold(const struct idle_gap *gap, const struct idle_thread *launcher);
 
 int idle_held_add(struct idle_held *h, const struct idle_gap *gap);

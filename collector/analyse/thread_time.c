@@ -54,19 +54,24 @@ int thread_times_init(struct thread_times *h, struct walk *walk, thread_horizon_
     h->names.plain = true;
     kernel_names_limit(&h->names, recording_bytes(rec));
     h->threads = calloc(rec->thread_count + 1u, sizeof *h->threads);
+    h->silences = calloc(rec->thread_count + 1u, sizeof *h->silences);
     h->stops = calloc(rec->count + 1u, sizeof *h->stops);
     h->is_known = calloc(rec->count + 1u, sizeof *h->is_known);
     h->busy_ns = calloc(rec->count + 1u, sizeof *h->busy_ns);
-    return h->threads && h->stops && h->is_known && h->busy_ns ? 0 : GPUPROF_NO_MEMORY;
+    bool has_room = h->threads && h->silences && h->stops && h->is_known && h->busy_ns;
+    return has_room ? 0 : GPUPROF_NO_MEMORY;
 }
 
 void thread_times_release(struct thread_times *h)
 {
     for (uint32_t i = 0; h->threads && i < h->walk->rec->thread_count; i++)
         free(h->threads[i].spans);
+    for (uint32_t i = 0; h->silences && i < h->walk->rec->thread_count; i++)
+        free(h->silences[i].spans);
     for (uint32_t i = 0; h->stops && i < h->walk->rec->count; i++)
         free(h->stops[i].spans);
     free(h->threads);
+    free(h->silences);
     free(h->stops);
     free(h->is_known);
     free(h->busy_ns);
@@ -215,6 +220,17 @@ static int take_stop(struct thread_times *h, const struct slice *s)
                : 0;
 }
 
+/* Where nothing else is recorded of the process, nobody will ask. */
+static int take_silence(struct thread_times *h, const struct event *e)
+{
+    uint64_t ns = record_arg(e->record, SILENCE_NS);
+    struct thread_span span = {.begin_ns = e->begin_ns - least_of(ns, e->begin_ns),
+                               .end_ns = e->begin_ns};
+    bool is_asked =
+        thread_times_has(h, e->process->index) && silence_look_of(e->record, &span.look);
+    return is_asked ? add(h, e->process, &h->silences[e->thread->index], &span) : 0;
+}
+
 static int take_call(struct thread_times *h, const struct event *e)
 {
     const struct record *r = e->record;
@@ -271,6 +287,7 @@ int thread_times_take(struct thread_times *h, const struct slice *s)
     case RECORD_GIL: return take_gil(h, &s->event);
     case RECORD_GC: return take_collection(h, &s->event);
     case RECORD_HOST_COUNTERS: return take_stop(h, s);
+    case RECORD_SILENCE: return take_silence(h, &s->event);
     default: return 0;
     }
 }
@@ -430,4 +447,24 @@ void thread_times_split(const struct thread_times *h, uint32_t process, uint32_t
     go_on(&w, end_ns);
     assert(w.told_ns <= end_ns - begin_ns);
     tell_stops(&h->stops[process], begin_ns, end_ns, told, context);
+}
+
+void thread_times_silences(const struct thread_times *h, uint32_t thread, uint64_t begin_ns,
+                           uint64_t end_ns, struct thread_shares *shares)
+{
+    const struct thread_spans *t = &h->silences[thread];
+    for (uint32_t i = first_after(t, begin_ns); i < t->count; i++) {
+        const struct thread_span *s = &t->spans[i];
+        uint64_t from_ns = s->begin_ns > begin_ns ? s->begin_ns : begin_ns;
+        uint64_t to_ns = least_of(s->end_ns, end_ns);
+        double ns = from_ns < to_ns ? (double)(to_ns - from_ns) : 0;
+        uint64_t waited_ns = (uint64_t)(ns * s->look.waiting / SILENCE_ALL);
+        uint64_t preempted_ns = (uint64_t)(ns * s->look.preempted / SILENCE_ALL);
+        uint64_t off_ns = (uint64_t)(ns * s->look.unknown / SILENCE_ALL);
+        shares->waited_ns += waited_ns;
+        shares->preempted_ns += preempted_ns;
+        shares->off_ns += off_ns;
+        shares->ran_ns += (uint64_t)ns - waited_ns - preempted_ns - off_ns;
+        begin_ns = to_ns > begin_ns ? to_ns : begin_ns;
+    }
 }

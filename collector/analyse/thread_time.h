@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a thread did on the host from one time to another: records of samples, OS calls, waits for
- * Python's GIL and garbage collections, as the walk has met them up to then. Where several say it,
- * a garbage collection goes first, then the GIL, then the innermost OS call.
+ * Python's GIL, garbage collections and silences, as the walk has met them up to then. Where
+ * several say it, a garbage collection goes first, then the GIL, then the innermost OS call.
  *
  * Memory: 56 bytes a record of the time that is still asked for, THREAD_SPANS_MAX of a thread and
  * THREAD_SPANS_ALL of all; older ones are forgotten then, and their time is not known. Names of
@@ -74,8 +74,13 @@ struct thread_span {
     uint64_t begin_ns, end_ns;
     uint64_t ns;       /* what a sample stands for; 0: it is none */
     uint64_t reach_ns; /* the latest end of this one and those before it */
-    uint64_t word;
-    uint32_t stack;
+    union {
+        struct {
+            uint64_t word;
+            uint32_t stack;
+        };
+        struct silence_look look; /* of a silence */
+    };
     uint8_t kind, word_kind; /* enum thread_did, enum idle_word */
     bool is_look;            /* by another thread, ... */
     bool has_run;            /* ... and it ran */
@@ -87,12 +92,13 @@ struct thread_spans {
 };
 
 struct thread_times {
-    struct walk *walk;            /* a view */
-    struct thread_spans *threads; /* owned, by the index of a thread */
-    struct thread_spans *stops;   /* owned, by the index of a process: of all its threads */
-    bool *is_known;               /* owned, by the index of a process: it has such records */
-    uint64_t *busy_ns;            /* likewise: how long its threads ran or read, added up */
-    uint32_t span_count;          /* room for so many, of all threads */
+    struct walk *walk;             /* a view */
+    struct thread_spans *threads;  /* owned, by the index of a thread */
+    struct thread_spans *silences; /* likewise */
+    struct thread_spans *stops;    /* owned, by the index of a process: of all its threads */
+    bool *is_known;                /* owned, by the index of a process: it has such records */
+    uint64_t *busy_ns;             /* likewise: how long its threads ran or read, added up */
+    uint32_t span_count;           /* room for so many, of all threads */
     struct kernel_names names;
     thread_horizon_fn *horizon;
     void *context; /* of `horizon` */
@@ -119,5 +125,13 @@ static inline bool thread_times_has(const struct thread_times *h, uint32_t proce
  */
 void thread_times_split(const struct thread_times *h, uint32_t process, uint32_t thread,
                         uint64_t begin_ns, uint64_t end_ns, thread_piece_fn *tell, void *context);
+
+/* For how long the thread (its index) ran, waited and was preempted between the two, and for how
+ * long it did one of the latter, as far as its silences say so. Adds to these. */
+struct thread_shares {
+    uint64_t ran_ns, waited_ns, preempted_ns, off_ns;
+};
+void thread_times_silences(const struct thread_times *h, uint32_t thread, uint64_t begin_ns,
+                           uint64_t end_ns, struct thread_shares *shares);
 
 #endif

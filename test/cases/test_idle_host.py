@@ -294,6 +294,49 @@ def loaded(s):
     s.next(29996)
 
 
+OTHERS = "others had the processors"
+
+
+@scene(rows={("loader", "running", LINES[TOKENIZE]): 10000, ("loader", "waiting", WHY): 18000,
+             ("loader", "preempted", OTHERS): 12000})
+def loaded_while_others_had_the_processors(s):
+    """The silence says for how long, whichever the cause is."""
+    s.sample(s.end + 20000, 10000, TOKENIZE)
+    s.now = s.end
+    s.range("load_data", 40000)
+    s.next(40000, ran=10000, delay=12000)
+
+
+@scene(rows={("loader", "preempted", OTHERS): 12000, ("loader", "unknown", NOWHERE): 10000})
+def loaded_with_a_call_in_between(s):
+    """Only of the time before that call is it known."""
+    s.os("read", FILE, s.end - 50, 10)
+    s.now = s.end
+    s.range("load_data", 22000)
+    s.now = s.end + 12000
+    s.add("silence", MAIN, s.now, 0, args=(12000 * US, 12000 * US, 0, 12000 * US + 1))
+    s.call("cudaEventRecord", 1)
+    s.next(22000)
+
+
+def test_start_up_is_split_by_what_silences_say(run_verb, make_records):
+    """Of the 40 ms before the first work; nothing is known of those before that call."""
+    s = Host.__new__(Host)
+    Script.__init__(s, RANK, now=60_000)
+    s.functions = {}
+    s.call("cudaMalloc", 100)
+    s.os("read", FILE, 60_010, 10)
+    s.now += 40_000
+    s.add("silence", MAIN, s.now, 0, args=(40_000 * US, 40_000 * US, 20_000 * US, 12_000 * US + 1))
+    s.launch()
+    rows = json.loads(run_verb("report", "--format=json", "--table=idle_host",
+                               make_records(s.text())).stdout)["idle_host"]
+    assert {row["cause"] for row in rows} == {"start-up"}
+    found = {row["did"]: row["total_ns"] for row in rows}
+    assert (found["running"], found["waiting"], found["preempted"]) == \
+        (20_000 * US, 8_000 * US, 12_000 * US)
+
+
 @pytest.mark.parametrize("name", SCENES)
 def test_gap_is_split_by_what_the_thread_did(name, told):
     script = Host()
