@@ -357,7 +357,7 @@ const struct table_info cost_tables[2] = {
      .json_behind = print_json_end},
 };
 
-void cost_report_print_summary(const struct recording *rec, FILE *out)
+void cost_report_print_given_up(const struct recording *rec, struct screen *s)
 {
     uint32_t processes = 0;
     const struct step_down *last = NULL;
@@ -370,7 +370,7 @@ void cost_report_print_summary(const struct recording *rec, FILE *out)
     if (!last)
         return;
     char *text = step_text(last);
-    fprintf(out, "  given up   in %u process%s, because of --overhead-max; at last: %s\n",
-            processes, processes == 1 ? "" : "es", text ? text : "?");
+    screen_line(s, "given up", NULL, "in %u process%s, because of --overhead-max; at last: %s",
+                processes, processes == 1 ? "" : "es", text ? text : "?");
     free(text);
 }

@@ -7,6 +7,7 @@
 
 #include "read/recording.h"
 #include "resolve/steps.h"
+#include "table/screen.h"
 #include "table/table.h"
 
 struct step_taken {
@@ -46,7 +47,7 @@ double cost_of_steps(const struct recording *rec, const struct steps *steps);
  * those of a moment. */
 extern const struct table_info cost_tables[2];
 
-/* A line for the summary of a run, if anything was given up. */
-void cost_report_print_summary(const struct recording *rec, FILE *out);
+/* A line of the first screen, if anything was given up. */
+void cost_report_print_given_up(const struct recording *rec, struct screen *s);
 
 #endif

@@ -2,6 +2,7 @@
 #include "base/json_text.h"
 
 #include <endian.h>
+#include <stdarg.h>
 #include <stdlib.h>
 
 #include "bytes.h"
@@ -264,6 +265,19 @@ char *json_line(const char *text)
     for (char *p = line; p && *p; p++)
         if (*p == '\t' || *p == '\n')
             *p = ' ';
+    return line;
+}
+
+char *line_printf(const char *format, ...)
+{
+    char *text = NULL;
+    va_list list;
+    va_start(list, format);
+    int length = vasprintf(&text, format, list);
+    va_end(list);
+    char *line = length < 0 ? NULL : json_line(text);
+    if (length >= 0)
+        free(text);
     return line;
 }
 

@@ -44,6 +44,7 @@ char *json_clean(const char *text, size_t length);
 
 /* The same on one line, for people: spaces stand for tabs and newlines. */
 char *json_line(const char *text);
+char *line_printf(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /*
  * `text` as the text of an element or attribute of XML or HTML, valid UTF-8 whatever it is: U+FFFD

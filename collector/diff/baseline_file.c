@@ -11,6 +11,7 @@
 
 #include "base/json_scan.h"
 #include "base/json_text.h"
+#include "base/new_text.h"
 #include "diff/run_summary.h"
 #include "error.h"
 #include "read/recording.h"
@@ -300,12 +301,11 @@ int baseline_read(struct run_set *s, const char *text, size_t length, char why[B
 
 char *baseline_path(const char *folder, const char *name)
 {
-    char *path = NULL;
     size_t length = strlen(name);
     if (!length || length > BASELINE_NAME_BYTES || strspn(name, NAME_CHARACTERS) != length ||
         *name == '.' || *name == '-')
         return NULL;
-    return asprintf(&path, "%s/%s.json", folder, name) < 0 ? NULL : path;
+    return text_printf("%s/%s.json", folder, name);
 }
 
 /* The file's bytes without white space at the end, in new memory; NULL: errno, EFBIG if there are

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/new_text.h"
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,77 +8,24 @@
 #include "base/unit_text.h"
 #include "memory/memory_rows.h"
 #include "read/process_title.h"
+#include "table/screen.h"
 #include "table/text_width.h"
 
 #define PLACES_SHOWN  4
 #define OWNERS_SHOWN  3
 #define LARGE_SHARE   2 /* one block of 1 / LARGE_SHARE of a device is no ordinary one */
-#define LABEL_WIDTH   11
 #define ADVICE_WIDTH  66
 #define ADVICE_LINES  6 /* about: words are not cut; on a terminal */
 #define HOLDERS_SHOWN 2
 #define PLACE_BYTES   96
 #define LOSS_BYTES    1000
 
-struct screen {
-    const struct memory_rows *rows;
-    const struct table_view *how;
-    FILE *out;
-};
-
-/* What is left of the line behind `used` columns has room for so much. */
-static char *fit(const struct screen *s, size_t used, const char *text, size_t length)
+/* The owner, with whose it is where there are several: "rank 3: linear", "2 processes: linear"; in
+ * new memory. */
+static char *held_text(const struct memory_rows *r, const struct memory_row *row)
 {
-    size_t before = LABEL_WIDTH + 2 + used, width = s->how->width;
-    return !width
-               ? strndup(text, length)
-               : text_cut_stack(text, length,
-                                width > before + TEXT_WIDTH_MIN ? width - before : TEXT_WIDTH_MIN);
-}
-
-/* A line, at whose end the name of an owner may stand (NULL: none), of which less is shown if need
- * be; of a label NULL it goes on. Frees the name. */
-static void __attribute__((format(printf, 4, 5)))
-line(struct screen *s, const char *label, char *owner, const char *format, ...)
-{
-    char *text = NULL;
-    va_list list;
-    va_start(list, format);
-    int length = vasprintf(&text, format, list);
-    va_end(list);
-    if (length < 0)
-        text = NULL;
-    char *name =
-        text && owner ? fit(s, text_width(text, (size_t)length), owner, strlen(owner)) : NULL;
-    char *whole = text ? text_printf("%s%s", text, name ? name : "") : NULL;
-    char *cut = whole ? fit(s, 0, whole, strlen(whole)) : NULL;
-    bool is_alarm = label && strcmp(label, "not enough") == 0;
-    const char *colour = !s->how->has_colour || !label ? ""
-                         : is_alarm                    ? COLOUR_ALARM
-                                                       : COLOUR_STRONG;
-    fprintf(s->out, "%s  %-*s%s%s\n", colour, LABEL_WIDTH, label ? label : "",
-            *colour ? COLOUR_END : "", cut ? cut : "?");
-    free(cut);
-    free(whole);
-    free(name);
-    free(text);
-    free(owner);
-}
-
-/* In new memory, as any text in a line. */
-static char *owner_text(const struct screen *s, uint32_t origin)
-{
-    char *text = memory_owner_text(s->rows, origin);
-    char *clean = text ? json_line(text) : NULL;
-    free(text);
-    return clean ? clean : strdup("?");
-}
-
-/* Likewise, with whose it is where there are several: "rank 3: linear", "2 processes: linear". */
-static char *held_text(const struct screen *s, const struct memory_row *row)
-{
-    const struct memory_report *m = s->rows->report;
-    char who[RANK_TITLE_BYTES], *owner = owner_text(s, row->origin);
+    const struct memory_report *m = r->report;
+    char who[RANK_TITLE_BYTES], *owner = memory_owner_text(r, row->origin);
     bool *is_counted = calloc(m->rec->count + 1u, sizeof *is_counted);
     const struct process *of = NULL;
     uint32_t processes = 0;
@@ -93,8 +39,8 @@ static char *held_text(const struct screen *s, const struct memory_row *row)
         processes++;
     }
     free(is_counted);
-    char *text = processes == 1 ? text_printf("%s: %s", process_who(of, who), owner)
-                 : processes    ? text_printf("%u processes: %s", processes, owner)
+    char *text = processes == 1 ? text_printf("%s: %s", process_who(of, who), owner ? owner : "?")
+                 : processes    ? text_printf("%u processes: %s", processes, owner ? owner : "?")
                                 : NULL;
     if (!text)
         return owner;
@@ -103,7 +49,7 @@ static char *held_text(const struct screen *s, const struct memory_row *row)
 }
 
 /* "device 0 of rank 3"; returns `text`. */
-static char *place_text(const struct screen *s, const struct process *p, uint32_t device,
+static char *place_text(const struct memory_rows *r, const struct process *p, uint32_t device,
                         enum memory_where where, char text[static PLACE_BYTES])
 {
     char who[RANK_TITLE_BYTES];
@@ -112,7 +58,7 @@ static char *place_text(const struct screen *s, const struct process *p, uint32_
                      ? snprintf(text, PLACE_BYTES, "a device that is not known")
                      : snprintf(text, PLACE_BYTES, "%sdevice %u",
                                 where == MEMORY_OF_TENSORS ? "tensors on " : "", device);
-    if (s->rows->report->rec->count > 1)
+    if (r->report->rec->count > 1)
         snprintf(text + length, PLACE_BYTES - (size_t)length, " of %s", process_who(p, who));
     return text;
 }
@@ -120,33 +66,26 @@ static char *place_text(const struct screen *s, const struct process *p, uint32_
 /* ---- not enough ------------------------------------------------------------------------------ */
 
 /* What can be done about it, in lines that need not be cut. */
-static void print_advice(struct screen *s, const struct memory_oom *oom)
+static void print_advice(struct screen *s, const struct memory_rows *r,
+                         const struct memory_oom *oom)
 {
-    struct memory_advice advice = memory_advise(s->rows, oom);
-    size_t room = s->how->width > TEXT_WIDTH_MIN + LABEL_WIDTH + 2 &&
-                          s->how->width < ADVICE_WIDTH + LABEL_WIDTH + 2
-                      ? s->how->width - LABEL_WIDTH - 2
+    struct memory_advice advice = memory_advise(r, oom);
+    size_t before = SCREEN_LABEL_WIDTH + 1;
+    size_t room = s->width > TEXT_WIDTH_MIN + before && s->width < ADVICE_WIDTH + before
+                      ? s->width - before
                       : ADVICE_WIDTH;
     char *clean = advice.text ? json_line(advice.text) : NULL;
-    size_t most = s->how->width ? ADVICE_LINES * room - room / 2 : SIZE_MAX;
+    size_t most = s->width ? ADVICE_LINES * room - room / 2 : SIZE_MAX;
     char *cut = clean ? text_cut(clean, strlen(clean), most) : NULL;
-    const char *label = "try";
-    for (const char *text = cut ? cut : "?"; *text; label = NULL) {
-        size_t length = strlen(text), last = 0;
-        for (size_t i = 0; length > room && i <= room; i++)
-            last = text[i] == ' ' ? i : last;
-        length = last ? last : length;
-        line(s, label, NULL, "%.*s", (int)length, text);
-        text += length + (text[length] == ' ');
-    }
+    screen_wrapped(s, "try", cut ? cut : "?", room);
     free(cut);
     free(clean);
     free(advice.text);
 }
 
-static void print_failure(struct screen *s)
+static void print_failure(struct screen *s, const struct memory_rows *r)
 {
-    const struct memory_report *m = s->rows->report;
+    const struct memory_report *m = r->report;
     char wanted[UNIT_TEXT_BYTES], held[UNIT_TEXT_BYTES], more[UNIT_TEXT_BYTES], at[UNIT_TEXT_BYTES];
     if (!m->ooms.count)
         return;
@@ -154,25 +93,26 @@ static void print_failure(struct screen *s)
         &m->ooms.list[m->ooms.count - 1]; /* most often the program's end */
     char where[PLACE_BYTES];
     uint64_t ns = oom->at_ns > m->walk.survey.origin_ns ? oom->at_ns - m->walk.survey.origin_ns : 0;
-    line(s, "not enough", owner_text(s, oom->origin), "%s wanted by ",
-         bytes_text(wanted, oom->wanted));
-    line(s, NULL, NULL, "after %s, of %s", time_text(at, ns),
-         place_text(s, oom->process, oom->device, oom->where, where));
+    screen_line_freed(s, "not enough", memory_owner_text(r, oom->origin), "%s wanted by ",
+                      bytes_text(wanted, oom->wanted));
+    screen_line(s, "", NULL, "after %s, of %s", time_text(at, ns),
+                place_text(r, oom->process, oom->device, oom->where, where));
     bytes_text(held, oom->live);
     if (oom->where == MEMORY_OF_TENSORS)
-        line(s, NULL, NULL, "%s held of %s reserved; by", held, bytes_text(more, oom->reserved));
+        screen_line(s, "", NULL, "%s held of %s reserved; by", held,
+                    bytes_text(more, oom->reserved));
     else if (oom->free != UINT64_MAX)
-        line(s, NULL, NULL, "%s held, %s free when it asked last; by", held,
-             bytes_text(more, oom->free));
+        screen_line(s, "", NULL, "%s held, %s free when it asked last; by", held,
+                    bytes_text(more, oom->free));
     else
-        line(s, NULL, NULL, "%s held, by", held);
+        screen_line(s, "", NULL, "%s held, by", held);
     for (uint32_t i = 0; i < oom->owner_count && i < HOLDERS_SHOWN; i++)
-        line(s, NULL, owner_text(s, oom->owners[i].origin), "%10s  ",
-             bytes_text(held, oom->owners[i].live.bytes));
-    print_advice(s, oom);
+        screen_line_freed(s, "", memory_owner_text(r, oom->owners[i].origin), "%10s  ",
+                          bytes_text(held, oom->owners[i].live.bytes));
+    print_advice(s, r, oom);
     if (m->ooms.all > 1)
-        line(s, NULL, NULL, "... and %" PRIu64 " more before: --table=out_of_memory",
-             m->ooms.all - 1);
+        screen_line(s, "", NULL, "... and %" PRIu64 " more before: --table=out_of_memory",
+                    m->ooms.all - 1);
 }
 
 /* ---- what there was -------------------------------------------------------------------------- */
@@ -193,21 +133,21 @@ static uint32_t largest_places(const struct memory_report *m, uint32_t places[st
 }
 
 /* Without records of what was got or released the books are wrong. */
-static bool print_losses(struct screen *s)
+static bool print_losses(struct screen *s, const struct memory_report *m)
 {
     char text[LOSS_BYTES];
     struct losses all = {0};
-    for (uint32_t i = 0; i < s->rows->report->rec->count; i++)
-        losses_add(&all, &s->rows->report->walk.losses[i]);
+    for (uint32_t i = 0; i < m->rec->count; i++)
+        losses_add(&all, &m->walk.losses[i]);
     if (losses_weight(&all) == LOSS_NONE)
         return false;
-    line(s, "lost", NULL, "%s", losses_text(&all, text, sizeof text));
+    screen_line(s, "lost", NULL, "%s", losses_text(&all, text, sizeof text));
     return true;
 }
 
-static void print_places(struct screen *s, bool is_whole)
+static void print_places(struct screen *s, const struct memory_rows *r, bool is_whole)
 {
-    const struct memory_report *m = s->rows->report;
+    const struct memory_report *m = r->report;
     char peak[UNIT_TEXT_BYTES], end[UNIT_TEXT_BYTES], name[PLACE_BYTES];
     uint32_t places[PLACES_SHOWN], count = largest_places(m, places);
     for (uint32_t i = 0; i < count; i++) {
@@ -216,21 +156,21 @@ static void print_places(struct screen *s, bool is_whole)
         if (p->total)
             snprintf(share, sizeof share, " (%.0f%% of it)",
                      100.0 * (double)p->peak.bytes / (double)p->total);
-        line(s, i ? NULL : "peak", NULL, "%10s%s: %s; %s at the end",
-             bytes_text(peak, p->peak.bytes), share,
-             place_text(s, p->process, p->device, p->where, name), bytes_text(end, p->live.bytes));
+        screen_line(s, i ? "" : "peak", NULL, "%10s%s: %s; %s at the end",
+                    bytes_text(peak, p->peak.bytes), share,
+                    place_text(r, p->process, p->device, p->where, name),
+                    bytes_text(end, p->live.bytes));
     }
     if (m->places.count > count)
-        line(s, NULL, NULL, "... and %u more: --table=places", m->places.count - count);
+        screen_line(s, "", NULL, "... and %u more: --table=places", m->places.count - count);
     if (!count)
-        line(s, "peak", NULL, "no call that gets memory %s",
-             is_whole ? "was recorded" : "is in what could be read");
+        screen_line(s, "peak", NULL, "no call that gets memory %s",
+                    is_whole ? "was recorded" : "is in what could be read");
 }
 
 /* Of PyTorch's tensors where there are some, else of devices, else of the host. */
-static void print_owners(struct screen *s)
+static void print_owners(struct screen *s, const struct memory_rows *r)
 {
-    const struct memory_rows *r = s->rows;
     static const char *const labels[] = {
         [MEMORY_AT_PEAK] = "held by", [MEMORY_AT_END] = "left by", [MEMORY_AT_TIME] = "held then"};
     char bytes[UNIT_TEXT_BYTES];
@@ -239,31 +179,30 @@ static void print_owners(struct screen *s)
         uint64_t held = memory_row_shown(r, row).bytes, all = r->at_all[row->where];
         if (row->where != r->list[0].where || !held)
             break;
-        line(s, i ? NULL : labels[r->at], held_text(s, row), "%10s %5.1f%%  ",
-             bytes_text(bytes, held), 100.0 * (double)held / (double)all);
+        screen_line_freed(s, i ? "" : labels[r->at], held_text(r, row), "%10s %5.1f%%  ",
+                          bytes_text(bytes, held), 100.0 * (double)held / (double)all);
     }
 }
 
-static void print_leaks(struct screen *s)
+static void print_leaks(struct screen *s, const struct memory_rows *r)
 {
-    const struct memory_rows *r = s->rows;
     char grown[UNIT_TEXT_BYTES], step[UNIT_TEXT_BYTES];
     for (uint32_t i = 0; i < r->leak_count && i < OWNERS_SHOWN; i++) {
         const struct memory_row *row = &r->leaks[i];
         double slope = row->slope > 0 && row->slope < 1e18 ? row->slope : 0;
-        line(s, i ? NULL : "grows", held_text(s, row),
-             "%10s, %s a step: ", bytes_text(grown, row->grown),
-             bytes_text(step, (uint64_t)(slope + 0.5)));
+        screen_line_freed(s, i ? "" : "grows", held_text(r, row),
+                          "%10s, %s a step: ", bytes_text(grown, row->grown),
+                          bytes_text(step, (uint64_t)(slope + 0.5)));
     }
     if (r->leak_count > OWNERS_SHOWN)
-        line(s, NULL, NULL, "... and %u more: --table=leaks", r->leak_count - OWNERS_SHOWN);
+        screen_line(s, "", NULL, "... and %u more: --table=leaks", r->leak_count - OWNERS_SHOWN);
 }
 
 /* What the books do not say: all that the device uses beyond them, and what lies within one block
  * of half of it. */
-static void print_hidden(struct screen *s)
+static void print_hidden(struct screen *s, const struct memory_rows *r)
 {
-    const struct memory_report *m = s->rows->report;
+    const struct memory_report *m = r->report;
     char bytes[UNIT_TEXT_BYTES], others[UNIT_TEXT_BYTES + 32] = "";
     const struct memory_jump *most = NULL;
     for (uint32_t i = 0; i < m->jumps.count; i++)
@@ -273,18 +212,18 @@ static void print_hidden(struct screen *s)
         snprintf(others, sizeof others, ", %s of it by other processes",
                  bytes_text(bytes, most->others));
     if (most && most->hidden)
-        line(s, "hidden", NULL, "%s of device %u used beyond the ledger%s: --table=hidden",
-             bytes_text(bytes, most->hidden), most->device, others);
+        screen_line(s, "hidden", NULL, "%s of device %u used beyond the ledger%s: --table=hidden",
+                    bytes_text(bytes, most->hidden), most->device, others);
     for (uint32_t i = 0; i < m->places.count; i++) {
         const struct memory_place *p = &m->places.list[i];
         if (!p->total || p->largest.bytes < p->total / LARGE_SHARE)
             continue;
         const char *remedy, *framework = memory_preallocator(m, p->process, &remedy);
-        line(s, "one block", owner_text(s, p->largest.origin),
-             "of %s (%.0f%% of device %u): a preallocation by %s%s",
-             bytes_text(bytes, p->largest.bytes),
-             100.0 * (double)p->largest.bytes / (double)p->total, p->device,
-             framework ? framework : "", framework ? ": " : "");
+        screen_line_freed(s, "one block", memory_owner_text(r, p->largest.origin),
+                          "of %s (%.0f%% of device %u): a preallocation by %s%s",
+                          bytes_text(bytes, p->largest.bytes),
+                          100.0 * (double)p->largest.bytes / (double)p->total, p->device,
+                          framework ? framework : "", framework ? ": " : "");
         return;
     }
 }
@@ -292,19 +231,20 @@ static void print_hidden(struct screen *s)
 void memory_overview_print(const struct memory_rows *r, const struct table_view *how, FILE *out)
 {
     const struct memory_report *m = r->report;
-    struct screen s = {r, how, out};
+    struct screen s = {.out = out, .width = how->width, .has_colour = how->has_colour};
     char time[UNIT_TEXT_BYTES], host[UNIT_TEXT_BYTES];
     uint64_t resident = 0;
     for (uint32_t i = 0; i < m->rec->count; i++)
         resident = m->resident[i].peak > resident ? m->resident[i].peak : resident;
-    line(&s, "memory", NULL, "of %u process%s, recorded for %s%s%s%s", m->rec->count,
-         m->rec->count == 1 ? "" : "es", time_text(time, m->times.end_ns - m->times.begin_ns),
-         resident ? "; resident (RSS) at most " : "", resident ? bytes_text(host, resident) : "",
-         resident && m->rec->count > 1 ? " of one" : "");
-    bool is_whole = !print_losses(&s);
-    print_failure(&s);
-    print_places(&s, is_whole);
-    print_owners(&s);
-    print_leaks(&s);
-    print_hidden(&s);
+    screen_line(
+        &s, "memory", NULL, "of %u process%s, recorded for %s%s%s%s", m->rec->count,
+        m->rec->count == 1 ? "" : "es", time_text(time, m->times.end_ns - m->times.begin_ns),
+        resident ? "; resident (RSS) at most " : "", resident ? bytes_text(host, resident) : "",
+        resident && m->rec->count > 1 ? " of one" : "");
+    bool is_whole = !print_losses(&s, m);
+    print_failure(&s, r);
+    print_places(&s, r, is_whole);
+    print_owners(&s, r);
+    print_leaks(&s, r);
+    print_hidden(&s, r);
 }

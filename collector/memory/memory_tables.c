@@ -288,7 +288,7 @@ static void fill_kind(const struct table *t, uint32_t index, enum report_format 
     struct memory_amount peak = memory_at_peak(p, &p->kinds[kind].level);
     struct cell place = place_name(t, p, format);
     cells[K_NAME] = format == FORMAT_TEXT
-                        ? cell_owned(text_printf("%s, %s", ledger_kind_name(kind), place.text))
+                        ? cell_printf("%s, %s", ledger_kind_name(kind), place.text)
                         : cell_text(ledger_kind_name(kind));
     cells[K_PLACE] = place;
     cells[K_WHERE] = cell_text(memory_where_text(p->where));

@@ -53,7 +53,7 @@ static void fill_step(const struct table *t, uint32_t index, enum report_format 
     const struct step *step = memory_step(m, p->process, index);
     struct cell place = memory_place_cell(p->process, p->device, p->where);
     (void)format;
-    cells[NAME] = cell_owned(text_printf("step %" PRIu64 ", %s", step->number, place.text));
+    cells[NAME] = cell_printf("step %" PRIu64 ", %s", step->number, place.text);
     cells[PLACE] = place;
     cells[STEP] = cell_number(step->number);
     cells[END_AT] = memory_moment_cell(m, step->end_ns);

@@ -36,11 +36,11 @@ struct cell memory_place_cell(const struct process *p, uint32_t device, enum mem
     char title[TITLE_BYTES];
     process_title(p, true, title, sizeof title);
     if (where == MEMORY_OF_HOST)
-        return cell_owned(text_printf("host memory, %s", title));
+        return cell_printf("host memory, %s", title);
     if (device == LEDGER_NO_DEVICE)
-        return cell_owned(text_printf("device not known, %s", title));
-    return cell_owned(text_printf("%sdevice %u, %s",
-                                  where == MEMORY_OF_TENSORS ? "tensors on " : "", device, title));
+        return cell_printf("device not known, %s", title);
+    return cell_printf("%sdevice %u, %s", where == MEMORY_OF_TENSORS ? "tensors on " : "", device,
+                       title);
 }
 
 struct cell memory_moment_cell(const struct memory_report *m, uint64_t ns)

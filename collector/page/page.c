@@ -8,6 +8,7 @@
 #include "base/array.h"
 #include "base/json_text.h"
 #include "base/message.h"
+#include "base/new_text.h"
 #include "base/sha256.h"
 #include "error.h"
 
@@ -265,8 +266,9 @@ static int put_comparison(const struct page *p, struct page_data *d)
 
 int page_write_comparison(const struct comparison *c, const struct kernel_match *kernels, FILE *out)
 {
-    char *name = NULL; /* of the first run of each side */
-    if (asprintf(&name, "%s against %s", c->sides[0]->names[0], c->sides[1]->names[0]) < 0)
+    /* Of the first run of each side. */
+    char *name = text_printf("%s against %s", c->sides[0]->names[0], c->sides[1]->names[0]);
+    if (!name)
         return GPUPROF_NO_MEMORY;
     const struct page_section sections[] = {
         {"compare", "Did it get worse?", section_compare, put_comparison}, {0}};

@@ -9,6 +9,7 @@
 
 #include "analyse/source_report.h"
 #include "base/json_text.h"
+#include "base/new_text.h"
 #include "error.h"
 #include "page/page.h"
 
@@ -119,14 +120,12 @@ static int put_files(struct listing *l)
 
 static int put_absences(const struct source_report *r, struct page_data *d)
 {
-    char *text = NULL;
-    size_t length = 0;
-    FILE *note = open_memstream(&text, &length);
+    struct new_text text;
+    FILE *note = new_text_begin(&text);
     if (!note)
         return GPUPROF_NO_MEMORY;
     stack_report_print_absences(r->stacks, true, note);
-    fclose(note);
-    return put_owned(text, d);
+    return put_owned(new_text_end(&text, note), d);
 }
 
 int page_put_source(const struct page *p, struct page_data *d)

@@ -2,6 +2,7 @@
 /* The report's tables, as the page shows them: columns once, then rows that are lists. */
 #include <stdlib.h>
 
+#include "base/new_text.h"
 #include "page/page.h"
 #include "report/report_tables.h"
 
@@ -67,14 +68,12 @@ static void put_row(const struct table_info *info, const struct cell *cells, str
 static void put_note(void (*print)(const struct table *, FILE *), const struct table *t,
                      struct page_data *d)
 {
-    char *text = NULL;
-    size_t length = 0;
-    FILE *note = print ? open_memstream(&text, &length) : NULL;
-    if (note) {
+    struct new_text made;
+    FILE *note = print ? new_text_begin(&made) : NULL;
+    if (note)
         print(t, note);
-        fclose(note);
-    }
-    page_put_text(d, text && length ? text : NULL);
+    char *text = note ? new_text_end(&made, note) : NULL;
+    page_put_text(d, text && *text ? text : NULL);
     free(text);
 }
 

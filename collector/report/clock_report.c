@@ -89,8 +89,7 @@ static uint32_t count_unsure(const struct report *r, uint32_t host)
 static void fill_text(const struct recording *rec, uint32_t index, struct cell *cells)
 {
     const struct host *h = &rec->hosts[index];
-    char time[UNIT_TEXT_BYTES], *text = NULL;
-    int length;
+    char time[UNIT_TEXT_BYTES];
     if (h->source == HOST_CLOCK_WALL) {
         cells[BY] = cell_text(index ? "its own clock" : "the reference");
         cells[UNCERTAINTY] = cell_text(index ? "not known" : "");
@@ -101,16 +100,12 @@ static void fill_text(const struct recording *rec, uint32_t index, struct cell *
         time_text(time, apart_ns);
     else
         snprintf(time, sizeof time, "%.6f s", (double)apart_ns / 1e9);
-    length = asprintf(&text, "%s%s", h->offset_ns < 0 ? "-" : "", time);
-    cells[OFFSET] = cell_owned(length < 0 ? NULL : text);
-    length = asprintf(&text, "%.3f ppm", 1e6 * h->drift);
-    cells[DRIFT] = cell_owned(length < 0 ? NULL : text);
-    length = asprintf(&text, "%s", time_text(time, h->uncertainty_ns));
-    cells[UNCERTAINTY] = cell_owned(length < 0 ? NULL : text);
-    length = asprintf(&text, "%s collectives%s%.16s", count_text(time, h->collectives),
-                      h->reference ? " with " : "",
-                      h->reference ? rec->hosts[h->reference].first->header.host : "");
-    cells[BY] = cell_owned(length < 0 ? NULL : text);
+    cells[OFFSET] = cell_printf("%s%s", h->offset_ns < 0 ? "-" : "", time);
+    cells[DRIFT] = cell_printf("%.3f ppm", 1e6 * h->drift);
+    cells[UNCERTAINTY] = cell_printf("%s", time_text(time, h->uncertainty_ns));
+    cells[BY] = cell_printf("%s collectives%s%.16s", count_text(time, h->collectives),
+                            h->reference ? " with " : "",
+                            h->reference ? rec->hosts[h->reference].first->header.host : "");
 }
 
 static void fill(const struct table *t, uint32_t index, enum report_format format,

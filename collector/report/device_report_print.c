@@ -6,6 +6,7 @@
 
 #include "analyse/device_report.h"
 #include "base/json_text.h"
+#include "base/new_text.h"
 #include "base/unit_text.h"
 #include "read/process_title.h"
 
@@ -134,9 +135,8 @@ static char *absent_words(const struct device_absent *a)
     bool is_group = a->group >= RECORD_DEVICE_USE && a->group <= RECORD_DEVICE_GPM;
     const struct event_info *info = is_group ? event_info((uint8_t)a->group) : NULL;
     const char *group = info ? info->name + strlen("device_") : "counters";
-    char *words = NULL;
-    size_t length = 0;
-    FILE *out = open_memstream(&words, &length);
+    struct new_text text;
+    FILE *out = new_text_begin(&text);
     if (!out)
         return NULL;
     for (unsigned i = 1; info && i < info->arg_count; i++)
@@ -144,8 +144,7 @@ static char *absent_words(const struct device_absent *a)
             fprintf(out, "%s%s.%s", ftell(out) ? ", " : "", group, info->args[i].label);
     if (!ftell(out))
         fputs(group, out);
-    fclose(out);
-    return words;
+    return new_text_end(&text, out);
 }
 
 static bool are_alike(const struct device_absent *a, const struct device_absent *b)
@@ -168,22 +167,17 @@ static bool was_there(const struct device_report *r, const struct device_absent 
 char *device_absent_text(const struct device_report *r, const struct device_absent *a,
                          uint32_t alike)
 {
-    char *words = absent_words(a), *clean = json_line(a->text), *whose = NULL, *text = NULL;
-    int length = 0;
-    if (alike != 1)
-        length = asprintf(&whose, "%u %s", alike, a->row ? "devices" : "processes");
-    else if (!a->row)
-        length = asprintf(&whose, "process %u", a->process->header.pid);
-    else
-        whose = device_row_title(r->rows[a->row - 1]);
-    whose = length < 0 ? NULL : whose;
-    length = asprintf(&text, "no %s%s of %s: %s", was_there(r, a) ? "more " : "",
-                      words ? words : "counters", whose ? whose : "?",
-                      clean && clean[0] ? clean : "no reason was recorded");
+    char *words = absent_words(a), *clean = json_line(a->text);
+    char *whose = alike != 1 ? text_printf("%u %s", alike, a->row ? "devices" : "processes")
+                  : !a->row  ? text_printf("process %u", a->process->header.pid)
+                             : device_row_title(r->rows[a->row - 1]);
+    char *text =
+        text_printf("no %s%s of %s: %s", was_there(r, a) ? "more " : "", words ? words : "counters",
+                    whose ? whose : "?", clean && clean[0] ? clean : "no reason was recorded");
     free(whose);
     free(clean);
     free(words);
-    return length < 0 ? NULL : text;
+    return text;
 }
 
 uint32_t device_absent_alike(const struct device_report *r, const struct device_absent *a)

@@ -7,34 +7,32 @@
 #include "api/api.h"
 #include "api/api_error.h"
 #include "base/json_text.h"
+#include "base/new_text.h"
 #include "base/unit_text.h"
 #include "flight.h"
 
 char *dump_line(const struct process_dump *d)
 {
-    char time[UNIT_TEXT_BYTES], *line = NULL, *text = json_line(d->text ? d->text : "");
+    char time[UNIT_TEXT_BYTES], *line, *text = json_line(d->text ? d->text : "");
     const char *why = dump_reason_text(d->reason), *error;
-    int length;
     why = why ? why : "for a reason of a later version";
     switch (text ? d->reason : 0) {
     case DUMP_STEP:
-        length = asprintf(&line, "%s: step %" PRIu64 " took %s, %.1f x the median", why, d->value,
-                          time_text(time, d->ns),
-                          d->median_ns ? (double)d->ns / (double)d->median_ns : 0.0);
+        line = text_printf("%s: step %" PRIu64 " took %s, %.1f x the median", why, d->value,
+                           time_text(time, d->ns),
+                           d->median_ns ? (double)d->ns / (double)d->median_ns : 0.0);
         break;
     case DUMP_IDLE:
-    case DUMP_COLLECTIVE: length = asprintf(&line, "%s for %s", why, time_text(time, d->ns)); break;
+    case DUMP_COLLECTIVE: line = text_printf("%s for %s", why, time_text(time, d->ns)); break;
     case DUMP_ERROR:
         error = api_error_name(api_domain_of(text), (int)(int64_t)d->value);
-        length = asprintf(&line, "%s: %s returned %" PRId64 " (%s)", why, text, (int64_t)d->value,
-                          error ? error : "an error");
+        line = text_printf("%s: %s returned %" PRId64 " (%s)", why, text, (int64_t)d->value,
+                           error ? error : "an error");
         break;
-    default:
-        length = asprintf(&line, "%s%s%s", why, text && *text ? ": " : "", text ? text : "");
-        break;
+    default: line = text_printf("%s%s%s", why, text && *text ? ": " : "", text ? text : "");
     }
     free(text);
-    return length < 0 ? NULL : line;
+    return line;
 }
 
 static uint64_t count_all(const struct recording *rec)
@@ -102,8 +100,7 @@ static void fill_row(const struct table *t, uint32_t index, enum report_format f
     uint64_t at = at_ns(p, d), begin = clock_map_ns(&p->clock, d->begin_ns);
     char *why = dump_line(d), *text = why;
     if (why && r->rec->count > 1 && format == FORMAT_TEXT) {
-        if (asprintf(&text, "process %u: %s", p->header.pid, why) < 0)
-            text = NULL;
+        text = text_printf("process %u: %s", p->header.pid, why);
         free(why);
     }
     cells[NAME] = cell_owned(text);

@@ -37,7 +37,6 @@ static void fill_row(const struct table *t, uint32_t index, enum report_format f
     static const char *const weights[] = {
         [LOSS_NONE] = "note", [LOSS_COUNTED] = "loss", [LOSS_DAMAGE] = "damage"};
     const struct report *r = t->source;
-    char *text;
     (void)format;
     if (index == UNREAD_FILES) {
         cells[WEIGHT] = cell_text(weights[LOSS_DAMAGE]);
@@ -51,11 +50,9 @@ static void fill_row(const struct table *t, uint32_t index, enum report_format f
     cells[WEIGHT] = cell_text(weights[info.weight]);
     cells[KEY] = cell_text(info.key);
     cells[COUNT] = cell_number(loss_value(&r->losses, index));
-    cells[NAME] = cell_owned(
-        asprintf(&text, "%s%s%s", info.is_count ? "" : "processes: ", info.text,
-                 info.weight == LOSS_NONE && !info.leaves_out ? " (nothing is missing)" : "") < 0
-            ? NULL
-            : text);
+    cells[NAME] =
+        cell_printf("%s%s%s", info.is_count ? "" : "processes: ", info.text,
+                    info.weight == LOSS_NONE && !info.leaves_out ? " (nothing is missing)" : "");
 }
 
 const struct table_info losses_table = {

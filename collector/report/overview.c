@@ -8,6 +8,7 @@
 #include "analyse/step_report.h"
 #include "analyse/step_waits.h"
 #include "base/array.h"
+#include "base/new_text.h"
 #include "base/unit_text.h"
 #include "error.h"
 #include "rank.h"
@@ -59,7 +60,7 @@ char *overview_missing_text(const struct report *r)
 {
     const struct recording *rec = r->rec;
     const struct missing_ranks *first = NULL;
-    char *text = NULL, ranks[MISSING_RANKS_BYTES], job[32] = "", more[64] = "";
+    char ranks[MISSING_RANKS_BYTES], job[32] = "", more[64] = "";
     uint32_t jobs = 0;
     for (uint32_t i = 0; i < rec->missing_count; i++)
         if (overview_tells_missing(r, &rec->missing[i])) {
@@ -73,11 +74,10 @@ char *overview_missing_text(const struct report *r)
     if (jobs > 1)
         snprintf(more, sizeof more, ", nor have some of %u more job%s", jobs - 1,
                  plural_end(jobs - 1));
-    int length =
-        asprintf(&text, "%s%s %s no file%s%s", job, missing_ranks_text(first, ranks),
-                 first->count > 1 ? "have" : "has", more,
-                 r->idle && idle_lacks_ranks(r->idle) ? "; who waited for whom is not known" : "");
-    return length < 0 ? NULL : text;
+    return text_printf("%s%s %s no file%s%s", job, missing_ranks_text(first, ranks),
+                       first->count > 1 ? "have" : "has", more,
+                       r->idle && idle_lacks_ranks(r->idle) ? "; who waited for whom is not known"
+                                                            : "");
 }
 
 double overview_cost_of_steps(const struct report *r)

@@ -10,6 +10,7 @@
 #include "read/recording.h"
 #include "report/report.h"
 #include "resolve/steps.h"
+#include "table/screen.h"
 
 #define OVERVIEW_LINES_MAX 24 /* of the first screen */
 
@@ -62,6 +63,16 @@ void overview_print_head(const struct overview *o, const struct table_view *how,
 /* Prints the summary, with that many functions where no device is known of. */
 void overview_print_summary(const struct overview *o, unsigned function_count, bool has_colour,
                             FILE *out);
+
+/* Of the screens above: what the devices did; why rows of devices are missing in some processes, or
+ * all. (overview_gpu.c) */
+void overview_print_devices(const struct overview *o, struct screen *s);
+void overview_print_absence(const struct report *r, struct screen *s);
+
+static inline double overview_percent(uint64_t part, uint64_t whole)
+{
+    return whole ? 100.0 * (double)part / (double)whole : 0;
+}
 
 /* Prints the member "overview", without a comma around it. (overview_json.c) */
 void overview_print_json(const struct overview *o, FILE *out);

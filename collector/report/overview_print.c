@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,106 +20,12 @@
 #include "table/text_width.h"
 
 #define ORIGIN_LATE_NS  1000000000u /* behind the start of the first process */
-#define CAUSES_SHOWN    3
-#define ALARMING_LINES  7 /* so many above the causes: the summary of a run has room for one */
 #define FINDINGS_SHOWN  3
 #define LINES_BELOW     5 /* of what is printed behind the findings, at most */
-#define ABSENCES_SHOWN  2 /* reasons */
 #define FUNCTIONS_SHOWN 4 /* where there is nothing of devices */
-#define BAR_WIDTH       40
 #define LINE_BYTES      2048
-#define LABEL_WIDTH     12
-#define WRAP_WIDTH      100 /* where there is no width */
 #define FRAMES_SHOWN    3
 #define HOLDERS_SHOWN   2 /* of what there was when there was not enough */
-
-struct screen {
-    FILE *out;
-    uint32_t width; /* 0: any */
-    bool is_short;  /* the summary of a run */
-    bool has_colour;
-    unsigned lines; /* printed */
-};
-
-/* Cleaned, since it is as it was recorded, and cut to what is left of the line behind `text`. */
-static char *fit(struct screen *s, const char *text, const char *name)
-{
-    char *clean = json_line(name), *cut;
-    size_t used = text_width(text, strlen(text));
-    if (!clean || !s->width)
-        return clean;
-    size_t left = s->width > used + TEXT_WIDTH_MIN ? s->width - used : TEXT_WIDTH_MIN;
-    cut = text_cut_stack(clean, strlen(clean), left);
-    free(clean);
-    return cut;
-}
-
-/* With its label in colour, if there is to be any. */
-static void print_line(struct screen *s, const char *text)
-{
-    static const char *const alarms[] = {"  collective", "  open", "  unfinished", "  no memory",
-                                         "  error"};
-    s->lines++;
-    size_t label = strlen(text) < LABEL_WIDTH ? strlen(text) : LABEL_WIDTH;
-    const char *colour = COLOUR_STRONG;
-    for (size_t i = 0; i < sizeof alarms / sizeof alarms[0]; i++)
-        if (strncmp(text, alarms[i], strlen(alarms[i])) == 0)
-            colour = COLOUR_ALARM;
-    if (s->has_colour && strspn(text, " ") < label)
-        fprintf(s->out, "%s%.*s" COLOUR_END "%s\n", colour, (int)label, text, text + label);
-    else
-        fprintf(s->out, "%s\n", text);
-}
-
-/* A line, at whose end a `name` may stand (NULL: none), of which less is shown if need be. */
-static void __attribute__((format(printf, 4, 5)))
-line(struct screen *s, const char *label, const char *name, const char *format, ...)
-{
-    char text[LINE_BYTES];
-    va_list list;
-    int length = snprintf(text, sizeof text, "  %-*s ", LABEL_WIDTH - 2, label);
-    va_start(list, format);
-    vsnprintf(text + length, sizeof text - (size_t)length, format, list);
-    va_end(list);
-    char *clean = json_line(text);
-    char *end = clean && name ? fit(s, clean, name) : NULL, *whole = NULL;
-    if (!clean || asprintf(&whole, "%s%s", clean, end ? end : name ? "?" : "") < 0)
-        whole = NULL;
-    char *cut = whole && s->width ? text_cut(whole, strlen(whole), s->width) : NULL;
-    print_line(s, cut ? cut : whole ? whole : "?");
-    free(cut);
-    free(whole);
-    free(end);
-    free(clean);
-}
-
-/* A text of several lines, each as wide as the screen, or as a page is. */
-static void print_wrapped(struct screen *s, const char *label, const char *text)
-{
-    size_t room = (s->width ? s->width : WRAP_WIDTH) - LABEL_WIDTH - 1;
-    for (size_t rest = strlen(text); rest; rest = strlen(text)) {
-        size_t length = rest;
-        for (size_t i = 0; rest > room && i <= room; i++)
-            length = text[i] == ' ' ? i : length;
-        line(s, label, NULL, "%.*s", (int)length, text);
-        text += length + (text[length] == ' ');
-        label = "";
-    }
-}
-
-/* One line; on a terminal that is too narrow up to three, in which more of it has room. */
-static void print_long(struct screen *s, const char *label, const char *text)
-{
-    size_t room = s->width > LABEL_WIDTH + 1 ? s->width - LABEL_WIDTH - 1 : TEXT_WIDTH_MIN;
-    char *clean = s->width && !s->is_short ? json_line(text) : NULL;
-    char *cut = clean ? text_cut(clean, strlen(clean), 3 * room - room / 5) : NULL;
-    if (cut)
-        print_wrapped(s, label, cut);
-    else
-        line(s, label, NULL, "%s", text);
-    free(cut);
-    free(clean);
-}
 
 /* ---- what went wrong ---- */
 
@@ -129,26 +34,28 @@ static void print_failures(struct screen *s, const struct report *r)
     char number[UNIT_TEXT_BYTES], name[FAILURE_TEXT_BYTES];
     const struct sums *failures = &r->sums[ANALYSIS_failures_sums];
     if (failures->count)
-        line(s, "error", sums_name(failures, failures->rows, 0, NULL), "%s failed; first %s of ",
-             count_text(number, failures->whole[0]), failure_name(failures->rows, name));
+        screen_line(s, "error", sums_name(failures, failures->rows, 0, NULL),
+                    "%s failed; first %s of ", count_text(number, failures->whole[0]),
+                    failure_name(failures->rows, name));
 }
 
 /* The call that has lasted longest, and what the device had not finished. */
 static void print_hang(struct screen *s, const struct report *r)
 {
-    char *text = NULL, *rest = NULL;
-    size_t length = 0;
+    struct new_text made;
+    char *rest = NULL;
     bool is_any = r->hang.open.total || r->hang.collectives.pending.count || r->hang.quiet.count;
-    FILE *out = is_any ? open_memstream(&text, &length) : NULL;
+    FILE *out = is_any ? new_text_begin(&made) : NULL;
     if (!out)
         return;
     hang_print_summary(&r->hang, out);
-    if (fclose(out) == 0)
-        for (char *one = strtok_r(text, "\n", &rest); one; one = strtok_r(NULL, "\n", &rest)) {
-            size_t label = strcspn(one + 2, " ");
-            one[2 + label] = '\0';
-            print_long(s, one + 2, one + 3 + label + strspn(one + 3 + label, " "));
-        }
+    char *text = new_text_end(&made, out);
+    for (char *one = text ? strtok_r(text, "\n", &rest) : NULL; one;
+         one = strtok_r(NULL, "\n", &rest)) {
+        size_t label = strcspn(one + 2, " ");
+        one[2 + label] = '\0';
+        screen_long(s, one + 2, one + 3 + label + strspn(one + 3 + label, " "));
+    }
     free(text);
 }
 
@@ -173,28 +80,24 @@ static void print_shortage(struct screen *s, const struct report *r)
     if (!m || !m->ooms.count) {
         char *next = r->signs.ooms ? next_line(r->next, "gpuprof memory DATA") : NULL;
         if (next)
-            line(s, "no memory", NULL, "%s allocation%s failed: %s",
-                 count_text(count, r->signs.ooms), plural_end(r->signs.ooms), next);
+            screen_line(s, "no memory", NULL, "%s allocation%s failed: %s",
+                        count_text(count, r->signs.ooms), plural_end(r->signs.ooms), next);
         free(next);
         return;
     }
     const struct memory_oom *oom = &m->ooms.list[m->ooms.count - 1];
-    char *owner = short_owner(r, oom->origin);
     struct memory_advice advice = memory_advise(&r->memory->rows, oom);
     bytes_text(wanted, oom->wanted);
     if (oom->total)
         snprintf(of, sizeof of, " of %s", bytes_text(held, oom->total));
-    line(s, "no memory", owner ? owner : "?", "%s wanted, %s%s held%s, at ", wanted,
-         bytes_text(live, oom->live), of, oom->where == MEMORY_OF_TENSORS ? " by tensors" : "");
-    free(owner);
-    for (uint32_t i = 0; !s->is_short && i < oom->owner_count && i < HOLDERS_SHOWN; i++) {
-        owner = short_owner(r, oom->owners[i].origin);
-        line(s, i ? "" : "held by", owner ? owner : "?", "%10s  ",
-             bytes_text(held, oom->owners[i].live.bytes));
-        free(owner);
-    }
+    screen_line_freed(s, "no memory", short_owner(r, oom->origin), "%s wanted, %s%s held%s, at ",
+                      wanted, bytes_text(live, oom->live), of,
+                      oom->where == MEMORY_OF_TENSORS ? " by tensors" : "");
+    for (uint32_t i = 0; !s->is_short && i < oom->owner_count && i < HOLDERS_SHOWN; i++)
+        screen_line_freed(s, i ? "" : "held by", short_owner(r, oom->owners[i].origin), "%10s  ",
+                          bytes_text(held, oom->owners[i].live.bytes));
     char *text = advice.text ? next_line(r->next, advice.text) : NULL;
-    print_wrapped(s, "try", text ? text : "?");
+    screen_wrapped(s, "try", text ? text : "?", 0);
     free(text);
     free(advice.text);
 }
@@ -206,21 +109,21 @@ static void print_piece(struct screen *s, const struct report *r)
     char *text = r->selection ? selection_text(r->selection) : NULL;
     char *begun = r->selection ? selection_begun_text(r->selection) : NULL;
     if (text)
-        line(s, "piece", NULL, "%s", text);
+        screen_line(s, "piece", NULL, "%s", text);
     if (begun)
-        line(s, "", NULL, "%s", begun);
+        screen_line(s, "", NULL, "%s", begun);
     if (r->rec->left_out)
-        line(s, "left out", NULL, "%u of %u processes%s", r->rec->left_out,
-             r->rec->left_out + r->rec->count,
-             r->rec->left_out_ranks && r->idle && idle_lacks_ranks(r->idle)
-                 ? "; who waited for whom is not known"
-                 : "");
+        screen_line(s, "left out", NULL, "%u of %u processes%s", r->rec->left_out,
+                    r->rec->left_out + r->rec->count,
+                    r->rec->left_out_ranks && r->idle && idle_lacks_ranks(r->idle)
+                        ? "; who waited for whom is not known"
+                        : "");
     free(text);
     free(begun);
     /* While a program is run others may still come. */
     text = s->is_short ? NULL : overview_missing_text(r);
     if (text)
-        print_long(s, "not here", text);
+        screen_long(s, "not here", text);
     free(text);
 }
 
@@ -236,10 +139,10 @@ static void print_jobs(struct screen *s, const struct recording *rec)
         last = job > last ? job : last;
     }
     if (first < last)
-        line(s, "jobs", NULL,
-             "%u to %u are added up, and their wall time is of all; --job=%u shows "
-             "one alone",
-             first, last, last);
+        screen_line(s, "jobs", NULL,
+                    "%u to %u are added up, and their wall time is of all; --job=%u shows "
+                    "one alone",
+                    first, last, last);
 }
 
 static void print_program(struct screen *s, const struct overview *o)
@@ -248,27 +151,24 @@ static void print_program(struct screen *s, const struct overview *o)
     char time[UNIT_TEXT_BYTES], calls[UNIT_TEXT_BYTES], where[32] = "";
     unsigned threads = r->rec->thread_count - r->rec->own_thread_count;
     if (!s->is_short && o->program)
-        line(s, "program", o->program, "%s", "");
+        screen_line(s, "program", o->program, "%s", "");
     if (o->ranks > 1)
         snprintf(where, sizeof where, " (%u ranks)", o->ranks);
     print_piece(s, r);
-    line(s, "wall time", NULL, "%s; %u process%s%s, %u thread%s%s, %s%s call%s",
-         time_text(time, r->whole_ns ? r->whole_ns : r->wall_end_ns - r->wall_begin_ns),
-         r->rec->count, r->rec->count == 1 ? "" : "es", where, threads, threads == 1 ? "" : "s",
-         r->selection ? " in the whole" : "", r->is_estimated ? "about " : "",
-         count_text(calls, r->calls), r->calls == 1 ? "" : "s");
+    screen_line(s, "wall time", NULL, "%s; %u process%s%s, %u thread%s%s, %s%s call%s",
+                time_text(time, r->whole_ns ? r->whole_ns : r->wall_end_ns - r->wall_begin_ns),
+                r->rec->count, r->rec->count == 1 ? "" : "es", where, threads,
+                threads == 1 ? "" : "s", r->selection ? " in the whole" : "",
+                r->is_estimated ? "about " : "", count_text(calls, r->calls),
+                r->calls == 1 ? "" : "s");
     if (!s->is_short)
         print_jobs(s, r->rec);
     if (r->whole_ns)
-        line(s, "read", NULL,
-             "its first %s only, to be done soon: all that follows is of these, and 'gpuprof "
-             "report' reads all",
-             time_text(time, r->wall_end_ns - r->wall_begin_ns));
-}
-
-static double percent(uint64_t part, uint64_t whole)
-{
-    return whole ? 100.0 * (double)part / (double)whole : 0;
+        screen_line(
+            s, "read", NULL,
+            "its first %s only, to be done soon: all that follows is of these, and 'gpuprof "
+            "report' reads all",
+            time_text(time, r->wall_end_ns - r->wall_begin_ns));
 }
 
 /* Of so little of the time that it rounds to 0.0% nobody need know. */
@@ -278,21 +178,23 @@ static void print_start_up(struct screen *s, const struct overview *o)
     char time[UNIT_TEXT_BYTES];
     const struct idle *d = r->idle && r->idle->device_count ? r->idle : NULL;
     uint64_t ns = overview_start_up_ns(r), wall_ns = r->wall_end_ns - r->wall_begin_ns;
-    bool is_there = percent(ns, r->whole_ns ? r->whole_ns : wall_ns) >= 0.05;
+    bool is_there = overview_percent(ns, r->whole_ns ? r->whole_ns : wall_ns) >= 0.05;
     const struct idle_device *first = d ? &d->devices[0] : NULL;
     if (is_there && d && r->wall_begin_ns + ns < first->first_ns && d->all.stopped_ns)
-        line(s, "start-up", NULL, "%s of it, as far as it was recorded", time_text(time, ns));
+        screen_line(s, "start-up", NULL, "%s of it, as far as it was recorded",
+                    time_text(time, ns));
     else if (is_there)
-        line(s, "start-up", NULL, "%s of it, until %s%s", time_text(time, ns),
-             overview_start_up_end(o), d && !d->all.stopped_ns ? "; shares are of the rest" : "");
+        screen_line(s, "start-up", NULL, "%s of it, until %s%s", time_text(time, ns),
+                    overview_start_up_end(o),
+                    d && !d->all.stopped_ns ? "; shares are of the rest" : "");
     if (!d || !d->all.stopped_ns)
         return;
-    double missing = percent(d->all.stopped_ns, d->window_ns);
+    double missing = overview_percent(d->all.stopped_ns, d->window_ns);
     char share[40] = "all but less than 0.1%";
     if (missing >= 0.05)
         snprintf(share, sizeof share, "%.1f%%", 100 - missing);
-    line(s, "recorded", NULL, "%s of the GPUs' time; shares are of that%s", share,
-         d->all.causes[IDLE_START_UP] ? ", after start-up" : "");
+    screen_line(s, "recorded", NULL, "%s of the GPUs' time; shares are of that%s", share,
+                d->all.causes[IDLE_START_UP] ? ", after start-up" : "");
 }
 
 /* Times of the tables, and of what one asks for, are none of the line above, which begins with the
@@ -303,14 +205,15 @@ static void print_origin(struct screen *s, const struct report *r)
     uint64_t origin_ns = r->walk.survey.origin_ns;
     uint64_t ns = origin_ns > r->wall_begin_ns ? origin_ns - r->wall_begin_ns : 0;
     if (!s->is_short && r->rec->left_out)
-        line(s, "time 0", NULL,
-             "the first event of the processes that are read: --from, --to and tables count from "
-             "it");
+        screen_line(
+            s, "time 0", NULL,
+            "the first event of the processes that are read: --from, --to and tables count from "
+            "it");
     else if (!s->is_short && !r->selection && overview_start_up_ns(r) && ns >= ORIGIN_LATE_NS)
-        line(s, "time 0", NULL,
-             "the first event, %s after the start: --from, --to and tables count "
-             "from it",
-             time_text(time, ns));
+        screen_line(s, "time 0", NULL,
+                    "the first event, %s after the start: --from, --to and tables count "
+                    "from it",
+                    time_text(time, ns));
 }
 
 static void print_steps(struct screen *s, const struct overview *o)
@@ -325,7 +228,7 @@ static void print_steps(struct screen *s, const struct overview *o)
              count_text(count, o->steps), step_kind_text(o->marks->kind),
              time_text(median, o->step_median_ns),
              time_text(slowest, o->slowest->end_ns - o->slowest->begin_ns), o->slowest->number, of);
-    print_long(s, "steps", text);
+    screen_long(s, "steps", text);
 }
 
 /* Of the process with most of them, and what one that followed a schedule says of its steps. */
@@ -335,179 +238,13 @@ static void print_windows(struct screen *s, const struct overview *o)
     const struct process_dump *last = dumps_last(o->report->rec, &count);
     char *why = last ? dump_line(last) : NULL;
     if (last)
-        line(s, "dumps", NULL, "%" PRIu64 "; the last: %s", count, why ? why : "?");
+        screen_line(s, "dumps", NULL, "%" PRIu64 "; the last: %s", count, why ? why : "?");
     else if (o->schedule)
-        line(s, "windows", o->schedule, "%" PRIu64 " recorded; ", o->windows);
+        screen_line(s, "windows", o->schedule, "%" PRIu64 " recorded; ", o->windows);
     else if (o->windows)
-        line(s, "windows", NULL, "%" PRIu64 " recorded; --cycle=N shows one alone", o->windows);
+        screen_line(s, "windows", NULL, "%" PRIu64 " recorded; --cycle=N shows one alone",
+                    o->windows);
     free(why);
-}
-
-/* ---- what the devices did ---- */
-
-/* Each part has its letter, at least one of what the line above does not round to 0.0%. */
-static void print_bar(struct screen *s, const struct overview *o)
-{
-    const struct idle *d = o->report->idle;
-    const struct {
-        char letter;
-        uint64_t ns;
-    } parts[] = {{'#', d->all.parts[IDLE_COMPUTE]},
-                 {'=', d->all.parts[IDLE_COMMUNICATING]},
-                 {'-', d->all.parts[IDLE_COPYING]},
-                 {':', d->all.parts[IDLE_OTHER]}};
-    char bar[BAR_WIDTH + 1];
-    unsigned at = 0;
-    for (unsigned i = 0; i < sizeof parts / sizeof parts[0]; i++) {
-        double share = percent(parts[i].ns, idle_run_ns(d));
-        unsigned length = (unsigned)(share * BAR_WIDTH / 100 + 0.5);
-        length = share >= 0.05 && !length ? 1 : length;
-        for (; length > 0 && at < BAR_WIDTH; length--)
-            bar[at++] = parts[i].letter;
-    }
-    memset(bar + at, '.', BAR_WIDTH - at);
-    bar[BAR_WIDTH] = '\0';
-    char workless[64] = "";
-    if (o->workless)
-        snprintf(workless, sizeof workless, "; of %u process%s no GPU work is recorded",
-                 o->workless, o->workless == 1 ? "" : "es");
-    line(s, "", NULL, "[%s] %u x %s%s", bar, o->devices, o->device ? o->device : "GPU", workless);
-}
-
-/* The largest of the places: in all processes, by cause. Shares are of the time behind start-up, as
- * those of the line above and of findings are: of two bases nobody could tell which one a number is
- * of. Of start-up itself a line above says how long it was. */
-static void print_causes(struct screen *s, const struct idle *d)
-{
-    char time[UNIT_TEXT_BYTES];
-    unsigned count = !s->is_short ? CAUSES_SHOWN : s->lines < ALARMING_LINES ? 2 : 1;
-    for (uint32_t i = 0, shown = 0; i < d->total_count && shown < count; i++) {
-        const struct idle_total *total = &d->totals[i];
-        if (total->cause != IDLE_START_UP)
-            line(s, shown++ ? "" : "idle", total->place ? total->place : "?",
-                 "%5.1f%%  %10s  %-13s  ", percent(total->ns, idle_share_of(d, total->cause)),
-                 time_text(time, total->ns), idle_cause_words[total->cause]);
-    }
-}
-
-/* Did a kill take the work of launches, of which CUPTI had handed over none? */
-static bool was_killed_too_soon(const struct report *r)
-{
-    bool is_killed = false;
-    for (uint32_t i = 0; i < r->rec->count; i++) {
-        const struct process *p = r->rec->processes[i];
-        is_killed |= !p->losses.running && (!p->end_reason || p->end_reason == END_KILLED);
-    }
-    return is_killed && r->losses.gpu_missing;
-}
-
-/* Why, and what to do; where a library was looked for is said elsewhere. */
-static void print_absent(struct screen *s, const char *before, const char *reason)
-{
-    static const char looked_at[] = "; looked at ";
-    const char *end = strstr(reason, looked_at);
-    char *text = NULL;
-    int length = end ? (int)(end - reason) : (int)strlen(reason);
-    if (asprintf(&text, "%s%.*s", before, length, reason) < 0)
-        return;
-    print_long(s, "GPU", text);
-    free(text);
-}
-
-/* Why rows of devices are missing in some processes, or all; in one line. */
-static void print_absence(struct screen *s, const struct report *r)
-{
-    struct absence found[ABSENCES_MAX];
-    const char *rows = recording_gpu_rows(r->rec);
-    bool has_gpu = recording_has_gpu(r->rec); /* if only what there is of devices */
-    bool has_worked = r->idle ? r->idle->window_ns : has_gpu;
-    unsigned count = has_gpu ? absences_find(r->rec, "gpu_rows", found) : 0;
-    if (!has_gpu && strncmp(rows, "absent", 6) == 0)
-        print_absent(s, "rows ", rows);
-    else if (!has_worked && was_killed_too_soon(r))
-        line(s, "GPU", NULL, "killed before CUPTI handed over any work (run --gpu-flush=50ms)");
-    else if (!has_gpu)
-        line(s, "GPU", NULL, "no work recorded");
-    for (unsigned i = 0; i < count && i < ABSENCES_SHOWN; i++) {
-        char *text = absence_text(&found[i], r->rec, "rows");
-        print_absent(s, "", text ? text : "?");
-        free(text);
-    }
-}
-
-/* Only where a device was slower than it could be for a time that matters. */
-static void print_throttled(struct screen *s, const struct report *r)
-{
-    enum throttle why = THROTTLE_POWER;
-    double share;
-    const struct device_row *row = device_report_worst(r->devices, &why, &share);
-    char *title = row && share >= THROTTLED_SHARE_MIN ? device_row_title(row) : NULL;
-    if (title)
-        line(s, "throttled", NULL, "%s %.1f%% of the time, %s: --table=device_counters",
-             throttle_words[why], 100 * share, title);
-    free(title);
-}
-
-/* What --device did not read, or no more, and why. */
-static void print_unread(struct screen *s, const struct report *r)
-{
-    const struct device_report *d = r->devices;
-    unsigned shown = 0;
-    for (uint32_t i = 0; d && i < d->absence_count && shown < ABSENCES_SHOWN; i++) {
-        const struct device_absent *a = &d->absences[i];
-        uint32_t alike = device_absent_is_whole(a) ? device_absent_alike(d, a) : 0;
-        char *text = alike ? device_absent_text(d, a, alike) : NULL;
-        if (text)
-            print_long(s, shown++ ? "" : "--device", text);
-        free(text);
-    }
-}
-
-/* What a recording lacks, once for all processes. */
-static void print_lacks(struct screen *s, const struct recording *rec, const char *head,
-                        const char *before, const struct absence *found, unsigned count)
-{
-    for (unsigned i = 0; i < count; i++) {
-        char of[64] = "", *text = NULL;
-        if (rec->count > 1)
-            snprintf(of, sizeof of, " (%u of %u processes)", found[i].processes, rec->count);
-        if (asprintf(&text, "%s%s%s", before, found[i].reason, of) < 0)
-            continue;
-        print_long(s, i ? "" : head, text);
-        free(text);
-    }
-}
-
-static void print_notes(struct screen *s, const struct recording *rec)
-{
-    struct absence found[ABSENCES_MAX];
-    print_lacks(s, rec, "GPU", "rows without ", found, gpu_lacks_find(rec, found));
-    print_lacks(s, rec, "note", "", found, notes_find(rec, found));
-}
-
-static void print_devices(struct screen *s, const struct overview *o)
-{
-    const struct idle *d = o->report->idle;
-    if (d && d->window_ns) {
-        uint64_t run_ns = idle_run_ns(d);
-        char other[40] = "";
-        if (d->all.parts[IDLE_OTHER])
-            snprintf(other, sizeof other, "  other work %.1f%%",
-                     percent(d->all.parts[IDLE_OTHER], run_ns));
-        line(s, "GPU time", NULL,
-             "compute %.1f%%  communication %.1f%%  copies %.1f%%  idle %.1f%%%s",
-             percent(d->all.parts[IDLE_COMPUTE], run_ns),
-             percent(d->all.parts[IDLE_COMMUNICATING], run_ns),
-             percent(d->all.parts[IDLE_COPYING], run_ns),
-             percent(d->all.idle_ns - d->all.causes[IDLE_START_UP], run_ns), other);
-        if (!s->is_short)
-            print_bar(s, o);
-        print_causes(s, d);
-    }
-    print_throttled(s, o->report);
-    print_unread(s, o->report);
-    print_absence(s, o->report);
-    print_notes(s, o->report->rec);
 }
 
 /* Where nothing is known of devices. */
@@ -524,13 +261,13 @@ static void print_functions(struct screen *s, const struct report *r, unsigned c
         sums_show(&t, i, FORMAT_TEXT, cells);
         if (cells[shared].kind == CELL_REAL)
             snprintf(part, sizeof part, "%.1f%%", cells[shared].percent);
-        line(s, i ? "" : "calls", cells[0].text, "%6s  %10s  %s x ", part,
-             time_text(time, cells[total].number), count_text(number, cells[called].number));
+        screen_line(s, i ? "" : "calls", cells[0].text, "%6s  %10s  %s x ", part,
+                    time_text(time, cells[total].number), count_text(number, cells[called].number));
         cells_release(cells);
     }
     if (r->copy_calls)
-        line(s, "copied", NULL, "%s in %s call%s", bytes_text(time, r->copy_bytes),
-             count_text(number, r->copy_calls), r->copy_calls == 1 ? "" : "s");
+        screen_line(s, "copied", NULL, "%s in %s call%s", bytes_text(time, r->copy_bytes),
+                    count_text(number, r->copy_calls), r->copy_calls == 1 ? "" : "s");
 }
 
 /* ---- what to do ---- */
@@ -539,13 +276,14 @@ static void print_functions(struct screen *s, const struct report *r, unsigned c
 static void print_next(struct screen *s, const struct findings *f, const struct finding *found)
 {
     static const char next[] = "next: ";
-    char *command = finding_next_line(f, found), *text = NULL;
-    size_t room = LABEL_WIDTH + 21,
+    char *command = finding_next_line(f, found);
+    size_t room = SCREEN_LABEL_WIDTH + 21,
            length = command ? strlen(next) + text_width(command, strlen(command)) : 0;
     if (s->width && room + length > s->width)
         room = s->width > length + 2 ? s->width - length : 2;
-    if (command && asprintf(&text, "%*s%s%s", (int)room, "", next, command) >= 0)
-        print_line(s, text);
+    char *text = command ? text_printf("%*s%s%s", (int)room, "", next, command) : NULL;
+    if (text)
+        screen_print(s, text);
     free(text);
     free(command);
 }
@@ -582,8 +320,8 @@ static void print_place(struct screen *s, const struct findings *f, const struct
         snprintf(by, sizeof by, "a thread with %.1f%% of the work, ", most->work_share / 1e4);
     char *did = did_text(found);
     if (did || place || on[0])
-        line(s, "", did ? did : place, "                    %s%s%s", on, by,
-             place && !did ? idle_at(place) : "");
+        screen_line(s, "", did ? did : place, "                    %s%s%s", on, by,
+                    place && !did ? idle_at(place) : "");
     free(did);
 }
 
@@ -602,18 +340,18 @@ static void print_findings(struct screen *s, const struct findings *f)
         const struct finding *found = &f->list[i];
         unsigned others = count - 1 - i, lines = room - others < each ? room - others : each;
         room -= lines;
-        line(s, i ? "" : "finding", NULL, "%5.1f%%  %10s  %s%s",
-             found->bytes ? percent(found->bytes, found->of_bytes)
-                          : percent(found->ns, found->of_ns),
-             found->bytes ? bytes_text(time, found->bytes) : time_text(time, found->ns),
-             finding_title(found), finding_base(found));
+        screen_line(s, i ? "" : "finding", NULL, "%5.1f%%  %10s  %s%s",
+                    found->bytes ? overview_percent(found->bytes, found->of_bytes)
+                                 : overview_percent(found->ns, found->of_ns),
+                    found->bytes ? bytes_text(time, found->bytes) : time_text(time, found->ns),
+                    finding_title(found), finding_base(found));
         if (lines > 2)
             print_place(s, f, found);
         if (lines > 1)
             print_next(s, f, found);
     }
     if (f && f->count > count && !s->is_short && room)
-        line(s, "", NULL, "... and %u more: --table=findings", f->count - count);
+        screen_line(s, "", NULL, "... and %u more: --table=findings", f->count - count);
 }
 
 /* ---- what is missing, and what it cost ---- */
@@ -641,37 +379,23 @@ static void print_losses(struct screen *s, const struct report *r)
     uint64_t held = overview_held_back(r);
     losses.gpu_missing -= held;
     if (held) /* it gives away whole buffers of finished records: none behind a kernel that hangs */
-        line(s, "held back", NULL,
-             "%s of the kernels, copies and fills: CUPTI still had the records",
-             count_text(number, held));
+        screen_line(s, "held back", NULL,
+                    "%s of the kernels, copies and fills: CUPTI still had the records",
+                    count_text(number, held));
     uint32_t unread = r->rec->unread_files;
     if (unread)
-        line(s, "lost", NULL, "all of %u file%s that cannot be read", unread,
-             unread == 1 ? "" : "s");
+        screen_line(s, "lost", NULL, "all of %u file%s that cannot be read", unread,
+                    unread == 1 ? "" : "s");
     if (losses_weight(&losses) != LOSS_NONE)
-        line(s, unread ? "" : "lost", NULL, "%s%s", losses_text(&losses, text, sizeof text),
-             of_whole(r));
+        screen_line(s, unread ? "" : "lost", NULL, "%s%s", losses_text(&losses, text, sizeof text),
+                    of_whole(r));
     else if (!unread)
-        line(s, "lost", NULL, "nothing%s%s%s", r->whole_ns ? " of what was read" : "", of_whole(r),
-             !s->is_short && has_notes(&losses) ? "; notes: --table=losses" : "");
+        screen_line(s, "lost", NULL, "nothing%s%s%s", r->whole_ns ? " of what was read" : "",
+                    of_whole(r),
+                    !s->is_short && has_notes(&losses) ? "; notes: --table=losses" : "");
     if (r->losses.running)
-        line(s, "running", NULL, "%s of the processes: their calls so far",
-             count_text(number, r->losses.running));
-}
-
-static void print_given_up(struct screen *s, const struct recording *rec)
-{
-    char *text = NULL;
-    size_t length = 0;
-    FILE *out = open_memstream(&text, &length);
-    if (!out)
-        return;
-    cost_report_print_summary(rec, out);
-    if (fclose(out) == 0 && length > 0) {
-        text[length - 1] = '\0';
-        line(s, "given up", NULL, "%s", text + strlen("  given up   "));
-    }
-    free(text);
+        screen_line(s, "running", NULL, "%s of the processes: their calls so far",
+                    count_text(number, r->losses.running));
 }
 
 static void print_cost(struct screen *s, const struct report *r)
@@ -684,12 +408,13 @@ static void print_cost(struct screen *s, const struct report *r)
     if (of_steps > 0)
         snprintf(more, sizeof more, "; up to %.2f%% of the steps", 100 * of_steps);
     if (c->is_blind)
-        line(s, "gpuprof", NULL, "its own cost was not measured");
+        screen_line(s, "gpuprof", NULL, "its own cost was not measured");
     else
-        line(s, "gpuprof", NULL, "took %s%.2f%% of the threads' time and %.2f%% of a CPU%s%s%s",
-             cost_is_rough(c) ? "~" : "", 100 * cost_share(c->cost_ns, c->wall_ns),
-             100 * cost_share(c->own_ns, c->span_ns), more, of_whole(r),
-             s->is_short ? "" : "; --table=cost");
+        screen_line(s, "gpuprof", NULL,
+                    "took %s%.2f%% of the threads' time and %.2f%% of a CPU%s%s%s",
+                    cost_is_rough(c) ? "~" : "", 100 * cost_share(c->cost_ns, c->wall_ns),
+                    100 * cost_share(c->own_ns, c->span_ns), more, of_whole(r),
+                    s->is_short ? "" : "; --table=cost");
 }
 
 /* What the first screen and the summary have in common. */
@@ -704,12 +429,12 @@ static void print_most(struct screen *s, const struct overview *o, unsigned func
     print_origin(s, r);
     print_windows(s, o);
     print_steps(s, o);
-    print_devices(s, o);
+    overview_print_devices(o, s);
     if (!r->idle || !r->idle->window_ns)
         print_functions(s, r, function_count);
     print_findings(s, r->findings);
     print_losses(s, r);
-    print_given_up(s, r->rec);
+    cost_report_print_given_up(r->rec, s);
     print_cost(s, r);
 }
 
@@ -718,8 +443,8 @@ void overview_print(const struct overview *o, const struct table_view *how, FILE
     struct screen s = {.out = out, .width = how->width, .has_colour = how->has_colour};
     print_most(&s, o, FUNCTIONS_SHOWN);
     char *help = next_line(o->report->next, "gpuprof help report");
-    line(&s, "more", NULL, "%s; --full, --table=NAME, --by=WHAT; -o page.html",
-         help ? help : "gpuprof help report");
+    screen_line(&s, "more", NULL, "%s; --full, --table=NAME, --by=WHAT; -o page.html",
+                help ? help : "gpuprof help report");
     free(help);
 }
 
@@ -727,7 +452,7 @@ void overview_print_head(const struct overview *o, const struct table_view *how,
 {
     struct screen s = {.out = out, .width = how->width, .has_colour = how->has_colour};
     print_program(&s, o);
-    print_absence(&s, o->report);
+    overview_print_absence(o->report, &s);
 }
 
 void overview_print_summary(const struct overview *o, unsigned function_count, bool has_colour,

@@ -66,32 +66,23 @@ char *source_head_text(const struct source_report *r, const struct source_file *
     const char *path = source_tree_path(&r->tree, file->index);
     size_t length = strlen(path), bytes = file->recorded->raw_bytes;
     bool is_alike = bytes >= length && strcmp(file->recorded->raw + bytes - length, path) == 0;
-    char *name = NULL;
-    int made = asprintf(&name, "%s%s%s%s%s", path, is_alike ? "" : " (recorded as ",
-                        is_alike ? "" : file->recorded->raw, is_alike ? "" : ")",
-                        file->is_newer ? " (newer than the recording: lines may have moved)" : "");
-    char *clean = made < 0 ? NULL : json_line(name);
-    if (made >= 0)
-        free(name);
-    return clean;
+    return line_printf("%s%s%s%s%s", path, is_alike ? "" : " (recorded as ",
+                       is_alike ? "" : file->recorded->raw, is_alike ? "" : ")",
+                       file->is_newer ? " (newer than the recording: lines may have moved)" : "");
 }
 
 static char *row_name(const struct source_report *r, const struct source_row *row)
 {
     const struct source_file *file = &r->files[row->file];
     const char *path = source_tree_path(&r->tree, file->index);
-    char *name = NULL;
     if (row->kind == SOURCE_HEAD)
         return source_head_text(r, file);
     if (row->kind == SOURCE_GAP)
         return strdup("       ...");
     char *text = source_line_text(file, row->line);
     const char *shown = text ? text : "?";
-    int made = r->is_list ? asprintf(&name, "%s:%u%s%s", path, row->line, *shown ? "  " : "", shown)
-                          : asprintf(&name, "%7u%s%s", row->line, *shown ? "  " : "", shown);
-    char *clean = made < 0 ? NULL : json_line(name);
-    if (made >= 0)
-        free(name);
+    char *clean = r->is_list ? line_printf("%s:%u%s%s", path, row->line, *shown ? "  " : "", shown)
+                             : line_printf("%7u%s%s", row->line, *shown ? "  " : "", shown);
     free(text);
     return clean;
 }

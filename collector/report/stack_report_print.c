@@ -6,6 +6,7 @@
 #include "analyse/stack_cost_cells.h"
 #include "analyse/stack_report.h"
 #include "base/json_text.h"
+#include "base/new_text.h"
 #include "base/unit_text.h"
 #include "resolve/absence.h"
 
@@ -24,31 +25,18 @@ static double share_of(const struct stack_report *r, const struct stack_cost *co
 /* "train (/home/me/train.py:12)", in new memory. */
 static char *line_name(const struct stack_report *r, const struct line_row *row)
 {
-    char *text = NULL;
-    char *clean = NULL;
     const char *mark = row->borrowed && !r->is_mine ? BORROWED : "";
     if (!row->frame)
         return strdup(row->borrowed ? LIBRARIES : NO_PYTHON);
     const struct shown_frame *f = shown_frame_of(&r->costs.tree.frames, row->frame);
-    int length = -1;
+    const char *name = f->name ? f->name->shown : "?", *file = f->file ? f->file->raw : "?";
     if (!f->name && !f->file)
-        length = asprintf(&text, "%s%s", f->label, mark);
-    else if (f->kind == SHOWN_RANGE)
-        length = asprintf(&text, "range %s", f->name ? f->name->shown : "?");
-    else if (f->line)
-        length = asprintf(&text, "%s (%s:%llu)%s", f->name ? f->name->shown : "?",
-                          f->file ? f->file->raw : "?", (unsigned long long)f->line, mark);
-    else
-        length = asprintf(&text, "%s (%s)%s", f->name ? f->name->shown : "?",
-                          f->file ? f->file->raw : "?", mark);
-    if (length >= 0)
-        clean = json_clean(text, (size_t)length);
-    for (char *p = clean; length >= 0 && p && *p; p++)
-        if (*p == '\n' || *p == '\t')
-            *p = ' ';
-    if (length >= 0)
-        free(text);
-    return clean;
+        return line_printf("%s%s", f->label, mark);
+    if (f->kind == SHOWN_RANGE)
+        return line_printf("range %s", name);
+    if (f->line)
+        return line_printf("%s (%s:%llu)%s", name, file, (unsigned long long)f->line, mark);
+    return line_printf("%s (%s)%s", name, file, mark);
 }
 
 static bool is_borrowed(const struct stack_report *r, uint32_t node)
@@ -64,9 +52,8 @@ static char *stack_name(const struct stack_report *r, uint32_t node)
 {
     const struct call_tree *tree = &r->costs.tree;
     unsigned frames = 0;
-    char *text = NULL;
-    size_t length = 0;
-    FILE *memory = open_memstream(&text, &length);
+    struct new_text text;
+    FILE *memory = new_text_begin(&text);
     if (!memory)
         return NULL;
     for (; node; node = call_tree_node(tree, node)->parent, frames++) {
@@ -77,19 +64,15 @@ static char *stack_name(const struct stack_report *r, uint32_t node)
         }
         fputs(call_tree_frame(tree, node)->label, memory);
     }
-    if (fclose(memory) == 0)
-        return text;
-    free(text);
-    return NULL;
+    return new_text_end(&text, memory);
 }
 
 /* The frames that led to the call, as a list in JSON, in new memory. */
 static char *stack_json(const struct stack_report *r, uint32_t node)
 {
     const char *separator = "";
-    char *text = NULL;
-    size_t length = 0;
-    FILE *memory = open_memstream(&text, &length);
+    struct new_text text;
+    FILE *memory = new_text_begin(&text);
     if (!memory)
         return NULL;
     fputc('[', memory);
@@ -98,10 +81,7 @@ static char *stack_json(const struct stack_report *r, uint32_t node)
         separator = ", ";
     }
     fputc(']', memory);
-    if (fclose(memory) == 0)
-        return text;
-    free(text);
-    return NULL;
+    return new_text_end(&text, memory);
 }
 
 /* ---- columns and rows ---- */
@@ -236,14 +216,12 @@ static void table_begins(struct table *t, enum report_format format)
 static bool fill_foot(const struct table *t, struct cell *cells)
 {
     const struct stack_report *r = t->source;
-    char reason[NO_STACK_BYTES], *text = NULL;
+    char reason[NO_STACK_BYTES];
     if (!r || !(r->without.calls || r->without.works || r->without.samples))
         return false;
     fill_own(r, &r->without, FORMAT_TEXT, cells);
     stack_samples_fill(&r->without, &(struct stack_cost){0}, FORMAT_TEXT, cells + HITS);
-    cells[NAME] = cell_owned(
-        asprintf(&text, "(no stack: %s)", stack_costs_reason(&r->without, reason)) < 0 ? NULL
-                                                                                       : text);
+    cells[NAME] = cell_printf("(no stack: %s)", stack_costs_reason(&r->without, reason));
     return true;
 }
 

@@ -10,6 +10,7 @@
 #include "analyse/step_report.h"
 #include "analyse/step_waits.h"
 #include "base/json_text.h"
+#include "base/new_text.h"
 #include "base/next_words.h"
 #include "base/unit_text.h"
 #include "read/process_title.h"
@@ -20,11 +21,10 @@
 /* "17", or where there are several processes "17 of rank 3". */
 static char *step_text(const struct step_report *r, const struct step *step)
 {
-    char *text = NULL, who[RANK_TITLE_BYTES];
-    int length = r->processes < 2 ? asprintf(&text, "step %" PRIu64, step->number)
-                                  : asprintf(&text, "step %" PRIu64 " of %s", step->number,
-                                             process_who(step->process, who));
-    return length < 0 ? NULL : text;
+    char who[RANK_TITLE_BYTES];
+    if (r->processes < 2)
+        return text_printf("step %" PRIu64, step->number);
+    return text_printf("step %" PRIu64 " of %s", step->number, process_who(step->process, who));
 }
 
 /* "power 34%", in new memory; NULL: not worth it, or no memory. */
@@ -32,15 +32,12 @@ static char *throttled_text(const struct step_report *r, const struct step *step
 {
     enum throttle why;
     uint64_t ns;
-    char *text = NULL;
     if (!device_report_throttle(r->report->devices, step->process, step->begin_ns, step->end_ns,
                                 &why, &ns))
         return NULL;
     double share = (double)ns / (double)step_ns(step);
-    if (share < THROTTLED_SHARE_MIN ||
-        asprintf(&text, "%s %.0f%%", throttle_words[why], 100 * share) < 0)
-        return NULL;
-    return text;
+    return share < THROTTLED_SHARE_MIN ? NULL
+                                       : text_printf("%s %.0f%%", throttle_words[why], 100 * share);
 }
 
 static struct cell rate_of(double samples, uint64_t ns)
@@ -105,14 +102,10 @@ static void fill_stat(const struct table *t, uint32_t index, enum report_format 
         cells[STAT_NAME] = cell_text(stats[index].name);
     } else {
         const struct step *step = r->differs.slowest[index - STATS];
-        char *which = step_text(r, step), *name = NULL;
+        char *which = step_text(r, step);
         ns = step_ns(step);
-        if (format == FORMAT_JSON)
-            cells[STAT_NAME] = cell_text("slowest");
-        else if (which && asprintf(&name, "slowest: %s", which) >= 0)
-            cells[STAT_NAME] = cell_owned(name);
-        else
-            cells[STAT_NAME] = cell_owned(NULL);
+        cells[STAT_NAME] = format == FORMAT_JSON ? cell_text("slowest")
+                                                 : cell_printf("slowest: %s", which ? which : "?");
         free(which);
         cells[STAT_STEP] = cell_number(step->number);
         cells[STAT_HOST] = cell_text(step->process->header.host);
@@ -491,14 +484,12 @@ static void fill_step(const struct table *t, uint32_t index, enum report_format 
 {
     const struct step_report *r = t->source;
     const struct step *step = &r->steps.list[index];
-    char *text = step_text(r, step), *partial = NULL;
-    if ((step->is_partial || step->is_blind) && format == FORMAT_TEXT && text &&
-        asprintf(&partial, "%s%s%s", text, step->is_partial ? ", partial" : "",
-                 step->is_blind ? ", GPU not known" : "") >= 0) {
-        free(text);
-        text = partial;
-    }
-    cells[NAME] = cell_owned(text);
+    bool is_text = format == FORMAT_TEXT;
+    char *text = step_text(r, step);
+    cells[NAME] =
+        cell_printf("%s%s%s", text ? text : "?", is_text && step->is_partial ? ", partial" : "",
+                    is_text && step->is_blind ? ", GPU not known" : "");
+    free(text);
     uint64_t origin_ns = r->walk->survey.origin_ns;
     cells[BEGIN] = cell_number(step->begin_ns > origin_ns ? step->begin_ns - origin_ns : 0);
     cells[DURATION] = cell_number(step_ns(step));

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "symbol/shown_frame.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"
 #include "base/json_text.h"
+#include "base/new_text.h"
 #include "error.h"
 
 void shown_frames_release(struct shown_frames *s)
@@ -34,35 +34,26 @@ static const char *text_of(const struct kernel_name *name)
 /* What is shown of the frame, in new memory; NULL: no memory. */
 static char *make_text(const struct shown_frame *f)
 {
-    char *text = NULL;
-    int length = -1;
     const char *module = f->module ? path_base(f->module->raw) : "unknown module";
     unsigned long long line = f->line;
     switch (f->kind) {
-    case SHOWN_ADDRESS: length = asprintf(&text, "0x%llx", line); break;
-    case SHOWN_BORROWED:
-        length = asprintf(&text, "[borrowed: the thread that waits for this one]");
-        break;
-    case SHOWN_CUT: length = asprintf(&text, "[cut: deeper frames are not recorded]"); break;
-    case SHOWN_STACKLESS: length = asprintf(&text, "[no stack]"); break;
-    case SHOWN_RANGE: length = asprintf(&text, "[range %s]", text_of(f->name)); break;
+    case SHOWN_ADDRESS: return text_printf("0x%llx", line);
+    case SHOWN_BORROWED: return strdup("[borrowed: the thread that waits for this one]");
+    case SHOWN_CUT: return strdup("[cut: deeper frames are not recorded]");
+    case SHOWN_STACKLESS: return strdup("[no stack]");
+    case SHOWN_RANGE: return text_printf("[range %s]", text_of(f->name));
     case SHOWN_PYTHON:
     case SHOWN_NATIVE:
     case SHOWN_INLINED:
         if (!f->name && !f->file && f->kind == SHOWN_PYTHON)
-            length = asprintf(&text, "[unknown place in Python code]");
-        else if (!f->name && !f->file)
-            length = asprintf(&text, "%s+0x%llx", module, line);
-        else if (f->file && line)
-            length =
-                asprintf(&text, "%s (%s:%llu)", text_of(f->name), path_base(f->file->raw), line);
-        else
-            length = asprintf(&text, "%s (%s)", text_of(f->name),
-                              f->file ? path_base(f->file->raw) : module);
-        break;
-    default: length = asprintf(&text, "%s", text_of(f->name)); break;
+            return strdup("[unknown place in Python code]");
+        if (!f->name && !f->file)
+            return text_printf("%s+0x%llx", module, line);
+        if (f->file && line)
+            return text_printf("%s (%s:%llu)", text_of(f->name), path_base(f->file->raw), line);
+        return text_printf("%s (%s)", text_of(f->name), f->file ? path_base(f->file->raw) : module);
+    default: return strdup(text_of(f->name));
     }
-    return length < 0 ? NULL : text;
 }
 
 /* Cuts a text in valid UTF-8 between two characters; tabs and newlines become blanks. */

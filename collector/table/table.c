@@ -2,6 +2,7 @@
 #include "table/table.h"
 
 #include <limits.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -89,12 +90,20 @@ struct cell cell_owned(char *text)
     return (struct cell){.kind = CELL_TEXT, .text = text ? text : "?", .memory = text};
 }
 
+struct cell cell_printf(const char *format, ...)
+{
+    char *text = NULL;
+    va_list list;
+    va_start(list, format);
+    int length = vasprintf(&text, format, list);
+    va_end(list);
+    return cell_owned(length < 0 ? NULL : text);
+}
+
 struct cell cell_more(uint64_t count)
 {
-    char number[UNIT_TEXT_BYTES], *text = NULL;
-    if (asprintf(&text, "... and %s more", count_text(number, count)) < 0)
-        text = NULL;
-    return cell_owned(text);
+    char number[UNIT_TEXT_BYTES];
+    return cell_printf("... and %s more", count_text(number, count));
 }
 
 void cells_release(struct cell cells[static TABLE_COLUMNS_MAX])

@@ -177,7 +177,8 @@ struct cell cell_real(double real);
 struct cell cell_share(uint64_t part, uint64_t whole); /* 0 of nothing */
 struct cell cell_text(const char *text); /* a view, longer-lived than the row; NULL: CELL_NULL */
 struct cell cell_owned(char *text);      /* takes `text`; NULL, no memory: "?" */
-struct cell cell_more(uint64_t count);   /* "... and 3 more": of a foot, for rows not kept */
+struct cell cell_printf(const char *format, ...) __attribute__((format(printf, 1, 2)));
+struct cell cell_more(uint64_t count); /* "... and 3 more": of a foot, for rows not kept */
 
 /* The order of the text: what somebody looks at first comes first. */
 enum table_place {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "table/text_width.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
+
+#include "base/new_text.h"
 
 #define DOTS       "..."
 #define DOTS_WIDTH (sizeof DOTS - 1)
@@ -215,12 +216,10 @@ char *text_cut_stack(const char *text, size_t length, size_t width)
     }
     if (parts == 1 && (memmem(text, length, "::", 2) || strncmp(text, VOID, sizeof VOID - 1) == 0))
         return cut_function(text, length, width);
-    int made =
-        kept ? asprintf(&less, "%.*s" DOTS, (int)kept, text)
-             : asprintf(&less, "%.*s%.*s", (int)before, text, (int)(end - second), text + second);
-    char *cut = made < 0 ? NULL : text_cut(less, (size_t)made, width);
-    if (made >= 0)
-        free(less);
+    less = kept ? text_printf("%.*s" DOTS, (int)kept, text)
+                : text_printf("%.*s%.*s", (int)before, text, (int)(end - second), text + second);
+    char *cut = less ? text_cut(less, strlen(less), width) : NULL;
+    free(less);
     return cut;
 }
 

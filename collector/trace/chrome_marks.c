@@ -2,6 +2,7 @@
 /* Steps, marks, pauses, windows and dumps as rows of a Chrome trace, and the names of threads. */
 #include <stdlib.h>
 
+#include "base/new_text.h"
 #include "flight.h"
 #include "resolve/device_sources.h"
 #include "trace/chrome.h"
@@ -120,18 +121,17 @@ static void take_label(struct trace_writer *w, const struct event *e)
 static void take_unread(struct trace_writer *w, const struct event *e)
 {
     const struct device_source *source = device_sources_find(&w->walk->sources, e);
-    char device[DEVICE_UUID_BYTES] = "the devices", *text = NULL;
+    char device[DEVICE_UUID_BYTES] = "the devices";
     if (source && source->device != UINT64_MAX)
         snprintf(device, sizeof device, "GPU %llu", (unsigned long long)source->device);
     else if (source)
         device_source_uuid_text(source, device);
-    int length = asprintf(&text, "no counters of %s: %.*s", device, (int)e->record->byte_count,
-                          e->record->bytes ? (const char *)e->record->bytes : "");
-    char *name = length < 0 ? NULL : json_string(text, strlen(text));
+    char *text = text_printf("no counters of %s: %.*s", device, (int)e->record->byte_count,
+                             e->record->bytes ? (const char *)e->record->bytes : "");
+    char *name = text ? json_string(text, strlen(text)) : NULL;
     if (chrome_ok(w, name ? 0 : GPUPROF_NO_MEMORY))
         put_instant(w, e, name, NULL);
-    if (length >= 0)
-        free(text);
+    free(text);
     free(name);
 }
 

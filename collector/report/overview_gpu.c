@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The lines of the first screen that say what the devices did, and what is not known of them. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyse/device_report.h"
+#include "analyse/idle.h"
+#include "base/new_text.h"
+#include "base/unit_text.h"
+#include "report/overview.h"
+#include "resolve/absence.h"
+
+#define CAUSES_SHOWN   3
+#define ALARMING_LINES 7 /* so many above the causes: the summary of a run has room for one */
+#define ABSENCES_SHOWN 2 /* reasons */
+#define BAR_WIDTH      40
+
+/* Each part has its letter, at least one of what the line above does not round to 0.0%. */
+static void print_bar(struct screen *s, const struct overview *o)
+{
+    const struct idle *d = o->report->idle;
+    const struct {
+        char letter;
+        uint64_t ns;
+    } parts[] = {{'#', d->all.parts[IDLE_COMPUTE]},
+                 {'=', d->all.parts[IDLE_COMMUNICATING]},
+                 {'-', d->all.parts[IDLE_COPYING]},
+                 {':', d->all.parts[IDLE_OTHER]}};
+    char bar[BAR_WIDTH + 1];
+    unsigned at = 0;
+    for (unsigned i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        double share = overview_percent(parts[i].ns, idle_run_ns(d));
+        unsigned length = (unsigned)(share * BAR_WIDTH / 100 + 0.5);
+        length = share >= 0.05 && !length ? 1 : length;
+        for (; length > 0 && at < BAR_WIDTH; length--)
+            bar[at++] = parts[i].letter;
+    }
+    memset(bar + at, '.', BAR_WIDTH - at);
+    bar[BAR_WIDTH] = '\0';
+    char workless[64] = "";
+    if (o->workless)
+        snprintf(workless, sizeof workless, "; of %u process%s no GPU work is recorded",
+                 o->workless, o->workless == 1 ? "" : "es");
+    screen_line(s, "", NULL, "[%s] %u x %s%s", bar, o->devices, o->device ? o->device : "GPU",
+                workless);
+}
+
+/* The largest of the places: in all processes, by cause. Shares are of the time behind start-up, as
+ * those of the line above and of findings are: of two bases nobody could tell which one a number is
+ * of. Of start-up itself a line above says how long it was. */
+static void print_causes(struct screen *s, const struct idle *d)
+{
+    char time[UNIT_TEXT_BYTES];
+    unsigned count = !s->is_short ? CAUSES_SHOWN : s->lines < ALARMING_LINES ? 2 : 1;
+    for (uint32_t i = 0, shown = 0; i < d->total_count && shown < count; i++) {
+        const struct idle_total *total = &d->totals[i];
+        if (total->cause != IDLE_START_UP)
+            screen_line(s, shown++ ? "" : "idle", total->place ? total->place : "?",
+                        "%5.1f%%  %10s  %-13s  ",
+                        overview_percent(total->ns, idle_share_of(d, total->cause)),
+                        time_text(time, total->ns), idle_cause_words[total->cause]);
+    }
+}
+
+/* Did a kill take the work of launches, of which CUPTI had handed over none? */
+static bool was_killed_too_soon(const struct report *r)
+{
+    bool is_killed = false;
+    for (uint32_t i = 0; i < r->rec->count; i++) {
+        const struct process *p = r->rec->processes[i];
+        is_killed |= !p->losses.running && (!p->end_reason || p->end_reason == END_KILLED);
+    }
+    return is_killed && r->losses.gpu_missing;
+}
+
+/* Why, and what to do; where a library was looked for is said elsewhere. */
+static void print_absent(struct screen *s, const char *before, const char *reason)
+{
+    static const char looked_at[] = "; looked at ";
+    const char *end = strstr(reason, looked_at);
+    int length = end ? (int)(end - reason) : (int)strlen(reason);
+    char *text = text_printf("%s%.*s", before, length, reason);
+    screen_long(s, "GPU", text ? text : "?");
+    free(text);
+}
+
+/* Why rows of devices are missing in some processes, or all; in one line. */
+void overview_print_absence(const struct report *r, struct screen *s)
+{
+    struct absence found[ABSENCES_MAX];
+    const char *rows = recording_gpu_rows(r->rec);
+    bool has_gpu = recording_has_gpu(r->rec); /* if only what there is of devices */
+    bool has_worked = r->idle ? r->idle->window_ns : has_gpu;
+    unsigned count = has_gpu ? absences_find(r->rec, "gpu_rows", found) : 0;
+    if (!has_gpu && strncmp(rows, "absent", 6) == 0)
+        print_absent(s, "rows ", rows);
+    else if (!has_worked && was_killed_too_soon(r))
+        screen_line(s, "GPU", NULL,
+                    "killed before CUPTI handed over any work (run --gpu-flush=50ms)");
+    else if (!has_gpu)
+        screen_line(s, "GPU", NULL, "no work recorded");
+    for (unsigned i = 0; i < count && i < ABSENCES_SHOWN; i++) {
+        char *text = absence_text(&found[i], r->rec, "rows");
+        print_absent(s, "", text ? text : "?");
+        free(text);
+    }
+}
+
+/* Only where a device was slower than it could be for a time that matters. */
+static void print_throttled(struct screen *s, const struct report *r)
+{
+    enum throttle why = THROTTLE_POWER;
+    double share;
+    const struct device_row *row = device_report_worst(r->devices, &why, &share);
+    char *title = row && share >= THROTTLED_SHARE_MIN ? device_row_title(row) : NULL;
+    if (title)
+        screen_line(s, "throttled", NULL, "%s %.1f%% of the time, %s: --table=device_counters",
+                    throttle_words[why], 100 * share, title);
+    free(title);
+}
+
+/* What --device did not read, or no more, and why. */
+static void print_unread(struct screen *s, const struct report *r)
+{
+    const struct device_report *d = r->devices;
+    unsigned shown = 0;
+    for (uint32_t i = 0; d && i < d->absence_count && shown < ABSENCES_SHOWN; i++) {
+        const struct device_absent *a = &d->absences[i];
+        uint32_t alike = device_absent_is_whole(a) ? device_absent_alike(d, a) : 0;
+        char *text = alike ? device_absent_text(d, a, alike) : NULL;
+        if (text)
+            screen_long(s, shown++ ? "" : "--device", text);
+        free(text);
+    }
+}
+
+/* What a recording lacks, once for all processes. */
+static void print_lacks(struct screen *s, const struct recording *rec, const char *head,
+                        const char *before, const struct absence *found, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        char of[64] = "";
+        if (rec->count > 1)
+            snprintf(of, sizeof of, " (%u of %u processes)", found[i].processes, rec->count);
+        char *text = text_printf("%s%s%s", before, found[i].reason, of);
+        screen_long(s, i ? "" : head, text ? text : "?");
+        free(text);
+    }
+}
+
+static void print_notes(struct screen *s, const struct recording *rec)
+{
+    struct absence found[ABSENCES_MAX];
+    print_lacks(s, rec, "GPU", "rows without ", found, gpu_lacks_find(rec, found));
+    print_lacks(s, rec, "note", "", found, notes_find(rec, found));
+}
+
+void overview_print_devices(const struct overview *o, struct screen *s)
+{
+    const struct idle *d = o->report->idle;
+    if (d && d->window_ns) {
+        uint64_t run_ns = idle_run_ns(d);
+        char other[40] = "";
+        if (d->all.parts[IDLE_OTHER])
+            snprintf(other, sizeof other, "  other work %.1f%%",
+                     overview_percent(d->all.parts[IDLE_OTHER], run_ns));
+        screen_line(s, "GPU time", NULL,
+                    "compute %.1f%%  communication %.1f%%  copies %.1f%%  idle %.1f%%%s",
+                    overview_percent(d->all.parts[IDLE_COMPUTE], run_ns),
+                    overview_percent(d->all.parts[IDLE_COMMUNICATING], run_ns),
+                    overview_percent(d->all.parts[IDLE_COPYING], run_ns),
+                    overview_percent(d->all.idle_ns - d->all.causes[IDLE_START_UP], run_ns), other);
+        if (!s->is_short)
+            print_bar(s, o);
+        print_causes(s, d);
+    }
+    print_throttled(s, o->report);
+    print_unread(s, o->report);
+    overview_print_absence(o->report, s);
+    print_notes(s, o->report->rec);
+}
