@@ -248,11 +248,13 @@ COMPLETIONS := $(BUILD)/completion.bash $(BUILD)/completion.zsh $(BUILD)/complet
 VERBS := run merge report stats export flame memory diff baseline view ctl top dump doctor \
 	recover manual completion help demo
 MANUALS := $(BUILD)/gpuprof.1 $(VERBS:%=$(BUILD)/gpuprof-%.1)
+TOPICS := tables findings losses json events limits exit-status
+TOPIC_MANUALS := $(TOPICS:%=$(BUILD)/gpuprof-%.7)
 DOCUMENTS := README.md GUIDE.md REFERENCE.md SECURITY.md CHANGELOG.md LICENSE NOTICE \
 	formats/event-stream.md
-install: all $(MANUALS) $(BUILD)/gpuprof.h.3 $(COMPLETIONS)
+install: all $(MANUALS) $(TOPIC_MANUALS) $(BUILD)/gpuprof.h.3 $(COMPLETIONS)
 	$(Q)for folder in "$(bindir)" "$(parts)/demo" "$(docdir)" "$(mandir)/man1" \
-		"$(mandir)/man3" "$(includedir)" \
+		"$(mandir)/man3" "$(mandir)/man7" "$(includedir)" \
 		"$(pkgconfigdir)" "$(bashcompdir)" "$(zshcompdir)" "$(fishcompdir)"; do \
 		install -d "$(DESTDIR)$$folder"; done
 	$(Q)sed "s|^installed=.*|installed='$$(realpath -ms --relative-to="$(bindir)" "$(parts)")'|" \
@@ -269,6 +271,7 @@ install: all $(MANUALS) $(BUILD)/gpuprof.h.3 $(COMPLETIONS)
 	$(Q)chmod 644 "$(DESTDIR)$(pkgconfigdir)/gpuprof.pc"
 	$(Q)install -m 644 $(MANUALS) "$(DESTDIR)$(mandir)/man1/"
 	$(Q)install -m 644 $(BUILD)/gpuprof.h.3 "$(DESTDIR)$(mandir)/man3/gpuprof.h.3"
+	$(Q)install -m 644 $(TOPIC_MANUALS) "$(DESTDIR)$(mandir)/man7/"
 	$(Q)install -m 644 $(BUILD)/completion.bash "$(DESTDIR)$(bashcompdir)/gpuprof"
 	$(Q)install -m 644 $(BUILD)/completion.zsh "$(DESTDIR)$(zshcompdir)/_gpuprof"
 	$(Q)install -m 644 $(BUILD)/completion.fish "$(DESTDIR)$(fishcompdir)/gpuprof.fish"
@@ -276,6 +279,7 @@ install: all $(MANUALS) $(BUILD)/gpuprof.h.3 $(COMPLETIONS)
 uninstall:
 	$(Q)for path in "$(bindir)/gpuprof" "$(parts)" "$(docdir)" \
 		$(patsubst $(BUILD)/%,"$(mandir)/man1/%",$(MANUALS)) \
+		$(patsubst $(BUILD)/%,"$(mandir)/man7/%",$(TOPIC_MANUALS)) \
 		"$(mandir)/man3/gpuprof.h.3" "$(includedir)/gpuprof.h" "$(includedir)/gpuprof.py" \
 		"$(pkgconfigdir)/gpuprof.pc" "$(bashcompdir)/gpuprof" \
 		"$(zshcompdir)/_gpuprof" "$(fishcompdir)/gpuprof.fish"; do \
@@ -302,6 +306,9 @@ $(COMPLETIONS): $(BUILD)/completion.%: $(BUILD)/gpuprof-collector
 
 $(BUILD)/gpuprof.1: $(BUILD)/gpuprof-collector
 	$(call say,MAN,$@) $(BUILD)/gpuprof-collector manual > $@
+
+$(TOPIC_MANUALS): $(BUILD)/gpuprof-%.7: $(BUILD)/gpuprof-collector
+	$(call say,MAN,$@) $(BUILD)/gpuprof-collector manual $* > $@
 
 $(BUILD)/gpuprof-%.1: $(BUILD)/gpuprof-collector
 	$(call say,MAN,$@) $(BUILD)/gpuprof-collector manual $* > $@

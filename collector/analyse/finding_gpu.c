@@ -9,8 +9,8 @@
 #include "record/gpu_record.h"
 
 const struct finding_kind finding_kinds[FINDING_KINDS] = {
-#define FINDING(NAME, id, share, floor, title, advice, next)                                       \
-    [FINDING_##NAME] = {id, share, floor * 1000000ull, title, advice, next},
+#define FINDING(NAME, id, share, floor, title, advice, next, measures)                             \
+    [FINDING_##NAME] = {id, share, floor * 1000000ull, title, advice, next, measures},
 #include "analyse/finding_kinds.def"
 };
 

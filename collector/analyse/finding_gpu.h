@@ -39,6 +39,7 @@ struct finding_kind {
     const char *title;
     const char *advice;
     const char *next;
+    const char *measures; /* what its cost is */
 };
 
 extern const struct finding_kind finding_kinds[FINDING_KINDS];

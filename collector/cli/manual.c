@@ -36,9 +36,7 @@ static const char intro[] =
 
 /* ---- text ----------------------------------------------------------------------------------- */
 
-/* Words of `text` from column `column` on, the first line beginning at `at`; each of its own lines
- * begins one. */
-static void print_wrapped(const char *text, size_t at, size_t column)
+void print_wrapped(const char *text, size_t at, size_t column)
 {
     if (at > 0 && at + 1 >= column) {
         putchar('\n');
@@ -67,7 +65,7 @@ static void print_wrapped(const char *text, size_t at, size_t column)
     putchar('\n');
 }
 
-static void print_row(const char *name, const char *text)
+void print_row(const char *name, const char *text)
 {
     print_wrapped(text, (size_t)printf("  %s", name), HELP_COLUMN);
 }
@@ -122,8 +120,6 @@ static void synopsis(const struct verb *verb, char *text, size_t text_bytes)
     }
     snprintf(text + length, text_bytes - (size_t)length, "%s", verb->operands);
 }
-
-typedef void item_fn(const char *name, const char *text);
 
 static void each_option(const struct verb *verb, item_fn *item)
 {
@@ -182,8 +178,7 @@ static void each_column(const struct table_info *info, item_fn *item)
     }
 }
 
-/* The tables of --table, each name once; `column` is NULL, or takes their columns. */
-static void each_table(const struct verb *verb, item_fn *item, item_fn *column)
+void each_table(const struct verb *verb, item_fn *item, item_fn *column)
 {
     const struct table_info *info, *before = NULL;
     char text[TABLE_TEXT_BYTES];
@@ -211,7 +206,10 @@ static void help_all(const struct verb *const *verbs)
         print_row(name, verb->help);
     }
     print_row("--version", "print the version");
-    printf("\n'gpuprof help VERB' prints a verb's options.\n");
+    printf("\ntopics:\n");
+    for (const struct topic *topic = topics; topic->name; topic++)
+        print_row(topic->name, topic->title);
+    printf("\n'gpuprof help WORD' explains a verb, a topic, a table or a finding.\n");
 }
 
 static void help_one(const struct verb *verb)
@@ -363,8 +361,16 @@ static enum exit_code help(const struct options *options)
     const char *name = options->paths[0];
     if (options->path_count > 1)
         return usage_error("help: too many arguments; try 'gpuprof help'");
-    if (name && !find_verb(options->verbs, name) && help_table(options->verbs, name))
-        return standard_output_end();
+    if (name && !find_verb(options->verbs, name)) {
+        const struct topic *topic = topic_find(name);
+        bool is_known = help_table(options->verbs, name) || help_finding(name);
+        if (is_known && topic)
+            putchar('\n');
+        if (topic)
+            help_topic(options->verbs, topic);
+        if (is_known || topic)
+            return standard_output_end();
+    }
     return verb_help(options->verbs, name);
 }
 
@@ -426,13 +432,16 @@ static enum exit_code manual(const struct options *options)
     const char *of = options->path_count ? options->paths[0] : NULL;
     const struct verb *verb = of ? find_verb(options->verbs, of) : NULL;
     bool of_header = of && strcmp(of, "gpuprof.h") == 0;
-    bool is_known = verb || of_header;
+    const struct topic *topic = of && !verb ? topic_find(of) : NULL;
+    bool is_known = verb || topic || of_header;
     if (options->path_count > is_known)
         return is_known ? usage_error("manual: unknown argument '%s'; try 'gpuprof help manual'",
                                       options->paths[1])
                         : verb_unknown(options->verbs, "manual: ", of);
     if (is_known)
-        return verb ? manual_of_verb(verb) : manual_of_header();
+        return verb    ? manual_of_verb(verb)
+               : topic ? manual_of_topic(options->verbs, topic)
+                       : manual_of_header();
     printf(".TH GPUPROF 1 \"\" \"gpuprof %s\" \"User Commands\"\n", GPUPROF_RELEASE);
     printf(".SH NAME\ngpuprof \\- record the CUDA calls of a program\n"
            ".SH SYNOPSIS\n.B gpuprof run\n[OPTIONS] [\\-\\-] PROGRAM [ARGUMENTS]\n.br\n"
@@ -449,22 +458,25 @@ static enum exit_code manual(const struct options *options)
     for (const struct verb *const *each = options->verbs; *each; each++)
         if ((*each)->run)
             printf(".BR gpuprof\\-%s (1),\n", (*each)->name);
+    for (const struct topic *each = topics; each->name; each++)
+        printf(".BR gpuprof\\-%s (7),\n", each->name);
     printf(".BR gpuprof.h (3)\n");
     return standard_output_end();
 }
 
-VERB_IS(manual, manual, NULL, VERB_NO_OWN, 0, "[VERB|gpuprof.h]",
-        "print the manual page, or that of a verb or the header",
+VERB_IS(manual, manual, NULL, VERB_NO_OWN, 0, "[VERB|TOPIC|gpuprof.h]",
+        "print the manual page, or that of a verb, a topic or the header",
         {PART_EXAMPLE, "gpuprof manual | man -l -", "read this page"},
         {PART_EXAMPLE, "gpuprof manual run | man -l -", "that of a verb, gpuprof-run(1)"},
         {PART_EXAMPLE, "gpuprof manual gpuprof.h | man -l -", "that of gpuprof.h"},
         {PART_STATUS, "0", "it was printed"}, {PART_STATUS, "1", "input or output failed"},
         {PART_STATUS, "2", "a wrong option, or nothing to read, or to show"});
 
-VERB_IS(help, help, NULL, VERB_NO_OWN, 0, "[VERB|TABLE]",
-        "print what a verb does and its options, or the columns of a table",
+VERB_IS(help, help, NULL, VERB_NO_OWN, 0, "[VERB|TOPIC|TABLE|FINDING]",
+        "explain a verb, a topic, the columns of a table, or a finding",
         {PART_EXAMPLE, "gpuprof help run", "the options of run"},
         {PART_EXAMPLE, "gpuprof help idle", "the columns of the table idle"},
+        {PART_EXAMPLE, "gpuprof help sync-in-loop", "what this finding means"},
         {PART_STATUS, "0", "it was printed"}, {PART_STATUS, "1", "input or output failed"},
         {PART_STATUS, "2", "a wrong option, or nothing to read, or to show"});
 

@@ -191,15 +191,7 @@ void roff_sections(void)
         "(--table=NAME) is a heading and its rows. Several are blocks: a line '# NAME', the "
         "heading, the rows, and an empty line. With -o DIR each is a file, DIR/NAME.csv.");
     printf(".SH \"EXIT STATUS\"\n");
-    roff_text("gpuprof run exits with the program's own status. The other verbs:");
-    roff_item("0", "everything that was recorded was read");
-    roff_item("1", "input or output failed");
-    roff_item("2", "a wrong option, a missing program, or a file that is not a recording");
-    roff_item("3",
-              "something is damaged or may not be read, or, with --strict, anything at all was "
-              "lost; what is whole was used");
-    roff_item("4", "doctor alone: something is broken, so that nothing, or nothing that matters, "
-                   "would be recorded");
+    topic_find("exit-status")->each(NULL, roff_item, true);
 }
 
 enum exit_code manual_of_header(void)

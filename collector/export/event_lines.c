@@ -24,7 +24,7 @@ static const struct {
     const char *text;
     size_t bytes;
 } columns[EVENT_COLUMNS] = {
-#define EVENT_COLUMN(NAME, name) {"\"" #name "\":", sizeof #name + 2},
+#define EVENT_COLUMN(NAME, name, meaning) {"\"" #name "\":", sizeof #name + 2},
 #include "export/event_columns.def"
 #undef EVENT_COLUMN
 };

@@ -14,7 +14,7 @@
 #include "record/gpu_record.h"
 
 enum event_column {
-#define EVENT_COLUMN(NAME, name) EVENT_##NAME,
+#define EVENT_COLUMN(NAME, ...) EVENT_##NAME,
 #include "export/event_columns.def"
 #undef EVENT_COLUMN
     EVENT_COLUMNS

@@ -18,12 +18,11 @@
  * A file made for it can hold millions of calls with long names in a few bytes. What a recording
  * says stays far below this many bytes of text for each of its own.
  */
-#define TEXT_BYTES_FREE  (256ull << 20)
 #define TEXT_BYTES_RATIO 16384
 
 uint64_t verb_output_room(uint64_t bytes)
 {
-    return bytes < UINT64_MAX / TEXT_BYTES_RATIO / 2 ? TEXT_BYTES_FREE + TEXT_BYTES_RATIO * bytes
+    return bytes < UINT64_MAX / TEXT_BYTES_RATIO / 2 ? OUTPUT_TEXT_FREE + TEXT_BYTES_RATIO * bytes
                                                      : UINT64_MAX;
 }
 

@@ -12,6 +12,7 @@
  * The most bytes of text that a run makes of recordings of so many `bytes`, in all its outputs: far
  * more than a recording has to say that a program made. It is for an output's `room`.
  */
+#define OUTPUT_TEXT_FREE (256ull << 20) /* and 16 KiB for each byte */
 uint64_t verb_output_room(uint64_t bytes);
 
 /* Says on stderr why `path` (NULL or "-": standard output) cannot be written; an exit code. */

@@ -17,10 +17,17 @@ from made_findings import (ADD, DEVICE, GEMM, MAIN, MS, NCCL, PINNED, PLAIN, RAN
                            TYPES, US, Job)
 from test_partial import check_equal, make_parts
 
-# Of the window, in percent, and in milliseconds: as the reference has them.
-ROW = re.compile(r"\| `([a-z0-9-]+)` \| .* \| (?:(\d+) %, )?(\d+) ms \| ")
-THRESHOLDS = {row[1]: (int(row[2] or 0), int(row[3]))
-              for row in map(ROW.match, (ROOT / "REFERENCE.md").read_text().splitlines()) if row}
+# Of the window, in percent, and in milliseconds.
+THRESHOLDS = {
+    "hang": (0, 1000), "straggler": (5, 50), "launch-blocking": (5, 50), "slow-loader": (10, 50),
+    "few-loader-workers": (10, 50), "sync-in-loop": (10, 50), "repeated-upload": (5, 50),
+    "pageable-copies": (5, 50), "allocation-churn": (5, 50), "launch-bound": (10, 50),
+    "host-bound": (10, 50), "gil-contention": (5, 50), "gc-pauses": (5, 50), "lock-wait": (5, 50),
+    "blocking-io": (5, 50), "cpu-quota": (5, 50), "exposed-communication": (10, 50),
+    "fp32-gemm": (10, 50), "one-stream": (10, 50), "unfused-elementwise": (10, 50),
+    "tiny-kernels": (10, 50), "throttled": (5, 50), "start-up": (30, 1000),
+    "slow-import": (10, 1000),
+}
 
 
 @pytest.fixture(name="checked")
@@ -719,8 +726,19 @@ def test_evidence(found, run_verb, tmp_path):
         == [("fp32-gemm", str(380 * MS), "1", row["evidence"])]
 
 
-KIND = re.compile(r'FINDING\(\w+, "([a-z0-9-]+)", \d+, \d+,\s+"([^"]+)",.*?"([^"]+)"\)$',
-                  re.DOTALL | re.MULTILINE)
+KIND = re.compile(r'FINDING\(\w+, "([a-z0-9-]+)", \d+, \d+,\s+"([^"]+)",.*?'
+                  r'"((?:env [^"]+)?gpuprof [^"]+)",\n', re.DOTALL)
+
+
+@pytest.mark.parametrize("name", THRESHOLDS)
+def test_help_has_the_threshold(run_collector, name):
+    told = run_collector("help", name).stdout
+    share, floor_ms = THRESHOLDS[name]
+    floor = f"{floor_ms / 1000:.3f} s" if floor_ms >= 1000 else f"{floor_ms}.000 ms"
+    more = f"{share} % of the time and more than " if share else ""
+    assert f"\nThreshold: more than {more}{floor}.\n" in told
+    assert told.startswith("usage: gpuprof report --table=findings") and name in told
+    assert all(f"\n{part}: " in told for part in ("Measures", "Advice", "Next"))
 
 
 def test_what_to_run_next_is_taken(run_verb, run_collector, make_records, tmp_path):

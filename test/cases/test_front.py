@@ -18,6 +18,7 @@ import pytest
 from conftest import BUILD, ROOT, Program, need
 
 FRONT = ROOT / "scripts" / "gpuprof"
+TOPICS = ("tables", "findings", "losses", "json", "events", "limits", "exit-status")
 in_the_tree = pytest.mark.skipif(BUILD != ROOT / "build",
                                  reason="not run: scripts/gpuprof looks into build/ only")
 
@@ -422,6 +423,7 @@ def test_install_and_uninstall(build, installed, program):
                          ["share/man/man1/gpuprof.1",
                           *(f"share/man/man1/gpuprof-{verb}.1" for verb in VERBS)]),
                      "share/man/man3/gpuprof.h.3",
+                     *sorted(f"share/man/man7/gpuprof-{topic}.7" for topic in TOPICS),
                      "share/pkgconfig/gpuprof.pc",
                      "share/zsh/site-functions/_gpuprof"]
     assert program("one_call")
@@ -454,7 +456,7 @@ def test_installed_with_folders_of_its_own(tmp_path, build):
 @pytest.mark.parametrize("words,name", [
     ([], "gpuprof - record the CUDA calls of a program"),
     (["gpuprof.h"], "gpuprof.h - what a program can say to the profiler gpuprof"),
-    *(([verb], f"gpuprof-{verb} - ") for verb in VERBS)],
+    *(([word], f"gpuprof-{word} - ") for word in (*VERBS, *TOPICS))],
     ids=lambda value: None if isinstance(value, str) else " ".join(value) or "gpuprof")
 def test_manual_page_has_no_faults(run_collector, tmp_path, words, name):
     need("groff")
@@ -540,6 +542,47 @@ def test_help(run_collector):
         assert all(len(line) <= 92 for line in one.stdout.splitlines())
         usage = one.stdout.split("\n\n")[0].splitlines()[1:]
         assert all(line.startswith(" " * len(f"usage: gpuprof {verb} ")) for line in usage)
+
+
+def test_help_of_a_topic(run_collector):
+    """Help and the page have the same rows; lines fit."""
+    listed = run_collector("help").stdout.partition("\ntopics:\n")[2]
+    assert tuple(re.findall(r"^  ([\w-]+) ", listed, re.MULTILINE)) == TOPICS
+    for topic in TOPICS:
+        told = run_collector("help", topic).stdout
+        assert all(len(line) <= 92 for line in told.splitlines())
+        page = run_collector("manual", topic).stdout.replace("\\-", "-")
+        rows = re.findall(r"^\.TP\n\.B (.*)\n(.*)$", page, re.MULTILINE)
+        assert len(rows) > 5 and all(text for _, text in rows)
+        words = " ".join(told.split())
+        for name, text in rows:
+            assert f"{name} {' '.join(text.split())}" in words, name
+
+
+def test_help_has_all_keys_of_json(run_collector, make_gpu, make_ops):
+    """What is no table in the JSON is a row of `help json`."""
+    told = run_collector("help", "json").stdout
+    keys = set(re.findall(r"^  (\w[\w.]*)", told, re.MULTILINE))
+    words = set(re.findall(r"\w+", told))
+    tables = set(re.findall(r"^  (\w+)", run_collector("help", "tables").stdout, re.MULTILINE))
+    for make in lambda: make_gpu("train", 2), lambda: make_ops(2, 50, 3):
+        folder = make()
+        made = json.loads(run_collector("report", "--keep-live", "--format=json", folder).stdout)
+        assert {f"overview.{key}" for key in made["overview"]} == \
+            {key for key in keys if key.startswith("overview.")}
+        for key, value in made.items():
+            assert key in words or (key in tables or "_" in key) and isinstance(value, list), key
+        shutil.rmtree(folder)
+
+
+def test_help_of_limits(run_collector):
+    """Values are the constants' of the code, which other tests reach."""
+    told = run_collector("help", "limits").stdout
+    for name, text in (("processes of -j", "256."), ("runs on a side of diff", "50."),
+                       ("a part of a report", "1.0 GiB."),
+                       ("rows of a table of sums", "4,096, and one for each 16 bytes of the files, "
+                        "at most 65,536.")):
+        assert re.search(re.escape(f"  {name}") + r".*?\s+" + re.escape(text), told), name
 
 
 @pytest.mark.parametrize("verb", ["run", "merge", "report", "flame", "view", "dump", "doctor",

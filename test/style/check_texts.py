@@ -27,6 +27,11 @@ LEFT = {"setting": 28, "option": 67, "manual": 6, "column": 53, "message": 30, "
 SENTENCES = (("formats/settings.def", "SETTING", "setting", (8,)),
              ("collector/analyse/finding_kinds.def", "FINDING", "title", (4,)),
              ("collector/analyse/finding_kinds.def", "FINDING", "advice", (5,)),
+             ("collector/analyse/finding_kinds.def", "FINDING", "advice", (7,)),
+             ("collector/cli/limits.def", "LIMIT", "advice", (3,)),
+             ("collector/cli/limits.def", "GROWING", "advice", (4,)),
+             ("collector/cli/json_keys.def", "JSON_KEY", "column", (1,)),
+             ("collector/export/event_columns.def", "EVENT_COLUMN", "column", (2,)),
              ("collector/record/losses.def", "LOSS", "loss", (4,)),
              ("collector/export/stats_reports.def", "STATS_REPORT", "note", (4,)),
              ("formats/counters.def", "COUNTER", "loss", (3,)))

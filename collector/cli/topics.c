@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Topics: what help and the manual explain besides verbs. Their rows are declared where the code
+ * has them, or in limits.def and json_keys.def. */
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "analyse/arrivals.h"
+#include "analyse/collectives.h"
+#include "analyse/energy_report.h"
+#include "analyse/failures.h"
+#include "analyse/finding_gpu.h"
+#include "analyse/idle_ranks.h"
+#include "analyse/idle_rows.h"
+#include "analyse/idle_state.h"
+#include "analyse/library_report.h"
+#include "analyse/op_report.h"
+#include "analyse/open_calls.h"
+#include "analyse/source_report.h"
+#include "analyse/step_report.h"
+#include "analyse/thread_time.h"
+#include "analyse/unfinished.h"
+#include "base/file_at.h"
+#include "base/unit_text.h"
+#include "base/workers.h"
+#include "cli/manual.h"
+#include "diff/run_summary.h"
+#include "memory/snapshot.h"
+#include "output/verb_output.h"
+#include "page/page.h"
+#include "record/losses.h"
+#include "resolve/collective_ends.h"
+#include "resolve/device_curve.h"
+#include "resolve/device_sources.h"
+#include "source/source_tree.h"
+
+#define TOPIC_TEXT_BYTES 1536
+
+/* ---- findings -------------------------------------------------------------------------------- */
+
+static void finding_text(const struct finding_kind *kind, char text[TOPIC_TEXT_BYTES])
+{
+    char floor[UNIT_TEXT_BYTES], threshold[128] = "";
+    if (kind->share)
+        snprintf(threshold, sizeof threshold,
+                 "\nThreshold: more than %u %% of the time and more than %s.", kind->share,
+                 time_text(floor, kind->floor_ns));
+    else if (kind->floor_ns)
+        snprintf(threshold, sizeof threshold, "\nThreshold: more than %s.",
+                 time_text(floor, kind->floor_ns));
+    int length = snprintf(text, TOPIC_TEXT_BYTES, "%s\nMeasures: %s%s\nAdvice: %s\nNext: %s",
+                          kind->title, kind->measures, threshold, kind->advice, kind->next);
+    assert(length < TOPIC_TEXT_BYTES);
+    (void)length;
+}
+
+static void each_finding(const struct verb *const *verbs, item_fn *item, bool is_whole)
+{
+    char text[TOPIC_TEXT_BYTES];
+    (void)verbs;
+    for (unsigned i = 0; i < FINDING_KINDS; i++) {
+        if (is_whole)
+            finding_text(&finding_kinds[i], text);
+        item(finding_kinds[i].id, is_whole ? text : finding_kinds[i].title);
+    }
+}
+
+bool help_finding(const char *name)
+{
+    char text[TOPIC_TEXT_BYTES];
+    unsigned i = 0;
+    while (i < FINDING_KINDS && strcmp(finding_kinds[i].id, name) != 0)
+        i++;
+    if (i == FINDING_KINDS)
+        return false;
+    finding_text(&finding_kinds[i], text);
+    printf("usage: gpuprof report --table=findings ...\n\nfinding %s\n", name);
+    print_wrapped(text, 0, 0);
+    return true;
+}
+
+/* ---- other topics ---------------------------------------------------------------------------- */
+
+static void each_table_of_all(const struct verb *const *verbs, item_fn *item, bool is_whole)
+{
+    for (; *verbs; verbs++)
+        each_table(*verbs, item, is_whole ? roff_column : NULL);
+}
+
+static void each_loss(const struct verb *const *verbs, item_fn *item, bool is_whole)
+{
+    (void)verbs, (void)is_whole;
+    for (unsigned i = 0; i < LOSS_COUNT; i++)
+        item(loss_info(i).key, loss_info(i).text);
+}
+
+static void each_key(const struct verb *const *verbs, item_fn *item, bool is_whole)
+{
+    static const char *const keys[][2] = {
+#define JSON_KEY(key, meaning) {key, meaning},
+#include "cli/json_keys.def"
+    };
+    (void)verbs, (void)is_whole;
+    for (unsigned i = 0; i < sizeof keys / sizeof keys[0]; i++)
+        item(keys[i][0], keys[i][1]);
+}
+
+static void each_event_column(const struct verb *const *verbs, item_fn *item, bool is_whole)
+{
+    static const char *const columns[][2] = {
+#define EVENT_COLUMN(NAME, name, meaning) {#name, meaning},
+#include "export/event_columns.def"
+#undef EVENT_COLUMN
+    };
+    (void)verbs, (void)is_whole;
+    for (unsigned i = 0; i < sizeof columns / sizeof columns[0]; i++)
+        item(columns[i][0], columns[i][1]);
+}
+
+static void each_limit(const struct verb *const *verbs, item_fn *item, bool is_whole)
+{
+    enum limit_unit { COUNT, BYTES, SECONDS };
+    static const struct {
+        enum limit_unit unit;
+        uint64_t least, bytes, most;
+        const char *name;
+        const char *beyond;
+    } limits[] = {
+#define LIMIT(unit, most, name, beyond)           {unit, 0, 0, most, name, beyond},
+#define GROWING(least, bytes, most, name, beyond) {COUNT, least, bytes, most, name, beyond},
+#include "cli/limits.def"
+    };
+    (void)verbs, (void)is_whole;
+    for (unsigned i = 0; i < sizeof limits / sizeof limits[0]; i++) {
+        char text[TOPIC_TEXT_BYTES], most[UNIT_TEXT_BYTES], least[UNIT_TEXT_BYTES];
+        if (limits[i].unit == BYTES)
+            bytes_text(most, limits[i].most);
+        else
+            count_text(most, limits[i].most);
+        if (limits[i].bytes)
+            snprintf(text, sizeof text,
+                     "%s, and one for each %u byte%s of the files, at most %s. %s",
+                     count_text(least, limits[i].least), (unsigned)limits[i].bytes,
+                     plural_end(limits[i].bytes), most, limits[i].beyond);
+        else
+            snprintf(text, sizeof text, "%s%s. %s", most, limits[i].unit == SECONDS ? " s" : "",
+                     limits[i].beyond);
+        item(limits[i].name, text);
+    }
+}
+
+static void each_status(const struct verb *const *verbs, item_fn *item, bool is_whole)
+{
+    (void)verbs, (void)is_whole;
+    item("0", "everything that was recorded was read");
+    item("1", "input or output failed");
+    item("2", "a wrong option, a missing program, an empty selection, or no recording");
+    item("3", "something is damaged or may not be read, or, with --strict, something was lost; "
+              "the rest was used");
+    item("run", "the status of the program");
+    item("diff", "1: worse; 3: inconclusive or not comparable");
+    item("doctor", "4: something is broken, so that nothing that matters would be recorded");
+    item("ctl", "1: a process did not answer, was past the step, or cannot do it; 2: none runs");
+}
+
+const struct topic topics[] = {
+    {"tables", "tables of report and memory",
+     "--table=NAME,NAME shows only these tables. 'gpuprof help TABLE' explains the columns.",
+     each_table_of_all},
+    {"findings", "what report can find, and when it says so",
+     "A finding is time or memory that a program can get back. It is about one device of one "
+     "process, the one that it costs most. It must cost more than both thresholds: a share of the "
+     "device's recorded time after start-up, and a minimum. Of a part of a recording the minimum "
+     "is smaller in proportion. 'gpuprof help FINDING' explains one.",
+     each_finding},
+    {"losses", "what may be missing from a recording",
+     "Each is a row of the table losses and a member of losses in the JSON.", each_loss},
+    {"json", "members of report --format=json",
+     "Each table is a list of objects under its name; 'gpuprof help TABLE' has their members. "
+     "Times are nanoseconds, since the first event or long; null means unknown.",
+     each_key},
+    {"events", "columns of export to csv and JSON lines",
+     "A row is an event. A column that an event does not have is empty, and left out in JSON.",
+     each_event_column},
+    {"limits", "limits of the collector",
+     "What happens when a recording has more. The program's limits are settings: 'gpuprof help "
+     "run'.",
+     each_limit},
+    {"exit-status", "exit statuses of all commands", "", each_status},
+    {0}};
+
+const struct topic *topic_find(const char *name)
+{
+    const struct topic *topic = topics;
+    while (topic->name && strcmp(topic->name, name) != 0)
+        topic++;
+    return topic->name ? topic : NULL;
+}
+
+void help_topic(const struct verb *const *verbs, const struct topic *topic)
+{
+    printf("%s: %s\n\n", topic->name, topic->title);
+    if (*topic->about) {
+        print_wrapped(topic->about, 0, 0);
+        putchar('\n');
+    }
+    topic->each(verbs, print_row, false);
+}
+
+enum exit_code manual_of_topic(const struct verb *const *verbs, const struct topic *topic)
+{
+    printf(".TH GPUPROF\\-%s 7 \"\" \"gpuprof %s\" \"Miscellaneous\"\n", topic->name,
+           GPUPROF_RELEASE);
+    printf(".SH NAME\ngpuprof\\-%s \\- ", topic->name);
+    roff_text(topic->title);
+    printf(".SH DESCRIPTION\n");
+    if (*topic->about)
+        roff_text(topic->about);
+    topic->each(verbs, roff_item, true);
+    printf(".SH \"SEE ALSO\"\n.BR gpuprof (1)\n");
+    return standard_output_end();
+}
