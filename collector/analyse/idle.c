@@ -119,14 +119,6 @@ static int take_pause(struct idle *d, struct idle_process *p, const struct event
     return 0;
 }
 
-static int take_library(struct idle *d, const struct event *e)
-{
-    struct idle_thread *t = d->follows_ranks ? idle_thread_of(d, e->thread) : NULL;
-    if (!d->follows_ranks)
-        return 0;
-    return t ? idle_ranks_library(&d->ranks, &t->talk, e) : GPUPROF_NO_MEMORY;
-}
-
 static int take(void *context, const struct slice *s)
 {
     struct idle *d = context;
@@ -141,8 +133,6 @@ static int take(void *context, const struct slice *s)
         return idle_take_overhead(d, p, s);
     if (type == RECORD_SILENCE)
         return idle_take_silence(d, s);
-    if (type == RECORD_COMMUNICATOR || type == RECORD_LIBRARY_BEGIN || type == RECORD_LIBRARY_END)
-        return take_library(d, e);
     if (s->pause_change)
         return take_pause(d, p, e, s->pause_change == PAUSE_BEGINS);
     if (type >= RECORD_SAMPLE && type <= RECORD_HOST_COUNTERS)

@@ -135,12 +135,11 @@ int idle_take_call(struct idle *d, struct idle_process *p, const struct slice *s
     unsigned class = e->function->class;
     if (p->first_call_ns > e->begin_ns)
         p->first_call_ns = e->begin_ns;
-    int error = d->follows_ranks ? idle_ranks_call(&d->ranks, &t->talk, s) : 0;
     if (class == API_LAUNCH || class == API_GRAPH_LAUNCH || class == API_COPY)
         p->call = (struct idle_submit){t, e->begin_ns, e->end_ns, IDLE_NONE, 0};
     /* Most calls are more of what the thread did last. */
-    if (error < 0 || (last && call.cause != IDLE_CAPTURE && idle_entry_go_on(last, &call)))
-        return error;
+    if (last && call.cause != IDLE_CAPTURE && idle_entry_go_on(last, &call))
+        return 0;
     return add_call(t, s);
 }
 

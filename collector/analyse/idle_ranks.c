@@ -4,11 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/api.h"
 #include "base/array.h"
 #include "error.h"
-#include "record/gpu_record.h"
-#include "resolve/nccl_call.h"
 
 /* What a kernel's numbers are. */
 enum {
@@ -35,11 +32,7 @@ static const struct span_kind wait_kind = {WAIT_NUMBERS, 1u << WAIT_PLACE};
 
 void idle_ranks_init(struct idle_ranks *r)
 {
-    *r = (struct idle_ranks){.communicators.count_max = IDLE_SEQUENCES_MAX,
-                             .counted.count_max = IDLE_SEQUENCES_MAX,
-                             .handles.count_max = IDLE_SEQUENCES_MAX,
-                             .sizes.count_max = IDLE_SEQUENCES_MAX,
-                             .numbers.count_max = IDLE_SEQUENCES_MAX};
+    *r = (struct idle_ranks){.numbers.count_max = IDLE_SEQUENCES_MAX};
     spool_init(&r->spool, sizeof(struct byte_chunk));
 }
 
@@ -47,51 +40,8 @@ void idle_ranks_release(struct idle_ranks *r)
 {
     free(r->list);
     free(r->devices);
-    key_map_release(&r->communicators);
-    key_map_release(&r->counted);
-    key_map_release(&r->handles);
-    key_map_release(&r->sizes);
     key_map_release(&r->numbers);
     spool_release(&r->spool);
-}
-
-/* Beyond the bound there is nothing to know. */
-static int set(struct key_map *map, struct key key, uint64_t value)
-{
-    int error = key_map_set(map, key, value);
-    return error == GPUPROF_LIMIT ? 0 : error;
-}
-
-/* ---- which communicator ---------------------------------------------------------------------- */
-
-int idle_ranks_library(struct idle_ranks *r, struct nccl_talk *t, const struct event *e)
-{
-    const struct record *record = e->record;
-    if (record->type == RECORD_COMMUNICATOR) {
-        uint64_t id = record_arg(record, COMMUNICATOR_ID);
-        uint64_t ranks = record_arg(record, COMMUNICATOR_RANKS);
-        struct key key = {e->process->index, record_arg(record, COMMUNICATOR_HANDLE), 0};
-        bool is_sized = id && ranks && ranks < UINT32_MAX; /* 0: this process does not know it */
-        int error = is_sized ? set(&r->sizes, (struct key){id, 0, 0}, ranks) : 0;
-        return id && error == 0 ? set(&r->handles, key, id) : error;
-    }
-    nccl_talk_call(t, &r->handles, e);
-    return 0;
-}
-
-int idle_ranks_call(struct idle_ranks *r, struct nccl_talk *t, const struct slice *s)
-{
-    const struct event *e = &s->event;
-    struct nccl_call call = {0};
-    if (!e->record->correlation || e->function->class != API_LAUNCH)
-        return 0;
-    const struct range *range = walk_range(s, false);
-    if (!range || !nccl_call_of(range, &call) || !call.communicator)
-        call.communicator = t->communicator;
-    uint64_t number = nccl_talk_launch(t, e);
-    struct key key = {e->process->index, e->record->correlation, 0};
-    int error = call.communicator ? set(&r->communicators, key, call.communicator) : 0;
-    return error == 0 && call.communicator && number ? set(&r->counted, key, number) : error;
 }
 
 /* ---- kernels --------------------------------------------------------------------------------- */
@@ -112,20 +62,47 @@ struct ranked_device *idle_ranks_device(struct idle_ranks *r, uint32_t device)
     return &r->devices[device];
 }
 
+/* Which collective a kernel is of. */
+struct collective {
+    uint64_t communicator; /* 0: not known, and so are the others */
+    uint64_t number;       /* on it; 0: not known */
+    uint32_t ranks;        /* that it has; 0: not known */
+};
+
+/* By the call of NCCL's that launched it or, where these are not recorded, by its range. */
+static int find_collective(const struct slice *s, struct collective *what)
+{
+    struct survey *survey = &s->walk->survey;
+    int error = 0;
+    *what = (struct collective){0};
+    const struct library_node *call =
+        s->is_called && s->call.library ? survey_library(survey, s->call.library, &error) : NULL;
+    if (call && call->message.communicator) {
+        const struct communicator *c =
+            &s->walk->kinds.communicators[call->message.communicator - 1];
+        bool is_counted = s->call.flags & CORRELATION_COLLECTIVE;
+        *what = (struct collective){c->id, is_counted ? call->message.sequence : 0, c->ranks};
+    }
+    const struct range_node *range =
+        error == 0 && !what->communicator && s->is_called && s->call.range
+            ? survey_range(survey, s->call.range, &error)
+            : NULL;
+    if (range)
+        *what = (struct collective){.communicator = range->communicator};
+    return error;
+}
+
 int idle_ranks_kernel(struct idle_ranks *r, const struct slice *s, uint32_t device,
                       const struct kernel_name *name, const struct rank_kernel_facts *facts)
 {
     const struct event *e = &s->event;
-    struct key launch = {e->process->index, e->record->correlation, 0};
-    uint64_t communicator = key_map_get(&r->communicators, launch);
-    uint64_t number = communicator ? key_map_get(&r->counted, launch) : 0;
+    struct collective what;
     uint32_t sequence;
-    if (communicator)
-        key_map_remove(&r->communicators, launch);
-    if (number)
-        key_map_remove(&r->counted, launch);
-    int error = idle_ranks_sequence(r, device, communicator, name->raw,
-                                    communicator ? communicator : (uintptr_t)name, &sequence);
+    int error = find_collective(s, &what);
+    if (error == 0)
+        error =
+            idle_ranks_sequence(r, device, what.communicator, name->raw,
+                                what.communicator ? what.communicator : (uintptr_t)name, &sequence);
     if (error < 0 || !sequence)
         return error;
     struct ranked_device *on = idle_ranks_device(r, device);
@@ -134,16 +111,15 @@ int idle_ranks_kernel(struct idle_ranks *r, const struct slice *s, uint32_t devi
     const struct span kernel = {
         .begin_ns = e->begin_ns,
         .end_ns = e->end_ns,
-        .numbers = {[KERNEL_NUMBER] = number,
+        .numbers = {[KERNEL_NUMBER] = what.number,
                     [KERNEL_PLACE] = ++on->kernels,
                     [KERNEL_IDLE_NS] = facts->idle_place ? facts->idle_ns : 0,
                     [KERNEL_IDLE_PLACE] = facts->idle_place,
                     [KERNEL_WORK_PLACE] = facts->work_place,
                     [KERNEL_KIND] = facts->kind | (facts->is_hidden ? KERNEL_HIDDEN : 0)}};
     struct rank_sequence *of = &r->list[sequence - 1];
-    if (communicator && !of->ranks)
-        of->ranks = (uint32_t)key_map_get(&r->sizes, (struct key){communicator, 0, 0});
-    of->is_numbered |= number != 0;
+    of->ranks = of->ranks ? of->ranks : what.ranks;
+    of->is_numbered |= what.number != 0;
     return span_put(&r->spool, &of->kernels.spans, &kernel, kernel_kind);
 }
 

@@ -4,7 +4,8 @@
  * those that began earlier wait for the one that begins last. They are one collective if all of
  * them ran at one moment, when the last one began, and
  *
- * - have one number on their communicator, where the calls of NCCL are recorded (nccl_call.h);
+ * - have one number on their communicator, where the calls of NCCL are recorded
+ *   (library_calls.h);
  *   kernels in between, of messages and groups, are counted from the last that has one;
  * - otherwise are the n-th of their communicator (by NCCL's ranges, nccl_call.h) or, where that is
  *   not known, of their name on ranks of one job. If ranks of one host, which has one clock, have
@@ -24,8 +25,7 @@
  *
  * Memory: 8 MiB for kernels, the times in which nothing else ran, and who waited, which lie in two
  * spools; 140 bytes a device; 250 for each communicator or name on each device, and up to 600 more
- * while it is found who met whom, IDLE_SEQUENCES_MAX of them; 128 a launch of NCCL's whose kernel
- * has not come, up to as many. Nobody waits in those beyond.
+ * while it is found who met whom, IDLE_SEQUENCES_MAX of them. Nobody waits in those beyond.
  */
 #ifndef GPUPROF_COLLECTOR_IDLE_RANKS_H
 #define GPUPROF_COLLECTOR_IDLE_RANKS_H
@@ -33,7 +33,6 @@
 #include "base/key_map.h"
 #include "base/span_stream.h"
 #include "resolve/event_walk.h"
-#include "resolve/nccl_call.h"
 
 #define IDLE_SEQUENCES_MAX (1u << 19)
 
@@ -86,23 +85,13 @@ struct idle_ranks {
     uint32_t count;
     struct ranked_device *devices; /* by number */
     uint32_t device_count;
-    struct key_map communicators; /* (process, correlation id of a launch) -> communicator */
-    struct key_map counted;       /* likewise -> number of the collective */
-    struct key_map handles;       /* (process, handle of NCCL's) -> communicator */
-    struct key_map sizes;         /* communicator -> how many ranks it has */
-    struct key_map numbers;       /* (device, communicator or name) -> place in list + 1 */
+    struct key_map numbers; /* (device, communicator or name) -> place in list + 1 */
     struct spool spool;
     bool lacks_some; /* behind the last: of a communicator or name ranks are not there */
 };
 
 void idle_ranks_init(struct idle_ranks *r);
 void idle_ranks_release(struct idle_ranks *r);
-
-/* A record of a communicator, the begin or the end of a library's call. 0 or GPUPROF_NO_MEMORY. */
-int idle_ranks_library(struct idle_ranks *r, struct nccl_talk *t, const struct event *e);
-
-/* Any call. 0 or GPUPROF_NO_MEMORY. */
-int idle_ranks_call(struct idle_ranks *r, struct nccl_talk *t, const struct slice *s);
 
 /* A kernel that communicates, on the device of that number; in the order of time. 0 or an error. */
 int idle_ranks_kernel(struct idle_ranks *r, const struct slice *s, uint32_t device,

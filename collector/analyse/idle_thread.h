@@ -8,7 +8,6 @@
 #ifndef GPUPROF_COLLECTOR_IDLE_THREAD_H
 #define GPUPROF_COLLECTOR_IDLE_THREAD_H
 
-#include "analyse/idle_ranks.h"
 #include "analyse/idle_rows.h"
 #include "record/gpu_record.h"
 
@@ -66,7 +65,6 @@ struct idle_thread {
     bool has_forgotten;
     uint32_t depth; /* of what it is in; 0: in nothing */
     struct idle_entry in;
-    struct nccl_talk talk;
     struct idle_spent spent[IDLE_SPENT_MAX];
     uint32_t spent_count;
     uint64_t spent_since_ns; /* the end of the call that `spent` is behind */

@@ -9,20 +9,22 @@
 #include "base/message.h"
 #include "error.h"
 #include "record/gpu_record.h"
-#include "resolve/nccl_call.h"
+#include "resolve/library_calls.h"
 #include "resolve/timeline.h"
 
 #define SOME_OPEN_BYTES_MAX (64ull << 20) /* of one process */
+#define COMMUNICATOR_BITS   17            /* beside the number of a collective */
+
+_Static_assert(COMMUNICATORS_MAX < 1u << COMMUNICATOR_BITS, "its number has room");
 
 /* The way through a process. */
 struct gathering {
     struct collective_ends *ends;
     const struct process *process;
     const struct ends_windows *windows;
-    struct nccl_talk *threads; /* owned, by thread index from the process's first on */
-    struct key_map handles;    /* (process, handle) of communicators -> id */
-    struct key_map launches;   /* correlation id of a launch -> communicator ... */
-    struct key_map numbers;    /* ... and number */
+    struct library_calls calls;
+    struct key_map launches; /* correlation id of a launch -> number of the collective, and of its
+                                communicator */
 };
 
 /* ---- what is kept ---------------------------------------------------------------------------- */
@@ -85,51 +87,52 @@ static int add_end(struct collective_ends *e, const struct collective_end *end)
 
 /* ---- a process ------------------------------------------------------------------------------- */
 
-/* A number of `map` is changed; beyond its size it begins anew, and what it had is not found. */
-static int note(struct key_map *map, struct key key, uint64_t value)
-{
-    return value ? key_map_set_anew(map, key, value, ENDS_LAUNCHES_MAX) : 0;
-}
-
 /* Whoever has a root may end before the others have come. */
-static int take_launch(struct gathering *g, struct nccl_talk *t, const struct event *e)
+static int take_call(struct gathering *g, const struct event *e)
 {
-    uint64_t number = nccl_talk_launch(t, e);
-    if (!number || t->is_rooted)
+    struct library_call *call = library_innermost(&g->calls, e->thread);
+    struct library_message message;
+    library_calls_see(&g->calls, e);
+    if (!call || !e->record->correlation)
         return 0;
-    int error = note(&g->launches, (struct key){e->record->correlation, 0, 0}, t->communicator);
-    if (error == 0)
-        error = note(&g->numbers, (struct key){e->record->correlation, 0, 0}, number);
-    return error;
+    int64_t kind = library_call_kind(&g->calls, call, &message);
+    if (kind < 0 || !library_calls_launch(&g->calls, e) || message.is_rooted ||
+        message.sequence >> (64 - COMMUNICATOR_BITS))
+        return kind < 0 ? (int)kind : 0;
+    return key_map_set_anew(&g->launches, (struct key){e->record->correlation, 0, 0},
+                            message.sequence << COMMUNICATOR_BITS | message.communicator,
+                            ENDS_LAUNCHES_MAX);
 }
 
 static int take_kernel(struct gathering *g, const struct event *e)
 {
     struct key key = {e->record->correlation, 0, 0};
-    struct collective_end end = {.communicator = key_map_get(&g->launches, key),
-                                 .number = key_map_get(&g->numbers, key),
+    uint64_t launch = key_map_get(&g->launches, key);
+    if (!launch)
+        return 0;
+    uint64_t communicator = launch & ((1u << COMMUNICATOR_BITS) - 1);
+    struct collective_end end = {.communicator = g->calls.kinds->communicators[communicator - 1].id,
+                                 .number = launch >> COMMUNICATOR_BITS,
                                  .end_ns = e->end_ns,
                                  .host = g->process->host};
-    if (!end.communicator || !end.number)
-        return 0;
     key_map_remove(&g->launches, key);
-    key_map_remove(&g->numbers, key);
-    return add_end(g->ends, &end);
+    return end.communicator ? add_end(g->ends, &end) : 0;
 }
 
 static int take(struct gathering *g, const struct event *e)
 {
+    struct library_call *call;
+    int change = LIBRARY_LEFT;
     if (e->thread->number == 0)
         return 0;
-    struct nccl_talk *t = &g->threads[e->thread->index - g->process->first_thread];
     switch (e->record->type) {
-    case RECORD_COMMUNICATOR:
-        return note(&g->handles,
-                    (struct key){e->process->index, record_arg(e->record, COMMUNICATOR_HANDLE), 0},
-                    record_arg(e->record, COMMUNICATOR_ID));
+    case RECORD_COMMUNICATOR: return library_kinds_learn(g->calls.kinds, e);
     case RECORD_LIBRARY_BEGIN:
-    case RECORD_LIBRARY_END: nccl_talk_call(t, &g->handles, e); return 0;
-    case RECORD_CALL: return take_launch(g, t, e);
+    case RECORD_LIBRARY_END:
+        while (change == LIBRARY_LEFT)
+            change = library_calls_take(&g->calls, e, &call);
+        return change < 0 ? change : 0;
+    case RECORD_CALL: return take_call(g, e);
     case RECORD_KERNEL: return take_kernel(g, e);
     default: return 0;
     }
@@ -152,12 +155,13 @@ static bool wants(void *context, const struct process *p, uint64_t begin_ns, uin
            (begin_ns - w->from_ns) % w->every_ns < w->length_ns;
 }
 
-static int gather(struct gathering *g, struct recording *rec, struct losses *losses)
+static int gather(struct gathering *g, struct recording *rec, struct library_kinds *kinds,
+                  struct losses *losses)
 {
     struct timeline *t = timeline_create(rec, losses, SOME_OPEN_BYTES_MAX);
     struct event event;
-    g->threads = calloc(g->process->thread_count + 1u, sizeof *g->threads);
-    int more = t && g->threads ? 1 : GPUPROF_NO_MEMORY;
+    int more = library_calls_init(&g->calls, rec, g->process, kinds);
+    more = t && more == 0 ? 1 : GPUPROF_NO_MEMORY;
     if (t) {
         timeline_only(t, g->process);
         timeline_choose(t, wants, g);
@@ -170,10 +174,8 @@ static int gather(struct gathering *g, struct recording *rec, struct losses *los
         message("%s: %s", t ? timeline_path(t) : "gpuprof-collector",
                 more == GPUPROF_IO ? strerror(errno) : gpuprof_error_text(more));
     timeline_free(t);
-    free(g->threads);
-    key_map_release(&g->handles);
+    library_calls_release(&g->calls);
     key_map_release(&g->launches);
-    key_map_release(&g->numbers);
     return more;
 }
 
@@ -181,14 +183,19 @@ int collective_ends_gather(struct collective_ends *e, struct recording *rec,
                            const struct ends_windows *windows)
 {
     struct losses *losses = calloc(rec->count + 1u, sizeof *losses); /* others count them */
-    int error = losses ? 0 : GPUPROF_NO_MEMORY;
+    struct kernel_names texts = {0};
+    struct library_kinds kinds;
+    int error = library_kinds_init(&kinds, &texts, 0, rec->count);
+    error = losses ? error : GPUPROF_NO_MEMORY;
     *e = (struct collective_ends){0};
     say_error("gpuprof-collector", error);
     for (uint32_t i = 0; error == 0 && i < rec->count; i++) {
         struct gathering g = {.ends = e, .process = rec->processes[i], .windows = windows};
-        error = gather(&g, rec, losses);
+        error = gather(&g, rec, &kinds, losses);
     }
     settle(e);
+    library_kinds_release(&kinds);
+    kernel_names_release(&texts);
     free(losses);
     return error;
 }

@@ -27,14 +27,15 @@
 #define CORRELATION_SAME    64         /* calls in one slot of the table that are looked at */
 
 enum correlation_flag {
-    CORRELATION_LINK = 1,     /* no call: stands for the one with the id in `target` */
-    CORRELATION_LAUNCH = 2,   /* a launch that should have made work of its own */
-    CORRELATION_MATCHED = 4,  /* its work has found it */
-    CORRELATION_NESTED = 8,   /* inside another call, which goes before */
-    CORRELATION_COUNTED = 16, /* for the report: a kernel of its was there before */
-    CORRELATION_MOVES = 32,   /* a copy or a fill, and */
-    CORRELATION_GRAPH = 64,   /* the launch of a graph, likewise; announced.h */
-    CORRELATION_WORKS = 128,  /* may have work, whether it is expected to or not */
+    CORRELATION_LINK = 1,         /* no call: stands for the one with the id in `target` */
+    CORRELATION_LAUNCH = 2,       /* a launch that should have made work of its own */
+    CORRELATION_MATCHED = 4,      /* its work has found it */
+    CORRELATION_NESTED = 8,       /* inside another call, which goes before */
+    CORRELATION_COUNTED = 16,     /* for the report: a kernel of its was there before */
+    CORRELATION_MOVES = 32,       /* a copy or a fill, and */
+    CORRELATION_GRAPH = 64,       /* the launch of a graph, likewise; announced.h */
+    CORRELATION_WORKS = 128,      /* may have work, whether it is expected to or not */
+    CORRELATION_COLLECTIVE = 256, /* a kernel, that of the collective of its library's call */
 };
 
 struct correlated_call {

@@ -19,8 +19,8 @@
 struct arguments {
     struct library_shape shape;
     uint64_t count, type; /* of a message; ncclDataType_t */
-    uint64_t communicator, sequence;
-    bool has_batch, has_count, has_type;
+    uint64_t communicator, sequence, stream, root;
+    bool has_batch, has_count, has_type, has_root;
 };
 
 #define IN(member)                                                                                 \
@@ -52,6 +52,8 @@ static const struct {
     {"plan", IN(shape.plan)},
     {"comm", IN(communicator)},
     {"sequence", IN(sequence)},
+    {"stream", IN(stream)},
+    {"root", IN(root), HAS(has_root)},
 };
 
 #define MEMBERS (sizeof members / sizeof members[0])
@@ -178,6 +180,9 @@ static void find_message(const struct library_kinds *k, const struct event *e, s
     struct key handle = {e->process->index, a->communicator, 0};
     message->communicator = a->communicator ? (uint32_t)key_map_get(&k->handles, handle) : 0;
     message->sequence = a->sequence;
+    message->is_collective =
+        e->function->does == API_DOES_COLLECTIVE && message->communicator && a->sequence;
+    message->is_rooted = a->has_root;
     if (message->communicator)
         a->shape.ranks = k->communicators[message->communicator - 1].ranks;
     if (a->has_count && a->has_type)
@@ -195,10 +200,9 @@ static int64_t number_of(struct library_kinds *k, const struct library_kind *wan
 /* The kind of the call that this LIBRARY_BEGIN record begins, and its message. A number, or
  * GPUPROF_NO_MEMORY. */
 static int64_t library_kind_of(struct library_kinds *k, const struct event *e,
-                               struct library_message *message)
+                               struct library_message *message, uint64_t *stream)
 {
     const struct library_form *form = form_of(k, e->function);
-    *message = (struct library_message){0};
     if (!form)
         return GPUPROF_NO_MEMORY;
     struct arguments a;
@@ -210,6 +214,7 @@ static int64_t library_kind_of(struct library_kinds *k, const struct event *e,
     if (a.shape.plan)
         a.shape.process = e->process->index + 1;
     find_message(k, e, &a, message);
+    *stream = a.stream;
     return number_of(k, &(struct library_kind){.function = e->function, .shape = a.shape});
 }
 
@@ -316,18 +321,34 @@ static bool is_message(const struct function *f)
            f->does == API_DOES_P2P_RECEIVE;
 }
 
+static void add_message(struct library_group *group, const struct library_call *call)
+{
+    struct library_message *all = &group->message;
+    const struct library_message *own = &call->message;
+    bool is_same = all->communicator == own->communicator;
+    all->communicator = is_same ? all->communicator : 0;
+    all->is_collective &= is_same && own->is_collective && call->stream == group->stream;
+    all->is_rooted |= own->is_rooted;
+}
+
 /* What a call of NCCL's that has ended means for those that are still to be done. */
 static void queue(struct library_group *group, const struct library_call *call, uint64_t bytes)
 {
-    bool is_group = call->function->does == API_DOES_GROUP_END;
-    if ((is_group || is_message(call->function)) && call->has_work)
+    bool is_end = call->function->does == API_DOES_GROUP_END;
+    bool is_begin = call->function->does == API_DOES_GROUP_BEGIN;
+    uint32_t depth = is_end ? group->depth - !!group->depth : group->depth + is_begin;
+    bool is_done = (is_end || is_message(call->function)) && call->has_work;
+    if (is_done || (is_begin && depth == 1))
         *group = (struct library_group){0};
+    group->depth = depth;
     if (!is_message(call->function) || call->has_work)
         return;
     if (!group->calls++) {
         group->kind = call->kind;
         group->message = call->message;
+        group->stream = call->stream;
     }
+    add_message(group, call);
     if (__builtin_add_overflow(group->bytes, bytes, &group->bytes))
         group->bytes = 0;
 }
@@ -353,7 +374,7 @@ static int open_call(struct library_calls *l, const struct event *e, struct libr
                                   .stack = r->stack_id,
                                   .arg_count = r->arg_count};
     memcpy(open->args, r->args, r->arg_count * sizeof *r->args);
-    int64_t kind = library_kind_of(l->kinds, e, &open->message);
+    int64_t kind = library_kind_of(l->kinds, e, &open->message, &open->stream);
     if (kind < 0)
         return (int)kind;
     open->kind = (uint32_t)kind;
@@ -423,8 +444,23 @@ int64_t library_call_kind(struct library_calls *l, const struct library_call *ca
     *message = group->message;
     if (group->calls == 1)
         return group->kind;
-    *message = (struct library_message){0};
     return library_kind_of_group(l->kinds, call->function, group->calls, group->bytes);
+}
+
+bool library_calls_launch(struct library_calls *l, const struct event *e)
+{
+    struct library_stack *stack = library_stack(l, e->thread->index);
+    struct library_call *call = stack->count ? &stack->open[stack->count - 1] : NULL;
+    if (!call || e->function->does != API_DOES_LAUNCH || e->record->flags & RECORD_CAPTURED)
+        return false;
+    bool is_group = call->function->does == API_DOES_GROUP_END && stack->group.calls;
+    struct library_message *message = is_group ? &stack->group.message : &call->message;
+    uint64_t stream;
+    if (!message->is_collective || !function_stream(e->function, e->record, &stream) ||
+        stream != (is_group ? stack->group.stream : call->stream))
+        return false;
+    message->is_collective = false;
+    return true;
 }
 
 struct library_call *library_calls_drain(struct library_calls *l, const uint64_t *last_ns)

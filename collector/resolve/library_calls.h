@@ -9,7 +9,8 @@
  *
  * What NCCL is told within a group it does when the outermost group ends: work that is launched in
  * the end of a group is of the calls before it on the thread that launched nothing themselves, of
- * the only one, or of a kind of its own.
+ * the only one, or of a kind of its own. If these are collectives of one communicator on one
+ * stream, the first kernel is that of the first of them.
  *
  * Memory: 800 bytes a thread that calls libraries; and what kinds take, below.
  */
@@ -49,10 +50,12 @@ struct communicator {
     uint32_t ranks; /* 0: not known */
 };
 
-/* What a call has beside its kind. */
+/* What a call has beside its kind, or all calls of a group. */
 struct library_message {
-    uint32_t communicator; /* its number; 0: none, or it is not known */
-    uint64_t sequence;     /* in it, on all ranks alike; 0: not known */
+    uint32_t communicator; /* its number; 0: none, several, or it is not known */
+    bool is_collective;    /* a kernel to come is that of the collective of this sequence */
+    bool is_rooted;        /* one of them has a root */
+    uint64_t sequence;     /* of the first in it, on all ranks alike; 0: not known */
 };
 
 struct library_form;
@@ -101,6 +104,7 @@ struct library_call {
     struct process *process;
     struct thread *thread;
     uint64_t begin_ns;
+    uint64_t stream;  /* of a message */
     uint64_t end_ns;  /* of one that has ended; of an open one, as the next, or the end of all */
     uint64_t seen_ns; /* the end of the last CUDA call in it */
     uint32_t kind;    /* its number, below */
@@ -118,7 +122,9 @@ struct library_call {
 struct library_group {
     uint32_t calls;
     uint32_t kind;                  /* of the first of these */
-    struct library_message message; /* of the first, likewise */
+    uint32_t depth;                 /* of groups in groups */
+    struct library_message message; /* of all */
+    uint64_t stream;                /* of the first */
     uint64_t bytes;                 /* of all */
 };
 
@@ -170,6 +176,10 @@ void library_calls_see(struct library_calls *l, const struct event *e);
 
 /* The innermost call that is open on the thread, or NULL. */
 struct library_call *library_innermost(const struct library_calls *l, const struct thread *thread);
+
+/* Does this call of CUDA's, made in the innermost call on its thread, launch the kernel of the
+ * collective that library_call_kind has in *message? Each has one kernel. */
+bool library_calls_launch(struct library_calls *l, const struct event *e);
 
 /* What work that is launched in that call belongs to: its kind, or that of its group. A number, or
  * GPUPROF_NO_MEMORY. */

@@ -8,6 +8,7 @@
 #include "base/array.h"
 #include "error.h"
 #include "record/gpu_record.h"
+#include "resolve/nccl_call.h"
 
 _Static_assert(FUNCTIONS_MAX - 1 <= UINT16_MAX, "a call keeps its function's index");
 
@@ -59,6 +60,8 @@ int survey_take_range(struct survey *s, enum range_change change, struct range *
                                   .work_begin_ns = UINT64_MAX,
                                   .parent = parent,
                                   .sequence = range->sequence};
+        struct nccl_call call;
+        node.communicator = nccl_call_of(range, &call) ? call.communicator : 0;
         error = spool_append(&s->nodes, &node);
         range->node = (uint32_t)s->nodes.count;
     } else if (change == RANGE_CLOSED && range->node) {
@@ -168,6 +171,7 @@ static __attribute__((noinline)) int look_around(struct survey *s, struct ranges
     int error = take_ops(s, ops_stack(ops, e->thread->index), &around.op);
     if (error == 0)
         error = take_libraries(s, libraries, e->thread, &around.library);
+    flags |= library_calls_launch(libraries, e) ? CORRELATION_COLLECTIVE : 0;
     return error < 0 ? error : add_call(s, e, flags, graph, around);
 }
 

@@ -47,6 +47,7 @@ struct range_node {
     const struct kernel_name *domain_text; /* as struct range */
     uint64_t begin_ns;
     uint64_t end_ns;        /* UINT64_MAX: it did not end */
+    uint64_t communicator;  /* that NCCL names; 0: none, or it is none of NCCL's */
     uint64_t work_begin_ns; /* of the first and the last work that survey_project was told of */
     uint64_t work_end_ns;   /* UINT64_MAX and 0: none */
     uint32_t parent;        /* number of the one around it on its thread; 0 = none */
