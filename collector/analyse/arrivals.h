@@ -91,7 +91,7 @@ int arrivals_want(struct arrivals *a, struct place_lines *lines, bool all);
 int arrivals_name(struct arrivals *a, const struct walk *w, struct place_lines *lines, bool all);
 
 /* Why a table of several ranks is empty, where there are others. */
-#define RANKS_LEFT_OUT ": it needs two ranks or more, and --rank or --pid left the others out"
+#define RANKS_LEFT_OUT ": needs at least two ranks, but --rank or --pid left the others out"
 
 /* A line that says how many were missed, and why; nothing if none were. (arrivals_print.c) */
 void arrivals_say_missed(const uint64_t missed[static RANK_MISSES], FILE *out);

@@ -14,35 +14,35 @@ enum { RANK = 10, HOST, PID, DEVICE, CAUSE = 17, WHERE };
 #define ROW struct arrival_row
 
 static const struct column columns[] = {
-    [TITLE] = {NULL, "collective, the rank that was behind by most in all, and where it was",
-               .doc = "the collective, the rank that was behind by most, and where it was"},
+    [TITLE] = {NULL, "collective, the rank with the longest delay, and where it was",
+               .doc = "the collective, the rank with the longest delay, and where that rank was"},
     [KIND] = {"collective", .doc = "the collective"},
     [COMMUNICATOR] =
         {"communicator",
          .doc =
              "a number that is the same on all of its ranks; none: only kernels' names are known"},
     {"job", NULL, COLUMN_NUMBER, .ascending = true, MEMBER(ROW, job), .lacks = LACKS_MAX,
-     .doc = "the job, where there are several"},
-    {"ranks", NULL, COLUMN_NUMBER, MEMBER(ROW, ranks), .doc = "of the communicator"},
-    {"count", "times", COLUMN_COUNT, 8, MEMBER(ROW, count), .doc = "how often all of them met"},
+     .doc = "the job, of several"},
+    {"ranks", NULL, COLUMN_NUMBER, MEMBER(ROW, ranks), .doc = "ranks in the communicator"},
+    {"count", "times", COLUMN_COUNT, 8, MEMBER(ROW, count), .doc = "how often all ranks called it"},
     {"skew_total_ns", "apart", COLUMN_NS, 11, MEMBER(ROW, skew_ns),
-     .doc = "how far the last was behind the first, added up"},
+     .doc = "total delay between the first rank and the last"},
     [MEDIAN] = {"skew_median_ns", "median", COLUMN_NS, 11, .spare = 4,
-                .doc = "half of the times it was no more"},
+                .doc = "median of that delay"},
     [P95] = {"skew_p95_ns", "95%", COLUMN_NS, 11, .spare = 1,
-             .doc = "95 % of the times it was no more"},
-    {"skew_max_ns", "max", COLUMN_NS, 11, .spare = 2, MEMBER(ROW, max_ns), .doc = "the most"},
-    [RANK] = {"rank", .doc = "the rank that was last by most in all"},
-    [HOST] = {"host", .doc = "its host"},
-    [PID] = {"pid", NULL, COLUMN_NUMBER, .ascending = true, .doc = "its process"},
-    [DEVICE] = {"device", NULL, COLUMN_NUMBER, .ascending = true, .doc = "its GPU"},
-    {"last", NULL, COLUMN_COUNT, MEMBER(ROW, late_count), .doc = "how often it was last"},
+             .doc = "95th percentile of that delay"},
+    {"skew_max_ns", "max", COLUMN_NS, 11, .spare = 2, MEMBER(ROW, max_ns), .doc = "longest delay"},
+    [RANK] = {"rank", .doc = "the rank with the longest total delay"},
+    [HOST] = {"host", .doc = "the host of that rank"},
+    [PID] = {"pid", NULL, COLUMN_NUMBER, .ascending = true, .doc = "the process of that rank"},
+    [DEVICE] = {"device", NULL, COLUMN_NUMBER, .ascending = true, .doc = "the GPU of that rank"},
+    {"last", NULL, COLUMN_COUNT, MEMBER(ROW, late_count), .doc = "how often that rank was last"},
     {"last_share", "last", COLUMN_SHARE, 6, MEMBER_SHARE(ROW, late_count, count),
-     .doc = "that as a part of all times"},
+     .doc = "how often that rank was last, as a share of all calls"},
     {"behind_ns", "behind", COLUMN_NS, 11, .spare = 3, MEMBER(ROW, late_ns),
-     .doc = "how far it was behind the first then, added up"},
-    [CAUSE] = {"cause", .doc = "why its GPU had been idle before, or work"},
-    [WHERE] = {"where", .doc = "where it was"},
+     .doc = "total delay of that rank when it was last"},
+    [CAUSE] = {"cause", .doc = "why the GPU of that rank had been idle before, or work"},
+    [WHERE] = {"where", .doc = "where in the program that rank was"},
 };
 
 static void begin(struct table *t, enum report_format format)
@@ -59,11 +59,11 @@ static const struct {
     const char *key, *text;
 } misses[RANK_MISSES] = {
     [RANK_MISS_KERNEL] = {"kernel", "a rank has no kernel of"},
-    [RANK_MISS_NUMBER] = {"number", "a rank has fewer kernels, and the calls have no numbers "
-                                    "(run --libraries=on), of"},
-    [RANK_MISS_TIME] = {"time", "did not run on all ranks at one moment:"},
-    [RANK_MISS_PIECE] = {"piece", "ranks that are not here may have come last to"},
-    [RANK_MISS_LOST] = {"lost", "a rank whose last work is lost may have come last to"},
+    [RANK_MISS_NUMBER] = {"number", "a rank has fewer kernels, and calls lack numbers (run "
+                                    "--libraries=on), of"},
+    [RANK_MISS_TIME] = {"time", "did not run on all ranks at the same time:"},
+    [RANK_MISS_PIECE] = {"piece", "ranks that are not here may have been last in"},
+    [RANK_MISS_LOST] = {"lost", "a rank whose last work is lost may have been last in"},
 };
 
 void arrivals_say_missed(const uint64_t missed[static RANK_MISSES], FILE *out)
@@ -172,11 +172,11 @@ static void fill(const struct table *t, uint32_t index, enum report_format forma
 const struct table_info arrivals_table = {
     .name = "arrivals",
     .key = "arrivals",
-    .title = "how far apart ranks came to their collectives",
+    .title = "arrival of ranks at their collectives",
     TABLE_COLUMNS(columns),
     .rows = {ROWS_IN(struct idle, arrivals.rows, arrivals.row_count)},
     .name_width = 46, /* the rank is in it */
-    .text_none = ": it needs recordings of two ranks or more that ran collectives of NCCL together",
+    .text_none = ": needs recordings of at least two ranks that ran NCCL collectives together",
     .json_empty = "[]",
     .begin = begin,
     .row = fill,

@@ -135,18 +135,17 @@ double cost_of_steps(const struct recording *rec, const struct steps *steps)
 enum { NAME, COUNT, TIMED, UNMEASURED, TOTAL, EACH, SHARE, MEASURED, COLUMNS };
 
 static const struct column class_columns[COLUMNS] = {
-    [NAME] = {"name", "for", .doc = "what gpuprof did: calls by class, and its own threads"},
-    [COUNT] = {"count", NULL, COLUMN_COUNT, .doc = "how often"},
+    [NAME] = {"name", "for", .doc = "what gpuprof did: calls by class, or its own threads"},
+    [COUNT] = {"count", NULL, COLUMN_COUNT, .doc = "the number of calls"},
     [TIMED] = {"timed", NULL, COLUMN_COUNT,
-               .doc = "of these, so many were timed; 0: taken to cost as much as others"},
-    [UNMEASURED] = {"unmeasured", NULL, COLUMN_COUNT,
-                    .doc = "of these, nothing is known of so many"},
-    [TOTAL] = {"total_ns", "total", COLUMN_NS, 12, .doc = "how long that took in all threads"},
-    [EACH] = {"mean_ns", "each", COLUMN_NS, 12, .spare = 1, .doc = "how long one took on average"},
+               .doc = "how many calls were timed; 0: assumed to cost as much as the others"},
+    [UNMEASURED] = {"unmeasured", NULL, COLUMN_COUNT, .doc = "calls that nothing is known about"},
+    [TOTAL] = {"total_ns", "total", COLUMN_NS, 12, .doc = "gpuprof's time in all threads"},
+    [EACH] = {"mean_ns", "each", COLUMN_NS, 12, .spare = 1, .doc = "mean time of a call"},
     [SHARE] = {"share", "share", COLUMN_FINE_SHARE, 7,
-               .doc = "that as a part of the threads' time, or of one CPU for its own threads"},
+               .doc = "total as a share of the threads' time, or of one CPU"},
     [MEASURED] = {NULL, "count", COLUMN_COUNT, 12, .spare = 1,
-                  .doc = "how often, without those of which nothing is known"},
+                  .doc = "calls, without those that nothing is known about"},
 };
 
 static bool is_known(const struct cost_row *row)
@@ -229,18 +228,18 @@ static char *worst_thread(const struct process *p)
 
 static void print_shares(const struct cost_report *t, bool is_whole, FILE *out)
 {
-    fprintf(out, "  of the program's threads' time%s",
-            t->rows[COST_START].count ? ", starts left out" : "");
+    fprintf(out, "  overhead in the program's threads%s",
+            t->rows[COST_START].count ? ", without start-up" : "");
     if (t->is_blind) {
         fprintf(out, ": not measured");
         return;
     }
-    fprintf(out, "%s: %.2f%%", is_whole ? "" : ", as far as it was measured",
+    fprintf(out, "%s: %.2f%%", is_whole ? "" : ", of the measured part",
             100 * cost_share(t->cost_ns, t->wall_ns));
     if (!t->worst)
         return;
     char *who = worst_thread(t->worst);
-    fprintf(out, ", at most %.2f%% of one thread's (%s of process %u)", 100 * worst_share(t->worst),
+    fprintf(out, "; in the busiest thread %.2f%% (%s of process %u)", 100 * worst_share(t->worst),
             who ? who : "?", t->worst->header.pid);
     free(who);
 }
@@ -252,17 +251,18 @@ static void print_notes(const struct table *table, FILE *out)
     bool estimates = false, is_whole = true;
     for (unsigned i = 0; i < COST_COUNT; i++) {
         if (is_rough(&c->rows[i], i))
-            fprintf(out,
-                    "  ~ %s: only %s of %s were timed, the threads' first, which take longest\n",
-                    cost_infos[i].name, count_text(timed, c->rows[i].timed),
-                    count_text(count, c->rows[i].count));
+            fprintf(
+                out,
+                "  ~ %s: only %s of %s were timed: the first of each thread, which take longest\n",
+                cost_infos[i].name, count_text(timed, c->rows[i].timed),
+                count_text(count, c->rows[i].count));
         estimates |= is_estimate(&c->rows[i], i);
         is_whole &= !c->rows[i].unmeasured;
     }
     if (estimates)
-        fprintf(out, "  ~: none of these was timed; taken to cost what the others do\n");
+        fprintf(out, "  ~: none of these was timed; assumed to cost as much as the others\n");
     print_shares(c, is_whole, out);
-    fprintf(out, "\n  not in it: what the driver and CUPTI do more because they are watched\n");
+    fprintf(out, "\n  not included: extra work of the driver and CUPTI during recording\n");
 }
 
 static void print_json_totals(const struct table *t, FILE *out)
@@ -285,15 +285,14 @@ static void print_json_totals(const struct table *t, FILE *out)
 enum { STEP_NAME, STEP_SHARE = 4, BUDGET };
 
 static const struct column step_columns[] = {
-    [STEP_NAME] = {NULL,
-                   .doc = "what was given up to keep --overhead-max, when, and in which process"},
+    [STEP_NAME] = {NULL, .doc = "what gpuprof gave up to keep --overhead-max, when and where"},
     COLUMN_PID(struct step_taken, process),
     {"begin_ns", NULL, COLUMN_NS, .ascending = true, MEMBER_OF(struct step_taken, step, begin_ns),
-     .doc = "when, since the recording of the process began"},
-    {"step", MEMBER_OF(struct step_taken, step, text), .doc = "what was given up"},
+     .doc = "when, since the recording of the process started"},
+    {"step", MEMBER_OF(struct step_taken, step, text), .doc = "what gpuprof gave up"},
     [STEP_SHARE] = {"share", NULL, COLUMN_FINE_SHARE,
-                    .doc = "what gpuprof took of the busiest thread then"},
-    [BUDGET] = {"budget", NULL, COLUMN_FINE_SHARE, .doc = "what it may take"},
+                    .doc = "overhead in the busiest thread at that time"},
+    [BUDGET] = {"budget", NULL, COLUMN_FINE_SHARE, .doc = "the limit on that overhead"},
 };
 
 /* "--overhead-max: pid 7, after 1.0 s: stacks (2.000% of a thread's time, budget 1.000%)". */
@@ -370,7 +369,7 @@ void cost_report_print_given_up(const struct recording *rec, struct screen *s)
     if (!last)
         return;
     char *text = step_text(last);
-    screen_line(s, "given up", NULL, "in %u process%s, because of --overhead-max; at last: %s",
+    screen_line(s, "given up", NULL, "in %u process%s, to keep --overhead-max; most recently: %s",
                 processes, processes == 1 ? "" : "es", text ? text : "?");
     free(text);
 }

@@ -23,7 +23,7 @@
 
 /* Below each table with a ">". */
 #define DEVICE_AT_LEAST_LINE                                                                       \
-    "  '>': a counter began anew, or jumped: what was burnt around that moment is not in it\n"
+    "  '>': a counter restarted or jumped; energy around that moment is missing\n"
 
 /* Values of which there is a mean and a highest. */
 enum device_mean {

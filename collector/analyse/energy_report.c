@@ -205,32 +205,32 @@ enum { NAME, KIND, LEFT_OUT = 5, ENERGY = 7, ERROR, MEAN, MEAN_ERROR, POWER, EST
 enum { WHY_NOT = ESTIMATED + 1, REASON, AT_LEAST };
 
 static const struct column columns[] = {
-    [NAME] = {"name", "of what", .doc = "the run, its steps, or a range that is long enough"},
+    [NAME] = {"name", "of what", .doc = "the whole run, its steps, or a range that is long enough"},
     [KIND] = {"kind", NULL, .doc = "run, step or range"},
     COLUMN_RANK(struct energy_row, process),
     COLUMN_PID(struct energy_row, process),
     {"count", "count", COLUMN_COUNT, 7, MEMBER(struct energy_row, count),
-     .doc = "of how many steps or ranges the figure is"},
+     .doc = "the number of steps or ranges in the figure"},
     [LEFT_OUT] = {"left_out", "left out", COLUMN_COUNT, 9, .spare = 1, .is_filled = true,
                   MEMBER(struct energy_row, left_out),
-                  .doc = "those that are too short, or not between two readings"},
+                  .doc = "those left out: too short, or not between two readings"},
     {"total_ns", "time", COLUMN_NS, 11, MEMBER(struct energy_row, ns), .doc = "how long they took"},
     [ENERGY] = {"energy_mj", "energy", COLUMN_ENERGY, 11,
-                .doc = "what all devices of the process burnt, in millijoules"},
+                .doc = "energy that all devices of the process used, in millijoules"},
     [ERROR] = {"energy_error_mj", "+-", COLUMN_ENERGY, 10,
-               .doc = "how far that may be off: what the borders leave open"},
+               .doc = "uncertainty of the energy, from the time between readings"},
     [MEAN] = {"mean_mj", "each", COLUMN_ENERGY, 11, .is_filled = true,
-              .doc = "what one of them burnt"},
+              .doc = "mean energy for one step or range"},
     [MEAN_ERROR] = {"mean_error_mj", "+-", COLUMN_ENERGY, 10, .is_filled = true,
-                    .doc = "how far that may be off"},
+                    .doc = "uncertainty of that mean"},
     [POWER] = {"power_mw", "power", COLUMN_POWER, 9,
-               .doc = "the energy over the time, in milliwatts"},
+               .doc = "mean power: energy over time, in milliwatts"},
     [ESTIMATED] = {"estimated", NULL, COLUMN_BOOL,
-                   .doc = "1: the figure has bounds, as all have that are known"},
-    [WHY_NOT] = {"why_not", NULL, .doc = "why there is no figure, as a word"},
-    [REASON] = {"reason", NULL, .doc = "the same in words"},
+                   .doc = "1: the figure has bounds, as every known figure does"},
+    [WHY_NOT] = {"why_not", NULL, .doc = "why there is no figure, as one word"},
+    [REASON] = {"reason", NULL, .doc = "why there is no figure, as a sentence"},
     [AT_LEAST] = {"at_least", NULL, COLUMN_BOOL,
-                  .doc = "1: a counter began anew meanwhile, and what was before is lost"},
+                  .doc = "1: a counter restarted meanwhile, so earlier energy is lost"},
 };
 
 static void begin(struct table *t, enum report_format format)
@@ -256,12 +256,12 @@ static const struct {
     const char *word;
     const char *reason;
 } why_not[CURVE_KNOWNS] = {
-    [CURVE_UNREAD] = {"not read", "no counter of energy was read"},
-    [CURVE_EARLY] = {"not read", "it had begun before the devices were read first"},
-    [CURVE_LATE] = {"not read", "it ended behind the last reading, or so close before it that the "
-                                "counter may not have followed yet"},
-    [CURVE_SHORT] = {"too short", "the steps of the counter leave as much open as was burnt"},
-    [CURVE_STARTED] = {"began anew", "a counter began anew, or jumped, in it or close to it"},
+    [CURVE_UNREAD] = {"not read", "no energy counter was read"},
+    [CURVE_EARLY] = {"not read", "it began before the first reading"},
+    [CURVE_LATE] = {"not read", "it ended after the last reading, or too close before it for the "
+                                "counter to follow"},
+    [CURVE_SHORT] = {"too short", "the uncertainty is as large as the energy"},
+    [CURVE_STARTED] = {"began anew", "a counter restarted or jumped, in it or close to it"},
 };
 
 static void fill_figures(const struct energy_row *row, enum report_format format,
@@ -317,7 +317,8 @@ static void energy_behind(const struct table *t, FILE *out)
         any_at_least |= e->rows[i].known == CURVE_KNOWN && e->rows[i].at_least;
     }
     if (any[CURVE_KNOWN])
-        fprintf(out, "  estimated: '+-' is what the steps of the counters leave open\n");
+        fprintf(out,
+                "  estimated: '+-' is the uncertainty, from the time between counter updates\n");
     if (any_at_least)
         fprintf(out, DEVICE_AT_LEAST_LINE);
     for (unsigned known = CURVE_KNOWN + 1; known < CURVE_KNOWNS; known++)
@@ -325,26 +326,26 @@ static void energy_behind(const struct table *t, FILE *out)
             fprintf(out, "  '%s': %s\n", why_not[known].word, why_not[known].reason);
     uint64_t period_ns = e && e->count ? device_report_energy_period_ns(e->devices) : 0;
     if ((any[CURVE_SHORT] || any[CURVE_LATE]) && period_ns)
-        fprintf(out, "  the counter is read to change every %s\n", time_text(text, period_ns));
+        fprintf(out, "  the counter changes every %s\n", time_text(text, period_ns));
     else if (any[CURVE_SHORT] || any[CURVE_LATE])
         fprintf(out, "  the counter was not seen to change\n");
     bool has_all = e && e->count && !any[CURVE_UNREAD] && !any[CURVE_LATE];
     any_absent = e && !has_all && device_report_say_absent(e->devices, is_of_energy, out);
     if (e && !e->count && !any_absent)
-        fprintf(out, "  none: the counter of energy was not read twice\n");
+        fprintf(out, "  none: the energy counter was not read twice\n");
     if (e && e->beyond)
-        fprintf(out, "  %s further range%s: not looked at\n", count_text(text, e->beyond),
+        fprintf(out, "  left out: %s more range%s\n", count_text(text, e->beyond),
                 plural_end(e->beyond));
 }
 
-const struct table_info energy_table = {
-    .name = "energy",
-    .key = "energy",
-    .title = "energy of the devices",
-    TABLE_COLUMNS(columns),
-    .rows = {ROWS_IN(struct energy_report, rows, count)},
-    .text_none = ": gpuprof run --device records it, where there is NVML",
-    .json_empty = "[]",
-    .begin = begin,
-    .row = fill,
-    .text_behind = energy_behind};
+const struct table_info energy_table = {.name = "energy",
+                                        .key = "energy",
+                                        .title = "energy of the devices",
+                                        TABLE_COLUMNS(columns),
+                                        .rows = {ROWS_IN(struct energy_report, rows, count)},
+                                        .text_none =
+                                            ": 'gpuprof run --device' records it (needs NVML)",
+                                        .json_empty = "[]",
+                                        .begin = begin,
+                                        .row = fill,
+                                        .text_behind = energy_behind};

@@ -93,21 +93,21 @@ static void fill(const struct sums *s, const struct sums_row *row, enum report_f
 
 static const struct column columns[] = {
     {NULL, "error and function, where it came first",
-     .doc = "the error and the function, with the thread where it came first"},
+     .doc = "the error, the function, and the thread that got the error first"},
     {"function", .shows = SHOWS_KEY, .of = FUNCTION, .doc = "the function that returned it"},
     {"domain", .shows = SHOWS_DOMAIN, .of = FUNCTION, .doc = "the library that it belongs to"},
     {"result", .type = COLUMN_NUMBER, .ascending = true, .shows = SHOWS_KEY, .of = RESULT,
      .doc = "the number of the error"},
-    {"error", .doc = "its name, or its number where it has none"},
+    {"error", .doc = "the name of the error, or its number if it has no name"},
     {"count", "count", COLUMN_COUNT, 13, .shows = SHOWS_VALUE, .of = COUNT,
      .doc = "how many calls returned it"},
     {"first_ns", "first after", COLUMN_NS, 12, .ascending = true, .spare = 2, .shows = SHOWS_MOMENT,
-     .of = ENDED, .doc = "when the first of them returned, from the first call on"},
+     .of = ENDED, .doc = "when the first call that failed returned"},
     {"host", .shows = SHOWS_HOST, .of = SUMS_OF_VALUE(PROCESS), .doc = "the host of that call"},
     {"pid", .type = COLUMN_NUMBER, .ascending = true, .shows = SHOWS_PID,
-     .of = SUMS_OF_VALUE(PROCESS), .doc = "its process"},
+     .of = SUMS_OF_VALUE(PROCESS), .doc = "the process of that call"},
     {"tid", .type = COLUMN_NUMBER, .ascending = true, .shows = SHOWS_TID,
-     .of = SUMS_OF_VALUE(THREAD), .doc = "its thread"},
+     .of = SUMS_OF_VALUE(THREAD), .doc = "the thread of that call"},
 };
 
 const struct sums_info failures_sums = {

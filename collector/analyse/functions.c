@@ -37,11 +37,10 @@ static void print_notes(const struct table *t, FILE *out)
     bool nested = false;
     for (uint32_t i = 0; i < s->count; i++)
         nested |= s->rows[i].values[OUTER] < s->rows[i].values[TOTAL];
-    fprintf(out, "\nmedian and p95 are within 1 %%; share is of the time in calls%s\n",
-            nested ? ", and a call's inside another is in that one's" : "");
+    fprintf(out, "\nmedian and p95 are within 1%%; share refers to the time in calls%s\n",
+            nested ? "; a nested call counts in the outer call, too" : "");
     if (s->whole[RECORDED] < s->whole[CALLS])
-        fprintf(out, "~: estimated; since a step of --overhead-max only some of these calls are "
-                     "recorded\n");
+        fprintf(out, "~: estimated, because --overhead-max recorded only some of these calls\n");
 }
 
 static const struct column columns[] = {
@@ -51,23 +50,23 @@ static const struct column columns[] = {
     {"calls", "calls", COLUMN_COUNT, 12, .spare = 2, .shows = SHOWS_VALUE, .of = CALLS,
      .is_estimated = true, .doc = "how many calls there were"},
     {"total_ns", "total", COLUMN_NS, 12, .shows = SHOWS_VALUE, .of = TOTAL, .is_estimated = true,
-     .doc = "how long they took, with the calls nested in them"},
+     .doc = "how long they took, including nested calls"},
     {"mean_ns", "mean", COLUMN_NS, 12, .spare = 1, .shows = SHOWS_MEAN, .of = TOTAL,
      .doc = "how long a call took on average"},
     {"median_ns", "median", COLUMN_NS, 12, .spare = 1, .shows = SHOWS_MEDIAN, .of = MAX,
-     .doc = "the median: half of them took at most this long"},
+     .doc = "median time of a call"},
     {"p95_ns", "p95", COLUMN_NS, 12, .spare = 1, .shows = SHOWS_P95, .of = MAX,
-     .doc = "95 % of them took at most this long"},
+     .doc = "95th percentile of the time of a call"},
     {"max_ns", "max", COLUMN_NS, 12, .spare = 1, .shows = SHOWS_VALUE, .of = MAX,
-     .doc = "how long the longest of them took"},
+     .doc = "the time of the longest call"},
     {"bytes", "bytes", COLUMN_BYTES, 11, .spare = 1, .shows = SHOWS_VALUE, .of = BYTES,
      .where = BYTES, .doc = "bytes that successful calls copied, set or allocated"},
     {"errors", "errors", COLUMN_COUNT, 9, .spare = 2, .shows = SHOWS_VALUE, .of = ERRORS,
      .where = ERRORS, .doc = "calls that returned an error"},
     {"estimated_from", NULL, COLUMN_COUNT, .shows = SHOWS_RECORDED, .of = RECORDED,
-     .doc = "how many calls were recorded, if the other numbers are estimated from them"},
+     .doc = "how many calls were recorded, if the other numbers are estimates based on them"},
     {NULL, "share", COLUMN_SHARE, 7, .shows = SHOWS_SHARE, .of = OUTER, .by = TOTAL,
-     .doc = "its part of the time of all calls that are not nested in another"},
+     .doc = "total as a share of the time in all calls that are not nested"},
 };
 
 const struct sums_info functions_sums = {

@@ -92,32 +92,32 @@ static const char *name(const struct sums *s, const struct sums_row *row, char *
 }
 
 static const struct column columns[] = {
-    {NULL, "thread, and who had the GIL", .shows = SHOWS_KEY, .of = PROCESS,
-     .doc = "the thread, and whom it waited for, where that is known"},
+    {NULL, "thread, and holder of the GIL", .shows = SHOWS_KEY, .of = PROCESS,
+     .doc = "the thread, and the thread that it waited for, if known"},
     {"host", .shows = SHOWS_HOST, .of = PROCESS, .doc = "the host that it ran on"},
     {"pid", NULL, COLUMN_NUMBER, .ascending = true, .shows = SHOWS_PID, .of = PROCESS,
      .doc = "its process"},
     {"tid", NULL, COLUMN_NUMBER, .ascending = true, .shows = SHOWS_KEY, .of = TID,
-     .doc = "its number"},
-    {"thread", .shows = SHOWS_KEY, .of = SUMS_OF_VALUE(THREAD_TEXT), .doc = "its name"},
+     .doc = "the thread's number"},
+    {"thread", .shows = SHOWS_KEY, .of = SUMS_OF_VALUE(THREAD_TEXT), .doc = "the thread's name"},
     {"holder_tid", NULL, COLUMN_NUMBER, .ascending = true, .shows = SHOWS_KEY,
      .of = SUMS_OF_VALUE(HOLDER_TID),
-     .doc = "who had the GIL; 0: not known, or too short to be told"},
+     .doc = "the thread that held the GIL; 0: unknown, or it held the GIL too briefly"},
     {"holder", .shows = SHOWS_KEY, .of = SUMS_OF_VALUE(HOLDER_TEXT),
-     .doc = "its name; or all threads were stopped together (stop of the world)"},
+     .doc = "the name of that thread; or all threads were stopped (stop of the world)"},
     {"waits", "waits", COLUMN_COUNT, 10, .spare = 1, .shows = SHOWS_VALUE, .of = WAITS,
-     .where = WAITS, .doc = "how often it waited for the GIL"},
+     .where = WAITS, .doc = "how often the thread waited for the GIL"},
     {"wait_ns", "waited", COLUMN_NS, 12, .shows = SHOWS_VALUE, .of = WAIT, .where = WAITS,
-     .doc = "how long"},
+     .doc = "how long the thread waited for the GIL"},
     {"max_ns", "longest", COLUMN_NS, 12, .spare = 1, .shows = SHOWS_VALUE, .of = LONGEST,
-     .where = LONGEST, .doc = "the longest of these that is known"},
+     .where = LONGEST, .doc = "the longest known wait"},
     {"holds", "holds", COLUMN_COUNT, 10, .spare = 2, .is_filled = true, .shows = SHOWS_VALUE,
-     .of = HOLDS, .where = HOLDS, .doc = "how often it had the GIL"},
+     .of = HOLDS, .where = HOLDS, .doc = "how often the thread held the GIL"},
     {"hold_ns", "held", COLUMN_NS, 12, .is_filled = true, .shows = SHOWS_VALUE, .of = HOLD,
-     .where = HOLDS, .doc = "how long"},
+     .where = HOLDS, .doc = "how long the thread held the GIL"},
     {"switches", "switches", COLUMN_COUNT, 9, .spare = 2, .is_filled = true, .shows = SHOWS_VALUE,
      .of = SWITCHES, .where = SWITCHES,
-     .doc = "how often it asked the holder to let it go (every 5 ms)"},
+     .doc = "how often the thread asked the holder to release the GIL (every 5 ms)"},
 };
 
 const struct sums_info gil_sums = {
@@ -136,5 +136,5 @@ const struct sums_info gil_sums = {
               .columns = columns, .column_count = sizeof columns / sizeof columns[0],
               .text = {8, 7, 9, 12, 11, 10}, /* waited, waits, longest, switches, held, holds */
               .text_limit = 40, .more = "... and %s more row%s; --limit=N shows more of them",
-              .text_none = ": nothing of the GIL is recorded (gpuprof run --os)"},
+              .text_none = ": the GIL was not recorded (gpuprof run --os)"},
 };

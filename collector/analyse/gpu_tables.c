@@ -42,30 +42,30 @@ enum {
 #define NAMED(what) [NAME] = {"name", "name", .shows = SHOWS_KEY, .doc = what}
 #define SHARED                                                                                     \
     [SHARE] = {"share", "share", COLUMN_SHARE, 7, .shows = SHOWS_SHARE, .of = SUMS_TOTAL,          \
-               .doc = "its part of all rows together"}
+               .doc = "total as a share of all rows"}
 #define UNSHARED [SHARE] = {"share", "share", COLUMN_SHARE, 7}, [BLANK] = {NULL, "", .width = 7}
 #define NUMBERS(unit, type, total, has)                                                            \
     [TOTAL] = {"total_" unit, "total", type, 12,                                                   \
-               total(.shows = SHOWS_VALUE, .of = SUMS_TOTAL, .doc = "all together")},              \
+               total(.shows = SHOWS_VALUE, .of = SUMS_TOTAL, .doc = "the sum")},                   \
     [INSTANCES] = {"instances", "instances", COLUMN_COUNT, 12, .spare = 2,                         \
-                   has(.shows = SHOWS_VALUE, .of = SUMS_COUNT, .doc = "how many there were")},     \
+                   has(.shows = SHOWS_VALUE, .of = SUMS_COUNT, .doc = "the number of them")},      \
     [MEAN] = {"mean_" unit, "mean", type, 12, .spare = 1,                                          \
-              has(.shows = SHOWS_MEAN, .of = SUMS_TOTAL, .doc = "the mean of them")},              \
+              has(.shows = SHOWS_MEAN, .of = SUMS_TOTAL, .doc = "the mean")},                      \
     [MEDIAN] = {"median_" unit, "median", type, 12, .spare = 1, .of = SUMS_MAX, .by = SUMS_MIN,    \
-                has(.shows = SHOWS_MEDIAN, .doc = "the median, within 1 %")},                      \
+                has(.shows = SHOWS_MEDIAN, .doc = "the median, within 1%")},                       \
     [MIN] = {"min_" unit, "min", type, 12, .spare = 1,                                             \
-             has(.shows = SHOWS_VALUE, .of = SUMS_MIN, .doc = "the least of them")},               \
+             has(.shows = SHOWS_VALUE, .of = SUMS_MIN, .doc = "the smallest")},                    \
     [P95] = {"p95_" unit, "p95", type, 12, .spare = 1, .of = SUMS_MAX, .by = SUMS_MIN,             \
-             has(.shows = SHOWS_P95, .doc = "95 % of them were at most this, within 1 %")},        \
+             has(.shows = SHOWS_P95, .doc = "the 95th percentile, within 1%")},                    \
     [MAX] = {"max_" unit, "max", type, 12, .spare = 1,                                             \
-             has(.shows = SHOWS_VALUE, .of = SUMS_MAX, .doc = "the most of them")}
+             has(.shows = SHOWS_VALUE, .of = SUMS_MAX, .doc = "the largest")}
 #define BESIDES(size, rate, maker)                                                                 \
     [BYTES] = {"bytes", "bytes", COLUMN_BYTES, 11, .spare = 2,                                     \
                size(.shows = SHOWS_VALUE, .of = SUMS_BYTES, .doc = "bytes copied, set or sent")},  \
     [RATE] = {"bandwidth_gb_s", "GB/s", COLUMN_RATE, 9, .spare = 2, .of = SUMS_BYTES,              \
-              rate(.shows = SHOWS_RATE, .by = SUMS_TOTAL, .doc = "bytes by time")},                \
+              rate(.shows = SHOWS_RATE, .by = SUMS_TOTAL, .doc = "bytes a second")},               \
     [LAUNCHED_BY] = {"launched_by",                                                                \
-                     maker(.doc = "the one call of a library that all were launched in, if any")}
+                     maker(.doc = "the library call that launched them, if it is one and the same")}
 
 static const struct column kernels[COLUMNS] = {
     NAMED("the kernel"), SHARED, NUMBERS("ns", COLUMN_NS, HAS, HAS), BESIDES(LACKS, LACKS, HAS)};
@@ -83,18 +83,18 @@ static const struct column launches[COLUMNS] = {
     BESIDES(LACKS, LACKS, LACKS)};
 static const struct column ranges[COLUMNS] = {
     NAMED("the range's text"), UNSHARED, NUMBERS("ns", COLUMN_NS, HAS, HAS),
-    [RANGE_DOMAIN] = {"domain", .shows = SHOWS_KEY, .of = 1, .doc = "its domain of NVTX, if any"},
+    [RANGE_DOMAIN] = {"domain", .shows = SHOWS_KEY, .of = 1, .doc = "the NVTX domain, if any"},
     BESIDES(IF_ANY, LACKS, LACKS)};
 static const struct column calls[COLUMNS] = {
     NAMED("the kernel, or the direction"), SHARED, NUMBERS("ns", COLUMN_NS, HAS, HAS),
     BESIDES(IF_ANY, LACKS, LACKS)};
 /* Rows of single numbers. */
 static const struct column uses[COLUMNS] = {
-    [NAME] = {"name", "name", .doc = "the process, the device, and what it did"},
+    [NAME] = {"name", "name", .doc = "the process, the device, and what the device did"},
     NUMBERS("ns", COLUMN_NS, HAS, LACKS), BESIDES(LACKS, LACKS, LACKS),
-    [PART] = {"share", "share", COLUMN_SHARE, 7, .doc = "of the time from first to last work"}};
+    [PART] = {"share", "share", COLUMN_SHARE, 7, .doc = "of the time from first work to last"}};
 static const struct column peaks[COLUMNS] = {
-    [NAME] = {"name", "name", .doc = "the process, the device, and which memory"},
+    [NAME] = {"name", "name", .doc = "the process, the device, and the kind of memory"},
     NUMBERS("bytes", COLUMN_BYTES, LACKS, LACKS), BESIDES(A_PEAK, LACKS, LACKS),
     [PART] = {"share", "share", COLUMN_SHARE, 7}};
 /* clang-format on */
@@ -310,7 +310,7 @@ static void say_memory(const struct table *t, FILE *out)
 {
     const struct sums *s = t->source;
     if (t->count && s->walk->filter)
-        fprintf(out, "  the most that there was at any time of the piece, whoever allocated it\n");
+        fprintf(out, "  peak in the selected time, for all allocations\n");
 }
 
 /* ---- tables ---------------------------------------------------------------------------------- */
@@ -365,11 +365,11 @@ const struct sums_info graphs_sums = {
 const struct sums_info syncs_sums = {
     OF_KINDS, FROM(ROWS_OTHERS, ROW_SYNC, ROW_KIND), .parts = REPORT_WORK,
     .number_name = sync_kind_text,
-    .table = {TABLE("cuda_sync_sum", "synchronisations", times), .text = {SHARE, TEXT_NUMBERS}}};
+    .table = {TABLE("cuda_sync_sum", "synchronizations", times), .text = {SHARE, TEXT_NUMBERS}}};
 
 const struct sums_info launches_sums = {
     OF_KINDS, BY_READER, .parts = REPORT_WORK | REPORT_TIED, .number_name = launch_name,
-    .table = {TABLE("cuda_kern_exec_sum", "from launch to kernel", launches),
+    .table = {TABLE("cuda_kern_exec_sum", "time from launch to kernel", launches),
               .text = {BLANK, TEXT_NUMBERS}}};
 
 const struct sums_info ranges_sums = {
@@ -393,7 +393,7 @@ const struct sums_info gpu_use_sums = {OF_DEVICES,
                                        .values = {JOIN_MOST, JOIN_ADD, JOIN_ADD},
                                        .parts = REPORT_WORK | REPORT_USE,
                                        .fill = fill_use,
-                                       .table = {TABLE("gpu_time_util", "use of the GPUs", uses),
+                                       .table = {TABLE("gpu_time_util", "GPU utilization", uses),
                                                  .text = {PART, TOTAL}, .is_bare = true, FEW(6),
                                                  .foot = fill_all_devices}};
 

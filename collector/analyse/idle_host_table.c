@@ -44,21 +44,21 @@ const struct analysis idle_host_analysis = {.uses = USE_EXPORT, .parts = REPORT_
 
 static const struct column columns[] = {
     {"place", "where", .shows = SHOWS_KEY, .of = PLACE,
-     .doc = "the line; before it the file, the call, or who held the lock"},
+     .doc = "the line, after the file, the call, or the holder of the lock"},
     {"cause", "cause", COLUMN_TEXT, 13, .shows = SHOWS_KEY, .of = CAUSE,
-     .doc = "as in the table of idle time, which it adds up to"},
+     .doc = "the cause of the idle time, as in the table idle"},
     {"did", "did", COLUMN_TEXT, 13, .shows = SHOWS_KEY, .of = DID,
-     .doc = "what the thread did meanwhile, or waited for"},
+     .doc = "what the thread did meanwhile, or what it waited for"},
     {"count", "gaps", COLUMN_COUNT, 9, .shows = SHOWS_VALUE, .of = GAPS,
-     .doc = "in how many gaps; where samples tell it, in how many of them there was one"},
+     .doc = "the number of gaps; if samples are the source, of gaps with a sample"},
     {"total_ns", "total", COLUMN_NS, 12, .shows = SHOWS_VALUE, .of = TOTAL,
-     .doc = "how long the GPUs were idle meanwhile"},
+     .doc = "idle time of the GPUs meanwhile"},
     {"share", "share", COLUMN_SHARE, 7, .shows = SHOWS_SHARE, .of = TOTAL,
-     .doc = "its part of all such time"},
+     .doc = "idle time as a share of all rows"},
     {"longest_ns", "longest", COLUMN_NS, 12, .spare = 1, .shows = SHOWS_VALUE, .of = LONGEST,
-     .doc = "how much of one gap it was at most"},
+     .doc = "the longest part of one gap"},
     {"at_ns", "began at", COLUMN_NS, 12, .spare = 2, .shows = SHOWS_MOMENT, .of = AT,
-     .doc = "when that began"},
+     .doc = "when that part began"},
 };
 
 const struct sums_info idle_host_sums = {
@@ -69,7 +69,7 @@ const struct sums_info idle_host_sums = {
     .is_left_out = true,
     .parts = REPORT_IDLE,
     .table = {SUMS_TABLE, .name = "idle_host", .key = "idle_host",
-              .title = "what the host did while the GPUs waited for it", .columns = columns,
+              .title = "host activity while the GPUs waited", .columns = columns,
               .column_count = sizeof columns / sizeof columns[0], .text = {1, 2, 4, 5, 3, 6},
               .text_none = ": not recorded (gpuprof run --sample --os PROGRAM)",
               .more = "... and %s more place%s; --limit=N shows more of them"},

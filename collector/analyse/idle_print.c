@@ -13,7 +13,7 @@ _Static_assert(DEVICE_COLUMNS <= TABLE_COLUMNS_MAX, "a row has all causes");
 #define ROW struct idle_device
 #define CAUSE_COLUMN(CAUSE, key)                                                                   \
     [CAUSES + (CAUSE)] = {key, NULL, COLUMN_NS, MEMBER(ROW, causes[CAUSE]),                        \
-                          .doc = "of idle_ns: by that cause (gpuprof help idle)"}
+                          .doc = "the part of idle_ns with that cause (gpuprof help idle)"}
 
 static const struct column device_columns[DEVICE_COLUMNS] = {
     [DEVICE] = {NULL, "device", .doc = "the GPU and its process"},
@@ -21,26 +21,27 @@ static const struct column device_columns[DEVICE_COLUMNS] = {
     COLUMN_HOST(ROW, process),
     COLUMN_PID(ROW, process),
     {"device", NULL, COLUMN_NUMBER, .ascending = true, MEMBER(ROW, device),
-     .doc = "CUDA's number of it"},
+     .doc = "CUDA's number of the device"},
     [WINDOW] = {"window_ns", "time", COLUMN_NS, 12,
                 .doc = "from the start of the process, or its first event, to its last event"},
     {NULL, "start-up", COLUMN_NS, 12, MEMBER(ROW, causes[IDLE_START_UP]),
      .doc = "idle until the first work, or until the steps ran"},
     {"compute_ns", "compute", COLUMN_NS, 12, MEMBER(ROW, parts[IDLE_COMPUTE]),
-     .doc = "a kernel or a graph ran that is no communication"},
+     .doc = "a kernel or graph ran, other than communication"},
     {"communication_ns", "communication", COLUMN_NS, 13, .spare = 1,
      MEMBER(ROW, parts[IDLE_COMMUNICATING]),
      .doc = "only kernels of NCCL ran, and waited for no rank"},
     {"copies_ns", "copies", COLUMN_NS, 12, .spare = 1, MEMBER(ROW, parts[IDLE_COPYING]),
      .doc = "only copies and sets ran"},
-    {"idle_ns", NULL, COLUMN_NS, MEMBER(ROW, idle_ns), .doc = "nothing ran, start-up included"},
+    {"idle_ns", NULL, COLUMN_NS, MEMBER(ROW, idle_ns), .doc = "nothing ran, including start-up"},
     [RUN_IDLE] = {NULL, "idle", COLUMN_NS, 12, .doc = "nothing ran, without start-up"},
     [IDLE_SHARE] = {"idle_share", "idle", COLUMN_SHARE, 7,
-                    .doc = "that as a part of the recorded time after start-up"},
+                    .doc = "nothing ran, as a share of the recorded time after start-up"},
     [STOPPED] = {"stopped_ns", "not recorded", COLUMN_NS, 12, .is_filled = true,
-                 MEMBER(ROW, stopped_ns), .doc = "recording was stopped, or the last work is lost"},
+                 MEMBER(ROW, stopped_ns),
+                 .doc = "not recorded: recording was stopped, or the last work is lost"},
     [OTHER] = {"other_ns", "other work", COLUMN_NS, 12, .is_filled = true,
-               MEMBER(ROW, parts[IDLE_OTHER]), .doc = "of a piece: work ran that is not in it"},
+               MEMBER(ROW, parts[IDLE_OTHER]), .doc = "work outside of the selection ran"},
     [ORDER] = {NULL, NULL, COLUMN_NUMBER, .ascending = true},
     CAUSE_COLUMN(IDLE_LAUNCH, "idle_launch_ns"),
     CAUSE_COLUMN(IDLE_HOST, "idle_host_ns"),
@@ -88,27 +89,28 @@ enum { LONGEST_RANK = 12, LONGEST_PID, LONGEST_GPU };
 
 static const struct column place_columns[] = {
     {"place", "where", MEMBER(struct idle_total, place),
-     .doc = "where in the program: its line, else the operator, range or call"},
+     .doc = "where in the program: the line, or else the operator, range or call"},
     [CAUSE] = {"cause", "cause", COLUMN_TEXT, 13,
                .doc = "why: launch, host, waiting, preempted, sync, copy, loader ... (REFERENCE.md "
                       "has all)"},
     [COUNT] = {"count", "gaps", COLUMN_COUNT, 9, MEMBER(struct idle_total, count),
-               .doc = "gaps that have some of it"},
+               .doc = "the number of gaps that contain it"},
     [TOTAL] = {"total_ns", "total", COLUMN_NS, 12, MEMBER(struct idle_total, ns),
-               .doc = "how long in all"},
+               .doc = "total idle time"},
     [SHARE] = {"share", "share", COLUMN_SHARE, 7,
                .doc =
                    "that as a part of the GPUs' recorded time after start-up; of start-up, of all"},
-    [LONGEST] = {"longest_ns", "longest", COLUMN_NS, 12, .spare = 1,
-                 .doc = "the longest of these gaps"},
+    [LONGEST] = {"longest_ns", "longest", COLUMN_NS, 12, .spare = 1, .doc = "the longest gap"},
     [AT] = {"at_ns", "began at", COLUMN_NS, 12, .spare = 2,
-            .doc = "when that began, since the first event"},
-    [RANK] = {"rank", NULL, .doc = "the rank, if it is of one GPU"},
-    [HOST] = {"host", NULL, .doc = "the host, likewise"},
-    [PID] = {"pid", NULL, COLUMN_NUMBER, .ascending = true, .doc = "the process, likewise"},
-    [GPU] = {"device", NULL, COLUMN_NUMBER, .ascending = true, .doc = "the GPU, likewise"},
+            .doc = "when that gap began, since the first event"},
+    [RANK] = {"rank", NULL, .doc = "the rank, if all is on one GPU"},
+    [HOST] = {"host", NULL, .doc = "the host, if all is on one GPU"},
+    [PID] = {"pid", NULL, COLUMN_NUMBER, .ascending = true,
+             .doc = "the process, if all is on one GPU"},
+    [GPU] = {"device", NULL, COLUMN_NUMBER, .ascending = true,
+             .doc = "the GPU, if all is on one GPU"},
     {"devices", NULL, COLUMN_COUNT, MEMBER(struct idle_total, devices),
-     .doc = "GPUs that the row adds up"},
+     .doc = "the number of GPUs in the row"},
     [LONGEST_RANK] = {"longest_rank", NULL, .doc = "the rank of the longest gap"},
     [LONGEST_PID] = {"longest_pid", NULL, COLUMN_NUMBER, .ascending = true,
                      .doc = "the process of the longest gap"},
@@ -147,15 +149,15 @@ static void say_shares(const struct table *t, FILE *out)
     const struct idle *d = t->source;
     char run[UNIT_TEXT_BYTES], all[UNIT_TEXT_BYTES];
     if (d && (d->all.causes[IDLE_START_UP] || d->all.stopped_ns))
-        fprintf(out, "  shares are of the %s after start-up%s, those of start-up of all %s\n",
-                time_text(run, idle_run_ns(d)), d->all.stopped_ns ? " that were recorded" : "",
+        fprintf(out, "  shares refer to the %s after start-up%s; for start-up, to all %s\n",
+                time_text(run, idle_run_ns(d)), d->all.stopped_ns ? ", as far as recorded" : "",
                 time_text(all, d->window_ns));
 }
 
 const struct table_info idle_tables[IDLE_TABLES] = {
     {.name = "gpu_time",
      .key = "gpu_time",
-     .title = "where the GPUs' time went",
+     .title = "GPU time by activity",
      TABLE_COLUMNS(device_columns),
      .rows = {ROWS_IN(struct idle, devices, device_count)},
      .order = ORDER,
@@ -164,7 +166,7 @@ const struct table_info idle_tables[IDLE_TABLES] = {
     {.name = "idle",
      .place = PLACE_IDLE,
      .key = "idle",
-     .title = "why the GPUs were idle",
+     .title = "GPU idle time by cause",
      TABLE_COLUMNS(place_columns),
      .rows = {ROWS_IN(struct idle, totals, total_count)},
      .text = {CAUSE, TOTAL, SHARE, COUNT, LONGEST, AT},

@@ -103,18 +103,18 @@ static void print_notes(const struct table *t, FILE *out)
 static const struct column columns[] = {
     {"file", "module", .shows = SHOWS_KEY, .of = MODULE, .doc = "the file of the module"},
     {"cpu_ns", "CPU", COLUMN_NS, 12, .shows = SHOWS_VALUE, .of = CPU, .where = CPU,
-     .doc = "CPU time of its own code, by samples"},
+     .doc = "CPU time of the module's own code, from samples"},
     {"cpu_ns_all", "CPU, all", COLUMN_NS, 12, .shows = SHOWS_VALUE, .of = CPU_ALL, .where = CPU_ALL,
-     .doc = "the same with the modules that it imports"},
+     .doc = "CPU time including the modules that it imports"},
     {"os_ns", "OS", COLUMN_NS, 12, .spare = 1, .is_filled = true, .shows = SHOWS_VALUE, .of = OS,
-     .where = OS, .doc = "calls of the system that its own code made"},
+     .where = OS, .doc = "time in system calls that the module's own code made"},
     {"os_ns_all", "OS, all", COLUMN_NS, 12, .is_filled = true, .shows = SHOWS_VALUE, .of = OS_ALL,
-     .where = OS_ALL, .doc = "the same with the modules that it imports"},
+     .where = OS_ALL, .doc = "time in system calls, including the modules that it imports"},
     {"gap_ns", "in gaps", COLUMN_NS, 12, .spare = 1, .is_filled = true, .shows = SHOWS_VALUE,
      .of = GAPS, .where = GAPS,
-     .doc = "time in which a thread that calls CUDA made no call, and was seen in its own code"},
+     .doc = "time in the module's own code between two CUDA calls, in threads that call CUDA"},
     {"gap_ns_all", "in gaps, all", COLUMN_NS, 12, .is_filled = true, .shows = SHOWS_VALUE,
-     .of = GAPS_ALL, .where = GAPS_ALL, .doc = "the same with the modules that it imports"},
+     .of = GAPS_ALL, .where = GAPS_ALL, .doc = "that time, including the modules that it imports"},
 };
 
 const struct sums_info imports_sums = {
@@ -129,7 +129,7 @@ const struct sums_info imports_sums = {
                  .skips = WALK_SKIPS_CALLS | WALK_SKIPS_WORK,
                  .take = take,
                  .end = end},
-    .table = {SUMS_TABLE, .name = "imports", .key = "imports", .title = "imports of Python",
+    .table = {SUMS_TABLE, .name = "imports", .key = "imports", .title = "Python imports",
               .columns = columns, .column_count = sizeof columns / sizeof columns[0],
               .text = {2, 1, 4, 3, 6, 5}, /* all, CPU, OS all, OS, in gaps */
               .text_limit = 40, .more = "... and %s more row%s; --limit=N shows more of them",

@@ -44,30 +44,30 @@ enum {
 };
 
 static const struct column columns[COLUMNS] = {
-    [NAME] = {"name", "name", .doc = "the operator or label, and what is around it"},
+    [NAME] = {"name", "name", .doc = "the operator or label, with its surroundings (--by)"},
     [DIMS] = {"input_dims", .type = COLUMN_JSON, .doc = "the sizes of its inputs (--by=shape)"},
     [RANGE] = {"range", .doc = "the innermost range or label around it (--by=range)"},
     [STACK] = {"stack", .type = COLUMN_LIST,
                .doc = "the operators around it, the innermost first (--by=stack)"},
     [CALLS] = {"calls", "calls", COLUMN_COUNT, 12, .shows = SHOWS_VALUE, .of = OP_CALLS,
-               .doc = "how often it ran"},
+               .doc = "the number of calls"},
     [SELF_CPU] = {"self_cpu_ns", "self CPU", COLUMN_NS, 12, .shows = SHOWS_VALUE, .of = OP_SELF,
-                  .doc = "how long it ran on the host, without the operators inside of it"},
+                  .doc = "time on the host, without nested operators"},
     [CPU] = {"cpu_ns", "CPU", COLUMN_NS, 12, .spare = 2, .shows = SHOWS_VALUE, .of = OP_TOTAL,
-             .doc = "how long it ran on the host"},
+             .doc = "time on the host, including nested operators"},
     [CPU_SHARE] = {"cpu_share", "of CPU", COLUMN_SHARE, 7, .spare = 1, .shows = SHOWS_SHARE,
-                   .of = OP_SELF, .doc = "its own part of the time of all operators on the host"},
+                   .of = OP_SELF, .doc = "self CPU as a share of all operators"},
     [SELF_GPU] = {"self_gpu_ns", "self GPU", COLUMN_NS, 12, .shows = SHOWS_VALUE, .of = OP_GPU_SELF,
-                  .doc = "GPU time of work that was launched in it, and in no operator inside"},
+                  .doc = "GPU time of work that it launched, without nested operators"},
     [GPU] = {"gpu_ns", "GPU", COLUMN_NS, 12, .spare = 2, .shows = SHOWS_VALUE, .of = OP_GPU,
-             .doc = "GPU time of all work that was launched in it"},
+             .doc = "GPU time of work that it launched, including nested operators"},
     [SHARE] = {"gpu_share", "of GPU", COLUMN_SHARE, 7, .shows = SHOWS_PART, .of = OP_GPU_SELF,
-               .doc = "its own part of all GPU time"},
+               .doc = "self GPU as a share of all GPU time"},
     [GRAPH] = {"graph_gpu_ns", .type = COLUMN_NS, .shows = SHOWS_VALUE, .of = OP_GRAPH,
                .doc = "GPU time of replays of graphs that it captured"},
     [BACKWARD] = {"backward_cpu_ns", "backward CPU", COLUMN_NS, 12, .spare = 1, .is_filled = true,
                   .shows = SHOWS_VALUE, .of = OP_BACKWARD, .only = OP_BACKWARD,
-                  .doc = "how long its backward operators ran on the host"},
+                  .doc = "time of its backward operators on the host"},
     [BACKWARD_GPU] = {"backward_gpu_ns", "backward GPU", COLUMN_NS, 12, .spare = 1,
                       .is_filled = true, .shows = SHOWS_VALUE, .of = OP_BACKWARD_GPU,
                       .only = OP_BACKWARD, .doc = "GPU time of its backward operators"},
@@ -76,17 +76,17 @@ static const struct column columns[COLUMNS] = {
                .doc = "floating-point operations as PyTorch's profiler counts them"},
     [FLOPS_CALLS] = {"flops_calls", .type = COLUMN_COUNT, .shows = SHOWS_VALUE,
                      .of = OP_PROFILER + 1, .only = OP_PROFILER + 2,
-                     .doc = "calls whose number of these is known"},
+                     .doc = "calls with a known number of FLOPs"},
     [COUNTER] = {"counter_flops", "FLOPs (fc)", COLUMN_AMOUNT, 11, .spare = 1, .is_filled = true,
                  .shows = SHOWS_FLOPS, .of = OP_COUNTER,
                  .doc = "floating-point operations as PyTorch's FlopCounterMode counts them"},
     [COUNTER_CALLS] = {"counter_flops_calls", .type = COLUMN_COUNT, .shows = SHOWS_VALUE,
                        .of = OP_COUNTER + 1, .only = OP_COUNTER + 2,
-                       .doc = "calls whose number of these is known"},
+                       .doc = "calls with a known number of FLOPs, as FlopCounterMode counts them"},
     [TFLOPS] = {"tflops", "TFLOP/s", COLUMN_RATE, 9, .spare = 1, .is_filled = true,
-                .doc = "floating-point operations in a second of its GPU time"},
+                .doc = "floating-point operations for each second of its GPU time"},
     [PEAK] = {"peak_share", "of peak", COLUMN_SHARE, 7, .spare = 1, .is_filled = true,
-              .doc = "that rate as part of what the device can do"},
+              .doc = "that rate as a share of the device's peak"},
 };
 
 static const struct kernel_name *text_of(uint64_t key)
@@ -230,7 +230,8 @@ static void say_none(const struct table *t, FILE *out)
     }
     fputc('\n', out);
     if (s->whole[OP_GRAPH])
-        fprintf(out, "replays of graphs by the operators that captured them: %.1f%% of GPU time\n",
+        fprintf(out,
+                "graph replays, by the operators that captured the graph: %.1f%% of GPU time\n",
                 cell_share(s->whole[OP_GRAPH], all_ns).percent);
     if (s->whole[OP_PROFILER + 1] || s->whole[OP_COUNTER + 1])
         fprintf(out, "FLOPs known for %.1f%% of the GPU time\n",
@@ -297,7 +298,7 @@ const struct sums_info labels_sums = {
     .complete = complete_labels,
     .fill = fill_row,
     .table = {ROWS, .name = "labels", .key = "labels", .about = "PyTorch's labels",
-              .title = "PyTorch's labels (operators inside of them are in the table above, too)",
+              .title = "PyTorch's labels (the table above includes their operators)",
               COLUMNS_ARE(columns), .text = {SELF_GPU, GPU, SELF_CPU, CPU, CALLS},
               .text_none = ": no labels were recorded; 'gpuprof run --pytorch=names' records them",
               .text_behind = say_groups},
@@ -315,13 +316,13 @@ static void none_begins(struct table *t, enum report_format format)
 }
 
 static const struct column none_columns[] = {
-    {"name", "what it is", .shows = SHOWS_KEY, .of = 0, .doc = "what the work is, or its kernel"},
-    {"cause", .shows = SHOWS_KEY, .of = 1, .doc = "the same in one word"},
+    {"name", "what it is", .shows = SHOWS_KEY, .of = 0, .doc = "the kind of work, or its kernel"},
+    {"cause", .shows = SHOWS_KEY, .of = 1, .doc = "why no operator is known, as one word"},
     {"count", "count", COLUMN_COUNT, 12, .shows = SHOWS_VALUE, .of = NONE_COUNT,
      .doc = "kernels, copies and sets"},
-    {"gpu_ns", "GPU", COLUMN_NS, 12, .shows = SHOWS_VALUE, .of = NONE_NS, .doc = "their GPU time"},
+    {"gpu_ns", "GPU", COLUMN_NS, 12, .shows = SHOWS_VALUE, .of = NONE_NS, .doc = "its GPU time"},
     {"gpu_share", "of GPU", COLUMN_SHARE, 7, .shows = SHOWS_PART, .of = NONE_NS,
-     .doc = "their part of all GPU time"},
+     .doc = "GPU time as a share of all GPU time"},
 };
 
 const struct sums_info ops_under_none_sums = {
@@ -347,27 +348,27 @@ const struct sums_info ops_under_none_sums = {
 
 static const struct column module_columns[] = {
     {"name", "module", .shows = SHOWS_KEY, .of = 0, .doc = "the module's path"},
-    {"class", "class", .spare = 2, .shows = SHOWS_KEY, .of = 1, .doc = "its class"},
+    {"class", "class", .spare = 2, .shows = SHOWS_KEY, .of = 1, .doc = "the class of the module"},
     {"calls", "calls", COLUMN_COUNT, 12, .shows = SHOWS_VALUE, .of = OP_CALLS,
-     .doc = "how often its forward ran"},
+     .doc = "the number of calls of its forward"},
     {"self_cpu_ns", "self CPU", COLUMN_NS, 12, .spare = 1, .shows = SHOWS_VALUE, .of = OP_SELF,
-     .doc = "how long that took on the host, without modules inside of it"},
+     .doc = "time of its forward on the host, without nested modules"},
     {"cpu_ns", "CPU", COLUMN_NS, 12, .shows = SHOWS_VALUE, .of = OP_TOTAL,
-     .doc = "how long that took on the host"},
+     .doc = "time of its forward on the host, including nested modules"},
     {"self_gpu_ns", "self GPU", COLUMN_NS, 12, .spare = 1, .shows = SHOWS_VALUE, .of = OP_GPU_SELF,
-     .doc = "GPU time of work that its forward launched, without modules inside of it"},
+     .doc = "GPU time of work that its forward launched, without nested modules"},
     {"gpu_ns", "GPU", COLUMN_NS, 12, .shows = SHOWS_VALUE, .of = OP_GPU,
-     .doc = "GPU time of all work that its forward launched"},
+     .doc = "GPU time of work that its forward launched, including nested modules"},
     {"backward_cpu_ns", "backward CPU", COLUMN_NS, 12, .spare = 2, .shows = SHOWS_VALUE,
-     .of = OP_BACKWARD, .doc = "how long the backward operators of its operators took on the host"},
+     .of = OP_BACKWARD, .doc = "time on the host of the backward of its operators"},
     {"backward_gpu_ns", "backward GPU", COLUMN_NS, 12, .shows = SHOWS_VALUE, .of = OP_BACKWARD_GPU,
-     .doc = "GPU time of these"},
+     .doc = "GPU time of the backward of its operators"},
     {"gpu_share", "of GPU", COLUMN_SHARE, 7, .shows = SHOWS_PART, .of = OP_GPU_BOTH,
-     .doc = "the part of all GPU time that forward and backward have"},
+     .doc = "GPU time of forward and backward as a share of all GPU time"},
     {"flops", "FLOPs", COLUMN_AMOUNT, 11, .spare = 2, .is_filled = true, .shows = SHOWS_FLOPS,
      .of = OP_COUNTER, .doc = "floating-point operations of its operators"},
     {"backward_flops", "backw. FLOPs", COLUMN_AMOUNT, 12, .spare = 2, .is_filled = true,
-     .shows = SHOWS_FLOPS, .of = OP_BACKWARD_FLOPS, .doc = "those of their backward operators"},
+     .shows = SHOWS_FLOPS, .of = OP_BACKWARD_FLOPS, .doc = "floating-point operations in backward"},
 };
 
 const struct sums_info modules_sums = {
@@ -376,7 +377,7 @@ const struct sums_info modules_sums = {
     .order = OP_GPU_BOTH,
     .then = {OP_GPU_SELF, OP_SELF, OP_TOTAL},
     .table = {ROWS, .name = "modules", .key = "modules",
-              .title = "PyTorch's modules: forward, and backward by the forward operators in them",
+              .title = "PyTorch's modules: forward, and the backward of their forward's operators",
               COLUMNS_ARE(module_columns), .text = {9, 6, 8, 5, 4, 7, 2, 10, 11, 1},
               .text_none = ": no modules were recorded; 'gpuprof run --pytorch=modules' records "
                            "them"},
@@ -385,19 +386,19 @@ const struct sums_info modules_sums = {
 static const struct column hook_columns[] = {
     {"name", "hook", .shows = SHOWS_KEY, .of = 0, .doc = "the hook, as Lightning calls it"},
     {"calls", "calls", COLUMN_COUNT, 12, .shows = SHOWS_VALUE, .of = OP_CALLS,
-     .doc = "how often it was called"},
+     .doc = "the number of calls"},
     {"mean_cpu_ns", "CPU a call", COLUMN_NS, 12, .spare = 2, .shows = SHOWS_MEAN, .of = OP_TOTAL,
-     .by = OP_CALLS, .doc = "how long a call took on average"},
+     .by = OP_CALLS, .doc = "mean time of a call"},
     {"self_cpu_ns", "self CPU", COLUMN_NS, 12, .spare = 1, .shows = SHOWS_VALUE, .of = OP_SELF,
-     .doc = "how long its calls took, without hooks inside of it"},
+     .doc = "time of its calls, without nested hooks"},
     {"cpu_ns", "CPU", COLUMN_NS, 12, .shows = SHOWS_VALUE, .of = OP_TOTAL,
-     .doc = "how long its calls took"},
+     .doc = "time of its calls, including nested hooks"},
     {"self_gpu_ns", "self GPU", COLUMN_NS, 12, .spare = 1, .shows = SHOWS_VALUE, .of = OP_GPU_SELF,
-     .doc = "GPU time of work that it launched, without hooks inside of it"},
+     .doc = "GPU time of work that it launched, without nested hooks"},
     {"gpu_ns", "GPU", COLUMN_NS, 12, .shows = SHOWS_VALUE, .of = OP_GPU,
-     .doc = "GPU time of all work that it launched"},
+     .doc = "GPU time of work that it launched, including nested hooks"},
     {"gpu_share", "of GPU", COLUMN_SHARE, 7, .shows = SHOWS_PART, .of = OP_GPU,
-     .doc = "its part of all GPU time"},
+     .doc = "GPU time as a share of all GPU time"},
 };
 
 const struct sums_info hooks_sums = {
@@ -409,6 +410,6 @@ const struct sums_info hooks_sums = {
               .title =
                   "Lightning's hooks (those inside of one are in its time, but not in its own)",
               COLUMNS_ARE(hook_columns), .text = {4, 2, 3, 7, 6, 5, 1},
-              .text_none = ": none was recorded; 'gpuprof run --pytorch=modules' records those of "
-                           "Lightning"},
+              .text_none = ": no hooks were recorded; 'gpuprof run --pytorch=modules' records "
+                           "Lightning's hooks"},
 };

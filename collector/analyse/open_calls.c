@@ -97,7 +97,7 @@ static const struct column columns[] = {
     COLUMN_PID(struct open_call, process),
     {"tid", NULL, COLUMN_NUMBER, .ascending = true, MEMBER_OF(struct open_call, thread, tid),
      .doc = "the thread"},
-    {"thread", MEMBER_OF(struct open_call, thread, name), .doc = "its name"},
+    {"thread", MEMBER_OF(struct open_call, thread, name), .doc = "the name of the thread"},
 };
 
 static void fill_row(const struct table *t, uint32_t index, enum report_format format,
@@ -141,7 +141,7 @@ static void print_note(const struct table *t, FILE *out)
 const struct table_info open_calls_table = {
     .name = "open_calls",
     .key = "open_calls",
-    .title = "calls that had not returned when their process ended or was looked at",
+    .title = "calls that had not returned at the end of the recording",
     TABLE_COLUMNS(columns),
     .rows = {ROWS_IN(struct open_calls, calls, count), .total = offsetof(struct open_calls, total)},
     /* Its time is among its function's already, so that here it is not to be added up. */

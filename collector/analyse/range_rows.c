@@ -177,6 +177,6 @@ struct sums_row *range_rows_get(struct range_rows *r, const struct kernel_name *
 
 void range_rows_say(FILE *out)
 {
-    fprintf(out, "*: numbers in which more than %u texts differ; --no-group shows each text\n",
+    fprintf(out, "*: a number that differs in more than %u names; --no-group shows each name\n",
             RANGES_APART_MAX);
 }

@@ -77,56 +77,56 @@ void rank_report_release(struct rank_report *r)
 enum { TITLE, LOCAL_RANK = 4, STEPS = 7, STEP_MEAN, WAITS = 17, AWAITED = 22 };
 
 static const struct column columns[] = {
-    [TITLE] = {NULL, "rank", .doc = "the rank, and where several processes have it, which one"},
+    [TITLE] = {NULL, "rank", .doc = "the rank, and its process if several have that rank"},
     COLUMN_RANK(struct rank_row, process),
     {"job", NULL, COLUMN_NUMBER, .ascending = true, MEMBER_OF(struct rank_row, process, job),
-     .doc = "the job of the rank, where there are several"},
+     .doc = "the job of the rank, if there are several jobs"},
     COLUMN_HOST(struct rank_row, process),
-    [LOCAL_RANK] = {"local_rank", NULL, .doc = "its number on its host, if the launcher said it"},
+    [LOCAL_RANK] = {"local_rank", NULL, .doc = "its number on its host, if the launcher set it"},
     COLUMN_PID(struct rank_row, process),
     {"devices", NULL, COLUMN_COUNT, MEMBER(struct rank_row, devices), .doc = "GPUs that it used"},
     [STEPS] = {"steps", "steps", COLUMN_COUNT, 7, .spare = 1, .is_filled = true,
                MEMBER(struct rank_row, steps), .doc = "whole steps that it made"},
     [STEP_MEAN] = {"step_mean_ns", "a step", COLUMN_NS, 11, .spare = 3, .is_filled = true,
-                   .doc = "how long one of them took on average"},
+                   .doc = "mean time of a step"},
     {"window_ns", NULL, COLUMN_NS, MEMBER(struct rank_row, window_ns),
-     .doc = "from the start of its process to its last event, of all its GPUs"},
+     .doc = "time from the start of the process to its last event, for all of its GPUs"},
     {"compute_ns", "compute", COLUMN_NS, 11, .spare = 2,
      MEMBER(struct rank_row, parts[IDLE_COMPUTE]),
-     .doc = "a kernel or a graph ran that is no communication"},
+     .doc = "a kernel or graph ran, other than communication"},
     {"communication_ns", "communication", COLUMN_NS, 13, .spare = 2,
      MEMBER(struct rank_row, parts[IDLE_COMMUNICATING]),
-     .doc = "only communication ran, and no other rank was waited for"},
+     .doc = "only communication ran, and waited for no other rank"},
     {"copies_ns", NULL, COLUMN_NS, MEMBER(struct rank_row, parts[IDLE_COPYING]),
      .doc = "only copies and sets ran"},
     {"idle_ns", NULL, COLUMN_NS, MEMBER(struct rank_row, idle_ns),
-     .doc = "nothing ran, start-up included"},
+     .doc = "nothing ran, including start-up"},
     {NULL, "GPU idle", COLUMN_NS, 11, .spare = 3, MEMBER(struct rank_row, run_idle_ns),
      .doc = "nothing ran, without start-up"},
     {"idle_share", "idle", COLUMN_SHARE, 6, .spare = 1,
      MEMBER_SHARE(struct rank_row, run_idle_ns, run_ns),
-     .doc = "that as a part of the recorded time after start-up"},
+     .doc = "nothing ran, as a share of the recorded time after start-up"},
     {"idle_start_up_ns", NULL, COLUMN_NS, MEMBER(struct rank_row, start_up_ns),
-     .doc = "of idle_ns: until the steps ran"},
+     .doc = "the part of idle_ns before the steps ran"},
     [WAITS] = {"waits_ns", "it waited", COLUMN_NS, 11, .is_filled = true,
                MEMBER(struct rank_row, waits_ns),
-               .doc = "of idle_ns: a kernel of NCCL ran alone and waited for another rank"},
+               .doc = "the part of idle_ns in which only NCCL ran and waited for a rank"},
     {"collectives", NULL, COLUMN_COUNT, MEMBER(struct rank_row, collectives),
-     .doc = "collectives that it met other ranks in"},
+     .doc = "collectives with other ranks"},
     {"late", "came last", COLUMN_COUNT, 9, .spare = 4, .is_filled = true,
-     MEMBER(struct rank_row, late), .doc = "of these, those that it was the last to begin"},
+     MEMBER(struct rank_row, late), .doc = "collectives that this rank was last to begin"},
     {"late_share", "last", COLUMN_SHARE, 6, .spare = 1, .is_filled = true,
-     MEMBER_SHARE(struct rank_row, late, collectives), .doc = "that as a part of all of them"},
+     MEMBER_SHARE(struct rank_row, late, collectives), .doc = "late as a share of collectives"},
     {"late_ns", "behind", COLUMN_NS, 11, .spare = 4, .is_filled = true,
      MEMBER(struct rank_row, late_ns),
-     .doc = "how far it was behind the first rank in these, added up"},
+     .doc = "total delay behind the first rank in the collectives of late"},
     [AWAITED] = {"awaited_ns", "others waited", COLUMN_NS, 13, .is_filled = true,
                  MEMBER(struct rank_row, awaited_ns),
-                 .doc = "how long the GPUs of others did nothing but wait for it"},
+                 .doc = "how long the GPUs of other ranks only waited for this rank"},
     {"stopped_ns", NULL, COLUMN_NS, MEMBER(struct rank_row, stopped_ns),
      .doc = "time that was not recorded"},
     {"other_ns", NULL, COLUMN_NS, MEMBER(struct rank_row, parts[IDLE_OTHER]),
-     .doc = "of a piece: work ran that is not in it"},
+     .doc = "work outside of the selection ran"},
 };
 
 static void begin(struct table *t, enum report_format format)
@@ -172,20 +172,20 @@ static void print_notes(const struct table *t, FILE *out)
     for (uint32_t i = 0; i < t->count && !has_waited; i++)
         has_waited = r->rows[i].waits_ns;
     if (has_waited)
-        fputs("  GPU idle has the waits for other ranks in it, which 'steps' has as busy\n", out);
+        fputs("  GPU idle includes waits for other ranks; the table 'steps' counts them as busy\n",
+              out);
     arrivals_say_missed(r->missed, out);
 }
 
-const struct table_info ranks_table = {
-    .name = "ranks",
-    .about = "what each rank spent its time on, and which rank it waited for",
-    .key = "ranks",
-    .title = "ranks",
-    TABLE_COLUMNS(columns),
-    .rows = {ROWS_IN(struct rank_report, rows, count)},
-    .name_width = 20, /* it is short */
-    .text_none = ": it has a row for each rank, and needs recordings of two or more",
-    .json_empty = "[]",
-    .begin = begin,
-    .row = fill,
-    .text_behind = print_notes};
+const struct table_info ranks_table = {.name = "ranks",
+                                       .about = "time per rank, and the rank that it waited for",
+                                       .key = "ranks",
+                                       .title = "ranks",
+                                       TABLE_COLUMNS(columns),
+                                       .rows = {ROWS_IN(struct rank_report, rows, count)},
+                                       .name_width = 20, /* it is short */
+                                       .text_none = ": needs recordings of at least two ranks",
+                                       .json_empty = "[]",
+                                       .begin = begin,
+                                       .row = fill,
+                                       .text_behind = print_notes};

@@ -17,17 +17,17 @@
 /* clang-format off */
 #define SAMPLE_COLUMNS                                                                             \
     [HITS] = {"samples", "hits", COLUMN_COUNT, 9, .spare = 2, .is_filled = true,                   \
-              .doc = "samples of the CPU (run --sample)"},                                         \
-    [CPU] = {"cpu_ns", "CPU", COLUMN_NS, 11, .is_filled = true, .doc = "CPU time, by these"},      \
+              .doc = "CPU samples (run --sample)"},                                                \
+    [CPU] = {"cpu_ns", "CPU", COLUMN_NS, 11, .is_filled = true, .doc = "CPU time, from samples"},  \
     [PYTHON] = {"python_ns", "Python", COLUMN_NS, 11, .spare = 1, .is_filled = true,               \
-                .doc = "of that, in the interpreter"},                                             \
+                .doc = "the part of the CPU time in the Python interpreter"},                      \
     [NATIVE] = {"native_ns", "native", COLUMN_NS, 11, .spare = 1, .is_filled = true,               \
-                .doc = "in native code"},                                                          \
+                .doc = "the part of the CPU time in native code"},                                 \
     [SYSTEM] = {"system_ns", "system", COLUMN_NS, 11, .spare = 1, .is_filled = true,               \
-                .doc = "in the kernel"},                                                           \
+                .doc = "the part of the CPU time in the kernel"},                                  \
     [HITS_ALL] = {"samples_all", NULL, COLUMN_COUNT, .doc = "samples that this line led to"},      \
     [CPU_ALL] = {"cpu_ns_all", "CPU, all", COLUMN_NS, 11, .spare = 1, .is_filled = true,           \
-                 .doc = "CPU time of these"}
+                 .doc = "CPU time that this line led to"}
 /* clang-format on */
 
 /* For table.without. */

@@ -13,13 +13,13 @@
 enum { NAME, PLACE, STEP, END_AT, PEAK, END };
 
 static const struct column step_columns[] = {
-    [NAME] = {NULL, "step and device", .doc = "the step, or a piece of the time, and the device"},
+    [NAME] = {NULL, "step and device", .doc = "the step or the interval, and the device"},
     [PLACE] = {"place", .doc = "the device and the process"},
     [STEP] = {"step", NULL, COLUMN_NUMBER, .ascending = true, .doc = "the number of the step"},
     [END_AT] = {"until_ns", "until", COLUMN_NS, 12, true,
-                .doc = "when it ended, since the first event"},
-    [PEAK] = {"peak_bytes", "peak", COLUMN_BYTES, 10, .doc = "the most that was held in it"},
-    [END] = {"end_bytes", "at its end", COLUMN_BYTES, 10, .doc = "what was held when it ended"},
+                .doc = "when the step or interval ended, since the first event"},
+    [PEAK] = {"peak_bytes", "peak", COLUMN_BYTES, 10, .doc = "the most memory that was held in it"},
+    [END] = {"end_bytes", "at its end", COLUMN_BYTES, 10, .doc = "memory held when it ended"},
 };
 
 /* Rows of places that have steps, one after another. */
@@ -119,11 +119,11 @@ static const struct column range_columns[] = {
     [WHERE] = {"where", "of", COLUMN_TEXT, 6, .doc = "tensor, device or host"},
     [COUNT] = {"count", "times", COLUMN_COUNT, 9, MEMBER(ROW, count), .doc = "how often it ran"},
     [RANGE_PEAK] = {"peak_bytes", "peak", COLUMN_BYTES, 10, MEMBER(ROW, peak),
-                    .doc = "the most that was held while it ran"},
+                    .doc = "the most memory that was held while it ran"},
     [RISE] = {"rise_bytes", "rise", COLUMN_BYTES, 10, MEMBER(ROW, rise),
-              .doc = "by how much that was more than when it began, at most"},
+              .doc = "the largest rise above the memory held when it began"},
     [KEPT] = {"kept_bytes", "kept", COLUMN_BYTES, 11,
-              .doc = "by how much more was held when it ended than when it began, added up"},
+              .doc = "total growth from its start to its end"},
 };
 #undef ROW
 
@@ -142,7 +142,7 @@ static void fill_range(const struct table *t, uint32_t index, enum report_format
 const struct table_info memory_ranges_table = {
     .name = "ranges",
     .key = "ranges",
-    .title = "memory while ranges and labels were open",
+    .title = "memory in ranges and labels",
     TABLE_COLUMNS(range_columns),
     .text = {RANGE_PEAK, RISE, KEPT, COUNT, WHERE},
     .text_limit = 100,
@@ -159,14 +159,14 @@ enum { PID = 1, RANK, HOST, MOST_AT = 5 };
 
 static const struct column resident_columns[] = {
     [NAME] = {"name", "process", .doc = "the process"},
-    [PID] = {"pid", NULL, COLUMN_NUMBER, .ascending = true, .doc = "its number"},
-    [RANK] = {"rank", .doc = "its rank"},
-    [HOST] = {"host", .doc = "its host"},
+    [PID] = {"pid", NULL, COLUMN_NUMBER, .ascending = true, .doc = "the number of the process"},
+    [RANK] = {"rank", .doc = "the rank of the process"},
+    [HOST] = {"host", .doc = "the host of the process"},
     {"peak_bytes", "resident", COLUMN_BYTES, 10, MEMBER(ROW, peak),
-     .doc = "the most memory of the machine that it had (RSS)"},
+     .doc = "the most host memory that the process used (RSS)"},
     [MOST_AT] = {"peak_ns", "at", COLUMN_NS, 10, true,
-                 .doc = "when that was, since the first event"},
-    {"end_bytes", "at end", COLUMN_BYTES, 10, MEMBER(ROW, last), .doc = "what it had at the end"},
+                 .doc = "when the peak was, since the first event"},
+    {"end_bytes", "at end", COLUMN_BYTES, 10, MEMBER(ROW, last), .doc = "RSS at the end"},
     {"samples", "samples", COLUMN_COUNT, 9, MEMBER(ROW, samples), .doc = "readings"},
 };
 
@@ -203,7 +203,7 @@ static void fill_resident(const struct table *t, uint32_t index, enum report_for
 const struct table_info memory_resident_table = {
     .name = "resident",
     .key = "resident",
-    .title = "memory of the host, all of the process",
+    .title = "host memory of the process",
     TABLE_COLUMNS(resident_columns),
     .rows = {.list = offsetof(struct memory_report, resident),
              .bytes = sizeof(ROW),

@@ -30,23 +30,25 @@ enum {
 static const struct column columns[COLUMNS] = {
     [NAME] = {"host", "host", .doc = "the host"},
     [PROCESSES] = {"processes", "processes", COLUMN_COUNT, 9,
-                   .doc = "processes that it has in the recording"},
+                   .doc = "the number of its processes in the recording"},
     [OFFSET] =
         {"offset_us", "clock ahead", COLUMN_AMOUNT, 14,
          .doc =
              "by how much its clock was ahead of the reference's, in the middle, in microseconds"},
     [DRIFT] = {"drift_ppm", "drift", COLUMN_AMOUNT, 12,
-               .doc = "by how much it ran faster, in parts of a million"},
+               .doc = "the rate at which the clock ran faster, in parts per million"},
     [UNCERTAINTY] =
         {"uncertainty_us", "known to", COLUMN_AMOUNT, 12, .ascending = true,
          .doc =
              "how far times of the two may be apart where that is least certain, in microseconds"},
-    [REFERENCE] = {"reference", NULL, .doc = "the host whose clock it is compared with"},
-    [HOW] = {"how", NULL, .doc = "reference, collectives, or wall: its own clock"},
-    [COLLECTIVES] = {"collectives", NULL, COLUMN_COUNT, .doc = "collectives that tell it"},
+    [REFERENCE] = {"reference", NULL, .doc = "the host of the clock that it is compared with"},
+    [HOW] = {"how", NULL,
+             .doc = "the source of the offset: reference, collectives, or wall (its own clock)"},
+    [COLLECTIVES] = {"collectives", NULL, COLUMN_COUNT,
+                     .doc = "collectives that the offset comes from"},
     [UNSURE] = {"ranks_unsure", NULL, COLUMN_COUNT,
-                .doc = "ranks that were behind others by less than what is known"},
-    [BY] = {NULL, "known by", COLUMN_TEXT, 32, .doc = "what tells it"},
+                .doc = "ranks that were late by less than the uncertainty"},
+    [BY] = {NULL, "known by", COLUMN_TEXT, 32, .doc = "the source of the offset, as text"},
 };
 
 static void begin(struct table *t, enum report_format format)
@@ -141,8 +143,8 @@ static void say_unsure(const struct table *t, FILE *out)
             continue;
         char *rank = json_line(process_rank(p));
         fprintf(out,
-                count == 1 ? "  how far ranks are behind others is less than is known of their "
-                             "hosts' clocks: rank %.16s"
+                count == 1 ? "  delays are smaller than the uncertainty of the hosts' clocks: "
+                             "rank %.16s"
                            : ", %.16s",
                 rank ? rank : "?");
         free(rank);
@@ -161,7 +163,7 @@ const struct table_info clocks_table = {
     .column_count = COLUMNS,
     .text = {PROCESSES, OFFSET, DRIFT, UNCERTAINTY, BY},
     .place = PLACE_IDLE,
-    .text_none = ": clocks are compared where recordings are of two hosts or more",
+    .text_none = ": needs recordings of at least two hosts",
     .json_empty = "[]",
     .begin = begin,
     .row = fill,

@@ -68,15 +68,14 @@ const struct process_dump *dumps_last(const struct recording *rec, uint64_t *cou
 enum { NAME, NUMBER, REASON, AT, BEGIN, LENGTH, LOST, HOST, PID, COLUMNS };
 
 static const struct column columns[COLUMNS] = {
-    [NAME] = {"why", "why it was written", .doc = "why it was written"},
+    [NAME] = {"why", "reason", .doc = "why the dump was written"},
     [NUMBER] = {"dump", "dump", COLUMN_NUMBER, 5, .ascending = true, .doc = "its number"},
     [REASON] = {"reason", .type = COLUMN_NUMBER, .doc = "the same as a number (event-stream.md)"},
     [AT] = {"at_ns", "after", COLUMN_NS, 12, .ascending = true,
             .doc = "when, since the first event"},
-    [BEGIN] = {"begin_ns", .type = COLUMN_NS, .doc = "from when on nothing is missing"},
-    [LENGTH] = {"length_ns", "holds", COLUMN_NS, 12, .doc = "how long that is"},
-    [LOST] = {"state_lost", .type = COLUMN_COUNT,
-              .doc = "records from before that which found no room"},
+    [BEGIN] = {"begin_ns", .type = COLUMN_NS, .doc = "nothing is missing after this time"},
+    [LENGTH] = {"length_ns", "holds", COLUMN_NS, 12, .doc = "the time that it covers"},
+    [LOST] = {"state_lost", .type = COLUMN_COUNT, .doc = "older records that did not fit"},
     [HOST] = {"host", .doc = "the host"},
     [PID] = {"pid", .type = COLUMN_NUMBER, .ascending = true, .doc = "the process"},
 };

@@ -11,10 +11,10 @@
 enum { NAME, WEIGHT, KEY, COUNT, COLUMNS };
 
 static const struct column columns[COLUMNS] = {
-    [NAME] = {NULL, "what", .doc = "what is missing, or to be noted"},
+    [NAME] = {NULL, "what", .doc = "a loss, damage or note"},
     [WEIGHT] = {"kind", .doc = "loss, note or damage"},
     [KEY] = {"name", .doc = "the name of the counter"},
-    [COUNT] = {"count", "count", COLUMN_COUNT, 14, .doc = "how many"},
+    [COUNT] = {"count", "count", COLUMN_COUNT, 14, .doc = "the number of them"},
 };
 
 static bool has_row(const struct table *t, uint32_t index, enum report_format format)
@@ -63,7 +63,7 @@ const struct table_info losses_table = {
     .column_count = COLUMNS,
     .text = {COUNT},
     .is_summary = true,
-    .text_none = ": nothing was lost, and there is nothing else to know",
+    .text_none = ": nothing was lost, and there are no notes",
     .begin = begin,
     .has = has_row,
     .row = fill_row,

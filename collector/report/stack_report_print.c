@@ -109,33 +109,32 @@ enum {
         [RANGE] = {"range", NULL, COLUMN_JSON,                                                     \
                    .doc = "the range around calls without Python frames"},                         \
         [CALL] = {"call", NULL, COLUMN_JSON, .doc = "the call"},                                   \
-        [FRAMES] = {"frames", NULL, COLUMN_LIST, .doc = "its frames, the innermost first"},        \
+        [FRAMES] = {"frames", NULL, COLUMN_LIST, .doc = "the frames, the innermost first"},        \
         [HAS_BORROWED] = {"borrowed", NULL, COLUMN_BOOL,                                           \
                           .doc =                                                                   \
                               "1: some frames are those of the thread that waited for this one"},  \
         [IS_LIBRARIES] = {"only_libraries", NULL, COLUMN_BOOL,                                     \
-                          .doc = "1: calls in whose stacks no line is your own (--mine)"},         \
+                          .doc = "1: calls with no line of your own in their stack (--mine)"},     \
         [SHARE] = {"share", "share", COLUMN_SHARE, 7,                                              \
-                   .doc = "host_ns as a part of the time of all calls"},                           \
+                   .doc = "host_ns as a share of the time of all calls"},                          \
         [CALLS] = {"calls",      "calls",                                                          \
                    COLUMN_COUNT, 12,                                                               \
-                   .spare = 2,   .doc = "calls with that stack, or whose innermost line this is"}, \
-        [HOST] = {"host_ns", "host", COLUMN_NS, 12, .doc = "how long these took on the host"},     \
+                   .spare = 2,   .doc = "calls with that stack, or that line as the innermost"},   \
+        [HOST] = {"host_ns", "host", COLUMN_NS, 12, .doc = "time of the calls on the host"},       \
         [WORKS] = {"gpu_work", "GPU work", COLUMN_COUNT,                                           \
-                   12,         .spare = 1, .doc = "works of devices that these launched"},         \
+                   12,         .spare = 1, .doc = "work that the calls launched"},                 \
         [GPU] = {"gpu_ns", "GPU", COLUMN_NS, 12, .spare = 2, .doc = "GPU time of that work"},      \
         [BYTES] = {"bytes", "bytes",    COLUMN_BYTES,                                              \
-                   11,      .spare = 1, .doc = "bytes that these copied or allocated"},            \
+                   11,      .spare = 1, .doc = "bytes that the calls copied or allocated"},        \
         [CALLS_ALL] = {"calls_all", NULL, COLUMN_COUNT, .doc = "calls that this line led to"},     \
         [HOST_ALL] = {"host_ns_all", "host, all",                                                  \
                       COLUMN_NS,     12,                                                           \
-                      .spare = 1,    .doc = "how long these took on the host"},                    \
-        [WORKS_ALL] = {"gpu_work_all", NULL, COLUMN_COUNT,                                         \
-                       .doc = "works of devices that these launched"},                             \
+                      .spare = 1,    .doc = "their time on the host"},                             \
+        [WORKS_ALL] = {"gpu_work_all", NULL, COLUMN_COUNT, .doc = "work that they launched"},      \
         [GPU_ALL] = {"gpu_ns_all", "GPU, all", COLUMN_NS,                                          \
                      12,           .spare = 1, .doc = "GPU time of that work"},                    \
         [BYTES_ALL] = {"bytes_all", NULL, COLUMN_BYTES,                                            \
-                       .doc = "bytes that these copied or allocated"},                             \
+                       .doc = "bytes that they copied or allocated"},                              \
         SAMPLE_COLUMNS,                                                                            \
     }
 static const struct column stack_columns[COLUMNS] =
@@ -317,7 +316,7 @@ const struct table_info stack_tables[2] = {
      .json_before = print_json_without},
     {.name = "calls_by_python_line",
      .key = "calls_by_python_line",
-     .title = "calls by line of Python",
+     .title = "calls by Python line",
      .columns = line_columns,
      .column_count = COLUMNS,
      .text = {CPU, PYTHON, NATIVE, SYSTEM, HITS, SHARE, HOST, CALLS, GPU, WORKS, BYTES, CPU_ALL,

@@ -68,12 +68,12 @@ enum { STAT_NAME, STAT_NS, STAT_RATE, STAT_STEP, STAT_HOST, STAT_PID };
 
 static const struct column stat_columns[] = {
     [STAT_NAME] = {"name", "", .doc = "mean, median, p95, p99, or one of the slowest"},
-    [STAT_NS] = {"duration_ns", "duration", COLUMN_NS, 12, .doc = "how long that is"},
+    [STAT_NS] = {"duration_ns", "duration", COLUMN_NS, 12, .doc = "the duration"},
     [STAT_RATE] = {"samples_per_second", "samples/s", COLUMN_RATE, 14,
-                   .doc = "--samples-per-step in that time, of all processes together"},
-    [STAT_STEP] = {"step", NULL, COLUMN_NUMBER, .doc = "of the slowest: its number"},
-    [STAT_HOST] = {"host", NULL, .doc = "its host"},
-    [STAT_PID] = {"pid", NULL, COLUMN_NUMBER, .doc = "its process"},
+                   .doc = "samples a second in all processes together (--samples-per-step)"},
+    [STAT_STEP] = {"step", NULL, COLUMN_NUMBER, .doc = "the number of the step, for the slowest"},
+    [STAT_HOST] = {"host", NULL, .doc = "the host of the step"},
+    [STAT_PID] = {"pid", NULL, COLUMN_NUMBER, .doc = "the process of the step"},
 };
 
 static const struct {
@@ -131,12 +131,12 @@ static void say_definition(const struct step_report *r, FILE *out)
     static const char *const texts[] = {
         [STEPS_CALLED] = "from one gpuprof_step() to the next",
         [STEPS_PROFILER] = "a label ProfilerStep# of the program's own profiler",
-        [STEPS_OPTIMIZER] = "from the end of one update to that of the next",
-        [STEPS_LOADER] = "from the fetch of one batch to that of the next",
-        [STEPS_GRAPH] = "from one launch of the graph that is launched most to the next",
-        [STEPS_NAMED] = "a range or label of the name that was asked for",
+        [STEPS_OPTIMIZER] = "from the end of one update to the end of the next",
+        [STEPS_LOADER] = "from the fetch of one batch to the fetch of the next",
+        [STEPS_GRAPH] = "from one launch of the most launched graph to the next",
+        [STEPS_NAMED] = "a range or label with the given name",
         [STEPS_NONE] =
-            "nothing marks them; gpuprof_step(), --step-range=RANGE or 'gpuprof run --pytorch' do",
+            "nothing marks them; use gpuprof_step(), --step-range=RANGE or 'gpuprof run --pytorch'",
     };
     enum step_kind kind = r->steps.kind;
     fprintf(out, "%s%s", kind == STEPS_NONE ? "no steps: " : "a step is ", texts[kind]);
@@ -150,9 +150,9 @@ static void say_blind(const struct step_report *r, FILE *out)
 {
     char count[UNIT_TEXT_BYTES];
     if (r->all.blind)
-        fprintf(out, "of %s of them the GPU's time is not known, or not all of it%s\n",
-                count_text(count, r->all.blind),
-                r->all.blind < r->all.whole ? "; parts and phases are of the others" : "");
+        fprintf(out, "GPU time is incomplete for %s step%s%s\n", count_text(count, r->all.blind),
+                plural_end(r->all.blind),
+                r->all.blind < r->all.whole ? "; parts and phases leave them out" : "");
 }
 
 static void stats_before(const struct table *t, FILE *out)
@@ -169,10 +169,10 @@ static void stats_before(const struct table *t, FILE *out)
         fprintf(out, "; %s partial, not in the means",
                 count_text(a, r->steps.count - r->all.whole));
     if (r->steps.overlapping)
-        fprintf(out, "; %s that began inside of others are none",
+        fprintf(out, "; %s that began inside another step do not count",
                 count_text(b, r->steps.overlapping));
     if (r->steps.beyond)
-        fprintf(out, "; no room for %s later one%s", count_text(b, r->steps.beyond),
+        fprintf(out, "; %s later step%s did not fit", count_text(b, r->steps.beyond),
                 plural_end(r->steps.beyond));
     fprintf(out, "\n");
     say_blind(r, out);
@@ -201,12 +201,13 @@ enum { PART_NAME, PART_TOTAL, PART_MEAN, PART_SHARE };
 
 static const struct column part_columns[] = {
     [PART_NAME] = {"name", "of the steps' time",
-                   .doc = "the first of these that was under way in the process: kernels, copies, "
-                          "communication ..."},
+                   .doc = "the activity: the first in this order that was under way: kernels, "
+                          "copies, communication ..."},
     [PART_TOTAL] = {"total_ns", "total", COLUMN_NS, 12, .spare = 1,
-                    .doc = "for how long, in all whole steps"},
-    [PART_MEAN] = {"mean_ns", "a step", COLUMN_NS, 12, .doc = "for how long in a step, on average"},
-    [PART_SHARE] = {"share", "share", COLUMN_SHARE, 7, .doc = "that as a part of the steps' time"},
+                    .doc = "total in all whole steps"},
+    [PART_MEAN] = {"mean_ns", "a step", COLUMN_NS, 12, .doc = "mean time in a step"},
+    [PART_SHARE] = {"share", "share", COLUMN_SHARE, 7,
+                    .doc = "that total as a share of the steps' time"},
 };
 
 static void parts_begin(struct table *t, enum report_format format)
@@ -239,12 +240,12 @@ static const struct column change_columns[] = {
     {"slowest_ns", "slowest", COLUMN_NS, 12, MEMBER(struct step_change, ns[1]),
      .doc = "its time in the slowest step"},
     {"median_ns", "median", COLUMN_NS, 12, MEMBER(struct step_change, ns[0]),
-     .doc = "its time in the median one of the same process"},
+     .doc = "its time in the median step of the same process"},
     [SLOWEST_COUNT] = {"slowest_count", "count", COLUMN_COUNT, 7, .spare = 1,
-                       .doc = "how many there were in the slowest step"},
+                       .doc = "the number of them in the slowest step"},
     [MEDIAN_COUNT] = {"median_count", "median count", COLUMN_COUNT, 12, .spare = 1,
-                      .doc = "and in the median one"},
-    [DIFFERENCE] = {"difference_ns", NULL, COLUMN_NUMBER, .doc = "slowest_ns less median_ns"},
+                      .doc = "the number of them in the median step"},
+    [DIFFERENCE] = {"difference_ns", NULL, COLUMN_NUMBER, .doc = "slowest_ns minus median_ns"},
 };
 
 /* Does it say anything of why one step took longer: more or fewer, or a hundredth of that? */
@@ -348,7 +349,7 @@ static void print_waits(const struct step_report *r, FILE *out)
         fprintf(out, "  %u other%s waited for it, %s at most\n", waiting, plural_end(waiting),
                 time_text(time, most_ns));
     if (slowest)
-        fprintf(out, "  waited for: %s in the slowest one, %s in the median one\n", slowest,
+        fprintf(out, "  waited for: %s in the slowest step, %s in the median step\n", slowest,
                 median ? median : "nobody");
     free(slowest);
     free(median);
@@ -360,8 +361,7 @@ static void changes_before(const struct table *t, FILE *out)
     char a[UNIT_TEXT_BYTES], b[UNIT_TEXT_BYTES];
     char *slowest = step_text(r, r->differs.compared[1]),
          *median = step_text(r, r->differs.compared[0]);
-    fprintf(out,
-            "what differs: the slowest, %s (%s), from the median one of its process, %s (%s)\n",
+    fprintf(out, "difference between the slowest step, %s (%s), and the median step, %s (%s)\n",
             slowest ? slowest : "?", time_text(a, step_ns(r->differs.compared[1])),
             median ? median : "?", time_text(b, step_ns(r->differs.compared[0])));
     free(slowest);
@@ -369,7 +369,7 @@ static void changes_before(const struct table *t, FILE *out)
     char *throttled = throttled_text(r, r->differs.compared[1]),
          *usual = throttled_text(r, r->differs.compared[0]);
     if (throttled)
-        fprintf(out, "  throttled: %s of the slowest one, %s of the median one\n", throttled,
+        fprintf(out, "  throttled: %s of the slowest step, %s of the median step\n", throttled,
                 usual ? usual : "less than 5%");
     free(throttled);
     free(usual);
@@ -383,50 +383,51 @@ enum { NAME, BEGIN = 5, DURATION, BUSY, RATE = 16, MADE_OF = 19, ENERGY, ENERGY_
 enum { THROTTLED_BY = THROTTLED + 1, WAITED_FOR, WAITED_FOR_NS };
 
 static const struct column columns[] = {
-    [NAME] = {NULL, "which", .doc = "the step, and where there are several processes whose"},
+    [NAME] = {NULL, "which", .doc = "the step, and its process if there are several"},
     {"step", NULL, COLUMN_NUMBER, .ascending = true, MEMBER(struct step, number),
-     .doc = "its number"},
+     .doc = "the number of the step"},
     COLUMN_RANK(struct step, process),
     COLUMN_HOST(struct step, process),
     COLUMN_PID(struct step, process),
     [BEGIN] = {"begin_ns", "begin", COLUMN_NS, 12, true, 2,
-               .doc = "when it began, since the first event"},
-    [DURATION] = {"duration_ns", "duration", COLUMN_NS, 12, .doc = "how long it took"},
+               .doc = "when the step began, since the first event"},
+    [DURATION] = {"duration_ns", "duration", COLUMN_NS, 12, .doc = "the duration of the step"},
     [BUSY] = {"gpu_busy_ns", "GPU busy", COLUMN_NS, 12, .spare = 1,
               .doc = "the GPU was busy: compute, copies and communication"},
     {"kernels_ns", "compute", COLUMN_NS, 12, .spare = 3, MEMBER(struct step, parts[STEP_KERNELS]),
-     .doc = "a kernel or a graph ran that is not of NCCL"},
+     .doc = "a kernel or graph ran, other than NCCL's"},
     {"copies_ns", "copies", COLUMN_NS, 12, .spare = 3, MEMBER(struct step, parts[STEP_COPIES]),
-     .doc = "else a copy or a set"},
+     .doc = "else a copy or set ran"},
     {"communication_ns", "comm. + waits", COLUMN_NS, 13, .spare = 3,
      MEMBER(struct step, parts[STEP_COMMUNICATION]),
-     .doc = "else a kernel of NCCL, its waits for other ranks too"},
+     .doc = "else an NCCL kernel ran, or waited for other ranks"},
     {"runtime_ns", "CUDA calls", COLUMN_NS, 12, .spare = 2,
-     MEMBER(struct step, parts[STEP_RUNTIME]), .doc = "else a call of CUDA was open"},
+     MEMBER(struct step, parts[STEP_RUNTIME]), .doc = "else a CUDA call was open"},
     {"dataloader_ns", "data loader", COLUMN_NS, 12, .spare = 3,
-     MEMBER(struct step, parts[STEP_LOADER_WAIT]), .doc = "else a fetch of a batch"},
+     MEMBER(struct step, parts[STEP_LOADER_WAIT]), .doc = "else a batch was fetched"},
     {"operators_ns", "operators", COLUMN_NS, 12, .spare = 3,
-     MEMBER(struct step, parts[STEP_OPERATORS]), .doc = "else an operator of PyTorch's"},
+     MEMBER(struct step, parts[STEP_OPERATORS]), .doc = "else a PyTorch operator ran"},
     {"other_ns", "other", COLUMN_NS, 12, .spare = 4, MEMBER(struct step, parts[STEP_OTHER]),
-     .doc = "none of these"},
+     .doc = "the rest"},
     {"batches", "batches", COLUMN_COUNT, 7, .spare = 1, MEMBER(struct step, batches),
-     .doc = "fetches of a batch that began in it"},
-    [RATE] = {"samples_per_second", NULL, COLUMN_RATE, .doc = "--samples-per-step in its time"},
+     .doc = "fetches of batches that began in the step"},
+    [RATE] = {"samples_per_second", NULL, COLUMN_RATE,
+              .doc = "samples a second (--samples-per-step)"},
     {"partial", NULL, COLUMN_BOOL, MEMBER(struct step, is_partial),
-     .doc = "1: its begin or its end is not known; it is in no sum"},
+     .doc = "1: the start or the end of the step is unknown; no sum includes it"},
     {"blind", NULL, COLUMN_BOOL, MEMBER(struct step, is_blind),
-     .doc = "1: of some of it nothing is known of the GPU"},
-    [MADE_OF] = {"made_of", .doc = "the range, label or graph that makes it"},
+     .doc = "1: GPU time is unknown for a part of the step"},
+    [MADE_OF] = {"made_of", .doc = "the range, label or graph that marks the step"},
     [ENERGY] = {"energy_mj", "energy", COLUMN_ENERGY, 11, .is_filled = true,
-                .doc = "what the devices of its process burnt in it, in millijoules"},
+                .doc = "energy that the devices of its process used in the step, in millijoules"},
     [ENERGY_ERROR] = {"energy_error_mj", "+-", COLUMN_ENERGY, 10, .spare = 1, .is_filled = true,
-                      .doc = "how far that may be off"},
-    [THROTTLED] = {"throttled_ns", NULL, COLUMN_NS, .doc = "for how long a device was slowed down"},
+                      .doc = "uncertainty of the energy"},
+    [THROTTLED] = {"throttled_ns", NULL, COLUMN_NS, .doc = "time in which a device was throttled"},
     [THROTTLED_BY] = {"throttled_by", "throttled", COLUMN_TEXT, 16, .is_filled = true,
-                      .doc = "by what"},
+                      .doc = "why the device was throttled"},
     [WAITED_FOR] = {"waited_for", "waited for", COLUMN_TEXT, 20, .is_filled = true,
                     .doc = "the rank that its process waited for longest"},
-    [WAITED_FOR_NS] = {"waited_for_ns", NULL, COLUMN_NS, .doc = "for how long"},
+    [WAITED_FOR_NS] = {"waited_for_ns", NULL, COLUMN_NS, .doc = "how long it waited for that rank"},
 };
 
 /* What all devices of its process burnt in it, and what slowed one of them down most. */
@@ -507,7 +508,7 @@ static void say_busy(const struct table *t, FILE *out)
 {
     const struct step_report *r = t->source;
     if (r->waits)
-        fputs("GPU busy has the waits for other ranks in it, which 'ranks' has as idle time\n",
+        fputs("GPU busy includes waits for other ranks; the table 'ranks' counts them as idle\n",
               out);
 }
 
@@ -519,16 +520,16 @@ static const struct column phase_columns[] = {
     [PHASE_NAME] = {"name", "phase",
                     .doc = "data, forward, backward, optimizer, zero_grad, sync, other"},
     [HOST_TOTAL] = {"host_ns", "host", COLUMN_NS, 12, .spare = 1,
-                    .doc = "its time on the host, in all whole steps"},
-    [HOST_MEAN] = {"host_mean_ns", "host a step", COLUMN_NS, 12, .doc = "in a step, on average"},
+                    .doc = "host time in all whole steps"},
+    [HOST_MEAN] = {"host_mean_ns", "host a step", COLUMN_NS, 12, .doc = "mean host time in a step"},
     [HOST_SHARE] = {"host_share", "of host", COLUMN_SHARE, 7,
-                    .doc = "that as a part of the steps' time"},
+                    .doc = "host time as a share of the steps' time"},
     [GPU_TOTAL] = {"gpu_ns", "GPU", COLUMN_NS, 12, .spare = 1,
-                   .doc = "GPU time of the work that was begun in it"},
-    [GPU_MEAN] = {"gpu_mean_ns", "GPU a step", COLUMN_NS, 12, .doc = "in a step, on average"},
+                   .doc = "GPU time of the work that it launched"},
+    [GPU_MEAN] = {"gpu_mean_ns", "GPU a step", COLUMN_NS, 12, .doc = "mean GPU time in a step"},
     [GPU_SHARE] = {"gpu_share", "of GPU", COLUMN_SHARE, 7,
-                   .doc = "that as a part of all GPU time in steps"},
-    [PHASE_STEPS] = {"steps", NULL, COLUMN_COUNT, .doc = "whole steps that these are of"},
+                   .doc = "GPU time as a share of all GPU time in steps"},
+    [PHASE_STEPS] = {"steps", NULL, COLUMN_COUNT, .doc = "whole steps in the figures"},
 };
 
 static bool knows_phases(const struct step_report *r)
@@ -576,19 +577,18 @@ static void phases_before(const struct table *t, FILE *out)
     say_blind(r, out);
     if (knows_phases(r))
         return;
-    fputs("no phase is known: PyTorch's operators and labels tell them, of which these steps have "
-          "none:\n"
-          "  'gpuprof run --pytorch=names' records those of a program that uses PyTorch; in any "
-          "other,\n",
+    fputs("no phase is known, since these steps have no operators or labels of PyTorch:\n"
+          "  record a PyTorch program with 'gpuprof run --pytorch=names'; in any other program,\n",
           out);
     char *next = next_line(r->report->next, "gpuprof report --table=nvtx_sum DATA");
-    fprintf(out, "  ranges (gpuprof.h, NVTX) name the parts of a step: %s\n", next ? next : "?");
+    fprintf(out, "  name the parts of a step with ranges (gpuprof.h, NVTX): %s\n",
+            next ? next : "?");
     free(next);
 }
 
 const struct table_info step_tables[STEP_TABLES] = {
     {.name = "steps",
-     .about = "each step of the program: its duration, and what it spent the time on",
+     .about = "each step of the program: its duration and how the time was spent",
      .place = PLACE_STEPS,
      .key = "step_stats",
      .title = "steps",

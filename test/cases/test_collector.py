@@ -304,7 +304,7 @@ def test_what_is_no_loss_is_found_from_the_first_screen(run_collector):
         assert report("live-good", "--table=losses", form).count("live_records") == 1
     assert "\n  lost       nothing\n" in report("good")
     assert report("good", "--table=losses").endswith(
-        "\nlosses and notes\n  none: nothing was lost, and there is nothing else to know\n")
+        "\nlosses and notes\n  none: nothing was lost, and there are no notes\n")
     assert "losses" not in report("good", "--table=functions")
 
 

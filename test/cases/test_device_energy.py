@@ -115,8 +115,8 @@ def test_a_counter_that_jumps(seen, how):
     assert f">{row['power_mw'] / 1000:.1f} W" in run.text
     assert row["at_least"] is True and run.rows["graphs"]["at_least"] is False
     assert run.rows["launches"]["at_least"] is None
-    assert run.text.count("'>': a counter began anew, or jumped") == 2  # below each of both tables
-    assert "'began anew': a counter began anew, or jumped, in it or close to it" in run.text
+    assert run.text.count("'>': a counter restarted or jumped") == 2  # below each of both tables
+    assert "'began anew': a counter restarted or jumped, in it or close to it" in run.text
 
 
 STEPS = ("device=0", "run=300", "device=1", "run=200")

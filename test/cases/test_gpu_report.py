@@ -144,9 +144,10 @@ def test_text(run_collector, make_gpu):
     text = run_collector("report", data).stdout
     shown = ("GPU kernels", "GPU copies and sets", "GPU graphs", "calls", "ranges (host)",
              "GPU memory")
-    further = {"cuda_sync_sum": "synchronisations", "cuda_kern_exec_sum": "from launch to kernel",
+    further = {"cuda_sync_sum": "synchronizations",
+               "cuda_kern_exec_sum": "time from launch to kernel",
                "nvtx_gpu_proj_sum": "ranges (projected on the GPU)",
-               "overhead_sum": "overhead of CUDA and CUPTI", "gpu_time_util": "use of the GPUs"}
+               "overhead_sum": "overhead of CUDA and CUPTI", "gpu_time_util": "GPU utilization"}
     places = [text.index(f"\n{heading}\n") for heading in shown]
     assert places == sorted(places), "what tells most comes first"
     others = text.partition("\nmore, with --full or --table=NAME:\n")[2].partition("\n\n")[0]
@@ -212,12 +213,12 @@ def test_devices_of_many_processes(run_verb, make_gpu):
     def table(title, *options):
         text = run_verb("report", folder, *options).stdout
         return text.partition(f"\n\n{title}\n")[2].partition("\n\n")[0].splitlines()
-    use, memory = table("use of the GPUs", "--full"), table("GPU memory", "--full")
+    use, memory = table("GPU utilization", "--full"), table("GPU memory", "--full")
     assert len(use) == 16 * 6 + 2 and "rank 15, GPU 15: copies and sets" in use[-3]
     assert use[-2].split() == "... and 144 more rows; --limit=N shows more of them".split()
     assert use[-1].split() == ["62.9%", "1.760", "ms", "all", "40", "devices:", "busy"]
     assert len(memory) == 33 and memory[-1].strip().startswith("... and 8 more rows; --limit=N")
-    for title, rows in (("use of the GPUs", 240), ("GPU memory", 40)):
+    for title, rows in (("GPU utilization", 240), ("GPU memory", 40)):
         assert len(table(title, "--full", "--limit=1000")) == rows
     assert len(table("GPU memory")) == 11 and "... and 30 more: --full" in table("GPU memory")[-1]
     report = json.loads(run_verb("report", "--format=json", folder).stdout)
@@ -226,5 +227,5 @@ def test_devices_of_many_processes(run_verb, make_gpu):
 
 def test_rows_left_out_of_one_device(run_verb, make_gpu):
     text = run_verb("report", "--full", "--limit=3", make_gpu("train", 1, 1)).stdout
-    use = text.partition("\n\nuse of the GPUs\n")[2].partition("\n\n")[0].splitlines()
+    use = text.partition("\n\nGPU utilization\n")[2].partition("\n\n")[0].splitlines()
     assert len(use) == 4 and "... and 3 more rows" in use[-1]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the host did, as tables: samples, imports, calls of the system, the GIL, collections. The
+"""What the host did, as tables: samples, imports, system calls, the GIL, collections. The
 recordings are made, and their sums are known from what was put into them."""
 
 import collections
@@ -69,8 +69,8 @@ def test_as_text(run_verb, make_stacks):
     made = Made(5)
     folder = make_stacks(*made.script)
     text = run_verb("report", "--full", folder).stdout
-    for title in ("CPU time by line (samples)", "imports of Python", "calls of the system",
-                  "waits for Python's lock (GIL)", "garbage collections of Python"):
+    for title in ("CPU time by line (samples)", "Python imports", "system calls",
+                  "waits for Python's lock (GIL)", "Python's garbage collections"):
         assert title in text
     assert "tokenize (data.py:81)" in text and "[libtorch_cpu.so]" in text
     assert "loader (thread 4711), while python (thread 1000) had it" in text

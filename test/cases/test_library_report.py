@@ -166,7 +166,7 @@ def test_time_and_rate(report, text):
     assert found["library_gpu_ns"] == 1804000 and found["library_flops_known_ns"] == 1804000
     assert found["library_flops_known_share"] == pytest.approx(1804 / 1994, abs=1e-4)
     shown = text(recording, "--table=library")
-    assert "GPU time of libraries' calls: 90.5%; FLOPs are known for 90.5% of the GPU time" in shown
+    assert "GPU time in library calls: 90.5%; FLOPs are known for 90.5% of the GPU time" in shown
     assert len(rows) == 2
 
 

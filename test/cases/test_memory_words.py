@@ -65,7 +65,7 @@ def test_short_rows_in_a_pipe(memory, run_verb, tmp_path):
     text = run_verb("memory", tmp_path / "data").stdout
     [places] = [table for table in text.split("\n\n") if table.startswith("memory of each device")]
     assert max(map(len, places.splitlines())) <= 80
-    leaks = text.partition("what grows from step to step\n")[2].split("\n\n")[0].splitlines()
+    leaks = text.partition("memory growth from step to step\n")[2].split("\n\n")[0].splitlines()
     assert [line.split(":")[1].rstrip(")") for line in leaks[1:]] == \
         [str(10 + leak) for leak in reversed(range(8))]
     text = run_verb("memory", tmp_path / "data", "--table=kinds").stdout

@@ -40,7 +40,7 @@ def test_text(make_ops, run_verb):
          "FLOPs (fc) TFLOP/s name").split()
     assert any(line.endswith("  (under no operator)") for line in lines[title + 4:])
     assert "GPU time under no operator" in lines[title + 4:]
-    assert "PyTorch's labels (operators inside of them are in the table above, too)" not in lines
+    assert "PyTorch's labels (the table above includes their operators)" not in lines
 
 
 def test_csv(make_ops, run_verb):

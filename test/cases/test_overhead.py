@@ -192,7 +192,7 @@ def test_report(overhead, run_collector):
     text = run_collector("report", "--full", done.out).stdout
     for step in done.steps:
         assert re.search(rf"--overhead-max: after [0-9.]+ m?s: {TEXTS[step.code]} \(", text), text
-    assert "~: estimated" in text and "not in it: what the driver and CUPTI do" in text
+    assert "~: estimated" in text and "not included: extra work of the driver and CUPTI" in text
     [row] = re.findall(r"~([0-9.]+) m?s +~([0-9,]+) .* cudaLaunchKernel$", text, re.MULTILINE)
     assert int(row[1].replace(",", "")) == weights["cudaLaunchKernel"]
     assert re.search(r" [0-9,]+ +[0-9.]+ us .* cudaStreamSynchronize$", text, re.MULTILINE)
@@ -446,7 +446,7 @@ def test_not_measured(library, run_collector, tmp_path):
                          GPUPROF_BACKTRACE_THRESHOLD="off", GPUPROF_SILENCE="off")
     text = run_collector("report", "--full", tmp_path / "out").stdout
     assert re.search(rf"^ +not measured +{made:,} +copies, sets", text, re.MULTILINE)
-    assert "starts left out: not measured" in text
+    assert "without start-up: not measured" in text
     assert not re.search(r"^ .*%.*copies, sets", text, re.MULTILINE)
     own = json.loads(run_collector("report", "--format=json", tmp_path / "out").stdout)["own_cost"]
     assert own["cost_ns"] is own["share"] is own["worst_share"] is None
@@ -481,7 +481,7 @@ def test_processes_of_different_budgets(library, run_collector, tmp_path):
     text = run_collector("report", "--full", out).stdout
     assert re.search(rf"^ .*% .* {copy['count'] - short:,} .*copies, sets", text, re.MULTILINE)
     assert re.search(rf"^ +not measured +{short:,} +copies, sets", text, re.MULTILINE)
-    assert "as far as it was measured: " in text
+    assert "of the measured part: " in text
     [tight] = [pid for pid, budget in budgets.items() if budget == 10]
     assert f"--overhead-max: pid {tight}, after " in text
 

@@ -429,7 +429,7 @@ def test_thread_that_cost_most(run_verb, make_records, number, who):
         yield f"{stream_reader.COST_SUM} 0 5000 0 0 0 0 0 {','.join(map(str, args))} "
     data = make_records(line for rank in range(2) for line in lines(rank))
     text = run_verb("report", "--table=cost", data).stdout
-    assert re.search(rf", at most 0\.20% of one thread's \({who} of process \d+\)\n", text), text
+    assert re.search(rf"; in the busiest thread 0\.20% \({who} of process \d+\)\n", text), text
     parts = make_parts(run_verb, data, 2)
     assert run_verb("report", "--combine", "--table=cost", *parts).stdout == text
 

@@ -410,7 +410,7 @@ def test_whom_the_slowest_step_waited_for(run_verb, make_gpu):
     text = run_verb("report", "--table=steps", make_gpu("late", 4)).stdout
     slowest = re.findall(r"29.030 ms +slowest: step (\d+) of rank (\d)\n", text)
     assert slowest == [("2", "1"), ("5", "1"), ("8", "1")]  # the other ranks' have only waited
-    assert "what differs: the slowest, step 2 of rank 1 (" in text
+    assert "difference between the slowest step, step 2 of rank 1 (" in text
     assert "\n  3 others waited for it, 20.000 ms at most\n  its ranges and calls: " in text
     assert re.search(r" batches +waited for  which\n", text)
     assert re.search(r"\n.*   29.030 ms .*    rank 1, 20.000 ms  step 2 of rank 3\n", text)
@@ -452,12 +452,12 @@ def test_who_is_named_for_the_slowest_step(more, named, run_verb, make_records):
     long = 30_000 + (0 if named else more)
     text = run_verb("report", "--table=steps", folder).stdout
     assert f" {long / 1000:.3f} ms                 slowest: step 3 of rank {named}\n" in text
-    assert f"the slowest, step 3 of rank {named} (" in text
+    assert f"the slowest step, step 3 of rank {named} (" in text
     next_line, = (line for line in text.splitlines() if "ranges and calls" in line)
     assert " --step=3 --rank=1 " in next_line
     assert next_line.startswith("  its " if named else "  rank 1's ")
     waited = "1 other waited for it, 20.000 ms at most" if named else \
-        "waited for: rank 1, 20.000 ms in the slowest one, nobody in the median one"
+        "waited for: rank 1, 20.000 ms in the slowest step, nobody in the median step"
     assert f"\n  {waited}\n" in text
     assert f"(step 3 of rank {named})" in " ".join(run_verb("report", folder).stdout.split())
     steps = json.loads(run_verb("report", "--format=json", folder).stdout)["overview"]["steps"]
@@ -484,9 +484,9 @@ def test_idle_share_of_ranks_is_that_of_their_devices(run_verb, make_gpu):
 
 
 def test_where_waits_are_is_said(run_verb, make_gpu):
-    waits = "has the waits for other ranks in it, which"
-    notes = {"steps": f"GPU busy {waits} 'ranks' has as idle time",
-             "ranks": f"  GPU idle {waits} 'steps' has as busy"}
+    waits = "includes waits for other ranks; the table"
+    notes = {"steps": f"GPU busy {waits} 'ranks' counts them as idle",
+             "ranks": f"  GPU idle {waits} 'steps' counts them as busy"}
     for ranks, are_said in ((2, True), (1, False)):
         folder = make_gpu("late", ranks, name=f"of {ranks}")
         for table, note in notes.items():
@@ -496,15 +496,15 @@ def test_where_waits_are_is_said(run_verb, make_gpu):
 
 def test_tables_of_several_ranks_say_who_was_left_out(run_verb, make_gpu):
     text = run_verb("report", "--rank=1", "--table=ranks,arrivals", make_gpu("late", 2)).stdout
-    none = "  none: it needs two ranks or more, and --rank or --pid left the others out\n"
+    none = "  none: needs at least two ranks, but --rank or --pid left the others out\n"
     assert text.count(none) == 2 and "needs recordings" not in text
 
 
 def test_tables_of_several_ranks_say_so_of_one(run_verb, make_gpu):
     text = run_verb("report", "--table=ranks,arrivals", make_gpu("late", 1)).stdout
-    assert "\n  none: it has a row for each rank, and needs recordings of two or more\n" in text
-    assert ("\n  none: it needs recordings of two ranks or more that ran collectives of NCCL "
-            "together\n") in text
+    assert "\n  none: needs recordings of at least two ranks\n" in text
+    assert ("\n  none: needs recordings of at least two ranks that ran NCCL collectives together\n"
+            in text)
 
 
 def communicating(tmp_path, unsized=(), more=()):
@@ -557,7 +557,7 @@ def test_communicators_of_which_ranks_are_not_there(run_verb, tmp_path):
     (folder / "1.gpuprof").unlink()
     assert told() == ([("abd", "3", 5)], 5, {"rank 3": 35_000}, 0)
     text = run_verb("report", "--table=arrivals", folder).stdout
-    assert "not counted here: ranks that are not here may have come last to 5\n" in text
+    assert "not counted here: ranks that are not here may have been last in 5\n" in text
     check_parts(run_verb, folder, 2)
 
 

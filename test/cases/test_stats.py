@@ -39,7 +39,7 @@ def test_each_name_is_the_reports_table(folder, run_collector):
     assert "graph_kernel" in kernels and "cudaLaunchKernel" not in kernels
     assert "cudaLaunchKernel" in run_collector("stats", "cuda_api_sum", folder).stdout
     gaps = run_collector("stats", "gpu_gaps", folder).stdout
-    assert "why the GPUs were idle" in gaps and "where the GPUs' time went" in gaps
+    assert "GPU idle time by cause" in gaps and "GPU time by activity" in gaps
     grids = run_collector("stats", "cuda_gpu_kern_gb_sum", "--format=csv", folder).stdout
     assert grids != kernels and "264" in grids
 

@@ -402,7 +402,7 @@ def test_evaluation(tester):
     steps = tester.make(stream).check("optimizer", made_of=SGD)
     assert [step.batches for step in steps] == [1, 1, 1, 1, 6, 1, 1, 1]
     text = tester.run_verb("report", "--table=steps", tester.folder).stdout
-    begin, end = "what differs: the slowest, step 4 (", "from the median one of its process, step"
+    begin, end = "difference between the slowest step, step 4 (", "and the median step, step"
     assert begin in text and end in text
     _, command, labels, *shown = text[text.index(begin):].partition("\n\n")[0].splitlines()
     assert labels.split() == ["slowest", "median", "count", "median", "count", "name"]
@@ -440,7 +440,7 @@ def test_graphs(tester):
     steps = tester.make(stream).check("graph")
     assert len(steps) == 12 and steps[-1].partial
     text = tester.run_verb("report", "--table=steps", tester.folder).stdout
-    assert "a step is from one launch of the graph that is launched most to the next\n" in text
+    assert "a step is from one launch of the most launched graph to the next\n" in text
 
 
 def silent(stream, ns, ran=0):
@@ -498,7 +498,7 @@ def test_none(tester):
     of(stream, 3, stream.forward)
     tester.make(stream).check("none")
     text = tester.run_verb("report", "--table=steps,phases", tester.folder).stdout
-    assert "\nsteps\nno steps: nothing marks them; gpuprof_step(), " in text
+    assert "\nsteps\nno steps: nothing marks them; use gpuprof_step(), " in text
     assert "\nphases of the steps\n  none: no whole step was recorded\n" in text
     assert text.count("  none") == 1
     missing = {"range": "the program has not called gpuprof_step() while it was recorded",
@@ -589,7 +589,7 @@ def test_processes(tester):
         rates += 32 * len(ns) * 1e9 / sum(ns)
     assert report["samples_per_second"] == pytest.approx(rates, rel=1e-6)
     text = tester.run_verb("report", "--table=steps", tester.folder).stdout
-    assert f"a step is from the end of one update to that of the next: {SGD}\n" in text
+    assert f"a step is from the end of one update to the end of the next: {SGD}\n" in text
     assert "8 whole steps in 2 of 3 processes; 2 partial, not in the means\n" in text
     assert "step 5 of rank 1" in text and "step 0 of rank 0, partial" in text
 
@@ -835,9 +835,9 @@ def test_steps_without_the_gpus_rows(run_verb, make_records, ends, blind):
     assert {row["steps"] for row in made["phases"]} == {known or 6}
     text = run_verb("report", "--table=steps", folder).stdout
     assert text.count("GPU not known") == len(blind) + (len(ends) == 1)
-    others = "; parts and phases are of the others" if known else ""
-    assert f"\nof {len(blind)} of them the GPU's time is not known, or not all of it{others}\n" \
-        in text
+    others = "; parts and phases leave them out" if known else ""
+    end = "s"[:len(blind) != 1]
+    assert f"\nGPU time is incomplete for {len(blind)} step{end}{others}\n" in text
 
 
 def test_what_lies_in_a_pause_is_no_step(run_verb, make_records):

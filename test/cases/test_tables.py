@@ -72,7 +72,7 @@ def on_terminal(command, columns, **environment):
 
 def test_only_these_tables(report):
     text = report("--table=functions,gpu_time_util").stdout
-    assert text.splitlines()[2].endswith("  function") and "\nuse of the GPUs\n" in text
+    assert text.splitlines()[2].endswith("  function") and "\nGPU utilization\n" in text
     assert "GPU kernels" not in text and "calls, wall" not in text
     made = json.loads(report("--table=cuda_gpu_kern_sum", "--format=json").stdout)
     whole = json.loads(report("--format=json").stdout)
@@ -92,11 +92,11 @@ def test_first_screen_names_what_it_does_not_count(report):
     """How long kernels took to begin is counted for who sees it; that there is a table is said."""
     first, whole = report().stdout, report("--full").stdout
     assert "cuda_kern_exec_sum" in first.split("more, with --full")[1]
-    assert "from launch to kernel" not in first
+    assert "time from launch to kernel" not in first
     made = json.loads(report("--format=json").stdout)["cuda_kern_exec_sum"]
     assert {row["name"]: row["instances"] for row in made} == \
         {"launch latency": 3, "queue time": 3, "call": 3}
-    assert "from launch to kernel" in whole
+    assert "time from launch to kernel" in whole
 
 
 def test_own_cost_is_one_table(report):
@@ -117,7 +117,7 @@ def test_calls_are_left_out_where_there_are_none(run_verb, make_gpu):
     folder = make_gpu("late", 2)
     assert "\ncalls\n" in run_verb("report", folder).stdout
     text = run_verb("report", "--range=evaluate", folder).stdout
-    assert "\nranges (host)\n" in text and "\ncalls\n" not in text and "within 1 %" not in text
+    assert "\nranges (host)\n" in text and "\ncalls\n" not in text and "within 1%" not in text
     text = run_verb("report", "--range=evaluate", "--table=functions", folder).stdout
     assert text.startswith("\ncalls\n  none\n")
 

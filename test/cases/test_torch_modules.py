@@ -292,4 +292,5 @@ def test_table_of_hooks(run_verb, tmp_path):
 def test_no_hooks(run_verb, tmp_path):
     folder = made().write(RAW, tmp_path / "data")
     text = run_verb("report", "--table=hooks", folder).stdout
-    assert ": none was recorded; 'gpuprof run --pytorch=modules' records those of Lightning" in text
+    assert (": no hooks were recorded; 'gpuprof run --pytorch=modules' records Lightning's hooks"
+            in text)

@@ -327,7 +327,7 @@ def test_ranks_that_are_left_out(chromium, run_verb, make_gpu, tmp_path):
     run_verb("report", "--rank=0,1", folder, "-o", "page.html")
     page = Page(chromium, tmp_path / "page.html")
     assert page.text("#arrivals-missed") == (
-        "collectives not counted here: ranks that are not here may have come last to 12")
+        "collectives not counted here: ranks that are not here may have been last in 12")
     assert rows_of(data_of_page(page), "clocks")
     assert page.run("document.getElementById('table-clocks')") is None
     run_verb("report", folder, "-o", "all.html")
