@@ -19,9 +19,7 @@ static int analysis_begin(struct report *r)
     uint64_t more = recording_bytes(r->rec) / OP_ROW_BYTES;
     o->sums = &r->sums[ANALYSIS_ops_sums];
     o->by = r->wish.by;
-    o->walk = r->walk.is_surveyed ? &o->own : &r->walk;
-    if (r->walk.is_surveyed && walk_init(&o->own, r->rec) < 0)
-        return GPUPROF_NO_MEMORY;
+    o->walk = &r->walk;
     o->rows_max = more < OP_ROWS_MAX - OP_ROWS_FREE ? OP_ROWS_FREE + (uint32_t)more : OP_ROWS_MAX;
     o->has_ops = calloc(r->rec->thread_count + 1u, sizeof *o->has_ops);
     graph_origins_init(&o->graphs, o->walk);
@@ -41,8 +39,6 @@ static void analysis_release(struct report *r)
     number_set_release(&o->entry_numbers);
     op_pairs_release(&o->pairs);
     graph_origins_release(&o->graphs);
-    if (o->own.rec)
-        walk_release(&o->own);
 }
 
 /* ---- rows and entries ------------------------------------------------------------------------ */
@@ -435,10 +431,10 @@ static int end(void *context)
     return error;
 }
 
-static struct consumer consumer_of(const struct report *r)
+static unsigned consumers(struct report *r, struct consumer *list)
 {
     bool has_work = report_wants_steps(r) || recording_expects_gpu(r->rec);
-    return (struct consumer){
+    *list = (struct consumer){
         .context = r->ops,
         .needs = WALK_OPS | (r->wish.by == BY_RANGE ? (unsigned)WALK_RANGES : 0) |
                  (has_work ? (unsigned)WALK_WORK : 0),
@@ -447,25 +443,9 @@ static struct consumer consumer_of(const struct report *r)
         .take = take_slice,
         .take_work = take_work,
         .end = end};
+    return 1;
 }
 
-static unsigned consumers(struct report *r, struct consumer *list)
-{
-    *list = consumer_of(r);
-    return r->ops->walk == &r->walk ? 1 : 0;
-}
-
-static int analysis_end(struct report *r)
-{
-    struct op_report *o = r->ops;
-    struct consumer consumer = consumer_of(r);
-    if (o->walk == &r->walk || report_parts_absent(r->rec) & REPORT_OPS)
-        return 0;
-    o->own.filter = r->walk.filter;
-    return walk_run(&o->own, NULL, &consumer, 1);
-}
-
-const struct analysis ops_analysis = {ANALYSIS_STATE(ops),        .uses = USE_EXPORT,
-                                      .parts = REPORT_OPS,        .begin = analysis_begin,
-                                      .consumers = consumers,     .end = analysis_end,
-                                      .release = analysis_release};
+const struct analysis ops_analysis = {ANALYSIS_STATE(ops),    .uses = USE_EXPORT,
+                                      .parts = REPORT_OPS,    .begin = analysis_begin,
+                                      .consumers = consumers, .release = analysis_release};

@@ -132,10 +132,7 @@ struct op_entry {
 };
 
 struct op_report {
-    /* Usually the report's. What calls are in is asked of operators as they open: a walk that has
-     * surveyed knows it before, and then operators have their own. Their sums have its names. */
     struct walk *walk;
-    struct walk own;
     struct sums *sums; /* OP_TABLES of them */
     enum report_by by;
     uint32_t rows_max;   /* of rows, and of entries */
