@@ -35,13 +35,18 @@ static struct batch *next_batch(struct batch *first, uint32_t *at)
 
 /* ---- a worker -------------------------------------------------------------------------------- */
 
-struct lane {
-    struct walk *walk;
-    uint32_t shares; /* of the processes: a worker's number, modulo this, is that of its own */
-    uint32_t crew;   /* workers of each share */
+/* Workers that walk through the same share of the processes, and take turns. */
+struct crew {
+    uint32_t shares; /* a worker's number, modulo this, is that of its own */
+    uint32_t size;   /* workers of each share */
     uint32_t place;  /* of this one among them */
     uint32_t turn;   /* whose it is */
     uint32_t turn_events;
+};
+
+struct lane {
+    struct walk *walk;
+    struct crew crew;
     struct steps *steps; /* NULL: they are known */
     const struct consumer *consumer;
     struct output *out;
@@ -99,14 +104,14 @@ static bool is_ours(struct lane *l, const struct slice *s)
                       : s->op_change    ? BEHIND_OPS
                                         : BEHIND_RANGES;
     uint64_t ns = s->event.record->type ? s->event.begin_ns : UINT64_MAX - behind;
-    if (ns > l->now.ns && l->turn_events >= LANE_TURN) {
-        l->turn = (l->turn + 1) % l->crew;
-        l->turn_events = 0;
+    if (ns > l->now.ns && l->crew.turn_events >= LANE_TURN) {
+        l->crew.turn = (l->crew.turn + 1) % l->crew.size;
+        l->crew.turn_events = 0;
     }
-    l->turn_events++;
+    l->crew.turn_events++;
     l->now.ns = ns > l->now.ns ? ns : l->now.ns;
     l->now.process = s->event.process->index;
-    return l->turn == l->place;
+    return l->crew.turn == l->crew.place;
 }
 
 static int take(void *context, const struct slice *s)
@@ -158,17 +163,17 @@ static enum exit_code work(void *context, uint32_t index, int to)
     consumer.take = take;
     consumer.end = NULL;
     l->to = to;
-    l->place = index / l->shares;
+    l->crew.place = index / l->crew.shares;
     l->batch = l->batches = l->batches + index * LANE_BATCHES;
     *l->found = (struct selection_found){0};
     output_divert(l->out, l->batch->text, send_text, l);
-    recording_keep_share(l->walk->rec, index % l->shares);
+    recording_keep_share(l->walk->rec, index % l->crew.shares);
     if ((l->steps && !hear_steps(l)) || walk_run(l->walk, NULL, &consumer, 1) != 0)
         return EXIT_ENVIRONMENT;
     output_drain(l->out); /* what has gone wrong before is said */
     if (l->out->error || !send_tail(l))
         return EXIT_ENVIRONMENT;
-    if (l->place)
+    if (l->crew.place)
         workers_unsay();
     return EXIT_OK;
 }
@@ -305,10 +310,10 @@ static void deal(struct recording *rec, struct lane *lane)
         if (shares < rec->workers && cost > least * 7 / 8)
             continue;
         least = cost;
-        lane->shares = shares;
-        lane->crew = crew;
+        lane->crew.shares = shares;
+        lane->crew.size = crew;
     }
-    recording_deal(rec, lane->shares);
+    recording_deal(rec, lane->crew.shares);
 }
 
 /* 0, or an error that is said. This process finds the steps that the workers wait for. */
@@ -338,14 +343,14 @@ int event_lanes_run(struct walk *w, struct steps *steps, const struct consumer *
     void *room = MAP_FAILED;
     int error;
     deal(w->rec, &lane);
-    uint32_t count = lane.shares * lane.crew;
+    uint32_t count = lane.crew.shares * lane.crew.size;
     size_t bytes = (size_t)count * LANE_BATCHES * sizeof(struct batch);
     if (j && count > 1) /* memory is taken as it is filled */
         room = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     lane.batches = room == MAP_FAILED ? NULL : room;
     if (lane.batches) {
         j->walk = w;
-        j->shares = lane.shares;
+        j->shares = lane.crew.shares;
         j->batches = lane.batches;
         j->found = found;
     }

@@ -236,11 +236,10 @@ static int compare_keys(const struct sums *s, const struct sums_row *a, const st
     int order = 0;
     for (unsigned i = 0; i < SUMS_KEYS && s->info->keys[i] && order == 0; i++) {
         const char *x = sums_name(s, a, i, texts[0]), *y = sums_name(s, b, i, texts[1]);
-        uint64_t m = a->keys[i], n = b->keys[i];
         if (x && y)
             order = strcmp(x, y);
         else
-            order = x || y ? (x != NULL) - (y != NULL) : (m > n) - (m < n);
+            order = x || y ? (x != NULL) - (y != NULL) : ORDER(a->keys[i], b->keys[i]);
     }
     for (unsigned i = 0; i < SUMS_KEYS && order == 0; i++)
         if (s->info->keys[i] == KEY_TEXT && a->keys[i] && b->keys[i] && !sums_is_others(a))

@@ -158,14 +158,11 @@ static bool wants(void *context, const struct process *p, uint64_t begin_ns, uin
 static int gather(struct gathering *g, struct recording *rec, struct library_kinds *kinds,
                   struct losses *losses)
 {
-    struct timeline *t = timeline_create(rec, losses, SOME_OPEN_BYTES_MAX);
+    const struct timeline_scope scope = {.only = g->process, .wants = wants, .wants_context = g};
+    struct timeline *t = timeline_create(rec, losses, SOME_OPEN_BYTES_MAX, &scope);
     struct event event;
     int more = library_calls_init(&g->calls, rec, g->process, kinds);
     more = t && more == 0 ? 1 : GPUPROF_NO_MEMORY;
-    if (t) {
-        timeline_only(t, g->process);
-        timeline_choose(t, wants, g);
-    }
     while (more > 0 && (more = timeline_next(t, &event)) > 0) {
         int error = take(g, &event);
         more = error < 0 ? error : more;

@@ -235,18 +235,16 @@ static int run(struct pass *p, const struct process *only)
     struct look_ahead ahead;
     if (p->learns_pauses)
         w->survey.pause_count = 0; /* those of a walk that was stopped */
-    p->timeline = timeline_create(w->rec, w->losses, w->open_bytes_max);
+    const struct timeline_scope scope = {.only = only,
+                                         .wants = w->filter ? w->filter->wants : NULL,
+                                         .wants_context = w->filter ? w->filter->context : NULL,
+                                         .work_last_ns = skips_work(p) ? w->last_ns : NULL,
+                                         .ns_max = w->ns_max,
+                                         .is_cut = &w->is_cut};
+    p->timeline = timeline_create(w->rec, w->losses, w->open_bytes_max, &scope);
     look_ahead_init(&ahead, p->timeline);
     p->ahead = &ahead;
     int more = p->timeline ? begin(p, only) : GPUPROF_NO_MEMORY;
-    if (p->timeline && only)
-        timeline_only(p->timeline, only);
-    if (p->timeline && skips_work(p))
-        timeline_skip_work(p->timeline, w->last_ns);
-    if (p->timeline && w->filter && w->filter->wants)
-        timeline_choose(p->timeline, w->filter->wants, w->filter->context);
-    if (p->timeline && w->ns_max)
-        timeline_limit(p->timeline, w->ns_max, &w->is_cut);
     if (more == 0)
         more = walk(p);
     if (more == 0)

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +16,7 @@
 #include "base/json_text.h"
 #include "base/message.h"
 #include "base/moment.h"
+#include "base/new_text.h"
 #include "base/options.h"
 #include "base/workers.h"
 #include "crc32c.h"
@@ -215,51 +215,45 @@ static int look_up(struct symbols *s, struct object *o, const struct elf_request
     return error;
 }
 
-static __attribute__((format(printf, 3, 4))) void add_path(char **paths, unsigned *count,
-                                                           const char *format, ...)
+/* "FOLDER/.build-id/ab/cdef.debug" */
+static char *build_id_path(const char *folder, const char *id, const char *ending)
 {
-    va_list values;
-    va_start(values, format);
-    if (vasprintf(&paths[*count], format, values) >= 0)
-        ++*count;
-    va_end(values);
+    return folder && id ? text_printf("%s/.build-id/%.2s/%s%s", folder, id, id + 2, ending) : NULL;
 }
 
 /* Where the file may be; their number. */
 static unsigned list_paths(const struct symbols *s, const struct object *o, char **paths)
 {
-    static const char build_id[] = "%s/.build-id/%.2s/%s%s"; /* "FOLDER/.build-id/ab/cdef.debug" */
     const char *path = o->path->raw, *id = o->build_id ? o->build_id->raw : NULL;
+    bool is_absolute = path[0] == '/', is_below = is_absolute && s->folder;
+    char *const all[PATHS_MAX] = {
+        is_absolute ? strdup(path) : NULL,
+        is_below ? text_printf("%s/%s", s->folder, path + 1) : NULL,
+        is_below ? text_printf("%s/%s", s->folder, strrchr(path, '/') + 1) : NULL,
+        build_id_path(s->folder, id, ""),
+        build_id_path(s->folder, id, ".debug"),
+        build_id_path("/usr/lib/debug", id, ".debug"),
+    };
     unsigned count = 0;
-    if (path[0] == '/')
-        add_path(paths, &count, "%s", path);
-    if (path[0] == '/' && s->folder) {
-        add_path(paths, &count, "%s/%s", s->folder, path + 1);
-        add_path(paths, &count, "%s/%s", s->folder, strrchr(path, '/') + 1);
-    }
-    if (id && s->folder) {
-        add_path(paths, &count, build_id, s->folder, id, id + 2, "");
-        add_path(paths, &count, build_id, s->folder, id, id + 2, ".debug");
-    }
-    if (id)
-        add_path(paths, &count, build_id, "/usr/lib/debug", id, id + 2, ".debug");
+    for (unsigned i = 0; i < PATHS_MAX; i++)
+        if (all[i])
+            paths[count++] = all[i];
     return count;
 }
 
 /* What is found changes with these, and with what libdwfl finds beside the recorded path. */
 static int note_files(struct recording *rec, const char *path, char *const *paths, unsigned count)
 {
-    char *beside = NULL;
     int folder = (int)(strrchr(path, '/') - path), error = 0;
+    char *const beside[] = {text_printf("%s.debug", path), text_printf("%.*s/.debug", folder, path),
+                            text_printf("/usr/lib/debug%.*s", folder, path)};
     for (unsigned i = 0; error == 0 && i < count; i++)
         error = recording_note_file(rec, paths[i]);
-    if (error < 0 || asprintf(&beside, "%s.debug%c%.*s/.debug%c/usr/lib/debug%.*s", path, 0, folder,
-                              path, 0, folder, path) < 0)
-        return GPUPROF_NO_MEMORY;
-    const char *text = beside;
-    for (unsigned i = 0; error == 0 && i < 3; i++, text += strlen(text) + 1)
-        error = recording_note_file(rec, text);
-    free(beside);
+    for (unsigned i = 0; i < sizeof beside / sizeof beside[0]; i++) {
+        if (error == 0)
+            error = beside[i] ? recording_note_file(rec, beside[i]) : GPUPROF_NO_MEMORY;
+        free(beside[i]);
+    }
     return error;
 }
 
@@ -308,7 +302,7 @@ static void say_status(const struct symbols *s, struct key_map *said, enum elf_s
         const struct object *o = &s->objects[i];
         if (!o->count || o->ended != ended || (!ended && o->status != status) || is_said(said, o))
             continue;
-        char *name = json_clean(path_base(o->path->raw), strlen(path_base(o->path->raw)));
+        char *name = json_line(path_base(o->path->raw));
         if (count++ < NAMED_MAX && length < sizeof names)
             length += (size_t)snprintf(names + length, sizeof names - length, "%s%.120s",
                                        count > 1 ? ", " : "", name ? name : "?");
@@ -436,19 +430,18 @@ static int avoid_colon(struct symbols *s, char text[static 64])
 
 static int resolve(struct symbols *s)
 {
-    char *debug_path = NULL, text[64];
+    char text[64];
     int fd = avoid_colon(s, text);
-    int length = s->folder ? asprintf(&debug_path, "%s:%s:%s/usr/lib/debug", DEBUG_FOLDERS,
-                                      s->folder, s->folder)
-                           : asprintf(&debug_path, "%s", DEBUG_FOLDERS);
-    int error = length < 0 ? GPUPROF_NO_MEMORY : 0;
+    char *debug_path = s->folder
+                           ? text_printf(DEBUG_FOLDERS ":%s:%s/usr/lib/debug", s->folder, s->folder)
+                           : strdup(DEBUG_FOLDERS);
+    int error = debug_path ? 0 : GPUPROF_NO_MEMORY;
     for (uint32_t i = 0; error == 0 && i < s->object_count; i++) {
         s->objects[i].ended = time_is_up();
         if (s->objects[i].count && !s->objects[i].ended)
             error = look_up_object(s, &s->objects[i], debug_path);
     }
-    if (length >= 0)
-        free(debug_path);
+    free(debug_path);
     if (fd >= 0)
         close(fd);
     return error;
@@ -488,8 +481,6 @@ int symbols_create(struct symbols **made, struct recording *rec, const struct st
     if (error == 0 && (!is_casual || folder))
         say(s, &rec->said);
     free(absolute);
-    s->folder = NULL;
-    s->rec = NULL;
     return error;
 }
 

@@ -52,13 +52,9 @@ struct timeline {
     uint64_t open_bytes; /* of payloads, spare ones included, decoders and windows */
     uint64_t open_bytes_max;
     struct process *failed;
-    bool is_one;              /* only one process's blocks */
-    uint64_t late_ns;         /* on the monotonic clock: from then on no block is opened */
-    bool *is_cut;             /* a view, set when it is late */
-    bool has_calls;           /* one was handed out */
-    uint64_t *work_last_ns;   /* a view, by process index; NULL: work is not skipped */
-    timeline_wants_fn *wants; /* NULL: all blocks are wanted */
-    void *wants_context;
+    uint64_t late_ns; /* on the monotonic clock: from then on no block is opened */
+    bool has_calls;   /* one was handed out */
+    struct timeline_scope scope;
 };
 
 static void set_next_entry(struct timeline *t, uint32_t entry)
@@ -69,7 +65,7 @@ static void set_next_entry(struct timeline *t, uint32_t entry)
 }
 
 struct timeline *timeline_create(struct recording *rec, struct losses *losses,
-                                 uint64_t open_bytes_max)
+                                 uint64_t open_bytes_max, const struct timeline_scope *scope)
 {
     struct timeline *t = calloc(1, sizeof *t);
     if (!t)
@@ -77,32 +73,10 @@ struct timeline *timeline_create(struct recording *rec, struct losses *losses,
     t->rec = rec;
     t->losses = losses;
     t->open_bytes_max = open_bytes_max;
-    t->late_ns = UINT64_MAX;
-    set_next_entry(t, 0);
+    t->scope = *scope;
+    t->late_ns = scope->ns_max ? monotonic_ns() + scope->ns_max : UINT64_MAX;
+    set_next_entry(t, scope->only ? scope->only->first_entry : 0);
     return t;
-}
-
-void timeline_only(struct timeline *t, const struct process *p)
-{
-    t->is_one = true;
-    set_next_entry(t, p->first_entry);
-}
-
-void timeline_skip_work(struct timeline *t, uint64_t *last_ns)
-{
-    t->work_last_ns = last_ns;
-}
-
-void timeline_choose(struct timeline *t, timeline_wants_fn *wants, void *context)
-{
-    t->wants = wants;
-    t->wants_context = context;
-}
-
-void timeline_limit(struct timeline *t, uint64_t ns_max, bool *is_cut)
-{
-    t->late_ns = monotonic_ns() + ns_max;
-    t->is_cut = is_cut;
 }
 
 /* Gives the payload to the spare buffers, if there is room. */
@@ -113,8 +87,7 @@ static void drop_payload(struct timeline *t, struct open_block *b)
     t->open_bytes -= b->decoder.bytes;
     block_decoder_release(&b->decoder);
     if (t->spare_count < SPARE_BUFFERS && t->open_bytes <= t->open_bytes_max) {
-        t->spare[t->spare_count++] =
-            (struct buffer){.payload = b->payload, .capacity = b->capacity};
+        t->spare[t->spare_count++] = (struct buffer){b->payload, b->capacity};
     } else {
         t->open_bytes -= b->capacity;
         free(b->payload);
@@ -185,7 +158,7 @@ static inline bool before(const struct heap_node *a, const struct heap_node *b)
 static inline void sift_root(struct timeline *t)
 {
     struct heap_node *heap = t->heap;
-    struct heap_node node = {.begin_ns = heap->block->event.begin_ns, .block = heap->block};
+    struct heap_node node = {heap->block->event.begin_ns, heap->block};
     uint32_t at = 0, child;
     while ((child = 2 * at + 1) < t->count) {
         if (child + 1 < t->count && before(&heap[child + 1], &heap[child]))
@@ -370,15 +343,20 @@ static int add_closed(struct timeline *t, struct process *p, uint64_t offset, ui
     return error;
 }
 
+static bool is_wanted(const struct timeline *t, const struct process *p, uint64_t begin_ns,
+                      uint64_t end_ns, uint64_t types)
+{
+    const struct timeline_scope *s = &t->scope;
+    return !s->wants || s->wants(s->wants_context, p, begin_ns, end_ns, types);
+}
+
 static int add_wanted(struct timeline *t, struct process *p, uint64_t offset,
                       const struct block_header *h)
 {
     struct clock_place clock = {0};
     uint64_t begin_ns = clock_map_look(&p->clock, &clock, h->min_ns);
     uint64_t end_ns = clock_map_look(&p->clock, &clock, h->max_ns);
-    if (t->wants && !t->wants(t->wants_context, p, begin_ns, end_ns, h->types))
-        return 0;
-    return add_closed(t, p, offset, begin_ns);
+    return is_wanted(t, p, begin_ns, end_ns, h->types) ? add_closed(t, p, offset, begin_ns) : 0;
 }
 
 /* Puts the blocks of an index entry into the heap, closed. */
@@ -386,9 +364,7 @@ static int add_entry(struct timeline *t, const struct index_entry *entry)
 {
     struct process *p = t->rec->loaded[entry->process];
     int error = 0;
-    if (p->is_elsewhere)
-        return 0;
-    if (t->wants && !t->wants(t->wants_context, p, entry->time, entry->end, entry->types))
+    if (p->is_elsewhere || !is_wanted(t, p, entry->time, entry->end, entry->types))
         return 0;
     if (entry->count == 1)
         return add_closed(t, p, entry->offset, entry->time);
@@ -404,10 +380,8 @@ static int add_entry(struct timeline *t, const struct index_entry *entry)
     for (uint32_t i = 0; i < entry->count && error == 0; i++) {
         struct scanned_block block;
         int more = stream_scan_next(&scan, &block);
-        if (more < 0)
+        if (more <= 0)
             return more;
-        if (more == 0)
-            break;
         error = add_wanted(t, p, block.offset, &block.header);
     }
     return error;
@@ -418,7 +392,7 @@ static bool is_late(struct timeline *t)
 {
     if (!t->has_calls || t->late_ns == UINT64_MAX || monotonic_ns() < t->late_ns)
         return false;
-    return *t->is_cut = true;
+    return *t->scope.is_cut = true;
 }
 
 /* Is there nothing in the block that says what something else is? */
@@ -434,7 +408,7 @@ static void skip_work(struct timeline *t, struct open_block *b)
 {
     struct clock_place clock = {0};
     uint64_t end_ns = clock_map_look(&b->event.process->clock, &clock, b->place.header.max_ns);
-    uint64_t *last_ns = &t->work_last_ns[b->event.process->index];
+    uint64_t *last_ns = &t->scope.work_last_ns[b->event.process->index];
     *last_ns = end_ns > *last_ns ? end_ns : *last_ns;
     b->place.header.record_count = 1;
 }
@@ -445,7 +419,7 @@ static int open_root(struct timeline *t)
     struct open_block *b = t->heap[0].block;
     int error = open_payload(t, b);
     if (error == 0) {
-        if (t->work_last_ns && is_work_only(&b->decoder))
+        if (t->scope.work_last_ns && is_work_only(&b->decoder))
             skip_work(t, b);
         b->event.thread = thread_find(&b->event.process->threads, b->place.header.thread);
         if (b->event.thread)
@@ -469,7 +443,7 @@ static __attribute__((noinline)) int settle(struct timeline *t)
         int error = 0;
         if (t->next_entry < x->count && (t->count == 0 || t->next_ns <= t->heap[0].begin_ns)) {
             const struct index_entry *entry = &x->entries[t->next_entry];
-            set_next_entry(t, t->is_one ? entry->next : t->next_entry + 1);
+            set_next_entry(t, t->scope.only ? entry->next : t->next_entry + 1);
             t->failed = t->rec->loaded[entry->process];
             error = add_entry(t, entry);
         } else if (t->count == 0) {

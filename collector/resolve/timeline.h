@@ -32,27 +32,27 @@ struct event {
 
 struct timeline;
 
+/* Are the events of blocks of these times and types (block.h) wanted? */
+typedef bool timeline_wants_fn(void *context, const struct process *p, uint64_t begin_ns,
+                               uint64_t end_ns, uint64_t types);
+
+/* Which events are shown: zeros for all. What it points at must stay. */
+struct timeline_scope {
+    const struct process *only; /* the events of this process */
+    timeline_wants_fn *wants;   /* blocks that are not wanted are not read */
+    void *wants_context;
+    /* Of a block with work of devices and nothing else only the first record is shown; how long the
+     * others last raises the item of its process. */
+    uint64_t *work_last_ns;
+    uint64_t ns_max; /* it ends early after so long, and sets *is_cut then; 0: it does not */
+    bool *is_cut;
+};
+
 /* NULL: no memory. `rec` and `losses` must stay: to these, an item for each process by its index,
  * what is met on the way is added. Usually `open_bytes_max` is OPEN_BYTES_MAX. */
 struct timeline *timeline_create(struct recording *rec, struct losses *losses,
-                                 uint64_t open_bytes_max);
+                                 uint64_t open_bytes_max, const struct timeline_scope *scope);
 void timeline_free(struct timeline *t);
-
-/* Shows the events of this process only. To be called before the first event. */
-void timeline_only(struct timeline *t, const struct process *p);
-
-/* Of a block with work of devices and nothing else only the first record is shown; how long the
- * others last raises the item of its process in *last_ns, which must stay. Likewise. */
-void timeline_skip_work(struct timeline *t, uint64_t *last_ns);
-
-/* Are the events of blocks of these times and types (block.h) wanted? The others are not read.
- * Likewise. */
-typedef bool timeline_wants_fn(void *context, const struct process *p, uint64_t begin_ns,
-                               uint64_t end_ns, uint64_t types);
-void timeline_choose(struct timeline *t, timeline_wants_fn *wants, void *context);
-
-/* It ends early after so long; *is_cut, which must stay, is set then. Likewise. */
-void timeline_limit(struct timeline *t, uint64_t ns_max, bool *is_cut);
 
 /*
  * 1 and the next event, 0 at the end, GPUPROF_IO or GPUPROF_NO_MEMORY (timeline_path says which

@@ -22,17 +22,6 @@
 #define CHROME_EVENT_BYTES 2048 /* of an event without its name and texts */
 #define FLOW_PROCESS_SHIFT 36   /* ids are exact in JavaScript: 16 bits of process, 36 of flow */
 
-/* Texts of values of arguments: grids, blocks and streams are few and come millions of times. */
-#define VALUE_SLOTS    256
-#define VALUE_TEXT_MAX 32 /* of these, and room for json_copy */
-
-struct value_slot {
-    uint64_t value;
-    uint8_t kind;
-    uint8_t length; /* 0: free */
-    char text[VALUE_TEXT_MAX];
-};
-
 /* What a launch of a kernel is told to be, as text: launches of a program are alike. */
 #define LAUNCH_CACHE_SLOTS 256
 #define LAUNCH_TEXT_BYTES  640
@@ -123,7 +112,6 @@ struct trace_writer {
     struct chrome_processes shown;
     struct chrome_time time;
     struct chrome_totals totals;
-    struct value_slot values[VALUE_SLOTS];
     struct launch_text launches[LAUNCH_CACHE_SLOTS];
     struct chrome_rows rows;
     struct chrome_counters counters;
@@ -184,9 +172,6 @@ static inline struct process_span *chrome_span(const struct trace_writer *w,
 }
 
 /* ---- chrome_writer.c ---- */
-
-/* As argument_json, of a kind whose texts are short: a handle or a dim3. */
-char *chrome_put_value(struct trace_writer *w, char *out, unsigned kind, uint64_t value);
 
 /* Remembers how far the trace and the process reach. */
 void chrome_reach(struct trace_writer *w, const struct process *p, uint64_t begin_ns,

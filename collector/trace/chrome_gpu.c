@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/array.h"
+#include "record/argument_text.h"
 #include "record/gpu_record.h"
 #include "resolve/device_sources.h"
 #include "trace/chrome.h"
@@ -172,8 +173,8 @@ static char *make_launch(struct trace_writer *w, const struct gpu_slice *s, char
     const struct surveyed_device *d =
         survey_device(w->scope.survey, s->of->event.process, s->device);
     struct occupancy o = occupancy_of(d ? &d->limits : NULL, &shape);
-    out = chrome_put_value(w, PUT(out, ",\"grid\":"), ARG_DIM3, record_arg(r, KERNEL_GRID));
-    out = chrome_put_value(w, PUT(out, ",\"block\":"), ARG_DIM3, record_arg(r, KERNEL_BLOCK));
+    out = argument_json(ARG_DIM3, record_arg(r, KERNEL_GRID), PUT(out, ",\"grid\":"));
+    out = argument_json(ARG_DIM3, record_arg(r, KERNEL_BLOCK), PUT(out, ",\"block\":"));
     out = PUT_FIELD(out, "registers per thread", record_arg(r, KERNEL_REGISTERS));
     out = PUT_FIELD(out, "shared memory", fixed + dynamic);
     out = PUT_FIELD(out, "static shared memory", fixed);
@@ -230,8 +231,7 @@ static char *put_own(struct trace_writer *w, const struct gpu_slice *s, char *ou
         if (record_arg(r, KERNEL_SUBMITTED))
             out = put_before(PUT(out, ",\"submitted\":"), record_arg(r, KERNEL_SUBMITTED));
         if (record_arg(r, KERNEL_CLUSTER))
-            out = chrome_put_value(w, PUT(out, ",\"cluster\":"), ARG_DIM3,
-                                   record_arg(r, KERNEL_CLUSTER));
+            out = argument_json(ARG_DIM3, record_arg(r, KERNEL_CLUSTER), PUT(out, ",\"cluster\":"));
         return put_latency(s, out, record_arg(r, KERNEL_GRAPH), record_arg(r, KERNEL_GRAPH_NODE));
     case RECORD_COPY:
         out = put_traffic(s, out, record_arg(r, COPY_BYTES));

@@ -22,20 +22,6 @@ _Static_assert(CALL_FIXED_BYTES + 6 * 2 * FUNCTION_BYTES_MAX + RECORD_ARGS_MAX *
 
 /* ---- what all slices share ------------------------------------------------------------------- */
 
-char *chrome_put_value(struct trace_writer *w, char *out, unsigned kind, uint64_t value)
-{
-    uint64_t hash = (value + kind) * 0x9E3779B97F4A7C15u;
-    struct value_slot *slot = &w->values[hash >> 56];
-    _Static_assert(VALUE_SLOTS == 256, "the hash's top byte is the slot");
-    if (!slot->length || slot->value != value || slot->kind != kind) {
-        slot->value = value;
-        slot->kind = (uint8_t)kind;
-        slot->length = (uint8_t)(argument_json(kind, value, slot->text) - slot->text);
-    }
-    memcpy(out, slot->text, VALUE_TEXT_MAX);
-    return out + slot->length;
-}
-
 void chrome_reach(struct trace_writer *w, const struct process *p, uint64_t begin_ns,
                   uint64_t end_ns)
 {
@@ -230,23 +216,16 @@ static const struct function_pieces *pieces_of(struct trace_writer *w, const str
     return pieces;
 }
 
-static inline char *put_arg(struct trace_writer *w, char *out, const struct slice *s, unsigned kind,
-                            uint64_t value)
+/* Handles of all kinds are hexadecimal, and so is what is not known to be anything else. */
+static inline char *put_arg(char *out, const struct slice *s, unsigned kind, uint64_t value)
 {
-    const struct kernel_name *name;
-    switch (kind) {
-    case ARG_KERNEL:
-        name = walk_handle(s, value);
-        return name ? json_copy(out, name->json, name->json_bytes)
-                    : chrome_put_value(w, out, ARG_HANDLE, value);
-    case ARG_DIM3: return chrome_put_value(w, out, kind, value);
-    case ARG_KIND:
-    case ARG_ADDRESS:
-    case ARG_DEVICE: return argument_json(kind, value, out);
-    case ARG_BYTES:
-    case ARG_COUNT: return json_number(out, value);
-    default: return chrome_put_value(w, out, ARG_HANDLE, value);
-    }
+    const struct kernel_name *name = kind == ARG_KERNEL ? walk_handle(s, value) : NULL;
+    bool is_told = kind == ARG_DIM3 || kind == ARG_KIND || kind == ARG_DEVICE;
+    if (name)
+        return json_copy(out, name->json, name->json_bytes);
+    if (kind == ARG_BYTES || kind == ARG_COUNT)
+        return json_number(out, value);
+    return argument_json(is_told ? kind : (unsigned)ARG_HANDLE, value, out);
 }
 
 static char *put_flags(char *out, const struct event *e)
@@ -307,7 +286,7 @@ static void take_call(struct trace_writer *w, const struct slice *s)
         uint64_t value;
         if (function_value(r->args, r->arg_count, i, &kind, &value) &&
             !function_lacks_device(e->function, kind, value))
-            out = put_arg(w, put_piece(out, pieces, i + 1), s, kind, value);
+            out = put_arg(put_piece(out, pieces, i + 1), s, kind, value);
     }
     out = put_flags(out, e);
     if (w->scope.survey && r->correlation)

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/message.h"
+#include "base/new_text.h"
 #include "base/workers.h"
 #include "error.h"
 #include "output/new_file.h"
@@ -39,16 +40,19 @@ static bool is_written(const struct merge *m, const struct rank_file *file)
            m->selection.spans[SPANS_CYCLE][file->process->index].count;
 }
 
+static char *path_of(const char *folder, const struct rank_file *file)
+{
+    return text_printf("%s/%s.gz", folder, file->name);
+}
+
 /* Its path is *path, to be freed. */
 static enum exit_code write_rank(struct merge *m, const char *folder, const struct rank_file *file,
                                  char **path)
 {
     struct trace_scope scope = {.only = file->process, .rank = file->rank};
     enum exit_code code = EXIT_OK;
-    if (asprintf(path, "%s/%s.gz", folder, file->name) < 0) {
-        *path = NULL;
+    if (!(*path = path_of(folder, file)))
         return verb_output_failed(folder, GPUPROF_NO_MEMORY);
-    }
     for (char *end = *path + strlen(folder); code == EXIT_OK && (end = strchr(end + 1, '/'));) {
         *end = '\0';
         code = make_folder(*path);
@@ -84,22 +88,12 @@ struct rank_work {
 
 /* What has become of a file. */
 struct rank_result {
-    bool is_growing; /* nothing yet, but it is more than viewers open; another follows */
     enum exit_code code;
     uint64_t text_bytes;
     struct merge_fit fit;
     struct selection_found selected;
     struct walk_found found;
 };
-
-/* What nobody reads any more ends the worker with its file. */
-static void tell_growing(const struct merge *m)
-{
-    struct rank_result result;
-    memset(&result, 0, sizeof result);
-    result.is_growing = true;
-    workers_write(m->large.tells_to, &result, sizeof result);
-}
 
 static enum exit_code work_on_ranks(void *context, uint32_t index, int to)
 {
@@ -109,8 +103,7 @@ static enum exit_code work_on_ranks(void *context, uint32_t index, int to)
     new_folder_leave(work->made);
     m->room /= m->rec.workers;
     m->rec.is_parallel = false; /* by threads, too */
-    m->large.tells = tell_growing;
-    m->large.tells_to = to;
+    m->large.said = true;       /* it is said when the file is there */
     recording_keep_share(&m->rec, index);
     for (uint32_t i = 0; code == EXIT_OK && i < m->rec.count; i++) {
         char *path;
@@ -136,20 +129,15 @@ static enum exit_code work_on_ranks(void *context, uint32_t index, int to)
     return code;
 }
 
-/* What has become of the file. False: its worker has ended before. */
-static bool read_result(struct merge *m, const struct workers *workers, const char *folder,
-                        const struct rank_file *file, struct rank_result *result)
+/* The path of a file that has been written, in new memory; NULL: its worker has ended before, or
+ * has failed, or no memory. */
+static char *read_result(const struct workers *workers, const char *folder,
+                         const struct rank_file *file, struct rank_result *result)
 {
-    char *path;
-    while (workers_read(workers, file->process->worker, result, sizeof *result)) {
-        if (!result->is_growing)
-            return true;
-        if (asprintf(&path, "%s/%s.gz", folder, file->name) < 0)
-            return false;
-        merge_say_growing(m, path);
-        free(path);
-    }
-    return false;
+    return workers_read(workers, file->process->worker, result, sizeof *result) &&
+                   result->code == EXIT_OK
+               ? path_of(folder, file)
+               : NULL;
 }
 
 /* One of them has failed: as with one worker, those behind it are not there. */
@@ -159,11 +147,10 @@ static void remove_behind(struct merge *m, const char *folder, const struct rank
     workers_stop(workers);
     for (uint32_t i = failed + 1; i < m->rec.count; i++) {
         struct rank_result result;
-        char *path;
-        if (!is_written(m, &files[i]) || !read_result(m, workers, folder, &files[i], &result) ||
-            result.code != EXIT_OK || asprintf(&path, "%s/%s.gz", folder, files[i].name) < 0)
-            continue;
-        unlink(path);
+        char *path =
+            is_written(m, &files[i]) ? read_result(workers, folder, &files[i], &result) : NULL;
+        if (path)
+            unlink(path);
         free(path);
     }
 }
@@ -175,11 +162,10 @@ static enum exit_code gather_ranks(struct merge *m, const char *folder,
     uint32_t how = WORKERS_DONE;
     for (uint32_t i = 0; how == WORKERS_DONE && i < m->rec.count; i++) {
         struct rank_result result;
-        char *path = NULL;
         if (!is_written(m, &files[i]))
             continue;
-        if (!read_result(m, workers, folder, &files[i], &result) || result.code != EXIT_OK ||
-            asprintf(&path, "%s/%s.gz", folder, files[i].name) < 0) {
+        char *path = read_result(workers, folder, &files[i], &result);
+        if (!path) {
             how = files[i].process->worker;
             remove_behind(m, folder, files, workers, i);
             break;

@@ -32,10 +32,6 @@ void merge_say_growing(struct merge *m, const char *path)
     if (m->large.said)
         return;
     m->large.said = true;
-    if (m->large.tells) {
-        m->large.tells(m);
-        return;
-    }
     progress_clear(m->rec.progress);
     message("%s: more than 500 MB of text, where most viewers stop: --step, or --from and --to, "
             "make a trace of a piece, --max-size=400M leaves the shortest out%s",

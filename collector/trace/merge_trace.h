@@ -68,9 +68,7 @@ struct merge_fit {
 
 /* Traces that are more than viewers open. */
 struct merge_large {
-    bool said;                            /* that there is one, and what to do about it */
-    void (*tells)(const struct merge *m); /* in a worker; NULL: it is said here */
-    int tells_to;                         /* the worker's */
+    bool said; /* that there is one, and what to do about it */
     uint32_t count;
     uint64_t bytes; /* of the largest of them */
     char *path;     /* owned: of the first */

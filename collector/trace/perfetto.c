@@ -34,13 +34,18 @@
 
 enum texts { CATEGORIES, NAMES, KEYS, STRINGS, TEXTS };
 
+/* The Chrome trace, as it comes. */
+struct chrome_text {
+    struct trace_writer *chrome;
+    struct output out;  /* where it is written, for take_text */
+    struct packet line; /* what is not complete yet */
+    bool has_head;      /* that is complete */
+    bool is_tail;       /* events are over */
+};
+
 struct trace_writer {
     struct output *out;
-    struct output text; /* where the Chrome trace is written, for take_text */
-    struct trace_writer *chrome;
-    bool has_head;      /* that text is complete */
-    bool is_tail;       /* events are over */
-    struct packet line; /* of the text: what is not complete yet */
+    struct chrome_text text;
     struct track_packets packets;
     struct packet event;
     struct packet interned;  /* with the event */
@@ -345,16 +350,16 @@ static void take_head(struct trace_writer *w, struct json_piece head)
 /* A line is an event, but for what stands before the first and behind the last. */
 static void take_line(struct trace_writer *w, struct json_piece line)
 {
-    if (!w->has_head) {
-        w->has_head = true;
+    if (!w->text.has_head) {
+        w->text.has_head = true;
         take_head(w, line);
-    } else if (json_is(line, '{') && !w->is_tail) {
+    } else if (json_is(line, '{') && !w->text.is_tail) {
         take_event(w, line);
     } else if (json_is(line, ']')) {
         static const char key[] = "\"otherData\":";
         const char *other = memmem(line.at, line.length, key, sizeof key - 1);
         struct json_piece name, value;
-        w->is_tail = true;
+        w->text.is_tail = true;
         if (other && json_next(&other, line.at + line.length, &name, &value))
             put_around(w, value, "\"recording\"");
     }
@@ -367,17 +372,17 @@ static int take_text(void *context, const char *data, size_t length)
     const char *end = data + length, *newline;
     while ((newline = memchr(data, '\n', (size_t)(end - data)))) {
         size_t bytes = (size_t)(newline - data);
-        if (w->line.used) {
-            packet_append(&w->line, data, bytes);
-            take_line(w, (struct json_piece){(const char *)w->line.bytes, w->line.used});
-            w->line.used = 0;
+        if (w->text.line.used) {
+            packet_append(&w->text.line, data, bytes);
+            take_line(w, (struct json_piece){(const char *)w->text.line.bytes, w->text.line.used});
+            w->text.line.used = 0;
         } else {
             take_line(w, (struct json_piece){data, bytes});
         }
         data = newline + 1;
     }
-    packet_append(&w->line, data, (size_t)(end - data));
-    bool failed = w->tracks.failed || w->line.failed || w->packets.part.failed ||
+    packet_append(&w->text.line, data, (size_t)(end - data));
+    bool failed = w->tracks.failed || w->text.line.failed || w->packets.part.failed ||
                   w->packets.failed || w->event.failed || w->interned.failed || w->arguments.failed;
     return failed ? ENOMEM : w->out->error;
 }
@@ -385,13 +390,13 @@ static int take_text(void *context, const char *data, size_t length)
 /* An event is complete: its text is, too. */
 static int drain(struct trace_writer *w, int error)
 {
-    output_drain(&w->text);
-    if (w->has_head && w->line.used && !w->is_tail) {
-        take_line(w, (struct json_piece){(const char *)w->line.bytes, w->line.used});
-        w->line.used = 0;
+    output_drain(&w->text.out);
+    if (w->text.has_head && w->text.line.used && !w->text.is_tail) {
+        take_line(w, (struct json_piece){(const char *)w->text.line.bytes, w->text.line.used});
+        w->text.line.used = 0;
     }
-    if (w->text.error && !w->out->error)
-        w->out->error = w->text.error;
+    if (w->text.out.error && !w->out->error)
+        w->out->error = w->text.out.error;
     return error;
 }
 
@@ -399,10 +404,10 @@ static void perfetto_free(struct trace_writer *w)
 {
     if (!w)
         return;
-    if (w->chrome)
-        chrome_format.free(w->chrome);
-    output_finish(&w->text, 0);
-    packet_release(&w->line);
+    if (w->text.chrome)
+        chrome_format.free(w->text.chrome);
+    output_finish(&w->text.out, 0);
+    packet_release(&w->text.line);
     track_packets_release(&w->packets);
     packet_release(&w->event);
     packet_release(&w->interned);
@@ -425,20 +430,21 @@ static struct trace_writer *perfetto_create(struct output *out, struct walk *wal
         w->to_ns = 0;
     track_packets_init(&w->packets, out);
     w->tracks.packets = &w->packets;
-    if (!track_arguments_number(&w->texts[KEYS]) || output_open_sink(&w->text, take_text, w) < 0) {
+    if (!track_arguments_number(&w->texts[KEYS]) ||
+        output_open_sink(&w->text.out, take_text, w) < 0) {
         text_numbers_release(&w->texts[KEYS]);
         free(w);
         return NULL;
     }
-    w->text.room = out->room; /* it is the text that a hostile file makes long */
+    w->text.out.room = out->room; /* it is the text that a hostile file makes long */
     out->room = NULL;
     struct trace_scope bound = *scope;
     bound.binds_slices = bound.has_own_samples = true;
     w->samples.tree = scope->tree;
     w->is_hidden = scope->is_hidden;
     bound.name = NULL; /* the viewer shows the file's; the bytes are the same under any */
-    w->chrome = chrome_format.create(&w->text, walk, &bound);
-    if (!w->chrome) {
+    w->text.chrome = chrome_format.create(&w->text.out, walk, &bound);
+    if (!w->text.chrome) {
         perfetto_free(w);
         return NULL;
     }
@@ -448,12 +454,12 @@ static struct trace_writer *perfetto_create(struct output *out, struct walk *wal
 static int perfetto_begin(struct trace_writer *w, uint64_t origin_ns)
 {
     w->origin_ns = origin_ns;
-    return drain(w, chrome_format.begin(w->chrome, origin_ns));
+    return drain(w, chrome_format.begin(w->text.chrome, origin_ns));
 }
 
 static int perfetto_take(struct trace_writer *w, const struct slice *s)
 {
-    int error = drain(w, chrome_format.take(w->chrome, s));
+    int error = drain(w, chrome_format.take(w->text.chrome, s));
     if (error < 0 || (w->is_hidden && *w->is_hidden))
         return error;
     uint64_t at_ns = s->event.begin_ns, origin_ns = w->origin_ns;
@@ -467,7 +473,7 @@ static uint64_t perfetto_bytes(const struct trace_writer *w)
 
 static int perfetto_end(struct trace_writer *w)
 {
-    int error = drain(w, chrome_format.end(w->chrome));
+    int error = drain(w, chrome_format.end(w->text.chrome));
     track_packets_finish(&w->packets);
     return error;
 }

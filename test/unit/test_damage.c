@@ -56,7 +56,8 @@ static struct reading read_bytes(const uint8_t *data, size_t length)
     r.opened = recording_open(&rec, paths, 1, &options);
     if (r.opened == EXIT_OK) {
         r.losses = rec.processes[0]->losses;
-        struct timeline *t = timeline_create(&rec, &r.losses, OPEN_BYTES_MAX);
+        struct timeline *t =
+            timeline_create(&rec, &r.losses, OPEN_BYTES_MAX, &(struct timeline_scope){0});
         struct event event;
         int more;
         while ((more = timeline_next(t, &event)) > 0) {

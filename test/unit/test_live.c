@@ -35,7 +35,8 @@ static void read_all(const char *path, bool keep_live)
     memset(&seen, 0, sizeof seen);
     assert_int_equal(recording_open(&rec, paths, 1, &options), EXIT_OK);
     seen.losses = rec.processes[0]->losses;
-    struct timeline *t = timeline_create(&rec, &seen.losses, OPEN_BYTES_MAX);
+    struct timeline *t =
+        timeline_create(&rec, &seen.losses, OPEN_BYTES_MAX, &(struct timeline_scope){0});
     struct event event;
     uint64_t before = 0;
     int more;

@@ -109,7 +109,7 @@ static void compare(const char *folder, uint64_t open_bytes_max, uint32_t index_
     struct losses losses[PROCESSES_MAX_HERE];
     for (uint32_t i = 0; i < rec.count; i++)
         losses[i] = rec.processes[i]->losses;
-    struct timeline *t = timeline_create(&rec, losses, open_bytes_max);
+    struct timeline *t = timeline_create(&rec, losses, open_bytes_max, &(struct timeline_scope){0});
     struct event event;
     unsigned calls = 0;
     int more;
@@ -181,7 +181,8 @@ static void test_few_reads(void **state)
         unsigned long long reads = reads_so_far();
         assert_int_equal(recording_open(&rec, paths, 1, &options), EXIT_OK);
         struct losses losses[PROCESSES_MAX_HERE] = {{0}};
-        struct timeline *t = timeline_create(&rec, losses, OPEN_BYTES_MAX);
+        struct timeline *t =
+            timeline_create(&rec, losses, OPEN_BYTES_MAX, &(struct timeline_scope){0});
         struct event event;
         unsigned calls = 0;
         while (timeline_next(t, &event) > 0)
@@ -219,7 +220,7 @@ static void test_hosts(void **state)
     char *paths[] = {(char *)folder};
     assert_int_equal(recording_open(&rec, paths, 1, &options), EXIT_OK);
     struct losses losses[2] = {rec.processes[0]->losses, rec.processes[1]->losses};
-    struct timeline *t = timeline_create(&rec, losses, OPEN_BYTES_MAX);
+    struct timeline *t = timeline_create(&rec, losses, OPEN_BYTES_MAX, &(struct timeline_scope){0});
     static const uint64_t times[] = {1000100, 1000600, 1000700, 1001200};
     static const unsigned owners[] = {0, 1, 0, 1};
     struct event event;
