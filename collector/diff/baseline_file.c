@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file_at.h"
 #include "base/json_scan.h"
 #include "base/json_text.h"
 #include "base/new_text.h"
@@ -314,23 +315,17 @@ static char *read_file(const char *path, size_t *length)
 {
     int fd =
         open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); /* a FIFO is not waited for */
-    FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
-    if (fd >= 0 && !file)
+    char *text = fd < 0 ? NULL : malloc(BASELINE_BYTES_MAX + 1u);
+    ssize_t got = text ? file_read_at(fd, 0, text, BASELINE_BYTES_MAX + 1u) : -1;
+    int number = got > (ssize_t)BASELINE_BYTES_MAX ? EFBIG : errno;
+    if (fd >= 0)
         close(fd);
-    char *text = file ? malloc(BASELINE_BYTES_MAX + 1u) : NULL;
-    *length = text ? fread(text, 1, BASELINE_BYTES_MAX + 1u, file) : 0;
-    bool has_failed = !text || ferror(file);
-    if (!has_failed && *length > BASELINE_BYTES_MAX) {
-        errno = EFBIG;
-        has_failed = true;
-    }
-    if (file)
-        fclose(file);
-    while (*length && strchr(" \n\r\t", text[*length - 1]))
+    for (*length = got < 0 ? 0 : (size_t)got; *length && strchr(" \n\r\t", text[*length - 1]);)
         --*length;
-    if (!has_failed)
+    if (got >= 0 && got <= (ssize_t)BASELINE_BYTES_MAX)
         return text;
     free(text);
+    errno = number;
     return NULL;
 }
 

@@ -53,8 +53,6 @@ struct export_writer {
     struct kernel_names texts; /* of StringIds, each once */
     struct key_map text_ids;   /* (text, what of it) -> its number in StringIds */
     uint64_t text_count;
-    uint32_t *function_ids; /* owned, by function index; 0: none yet */
-    uint32_t function_count;
     struct key_map told; /* (process, domain, category + 1) whose names are written */
     uint64_t end_ns;     /* of the last event, since the session's start */
     struct sqlite_chains chains;
@@ -128,8 +126,6 @@ struct sql_value sqlite_kernel(struct export_writer *w, const struct kernel_name
 struct sql_value sqlite_inputs(struct export_writer *w, const struct kernel_name *inputs);
 
 void sqlite_texts_release(struct export_writer *w);
-
-/* ---- sqlite_chains.c ---- */
 
 /* The frames of a process's stack, if it has any (else 0): of OSRT_CALLCHAINS, once, or of that
  * sample (not 0). Returns their id. */

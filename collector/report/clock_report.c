@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "report/clock_report.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "report/dumps.h"
+#include "report/report.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "report/loss_report.h"
 
 #include <stdio.h>
 

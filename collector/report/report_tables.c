@@ -19,10 +19,8 @@
 #include "analyse/step_report.h"
 #include "base/message.h"
 #include "base/nearest.h"
-#include "report/clock_report.h"
-#include "report/dumps.h"
-#include "report/loss_report.h"
 #include "report/part_report.h"
+#include "report/report.h"
 
 struct table_list {
     const struct table_info *infos;

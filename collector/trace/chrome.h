@@ -234,7 +234,6 @@ void chrome_name_process(struct trace_writer *w, const struct process *p);
 
 /* Names what stands for a device, at the first use, and returns its pid. */
 uint32_t chrome_name_device(struct trace_writer *w, struct process *p, uint64_t device);
-void chrome_name_thread(struct trace_writer *w, uint32_t pid, uint32_t tid, const char *name);
 
 /* The lane of that number, or the first that is free at at->begin_ns, of a row that is no thread.
  * Names it, for a thread if it is one's, and its device, at the first use. NULL: no memory. */

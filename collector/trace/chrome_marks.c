@@ -111,7 +111,7 @@ static void take_label(struct trace_writer *w, const struct event *e)
     for (uint32_t i = 0; text && i < p->threads.count; i++) {
         const struct thread *t = p->threads.threads[i];
         if (t->number && t->tid && t->tid == tid) {
-            chrome_name_thread(w, p->shown_pid, t->shown_tid, text->shown);
+            chrome_put_metadata(w, "thread_name", p->shown_pid, t->shown_tid, text->shown, 0);
             return;
         }
     }

@@ -22,13 +22,8 @@ static void put_process_names(struct trace_writer *w, uint32_t pid, const char *
 static void put_row_name(struct trace_writer *w, uint32_t pid, uint32_t tid, const char *name,
                          uint32_t sort_index)
 {
-    chrome_name_thread(w, pid, tid, name);
-    chrome_put_metadata(w, "thread_sort_index", pid, tid, NULL, sort_index);
-}
-
-void chrome_name_thread(struct trace_writer *w, uint32_t pid, uint32_t tid, const char *name)
-{
     chrome_put_metadata(w, "thread_name", pid, tid, name, 0);
+    chrome_put_metadata(w, "thread_sort_index", pid, tid, NULL, sort_index);
 }
 
 uint32_t chrome_name_device(struct trace_writer *w, struct process *p, uint64_t device)

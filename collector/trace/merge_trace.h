@@ -117,7 +117,7 @@ void merge_say_written(struct merge *m, const char *path);
 void merge_say_large(const struct merge *m);
 
 /* A trace for each rank, in one archive; or a file for each in a folder, by as many workers as the
- * recording may have. What was found in them is then in m->walk. (merge_archive.c, merge_ranks.c)
+ * recording may have. What was found in them is then in m->walk. (merge_ranks.c)
  */
 enum exit_code merge_write_archive(struct merge *m, const char *path,
                                    const struct rank_file *files);
