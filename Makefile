@@ -250,8 +250,8 @@ VERBS := run merge report stats export flame memory diff baseline view ctl top d
 MANUALS := $(BUILD)/gpuprof.1 $(VERBS:%=$(BUILD)/gpuprof-%.1)
 TOPICS := tables findings losses json events limits exit-status
 TOPIC_MANUALS := $(TOPICS:%=$(BUILD)/gpuprof-%.7)
-DOCUMENTS := README.md GUIDE.md REFERENCE.md SECURITY.md CHANGELOG.md LICENSE NOTICE \
-	formats/event-stream.md
+DOCUMENTS := README.md GUIDE.md SECURITY.md CHANGELOG.md LICENSE NOTICE \
+	formats/event-stream.md formats/answers.md
 install: all $(MANUALS) $(TOPIC_MANUALS) $(BUILD)/gpuprof.h.3 $(COMPLETIONS)
 	$(Q)for folder in "$(bindir)" "$(parts)/demo" "$(docdir)" "$(mandir)/man1" \
 		"$(mandir)/man3" "$(mandir)/man7" "$(includedir)" \

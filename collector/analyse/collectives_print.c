@@ -258,8 +258,7 @@ static const struct column columns[] = {
     {"waited_ns", "waited", COLUMN_NS, 13, MEMBER_OF(ROW, pending, waited_ns),
      .doc = "the longest time that others wait for this rank, or this rank for them"},
     [STATE] = {"state", "state", COLUMN_TEXT, 20,
-               .doc =
-                   "not called, called, kernel not finished, finished ... (REFERENCE.md has all)"},
+               .doc = "not called, called, kernel not finished, finished, not recorded ..."},
     [FUNCTION] = {"function", .doc = "the NCCL function"},
     {"sequence", NULL, COLUMN_NUMBER, .ascending = true, MEMBER_OF(ROW, pending, sequence),
      .doc = "the number of the call on the communicator"},

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What of a recording is worth fixing: each finding with what it costs, where, the evidence, what
- * to do and what to run next. REFERENCE.md, "What should I change?", has what each measures and
- * when it is said.
+ * to do and what to run next. finding_kinds.def has what each measures and its threshold.
  *
  * Of memory they are found by finding_memory.c, and cost bytes instead of time.
  *
@@ -66,7 +65,7 @@ void findings_judge_lines(struct findings *f);
  * What is worth fixing about memory: owners that grow from step to step; owners of what is there
  * for a moment only, which make the peak; and what PyTorch's allocator has reserved, and cannot
  * use. The last two matter where the device is nearly full. The thresholds are those of
- * memory_signs.h. REFERENCE.md, "What should I change?", says it to people.
+ * memory_signs.h.
  */
 /* 0 or GPUPROF_NO_MEMORY. */
 int findings_add_memory(struct findings *f, const struct memory_look *look);

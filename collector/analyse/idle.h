@@ -4,7 +4,7 @@
  * not recorded, its first event) to its last event, what of that is between --from and --to, or in
  * steps, ranges and windows from their begin (or the end of the work before) to their end (or that
  * of their last work): to computing, communication, copies, and none of these; and that idle time
- * by cause and place (REFERENCE.md, "Why is the GPU idle?", has the rules). All sums are right to
+ * by cause and place (formats/answers.md, "Idle time", has the rules). All sums are right to
  * the nanosecond. Nothing is said of the time in which recording was stopped, or nothing but calls
  * was recorded, and no work was seen, or whose work a kill took; and of work that is not in the
  * piece only that it was there: then the device was not idle.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Why a device did nothing (REFERENCE.md, "Why is the GPU idle?"). */
+/* Why a device did nothing (formats/answers.md, "Idle time"). */
 #include "analyse/idle_state.h"
 
 /* What a thread did in a time of which no record says it, as its silences have it. */

@@ -91,8 +91,8 @@ static const struct column place_columns[] = {
     {"place", "where", MEMBER(struct idle_total, place),
      .doc = "where in the program: the line, or else the operator, range or call"},
     [CAUSE] = {"cause", "cause", COLUMN_TEXT, 13,
-               .doc = "why: launch, host, waiting, preempted, sync, copy, loader ... (REFERENCE.md "
-                      "has all)"},
+               .doc = "launch, host, waiting, preempted, loader, sync, copy, allocation, "
+                      "communication, capture, start-up, nothing or unknown"},
     [COUNT] = {"count", "gaps", COLUMN_COUNT, 9, MEMBER(struct idle_total, count),
                .doc = "the number of gaps that contain it"},
     [TOTAL] = {"total_ns", "total", COLUMN_NS, 12, MEMBER(struct idle_total, ns),

@@ -58,7 +58,7 @@ struct idle_gap {
  * Gaps of a device between two kernels that copies and sets of another thread ended than the one
  * that launched the last kernel. Whose they are is known when the next kernel comes: of the thread
  * that launches that one, as if there had been no copy; of the copies' where it may have waited for
- * these (REFERENCE.md, "Why is the GPU idle?"). Until then they are held. Memory: 112 bytes a gap,
+ * these (formats/answers.md, "Idle time"). Until then they are held. Memory: 112 bytes a gap,
  * IDLE_HELD_MAX of a device at most; then they are the copies'.
  */
 #define IDLE_HELD_MAX (1u << 14)

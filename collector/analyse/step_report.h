@@ -97,7 +97,7 @@ int step_differences_add(struct step_differences *d, enum change_kind kind,
 int step_differences_list(struct step_differences *d);
 
 extern const char *const step_part_names[STEP_PARTS];  /* as JSON and csv have them, for ever */
-extern const char *const step_part_titles[STEP_PARTS]; /* for people: as REFERENCE.md has them */
+extern const char *const step_part_titles[STEP_PARTS]; /* for people: answers.md has them */
 
 static inline uint64_t step_ns(const struct step *s)
 {

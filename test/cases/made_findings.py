@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Recordings for the tests of findings, in which it is known what each would cost, and what a
-finding costs by the book (REFERENCE.md, "What should I change?"), computed piece by piece."""
+finding costs by the book (`gpuprof help FINDING`), computed piece by piece."""
 
 import stream_reader
 

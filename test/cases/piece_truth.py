@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pieces of a recording, drawn by chance, and what is in each: found in the database that `gpuprof
-export` makes of the whole, by the rules of REFERENCE.md, "How do I look at a piece of it?"."""
+export` makes of the whole, by the rules of formats/answers.md, "Selections"."""
 
 import collections
 import math

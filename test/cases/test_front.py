@@ -418,7 +418,7 @@ def test_install_and_uninstall(build, installed, program):
                      "share/bash-completion/completions/gpuprof",
                      *(f"share/doc/gpuprof/{name}"
                        for name in ("CHANGELOG.md", "GUIDE.md", "LICENSE", "NOTICE", "README.md",
-                                    "REFERENCE.md", "SECURITY.md", "event-stream.md")),
+                                    "SECURITY.md", "answers.md", "event-stream.md")),
                      "share/fish/vendor_completions.d/gpuprof.fish", *sorted(
                          ["share/man/man1/gpuprof.1",
                           *(f"share/man/man1/gpuprof-{verb}.1" for verb in VERBS)]),

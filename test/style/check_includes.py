@@ -39,7 +39,7 @@ LICENCE = "SPDX-License-Identifier: Apache-2.0"
 LICENCE_LINES = 5
 TOP_FOLDERS = {*PARTS, "test", "scripts"}
 TOP_FILES = {"Makefile", "LICENSE", "NOTICE"}
-USERS_DOCUMENTS = {"README.md", "GUIDE.md", "REFERENCE.md"}
+USERS_DOCUMENTS = {"README.md", "GUIDE.md", "answers.md"}
 PROSE_COLUMNS = 100
 
 

@@ -9,6 +9,7 @@ SENTENCES names. For each text:
 
 - A sentence has at most 25 words. A semicolon does not end one.
 - No turn of BANNED, which are turns of another language in English words.
+- A document of DOCUMENTS, and each of its chapters, is no larger than that says.
 - Help and messages: a text of one sentence has no full stop at its end, one of several has. A
   finding's title has none; its advice has one.
 """
@@ -46,6 +47,10 @@ BANNED = re.compile("|".join((
     r"\bstands? (there|before|behind|for|beside)\b", r"\bnone is\b", r"\bno (news|name) is\b",
     r"\b(does|do) not$", r"\bnot all of\b", r"\bas many as\b", r"\bis there twice\b",
     r"\bof each\b(?! \w+$)")), re.IGNORECASE)
+
+# For users: the most bytes of the whole and of a chapter.
+DOCUMENTS = {"GUIDE.md": (80_000, 8_000), "formats/answers.md": (90_000, 10_000)}
+NO_PROSE = re.compile(r"^(    |\||#|<).*$", re.MULTILINE)
 
 LITERAL = re.compile(r'"((?:[^"\\]|\\.)*)"')
 TOKEN = re.compile(r"""/\*.*?\*/|//[^\n]*|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[()\[\]{},;]""",
@@ -162,10 +167,27 @@ def wrong(kind, text):
         yield f"a full stop at the end: {text}"
 
 
+def wrong_document(name):
+    """What is against the rules in a document: sizes, and sentences outside of code and tables."""
+    text = (ROOT / name).read_text(encoding="utf-8")
+    for part, most in [(text, DOCUMENTS[name][0]), *((chapter, DOCUMENTS[name][1]) for chapter in
+                                                     re.split(r"^(?=## )", text, flags=re.M))]:
+        if len(part.encode()) > most:
+            yield f"{len(part.encode())} bytes, more than {most}: {part.partition(chr(10))[0]}"
+    for part in re.split(r"\n\s*\n|\n(?=- |\d+\. )", NO_PROSE.sub("\n", text)):
+        for said in re.split(r"(?<=[.?!:])\s+(?=[A-Z*`(])", " ".join(part.split())):
+            words = [word for word in said.split() if re.search(r"\w", word)]
+            if len(words) > WORDS_MAX:
+                yield f"{len(words)} words: {said}"
+
+
 def violations(found=None):
     for said in texts() if found is None else found:
         for line in wrong(said.kind, said.text):
             yield said.kind, f"{said.path}:{said.line}: {said.kind}: {line}"
+    for name in DOCUMENTS if found is None else ():
+        for line in wrong_document(name):
+            yield "document", f"{name}: {line}"
 
 
 def main():

@@ -143,6 +143,23 @@ def test_texts_are_plain():
             if len(lines) > check_texts.LEFT.get(kind, 0)] == []
 
 
+@pytest.mark.parametrize("name", check_texts.DOCUMENTS)
+def test_documents_are_short_and_plain(name):
+    assert list(check_texts.wrong_document(name)) == []
+
+
+def test_what_is_wrong_in_a_document(tmp_path, monkeypatch):
+    words = "word " * 24 + "word"
+    (tmp_path / "a.md").write_text(f"# A\n\n{words}. Next.\n- One {words}\n\n    {words} {words}\n"
+                                   f"## B\n\nMore.\n")
+    monkeypatch.setattr(check_texts, "ROOT", tmp_path)
+    monkeypatch.setattr(check_texts, "DOCUMENTS", {"a.md": (999, 600)})
+    found = list(check_texts.wrong_document("a.md"))
+    assert [line.partition(":")[0] for line in found] == ["26 words"]
+    monkeypatch.setattr(check_texts, "DOCUMENTS", {"a.md": (500, 15)})
+    assert len(list(check_texts.wrong_document("a.md"))) == 3
+
+
 TEXTS_IN_C = """
 static const struct option own_options[] = {
     {'o', NULL, "FILE", OPTION_OUTPUT, /* a "comment", */ "write to this file (\\"x\\"), "
