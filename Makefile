@@ -245,10 +245,10 @@ pkgconfigdir ?= $(prefix)/share/pkgconfig
 
 # The front command finds its parts from where it stands: the tree it is in may be moved.
 COMPLETIONS := $(BUILD)/completion.bash $(BUILD)/completion.zsh $(BUILD)/completion.fish
-VERBS := run merge report stats export flame memory diff baseline view ctl top dump doctor \
+VERBS := run merge report stats export flame memory diff view ctl top dump doctor \
 	recover manual completion help demo
 MANUALS := $(BUILD)/gpuprof.1 $(VERBS:%=$(BUILD)/gpuprof-%.1)
-TOPICS := tables findings losses json events limits exit-status
+TOPICS := tuning tables findings losses json events limits exit-status
 TOPIC_MANUALS := $(TOPICS:%=$(BUILD)/gpuprof-%.7)
 DOCUMENTS := README.md GUIDE.md SECURITY.md CHANGELOG.md LICENSE NOTICE \
 	formats/event-stream.md formats/answers.md

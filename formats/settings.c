@@ -11,8 +11,8 @@
 #include "unit_word.h"
 
 const struct setting_info setting_infos[SETTING_COUNT] = {
-#define SETTING(NAME, variable, option, kind, default_value, low, high, value, help, ...)          \
-    {variable, option, SETTING_KIND_##kind, default_value, low, high, value, help},
+#define SETTING(NAME, variable, option, group, kind, default_value, low, high, value, help, ...)   \
+    {variable, option, group, SETTING_KIND_##kind, default_value, low, high, value, help},
 #include "settings.def"
 #undef SETTING
 };

@@ -37,15 +37,32 @@ enum setting_index {
 };
 
 /* Values of settings with a choice, from 0 on, and bits of those with flags. */
-#define SETTING(NAME, variable, option, kind, default_value, low, high, value, help, ...)          \
+#define SETTING(NAME, variable, option, group, kind, default_value, low, high, value, help, ...)   \
     enum { SETTING_##NAME##_BEFORE = -1, ##__VA_ARGS__ };
 #include "settings.def"
 #undef SETTING
 
+/* Where help lists an option or a setting, in the order of help; with HELP_MORE only if all are
+ * asked for (--help-all). */
+enum help_group {
+    HELP_OTHER,
+    HELP_WHAT,
+    HELP_WHEN,
+    HELP_LIMITS,
+    HELP_SHOW,
+    HELP_SELECT,
+    HELP_READ,
+    HELP_OUTPUT,
+    HELP_TUNING, /* settings that `run --tune NAME=VALUE` sets */
+    HELP_GROUPS,
+    HELP_MORE = 64
+};
+
 struct setting_info {
     const char *variable;
     const char *option;
-    uint8_t kind; /* enum setting_kind */
+    uint8_t group; /* enum help_group */
+    uint8_t kind;  /* enum setting_kind */
     const char *default_value;
     uint64_t low;
     uint64_t high;

@@ -50,6 +50,15 @@ static enum exit_code take_against(const struct given *g)
     return EXIT_OK;
 }
 
+static enum setting_index find_setting(const char *name, size_t length)
+{
+    int i = 0;
+    while (i < SETTING_COUNT && !(strlen(setting_infos[i].option) == length &&
+                                  memcmp(setting_infos[i].option, name, length) == 0))
+        i++;
+    return (enum setting_index)i;
+}
+
 static enum exit_code take_setting(struct options *o, enum setting_index index, const char *value)
 {
     struct settings check;
@@ -61,6 +70,32 @@ static enum exit_code take_setting(struct options *o, enum setting_index index, 
     return EXIT_OK;
 }
 
+const char *tune_word(unsigned index)
+{
+    static const char *const words[SETTING_COUNT] = {
+#define SETTING(NAME, variable, option, group, kind, default_value, ...)                           \
+    [SETTING_##NAME] = option "=" default_value,
+#include "settings.def"
+#undef SETTING
+    };
+    unsigned i = 0;
+    while (i < SETTING_COUNT && (setting_infos[i].group != HELP_TUNING || index--))
+        i++;
+    return i < SETTING_COUNT ? words[i] : NULL;
+}
+
+static enum exit_code take_tune(const struct given *g)
+{
+    const char *equals = strchr(g->value, '=');
+    size_t length = equals ? (size_t)(equals - g->value) : 0;
+    enum setting_index index = find_setting(g->value, length);
+    if (!length || index == SETTING_COUNT || setting_infos[index].group != HELP_TUNING)
+        return usage_error("%s: --tune: '%s' is not NAME=VALUE of a tuning setting; "
+                           "'gpuprof help tuning' lists them",
+                           g->all->verb->name, g->value);
+    return take_setting(g->all, index, equals + 1);
+}
+
 static enum exit_code take_out(const struct given *g)
 {
     return take_setting(g->all, SETTING_OUT, g->value);
@@ -70,51 +105,56 @@ static enum exit_code take_out(const struct given *g)
 
 const struct option read_options[] = {
     {'j', "jobs", "N", OPTION_ALL(take_jobs, jobs),
-     "use N processors: N processes share the recordings where they can be read apart; else a "
-     "second one compresses and writes; what comes out is the same",
-     .parts = READ_JOBS},
+     "Use N processors. N processes share the recordings if they can be read separately; otherwise "
+     "a second one compresses and writes. The output is the same.",
+     .parts = READ_JOBS, .in = HELP_READ},
     {OPTIONS_OF(select_options, READ_CYCLES | READ_PIECE)},
     {0, "clock", "collectives|wall", OPTION_ALL(option_choice, clock),
-     "how hosts come to one clock: by the ends of collectives that they share, where NCCL's calls "
-     "are recorded, or by each host's own clock, as the system has it; default: collectives",
-     .parts = READ_CLOCK},
+     "Align the hosts' clocks by the ends of the collectives that they share (needs recorded NCCL "
+     "calls), or trust each host's own clock; default: collectives",
+     .parts = READ_CLOCK, .in = HELP_READ | HELP_MORE},
     {0, "step-range", "PATTERN", OPTION_ALL(option_text, step_range),
-     "each range of this name is a step of the program; '*' stands for any text, '?' for one byte: "
-     "'iteration *'",
-     .parts = READ_STEPS},
+     "Use each range of this name as a step; '*' matches any text, '?' one byte: 'iteration *'",
+     .parts = READ_STEPS, .in = HELP_READ | HELP_MORE},
     {0, "step-by", "range|profiler|optimizer|dataloader|graph|NAME",
      OPTION_ALL(option_text, step_by),
-     "what a step is: the calls of gpuprof_step; PyTorch's labels ProfilerStep#N, Optimizer.step# "
-     "(from one update to the next), or enumerate(DataLoader)#; launches of one graph; or ranges, "
-     "labels, or a class of optimizers of that name; default: the first of these that is there",
-     .parts = READ_STEPS},
+     "Choose the steps: gpuprof_step() calls, PyTorch's labels (profiler, optimizer, dataloader), "
+     "launches of one graph, or a range, label or optimizer class by name. Default: the first kind "
+     "that was recorded.",
+     .parts = READ_STEPS, .in = HELP_READ},
     {0, "symbols", "DIR|none", OPTION_ALL(take_symbols, symbols),
-     "look for binaries and debug files in this folder, too (files, a .build-id tree, or a "
-     "system's root); none: look nothing up; default: where they were recorded",
-     .parts = READ_SYMBOLS},
+     "Also look for binaries and debug files in this folder (files, a .build-id tree or a system's "
+     "root), or look up no symbols (none)",
+     .parts = READ_SYMBOLS, .in = HELP_READ | HELP_MORE},
     {0, "against", NULL, OPTION_ALL(take_against, against),
-     "what stands behind it is what the runs before it are compared with: what is worse, or more, "
-     "is so of those before it",
-     .parts = READ_AGAINST},
+     "Compare the runs named before this option (new) with those after it (old)",
+     .parts = READ_AGAINST, .in = HELP_SELECT},
     {0, "strict", NULL, OPTION_ALL(option_flag, strict),
-     "exit with 3 if anything at all was lost, not only if a file is damaged",
-     .parts = READ_STRICT},
+     "Exit with status 3 if any event was lost, not only if a file is damaged",
+     .parts = READ_STRICT, .in = HELP_READ | HELP_MORE},
     {0, "keep-live", NULL, OPTION_ALL(option_flag, keep_live),
-     "leave the live files of ended processes where they are", .parts = READ_KEEP_LIVE},
+     "Leave the live files of ended processes in place", .parts = READ_KEEP_LIVE,
+     .in = HELP_READ | HELP_MORE},
     {0, "no-index", NULL, OPTION_ALL(option_flag, no_index),
-     "neither read nor write the files .gpuprof-report and .gpuprof-rows.N, in which a report of a "
-     "large folder leaves what it found for the next one",
-     .parts = READ_INDEX},
+     "Ignore and do not write the cache of a large folder's report (.gpuprof-report and "
+     ".gpuprof-rows.N)",
+     .parts = READ_INDEX, .in = HELP_READ | HELP_MORE},
     {0},
 };
 
 const struct option program_options[] = {
-    {'o', NULL, "DIR", OPTION_ALL(take_out, settings), "the same as --out DIR"},
+    {'o', NULL, "DIR", OPTION_ALL(take_out, settings), NULL},
+    {0, "tune", "NAME=VALUE", OPTION_ALL(take_tune, settings),
+     "Set how gpuprof itself works, such as seal=200ms; 'gpuprof help tuning' lists the settings",
+     .word_at = tune_word},
     {0},
 };
 
-static const struct option help_option = {'h', "help", NULL, OPTION_ALL(option_flag, help),
-                                          "print this help"};
+static const struct option help_options[] = {
+    {0, "help-all", NULL, OPTION_ALL(option_flag, help_all), "Print this help with all options"},
+    {'h', "help", NULL, OPTION_ALL(option_flag, help), "Print this help"},
+    {0},
+};
 
 /* An option, and where the struct begins that it is of, in the verb's own one. */
 struct found {
@@ -140,14 +180,22 @@ static struct found find_in(const struct option *list, unsigned parts, size_t at
     return (struct found){NULL, 0};
 }
 
+/* Does help leave out some of its options? */
+static bool has_more(const struct verb *verb)
+{
+    const struct option *option = NULL;
+    for (unsigned i = 0, at = 0; verb->options && !(option && option->in & HELP_MORE); at = ++i)
+        if (!(option = find_in(verb->options, 0, 0, &at).option))
+            return false;
+    return option != NULL;
+}
+
 static struct found find_option(const struct verb *verb, unsigned index)
 {
     struct found found = {NULL, 0};
     if (verb->options)
         found = find_in(verb->options, 0, 0, &index);
-    if (!found.option && !index)
-        found.option = &help_option;
-    return found;
+    return found.option ? found : find_in(help_options + !has_more(verb), 0, 0, &index);
 }
 
 const struct option *option_at(const struct verb *verb, unsigned index)
@@ -193,15 +241,6 @@ static const char *nsys_hint(const char *word)
             strncmp(nsys_options[i].name, word, strcspn(word, "=")) == 0)
             return nsys_options[i].hint;
     return "";
-}
-
-static enum setting_index find_setting(const char *name, size_t length)
-{
-    int i = 0;
-    while (i < SETTING_COUNT && !(strlen(setting_infos[i].option) == length &&
-                                  memcmp(setting_infos[i].option, name, length) == 0))
-        i++;
-    return (enum setting_index)i;
 }
 
 /* Which verb has the option of this name, of those that do not accept it; "": none. */
@@ -322,7 +361,7 @@ enum exit_code options_parse(struct options *o, void *own, int argc, char **argv
             words_only = true;
         } else if (!words_only && word[0] == '-' && word[1]) {
             enum exit_code code = parse_option(o, own, argv, &at);
-            if (code != EXIT_OK || o->help)
+            if (code != EXIT_OK || o->help || o->help_all)
                 return code;
         } else {
             words_only |= (o->verb->takes & TAKES_PROGRAM) != 0;

@@ -28,6 +28,7 @@ struct options {
     const struct verb *const *verbs; /* all there are, ended by NULL */
     const void *own;    /* the struct that the verb's own options are of; NULL: it has none */
     bool help;          /* --help: the words behind it were not parsed */
+    bool help_all;      /* --help-all: likewise, unless the verb is `help` */
     const char *output; /* NULL: standard output */
     bool strict;
     bool keep_live;
@@ -71,6 +72,7 @@ struct option {
     option_take *take;
     size_t at;                 /* of what it sets, in the verb's own struct or in struct options */
     const char *help;          /* NULL: help does not list it */
+    unsigned in;               /* which group of help: enum help_group, and HELP_MORE */
     enum option_owner owner;   /* OF_ALL: that is struct options */
     unsigned parts;            /* of a list that verbs refer to: which of its parts this is in */
     const struct option *list; /* OPTIONS_OF: no option, but those of this list that are in `parts`
@@ -137,8 +139,9 @@ extern const struct option read_options[], select_options[];
 #define READ_SELECT    (READ_TIME | READ_PLACE | READ_PROCESSES | READ_EVENTS)
 #define READ_PIECE     (READ_CYCLE | READ_SELECT)
 
-/* Of verbs that a program is named to. */
+/* Of verbs that a program is named to: -o and --tune; and what --tune can set, as NAME=DEFAULT. */
 extern const struct option program_options[];
+const char *tune_word(unsigned index);
 
 /* What a verb's page in the manual says, part by part. */
 enum manual_part { PART_EXAMPLE, PART_VARIABLE, PART_FILE, PART_STATUS, PART_COUNT };
@@ -151,9 +154,12 @@ struct manual_row {
     const char *text;
 };
 
-#define TAKES_RECORDINGS 1u /* at least one folder or file */
-#define TAKES_PARTS      2u /* or parts of a report: the verb says what is missing */
-#define TAKES_PROGRAM    4u /* options end at its name, and are settings, too */
+#define TAKES_RECORDINGS 1u  /* at least one folder or file */
+#define TAKES_PARTS      2u  /* or parts of a report: the verb says what is missing */
+#define TAKES_PROGRAM    4u  /* options end at its name, and are settings, too */
+#define LISTS_SETTINGS   8u  /* its help and its page have the settings */
+#define VERB_MORE        16u /* help lists it behind the others */
+#define VERB_OLD         32u /* help does not list it: another verb replaced it */
 
 struct verb {
     const char *name;
@@ -161,7 +167,7 @@ struct verb {
     const struct option *options; /* its own; NULL: only --help, which each has */
     const void *usual;            /* its own struct, before any option; NULL: it has none */
     size_t own_bytes;             /* of that one */
-    unsigned takes;               /* TAKES_..., or 0 */
+    unsigned takes;               /* TAKES_..., LISTS_..., VERB_..., or 0 */
     const char *operands;         /* of the synopsis line, behind the options */
     const char *help;             /* one line */
     struct manual_row manual[MANUAL_ROWS_MAX]; /* what its page says beyond what many say */

@@ -254,52 +254,52 @@ static enum exit_code take_cycle(const struct given *g)
 
 const struct option select_options[] = {
     {0, "cycle", "N|all", OPTION_ALL(take_cycle, select.cycle),
-     "only what was recorded in this window of run --schedule or --capture-range, by its number "
-     "from 1 on; all, with --per-rank: a file for each",
-     .parts = READ_CYCLES},
+     "Select one window of run --schedule or --capture-range by its number, counted from 1; all, "
+     "with --per-rank: write a file for each window",
+     .parts = READ_CYCLES, .in = HELP_SELECT | HELP_MORE},
     {0, "cycle", "N", OPTION_ALL(take_cycle, select.cycle),
-     "only what was recorded in this window of run --schedule or --capture-range, by its number "
-     "from 1 on",
-     .parts = READ_CYCLE},
+     "Select one window of run --schedule or --capture-range by its number, counted from 1",
+     .parts = READ_CYCLE, .in = HELP_SELECT | HELP_MORE},
     {0, "from", "TIME", OPTION_ALL(take_moment, select.from),
-     "only events from then on: seconds since the first event of the processes that are read (with "
-     "--rank another one than without), which may be long after the program's start (12.5, 800ms, "
-     "2m), 2026-11-23T18:00:00 (local, or with Z or +01:00), 2026-11-23 (0:00), 18:00, or @SECONDS "
-     "since 1970",
-     .parts = READ_TIME},
-    {0, "to", "TIME", OPTION_ALL(take_moment, select.to), "only events before that",
-     .parts = READ_TIME},
+     "Select events from this time on, counted from the first event of the selected processes: "
+     "12.5, "
+     "800ms, 2m. Also: 2026-11-23, 18:00, 2026-11-23T18:00:00 (local, or with Z or +01:00), and "
+     "@SECONDS since 1970.",
+     .parts = READ_TIME, .in = HELP_SELECT},
+    {0, "to", "TIME", OPTION_ALL(take_moment, select.to), "Select events before this time",
+     .parts = READ_TIME, .in = HELP_SELECT},
     {0, "step", "A:B", .take = take_steps, .at = 0,
-     "only steps A to B - 1, A alone, from A on (A:), or those before B (:B): the calls in them, "
-     "the work that these made, and what reaches into them; --step-by says what a step is",
-     .parts = READ_PLACE},
+     "Select steps A to B - 1, only A, from A on (A:) or before B (:B): their calls, and the GPU "
+     "work that these launched",
+     .parts = READ_PLACE, .in = HELP_SELECT},
     {0, "range", "NAME", OPTION_ALL(take_range, select.range),
-     "likewise, only what happened while a range or label of this name was open in the process; "
-     "'*' stands for any text, '?' for one byte. Idle time and wall time go from the first one's "
-     "begin to the last one's end",
-     .parts = READ_PLACE},
+     "Select what happened while a range or label of this name was open; '*' matches any text, "
+     "'?' one byte. Idle time and wall time cover the first range's start to the last one's end.",
+     .parts = READ_PLACE, .in = HELP_SELECT},
     {0, "job", "N[,M-K]", OPTION_ALL(take_list, select.jobs),
-     "of several jobs in one folder only the processes of these, numbered from 0 on by their "
-     "begin; they are told apart by what their launchers say, and by time",
-     .parts = READ_PROCESSES},
-    {0, "rank", "N[,M-K]", OPTION_ALL(take_list, select.ranks), "only the processes of these ranks",
-     .parts = READ_PROCESSES},
+     "Select these of several jobs in one folder, numbered from 0 in the order of their start",
+     .parts = READ_PROCESSES, .in = HELP_SELECT | HELP_MORE},
+    {0, "rank", "N[,M-K]", OPTION_ALL(take_list, select.ranks),
+     "Select the processes of these ranks", .parts = READ_PROCESSES, .in = HELP_SELECT},
     {0, "pid", "N[,M-K]", OPTION_ALL(take_list, select.pids),
-     "only the processes of these numbers, as they see them themselves", .parts = READ_PROCESSES},
+     "Select processes by pid, as seen inside their container", .parts = READ_PROCESSES,
+     .in = HELP_SELECT | HELP_MORE},
     {0, "tid", "N[,M-K]", OPTION_ALL(take_list, select.tids),
-     "only what these threads did, by the system's numbers, and the work that they made",
-     .parts = READ_EVENTS},
+     "Select events of these threads, by their system ids, and the GPU work that they launched",
+     .parts = READ_EVENTS, .in = HELP_SELECT | HELP_MORE},
     {0, "device", "N[,M-K]", OPTION_ALL(take_list, select.devices),
-     "of the work of devices only that of these; what the host did stays", .parts = READ_PLACE},
+     "Select the GPU work of these devices; host events stay", .parts = READ_PLACE,
+     .in = HELP_SELECT},
     {0, "kind", "KIND[,KIND..]", .take = take_kinds, .at = 0,
-     "only events of these kinds: calls by what they do (launch, alloc, copy, sync, graph, other; "
-     "call: all), work of devices (kernel, gpu_memcpy, gpu_memset, gpu_graph; work: all), "
-     "cuda_sync, overhead, memory, range, mark, operator, library",
-     .parts = READ_EVENTS},
+     "Select events of these kinds. Calls: launch, alloc, copy, sync, graph, other, or all: call. "
+     "GPU work: kernel, gpu_memcpy, gpu_memset, gpu_graph, or all: work. Others: cuda_sync, "
+     "overhead, memory, range, mark, operator, library.",
+     .parts = READ_EVENTS, .in = HELP_SELECT},
     {0, "name", "REGEX", OPTION_ALL(take_pattern, select.name),
-     "only events with a name that this extended regular expression is found in",
-     .parts = READ_EVENTS},
+     "Select events with names that match this extended regular expression", .parts = READ_EVENTS,
+     .in = HELP_SELECT},
     {0, "min-duration", "TIME", OPTION_ALL(take_least, select.min_ns),
-     "only events that took at least so long: 10us", .parts = READ_EVENTS},
+     "Select events that took at least this long: 10us", .parts = READ_EVENTS,
+     .in = HELP_SELECT | HELP_MORE},
     {0},
 };

@@ -86,7 +86,8 @@ static bool option_of(const struct verb *verb, unsigned index, struct option *o)
     if (!(verb->takes & TAKES_PROGRAM) || index >= SETTING_COUNT)
         return false;
     const struct setting_info *s = &setting_infos[index];
-    *o = (struct option){.name = s->option, .help = s->help};
+    *o = (struct option){.name = s->option, .help = s->help, .in = s->group};
+    o->letter = index == SETTING_OUT ? 'o' : '\0';
     if (!setting_alone((enum setting_index)index))
         o->value = s->value;
     return true;
@@ -109,6 +110,8 @@ static void put_options(const struct typed *t, const struct verb *verb)
 {
     struct option o;
     for (unsigned i = 0; option_of(verb, i, &o); i++) {
+        if (o.in == HELP_TUNING) /* --tune sets it; the name works, but is not offered */
+            continue;
         char letter[] = {'-', o.letter, '\0'}, name[256];
         if (o.letter)
             put(t, letter, 2, o.help);
@@ -120,7 +123,8 @@ static void put_options(const struct typed *t, const struct verb *verb)
 static void put_verbs(const struct typed *t, const struct verb *const *verbs)
 {
     for (; *verbs; verbs++)
-        put(t, (*verbs)->name, strlen((*verbs)->name), (*verbs)->help);
+        if (!((*verbs)->takes & VERB_OLD))
+            put(t, (*verbs)->name, strlen((*verbs)->name), (*verbs)->help);
 }
 
 /* "[DIR]" may be left out, and is the same otherwise. Operands that begin as the value of an option
@@ -151,8 +155,8 @@ static void answer(const struct verb *const *verbs, char *const *words, unsigned
     struct option o;
     if (!last) {
         put_verbs(&typed, verbs);
-        put(&typed, "--help", 6, "print this help");
-        put(&typed, "--version", 9, "print the version");
+        put(&typed, "--help", 6, "Print this help");
+        put(&typed, "--version", 9, "Print the version");
         return;
     }
     while (*verb && strcmp((*verb)->name, words[0]) != 0)
@@ -277,8 +281,10 @@ static enum exit_code run(const struct options *options)
     return usage_error("completion: name one shell: bash, zsh or fish");
 }
 
-VERB_IS(completion, run, NULL, VERB_NO_OWN, 0, "bash|zsh|fish",
-        "print what a shell needs to complete gpuprof's command lines",
-        {PART_EXAMPLE, "source <(gpuprof completion bash)", "without an installation"},
+VERB_IS(completion, run, NULL, VERB_NO_OWN, VERB_MORE, "bash|zsh|fish",
+        "print the completion script of a shell",
+        {PART_EXAMPLE, "source <(gpuprof completion bash)", "complete in this shell"},
+        {PART_EXAMPLE, "gpuprof completion fish > ~/.config/fish/completions/gpuprof.fish",
+         "complete in every fish shell"},
         {PART_STATUS, "0", "it was printed"}, {PART_STATUS, "1", "input or output failed"},
         {PART_STATUS, "2", "a wrong option, or nothing to read, or to show"});

@@ -28,7 +28,8 @@ static enum exit_code run(const struct verb *verb, const char *command, int argc
     enum exit_code code = options_parse(&options, own, argc, argv);
     if (code != EXIT_OK)
         return code;
-    return options.help ? verb_help(verbs, verb->name) : verb->run(&options);
+    return options.help || options.help_all ? verb_help(verbs, verb->name, options.help_all)
+                                            : verb->run(&options);
 }
 
 static void take_notice(int number)
@@ -64,7 +65,7 @@ int main(int argc, char **argv)
         return standard_output_end();
     }
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
-        return verb_help(verbs, NULL);
+        return verb_help(verbs, NULL, false);
     for (const struct verb *const *verb = verbs; *verb; verb++)
         if ((*verb)->run && strcmp((*verb)->name, argv[1]) == 0)
             return (int)run(*verb, command, argc - 1, argv + 1);

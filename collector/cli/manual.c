@@ -24,7 +24,9 @@
 #define COLUMN_TEXT_BYTES 128
 #define FOLDER_PATTERN    "gpuprof.PROGRAM.TIME" /* what run makes where nothing is said */
 #define UNITS_TEXT                                                                                 \
-    "sizes have K, M, G or T (KB, KiB: the same, 1024 bytes), times ns, us, ms, s, min or h"
+    "Sizes have K, M, G or T (KB, KiB: the same, 1024 bytes); times ns, us, ms, s, min or h"
+
+#define RUN_OPTIONS_TEXT "It also takes the options of 'gpuprof run'."
 
 #define TABLE_WORDS                                                                                \
     "Columns as json and csv name them, and in brackets as the text does; _ns: nanoseconds, "      \
@@ -70,16 +72,22 @@ void print_row(const char *name, const char *text)
     print_wrapped(text, (size_t)printf("  %s", name), HELP_COLUMN);
 }
 
-/* "--buffer SIZE", "--nested", "--sample[=RATE|off]". */
+/* "--buffer SIZE", "--nested", "--sample[=RATE|off]"; for --tune "seal=TIME". */
 static void option_name(int index, char *name, size_t name_bytes)
 {
     const struct setting_info *info = &setting_infos[index];
     bool may_be_alone = *info->value && setting_alone((enum setting_index)index);
-    snprintf(name, name_bytes, "--%s%s%s%s", info->option,
+    bool is_tuning = info->group == HELP_TUNING;
+    snprintf(name, name_bytes, "%s%s%s%s%s",
+             index == SETTING_OUT ? "-o, --"
+             : is_tuning          ? ""
+                                  : "--",
+             info->option,
              may_be_alone   ? "[="
+             : is_tuning    ? "="
              : *info->value ? " "
                             : "",
-             info->value, may_be_alone ? "]" : "");
+             is_tuning && !*info->value ? "off|on" : info->value, may_be_alone ? "]" : "");
 }
 
 static void setting_text(int index, char *text, size_t text_bytes)
@@ -90,6 +98,8 @@ static void setting_text(int index, char *text, size_t text_bytes)
              *default_value ? "; default: " : "", default_value);
 }
 
+typedef void item_fn(const char *name, const char *text);
+
 /* "-o, --output FILE". */
 static void option_words(const struct option *info, char *words, size_t words_bytes)
 {
@@ -99,48 +109,43 @@ static void option_words(const struct option *info, char *words, size_t words_by
              info->name ? info->name : "", info->value ? " " : "", info->value ? info->value : "");
 }
 
-/* "[-o FILE] [--strict] DIR|FILE..."; a verb that takes settings has too many to name. */
+/* "[OPTIONS] DIR|FILE...". */
 static void synopsis(const struct verb *verb, char *text, size_t text_bytes)
 {
-    int length = 0;
-    const struct option *option;
-    text[0] = '\0';
-    if (verb->takes & TAKES_PROGRAM)
-        length = snprintf(text, text_bytes, "[OPTIONS] ");
-    for (unsigned i = 0; !(verb->takes & TAKES_PROGRAM) && (option = option_at(verb, i)); i++) {
-        struct option one = *option;
-        char words[64];
-        if (one.letter == 'h')
-            continue;
-        if (one.letter)
-            one.name = NULL;
-        option_words(&one, words, sizeof words);
-        assert((size_t)length + strlen(words) + sizeof "[] " < text_bytes);
-        length += snprintf(text + length, text_bytes - (size_t)length, "[%s] ", words);
-    }
-    snprintf(text + length, text_bytes - (size_t)length, "%s", verb->operands);
+    snprintf(text, text_bytes, "%s%s", verb->options ? "[OPTIONS] " : "", verb->operands);
 }
 
-static void each_option(const struct verb *verb, item_fn *item)
+/* Is what stands `in` a group in this one, of a list of all or of few? */
+static bool is_in(unsigned in, enum help_group group, bool all)
+{
+    return (in & ~(unsigned)HELP_MORE) == group && (all || !(in & HELP_MORE));
+}
+
+/* The verb's options in that group, or the settings; how many they are. `item` may be NULL. */
+static unsigned each_option(const struct verb *verb, enum help_group group, bool all, item_fn *item)
 {
     const struct option *option;
+    unsigned count = 0;
     for (unsigned i = 0; (option = option_at(verb, i)); i++) {
         char words[64];
         option_words(option, words, sizeof words);
-        if (option->help)
+        if (option->help && is_in(option->in, group, all) && ++count && item)
             item(words, option->help);
     }
+    return count;
 }
 
-static void each_setting(item_fn *item)
+unsigned each_setting(enum help_group group, bool all, item_fn *item)
 {
+    unsigned count = 0;
     for (int i = 0; i < SETTING_COUNT; i++) {
-        char name[128];
-        char text[512];
+        char name[128], text[512];
         option_name(i, name, sizeof name);
         setting_text(i, text, sizeof text);
-        item(name, text);
+        if (is_in(setting_infos[i].group, group, all) && ++count && item)
+            item(name, text);
     }
+    return count;
 }
 
 /* Of --table; NULL: it has no such option, or there are no more. */
@@ -191,20 +196,28 @@ void each_table(const struct verb *verb, item_fn *item, item_fn *column)
     }
 }
 
-static void help_all(const struct verb *const *verbs)
+static void print_verbs(const struct verb *const *verbs, unsigned which)
 {
     char name[64];
+    for (; *verbs; verbs++) {
+        const struct verb *verb = *verbs; /* of the front command's the operands, too */
+        snprintf(name, sizeof name, "%s%s%s", verb->name, verb->run ? "" : " ",
+                 verb->run ? "" : verb->operands);
+        if ((verb->takes & (VERB_MORE | VERB_OLD)) == which)
+            print_row(name, verb->help);
+    }
+}
+
+static void help_all(const struct verb *const *verbs)
+{
     printf("usage: gpuprof VERB [OPTIONS] ...\n\n");
     print_wrapped(intro, 0, 0);
     printf("\n  gpuprof run python train.py\n  gpuprof report DIR\n"
            "  gpuprof report -o page.html DIR\n  gpuprof view DIR\n"
            "  gpuprof merge DIR -o trace.json\n  gpuprof flame DIR -o flame.svg\n\nverbs:\n");
-    for (; *verbs; verbs++) {
-        const struct verb *verb = *verbs; /* of the front command's the operands, too */
-        snprintf(name, sizeof name, "%s%s%s", verb->name, verb->run ? "" : " ",
-                 verb->run ? "" : verb->operands);
-        print_row(name, verb->help);
-    }
+    print_verbs(verbs, 0);
+    printf("\nmore:\n");
+    print_verbs(verbs, VERB_MORE);
     print_row("--version", "print the version");
     printf("\ntopics:\n");
     for (const struct topic *topic = topics; topic->name; topic++)
@@ -212,25 +225,65 @@ static void help_all(const struct verb *const *verbs)
     printf("\n'gpuprof help WORD' explains a verb, a topic, a table or a finding.\n");
 }
 
-static void help_one(const struct verb *verb)
+/* The options, by group; says how many it has left out. */
+static void help_options(const struct verb *verb, bool all)
+{
+    static const struct {
+        enum help_group group;
+        const char *title;
+    } groups[] = {{HELP_WHAT, "what to record"},
+                  {HELP_WHEN, "when to record"},
+                  {HELP_LIMITS, "limits"},
+                  {HELP_SHOW, "what to show"},
+                  {HELP_SELECT, "what to select"},
+                  {HELP_READ, "how to read"},
+                  {HELP_OUTPUT, "output"},
+                  {HELP_OTHER, "options"},
+                  {HELP_TUNING, "tuning, as --tune NAME=VALUE"}};
+    bool has_settings = verb->takes & LISTS_SETTINGS;
+    unsigned left_out = 0;
+    for (unsigned i = 0; i < sizeof groups / sizeof groups[0]; i++) {
+        enum help_group group = groups[i].group;
+        unsigned listed = each_option(verb, group, all, NULL);
+        left_out += each_option(verb, group, true, NULL) - listed;
+        if (has_settings && (all || group != HELP_TUNING)) {
+            unsigned settings = each_setting(group, all, NULL);
+            left_out += each_setting(group, true, NULL) - settings;
+            listed += settings;
+        }
+        if (!listed)
+            continue;
+        printf("\n%s:\n", groups[i].title);
+        if (has_settings)
+            each_setting(group, all, print_row);
+        each_option(verb, group, all, print_row);
+    }
+    if (has_settings)
+        printf("\nAn environment variable in brackets sets the same; the option wins.\n" UNITS_TEXT
+               ".\n");
+    else if (verb->takes & TAKES_PROGRAM)
+        printf("\n" RUN_OPTIONS_TEXT "\n");
+    if (left_out)
+        printf("\n'gpuprof help %s --help-all' lists %u more options.\n", verb->name, left_out);
+}
+
+static void help_one(const struct verb *verb, bool all)
 {
     char text[SYNOPSIS_BYTES];
+    unsigned examples = 0;
     synopsis(verb, text, sizeof text);
-    size_t at = (size_t)printf("usage: gpuprof %s", verb->name);
-    print_wrapped(text, at, at + 1);
-    putchar('\n');
+    printf("usage: gpuprof %s %s\n\n", verb->name, text);
     print_wrapped(verb->help, 0, 0);
-    printf("\noptions:\n");
-    each_option(verb, print_row);
+    for (const struct manual_row *row = verb->manual; row->name && examples < 2; row++)
+        if (row->part == PART_EXAMPLE) {
+            printf("%s  %s\n", examples++ ? "" : "\n", row->name);
+            print_wrapped(row->text, 0, 6);
+        }
+    help_options(verb, all);
     if (table_at(verb, 0)) {
         printf("\ntables:\n");
         each_table(verb, print_row, NULL);
         printf("\n'gpuprof help TABLE' prints a table's columns.\n");
-    }
-    if (verb->takes & TAKES_PROGRAM) {
-        printf("\nsettings, as an option or as an environment variable (an option wins;"
-               "\n" UNITS_TEXT "):\n");
-        each_setting(print_row);
     }
 }
 
@@ -318,13 +371,13 @@ enum exit_code verb_missing(const char *command)
     return standard_output_end() == EXIT_OK ? EXIT_USAGE : EXIT_ENVIRONMENT;
 }
 
-enum exit_code verb_help(const struct verb *const *verbs, const char *name)
+enum exit_code verb_help(const struct verb *const *verbs, const char *name, bool all)
 {
     const struct verb *verb = name ? find_verb(verbs, name) : NULL;
     if (name && !verb)
         return verb_unknown(verbs, "help: ", name);
     if (verb)
-        help_one(verb);
+        help_one(verb, all);
     else
         help_all(verbs);
     return standard_output_end();
@@ -359,6 +412,7 @@ static bool help_table(const struct verb *const *verbs, const char *name)
 static enum exit_code help(const struct options *options)
 {
     const char *name = options->paths[0];
+    const bool *all = options->own;
     if (options->path_count > 1)
         return usage_error("help: too many arguments; try 'gpuprof help'");
     if (name && !find_verb(options->verbs, name)) {
@@ -371,10 +425,18 @@ static enum exit_code help(const struct options *options)
         if (is_known || topic)
             return standard_output_end();
     }
-    return verb_help(options->verbs, name);
+    return verb_help(options->verbs, name, *all);
 }
 
 /* ---- troff ---------------------------------------------------------------------------------- */
+
+static void roff_options(const struct verb *verb)
+{
+    for (unsigned group = HELP_OTHER; group < HELP_TUNING; group++)
+        each_option(verb, (enum help_group)group, true, roff_item);
+    if (verb->takes & TAKES_PROGRAM && !(verb->takes & LISTS_SETTINGS))
+        printf(".PP\n" RUN_OPTIONS_TEXT "\n");
+}
 
 static void roff_synopsis(const struct verb *verb)
 {
@@ -390,7 +452,7 @@ static void roff_verb(const struct verb *verb)
     roff_synopsis(verb);
     printf("\"\n");
     roff_text(verb->help);
-    each_option(verb, roff_item);
+    roff_options(verb);
     if (table_at(verb, 0)) {
         printf(".PP\n.B Tables\n");
         each_table(verb, roff_item, roff_column);
@@ -402,8 +464,12 @@ static void roff_settings(void)
 {
     printf(".SH SETTINGS\n");
     roff_text("Each setting is an option of gpuprof run and an environment variable that the "
-              "library reads; an option wins; " UNITS_TEXT ".");
-    each_setting(roff_item);
+              "library reads; the option wins. " UNITS_TEXT ".");
+    for (unsigned group = HELP_OTHER; group < HELP_TUNING; group++)
+        each_setting((enum help_group)group, true, roff_item);
+    printf(".PP\n");
+    roff_text("These are set by --tune NAME=VALUE; the defaults suit most programs:");
+    each_setting(HELP_TUNING, true, roff_item);
 }
 
 static enum exit_code manual_of_verb(const struct verb *verb)
@@ -415,12 +481,12 @@ static enum exit_code manual_of_verb(const struct verb *verb)
     printf(".SH SYNOPSIS\n.B gpuprof %s\n", verb->name);
     roff_synopsis(verb);
     printf("\n.SH OPTIONS\n");
-    each_option(verb, roff_item);
+    roff_options(verb);
     if (table_at(verb, 0)) {
         printf(".SH TABLES\n");
         each_table(verb, roff_item, roff_column);
     }
-    if (verb->takes & TAKES_PROGRAM)
+    if (verb->takes & LISTS_SETTINGS)
         roff_settings();
     roff_parts(verb, ".SH ");
     printf(".SH \"SEE ALSO\"\n.BR gpuprof (1)\n");
@@ -451,12 +517,13 @@ static enum exit_code manual(const struct options *options)
     roff_text(intro);
     printf(".SH VERBS\n");
     for (const struct verb *const *each = options->verbs; *each; each++)
-        roff_verb(*each);
+        if (!((*each)->takes & VERB_OLD))
+            roff_verb(*each);
     roff_settings();
     roff_sections();
     printf(".SH \"SEE ALSO\"\n");
     for (const struct verb *const *each = options->verbs; *each; each++)
-        if ((*each)->run)
+        if ((*each)->run && !((*each)->takes & VERB_OLD))
             printf(".BR gpuprof\\-%s (1),\n", (*each)->name);
     for (const struct topic *each = topics; each->name; each++)
         printf(".BR gpuprof\\-%s (7),\n", each->name);
@@ -464,26 +531,32 @@ static enum exit_code manual(const struct options *options)
     return standard_output_end();
 }
 
-VERB_IS(manual, manual, NULL, VERB_NO_OWN, 0, "[VERB|TOPIC|gpuprof.h]",
-        "print the manual page, or that of a verb, a topic or the header",
+VERB_IS(manual, manual, NULL, VERB_NO_OWN, VERB_MORE, "[VERB|TOPIC|gpuprof.h]",
+        "print the manual page of gpuprof, a verb, a topic or the header",
         {PART_EXAMPLE, "gpuprof manual | man -l -", "read this page"},
-        {PART_EXAMPLE, "gpuprof manual run | man -l -", "that of a verb, gpuprof-run(1)"},
-        {PART_EXAMPLE, "gpuprof manual gpuprof.h | man -l -", "that of gpuprof.h"},
+        {PART_EXAMPLE, "gpuprof manual run | man -l -", "read the page of a verb, gpuprof-run(1)"},
+        {PART_EXAMPLE, "gpuprof manual gpuprof.h | man -l -", "read the page of the header"},
         {PART_STATUS, "0", "it was printed"}, {PART_STATUS, "1", "input or output failed"},
         {PART_STATUS, "2", "a wrong option, or nothing to read, or to show"});
 
-VERB_IS(help, help, NULL, VERB_NO_OWN, 0, "[VERB|TOPIC|TABLE|FINDING]",
+static const struct option help_own[] = {
+    {0, "help-all", NULL, .take = option_flag, .at = 0, "Print all options of the verb"},
+    {0},
+};
+
+VERB_IS(help, help, help_own, VERB_OWN(bool, false), VERB_MORE, "[VERB|TOPIC|TABLE|FINDING]",
         "explain a verb, a topic, the columns of a table, or a finding",
-        {PART_EXAMPLE, "gpuprof help run", "the options of run"},
-        {PART_EXAMPLE, "gpuprof help idle", "the columns of the table idle"},
-        {PART_EXAMPLE, "gpuprof help sync-in-loop", "what this finding means"},
+        {PART_EXAMPLE, "gpuprof help run --help-all", "print all options of run"},
+        {PART_EXAMPLE, "gpuprof help idle", "print the columns of the table idle"},
+        {PART_EXAMPLE, "gpuprof help sync-in-loop", "explain this finding"},
         {PART_STATUS, "0", "it was printed"}, {PART_STATUS, "1", "input or output failed"},
         {PART_STATUS, "2", "a wrong option, or nothing to read, or to show"});
 
 /* The front command (scripts/gpuprof) runs it. */
 VERB_IS(demo, NULL, NULL, VERB_NO_OWN, 0, "[DIR]",
-        "record a small program on the simulated CUDA, merge it and report",
-        {PART_EXAMPLE, "gpuprof demo", "without a GPU: its CUDA is a simulated one"},
+        "record a small program on a simulated CUDA, without a GPU, and show its report",
+        {PART_EXAMPLE, "gpuprof demo", "record into a new folder, named by the time"},
+        {PART_EXAMPLE, "gpuprof demo data", "record into this folder"},
         {PART_FILE, "gpuprof.demo.TIME/", "the data folder, with trace.json in it"},
         {PART_STATUS, "0", "it was recorded and reported"},
         {PART_STATUS, "1", "input or output failed"},

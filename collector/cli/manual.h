@@ -5,8 +5,9 @@
 
 #include "base/options.h"
 
-/* Prints what the verb of that name does and its options; NULL: what there is. */
-enum exit_code verb_help(const struct verb *const *verbs, const char *name);
+/* Prints two examples and the usual options of the verb of that name, or all options; NULL: the
+ * verbs. */
+enum exit_code verb_help(const struct verb *const *verbs, const char *name, bool all);
 
 /* What gpuprof is and how to begin, on stdout, for who has named no verb. EXIT_USAGE. */
 enum exit_code verb_missing(const char *command);
@@ -23,6 +24,10 @@ typedef void item_fn(const char *name, const char *text);
 void print_wrapped(const char *text, size_t at, size_t column);
 item_fn print_row;
 void each_table(const struct verb *verb, item_fn *item, item_fn *column);
+
+/* The settings of that group, without those of HELP_MORE unless `all`; how many they are. `item`
+ * may be NULL. */
+unsigned each_setting(enum help_group group, bool all, item_fn *item);
 
 /* (topics.c) What help explains besides verbs; the last row has no name. */
 struct topic {

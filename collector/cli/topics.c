@@ -163,7 +163,15 @@ static void each_status(const struct verb *const *verbs, item_fn *item, bool is_
     item("ctl", "1: a process did not answer, was past the step, or cannot do it; 2: none runs");
 }
 
+static void each_tuning(const struct verb *const *verbs, item_fn *item, bool is_whole)
+{
+    (void)verbs, (void)is_whole;
+    each_setting(HELP_TUNING, true, item);
+}
+
 const struct topic topics[] = {
+    {"tuning", "settings for run --tune NAME=VALUE",
+     "They set how gpuprof itself works. The defaults suit most programs.", each_tuning},
     {"tables", "tables of report and memory",
      "--table=NAME,NAME shows only these tables. 'gpuprof help TABLE' explains the columns.",
      each_table_of_all},

@@ -373,12 +373,12 @@ static const struct option own_options[] = {
     {0},
 };
 
-VERB_IS(baseline, run, own_options, VERB_OWN(const char *, NULL), 0,
+VERB_IS(baseline, run, own_options, VERB_OWN(const char *, NULL), VERB_OLD,
         "save NAME DIR|FILE... | list | remove NAME",
         "keep runs as a small file, for later ones to be compared with; list or remove such",
         {PART_EXAMPLE, "gpuprof baseline save main run1 run2 run3 run4 run5",
          "writes .gpuprof/baselines/main.json"},
-        {PART_EXAMPLE, "gpuprof baseline list", "what there is"},
+        {PART_EXAMPLE, "gpuprof baseline list", "list the baselines"},
         {PART_EXAMPLE, "gpuprof baseline remove main", "forgets that one"},
         {PART_VARIABLE, "GITHUB_SHA, CI_COMMIT_SHA, GIT_COMMIT",
          "the commit that is kept with the runs"},

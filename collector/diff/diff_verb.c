@@ -181,27 +181,28 @@ static enum exit_code take_format(const struct given *g)
 
 const struct option baseline_folder[] = {
     {0, "dir", "DIR", .take = option_text, .at = 0,
-     "the folder of baselines; default: .gpuprof/baselines"},
+     "Read and write baselines in this folder; default: .gpuprof/baselines"},
     {0},
 };
 
 const struct option diff_options[] = {
     {OPTIONS_OF(read_options, READ_AGAINST)},
     {0, "gate", "PERCENT", OPTION_OWN(take_gate, struct diff_options, gate),
-     "the smallest regression that is to be found; worse is what is worse by more than half of it, "
-     "surely; default: 5%"},
+     "Set the smallest slowdown to fail for. A metric is worse if it grew by more than half of "
+     "this, with statistical confidence. Default: 5%."},
     {0, "inconclusive", "pass|fail", OPTION_OWN(option_choice, struct diff_options, inconclusive),
-     "exit with 0 or 1 where nothing can be said, or the runs cannot be compared; default: with "
-     "3"},
+     "Exit with status 0 or 1, instead of 3, if the result is uncertain or the runs cannot be "
+     "compared"},
     {0, "force", NULL, OPTION_FLAG(struct diff_options, force),
-     "compare runs of different GPUs, drivers, versions, or with losses, too, and say what "
-     "differs"},
+     "Compare runs despite different GPUs, drivers or versions, or losses, and name the "
+     "differences"},
     {'o', "output", "FILE", .take = take_file, .at = 0,
-     "write the comparison there; may be given several times, each file in the form that its name "
-     "has; default: standard output"},
+     "Write the comparison to this file, in the format that its name ends with; may be repeated; "
+     "default: standard output"},
     {0, "format", "text|junit|json|html", OPTION_OWN(take_format, struct diff_options, format),
-     "how it is written; default: as the name of the file ends: .xml (JUnit), .json or .html (a "
-     "page for a browser), or else text"},
+     "Write this format; default: by the end of the file's name: .xml (JUnit), .json, .html (a "
+     "page "
+     "for a browser), or else text"},
     {OPTIONS_OF(baseline_folder, 0), .at = offsetof(struct diff_options, folder)},
     {OPTIONS_OF(read_options, READ_STEPS | READ_SYMBOLS | READ_KEEP_LIVE)},
     {0},

@@ -162,7 +162,7 @@ static enum exit_code run(const struct options *options)
 
 static const struct option own_options[] = {
     {OPTIONS_OF(program_options, 0)},
-    {0, "json", NULL, OPTION_FLAG(struct doctor_options, json), "print JSON instead of lines"},
+    {0, "json", NULL, OPTION_FLAG(struct doctor_options, json), "Print JSON instead of lines"},
     /* Those of run, too, although help does not name them: its command line does with one word
      * changed. */
     {0, "quiet", NULL, OPTION_FLAG(struct doctor_options, is_ignored), NULL},
@@ -173,17 +173,17 @@ static const struct option own_options[] = {
 
 VERB_IS(doctor, run, own_options, VERB_OWN(struct doctor_options, 0), TAKES_PROGRAM,
         "[[--] PROGRAM [ARGUMENTS]]",
-        "say what would be recorded here, of a program, and what not, and what to do about it",
+        "check what gpuprof can record here or of a program, and how to fix what it cannot",
+        {PART_EXAMPLE, "gpuprof doctor", "check this machine"},
         {PART_EXAMPLE, "gpuprof doctor python train.py",
-         "what would be recorded of it on this machine; its main function does not run"},
-        {PART_VARIABLE, "GPUPROF_...", "the settings, as below; an option wins"},
+         "check what can be recorded of a program, without running its main function"},
+        {PART_VARIABLE, "GPUPROF_...", "the settings; an option wins"},
         {PART_VARIABLE, "PATH", "where the program is looked for"},
         {PART_VARIABLE, "CUDA_HOME", "a toolkit, in which libcupti is looked for, too"},
         {PART_VARIABLE,
          "LD_LIBRARY_PATH, PYTHONPATH, NVIDIA_DRIVER_CAPABILITIES, NVIDIA_VISIBLE_DEVICES",
-         "looked at as the program and its container will"},
-        {PART_FILE, "/proc, /dev/shm, site-packages/torch/version.py",
-         "looked at; nothing is written"},
+         "read as the program and its container will read them"},
+        {PART_FILE, "/proc, /dev/shm, site-packages/torch/version.py", "read; nothing is written"},
         {PART_STATUS, "0", "nothing is broken"}, {PART_STATUS, "1", "input or output failed"},
         {PART_STATUS, "2", "a wrong option, or nothing to read, or to show"},
         {PART_STATUS, "4",

@@ -268,11 +268,10 @@ static const char *format_name(unsigned index)
 }
 
 static const struct option own_options[] = {
-    {'o', "output", "FILE", OPTION_OUTPUT, "write the export there"},
+    {'o', "output", "FILE", OPTION_OUTPUT, "Write the export to this file", .in = HELP_OUTPUT},
     {0, "format", "FORMAT", OPTION_TEXT(struct export_options, format),
-     "the format of the export, such as sqlite, pprof or csv (a wrong name gets a list of all "
-     "formats); default: as the name of the file ends",
-     .word_at = format_name},
+     "Write this format, such as sqlite, pprof or csv; default: by the end of the file's name",
+     .word_at = format_name, .in = HELP_OUTPUT},
     {OPTIONS_OF(read_options, READ_JOBS | READ_PIECE | READ_CLOCK | READ_STEPS)},
     {OPTIONS_OF(weight_options, 0), .at = offsetof(struct export_options, weight)},
     {OPTIONS_OF(read_options, READ_SYMBOLS | READ_STRICT | READ_KEEP_LIVE)},
@@ -280,11 +279,9 @@ static const struct option own_options[] = {
 };
 
 VERB_IS(export, run, own_options, VERB_OWN(struct export_options, 0), TAKES_RECORDINGS,
-        "DIR|FILE...",
-        "make a file of recordings that other programs read: SQLite, pprof, stacks, csv",
+        "DIR|FILE...", "write a file for other programs: SQLite, pprof, stacks, csv",
         {PART_EXAMPLE, "gpuprof export data -o profile.sqlite",
-         "a database with the tables of nsys export, for sqlite3, pandas and scripts that query "
-         "those"},
+         "write a database with the tables of nsys export, for sqlite3 and pandas"},
         {PART_EXAMPLE, "gpuprof export data --kind=kernel,launch -o kernels.sqlite",
-         "kernels and the calls that launched them"},
-        {PART_EXAMPLE, "gpuprof export data -o profile.pb.gz", "for go tool pprof"});
+         "write kernels and the calls that launched them"},
+        {PART_EXAMPLE, "gpuprof export data -o profile.pb.gz", "write a file for go tool pprof"});

@@ -228,14 +228,16 @@ static const char *report_name(unsigned index)
 
 static const struct option own_options[] = {
     {'o', "output", "FILE", OPTION_OUTPUT,
-     "write the tables there (compressed if the name ends in .gz; csv into a folder, DIR/, a file "
-     "for each); default: standard output"},
+     "Write the tables to this file, compressed if its name ends in .gz, or as csv files into a "
+     "folder, DIR/; default: standard output",
+     .in = HELP_OUTPUT},
     {'f', "format", "text|json|csv", OPTION_OWN(take_format, struct stats_options, table.format),
-     "how the tables are written (nsys' column and table are text); default: as the name of the "
-     "file ends: .json or .csv (DIR/: csv, too), or else text"},
+     "Write the tables in this format (nsys' column and table mean text); default: as the file's "
+     "name ends: .json, .csv or DIR/, or else text",
+     .in = HELP_OUTPUT},
     {'r', "report", "REPORT[,REPORT..]", OPTION_OWN(option_once, struct stats_options, reports),
-     "the reports, as nsys stats has this option; then all words are recordings",
-     .word_at = report_name},
+     "Print these reports, as with nsys stats; all operands are then recordings",
+     .word_at = report_name, .in = HELP_SHOW},
     {OPTIONS_OF(table_options, 0), .at = offsetof(struct stats_options, table)},
     {OPTIONS_OF(read_options, READ_JOBS | READ_PIECE | READ_CLOCK | READ_STEPS | READ_SYMBOLS |
                                   READ_STRICT | READ_KEEP_LIVE)},
@@ -243,8 +245,8 @@ static const struct option own_options[] = {
 };
 
 VERB_IS(stats, run, own_options, VERB_OWN(struct stats_options, .table = TABLE_OPTIONS_USUAL),
-        TAKES_RECORDINGS, "REPORT[,REPORT..] DIR|FILE...",
-        "print the report's tables, or a row an event, by the names that nsys stats has for them",
-        {PART_EXAMPLE, "gpuprof stats cuda_gpu_kern_sum data", "the time of each kernel"},
+        TAKES_RECORDINGS | VERB_MORE, "REPORT[,REPORT..] DIR|FILE...",
+        "print tables of the report, or one row per event, by their names in nsys stats",
+        {PART_EXAMPLE, "gpuprof stats cuda_gpu_kern_sum data", "print the time of each kernel"},
         {PART_EXAMPLE, "gpuprof stats cuda_api_sum,nvtx_sum --format=csv data",
-         "two tables for a script"});
+         "print two tables for a script"});

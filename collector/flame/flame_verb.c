@@ -255,40 +255,45 @@ static enum exit_code run(const struct options *options)
 
 const struct option weight_options[] = {
     {0, "weight", "host|gpu|calls|bytes|cpu|off-cpu|wall", .take = option_choice, .at = 0,
-     "what a frame's width means: the calls' time, the time of the work that they launched, "
-     "their number, or bytes allocated; of samples (run --sample) CPU time; off-cpu: what waited "
-     "(run --os); wall: both; default: host"},
+     "Choose what a frame's width shows: time in calls (host), time of the GPU work launched, "
+     "number of calls, or bytes allocated. CPU time needs run --sample, off-cpu run --os, wall "
+     "both. "
+     "Default: host.",
+     .in = HELP_SHOW},
     {0},
 };
 
 static const struct option own_options[] = {
     {'o', "output", "FILE", OPTION_OUTPUT,
-     "write the graph there (compressed if the name ends in .gz); default: standard output"},
+     "Write the graph to this file, compressed if its name ends in .gz; default: standard output",
+     .in = HELP_OUTPUT},
     {0, "format", "folded|speedscope|svg", OPTION_OWN(option_choice, struct flame_options, format),
-     "how the graph is written; default: as the name of the file ends: .svg, or .json for "
-     "speedscope, or else folded"},
+     "Write the graph in this format; default: by the end of the file's name: .svg, .json "
+     "(speedscope), or else folded",
+     .in = HELP_OUTPUT},
     {OPTIONS_OF(weight_options, 0), .at = offsetof(struct flame_options, weight)},
     {0, "mine", NULL, OPTION_FLAG(struct flame_options, is_mine),
-     "show frames of your own code only: none of installed packages, of Python or of the system's "
-     "libraries"},
+     "Show only frames of your own code, none of installed packages, Python or system libraries",
+     .in = HELP_SHOW},
     {0, "fold-unnamed", NULL, OPTION_FLAG(struct flame_options, folds_unnamed),
-     "leave out frames without a name: what they called stands at the frame that called them"},
+     "Leave out frames without a name, and attach their callees to their caller",
+     .in = HELP_SHOW | HELP_MORE},
     {0, "merge-ranks", NULL, OPTION_FLAG(struct flame_options, merges_ranks),
-     "lay the processes of one program over one another, as one"},
-    {0, "threads", NULL, OPTION_FLAG(struct flame_options, threads),
-     "show each thread of a process apart"},
+     "Merge the processes of one program into one graph", .in = HELP_SHOW},
+    {0, "threads", NULL, OPTION_FLAG(struct flame_options, threads), "Show each thread separately",
+     .in = HELP_SHOW},
     {OPTIONS_OF(read_options, READ_JOBS | READ_PIECE | READ_STEPS | READ_SYMBOLS | READ_AGAINST)},
     {0, "shares", NULL, OPTION_FLAG(struct flame_options, is_shares),
-     "with --against: compare shares of the whole, and not what a run took; for runs of different "
-     "length"},
+     "With --against, compare shares of the total instead of amounts, for runs of different length",
+     .in = HELP_SELECT},
     {OPTIONS_OF(read_options, READ_STRICT | READ_KEEP_LIVE)},
     {0},
 };
 
 VERB_IS(flame, run, own_options, VERB_OWN(struct flame_options, .format = FLAME_BY_NAME),
-        TAKES_RECORDINGS, "DIR|FILE...", "make a flame graph of the stacks that made the calls",
-        {PART_EXAMPLE, "gpuprof flame data -o flame.svg", "for a browser"},
+        TAKES_RECORDINGS, "DIR|FILE...", "draw a flame graph of the stacks that made the calls",
+        {PART_EXAMPLE, "gpuprof flame data -o flame.svg", "draw call time, for a browser"},
         {PART_EXAMPLE, "gpuprof flame data --weight=gpu -o flame.json",
-         "time of the GPU, for speedscope"},
+         "write GPU time, for speedscope"},
         {PART_EXAMPLE, "gpuprof flame data --weight=wall -o host.svg",
-         "what the host did: CPU time, and what it waited for"});
+         "draw the host's CPU time and waiting time"});

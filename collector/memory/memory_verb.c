@@ -307,23 +307,28 @@ static enum exit_code take_at(const struct given *g)
 
 const struct option memory_options[] = {
     {'o', "output", "FILE", OPTION_OUTPUT,
-     "write the tables there (compressed if the name ends in .gz; csv into a folder, DIR/, a file "
-     "for each); .html: the page of 'gpuprof report', which has a section of the memory, with "
-     "pictures; .pickle: a snapshot as PyTorch makes them, a file for each process; default: "
-     "standard output"},
+     "Write the tables to this file, compressed if it ends in .gz, or as csv into a folder, DIR/. "
+     ".html: the page of 'gpuprof report'; .pickle: a PyTorch snapshot of each process. Default: "
+     "standard output.",
+     .in = HELP_OUTPUT},
     {0, "format", "text|json|csv", OPTION_OWN(option_choice, struct memory_options, table.format),
-     "how the tables are written; default: as the name of the file ends: .json or .csv (DIR/: csv, "
-     "too), or else text"},
+     "Write the tables in this format; default: by the end of the file's name: .json, .csv or "
+     "DIR/, "
+     "or else text",
+     .in = HELP_OUTPUT},
     {0, "by", "python-line|stack|operator|function|kind|library",
      OPTION_OWN(option_choice, struct memory_options, by),
-     "who an owner is: the innermost line of Python, the stack, or the operator around the call "
-     "that got the memory; the function called; the kind of memory; the call of a library (cuBLAS, "
-     "NCCL ...) around it; default: the first of the first four that is recorded"},
+     "Group memory by the innermost Python line, the stack or the operator that allocated it, the "
+     "function called, the kind of memory, or the library. Default: the first of the first four "
+     "that was recorded.",
+     .in = HELP_SHOW},
     {0, "at", "peak|end|SECONDS", .take = take_at, .at = 0,
-     "show who held how much at that moment: each device's own peak, the end, or so many seconds "
-     "after the first event; with -o x.pickle, the snapshot of that moment; default: peak"},
+     "Show the owners at this time: each device's peak, the end, or SECONDS after the first event; "
+     "-o x.pickle writes that snapshot; default: peak",
+     .in = HELP_SHOW},
     {0, "table", "NAME[,NAME..]", OPTION_OWN(option_once, struct memory_options, table.names),
-     "show these tables only, by their names below, which the JSON has, too", .table_at = table_at},
+     "Show only these tables, by the names listed below, which JSON uses too", .table_at = table_at,
+     .in = HELP_SHOW},
     {OPTIONS_OF(table_options, 0), .at = offsetof(struct memory_options, table)},
     {OPTIONS_OF(read_options, READ_JOBS | READ_TIME | READ_PROCESSES | READ_STEPS | READ_SYMBOLS |
                                   READ_STRICT | READ_KEEP_LIVE)},

@@ -469,13 +469,13 @@ static enum exit_code run(const struct options *options)
 static const struct option own_options[] = {
     {OPTIONS_OF(read_options, READ_TIME | READ_PROCESSES | READ_EVENTS)},
     {0, "blocks", NULL, .take = option_flag, .at = 0,
-     "print the files' headers and blocks only, no events"},
+     "Print only the headers and blocks of the files, no events"},
     {OPTIONS_OF(read_options, READ_STRICT)},
     {0},
 };
 
-VERB_IS(dump, run, own_options, VERB_OWN(bool, false), TAKES_RECORDINGS, "DIR|FILE...",
-        "print blocks and events of recordings as text",
-        {PART_EXAMPLE, "gpuprof dump data | grep error=", "each call that failed"},
+VERB_IS(dump, run, own_options, VERB_OWN(bool, false), TAKES_RECORDINGS | VERB_MORE, "DIR|FILE...",
+        "print the blocks and events of recordings as text",
+        {PART_EXAMPLE, "gpuprof dump data | grep error=", "print each call that failed"},
         {PART_EXAMPLE, "gpuprof dump data --to=0.1 --kind=call,work",
-         "the calls and the work of the first tenth of a second, as they were recorded"});
+         "print the calls and GPU work of the first tenth of a second"});

@@ -384,49 +384,59 @@ static enum exit_code take_group(const struct given *g)
 
 const struct option report_options[] = {
     {'o', "output", "FILE", OPTION_OUTPUT,
-     "write the tables there (compressed if the name ends in .gz; csv into a folder, DIR/, a file "
-     "for each); default: standard output"},
+     "Write the tables to this file, compressed if its name ends in .gz, or as csv files into a "
+     "folder, DIR/; default: standard output",
+     .in = HELP_OUTPUT},
     {0, "format", "text|json|csv|html",
      OPTION_OWN(option_choice, struct report_options, table.format),
-     "how the tables are written; default: as the name of the file ends: .json, .csv (DIR/: csv, "
-     "too) or .html (a page for a browser), or else text"},
+     "Write the tables in this format; default: as the file's name ends: .json, .csv or DIR/, "
+     ".html "
+     "(a page for a browser), or else text",
+     .in = HELP_OUTPUT},
     {0, "by", "name|grid|shape|range|stack|python-line|thread",
      OPTION_OWN(option_choice, struct report_options, by),
-     "a row of kernels is a name, or a name with its grid and block; a row of operators a name, "
-     "or a name with the sizes of its inputs (shape), the label or range around it (range), or the "
-     "operators around it (stack). stack, python-line and thread: a table of the calls' stacks, "
-     "of the lines of Python, or of the threads that made them, in place of the others (json, csv: "
-     "beside them)"},
+     "Group kernels by name or grid, operators by name, input shape, range or enclosing operators "
+     "(stack). With stack, python-line and thread, show calls by these instead of the other tables "
+     "(json, csv: in addition).",
+     .in = HELP_SHOW},
     {0, "mine", NULL, OPTION_FLAG(struct report_options, is_mine),
-     "the same as --by=python-line, but a call counts for its innermost line outside of installed "
-     "packages and Python's own library, and lines borrowed from a thread that waits are one row"},
+     "Like --by=python-line, but attribute a call to its innermost line outside installed packages "
+     "and Python's library; lines borrowed from a waiting thread are one row",
+     .in = HELP_SHOW},
     {0, "source", "DIR", OPTION_TEXT(struct report_options, source),
-     "in place of the tables (in json and csv: beside them) the lines of the files below this "
-     "folder that made the calls, within their functions and beside what they cost"},
+     "Show the source lines below this folder that made calls, with their costs, instead of the "
+     "tables (json, csv: in addition)",
+     .in = HELP_SHOW},
     {0, "no-group", NULL, OPTION_OWN(take_group, struct report_options, groups),
-     "each text of a range or label has a row of its own, also of those that differ in their "
-     "numbers alone (\"iteration 17\"); the default in json and csv"},
+     "Give each range and label its own row, even if only numbers differ (\"iteration 17\"); "
+     "default in json and csv",
+     .in = HELP_SHOW | HELP_MORE},
     {0, "group", NULL, OPTION_OWN(take_group, struct report_options, groups),
-     "more than 8 such texts have one row (\"iteration *\"), as in the text, in json and csv, too"},
+     "Show more than 8 ranges or labels that differ only in numbers as one row (\"iteration *\"); "
+     "default in text",
+     .in = HELP_SHOW | HELP_MORE},
     {0, "table", "NAME[,NAME..]", OPTION_OWN(option_once, struct report_options, table.names),
-     "show these tables only, by their names below, which the JSON has, too (steps and phases are "
-     "made only if they are named or an option says what a step is, since they take more time)",
-     .table_at = report_table_at},
+     "Show only these tables, by the names listed below, which JSON uses too. The tables steps and "
+     "phases take more time, so name them here or set --step-by.",
+     .table_at = report_table_at, .in = HELP_SHOW},
     {OPTIONS_OF(table_options, TABLE_ROWS), .at = offsetof(struct report_options, table)},
     {0, "partial", NULL, OPTION_FLAG(struct report_options, is_partial),
-     "one of several processes that make a report together: read a share of the files and write "
-     "what was found into the file that -o names, for --combine"},
+     "Read a share of the files, as one of several processes, and write a part of the report to "
+     "the "
+     "-o file, for --combine",
+     .in = HELP_READ | HELP_MORE},
     {0, "share", "I/N", OPTION_TEXT(struct report_options, share),
-     "of --partial: which share, from 0 on, of how many; default: as torchrun, MPI or Slurm have "
-     "numbered this process (RANK, OMPI_COMM_WORLD_RANK, MV2_COMM_WORLD_RANK, PMI_RANK, "
-     "HOROVOD_RANK or SLURM_PROCID, and how many there are); then .I is added to the file's name"},
+     "Read share I, counted from 0, of N with --partial. Default: the rank that torchrun, MPI, "
+     "Horovod or Slurm gave this process; .I is then added to the file's name.",
+     .in = HELP_READ | HELP_MORE},
     {0, "combine", NULL, OPTION_FLAG(struct report_options, is_combined),
-     "the files named are all parts of one report: print their tables, which are those that one "
-     "report of all recordings has"},
+     "Combine the parts that --partial wrote into the report of all recordings",
+     .in = HELP_READ | HELP_MORE},
     {OPTIONS_OF(table_options, TABLE_COLOUR), .at = offsetof(struct report_options, table)},
     {OPTIONS_OF(read_options, READ_JOBS | READ_PIECE | READ_CLOCK | READ_STEPS)},
     {0, "samples-per-step", "N", OPTION_OWN(take_samples, struct report_options, step_samples),
-     "samples that a process works on in a step: the tables of steps have its throughput"},
+     "Set the samples per step and process, for throughput in the tables of steps",
+     .in = HELP_READ | HELP_MORE},
     {OPTIONS_OF(read_options, READ_SYMBOLS | READ_STRICT | READ_KEEP_LIVE | READ_INDEX)},
     {0},
 };

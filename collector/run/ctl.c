@@ -432,31 +432,27 @@ static enum exit_code run(const struct options *options)
 static const struct option own_options[] = {
     {OPTIONS_OF(ctl_options, 0), .at = offsetof(struct ctl_words, which)},
     {0, "at", "TIME", OPTION_TEXT(struct ctl_words, at),
-     "when to: 2026-11-23T18:00:00 (local, or with Z or +01:00), 18:00, +30s, or @SECONDS since "
-     "1970"},
+     "Do it at this time: 2026-11-23T18:00:00 (local, or with Z or +01:00), 18:00, +30s, or "
+     "@SECONDS since 1970; default: now"},
     {0, "at-step", "N|+N", OPTION_TEXT(struct ctl_words, at_step),
-     "with which step to, so that all ranks do so with the same one; +N: so many ahead of the rank "
-     "that is farthest"},
+     "Do it at this step in all ranks; +N: N steps ahead of the rank that is farthest"},
     {0},
 };
 
-VERB_IS(
-    ctl, run, own_options, VERB_OWN(struct ctl_words, .which = CTL_OPTIONS_USUAL), 0,
-    "DIR start|stop|status|dump|schedule STEPS",
-    "have running processes start or stop recording, now or with a step, record certain steps, "
-    "say whether they record, or write what --flight keeps",
-    {PART_EXAMPLE, "gpuprof ctl data stop",
-     "no process that records into that folder records any more, until 'gpuprof ctl data start'"},
-    {PART_EXAMPLE, "gpuprof ctl data --rank=3 status", "does that rank record?"},
-    {PART_EXAMPLE, "gpuprof ctl data stop --at-step=+20",
-     "all stop with the same step, 20 after that of the farthest"},
-    {PART_EXAMPLE, "gpuprof ctl data schedule 500-510",
-     "only the steps of these numbers are recorded from then on"},
-    {PART_EXAMPLE, "gpuprof ctl data dump",
-     "what the flight recorders of all processes keep (run --flight=30s) is written"},
-    {PART_FILE, "DIR/control", "the commands; DIR/*.status: the answers"},
-    {PART_STATUS, "0", "all processes have answered, or ended"},
-    {PART_STATUS, "1",
-     "some did not answer, are past that step, or cannot: they are named; or input or output "
-     "failed"},
-    {PART_STATUS, "2", "a wrong option, or no such process records there now"});
+VERB_IS(ctl, run, own_options, VERB_OWN(struct ctl_words, .which = CTL_OPTIONS_USUAL), 0,
+        "DIR start|stop|status|dump|schedule STEPS",
+        "start or stop recording in running processes, ask for their state, or dump what --flight "
+        "keeps",
+        {PART_EXAMPLE, "gpuprof ctl data stop",
+         "stop recording in all processes of the folder, until 'gpuprof ctl data start'"},
+        {PART_EXAMPLE, "gpuprof ctl data dump",
+         "write what the flight recorders of all processes keep (run --flight=30s)"},
+        {PART_EXAMPLE, "gpuprof ctl data --rank=3 status", "ask whether that rank records"},
+        {PART_EXAMPLE, "gpuprof ctl data stop --at-step=+20",
+         "stop all ranks at the same step, 20 ahead of the farthest"},
+        {PART_EXAMPLE, "gpuprof ctl data schedule 500-510", "record only these steps"},
+        {PART_FILE, "DIR/control", "the commands; DIR/*.status: the answers"},
+        {PART_STATUS, "0", "all processes answered, or ended"},
+        {PART_STATUS, "1",
+         "some did not answer, are past that step, or cannot obey; or input or output failed"},
+        {PART_STATUS, "2", "a wrong option, or no such process records there now"});

@@ -200,10 +200,10 @@ bool ctl_process_is_named(const struct ctl_process *p, const struct ctl_options 
 
 const struct option ctl_options[] = {
     {0, "pid", "N", OPTION_NUMBER(struct ctl_options, pid, 1, INT32_MAX, "is no such number"),
-     "the process of that number only, as it sees it itself"},
+     "Select the process with this pid, as seen inside its container"},
     {0, "rank", "N", OPTION_NUMBER(struct ctl_options, rank, 0, INT32_MAX, "is no such number"),
-     "the processes of that rank only"},
+     "Select the processes of this rank"},
     {0, "timeout", "SECONDS", OPTION_OWN(option_seconds, struct ctl_options, timeout),
-     "how long answers are waited for; default: 10"},
+     "Wait this long for answers; default: 10"},
     {0},
 };

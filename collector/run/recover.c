@@ -340,7 +340,9 @@ static enum exit_code run(const struct options *options)
     return code;
 }
 
-VERB_IS(recover, run, NULL, VERB_NO_OWN, TAKES_RECORDINGS, "DIR|FILE...",
-        "make whole files of what killed processes have left (merge and report need no such thing)",
-        {PART_EXAMPLE, "gpuprof recover data",
-         "for programs of your own that read the files; merge and report need no such thing"});
+VERB_IS(
+    recover, run, NULL, VERB_NO_OWN, TAKES_RECORDINGS | VERB_MORE, "DIR|FILE...",
+    "complete the files of killed processes, for your own readers; merge and report read them as "
+    "they are",
+    {PART_EXAMPLE, "gpuprof recover data", "complete all files of a folder"},
+    {PART_EXAMPLE, "gpuprof recover data/*.gpuprof", "complete these files"});

@@ -236,25 +236,24 @@ static enum exit_code run(const struct options *options)
 }
 
 static const struct option own_options[] = {
-    {'o', "output", "FILE", OPTION_OUTPUT,
-     "write it anew each time, whole; default: standard output"},
+    {'o', "output", "FILE", OPTION_OUTPUT, "Replace this file each time; default: standard output"},
     {OPTIONS_OF(ctl_options, 0), .at = offsetof(struct top_options, which)},
     {0, "once", NULL, OPTION_FLAG(struct top_options, is_once),
-     "print one answer of each process, after some seconds, and end"},
+     "Print one answer of each process after a few seconds, and end"},
     {0, "interval", "SECONDS", OPTION_OWN(option_seconds, struct top_options, interval),
-     "print so often; default: 1"},
+     "Print this often; default: 1"},
     {0, "format", "text|json|openmetrics", OPTION_OWN(option_choice, struct top_options, format),
-     "print text, or a line of JSON each time, or what Prometheus reads; default: text"},
+     "Print text, a line of JSON each time, or Prometheus metrics; default: text"},
     {0},
 };
 
 VERB_IS(top, run, own_options,
         VERB_OWN(struct top_options, .which = CTL_OPTIONS_USUAL, .interval = -1), 0, "DIR",
-        "show what running processes do: calls, the GPU, memory, steps, what they wait in",
-        {PART_EXAMPLE, "gpuprof top data", "what the processes do, once a second"},
+        "show what running processes do: calls, GPU use, memory, steps, waits",
+        {PART_EXAMPLE, "gpuprof top data", "show the running processes, once a second"},
         {PART_EXAMPLE, "gpuprof top data --format=openmetrics -o gpuprof.prom --interval=15",
-         "a file for Prometheus, replaced every 15 seconds"},
-        {PART_FILE, "DIR/control", "what is asked for; DIR/*.status: what the processes say"},
+         "write a file for Prometheus, replaced every 15 seconds"},
+        {PART_FILE, "DIR/control", "the requests; DIR/*.status: the answers"},
         {PART_STATUS, "0", "all processes have ended, or --once is done"},
         {PART_STATUS, "1", "input or output failed"},
         {PART_STATUS, "2", "a wrong option, or no such process records there now"});

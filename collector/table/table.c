@@ -19,20 +19,19 @@
 
 const struct option table_options[] = {
     {0, "sort", "COLUMN", OPTION_TEXT(struct table_options, sort),
-     "sort the tables that have this column by it, as the text or the JSON names it: numbers from "
-     "the largest on; names, processes and moments from the first on",
-     .parts = TABLE_ROWS},
+     "Sort by this column, named as in the text or the JSON: numbers in descending order; names, "
+     "processes and times in ascending order",
+     .parts = TABLE_ROWS, .in = HELP_SHOW},
     {0, "limit", "N",
      OPTION_NUMBER(struct table_options, limit, 0, UINT64_MAX, "is not a number of rows"),
-     "show at most so many rows of each table, and how many more there are", .parts = TABLE_ROWS},
+     "Show at most N rows of each table, and the number of rows left out", .parts = TABLE_ROWS,
+     .in = HELP_SHOW},
     {0, "full", NULL, OPTION_FLAG(struct table_options, is_full),
-     "show all tables and all their rows, and do not fit them to the terminal's width: leave no "
-     "column out, cut no name",
-     .parts = TABLE_ROWS},
+     "Show all tables with all rows and columns and whole names, wider than the terminal if needed",
+     .parts = TABLE_ROWS, .in = HELP_SHOW},
     {0, "color", "auto|always|never", OPTION_OWN(option_choice, struct table_options, colour),
-     "print headings in bold and what went wrong in red; auto: on a terminal, unless NO_COLOR is "
-     "set",
-     .parts = TABLE_COLOUR},
+     "Print headings in bold and problems in red; auto: on a terminal, unless NO_COLOR is set",
+     .parts = TABLE_COLOUR, .in = HELP_OUTPUT | HELP_MORE},
     {0},
 };
 

@@ -256,35 +256,40 @@ static enum exit_code take_size(const struct given *g)
 
 static const struct option own_options[] = {
     {'o', "output", "FILE", OPTION_OUTPUT,
-     "write the trace there (compressed if the name ends in .gz or .zst; one file per rank in an "
-     "archive if it ends in .zip); default: standard output"},
+     "Write the trace to this file (.gz and .zst: compressed, .zip: an archive with a file per "
+     "rank); "
+     "default: standard output",
+     .in = HELP_OUTPUT},
     {0, "format", "FORMAT", OPTION_TEXT(struct merge_options, format),
-     "the format of the trace, such as chrome or perfetto (a wrong name gets a list of all "
-     "formats); default: as the name of the file ends",
-     .word_at = format_name},
+     "Write this trace format: chrome or perfetto; default: by the end of the file's name",
+     .word_at = format_name, .in = HELP_OUTPUT},
     {0, "per-rank", NULL, OPTION_FLAG(struct merge_options, per_rank),
-     "write a file for each rank, rank_N.pt.trace.json.gz, into the folder that -o names"},
+     "Write a file for each rank, rank_N.pt.trace.json.gz, into the folder that -o names",
+     .in = HELP_OUTPUT},
     {0, "sync-streams", NULL, OPTION_FLAG(struct merge_options, sync_streams),
-     "synchronisations have the stream that they waited for, as HTA's critical path analysis needs "
-     "it; its other analyses then take waits for work"},
+     "Give synchronisations the stream that they waited for, for HTA's critical path analysis; "
+     "HTA's other analyses then mistake waits for work",
+     .in = HELP_SHOW | HELP_MORE},
     {0, "no-counters", NULL, OPTION_FLAG(struct merge_options, no_counters),
-     "leave out the counter tracks: how busy a GPU was, kernels launched and not finished, the "
-     "speed of copies, memory, launches"},
+     "Leave out the counter tracks: GPU utilisation, kernels in flight, copy rate, memory, "
+     "launches",
+     .in = HELP_SHOW | HELP_MORE},
     {0, "memory-events", NULL, OPTION_FLAG(struct merge_options, memory_events),
-     "with each block of PyTorch's allocator as it comes and goes, as torch.profiler has them: "
-     "TensorBoard's memory view is made of these"},
+     "Add each allocation and release of PyTorch's allocator, as torch.profiler does, for "
+     "TensorBoard's memory view",
+     .in = HELP_SHOW | HELP_MORE},
     {0, "max-size", "SIZE", OPTION_OWN(take_size, struct merge_options, max_size),
-     "leave out the shortest calls, work and ranges, so that each trace has at most so many bytes "
-     "before it is compressed, such as 400M (K, M, G, T; KB and KiB mean the same as K, 1024 "
-     "bytes); how many of them there were, and when, is in it"},
+     "Leave out the shortest calls, activities and ranges to limit each trace to this size before "
+     "compression, such as 400M. The trace has their number and times.",
+     .in = HELP_OUTPUT},
     {OPTIONS_OF(read_options, READ_JOBS | READ_CYCLES | READ_SELECT | READ_CLOCK | READ_STEPS |
                                   READ_SYMBOLS | READ_STRICT | READ_KEEP_LIVE)},
     {0},
 };
 
 VERB_IS(merge, run, own_options, VERB_OWN(struct merge_options, 0), TAKES_RECORDINGS, "DIR|FILE...",
-        "make one trace of recordings for Perfetto, or one for each rank",
+        "write a trace for Perfetto, or one for each rank",
         {PART_EXAMPLE, "gpuprof merge data -o trace.json.gz",
-         "one trace of all processes, for ui.perfetto.dev"},
+         "write one trace of all processes, for ui.perfetto.dev"},
         {PART_EXAMPLE, "gpuprof merge data --per-rank -o traces",
-         "one for each rank, for HTA and TensorBoard"});
+         "write one for each rank, for HTA and TensorBoard"});

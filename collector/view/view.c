@@ -238,16 +238,16 @@ static enum exit_code run(const struct options *options)
 static const struct option own_options[] = {
     {0, "port", "N",
      OPTION_NUMBER(struct view_options, port, 0, PORT_MAX, "is not the number of a port"),
-     "serve on this port of 127.0.0.1; default: one that is free"},
-    {0, "open", NULL, OPTION_FLAG(struct view_options, open), "start the browser, by xdg-open"},
+     "Serve on this port of 127.0.0.1; default: a free one"},
+    {0, "open", NULL, OPTION_FLAG(struct view_options, open), "Start the browser with xdg-open"},
     {OPTIONS_OF(read_options, READ_PIECE | READ_CLOCK | READ_STEPS | READ_SYMBOLS | READ_STRICT |
                                   READ_KEEP_LIVE)},
     {0},
 };
 
 VERB_IS(view, run, own_options, VERB_OWN(struct view_options, 0), TAKES_RECORDINGS, "DIR|FILE...",
-        "show the page and the trace of recordings in a browser",
-        {PART_EXAMPLE, "gpuprof view data", "prints an address; Ctrl-C ends it"},
+        "show the report and the trace in a browser",
+        {PART_EXAMPLE, "gpuprof view data", "print an address to open; Ctrl-C ends it"},
         {PART_EXAMPLE, "gpuprof view --port=8080 data",
-         "on another machine, reached by ssh -L 8080:127.0.0.1:8080 HOST"},
-        {PART_VARIABLE, "TMPDIR", "a folder for the trace, which lies there without a name"});
+         "serve on a remote machine, reached by ssh -L 8080:127.0.0.1:8080 HOST"},
+        {PART_VARIABLE, "TMPDIR", "a folder for the trace, an unnamed file"});

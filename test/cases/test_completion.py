@@ -13,8 +13,8 @@ import pytest
 
 from conftest import Program, need
 
-VERBS = ("run merge report stats export flame memory diff baseline view ctl top dump doctor "
-         "recover manual completion help demo").split()
+VERBS = ("run merge report stats export flame memory diff view ctl top dump doctor recover manual "
+         "completion help demo").split()
 
 
 @pytest.fixture(name="scripts")
@@ -48,14 +48,15 @@ def fixture_complete(scripts):
 
 def options_of(run_verb, verb):
     """Each option that help lists, with the name of its value."""
-    rows = re.findall(r"^  (-\S.*?)(?:  +\S|$)", run_verb("help", verb).stdout, re.MULTILINE)
+    rows = re.findall(r"^  (-\S.*?)(?:  +\S|$)", run_verb("help", verb, "--help-all").stdout,
+                      re.MULTILINE)
     return {word: row.partition(words)[2].strip() for row in rows
             for words in [re.match(r"(?:-\w(?:, )?)?(?:--[\w-]+)?", row)[0]]
             for word in words.split(", ")}
 
 
 def test_verbs_and_options(complete, run_verb):
-    told = run_verb("help").stdout.split("verbs:")[1].split("topics:")[0]
+    told = run_verb("help").stdout.split("verbs:\n")[1].split("topics:")[0]
     listed = re.findall(r"^  (\w+)(?: \[|  )", told,
                         re.MULTILINE)
     assert sorted(VERBS) == sorted(listed)
@@ -64,6 +65,10 @@ def test_verbs_and_options(complete, run_verb):
     assert complete("re") == ["recover", "report"] and complete("x") == []
     for verb in ("run", "merge", "report", "flame", "doctor"):
         options = options_of(run_verb, verb)
+        if verb == "doctor":  # it takes those of run, too
+            of_run = options_of(run_verb, "run")
+            options = {name: of_run[name] for name in of_run if name not in (
+                "--quiet", "--exec", "--on-cycle", "--help-all")} | options
         assert len(options) > 2 and complete(verb, "-") == sorted(options)
         for option, value in options.items():
             choices = sorted(word for word in value.split("|") if word.islower())
@@ -90,6 +95,7 @@ def test_values(complete):
     assert complete("run", "-o", "da") == ["data", "data.d"]
     assert complete("flame", "--symbols", "") == ["data", "data.d", "none"]
     assert complete("completion", "") == ["bash", "fish", "zsh"]
+    assert complete("run", "--tune", "se") == ["seal=1s"]
     assert complete("demo", "da") == ["data", "data.d"]
 
 

@@ -491,7 +491,7 @@ def test_options_of_run(doctor, run_collector, monkeypatch):
                    "true")
     assert found["live"]["state"] == LIMITED and found["live"]["text"].startswith("/nonesuch: ")
     told = run_collector("help", "doctor").stdout
-    assert "--level" in told and "--quiet" not in told and "--exec" not in told
+    assert "options of 'gpuprof run'" in told and "--quiet" not in told and "--exec" not in told
     for option, text in (("--level=99", "--level: '99' is out of range (1 to 9)"),
                          ("--pytroch=names", "unknown option '--pytroch=names' (did you mean "
                           "--pytorch?); try 'gpuprof help doctor'")):

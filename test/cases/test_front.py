@@ -18,12 +18,13 @@ import pytest
 from conftest import BUILD, ROOT, Program, need
 
 FRONT = ROOT / "scripts" / "gpuprof"
-TOPICS = ("tables", "findings", "losses", "json", "events", "limits", "exit-status")
+TOPICS = ("tuning", "tables", "findings", "losses", "json", "events", "limits", "exit-status")
 in_the_tree = pytest.mark.skipif(BUILD != ROOT / "build",
                                  reason="not run: scripts/gpuprof looks into build/ only")
 
-VERBS = ("run", "merge", "report", "stats", "export", "flame", "memory", "diff", "baseline",
-         "view", "ctl", "top", "dump", "doctor", "recover", "demo", "manual", "completion", "help")
+FIRST_VERBS = ("run", "report", "view", "merge", "export", "flame", "memory", "diff", "top", "ctl",
+               "doctor", "demo")
+VERBS = (*FIRST_VERBS, "stats", "dump", "recover", "manual", "completion", "help")
 
 
 def run(command, *arguments, **options):
@@ -484,7 +485,8 @@ def test_manual_of_each_verb(run_collector, collector, make_gpu, tmp_path):
         assert cut[1::2] == PARTS, verb
         rows = [re.findall(r"^\.TP\n\.B (.*)\n", part, re.MULTILINE) for part in cut[2::2]]
         assert all(rows), verb
-        taken = run_collector("help", verb).stdout
+        taken = run_collector("help", verb, "--help-all").stdout
+        assert len(rows[0]) >= 2, verb
         for example in rows[0]:
             assert f"gpuprof {verb}" in example, example
             ours = example.split(" -- ")[0].split(" | ")[0]
@@ -499,7 +501,7 @@ def test_manual_of_each_verb(run_collector, collector, make_gpu, tmp_path):
 
 
 def test_settings_are_told_whole(run_collector):
-    text = " ".join(run_collector("help", "run").stdout.split())
+    text = " ".join(run_collector("run", "--help-all").stdout.split())
     assert text.count("(GPUPROF_") == len(re.findall(r"\(GPUPROF_\w+(; default: [^()]*)?\)", text))
 
 
@@ -509,8 +511,7 @@ def test_manual_page_of_a_verb(run_collector):
     for verb in VERBS:
         page = run_collector("manual", verb).stdout
         titles = re.findall(r'^\.SH "?([A-Z ]+)"?$', page, re.MULTILINE)
-        more = {"run": ["SETTINGS"], "doctor": ["SETTINGS"], "report": ["TABLES"],
-                "memory": ["TABLES"]}.get(verb, [])
+        more = {"run": ["SETTINGS"], "report": ["TABLES"], "memory": ["TABLES"]}.get(verb, [])
         assert titles == ["NAME", "SYNOPSIS", "OPTIONS", *more, *PARTS, "SEE ALSO"]
         section = re.search(rf'^\.SS "gpuprof {verb} .*?(?=^\.S[SH])', whole, re.M | re.S)[0]
         for item in re.findall(r"^\.TP\n.*\n.*\n", section, re.MULTILINE):
@@ -533,15 +534,43 @@ def test_manual_of_the_header(run_collector):
 
 
 def test_help(run_collector):
+    """The verbs, the usual ones first; each begins with two examples and lists few options."""
     text = run_collector("help").stdout
-    verbs = re.findall(r"^  (\w+) ", text, re.MULTILINE)
-    assert set(VERBS) <= set(verbs)
+    first, more = (re.findall(r"^  (\w+) ", part, re.MULTILINE)
+                   for part in re.split("\\n(?:verbs|more|topics):\\n", text)[1:3])
+    assert (tuple(first), tuple(first + more)) == (FIRST_VERBS, VERBS)
     for verb in VERBS:
         one = run_collector("help", verb)
         assert one.returncode == 0 and one.stdout.startswith(f"usage: gpuprof {verb}")
         assert all(len(line) <= 92 for line in one.stdout.splitlines())
-        usage = one.stdout.split("\n\n")[0].splitlines()[1:]
-        assert all(line.startswith(" " * len(f"usage: gpuprof {verb} ")) for line in usage)
+        examples = one.stdout.split("\n\n")[2].splitlines()
+        assert len(examples) == 4
+        assert all(f"gpuprof {verb}" in line and line[:2] == "  " for line in examples[::2])
+        whole = run_collector("help", verb, "--help-all").stdout
+        options, every = (re.findall(r"^  (-.*?)(?:  |$)", text, re.MULTILINE)
+                          for text in (one.stdout, whole))
+        left_out = re.search(r"--help-all' lists (\d+) more options", one.stdout)
+        assert set(options) <= set(every) and len(options) <= 25
+        assert len(every) == len(options) + int(left_out[1] if left_out else 0)
+        assert not left_out or run_collector(verb, "--help-all").stdout == whole
+
+
+def test_tuning(run_collector, library):
+    """How gpuprof itself works: NAME=VALUE, checked as the options are, which still work."""
+    assert library
+    listed, tuning = (run_collector("help", name).stdout for name in ("run", "tuning"))
+    for name in ("chunk", "seal", "wait", "exit-wait", "level", "gpu-flush", "unwinder", "front"):
+        assert f"\n  {name}=" in tuning and f"  --{name} " not in listed
+    shown = 'echo "$GPUPROF_SEAL $GPUPROF_LEVEL"'
+    for words in (["--tune", "seal=200ms", "--tune=level=3"], ["--seal", "200ms", "--level=3"]):
+        done = run_collector("run", "--quiet", *words, "sh", "-c", shown)
+        assert (done.stdout, done.stderr) == ("200ms 3\n", "")
+    no_setting = "is not NAME=VALUE of a tuning setting; 'gpuprof help tuning' lists them"
+    for value, text in (("level=99", "--level: '99' is out of range (1 to 9)"),
+                        ("seal", f"--tune: 'seal' {no_setting}"),
+                        ("sample=9", f"--tune: 'sample=9' {no_setting}")):
+        done = run_collector("run", "--tune", value, "true")
+        assert (done.returncode, done.stderr) == (2, f"gpuprof: run: {text}\n")
 
 
 def test_help_of_a_topic(run_collector):
@@ -604,14 +633,14 @@ def test_help_is_not_taken_from_elsewhere(run_collector):
 
 
 def test_help_manual_and_parser_agree(run_collector):
-    """Every option that help and the manual list is taken, and the synopsis names it."""
+    """Every option that help and the manual list is taken."""
     page = run_collector("manual").stdout.replace("\\", "")
     taken = {"NAME[,NAME..]": "functions", "COLUMN": "share", "N": "3",  # looked at before DIR is
              "FORMAT": "chrome", "DIR": ".", "TIME": "1s", "A:B": "1:2", "N[,M-K]": "1,3-5",
              "SIZE": "9M", "KIND[,KIND..]": "launch,kernel", "I/N": "0/2"}
     for verb in ("merge", "report", "flame", "dump"):
-        text = run_collector("help", verb).stdout
-        rows = re.findall(r"^  (-.*?)  +\S", text.split("options:")[1], re.MULTILINE)
+        text = run_collector("help", verb, "--help-all").stdout
+        rows = re.findall(r"^  (-.*?)(?:  +\S.*|)$", text, re.MULTILINE)
         assert len(rows) > 2
         for row in rows:
             assert f".B {row}\n" in page
@@ -626,10 +655,9 @@ def test_help_manual_and_parser_agree(run_collector):
                 given += ["-o", "part"] if word == "--partial" else []
                 given += ["--partial", "-o", "part"] if word == "--share" else []
                 result = run_collector(verb, *given, "not-there")
-                wanted = 0 if "--help" in words else 2
+                wanted = 0 if "--help" in words else 2  # --help-all, too
                 assert result.returncode == wanted, result.stderr
                 assert wanted == 0 or "not-there: No such file" in result.stderr
-            assert "help" in words or words.split(", ")[0] in text.partition("\n\n")[0]
 
 
 @pytest.mark.parametrize("arguments", [["help"], ["manual"], ["--version"], ["report", "data"],

@@ -286,7 +286,7 @@ def test_library_missing(collector, tmp_path):
 def test_help(run_collector):
     result = run_collector("run", "--help")
     assert result.returncode == 0 and result.stderr == ""
-    assert "--on-full wait|drop" in result.stdout and "GPUPROF_SEAL" in result.stdout
+    assert "--on-full wait|drop" in result.stdout and "GPUPROF_BUFFER" in result.stdout
     assert result.stdout == run_collector("help", "run").stdout
 
 

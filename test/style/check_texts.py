@@ -22,9 +22,9 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 WORDS_MAX = 25
 # Texts that are still to be rewritten, by kind; only ever lower a number, and remove a row at 0.
-LEFT = {"setting": 28, "option": 67, "manual": 6, "message": 30, "loss": 2}
+LEFT = {"message": 29, "loss": 2}
 # What else holds sentences: the file, the macro of a row, the arguments that are texts.
-SENTENCES = (("formats/settings.def", "SETTING", "setting", (8,)),
+SENTENCES = (("formats/settings.def", "SETTING", "setting", (9,)),
              ("collector/analyse/finding_kinds.def", "FINDING", "title", (4,)),
              ("collector/analyse/finding_kinds.def", "FINDING", "advice", (5,)),
              ("collector/analyse/finding_kinds.def", "FINDING", "advice", (7,)),
@@ -41,12 +41,13 @@ BANNED = re.compile("|".join((
     r"\bwhat (\w+ ){0,3}(is|are|was|were)\b(?! (in|on) )", r"\bso (long|many)\b(?! that)",
     r"\b(for|from|of|than|after|before|since) so (long|many|much|few)\b", r"\bbut for\b",
     r"\bas it (is|was|were|has|had)\b", r"\bas one (would|has|was)\b", r"\bsuch an? one\b",
-    r"\b(those of|of (those|these))\b", r"\blikewise\b", r"\bfrom (then|there|here|it|that) on\b",
-    r"\bfrom \d+ on\b", r"\b(the|its|their|'s|first|whose) begin\b", r"\bbegins? of\b",
+    r"\b(those of|of (those|these)\b(?! \w+s\b))", r"\blikewise\b", r"\bfrom \d+ on\b",
+    r"\bfrom (then|there|here|it|that) on\b",
+    r"\b(the|its|their|'s|first|whose) begin\b", r"\bbegins? of\b",
     r"\b(is|are|was|were) to be \w+", r"\b(is|are) told\b", r"\btold apart\b", r"\bis said\b",
     r"\bstands? (there|before|behind|for|beside)\b", r"\bnone is\b", r"\bno (news|name) is\b",
     r"\b(does|do) not$", r"\bnot all of\b", r"\bas many as\b", r"\bis there twice\b",
-    r"\bof each\b(?! \w+$)")), re.IGNORECASE)
+    r"\bof each\b(?! \w)")), re.IGNORECASE)
 
 # For users: the most bytes of the whole and of a chapter.
 DOCUMENTS = {"GUIDE.md": (80_000, 8_000), "formats/answers.md": (90_000, 10_000)}

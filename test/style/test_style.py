@@ -249,8 +249,12 @@ def test_settings_are_documented(run_collector):
     rows = re.findall(r'^SETTING\(\w+, "(\w+)", "([\w-]+)"',
                       (check_includes.ROOT / "formats/settings.def").read_text(), re.MULTILINE)
     assert len(rows) >= 10
-    text = run_collector("help", "run").stdout
+    text = run_collector("help", "run", "--help-all").stdout
+    tuning = run_collector("help", "tuning").stdout
     manual = run_collector("manual").stdout.replace("\\-", "-")
     for variable, option in rows:
-        assert variable in text and f"--{option}" in text
-        assert variable in manual and f"--{option}" in manual
+        assert variable in text and variable in manual
+        name = f"  {option}=" if f"({variable};" in tuning else f"--{option}"
+        assert name in text and name.strip() in manual
+        assert name[0] != " " or name in tuning and f"  --{option} " not in text
+    assert tuning.count("(GPUPROF_") >= 10
