@@ -173,8 +173,8 @@ struct telling {
 static void open_reader(struct idle_ranks *r, struct span_reader *reader,
                         const struct rank_spans *s)
 {
-    if (s->view)
-        span_reader_init_view(reader, s->view, s->view_bytes, s->spans.count);
+    if (s->packed.in)
+        span_reader_init_packed(reader, &s->packed);
     else
         span_reader_init(reader, &r->spool, &s->spans);
 }

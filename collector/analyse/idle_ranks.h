@@ -46,8 +46,7 @@ struct rank_numbers {
 /* Kernels, or times of a device, one behind the other. */
 struct rank_spans {
     struct span_stream spans;
-    const uint8_t *view; /* of their bytes, where they lie elsewhere; NULL: in the spool */
-    size_t view_bytes;
+    struct packed_spans packed;   /* of a part; of none (.in is NULL) they are in the spool */
     struct rank_numbers *numbers; /* a view; NULL: they mean what they mean here */
 };
 

@@ -16,6 +16,7 @@
 #include "stream.h"
 
 #define PATH_BYTES_MAX 4096
+#define COPY_BYTES     65536
 
 ssize_t file_read_at(int fd, uint64_t offset, void *data, size_t count)
 {
@@ -55,6 +56,20 @@ int file_write_at(int fd, uint64_t offset, const void *data, size_t count)
         if (put <= 0)
             return GPUPROF_IO;
         done += (size_t)put;
+    }
+    return 0;
+}
+
+int file_copy_at(int from, uint64_t offset, int to, uint64_t to_offset, uint64_t count)
+{
+    uint8_t buffer[COPY_BYTES];
+    for (uint64_t done = 0; done < count;) {
+        size_t left = count - done < sizeof buffer ? count - done : sizeof buffer;
+        ssize_t got = file_read_at(from, offset + done, buffer, left);
+        errno = got == 0 ? EIO : errno;
+        if (got <= 0 || file_write_at(to, to_offset + done, buffer, (size_t)got) < 0)
+            return GPUPROF_IO;
+        done += (size_t)got;
     }
     return 0;
 }

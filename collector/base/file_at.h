@@ -17,6 +17,9 @@ int file_write_next(int fd, const void *data, size_t count);
 /* 0 or GPUPROF_IO (errno). */
 int file_write_at(int fd, uint64_t offset, const void *data, size_t count);
 
+/* Copies `count` bytes from one file to another. 0 or GPUPROF_IO (errno). */
+int file_copy_at(int from, uint64_t offset, int to, uint64_t to_offset, uint64_t count);
+
 /* The first line of a regular file, or what of it there is room for, without its end; "" if there
  * is none. True: something was read. */
 bool file_first_line(const char *path, char *line, size_t capacity);

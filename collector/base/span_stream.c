@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/span_stream.h"
 
+#include "error.h"
+
 static int add_chunk(struct spool *b, struct byte_stream *s)
 {
     static const struct byte_chunk nothing;
@@ -55,18 +57,30 @@ void span_reader_init(struct span_reader *r, struct spool *b, const struct span_
     r->at = r->end = r->buffer;
 }
 
-void span_reader_init_view(struct span_reader *r, const uint8_t *data, size_t length,
-                           uint64_t count)
+void span_reader_init_packed(struct span_reader *r, const struct packed_spans *s)
 {
-    const uint8_t *end = length ? data + length : data; /* of no bytes it may be NULL */
-    *r = (struct span_reader){.left = count, .at = data, .end = end};
+    *r = (struct span_reader){.left = s->count, .packed = s->in, .place = {s->at, s->length}};
+    r->at = r->end = r->buffer;
+}
+
+static int read_packed(struct span_reader *r, uint8_t *to, size_t *length)
+{
+    struct byte_place *place = &r->place;
+    size_t bytes = place->left < BYTE_CHUNK_BYTES ? place->left : BYTE_CHUNK_BYTES;
+    int error = packed_read(r->packed, place->chunk, to, bytes);
+    r->has_failed |= error < 0;
+    *length = error < 0 ? 0 : bytes;
+    place->chunk += bytes;
+    place->left -= bytes;
+    return error == GPUPROF_NO_MEMORY ? error : 0;
 }
 
 int span_reader_fill(struct span_reader *r)
 {
     size_t rest = (size_t)(r->end - r->at), length = 0;
     memmove(r->buffer, r->at, rest);
-    int error = byte_stream_next(r->spool, &r->place, r->buffer + rest, &length);
+    int error = r->spool ? byte_stream_next(r->spool, &r->place, r->buffer + rest, &length)
+                         : read_packed(r, r->buffer + rest, &length);
     r->at = r->buffer;
     r->end = r->buffer + rest + length;
     return error;

@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/packed.h"
 #include "base/spool.h"
 #include "bytes.h"
 
@@ -89,14 +90,21 @@ struct span_stream {
     uint64_t count;
 };
 
-/* On the way through a stream, or a view of one. */
+/* A stream of `count` spans as `length` bytes of a file, from `at` of what is packed there on. */
+struct packed_spans {
+    struct packed *in; /* a view; NULL: there is none */
+    uint64_t at, length, count;
+};
+
+/* On the way through a stream. */
 struct span_reader {
     struct span span; /* the one that was read last */
     uint64_t left;
-    bool has_failed; /* a view does not hold what it should */
+    bool has_failed; /* a file does not hold what it should */
     const uint8_t *at, *end;
-    struct spool *spool; /* NULL: of a view */
-    struct byte_place place;
+    struct spool *spool;     /* NULL: it is in a file */
+    struct byte_place place; /* in a file: the next byte, and how many there are */
+    struct packed *packed;
     uint8_t buffer[SPAN_BYTES_MAX + BYTE_CHUNK_BYTES];
 };
 
@@ -145,12 +153,12 @@ static inline int span_put(struct spool *b, struct span_stream *s, const struct 
                : byte_stream_put(b, &s->bytes, bytes, length);
 }
 
-/* From the begin on; the view has `length` bytes. */
+/* From the begin on. */
 void span_reader_init(struct span_reader *r, struct spool *b, const struct span_stream *s);
-void span_reader_init_view(struct span_reader *r, const uint8_t *data, size_t length,
-                           uint64_t count);
+void span_reader_init_packed(struct span_reader *r, const struct packed_spans *s);
 
-/* More bytes into the buffer. 0 or an error of the spool. */
+/* More bytes into the buffer. 0, an error of the spool or GPUPROF_NO_MEMORY; a file that does not
+ * hold them is r->has_failed. */
 int span_reader_fill(struct span_reader *r);
 
 static inline uint64_t span_get_number(const uint8_t **at, const uint8_t *end, bool *has_failed)
@@ -173,7 +181,7 @@ static inline int span_next(struct span_reader *r, struct span_kind kind)
     struct span *span = &r->span;
     int error = 0;
     if (!r->left || r->has_failed) {
-        r->has_failed |= r->at != r->end;
+        r->has_failed |= r->at != r->end || r->place.left;
         return 0;
     }
     if (r->place.left && r->end - r->at < SPAN_BYTES_MAX && (error = span_reader_fill(r)) < 0)
@@ -188,9 +196,9 @@ static inline int span_next(struct span_reader *r, struct span_kind kind)
         span->numbers[i] =
             others >> i & 1 ? span_get_number(&at, end, &has_failed) : span_expected(span, kind, i);
     r->at = at;
-    r->has_failed = has_failed;
+    r->has_failed |= has_failed;
     r->left--;
-    return !has_failed;
+    return !r->has_failed;
 }
 
 #endif

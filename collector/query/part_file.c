@@ -15,9 +15,11 @@
 #include "error.h"
 #include "read/recording.h"
 
-#define CHECKED_FROM 16u /* what is in front of it the CRC does not cover */
-#define HEADER_BYTES (CHECKED_FROM + 16 + SHA256_BASE64_BYTES - 1)
-#define FIRST_BYTES  65536
+#define CRC_AT           12u
+#define CHECKED_FROM     16u /* what is in front of it the CRC does not cover */
+#define HEADER_BYTES     (CHECKED_FROM + 32 + SHA256_BASE64_BYTES - 1)
+#define FIRST_BYTES      4096
+#define CHECKED_TOGETHER 65536
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
@@ -174,22 +176,25 @@ int part_put_spans(struct part *p, struct spool *b, const struct span_stream *s)
     struct byte_place place = byte_stream_begin(&s->bytes);
     size_t bytes = 0;
     int error = 0;
-    p->has_failed |= s->bytes.length > PART_BYTES_MAX;
     part_number(p, &(uint64_t){s->count});
-    part_u32(p, &(uint32_t){(uint32_t)s->bytes.length});
-    while ((error = byte_stream_next(b, &place, chunk, &bytes)) == 0 && bytes)
-        put(p, chunk, bytes);
+    part_number(p, &(uint64_t){s->bytes.length});
+    do {
+        error = byte_stream_next(b, &place, chunk, &bytes);
+        error = error == 0 ? packed_put(&p->spans_put, chunk, bytes) : error;
+    } while (error == 0 && bytes);
     return error;
 }
 
-void part_get_spans(struct part *p, const uint8_t **data, size_t *length, uint64_t *count)
+void part_get_spans(struct part *p, struct packed_spans *spans)
 {
-    uint32_t bytes = 0;
-    part_number(p, count);
-    part_bytes(p, data, &bytes);
-    p->has_failed |= *count > bytes / SPAN_BYTES;
-    *length = p->has_failed ? 0 : bytes;
-    *count = p->has_failed ? 0 : *count;
+    *spans = (struct packed_spans){.in = &p->spans, .at = p->spans_at};
+    part_number(p, &spans->count);
+    part_number(p, &spans->length);
+    p->has_failed |= spans->length > p->spans.length - p->spans_at;
+    p->has_failed |= spans->count > spans->length / SPAN_BYTES;
+    if (p->has_failed)
+        spans->length = spans->count = 0;
+    p->spans_at += spans->length;
 }
 
 /* ---- members of structs ---------------------------------------------------------------------- */
@@ -368,90 +373,147 @@ uint32_t part_device(struct part *p, uint32_t device)
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
-void part_write(const struct part *p, FILE *out)
+/* In *crc: it goes on with these bytes of the file. False: it cannot be read. */
+static bool add_to_crc(int fd, uint64_t at, uint64_t bytes, uint32_t *crc)
+{
+    uint8_t buffer[CHECKED_TOGETHER];
+    while (bytes) {
+        size_t size = bytes < sizeof buffer ? bytes : sizeof buffer;
+        if (file_read_at(fd, at, buffer, size) != (ssize_t)size)
+            return false;
+        *crc = crc32c(*crc, buffer, size);
+        at += size;
+        bytes -= size;
+    }
+    return true;
+}
+
+int part_begin(struct part *p, int fd, uint64_t at)
+{
+    *p = (struct part){.is_written = true, .fd = fd, .file_at = at};
+    return packed_writer_init(&p->spans_put, fd, at + HEADER_BYTES);
+}
+
+int part_end(struct part *p)
 {
     uint8_t header[HEADER_BYTES];
     struct byte_writer w = byte_writer(header, sizeof header);
+    struct packed_writer *spans = &p->spans_put;
+    int error = p->has_failed ? GPUPROF_NO_MEMORY : packed_end(spans);
+    if (error < 0)
+        return error;
+    uint64_t values_at = spans->at, stored = values_at - p->file_at - HEADER_BYTES;
+    p->file_bytes = HEADER_BYTES + stored + p->length;
     put_u64(&w, PART_MAGIC);
     put_u32(&w, PART_VERSION);
     put_u32(&w, 0);
     put_u64(&w, p->length);
+    put_u64(&w, spans->length);
+    put_u64(&w, stored);
     put_u32(&w, p->index);
     put_u32(&w, p->count);
     put_bytes(&w, p->set, sizeof p->set - 1);
     uint32_t crc = crc32c(0, header + CHECKED_FROM, sizeof header - CHECKED_FROM);
-    store_u32(header + 12, crc32c(crc, p->data, p->length));
-    fwrite(header, 1, sizeof header, out);
-    fwrite(p->data, 1, p->length, out);
+    if (file_write_at(p->fd, values_at, p->data, p->length) < 0 ||
+        !add_to_crc(p->fd, p->file_at + HEADER_BYTES, p->file_bytes - HEADER_BYTES, &crc))
+        return GPUPROF_IO;
+    store_u32(header + CRC_AT, crc);
+    return file_write_at(p->fd, p->file_at, header, sizeof header);
 }
 
-const char *part_check(struct part *p, uint64_t file_bytes)
+/* The values and the spans, if the header is right. NULL, or what is wrong. */
+static const char *read_content(struct part *p, uint64_t spans, uint64_t stored, int *error)
 {
-    struct byte_reader r = byte_reader(p->data, file_bytes < HEADER_BYTES ? 0 : HEADER_BYTES);
+    p->data = malloc(p->length + 1);
+    if (!p->data) {
+        *error = GPUPROF_NO_MEMORY;
+        return NULL;
+    }
+    uint64_t values_at = p->file_at + HEADER_BYTES + stored;
+    ssize_t got = file_read_at(p->fd, values_at, p->data, p->length);
+    *error = got < 0 ? GPUPROF_IO
+                     : packed_open(&p->spans, p->fd, p->file_at + HEADER_BYTES, spans, stored);
+    bool is_damaged = *error == GPUPROF_DAMAGED || (*error == 0 && got != (ssize_t)p->length);
+    *error = is_damaged ? 0 : *error;
+    return is_damaged ? "is damaged: it does not hold what it says" : NULL;
+}
+
+const char *part_open(struct part *p, int fd, uint64_t at, uint64_t bytes, int *error)
+{
+    uint8_t header[HEADER_BYTES];
+    *error = 0;
+    *p = (struct part){.fd = fd, .file_at = at};
+    if (!bytes)
+        return "is empty: it was cut off when it was written; make that part again";
+    ssize_t got = file_read_at(fd, at, header, bytes < sizeof header ? bytes : sizeof header);
+    struct byte_reader r = byte_reader(header, got < (ssize_t)sizeof header ? 0 : sizeof header);
     uint64_t magic = get_u64(&r);
     uint32_t version = get_u32(&r), crc = get_u32(&r);
-    uint64_t length = get_u64(&r);
+    uint64_t values = get_u64(&r), spans = get_u64(&r), stored = get_u64(&r);
     p->index = get_u32(&r);
     p->count = get_u32(&r);
     const uint8_t *set = get_space(&r, sizeof p->set - 1);
-    if (!file_bytes)
-        return "is empty: it was cut off when it was written; make that part again";
     if (!r.failed && magic != PART_MAGIC)
         return "is no part that 'gpuprof report --partial' made";
     if (r.failed)
         return "is no part that 'gpuprof report --partial' made, or cut off in its first bytes";
     if (version != PART_VERSION)
         return "is a part of another version of gpuprof: make all parts with this one";
-    if (length > file_bytes - HEADER_BYTES)
+    if (values > bytes - HEADER_BYTES || stored > bytes - HEADER_BYTES - values)
         return "is cut off: its end is missing; make that part again";
-    if (length != file_bytes - HEADER_BYTES)
-        return "is longer than what was written: something stands behind the part; make it again";
-    if (crc != crc32c(0, p->data + CHECKED_FROM, file_bytes - CHECKED_FROM) ||
+    uint32_t found = crc32c(0, header + CHECKED_FROM, sizeof header - CHECKED_FROM);
+    if (!add_to_crc(fd, at + HEADER_BYTES, stored + values, &found) || found != crc ||
         p->index >= p->count || p->count > SHARES_MAX)
         return "is damaged: its checksum is wrong";
     memcpy(p->set, set, sizeof p->set - 1);
-    p->length = file_bytes;
-    p->at = HEADER_BYTES;
+    p->length = values;
+    p->file_bytes = HEADER_BYTES + stored + values;
+    return read_content(p, spans, stored, error);
+}
+
+/* Copies the file, a part of at most PART_BYTES_MAX. NULL, or what is wrong with it; or *error. */
+static const char *copy_file(int fd, int to, uint64_t at, uint64_t *bytes, int *error)
+{
+    struct stat status;
+    *error = fstat(fd, &status) < 0 ? GPUPROF_IO : 0;
+    if (*error < 0)
+        return NULL;
+    if (!S_ISREG(status.st_mode))
+        return "is no file";
+    *bytes = (uint64_t)status.st_size;
+    if (*bytes > PART_BYTES_MAX)
+        return "is larger than a part may be";
+    *error = file_copy_at(fd, 0, to, at, *bytes) < 0 ? GPUPROF_SPOOL : 0;
     return NULL;
 }
 
-enum exit_code part_read_from(struct part *p, int fd, const char *path)
+enum exit_code part_read(struct part *p, const char *path, int to, uint64_t *end)
 {
-    struct stat status;
-    const char *wrong = NULL;
+    uint64_t bytes = 0;
+    int error = 0, fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     *p = (struct part){.path = path};
-    if (fd < 0 || fstat(fd, &status) < 0) {
+    if (fd < 0) {
         message("%s: %s", path, strerror(errno));
         return EXIT_USAGE;
     }
-    if (!S_ISREG(status.st_mode) || (uint64_t)status.st_size > PART_BYTES_MAX) {
-        wrong = S_ISREG(status.st_mode) ? "is larger than a part may be" : "is no file";
-    } else {
-        p->data = malloc((size_t)status.st_size + 1);
-        ssize_t got = p->data ? file_read_at(fd, 0, p->data, (size_t)status.st_size) : 0;
-        if (!p->data || got < 0) {
-            message("%s: %s", path, p->data ? strerror(errno) : "no memory");
-            return EXIT_ENVIRONMENT;
-        }
-        wrong = part_check(p, (uint64_t)got);
-    }
+    const char *wrong = copy_file(fd, to, *end, &bytes, &error);
+    close(fd);
+    if (!wrong && error == 0)
+        wrong = part_open(p, to, *end, bytes, &error);
+    if (!wrong && error == 0 && p->file_bytes != bytes)
+        wrong = "is longer than what was written: something stands behind the part; make it again";
+    p->path = path;
+    *end += bytes;
     if (wrong)
         message("report: %s %s", path, wrong);
-    return wrong ? EXIT_USAGE : EXIT_OK;
-}
-
-enum exit_code part_read(struct part *p, const char *path)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    enum exit_code code = part_read_from(p, fd, path);
-    if (fd >= 0)
-        close(fd);
-    return code;
+    return wrong ? EXIT_USAGE : say_error(path, error);
 }
 
 void part_release(struct part *p)
 {
     free(p->data);
     free(p->devices);
+    packed_writer_release(&p->spans_put);
+    packed_release(&p->spans);
     *p = (struct part){0};
 }

@@ -7,17 +7,21 @@
  *     u32      version, PART_VERSION
  *     u32      CRC-32C of all that follows
  *     u64      bytes of the values
+ *     u64      bytes of the spans before they were compressed
+ *     u64      bytes of the spans as they lie in the file
  *     u32 u32  which share it is, from 0 on, of how many
  *     44 bytes the set: the hash of all processes of all shares (share.h)
+ *     ...      the spans of all streams (base/span_stream.h), as base/packed.h stores them
  *     ...      the values
  *
  * all little-endian. Values are numbers (LEB128) and texts (their length, their bytes, a zero).
  * Which members of a struct they are, a table of fields says: it is good for both directions. A
  * reader takes its own version only: parts live for as long as a job's report is made.
  *
- * Memory: a part is read whole, PART_BYTES_MAX at most; what is made of it is at most 128 times its
- * size, since every count is held against the bytes that are left, and 5 KB for each device that it
- * has, FOUND_DEVICES_MAX of them.
+ * There are as many values as a report has rows, but spans for each kernel of a collective. So
+ * values are in memory, and spans go through a file of the caller's, both ways. What is made of the
+ * values is at most 128 times their size, since every count is held against the bytes that are
+ * left, and 5 KB for each device that it has, FOUND_DEVICES_MAX of them; nothing is made of spans.
  */
 #ifndef GPUPROF_COLLECTOR_PART_FILE_H
 #define GPUPROF_COLLECTOR_PART_FILE_H
@@ -28,14 +32,14 @@
 
 #include "base/histogram.h"
 #include "base/message.h"
+#include "base/packed.h"
 #include "base/sha256.h"
 #include "base/span_stream.h"
 
-#define PART_VERSION          24
-#define PART_BYTES_MAX        (1ull << 30)
-#define PART_HEADER_BYTES_MAX 128
-#define SHARES_MAX            65536
-#define PART_HISTOGRAM_ROW    4 /* bytes that a row of a histogram has at least */
+#define PART_VERSION       25
+#define PART_BYTES_MAX     (1ull << 30) /* of a part's file */
+#define SHARES_MAX         65536
+#define PART_HISTOGRAM_ROW 4 /* bytes that a row of a histogram has at least */
 
 /* A value goes from where it is into the part, or from the part to where it is to be. After the
  * first failure numbers are 0, texts empty. */
@@ -50,7 +54,12 @@ struct part {
     uint8_t *data;   /* owned: the values */
     size_t length;
     size_t capacity;
-    size_t at; /* of the next value, where it is read */
+    size_t at;                      /* of the next value, where it is read */
+    int fd;                         /* a view: the part is in this file, ... */
+    uint64_t file_at, file_bytes;   /* ... from here on, and so long */
+    struct packed_writer spans_put; /* of a part that is written */
+    struct packed spans;            /* of one that is read, with the next stream from ... */
+    uint64_t spans_at;              /* ... here on */
     /* What its numbers of processes and devices mean, where it is read. */
     struct process *const *processes; /* a view */
     uint32_t process_count;
@@ -156,20 +165,28 @@ void part_bytes(struct part *p, const uint8_t **data, uint32_t *length);
 /* What is read is added to *h; rows are taken from *rows_left. */
 void part_histogram(struct part *p, struct histogram *h, uint64_t *rows_left);
 
-/* A stream of spans (span_stream.h); on reading, a view of its bytes. 0 or an error of the spool.
- */
+/* A stream of spans (span_stream.h). 0 or an error of the spool or of the part's file. */
 int part_put_spans(struct part *p, struct spool *b, const struct span_stream *s);
-void part_get_spans(struct part *p, const uint8_t **data, size_t *length, uint64_t *count);
 
-/* Writes what was put into it. */
-void part_write(const struct part *p, FILE *out);
+/* Where its bytes are in p->spans, and how many spans they are. */
+void part_get_spans(struct part *p, struct packed_spans *spans);
 
-/* Reads the file; p->path is set then. EXIT_OK, or another exit code after one line on stderr. */
-enum exit_code part_read(struct part *p, const char *path);
-enum exit_code part_read_from(struct part *p, int fd, const char *path); /* which stays open */
+/* ---- the file ---- */
 
-/* Takes p->data, of `bytes`, for such a file. NULL, or what is wrong with it. */
-const char *part_check(struct part *p, uint64_t bytes);
+/* Begins a part that is written to `fd`, from `at` on; the caller sets which one it is. After the
+ * last value part_end writes all that is not there yet: p->file_bytes from there on is the part.
+ * 0, GPUPROF_IO (errno) or GPUPROF_NO_MEMORY. */
+int part_begin(struct part *p, int fd, uint64_t at);
+int part_end(struct part *p);
+
+/* Opens the part that begins at `at` of `fd`, which stays open until it is released; `bytes` are
+ * there, of which p->file_bytes are its own. The caller sets p->spans.cache. NULL, or what is wrong
+ * with it; without memory, or if the file cannot be read, *error is not 0. */
+const char *part_open(struct part *p, int fd, uint64_t at, uint64_t bytes, int *error);
+
+/* Opens a copy of the file at `path` in `to`, made at *end, which it moves on. EXIT_OK, or another
+ * exit code after one line on stderr. */
+enum exit_code part_read(struct part *p, const char *path, int to, uint64_t *end);
 void part_release(struct part *p);
 
 #endif

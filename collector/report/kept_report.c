@@ -1,26 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "report/kept_report.h"
 
+#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "analyse/findings.h"
+#include "base/file_at.h"
 #include "base/sha256.h"
-#include "bytes.h"
+#include "base/workers.h"
 #include "error.h"
-#include "store/column_file.h"
+#include "output/new_file.h"
 
-#define NAME            ".gpuprof-report"
-#define FILES_BYTES_MAX (64u << 20) /* of the names of files in which others were looked up */
-#define PART_HEAD_BYTES 8           /* in front of a part: its length */
+#define NAME ".gpuprof-report"
 
-enum section {
-    SECTION_FILES, /* their names, each with its zero */
-    SECTION_HASH,  /* of what they were */
-    SECTION_PARTS,
-    SECTION_MEMORY
+struct kept_head {
+    const uint8_t *key, *files; /* files: the names of those looked at, each with its zero */
+    uint32_t key_bytes, files_bytes;
+    const char *hash; /* of what these files were */
+    uint32_t count;   /* of parts */
+    bool has_memory;
 };
 
 /* Each as it is now, or as missing. Returns `text`. */
@@ -71,7 +73,6 @@ static const struct part_field finding_fields[] = {
 
 static void put_findings(struct part *p, const struct findings *f)
 {
-    p->is_written = true;
     for (uint32_t i = 0; i < f->count; i++) {
         struct kept_finding row = {.finding = f->list[i]};
         row.rows = row.finding.rows;
@@ -84,7 +85,7 @@ static void put_findings(struct part *p, const struct findings *f)
 
 int kept_report_memory(struct kept_report *k, struct combination *c)
 {
-    struct part *p = &k->memory;
+    struct part *p = &k->head;
     struct findings *f = c->report.findings;
     struct kept_finding row = {0};
     p->processes = c->rec.processes;
@@ -113,15 +114,41 @@ int kept_report_memory(struct kept_report *k, struct combination *c)
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
-static int put_parts(struct column_writer *w, const struct combination *c)
+/* What both directions have in front of the findings. */
+static void carry_head(struct part *p, struct kept_head *h)
 {
-    int error = 0;
+    part_bytes(p, &h->key, &h->key_bytes);
+    part_bytes(p, &h->files, &h->files_bytes);
+    part_text(p, &h->hash);
+    part_u32(p, &h->count);
+    part_flag(p, &h->has_memory);
+}
+
+static int write_all(int fd, const struct column_key *key, const struct combination *c,
+                     bool has_memory)
+{
+    char hash[SHA256_BASE64_BYTES];
+    const struct recording *rec = &c->rec;
+    struct kept_head h = {.key = key->bytes,
+                          .key_bytes = sizeof key->bytes,
+                          .files = (const uint8_t *)rec->looked_at,
+                          .files_bytes = (uint32_t)rec->looked_at_bytes,
+                          .hash = hash_of_files(rec->looked_at, rec->looked_at_bytes, hash),
+                          .count = c->part_count,
+                          .has_memory = has_memory};
+    struct part head;
+    int error = part_begin(&head, fd, 0);
+    head.count = 1;
+    carry_head(&head, &h);
+    if (has_memory)
+        put_findings(&head, c->report.findings);
+    error = error < 0 ? error : part_end(&head);
+    uint64_t end = head.file_bytes;
+    part_release(&head);
     for (uint32_t i = 0; error == 0 && i < c->part_count; i++) {
-        uint8_t head[PART_HEAD_BYTES];
-        store_u64(head, c->parts[i].length);
-        error = column_writer_section(w, SECTION_PARTS, head, sizeof head);
-        if (error == 0)
-            error = column_writer_section(w, SECTION_PARTS, c->parts[i].data, c->parts[i].length);
+        const struct part *p = &c->parts[i];
+        error = file_copy_at(p->fd, p->file_at, fd, end, p->file_bytes);
+        end += p->file_bytes;
     }
     return error;
 }
@@ -129,93 +156,68 @@ static int put_parts(struct column_writer *w, const struct combination *c)
 void kept_report_write(const char *folder, const struct column_key *key,
                        const struct combination *c, bool has_memory)
 {
-    char path[PATH_MAX], hash[SHA256_BASE64_BYTES];
-    const struct recording *rec = &c->rec;
-    struct part memory = {0};
-    int error;
-    uint64_t bytes = 0;
-    for (uint32_t i = 0; i < c->part_count; i++)
-        bytes += PART_HEAD_BYTES + c->parts[i].length;
-    struct column_writer *w =
-        bytes <= PART_BYTES_MAX ? column_writer_create(path_in(folder, path), key, &error) : NULL;
-    if (!w)
+    char path[PATH_MAX];
+    struct new_file file;
+    if (new_file_open(&file, path_in(folder, path), 0600) < 0)
         return;
-    hash_of_files(rec->looked_at, rec->looked_at_bytes, hash);
-    if (has_memory)
-        put_findings(&memory, c->report.findings);
-    if (memory.has_failed ||
-        column_writer_section(w, SECTION_FILES, rec->looked_at, rec->looked_at_bytes) < 0 ||
-        column_writer_section(w, SECTION_HASH, hash, sizeof hash) < 0 || put_parts(w, c) < 0 ||
-        column_writer_section(w, SECTION_MEMORY, memory.data, memory.length) < 0)
-        column_writer_drop(w);
+    if (write_all(file.fd, key, c, has_memory) < 0)
+        new_file_drop(&file);
     else
-        column_writer_end(w);
-    part_release(&memory);
+        new_file_place(&file, false);
 }
 
-/* Are the files in which names were looked up what they were? */
-static bool files_are_same(struct column_reader *r)
+/* Opens it. What others could have written is not looked at. */
+static bool open_own(struct kept_report *k, const char *path)
+{
+    struct stat s;
+    k->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+    if (k->fd < 0 || fstat(k->fd, &s) < 0)
+        return false;
+    k->bytes = (uint64_t)s.st_size;
+    return S_ISREG(s.st_mode) && s.st_uid == geteuid() && !(s.st_mode & (S_IWGRP | S_IWOTH));
+}
+
+/* Was it made of these recordings, and are the files in which names were looked up what they were?
+ */
+static bool is_same(const struct kept_head *h, const struct column_key *key)
 {
     char hash[SHA256_BASE64_BYTES];
-    uint8_t *names = NULL, *known = NULL;
-    size_t length, hash_length;
-    bool are_same =
-        column_reader_section(r, SECTION_FILES, FILES_BYTES_MAX, &names, &length) == 0 &&
-        column_reader_section(r, SECTION_HASH, sizeof hash, &known, &hash_length) == 0 &&
-        hash_length == sizeof hash && (!length || !names[length - 1]) &&
-        memcmp(hash_of_files((char *)names, length, hash), known, sizeof hash) == 0;
-    free(names);
-    free(known);
-    return are_same;
-}
-
-/* The length of the part at `at`; 0: there is none. */
-static uint64_t part_length(const struct kept_report *k, size_t at)
-{
-    uint64_t length = k->length - at > PART_HEAD_BYTES ? load_u64(k->parts + at) : 0;
-    return length <= k->length - at - PART_HEAD_BYTES ? length : 0;
-}
-
-static bool count_parts(struct kept_report *k)
-{
-    size_t at = 0;
-    for (uint64_t length; at < k->length && (length = part_length(k, at)); k->count++)
-        at += PART_HEAD_BYTES + length;
-    return k->count && at == k->length;
+    const char *files = (const char *)h->files;
+    return h->key_bytes == sizeof key->bytes && memcmp(h->key, key->bytes, h->key_bytes) == 0 &&
+           (!h->files_bytes || !files[h->files_bytes - 1]) && h->hash &&
+           strcmp(hash_of_files(files, h->files_bytes, hash), h->hash) == 0;
 }
 
 bool kept_report_read(struct kept_report *k, const char *folder, const struct column_key *key)
 {
     char path[PATH_MAX];
-    struct column_reader *r;
+    struct kept_head h = {0};
+    int error = 0;
     *k = (struct kept_report){0};
-    if (column_reader_open(&r, path_in(folder, path), key) != COLUMN_FOUND)
+    if (!open_own(k, path_in(folder, path)) || part_open(&k->head, k->fd, 0, k->bytes, &error) ||
+        error < 0)
         return false;
-    bool is_good =
-        files_are_same(r) &&
-        column_reader_section(r, SECTION_PARTS, PART_BYTES_MAX, &k->parts, &k->length) == 0 &&
-        column_reader_section(r, SECTION_MEMORY, PART_BYTES_MAX, &k->memory.data,
-                              &k->memory.length) == 0 &&
-        count_parts(k);
-    column_reader_close(r);
-    return is_good;
+    carry_head(&k->head, &h);
+    k->at = k->head.file_bytes;
+    k->count = h.count;
+    k->has_memory = h.has_memory;
+    return !k->head.has_failed && h.count && h.count <= WORKERS_MAX && is_same(&h, key);
 }
 
 enum exit_code kept_report_part(void *kept, uint32_t index, struct part *part)
 {
     struct kept_report *k = kept;
-    uint64_t length = part_length(k, k->at);
-    (void)index;
-    *part = (struct part){.path = NAME, .data = malloc(length)};
-    if (!part->data)
-        return EXIT_ENVIRONMENT;
-    memcpy(part->data, k->parts + k->at + PART_HEAD_BYTES, length);
-    k->at += PART_HEAD_BYTES + length;
-    return part_check(part, length) ? EXIT_USAGE : EXIT_OK;
+    int error = 0;
+    const char *wrong = part_open(part, k->fd, k->at, k->bytes - k->at, &error);
+    part->path = NAME;
+    k->at += part->file_bytes;
+    bool is_last = index + 1 == k->count;
+    return error < 0 || wrong || is_last != (k->at == k->bytes) ? EXIT_ENVIRONMENT : EXIT_OK;
 }
 
 void kept_report_release(struct kept_report *k)
 {
-    free(k->parts);
-    part_release(&k->memory);
+    if (k->fd >= 0)
+        close(k->fd);
+    part_release(&k->head);
 }

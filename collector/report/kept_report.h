@@ -2,10 +2,10 @@
 /*
  * A whole report, kept beside its recordings for the next questions: the parts that a first report
  * of a folder was added up from, in FOLDER/.gpuprof-report, and what it had found about memory. Any
- * table of which parts are made comes from there (report/part_report.h). It is derived data, a file
- * of sections (store/column_file.h) with the key of kept_rows.h, and may be deleted at any time. It
- * is kept as rows are, and used only while all files in which names were looked up are what they
- * were.
+ * table of which parts are made comes from there (report/part_report.h). It is derived data, and
+ * may be deleted at any time: a part (query/part_file.h) with the key of kept_rows.h, with what the
+ * other files were in which names were looked up, and with the findings; behind it the parts of the
+ * report. It is kept as rows are, and used only while all these files are what they were.
  */
 #ifndef GPUPROF_COLLECTOR_KEPT_REPORT_H
 #define GPUPROF_COLLECTOR_KEPT_REPORT_H
@@ -13,10 +13,11 @@
 #include "report/part_report.h"
 
 struct kept_report {
-    uint8_t *parts; /* owned: each with its length in front; NULL: there are none */
-    size_t length, at;
-    uint32_t count;
-    struct part memory; /* what was found about it */
+    int fd;             /* owned; -1: it is not open */
+    uint64_t at, bytes; /* where the next part begins, and how long the file is */
+    uint32_t count;     /* of parts */
+    bool has_memory;    /* the findings about memory are in the head */
+    struct part head;
 };
 
 /* What was kept with that key. False: nothing that can be used. kept_report_release in any case. */

@@ -285,7 +285,6 @@ static const struct part_section *const sections[] = {
 int part_report_put(struct report *r, struct part *p)
 {
     int error = 0;
-    p->is_written = true;
     for (unsigned i = 0; i < SECTIONS && error == 0; i++)
         error = sections[i]->put ? sections[i]->put(r, p) : 0;
     return error == 0 && p->has_failed ? GPUPROF_NO_MEMORY : error;
@@ -324,9 +323,14 @@ enum exit_code combination_make(struct combination *c, uint32_t count, combinati
                               .parts = calloc(count, sizeof *c->parts),
                               .numbers = calloc(count, sizeof *c->numbers)};
     enum exit_code code = EXIT_OK;
-    int error = c->parts && c->numbers ? reader_init(&c->rec.reader) : GPUPROF_NO_MEMORY;
-    for (uint32_t i = 0; error == 0 && code == EXIT_OK && i < count; i++)
-        code = read(context, i, &c->parts[c->part_count++]);
+    int error = packed_cache_init(&c->cache);
+    if (error == 0)
+        error = c->parts && c->numbers ? reader_init(&c->rec.reader) : GPUPROF_NO_MEMORY;
+    for (uint32_t i = 0; error == 0 && code == EXIT_OK && i < count; i++) {
+        code = read(context, i, &c->parts[i]);
+        c->parts[i].spans.cache = &c->cache;
+        c->part_count++;
+    }
     if (error == 0 && code == EXIT_OK)
         code = check_set(c);
     if (error == 0 && code == EXIT_OK)
@@ -351,6 +355,7 @@ void combination_release(struct combination *c)
     for (uint32_t i = 0; i < c->place_count; i++)
         free(c->places[i]);
     free(c->places);
+    packed_cache_release(&c->cache);
     free(c->told);
     free(c->numbers);
     free(c->parts);

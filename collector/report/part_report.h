@@ -33,6 +33,7 @@ struct combination {
     bool groups;        /* what one of ranges is; range_rows.h */
     struct part *parts; /* owned */
     uint32_t part_count;
+    struct packed_cache cache;    /* of their spans */
     struct part_numbers *numbers; /* owned, by part */
     struct process_told *told;    /* owned, by the processes' numbers */
     struct recording rec;         /* of processes without events */

@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include "base/file_at.h"
 #include "base/message.h"
 #include "base/unit_text.h"
 #include "error.h"
@@ -157,26 +159,33 @@ static enum exit_code find_share(const struct report_options *o, struct share *s
 static enum exit_code write_part(const struct part *part, const char *path)
 {
     struct output out;
-    uint64_t room = UINT64_MAX;
+    uint64_t room = UINT64_MAX, at = 0;
+    uint8_t buffer[PACKED_PIECE_BYTES];
+    ssize_t got = 0;
     enum exit_code code = verb_output_open(&out, path, &room);
     if (code != EXIT_OK)
         return code;
     out.stays_plain = true;
-    part_write(part, out.stream);
-    return verb_output_close(&out, path, 0);
+    while ((got = file_read_at(part->fd, at, buffer, sizeof buffer)) > 0)
+        at += fwrite(buffer, 1, (size_t)got, out.stream);
+    return verb_output_close(&out, path, got < 0 ? GPUPROF_SPOOL : 0);
 }
 
-enum exit_code part_make(struct part *part, struct report *report, struct recording *rec,
+enum exit_code part_make(struct part *part, int fd, struct report *report, struct recording *rec,
                          const struct share *share, const struct report_wish *wish)
 {
-    *part = (struct part){.index = share->index, .count = share->count};
+    int begun = part_begin(part, fd, 0);
+    part->index = share->index;
+    part->count = share->count;
     memcpy(part->set, share->set, sizeof part->set);
     int error = report_make(report, rec, wish); /* which says what went wrong */
     if (error < 0)
         return EXIT_ENVIRONMENT;
-    if ((error = part_report_put(report, part)) < 0)
-        return say_error("report", error);
-    if (part->length > PART_BYTES_MAX - PART_HEADER_BYTES_MAX)
+    error = begun < 0 ? begun : part_report_put(report, part);
+    error = error < 0 ? error : part_end(part);
+    if (error < 0)
+        return say_error("report", error == GPUPROF_IO ? GPUPROF_SPOOL : error);
+    if (part->file_bytes > PART_BYTES_MAX)
         return usage_error("report: share %u of %u has more than a part may have: make more "
                            "shares",
                            share->index, share->count);
@@ -189,13 +198,17 @@ static enum exit_code make_part(struct recording *rec, const struct share *share
     struct report report;
     struct part part;
     struct report_wish wish = {.by = BY_NAME, .is_part = true, .symbols = options->symbols};
-    enum exit_code code = part_make(&part, &report, rec, share, &wish);
+    int fd = file_unnamed();
+    if (fd < 0)
+        return say_error("report", GPUPROF_SPOOL);
+    enum exit_code code = part_make(&part, fd, &report, rec, share, &wish);
     if (code == EXIT_OK)
         code = write_part(&part, path);
     if (code == EXIT_OK)
         code = walk_verdict(&report.walk, options->strict);
     part_release(&part);
     report_release(&report);
+    close(fd);
     return code;
 }
 

@@ -15,10 +15,9 @@ enum exit_code part_verb_check(const struct options *options, const struct repor
 
 enum exit_code part_verb(const struct options *options);
 
-/* The part of a share, whose recordings are open, in *part; of `report`, which must stay, it has
- * views. EXIT_OK, or another exit code after one line; part_release and report_release in both
- * cases. */
-enum exit_code part_make(struct part *part, struct report *report, struct recording *rec,
+/* Writes the part of a share, whose recordings are open, to the beginning of `fd`, an empty file.
+ * EXIT_OK, or another exit code after one line; part_release and report_release in both cases. */
+enum exit_code part_make(struct part *part, int fd, struct report *report, struct recording *rec,
                          const struct share *share, const struct report_wish *wish);
 
 #endif

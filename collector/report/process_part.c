@@ -97,10 +97,11 @@ static int add(struct combination *c, struct part *p)
             free(process);
             return GPUPROF_NO_MEMORY;
         }
-        *process = (struct process){.number = index,
-                                    .index = index,
-                                    .min_ns = UINT64_MAX,
-                                    .file = {.fd = -1, .size = p->length / p->process_count}};
+        *process = (struct process){
+            .number = index,
+            .index = index,
+            .min_ns = UINT64_MAX,
+            .file = {.fd = -1, .size = (p->length + p->spans.length) / p->process_count}};
         error = get(p, process, &c->told[process->index]);
     }
     return error;

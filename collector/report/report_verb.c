@@ -6,6 +6,7 @@
 
 #include "analyse/source_report.h"
 #include "analyse/step_report.h"
+#include "base/file_at.h"
 #include "base/message.h"
 #include "clocks/host_clocks.h"
 #include "error.h"
@@ -122,17 +123,27 @@ static bool groups_of(const struct options *options, enum report_format format)
     return own->groups == GROUPS_ALWAYS || (own->groups == GROUPS_IN_TEXT && is_text);
 }
 
-static enum exit_code read_named(void *paths, uint32_t index, struct part *part)
+struct named_parts {
+    char **paths;
+    int copies; /* of all of them, so that they are one open file and stay as they are */
+    uint64_t end;
+};
+
+static enum exit_code read_named(void *context, uint32_t index, struct part *part)
 {
-    return part_read(part, ((char **)paths)[index]);
+    struct named_parts *named = context;
+    return part_read(part, named->paths[index], named->copies, &named->end);
 }
 
 static enum exit_code combine(const struct options *options, const struct report_view *view,
                               enum report_format format)
 {
     struct combination c;
-    enum exit_code code = combination_make(&c, (uint32_t)options->path_count, read_named,
-                                           options->paths, false, groups_of(options, format));
+    struct named_parts named = {options->paths, file_unnamed(), 0};
+    if (named.copies < 0)
+        return say_error("report", GPUPROF_SPOOL);
+    enum exit_code code = combination_make(&c, (uint32_t)options->path_count, read_named, &named,
+                                           false, groups_of(options, format));
     if (code == EXIT_OK) {
         struct next_words next;
         next_words_init(&next, options->command, NULL, 0); /* who knows where the recordings are? */
@@ -141,6 +152,7 @@ static enum exit_code combine(const struct options *options, const struct report
         next_words_release(&next);
     }
     combination_release(&c);
+    close(named.copies);
     return code;
 }
 

@@ -15,8 +15,6 @@
 #include "report/report_options.h"
 #include "report/report_tables.h"
 
-#define ALONE_RECORDS_MAX 50000000u
-
 struct shared_report {
     const struct options *options;
     uint32_t count;
@@ -66,16 +64,6 @@ static bool look_at_memory(struct report *r, struct recording *rec, const char *
     return error == 0;
 }
 
-static bool write_part(const struct part *part, int fd)
-{
-    FILE *out = fdopen(dup(fd), "w");
-    if (!out)
-        return false;
-    part_write(part, out);
-    bool is_written = !ferror(out);
-    return fclose(out) == 0 && is_written;
-}
-
 /* What is said here nobody will see: who then makes the report alone says it. */
 static enum exit_code work(void *context, uint32_t index, int to)
 {
@@ -97,9 +85,8 @@ static enum exit_code work(void *context, uint32_t index, int to)
     kept.count = s->count;
     enum exit_code code = recording_open(&rec, s->options->paths, s->options->path_count, &how);
     if (code == EXIT_OK)
-        code = part_make(&part, &report, &rec, &share, &wish);
-    bool is_there = code == EXIT_OK && write_part(&part, s->files[index]);
-    return is_there && workers_write(to, "", 1) ? EXIT_OK : EXIT_ENVIRONMENT;
+        code = part_make(&part, s->files[index], &report, &rec, &share, &wish);
+    return code == EXIT_OK && workers_write(to, "", 1) ? EXIT_OK : EXIT_ENVIRONMENT;
 }
 
 static bool open_files(struct shared_report *s)
@@ -124,7 +111,10 @@ static bool make_parts(struct shared_report *s)
 static enum exit_code read_made(void *context, uint32_t index, struct part *part)
 {
     const struct shared_report *s = context;
-    return part_read_from(part, s->files[index], "a part of a share");
+    int error;
+    const char *wrong = part_open(part, s->files[index], 0, PART_BYTES_MAX, &error);
+    part->path = "a part of a share";
+    return wrong || error < 0 ? EXIT_ENVIRONMENT : EXIT_OK;
 }
 
 /* Adds the parts up, if that gives what is wanted: also whether the host did anything is told only
@@ -146,10 +136,8 @@ bool shared_report_make(struct combination *c, struct recording *rec, const stru
                         struct kept_rows *kept)
 {
     struct shared_report *s = calloc(1, sizeof *s);
-    /* What is kept is of all that somebody may ask for next. Who did not ask for several processes
-     * gets no part of so much, as it is in memory: some 8 bytes for each kernel of NCCL's. */
-    bool is_small = rec->workers > 1 || kept->records <= ALONE_RECORDS_MAX;
-    bool keeps = kept->path && is_small && !options->symbols && !view->tables;
+    /* What is kept is of all that somebody may ask for next. */
+    bool keeps = kept->path && !options->symbols && !view->tables;
     if (!s || (rec->workers < 2 && !keeps) || !may_be_in_parts(rec, options, view, format)) {
         free(s);
         return false;
@@ -192,7 +180,7 @@ bool shared_report_kept(struct combination *c, struct recording *rec, const stru
         kept_report_read(&k, options->paths[0], &kept->key) &&
         add_up(c, k.count, kept_report_part, &k, refused, report_leaves(view, format, rec), groups);
     if (is_made && c->report.missing & refused) {
-        is_made = k.memory.length && !c->report.signs.ooms /* the overview tells more of these */
+        is_made = k.has_memory && !c->report.signs.ooms /* the overview tells more of these */
                       ? kept_report_memory(&k, c) == 0
                       : look_at_memory(&c->report, rec, options->symbols);
         if (!is_made)

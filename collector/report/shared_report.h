@@ -2,7 +2,7 @@
 /*
  * Tables of which parts can be made (part_report.h), made by several workers (workers.h): each
  * reads its share of the files, as report --partial does, and its part goes to a file without a
- * name, at most PART_BYTES_MAX.
+ * name.
  */
 #ifndef GPUPROF_COLLECTOR_SHARED_REPORT_H
 #define GPUPROF_COLLECTOR_SHARED_REPORT_H

@@ -86,7 +86,6 @@ void kept_rows_find(struct kept_rows *k, const struct recording *rec, const stru
     }
     _Static_assert(COLUMN_KEY < sizeof text, "the key is most of the hash");
     memcpy(k->key.bytes, sha256_base64(&hash, text), COLUMN_KEY);
-    k->records = records;
     if (!is_there || records < KEPT_RECORDS ||
         asprintf(&k->path, "%s/" NAME, options->paths[0]) < 0)
         k->path = NULL;

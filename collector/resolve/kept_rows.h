@@ -23,7 +23,6 @@
 struct kept_rows {
     char *path; /* owned: of the files but for their numbers; NULL: nothing is kept */
     struct column_key key;
-    uint64_t records;      /* of the whole recording */
     uint32_t index, count; /* which file this process writes, of how many */
     bool is_only_read;     /* none is written */
 };

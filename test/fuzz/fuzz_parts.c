@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file_at.h"
 #include "base/options.h"
 #include "bytes.h"
 #include "crc32c.h"
@@ -19,7 +20,10 @@ extern const struct verb report_verb;
 
 #define PIECES_MAX   3
 #define CHECKED_FROM 16
-#define SET_AT       32
+#define VALUES_AT    16
+#define STORED_AT    32 /* bytes of the spans in the file */
+#define INDEX_AT     40
+#define SET_AT       48
 #define HEADER_BYTES (SET_AT + SHA256_BASE64_BYTES - 1)
 #define AS_IT_IS     4 /* of `how`, and so is the next one */
 #define IS_KEPT      8
@@ -36,9 +40,12 @@ static void repair(const struct piece *p, uint32_t index, uint32_t count, const 
         return;
     store_u64(p->at, PART_MAGIC);
     store_u32(p->at + 8, PART_VERSION);
-    store_u64(p->at + 16, p->length - HEADER_BYTES);
-    store_u32(p->at + 24, index);
-    store_u32(p->at + 28, count);
+    uint64_t rest = p->length - HEADER_BYTES, stored = load_u64(p->at + STORED_AT);
+    stored = stored < rest ? stored : rest;
+    store_u64(p->at + STORED_AT, stored);
+    store_u64(p->at + VALUES_AT, rest - stored);
+    store_u32(p->at + INDEX_AT, index);
+    store_u32(p->at + INDEX_AT + 4, count);
     memmove(p->at + SET_AT, set, HEADER_BYTES - SET_AT);
     store_u32(p->at + 12, crc32c(0, p->at + CHECKED_FROM, p->length - CHECKED_FROM));
 }
@@ -74,19 +81,16 @@ static void print_kept(const struct piece *pieces, int count)
 {
     static const struct report_view view = {.is_full = true};
     const struct piece *last = &pieces[count - 1];
-    struct kept_report k = {.count = (uint32_t)count - 1};
+    struct kept_report k = {.count = (uint32_t)count - 1, .fd = file_unnamed()};
     struct combination c;
-    FILE *all = open_memstream((char **)&k.parts, &k.length), *out = fopen("/dev/null", "w");
+    FILE *out = fopen("/dev/null", "w");
     for (int i = 0; i < count - 1; i++) {
-        uint8_t length[8];
-        store_u64(length, pieces[i].length);
-        fwrite(length, 1, sizeof length, all);
-        fwrite(pieces[i].at, 1, pieces[i].length, all);
+        file_write_at(k.fd, k.bytes, pieces[i].at, pieces[i].length);
+        k.bytes += pieces[i].length;
     }
-    fclose(all);
-    k.memory.length = last->length > HEADER_BYTES ? last->length - HEADER_BYTES : 0;
-    k.memory.data = malloc(k.memory.length + 1);
-    memcpy(k.memory.data, last->at + last->length - k.memory.length, k.memory.length);
+    k.head.length = last->length > HEADER_BYTES ? last->length - HEADER_BYTES : 0;
+    k.head.data = malloc(k.head.length + 1);
+    memcpy(k.head.data, last->at + last->length - k.head.length, k.head.length);
     if (combination_make(&c, k.count, kept_report_part, &k, true, true) == EXIT_OK &&
         kept_report_memory(&k, &c) == 0)
         report_print_text(&c.report, &view, out);
