@@ -115,14 +115,14 @@ static const char *fate_of(const struct collectives *c, const struct pending_row
 {
     const struct process *p = row->process;
     if (p->is_stopped)
-        return "; its process is stopped: by a signal, or a debugger";
+        return "; its process is stopped by a signal or a debugger";
     if (process_runs(p) || (!p->losses.counters[COUNTER_ENDED] && !ended_before(c, row)))
         return "";
     if (p->end_reason && p->end_reason != END_KILLED)
         return "; its process has ended";
     return p->losses.counters[COUNTER_ENDED]
                ? "; its recording ended before its process"
-               : "; its process was killed or stopped, or called exec: look for what did that";
+               : "; its process was killed or stopped, or called exec: find out why";
 }
 
 /* "it was at train (train.py:7); ", if that is the stack of its last call; of one before it says
@@ -160,25 +160,24 @@ static void print_place(const struct collectives *c, const struct pending_row *r
 {
     const struct process_place *place = row->place;
     uint64_t now_ns = now_of(c, row);
-    const char *its = clocks_differ(c->walk->rec) ? " its recording ends" : "";
+    const char *its = clocks_differ(c->walk->rec) ? "before its recording ends" : "ago";
     char text[UNIT_TEXT_BYTES];
     uint64_t ago_ns = place && now_ns > place->begin_ns ? now_ns - place->begin_ns : 0;
     const char *fate = row->process ? fate_of(c, row) : "";
     if (!row->process)
-        fputs(row->is_absent ? "no recording of it is here" : "which process that is is not known",
-              out);
+        fputs(row->is_absent ? "its recording is not here" : "its process is not known", out);
     else if (!place)
-        fputs("nothing is recorded of it", out);
+        fputs("none of its calls is recorded", out);
     else if (place->is_open) {
         fprintf(out,
-                *fate && !row->process->is_stopped ? "it was in %s, called %s before%s"
+                *fate && !row->process->is_stopped ? "it was in %s, called %s %s"
                                                    : "it has been in %s for %s",
                 place->function->name, time_text(text, ago_ns), its);
         print_line(row, out);
     } else {
         print_line(row, out);
-        fprintf(out, "its last call was %s, %s before%s", place->function->name,
-                time_text(text, ago_ns), its);
+        fprintf(out, "its last call was %s, %s %s", place->function->name, time_text(text, ago_ns),
+                its);
     }
     fputs(fate, out);
 }
@@ -191,9 +190,9 @@ static void print_one(const struct collectives *c, const struct pending_collecti
     char text[UNIT_TEXT_BYTES];
     if (!p->late_count) {
         print_call(p, &p->call, is_making, out);
-        fputs(" does not end: all ranks", out);
+        fputs(" has not ended: all ranks", out);
         print_of(c, p, "", out);
-        fprintf(out, " that are recorded have called it, %s before", time_text(text, p->waited_ns));
+        fprintf(out, " that are recorded called it %s ago", time_text(text, p->waited_ns));
         return;
     }
     print_ranks(c, p, p->late_count, out);
@@ -213,7 +212,7 @@ static void print_one(const struct collectives *c, const struct pending_collecti
     if (channel->kind == COLLECTIVE_MESSAGE)
         fprintf(out, "its side of the message from %u to %u, ", channel->from, channel->to);
     print_call(p, &p->call, is_making, out);
-    fprintf(out, ", for which others have waited %s; ", time_text(text, p->waited_ns));
+    fprintf(out, ", and others have waited %s for it; ", time_text(text, p->waited_ns));
     if (p->late_count > 1) {
         print_rank(first, out);
         fputs(": ", out);

@@ -111,13 +111,13 @@ static void quiet_print_summary(const struct quiet *q, uint64_t origin_ns, FILE 
                             : "now",
             process_who(row->process, who));
     fprintf(
-        out, ": its last was %s%s, at %s", row->place->function->name,
+        out, ": its last call was %s%s, at %s", row->place->function->name,
         row->place->is_begun ? ", which has not returned" : "",
         time_text(text, row->place->begin_ns > origin_ns ? row->place->begin_ns - origin_ns : 0));
     if (row->told.line)
-        fprintf(out, ", its newest stack at %s", row->told.line);
+        fprintf(out, "; its newest stack is at %s", row->told.line);
     if (q->total > 1)
-        fprintf(out, "; nor in %s more", count_text(text, q->total - 1));
+        fprintf(out, "; also in %s more", count_text(text, q->total - 1));
     fputc('\n', out);
 }
 
@@ -211,7 +211,7 @@ void hang_print_summary(const struct hang *h, FILE *out)
         return;
     char *what = unfinished_text(told.unfinished), *line = what ? json_line(what) : NULL;
     if (line)
-        fprintf(out, "  unfinished %s, launched %s before\n", line,
+        fprintf(out, "  unfinished %s, launched %s ago\n", line,
                 time_text(text, told.unfinished->age_ns));
     free(line);
     free(what);

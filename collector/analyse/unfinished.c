@@ -407,8 +407,8 @@ static char *row_text(const struct unfinished_row *row)
 {
     static const char *const ends[] = {
         [UNFINISHED_WAITED] = "",
-        [UNFINISHED_MAYBE] = "; may have ended: what the device did last is not known",
-        [UNFINISHED_HOST] = "; since the last synchronisation: the device is not recorded",
+        [UNFINISHED_MAYBE] = "; may have ended: the last work of the device is not known",
+        [UNFINISHED_HOST] = "; launched after the last synchronization: the device is not recorded",
     };
     const struct unfinished_launch *l = &row->launch;
     char title[1200], *what = unfinished_text(row);

@@ -72,8 +72,8 @@ char *overview_missing_text(const struct report *r)
     if (rec->job_count > 1)
         snprintf(job, sizeof job, "in job %u ", first->job);
     if (jobs > 1)
-        snprintf(more, sizeof more, ", nor have some of %u more job%s", jobs - 1,
-                 plural_end(jobs - 1));
+        snprintf(more, sizeof more, ", and %u more job%s ranks without a file", jobs - 1,
+                 jobs > 2 ? "s have" : " has");
     return text_printf("%s%s %s no file%s%s", job, missing_ranks_text(first, ranks),
                        first->count > 1 ? "have" : "has", more,
                        r->idle && idle_lacks_ranks(r->idle) ? "; who waited for whom is not known"

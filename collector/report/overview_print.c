@@ -109,7 +109,7 @@ static void print_piece(struct screen *s, const struct report *r)
     char *text = r->selection ? selection_text(r->selection) : NULL;
     char *begun = r->selection ? selection_begun_text(r->selection) : NULL;
     if (text)
-        screen_line(s, "piece", NULL, "%s", text);
+        screen_line(s, "selection", NULL, "%s", text);
     if (begun)
         screen_line(s, "", NULL, "%s", begun);
     if (r->rec->left_out)
@@ -123,7 +123,7 @@ static void print_piece(struct screen *s, const struct report *r)
     /* While a program is run others may still come. */
     text = s->is_short ? NULL : overview_missing_text(r);
     if (text)
-        screen_long(s, "not here", text);
+        screen_long(s, "missing", text);
     free(text);
 }
 
@@ -140,9 +140,8 @@ static void print_jobs(struct screen *s, const struct recording *rec)
     }
     if (first < last)
         screen_line(s, "jobs", NULL,
-                    "%u to %u are added up, and their wall time is of all; --job=%u shows "
-                    "one alone",
-                    first, last, last);
+                    "%u to %u together, with one wall time; --job=%u shows one alone", first, last,
+                    last);
 }
 
 static void print_program(struct screen *s, const struct overview *o)
@@ -158,17 +157,15 @@ static void print_program(struct screen *s, const struct overview *o)
     screen_line(s, "wall time", NULL, "%s; %u process%s%s, %u thread%s%s, %s%s call%s",
                 time_text(time, r->whole_ns ? r->whole_ns : r->wall_end_ns - r->wall_begin_ns),
                 r->rec->count, r->rec->count == 1 ? "" : "es", where, threads,
-                threads == 1 ? "" : "s", r->selection ? " in the whole" : "",
+                threads == 1 ? "" : "s", r->selection ? " in the whole recording" : "",
                 r->is_estimated ? "about " : "", count_text(calls, r->calls),
                 r->calls == 1 ? "" : "s");
     if (!s->is_short)
         print_jobs(s, r->rec);
     if (r->whole_ns)
-        screen_line(
-            s, "read", NULL,
-            "its first %s only, to be done soon: all that follows is of these, and 'gpuprof "
-            "report' reads all",
-            time_text(time, r->wall_end_ns - r->wall_begin_ns));
+        screen_line(s, "read", NULL,
+                    "quick summary of the first %s; 'gpuprof report' reads everything",
+                    time_text(time, r->wall_end_ns - r->wall_begin_ns));
 }
 
 /* Of so little of the time that it rounds to 0.0% nobody need know. */
@@ -181,20 +178,19 @@ static void print_start_up(struct screen *s, const struct overview *o)
     bool is_there = overview_percent(ns, r->whole_ns ? r->whole_ns : wall_ns) >= 0.05;
     const struct idle_device *first = d ? &d->devices[0] : NULL;
     if (is_there && d && r->wall_begin_ns + ns < first->first_ns && d->all.stopped_ns)
-        screen_line(s, "start-up", NULL, "%s of it, as far as it was recorded",
-                    time_text(time, ns));
+        screen_line(s, "start-up", NULL, "%s, as far as it was recorded", time_text(time, ns));
     else if (is_there)
-        screen_line(s, "start-up", NULL, "%s of it, until %s%s", time_text(time, ns),
+        screen_line(s, "start-up", NULL, "%s until %s%s", time_text(time, ns),
                     overview_start_up_end(o),
-                    d && !d->all.stopped_ns ? "; shares are of the rest" : "");
+                    d && !d->all.stopped_ns ? "; shares leave it out" : "");
     if (!d || !d->all.stopped_ns)
         return;
     double missing = overview_percent(d->all.stopped_ns, d->window_ns);
     char share[40] = "all but less than 0.1%";
     if (missing >= 0.05)
         snprintf(share, sizeof share, "%.1f%%", 100 - missing);
-    screen_line(s, "recorded", NULL, "%s of the GPUs' time; shares are of that%s", share,
-                d->all.causes[IDLE_START_UP] ? ", after start-up" : "");
+    screen_line(s, "recorded", NULL, "%s of the GPUs' time; shares refer to that%s", share,
+                d->all.causes[IDLE_START_UP] ? ", without start-up" : "");
 }
 
 /* Times of the tables, and of what one asks for, are none of the line above, which begins with the
@@ -207,11 +203,11 @@ static void print_origin(struct screen *s, const struct report *r)
     if (!s->is_short && r->rec->left_out)
         screen_line(
             s, "time 0", NULL,
-            "the first event of the processes that are read: --from, --to and tables count from "
+            "the first event of the processes that are read; --from, --to and tables count from "
             "it");
     else if (!s->is_short && !r->selection && overview_start_up_ns(r) && ns >= ORIGIN_LATE_NS)
         screen_line(s, "time 0", NULL,
-                    "the first event, %s after the start: --from, --to and tables count "
+                    "the first event, %s after the start; --from, --to and tables count "
                     "from it",
                     time_text(time, ns));
 }
@@ -380,11 +376,11 @@ static void print_losses(struct screen *s, const struct report *r)
     losses.gpu_missing -= held;
     if (held) /* it gives away whole buffers of finished records: none behind a kernel that hangs */
         screen_line(s, "held back", NULL,
-                    "%s of the kernels, copies and fills: CUPTI still had the records",
+                    "%s kernels, copies and fills: CUPTI had not delivered their records",
                     count_text(number, held));
     uint32_t unread = r->rec->unread_files;
     if (unread)
-        screen_line(s, "lost", NULL, "all of %u file%s that cannot be read", unread,
+        screen_line(s, "lost", NULL, "%u file%s that cannot be read", unread,
                     unread == 1 ? "" : "s");
     if (losses_weight(&losses) != LOSS_NONE)
         screen_line(s, unread ? "" : "lost", NULL, "%s%s", losses_text(&losses, text, sizeof text),
@@ -394,8 +390,8 @@ static void print_losses(struct screen *s, const struct report *r)
                     of_whole(r),
                     !s->is_short && has_notes(&losses) ? "; notes: --table=losses" : "");
     if (r->losses.running)
-        screen_line(s, "running", NULL, "%s of the processes: their calls so far",
-                    count_text(number, r->losses.running));
+        screen_line(s, "running", NULL, "%s process%s, with the calls so far",
+                    count_text(number, r->losses.running), r->losses.running == 1 ? "" : "es");
 }
 
 static void print_cost(struct screen *s, const struct report *r)

@@ -49,8 +49,7 @@ const char *part_report_missing(unsigned missing, char text[static PART_MISSING_
 {
     static const char *const words[] = {
         "hangs", "collectives that differ, or did not end", "more collectives than a part keeps",
-        "counters of devices and their energy",
-        "what is wrong with the memory (which 'gpuprof memory' of the recordings tells, too)"};
+        "counters and energy of devices", "memory problems (also in 'gpuprof memory')"};
     size_t length = 0;
     text[0] = '\0';
     for (unsigned i = 0; i < sizeof words / sizeof words[0]; i++)

@@ -59,7 +59,7 @@ static void print_gpu_rows(const struct recording *rec, FILE *out)
         free(clean);
     }
     if (left)
-        fprintf(out, "GPU rows in %u of %u processes: as the trace says of each\n", left,
+        fprintf(out, "GPU rows in %u of %u processes: the trace says why for each\n", left,
                 rec->count);
 }
 
@@ -68,8 +68,10 @@ static void print_missing(const struct report *r, FILE *out)
 {
     char text[PART_MISSING_BYTES];
     if (r->missing)
-        fprintf(out, "in no part, and not here: %s; 'gpuprof report' of the recordings has it\n",
-                part_report_missing(r->missing, text));
+        fprintf(
+            out,
+            "not available when parts are combined: %s; run 'gpuprof report' on the recordings\n",
+            part_report_missing(r->missing, text));
 }
 
 /* What was read, and the first screen; with --full each process, and where its rows are from. */

@@ -87,7 +87,8 @@ static void say_missing(const struct report *r, const struct report_view *view,
 {
     char text[PART_MISSING_BYTES];
     if (!view->tables && format != FORMAT_TEXT && r->missing)
-        message("report: in no part, and not here: %s; 'gpuprof report' of the recordings has it",
+        message("report: not available when parts are combined: %s; run 'gpuprof report' on the "
+                "recordings",
                 part_report_missing(r->missing, text));
 }
 

@@ -462,7 +462,7 @@ def test_a_piece_says_what_it_is_of(make_gpu, run_verb):
     folder = make_gpu("train", 2, 40)
     screens = {piece: run_verb("report", *piece.split(), folder).stdout.partition("\n\n")[0]
                for piece in ("", "--step=3:5", "--kind=kernel --from=1ms --to=2ms", "--name=graph")}
-    said = {piece: re.findall(r"  piece +(.*)", text) for piece, text in screens.items()}
+    said = {piece: re.findall(r"  selection  (.*)", text) for piece, text in screens.items()}
     assert said == {
         "": [], "--name=graph": ["--name=graph"],
         "--step=3:5": [
@@ -575,7 +575,7 @@ def test_files_that_are_left_out_are_not_read(make_gpu, run_collector):
     for verb in ("report", "merge", "flame", "memory", "dump"):  # rank 1 is in the first file
         result = run_collector(verb, "--rank=1", folder)
         assert result.returncode == 0 and "damaged" not in result.stderr, (verb, result.stderr)
-    told = "\n  time 0     the first event of the processes that are read: "
+    told = "\n  time 0     the first event of the processes that are read; "
     assert told in run_collector("report", "--rank=1", folder).stdout
     assert told not in run_collector("report", folder).stdout
     pid = int(re.search(r"pid[= ](\d+)", run_collector("dump", "--blocks", first).stdout).group(1))

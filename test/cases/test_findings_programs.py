@@ -245,7 +245,7 @@ def test_where_a_fault_is_in_c(run_collector, tmp_path, scene, debug):
         assert first["next"] == f"gpuprof report --table=open_calls {run.data}"
         held = told["losses"].get("gpu_missing")  # by CUPTI, if no buffer was complete
         screen = run_collector("report", run.data).stdout.partition("\n\n")[0]
-        says = f"  held back  {held} of the kernels, copies and fills: "
+        says = f"  held back  {held} kernels, copies and fills: "
         assert (says in screen) == (held is not None)
         assert "kernels, copies and fills that are not recorded" not in screen
         return

@@ -341,7 +341,7 @@ def test_what_may_not_be_read_is_a_loss(open_folder, make_gpu, words):
         said = result.stdout.replace(" ".join(names), ".")  # in what to run next
         assert (result.returncode, said) == (3, empty.stdout)
         assert result.stderr.count(f"rank1.gpuprof: {OWNER}\n") == 1
-    lost = "\n  lost       all of 1 file that cannot be read\n"
+    lost = "\n  lost       1 file that cannot be read\n"
     assert (lost in named.stdout) == (words == ["report"])
     assert "rank1.gpuprof: empty" in empty.stderr and len(empty.stdout) > 1000
 

@@ -176,7 +176,7 @@ def test_csv(run_collector, make_gpu):
         {"gpu_missing": "1", "gpu_unpaired": "1", "gpu_untied": "1"}
     text = run_collector("report", "--table=losses", make_gpu("loss", 1, 2, name="text")).stdout
     assert "\nlosses and notes\n         count  what\n" in text
-    assert "1  launches without the number that ties work to them\n" in text  # some may be missing
+    assert "1  launches without a correlation ID\n" in text  # some may be missing
     assert "1  GPU work whose call is not recorded (nothing is missing)\n" in text
 
 

@@ -324,9 +324,9 @@ def test_host_code_that_hangs(library, collector, tmp_path, number):
     assert quiet["since_ns"] == ended["since_ns"] < 60e9
     assert 5e9 <= quiet["for_ns"] < ended["for_ns"] < quiet["for_ns"] + 120e9
     until = {"killed": "it was killed", "end": "its end"}[ended["until"]]
-    assert re.match(rf"  quiet      no call for [\d.]+ s until {until}, in rank 3: its last was "
-                    r"cudaStreamSynchronize, at [\d.]+ \w+, its newest stack at wait_outside",
-                    text)
+    assert re.match(rf"  quiet      no call for [\d.]+ s until {until}, in rank 3: its last call "
+                    r"was cudaStreamSynchronize, at [\d.]+ \w+; its newest stack is at "
+                    r"wait_outside", text)
 
 
 LAUNCHES = [f"call cudaLaunchKernel {second}000000000 1000 {second} 0 0" for second in range(1, 61)]
@@ -347,7 +347,7 @@ def test_who_makes_no_call(make_stacks, run_verb, what):
     assert [(row["rank"], row["for_ns"] / 1e9) for row in said] == [("5", seconds)][:bool(seconds)]
     text = run_verb("report", data).stdout
     assert text.count("  quiet  ") == bool(seconds)
-    assert not seconds or " in rank 5: its last was cudaLaunchKernel, at " in text
+    assert not seconds or " in rank 5: its last call was cudaLaunchKernel, at " in text
     piece = run_verb("report", "--to=5", data).stdout  # not all of it is read
     assert "  quiet  " not in piece and "  wall time" in piece
 

@@ -585,7 +585,7 @@ def check_recorded_shares(row, screen):
     """They are of what was recorded behind start-up, on the screen and in the table."""
     missing = 100 * row["stopped_ns"] / row["window_ns"]
     share = f"{100 - missing:.1f}%" if missing >= .05 else "all but less than 0.1%"
-    assert f"\n  recorded   {share} of the GPUs' time; shares are of that, after start-up\n" \
+    assert f"\n  recorded   {share} of the GPUs' time; shares refer to that, without start-up\n" \
         in screen
     run = row["window_ns"] - row["idle_start_up_ns"] - row["stopped_ns"]
     idle = row["idle_ns"] - row["idle_start_up_ns"]
@@ -606,7 +606,7 @@ def test_a_start_that_was_not_recorded_is_in_no_share(report, run_verb, tmp_path
     check_recorded_shares(row, screen)
     said = json.loads(run_verb("report", "--format=json", tmp_path / "data").stdout)["overview"]
     assert said["start_up_ns"] == row["idle_start_up_ns"] < row["window_ns"] - row["stopped_ns"]
-    assert re.search(r"\n  start-up   \S+ m?s of it, as far as it was recorded\n", screen)
+    assert re.search(r"\n  start-up   \S+ m?s, as far as it was recorded\n", screen)
 
 
 @pytest.mark.parametrize("sampled", [False, True])
@@ -690,7 +690,7 @@ def long_start():
 
 
 def test_start_up_is_apart_from_what_it_would_hide(run_verb, make_records):
-    """The wall time has it, and shares are of the rest, everywhere; in a piece there is none."""
+    """The wall time has it, and shares leave it out, everywhere; in a piece there is none."""
     folder = make_records(long_start().text())
     [process] = stream_reader.read_folder(folder)
     started_ns = process.header.start_time * 10_000_000 - 5_000_000_000
@@ -710,7 +710,7 @@ def test_start_up_is_apart_from_what_it_would_hide(run_verb, make_records):
     [finding] = report["findings"]
     assert finding["id"] == "start-up" and finding["of_ns"] == row["window_ns"]
     screen = run_verb("report", folder).stdout
-    assert "start-up   1.200 s of it, until a GPU's first work; shares are of the rest\n" in \
+    assert "start-up   1.200 s until a GPU's first work; shares leave it out\n" in \
         screen.replace(f"{start_up_ns / 1e9:.3f} s of it", "1.200 s of it")
     assert "GPU time   compute 74.9%  communication 0.0%  copies 0.0%  idle 25.1%\n" in screen
     assert not re.search(r"^ +(idle)? +[0-9.]+% .* start-up ", screen.partition("\n\n")[0], re.M)
@@ -880,7 +880,7 @@ def test_start_up_of_many_devices(report):
 
 def test_until_when_start_up_is_said_to_last(run_verb, make_records):
     folder = make_records(paused([COMPILES, *HEALTHY]).text())
-    assert "until a GPU's first work, and long pauses soon after it; shares are of the rest\n" in \
+    assert "until a GPU's first work, and long pauses soon after it; shares leave it out\n" in \
         run_verb("report", folder).stdout
 
 
@@ -918,7 +918,7 @@ def test_all_agree_on_what_start_up_is(report, run_verb, tmp_path):
     assert run_verb("report", "--format=json", "-j2", data).stdout == text
     ranks = json.loads(run_verb("report", "--format=json", "--table=ranks", data).stdout)["ranks"]
     assert {row["rank"]: row["idle_start_up_ns"] for row in ranks} == times
-    assert "until the steps ran; shares are of the rest" in run_verb("report", data).stdout
+    assert "until the steps ran; shares leave it out" in run_verb("report", data).stdout
     page = run_verb("report", "--format=html", data).stdout
     assert '"start_up_end": "the steps ran"' in page
     run_verb("export", "-o", tmp_path / "x.sqlite", data)

@@ -179,7 +179,7 @@ def test_it_is_said_how_much_was_recorded(run_verb, make_records):
     folder = without_end(make_records(s.text()))
     [row] = gpu_time(run_verb, folder)
     share = 100 - 100 * row["stopped_ns"] / row["window_ns"]
-    assert f"\n  recorded   {share:.1f}% of the GPUs' time; shares are of that" in \
+    assert f"\n  recorded   {share:.1f}% of the GPUs' time; shares refer to that" in \
         run_verb("report", folder).stdout or share > 99.9
 
 

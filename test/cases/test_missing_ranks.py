@@ -37,7 +37,7 @@ def fixture_reduced(make_records):
 def said(run_verb, folder, *words):
     """The screen's line, the same in JSON, and whom devices waited for."""
     text = run_verb("report", *words, folder).stdout.partition("\n\n")[0]
-    lines = [line[13:] for line in text.splitlines() if line.startswith("  not here ")]
+    lines = [line[13:] for line in text.splitlines() if line.startswith("  missing ")]
     made = json.loads(run_verb("report", "--format=json", *words, folder).stdout)
     places = {row["place"] for row in made["idle"] if row["cause"] == "communication"}
     return lines, made["overview"]["missing_ranks"], places, made
@@ -166,7 +166,8 @@ def test_of_several_jobs(recorded, run_verb):
              for rank in range(2)]
     folder = recorded(first + second + third)
     lines, missing, _, _ = said(run_verb, folder)
-    assert lines == ["in job 1 ranks 0, 3 of 4 have no file, nor have some of 1 more job"]
+    assert lines == [
+        "in job 1 ranks 0, 3 of 4 have no file, and 1 more job has ranks without a file"]
     assert [(one["job"], one["ranks"]) for one in missing] == [(1, [[0, 0], [3, 3]]), (2, [[2, 2]])]
     for job, wanted in ((0, []), (1, missing[:1]), (2, missing[1:])):
         assert said(run_verb, folder, f"--job={job}")[1] == wanted

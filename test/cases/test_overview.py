@@ -17,7 +17,7 @@ VERSIONS = pathlib.Path(__file__).parent / "versions"
 LABELS = ("open", "error", "program", "wall time", "steps", "GPU time", "idle", "GPU", "calls",
           "copied", "finding", "lost", "running", "given up", "gpuprof", "more", "unfinished",
           "collective", "held back", "no memory", "held by", "try", "quiet",
-          "windows", "start-up", "recorded", "time 0", "piece", "jobs")
+          "windows", "start-up", "recorded", "time 0", "selection", "jobs")
 HOSTILE = "\x1b[2J\r\n\x07\u202e" + "漢" * 200 + "e\u0301" * 300
 
 
@@ -71,8 +71,8 @@ def test_bar_agrees_with_its_share(run_collector, make_stacks, busy_ns, bar):
 
 def test_what_was_not_recorded_is_no_zero(run_collector, make_gpu):
     text = run_collector("report", make_gpu("train", 2, 20)).stdout
-    assert "\n  recorded   all but less than 0.1% of the GPUs' time; shares are of that, after " \
-        "start-up\n" in text
+    assert "\n  recorded   all but less than 0.1% of the GPUs' time; shares refer to that, " \
+        "without start-up\n" in text
 
 
 def test_processes_whose_work_is_missing_are_counted(run_collector, make_stacks):

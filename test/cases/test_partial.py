@@ -306,8 +306,8 @@ def test_collectives_that_differ(run_verb, tmp_path):
 
 def test_trouble_with_memory(run_verb, make_gpu):
     parts = make_parts(run_verb, make_gpu("train", 2, 150), 2)
-    said = ("in no part, and not here: what is wrong with the memory (which 'gpuprof memory' of "
-            "the recordings tells, too); 'gpuprof report' of the recordings has it\n")
+    said = ("not available when parts are combined: memory problems (also in 'gpuprof memory'); "
+            "run 'gpuprof report' on the recordings\n")
     assert said in run_verb("report", "--combine", *parts).stdout
     assert said in run_verb("report", "--combine", "--format=csv", *parts).stderr
 

@@ -37,7 +37,7 @@ def fixture_scribble(library, run_collector, tmp_path):
         assert json.loads(trace.read_text())["otherData"]["losses"].get("overwritten", 0) == lost
         report = run_collector("report", tmp_path / "out")
         assert report.returncode == 0
-        assert ("the program wrote over what was recorded" in report.stdout) == (lost > 0)
+        assert ("the program overwrote recorded data" in report.stdout) == (lost > 0)
         return sizes, lost
     return scribble
 
@@ -97,6 +97,6 @@ def test_counters(library, run_collector, tmp_path, ends):
     losses.pop("live_records", None)
     assert not losses
     text = run_collector("report", tmp_path / "out").stdout
-    assert "the counters of what was lost are damaged: there may be losses that are not known" \
+    assert "the loss counters are damaged: there may be more losses" \
         in text
     assert json.loads(report.stdout)["calls"] == 1 + FEW

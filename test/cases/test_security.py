@@ -461,4 +461,4 @@ def test_a_small_file_takes_no_long_time(run_collector, tmp_path, tail):
         done = run_collector(verb, path, preexec_fn=lambda: resource.setrlimit(
             resource.RLIMIT_CPU, (8, 8)))
         assert done.returncode == 3, done.stderr
-        assert "bytes that are no block" in done.stderr
+        assert "bytes outside of any block" in done.stderr

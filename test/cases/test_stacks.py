@@ -124,7 +124,7 @@ def test_records_that_mean_nothing(run_verb, make_stacks, tmp_path):
     for verb in (["flame"], ["report"], ["report", "--by=stack"], ["dump"],
                  ["merge", "-o", "t.json"]):
         said = run_verb(*verb, folder).stderr
-        assert said.count("records of stacks that cannot be used: 9") == 1, verb
+        assert said.count("unusable records of stacks: 9") == 1, verb
     assert list(folded(result.stdout)) == [
         ";".join([CUT, "0x0", "0xfffffffffffffff", "0x1", "unknown module+0x5",
                   "unknown module+0x10", "[unknown place in Python code]", BORROWED, "cudaMalloc"]),
