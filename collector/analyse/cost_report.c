@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/json_text.h"
+#include "base/new_text.h"
 #include "base/unit_text.h"
 #include "error.h"
 
@@ -299,14 +300,13 @@ static const struct column step_columns[] = {
 static char *step_line(const struct cost_report *c, const struct step_taken *taken)
 {
     const struct step_down *s = taken->step;
-    char process[64] = "", time[UNIT_TEXT_BYTES], *line = NULL;
+    char process[64] = "", time[UNIT_TEXT_BYTES];
     if (c->process_count > 1)
         snprintf(process, sizeof process, "pid %u, ", taken->process->header.pid);
-    int length = asprintf(
-        &line, "--overhead-max: %safter %s: %s (%.3f%% of a thread's time, budget %.3f%%)", process,
-        time_text(time, s->begin_ns), s->text[0] ? s->text : UNKNOWN_STEP,
-        100 * (double)s->share / COST_PER_MILLION, 100 * (double)s->budget / COST_PER_MILLION);
-    return length < 0 ? NULL : line;
+    return text_printf("--overhead-max: %safter %s: %s (%.3f%% of a thread's time, budget %.3f%%)",
+                       process, time_text(time, s->begin_ns), s->text[0] ? s->text : UNKNOWN_STEP,
+                       100 * (double)s->share / COST_PER_MILLION,
+                       100 * (double)s->budget / COST_PER_MILLION);
 }
 
 static void fill_step(const struct table *t, uint32_t index, enum report_format format,

@@ -6,6 +6,7 @@
 
 #include "analyse/report_make.h"
 #include "base/array.h"
+#include "base/new_text.h"
 #include "error.h"
 #include "read/process_title.h"
 
@@ -406,14 +407,13 @@ bool device_report_throttle(const struct device_report *r, const struct process 
 
 char *device_row_title(const struct device_row *row)
 {
-    char who[RANK_TITLE_BYTES], name[DEVICE_UUID_BYTES] = "GPU ?", *text = NULL;
+    char who[RANK_TITLE_BYTES], name[DEVICE_UUID_BYTES] = "GPU ?";
     if (row->device != UINT64_MAX)
         snprintf(name, sizeof name, "GPU %llu", (unsigned long long)row->device);
     else if (row->uuid.high || row->uuid.low)
         device_uuid_text(row->uuid.high, row->uuid.low, name);
-    int length = asprintf(&text, "%s, %s%s", process_who(row->process, who), name,
-                          row->is_part ? " (MIG)" : "");
-    return length < 0 ? NULL : text;
+    return text_printf("%s, %s%s", process_who(row->process, who), name,
+                       row->is_part ? " (MIG)" : "");
 }
 
 /* Of a piece what was counted between its first and its last reading. */

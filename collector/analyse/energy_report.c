@@ -243,12 +243,11 @@ static void begin(struct table *t, enum report_format format)
 
 static struct cell name(const struct energy_row *row)
 {
-    char *text = NULL, who[RANK_TITLE_BYTES];
+    char who[RANK_TITLE_BYTES];
     if (row->kind == ENERGY_OF_RANGE)
         return cell_text(row->text->shown);
-    int length = asprintf(&text, "%s, %s", row->kind == ENERGY_OF_RUN ? "the run" : "a step",
-                          process_who(row->process, who));
-    return cell_owned(length < 0 ? NULL : text);
+    return cell_printf("%s, %s", row->kind == ENERGY_OF_RUN ? "the run" : "a step",
+                       process_who(row->process, who));
 }
 
 /* Why there is no figure, in a word and in words. */

@@ -77,7 +77,7 @@ enum { NAME, ERROR = 4 };
 static void fill(const struct sums *s, const struct sums_row *row, enum report_format format,
                  struct cell *cells)
 {
-    char title[1200], error[FAILURE_TEXT_BYTES], *text = NULL;
+    char title[1200], error[FAILURE_TEXT_BYTES];
     if (row->keys[FUNCTION] == SUMS_OTHERS) {
         cells[NAME] = cell_text("others");
         return;
@@ -85,9 +85,8 @@ static void fill(const struct sums *s, const struct sums_row *row, enum report_f
     bool is_text = format == FORMAT_TEXT;
     thread_title(s->rec->processes[row->values[PROCESS]],
                  (const void *)(uintptr_t)row->values[THREAD], title, sizeof title);
-    int length = asprintf(&text, is_text ? "%s of %s, in %s" : "%s of %.400s",
-                          failure_name(row, error), called_function(row)->name, title);
-    cells[NAME] = cell_owned(length < 0 ? NULL : text);
+    cells[NAME] = cell_printf(is_text ? "%s of %s, in %s" : "%s of %.400s",
+                              failure_name(row, error), called_function(row)->name, title);
     cells[ERROR] = cell_owned(strdup(error));
 }
 

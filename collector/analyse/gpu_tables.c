@@ -163,17 +163,15 @@ static void fill_kernel(const struct sums *s, const struct sums_row *row, enum r
                         struct cell *cells)
 {
     const char *maker = maker_name(row);
-    char *text = NULL;
     (void)s;
     if (!maker)
         return;
     cells[LAUNCHED_BY] = cell_text(maker);
     if (format != FORMAT_TEXT)
         return;
-    if (asprintf(&text, "%s (by %s)", cells[NAME].text, maker) < 0)
-        text = NULL;
+    struct cell name = cell_printf("%s (by %s)", cells[NAME].text, maker);
     free(cells[NAME].memory);
-    cells[NAME] = cell_owned(text);
+    cells[NAME] = name;
 }
 
 static const char *copy_name(uint64_t kind)
@@ -223,13 +221,9 @@ static void fill_range(const struct sums *s, const struct sums_row *row, enum re
                        struct cell *cells)
 {
     const char *domain = cells[RANGE_DOMAIN].text;
-    char *text = NULL;
     (void)s, (void)row;
-    if (format != FORMAT_TEXT || !domain)
-        return;
-    if (asprintf(&text, "%s:%s", domain, cells[NAME].text) < 0)
-        text = NULL;
-    cells[NAME] = cell_owned(text);
+    if (format == FORMAT_TEXT && domain)
+        cells[NAME] = cell_printf("%s:%s", domain, cells[NAME].text);
 }
 
 static struct sums_row *range_row(struct sums *s, struct key key)
@@ -253,13 +247,11 @@ static void say_groups(const struct table *t, FILE *out)
 static struct cell device_name(const struct sums *s, const struct sums_row *row, const char *what)
 {
     const struct process *p = s->rec->processes[row->keys[GPU_USE_PROCESS]];
-    char who[RANK_TITLE_BYTES] = "", *name = NULL;
+    char who[RANK_TITLE_BYTES] = "";
     if (s->rec->count > 1 || process_rank(p))
         process_who(p, who);
-    if (asprintf(&name, "%s%sGPU %llu: %s", who, *who ? ", " : "",
-                 (unsigned long long)row->keys[GPU_USE_DEVICE], what) < 0)
-        name = NULL;
-    return cell_owned(name);
+    return cell_printf("%s%sGPU %llu: %s", who, *who ? ", " : "",
+                       (unsigned long long)row->keys[GPU_USE_DEVICE], what);
 }
 
 static void fill_use(const struct sums *s, const struct sums_row *row, enum report_format format,
@@ -284,12 +276,9 @@ static void fill_use(const struct sums *s, const struct sums_row *row, enum repo
 static bool fill_all_devices(const struct table *t, struct cell *cells)
 {
     struct gpu_totals all = gpu_totals(t->source);
-    char *name = NULL;
     if (t->shown == t->rows || all.devices < 2)
         return false;
-    if (asprintf(&name, "all %u devices: busy", all.devices) < 0)
-        name = NULL;
-    cells[NAME] = cell_owned(name);
+    cells[NAME] = cell_printf("all %u devices: busy", all.devices);
     cells[TOTAL] = cell_number(all.busy_ns);
     cells[PART] = cell_share(all.busy_ns, all.span_ns);
     return true;

@@ -9,6 +9,7 @@
 #include "analyse/op_report.h"
 #include "analyse/range_rows.h"
 #include "base/array.h"
+#include "base/new_text.h"
 #include "error.h"
 #include "resolve/op_stack.h"
 
@@ -239,12 +240,12 @@ static int name_none(struct sums *s, struct sums_row *row, void *context)
     const struct kernel_name *what = (const void *)(uintptr_t)row->keys[NONE_WHAT];
     uint64_t thread = row->keys[NONE_WHY] >> 32;
     enum none_cause cause = (enum none_cause)(row->keys[NONE_WHY] & 0xff);
-    char *text = NULL;
     if (thread && !o->has_ops[thread - 1])
         cause = NONE_THREAD;
-    if (asprintf(&text, "%s%s%s",
-                 cause == NONE_GRAPH ? graphs[row->keys[NONE_WHY] >> 8] : causes[cause],
-                 what ? ": " : "", what ? what->shown : "") < 0)
+    char *text = text_printf("%s%s%s",
+                             cause == NONE_GRAPH ? graphs[row->keys[NONE_WHY] >> 8] : causes[cause],
+                             what ? ": " : "", what ? what->shown : "");
+    if (!text)
         return GPUPROF_NO_MEMORY;
     struct key key = {sums_text(s, text), sums_text(s, op_none_word(cause)), 0};
     free(text);

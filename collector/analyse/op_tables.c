@@ -8,6 +8,7 @@
 #include "analyse/op_report.h"
 #include "analyse/range_rows.h"
 #include "base/json_text.h"
+#include "base/new_text.h"
 #include "base/unit_text.h"
 
 #define STACK_SHOWN_MAX 64 /* of what is around a row, the innermost */
@@ -112,9 +113,8 @@ static struct cell name_of(const struct sums *s, const struct sums_row *row,
                            enum report_format format)
 {
     const struct kernel_name *name = text_of(row->keys[TEXT]), *around = text_of(row->keys[AROUND]);
-    char *text = NULL;
-    size_t bytes;
-    FILE *out = open_memstream(&text, &bytes);
+    struct new_text text;
+    FILE *out = new_text_begin(&text);
     if (!out)
         return cell_owned(NULL);
     fputs(name ? name->shown : "?", out);
@@ -122,20 +122,19 @@ static struct cell name_of(const struct sums *s, const struct sums_row *row,
         fprintf(out, s->by == BY_RANGE ? " in %s" : " %s", around->shown);
     if (format != FORMAT_JSON && s->owner) /* of parts: none */
         put_around(s->owner, row->keys[PARENT], false, out);
-    return cell_owned(fclose(out) == 0 ? text : NULL);
+    return cell_owned(new_text_end(&text, out));
 }
 
 static struct cell stack_of(const struct op_report *o, uint64_t parent)
 {
-    char *text = NULL;
-    size_t bytes;
-    FILE *out = open_memstream(&text, &bytes);
+    struct new_text text;
+    FILE *out = new_text_begin(&text);
     if (!out)
         return cell_owned(strdup("[]"));
     fputc('[', out);
     put_around(o, parent, true, out);
     fputc(']', out);
-    return cell_owned(fclose(out) == 0 ? text : NULL);
+    return cell_owned(new_text_end(&text, out));
 }
 
 static void fill_row(const struct sums *s, const struct sums_row *row, enum report_format format,

@@ -141,14 +141,12 @@ static void begin(struct table *t, enum report_format format)
 /* Of a file that was cut off, or a process that was killed, the sums are of less time. */
 static struct cell title(const struct process *p)
 {
-    char *text = NULL;
     char rank[RANK_TITLE_BYTES];
     const char *end = p->losses.torn_bytes || p->losses.not_ended ? ", cut off"
                       : p->end_reason == END_KILLED               ? ", killed"
                                                                   : "";
-    int length = asprintf(&text, "%.*s (%s)%s", (int)strcspn(process_rank_title(p, rank), ":"),
-                          rank, p->header.host, end);
-    return cell_owned(length < 0 ? NULL : text);
+    return cell_printf("%.*s (%s)%s", (int)strcspn(process_rank_title(p, rank), ":"), rank,
+                       p->header.host, end);
 }
 
 static void fill(const struct table *t, uint32_t index, enum report_format format,

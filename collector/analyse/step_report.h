@@ -104,9 +104,15 @@ static inline uint64_t step_ns(const struct step *s)
     return s->end_ns - s->begin_ns;
 }
 
-/* Statistics, the split, what differs, steps, phases: of a struct step_report, which may be NULL.
- * (step_report_print.c) */
-#define STEP_TABLES 5
+/* Statistics, the split, steps, phases; and, behind the first two, what differs: of a struct
+ * step_report, which may be NULL. (step_report_print.c, step_change_print.c) */
+#define STEP_TABLES 4
 extern const struct table_info step_tables[STEP_TABLES];
+extern const struct table_info step_changes_table;
+
+/* "step 17", or where there are several processes "step 17 of rank 3"; and "power 34%". In new
+ * memory; NULL: there is none, or, of the second, nothing worth it. */
+char *step_text(const struct step_report *r, const struct step *step);
+char *step_throttled_text(const struct step_report *r, const struct step *step);
 
 #endif

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/new_text.h"
 #include "base/unit_text.h"
 #include "error.h"
 #include "read/process_title.h"
@@ -105,9 +106,8 @@ bool step_has_only_waited(const struct steps *steps, const struct step_wait *wai
 
 char *step_wait_text(const struct step_wait *wait)
 {
-    char *text = NULL, who[RANK_TITLE_BYTES], time[UNIT_TEXT_BYTES];
-    if (!wait->process || wait->ns < STEP_WAIT_NS ||
-        asprintf(&text, "%s, %s", process_who(wait->process, who), time_text(time, wait->ns)) < 0)
+    char who[RANK_TITLE_BYTES], time[UNIT_TEXT_BYTES];
+    if (!wait->process || wait->ns < STEP_WAIT_NS)
         return NULL;
-    return text;
+    return text_printf("%s, %s", process_who(wait->process, who), time_text(time, wait->ns));
 }

@@ -315,10 +315,9 @@ char *missing_ranks_text(const struct missing_ranks *m, char text[static MISSING
  */
 const char *foreign_advice(const char *path);
 
-/* The command line that a recording is of. */
-
-/* Tells it to `w`, if it is known: where one recorded process is the parent, or theirs, of all
- * others. Of several that something else has started, as a launcher starts ranks, it is not. */
+/* Tells the command line that it is of to `w`, if it is known: where one recorded process is the
+ * parent, or theirs, of all others. Of several that something else has started, as a launcher
+ * starts ranks, it is not. (recorded_program.c) */
 void recorded_program(const struct recording *rec, struct next_words *w);
 
 #endif

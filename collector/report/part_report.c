@@ -19,7 +19,8 @@
 /* Tables that need every event in one place, and of a combination are empty. */
 static bool is_asked_for(const struct table_info *info)
 {
-    return info->by != BY_NAME || (info >= step_tables && info < step_tables + STEP_TABLES);
+    return info->by != BY_NAME || info == &step_changes_table ||
+           (info >= step_tables && info < step_tables + STEP_TABLES);
 }
 
 unsigned part_report_needs(const struct table_info *info)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/json_text.h"
+#include "base/new_text.h"
 #include "client_note.h"
 
 #define MARK "absent: "
@@ -70,11 +71,9 @@ unsigned gpu_lacks_find(const struct recording *rec, struct absence *found)
 
 char *absence_text(const struct absence *a, const struct recording *rec, const char *what)
 {
-    char *text = NULL;
-    int length = rec->count > 1 ? asprintf(&text, "%s absent in %u of %u processes: %s", what,
-                                           a->processes, rec->count, a->reason)
-                                : asprintf(&text, "%s absent: %s", what, a->reason);
-    return length < 0 ? NULL : text;
+    return rec->count > 1 ? text_printf("%s absent in %u of %u processes: %s", what, a->processes,
+                                        rec->count, a->reason)
+                          : text_printf("%s absent: %s", what, a->reason);
 }
 
 void absences_print_json(const struct absence *found, unsigned count, const char *word, FILE *out)

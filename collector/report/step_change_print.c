@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What differs between the slowest step and the median one of its process, as a table. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyse/report_make.h"
+#include "analyse/step_report.h"
+#include "analyse/step_waits.h"
+#include "base/next_words.h"
+#include "base/unit_text.h"
+#include "read/process_title.h"
+
+#define CHANGES_SHOWN 5 /* in the text, of kernels, and of operators */
+
+enum { CHANGE_NAME, CHANGE_KIND, SLOWEST_COUNT = 4, MEDIAN_COUNT, DIFFERENCE };
+
+static const struct column change_columns[] = {
+    [CHANGE_NAME] = {"name", "name", MEMBER(struct step_change, name),
+                     .doc = "the part, kernel or operator"},
+    [CHANGE_KIND] = {"kind", "", COLUMN_TEXT, 8, .doc = "part, kernel or operator"},
+    {"slowest_ns", "slowest", COLUMN_NS, 12, MEMBER(struct step_change, ns[1]),
+     .doc = "its time in the slowest step"},
+    {"median_ns", "median", COLUMN_NS, 12, MEMBER(struct step_change, ns[0]),
+     .doc = "its time in the median step of the same process"},
+    [SLOWEST_COUNT] = {"slowest_count", "count", COLUMN_COUNT, 7, .spare = 1,
+                       .doc = "the number of them in the slowest step"},
+    [MEDIAN_COUNT] = {"median_count", "median count", COLUMN_COUNT, 12, .spare = 1,
+                      .doc = "the number of them in the median step"},
+    [DIFFERENCE] = {"difference_ns", NULL, COLUMN_NUMBER, .doc = "slowest_ns minus median_ns"},
+};
+
+/* Does it say anything of why one step took longer: more or fewer, or a hundredth of that? */
+static bool differs(const struct step_report *r, const struct step_change *c)
+{
+    uint64_t ns = c->ns[1] > c->ns[0] ? c->ns[1] - c->ns[0] : c->ns[0] - c->ns[1];
+    uint64_t slowest_ns = step_ns(r->differs.compared[1]),
+             median_ns = step_ns(r->differs.compared[0]);
+    return c->count[0] != c->count[1] || (ns && ns >= (slowest_ns - median_ns) / 100);
+}
+
+static void changes_begin(struct table *t, enum report_format format)
+{
+    const struct step_report *r = t->source;
+    bool any = format != FORMAT_TEXT;
+    for (uint32_t i = 0; r && r->differs.compared[0] && i < r->differs.count && !any; i++)
+        any = differs(r, &r->differs.list[i]);
+    t->is_there = r && r->differs.compared[0] && any;
+    t->count = t->is_there ? r->differs.count : 0;
+}
+
+/* The text has those that differ most. */
+static bool has_change(const struct table *t, uint32_t index, enum report_format format)
+{
+    const struct step_report *r = t->source;
+    const struct step_change *changes = r->differs.list;
+    if (format != FORMAT_TEXT)
+        return true;
+    if (!differs(r, &changes[index]))
+        return false;
+    return changes[index].kind == CHANGE_PART || index < CHANGES_SHOWN ||
+           changes[index - CHANGES_SHOWN].kind != changes[index].kind;
+}
+
+static void fill_change(const struct table *t, uint32_t index, enum report_format format,
+                        struct cell *cells)
+{
+    static const char *const kinds[CHANGE_KINDS] = {
+        [CHANGE_PART] = "part", [CHANGE_KERNEL] = "kernel", [CHANGE_OPERATOR] = "operator"};
+    const struct step_change *c = table_item(t, index);
+    for (unsigned i = 0; i < STEP_PARTS && c->kind == CHANGE_PART && format == FORMAT_TEXT; i++)
+        if (strcmp(c->name, step_part_names[i]) == 0)
+            cells[CHANGE_NAME] = cell_text(step_part_titles[i]);
+    cells[CHANGE_KIND] = cell_text(kinds[c->kind]);
+    cells[DIFFERENCE] = cell_number(c->ns[1] - c->ns[0]); /* printed with a sign */
+    if (c->kind == CHANGE_PART)
+        return;
+    cells[SLOWEST_COUNT] = cell_number(c->count[1]);
+    cells[MEDIAN_COUNT] = cell_number(c->count[0]);
+}
+
+/* The command for what no part of the steps tells: which range, or call, took so long; if it waited
+ * for another rank for half of that or more, in that one's step. */
+static void print_alone(const struct step_report *r, FILE *out)
+{
+    const struct step *step = r->differs.compared[1],
+                      *awaited = step_awaited(&r->steps, r->waits, step);
+    uint64_t longer_ns = step_ns(step) - step_ns(r->differs.compared[0]);
+    bool is_awaited = awaited && r->waits[step - r->steps.list].ns >= longer_ns - longer_ns / 2;
+    step = is_awaited ? awaited : step;
+    char text[160], pid[16], who[RANK_TITLE_BYTES];
+    const char *rank = process_rank(step->process);
+    snprintf(pid, sizeof pid, "%u", step->process->header.pid);
+    snprintf(text, sizeof text,
+             "gpuprof report --step=%" PRIu64 " --%s=%.16s --table=nvtx_sum,functions DATA",
+             step->number, rank ? "rank" : "pid", rank ? rank : pid);
+    char *next = next_line(r->report->next, text);
+    fprintf(out, "  %s%s ranges and calls: %s\n",
+            is_awaited ? process_who(step->process, who) : "its", is_awaited ? "'s" : "",
+            next ? next : "?");
+    free(next);
+}
+
+/* How many others waited for that step's process longest in theirs, and for how long at most. */
+static uint32_t count_waiting(const struct step_report *r, const struct step *step,
+                              uint64_t *most_ns)
+{
+    uint32_t count = 0;
+    *most_ns = 0;
+    for (uint32_t i = 0; r->waits && i < r->steps.count; i++) {
+        const struct step_wait *wait = &r->waits[i];
+        if (wait->process != step->process || r->steps.list[i].number != step->number ||
+            step_awaited(&r->steps, r->waits, &r->steps.list[i]) != step)
+            continue;
+        count++;
+        *most_ns = wait->ns > *most_ns ? wait->ns : *most_ns;
+    }
+    return count;
+}
+
+/* Which rank was waited for in the slowest one, and in the median one. */
+static void print_waits(const struct step_report *r, FILE *out)
+{
+    const struct step *list = r->steps.list;
+    char *slowest = r->waits ? step_wait_text(&r->waits[r->differs.compared[1] - list]) : NULL;
+    char *median = r->waits ? step_wait_text(&r->waits[r->differs.compared[0] - list]) : NULL;
+    uint64_t most_ns;
+    uint32_t waiting = count_waiting(r, r->differs.compared[1], &most_ns);
+    char time[UNIT_TEXT_BYTES];
+    if (waiting)
+        fprintf(out, "  %u other%s waited for it, %s at most\n", waiting, plural_end(waiting),
+                time_text(time, most_ns));
+    if (slowest)
+        fprintf(out, "  waited for: %s in the slowest step, %s in the median step\n", slowest,
+                median ? median : "nobody");
+    free(slowest);
+    free(median);
+}
+
+static void changes_before(const struct table *t, FILE *out)
+{
+    const struct step_report *r = t->source;
+    char a[UNIT_TEXT_BYTES], b[UNIT_TEXT_BYTES];
+    char *slowest = step_text(r, r->differs.compared[1]),
+         *median = step_text(r, r->differs.compared[0]);
+    fprintf(out, "difference between the slowest step, %s (%s), and the median step, %s (%s)\n",
+            slowest ? slowest : "?", time_text(a, step_ns(r->differs.compared[1])),
+            median ? median : "?", time_text(b, step_ns(r->differs.compared[0])));
+    free(slowest);
+    free(median);
+    char *throttled = step_throttled_text(r, r->differs.compared[1]),
+         *usual = step_throttled_text(r, r->differs.compared[0]);
+    if (throttled)
+        fprintf(out, "  throttled: %s of the slowest step, %s of the median step\n", throttled,
+                usual ? usual : "less than 5%");
+    free(throttled);
+    free(usual);
+    print_waits(r, out);
+    print_alone(r, out);
+}
+
+const struct table_info step_changes_table = {
+    .name = "steps",
+    .place = PLACE_STEPS,
+    .key = "slowest_step",
+    TABLE_COLUMNS(change_columns),
+    .rows = {ROWS_IN(struct step_report, differs.list, differs.count)},
+    .is_further = true,
+    .begin = changes_begin,
+    .has = has_change,
+    .row = fill_change,
+    .text_before = changes_before,
+};
