@@ -155,7 +155,7 @@ struct manual_row {
 };
 
 #define TAKES_RECORDINGS 1u  /* at least one folder or file */
-#define TAKES_PARTS      2u  /* or parts of a report: the verb says what is missing */
+#define TAKES_PARTS      2u  /* or none: the verb says what is missing */
 #define TAKES_PROGRAM    4u  /* options end at its name, and are settings, too */
 #define LISTS_SETTINGS   8u  /* its help and its page have the settings */
 #define VERB_MORE        16u /* help lists it behind the others */

@@ -180,36 +180,37 @@ static void warn_of_losses(const struct run_set *s)
         }
 }
 
-static enum exit_code save(const struct options *options, const char *folder)
+enum exit_code baseline_save(const struct options *options, const char *name, bool may_be_file,
+                             char **paths, int count, const char *folder)
 {
     const struct run_reading how = {
         .folder = folder,
         .wish = {VERB, options->step_by, options->step_range, options->symbols},
         .keep_live = options->keep_live,
     };
-    if (options->path_count < 3)
-        return usage_error(VERB ": save needs a name and recordings: gpuprof baseline save main "
-                                "DIR...");
+    if (count < 1)
+        return usage_error(VERB ": no recordings to save: gpuprof diff --save main DIR...");
     struct stat status;
-    char *path = baseline_path(folder, options->paths[1]);
+    bool is_file = may_be_file && (strchr(name, '/') || verb_output_is(name, "json"));
+    char *path = is_file ? strdup(name) : baseline_path(folder, name);
     struct run_set *s = calloc(1, sizeof *s);
     enum exit_code code = EXIT_OK;
     if (!path)
         code = usage_error(VERB ": '%s': a name is made of letters, digits, '.', '_' and '-', and "
                                 "begins with a letter, a digit or '_'",
-                           options->paths[1]);
-    else if (stat(options->paths[1], &status) == 0)
+                           name);
+    else if (!is_file && stat(name, &status) == 0)
         code = usage_error(VERB ": '%s': there is a file or folder of that name here, which diff "
                                 "could not tell from it; the baseline's name stands before the "
                                 "recordings",
-                           options->paths[1]);
+                           name);
     else if (!s)
         code = say_error(VERB, GPUPROF_NO_MEMORY);
     else
-        code = run_operands_read(s, options->paths + 2, options->path_count - 2, &how);
+        code = run_operands_read(s, paths, count, &how);
     if (code == EXIT_OK && set_commit(s) < 0)
         code = say_error(VERB, GPUPROF_NO_MEMORY);
-    if (code == EXIT_OK && !make_folder(folder))
+    if (code == EXIT_OK && !is_file && !make_folder(folder))
         code = EXIT_ENVIRONMENT;
     if (code == EXIT_OK)
         code = write_file(s, path);
@@ -275,7 +276,7 @@ static enum exit_code unknown_name(const char *folder, const char *wrong)
     if (!count)
         return usage_error(VERB ": no baseline is named '%s': there are none in %s", wrong, folder);
     return usage_error(VERB ": no baseline is named '%s' in %s; there are: %s%s", wrong, folder,
-                       text, told < count ? " and others (gpuprof baseline list)" : "");
+                       text, told < count ? " and others (gpuprof diff --list)" : "");
 }
 
 static enum exit_code remove_named(const struct options *options, const char *folder)
@@ -319,10 +320,8 @@ static void print_baseline(const char *name, const struct run_set *s)
            commit ? commit : "-", step_time(s, step), gpu ? gpu : "-");
 }
 
-static enum exit_code list(const struct options *options, const char *path)
+enum exit_code baseline_list(const char *path)
 {
-    if (options->path_count > 1)
-        return usage_error(VERB ": list takes no names");
     struct dirent **names;
     int count = read_names(path, &names);
     enum exit_code code = EXIT_OK;
@@ -332,7 +331,7 @@ static enum exit_code list(const struct options *options, const char *path)
         printf("%-24s %4s  %-20s  %-12s  %-11s  %s\n", "name", "runs", "recorded", "commit",
                "step time", "GPU");
     else
-        message(VERB ": no baselines in %s; gpuprof baseline save NAME DIR... makes one", path);
+        message(VERB ": no baselines in %s; gpuprof diff --save NAME DIR... makes one", path);
     for (int i = 0; i < count; i++) {
         struct run_set *s = calloc(1, sizeof *s);
         char *file = baseline_path(path, names[i]->d_name);
@@ -357,14 +356,26 @@ static enum exit_code list(const struct options *options, const char *path)
 static enum exit_code run(const struct options *options)
 {
     const char *const *named = options->own, *folder = *named ? *named : BASELINE_FOLDER;
-    const char *word = options->path_count ? options->paths[0] : "";
-    if (strcmp(word, "save") == 0)
-        return save(options, folder);
-    if (strcmp(word, "list") == 0)
-        return list(options, folder);
-    if (strcmp(word, "remove") == 0)
-        return remove_named(options, folder);
-    return usage_error(VERB ": say what to do: save NAME DIR..., list or remove NAME");
+    const char *word = options->path_count ? options->paths[0] : "", *instead = "";
+    int count = options->path_count;
+    enum exit_code code = EXIT_USAGE;
+    if (strcmp(word, "save") == 0 && count > 2) {
+        code =
+            baseline_save(options, options->paths[1], false, options->paths + 2, count - 2, folder);
+        instead = "gpuprof diff --save NAME DIR...";
+    } else if (strcmp(word, "list") == 0 && count == 1) {
+        code = baseline_list(folder);
+        instead = "gpuprof diff --list";
+    } else if (strcmp(word, "remove") == 0) {
+        code = remove_named(options, folder);
+        instead = "rm FILE";
+    } else {
+        usage_error(VERB ": unknown words; 'gpuprof diff --save NAME DIR...' saves a baseline, "
+                         "'gpuprof diff --list' lists them");
+    }
+    if (code == EXIT_OK)
+        message(VERB ": '%s' replaces this command", instead);
+    return code;
 }
 
 static const struct option own_options[] = {
@@ -375,15 +386,4 @@ static const struct option own_options[] = {
 
 VERB_IS(baseline, run, own_options, VERB_OWN(const char *, NULL), VERB_OLD,
         "save NAME DIR|FILE... | list | remove NAME",
-        "keep runs as a small file, for later ones to be compared with; list or remove such",
-        {PART_EXAMPLE, "gpuprof baseline save main run1 run2 run3 run4 run5",
-         "writes .gpuprof/baselines/main.json"},
-        {PART_EXAMPLE, "gpuprof baseline list", "list the baselines"},
-        {PART_EXAMPLE, "gpuprof baseline remove main", "forgets that one"},
-        {PART_VARIABLE, "GITHUB_SHA, CI_COMMIT_SHA, GIT_COMMIT",
-         "the commit that is kept with the runs"},
-        {PART_FILE, "DIR/*.gpuprof", "a recording each, specified in event-stream.md"},
-        {PART_STATUS, "0", "it was written, listed or removed"},
-        {PART_STATUS, "1", "input or output failed"},
-        {PART_STATUS, "2", "a wrong option, or nothing to read, or to show"},
-        {PART_STATUS, "3", "something is damaged, or, with --strict, anything at all was lost"});
+        "save, list or remove baselines; 'gpuprof diff --save' and '--list' replace it");

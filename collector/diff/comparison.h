@@ -245,6 +245,8 @@ enum inconclusive_use { INCONCLUSIVE_PASSES, INCONCLUSIVE_FAILS, INCONCLUSIVE_SA
 /* What the options say beyond those of all verbs that read recordings. */
 struct diff_options {
     const char *folder; /* of baselines; NULL: not said */
+    const char *save;   /* the baseline to make, a name or a file; NULL: compare */
+    bool is_list;       /* list the baselines instead */
     double gate;        /* 0.05 for 5 % */
     enum inconclusive_use inconclusive;
     bool force;
@@ -258,6 +260,14 @@ struct diff_options {
 
 extern const struct option diff_options[];
 extern const struct option baseline_folder[]; /* --dir, of a const char * */
+
+/* Writes the runs of `paths` as a baseline: `name`, in `folder`, or, if `may_be_file` and it has a
+ * slash or ends in .json, that file. */
+enum exit_code baseline_save(const struct options *options, const char *name, bool may_be_file,
+                             char **paths, int count, const char *folder);
+
+/* Prints the baselines in the folder. */
+enum exit_code baseline_list(const char *folder);
 
 /* What diff ends with, for a gate: 0 no regression shown, 1 a regression, 2 usage or failure, 3
  * inconclusive or not comparable. `page` prints it as HTML. */

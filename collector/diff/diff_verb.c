@@ -114,6 +114,22 @@ static enum exit_code compare(const struct run_set *sets, const struct options *
     return code;
 }
 
+/* --save and --list. */
+static enum exit_code keep(const struct options *options, const char *folder)
+{
+    const struct diff_options *own = options->own;
+    if (options->against >= 0 || (own->save && own->is_list) ||
+        (own->is_list && options->path_count))
+        return usage_error(VERB ": --save NAME DIR... and --list compare nothing; leave out %s",
+                           options->against >= 0 ? "--against"
+                           : own->save           ? "one of them"
+                                                 : "the recordings");
+    enum exit_code code = own->is_list ? baseline_list(folder)
+                                       : baseline_save(options, own->save, true, options->paths,
+                                                       options->path_count, folder);
+    return code == EXIT_ENVIRONMENT ? EXIT_USAGE : code; /* 1 is a regression */
+}
+
 enum exit_code diff_run(const struct options *options, diff_print_fn *page)
 {
     const struct diff_options *own = options->own;
@@ -122,6 +138,8 @@ enum exit_code diff_run(const struct options *options, diff_print_fn *page)
         .wish = {VERB, options->step_by, options->step_range, options->symbols},
         .keep_live = options->keep_live,
     };
+    if (own->save || own->is_list)
+        return keep(options, how.folder);
     enum exit_code code = check(options);
     if (code != EXIT_OK)
         return code;
@@ -201,8 +219,11 @@ const struct option diff_options[] = {
      "default: standard output"},
     {0, "format", "text|junit|json|html", OPTION_OWN(take_format, struct diff_options, format),
      "Write this format; default: by the end of the file's name: .xml (JUnit), .json, .html (a "
-     "page "
-     "for a browser), or else text"},
+     "page for a browser), or else text"},
+    {0, "save", "NAME|FILE", OPTION_TEXT(struct diff_options, save),
+     "Compare nothing: save the runs as a baseline, by a name in --dir or as a .json file"},
+    {0, "list", NULL, OPTION_FLAG(struct diff_options, is_list),
+     "Compare nothing: list the baselines in --dir"},
     {OPTIONS_OF(baseline_folder, 0), .at = offsetof(struct diff_options, folder)},
     {OPTIONS_OF(read_options, READ_STEPS | READ_SYMBOLS | READ_KEEP_LIVE)},
     {0},

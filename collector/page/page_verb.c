@@ -74,12 +74,16 @@ VERB_IS(memory, memory, memory_options, VERB_OWN(struct memory_options, MEMORY_O
          "show memory that was never released"});
 
 VERB_IS(diff, diff, diff_options, VERB_OWN(struct diff_options, DIFF_OPTIONS_USUAL),
-        TAKES_RECORDINGS, "NEW... --against OLD...",
+        TAKES_RECORDINGS | TAKES_PARTS, "NEW... --against OLD...",
         "compare runs, and fail if they became slower or use more",
         {PART_EXAMPLE, "gpuprof diff new? --against old? --gate=3%",
          "compare recordings; exit with status 1 if the new ones are worse by 3 %"},
         {PART_EXAMPLE, "gpuprof diff new? --against main -o diff.txt -o diff.xml -o diff.json",
          "compare with the baseline 'main', and write a text, a JUnit file and JSON"},
+        {PART_EXAMPLE, "gpuprof diff --save main run?",
+         "save runs as the baseline 'main', in .gpuprof/baselines/main.json"},
+        {PART_VARIABLE, "GITHUB_SHA, CI_COMMIT_SHA, GIT_COMMIT",
+         "the commit to save with a baseline"},
         {PART_STATUS, "0",
          "no regression found, and one of the gate's size would have been; or --inconclusive=pass"},
         {PART_STATUS, "1", "a regression"},

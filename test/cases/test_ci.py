@@ -86,7 +86,7 @@ def test_a_recipe_does_what_it_says(machine, recipe):
     """A baseline is saved as the text says; what copies once more in a step fails, with the files
     that the recipe hands on."""
     clear, record, gate, *later = RECIPES[recipe]
-    save, = re.findall(r"`(gpuprof baseline save main new\?)`", CHAPTER)
+    save, = re.findall(r"`(gpuprof diff --save main new\?)`", CHAPTER)
     for command in (clear, record, save, clear):
         done = machine.run(command)
         assert done.returncode == 0, done.stderr
@@ -109,7 +109,7 @@ def test_a_recipe_does_what_it_says(machine, recipe):
 def test_nothing_has_changed(machine):
     """Counts of equal runs are equal; times are what this machine makes them."""
     clear, record, gate = RECIPES["gitlab"]
-    for command in (record, "gpuprof baseline save main new?", clear, record):
+    for command in (record, "gpuprof diff --save main new?", clear, record):
         assert machine.run(command).returncode == 0
     assert machine.run(gate).returncode in (SAME, WORSE, UNSURE)
     assert not any(failed for name, failed in machine.junit().items()

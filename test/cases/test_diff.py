@@ -534,6 +534,9 @@ def test_junit_skips_what_is_not_sure(diff, run_collector):
     (["a.json", "--against", "a.json", "--gate=-1%"], "no percentage"),
     (["a.json", "--against", "a.json", "-o", "x.pdf"], "x.pdf"),
     (["a.json", "--against", "1.json", "-o", "no/x.txt"], "no/x.txt"),
+    (["--save", "x"], "no recordings to save"), (["--save", "x", "--list"], "leave out one of"),
+    (["--list", "a.json"], "leave out the recordings"),
+    (["--save", "x", "a.json", "--against", "1.json"], "leave out --against"),
     (["a.json", "--against", "nobody"], "neither a recording nor a baseline in .gpuprof"),
     (["a.json", "--against", "../a"], "neither"),
     (["a.json", "--against", "1.json", "./1.json"], "named twice"),
@@ -624,6 +627,29 @@ def test_baseline_words(recorded, run_collector, run_verb, tmp_path):
     run_verb("diff", "run", "--against", "x", "--dir=a/b", status=UNSURE)
 
 
+def test_save_and_list(recorded, run_verb, run_collector, tmp_path):
+    """By a name or as a file; the verb before it does the same, and says what replaces it."""
+    run = recorded("run", Run())
+    saved = run_verb("diff", "--save", "main", run)
+    assert saved.stdout == ".gpuprof/baselines/main.json: 1 run\n" and saved.stderr == ""
+    text = (tmp_path / ".gpuprof/baselines/main.json").read_text()
+    for name in ("one.json", "./one"):
+        assert run_verb("diff", run, "--save", name).stdout == f"{name}: 1 run\n"
+        assert (tmp_path / name).read_text() == text
+        (tmp_path / name).unlink()
+    old = run_verb("baseline", "save", "old", run)
+    assert old.stderr == (
+        "gpuprof: baseline: 'gpuprof diff --save NAME DIR...' replaces this command\n")
+    assert (tmp_path / ".gpuprof/baselines/old.json").read_text() == text
+    listed = run_verb("diff", "--list")
+    assert [line.split()[0] for line in listed.stdout.splitlines()] == ["name", "main", "old"]
+    before = run_verb("baseline", "list")
+    assert (before.stdout, before.stderr) == (
+        listed.stdout, "gpuprof: baseline: 'gpuprof diff --list' replaces this command\n")
+    assert "diff --save" in run_collector("diff", "--list", "--dir=none").stderr
+    assert run_collector("diff", "--save", "no/x", run).returncode == USAGE
+
+
 def test_remove_a_baseline(run_collector, run_verb, tmp_path):
     """The one that is named; of another name it is said which there are, and nothing is removed."""
     folder = tmp_path / "kept"
@@ -645,7 +671,7 @@ def test_remove_a_baseline(run_collector, run_verb, tmp_path):
         (folder / f"n{number}.json").write_text("")
     result = run_collector("baseline", "remove", "n", "--dir=kept").stderr
     assert len(result) < 1200 and "n0, n1, " in result and result.count("\n") == 1
-    assert result.endswith(" and others (gpuprof baseline list)\n")
+    assert result.endswith(" and others (gpuprof diff --list)\n")
 
 
 def test_kernels_of_a_baseline(recorded, run_verb, tmp_path):

@@ -159,11 +159,11 @@ def test_a_run_that_was_killed(make_records, run_collector):
     assert junit.count("<skipped message") == junit.count("<testcase") > 5
     done = run_collector("diff", *new, "--against", *old, "--force")
     assert done.returncode == SAME and says.format(new[-1]) in done.stdout
-    done = run_collector("baseline", "save", "main", *new)
+    done = run_collector("diff", "--save", "main", *new)
     assert done.returncode == SAME and done.stderr.startswith(
         f"gpuprof: baseline: {new[-1]}: losses: "
         "kernels, copies and fills that are not recorded: 9; ")
-    assert run_collector("baseline", "save", "main", *old).stderr == ""
+    assert run_collector("diff", "--save", "main", *old).stderr == ""
     assert run_collector("diff", *new[:-1], old[4], "--against", *old[:4]).returncode == SAME
 
 
