@@ -271,6 +271,18 @@ static int begin(struct report *r, const struct analysis *a)
     return a->begin ? a->begin(r) : 0;
 }
 
+/* Calls behind a piece tell steps, and what hangs; those before it what operators, libraries and
+ * memory were like in it. */
+static enum selection_calls calls_of(const struct report_wish *wish)
+{
+    const unsigned past = REPORT_OPS | REPORT_LIBRARIES | REPORT_MEMORY;
+    if (wish->only)
+        return CALLS_OF_ROWS;
+    if (!(wish->leaves & REPORT_IDLE) || !wish->leaves_hangs)
+        return CALLS_OF_ALL;
+    return (wish->leaves & past) == past ? CALLS_OF_WORK : CALLS_UP_TO;
+}
+
 int report_begin(struct report *r, struct recording *rec, const struct report_wish *wish)
 {
     r->rec = rec;
@@ -282,10 +294,8 @@ int report_begin(struct report *r, struct recording *rec, const struct report_wi
         error = resolver_init(&r->resolver, &r->walk);
     if (error < 0 || !r->process_calls)
         return GPUPROF_NO_MEMORY;
-    /* Calls behind a piece tell steps, and what hangs. */
-    bool reads_on = !(wish->leaves & REPORT_IDLE) || !wish->leaves_hangs;
     if (wish->selection)
-        r->walk.filter = selection_filter(wish->selection, reads_on ? CALLS_OF_ALL : CALLS_UP_TO);
+        r->walk.filter = selection_filter(wish->selection, calls_of(wish));
     r->walk.symbols = wish->walk_ns_max ? SYMBOLS_OFF : wish->symbols; /* the summary is quick */
     analyses_start(r->sums, &r->walk, wish->by, wish->groups, wish->leaves, wish->only,
                    &r->histogram_rows);
@@ -365,7 +375,7 @@ int report_make(struct report *r, struct recording *rec, const struct report_wis
     if (wish->selection)
         wish->selection->keeps_work =
             r->idle && (wish->selection->filter.is_of_time || r->idle->follows_ranks);
-    bool leaves_calls = wish->leaves & REPORT_CALLS;
+    bool leaves_calls = wish->leaves & REPORT_CALLS || wish->only;
     struct consumer calls = {.context = r,
                              .needs = leaves_calls ? 0 : WALK_LIBRARIES,
                              .skips = WALK_SKIPS_WORK,

@@ -256,6 +256,7 @@ static void join(struct index_entry *a, const struct index_entry *b)
     if (b->end > a->end)
         a->end = b->end;
     a->types = a->types && b->types ? a->types | b->types : 0;
+    a->thread = a->thread == b->thread ? a->thread : INDEX_THREADS;
 }
 
 /* How many entries there may be, so many processes being there before the newest. */
@@ -290,6 +291,7 @@ int block_index_add(struct block_index *x, uint32_t process, uint64_t offset,
                                 .end = h->max_ns,
                                 .types = h->types,
                                 .process = process,
+                                .thread = h->thread,
                                 .count = 1,
                                 .apart = apart};
     if (!x->run_max)

@@ -30,6 +30,7 @@
 #define BLOCK_INDEX_EACH 256
 #define BLOCK_INDEX_MAX  65536
 #define BLOCK_RUN_MAX    (1u << 24)
+#define INDEX_THREADS    UINT32_MAX
 
 struct index_entry {
     uint64_t offset;     /* as struct block_place */
@@ -37,6 +38,7 @@ struct index_entry {
     uint64_t end;        /* the largest end, likewise */
     uint64_t types;      /* as struct block_header, of all of them; 0: not all say */
     uint32_t process;    /* number in the order of loading */
+    uint32_t thread;     /* its number in the process; INDEX_THREADS: blocks of several */
     uint32_t next;       /* once sorted: the place of its process's next, or `count` of the index */
     uint32_t count : 31; /* blocks of the run */
     uint32_t apart : 1;  /* the block before it in the file is not to be used */

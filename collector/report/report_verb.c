@@ -195,6 +195,18 @@ static bool show_kept(struct recording *rec, const struct options *options,
     return is_made;
 }
 
+/* The tables of a piece, if they are of rows alone (bits, as of report_only). Which library
+ * launched a kernel is known of the whole. */
+static uint64_t only_rows(const struct recording *rec, const struct options *options,
+                          const struct report_view *view, enum report_format format,
+                          const struct step_wish *steps)
+{
+    uint64_t only = report_only(view, format);
+    bool has_makers =
+        only >> ANALYSIS_kernels_sums & 1 && !(report_parts_absent(rec) & REPORT_LIBRARIES);
+    return options->select.is_given && !steps->is_wanted && !has_makers ? only : 0;
+}
+
 /* Makes the report of what was selected, and prints it. */
 static enum exit_code show_report(struct recording *rec, struct selection *selection,
                                   const struct options *options, struct report_view *view,
@@ -221,8 +233,14 @@ static enum exit_code show_report(struct recording *rec, struct selection *selec
         .steps = steps,
         .selection = options->select.is_given ? selection : NULL,
         .kept = kept,
+        .only = only_rows(rec, options, view, format, steps),
     };
     int error = report_make(&report, rec, &wish);
+    if (error == 0 && wish.only && !report.piece_events) { /* others may be in the piece */
+        report_release(&report);
+        wish.only = 0;
+        error = report_make(&report, rec, &wish);
+    }
     report_tell_next(&report, next);
     if (error == 0 && !report.histogram_rows)
         say_few_times();

@@ -139,20 +139,19 @@ static int take(struct gathering *g, const struct event *e)
 }
 
 /* What does not say its types is read, and so are communicators, whenever they were made. */
-static bool wants(void *context, const struct process *p, uint64_t begin_ns, uint64_t end_ns,
-                  uint64_t types)
+static bool wants(void *context, const struct process *p, const struct block_span *b)
 {
     const struct ends_windows *w = ((const struct gathering *)context)->windows;
     uint64_t calls = block_type_bit(RECORD_LIBRARY_BEGIN) | block_type_bit(RECORD_LIBRARY_END);
     (void)p;
-    if (types & block_type_bit(RECORD_COMMUNICATOR))
+    if (b->types & block_type_bit(RECORD_COMMUNICATOR))
         return true;
-    if (types && !(types & (calls | block_type_bit(RECORD_KERNEL))))
+    if (b->types && !(b->types & (calls | block_type_bit(RECORD_KERNEL))))
         return false;
-    if (!w->every_ns || begin_ns < w->from_ns)
+    if (!w->every_ns || b->begin_ns < w->from_ns)
         return true;
-    return end_ns - w->from_ns >= w->every_ns * ((begin_ns - w->from_ns) / w->every_ns + 1) ||
-           (begin_ns - w->from_ns) % w->every_ns < w->length_ns;
+    return b->end_ns - w->from_ns >= w->every_ns * ((b->begin_ns - w->from_ns) / w->every_ns + 1) ||
+           (b->begin_ns - w->from_ns) % w->every_ns < w->length_ns;
 }
 
 static int gather(struct gathering *g, struct recording *rec, struct library_kinds *kinds,

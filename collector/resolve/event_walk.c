@@ -265,14 +265,11 @@ static int run(struct pass *p, const struct process *only)
 
 #define BIT(type) block_type_bit(RECORD_##type)
 
-static bool has_names(void *context, const struct process *p, uint64_t begin_ns, uint64_t end_ns,
-                      uint64_t types)
+static bool has_names(void *context, const struct process *p, const struct block_span *b)
 {
     (void)context;
     (void)p;
-    (void)begin_ns;
-    (void)end_ns;
-    return !types || types & (BIT(KERNEL_NAME) | BIT(OP_NAME) | BIT(OP_INPUTS));
+    return !b->types || b->types & (BIT(KERNEL_NAME) | BIT(OP_NAME) | BIT(OP_INPUTS));
 }
 
 /* A pass through the blocks with what is wanted, before the one that tells. */
@@ -306,32 +303,29 @@ static int learn_names(struct walk *w, const struct process *only)
 
 struct around {
     struct walk *walk;
-    uint64_t
-        *last_ns; /* owned, by process index: about when the last call or work ended; or NULL */
+    uint64_t *last_ns; /* owned, by process index: about when what shows ended; or NULL */
 };
 
-/* Of calls and work it is enough when the first of a process began and the last ended, which is in
- * the blocks near by: what their headers say is not the time to the nanosecond. Of what did not end
- * by itself all is read: its last block may be damaged. */
-static bool is_around(const struct around *a, const struct process *p, uint64_t begin_ns,
-                      uint64_t end_ns, uint64_t types)
+/* It is enough when the first event of a process began and the last ended, which is in the blocks
+ * near by: what their headers say is not the time to the nanosecond. Of what did not end by itself
+ * all is read: its last block may be damaged. */
+static bool is_around(const struct around *a, const struct process *p, const struct block_span *b)
 {
     uint64_t first_ns = a->walk->first_ns[p->index];
-    return types & ~(CALL_TYPES | WORK_TYPES) || !first_ns || p->end_reason != END_EXIT ||
-           begin_ns < first_ns + AROUND_NS || end_ns + AROUND_NS > a->last_ns[p->index];
+    return !first_ns || p->end_reason != END_EXIT || b->begin_ns < first_ns + AROUND_NS ||
+           b->end_ns + AROUND_NS > a->last_ns[p->index];
 }
 
 /* Names, devices, stacks, pauses, and what else is of the whole recording: few blocks have these.
  */
-static bool has_facts(void *context, const struct process *p, uint64_t begin_ns, uint64_t end_ns,
-                      uint64_t types)
+static bool has_facts(void *context, const struct process *p, const struct block_span *b)
 {
     const struct around *a = context;
     const uint64_t facts = BIT(KERNEL_NAME) | BIT(OP_NAME) | BIT(OP_INPUTS) | BIT(OP_THREAD) |
                            BIT(DEVICE) | BIT(CONTEXT) | BIT(MODULE) | BIT(PYTHON) | BIT(STACK) |
                            BIT(PAUSE) | BIT(WINDOW) | BIT(LIBRARY_PLAN) | BIT(COMMUNICATOR);
-    a->walk->survey.has_tensors[p->index] |= (types & BIT(TENSOR)) != 0;
-    return !types || types & facts || (a->last_ns && is_around(a, p, begin_ns, end_ns, types));
+    a->walk->survey.has_tensors[p->index] |= (b->types & BIT(TENSOR)) != 0;
+    return !b->types || b->types & facts || (a->last_ns && is_around(a, p, b));
 }
 
 static int stop_at_first(void *context, const struct slice *s)
@@ -366,7 +360,9 @@ int walk_survey(struct walk *w)
 
 int walk_survey_around(struct walk *w)
 {
-    const uint64_t ends = CALL_TYPES | (WORK_TYPES & ~OVERHEAD_TYPES);
+    uint64_t ends = 0; /* blocks of these say when an event that shows ended */
+    for (uint8_t type = 0; type < BLOCK_TYPES_OTHER; type++)
+        ends |= event_is_visible(type) && type != RECORD_OVERHEAD ? block_type_bit(type) : 0;
     const struct block_index *index = &w->rec->index;
     struct around a = {w, calloc(w->rec->count + 1u, sizeof *a.last_ns)};
     for (uint32_t i = 0; a.last_ns && i < index->count; i++) {
@@ -389,20 +385,23 @@ int walk_run(struct walk *w, const struct process *only, const struct consumer *
     struct pass p = {.walk = w, .consumers = consumers, .count = count, .filter = filter};
     for (unsigned i = 0; i < count; i++)
         p.needs |= consumers[i].needs;
-    p.ties = p.needs & (WALK_WORK | WALK_LOSSES) || (filter && filter->asks_calls);
+    p.ties = p.needs & (WALK_WORK | WALK_CALLS | WALK_LOSSES) || (filter && filter->asks_calls);
     pass_add_listeners(&p);
     p.learns = !w->is_surveyed && (p.ties || p.needs & WALK_STACKS);
-    w->survey.is_bare = p.needs & WALK_LOSSES && !(p.needs & WALK_WORK);
+    w->survey.is_bare = p.ties && !(p.needs & WALK_WORK);
     p.learns_ops = !w->is_surveyed && p.needs & WALK_OPS;
     p.learns_stacks = p.learns && p.needs & WALK_STACKS;
     p.learns_pauses = !w->knows_pauses && (p.learns || p.needs & WALK_PAUSES);
-    p.needs |= p.ties ? (unsigned)WALK_LIBRARIES : 0;
-    if (p.ties || p.needs & WALK_OPS)
+    bool looks_around = p.ties && (!w->survey.is_bare || p.needs & WALK_LOSSES);
+    p.needs |= looks_around ? (unsigned)WALK_LIBRARIES : 0;
+    if (looks_around || p.needs & WALK_OPS)
         p.needs |= WALK_RANGES; /* in which calls were made, and operators of emit_nvtx */
     if (p.needs & WALK_RANGES)
         p.needs |= WALK_LIBRARIES; /* some are their calls, and no ranges */
-    bool asks_names = !w->is_surveyed && (p.learns || p.needs & WALK_OPS);
+    bool asks_names = !w->is_surveyed && (p.learns || p.needs & (WALK_OPS | WALK_NAMES));
     int more = asks_names ? learn_names(w, only) : 0;
+    if (more == 0 && filter && filter->begin && (more = filter->begin(filter->context, p.ties)) < 0)
+        say_error("gpuprof-collector", more);
     if (more == 0)
         more = run(&p, only);
     w->is_surveyed |= p.learns && p.learns_ops && !w->survey.is_bare && !only && more == 0;

@@ -353,7 +353,7 @@ int resolver_consumer(struct resolver *r, struct consumer *consumer)
     bool has_calls = tables >> ROWS_CALLS & 1;
     bool has_work = tables >> ROWS_WORK & 1 && !r->leaves_work;
     *consumer = (struct consumer){.context = r,
-                                  .needs = ties ? WALK_WORK : 0,
+                                  .needs = WALK_NAMES | (ties ? (unsigned)WALK_CALLS : 0),
                                   .skips = (has_calls ? 0 : (unsigned)WALK_SKIPS_CALLS) |
                                            (has_work ? 0 : (unsigned)WALK_SKIPS_WORK),
                                   .take = tables >> ROWS_OTHERS & 1 ? take : NULL,

@@ -322,49 +322,6 @@ static bool has_call(void *context, const struct slice *slice)
     return is_in(s, &e);
 }
 
-/* ---- what need not be read ------------------------------------------------------------------- */
-
-/* The clocks of a device and of its host are no farther apart. */
-#define SKEW_NS 1000000000u
-
-static uint64_t later(uint64_t ns)
-{
-    return ns < UINT64_MAX - SKEW_NS ? ns + SKEW_NS : UINT64_MAX;
-}
-
-/* Nothing of the block is counted among these steps or ranges; `matters`: what is before them does
- * in any case. Work of theirs may come long behind them. */
-static bool is_beside(const struct time_spans *spans, uint64_t begin_ns, uint64_t end_ns,
-                      bool has_work, bool matters)
-{
-    if (!spans->count)
-        return !matters;
-    return (!matters && later(end_ns) < spans->list[0].begin_ns) ||
-           (!has_work && begin_ns >= later(spans->list[spans->count - 1].end_ns));
-}
-
-/*
- * Calls and work alone say nothing of others, but for calls before the piece: they made work in it,
- * and captured graphs. Of what did not end by itself the last calls tell why it hung.
- */
-static bool wants(void *context, const struct process *p, uint64_t begin_ns, uint64_t end_ns,
-                  uint64_t types)
-{
-    const struct selection *s = context;
-    bool is_plain = types && !(types & ~(WORK_TYPES | CALL_TYPES));
-    bool has_calls = types & CALL_TYPES, has_work = types & WORK_TYPES;
-    bool matters = has_calls && s->reads == CALLS_UP_TO;
-    if (!is_plain || p->live.count || p->end_reason != END_EXIT ||
-        (has_calls && s->reads == CALLS_OF_ALL) || (has_work && s->keeps_work))
-        return true;
-    bool is_wanted =
-        begin_ns < (matters ? later(s->to_ns) : s->to_ns) && (matters || end_ns >= s->from_ns);
-    for (unsigned i = 0; is_wanted && i < SELECTION_SPANS; i++)
-        is_wanted =
-            !s->spans[i] || !is_beside(&s->spans[i][p->index], begin_ns, end_ns, has_work, matters);
-    return is_wanted;
-}
-
 /* ---- making it ------------------------------------------------------------------------------- */
 
 static int compare_spans(const void *left, const void *right)
@@ -602,7 +559,8 @@ enum exit_code selection_make(struct selection *s, struct recording *rec, struct
         .has = has,
         .has_call = has_call,
         .asks_calls = wish->has_steps || wish->cycle || wish->range || wish->tids.count,
-        .wants = wants,
+        .begin = selection_begin,
+        .wants = selection_wants,
         .reaches = reaches_device,
         .bounds = bounds,
         .first_ns = s->walk->first_ns,
@@ -636,6 +594,7 @@ void selection_release(struct selection *s)
     if (s->walk == &s->own)
         walk_release(&s->own);
     free(s->tids);
+    free(s->called);
     key_map_release(&s->names);
     key_map_release(&s->begun);
     *s = (struct selection){0};

@@ -59,8 +59,10 @@ struct selection_found {
 
 /* Blocks of nothing but calls and work: of which time their calls are read. */
 enum selection_calls {
-    CALLS_OF_ALL, /* for who looks for steps */
-    CALLS_UP_TO   /* before the piece, too: they made its work, memory, and graphs */
+    CALLS_OF_ALL,  /* for who looks for steps */
+    CALLS_UP_TO,   /* before the piece, too: they made its work, memory, and graphs */
+    CALLS_OF_WORK, /* in the piece, and those before that made its work */
+    CALLS_OF_ROWS  /* likewise, for tables of rows (rows.h), which need no ranges around them */
 };
 
 struct selection {
@@ -81,6 +83,7 @@ struct selection {
     struct walk_filter of_steps; /* selection_steps_filter */
     enum selection_calls reads;
     bool keeps_work;    /* blocks of work are all read */
+    bool *called;       /* owned, by place in the index of blocks: those calls; NULL: not sought */
     uint64_t length_ns; /* of the recording, from its first event on */
     struct selection_found found;
     struct key_map begun; /* the devices and threads that are counted in it */
@@ -110,8 +113,13 @@ static inline const struct walk_filter *selection_filter(struct selection *s,
                                                          enum selection_calls reads)
 {
     s->reads = reads;
+    s->filter.leaves_calls = reads == CALLS_OF_WORK || reads == CALLS_OF_ROWS;
     return s->filter.context ? &s->filter : NULL;
 }
+
+/* Of its filter (selection_blocks.c). */
+int selection_begin(void *context, bool ties);
+bool selection_wants(void *context, const struct process *p, const struct block_span *b);
 
 /* Likewise for walks that look at steps, which are shown as they are in the whole: of the devices
  * that are wanted, and of all that happened. */

@@ -10,12 +10,14 @@
 
 enum walk_need {
     WALK_RANGES = 1, /* `change` and `range`; walk_range */
-    WALK_WORK = 2, /* `call` of work of a device, of synchronisations, overheads and allocations */
+    WALK_WORK = 2,  /* `call` of work of a device, of synchronisations, overheads and allocations */
+    WALK_CALLS = 4, /* likewise, but for what is around the call: ranges, operators, libraries */
     WALK_STACKS = 8,     /* survey.stacks, at the end */
     WALK_LOSSES = 16,    /* work without a call and launches without work are counted */
     WALK_OPS = 32,       /* `op_change` and `op`; `call.op`; walk_op, walk_op_inputs */
     WALK_LIBRARIES = 64, /* `library_change` and `library`; `call.library`; walk_library */
     WALK_PAUSES = 256,   /* survey.pauses, at the end */
+    WALK_NAMES = 512,    /* walk_kernel, as most others have it */
 };
 
 /* Slices that a consumer is not told of: most are of a kind that not all of them need. */
@@ -43,7 +45,10 @@ struct walk_filter {
     void *context;
     bool (*has)(void *context, const struct slice *s);
     bool (*has_call)(void *context, const struct slice *s); /* the call of work */
-    timeline_wants_fn *wants;                               /* NULL: all blocks are read */
+    /* Before a walk, which `ties` work to its calls or not; NULL: nothing is to be done. 0 or an
+     * error. */
+    int (*begin)(void *context, bool ties);
+    timeline_wants_fn *wants; /* NULL: all blocks are read */
     /* Is that time of a process (NULL: any time), and of a device (UINT64_MAX: of any), in it?
      * NULL: all is. */
     bool (*reaches)(void *context, const struct process *p, uint64_t device, uint64_t begin_ns,
@@ -55,6 +60,7 @@ struct walk_filter {
     bool is_whole;   /* likewise, with all that happened then on devices that are wanted */
     uint64_t from_ns;
     uint64_t to_ns;
+    bool leaves_calls;                  /* of work that is not in the span calls are not read */
     bool has_work;                      /* work of devices may be */
     bool asks_calls;                    /* has asks where the call of work is */
     const uint64_t *first_ns, *last_ns; /* as a walk's, where all is read; NULL: this one does */

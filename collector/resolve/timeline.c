@@ -44,7 +44,8 @@ struct timeline {
     struct losses *losses;  /* a view: by process index */
     struct heap_node *heap; /* owned, and so are the blocks */
     uint32_t count;
-    uint32_t next_entry; /* of the index */
+    uint32_t entry;      /* of the index: whose blocks were added last, */
+    uint32_t next_entry; /* and the next one */
     uint64_t next_ns;    /* when that begins; UINT64_MAX: there is none */
     bool is_handed_out;  /* the root's event: it must move on */
     struct buffer spare[SPARE_BUFFERS];
@@ -343,11 +344,10 @@ static int add_closed(struct timeline *t, struct process *p, uint64_t offset, ui
     return error;
 }
 
-static bool is_wanted(const struct timeline *t, const struct process *p, uint64_t begin_ns,
-                      uint64_t end_ns, uint64_t types)
+static bool is_wanted(const struct timeline *t, const struct process *p, const struct block_span *b)
 {
     const struct timeline_scope *s = &t->scope;
-    return !s->wants || s->wants(s->wants_context, p, begin_ns, end_ns, types);
+    return !s->wants || s->wants(s->wants_context, p, b);
 }
 
 static int add_wanted(struct timeline *t, struct process *p, uint64_t offset,
@@ -356,7 +356,8 @@ static int add_wanted(struct timeline *t, struct process *p, uint64_t offset,
     struct clock_place clock = {0};
     uint64_t begin_ns = clock_map_look(&p->clock, &clock, h->min_ns);
     uint64_t end_ns = clock_map_look(&p->clock, &clock, h->max_ns);
-    return is_wanted(t, p, begin_ns, end_ns, h->types) ? add_closed(t, p, offset, begin_ns) : 0;
+    const struct block_span span = {begin_ns, end_ns, h->types, t->entry};
+    return is_wanted(t, p, &span) ? add_closed(t, p, offset, begin_ns) : 0;
 }
 
 /* Puts the blocks of an index entry into the heap, closed. */
@@ -364,7 +365,9 @@ static int add_entry(struct timeline *t, const struct index_entry *entry)
 {
     struct process *p = t->rec->loaded[entry->process];
     int error = 0;
-    if (p->is_elsewhere || !is_wanted(t, p, entry->time, entry->end, entry->types))
+    t->entry = (uint32_t)(entry - t->rec->index.entries);
+    const struct block_span span = {entry->time, entry->end, entry->types, t->entry};
+    if (p->is_elsewhere || !is_wanted(t, p, &span))
         return 0;
     if (entry->count == 1)
         return add_closed(t, p, entry->offset, entry->time);

@@ -32,9 +32,15 @@ struct event {
 
 struct timeline;
 
-/* Are the events of blocks of these times and types (block.h) wanted? */
-typedef bool timeline_wants_fn(void *context, const struct process *p, uint64_t begin_ns,
-                               uint64_t end_ns, uint64_t types);
+/* A block, or all blocks of an entry of the index. */
+struct block_span {
+    uint64_t begin_ns, end_ns;
+    uint64_t types; /* as struct block_header */
+    uint32_t entry; /* its place in the index */
+};
+
+/* Are the events of such blocks of a process wanted? */
+typedef bool timeline_wants_fn(void *context, const struct process *p, const struct block_span *b);
 
 /* Which events are shown: zeros for all. What it points at must stay. */
 struct timeline_scope {

@@ -100,6 +100,14 @@ static bool was_launched(const struct slice *s)
     return s->is_called && s->call.begin_ns < s->event.begin_ns;
 }
 
+/* Are calls of such work not read? */
+static bool is_left(const struct pass *p, const struct event *e)
+{
+    const struct walk_filter *f = p->filter;
+    return f && f->leaves_calls && f->is_span &&
+           (e->end_ns < f->from_ns || e->begin_ns >= f->to_ns);
+}
+
 /* By the noise of two clocks it may begin before its call, which then is taken before its turn. */
 static __attribute__((noinline)) int find_ahead(const struct pass *p, struct slice *s)
 {
@@ -116,7 +124,8 @@ static int tie(const struct pass *p, struct slice *s)
 {
     int error = find_call(p->walk, s);
     bool behind = is_behind(s);
-    if (error == 0 && !s->is_called && !behind && s->event.record->correlation)
+    if (error == 0 && !s->is_called && !behind && s->event.record->correlation &&
+        !is_left(p, &s->event))
         error = find_ahead(p, s);
     s->is_outside = behind && !was_launched(s);
     if (error == 0 && !s->is_called && !s->is_outside)

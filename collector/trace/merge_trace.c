@@ -87,12 +87,11 @@ static bool has_call(void *context, const struct slice *s)
            !thinning_leaves_out_call(&m->fit.thinning, &s->call);
 }
 
-static bool wants(void *context, const struct process *p, uint64_t begin_ns, uint64_t end_ns,
-                  uint64_t types)
+static bool wants(void *context, const struct process *p, const struct block_span *b)
 {
     const struct merge *m = context;
     const struct walk_filter *f = &m->selection.filter;
-    return f->wants(f->context, p, begin_ns, end_ns, types);
+    return f->wants(f->context, p, b);
 }
 
 const struct walk_filter *merge_filter(struct merge *m)

@@ -824,6 +824,27 @@ def test_blocks_of_which_a_piece_has_nothing_are_not_read(tmp_path, run_collecto
     assert run_collector("report", *options, broken).returncode == 3
 
 
+RANGES = sum(1 << TYPES[name] for name in ("push", "pop", "step"))
+
+
+@pytest.mark.parametrize("tables, types", [
+    ("cuda_gpu_kern_sum,functions", CALL | RANGES), ("cuda_kern_exec_sum", CALL | RANGES),
+    ("nvtx_sum", CALL), ("nvtx_gpu_proj_sum,cuda_kern_exec_sum", CALL)])
+def test_calls_long_before_a_piece_are_not_read(tmp_path, run_collector, tables, types):
+    """Those that made its work are; what is around them only where ranges are asked for."""
+    folder, damaged = batches(tmp_path), []
+    question = ["report", f"--table={tables}", "--from=20.000025s", "--to=24.5s", "--format=csv"]
+
+    def damage(block, _, frame):
+        if block.begin < 4 * BATCH_NS and not block.types & ~types:
+            damaged.append(block.types)
+            frame[len(frame) // 2] ^= 0xff
+    wanted = run_collector(*question, folder)
+    shown = run_collector(*question, rewritten(folder, "early", damage))
+    assert len(damaged) >= 3 and wanted.stdout.count("\n") > 1
+    assert (shown.returncode, shown.stderr, shown.stdout) == (0, "", wanted.stdout)
+
+
 def lengths(run_collector, folder, name, *options):
     """How long a range lasts: by the table, by its row, by the trace."""
     report = json.loads(run_collector("report", "--format=json", *options, folder).stdout)
