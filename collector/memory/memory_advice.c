@@ -19,11 +19,11 @@ static const struct framework {
 } frameworks[] = {
     {"/vllm/", "vLLM", "a lower gpu_memory_utilization"},
     {"/jax/", "JAX",
-     "XLA_PYTHON_CLIENT_PREALLOCATE=false, or less by XLA_PYTHON_CLIENT_MEM_FRACTION"},
+     "XLA_PYTHON_CLIENT_PREALLOCATE=false or a lower XLA_PYTHON_CLIENT_MEM_FRACTION"},
     {"jaxlib", "JAX",
-     "XLA_PYTHON_CLIENT_PREALLOCATE=false, or less by XLA_PYTHON_CLIENT_MEM_FRACTION"},
+     "XLA_PYTHON_CLIENT_PREALLOCATE=false or a lower XLA_PYTHON_CLIENT_MEM_FRACTION"},
     {"xla_extension", "JAX",
-     "XLA_PYTHON_CLIENT_PREALLOCATE=false, or less by XLA_PYTHON_CLIENT_MEM_FRACTION"},
+     "XLA_PYTHON_CLIENT_PREALLOCATE=false or a lower XLA_PYTHON_CLIENT_MEM_FRACTION"},
     {"tensorflow", "TensorFlow", "TF_FORCE_GPU_ALLOW_GROWTH=true"},
 };
 #define FRAMEWORKS (sizeof frameworks / sizeof frameworks[0])
@@ -97,11 +97,11 @@ static char *fragmented_text(const struct memory_oom *oom)
 {
     char idle[UNIT_TEXT_BYTES], hole[UNIT_TEXT_BYTES];
     bool fits = oom->holes.largest >= oom->wanted;
-    return text_printf(
-        "PyTorch had %s reserved and free, %s%s%s", bytes_text(idle, oom->reserved - oom->live),
-        fits ? "" : "but in pieces, the largest of ", bytes_text(hole, oom->holes.largest),
-        fits ? " in one piece, but kept for another stream, pool or size"
-             : ": try PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True");
+    return text_printf("PyTorch had %s reserved but free, %s%s%s",
+                       bytes_text(idle, oom->reserved - oom->live),
+                       fits ? "" : "in blocks of at most ", bytes_text(hole, oom->holes.largest),
+                       fits ? " of it in a block for another stream, pool or size"
+                            : ": try PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True");
 }
 
 static char *leak_text(const struct memory_rows *r, const struct memory_owner *leak, uint64_t held)
@@ -112,10 +112,10 @@ static char *leak_text(const struct memory_rows *r, const struct memory_owner *l
     const struct process *p = r->report->places.list[leak->place].process;
     memory_slope(&leak->growth, &slope);
     bytes_text(each, slope.bytes < 1e18 ? (uint64_t)(slope.bytes + 0.5) : UINT64_MAX);
-    char *text = text_printf("%s had %s and grows by %s each %s: release what is kept there (in "
-                             "PyTorch keep loss.item() or x.detach(), not the tensor)",
+    char *text = text_printf("%s held %s and grows by %s each %s: release it (in PyTorch, keep "
+                             "loss.item() or x.detach(), not the tensor)",
                              owner ? owner : "?", bytes_text(all, held), each,
-                             memory_has_steps(r->report, p) ? "step" : "slice of the time");
+                             memory_has_steps(r->report, p) ? "step" : "interval");
     free(owner);
     return text;
 }
@@ -126,13 +126,13 @@ static char *preallocation_text(const struct memory_rows *r, const struct memory
     const char *remedy = NULL, *by = memory_preallocator(r->report, p->process, &remedy);
     char *owner = memory_owner_text(r, p->largest.origin);
     char *text = text_printf(
-        "one block of %s (%.0f%% of the device) was got in advance by %s%s%s%s: what is in "
-        "it, its owner alone knows%s%s",
+        "%s (%.0f%% of the device) is one block that %s%s%s%s allocated in advance; gpuprof does "
+        "not see what is in it%s%s",
         bytes_text(bytes, p->largest.bytes), 100.0 * (double)p->largest.bytes / (double)p->total,
         by      ? by
         : owner ? owner
                 : "?",
-        by ? " (" : "", by && owner ? owner : "", by ? ")" : "", by ? "; less by " : "",
+        by ? " (" : "", by && owner ? owner : "", by ? ")" : "", by ? "; to lower it, set " : "",
         by ? remedy : "");
     free(owner);
     return text;
@@ -141,8 +141,8 @@ static char *preallocation_text(const struct memory_rows *r, const struct memory
 static char *hidden_text(const struct memory_oom *oom)
 {
     char own[UNIT_TEXT_BYTES], total[UNIT_TEXT_BYTES], rest[UNIT_TEXT_BYTES];
-    return text_printf("the process itself had %s of the device's %s: more than %s of the rest "
-                       "were taken by other processes, contexts, modules or libraries; "
+    return text_printf("the process held only %s of the device's %s: more than %s of the rest "
+                       "belonged to other processes, contexts, modules or libraries; "
                        "nvidia-smi names the processes",
                        bytes_text(own, oom->on_device), bytes_text(total, oom->total),
                        bytes_text(rest, oom->total - oom->on_device - oom->wanted));
@@ -159,9 +159,9 @@ static bool is_limited(const struct memory_oom *oom)
 static char *limited_text(const struct memory_oom *oom)
 {
     char room[UNIT_TEXT_BYTES];
-    return text_printf("%s of the device were free: a limit of the program's own kept it from "
-                       "them (torch.cuda.set_per_process_memory_fraction, or the fraction in "
-                       "PYTORCH_CUDA_ALLOC_CONF); raise it, or need less",
+    return text_printf("%s of the device were free, but the program set a limit; "
+                       "raise it (torch.cuda.set_per_process_memory_fraction, or the fraction in "
+                       "PYTORCH_CUDA_ALLOC_CONF)",
                        bytes_text(room, oom->free));
 }
 
@@ -169,7 +169,7 @@ static char *owner_share_text(const struct memory_rows *r, const struct memory_o
 {
     char bytes[UNIT_TEXT_BYTES];
     char *owner = memory_owner_text(r, oom->owners[0].origin);
-    char *text = text_printf("%s had %s of it (%.0f%%): that is what to make smaller first",
+    char *text = text_printf("%s held %s of it (%.0f%%): make that smaller first",
                              owner ? owner : "?", bytes_text(bytes, oom->owners[0].live.bytes),
                              100.0 * (double)oom->owners[0].live.bytes / (double)oom->live);
     free(owner);
@@ -183,9 +183,9 @@ struct memory_advice memory_advise(const struct memory_rows *r, const struct mem
     const struct memory_place *block = preallocated(r->report, oom);
     bool is_of_device = oom->where != MEMORY_OF_HOST && oom->total;
     if (is_of_device && oom->wanted > oom->total)
-        return (struct memory_advice){"larger-than-device",
-                                      strdup("no device of that size has room for it: smaller "
-                                             "batches, a smaller model, or several devices")};
+        return (struct memory_advice){
+            "larger-than-device", strdup("the request is larger than the device: use "
+                                         "smaller batches, a smaller model or several devices")};
     if (oom->where == MEMORY_OF_TENSORS && oom->reserved >= oom->live &&
         oom->reserved - oom->live >= oom->wanted)
         return (struct memory_advice){
@@ -201,6 +201,6 @@ struct memory_advice memory_advise(const struct memory_rows *r, const struct mem
     if (oom->owner_count && oom->owners[0].live.bytes >= oom->live / OWNER_SHARE)
         return (struct memory_advice){"one-owner", owner_share_text(r, oom)};
     return (struct memory_advice){
-        "full", strdup("it was spread over many owners, which 'gpuprof memory' lists: smaller "
-                       "batches, gradient checkpointing, lower precision")};
+        "full", strdup("many owners shared the memory ('gpuprof memory' lists them): use smaller "
+                       "batches, gradient checkpointing or lower precision")};
 }

@@ -55,7 +55,7 @@ static char *place_text(const struct memory_rows *r, const struct process *p, ui
     char who[RANK_TITLE_BYTES];
     int length = where == MEMORY_OF_HOST ? snprintf(text, PLACE_BYTES, "pinned host memory")
                  : device == LEDGER_NO_DEVICE
-                     ? snprintf(text, PLACE_BYTES, "a device that is not known")
+                     ? snprintf(text, PLACE_BYTES, "an unknown device")
                      : snprintf(text, PLACE_BYTES, "%sdevice %u",
                                 where == MEMORY_OF_TENSORS ? "tensors on " : "", device);
     if (r->report->rec->count > 1)
@@ -99,10 +99,10 @@ static void print_failure(struct screen *s, const struct memory_rows *r)
                 place_text(r, oom->process, oom->device, oom->where, where));
     bytes_text(held, oom->live);
     if (oom->where == MEMORY_OF_TENSORS)
-        screen_line(s, "", NULL, "%s held of %s reserved; by", held,
+        screen_line(s, "", NULL, "%s held of %s reserved, by", held,
                     bytes_text(more, oom->reserved));
     else if (oom->free != UINT64_MAX)
-        screen_line(s, "", NULL, "%s held, %s free when it asked last; by", held,
+        screen_line(s, "", NULL, "%s held, %s free at its last query, by", held,
                     bytes_text(more, oom->free));
     else
         screen_line(s, "", NULL, "%s held, by", held);
@@ -111,7 +111,7 @@ static void print_failure(struct screen *s, const struct memory_rows *r)
                           bytes_text(held, oom->owners[i].live.bytes));
     print_advice(s, r, oom);
     if (m->ooms.all > 1)
-        screen_line(s, "", NULL, "... and %" PRIu64 " more before: --table=out_of_memory",
+        screen_line(s, "", NULL, "... and %" PRIu64 " earlier: --table=out_of_memory",
                     m->ooms.all - 1);
 }
 
@@ -164,7 +164,7 @@ static void print_places(struct screen *s, const struct memory_rows *r, bool is_
     if (m->places.count > count)
         screen_line(s, "", NULL, "... and %u more: --table=places", m->places.count - count);
     if (!count)
-        screen_line(s, "peak", NULL, "no call that gets memory %s",
+        screen_line(s, "peak", NULL, "no allocation %s",
                     is_whole ? "was recorded" : "is in what could be read");
 }
 
@@ -209,10 +209,11 @@ static void print_hidden(struct screen *s, const struct memory_rows *r)
         if (!most || m->jumps.list[i].hidden > most->hidden)
             most = &m->jumps.list[i];
     if (most && most->hidden && most->others != OTHERS_UNKNOWN && most->others)
-        snprintf(others, sizeof others, ", %s of it by other processes",
+        snprintf(others, sizeof others, ", including %s of other processes",
                  bytes_text(bytes, most->others));
     if (most && most->hidden)
-        screen_line(s, "hidden", NULL, "%s of device %u used beyond the ledger%s: --table=hidden",
+        screen_line(s, "hidden", NULL,
+                    "%s of device %u used beyond its allocations%s: --table=hidden",
                     bytes_text(bytes, most->hidden), most->device, others);
     for (uint32_t i = 0; i < m->places.count; i++) {
         const struct memory_place *p = &m->places.list[i];
@@ -220,7 +221,7 @@ static void print_hidden(struct screen *s, const struct memory_rows *r)
             continue;
         const char *remedy, *framework = memory_preallocator(m, p->process, &remedy);
         screen_line_freed(s, "one block", memory_owner_text(r, p->largest.origin),
-                          "of %s (%.0f%% of device %u): a preallocation by %s%s",
+                          "of %s (%.0f%% of device %u), preallocated by %s%s",
                           bytes_text(bytes, p->largest.bytes),
                           100.0 * (double)p->largest.bytes / (double)p->total, p->device,
                           framework ? framework : "", framework ? ": " : "");

@@ -203,7 +203,7 @@ static void owners_before(const struct table *t, FILE *out)
 {
     const struct memory_rows *r = t->source;
     fprintf(out, "%s\n",
-            r->at == MEMORY_AT_PEAK  ? "each device at its own peak"
+            r->at == MEMORY_AT_PEAK  ? "at the peak of each device"
             : r->at == MEMORY_AT_END ? "at the end"
                                      : "at the moment of --at");
 }
@@ -216,7 +216,7 @@ static void leaks_behind(const struct table *t, FILE *out)
     for (uint32_t i = 0; i < t->shown; i++)
         several += memory_has_stacks(r->report, r->leaks[i].origin);
     if (several)
-        fprintf(out, "several stacks lead to %u of these: --by=stack tells them apart\n", several);
+        fprintf(out, "several stacks lead to %u of these; --by=stack shows each\n", several);
 }
 
 static const struct table_info owners_table = {

@@ -96,16 +96,15 @@ static void doubts_of(const struct memory_report *m, struct doubt doubts[static 
     const struct ledger_doubts *d = &m->ledger.books.doubts;
     const struct doubt all[DOUBTS] = {
         {d->replaced, "replaced", "blocks whose release was not recorded"},
-        {d->strays, "strays", "releases of blocks that nobody saw come"},
-        {d->beyond, "beyond", "blocks beyond what is followed at a time: they are in no sum"},
-        {d->in_graphs, "in_graphs",
-         "allocations of graphs, which are made at each launch: they are in no sum"},
-        {d->sampled, "sampled", "calls that stand for others, which are in no sum"},
-        {m->places.beyond, "placeless", "blocks on devices beyond those that are followed"},
-        {m->owners.beyond, "others", "changes of owners beyond those that are followed"},
-        {m->ranges.beyond, "ranges_beyond", "ranges beyond those that are followed"},
-        {m->ooms.all - m->ooms.count, "more_out_of_memory",
-         "further allocations for which there was not enough"},
+        {d->strays, "strays", "releases of blocks whose allocation was not recorded"},
+        {d->beyond, "beyond", "blocks that were too many to follow, left out of all sums"},
+        {d->in_graphs, "in_graphs", "allocations by graph launches, left out of all sums"},
+        {d->sampled, "sampled",
+         "calls that stand for unrecorded ones, which are left out of all sums"},
+        {m->places.beyond, "placeless", "blocks on devices that were too many to follow"},
+        {m->owners.beyond, "others", "changes of owners that were too many to follow"},
+        {m->ranges.beyond, "ranges_beyond", "ranges that were too many to follow"},
+        {m->ooms.all - m->ooms.count, "more_out_of_memory", "more failed allocations"},
     };
     memcpy(doubts, all, sizeof all);
 }
@@ -119,8 +118,8 @@ static void print_doubts(const struct memory_report *m, FILE *out)
     for (unsigned i = 0; i < DOUBTS; i++) {
         if (!doubts[i].count)
             continue;
-        fprintf(out, "%s  %12s  %s\n", any ? "" : "\nwhat else to know\n",
-                count_text(count, doubts[i].count), doubts[i].text);
+        fprintf(out, "%s  %12s  %s\n", any ? "" : "\nnotes\n", count_text(count, doubts[i].count),
+                doubts[i].text);
         any = true;
     }
 }

@@ -272,7 +272,7 @@ static enum exit_code write_all(struct memory_report *m, struct call_tree *tree,
     for (uint32_t i = 0; i < m->rec->count; i++)
         count += m->gets_memory[i];
     if (!count)
-        message("memory: no call that gets memory was recorded: %s is not written", output);
+        message("memory: no allocation was recorded, so %s is not written", output);
     for (uint32_t i = 0; code == EXIT_OK && i < m->rec->count; i++) {
         const struct process *p = m->rec->processes[i];
         char *path = count == 1 ? strdup(output) : file_of(m, p, output);

@@ -631,8 +631,8 @@ def test_memory_of_others(run_verb, make_records):
              row["said_by"]) for row in found] == [(900, 388, 200, "driver"),
                                                    (1412, 900, 712, "driver")]
     text = run_verb("memory", folder).stdout
-    assert re.search(r"hidden +900.0 MiB of device 0 used beyond the ledger, "
-                     r"712.0 MiB of it by other", text)
+    assert re.search(r"hidden +900.0 MiB of device 0 used beyond its allocations, "
+                     r"including 712.0 MiB of other", text)
 
 
 def test_damaged_values(run_verb, make_records):

@@ -216,7 +216,7 @@ def test_a_preallocation_is_named(memory, run_verb, tmp_path):
     process.call("cudaMemGetInfo", [1 << 30, 1 << 30, 0])
     process.get("linear", 0x1000, 3 << 28)
     memory([process])
-    assert "one block  of 768.0 MiB (75% of device 0): a preallocation by cudaMalloc" in \
+    assert "one block  of 768.0 MiB (75% of device 0), preallocated by cudaMalloc" in \
         run_verb("memory", tmp_path / "data").stdout
 
 
@@ -281,10 +281,10 @@ def test_tensors_are_no_more_memory(memory, run_verb, tmp_path):
     assert (row["in_holes_bytes"], row["largest_hole_bytes"]) == (12 << 20, 8 << 20)
     assert [(o["name"], o["bytes"]) for o in row["owners"]] == \
         [("train (/home/me/train.py:4)", 8 << 20)]
-    assert "reserved and free" not in run_verb("memory", tmp_path / "data").stdout
+    assert "reserved but free" not in run_verb("memory", tmp_path / "data").stdout
     process.raw(1, TYPES["tensor_oom"], [12 << 20, kept.bytes, 20 << 20, 0, 1])
     memory([process])
-    assert "PyTorch had 12.0 MiB reserved and free, but in pieces, the largest\n" in \
+    assert "PyTorch had 12.0 MiB reserved but free, in blocks of at most " in \
         run_verb("memory", tmp_path / "data").stdout
     by_stack = run_verb("memory", tmp_path / "data", "--by=stack", "--symbols=none").stdout
     assert "tensor | forward (nn.py:7) | train (train.py:4)" in by_stack
@@ -305,7 +305,7 @@ def test_tries_of_the_allocator(memory, run_verb, tmp_path):
     found = memory([process])["out_of_memory"]
     assert [(row["wanted_bytes"], row.get("largest_hole_bytes")) for row in found] == \
         [(5 << 20, None), (6 << 20, None), (10 << 20, 12 << 20)]
-    assert "12.0 MiB in one piece, but kept for another stream, pool or size" in \
+    assert "12.0 MiB of it in a block for another stream, pool or size" in \
         " ".join(run_verb("memory", tmp_path / "data").stdout.split())
 
 

@@ -296,7 +296,7 @@ def test_nothing_to_write(collector, tmp_path, run_verb):
     process.write(conftest.built(conftest.BUILD / "make_raw"), tmp_path / "data")
     done = subprocess.run([collector, "memory", tmp_path / "data", "-o", tmp_path / "x.pickle"],
                           capture_output=True, text=True, check=False)
-    assert done.returncode == 1 and "no call that gets memory was recorded" in done.stderr
+    assert done.returncode == 1 and "no allocation was recorded" in done.stderr
     assert not (tmp_path / "x.pickle").exists()
     done = subprocess.run([collector, "memory", tmp_path / "data", "-o", tmp_path / "x.pickle",
                            "--by=stack"], capture_output=True, text=True, check=False)

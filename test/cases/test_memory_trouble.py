@@ -82,15 +82,15 @@ def preallocation():
     process.raw(1, TYPES["stack"], [90, 0], (2 << 60 | 90).to_bytes(8, "little"))
     process.call("cudaDeviceSynchronize", [], code=90)
     process.get("linear", 0, 5 * GIB, line=6, result=2)
-    return process, 6, [5], "JAX (train (/home/me/train.py:5)): what is in it, its owner alone " \
-        "knows; less by XLA_PYTHON_CLIENT_PREALLOCATE=false"
+    return process, 6, [5], "JAX (train (/home/me/train.py:5)) allocated in advance; gpuprof " \
+        "does not see what is in it; to lower it, set XLA_PYTHON_CLIENT_PREALLOCATE=false"
 
 
 def hidden():
     process = with_device()
     process.get("linear", 0x1000, 2 * GIB, line=5)
     process.get("linear", 0, 4 * GIB, line=6, result=2)
-    return process, 6, [5], "more than 10.0 GiB of the rest were taken by other processes"
+    return process, 6, [5], "more than 10.0 GiB of the rest belonged to other processes"
 
 
 def limited():
@@ -100,7 +100,7 @@ def limited():
     process.tensor(1 << 40, 2 * GIB, reserved=2 * GIB, line=5)
     process.call("cudaMemGetInfo", [10 * GIB, 16 * GIB, 0])
     tensor_oom(process, 3 * GIB, 2 * GIB, 2 * GIB, 6)
-    return process, 6, [5], "10.0 GiB of the device were free: a limit of the program's own"
+    return process, 6, [5], "10.0 GiB of the device were free, but the program set a limit"
 
 
 def one_owner():
@@ -109,7 +109,7 @@ def one_owner():
         process.get("linear", 0x1000 + number, 3 * GIB, line=5)
     process.get("linear", 0x2000, GIB, line=4)
     process.get("linear", 0, 4 * GIB, line=6, result=2)
-    return process, 6, [5, 4], "had 12.0 GiB of it (92%)"
+    return process, 6, [5, 4], "held 12.0 GiB of it (92%): make that smaller first"
 
 
 def full():
@@ -117,7 +117,7 @@ def full():
     for number in range(13):
         process.get("linear", 0x1000 + number, GIB, line=10 + number)
     process.get("linear", 0, 4 * GIB, line=6, result=2)
-    return process, 6, range(10, 20), "spread over many owners"
+    return process, 6, range(10, 20), "many owners shared the memory"
 
 
 SHORTAGES = {"larger-than-device": too_large, "fragmented": fragmented,

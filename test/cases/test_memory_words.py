@@ -95,7 +95,7 @@ def test_stacks_of_one_line(memory, run_verb, tmp_path):
     process.raw(1, TYPES["stack"], [90, 0], struct.pack("<Q", 2 << 60 | 2))
     process.call("cudaMalloc", [1 << 45, 256, 0], code=90)
     memory([process])
-    assert "several stacks lead to 1 of these: --by=stack tells them apart" in run_verb(
+    assert "several stacks lead to 1 of these; --by=stack shows each" in run_verb(
         "memory", tmp_path / "data").stdout
     assert "tells them apart" not in run_verb("memory", tmp_path / "data", "--by=stack").stdout
 
@@ -133,7 +133,7 @@ def test_nothing_could_be_read(memory, run_verb, run_collector, tmp_path):
     """Of damaged files nobody knows what the program has done."""
     memory([Process()])
     text = run_verb("memory", tmp_path / "data").stdout
-    assert "peak       no call that gets memory was recorded" in text
+    assert "peak       no allocation was recorded" in text
     process = Process()
     process.get("linear", 0x1000, 64)
     memory([process])
@@ -146,7 +146,7 @@ def test_nothing_could_be_read(memory, run_verb, run_collector, tmp_path):
     assert done.returncode == 3
     lines = done.stdout.splitlines()
     assert lines[1].startswith("  lost       blocks damaged: ")
-    assert lines[2:] == ["  peak       no call that gets memory is in what could be read"]
+    assert lines[2:] == ["  peak       no allocation is in what could be read"]
 
 
 def test_wrong_usage(run_collector):

@@ -64,8 +64,8 @@ static void test_summary(void **state)
     assert_int_equal(code, EXIT_OK);
     assert_string_equal(text,
                         "  no memory  64 B wanted, 64 B held, at cudaMalloc\n"
-                        "  try        cudaMalloc had 64 B of it (100%): that is what to make "
-                        "smaller first\n"
+                        "  try        cudaMalloc held 64 B of it (100%): make that smaller "
+                        "first\n"
                         "  error      1 failed; first cudaErrorMemoryAllocation of cudaMalloc\n"
                         "  wall time  4.000 s; 1 process, 2 threads, 200 calls\n"
                         "  start-up   4.000 s until the first call\n"

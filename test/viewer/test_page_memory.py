@@ -62,7 +62,7 @@ def test_one_process(chromium, page_of):
     assert tensors[1] == "320 MiB" and "20.0 MiB" in tensors and "96.1 %" in tensors
     alert = page.text("#memory .alert")
     assert "20.0 GiB wanted by train (/home/me/train.py:9)" in alert
-    assert "no device of that size has room for it" in alert
+    assert "the request is larger than the device" in alert
     assert "200 MiB in 10: train (/home/me/train.py:7)" in alert
     assert "There was not enough memory: 20.0 GiB wanted" in page.text("#overview .alert")
     assert "20.0 MiB" in page.text("#memory h3:nth-of-type(2) + .table")
