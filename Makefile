@@ -248,7 +248,7 @@ COMPLETIONS := $(BUILD)/completion.bash $(BUILD)/completion.zsh $(BUILD)/complet
 VERBS := run merge report stats export flame memory diff view ctl top dump doctor \
 	recover manual completion help demo
 MANUALS := $(BUILD)/gpuprof.1 $(VERBS:%=$(BUILD)/gpuprof-%.1)
-TOPICS := tuning tables findings losses json events limits exit-status
+TOPICS := tuning tables findings losses json events nsys limits exit-status
 TOPIC_MANUALS := $(TOPICS:%=$(BUILD)/gpuprof-%.7)
 DOCUMENTS := README.md GUIDE.md SECURITY.md CHANGELOG.md LICENSE NOTICE \
 	formats/event-stream.md formats/answers.md

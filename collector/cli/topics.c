@@ -117,6 +117,22 @@ static void each_event_column(const struct verb *const *verbs, item_fn *item, bo
         item(columns[i][0], columns[i][1]);
 }
 
+static void each_nsys_report(const struct verb *const *verbs, item_fn *item, bool is_whole)
+{
+    static const char *const reports[][3] = {
+#define STATS_REPORT(name, old_name, tables, by, note) {#name, tables, note},
+#define STATS_TRACE(name, old_name, kinds, note)       {#name, "a row an event", note},
+#include "export/stats_reports.def"
+    };
+    (void)verbs, (void)is_whole;
+    for (unsigned i = 0; i < sizeof reports / sizeof reports[0]; i++) {
+        char text[TOPIC_TEXT_BYTES];
+        const char *table = reports[i][1], *note = reports[i][2];
+        snprintf(text, sizeof text, "%s%s%s", *table ? table : "not here", *note ? ": " : "", note);
+        item(reports[i][0], text);
+    }
+}
+
 static void each_limit(const struct verb *const *verbs, item_fn *item, bool is_whole)
 {
     enum limit_unit { COUNT, BYTES, SECONDS };
@@ -190,6 +206,8 @@ const struct topic topics[] = {
     {"events", "columns of export to csv and JSON lines",
      "A row is an event. A column that an event does not have is empty, and left out in JSON.",
      each_event_column},
+    {"nsys", "reports of nsys stats and the tables here",
+     "'gpuprof stats REPORT DIR' prints the table by nsys' name.", each_nsys_report},
     {"limits", "limits of the collector",
      "What happens when a recording has more. The program's limits are settings: 'gpuprof help "
      "run'.",

@@ -18,7 +18,8 @@ import pytest
 from conftest import BUILD, ROOT, Program, need
 
 FRONT = ROOT / "scripts" / "gpuprof"
-TOPICS = ("tuning", "tables", "findings", "losses", "json", "events", "limits", "exit-status")
+TOPICS = ("tuning", "tables", "findings", "losses", "json", "events", "nsys", "limits",
+          "exit-status")
 in_the_tree = pytest.mark.skipif(BUILD != ROOT / "build",
                                  reason="not run: scripts/gpuprof looks into build/ only")
 
