@@ -240,7 +240,6 @@ static int event_ends(struct export_writer *w)
 
 static void lines_free(struct export_writer *w)
 {
-    free(w->tids);
     free(w->args.at);
     free(w->line.at);
     free(w);
@@ -250,7 +249,6 @@ static struct export_writer *create(struct output *out, struct walk *walk,
                                     const struct export_scope *scope,
                                     void (*print)(struct export_writer *w))
 {
-    const struct recording *rec = walk->rec;
     struct export_writer *w = calloc(1, sizeof *w);
     if (!w)
         return NULL;
@@ -259,17 +257,6 @@ static struct export_writer *create(struct output *out, struct walk *walk,
     w->scope = *scope;
     w->print = print;
     event_find_columns(w);
-    w->tids = calloc(rec->thread_count + 1u, sizeof *w->tids);
-    if (!w->tids) {
-        lines_free(w);
-        return NULL;
-    }
-    for (uint32_t i = 0; i < rec->count; i++)
-        for (uint32_t t = 0; t < rec->processes[i]->threads.count; t++) {
-            const struct thread *thread = rec->processes[i]->threads.threads[t];
-            if (thread->number)
-                w->tids[thread->index] = thread->shown_tid;
-        }
     return w;
 }
 

@@ -178,7 +178,8 @@ static void put_call(struct export_writer *w, const struct slice *s)
     uint32_t number = call->range;
     const struct op_node *op;
     int error = 0;
-    event_number(w, EVENT_TID, w->tids[call->thread]);
+    event_number(w, EVENT_TID,
+                 process_thread(w->walk->rec->processes[call->process], call->thread)->shown_tid);
     put_step(w, s->event.process, call->begin_ns);
     const struct range_node *range = survey_range_around(survey, call, &number, false, &error);
     put_kept(w, EVENT_RANGE, range ? range->text : NULL);

@@ -4,7 +4,7 @@
  * a row is, prints it, and makes rows of what stands behind the events: processes, steps and
  * losses; event_row.c makes them of events.
  *
- * Memory: 4 bytes a thread, and the longest row.
+ * Memory: the longest row.
  */
 #ifndef GPUPROF_COLLECTOR_EVENT_ROW_H
 #define GPUPROF_COLLECTOR_EVENT_ROW_H
@@ -49,7 +49,6 @@ struct export_writer {
     struct export_scope scope;
     void (*print)(struct export_writer *w);
     uint32_t column_args[UINT8_MAX + 1]; /* by type of record: bits of arguments that are columns */
-    uint32_t *tids;                      /* owned, by thread index: as they are shown */
     struct event_cell cells[EVENT_COLUMNS];
     struct event_text args; /* of the row: an object without its end */
     struct event_text line; /* the row as it is printed */

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/json_text.h"
 #include "error.h"
 #include "memory/snapshot.h"
@@ -13,32 +12,44 @@
 #define NOBODY          UINT32_MAX
 #define SMALL_BYTES_MAX (2u << 20) /* of a segment of PyTorch's for small blocks */
 
+/* What comes again and again: texts of ours, by their address; shown frames, by their number; and
+ * the frames of an origin. */
+enum known { KNOWN_TEXT, KNOWN_FRAME, KNOWN_ORIGIN };
+
 struct writing {
     struct snapshot *snapshot;
     struct call_tree *tree;
     struct pickle pickle;
-    struct key_map texts; /* those that come again and again -> what they are remembered as */
-    uint32_t *frames;     /* owned, by number of the shown frame: likewise */
-    uint32_t frame_count;
-    uint32_t *lists;    /* owned, by origin: of its frames, likewise */
-    uint64_t allocated; /* of the device whose events are written, so far */
+    struct key_map known; /* (enum known, which) -> what it is remembered as */
+    uint64_t allocated;   /* of the device whose events are written, so far */
     int error;
 };
 
 /* ---- frames ---------------------------------------------------------------------------------- */
 
-/* A text of ours, which is known by its address. */
+/* False: it is not known, and has to be put, and remembered. */
+static bool put_again(struct writing *w, enum known what, uint64_t which)
+{
+    uint64_t known = key_map_get(&w->known, (struct key){what, which, 0});
+    if (known)
+        pickle_again(&w->pickle, (uint32_t)known);
+    return known;
+}
+
+/* What a full map does not take is put once more. */
+static void remember(struct writing *w, enum known what, uint64_t which)
+{
+    struct key key = {what, which, 0};
+    if (key_map_set(&w->known, key, pickle_remember(&w->pickle)) == GPUPROF_NO_MEMORY)
+        w->error = GPUPROF_NO_MEMORY;
+}
+
 static void put(struct writing *w, const char *text)
 {
-    struct key key = {(uintptr_t)text, 0, 0};
-    uint64_t known = key_map_get(&w->texts, key);
-    if (known) {
-        pickle_again(&w->pickle, (uint32_t)known);
+    if (put_again(w, KNOWN_TEXT, (uintptr_t)text))
         return;
-    }
     pickle_text(&w->pickle, text);
-    if (key_map_set(&w->texts, key, pickle_remember(&w->pickle)) < 0)
-        w->error = GPUPROF_NO_MEMORY;
+    remember(w, KNOWN_TEXT, (uintptr_t)text);
 }
 
 static void put_clean(struct writing *w, const char *text)
@@ -65,22 +76,14 @@ static void put_frame(struct writing *w, const char *name, const char *file, uin
 static void put_shown(struct writing *w, uint32_t number)
 {
     const struct shown_frame *f = shown_frame_of(&w->tree->frames, number);
-    uint32_t *frames = array_reach(w->frames, &w->frame_count, number, sizeof *frames);
-    if (!frames) {
-        w->error = GPUPROF_NO_MEMORY;
+    if (put_again(w, KNOWN_FRAME, number))
         return;
-    }
-    w->frames = frames;
-    if (w->frames[number]) {
-        pickle_again(&w->pickle, w->frames[number]);
-        return;
-    }
     put_frame(w, f->name ? f->name->shown : f->label,
               f->file     ? f->file->raw
               : f->module ? f->module->raw
                           : "",
               f->file ? f->line : 0);
-    w->frames[number] = pickle_remember(&w->pickle);
+    remember(w, KNOWN_FRAME, number);
 }
 
 static void put_stack(struct writing *w, const struct memory_origin *o)
@@ -105,10 +108,8 @@ static void put_frames(struct writing *w, uint32_t origin)
         pickle_close(&w->pickle);
         return;
     }
-    if (w->lists[origin]) {
-        pickle_again(&w->pickle, w->lists[origin]);
+    if (put_again(w, KNOWN_ORIGIN, origin))
         return;
-    }
     pickle_open_list(&w->pickle);
     if (m->origins.list[origin].by == MEMORY_BY_STACK && origin) {
         put_stack(w, &m->origins.list[origin]);
@@ -119,7 +120,7 @@ static void put_frames(struct writing *w, uint32_t origin)
         free(text);
     }
     pickle_close(&w->pickle);
-    w->lists[origin] = pickle_remember(&w->pickle);
+    remember(w, KNOWN_ORIGIN, origin);
 }
 
 /* ---- what happened --------------------------------------------------------------------------- */
@@ -341,9 +342,6 @@ static void put_segments(struct writing *w)
 int snapshot_write(struct snapshot *s, struct call_tree *tree, struct output *out)
 {
     struct writing w = {.snapshot = s, .tree = tree};
-    w.lists = calloc(s->report->origins.count, sizeof *w.lists);
-    if (!w.lists)
-        return GPUPROF_NO_MEMORY;
     pickle_begin(&w.pickle, out);
     pickle_open_dict(&w.pickle);
     put_devices(&w);
@@ -356,8 +354,6 @@ int snapshot_write(struct snapshot *s, struct call_tree *tree, struct output *ou
     pickle_close(&w.pickle);
     pickle_close(&w.pickle);
     pickle_end(&w.pickle);
-    key_map_release(&w.texts);
-    free(w.frames);
-    free(w.lists);
+    key_map_release(&w.known);
     return w.error;
 }

@@ -23,7 +23,7 @@ static const struct thread *find_thread(const struct sums *s, uint64_t key,
            index - rec->processes[i]->first_thread >= rec->processes[i]->threads.count)
         i++;
     *process = rec->processes[i];
-    return (*process)->threads.threads[index - (*process)->first_thread];
+    return process_thread(*process, index);
 }
 
 static struct cell show_thread(const struct sums *s, uint64_t key, enum column_shows shows)

@@ -178,6 +178,12 @@ uint64_t process_start_ns(const struct process *p);
 /* Until when it is known to have been there, whatever it did, likewise. */
 uint64_t process_lived_ns(const struct process *p);
 
+/* The one of its threads that has that `index`. */
+static inline const struct thread *process_thread(const struct process *p, uint32_t index)
+{
+    return p->threads.threads[index - p->first_thread];
+}
+
 /* Does it run now, for all that is known? */
 static inline bool process_runs(const struct process *p)
 {

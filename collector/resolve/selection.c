@@ -131,10 +131,9 @@ static bool is_in(struct selection *s, const struct subject *e)
 }
 
 /* It is of its call's thread; what counts where its call is has that place. */
-static void tie_to_call(const struct selection *s, const struct slice *slice, bool counts_there,
-                        struct subject *e)
+static void tie_to_call(const struct slice *slice, bool counts_there, struct subject *e)
 {
-    e->tid = slice->is_called ? s->tids[slice->call.thread] : 0;
+    e->tid = slice->is_called ? process_thread(e->process, slice->call.thread)->tid : 0;
     if (counts_there)
         e->place_ns = slice->is_called ? slice->call.begin_ns : UINT64_MAX;
 }
@@ -173,7 +172,7 @@ static bool describe_other(const struct selection *s, const struct slice *slice,
                                        : record_device(r);
     bool is_beside = r->type == RECORD_OVERHEAD || r->type == RECORD_MEMORY;
     if (is_beside || r->type == RECORD_SYNC || is_stream_work(r->type))
-        tie_to_call(s, slice, !is_beside, e);
+        tie_to_call(slice, !is_beside, e);
     return true;
 }
 
@@ -316,7 +315,7 @@ static bool has_call(void *context, const struct slice *slice)
                         .place_ns = call->begin_ns,
                         .device = UINT64_MAX,
                         .text = f->name,
-                        .tid = s->tids[call->thread],
+                        .tid = process_thread(rec->processes[call->process], call->thread)->tid,
                         .kind = selection_kind_of_call(f),
                         .is_kept = true};
     return is_in(s, &e);
@@ -501,19 +500,6 @@ static uint64_t moment_ns(const struct selection *s, const struct select_moment 
     return origin_ns < UINT64_MAX - m->ns ? origin_ns + m->ns : UINT64_MAX;
 }
 
-static int keep_tids(struct selection *s)
-{
-    const struct recording *rec = s->walk->rec;
-    s->tids = calloc(rec->thread_count + 1u, sizeof *s->tids);
-    for (uint32_t i = 0; s->tids && i < rec->count; i++)
-        for (uint32_t t = 0; t < rec->processes[i]->threads.count; t++) {
-            const struct thread *thread = rec->processes[i]->threads.threads[t];
-            if (thread->number)
-                s->tids[thread->index] = thread->tid;
-        }
-    return s->tids ? 0 : GPUPROF_NO_MEMORY;
-}
-
 enum exit_code selection_make(struct selection *s, struct recording *rec, struct walk *surveyed,
                               const struct select_wish *wish, const struct selection_steps *steps,
                               const char *verb)
@@ -545,8 +531,6 @@ enum exit_code selection_make(struct selection *s, struct recording *rec, struct
         s->to_ns <= s->walk->survey.origin_ns)
         return selection_empty(s, verb);
     s->has_name = wish->name && regcomp(&s->name, wish->name, REG_EXTENDED | REG_NOSUB) == 0;
-    if (keep_tids(s) < 0)
-        return say_error(verb, GPUPROF_NO_MEMORY);
     if (wish->cycle)
         code = find_cycle(s, verb);
     if (code == EXIT_OK && wish->range)
@@ -593,7 +577,6 @@ void selection_release(struct selection *s)
     }
     if (s->walk == &s->own)
         walk_release(&s->own);
-    free(s->tids);
     free(s->called);
     key_map_release(&s->names);
     key_map_release(&s->begun);

@@ -75,7 +75,6 @@ struct selection {
     uint64_t cycle_last;                       /* the last window of any process */
     uint32_t range_count;                      /* of all that were found */
     uint32_t span_count;
-    uint32_t *tids; /* owned, by thread index */
     regex_t name;
     bool has_name;
     struct key_map names; /* place of a text -> 1: it has not the name, 2: it has */

@@ -49,14 +49,6 @@ uint32_t chrome_name_device(struct trace_writer *w, struct process *p, uint64_t 
     return pid;
 }
 
-static uint32_t shown_tid(const struct process *p, uint32_t thread)
-{
-    for (uint32_t i = 0; i < p->threads.count; i++)
-        if (p->threads.threads[i]->index == thread)
-            return p->threads.threads[i]->shown_tid;
-    return 0;
-}
-
 /* Of a device: ranges above their stream, its overlapping slices below, synchronisations and what
  * slowed it down last. Of a process: steps above its threads, the others below. */
 static uint32_t row_sort_index(const struct gpu_row *row)
@@ -86,7 +78,8 @@ static void name_row(struct trace_writer *w, struct gpu_row *row)
     if (row->kind < ROW_OVERHEAD)
         (void)chrome_name_device(w, row->process, row->device);
     if ((row->lane && row->kind == ROW_ANNOTATION) || (row->kind == ROW_HOST && row->stream))
-        snprintf(lane, sizeof lane, ", thread %u", shown_tid(row->process, row->thread));
+        snprintf(lane, sizeof lane, ", thread %u",
+                 process_thread(row->process, row->thread)->shown_tid);
     else if (row->lane && row->kind == ROW_THROTTLE)
         snprintf(lane, sizeof lane, " (%s)", throttle_words[row->lane % THROTTLES]);
     else if (row->lane)
