@@ -110,9 +110,9 @@ const char *diff_change_text(const struct comparison *c, char text[HEADLINE_BYTE
                                    diff_change_of(c, (enum run_metric)m));
     if (pairs > 1)
         snprintf(text + at, HEADLINE_BYTES - at,
-                 "change is the median over all %" PRIu64 " pairs of a run now and one before "
-                 "(Hodges-Lehmann): it need\nnot be what before and now differ by, which are the "
-                 "medians of the runs\n",
+                 "change is the median over all %" PRIu64 " pairs of a run now and a run before "
+                 "(Hodges-Lehmann); it can\ndiffer from the change between the medians before and "
+                 "now\n",
                  pairs);
     return text;
 }
@@ -164,13 +164,13 @@ const char *diff_headline(const struct comparison *c, char text[HEADLINE_BYTES])
             bool is_one = c->sides[0]->count == 1 && c->sides[1]->count == 1;
             snprintf(text, HEADLINE_BYTES, "inconclusive: %s: record %d or more on each side",
                      is_one ? "one run each is not enough"
-                            : "too few runs, only what is exact is sure",
+                            : "too few runs for all but exact metrics",
                      COMPARISON_RUNS_MIN + 1);
             break;
         }
         at = (size_t)snprintf(text, HEADLINE_BYTES,
                               "inconclusive: a regression of %g %% could have been missed (record "
-                              "more runs, or set a wider --gate); seen would have been ",
+                              "more runs, or set a wider --gate); smallest visible change: ",
                               100 * c->gate);
         put_metrics(c, VERDICT_UNSURE, text, at);
         break;

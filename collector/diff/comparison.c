@@ -297,7 +297,7 @@ static void compare_losses(struct comparison *c)
     for (unsigned side = 0; side < 2; side++)
         text[side] = first_with(c->sides[side], RUN_FACT_GIVEN_UP, &name);
     if (!text[0] != !text[1])
-        say(&c->reasons, "given up to cost less, on one side alone: %s: %s",
+        say(&c->reasons, "given up to keep --overhead-max, on one side only: %s: %s",
             shown(texts[0], name, NAME_SHOWN),
             shown(texts[1], text[0] ? text[0] : text[1], TEXT_SHOWN));
 }
@@ -317,8 +317,7 @@ static void compare_cost(struct comparison *c)
     double shift = fabs(c->metrics[RUN_STEP_TIME].shift);
     double allowed = isfinite(shift) && shift > c->threshold ? shift : c->threshold;
     if (fabs(costs[0] - costs[1]) > allowed)
-        say(&c->reasons,
-            "gpuprof's own cost: %.1f %% of the threads' time, %.1f %% in what is compared with",
+        say(&c->reasons, "gpuprof's own cost: %.1f %% of the threads' time; before: %.1f %%",
             100 * costs[0], 100 * costs[1]);
 }
 
@@ -363,7 +362,7 @@ static void note_outweighed(struct comparison *c)
     for (unsigned m = 0; m < RUN_METRICS; m++)
         if (run_metric_infos[m].gates && !c->metrics[m].gates)
             say(&c->notes,
-                "%s is worse by %.1f %% of the time before, of which the whole is better by "
+                "%s is worse by %.1f %% of the time before, but the whole is better by "
                 "%.1f %%: it does not gate",
                 run_metric_infos[m].text, 100 * c->metrics[m].shift,
                 -100 * c->metrics[RUN_STEP_TIME].shift);
@@ -380,7 +379,7 @@ static void note_energy(struct comparison *c)
                 all[side] += c->sides[side]->runs[i].steps;
             }
     if (of[0] < all[0] || of[1] < all[1])
-        say(&c->notes, "energy is of %llu of %llu steps; before: %llu of %llu",
+        say(&c->notes, "energy is known for %llu of %llu steps; before: %llu of %llu",
             (unsigned long long)of[0], (unsigned long long)all[0], (unsigned long long)of[1],
             (unsigned long long)all[1]);
 }

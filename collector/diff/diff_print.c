@@ -103,7 +103,7 @@ static void text_kernels(const struct comparison *c, const struct kernel_match *
     char title[80];
     const char *before = title;
     snprintf(title, sizeof title,
-             "\nkernels that changed most, in %s (they explain, and do not gate)\n",
+             "\nkernels that changed most, in %s (they explain, but do not gate)\n",
              diff_per_what(c));
     for (unsigned slower = 2; slower-- > 0;) {
         const struct match_row *row;
@@ -137,12 +137,13 @@ static void put_sides(const struct comparison *c, FILE *out)
     fprintf(out, " against %u", c->sides[1]->count);
     put_steps(steps[1], out);
     if (!steps[0] && !steps[1])
-        fputs(", which have no steps: metrics are of a run as a whole", out);
+        fputs("; no steps: metrics are for whole runs", out);
     else if (!steps[0] || !steps[1])
-        fputs("; one side has no steps: its metrics are of a run as a whole", out);
-    fprintf(out,
-            "\ngate %g %%: worse is a change of more than %g %% whose whole interval is above 0\n",
-            100 * c->gate, 100 * c->threshold);
+        fputs("; one side has no steps: its metrics are for whole runs", out);
+    fprintf(
+        out,
+        "\ngate %g %%: a metric is worse if it grew by over %g %% and its interval is above 0\n",
+        100 * c->gate, 100 * c->threshold);
     for (uint32_t i = 0; i < c->notes.count; i++)
         fprintf(out, "%s\n", c->notes.texts[i]);
 }

@@ -70,9 +70,9 @@ function drawMetrics(c) {
   const pairs = c.runs.length * c.against.length;
   const about = compares && el("p", {class: "small"},
     "Bars longer than that are drawn on a logarithmic scale. " +
-      (pairs > 1 ? `Change is the median over all ${count(pairs)} pairs of a run now and one ` +
-          "before (Hodges-Lehmann): it need not be what before and now differ by, which are the " +
-          "medians of the runs." :
+      (pairs > 1 ? `Change is the median over all ${count(pairs)} pairs of a run now and a run ` +
+          "before (Hodges-Lehmann); it can differ from the change between the medians before " +
+          "and now." :
                    ""));
   const table = el("div", {class: "scroll"},
     el("table", {"aria-label": "Metrics"},
@@ -108,7 +108,7 @@ function drawFacts(box, c) {
                         ...sides.map((texts) => texts.filter((text) => text !== null).join("\n"))]);
   if (!rows.length) return;
   const columns = ["what", "before", "now"].map((label) => [label, "lines"]);
-  add(box, el("h3", {}, "What differs between the runs"), drawTable(made("facts", columns, rows)));
+  add(box, el("h3", {}, "Differences between the runs"), drawTable(made("facts", columns, rows)));
 }
 
 function kernelWord(row, least) {
@@ -136,7 +136,7 @@ function drawKernels(box, c) {
   });
   const words = grouped(rows, (row) => row[1]);
   add(box, el("h3", {}, `Kernels, in ${perWhat(c)}`),
-    el("p", {class: "small"}, "They explain, and do not gate: ",
+    el("p", {class: "small"}, "They explain the change, but do not gate: ",
       Array.from(words, ([word, its]) => `${count(its.length)} ${word}`).join(", ") + "."),
     drawTable(made("kernels", columns, rows, c.kernel_rows - rows.length),
       {rows: 20, caption: "Kernels of both sides"}));
@@ -150,11 +150,11 @@ sections.compare = (box, c) => {
   add(box,
     el("p", {class: c.result === "worse" ? "hero worse" : "hero"}, c.says),
     el("p", {class: "lead"},
-      `${side(c.runs)} against ${side(c.against)}. The gate is ${percent(c.gate)}: worse is a ` +
-        `change of more than ${percent(c.threshold)}, the dashed line, whose whole interval is ` +
-        "above 0."),
+      `${side(c.runs)} against ${side(c.against)}. The gate is ${percent(c.gate)}: a metric ` +
+        `is worse if it grew by more than ${percent(c.threshold)}, the dashed line, and its ` +
+        "interval is above 0."),
     c.differs.length > 0 && el("div", {class: "alert", role: "note"},
-      el("b", {}, compares ? "Compared all the same" : "Not comparable"),
+      el("b", {}, compares ? "Compared anyway" : "Not comparable"),
       el("ul", {}, c.differs.map((text) => el("li", {}, text)))),
     c.notes.length > 0 && el("ul", {class: "small"}, c.notes.map((text) => el("li", {}, text))),
     (compares || new Set(isOfSteps(c)).size === 1) && drawMetrics(c));

@@ -24,7 +24,7 @@ sections.cost = (box) => {
         ...losses.filter((loss) => missing(loss) > 0)
           .map((loss) => [(loss[3] ? "" : "processes: ") + loss[4], missing(loss),
                  loss[5] ? "" : ["nothing is missing", "missing", "damaged"][loss[2]]]),
-        ...held > 0 ? [["launches whose work CUPTI still had when the process hung", held,
+        ...held > 0 ? [["launches whose records CUPTI had not delivered at the hang", held,
           "held back"]] :
                       []
       ])));
@@ -36,6 +36,6 @@ sections.cost = (box) => {
   if (cost.note) add(box, el("p", {class: "small"}, cost.note.trim()));
   const given = data.tables.find((table) => table.name === "cost" && table.key === "steps");
   if (given && given.rows.length)
-    add(box, el("h3", {}, "What was given up to cost less"), drawTable(given));
+    add(box, el("h3", {}, "What was given up to keep --overhead-max"), drawTable(given));
   return "";
 };

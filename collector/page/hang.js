@@ -23,8 +23,8 @@ function drawHungCalls(calls) {
            stackOf(call) ||
              (call.lasted_ns >= HANG_NS &&
                el("p", {class: "small"},
-                 "Its stack is not known: " +
-                 "gpuprof run --backtrace=launch,sync,copy,alloc takes it."))));
+                 "Its stack was not recorded: " +
+                 "gpuprof run --backtrace=launch,sync,copy,alloc records it."))));
 }
 
 function drawUnfinished(rows) {
@@ -67,7 +67,7 @@ function drawCollective(rows) {
       .map((row) => el("p", {class: "small"},
              `Rank ${row.rank === null ? row.communicator_rank : row.rank}` +
                (row.stack_ago_ns > row.last_call_ago_ns ?
-                   "'s newest stack, of a call before its last one: " :
+                   "'s newest stack, of an earlier call: " :
                    " was at "),
              el("code", {}, row.line))));
 }
@@ -77,7 +77,7 @@ function drawCollectives(box) {
   const found = grouped(rowsOf("collectives"),
     (row) => [row.communicator, row.sequence, row.from, row.to].join(" "));
   if (!found.size) return;
-  add(box, el("h3", {}, "Collectives that do not end, or differ"),
+  add(box, el("h3", {}, "Collectives that never end, or differ"),
     el("ul", {class: "hung", "aria-label": "Pending collectives"},
       Array.from(found.values()).slice(0, HANG_COLLECTIVES).map(drawCollective)));
   if (found.size > HANG_COLLECTIVES)
@@ -90,7 +90,7 @@ sections.hang = (box) => {
   drawCollectives(box);
   if (!calls.length && !unfinished.length && rowsOf("collectives").length) return "";
   if (!calls.length && !unfinished.length)
-    return "No call was open at the end, and nothing that was launched is known to be unfinished.";
+    return "No call was open at the end, and no launch is known to be unfinished.";
   for (const [kind, rows] of [["calls", calls], ["unfinished", unfinished]]) {
     for (const row of rows) {
       const key = row.host + " " + row.pid;
@@ -101,16 +101,16 @@ sections.hang = (box) => {
   const hung = calls.filter((call) => call.lasted_ns >= HANG_NS).length;
   add(box,
     el("p", {class: "lead"},
-      hung ? `${hung === 1 ? "A call" : `${count(hung)} calls`} did not return. ` : "",
-      "A kernel that hangs has no record of its own: of each stream the likeliest is named."));
+      hung ? `${hung === 1 ? "A call" : `${count(hung)} calls`} never returned. ` : "",
+      "A hanging kernel has no record; the page names the likeliest kernel of each stream."));
   for (const {row, ...its} of [...processes.values()].slice(0, HANG_PROCESSES)) {
     add(box,
       el("h3", {}, (row.rank === null ? "" : `Rank ${row.rank}, `) + `process ${row.pid}`,
         el("small", {}, ` on ${row.host}`)),
       its.calls.length > 0 && el("ul", {class: "hung", "aria-label": "Open calls"},
         drawHungCalls(its.calls)),
-      its.unfinished.length > 0 && el("h4", {}, "Launched, not finished"),
-      its.unfinished.length > 0 && el("ul", {class: "hung", "aria-label": "Launched, not finished"},
+      its.unfinished.length > 0 && el("h4", {}, "Unfinished launches"),
+      its.unfinished.length > 0 && el("ul", {class: "hung", "aria-label": "Unfinished launches"},
         drawUnfinished(its.unfinished)));
   }
   const more = processes.size - HANG_PROCESSES;

@@ -9,7 +9,7 @@ function drawDurations(name, list, W) {
   if (!list || !list.length) {
     add(box,
       el(
-        "p", {class: "none"}, "Its times are not in this page, which has those of the first 200."));
+        "p", {class: "none"}, "This page has the times of the first 200 kernels only."));
     return box;
   }
   const log = (ns) => Math.log2(Math.max(1, ns));

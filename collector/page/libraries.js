@@ -33,7 +33,7 @@ function drawRoofline(rows, devices, W) {
     `Roofline: ${count(rows.length)} kinds of calls by FLOP per byte and TFLOP/s; ${
       roofs.length ? roofs.map((r) => `${r.device.name} can do ${r.peak} TFLOP/s of ${r.type}`)
                        .join(", ") :
-                     "what the device can do is not known"}`,
+                     "the peak of the device is not known"}`,
     {style: {maxWidth: W + "px"}, id: "roofline"});
   const ten = (power) => power < 0 ? (10 ** power).toFixed(-power) : count(10 ** power);
   for (let power = low; power <= high; power++) {
@@ -95,9 +95,9 @@ sections.libraries = (box, known) => {
     add(box, drawing,
       el("ul", {class: "legend"},
         keyed("c-compute", "tensor cores used"), keyed("c-copies", "not, or not known"),
-        el("li", {}, "The larger, the more GPU time.",
+        el("li", {}, "A larger dot has more GPU time.",
           known.devices.length ? "" :
-                                 " What this device can do is not known: there is no roof.")));
+                                 " The peak of this device is not known, so there is no roof.")));
   }
   const nameAt = columnAt(table, "name");
   const choose = (row) => {

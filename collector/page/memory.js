@@ -6,7 +6,7 @@ const CHARTS_MAX = 4, FAILURES_SHOWN = 4, HOLDERS_SHOWN = 5, MEMORY_PIECES = 240
 const memoryKinds = {tensor: "compute", device: "accent", host: "copies"};
 
 function placeName(place) {
-  const device = place.device === null ? "a device that is not known" : `device ${place.device}`;
+  const device = place.device === null ? "an unknown device" : `device ${place.device}`;
   const what = {tensor: `tensors on ${device}`, device, host: "host memory, pinned"}[place.where];
   const many = data.overview.process_count > 1;
   return what + (place.rank !== null ? `, rank ${place.rank}` :
@@ -39,7 +39,7 @@ function drawMemoryChart(memory, place, letters, W) {
     svg("line", {x1: at, x2: at, y1: 0, y2: H, class: "peak"}),
     svg("line", {x1: 0, x2: W, y1: H + .5, y2: H + .5, class: "axis"}),
     svg("text", {x: 4, y: y(top) + 13, class: "haloed"},
-      top === total ? `${bytes(top)}, all there is` : bytes(top)),
+      top === total ? `${bytes(top)}, the whole device` : bytes(top)),
     axisTexts(W, H + 17, (part) => time(memory.begin_ns + part * span)));
   tipped(drawing, (event) => {
     const box = drawing.getBoundingClientRect();
@@ -55,7 +55,7 @@ function drawMemoryChart(memory, place, letters, W) {
 function drawFailures(box, rows) {
   if (!rows.length) return;
   add(box,
-    el("div", {class: "alert", role: "note"}, el("b", {}, "There was not enough memory"),
+    el("div", {class: "alert", role: "note"}, el("b", {}, "Failed allocations"),
       rows.slice(-FAILURES_SHOWN)
         .reverse()
         .map((row) => el("div", {class: "failure"},
@@ -83,7 +83,7 @@ function placesTable(table, places) {
     ["at the end", "bytes", (p) => p.end_bytes],
     ["per step", "bytes", (p) => p.growth_by_step ? p.growth_bytes : null],
     ["reserved then", "bytes", (p) => p.where === "tensor" ? p.reserved_at_peak_bytes : null],
-    ["fragmented", "share", idle], ["blocks got", "count", (p) => p.blocks]
+    ["fragmented", "share", idle], ["allocations", "count", (p) => p.blocks]
   ];
   return {
     ...table,
@@ -122,22 +122,22 @@ sections.memory = (box, memory) => {
   const places = rowsOf("places", memory.tables);
   drawFailures(box, rowsOf("out_of_memory", memory.tables));
   if (!places.length)
-    return memory.tables.length ? "No block was got." : "No call that gets memory was recorded.";
+    return memory.tables.length ? "No memory was allocated." : "No allocation was recorded.";
   const has = (where) => places.some((place) => place.where === where);
   add(box,
     el("p", {class: "lead"},
-      "How much each process had on each device, and who held it at the peak." +
+      "The memory of each process on each device, and its owners at the peak." +
         (has("tensor") && has("device") ?
-            " Tensors lie in memory of the device: their bytes are in both." :
+            " Tensors lie in device memory: their bytes count in both." :
             "") +
         (data.overview.piece ? " This is of the whole recording." : "")));
   drawPlaces(box, memory, places);
-  drawOwners(box, "owners", "Who held it, each device at its own peak",
+  drawOwners(box, "owners", "Owners at the peak of each device",
     ["name", "where", "process", "bytes", "share", "blocks", "end_bytes", "got_blocks",
       "temporary_blocks"]);
-  drawOwners(box, "leaks", "What grows from step to step",
+  drawOwners(box, "leaks", "Growth from step to step",
     ["name", "where", "process", "growth_bytes", "grown_bytes", "end_bytes"]);
-  drawOwners(box, "hidden", "Used beyond the ledger: contexts, modules, libraries, other processes",
+  drawOwners(box, "hidden", "Beyond allocations: contexts, modules, libraries, other processes",
     ["longest_call", "place", "at_ns", "used_bytes", "hidden_bytes", "before_bytes"]);
   drawOwners(box, "kinds", "Kinds of memory",
     ["name", "place", "peak_bytes", "peak_blocks", "end_bytes", "got_blocks"]);

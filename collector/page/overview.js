@@ -6,7 +6,7 @@ const causeTexts = {
   launch: "launching work",
   host: "the program's own code",
   waiting: "the program waited",
-  preempted: "others had the processors",
+  preempted: "other processes had the CPUs",
   sync: "synchronisation",
   copy: "blocking copies",
   loader: "data loading",
@@ -33,7 +33,7 @@ function deviceTime() {
     parts,
     whole,
     of: (startUp > START_UP_MIN * all ? " after start-up" : "") +
-      (stopped ? " that was recorded" : ""),
+      (stopped ? ", as far as recorded" : ""),
     recorded: stopped && 1 - stopped / all,
     busy: parts.slice(0, 3).reduce((all, part) => all + part[2], 0)
   };
@@ -69,16 +69,16 @@ function drawEvidence(rows) {
 }
 
 /* What its share is of, where that is not the time after start-up. */
-const shareOf = (f) => f.bytes ? " of the most" : f.id === "start-up" ? " of all the time" : "";
+const shareOf = (f) => f.bytes ? " of the peak" : f.id === "start-up" ? " of all the time" : "";
 
 function drawFindings(box) {
   const found = rowsOf("findings");
   if (!found.length && !rowsOf("gpu_time").length) return;
-  add(box, el("h3", {}, "What to fix first"));
+  add(box, el("h3", {}, "Findings: what to fix first"));
   if (!found.length) {
     add(box, el("p", {class: "none"},
-      "Nothing costs enough to be worth a change (for most kinds: 5 % and 50 ms of the run). " +
-      "Idle time is no finding if the program waited, or if others used the processors."));
+      "Nothing costs enough to be a finding (most need 5% of the time and 50 ms). " +
+      "Idle time with the cause waiting or preempted is never one."));
     return;
   }
   add(box,
@@ -130,7 +130,7 @@ function drawIdle(box, whole) {
             placesOf(places).map(
               ([place, of]) => el("div", {class: "where", title: place},
                 places.length > 1 && el("span", {class: "number"}, time(of)), " ", place))));
-  add(box, el("h3", {}, "Why they were idle"),
+  add(box, el("h3", {}, "Idle time by cause"),
     el("ul", {class: "causes"},
       sorted.map(([cause, {ns, places}]) => line(causeTexts[cause] || cause, ns, places)),
       rest.length > 0 && line("other causes", rest.reduce((sum, [, {ns}]) => sum + ns, 0), [])));
@@ -145,8 +145,8 @@ function drawOpen(box, collective) {
       collective && el("p", {}, el("b", {}, collective)),
       el("b", {},
         open.length === 0 ? "" :
-        open.length === 1 ? "A call had not returned" :
-                            `${count(open.length)} calls had not returned`),
+        open.length === 1 ? "A call never returned" :
+                            `${count(open.length)} calls never returned`),
       el("ul", {},
         open.slice(0, CALLS_SHOWN)
           .map((call) => el("li", {}, el("code", {}, call.function),
@@ -155,7 +155,7 @@ function drawOpen(box, collective) {
                      .filter(Boolean).join(", ") +
                    (call.kernel ? `: ${call.kernel}` : "") +
                    (call.line ? `, at ${call.line}` : "")))),
-      el("a", {href: "#hang"}, "What was waited for")));
+      el("a", {href: "#hang"}, "What they wait for")));
 }
 
 /* So does an allocation for which there was not enough memory: the last most often was the end. */
@@ -164,23 +164,23 @@ function drawShortage(box) {
   if (!last) return;
   add(box,
     el("div", {class: "alert", role: "note"},
-      el("b", {}, `There was not enough memory: ${bytes(last.wanted_bytes)} wanted`),
+      el("b", {}, `An allocation failed: ${bytes(last.wanted_bytes)} wanted`),
       el("ul", {}, el("li", {}, "by ", el("code", {}, last.name)), el("li", {}, last.advice)),
-      el("a", {href: "#memory"}, "Who held it then")));
+      el("a", {href: "#memory"}, "Owners of the memory")));
 }
 
 sections.overview = (box, o) => {
   const {parts, whole, of, recorded, busy} = deviceTime(), many = o.devices > 1;
   drawOpen(box, o.collective);
   drawShortage(box);
-  if (o.piece) add(box, el("p", {class: "lead"}, `A piece of the recording, ${o.piece}`));
+  if (o.piece) add(box, el("p", {class: "lead"}, `Selection: ${o.piece}`));
   if (o.left_out)
     add(box,
       el("p", {class: "lead", id: "left-out"},
         `Left out: ${count(o.left_out)} of ${count(o.left_out + o.process_count)} processes` +
           (o.hides_waits ? "; who waited for whom is not known" : "")));
   if (o.missing_ranks)
-    add(box, el("p", {class: "lead", id: "missing-ranks"}, `Not here: ${o.missing_ranks}`));
+    add(box, el("p", {class: "lead", id: "missing-ranks"}, `Missing: ${o.missing_ranks}`));
   if (whole) {
     add(box,
       el("p", {class: "hero"}, many ? "The GPUs worked " : "The GPU worked ",
@@ -195,7 +195,7 @@ sections.overview = (box, o) => {
   const facts = [
     ["Wall time", time(o.wall_ns)],
     o.start_up_ns > START_UP_MIN * o.wall_ns &&
-      ["Start-up", `${time(o.start_up_ns)}, until ${o.start_up_end}`],
+      ["Start-up", `${time(o.start_up_ns)} until ${o.start_up_end}`],
     recorded && ["Of the GPUs' time recorded", percent(recorded)],
     median && ["Median step", time(median.duration_ns)],
     median && ["Steps", count(data.steps.whole)], ["Processes", count(o.process_count)],

@@ -58,7 +58,7 @@ function addWhom(ranks) {
 function drawWaits(box) {
   const shown = [
     [
-      "ranks", "Who waited for whom",
+      "ranks", "Waits between ranks",
       [
         "rank", "job", "host", "steps", "step_mean_ns", "compute_ns", "communication_ns",
         "idle_share", "waits_ns", "whom", "late", "late_ns", "awaited_ns"
@@ -66,7 +66,7 @@ function drawWaits(box) {
       addWhom
     ],
     [
-      "arrivals", "How far apart ranks came to their collectives",
+      "arrivals", "Arrival of ranks at their collectives",
       [
         "collective", "ranks", "count", "skew_total_ns", "skew_max_ns", "rank", "last",
         "behind_ns", "cause", "where"

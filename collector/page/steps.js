@@ -116,7 +116,7 @@ function drawSeries(series, chosen, choose) {
     columns.some((step) => !series.details.has(step)) &&
       el("ul", {class: "legend"},
         columns.some((step) => series.durations[step] < 0) &&
-          keyed("c-idle", "not whole: its begin or its end was not recorded"),
+          keyed("c-idle", "not whole: its start or its end was not recorded"),
         columns.some((step) => series.durations[step] > 0 && !series.details.has(step)) &&
           keyed("c-unsplit", "whole; this page has the parts of the longest steps"))
   ].filter(Boolean);
@@ -178,7 +178,7 @@ function drawStep(series, step) {
     add(panel,
       el("p", {class: "none"},
         series.durations[step] < 0 ?
-          "It is not whole: its begin or its end was not recorded." :
+          "It is not whole: its start or its end was not recorded." :
           "This page has the parts of the longest steps; gpuprof report --table=steps has all."));
     return panel;
   }
@@ -190,7 +190,7 @@ function drawStep(series, step) {
   if (median && step !== series.median) {
     add(panel,
       el("h3", {},
-        `Against the median one, step ${series.number(series.median)} (${time(medianNs)})`),
+        `Compared with the median, step ${series.number(series.median)} (${time(medianNs)})`),
       bar(partsOf(median.parts), Math.max(ns, medianNs), true),
       drawTable(made("Differences",
                   [
@@ -236,11 +236,11 @@ sections.steps = (box, raw) => {
     el("p", {class: "lead"},
       `${counts}; ${definition}. Median ${stat("median")}, 95th percentile ${stat("p95")}, ` +
         `longest ${stat("slowest")}.`),
-    el("h3", {}, "What a step is spent on, on average"), bar(parts, whole), legend(parts, whole),
+    el("h3", {}, "Mean time of a step"), bar(parts, whole), legend(parts, whole),
     el("h3", {}, "Step by step"),
     el("p", {class: "small"},
-      "Choose one with the pointer or the arrow keys: it is compared with the median one of its " +
-        "process."),
+      "Choose a step with the pointer or the arrow keys to compare it with the median step of " +
+        "its process."),
     steps.series.length > 1 &&
       el("div", {class: "tools"}, el("label", {}, "Process", who),
         raw.left_out > 0 &&

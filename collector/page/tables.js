@@ -3,8 +3,8 @@
 "use strict";
 
 const plainTitles = {
-  step_parts: "What steps are spent on",
-  slowest_step: "The slowest step against the median one",
+  step_parts: "Time of the steps",
+  slowest_step: "The slowest step and the median step",
   steps: "Each step"
 };
 /* Tables that have a row even where there is nothing of what they are of, as of a program without
@@ -22,7 +22,7 @@ sections.tables = (box, tables) => {
   if (!filled.length) return "The report has no rows.";
   add(box,
     el("p", {class: "lead"},
-      "What gpuprof report prints. Columns sort; what is typed is looked for in the texts."));
+      "The tables of gpuprof report. Click a column to sort by it; type to search the texts."));
   for (const table of filled) {
     const inside = el("div"),
           title = upper(table.title || plainTitles[table.key] || table.key.replace(/_/g, " "));

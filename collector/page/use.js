@@ -160,16 +160,16 @@ sections.use = (box, use) => {
   add(box,
     el("p", {class: "lead"},
       (data.overview.piece ?
-        `The piece of ${time(use.window_ns)}, from ${momentOf(use.from_ns, use.window_ns)} to ` +
+        `A selection of ${time(use.window_ns)}, ${momentOf(use.from_ns, use.window_ns)} to ` +
           `${momentOf(use.from_ns + use.window_ns, use.window_ns)} after the first event of the ` +
           "recording" :
         `${time(use.window_ns)}, from the first event of the recording on`) +
         `, in ${counted(use.spans, "span")}. ` +
         "Communication is shown where no kernel of the program's own runs, copies where no " +
-        "kernel runs at all. Shares are of each device's time after start-up; to wait for other " +
-        "ranks is to be idle, as in the overview." +
+        "kernel runs at all. Shares refer to each device's time after start-up; waiting for " +
+        "other ranks counts as idle, as in the overview." +
         (rowsOf("gpu_time").some((row) => row.stopped_ns) ?
-            " What was not recorded is in no share, and looks idle here." :
+            " Unrecorded time is in no share, and looks idle here." :
             "") +
         (use.left_out ? ` Not in this page: ${counted(use.left_out, "more device")}.` : "")));
   if (use.devices.length > ROWS_MAX)

@@ -198,8 +198,8 @@ def test_energy_of_the_steps_that_were_read(make_records, saved, run_verb):
     assert row["energy_steps"] == 20
     assert row["metrics"]["energy_mj"] == pytest.approx((200000 * 3 + 400000 * 7) / 20, rel=0.03)
     text = run_verb("diff", late, "--against", early, status=UNSURE).stdout
-    assert "\nenergy is of 11 of 20 steps; before: 20 of 20\n" in text or \
-        "\nenergy is of 10 of 20 steps; before: 20 of 20\n" in text
+    assert "\nenergy is known for 11 of 20 steps; before: 20 of 20\n" in text or \
+        "\nenergy is known for 10 of 20 steps; before: 20 of 20\n" in text
 
 
 def test_energy_of_a_device_of_two_processes(make_records, saved):
@@ -466,7 +466,7 @@ def test_idle_time_of_a_step_that_became_shorter(run_verb, tmp_path, busy, idle,
     assert (case.find("failure") is not None) == (status == WORSE)
     row = next(line for line in text.splitlines() if line.startswith("GPU idle  "))
     assert row.endswith("worse" if status == WORSE else "worse (does not gate)")
-    assert ("GPU idle is worse by 5.0 % of the time before, of which the whole is better by"
+    assert ("GPU idle is worse by 5.0 % of the time before, but the whole is better by"
             in text) == (status == SAME)
 
 
@@ -482,7 +482,7 @@ def test_worse_is_what_the_words_say(run_verb, tmp_path):
     text = run_verb(*words, status=WORSE).stdout
     step = json.loads((tmp_path / "x.json").read_text())["metrics"][0]
     assert step["verdict"] == "worse" and 0 < step["low"] < 0.025 < step["change"]
-    assert ("\ngate 5 %: worse is a change of more than 2.5 % whose whole interval is above 0\n"
+    assert ("\ngate 5 %: a metric is worse if it grew by over 2.5 % and its interval is above 0\n"
             in text)
 
 

@@ -44,7 +44,7 @@ def check_sections_are_there_with_what_was_recorded(page, chromium):
     assert abs(why - 100 * idle / run) < 0.5
     facts = dict(zip(page.texts(".facts dt"), page.texts(".facts dd")))
     assert (facts["Processes"], facts["GPUs"], facts["Steps"]) == ("2", "2", "12")
-    assert facts["Start-up"].endswith(", until " + data_of_page(page)["overview"]
+    assert facts["Start-up"].endswith(" until " + data_of_page(page)["overview"]
                                             ["start_up_end"]), facts
     assert facts["Median step"] == "100 \u00b5s" and facts["Kernels"] == "24"
     assert [row[0] for row in page.rows("#kernels")] == ["gemm", "ncclDevKernel_AllReduce"]
@@ -251,7 +251,7 @@ def test_devices_by_rank_and_steps_beyond(chromium, run_verb, make_stacks, tmp_p
     data = data_of_page(page)
     assert [device[0] for device in data["use"]["devices"]] == [0, 1]
     assert sum(len(series[3]) for series in data["steps"]["processes"]) < count
-    assert "no room for" in page.text("#steps .lead")
+    assert "later steps did not fit" in page.text("#steps .lead")
     table = "#ranks [aria-label=Ranks]"
     busy = [row[-1] for row in page.rows(table)]
     page.run("""(() => {
@@ -299,16 +299,16 @@ def test_a_late_rank(chromium, run_verb, make_gpu, tmp_path):
     behind = 80_000_000
     assert [device[5] for device in data_of_page(page)["use"]["devices"]] == [
         behind, 0, behind, behind]
-    assert [[row[0], *row[-4:]] for row in page.rows("#ranks [aria-label^=Who]")] == [
+    assert [[row[0], *row[-4:]] for row in page.rows("#ranks [aria-label^=Waits]")] == [
         ["1", "", "4", "80.0 ms", "240 ms"] if rank == 1 else
         [str(rank), "rank 1, 80.0 ms", "0", "0 ns", "0 ns"] for rank in range(4)]
-    heads = page.texts("#ranks [aria-label^=Who] thead th")
+    heads = page.texts("#ranks [aria-label^=Waits] thead th")
     assert heads[0] == "rank" and not {"job", "host", "steps"} & set(heads)  # the same everywhere
     chromium.look_like(1280)
     assert page.run("(table => table.offsetWidth <= table.parentNode.clientWidth)"
-                    "(document.querySelector('#ranks [aria-label^=Who]'))")
+                    "(document.querySelector('#ranks [aria-label^=Waits]'))")
     chromium.look_like()
-    assert page.rows("#ranks [aria-label^=How]") == [
+    assert page.rows("#ranks [aria-label^=Arrival]") == [
         ["AllReduce", "4", "12", "80.0 ms", "20.0 ms", "1", "4", "80.0 ms", "host", "evaluate"]]
     assert page.text("#finding-straggler .cost") == "80.0 ms42.5 %"
     assert page.texts("#finding-straggler th[scope=col]")[-1] == "longest began at"
@@ -424,7 +424,7 @@ def test_a_page_of_some_ranks_says_what_is_left_out(chromium, run_verb, make_gpu
 
 def test_a_page_says_which_ranks_have_no_file(chromium, run_verb, make_gpu, tmp_path):
     folder = make_gpu("late", 4)
-    for names, said in (((), None), (("rank1", "rank2"), "Not here: ranks 1-2 have no file; who "
+    for names, said in (((), None), (("rank1", "rank2"), "Missing: ranks 1-2 have no file; who "
                                      "waited for whom is not known")):
         for name in names:
             (folder / f"{name}.gpuprof").unlink()
@@ -442,7 +442,7 @@ def test_the_gpus_of_a_piece_begin_and_end_with_it(chromium, run_verb, make_gpu,
     page = Page(chromium, tmp_path / "page.html")
     use = data_of_page(page)["use"]
     assert (use["from_ns"], use["window_ns"]) == (20_000_000, 30_000_000)
-    assert "from 20.0 ms to 50.0 ms after the first event" in page.text("#use .lead")
+    assert "20.0 ms to 50.0 ms after the first event" in page.text("#use .lead")
     assert page.texts("#use .ends span") == ["20.0 ms", "50.0 ms"]
     assert page.run("momentText(data.use, data.use.devices[0], 200)").startswith(
         "rank 0, GPU 0, at 35.0")
@@ -466,7 +466,7 @@ def test_what_was_not_recorded_is_in_no_share(chromium, run_verb, make_gpu, tmp_
     busy = sum(parts[key] for key in ("compute_ns", "communication_ns", "copies_ns"))
     run = parts["window_ns"] - parts["idle_start_up_ns"] - parts["stopped_ns"]
     assert page.text(".hero").endswith(
-        f" {percent(busy / run)} of the time after start-up that was recorded")
+        f" {percent(busy / run)} of the time after start-up, as far as recorded")
     assert "not recorded" not in page.text("#overview .legend")
     facts = dict(zip(page.texts(".facts dt"), page.texts(".facts dd")))
     assert facts["Of the GPUs' time recorded"] == percent(1 - parts["stopped_ns"] /
@@ -477,11 +477,11 @@ def test_what_was_not_recorded_is_in_no_share(chromium, run_verb, make_gpu, tmp_
 def test_ranks_without_steps(chromium, page_of):
     page = Page(chromium, page_of(*job(), options=()))
     assert "Steps" in page.texts("#absent dt") and "Steps" not in page.texts("nav a")
-    assert [row[:2] for row in page.rows("#ranks [aria-label^=Who]")] == [
+    assert [row[:2] for row in page.rows("#ranks [aria-label^=Waits]")] == [
         ["0", "240 \u00b5s"], ["1", "290 \u00b5s"]]  # it computes for MORE_NS more
     page.click("#table-ranks summary")
     page.browser.wait("document.querySelector('#table-ranks tbody tr')")
-    for table in ("#ranks [aria-label^=Who]", "#table-ranks"):
+    for table in ("#ranks [aria-label^=Waits]", "#table-ranks"):
         heads = page.texts(f"{table} thead th")
         assert "compute" in heads and not {"steps", "a step"} & set(heads)
     page.check_quiet()

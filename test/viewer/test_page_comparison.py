@@ -54,7 +54,7 @@ def test_section(chromium, page_of):
                                                for side in ("low", "high"))
     assert rows["step time"][7] == "worse"
     pairs = len(data["runs"]) * len(data["against"])
-    assert f"median over all {pairs} pairs of a run now and one before" in page.text("#compare")
+    assert f"median over all {pairs} pairs of a run now and a run before" in page.text("#compare")
     assert rows["launches"][1:4] == ["9", "9", "0.0 %"]
     assert rows["launches"][5:] == ["exact", "any", "same"]
     assert rows["peak memory"][1] == "1.00 MiB" and "energy a step" not in rows
@@ -116,7 +116,7 @@ def test_what_cannot_be_compared(chromium, page_of):
     page.check_quiet()
     page_of(runs_of(gpu="1 x Other")[:1], runs_of()[:1], options=["--force"], status=UNSURE)
     page = Page(chromium, path)
-    assert "Compared all the same" in page.text("#compare .alert")
+    assert "Compared anyway" in page.text("#compare .alert")
     rows = {row[0]: row for row in page.rows("[aria-label=Metrics]")}
     assert rows["step time"][5:] == ["", "none", "unsure: few runs"]
 

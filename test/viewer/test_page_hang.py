@@ -50,7 +50,7 @@ def test_findings_and_open_calls(chromium, page_of):
     assert page.texts(".next .kept") == ["--by", "--at"]  # each on a line
     assert page.run("getComputedStyle(document.querySelector('.next .kept')).whiteSpace") == \
         "nowrap"
-    assert "Nothing costs enough to be worth a change" in look([]).text("#overview")
+    assert "Nothing costs enough to be a finding" in look([]).text("#overview")
 
 
 def test_hang(chromium, page_of):
@@ -77,7 +77,7 @@ def test_hang(chromium, page_of):
     page = Page(chromium, path)
     assert [text.split(" on ")[0] for text in page.texts("#hang h3")] == \
         ["Rank 1, process 7", "Rank 0, process 6"]
-    assert "A call did not return" in page.text("#hang .lead")
+    assert "A call never returned" in page.text("#hang .lead")
     items = page.texts("#hang .hung > li")
     assert items[0].startswith("cudaStreamSynchronize open for 12.0 s in thread 9")
     assert items[1].startswith(
@@ -85,7 +85,7 @@ def test_hang(chromium, page_of):
     assert items[2] == "cudaMemcpy just begun in thread 8"
     assert items[3] == "cudaGraphLaunch on stream 0xff launched 1.00 ms ago: may have ended"
     assert page.texts("#hang .stack li") == [hostile, "main", "step (train.py:5)"]
-    assert page.texts("#hang h4") == ["Launched, not finished"] * 2
+    assert page.texts("#hang h4") == ["Unfinished launches"] * 2
     assert hostile in page.text(".alert") and "cudaMemcpy just begun, in " in page.text(".alert")
     page.click(".alert a")
     assert page.run("location.hash") == "#hang"
@@ -141,5 +141,5 @@ def test_hang_in_a_collective(chromium, page_of):
     rows[0] |= {"stack_ago_ns": 13_000_000_000, "last_call_ago_ns": 12_000_000_000}
     table["rows"] = [[row.get(column["key"]) for column in table["columns"]] for row in rows]
     put_data(path, data)
-    assert f"Rank 2's newest stack, of a call before its last one: {hostile}" in \
+    assert f"Rank 2's newest stack, of an earlier call: {hostile}" in \
         Page(chromium, path).text("#hang .hung")

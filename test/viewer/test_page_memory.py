@@ -64,7 +64,7 @@ def test_one_process(chromium, page_of):
     assert "20.0 GiB wanted by train (/home/me/train.py:9)" in alert
     assert "the request is larger than the device" in alert
     assert "200 MiB in 10: train (/home/me/train.py:7)" in alert
-    assert "There was not enough memory: 20.0 GiB wanted" in page.text("#overview .alert")
+    assert "An allocation failed: 20.0 GiB wanted" in page.text("#overview .alert")
     assert "20.0 MiB" in page.text("#memory h3:nth-of-type(2) + .table")
     page.type("#memory input", "train.py:7)")
     [owner] = page.rows("#memory h3:nth-of-type(1) + .table")
@@ -108,7 +108,7 @@ def test_owners_of_one_stack(chromium, page_of):
         process.lines.insert(0, "meta stacks=native")
         process.raw(1, TYPES["stack"], [90, 0], (1 << 60 | 0x1000).to_bytes(8, "little"))
         process.raw(1, "cudaMalloc", [0x1000, (1 + process.rank) * MIB, 0], ns=9, code=90)
-    table = "#memory [aria-label^='Who held it']"
+    table = "#memory [aria-label^='Owners at']"
     page = Page(chromium, page_of(*processes))
     who = page.texts(table + " thead th").index("process")
     assert len({row[0] for row in page.rows(table)}) == 1
