@@ -2,10 +2,12 @@
 #include "base/message.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/json_text.h"
@@ -122,7 +124,7 @@ const char *aside_advice(int number)
 struct progress *progress_begin(struct progress *p, const char *verb)
 {
     const char *terminal = getenv("TERM");
-    *p = (struct progress){.verb = verb, .begin_ns = monotonic_ns()};
+    *p = (struct progress){.verb = verb, .begin_ns = monotonic_ns(), .to = STDERR_FILENO};
     return isatty(STDERR_FILENO) && terminal && strcmp(terminal, "dumb") != 0 ? p : NULL;
 }
 
@@ -130,30 +132,53 @@ struct progress *progress_begin(struct progress *p, const char *verb)
 static void show(const struct progress *p, double seconds)
 {
     char rate[UNIT_TEXT_BYTES];
-    uint64_t done = p->done < p->total ? p->done : p->total;
+    uint64_t all = __atomic_load_n(&p->done, __ATOMIC_RELAXED),
+             done = all < p->total ? all : p->total;
     double left = done ? seconds * (double)(p->total - done) / (double)done : 0;
-    fprintf(stderr, "\rgpuprof: %s: %.0f %% read, %s/s, %.0f s left\033[K", p->verb,
+    dprintf(p->to, "\rgpuprof: %s: %.0f %% read, %s/s, %.0f s left\033[K", p->verb,
             p->total ? 100 * (double)done / (double)p->total : 0,
-            bytes_text(rate, (uint64_t)((double)p->done / seconds)), left);
+            bytes_text(rate, (uint64_t)((double)all / seconds)), left);
 }
 
 void progress_add(struct progress *p, uint64_t bytes)
 {
     if (!p)
         return;
-    p->done += bytes;
-    uint64_t now = monotonic_ns();
-    if (now - p->begin_ns < PROGRESS_AFTER_NS || now - p->shown_ns < PROGRESS_EVERY_NS)
+    __atomic_add_fetch(&p->done, bytes, __ATOMIC_RELAXED);
+    uint64_t now = monotonic_ns(), shown = __atomic_load_n(&p->shown_ns, __ATOMIC_RELAXED);
+    if (now - p->begin_ns < PROGRESS_AFTER_NS || now - shown < PROGRESS_EVERY_NS ||
+        !__atomic_compare_exchange_n(&p->shown_ns, &shown, now, false, __ATOMIC_RELAXED,
+                                     __ATOMIC_RELAXED))
         return;
-    show(p, (double)(now - p->begin_ns) / 1e9);
-    p->shown_ns = now;
     p->is_shown = true;
+    show(p, (double)(now - p->begin_ns) / 1e9);
 }
 
 void progress_clear(struct progress *p)
 {
     if (p && p->is_shown)
-        fputs("\r\033[K", stderr);
+        dprintf(p->to, "\r\033[K");
     if (p)
         p->is_shown = false;
+}
+
+struct progress *progress_share(const struct progress *p)
+{
+    struct progress *shared =
+        p ? mmap(NULL, sizeof *p, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)
+          : MAP_FAILED;
+    if (shared == MAP_FAILED)
+        return NULL;
+    *shared = *p;
+    shared->to = fcntl(p->to, F_DUPFD_CLOEXEC, STDERR_FILENO + 1); /* a worker has another stderr */
+    return shared;
+}
+
+void progress_unshare(struct progress *p)
+{
+    progress_clear(p);
+    if (!p)
+        return;
+    close(p->to);
+    munmap(p, sizeof *p);
 }

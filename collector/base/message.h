@@ -57,6 +57,7 @@ struct progress {
     uint64_t begin_ns;
     uint64_t shown_ns; /* when it was written last; 0: never */
     bool is_shown;     /* its line is there, to be cleared */
+    int to;            /* the terminal */
 };
 
 /* Returns `p`, or NULL: stderr is no terminal that can do it. `total` may be set later. */
@@ -67,5 +68,10 @@ void progress_add(struct progress *p, uint64_t bytes);
 
 /* Takes its line away: what follows on stderr has a line of its own. */
 void progress_clear(struct progress *p);
+
+/* A copy of it that several processes add to (workers.h), for who forks them. NULL: `p` is, or
+ * there is no memory. */
+struct progress *progress_share(const struct progress *p);
+void progress_unshare(struct progress *p);
 
 #endif

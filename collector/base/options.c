@@ -106,7 +106,8 @@ static enum exit_code take_out(const struct given *g)
 const struct option read_options[] = {
     {'j', "jobs", "N", OPTION_ALL(take_jobs, jobs),
      "Use N processors. N processes share the recordings if they can be read separately; otherwise "
-     "a second one compresses and writes. The output is the same.",
+     "a second one compresses and writes. The output is the same. Default: "
+     "1; on a terminal, a report of a million records or more uses all, at most 16.",
      .parts = READ_JOBS, .in = HELP_READ},
     {OPTIONS_OF(select_options, READ_CYCLES | READ_PIECE)},
     {0, "clock", "collectives|wall", OPTION_ALL(option_choice, clock),

@@ -8,6 +8,7 @@
 #include "analyse/step_report.h"
 #include "base/file_at.h"
 #include "base/message.h"
+#include "base/workers.h"
 #include "clocks/host_clocks.h"
 #include "error.h"
 #include "output/verb_output.h"
@@ -22,6 +23,7 @@
 
 #define SUMMARY_FUNCTIONS 4
 #define SAMPLES_MAX       1e15
+#define WORKERS_UNASKED   16u
 
 static int print_as(struct report *r, const struct report_view *view, enum report_format format,
                     FILE *text)
@@ -274,6 +276,16 @@ static enum exit_code check_options(const struct options *options)
                              "report'");
 }
 
+/* Somebody at a terminal waits: as many processes read what is large as there are processors. Each
+ * of them takes some 25 MiB. */
+static void use_processors(struct recording *rec)
+{
+    uint32_t most = parallel_processors(0);
+    most = most < WORKERS_UNASKED ? most : WORKERS_UNASKED;
+    if (kept_rows_is_large(rec))
+        rec->workers = most < rec->count ? most : rec->count;
+}
+
 enum exit_code report_run(const struct options *options, report_page_fn *page)
 {
     const struct report_options *own = options->own;
@@ -318,6 +330,7 @@ enum exit_code report_run(const struct options *options, report_page_fn *page)
                          is_by_wall ? "wall" : NULL);
     recorded_program(&rec, &next);
     struct combination shared;
+    struct progress progress;
     struct kept_rows kept = {0};
     if (code == EXIT_OK)
         kept_rows_find(&kept, &rec, options);
@@ -328,6 +341,10 @@ enum exit_code report_run(const struct options *options, report_page_fn *page)
         is_shown = show_kept(&rec, options, &view, format, &steps, &kept, &next, &code);
     /* Who reads text asks again; who has JSON, csv or a page has all. */
     kept.is_only_read = format != FORMAT_TEXT;
+    rec.progress = progress_begin(&progress, "report");
+    progress.total = recording_bytes(&rec) * (steps.is_wanted ? 2 : 1);
+    if (code == EXIT_OK && rec.progress && !options->jobs)
+        use_processors(&rec);
     if (code == EXIT_OK && !is_made && !is_shown)
         is_made = shared_report_make(&shared, &rec, options, &view, format, groups, &kept);
     if (is_made) {
@@ -340,9 +357,6 @@ enum exit_code report_run(const struct options *options, report_page_fn *page)
         recording_release(&rec);
         return code;
     }
-    struct progress progress;
-    rec.progress = progress_begin(&progress, "report");
-    progress.total = recording_bytes(&rec) * (steps.is_wanted ? 2 : 1);
     const struct selection_steps how_steps = {.by = options->step_by,
                                               .pattern = options->step_range};
     struct selection selection = {0};

@@ -22,6 +22,7 @@ struct shared_report {
     bool leaves_hangs;
     unsigned refused; /* who meets that ends at once */
     struct kept_rows *kept;
+    struct progress *progress; /* of all of them */
     int files[WORKERS_MAX];
     struct workers workers;
 };
@@ -84,6 +85,7 @@ static enum exit_code work(void *context, uint32_t index, int to)
     kept.index = index;
     kept.count = s->count;
     enum exit_code code = recording_open(&rec, s->options->paths, s->options->path_count, &how);
+    rec.progress = s->progress;
     if (code == EXIT_OK)
         code = part_make(&part, s->files[index], &report, &rec, &share, &wish);
     return code == EXIT_OK && workers_write(to, "", 1) ? EXIT_OK : EXIT_ENVIRONMENT;
@@ -148,12 +150,14 @@ bool shared_report_make(struct combination *c, struct recording *rec, const stru
                                                 : report_leaves(view, format, rec),
                                 .leaves_hangs = !keeps && report_leaves_hangs(view, format),
                                 .kept = kept,
+                                .progress = progress_share(rec->progress),
                                 .refused = report_needs(view, format)};
     for (uint32_t i = 0; i < s->count; i++)
         s->files[i] = -1;
     unsigned leaves = report_leaves(view, format, rec);
     bool is_made = make_parts(s) && add_up(c, s->count, read_made, s, s->refused, leaves, groups);
     workers_end(&s->workers, WORKERS_UNWANTED); /* they give their memory back meanwhile */
+    progress_unshare(s->progress);
     bool has_memory = is_made && c->report.missing & s->refused;
     if (has_memory && !look_at_memory(&c->report, rec, options->symbols)) {
         combination_release(c);

@@ -62,8 +62,18 @@ static bool add_process(struct sha256 *hash, const struct process *p)
     const uint64_t found[] = {p->block_count, p->record_count, p->end_reason, p->live.count};
     sha256_add(hash, found, sizeof found);
     sha256_add(hash, &p->losses, sizeof p->losses);
-    return !process_runs(p) && add_file(hash, p->file.path, &status) &&
-           (uint64_t)status.st_size == p->file.size;
+    return add_file(hash, p->file.path, &status) && (uint64_t)status.st_size == p->file.size;
+}
+
+bool kept_rows_is_large(const struct recording *rec)
+{
+    uint64_t records = 0;
+    bool has_ended = true;
+    for (uint32_t i = 0; i < rec->count; i++) {
+        records += rec->processes[i]->record_count;
+        has_ended &= !process_runs(rec->processes[i]);
+    }
+    return has_ended && records >= KEPT_RECORDS;
 }
 
 void kept_rows_find(struct kept_rows *k, const struct recording *rec, const struct options *options)
@@ -71,7 +81,6 @@ void kept_rows_find(struct kept_rows *k, const struct recording *rec, const stru
     struct stat status;
     struct sha256 hash;
     char text[SHA256_BASE64_BYTES];
-    uint64_t records = 0;
     *k = (struct kept_rows){.count = 1};
     if (options->no_index || options->path_count != 1 || rec->unread_files || rec->left_out ||
         stat(options->paths[0], &status) < 0 || !S_ISDIR(status.st_mode))
@@ -82,11 +91,10 @@ void kept_rows_find(struct kept_rows *k, const struct recording *rec, const stru
     for (uint32_t i = 0; is_there && i < rec->count; i++) {
         const struct process *p = rec->processes[i];
         is_there = add_process(&hash, p);
-        records += p->record_count;
     }
     _Static_assert(COLUMN_KEY < sizeof text, "the key is most of the hash");
     memcpy(k->key.bytes, sha256_base64(&hash, text), COLUMN_KEY);
-    if (!is_there || records < KEPT_RECORDS ||
+    if (!is_there || !kept_rows_is_large(rec) ||
         asprintf(&k->path, "%s/" NAME, options->paths[0]) < 0)
         k->path = NULL;
 }

@@ -27,6 +27,9 @@ struct kept_rows {
     bool is_only_read;     /* none is written */
 };
 
+/* Has it KEPT_RECORDS records, and has it ended? Only then keeping something is worth it. */
+bool kept_rows_is_large(const struct recording *rec);
+
 /* Where they are, if there may be any: of a whole folder. kept_rows_release in any case. */
 void kept_rows_find(struct kept_rows *k, const struct recording *rec,
                     const struct options *options);

@@ -7,8 +7,8 @@ import random
 import re
 import subprocess
 
+import conftest
 import pytest
-
 import toolchain
 
 RANKS = 12
@@ -58,6 +58,31 @@ def test_long_work(collector, data, tmp_path, verb, words):
     assert text[last.end():].startswith("\r\x1b[K")
     rest = LINE.sub("", text).replace("\r\x1b[K", "")
     assert rest == on_terminal(collector, tmp_path, verb, data, *words, fast=False)
+
+
+def test_several_workers(collector, data, tmp_path):
+    """At a terminal a large recording is shared by as many as there are processors, and all of
+    them together say how far they are. This build takes a small recording for a large one."""
+    keeper = conftest.built(conftest.BUILD / "gpuprof-collector-keeps")
+    workers = min(RANKS, 16, len(os.sched_getaffinity(0)))
+    for options, count in ([], workers), (["-j1"], 1):
+        text = on_terminal(keeper, tmp_path, "report", *options, data, "-o", f"{count}.txt")
+        shares = [int(share) for _, share, _ in LINE.findall(text)]
+        assert len(shares) > 5 and max(shares) > 40  # as above: not all of a file is blocks
+        assert LINE.sub("", text).replace("\r\x1b[K", "") == "" and text.endswith("\r\x1b[K")
+        kept = data / ".gpuprof-report"
+        assert kept.read_bytes().count(b"GPUPART\0") == 1 + count
+        kept.unlink()
+    subprocess.run([keeper, "report", data, "-o", "quiet.txt"], cwd=tmp_path, check=True,
+                   stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    assert (data / ".gpuprof-report").read_bytes().count(b"GPUPART\0") == 2
+    said = {(tmp_path / f"{name}.txt").read_bytes() for name in (workers, 1, "quiet")}
+    assert said == {run_alone(collector, data)}
+
+
+def run_alone(collector, data):
+    return subprocess.run([collector, "report", "-j1", "--no-index", data], check=True,
+                          stdout=subprocess.PIPE).stdout
 
 
 def test_neither_short_work_nor_another_place_has_it(collector, run_verb, data, tmp_path):
