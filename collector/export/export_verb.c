@@ -12,7 +12,6 @@
 #include "base/options.h"
 #include "clocks/host_clocks.h"
 #include "error.h"
-#include "export/event_lanes.h"
 #include "export/export_writer.h"
 #include "output/verb_output.h"
 #include "trace/merge_trace.h"

@@ -36,7 +36,7 @@ struct export_scope {
 struct export_format {
     struct file_format file;
     bool is_random; /* it is written here and there: only a file will do, not compressed */
-    bool is_rows;   /* of an event, whatever other processes do: event_lanes.h will do */
+    bool is_rows;   /* of an event, whatever other processes do: event_lanes_run will do */
     bool wants_steps;
     bool wants_tables; /* of the report: idle time, sums. `end` is called when all are known */
     unsigned needs;    /* enum walk_need, with work of a device; else without that */
@@ -68,6 +68,17 @@ const char *event_op_kind(const struct op *op);
 
 /* What steps of that kind are made of. */
 const char *event_step_name(enum step_kind kind, const struct step *step);
+
+/* ---- the rows of several workers (event_lanes.c) ---- */
+
+/*
+ * As walk_run, of a walk that has surveyed or only what is shared, and for one consumer, which
+ * writes into *out; its `end` runs here. *steps, if not NULL, are found before: the consumer has
+ * them, those of a worker without `made_of`. *found, of a selection that filters the walk, is
+ * the sum over all. 0 or an error, which is said, also where *out has one.
+ */
+int event_lanes_run(struct walk *w, struct steps *steps, const struct consumer *consumer,
+                    struct output *out, struct selection_found *found);
 
 /* ---- formats ---- */
 

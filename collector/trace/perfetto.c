@@ -24,7 +24,6 @@
 #include "error.h"
 #include "resolve/selection.h"
 #include "trace/perfetto_samples.h"
-#include "trace/text_numbers.h"
 #include "trace/trace_writer.h"
 #include "trace/track_packets.h"
 

@@ -14,7 +14,6 @@
 #include "base/key_map.h"
 #include "output/output.h"
 #include "trace/packet.h"
-#include "trace/text_numbers.h"
 
 /* Numbers of fields and values, as Perfetto's .proto files have them, by their message. */
 enum { TRACE_PACKET = 1 };
@@ -55,6 +54,35 @@ enum { LABEL_OPTIONAL = 1, LABEL_REPEATED = 3 };
 enum { FIELD_DOUBLE = 1, FIELD_INT64 = 3, FIELD_MESSAGE = 11 };
 /* The last is a sequence's own. */
 enum { CLOCK_REALTIME_ID = 1, CLOCK_BOOTTIME_ID = 6, CLOCK_STEPS_ID = 64 };
+
+/* ---- numbers of texts ---- */
+
+/*
+ * Numbers of texts, from 1 on, in the order in which they are met. Memory: the texts, 24 to 48
+ * bytes each; what would be more than TEXT_NUMBERS_BYTES or TEXT_NUMBERS_MAX has no number.
+ */
+#define TEXT_NUMBERS_MAX   65536
+#define TEXT_NUMBERS_BYTES (16u << 20)
+
+struct text_number {
+    char *text; /* owned */
+    uint32_t length;
+    uint32_t hash;
+};
+
+struct text_numbers {
+    struct text_number *texts; /* owned */
+    uint32_t count;
+    struct number_set set;
+    size_t bytes;
+};
+
+void text_numbers_release(struct text_numbers *t);
+
+/* 0: it has none. *is_new: it has just got it. */
+uint32_t text_number(struct text_numbers *t, const char *text, size_t length, bool *is_new);
+
+/* ---- packets ---- */
 
 struct track_end {
     uint64_t ns;
