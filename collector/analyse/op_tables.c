@@ -406,8 +406,7 @@ const struct sums_info hooks_sums = {
     .order = OP_TOTAL,
     .then = {OP_GPU_SELF, OP_SELF},
     .table = {ROWS, .name = "hooks", .key = "hooks",
-              .title =
-                  "Lightning's hooks (those inside of one are in its time, but not in its own)",
+              .title = "Lightning's hooks (CPU includes nested hooks, self CPU does not)",
               COLUMNS_ARE(hook_columns), .text = {4, 2, 3, 7, 6, 5, 1},
               .text_none = ": no hooks were recorded; 'gpuprof run --pytorch=modules' records "
                            "Lightning's hooks"},

@@ -91,21 +91,22 @@ char *flame_note(const struct flame *f, const struct stack_cost *without, char *
         snprintf(text, FLAME_NOTE_BYTES, "[no stack]: %s of the %s%s",
                  time_text(value, flame_value(f->weight, without)), flame_weight_text(f->weight),
                  f->weight == WEIGHT_CPU ? ""
-                                         : "; gpuprof run --os-backtrace=0 has a stack for each "
-                                           "wait");
+                                         : "; gpuprof run --os-backtrace=0 records a stack for "
+                                           "each wait");
     else if (f->weight == WEIGHT_GPU)
-        snprintf(text, FLAME_NOTE_BYTES,
-                 "[no stack]: %s of work on the GPU (%s kernel%s or the like) whose calls have no "
-                 "stack; gpuprof run --backtrace=launch,copy,graph_launch has them",
-                 flame_value_text(f->weight, value, without->gpu_ns),
-                 count_text(count, without->works), without->works == 1 ? "" : "s");
+        snprintf(
+            text, FLAME_NOTE_BYTES,
+            "[no stack]: %s of work on the GPU (%s kernel%s, copies included) whose calls have no "
+            "stack; gpuprof run --backtrace=launch,copy,graph_launch records them",
+            flame_value_text(f->weight, value, without->gpu_ns), count_text(count, without->works),
+            without->works == 1 ? "" : "s");
     else
         snprintf(text, FLAME_NOTE_BYTES, "[no stack]: %s call%s without a stack (%s%s%s): %s%s",
                  count_text(count, without->calls), without->calls == 1 ? "" : "s",
                  time_text(host, without->host_ns), bytes ? ", " : "",
                  bytes ? bytes_text(value, without->bytes) : "",
                  stack_costs_reason(without, reason),
-                 bytes ? "; gpuprof run --backtrace=alloc has one for each allocation" : "");
+                 bytes ? "; gpuprof run --backtrace=alloc records one for each allocation" : "");
     return text;
 }
 
@@ -243,12 +244,12 @@ void flame_say(const struct flame *f, const struct recording *rec, const char *c
     if (f->nodes[0].total == stackless && stackless)
         say_command(f, rec, command,
                     f->weight < WEIGHT_CPU
-                        ? "all of the graph is [no stack]: no call has a stack with"
-                        : "all of the graph is [no stack]: no stack has");
+                        ? "the whole graph is [no stack]: no call has a stack with"
+                        : "the whole graph is [no stack]: no stack has");
     else if (!f->nodes[0].total && f->weight >= WEIGHT_CPU)
-        say_command(f, rec, command, "nothing to show: nothing here has");
+        say_command(f, rec, command, "nothing to show: no event has");
     else if (!f->nodes[0].total)
-        message("flame: nothing to show: nothing here has %s", flame_weight_text(f->weight));
+        message("flame: nothing to show: no event has %s", flame_weight_text(f->weight));
 }
 
 /* ---- folded stacks --------------------------------------------------------------------------- */

@@ -270,7 +270,7 @@ static void describe(const void *context, uint32_t n, uint64_t total, char *text
     if (n > b->there) {
         snprintf(text, FLAME_DESCRIBE_BYTES, "%s before, %s",
                  flame_value_text(b->d->weight, before, total),
-                 is_gone(b, n) ? "gone" : "in what is gone");
+                 is_gone(b, n) ? "gone" : "inside a gone frame");
         return;
     }
     flame_value_text(b->d->weight, now, b->totals[n][FLAME_NOW]);

@@ -130,7 +130,7 @@ sections.memory = (box, memory) => {
         (has("tensor") && has("device") ?
             " Tensors lie in device memory: their bytes count in both." :
             "") +
-        (data.overview.piece ? " This is of the whole recording." : "")));
+        (data.overview.piece ? " It covers the whole recording." : "")));
   drawPlaces(box, memory, places);
   drawOwners(box, "owners", "Owners at the peak of each device",
     ["name", "where", "process", "bytes", "share", "blocks", "end_bytes", "got_blocks",

@@ -397,8 +397,8 @@ static void say_losses(const struct process *p, const struct losses *l)
                 p->file.path, who, (unsigned long long)l->live_records,
                 (unsigned long long)l->open_calls,
                 l->running                    ? "the process still runs: this is a snapshot"
-                : l->may_run                  ? "not known whether the process still runs: "
-                                                "it is of another machine or PID namespace"
+                : l->may_run                  ? "the process may still run, on another machine "
+                                                "or in another PID namespace"
                 : p->end_reason == END_KILLED ? "the process was killed, or called exec; it "
                                                 "is recovered"
                 : p->end_reason               ? "they came while the process ended"
@@ -417,8 +417,8 @@ enum exit_code recording_verdict(const struct recording *rec, const struct losse
     enum exit_code code = rec->unread_files ? EXIT_DAMAGED : EXIT_OK;
     uint32_t said = 0;
     if (names_dropped) {
-        message("names: more than can be kept: some kernels are shown by their handles, or as "
-                "'?', and some ranges without their texts");
+        message("names: too many to keep: some kernels appear as their handles or '?', and some "
+                "ranges without their texts");
         code = strict ? EXIT_DAMAGED : code;
     }
     for (uint32_t i = 0; i < rec->count; i++) {
@@ -431,8 +431,8 @@ enum exit_code recording_verdict(const struct recording *rec, const struct losse
             say_losses(rec->processes[i], l);
     }
     if (said > PROCESSES_SAID_MAX)
-        message("... and the like of %u more process%s; the report adds up what all have lost, and "
-                "of one file it is said if that alone is read",
+        message("... and losses of %u more process%s; the report has the sum of all losses, and "
+                "reading one file shows its own",
                 said - PROCESSES_SAID_MAX, said - PROCESSES_SAID_MAX == 1 ? "" : "es");
     return code;
 }

@@ -438,7 +438,7 @@ static enum exit_code dump_recording(struct dump *d, const struct select_wish *w
     for (uint32_t i = 0; chosen == EXIT_OK && error == 0 && i < d->rec.count; i++)
         error = dump_process(d, d->rec.processes[i]);
     if (chosen == EXIT_OK && error == 0 && d->pick.wish && !d->printed)
-        chosen = usage_error("dump: no record is in the piece that was asked for; --from and --to "
+        chosen = usage_error("dump: no record is in the selection; --from and --to "
                              "count from the first event");
     code = verb_output_close(&d->out, NULL, error);
     return chosen == EXIT_OK ? code : chosen;

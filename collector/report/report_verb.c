@@ -96,8 +96,8 @@ static void say_missing(const struct report *r, const struct report_view *view,
 
 static void say_few_times(void)
 {
-    message("report: more different times than recordings of this size have: some medians and 95th "
-            "percentiles are those of the others");
+    message("report: too many different times for a recording of this size: some medians and 95th "
+            "percentiles leave times out");
 }
 
 static enum exit_code show_combination(struct combination *c, const struct options *options,
@@ -108,8 +108,8 @@ static enum exit_code show_combination(struct combination *c, const struct optio
     if (c->has_few_times)
         say_few_times();
     if (c->has_more)
-        message("report: more places, names or steps than recordings of this size have: some of "
-                "them are not told apart");
+        message("report: too many places, names or steps for a recording of this size: some of "
+                "them share a row");
     enum exit_code code = check_missing(&c->report, view);
     if (code == EXIT_OK)
         code = report_print(&c->report, view, options, format, NULL);

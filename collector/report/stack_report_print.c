@@ -250,8 +250,9 @@ void stack_report_print_absences(const struct stack_report *r, bool with_python,
 static void print_notes(const struct table *t, FILE *out)
 {
     const struct stack_report *r = t->source;
-    fprintf(out, "\nshare is of the time of all calls on the host; GPU is the work that the calls "
-                 "launched\n");
+    fprintf(out,
+            "\nshare refers to the time of all calls on the host; GPU is the work that the calls "
+            "launched\n");
     if (r->without.works)
         fprintf(out,
                 "gpuprof run --backtrace=launch,copy,graph_launch records a stack for all of it\n");
@@ -273,9 +274,8 @@ static void say_no_python(const struct table *t, FILE *out)
     for (uint32_t i = 0; i < r->line_count; i++)
         if (r->lines[i].frame || r->lines[i].borrowed) /* or of libraries alone */
             return;
-    fprintf(out,
-            "no line of Python is known; of a program in C or C++: 'gpuprof report --by=stack' "
-            "has its\nfunctions, and '--source=DIR' its lines\n");
+    fprintf(out, "no line of Python is known; for a C or C++ program, 'gpuprof report --by=stack' "
+                 "shows\nfunctions, and '--source=DIR' lines\n");
 }
 
 static void print_json_absences(const struct stack_report *r, const char *key, FILE *out)

@@ -124,10 +124,10 @@ static void say_time(const struct selection *s, const char *begun, FILE *out)
         strftime(moment, sizeof moment, " (%Y-%m-%dT%H:%M:%S)", &when);
     if (s->wish->from.is_given || s->wish->to.is_given)
         fprintf(out,
-                "the recording lasts %s from its first event%s on, from which --from and --to "
-                "count; %s",
+                "the recording lasts %s after its first event%s, and --from and --to count from "
+                "that; %s",
                 time_text(length, s->length_ns), moment,
-                begun ? begun : "name a time in it that has such events");
+                begun ? begun : "name a time with such events");
     else
         fprintf(out, "nothing was recorded in that %s",
                 s->spans[SPANS_STEPS]    ? "step"
@@ -141,24 +141,24 @@ static void say_why(const struct selection *s, const char *begun, FILE *out)
     const struct select_wish *w = s->wish;
     unsigned options = s->filter.is_of_time + !!w->devices.count + !!w->kinds + !!w->tids.count +
                        !!w->min_ns + !!w->name;
-    const char *none = options == 1 ? "none of the recording's events"
-                                    : "none of the events that the other options leave";
+    const char *none =
+        options == 1 ? "no event of the recording" : "no event that the other options select";
     char devices[NUMBER_SPANS_BYTES] = "";
     if (!s->walk->survey.origin_ns)
-        fputs("there is none in the recording", out);
+        fputs("the recording has no event", out);
     else if (lacks_devices(s, devices))
         fprintf(out, *devices ? "its devices are %s" : "no device is in the recording", devices);
     else if (!s->found.met[MET_TIME] || begun)
         say_time(s, begun, out);
     else if (!s->found.met[MET_KIND])
-        fprintf(out, "--kind: %s is of such a kind", none);
+        fprintf(out, "--kind: %s has that kind", none);
     else if (!s->found.met[MET_TID])
-        fprintf(out, "--tid: %s is of such a thread; 'gpuprof report --by=thread' lists them",
+        fprintf(out, "--tid: %s is of that thread; 'gpuprof report --by=thread' lists the threads",
                 none);
     else if (!s->found.met[MET_DURATION])
-        fprintf(out, "--min-duration: %s took so long", none);
+        fprintf(out, "--min-duration: %s took that long", none);
     else
-        fprintf(out, "--name: %s has a name in which '%s' is found; capitals count", none, w->name);
+        fprintf(out, "--name: %s has a name that matches '%s'; case counts", none, w->name);
 }
 
 enum exit_code selection_empty(const struct selection *s, const char *verb)
@@ -170,7 +170,7 @@ enum exit_code selection_empty(const struct selection *s, const char *verb)
         say_why(s, begun, out);
         fclose(out);
     }
-    usage_error("%s: no event is in the piece that was asked for, %s: %s", verb, text ? text : "?",
+    usage_error("%s: no event is in the selection, %s: %s", verb, text ? text : "?",
                 why ? why : "?");
     free(text);
     free(why);

@@ -436,7 +436,7 @@ def test_losses_of_many_processes(run_collector, make_stream, tmp_path):
     lines = result.stderr.splitlines()
     assert result.returncode == 3 and len(lines) == 17
     assert all(re.search(r"\((rank \d+, )?pid \d+\): lost: ", line) for line in lines[:-1])
-    assert lines[-1].startswith("gpuprof: ... and the like of 24 more processes; ")
+    assert lines[-1].startswith("gpuprof: ... and losses of 24 more processes; ")
     assert re.search(r"\b40  processes: no end", result.stdout)
     alone = run_collector("report", last)
     assert alone.returncode == 3 and ": lost: " in alone.stderr

@@ -267,7 +267,7 @@ def test_a_piece_in_which_nothing_happens(make_records, run_collector, run_verb)
     screen = run_verb("report", "--from=200us", "--to=1700us", folder).stdout
     assert re.search(r"  wall time +1\.500 ms; .* 0 calls\n +GPU time .* idle 100\.0%\n", screen)
     none = run_collector("report", "--from=200us", "--to=1700us", "--name=kernel", folder)
-    assert none.returncode == 2 and "no event is in the piece" in none.stderr
+    assert none.returncode == 2 and "no event is in the selection" in none.stderr
 
 
 def test_a_process_that_is_over_has_no_time(make_records, run_collector):
@@ -587,27 +587,27 @@ def test_a_time_of_today(whole, run_collector):
     folder, _ = whole
     for moment in ("09:30", "23:59:59.5", time.strftime("%Y-%m-%dT00:00")):
         result = run_collector("report", f"--from={moment}", folder)
-        assert result.returncode == 2 and "no event is in the piece" in result.stderr
+        assert result.returncode == 2 and "no event is in the selection" in result.stderr
 
 
-RECORDING = "none of the recording's events"
-REST = "none of the events that the other options leave"
+RECORDING = "no event of the recording"
+REST = "no event that the other options select"
 
 
 @pytest.mark.parametrize("options, why", [
-    (["--from=1h"], "the recording lasts [\\d.]+ [mu]?s from its first event on, from which --from "
-     "and --to count; name a time in it that has such events"),
-    (["--to=@5", "--kind=call"], r"the recording lasts [\d.]+ [mu]?s from its first event "
-     r"\([-\dT:]+\) on, from which --from and --to count; name a time in it that has such events"),
-    (["--name=nowhere"], f"--name: {RECORDING} has a name in which 'nowhere' is found; capitals "
-     "count"),
-    (["--kind=kernel", "--name=cudaM"], f"--name: {REST} has a name in which 'cudaM' is found; "
-     "capitals count"),
-    (["--kind=library"], f"--kind: {RECORDING} is of such a kind"),
-    (["--tid=77", "--kind=call"], f"--tid: {REST} is of such a thread; 'gpuprof report "
-     "--by=thread' lists them"),
-    (["--min-duration=1s"], f"--min-duration: {RECORDING} took so long"),
-    (["--range=forward", "--min-duration=1.5s"], f"--min-duration: {REST} took so long"),
+    (["--from=1h"], "the recording lasts [\\d.]+ [mu]?s after its first event, and --from and --to "
+     "count from that; name a time with such events"),
+    (["--to=@5", "--kind=call"], r"the recording lasts [\d.]+ [mu]?s after its first event "
+     r"\([-\dT:]+\), and --from and --to count from that; name a time with such events"),
+    (["--name=nowhere"], f"--name: {RECORDING} has a name that matches 'nowhere'; case "
+     "counts"),
+    (["--kind=kernel", "--name=cudaM"], f"--name: {REST} has a name that matches 'cudaM'; "
+     "case counts"),
+    (["--kind=library"], f"--kind: {RECORDING} has that kind"),
+    (["--tid=77", "--kind=call"], f"--tid: {REST} is of that thread; 'gpuprof report "
+     "--by=thread' lists the threads"),
+    (["--min-duration=1s"], f"--min-duration: {RECORDING} took that long"),
+    (["--range=forward", "--min-duration=1.5s"], f"--min-duration: {REST} took that long"),
     (["--device=9", "--kind=work"], "its devices are 0-1")],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "")
 def test_nothing_is_left(whole, run_collector, options, why):
@@ -617,7 +617,7 @@ def test_nothing_is_left(whole, run_collector, options, why):
         more = ["-j2", "--format=csv"] if verb == "export" else []
         result = run_collector(verb, *options, *more, whole[0])
         assert result.returncode == 2 and (verb in ("merge", "export") or not result.stdout)
-        assert re.fullmatch(f"gpuprof: {verb}: no event is in the piece that was asked for, "
+        assert re.fullmatch(f"gpuprof: {verb}: no event is in the selection, "
                             f"{re.escape(said)}: {why}\n", result.stderr)
 
 
@@ -690,7 +690,7 @@ def test_days_and_leap_seconds(whole, run_collector):
         result = run_collector("merge", "--no-counters", *options, folder, env=utc)
         assert near(lasting(json.loads(result.stdout)), lasting(trace)), options
     result = run_collector("merge", "--to=2023-11-14", folder, env=utc)
-    assert "no event is in the piece that was asked for, --to=2023-11-14" in result.stderr
+    assert "no event is in the selection, --to=2023-11-14" in result.stderr
 
 
 @pytest.mark.long
@@ -927,7 +927,7 @@ def test_dump(options, has, make_gpu, run_verb):
 def test_dump_of_nothing(make_gpu, run_verb):
     folder = make_gpu("train", 1, 1)
     done = run_verb("dump", "--name=no such", folder, status=2)
-    assert "no record is in the piece" in done.stderr
+    assert "no record is in the selection" in done.stderr
     assert {line.split()[0] for line in done.stdout.splitlines()} == {"file", "header", "losses"}
     for words in (["--blocks", "--kind=call"], ["--from=2", "--to=1"], ["--step=1"], ["--name=("]):
         assert run_verb("dump", *words, folder, status=2).stderr.count("\n") == 1

@@ -24,7 +24,7 @@ def test_folded(run_verb, make_stacks, weight):
                                      for stack, value in WEIGHTS[weight].items()}
     assert all(line.startswith("rank 0: python train.py (testhost, pid 1000);")
                for line in result.stdout.splitlines())
-    left_out = "100 ns of work on the GPU (1 kernel or" if weight == "gpu" else \
+    left_out = "100 ns of work on the GPU (1 kernel, copies included" if weight == "gpu" else \
         "1 call without a stack (300 ns"
     assert left_out in result.stderr
 
@@ -142,12 +142,12 @@ def test_nothing_to_show(run_verb, make_stacks):
         result = run_verb("flame", folder, "-o", name)
         assert "absent: switched off" in result.stderr
         assert result.stderr.endswith(
-            "gpuprof: flame: all of the graph is [no stack]: no call has a stack with time of "
+            "gpuprof: flame: the whole graph is [no stack]: no call has a stack with time of "
             "calls on the host; this records them: "
             "gpuprof run --backtrace=launch,alloc,copy,sync,graph_launch python train.py\n")
     assert run_verb("flame", "--weight=bytes", folder).stderr.endswith(
         "bytes allocated; this records them: gpuprof run --backtrace=alloc python train.py\n")
-    assert "nothing to show: nothing here has time of launched work on the GPU\n" in \
+    assert "nothing to show: no event has time of launched work on the GPU\n" in \
         run_verb("flame", "--weight=gpu", folder).stderr
 
 

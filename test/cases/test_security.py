@@ -406,8 +406,8 @@ def test_many_kernels_make_no_large_memory(tmp_path, names, powers):
     (tmp_path / "bomb.gpuprof").write_bytes(kernels_bomb(names, [64 << i for i in range(powers)]))
     made, done = run_bounded(tmp_path, "report", "bomb.gpuprof", memory=120 << 20)
     assert made > 0 and done.returncode == 3, done.stderr  # of its numbers some are missing
-    assert ("names: more than can be kept" in done.stderr) == names
-    assert ("report: more different times than" in done.stderr) != names
+    assert ("names: too many to keep" in done.stderr) == names
+    assert ("report: too many different times for" in done.stderr) != names
 
 
 def test_many_blocks_open_at_a_time_make_no_large_memory(tmp_path):
@@ -428,7 +428,7 @@ def test_many_names_of_handles_make_no_large_memory(tmp_path):
         (tmp_path / f"{i}.gpuprof").write_bytes(data)
     made, done = run_bounded(tmp_path, "report", ".", "--strict", memory=72 << 20)
     assert done.returncode == 3 and made > 0, done.stderr
-    assert done.stderr.count("names: more than can be kept") == 1
+    assert done.stderr.count("names: too many to keep") == 1
 
 
 def test_recover_makes_no_more_than_there_is(run_collector, tmp_path):
