@@ -29,8 +29,9 @@
 #define RUN_OPTIONS_TEXT "It also takes the options of 'gpuprof run'."
 
 #define TABLE_WORDS                                                                                \
-    "Columns as json and csv name them, and in brackets as the text does; _ns: nanoseconds, "      \
-    "_share: of 1."
+    "Each column has its name in json and csv, and in brackets its heading in the text. _ns "      \
+    "means "                                                                                       \
+    "nanoseconds, _share a share of 1."
 
 static const char intro[] =
     "gpuprof shows where the time and the memory of a CUDA program go, in all its processes and "

@@ -15,11 +15,10 @@ static const struct manual_rule {
     struct manual_row row;
 } manual_rules[] = {
     {"symbols",
-     {PART_VARIABLE, "DEBUGINFOD_URLS",
-      "where debug files of what is not installed are fetched from"}},
+     {PART_VARIABLE, "DEBUGINFOD_URLS", "servers from which to fetch missing debug files"}},
     {"color",
      {PART_VARIABLE, "NO_COLOR, TERM", "no colours if NO_COLOR is set, or if TERM is dumb"}},
-    {"keep-live", {PART_VARIABLE, "TMPDIR", "a folder for what does not fit into memory"}},
+    {"keep-live", {PART_VARIABLE, "TMPDIR", "a folder for data that does not fit into memory"}},
     {NULL, {PART_FILE, "DIR/*.gpuprof", "a recording each, specified in event-stream.md"}},
     {"keep-live",
      {PART_FILE, "DIR/*.live",
@@ -28,34 +27,33 @@ static const struct manual_rule {
     {NULL, {PART_STATUS, "0", "everything that was recorded was read"}},
     {NULL, {PART_STATUS, "1", "input or output failed"}},
     {NULL, {PART_STATUS, "2", "a wrong option, or nothing to read, or to show"}},
-    {NULL, {PART_STATUS, "3", "something is damaged, or, with --strict, anything at all was lost"}},
+    {NULL, {PART_STATUS, "3", "something is damaged, or, with --strict, something was lost"}},
     {0},
 };
 
 static const struct {
     const char *prototype;
     const char *text;
-} manual_functions[] = {
+} functions[] = {
     {"int gpuprof_range_push(const char *text);",
-     "A range begins on the calling thread. Returns its level among the open ones, from 0 on; -2 "
-     "without gpuprof."},
+     "Begins a range on the calling thread. Returns its level among the open ranges, counted from "
+     "0, or -2 without gpuprof."},
     {"int gpuprof_range_pop(void);",
-     "The innermost range of the thread ends. Returns its level; -1 if none is open, -2 without "
-     "gpuprof."},
+     "Ends the thread's innermost range. Returns its level, -1 without an open range, or -2 "
+     "without gpuprof."},
     {"void gpuprof_mark(const char *text);", "Marks a moment."},
     {"void gpuprof_step(uint64_t number);",
-     "An iteration begins, and lasts until the next one. The number is the program's own, so that "
+     "Begins an iteration, which lasts until the next call. Use the program's own number, so that "
      "it means the same after a restart and on all ranks."},
     {"void gpuprof_stop(void);",
-     "From here on no CUDA call is recorded, in any thread, except allocations and frees, and "
-     "what begins and ends stream captures. A call that is open is recorded to its end."},
+     "Stops recording CUDA calls in all threads. Allocations, frees and the limits of stream "
+     "captures are still recorded. A call that is open is recorded to its end."},
     {"void gpuprof_start(void);",
-     "CUDA calls are recorded again from here on; for the first time in a program that gpuprof run "
-     "--start-paused started."},
+     "Resumes recording. In a program started by gpuprof run --start-paused, the first call starts "
+     "it."},
     {"int gpuprof_dump(const char *why);",
-     "What the flight recorder keeps (gpuprof run --flight) is written, soon, by gpuprof's own "
-     "thread; the text is shown with it. Returns 0; -1 without a flight recorder, -2 without "
-     "gpuprof."},
+     "Asks gpuprof's own thread to write the events that gpuprof run --flight keeps; the text is "
+     "shown with them. Returns 0, -1 without a flight recorder, or -2 without gpuprof."},
     {NULL, NULL},
 };
 
@@ -130,54 +128,50 @@ struct section {
 
 static const struct section sections[] = {
     {"THE DATA FOLDER",
-     "gpuprof run records into ./gpuprof.PROGRAM.TIME, or where \\-o or GPUPROF_OUT says; a "
-     "program started with LD_PRELOAD alone into ./gpuprof\\-out. The folder is made at the first "
-     "recorded call: a program that makes none leaves nothing. There is one file for each process. "
-     "In a job of several ranks, give \\-o, so that all ranks share a folder; rank 0 prints the "
-     "summary."},
+     "gpuprof run records into ./gpuprof.PROGRAM.TIME, or into the folder that \\-o or "
+     "GPUPROF_OUT names. A program started with LD_PRELOAD alone records into ./gpuprof\\-out. "
+     "The folder is made at the first recorded call, so a program without CUDA calls leaves "
+     "nothing. Each process has a file. Give all ranks of a job the same folder with \\-o; rank "
+     "0 prints the summary."},
     {"SIGNALS",
-     "The program runs in the launcher's process group, with its terminal and its files. Signals "
-     "sent to the launcher are passed on; a program ended by a signal ends the launcher by the "
-     "same signal. When the launcher is killed, the program is, too."},
+     "The program runs in the launcher's process group, with its terminal and its files. The "
+     "launcher passes on the signals that it gets. If a signal ends the program, it also ends the "
+     "launcher. If the launcher is killed, the program is killed too."},
     {"RANGES AND STEPS",
-     "Ranges and marks that the program makes with NVTX are recorded, unless NVTX_INJECTION64_PATH "
-     "names another library than gpuprof\\(aqs. A program can also include gpuprof.h, which needs "
-     "nothing to link with: gpuprof_range_push(text), gpuprof_range_pop(), gpuprof_mark(text), "
-     "gpuprof_step(number) at the begin of each iteration, and gpuprof_stop() and gpuprof_start(), "
-     "between which no CUDA call is recorded. None of them starts a recording. What is open at the "
-     "first recorded call is recorded with its true begin; what was over by then is not."},
+     "NVTX ranges and marks are recorded, unless NVTX_INJECTION64_PATH names another library than "
+     "gpuprof\\(aqs. A program can also include gpuprof.h, without linking anything. It declares "
+     "gpuprof_range_push(text), gpuprof_range_pop(), gpuprof_mark(text), gpuprof_step(number) for "
+     "the start of each iteration, gpuprof_stop() and gpuprof_start(). No CUDA call is recorded "
+     "between gpuprof_stop() and gpuprof_start(). None of these functions starts a recording. "
+     "Ranges that are open at the first recorded call are recorded with their true start, and "
+     "earlier ones are not recorded."},
     {"WHO MADE THE CALLS",
-     "Calls that are slow, or that \\-\\-backtrace names, have stacks. gpuprof flame draws them as "
-     "a flame graph, with callers below: as an SVG file for a browser, where a click zooms, as a "
-     "file for speedscope, or folded, for other tools. gpuprof report \\-\\-by=stack and "
-     "\\-\\-by=python\\-line are tables of them; a call counts for its innermost line of Python, "
-     "and under \"all\" once for each line that led to it. GPU time is that of the work that a "
-     "call "
-     "launched. In traces each such call has its stack as sf and stackFrames, and as a text among "
-     "its arguments. Time without a stack is listed separately. Marks in brackets stand among the "
-     "frames: [borrowed: ...], what is around it is the stack of the thread that waits for this "
-     "one, as for the threads of PyTorch\\(aqs autograd; [range NAME], a thread of Python without "
-     "Python frames, in this range; [cut: ...], deeper frames were not kept.\n.PP\n"
-     "Native frames are looked up when they are read: in the files that were recorded, if they "
-     "still have the recorded build id, in their debug files (.gnu_debuglink, .build\\-id), in "
-     "what \\-\\-symbols names, and from debuginfod if DEBUGINFOD_URLS says where. What is not "
-     "found is shown as module+offset."},
+     "Slow calls, and those selected by \\-\\-backtrace, have stacks. gpuprof flame draws them "
+     "as a flame graph: an SVG file for a browser, a file for speedscope, or folded stacks for "
+     "other tools. gpuprof report \\-\\-by=stack and \\-\\-by=python\\-line show them as tables. "
+     "A call counts for its innermost Python line, and under \"all\" once for each line that led "
+     "to it. GPU time is that of the work that a call launched. Traces have each stack as sf and "
+     "stackFrames, and as a text argument. Time without a stack is listed separately.\n.PP\nSome "
+     "frames are marks in brackets. [borrowed: ...]: the frames around it are the stack of the "
+     "thread that waits for this one, as with PyTorch\\(aqs autograd threads. [range NAME]: a "
+     "Python thread without Python frames, inside this range. [cut: ...]: deeper frames were not "
+     "kept.\n.PP\nNative frames are resolved when they are read. gpuprof looks in the recorded "
+     "files if their build id is unchanged, in their debug files (.gnu_debuglink, .build\\-id), "
+     "below \\-\\-symbols, and at DEBUGINFOD_URLS. A frame that it cannot resolve is shown as "
+     "module+offset."},
     {"STEPS",
-     "gpuprof report \\-\\-table=steps,phases says what the time of each step of a program was "
-     "spent "
-     "on, and what the slowest one does otherwise. A step is the first of these that is recorded, "
-     "or what \\-\\-step\\-by and \\-\\-step\\-range say: from one gpuprof_step() to the next; "
-     "PyTorch\\(aqs label ProfilerStep#N; from one update of an optimizer to the next "
-     "(Optimizer.step#); from one fetch of a batch to the next (enumerate(DataLoader)#); from one "
-     "launch of a CUDA graph to its next. PyTorch\\(aqs labels are there with gpuprof run "
-     "\\-\\-pytorch=names. Traces have the same steps."},
+     "gpuprof report \\-\\-table=steps,phases shows where the time of each step went, and how "
+     "the slowest step differs. \\-\\-step\\-by and \\-\\-step\\-range choose the steps. The "
+     "default is the first kind that was recorded: gpuprof_step() calls, PyTorch\\(aqs labels "
+     "(ProfilerStep#N, Optimizer.step#, enumerate(DataLoader)#), or launches of one CUDA graph. "
+     "PyTorch\\(aqs labels need gpuprof run \\-\\-pytorch=names. Traces have the same steps."},
     {"TRACES OF RANKS",
-     "gpuprof merge \\-\\-per\\-rank \\-o DIR writes rank_N.pt.trace.json.gz for each rank, as HTA "
-     "and TensorBoard want them. Processes that share a rank with the one that has GPU work, or "
-     "have none, go to DIR/others. With \\-o x.zip the same files are the members of an archive, "
-     "which Perfetto opens as one trace. All of them share their time zero."},
+     "gpuprof merge \\-\\-per\\-rank \\-o DIR writes rank_N.pt.trace.json.gz for each rank, for "
+     "HTA and TensorBoard. Processes without GPU work, or that share a rank with one that has "
+     "some, go to DIR/others. With \\-o x.zip the files are members of an archive, which "
+     "Perfetto opens as one trace. All of them share their time zero."},
     {"WHAT CANNOT BE RECORDED",
-     "Programs that are statically linked, setuid, or that clear LD_PRELOAD."},
+     "Statically linked programs, setuid programs, and programs that clear LD_PRELOAD."},
 };
 
 void roff_sections(void)
@@ -186,10 +180,10 @@ void roff_sections(void)
         printf(".SH \"%s\"\n%s\n", sections[i].title, sections[i].text);
     printf(".SH \"THE REPORT AS CSV\"\n");
     roff_text(
-        "Each table has the columns of its rows in the JSON, and numbers are plain, in the unit "
-        "that the column's name ends with. What is not known is an empty cell. One table "
-        "(--table=NAME) is a heading and its rows. Several are blocks: a line '# NAME', the "
-        "heading, the rows, and an empty line. With -o DIR each is a file, DIR/NAME.csv.");
+        "Each table has the columns of its JSON rows. Numbers are plain, in the unit that ends the "
+        "column's name; an unknown value is an empty cell. One table (--table=NAME) is a heading "
+        "and its rows. Several tables are blocks: a line '# NAME', the heading, the rows, and an "
+        "empty line. With -o DIR each table is a file, DIR/NAME.csv.");
     printf(".SH \"EXIT STATUS\"\n");
     topic_find("exit-status")->each(NULL, roff_item, true);
 }
@@ -197,25 +191,26 @@ void roff_sections(void)
 enum exit_code manual_of_header(void)
 {
     printf(".TH GPUPROF.H 3 \"\" \"gpuprof %s\" \"Library Functions\"\n", GPUPROF_RELEASE);
-    printf(".SH NAME\ngpuprof.h \\- what a program can say to the profiler gpuprof\n"
+    printf(".SH NAME\ngpuprof.h \\- control the profiler gpuprof from a program\n"
            ".SH SYNOPSIS\n.nf\n.B #include <gpuprof.h>\n.PP\n");
-    for (unsigned i = 0; manual_functions[i].prototype; i++)
-        printf(".B %s\n", manual_functions[i].prototype);
+    for (unsigned i = 0; functions[i].prototype; i++)
+        printf(".B %s\n", functions[i].prototype);
     printf(".fi\n.SH DESCRIPTION\n");
-    roff_text("For C and C++. There is nothing to link with (before glibc 2.34: -ldl). Without "
-              "gpuprof each call costs a load and a branch. Texts are UTF-8, copied, and cut at "
-              "4096 bytes; NULL is an empty one. Any thread may call any of the functions; none "
-              "starts a recording.");
-    for (unsigned i = 0; manual_functions[i].prototype; i++)
-        roff_item(manual_functions[i].prototype, manual_functions[i].text);
-    roff_item("GPUPROF_H_VERSION", "A number that grows with what the header declares.");
+    roff_text(
+        "The header is for C and C++. There is nothing to link (before glibc 2.34: -ldl). Without "
+        "gpuprof each call costs a load and a branch. Texts are UTF-8, copied, and cut at "
+        "4096 bytes; NULL is an empty text. Any thread may call any function. None starts a "
+        "recording.");
+    for (unsigned i = 0; functions[i].prototype; i++)
+        roff_item(functions[i].prototype, functions[i].text);
+    roff_item("GPUPROF_H_VERSION", "A number that grows when the header declares more.");
     printf(".SH EXAMPLES\n.nf\n"
            "for (uint64_t i = 0; i < steps; i++) {\n    gpuprof_step(i);\n"
            "    gpuprof_range_push(\"forward\");\n    forward();\n    gpuprof_range_pop();\n}\n"
            ".fi\n.SH ENVIRONMENT\n");
     roff_text("GPUPROF_START_PAUSED=1 begins as if gpuprof_stop() had been called.");
     printf(".SH FILES\n");
-    roff_text("gpuprof.pc has the header's folder for pkg-config.");
+    roff_text("gpuprof.pc tells pkg-config the header's folder.");
     printf(".SH \"EXIT STATUS\"\n");
     roff_text("No function ends the program.");
     printf(".SH \"SEE ALSO\"\n.BR gpuprof (1)\n");

@@ -96,7 +96,7 @@ void overview_print_absence(const struct report *r, struct screen *s)
         print_absent(s, "rows ", rows);
     else if (!has_worked && was_killed_too_soon(r))
         screen_line(s, "GPU", NULL,
-                    "killed before CUPTI delivered any work (try run --gpu-flush=50ms)");
+                    "killed before CUPTI delivered any work (try run --tune gpu-flush=50ms)");
     else if (!has_gpu)
         screen_line(s, "GPU", NULL, "no work recorded");
     for (unsigned i = 0; i < count && i < ABSENCES_SHOWN; i++) {

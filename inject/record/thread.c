@@ -251,7 +251,7 @@ bool thread_make_room(struct thread *t, size_t bytes)
     } else {
         counter_add(COUNTER_DROPPED, 1);
         note(SAY_DROPPED, "the buffer was full and the writer could not keep up; raise --buffer or "
-                          "--wait");
+                          "--tune wait");
     }
     errno = saved;
     return has;

@@ -457,7 +457,7 @@ def test_installed_with_folders_of_its_own(tmp_path, build):
 
 @pytest.mark.parametrize("words,name", [
     ([], "gpuprof - record the CUDA calls of a program"),
-    (["gpuprof.h"], "gpuprof.h - what a program can say to the profiler gpuprof"),
+    (["gpuprof.h"], "gpuprof.h - control the profiler gpuprof from a program"),
     *(([word], f"gpuprof-{word} - ") for word in (*VERBS, *TOPICS))],
     ids=lambda value: None if isinstance(value, str) else " ".join(value) or "gpuprof")
 def test_manual_page_has_no_faults(run_collector, tmp_path, words, name):

@@ -57,7 +57,8 @@ LITERAL = re.compile(r'"((?:[^"\\]|\\.)*)"')
 TOKEN = re.compile(r"""/\*.*?\*/|//[^\n]*|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[()\[\]{},;]""",
                    re.DOTALL)
 START = re.compile(r"\b(VERB_IS|message|usage_error|say|note)\(|\.(doc|about|title) = (?=\")"
-                   r"|\bstruct option \w+\[\] = (\{)")
+                   r"|\bstruct option \w+\[\] = (\{)|\{(PART_)\w+,"
+                   r"|\b(section sections|functions)\[\] = \{")
 Text = collections.namedtuple("Text", "path line kind text")
 
 
@@ -104,25 +105,26 @@ def texts_of_option(rows):
 
 
 def texts_of_verb(values):
-    """Of VERB_IS(name, run, options, own..., takes, operands, help, rows of the manual...)."""
+    """Of VERB_IS(name, run, options, own..., takes, operands, help, ...)."""
     plain = [(at, literal(raw)) for at, raw in values]
     helps = [(at, text) for at, text in plain if text is not None]
     if len(helps) > 1:
         yield helps[1][0], "verb", helps[1][1]
-    for at, raw in values:
-        row = [literal(value) for _, value in arguments(raw, 1)] if raw.startswith("{PART_") else []
-        if len(row) == 3 and row[2]:
-            yield at, "manual", row[2]
 
 
 def texts_of(path, text):
     for start in START.finditer(text):
-        word = start[1] or start[2] or "option"
+        word = start[1] or start[2] or start[4] or start[5] or "option"
         values = arguments(text, start.end())
         if word == "option":
             found = texts_of_option(values)
         elif word == "VERB_IS":
             found = texts_of_verb(values)
+        elif word == "PART_":
+            found = [(at, "manual", literal(raw)) for at, raw in values[1:2]]
+        elif start[5]:
+            rows = [(at, arguments(raw, 1)) for at, raw in values]
+            found = [(at, "section", literal(row[1][1])) for at, row in rows if len(row) > 1]
         elif start[1]:
             found = [(at, "message", literal(raw)) for at, raw in values
                      if re.match(r'(\w+ )?"', raw)][:1]
@@ -148,7 +150,7 @@ def texts():
 
 
 def sentences(text):
-    return [part for part in re.split(r"(?<=[^.][.?!])\s+(?=[^a-z])", text) if part]
+    return [part for part in re.split(r"(?<=[^.][.?!])\s+(?=[^a-z]|gpuprof )", text) if part]
 
 
 def wrong(kind, text):
@@ -161,7 +163,7 @@ def wrong(kind, text):
     for turn in BANNED.finditer(text):
         yield f"'{turn.group()}': {text}"
     has_stop = re.search(r"[^.]\.$", text) is not None
-    if kind == "advice" or (kind != "title" and len(parts) > 1):
+    if kind in ("advice", "section") or (kind != "title" and len(parts) > 1):
         if not has_stop:
             yield f"no full stop at the end: {text}"
     elif has_stop:

@@ -135,7 +135,7 @@ def test_texts_are_plain():
     found = list(check_texts.texts())
     assert {text.kind: text for text in found}.keys() == {
         "setting", "option", "verb", "manual", "table", "column", "title", "advice", "loss",
-        "note", "message"}
+        "note", "message", "section"}
     assert len(found) > 1000
     wrong = list(check_texts.violations(found))
     counts = {kind: [line for of, line in wrong if of == kind] for kind, _ in wrong}
