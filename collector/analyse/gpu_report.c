@@ -349,9 +349,9 @@ int gpu_take_makers(struct report *report)
     return error;
 }
 
-const struct analysis gpu_analysis = {ANALYSIS_STATE(gpu),          .uses = USE_EXPORT | USE_PARTS,
-                                      .begin = analysis_begin,      .consumers = consumers,
-                                      .take_kept = gpu_take_makers, .release = analysis_release};
+const struct analysis gpu_analysis = {ANALYSIS_STATE(gpu),     .uses = USE_EXPORT | USE_PARTS,
+                                      .begin = analysis_begin, .consumers = consumers,
+                                      .has_readers = true,     .release = analysis_release};
 
 bool gpu_report_is_unsure(const struct gpu_report *g)
 {

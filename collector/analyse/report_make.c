@@ -256,7 +256,7 @@ unsigned report_parts_absent(const struct recording *rec)
 static bool is_wanted(const struct report *r, const struct analysis *a)
 {
     if (r->wish.only)
-        return a->take_kept != NULL;
+        return a->has_readers;
     return (a->uses & r->wish.use) == (unsigned)r->wish.use && !(a->parts & r->wish.leaves) &&
            (!a->is_wanted || a->is_wanted(r));
 }
@@ -332,33 +332,6 @@ int report_end(struct report *r, const char *verb)
     return error;
 }
 
-/* Numbers of a piece say so. */
-static const struct walk_filter of_piece = {.is_of_time = true, .is_span = true};
-
-int report_make_kept(struct report *r, struct recording *rec, const struct report_wish *wish,
-                     const struct select_wish *piece)
-{
-    struct consumer none[ANALYSES_COUNT + REPORT_ANALYSES * ANALYSIS_CONSUMERS_MAX];
-    unsigned count = 0;
-    *r = (struct report){.histogram_rows = histogram_rows_max(recording_bytes(rec))};
-    int error = report_begin(r, rec, wish);
-    if (error < 0)
-        return error;
-    analyses_consumers(r->sums, &r->resolver, none, &count);
-    for (unsigned i = 0; i < REPORT_ANALYSES; i++)
-        if (r->has_begun[i] && analyses[i]->consumers)
-            count += analyses[i]->consumers(r, &none[count]); /* they add their readers */
-    r->walk.filter = piece ? &of_piece : NULL;
-    error = resolver_make_tables(&r->resolver, COLUMN_ROWS);
-    int64_t rows = error < 0 ? error : kept_rows_read(wish->kept, &r->resolver, piece);
-    if (rows > 0)
-        error = resolver_end(&r->resolver);
-    for (unsigned i = 0; i < REPORT_ANALYSES && rows > 0 && error == 0; i++)
-        error = r->has_begun[i] ? analyses[i]->take_kept(r) : 0;
-    report_sum_up(r);
-    return rows < 0 ? (int)rows : error < 0 ? error : rows > 0;
-}
-
 int report_make(struct report *r, struct recording *rec, const struct report_wish *wish)
 {
     *r = (struct report){.histogram_rows = histogram_rows_max(recording_bytes(rec))};
@@ -367,9 +340,6 @@ int report_make(struct report *r, struct recording *rec, const struct report_wis
         say_error("report", error);
         return error;
     }
-    if (wish->kept && wish->use == USE_REPORT && !wish->selection && !wish->walk_ns_max &&
-        !(wish->leaves & (REPORT_CALLS | REPORT_WORK | REPORT_TIED)))
-        kept_rows_write(wish->kept, &r->resolver);
     /* Whom a rank met is known only of all kernels, and what idle time at the edge of a piece ends
      * with, of those beyond it. */
     if (wish->selection)
@@ -388,8 +358,6 @@ int report_make(struct report *r, struct recording *rec, const struct report_wis
     report_sum_up(r);
     measure_wall(r);
     error = report_end(r, "report");
-    if (error == 0 && r->resolver.keeps)
-        kept_rows_finish(wish->kept, &r->resolver);
     if (wish->selection) /* walks behind this one see the piece alone */
         wish->selection->keeps_work = false;
     return error;

@@ -16,7 +16,7 @@
 #include "query/report_parts.h"
 #include "record/losses.h"
 #include "resolve/event_walk.h"
-#include "resolve/kept_rows.h"
+#include "resolve/rows.h"
 
 struct selection;
 /* What recordings may have that is in no part, since it looks at several processes at one moment,
@@ -67,9 +67,7 @@ struct report_wish {
     const struct step_wish *steps; /* NULL: none */
     const struct steps *found;     /* complete ones; NULL: they are looked for */
     struct selection *selection;   /* which piece, which must stay; NULL: everything */
-    struct kept_rows *kept;        /* where rows are kept, or will be; a view; NULL: nowhere */
-    uint64_t
-        only; /* if these are kept: tables of sums (bits of enum sums_table) and nothing else */
+    uint64_t only; /* of a piece: tables of rows (bits of enum sums_table), nothing else; 0: any */
 };
 
 struct report {
@@ -116,9 +114,7 @@ struct analysis {
      */
     unsigned (*consumers)(struct report *r, struct consumer *list);
     int (*end)(struct report *r); /* after the walk, and the ends of the rows before */
-    /* In a report of rows that were kept: from the resolver's names what was kept with them
-     * (kept_rows.h). Who has this has readers of rows, and is in such a report. */
-    int (*take_kept)(struct report *r);
+    bool has_readers;             /* of rows: it is in a report of these alone */
     void (*release)(struct report *r);
 };
 
@@ -168,12 +164,6 @@ unsigned report_parts_absent(const struct recording *rec);
  */
 int report_make(struct report *r, struct recording *rec, const struct report_wish *wish);
 
-/*
- * Likewise the tables wish->only alone, of the rows in wish->kept; `piece`: see kept_rows.h. 1; 0
- * or an error if these do not serve, of which nothing is said: report_make does without them.
- */
-int report_make_kept(struct report *r, struct recording *rec, const struct report_wish *wish,
-                     const struct select_wish *piece);
 void report_release(struct report *r);
 
 /* Has all lines that propose something say what is known, which must stay. */

@@ -137,8 +137,7 @@ const struct option read_options[] = {
      "Leave the live files of ended processes in place", .parts = READ_KEEP_LIVE,
      .in = HELP_READ | HELP_MORE},
     {0, "no-index", NULL, OPTION_ALL(option_flag, no_index),
-     "Ignore and do not write the cache of a large folder's report (.gpuprof-report and "
-     ".gpuprof-rows.N)",
+     "Ignore and do not write the cache of a large folder's report (.gpuprof-report)",
      .parts = READ_INDEX, .in = HELP_READ | HELP_MORE},
     {0},
 };

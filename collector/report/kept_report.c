@@ -124,7 +124,7 @@ static void carry_head(struct part *p, struct kept_head *h)
     part_flag(p, &h->has_memory);
 }
 
-static int write_all(int fd, const struct column_key *key, const struct combination *c,
+static int write_all(int fd, const struct kept_key *key, const struct combination *c,
                      bool has_memory)
 {
     char hash[SHA256_BASE64_BYTES];
@@ -153,8 +153,8 @@ static int write_all(int fd, const struct column_key *key, const struct combinat
     return error;
 }
 
-void kept_report_write(const char *folder, const struct column_key *key,
-                       const struct combination *c, bool has_memory)
+void kept_report_write(const char *folder, const struct kept_key *key, const struct combination *c,
+                       bool has_memory)
 {
     char path[PATH_MAX];
     struct new_file file;
@@ -179,7 +179,7 @@ static bool open_own(struct kept_report *k, const char *path)
 
 /* Was it made of these recordings, and are the files in which names were looked up what they were?
  */
-static bool is_same(const struct kept_head *h, const struct column_key *key)
+static bool is_same(const struct kept_head *h, const struct kept_key *key)
 {
     char hash[SHA256_BASE64_BYTES];
     const char *files = (const char *)h->files;
@@ -188,7 +188,7 @@ static bool is_same(const struct kept_head *h, const struct column_key *key)
            strcmp(hash_of_files(files, h->files_bytes, hash), h->hash) == 0;
 }
 
-bool kept_report_read(struct kept_report *k, const char *folder, const struct column_key *key)
+bool kept_report_read(struct kept_report *k, const char *folder, const struct kept_key *key)
 {
     char path[PATH_MAX];
     struct kept_head h = {0};

@@ -3,13 +3,14 @@
  * A whole report, kept beside its recordings for the next questions: the parts that a first report
  * of a folder was added up from, in FOLDER/.gpuprof-report, and what it had found about memory. Any
  * table of which parts are made comes from there (report/part_report.h). It is derived data, and
- * may be deleted at any time: a part (query/part_file.h) with the key of kept_rows.h, with what the
+ * may be deleted at any time: a part (query/part_file.h) with the key of kept_key.h, with what the
  * other files were in which names were looked up, and with the findings; behind it the parts of the
- * report. It is kept as rows are, and used only while all these files are what they were.
+ * report. It is used only while all these files are what they were.
  */
 #ifndef GPUPROF_COLLECTOR_KEPT_REPORT_H
 #define GPUPROF_COLLECTOR_KEPT_REPORT_H
 
+#include "report/kept_key.h"
 #include "report/part_report.h"
 
 struct kept_report {
@@ -21,7 +22,7 @@ struct kept_report {
 };
 
 /* What was kept with that key. False: nothing that can be used. kept_report_release in any case. */
-bool kept_report_read(struct kept_report *k, const char *folder, const struct column_key *key);
+bool kept_report_read(struct kept_report *k, const char *folder, const struct kept_key *key);
 void kept_report_release(struct kept_report *k);
 
 /* The next part of it (combination_part_fn; the context is the struct kept_report). */
@@ -33,7 +34,7 @@ int kept_report_memory(struct kept_report *k, struct combination *c);
 
 /* Keeps a combination of parts that were read from files; `has_memory`: with its findings about
  * memory. What goes wrong there is no error. */
-void kept_report_write(const char *folder, const struct column_key *key,
-                       const struct combination *c, bool has_memory);
+void kept_report_write(const char *folder, const struct kept_key *key, const struct combination *c,
+                       bool has_memory);
 
 #endif

@@ -159,44 +159,6 @@ static enum exit_code combine(const struct options *options, const struct report
     return code;
 }
 
-/* Is nothing said of the piece but between which times it is? */
-static bool is_of_time_alone(const struct select_wish *s)
-{
-    return !s->has_steps && !s->cycle && !s->range && !s->name && !s->kinds && !s->min_ns &&
-           !s->tids.count && !s->devices.count;
-}
-
-/* The tables that a report before has kept the rows of. False: it has not, or what is wanted needs
- * more than these. */
-static bool show_kept(struct recording *rec, const struct options *options,
-                      const struct report_view *view, enum report_format format,
-                      const struct step_wish *steps, struct kept_rows *kept,
-                      const struct next_words *next, enum exit_code *code)
-{
-    struct report report;
-    const struct report_wish wish = {.by = view->by,
-                                     .symbols = options->symbols,
-                                     .kept = kept,
-                                     .only = report_only(view, format)};
-    /* Which library launched a kernel is known of the whole. */
-    bool has_makers =
-        wish.only >> ANALYSIS_kernels_sums & 1 && !(report_parts_absent(rec) & REPORT_LIBRARIES);
-    if (!wish.only || !kept->path || steps->is_wanted || !is_of_time_alone(&options->select) ||
-        (options->select.is_given && has_makers))
-        return false;
-    bool is_made = report_make_kept(&report, rec, &wish,
-                                    options->select.is_given ? &options->select : NULL) > 0;
-    report_tell_next(&report, next);
-    if (is_made && !report.histogram_rows)
-        say_few_times();
-    if (is_made)
-        *code = report_print(&report, view, options, format, NULL);
-    if (is_made && *code == EXIT_OK)
-        *code = walk_verdict(&report.walk, options->strict);
-    report_release(&report);
-    return is_made;
-}
-
 /* The tables of a piece, if they are of rows alone (bits, as of report_only). Which library
  * launched a kernel is known of the whole. */
 static uint64_t only_rows(const struct recording *rec, const struct options *options,
@@ -213,8 +175,7 @@ static uint64_t only_rows(const struct recording *rec, const struct options *opt
 static enum exit_code show_report(struct recording *rec, struct selection *selection,
                                   const struct options *options, struct report_view *view,
                                   enum report_format format, struct step_wish *steps,
-                                  const struct next_words *next, report_page_fn *page,
-                                  struct kept_rows *kept)
+                                  const struct next_words *next, report_page_fn *page)
 {
     const struct report_options *own = options->own;
     struct report report;
@@ -234,7 +195,6 @@ static enum exit_code show_report(struct recording *rec, struct selection *selec
         .leaves_hangs = report_leaves_hangs(view, format),
         .steps = steps,
         .selection = options->select.is_given ? selection : NULL,
-        .kept = kept,
         .only = only_rows(rec, options, view, format, steps),
     };
     int error = report_make(&report, rec, &wish);
@@ -282,7 +242,7 @@ static void use_processors(struct recording *rec)
 {
     uint32_t most = parallel_processors(0);
     most = most < WORKERS_UNASKED ? most : WORKERS_UNASKED;
-    if (kept_rows_is_large(rec))
+    if (kept_is_worth_it(rec))
         rec->workers = most < rec->count ? most : rec->count;
 }
 
@@ -331,28 +291,21 @@ enum exit_code report_run(const struct options *options, report_page_fn *page)
     recorded_program(&rec, &next);
     struct combination shared;
     struct progress progress;
-    struct kept_rows kept = {0};
+    struct kept_key key = {0};
     if (code == EXIT_OK)
-        kept_rows_find(&kept, &rec, options);
-    bool groups = groups_of(options, format), is_shown = false, is_made = false;
+        kept_key_make(&key, &rec, options);
+    bool groups = groups_of(options, format), is_made = false;
     if (code == EXIT_OK)
-        is_made = shared_report_kept(&shared, &rec, options, &view, format, groups, &kept);
-    if (code == EXIT_OK && !is_made)
-        is_shown = show_kept(&rec, options, &view, format, &steps, &kept, &next, &code);
-    /* Who reads text asks again; who has JSON, csv or a page has all. */
-    kept.is_only_read = format != FORMAT_TEXT;
+        is_made = shared_report_kept(&shared, &rec, options, &view, format, groups, &key);
     rec.progress = progress_begin(&progress, "report");
     progress.total = recording_bytes(&rec) * (steps.is_wanted ? 2 : 1);
     if (code == EXIT_OK && rec.progress && !options->jobs)
         use_processors(&rec);
-    if (code == EXIT_OK && !is_made && !is_shown)
-        is_made = shared_report_make(&shared, &rec, options, &view, format, groups, &kept);
+    if (code == EXIT_OK && !is_made)
+        is_made = shared_report_make(&shared, &rec, options, &view, format, groups, &key);
     if (is_made) {
         code = show_combination(&shared, options, &view, format, &next);
         combination_release(&shared);
-    }
-    if (is_made || is_shown) {
-        kept_rows_release(&kept);
         next_words_release(&next);
         recording_release(&rec);
         return code;
@@ -363,8 +316,7 @@ enum exit_code report_run(const struct options *options, report_page_fn *page)
     if (code == EXIT_OK)
         code = selection_make(&selection, &rec, NULL, &options->select, &how_steps, "report");
     if (code == EXIT_OK)
-        code = show_report(&rec, &selection, options, &view, format, &steps, &next, page, &kept);
-    kept_rows_release(&kept);
+        code = show_report(&rec, &selection, options, &view, format, &steps, &next, page);
     next_words_release(&next);
     selection_release(&selection);
     recording_release(&rec);

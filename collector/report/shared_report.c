@@ -20,8 +20,7 @@ struct shared_report {
     uint32_t count;
     unsigned leaves;
     bool leaves_hangs;
-    unsigned refused; /* who meets that ends at once */
-    struct kept_rows *kept;
+    unsigned refused;          /* who meets that ends at once */
     struct progress *progress; /* of all of them */
     int files[WORKERS_MAX];
     struct workers workers;
@@ -74,16 +73,12 @@ static enum exit_code work(void *context, uint32_t index, int to)
     struct share share = {.index = index, .count = s->count};
     struct part part;
     struct recording_options how = {.keep_live = true, .quiet = true, .share = &share};
-    struct kept_rows kept = *s->kept;
     struct report_wish wish = {.by = BY_NAME,
-                               .kept = &kept,
                                .is_part = true,
                                .refused = s->refused,
                                .leaves = s->leaves,
                                .leaves_hangs = s->leaves_hangs,
                                .symbols = s->options->symbols};
-    kept.index = index;
-    kept.count = s->count;
     enum exit_code code = recording_open(&rec, s->options->paths, s->options->path_count, &how);
     rec.progress = s->progress;
     if (code == EXIT_OK)
@@ -135,11 +130,11 @@ static bool add_up(struct combination *c, uint32_t count, combination_part_fn *r
 
 bool shared_report_make(struct combination *c, struct recording *rec, const struct options *options,
                         const struct report_view *view, enum report_format format, bool groups,
-                        struct kept_rows *kept)
+                        const struct kept_key *key)
 {
     struct shared_report *s = calloc(1, sizeof *s);
     /* What is kept is of all that somebody may ask for next. */
-    bool keeps = kept->path && !options->symbols && !view->tables;
+    bool keeps = key->is_made && !options->symbols && !view->tables;
     if (!s || (rec->workers < 2 && !keeps) || !may_be_in_parts(rec, options, view, format)) {
         free(s);
         return false;
@@ -149,7 +144,6 @@ bool shared_report_make(struct combination *c, struct recording *rec, const stru
                                 .leaves = keeps ? report_parts_absent(rec)
                                                 : report_leaves(view, format, rec),
                                 .leaves_hangs = !keeps && report_leaves_hangs(view, format),
-                                .kept = kept,
                                 .progress = progress_share(rec->progress),
                                 .refused = report_needs(view, format)};
     for (uint32_t i = 0; i < s->count; i++)
@@ -164,7 +158,7 @@ bool shared_report_make(struct combination *c, struct recording *rec, const stru
         is_made = false;
     }
     if (is_made && keeps)
-        kept_report_write(options->paths[0], &kept->key, c, has_memory);
+        kept_report_write(options->paths[0], key, c, has_memory);
     for (uint32_t i = 0; i < s->count; i++)
         if (s->files[i] >= 0)
             close(s->files[i]);
@@ -174,14 +168,14 @@ bool shared_report_make(struct combination *c, struct recording *rec, const stru
 
 bool shared_report_kept(struct combination *c, struct recording *rec, const struct options *options,
                         const struct report_view *view, enum report_format format, bool groups,
-                        const struct kept_rows *kept)
+                        const struct kept_key *key)
 {
     struct kept_report k;
     unsigned refused = report_needs(view, format);
-    if (!kept->path || options->symbols || !may_be_in_parts(rec, options, view, format))
+    if (!key->is_made || options->symbols || !may_be_in_parts(rec, options, view, format))
         return false;
     bool is_made =
-        kept_report_read(&k, options->paths[0], &kept->key) &&
+        kept_report_read(&k, options->paths[0], key) &&
         add_up(c, k.count, kept_report_part, &k, refused, report_leaves(view, format, rec), groups);
     if (is_made && c->report.missing & refused) {
         is_made = k.has_memory && !c->report.signs.ooms /* the overview tells more of these */

@@ -8,6 +8,7 @@
 #define GPUPROF_COLLECTOR_SHARED_REPORT_H
 
 #include "base/options.h"
+#include "report/kept_key.h"
 #include "report/part_report.h"
 
 /*
@@ -16,11 +17,11 @@
  */
 bool shared_report_make(struct combination *c, struct recording *rec, const struct options *options,
                         const struct report_view *view, enum report_format format, bool groups,
-                        struct kept_rows *kept);
+                        const struct kept_key *key);
 
-/* The same of what a report before has kept beside `kept` (kept_report.h). */
+/* The same of what a report before has kept with that key (kept_report.h). */
 bool shared_report_kept(struct combination *c, struct recording *rec, const struct options *options,
                         const struct report_view *view, enum report_format format, bool groups,
-                        const struct kept_rows *kept);
+                        const struct kept_key *key);
 
 #endif

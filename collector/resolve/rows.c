@@ -8,7 +8,6 @@
 #include "api/api.h"
 #include "error.h"
 #include "record/gpu_record.h"
-#include "store/column_file.h"
 
 #define COLUMN(c) (1u << ROW_##c)
 
@@ -39,7 +38,6 @@ void resolver_release(struct resolver *r)
     free(r->is_host);
     free(r->names);
     key_map_release(&r->name_numbers);
-    column_writer_drop(r->keeps);
     *r = (struct resolver){0};
 }
 
@@ -51,65 +49,30 @@ void resolver_add(struct resolver *r, const struct rows_reader *reader)
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-static int make_columns(struct rows *rows, enum row_table table, uint32_t most)
+static int make_columns(struct rows *rows, enum row_table table)
 {
     unsigned count = 1; /* one of zeros */
     for (unsigned c = 0; c < ROW_COLUMNS; c++)
         count += columns_of[table] >> c & 1;
-    uint64_t *memory = calloc((size_t)count * most, sizeof *memory);
+    uint64_t *memory = calloc((size_t)count * BLOCK_ROWS, sizeof *memory);
     if (!memory)
         return GPUPROF_NO_MEMORY;
-    uint64_t *zeros = memory + (size_t)(count - 1) * most, *next = memory;
+    uint64_t *zeros = memory + (size_t)(count - 1) * BLOCK_ROWS, *next = memory;
     for (unsigned c = 0; c < ROW_COLUMNS; c++) {
         bool is_there = columns_of[table] >> c & 1;
         rows->columns[c] = is_there ? next : zeros;
-        next += is_there ? most : 0;
+        next += is_there ? BLOCK_ROWS : 0;
     }
     return 0;
 }
 
-/* Columns that the table has go so many rows on, or back. */
-static void move_columns(struct rows *rows, int64_t by)
-{
-    for (unsigned c = 0; c < ROW_COLUMNS; c++)
-        if (columns_of[rows->table] >> c & 1)
-            rows->columns[c] += by;
-}
-
-/* What has gathered goes into the file. */
-static void write_kept(struct resolver *r, struct rows *rows, uint32_t *kept)
-{
-    const uint64_t *columns[ROW_COLUMNS];
-    move_columns(rows, -(int64_t)*kept);
-    memcpy(columns, rows->columns, sizeof columns);
-    if (r->keeps && *kept &&
-        column_writer_block(r->keeps, rows->table, columns, ROW_COLUMNS, *kept) < 0) {
-        column_writer_drop(r->keeps);
-        r->keeps = NULL;
-    }
-    *kept = 0;
-}
-
-/* Rows that were handed out stay where they are until a block of the file is full. */
-static void keep(struct resolver *r, struct rows *rows)
-{
-    uint32_t *kept = &r->kept[rows->table];
-    _Static_assert(COLUMN_ROWS % BLOCK_ROWS == 0, "only the last block is not full");
-    if (!r->keeps && !*kept)
-        return;
-    move_columns(rows, rows->count);
-    *kept += rows->count;
-    if (*kept > COLUMN_ROWS - BLOCK_ROWS)
-        write_kept(r, rows, kept);
-}
-
-int resolver_hand_out(struct resolver *r, struct rows *rows)
+/* Gives them to their readers, and makes room for the next. 0 or an error. */
+static int hand_out(struct resolver *r, struct rows *rows)
 {
     int error = 0;
     for (unsigned i = 0; error == 0 && rows->count && i < r->reader_count; i++)
         if (r->readers[i].tables >> rows->table & 1)
             error = r->readers[i].take(r->readers[i].context, rows);
-    keep(r, rows);
     rows->count = 0;
     return error;
 }
@@ -118,7 +81,7 @@ int resolver_hand_out(struct resolver *r, struct rows *rows)
 static inline int begin_row(struct resolver *r, enum row_table table, uint32_t *place)
 {
     struct rows *rows = &r->tables[table];
-    int error = rows->count == BLOCK_ROWS ? resolver_hand_out(r, rows) : 0;
+    int error = rows->count == BLOCK_ROWS ? hand_out(r, rows) : 0;
     *place = rows->count++;
     return error;
 }
@@ -286,57 +249,23 @@ static int take(void *context, const struct slice *s)
 
 /* ---- as a consumer --------------------------------------------------------------------------- */
 
-unsigned resolver_columns(const struct resolver *r, enum row_table table, uint64_t type_min,
-                          uint64_t type_max)
-{
-    unsigned columns = 0;
-    for (unsigned i = 0; i < r->reader_count; i++) {
-        const struct rows_reader *reader = &r->readers[i];
-        unsigned types = reader->types ? reader->types : ~0u;
-        if (reader->tables >> table & 1 && type_max <= ROW_OVERHEAD &&
-            types >> type_min & ((2u << (type_max - type_min)) - 1))
-            columns |= reader->columns;
-    }
-    return columns ? columns | COLUMN(TYPE) | COLUMN(PROCESS) : 0;
-}
-
-bool rows_has_column(enum row_table table, enum row_column column)
-{
-    return columns_of[table] >> column & 1;
-}
-
 static int end(void *context)
 {
-    return resolver_end(context);
-}
-
-int resolver_end(struct resolver *r)
-{
+    struct resolver *r = context;
     int error = 0;
     for (unsigned t = 0; error == 0 && t < ROW_TABLES; t++)
-        if ((error = resolver_hand_out(r, &r->tables[t])) == 0)
-            write_kept(r, &r->tables[t], &r->kept[t]);
+        error = hand_out(r, &r->tables[t]);
     for (unsigned i = 0; error == 0 && i < r->reader_count; i++)
         error = r->readers[i].end ? r->readers[i].end(r->readers[i].context) : 0;
     return error;
 }
 
-/* A file that is kept has all. */
-static unsigned wanted_tables(const struct resolver *r)
+static int make_tables(struct resolver *r, unsigned tables)
 {
-    unsigned tables = r->keeps ? (1u << ROW_TABLES) - 1 : 0;
-    for (unsigned i = 0; i < r->reader_count; i++)
-        tables |= r->readers[i].tables;
-    return tables;
-}
-
-int resolver_make_tables(struct resolver *r, uint32_t most)
-{
-    unsigned tables = wanted_tables(r);
     int error = 0;
     for (enum row_table t = 0; error == 0 && t < ROW_TABLES; t++) {
         r->tables[t] = (struct rows){.of = r, .table = t};
-        error = tables >> t & 1 ? make_columns(&r->tables[t], t, r->keeps ? COLUMN_ROWS : most) : 0;
+        error = tables >> t & 1 ? make_columns(&r->tables[t], t) : 0;
         r->memory[t] = r->tables[t].columns[0]; /* all are one piece */
     }
     return error;
@@ -344,11 +273,13 @@ int resolver_make_tables(struct resolver *r, uint32_t most)
 
 int resolver_consumer(struct resolver *r, struct consumer *consumer)
 {
-    unsigned tables = wanted_tables(r);
-    bool ties = r->keeps != NULL;
-    int error = resolver_make_tables(r, BLOCK_ROWS);
-    for (unsigned i = 0; i < r->reader_count; i++)
+    unsigned tables = 0;
+    bool ties = false;
+    for (unsigned i = 0; i < r->reader_count; i++) {
+        tables |= r->readers[i].tables;
         ties |= r->readers[i].ties;
+    }
+    int error = make_tables(r, tables);
     ties = ties && !r->leaves_work && recording_expects_gpu(r->walk->rec);
     bool has_calls = tables >> ROWS_CALLS & 1;
     bool has_work = tables >> ROWS_WORK & 1 && !r->leaves_work;

@@ -6,8 +6,8 @@
  * blocks of rows and loop over their columns; they handle no event that is not complete.
  *
  * Memory: BLOCK_ROWS rows of each table that somebody reads, of 8 bytes a column, which stay in the
- * processor's cache (120 KB a table); where rows are kept, COLUMN_ROWS of them (2 MB a table);
- * and 32 bytes for each kernel's name of a process, KEY_MAP_MAX at most.
+ * processor's cache (120 KB a table); and 32 bytes for each kernel's name of a process,
+ * KEY_MAP_MAX at most.
  */
 #ifndef GPUPROF_COLLECTOR_ROWS_H
 #define GPUPROF_COLLECTOR_ROWS_H
@@ -94,20 +94,16 @@ struct rows_reader {
 /* A kernel's name. */
 struct row_name {
     const struct kernel_name *name;
-    /* For whoever keeps rows: which calls of libraries launch it, as gpu_report.h has it. */
+    /* Which calls of libraries launch it, as gpu_report.h has it. */
     uint32_t maker;
     const struct function *maker_function; /* NULL: not one */
     const struct kernel_name *maker_text;  /* NULL: none */
 };
 
-struct column_writer;
-
 struct resolver {
     struct walk *walk;
-    struct column_writer *keeps; /* owned: a file where all rows go (kept_rows.h), or NULL */
     struct rows tables[ROW_TABLES];
     uint64_t *memory[ROW_TABLES]; /* owned: the columns */
-    uint32_t kept[ROW_TABLES];    /* rows before those, which go into the file next */
     struct rows_reader readers[ROWS_READERS_MAX];
     unsigned reader_count;
     bool leaves_work;       /* the user sets it: no work was to be recorded, whatever there is */
@@ -137,22 +133,5 @@ static inline uint64_t rows_name_key(const struct rows *rows, uint64_t number)
 {
     return number ? (uintptr_t)rows->of->names[number - 1].name : 0;
 }
-
-/* Without a walk: makes room for `most` rows of each table that somebody reads. 0 or
- * GPUPROF_NO_MEMORY. */
-int resolver_make_tables(struct resolver *r, uint32_t most);
-
-/* Gives them to their readers, and makes room for the next. 0 or an error. */
-int resolver_hand_out(struct resolver *r, struct rows *rows);
-
-/* Behind the last rows. 0 or an error. */
-int resolver_end(struct resolver *r);
-
-/* What readers want of rows of that table whose types are between these two. */
-unsigned resolver_columns(const struct resolver *r, enum row_table table, uint64_t type_min,
-                          uint64_t type_max);
-
-/* Has the table such a column? */
-bool rows_has_column(enum row_table table, enum row_column column);
 
 #endif

@@ -17,17 +17,17 @@ check-aarch64: $(BUILD)/gpuprof-collector
 		test/cases/test_native_stacks.py test/cases/test_torch_ops.py \
 		-k '($(AARCH64_TESTS)) and not test_report and not test_trace'
 
-# The collector that keeps the rows of any recording, however small (test_kept_rows.py).
+# The collector that keeps the report of any recording, however small (test_kept_report.py).
 KEEPER := $(BUILD)/gpuprof-collector-keeps
-KEPT_ROWS := collector/resolve/kept_rows.c
-$(BUILD)/obj/keeper/$(KEPT_ROWS).o: $(KEPT_ROWS)
+KEPT_KEY := collector/report/kept_key.c
+$(BUILD)/obj/keeper/$(KEPT_KEY).o: $(KEPT_KEY)
 	@mkdir -p $(@D)
 	$(call say,CC,$@) $(CC) $(CPPFLAGS) $(STD) $(WARN) $(CFLAGS) $(SAN) $(ASSERT) \
 		-DKEPT_RECORDS=1 -Icollector -Iformats -MMD -MP -c $< -o $@
 
-$(KEEPER): $(BUILD)/obj/keeper/$(KEPT_ROWS).o $(BUILD)/obj/collector/cli/main.c.o $(COLLECTOR_A)
+$(KEEPER): $(BUILD)/obj/keeper/$(KEPT_KEY).o $(BUILD)/obj/collector/cli/main.c.o $(COLLECTOR_A)
 	$(call say,LD,$@) $(CC) $(CFLAGS) $(LDFLAGS) $(PLAIN) $(SAN) $^ $(COLLECTOR_LIBS) -o $@
 
 programs: $(KEEPER)
 
--include $(BUILD)/obj/keeper/$(KEPT_ROWS).d
+-include $(BUILD)/obj/keeper/$(KEPT_KEY).d

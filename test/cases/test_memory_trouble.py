@@ -128,7 +128,7 @@ SHORTAGES = {"larger-than-device": too_large, "fragmented": fragmented,
 
 @pytest.mark.parametrize("make", [lambda: leaking(20, 200 * MIB), lambda: leak()[0]])
 def test_kept(make, tmp_path):
-    """What a report keeps for the next one (test_kept_rows.py) has it, too."""
+    """What a report keeps for the next one (test_kept_report.py) has it, too."""
     folder = tmp_path / "data"
     make().write(conftest.built(conftest.BUILD / "make_raw"), folder)
     keeper = conftest.built(conftest.BUILD / "gpuprof-collector-keeps")

@@ -194,16 +194,6 @@ def test_units(tmp_path, kind, part, needs):
     assert "in_parallel" in done.stdout + done.stderr or part != "modules"
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("name", ["test_column_file", "test_kept_rows"])
-def test_changed_columns(tmp_path, name):
-    folder = sanitized.make(sanitized.ADDRESS, f"unit/{name}")
-    done = subprocess.run([folder / "unit" / name], cwd=tmp_path, check=False,
-                          env={**os.environ, "GPUPROF_TEST_MUTATIONS": "45000"}, text=True,
-                          capture_output=True, timeout=900)
-    assert done.returncode == 0, (done.stdout + done.stderr)[-5000:]
-
-
 @pytest.mark.parametrize("kind", ["thread", "address,undefined"])
 @pytest.mark.parametrize("buffer", ["1M", "64M"])
 def test_stress(stress, tmp_path, kind, buffer):

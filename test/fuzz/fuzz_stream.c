@@ -12,8 +12,6 @@
  *   7  names of kernels (fuzz_kernels.c)
  *   8  a baseline file (fuzz_baseline.c)
  *   9  parts of a report (fuzz_parts.c)
- *  10  a file of columns, its checksums put right unless bit 0 of the upper four is set
- *  11  a stream file and rows that are kept of it (fuzz_kept.c)
  * With libFuzzer (`make fuzz`), or with fuzz_replay.c, which runs the seeds once.
  */
 #include <ftw.h>
@@ -25,11 +23,9 @@
 #include "analyse/step_report.h"
 #include "block.h"
 #include "bytes.h"
-#include "column_hostile.h"
 #include "control_text.h"
 #include "crc32c.h"
 #include "fuzz_baseline.h"
-#include "fuzz_kept.h"
 #include "fuzz_kernels.h"
 #include "fuzz_outputs.h"
 #include "fuzz_parts.h"
@@ -236,15 +232,6 @@ static void read_control(const char *data, size_t size)
     }
 }
 
-static void read_columns(uint8_t *data, size_t size, unsigned how)
-{
-    static const struct column_key key = {{0}};
-    if (!(how & 1))
-        column_repair(data, size, &key);
-    fuzz_write(stream_path, data, size);
-    column_read_all(stream_path, &key);
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static uint8_t copy[INPUT_BYTES_MAX];
@@ -275,8 +262,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     case 7: fuzz_kernels(data, size); break;
     case 8: fuzz_baseline((const char *)data, size); break;
     case 9: fuzz_parts(folder, copy, size, how); break;
-    case 10: read_columns(copy, size, how); break;
-    case 11: fuzz_kept(folder, copy, size, how); break;
     default: break;
     }
     remove_folder();

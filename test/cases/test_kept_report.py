@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a report keeps beside the recordings, its parts (.gpuprof-report) and its rows
-(.gpuprof-rows.N), answers the next question as the recordings do, and is not used when anything is
-wrong with it. The truth is --no-index."""
+"""What a report keeps beside the recordings (.gpuprof-report) answers the next question as the
+recordings do, and is not used when anything is wrong with it. The truth is --no-index."""
 
 import contextlib
-import itertools
 import os
 import random
 import resource
@@ -27,7 +25,7 @@ PARTS = [  # is answered from the report
     ["--format=csv"], ["--full", "--no-group", "--sort=calls", "--limit=2"],
     ["--table=functions,idle,findings,ranks,arrivals"], ["--table=idle", "--format=json"],
     ["--table=cuda_kern_exec_sum,losses,cost", "--strict"]]
-KEPT = [  # is answered from the rows
+OTHERS = [  # is answered from the recordings
     GRID,
     ["--by=thread", "--table=calls_by_thread"],
     ["--by=thread", "--table=calls_by_thread", "--from=300us"],
@@ -35,8 +33,7 @@ KEPT = [  # is answered from the rows
     [ALL, "--to=150us", "--format=csv"],
     [ALL, "--from=0", "--to=1000"],
     [TABLE, "--from=300us", "--strict", "--sort=calls", "--limit=2"],
-]
-OTHERS = [[TABLE, "--from=1000"], [TABLE, "--from=350us", "--to=100us"],
+    [TABLE, "--from=1000"], [TABLE, "--from=350us", "--to=100us"],
           [TABLE, "--step-range=nothing"], [TABLE, "--rank=1"], ["--table=steps"],
           ["--by=stack"], ["--full", "--group", "--format=json"], ["--symbols=off", "--full"]]
 MADE = {"train": ["train", 2, 6], "loss": ["loss", 2, 6], "late": ["late", 3, 3],
@@ -59,12 +56,11 @@ def ask(keeper, tmp_path):
     return run
 
 
+NAME = ".gpuprof-report"
+
+
 def files(folder):
     return sorted(folder.glob(".gpuprof-r*"))
-
-
-def names(jobs):
-    return [".gpuprof-report", *(f".gpuprof-rows.{k}" for k in range(jobs))]
 
 
 def identities(folder):
@@ -76,15 +72,15 @@ def recording(make_gpu, ask):
     """A folder with two ranks, and what is kept of it."""
     folder = make_gpu("train", 2, 6)
     assert ask("-j1", folder)[0] == 0
-    assert [path.name for path in files(folder)] == names(1)
+    assert [path.name for path in files(folder)] == [NAME]
     return folder
 
 
 def same(ask, folder, *questions):
-    """Of the report and of the rows, unless there is another question. The first answer."""
-    answers = [ask(*question, folder) for question in questions or ([TABLE], GRID)]
+    """As without. The first answer."""
+    answers = [ask(*question, folder) for question in questions or [[TABLE]]]
     assert answers == [ask("--no-index", "-j1", *question, folder)
-                       for question in questions or ([TABLE], GRID)]
+                       for question in questions or [[TABLE]]]
     return answers[0]
 
 
@@ -99,31 +95,27 @@ def damage(path):
                                           for name in ("pools", "shared"))])
 def test_same_answers(make_gpu, ask, scenario):
     folder = make_gpu(*MADE.get(scenario, MADE["train"]))
-    ranks = len(list(folder.glob("*.gpuprof")))
     if scenario == "damaged":
         damage(folder / "rank0.gpuprof")
         os.truncate(folder / "rank1.gpuprof", (folder / "rank1.gpuprof").stat().st_size - 700)
-    truths = [ask("--no-index", "-j1", *question, folder) for question in PARTS + KEPT + OTHERS]
+    truths = [ask("--no-index", "-j1", *question, folder) for question in PARTS + OTHERS]
     for first in (["-j1"], ["-j2"], ["-j2", "--format=json"]):
         for path in files(folder):
             path.unlink()
         assert ask(*first, folder) == ask("--no-index", "-j1", *first, folder)
-        is_text = len(first) == 1
-        assert [path.name for path in files(folder)] == names(
-            min(int(first[0][2:]), ranks) if is_text else 0)
+        assert [path.name for path in files(folder)] == [NAME]
         kept = identities(folder)
-        questions = PARTS + (KEPT if is_text else [])
-        assert [ask(*question, folder) for question in questions] == truths[:len(questions)]
+        assert [ask(*question, folder) for question in PARTS] == truths[:len(PARTS)]
         assert identities(folder) == kept
-    assert [ask(*question, folder) for question in OTHERS] == truths[len(PARTS + KEPT):]
+    assert [ask(*question, folder) for question in OTHERS] == truths[len(PARTS):]
     assert len(set(truths)) > 8
     assert {code for code, *_ in truths} >= {2} | ({3} if scenario == "damaged" else {0})
 
 
 def test_is_read(recording, ask):
-    """In place of the recordings' events: with these damaged, and the old time and size, the kept
-    rows still say what was there, and only --no-index sees the damage."""
-    questions = [[TABLE], GRID, ["--table=idle,findings"], []]
+    """In place of the recordings' events: with these damaged, and the old time and size, what was
+    kept still says what was there, and only --no-index sees the damage."""
+    questions = [[TABLE], ["--table=idle,findings"], []]
     told = [ask(*question, recording) for question in questions]
     path = recording / "rank1.gpuprof"
     status = path.stat()
@@ -137,7 +129,7 @@ def test_is_read(recording, ask):
         assert ask("--no-index", *question, recording) != said
     assert ask(TABLE, f"./{recording.name}") == told[0]
     moved = recording.rename(recording.with_name("moved"))
-    assert ask(TABLE, moved) == told[0] and ask(*GRID, moved) == told[1]
+    assert ask(TABLE, moved) == told[0]
 
 
 def grow(folder):
@@ -168,12 +160,12 @@ def test_stale(recording, ask, how):
     assert identities(recording) == before  # a question of one table does not write
     ask("-j1", recording)
     assert identities(recording) != before
-    assert len(files(recording)) == 2
+    assert len(files(recording)) == 1
     same(ask, recording)
 
 
 def test_another_program(recording, ask, keeper, tmp_path):
-    """One that was built anew may see other rows in the same files."""
+    """One that was built anew may see other things in the same files."""
     before = identities(recording)
     other = tmp_path / "other"
     shutil.copy2(keeper, other)
@@ -203,45 +195,31 @@ def test_large(make_gpu, run_collector):
     """Of a million records and more the second answer costs a fraction of the first."""
     folder = make_gpu("bench", 260000, 4)
     costs = []
-    questions = ([TABLE], GRID, ["--table=idle,findings"], ["--full"])
+    piece = ["--table=cuda_gpu_kern_sum,functions,nvtx_sum,cuda_kern_exec_sum", "--from=600ms",
+             "--to=613ms"]
+    questions = ([TABLE], piece, ["--table=idle,findings"], ["--full"])
     for arguments in (["-j2"], *questions, *(["--no-index", *q] for q in questions)):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         done = run_collector("report", *arguments, folder)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         costs.append((after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime,
                       done.returncode, done.stdout, done.stderr))
-    assert [path.name for path in files(folder)] == names(2)
+    assert [path.name for path in files(folder)] == [NAME]
     for k, question in enumerate(questions, 1):
         assert costs[k][1:] == costs[k + len(questions)][1:] and costs[k][1] == 0
-        assert costs[k][0] < (0.5 if question == GRID else 0.3) * costs[0][0], question
+        assert costs[k][0] < (0.1 if question == piece else 0.3) * costs[0][0], question
     assert all(path.stat().st_mode & 0o777 == 0o600 for path in files(folder))
     # The times of 350,000 kernels of collectives are read piece by piece.
     assert toolchain.peak_kib(conftest.BUILD / "gpuprof-collector", "report", folder) < 16 << 10
 
 
-def ask_anew(ask, folder, jobs):
-    """Rows are written anew when no report is kept."""
-    (folder / ".gpuprof-report").unlink(missing_ok=True)
-    ask(f"-j{jobs}", folder)
-
-
-def test_pieces_of_the_index(make_gpu, ask):
-    """Files of -j2 stand in place of those of -j1, and the other way round."""
-    folder = make_gpu("train", 3, 6)
-    for jobs in (1, 3, 2, 1):
-        ask_anew(ask, folder, jobs)
-        assert len(files(folder)) == jobs + 1
-        same(ask, folder, GRID)
-    for removed, jobs in itertools.product((0, 1), (2, 3)):
-        ask_anew(ask, folder, jobs)
-        files(folder)[1 + removed].unlink()
-        same(ask, folder, GRID)
-    ask_anew(ask, folder, 3)
-    two, three = folder / ".gpuprof-rows.1", folder / "three"
-    shutil.copy2(two, three)
-    ask_anew(ask, folder, 2)
-    shutil.copy2(three, two)  # the first of two and the second of three
-    same(ask, folder, GRID)
+def test_rows_of_an_older_version(recording, ask):
+    """Files of that name do no harm, and stay."""
+    old = recording / ".gpuprof-rows.0"
+    old.write_bytes(b"GPUCOLS" * 100)
+    same(ask, recording, [TABLE], GRID)
+    assert ask("-j1", recording) == ask("--no-index", "-j1", recording)
+    assert old.read_bytes() == b"GPUCOLS" * 100
 
 
 def test_other_verbs(recording, run_collector):
@@ -259,8 +237,7 @@ def test_other_verbs(recording, run_collector):
     for path in recording.glob("*.gpuprof"):
         path.unlink()
     nothing = run_collector("report", recording).stderr
-    for name in names(1):
-        (recording / name).touch()
+    (recording / NAME).touch()
     assert run_collector("report", recording).stderr == nothing
 
 
@@ -291,20 +268,15 @@ def test_full_disk(make_gpu, ask):
         assert not files(folder) and len(list(folder.iterdir())) == 2
 
 
-@pytest.mark.parametrize("name", names(1))
-def test_not_ours(recording, ask, tmp_path, name):
+def test_not_ours(recording, ask, tmp_path):
     """A link, a folder, or another user's file of that name is not read, and no harm to it."""
-    kept = recording / name
-    def anew():
-        if name != ".gpuprof-report":
-            (recording / ".gpuprof-report").unlink()
-        ask("-j1", recording)
+    kept = recording / NAME
     held = tmp_path / "held"
     kept.rename(held)
     before = held.read_bytes()
     kept.symlink_to(held)
     same(ask, recording)
-    anew()
+    ask("-j1", recording)
     assert held.read_bytes() == before and not kept.is_symlink()
     kept.unlink()
     kept.mkdir()
@@ -314,7 +286,7 @@ def test_not_ours(recording, ask, tmp_path, name):
     kept.rmdir()
     os.mkfifo(kept)
     same(ask, recording)
-    anew()
+    ask("-j1", recording)
     assert kept.is_file()
     kept.chmod(0o666)
     inode = kept.stat().st_ino
@@ -323,20 +295,18 @@ def test_not_ours(recording, ask, tmp_path, name):
         kept.chmod(0o600)
         os.chown(kept, 1, 1)
         same(ask, recording)
-    anew()
+    ask("-j1", recording)
     assert kept.stat().st_ino != inode and kept.stat().st_uid == os.geteuid()
     assert kept.stat().st_mode & 0o777 == 0o600
 
 
-@pytest.mark.parametrize("name", names(1))
 @pytest.mark.parametrize("count", [20, pytest.param(2000, marks=pytest.mark.long)])
-def test_changed_file(recording, ask, count, name):
+def test_changed_file(recording, ask, count):
     """Torn or changed anywhere: the answer is right all the same, and the next report mends it."""
-    kept = recording / name
+    kept = recording / NAME
     whole = kept.read_bytes()
     rand = random.Random(count)
-    question = [TABLE] if name == ".gpuprof-report" else GRID
-    truth = ask("--no-index", "-j1", *question, recording)
+    truth = ask("--no-index", "-j1", TABLE, recording)
     for turn in range(count):
         data = bytearray(whole)
         if turn % 3 == 0:
@@ -344,8 +314,9 @@ def test_changed_file(recording, ask, count, name):
         for _ in range(turn % 3):
             data[rand.randrange(len(data))] ^= 1 << rand.randrange(8)
         kept.write_bytes(data)
-        assert ask(*question, recording) == truth
-    ask_anew(ask, recording, 1)
+        assert ask(TABLE, recording) == truth
+    kept.unlink()
+    ask("-j1", recording)
     assert len(kept.read_bytes()) == len(whole)
 
 
