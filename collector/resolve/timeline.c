@@ -449,11 +449,9 @@ static __attribute__((noinline)) int settle(struct timeline *t)
             set_next_entry(t, t->scope.only ? entry->next : t->next_entry + 1);
             t->failed = t->rec->loaded[entry->process];
             error = add_entry(t, entry);
-        } else if (t->count == 0) {
-            return 0;
-        } else if (t->heap[0].block->event.thread) {
+        } else if (t->count && t->heap[0].block->event.thread) {
             return 1;
-        } else if (is_late(t)) {
+        } else if (!t->count || is_late(t)) {
             return 0;
         } else {
             error = open_root(t);
