@@ -156,7 +156,7 @@ static const struct table_info *table_at(const struct verb *verb, unsigned index
     return option && option->table_at ? option->table_at(index) : NULL;
 }
 
-/* "why the GPUs were idle", "... (--by=stack)". */
+/* "GPU idle time by cause", "... (--by=stack)". */
 static void table_about(const struct table_info *info, char *text, size_t text_bytes)
 {
     static const char *const ways[] = {[BY_STACK] = " (--by=stack)",

@@ -330,10 +330,11 @@ static void power_behind(const struct table *t, FILE *out)
     uint64_t longest_ns = device_report_energy_period_ns(t->source);
     char period[UNIT_TEXT_BYTES];
     if (longest_ns)
-        fprintf(out,
-                "  energy is the device's own counter, read to change every %s; 'of power' is the "
-                "power that was read, over the time\n",
-                time_text(period, longest_ns));
+        fprintf(
+            out,
+            "  energy comes from the device's counter, which changes every %s; 'of power' comes "
+            "from readings of the power\n",
+            time_text(period, longest_ns));
     for (uint32_t i = 0; i < t->count; i++) {
         const struct device_row *row = table_item(t, i);
         if (row->energy.jump_count) {
