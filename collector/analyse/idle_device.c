@@ -30,18 +30,15 @@ static bool is_piece(const struct idle *d)
 static struct idle_track *track_of(struct idle *d, const struct event *e, int *error)
 {
     uint64_t device = record_arg(e->record, KERNEL_DEVICE);
-    struct idle_track *last = d->track_count ? &d->tracks[d->way.last_track] : NULL;
+    uint32_t *recent = &d->way.recent[(e->process->index ^ device << 3) % IDLE_RECENT];
+    struct idle_track *last = *recent ? &d->tracks[*recent - 1] : NULL;
     *error = 0;
     if (last && last->process == e->process && last->device == device)
         return last;
     const struct idle_track new = {.process = e->process, .device = device, .place = IDLE_NONE};
-    uint32_t number;
     *error = KEY_MAP_ITEM(&d->way.track_of, ((struct key){e->process->index, device, 0}), d->tracks,
-                          d->track_count, IDLE_DEVICES_MAX, &new, &number);
-    if (!number)
-        return NULL;
-    d->way.last_track = number - 1;
-    return &d->tracks[number - 1];
+                          d->track_count, IDLE_DEVICES_MAX, &new, recent);
+    return *recent ? &d->tracks[*recent - 1] : NULL;
 }
 
 /* The first work in the piece. */

@@ -20,6 +20,7 @@
 #define IDLE_DEVICES_MAX (1u << 16)
 #define IDLE_PAUSES_MAX  (1u << 17)
 #define IDLE_NAMES       256 /* of kernels, that were asked for last */
+#define IDLE_RECENT      64  /* devices, likewise */
 
 /* At each moment the first of these that is under way. */
 enum idle_part {
@@ -237,7 +238,7 @@ struct idle_way {
     struct idle_process *processes; /* owned, by index */
     struct idle_thread **threads;   /* owned, and so are they; by index; NULL: no call */
     struct key_map track_of;        /* (process, device) -> place + 1 */
-    uint32_t last_track;            /* that was asked for */
+    uint32_t recent[IDLE_RECENT];   /* places + 1 of those that were asked for */
     struct idle_name names[IDLE_NAMES];
     struct key_map loaders; /* text of a range -> 1, or 2 if it says data loading */
     uint64_t last_gap;      /* number that was given to a wait for another rank */
