@@ -10,7 +10,7 @@
 bool array_grow(void *items, uint32_t *capacity, size_t item_bytes, uint32_t first)
 {
     void *list;
-    memcpy(&list, items, sizeof list); /* whatever it points to */
+    memcpy(&list, items, sizeof list); /* `items` points to a pointer of some type */
     if (*capacity > UINT32_MAX / 2)
         return false;
     uint32_t wanted = *capacity ? 2 * *capacity : first;
@@ -28,7 +28,7 @@ int array_push(void *list, uint32_t *count, size_t item_bytes, const void *item)
     memcpy(&items, list, sizeof items);
     if (*count > UINT32_MAX / 2)
         return GPUPROF_NO_MEMORY;
-    if ((*count & (*count - 1)) == 0) { /* it is full, or has few */
+    if ((*count & (*count - 1)) == 0) { /* *count is 0 or a power of two: the list may be full */
         uint32_t wanted = 2 * *count > ITEMS_FIRST ? 2 * *count : ITEMS_FIRST;
         items = reallocarray(items, wanted, item_bytes);
         if (!items)

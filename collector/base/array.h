@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arrays that grow, sorting numbers, and looking things up in what is in order. */
+/* Arrays that grow, sorting of numbers, and binary search in sorted arrays. */
 #ifndef GPUPROF_COLLECTOR_ARRAY_H
 #define GPUPROF_COLLECTOR_ARRAY_H
 
@@ -9,8 +9,9 @@
 #include <string.h>
 
 /*
- * Has `items`, malloc'ed memory for `capacity` of them, room for one more than `count`? If not, it
- * gets twice as much, at first for `first`. False: no memory, and all is as before.
+ * Makes sure that `items`, malloc'ed memory for `capacity` items, has room for one more than
+ * `count`. Doubles it if not; the first allocation has `first` items. Returns false without memory;
+ * nothing has changed then.
  */
 #define ARRAY_ROOM(items, count, capacity, first)                                                  \
     ((count) < (capacity) || array_grow(&(items), &(capacity), sizeof *(items), first))
@@ -18,23 +19,20 @@
 bool array_grow(void *items, uint32_t *capacity, size_t item_bytes, uint32_t first);
 
 /*
- * Adds *item (NULL: zeros) behind the *count items of *list, malloc'ed memory whose size follows
- * from *count: it is grown here alone. 0 or GPUPROF_NO_MEMORY, and then both are as before.
+ * Appends *item (NULL: zeros) to the *count items of *list. Only this function may grow the list,
+ * as it derives the allocated size from *count. Returns 0 or GPUPROF_NO_MEMORY, which changes
+ * nothing.
  */
 int array_push(void *list, uint32_t *count, size_t item_bytes, const void *item);
 #define ARRAY_PUSH(list, count, item)                                                              \
     array_push(&(list), &(count), sizeof *(list), 1 ? (item) : (list))
 
-/*
- * Makes room for item `index` in `items`, malloc'ed memory for *count of them, which then is more;
- * new items are zeroed. NULL: no memory, and both are as before.
- */
+/* Grows `items`, malloc'ed memory for *count items, so that it includes item `index`; new items are
+ * zeroed. Returns NULL without memory, and nothing has changed then. */
 void *array_reach(void *items, uint32_t *count, uint32_t index, size_t item_bytes);
 
-/*
- * How many of `count` items have at most `most` in `member`, a uint64_t by which they are in rising
- * order: the place of the first that has more.
- */
+/* Returns how many of `count` items have at most `most` in `member`: the index of the first item
+ * that has more. The items are sorted by `member`, a uint64_t, in rising order. */
 #define ARRAY_UP_TO(items, count, member, most)                                                    \
     array_up_to(items, count, sizeof *(items), offsetof(__typeof__(*(items)), member), most)
 
@@ -54,28 +52,25 @@ static inline uint32_t array_up_to(const void *items, uint32_t count, size_t ite
     return low;
 }
 
-/*
- * Puts *item into `list`, which has room for `most` items and is in the order of `is_before`:
- * behind those that it is not before. The last one goes if there is no room; *item itself if it is
- * that.
- */
+/* Inserts *item into `list`, sorted by `is_before`, behind the items that are equal to it. The list
+ * has room for `most` items: when it is full, the last item (perhaps *item) is dropped. */
 typedef bool array_before_fn(const void *item, const void *other);
 void array_keep(void *list, uint32_t *count, uint32_t most, size_t item_bytes, const void *item,
                 array_before_fn *is_before);
 #define ARRAY_KEEP(list, count, most, item, is_before)                                             \
     array_keep(list, &(count), most, sizeof *(list), 1 ? (item) : (list), is_before)
 
-/* How two numbers stand to each other, as qsort wants to know it. */
+/* Compares two numbers for qsort. */
 #define ORDER(a, b) (((a) > (b)) - ((a) < (b)))
 
-/* Two texts, by pointers to them, for qsort and bsearch. */
+/* Compares two texts, given by pointers to them, for qsort and bsearch. */
 int compare_texts(const void *left, const void *right);
 
-/* Bring numbers, none of which is NAN, into rising order. */
+/* Sort numbers in rising order; none may be NAN. */
 void array_sort(double *list, uint32_t count);
 void array_sort_whole(uint64_t *list, size_t count);
 
-/* The same, and returns the middle one of `count` > 0. */
+/* Sorts the list too and returns the middle number; `count` > 0. */
 double array_median(double *list, uint32_t count);
 
 #endif

@@ -94,7 +94,7 @@ const char *file_unnamed_folder(void)
     return folder && folder[0] ? folder : "/tmp";
 }
 
-/* Where the file system has none without a name, one whose name is gone at once. */
+/* Without O_TMPFILE support, creates a named file and unlinks it at once. */
 int file_unnamed(void)
 {
     const char *folder = file_unnamed_folder();

@@ -11,7 +11,7 @@ void histogram_release(struct histogram *h)
     *h = (struct histogram){0};
 }
 
-/* Of real recordings a row is made for a record or more, which takes some bytes. */
+/* Real recordings have at least one record per row, and a record takes several bytes. */
 #define ROWS_FREE      16384
 #define ROW_FILE_BYTES 8
 
@@ -20,7 +20,7 @@ uint64_t histogram_rows_max(uint64_t bytes)
     return ROWS_FREE + bytes / ROW_FILE_BYTES;
 }
 
-/* The first or last bucket of the row that is nearest to `row`, of one that has any. */
+/* Returns the nearest bucket of the row closest to `row` that exists. */
 static uint64_t *nearest_bucket(struct histogram *h, unsigned row)
 {
     for (unsigned distance = 1;; distance++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Counts of 64-bit values in buckets whose width grows with the value: exact below 128, above in
- * 64 buckets per power of two, so that a quantile is off by at most 1 in 128 (0.8 %). Memory: 512
- * bytes per power of two that occurs, whatever the number of values.
+ * Counts of 64-bit values in buckets as wide as the value is large: exact below 128, then 64
+ * buckets per power of two, so that a quantile is off by at most 1 in 128 (0.8 %). Memory: 512
+ * bytes per power of two that occurs, however many values there are.
  */
 #ifndef GPUPROF_COLLECTOR_HISTOGRAM_H
 #define GPUPROF_COLLECTOR_HISTOGRAM_H
@@ -11,23 +11,24 @@
 
 #include "error.h"
 
-#define HISTOGRAM_BUCKETS 64 /* of a row */
+#define HISTOGRAM_BUCKETS 64 /* in a row */
 #define HISTOGRAM_ROWS    60 /* row 0: 0 to 63, row 1: 64 to 127, row 2: 128 to 255, ... */
 
 struct histogram {
-    uint64_t *rows[HISTOGRAM_ROWS]; /* owned; NULL: nothing there */
+    uint64_t *rows[HISTOGRAM_ROWS]; /* owned; NULL: the row is empty */
     uint64_t count;
 };
 
 void histogram_release(struct histogram *h);
 
-/* The bucket to count in where the histogram does not have that row; NULL: no memory. */
+/* Creates the row, or picks the nearest one if *rows_left is 0. Returns the bucket to count in;
+ * NULL: no memory. */
 uint64_t *histogram_make(struct histogram *h, unsigned row, unsigned bucket, uint64_t *rows_left);
 
 /*
- * Counts `value` `weight` times; a row that is made for it is taken from *rows_left, which
- * histograms may share. If none is left the nearest row that the histogram has must do; its first
- * is always made. 0 or GPUPROF_NO_MEMORY.
+ * Counts `value` `weight` times. A new row is taken from *rows_left, which histograms may share. If
+ * none is left, the nearest existing row counts it; the first row is always made. Returns 0 or
+ * GPUPROF_NO_MEMORY.
  */
 static inline int histogram_add(struct histogram *h, uint64_t value, uint64_t weight,
                                 uint64_t *rows_left)
@@ -44,18 +45,18 @@ static inline int histogram_add(struct histogram *h, uint64_t value, uint64_t we
     return 0;
 }
 
-/* The rows that files of so many `bytes` bear out: a few bytes can say that there are many. */
+/* Returns how many rows files of `bytes` bytes may need; a small hostile file cannot claim more. */
 uint64_t histogram_rows_max(uint64_t bytes);
 
-/* Counts all that `from` has, which is empty then; rows that it gave up may be made again. */
+/* Adds all counts of `from` and empties it; rows it frees go back to *rows_left. */
 void histogram_move(struct histogram *to, struct histogram *from, uint64_t *rows_left);
 
-/* The value that `fraction` (0 to 1) of all values do not exceed, between the least and the most of
- * them, which a bucket's middle may lie outside of; 0 if there are none. */
+/* Returns the value that `fraction` (0 to 1) of all values do not exceed, clamped to `least` and
+ * `most` because a bucket's middle may lie outside them. Returns 0 if the histogram is empty. */
 uint64_t histogram_quantile(const struct histogram *h, double fraction, uint64_t least,
                             uint64_t most);
 
-/* The smallest value of a bucket; of that behind the last, the one above all of the row's. */
+/* Returns the smallest value of a bucket; for the bucket after the last, the row's upper bound. */
 static inline uint64_t histogram_bucket_begin(unsigned row, unsigned bucket)
 {
     uint64_t value = HISTOGRAM_BUCKETS * (row > 0) + bucket;

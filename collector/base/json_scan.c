@@ -8,7 +8,7 @@ static bool is_space(char c)
     return c == ' ' || c == '\n' || c == '\r' || c == '\t' || c == ',' || c == ':';
 }
 
-/* Behind the string that begins there. */
+/* Returns the end of the string that begins at `at`. */
 static const char *skip_string(const char *at, const char *end)
 {
     const char *quote = ++at < end ? memchr(at, '"', (size_t)(end - at)) : NULL;
@@ -19,7 +19,7 @@ static const char *skip_string(const char *at, const char *end)
     return at < end ? at + 1 : end;
 }
 
-/* Behind the value that begins there. */
+/* Returns the end of the value that begins at `at`. */
 static const char *skip_value(const char *at, const char *end)
 {
     unsigned depth = 0;
@@ -60,7 +60,7 @@ bool json_next(const char **at, const char *end, struct json_piece *key, struct 
     }
     *at = behind;
     bool is_any = behind > p;
-    while (behind > p && is_space(behind[-1])) /* of a number that another program laid out */
+    while (behind > p && is_space(behind[-1])) /* spaces after a number from another program */
         behind--;
     *value = (struct json_piece){p, (size_t)(behind - p)};
     return is_any;
@@ -84,7 +84,7 @@ static unsigned hex_digit(char c)
                       : (unsigned)(c - '0');
 }
 
-/* gpuprof writes only control characters so; of others it makes UTF-8 of three bytes at most. */
+/* gpuprof escapes only control characters like this; this writes at most three bytes. */
 static char *put_utf8(char *out, unsigned code)
 {
     if (code < 0x80) {

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Going through JSON text that gpuprof has made itself, value by value, without a copy. What is not
- * JSON ends the text: nothing is read beyond `end`.
- */
+/* A reader of JSON text that gpuprof wrote itself: value by value, without a copy. Malformed text
+ * ends the iteration; nothing is read beyond `end`. */
 #ifndef GPUPROF_COLLECTOR_JSON_SCAN_H
 #define GPUPROF_COLLECTOR_JSON_SCAN_H
 
@@ -10,20 +8,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A piece of a text; of a string with its quotes. */
+/* A part of a JSON text; a string includes its quotes. */
 struct json_piece {
     const char *at;
     size_t length;
 };
 
-/* The next member of the object, or item of the array, whose text behind the opening bracket begins
- * at *at, which moves on: its key (of an item: of length 0) and value. False: there is none. */
+/* Reads the next member of an object, or item of an array, at *at, which starts behind the opening
+ * bracket and moves on. Sets its key (empty for an item) and value. Returns false at the end. */
 bool json_next(const char **at, const char *end, struct json_piece *key, struct json_piece *value);
 
-/* The value of a member of the object; of length 0: it has none such. */
+/* Returns the value of a member of the object; its length is 0 if there is no such member. */
 struct json_piece json_member(struct json_piece object, const char *key);
 
-/* What a string says, in UTF-8; `out` has room for its length. Returns the bytes. */
+/* Decodes a string to UTF-8; `out` has room for the string's length. Returns the bytes written. */
 size_t json_unescape(struct json_piece string, char *out);
 
 static inline bool json_is(struct json_piece piece, char first)
@@ -31,11 +29,11 @@ static inline bool json_is(struct json_piece piece, char first)
     return piece.length && *piece.at == first;
 }
 
-/* A whole number; false: it is none, or too large. */
+/* Parses a whole number. Returns false if it is none, or too large. */
 bool json_whole(struct json_piece piece, int64_t *value);
 double json_double(struct json_piece piece);
 
-/* A time in us with three digits behind the point at most, in ns. */
+/* Converts microseconds with at most three decimals to ns. */
 uint64_t json_ns(struct json_piece piece);
 
 #endif

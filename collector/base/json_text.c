@@ -7,7 +7,8 @@
 
 #include "bytes.h"
 
-/* Tens or hundreds whose digits begin with `d`, each with `zeros` behind it. */
+/* The table rows for the tens or hundreds digit `d`; `zeros` is the row's count of leading
+ * zeros. */
 #define ONES(d, zeros)                                                                             \
     d "0" zeros d "1" zeros d "2" zeros d "3" zeros d "4" zeros d "5" zeros d "6" zeros d          \
       "7" zeros d "8" zeros d "9" zeros
@@ -22,10 +23,8 @@
 const char json_triples[4 * 1000 + 1] = ONES("00", "\2") TENS("0", "\1") HUNDRED("1") HUNDRED("2")
     HUNDRED("3") HUNDRED("4") HUNDRED("5") HUNDRED("6") HUNDRED("7") HUNDRED("8") HUNDRED("9");
 
-/*
- * Length of the UTF-8 sequence at `p` (RFC 3629: shortest form, no surrogates), 0 if it is none.
- * One of U+0080 to U+009F counts as none: a terminal obeys it.
- */
+/* Returns the length of the UTF-8 sequence at `p` (RFC 3629: shortest form, no surrogates), or 0 if
+ * it is invalid. U+0080 to U+009F count as invalid: terminals obey them. */
 static size_t utf8_length(const uint8_t *p, size_t length)
 {
     static const struct {
@@ -57,7 +56,7 @@ static char *put_replacement(char *out)
     return out + 3;
 }
 
-/* Copies the UTF-8 sequence at p[*at], or what stands for a byte that begins none. */
+/* Copies the UTF-8 sequence at p[*at], or U+FFFD for an invalid byte. */
 static char *copy_sequence(char *out, const uint8_t *p, size_t *at, size_t length)
 {
     size_t bytes = utf8_length(p + *at, length - *at);
@@ -70,7 +69,7 @@ static char *copy_sequence(char *out, const uint8_t *p, size_t *at, size_t lengt
     return out + bytes;
 }
 
-/* Do eight bytes need no escape? Not all that need none are found. */
+/* Returns true if eight bytes surely need no escape; false may be too careful. */
 static bool is_plain(uint64_t eight)
 {
     const uint64_t ones = 0x0101010101010101u;
@@ -127,8 +126,7 @@ void json_put(const char *before, const char *text, FILE *out)
     free(string);
 }
 
-/* The controls of C1, and the marks that turn the order of what follows around, on a line of ours.
- */
+/* Returns true for C1 controls and bidirectional marks, which terminals obey. */
 static bool is_obeyed(const uint8_t *p, size_t left)
 {
     if (left >= 2 && p[0] == 0xc2)
@@ -138,7 +136,7 @@ static bool is_obeyed(const uint8_t *p, size_t left)
             (p[1] == 0x81 && p[2] >= 0xa6 && p[2] <= 0xa9));
 }
 
-/* Likewise, and it stands also for what a reader may obey. */
+/* Likewise, but also replaces characters that a terminal may obey. */
 static char *copy_clean(char *out, const uint8_t *p, size_t *at, size_t length)
 {
     if ((p[*at] < ' ' && p[*at] != '\t' && p[*at] != '\n') || p[*at] == 0x7f) {
@@ -193,7 +191,7 @@ char *xml_string(const char *text)
     return data;
 }
 
-/* What is no string: nothing of it is escaped but its quotes. */
+/* Quotes a JSON value other than a string: only quotes need an escape. */
 static char *csv_quote(char *out, const char *next, const char *end)
 {
     while (end - next >= 8) {
@@ -281,8 +279,7 @@ char *line_printf(const char *format, ...)
     return line;
 }
 
-/* What is below 1000 is four bytes out of the table, of which the next digits take those that are
- * too many. */
+/* Numbers below 1000 copy four bytes of the table; the next digits overwrite the excess ones. */
 char *json_decimal(char *out, uint64_t value)
 {
     if (value >= 1000) {
@@ -296,14 +293,15 @@ char *json_decimal(char *out, uint64_t value)
     return out + 3 - zeros;
 }
 
-/* The 8 hexadecimal digits of `value` as 8 bytes, all at once. */
+/* Converts all 8 hexadecimal digits of `value` to 8 bytes at once. */
 static void hex_digits(char *out, uint32_t value)
 {
     uint64_t x = value;
     x = (x & 0xffff0000u) << 16 | (x & 0xffffu);
     x = (x & 0x0000ff000000ff00u) << 8 | (x & 0x000000ff000000ffu);
     x = (x & 0x00f000f000f000f0u) << 4 | (x & 0x000f000f000f000fu);
-    uint64_t letters = (x + 0x0606060606060606u) >> 4 & 0x0101010101010101u; /* 1 from 10 on */
+    uint64_t letters = (x + 0x0606060606060606u) >> 4 & 0x0101010101010101u; /* 1 for the digits a
+                                                                              * to f */
     x += 0x3030303030303030u + letters * ('a' - '0' - 10);
     x = htobe64(x);
     memcpy(out, &x, sizeof x);

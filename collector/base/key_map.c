@@ -73,7 +73,7 @@ int key_map_set_anew(struct key_map *m, struct key key, uint64_t value, uint32_t
     return key_map_set_anew(m, key, value, count_max);
 }
 
-/* What stands behind the hole and could not stand in its own place moves up. */
+/* Entries behind the hole move up if they could not stand at their own place. */
 void key_map_remove(struct key_map *m, struct key key)
 {
     if (!m->count)
@@ -183,7 +183,7 @@ int64_t number_set_add(struct number_set *s, const struct number_kind *kind, voi
                        uint32_t *count, uint32_t count_max, const void *item)
 {
     const void *list;
-    memcpy(&list, items, sizeof list); /* whatever it points to */
+    memcpy(&list, items, sizeof list); /* `items` points to a pointer of some type */
     uint32_t *number = number_set_find(s, kind, list, *count, item);
     if (!number)
         return GPUPROF_NO_MEMORY;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A hash map from three numbers to one that is not 0, bounded by its owner's maximum; and sets. */
+/* A bounded hash map from three numbers to a nonzero number, and hash sets of array items. */
 #ifndef GPUPROF_COLLECTOR_KEY_MAP_H
 #define GPUPROF_COLLECTOR_KEY_MAP_H
 
@@ -39,7 +39,7 @@ static inline bool key_same(struct key x, struct key y)
     return x.a == y.a && x.b == y.b && x.c == y.c;
 }
 
-/* Where the key is, or where it would go. */
+/* Returns the slot that holds the key, or the free slot where it would go. */
 static inline uint32_t key_find(const struct key_slot *slots, uint32_t slot_count, struct key key)
 {
     uint32_t at = (uint32_t)key_hash(key) & (slot_count - 1);
@@ -48,27 +48,24 @@ static inline uint32_t key_find(const struct key_slot *slots, uint32_t slot_coun
     return at;
 }
 
-/* The value, 0 if there is none. */
+/* Returns the value, or 0 if there is none. */
 static inline uint64_t key_map_get(const struct key_map *m, struct key key)
 {
     return m->count ? m->slots[key_find(m->slots, m->slot_count, key)].value : 0;
 }
 
-/*
- * Adds or changes; `value` is not 0. 0, GPUPROF_NO_MEMORY, or GPUPROF_LIMIT if the map is full,
- * which leaves it as it was.
- */
+/* Adds or changes an entry; `value` is not 0. Returns 0, GPUPROF_NO_MEMORY, or GPUPROF_LIMIT if the
+ * map is full; an error changes nothing. */
 int key_map_set(struct key_map *m, struct key key, uint64_t value);
 
-/* The same for a map of at most `count_max` that is emptied when it is full. 0 or
- * GPUPROF_NO_MEMORY.
- */
+/* The same for a cache of at most `count_max` entries that is emptied when full. Returns 0 or
+ * GPUPROF_NO_MEMORY. */
 int key_map_set_anew(struct key_map *m, struct key key, uint64_t value, uint32_t count_max);
 
 /*
- * The number, from 1 on, of the item of *list (array_push) that `map` knows by the key: *item, or
- * zeros, behind the *count others, if it knows none. *number 0: `most` items are there, or the map
- * is full. 0 or GPUPROF_NO_MEMORY.
+ * Finds the item of *list (array_push) that `map` has for the key, or appends *item (NULL: zeros)
+ * for a new key. Sets *number to its number, from 1; 0 if `most` items exist or the map is full.
+ * Returns 0 or GPUPROF_NO_MEMORY.
  */
 int key_map_item(struct key_map *m, struct key key, void *list, uint32_t *count, size_t item_bytes,
                  uint32_t most, const void *item, uint32_t *number);
@@ -77,20 +74,18 @@ int key_map_item(struct key_map *m, struct key key, void *list, uint32_t *count,
 
 void key_map_remove(struct key_map *m, struct key key);
 
-/*
- * Which item of an array is the same as this one? A hash set of the items' numbers, from 1 on; the
- * array is its owner's. Memory: 8 to 16 bytes an item.
- */
+/* A hash set of the items of an array, by their numbers from 1 on: it finds duplicates. The caller
+ * owns the array. Memory: 8 to 16 bytes an item. */
 
-/* What the items are. Those without a hash are the same if they begin with the same `key_bytes`,
- * which then have no padding. */
+/* How to compare items. Without a hash function, items are equal if their first `key_bytes` bytes
+ * are; these have no padding. */
 struct number_kind {
     size_t item_bytes, key_bytes;
     uint32_t (*hash)(const void *item);
     bool (*same)(const void *a, const void *b);
 };
 
-/* Of structs that begin with what tells them apart, up to the member `last`. */
+/* For structs whose key is everything up to the member `last`. */
 #define NUMBER_KEY(type, last)                                                                     \
     {                                                                                              \
         .item_bytes = sizeof(type),                                                                \
@@ -107,17 +102,13 @@ struct number_set {
 
 void number_set_release(struct number_set *s);
 
-/*
- * Where the number of the item that is the same as `item` is, or where it would go, which is 0.
- * `items` has `count` of them, all in the set. A view until the next call; NULL: no memory.
- */
+/* Returns the slot with the number of an equal item, or a slot with 0 where it would go. `items`
+ * has `count` items, all in the set. The slot is a view until the next call; NULL: no memory. */
 uint32_t *number_set_find(struct number_set *s, const struct number_kind *kind, const void *items,
                           uint32_t count, const void *item);
 
-/*
- * The number of the item in `items`, which ARRAY_PUSH alone lets grow, and of which there are
- * `count`; one that is not there is added. 0: there are `count_max`; or GPUPROF_NO_MEMORY.
- */
+/* Returns the number of an equal item in `items`, or appends it. Only ARRAY_PUSH may grow `items`.
+ * Returns 0 if the array has `count_max` items, or GPUPROF_NO_MEMORY. */
 #define NUMBER_ADD(set, kind, items, count, count_max, item)                                       \
     number_set_add(set, kind, &(items), &(count), count_max, 1 ? (item) : (items))
 

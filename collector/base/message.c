@@ -25,7 +25,7 @@ static void print_line(const char *format, va_list list)
     for (char *p = text; *p; p++)
         if ((unsigned char)*p < ' ' || *p == 0x7f)
             *p = '?';
-    char *clean = json_line(text); /* valid UTF-8, and nothing that terminals obey */
+    char *clean = json_line(text); /* valid UTF-8 without terminal controls */
     fprintf(stderr, "gpuprof: %s\n", clean ? clean : "out of memory");
     free(clean);
 }
@@ -128,7 +128,7 @@ struct progress *progress_begin(struct progress *p, const char *verb)
     return isatty(STDERR_FILENO) && terminal && strcmp(terminal, "dumb") != 0 ? p : NULL;
 }
 
-/* "gpuprof: report: 25 % read, 12.0 MiB/s, 9 s left" */
+/* Prints e.g. "gpuprof: report: 25 % read, 12.0 MiB/s, 9 s left". */
 static void show(const struct progress *p, double seconds)
 {
     char rate[UNIT_TEXT_BYTES];
@@ -170,7 +170,8 @@ struct progress *progress_share(const struct progress *p)
     if (shared == MAP_FAILED)
         return NULL;
     *shared = *p;
-    shared->to = fcntl(p->to, F_DUPFD_CLOEXEC, STDERR_FILENO + 1); /* a worker has another stderr */
+    shared->to = fcntl(p->to, F_DUPFD_CLOEXEC, STDERR_FILENO + 1); /* workers redirect stderr, so
+                                                                    * they need this copy */
     return shared;
 }
 

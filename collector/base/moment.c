@@ -11,14 +11,15 @@
 #define SECOND_NS UINT64_C(1000000000)
 #define NS_MAX    (4000000000u * SECOND_NS) /* the year 2096 */
 
-#define ZONE_SECONDS_MAX (14 * 3600) /* Kiribati's */
+#define ZONE_SECONDS_MAX (14 * 3600) /* Kiribati has the largest offset */
 
-/* How a day and a time of day are written, whether there are such or not. */
+/* The form of a date and time; the date need not exist. */
 #define FORM                                                                                       \
     "^([0-9]{4}-[0-9]{1,2}-[0-9]{1,2}$|([0-9]{4}-[0-9]{1,2}-[0-9]{1,2}[T ])?[0-9]{1,2}:[0-9]{1,2}" \
     "(:[0-9]{1,2}(\\.[0-9]+)?)?(Z|[-+][0-9]{2}(:?[0-9]{2})?)?$)"
 
-/* Seconds from here on, plain digits and a fraction. NULL: there are none, or too many. */
+/* Parses seconds: plain digits with a fraction. Returns the end, or NULL if invalid or too
+ * large. */
 static const char *take_seconds(const char *text, uint64_t *ns)
 {
     struct amount amount;
@@ -26,7 +27,7 @@ static const char *take_seconds(const char *text, uint64_t *ns)
     return end && amount_times(&amount, SECOND_NS, ns) && *ns <= NS_MAX ? end : NULL;
 }
 
-/* "Z", "+hh:mm", "-hhmm" or nothing: *is_local is false but for the last. */
+/* Parses "Z", "+hh:mm", "-hhmm" or nothing; *is_local is true only for nothing. */
 static bool take_zone(const char *text, long *offset_seconds, bool *is_local)
 {
     struct tm zone = {0};
@@ -40,7 +41,7 @@ static bool take_zone(const char *text, long *offset_seconds, bool *is_local)
            labs(*offset_seconds) <= ZONE_SECONDS_MAX;
 }
 
-/* strptime takes February 30 for a day; the sums below would make March 2 of it. */
+/* strptime accepts February 30, which timegm would turn into March 2. */
 static bool is_day(const struct tm *when)
 {
     struct tm day = {.tm_year = when->tm_year, .tm_mon = when->tm_mon, .tm_mday = when->tm_mday};
@@ -59,7 +60,7 @@ bool moment_parse(const char *text, uint64_t *ns)
         return end && !*end;
     }
     const char *rest = strptime(text, "%Y-%m-%d", &when);
-    if (!rest) /* it may have read some of it */
+    if (!rest) /* a failed strptime may have set some members */
         localtime_r(&now, &when);
     rest = !rest ? text : *rest == 'T' || *rest == ' ' ? rest + 1 : *rest ? NULL : "00:00";
     rest = rest ? strptime(rest, "%H:%M", &when) : NULL;

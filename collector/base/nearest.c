@@ -17,7 +17,7 @@ static size_t least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* Levenshtein's, with two neighbours that have changed places as one change; three rows at hand. */
+/* Returns Levenshtein's distance, where swapping two neighbours is one change; keeps three rows. */
 static size_t distance(const char *a, size_t a_length, const char *b, size_t b_length)
 {
     size_t rows[3][NEAREST_BYTES_MAX + 1];
@@ -43,7 +43,7 @@ void nearest_offer(struct nearest *n, const char *candidate)
         return;
     size_t changes = distance(n->word, n->length, candidate, length);
     if (n->length >= 4 && length > n->length && memcmp(n->word, candidate, n->length) == 0)
-        changes = 1; /* it was cut short */
+        changes = 1; /* the word was cut to fit */
     if (changes < n->distance && changes < n->length) {
         n->distance = changes;
         n->found = candidate;

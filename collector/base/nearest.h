@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Words that somebody typed: which one may have been meant by one that is unknown; lists of them.
- */
+/* Finds the known word closest to a mistyped one ("did you mean"), and looks up words in lists. */
 #ifndef GPUPROF_COLLECTOR_NEAREST_H
 #define GPUPROF_COLLECTOR_NEAREST_H
 
@@ -9,8 +8,8 @@
 struct nearest {
     const char *word; /* a view; not terminated */
     size_t length;
-    const char *found; /* the nearest of those offered; NULL: none is near */
-    size_t distance;   /* fewest letters to change, swap, add or leave out */
+    const char *found; /* the closest word offered so far; NULL: none is close */
+    size_t distance;   /* letters to change, swap, add or remove */
 };
 
 struct nearest nearest_to(const char *word, size_t length);
@@ -20,8 +19,8 @@ void nearest_offer(struct nearest *n, const char *candidate);
 #define NEAREST_TEXT_BYTES 96
 const char *nearest_text(const struct nearest *n, const char *before, char *text);
 
-/* The place of `name` among the words of `list`, with commas between, and spaces perhaps. UINT_MAX:
- * it is none of them, or either is NULL. */
+/* Returns the index of `name` in `list`, words separated by commas and optional spaces. UINT_MAX:
+ * not found, or an argument is NULL. */
 unsigned word_in(const char *list, const char *name);
 
 #endif

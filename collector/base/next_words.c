@@ -12,12 +12,12 @@
 #include "base/json_text.h"
 #include "base/new_text.h"
 
-#define SHELL_PLAIN /* what means itself to every shell */                                         \
+#define SHELL_PLAIN /* characters that no shell treats specially */                                \
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_%+,-./:=@"
 
 char *shell_word(const char *text)
 {
-    /* zsh takes =ls for the place of ls. */
+    /* zsh expands =ls to the path of ls. */
     bool is_plain = text[0] && text[0] != '=' && text[strspn(text, SHELL_PLAIN)] == '\0';
     char *word = malloc(4 * strlen(text) + 3), *at = word;
     if (!word)
@@ -35,7 +35,7 @@ char *shell_word(const char *text)
     return word;
 }
 
-/* Behind what *list has; false, and *list is NULL: it cannot be. */
+/* Appends a quoted word to *list; on failure frees *list, sets it to NULL and returns false. */
 static bool add_word(char **list, const char *before, const char *text)
 {
     char *clean = json_line(text), *longer = NULL;
@@ -61,7 +61,7 @@ void next_words_init(struct next_words *w, const char *command, char *const *pat
             return;
 }
 
-/* Would a shell here find it? */
+/* Returns true if the shell would find the program. */
 static bool is_there(const char *program)
 {
     const char *folder = getenv("PATH");
@@ -89,7 +89,7 @@ void next_words_set_piece(struct next_words *w, const struct select_wish *wish, 
         const char *said = i < SELECT_OPTIONS ? wish->said[i] : others[i - SELECT_OPTIONS];
         snprintf(option, sizeof option, "--%s=", option_name(i));
         if (said && !add_word(&w->piece[i], option, said)) {
-            free(w->data); /* of another piece it would be another answer */
+            free(w->data); /* a suggestion without part of the data would be wrong */
             w->data = NULL;
         }
     }
@@ -97,7 +97,8 @@ void next_words_set_piece(struct next_words *w, const struct select_wish *wish, 
 
 void next_words_set_program(struct next_words *w, const char *arguments, char separator)
 {
-    /* A login shell's name begins with a hyphen: no file has it, and as a word it is an option. */
+    /* A login shell's name begins with a hyphen; no file is called that, and it would parse as an
+     * option. */
     if (arguments && (!*arguments || *arguments == '-' || *arguments == separator))
         return;
     while (arguments) {
@@ -131,9 +132,8 @@ static bool is_of_word(char c)
     return c && (isalnum((unsigned char)c) || strchr("_-./", c));
 }
 
-/* What the line does not say itself, and its verb takes: memory is of the whole, of some processes,
- * and neither it nor flame compares clocks. What a step is matters where it is of some, or has a
- * table of them. */
+/* Adds the selection that the line lacks and its verb accepts. `memory` takes only process options;
+ * neither it nor `flame` compares clocks. Step options matter where steps are selected or shown. */
 static void put_piece(const struct next_words *w, const char *line, FILE *out)
 {
     bool is_of_memory = strncmp(line, "gpuprof memory ", 15) == 0;
@@ -154,7 +154,7 @@ static void put_piece(const struct next_words *w, const char *line, FILE *out)
     }
 }
 
-/* Who records again is to know as much. */
+/* Adds the recorded options, so that a new recording captures as much. */
 static void put_options(const struct next_words *w, const char *line, FILE *out)
 {
     for (unsigned i = 0; i < SETTING_COUNT; i++) {

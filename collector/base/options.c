@@ -156,13 +156,13 @@ static const struct option help_options[] = {
     {0},
 };
 
-/* An option, and where the struct begins that it is of, in the verb's own one. */
+/* An option, and the struct offset that its `at` counts from. */
 struct found {
     const struct option *option;
     size_t at;
 };
 
-/* Moves on in the list, by its rows of these parts (0: of any), until *index of them are left. */
+/* Advances through the rows of these parts (0: all) until *index of them are left. */
 static struct found find_in(const struct option *list, unsigned parts, size_t at, unsigned *index)
 {
     for (; list->letter || list->name || list->list; list++) {
@@ -180,7 +180,7 @@ static struct found find_in(const struct option *list, unsigned parts, size_t at
     return (struct found){NULL, 0};
 }
 
-/* Does help leave out some of its options? */
+/* Returns true if help leaves out some options. */
 static bool has_more(const struct verb *verb)
 {
     const struct option *option = NULL;
@@ -220,7 +220,7 @@ const struct option *option_named(const struct verb *verb, const char *name)
 
 /* ---- the command line ------------------------------------------------------------------------ */
 
-/* What is said instead of nsys' options of stats that are not here. */
+/* Hints for options of nsys stats that gpuprof lacks. */
 static const struct {
     const char *name, *hint;
 } nsys_options[] = {
@@ -243,7 +243,7 @@ static const char *nsys_hint(const char *word)
     return "";
 }
 
-/* Which verb has the option of this name, of those that do not accept it; "": none. */
+/* Returns a hint which other verb has the option of this name; "": none. */
 static const char *elsewhere_text(const struct options *o, const char *name, size_t length)
 {
     if (find_setting(name, length) < SETTING_COUNT)
@@ -254,7 +254,7 @@ static const char *elsewhere_text(const struct options *o, const char *name, siz
     return "";
 }
 
-/* Says that the verb has no such option, and what it may have been. */
+/* Reports an unknown option and suggests a likely one. */
 static enum exit_code unknown_option(const struct options *o, const char *word)
 {
     char text[NEAREST_TEXT_BYTES];
@@ -269,14 +269,14 @@ static enum exit_code unknown_option(const struct options *o, const char *word)
         nearest_offer(&nearest, setting_infos[i].option);
     if (nearest.found && nearest.distance == 0)
         return usage_error("%s: --%s takes no value", o->verb->name, nearest.found);
-    /* A name that another verb has was not mistyped, though one of this verb's may be near it. */
+    /* A name that another verb has was not mistyped, even if this verb has a similar one. */
     const char *hint = is_stats ? nsys_hint(word) : "";
     hint = *hint ? hint : elsewhere_text(o, word + 2, length);
     return usage_error("%s: unknown option '%s'%s; try 'gpuprof help %s'", o->verb->name, word,
                        *hint ? hint : nearest_text(&nearest, "--", text), o->verb->name);
 }
 
-/* Is `word` this option? Then *value is what stands in the same word, or NULL. */
+/* Returns true if `word` is this option; *value is the text after '=' or the letter, or NULL. */
 static bool is_option(const struct option *option, char *word, char **value)
 {
     char *rest = word + 2;
@@ -296,7 +296,7 @@ static bool is_option(const struct option *option, char *word, char **value)
     return !*value || option->value;
 }
 
-/* The word argv[*at] as an option of the program's settings; *at moves on to a value behind it. */
+/* Parses argv[*at] as an option for a setting; *at moves on if the value is the next word. */
 static enum exit_code parse_setting(struct options *o, char **argv, int *at)
 {
     const char *word = argv[*at], *name = word + 2;
@@ -334,7 +334,7 @@ static enum exit_code parse_option(struct options *o, char *own, char **argv, in
     return option->take(&(struct given){o, option, value, member + option->at});
 }
 
-/* What is said of options together, and of operands. */
+/* Checks combinations of options, and the operands. */
 static enum exit_code check_all(const struct options *o)
 {
     if (o->step_range && o->step_by && strcmp(o->step_by, "range") != 0)
@@ -427,7 +427,7 @@ enum exit_code option_output(const struct given *g)
     return output_check(g);
 }
 
-/* The number of `text` among the words of `choices`, a|b|c; -1: it is none of them. */
+/* Returns the index of `text` among `choices`, a|b|c; -1: not found. */
 static int choice_index(const char *choices, const char *text)
 {
     size_t length = strlen(text);

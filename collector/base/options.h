@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Verbs and their options. A verb is one constant in its own file, with its options beside it: the
- * command line is parsed by that, and help, manual and completion are printed from it. Options of
- * several verbs stand once, beside what reads them, in a list that the verbs' own lists refer to.
- * (The settings of a recording, which are options of `run`, too, have a table: settings.def.)
+ * Verbs and their options. Each verb is one constant in its own file, with its options beside it;
+ * the parser, help, manual and completion all use it. Options shared by several verbs stand once,
+ * in lists that verbs refer to. Settings of a recording, which `run` takes as options, have their
+ * own table: settings.def.
  */
 #ifndef GPUPROF_COLLECTOR_OPTIONS_H
 #define GPUPROF_COLLECTOR_OPTIONS_H
@@ -16,50 +16,50 @@
 #include "base/select_wish.h"
 #include "settings.h"
 
-/* What hosts are put on one clock by, in the order of the option's words. */
+/* How to align the clocks of hosts, in the order of the option's words. */
 enum clock_choice { CLOCK_BY_COLLECTIVES, CLOCK_BY_WALL };
 
-#define SYMBOLS_OFF "none" /* instead of a folder: nothing is looked up */
+#define SYMBOLS_OFF "none" /* instead of a folder: no symbol lookup */
 
-/* The command line of a verb: what several verbs have in common, and beside it the verb's own. */
+/* A parsed command line: what verbs have in common, and the verb's own struct. */
 struct options {
-    const char *command; /* how gpuprof was called: words for a shell */
+    const char *command; /* how gpuprof was called, as shell words */
     const struct verb *verb;
-    const struct verb *const *verbs; /* all there are, ended by NULL */
-    const void *own;    /* the struct that the verb's own options are of; NULL: it has none */
-    bool help;          /* --help: the words behind it were not parsed */
-    bool help_all;      /* --help-all: likewise, unless the verb is `help` */
-    const char *output; /* NULL: standard output */
+    const struct verb *const *verbs; /* all verbs, ended by NULL */
+    const void *own;                 /* the struct of the verb's own options; NULL: it has none */
+    bool help;                       /* --help was given; later words were not parsed */
+    bool help_all;                   /* --help-all: likewise, unless the verb is `help` */
+    const char *output;              /* NULL: standard output */
     bool strict;
     bool keep_live;
     bool no_index;
-    unsigned jobs;          /* processors that may be used; 0: all */
-    const char *step_range; /* NULL: none */
-    const char *step_by;    /* NULL: by what there is */
+    unsigned jobs;          /* processors to use; 0: all */
+    const char *step_range; /* NULL: not given */
+    const char *step_by;    /* NULL: automatic */
     enum clock_choice clock;
     const char *symbols; /* a folder, SYMBOLS_OFF, or NULL */
     struct select_wish select;
-    int against; /* of `paths`, from here on they stand behind --against; -1: it is not there */
-    const char *settings[SETTING_COUNT]; /* of a program that is to run; NULL: not given */
+    int against; /* index of the first path after --against; -1: not given */
+    const char *settings[SETTING_COUNT]; /* recording settings; NULL: not given */
     char **paths; /* a view of argv: operands, or the program and its arguments */
     int path_count;
 };
 
 struct option;
 
-/* An option as it was given. */
+/* An option as the user gave it. */
 struct given {
     struct options *all;
     const struct option *option;
     char *value; /* not empty; NULL: the option takes none */
-    void *at;    /* what it sets */
+    void *at;    /* the member to set */
 };
 
-/* Takes an option that was given: checks the value, and keeps it as a view. EXIT_OK, or EXIT_USAGE
- * after one line on stderr. */
+/* Checks the value of an option and stores it as a view. Returns EXIT_OK, or EXIT_USAGE after one
+ * line on stderr. */
 typedef enum exit_code option_take(const struct given *g);
 
-/* Whose the member is that an option sets. */
+/* Which struct the option's member belongs to. */
 enum option_owner { OF_VERB, OF_ALL };
 
 /* A list ends with an empty row. */
@@ -68,23 +68,24 @@ struct table_info;
 struct option {
     char letter;       /* 0: none */
     const char *name;  /* without the hyphens; NULL: it has a letter only */
-    const char *value; /* how help names it, a choice as a|b|c; NULL: it takes none */
+    const char *value; /* as help shows it, a choice as a|b|c; NULL: the option takes none */
     option_take *take;
-    size_t at;                 /* of what it sets, in the verb's own struct or in struct options */
-    const char *help;          /* NULL: help does not list it */
-    unsigned in;               /* which group of help: enum help_group, and HELP_MORE */
-    enum option_owner owner;   /* OF_ALL: that is struct options */
-    unsigned parts;            /* of a list that verbs refer to: which of its parts this is in */
-    const struct option *list; /* OPTIONS_OF: no option, but those of this list that are in `parts`
-                                  (0: all); the struct that they set is at `at` of ours */
+    size_t at;                 /* offset in the verb's own struct or in struct options */
+    const char *help;          /* NULL: not in help */
+    unsigned in;               /* group in help: enum help_group, and HELP_MORE */
+    enum option_owner owner;   /* OF_ALL: struct options */
+    unsigned parts;            /* for lists that verbs refer to: the parts this option belongs to */
+    const struct option *list; /* OPTIONS_OF: not an option, but those of this list that are in
+                                * `parts` (0: all); their struct begins at `at` of ours */
     uint64_t least, most;      /* bounds of option_number, */
-    const char *wrong;         /* and what other values are told: "is not a ..." */
-    const char *(*word_at)(unsigned index); /* the words that `value` only describes; or NULL */
-    /* Likewise tables, of whose names several may be one. */
+    const char *wrong;         /* and the message outside them: "is not a ..." */
+    const char *(*word_at)(unsigned index); /* the possible words if `value` only describes them; or
+                                             * NULL */
+    /* the possible tables, which may share names */
     const struct table_info *(*table_at)(unsigned index);
 };
 
-/* The middle of a row, before its help: what it does to which member, of a type that is checked. */
+/* The middle of a row, before its help: its function and the member, with a checked type. */
 #define OPTION_OWN(taken, of, member) .take = (taken), .at = offsetof(of, member)
 #define OPTION_ALL(taken, member)                                                                  \
     .owner = OF_ALL, .take = (taken), .at = offsetof(struct options, member)
@@ -99,28 +100,28 @@ struct option {
 #define OPTIONS_OF(its_list, its_parts) .list = (its_list), .parts = (its_parts)
 
 option_take option_flag, option_text, option_choice, option_seconds;
-option_take option_number; /* within `least` and `most`, a uint64_t */
-option_take option_output; /* a file that is written, at most one, and no recording */
-option_take option_once;   /* a text that is given at most once */
+option_take option_number; /* a uint64_t from `least` to `most` */
+option_take option_output; /* an output file: at most one, and not a recording */
+option_take option_once;   /* a text, at most once */
 
-/* The end of an option_take: EXIT_OK if the value is right; else prints the option, the value and
- * `wrong` ("is not a ..."), and is EXIT_USAGE. */
+/* Ends an option_take: returns EXIT_OK if the value is right, else prints the option, the value and
+ * `wrong` ("is not a ...") and returns EXIT_USAGE. */
 enum exit_code option_end(const struct given *g, bool is_right, const char *wrong);
 
-/* "is there twice". EXIT_USAGE. */
+/* Reports that the option "is there twice". Returns EXIT_USAGE. */
 enum exit_code option_twice(const struct given *g);
 
-/* As option_output says of the name of a file. */
+/* Checks a file name as option_output does. */
 enum exit_code output_check(const struct given *g);
 
-/* A time of at most SECONDS_MAX, "2", "500ms". */
+/* Parses a duration of at most SECONDS_MAX: "2", "500ms". */
 bool seconds_parse(const char *value, double *seconds);
 
-/* Plain digits that are a number from `least` to `most`. */
+/* Parses plain digits: a number from `least` to `most`. */
 bool number_parse(const char *value, uint64_t least, uint64_t most, uint64_t *number);
 
-/* Of verbs that read recordings: parts of read_options, in the order in which they stand there,
- * the piece of a recording among them (select_options.c). */
+/* Options of verbs that read recordings: parts of read_options in their order, including the
+ * selection (select_options.c). */
 extern const struct option read_options[], select_options[];
 #define READ_JOBS      (1u << 0)  /* --jobs */
 #define READ_CYCLES    (1u << 1)  /* --cycle N|all */
@@ -139,41 +140,42 @@ extern const struct option read_options[], select_options[];
 #define READ_SELECT    (READ_TIME | READ_PLACE | READ_PROCESSES | READ_EVENTS)
 #define READ_PIECE     (READ_CYCLE | READ_SELECT)
 
-/* Of verbs that a program is named to: -o and --tune; and what --tune can set, as NAME=DEFAULT. */
+/* Options of verbs that start a program, -o and --tune; and the names that --tune can set, as
+ * NAME=DEFAULT. */
 extern const struct option program_options[];
 const char *tune_word(unsigned index);
 
-/* What a verb's page in the manual says, part by part. */
+/* The parts of a verb's manual page. */
 enum manual_part { PART_EXAMPLE, PART_VARIABLE, PART_FILE, PART_STATUS, PART_COUNT };
 
 #define MANUAL_ROWS_MAX 14
 
 struct manual_row {
     enum manual_part part;
-    const char *name; /* NULL: the end, of MANUAL_ROWS_MAX at most */
+    const char *name; /* NULL: end of the list, at most MANUAL_ROWS_MAX rows */
     const char *text;
 };
 
-#define TAKES_RECORDINGS 1u  /* at least one folder or file */
-#define TAKES_PARTS      2u  /* or none: the verb says what is missing */
-#define TAKES_PROGRAM    4u  /* options end at its name, and are settings, too */
-#define LISTS_SETTINGS   8u  /* its help and its page have the settings */
-#define VERB_MORE        16u /* help lists it behind the others */
-#define VERB_OLD         32u /* help does not list it: another verb replaced it */
+#define TAKES_RECORDINGS 1u  /* requires a folder or file */
+#define TAKES_PARTS      2u  /* may have none: the verb reports what is missing */
+#define TAKES_PROGRAM    4u  /* options end at the program's name; settings are options too */
+#define LISTS_SETTINGS   8u  /* its help and manual page list the settings */
+#define VERB_MORE        16u /* help lists it after the others */
+#define VERB_OLD         32u /* not in help: another verb replaced it */
 
 struct verb {
     const char *name;
-    enum exit_code (*run)(const struct options *options); /* NULL: the front command has it */
-    const struct option *options; /* its own; NULL: only --help, which each has */
-    const void *usual;            /* its own struct, before any option; NULL: it has none */
-    size_t own_bytes;             /* of that one */
-    unsigned takes;               /* TAKES_..., LISTS_..., VERB_..., or 0 */
-    const char *operands;         /* of the synopsis line, behind the options */
-    const char *help;             /* one line */
-    struct manual_row manual[MANUAL_ROWS_MAX]; /* what its page says beyond what many say */
+    enum exit_code (*run)(const struct options *options); /* NULL: the front command runs it */
+    const struct option *options;                         /* its own options; NULL: only --help */
+    const void *usual;                         /* its own struct with defaults; NULL: it has none */
+    size_t own_bytes;                          /* size of that struct */
+    unsigned takes;                            /* TAKES_..., LISTS_..., VERB_..., or 0 */
+    const char *operands;                      /* for the synopsis line, after the options */
+    const char *help;                          /* one line */
+    struct manual_row manual[MANUAL_ROWS_MAX]; /* what is specific to its manual page */
 };
 
-/* The constant NAME_verb, by the members in their order, and at last the rows of its page. */
+/* Defines NAME_verb: the members in order, then the rows of its manual page. */
 #define VERB_OWN(type, ...) &(const type){__VA_ARGS__}, sizeof(type)
 #define VERB_NO_OWN         NULL, 0
 #define VERB_IS(its_name, its_run, its_options, its_own, its_takes, its_operands, its_help, ...)   \
@@ -181,16 +183,16 @@ struct verb {
                                          its_takes, its_operands, its_help,    {__VA_ARGS__}}
 #define OWN_BYTES_MAX 512
 
-/* The option of that index, in the order in which help lists them; NULL: there are no more. */
+/* Returns the option at `index`, in help order; NULL: no more. */
 const struct option *option_at(const struct verb *verb, unsigned index);
 
-/* The option of that name; NULL: the verb has none. */
+/* Returns the option of that name; NULL: the verb has none. */
 const struct option *option_named(const struct verb *verb, const char *name);
 
 /*
- * Parses the words behind the name of the verb, argv[0], into `o`, which has `command`, `verb` and
- * `verbs`; `own`, of OWN_BYTES_MAX, becomes the verb's own struct. EXIT_OK, or EXIT_USAGE after one
- * line that says what is wrong.
+ * Parses the words after the verb's name, argv[0], into `o`, which has `command`, `verb` and
+ * `verbs`. `own`, of OWN_BYTES_MAX, becomes the verb's own struct. Returns EXIT_OK, or EXIT_USAGE
+ * after one line that says what is wrong.
  */
 enum exit_code options_parse(struct options *o, void *own, int argc, char **argv);
 

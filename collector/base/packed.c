@@ -10,8 +10,8 @@
 #include "bytes.h"
 #include "error.h"
 
-#define SIZE_BYTES 4 /* of a piece's length in the file */
-#define WAYS       4 /* slots where a piece may be */
+#define SIZE_BYTES 4 /* bytes of a piece's length in the file */
+#define WAYS       4 /* cache slots that a piece may use */
 
 static uint64_t pieces_of(uint64_t length)
 {
@@ -100,7 +100,8 @@ int packed_open(struct packed *p, int fd, uint64_t at, uint64_t length, uint64_t
     p->begins = malloc((count + 1) * sizeof *p->begins);
     if (!p->begins)
         return GPUPROF_NO_MEMORY;
-    /* They are read to where the last of them will be in twice their size. */
+    /* Reads the sizes into the upper half of the table; computing the begins overwrites them in
+     * order. */
     uint8_t *sizes = (uint8_t *)(p->begins + 1) + count * SIZE_BYTES;
     ssize_t got = file_read_at(fd, end, sizes, count * SIZE_BYTES);
     bool is_good = got == (ssize_t)(count * SIZE_BYTES);
@@ -142,8 +143,8 @@ static int load(struct packed *p, uint64_t piece, struct packed_slot *slot)
     return error;
 }
 
-/* Has the piece in a slot, in place of the one that was used least recently of those where it may
- * be. NULL and *error as packed_read. */
+/* Returns the slot with the piece; replaces the least recently used of its slots. NULL and *error
+ * as packed_read. */
 static const uint8_t *fetch(struct packed *p, uint64_t piece, int *error)
 {
     struct packed_cache *c = p->cache;

@@ -39,7 +39,7 @@ static const char *const option_names[SELECT_OPTIONS] = {
     "from", "to",  "step",   "cycle", "range", "job",         "rank",
     "pid",  "tid", "device", "kind",  "name",  "min-duration"};
 
-/* Words for several of them. */
+/* Words that stand for several kinds. */
 static const struct {
     const char *word;
     uint32_t kinds;
@@ -50,7 +50,7 @@ static const struct {
      1u << SELECT_KERNEL | 1u << SELECT_MEMCPY | 1u << SELECT_MEMSET | 1u << SELECT_GRAPH_RUN},
 };
 
-/* Plain digits, behind which *text then is. */
+/* Parses plain digits and moves *text behind them. */
 static bool read_number(const char **text, uint64_t *number)
 {
     char *end;
@@ -62,7 +62,7 @@ static bool read_number(const char **text, uint64_t *number)
     return !errno && *number < UINT64_MAX;
 }
 
-/* Of this and the next: what is wrong with the text, to be said behind it; NULL: nothing. */
+/* The read functions return what is wrong, to append to the message; NULL: nothing. */
 static const char *read_list(struct number_list *l, const char *text)
 {
     static const char no_list[] = "is not a list of numbers such as 0,2,4-7";
@@ -81,7 +81,7 @@ static const char *read_list(struct number_list *l, const char *text)
     return "is a list of more than 64 numbers and spans such as 4-7";
 }
 
-/* "5", "5:8", "5:", ":8". */
+/* Parses "5", "5:8", "5:" or ":8". */
 static const char *read_steps(struct select_wish *w, const char *text)
 {
     static const char no_steps[] = "is not a step, or steps A:B, of which B is the first left out "
@@ -125,7 +125,7 @@ const char *select_option_name(unsigned place)
     return option_names[place];
 }
 
-/* For who shows it. False: it was said before. */
+/* Stores the value for display. Returns false if the option was given before. */
 static bool keep_said(struct select_wish *w, const char *option, const char *value)
 {
     unsigned place = 0;
@@ -156,7 +156,7 @@ enum exit_code select_kinds_take(struct select_wish *w, const char *verb, const 
     }
 }
 
-/* Seconds are what other times without a unit are, but few would mean them here. */
+/* Requires a unit: other times default to seconds, but few mean seconds here. */
 static bool read_least(uint64_t *min_ns, const char *text)
 {
     return duration_parse(text, min_ns) &&
@@ -188,8 +188,7 @@ static bool read_pattern(const char **pattern, const char *text)
 
 /* ---- the options ----------------------------------------------------------------------------- */
 
-/* Keeps what was said, at most once, for who shows it; says what is wrong with it; NULL: nothing.
- */
+/* Stores the value for display, at most once, or reports what is wrong (NULL: nothing). */
 static enum exit_code keep(const struct given *g, const char *wrong)
 {
     struct select_wish *w = &g->all->select;

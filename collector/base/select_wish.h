@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Which piece of a recording a user wants to see, as the options of a reading verb say it; what
- * that means in a recording selection.h (resolve/) finds out. All that is said must hold.
- */
+/* The selection that a user requests with the options of a reading verb. selection.h (resolve/)
+ * applies it to a recording. An event must match all options. */
 #ifndef GPUPROF_COLLECTOR_SELECT_WISH_H
 #define GPUPROF_COLLECTOR_SELECT_WISH_H
 
@@ -13,7 +11,7 @@
 
 #define NUMBER_LIST_MAX 64
 #define CYCLE_ALL       UINT64_MAX
-#define SELECT_OPTIONS  13 /* that say something of it */
+#define SELECT_OPTIONS  13 /* options of the selection */
 
 struct number_span {
     uint64_t first;
@@ -26,15 +24,15 @@ struct number_list {
     unsigned count;
 };
 
-/* Since 1970, or since the recording's first event. */
+/* A time since 1970, or since the recording's first event. */
 struct select_moment {
-    const char *text; /* as it was given */
+    const char *text; /* as given */
     bool is_given;
     bool is_absolute;
     uint64_t ns;
 };
 
-/* What an event is, by a word for each (select_options.c). */
+/* The kinds of events, with a word for each (select_options.c). */
 enum select_kind {
     SELECT_LAUNCH, /* calls, by what they do */
     SELECT_ALLOC,
@@ -42,18 +40,18 @@ enum select_kind {
     SELECT_SYNC,
     SELECT_GRAPH,
     SELECT_OTHER,
-    SELECT_KERNEL, /* work of a device */
+    SELECT_KERNEL, /* device activities */
     SELECT_MEMCPY,
     SELECT_MEMSET,
     SELECT_GRAPH_RUN,
     SELECT_WAIT,
     SELECT_OVERHEAD,
     SELECT_MEMORY,
-    SELECT_RANGE, /* what the program and its libraries say of themselves */
+    SELECT_RANGE, /* ranges and records of the program and its libraries */
     SELECT_MARK,
     SELECT_OPERATOR,
     SELECT_LIBRARY,
-    SELECT_SAMPLE, /* what the host did */
+    SELECT_SAMPLE, /* host activities */
     SELECT_OS,
     SELECT_GIL,
     SELECT_GC,
@@ -62,18 +60,18 @@ enum select_kind {
 
 const char *select_kind_word(enum select_kind kind);
 
-/* The name of an option, by its place in `said`. */
+/* Returns the name of an option by its place in `said`. */
 const char *select_option_name(unsigned place);
 
 struct select_wish {
-    const char *said[SELECT_OPTIONS]; /* values, as they were given; NULL: it was not */
+    const char *said[SELECT_OPTIONS]; /* values as given; NULL: not given */
     struct select_moment from;
     struct select_moment to;
     bool has_steps;
     uint64_t step_first;
-    uint64_t step_end; /* the first that is not meant */
-    uint64_t cycle;    /* 0: any; CYCLE_ALL: each by itself */
-    const char *range; /* a pattern of names; NULL: any place */
+    uint64_t step_end; /* first step after the selection */
+    uint64_t cycle;    /* 0: any; CYCLE_ALL: each cycle by itself */
+    const char *range; /* a pattern of names; NULL: any */
     const char *name;  /* a POSIX extended regular expression; NULL: any name */
     uint32_t kinds;    /* bits of enum select_kind; 0: all */
     uint64_t min_ns;   /* the least duration */
@@ -82,7 +80,7 @@ struct select_wish {
     struct number_list pids;
     struct number_list tids;
     struct number_list devices;
-    bool is_given; /* something of it but jobs, ranks and pids: those leave out whole files */
+    bool is_given; /* any option but jobs, ranks and pids, which exclude whole files */
 };
 
 static inline bool number_list_has(const struct number_list *l, uint64_t number)
@@ -93,7 +91,8 @@ static inline bool number_list_has(const struct number_list *l, uint64_t number)
     return !l->count;
 }
 
-/* The value of --kind, words with commas between. EXIT_OK, or EXIT_USAGE after one line. */
+/* Parses the value of --kind, words separated by commas. Returns EXIT_OK, or EXIT_USAGE after one
+ * line. */
 enum exit_code select_kinds_take(struct select_wish *w, const char *verb, const char *text);
 
 #endif

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #define ROUNDS       64
-#define LENGTH_BYTES 8 /* of the count of bits at the end */
+#define LENGTH_BYTES 8 /* bytes of the final bit count */
 
 /* The first 32 bits of the fractional parts of the cube roots of the first 64 primes. */
 static const uint32_t constants[ROUNDS] = {
@@ -83,7 +83,7 @@ char *sha256_base64(struct sha256 *s, char *text)
         for (unsigned k = 0; k < 4; k++)
             *out++ = digits[three >> (18 - 6 * k) & 63];
     }
-    out[-1] = '='; /* 32 bytes leave two over */
+    out[-1] = '='; /* 32 bytes leave a group of two bytes */
     *out = '\0';
     return text;
 }

@@ -18,7 +18,8 @@ struct sha256 {
 void sha256_init(struct sha256 *s);
 void sha256_add(struct sha256 *s, const void *data, size_t length);
 
-/* The hash of all that was added, in base64; returns `text`, of SHA256_BASE64_BYTES. */
+/* Writes the hash of all added bytes in base64 to `text`, of SHA256_BASE64_BYTES, and returns
+ * it. */
 char *sha256_base64(struct sha256 *s, char *text);
 
 #endif

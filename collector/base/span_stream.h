@@ -20,35 +20,33 @@
 #include "base/spool.h"
 #include "bytes.h"
 
-/*
- * Streams of bytes that grow side by side in one spool (spool.h), in chunks that are tied to each
- * other. Memory: the spool's; in it 128 bytes a stream at least.
- */
+/* Byte streams that grow side by side in one spool (spool.h), as linked chunks. Memory: the
+ * spool's; each stream takes at least 128 bytes there. */
 #define BYTE_CHUNK_BYTES 120
 #define BYTE_FEW         16
 
 struct byte_chunk {
-    uint64_t next; /* + 1; 0: none */
+    uint64_t next; /* index + 1; 0: none */
     uint8_t bytes[BYTE_CHUNK_BYTES];
 };
 
 struct byte_stream {
-    uint64_t first, last; /* chunks + 1; 0: none */
+    uint64_t first, last; /* indices + 1; 0: none */
     uint64_t length;
-    size_t room; /* in the last one */
+    size_t room; /* left in the last chunk */
 };
 
-/* On the way through a stream, which must not grow meanwhile. */
+/* A position in a stream, which must not grow meanwhile. */
 struct byte_place {
-    uint64_t chunk; /* the next one + 1 */
+    uint64_t chunk; /* index + 1 of the next chunk */
     uint64_t left;  /* bytes */
 };
 
-/* Adds to the end of a stream, which is all zero before. 0 or an error of the spool. */
+/* Appends to a stream, which starts zeroed. Returns 0 or an error of the spool. */
 int byte_stream_put(struct spool *b, struct byte_stream *s, const uint8_t *data, size_t length);
 
-/* The same of BYTE_FEW bytes at most, of a place with so many, if there is still room where the
- * stream grew last. Else nothing is done. */
+/* Appends at most BYTE_FEW bytes from a buffer of that size, if the last chunk used is in memory
+ * and has room. Returns false and does nothing otherwise. */
 static inline bool byte_stream_put_few(struct spool *b, struct byte_stream *s,
                                        const uint8_t data[static BYTE_FEW], size_t length)
 {
@@ -56,7 +54,8 @@ static inline bool byte_stream_put_few(struct spool *b, struct byte_stream *s,
     struct byte_chunk *chunk = s->room >= BYTE_FEW ? spool_at(b, s->last - 1, true, &error) : NULL;
     if (!chunk)
         return false;
-    memcpy(chunk->bytes + BYTE_CHUNK_BYTES - s->room, data, BYTE_FEW); /* what is behind is free */
+    memcpy(chunk->bytes + BYTE_CHUNK_BYTES - s->room, data, BYTE_FEW); /* the bytes behind are
+                                                                        * free */
     s->room -= length;
     s->length += length;
     return true;
@@ -67,19 +66,19 @@ static inline struct byte_place byte_stream_begin(const struct byte_stream *s)
     return (struct byte_place){s->first, s->length};
 }
 
-/* The next bytes, *length of them, 0 at the end. 0 or an error of the spool. */
+/* Copies the next *length bytes, 0 at the end. Returns 0 or an error of the spool. */
 int byte_stream_next(struct spool *b, struct byte_place *p, uint8_t to[static BYTE_CHUNK_BYTES],
                      size_t *length);
 
 #define SPAN_NUMBERS_MAX 6
 #define SPAN_BYTES_MAX   (1 + (2 + SPAN_NUMBERS_MAX) * VARINT_BYTES_MAX)
-#define SPAN_BYTES       3 /* at least */
+#define SPAN_BYTES       3 /* least bytes of a span */
 struct span {
     uint64_t begin_ns, end_ns;
     uint64_t numbers[SPAN_NUMBERS_MAX];
 };
 
-/* How many numbers there are, and a bit for each that counts. */
+/* How many numbers a span has, and a bit for each that counts up. */
 struct span_kind {
     unsigned count, counts;
 };
@@ -90,20 +89,20 @@ struct span_stream {
     uint64_t count;
 };
 
-/* A stream of `count` spans as `length` bytes of a file, from `at` of what is packed there on. */
+/* A stream of `count` spans in a file: `length` bytes from `at` of the packed stream. */
 struct packed_spans {
-    struct packed *in; /* a view; NULL: there is none */
+    struct packed *in; /* a view; NULL: no stream */
     uint64_t at, length, count;
 };
 
-/* On the way through a stream. */
+/* A position in a span stream. */
 struct span_reader {
-    struct span span; /* the one that was read last */
+    struct span span; /* the last span read */
     uint64_t left;
-    bool has_failed; /* a file does not hold what it should */
+    bool has_failed; /* the file is damaged */
     const uint8_t *at, *end;
-    struct spool *spool;     /* NULL: it is in a file */
-    struct byte_place place; /* in a file: the next byte, and how many there are */
+    struct spool *spool;     /* NULL: the stream is in a file */
+    struct byte_place place; /* in a file: offset and remaining bytes */
     struct packed *packed;
     uint8_t buffer[SPAN_BYTES_MAX + BYTE_CHUNK_BYTES];
 };
@@ -122,7 +121,7 @@ static inline uint8_t *span_put_number(uint8_t *to, uint64_t number)
     return to;
 }
 
-/* The bytes of a span behind *before, which it is then. Returns how many. */
+/* Encodes a span relative to *before, then sets *before to it. Returns the bytes. */
 static inline size_t span_code(uint8_t bytes[static SPAN_BYTES_MAX], struct span *before,
                                const struct span *span, struct span_kind kind)
 {
@@ -141,7 +140,7 @@ static inline size_t span_code(uint8_t bytes[static SPAN_BYTES_MAX], struct span
     return (size_t)(to - bytes);
 }
 
-/* To the end of a stream, which is all zero before. 0 or an error of the spool. */
+/* Appends a span to a stream, which starts zeroed. Returns 0 or an error of the spool. */
 static inline int span_put(struct spool *b, struct span_stream *s, const struct span *span,
                            struct span_kind kind)
 {
@@ -153,12 +152,12 @@ static inline int span_put(struct spool *b, struct span_stream *s, const struct 
                : byte_stream_put(b, &s->bytes, bytes, length);
 }
 
-/* From the begin on. */
+/* Start reading from the first span. */
 void span_reader_init(struct span_reader *r, struct spool *b, const struct span_stream *s);
 void span_reader_init_packed(struct span_reader *r, const struct packed_spans *s);
 
-/* More bytes into the buffer. 0, an error of the spool or GPUPROF_NO_MEMORY; a file that does not
- * hold them is r->has_failed. */
+/* Refills the buffer. Returns 0, an error of the spool or GPUPROF_NO_MEMORY; damage in a file sets
+ * r->has_failed. */
 int span_reader_fill(struct span_reader *r);
 
 static inline uint64_t span_get_number(const uint8_t **at, const uint8_t *end, bool *has_failed)
@@ -174,8 +173,8 @@ static inline uint64_t span_get_number(const uint8_t **at, const uint8_t *end, b
     return 0;
 }
 
-/* The next one, r->span. 1; 0: that was the last one, or it has failed; or an error of the spool.
- */
+/* Reads the next span into r->span. Returns 1, 0 at the end or after damage, or an error of the
+ * spool. */
 static inline int span_next(struct span_reader *r, struct span_kind kind)
 {
     struct span *span = &r->span;
@@ -186,7 +185,7 @@ static inline int span_next(struct span_reader *r, struct span_kind kind)
     }
     if (r->place.left && r->end - r->at < SPAN_BYTES_MAX && (error = span_reader_fill(r)) < 0)
         return error;
-    const uint8_t *at = r->at, *end = r->end; /* which stay in registers */
+    const uint8_t *at = r->at, *end = r->end; /* local copies stay in registers */
     bool has_failed = false;
     unsigned others = at < end ? *at++ : 0;
     span->begin_ns += span_get_number(&at, end, &has_failed);

@@ -55,7 +55,7 @@ static bool is_there(const struct spool_slot *slot, uint64_t block)
     return slot->filled && slot->block == block;
 }
 
-/* Two blocks that are asked for by turns do not take each other's place. */
+/* Two slots per block, so that two alternating blocks do not evict each other. */
 static struct spool_slot *place_of(struct spool *s, uint64_t block)
 {
     size_t first = block % s->usable, second = first ^ 1;
@@ -65,7 +65,7 @@ static struct spool_slot *place_of(struct spool *s, uint64_t block)
     return is_there(a, block) || !a->filled || (b->filled && a->used < b->used) ? a : b;
 }
 
-/* Has the block in a slot: that, or NULL and *error. */
+/* Returns the slot with the block, or NULL and *error. */
 static struct spool_slot *slot_of(struct spool *s, uint64_t block, int *error)
 {
     struct spool_slot *slot = place_of(s, block);

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An array of items of one size that may grow without bound while its memory does not: blocks of
- * at most SPOOL_BLOCK_BYTES are kept in SPOOL_SLOTS places, two of which a block may have, and one
- * that has to give its place to another goes to a file without a name in $TMPDIR (or /tmp), made
- * when it is first needed. The file is private to this process and gone with it, so items lie in it
- * as they lie in memory.
+ * An array of equal-sized items that may grow without bound in bounded memory. Blocks of at most
+ * SPOOL_BLOCK_BYTES stay in SPOOL_SLOTS slots (two candidates per block); an evicted block goes to
+ * an unnamed file in $TMPDIR (or /tmp), created at first use. The file is private to this process,
+ * so it holds items as they are in memory.
  */
 #ifndef GPUPROF_COLLECTOR_SPOOL_H
 #define GPUPROF_COLLECTOR_SPOOL_H
@@ -17,22 +16,22 @@
 #define SPOOL_SLOTS       64 /* 4 MiB, touched as needed */
 
 struct spool_slot {
-    uint8_t *data;  /* owned; NULL: never used */
-    uint64_t block; /* the number of the block that is there */
-    uint64_t used;  /* when it was last fetched, by the spool's clock */
+    uint8_t *data;  /* owned; NULL: unused */
+    uint64_t block; /* number of the stored block */
+    uint64_t used;  /* last fetch, on the spool's clock */
     bool filled;
-    bool changed; /* not yet as in the file */
+    bool changed; /* differs from the file */
 };
 
 struct spool {
     size_t item_bytes;
-    unsigned block_shift; /* a block has 1 << block_shift items, as many as it has room for */
+    unsigned block_shift; /* a block has 1 << block_shift items, as many as fit */
     uint64_t count;
-    uint64_t saved;          /* blocks that the file has, some of them perhaps as holes */
-    int fd;                  /* -1: nothing had to go to a file */
-    uint32_t usable;         /* slots; fewer where they will do, and in tests */
+    uint64_t saved;          /* blocks in the file, some perhaps holes */
+    int fd;                  /* -1: no file was needed yet */
+    uint32_t usable;         /* slots in use; fewer if enough, and in tests */
     uint64_t clock;          /* fetches so far */
-    struct spool_slot *last; /* that was asked for; NULL: none */
+    struct spool_slot *last; /* last slot fetched; NULL: none */
     struct spool_slot slots[SPOOL_SLOTS];
 };
 
@@ -40,13 +39,11 @@ struct spool {
 void spool_init(struct spool *s, size_t item_bytes);
 void spool_release(struct spool *s);
 
-/* The slot that has the block, now the last one asked for; NULL and *error as below. */
+/* Returns the slot with the block, which becomes `last`; NULL and *error as below. */
 struct spool_slot *spool_fetch(struct spool *s, uint64_t block, int *error);
 
-/*
- * The item at `index`, to be read or, with `change`, written; a view until the next call on this
- * spool. NULL: GPUPROF_NO_MEMORY or GPUPROF_SPOOL (errno) in *error.
- */
+/* Returns the item at `index` to read or, with `change`, to write; a view until the next call on
+ * this spool. NULL: *error is GPUPROF_NO_MEMORY or GPUPROF_SPOOL (errno). */
 static inline void *spool_at(struct spool *s, uint64_t index, bool change, int *error)
 {
     uint64_t block = index >> s->block_shift;
@@ -59,11 +56,10 @@ static inline void *spool_at(struct spool *s, uint64_t index, bool change, int *
     return slot->data + (index - (block << s->block_shift)) * s->item_bytes;
 }
 
-/* Copies the item to the end. 0, GPUPROF_NO_MEMORY or GPUPROF_SPOOL. */
+/* Appends a copy of the item. Returns 0, GPUPROF_NO_MEMORY or GPUPROF_SPOOL. */
 int spool_append(struct spool *s, const void *item);
 
-/* The same for `count` of them, which do not come soon again: whole blocks go to the file at once.
- */
+/* The same for `count` items that are not needed soon: whole blocks go straight to the file. */
 int spool_append_several(struct spool *s, const void *items, uint32_t count);
 
 #endif

@@ -19,8 +19,8 @@ const char *time_text(char *text, uint64_t ns)
     return text;
 }
 
-/* In the first of the units in which it is below `most`, or the last; each is `step` times the one
- * before. */
+/* Writes the value in the first unit where it is below `most`, or the last unit; each unit is
+ * `step` times the one before. */
 static const char *scaled_text(char *text, double value, double step, double most,
                                const char *const *units, const char *format)
 {

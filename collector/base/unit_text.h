@@ -15,17 +15,17 @@ const char *amount_text(char *text, uint64_t amount); /* "1.235 M" */
 const char *power_text(char *text, uint64_t mw);      /* "312.5 W" */
 const char *energy_text(char *text, uint64_t mj);     /* "1.235 kJ" */
 
-/* What a word has behind such a number of it, "s" or "". */
+/* Returns the plural ending for such a count, "s" or "". */
 static inline const char *plural_end(uint64_t count)
 {
     return count == 1 ? "" : "s";
 }
 
-/* Numbers as people read, and say, several of them: "0-3, 7". */
+/* A list of numbers as people write it: "0-3, 7". */
 #define NUMBER_SPANS_BYTES 512
 
-/* Puts the numbers, some of which may be there twice, into order, and the first eight spans of them
- * into `text`, which it returns. */
+/* Sorts the numbers, which may have duplicates, and writes their first eight spans to `text`.
+ * Returns `text`. */
 char *number_spans_text(uint64_t *numbers, uint32_t count, char text[static NUMBER_SPANS_BYTES]);
 
 #endif

@@ -23,7 +23,7 @@
 bool parallel_start(pthread_t *thread, void *(*work)(void *), void *context)
 {
     sigset_t all, before;
-    mallopt(M_ARENA_MAX, 1); /* what one thread gives back another can have */
+    mallopt(M_ARENA_MAX, 1); /* one arena, so that threads can reuse each other's memory */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     bool started = pthread_create(thread, NULL, work, context) == 0;
@@ -38,8 +38,9 @@ unsigned parallel_processors(unsigned most)
     unsigned count = 0;
     CPU_ZERO(&used);
     if (here < 0 || sched_getaffinity(0, sizeof usable, &usable) < 0)
-        return most == 1 ? 1 : 2; /* a set of CPU_SETSIZE has not room for all that there are */
-    /* From where we run on, so that several of us do not share the first ones. */
+        return most == 1 ? 1 : 2; /* a set of CPU_SETSIZE is too small for this machine */
+    /* Starts at the current processor, so that several gpuprof processes do not share the first
+     * ones. */
     for (int i = 0; i < CPU_SETSIZE && (!most || count < most); i++) {
         int cpu = (here + i) % CPU_SETSIZE;
         if (CPU_ISSET(cpu, &usable)) {
@@ -48,7 +49,7 @@ unsigned parallel_processors(unsigned most)
         }
     }
     if (most)
-        sched_setaffinity(0, sizeof used, &used); /* else the system decides which are used */
+        sched_setaffinity(0, sizeof used, &used); /* on failure the system chooses the processors */
     return count;
 }
 
@@ -59,7 +60,7 @@ _Noreturn static void work_on(const struct workers *w, uint32_t index, pid_t par
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
-        _exit(EXIT_ENVIRONMENT); /* it was gone before */
+        _exit(EXIT_ENVIRONMENT); /* the parent died before prctl */
     for (uint32_t i = 0; i <= index; i++)
         close(w->list[i].from);
     dup2(w->list[index].words, STDERR_FILENO);
@@ -103,7 +104,7 @@ void workers_unsay(void)
         lseek(STDERR_FILENO, 0, SEEK_SET);
 }
 
-/* `is_socket`: that nobody reads is no signal to us. */
+/* With `is_socket`, a closed peer gives an error instead of SIGPIPE. */
 static bool write_all(int to, const void *data, size_t bytes, bool is_socket)
 {
     for (const char *next = data; bytes;) {
@@ -154,7 +155,7 @@ bool workers_hear(int to, void *data, size_t bytes)
     return read_all(to, data, bytes);
 }
 
-/* False: it has said nothing. */
+/* Prints the worker's stored messages. Returns false if there are none. */
 static bool repeat_words(const struct worker *worker)
 {
     char text[WORDS_BYTES];
@@ -166,7 +167,7 @@ static bool repeat_words(const struct worker *worker)
     return at > 0;
 }
 
-/* How it ended. */
+/* Returns the exit code of a wait status. */
 static enum exit_code code_of(int status)
 {
     if (WIFEXITED(status))
@@ -219,7 +220,7 @@ static _Noreturn void become(void (*work)(void *, void *), void *shared, void *c
     sigprocmask(SIG_UNBLOCK, &alarms, NULL);
     setitimer(ITIMER_REAL, &limit, NULL);
     work(shared, context);
-    _exit(0); /* nothing that was loaded gets to run its handlers */
+    _exit(0); /* without the exit handlers of loaded libraries */
 }
 
 bool aside_run(void (*work)(void *result, void *context), void *result, size_t bytes, void *context,

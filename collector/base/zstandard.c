@@ -6,7 +6,7 @@
 
 #include "error.h"
 
-#define LEVEL 1 /* traces become no smaller with 3 */
+#define LEVEL 1 /* level 3 does not make traces smaller */
 
 int zstandard_init(struct zstandard *z)
 {

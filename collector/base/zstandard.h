@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Compressing and decompressing as zstd does. The one place that knows libzstd. */
+/* Compression and decompression with zstd. Only this module uses libzstd. */
 #ifndef GPUPROF_COLLECTOR_ZSTANDARD_H
 #define GPUPROF_COLLECTOR_ZSTANDARD_H
 
@@ -9,25 +9,26 @@
 
 struct zstandard {
     struct ZSTD_DCtx_s *decompressor;
-    struct ZSTD_CCtx_s *compressor; /* made at the first use */
+    struct ZSTD_CCtx_s *compressor; /* created at first use */
 };
 
-/* 0 or GPUPROF_NO_MEMORY. */
+/* Returns 0 or GPUPROF_NO_MEMORY. */
 int zstandard_init(struct zstandard *z);
 void zstandard_release(struct zstandard *z);
 
-/* Decompresses what must become exactly so many `bytes` to `out`. 0 or GPUPROF_DAMAGED. */
+/* Decompresses into exactly `bytes` bytes at `out`. Returns 0 or GPUPROF_DAMAGED. */
 int zstandard_unpack(struct zstandard *z, const uint8_t *stored, size_t stored_bytes, uint8_t *out,
                      size_t bytes);
 
-/* Compresses into a new buffer. 0 and *stored (the caller frees), or GPUPROF_NO_MEMORY. */
+/* Compresses into a new buffer. Returns 0 and *stored (the caller frees it), or
+ * GPUPROF_NO_MEMORY. */
 int zstandard_pack(struct zstandard *z, const uint8_t *data, size_t bytes, uint8_t **stored,
                    size_t *stored_bytes);
 
 /*
- * Compresses the next bytes of a stream: moves *data on as far as they are taken, and *out as far
- * as there is something to write; `ends`: nothing follows. 0: all is taken, and with `ends` all is
- * in `out`; 1: there was no room for all, call again; GPUPROF_NO_MEMORY.
+ * Compresses the next bytes of a stream. Moves *data over the bytes taken and *out over those
+ * written; `ends`: nothing follows. Returns 0 if all is taken (with `ends`: and written), 1 if
+ * `out` is full (call again), or GPUPROF_NO_MEMORY.
  */
 int zstandard_feed(struct zstandard *z, const char **data, size_t *length, bool ends, uint8_t **out,
                    const uint8_t *out_end);
