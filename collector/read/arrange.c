@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Putting loaded processes into order: their sequence, one clock, distinct pids and tids. */
+/* Orders the loaded processes, puts them on one clock and makes their pids and tids distinct. */
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,8 +9,8 @@
 #include "read/process.h"
 #include "read/recording.h"
 
-#define BACK_NS        8        /* more than clock_map_back is wrong by */
-#define TID_SYSTEM_MAX 4194304u /* the largest pid_max that Linux has */
+#define BACK_NS        8        /* above clock_map_back's largest error */
+#define TID_SYSTEM_MAX 4194304u /* Linux's largest pid_max */
 
 struct number {
     uint32_t wanted; /* pid or tid; 0 = unknown */
@@ -26,7 +26,7 @@ static int compare_start(const void *left, const void *right)
                ?: memcmp(a->header.process_id, b->header.process_id, sizeof a->header.process_id);
 }
 
-/* The order in which processes are shown; those without a rank, such as a launcher, come last. */
+/* Compares processes by display order; those without a rank, such as a launcher, come last. */
 static int compare_rank(const void *left, const void *right)
 {
     uint64_t a = (*(struct process *const *)left)->rank;
@@ -42,11 +42,11 @@ static int compare_boot(const void *left, const void *right)
                ?: compare_start(left, right);
 }
 
-/* Numbers the hosts in the order in which their first processes are shown; until then p->host is
- * the number of a machine. */
+/* Numbers the hosts by the display order of their first processes. Before, p->host is the number of
+ * a boot. */
 static int find_hosts(struct recording *rec)
 {
-    uint32_t *numbers = calloc(rec->count + 1u, sizeof *numbers); /* of machines, + 1; 0: none */
+    uint32_t *numbers = calloc(rec->count + 1u, sizeof *numbers); /* of hosts, + 1; 0: none yet */
     rec->hosts = calloc(rec->count + 1u, sizeof *rec->hosts);
     if (!numbers || !rec->hosts) {
         free(numbers);
@@ -66,10 +66,8 @@ static int find_hosts(struct recording *rec)
     return 0;
 }
 
-/*
- * Processes of one boot share CLOCK_MONOTONIC, whatever happened to the wall clock between their
- * starts: they all use the offset of the first of them.
- */
+/* Processes of one boot share CLOCK_MONOTONIC, even if the wall clock was set between their starts:
+ * they all use the first process's offset. */
 static int share_clocks(struct recording *rec)
 {
     struct process **order = malloc(rec->count * sizeof(struct process *));
@@ -103,10 +101,8 @@ static int compare_wanted(const void *left, const void *right)
     return ORDER(a->wanted, b->wanted);
 }
 
-/*
- * The first of those that want the same number gets it; the others, and who wants none, get the
- * next that nobody wants, from `free_from` on.
- */
+/* Gives each number to the first item that wants it. The other items, and those that want none, get
+ * the next unclaimed numbers from `free_from` on. */
 static void distinguish(struct number *numbers, uint32_t count, uint32_t free_from)
 {
     uint32_t candidate = free_from;
@@ -150,8 +146,7 @@ static void name_worst_thread(struct process *p)
     memcpy(p->costs.worst_name, t->name, sizeof t->name);
 }
 
-/* The main thread's tid is the pid, shown as viewers expect it; no other thread may look like it.
- */
+/* The main thread keeps tid = pid, which viewers expect; no other thread may use that number. */
 static int distinguish_tids(struct recording *rec, struct process *p)
 {
     struct number *numbers = malloc((p->threads.count + 1) * sizeof *numbers);
@@ -166,7 +161,7 @@ static int distinguish_tids(struct recording *rec, struct process *p)
         struct thread *t = p->threads.threads[i];
         t->index = rec->thread_count++;
         rec->own_thread_count += t->own || !t->number;
-        if (!t->number) /* no thread, but in a file made for it there may be calls of it */
+        if (!t->number) /* not a thread, but an injected file may have calls for it */
             continue;
         if (t->tid == p->header.pid && t->tid && !main_found) {
             t->shown_tid = p->shown_pid;
@@ -182,7 +177,7 @@ static int distinguish_tids(struct recording *rec, struct process *p)
     return 0;
 }
 
-/* Orders the index, whose times are the processes' own, by the times that they share. */
+/* Sorts the index, which has process times, by shared times. */
 static void order_blocks(struct recording *rec)
 {
     for (uint32_t i = 0; i < rec->index.count; i++) {
@@ -207,7 +202,8 @@ void recording_move_clocks(struct recording *rec, recording_move_fn *move, const
         struct index_entry *entry = &rec->index.entries[i];
         const struct clock_map *clock = &rec->loaded[entry->process]->clock;
         uint64_t time = clock_map_back(clock, entry->time);
-        /* A block may be opened too early, but not behind its first record. */
+        /* Rounding down is safe: a block may be opened too early, but not after its first
+         * record. */
         entry->time = time > BACK_NS ? time - BACK_NS : 0;
         entry->end = clock_map_back(clock, entry->end) + BACK_NS;
     }
@@ -238,8 +234,8 @@ int recording_arrange(struct recording *rec)
 
 /* ---- the index of blocks --------------------------------------------------------------------- */
 
-/* Can `b`, which follows `a`, join it? Only neighbours of one file, and not stored with live ones.
- */
+/* Returns true if `b` can join `a`, which it follows: both are stored blocks, or both live blocks,
+ * of one file without a gap. */
 static bool joins(const struct block_index *x, const struct index_entry *a,
                   const struct index_entry *b)
 {
@@ -259,7 +255,7 @@ static void join(struct index_entry *a, const struct index_entry *b)
     a->thread = a->thread == b->thread ? a->thread : INDEX_THREADS;
 }
 
-/* How many entries there may be, so many processes being there before the newest. */
+/* Returns how many entries the index may have with `processes` processes before the newest one. */
 static uint32_t room_of(const struct block_index *x, uint32_t processes)
 {
     uint64_t room = BLOCK_INDEX_ONE + (uint64_t)BLOCK_INDEX_EACH * processes;
@@ -267,7 +263,7 @@ static uint32_t room_of(const struct block_index *x, uint32_t processes)
                           : (uint32_t)(room < BLOCK_INDEX_MAX ? room : BLOCK_INDEX_MAX);
 }
 
-/* Doubles what an entry may stand for until a quarter of the room is free. */
+/* Doubles the blocks per entry until a quarter of the room is free. */
 static void coalesce(struct block_index *x, uint32_t room)
 {
     while (x->count > room / 4 * 3 && x->run_max < BLOCK_RUN_MAX) {

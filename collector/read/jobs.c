@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which processes are of one job. */
+/* Groups processes into jobs. */
 #include "read/recording.h"
 
 #include <stdio.h>
@@ -15,7 +15,7 @@
 #include "error.h"
 #include "rank.h"
 
-#define JOBS_TRIED 16 /* newest ones that a process may be of */
+#define JOBS_TRIED 16 /* only the newest jobs are candidates for a process */
 #define JOBS_SAID  4
 #define NONE       UINT32_MAX
 
@@ -23,32 +23,33 @@
 
 struct member {
     struct process *process;
-    char *identity; /* owned: as job_identity has it */
+    char *identity; /* owned: from job_identity */
     uint64_t begin_ns, end_ns;
-    uint64_t size;   /* ranks of its job; 0: not known */
-    uint32_t family; /* the first of those that came together */
-    uint32_t next;   /* of its family + 1 */
-    uint32_t last;   /* of the first one: the last of its family */
+    uint64_t size;   /* ranks of its job; 0: unknown */
+    uint32_t family; /* index of the family's first member */
+    uint32_t next;   /* next member of its family + 1 */
+    uint32_t last;   /* first member only: the family's last member */
     uint32_t job;
 };
 
 struct found_job {
     uint64_t begin_ns, end_ns;
-    uint64_t size; /* as its processes have it */
+    uint64_t size; /* from its processes; 0: unknown */
     uint32_t number;
 };
 
 struct finder {
-    struct member *members; /* owned; in the order of identity and begin */
+    struct member *members; /* owned; sorted by identity and begin */
     struct found_job *jobs; /* owned */
     uint32_t count, job_count;
-    uint32_t first_job; /* of this identity */
+    uint32_t first_job; /* first job of the current identity */
     struct key_map families;
     struct key_map pids;
-    struct key_map ends; /* (family or job, rank, which of these) -> end of its last process + 1 */
+    struct key_map ends; /* (family or job, rank, which of the two) -> end of its last process +
+                          * 1 */
 };
 
-/* When the first of its events was, and the last. */
+/* Sets the wall-clock begin and end of the process. */
 static void set_times(struct member *m)
 {
     const struct process *p = m->process;
@@ -71,7 +72,7 @@ static int set(struct key_map *map, struct key key, uint64_t value)
     return error == GPUPROF_LIMIT ? 0 : error;
 }
 
-/* A process of its machine and namespace. */
+/* The key of a pid within its boot and pid namespace. */
 static struct key pid_key(const struct process *p, uint32_t pid)
 {
     const uint8_t *boot = p->header.boot_id;
@@ -90,20 +91,20 @@ static int note_end(struct finder *f, bool is_job, uint32_t of, const struct mem
     return end > known ? set(&f->ends, key, end) : 0;
 }
 
-/* Are they of jobs of so many ranks that they are of two? */
+/* Returns true if the known sizes show two different jobs. */
 static bool are_of_two(uint64_t size, uint64_t other)
 {
     return size && other && size != other;
 }
 
-/* The family that the member comes into: of its own parent if that is of its rank, else of those
- * whose parent is the same, unless that one's process of this rank is over, or its job is of
- * another size. NONE: a new one. */
+/* Returns the family to join: the parent's own if it has the same rank, else that of processes with
+ * the same parent. NONE (a new family) if that family's process of this rank has ended, or the job
+ * size differs. */
 static uint32_t family_of(struct finder *f, const struct member *m)
 {
     const struct process *p = m->process;
     struct key parent = pid_key(p, p->header.parent_pid);
-    bool has_parent = p->header.parent_pid > 1; /* not 1: who lost theirs have that one */
+    bool has_parent = p->header.parent_pid > 1; /* orphans have parent 1 */
     uint64_t known = has_parent ? key_map_get(&f->pids, parent) : 0;
     if (known && strcmp(f->members[known - 1].identity, m->identity) == 0 &&
         f->members[known - 1].process->rank == p->rank)
@@ -135,16 +136,16 @@ static int find_family(struct finder *f, uint32_t index)
     return error < 0 ? error : set(&f->pids, pid_key(p, p->header.pid), index + 1ull);
 }
 
-/* Does a launcher say who it is? All that a user runs in an allocation of Slurm's has its number.
- */
+/* Returns true if a launcher identifies the job. SLURM_JOB_ID alone does not: one allocation may
+ * run several jobs. */
 static bool is_named(const struct member *m)
 {
     return m->identity[0] &&
            (strncmp(m->identity, "SLURM_JOB_ID=", 13) != 0 || strchr(m->identity, ' '));
 }
 
-/* Has the job room for the family? Where a launcher says who it is, no other job is at the same
- * time, but for one of another size; where nobody does, one process of a rank. */
+/* Returns true if the family can belong to the job. Named jobs of one identity never overlap unless
+ * sizes differ; unnamed jobs have one process per rank. */
 static bool has_room(const struct finder *f, uint32_t job, uint32_t family)
 {
     for (uint32_t i = family + 1; i; i = f->members[i - 1].next) {
@@ -156,7 +157,7 @@ static bool has_room(const struct finder *f, uint32_t job, uint32_t family)
     return true;
 }
 
-/* The oldest of the newest jobs that has room and is not over, else the newest that has. */
+/* Returns the oldest of the newest jobs that has room and still runs, else the newest with room. */
 static uint32_t job_of(const struct finder *f, uint32_t family)
 {
     uint32_t job = NONE;
@@ -194,7 +195,7 @@ static int compare_jobs(const void *left, const void *right)
     return ORDER(a->begin_ns, b->begin_ns) ?: ORDER(a, b);
 }
 
-/* By their begin; processes get the numbers. */
+/* Numbers the jobs by their begin, and sets the processes' job numbers. */
 static int number_jobs(struct finder *f)
 {
     struct found_job **order = malloc((f->job_count + 1u) * sizeof(struct found_job *));
@@ -286,7 +287,7 @@ static void print_job(const struct recording *rec, uint32_t job, uint64_t origin
     fputc(')', out);
 }
 
-/* " 0 (2 processes), 1 (...)", to be freed; NULL: no memory. */
+/* Returns " 0 (2 processes), 1 (...)", which the caller frees; NULL: no memory. */
 static char *jobs_text(const struct recording *rec)
 {
     uint64_t origin_ns = UINT64_MAX;
@@ -324,7 +325,7 @@ static bool is_wanted(const struct process *p, const struct select_wish *w)
            number_list_has(&w->ranks, p->rank) && number_list_has(&w->pids, p->header.pid);
 }
 
-/* None is: what there is, of the jobs named or else of jobs. */
+/* Reports that the selection is empty, and which processes or jobs exist. */
 static enum exit_code none_wanted(struct recording *rec, const struct select_wish *w)
 {
     for (uint32_t i = 0; i < rec->count; i++) {
@@ -343,7 +344,7 @@ static enum exit_code none_wanted(struct recording *rec, const struct select_wis
     return code;
 }
 
-/* Of jobs that stay, what their files told; of others, nothing. */
+/* Drops what is known of missing ranks for jobs that are not selected. */
 static void keep_missing(struct recording *rec, const struct select_wish *w)
 {
     uint32_t kept = 0;

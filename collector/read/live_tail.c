@@ -25,10 +25,10 @@ struct tail_reader {
     struct block_encoder *encoder;
     struct chunk_place *places;
     uint32_t place_count;
-    uint8_t *data; /* one chunk */
+    uint8_t *data; /* one chunk of records */
     struct thread *thread;
     uint64_t block_begin; /* position of the first record in the encoder */
-    uint64_t end_ns;      /* the latest end known */
+    uint64_t end_ns;      /* latest known end */
     bool is_flight;
 };
 
@@ -48,7 +48,7 @@ static int add_block(struct live_tail *t, const struct block_header *h, uint8_t 
     return ARRAY_PUSH(t->blocks, t->count, &block);
 }
 
-/* Makes a block of what the encoder holds. */
+/* Makes a block of the encoder's records. */
 static int flush(struct tail_reader *r, const struct clock_scale *scale, uint64_t position_end)
 {
     if (r->encoder->record_count == 0)
@@ -68,7 +68,7 @@ static int flush(struct tail_reader *r, const struct clock_scale *scale, uint64_
     return error;
 }
 
-/* Adds one record; `position` is its own, `size` its length. */
+/* Adds one record at `position` of `size` bytes. */
 static int take_record(struct tail_reader *r, const uint8_t *data, size_t size,
                        const struct record *record, uint64_t position)
 {
@@ -79,7 +79,7 @@ static int take_record(struct tail_reader *r, const uint8_t *data, size_t size,
             return error;
         added = block_encoder_add(r->encoder, data, size);
     }
-    assert(added == (int)size); /* record_parse has read it */
+    assert(added == (int)size); /* record_parse accepted it */
     uint64_t end = record->begin + record->duration;
     uint64_t end_ns = clock_scale_ns(r->scale, end < record->begin ? record->begin : end);
     if (end_ns > r->end_ns)
@@ -106,7 +106,8 @@ static int take_chunk(struct tail_reader *r, uint32_t index)
         return 0;
     }
     if (gap) {
-        /* Its thread went on from a chunk that was copied before: a snapshot ends for it there. */
+        /* The thread went on from a chunk that was copied before it was complete: the snapshot of
+         * this thread ends there. */
         if (r->live->owner != LIVE_OWNER_ENDED)
             return 0;
         r->tail->missing_bytes += r->is_flight ? 0 : gap;
@@ -115,7 +116,7 @@ static int take_chunk(struct tail_reader *r, uint32_t index)
     if (r->is_flight && chunk.position + chunk.sealed > thread->live_end)
         thread->live_end = chunk.position + chunk.sealed;
     r->block_begin = thread->live_end;
-    /* What the stream file has is not looked at: the program may have written over it since. */
+    /* Skips what the stream file has: the program may have overwritten it since. */
     uint64_t stored = thread->live_end - chunk.position;
     size_t at = stored < (uint64_t)length ? (size_t)stored : (size_t)length;
     while (at < (size_t)length) {
@@ -155,15 +156,13 @@ static int take_open_call(struct tail_reader *r, const struct record *record, ui
     raw[1] |= RECORD_OPEN;
     r->block_begin = r->thread->live_end;
     size = block_encoder_add(r->encoder, raw, (size_t)size);
-    assert(size > 0); /* the encoder was empty */
+    assert(size > 0); /* an empty encoder always has room */
     r->tail->open_calls++;
     return flush(r, &identity_scale, r->thread->live_end);
 }
 
-/*
- * The calls that the owner of a chunk had not finished. One that was changing chunks may have left
- * them in two.
- */
+/* Adds the unfinished calls of a chunk's owner. A thread that was changing chunks may have left
+ * them in two chunks. */
 static int take_open_calls(struct tail_reader *r, uint32_t index, const struct live_chunk *chunk)
 {
     ssize_t length = live_chunk_records(r->live, index, chunk, r->data);
@@ -171,13 +170,14 @@ static int take_open_calls(struct tail_reader *r, uint32_t index, const struct l
         return (int)length;
     size_t at = chunk->committed;
     if (chunk->position + at < r->thread->live_end)
-        return 0; /* they were finished, in the next chunk or in the stream file */
+        return 0; /* the calls were finished, in the next chunk or the stream file */
     for (unsigned i = 0; i < chunk->open; i++) {
         struct record record;
         int size = at < (size_t)length ? record_parse(r->data + at, (size_t)length - at, &record)
                                        : GPUPROF_TRUNCATED;
         if (size < 0 || record.type != RECORD_CALL || record.flags & RECORD_BYTES) {
-            if (r->live->owner == LIVE_OWNER_ENDED) /* else it may have gone on while we copied */
+            if (r->live->owner == LIVE_OWNER_ENDED) /* a running program may have gone on during the
+                                                     * copy */
                 r->tail->damaged_bytes += 8;
             return 0;
         }

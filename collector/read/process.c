@@ -21,9 +21,9 @@ struct loader {
     struct stream_scan scan;
     uint8_t *payload;
     size_t capacity;
-    uint64_t sequence; /* that the next block should have */
-    uint64_t end_ns;   /* the latest end known */
-    bool is_told;      /* the stream file has all that the live file has */
+    uint64_t sequence; /* expected for the next block */
+    uint64_t end_ns;   /* latest known end */
+    bool is_told;      /* the stream file has everything that the live file has */
 };
 
 int reader_init(struct reader *r)
@@ -44,7 +44,7 @@ void reader_release(struct reader *r)
     r->stored = NULL;
 }
 
-/* Reads the block's header and stored payload; *stored is a view until the next look at a file. */
+/* Reads the block's header and stored payload; *stored is a view until the next read of a file. */
 static int read_block(struct process *p, struct reader *r, struct block_place *place,
                       const uint8_t **stored)
 {
@@ -62,7 +62,7 @@ static int read_block(struct process *p, struct reader *r, struct block_place *p
         return (int)there;
     int size = block_header_read(h, *stored, (size_t)there);
     if (size <= 0)
-        return GPUPROF_DAMAGED; /* the file has changed under us */
+        return GPUPROF_DAMAGED; /* the file changed meanwhile */
     p->block_bytes = (uint32_t)size + h->stored_bytes;
     if (p->block_bytes <= STREAM_WINDOW_BYTES) {
         there = stream_file_look(&p->file, &r->pool, place->offset, p->block_bytes, 0, stored);
@@ -106,7 +106,7 @@ static int look_into(struct loader *l, struct block_place *place)
     if (error == 0)
         error = block_decoder_init(&decoder, l->payload, place->header.payload_bytes,
                                    place->header.record_count);
-    /* Damage is counted where the block's events are read, not here. */
+    /* The pass that reads the block's events counts the damage. */
     if (error < 0)
         return error == GPUPROF_IO || error == GPUPROF_NO_MEMORY ? error : 0;
     int more = 0;
@@ -121,14 +121,14 @@ static int look_into(struct loader *l, struct block_place *place)
     return error;
 }
 
-/* What names the device's thread may be in a block that is damaged. */
+/* Uses the header, as the block that names the device's thread may be damaged. */
 static bool has_work(const struct block_header *h)
 {
     return h->types & (block_type_bit(RECORD_KERNEL) | block_type_bit(RECORD_COPY) |
                        block_type_bit(RECORD_SET) | block_type_bit(RECORD_GRAPH));
 }
 
-/* Whatever thread is there when it comes to pass says these. */
+/* Record types with facts about the process that any thread may write at any time. */
 static bool has_news(const struct block_header *h)
 {
     return h->types & (block_type_bit(RECORD_NOTE) | block_type_bit(RECORD_STEP_DOWN) |
@@ -148,7 +148,7 @@ static int take_block(struct loader *l, struct block_place *place)
     p->has_gpu |= has_work(h);
     if (h->max_ns > l->end_ns && h->max_ns < CLOCK_NS_MAX)
         l->end_ns = h->max_ns;
-    /* After a kill a thread may have said what the writer had not heard of yet. */
+    /* After a kill, a live block may hold facts that the writer thread never received. */
     bool is_told = first || h->thread == 0 || (place->offset & LIVE_BLOCK) || has_news(h);
     int error = is_told ? look_into(l, place) : 0;
     if (h->thread != 0 && !thread->own) {
@@ -162,8 +162,9 @@ static int take_block(struct loader *l, struct block_place *place)
 }
 
 /*
- * What the numbers in the headers say about blocks that are not there. False: records of this one
- * were in blocks before it. If only some were, nobody can tell which, and the others are lost.
+ * Counts missing and repeated blocks by the numbers in the headers. Returns false if earlier blocks
+ * had records of this block. If only some overlap, they cannot be told apart, so the rest is
+ * lost.
  */
 static bool check_order(struct loader *l, const struct block_header *h)
 {
@@ -190,11 +191,12 @@ static bool check_order(struct loader *l, const struct block_header *h)
     return true;
 }
 
-/* Its variables stand in the first blocks, usually; `is_end`: what is not there by now is not. */
+/* Rank variables are usually in the first blocks. With `is_end`, a missing variable means no
+ * rank. */
 static bool has_wanted_rank(const struct loader *l, bool is_end)
 {
     const struct select_wish *select = l->reader->select;
-    if (!select || !select->ranks.count || select->jobs.count) /* which job is known later */
+    if (!select || !select->ranks.count || select->jobs.count) /* jobs are known only later */
         return true;
     uint64_t rank = rank_number(process_rank(l->process));
     return rank == RANK_NONE ? !is_end : number_list_has(&select->ranks, rank);
@@ -221,7 +223,7 @@ static int take_stream(struct loader *l)
     return more;
 }
 
-/* A last block that was cut off is no loss if the live file still has its records. */
+/* A torn last block is no loss if the live file still has its records. */
 static bool torn_is_live(struct loader *l, bool live)
 {
     if (!live || !l->scan.torn_header_read || l->scan.torn_header.thread == 0)
@@ -236,7 +238,8 @@ static int take_live(struct loader *l, struct live_file *live)
     p->is_stopped = live->owner == LIVE_OWNER_STOPPED;
     p->losses.running = p->is_stopped || live->owner == LIVE_OWNER_RUNNING;
     p->losses.may_run = live->owner == LIVE_OWNER_UNKNOWN;
-    if (live->flight && live->owner != LIVE_OWNER_ENDED) { /* its chunks follow what is not read */
+    if (live->flight && live->owner != LIVE_OWNER_ENDED) { /* its chunks continue the unread flight
+                                                            * recorder */
         p->losses.flight_unread = 1;
         return 0;
     }
@@ -255,7 +258,8 @@ static int take_live(struct loader *l, struct live_file *live)
     p->losses.counters_damaged |= p->live.counters_damaged;
     l->is_told = !live->flight && live->owner == LIVE_OWNER_ENDED && p->end_reason &&
                  !l->scan.torn && !p->live.count && !p->live.open_calls && !p->live.damaged_bytes;
-    for (unsigned i = 0; i < COUNTER_COUNT; i++) { /* newer than any record */
+    for (unsigned i = 0; i < COUNTER_COUNT; i++) { /* the live file's counters are newer than any
+                                                    * record */
         l->is_told &= live->counters[i] <= p->losses.counters[i];
         process_set_counter(p, i, live->counters[i], l->end_ns);
     }
@@ -269,7 +273,7 @@ static bool has_wanted_pid(const struct loader *l)
     return !select || select->jobs.count || number_list_has(&select->pids, l->process->header.pid);
 }
 
-/* Reads the header, from the live file beside the stream file if the stream's own is lost. */
+/* Reads the header, or the live file's copy if the stream file has none. */
 static int take_header(struct loader *l, struct live_file *live, bool *has_live)
 {
     struct process *p = l->process;
@@ -279,11 +283,11 @@ static int take_header(struct loader *l, struct live_file *live, bool *has_live)
     if (error == 0 && !has_wanted_pid(l))
         return PROCESS_LEFT_OUT;
     if (error == 0 && !l->reader->keep_live)
-        live_adopt(p->file.path); /* if it fails the file is read where it is */
+        live_adopt(p->file.path); /* on failure the file is read in place */
     int found = live_file_open(live, p->file.path, error == 0 ? &p->header : NULL);
     *has_live = found > 0;
     p->losses.live_damaged = found < 0;
-    /* Whoever takes a flight recorder over puts a new stream file there first. */
+    /* A process that takes over a flight recorder replaces the stream file first. */
     int renewed = stream_file_renew(&p->file, &l->reader->pool);
     if (renewed < 0)
         return renewed;
@@ -292,13 +296,14 @@ static int take_header(struct loader *l, struct live_file *live, bool *has_live)
     if (error < 0) {
         p->header = live->header;
         p->file.first_block = 0;
-        /* Nothing is lost if the process died before it had written its header. */
+        /* An empty file means that the process died before it wrote its header; nothing was
+         * lost. */
         p->losses.header_lost = p->file.size >= STREAM_HEADER_BYTES_MAX;
     }
     return 0;
 }
 
-/* With what is still in a flight recorder, where its live file stays as it is. */
+/* Appends the flight recorder's contents to a copy of the stream; the live file stays as it is. */
 static int take_flight(struct loader *l, const struct live_file *live)
 {
     struct flight_place flight = live_file_flight(live);
@@ -335,7 +340,7 @@ static int load(struct loader *l, struct live_file *live, bool *has_live)
         (error = take_stream(l)) != 0)
         return error;
     const char *found = process_meta(p, PROCESS_RECOVERED);
-    if (found) { /* a live file that is still there has nothing that this one has not */
+    if (found) { /* recover already added everything of a remaining live file */
         losses_found_read(&p->losses, found);
         *has_live = false;
     }
@@ -348,9 +353,10 @@ static int load(struct loader *l, struct live_file *live, bool *has_live)
     p->lived_ns = alive_ns > l->end_ns ? alive_ns : l->end_ns;
     if (l->scan.torn && !torn_is_live(l, *has_live))
         p->losses.torn_bytes += l->scan.torn;
-    for (unsigned i = 0; i < COUNTER_COUNT; i++) /* said last, where no block had room any more */
+    for (unsigned i = 0; i < COUNTER_COUNT; i++) /* the header has the last values, written where
+                                                  * blocks found no room */
         process_set_counter(p, i, p->header.counters[i], l->end_ns);
-    /* Of a recording that ended before, and has no live file, the counters say what is missing. */
+    /* A recording that ended without room has no live file; its counters say what is missing. */
     bool is_cut = p->losses.counters[COUNTER_ENDED] && !p->header.live_path[0];
     p->losses.not_ended = !p->end_reason && !*has_live && !found && !is_cut;
     clock_map_finish(&p->clock);
@@ -371,13 +377,14 @@ int process_load(struct process *p, struct reader *r, const char *path, uint32_t
         return error;
     error = load(&l, &live, &has_live);
     int saved = errno;
-    /* It stayed since other threads were there when the process ended, and these wrote no more. */
+    /* The live file remained because other threads ran at the end; they wrote nothing more. */
     if (error == 0 && has_live && l.is_told && !r->keep_live)
         live_file_remove(&live);
     live_file_release(&live);
     free(l.payload);
     if (error) {
-        p->rank = rank_number(process_rank(p)); /* of one that is not wanted it is said */
+        p->rank = rank_number(process_rank(p)); /* callers report the rank of an unselected
+                                                 * process */
         process_release(p, r);
     }
     errno = saved;

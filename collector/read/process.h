@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One recorded process: its stream file, what the live file adds, and what must be known before the
- * first of its events is shown: identity, threads, functions, clock, loss counters. Loading walks
- * all block headers, and decompresses only gpuprof's own blocks (thread 0) and the first of each
+ * One recorded process: its stream file, the live file's additions, and what must be known before
+ * the first event is shown: identity, threads, functions, clock, loss counters. Loading walks all
+ * block headers and decompresses only gpuprof's own blocks (thread 0) and the first block of each
  * thread.
  */
 #ifndef GPUPROF_COLLECTOR_PROCESS_H
@@ -23,9 +23,9 @@
 #include "stream.h"
 
 /*
- * What a live file adds to its stream file, as further blocks in memory: records behind the last
- * position that each thread has in the stream, sorted and compressed as the writer would have done
- * it, and one record with RECORD_OPEN for each call that had not returned. About 5 bytes a call.
+ * What a live file adds to its stream file, as blocks in memory: records after each thread's last
+ * position in the stream, sorted and compressed as the writer does it, and one RECORD_OPEN record
+ * per call that had not returned. About 5 bytes a call.
  */
 struct live_block {
     struct block_header header;
@@ -36,121 +36,117 @@ struct live_tail {
     struct live_block *blocks; /* owned */
     uint32_t count;
     uint64_t bytes;   /* of the blocks, as stored */
-    uint64_t records; /* that were in the live file only */
+    uint64_t records; /* records found only in the live file */
     uint64_t open_calls;
-    uint64_t damaged_bytes; /* of chunks whose records make no sense */
-    uint64_t passed;        /* calls passed by that are in no counter */
+    uint64_t damaged_bytes; /* of chunks with invalid records */
+    uint64_t passed;        /* calls passed by that no counter includes */
     uint64_t missing_bytes; /* of records that are in neither file */
-    bool counters_damaged;  /* of `passed`, or of the file's head, something cannot be */
+    bool counters_damaged;  /* `passed`, or something in the file's head, is implausible */
 };
 
 /*
- * Reads `l`. `threads` says what the stream holds (position_end) and learns live_end and tids. An
- * open call is shown up to the latest time known: of a record in the live file, or when the process
- * was last seen alive, or `end_ns`. `is_flight`: what the writer has stored is in the stream, or is
- * not to be kept. 0, GPUPROF_IO or GPUPROF_NO_MEMORY.
+ * Reads `l`. `threads` has the ends in the stream (position_end) and gets live_end and tids. An
+ * open call lasts until the latest known time: a live record, the last sign of life, or `end_ns`.
+ * `is_flight`: stored chunks are in the stream or dropped on purpose. Returns 0, GPUPROF_IO or
+ * GPUPROF_NO_MEMORY.
  */
 int live_tail_read(struct live_tail *t, const struct live_file *l, struct thread_table *threads,
                    struct zstandard *codec, bool is_flight, uint64_t end_ns);
 void live_tail_release(struct live_tail *t);
 
-#define META_ENTRIES_MAX 256   /* of one process */
-#define META_BYTES_MAX   65536 /* of all of them */
+#define META_ENTRIES_MAX 256   /* for one process */
+#define META_BYTES_MAX   65536 /* for all of them */
 #define NOTES_MAX        32
 #define DUMPS_MAX        100000
 
-#define PROCESS_RECOVERED "recovered" /* key of the META record that `gpuprof recover` makes */
+#define PROCESS_RECOVERED "recovered" /* META key that `gpuprof recover` writes */
 #define JOB_NONE          UINT32_MAX
 
 struct block_place {
     uint64_t offset; /* in the stream file, or LIVE_BLOCK + index in live.blocks */
     struct block_header header;
-    bool is_taken; /* it has no events: what it tells of functions and process is known */
+    bool is_taken; /* it only has facts about functions and the process, already known */
     bool apart;    /* the block before it in the file is left out */
 };
 #define LIVE_BLOCK (1ull << 63)
 
 struct process_meta {
     char *text;     /* owned "key=value" */
-    uint64_t begin; /* when it was last said: ticks */
+    uint64_t begin; /* last begin, in ticks */
 };
 
-/* A DUMP record: what a flight recorder wrote, and why (flight.h). Times as in records. */
+/* A DUMP record: what a flight recorder wrote and why (flight.h). Times as in records. */
 struct process_dump {
     uint64_t number, reason, value, ns, median_ns, begin_ns, at_ns, lost;
     char *text; /* owned; NULL: none */
 };
 
-/* There may be tens of thousands: what most have little of is allocated as it comes. */
+/* A recording may have tens of thousands, so rarely large members are allocated as needed. */
 struct process {
-    uint32_t number;       /* in the order of loading */
-    uint32_t index;        /* in the order in which they are shown */
-    uint32_t shown_pid;    /* unique over all processes */
-    uint32_t first_thread; /* `index` of the first of its threads, which are neighbours ... */
-    uint32_t thread_count; /* ... with thread 0 */
-    uint32_t first_entry;  /* of the block index */
-    uint32_t host;         /* its number in the recording */
-    uint64_t rank;         /* RANK_NONE: it has none; set when it is put into order */
-    uint32_t job;          /* JOB_NONE: of none; likewise, jobs.c */
-    bool is_of_several;    /* jobs: where it is shown it is said of which */
-    bool is_elsewhere;     /* its events are read by another worker (recording_deal) ... */
-    uint32_t worker;       /* ... of this number */
+    uint32_t number;       /* in loading order */
+    uint32_t index;        /* in display order */
+    uint32_t shown_pid;    /* unique among all processes */
+    uint32_t first_thread; /* `index` of its first thread, followed by the others ... */
+    uint32_t thread_count; /* ... including thread 0 */
+    uint32_t first_entry;  /* in the block index */
+    uint32_t host;         /* host number in the recording */
+    uint64_t rank;         /* RANK_NONE: none; set by recording_arrange */
+    uint32_t job;          /* JOB_NONE: none; set by recording_find_jobs */
+    bool is_of_several;    /* there are several jobs, so titles include the job */
+    bool is_elsewhere;     /* another worker reads its events (recording_deal) ... */
+    uint32_t worker;       /* ... with this number */
     struct stream_file file;
     struct stream_header header;
     struct thread_table threads;
     struct function_codes codes;
     struct os_functions os;
-    bool has_gpu; /* it has work of the device, or a thread for it */
+    bool has_gpu; /* it has device activities, or a thread for them */
     struct clock_map clock;
     struct live_tail live;
     struct losses losses;
     struct cost_table costs;
     struct blind_times blind;
-    uint32_t block_bytes; /* of the block that was read last, header and stored payload */
+    uint32_t block_bytes; /* header and stored payload of the last block read */
     uint64_t block_count;
-    uint64_t record_count; /* in whole blocks and the live tail, of the program's threads */
-    uint64_t min_ns;       /* of the program's threads' blocks; UINT64_MAX if there are none */
+    uint64_t record_count; /* of the program's threads, in whole blocks and the live tail */
+    uint64_t min_ns;       /* least time of the program's threads; UINT64_MAX if no blocks */
     uint64_t max_ns;
-    bool is_stopped;           /* it runs, and did nothing just now */
-    uint64_t lived_ns;         /* of the last record of any thread, or when it was seen alive */
-    uint64_t end_reason;       /* of the END record; 0 = none */
+    bool is_stopped;           /* it runs, but is stopped now */
+    uint64_t lived_ns;         /* last record of any thread, or last sign of life */
+    uint64_t end_reason;       /* from the END record; 0: none */
     struct process_meta *meta; /* owned */
     uint32_t meta_count;
     uint32_t meta_bytes;
     struct process_dump *dumps; /* owned */
     uint32_t dump_count;
-    char **notes; /* owned, and so are they */
+    char **notes; /* owned, with their texts */
     uint32_t note_count;
 };
 
-/* What loading and reading needs and many processes share. */
+/* State shared by loading and reading many processes. */
 struct reader {
     struct file_pool pool;
     struct zstandard codec;
     struct function_table functions;
-    uint32_t api_crc; /* of this build's own table */
-    uint8_t *stored;  /* BLOCK_STORED_BYTES_MAX: of a block that is no small one */
-    bool keep_live;   /* leave the live files of ended processes where they are */
-    const struct select_wish
-        *select; /* a view: its ranks and pids; NULL: all processes are wanted */
+    uint32_t api_crc;                 /* of this build's API table */
+    uint8_t *stored;                  /* BLOCK_STORED_BYTES_MAX, for large blocks */
+    bool keep_live;                   /* do not move live files of ended processes */
+    const struct select_wish *select; /* a view: selected ranks and pids; NULL: all processes */
 };
 
 int reader_init(struct reader *r);
 void reader_release(struct reader *r);
 
-/*
- * Called for each block in the order of the file, live blocks last. 0, or an error that ends the
- * loading.
- */
+/* Called for each block in file order, live blocks last. Returns 0, or an error that ends the
+ * loading. */
 typedef int process_block_fn(void *context, struct process *p, struct block_place *place);
 
 /*
- * Loads the process whose stream file is at `path` and calls `on_block` (which may be
- * NULL). `number` is the place in the order of loading. 0; GPUPROF_NOT_OURS, GPUPROF_EMPTY,
- * GPUPROF_VERSION, GPUPROF_TRUNCATED or GPUPROF_DAMAGED if the file's header cannot be used and no
- * live file beside it has it; GPUPROF_IO or GPUPROF_NO_MEMORY. After 0, process_release. Or
- * PROCESS_LEFT_OUT, as soon as its rank or pid is known and not wanted: p->header and p->rank,
- * which may not be known yet, say what it is.
+ * Loads the process of the stream file at `path` and calls `on_block` (may be NULL). `number` is
+ * its place in loading order. Returns 0; GPUPROF_NOT_OURS, GPUPROF_EMPTY, GPUPROF_VERSION,
+ * GPUPROF_TRUNCATED or GPUPROF_DAMAGED if neither the file nor its live file has a usable header;
+ * GPUPROF_IO or GPUPROF_NO_MEMORY. Call process_release after 0. Returns PROCESS_LEFT_OUT once rank
+ * or pid are known and not selected: p->header and p->rank, if known, identify it.
  */
 #define PROCESS_LEFT_OUT 1
 int process_load(struct process *p, struct reader *r, const char *path, uint32_t number,
@@ -159,60 +155,60 @@ void process_release(struct process *p, struct reader *r);
 
 /*
  * Reads the block at place->offset, sets place->header and decompresses the payload into *payload,
- * a malloc'ed buffer of *capacity bytes that is grown as needed. 0, GPUPROF_DAMAGED (not counted),
- * GPUPROF_IO or GPUPROF_NO_MEMORY.
+ * a malloc'ed buffer of *capacity bytes that grows as needed. Returns 0, GPUPROF_DAMAGED (not
+ * counted), GPUPROF_IO or GPUPROF_NO_MEMORY.
  */
 int process_block(struct process *p, struct reader *r, struct block_place *place, uint8_t **payload,
                   size_t *capacity);
 
-/* (process_facts.c) What a record of the thread says about the process; calls say nothing. Counters
- * lie in the program's memory until they are stored: what cannot be by `end_ns` is not taken over.
- * 0 or GPUPROF_NO_MEMORY. */
+/* (process_facts.c) Takes facts about the process from a thread's record; ignores calls. Damaged
+ * counters with values impossible by `end_ns` are ignored. Returns 0 or GPUPROF_NO_MEMORY. */
 int process_take(struct process *p, struct reader *reader, uint32_t thread, const struct record *r,
                  uint64_t end_ns);
 void process_set_counter(struct process *p, unsigned index, uint64_t value, uint64_t end_ns);
 
-/* When it was started, in the time that all share; 0: nobody knows. */
+/* Returns the shared time at which it started; 0: unknown. */
 uint64_t process_start_ns(const struct process *p);
 
-/* Until when it is known to have been there, whatever it did, likewise. */
+/* Returns the shared time until which it certainly lived; 0: unknown. */
 uint64_t process_lived_ns(const struct process *p);
 
-/* The one of its threads that has that `index`. */
+/* Returns its thread with that `index`. */
 static inline const struct thread *process_thread(const struct process *p, uint32_t index)
 {
     return p->threads.threads[index - p->first_thread];
 }
 
-/* Does it run now, for all that is known? */
+/* Returns true if it still runs, as far as known. */
 static inline bool process_runs(const struct process *p)
 {
     return p->losses.running || p->losses.may_run;
 }
 
-/* Has it GPU work, or was CUPTI on, so that its launches' work should be there? */
+/* Returns true if it has device activities, or CUPTI was on, so that its launches should have
+ * some. */
 bool process_expects_gpu(const struct process *p);
 
-/* Were kernels to be recorded (--kinds)? */
+/* Returns true if kernels were to be recorded (--kinds). */
 bool process_wants_kernels(const struct process *p);
 
-/* Were copies and fills? */
+/* Returns true if copies and fills were to be recorded. */
 bool process_wants_moves(const struct process *p);
 
-/* The value of the META record of that key that was said last, or NULL. */
+/* Returns the latest value of the META key, or NULL. */
 const char *process_meta(const struct process *p, const char *key);
 
-/* The value of the first rank variable (rank.h) that the process had, or NULL. */
+/* Returns the value of its first rank variable (rank.h), or NULL. */
 const char *process_rank(const struct process *p);
 
-/* Likewise, of those on its host. */
+/* Returns the value of its first local rank variable, or NULL. */
 const char *process_local_rank(const struct process *p);
 
-/* Of how many ranks its job is, as the launcher that gave it its rank says; 0: nobody knows. */
+/* Returns the number of ranks of its job according to its launcher; 0: unknown. */
 uint64_t process_world_size(const struct process *p);
 
-/* What the launcher that gave it its rank says of the job: "SLURM_JOB_ID=17 SLURM_STEP_ID=0", in
- * PROCESS_JOB_BYTES; empty: nothing. Returns `text`. */
+/* Writes what its launcher says of the job, "SLURM_JOB_ID=17 SLURM_STEP_ID=0", to `text`, of
+ * PROCESS_JOB_BYTES; "" if nothing. Returns `text`. */
 #define PROCESS_JOB_BYTES 1024
 char *process_job(const struct process *p, char *text);
 

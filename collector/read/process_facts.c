@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What records say of a process, and what is known by that. */
+/* Facts about a process that records contain, and what follows from them. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "read/process.h"
 #include "record/gpu_record.h"
 
-/* Of a process's start time: Linux counts hundredths of a second there. */
+/* Linux gives process start times in hundredths of a second. */
 #define TICK_NS 10000000u
 
 static char *copy_text(const struct record *r)
@@ -28,13 +28,13 @@ static void take_meta(struct process *p, const struct record *r)
     char *text = malloc(r->byte_count + 1u);
     if (!text)
         return;
-    /* A command line may hold zeros between its words. */
+    /* A command line may have zeros between its words. */
     for (uint32_t i = 0; i < r->byte_count; i++)
         text[i] = r->bytes[i] ? (char)r->bytes[i] : ' ';
     text[r->byte_count] = '\0';
     for (uint32_t i = 0; i < p->meta_count; i++)
         if (strcmp(p->meta[i].text, text) ==
-            0) { /* by the thread that knew it first, and the writer */
+            0) { /* both a program thread and the writer may record it */
             if (p->meta[i].begin < r->begin)
                 p->meta[i].begin = r->begin;
             free(text);
@@ -79,7 +79,7 @@ void process_set_counter(struct process *p, unsigned index, uint64_t value, uint
         losses->counters[index] = value;
 }
 
-/* The largest value holds; the name counts, numbers may move. */
+/* Takes a counter's largest value. The name identifies it, as numbers may change. */
 static void take_counter(struct process *p, const struct record *r, uint64_t end_ns)
 {
     unsigned index = r->code;
@@ -179,7 +179,7 @@ bool process_expects_gpu(const struct process *p)
 bool process_wants_kernels(const struct process *p)
 {
     const char *kinds = process_meta(p, "gpu_kinds");
-    /* An older recording does not say; no other kind has a name that begins so. */
+    /* Older recordings lack the setting. Only kernel kinds have names with this text. */
     return !kinds || strstr(kinds, "kernel");
 }
 
@@ -203,7 +203,7 @@ const char *process_meta(const struct process *p, const char *key)
     return value;
 }
 
-/* The first of the variables that says something; ended by NULL. */
+/* Returns the first nonempty variable of `names`, which NULL ends. */
 static const char *variable_of(const struct process *p, const char *const *names)
 {
     for (const char *const *name = names; *name; name++) {
@@ -226,7 +226,7 @@ const char *process_rank(const struct process *p)
     return variable_of(p, rank_variables);
 }
 
-/* The variable that its rank is of; NULL: it has none. */
+/* Returns the name of the variable that has its rank; NULL: none. */
 static const char *launcher_of(const struct process *p)
 {
     const char *const *name = rank_variables;
@@ -245,7 +245,7 @@ uint64_t process_world_size(const struct process *p)
     return size == RANK_NONE ? 0 : size;
 }
 
-/* "NAME" of a host that is called NAME-INDEX; NULL: it is not. */
+/* Returns the host's name and sets *length for "NAME", if it is called NAME-INDEX; else NULL. */
 static const char *name_before_index(const struct process *p, const char *index, int *length)
 {
     const char *host = p->header.host, *dash = strrchr(host, '-');
@@ -273,7 +273,7 @@ char *process_job(const struct process *p, char *text)
         length = snprintf(text + at, PROCESS_JOB_BYTES - at, "%s%s=%.*s", at ? " " : "", name,
                           length, value);
         at += length > 0 ? (size_t)length : 0;
-        /* Each host has a job of its own, then. */
+        /* A local address: each host then has a job of its own. */
         if (at < PROCESS_JOB_BYTES && v->kind == JOB_ADDRESS &&
             (strcmp(value, "localhost") == 0 || strncmp(value, "127.", 4) == 0))
             at += (size_t)snprintf(text + at, PROCESS_JOB_BYTES - at, " on %.64s", p->header.host);

@@ -6,9 +6,10 @@
 
 #include "read/process.h"
 
-#define COMMAND_BYTES_MAX 120 /* of a command line that is shown */
+#define COMMAND_BYTES_MAX 120 /* longest command line shown */
 
-/* Its command line, or what stands for it, cut to be shown: *length bytes, and perhaps "...". */
+/* Returns the part of the command line to show, or a substitute: *length bytes, and perhaps "..."
+ * behind. */
 static const char *command_of(const struct process *p, size_t *length, const char **behind)
 {
     const char *command = process_meta(p, "cmdline");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The command line that a recording is of. */
+/* Finds the command line that was recorded. */
 #include <stdio.h>
 #include <string.h>
 
@@ -12,7 +12,8 @@ static struct key key_of(const struct process *p, uint32_t pid)
     return key;
 }
 
-/* The only one whose parent is not recorded; NULL: there are several, or one has been several. */
+/* Returns the only process whose parent is not recorded; NULL: there are several, or a pid occurs
+ * twice. */
 static const struct process *first_of_all(const struct recording *rec)
 {
     struct key_map known = {0};
@@ -33,7 +34,7 @@ static const struct process *first_of_all(const struct recording *rec)
     return is_one ? first : NULL;
 }
 
-/* Ranks are recorded alike. */
+/* Takes the settings from one process, since all ranks have the same. */
 static void set_options(const struct process *p, struct next_words *w)
 {
     for (unsigned i = 0; i < SETTING_COUNT; i++) {

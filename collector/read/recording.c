@@ -22,9 +22,9 @@
 #include "record.h"
 #include "record/losses.h"
 
-#define PROCESSES_SAID_MAX 16 /* of which it is said one by one what is missing */
+#define PROCESSES_SAID_MAX 16 /* processes whose losses are reported one by one */
 
-#define GPU_ROWS_PRESENT "present" /* of recordings that say nothing of them */
+#define GPU_ROWS_PRESENT "present" /* for older recordings, which do not say */
 #define GPU_ROWS_ABSENT  "absent: the recording does not say why"
 #define GPU_ROWS_CUT     "absent: the file ends before it says why"
 
@@ -36,7 +36,7 @@ static int add_block(void *context, struct process *p, struct block_place *place
     return block_index_add(&rec->index, p->number, place->offset, &place->header, place->apart);
 }
 
-/* 1: the process is loaded already, which is said; 0: it is noted that it is now, or
+/* Returns 1 after a message if the process is already loaded, else 0 after noting it, or
  * GPUPROF_NO_MEMORY. */
 static int note_process(struct recording *rec, const struct process *p)
 {
@@ -69,20 +69,19 @@ static enum exit_code failure(const char *path, int error)
     return code_of(error);
 }
 
-/* What is wrong with one file is no reason to show nothing of the others: a link to one that has
- * gone ... */
+/* One bad file must not hide the others: not a dangling link ... */
 static bool is_gone(int number)
 {
     return number == ENOENT || number == ELOOP || number == ENOTDIR;
 }
 
-/* ... and what we, or the disk, may not read. */
+/* ... and not one that permissions or the disk make unreadable. */
 static bool is_closed(int number)
 {
     return number == EACCES || number == EPERM || number == EIO || number == ESTALE;
 }
 
-/* Loads one file; `named`: by the user, and not found in a folder. */
+/* Loads one file; `named`: the user named it, instead of its folder. */
 static enum exit_code load_file(struct recording *rec, const char *path, bool named,
                                 const struct recording_options *options)
 {
@@ -125,7 +124,7 @@ static enum exit_code load_file(struct recording *rec, const char *path, bool na
     return failure(path, error);
 }
 
-/* Which file is in which share is known when all have been met. */
+/* Loads the file, or notes it: shares are dealt after all files are noted. */
 static enum exit_code meet_file(struct recording *rec, const char *path, bool named,
                                 const struct recording_options *options)
 {
@@ -151,7 +150,8 @@ static enum exit_code load_share(struct recording *rec, const struct recording_o
 static enum exit_code load_folder(struct recording *rec, const char *path,
                                   const struct recording_options *options);
 
-/* The folder of several runs: of one, it is meant; of more, the user is to say which. */
+/* Handles a folder without a recording: reads its only subfolder with one, or asks the user to
+ * choose. */
 static enum exit_code load_below(struct recording *rec, const char *path,
                                  const struct recording_options *options)
 {
@@ -209,7 +209,7 @@ enum exit_code recording_open(struct recording *rec, char **paths, int path_coun
     if (reader_init(&rec->reader) < 0)
         return failure("gpuprof-collector", GPUPROF_NO_MEMORY);
     rec->reader.keep_live = options->keep_live;
-    /* Who did not ask for it may be one of many on this machine. */
+    /* Without --jobs, other gpuprof processes may share the machine. */
     rec->is_parallel = parallel_processors(options->processors) > 1 && options->processors > 1;
     rec->reader.select = options->select;
     rec->index.entries_max = options->index_entries_max;
@@ -232,7 +232,7 @@ enum exit_code recording_open(struct recording *rec, char **paths, int path_coun
         return recording_none_wanted(rec);
     if (rec->count == 0 && rec->share)
         return EXIT_OK;
-    if (rec->count == 0) /* and load_file has said why */
+    if (rec->count == 0) /* load_file already reported why */
         return rec->has_closed ? EXIT_ENVIRONMENT : EXIT_DAMAGED;
     if (recording_find_jobs(rec) < 0)
         return failure("gpuprof-collector", GPUPROF_NO_MEMORY);
@@ -264,7 +264,7 @@ uint64_t recording_deal(struct recording *rec, uint32_t workers)
 
 void recording_keep_share(struct recording *rec, uint32_t worker)
 {
-    rec->progress = NULL; /* what the others do is not known here */
+    rec->progress = NULL; /* workers have no view of the others' progress */
     for (uint32_t i = 0; i < rec->count; i++)
         rec->processes[i]->is_elsewhere = rec->processes[i]->worker != worker;
 }
@@ -383,14 +383,14 @@ const char *process_gpu_rows(const struct process *p)
     return p->has_gpu ? GPU_ROWS_PRESENT : p->end_reason ? GPU_ROWS_ABSENT : GPU_ROWS_CUT;
 }
 
-/* What was found of the process, and what is missing. */
+/* Reports what was recovered of the process, and what is missing. */
 static void say_losses(const struct process *p, const struct losses *l)
 {
     char text[2048], who[RANK_TITLE_BYTES + 32], rank[RANK_TITLE_BYTES];
     size_t length = strlen(process_rank_title(p, rank));
     snprintf(who, sizeof who, "%.*s%spid %u", length ? (int)length - 2 : 0, rank,
              length ? ", " : "", p->header.pid);
-    /* An ordinary end leaves its last calls in the live file: nobody need be told. */
+    /* A normal end also leaves the last calls in the live file; that is not worth a message. */
     bool ended = p->end_reason && p->end_reason != END_KILLED && !l->running && !l->may_run;
     if (l->open_calls || (l->live_records && !ended))
         message("%s (%s): read from the live file: events: %llu, unfinished calls: %llu (%s)",

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The recordings that a verb was given: all processes of the folders and files named, in a fixed
- * order (rank if they have one, start time, process id), put on one clock and with distinct pids
- * and tids; and what went wrong with them.
+ * The recordings given to a verb: all processes of the named folders and files in a fixed order
+ * (rank, start time, process id), on one clock and with distinct pids and tids; and all problems
+ * found.
  */
 #ifndef GPUPROF_COLLECTOR_RECORDING_H
 #define GPUPROF_COLLECTOR_RECORDING_H
@@ -20,11 +20,11 @@
 #include "read/process.h"
 
 /*
- * Where the blocks are and when they begin, for the merge: made while the headers are walked, then
- * sorted by time. Its size is bounded: beyond BLOCK_INDEX_ONE entries (48 bytes each) and
- * BLOCK_INDEX_EACH for each further process, BLOCK_INDEX_MAX at most (3 MB), neighbouring entries
- * of one file become one that stands for a run of blocks; whoever comes to such a run walks its
- * headers again, and has all of its blocks at hand, which would be many where processes are.
+ * An index of the blocks and their begins for the merge, built while the headers are walked, then
+ * sorted by time. Its size is bounded: above BLOCK_INDEX_ONE entries (48 bytes each),
+ * BLOCK_INDEX_EACH per further process and BLOCK_INDEX_MAX in all (3 MB), neighbouring entries of a
+ * file become one for a run of blocks. The reader of a run walks its headers again and holds all
+ * its blocks at once, which would take much memory with many processes.
  */
 #define BLOCK_INDEX_ONE  16384
 #define BLOCK_INDEX_EACH 256
@@ -33,55 +33,50 @@
 #define INDEX_THREADS    UINT32_MAX
 
 struct index_entry {
-    uint64_t offset;     /* as struct block_place */
-    uint64_t time;       /* the least begin: process ns, shared ns once it is sorted */
-    uint64_t end;        /* the largest end, likewise */
-    uint64_t types;      /* as struct block_header, of all of them; 0: not all say */
-    uint32_t process;    /* number in the order of loading */
-    uint32_t thread;     /* its number in the process; INDEX_THREADS: blocks of several */
-    uint32_t next;       /* once sorted: the place of its process's next, or `count` of the index */
+    uint64_t offset;     /* as in struct block_place */
+    uint64_t time;       /* least begin: process ns; shared ns once sorted */
+    uint64_t end;        /* largest end, likewise */
+    uint64_t types;      /* union of the blocks' types; 0: a block does not say */
+    uint32_t process;    /* in loading order */
+    uint32_t thread;     /* number in the process; INDEX_THREADS: several threads */
+    uint32_t next;       /* once sorted: index of the process's next entry, or `count` */
     uint32_t count : 31; /* blocks of the run */
-    uint32_t apart : 1;  /* the block before it in the file is not to be used */
+    uint32_t apart : 1;  /* the block before it in the file is left out */
 };
 
 struct block_index {
     struct index_entry *entries; /* owned */
     uint32_t count;
-    uint32_t entries_max; /* in tests; 0: as above */
-    uint32_t run_max;     /* blocks that an entry may stand for now */
+    uint32_t entries_max; /* for tests; 0: as above */
+    uint32_t run_max;     /* most blocks per entry so far */
 };
 
-/*
- * Blocks are added in the order in which their files are walked; `apart` if one was left out before
- * this one. 0 or GPUPROF_NO_MEMORY.
- */
+/* Adds a block, in file order; `apart`: the block before it was left out. Returns 0 or
+ * GPUPROF_NO_MEMORY. */
 int block_index_add(struct block_index *x, uint32_t process, uint64_t offset,
                     const struct block_header *h, bool apart);
 
-/* Takes out the entries of a process that is not used after all. */
+/* Removes the entries of a process that turned out to be unused. */
 void block_index_drop(struct block_index *x, uint32_t process);
 
-/* Gives processes other numbers, by their own; UINT32_MAX: its entries are taken out. */
+/* Renumbers the processes; UINT32_MAX removes the entries of one. */
 void block_index_renumber(struct block_index *x, const uint32_t *numbers);
 
-/* By time, then process, then offset. */
+/* Sorts by time, then process, then offset. */
 void block_index_sort(struct block_index *x);
 void block_index_release(struct block_index *x);
 
 /*
- * Which of a recording's processes are read here, where others read the rest (report --partial).
- * All of them come to the same shares without a word between them: each reads the headers of all
- * files, which have the processes' ids, and puts them in order by host and id; share i of n is the
- * i-th n-th of that. A process is in one share, whole; what cannot be read at all is in the first.
- * That clocks of a host have the offset that the first of its processes had holds for all of its
- * processes, whichever share they are in.
- *
- * Memory: 80 bytes a file, its path and the host's name.
+ * The share of a recording's processes that this run reads; other runs read the rest (report
+ * --partial). All runs compute the same shares independently: each reads all headers and sorts the
+ * files by host and process id. Share i of n is the i-th n-th. A process is in one share, whole;
+ * unreadable files are in the first. All processes of a host use the clock offset of its first
+ * process, also across shares. Memory: 80 bytes a file, its path and the host's name.
  */
 #define BOOT_ID_BYTES 16
 
-/* Are both of the same boot of a machine, whose processes share CLOCK_MONOTONIC? Not where the boot
- * is not known, which is all 0. */
+/* Returns true if both are the same boot, whose processes share CLOCK_MONOTONIC. An unknown boot is
+ * all 0 and equals none. */
 static inline bool boots_are_same(const uint8_t *a, const uint8_t *b)
 {
     static const uint8_t unknown[BOOT_ID_BYTES];
@@ -92,55 +87,54 @@ struct share_file {
     char *path; /* owned */
     uint8_t process_id[16];
     uint8_t boot_id[16];
-    uint64_t begin_ns;     /* of the process, by the host's wall clock */
-    uint64_t clock_offset; /* as struct clock_map has it; once dealt, that of its boot */
+    uint64_t begin_ns;     /* begin of the process on the host's wall clock */
+    uint64_t clock_offset; /* as in struct clock_map; after dealing, that of its boot */
     char *host;            /* owned */
-    bool is_named;         /* by the user, and not found in a folder */
+    bool is_named;         /* the user named it, instead of its folder */
     bool is_lost;          /* it has no header */
-    bool is_here;          /* it is of this share */
+    bool is_here;          /* it is in this share */
 };
 
 struct share {
-    uint32_t index;           /* from 0 on ... */
-    uint32_t count;           /* ... of so many, to be set before all else */
+    uint32_t index;           /* from 0 ... */
+    uint32_t count;           /* ... of `count`; the caller sets both first */
     struct share_file *files; /* owned */
     uint32_t file_count;
-    uint32_t host_count;           /* of all processes, once they are dealt */
-    char set[SHA256_BASE64_BYTES]; /* of all processes: the same in all shares */
+    uint32_t host_count;           /* of all processes, once dealt */
+    char set[SHA256_BASE64_BYTES]; /* hash of all processes: equal in all shares */
 };
 
-/* One more file of the recording. 0 or GPUPROF_NO_MEMORY. */
+/* Adds a file of the recording. Returns 0 or GPUPROF_NO_MEMORY. */
 int share_add(struct share *s, struct reader *r, const char *path, bool is_named);
 
-/* After the last: which files are of this share. 0 or GPUPROF_NO_MEMORY. */
+/* Decides which files are in this share, after the last was added. Returns 0 or
+ * GPUPROF_NO_MEMORY. */
 int share_deal(struct share *s);
 
-/* What the clock of that process is to have; `offset`: it is not known. */
+/* Returns the clock offset for the process; `offset` if it is unknown. */
 uint64_t share_clock_offset(const struct share *s, const uint8_t *process_id, uint64_t offset);
 
 void share_release(struct share *s);
 
-/*
- * A machine that processes of a recording ran on, which is a boot of it: those share one clock.
- * Where the boot is not known, each process is taken for a host of its own.
- */
+/* A host, which is one boot of a machine: its processes share a clock. A process with an unknown
+ * boot counts as a host of its own. */
 enum host_clock {
-    HOST_CLOCK_WALL,        /* CLOCK_REALTIME of the machine, as it is */
-    HOST_CLOCK_COLLECTIVES, /* that, moved by what host_clocks.h finds */
+    HOST_CLOCK_WALL,        /* the machine's CLOCK_REALTIME, unchanged */
+    HOST_CLOCK_COLLECTIVES, /* corrected by host_clocks.h */
 };
 
 struct host {
-    const struct process *first; /* in the order in which they are shown */
+    const struct process *first; /* first in display order */
     uint32_t processes;
     enum host_clock source;
-    uint32_t reference;   /* the host whose clock it was put on; itself: on no other's */
-    uint64_t collectives; /* in which both took part, and whose ends agree */
-    int64_t offset_ns;    /* by how much its clock was ahead, in the middle of its time ... */
-    double drift;         /* ... and by how much it ran faster */
+    uint32_t reference;   /* the host it was aligned to; itself: to none */
+    uint64_t collectives; /* collectives of both hosts with agreeing ends */
+    int64_t offset_ns;    /* how far its clock was ahead in the middle of its time ... */
+    double drift;         /* ... and how much faster it ran */
     uint64_t uncertainty_ns;
 };
 
-/* How that is, in a word for scripts. */
+/* Returns how its clock was aligned, in a word for scripts. */
 static inline const char *host_how(const struct host *hosts, uint32_t index)
 {
     return hosts[index].source == HOST_CLOCK_COLLECTIVES ? "collectives"
@@ -150,158 +144,152 @@ static inline const char *host_how(const struct host *hosts, uint32_t index)
 
 struct recording {
     struct reader reader;
-    struct process **processes; /* owned; in the order in which they are shown */
-    struct process **loaded;    /* owned array: the same by number, once all are loaded */
+    struct process **processes; /* owned; in display order */
+    struct process **loaded;    /* owned array: in loading order, once all are loaded */
     uint32_t count;
-    struct key_map known;      /* the ids of all processes -> 1 */
-    uint32_t thread_count;     /* over all processes, with thread 0 of each */
-    uint32_t own_thread_count; /* of these: 0, and those that tell of devices (gpu_record.h) */
-    uint32_t left_out;         /* processes that are not wanted */
-    uint32_t left_out_ranks;   /* of these, that may be ranks of a job that is shown */
-    uint32_t repeated;         /* files of a process that another one is of */
+    struct key_map known;      /* process ids -> 1 */
+    uint32_t thread_count;     /* of all processes, including their threads 0 */
+    uint32_t own_thread_count; /* of these: thread 0 and device threads (gpu_record.h) */
+    uint32_t left_out;         /* processes not selected */
+    uint32_t left_out_ranks;   /* of these: possible ranks of a shown job */
+    uint32_t repeated;         /* duplicate files of a process */
     uint32_t others_count;
-    uint64_t *others;   /* owned: of those the ranks, or else the pids, as was asked for */
-    uint32_t job_count; /* jobs.c; also those that are not wanted */
-    struct missing_ranks *missing; /* owned: of which jobs ranks are not here (see above) */
+    uint64_t *others;   /* owned: their ranks, or else their pids, whichever was selected by */
+    uint32_t job_count; /* jobs.c; includes jobs that are not selected */
+    struct missing_ranks *missing; /* owned: missing ranks by job (see above) */
     uint32_t missing_count;
     struct host *hosts; /* owned */
     uint32_t host_count;
-    uint32_t unread_files; /* of which nothing is shown: their header is lost, ... */
-    bool has_closed;       /* ... or, of one at least, we may not read it */
+    uint32_t unread_files; /* files without a usable header ... */
+    bool has_closed;       /* ... at least one for lack of permission */
     struct block_index index;
-    const struct share *share; /* a view; NULL: all processes are read here */
+    const struct share *share; /* a view; NULL: this run reads all processes */
     bool is_parallel;          /* another processor may write while this one reads */
-    uint32_t processors;       /* that may be used, at most WORKERS_MAX */
-    uint32_t workers;          /* processes that may read the recordings; 1: this one only */
-    struct key_map said;       /* modules without symbols of which it is said (symbols.h) */
-    char *looked_at;           /* owned: texts, each with its zero: where symbols were looked for */
+    uint32_t processors;       /* processors to use, at most WORKERS_MAX */
+    uint32_t workers;          /* processes that may read; 1: only this one */
+    struct key_map said;       /* modules reported as lacking symbols (symbols.h) */
+    char *looked_at;           /* owned: zero-terminated paths of symbol files looked at */
     size_t looked_at_bytes;
-    struct progress *progress; /* of those who read the blocks; NULL: nobody wants to see it */
+    struct progress *progress; /* for readers of blocks; NULL: not shown */
 };
 
 struct recording_options {
-    bool keep_live;             /* leave the live files of ended processes where they are */
-    bool no_index;              /* block_index stays empty: for those who do not merge */
-    bool quiet;                 /* say nothing of a folder without recordings */
-    bool found;                 /* `paths` were found in a folder, and named by nobody */
-    uint32_t index_entries_max; /* 0: as block_index.h says */
-    unsigned processors;        /* that may be used; 0: nothing is done by several at a time */
-    const struct select_wish
-        *select;         /* its jobs, ranks and pids: others are left out; NULL: none is */
-    struct share *share; /* only its files, of which there may be none; NULL: all. To be released */
+    bool keep_live;                   /* do not move live files of ended processes */
+    bool no_index;                    /* leave block_index empty, for verbs that do not merge */
+    bool quiet;                       /* no message for a folder without recordings */
+    bool found;                       /* `paths` were found in a folder, not named by the user */
+    uint32_t index_entries_max;       /* for tests; 0: the limits above */
+    unsigned processors;              /* processors to use; 0: no parallel work */
+    const struct select_wish *select; /* loads only its jobs, ranks and pids; NULL: all */
+    struct share *share; /* loads only its files, perhaps none; NULL: all. The caller releases it */
 };
 
 /*
- * Loads every recording in `paths` (folders, or files). Says on stderr what cannot be used. Returns
- * EXIT_OK, or the exit code to end with: EXIT_USAGE if a file is not ours or there is nothing,
- * EXIT_DAMAGED if nothing at all could be read, EXIT_ENVIRONMENT. recording_release must follow in
- * every case.
+ * Loads every recording in `paths` (folders or files) and reports unusable ones on stderr. Returns
+ * EXIT_OK or the verb's exit code: EXIT_USAGE if a file is not ours or nothing was found,
+ * EXIT_DAMAGED if nothing could be read, EXIT_ENVIRONMENT. Call recording_release in every case.
  */
 enum exit_code recording_open(struct recording *rec, char **paths, int path_count,
                               const struct recording_options *options);
 void recording_release(struct recording *rec);
 
-/* Adds to rec->looked_at. 0 or GPUPROF_NO_MEMORY. */
+/* Adds a path to rec->looked_at. Returns 0 or GPUPROF_NO_MEMORY. */
 int recording_note_file(struct recording *rec, const char *path);
 
-/* Which of so many workers, at most WORKERS_MAX, reads the events of which process: each about as
- * many bytes; those of the one that reads the most are returned. Then, in one of them (workers.h):
- * those of others are not read. */
+/* Deals the processes to `workers` workers, at most WORKERS_MAX, by bytes; returns the bytes of the
+ * busiest worker. The second function runs in a worker (workers.h) and excludes the others'
+ * processes. */
 uint64_t recording_deal(struct recording *rec, uint32_t workers);
 void recording_keep_share(struct recording *rec, uint32_t worker);
 
-/* Of all files, as stored. */
+/* Returns the bytes of all files, as stored. */
 uint64_t recording_bytes(const struct recording *rec);
 
-/* Orders the processes, puts them on one clock, makes pids and tids distinct (arrange.c). */
+/* Orders the processes, puts them on one clock and makes pids and tids distinct (arrange.c). */
 int recording_arrange(struct recording *rec);
 
-/* Has `move` move the clocks of processes (clock_map_move), and brings the blocks into the order of
- * their new times. */
+/* Calls `move` to move the processes' clocks (clock_map_move) and sorts the blocks by their new
+ * times. */
 typedef void recording_move_fn(const void *context, struct process *p);
 void recording_move_clocks(struct recording *rec, recording_move_fn *move, const void *context);
 
 /*
- * Which processes are of one job (jobs.c): several runs may have recorded into one folder, and
- * their ranks are the same. What tells them apart is first what launchers say of themselves
- * (torchrun's run and address, a Slurm step, PMIx's namespace), and of how many ranks the job is;
- * then time, since no rank is there twice, one process behind the other; and, of processes of which
- * no launcher says anything, who started them. A process that has no rank is of no job. Sets `rank`
- * and `job` of all processes, jobs by the begin of their first processes, job_count, and `missing`.
- * Memory, meanwhile: some 200 bytes a process. 0 or GPUPROF_NO_MEMORY.
+ * Finds the processes of each job (jobs.c), since several runs may have recorded the same ranks
+ * into one folder. Criteria, in order: what launchers say (torchrun's run and address, a Slurm
+ * step, PMIx's namespace) and the job's size; time, as a rank's processes follow each other;
+ * without a launcher, the parent process. A process without a rank has no job. Sets the processes'
+ * `rank` and `job` (numbered by begin), job_count and `missing`. Memory meanwhile: about 200 bytes
+ * a process. Returns 0 or GPUPROF_NO_MEMORY.
  */
 int recording_find_jobs(struct recording *rec);
 
-/* A line on stderr, if there are several jobs, and how to see one: `how`. */
+/* If there are several jobs, prints a line on stderr that says how to select one: `how`. */
 void recording_say_jobs(const struct recording *rec, const char *how);
 
-/* Only the processes that are wanted, by job, rank and pid, stay. EXIT_OK, or another exit code
- * after a line on stderr. */
+/* Removes the processes that job, rank or pid exclude. Returns EXIT_OK, or another exit code after
+ * a line on stderr. */
 enum exit_code recording_select_jobs(struct recording *rec, const struct select_wish *wish);
 
-/* Of a process that is not wanted, what it could be asked for by: 0 or GPUPROF_NO_MEMORY. Then, if
- * none is left, a line on stderr that says what there is. EXIT_USAGE. */
+/* Notes the rank or pid of an unselected process; returns 0 or GPUPROF_NO_MEMORY. If no process is
+ * left, the second function prints what could be selected and returns EXIT_USAGE. */
 int recording_note_other(struct recording *rec, const struct process *p);
 enum exit_code recording_none_wanted(struct recording *rec);
 
 /*
- * Says on stderr, one line per process, what was recovered and what is lost: `losses`, by process
- * index, and names if there were too many to keep. Returns EXIT_OK or EXIT_DAMAGED, as the losses
- * and `strict` have it.
+ * Prints, one line per process, what was recovered and lost: `losses` by process index, and names
+ * dropped because there were too many. Returns EXIT_OK or EXIT_DAMAGED, by the losses and
+ * `strict`.
  */
 enum exit_code recording_verdict(const struct recording *rec, const struct losses *losses,
                                  bool names_dropped, bool strict);
 
-/* Has any of the processes GPU work? */
+/* Returns true if any process has device activities. */
 bool recording_has_gpu(const struct recording *rec);
 
-/* Or should any have some (process_expects_gpu)? */
+/* Returns true if any process should have some (process_expects_gpu). */
 bool recording_expects_gpu(const struct recording *rec);
 
-/* May any have PyTorch's operators? */
+/* Returns true if any process may have PyTorch operators. */
 bool recording_has_ops(const struct recording *rec);
 
-/* Or records of one of these types (block_type_bit), as far as its blocks say? */
+/* Returns true if there may be records of these types (block_type_bit), according to the blocks. */
 bool recording_may_have(const struct recording *rec, uint64_t types);
 
-/* Does any of the processes say that its calls may have stacks? */
+/* Returns true if calls of any process may have stacks. */
 bool recording_has_stacks(const struct recording *rec);
 
-/* Where the process's rows of the GPU come from, or "absent: " and why. */
+/* Returns the source of the process's GPU rows, or "absent: " and the reason. */
 const char *process_gpu_rows(const struct process *p);
 
-/* Where they come from, or "absent: " and why, as the first process that knows says it. */
+/* The same for the first process that knows. */
 const char *recording_gpu_rows(const struct recording *rec);
 
 /*
- * Which ranks of a job have no file here: it was lost, lies on another host, or cannot be read, or
- * the process made no call of CUDA's. Known where launchers say of how many ranks a job is
- * (rank.h), if all of its processes say the same, and of ranks that lie below others that are here.
- * Nothing is known where some processes were not looked at, since they were not asked for, or are
- * in another share.
- *
+ * The ranks of a job without a file here: lost, on another host, unreadable, or without CUDA calls.
+ * Known if launchers give the job's size (rank.h) and all its processes agree; also for ranks below
+ * others that are here. Unknown if some processes were not selected or are in another share.
  * Memory: 24 bytes a process, meanwhile; 200 a job.
  */
-#define MISSING_SPANS_MAX   8 /* that are kept of a job: the first ones */
+#define MISSING_SPANS_MAX   8 /* per job: the first ones */
 #define MISSING_RANKS_BYTES 512
 
 struct missing_ranks {
     uint32_t job;
-    uint32_t here;                        /* ranks of it that have one */
-    uint64_t size;                        /* ranks of the job; 0: not known */
-    uint64_t count;                       /* of those that have none */
-    uint64_t spans[MISSING_SPANS_MAX][2]; /* first and last of each */
-    uint32_t span_count;                  /* also of those that are not kept */
+    uint32_t here;                        /* ranks with a file */
+    uint64_t size;                        /* ranks of the job; 0: unknown */
+    uint64_t count;                       /* ranks without a file */
+    uint64_t spans[MISSING_SPANS_MAX][2]; /* first and last rank of each span */
+    uint32_t span_count;                  /* includes spans beyond MISSING_SPANS_MAX */
 };
 
-/* Sets `missing`, by job (share.c). 0 or GPUPROF_NO_MEMORY. */
+/* Sets `missing`, by job (share.c). Returns 0 or GPUPROF_NO_MEMORY. */
 int recording_find_missing(struct recording *rec);
 
-/* Those of a job; NULL: all of it are here, for all that is known. */
+/* Returns the missing ranks of a job; NULL: none, as far as known. */
 const struct missing_ranks *missing_ranks_of(const struct recording *rec, uint32_t job);
 
-/* Is it a job of several processes for sure? One alone may have its variables from a shell, and
- * nothing to do with other ranks. */
+/* Returns true if the job certainly has several processes. A single one may have inherited its
+ * variables from a shell. */
 static inline bool missing_ranks_are_sure(const struct missing_ranks *m)
 {
     return m->size && m->here > 1;
@@ -310,16 +298,14 @@ static inline bool missing_ranks_are_sure(const struct missing_ranks *m)
 /* "ranks 2, 5-7 of 8"; returns `text`. */
 char *missing_ranks_text(const struct missing_ranks *m, char text[static MISSING_RANKS_BYTES]);
 
-/* What gpuprof itself has written that is no recording, and who reads it. */
-#define PART_MAGIC 0x0054524150555047ull /* "GPUPART\0": a part of a report begins so */
+/* Files that gpuprof wrote and that are not recordings. */
+#define PART_MAGIC 0x0054524150555047ull /* "GPUPART\0": begin of a part of a report */
 
-/* What to do with the file at `path`, which is no recording: "; ..." to be put behind the message.
- */
+/* Returns advice for a file that is not a recording: "; ..." to append to the message. */
 const char *foreign_advice(const char *path);
 
-/* Tells the command line that it is of to `w`, if it is known: where one recorded process is the
- * parent, or theirs, of all others. Of several that something else has started, as a launcher
- * starts ranks, it is not. (recorded_program.c) */
+/* Gives `w` the recorded command line, if it is known: one recorded process must be the ancestor of
+ * all others. It is unknown for ranks that an unrecorded launcher started. (recorded_program.c) */
 void recorded_program(const struct recording *rec, struct next_words *w);
 
 #endif

@@ -9,7 +9,7 @@
 #include "base/array.h"
 #include "error.h"
 
-/* Of a file that has lost it the live file may have the header: loading knows. */
+/* If the stream file lost its header, loading may find it in the live file. */
 static int read_header(struct reader *r, const char *path, struct stream_header *h)
 {
     int error = stream_header_of(path, h);
@@ -66,7 +66,7 @@ static bool is_before(const struct share_file *a, const struct share_file *b)
     return memcmp(a->process_id, b->process_id, sizeof a->process_id) < 0;
 }
 
-/* Clocks of one boot, whose files are neighbours, get the offset that its first process had. */
+/* Gives all files of a boot, which are neighbours, the offset of its first process. */
 static void share_offsets(struct share *s, struct share_file **order)
 {
     for (uint32_t i = 0, next; i < s->file_count && !order[i]->is_lost; i = next) {
@@ -103,7 +103,7 @@ int share_deal(struct share *s)
     sha256_base64(&hash, s->set);
     for (uint32_t i = 0, place = 0; i < s->file_count; i++) {
         bool is_again = i && compare_files(&order[i - 1], &order[i]) == 0;
-        place += i && !is_again; /* copies of a file are in one share, which leaves them out */
+        place += i && !is_again; /* copies of a file stay in one share, which drops them */
         order[i]->is_here =
             order[i]->is_lost ? s->index == 0 : (uint64_t)place * s->count / processes == s->index;
     }
@@ -145,8 +145,8 @@ static int compare_seats(const void *left, const void *right)
     return ORDER(a->job, b->job) ?: ORDER(a->rank, b->rank);
 }
 
-/* What all processes of a job say, the last of which has the greatest rank; 0: not the same, or it
- * cannot be right. */
+/* Returns the job size that all processes agree on; the last one has the greatest rank. 0: they
+ * differ, or it is impossible. */
 static uint64_t size_of(const struct seat *seats, uint32_t count)
 {
     uint64_t size = seats[0].size;
@@ -155,7 +155,7 @@ static uint64_t size_of(const struct seat *seats, uint32_t count)
     return seats[count - 1].rank < size ? size : 0;
 }
 
-/* From `first` on, up to `end`. */
+/* Adds the missing ranks from `first` up to, but not including, `end`. */
 static void add_span(struct missing_ranks *m, uint64_t first, uint64_t end)
 {
     if (first >= end)
