@@ -42,9 +42,11 @@ struct finding {
     char *where;                   /* owned: likewise, of all of the device's */
     struct finding_row rows[FINDING_ROWS];
     uint32_t row_count;
-    bool is_awaited;  /* of a hang: its process has not come, and others wait in a call for it */
-    bool is_lineless; /* the program's code was compiled without what tells lines */
-    bool lacks_ranks; /* communication may be waits for ranks that are not here */
+    struct {
+        bool is_awaited;  /* of a hang: its process has not come; others wait in a call for it */
+        bool is_lineless; /* the program's code was compiled without what tells lines */
+        bool lacks_ranks; /* communication may be waits for ranks that are not here */
+    } says;               /* what its sentence says beside */
 };
 
 struct findings {

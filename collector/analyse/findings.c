@@ -123,7 +123,7 @@ static int add_hang(struct findings *f, const struct hang *hang)
                            .device = UINT64_MAX,
                            .devices = 1,
                            .total_ns = c->duration_ns,
-                           .is_awaited = late != NULL};
+                           .says.is_awaited = late != NULL};
     to->rows[to->row_count++] =
         (struct finding_row){.name = idle_place_text(f->walk, &f->idle->lines, &row),
                              .count = 1,
@@ -262,7 +262,7 @@ int findings_finish(struct findings *f, const struct hang *hang, const char *sym
     free(gaps);
     for (unsigned id = 0; id < FINDING_KINDS; id++)
         f->is_found[id] = found[id].devices != 0;
-    found[FINDING_EXPOSED_COMMUNICATION].lacks_ranks = idle_lacks_ranks(f->idle);
+    found[FINDING_EXPOSED_COMMUNICATION].says.lacks_ranks = idle_lacks_ranks(f->idle);
     if (error == 0)
         error = name_places(f, hung_call(hang), symbol_folder);
     if (error < 0 || f->walk->rec->share)

@@ -84,17 +84,19 @@ char *finding_next_line(const struct findings *f, const struct finding *found)
 
 const char *finding_title(const struct finding *f)
 {
-    return f->is_awaited ? "the other ranks wait in a collective for this one" : f->kind->title;
+    return f->says.is_awaited ? "the other ranks wait in a collective for this one"
+                              : f->kind->title;
 }
 
 static char *finding_advice(const struct finding *f)
 {
-    return text_printf(
-        "%s%s%s", f->kind->advice,
-        f->is_lineless && recorded_next(f) ? " Compile the program with -g to see its lines." : "",
-        f->lacks_ranks ? " Or ranks that are not here came late: report on "
-                         "all ranks to see which."
-                       : "");
+    return text_printf("%s%s%s", f->kind->advice,
+                       f->says.is_lineless && recorded_next(f)
+                           ? " Compile the program with -g to see its lines."
+                           : "",
+                       f->says.lacks_ranks ? " Or ranks that are not here came late: report on "
+                                             "all ranks to see which."
+                                           : "");
 }
 
 void findings_judge_lines(struct findings *f)
@@ -106,8 +108,8 @@ void findings_judge_lines(struct findings *f)
             has_function |= is_function(f->list[i].rows[k].where);
         }
     for (uint32_t i = 0; i < f->count; i++)
-        f->list[i].is_lineless = is_function(f->list[i].where) ||
-                                 (has_function && !has_line && !line_in(f->list[i].where));
+        f->list[i].says.is_lineless = is_function(f->list[i].where) ||
+                                      (has_function && !has_line && !line_in(f->list[i].where));
 }
 
 /* ---- the table ------------------------------------------------------------------------------- */

@@ -73,8 +73,8 @@ void idle_release(struct idle *d)
             idle_thread_release(d->way.threads[i]);
             free(d->way.threads[i]);
         }
-    for (uint32_t i = 0; i < d->total_count; i++)
-        free(d->totals[i].place);
+    for (uint32_t i = 0; i < d->totals.count; i++)
+        free(d->totals.list[i].place);
     for (uint32_t i = 0; i < d->track_count; i++) {
         idle_rows_release(&d->tracks[i].aside.rows);
         free(d->tracks[i].held.gaps);
@@ -83,7 +83,7 @@ void idle_release(struct idle *d)
     free(d->way.threads);
     free(d->devices);
     free(d->tracks);
-    free(d->totals);
+    free(d->totals.list);
     idle_rows_release(&d->rows);
     place_lines_release(&d->lines);
     idle_ranks_release(&d->ranks);
@@ -254,5 +254,5 @@ int idle_name(struct idle *d, const char *symbol_folder)
     if (error == 0)
         error = arrivals_name(&d->arrivals, d->walk, &d->lines, is_part);
     return error < 0 ? error
-                     : idle_totals(d->walk, &d->lines, &d->rows, &d->totals, &d->total_count);
+                     : idle_totals(d->walk, &d->lines, &d->rows, &d->totals.list, &d->totals.count);
 }

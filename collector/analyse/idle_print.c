@@ -122,7 +122,7 @@ static void fill_place(const struct table *t, uint32_t index, enum report_format
                        struct cell *cells)
 {
     const struct idle *d = t->source;
-    const struct idle_total *total = &d->totals[index];
+    const struct idle_total *total = &d->totals.list[index];
     const struct idle_row *row = &d->rows.list[total->longest];
     const struct idle_device *device = &d->devices[row->device];
     uint64_t origin_ns = d->walk->survey.origin_ns;
@@ -168,7 +168,7 @@ const struct table_info idle_tables[IDLE_TABLES] = {
      .key = "idle",
      .title = "GPU idle time by cause",
      TABLE_COLUMNS(place_columns),
-     .rows = {ROWS_IN(struct idle, totals, total_count)},
+     .rows = {ROWS_IN(struct idle, totals.list, totals.count)},
      .text = {CAUSE, TOTAL, SHARE, COUNT, LONGEST, AT},
      .json_empty = "[]",
      .row = fill_place,

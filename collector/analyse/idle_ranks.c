@@ -6,6 +6,7 @@
 
 #include "base/array.h"
 #include "error.h"
+#include "resolve/collective.h"
 
 /* What a kernel's numbers are. */
 enum {
@@ -23,12 +24,6 @@ enum {
 
 static const struct span_kind kernel_kind = {KERNEL_NUMBERS,
                                              1u << KERNEL_NUMBER | 1u << KERNEL_PLACE};
-static const struct span_kind alone_kind = {0, 0};
-
-/* And those of a wait, which is from the begin of a kernel to that of the last one. */
-enum { WAIT_PLACE, WAIT_FOR, WAIT_NUMBERS };
-
-static const struct span_kind wait_kind = {WAIT_NUMBERS, 1u << WAIT_PLACE};
 
 void idle_ranks_init(struct idle_ranks *r)
 {
@@ -62,43 +57,13 @@ struct ranked_device *idle_ranks_device(struct idle_ranks *r, uint32_t device)
     return &r->devices[device];
 }
 
-/* Which collective a kernel is of. */
-struct collective {
-    uint64_t communicator; /* 0: not known, and so are the others */
-    uint64_t number;       /* on it; 0: not known */
-    uint32_t ranks;        /* that it has; 0: not known */
-};
-
-/* By the call of NCCL's that launched it or, where these are not recorded, by its range. */
-static int find_collective(const struct slice *s, struct collective *what)
-{
-    struct survey *survey = &s->walk->survey;
-    int error = 0;
-    *what = (struct collective){0};
-    const struct library_node *call =
-        s->is_called && s->call.library ? survey_library(survey, s->call.library, &error) : NULL;
-    if (call && call->message.communicator) {
-        const struct communicator *c =
-            &s->walk->kinds.communicators[call->message.communicator - 1];
-        bool is_counted = s->call.flags & CORRELATION_COLLECTIVE;
-        *what = (struct collective){c->id, is_counted ? call->message.sequence : 0, c->ranks};
-    }
-    const struct range_node *range =
-        error == 0 && !what->communicator && s->is_called && s->call.range
-            ? survey_range(survey, s->call.range, &error)
-            : NULL;
-    if (range)
-        *what = (struct collective){.communicator = range->communicator};
-    return error;
-}
-
 int idle_ranks_kernel(struct idle_ranks *r, const struct slice *s, uint32_t device,
                       const struct kernel_name *name, const struct rank_kernel_facts *facts)
 {
     const struct event *e = &s->event;
     struct collective what;
     uint32_t sequence;
-    int error = find_collective(s, &what);
+    int error = collective_of(s, &what);
     if (error == 0)
         error =
             idle_ranks_sequence(r, device, what.communicator, name->raw,
@@ -127,7 +92,8 @@ int idle_ranks_alone(struct idle_ranks *r, uint32_t device, uint64_t begin_ns, u
 {
     struct ranked_device *on = idle_ranks_device(r, device);
     const struct span span = {.begin_ns = begin_ns, .end_ns = end_ns};
-    return on ? span_put(&r->spool, &on->alone.spans, &span, alone_kind) : GPUPROF_NO_MEMORY;
+    return on ? span_put(&r->spool, &on->alone.spans, &span, (struct span_kind){0})
+              : GPUPROF_NO_MEMORY;
 }
 
 /* ---- behind the last: who met ---------------------------------------------------------------- */
@@ -155,18 +121,10 @@ struct comer {
     bool loses;     /* what follows its last one may be lost */
 };
 
-/* Who waited: the waits of a sequence lie in a stream, and sequences of a device in a list. */
-struct waiting {
-    struct span_stream waits;
-    uint32_t next; /* sequence + 1; 0: none */
-};
-
 struct telling {
     struct idle_ranks *ranks;
     const struct rank_listener *listener;
-    struct spool spool;
-    struct waiting *waiting; /* owned, by sequence */
-    uint32_t *firsts;        /* owned, by device: sequence + 1 */
+    struct rank_waits waits;
     bool leaves_out;
 };
 
@@ -202,12 +160,6 @@ static int compare_members(const void *left, const void *right)
     if (order)
         return order;
     return ORDER(a->device.process, b->device.process) ?: ORDER(a->device.device, b->device.device);
-}
-
-/* Did all of them run when the last one began? */
-static bool is_meeting(const struct rank_meeting *m, uint64_t first_end_ns)
-{
-    return m->count >= 2 && first_end_ns > m->last.begin_ns;
 }
 
 /* Goes on to the next kernel, which it has. 0 or an error. */
@@ -366,19 +318,9 @@ static void find_late(const struct telling *t, struct comer *const *comers, uint
 static int put_wait(struct telling *t, const struct comer *c, uint64_t begin_ns, uint64_t end_ns,
                     uint32_t waited_for)
 {
-    if (begin_ns >= end_ns)
-        return 0;
-    uint32_t sequence = (uint32_t)(c->sequence - t->ranks->list);
-    struct waiting *w = &t->waiting[sequence];
-    const struct span wait = {
-        .begin_ns = begin_ns,
-        .end_ns = end_ns,
-        .numbers = {[WAIT_PLACE] = c->kernel.numbers[KERNEL_PLACE], [WAIT_FOR] = waited_for}};
-    if (!w->waits.count) {
-        w->next = t->firsts[c->sequence->device];
-        t->firsts[c->sequence->device] = sequence + 1;
-    }
-    return span_put(&t->spool, &w->waits, &wait, wait_kind);
+    return rank_waits_put(
+        &t->waits, (uint32_t)(c->sequence - t->ranks->list), c->sequence->device,
+        &(struct rank_wait){begin_ns, end_ns, c->kernel.numbers[KERNEL_PLACE], waited_for});
 }
 
 static int tell_meeting(struct telling *t, struct comer *const *comers, uint32_t count,
@@ -449,7 +391,8 @@ static int tell_comers(struct telling *t, struct comer **comers, uint32_t count,
         }
         gather(comers, count, &m, &first_end_ns);
         is_missed &= is_of_all;
-        bool meets = !is_missed && is_meeting(&m, first_end_ns);
+        /* All of them ran when the last one began. */
+        bool meets = !is_missed && m.count >= 2 && first_end_ns > m.last.begin_ns;
         if (meets && !is_short)
             find_late(t, comers, count, &m);
         if (meets)
@@ -537,130 +480,20 @@ static int tell_meetings(struct telling *t, const struct rank_device *devices)
     return error;
 }
 
-/* ---- and who waited -------------------------------------------------------------------------- */
-
-/* On the way through the waits of a device: those of each sequence, the one whose kernel came first
- * at the root of a heap. */
-struct waits {
-    struct span_reader *readers; /* owned */
-    struct span_reader **heap;   /* owned */
-    uint32_t count;
-    struct span now; /* the one that is under way */
-    bool is_told;
-};
-
-static bool comes_before(const struct span_reader *a, const struct span_reader *b)
-{
-    return a->span.numbers[WAIT_PLACE] < b->span.numbers[WAIT_PLACE];
-}
-
-static int compare_readers(const void *left, const void *right)
-{
-    const struct span_reader *a = *(struct span_reader *const *)left,
-                             *b = *(struct span_reader *const *)right;
-    return comes_before(a, b) ? -1 : comes_before(b, a);
-}
-
-static void sink_root(struct waits *w)
-{
-    struct span_reader *root = w->heap[0];
-    uint32_t at = 0, child;
-    for (; (child = 2 * at + 1) < w->count; at = child) {
-        child += child + 1 < w->count && comes_before(w->heap[child + 1], w->heap[child]);
-        if (!comes_before(w->heap[child], root))
-            break;
-        w->heap[at] = w->heap[child];
-    }
-    w->heap[at] = root;
-}
-
-static int waits_init(struct waits *w, struct telling *t, uint32_t device)
-{
-    uint32_t count = 0;
-    int more = 1;
-    for (uint32_t i = t->firsts[device]; i; i = t->waiting[i - 1].next)
-        count++;
-    *w = (struct waits){.readers = calloc(count, sizeof *w->readers),
-                        .heap = calloc(count, sizeof(struct span_reader *))};
-    if (!w->readers || !w->heap)
-        return GPUPROF_NO_MEMORY;
-    for (uint32_t i = t->firsts[device]; i && more > 0; i = t->waiting[i - 1].next) {
-        struct span_reader *reader = w->heap[w->count] = &w->readers[w->count];
-        span_reader_init(reader, &t->spool, &t->waiting[i - 1].waits);
-        more = span_next(reader, wait_kind);
-        w->count++;
-    }
-    qsort(w->heap, w->count, sizeof *w->heap, compare_readers);
-    return more < 0 ? more : 0;
-}
-
-/* On to the next one, which there is. 0 or an error. */
-static int go_on(struct waits *w)
-{
-    w->now = w->heap[0]->span;
-    w->is_told = false;
-    int more = span_next(w->heap[0], wait_kind);
-    if (more == 0)
-        w->heap[0] = w->heap[--w->count];
-    if (w->count)
-        sink_root(w);
-    return more < 0 ? more : 0;
-}
-
-static int tell_span(struct waits *w, uint32_t device, const struct span *span,
-                     const struct rank_listener *l)
-{
-    uint64_t at_ns = span->begin_ns;
-    int error = 0;
-    while (error == 0 && at_ns < span->end_ns) {
-        const struct span *now = &w->now;
-        if (now->end_ns <= at_ns) {
-            if (!w->count)
-                return 0;
-            error = go_on(w);
-            continue;
-        }
-        at_ns = at_ns > now->begin_ns ? at_ns : now->begin_ns;
-        uint64_t end_ns = now->end_ns < span->end_ns ? now->end_ns : span->end_ns;
-        if (at_ns >= end_ns)
-            return 0;
-        error = l->waited(l->context, device, (uint32_t)now->numbers[WAIT_FOR], !w->is_told, at_ns,
-                          end_ns);
-        w->is_told = true;
-        at_ns = end_ns;
-    }
-    return error;
-}
-
-static int tell_device(struct telling *t, uint32_t device)
-{
-    struct waits waits;
-    struct span_reader alone;
-    const struct rank_spans *spans = &t->ranks->devices[device].alone;
-    int error = waits_init(&waits, t, device), more = 1;
-    open_reader(t->ranks, &alone, spans);
-    while (error == 0 && (more = span_next(&alone, alone_kind)) > 0)
-        error = tell_span(&waits, device, &alone.span, t->listener);
-    close_reader(&alone, spans);
-    free(waits.readers);
-    free(waits.heap);
-    return more < 0 ? more : error;
-}
-
 int idle_ranks_tell(struct idle_ranks *r, const struct rank_device *devices, uint32_t device_count,
                     bool leaves_out, const struct rank_listener *l)
 {
-    struct telling t = {.ranks = r,
-                        .listener = l,
-                        .leaves_out = leaves_out,
-                        .waiting = calloc(r->count + 1u, sizeof *t.waiting),
-                        .firsts = calloc(device_count + 1u, sizeof *t.firsts)};
-    spool_init(&t.spool, sizeof(struct byte_chunk));
-    int error = t.waiting && t.firsts ? tell_meetings(&t, devices) : GPUPROF_NO_MEMORY;
-    for (uint32_t i = 0; i < device_count && i < r->device_count && error == 0; i++)
-        error = t.firsts[i] ? tell_device(&t, i) : 0;
-    spool_release(&t.spool);
-    free(t.waiting);
-    free(t.firsts);
+    struct telling t = {.ranks = r, .listener = l, .leaves_out = leaves_out};
+    int error = rank_waits_init(&t.waits, r->count, device_count);
+    if (error == 0)
+        error = tell_meetings(&t, devices);
+    for (uint32_t i = 0; i < device_count && i < r->device_count && error == 0; i++) {
+        const struct rank_spans *alone = &r->devices[i].alone;
+        struct span_reader reader;
+        open_reader(r, &reader, alone);
+        error = rank_waits_tell(&t.waits, i, &reader, l->waited, l->context);
+        close_reader(&reader, alone);
+    }
+    rank_waits_release(&t.waits);
     return error;
 }

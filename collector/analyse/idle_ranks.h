@@ -30,6 +30,7 @@
 #ifndef GPUPROF_COLLECTOR_IDLE_RANKS_H
 #define GPUPROF_COLLECTOR_IDLE_RANKS_H
 
+#include "analyse/rank_waits.h"
 #include "base/key_map.h"
 #include "base/span_stream.h"
 #include "resolve/event_walk.h"
@@ -155,8 +156,7 @@ struct rank_listener {
     void (*joined)(void *context, uint32_t device, const struct rank_meeting *m);
     int (*met)(void *context, const struct rank_meeting *m);
     void (*missed)(void *context, const struct rank_kernel *k, enum rank_miss why);
-    int (*waited)(void *context, uint32_t device, uint32_t waited_for, bool is_new,
-                  uint64_t begin_ns, uint64_t end_ns);
+    rank_waited_fn *waited;
 };
 
 /* `leaves_out`: there may be ranks that are not among the devices. 0 or an error. */

@@ -256,9 +256,11 @@ struct idle {
     struct idle_track *tracks; /* owned */
     uint32_t track_count;
     struct idle_rows rows;
-    struct place_lines lines;  /* of its places, and of who adds to them before idle_name */
-    struct idle_total *totals; /* owned; the largest first, once named */
-    uint32_t total_count;
+    struct place_lines lines; /* of its places, and of who adds to them before idle_name */
+    struct {
+        struct idle_total *list; /* owned; the largest first, once named */
+        uint32_t count;
+    } totals;
     uint64_t window_ns;     /* of all devices */
     struct idle_device all; /* their times: of its members the sums */
     struct idle_ranks ranks;

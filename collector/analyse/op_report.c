@@ -33,7 +33,7 @@ static void analysis_release(struct report *r)
     struct op_report *o = r->ops;
     free(o->rows);
     free(o->entries);
-    free(o->chains);
+    free(o->chains.words);
     free(o->has_ops);
     number_set_release(&o->row_numbers);
     number_set_release(&o->entry_numbers);
@@ -364,7 +364,7 @@ static int take_work(void *context, const struct slice *s)
 static int keep_chain(struct op_report *o, const struct slice *s)
 {
     struct op_stack *stack = ops_stack(&o->walk->ops, s->event.thread->index);
-    uint32_t at = o->chain_count, count = 0;
+    uint32_t at = o->chains.count, count = 0;
     if (at + stack->count + 1 > CHAINS_MAX)
         return 0; /* the nodes will be others than those of the calls that are kept */
     for (uint32_t i = stack->count + 1; i-- > 0;) {
@@ -372,7 +372,7 @@ static int keep_chain(struct op_report *o, const struct slice *s)
         if (op && (op->is_traced || op_is_label(op)))
             continue;
         uint32_t word = !op ? 0 : op->row | (op->is_captured ? 0 : CHAIN_IS_FIRST);
-        int error = ARRAY_PUSH(o->chains, o->chain_count, &word);
+        int error = ARRAY_PUSH(o->chains.words, o->chains.count, &word);
         if (error < 0)
             return error;
         if (op && !op->is_captured)
@@ -381,7 +381,7 @@ static int keep_chain(struct op_report *o, const struct slice *s)
             op->is_captured = true;
         count += op != NULL;
     }
-    o->chains[at] = count;
+    o->chains.words[at] = count;
     return graph_origins_capture(&o->graphs, s, at);
 }
 
@@ -390,9 +390,9 @@ static int tell_node(void *context, const struct graph_node *node, enum graph_or
 {
     struct op_report *o = context;
     struct credit c = {.ns = node->ns, .device = node->device};
-    uint32_t count = origin == GRAPH_KNOWN ? o->chains[chain] : 0;
+    uint32_t count = origin == GRAPH_KNOWN ? o->chains.words[chain] : 0;
     for (uint32_t i = 0; i < count; i++) {
-        uint32_t word = o->chains[chain + 1 + i];
+        uint32_t word = o->chains.words[chain + 1 + i];
         struct op_entry *entry = &o->entries[word & ~CHAIN_IS_FIRST];
         bool was_in_op = c.is_in_op;
         entry->replays += word & CHAIN_IS_FIRST ? node->count : 0;

@@ -148,8 +148,11 @@ struct op_report {
     } formulae[OP_FORMULA_SLOTS]; /* found last */
     struct op_pairs pairs;
     struct graph_origins graphs;
-    uint32_t *chains; /* owned: of captured calls, a count and that many entries, innermost first */
-    uint32_t chain_count;
+    struct {
+        uint32_t
+            *words; /* owned: of captured calls, a count and that many entries, innermost first */
+        uint32_t count;
+    } chains;
     bool has_more; /* there was more than it could keep */
     bool *has_ops; /* owned, by thread index: operators began on it */
 };

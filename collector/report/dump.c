@@ -63,15 +63,21 @@ struct dump {
     struct kernel_handles handles; /* of registered kernels of the process, and of KERNEL_NAME */
     struct kernel_handles kernels;
     struct stream_scan scan;
-    struct dump_name *names; /* owned */
-    uint32_t name_count;
-    uint8_t *payload; /* owned */
-    size_t capacity;
+    struct {
+        struct dump_name *list; /* owned */
+        uint32_t count;
+    } names;
+    struct {
+        uint8_t *bytes; /* owned */
+        size_t capacity;
+    } payload;
     bool blocks_only;
     struct dump_pick pick;
-    bool printed;      /* a record */
-    bool seeks_first;  /* the pass is for that alone: */
-    uint64_t first_ns; /* when the recording's first event was */
+    bool printed; /* a record */
+    struct {
+        bool is_sought; /* the pass is for that alone */
+        uint64_t ns;
+    } first; /* when the recording's first event was */
 };
 
 static void print_string(const char *text, size_t length, FILE *out)
@@ -127,29 +133,29 @@ static int compare_names(const void *left, const void *right)
 static const struct kernel_name *name_at(const struct dump *d, uint64_t handle, uint64_t begin)
 {
     uint32_t low = 0;
-    uint32_t high = d->name_count;
+    uint32_t high = d->names.count;
     struct dump_name key = {.handle = handle, .begin = begin};
     while (low < high) { /* the first that is later than the key */
         uint32_t middle = low + (high - low) / 2;
-        if (compare_names(&d->names[middle], &key) <= 0)
+        if (compare_names(&d->names.list[middle], &key) <= 0)
             low = middle + 1;
         else
             high = middle;
     }
-    return low && d->names[low - 1].handle == handle ? d->names[low - 1].name : NULL;
+    return low && d->names.list[low - 1].handle == handle ? d->names.list[low - 1].name : NULL;
 }
 
 static int keep_name(struct dump *d, const struct record *r)
 {
     struct kernel_handles *handles = &d->handles;
-    if (!r->bytes || r->arg_count < 1 || d->name_count == DUMP_NAMES_MAX)
+    if (!r->bytes || r->arg_count < 1 || d->names.count == DUMP_NAMES_MAX)
         return 0;
     if (kernel_name_set(&d->texts, handles, r->args[NAME_HANDLE], r->bytes, r->byte_count) < 0)
         return GPUPROF_NO_MEMORY;
     const struct dump_name name = {.handle = r->args[NAME_HANDLE],
                                    .begin = r->begin,
                                    .name = kernel_name_of(handles, r->args[NAME_HANDLE])};
-    return name.name ? ARRAY_PUSH(d->names, d->name_count, &name) : 0;
+    return name.name ? ARRAY_PUSH(d->names.list, d->names.count, &name) : 0;
 }
 
 static void print_arg(const struct dump *d, const struct record *r, const char *label,
@@ -304,19 +310,19 @@ static void print_block(const struct block_place *place, bool damaged, FILE *out
 static void see_first(struct dump *d, const struct record *r)
 {
     uint64_t ns = clock_map_ns(&d->process->clock, r->begin);
-    if (event_is_visible(r->type) && ns < d->first_ns)
-        d->first_ns = ns;
+    if (event_is_visible(r->type) && ns < d->first.ns)
+        d->first.ns = ns;
 }
 
-/* Reads a block; prints it and its events, or only takes its names, or what seeks_first says. */
+/* Reads a block; prints it and its events, or only takes its names, or what `first` seeks. */
 static int take_block(struct dump *d, struct block_place *place, bool print)
 {
     struct process *p = d->process;
     struct block_decoder decoder;
     struct record record;
-    int error = process_block(p, &d->rec.reader, place, &d->payload, &d->capacity);
+    int error = process_block(p, &d->rec.reader, place, &d->payload.bytes, &d->payload.capacity);
     if (error == 0)
-        error = block_decoder_init(&decoder, d->payload, place->header.payload_bytes,
+        error = block_decoder_init(&decoder, d->payload.bytes, place->header.payload_bytes,
                                    place->header.record_count);
     if (error == GPUPROF_IO || error == GPUPROF_NO_MEMORY)
         return error;
@@ -335,7 +341,7 @@ static int take_block(struct dump *d, struct block_place *place, bool print)
            (more = block_decoder_next(&decoder, &record)) > 0) {
         if (print)
             print_record(d, &record, thread);
-        else if (d->seeks_first)
+        else if (d->first.is_sought)
             see_first(d, &record);
         else if (record.type == RECORD_NAME)
             error = keep_name(d, &record);
@@ -390,13 +396,13 @@ static int dump_process(struct dump *d, struct process *p)
     d->process = p;
     d->met = &d->losses[p->index];
     *d->met = p->losses;
-    d->name_count = 0;
+    d->names.count = 0;
     kernel_handles_release(&d->texts, &d->handles);
     kernel_handles_release(&d->texts, &d->kernels);
     print_header(p, d->text);
     int error = d->blocks_only ? 0 : walk(d, false);
-    if (d->name_count)
-        qsort(d->names, d->name_count, sizeof *d->names, compare_names);
+    if (d->names.count)
+        qsort(d->names.list, d->names.count, sizeof *d->names.list, compare_names);
     if (error == 0)
         error = walk(d, true);
     if (error == 0)
@@ -412,15 +418,15 @@ static enum exit_code choose(struct dump *d, const struct select_wish *wish)
     int error = 0;
     if (d->blocks_only && wish->is_given)
         return usage_error("dump: --blocks prints no events that could be chosen");
-    d->seeks_first = is_relative;
-    d->first_ns = UINT64_MAX;
+    d->first.is_sought = is_relative;
+    d->first.ns = UINT64_MAX;
     for (uint32_t i = 0; is_relative && error == 0 && i < d->rec.count; i++) {
         d->process = d->rec.processes[i];
         error = walk(d, false);
         error = error < 0 ? unread(d->process, error) : 0;
     }
-    d->seeks_first = false;
-    return error < 0 ? EXIT_ENVIRONMENT : dump_pick_make(&d->pick, wish, d->first_ns);
+    d->first.is_sought = false;
+    return error < 0 ? EXIT_ENVIRONMENT : dump_pick_make(&d->pick, wish, d->first.ns);
 }
 
 static enum exit_code dump_recording(struct dump *d, const struct select_wish *wish)
@@ -456,8 +462,8 @@ static enum exit_code run(const struct options *options)
     if (code == EXIT_OK)
         code = recording_verdict(&d.rec, d.losses, d.texts.dropped, options->strict);
     free(d.losses);
-    free(d.names);
-    free(d.payload);
+    free(d.names.list);
+    free(d.payload.bytes);
     kernel_handles_release(&d.texts, &d.handles);
     kernel_handles_release(&d.texts, &d.kernels);
     kernel_names_release(&d.texts);

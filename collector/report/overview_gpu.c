@@ -52,8 +52,8 @@ static void print_causes(struct screen *s, const struct idle *d)
 {
     char time[UNIT_TEXT_BYTES];
     unsigned count = !s->is_short ? CAUSES_SHOWN : s->lines < ALARMING_LINES ? 2 : 1;
-    for (uint32_t i = 0, shown = 0; i < d->total_count && shown < count; i++) {
-        const struct idle_total *total = &d->totals[i];
+    for (uint32_t i = 0, shown = 0; i < d->totals.count && shown < count; i++) {
+        const struct idle_total *total = &d->totals.list[i];
         if (total->cause != IDLE_START_UP)
             screen_line(s, shown++ ? "" : "idle", total->place ? total->place : "?",
                         "%5.1f%%  %10s  %-13s  ",

@@ -304,12 +304,12 @@ static void print_place(struct screen *s, const struct findings *f, const struct
     char on[80] = "", by[64] = "", who[RANK_TITLE_BYTES];
     const struct finding_row *most = found->row_count ? &found->rows[0] : NULL;
     const char *place = found->where ? found->where : most ? most->name : NULL;
-    if (found->kind == &finding_kinds[FINDING_STRAGGLER] || found->is_awaited)
+    if (found->kind == &finding_kinds[FINDING_STRAGGLER] || found->says.is_awaited)
         place = found->where; /* it is the rank itself */
     if (f->idle && f->idle->device_count > 1 && found->device != UINT64_MAX)
         snprintf(on, sizeof on, "%s, GPU %llu%s", process_who(found->process, who),
                  (unsigned long long)found->device, place ? ", " : "");
-    else if (found->is_awaited)
+    else if (found->says.is_awaited)
         snprintf(on, sizeof on, "%s%s", process_who(found->process, who), place ? ", " : "");
     if (place && most && most->is_of_minor &&
         (!found->where || (most->where && strcmp(most->where, found->where) == 0)))
