@@ -353,6 +353,19 @@ static void queue(struct library_group *group, const struct library_call *call, 
         group->bytes = 0;
 }
 
+static bool make_room(struct library_stack *stack)
+{
+    struct {
+        struct library_call open[LIBRARIES_OPEN_MAX];
+        struct library_group group;
+    } *made = calloc(1, sizeof *made);
+    if (made) {
+        stack->open = made->open;
+        stack->group = &made->group;
+    }
+    return made != NULL;
+}
+
 static int open_call(struct library_calls *l, const struct event *e, struct library_call **call)
 {
     struct library_stack *stack = library_stack(l, e->thread->index);
@@ -361,9 +374,9 @@ static int open_call(struct library_calls *l, const struct event *e, struct libr
         *call = pop(l, stack);
         return LIBRARY_LEFT;
     }
-    if (!stack->open)
-        stack->open = calloc(LIBRARIES_OPEN_MAX, sizeof *stack->open);
-    if (!stack->open || stack->count == LIBRARIES_OPEN_MAX)
+    if (!stack->open && !make_room(stack))
+        return GPUPROF_NO_MEMORY;
+    if (stack->count == LIBRARIES_OPEN_MAX)
         return GPUPROF_NO_MEMORY; /* the second cannot be: there are no more libraries */
     struct library_call *open = &stack->open[stack->count];
     *open = (struct library_call){.function = e->function,
@@ -399,7 +412,7 @@ static int close_call(struct library_calls *l, const struct event *e, struct lib
     for (unsigned i = 0; i < r->arg_count && i < RECORD_ARGS_MAX; i++)
         closed->args[i] |= r->args[i]; /* known at one end, and 0 at the other */
     closed->arg_count = r->arg_count > closed->arg_count ? r->arg_count : closed->arg_count;
-    queue(&stack->group, closed, library_kind(l->kinds, closed->kind)->shape.bytes);
+    queue(stack->group, closed, library_kind(l->kinds, closed->kind)->shape.bytes);
     return LIBRARY_CLOSED;
 }
 
@@ -437,7 +450,7 @@ struct library_call *library_innermost(const struct library_calls *l, const stru
 int64_t library_call_kind(struct library_calls *l, const struct library_call *call,
                           struct library_message *message)
 {
-    const struct library_group *group = &library_stack(l, call->thread->index)->group;
+    const struct library_group *group = library_stack(l, call->thread->index)->group;
     *message = call->message;
     if (call->function->does != API_DOES_GROUP_END || !group->calls)
         return call->kind;
@@ -453,11 +466,11 @@ bool library_calls_launch(struct library_calls *l, const struct event *e)
     struct library_call *call = stack->count ? &stack->open[stack->count - 1] : NULL;
     if (!call || e->function->does != API_DOES_LAUNCH || e->record->flags & RECORD_CAPTURED)
         return false;
-    bool is_group = call->function->does == API_DOES_GROUP_END && stack->group.calls;
-    struct library_message *message = is_group ? &stack->group.message : &call->message;
+    bool is_group = call->function->does == API_DOES_GROUP_END && stack->group->calls;
+    struct library_message *message = is_group ? &stack->group->message : &call->message;
     uint64_t stream;
     if (!message->is_collective || !function_stream(e->function, e->record, &stream) ||
-        stream != (is_group ? stack->group.stream : call->stream))
+        stream != (is_group ? stack->group->stream : call->stream))
         return false;
     message->is_collective = false;
     return true;

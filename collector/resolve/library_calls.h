@@ -129,9 +129,9 @@ struct library_group {
 };
 
 struct library_stack {
-    struct library_call *open; /* owned; LIBRARIES_OPEN_MAX, NULL: there was none yet */
+    struct library_call *open;   /* owned; LIBRARIES_OPEN_MAX, NULL: there was none yet */
+    struct library_group *group; /* behind them */
     uint32_t count;
-    struct library_group group;
 };
 
 /* LIBRARY_LEFT: it did not return. LIBRARY_OPEN: nor had it at the end of all. */
