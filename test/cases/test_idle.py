@@ -711,7 +711,7 @@ def test_start_up_is_apart_from_what_it_would_hide(run_verb, make_records):
     assert finding["id"] == "start-up" and finding["of_ns"] == row["window_ns"]
     screen = run_verb("report", folder).stdout
     assert "start-up   1.200 s until a GPU's first work; shares leave it out\n" in \
-        screen.replace(f"{start_up_ns / 1e9:.3f} s of it", "1.200 s of it")
+        screen.replace(f"{start_up_ns / 1e9:.3f} s until", "1.200 s until")
     assert "GPU time   compute 74.9%  communication 0.0%  copies 0.0%  idle 25.1%\n" in screen
     assert not re.search(r"^ +(idle)? +[0-9.]+% .* start-up ", screen.partition("\n\n")[0], re.M)
     assert re.search(r"start-up .* the start  import and the program's start$", screen, re.M)
