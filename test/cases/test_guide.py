@@ -149,3 +149,26 @@ def test_each_command_works(prepared, chapter):
             for command, one in zip(live, running):
                 _, errors = one.communicate(timeout=60)
                 assert one.returncode in allowed(command), (command, errors)
+
+
+# Options of other programs: pkg-config, gh, docker, torchrun, nsys, and of a program of the user's.
+FOREIGN = {"cflags", "create-if-none", "edit-last", "gpus", "nnodes", "no-python",
+           "nproc-per-node", "shm-size", "steps", "type"}
+
+
+def test_documents_name_what_there_is(run_collector):
+    """Options of any verb, settings of --tune, and words that help explains."""
+    listed = run_collector("help").stdout.partition("\ntopics:")[0].partition("\nverbs:")[2]
+    verbs = re.findall(r"^  (\w+)", listed, re.MULTILINE)
+    told = "".join(run_collector(*words).stdout for verb in verbs
+                   for words in (("help", verb), (verb, "--help-all")))
+    options = set(re.findall(r"--([a-z][a-z-]*)", told))
+    tunings = set(re.findall(r"^  ([a-z-]+)=", run_collector("help", "tuning").stdout, re.M))
+    assert len(options) > 100 and len(tunings) > 5
+    for name in "GUIDE.md", "README.md", "formats/answers.md":
+        text = (conftest.ROOT / name).read_text(encoding="utf-8")
+        named = set(re.findall(r"(?<![\w-])--([a-z][a-z-]*)", text))
+        assert named - options - FOREIGN == set(), name
+        assert set(re.findall(r"--tune\s+([a-z-]+)", text)) <= tunings, name
+        for word in set(re.findall(r"gpuprof\s+help\s+([a-z][\w-]*)", text)):
+            assert run_collector("help", word).returncode == 0, word
