@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Counter tracks of a Chrome trace, written at its end: of a device how busy it was, what was
- * launched and had not finished, the speed of its copies and its memory, and what the driver said
- * of it (run --device); of a process its launches; of both what merge --max-size has left out.
+ * Counter tracks of a Chrome trace, written at its end. Of a device: how busy it was, unfinished
+ * launches, copy speed, memory, and the driver's readings (run --device). Of a process: its
+ * launches. Of both: what merge --max-size left out.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -15,8 +15,8 @@
 #include "resolve/device_sources.h"
 #include "trace/chrome.h"
 
-#define VALUES_BYTES 192  /* of the values of a counter */
-#define VALUE_MAX    1e15 /* of what a file makes up */
+#define VALUES_BYTES 192  /* for the values of a counter */
+#define VALUE_MAX    1e15 /* larger values come from damaged files */
 #define KEYS_MAX     4
 
 enum counter {
@@ -44,14 +44,14 @@ enum counter {
     COUNTERS
 };
 
-/* Some viewers show a key behind the counter's name, others in a legend. */
+/* Some viewers show a key after the counter's name, others in a legend. */
 static const struct track_info {
     const char *name;
-    const char *keys[KEYS_MAX]; /* ended by NULL, unless there are that many */
-    double unit;                /* of a value, in what there was each ns; of a level, in its own */
-    unsigned thousandths;       /* that a value is rounded to: what changes less is not written */
+    const char *keys[KEYS_MAX]; /* ended by NULL if fewer than KEYS_MAX */
+    double unit;                /* factor from the amount per ns, or from a level's own unit */
+    unsigned thousandths;       /* values are rounded to this; smaller changes are not written */
     bool is_level;
-    bool is_read; /* a mean of readings: over the time for which there were some */
+    bool is_read; /* a mean of readings, over the time that has readings */
 } infos[COUNTERS] = {
     [COUNT_BUSY] = {"GPU busy", {"%"}, 0.01, 100, false},
     [COUNT_FLYING] = {"kernels launched, not finished", {"mean"}, 1, 10, false},
@@ -79,14 +79,14 @@ static const struct track_info {
         {"GPM (%)", {"SMs", "occupancy", "tensor cores", "DRAM"}, 10000, 100, false, true},
 };
 
-/* Whom a counter is of: a device of a process, or the process. */
+/* The counters of a process, or of a device of a process. */
 struct counted {
     const struct process *process;
     uint64_t device;
     uint64_t busy_until_ns;
     uint32_t pid;
-    struct series *series[COUNTERS][KEYS_MAX]; /* NULL: nothing yet */
-    struct series *read[COUNTERS][KEYS_MAX];   /* of means of readings: for how long */
+    struct series *series[COUNTERS][KEYS_MAX]; /* NULL: no values yet */
+    struct series *read[COUNTERS][KEYS_MAX];   /* time with readings, for means of readings */
     bool is_asked[COUNTERS];
 };
 
@@ -99,7 +99,7 @@ void chrome_counters_release(struct trace_writer *w)
     counters_release(&w->counters.series);
 }
 
-/* NULL: no memory. */
+/* Returns NULL without memory. */
 static struct counted *counted_add(struct trace_writer *w, const struct process *p, uint64_t device,
                                    uint32_t pid)
 {
@@ -113,7 +113,7 @@ static struct counted *counted_add(struct trace_writer *w, const struct process 
     return c;
 }
 
-/* Likewise. */
+/* Returns NULL without memory. */
 static struct counted *counted_process(struct trace_writer *w, const struct process *p,
                                        enum process_counted which)
 {
@@ -121,7 +121,7 @@ static struct counted *counted_process(struct trace_writer *w, const struct proc
     return *its ? *its : (*its = counted_add(w, p, 0, p->shown_pid));
 }
 
-/* Likewise. */
+/* Returns NULL without memory. */
 static struct counted *counted_device(struct trace_writer *w, struct process *p, uint64_t device)
 {
     struct key key = {p->index, device, 0};
@@ -146,7 +146,7 @@ static __attribute__((noinline)) void series_make(struct trace_writer *w, struct
     c->is_asked[which] = true;
 }
 
-/* NULL: there is no room for it, or no memory. */
+/* Returns NULL if there are too many series, or no memory. */
 static inline struct series *series_of(struct trace_writer *w, struct counted *c,
                                        enum counter which, unsigned key)
 {
@@ -155,7 +155,7 @@ static inline struct series *series_of(struct trace_writer *w, struct counted *c
     return c->series[which][key];
 }
 
-/* `rate` of it each ns; `amount` at once, or, of a level, since then. */
+/* Adds `rate` per ns over a span; or `amount` at once, for a level its new value. */
 static inline void span(struct trace_writer *w, struct counted *c, enum counter which, unsigned key,
                         uint64_t begin_ns, uint64_t end_ns, double rate)
 {
@@ -203,7 +203,7 @@ void chrome_count_work(struct trace_writer *w, const struct slice *s, struct gpu
 void chrome_count_left_out(struct trace_writer *w, const struct slice *s, enum left_out kind,
                            uint64_t ns)
 {
-    /* A range is met at its end. */
+    /* Ranges are counted when they end. */
     const struct event *e = &s->event;
     uint64_t since_ns = e->begin_ns - (kind == LEFT_OUT_RANGES ? ns : 0);
     uint64_t begin_ns = chrome_time(w, since_ns), end_ns = chrome_time(w, since_ns + ns);
@@ -242,7 +242,7 @@ void chrome_count_memory(struct trace_writer *w, const struct place_totals *now,
     instant(w, c, COUNT_TENSORS, 1, ns, (double)totals_tensors_reserved(now));
 }
 
-/* What is captured runs later, and a nested launch is a part of one. */
+/* Ignores captured launches, which run later, and nested ones, which are part of another. */
 void chrome_count_launch(struct trace_writer *w, const struct event *e, uint64_t begin_ns)
 {
     const struct record *r = e->record;
@@ -265,16 +265,15 @@ void chrome_count_resident(struct trace_writer *w, const struct event *e)
 
 /* ---- what the driver said of a device ---- */
 
-/* From one reading to the next it is taken for what lies halfway between both, unless there is a
- * gap. */
-#define SAMPLE_WEIGHT 10 /* in the bound on counters, as so many events */
+/* The mean of two readings stands for the time between them, unless there is a gap. */
+#define SAMPLE_WEIGHT 10 /* events that a reading counts as in the bound on counters */
 
 static const struct {
     uint8_t type;
     uint8_t argument;
     uint8_t which; /* enum counter */
     uint8_t key;
-    bool counts; /* it grows, and its rate is shown */
+    bool counts; /* a counter that grows; its rate is shown */
 } sampled[] = {
     {RECORD_DEVICE_USE, DEVICE_USE_BUSY, COUNT_NVML_BUSY, 0, false},
     {RECORD_DEVICE_USE, DEVICE_USE_MEMORY_BUSY, COUNT_NVML_BUSY, 1, false},
@@ -301,7 +300,7 @@ static void count_read(struct trace_writer *w, struct counted *c, enum counter w
     counters_span(&w->counters.series, c->read[which][key], begin_ns, end_ns, 1);
 }
 
-/* The mean of two readings. */
+/* Returns the mean of two readings. */
 static double mean(uint64_t before, uint64_t now)
 {
     return ((double)before + (double)now) / 2;
@@ -324,7 +323,7 @@ static void count_sample(struct trace_writer *w, const struct slice *s, struct c
     if (r->type == RECORD_DEVICE_POWER && device_power_mw(before, &a) && device_power_mw(r, &b))
         count_read(w, c, COUNT_POWER, 0, begin_ns, end_ns, mean(a, b));
     if (r->type == RECORD_DEVICE_USE && s->source->others) {
-        /* Whose memory it is is asked only once a second: until then it is as it was. */
+        /* The memory of other processes is read only once a second; until then it is unchanged. */
         a = b = s->source->others - 1;
         (void)device_others(r, &b);
         count_read(w, c, COUNT_NVML_MEMORY, 1, begin_ns, end_ns, mean(a, b));
@@ -344,8 +343,8 @@ void chrome_count_device(struct trace_writer *w, const struct slice *s)
     uint64_t end_ns = chrome_time(w, device_sample_ns(&s->event));
     uint64_t begin_ns = chrome_time(w, last->at_ns);
     struct record before = {.arg_count = DEVICE_ARGS_MAX};
-    /* Where a process has a part of a device (MIG) and the whole is read beside it, the tracks of
-     * these are the part's. */
+    /* With MIG, if both the part of a process and the whole device are read, these tracks show the
+     * part. */
     bool is_also_of_parts = r->type == RECORD_DEVICE_USE || r->type == RECORD_DEVICE_GPM;
     if (!w->scope.counters || source->device == UINT64_MAX ||
         (source->has_part && is_also_of_parts))
@@ -363,7 +362,7 @@ void chrome_count_device(struct trace_writer *w, const struct slice *s)
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-/* Its values in a bucket that is that long, or what lasts at the END, as members of an object. */
+/* Writes the values of a bucket of that length, or the last levels at the END, as members. */
 #define END UINT32_MAX
 static char *put_values(char *out, const struct counted *c, enum counter which, uint32_t bucket,
                         uint64_t ns)
@@ -375,7 +374,7 @@ static char *put_values(char *out, const struct counted *c, enum counter which, 
         double value = !s ? 0 : (bucket == END ? s->last : s->parts[bucket]) / info->unit;
         double over_ns = read && bucket != END ? read->parts[bucket] : (double)ns;
         value = info->is_level ? value : over_ns >= 1 ? value / over_ns : 0;
-        value = fmin(fmax(value, 0), VALUE_MAX); /* rounding may leave a little less than nothing */
+        value = fmin(fmax(value, 0), VALUE_MAX); /* rounding may yield slightly less than 0 */
         out = i ? PUT(out, ",\"") : PUT(out, "\"");
         out = chrome_put(out, info->keys[i], strlen(info->keys[i]));
         out =
@@ -385,7 +384,7 @@ static char *put_values(char *out, const struct counted *c, enum counter which, 
     return out;
 }
 
-/* Where it changes, and at the end: viewers draw up to the last one. */
+/* Writes values where they change, and at the end, since viewers draw up to the last one. */
 static void put_track(struct trace_writer *w, const struct counted *c, enum counter which,
                       uint32_t buckets)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernels, copies, sets, synchronisations and overheads as rows of a Chrome trace, as Kineto has
- * them, with arrows from the calls that made them; and what slowed a device down. */
+/* Kernels, copies, sets, synchronisations and overheads as rows of a Chrome trace, laid out like
+ * Kineto's, with arrows from their calls; and throttling of devices. */
 #include <stdlib.h>
 
 #include "base/array.h"
@@ -9,14 +9,14 @@
 #include "resolve/device_sources.h"
 #include "trace/chrome.h"
 
-#define BIND_PROCESS_SHIFT 32  /* behind the numbers that Perfetto gives to other arrows */
-#define CALL_ARROW_NS      100 /* how far inside its call an arrow begins, at most */
+#define BIND_PROCESS_SHIFT 32  /* above the ids that Perfetto gives to other arrows */
+#define CALL_ARROW_NS      100 /* latest begin of an arrow inside its call */
 #define TIME_MAX           (1ll << 62)
 
 _Static_assert(CHROME_EVENT_BYTES + 6 * KERNEL_NAME_BYTES_MAX < OUTPUT_BUFFER_BYTES,
                "an event fits into the buffer");
 
-/* An event that is being written. */
+/* The event being written. */
 struct gpu_slice {
     const struct slice *of;
     const struct record *record;
@@ -26,8 +26,8 @@ struct gpu_slice {
     uint64_t stream; /* GPU_STREAM_NONE: none */
 };
 
-/* b - a, for times that any file may have made up, as microseconds; 0 instead of what is negative,
- * unless that is asked for. */
+/* Writes b - a in microseconds; a hostile file can have any times. Negative values become 0 unless
+ * `is_signed`. */
 static char *put_between(char *out, uint64_t a, uint64_t b, bool is_signed)
 {
     uint64_t distance = b > a ? b - a : a - b;
@@ -60,7 +60,7 @@ static bool is_bound(const struct trace_writer *w, const struct slice *s)
            chrome_binds(w, w->walk->rec->reader.functions.functions[s->call.function]);
 }
 
-/* Finds the row and the place in it. False: no memory. */
+/* Finds the row and the times in it. Returns false without memory. */
 static bool place(struct trace_writer *w, struct gpu_slice *s, enum row_kind kind, uint32_t lane)
 {
     const struct event *e = &s->of->event;
@@ -75,7 +75,7 @@ static bool place(struct trace_writer *w, struct gpu_slice *s, enum row_kind kin
     return true;
 }
 
-/* {"ph":"X",... up to the first member of args. */
+/* Writes {"ph":"X",... up to the first member of args. */
 static inline __attribute__((always_inline)) char *put_head(struct trace_writer *w,
                                                             const struct gpu_slice *s, char *out,
                                                             const char *category, const char *name,
@@ -89,7 +89,7 @@ static inline __attribute__((always_inline)) char *put_head(struct trace_writer 
     return w->arguments = PUT(out, ",\"args\":");
 }
 
-/* The operator or range that work and synchronisations are of. */
+/* Returns the External id of the operator or range of a work or synchronisation. */
 static uint32_t external_id(struct trace_writer *w, const struct slice *s)
 {
     int error = 0;
@@ -101,7 +101,7 @@ static uint32_t external_id(struct trace_writer *w, const struct slice *s)
     return node ? node->sequence : 0;
 }
 
-/* What they have in common. */
+/* Writes the ids that all device slices have. */
 static char *put_identity(const struct gpu_slice *s, char *out, uint32_t external, uint64_t context)
 {
     out = json_decimal(PUT(out, ",\"External id\":"), external);
@@ -114,8 +114,8 @@ static char *put_identity(const struct gpu_slice *s, char *out, uint32_t externa
     return PUT_FIELD(out, "correlation", s->record->correlation);
 }
 
-/* What stands behind what only work of that type has: how long after its call it began, how long it
- * waited for others, and what of a graph it is. */
+/* Writes the members after those of `put_own`: delay after the call, wait for other work, graph
+ * ids. */
 static char *put_latency(const struct gpu_slice *s, char *out, uint64_t graph, uint64_t node)
 {
     const struct slice *of = s->of;
@@ -139,7 +139,7 @@ static char *put_traffic(const struct gpu_slice *s, char *out, uint64_t bytes)
     return json_microseconds(out, milli < JSON_EXACT_MAX ? (uint64_t)milli : JSON_EXACT_MAX);
 }
 
-/* An arrow from the call to the work; its two ends have an id of their own. */
+/* Writes an arrow from the call to the work; its ends share an id. */
 static void put_flow(struct trace_writer *w, const struct gpu_slice *s)
 {
     const struct correlated_call *call = &s->of->call;
@@ -148,7 +148,7 @@ static void put_flow(struct trace_writer *w, const struct gpu_slice *s)
     uint64_t half = (call->end_ns - call->begin_ns) / 2;
     uint64_t begin_ns =
         chrome_time(w, call->begin_ns + (half < CALL_ARROW_NS ? half : CALL_ARROW_NS));
-    /* Viewers bind no arrow that points back in time. */
+    /* Viewers ignore arrows that point back in time. */
     if (begin_ns > s->at.begin_ns)
         begin_ns = s->at.begin_ns;
     if (begin_ns < chrome_time(w, call->begin_ns))
@@ -190,7 +190,7 @@ static char *make_launch(struct trace_writer *w, const struct gpu_slice *s, char
     return json_decimal(PUT(out, ",\"theoretical occupancy %\":"), o.percent_limited);
 }
 
-/* The same, as it was made for a launch before this one. */
+/* Writes the shape of a kernel, from the cache if an earlier launch had the same. */
 static char *put_shape(struct trace_writer *w, const struct gpu_slice *s, char *out)
 {
     const struct record *r = s->record;
@@ -211,13 +211,13 @@ static char *put_shape(struct trace_writer *w, const struct gpu_slice *s, char *
     return json_copy(out, known->text, known->length);
 }
 
-/* ns before the kernel's begin, as a file says it. */
+/* Writes a time before the kernel's begin, in ns as the file has it. */
 static char *put_before(char *out, uint64_t ns)
 {
     return json_microseconds(out, ns < JSON_EXACT_MAX ? ns : JSON_EXACT_MAX);
 }
 
-/* What only work of that type has. */
+/* Writes the members specific to the type of work. */
 static char *put_own(struct trace_writer *w, const struct gpu_slice *s, char *out)
 {
     static const char *const peers[] = {
@@ -238,7 +238,7 @@ static char *put_own(struct trace_writer *w, const struct gpu_slice *s, char *ou
         is_peer = record_arg(r, COPY_SOURCE_DEVICE) || record_arg(r, COPY_DESTINATION_DEVICE);
         if (is_peer)
             out = PUT_FIELD(out, "inDevice", record_arg(r, COPY_DEVICE));
-        /* One more than the number, as copies between devices have it. */
+        /* The record has the number + 1; 0: unknown. */
         for (unsigned i = 0; is_peer && i < 4; i++)
             if (record_arg(r, COPY_SOURCE_DEVICE + i))
                 out = json_number(chrome_put(out, peers[i], strlen(peers[i])),
@@ -252,7 +252,8 @@ static char *put_own(struct trace_writer *w, const struct gpu_slice *s, char *ou
     }
 }
 
-/* The call of a library that it was launched in, "cublasGemmEx 4096x4096x4096 bf16"; NULL: none. */
+/* Returns the library call that launched the work, "cublasGemmEx 4096x4096x4096 bf16"; NULL:
+ * none. */
 static const struct kernel_name *launched_by(struct trace_writer *w, const struct slice *s)
 {
     int error = 0;
@@ -265,7 +266,7 @@ static const struct kernel_name *launched_by(struct trace_writer *w, const struc
     return text;
 }
 
-/* Device, context and stream stand alike in records of all work. */
+/* Work records of all types share the places of device, context and stream. */
 static void put_work(struct trace_writer *w, struct gpu_slice *s, const char *category)
 {
     const struct record *r = s->record;
@@ -301,7 +302,7 @@ static void put_work(struct trace_writer *w, struct gpu_slice *s, const char *ca
 /* ---- synchronisations and overheads -----------------------------------------------------------
  */
 
-/* On a row of its own: it overlaps the work that it waits for. */
+/* Uses a row of its own, since it overlaps the work that it waits for. */
 static void put_sync(struct trace_writer *w, struct gpu_slice *s)
 {
     const struct record *r = s->record;
@@ -311,9 +312,9 @@ static void put_sync(struct trace_writer *w, struct gpu_slice *s)
     if (!place(w, s, ROW_SYNC, FREE_LANE))
         return;
     bool on_stream = record_arg(r, SYNC_KIND) != SYNC_CONTEXT_HOST && stream != GPU_STREAM_NONE;
-    /* Kineto says the stream, if it is asked for synchronisations at all. HTA's critical path needs
-     * that; but all else in it counts the wait as work, so the stream then has another name. And
-     * without streams that analysis fails at the name that waits of streams have. */
+    /* Kineto writes the stream only on request. HTA's critical path needs it; other analyses then
+     * count the wait as work, so by default it has another name. Without streams, that analysis
+     * fails at the name of stream waits. */
     s->stream = on_stream && w->scope.sync_streams ? stream : GPU_STREAM_NONE;
     const char *kind = sync_kind_text(record_arg(r, SYNC_KIND));
     bool renamed = record_arg(r, SYNC_KIND) == SYNC_STREAM_WAIT && !w->scope.sync_streams;
@@ -331,7 +332,7 @@ static void put_sync(struct trace_writer *w, struct gpu_slice *s)
     put_flow(w, s);
 }
 
-/* All in one row: of those that overlap, the later ones are shown shorter. */
+/* Puts all overheads in one row; of overlapping ones, later ones are shortened. */
 static void put_overhead(struct trace_writer *w, struct gpu_slice *s)
 {
     const struct record *r = s->record;
@@ -348,7 +349,7 @@ static void put_overhead(struct trace_writer *w, struct gpu_slice *s)
         out = json_microseconds(PUT(out, ",\"took (us)\":"), e->end_ns - e->begin_ns);
     out = PUT_FIELD(out, "process", record_arg(r, OVERHEAD_PROCESS));
     out = PUT_FIELD(out, "thread", record_arg(r, OVERHEAD_THREAD));
-    /* Not "correlation": Kineto's readers take what has one for the call that made the work. */
+    /* Not "correlation": Kineto's readers take an event with it for the launching call. */
     if (r->correlation)
         out = PUT_FIELD(out, "correlation of call", r->correlation);
     chrome_end_slice(w, out, 0);
@@ -371,14 +372,14 @@ void chrome_gpu(struct trace_writer *w, const struct slice *s)
 /* ---- what slowed a device down (run --device) ---------------------------------------------------
  */
 
-/* A slice from the first reading to the last between which the same reason held, however much of
- * the time. A row has a lane for each reason, since several may hold at a time. */
+/* A slice of throttling for one reason, from the first to the last reading with that reason,
+ * whatever its share of the time. Each reason has its own lane, since several can hold at once. */
 struct throttled {
-    const struct device_source *source; /* NULL: nothing was read of it */
+    const struct device_source *source; /* NULL: no readings */
     struct {
         uint64_t begin_ns; /* relative to the origin */
-        uint64_t end_ns;   /* 0: none is open */
-        uint64_t ns;       /* that it was slowed down in between */
+        uint64_t end_ns;   /* 0: no open slice */
+        uint64_t ns;       /* throttled time in it */
     } open[THROTTLES];
 };
 

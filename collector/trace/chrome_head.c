@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What stands before, between and behind the events of a Chrome trace: Kineto's head, names of
- * processes and rows, losses, where it all came from. Small, and made with cJSON.
- */
+/* The text of a Chrome trace around and between the events: Kineto's head, names of processes and
+ * rows, losses, metadata. It is small and made with cJSON. */
 #include <cjson/cJSON.h>
 #include <math.h>
 #include <stdlib.h>
@@ -14,7 +12,7 @@
 
 #define DEVICE_PLACES_MAX 64 /* readers know ordinals up to 63 */
 
-/* Writes an object of cJSON as one element of traceEvents and deletes it. */
+/* Writes a cJSON object as an element of traceEvents and deletes it. */
 static void put_object(struct trace_writer *w, cJSON *object, const char *before)
 {
     char *text = object ? cJSON_PrintUnformatted(object) : NULL;
@@ -25,7 +23,7 @@ static void put_object(struct trace_writer *w, cJSON *object, const char *before
     cJSON_free(text);
 }
 
-/* The members `what`, each a key and a number. */
+/* Adds numbers as members of an object. */
 struct number {
     const char *key;
     double value;
@@ -45,7 +43,7 @@ static void add_text(cJSON *object, const char *key, const char *text)
     free(clean);
 }
 
-/* An event that has no length, up to what only its kind has. */
+/* Makes an event without a duration, with the members that all kinds have. */
 static cJSON *event(const char *phase, const char *name, uint32_t pid, uint32_t tid)
 {
     cJSON *object = cJSON_CreateObject();
@@ -70,7 +68,7 @@ void chrome_put_metadata(struct trace_writer *w, const char *what, uint32_t pid,
     put_object(w, object, first ? "\n" : ",\n");
 }
 
-/* As Kineto names them; one that no record describes has its number alone. */
+/* Describes a device with Kineto's keys; without a record, only its number. */
 static cJSON *device_object(uint64_t number, const struct surveyed_device *d)
 {
     const struct device_limits *l = d ? &d->limits : NULL;
@@ -94,10 +92,8 @@ static cJSON *device_object(uint64_t number, const struct surveyed_device *d)
     return object;
 }
 
-/*
- * The devices of a process, each at the place of its ordinal: readers take the one for the other.
- * So those before it that no record describes have a place, too.
- */
+/* Puts each device at its ordinal's index, since readers use one for the other. Unrecorded devices
+ * before it get a place too. */
 static void add_devices(const struct trace_writer *w, const struct process *p, cJSON *devices)
 {
     const struct survey *s = w->scope.survey;
@@ -115,7 +111,7 @@ static void add_devices(const struct trace_writer *w, const struct process *p, c
                                  device_object(s->devices[i].limits.device, &s->devices[i]));
 }
 
-/* Whether a process before this one has each device of it, at the same ordinal. */
+/* Returns true if an earlier process has all of its devices, at the same ordinals. */
 static bool devices_are_there(const struct trace_writer *w, const struct process *p)
 {
     const struct survey *s = w->scope.survey;
@@ -135,7 +131,7 @@ static bool devices_are_there(const struct trace_writer *w, const struct process
     return true;
 }
 
-/* As hexadecimal digits; returns `text`. */
+/* Writes the id as hexadecimal digits to `text` and returns it. */
 #define PROCESS_ID_BYTES (2 * sizeof((struct process *)0)->header.process_id + 1)
 static char *process_id(const struct process *p, char *text)
 {
@@ -144,7 +140,8 @@ static char *process_id(const struct process *p, char *text)
     return text;
 }
 
-/* The number that stands behind `before` in what the first process says that says so; 0: none. */
+/* Returns the number after `before` in the first process's value for the key that has it; 0:
+ * none. */
 static unsigned long meta_number(const struct trace_writer *w, const char *key, const char *before)
 {
     unsigned long number = 0;
@@ -157,9 +154,9 @@ static unsigned long meta_number(const struct trace_writer *w, const char *key, 
 }
 
 /*
- * What Kineto's readers look for before the first event, and what torch.profiler says of its
- * traces, where it is so of this one. A reader finds the rank by a pattern that needs white space
- * behind the colon, at the first place where it fits.
+ * Writes what Kineto's readers need before the first event, and those facts of torch.profiler's
+ * traces that hold for this one. A reader finds the rank by a pattern that needs white space after
+ * the colon; the first match counts.
  */
 static void kineto_head(struct trace_writer *w)
 {
@@ -217,7 +214,7 @@ static cJSON *add_losses(cJSON *object, const struct losses *l)
     return object;
 }
 
-/* An instant event of gpuprof's own, shown for the process ("p") or everywhere ("g"). */
+/* Writes gpuprof's own instant event, shown for the process ("p") or everywhere ("g"). */
 static void put_note(struct trace_writer *w, const struct process *p, const char *scope,
                      uint64_t at_ns, const char *name, cJSON *args)
 {
@@ -234,7 +231,7 @@ static void put_note(struct trace_writer *w, const struct process *p, const char
     put_object(w, object, ",\n");
 }
 
-/* A process's losses, in the trace itself, and each thing that was given up to cost less. */
+/* Writes a process's losses, and each feature that was given up to reduce overhead. */
 static void put_notes(struct trace_writer *w, struct process *p, const struct losses *losses)
 {
     char text[2048], name[2100];
@@ -252,7 +249,7 @@ static void put_notes(struct trace_writer *w, struct process *p, const struct lo
         put_note(w, p, "p", w->time.last_ns, name, add_losses(cJSON_CreateObject(), losses));
 }
 
-/* Key and value of the META records; a key that occurs more than once has an array. */
+/* Returns the META records; a key that occurs more than once has an array. */
 static cJSON *meta_object(const struct process *p)
 {
     cJSON *object = cJSON_CreateObject();
@@ -278,7 +275,7 @@ static cJSON *meta_object(const struct process *p)
     return object;
 }
 
-/* What gpuprof itself has cost the process. */
+/* Returns gpuprof's own cost in the process. */
 static cJSON *cost_object(const struct cost_table *costs)
 {
     const uint64_t *sum = costs->sum;
@@ -335,8 +332,7 @@ static cJSON *process_object(const struct process *p, const struct losses *losse
     return object;
 }
 
-/* What --max-size has left out: by kind how many and for how long; the rest as thinning.h has it.
- */
+/* Adds what --max-size left out: count and duration per kind, and the limits of thinning.h. */
 static void add_left_out(const struct trace_writer *w, cJSON *other)
 {
     const struct thinning *t = w->scope.thinning;
@@ -354,7 +350,7 @@ static void add_left_out(const struct trace_writer *w, cJSON *other)
                         {"total_ns", (double)totals->left_out_ns[i]});
 }
 
-/* How well the hosts of this trace stand on one clock. */
+/* Adds how well the hosts' clocks are aligned. */
 static void add_clocks(const struct recording *rec, cJSON *other)
 {
     cJSON *clocks = cJSON_AddArrayToObject(other, "clocks");
@@ -374,7 +370,7 @@ static void add_clocks(const struct recording *rec, cJSON *other)
     }
 }
 
-/* The member stackFrames of the trace, if any event has a stack. */
+/* Writes the member stackFrames, if any event has a stack. */
 static void put_stack_frames(struct trace_writer *w)
 {
     const struct chrome_frames *f = &w->frames;

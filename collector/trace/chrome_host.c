@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the host did (run --sample, --gaps, --os): calls of the C library that waited, waits for
- * Python's interpreter lock and garbage collections as slices of their threads, samples as instants
- * with their stack. Who holds the lock is a row of the process: holds cross ranges and operators,
- * and exclude each other. A slice that would cross another of its thread stands on a row beside it.
+ * Host activities (run --sample, --gaps, --os): waits in the C library, waits for Python's
+ * interpreter lock and garbage collections as slices of their threads, samples as instants with a
+ * stack. The lock's holder has a row of the process, since holds exclude each other but cross
+ * ranges and operators. A slice that would cross another goes to a row beside its thread.
  */
 #include "resolve/host_facts.h"
 #include "trace/chrome.h"
 
-#define SAMPLE_STACK_BYTES 512 /* there are many; stackFrames has all of each */
+#define SAMPLE_STACK_BYTES 512 /* short, as there are many; stackFrames has all of each */
 #define TEXT_BYTES_MAX     (6 * RECORD_BYTES_MAX + 2)
 
 _Static_assert(THREAD_NAME_BYTES_MAX + 24 < GPU_TITLE_BYTES, "a thread is a title");
@@ -18,7 +18,7 @@ _Static_assert(CHROME_EVENT_BYTES + 2 * TEXT_BYTES_MAX + CHROME_STACK_BYTES < OU
 
 /* ---- slices ---------------------------------------------------------------------------------- */
 
-/* Finds the row, and the times as they are shown. False: no memory. */
+/* Finds the row and the times shown there. Returns false without memory. */
 static bool place(struct trace_writer *w, const struct slice *s, bool is_hold, struct shown *at)
 {
     const struct event *e = &s->event;
@@ -106,7 +106,7 @@ static char *put_arguments(struct trace_writer *w, char *out, const struct host_
         out = PUT_FIELD(out, "periods", sample->count);
     if (sample->in_kernel)
         out = PUT(out, ",\"in kernel\":true");
-    if (!sample->is_cpu) { /* what a thread was seen doing from outside */
+    if (!sample->is_cpu) { /* seen from outside the thread */
         out = PUT_FIELD(out, "tid", sample->tid);
         if (sample->state >= 'A' && sample->state <= 'z' && sample->state != '\\')
             out = PUT(chrome_put(PUT(out, ",\"state\":\""), &sample->state, 1), "\"");

@@ -9,8 +9,8 @@
 
 /* ---- steps ----------------------------------------------------------------------------------- */
 
-/* A profiler's own steps are in the trace already: readers would count them twice, had these the
- * same names. */
+/* Avoids a profiler's own step names: the trace has those steps already, and readers would count
+ * them twice. */
 static void put_step(struct trace_writer *w, struct process *p, uint64_t number, uint64_t begin_ns,
                      uint64_t end_ns, const char *made_of)
 {
@@ -30,14 +30,14 @@ static void put_step(struct trace_writer *w, struct process *p, uint64_t number,
     chrome_span(w, p)->steps++;
 }
 
-/* gpuprof_step(): a step lasts until the next, or until none is recorded any more. */
+/* A gpuprof_step() step lasts until the next one, or until recording of steps ends. */
 static void take_step(struct trace_writer *w, const struct event *e)
 {
     struct process_span *span = chrome_span(w, e->process);
     uint64_t now_ns = chrome_time(w, e->begin_ns);
     if (w->scope.steps)
         return;
-    /* The end is 1 ns before: steps that touch are taken for one by some viewers. */
+    /* The end is 1 ns earlier: some viewers join steps that touch. */
     if (span->stepping && now_ns > span->step_begin_ns)
         put_step(w, e->process, span->step, span->step_begin_ns, now_ns - 1, "gpuprof_step");
     span->stepping = e->record->type == RECORD_STEP;
@@ -45,7 +45,7 @@ static void take_step(struct trace_writer *w, const struct event *e)
     span->step_begin_ns = now_ns;
 }
 
-/* Steps of other kinds: all are known before. */
+/* Writes steps from other sources, all of which are known in advance. */
 static void put_known_steps(struct trace_writer *w, struct process *p)
 {
     const struct steps *steps = w->scope.steps;
@@ -74,7 +74,7 @@ void chrome_steps_end(struct trace_writer *w)
             put_step(w, p, span->step, span->step_begin_ns,
                      span->end_ns > span->step_begin_ns ? span->end_ns : span->step_begin_ns,
                      "gpuprof_step");
-        /* Kineto's readers cannot do without a step: then all of it is one. */
+        /* Kineto's readers need a step: without any, the whole trace is one. */
         else if (w->scope.survey && p->has_gpu && !span->steps && span->begin_ns != UINT64_MAX)
             put_step(w, p, 0, span->begin_ns, span->end_ns,
                      w->scope.selection ? "the whole piece" : "the whole recording");
@@ -83,7 +83,7 @@ void chrome_steps_end(struct trace_writer *w)
 
 /* ---- instants -------------------------------------------------------------------------------- */
 
-/* Of a thread if it is a mark (not NULL), else of the process. */
+/* Writes an instant of the thread for a mark (not NULL), else of the process. */
 static void put_instant(struct trace_writer *w, const struct event *e, const char *name,
                         const struct range *mark)
 {
@@ -117,7 +117,7 @@ static void take_label(struct trace_writer *w, const struct event *e)
     }
 }
 
-/* What run --device did not read as a whole, or no more. */
+/* Writes what run --device could not read, or stopped reading. */
 static void take_unread(struct trace_writer *w, const struct event *e)
 {
     const struct device_source *source = device_sources_find(&w->walk->sources, e);

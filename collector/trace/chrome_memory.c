@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Memory in a Chrome trace, from the ledger's books of it: the counters of each device, and
- * instants as PyTorch's allocator reports them to torch.profiler, of which TensorBoard makes its
- * memory view.
- */
+/* Memory in a Chrome trace, from the ledger: counters of each device, and instants in
+ * torch.profiler's format for PyTorch's allocator, which TensorBoard's memory view needs. */
 #include <stdlib.h>
 
 #include "memory/ledger.h"
@@ -17,10 +14,10 @@ struct chrome_memory {
     struct ledger ledger;
     struct consumer books; /* the ledger's */
     struct ledger_totals totals;
-    const struct slice *slice; /* that is being taken; NULL: none */
+    const struct slice *slice; /* the current slice; NULL: none */
 };
 
-/* On which thread; a block has it as its owner. */
+/* The thread index, which a block has as its owner. */
 static uint32_t thread_of(const struct slice *s)
 {
     if (s->event.record->type != RECORD_MEMORY)
@@ -36,7 +33,8 @@ static int owner(void *context, const struct slice *s, unsigned kind, uint32_t *
     return 0;
 }
 
-/* PyTorch's blocks, where they are asked for, stand for CUDA's on the device, in which they lie. */
+/* Returns true if instants show the block: if requested, PyTorch's blocks replace the device blocks
+ * that contain them. */
 static bool is_shown(const struct trace_writer *w, const struct ledger_block *b)
 {
     bool is_tensor = b->kind == LEDGER_TENSOR;
@@ -80,7 +78,8 @@ static void put_instant(struct chrome_memory *m, const struct ledger_block *b, u
     w->totals.gpu_events++;
 }
 
-/* A change before and between what is in a piece says how much there is in it. */
+/* Returns true if a filtered change still counts: changes before and between selected events affect
+ * their totals. */
 static bool is_counted(const struct trace_writer *w, const struct place_totals *now, uint64_t at_ns)
 {
     const struct selection *piece = w->scope.selection;

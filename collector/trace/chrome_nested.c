@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ranges, PyTorch's operators, labels and modules, and calls of libraries as rows of a Chrome
- * trace. One that is nested is a slice of its thread, written when it ends, but with a begin that
- * no slice inside it has; so the order in the file does not matter. One that crosses another stands
- * beside. The projection of a range on a stream is the time from the first work launched inside it
- * to the end of the last; it needs the state of one stack per stream, however many ranges there
- * are. Memory: 6 MiB for the forward operators, at the first of them.
+ * Ranges, PyTorch operators, labels, modules and library calls as rows of a Chrome trace. A nested
+ * one is a slice of its thread, written at its end with a begin fixed at its start, so the order in
+ * the file does not matter. One that crosses another goes to a row beside it. A range's projection
+ * on a stream spans the first to the last work launched inside it; this needs one stack per stream,
+ * however many ranges exist. Memory: 6 MiB for forward operators, if there are any.
  */
 #include <stdlib.h>
 
@@ -29,7 +28,7 @@ _Static_assert(CHROME_EVENT_BYTES + 3 * RANGE_TEXT_BYTES < OUTPUT_BUFFER_BYTES &
 /* ---- where they are shown ---------------------------------------------------------------------
  */
 
-/* A slice of the thread opens; by how much its begin moves. */
+/* Opens a slice of the thread; returns how far its begin moves. */
 static uint32_t open_nested(struct trace_writer *w, const struct thread *thread, uint64_t begin_ns)
 {
     uint64_t shown_ns = chrome_time(w, begin_ns);
@@ -37,11 +36,8 @@ static uint32_t open_nested(struct trace_writer *w, const struct thread *thread,
     return moved_ns < UINT32_MAX ? (uint32_t)moved_ns : UINT32_MAX;
 }
 
-/*
- * It closes: on the row of its thread (NULL: it was not nested), if it was the innermost there, or
- * else on one beside it. `moved_ns`: how far its begin had to move when it opened. False: no
- * memory.
- */
+/* Closes a slice: on its thread's row (NULL: not nested) if it was innermost there, else on a row
+ * beside it. `moved_ns` is what open_nested returned. Returns false without memory. */
 static bool close_nested(struct trace_writer *w, struct process *p, const struct thread *thread,
                          bool was_innermost, uint64_t moved_ns, struct shown *at)
 {
@@ -65,7 +61,7 @@ static bool close_nested(struct trace_writer *w, struct process *p, const struct
 /* ---- ranges -----------------------------------------------------------------------------------
  */
 
-/* A payload of NVTX's extension: what NCCL says in it, or the words that are known of it. */
+/* Writes a payload of NVTX's extension: decoded if NCCL's, else its first words. */
 static char *put_data(char *out, const struct range *range)
 {
     static const char *const names[NCCL_NUMBERS] = {"reduction", "root", "peer",
@@ -122,8 +118,8 @@ static const struct {
 };
 #undef COLOR_NAME
 
-/* Viewers take no colours, but the names of some: that which looks most like 0xAARRGGBB. The eye
- * tells greens apart better than reds, and these better than blues. */
+/* Viewers take names, not colours: returns the name of the closest to 0xAARRGGBB. The weights
+ * follow the eye, which is most sensitive to green, then red. */
 static const char *color_name(uint32_t color)
 {
     static const int weights[] = {3, 4, 2};
@@ -143,7 +139,7 @@ static const char *color_name(uint32_t color)
     return nearest;
 }
 
-/* Up to the members behind its number. */
+/* Writes a range up to the members after its number. */
 static char *begin_range(struct trace_writer *w, const char *category,
                          const struct kernel_name *text, uint64_t sequence, const struct shown *at)
 {
@@ -154,7 +150,7 @@ static char *begin_range(struct trace_writer *w, const char *category,
     return json_decimal(PUT(out, ",\"External id\":"), sequence);
 }
 
-/* Free ranges have no place in the thread's row; deeper nested ones have a later one. */
+/* Free ranges are not in the thread's row; deeper nested ones have higher numbers. */
 static bool is_innermost_range(struct trace_writer *w, const struct range *closed)
 {
     const struct range_stack *stack = ranges_stack(&w->walk->ranges, closed->thread->index);
@@ -184,10 +180,8 @@ void chrome_range(struct trace_writer *w, const struct slice *s)
         out += sprintf(out, ",\"cname\":\"%s\"", color_name((uint32_t)range->color));
     *out++ = '}';
     output_advance(w->out, out);
-    /*
-     * What the operator view of TensorBoard needs to tie kernels to something. Not in a trace of a
-     * whole job, which it does not read: viewers would show each range twice.
-     */
+    /* TensorBoard's operator view needs this to assign kernels. Not in a trace of a whole job,
+     * which it cannot read: viewers would show each range twice. */
     if (w->scope.only && range->used && range->nested)
         chrome_end_slice(w, begin_range(w, "cpu_op", range->text, range->sequence, &at), 0);
 }
@@ -212,8 +206,8 @@ int chrome_projected(void *context, const struct projection *p, const struct pro
 /* ---- operators --------------------------------------------------------------------------------
  */
 
-/* An arrow from the forward operator, if it is a backward one; of a forward one its place is kept.
- */
+/* Writes the arrow to a backward operator from its forward one; stores the place of a forward
+ * one. */
 static void connect(struct trace_writer *w, const struct op *op, const struct shown *at, bool ended)
 {
     struct chrome_rows *rows = &w->rows;
@@ -238,7 +232,7 @@ static void connect(struct trace_writer *w, const struct op *op, const struct sh
         rows->forward_ids[slot] = at->row->ids;
 }
 
-/* What both kinds of them have last. */
+/* Writes the members that both kinds of operators end with. */
 static void end_op(struct trace_writer *w, char *out, const struct op *op, bool ended,
                    uint32_t stack)
 {
@@ -280,14 +274,15 @@ static void put_op(struct trace_writer *w, const struct op *op, const struct sho
     end_op(w, out, op, ended, stack);
 }
 
-/* As PyTorch's own traces have the frames of modules: "nn.Module: CLASS_k", where k tells modules
- * of a class apart. Parents are the modules around them. */
+/* Named as in PyTorch's own traces: "nn.Module: CLASS_k", where k numbers the modules of a class.
+ * Parents are the enclosing modules. */
 static void put_module(struct trace_writer *w, const struct op *op, const struct shown *at,
                        bool ended)
 {
     const struct kernel_name *name = op->text;
     const char *path = name ? strchr(name->json, ' ') : NULL;
-    uint32_t class_bytes = path ? (uint32_t)(path - name->json) - 1 : 0; /* behind its quote */
+    uint32_t class_bytes = path ? (uint32_t)(path - name->json) - 1 : 0; /* after its opening
+                                                                          * quote */
     const struct op *parent = ops_module(&w->walk->ops, op);
     char text[sizeof "\"nn.Module: _\"" + 6 * RECORD_BYTES_MAX + 32], *end = text;
     end = PUT(end, "\"nn.Module: ");
@@ -316,7 +311,7 @@ void chrome_op(struct trace_writer *w, const struct slice *s)
         op->row = open_nested(w, op->thread, op->begin_ns);
         return;
     }
-    /* Nothing that is open on its thread, operator or nested range, began later. */
+    /* True if nothing open on its thread, operator or nested range, began later. */
     const struct range *range = ranges_innermost(&w->walk->ranges, op->thread, true);
     bool was_innermost = ops_was_innermost(&w->walk->ops, op->thread, op->number) &&
                          (!range || range->sequence < op->number);
@@ -388,7 +383,7 @@ void chrome_library(struct trace_writer *w, const struct slice *s)
         call->row = open_nested(w, call->thread, call->begin_ns);
         return;
     }
-    /* Nothing that is open on its thread, operator or nested range, began later. */
+    /* True if nothing open on its thread, operator or nested range, began later. */
     const struct op_stack *ops = ops_stack(&w->walk->ops, call->thread->index);
     const struct range *range = ranges_innermost(&w->walk->ranges, call->thread, true);
     bool was_innermost = (!ops->count || ops->open[ops->count - 1].begin_ns <= call->begin_ns) &&

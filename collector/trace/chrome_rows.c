@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rows of a Chrome trace: names of processes, devices, threads and what is no thread, where a
- * slice is placed, and arrows between slices. */
+/* The rows of a Chrome trace: names of processes, devices, threads and other rows, the placement of
+ * slices, and arrows between slices. */
 #include "rank.h"
 #include "read/process_title.h"
 #include "record/gpu_record.h"
@@ -8,7 +8,7 @@
 #include "trace/chrome.h"
 
 #define DEVICE_PLACES_MAX 64                      /* readers know ordinals up to 63 */
-#define SORT_PLACES       (1 + DEVICE_PLACES_MAX) /* a process's: its own, then its devices' */
+#define SORT_PLACES       (1 + DEVICE_PLACES_MAX) /* per process: its own, then its devices' */
 
 static void put_process_names(struct trace_writer *w, uint32_t pid, const char *title,
                               const char *label, uint32_t sort_index)
@@ -39,7 +39,7 @@ uint32_t chrome_name_device(struct trace_writer *w, struct process *p, uint64_t 
     char title[1024 + DEVICE_NAME_BYTES + 64], label[64];
     char rank[RANK_TITLE_BYTES], command[1024];
     const struct surveyed_device *d = survey_device(&w->walk->survey, p, device);
-    /* What tells it from the others first: viewers cut the end off. */
+    /* The distinctive part comes first, since viewers cut the end off. */
     snprintf(title, sizeof title, "%sGPU %llu%s%s: %s", process_rank_title(p, rank),
              (unsigned long long)device, d && d->name[0] ? " " : "", d ? d->name : "",
              process_command_title(p, true, command, sizeof command));
@@ -49,8 +49,8 @@ uint32_t chrome_name_device(struct trace_writer *w, struct process *p, uint64_t 
     return pid;
 }
 
-/* Of a device: ranges above their stream, its overlapping slices below, synchronisations and what
- * slowed it down last. Of a process: steps above its threads, the others below. */
+/* A device's order: ranges above their stream, overlapping slices below, synchronisations and
+ * throttling last. A process's: steps above its threads, other rows below. */
 static uint32_t row_sort_index(const struct gpu_row *row)
 {
     uint32_t stream = (uint32_t)(row->stream % (1u << 20)) << 8;
@@ -63,7 +63,7 @@ static uint32_t row_sort_index(const struct gpu_row *row)
     }
 }
 
-/* Names a row that is no thread, and its device. */
+/* Writes the name of a row that is not a thread, and of its device. */
 static void name_row(struct trace_writer *w, struct gpu_row *row)
 {
     static const char *const kinds[] = {
@@ -141,7 +141,7 @@ void chrome_name_process(struct trace_writer *w, const struct process *p)
 
 /* ---- arrows ---------------------------------------------------------------------------------- */
 
-/* One end of it, behind its phase. */
+/* Writes one end of an arrow, after its phase. */
 static inline char *put_end(char *out, const char *what, size_t what_bytes,
                             const struct row_ids *ids, uint64_t at_ns)
 {
@@ -154,7 +154,7 @@ void chrome_put_arrow(struct trace_writer *w, const struct process *p, const cha
 {
     uint64_t number = ++w->totals.flows & ((1ull << FLOW_PROCESS_SHIFT) - 1);
     size_t bytes = strlen(category);
-    char what[128], *end = what; /* it, and an id that is the same for both ends */
+    char what[128], *end = what; /* name, category and an id that both ends share */
     end = chrome_put(PUT(end, "\"cat\":\""), category, bytes);
     end = chrome_put(PUT(end, "\",\"name\":\""), category, bytes);
     end = PUT(end, "\",\"id\":");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The Chrome trace format, JSON object form, as Perfetto, catapult and the Kineto-based tools read
- * it. Calls are put together from pieces of text made once per function and once per thread. Order
- * at an equal time: the outer call first. With GPU work in it, it has Kineto's head and fields.
+ * The Chrome trace format (JSON object form) as Perfetto, catapult and Kineto-based tools read it.
+ * Calls are assembled from texts made once per function and once per thread. At equal times the
+ * outer call comes first. A trace with GPU work has Kineto's head and fields.
  */
 #include <stdlib.h>
 
@@ -93,10 +93,11 @@ char *chrome_put_result(char *out, const struct function *f, int32_t result)
  */
 
 /*
- * An event names a stack frame, which names its parent, and so on. Perfetto does not read those, so
- * each stack is an array among the arguments, too, of which viewers show an element a line.
+ * An event names a stack frame, which names its parent, and so on. Perfetto does not read
+ * stackFrames, so the stack is also an array among the arguments, which viewers show line by
+ * line.
  */
-#define DEEPER "\"...\"" /* frames that are left out */
+#define DEEPER "\"...\"" /* marks frames left out */
 
 uint32_t chrome_stack(struct trace_writer *w, const struct process *p, uint32_t stack,
                       const struct range *range)
@@ -108,8 +109,8 @@ uint32_t chrome_stack(struct trace_writer *w, const struct process *p, uint32_t 
         !chrome_ok(w, call_tree_stack(t, 0, p->index, stack, range ? range->text : NULL, &found)) ||
         !found)
         return 0;
-    /* It and those around it are numbered as this trace comes to them: what traces of other
-     * processes have made nodes of changes nothing here. */
+    /* Numbers it and its parents in the order in which this trace meets them, so that traces of
+     * other processes do not change the output. */
     uint32_t *numbers = array_reach(f->numbers, &f->room, found - 1, sizeof *numbers);
     if (!chrome_ok(w, numbers ? 0 : GPUPROF_NO_MEMORY))
         return 0;
@@ -144,14 +145,14 @@ char *chrome_put_stack(const struct trace_writer *w, char *out, const char *key,
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 
-/* The text of a function's calls, in one piece of memory, with room for json_copy behind it: up to
- * the pid, each argument's label, and what stands behind the arguments. */
+/* The constant text of a function's calls, with room for json_copy after it: up to the pid, each
+ * argument's label, and the text after the arguments. */
 struct function_pieces {
     char *text;                         /* owned */
-    uint32_t ends[RECORD_ARGS_MAX + 2]; /* of each piece */
-    uint8_t kinds[RECORD_ARGS_MAX];     /* enum arg_kind of each argument, described or not */
-    bool launches;                      /* work of a device */
-    uint32_t bytes_max;                 /* of a call, written out */
+    uint32_t ends[RECORD_ARGS_MAX + 2]; /* end of each part */
+    uint8_t kinds[RECORD_ARGS_MAX];     /* enum arg_kind of each argument, also undescribed ones */
+    bool launches;                      /* it launches device work */
+    uint32_t bytes_max;                 /* of a call as text */
 };
 
 static inline char *put_piece(char *out, const struct function_pieces *f, unsigned i)
@@ -216,7 +217,7 @@ static const struct function_pieces *pieces_of(struct trace_writer *w, const str
     return pieces;
 }
 
-/* Handles of all kinds are hexadecimal, and so is what is not known to be anything else. */
+/* Writes handles and values of unknown kind as hexadecimal numbers. */
 static inline char *put_arg(char *out, const struct slice *s, unsigned kind, uint64_t value)
 {
     const struct kernel_name *name = kind == ARG_KERNEL ? walk_handle(s, value) : NULL;
@@ -248,8 +249,8 @@ static char *put_flags(char *out, const struct event *e)
     return out;
 }
 
-/* The operator that made the call, or else the range that it is in, which Kineto's readers take for
- * one. */
+/* Writes the operator that made the call, or else its range, which Kineto's readers treat as an
+ * operator. */
 static char *put_external_id(char *out, const struct slice *s)
 {
     const struct op *op = walk_op(s);
@@ -301,7 +302,7 @@ static void take_call(struct trace_writer *w, const struct slice *s)
 /* ---- the writer -------------------------------------------------------------------------------
  */
 
-/* What has begun there may end where it is shown. */
+/* Returns true if the slice is filtered. Opened ones are not: they may end where they are shown. */
 static bool is_hidden(struct trace_writer *w, const struct slice *s)
 {
     if (!w->scope.is_hidden || !*w->scope.is_hidden || s->change == RANGE_OPENED ||
@@ -312,7 +313,7 @@ static bool is_hidden(struct trace_writer *w, const struct slice *s)
     return true;
 }
 
-/* It is in the sums and counters of the whole. */
+/* Counts a left-out slice in the sums and counters. */
 static void leave_out(struct trace_writer *w, const struct slice *s)
 {
     uint64_t ns;
@@ -458,7 +459,7 @@ static int chrome_end(struct trace_writer *w)
 
 const struct trace_format chrome_format = {
     .file = {"chrome", "json"},
-    .rank_ending = "pt.trace.json", /* as HTA and TensorBoard look for */
+    .rank_ending = "pt.trace.json", /* the ending that HTA and TensorBoard look for */
     .for_perfetto = true,
     .is_text = true,
     .needs = WALK_RANGES | WALK_OPS | WALK_LIBRARIES | WALK_WORK | WALK_LOSSES,

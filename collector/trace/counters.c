@@ -8,7 +8,7 @@
 #include "base/array.h"
 
 #define FIRST_SHIFT      10
-#define EVENTS_A_COUNTER 10 /* a counter is a fifth of an event: so they are about 2 % */
+#define EVENTS_A_COUNTER 10 /* a counter value takes a fifth of an event's text: about 2 % */
 
 void counters_init(struct counters *c, uint64_t from_ns)
 {
@@ -32,7 +32,7 @@ void counters_release(struct counters *c)
     counters_init(c, 0);
 }
 
-/* What holds over several buckets goes into each of them. */
+/* Adds the rates that span several buckets to each of them. */
 static void settle(const struct counters *c, struct series *s)
 {
     double rate = 0;
@@ -51,7 +51,7 @@ static void join_levels(struct series *s, uint32_t to, uint32_t a, uint32_t b)
     s->steps[to] = last;
 }
 
-/* Each two buckets become one. */
+/* Joins each two buckets into one. */
 static void widen(struct counters *c)
 {
     for (uint32_t k = 0; k < c->count; k++) {
@@ -97,7 +97,7 @@ struct series *counters_add(struct counters *c, bool is_level)
     return s;
 }
 
-/* The bucket that holds the time. */
+/* Returns the bucket that contains the time; widens the buckets if necessary. */
 static inline uint32_t bucket_of(struct counters *c, uint64_t ns)
 {
     while (ns >> c->shift >= c->buckets)
@@ -135,14 +135,14 @@ void counters_instant_long(struct counters *c, struct series *s, uint64_t at_ns,
     }
     if (is_before)
         s->parts[at] = s->last = amount;
-    /* What it was before counts, too, in the bucket in which it changes. */
+    /* In the bucket where a level changes, the old value counts too. */
     double highest = amount > s->last ? amount : s->last;
     if (isnan(s->parts[at]) || highest > s->parts[at])
         s->parts[at] = highest;
     s->steps[at] = s->last = amount;
 }
 
-/* Buckets in which nothing was said have what was there before, or NAN. */
+/* Buckets without values keep the previous one, or NAN. */
 static void fill_level(const struct counters *c, struct series *s)
 {
     double level = s->is_late ? NAN : 0;

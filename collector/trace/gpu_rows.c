@@ -9,10 +9,12 @@
 #include "error.h"
 #include "record/gpu_record.h"
 
-#define STEP_TIDS_MAX 16       /* numbers tried for the row of steps */
-#define PID_VIRTUAL   5000000u /* above the largest pid that Linux has */
+#define STEP_TIDS_MAX 16       /* numbers tried for the steps' row */
+#define PID_VIRTUAL   5000000u /* above Linux's largest pid */
 
-#define STREAM_ORDERED_MAX (1u << 20) /* streams from this number on: as their rows come */
+#define STREAM_ORDERED_MAX                                                                         \
+    (1u << 20) /* streams with larger numbers get rows in order of                                 \
+                * appearance */
 
 _Static_assert(STREAM_ORDERED_MAX * 5 * GPU_LANES_MAX < GPU_TID_VIRTUAL, "tids of rows overlap");
 
@@ -25,13 +27,13 @@ struct row_ids row_ids_of(uint32_t pid, uint32_t tid)
     return ids;
 }
 
-/* What comes into the row ends by then. */
+/* Returns the latest end for a slice added to the row now. */
 static uint64_t limit_of(const struct trace_row *row)
 {
     return row->depth ? row->open[row->depth - 1].inner_ns : ROW_OPEN_END;
 }
 
-/* One before: there is room for it, or it does not matter. */
+/* Returns 1 ns earlier, so that inner slices end before outer ones. */
 static uint64_t before(uint64_t ns)
 {
     return ns && ns != ROW_OPEN_END ? ns - 1 : ns;
@@ -44,7 +46,7 @@ static void push(struct trace_row *row, uint64_t end_ns, uint64_t inner_ns)
     row->open[row->depth++] = (struct open_slice){end_ns, inner_ns};
 }
 
-/* What has ended by then is not open any more; nothing begins when it ends. */
+/* Closes slices that ended by then. Returns a begin that differs from their ends. */
 static uint64_t pop_until(struct trace_row *row, uint64_t begin_ns)
 {
     if (begin_ns < row->begin_ns)
@@ -54,8 +56,7 @@ static uint64_t pop_until(struct trace_row *row, uint64_t begin_ns)
     return begin_ns;
 }
 
-/* Real calls of one thread fit by themselves; one left by longjmp is closed only when the next one
- * begins. */
+/* Real calls of a thread always fit; one left by longjmp closes only when the next one begins. */
 void trace_row_fit(struct trace_row *row, uint64_t *begin_ns, uint64_t *end_ns)
 {
     *begin_ns = pop_until(row, *begin_ns);
@@ -63,7 +64,7 @@ void trace_row_fit(struct trace_row *row, uint64_t *begin_ns, uint64_t *end_ns)
         *begin_ns = row->open[row->depth - 1].end_ns + 1;
     if (*end_ns < *begin_ns)
         *end_ns = *begin_ns;
-    /* Its own end says what is inside of it, although it is shown with an earlier one. */
+    /* The original end decides what is inside, even if an earlier one is shown. */
     uint64_t own_end_ns = *end_ns;
     if (*end_ns > limit_of(row))
         *end_ns = limit_of(row);
@@ -183,8 +184,8 @@ int gpu_rows_pid(struct gpu_rows *g, const struct process *p, uint64_t device, u
     return error == GPUPROF_NO_MEMORY ? error : 0;
 }
 
-/* A small one that no thread has: viewers that order rows by their tids then have steps on top. 0:
- * none was found. */
+/* Returns a small tid that no thread has, so that viewers that sort rows by tid show steps on top.
+ * 0: none found. */
 static uint32_t step_tid(const struct process *p)
 {
     for (uint32_t tid = 1, i; tid <= STEP_TIDS_MAX; tid++) {
@@ -196,11 +197,8 @@ static uint32_t step_tid(const struct process *p)
     return 0;
 }
 
-/*
- * A stream's own row has its number. Some viewers (Perfetto) order the rows of a process by their
- * tids, whatever else they are told: so the further rows of a stream, and those of its ranges,
- * stand side by side, and all others behind them.
- */
+/* A stream's own row has its number. Some viewers (Perfetto) always sort a process's rows by tid:
+ * so a stream's lanes and ranges get neighbouring tids, and other rows larger ones. */
 static uint32_t row_tid(const struct gpu_rows *g, const struct process *p, enum row_kind kind,
                         uint64_t stream, uint32_t lane)
 {
@@ -241,7 +239,7 @@ static struct gpu_row *row_make(struct gpu_rows *g, struct process *p, enum row_
     return row;
 }
 
-/* The lane behind this one; the same if there can be no more. NULL: no memory. */
+/* Returns the next lane, or the same one at the limit. NULL: no memory. */
 static struct gpu_row *next_lane(struct gpu_rows *g, struct gpu_row *row)
 {
     if (row->next_lane)
@@ -258,7 +256,7 @@ static struct gpu_row *next_lane(struct gpu_rows *g, struct gpu_row *row)
 struct gpu_row *gpu_rows_get(struct gpu_rows *g, struct process *p, enum row_kind kind,
                              uint64_t device, uint64_t stream, uint32_t lane, uint64_t begin_ns)
 {
-    /* The default stream has one number for those who ask whether it is above 0. */
+    /* The default stream must not be 0, since readers check for numbers above 0. */
     if (stream == 0 && (kind == ROW_STREAM || kind == ROW_ANNOTATION))
         stream = GPU_STREAM_DEFAULT;
     struct key key = {(uint64_t)p->index << 8 | kind, device, stream};
@@ -266,7 +264,7 @@ struct gpu_row *gpu_rows_get(struct gpu_rows *g, struct process *p, enum row_kin
         g->last = key;
         g->last_place = key_map_get(&g->places, key);
     }
-    /* More rows than anything real has: they share those that there are. */
+    /* Beyond any realistic number of rows, slices share existing rows. */
     uint64_t place = g->last_place || g->count < GPU_ROWS_MAX ? g->last_place : g->count;
     struct gpu_row *row = place ? g->rows[place - 1] : row_make(g, p, kind, device, stream, 0);
     if (row && !place && key_map_set(&g->places, key, g->count) == GPUPROF_NO_MEMORY)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The verb `merge`: all events of the recordings named, as one trace, or as one for each rank. */
+/* The verb `merge`: writes all events of the recordings as one trace, or as one per rank. */
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -19,7 +19,8 @@ static bool is_archive_name(const char *path)
     return length > 4 && strcasecmp(path + length - 4, ".zip") == 0;
 }
 
-/* Processes are in the order of their ranks: those that share one, in one job, are near. */
+/* Returns true if the process has a rank of its own. Processes are in rank order, so duplicates
+ * within a job are near. */
 static bool has_rank(const struct recording *rec, uint32_t index)
 {
     const struct process *p = rec->processes[index], *other;
@@ -33,7 +34,7 @@ static bool has_rank(const struct recording *rec, uint32_t index)
     return true;
 }
 
-/* Not so where --job=N has left one. */
+/* False where --job=N selected one. */
 static bool has_several_jobs(const struct recording *rec)
 {
     for (uint32_t i = 1; i < rec->count && rec->processes[i]->job != JOB_NONE; i++)
@@ -42,8 +43,8 @@ static bool has_several_jobs(const struct recording *rec)
     return false;
 }
 
-/* One file per process, in the order in which they are shown; the caller frees. NULL: no memory.
- * `cycle`: the number in their names of the window that they show; 0: none. */
+/* Returns one file per process, in display order; the caller frees it. NULL: no memory. `cycle` is
+ * the window number for their names; 0: none. */
 static struct rank_file *rank_files_make(const struct merge *m, uint64_t cycle)
 {
     const struct recording *rec = &m->rec;
@@ -61,7 +62,7 @@ static struct rank_file *rank_files_make(const struct merge *m, uint64_t cycle)
         if (ranked)
             f->other = p->rank == RANK_NONE || !has_rank(rec, i);
         else if (!(f->other = with_gpu && !p->has_gpu))
-            f->rank = next++; /* nobody has one: in the order of their starts */
+            f->rank = next++; /* no process has a rank: numbered by start time */
         if (has_jobs && p->job != JOB_NONE)
             snprintf(job, sizeof job, "job_%u/", p->job);
         if (cycle)
@@ -83,9 +84,9 @@ static bool wants_steps(const struct merge *m, const struct options *options)
 }
 
 /*
- * Traces of ranks share their origin; and what is written cannot be changed any more when a name, a
- * stack or a device is met that was needed for it. Where there may be others than those of
- * gpuprof_step(), a walk also tells what a step is; and of a piece, which of those are in it.
+ * Walks the recording before writing: traces of ranks share an origin, and names, stacks and
+ * devices must be known in advance. Also finds steps of other sources than gpuprof_step(), and
+ * those in a selection.
  */
 static enum exit_code look_around(struct merge *m, const struct options *options, bool surveys)
 {
@@ -113,7 +114,7 @@ static enum exit_code find_piece(struct merge *m, const struct options *options,
     return code;
 }
 
-/* Each window's number is where TensorBoard looks for it. */
+/* Puts each window's number where TensorBoard looks for it. */
 static enum exit_code write_cycles(struct merge *m, const struct options *options)
 {
     bool is_all = options->select.cycle == CYCLE_ALL;
@@ -181,7 +182,8 @@ const struct file_format *const trace_formats[] = {
     NULL};
 #undef TRACE_FORMAT
 
-/* As the options say, or else the file's name, which need not say it; NULL: there is none such. */
+/* Returns the format of --format, or of the file name's ending, which need not have one; NULL:
+ * unknown. */
 static const struct trace_format *format_of(const struct options *options)
 {
     const struct merge_options *own = options->own;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A trace for each rank: as files in a folder, or as members of an archive. */
+/* Writes a trace for each rank: as files in a folder, or as members of an archive. */
 #include "trace/merge_trace.h"
 
 #include <errno.h>
@@ -18,12 +18,12 @@
 #include "output/zip_writer.h"
 #include "trace/gpu_rows.h"
 
-/* A folder that is there already is as good. */
+/* An existing folder is fine. */
 static enum exit_code no_folder(const char *path)
 {
     struct stat status;
     if (errno == EEXIST && (stat(path, &status) < 0 || S_ISDIR(status.st_mode)))
-        return EXIT_OK; /* of a link that leads nowhere the first file says why */
+        return EXIT_OK; /* for a dangling link, the first file reports the error */
     if (errno == EEXIST)
         message("%s: is a file; --per-rank needs a folder", path);
     else
@@ -36,7 +36,7 @@ static enum exit_code make_folder(const char *path)
     return mkdir(path, 0777) == 0 ? EXIT_OK : no_folder(path);
 }
 
-/* Of a process that had no window of that number there is none. */
+/* A process without a window of that number has no file. */
 static bool is_written(const struct merge *m, const struct rank_file *file)
 {
     return !m->selection.spans[SPANS_CYCLE] ||
@@ -48,7 +48,7 @@ static char *path_of(const char *folder, const struct rank_file *file)
     return text_printf("%s/%s.gz", folder, file->name);
 }
 
-/* Its path is *path, to be freed. */
+/* *path is its path, which the caller frees. */
 static enum exit_code write_rank(struct merge *m, const char *folder, const struct rank_file *file,
                                  char **path)
 {
@@ -89,7 +89,7 @@ struct rank_work {
     const struct rank_file *files;
 };
 
-/* What has become of a file. */
+/* The outcome of a file. */
 struct rank_result {
     enum exit_code code;
     uint64_t text_bytes;
@@ -105,8 +105,8 @@ static enum exit_code work_on_ranks(void *context, uint32_t index, int to)
     enum exit_code code = EXIT_OK;
     new_folder_leave(work->made);
     m->room /= m->rec.workers;
-    m->rec.is_parallel = false; /* by threads, too */
-    m->large.said = true;       /* it is said when the file is there */
+    m->rec.is_parallel = false; /* workers use all processors; threads would not help */
+    m->large.said = true;       /* reported once the file is complete */
     recording_keep_share(&m->rec, index);
     for (uint32_t i = 0; code == EXIT_OK && i < m->rec.count; i++) {
         char *path;
@@ -116,7 +116,7 @@ static enum exit_code work_on_ranks(void *context, uint32_t index, int to)
         m->selection.found = (struct selection_found){0};
         code = write_rank(m, work->folder, &work->files[i], &path);
         struct rank_result result;
-        memset(&result, 0, sizeof result); /* what lies between its members is written, too */
+        memset(&result, 0, sizeof result); /* the padding is sent, too */
         result.code = code;
         result.text_bytes = m->one.text_bytes;
         result.fit = m->fit;
@@ -132,8 +132,7 @@ static enum exit_code work_on_ranks(void *context, uint32_t index, int to)
     return code;
 }
 
-/* The path of a file that has been written, in new memory; NULL: its worker has ended before, or
- * has failed, or no memory. */
+/* Returns the path of a written file, in new memory; NULL: its worker failed, or no memory. */
 static char *read_result(const struct workers *workers, const char *folder,
                          const struct rank_file *file, struct rank_result *result)
 {
@@ -143,7 +142,7 @@ static char *read_result(const struct workers *workers, const char *folder,
                : NULL;
 }
 
-/* One of them has failed: as with one worker, those behind it are not there. */
+/* After a failure, removes the files behind the failed one, as if one worker had written all. */
 static void remove_behind(struct merge *m, const char *folder, const struct rank_file *files,
                           const struct workers *workers, uint32_t failed)
 {
@@ -158,7 +157,7 @@ static void remove_behind(struct merge *m, const char *folder, const struct rank
     }
 }
 
-/* What is said of the files is said here, in their order. */
+/* Prints the files' messages in file order. */
 static enum exit_code gather_ranks(struct merge *m, const char *folder,
                                    const struct rank_file *files, struct workers *workers)
 {
@@ -207,9 +206,9 @@ enum exit_code merge_write_folder(struct merge *m, const char *folder,
 #define MANIFEST_NAME "perfetto_manifest.json"
 
 /*
- * Perfetto takes all members for one trace, in which each has a machine of its own; versions that
- * do not know that go by pids alone, which therefore differ. It must be the archive's first member
- * in the order of names or of places: it is in both.
+ * Perfetto treats all members as one trace, each with a machine of its own; older versions go by
+ * pids alone, which are therefore unique. The manifest must be first both in name order and in the
+ * file.
  */
 static int write_manifest(struct merge *m, struct zip_writer *zip, const struct rank_file *files)
 {
@@ -248,7 +247,7 @@ static int write_members(struct merge *m, struct zip_writer *zip, const char *pa
             member.in_background = true;
         uint64_t room = m->room;
         m->one.path = files[i].name;
-        failed = merge_write_trace(m, &member, &scope); /* and it has said why */
+        failed = merge_write_trace(m, &member, &scope); /* and a message was printed */
         error = zip_writer_end(zip, &member);
         if (failed == 0 && error == 0) {
             m->one.text_bytes = room - m->room;

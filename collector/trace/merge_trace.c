@@ -11,11 +11,11 @@
 #include "output/verb_output.h"
 
 #define FITS_MAX         5
-#define FITS_GUESSED     2 /* of these, before it is known whether any size can be met */
+#define FITS_GUESSED     2 /* tries before checking that the size is possible */
 #define FIT_PERCENT      98
-#define FIT_LESS_PERCENT 2          /* and so much less after each that was too large */
-#define KIB_SAID_MAX     10000      /* a size of as many is said in MiB */
-#define VIEWER_BYTES     500000000u /* of text; a string of V8 ends at 536,870,888 */
+#define FIT_LESS_PERCENT 2          /* less for each try that was too large */
+#define KIB_SAID_MAX     10000      /* larger sizes are printed in MiB */
+#define VIEWER_BYTES     500000000u /* of text; V8's longest string has 536,870,888 */
 
 static uint64_t written(const struct merge *m)
 {
@@ -38,7 +38,7 @@ void merge_say_growing(struct merge *m, const char *path)
             shown(path), m->is.split || m->rec.count < 2 ? "" : ", --per-rank one for each rank");
 }
 
-/* The first event shown is the traces' origin, unless they share an earlier one. */
+/* The first event shown is the origin, unless traces share an earlier one. */
 static int take_slice(void *context, const struct slice *s)
 {
     struct merge *m = context;
@@ -116,7 +116,7 @@ static int write_once(struct merge *m, struct output *out, struct trace_scope *s
     bool has_work = m->is.split || recording_expects_gpu(&m->rec);
     struct consumer consumer = {.context = m,
                                 .needs = WALK_RANGES | WALK_OPS | WALK_LIBRARIES,
-                                .sees_hidden = true, /* memory is counted from the begin */
+                                .sees_hidden = true, /* memory is counted from the start */
                                 .take = take_slice,
                                 .end = end};
     scope->survey = has_work ? &m->walk.survey : NULL;
@@ -141,7 +141,7 @@ static int write_once(struct merge *m, struct output *out, struct trace_scope *s
     return error < 0 ? error : 0;
 }
 
-/* Its size if it were written now. 0 or an error, which is said. */
+/* Measures the size of the trace. Returns 0 or an error after a message. */
 static int weigh(struct merge *m, struct trace_scope *scope, uint64_t *bytes)
 {
     struct output nowhere;
@@ -162,14 +162,13 @@ static int weigh(struct merge *m, struct trace_scope *scope, uint64_t *bytes)
     return error < 0 ? error : its;
 }
 
-/* A size that was asked for, and the bytes that there were then. */
+/* A requested size and the bytes that resulted. */
 struct fitting {
     uint64_t size;
     uint64_t bytes;
 };
 
-/* The size to ask for so that there are about as many bytes as `wanted`, on the line through both.
- */
+/* Interpolates the size to request for about `wanted` bytes. */
 static uint64_t on_line(struct fitting low, struct fitting high, uint64_t wanted)
 {
     if (high.size <= low.size || high.bytes <= low.bytes || wanted <= low.bytes)
@@ -179,7 +178,7 @@ static uint64_t on_line(struct fitting low, struct fitting high, uint64_t wanted
     return low.size + (uint64_t)((double)(int64_t)(high.size - low.size) * share);
 }
 
-/* So much stays in any case. Who says that as the size gets what is left then. */
+/* Reports the size of what always stays. Requesting that size leaves exactly this. */
 static void say_too_small(struct merge *m, const struct trace_scope *scope, uint64_t least)
 {
     char text[UNIT_TEXT_BYTES];
@@ -198,10 +197,8 @@ static void say_too_small(struct merge *m, const struct trace_scope *scope, uint
     m->fit.is_too_small = true;
 }
 
-/*
- * Finds what must be left out: what each event weighs is known when all has been made once; what
- * arrows weigh, which go with either of their ends, and counters, when what is left has.
- */
+/* Finds what to leave out. One pass weighs each event; further passes are needed for counters, and
+ * for arrows, which go with either of their ends. */
 static int fit(struct merge *m, struct trace_scope *scope)
 {
     uint64_t all = 0, bytes = 0, most = 0, size = m->own->max_size;
@@ -217,12 +214,12 @@ static int fit(struct merge *m, struct trace_scope *scope)
     struct fitting low = {.size = fixed, .bytes = fixed}, high = {.size = all, .bytes = all};
     for (unsigned i = 0; error == 0 && i < FITS_MAX && most <= m->own->max_size / 10 * 9; i++) {
         if (i == FITS_GUESSED && !most)
-            size = fixed; /* nothing that could be left out is left: does that fit at all? */
+            size = fixed; /* check whether the parts that always stay fit */
         m->fit.thinning = weighed;
         thinning_choose(&m->fit.thinning, all, size);
         error = weigh(m, scope, &bytes);
         if (bytes > m->own->max_size && size <= fixed)
-            break; /* less cannot be left */
+            break; /* nothing more can be left out */
         if (bytes > m->own->max_size) {
             wanted -= wanted / 100 * FIT_LESS_PERCENT;
             high = (struct fitting){size, bytes};
@@ -301,7 +298,7 @@ enum exit_code merge_write_file(struct merge *m, const char *path, struct trace_
                                       : verb_output_open(&out, path, &m->room);
     if (code != EXIT_OK)
         return code;
-    out.stays_plain = !m->format->is_text; /* it packs what it writes */
+    out.stays_plain = !m->format->is_text; /* the format compresses itself */
     uint64_t room = m->room;
     if (m->rec.is_parallel)
         out.in_background = true;

@@ -46,7 +46,7 @@ static size_t put_varint(uint8_t *out, uint64_t value)
     return length;
 }
 
-/* With room for `bytes` behind it. */
+/* Writes a tag and makes room for `bytes` after it. */
 static bool put_tag(struct packet *p, unsigned field, enum wire wire, size_t bytes)
 {
     if (!need(p, 2 * VARINT_BYTES_MAX + bytes))
@@ -93,7 +93,7 @@ void packet_string(struct packet *p, unsigned field, struct json_piece string)
     free(plain);
 }
 
-/* Its length takes a byte, until it is known to take more. */
+/* Reserves one byte for the length; packet_close makes more room if needed. */
 size_t packet_open(struct packet *p, unsigned field)
 {
     if (!put_tag(p, field, WIRE_BYTES, 1))

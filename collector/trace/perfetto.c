@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Perfetto's own format: the Chrome trace, of which each event becomes packets as it is made. So
- * both say the same, row by row and argument by argument, and there is one writer of what a trace
- * shows. Times are ns since the trace's origin, which a snapshot of the clocks places in real time;
- * names are numbers; packets are compressed, unless the whole file is.
- *
- * What is here and not in Perfetto's documentation of its track events: arrows are "legacy", by
- * which two slices can be bound to each other at 8 bytes each (flow_ids take 10, and make a chain
- * of all works of a call), and others go to the slice that is open at their time, as those of a
- * Chrome trace do; the order of rows (sort_index) is Perfetto's own.
- *
- * Work of devices is slices of tracks as all else is, and no GPU render stages: those are hardly
- * smaller, have no arrows from the calls, arguments of a kernel only for the newest readers, and
- * queries would have to look for work in another place and by other names than in the JSON. But
- * samples of the CPU are Perfetto's own (perfetto_samples.h).
+ * Perfetto's own format: converts each event of the Chrome trace to packets as it is made. So both
+ * formats agree row by row and argument by argument, with one writer. Times are ns since the
+ * trace's origin, which a clock snapshot places in real time; names are interned; packets are
+ * compressed, unless the whole file is.
+ * Beyond Perfetto's documentation of track events: arrows use legacy fields, which bind two slices
+ * at 8 bytes each (flow_ids take 10, and chain all work of a call). Other arrows go to the slice
+ * open at their time, as in a Chrome trace. Perfetto itself has the row order (sort_index).
+ * Device work uses ordinary track slices, not GPU render stages: those are hardly smaller, have no
+ * arrows from calls, and show kernel arguments only in the newest readers. Queries would also need
+ * other places and names than for JSON. CPU samples do use Perfetto's own format
+ * (perfetto_samples.h).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -32,13 +29,13 @@
 
 enum texts { CATEGORIES, NAMES, KEYS, STRINGS, TEXTS };
 
-/* The Chrome trace, as it comes. */
+/* The Chrome trace's text as it arrives. */
 struct chrome_text {
     struct trace_writer *chrome;
-    struct output out;  /* where it is written, for take_text */
-    struct packet line; /* what is not complete yet */
-    bool has_head;      /* that is complete */
-    bool is_tail;       /* events are over */
+    struct output out;  /* output whose text goes to take_text */
+    struct packet line; /* the incomplete line */
+    bool has_head;      /* the head is complete */
+    bool is_tail;       /* the events are over */
 };
 
 struct trace_writer {
@@ -46,18 +43,18 @@ struct trace_writer {
     struct chrome_text text;
     struct track_packets packets;
     struct packet event;
-    struct packet interned;  /* with the event */
-    struct packet arguments; /* of the event, that are no annotations */
+    struct packet interned;  /* new interned texts of the event */
+    struct packet arguments; /* fields of the event that are not annotations */
     struct text_numbers texts[TEXTS];
     struct perfetto_samples samples;
     const bool *is_hidden;     /* as in struct trace_scope */
-    uint64_t origin_ns;        /* of all times */
-    uint64_t from_ns, to_ns;   /* of a piece of time; else 0 */
-    uint32_t seen[SEEN_SLOTS]; /* hashes of strings */
+    uint64_t origin_ns;        /* origin of all times */
+    uint64_t from_ns, to_ns;   /* of a selected time; else 0 */
+    uint32_t seen[SEEN_SLOTS]; /* hashes of recent strings */
     struct perfetto_tracks tracks;
 };
 
-/* The event that was made, at that time. */
+/* Writes the current event at time `ns`. */
 static void put_event(struct trace_writer *w, uint64_t ns)
 {
     track_packets_event(&w->packets, ns, PACKET_TRACK_EVENT, &w->event, &w->interned);
@@ -65,8 +62,8 @@ static void put_event(struct trace_writer *w, uint64_t ns)
 
 /* ---- texts ----------------------------------------------------------------------------------- */
 
-/* A text of an event, as its number, which is told if it is new, or as itself: the fields of that.
- */
+/* Field numbers for a text: its interned table, and the event's fields for its number and for the
+ * text itself. */
 struct text_fields {
     unsigned table, as_number, as_text;
 };
@@ -102,8 +99,8 @@ static void put_interned(struct trace_writer *w, struct text_numbers *known,
 
 /* ---- arguments ------------------------------------------------------------------------------- */
 
-/* Many strings are there once (addresses), others with each event (stacks): what has been seen
- * lately is given a number. */
+/* Some strings occur once (addresses), others with each event (stacks): only recently repeated ones
+ * are interned. */
 static void put_string(struct trace_writer *w, struct json_piece string)
 {
     uint32_t hash = text_hash(string.at, string.length);
@@ -115,7 +112,7 @@ static void put_string(struct trace_writer *w, struct json_piece string)
     *seen = hash;
 }
 
-/* The key of an annotation, whose number may be that of a field. */
+/* Writes the key of an annotation by number, unless the number is an argument's field. */
 static void put_key(struct trace_writer *w, uint32_t number, bool is_new, struct json_piece key)
 {
     put_numbered(w, track_argument_is(number) ? 0 : number, is_new, &key_fields, key);
@@ -173,7 +170,7 @@ static void put_arguments(struct trace_writer *w, struct json_piece object)
 
 enum member { PH, CAT, NAME, PID, TID, TS, DUR, ID, SCOPE, BIND_ID, FLOW_OUT_OF, ARGS, MEMBERS };
 
-/* What stands behind `args`, the last of them, only Chrome's viewers need. */
+/* Members after `args` are only for Chrome's viewers. */
 static void read_members(struct json_piece event, struct json_piece *members)
 {
 #define MEMBER(name)                                                                               \
@@ -204,7 +201,7 @@ static void read_members(struct json_piece event, struct json_piece *members)
     }
 }
 
-/* What begins, happens or is an end of an arrow; its arguments follow. */
+/* Begins an event for a slice, instant or arrow end; arguments follow. */
 static void begin_event(struct trace_writer *w, const struct json_piece *m, uint64_t track)
 {
     packet_number(&w->event, EVENT_TRACK, track);
@@ -265,7 +262,7 @@ static void put_name(struct trace_writer *w, const struct json_piece *m, int64_t
                            json_member(m[ARGS], names[i].key));
 }
 
-/* What begins or happens on a track, at that time, with its arguments: `type`. */
+/* Writes a slice begin or instant of `type` on a track, with its arguments. */
 static void put_slice(struct trace_writer *w, const struct json_piece *m, uint64_t track,
                       unsigned type)
 {
@@ -317,7 +314,7 @@ static void take_event(struct trace_writer *w, struct json_piece event)
 
 /* ---- what stands around the events ----------------------------------------------------------- */
 
-/* Both as one instant at the trace's begin, with all that they say. */
+/* Writes the head or tail as one instant at the trace's begin with all its members. */
 static void put_around(struct trace_writer *w, struct json_piece object, const char *name)
 {
     const struct json_piece m[MEMBERS] = {
@@ -345,7 +342,7 @@ static void take_head(struct trace_writer *w, struct json_piece head)
 
 /* ---- the text -------------------------------------------------------------------------------- */
 
-/* A line is an event, but for what stands before the first and behind the last. */
+/* Takes a line: an event, or a part of the head or tail. */
 static void take_line(struct trace_writer *w, struct json_piece line)
 {
     if (!w->text.has_head) {
@@ -363,7 +360,7 @@ static void take_line(struct trace_writer *w, struct json_piece line)
     }
 }
 
-/* Lines that are complete; what is left is kept. */
+/* Takes complete lines and stores the rest. */
 static int take_text(void *context, const char *data, size_t length)
 {
     struct trace_writer *w = context;
@@ -385,7 +382,7 @@ static int take_text(void *context, const char *data, size_t length)
     return failed ? ENOMEM : w->out->error;
 }
 
-/* An event is complete: its text is, too. */
+/* Called when an event, and so its text, is complete. */
 static int drain(struct trace_writer *w, int error)
 {
     output_drain(&w->text.out);
@@ -434,13 +431,14 @@ static struct trace_writer *perfetto_create(struct output *out, struct walk *wal
         free(w);
         return NULL;
     }
-    w->text.out.room = out->room; /* it is the text that a hostile file makes long */
+    w->text.out.room = out->room; /* a hostile file makes the text long, so the text has the
+                                   * limit */
     out->room = NULL;
     struct trace_scope bound = *scope;
     bound.binds_slices = bound.has_own_samples = true;
     w->samples.tree = scope->tree;
     w->is_hidden = scope->is_hidden;
-    bound.name = NULL; /* the viewer shows the file's; the bytes are the same under any */
+    bound.name = NULL; /* viewers show the file's name; this keeps the bytes independent of it */
     w->text.chrome = chrome_format.create(&w->text.out, walk, &bound);
     if (!w->text.chrome) {
         perfetto_free(w);

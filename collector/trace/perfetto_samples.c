@@ -9,9 +9,8 @@
 #include "resolve/host_facts.h"
 
 #define NO_STACK_TEXT "[no stack]"
-#define NUMBER_NONE                                                                                \
-    1 /* of the stack of nothing else, its frame and its module; others are higher */
-#define WEIGHT_MAX 64 /* a sample of a larger one counts as so many */
+#define NUMBER_NONE   1  /* number of an empty stack, frame and module; others are higher */
+#define WEIGHT_MAX    64 /* heavier samples count as this many */
 
 enum told { TOLD_CALLSTACK, TOLD_FRAME, TOLD_MAPPING };
 
@@ -23,7 +22,7 @@ void perfetto_samples_release(struct perfetto_samples *p)
     free(p->way);
 }
 
-/* Has it not been told so far? It is then. */
+/* Returns true the first time, and remembers the value. */
 static bool is_new(struct perfetto_samples *p, enum told what, uint64_t which, uint64_t value)
 {
     struct key key = {what, which, 0};
@@ -41,7 +40,7 @@ static void put_text(struct packet *p, unsigned table, uint64_t number, const ch
     packet_close(p, opened);
 }
 
-/* Viewers colour frames by their mapping: of a Python frame it is the file. */
+/* Viewers colour frames by mapping; for a Python frame it is the file. */
 static uint64_t mapping_of(struct perfetto_samples *p, const struct kernel_name *path)
 {
     uint64_t known =
@@ -76,7 +75,8 @@ static uint64_t frame_of(struct perfetto_samples *p, uint32_t number)
     return shown;
 }
 
-/* First what it names, which cannot stand within it. Frames go from the outermost in. */
+/* Writes the frames and modules first, which cannot nest inside. Frames go from the outermost
+ * in. */
 static uint64_t callstack_of(struct perfetto_samples *p, uint32_t node)
 {
     uint64_t shown = NUMBER_NONE + node;

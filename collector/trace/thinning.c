@@ -9,7 +9,7 @@
 
 const char *const left_out_names[LEFT_OUT_KINDS] = {"gpu_work", "calls", "ranges", "host"};
 
-/* What is weighed and may be left out: when it began, on which thread. */
+/* An event that may be left out: its begin, duration and thread. */
 struct lasting {
     enum left_out kind;
     uint64_t begin_ns;
@@ -37,14 +37,14 @@ static bool lasts(const struct slice *s, struct lasting *l)
         l->begin_ns = s->library->begin_ns;
         l->ns = between(l->begin_ns, s->library->end_ns);
     } else if (s->change || s->op_change || s->library_change) {
-        return s->change == RANGE_MARKED; /* what is open ends nowhere */
+        return s->change == RANGE_MARKED; /* an opened one ends later */
     } else if (type == RECORD_CALL || is_stream_work(type) || type == RECORD_SYNC ||
                type == RECORD_OVERHEAD) {
         l->kind = type == RECORD_CALL ? LEFT_OUT_CALLS : LEFT_OUT_WORK;
         l->ns = between(e->begin_ns, e->end_ns);
         l->thread = e->thread->index;
         return type != RECORD_CALL || !(e->record->result || e->record->flags & RECORD_OPEN);
-    } else if (is_host_record(type)) { /* a sample has no length */
+    } else if (is_host_record(type)) { /* a sample has no duration */
         l->kind = LEFT_OUT_HOST;
         l->ns = between(e->begin_ns, e->end_ns);
     } else {
@@ -60,7 +60,7 @@ static unsigned place_of(uint64_t ns)
     return octave * 8 + (unsigned)(octave < 3 ? ns << (3 - octave) & 7 : ns >> (octave - 3) & 7);
 }
 
-/* The shortest of those at a place. */
+/* Returns the shortest duration at a place. */
 static uint64_t first_of(unsigned place)
 {
     unsigned octave = place / 8, eighth = place % 8 + 8;
@@ -95,7 +95,7 @@ void thinning_choose(struct thinning *t, uint64_t total, uint64_t size)
     t->share = place ? (uint64_t)((unsigned __int128)left * SHARE_ALL / t->weights[place - 1]) : 0;
 }
 
-/* The same of a call, whether it is met itself or by its work. */
+/* The decision for a call is the same for the call itself and for its work. */
 static bool leaves_out(const struct thinning *t, uint64_t ns, uint64_t begin_ns, uint32_t thread)
 {
     if (t->weighs || ns >= t->all_ns)

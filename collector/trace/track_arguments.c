@@ -40,7 +40,7 @@ static void put_string(struct packet *p, unsigned field, const char *text)
     packet_bytes(p, field, text, strlen(text));
 }
 
-/* A key as trace_processor has those of annotations. */
+/* Writes a key in the form of trace_processor's annotation keys. */
 static void put_key(struct packet *p, const char *key)
 {
     char text[64];
@@ -82,7 +82,8 @@ void track_arguments_describe(struct packet *p)
     packet_close(p, extension);
 }
 
-/* Its items; false, and nothing is put: it is no array of whole numbers, or empty. */
+/* Adds the items of an array. Returns false, adding nothing, unless all are whole numbers and there
+ * are some. */
 static bool put_wholes(struct packet *p, uint32_t field, struct json_piece array)
 {
     const char *at = array.at + 1, *end = array.at + array.length;

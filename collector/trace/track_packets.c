@@ -6,7 +6,7 @@
 
 #include "base/array.h"
 
-#define PART_BYTES     (256u << 10) /* of packets that are compressed together; 512 KiB at most */
+#define PART_BYTES     (256u << 10) /* packets compressed together; at most 512 KiB */
 #define PART_BYTES_MAX (448u << 10)
 #define ENDS_MAX       65536
 
@@ -197,7 +197,7 @@ void perfetto_tracks_release(struct perfetto_tracks *t)
     text_numbers_release(&t->counter_names);
 }
 
-/* Is there such a track? Else it is made, to be described. */
+/* Returns the track's number; *is_new: it is new and must be described. */
 static uint64_t find_track(struct perfetto_tracks *t, struct key key, bool *is_new)
 {
     uint64_t uuid = key_map_get(&t->known, key);
