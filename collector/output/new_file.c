@@ -30,7 +30,7 @@ static void release(struct new_file *f)
     errno = saved;
 }
 
-/* -1 where the file system has no such thing, or nothing could give it a name later. */
+/* -1 if the file system has no unnamed files, or they cannot get a name later. */
 static int open_unnamed(const char *path, mode_t mode)
 {
     char *folder = folder_of(path);
@@ -52,7 +52,7 @@ int new_file_open(struct new_file *f, const char *path, mode_t mode)
     f->fd = open_unnamed(path, mode);
     f->unnamed = f->fd >= 0;
     if (!f->unnamed) {
-        unlink(f->temporary); /* of one who was killed and had our pid */
+        unlink(f->temporary); /* of a killed process that had our pid */
         f->fd = open(f->temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
     }
     if (f->fd >= 0)
@@ -71,7 +71,7 @@ static int name_unnamed(struct new_file *f)
     return failed < 0 ? GPUPROF_IO : 0;
 }
 
-/* Its name is on disk, too. Not all file systems know how to do that. */
+/* Writes the folder entry to disk. Some file systems cannot. */
 static int sync_folder(const char *path)
 {
     char *folder = folder_of(path);
@@ -101,7 +101,7 @@ int new_file_place(struct new_file *f, bool durable)
     } else if (durable) {
         error = sync_folder(f->path);
     }
-    if (error < 0) /* once renamed, that name means nothing */
+    if (error < 0) /* after the rename, the temporary name is gone */
         new_file_drop(f);
     release(f);
     return error;
@@ -119,7 +119,7 @@ void new_file_drop(struct new_file *f)
 static void keep_owner(const struct new_file *f, const struct stat *old)
 {
     if (old->st_uid != geteuid() && fchown(f->fd, old->st_uid, old->st_gid) < 0)
-        return; /* it is ours then, and only we can read it: so it is with any copy */
+        return; /* as with any copy, we then own it and only we can read it */
     (void)fchmod(f->fd, old->st_mode & 0777);
 }
 
@@ -143,7 +143,7 @@ int new_file_replace(const char *path, const struct stat *like, new_file_write_f
 
 /* ---- folders --------------------------------------------------------------------------------- */
 
-/* What somebody ignores, as nohup does, is to be ignored. */
+/* Signals that are ignored (nohup) stay ignored. */
 static void find_ends(sigset_t *ends)
 {
     static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
@@ -174,7 +174,7 @@ static void *wait_for_end(void *context)
         return NULL;
     rmdir(f->path);
     pthread_sigmask(SIG_UNBLOCK, &f->ends, NULL);
-    raise(number); /* whoever waits for us is to see what ended us */
+    raise(number); /* the parent process must see the signal that ended us */
     return NULL;
 }
 

@@ -20,17 +20,14 @@
 #include "error.h"
 #include "stream.h"
 
-/*
- * One thread that does something with buffers, in the order in which they are handed to it, while
- * the next is being filled.
- */
+/* A thread that processes full buffers in order while the next one is filled. */
 struct background {
     pthread_t thread;
-    pthread_mutex_t lock; /* of what follows */
+    pthread_mutex_t lock; /* of the members below */
     pthread_cond_t changed;
-    char *buffers[OUTPUT_BUFFERS]; /* a ring; owned, but for the one that is being filled */
+    char *buffers[OUTPUT_BUFFERS]; /* a ring; owned, except the one being filled */
     size_t lengths[OUTPUT_BUFFERS];
-    uint64_t filled, used; /* so many so far */
+    uint64_t filled, used; /* buffers so far */
     bool ends;
     int error;
     output_sink_fn *use;
@@ -70,7 +67,7 @@ static void release_background(struct background *b)
     free(b);
 }
 
-/* `buffer` is the first one. NULL: no memory, or no thread can be had. */
+/* `buffer` becomes the first one. Returns NULL without memory or a thread. */
 static struct background *start_background(char *buffer, size_t bytes, output_sink_fn *use,
                                            void *context)
 {
@@ -91,8 +88,8 @@ static struct background *start_background(char *buffer, size_t bytes, output_si
     return NULL;
 }
 
-/* Hands over `length` bytes of the buffer that is filled, and gives the next one to fill. *error is
- * the errno of those before, once one has failed. */
+/* Hands over `length` bytes of the filled buffer and returns the next one to fill. Sets *error to
+ * the errno of an earlier failure. */
 static char *exchange(struct background *b, size_t length, int *error)
 {
     pthread_mutex_lock(&b->lock);
@@ -105,7 +102,7 @@ static char *exchange(struct background *b, size_t length, int *error)
     return b->buffers[b->filled % OUTPUT_BUFFERS];
 }
 
-/* When all is done. 0 or the first errno. */
+/* Waits until all is done. Returns 0 or the first errno. */
 static int end_background(struct background *b)
 {
     pthread_mutex_lock(&b->lock);
@@ -123,7 +120,7 @@ static const struct {
     enum zstream_form form;
 } packings[] = {{".gz", ZSTREAM_GZIP}, {".zst", ZSTREAM_ZSTD}};
 
-/* Which of them a name of that `length` has; -1: none. */
+/* Returns the compression for a name of that `length`; -1: none. */
 static int packing_of(const char *name, size_t length)
 {
     for (int i = 0; i < (int)(sizeof packings / sizeof packings[0]); i++) {
@@ -148,7 +145,7 @@ static void release(struct output *o)
     *o = (struct output){.fd = -1, .file.fd = -1};
 }
 
-/* Does the file begin as a stream file or a live file does? */
+/* Returns true if the file begins like a stream file or a live file. */
 static bool is_recording(const char *path)
 {
     uint8_t head[16] = {0};
@@ -160,7 +157,7 @@ static bool is_recording(const char *path)
            load_u64(head + 8) == STREAM_MAGIC;
 }
 
-/* A device or a FIFO is written in place; a file by way of a temporary one beside it. */
+/* Writes devices and FIFOs in place, and regular files through a temporary one beside them. */
 static int open_file(struct output *o, const char *path)
 {
     struct stat status;
@@ -170,14 +167,14 @@ static int open_file(struct output *o, const char *path)
     }
     if (is_recording(path))
         return GPUPROF_USAGE;
-    char *real = realpath(path, NULL); /* a link to the file stays a link */
+    char *real = realpath(path, NULL); /* keeps a symbolic link */
     int error = new_file_open(&o->file, real ? real : path, 0666);
     free(real);
     o->fd = o->file.fd;
     return error;
 }
 
-/* What was not put in its place goes. */
+/* Removes a file that was not put in place. */
 static int close_file(struct output *o)
 {
     if (o->file.fd >= 0)
@@ -187,7 +184,7 @@ static int close_file(struct output *o)
     return 0;
 }
 
-/* For the stream, which takes 0 for an error. */
+/* A stream write function, which returns 0 for an error. */
 static ssize_t take_printed(void *context, const char *data, size_t length)
 {
     struct output *o = context;
@@ -226,7 +223,7 @@ int output_open(struct output *o, const char *path)
     return error;
 }
 
-/* On either thread. */
+/* Runs on either thread. */
 static int write_out(void *context, const char *data, size_t length)
 {
     const struct output *o = context;
@@ -236,7 +233,7 @@ static int write_out(void *context, const char *data, size_t length)
                       : file_write_next(o->fd, data, length);
 }
 
-/* What is short needs no second thread. */
+/* Short output needs no second thread. */
 static void flush(struct output *o, bool is_last)
 {
     if (!o->error && o->room && o->used > *o->room)
@@ -341,7 +338,7 @@ void output_divert(struct output *o, char *buffer, output_sink_fn *sink, void *c
 int output_finish(struct output *o, int keep)
 {
     if (o->stream)
-        fclose(o->stream); /* its only errors are ours */
+        fclose(o->stream); /* its only errors are in o->error */
     o->stream = NULL;
     flush(o, true);
     int late = o->background ? end_background(o->background) : 0;

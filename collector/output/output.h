@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where a verb's result goes: a file that appears under its name only when it is whole, or standard
- * output; compressed if the name ends in .gz or .zst. Text is made in place in a large buffer. The
- * first error sticks and is reported by output_finish; until then writing goes nowhere. A hostile
- * file can say in a few bytes that a long name is to be written millions of times: what the outputs
- * of a run may have of text in all is bounded (`room`).
+ * The destination of a verb's result: a file that appears under its name only when complete, or
+ * standard output; compressed if the name ends in .gz or .zst. Text is built in a large buffer.
+ * After the first error, which output_finish reports, writes do nothing. A small hostile file can
+ * demand a long name millions of times, so the total text of all outputs of a run is bounded
+ * (`room`).
  */
 #ifndef GPUPROF_COLLECTOR_OUTPUT_H
 #define GPUPROF_COLLECTOR_OUTPUT_H
@@ -17,37 +17,35 @@
 
 #include "output/new_file.h"
 
-/*
- * Compressing what is written into a file: as gzip, as an archive's member, or as zstd. The one
- * place that knows ISA-L, which makes gzip eight times as fast as zlib does, and a seventh larger.
- */
+/* Compression of a file as gzip, raw deflate (for an archive's member), or zstd. Only this module
+ * uses ISA-L: gzip is eight times as fast as zlib's, and a seventh larger. */
 enum zstream_form { ZSTREAM_GZIP, ZSTREAM_RAW, ZSTREAM_ZSTD };
 
 struct zstream;
 
-/* Compresses into the open file `fd`, which stays the caller's. NULL: no memory. */
+/* Compresses into the open file `fd`, which the caller closes. Returns NULL without memory. */
 struct zstream *zstream_create(int fd, enum zstream_form form);
 
-/* 0, or the errno of the write that failed. */
+/* Returns 0, or the errno of a failed write. */
 int zstream_write(struct zstream *z, const char *data, size_t length);
 
-/* Compresses a piece as zlib's format has it. Its bytes, or 0: they are more than `room`. */
+/* Compresses a block in zlib's format. Returns its bytes, or 0 if they exceed `room`. */
 size_t zstream_pack(const uint8_t *data, size_t length, uint8_t *out, size_t room);
 
 struct zstream_sums {
-    uint32_t crc; /* of a member: CRC-32 of what was written, before compression */
+    uint32_t crc; /* of an archive's member: CRC-32 before compression */
     uint64_t bytes;
     uint64_t compressed;
 };
 
-/* Ends the stream and frees it; `sums` may be NULL. 0 or an errno. */
+/* Ends the stream and frees it; `sums` may be NULL. Returns 0 or an errno. */
 int zstream_end(struct zstream *z, struct zstream_sums *sums);
 
 #define OUTPUT_BUFFER_BYTES (1u << 20)
-#define OUTPUT_BUFFERS      4    /* of an output in the background */
-#define OUTPUT_BEYOND       (-1) /* in `error`: more text than the bound */
+#define OUTPUT_BUFFERS      4    /* of a background output */
+#define OUTPUT_BEYOND       (-1) /* in `error`: the text exceeds the bound */
 
-/* Takes text on the way. 0 or an errno: then it is not called again. */
+/* Takes text. Returns 0, or an errno that ends the calls. */
 typedef int output_sink_fn(void *context, const char *data, size_t length);
 
 struct background;
@@ -55,60 +53,56 @@ struct background;
 struct output {
     char *buffer; /* owned */
     size_t used;
-    uint64_t flushed; /* bytes of text before these */
+    uint64_t flushed; /* bytes of text before those in the buffer */
     int fd;
     struct zstream *zstream; /* NULL: not compressed */
-    bool stays_plain;        /* the caller's: what is in it is not to be compressed */
-    bool is_one_of_several;  /* likewise: files in a folder that the user has named */
-    bool
-        in_background; /* the caller's: a thread compresses and writes, if one can be had, while the
-                          next text is made, with OUTPUT_BUFFERS buffers; the file is the same */
-    struct background *background; /* NULL: not, or not yet */
-    output_sink_fn *sink;          /* NULL: it goes to a file */
+    bool stays_plain;        /* set by the caller: do not compress */
+    bool is_one_of_several;  /* set by the caller: one of several files in a folder that the user
+                              * named */
+    bool in_background; /* set by the caller: a thread compresses and writes, if possible, while the
+                         * next text is made, with OUTPUT_BUFFERS buffers; the file is the same */
+    struct background *background; /* NULL: none (yet) */
+    output_sink_fn *sink;          /* NULL: writes to a file */
     void *sink_context;
-    bool member;          /* into a file of the caller's, which stays open */
+    bool member;          /* writes to the caller's file, which stays open */
     struct new_file file; /* not open: written in place */
-    int error;            /* errno of the first failure, or OUTPUT_BEYOND */
-    uint64_t *room; /* a view: bytes of text that may still be written, here and wherever else it is
-                       the bound; NULL: any */
-    FILE *stream;   /* for those who print: what is printed there is written here, at the latest by
-                       output_finish; ferror() tells that there was an error */
-    struct zstream_sums *sums; /* of a member, filled by output_finish */
+    int error;            /* first errno, or OUTPUT_BEYOND */
+    uint64_t *room; /* a view: bytes of text still allowed here and in other outputs with the same
+                     * pointer; NULL: no limit */
+    FILE *stream;   /* for fprintf: text goes here at the latest in output_finish; ferror() reports
+                     * errors */
+    struct zstream_sums *sums; /* of a member, set by output_finish */
 };
 
-/*
- * NULL or "-": standard output. 0, GPUPROF_IO (errno), GPUPROF_NO_MEMORY, or GPUPROF_USAGE if
- * `path` is a recording: that is not overwritten.
- */
+/* NULL or "-": standard output. Returns 0, GPUPROF_IO (errno), GPUPROF_NO_MEMORY, or GPUPROF_USAGE
+ * if `path` is a recording, which it never overwrites. */
 int output_open(struct output *o, const char *path);
 
-/*
- * Compressed without a head into the open file `fd`, which stays the caller's, for an archive;
- * output_finish fills *sums. 0 or GPUPROF_NO_MEMORY.
- */
+/* Opens a member of an archive: deflate without a header into the open file `fd`, which the caller
+ * closes; output_finish sets *sums. Returns 0 or GPUPROF_NO_MEMORY. */
 int output_open_member(struct output *o, int fd, struct zstream_sums *sums);
 
-/* Bytes of text so far. */
+/* Returns the bytes of text so far. */
 static inline uint64_t output_bytes(const struct output *o)
 {
     return o->flushed + o->used;
 }
 
-/* The length of a name without what says that its file is compressed. */
+/* Returns the length of a name without the ending of a compressed file. */
 size_t output_plain_length(const char *name, size_t length);
 
-/* Text for `sink`, which gets it before output_finish, and in whole when output_drain says so. 0 or
- * GPUPROF_NO_MEMORY. */
+/* Sends text to `sink`: all of it at each output_drain, the rest before output_finish ends. Returns
+ * 0 or GPUPROF_NO_MEMORY. */
 int output_open_sink(struct output *o, output_sink_fn *sink, void *context);
 void output_drain(struct output *o);
 
-/* In a process that was forked, of an output that its parent goes on with, and in which nothing is
- * written yet but what is still in the buffer: what is written here from now on is made in `buffer`
- * of OUTPUT_BUFFER_BYTES, a view, and goes to `sink`, which may put another one in its place. */
+/* For a forked process with its parent's output, into which nothing is flushed yet. From now on,
+ * text goes through `buffer`, a view of OUTPUT_BUFFER_BYTES, to `sink`, which may replace the
+ * buffer. */
 void output_divert(struct output *o, char *buffer, output_sink_fn *sink, void *context);
 
-/* At least `bytes` (at most OUTPUT_BUFFER_BYTES) of the buffer, to be followed by output_advance.
- */
+/* Returns at least `bytes` (at most OUTPUT_BUFFER_BYTES) of buffer; call output_advance after
+ * filling it. */
 char *output_room(struct output *o, size_t bytes);
 
 static inline void output_advance(struct output *o, const char *end)
@@ -119,7 +113,7 @@ static inline void output_advance(struct output *o, const char *end)
 
 void output_write(struct output *o, const char *data, size_t length);
 
-/* Writes as printf does, at most OUTPUT_PRINT_BYTES - 1 bytes. */
+/* Writes like printf, at most OUTPUT_PRINT_BYTES - 1 bytes. */
 #define OUTPUT_PRINT_BYTES 1024
 __attribute__((format(printf, 2, 3))) void output_print(struct output *o, const char *format, ...);
 
@@ -127,8 +121,9 @@ __attribute__((format(printf, 2, 3))) void output_print(struct output *o, const 
 void output_json(struct output *o, const char *before, const char *text);
 
 /*
- * Writes what is left; puts the file in its place if `keep`, else and after any error removes it.
- * Releases everything. 0, GPUPROF_IO (errno), or GPUPROF_LIMIT if there was no room for all.
+ * Writes the rest; puts the file in place if `keep`, else, and after any error, removes it.
+ * Releases everything. Returns 0, GPUPROF_IO (errno), or GPUPROF_LIMIT if the text exceeded
+ * `room`.
  */
 int output_finish(struct output *o, int keep);
 

@@ -14,10 +14,8 @@
 #include "base/message.h"
 #include "error.h"
 
-/*
- * A file made for it can hold millions of calls with long names in a few bytes. What a recording
- * says stays far below this many bytes of text for each of its own.
- */
+/* A small hostile file can hold millions of calls with long names. Honest recordings stay far below
+ * this many bytes of text per byte of their own. */
 #define TEXT_BYTES_RATIO 16384
 
 uint64_t verb_output_room(uint64_t bytes)
@@ -31,17 +29,15 @@ static bool is_full(int number)
     return number == ENOSPC || number == EDQUOT || number == EFBIG;
 }
 
-/* Has standard output no name, as the file has into which a verb writes for `view`? */
+/* Returns true if standard output is an unnamed file, as `view` has it written. */
 static bool is_nameless(void)
 {
     struct stat status;
     return fstat(STDOUT_FILENO, &status) == 0 && S_ISREG(status.st_mode) && !status.st_nlink;
 }
 
-/*
- * A thread of ours gets no signals, so nobody was ended by the one that says that the reader has
- * gone. Who ignores that signal gets a line.
- */
+/* SIGPIPE is blocked in our threads, so the write failed instead. Ends the process by the signal;
+ * if it is ignored, a message follows. */
 static void end_of_broken_pipe(void)
 {
     struct sigaction now;
@@ -54,7 +50,7 @@ static void end_of_broken_pipe(void)
     }
 }
 
-/* `packs`: it would be smaller under a name that ends in .gz; `is_one`: of several in a folder. */
+/* `packs`: suggest a name that ends in .gz; `is_one`: one of several files in a folder. */
 static enum exit_code say_failed(const char *path, int error, bool packs, bool is_one)
 {
     bool named = path && strcmp(path, "-") != 0;
@@ -97,7 +93,7 @@ bool verb_output_is(const char *path, const char *kind)
     size_t end = length;
     while (end > 0 && name[end - 1] != '.')
         end--;
-    if (end <= 1) /* a name that begins with its only point has no ending */
+    if (end <= 1) /* a name whose only point comes first has no ending */
         end = length;
     return length - end == strlen(kind) && strncasecmp(name + end, kind, length - end) == 0;
 }
@@ -176,7 +172,7 @@ char *file_format_names(const struct file_format *const *list, char *text)
 int standard_files_fill(void)
 {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
-        /* The lowest number that is free is the one that a new file gets. */
+        /* A new file gets the lowest free number. */
         if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDONLY) != fd) {
             message("/dev/null: %s", strerror(errno));
             return GPUPROF_IO;
@@ -190,7 +186,7 @@ enum exit_code standard_output_end(void)
     errno = 0;
     if (fflush(stdout) == 0 && !ferror(stdout))
         return EXIT_OK;
-    /* An earlier write failed, and its reason is gone by now. */
+    /* An earlier write failed, and its errno is lost. */
     int number = errno;
     message("standard output: %s%s", number ? strerror(number) : "it could not be written",
             stdout_advice(number));

@@ -20,12 +20,14 @@
 #define VERSION_64      45
 #define METHOD_DEFLATE  8
 #define FLAG_UTF8       0x800
-#define DATE_1980       0x21 /* the first day that there is: the same content, the same file */
-#define MODE_FILE       (0100644u << 16)
-#define MADE_ON_UNIX    (3u << 8)
-#define FIELD_64        0xffffffffu
-#define COUNT_64        0xffffu
-#define COPY_BYTES      65536
+#define DATE_1980                                                                                  \
+    0x21 /* a fixed date, the earliest possible: equal content gives equal                         \
+          * files */
+#define MODE_FILE    (0100644u << 16)
+#define MADE_ON_UNIX (3u << 8)
+#define FIELD_64     0xffffffffu
+#define COUNT_64     0xffffu
+#define COPY_BYTES   65536
 
 void zip_writer_init(struct zip_writer *z, struct output *out)
 {
@@ -61,13 +63,13 @@ int zip_writer_begin(struct zip_writer *z, const char *name, struct output *memb
     return error < 0 ? error : output_open_member(member, z->fd, NULL);
 }
 
-/* All sizes stand in the extra field then, whichever of them is large. */
+/* If any size is large, the extra field has them all. */
 static bool is_large(const struct zip_member *m)
 {
     return m->sums.bytes >= FIELD_64 || m->sums.compressed >= FIELD_64 || m->offset >= FIELD_64;
 }
 
-/* Numbers of 2, 4 or 8 bytes each, as `widths` says with a digit for each. */
+/* Writes numbers of 2, 4 or 8 bytes, one digit of `widths` for each. */
 static void put_numbers(struct zip_writer *z, const char *widths, const uint64_t *numbers)
 {
     uint8_t bytes[8];
@@ -77,7 +79,7 @@ static void put_numbers(struct zip_writer *z, const char *widths, const uint64_t
     }
 }
 
-/* What stands before a member's data, or in the directory at the end. */
+/* Writes the header before a member's data, or its entry in the final directory. */
 static void put_head(struct zip_writer *z, const struct zip_member *m, bool is_central)
 {
     bool large = is_large(m);

@@ -11,8 +11,8 @@
 #include "base/zstandard.h"
 
 #define LEVEL         2
-#define ZSTREAM_BYTES (1u << 17) /* of compressed data that are written at a time */
-#define PART_BYTES    (1u << 18) /* of text that are compressed at a time */
+#define ZSTREAM_BYTES (1u << 17) /* compressed bytes per write */
+#define PART_BYTES    (1u << 18) /* bytes of text compressed at a time */
 
 struct zstream {
     enum zstream_form form;
@@ -22,7 +22,7 @@ struct zstream {
     struct zstandard zstandard;
     uint8_t level_buffer[ISAL_DEF_LVL2_DEFAULT];
     uint8_t buffer[ZSTREAM_BYTES];
-    size_t held; /* of the next part, less than all of it */
+    size_t held; /* waiting for the next part */
     char part[PART_BYTES];
 };
 
@@ -80,8 +80,8 @@ static int feed(struct zstream *z, const char *data, size_t length, bool ends)
                                    : feed_deflate(z, data, length, ends);
 }
 
-/* What ISA-L makes of text depends on how much it gets at a time: that is the same however the text
- * comes, so that a file is the same whoever made its text. */
+/* ISA-L's output depends on how much text it gets at a time, so parts have a fixed size: equal text
+ * gives equal files. */
 int zstream_write(struct zstream *z, const char *data, size_t length)
 {
     int error = 0;
@@ -116,7 +116,7 @@ int zstream_end(struct zstream *z, struct zstream_sums *sums)
 
 size_t zstream_pack(const uint8_t *data, size_t length, uint8_t *out, size_t room)
 {
-    struct isal_zstream isal = {0}; /* its initialisation leaves a part as it was */
+    struct isal_zstream isal = {0}; /* isal_deflate_init does not set all members */
     uint8_t level_buffer[ISAL_DEF_LVL1_DEFAULT];
     isal_deflate_stateless_init(&isal);
     isal.level = 1;

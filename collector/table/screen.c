@@ -10,9 +10,9 @@
 #include "table/text_width.h"
 
 #define LINE_BYTES 2048
-#define WRAP_WIDTH 100 /* where there is no width */
+#define WRAP_WIDTH 100 /* if the width is unknown */
 
-/* Cleaned, since it is as it was recorded, and cut to what is left of the line behind `text`. */
+/* Cleans a recorded name, and cuts it to the space left on the line after `text`. */
 static char *fit(const struct screen *s, const char *text, const char *name)
 {
     char *clean = json_line(name), *cut;

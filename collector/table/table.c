@@ -15,7 +15,7 @@
 #include "error.h"
 #include "table/text_width.h"
 
-#define SORT_NAMES_BYTES 3800 /* of a message */
+#define SORT_NAMES_BYTES 3800 /* bytes of a message */
 
 const struct option table_options[] = {
     {0, "sort", "COLUMN", OPTION_TEXT(struct table_options, sort),
@@ -111,7 +111,7 @@ void cells_release(struct cell cells[static TABLE_COLUMNS_MAX])
         free(cells[i].memory);
 }
 
-/* A key without its unit will do: "total" for "total_ns". */
+/* Returns true if the key matches, also without its unit: "total" for "total_ns". */
 static bool is_key(const char *key, const char *name)
 {
     size_t length = strlen(name);
@@ -165,7 +165,7 @@ static double cell_value(const struct cell *cell)
     return cell->kind == CELL_REAL ? cell->real : 0;
 }
 
-/* Rows that are alike stay as they were. What is no number of a column of numbers comes last. */
+/* Equal rows keep their order. Cells that are not numbers come last in a numeric column. */
 static int compare_items(const void *left, const void *right)
 {
     const struct sort_item *a = left;
@@ -208,7 +208,7 @@ static int sort_rows(struct table *t, int column, enum report_format format)
         cells_release(cells);
     }
     qsort(items, t->rows, sizeof *items, compare_items);
-    /* The index of an item is a place in the order so far: both change at once. */
+    /* Items become positions in the current order, so it can be replaced. */
     for (uint32_t i = 0; i < t->rows; i++)
         items[i].index = t->order[items[i].index];
     for (uint32_t i = 0; i < t->rows; i++) {
@@ -219,7 +219,7 @@ static int sort_rows(struct table *t, int column, enum report_format format)
     return 0;
 }
 
-/* The table that --by asks for is as long as it likes. */
+/* Returns true if the text shows only the first rows; the table that --by asks for has no limit. */
 bool table_is_short(const struct table_info *info, const struct table_view *view)
 {
     return view->limit == ROWS_UNLIMITED && view->rows && info->by == BY_NAME &&

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A table of the report: a description, which is data, and a way to ask for its rows. The text is
- * printed from that by table_text.c, JSON and csv by table_rows.c, and so is every further form: no
- * table prints itself.
- */
+/* A table of the report: a description in data, and functions that fill its rows. table_text.c
+ * prints text, table_rows.c JSON and csv; no table prints itself. */
 #ifndef GPUPROF_COLLECTOR_TABLE_H
 #define GPUPROF_COLLECTOR_TABLE_H
 
@@ -15,7 +12,7 @@
 #include "base/options.h"
 #include "output/verb_output.h"
 
-/* What the rows of kernels and of calls are, in the order of --by. */
+/* What rows of kernels and calls are grouped by, in the order of --by. */
 enum report_by {
     BY_NAME,
     BY_GRID,
@@ -23,77 +20,77 @@ enum report_by {
     BY_RANGE,
     BY_STACK,
     BY_PYTHON_LINE,
-    BY_THREAD, /* so far in the order of the option */
+    BY_THREAD, /* the words of --by end here */
     BY_SOURCE  /* --source=DIR */
 };
 
 #define TABLE_COLUMNS_MAX 32
-#define TABLE_TEXT_MAX    16 /* columns that the text shows, and a 0 */
+#define TABLE_TEXT_MAX    16 /* columns shown in text, and a final 0 */
 
-/* What the numbers of a column are, and with that how each form writes them. */
+/* The type of a column's numbers decides how each format writes them. */
 enum column_type {
     COLUMN_TEXT,
-    COLUMN_LINES,      /* a text whose further lines stand below it; clean already */
+    COLUMN_LINES,      /* clean text with further lines below it */
     COLUMN_COUNT,      /* 1,234 */
     COLUMN_NS,         /* 1.234 us */
     COLUMN_BYTES,      /* 1.2 KiB */
     COLUMN_AMOUNT,     /* 1.234 G */
-    COLUMN_POWER,      /* of mW: 312.5 W */
-    COLUMN_ENERGY,     /* of mJ: 1.234 kJ */
-    COLUMN_SHARE,      /* of 1: 12.3% */
+    COLUMN_POWER,      /* mW: 312.5 W */
+    COLUMN_ENERGY,     /* mJ: 1.234 kJ */
+    COLUMN_SHARE,      /* fraction of 1: 12.3% */
     COLUMN_FINE_SHARE, /* 12.34% */
-    COLUMN_RATE,       /* bytes a nanosecond, which are GB/s */
-    COLUMN_NUMBER,     /* as it is: a process, the number of an error */
+    COLUMN_RATE,       /* bytes per nanosecond, which is GB/s */
+    COLUMN_NUMBER,     /* unformatted: a process, an error number */
     COLUMN_BOOL,
-    COLUMN_JSON, /* a text that is JSON already */
-    COLUMN_LIST, /* such a list */
+    COLUMN_JSON, /* a text that already is JSON */
+    COLUMN_LIST, /* a list of such texts */
 };
 
-/* What a column of a table of sums (query/sums.h) shows, by itself: what is told of key `of`, or
- * what comes of value `of`. */
+/* What a column of a table of sums (query/sums.h) shows by itself: a fact about key `of`, or a
+ * figure from value `of`. */
 enum column_shows {
-    SHOWS_NOTHING, /* the table fills it itself; or nothing does, if it has no doc */
+    SHOWS_NOTHING, /* filled by the table; no column if it has no doc */
     SHOWS_KEY,     /* text, name, title */
     SHOWS_DOMAIN,  /* of a function */
-    SHOWS_HOST,    /* of a process, or a thread's */
+    SHOWS_HOST,    /* of a process, or of a thread's process */
     SHOWS_PID,
     SHOWS_TID, /* of a thread */
     SHOWS_THREAD,
-    SHOWS_KEYS, /* those above are of keys */
+    SHOWS_KEYS, /* those above show keys */
     SHOWS_VALUE,
-    SHOWS_MOMENT,   /* behind the begin of the report */
-    SHOWS_MEAN,     /* by value `by`; of value 0, which stands there without being said */
-    SHOWS_RATE,     /* by value `by` */
-    SHOWS_MEDIAN,   /* of the histogram, up to the value, from value `by` or 0 on */
+    SHOWS_MOMENT,   /* time since the report's begin */
+    SHOWS_MEAN,     /* value / value `by`; by value 0 unless given */
+    SHOWS_RATE,     /* value / value `by` */
+    SHOWS_MEDIAN,   /* of the histogram from value `by` (or 0) to this value */
     SHOWS_P95,      /* likewise */
-    SHOWS_SHARE,    /* of that of all rows; none of a row that has something of `by` instead */
-    SHOWS_PART,     /* of what shares are of, which may be in another table */
-    SHOWS_FLOPS,    /* so many; the next two: of so many calls, of so many that have some */
-    SHOWS_RECORDED, /* where value 0 was estimated of so many */
+    SHOWS_SHARE,    /* of the sum of all rows; empty for rows that have some of `by` */
+    SHOWS_PART,     /* of the total that shares refer to, perhaps of another table */
+    SHOWS_FLOPS,    /* the number; the next two: per call, per call with a value */
+    SHOWS_RECORDED, /* where value 0 was estimated for as many */
 };
 
 struct table;
 
-/* What a column of a table of members (struct table_rows) shows, by itself. */
+/* What a column of a table of members (struct table_rows) shows by itself. */
 enum column_from {
-    FROM_TABLE,   /* the table fills it itself */
+    FROM_TABLE,   /* filled by the table */
     FROM_MEMBER,  /* a number, a text, ... */
-    FROM_POINTER, /* that of the struct which a pointer is to; nothing where it is NULL */
+    FROM_POINTER, /* from the struct a pointer refers to; empty if NULL */
     FROM_SHARE,   /* of two numbers */
-    FROM_HOST,    /* of the process which a pointer is to */
+    FROM_HOST,    /* of the process a pointer refers to */
     FROM_RANK,
-    FROM_JOB, /* where there are several */
+    FROM_JOB, /* if there are several */
     FROM_PID,
 };
 
-/* Of which members nothing is there. */
+/* The values of a member that mean nothing. */
 enum column_lacks {
     LACKS_NONE,
     LACKS_ZERO, /* 0, NULL */
-    LACKS_MAX,  /* the largest number there is */
+    LACKS_MAX,  /* the type's largest number */
 };
 
-/* What is told of member NAME of struct TYPE, or of its pointer, or of the process it points to. */
+/* The location of member NAME of struct TYPE, of its pointer's struct, or of its process. */
 #define MEMBER(TYPE, NAME)                                                                         \
     .from = FROM_MEMBER, .at = offsetof(TYPE, NAME), .bytes = sizeof(((TYPE *)0)->NAME)
 #define MEMBER_OF(TYPE, POINTER, NAME)                                                             \
@@ -122,32 +119,32 @@ enum column_lacks {
     }
 
 struct column {
-    const char *key;   /* in the JSON; NULL: not there */
-    const char *label; /* in the text; NULL: not there. --sort knows both names */
+    const char *key;   /* in JSON; NULL: not there */
+    const char *label; /* in text; NULL: not there. --sort accepts key and label */
     enum column_type type;
-    uint8_t width;  /* in the text, without the space before it */
-    bool ascending; /* sorted by this, the smallest comes first, as texts do; others: the largest */
-    uint8_t spare;  /* a narrow terminal can do without: those of 1 go first; 0: never */
-    bool is_filled; /* the text has it only if a row that is shown has something there */
+    uint8_t width;  /* in text, without the space before */
+    bool ascending; /* sort order: smallest first, as for texts; others largest first */
+    uint8_t spare;  /* narrow terminals drop it, 1 first; 0: never */
+    bool is_filled; /* shown in text only if a visible row has a value */
     enum column_shows shows;
-    uint8_t of, by;    /* keys or values, by the table's own numbers */
-    uint8_t where;     /* the text leaves it out of rows that have nothing of this value */
-    uint8_t only;      /* likewise, and JSON and CSV, too */
-    bool is_estimated; /* so is this where value 0 is */
-    const char *doc; /* for the manual and the page; NULL: it is no column of this table of sums */
+    uint8_t of, by;    /* keys or values, in the table's numbering */
+    uint8_t where;     /* text leaves it empty in rows without this value */
+    uint8_t only;      /* likewise in all formats */
+    bool is_estimated; /* estimated where value 0 is */
+    const char *doc;   /* for manual and page; NULL: no column of this table of sums */
     enum column_from from;
-    uint16_t at, to; /* of the member, and that of the struct behind it */
-    uint8_t bytes;   /* that it has: of a text as many as a pointer, or it is an array */
+    uint16_t at, to; /* offset of the member, and in the struct it refers to */
+    uint8_t bytes;   /* size of the member: a pointer's size for a text, or an array's */
     enum column_lacks lacks;
 };
 
-/* Where rows are: in a list of structs of the source, or of what `of` gives for it. */
+/* The location of rows: a list of structs in the source, or in what `of` returns. */
 struct table_rows {
-    uint16_t list, count; /* members: the list, or a pointer to it; a uint32_t */
-    uint16_t total;       /* a uint64_t: with those that were not kept; 0: none */
-    uint16_t bytes;       /* of a row; 0: the table finds its rows itself */
-    bool is_inside;       /* it is no pointer */
-    bool are_pointers;    /* the list is of pointers to the structs */
+    uint16_t list, count; /* members: the list, or a pointer to it; a uint32_t count */
+    uint16_t total;       /* a uint64_t that includes rows not stored; 0: none */
+    uint16_t bytes;       /* per row; 0: the table finds its rows itself */
+    bool is_inside;       /* the list itself, not a pointer */
+    bool are_pointers;    /* a list of pointers to structs */
     const void *(*of)(const struct table *t);
 };
 
@@ -159,30 +156,30 @@ struct table_rows {
 
 enum cell_kind { CELL_NONE, CELL_NULL, CELL_NUMBER, CELL_REAL, CELL_TEXT };
 
-/* NONE is nothing at all; NULL a member of the JSON that is null. Both are empty in csv. A TEXT may
- * stand in any column of the text. */
+/* A cell. NONE has no value; NULL is null in JSON. Both are empty in csv. Text output accepts TEXT
+ * in any column. */
 struct cell {
     enum cell_kind kind;
-    bool estimated; /* "~" before it in the text */
+    bool estimated; /* "~" before it in text */
     bool at_least;  /* likewise ">" */
     uint64_t number;
     double real;
-    double percent; /* of a real one, which is rounded once, not twice */
+    double percent; /* a percentage, rounded only once */
     const char *text;
-    char *memory; /* owned; goes with the row */
+    char *memory; /* owned; freed with the row */
 };
 
 struct cell cell_number(uint64_t number);
 struct cell cell_real(double real);
-struct cell cell_share(uint64_t part, uint64_t whole); /* 0 of nothing */
-struct cell cell_text(const char *text); /* a view, longer-lived than the row; NULL: CELL_NULL */
-struct cell cell_owned(char *text);      /* takes `text`; NULL, no memory: "?" */
+struct cell cell_share(uint64_t part, uint64_t whole); /* 0 if `whole` is 0 */
+struct cell cell_text(const char *text); /* a view that outlives the row; NULL: CELL_NULL */
+struct cell cell_owned(char *text);      /* takes `text`; NULL (no memory): "?" */
 struct cell cell_printf(const char *format, ...) __attribute__((format(printf, 1, 2)));
-struct cell cell_more(uint64_t count); /* "... and 3 more": of a foot, for rows not kept */
+struct cell cell_more(uint64_t count); /* "... and 3 more": for a foot, rows not stored */
 
-/* The order of the text: what somebody looks at first comes first. */
+/* The order in text: important tables first. */
 enum table_place {
-    PLACE_ASKED, /* only with --full, or if it is named */
+    PLACE_ASKED, /* only with --full or by name */
     PLACE_URGENT,
     PLACE_IDLE,
     PLACE_STEPS,
@@ -197,45 +194,45 @@ enum table_place {
 };
 
 struct table_info {
-    const char *name;             /* for --table; those of one name go together */
-    const char *old_name;         /* likewise: what it was called before; NULL: the same */
-    const char *key;              /* in the JSON; NULL: it is no table there */
-    const char *csv_name;         /* in the csv; NULL: the key */
+    const char *name;             /* for --table; tables of one name belong together */
+    const char *old_name;         /* its name in old versions; NULL: the same */
+    const char *key;              /* in JSON; NULL: not there */
+    const char *csv_name;         /* in csv; NULL: the key */
     const char *about;            /* in help; NULL: the title */
-    const char *title;            /* in the text; NULL: none */
-    const struct column *columns; /* the first is the row's name; in the order of the JSON */
+    const char *title;            /* in text; NULL: none */
+    const struct column *columns; /* in JSON order; the first is the row's name */
     uint8_t column_count;
-    uint8_t text[TABLE_TEXT_MAX]; /* indices in the order of the text; 0, the name, is the last. Of
-                                     none: those that have a label and a width, as they come */
+    uint8_t text[TABLE_TEXT_MAX]; /* column indices in text order; 0, the name, is last. Empty: all
+                                   * with a label and a width */
     struct table_rows rows;
-    uint8_t name_width;     /* columns are left out for so much of its name; 0: NAME_WIDTH_MIN */
-    uint8_t order;          /* the column that it is sorted by unless told; 0: as rows are */
-    bool is_bare;           /* the text has no line of labels */
-    bool is_joined;         /* the text goes on from the table before it, without an empty line */
-    enum table_place place; /* in the text */
-    bool is_summary;        /* a few rows that --limit and --sort leave alone */
-    bool is_further;        /* of several of one name; only the first says that it is empty */
-    enum report_by by;      /* other than BY_NAME: is there with this --by only */
-    uint32_t text_limit;    /* rows that the text shows unless told; 0: all */
-    const char *more;       /* what it says of the others, with a %s for their number, and
-                               one behind a word for its plural */
-    const char *text_none;  /* behind "none": how to have some */
+    uint8_t name_width;     /* minimum width of names before columns are dropped; 0:
+                             * NAME_WIDTH_MIN */
+    uint8_t order;          /* default sort column; 0: keep the rows' order */
+    bool is_bare;           /* text without a line of labels */
+    bool is_joined;         /* no empty line after the previous table */
+    enum table_place place; /* in text */
+    bool is_summary;        /* a few rows that ignore --limit and --sort */
+    bool is_further;        /* only the first table of a name reports that it is empty */
+    enum report_by by;      /* other than BY_NAME: only with this --by */
+    uint32_t text_limit;    /* default limit of rows in text; 0: all */
+    const char *more;       /* the line about rows not shown: %s for their number, then %s for a
+                             * plural ending */
+    const char *text_none;  /* after "none": how to get some */
     const char *json_empty; /* of no rows; default: "[\n]" */
 
-    /* Sets count and is_there, and what `row` is to find in `first` and `whole`. NULL: all `rows`
-     * there are; JSON has it in any case. */
+    /* Sets count and is_there, and what `row` needs in `first` and `whole`. NULL: all `rows`, and
+     * JSON always has it. */
     void (*begin)(struct table *t, enum report_format format);
-    /* Is row `index` one in this format? NULL: all are. */
+    /* Returns true if the format includes row `index`. NULL: all. */
     bool (*has)(const struct table *t, uint32_t index, enum report_format format);
-    /* Fills the cells of row `index` below count, which are CELL_NONE but for those of members.
-     * NULL: there are no others. */
+    /* Fills the cells of row `index`; they are CELL_NONE, except those of members. NULL: none to
+     * fill. */
     void (*row)(const struct table *t, uint32_t index, enum report_format format,
                 struct cell *cells);
-    /* A row of the text that stands last, whatever the order and the limit; false: none. NULL: how
-     * many of `rows` were not kept, if that is known. */
+    /* Fills a text row that always comes last; false: none. NULL: counts the rows not stored, if
+     * known. */
     bool (*foot)(const struct table *t, struct cell *cells);
-    /* Around it, where it has more than rows: notes around its text, members of the JSON. NULL: not
-     */
+    /* Print notes around its text, or further members of JSON. NULL: none */
     void (*text_before)(const struct table *t, FILE *out);
     void (*text_behind)(const struct table *t, FILE *out);
     void (*json_before)(const struct table *t, FILE *out);
@@ -244,16 +241,15 @@ struct table_info {
 
 #define ROWS_UNLIMITED UINT64_MAX
 
-/* What the options of verbs that show tables say: struct table_options begins in the verb's own
- * struct where the reference to the list says. */
+/* Options of verbs that show tables: a struct table_options in the verb's own struct. */
 enum colour_use { COLOUR_AUTO, COLOUR_ALWAYS, COLOUR_NEVER }; /* in the order of --color */
 
 struct table_options {
-    enum report_format format; /* FORMAT_BY_NAME: as the name of the file has it */
-    const char *names;         /* with commas between; NULL: all */
-    const char *sort;          /* a column; NULL: as the tables are */
-    uint64_t limit;            /* rows of a table; ROWS_UNLIMITED: not said */
-    bool is_full;              /* nothing is cut for the terminal */
+    enum report_format format; /* FORMAT_BY_NAME: by the file's name */
+    const char *names;         /* comma-separated; NULL: all */
+    const char *sort;          /* a column; NULL: default order */
+    uint64_t limit;            /* rows per table; ROWS_UNLIMITED: not given */
+    bool is_full;              /* nothing is cut to the terminal's width */
     enum colour_use colour;
 };
 
@@ -266,83 +262,79 @@ extern const struct option table_options[]; /* in two parts: */
 #define TABLE_ROWS   (1u << 0)              /* --sort, --limit, --full */
 #define TABLE_COLOUR (1u << 1)              /* --color */
 
-/* How somebody wants to see tables. */
+/* The user's choices about tables. */
 struct table_view {
-    const char *sort; /* column, for the tables that have it; NULL: as they are */
-    uint64_t limit;   /* rows of a table; ROWS_UNLIMITED: not said */
-    uint32_t rows;    /* of a table that the text shows unless told more; 0: what it has itself */
-    uint32_t width;   /* of a terminal, in columns; 0: of no importance */
-    bool is_named;    /* asked for: it says so if it is empty */
+    const char *sort; /* a column, for tables that have it; NULL: default order */
+    uint64_t limit;   /* rows per table; ROWS_UNLIMITED: not given */
+    uint32_t rows;    /* default rows in text; 0: the table's own limit */
+    uint32_t width;   /* terminal columns; 0: unlimited */
+    bool is_named;    /* named: reports that it is empty */
     bool has_colour;
 };
 
-/* Says that `output` is a folder, which only csv goes into, if it is one. */
+/* Reports an error if `output` is a folder and the format is not csv. */
 enum exit_code table_output_check(const char *verb, enum report_format format, const char *output);
 
-/* As the options say, written where `output` is; `rows` as above, where they do not say otherwise.
- */
+/* Makes a view from the options and the destination `output`; `rows` as above, unless the options
+ * say otherwise. */
 struct table_view table_view_of(const struct table_options *o, const char *output, uint32_t rows);
 
-/* A description and where its rows come from, and, once begun, what it has. */
+/* A table: its description, its source and, once begun, its rows. */
 struct table {
     const struct table_info *info;
     const void *source;
-    const char *none; /* begin may say: of this recording, instead of text_none; NULL: it */
-    bool is_there;    /* this recording has such a table, with rows or without */
-    uint32_t without; /* begin may say: columns that it does not have, a bit each */
+    const char *none; /* set by begin: replaces text_none; NULL: not set */
+    bool is_there;    /* the recording has this table, perhaps without rows */
+    uint32_t without; /* set by begin: a bit for each missing column */
     uint32_t count;
     uint32_t first;
     uint64_t whole;
-    uint32_t *order; /* owned: indices in the order asked for */
-    uint32_t shown;  /* so many of `rows` are to be printed */
-    uint32_t rows;   /* that are in this format */
+    uint32_t *order; /* owned: indices in display order */
+    uint32_t shown;  /* of `rows`, to be printed */
+    uint32_t rows;   /* rows in this format */
 };
 
-/*
- * The column of that key or label; -1: it has none such to sort by. That are neither LINES nor a
- * LIST: there may be a million of them, which are made one by one and never are in memory at once.
- */
+/* Returns the column with that key or label; -1: none that can sort. LINES and LIST columns cannot:
+ * a million such texts would not fit in memory, so they are made one by one. */
 int table_column(const struct table_info *info, const char *name);
 
-/* None of the `count` tables has that column: EXIT_USAGE after one line that lists what they have.
- */
+/* Reports that none of `count` tables has the column, and which columns they have. Returns
+ * EXIT_USAGE. */
 enum exit_code table_sort_unknown(const char *verb, const char *name,
                                   const struct table_info *const *infos, unsigned count);
 
-/* Does the text show `rows` of it, if it has so many? */
+/* Returns true if the text would show `rows` rows without a limit. */
 bool table_is_short(const struct table_info *info, const struct table_view *view);
 
-/* Row `index` of `rows`. */
+/* Returns row `index` of `rows`. */
 const void *table_item(const struct table *t, uint32_t index);
 
-/* For table.c (table_members.c): begins a table of members, and fills the cells of a row of it. */
+/* For table.c (table_members.c): begin a table of members, and fill the cells of a row. */
 void members_begin(struct table *t, enum report_format format);
 void members_show(const struct table *t, uint32_t index, struct cell *cells);
 bool members_foot(const struct table *t, struct cell *cells);
 
-/* Counts, orders and limits the rows. 0 or GPUPROF_NO_MEMORY; table_end in both cases. */
+/* Counts, sorts and limits the rows. Returns 0 or GPUPROF_NO_MEMORY; call table_end in both
+ * cases. */
 int table_begin(struct table *t, const struct table_view *view, enum report_format format);
 void table_end(struct table *t);
 
-/* Row `place` of the `shown` ones, or with place == shown the foot. False: there is none. Its cells
- * go to cells_release, whatever was returned. */
+/* Fills row `place` of the `shown` ones, or the foot if place == shown. Returns false if there is
+ * none. Always call cells_release on the cells. */
 bool table_row(const struct table *t, uint32_t place, enum report_format format,
                struct cell cells[static TABLE_COLUMNS_MAX]);
 void cells_release(struct cell cells[static TABLE_COLUMNS_MAX]);
 
-/*
- * Print the table as begun above; nothing if it is not there, unless it was named. JSON is the
- * member, behind a comma, and one of the rows that were left out, if any were. 0 or
- * GPUPROF_NO_MEMORY.
- */
+/* Print a begun table, or nothing if it is missing and was not named. JSON is a member with a comma
+ * before it, and one about rows left out, if any. Return 0 or GPUPROF_NO_MEMORY. */
 int table_print_text(struct table *t, const struct table_view *view, FILE *out);
 int table_print_json(struct table *t, const struct table_view *view, FILE *out);
 
 /*
- * As csv, with the columns and values of the JSON, to the file `path` (NULL or "-": standard
- * output). One table that was asked for alone is a heading and its rows; else each that has rows,
- * or was named, is a block: "# NAME", those, and an empty line. If `path` is a folder, or ends in a
- * slash, each is a file there, NAME.csv. Says what goes wrong.
+ * Writes csv with JSON's columns and values to the file `path` (NULL or "-": standard output). A
+ * single named table is a heading and its rows; otherwise each table that has rows or was named is
+ * a block: "# NAME", heading, rows, empty line. If `path` is a folder or ends in a slash, each
+ * table is a file NAME.csv in it. Reports errors.
  */
 enum exit_code tables_write_csv(struct table *tables, unsigned count, const struct table_view *view,
                                 const char *path, uint64_t *room);

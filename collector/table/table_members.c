@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The cells of a table whose rows are structs in a list, as its columns say (enum column_from). */
+/* Fills the cells of a table whose rows are structs in a list (enum column_from). */
 #include <string.h>
 
 #include "read/process.h"
@@ -53,7 +53,7 @@ static struct cell show_member(const struct column *c, const char *member)
         if (c->bytes == sizeof text)
             memcpy(&text, member, sizeof text);
         else
-            text = member; /* it lies in the struct */
+            text = member; /* an array inside the struct */
         return text || c->lacks != LACKS_ZERO ? cell_text(text) : (struct cell){0};
     }
     memcpy(&number, member, c->bytes);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rows of tables for programs: members of a JSON object, a list of objects, and csv with the
- * same columns. */
+/* Tables for programs: members of a JSON object, lists of objects, and csv with the same
+ * columns. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,7 +40,7 @@ static void print_number(enum column_type type, const struct cell *cell, FILE *o
         fprintf(out, type == COLUMN_SHARE ? "%.4f" : "%.6f", cell->real);
     else if (type == COLUMN_BOOL)
         fputs(cell->number ? "true" : "false", out);
-    else if (type == COLUMN_NUMBER) /* the number of an error may be negative */
+    else if (type == COLUMN_NUMBER) /* an error number may be negative */
         fprintf(out, "%lld", (long long)cell->number);
     else
         fprintf(out, "%llu", (unsigned long long)cell->number);
@@ -92,7 +92,7 @@ int table_print_json(struct table *t, const struct table_view *view, FILE *out)
 
 /* ---- csv ------------------------------------------------------------------------------------- */
 
-/* Tables of sums share rows of columns: those without a sentence are no columns of this table. */
+/* Tables of sums share column rows: those without a doc are not columns of this table. */
 static bool has_csv_column(const struct table *t, unsigned i)
 {
     const struct column *columns = t->info->columns;
@@ -152,7 +152,7 @@ static bool has_csv(const struct table *t, const struct table_view *view)
     return view->is_named || (t->is_there && t->shown);
 }
 
-/* All of them into one file. */
+/* Writes all tables to one file. */
 static enum exit_code write_file(struct table *tables, unsigned count,
                                  const struct table_view *view, bool is_block, const char *path,
                                  uint64_t *room)
@@ -174,7 +174,7 @@ static enum exit_code write_file(struct table *tables, unsigned count,
     return verb_output_close(&out, path, error);
 }
 
-/* Each that is to be seen into DIR/NAME.csv. */
+/* Writes each visible table to DIR/NAME.csv. */
 static enum exit_code write_files(struct table *tables, unsigned count,
                                   const struct table_view *view, const char *folder, uint64_t *room)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tables as text: numbers in columns of their width, a space before each, and the name last. On a
- * terminal that is too narrow for that, columns that can be spared are left out, those that are 0
- * in every row first, the last first, and names are cut in the middle.
+ * Tables as text: numeric columns of fixed width, a space before each, and the name last. If the
+ * terminal is too narrow, spare columns are dropped (first those that are 0 in all rows, from the
+ * right), and names are cut in the middle.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,20 +12,20 @@
 #include "table/table.h"
 #include "table/text_width.h"
 
-#define NAME_WIDTH_MIN 32 /* for which columns are left out */
+#define NAME_WIDTH_MIN 32 /* narrower names drop columns */
 #define SPARE_MAX      4
 
 struct layout {
     const struct column *columns;
-    uint8_t shown[TABLE_TEXT_MAX]; /* without the name */
+    uint8_t shown[TABLE_TEXT_MAX]; /* indices of columns, without the name */
     unsigned count;
-    unsigned name_at;               /* the column in which names begin */
-    unsigned name_width;            /* 0: any */
-    uint8_t spared[TABLE_TEXT_MAX]; /* the first to go first */
+    unsigned name_at;               /* text column where names begin */
+    unsigned name_width;            /* 0: no limit */
+    uint8_t spared[TABLE_TEXT_MAX]; /* dropped columns, first dropped first */
     unsigned spared_count;
 };
 
-/* The first column has no space before it: numbers of the others do not begin the line. */
+/* Returns the width without names. The first column has no space before it. */
 static unsigned measure(const struct layout *l)
 {
     unsigned width = 2;
@@ -52,7 +52,7 @@ static bool tells(const struct cell *cell)
                                      : is_filled(cell);
 }
 
-/* Which of these columns have something in a row that is shown. */
+/* Returns which of these columns have a value in a visible row. */
 static uint32_t find_columns(const struct table *t, uint32_t wanted,
                              bool (*has)(const struct cell *cell))
 {
@@ -69,7 +69,7 @@ static uint32_t find_columns(const struct table *t, uint32_t wanted,
 
 _Static_assert(TABLE_COLUMNS_MAX <= 32, "a bit for each column");
 
-/* The columns of the text; their number. */
+/* Fills in the columns of the text and returns their number. */
 static unsigned text_columns(const struct table_info *info, uint8_t text[static TABLE_TEXT_MAX])
 {
     unsigned count = 0;
@@ -97,7 +97,7 @@ static struct layout lay_out(const struct table *t, uint32_t width)
     for (unsigned i = 0; i < count; i++)
         if (!(empty >> text[i] & 1))
             l.shown[l.count++] = text[i];
-    if (width && measure(&l) + wanted > width) /* what is 0 in every row tells least */
+    if (width && measure(&l) + wanted > width) /* columns of zeros tell least */
         spares &= ~find_columns(t, spares, tells);
     else
         spares = 0;
@@ -109,12 +109,12 @@ static struct layout lay_out(const struct table *t, uint32_t width)
             if (info->columns[l.shown[i]].spare == spare)
                 leave_out(&l, i);
     l.name_at = measure(&l);
-    if (width && l.count) /* a line of words is no name */
+    if (width && l.count) /* a table of words only has no names */
         l.name_width = width > l.name_at + TEXT_WIDTH_MIN ? width - l.name_at : TEXT_WIDTH_MIN;
     return l;
 }
 
-/* `length` bytes of a name, clean, in a column `in` behind where names begin. */
+/* Prints `length` bytes of a clean name, `in` columns after where names begin. */
 static void print_name(const struct layout *l, const char *text, size_t length, unsigned in,
                        FILE *out)
 {
@@ -221,7 +221,7 @@ static void print_table(const struct table *t, const struct table_view *view, FI
         if (i == t->shown && t->shown < t->rows)
             print_more(t, view, &l, out);
         if (i == t->shown)
-            l.name_width = 0; /* the foot says something, and is whole */
+            l.name_width = 0; /* a foot with words is not cut */
         if (table_row(t, i, FORMAT_TEXT, cells))
             print_row(&l, cells, out);
         cells_release(cells);

@@ -10,20 +10,20 @@
 
 #define DOTS       "..."
 #define DOTS_WIDTH (sizeof DOTS - 1)
-#define BAR        " | " /* between the frames of a stack */
+#define BAR        " | " /* separates the frames of a stack */
 #define BAR_BYTES  (sizeof BAR - 1)
 #define NOWHERE    "(anonymous namespace)"
 #define VOID       "void "
-#define BY         " (by " /* behind a kernel: the call that launched it */
-#define NAME_TELLS 8       /* letters: shorter ones, as "kernel", say little */
+#define BY         " (by " /* follows a kernel: the call that launched it */
+#define NAME_TELLS 8       /* shorter names, such as "kernel", tell little */
 
 struct code_range {
     uint32_t from, to;
     unsigned width;
 };
 
-/* What is not one column wide, in blocks, as terminals draw it whatever the locale: a name is of
- * the program, not of who reads the report. In order. */
+/* Sorted Unicode blocks that are not one column wide, as terminals draw them in any locale: names
+ * come from the recorded program. */
 static const struct code_range ranges[] = {
     {0x300, 0x36f, 0},     {0x483, 0x489, 0},     {0x591, 0x5bd, 0},     {0x610, 0x61a, 0},
     {0x64b, 0x65f, 0},     {0x900, 0x902, 0},     {0xe34, 0xe3a, 0},     {0xe47, 0xe4e, 0},
@@ -43,7 +43,7 @@ static unsigned code_width(uint32_t code)
     return 1;
 }
 
-/* The letter at `text`, `left` > 0 bytes before the end; returns its bytes. */
+/* Decodes the character at `text`, `left` > 0 bytes before the end; returns its bytes. */
 static size_t letter(const char *text, size_t left, unsigned *width)
 {
     const uint8_t *p = (const uint8_t *)text;
@@ -65,7 +65,7 @@ size_t text_width(const char *text, size_t length)
     return width;
 }
 
-/* So that the end has `tail` columns. */
+/* Cuts so that the end keeps `tail` columns. */
 static char *cut_to(const char *text, size_t length, size_t width, size_t tail)
 {
     size_t whole = text_width(text, length);
@@ -78,7 +78,7 @@ static char *cut_to(const char *text, size_t length, size_t width, size_t tail)
         size_t bytes = letter(text + at, length - at, &one);
         if (before + one <= head)
             head_bytes = at + bytes;
-        /* A mark does not begin what is left: its letter is not there. */
+        /* The end must not begin with a mark whose letter was cut. */
         if (one && whole - before <= tail) {
             tail_at = at;
             break;
@@ -95,7 +95,7 @@ static char *cut_to(const char *text, size_t length, size_t width, size_t tail)
     return cut;
 }
 
-/* Names differ at their begin and at their end: both get half, the begin an odd column. */
+/* Names differ at both ends: each gets half, the begin the odd column. */
 char *text_cut(const char *text, size_t length, size_t width)
 {
     return cut_to(text, length, width, (width - DOTS_WIDTH) / 2);
@@ -106,7 +106,8 @@ static bool is_of_name(char c)
     return c == '_' || (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z');
 }
 
-/* Where the arguments of a function begin whose name ends at `length`, or `length`. */
+/* Returns where the arguments begin in a function's name that ends at `length`; `length` if
+ * none. */
 static size_t arguments_at(const char *text, size_t length)
 {
     unsigned depth = 0;
@@ -119,7 +120,7 @@ static size_t arguments_at(const char *text, size_t length)
     return length;
 }
 
-/* How many bytes at the end are the name of a namespace or class. */
+/* Returns how many bytes at the end are the name of a namespace or class. */
 static size_t scope_bytes(const char *text, size_t length)
 {
     size_t nowhere = sizeof NOWHERE - 1, at = length;
@@ -130,8 +131,8 @@ static size_t scope_bytes(const char *text, size_t length)
     return length - at;
 }
 
-/* Where the name of a function begins, of which text[0..end) is all before its arguments: behind
- * the type that it returns, which templates alone have. */
+/* Returns where a function's name begins in text[0..end), the text before its arguments: after the
+ * return type, which only templates have. */
 static size_t name_at(const char *text, size_t end)
 {
     int depth = 0;
@@ -143,7 +144,7 @@ static size_t name_at(const char *text, size_t end)
     return at;
 }
 
-/* Is what follows the "::" the function's own name, and too short to say what it is? */
+/* Returns true if the function's own name after "::" is too short to identify it. */
 static bool needs_scope(const char *text, size_t length, const char *name)
 {
     size_t letters = 0;
@@ -153,8 +154,8 @@ static bool needs_scope(const char *text, size_t length, const char *name)
            is_of_name(text[length - 1]) && !memchr(text, '<', length) && !memchr(text, '(', length);
 }
 
-/* Of a function of C++ takes out namespaces, arguments and the type that it returns, but not what
- * stands apart behind them in parentheses; the length that is left. */
+/* Removes namespaces, arguments and the return type of a C++ function, but keeps a separate text in
+ * parentheses after them; returns the new length. */
 static size_t drop_qualifiers(char *text)
 {
     size_t length = strlen(text), to = 0;
@@ -179,7 +180,7 @@ static size_t drop_qualifiers(char *text)
     return to;
 }
 
-/* Kernels of C++ libraries all begin with the same namespaces and end with the same arguments. */
+/* Kernels of C++ libraries share their leading namespaces and trailing arguments. */
 static char *cut_function(const char *text, size_t length, size_t width)
 {
     char *name = strndup(text, length);

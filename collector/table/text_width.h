@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Texts, valid UTF-8, on a terminal: how wide they are, and what is left of those that do not fit.
- */
+/* The width of UTF-8 texts on a terminal, and how to cut those that do not fit. */
 #ifndef GPUPROF_COLLECTOR_TEXT_WIDTH_H
 #define GPUPROF_COLLECTOR_TEXT_WIDTH_H
 
@@ -8,31 +7,29 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define TEXT_WIDTH_MIN 8 /* of what text_cut leaves */
+#define TEXT_WIDTH_MIN 8 /* least width for text_cut */
 
-/* The columns that `length` bytes of `text` take: two for each wide letter of East Asia and most
- * pictures, none for marks on the letter before. */
+/* Returns the columns of `length` bytes of `text`: two for each wide East Asian letter and most
+ * pictures, none for combining marks. */
 size_t text_width(const char *text, size_t length);
 
-/*
- * `length` bytes of `text`, or, if they are wider than `width` (at least TEXT_WIDTH_MIN), their
- * beginning and end with "..." between. New memory; NULL: there is none.
- */
+/* Returns `length` bytes of `text`; if wider than `width` (at least TEXT_WIDTH_MIN), begin and end
+ * with "..." between. New memory; NULL: no memory. */
 char *text_cut(const char *text, size_t length, size_t width);
 
-/* The same of what may be a stack ("1 MiB: call | innermost | ... | outermost"): the outermost
- * frames go first, then the call, and only then is the innermost frame cut. Of a function of C++
- * that is none, its namespaces and arguments go first, then what called it. */
+/* The same for a possible stack ("1 MiB: call | innermost | ... | outermost"): drops the outermost
+ * frames first, then the call, and only then cuts the innermost frame. For a C++ function outside a
+ * stack, drops namespaces and arguments first, then the call after it. */
 char *text_cut_stack(const char *text, size_t length, size_t width);
 
-/* The width of the terminal that `fd` is, from it or else from COLUMNS; 0: it is none, or says
- * nothing. */
+/* Returns the width of the terminal `fd`, from it or from COLUMNS; 0: not a terminal, or
+ * unknown. */
 uint32_t terminal_width(int fd);
 
-/* Is `fd` a terminal that may be coloured, by NO_COLOR and TERM? */
+/* Returns true if `fd` is a terminal and NO_COLOR and TERM allow colour. */
 bool terminal_has_colour(int fd);
 
-/* What makes text bold, or bold and red, and what ends either. */
+/* Escape sequences: bold, bold red, and the end of both. */
 #define COLOUR_STRONG "\033[1m"
 #define COLOUR_ALARM  "\033[1;31m"
 #define COLOUR_END    "\033[0m"
