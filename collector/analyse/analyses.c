@@ -74,7 +74,7 @@ void analyses_put(struct sums *sums, struct part *p)
 {
     for (unsigned i = 0; i < ANALYSES_COUNT; i++)
         if (analyses[i]->table.by == BY_NAME)
-            sums_put(&sums[i], p); /* without rows, where nobody asked for it */
+            sums_put(&sums[i], p); /* no rows, if the table was not started */
 }
 
 int analyses_add(struct sums *sums, struct part *p)

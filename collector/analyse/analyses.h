@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The tables of sums that a report is made of. Each is declared in one file of this folder, and
- * has its row in analyses.def; query/sums.h says what a declaration is.
+ * The tables of sums of a report. One file of this folder declares each; analyses.def has a row for
+ * it. query/sums.h explains the declaration.
  */
 #ifndef GPUPROF_COLLECTOR_ANALYSES_H
 #define GPUPROF_COLLECTOR_ANALYSES_H
@@ -18,28 +18,29 @@ enum sums_table {
 #define ANALYSIS(info) extern const struct sums_info info;
 #include "analyse/analyses.def"
 
-/* Before the walk: starts those of `sums`, of ANALYSES_COUNT, that this --by has, but for what
- * nobody will look at (enum report_part), or only those of these bits (0: all). All others have no
- * `info`. `groups`: see struct sums. */
+/* Before the walk: initialises those of `sums` (ANALYSES_COUNT) that fit `by`. Skips tables made of
+ * parts in `leaves` (enum report_part), and those without a bit in `only` unless it is 0. Skipped
+ * ones keep `info` NULL. `groups`: see struct sums. */
 void analyses_start(struct sums *sums, struct walk *walk, enum report_by by, bool groups,
                     unsigned leaves, uint64_t only, uint64_t *histogram_rows);
 
-/* Those that a bit of enum sums_table says: are they all made of resolved events alone? And the one
- * whose table that is; ANALYSES_COUNT: none. */
+/* Are all tables of these bits (of enum sums_table) made of resolved events only? False for no
+ * bits. analyses_find returns the place of the table, ANALYSES_COUNT if it is none of these. */
 bool analyses_are_of_rows(uint64_t tables);
 unsigned analyses_find(const struct table_info *table);
 
-/* Adds those that read resolved events to its readers, and puts those into `consumers`, behind
- * *count, that have one of their own. */
+/* Registers the tables that read resolved events with the resolver. Appends those with a consumer
+ * of their own to `consumers`, at *count. */
 void analyses_consumers(struct sums *sums, struct resolver *resolver, struct consumer *consumers,
                         unsigned *count);
 
-/* Of those that are made, drops what nobody looks at (enum report_part). */
+/* Drops the tables that are made of the parts in `leaves` (enum report_part). */
 void analyses_leave(struct sums *sums, unsigned leaves);
 
 void analyses_release(struct sums *sums);
 
-/* Into a part, and out of it, as sums_put, sums_add and, behind the last part, sums_finish. */
+/* Write the tables to a part, add a part to them, and finish after the last part. See sums_put,
+ * sums_add and sums_finish. */
 void analyses_put(struct sums *sums, struct part *p);
 int analyses_add(struct sums *sums, struct part *p);
 int analyses_finish(struct sums *sums);

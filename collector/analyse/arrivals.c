@@ -42,8 +42,7 @@ void arrivals_release(struct arrivals *a)
 
 /* ---- kinds and places ------------------------------------------------------------------------ */
 
-/* "AllReduce" of ncclDevKernel_AllReduce_Sum_f32_RING_LL(...): what differs in its algorithm is one
- * kind. Returns its length. */
+/* Finds "AllReduce" in ncclDevKernel_AllReduce_Sum_f32_RING_LL(...). Returns its length. */
 static size_t kind_in(const char *name, const char **kind)
 {
     const char *end = name + strcspn(name, "(<");
@@ -97,7 +96,8 @@ int arrivals_place(struct arrivals *a, const struct arrival_place *what, uint32_
 
 /* ---- meetings -------------------------------------------------------------------------------- */
 
-/* The row's place + 1. 0 or GPUPROF_NO_MEMORY. */
+/* Sets *number to the row's place + 1. When rows are full, all communicators of a kind share one.
+ * Returns 0 or GPUPROF_NO_MEMORY. */
 static int row_of(struct arrivals *a, uint64_t communicator, uint32_t kind, uint32_t job,
                   uint32_t *number)
 {
@@ -153,7 +153,8 @@ struct sorter {
     const struct rank_device *devices;
 };
 
-/* By row and device; places of these by time, and then in the order of their first use. */
+/* Sorts by row and device, then places by time, longest first. Equal ones stay in the order of
+ * their first use. */
 static int compare_late(const void *left, const void *right, void *context)
 {
     const struct arrival_late *a = left, *b = right;
@@ -177,8 +178,8 @@ static int compare_rows(const void *left, const void *right, void *context)
     return ORDER(a->job, b->job) ?: ORDER(a->communicator, b->communicator);
 }
 
-/* Is it by more than what the row has? How often says less: of those that come together somebody is
- * last by a few ns. The first one wins. */
+/* Makes this device the row's late one if its total delay is longer. How often it was last says
+ * little: when ranks arrive together, one is last by a few ns. */
 static void offer(struct arrival_row *row, uint32_t device, uint32_t place, uint64_t count,
                   uint64_t ns)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How ranks arrived at collectives, on paper. */
+/* Prints how ranks arrived at collectives. */
 #include <inttypes.h>
 #include <stdlib.h>
 

@@ -40,10 +40,10 @@ void collectives_release(struct collectives *c)
     free(c->pending.rows);
 }
 
-/* ---- who there is ---------------------------------------------------------------------------- */
+/* ---- ranks ----------------------------------------------------------------------------------- */
 
-/* The number of the rank of a process in the communicator of that id, which has so many (0: not
- * known); 0: there is no room, or no memory, which is in *error. */
+/* Returns the number of the process's rank in the communicator `id`, which has `ranks` ranks (0:
+ * not known). Returns 0 without room or memory; *error says which. */
 static uint32_t add_rank(struct collectives *c, const struct process *p, uint64_t id, uint64_t rank,
                          uint64_t ranks, int *error)
 {
@@ -59,7 +59,7 @@ static uint32_t add_rank(struct collectives *c, const struct process *p, uint64_
         of->ranks = (uint32_t)ranks;
     struct key key = {at, rank, p->index}, later = {at, RANK_LATER, p->index};
     uint64_t known = rank == RANK_LATER ? 0 : key_map_get(&c->keys.ranks, later);
-    if (known) { /* it is known by now which one it is */
+    if (known) { /* its number in the communicator is known now */
         key_map_remove(&c->keys.ranks, later);
         c->ranks[known - 1].rank = (uint32_t)rank;
         *error = key_map_set(&c->keys.ranks, key, known);
@@ -91,14 +91,14 @@ static int take_communicator(struct collectives *c, const struct event *e)
     return error == GPUPROF_LIMIT ? 0 : error;
 }
 
-/* ---- what they call -------------------------------------------------------------------------- */
+/* ---- calls ----------------------------------------------------------------------------------- */
 
 static uint64_t arg(const struct event *e, const char *label, uint64_t otherwise)
 {
     return function_arg(e->function, e->record, label, otherwise);
 }
 
-/* Where the call of that number goes, in place of an old one if need be; NULL: there is no room. */
+/* The slot for the call of that number, which may replace an old one; NULL: there is no room. */
 static struct collective_call *room_for(struct collectives *c, struct channel_part *part,
                                         uint64_t sequence)
 {
@@ -132,7 +132,7 @@ const struct collective_call *collectives_call(const struct channel_part *part, 
     return call && call->sequence == sequence ? call : NULL;
 }
 
-/* ncclBcast is ncclBroadcast in place; of messages one side sends and the other receives. */
+/* ncclBcast is ncclBroadcast in place; a message has a send and a receive. */
 static bool is_same_function(const struct collective_call *a, const struct collective_call *b)
 {
     static const char *const broadcasts[] = {"ncclBcast", "ncclBroadcast"};
@@ -145,13 +145,13 @@ static bool is_same_function(const struct collective_call *a, const struct colle
 
 bool collectives_agree(const struct collective_call *a, const struct collective_call *b)
 {
-    /* An operation of the program's own has a number that is each rank's own. */
+    /* Ranks may have different numbers for the program's own operation. */
     bool same_op = a->op == b->op || (a->op > 4 && b->op > 4);
     return is_same_function(a, b) && a->count == b->count && a->type == b->type && same_op &&
            a->root == b->root;
 }
 
-/* The newest call of a part, if the leader has made it before; else this part leads. */
+/* Compares the newest call of a part with the leader's; the part becomes leader if it is ahead. */
 static void compare(const struct collectives *c, struct channel *channel, uint32_t part)
 {
     const struct channel_part *own = &c->parts[part];
@@ -171,8 +171,8 @@ static void compare(const struct collectives *c, struct channel *channel, uint32
     }
 }
 
-/* Of the rank of that number (0: none): its part's place, or NONE, where there is no room or no
- * memory. */
+/* Returns the index of the rank's part in the channel. Returns NONE for rank 0, without room, or
+ * without memory. */
 static uint32_t add_part(struct collectives *c, uint32_t rank, enum collective_kind kind,
                          uint32_t from, uint32_t to, int *error)
 {
@@ -201,13 +201,13 @@ static int queue(struct thread_calls *t, uint32_t part, uint64_t sequence)
     if (!t->queued && !(t->queued = calloc(QUEUED_MAX, sizeof *t->queued)))
         return GPUPROF_NO_MEMORY;
     if (!t->depth)
-        t->count = 0; /* what was left by longjmp */
+        t->count = 0; /* calls of a group that longjmp left */
     if (t->count < QUEUED_MAX)
         t->queued[t->count++] = (struct queued_call){part, sequence};
     return 0;
 }
 
-/* What collectives_agree compares: calls of two ranks that agree have one hash. */
+/* Hashes what collectives_agree compares: calls that agree have equal hashes. */
 static uint64_t hash_call(uint64_t hash, const struct collective_call *call, bool is_message)
 {
     const char *name = is_message ? "" : call->function->name;
@@ -223,7 +223,7 @@ static uint64_t hash_call(uint64_t hash, const struct collective_call *call, boo
 static int add_call(struct collectives *c, const struct event *e, uint32_t part, uint64_t sequence)
 {
     struct channel_part *own = &c->parts[part];
-    if (sequence <= own->called) /* a handle that means another one by now */
+    if (sequence <= own->called) /* the handle belongs to another communicator by now */
         return 0;
     own->called = sequence;
     enum collective_kind kind = c->channels[own->channel].kind;
@@ -273,7 +273,7 @@ static int take_making(struct collectives *c, const struct event *e)
     return error < 0 || part == NONE ? error : add_call(c, e, part, 1);
 }
 
-/* All ranks of the parent are to say so, with whatever color. */
+/* All ranks of the parent must call the split, with any color. */
 static int take_split(struct collectives *c, const struct event *e)
 {
     struct key parent = {e->process->index, arg(e, "parent", 0), 0};
@@ -289,7 +289,7 @@ static int take_split(struct collectives *c, const struct event *e)
     return error < 0 || part == NONE ? error : add_call(c, e, part, number);
 }
 
-/* Is it a call of a library that talks to other ranks? */
+/* Does the function communicate with other ranks, or make or destroy a communicator? */
 static bool is_talk(const struct function *f)
 {
     switch (f->does) {
@@ -354,7 +354,7 @@ static void take_end(struct collectives *c, const struct event *e)
     t->count = is_done ? 0 : t->count;
 }
 
-/* A kernel that is launched in a call of NCCL's is of those that it does, on its stream. */
+/* A kernel that is launched in a call of NCCL belongs to the open calls on its stream. */
 static __attribute__((noinline)) void take_launch(struct collectives *c, const struct event *e)
 {
     struct thread_calls *t = &c->threads[e->thread->index];
@@ -369,7 +369,7 @@ static __attribute__((noinline)) void take_launch(struct collectives *c, const s
     }
 }
 
-/* In the order of their begins; what returns of a library was no silence. */
+/* Calls come in the order of their begins. The end of a library's call ends no silence. */
 static void take_times(struct process_place *p, const struct event *e)
 {
     if (p->end_ns && e->begin_ns > p->end_ns && e->begin_ns - p->end_ns > p->gap_ns &&
@@ -391,7 +391,7 @@ static void take_place(struct collectives *c, const struct event *e)
     if (p->is_open && !is_open) /* it hangs, whatever other threads do */
         return;
     if (is_open && p->is_open && p->begin_ns <= e->begin_ns)
-        return; /* the one that is open longest */
+        return; /* the call that has been open longest stays */
     if (is_open || r->stack_id) {
         p->stack = r->stack_id;
         p->stack_ns = e->begin_ns;
@@ -442,7 +442,7 @@ struct consumer collectives_consumer(struct collectives *c, bool needs_stacks)
     return (struct consumer){.context = c,
                              .needs = needs_stacks ? WALK_STACKS : 0,
                              .skips = WALK_SKIPS_WORK,
-                             .sees_hidden = true, /* a hang is of the whole */
+                             .sees_hidden = true, /* a hang is looked for in the whole recording */
                              .take = take,
                              .take_call = take_call};
 }

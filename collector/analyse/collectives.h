@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Collectives that do not come to their end: of each communicator the first one that not all ranks
- * have called, or whose kernels do not finish, and which ranks that are; and those at which ranks
- * have called different things. Calls belong together by the number that each rank counts them by
- * (`sequence`), messages by the number between their two ranks, the making of a communicator by its
- * id.
+ * Finds collectives that hang: the first one on each communicator that some rank has not called, or
+ * whose kernels do not finish, and which ranks those are. Finds collectives for which ranks made
+ * different calls, too. Calls match by the number that each rank counts (`sequence`), messages by
+ * the number between their two ranks, and creation of a communicator by its id.
  *
- * Nothing is said of what nobody has waited a second for, nor against a rank whose process has lost
- * records or did not record when it was seen last.
+ * A hang is reported only if a rank has waited for a second. A rank is not blamed if its process
+ * lost records or was not recording when it was last seen.
  *
  * Memory: COMMUNICATORS_FOUND_MAX communicators, CHANNELS_MAX orders of calls and PARTS_MAX ranks
- * in them, 100 bytes each, and at most CALLS_KEPT_MAX calls of 64 bytes: of each rank up to the
- * newest CALLS_EACH_MAX. What is beyond is not followed.
+ * in them, 100 bytes each; CALLS_KEPT_MAX calls of 64 bytes, the newest CALLS_EACH_MAX of each
+ * rank. More are not followed.
  */
 #ifndef GPUPROF_COLLECTOR_COLLECTIVES_H
 #define GPUPROF_COLLECTOR_COLLECTIVES_H
@@ -29,10 +28,10 @@
 #define PARTS_MAX               (1u << 18)
 #define CALLS_KEPT_MAX          (1u << 20)
 #define CALLS_EACH_MAX          256u
-#define QUEUED_MAX              256u /* calls of one group that are tied to their kernels */
-#define PENDING_MAX             64u  /* that are told */
+#define QUEUED_MAX              256u /* calls of one group that are matched with their kernels */
+#define PENDING_MAX             64u  /* collectives that are reported */
 #define RANK_LATER              UINT32_MAX
-#define PENDING_ROWS_MAX        4096u /* of ranks in these */
+#define PENDING_ROWS_MAX        4096u /* ranks of these */
 
 enum collective_kind { COLLECTIVE_ALL, COLLECTIVE_MESSAGE, COLLECTIVE_MAKING, COLLECTIVE_SPLIT };
 
@@ -42,22 +41,22 @@ struct collective_call {
     const struct function *function;
     const struct thread *thread;
     uint64_t begin_ns;
-    uint64_t launch_ns; /* of its newest kernel; 0: none was seen */
+    uint64_t launch_ns; /* launch of its newest kernel; 0: none was seen */
     uint64_t stream;
     uint64_t count;
     int64_t root;
-    uint8_t type, op; /* UINT8_MAX: it has none */
+    uint8_t type, op; /* UINT8_MAX: none */
     bool is_over;     /* it has returned */
-    bool goes_on;     /* and said that it is still in progress: its communicator does not block */
+    bool goes_on;     /* it returned "in progress": the communicator is non-blocking */
 };
 
 /* A rank in a communicator. */
 struct communicator_rank {
     const struct process *process; /* NULL: not known */
     uint32_t communicator;
-    uint32_t rank;  /* RANK_LATER: it is not known yet */
-    uint32_t next;  /* of the same communicator, + 1 */
-    bool is_ended;  /* it was destroyed there */
+    uint32_t rank;  /* RANK_LATER: not known yet */
+    uint32_t next;  /* next rank of the communicator, + 1 */
+    bool is_ended;  /* the rank destroyed its communicator */
     bool is_absent; /* there is no recording of it */
 };
 
@@ -69,87 +68,87 @@ struct found_communicator {
     bool is_shrunk; /* some of its ranks split it without the others */
 };
 
-/* An order of calls: of all ranks, or of two. */
+/* An order of calls that all ranks, or two, must agree on. */
 struct channel {
     uint32_t communicator;
     enum collective_kind kind;
-    uint32_t from, to;    /* of messages */
+    uint32_t from, to;    /* of messages: sender and receiver */
     uint32_t first, last; /* parts, + 1 */
-    uint32_t leader;   /* the part that has called most, + 1: others' calls are compared to its */
-    uint64_t mismatch; /* the first number at which two ranks have called different things; 0 */
+    uint32_t leader;      /* the part that has called most, + 1; others are compared to it */
+    uint64_t mismatch;    /* first number at which two ranks' calls differ; 0: none */
     uint32_t mismatch_parts[2];
-    struct collective_call mismatch_calls[2]; /* the leader's, and the other's */
+    struct collective_call mismatch_calls[2]; /* the leader's call and the other's */
 };
 
-/* What a rank has called in a channel. */
+/* The calls of a rank in a channel. */
 struct channel_part {
     uint32_t channel;
-    uint32_t rank; /* place in `ranks` */
-    uint32_t next; /* of the same channel, + 1 */
+    uint32_t rank; /* index in `ranks` */
+    uint32_t next; /* next part of the channel, + 1 */
     uint32_t capacity;
     uint64_t called;               /* the newest number */
-    uint64_t hash;                 /* of all that it has called, in their order */
+    uint64_t hash;                 /* of all its calls, in order */
     struct collective_call *calls; /* owned: a ring, by number */
 };
 
-/* Where a process is: what it has called last, and from where. */
+/* Where a process is: its newest call and stack. */
 struct process_place {
     const struct thread *thread; /* NULL: nothing */
     const struct function *function;
     uint64_t begin_ns;
-    uint64_t end_ns; /* of the call that ended last ... */
-    uint64_t gap_ns; /* ... and the longest time between two */
-    bool is_begun;   /* `function` is a library's, which has not returned */
-    bool has_worked; /* it has launched or copied */
+    uint64_t end_ns; /* end of the call that ended last */
+    uint64_t gap_ns; /* longest time between two calls */
+    bool is_begun;   /* `function` is a library's and has not returned */
+    bool has_worked; /* it has launched kernels or copied */
     bool is_open;
-    uint32_t stack;    /* its own if it is open, else the process's newest; 0: none */
-    uint64_t stack_ns; /* of the call that it is of: of an earlier one, if before begin_ns */
+    uint32_t stack;    /* of this call if it is open, else the process's newest; 0: none */
+    uint64_t stack_ns; /* begin of the stack's call; before begin_ns: an earlier call's */
     bool is_paused;
 };
 
 enum collective_state {
     COLLECTIVE_NOT_CALLED,
     COLLECTIVE_CALLED,       /* not launched yet */
-    COLLECTIVE_NOT_FINISHED, /* its kernel */
+    COLLECTIVE_NOT_FINISHED, /* its kernel has not */
     COLLECTIVE_FINISHED,
-    COLLECTIVE_NOT_KNOWN,    /* called; what the device does is not recorded */
-    COLLECTIVE_NOT_RECORDED, /* nothing says what this rank called */
-    COLLECTIVE_DIFFERENT     /* it has called something else */
+    COLLECTIVE_NOT_KNOWN,    /* called; the device's work is not recorded */
+    COLLECTIVE_NOT_RECORDED, /* this rank's calls are not recorded */
+    COLLECTIVE_DIFFERENT     /* it made a different call */
 };
 
-/* A collective that is told, and a rank of it. */
+/* A collective that is reported, and a rank of it. */
 struct pending_collective {
     uint32_t channel;
     uint64_t sequence;
-    struct collective_call call; /* as the first rank has called it; function NULL: not kept */
-    uint64_t waited_ns;          /* by the rank that has waited longest; 0: it only differs */
-    uint64_t now_ns;             /* until when any process of its ranks is known */
-    uint32_t job;                /* of them; JOB_NONE: there are no several */
+    struct collective_call call; /* the first rank's call; function NULL: not stored */
+    uint64_t waited_ns;          /* longest wait of a rank; 0: the calls only differ */
+    uint64_t now_ns;             /* newest time at which one of its ranks is known */
+    uint32_t job;                /* job of the ranks; JOB_NONE: there is only one job */
     uint32_t first_row, row_count;
-    uint32_t late_count; /* of these, which come first */
+    uint32_t late_count; /* late ranks among the rows; they come first */
     bool is_mismatch;
-    bool has_own_numbers; /* its ranks have others there than in the job */
+    bool has_own_numbers; /* ranks in the communicator have other numbers than in the job */
 };
 
 struct pending_row {
     const struct pending_collective *pending;
-    uint32_t rank;                 /* in the communicator, */
-    const struct process *process; /* as struct communicator_rank has it */
+    uint32_t rank;                 /* number in the communicator */
+    const struct process *process; /* NULL: not known */
     bool is_absent;
     enum collective_state state;
-    struct collective_call call;       /* that it has made; function NULL: none */
-    const struct process_place *place; /* NULL: nothing is known */
-    struct told_stack told;            /* of what is told of its place */
+    struct collective_call call;       /* its call; function NULL: none */
+    const struct process_place *place; /* NULL: not known */
+    struct told_stack told;            /* stack of that place */
 };
 
-/* Calls of the group that is open on a thread. */
+/* The calls of the group that is open on a thread. */
 struct thread_calls {
     const struct process *process;
     const struct thread *thread;
     const struct function *open; /* a call that has not returned; NULL: none */
     uint64_t begin_ns;
     uint32_t stack;
-    uint32_t depth; /* of groups */
+    uint32_t depth; /* nesting of groups */
     uint32_t count;
     struct queued_call {
         uint32_t part;
@@ -166,7 +165,7 @@ struct collectives {
         struct key_map ranks;   /* (communicator, rank, process) -> rank + 1 */
         struct key_map channels, parts;
     } keys;
-    struct found_communicator *communicators; /* owned, and so are the others */
+    struct found_communicator *communicators; /* owned, like the other pointers */
     struct communicator_rank *ranks;
     struct channel *channels;
     struct channel_part *parts;
@@ -176,26 +175,27 @@ struct collectives {
     struct {
         struct pending_collective list[PENDING_MAX];
         uint32_t count;
-        uint64_t total; /* with those that are not kept */
+        uint64_t total; /* with those that are not in the list */
         struct pending_row *rows;
         uint32_t row_count;
     } pending;
 };
 
-/* `walk` and `stacks` must stay. 0 or GPUPROF_NO_MEMORY; collectives_release in both cases. */
+/* `walk` and `stacks` must outlive it. Returns 0 or GPUPROF_NO_MEMORY; call collectives_release in
+ * both cases. */
 int collectives_init(struct collectives *c, struct walk *walk, const struct told_stacks *stacks);
 void collectives_release(struct collectives *c);
 
 struct consumer collectives_consumer(struct collectives *c, bool needs_stacks);
 
-/* After the walk: makes the rows. 0 or GPUPROF_NO_MEMORY. (collectives_pending.c) */
+/* Makes the rows, after the walk. Returns 0 or GPUPROF_NO_MEMORY. (collectives_pending.c) */
 int collectives_judge(struct collectives *c, const struct unfinished *u);
 
-/* The part of that rank (place in `ranks`) in the channel; NULL: it has called nothing there. */
+/* The calls of the rank (index in `ranks`) in the channel; NULL: it called nothing there. */
 const struct channel_part *collectives_part(const struct collectives *c, uint32_t channel,
                                             uint32_t rank);
 
-/* Who has not come to what is told first, the first of these; NULL: nobody is known. */
+/* The first rank that has not joined the collective that is reported first; NULL: not known. */
 static inline const struct pending_row *collectives_late(const struct collectives *c)
 {
     const struct pending_collective *p = c->pending.count ? &c->pending.list[0] : NULL;
@@ -204,25 +204,26 @@ static inline const struct pending_row *collectives_late(const struct collective
     return late && late->process ? late : NULL;
 }
 
-/* Is it about communicators that come to be, and not about what is done on them? */
+/* Is it the creation of a communicator, rather than a call on one? */
 static inline bool collectives_is_made(enum collective_kind kind)
 {
     return kind == COLLECTIVE_MAKING || kind == COLLECTIVE_SPLIT;
 }
 
-/* May any rank that waits have waited for another? */
+/* Can any rank wait for another? False if no rank's process has work that may be unfinished. */
 bool collectives_may_wait(const struct collectives *c, const struct unfinished *u);
 
-/* NULL: not kept. */
+/* The call of that number; NULL: it is not stored. */
 const struct collective_call *collectives_call(const struct channel_part *part, uint64_t sequence);
 
-/* Do they belong together? */
+/* Are the calls of two ranks parts of the same collective or message? */
 bool collectives_agree(const struct collective_call *a, const struct collective_call *b);
 
-/* Of a struct collectives. (collectives_print.c) */
+/* Its source is a struct collectives. (collectives_print.c) */
 extern const struct table_info collectives_table;
 
-/* The first of them in a line, in new memory, and a line for the summary; NULL, nothing: none. */
+/* The first hanging collective in one line, which the caller frees; NULL: none. And prints a line
+ * for the summary if there is one. */
 char *collectives_text(const struct collectives *c);
 void collectives_print_summary(const struct collectives *c, FILE *out);
 

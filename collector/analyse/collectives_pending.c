@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which collectives are told, and what each rank's part in them is. */
+/* Selects the hanging collectives to report, and the state of each rank in them. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,18 +8,18 @@
 #include "error.h"
 #include "rank.h"
 
-#define ABSENT_RANKS_MAX PENDING_ROWS_MAX /* of the making of a communicator */
+#define ABSENT_RANKS_MAX PENDING_ROWS_MAX /* when a communicator is made */
 
-/* Ranks that are looked at for messages: a communicator of many has pairs without number. */
+/* Limit on ranks examined for messages: a large communicator has very many pairs. */
 #define LOOKS_MAX (1u << 26)
 
 struct judging {
     struct collectives *c;
     const struct unfinished *u;
-    uint64_t *looks; /* so far */
+    uint64_t *looks; /* ranks examined so far */
 };
 
-/* What is missing of it may be anything. */
+/* Is the process's recording incomplete? Then a missing call proves nothing. */
 static bool is_unsure(const struct judging *j, const struct process *p)
 {
     const struct losses *l = p ? &j->c->walk->losses[p->index] : NULL;
@@ -27,8 +27,9 @@ static bool is_unsure(const struct judging *j, const struct process *p)
                  l->counters[COUNTER_DROPPED]);
 }
 
-/* For how long it has waited, up to where the process is known; 0: it does not any more, as when
- * its call has made a communicator. Of a call that has not returned nothing later is recorded. */
+/* How long the rank has waited in the call, up to the last known time of its process. Returns 0 if
+ * it no longer waits, as when the call has made a communicator. While a call has not returned,
+ * nothing later is recorded. */
 static uint64_t waited_ns(const struct judging *j, const struct channel_part *part,
                           const struct collective_call *call)
 {
@@ -58,7 +59,7 @@ static enum collective_state state_of(const struct judging *j, const struct proc
                : COLLECTIVE_NOT_FINISHED;
 }
 
-/* Is that rank one of those that the channel is about? */
+/* Does the rank take part in the channel? */
 static bool takes_part(const struct channel *of, const struct communicator_rank *rank)
 {
     return of->kind != COLLECTIVE_MESSAGE || rank->rank == of->from || rank->rank == of->to;
@@ -72,9 +73,9 @@ bool collectives_may_wait(const struct collectives *c, const struct unfinished *
     return false;
 }
 
-/* ---- which ---------------------------------------------------------------------------------- */
+/* ---- which collectives ----------------------------------------------------------------------- */
 
-/* The first number that somebody has called and somebody else has not; 0: there is none. */
+/* The first number that one rank has called and another has not; 0: none. */
 static uint64_t find_uncalled(const struct judging *j, uint32_t channel)
 {
     const struct channel *of = &j->c->channels[channel];
@@ -95,7 +96,7 @@ static uint64_t find_uncalled(const struct judging *j, uint32_t channel)
     return lowest < newest ? lowest + 1 : 0;
 }
 
-/* Does that rank wait for its kernel, or for the call to return? */
+/* Is the rank waiting for its kernel, or for the call to return? */
 static bool is_stuck(const struct judging *j, const struct channel_part *part,
                      const struct collective_call *call)
 {
@@ -108,7 +109,7 @@ static bool is_stuck(const struct judging *j, const struct channel_part *part,
     return state == COLLECTIVE_CALLED || (state == COLLECTIVE_NOT_FINISHED && is_waited);
 }
 
-/* The first number that somebody is stuck in; 0: there is none. */
+/* The first number in which a rank is stuck; 0: none. */
 static uint64_t find_unfinished(const struct judging *j, uint32_t channel)
 {
     uint64_t found = 0;
@@ -123,7 +124,7 @@ static uint64_t find_unfinished(const struct judging *j, uint32_t channel)
     return found;
 }
 
-/* The longest wait for that number, and how somebody has called it. */
+/* Sets the longest wait for that number, and the earliest call. */
 static void measure(const struct judging *j, struct pending_collective *p)
 {
     for (uint32_t i = j->c->channels[p->channel].first; i; i = j->c->parts[i - 1].next) {
@@ -136,7 +137,7 @@ static void measure(const struct judging *j, struct pending_collective *p)
     }
 }
 
-/* Have not all called the making of that communicator? */
+/* Did some ranks not call the creation of the communicator? */
 static bool is_made_by_some(const struct judging *j, const struct channel *of)
 {
     uint32_t count = 0;
@@ -168,14 +169,14 @@ static bool judge(const struct judging *j, uint32_t channel, struct pending_coll
     return p->is_mismatch || !is_late || p->waited_ns >= SURVEY_HANG_NS;
 }
 
-/* What differs first, then what was waited for longest. */
+/* Mismatches first, then the longest wait. */
 static bool is_before(const void *item, const void *other)
 {
     const struct pending_collective *a = item, *b = other;
     return a->is_mismatch != b->is_mismatch ? a->is_mismatch : a->waited_ns > b->waited_ns;
 }
 
-/* ---- whose ----------------------------------------------------------------------------------- */
+/* ---- rows of ranks --------------------------------------------------------------------------- */
 
 static void add_row(struct collectives *c, struct pending_collective *p,
                     const struct communicator_rank *rank, enum collective_state state,
@@ -195,7 +196,7 @@ static void add_row(struct collectives *c, struct pending_collective *p,
                                 .state = state,
                                 .call = call ? *call : (struct collective_call){0},
                                 .place = place && place->thread ? place : NULL};
-    /* Where the others are is where they wait. */
+    /* The other ranks wait: their stacks say nothing new. */
     if (row->place && (state == COLLECTIVE_NOT_CALLED || state == COLLECTIVE_DIFFERENT))
         row->told = (struct told_stack){process, place->stack, 0, NULL};
     p->row_count++;
@@ -206,7 +207,7 @@ static bool is_late(const struct pending_collective *p, enum collective_state st
     return state == (p->is_mismatch ? COLLECTIVE_DIFFERENT : COLLECTIVE_NOT_CALLED);
 }
 
-/* Of a rank whose process says so. */
+/* The state of a rank with a known process, and its call. */
 static enum collective_state judge_rank(const struct judging *j, const struct pending_collective *p,
                                         uint32_t rank, const struct collective_call **call)
 {
@@ -214,7 +215,7 @@ static enum collective_state judge_rank(const struct judging *j, const struct pe
     const struct process *process = j->c->ranks[rank].process;
     const struct channel *of = &j->c->channels[p->channel];
     *call = collectives_call(part, p->sequence);
-    for (unsigned i = 0; p->is_mismatch && i < 2; i++) /* these may be kept no more */
+    for (unsigned i = 0; p->is_mismatch && i < 2; i++) /* the ring may have overwritten these */
         if (part == &j->c->parts[of->mismatch_parts[i]])
             *call = &of->mismatch_calls[i];
     if (!part || part->called < p->sequence)
@@ -240,7 +241,7 @@ static void add_ranks(const struct judging *j, struct pending_collective *p, boo
     }
 }
 
-/* Those that know of the collective say which job it is of. */
+/* The job of the ranks that called the collective. */
 static uint32_t job_of(const struct judging *j, const struct pending_collective *p)
 {
     const struct communicator_rank *ranks = j->c->ranks;
@@ -253,7 +254,8 @@ static uint32_t job_of(const struct judging *j, const struct pending_collective 
     return JOB_NONE;
 }
 
-/* Those that have come, and the job's other processes, say whether it is of all of the job. */
+/* Do the communicator's ranks have other numbers than in the job? The ranks that called, and the
+ * job's other processes, show whether it spans the whole job. */
 static bool has_own_numbers(const struct judging *j, const struct pending_collective *p)
 {
     const struct recording *rec = j->c->walk->rec;
@@ -274,7 +276,7 @@ static bool has_own_numbers(const struct judging *j, const struct pending_collec
     return false;
 }
 
-/* The process that the launcher of the job has given this number, and how many have it. */
+/* The process with this rank in the job; NULL unless exactly one has it. Counts them. */
 static const struct process *process_of_rank(const struct recording *rec, uint32_t job,
                                              uint32_t rank, uint32_t *count)
 {
@@ -287,8 +289,8 @@ static const struct process *process_of_rank(const struct recording *rec, uint32
     return *count == 1 ? found : NULL;
 }
 
-/* A communicator that is being made gets the ranks that have not come: which processes these are is
- * known by their numbers alone, if those are the job's. */
+/* Adds the ranks that did not call the creation of the communicator. Their processes are known only
+ * by number, if the communicator counts ranks as the job does. */
 static int add_absent(const struct judging *j, const struct pending_collective *p)
 {
     struct collectives *c = j->c;
@@ -316,7 +318,7 @@ static int add_absent(const struct judging *j, const struct pending_collective *
     return error;
 }
 
-/* A call of a library that has not come back says more than what it calls inside. */
+/* An open library call says more than the calls that it makes inside. */
 static void open_places(struct collectives *c)
 {
     for (uint32_t i = 0; i < c->walk->rec->thread_count; i++) {
@@ -356,7 +358,7 @@ int collectives_judge(struct collectives *c, const struct unfinished *u)
     if (!(c->pending.rows = calloc(PENDING_ROWS_MAX, sizeof *c->pending.rows)))
         return GPUPROF_NO_MEMORY;
     open_places(c);
-    for (uint32_t i = 0; i < c->pending.count; i++) { /* before there are ranks without a process */
+    for (uint32_t i = 0; i < c->pending.count; i++) { /* before ranks without a process are added */
         c->pending.list[i].job = job_of(&j, &c->pending.list[i]);
         c->pending.list[i].has_own_numbers = has_own_numbers(&j, &c->pending.list[i]);
     }
@@ -365,7 +367,7 @@ int collectives_judge(struct collectives *c, const struct unfinished *u)
         p->first_row = c->pending.row_count;
         if (c->channels[p->channel].kind == COLLECTIVE_MAKING)
             error = add_absent(&j, p);
-        for (unsigned late = 1; error == 0 && late < 2; late--) { /* these first */
+        for (unsigned late = 1; error == 0 && late < 2; late--) { /* late ones first */
             add_ranks(&j, p, late);
             uint32_t before = late ? 0 : p->late_count;
             if (p->row_count > before)

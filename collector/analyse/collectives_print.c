@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of collectives that do not come to their end, and the first of them in a line. */
+/* Prints the table of collectives that hang, and the first of them in one line. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,9 +10,9 @@
 #include "base/unit_text.h"
 #include "read/process_title.h"
 
-#define RANKS_NAMED 4            /* in a line */
-#define TOGETHER_NS 2000000000u  /* no farther apart are the ends of those that one kill ended */
-#define WALLS_NS    60000000000u /* likewise, where the clocks may be that wrong */
+#define RANKS_NAMED 4            /* ranks named in a line */
+#define TOGETHER_NS 2000000000u  /* processes that one kill ended end within this time */
+#define WALLS_NS    60000000000u /* likewise, if only wall clocks relate the hosts */
 
 static const char *const states[] = {
     [COLLECTIVE_NOT_CALLED] = "not called",
@@ -24,7 +24,7 @@ static const char *const states[] = {
     [COLLECTIVE_DIFFERENT] = "called something else",
 };
 
-/* By the numbers of ncclDataType_t. */
+/* Indexed by ncclDataType_t. */
 static uint64_t bytes_of(const struct collective_call *call)
 {
     static const uint8_t sizes[] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
@@ -87,7 +87,7 @@ static void print_ranks(const struct collectives *c, const struct pending_collec
         fprintf(out, " and %u more", count - RANKS_NAMED);
 }
 
-/* Times of hosts that no collective has put on one clock are as right as their wall clocks. */
+/* Times of hosts that no collective has synchronised are as accurate as their wall clocks. */
 static uint64_t together_ns(const struct collectives *c, const struct process *a,
                             const struct process *b)
 {
@@ -95,7 +95,7 @@ static uint64_t together_ns(const struct collectives *c, const struct process *a
     return hosts[a->host].reference == hosts[b->host].reference ? TOGETHER_NS : WALLS_NS;
 }
 
-/* Did most of those that wait for it live on? Else all were ended together, after the hang. */
+/* Did most ranks that wait for it live on? If not, all were killed together after the hang. */
 static bool ended_before(const struct collectives *c, const struct pending_row *row)
 {
     const struct pending_collective *p = row->pending;
@@ -109,8 +109,8 @@ static bool ended_before(const struct collectives *c, const struct pending_row *
     return 2 * longer > p->row_count - p->late_count;
 }
 
-/* What has become of a process that does not run any more: it will not come. One that was stopped
- * and killed later nobody can tell from one that was killed then. */
+/* What happened to a process that no longer runs: it will never join. A process that was stopped
+ * and killed later looks like one that was killed at once. */
 static const char *fate_of(const struct collectives *c, const struct pending_row *row)
 {
     const struct process *p = row->process;
@@ -125,8 +125,8 @@ static const char *fate_of(const struct collectives *c, const struct pending_row
                : "; its process was killed or stopped, or called exec: find out why";
 }
 
-/* "it was at train (train.py:7); ", if that is the stack of its last call; of one before it says
- * only where it was then. */
+/* Prints "it was at train (train.py:7); " if the stack is that of its last call. A stack of an
+ * earlier call says only where it was then. */
 static void print_line(const struct pending_row *row, FILE *out)
 {
     bool is_its = row->place->stack_ns >= row->place->begin_ns;
@@ -139,7 +139,7 @@ static void print_line(const struct pending_row *row, FILE *out)
                 row->told.line);
 }
 
-/* Are there clocks that nothing is known of against others? */
+/* Do some hosts have clocks that are not synchronised with the others? */
 static bool clocks_differ(const struct recording *rec)
 {
     uint32_t i = 0;
@@ -148,14 +148,15 @@ static bool clocks_differ(const struct recording *rec)
     return i < rec->host_count;
 }
 
-/* Until when the row's rank is counted: as all ranks are known, or else it alone. */
+/* Up to when to count for the row's rank: the newest time of all ranks, or its own if clocks
+ * differ. */
 static uint64_t now_of(const struct collectives *c, const struct pending_row *row)
 {
     return row->process && clocks_differ(c->walk->rec) ? c->walk->last_ns[row->process->index]
                                                        : row->pending->now_ns;
 }
 
-/* Where the row's rank is. */
+/* Prints where the row's rank is. */
 static void print_place(const struct collectives *c, const struct pending_row *row, FILE *out)
 {
     const struct process_place *place = row->place;
@@ -367,7 +368,7 @@ static void fill_row(const struct table *t, uint32_t index, enum report_format f
         fill_place(c, row, format, cells);
 }
 
-/* Of collectives, not of their rows. */
+/* Counts collectives, not rows. */
 static bool fill_foot(const struct table *t, struct cell *cells)
 {
     const struct collectives *c = t->source;

@@ -9,11 +9,11 @@
 #include "base/unit_text.h"
 #include "error.h"
 
-#define STEPS_SHOWN_MAX 32 /* in the text, of all processes together */
+#define STEPS_SHOWN_MAX 32 /* rows of the text, for all processes together */
 #define UNKNOWN_STEP    "something unknown"
-#define TIMED_FEW       100  /* of a class: what is known of fewer ... */
-#define TIMED_OF        1000 /* ... for so many times as many is a guess */
-#define STEPS_NEWS      1.5 /* times the steps' time: a thread that lived for less tells the same */
+#define TIMED_FEW       100  /* fewer timed calls than this ... */
+#define TIMED_OF        1000 /* ... for this many times as many calls make an estimate rough */
+#define STEPS_NEWS      1.5 /* if it lived no longer than this times its steps, its share says it */
 
 static double worst_share(const struct process *p)
 {
@@ -80,8 +80,7 @@ static bool is_own(unsigned class)
     return cost_infos[class].place == COST_PLACE_OWN;
 }
 
-/* A start is no part of a thread's time as it is counted; of a program that is over at once it is
- * the larger part. */
+/* Start-up is not in a thread's counted time; in a program that ends at once it is most of it. */
 static double row_share(const struct cost_report *t, unsigned class)
 {
     uint64_t part_ns = t->rows[class].total_ns;
@@ -89,19 +88,19 @@ static double row_share(const struct cost_report *t, unsigned class)
     return cost_share(part_ns, whole_ns + (class == COST_START && whole_ns ? part_ns : 0));
 }
 
-/* What a step gave up, clean; or of a later version's step what its record says. */
+/* What a step gave up, safe to print; or a stand-in if the recording has a newer step. */
 static char *step_text(const struct step_down *s)
 {
     return json_line(s->text[0] ? s->text : UNKNOWN_STEP);
 }
 
-/* Is a cost known at all, of no call of the class itself? */
+/* Is the cost extrapolated, because no call of the class was timed? */
 static bool is_estimate(const struct cost_row *row, unsigned class)
 {
     return !is_own(class) && !row->timed && row->total_ns;
 }
 
-/* Threads time their first calls, and then some a second: of a short run these are all. */
+/* Is the cost a rough estimate, of each thread's first calls? A short run times only these. */
 static bool is_rough(const struct cost_row *row, unsigned class)
 {
     return !is_own(class) && row->timed && row->timed < TIMED_FEW &&
@@ -154,7 +153,7 @@ static bool is_known(const struct cost_row *row)
     return row->total_ns || measured(row);
 }
 
-/* The text has a row for what of a class was not measured, below all others. */
+/* The text has extra rows at the end for what was not measured. */
 static void classes_begin(struct table *t, enum report_format format)
 {
     const struct cost_report *c = t->source;
@@ -170,7 +169,7 @@ static bool has_class(const struct table *t, uint32_t index, enum report_format 
     return !is_empty(row);
 }
 
-/* A row of the text. */
+/* Fills a row of the text. */
 static void fill_class_text(const struct cost_report *c, uint32_t index, struct cell *cells)
 {
     unsigned class = index % COST_COUNT;
@@ -210,8 +209,8 @@ static void fill_class(const struct table *t, uint32_t index, enum report_format
     cells[SHARE] = known ? cell_real(row_share(c, index)) : cell_text(NULL);
 }
 
-/* "the main thread", "thread 13 (loader)", or, where no more is known, "thread number 4". Owned, or
- * NULL. */
+/* "the main thread", "thread 13 (loader)" or, without a tid, "thread number 4". The caller frees
+ * it; NULL: no memory. */
 static char *worst_thread(const struct process *p)
 {
     const struct cost_table *t = &p->costs;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analyse/device_lanes.h"
 
-/* `ns`, but not before `from` and not behind `to`. */
+/* `ns`, limited to `from` to `to`. */
 static uint64_t within(uint64_t ns, uint64_t from, uint64_t to)
 {
     return ns < from ? from : ns > to ? to : ns;

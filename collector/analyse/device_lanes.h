@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a device does at a time, each nanosecond once: it computes; or it communicates and does not
- * compute; or it copies and does neither. Work comes in the order of its begins. Where several of a
- * lane run at once, their time belongs to the one that began first (its *own* part); of that, what
- * no lane before has is its time *alone*. Memory: LANE_PARTS_MAX own parts that reach beyond the
- * last begin; further ones are one with the last.
+ * What a device does at each moment, counted once: it computes; or communicates without computing;
+ * or copies and does neither. Add work in the order of its begins. Where work of a lane overlaps,
+ * the time belongs to the one that began first (its *own* part). The share of that during which no
+ * earlier lane is busy is its time *alone*. Memory: LANE_PARTS_MAX own parts that reach beyond the
+ * last begin; more are merged with the last.
  */
 #ifndef GPUPROF_COLLECTOR_DEVICE_LANES_H
 #define GPUPROF_COLLECTOR_DEVICE_LANES_H
@@ -15,13 +15,13 @@
 
 enum lane { LANE_COMPUTE, LANE_COMMUNICATION, LANE_COPIES, LANES };
 
-/* Of work in a lane other than the first. */
+/* The own part of a piece of work, in a lane other than LANE_COMPUTE. */
 struct lane_part {
     uint64_t begin_ns;
     uint64_t end_ns;
-    uint64_t known_ns; /* all before is known ... */
-    uint64_t alone_ns; /* ... and so much of it alone */
-    uint64_t what;     /* for the user: what work that is, and where it was launched */
+    uint64_t known_ns; /* everything before this time is counted */
+    uint64_t alone_ns; /* nanoseconds of it alone */
+    uint64_t what;     /* for the caller: which work, and where it was launched */
     uint32_t where;
 };
 
@@ -32,20 +32,20 @@ struct lane_parts {
 };
 
 struct device_lanes {
-    uint64_t at_ns;                 /* all before is known */
-    uint64_t end_ns[LANES];         /* until when work that has begun covers each lane */
-    uint64_t alone_ns[LANES];       /* of each, so far */
-    struct lane_parts parts[LANES]; /* none of the first */
+    uint64_t at_ns;                 /* everything before this time is counted */
+    uint64_t end_ns[LANES];         /* end of the work that has begun */
+    uint64_t alone_ns[LANES];       /* alone so far */
+    struct lane_parts parts[LANES]; /* none for LANE_COMPUTE */
 };
 
-/* A part is over, and its alone_ns complete. 0 or an error. */
+/* Called when a part is over and its alone_ns is complete. Returns 0 or an error. */
 typedef int lane_part_fn(void *context, enum lane lane, const struct lane_part *part);
 
-/* Of the lane's parts, what is before `ns` is over, and alone from `alone_from` on. */
+/* Counts the lane's parts up to `ns`, as alone from `alone_from` on. Hands out those that end. */
 int device_lanes_use_up(struct device_lanes *d, enum lane lane, uint64_t alone_from, uint64_t ns,
                         lane_part_fn *over, void *context);
 
-/* All before `ns` is known: parts that end by then are handed out. 0 or what `over` returned. */
+/* Advances to `ns`: hands out the parts that end by then. Returns 0 or what `over` returned. */
 static inline int device_lanes_advance(struct device_lanes *d, uint64_t ns, lane_part_fn *over,
                                        void *context)
 {
@@ -53,7 +53,7 @@ static inline int device_lanes_advance(struct device_lanes *d, uint64_t ns, lane
     int error = 0;
     if (ns <= from_ns)
         return 0;
-    /* No work begins between at_ns and `ns`: each lane is covered from at_ns on, until its end. */
+    /* No work begins between at_ns and `ns`: work covers each lane from at_ns until its end. */
     for (unsigned lane = 0; error == 0 && lane < LANES; lane++) {
         uint64_t alone_from = from_ns, to_ns = d->end_ns[lane] < ns ? d->end_ns[lane] : ns;
         if (to_ns > from_ns) {
@@ -67,10 +67,10 @@ static inline int device_lanes_advance(struct device_lanes *d, uint64_t ns, lane
     return error;
 }
 
-/* Of device_lanes_add: a part of a lane that has parts. */
+/* For device_lanes_add: stores a part. */
 void device_lanes_put(struct lane_parts *parts, const struct lane_part *part);
 
-/* Work that begins now, which device_lanes_advance was told of. Returns its own nanoseconds. */
+/* Adds work that begins now; call device_lanes_advance first. Returns its own nanoseconds. */
 static inline uint64_t device_lanes_add(struct device_lanes *d, enum lane lane, uint64_t begin_ns,
                                         uint64_t end_ns, uint64_t what, uint32_t where)
 {
@@ -88,7 +88,7 @@ static inline uint64_t device_lanes_add(struct device_lanes *d, enum lane lane, 
     return end_ns - begin_ns;
 }
 
-/* When the last one ends. */
+/* When the last work ends, in nanoseconds. */
 uint64_t device_lanes_end(const struct device_lanes *d);
 
 #endif

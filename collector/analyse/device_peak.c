@@ -39,7 +39,7 @@ uint32_t device_peak(const char *name, uint8_t type)
         return 0;
     switch (type) {
     case DOUBLE: return p->double_;
-    case FLOAT: return p->tf32 ? 0 : p->single; /* nobody says which of the two it was */
+    case FLOAT: return p->tf32 ? 0 : p->single; /* it may have used TF32 or not */
     case HALF: return p->half;
     case BFLOAT16: return p->bfloat16;
     case FLOAT8_E5M2:

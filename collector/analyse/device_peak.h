@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What devices can do at most, by their exact names: nothing is guessed of others. */
+/* Peak rates of devices by their exact names. Nothing is guessed for other names. */
 #ifndef GPUPROF_COLLECTOR_DEVICE_PEAK_H
 #define GPUPROF_COLLECTOR_DEVICE_PEAK_H
 
 #include <stdint.h>
 
-/* Of dense products, GFLOP/s or GOP/s, and of its memory, GB/s; 0: not known. */
+/* Dense products in GFLOP/s (int8: GOP/s), memory bandwidth in GB/s; 0: not known. */
 struct device_peaks {
     const char *name;
     uint32_t double_, single, tf32, half, bfloat16, float8, int8;
     uint32_t bandwidth;
 };
 
-/* NULL: of a device of that name nothing is known. */
+/* The peaks of the device of that name; NULL: not known. */
 const struct device_peaks *device_peaks_of(const char *name);
 
-/* The same by a number that stands for the name; 1 for all of which nothing is known. */
+/* A number that stands for the name, and its peaks; 1: no peaks are known. */
 uint64_t device_peaks_number(const char *name);
 const struct device_peaks *device_peaks_at(uint64_t number);
 

@@ -11,7 +11,7 @@
 #include "read/process_title.h"
 
 #define CURVES       (THROTTLES + 1) /* of a row */
-#define POWER_MAX_MW 20000000u       /* no device burns as much: its counter of energy is wrong */
+#define POWER_MAX_MW 20000000u       /* no device uses more: its energy counter is wrong */
 
 int device_report_init(struct device_report *r, struct walk *walk, const struct idle *idle)
 {
@@ -40,7 +40,7 @@ static bool is_same_device(const struct device_row *row, const struct device_row
            row->uuid.high == other->uuid.high && row->uuid.low == other->uuid.low;
 }
 
-/* The last row, behind the others of its process; is it the same device as one of them? */
+/* Appends the last row to those of its process, and marks it if one of them is the same device. */
 static void add_to_process(struct device_report *r, struct device_row *row)
 {
     uint32_t *next = &r->firsts[row->process->index];
@@ -52,7 +52,7 @@ static void add_to_process(struct device_report *r, struct device_row *row)
     *next = r->count;
 }
 
-/* Sources come one by one, and so do their rows. NULL: no memory. */
+/* The row of a source; makes rows up to it. NULL: no memory. */
 static struct device_row *row_of(struct device_report *r, const struct device_source *source)
 {
     while (r->count <= source->place) {
@@ -78,7 +78,7 @@ static struct device_row *row_of(struct device_report *r, const struct device_so
     return r->rows[source->place];
 }
 
-/* `before` was read at the time `since_ns`, which is 0 if nothing is known of that. */
+/* Adds a value. `before` was read `ns` earlier; 0: the reading before is not known. */
 static void add_mean(struct device_row *row, enum device_mean mean, uint64_t value, uint64_t before,
                      uint64_t ns)
 {
@@ -98,8 +98,7 @@ double device_row_mean(const struct device_row *row, enum device_mean which)
                    : 0;
 }
 
-/* How long ago the reading before was; 0: there was none, or so long ago that nothing is known of
- * what was between. */
+/* Nanoseconds since the reading before; 0: none, or too long ago to interpolate. */
 static uint64_t read_since_ns(const struct slice *s)
 {
     uint64_t at_ns = device_sample_ns(&s->event), period_ns = s->source->period_ns;
@@ -197,7 +196,7 @@ static void take_links(struct device_row *row, const struct slice *s)
     }
 }
 
-/* Where no counter says better. */
+/* Used only without counters, which are more exact. */
 static void take_rates(struct device_row *row, const struct slice *s)
 {
     uint64_t at_ns = device_sample_ns(&s->event), rate;
@@ -249,7 +248,7 @@ static int take_absent(struct device_report *r, const struct event *e)
     return 0;
 }
 
-/* What is counted is taken of what is hidden, too: a step at the border needs what is around it. */
+/* Counters are added outside the selection, too: a step at its border needs readings around it. */
 static int take(void *context, const struct slice *s)
 {
     struct device_report *r = context;
@@ -296,9 +295,9 @@ const struct analysis devices_analysis = {ANALYSIS_STATE(devices), .uses = USE_P
                                           .begin = analysis_begin, .consumers = consumers,
                                           .release = analysis_release};
 
-/* ---- what is known of a while ---------------------------------------------------------------- */
+/* ---- values in an interval ------------------------------------------------------------------- */
 
-/* Of a part (MIG) there is none; its device stands beside it. */
+/* Does the row's energy count? A part (MIG) has none of its own; its device has a row. */
 static bool burns(const struct device_row *row)
 {
     return !row->is_double && row->samples && !row->is_part;
@@ -403,7 +402,7 @@ bool device_report_throttle(const struct device_report *r, const struct process 
     return *ns > 0;
 }
 
-/* ---- of a row -------------------------------------------------------------------------------- */
+/* ---- values of a row ------------------------------------------------------------------------- */
 
 char *device_row_title(const struct device_row *row)
 {
@@ -416,7 +415,7 @@ char *device_row_title(const struct device_row *row)
                        row->is_part ? " (MIG)" : "");
 }
 
-/* Of a piece what was counted between its first and its last reading. */
+/* The growth of a counter; in a selection between its first and last reading. */
 static struct curve_growth grown(const struct device_row *row, const struct device_curve *c,
                                  uint64_t *ns)
 {

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the driver said of the devices of each process while it ran (run --device): use, power,
- * clocks, what slowed them down, links, memory; and their energy, of the run, of steps, and of
- * ranges that are long enough for it (energy_report.h).
+ * What the driver reported about the devices of each process (run --device): use, power, clocks,
+ * throttling, links, memory; and their energy in the run, in steps and in ranges that are long
+ * enough (energy_report.h).
  *
- * All of it is of the whole device, whoever used it. A device that several processes read has a row
- * for each of them. Memory: device_sources.h and device_curve.h bound it, with 1 KB for each
- * source.
+ * All values are those of the whole device, whoever used it. A device that several processes read
+ * has a row for each of them. Memory: 1 KB a source, beside device_sources.h and device_curve.h.
  */
 #ifndef GPUPROF_COLLECTOR_DEVICE_REPORT_H
 #define GPUPROF_COLLECTOR_DEVICE_REPORT_H
@@ -17,17 +16,17 @@
 #include "resolve/event_walk.h"
 #include "table/table.h"
 
-#define THROTTLED_SHARE_MIN 0.05 /* of a step, or the run: for less nobody asks why it was slow */
-#define DEVICE_ABSENCES_MAX 256  /* further ones are not said */
+#define THROTTLED_SHARE_MIN 0.05 /* of a step or the run; less throttling is not reported */
+#define DEVICE_ABSENCES_MAX 256  /* more are not reported */
 #define DEVICE_ABSENT_BYTES 160
 
-/* Below each table with a ">". */
+/* Printed below each table with a ">". */
 #define DEVICE_AT_LEAST_LINE                                                                       \
     "  '>': a counter restarted or jumped; energy around that moment is missing\n"
 
-/* Values of which there is a mean and a highest. */
+/* Values with a mean and a maximum. */
 enum device_mean {
-    MEAN_BUSY, /* ppm, and so all shares */
+    MEAN_BUSY, /* ppm, like all shares */
     MEAN_MEMORY_BUSY,
     MEAN_GPM_SM,
     MEAN_GPM_OCCUPANCY,
@@ -38,7 +37,7 @@ enum device_mean {
     MEAN_MEMORY_CLOCK,
     MEAN_TEMPERATURE,
     MEAN_USED,
-    MEAN_OTHERS, /* what other processes use of the memory, where the driver says what is whose */
+    MEAN_OTHERS, /* memory of other processes, if the driver reports memory by process */
     MEANS
 };
 
@@ -54,135 +53,136 @@ struct device_row {
     const struct process *process;
     uint64_t device; /* UINT64_MAX: not known */
     struct {
-        uint64_t high, low; /* of the device, whatever part of it this is; 0, 0: not known */
-        char text[DEVICE_UUID_BYTES]; /* of this part */
+        uint64_t high, low;           /* of the whole device; 0, 0: not known */
+        char text[DEVICE_UUID_BYTES]; /* of this part of it */
     } uuid;
-    bool is_part;     /* of a device (MIG) */
-    bool is_double;   /* its process reads the same device as another source, too; or any does, once
-                         these count once */
-    uint32_t next;    /* place of its process's next row + 1; 0: none */
-    uint64_t samples; /* readings: of the group that has most */
+    bool is_part;     /* part of a device (MIG) */
+    bool is_double;   /* another row shows the same device: of its process or, after
+                         device_report_count_once, of any */
+    uint32_t next;    /* its process's next row + 1; 0: none */
+    uint64_t samples; /* readings of the group that has most */
     uint64_t group_samples[DEVICE_GROUPS];
-    uint64_t first_ns; /* of those that are shown */
+    uint64_t first_ns; /* first reading in the selection */
     uint64_t last_ns;
     struct {
-        double sum; /* of the readings */
+        double sum; /* sum of the readings */
         uint64_t count;
         uint64_t max;
-        double area; /* below straight lines from reading to reading, whose number is not even */
+        double area; /* integral of the linear interpolation between readings */
         uint64_t area_ns;
     } means[MEANS];
     struct {
-        uint64_t bytes;     /* of memory; 0: not known */
-        uint64_t processes; /* most that computed on it; 0: not known */
+        uint64_t bytes;     /* memory; 0: not known */
+        uint64_t processes; /* most processes that computed on it; 0: not known */
         uint64_t sm_clock;
         uint64_t power;
-    } most; /* that there is */
+    } most; /* maxima of the device */
     struct {
         double bytes;
-        bool is_known, is_counted; /* by counters, not by rates */
+        bool is_known, is_counted; /* is_counted: from counters, not from rates */
     } links[LINKS];
-    uint64_t power_before;      /* mW, one more; 0: not known */
+    uint64_t power_before;      /* mW + 1; 0: not known */
     struct device_curve energy; /* mJ */
     struct {
         struct device_curve curve[THROTTLES]; /* ns */
         uint64_t ns[THROTTLES];
-        bool is_sampled; /* its time is made of what each reading said */
+        bool is_sampled; /* its time is estimated from single readings */
     } throttle;
 };
 
-/* Of what nothing was read, and why. */
+/* Counters that were not read, and why. */
 struct device_absent {
     const struct process *process;
-    uint32_t row;      /* place of the device's + 1; 0: all of the process */
+    uint32_t row;      /* the device's row + 1; 0: the whole process */
     uint64_t group;    /* type of record; 0: all */
-    uint64_t counters; /* of its arguments: a bit each; 0: all */
+    uint64_t counters; /* a bit for each argument of the record; 0: all */
     char text[DEVICE_ABSENT_BYTES];
 };
 
 struct device_report {
     struct walk *walk;
-    const struct idle *idle;  /* a view; NULL: nothing is known of work */
+    const struct idle *idle;  /* a view; NULL: nothing is known about work */
     bool is_refused;          /* the first reading ends the walk with an error */
-    struct device_row **rows; /* owned, and so are they; by the place of their source */
-    uint32_t *firsts;         /* owned, by process index: place of its first row + 1; 0: none */
+    struct device_row **rows; /* owned, like the rows; by index of their source */
+    uint32_t *firsts;         /* owned, by process index: its first row + 1; 0: none */
     uint32_t count;
     struct device_absent absences[DEVICE_ABSENCES_MAX];
     uint32_t absence_count;
 };
 
-/* `walk` must stay, and `idle`, which may be NULL. 0 or GPUPROF_NO_MEMORY; device_report_release in
- * both cases. */
+/* `walk` and `idle` (may be NULL) must outlive it. Returns 0 or GPUPROF_NO_MEMORY; call
+ * device_report_release in both cases. */
 int device_report_init(struct device_report *r, struct walk *walk, const struct idle *idle);
 void device_report_release(struct device_report *r);
 
 struct consumer device_report_consumer(struct device_report *r);
 
-/* After the walk: a device that several processes read is from then on that of one of them: of
- * those that are wanted (by their index), if any is, the one that read its energy for the longest.
- */
+/* After the walk: makes one row count for a device that several processes read. Wanted processes
+ * (by index) come first, then the one that read its energy for longest. */
 void device_report_count_once(struct device_report *r, const bool *is_wanted);
 
-/* After that: the row that counts for the device of `row`, which may be the same. */
+/* Then: the row that counts for the device of `row`; may be `row`. */
 const struct device_row *device_report_counted(const struct device_report *r,
                                                const struct device_row *row);
 
-/* Between the two; false: it is not known. */
+/* Nanoseconds for which the device was throttled for this reason between two times. Returns false
+ * if not known. */
 bool device_throttled_between(const struct device_row *row, enum throttle why, uint64_t begin_ns,
                               uint64_t end_ns, uint64_t *ns);
 
-/* From when to when all devices of a process were read to say what they burnt; false: they were
- * not. */
+/* The time during which the energy of all devices of a process was read. Returns false: none. */
 bool device_report_read_for(const struct device_report *r, const struct process *p,
                             uint64_t *begin_ns, uint64_t *end_ns);
 
-/* What all devices of a process burnt between the two, in mJ. False: energy->known says why not. */
+/* Energy of all devices of a process between two times, in mJ. Returns false if not known;
+ * energy->known says why. */
 bool device_report_energy(const struct device_report *r, const struct process *p, uint64_t begin_ns,
                           uint64_t end_ns, struct curve_growth *energy);
 
-/* Of the devices of a process the reason that slowed one of them down longest, and for how long;
- * false: none did, or it is not known. */
+/* The reason that throttled a device of the process for longest, and how long. Returns false if
+ * none did or it is not known. */
 bool device_report_throttle(const struct device_report *r, const struct process *p,
                             uint64_t begin_ns, uint64_t end_ns, enum throttle *why, uint64_t *ns);
 
-/* Of all rows the one that was slowed down for the largest share of its time; NULL: none was. */
+/* The row that was throttled for the largest share of its time; NULL: none. */
 const struct device_row *device_report_worst(const struct device_report *r, enum throttle *why,
                                              double *share);
 
-/* "rank 3, GPU 0", or "... (MIG)" of a part; with its UUID where CUDA's number of it is not known.
- * In new memory; NULL: no memory. */
+/* "rank 3, GPU 0", with "(MIG)" for a part, or with the UUID if CUDA's number is not known. The
+ * caller frees it; NULL: no memory. */
 char *device_row_title(const struct device_row *row);
 
-/* The mean over the time that it was read for; 0 of what never was. */
+/* The mean over the time during which it was read; 0 if it never was. */
 double device_row_mean(const struct device_row *row, enum device_mean which);
 
-/* Of all shown readings; the throttled time of a row. */
+/* Throttled time and energy of a row in the selection. */
 uint64_t device_row_throttled_ns(const struct device_row *row, enum throttle why);
 struct curve_growth device_row_energy(const struct device_row *row, uint64_t *ns);
 
-/* The longest period of the counters of energy; 0: not known. */
+/* The longest period of the energy counters; 0: not known. */
 uint64_t device_report_energy_period_ns(const struct device_report *r);
 
-/* Does nothing come of the device, or of all of a process, from there on? */
+/* Is every counter of the device, or of the process, missing from then on? */
 static inline bool device_absent_is_whole(const struct device_absent *a)
 {
     return !a->group && !a->counters;
 }
 
-/* "no more counters of rank 3, GPU 0: the device is lost", one of those that are alike, which are
- * `alike`; in new memory, NULL: no memory. */
+/* "no more counters of rank 3, GPU 0: the device is lost", for `alike` equal entries. The caller
+ * frees it; NULL: no memory. */
 char *device_absent_text(const struct device_report *r, const struct device_absent *a,
                          uint32_t alike);
 
-/* How many are like it; 0: it is not the first of them. */
+/* The number of equal entries; 0 if it is not the first of them. */
 uint32_t device_absent_alike(const struct device_report *r, const struct device_absent *a);
 
-/* What of a table does not come, and why: lines below it, of those counters alone that `is_of` says
- * yes to. */
+/* Prints below a table which counters are missing, and why, if `is_of` accepts them. Returns
+ * whether it printed a line. */
 bool device_report_say_absent(const struct device_report *r,
                               bool (*is_of)(const struct device_absent *a), FILE *out);
 
-/* Use, and power: of a struct device_report, which may be NULL. (device_report_print.c) */
+/* The tables of use and of power; their source is a struct device_report or NULL.
+ * (device_report_print.c) */
 #define DEVICE_TABLES 2
 extern const struct table_info device_tables[DEVICE_TABLES];
 

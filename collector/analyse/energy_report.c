@@ -28,7 +28,7 @@ static void analysis_release(struct report *r)
     free(r->energy->rows);
 }
 
-/* Of a recording without readings nothing is kept. */
+/* Stores nothing for a recording without readings. */
 static int take(void *context, const struct slice *s)
 {
     struct energy_report *e = context;
@@ -61,7 +61,7 @@ static unsigned consumers(struct report *r, struct consumer *list)
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-/* All devices of a process, each for as long as it was read. */
+/* Adds the row of a run: all devices of the process, each for as long as it was read. */
 static int add_run(struct energy_report *e, const struct process *p)
 {
     const struct device_report *r = e->devices;
@@ -81,8 +81,8 @@ static int add_run(struct energy_report *e, const struct process *p)
     return row.count ? ARRAY_PUSH(e->rows, e->count, &row) : 0;
 }
 
-/* From the first whole step to the last one that are between readings. What is between steps is
- * among that, so that there must not be much. */
+/* Adds the row of steps: from the first to the last whole step between readings. Time between steps
+ * is included, so there must be little of it. */
 static int add_steps(struct energy_report *e, const struct process *p, const struct steps *steps)
 {
     const struct device_report *r = e->devices;
@@ -92,7 +92,7 @@ static int add_steps(struct energy_report *e, const struct process *p, const str
     uint64_t whole = 0, in_steps_ns = 0;
     for (uint32_t i = first; i < end; i++)
         whole += !steps->list[i].is_partial;
-    /* The first ones and the last ones may be before or behind all readings. */
+    /* Skip steps before and after the readings. */
     const struct step *list = steps->list;
     uint64_t begin_ns, end_ns;
     if (!device_report_read_for(r, p, &begin_ns, &end_ns))
@@ -125,7 +125,7 @@ static int compare_windows(const void *left, const void *right)
     return order ? order : ORDER(a->begin_ns, b->begin_ns);
 }
 
-/* Without any that has a figure, it is why the last one has none, if none was too short. */
+/* Adds a range to its row. Without any figure, the row has the last reason; "too short" wins. */
 static void add_window(const struct energy_report *e, struct energy_row *row,
                        const struct energy_window *w)
 {
@@ -144,7 +144,7 @@ static void add_window(const struct energy_report *e, struct energy_row *row,
     row->error_mj += energy.error;
 }
 
-/* Those of one name are one row, as long as there is room. */
+/* Adds a row for each name, up to the limit. */
 static int add_ranges(struct energy_report *e)
 {
     int error = 0;
@@ -176,7 +176,7 @@ static int compare_rows(const void *left, const void *right)
     return order ? order : strcmp(a->text->shown, b->text->shown);
 }
 
-/* When all readings and steps are known. */
+/* Runs after all readings and steps are known. */
 static int analysis_end(struct report *r)
 {
     struct energy_report *e = r->energy;
@@ -199,7 +199,7 @@ const struct analysis energy_analysis = {ANALYSIS_STATE(energy),  .uses = USE_PA
                                          .begin = analysis_begin, .consumers = consumers,
                                          .end = analysis_end,     .release = analysis_release};
 
-/* ---- on paper -------------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------- */
 
 enum { NAME, KIND, LEFT_OUT = 5, ENERGY = 7, ERROR, MEAN, MEAN_ERROR, POWER, ESTIMATED };
 enum { WHY_NOT = ESTIMATED + 1, REASON, AT_LEAST };
@@ -250,7 +250,7 @@ static struct cell name(const struct energy_row *row)
                        process_who(row->process, who));
 }
 
-/* Why there is no figure, in a word and in words. */
+/* Why there is no figure: as a word, and as a sentence. */
 static const struct {
     const char *word;
     const char *reason;
@@ -299,7 +299,7 @@ static void fill(const struct table *t, uint32_t index, enum report_format forma
     fill_figures(row, format, cells);
 }
 
-/* Of the device's counter of energy, or of everything. */
+/* Is the energy counter missing, or everything? */
 static bool is_of_energy(const struct device_absent *a)
 {
     return !a->group || (a->group == RECORD_DEVICE_POWER &&

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the devices of each process burnt: in the run, in a step, and in ranges that are as long as
- * the counter of energy stands still or longer (an epoch, a validation). A figure is an estimate,
- * with the bounds in which the counter's own steps leave it (device_curve.h). Of steps that are
- * shorter there is the mean over all, whose bounds many steps share. Where the bounds are wider
- * than the figure there is none.
+ * Energy of the devices of each process: in the run, in a step, and in ranges that are at least as
+ * long as the counter's period (an epoch, a validation). A figure is an estimate with bounds, from
+ * the counter's steps (device_curve.h). Shorter steps get a mean over all of them, which shares the
+ * bounds. There is no figure if its bounds are wider than itself.
  *
- * Memory: 32 bytes for each such range, ENERGY_WINDOWS_MAX of them; later ones are counted.
+ * Memory: 32 bytes a range, ENERGY_WINDOWS_MAX of them; later ones are only counted.
  */
 #ifndef GPUPROF_COLLECTOR_ENERGY_REPORT_H
 #define GPUPROF_COLLECTOR_ENERGY_REPORT_H
@@ -17,7 +16,7 @@
 #include "table/table.h"
 
 #define ENERGY_WINDOWS_MAX (1u << 16)
-#define ENERGY_WINDOW_NS   20000000u /* no counter is known to move more often */
+#define ENERGY_WINDOW_NS   20000000u /* no known counter changes more often */
 #define ENERGY_ROWS_MAX    4096
 
 enum energy_kind { ENERGY_OF_RUN, ENERGY_OF_STEPS, ENERGY_OF_RANGE };
@@ -31,13 +30,13 @@ struct energy_window {
 
 struct energy_row {
     enum energy_kind kind;
-    const struct process *process; /* NULL: of all that had such a range */
+    const struct process *process; /* NULL: all processes with such a range */
     const struct kernel_name *text;
     enum curve_known known; /* why there is no figure */
-    bool at_least;          /* a counter began anew, and what was before is lost */
-    uint64_t count;         /* steps or ranges that `mj` is of */
+    bool at_least;          /* a counter restarted; earlier energy is lost */
+    uint64_t count;         /* steps or ranges in `mj` */
     uint64_t left_out_ns;
-    uint64_t left_out; /* whose energy is not known: too short, or not between two readings */
+    uint64_t left_out; /* without known energy: too short, or not between two readings */
     uint64_t ns;
     double mj;
     double error_mj;
@@ -50,12 +49,12 @@ struct energy_report {
     bool has_ranges;
     struct energy_window *windows; /* owned */
     uint32_t window_count;
-    uint64_t beyond;         /* ranges for which there was no room */
+    uint64_t beyond;         /* ranges beyond the limits */
     struct energy_row *rows; /* owned */
     uint32_t count;
 };
 
-/* Of a struct energy_report, which may be NULL. */
+/* Its source is a struct energy_report or NULL. */
 extern const struct table_info energy_table;
 
 #endif

@@ -10,7 +10,7 @@
 #include "read/process_title.h"
 
 enum { FUNCTION, RESULT };
-/* FIRST is when the walk tells of it, PLACE its row: together they say which one came first. */
+/* FIRST is when the walk reports it, PLACE its row: together they give the order. */
 enum { COUNT, FIRST, PROCESS, PLACE, THREAD, ENDED };
 
 static const struct function *called_function(const struct sums_row *row)
@@ -122,7 +122,7 @@ const struct sums_info failures_sums = {
                  .skips = WALK_SKIPS_WORK,
                  .take = take_library,
                  .take_call = take_call},
-    /* They are among their functions' errors already, so that here they are not to be added up. */
+    /* Their functions already count these errors: do not add them up here. */
     .table = {SUMS_TABLE, .name = "failures", .key = "failures",
               .title = "calls that returned an error", .columns = columns,
               .column_count = sizeof columns / sizeof columns[0], .text = {5, 6}, /* count, first */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The errors that calls have returned: which, how often, and where each came first. The very first
- * is what went wrong; an error of a device stays, and all calls after it return it, too. Rows are
- * in the order of their first coming.
+ * The errors that calls returned: which, how often, and where each came first. The first is the
+ * cause: an error of a device stays, and every later call returns it, too. Rows are in the order of
+ * their first time.
  */
 #ifndef GPUPROF_COLLECTOR_FAILURES_H
 #define GPUPROF_COLLECTOR_FAILURES_H
@@ -11,7 +11,7 @@
 
 #define FAILURES_MAX 4096
 
-/* "cudaErrorMemoryAllocation", which may be in `text`. */
+/* The name of the error, "cudaErrorMemoryAllocation"; it may be in `text`. */
 #define FAILURE_TEXT_BYTES 96
 const char *failure_name(const struct sums_row *row, char text[static FAILURE_TEXT_BYTES]);
 

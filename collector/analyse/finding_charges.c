@@ -10,8 +10,8 @@ static bool launches_block(const struct process *p)
     return value && value[0] && strcmp(value, "0") != 0;
 }
 
-/* Whose idle time of that cause is; FINDING_KINDS: nobody's. Where each launch waits for its
- * kernel, nobody knows what else the device would have waited for. */
+/* The finding for idle time of a cause; FINDING_KINDS: none. With blocking launches, nobody knows
+ * what else the device would have waited for. */
 static enum finding_id kind_of(enum idle_cause cause, bool is_blocking)
 {
     switch (cause) {
@@ -35,7 +35,7 @@ const struct found_device *finding_worked(const struct findings *f, uint32_t pla
                                                                         : NULL;
 }
 
-/* No call for seconds, and then one: behind the last work there is none. */
+/* No call for seconds, and then one. After the last work there is no next call. */
 static bool is_between(const struct idle_row *row)
 {
     const void *word = (const void *)(uintptr_t)row->place.word;
@@ -45,8 +45,8 @@ static bool is_between(const struct idle_row *row)
     return row->cause == IDLE_NOTHING && strcmp(text, idle_behind_all) != 0;
 }
 
-/* Whose the idle time of that row is: that of its cause or, where it is known what the thread did
- * in it, of that. Whatever it does to load data is the loader's. */
+/* The finding for a row of idle time: by what the thread did, if that is known, else by cause.
+ * Whatever the thread does to load data counts for the loader. */
 static enum finding_id kind_of_row(const struct idle_row *row, bool is_blocking)
 {
     enum finding_id by_cause =
@@ -70,7 +70,7 @@ static enum finding_id kind_of_row(const struct idle_row *row, bool is_blocking)
     }
 }
 
-/* Where the thread is known to have done something else than its cause says. */
+/* Moves time to another finding if the thread did something else than the cause says. */
 static void count_moved(struct finding_gaps *gaps, const struct idle_row *row, bool is_blocking)
 {
     struct idle_row all = *row;
@@ -101,17 +101,17 @@ struct finding_gaps *finding_gaps_count(const struct findings *f)
     return gaps;
 }
 
-/* What somebody does once, at the start or the end, is no habit to be cured of. */
+/* Is the cause frequent enough to report? Done once, at the start or the end, it is no habit. */
 static bool is_habit(enum idle_cause cause, const struct finding_gaps *of, struct judged_time time)
 {
-    /* Behind a wait in a synchronisation there is some of that, too; behind one in a copy not. */
+    /* There is some after a wait in a synchronisation, too, but not after one in a copy. */
     uint64_t at = of->counts[false][cause], after = of->counts[true][cause];
     uint64_t gaps = at > after ? at : after;
     bool may_be_once = cause != IDLE_SYNC && cause != IDLE_ALLOCATION && cause != IDLE_LOADER;
     return may_be_once || (double)gaps >= FINDING_HABIT_GAPS * judged_part(time);
 }
 
-/* What keeps its device busy is launched quickly enough, however short its kernels are. */
+/* A busy device gets its launches fast enough, however short its kernels are. */
 static bool is_busy(const struct idle_device *device, struct judged_time time)
 {
     uint64_t idle_ns = device->idle_ns - device->causes[IDLE_START_UP];
@@ -150,11 +150,12 @@ bool finding_is_charged(const struct findings *f, enum finding_id id, const stru
     bool is_split = row->cause == IDLE_HOST || row->cause == IDLE_WAITING ||
                     row->cause == IDLE_PREEMPTED || row->cause == IDLE_LOADER || is_between(row);
     if (row->did ? is_told_by_cause : device->is_split && is_split)
-        return false; /* those of the other kind tell it */
+        return false; /* the row without `did`, or those with it, hold this time */
     return kind_of_row(row, launches_block(device->process)) == id;
 }
 
-/* Of a piece the whole is all that its process did: it may be looked at without reading that. */
+/* For a selection the whole is the life of its process, which is known without reading all of it.
+ */
 struct judged_time judged_time_of(const struct walk *walk, const struct idle_device *device)
 {
     const struct walk_filter *f = walk->filter;
@@ -182,7 +183,7 @@ double judged_part(struct judged_time time)
     return looked_ns < time.whole_ns ? (double)looked_ns / (double)time.whole_ns : 1;
 }
 
-/* Start-up and hangs are once: where they cost more than that, they do so in a piece. */
+/* Start-up happens once: its threshold does not shrink with the selection. */
 bool judged_worth_it(const struct finding_kind *kind, uint64_t ns, uint64_t of_ns, double part)
 {
     bool is_once =

@@ -11,29 +11,29 @@
 #include "error.h"
 #include "read/process_title.h"
 
-/* What may be evidence, of one place: a sum or a row. */
+/* Possible evidence at one place: a sum of work or a row of idle time. */
 struct candidate {
     const struct finding_sum *sum; /* NULL: it is a row */
     const struct idle_row *row;
-    const char *where; /* owned of a row, a view of a sum; NULL: not known */
-    char *name;    /* owned: of a row that is one with others of that name; NULL: `what` says all */
-    uint64_t what; /* the same of what has the same name */
+    const char *where; /* owned for a row, a view for a sum; NULL: not known */
+    char *name; /* owned: of a row that may be merged with others of that name; NULL: use `what` */
+    uint64_t what; /* equal for equal names */
     uint64_t ns;
     uint64_t count;
     uint64_t longest_ns, at_ns; /* as of struct finding_row */
 };
 
-/* A line, and how many ways lead there; the text has the one with most time. */
+/* A line and the number of call paths to it. The text is of the path with most time. */
 struct told_line {
     const char *text; /* NULL: not known */
     unsigned ways;
 };
 
-/* All of one name. */
+/* All candidates of one name. */
 struct evidence {
     const struct candidate *from, *end;
-    struct candidate all;   /* the one with the longest; but for what all of them add up */
-    struct told_line where; /* where most of it is */
+    struct candidate all;   /* the candidate with the longest; count and ns are sums */
+    struct told_line where; /* the line with most of it */
 };
 
 /* The candidates of a finding. */
@@ -42,7 +42,7 @@ struct candidates {
     uint32_t count;
 };
 
-/* Is the row of idle time evidence of this finding, of the device at `place`? */
+/* Is the row of idle time evidence for this finding of the device at `place`? */
 static bool is_evidence(const struct findings *f, const struct finding *found, uint32_t place,
                         const struct idle_row *row)
 {
@@ -53,7 +53,7 @@ static bool is_evidence(const struct findings *f, const struct finding *found, u
     return row->device == place && !row->place.is_open && finding_is_charged(f, id, row);
 }
 
-/* In new memory; NULL: it is not known, or *error is GPUPROF_NO_MEMORY. */
+/* The line's text in new memory. NULL: not known, or *error is GPUPROF_NO_MEMORY. */
 static char *line_text(const struct told_line *line, int *error)
 {
     char *text = !line->text      ? NULL
@@ -67,12 +67,12 @@ static char *line_text(const struct told_line *line, int *error)
 /* The devices that waited for a rank. */
 struct waiters {
     uint32_t devices;
-    uint32_t processes;          /* that these are of */
-    uint64_t least_ns, most_ns;  /* that one of them waited in all */
-    const struct process *first; /* of one of them */
+    uint32_t processes;          /* their processes */
+    uint64_t least_ns, most_ns;  /* total wait of one of them */
+    const struct process *first; /* process of one of them */
 };
 
-/* 0 or GPUPROF_NO_MEMORY. */
+/* Counts the devices that waited. Returns 0 or GPUPROF_NO_MEMORY. */
 static int count_waiters(const struct findings *f, const struct evidence *e, struct waiters *w)
 {
     const struct idle_device *devices = f->idle->devices;
@@ -98,7 +98,7 @@ static int count_waiters(const struct findings *f, const struct evidence *e, str
     return error;
 }
 
-/* "rank 3 waits", or how many do, and how long; in new memory. NULL: there is none. */
+/* "rank 3 waits", or how many wait and how long; in new memory, NULL if there is none. */
 static char *waiters_text(const struct waiters *w)
 {
     char who[RANK_TITLE_BYTES], least[UNIT_TEXT_BYTES], most[UNIT_TEXT_BYTES];
@@ -113,8 +113,8 @@ static char *waiters_text(const struct waiters *w)
                                          is_same ? "" : least, is_same ? "" : " to ", most);
 }
 
-/* Of waits for a rank: who waited, and to what that rank came late from where. 0 or
- * GPUPROF_NO_MEMORY. */
+/* Describes waits for a rank: who waited, at which collective it was late, and from where. Returns
+ * 0 or GPUPROF_NO_MEMORY. */
 static int wait_text(const struct findings *f, const struct evidence *e, char **text)
 {
     const struct process *late = f->walk->rec->processes[(uint32_t)e->all.row->place.word];
@@ -138,7 +138,7 @@ static bool is_of_minor(const struct findings *f, const struct idle_row *row)
     return row->cause == IDLE_HOST && idle_row_work_share(f->idle, row) < FINDING_MINOR;
 }
 
-/* 0 or GPUPROF_NO_MEMORY. */
+/* Fills a row. Returns 0 or GPUPROF_NO_MEMORY. */
 static int make_row(const struct findings *f, const struct evidence *e, struct finding_row *made)
 {
     char text[GPU_TITLE_BYTES];
@@ -153,7 +153,7 @@ static int make_row(const struct findings *f, const struct evidence *e, struct f
                              .where = line_text(&e->where, &error)};
     if (!row)
         made->name = strdup(finding_gpu_text(&f->gpu, all->what, text));
-    else if (e->where.text && strstr(e->where.text, PLACE_CALLED)) /* that is its name */
+    else if (e->where.text && strstr(e->where.text, PLACE_CALLED)) /* the place is its name */
         made->name = line_text(&e->where, &error);
     else
         made->name = idle_did_text(f->walk, &f->idle->lines, row);
@@ -182,8 +182,8 @@ static int by_name_and_place(const void *left, const void *right)
     return ORDER(a->what, b->what) ?: place_compare(a->where, b->where);
 }
 
-/* Of the sorted candidates from *from to `to` the time of the first line, behind which *from is
- * then. Most calls have no stack as a rule: those tell nothing. */
+/* Sums the candidates of the first line in a sorted list, and moves *from behind them. Work without
+ * a place counts nothing: most calls have no stack. */
 static uint64_t take_line(const struct candidate **from, const struct candidate *to,
                           struct told_line *line)
 {
@@ -206,7 +206,7 @@ static uint64_t take_line(const struct candidate **from, const struct candidate 
     return ns;
 }
 
-/* Of these the line that has most time; none if idle time that is at no line has more. */
+/* The line with most time; none if idle time without a line has more. */
 static struct told_line most_of(const struct candidate *from, const struct candidate *to)
 {
     struct told_line most = {0}, line;
@@ -221,7 +221,8 @@ static struct told_line most_of(const struct candidate *from, const struct candi
     return most;
 }
 
-/* Of as much time the one whose longest began first: the numbers of names say nothing. */
+/* More time first. Equal ones go by the begin of the longest, since numbers of names are arbitrary.
+ */
 static bool is_more(const void *item, const void *other)
 {
     const struct candidate *a = &((const struct evidence *)item)->all;
@@ -229,7 +230,7 @@ static bool is_more(const void *item, const void *other)
     return a->ns != b->ns ? a->ns > b->ns : a->at_ns < b->at_ns;
 }
 
-/* Those of one name. Of two that are as long the one that began first is the longest. */
+/* Merges the candidates of one name. Of equally long ones, the first counts as the longest. */
 static struct evidence add_together(const struct candidate *from, const struct candidate *end)
 {
     struct evidence e = {.from = from, .all = *from};
@@ -253,8 +254,8 @@ static int by_text(const void *left, const void *right)
     return place_compare(a->name, b->name);
 }
 
-/* A place is met on many ways, each with a stack of its own: who reads its name takes it for one.
- */
+/* Gives candidates of equal names one number: many call paths, each with its own stack, lead to a
+ * place. */
 static void unite(struct candidates *c)
 {
     if (c->count)
@@ -264,8 +265,8 @@ static void unite(struct candidates *c)
             c->list[i].what = c->list[i - 1].what;
 }
 
-/* Each row has one of its own, in their order. Waits of all others for a rank are one; each device
- * of its own is, too, which its others wait for. */
+/* The number of a row: its own, in order. The waits of all other ranks for a rank share one; so do
+ * waits for each device of the same process. */
 static uint64_t row_what(const struct idle_row *row, uint32_t index)
 {
     bool is_own = row->process == (uint32_t)row->place.word;
@@ -273,7 +274,7 @@ static uint64_t row_what(const struct idle_row *row, uint32_t index)
     return UINT64_MAX - (row->place.kind == IDLE_WORD_DEVICE ? wait : index);
 }
 
-/* 0 or GPUPROF_NO_MEMORY. */
+/* Adds a row of idle time. Returns 0 or GPUPROF_NO_MEMORY. */
 static int add_row(const struct findings *f, const struct idle_row *row, uint32_t index,
                    struct candidates *c)
 {
@@ -292,7 +293,7 @@ static int add_row(const struct findings *f, const struct idle_row *row, uint32_
     return has_name && !new.name ? GPUPROF_NO_MEMORY : error < 0 ? error : pushed;
 }
 
-/* 0 or GPUPROF_NO_MEMORY; candidates_release in both cases. */
+/* Returns 0 or GPUPROF_NO_MEMORY; call candidates_release in both cases. */
 static int find_candidates(const struct findings *f, const struct finding *to, uint32_t place,
                            struct candidates *c)
 {
@@ -328,8 +329,7 @@ static void candidates_release(struct candidates *c)
     free(c->list);
 }
 
-/* Has what is evidence more than the finding costs (not all copies would fit beside kernels), each
- * has its share of that. */
+/* Scales the evidence down if it exceeds the finding's cost (not all copies fit beside kernels). */
 static void share_out(struct candidates *c, uint64_t ns)
 {
     unsigned __int128 all = 0;
@@ -346,7 +346,8 @@ int finding_add_evidence(const struct findings *f, struct finding *to, uint32_t 
     uint32_t count = 0;
     int error = find_candidates(f, to, place, &all);
     const struct candidate *next = all.list, *end = all.list + all.count;
-    if (to->kind != &finding_kinds[FINDING_STRAGGLER]) /* costs the mean of several ranks' waits */
+    if (to->kind !=
+        &finding_kinds[FINDING_STRAGGLER]) /* its cost is a mean of several ranks' waits */
         share_out(&all, to->ns);
     if (error == 0 && all.count) {
         qsort(all.list, all.count, sizeof *all.list, by_place);

@@ -14,17 +14,17 @@ const struct finding_kind finding_kinds[FINDING_KINDS] = {
 #include "analyse/finding_kinds.def"
 };
 
-#define COPY_ASYNC 1 /* of COPY_FLAGS, as CUPTI has it */
+#define COPY_ASYNC 1 /* flag of COPY_FLAGS, as in CUPTI */
 
 enum memory_kind { MEMORY_PAGEABLE = 1, MEMORY_PINNED = 2 };
 
-/* What a sum is of: a name by its place, or a copy by its kind and memories. Of a part of a lane
- * the stream + 1 stands above. */
+/* What a sum counts: a name by index, or a copy by its kind and memories. Parts of a lane have the
+ * stream + 1 in the upper bits. */
 #define WHAT_COPY     (1ull << 32)
-#define WHAT_REPEATED (1ull << 31) /* a copy of what the device got before */
+#define WHAT_REPEATED (1ull << 31) /* the device got the same bytes before */
 #define WHAT_STREAM   33
 
-/* Of the places: their first words, which no process has. */
+/* First words of keys in `places`; no process has them. */
 enum { MAP_STREAM = 1u << 31, MAP_NAME };
 
 int finding_gpu_init(struct finding_gpu *g, struct walk *walk, struct finding_sums *sums,
@@ -34,7 +34,7 @@ int finding_gpu_init(struct finding_gpu *g, struct walk *walk, struct finding_su
     *g = (struct finding_gpu){.walk = walk, .sums = sums, .idle = idle, .is_alone = is_alone};
     work_places_init(&g->wheres, walk);
     spool_init(&g->exposed, sizeof(struct byte_chunk));
-    return ARRAY_PUSH(g->names, g->name_count, NULL); /* for all that have none */
+    return ARRAY_PUSH(g->names, g->name_count, NULL); /* for kernels without a name */
 }
 
 void finding_gpu_release(struct finding_gpu *g)
@@ -48,8 +48,8 @@ void finding_gpu_release(struct finding_gpu *g)
     key_map_release(&g->uploads);
 }
 
-/* The same place as idle.h's, which has devices of which all work is outside of the piece, too; the
- * last one is shared by all that are beyond. */
+/* The same index as in idle.h, which also counts devices without work in the selection. Devices
+ * beyond the limit share the last one. */
 static int device_of(struct finding_gpu *g, struct process *p, uint64_t device, uint32_t *place)
 {
     uint32_t known = idle_device_place(g->idle, p, device);
@@ -65,7 +65,7 @@ static int device_of(struct finding_gpu *g, struct process *p, uint64_t device, 
     return 0;
 }
 
-/* The same of a stream, and so of its device. */
+/* The index of a stream; it knows its device. */
 static int find_stream(struct finding_gpu *g, struct process *p, uint64_t device, uint64_t stream,
                        uint32_t *place)
 {
@@ -96,7 +96,7 @@ static int stream_of(struct finding_gpu *g, struct process *p, const struct reco
     return error;
 }
 
-/* Its place + 1; beyond the bound that of those without a name. */
+/* Sets *place to the name's index + 1. Names beyond the limit count as unnamed. */
 static int place_name(struct finding_gpu *g, const struct kernel_name *name, uint32_t *place)
 {
     struct key key = {MAP_NAME, (uintptr_t)name, 0};
@@ -116,7 +116,7 @@ static int find_name(struct finding_gpu *g, struct process *p, uint64_t number, 
     return name ? place_name(g, name, place) : 0;
 }
 
-/* The kernel's name by its place + 1; 0: it has none. */
+/* Sets *place to the index + 1 of the kernel's name; 0: none. */
 static inline __attribute__((always_inline)) int name_of(struct finding_gpu *g, struct process *p,
                                                          uint64_t number, uint32_t *place)
 {
@@ -135,8 +135,8 @@ static bool is_pageable(uint64_t source, uint64_t destination)
     return source == MEMORY_PAGEABLE || destination == MEMORY_PAGEABLE;
 }
 
-/* Did its device get the same bytes before, by another call? The first call most often is the slow
- * one, with a stack: where nothing is known of the others their place is its. */
+/* Did the device get the same bytes before, from another call? The first call often is the slow
+ * one, with a stack: its place stands in where others have none. */
 static int is_repeated(struct finding_gpu *g, const struct event *e, uint32_t *where, bool *is)
 {
     const struct record *r = e->record;
@@ -154,7 +154,8 @@ static int is_repeated(struct finding_gpu *g, const struct event *e, uint32_t *w
                : 0;
 }
 
-/* Of a copy between host and device that could be quicker, run beside kernels, or be left out. */
+/* The number for a copy between host and device that could be faster, run beside kernels, or be
+ * left out; 0: other copies. */
 static uint64_t copy_what(const struct record *r, bool is_again)
 {
     uint64_t kind = record_arg(r, COPY_KIND), source = record_arg(r, COPY_SOURCE);
@@ -201,7 +202,7 @@ static int part_is_over(void *context, enum lane lane, const struct lane_part *p
         return span_put(&o->gpu->exposed, &o->gpu->devices[o->device].exposed, &exposed,
                         exposed_kind);
     }
-    if (what & WHAT_REPEATED) { /* counted already: one that a kernel hides is one too many, too */
+    if (what & WHAT_REPEATED) { /* counted already: a hidden one is superfluous, too */
         o->gpu->devices[o->device].ns[FINDING_REPEATED_UPLOAD] += part->alone_ns;
         return finding_sums_add(o->gpu->sums, FINDING_REPEATED_UPLOAD, o->device, what, part->where,
                                 0, part->alone_ns, part->begin_ns);
@@ -231,7 +232,8 @@ static inline int charge_tiny(struct finding_gpu *g, uint32_t device, const stru
                : 0;
 }
 
-/* What a chain has not been charged with: too few, or the longest, which would stay. */
+/* Ends a chain. Kernels not charged to it may be tiny: too few, or the longest, which would remain.
+ */
 static int chain_close(struct finding_gpu *g, struct found_stream *s)
 {
     int error = 0;
@@ -242,7 +244,7 @@ static int chain_close(struct finding_gpu *g, struct found_stream *s)
     return error;
 }
 
-/* Of two, the longer one stays, in *longest; the other one is charged. */
+/* Keeps the longer one in *longest and charges the other. */
 static int chain_charge(struct finding_gpu *g, uint32_t device, struct chain_link *longest,
                         struct chain_link link)
 {
@@ -268,11 +270,11 @@ static int chain_add(struct finding_gpu *g, struct found_stream *s, const struct
     }
     for (uint32_t i = 1; error == 0 && s->chain_count == CHAIN_MIN && i < CHAIN_MIN - 1; i++)
         error = chain_charge(g, s->device, &s->links[0], s->links[i]);
-    s->chain_count = CHAIN_MIN; /* and more */
+    s->chain_count = CHAIN_MIN; /* or more */
     return error < 0 ? error : chain_charge(g, s->device, &s->links[0], *link);
 }
 
-/* In a piece from one time to another the work's time ends with it. Its own ns. */
+/* Adds work to a lane, cut at the end of a selection of time. Returns its own ns. */
 static inline uint64_t add_to_lane(struct finding_gpu *g, uint32_t device, enum lane lane,
                                    uint64_t begin_ns, uint64_t end_ns, uint64_t what,
                                    uint32_t where)
@@ -283,7 +285,7 @@ static inline uint64_t add_to_lane(struct finding_gpu *g, uint32_t device, enum 
     return device_lanes_add(&g->devices[device].lanes, lane, begin_ns, end_ns, what, where);
 }
 
-/* Inline, since most work is kernels: to call it takes a tenth of their time here. */
+/* Inline, since most work is kernels: a call would take a tenth of their time here. */
 static inline __attribute__((always_inline)) int take_kernel(struct finding_gpu *g, uint32_t stream,
                                                              uint32_t name, uint32_t where,
                                                              uint64_t begin_ns, uint64_t end_ns)
@@ -311,9 +313,9 @@ static inline __attribute__((always_inline)) int take_kernel(struct finding_gpu 
                : charge_tiny(g, s->device, &link);
 }
 
-/* ---- work, in the order of time -------------------------------------------------------------- */
+/* ---- work ------------------------------------------------------------------------------------ */
 
-/* A copy or the launch of a graph. */
+/* Takes a copy or a graph launch. */
 static int take_other(struct finding_gpu *g, const struct event *e, uint32_t stream, uint32_t where)
 {
     const struct record *r = e->record;
@@ -369,8 +371,8 @@ static bool has_tensor_cores(const struct finding_gpu *g, const struct found_dev
     return known && known->limits.major >= 7;
 }
 
-/* Copies that wait for kernels, and kernels for them, cost what the shorter of both takes; unless
- * the program has a stream for copies already. */
+/* Copies and kernels that wait for each other cost what the shorter of both takes. They cost
+ * nothing if the program already has a stream for copies. */
 static void charge_one_stream(struct finding_gpu *g)
 {
     for (uint32_t i = 0; i < g->stream_count; i++) {
@@ -420,7 +422,7 @@ int finding_gpu_add_exposed(struct finding_gpu *g, struct idle *idle, uint32_t d
                : error;
 }
 
-/* What of it was a wait is known when all parts are there. */
+/* How much was a wait is known when all shares are there. */
 int finding_gpu_settle(struct finding_gpu *g, struct idle *idle)
 {
     int error = 0, more;
@@ -471,7 +473,7 @@ const char *finding_gpu_text(const struct finding_gpu *g, uint64_t what,
     return name ? name->shown : "kernels without a name";
 }
 
-/* ---- what findings are made of --------------------------------------------------------------- */
+/* ---- sums of evidence ------------------------------------------------------------------------ */
 
 void finding_sums_init(struct finding_sums *s, uint64_t bytes)
 {

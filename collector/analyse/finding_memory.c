@@ -8,22 +8,22 @@
 #include "error.h"
 #include "memory/memory_report.h"
 
-#define TEMPORARY_PART 0.9 /* of the blocks that an owner got: they went within their step */
+#define TEMPORARY_PART 0.9 /* share of an owner's blocks that were freed within their step */
 
-/* What a place has of one kind of finding. */
+/* One kind of finding at a place. */
 struct at_place {
     uint64_t bytes;
     struct owned {
         const struct memory_owner *owner;
         uint64_t bytes;
-    } owners[FINDING_ROWS]; /* those with most first */
+    } owners[FINDING_ROWS]; /* most bytes first */
     uint32_t owner_count;
 };
 
 typedef uint64_t at_stake_fn(const struct memory_report *m, const struct memory_place *p,
                              const struct memory_owner *o);
 
-/* The place of the same process's memory on the device; NULL: none. */
+/* The process's memory on the same device; NULL: none. */
 static const struct memory_place *device_of(const struct memory_report *m,
                                             const struct memory_place *p)
 {
@@ -42,7 +42,7 @@ static bool is_full(const struct memory_report *m, const struct memory_place *p)
            (double)device->peak.bytes >= SIGNS_FULL * (double)device->total;
 }
 
-/* Bytes since the first step's end. */
+/* Bytes leaked since the end of the first step; 0: none. */
 static uint64_t leaked(const struct memory_report *m, const struct memory_place *p,
                        const struct memory_owner *o)
 {
@@ -53,7 +53,7 @@ static uint64_t leaked(const struct memory_report *m, const struct memory_place 
     return grown > SIGNS_GROWN_MIN && grown > p->peak.bytes / SIGNS_GROWN_PART ? grown : 0;
 }
 
-/* Bytes at the peak of what was there within a step only. */
+/* Bytes at the peak that lived within one step only; 0: the owner is not temporary. */
 static uint64_t temporary(const struct memory_report *m, const struct memory_place *p,
                           const struct memory_owner *o)
 {
@@ -70,7 +70,7 @@ static bool has_more(const void *item, const void *other)
     return ((const struct owned *)item)->bytes > ((const struct owned *)other)->bytes;
 }
 
-/* Rows of the places' worst. */
+/* Adds a finding about the worst place, with a row for each owner. */
 static int add_finding(struct findings *f, const struct memory_look *look, enum finding_id id,
                        const struct memory_place *p, const struct at_place *worst, uint64_t places)
 {
@@ -97,7 +97,8 @@ static int add_finding(struct findings *f, const struct memory_look *look, enum 
     return to->row_count && !to->where ? GPUPROF_NO_MEMORY : 0;
 }
 
-/* Tensors lie in blocks of the device: where these have something, those have it, too. */
+/* Finds owners with bytes at stake. Tensors lie in blocks of the device, so a finding there covers
+ * both. */
 static int find_owners(struct findings *f, const struct memory_look *look, enum finding_id id,
                        at_stake_fn *at_stake)
 {

@@ -54,7 +54,7 @@ struct consumer findings_consumer(struct findings *f)
                              .end = end};
 }
 
-/* Without its stack there is nothing in the recording to look at. */
+/* Without a stack the recording has nothing more to show: suggests recording stacks. */
 static const char *stackless_next(const struct findings *f, const struct idle_place *place)
 {
     const struct function_table *all = &f->walk->rec->reader.functions;
@@ -68,7 +68,7 @@ static const char *stackless_next(const struct findings *f, const struct idle_pl
 
 static const char hang_collective_next[] = "gpuprof report --table=collectives DATA";
 
-/* Who waits there is not who has not come: that stands behind the place. 0 or GPUPROF_NO_MEMORY. */
+/* Adds who is missing: the rank that waits is not the late one. Returns 0 or GPUPROF_NO_MEMORY. */
 static int tell_missing(const struct collectives *c, const struct process *waits, char **where)
 {
     char who[RANK_TITLE_BYTES];
@@ -76,7 +76,7 @@ static int tell_missing(const struct collectives *c, const struct process *waits
     char *both = clean ? text_printf("%s waits%s%s; %s", process_who(waits, who),
                                      *where ? " at " : "", *where ? *where : "", clean)
                        : NULL;
-    int error = text && !both ? GPUPROF_NO_MEMORY : 0; /* none has a row that is kept */
+    int error = text && !both ? GPUPROF_NO_MEMORY : 0; /* NULL: no collective hangs */
     free(clean);
     free(text);
     if (!both)
@@ -86,21 +86,21 @@ static int tell_missing(const struct collectives *c, const struct process *waits
     return 0;
 }
 
-/* Where the process is that has not come, clean; NULL: no stack is of its last call. */
+/* The line of the late process, safe to print; NULL: its last call has no stack. */
 static const char *line_of(const struct pending_row *late)
 {
     const struct process_place *place = late->place;
     return place && place->stack_ns >= place->begin_ns ? late->told.line : NULL;
 }
 
-/* The call that has been open longest, of those that had not returned; NULL: there is none. */
+/* The call that has been open longest; NULL: all have returned. */
 static const struct open_call *hung_call(const struct hang *hang)
 {
     struct hang_told told;
     return hang_first(hang, &told) ? told.call : NULL;
 }
 
-/* That call is all there is of it. */
+/* Adds the finding of a hang, with that call as its only row. */
 static int add_hang(struct findings *f, const struct hang *hang)
 {
     const struct open_call *c = hung_call(hang);
@@ -144,8 +144,7 @@ static int add_hang(struct findings *f, const struct hang *hang)
 
 /* ---- the list -------------------------------------------------------------------------------- */
 
-/* Of a device that costs `ns` of that time: if that is worth it, and the worst of its kind so far.
- */
+/* Counts a device with cost `ns` if that exceeds the thresholds, and keeps the worst. */
 static void weigh(const struct findings *f, struct finding *found, uint32_t *worst, uint32_t place,
                   uint64_t ns, struct judged_time time)
 {
@@ -177,8 +176,8 @@ static struct judged_time communication_time(const struct findings *f,
     return communicates(device) ? judged_time_of(f->walk, device) : (struct judged_time){0};
 }
 
-/* What all others that communicate wait for each process, in the mean, of their time, in the mean:
- * that of who is late may be shorter. `waits`: zeros, by process index. */
+/* Weighs how long the other communicating devices wait for each process, on average. The share is
+ * of their time: that of the late one may be shorter. `waits`: zeros, by process index. */
 static void weigh_ranks(const struct findings *f, struct finding *found, uint32_t *worst,
                         uint64_t *waits)
 {
@@ -203,7 +202,7 @@ static void weigh_ranks(const struct findings *f, struct finding *found, uint32_
         if (waiting)
             weigh(f, found, worst, i, waits[process] / waiting,
                   judged_time_mean(all, own, waiting));
-        waits[process] = 0; /* each process once */
+        waits[process] = 0; /* count each process once */
     }
 }
 
@@ -226,7 +225,7 @@ bool findings_may_tell(const struct findings *f, const struct finding_sum *sum)
     return f->is_found[sum->kind] && f->worst[sum->kind] == sum->device;
 }
 
-/* Lines are looked up of what is shown alone: of the devices that findings are about. */
+/* Looks up lines only for what is shown: the devices that findings are about. */
 static int name_places(struct findings *f, const struct open_call *hung, const char *symbol_folder)
 {
     struct place_lines *lines = &f->idle->lines;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What of a recording is worth fixing: each finding with what it costs, where, the evidence, what
- * to do and what to run next. finding_kinds.def has what each measures and its threshold.
+ * Finds what is worth fixing in a recording: each finding with its cost, place, evidence, advice
+ * and next command. finding_kinds.def has what each measures, and its threshold.
  *
- * Of memory they are found by finding_memory.c, and cost bytes instead of time.
+ * finding_memory.c finds those about memory, which cost bytes instead of time.
  *
- * A finding is of one device of one process, the one that it costs most; of how many others there
- * is the same is said with it. Each nanosecond of a device is charged to one finding at most: what
- * the device did by finding_gpu.h, the rest by idle.h.
+ * A finding is about one device of one process, the one that it costs most, and counts the others
+ * that have it. Each nanosecond of a device is charged to one finding at most: work by
+ * finding_gpu.h, idle time by idle.h.
  */
 #ifndef GPUPROF_COLLECTOR_FINDINGS_H
 #define GPUPROF_COLLECTOR_FINDINGS_H
@@ -16,56 +16,55 @@
 #include "memory/memory_rows.h"
 #include "table/table.h"
 
-/* What its share is of, where that is not the device's time behind start-up: for people, in
- * brackets behind a blank, or "". */
+/* The base of its share in brackets after a space, or "" if it is the device's time after start-up.
+ */
 const char *finding_base(const struct finding *f);
 
-/* Is it a share of the whole time? It is of what is done once. */
+/* Is its share one of the whole time? True for what happens once. */
 static inline bool finding_is_of_all(const struct finding_kind *kind)
 {
     return kind == &finding_kinds[FINDING_START_UP] || kind == &finding_kinds[FINDING_SLOW_IMPORT];
 }
 
-/* `walk` and `idle` must stay; it may be NULL: then there is no consumer to be handed over, and no
- * findings_finish. 0 or GPUPROF_NO_MEMORY; findings_release in both cases. */
+/* `walk` and `idle` must outlive it. `idle` may be NULL: then do not use findings_consumer and
+ * findings_finish. Returns 0 or GPUPROF_NO_MEMORY; call findings_release in both cases. */
 int findings_init(struct findings *f, struct walk *walk, struct idle *idle);
 void findings_release(struct findings *f);
 
 struct consumer findings_consumer(struct findings *f);
 
-/* After the walk, idle_finish and hang_finish, instead of idle_name: makes the list, and names the
- * places of both, so that each file is searched for names once. Of a share there is no list: that
- * comes out of all. 0 or an error. */
+/* Call it after the walk, idle_finish and hang_finish, instead of idle_name. Makes the list, and
+ * names the places of findings and idle time together, so that each file is searched once. A share
+ * gets no list: all shares together do. Returns 0 or an error. */
 int findings_finish(struct findings *f, const struct hang *hang, const char *symbol_folder);
 
-/* Once places are named: adds to a finding of time what was charged to it on the device at that
- * place of idle.h's (or of what others waited for its process), by name, the rows with most time,
- * and the line that most of it is at. 0 or GPUPROF_NO_MEMORY. (finding_evidence.c) */
+/* Once places are named: adds its evidence to a finding of time: by name, the rows with most time
+ * on the device at `place` of idle.h (for a straggler: of those that waited for its process), and
+ * the main line. Returns 0 or GPUPROF_NO_MEMORY. (finding_evidence.c) */
 int finding_add_evidence(const struct findings *f, struct finding *to, uint32_t place);
 
-/* Of a share: may the sum be told, when the findings of all are known? */
+/* Is the sum evidence for a finding, on the device that the finding costs most? */
 bool findings_may_tell(const struct findings *f, const struct finding_sum *sum);
 
-/* The gravest first. */
+/* Sorts by cost, highest first. */
 void findings_sort(struct findings *f);
 
-/* Of a struct findings, which may be NULL. (findings_print.c) */
+/* Its source is a struct findings or NULL. (findings_print.c) */
 extern const struct table_info findings_table;
 
-/* For people; and what to run next, with what is known of its words, in new memory. NULL: there is
+/* The title for people; and the command to run next, with its words filled in, in new memory. NULL:
  * none. */
 const char *finding_title(const struct finding *f);
 char *finding_next_line(const struct findings *f, const struct finding *found);
 
-/* Once all have their places: where a finding has the function alone, or nothing, and no finding
- * has a line, it is said that the program has none. */
+/* Once all have places: marks findings that name only a function, or nothing, while none has a
+ * line. They say that the program has no line information. */
 void findings_judge_lines(struct findings *f);
 
 /*
- * What is worth fixing about memory: owners that grow from step to step; owners of what is there
- * for a moment only, which make the peak; and what PyTorch's allocator has reserved, and cannot
- * use. The last two matter where the device is nearly full. The thresholds are those of
- * memory_signs.h.
+ * Adds the findings about memory: owners that grow from step to step; owners of short-lived blocks
+ * that make the peak; memory that PyTorch's allocator reserved and cannot use. The last two matter
+ * only if the device is nearly full. memory_signs.h has the thresholds.
  */
 /* 0 or GPUPROF_NO_MEMORY. */
 int findings_add_memory(struct findings *f, const struct memory_look *look);

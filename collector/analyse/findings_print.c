@@ -13,7 +13,7 @@
 
 #define WRAP_COLUMNS 54
 
-/* Of "train (train.py:17)" what is in the brackets, not a caller's; NULL: there are none. */
+/* "train.py:17" in "train (train.py:17)", but not that of a caller; NULL: none. */
 static const char *brackets_of(const char *place, size_t *length)
 {
     const char *called = place ? strstr(place, PLACE_CALLED) : NULL;
@@ -25,7 +25,7 @@ static const char *brackets_of(const char *place, size_t *length)
     return in + 1;
 }
 
-/* Its colon; NULL: it has no line. */
+/* The colon before its line number; NULL: it has no line. */
 static const char *line_in(const char *place)
 {
     size_t length;
@@ -35,7 +35,7 @@ static const char *line_in(const char *place)
     return digits && colon + 1 + digits == in + length ? colon : NULL;
 }
 
-/* Is it "train (train)", of an object that has no lines? */
+/* Is it "train (train)", in an object without line information? */
 static bool is_function(const char *place)
 {
     size_t length;
@@ -48,7 +48,7 @@ static bool is_of(const struct finding *f, enum finding_id id)
     return f->kind == &finding_kinds[id];
 }
 
-/* What is to be recorded for the lines of it; NULL: something else is to be run. */
+/* The stacks to record to get lines for it; NULL: other commands help. */
 static const char *recorded_next(const struct finding *f)
 {
     const char *next = f->next ? f->next : f->kind->next;
@@ -64,15 +64,15 @@ static const char *finding_next(const struct finding *f)
         return f->next ? f->next : f->kind->next;
     if (f->row_count && f->rows[0].is_of_minor) /* what did the others do meanwhile? */
         return "gpuprof merge -o trace.json DATA";
-    if (is_of(f, FINDING_HOST_BOUND)) /* a line before the next call is not the one that ran */
+    if (is_of(f, FINDING_HOST_BOUND)) /* the line before the next call is not the one that ran */
         return f->row_count && f->rows[0].did ? "gpuprof report --table=idle_host DATA" : next;
     if (!line && !is_function(f->where))
         return next;
-    /* What costs is beside the calls: tables of these have their time alone. */
+    /* The cost lies between calls; tables of calls show only their own time. */
     if (is_of(f, FINDING_SYNC_IN_LOOP))
         return "gpuprof report --table=idle DATA";
     bool is_python = line && line - f->where > 3 && memcmp(line - 3, ".py", 3) == 0;
-    if (is_python && is_of(f, FINDING_LAUNCH_BOUND)) /* operators are to be known, too */
+    if (is_python && is_of(f, FINDING_LAUNCH_BOUND)) /* operators help, too */
         return next;
     return is_python ? "gpuprof report --mine DATA" : "gpuprof report --by=stack DATA";
 }
@@ -148,7 +148,7 @@ static const struct column columns[] = {
              .doc = "the job of the process, if there are several jobs"},
 };
 
-/* Since the recording's first event. */
+/* Relative to the recording's first event. */
 static uint64_t since(const struct findings *f, uint64_t at_ns)
 {
     uint64_t origin_ns = f->walk->survey.origin_ns;
@@ -178,7 +178,7 @@ static void put_evidence(const struct findings *f, const struct finding *found, 
     fputc(']', out);
 }
 
-/* The text as lines that a terminal of 80 columns has room for, behind the table's numbers. */
+/* Wraps the text for a terminal of 80 columns, beside the table's numbers. */
 static void put_wrapped(const char *text, FILE *out)
 {
     while (*text) {
@@ -199,7 +199,7 @@ const char *finding_base(const struct finding *f)
                                         : "";
 }
 
-/* What a finding says to people: its evidence, what to do and what to run stand below its title. */
+/* The finding for people: evidence, advice and next command below its title. */
 static void put_text(const struct findings *f, const struct finding *found, FILE *out)
 {
     char a[UNIT_TEXT_BYTES], b[UNIT_TEXT_BYTES], c[UNIT_TEXT_BYTES];
@@ -218,7 +218,7 @@ static void put_text(const struct findings *f, const struct finding *found, FILE
         fprintf(out, "\n%s: ", clean ? clean : "?");
         bool has_line = row->did && row->where && strstr(row->name, row->where);
         if (row->where && !has_line && strcmp(row->where, row->name) != 0)
-            fprintf(out, "%s:\n  ", row->where); /* so that a terminal has room for both */
+            fprintf(out, "%s:\n  ", row->where); /* so that both fit a terminal */
         fprintf(out, "%s, ", row->bytes ? bytes_text(a, row->bytes) : time_text(a, row->ns));
         if (row->bytes)
             fprintf(out, "%s block%s left, ", count_text(b, row->count),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Garbage collections of Python, by generation. */
+/* Python's garbage collections, by generation. */
 #include <stdio.h>
 
 #include "analyse/analyses.h"

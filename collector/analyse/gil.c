@@ -7,7 +7,7 @@
 #include "resolve/host_facts.h"
 
 enum { PROCESS, TID, HOLDER };
-#define STOPPED (1ull << 32) /* instead of a holder: all threads were stopped together */
+#define STOPPED (1ull << 32) /* in place of a holder: all threads were stopped */
 enum { TIMES, WAITS, WAIT, LONGEST, HOLDS, HOLD, SWITCHES, THREAD_TEXT, HOLDER_TEXT, HOLDER_TID };
 
 /* "loader (thread 4711)" */
@@ -19,7 +19,7 @@ static uint64_t title(struct sums *s, const struct thread *t, uint64_t tid)
     return sums_text(s, text);
 }
 
-/* Of a thread, or, `tid` is 0, of the block's. */
+/* For a thread, or for the whole block if `tid` is 0. */
 static struct sums_row *row_of(struct sums *s, const struct event *e, uint64_t tid, uint64_t holder)
 {
     const struct thread *thread = tid ? host_thread(e, tid) : e->thread;
@@ -35,7 +35,7 @@ static struct sums_row *row_of(struct sums *s, const struct event *e, uint64_t t
     return row;
 }
 
-/* Those too short for records of their own. */
+/* Waits too short for records of their own. */
 static int take_rest(struct sums *s, const struct event *e)
 {
     const struct record *r = e->record;
