@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls by function. A nested call's time is in the share of the one around it, so that shares add
- * up to the whole; a row of such calls alone has none. */
+/* Calls by function. A nested call's time is in the share of the call around it, so that shares add
+ * up to the whole. Functions with only nested calls have no share. */
 #include "analyse/analyses.h"
 
 enum { FUNCTION };

@@ -17,7 +17,7 @@
 
 enum launch_row { LAUNCH_LATENCY, LAUNCH_QUEUE, LAUNCH_CALL, LAUNCH_ROWS };
 
-/* The time covered by slices that come in the order of their begins. */
+/* The time covered by slices, which come in the order of their begins. */
 struct covered {
     uint64_t end_ns;
     uint64_t total_ns;
@@ -42,7 +42,7 @@ struct gpu_report {
     struct device_use *devices;   /* owned */
     uint32_t device_count;
     struct memory_peaks memory;
-    uint32_t last_use; /* place of the device that was asked for last */
+    uint32_t last_use; /* index of the device that was used last */
     unsigned leaves;   /* enum report_part */
 };
 
@@ -67,7 +67,7 @@ static int analysis_begin(struct report *r)
                                          (r->stacks || recording_expects_gpu(walk->rec))};
     if (memory_peaks_init(&g->memory, walk) < 0)
         return GPUPROF_NO_MEMORY;
-    if (r->signs.walk) /* the books tell these as well */
+    if (r->signs.walk) /* memory_signs reads the same events */
         g->memory.also = memory_signs_user(&r->signs);
     g->ranges = (struct range_rows){&r->sums[ANALYSIS_ranges_sums], .marks = RANGE_GROUPS};
     g->projections = g->ranges;
@@ -94,7 +94,8 @@ static __attribute__((noinline)) struct device_use *find_use(struct gpu_report *
     if (KEY_MAP_ITEM(&g->device_places, ((struct key){p->index, device, 0}), g->devices,
                      g->device_count, DEVICES_MAX, &new, &number) < 0)
         return NULL;
-    g->last_use = number ? number - 1 : DEVICES_MAX - 1; /* more than anything real has are one */
+    g->last_use =
+        number ? number - 1 : DEVICES_MAX - 1; /* more devices than real machines have share one */
     return &g->devices[g->last_use];
 }
 
@@ -106,7 +107,7 @@ static struct device_use *use_of(struct gpu_report *g, struct process *p, uint64
 
 /* ---- resolved events ------------------------------------------------------------------------- */
 
-/* Call to kernel: the time to its begin, and how long it waited behind its call's end. */
+/* From call to kernel: the time to the kernel's begin, and its wait after the call returned. */
 static int take_launch(struct sums *launches, const struct rows *rows, uint32_t i)
 {
     uint64_t begin_ns = rows->columns[ROW_BEGIN][i], call_ns = rows->columns[ROW_CALL_NS][i];
@@ -115,7 +116,7 @@ static int take_launch(struct sums *launches, const struct rows *rows, uint32_t 
                                           begin_ns > called_ns ? begin_ns - called_ns : 0,
                                       [LAUNCH_QUEUE] = begin_ns > end_ns ? begin_ns - end_ns : 0,
                                       [LAUNCH_CALL] = call_ns};
-    /* The launch of a graph has many kernels, and is one call. */
+    /* A graph launch has many kernels but is one call. */
     unsigned count = rows->columns[ROW_FLAGS][i] & ROW_COUNTED ? LAUNCH_CALL : LAUNCH_ROWS;
     int error = 0;
     for (unsigned k = 0; error == 0 && k < count; k++)
@@ -134,7 +135,7 @@ static int take_launches(void *context, const struct rows *rows)
     for (uint32_t i = 0; error == 0 && i < rows->count; i++) {
         if ((rows->columns[ROW_FLAGS][i] & is_one) != is_one)
             continue;
-        while (launches->count < LAUNCH_ROWS) /* each has its place, for each kernel */
+        while (launches->count < LAUNCH_ROWS) /* rows have fixed places; each kernel adds to all */
             if (!sums_row(launches, launches->count, 0, 0))
                 return GPUPROF_NO_MEMORY;
         error = take_launch(launches, rows, i);
@@ -169,7 +170,7 @@ static int take_uses(void *context, const struct rows *rows)
     return 0;
 }
 
-/* ---- ranges, and what work they have --------------------------------------------------------- */
+/* ---- ranges and their work ------------------------------------------------------------------- */
 
 static int take_work(void *context, const struct slice *s)
 {
@@ -233,7 +234,7 @@ static int add_peaks(struct gpu_report *g)
     return 0;
 }
 
-/* Each range once, from its first work to the end of its last, as nsys has it. */
+/* Counts each range once, from its first work to the end of its last, as nsys does. */
 static int add_projected(struct gpu_report *g)
 {
     struct sums *s = g->projections.sums;
@@ -307,7 +308,7 @@ static unsigned consumers(struct report *r, struct consumer *list)
         list[count++] = memory_peaks_consumer(&g->memory);
     list[count++] = (struct consumer){
         .context = g,
-        /* What is lost of operators is told, and of stacks, if nobody else does. */
+        /* Lost operators are reported here; lost stacks, too, unless idle time does. */
         .needs = WALK_RANGES | WALK_OPS | (has_idle ? 0 : (unsigned)WALK_STACKS) | work,
         .skips = WALK_SKIPS_CALLS | (ties ? 0 : (unsigned)WALK_SKIPS_WORK),
         .take = take,
@@ -316,12 +317,12 @@ static unsigned consumers(struct report *r, struct consumer *list)
     return count;
 }
 
-/* Names that differ in numbers are one here. */
+/* Names that differ only in numbers are one here. */
 int gpu_take_makers(struct report *report)
 {
     struct sums *kernels = &report->sums[ANALYSIS_kernels_sums];
     const struct resolver *r = &report->resolver;
-    struct key_map places = {0}; /* by name, of what is in `made`, + 1 */
+    struct key_map places = {0}; /* index + 1 in `made`, by name */
     struct row_name *made = NULL;
     uint32_t count = 0, number;
     int error = 0;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Feeds the tables of sums (analyses.def) of what devices and ranges did: of kernels, copies,
- * graphs, synchronisations, launches, ranges, overheads, and how busy devices were, named and
- * ordered as `nsys stats` has them. Busy times are unions of slices, kept up event by event; the
- * time in which copies overlap kernels follows from the unions of the one, the other and both.
- * Memory is that of the rows, whatever the number of events.
+ * Feeds the tables of sums (analyses.def) about devices and ranges: kernels, copies, graphs,
+ * synchronisations, launches, ranges, overheads and device use, named and ordered as in `nsys
+ * stats`. Busy times are unions of slices, updated event by event. The time in which copies overlap
+ * kernels follows from the unions of kernels, copies and both. Memory grows with the rows, not with
+ * the events.
  */
 #ifndef GPUPROF_COLLECTOR_GPU_REPORT_H
 #define GPUPROF_COLLECTOR_GPU_REPORT_H
@@ -16,11 +16,11 @@
 struct gpu_report;
 struct report;
 
-/* What some tables of times have beside their values (sums_from). */
+/* Extra values of some tables of times (sums_from). */
 enum { KERNEL_MAKER = SUMS_OWN, KERNEL_MAKER_FUNCTION, KERNEL_MAKER_TEXT, KERNEL_VALUES };
 enum { RANGE_GROUPS = SUMS_OWN };
 
-/* Keys and values of those of devices: one number a row, which is a part of another. */
+/* Keys and values of the table of device use: a row is one number, a share of another. */
 enum { GPU_USE_PROCESS, GPU_USE_DEVICE, GPU_USE_WHAT };
 enum {
     GPU_USE_SPAN,
@@ -34,32 +34,32 @@ enum {
 enum { GPU_USE_ROWS, GPU_USE_NS, GPU_USE_OF };
 enum { PEAK_ALLOCATED, PEAK_RESERVED };
 
-/* Which calls of libraries launched the kernels of a name. Of two the larger one holds. */
+/* How many library calls launched the kernels of a name. When joined, the larger value wins. */
 enum kernel_maker {
-    MAKER_UNKNOWN, /* of no kernel it is known */
+    MAKER_UNKNOWN, /* not known for any kernel */
     MAKER_KIND,    /* calls of one function and shape */
     MAKER_FUNCTION,
     MAKER_SEVERAL, /* functions */
     MAKER_NONE     /* some or all were launched in no call */
 };
 
-/* Of two that have one function each, but not the same, the more general one. */
+/* Joins two makers: the more general one, or MAKER_SEVERAL for different functions. */
 void gpu_join_makers(struct row_name *to, const struct row_name *from);
 
-/* When the resolver's names say what launched their kernels: the table of kernels does, too. */
+/* Copies from the resolver which calls launched kernels to their table. Returns 0 or an error. */
 int gpu_take_makers(struct report *report);
 
-/* Might ranges be other groups, had they come in another order? */
+/* Might ranges form other groups if they came in another order? */
 bool gpu_report_is_unsure(const struct gpu_report *g);
 
-/* The work of all devices together, in one line's numbers. */
+/* The work of all devices together. */
 struct gpu_totals {
-    uint32_t devices; /* that had any */
-    uint64_t busy_ns; /* each device's, added up */
-    uint64_t span_ns; /* from its first to its last work, likewise */
+    uint32_t devices; /* devices with work */
+    uint64_t busy_ns; /* summed over devices */
+    uint64_t span_ns; /* first to last work, summed over devices */
 };
 
-/* Of the table of the use of devices, after the walk. */
+/* The totals of the table of device use, after the walk. */
 struct gpu_totals gpu_totals(const struct sums *use);
 
 #endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tables that gpu_report.c feeds. Names of tables and columns are those of `nsys stats` where
- * it has them. */
+/* The tables that gpu_report.c feeds, with the names of `nsys stats` where it has them. */
 #include <stdlib.h>
 
 #include "analyse/gpu_report.h"
@@ -10,7 +9,7 @@
 
 /* ---- columns --------------------------------------------------------------------------------- */
 
-/* All tables have those of the JSON, though not all have something in them. */
+/* All tables have the JSON's columns, though some stay empty. */
 enum {
     NAME,
     SHARE,
@@ -23,8 +22,8 @@ enum {
     MAX,
     BYTES,
     RATE,
-    PART,  /* in the place of the share, where a row is a single number */
-    BLANK, /* where rows add up to nothing */
+    PART,  /* instead of the share, for rows of one number */
+    BLANK, /* for rows without a sum */
     RANGE_DOMAIN,
     LAUNCHED_BY,
     COLUMNS
@@ -32,7 +31,7 @@ enum {
 
 #define TEXT_NUMBERS TOTAL, INSTANCES, MEAN, MEDIAN, MIN, P95, MAX
 
-/* Of all columns a table has the key; what they show, it may have. */
+/* Every table has the keys of all columns, but not all values. */
 #define HAS(...) __VA_ARGS__
 #define LACKS(...)
 #define IF_ANY(...) __VA_ARGS__, .only = SUMS_BYTES
@@ -88,7 +87,7 @@ static const struct column ranges[COLUMNS] = {
 static const struct column calls[COLUMNS] = {
     NAMED("the kernel, or the direction"), SHARED, NUMBERS("ns", COLUMN_NS, HAS, HAS),
     BESIDES(IF_ANY, LACKS, LACKS)};
-/* Rows of single numbers. */
+/* Columns for rows of one number. */
 static const struct column uses[COLUMNS] = {
     [NAME] = {"name", "name", .doc = "the process, the device, and what the device did"},
     NUMBERS("ns", COLUMN_NS, HAS, LACKS), BESIDES(LACKS, LACKS, LACKS),
@@ -149,7 +148,7 @@ static struct row_name maker_of(const uint64_t *values)
                              .maker_text = (const void *)(uintptr_t)values[KERNEL_MAKER_TEXT]};
 }
 
-/* Of parts. */
+/* Joins the makers of kernels of two parts. */
 static void join_kernels(uint64_t *to, const uint64_t *from)
 {
     struct row_name all = maker_of(to), more = maker_of(from);
@@ -216,7 +215,7 @@ static const char *range_name(const struct sums *s, const struct sums_row *row, 
     return row->keys[0] ? shown(row->keys[0]) : "range";
 }
 
-/* The text has a range's domain in its name, as nsys has it. */
+/* Puts a range's domain into its name in the text, as nsys does. */
 static void fill_range(const struct sums *s, const struct sums_row *row, enum report_format format,
                        struct cell *cells)
 {
@@ -271,8 +270,7 @@ static void fill_use(const struct sums *s, const struct sums_row *row, enum repo
         cells[PART] = cell_share(row->values[GPU_USE_NS], row->values[GPU_USE_OF]);
 }
 
-/* Where rows are left out, what all devices together did, which is no row of the table. Of one
- * device it would be. */
+/* Fills the foot with all devices together if rows are left out. A single device needs no foot. */
 static bool fill_all_devices(const struct table *t, struct cell *cells)
 {
     struct gpu_totals all = gpu_totals(t->source);
@@ -308,7 +306,7 @@ static void say_memory(const struct table *t, FILE *out)
     SUMS_TABLE, .name = key_, .key = key_, .title = title_, .columns = columns_,                   \
                 .column_count = COLUMNS
 #define VALUES                  JOIN_ADD, JOIN_ADD, JOIN_LEAST, JOIN_MOST, JOIN_ADD
-#define BY_READER               .rows.tables = 1u << ROWS_WORK /* of gpu_report.c */
+#define BY_READER               .rows.tables = 1u << ROWS_WORK /* fed by gpu_report.c */
 #define FROM(table_, type, ...) .from = {1u << (type), table_, __VA_ARGS__}
 #define OF_TIMES                                                                                   \
     .rows_max = SUMS_ROWS_MAX, .has_durations = true, .is_left_out = true, .order = SUMS_TOTAL
@@ -318,7 +316,7 @@ static void say_memory(const struct table *t, FILE *out)
               .fill = fill_range, .row = range_row, .complete = complete_ranges
 #define OF_DEVICES                                                                                 \
     .keys = {KEY_PROCESS, KEY_NUMBER, KEY_NUMBER}, .is_left_out = true, .order = SUMS_BY_KEYS
-/* Of a device of one process there are up to six rows, or two: 16 such are shown. */
+/* Shows 16 devices: each has up to six rows, or two. */
 #define FEW(rows)                                                                                  \
     .text_limit = 16 * (rows), .more = "... and %s more row%s; --limit=N shows more of them"
 

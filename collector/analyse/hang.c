@@ -13,15 +13,15 @@
 
 /* ---- processes that make no call ------------------------------------------------------------- */
 
-#define LIFE_PART 10 /* of its life, for one that ended by itself */
+#define LIFE_PART 10 /* share of its life, for a process that ended by itself */
 
 static bool has_ended_itself(const struct process *p)
 {
     return !process_runs(p) && p->end_reason && p->end_reason != END_KILLED;
 }
 
-/* May it have made calls that are not recorded? A flight recorder keeps what it has until a dump,
- * and --overhead-max gives up queries first, in which a program may wait. */
+/* Can it have made unrecorded calls? A flight recorder dumps late; --overhead-max first gives up
+ * queries, in which a program may wait. */
 static bool is_unsure(const struct process *p)
 {
     const uint64_t *counters = p->losses.counters;
@@ -29,13 +29,13 @@ static bool is_unsure(const struct process *p)
            p->dump_count;
 }
 
-/* Before the walk: may that process be one, so that its stacks are wanted? */
+/* Before the walk: can the process be quiet, so that its stacks are needed? */
 static bool quiet_may_be(const struct process *p)
 {
     return p->min_ns <= p->max_ns && p->lived_ns >= p->max_ns + QUIET_NS_MIN && !is_unsure(p);
 }
 
-/* Others wait for it, or it for others: that is said already. */
+/* Is it in a row of the collectives, waiting or waited for? */
 static bool is_pending(const struct collectives *c, const struct process *p)
 {
     for (uint32_t i = 0; i < c->pending.row_count; i++)
@@ -49,7 +49,7 @@ static bool is_longer(const void *item, const void *other)
     return ((const struct quiet_row *)item)->for_ns > ((const struct quiet_row *)other)->for_ns;
 }
 
-/* Do other ranks of its job wait for something that only ranks can end? */
+/* Do other ranks of its job wait for work that only ranks can end? */
 static bool is_waited_for(const struct unfinished *u, const struct process *p)
 {
     for (uint32_t i = 0; i < u->row_count; i++) {
@@ -61,17 +61,18 @@ static bool is_waited_for(const struct unfinished *u, const struct process *p)
     return false;
 }
 
-/* After the walk, and collectives_judge. */
+/* Finds quiet processes, after the walk and collectives_judge. */
 static void quiet_judge(struct quiet *q, const struct collectives *c, const struct unfinished *u)
 {
     const struct walk *w = c->walk;
-    if (w->is_cut || (w->filter && w->filter->wants)) /* not all was read */
+    if (w->is_cut || (w->filter && w->filter->wants)) /* not everything was read */
         return;
     for (uint32_t i = 0; i < w->rec->count; i++) {
         const struct process *p = w->rec->processes[i];
         const struct process_place *place = &c->places[i];
         uint64_t end_ns = process_lived_ns(p), least_ns = place->gap_ns, start_ns;
-        bool is_called = place->is_begun && p->end_reason != END_EXIT; /* told as an open call */
+        bool is_called =
+            place->is_begun && p->end_reason != END_EXIT; /* reported as an open call */
         if (!place->has_worked || place->is_open || is_called || place->is_paused || is_unsure(p) ||
             end_ns < place->end_ns || is_pending(c, p))
             continue;
@@ -121,7 +122,7 @@ static void quiet_print_summary(const struct quiet *q, uint64_t origin_ns, FILE 
     fputc('\n', out);
 }
 
-/* ---- all of it ------------------------------------------------------------------------------- */
+/* ---- all parts ------------------------------------------------------------------------------- */
 
 int hang_init(struct hang *h, struct walk *walk)
 {
@@ -140,7 +141,7 @@ int hang_init(struct hang *h, struct walk *walk)
     return error;
 }
 
-/* Of all that is told stack `i`; NULL: there are not so many. */
+/* Stack `i` of everything that is reported; NULL: no more. */
 static struct told_stack *told_at(struct hang *h, uint32_t i)
 {
     if (i < h->open.count)
@@ -174,7 +175,7 @@ int hang_finish(struct hang *h, const char *symbol_folder)
     int error = collectives_judge(&h->collectives, &h->unfinished);
     if (error == 0)
         quiet_judge(&h->quiet, &h->collectives, &h->unfinished);
-    if (error < 0 || !h->needs_stacks) /* nobody has gathered stacks for it */
+    if (error < 0 || !h->needs_stacks) /* no stacks were read */
         return error;
     for (uint32_t i = 0; error == 0 && (told = told_at(h, i)); i++)
         error = told_stacks_add(&h->stacks, all, told);

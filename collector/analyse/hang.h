@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A hang, explained: the call that does not return and from where it was made, the work of the
- * device that does not end, the collective that not all ranks have come to, and the process that
- * makes no call any more. Of recordings in which nothing hangs there is nothing.
+ * Explains a hang: the call that never returned and its stack, unfinished work of the device, the
+ * collective that some rank has not joined, and the process that makes no calls any more. Without a
+ * hang there are no rows.
  */
 #ifndef GPUPROF_COLLECTOR_HANG_H
 #define GPUPROF_COLLECTOR_HANG_H
@@ -14,35 +14,34 @@
 #include "analyse/unfinished.h"
 
 /*
- * Processes that worked and then made no call for long, until now or their end: a hang in code of
- * the host, as in a lock or a read, of which no record tells. One that is in a call has it among
- * the open calls, and one that others wait for among the collectives.
+ * Processes that worked and then made no call for long, until now or their end: a hang in host
+ * code, such as a lock or a read, which no record shows. A process inside a call is among the open
+ * calls; one that others wait for is among the collectives.
  *
- * Long is, where other ranks wait in a kernel of NCCL's that none of the collectives tells of, as
- * long as these must have waited: it is this one that they may wait for. Else it is QUIET_NS_MIN
- * and as long as any time between two of its calls before; of a process that ended by itself, also
- * a tenth of its life: it computes its results, or waits for others. Nothing is said of one that
- * launched and copied nothing, as what starts others does, nor where calls may have been made that
- * were not recorded.
+ * How long depends. If other ranks wait in an NCCL kernel that no reported collective explains,
+ * SURVEY_HANG_NS is enough: they may wait for this process. Otherwise it takes QUIET_NS_MIN and at
+ * least its longest gap between calls. A process that ended by itself also needs a tenth of its
+ * life: it may have computed results or waited for others. Processes without launches and copies,
+ * such as launchers, and those that may have made unrecorded calls are left out.
  */
 #define QUIET_NS_MIN   5000000000u
-#define QUIET_ROWS_MAX 32u /* that are kept: those that have been so longest */
+#define QUIET_ROWS_MAX 32u /* rows: the longest */
 
 struct quiet_row {
     const struct process *process;
     const struct process_place *place;
-    uint64_t since_ns; /* the end of its last call */
+    uint64_t since_ns; /* end of its last call */
     uint64_t for_ns;
     struct told_stack told;
 };
 
 struct quiet {
-    struct quiet_row rows[QUIET_ROWS_MAX]; /* the longest first */
+    struct quiet_row rows[QUIET_ROWS_MAX]; /* longest first */
     uint32_t count;
-    uint32_t total; /* with those that are not kept */
+    uint32_t total; /* with those that have no row */
 };
 
-/* "now", "killed" or "end": until when nothing is recorded of it. */
+/* "now", "killed" or "end": when its records end. */
 const char *quiet_until(const struct quiet_row *row);
 
 struct hang {
@@ -50,18 +49,18 @@ struct hang {
     struct unfinished unfinished;
     struct collectives collectives;
     struct quiet quiet;
-    bool needs_stacks; /* of the walk: some may have to be told */
+    bool needs_stacks; /* the walk must read stacks: some may be reported */
     struct told_stacks stacks;
-    bool *has_hung; /* owned, by process index: a call of it has been open for a second */
+    bool *has_hung; /* owned, by process index: one of its calls was open for a second */
 };
 
-/* `walk` must stay. 0 or GPUPROF_NO_MEMORY; hang_release in both cases. */
+/* `walk` must outlive it. Returns 0 or GPUPROF_NO_MEMORY; call hang_release in both cases. */
 int hang_init(struct hang *h, struct walk *walk);
 void hang_release(struct hang *h);
 
 /*
- * Calls are told by hang_take, in the order of time; the rest needs the consumer of `unfinished`,
- * if unfinished_may_be, and that of `collectives`, with stacks if needs_stacks.
+ * Pass calls to hang_take in the order of time. The rest needs the consumer of `unfinished`, if
+ * unfinished_may_be, and that of `collectives`, with stacks if needs_stacks.
  */
 static inline void hang_take(struct hang *h, const struct slice *s)
 {
@@ -71,28 +70,29 @@ static inline void hang_take(struct hang *h, const struct slice *s)
     open_calls_take(&h->open, s);
 }
 
-/* Likewise calls of libraries: needs WALK_LIBRARIES. */
+/* The same for library calls; needs WALK_LIBRARIES. */
 static inline void hang_take_library(struct hang *h, const struct slice *s)
 {
     if (s->library_change == LIBRARY_OPEN)
         open_calls_take_library(&h->open, s);
 }
 
-/* After the walk: what the stacks are, with names from `symbol_folder` (symbols.h). 0 or an error.
- */
+/* After the walk: finds what hangs, and names its stacks with `symbol_folder` (symbols.h). Returns
+ * 0 or an error. */
 int hang_finish(struct hang *h, const char *symbol_folder);
 
-/* What there is to be said first. Views, for as long as the hang. */
+/* What to report first; views into struct hang. */
 struct hang_told {
-    const struct open_call *call;            /* that has lasted longest; NULL: none */
-    const char *line;                        /* the user's own that made it; NULL: not known */
-    const struct unfinished_row *unfinished; /* of its process, waited for; NULL: none */
+    const struct open_call *call; /* the longest open call; NULL: none */
+    const char *line;             /* the user's line of that call; NULL: not known */
+    const struct unfinished_row
+        *unfinished; /* unfinished work that its process waits for; NULL: none */
 };
 
-/* False: no call has been open for a second, and no stream is waited for. */
+/* Returns false if no call was open for a second and no stream is waited for. */
 bool hang_first(const struct hang *h, struct hang_told *told);
 
-/* A line for the summary of a run. */
+/* Prints lines for the summary of a run. */
 void hang_print_summary(const struct hang *h, FILE *out);
 
 #endif
