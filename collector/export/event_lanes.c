@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A walk whose text several workers make (workers.h), each of the events of some of the processes.
- * A worker sends its text in pieces, one an event, with the event's place in the timeline; this
- * process puts them together in that order, so that the text is that of one walk, to the byte.
- * Where there are more processors than recordings, or one recording has most of the events, several
- * workers walk through the same processes, and take turns with the text.
- *
- * It is for consumers whose text of an event depends on no other events but by the walk. Memory:
- * for each worker LANE_BATCHES times 1.3 MiB that it shares with this process, besides what its
- * walk takes; who is that far ahead waits. So workers share the work where processes record at the
- * same time.
+ * A walk whose text several workers make (workers.h), each for some of the processes. A worker
+ * sends its text in pieces, one per event, with the event's place in the timeline. This process
+ * merges them in that order: the result is byte for byte that of a single walk. With more
+ * processors than recordings, or one dominant recording, several workers walk through the same
+ * processes and take turns with the text.
+ * For consumers whose text of an event depends only on the walk, not on earlier text. Memory:
+ * LANE_BATCHES times 1.3 MiB shared with each worker, besides its walk; a worker that far ahead
+ * waits. So workers run in parallel where processes recorded at the same time.
  */
 #include "export/export_writer.h"
 
@@ -22,30 +20,30 @@
 #include "base/workers.h"
 #include "error.h"
 
-#define LANE_PIECES  16384 /* of a batch, and text of OUTPUT_BUFFER_BYTES at most */
+#define LANE_PIECES  16384 /* in a batch, with at most OUTPUT_BUFFER_BYTES of text */
 #define LANE_BATCHES 6
 
-#define LANE_TURN 4096 /* events */
-#define LANE_ROW  3.0  /* an event's text takes so many times what surveying and walking takes */
+#define LANE_TURN 4096 /* events in a turn */
+#define LANE_ROW  3.0  /* time for an event's text, relative to surveying and walking */
 
-/* So many workers take longer for plain text than this process to put it together and write it: a
- * quarter of what they take in all. A thread that writes only takes their processors then. */
+/* Up to this many workers take longer to make plain text than this process takes to merge and write
+ * it (a quarter of their total). A writer thread would only take their processors. */
 #define LANES_SLOWER 3
 
-/* In this order of the largest times. */
+/* Kinds of slices after the last event, in order of their largest times. */
 enum behind { BEHIND_LIBRARIES = 2, BEHIND_OPS = 1, BEHIND_RANGES = 0 };
 
 struct piece {
-    uint64_t ns; /* where it is in the timeline: this, then the process */
+    uint64_t ns; /* place in the timeline: time, then process */
     uint32_t process;
     uint32_t bytes;
 };
 
-/* Pieces and their text, in memory that the worker and this process share. The worker says how many
- * pieces there are (0: the tail follows) and goes on with the next one; when this process is done
- * with it, it nods. */
+/* Pieces and their text, in memory shared by the worker and this process. The worker sends the
+ * number of pieces (0: the tail follows) and goes on with the next batch; this process acknowledges
+ * a batch when it is done. */
 struct batch {
-    struct piece pieces[LANE_PIECES + 1]; /* one more: of an event that is not done */
+    struct piece pieces[LANE_PIECES + 1]; /* one more for an unfinished event */
     char text[OUTPUT_BUFFER_BYTES];
 };
 
@@ -57,30 +55,30 @@ static struct batch *next_batch(struct batch *first, uint32_t *at)
 
 /* ---- a worker -------------------------------------------------------------------------------- */
 
-/* Workers that walk through the same share of the processes, and take turns. */
+/* Workers that walk through the same processes and take turns. */
 struct crew {
-    uint32_t shares; /* a worker's number, modulo this, is that of its own */
-    uint32_t size;   /* workers of each share */
-    uint32_t place;  /* of this one among them */
-    uint32_t turn;   /* whose it is */
+    uint32_t shares; /* a worker's share is its number modulo this */
+    uint32_t size;   /* workers per share */
+    uint32_t place;  /* this worker's place in its crew */
+    uint32_t turn;   /* whose turn it is */
     uint32_t turn_events;
 };
 
 struct lane {
     struct walk *walk;
     struct crew crew;
-    struct steps *steps; /* NULL: they are known */
+    struct steps *steps; /* NULL: already known */
     const struct consumer *consumer;
     struct output *out;
     struct selection_found *found;
     int to;
     struct batch *batches; /* a view: its own */
-    struct batch *batch;   /* that is being filled, */
-    uint32_t at;           /* with that number */
-    uint32_t ahead;        /* batches that were sent without a nod */
-    struct piece now;      /* where the event is that is being taken */
+    struct batch *batch;   /* being filled */
+    uint32_t at;           /* its number */
+    uint32_t ahead;        /* batches sent and not acknowledged */
+    struct piece now;      /* place of the current event */
     uint32_t piece_count;
-    uint64_t bytes; /* of these */
+    uint64_t bytes; /* in these */
     uint64_t sent;
 };
 
@@ -116,9 +114,9 @@ static int send_text(void *context, const char *data, size_t length)
 }
 
 /*
- * All of a crew take turns alike, which end where time goes on: then all of one moment is one
- * worker's. The times of a damaged file may go back, and count as the last one before them. What is
- * still open behind the last event comes behind all, by its kind.
+ * All workers of a crew compute the same turns, which end only when time advances, so one worker
+ * has all events of a moment. If times of a damaged file go back, the last time counts. Slices
+ * still open at the end come last, by kind.
  */
 static bool is_ours(struct lane *l, const struct slice *s)
 {
@@ -161,7 +159,7 @@ static bool send_tail(struct lane *l)
     return is_sent;
 }
 
-/* Those that this process's parent has found meanwhile, without what they are made of. */
+/* Receives the steps that the parent found meanwhile, without what they are made of. */
 static bool hear_steps(const struct lane *l)
 {
     struct steps *s = l->steps;
@@ -176,7 +174,7 @@ static bool hear_steps(const struct lane *l)
     return true;
 }
 
-/* What it is called with is a copy of the parent's. */
+/* The context is a copy of the parent's. */
 static enum exit_code work(void *context, uint32_t index, int to)
 {
     struct lane *l = context;
@@ -192,7 +190,7 @@ static enum exit_code work(void *context, uint32_t index, int to)
     recording_keep_share(l->walk->rec, index % l->crew.shares);
     if ((l->steps && !hear_steps(l)) || walk_run(l->walk, NULL, &consumer, 1) != 0)
         return EXIT_ENVIRONMENT;
-    output_drain(l->out); /* what has gone wrong before is said */
+    output_drain(l->out); /* earlier failures were reported */
     if (l->out->error || !send_tail(l))
         return EXIT_ENVIRONMENT;
     if (l->crew.place)
@@ -204,25 +202,25 @@ static enum exit_code work(void *context, uint32_t index, int to)
 
 struct incoming {
     struct batch *batches; /* a view: the worker's */
-    struct batch *batch;   /* that is being read, */
-    uint32_t number;       /* with that number */
+    struct batch *batch;   /* being read */
+    uint32_t number;       /* its number */
     uint32_t piece_count;
-    uint32_t at;      /* of the next piece */
-    uint32_t text_at; /* of its text */
+    uint32_t at;      /* index of the next piece */
+    uint32_t text_at; /* offset of its text */
     bool has_ended;
 };
 
 struct joint {
     struct walk *walk;
-    uint32_t shares; /* as of the lanes */
+    uint32_t shares; /* as in struct crew */
     struct workers workers;
     struct incoming lanes[WORKERS_MAX];
-    struct batch *batches; /* a view: of all */
+    struct batch *batches; /* a view: all batches */
     struct selection_found *found;
 };
 
-/* The first batch of a lane, or the next, or its end, with what was found in it. False: its worker
- * has ended before. */
+/* Reads the next batch of a lane, or its end with the worker's findings. Returns false if the
+ * worker ended early. */
 static bool fill(struct joint *j, uint32_t index)
 {
     struct incoming *lane = &j->lanes[index];
@@ -230,7 +228,7 @@ static bool fill(struct joint *j, uint32_t index)
     struct selection_found selected;
     struct walk_found found;
     if (lane->batch) {
-        workers_tell(&j->workers, index, "", 1); /* who has ended tells it below */
+        workers_tell(&j->workers, index, "", 1); /* a failure shows in the read below */
         lane->batch = next_batch(lane->batches, &lane->number);
     } else {
         lane->batch = lane->batches = j->batches + index * LANE_BATCHES;
@@ -242,7 +240,7 @@ static bool fill(struct joint *j, uint32_t index)
     if (!lane->has_ended)
         return true;
     bool is_read = workers_read(&j->workers, index, &selected, sizeof selected);
-    if (is_read && index < j->shares) /* the others of its crew have found the same */
+    if (is_read && index < j->shares) /* others of its crew found the same */
         selection_add_found(j->found, &selected);
     for (uint32_t i = 0; is_read && i < rec->count; i++) {
         if (rec->processes[i]->worker != index % j->shares)
@@ -260,7 +258,7 @@ static bool is_before(const struct incoming *a, const struct incoming *b)
     return p->ns != q->ns ? p->ns < q->ns : p->process < q->process;
 }
 
-/* The two lanes that are next; NULL: there is none. */
+/* Sets the two lanes with the earliest pieces; NULL: none. */
 static void choose(struct joint *j, struct incoming **first, struct incoming **second)
 {
     *first = *second = NULL;
@@ -277,8 +275,8 @@ static void choose(struct joint *j, struct incoming **first, struct incoming **s
     }
 }
 
-/* The number of a worker that has ended too early, or WORKERS_DONE, or, where nobody wants the rest
- * any more, WORKERS_UNWANTED. */
+/* Returns the number of a worker that ended early, WORKERS_DONE, or WORKERS_UNWANTED if the output
+ * failed. */
 static uint32_t join(struct joint *j, struct output *out)
 {
     struct incoming *lane, *next;
@@ -306,7 +304,7 @@ static int find_steps(struct walk *w, struct steps *steps)
     return steps ? walk_run(w, NULL, &marks, 1) : 0;
 }
 
-/* As `join`. */
+/* Sends the steps to the workers. Returns the same as `join`. */
 static uint32_t tell_steps(const struct joint *j, const struct steps *s)
 {
     for (uint32_t i = 0; s && i < j->workers.count; i++)
@@ -319,9 +317,9 @@ static uint32_t tell_steps(const struct joint *j, const struct steps *s)
 }
 
 /*
- * A crew of workers walks through all of its share, and divides what is more, the rows: where the
- * processes alone cannot be divided well, and the largest share with its crew takes an eighth less
- * of the time at least.
+ * Each worker of a crew walks all of its share, but makes only a part of the rows, which cost more.
+ * Crews are used if processes cannot be divided evenly and this saves at least an eighth of the
+ * time.
  */
 static void deal(struct recording *rec, struct lane *lane)
 {
@@ -338,7 +336,8 @@ static void deal(struct recording *rec, struct lane *lane)
     recording_deal(rec, lane->crew.shares);
 }
 
-/* 0, or an error that is said. This process finds the steps that the workers wait for. */
+/* Returns 0, or an error after a message. This process finds the steps that the workers wait
+ * for. */
 static int run(struct joint *j, struct steps *steps, const struct consumer *consumer,
                struct output *out)
 {
@@ -367,7 +366,7 @@ int event_lanes_run(struct walk *w, struct steps *steps, const struct consumer *
     deal(w->rec, &lane);
     uint32_t count = lane.crew.shares * lane.crew.size;
     size_t bytes = (size_t)count * LANE_BATCHES * sizeof(struct batch);
-    if (j && count > 1) /* memory is taken as it is filled */
+    if (j && count > 1) /* pages are allocated when first used */
         room = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     lane.batches = room == MAP_FAILED ? NULL : room;
     if (lane.batches) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows of events as csv (RFC 4180, a heading first) and as JSON, an object a line. All texts come
- * as JSON strings, which are valid UTF-8 without control characters; one without a backslash is as
- * good in csv.
+ * Prints event rows as csv (RFC 4180, with a heading) and as JSON, an object per line. Texts arrive
+ * as JSON strings, valid UTF-8 without control characters; without a backslash they are also valid
+ * csv.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,9 +17,9 @@
 #include "read/process_title.h"
 #include "record/losses.h"
 
-#define CELL_BYTES 64 /* of a cell without its text, with its name in JSON */
+#define CELL_BYTES 64 /* per cell, with its JSON name, without text */
 
-/* As members of JSON, up to their values. */
+/* The names as JSON members, up to their values. */
 static const struct {
     const char *text;
     size_t bytes;
@@ -93,7 +93,7 @@ int event_end(struct export_writer *w)
 
 /* ---- printed --------------------------------------------------------------------------------- */
 
-/* Room for all cells, however they are written. NULL: no memory. */
+/* Returns room for all cells in either format. NULL: no memory. */
 static char *row_room(struct export_writer *w)
 {
     size_t bytes = 2 + CELL_BYTES * EVENT_COLUMNS;
@@ -176,7 +176,7 @@ static void print_json(struct export_writer *w)
 
 /* ---- behind the events: a row for each process, step and loss -------------------------------- */
 
-/* A row of a process as a whole, which has no time. */
+/* Begins a row about a process as a whole, which has no time. */
 static void begin_fact(struct export_writer *w, const char *kind, const struct process *p,
                        const char *name)
 {
@@ -199,7 +199,8 @@ static void put_process(struct export_writer *w, const struct process *p)
         begin_fact(w, "process", p, title);
     }
     snprintf(moment, sizeof moment, "%llu", (unsigned long long)w->walk->survey.origin_ns);
-    event_arg_text(w, "epoch_ns", moment); /* of start_ns 0; JavaScript would round a number */
+    event_arg_text(w, "epoch_ns", moment); /* of start_ns 0, as text: JavaScript would round a
+                                            * number */
     event_arg_number(w, "own_pid", ARG_COUNT, p->header.pid);
     if (command)
         event_arg_text(w, "command", command);
@@ -219,7 +220,8 @@ static int event_ends(struct export_writer *w)
 {
     const struct recording *rec = w->walk->rec;
     const struct steps *steps = w->scope.steps;
-    bool has_steps = steps && !w->scope.options->select.kinds; /* they are of none */
+    bool has_steps = steps && !w->scope.options->select.kinds; /* a selection by kind excludes
+                                                                * steps */
     for (uint32_t i = 0; has_steps && i < steps->count; i++) {
         const struct step *step = &steps->list[i];
         if (!selection_reaches(w->scope.selection, step->process, step->begin_ns, step->end_ns))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Slices of the walk as rows. Their kinds are the words of --kind. */
+/* Makes rows from the walk's slices. Kinds are the words of --kind. */
 #include "export/event_row.h"
 
 #include <stdio.h>
@@ -15,7 +15,7 @@
 #include "record/op_record.h"
 #include "resolve/host_facts.h"
 
-/* A text that the walk keeps, or NULL. */
+/* Writes a text that the walk owns; NULL writes nothing. */
 static void put_kept(struct export_writer *w, enum event_column column,
                      const struct kernel_name *text)
 {
@@ -40,8 +40,8 @@ static void add_state(struct export_writer *w, bool is_so, const char *word)
 
 /* ---- arguments ------------------------------------------------------------------------------- */
 
-/* Writes the member's name, in which nothing needs an escape; there is room for so many bytes more.
- * NULL: no memory. */
+/* Writes the member's name, which needs no escape, and returns room for `bytes` more. NULL: no
+ * memory. */
 static char *begin_arg(struct export_writer *w, const char *label, size_t bytes)
 {
     size_t length = strlen(label);
@@ -83,7 +83,7 @@ static void put_kept_arg(struct export_writer *w, const char *label, const struc
         end_arg(w, (char *)memcpy(out, text->json, text->json_bytes) + text->json_bytes);
 }
 
-/* Is it one more than what it says, or 0: nothing? */
+/* Returns true if the argument stores the value + 1, and 0 for none. */
 static bool is_one_more(unsigned type, unsigned index)
 {
     return (type == RECORD_COPY && index >= COPY_SOURCE_DEVICE) ||
@@ -102,8 +102,8 @@ void event_find_columns(struct export_writer *w)
     }
 }
 
-/* Those of the record, by the labels of events.def, that have no column of their own. A number of
- * 0 that names something, or is a moment or a size, is none. */
+/* Writes the record's arguments without a column of their own, labelled as in events.def. A 0 that
+ * stands for a name, a time or a size is left out. */
 static void put_record_args(struct export_writer *w, const struct record *r)
 {
     const struct event_info *info = event_info(r->type);
@@ -149,7 +149,7 @@ static void put_step(struct export_writer *w, const struct process *p, uint64_t 
         event_number(w, EVENT_STEP, step->number);
 }
 
-/* A row of a thread, and of the step in which it begins. */
+/* Begins a row with a thread and the step in which it begins. */
 static void begin_on(struct export_writer *w, const char *kind, const struct process *p,
                      const struct thread *t, uint64_t begin_ns, uint64_t end_ns)
 {
@@ -158,7 +158,7 @@ static void begin_on(struct export_writer *w, const char *kind, const struct pro
     put_step(w, p, begin_ns);
 }
 
-/* What is open around a call. */
+/* Writes what was open around a call. */
 static void put_around(struct export_writer *w, const struct slice *s)
 {
     const struct range *range = walk_range(s, false);
@@ -169,7 +169,7 @@ static void put_around(struct export_writer *w, const struct slice *s)
     put_kept(w, EVENT_LIBRARY, library ? kind_text(w, library->kind) : NULL);
 }
 
-/* The call that made it: its thread, its step, and what was open around it. */
+/* Writes the launching call: its thread, its step, and what was open around it. */
 static void put_call(struct export_writer *w, const struct slice *s)
 {
     const struct correlated_call *call = &s->call;
@@ -239,8 +239,7 @@ static void put_device(struct export_writer *w, uint64_t device, uint64_t contex
         event_number(w, EVENT_STREAM, stream ? stream : GPU_STREAM_DEFAULT);
 }
 
-/* Work of a device, a wait for it, CUDA's own overhead, and its memory: of which call, and where.
- */
+/* Takes device work, a wait for it, CUDA's overhead or memory. */
 static void take_work(struct export_writer *w, const struct slice *s)
 {
     const struct event *e = &s->event;
@@ -280,7 +279,7 @@ static void take_work(struct export_writer *w, const struct slice *s)
                                                         : MEMORY_BYTES));
 }
 
-/* PyTorch's allocator: a block, or one that could not be had. */
+/* Takes a block of PyTorch's allocator, or a failed allocation. */
 static void take_tensor(struct export_writer *w, const struct slice *s)
 {
     const struct event *e = &s->event;
@@ -296,7 +295,8 @@ static void take_tensor(struct export_writer *w, const struct slice *s)
     put_around(w, s);
 }
 
-/* A sample, a wait, or what Python's interpreter did. A stack is its number in the process. */
+/* Takes a sample, a wait, or an event of Python's interpreter. A stack is its number in the
+ * process. */
 static void take_host(struct export_writer *w, const struct slice *s)
 {
     const struct event *e = &s->event;
@@ -381,7 +381,7 @@ static void take_library(struct export_writer *w, const struct slice *s)
     put_function_args(w, s, call->function, call->args, call->arg_count);
 }
 
-/* A step, a window, a pause, a dump: its number or state is in its arguments. */
+/* Takes a step, window, pause or dump, with its number or state as argument. */
 static void take_mark(struct export_writer *w, const struct slice *s)
 {
     const struct event *e = &s->event;
@@ -391,8 +391,7 @@ static void take_mark(struct export_writer *w, const struct slice *s)
     put_record_args(w, e->record);
 }
 
-/* What the driver said of a device: a row for each reading of a group of its counters, with the
- * values that it knew. */
+/* Takes a device reading: one row per group of counters, with the known values. */
 static void take_sample(struct export_writer *w, const struct slice *s)
 {
     const struct record *r = s->event.record;
@@ -411,7 +410,7 @@ static void take_sample(struct export_writer *w, const struct slice *s)
             event_arg_number(w, info->args[i].label, ARG_COUNT, value);
 }
 
-/* Readings have no thread, and none of the kinds, names and lengths that may be asked for. */
+/* Readings have no thread, kind, name or duration to select by. */
 static bool shows_samples(const struct export_writer *w)
 {
     const struct select_wish *wish = w->scope.selection ? w->scope.selection->wish : NULL;

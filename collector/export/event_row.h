@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One row an event: what csv and JSON lines have of it (event_columns.def). event_lines.c has what
- * a row is, prints it, and makes rows of what stands behind the events: processes, steps and
- * losses; event_row.c makes them of events.
- *
- * Memory: the longest row.
+ * Rows of events for csv and JSON lines (event_columns.def). event_row.c makes rows of events;
+ * event_lines.c prints rows and adds those of processes, steps and losses at the end. Memory: the
+ * longest row.
  */
 #ifndef GPUPROF_COLLECTOR_EVENT_ROW_H
 #define GPUPROF_COLLECTOR_EVENT_ROW_H
@@ -24,9 +22,9 @@ enum cell_form {
     CELL_NONE,
     CELL_NUMBER,
     CELL_SIGNED,
-    CELL_WORD,   /* a text in which nothing needs an escape */
-    CELL_STRING, /* a JSON string, with its quotes */
-    CELL_OBJECT, /* likewise */
+    CELL_WORD,   /* a text that needs no escape */
+    CELL_STRING, /* a JSON string with its quotes */
+    CELL_OBJECT, /* a JSON object */
 };
 
 struct event_cell {
@@ -36,7 +34,7 @@ struct event_cell {
     const char *text; /* a view */
 };
 
-/* Text that grows. */
+/* A growing text buffer. */
 struct event_text {
     char *at; /* owned */
     size_t used;
@@ -48,16 +46,16 @@ struct export_writer {
     struct walk *walk;
     struct export_scope scope;
     void (*print)(struct export_writer *w);
-    uint32_t column_args[UINT8_MAX + 1]; /* by type of record: bits of arguments that are columns */
+    uint32_t column_args[UINT8_MAX + 1]; /* by record type: bits of arguments that have a column */
     struct event_cell cells[EVENT_COLUMNS];
-    struct event_text args; /* of the row: an object without its end */
-    struct event_text line; /* the row as it is printed */
+    struct event_text args; /* arguments: a JSON object without its closing brace */
+    struct event_text line; /* the row as printed */
     char name[6 * FUNCTION_BYTES_MAX + 2];
     char host[6 * STREAM_HOST_BYTES_MAX + 2];
-    const struct process *host_of; /* the process whose host that is */
+    const struct process *host_of; /* the process whose host name is in `host` */
     size_t host_bytes;
     char state[64];
-    int error; /* the first; 0: none */
+    int error; /* first error; 0: none */
 };
 
 static inline void event_fail(struct export_writer *w, int error)
@@ -70,7 +68,7 @@ static inline void event_number(struct export_writer *w, enum event_column colum
     w->cells[column] = (struct event_cell){.form = CELL_NUMBER, .number = number};
 }
 
-/* The texts must stay until the row is printed. */
+/* The text must stay valid until the row is printed. */
 static inline void event_word(struct export_writer *w, enum event_column column, const char *word)
 {
     w->cells[column] =
@@ -86,29 +84,29 @@ static inline void event_string(struct export_writer *w, enum event_column colum
 
 /* ---- event_lines.c ---- */
 
-/* Room for so many bytes more; NULL: no memory. */
+/* Returns room for `bytes` more; NULL: no memory. */
 char *event_room(struct event_text *t, size_t bytes);
 
-/* A row of that kind begins: its process and its time. */
+/* Begins a row of that kind, with its process and time. */
 void event_begin(struct export_writer *w, const char *kind, const struct process *p,
                  uint64_t begin_ns, uint64_t end_ns);
 
-/* Its name, of at most FUNCTION_BYTES_MAX bytes: longer ones are cut. */
+/* Writes its name, cut to FUNCTION_BYTES_MAX bytes. */
 void event_name(struct export_writer *w, const char *name);
 
-/* Prints the row. 0 or the first error. */
+/* Prints the row. Returns 0 or the first error. */
 int event_end(struct export_writer *w);
 
 /* ---- event_row.c ---- */
 
-/* Before the first: which arguments of records are columns. */
+/* Finds the arguments that have columns; call it before the first row. */
 void event_find_columns(struct export_writer *w);
 
-/* One more member of `args`. */
+/* Adds a member to `args`. */
 void event_arg_text(struct export_writer *w, const char *label, const char *text);
 void event_arg_number(struct export_writer *w, const char *label, unsigned kind, uint64_t value);
 
-/* The row of a slice, if it makes one. 0 or an error. */
+/* Prints the row of a slice, if it has one. Returns 0 or an error. */
 int event_take(struct export_writer *w, const struct slice *s);
 
 #endif

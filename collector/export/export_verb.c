@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The verb `export`: recordings as a file that other programs read (export_formats.def). */
+/* The verb `export`: converts recordings to files for other programs (export_formats.def). */
 
 #include <stdio.h>
 #include <string.h>
@@ -30,11 +30,11 @@ struct export
 {
     struct recording rec;
     struct progress progress;
-    struct report report; /* its walk, and the tables that are exported */
+    struct report report; /* with its walk, and the exported tables */
     struct steps steps;
     struct selection selection;
     bool has_steps;
-    bool finds_steps_late; /* whoever writes the rows does */
+    bool finds_steps_late; /* event_lanes_run finds the steps */
     bool is_cut;
     bool has_idle;
     const struct export_format *format;
@@ -55,8 +55,8 @@ static int end(void *context)
     return x->format->end(x->writer);
 }
 
-/* What tables say is known behind the walk, or another one, and so the last rows are written then.
- * 0 or an error, which is said. */
+/* Tables are complete only after the walk or a second one, so the last rows are written after them.
+ * Returns 0, or an error after a message. */
 static int write_with_tables(struct export *x, const struct consumer *consumer)
 {
     struct consumer first = *consumer;
@@ -71,14 +71,14 @@ static int write_with_tables(struct export *x, const struct consumer *consumer)
     return error;
 }
 
-/* 0 or an error, which is said. */
+/* Returns 0, or an error after a message. */
 static int write_events(struct export *x, const struct options *options)
 {
     const struct export_options *own = options->own;
     struct report *r = &x->report;
     const struct report_wish wish = {.use = USE_EXPORT,
                                      .by = BY_THREAD,
-                                     /* Tables of what the host did are there for data alone. */
+                                     /* Leaves out tables of the host without data for them. */
                                      .leaves = report_parts_absent(&x->rec) & REPORT_HOST,
                                      .symbols = options->symbols,
                                      .found = x->has_steps ? &x->steps : NULL};
@@ -112,7 +112,7 @@ static int write_events(struct export *x, const struct options *options)
 static enum exit_code look_around(struct export *x, const struct options *options, bool in_lanes)
 {
     x->has_steps = x->format->wants_steps || x->is_cut || options->step_by || options->step_range;
-    /* Those that somebody asked for may be missing, which is said before. */
+    /* Requested steps may not exist; that must be reported before the walk. */
     x->finds_steps_late = x->has_steps && in_lanes && !options->step_by && !options->step_range;
     if (walk_survey(&x->report.walk) < 0)
         return EXIT_ENVIRONMENT;
@@ -136,8 +136,8 @@ static enum exit_code export_recording(struct export *x, const struct options *o
     x->progress.total = recording_bytes(&x->rec) * 2u;
     if (walk_init(&x->report.walk, &x->rec) < 0)
         return verb_output_failed(options->output, GPUPROF_NO_MEMORY);
-    /* What is written cannot be changed any more when a name is met that was needed for it. */
-    bool in_lanes = x->format->is_rows && !x->is_cut; /* a piece is cut where all is known */
+    /* Names must be known before they are written, so a survey comes first. */
+    bool in_lanes = x->format->is_rows && !x->is_cut; /* a selection cannot use workers */
     enum exit_code code = look_around(x, options, in_lanes);
     if (code == EXIT_OK)
         code =
@@ -145,7 +145,8 @@ static enum exit_code export_recording(struct export *x, const struct options *o
     if (code != EXIT_OK)
         return code;
     x->has_idle = x->format->wants_tables && recording_expects_gpu(&x->rec);
-    /* As in a report: whom a rank met, and what a gap ends with, may lie beyond the piece. */
+    /* As in a report: a collective's other ranks, or the end of a gap, may lie outside the
+     * selection. */
     x->selection.keeps_work = x->has_idle && (x->selection.filter.is_of_time || x->rec.count > 1);
     x->report.walk.filter =
         selection_filter(&x->selection, x->has_idle ? CALLS_OF_ALL : CALLS_UP_TO);
@@ -169,7 +170,7 @@ static bool is_packed(const char *path)
     return path && output_plain_length(path, strlen(path)) != strlen(path);
 }
 
-/* Those of merge stand behind: a file's name means one of them only where it means none of ours. */
+/* Export's formats come before merge's traces: they take precedence for a file name. */
 static void all_names(char *text)
 {
     size_t length = strlen(file_format_names(export_formats, text));
@@ -178,7 +179,7 @@ static void all_names(char *text)
                                    i ? ", " : ", and traces: ", trace_formats[i]->name);
 }
 
-/* What can be said before anything is read. */
+/* Checks what can be checked before anything is read. */
 static enum exit_code check(const struct export_format *format, const struct options *options)
 {
     const struct export_options *own = options->own;
@@ -217,7 +218,7 @@ static enum exit_code check(const struct export_format *format, const struct opt
     return EXIT_OK;
 }
 
-/* Is it a trace that is asked for? merge makes these, as it does with more options. */
+/* Returns true if the user wants a trace; merge makes it. */
 static bool is_trace(const struct options *options)
 {
     const struct export_options *own = options->own;

@@ -13,12 +13,12 @@
 #include "base/json_text.h"
 #include "error.h"
 
-#define DATABASE  "gpuprof" /* the name by which SQLite opens the output */
-#define SQL_BYTES 4096      /* of a statement that makes a table */
+#define DATABASE  "gpuprof" /* SQLite's name for the output file */
+#define SQL_BYTES 4096      /* longest statement that creates a table */
 
 struct table {
     const char *name;
-    const char *definition; /* of its columns, behind a comma */
+    const char *definition; /* its columns, with a comma before them */
     unsigned columns;
 };
 
@@ -29,18 +29,18 @@ static const struct table tables[] = {
 #include "export/sql_tables.def"
 };
 
-/* The rows of a table. */
+/* The insert statement of a table. */
 struct inserts {
-    sqlite3_stmt *insert; /* NULL: not needed so far */
-    uint64_t bound;       /* bit i: column i of it is not NULL now */
+    sqlite3_stmt *insert; /* NULL: not prepared yet */
+    uint64_t bound;       /* bit i: column i is bound to a value */
 };
 
 struct sql_base {
     struct output *out;
-    sqlite3_vfs files; /* by way of the output */
+    sqlite3_vfs files; /* SQLite's file system, on top of the output */
     bool is_registered;
     sqlite3 *database;
-    struct inserts inserts[SQL_TABLES + 1]; /* the last: of the table that was added last */
+    struct inserts inserts[SQL_TABLES + 1]; /* the last: of the most recently added table */
     char added[SQL_NAME_BYTES];             /* its name */
 };
 
@@ -67,7 +67,7 @@ static struct output *output_of(sqlite3_file *file)
     return ((struct output_file *)file)->out;
 }
 
-/* To close, and what a device promises: nothing; nobody else knows the file. */
+/* Closing and device properties need no action, since no other process uses the file. */
 static int nothing(sqlite3_file *file)
 {
     (void)file;
@@ -80,7 +80,7 @@ static int no_lock(sqlite3_file *file, int level)
     return SQLITE_OK;
 }
 
-/* What is not there yet is zeros. */
+/* Bytes beyond the end read as zeros. */
 static int file_read(sqlite3_file *file, void *data, int bytes, sqlite3_int64 offset)
 {
     struct output *out = output_of(file);
@@ -93,8 +93,8 @@ static int file_read(sqlite3_file *file, void *data, int bytes, sqlite3_int64 of
     return got == bytes ? SQLITE_OK : SQLITE_IOERR_SHORT_READ;
 }
 
-/* A page may be written more than once; each time counts, as what recordings have to say stays far
- * below the bound. */
+/* A page may be written more than once, and each write counts: real recordings stay far below the
+ * bound. */
 static int file_write(sqlite3_file *file, const void *data, int bytes, sqlite3_int64 offset)
 {
     struct output *out = output_of(file);
@@ -157,7 +157,7 @@ static int files_open(sqlite3_vfs *files, const char *name, sqlite3_file *file, 
     (void)name;
     f->base.pMethods = NULL;
     if (!(flags & SQLITE_OPEN_MAIN_DB))
-        return SQLITE_CANTOPEN; /* a journal or a temporary file, of which there are none */
+        return SQLITE_CANTOPEN; /* there is no journal or temporary file */
     f->base.pMethods = &file_methods;
     f->out = files->pAppData;
     if (opened)
@@ -185,7 +185,7 @@ static int files_full_name(sqlite3_vfs *files, const char *name, int bytes, char
     return SQLITE_OK;
 }
 
-/* What is no file (time, random numbers) is the system's. */
+/* Other functions (time, random numbers) are the system's. */
 static bool register_files(struct sql_base *b)
 {
     const sqlite3_vfs *system = sqlite3_vfs_find(NULL);
@@ -207,7 +207,7 @@ static bool register_files(struct sql_base *b)
 
 /* ---- tables and rows ------------------------------------------------------------------------- */
 
-/* What SQLite says as an error of ours: what is none of memory's is the output's. */
+/* Returns SQLite's result as our error: lack of memory, or else an error of the output. */
 static int told(struct sql_base *b, int said)
 {
     if (said == SQLITE_OK || said == SQLITE_DONE || b->out->error)
@@ -303,7 +303,7 @@ static int put_row(struct sql_base *b, const char *name, unsigned columns, struc
     for (unsigned i = 0; said == SQLITE_OK && i < columns; i++) {
         uint64_t bit = 1ull << i;
         if (row[i].kind == SQL_NULL && !(its->bound & bit))
-            continue; /* it is that still, as most of these are in all rows */
+            continue; /* already NULL, like most columns in all rows */
         its->bound = row[i].kind == SQL_NULL ? its->bound & ~bit : its->bound | bit;
         said = bind(insert, (int)i + 1, &row[i]);
     }

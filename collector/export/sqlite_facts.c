@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What stands beside the events of an SQLite export: enumerations before them; processes, threads,
- * devices, steps, losses, the devices' time, the report's sums and the session behind.
- */
+/* The parts of an SQLite export around the events. Before them: enumerations. After them:
+ * processes, threads, devices, steps, losses, device time, the report's sums and the session. */
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -11,7 +9,7 @@
 
 #include "export/sqlite_tables.h"
 
-#define SCHEMA_VERSION "3.16.1" /* of the tables that are nsys' */
+#define SCHEMA_VERSION "3.16.1" /* of nsys' tables */
 #define MACHINES_MAX   0x7fffu
 #define COLUMNS_BYTES  2048 /* "calls INTEGER, ..." */
 
@@ -64,7 +62,7 @@ static const struct enumerator {
 
 /* ---- processes and threads ------------------------------------------------------------------- */
 
-/* Those of a machine have its number: they were started since the same boot. */
+/* Numbers the machines: processes of one boot share a machine. */
 static void number_machines(struct export_writer *w)
 {
     const struct recording *rec = w->walk->rec;
@@ -78,7 +76,7 @@ static void number_machines(struct export_writer *w)
             number = ++count;
         w->machines[i] = number ? number : MACHINES_MAX;
         if (key_map_set(&known, key, w->machines[i]) < 0)
-            break; /* the others are of machine 0: their pids are distinct all the same */
+            break; /* the rest share machine 0, where pids are still distinct */
     }
     key_map_release(&known);
 }
@@ -93,7 +91,7 @@ static void put_process(struct export_writer *w, const struct process *p)
     put_OWN_PROCESSES(w, p, id);
     for (uint32_t i = 0; i < p->threads.count; i++) {
         const struct thread *t = p->threads.threads[i];
-        /* As the program named them by NVTX, or else the system. */
+        /* The name from NVTX, or else the system's. */
         if (t->number && !t->own)
             put_THREADS(w, p, t,
                         t->tid ? ranges_label(&w->walk->ranges, p, LABEL_OF_THREAD, 0, t->tid)
@@ -114,9 +112,9 @@ struct gpu_numbers {
 };
 
 /*
- * A machine's own number of a device: its ordinal where that is free, so that kernels find their
- * device by theirs; processes to which the driver shows only some of them have others by the same
- * ordinal, and no device has one as large as a file may say. *is_new: nobody had it so far.
+ * Finds a device's number on its machine: its ordinal if that is free, so that kernels match.
+ * Processes that see only some devices reuse ordinals for others, and a damaged file may have huge
+ * ordinals. *is_new: first use of this device.
  */
 static int gpu_number(struct gpu_numbers *g, uint64_t machine, const struct surveyed_device *d,
                       uint64_t *number, bool *is_new)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For each table of sql_tables.def a function that makes a row of its parameters and inserts it:
- * put_NAME(w, parameters). */
+/* An insert function for each table of sql_tables.def: put_NAME(w, parameters). */
 #ifndef GPUPROF_COLLECTOR_SQLITE_TABLES_H
 #define GPUPROF_COLLECTOR_SQLITE_TABLES_H
 
@@ -33,7 +32,7 @@ enum payload {
     PAYLOAD_FLOAT
 };
 
-/* A range or mark, or a name that its domain or category has. */
+/* A range or mark, or the name of a domain or category. */
 struct nvtx_row {
     const struct range *range;
     uint64_t start_ns;
@@ -42,7 +41,7 @@ struct nvtx_row {
     bool is_closed;
     uint64_t category;
     const struct kernel_name *text;
-    const struct thread *ended_by; /* NULL: the same, or it has no end */
+    const struct thread *ended_by; /* NULL: the same thread, or open at the end */
 };
 
 #define OPEN_FLAGS (RECORD_CAPTURED | RECORD_NESTED | RECORD_STALE | RECORD_OPEN)
@@ -55,7 +54,7 @@ struct nvtx_row {
 #define END                  sqlite_time(w, s->event.end_ns)
 #define PROCESS              sqlite_pid(w, s->event.process)
 #define THREAD               sqlite_tid(w, s->event.process, s->event.thread)
-/* Its id, if the call is known, whichever of its ids the record has. */
+/* The call's id if the call is known, whichever of its ids the record has. */
 #define CALL                                                                                       \
     sql_integer_or_null(event_id(s->event.process, s->is_called ? s->call.id : RECORD->correlation))
 #define TITLE                 sql_text(record_title(RECORD, (char[GPU_TITLE_BYTES]){0}))
@@ -72,16 +71,16 @@ struct nvtx_row {
 #define OTHER_TID(tid)        IF(tid, TID_OF(host_thread(&s->event, tid), tid))
 #define PID_AT(process_index) sqlite_pid(w, w->walk->rec->processes[process_index])
 #define FIRST_NS(p)           (w->walk->first_ns[(p)->index])
-/* Negative for what begins with the process, before the session's start. */
+/* Negative for facts from before the session's start. */
 #define SINCE(ns) sql_integer((ns)-w->walk->survey.origin_ns)
 
-/* "One more than the number": NULL for 0. */
+/* Returns a number stored as number + 1; NULL for 0. */
 static inline struct sql_value one_less(uint64_t number)
 {
     return IF(number, sql_integer(number - 1));
 }
 
-/* nsys' numbers begin where CUPTI's have 1, and end with "unknown". */
+/* nsys' numbers are CUPTI's - 1, with "unknown" last. */
 static inline struct sql_value memory_kind(uint64_t number)
 {
     return sql_integer(number >= 1 && number <= 7 ? number - 1 : 7);
@@ -92,7 +91,7 @@ static inline struct sql_value stream_of(uint64_t number)
     return sql_integer(number ? number : GPU_STREAM_DEFAULT);
 }
 
-/* The block of a tensor that could not be had has no address: its arguments stand in front. */
+/* A failed tensor allocation has no address, so its arguments have lower positions. */
 #define TENSOR_OOM_BEFORE (TENSOR_BYTES - TENSOR_OOM_BYTES)
 _Static_assert((int)TENSOR_DEVICE_KIND - (int)TENSOR_OOM_DEVICE_KIND == (int)TENSOR_OOM_BEFORE,
                "what both have stands alike");

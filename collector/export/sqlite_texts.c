@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * StringIds, and the callchains that are made of them. Each text is there once; a text that finds
- * no more room in what is known of them has a row for each of its uses. All are valid UTF-8, as
- * readers of SQLite expect.
- */
+/* StringIds, and callchains made of them. Texts are deduplicated within bounded memory; beyond it,
+ * each use gets a row. All are valid UTF-8, as SQLite's readers expect. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +8,7 @@
 #include "export/sqlite_tables.h"
 #include "record/op_record.h"
 
-/* What of a text a number stands for, besides enum kernel_part. */
+/* Parts of a text that have a number, besides enum kernel_part. */
 enum { PART_INPUTS = KERNEL_RAW + 1, PART_FUNCTION };
 
 struct sql_value sqlite_text(struct export_writer *w, const char *text, size_t bytes)
@@ -29,8 +26,8 @@ struct sql_value sqlite_text(struct export_writer *w, const char *text, size_t b
     return sql_integer(number);
 }
 
-/* The number of a part of a text, or of a function's name, that stays: known by its place, as most
- * are again. 0: it has none yet. */
+/* Returns the number of a part of a permanent text or function name, looked up by its address since
+ * most repeat. 0: none yet. */
 static uint64_t part_of(const struct export_writer *w, const void *name, unsigned part)
 {
     return key_map_get(&w->text_ids, (struct key){(uintptr_t)name, part, 1});
@@ -60,10 +57,8 @@ struct sql_value sqlite_function(struct export_writer *w, const struct function 
     return number ? sql_integer(number) : make_part(w, f, PART_FUNCTION, f->name, strlen(f->name));
 }
 
-/*
- * "kernel" of "void ns::kernel<int, (anonymous namespace)::X>(float*)": what stands behind the last
- * "::" or space in front of its template's or its own arguments.
- */
+/* Returns "kernel" of "void ns::kernel<int, (anonymous namespace)::X>(float*)": the text after the
+ * last "::" or space before its template or call arguments. */
 static const char *base_of(const char *text, size_t *bytes)
 {
     const char *begin = text, *end = NULL;
@@ -136,7 +131,7 @@ void sqlite_texts_release(struct export_writer *w)
  * one is there once.
  */
 
-#define UNKNOWN "[Unknown]" /* as nsys has it */
+#define UNKNOWN "[Unknown]" /* nsys' word */
 
 void sqlite_chains_release(struct sqlite_chains *c)
 {
@@ -152,7 +147,7 @@ static uint32_t text_of(struct export_writer *w, const char *text)
     return id.integer <= UINT32_MAX ? (uint32_t)id.integer : 0;
 }
 
-/* A place in Python is told with its line, whose file is its module. */
+/* A Python frame includes its line, and its file is the module. */
 static struct frame_texts texts_of(struct export_writer *w, uint32_t frame,
                                    const struct shown_frame *f)
 {
@@ -205,7 +200,7 @@ uint64_t sqlite_chain(struct export_writer *w, const struct process *p, uint32_t
         return node;
     int error = key_map_set(&c->told, key, 1);
     if (error == GPUPROF_LIMIT)
-        return 0; /* it could not be told that it is there */
+        return 0; /* without this note, frames would be written twice */
     if (sqlite_ok(w, error))
         put_frames(w, node, node, false);
     return node;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The events of an SQLite export: a row each, as they come. */
+/* The events of an SQLite export, a row for each. */
 #include <stdlib.h>
 
 #include "export/sqlite_tables.h"
@@ -25,7 +25,7 @@ static void take_sync(struct export_writer *w, const struct slice *s)
     put_SYNC(w, s, survey_context_device(&w->walk->survey, s->event.process, context));
 }
 
-/* What the driver said of a device: a row for each value that is known, named as in events.def. */
+/* Writes a device reading: a row per known value, named as in events.def. */
 static void take_sample(struct export_writer *w, const struct slice *s)
 {
     const struct event_info *info = event_info(s->event.record->type);
@@ -57,7 +57,7 @@ static void take_os_call(struct export_writer *w, const struct slice *s)
     put_OSRT(w, s, id, file, sqlite_chain(w, s->event.process, r->stack_id, 0));
 }
 
-/* Of a tick of a thread's CPU timer. */
+/* Writes a sample of a thread's CPU timer. */
 static void put_tick(struct export_writer *w, const struct slice *s,
                      const struct host_sample *sample)
 {
@@ -85,7 +85,7 @@ static void take_other(struct export_writer *w, const struct slice *s)
 
 /* ---- what the program says of itself --------------------------------------------------------- */
 
-/* The name of a range's domain (`category` is 0) or category, once. */
+/* Writes the name of a range's domain (`category` 0) or category, once. */
 static void put_label(struct export_writer *w, const struct range *range, uint64_t category,
                       const struct kernel_name *text)
 {
@@ -103,8 +103,8 @@ static void put_label(struct export_writer *w, const struct range *range, uint64
     (void)sqlite_ok(w, key_map_set(&w->told, key, 1));
 }
 
-/* One that is open at the end has no end, as with nsys. Its text stands in both places in which
- * people look for it. */
+/* A range open at the end has no end time, as with nsys. Both text columns have its text, since
+ * readers use either. */
 static void put_range(struct export_writer *w, const struct slice *s)
 {
     const struct range *range = s->range;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Formats of `export` that are made of stacks and what the calls of each cost: pprof's, and those
- * of `flame`. The walk fills the costs, and all is written behind the last event. Memory:
- * stack_costs.h, and for pprof the texts again.
+ * Formats of `export` for costs of calls by stack: pprof's and those of `flame`. The walk collects
+ * the costs; everything is written after the last event. Memory: stack_costs.h, and for pprof the
+ * texts again.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +21,7 @@
 #define TITLE_BYTES 1024
 #define LOST_BYTES  2048
 
-/* When anything was recorded: absolute. */
+/* The absolute time of the recording. */
 struct stacks_span {
     uint64_t begin_ns;
     uint64_t end_ns;
@@ -29,20 +29,17 @@ struct stacks_span {
 
 /* ---- pprof ----------------------------------------------------------------------------------- */
 
-/*
- * pprof's profile.proto: a sample for each stack with all its costs, the numbers of its frames from
- * the innermost on. Messages may come in any order, so each is written at the first sight of what
- * it describes.
- */
+/* pprof's profile.proto: a sample per stack with all its costs, its frame numbers from the
+ * innermost out. Messages may come in any order, so each description is written at first use. */
 
-/* The numbers of fields, as profile.proto has them. */
+/* Field numbers from profile.proto. */
 enum { PROFILE_SAMPLE_TYPE = 1, PROFILE_SAMPLE, PROFILE_MAPPING, PROFILE_LOCATION };
 enum { PROFILE_FUNCTION = 5, PROFILE_TEXT, PROFILE_TIME = 9, PROFILE_DURATION };
 enum { PROFILE_COMMENT = 13, PROFILE_DEFAULT_TYPE };
 enum { TYPE_NAME = 1, TYPE_UNIT };
 enum { SAMPLE_LOCATION = 1, SAMPLE_VALUE, SAMPLE_LABEL };
 enum { LABEL_KEY = 1, LABEL_TEXT };
-/* It has functions, files, lines and inlined ones: nobody is to look them up. */
+/* Tells pprof that functions, files, lines and inlined frames need no lookup. */
 enum { MAPPING_ID = 1, MAPPING_FILE = 5, MAPPING_BUILD_ID, MAPPING_HAS_FUNCTIONS };
 enum { MAPPING_HAS_INLINED = 10 };
 enum { LOCATION_ID = 1, LOCATION_MAPPING, LOCATION_ADDRESS, LOCATION_LINE };
@@ -57,19 +54,19 @@ static const struct {
     {"cpu_time", "nanoseconds"}, {"off_cpu_time", "nanoseconds"},
 };
 #define TYPES        (sizeof types / sizeof types[0])
-#define TYPES_PLAIN  5 /* where nobody sampled, and nothing that waited was recorded */
+#define TYPES_PLAIN  5 /* without samples and waits */
 #define TYPE_DEFAULT 1
 
 struct pprof {
     const struct stack_costs *costs;
     struct output *out;
     struct packet packet;
-    struct kernel_names texts;   /* each once */
-    struct key_map text_ids;     /* text -> its place in the table of texts + 1 */
-    struct key_map function_ids; /* (name, file) -> its id */
-    struct key_map mapping_ids;  /* module -> its id */
-    unsigned type_count;         /* of `types` */
-    bool *is_told;               /* owned, by number of a frame: its location is written */
+    struct kernel_names texts;   /* without duplicates */
+    struct key_map text_ids;     /* text -> index in the string table + 1 */
+    struct key_map function_ids; /* (name, file) -> id */
+    struct key_map mapping_ids;  /* module -> id */
+    unsigned type_count;         /* in `types` */
+    bool *is_told;               /* owned, by frame number: its location is written */
     bool failed;
 };
 
@@ -80,7 +77,7 @@ static void flush(struct pprof *p)
     p->packet.used = 0;
 }
 
-/* A text's place in their table; 0, which is the empty one, if there is no room for it. */
+/* Returns a text's index in the string table; 0, the empty text, if there is no room. */
 static uint64_t text_id(struct pprof *p, const char *text)
 {
     const struct kernel_name *one = NULL;
@@ -97,7 +94,7 @@ static uint64_t text_id(struct pprof *p, const char *text)
     return place ? place - 1 : 0;
 }
 
-/* The id of what has that key, a new one in *is_new; 0: there is no room. */
+/* Returns the id for the key; *is_new: a new one. 0: no room. */
 static uint64_t id_of(struct pprof *p, struct key_map *ids, struct key key, bool *is_new)
 {
     uint64_t id = key_map_get(ids, key);
@@ -128,7 +125,7 @@ static uint64_t mapping_id_of(struct pprof *p, const struct kernel_name *module)
     return id;
 }
 
-/* What stands in a function's place has its label for a name. */
+/* Substitutes for a function show their label as name. */
 static bool has_own_name(const struct shown_frame *f)
 {
     return f->name && (f->kind <= SHOWN_PYTHON || f->kind == SHOWN_CALL || f->kind == SHOWN_WORK);
@@ -142,7 +139,7 @@ static uint64_t function_id_of(struct pprof *p, const struct shown_frame *f)
     uint64_t id = id_of(p, &p->function_ids, (struct key){name, file, f->kind}, &is_new);
     if (!is_new)
         return id;
-    /* pprof takes a name that is the system's for a mangled one, and makes "" of "<module>". */
+    /* pprof demangles system names, and makes "" of "<module>". */
     bool is_mangled = is_named && strcmp(f->name->raw, f->name->shown) != 0;
     uint64_t system_name = is_mangled ? text_id(p, f->name->raw) : 0;
     size_t opened = packet_open(&p->packet, PROFILE_FUNCTION);
@@ -154,7 +151,7 @@ static uint64_t function_id_of(struct pprof *p, const struct shown_frame *f)
     return id;
 }
 
-/* A frame's number is the id of its location. */
+/* A location's id is its frame number. */
 static void tell_location(struct pprof *p, uint32_t number)
 {
     const struct shown_frame *f = shown_frame_of(&p->costs->tree.frames, number);
@@ -180,7 +177,7 @@ static const char *label_key(const struct shown_frame *f)
     return f->kind == SHOWN_PROCESS ? "process" : f->kind == SHOWN_THREAD ? "thread" : NULL;
 }
 
-/* First what the sample names, which cannot stand within it; then the sample. */
+/* Writes what the sample refers to first, since messages cannot nest; then the sample. */
 static void put_sample(struct pprof *p, uint32_t node, const struct stack_cost *c)
 {
     const struct call_tree *tree = &p->costs->tree;
@@ -213,7 +210,7 @@ static void put_sample(struct pprof *p, uint32_t node, const struct stack_cost *
     packet_close(&p->packet, opened);
 }
 
-/* What it is, when it was, and what was lost. */
+/* Writes the types, the time and the losses. */
 static void put_head(struct pprof *p, const struct stacks_span *span)
 {
     const struct recording *rec = p->costs->rec;
@@ -243,8 +240,8 @@ static void put_head(struct pprof *p, const struct stacks_span *span)
     }
 }
 
-/* A profile of all costs at once; processes and threads, which must be split, are labels of its
- * samples. 0 or GPUPROF_NO_MEMORY. */
+/* Writes a profile of all costs; processes and threads, to split by, are labels of its samples.
+ * Returns 0 or GPUPROF_NO_MEMORY. */
 static int pprof_write(const struct stack_costs *costs, const struct stacks_span *span,
                        struct output *out)
 {
@@ -280,7 +277,7 @@ struct export_writer {
     struct flame flame;
     struct consumer costs;
     struct stacks_span span;
-    int (*write)(const struct flame *f, struct output *out); /* NULL: pprof's */
+    int (*write)(const struct flame *f, struct output *out); /* NULL: pprof */
 };
 
 static struct export_writer *create(struct output *out, struct walk *walk,
@@ -353,8 +350,8 @@ static void stacks_free(struct export_writer *w)
         .free = stacks_free,                                                                       \
     }
 
-/* Calls, times and bytes by stack, for go tool pprof; stacks as lines, for tools of flame graphs;
- * and for speedscope. */
+/* Calls, times and bytes by stack: for go tool pprof, as lines for flame graph tools, and for
+ * speedscope. */
 STACKS_FORMAT(pprof, "pb", true, NULL);
 STACKS_FORMAT(folded, "folded", false, flame_write_folded);
 STACKS_FORMAT(speedscope, "json", true, flame_write_speedscope);

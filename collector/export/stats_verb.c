@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The verb `stats`: the report's tables, and rows of events, by the names that nsys stats has for
- * them. The first of options->paths names the reports, a,b,c.
- */
+/* The verb `stats`: report tables and event rows under the names of nsys stats. options->paths[0]
+ * names the reports, a,b,c. */
 
 #include <stdio.h>
 #include <string.h>
@@ -16,10 +14,10 @@
 #include "report/report_tables.h"
 #include "report/report_verb.h"
 
-/* What its options say beyond those of all verbs that read recordings. */
+/* The options that only `stats` has. */
 struct stats_options {
     struct table_options table;
-    const char *reports; /* names with commas between; NULL: the first path is it */
+    const char *reports; /* comma-separated; NULL: the first path has them */
 };
 
 #define TABLES_BYTES 1024
@@ -28,8 +26,8 @@ struct stats_options {
 static const struct stats_report {
     const char *name;
     const char *old_name;
-    const char *tables; /* "": there are none */
-    const char *kinds;  /* it has a row for each event of these; "": it has none */
+    const char *tables; /* "": none */
+    const char *kinds;  /* a row per event of these kinds; "": no such rows */
     enum report_by by;
     const char *note;
 } reports[] = {
@@ -52,7 +50,7 @@ static const struct stats_report *report_named(const char *word, size_t length)
     return NULL;
 }
 
-/* Those that are there, or that are not, "a, b, c"; returns `text`. */
+/* Writes the names of supported, or unsupported, reports to `text`, "a, b, c", and returns it. */
 static const char *names_text(bool are_there, char *text)
 {
     size_t length = 0;
@@ -64,7 +62,7 @@ static const char *names_text(bool are_there, char *text)
     return text;
 }
 
-/* Of the tables that nsys has no report of; NULL: there is none of that name. */
+/* Returns a table that nsys has no report for; NULL: no such name. */
 static const char *table_named(const char *word, size_t length)
 {
     static const struct report nothing;
@@ -92,7 +90,7 @@ static enum exit_code unknown(const char *word, size_t length)
                        names_text(false, missing));
 }
 
-/* What stands behind the name of a report, ":base": how nsys shows the names of kernels. */
+/* Takes what follows a report's name, ":base": how nsys shows kernel names. */
 static enum exit_code take_arguments(const char *name, const char *text, size_t length)
 {
     size_t count;
@@ -111,7 +109,7 @@ static enum exit_code take_arguments(const char *name, const char *text, size_t 
     return EXIT_OK;
 }
 
-/* The tables of the reports in `list`, and how their rows are made. */
+/* Collects the tables of the reports in `list` and how their rows are grouped. */
 static enum exit_code find_tables(const char *list, char *tables, enum report_by *by)
 {
     size_t at = 0;
@@ -143,7 +141,7 @@ static enum exit_code find_tables(const char *list, char *tables, enum report_by
     return EXIT_OK;
 }
 
-/* A row an event, as csv or, if that is asked for, as JSON. */
+/* Exports a row per event, as csv or on request JSON. */
 static enum exit_code export_trace(const struct stats_report *t, const struct options *options)
 {
     const struct stats_options *own = options->own;
@@ -209,7 +207,7 @@ static enum exit_code run(const struct options *options)
     return report_run(&of_report, NULL);
 }
 
-/* In nsys' words, too. */
+/* Accepts nsys' words too. */
 static enum exit_code take_format(const struct given *g)
 {
     struct given in_ours = *g;
