@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How ranks arrive at collectives. For each kind of collective on each communicator: how far the
- * last rank was behind the first, which rank was late by most in total, and where it was then. That
- * place is where its device was idle since its collective before, if it was idle for half of the
- * delay or more. Otherwise it is where its longest work since then was launched.
+ * How ranks arrive at collectives. A row for each kind of collective on each communicator: how far
+ * the last rank was behind the first, the rank that was late by most in total, and its place then.
+ * That place is where its device was idle since its collective before, if it was idle for half of
+ * the delay or more. Otherwise it is where its longest work since then was launched.
  *
  * Memory: ARRIVAL_ROWS_MAX rows of 600 bytes, and 8 MiB for their histograms; after that all
  * communicators share a row. 72 bytes a place, ARRIVAL_PLACES_EACH_MAX for a process; 40 to 48 for
@@ -21,7 +21,7 @@
 #define ARRIVAL_KINDS_MAX       256
 #define ARRIVAL_PLACES_EACH_MAX 512
 #define ARRIVAL_LATE_MAX        (1u << 20)
-#define ARRIVAL_WORKED          IDLE_CAUSES /* a cause beside those of idle time: work */
+#define ARRIVAL_WORKED          IDLE_CAUSES /* in place of a cause: work */
 
 struct idle;
 

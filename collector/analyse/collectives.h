@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds collectives that hang: the first one on each communicator that some rank has not called, or
- * whose kernels do not finish, and which ranks those are. Finds collectives for which ranks made
- * different calls, too. Calls match by the number that each rank counts (`sequence`), messages by
- * the number between their two ranks, and creation of a communicator by its id.
+ * Finds collectives that hang. On each communicator that is the first one that some rank has not
+ * called, or whose kernels do not finish; and which ranks those are. Finds collectives for which
+ * ranks made different calls, too. Calls match by the number that each rank counts (`sequence`),
+ * messages by the number between their two ranks. Creation of a communicator matches by its id.
  *
  * A hang is reported only if a rank has waited for a second. A rank is not blamed if its process
  * lost records or was not recording when it was last seen.
@@ -109,7 +109,7 @@ struct process_place {
 enum collective_state {
     COLLECTIVE_NOT_CALLED,
     COLLECTIVE_CALLED,       /* not launched yet */
-    COLLECTIVE_NOT_FINISHED, /* its kernel has not */
+    COLLECTIVE_NOT_FINISHED, /* its kernel has not finished */
     COLLECTIVE_FINISHED,
     COLLECTIVE_NOT_KNOWN,    /* called; the device's work is not recorded */
     COLLECTIVE_NOT_RECORDED, /* this rank's calls are not recorded */

@@ -41,7 +41,7 @@ static const struct found_communicator *communicator_of(const struct collectives
     return &c->communicators[c->channels[p->channel].communicator];
 }
 
-/* " of 8 ranks", and of several jobs which one. */
+/* Prints " of 8 ranks", and which job if there are several. */
 static void print_of(const struct collectives *c, const struct pending_collective *p,
                      const char *what, FILE *out)
 {
@@ -51,7 +51,7 @@ static void print_of(const struct collectives *c, const struct pending_collectiv
         fprintf(out, " in job %u", p->job);
 }
 
-/* "rank 5", as the job counts, or as the communicator does. */
+/* Prints "rank 5", by the job's count or by the communicator's. */
 static void print_rank(const struct pending_row *row, FILE *out)
 {
     const char *own = row->process ? process_rank(row->process) : NULL;
@@ -148,8 +148,7 @@ static bool clocks_differ(const struct recording *rec)
     return i < rec->host_count;
 }
 
-/* Up to when to count for the row's rank: the newest time of all ranks, or its own if clocks
- * differ. */
+/* The end for ages in the row: the newest time of all ranks, or its own if clocks differ. */
 static uint64_t now_of(const struct collectives *c, const struct pending_row *row)
 {
     return row->process && clocks_differ(c->walk->rec) ? c->walk->last_ns[row->process->index]

@@ -40,7 +40,8 @@ int cost_report_init(struct cost_report *c, const struct recording *rec);
 void cost_report_release(struct cost_report *c);
 
 /* The overhead of the busiest thread as a share of its process's steps, for the process with the
- * largest. It is an upper bound: overhead outside steps counts. 0: no steps, or hardly any. */
+ * largest. It is an upper bound: overhead outside steps counts. 0: no steps, or they fill its life.
+ */
 double cost_of_steps(const struct recording *rec, const struct steps *steps);
 
 /* The classes, and what was given up; both are in "own_cost". The source is a struct cost_report.

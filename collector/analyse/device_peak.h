@@ -15,7 +15,7 @@ struct device_peaks {
 /* The peaks of the device of that name; NULL: not known. */
 const struct device_peaks *device_peaks_of(const char *name);
 
-/* A number that stands for the name, and its peaks; 1: no peaks are known. */
+/* A number for the peaks of that name (1: no peaks are known), and the peaks of a number. */
 uint64_t device_peaks_number(const char *name);
 const struct device_peaks *device_peaks_at(uint64_t number);
 

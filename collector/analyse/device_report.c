@@ -10,7 +10,7 @@
 #include "error.h"
 #include "read/process_title.h"
 
-#define CURVES       (THROTTLES + 1) /* of a row */
+#define CURVES       (THROTTLES + 1) /* curves of a row */
 #define POWER_MAX_MW 20000000u       /* no device uses more: its energy counter is wrong */
 
 int device_report_init(struct device_report *r, struct walk *walk, const struct idle *idle)

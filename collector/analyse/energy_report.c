@@ -13,7 +13,7 @@
 #include "read/process_title.h"
 #include "resolve/op_stack.h"
 
-#define GAPS_MAX 0.1 /* of the time of steps, between them: then their mean is one of the steps */
+#define GAPS_MAX 0.1 /* most time between steps, as a share: then the mean is one of the steps */
 
 static int analysis_begin(struct report *r)
 {

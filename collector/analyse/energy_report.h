@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Energy of the devices of each process: in the run, in a step, and in ranges that are at least as
- * long as the counter's period (an epoch, a validation). A figure is an estimate with bounds, from
- * the counter's steps (device_curve.h). Shorter steps get a mean over all of them, which shares the
+ * Energy of the devices of each process: in the run, in a step, and in long ranges (an epoch, a
+ * validation). Long is at least the counter's period. A figure is an estimate with bounds, from the
+ * counter's steps (device_curve.h). Shorter steps get a mean over all of them, which shares the
  * bounds. There is no figure if its bounds are wider than itself.
  *
  * Memory: 32 bytes a range, ENERGY_WINDOWS_MAX of them; later ones are only counted.

@@ -34,7 +34,7 @@ struct finding {
     uint64_t window_ns; /* total time of the device (idle.h) */
     uint64_t of_ns;     /* base of its share: the recorded part of that, after start-up */
     uint64_t bytes;     /* of memory: bytes at stake; 0 for findings of time */
-    uint64_t of_bytes;  /* of these bytes */
+    uint64_t of_bytes;  /* base of their share */
     const struct process *process; /* owner of the device */
     uint64_t device;               /* UINT64_MAX: no device */
     uint64_t devices;              /* devices with this finding, including this one */

@@ -179,9 +179,9 @@ struct finding_gpu {
     uint32_t stream_count;
     struct found_name *names;
     uint32_t name_count;
-    struct key_map places; /* index + 1 by device, stream or name */
+    struct key_map places; /* index + 1 by stream or name */
     struct found_recent recent[FOUND_RECENT];
-    uint32_t recent_streams[FOUND_RECENT]; /* places */
+    uint32_t recent_streams[FOUND_RECENT]; /* indices in `streams` */
 };
 
 /* `walk`, `sums` and `idle` must outlive it; `idle` gets each slice first (NULL: no slices come).

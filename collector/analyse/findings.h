@@ -38,9 +38,9 @@ struct consumer findings_consumer(struct findings *f);
  * gets no list: all shares together do. Returns 0 or an error. */
 int findings_finish(struct findings *f, const struct hang *hang, const char *symbol_folder);
 
-/* Once places are named: adds its evidence to a finding of time: by name, the rows with most time
- * on the device at `place` of idle.h (for a straggler: of those that waited for its process), and
- * the main line. Returns 0 or GPUPROF_NO_MEMORY. (finding_evidence.c) */
+/* Adds its evidence to a finding of time, once places are named: by name, the rows with most time
+ * on the device at `place` of idle.h, and the main line. For a straggler these are of the devices
+ * that waited for its process. Returns 0 or GPUPROF_NO_MEMORY. (finding_evidence.c) */
 int finding_add_evidence(const struct findings *f, struct finding *to, uint32_t place);
 
 /* Is the sum evidence for a finding, on the device that the finding costs most? */
@@ -64,9 +64,9 @@ void findings_judge_lines(struct findings *f);
 /*
  * Adds the findings about memory: owners that grow from step to step; owners of short-lived blocks
  * that make the peak; memory that PyTorch's allocator reserved and cannot use. The last two matter
- * only if the device is nearly full. memory_signs.h has the thresholds.
+ * only if the device is nearly full. memory_signs.h has the thresholds. Returns 0 or
+ * GPUPROF_NO_MEMORY.
  */
-/* 0 or GPUPROF_NO_MEMORY. */
 int findings_add_memory(struct findings *f, const struct memory_look *look);
 
 #endif

@@ -55,8 +55,8 @@ static const char *recorded_next(const struct finding *f)
     return strstr(next, "--backtrace=") || is_of(f, FINDING_HOST_BOUND) ? next : NULL;
 }
 
-/* Nothing need be recorded anew where its line is known, or its function, and would not be known
- * better then. */
+/* The next command. It records nothing anew if the line is known, or the function and recording
+ * would not show more. */
 static const char *finding_next(const struct finding *f)
 {
     const char *next = recorded_next(f), *line = line_in(f->where);

@@ -95,7 +95,7 @@ static __attribute__((noinline)) struct device_use *find_use(struct gpu_report *
                      g->device_count, DEVICES_MAX, &new, &number) < 0)
         return NULL;
     g->last_use =
-        number ? number - 1 : DEVICES_MAX - 1; /* more devices than real machines have share one */
+        number ? number - 1 : DEVICES_MAX - 1; /* devices beyond the limit share one row */
     return &g->devices[g->last_use];
 }
 

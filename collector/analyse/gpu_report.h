@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Feeds the tables of sums (analyses.def) about devices and ranges: kernels, copies, graphs,
- * synchronisations, launches, ranges, overheads and device use, named and ordered as in `nsys
+ * synchronisations, launches, ranges, overheads, device use. Names and order are those of `nsys
  * stats`. Busy times are unions of slices, updated event by event. The time in which copies overlap
  * kernels follows from the unions of kernels, copies and both. Memory grows with the rows, not with
  * the events.
@@ -34,7 +34,7 @@ enum {
 enum { GPU_USE_ROWS, GPU_USE_NS, GPU_USE_OF };
 enum { PEAK_ALLOCATED, PEAK_RESERVED };
 
-/* How many library calls launched the kernels of a name. When joined, the larger value wins. */
+/* Which library calls launched the kernels of a name. When joined, the larger value wins. */
 enum kernel_maker {
     MAKER_UNKNOWN, /* not known for any kernel */
     MAKER_KIND,    /* calls of one function and shape */

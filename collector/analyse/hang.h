@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Explains a hang: the call that never returned and its stack, unfinished work of the device, the
- * collective that some rank has not joined, and the process that makes no calls any more. Without a
+ * Explains a hang: the call that never returned, with its stack; unfinished work of the device; the
+ * collective that some rank has not joined; the process that makes no calls any more. Without a
  * hang there are no rows.
  */
 #ifndef GPUPROF_COLLECTOR_HANG_H
@@ -14,9 +14,9 @@
 #include "analyse/unfinished.h"
 
 /*
- * Processes that worked and then made no call for long, until now or their end: a hang in host
- * code, such as a lock or a read, which no record shows. A process inside a call is among the open
- * calls; one that others wait for is among the collectives.
+ * Processes that worked and then made no call for long, until now or their end. That is a hang in
+ * host code, such as a lock or a read, which no record shows. A process inside a call is among the
+ * open calls; one that others wait for is among the collectives.
  *
  * How long depends. If other ranks wait in an NCCL kernel that no reported collective explains,
  * SURVEY_HANG_NS is enough: they may wait for this process. Otherwise it takes QUIET_NS_MIN and at
