@@ -26,9 +26,9 @@ struct segment {
 struct taker {
     const struct flight_place *place;
     uint64_t stream_bytes, dumps, dumped, dumped_ns;
-    struct segment segments[FLIGHT_SEGMENTS]; /* in the order of time, without a gap */
+    struct segment segments[FLIGHT_SEGMENTS]; /* in time order, without a gap */
     unsigned count;
-    int fd; /* of the new file */
+    int fd; /* the new file */
     uint64_t size;
     uint8_t *data;
 };
@@ -39,12 +39,13 @@ static int compare_segments(const void *left, const void *right)
     return ORDER(a->number, b->number);
 }
 
-/* The page of the recorder. 1, 0: there is none; GPUPROF_DAMAGED or GPUPROF_IO. */
+/* Reads the recorder's page. Returns 1, 0 if there is no recorder, GPUPROF_DAMAGED or
+ * GPUPROF_IO. */
 static int read_page(struct taker *t)
 {
     uint8_t page[FLIGHT_PAGE_BYTES];
     uint64_t base = t->place->offset;
-    if (base > INT64_MAX / 2) /* the program can write there */
+    if (base > INT64_MAX / 2) /* the program may have overwritten it */
         return GPUPROF_DAMAGED;
     ssize_t got = base ? file_read_at(t->place->fd, base, page, sizeof page) : 0;
     if (got < (ssize_t)sizeof page || load_u64(page + FLIGHT_OFFSET_MAGIC) != FLIGHT_MAGIC)
@@ -88,7 +89,7 @@ static int copy(struct taker *t, int from, uint64_t offset, uint64_t bytes)
     while (error == 0 && bytes) {
         ssize_t got = file_read_at(from, offset, t->data, bytes < COPY_BYTES ? bytes : COPY_BYTES);
         if (got <= 0)
-            return got < 0 ? GPUPROF_IO : 0; /* a file that was cut: what there is of it */
+            return got < 0 ? GPUPROF_IO : 0; /* a truncated file is copied as far as it goes */
         error = put(t, t->data, (size_t)got);
         offset += (uint64_t)got;
         bytes -= (uint64_t)got;
@@ -96,7 +97,7 @@ static int copy(struct taker *t, int from, uint64_t offset, uint64_t bytes)
     return error;
 }
 
-/* What the process could not say any more: that a window opens, and what dump this is. */
+/* Writes the records that the process could not write: the opened window and the dump. */
 static int put_statements(struct taker *t, uint64_t begin_ns, uint64_t sequence)
 {
     uint8_t raw[4 * 8 * (RECORD_HEAD_WORDS + RECORD_ARGS_MAX)] __attribute__((aligned(8)));
@@ -136,8 +137,7 @@ static int put_statements(struct taker *t, uint64_t begin_ns, uint64_t sequence)
     return error;
 }
 
-/* From where on in this segment are blocks that no dump has? All of it was checked, or ends here.
- */
+/* Returns where blocks begin in this segment that no dump has. Only valid blocks count. */
 static uint64_t behind_dumped(const struct taker *t, const struct segment *s)
 {
     uint64_t at = s->state_bytes;
@@ -157,7 +157,7 @@ static int put_dump(struct taker *t)
 {
     unsigned first = 0;
     while (first + 1 < t->count && t->segments[first + 1].first <= t->dumped && t->dumps)
-        first++; /* an earlier one has been written whole */
+        first++; /* an earlier segment is in a dump already */
     const struct segment *s = &t->segments[first];
     bool follows = s->first <= t->dumped && (t->dumps || s->number == 1);
     uint64_t begin_ns = t->dumps && follows ? t->dumped_ns + 1 : s->begin_ns;
@@ -170,12 +170,12 @@ static int put_dump(struct taker *t)
     return error;
 }
 
-/* A kill before this, and the same is done once more. */
+/* A kill before this repeats the dump next time. */
 static int tell_taken(struct flight_place *place)
 {
     uint8_t none[8] = {0};
     char path[64];
-    snprintf(path, sizeof path, "/proc/self/fd/%d", place->fd); /* the very file that was read */
+    snprintf(path, sizeof path, "/proc/self/fd/%d", place->fd); /* exactly the file that was read */
     int fd = open(path, O_WRONLY | O_CLOEXEC);
     int error = fd < 0 ? GPUPROF_IO : file_write_at(fd, LIVE_OFFSET_FLIGHT, none, sizeof none);
     if (fd >= 0)
@@ -185,7 +185,7 @@ static int tell_taken(struct flight_place *place)
     return error;
 }
 
-/* 1: the new file is written; 0: there is nothing to take. */
+/* Returns 1 if the new file is written, 0 if there is nothing to take. */
 static int write_to(struct taker *t, int stream, int fd)
 {
     t->fd = fd;

@@ -39,7 +39,7 @@ static bool is_this_boot(const struct stream_header *h)
     return digits == 32 && memcmp(id, h->boot_id, sizeof id) == 0;
 }
 
-/* Are the numbers in /proc those of our own pid namespace, and is that the one of `h`? */
+/* Returns true if /proc shows our own pid namespace, and `h` is from it. */
 static bool is_this_namespace(const struct stream_header *h)
 {
     struct stat status;
@@ -49,22 +49,19 @@ static bool is_this_namespace(const struct stream_header *h)
            stat("/proc/self/ns/pid", &status) == 0 && status.st_ino == h->pid_namespace;
 }
 
-/*
- * Is the time since boot the same to that process and to us? /proc shows start times as the
- * reader's time namespace has them, and the header's is as its process saw it. False if it is not
- * known.
- */
+/* Returns true if the process and we have the same time since boot. /proc shows start times in the
+ * reader's time namespace, the header in its process's. False if unknown. */
 static bool shares_clock(uint32_t pid)
 {
     char path[64];
     struct stat own, its;
     snprintf(path, sizeof path, "/proc/%u/ns/time", pid);
     if (stat("/proc/self/ns/time", &own) < 0)
-        return errno == ENOENT; /* a kernel without such namespaces */
+        return errno == ENOENT; /* a kernel without time namespaces */
     return stat(path, &its) == 0 && own.st_ino == its.st_ino;
 }
 
-/* Of what stands behind the command's name in /proc/PID/stat; NULL if it is not there. */
+/* Returns a field of /proc/PID/stat behind the command's name; NULL if missing. */
 static const char *stat_field(const char *behind, int number)
 {
     for (int field = 2; field < number && behind; field++)
@@ -72,7 +69,7 @@ static const char *stat_field(const char *behind, int number)
     return behind ? behind + 1 : NULL;
 }
 
-/* In doubt unknown: the live file of a process that goes on must stay where it is. */
+/* Unknown if in doubt: a running process's live file must stay. */
 enum live_owner live_owner(const struct stream_header *h)
 {
     if (!is_this_boot(h) || !is_this_namespace(h))
@@ -81,13 +78,13 @@ enum live_owner live_owner(const struct stream_header *h)
     char text[1024];
     snprintf(path, sizeof path, "/proc/%u/stat", h->pid);
     file_first_line(path, text, sizeof text);
-    const char *p = strrchr(text, ')'); /* behind the command's name, which may hold anything */
-    if (!p)                             /* /proc may hide what there is (hidepid) */
+    const char *p = strrchr(text, ')'); /* the command's name may contain anything */
+    if (!p)                             /* /proc may hide processes (hidepid) */
         return kill((pid_t)h->pid, 0) < 0 && errno == ESRCH ? LIVE_OWNER_ENDED : LIVE_OWNER_UNKNOWN;
     const char *state = stat_field(p, 3), *threads = stat_field(p, 20), *start = stat_field(p, 22);
     if (!state || !threads || !start)
         return LIVE_OWNER_UNKNOWN;
-    /* Its memory is gone, unless it is only the first thread that has ended. */
+    /* A zombie's memory is gone, unless only its first thread has ended. */
     if ((*state == 'Z' || *state == 'X') && strtoul(threads, NULL, 10) <= 1)
         return LIVE_OWNER_ENDED;
     if (strtoull(start, NULL, 10) == h->start_time)
@@ -95,7 +92,7 @@ enum live_owner live_owner(const struct stream_header *h)
     return shares_clock(h->pid) ? LIVE_OWNER_ENDED : LIVE_OWNER_UNKNOWN;
 }
 
-/* 0, which is not known, if that lies in the future, by the clock on the wall; it may be set. */
+/* Returns 0, unknown, for a time in the future by the wall clock, which may be set. */
 static uint64_t believable_ticks(const struct stream_header *h, uint64_t ticks)
 {
     struct timespec now;
@@ -105,7 +102,7 @@ static uint64_t believable_ticks(const struct stream_header *h, uint64_t ticks)
     return ns < now_ns && ns + h->realtime_zero_ns < now_ns ? ticks : 0;
 }
 
-/* Checks the first page; 0, GPUPROF_DAMAGED or GPUPROF_IO. */
+/* Checks the first page. Returns 0, GPUPROF_DAMAGED or GPUPROF_IO. */
 static int read_head(struct live_file *l)
 {
     uint8_t head[LIVE_HEAD_BYTES];
@@ -158,7 +155,7 @@ static int open_at(struct live_file *l, const char *path, bool own)
     return error < 0 ? error : 1;
 }
 
-/* The path of the live file kept beside the stream file. */
+/* Writes the path of a live file beside the stream file. */
 static int beside_path(char *path, size_t capacity, const char *stream_path)
 {
     size_t length = strlen(stream_path);
@@ -174,7 +171,7 @@ static bool same_process(const struct live_file *l, const struct stream_header *
     return memcmp(l->header.process_id, h->process_id, sizeof h->process_id) == 0;
 }
 
-/* Where it may be, the likeliest first: its path, or GPUPROF_LIMIT, or 0 if there is none. */
+/* Writes the path for a place. Returns 1, GPUPROF_LIMIT, or 0 if the place has none. */
 static int place_path(enum live_place place, char *path, const char *stream_path,
                       const struct stream_header *h)
 {
@@ -199,12 +196,13 @@ int live_file_open(struct live_file *l, const char *stream_path, const struct st
         int found = open_at(l, l->path, place == LIVE_AS_RECORDED);
         if (found > 0 && (!h || same_process(l, h))) {
             l->owner = live_owner(&l->header);
-            /* It is moved there when its process has ended, which another machine cannot see. */
+            /* It is only moved there after the end of its process, even if that was on another
+             * machine. */
             if (place == LIVE_BESIDE && l->owner == LIVE_OWNER_UNKNOWN)
                 l->owner = LIVE_OWNER_ENDED;
             return 1;
         }
-        /* What the header's path leads to is ours or nothing: a name may have been used again. */
+        /* Damage at the header's path does not count: another process may have reused the name. */
         is_damaged |= place == LIVE_BESIDE && found == GPUPROF_DAMAGED;
         live_file_release(l);
     }
@@ -244,7 +242,7 @@ int live_chunk_read(const struct live_file *l, uint32_t index, struct live_chunk
     return 0;
 }
 
-/* Bytes of a chunk's records, open ones included. */
+/* Returns the bytes of a chunk's records, including open ones. */
 static size_t used_bytes(const struct live_file *l, const struct live_chunk *chunk)
 {
     uint64_t bytes = chunk->committed + (chunk->open ? OPEN_BYTES_MAX : 0);
@@ -259,10 +257,8 @@ ssize_t live_chunk_records(const struct live_file *l, uint32_t index,
     return file_read_at(l->fd, offset, data, used_bytes(l, chunk));
 }
 
-/*
- * Copies the first page and all chunks in use. A chunk that its process recycled meanwhile is left
- * out: what it held was in the stream file before.
- */
+/* Copies the first page and all used chunks. Leaves out chunks recycled meanwhile: the stream file
+ * had their contents before. */
 static int copy_chunks(const struct live_file *l, int to)
 {
     int error = GPUPROF_NO_MEMORY;
@@ -293,7 +289,7 @@ static int copy_chunks(const struct live_file *l, int to)
         }
     }
     free(data);
-    /* Chunks behind the end are holes to a reader; a copy by scp would make zeros of them. */
+    /* Trailing free chunks would be holes, which scp copies as zeros. */
     if (error == 0 && ftruncate(to, (off_t)size) < 0)
         error = GPUPROF_IO;
     uint8_t bytes[8];
@@ -347,7 +343,7 @@ int live_adopt(const char *stream_path)
     if (live_file_open(&l, stream_path, &h) <= 0)
         return 0;
     int done = 0;
-    /* Whatever another process's file does at that name, it stays. */
+    /* Never replaces an existing file of another process. */
     if (l.place != LIVE_BESIDE && l.owner == LIVE_OWNER_ENDED && access(path, F_OK) != 0) {
         struct flight_place flight = live_file_flight(&l);
         struct stat like;
@@ -355,7 +351,7 @@ int live_adopt(const char *stream_path)
         if (done >= 0)
             done = fstat(l.fd, &like) < 0 ? GPUPROF_IO
                                           : new_file_replace(path, &like, copy_beside, &l);
-        if (done > 0) /* of several that do so at a time the first one removes it */
+        if (done > 0) /* with several readers, the first one removes it */
             done = live_file_remove(&l) < 0 ? GPUPROF_IO : 1;
     }
     live_file_release(&l);

@@ -15,7 +15,7 @@
 #include "crc32c.h"
 #include "error.h"
 
-#define NEAR_BYTES 2048 /* a look that is no farther behind the last one follows it */
+#define NEAR_BYTES 2048 /* a read this close behind the last one is sequential */
 
 static void drop_window(struct stream_file *f)
 {
@@ -41,7 +41,7 @@ static void pool_close_oldest(struct file_pool *pool)
     pool_remove(pool, oldest);
 }
 
-/* The other half is for output, and for what does not fit into memory. */
+/* The other half is for output and spool files. */
 static unsigned pool_max(void)
 {
     struct rlimit limit;
@@ -50,7 +50,7 @@ static unsigned pool_max(void)
     return limit.rlim_cur < 4 ? 1 : (unsigned)(limit.rlim_cur / 2);
 }
 
-/* O_NONBLOCK so that a FIFO in the place of a file does not hold us up. */
+/* O_NONBLOCK, so that opening a FIFO does not block. */
 static int pool_open(struct stream_file *f, struct file_pool *pool, struct stat *status)
 {
     if (pool->count >= pool_max())
@@ -203,11 +203,11 @@ ssize_t stream_file_look(struct stream_file *f, struct file_pool *pool, uint64_t
     return (ssize_t)(f->window_from + f->window_bytes - offset);
 }
 
-/* Where the next bytes from `offset` on are that are no hole; the file's size: there are none. */
+/* Returns the next offset with data that is not a hole; the file's size if none. */
 static uint64_t stream_file_data(struct stream_file *f, struct file_pool *pool, uint64_t offset)
 {
     if (pool_use(f, pool) < 0)
-        return offset; /* who reads there has the error */
+        return offset; /* a read there reports the error */
     off_t data = lseek(f->fd, (off_t)offset, SEEK_DATA);
     if (data < 0)
         return errno == ENXIO ? f->size : offset;
@@ -255,7 +255,7 @@ void stream_scan_init(struct stream_scan *s, struct stream_file *file, struct fi
     *s = (struct stream_scan){.file = file, .pool = pool, .offset = offset, .search_from = offset};
 }
 
-/* What stands at `offset`; for PLACE_BLOCK and PLACE_FRAME *size is the size of the frame there. */
+/* Returns what is at `offset`; for PLACE_BLOCK and PLACE_FRAME sets *size to its size. */
 static int place_at(struct stream_scan *s, uint64_t offset, struct block_header *h, uint64_t *size)
 {
     const uint8_t *data;
@@ -272,13 +272,13 @@ static int place_at(struct stream_scan *s, uint64_t offset, struct block_header 
         return PLACE_BLOCK;
     }
     if (read == GPUPROF_TRUNCATED) {
-        /* Fewer bytes than a header, and what is there begins like one. */
+        /* A partial header that begins like a real one is torn. */
         uint8_t magic[4];
         store_u32(magic, BLOCK_FRAME_MAGIC);
         size_t compare = there < 4 ? (size_t)there : 4;
         return memcmp(data, magic, compare) == 0 ? PLACE_TORN : PLACE_NOTHING;
     }
-    /* A frame that a later version put between blocks, if it leads to somewhere. */
+    /* A skippable frame that a later version wrote between blocks, if it fits into the file. */
     uint32_t frame_magic = load_u32(data);
     if (read == 0 && (frame_magic & SKIPPABLE_MAGIC_MASK) == SKIPPABLE_MAGIC &&
         frame_magic != BLOCK_FRAME_MAGIC && there >= 8) {
@@ -288,8 +288,7 @@ static int place_at(struct stream_scan *s, uint64_t offset, struct block_header 
     return PLACE_NOTHING;
 }
 
-/* The offset of the next valid block header at or behind `from`; the file's size if none is left.
- */
+/* Finds the next valid block header at or after `from`; the file's size if none. */
 static int search(struct stream_scan *s, uint64_t from, uint64_t *found)
 {
     uint8_t magic[4];
@@ -324,7 +323,7 @@ static int search(struct stream_scan *s, uint64_t from, uint64_t *found)
     return 0;
 }
 
-/* Goes on behind something that is no block: 1 if a block header stands at s->offset now. */
+/* Skips what is not a block. Returns 1 if a block header is at s->offset then. */
 static int resynchronise(struct stream_scan *s, bool torn)
 {
     uint64_t found = s->file->size;
@@ -353,7 +352,8 @@ int stream_scan_next(struct stream_scan *s, struct scanned_block *block)
         if (place == PLACE_END)
             return 0;
         if (place == PLACE_FRAME) {
-            /* Its length has no checksum: if it is wrong, the search begins right behind it. */
+            /* The length has no checksum and may be wrong, so a search would begin right after
+             * it. */
             s->search_from = s->offset + 8;
             s->offset += size;
             continue;

@@ -16,7 +16,7 @@
 #include "read/recording.h"
 
 #define CRC_AT           12u
-#define CHECKED_FROM     16u /* what is in front of it the CRC does not cover */
+#define CHECKED_FROM     16u /* the CRC does not cover the bytes before */
 #define HEADER_BYTES     (CHECKED_FROM + 32 + SHA256_BASE64_BYTES - 1)
 #define FIRST_BYTES      4096
 #define CHECKED_TOGETHER 65536
@@ -46,7 +46,7 @@ static void put(struct part *p, const void *data, size_t length)
     p->length += length;
 }
 
-/* A view of the next bytes; NULL, and failed, if there are not so many. */
+/* Returns a view of the next bytes; NULL, after setting failed, if there are too few. */
 static const uint8_t *get(struct part *p, uint64_t length)
 {
     if (p->has_failed || length > p->length - p->at) {
@@ -108,7 +108,8 @@ void part_bytes(struct part *p, const uint8_t **data, uint32_t *length)
         *data = get(p, *length);
 }
 
-/* With its zero, so that it can be used where it lies; NULL has not even that. */
+/* The stored text includes its zero, so a reader can use it in place; NULL is stored without
+ * bytes. */
 void part_text(struct part *p, const char **text)
 {
     const uint8_t *data = (const uint8_t *)*text;
@@ -373,7 +374,7 @@ uint32_t part_device(struct part *p, uint32_t device)
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
-/* In *crc: it goes on with these bytes of the file. False: it cannot be read. */
+/* Continues *crc with these bytes of the file. Returns false if they cannot be read. */
 static bool add_to_crc(int fd, uint64_t at, uint64_t bytes, uint32_t *crc)
 {
     uint8_t buffer[CHECKED_TOGETHER];
@@ -421,7 +422,7 @@ int part_end(struct part *p)
     return file_write_at(p->fd, p->file_at, header, sizeof header);
 }
 
-/* The values and the spans, if the header is right. NULL, or what is wrong. */
+/* Reads the values and opens the spans of a valid header. Returns NULL, or what is wrong. */
 static const char *read_content(struct part *p, uint64_t spans, uint64_t stored, int *error)
 {
     p->data = malloc(p->length + 1);
@@ -471,7 +472,8 @@ const char *part_open(struct part *p, int fd, uint64_t at, uint64_t bytes, int *
     return read_content(p, spans, stored, error);
 }
 
-/* Copies the file, a part of at most PART_BYTES_MAX. NULL, or what is wrong with it; or *error. */
+/* Copies the file of a part, at most PART_BYTES_MAX. Returns NULL, or what is wrong with it; sets
+ * *error if reading or writing fails. */
 static const char *copy_file(int fd, int to, uint64_t at, uint64_t *bytes, int *error)
 {
     struct stat status;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The file of a part of a report (report --partial), and the way of values into and out of it. A
- * part is
+ * Reads and writes the file of a part of a report (report --partial):
  *
  *     8 bytes  "GPUPART" and a zero
  *     u32      version, PART_VERSION
@@ -9,19 +8,19 @@
  *     u64      bytes of the values
  *     u64      bytes of the spans before they were compressed
  *     u64      bytes of the spans as they lie in the file
- *     u32 u32  which share it is, from 0 on, of how many
+ *     u32 u32  number of the share, from 0, and of all shares
  *     44 bytes the set: the hash of all processes of all shares (share.h)
  *     ...      the spans of all streams (base/span_stream.h), as base/packed.h stores them
  *     ...      the values
  *
- * all little-endian. Values are numbers (LEB128) and texts (their length, their bytes, a zero).
- * Which members of a struct they are, a table of fields says: it is good for both directions. A
- * reader takes its own version only: parts live for as long as a job's report is made.
+ * All little-endian. Values are numbers (LEB128) and texts (length, bytes, a zero). A table of
+ * fields maps them to the members of a struct, for both directions. A reader accepts only its own
+ * version, since parts are used up by the job's report.
  *
- * There are as many values as a report has rows, but spans for each kernel of a collective. So
- * values are in memory, and spans go through a file of the caller's, both ways. What is made of the
- * values is at most 128 times their size, since every count is held against the bytes that are
- * left, and 5 KB for each device that it has, FOUND_DEVICES_MAX of them; nothing is made of spans.
+ * Values are as many as a report's rows; spans are one per kernel of a collective. So values are in
+ * memory, and spans in a file of the caller. Reading allocates at most 128 times the values' size,
+ * as every count is checked against the bytes left, and 5 KB for each device, FOUND_DEVICES_MAX at
+ * most; nothing for spans.
  */
 #ifndef GPUPROF_COLLECTOR_PART_FILE_H
 #define GPUPROF_COLLECTOR_PART_FILE_H
@@ -39,28 +38,28 @@
 #define PART_VERSION       25
 #define PART_BYTES_MAX     (1ull << 30) /* of a part's file */
 #define SHARES_MAX         65536
-#define PART_HISTOGRAM_ROW 4 /* bytes that a row of a histogram has at least */
+#define PART_HISTOGRAM_ROW 4 /* least bytes of a histogram row */
 
-/* A value goes from where it is into the part, or from the part to where it is to be. After the
- * first failure numbers are 0, texts empty. */
+/* Transfers values from their structs to the part, or back. After the first failure numbers read as
+ * 0, texts as empty. */
 struct part {
     const char *path; /* a view */
     uint32_t index, count;
     char set[SHA256_BASE64_BYTES];
-    bool is_written; /* or read */
-    bool has_failed; /* no memory, or it does not hold what its own counts say */
-    bool is_short;   /* no memory where it was read */
-    bool has_more;   /* something had more rows than there was room for */
+    bool is_written; /* false: being read */
+    bool has_failed; /* no memory, or impossible counts */
+    bool is_short;   /* no memory while reading */
+    bool has_more;   /* some list had more rows than fit */
     uint8_t *data;   /* owned: the values */
     size_t length;
     size_t capacity;
-    size_t at;                      /* of the next value, where it is read */
-    int fd;                         /* a view: the part is in this file, ... */
-    uint64_t file_at, file_bytes;   /* ... from here on, and so long */
-    struct packed_writer spans_put; /* of a part that is written */
-    struct packed spans;            /* of one that is read, with the next stream from ... */
-    uint64_t spans_at;              /* ... here on */
-    /* What its numbers of processes and devices mean, where it is read. */
+    size_t at;                      /* reading: offset of the next value */
+    int fd;                         /* a view: the file ... */
+    uint64_t file_at, file_bytes;   /* ... and where the part lies in it */
+    struct packed_writer spans_put; /* writing: the spans */
+    struct packed spans;            /* reading: the spans, with the next stream ... */
+    uint64_t spans_at;              /* ... at this offset */
+    /* Reading: resolves numbers of processes and devices. */
     struct process *const *processes; /* a view */
     uint32_t process_count;
     uint32_t *devices; /* owned */
@@ -71,34 +70,34 @@ struct part {
 
 enum part_kind {
     PART_END,
-    PART_NUMBER,  /* of the member's width */
+    PART_NUMBER,  /* an integer of the member's width */
     PART_FLAG,    /* a bool */
-    PART_NUMBERS, /* an array of uint64_t, or a struct of nothing else */
-    PART_CHARS,   /* an array of char, with a text that is shorter than it */
-    PART_TEXT,    /* const char *: of the part, where it is read; NULL is kept */
+    PART_NUMBERS, /* an array of uint64_t, or a struct of only those */
+    PART_CHARS,   /* an array of char with a shorter text */
+    PART_TEXT,    /* const char *: a view of the part when read; may be NULL */
     PART_OWNED,   /* char *: likewise, but a copy */
     PART_PROCESS, /* struct process * */
     PART_PROCESS_INDEX,
-    PART_DEVICE, /* a uint32_t, its place among the devices of idle time */
-    PART_ITEMS   /* a list that is allocated where it is read */
+    PART_DEVICE, /* a uint32_t, its index among the devices of idle time */
+    PART_ITEMS   /* a list, allocated by reading */
 };
 
-/* What is read replaces a number that is there, or is joined to it. */
+/* How a number read combines with the existing one. */
 enum part_join {
     PART_SET,
     PART_ADD,
     PART_OR,
-    PART_FIRST, /* the least that is not 0 */
-    PART_LAST   /* the most */
+    PART_FIRST, /* the least nonzero number */
+    PART_LAST   /* the greatest */
 };
 
 struct part_field {
     uint32_t at, bytes; /* of the member */
     enum part_kind kind;
-    uint32_t below;      /* a number is less than this, a list has fewer items; 0: it is any */
-    bool is_needed;      /* a text is not NULL */
-    enum part_join join; /* of numbers and flags */
-    uint32_t count_at, item_bytes; /* of a list: the uint32_t that counts it, and its items */
+    uint32_t below;                /* exclusive bound of a number or count; 0: none */
+    bool is_needed;                /* a text must not be NULL */
+    enum part_join join;           /* for numbers and flags */
+    uint32_t count_at, item_bytes; /* for a list: the member that counts it, and the item size */
     const struct part_field *items;
 };
 
@@ -107,10 +106,10 @@ struct part_field {
         .at = offsetof(type, member), .bytes = sizeof(((type *)0)->member), .kind = as,            \
         ##__VA_ARGS__                                                                              \
     }
-/* By what the member is. */
+/* A field whose kind follows from the member's type. */
 #define PART(type, member, ...)                                                                    \
     PART_AS(type, member, PART_KIND_OF(((type *)0)->member), ##__VA_ARGS__)
-/* Members from one to another, which are PART_NUMBERS altogether. */
+/* Several neighbouring members as PART_NUMBERS. */
 #define PART_SPAN(type, first, last)                                                               \
     {                                                                                              \
         .at = offsetof(type, first), .kind = PART_NUMBERS,                                         \
@@ -133,59 +132,61 @@ struct part_field {
              : PART_PROCESS, default                                                               \
              : _Generic((member), char * : PART_CHARS, default : PART_NUMBERS))
 
-/* Fields end with one of kind PART_END. What is owned of what was read the reader frees, also if it
- * failed. */
+/* The table of fields ends with kind PART_END. Reading allocates owned members; the caller frees
+ * them, also after a failure. */
 void part_put(struct part *p, const struct part_field *fields, const void *from);
 void part_get(struct part *p, const struct part_field *fields, void *to);
 
-/* Rows one behind the other, and their end. False: that, or it failed. */
+/* Put or get one row; end the rows. Getting returns false at the end or after a failure. */
 void part_put_row(struct part *p, const struct part_field *fields, const void *from);
 void part_put_end(struct part *p);
 bool part_get_row(struct part *p, const struct part_field *fields, void *to);
 
-/* How many structs of these fields follow. Returns *count. */
+/* Reads how many structs of these fields follow. Returns *count. */
 uint32_t part_rows(struct part *p, uint32_t *count, const struct part_field *fields);
 
-/* What number `device` of the part means; UINT32_MAX, and failed: there is none. */
+/* Returns what device number `device` of the part stands for; UINT32_MAX, after setting failed, if
+ * it is unknown. */
 uint32_t part_device(struct part *p, uint32_t device);
 
 /* ---- single values ---- */
 
 void part_number(struct part *p, uint64_t *number);
-void part_u32(struct part *p, uint32_t *number); /* a larger one is a failure */
+void part_u32(struct part *p, uint32_t *number); /* fails if larger */
 void part_flag(struct part *p, bool *flag);
 
-/* How many of something follow, of `bytes` in the part at least each. Returns *count. */
+/* Reads how many items follow that take at least `bytes` each. Returns *count. */
 uint32_t part_count(struct part *p, uint32_t *count, unsigned bytes);
 
-/* A view: of the part where it is read. NULL is kept. */
+/* Transfers a text: a view of the part when read. May be NULL. */
 void part_text(struct part *p, const char **text);
 void part_bytes(struct part *p, const uint8_t **data, uint32_t *length);
 
-/* What is read is added to *h; rows are taken from *rows_left. */
+/* Reading adds to *h; new rows count against *rows_left. */
 void part_histogram(struct part *p, struct histogram *h, uint64_t *rows_left);
 
-/* A stream of spans (span_stream.h). 0 or an error of the spool or of the part's file. */
+/* Writes a stream of spans (span_stream.h). Returns 0 or an error of the spool or the part's
+ * file. */
 int part_put_spans(struct part *p, struct spool *b, const struct span_stream *s);
 
-/* Where its bytes are in p->spans, and how many spans they are. */
+/* Sets the location and number of the next stream's spans in p->spans. */
 void part_get_spans(struct part *p, struct packed_spans *spans);
 
 /* ---- the file ---- */
 
-/* Begins a part that is written to `fd`, from `at` on; the caller sets which one it is. After the
- * last value part_end writes all that is not there yet: p->file_bytes from there on is the part.
- * 0, GPUPROF_IO (errno) or GPUPROF_NO_MEMORY. */
+/* Begins writing a part at offset `at` of `fd`; the caller then sets which share it is. part_end
+ * writes the rest; the part then takes p->file_bytes from `at`. Returns 0, GPUPROF_IO (errno) or
+ * GPUPROF_NO_MEMORY. */
 int part_begin(struct part *p, int fd, uint64_t at);
 int part_end(struct part *p);
 
-/* Opens the part that begins at `at` of `fd`, which stays open until it is released; `bytes` are
- * there, of which p->file_bytes are its own. The caller sets p->spans.cache. NULL, or what is wrong
- * with it; without memory, or if the file cannot be read, *error is not 0. */
+/* Opens the part at offset `at` of `fd`, which must stay open until the release. Of the `bytes`
+ * there, it uses p->file_bytes. The caller sets p->spans.cache. Returns NULL, or what is wrong with
+ * it; *error is nonzero without memory or if the file cannot be read. */
 const char *part_open(struct part *p, int fd, uint64_t at, uint64_t bytes, int *error);
 
-/* Opens a copy of the file at `path` in `to`, made at *end, which it moves on. EXIT_OK, or another
- * exit code after one line on stderr. */
+/* Copies the file at `path` into `to` at *end, which it advances, and opens the copy. Returns
+ * EXIT_OK, or another exit code after one line on stderr. */
 enum exit_code part_read(struct part *p, const char *path, int to, uint64_t *end);
 void part_release(struct part *p);
 

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What of a report takes a consumer of its own, and not every table is made of. */
+/* The parts of a report that need a consumer of their own and that not every table uses. */
 #ifndef GPUPROF_COLLECTOR_REPORT_PARTS_H
 #define GPUPROF_COLLECTOR_REPORT_PARTS_H
 
 enum report_part {
-    REPORT_IDLE = 1, /* with findings, steps, and what is to be said of the memory */
+    REPORT_IDLE = 1, /* also findings, steps, and remarks about memory */
     REPORT_OPS = 2,
     REPORT_LIBRARIES = 4,
-    REPORT_CALLS = 8,    /* rows of functions, and what failed, or had not returned */
-    REPORT_WORK = 16,    /* rows of what devices did */
-    REPORT_TIED = 32,    /* and of what it was launched by */
-    REPORT_MEMORY = 64,  /* the books of memory */
-    REPORT_MAKERS = 128, /* which call of a library launched a kernel */
+    REPORT_CALLS = 8,    /* rows by function; failed and open calls */
+    REPORT_WORK = 16,    /* rows of device activities */
+    REPORT_TIED = 32,    /* and of their launches */
+    REPORT_MEMORY = 64,  /* the ledger of memory */
+    REPORT_MAKERS = 128, /* the library call that launched each kernel */
     REPORT_USE = 256,    /* how busy devices were */
-    REPORT_UNSEEN = 512, /* numbers that only --full shows, but not whether there are any */
-    REPORT_HOST = 1024,  /* what the host did: samples, calls of the system, Python's lock */
+    REPORT_UNSEEN = 512, /* numbers shown only with --full (not their presence) */
+    REPORT_HOST = 1024,  /* host activities: samples, system calls, Python's lock */
 };
 
 #define REPORT_EVERYTHING                                                                          \

@@ -31,7 +31,7 @@ static void free_durations(struct histogram *durations)
     free(durations);
 }
 
-/* A thread that a part names. */
+/* A thread named in a part. */
 struct sums_thread {
     struct sums_thread *next;
     struct thread thread;
@@ -151,7 +151,7 @@ static bool same_name(const void *a, const void *b)
 static const struct number_kind by_name = {
     .item_bytes = sizeof(struct function *), .hash = name_hash, .same = same_name};
 
-/* The place of the first function of that name and domain, + 1; 0: no memory. */
+/* Returns the index + 1 of the first function of that name and domain; 0: no memory. */
 static uint32_t find_function(struct sums *s, const struct function *f)
 {
     int64_t number =
@@ -178,7 +178,7 @@ uint64_t sums_text(struct sums *s, const char *text)
                : sums_name_key(name);
 }
 
-/* Rows are in the order of their values still. */
+/* Only before sorting: rows and values are in the same order. */
 static bool grow(struct sums *s)
 {
     if (!array_grow(&s->rows, &s->capacity, sizeof *s->rows, 64))
@@ -204,7 +204,7 @@ struct sums_row *sums_row_make(struct sums *s, struct key key)
     struct sums_row *row = &s->rows[s->count];
     *row = (struct sums_row){.keys = {key.a, key.b, key.c},
                              .values = s->values + (size_t)s->count * s->value_count};
-    /* It takes no room of the others. */
+    /* The row of others does not count against the limit. */
     s->rows_max += sums_is_others(row) && s->rows_max < UINT32_MAX;
     for (unsigned i = 0; i < s->value_count; i++)
         row->values[i] = s->info->values[i] == JOIN_LEAST ? UINT64_MAX : 0;
@@ -229,7 +229,7 @@ const char *sums_name(const struct sums *s, const struct sums_row *row, unsigned
                                                   : NULL;
 }
 
-/* Names by their letters, and what has none before what has; numbers by their size. */
+/* Compares keys: texts alphabetically, none before any; numbers by size. */
 static int compare_keys(const struct sums *s, const struct sums_row *a, const struct sums_row *b)
 {
     char texts[2][SUMS_NAME_BYTES];
@@ -320,7 +320,7 @@ int sums_remake(struct sums *s, sums_remake_fn *remake, void *context)
     memset(s->recent, 0, sizeof s->recent);
     for (uint32_t i = 0; error == 0 && i < count; i++) {
         bool is_others = sums_is_others(&rows[i]);
-        s->rows_max -= is_others && s->rows_max < UINT32_MAX; /* as sums_row_make adds it again */
+        s->rows_max -= is_others && s->rows_max < UINT32_MAX; /* sums_row_make adds it again */
         struct sums_row *others =
             is_others ? sums_row(s, SUMS_OTHERS, SUMS_OTHERS, SUMS_OTHERS) : NULL;
         if (others)
@@ -352,7 +352,7 @@ int sums_finish(struct sums *s)
 
 /* ---- parts ---- */
 
-/* A function that a part names: the one of that name, or a new one. */
+/* Returns the key of a function named in a part; creates the function if it is new. */
 static uint64_t function_key(struct sums *s, const struct function *named)
 {
     uint32_t place = find_function(s, named);
@@ -400,7 +400,7 @@ static int carry_thread(struct sums *s, struct part *p, uint64_t *key)
     return 0;
 }
 
-/* What it is shown as, and what it was, if that was another text. */
+/* Transfers the shown name, and the recorded one if it differs. */
 static int carry_text(struct sums *s, struct part *p, uint64_t *key)
 {
     const struct kernel_name *name = p->is_written ? (const void *)(uintptr_t)*key : NULL;
@@ -478,7 +478,7 @@ static int add_row(struct sums *s, struct part *p)
     return 0;
 }
 
-/* Of a row in a part, at least. */
+/* Returns the least bytes of a row in a part. */
 static unsigned row_bytes(const struct sums_info *info)
 {
     unsigned count = 1 + info->has_durations;

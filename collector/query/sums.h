@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A table of sums is a declaration (struct sums_info): what tells its rows apart (keys), what each
- * of them adds up (values), the columns that show these, and where the events come from. Where each
- * row adds up times, a declaration is enough (sums_from); others have a loop over resolved events
- * (resolve/rows.h) or, of what these do not have yet, a consumer of the walk. Order, cells, parts
- * and merging follow from the declaration. analyse/analyses.def lists all such tables of the
- * report; analyse/threads.c is a small one to begin with.
- *
- * One consumer may feed several tables. The `consumer` of each of them has no functions then, and
- * who feeds them sets `owner` and calls sums_finish.
- *
- * Memory: 100 bytes a row, 8 a value, and a histogram if the table has them. There are as many rows
- * as the recording has functions or threads, or at most `rows_max`.
+ * A table of sums is a declaration (struct sums_info): the keys that distinguish its rows, the
+ * values that rows add up, the columns that show them, and the source of events. For sums of times
+ * a declaration is enough (sums_from). Other tables have a loop over resolved events
+ * (resolve/rows.h), or a consumer of the walk for what those lack. Order, cells, parts and merging
+ * follow from the declaration. analyse/analyses.def lists the report's tables; analyse/threads.c is
+ * a small example.
+ * One consumer may feed several tables. Their own `consumer` then has no functions; the feeding one
+ * sets `owner` and calls sums_finish.
+ * Memory: 100 bytes a row, 8 a value, and histograms. A table has a row per function, thread or the
+ * like, at most `rows_max`.
  */
 #ifndef GPUPROF_COLLECTOR_SUMS_H
 #define GPUPROF_COLLECTOR_SUMS_H
@@ -27,96 +25,94 @@
 #define SUMS_VALUES 32
 #define SUMS_RECENT 64
 
-/* A table with `rows_max`, which may be SUMS_ROWS_MAX, has no more than SUMS_ROWS_FREE rows and one
- * for each SUMS_FILE_BYTES of the recording either: a key that is really there takes more bytes. */
+/* A table with `rows_max` (at most SUMS_ROWS_MAX) has at most SUMS_ROWS_FREE rows plus one per
+ * SUMS_FILE_BYTES of the recording: each real key takes more bytes. */
 #define SUMS_ROWS_MAX   65536
 #define SUMS_ROWS_FREE  4096
 #define SUMS_FILE_BYTES 16
 
 #define SUMS_NAME_BYTES (KERNEL_NAME_BYTES_MAX + 128)
 
-/* A key is a number of 64 bits that stands for one of these. */
+/* What a key, a 64-bit number, stands for. */
 enum sums_key {
     KEY_NONE,
-    KEY_FUNCTION, /* of sums_function() */
-    KEY_THREAD,   /* its index over all processes. Such tables are in no part. */
-    KEY_TEXT,     /* a struct kernel_name of the walk, or of sums_text(); 0: none */
+    KEY_FUNCTION, /* from sums_function() */
+    KEY_THREAD,   /* index among all processes' threads; never in parts */
+    KEY_TEXT,     /* a struct kernel_name of the walk or sums_text(); 0: none */
     KEY_NUMBER,
-    KEY_PROCESS,  /* its index */
-    KEY_THREAD_AT /* of a value only: a struct thread, whose process is the value before it */
+    KEY_PROCESS,  /* index */
+    KEY_THREAD_AT /* values only: a struct thread; the value before is its process */
 };
 
-/* Each key of the row that has what found no room (rows_max). */
+/* All keys of the row that collects what exceeds rows_max. */
 #define SUMS_OTHERS UINT64_MAX
 
-/* In a column's `of`, for what keys show: not key v, but value v (sums_info.is). */
+/* In a column's `of`: shows value v like a key (sums_info.is). */
 #define SUMS_OF_VALUE(v) (SUMS_KEYS + (v))
 
-/* How the values of two rows become one. */
+/* How two rows' values combine. */
 enum sums_join {
     JOIN_NONE,
     JOIN_ADD,
     JOIN_MOST,
-    JOIN_LEAST, /* UINT64_MAX: nothing yet */
-    JOIN_WITH,  /* taken from the row that the last MOST or LEAST before it was taken from */
-    JOIN_FIRST, /* all values of this kind come from one row: the one that has the lesser of the
-                   first that differs (a time, say, and then what happened at it) */
-    JOIN_OWN    /* as sums_info.join does it */
+    JOIN_LEAST, /* UINT64_MAX: no value yet */
+    JOIN_WITH,  /* from the row that decided the last MOST or LEAST */
+    JOIN_FIRST, /* all values of this kind come from the row with the lesser first difference (say a
+                 * time, and then what happened at it) */
+    JOIN_OWN    /* by sums_info.join */
 };
 
 struct sums_row {
     uint64_t keys[SUMS_KEYS];
     uint64_t *values;            /* a view */
-    struct histogram *durations; /* owned; NULL: it has none */
+    struct histogram *durations; /* owned; NULL: none */
 };
 
 struct sums;
 
-/* A declaration. Value 0 counts what the row is about; a row in which it is 0 is not shown. */
-/*
- * Resolved events that are added up as they are: those of these types, in a row for each value of
- * the column `key`. The values of the table then begin with SUMS_COUNT to SUMS_BYTES.
- */
+/* A declaration. Value 0 counts the row's events; rows where it is 0 are not shown. */
+/* Sums of resolved events of these types, in a row per value of column `key`. The table's values
+ * begin with SUMS_COUNT to SUMS_BYTES. */
 struct sums_from {
-    unsigned types; /* bits of enum row_type; 0: not declared */
+    unsigned types; /* bits of enum row_type; 0: not used */
     enum row_table table;
     enum row_column key;
-    enum row_column ns; /* what is added up; 0: ROW_NS */
+    enum row_column ns; /* the time to add up; 0: ROW_NS */
 };
 
 enum { SUMS_COUNT, SUMS_TOTAL, SUMS_MIN, SUMS_MAX, SUMS_BYTES, SUMS_OWN };
 
 struct sums_info {
-    enum sums_key keys[SUMS_KEYS];      /* as many as are not KEY_NONE */
+    enum sums_key keys[SUMS_KEYS];      /* used up to the first KEY_NONE */
     enum sums_join values[SUMS_VALUES]; /* likewise */
-    enum sums_key is[SUMS_VALUES];      /* of a value that stands for a process, a thread ... */
-    uint32_t rows_max;  /* one row more has all others; 0: as many rows as there are */
-    bool has_durations; /* a histogram, for quantiles */
-    uint8_t order;      /* the value by which rows are sorted, the largest first (a JOIN_FIRST: the
-                           least first), or SUMS_BY_KEYS ... */
-    uint8_t then[3];    /* ... and the values that decide between equal rows; 0: no more; at last
-                           the keys do */
-    uint8_t part_of;    /* what SHOWS_PART is a part of: this value of all rows (sums.all) */
-    bool keeps_hidden;  /* rows that are not shown count in sums of all, and are in parts */
-    bool is_left_out;   /* where no row is shown, the JSON does not have the table */
-    uint8_t recorded;   /* the value that counts records; if value 0 is more, that is estimated from
-                           them (--overhead-max); 0: nothing is estimated */
-    unsigned parts;     /* enum report_part: what it is made of */
-    /* The functions may all be NULL. What a row is called whose first key does not say so; perhaps
-     * in `text`, of SUMS_NAME_BYTES. */
+    enum sums_key is[SUMS_VALUES];      /* what a value stands for: a process, a thread ... */
+    uint32_t rows_max;                  /* more go to the row of others; 0: no limit */
+    bool has_durations;                 /* a histogram, for quantiles */
+    uint8_t order;     /* sort value, largest first (JOIN_FIRST: least first), or SUMS_BY_KEYS
+                        * ... */
+    uint8_t then[3];   /* ... and values for ties; 0: none. Last come the keys */
+    uint8_t part_of;   /* the value whose total (sums.all) SHOWS_PART refers to */
+    bool keeps_hidden; /* hidden rows count in totals and go to parts */
+    bool is_left_out;  /* JSON omits the table if no row is shown */
+    uint8_t recorded;  /* the value that counts records; with a larger value 0, sums are estimated
+                        * from them (--overhead-max); 0: never estimated */
+    unsigned parts;    /* enum report_part: the parts it needs */
+    /* All functions may be NULL. Returns the row's name if its first key is not enough, perhaps in
+     * `text`, of SUMS_NAME_BYTES. */
     const char *(*name)(const struct sums *s, const struct sums_row *row, char *text);
-    const char *(*number_name)(uint64_t key);                /* likewise, where the key says all */
-    void (*join)(uint64_t *values, const uint64_t *from);    /* of the values that are JOIN_OWN */
-    struct sums_row *(*row)(struct sums *s, struct key key); /* for a part's rows; as sums_row */
-    /* When all rows are there, perhaps from parts. 0 or an error. */
+    const char *(*number_name)(uint64_t key);                /* likewise, if the key is enough */
+    void (*join)(uint64_t *values, const uint64_t *from);    /* for JOIN_OWN values */
+    struct sums_row *(*row)(struct sums *s, struct key key); /* for rows from parts; like
+                                                              * sums_row */
+    /* Called when all rows exist, perhaps from parts. Returns 0 or an error. */
     int (*complete)(struct sums *s);
-    /* The cells that columns do not say how to fill. */
+    /* Fills the cells that columns do not describe. */
     void (*fill)(const struct sums *s, const struct sums_row *row, enum report_format format,
                  struct cell *cells);
     struct sums_from from;
-    struct rows_reader rows;  /* its context is the struct sums, and so is */
-    struct consumer consumer; /* that of this */
-    struct table_info table;  /* of a struct sums; rows by SUMS_TABLE */
+    struct rows_reader rows;  /* its context is the struct sums */
+    struct consumer consumer; /* likewise */
+    struct table_info table;  /* for a struct sums; rows by SUMS_TABLE */
 };
 
 static inline bool sums_is_others(const struct sums_row *row)
@@ -140,51 +136,52 @@ struct sums {
     const struct recording *rec;
     struct sums_row *rows; /* owned */
     uint32_t count, capacity, rows_max;
-    struct key_map places; /* of rows + 1 */
+    struct key_map places; /* index in rows + 1 */
     struct sums_recent recent[SUMS_RECENT];
-    uint64_t *values; /* owned: of the rows, before they are in order */
+    uint64_t *values; /* owned: values of all rows, in their unsorted order */
     unsigned value_count;
-    uint32_t shown;              /* so many of the rows, once they are in order */
+    uint32_t shown;              /* rows to show, once sorted */
     uint64_t *histogram_rows;    /* a view */
-    uint64_t whole[SUMS_VALUES]; /* of all rows, once they are in order */
-    const uint64_t *all;         /* a view of what shares are of, perhaps in another table */
-    enum report_by by;           /* what rows are by, and are names that differ in numbers one? */
+    uint64_t whole[SUMS_VALUES]; /* totals of all rows, once sorted */
+    const uint64_t *all;         /* a view of the totals for shares, perhaps another table's */
+    enum report_by by;           /* how rows are grouped, and whether numbered names are joined */
     bool groups;
-    void *owner; /* a view: of who feeds it, if somebody else does; NULL: parts do */
-    /* Functions of one name and domain are one: forms of a stream, variants of the ABI, builds. */
+    void *owner; /* a view: the feeding consumer if another one; NULL: parts */
+    /* Functions with the same name and domain are one: stream variants, ABI variants, builds. */
     const struct function **functions; /* owned */
     uint32_t function_count;
     struct number_set function_names;
-    uint32_t *function_of; /* owned: index of a function -> place + 1 */
+    uint32_t *function_of; /* owned: function index -> index here + 1 */
     uint32_t function_of_count;
-    struct function *made;       /* owned; a list by `text` of those that parts name */
+    struct function *made;       /* owned: functions from parts, linked by `text` */
     struct sums_thread *threads; /* owned, likewise */
-    uint64_t begin_ns;           /* moments are shown as they are behind it */
-    struct kernel_names texts;   /* of sums_text: a table has room for its names */
+    uint64_t begin_ns;           /* times are shown relative to this */
+    struct kernel_names texts;   /* for sums_text: each table limits its own names */
 };
 
-/* `walk` and *histogram_rows, of which histograms take theirs, must stay. */
+/* `walk` and *histogram_rows, the limit for histograms, must outlive it. */
 void sums_init(struct sums *s, const struct sums_info *info, struct walk *walk,
                uint64_t *histogram_rows);
 void sums_release(struct sums *s);
 
-/* Is it asked for, and has it a consumer of its own? */
+/* Returns true if the table is wanted and has a consumer of its own. */
 bool sums_has_consumer(const struct sums *s);
 struct consumer sums_consumer(struct sums *s);
 
-/* Adds the table to the readers of resolved events, if it is one of them. */
+/* Adds the table to the readers of resolved events, if it needs them. */
 void sums_read_rows(struct sums *s, struct resolver *r);
 
-/* Is it made of these alone? Perhaps by another reader: `rows` then has only tables. */
+/* Returns true if it only needs resolved events, perhaps through another table's reader (`rows`
+ * then only names tables). */
 static inline bool sums_is_of_rows(const struct sums_info *info)
 {
     return info->rows.tables || info->from.types;
 }
 
-/* The key of a function; 0: no memory. */
+/* Returns the key of a function; 0: no memory. */
 uint64_t sums_function(struct sums *s, const struct function *f);
 
-/* The key of a text, which need not stay; 0: no memory, or no room. Not for each event. */
+/* Returns the key of a text, which it copies; 0: no memory or room. Too slow for every event. */
 uint64_t sums_text(struct sums *s, const char *text);
 static inline uint64_t sums_name_key(const struct kernel_name *name)
 {
@@ -201,8 +198,8 @@ static inline struct sums_row *sums_recent_row(struct sums *s, struct key key,
                                                              : NULL;
 }
 
-/* The row of these keys, of which those that the table does not have are 0. A view until the next
- * one is made; NULL: no memory. */
+/* Returns the row with these keys (0 for unused ones), made if necessary; a view until the next row
+ * is made. NULL: no memory. */
 static inline struct sums_row *sums_row(struct sums *s, uint64_t a, uint64_t b, uint64_t c)
 {
     struct key key = {a, b, c};
@@ -216,7 +213,7 @@ static inline struct sums_row *sums_row(struct sums *s, uint64_t a, uint64_t b, 
     return row;
 }
 
-/* The same, if it is there. */
+/* Returns the row if it exists, else NULL. */
 static inline struct sums_row *sums_find(struct sums *s, struct key key)
 {
     struct sums_recent *recent;
@@ -227,13 +224,14 @@ static inline struct sums_row *sums_find(struct sums *s, struct key key)
     return place ? &s->rows[place - 1] : row;
 }
 
-/* One that took so long, `weight` times, in the row's histogram. 0 or GPUPROF_NO_MEMORY. */
+/* Adds a duration, `weight` times, to the row's histogram. Returns 0 or GPUPROF_NO_MEMORY. */
 static inline int sums_took(struct sums *s, struct sums_row *row, uint64_t ns, uint64_t weight)
 {
     return histogram_add(row->durations, ns, weight, s->histogram_rows);
 }
 
-/* `count` more in a row of sums_from's values, alike; it may be NULL. 0 or GPUPROF_NO_MEMORY. */
+/* Adds `count` equal events to a row with sums_from's values; the row may be NULL. Returns 0 or
+ * GPUPROF_NO_MEMORY. */
 static inline int sums_count(struct sums *s, struct sums_row *row, uint64_t ns, uint64_t bytes,
                              uint64_t count)
 {
@@ -249,32 +247,33 @@ static inline int sums_count(struct sums *s, struct sums_row *row, uint64_t ns, 
     return sums_took(s, row, ns, count);
 }
 
-/* Adds these values to the row of these keys. 0 or GPUPROF_NO_MEMORY. */
+/* Adds these values to the row of these keys. Returns 0 or GPUPROF_NO_MEMORY. */
 int sums_row_add(struct sums *s, struct key key, const uint64_t *values);
 
-/* All that `from` has is in `into`, and `from`, which has nothing then, is not shown. */
+/* Adds all of `from` to `into` and empties `from`, which is then not shown. */
 void sums_join(struct sums *s, struct sums_row *into, struct sums_row *from);
 
 /*
- * For a consumer's `end`, where keys were numbers of something that only now has a name: empties
- * the table and has `remake` add again (sums_row_add) what each of its rows becomes. The row of
- * others stays. 0 or an error of `remake`.
+ * For a consumer's `end`, if keys get their names only then: empties the table; `remake` adds each
+ * old row again (sums_row_add) under new keys. The row of others stays. Returns 0 or an error of
+ * `remake`.
  */
 typedef int sums_remake_fn(struct sums *s, struct sums_row *row, void *context);
 int sums_remake(struct sums *s, sums_remake_fn *remake, void *context);
 
-/* All is there: completes the rows and puts them in order. 0 or an error. */
+/* Completes the rows and sorts them. Returns 0 or an error. */
 int sums_finish(struct sums *s);
 
-/* What a key of a row says, perhaps in `text`, of SUMS_NAME_BYTES; NULL: it is no text, or none. */
+/* Returns the text of a row's key, perhaps in `text`, of SUMS_NAME_BYTES; NULL: not a text, or
+ * none. */
 const char *sums_name(const struct sums *s, const struct sums_row *row, unsigned key, char *text);
 
-/* Into a part, and what a part has added to what is there. 0 or GPUPROF_NO_MEMORY; the part says
- * itself what is wrong with it. */
+/* Write the table to a part, and add a part's rows. Return 0 or GPUPROF_NO_MEMORY; the part stores
+ * what is wrong with it. */
 void sums_put(struct sums *s, struct part *p);
 int sums_add(struct sums *s, struct part *p);
 
-/* Of SUMS_TABLE. (sums_table.c) */
+/* The functions of SUMS_TABLE. (sums_table.c) */
 void sums_begin(struct table *t, enum report_format format);
 void sums_show(const struct table *t, uint32_t index, enum report_format format,
                struct cell *cells);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The cells of a table of sums, as its columns say (table.h, enum column_shows). */
+/* Fills the cells of a table of sums (table.h, enum column_shows). */
 #include <string.h>
 
 #include "api/api.h"
@@ -13,7 +13,7 @@ void sums_begin(struct table *t, enum report_format format)
     t->is_there = t->count || (s && s->info && format != FORMAT_TEXT && !s->info->is_left_out);
 }
 
-/* The thread of a key, and its process. */
+/* Returns the thread of a key, and its process. */
 static const struct thread *find_thread(const struct sums *s, uint64_t key,
                                         const struct process **process)
 {
@@ -51,7 +51,7 @@ static struct cell show_process(const struct process *p, enum column_shows shows
     }
 }
 
-/* A key of the table, or one that a value is (SUMS_OF_VALUE). */
+/* Shows a key, or a value that stands for one (SUMS_OF_VALUE). */
 static struct cell show_key(const struct sums *s, const struct sums_row *row,
                             const struct column *c)
 {
@@ -87,7 +87,7 @@ static struct cell show_quantile(const struct sums_row *row, const struct column
     return cell_number(histogram_quantile(row->durations, part, least, row->values[c->of]));
 }
 
-/* So many, of so many calls whose number is known, of those that should have some. */
+/* Shows FLOPs, with the calls that have a number, of those that should. */
 static struct cell show_flops(const uint64_t *values)
 {
     struct cell cell = values[1] ? cell_number(values[0]) : (struct cell){.kind = CELL_NULL};

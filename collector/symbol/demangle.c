@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A mangled name of a few hundred bytes can stand for gigabytes and keep a demangler busy for
- * years: f(pair<A, A>, pair<B, B>, ...) where each argument names the one before twice. Neither the
- * C++ library's demangler nor libiberty's, for Rust, bounds that. So a name with more back
- * references than can do harm is demangled in a child process, which a timer ends.
+ * A mangled name of a few hundred bytes can stand for gigabytes and occupy a demangler for years:
+ * in f(pair<A, A>, pair<B, B>, ...) each argument may name the one before twice. Neither the C++
+ * library's demangler nor libiberty's (for Rust) bounds that. So names with too many back
+ * references are demangled in a child process with a time limit.
  */
 #include "symbol/demangle.h"
 
@@ -13,8 +13,8 @@
 
 #include "base/workers.h"
 
-#define HARMLESS_REFERENCES 16   /* 2^8 or 3^5 times as long at the worst */
-#define HARMLESS_BYTES      4096 /* older versions of libiberty do not bound how deep they go */
+#define HARMLESS_REFERENCES 16   /* at most 2^8 or 3^5 times as long */
+#define HARMLESS_BYTES      4096 /* older libiberty does not bound its recursion */
 #define CHILD_SECONDS       0.2  /* names of tens of kilobytes take some milliseconds */
 
 struct question {
@@ -22,16 +22,14 @@ struct question {
     size_t bytes_max;
 };
 
-/* Of the C++ ABI library: <cxxabi.h> is no C header. */
+/* From the C++ ABI library, as <cxxabi.h> is no C header. */
 char *__cxa_demangle(const char *mangled, char *buffer, size_t *length, int *status);
 
-/* Of libiberty, whose header declares many names of the C library anew. */
+/* From libiberty, whose header declares many C library names again. */
 char *rust_demangle(const char *mangled, int options);
 
-/*
- * Few references to what the name said before (C++: S_, S1_, T_; Rust: B_, B1_), no expansion of a
- * pack (Dp, sp) and no list of lifetimes whose length is a number in the name (FG1_, DG1_).
- */
+/* Returns true for few back references (C++: S_, S1_, T_; Rust: B_, B1_), no pack expansion (Dp,
+ * sp) and no lifetime list with a count from the name (FG1_, DG1_). */
 static bool is_harmless(const char *mangled)
 {
     bool rust = mangled[1] == 'R';
@@ -47,7 +45,7 @@ static bool is_harmless(const char *mangled)
     return references <= HARMLESS_REFERENCES && p - mangled <= HARMLESS_BYTES;
 }
 
-/* The older mangling of Rust has the form of a C++ name with a hash at its end. */
+/* Rust's older mangling looks like a C++ name with a hash at its end. */
 static char *demangle_here(const char *mangled)
 {
     int status = 0;
@@ -55,7 +53,7 @@ static char *demangle_here(const char *mangled)
     return shown || mangled[1] == 'R' ? shown : __cxa_demangle(mangled, NULL, NULL, &status);
 }
 
-/* What the name stands for, or its begin; "" if it is no such name. */
+/* Runs in the child: writes the demangled name, or its begin; "" if it cannot be demangled. */
 static void put_demangled(void *result, void *context)
 {
     const struct question *question = context;
@@ -64,7 +62,7 @@ static void put_demangled(void *result, void *context)
         strncpy(result, shown, question->bytes_max + 1);
 }
 
-/* As demangle; *harmful if the child was cut off or the name is too long. */
+/* Like demangle; *harmful if the child timed out or the name is too long. */
 static char *demangle_aside(const char *mangled, size_t bytes_max, bool *harmful)
 {
     struct question question = {mangled, bytes_max};

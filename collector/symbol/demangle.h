@@ -7,10 +7,10 @@
 #define DEMANGLE_FAILURES_MAX 8
 
 /*
- * The C++ or Rust name that `mangled` stands for, in new memory; NULL if it is none, if the name
- * would be longer than `bytes_max` or took too long to make. *failures counts the last two of names
- * that can grow without bound; from DEMANGLE_FAILURES_MAX on such names stay mangled, for the input
- * is not an honest one.
+ * Returns the demangled C++ or Rust name in new memory; NULL if it is not mangled, would exceed
+ * `bytes_max`, or takes too long. *failures counts the last two cases for names that can grow
+ * without bound; from DEMANGLE_FAILURES_MAX on such names stay mangled, since the input is
+ * hostile.
  */
 char *demangle(const char *mangled, size_t bytes_max, unsigned *failures);
 

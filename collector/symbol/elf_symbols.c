@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libdw's own look-ups walk all functions of a compilation unit, or all symbols of a file, each
- * time. So the units, the functions of a unit that is asked for, and the symbols are put in order
- * once and searched.
+ * libdw's own lookups walk all functions of a compilation unit, or all symbols of a file, each
+ * time. So this sorts the units, the functions of each unit that is needed, and the symbols once,
+ * and searches them.
  */
 #include "symbol/elf_symbols.h"
 
@@ -17,13 +17,13 @@
 
 #include "base/array.h"
 
-#define OVERLAP_MAX     16 /* spans before the nearest that may reach over it */
+#define OVERLAP_MAX     16 /* spans searched before the nearest one */
 #define NAMESPACE_DEPTH 32
 
 struct span {
     uint64_t begin;
     uint64_t end;
-    uint64_t reach; /* the largest end up to this span */
+    uint64_t reach; /* largest end of the spans up to here */
     uint32_t unit;
     Dwarf_Die die;
 };
@@ -34,8 +34,8 @@ struct spans {
 };
 
 struct unit {
-    Dwarf_Die die;  /* has the line table */
-    Dwarf_Die full; /* has the functions: with -gsplit-dwarf in a file of its own */
+    Dwarf_Die die;  /* with the line table */
+    Dwarf_Die full; /* with the functions: -gsplit-dwarf puts them into another file */
     int version;    /* of DWARF */
     struct spans functions;
     bool read;
@@ -43,7 +43,7 @@ struct unit {
 
 struct elf_function {
     uint64_t begin;
-    uint64_t end; /* == begin: its size is not known */
+    uint64_t end; /* == begin: unknown size */
     const char *name;
     bool global;
 };
@@ -51,7 +51,7 @@ struct elf_function {
 struct elf_symbols {
     Dwfl *dwfl;
     Dwfl_Module *module;
-    char *debug_path; /* owned; libdwfl keeps the address of this pointer */
+    char *debug_path; /* owned; libdwfl stores this pointer's address */
     Dwfl_Callbacks callbacks;
     uint64_t dwarf_bias;
     struct unit *units; /* owned */
@@ -64,7 +64,7 @@ struct elf_symbols {
 static int compare_spans(const void *left, const void *right)
 {
     const struct span *a = left, *b = right;
-    return ORDER(a->begin, b->begin) ?: ORDER(b->end, a->end); /* the one around the other first */
+    return ORDER(a->begin, b->begin) ?: ORDER(b->end, a->end); /* outer spans first */
 }
 
 static void spans_sort(struct spans *s)
@@ -78,7 +78,7 @@ static void spans_sort(struct spans *s)
     }
 }
 
-/* The innermost span with that address, or NULL. */
+/* Returns the innermost span that contains the address, or NULL. */
 static const struct span *spans_find(const struct spans *s, uint64_t address)
 {
     uint32_t behind = ARRAY_UP_TO(s->list, s->count, begin, address);
@@ -92,19 +92,19 @@ static const struct span *spans_find(const struct spans *s, uint64_t address)
     return NULL;
 }
 
-/* All address ranges of a unit or function. */
+/* Adds all address ranges of a unit or function. */
 static void spans_add(struct spans *s, Dwarf_Die *die, uint32_t unit)
 {
     Dwarf_Addr base, begin, end;
     ptrdiff_t at = 0;
     while ((at = dwarf_ranges(die, at, &base, &begin, &end)) > 0) {
         struct span span = {.begin = begin, .end = end, .unit = unit, .die = *die};
-        if (begin && begin < end) /* 0: what the linker has left out */
+        if (begin && begin < end) /* the linker sets dropped functions to 0 */
             (void)ARRAY_PUSH(s->list, s->count, &span);
     }
 }
 
-/* The .dwo file of a unit that is only a skeleton, if it is where the compiler left it. */
+/* Reads the .dwo file of a skeleton unit if it is still where the compiler wrote it. */
 static struct unit make_unit(Dwarf_Die *die)
 {
     struct unit unit = {.die = *die, .full = *die};
@@ -133,7 +133,7 @@ static void read_units(struct elf_symbols *s)
     spans_sort(&s->unit_spans);
 }
 
-/* The functions with code below `parent`; they may stand in namespaces and in classes. */
+/* Reads functions with code below `parent`, also in namespaces and classes. */
 static void read_functions(struct unit *unit, Dwarf_Die *parent, unsigned depth)
 {
     Dwarf_Die die;
@@ -154,7 +154,7 @@ static void read_functions(struct unit *unit, Dwarf_Die *parent, unsigned depth)
 static int compare_functions(const void *left, const void *right)
 {
     const struct elf_function *a = left, *b = right;
-    /* the one found first is the last */
+    /* searching finds the last of equal ones */
     return ORDER(a->begin, b->begin) ?: (a->end > a->begin) - (b->end > b->begin) ?:
            a->global - b->global ?: strcmp(b->name, a->name);
 }
@@ -181,7 +181,7 @@ static void read_symbols(struct elf_symbols *s)
         qsort(s->functions, s->function_count, sizeof *s->functions, compare_functions);
 }
 
-/* The name of the function there by the symbol table, or NULL. */
+/* Returns the function's name from the symbol table, or NULL. */
 static const char *symbol_name(const struct elf_symbols *s, uint64_t address)
 {
     uint32_t behind = ARRAY_UP_TO(s->functions, s->function_count, begin, address);
@@ -196,7 +196,8 @@ static const char *symbol_name(const struct elf_symbols *s, uint64_t address)
 /* ---- opening ---------------------------------------------------------------------------------
  */
 
-/* An open regular file, or -1. Paths come from a recording: opening must do nothing else. */
+/* Opens a regular file, or returns -1. Paths come from a recording, so opening must not have side
+ * effects. */
 static int open_regular(const char *path)
 {
     struct stat status;
@@ -209,7 +210,7 @@ static int open_regular(const char *path)
     return fd;
 }
 
-/* ELF_USABLE, ELF_OTHER or ELF_UNREADABLE. */
+/* Returns ELF_USABLE, ELF_OTHER or ELF_UNREADABLE. */
 static int check_file(int fd, const struct elf_request *request)
 {
     const void *build_id;
@@ -225,7 +226,7 @@ static int check_file(int fd, const struct elf_request *request)
     return status;
 }
 
-/* The first of the files that is the one recorded. */
+/* Uses the first file that matches the recorded one. */
 static int report_file(struct elf_symbols *s, const struct elf_request *request)
 {
     int status = ELF_MISSING;
@@ -236,7 +237,7 @@ static int report_file(struct elf_symbols *s, const struct elf_request *request)
         int found = check_file(fd, request);
         if (found == ELF_USABLE &&
             (s->module = dwfl_report_elf(s->dwfl, "", request->paths[i], fd, 0, true)))
-            return ELF_USABLE; /* and libdwfl closes the file */
+            return ELF_USABLE; /* libdwfl closes the file */
         close(fd);
         if (found != ELF_USABLE && status != ELF_OTHER)
             status = found;
@@ -244,7 +245,7 @@ static int report_file(struct elf_symbols *s, const struct elf_request *request)
     return status;
 }
 
-/* By its build id alone: libdwfl looks into the folders of debug files and asks debuginfod. */
+/* Searches by build id: libdwfl looks into debug folders and asks debuginfod. */
 static int report_build_id(struct elf_symbols *s, const struct elf_request *request)
 {
     GElf_Addr bias;
@@ -304,7 +305,8 @@ bool elf_symbols_has_dwarf(const struct elf_symbols *s)
 /* ---- finding ---------------------------------------------------------------------------------
  */
 
-/* The function and what is inlined into it there, outermost first; their number. */
+/* Fills in the function and the ones inlined at the address, outermost first; returns their
+ * number. */
 static unsigned inlined_chain(const Dwarf_Die *function, uint64_t address, Dwarf_Die *chain)
 {
     unsigned count = 1;
@@ -330,10 +332,8 @@ static unsigned inlined_chain(const Dwarf_Die *function, uint64_t address, Dwarf
     return count;
 }
 
-/*
- * `symbol` (NULL: none) is what the symbol table has there: a lambda's or a local function's
- * linkage name stands only in that.
- */
+/* `symbol` (NULL: none) is the symbol table's name: only that has the linkage name of a lambda or a
+ * local function. */
 static const char *die_name(Dwarf_Die *die, const char *symbol)
 {
     Dwarf_Attribute attribute;
@@ -353,7 +353,7 @@ static unsigned die_number(Dwarf_Die *die, unsigned name)
     return value <= INT32_MAX ? (unsigned)value : 0;
 }
 
-/* Where an inlined function was called from. Files count from 0 on since DWARF 5, before from 1. */
+/* Returns the file of the inlined call. Files count from 0 since DWARF 5, from 1 before. */
 static const char *call_file(struct unit *unit, Dwarf_Die *inlined)
 {
     Dwarf_Files *files;
@@ -365,7 +365,7 @@ static const char *call_file(struct unit *unit, Dwarf_Die *inlined)
     return dwarf_filesrc(files, number, NULL, NULL);
 }
 
-/* By DWARF; false: it knows nothing of that address. */
+/* Looks up the address by DWARF. Returns false if DWARF does not cover it. */
 static bool find_in_unit(struct unit *unit, uint64_t address, const char *symbol,
                          elf_symbol_fn *tell, void *context)
 {

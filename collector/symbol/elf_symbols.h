@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One ELF file and its debugging information, asked where addresses come from: by DWARF with the
- * inlined functions in their places, by its symbol table where there is no DWARF. For a process of
- * its own (symbols.c), because what a damaged file makes of memory and time is libdw's affair.
+ * Looks up addresses in one ELF file and its debugging information: with inlined functions by
+ * DWARF, else by the symbol table. Runs in a separate process (symbols.c), because libdw's memory
+ * and time on damaged files are not bounded.
  */
 #ifndef GPUPROF_COLLECTOR_ELF_SYMBOLS_H
 #define GPUPROF_COLLECTOR_ELF_SYMBOLS_H
@@ -16,33 +16,35 @@
 
 enum elf_status {
     ELF_USABLE,
-    ELF_MISSING,    /* no such file anywhere */
-    ELF_OTHER,      /* it has another build id */
-    ELF_UNREADABLE, /* it is no ELF file, too large, or damaged */
+    ELF_MISSING,    /* no such file */
+    ELF_OTHER,      /* the build id differs */
+    ELF_UNREADABLE, /* not an ELF file, too large, or damaged */
 };
 
 struct elf_request {
-    const char *const *paths; /* where the file may be, the likeliest first */
+    const char *const *paths; /* where the file may be, likeliest first */
     unsigned path_count;
-    const uint8_t *build_id; /* NULL: not known, and not compared */
+    const uint8_t *build_id; /* NULL: unknown, not compared */
     size_t build_id_bytes;
-    const char *debug_path; /* folders of debug files, as libdwfl has them: "a:b" */
+    const char *debug_path; /* folders of debug files in libdwfl's form: "a:b" */
 };
 
 struct elf_symbols;
 
-/* An enum elf_status; *symbols is set, and owned by the caller, with ELF_USABLE only. */
+/* Opens the file. Returns an enum elf_status; only ELF_USABLE sets *symbols, which the caller
+ * owns. */
 int elf_symbols_open(struct elf_symbols **symbols, const struct elf_request *request);
 void elf_symbols_free(struct elf_symbols *s);
 
-/* Is there debugging information, its own or from a file beside it? */
+/* Returns true if the file, or one beside it, has debugging information. */
 bool elf_symbols_has_dwarf(const struct elf_symbols *s);
 
-/* A function as the file names it (mangled), NULL: not known, like the file; line 0 = not known. */
+/* Receives a function as the file names it (mangled); NULL: unknown, also for file; line 0:
+ * unknown. */
 typedef void elf_symbol_fn(void *context, const char *function, const char *file, unsigned line,
                            bool inlined);
 
-/* Tells what is at `address`, innermost first: nothing if nothing is known. */
+/* Calls `tell` for each function at `address`, innermost first; not at all if unknown. */
 void elf_symbols_find(struct elf_symbols *s, uint64_t address, elf_symbol_fn *tell, void *context);
 
 #endif

@@ -44,7 +44,7 @@ void kernel_handles_release(struct kernel_names *names, struct kernel_handles *h
     key_map_release(&handles->names);
 }
 
-/* `known`: as it is to be shown; NULL: it is demangled. */
+/* `known`: the text to show; NULL: demangles. */
 static struct kernel_name *name_make(struct kernel_names *names, const uint8_t *text, size_t length,
                                      const char *known)
 {
@@ -121,7 +121,7 @@ int kernel_name_intern_shown(struct kernel_names *names, const char *text, const
     return intern(names, (const uint8_t *)text, strlen(text), shown, found);
 }
 
-/* Of a handle that had a name. */
+/* For a handle whose name was removed. */
 static const struct kernel_name nameless;
 
 static struct key key_of(uint64_t handle)

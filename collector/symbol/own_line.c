@@ -28,20 +28,21 @@ static bool is_word(const char *text, size_t length, const char *word)
     return strlen(word) == length && memcmp(text, word, length) == 0;
 }
 
-/* "python3.11", "python3.13t", "pypy3.10": of a folder below lib, it is the standard library. */
+/* Matches "python3.11", "python3.13t", "pypy3.10": below lib, these are folders of a standard
+ * library. */
 static bool is_version(const char *text, size_t length)
 {
     size_t name = begins(text, "python") ? 6 : begins(text, "pypy") ? 4 : 0;
     return name && length > name && is_digit(text[name]) && memchr(text, '.', length) != NULL;
 }
 
-/* "python311.zip" */
+/* Matches "python311.zip". */
 static bool is_zipped_library(const char *text, size_t length)
 {
     return begins(text, "python") && length > 6 && is_digit(text[6]) && ends(text, length, ".zip");
 }
 
-/* Is any folder on the way one of packages, or the one of a standard library? */
+/* Returns true if a folder of the path is for packages or a standard library. */
 static bool is_in_library(const char *path)
 {
     bool in_lib = false;
@@ -73,14 +74,14 @@ bool own_python_file(const char *path)
     return false;
 }
 
-/* Where systems, and those who install for all users, have libraries and their headers. */
+/* Folders where systems and administrators install libraries and headers. */
 static bool is_of_system(const char *path)
 {
     return begins(path, "/lib/") || begins(path, "/lib64/") || begins(path, "/usr/") ||
            begins(path, "/opt/") || begins(path, "/nix/") || is_in_library(path);
 }
 
-/* Wherever they lie: some people install them for themselves alone. */
+/* Known libraries, wherever they are: some users install them for themselves. */
 static bool is_known_library(const char *name)
 {
     static const char *const names[] = {
@@ -96,14 +97,14 @@ static bool is_known_library(const char *name)
     return false;
 }
 
-/* python, python3.13t and their libraries; an extension python_cuda.so is its user's. */
+/* Matches python, python3.13t and their libraries, but not an extension python_cuda.so. */
 static bool is_python(const char *name)
 {
     return begins(name, "libpython") || begins(name, "pypy") ||
            (begins(name, "python") && (!name[6] || is_digit(name[6]) || name[6] == '-'));
 }
 
-/* A program is its user's wherever it is installed, unless it is Python itself. */
+/* A program is the user's wherever it is installed, except Python. */
 bool own_module(const char *path)
 {
     const char *name = path_base(path);
@@ -129,7 +130,7 @@ bool own_frame(const struct shown_frame *f)
         return f->file && own_python_file(f->file->raw);
     if ((f->kind != SHOWN_NATIVE && f->kind != SHOWN_INLINED) || f->is_stub)
         return false;
-    /* What headers of the system bring in is in the user's module, and is none of theirs. */
+    /* Excludes what system headers bring into the user's module. */
     return f->module && own_module(f->module->raw) && !(f->file && is_of_system(f->file->raw));
 }
 
@@ -140,16 +141,16 @@ bool own_frame(const struct shown_frame *f)
 #define STATIC         "libcudart_static_"
 #define MANGLED        "_Z"
 #define IDENTIFIER_MAX 1024
-#define LENGTH_DIGITS  4 /* of an identifier, mangled */
+#define LENGTH_DIGITS  4 /* of an identifier's length in a mangled name */
 
-/* "cudaLaunchKernel"; names with "__cuda" are nobody else's, wherever their lines are. */
+/* Matches "cudaLaunchKernel"; only CUDA has names with "__cuda", wherever their lines are. */
 static bool is_of_cuda(const char *name, const char *prefix)
 {
     char next = begins(name, prefix) ? name[strlen(prefix)] : 0;
     return next >= 'A' && next <= 'Z';
 }
 
-/* Behind what the bracket at `p` encloses. */
+/* Returns the end of what the bracket at `p` encloses. */
 static const char *behind_brackets(const char *p)
 {
     unsigned depth = 0;
@@ -160,15 +161,15 @@ static const char *behind_brackets(const char *p)
     return p;
 }
 
-/* Of "void ns::scale<int>(float *)" that is "scale": where it begins, and its length. */
+/* Finds "scale" in "void ns::scale<int>(float *)": returns its begin and sets its length. */
 static const char *identifier_of(const char *text, size_t *length)
 {
     const char *begin = text, *name = text;
     *length = 0;
     for (const char *p = text;;) {
-        if (p > begin && strchr(" :<(", *p)) { /* or the end */
+        if (p > begin && strchr(" :<(", *p)) { /* also at the end of the text */
             name = begin;
-            *length = strcspn(begin, ". :<("); /* a dot begins the mark of a clone */
+            *length = strcspn(begin, ". :<("); /* a clone's suffix follows a dot */
         }
         if (!*p || (*p == '(' && *length))
             return name;
@@ -183,7 +184,7 @@ static const char *identifier_of(const char *text, size_t *length)
     }
 }
 
-/* "_Z5scalePf" of the kernel, which is "_ZL5scalePf" on the host if it is static. */
+/* Compares the kernel's "_Z5scalePf" with the host's, "_ZL5scalePf" if it is static. */
 static bool same_mangled(const char *host, const char *kernel)
 {
     for (; *host && *host != '.'; host++)
@@ -194,7 +195,7 @@ static bool same_mangled(const char *host, const char *kernel)
     return !*kernel || *kernel == '(';
 }
 
-/* Has the mangled name this identifier in it? */
+/* Returns true if the mangled name contains the identifier. */
 static bool has_identifier(const char *mangled, const char *name, size_t length)
 {
     char wanted[IDENTIFIER_MAX + LENGTH_DIGITS + 1];
@@ -205,12 +206,12 @@ static bool has_identifier(const char *mangled, const char *name, size_t length)
     return found > mangled && !(found[-1] >= '0' && found[-1] <= '9');
 }
 
-/* Is `function` the host's side of the kernel whose stub's name goes on like that? */
+/* Returns true if `function` is the host's side of the kernel in the stub's name. */
 static bool is_host_side(const struct kernel_name *function, const char *kernel)
 {
     size_t length;
     const char *name = identifier_of(function->shown, &length);
-    if (!begins(kernel, MANGLED)) /* of a template's wrapper */
+    if (!begins(kernel, MANGLED)) /* from a template's wrapper */
         return length && strncmp(kernel, name, length) == 0 && strchr("<(", kernel[length]);
     return begins(function->raw, MANGLED) ? same_mangled(function->raw, kernel)
                                           : has_identifier(kernel, name, length);

@@ -31,7 +31,7 @@ static const char *text_of(const struct kernel_name *name)
     return name ? name->shown : "?";
 }
 
-/* What is shown of the frame, in new memory; NULL: no memory. */
+/* Returns the frame's text in new memory; NULL: no memory. */
 static char *make_text(const struct shown_frame *f)
 {
     const char *module = f->module ? path_base(f->module->raw) : "unknown module";
@@ -56,7 +56,7 @@ static char *make_text(const struct shown_frame *f)
     }
 }
 
-/* Cuts a text in valid UTF-8 between two characters; tabs and newlines become blanks. */
+/* Cuts valid UTF-8 between characters; tabs and newlines become spaces. */
 static void tidy(char *text)
 {
     size_t length = strlen(text);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Frames as people see them, each distinct one once for all processes: a function with its file and
- * line, or what stands in a function's place. Memory: 80 bytes and its label twice, at
- * most 1.2 KB, up to SHOWN_FRAMES_MAX.
+ * Frames as people see them, each distinct one once for all processes: a function with file and
+ * line, or a substitute. Memory: 80 bytes and twice its label, at most 1.2 KB, up to
+ * SHOWN_FRAMES_MAX.
  */
 #ifndef GPUPROF_COLLECTOR_SHOWN_FRAME_H
 #define GPUPROF_COLLECTOR_SHOWN_FRAME_H
@@ -11,37 +11,37 @@
 #include "symbol/kernel_names.h"
 
 #define SHOWN_FRAMES_MAX  (1u << 19)
-#define SHOWN_LABEL_BYTES 512 /* longest label; what is longer is cut, and ends in "..." */
+#define SHOWN_LABEL_BYTES 512 /* longest label; longer ones are cut and end in "..." */
 
 enum shown_kind {
-    SHOWN_NATIVE,    /* a function in a module; of no name and file: `line` is its offset */
+    SHOWN_NATIVE,    /* a function in a module; without name and file, `line` is its offset */
     SHOWN_INLINED,   /* the same, inlined into its caller */
     SHOWN_PYTHON,    /* a place in Python code */
-    SHOWN_ADDRESS,   /* in no known module */
-    SHOWN_BORROWED,  /* what is around it is the stack of the thread that waits for this one */
-    SHOWN_CUT,       /* there was more around it */
-    SHOWN_STACKLESS, /* what has no stack */
-    SHOWN_RANGE,     /* no Python frames, but this range was open */
+    SHOWN_ADDRESS,   /* outside of known modules */
+    SHOWN_BORROWED,  /* outer frames are those of the thread that waits for this one */
+    SHOWN_CUT,       /* outer frames are missing */
+    SHOWN_STACKLESS, /* an event without a stack */
+    SHOWN_RANGE,     /* no Python frames, but this open range */
     SHOWN_CALL,      /* a CUDA call */
-    SHOWN_WORK,      /* what the device did for it */
+    SHOWN_WORK,      /* what the device did for the call */
     SHOWN_PROCESS,
     SHOWN_THREAD,
 };
 
 struct shown_frame {
     const struct kernel_name *name;
-    const struct kernel_name *file; /* source file; NULL: not known */
+    const struct kernel_name *file; /* source file; NULL: unknown */
     const struct kernel_name *module;
-    uint64_t line; /* 0: not known; an offset or address where there is no name and no file */
+    uint64_t line; /* 0: unknown; without name and file an offset or address */
     uint8_t kind;
-    bool is_stub; /* it is CUDA's, in the user's program (own_line.h); up to here: what it is */
-    char *label;  /* owned: valid UTF-8 without control characters, see above */
+    bool is_stub; /* a CUDA stub in the user's program (own_line.h); up to here the key */
+    char *label;  /* owned: valid UTF-8 without control characters; the text above */
     char *json;   /* owned: the same as a JSON string, with quotes and room for json_copy */
     uint32_t json_bytes;
 };
 
 struct shown_frames {
-    struct shown_frame *list; /* owned; number n is list[n - 1] */
+    struct shown_frame *list; /* owned; frame number n is list[n - 1] */
     uint32_t count;
     struct number_set numbers;
     uint64_t left_out;
@@ -49,7 +49,8 @@ struct shown_frames {
 
 void shown_frames_release(struct shown_frames *s);
 
-/* The number of that frame (label and json are ignored); 0 beyond the maximum. 0 or an error. */
+/* Sets the number of a frame (label and json are ignored); 0 beyond the maximum. Returns 0 or an
+ * error. */
 int shown_frame_number(struct shown_frames *s, const struct shown_frame *frame, uint32_t *number);
 
 static inline const struct shown_frame *shown_frame_of(const struct shown_frames *s,
@@ -58,7 +59,7 @@ static inline const struct shown_frame *shown_frame_of(const struct shown_frames
     return &s->list[number - 1];
 }
 
-/* The last part of a path. */
+/* Returns the last component of a path. */
 const char *path_base(const char *path);
 
 #endif
