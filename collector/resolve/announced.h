@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Work that calls announced beside kernels, and that is not recorded: copies, fills, and the nodes
- * of graphs. Where a process ended by itself and CUPTI gave all that it had, such a call without
- * work made none (a copy within the host, a graph of host functions). So only those of processes
- * that did not count, and of these only such as came no earlier than NEAR_NS before the last call
- * whose work is there: CUPTI keeps nothing longer than that, but for kernels of a device that is
- * far behind, which correlation_unmatched counts.
+ * Counts missing GPU work for copies, fills and graph launches; correlation_unmatched does so for
+ * kernels. If a process ended normally and CUPTI delivered everything, such a call without work
+ * made none (a copy within the host, a graph of host functions). So only processes that ended
+ * otherwise are counted, and only calls no earlier than NEAR_NS before the last call with work.
+ * CUPTI does not hold records back longer, except for kernels of a device that is far behind.
  *
- * A launch of a graph announces as much as other launches of it made, or, where none is known, as
- * much as was captured. Of copies within the host, and of no byte, none is expected. Memory: some
- * 100 bytes for each graph that can be launched, GRAPHS_MAX at most; behind these a graph is one
- * piece of work.
+ * A graph launch is expected to make as much work as its other launches or, if there are none, as
+ * was captured. Copies within the host, and of no bytes, are not expected to make work. Memory:
+ * some 100 bytes for each graph, GRAPHS_MAX at most; beyond that a graph counts as one GPU record.
  */
 #ifndef GPUPROF_COLLECTOR_ANNOUNCED_H
 #define GPUPROF_COLLECTOR_ANNOUNCED_H
@@ -22,34 +20,34 @@
 struct event;
 struct announced_capture;
 
-/* A graph that can be launched, from when it was made until its handle is another's. */
+/* A graph that can be launched, until its handle is reused. */
 struct announced_graph {
-    uint32_t captured; /* calls that make work, UINT32_MAX: not known */
-    /* While counting, of launches: */
-    uint32_t work;    /* the most that one has */
-    uint32_t partial; /* how many have less, */
-    uint32_t some;    /* have any, */
-    uint32_t none;    /* have none */
-    uint64_t sum;     /* work of all */
+    uint32_t captured; /* captured calls that make work; UINT32_MAX: not known */
+    /* Counts of launches, by their work: */
+    uint32_t work;    /* most work of one launch */
+    uint32_t partial; /* launches with less than that */
+    uint32_t some;    /* launches with any */
+    uint32_t none;    /* launches with none */
+    uint64_t sum;     /* total work */
 };
 
 struct announced {
     struct key_map
-        keys; /* (process, what it is, handle) -> captured calls + 1, graph's index + 1 */
+        keys; /* (process, kind of handle, handle) -> captured calls + 1 or the graph's index + 1 */
     struct announced_graph *graphs; /* owned */
     uint32_t graph_count;
     struct announced_capture *captures; /* owned, by process index */
-    uint64_t *worked_ns; /* owned, likewise: when the last call began whose work is there */
+    uint64_t *worked_ns;                /* owned, likewise: begin of the last call with work */
 };
 
 /* 0 or GPUPROF_NO_MEMORY; announced_release in both cases. */
 int announced_init(struct announced *a, uint32_t process_count);
 void announced_release(struct announced *a);
 
-/* Forgets what was said, of process `only` or, with NULL, of all so many. */
+/* Forgets everything about process `only`, or with NULL about all processes. */
 void announced_forget(struct announced *a, const struct process *only, uint32_t process_count);
 
-/* Work was found of that call. */
+/* Notes that work was found for that call. */
 static inline void announced_work(struct announced *a, const struct correlated_call *call)
 {
     const unsigned of_device = CORRELATION_LAUNCH | CORRELATION_MOVES | CORRELATION_GRAPH;
@@ -59,12 +57,12 @@ static inline void announced_work(struct announced *a, const struct correlated_c
         *worked_ns = call->begin_ns;
 }
 
-/* Any call, in the order of time: its flags among calls (CORRELATION_MOVES, CORRELATION_GRAPH), or
- * an error. `graph`: of a launch, correlated_call.graph. */
+/* Takes any call, in the order of time. Returns its flags (CORRELATION_MOVES, CORRELATION_GRAPH) or
+ * an error, and in *graph the value for correlated_call.graph. */
 int announced_take(struct announced *a, const struct event *e, uint32_t *graph);
 
-/* Adds what is missing of a process to *missing. The gaps and hangs are as for
- * correlation_unmatched, which was called before. 0 or an error. */
+/* Adds the missing work of a process to *missing, after correlation_unmatched, with the same gaps
+ * and hangs. Returns 0 or an error. */
 int announced_missing(struct announced *a, struct correlation *c, const struct process *p,
                       const struct correlation_gap *gaps, uint32_t gap_count,
                       const struct correlation_hangs *hangs, uint64_t *missing);

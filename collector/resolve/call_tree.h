@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stacks as the paths of one tree, from the outermost frame to the innermost: the nodes are
- * numbered from 1 on, and a node's number says who called whom. Inlined functions have nodes of
- * their own. Memory: 20 to 40 bytes a node up to TREE_NODES_MAX, or as many as files of this size
- * may have (stack_table.h), what shown_frame.h and symbols.h take, and 64 to 128 bytes a stack.
+ * Stacks as paths in one tree, from the outermost frame to the innermost. Nodes are numbered from 1
+ * on, and each node stands for one chain of callers. Inlined functions have nodes of their own.
+ * Memory: 20 to 40 bytes a node up to TREE_NODES_MAX, or the limit for files of this size
+ * (stack_table.h); plus shown_frame.h, symbols.h, and 64 to 128 bytes a stack.
  */
 #ifndef GPUPROF_COLLECTOR_CALL_TREE_H
 #define GPUPROF_COLLECTOR_CALL_TREE_H
@@ -13,14 +13,15 @@
 #include "resolve/symbols.h"
 #include "symbol/shown_frame.h"
 
-#define TREE_NODES_MAX      (1u << 23)
-#define TREE_NODES_FREE     (STACK_FRAMES_FREE + STACKS_FREE) /* a stack has its call's, too */
+#define TREE_NODES_MAX (1u << 23)
+#define TREE_NODES_FREE                                                                            \
+    (STACK_FRAMES_FREE + STACKS_FREE) /* each stack has one node more, for the call */
 #define TREE_NODES_PER_BYTE (STACK_FRAMES_PER_BYTE + 1)
 
 struct tree_node {
     uint32_t parent; /* 0: it is a root */
     uint32_t frame;  /* number of its shown frame */
-    uint32_t cost;   /* number of what was counted at it; 0: nothing (stack_costs.h) */
+    uint32_t cost;   /* number of its costs (stack_costs.h); 0: none */
 };
 
 struct call_tree {
@@ -32,17 +33,17 @@ struct call_tree {
     uint32_t nodes_max;
     struct number_set numbers;
     struct key_map leaves; /* (stack, root, range) -> its node + 1 */
-    bool *pythonic;        /* owned: by process index, has it Python frames? */
-    bool only_own;         /* frames of stacks: of own_line.h only; to be set before the first */
-    bool only_named;       /* only those with a name, likewise */
-    bool is_below_python;  /* while a stack is added: the interpreter, that has begun no function */
+    bool *pythonic;        /* owned, by process index: whether it has Python frames */
+    bool only_own;         /* frames of own_line.h only; set before the first stack */
+    bool only_named;       /* keeps only frames with a name, likewise */
+    bool is_below_python;  /* while a stack is added: in the interpreter, before a function */
     uint64_t left_out;     /* nodes beyond the maximum */
 };
 
-/* So many nodes at most. */
+/* The largest number of nodes for this recording. */
 uint32_t call_tree_nodes_max(const struct recording *rec);
 
-/* Do stacks of the process have Python frames? */
+/* Whether stacks of the process have Python frames. */
 bool call_tree_is_pythonic(const struct process *p);
 
 /*
@@ -53,21 +54,21 @@ int call_tree_init(struct call_tree *t, struct survey *survey, const char *symbo
 void call_tree_release(struct call_tree *t);
 
 /*
- * The node of a frame below `parent` (0: a root). Beyond the maxima `parent` itself. 0 or
- * GPUPROF_NO_MEMORY.
+ * Finds or adds the node of a frame below `parent` (0: a root); beyond the maxima, returns `parent`
+ * itself in *node. Returns 0 or GPUPROF_NO_MEMORY.
  */
 int call_tree_child(struct call_tree *t, uint32_t parent, const struct shown_frame *frame,
                     uint32_t *node);
 
 /*
- * The innermost node of the stack of that number, below `root`; 0 if there is no such stack.
- * `range` (NULL: none) is what was open around the call, for threads of Python processes that have
- * no Python frames.
+ * Finds or adds the stack of that number below `root`, and returns its innermost node in *node; 0
+ * if there is no such stack. `range` (NULL: none) was open around the call; it names threads of
+ * Python processes that have no Python frames.
  */
 int call_tree_stack(struct call_tree *t, uint32_t root, uint32_t process, uint32_t stack,
                     const struct kernel_name *range, uint32_t *node);
 
-/* One line on stderr if anything was beyond the maxima. To be called after the last stack. */
+/* Prints one line on stderr if a maximum was exceeded; call it after the last stack. */
 void call_tree_say(const struct call_tree *t);
 
 static inline const struct tree_node *call_tree_node(const struct call_tree *t, uint32_t number)
