@@ -184,7 +184,8 @@ enum exit_code part_make(struct part *part, int fd, struct report *report, struc
     error = begun < 0 ? begun : part_report_put(report, part);
     error = error < 0 ? error : part_end(part);
     if (error < 0)
-        return say_error("report", error == GPUPROF_IO ? GPUPROF_SPOOL : error);
+        return error == GPUPROF_IO ? verb_output_failed(NULL, GPUPROF_SPOOL)
+                                   : say_error("report", error);
     if (part->file_bytes > PART_BYTES_MAX)
         return usage_error("report: share %u of %u has more than a part may have: make more "
                            "shares",
@@ -200,7 +201,7 @@ static enum exit_code make_part(struct recording *rec, const struct share *share
     struct report_wish wish = {.by = BY_NAME, .is_part = true, .symbols = options->symbols};
     int fd = file_unnamed();
     if (fd < 0)
-        return say_error("report", GPUPROF_SPOOL);
+        return verb_output_failed(NULL, GPUPROF_SPOOL);
     enum exit_code code = part_make(&part, fd, &report, rec, share, &wish);
     if (code == EXIT_OK)
         code = write_part(&part, path);
