@@ -8,36 +8,36 @@
 #include "error.h"
 
 #define BINS_MAX      (CLOCK_KNOTS_MAX - 1)
-#define BIN_SAMPLES   16 /* of a knot, at least; */
-#define BURST_SAMPLES 8  /* before a time without any, these will do */
+#define BIN_SAMPLES   16 /* least samples of a knot ... */
+#define BURST_SAMPLES 8  /* ... or of one that a gap ends */
 #define KNOTS_MIN     3
 #define PASSES        4
 #define RUN_MIN       3
-#define FEW           8 /* so few samples tell their spread to a factor of two */
+#define FEW           8 /* with this few samples the spread is known to a factor of two */
 
-#define MAD_SIGMA    1.4826 /* of normal errors: their deviation over the median of their sizes */
-#define MEDIAN_ERROR 1.2533 /* likewise: the error of a median over that of a mean */
-#define CUT_SIGMAS   4.0    /* farther off, and it does not agree */
-#define RESOLUTION   500.0  /* ns, of the moments themselves */
+#define MAD_SIGMA    1.4826 /* standard deviation / median absolute deviation of normal errors */
+#define MEDIAN_ERROR 1.2533 /* likewise: a median's error / a mean's error */
+#define CUT_SIGMAS   4.0    /* samples farther off do not agree */
+#define RESOLUTION   500.0  /* ns, of the samples themselves */
 #define SIGMA_MIN    200.0
 
-#define SLOPE_UNKNOWN   5e-5 /* known worse than this, a slope is not known ... */
-#define SLOPE_USUAL     1e-4 /* ... and less than this: quartz is no worse */
+#define SLOPE_UNKNOWN   5e-5 /* a slope with a larger error is unknown ... */
+#define SLOPE_USUAL     1e-4 /* ... and below this: quartz clocks are no worse */
 #define SLOPE_MAX       1e-3
-#define TURN_MAX        1e-5 /* by how much a rate changes where nothing was seen, at most, ... */
-#define TURN_USUAL      5e-7 /* ... and even if it did not for long: a time server steers it */
+#define TURN_MAX        1e-5 /* largest change of the rate in an unobserved time ... */
+#define TURN_USUAL      5e-7 /* ... and even in a short one: a time server steers clocks */
 #define SPREAD_MAX      1e6
 #define UNCERTAINTY_MAX 1e15
 #define USED_MIN        (2.0 / 3)
-#define APART_USUAL     2e4 /* ns: ends that are no farther apart contradict nothing */
+#define APART_USUAL     2e4 /* ns: ends this close do not contradict each other */
 
-/* One fit under way. */
+/* A fit in progress. */
 struct fitting {
     struct clock_fit *fit;
     const struct clock_sample *samples; /* sorted by time */
     uint32_t count;
-    double *scratch; /* room for as many numbers */
-    double from_ns;  /* the time that was asked for */
+    double *scratch; /* room for one number per sample */
+    double from_ns;  /* begin of the requested time */
     double to_ns;
 };
 
@@ -71,7 +71,7 @@ static double median_residual(const struct fitting *g, uint32_t first, uint32_t 
     return array_median(g->scratch, end - first);
 }
 
-/* Of those from `first` to `end`, around `center`. */
+/* Returns the spread of samples `first` to `end` around `center`. */
 static double spread_around(const struct fitting *g, uint32_t first, uint32_t end, double center)
 {
     for (uint32_t i = first; i < end; i++)
@@ -79,7 +79,7 @@ static double spread_around(const struct fitting *g, uint32_t first, uint32_t en
     return fmax(SIGMA_MIN, MAD_SIGMA * array_median(g->scratch, end - first));
 }
 
-/* Bin `bin` of `bins` are the samples from this one on; of `bins` itself, the end. */
+/* Returns the first sample of bin `bin` of `bins`; for bin `bins`, the end. */
 static uint32_t bin_first(const struct fitting *g, uint32_t bin, uint32_t bins)
 {
     return (uint32_t)((uint64_t)g->count * bin / bins);
@@ -98,7 +98,7 @@ static void set_slope(struct clock_fit *f, double slope)
     f->first_slope = f->last_slope = slope;
 }
 
-/* Theil and Sen's line, through the medians of bins, added to the line that is there. */
+/* Adds the Theil-Sen line through the medians of bins to the current line. */
 static void add_robust_line(struct fitting *g)
 {
     struct clock_sample medians[BINS_MAX];
@@ -117,7 +117,7 @@ static void add_robust_line(struct fitting *g)
     g->fit->knots[0].gap_ns += median_residual(g, 0, g->count);
 }
 
-/* How far those that agree with the fit are off it, around `center`, and how many these are. */
+/* Sets the spread of the residuals around `center`, and how many samples agree with the fit. */
 static void see_agreeing(struct fitting *g, double center)
 {
     struct clock_fit *f = g->fit;
@@ -127,7 +127,7 @@ static void see_agreeing(struct fitting *g, double center)
         f->used += fabs(residual(g, i) - center) <= CUT_SIGMAS * f->spread_ns + RESOLUTION;
 }
 
-/* The time within the samples in which there are none, at most. */
+/* Returns the longest time between two samples. */
 static double longest_gap(const struct fitting *g)
 {
     double most = 0;
@@ -136,11 +136,8 @@ static double longest_gap(const struct fitting *g)
     return most;
 }
 
-/*
- * How far off the fit may be where nothing was seen: in `gap` ns between samples, and before the
- * first and behind the last; where what was seen, for `seen` ns, turns by `curve` a nanosecond at
- * most.
- */
+/* Returns how far off the fit may be in unobserved times: in `gap` ns between samples, before the
+ * first and after the last. In `seen` observed ns the slope changes by at most `curve` per ns. */
 static double doubt_of_unseen(const struct fitting *g, double curve, double seen, double gap)
 {
     const struct clock_sample *first = g->samples, *last = &g->samples[g->count - 1];
@@ -149,7 +146,7 @@ static double doubt_of_unseen(const struct fitting *g, double curve, double seen
            fmin(curve * beyond * (beyond + seen) / 2, TURN_MAX * beyond);
 }
 
-/* The same of a line that may be off by `hidden` where it was seen, and nobody would notice. */
+/* The same for a line with an unnoticed error of up to `hidden` in observed times. */
 static double doubt_of_line(const struct fitting *g, double hidden)
 {
     double gap = longest_gap(g), seen = g->samples[g->count - 1].at_ns - g->samples[0].at_ns - gap;
@@ -157,7 +154,7 @@ static double doubt_of_line(const struct fitting *g, double hidden)
     return doubt_of_unseen(g, curve, seen, gap);
 }
 
-/* Its uncertainty is without what nobody has seen. */
+/* Fits a line. Its uncertainty does not include unobserved times. */
 static void fit_line(struct fitting *g)
 {
     struct clock_fit *f = g->fit;
@@ -189,9 +186,9 @@ static double slope_between(const struct clock_sample *a, const struct clock_sam
 }
 
 /*
- * How far the line may be off between two knots: if it turned sharply there, by as much as what
- * its slope changes from one neighbour to the next makes of the time between them. `curve`: by how
- * much its slope changes a nanosecond, at most, beside what comes of knots that are off by `error`.
+ * Returns how far off the fit may be between two knots if the whole change of slope happened at one
+ * point. `curve`: the largest change of slope per ns, less the part that knots with errors of
+ * `error` explain.
  */
 static double swing_of(const struct clock_fit *f, double error, double *curve)
 {
@@ -208,8 +205,8 @@ static double swing_of(const struct clock_fit *f, double error, double *curve)
     return most;
 }
 
-/* Where the bin of the sample `first` ends, if none is to be shorter than `width_ns`; or where
- * nothing was seen for longer than chance would have it. */
+/* Returns the end of the bin that begins with sample `first`: at least `width_ns` long, or before
+ * an unusually long gap. */
 static uint32_t bin_end(const struct fitting *g, uint32_t first, double width_ns)
 {
     double usual = (g->samples[g->count - 1].at_ns - g->samples[0].at_ns) / g->count;
@@ -224,8 +221,9 @@ static uint32_t bin_end(const struct fitting *g, uint32_t first, double width_ns
     return g->count - end < BURST_SAMPLES ? g->count : end;
 }
 
-/* Knots at the medians of bins, around the line that is there, into *bent; by how much the farthest
- * is off, and how wrong one may be. False: too few, or there is no time between two of them. */
+/* Puts knots at the medians of bins, relative to the current line, into *bent. Sets the largest
+ * distance from the line, and a knot's error. Returns false if there are too few, or two have the
+ * same time. */
 static bool lay_knots(const struct fitting *g, struct clock_fit *bent, double *off, double *error)
 {
     double spreads[CLOCK_KNOTS_MAX];
@@ -248,7 +246,7 @@ static bool lay_knots(const struct fitting *g, struct clock_fit *bent, double *o
     return count >= KNOTS_MIN;
 }
 
-/* A rate that changes with the temperature, or is steered by the time server: knots follow it. */
+/* Lets knots follow a rate that changes with temperature or a time server. */
 static void bend(struct fitting *g)
 {
     struct clock_fit *f = g->fit, bent;
@@ -264,7 +262,7 @@ static void bend(struct fitting *g)
     *f = bent;
     uint32_t last = f->knot_count - 1, some = (last + 1) / 4 ? (last + 1) / 4 : 1;
     const struct clock_sample *k = f->knots;
-    f->first_slope = slope_between(&k[0], &k[some]); /* of the knots next to an end, a quarter */
+    f->first_slope = slope_between(&k[0], &k[some]); /* a quarter of the knots at each end */
     f->last_slope = slope_between(&k[last - some], &k[last]);
     see_agreeing(g, 0);
     double swing = swing_of(f, error, &curve);
@@ -276,10 +274,8 @@ static void bend(struct fitting *g)
                         4 * error * beyond / end + doubt_of_unseen(g, curve, end, 0);
 }
 
-/*
- * Those that do not agree may be many in a row that agree with one another: then the clock was set,
- * or stood still, and what they say is as good as what the others do. By how much they are off.
- */
+/* Many consecutive samples that disagree with the fit but agree with each other mean that the clock
+ * was set or stopped. They count as much as the others. Returns how far off they are. */
 static double off_together(const struct fitting *g)
 {
     double cut = CUT_SIGMAS * g->fit->spread_ns + RESOLUTION, most = 0, before = 0;
@@ -293,7 +289,7 @@ static double off_together(const struct fitting *g)
         else if (run < 2)
             run = 1;
         else
-            continue; /* it is late, as any may be */
+            continue; /* a late one, which is normal */
         if (run >= least)
             most = fmax(most, fabs(off));
         before = off;
@@ -301,7 +297,7 @@ static double off_together(const struct fitting *g)
     return most;
 }
 
-/* What no clock does of itself between knots; 0: there is nothing. */
+/* Returns the largest rise between knots that is too steep for a running clock; 0: none. */
 static double steepest_rise(const struct clock_fit *f)
 {
     double most = 0, rise = 0;
@@ -313,10 +309,8 @@ static double steepest_rise(const struct clock_fit *f)
     return most;
 }
 
-/*
- * Of few samples some may lie on a line by chance, so closely that others seem not to agree with
- * them. Where it takes no more than ends are usually apart for enough of them to agree, they do.
- */
+/* A few samples may lie on a line by chance, so closely that others seem to disagree. Accepts them
+ * if enough agree within the distance that collectives' ends usually have. */
 static void admit_usual(struct fitting *g)
 {
     struct clock_fit *f = g->fit;

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How one clock runs against another, of moments that both have seen: a line through them, or,
- * where they lie on none, a line of several pieces. Some of the moments may have nothing to do with
- * one another: up to a third of them changes nothing, if they are not many in a row that agree.
- *
- * The uncertainty has what one clock may have done where nothing was seen of it, and where it
- * turned between two knots; so it is more than the fit is off, if not by chance.
+ * Fits how one clock runs against another, from moments seen by both: a line, or, if that does not
+ * fit, a line of several pieces. Up to a third of the samples may be unrelated without an effect,
+ * unless many consecutive ones agree.
+ * The uncertainty includes what a clock may have done unobserved, and its turns between knots, so
+ * it normally exceeds the fit's error.
  */
 #ifndef GPUPROF_COLLECTOR_CLOCK_FIT_H
 #define GPUPROF_COLLECTOR_CLOCK_FIT_H
@@ -15,36 +14,33 @@
 
 #define CLOCK_KNOTS_MAX 128
 
-/* Both from where their users count, so that they are exact. */
+/* Both relative to an origin of the caller's, so that doubles are exact. */
 struct clock_sample {
-    double at_ns;  /* by the own clock */
-    double gap_ns; /* the other one's time less that */
+    double at_ns;  /* time of the own clock */
+    double gap_ns; /* the other clock's time minus that */
 };
 
 struct clock_fit {
     uint32_t count;
-    uint32_t used; /* that agree with it */
+    uint32_t used; /* samples that agree with the fit */
     uint32_t knot_count;
     struct clock_sample knots[CLOCK_KNOTS_MAX];
-    double first_slope; /* before the first knot ... */
-    double last_slope;  /* ... and behind the last */
-    double spread_ns;   /* one standard deviation of those that agree */
-    double jump_ns;     /* by how much some in a row are off that agree with one another; or 0 */
-    double
-        uncertainty_ns; /* of the gap, where it is least certain in the time that was asked for */
+    double first_slope;    /* before the first knot ... */
+    double last_slope;     /* ... and after the last */
+    double spread_ns;      /* standard deviation of the samples that agree */
+    double jump_ns;        /* size of a jump: consecutive samples off by the same; or 0 */
+    double uncertainty_ns; /* of the gap, at the least certain point of the requested time */
 };
 
-/*
- * Fits `count` samples, at least one, which are sorted by that; for times from `from_ns` to
- * `to_ns`. 0 or GPUPROF_NO_MEMORY.
- */
+/* Fits `count` samples, at least one, for times from `from_ns` to `to_ns`; the samples are sorted
+ * by at_ns. Returns 0 or GPUPROF_NO_MEMORY. */
 int clock_fit_make(struct clock_fit *f, struct clock_sample *samples, uint32_t count,
                    double from_ns, double to_ns);
 
-/* Can these be two clocks that have seen the same? */
+/* Returns true if the samples can come from two clocks that saw the same moments. */
 bool clock_fit_is_sane(const struct clock_fit *f);
 
-/* If not: because one of them was set, or stood still for a while? */
+/* For a fit that is not sane: returns true if a clock was set, or stopped for a while. */
 bool clock_fit_jumps(const struct clock_fit *f);
 
 double clock_fit_gap(const struct clock_fit *f, double at_ns);

@@ -10,19 +10,19 @@
 #include "error.h"
 #include "resolve/collective_ends.h"
 
-/* Of a long recording it is enough to read some of the time, unless clocks are further apart. */
+/* A part of a long recording is enough, unless it has too few collectives. */
 #define WINDOWS   64
 #define WINDOW_NS 2000000000ull
 #define ENOUGH    (4 * WINDOWS) /* collectives of each host */
 
-#define CLOCK_SET_NS 946684800000000000ull /* 2000: before that nobody has set it */
+#define CLOCK_SET_NS 946684800000000000ull /* the year 2000: an earlier clock was never set */
 
-/* How a host's wall clock is moved. */
+/* The correction of a host's wall clock. */
 struct moved {
-    const struct clock_fit *fit; /* NULL: not at all */
-    uint64_t at_ns;              /* where the fit's times ... */
-    int64_t gap_ns;              /* ... and gaps count from */
-    uint64_t from_ns, to_ns;     /* when its processes recorded, by that clock */
+    const struct clock_fit *fit; /* NULL: unchanged */
+    uint64_t at_ns;              /* origin of the fit's times ... */
+    int64_t gap_ns;              /* ... and gaps */
+    uint64_t from_ns, to_ns;     /* time of its processes' records, by that clock */
 };
 
 struct alignment {
@@ -31,12 +31,12 @@ struct alignment {
     struct common_moments moments;
     struct clock_fit *fits; /* owned; by host */
     struct moved *moved;    /* likewise */
-    uint32_t contradiction; /* the host; host_count: none */
-    uint32_t root;          /* with which others are being aligned */
-    uint64_t others_ns;     /* how certain those are: as the least certain of them */
+    uint32_t contradiction; /* a host whose samples contradict each other; host_count: none */
+    uint32_t root;          /* host to which others are being aligned */
+    uint64_t others_ns;     /* uncertainty of the least certain aligned host */
 };
 
-/* A file may say anything: differences are taken modulo 2^64. */
+/* Times of a hostile file may be anything, so the difference is modulo 2^64. */
 static int64_t difference(uint64_t later_ns, uint64_t earlier_ns)
 {
     return (int64_t)(later_ns - earlier_ns);
@@ -82,8 +82,8 @@ static void find_times(struct alignment *a)
     }
 }
 
-/* Those in collectives with hosts that are aligned; times and gaps count from the first. `samples`
- * has room for all ends of the host. How many there are. */
+/* Collects the host's ends of collectives with aligned hosts; times and gaps count from the first.
+ * `samples` has room for all ends of the host. Returns the number of samples. */
 static uint32_t find_samples(struct alignment *a, uint32_t host, struct clock_sample *samples)
 {
     const struct common_moments *c = &a->moments;
@@ -105,7 +105,7 @@ static uint32_t find_samples(struct alignment *a, uint32_t host, struct clock_sa
     return count;
 }
 
-/* 0, or GPUPROF_NO_MEMORY. */
+/* Returns 0 or GPUPROF_NO_MEMORY. */
 static int fit(struct alignment *a, uint32_t index)
 {
     struct host *h = &a->rec->hosts[index];
@@ -136,7 +136,7 @@ static int fit(struct alignment *a, uint32_t index)
     return 0;
 }
 
-/* Others are aligned by this one, too. */
+/* Makes this host's corrected times available to align others. */
 static void align_by(struct alignment *a, uint32_t host)
 {
     struct common_moments *c = &a->moments;
@@ -147,7 +147,8 @@ static void align_by(struct alignment *a, uint32_t host)
                            move(&a->moved[host], a->ends.list[c->by_host[i]].end_ns));
 }
 
-/* All that can be with the root, until there is a contradiction. 0 or GPUPROF_NO_MEMORY. */
+/* Aligns all hosts that can be aligned to the root, until one contradicts itself. Returns 0 or
+ * GPUPROF_NO_MEMORY. */
 static int align_with_root(struct alignment *a)
 {
     const uint32_t *hosts;
@@ -165,7 +166,7 @@ static int align_with_root(struct alignment *a)
     return 0;
 }
 
-/* 0 or GPUPROF_NO_MEMORY. */
+/* Returns 0 or GPUPROF_NO_MEMORY. */
 static int align(struct alignment *a)
 {
     uint32_t hosts = a->rec->host_count;
@@ -188,8 +189,8 @@ static void alignment_release(struct alignment *a)
     *a = (struct alignment){0};
 }
 
-/* Reads what is in `windows`, and finds how clocks are to be moved. 0 or an error after one line on
- * stderr; alignment_release in both cases. */
+/* Reads the records in `windows` and computes the corrections. Returns 0, or an error after one
+ * line on stderr; call alignment_release in both cases. */
 static int find_clocks(struct alignment *a, struct recording *rec,
                        const struct ends_windows *windows)
 {
@@ -219,11 +220,12 @@ static struct ends_windows windows_of(const struct recording *rec)
     }
     struct ends_windows windows = {.from_ns = from_ns, .length_ns = WINDOW_NS};
     if (from_ns < to_ns && to_ns - from_ns > 2 * WINDOWS * WINDOW_NS)
-        windows.every_ns = (to_ns - from_ns - WINDOW_NS) / (WINDOWS - 1); /* to its end */
+        windows.every_ns = (to_ns - from_ns - WINDOW_NS) / (WINDOWS - 1); /* the last window ends
+                                                                           * with the recording */
     return windows;
 }
 
-/* Are there hosts that nothing ties to the reference? */
+/* Returns true if some hosts have no connection to the reference. */
 static bool are_apart(const struct recording *rec)
 {
     for (uint32_t i = 0; i < rec->host_count; i++)
@@ -232,7 +234,7 @@ static bool are_apart(const struct recording *rec)
     return false;
 }
 
-/* Has a host so few that all of its time is to be read? */
+/* Returns true if a host has so few collectives that the whole recording must be read. */
 static bool has_few(const struct alignment *a)
 {
     for (uint32_t i = 0; i < a->rec->host_count; i++)
@@ -259,7 +261,7 @@ static enum exit_code refuse(const struct alignment *a, const char *verb)
                        f->count, f->used, time_text(apart, (uint64_t)f->spread_ns));
 }
 
-/* A clock that nobody has set cannot be laid beside others by what it says. */
+/* A clock that was never set cannot be compared with other wall clocks. */
 static enum exit_code check_walls(const struct recording *rec, const char *verb)
 {
     if (!are_apart(rec))

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Puts the hosts of a recording on one clock. They begin with their wall clocks; then the ends of
- * collectives in which two of them took part (collective_ends.h) tell how one's clock runs against
- * the other's (clock_fit.h). The reference is the host of the first process; who has no collective
- * with it may have some with a host that has. Hosts without any keep their wall clocks.
- *
- * A recording of one host is neither read nor changed. Memory: 40 MiB while it is
- * done, and what timeline.h needs for one process.
+ * Puts the hosts of a recording on one clock. Initially each has its wall clock; then the ends of
+ * collectives between two hosts (collective_ends.h) show how their clocks differ (clock_fit.h). The
+ * reference is the first process's host; other hosts are aligned to it directly, or through hosts
+ * that are. Hosts without collectives keep their wall clocks.
+ * Does not read or change a recording of one host. Memory: 40 MiB meanwhile, and what timeline.h
+ * needs for one process.
  */
 #ifndef GPUPROF_COLLECTOR_HOST_CLOCKS_H
 #define GPUPROF_COLLECTOR_HOST_CLOCKS_H
@@ -15,9 +14,9 @@
 #include "read/recording.h"
 
 /*
- * To be done before anything else is made of `rec`. EXIT_OK; or, after one line on stderr that
- * begins with `verb`, EXIT_USAGE: what a host has recorded contradicts itself, and nobody said that
- * the wall clocks are to be taken; or EXIT_ENVIRONMENT.
+ * Call it before anything else uses `rec`. Returns EXIT_OK, or after one line on stderr that begins
+ * with `verb`: EXIT_USAGE if a host's records contradict each other (and wall clocks were not
+ * requested), or EXIT_ENVIRONMENT.
  */
 enum exit_code host_clocks_align(struct recording *rec, enum clock_choice choice, const char *verb);
 

@@ -29,7 +29,7 @@ static int compare_nodes(const void *left, const void *right, void *tree)
     return order ? order : a->node < b->node ? -1 : a->node > b->node;
 }
 
-/* The number of a cost that the graph shows. */
+/* Returns the value that the graph shows. */
 static uint64_t flame_value(enum flame_weight weight, const struct stack_cost *cost)
 {
     switch (weight) {
@@ -206,7 +206,7 @@ static void say_absences(const struct recording *rec, const char *key, const cha
     }
 }
 
-/* Says `what`, and the command that would record what is missing. */
+/* Prints `what`, and the command that would record what is missing. */
 static void say_command(const struct flame *f, const struct recording *rec, const char *command,
                         const char *what)
 {
@@ -254,8 +254,8 @@ void flame_say(const struct flame *f, const struct recording *rec, const char *c
 
 /* ---- folded stacks --------------------------------------------------------------------------- */
 
-/* As flame graph tools read them: "outermost;...;innermost NUMBER", one line each. A semicolon in a
- * name becomes a colon, or it would end the name. */
+/* Folded stacks, the input of flame graph tools: "outermost;...;innermost NUMBER" per line. A
+ * semicolon in a name becomes a colon, since it separates names. */
 static void put_label(struct output *out, const char *label)
 {
     char *to = output_room(out, SHOWN_LABEL_BYTES);

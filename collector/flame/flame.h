@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A flame graph: the call tree with one number a node, its children in the order of their labels.
- * flame.c makes it, a file for each form writes it, and flame_verb.c chooses among these.
- */
+/* A flame graph: the call tree with a number per node and sorted children. flame.c builds it; each
+ * format has a file that writes it, and flame_verb.c chooses the format. */
 #ifndef GPUPROF_COLLECTOR_FLAME_H
 #define GPUPROF_COLLECTOR_FLAME_H
 
@@ -19,52 +17,50 @@ enum flame_weight {
     WEIGHT_BYTES,
     WEIGHT_CPU, /* from samples */
     WEIGHT_OFF_CPU,
-    WEIGHT_WALL /* both of these */
+    WEIGHT_WALL /* sum of the two before */
 };
 
 extern const struct option weight_options[]; /* --weight, of an enum flame_weight */
 
 struct flame_node {
-    uint64_t own;         /* without what is below */
+    uint64_t own;         /* excluding children */
     uint64_t total;       /* 0: not shown */
-    uint32_t first_child; /* 0: none; children in order */
-    uint32_t sibling;     /* the next one; 0: none */
+    uint32_t first_child; /* 0: none; children are sorted by label */
+    uint32_t sibling;     /* the next child of the parent; 0: none */
 };
 
 struct flame {
     struct stack_costs costs;
     enum flame_weight weight;
-    struct flame_node *nodes; /* owned, by number; nodes[0] is the root of all */
+    struct flame_node *nodes; /* owned, by number; nodes[0] is the root */
 };
 
-/* Has anything with that weight no stack? */
+/* Returns true if some events of that weight have no stack. */
 bool flame_lacks(enum flame_weight weight, const struct stack_cost *without);
 
-/* What the costs have to count for it, `and_host`: for what the host did, too; to be called behind
+/* Sets what the costs must count; `and_host`: host activities too. Call it after
  * stack_costs_init. */
 void flame_wants(struct flame *f, enum flame_weight weight, bool and_host);
 
-/*
- * Reads all that the costs' walk is of, with symbols from `symbol_folder` (symbols.h); the costs
- * are initialised, their owner and that of the nodes is the caller. 0, or an error that was said.
- */
+/* Walks the recording of the initialised costs, with symbols from `symbol_folder` (symbols.h). The
+ * caller owns costs and nodes. Returns 0, or an error after a message. */
 int flame_gather(struct flame *f, const char *symbol_folder);
 
-/* The same behind a walk of the costs' consumer, without a word. 0 or an error. */
+/* The same after a walk with the costs' consumer, without messages. Returns 0 or an error. */
 int flame_finish(struct flame *f, const char *symbol_folder);
 
-/* Makes the nodes of costs that are complete; those that there were are the caller's still. 0 or
+/* Builds nodes from complete costs; the caller still owns the old nodes. Returns 0 or
  * GPUPROF_NO_MEMORY. */
 int flame_weigh(struct flame *f, enum flame_weight weight);
 
-/* Says on stderr what has no stack, and why, to who called gpuprof by `command` (NULL: not known).
- */
+/* Prints on stderr what has no stack and why; `command` is how gpuprof was called (NULL:
+ * unknown). */
 void flame_say(const struct flame *f, const struct recording *rec, const char *command);
 
-/* The node that comes next when all are visited, parents first; `from` 0 begins, 0 ends. */
+/* Returns the next node of a walk in which parents come first; `from` 0 begins, and 0 ends. */
 uint32_t flame_next(const struct call_tree *tree, const struct flame_node *nodes, uint32_t from);
 
-/* Of nodes that know their own numbers: their totals, and their children in order. 0 or
+/* Computes the totals from the nodes' own numbers and sorts the children. Returns 0 or
  * GPUPROF_NO_MEMORY. */
 int flame_arrange(const struct call_tree *tree, struct flame_node *nodes);
 
@@ -79,67 +75,68 @@ char *flame_title(const struct flame *f, char *text);
 #define FLAME_NOTE_BYTES 384
 char *flame_note(const struct flame *f, const struct stack_cost *without, char *text);
 
-/* Each writes the whole file. 0 or GPUPROF_NO_MEMORY. */
+/* Each writes the whole file. Returns 0 or GPUPROF_NO_MEMORY. */
 int flame_write_folded(const struct flame *f, struct output *out);
 int flame_write_speedscope(const struct flame *f, struct output *out);
 int flame_write_svg(const struct flame *f, struct output *out);
 
-/* A line of folded stacks: the way to a node, and numbers. `path` has room for all nodes. */
+/* Writes a line of folded stacks: the path to a node, and numbers. `path` has room for all
+ * nodes. */
 void flame_put_stack(const struct call_tree *tree, uint32_t node, uint32_t *path,
                      const uint64_t *numbers, unsigned number_count, struct output *out);
 
 #define FLAME_DESCRIBE_BYTES 160
 
-/* What an SVG file shows: a graph, and what its owner draws above it. (flame_svg.c) */
+/* The contents of an SVG file: a graph, and what the caller draws above it. (flame_svg.c) */
 struct flame_picture {
     const struct call_tree *tree;
     const struct flame_node *nodes;
     enum flame_weight weight;
     const char *title;
     const char *note;
-    const char *style; /* CSS of what is drawn above */
-    unsigned above;    /* so many px high */
+    const char *style; /* CSS for what is drawn above */
+    unsigned above;    /* its height in px */
     void (*put_above)(const void *context, unsigned y, struct output *out); /* NULL: nothing */
-    /* Of a node, 0 the root of all; NULL: by the kind of its frame, and its number and share. What
-     * describes it is without a colon. */
+    /* The colour of a node (0: the root), and its description, without a colon. NULL: by the
+     * frame's kind, and number and share. */
     unsigned (*colour)(const void *context, uint32_t node);
     void (*describe)(const void *context, uint32_t node, uint64_t total, char *text);
     const void *context;
 };
 
-/* 0 or GPUPROF_NO_MEMORY. */
+/* Returns 0 or GPUPROF_NO_MEMORY. */
 int flame_draw(const struct flame_picture *p, struct output *out);
 
-extern const char flame_script[]; /* of the SVG (flame_script.c) */
+extern const char flame_script[]; /* for the SVG (flame_script.c) */
 
 /* ---- flame_diff.c ---- */
 
 /*
- * Two flame graphs as one: what each stack cost now, and what before, both of the average run of
- * their side. Runs come one after the other, and what is kept of them is a tree of their frames by
- * what these are called: places in files without their lines, which any edit moves, and ranks of a
- * program as one. Memory: as call_tree.h has it, and 16 bytes more a node.
+ * Compares two flame graphs: the cost of each stack now and before, averaged over the runs of each
+ * side. Runs are added one at a time into one tree. It joins frames by label without line numbers,
+ * which every edit changes, and joins a program's ranks. Memory: as in call_tree.h, and 16 bytes a
+ * node.
  */
 enum flame_side { FLAME_BEFORE, FLAME_NOW, FLAME_SIDES };
 
 struct flame_diff {
     struct call_tree tree;
-    struct kernel_names names;    /* of its frames */
-    uint64_t (*own)[FLAME_SIDES]; /* owned: of node n own[n - 1]; sums of all runs */
-    uint32_t own_count;           /* that there is room for */
+    struct kernel_names names;    /* names of its frames */
+    uint64_t (*own)[FLAME_SIDES]; /* owned: own[n - 1] of node n; sums of all runs */
+    uint32_t own_count;           /* capacity */
     uint32_t runs[FLAME_SIDES];
     enum flame_weight weight;
-    bool is_shares; /* what was before is scaled, as if both sides had the same in all */
+    bool is_shares; /* scales `before` as if both sides had equal totals */
 };
 
 void flame_diff_init(struct flame_diff *d, enum flame_weight weight, bool is_shares);
 void flame_diff_release(struct flame_diff *d);
 
-/* Adds a run, which may go then. 0 or GPUPROF_NO_MEMORY. */
+/* Adds a run, which may be released afterwards. Returns 0 or GPUPROF_NO_MEMORY. */
 int flame_diff_add(struct flame_diff *d, enum flame_side side, const struct flame *f);
 
-/* Behind the last run, each once: writes the whole file. `names`: a line that says what was
- * compared. 0 or GPUPROF_NO_MEMORY. */
+/* Write the whole file; call one of them, once, after the last run. `names`: a line that says what
+ * was compared. Return 0 or GPUPROF_NO_MEMORY. */
 int flame_diff_write_folded(struct flame_diff *d, struct output *out);
 int flame_diff_write_svg(struct flame_diff *d, const char *names, struct output *out);
 

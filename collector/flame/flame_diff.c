@@ -29,10 +29,8 @@ void flame_diff_release(struct flame_diff *d)
 
 /* ---- runs ------------------------------------------------------------------------------------ */
 
-/*
- * How many bytes of a frame's label are the same in another run, and what stands behind them: not
- * the line of a place, which any edit moves, nor the offset in a module, which a build does.
- */
+/* Returns the bytes of a frame's label that stay the same in another run, and sets what follows
+ * them: not a line number, which every edit changes, nor a module offset, which a build changes. */
 static int common_part(const struct shown_frame *frame, const char **behind)
 {
     const char *label = frame->label, *end = label + strlen(label);
@@ -66,7 +64,8 @@ static int child(struct flame_diff *d, uint32_t parent, const struct shown_frame
 int flame_diff_add(struct flame_diff *d, enum flame_side side, const struct flame *f)
 {
     const struct call_tree *tree = &f->costs.tree;
-    uint32_t *known = calloc(tree->count + 1u, sizeof *known); /* its node in the tree of both */
+    uint32_t *known = calloc(tree->count + 1u, sizeof *known); /* the frame's node in the combined
+                                                                * tree */
     int error = known ? 0 : GPUPROF_NO_MEMORY;
     for (uint32_t n = 1; error == 0 && n <= tree->count; n++) /* parents have smaller numbers */
         if (f->nodes[n].total)
@@ -87,14 +86,14 @@ int flame_diff_add(struct flame_diff *d, enum flame_side side, const struct flam
 
 /* ---- both sides ------------------------------------------------------------------------------ */
 
-/* A graph of both: its nodes are as wide as they are now; those behind `there` are what is gone, as
- * wide as it was before. By node, [0] the root of all. */
+/* A graph of both sides. Nodes are as wide as their cost now; those after `there` only existed
+ * before, and are as wide as they were. Indexed by node, [0] is the root. */
 struct both {
     struct flame_diff *d;
     uint32_t there;
     struct flame_node *nodes; /* owned, as is the next */
     uint64_t (*totals)[FLAME_SIDES];
-    uint32_t *twins; /* owned: of what is gone, and of those who called it */
+    uint32_t *twins; /* owned: duplicates of nodes that are gone, and of their callers */
     const char *note;
 };
 
@@ -114,7 +113,7 @@ static double scale_of(const struct flame_diff *d, const uint64_t sums[FLAME_SID
     return (double)sums[FLAME_NOW] / (double)sums[FLAME_BEFORE] / d->runs[FLAME_NOW];
 }
 
-/* Makes each node's own number that of the average run, and adds up. */
+/* Averages each node's own number over the runs, and computes totals. */
 static int add_up(struct both *b)
 {
     struct flame_diff *d = b->d;
@@ -144,11 +143,12 @@ static bool is_gone(const struct both *b, uint32_t n)
     return !b->totals[n][FLAME_NOW] && b->totals[n][FLAME_BEFORE];
 }
 
-/* What is gone has no width now: it stands apart, below frames of the same names. */
+/* Stacks that are gone have no width now: duplicates them under a root of their own, with the same
+ * frames. */
 static int add_gone(struct both *b)
 {
     struct flame_diff *d = b->d;
-    struct shown_frame frame = {.kind = SHOWN_WORK}; /* which nothing else is here */
+    struct shown_frame frame = {.kind = SHOWN_WORK}; /* no other frame has this kind here */
     uint32_t root = 0;
     for (uint32_t n = b->there; n > 0; n--)
         if (b->twins[n] || (is_gone(b, n) && d->own[n - 1][FLAME_BEFORE]))
@@ -175,7 +175,7 @@ static int add_gone(struct both *b)
     return error;
 }
 
-/* What is gone stands behind all that is there, whatever these are called. */
+/* Puts the root of what is gone last, whatever the labels. */
 static void put_last(struct flame_node *nodes, uint32_t node)
 {
     uint32_t *at = &nodes[0].first_child;
@@ -222,7 +222,8 @@ int flame_diff_write_folded(struct flame_diff *d, struct output *out)
 
 /* ---- a picture ------------------------------------------------------------------------------- */
 
-/* 0: the same; 1: twice as much or more, or new; -1: half or less. Small changes are to be seen. */
+/* Returns 0 if equal, 1 if doubled or new, -1 if halved. The square root makes small changes
+ * visible. */
 static double change_of(const uint64_t totals[FLAME_SIDES])
 {
     double now = (double)totals[FLAME_NOW], before = (double)totals[FLAME_BEFORE];
@@ -231,7 +232,7 @@ static double change_of(const uint64_t totals[FLAME_SIDES])
     return now < before ? -size : size;
 }
 
-/* Red is more, blue is less, what is neither is nearly white. */
+/* Returns red for more, blue for less, nearly white for equal. */
 static unsigned colour_of(double change)
 {
     static const double more[] = {238, 82, 72}, less[] = {88, 134, 240}, same[] = {246, 246, 242};
@@ -243,7 +244,7 @@ static unsigned colour_of(double change)
     return colour;
 }
 
-#define PALE 0xdcdfe6 /* who called what is gone, and is still there */
+#define PALE 0xdcdfe6 /* callers of what is gone that still exist */
 
 static unsigned node_colour(const void *context, uint32_t n)
 {
@@ -281,7 +282,7 @@ static void describe(const void *context, uint32_t n, uint64_t total, char *text
              change_text(change, sizeof change, b->totals[n]));
 }
 
-/* A scale of the colours, from half to twice. */
+/* Draws the scale of colours, from half to twice. */
 static void put_legend(const void *context, unsigned y, struct output *out)
 {
     static const struct {

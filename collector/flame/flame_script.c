@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The script in an SVG flame graph. A frame is <g class="f" data-x data-w data-d><title/><rect/>
- * <text/></g>: begin and width as parts of the whole, and depth. It is drawn anew for the width
- * that it has, at first and whenever that changes. A link may end in #zoom=N (the N-th frame from 0
- * on) or #search=TEXT.
+ * The script of an SVG flame graph. A frame is <g class="f" data-x data-w data-d><title/><rect/>
+ * <text/></g>: begin and width as fractions, and depth. The script redraws the graph whenever its
+ * width changes. A link may end in #zoom=N (frame N, from 0) or #search=TEXT.
  */
 #include "flame/flame.h"
 

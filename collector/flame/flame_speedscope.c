@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * speedscope's own file format (https://www.speedscope.app/file-format-schema.json): one sampled
- * profile for each process, a sample for each stack with its number as the weight; behind these, if
- * the host was sampled or its waits recorded, further ones.
+ * speedscope's file format (https://www.speedscope.app/file-format-schema.json): a sampled profile
+ * per process, with a sample per stack weighted by its number. If the host was sampled or its waits
+ * recorded, more profiles follow.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,7 @@ static void put_text(struct output *out, const char *text)
     output_write(out, text, strlen(text));
 }
 
-/* The frames that are used; places[number] is the index of each, *count how many there are. */
+/* Writes the frames in use; sets places[number] to each one's index, and *count. */
 static void put_frames(const struct flame *f, struct output *out, uint32_t *places, uint32_t *count)
 {
     for (uint32_t n = flame_next(&f->costs.tree, f->nodes, 0); n && !out->error;
@@ -37,7 +37,8 @@ static void put_frames(const struct flame *f, struct output *out, uint32_t *plac
     }
 }
 
-/* Is `node` below the process's node `root`? Then its way from there, innermost first. */
+/* If `node` is below the process's node `root`, writes the path from there, innermost first, and
+ * returns its length. */
 static uint32_t way_from(const struct flame *f, uint32_t root, uint32_t node, uint32_t *way)
 {
     uint32_t count = 0;
@@ -46,7 +47,7 @@ static uint32_t way_from(const struct flame *f, uint32_t root, uint32_t node, ui
     return node ? count : 0;
 }
 
-/* The next node of the profile, 0 at its end. */
+/* Returns the next node of the profile, 0 at its end. */
 static uint32_t next_below(const struct flame *f, uint32_t root, uint32_t node)
 {
     uint32_t next = flame_next(&f->costs.tree, f->nodes, node);
@@ -69,7 +70,7 @@ static void put_samples(const struct flame *f, struct output *out, uint32_t root
     }
 }
 
-/* A further one of a process says of what it is. */
+/* The title of a further profile of a process includes its weight. */
 static void put_title(const struct flame *f, struct output *out, uint32_t root, bool is_further)
 {
     const struct shown_frame *frame = call_tree_frame(&f->costs.tree, root);
@@ -107,8 +108,7 @@ static void put_profile(const struct flame *f, struct output *out, uint32_t root
     put_text(out, "]}");
 }
 
-/* What else the stacks have, if anything: CPU time and time off the CPU, of which the writer of
- * another weight has profiles, too. */
+/* Further profiles if stacks have such costs: CPU time and time off the CPU. */
 enum { GRAPHS = 3 };
 
 static int weigh_others(const struct flame *f, struct flame graphs[GRAPHS])

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A flame graph as one SVG file that needs nothing else: callers below, what they called above, as
- * wide as its share. Without its script it is complete, and WIDTH wide; with it the graph is as
- * wide as the window, a click zooms and names can be searched (flame_script.c). Colours depend on
- * the names alone.
+ * A flame graph as one self-contained SVG file: callers below, callees above, as wide as their
+ * share. Without its script it is complete and WIDTH wide; with it, the graph fills the window, a
+ * click zooms, and names can be searched (flame_script.c). Colours depend only on the names.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,11 +16,11 @@
 #define WIDTH        1200
 #define MARGIN       10
 #define ROW          17
-#define HEAD         64 /* above all else */
+#define HEAD         64 /* px at the top */
 #define FOOT         12
-#define CHARACTER    7    /* width of one, in 12 px of a monospaced font */
-#define ROWS_MAX     1200 /* drawn; deeper frames are counted in a line of text */
-#define NARROWEST    0.1  /* px; what is narrower is drawn as one with what is beside it */
+#define CHARACTER    7    /* px, for 12 px monospaced text */
+#define ROWS_MAX     1200 /* drawn rows; deeper frames are only counted */
+#define NARROWEST    0.1  /* px; narrower neighbours are drawn as one */
 #define TOGETHER     0xd8d8d8
 #define GREY         0xb4b4b4
 #define ROOT         0xd0d0d0
@@ -31,17 +30,17 @@ _Static_assert(ELEMENT_ROOM < OUTPUT_BUFFER_BYTES, "an element fits into the buf
 
 struct drawing {
     const struct flame_picture *picture;
-    const struct call_tree *tree; /* the picture's, and so the next */
+    const struct call_tree *tree; /* from the picture, like the next */
     const struct flame_node *nodes;
     struct output *out;
-    double *left;    /* owned, by node: where it begins, 0 to 1 */
-    double *filled;  /* owned, by node: where its next child begins */
+    double *left;    /* owned, by node: its begin, 0 to 1 */
+    double *filled;  /* owned, by node: begin of its next child */
     uint32_t *depth; /* owned, by node */
     uint32_t rows;
     unsigned head; /* px above the graph */
     uint64_t total;
-    uint32_t narrow; /* not drawn as themselves */
-    uint32_t deep;   /* left out */
+    uint32_t narrow; /* nodes too narrow to draw alone */
+    uint32_t deep;   /* nodes too deep to draw */
 };
 
 static void put_escaped(struct output *out, const char *text, size_t length)
@@ -65,7 +64,7 @@ static uint32_t hash_of(const char *text)
     return hash ^ hash >> 15;
 }
 
-/* Each kind of frame has a family of colours, each name one of them. */
+/* Each kind of frame has a range of colours; the name selects one. */
 static unsigned colour_of(const struct shown_frame *frame)
 {
     static const uint8_t families[][3] = {
@@ -77,7 +76,7 @@ static unsigned colour_of(const struct shown_frame *frame)
         [SHOWN_THREAD] = {180, 185, 195},
     };
     if (frame->kind == SHOWN_STACKLESS)
-        return GREY; /* nothing is known of it, and no other frame has that colour */
+        return GREY; /* unknown frames only */
     uint32_t hash = hash_of(frame->name ? frame->name->shown : frame->label);
     const uint8_t *family = families[frame->kind];
     unsigned red = family[0] + (hash & 31);
@@ -86,7 +85,7 @@ static unsigned colour_of(const struct shown_frame *frame)
     return red << 16 | green << 8 | blue;
 }
 
-/* As many characters of a UTF-8 text as fit, in bytes. */
+/* Returns the bytes of the leading characters of a UTF-8 text that fit. */
 static size_t fitting(const char *text, double width)
 {
     size_t room = width > 6 ? (size_t)((width - 6) / CHARACTER) : 0;
@@ -131,7 +130,7 @@ static double width_of(const struct drawing *d, uint64_t total)
     return (double)total / (double)d->total * (WIDTH - 2 * MARGIN);
 }
 
-/* Where each node stands; the number of rows. */
+/* Computes the position of each node and the number of rows. */
 static void place(struct drawing *d)
 {
     d->rows = 1;
@@ -149,7 +148,7 @@ static void place(struct drawing *d)
     }
 }
 
-/* What is too narrow of those that `parent` called: neighbours as one. */
+/* Draws children of `parent` that are too narrow, joining neighbours. */
 static void draw_narrow(struct drawing *d, uint32_t parent)
 {
     char label[64], number[UNIT_TEXT_BYTES], text[FLAME_DESCRIBE_BYTES];
@@ -199,7 +198,7 @@ static void draw(struct drawing *d)
     }
 }
 
-/* What of the graph is not drawn as it is; "" if all is. */
+/* Returns a line about parts not fully drawn; "" if none. */
 static const char *details(const struct drawing *d, char *line, size_t bytes)
 {
     char narrow[UNIT_TEXT_BYTES], deep[UNIT_TEXT_BYTES];

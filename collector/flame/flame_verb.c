@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The verb `flame`: where the time of calls with a stack goes, by their stacks. */
+/* The verb `flame`: shows the time of calls by stack. */
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,12 +13,12 @@
 #include "output/verb_output.h"
 #include "resolve/selection.h"
 
-/* What its options say beyond those of all verbs that read recordings. */
+/* The options that only `flame` has. */
 struct flame_options {
-    enum flame_format format; /* FLAME_BY_NAME: as the name of the file has it */
+    enum flame_format format; /* FLAME_BY_NAME: by the file's name */
     enum flame_weight weight;
     bool threads;
-    bool is_mine; /* the user's own frames only (own_line.h) */
+    bool is_mine; /* only the user's own frames (own_line.h) */
     bool folds_unnamed;
     bool merges_ranks;
     bool is_shares;
@@ -30,10 +30,8 @@ static bool ends_with(const char *text, size_t length, const char *suffix)
     return length > end && strncasecmp(text + length - end, suffix, end) == 0;
 }
 
-/*
- * The name of the file that is written, of standard output, too, where a shell has opened one for
- * it: whoever writes `> f.svg` wants what `-o f.svg` makes. NULL: it has none. It is cut to fit.
- */
+/* Returns the output file's name, also of standard output if a shell redirected it: `> f.svg`
+ * should do the same as `-o f.svg`. NULL: no name. The name is cut to fit. */
 static const char *name_of(const struct options *options, char *text, size_t bytes)
 {
     struct stat status;
@@ -46,7 +44,8 @@ static const char *name_of(const struct options *options, char *text, size_t byt
     return length > 0 ? text : NULL;
 }
 
-/* As the options say, or else the file's name, which may say that it is compressed, too. */
+/* Returns the format of the option, or else of the file's name, which may also have an ending for
+ * compression. */
 static enum flame_format format_of(const struct options *options)
 {
     const struct flame_options *own = options->own;
@@ -62,7 +61,7 @@ static enum flame_format format_of(const struct options *options)
     return ends_with(path, length, ".json") ? FLAME_SPEEDSCOPE : FLAME_FOLDED;
 }
 
-/* What is written would be another thing than its name says: that name, or NULL. */
+/* Returns the file's name if it promises a format that flame cannot write, else NULL. */
 static const char *of_another_kind(const struct options *options, char *text, size_t bytes)
 {
     const struct flame_options *own = options->own;
@@ -76,11 +75,11 @@ static const char *of_another_kind(const struct options *options, char *text, si
     return NULL;
 }
 
-/* What is written, of one recording or of all that were compared. */
+/* The graph to write, of one recording or a comparison. */
 struct graph {
     const struct options *options;
-    const struct flame *flame;   /* NULL: two sides are compared, */
-    struct flame_diff *compared; /* NULL: they are not */
+    const struct flame *flame;   /* NULL: a comparison */
+    struct flame_diff *compared; /* NULL: one recording */
     const char *names;
     uint64_t bytes; /* of the recordings */
 };
@@ -106,7 +105,7 @@ static enum exit_code write_out(const struct graph *g)
     enum exit_code code = verb_output_open(&out, g->options->output, &room);
     if (code != EXIT_OK)
         return code;
-    if (g->flame) /* not before: of a graph that cannot be written nothing is missing */
+    if (g->flame) /* only now: a graph that cannot be written needs no remarks */
         flame_say(g->flame, g->flame->costs.rec, g->options->command);
     int error = write_graph(g, &out);
     say_error("flame", error);
@@ -122,7 +121,7 @@ static enum exit_code add_run(const struct flame *f, struct flame_diff *compared
     return say_error("flame", error);
 }
 
-/* `compared` is NULL if the recording's graph is to be written. */
+/* `compared` is NULL for the graph of one recording. */
 static enum exit_code flame_recording(struct recording *rec, const struct options *options,
                                       struct flame_diff *compared, enum flame_side side)
 {
@@ -137,7 +136,7 @@ static enum exit_code flame_recording(struct recording *rec, const struct option
         error = stack_costs_init(&f.costs, &walk);
     f.costs.split_processes = true;
     f.costs.split_threads = own->threads;
-    f.costs.merges_ranks = own->merges_ranks || compared; /* numbers of processes differ */
+    f.costs.merges_ranks = own->merges_ranks || compared; /* process numbers differ between runs */
     f.costs.only_own = own->is_mine;
     f.costs.only_named = own->folds_unnamed;
     flame_wants(&f, own->weight, !compared && format_of(options) == FLAME_SPEEDSCOPE);
@@ -161,7 +160,7 @@ static enum exit_code flame_recording(struct recording *rec, const struct option
     return code;
 }
 
-/* Reads what `count` paths name as one recording; *bytes gets its size added. */
+/* Reads the `count` paths as one recording; adds its size to *bytes. */
 static enum exit_code read_paths(const struct options *options, char **paths, int count,
                                  struct flame_diff *compared, enum flame_side side, uint64_t *bytes)
 {
@@ -195,7 +194,7 @@ static void name_sides(const struct options *options, char *text, size_t bytes)
     }
 }
 
-/* Each path is a run. A recording that is damaged is as it would be alone. */
+/* Each path is a run. Damage is handled as for a single recording. */
 static enum exit_code compare(const struct options *options)
 {
     const struct flame_options *own = options->own;

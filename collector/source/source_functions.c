@@ -8,9 +8,9 @@
 #include "base/array.h"
 #include "error.h"
 
-#define NESTED_MAX 256 /* functions in functions; deeper ones are their outer ones' */
+#define NESTED_MAX 256 /* nesting; deeper functions count as their outer ones */
 
-/* Goes through a text, over comments and what is in quotes. */
+/* Scans a text, past comments and quotes. */
 struct scan {
     const struct source_text *text;
     uint32_t at;
@@ -39,7 +39,7 @@ static void skip_line(struct scan *s)
         step(s, look(s, 0) == '\\' ? 2 : 1);
 }
 
-/* Over a text in quotes, of which three in a row begin one of several lines in Python. */
+/* Skips a quoted text; in Python three quotes begin one of several lines. */
 static void skip_quoted(struct scan *s, bool is_python)
 {
     char quote = look(s, 0);
@@ -60,7 +60,7 @@ static void skip_quoted(struct scan *s, bool is_python)
     }
 }
 
-/* A new function from that line on; its place + 1, 0 without memory. */
+/* Adds a function that begins on that line. Returns its index + 1, 0 without memory. */
 static uint32_t add_span(struct source_functions *f, uint32_t first)
 {
     struct source_span span = {.first = first, .last = first};
@@ -75,7 +75,7 @@ static void fill(struct source_functions *f, uint32_t from, uint32_t to, uint32_
 
 /* ---- Python --------------------------------------------------------------------------------- */
 
-/* To the end of a statement, which ends with its line unless something is open. */
+/* Skips to the end of a statement, which ends with its line unless a bracket is open. */
 static void skip_statement(struct scan *s)
 {
     uint32_t open = 0;
@@ -93,7 +93,7 @@ static void skip_statement(struct scan *s)
     }
 }
 
-/* Over the blanks that a line begins with: in so many columns. */
+/* Skips the blanks at the begin of a line; returns their width in columns. */
 static uint32_t indentation(struct scan *s)
 {
     uint32_t columns = 0;
@@ -157,13 +157,14 @@ static int find_python(struct source_functions *f, struct scan *s)
  */
 
 struct braces {
-    uint32_t first;    /* line in which a statement outside of functions begins; 0: none yet */
-    bool has_argument; /* it has a parenthesis: its brace is that of a function */
-    uint32_t depth;    /* of braces in that function */
-    uint32_t span;     /* 0: outside of one */
+    uint32_t first;    /* line where a statement outside of functions begins; 0: none */
+    bool has_argument; /* it has a parenthesis, so its brace begins a function */
+    uint32_t depth;    /* open braces in that function */
+    uint32_t span;     /* 0: outside of functions */
 };
 
-/* What comes behind an initialiser in a constructor's head? The function goes on then. */
+/* Returns true if the brace ended an initialiser in a constructor's head, so the function
+ * continues. */
 static bool goes_on(const struct scan *s)
 {
     struct scan ahead = *s;
@@ -172,7 +173,7 @@ static bool goes_on(const struct scan *s)
     return look(&ahead, 0) == ',' || look(&ahead, 0) == '{';
 }
 
-/* One character that is neither blank nor quoted. */
+/* Takes a character that is neither blank nor quoted. */
 static int take_brace(struct source_functions *f, struct scan *s, struct braces *b, char c)
 {
     if (b->span && c == '{') {
@@ -219,7 +220,7 @@ static int find_c(struct source_functions *f, struct scan *s)
         } else {
             uint32_t line = s->line;
             step(s, 1);
-            s->line = line; /* no character that is looked at ends a line */
+            s->line = line; /* the character itself does not end a line */
             error = take_brace(f, s, &b, c);
         }
         is_line_begin = false;

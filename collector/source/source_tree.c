@@ -36,7 +36,7 @@ void source_tree_release(struct source_tree *t)
         close(t->fd);
 }
 
-/* Bytes in common from the ends on. */
+/* Returns the bytes that both have in common at their ends. */
 static size_t common_tail(const char *a, size_t a_length, const char *b, size_t b_length)
 {
     size_t length = 0;
@@ -88,7 +88,7 @@ static int add_path(struct source_tree *t, const char *path)
     return error;
 }
 
-/* What is in the folder `fd`, which is closed; `path` has its path, of `length` bytes. */
+/* Lists the folder `fd`, which it closes; `path` has its path, of `length` bytes. */
 static int list_folder(struct source_tree *t, const struct wanted *wanted, int fd, char *path,
                        size_t length, unsigned depth)
 {
@@ -101,7 +101,7 @@ static int list_folder(struct source_tree *t, const struct wanted *wanted, int f
     for (struct dirent *d; error == 0 && (d = readdir(folder));) {
         struct stat status;
         size_t bytes = strlen(d->d_name);
-        /* What is too deep hides nothing beside it. */
+        /* Skips entries that are too deep; others continue. */
         bool is_over = t->seen == SOURCE_SEEN_MAX || length + bytes + 2 > PATH_MAX;
         t->is_cut |= is_over;
         if (is_over || is_left_out(d->d_name) ||
@@ -138,7 +138,7 @@ int source_tree_list(struct source_tree *t, const char *const *names, uint32_t c
     return error;
 }
 
-/* "a/./b/../c//d.py" as "/c/d.py": what stands before a ".." says nothing certain. New memory. */
+/* Returns "a/./b/../c//d.py" as "/c/d.py" in new memory: the parts before ".." are uncertain. */
 static char *cleaned(const char *path)
 {
     char *clean = malloc(strlen(path) + 2), *to = clean;
@@ -160,7 +160,7 @@ static char *cleaned(const char *path)
     return clean;
 }
 
-/* So many parts of both paths, from the last on, are the same: each has a slash before it. */
+/* Returns how many trailing parts are equal, each with a slash before it. */
 static unsigned common_parts(const char *path, const char *recorded)
 {
     size_t length = strlen(path), common = common_tail(path, length, recorded, strlen(recorded));
@@ -183,7 +183,8 @@ enum source_match source_tree_match(const struct source_tree *t, const char *rec
         else
             high = middle;
     }
-    /* The longest tails are next to its place, and two on a side tell whether there are several. */
+    /* Paths with the longest common tails are neighbours; two on each side show whether there are
+     * several. */
     for (uint32_t i = low < 2 ? 0 : low - 2; clean && i < t->count && i < low + 2; i++) {
         unsigned parts = common_parts(t->paths[i], clean);
         if (parts > best)
@@ -200,7 +201,7 @@ const char *source_tree_path(const struct source_tree *t, uint32_t index)
     return t->paths[index] + strlen(t->folder) + 1;
 }
 
-/* Opens it from the folder down, part by part: between listing and now a link may have come. */
+/* Opens it part by part from the folder: a symbolic link may have appeared since the listing. */
 static int open_below(const struct source_tree *t, const char *path)
 {
     char part[NAME_MAX + 1];
@@ -234,7 +235,7 @@ static int find_lines(struct source_text *s)
         if (s->bytes[i] == '\n')
             s->starts[++s->line_count] = i + 1;
     if (s->starts[s->line_count] < s->length)
-        s->starts[++s->line_count] = s->length + 1; /* as if its last line ended, too */
+        s->starts[++s->line_count] = s->length + 1; /* as if the last line ended, too */
     return 0;
 }
 

@@ -17,9 +17,9 @@
 #include "base/moment.h"
 #include "error.h"
 
-#define SEND_BYTES  (1u << 20) /* at a time, so that the others have their turn */
+#define SEND_BYTES  (1u << 20) /* per turn, to be fair to other connections */
 #define HEADERS_MAX 64
-/* What a method and the name of a header consist of. */
+/* The characters of a method and of a header's name. */
 #define TOKEN "!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 enum { OK = 200, BAD = 400, NOT_ALLOWED = 405, TOO_LARGE = 431, OTHER_VERSION = 505 };
@@ -34,7 +34,7 @@ static int secret_make(char *text)
     return 0;
 }
 
-/* How long it takes does not say how much of it is right. */
+/* Compares in constant time, so that the time does not reveal matching characters. */
 static bool secret_is(const char *secret, const char *text)
 {
     unsigned char differs = 0;
@@ -54,7 +54,7 @@ int http_server_init(struct http_server *s, unsigned port, const struct http_res
     for (unsigned i = 0; i < HTTP_CONNECTIONS_MAX; i++)
         s->connections[i].fd = -1;
     s->fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    /* A port that somebody names can be used again at once; none is shared with who listens. */
+    /* A port can be reused at once, but not shared with another listener. */
     if (s->fd < 0 || setsockopt(s->fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) < 0 ||
         bind(s->fd, (struct sockaddr *)&address, sizeof address) < 0 ||
         listen(s->fd, HTTP_CONNECTIONS_MAX) < 0 ||
@@ -83,13 +83,13 @@ void http_server_release(struct http_server *s)
 /* ---- requests -------------------------------------------------------------------------------- */
 
 struct request {
-    const char *target; /* begins with a slash; a view, as is the next */
-    const char *host;   /* NULL: none is named */
+    const char *target; /* begins with a slash; a view, like the next */
+    const char *host;   /* NULL: no Host header */
     bool is_head;
 };
 
-/* The line at *at without its CR LF, and *at behind it. NULL: it has another control character than
- * a tab. */
+/* Returns the line at *at without CR LF and moves *at behind it. NULL: it has a control character
+ * other than tab. */
 static char *take_line(char **at)
 {
     char *line = *at, *end = line;
@@ -125,7 +125,7 @@ static int read_header(struct request *r, char *line)
 {
     size_t length = strspn(line, TOKEN);
     char *value = line + length + 1;
-    /* A continued line begins with a space, which is no token either. */
+    /* A continued line begins with a space, which is not a token character. */
     if (!length || line[length] != ':')
         return BAD;
     line[length] = '\0';
@@ -143,8 +143,7 @@ static int read_header(struct request *r, char *line)
                : OK;
 }
 
-/* Of a text of `length` bytes, which it cuts into pieces: the status of the answer; 0: more is
- * needed. */
+/* Parses `length` bytes, which it modifies. Returns the answer's status; 0: incomplete. */
 static int read_request(struct request *r, char *text, size_t length)
 {
     char *line;
@@ -173,7 +172,7 @@ static bool is_ours(const struct http_server *s, const char *host)
     return strcmp(host, text[0]) == 0 || strcmp(host, text[1]) == 0;
 }
 
-/* The status; with OK *found. */
+/* Returns the status, and sets *found if it is OK. */
 static int look_up(struct http_server *s, const struct request *r,
                    const struct http_resource **found)
 {
@@ -197,7 +196,7 @@ static int look_up(struct http_server *s, const struct request *r,
     return 404;
 }
 
-/* It is over when the other side has closed it, too. */
+/* Ends the answer; the connection ends when the other side closes it too. */
 static bool end_answer(struct http_connection *c)
 {
     c->body = NULL;
@@ -206,7 +205,7 @@ static bool end_answer(struct http_connection *c)
     return shutdown(c->fd, SHUT_WR) == 0;
 }
 
-/* Answers what was read, if it is whole. False: the connection is over. */
+/* Answers a complete request. Returns false if the connection has ended. */
 static bool answer(struct http_server *s, struct http_connection *c)
 {
     struct request r;
@@ -236,14 +235,14 @@ static bool answer(struct http_server *s, struct http_connection *c)
                          found ? found->policy : "default-src 'none'");
     c->body = r.is_head ? NULL : found;
     c->since_ns = monotonic_ns();
-    /* The first bytes of a connection have room in the kernel's buffer. */
+    /* The first bytes always fit into the kernel's buffer. */
     return send(c->fd, head, (size_t)bytes, MSG_NOSIGNAL | (c->body ? MSG_MORE : 0)) == bytes &&
            (c->body || end_answer(c));
 }
 
 /* ---- connections ----------------------------------------------------------------------------- */
 
-/* False: the connection is over. */
+/* Returns false if the connection has ended. */
 static bool send_body(struct http_connection *c)
 {
     ssize_t bytes = sendfile(c->fd, c->body->fd, &c->sent, SEND_BYTES);
@@ -252,7 +251,7 @@ static bool send_body(struct http_connection *c)
     return bytes > 0 ? true : bytes == 0 ? end_answer(c) : errno == EAGAIN || errno == EINTR;
 }
 
-/* Not while something is sent: the kernel's buffer bounds what waits. */
+/* Not called while a body is sent, so the kernel's buffer bounds further requests. */
 static bool receive(struct http_server *s, struct http_connection *c)
 {
     if (c->is_ended)
@@ -265,7 +264,7 @@ static bool receive(struct http_server *s, struct http_connection *c)
     return c->is_ended || answer(s, c);
 }
 
-/* One that is free; or that of who has waited longest and is sent nothing. */
+/* Returns a free connection, or drops the oldest one that receives no body. */
 static struct http_connection *place_for(struct http_server *s)
 {
     struct http_connection *worst = NULL;
@@ -285,7 +284,7 @@ static void accept_one(struct http_server *s)
 {
     int fd = accept4(s->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
     struct http_connection *c = fd < 0 ? NULL : place_for(s);
-    /* Who waits makes poll return at once, for as long as there is no file for him. */
+    /* If accept failed for lack of descriptors, poll would return at once: pauses accepting. */
     s->rest_until_ns =
         fd < 0 && errno != EAGAIN && errno != EINTR ? monotonic_ns() + HTTP_REST_NS : 0;
     if (!c) {
@@ -296,7 +295,7 @@ static void accept_one(struct http_server *s)
     *c = (struct http_connection){.fd = fd, .since_ns = monotonic_ns()};
 }
 
-/* How long it may still take; 0: it is over. */
+/* Returns the time left before a timeout; 0: timed out. */
 static uint64_t time_left(const struct http_connection *c, uint64_t now)
 {
     uint64_t allowed = c->body ? HTTP_IDLE_NS : HTTP_WAIT_NS;

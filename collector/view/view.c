@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The verb `view`: makes the page and the trace of recordings and serves them to a browser of this
- * machine (http_server.h) until the terminal, or whoever has started it, ends it. What is made lies
- * in files without a name: they go with us, whatever ends us.
+ * The verb `view`: makes a page and a trace of recordings and serves them to a browser on this
+ * machine (http_server.h) until the terminal or the parent ends it. The results are unnamed files,
+ * which vanish with the process however it ends.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -33,14 +33,14 @@
     "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "                \
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-/* Of the page, which has its style and its script in it, and in its own policy their hashes: what
- * both policies let through goes. */
+/* For the page, which contains its style and script, and in its own policy their hashes: both
+ * policies must allow something. */
 #define PAGE_POLICY                                                                                \
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "                  \
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-/* What is shown is put in by the assembler, of which link-time optimisation sees nothing: this file
- * is compiled without it (Makefile). */
+/* The assembler embeds the files. Link-time optimisation cannot see that, so the Makefile compiles
+ * this file without it. */
 #define EMBED(symbol, file)                                                                        \
     __asm__(".pushsection .rodata\n" #symbol ":\n.incbin \"collector/view/" file                   \
             "\"\n.byte 0\n.popsection\n");                                                         \
@@ -51,7 +51,7 @@ EMBED(view_perfetto, "perfetto.html");
 EMBED(view_script, "perfetto.js");
 EMBED(view_style, "view.css");
 
-/* What its options say beyond those of all verbs that read recordings. */
+/* The options that only `view` has. */
 struct view_options {
     uint64_t port; /* 0: any */
     bool open;
@@ -59,10 +59,8 @@ struct view_options {
 
 /* ---- what is served -------------------------------------------------------------------------- */
 
-/*
- * Has another process run the verb, with the file as its standard output: what it takes of memory
- * goes with it. Its exit code.
- */
+/* Runs the verb in a child with the file as standard output, which also frees its memory. Returns
+ * its exit code. */
 static enum exit_code run_verb_into(int fd, const struct verb *verb, const void *its_own,
                                     const struct options *options)
 {
@@ -91,7 +89,7 @@ static enum exit_code run_verb_into(int fd, const struct verb *verb, const void 
     return EXIT_ENVIRONMENT;
 }
 
-/* A file in memory with the text, and the name in place of each mark. -1: errno. */
+/* Returns a memory file with the text, its marks replaced by the name. -1: errno. */
 static int fill(const char *text, const char *name)
 {
     int fd = memfd_create("gpuprof view", MFD_CLOEXEC);
@@ -106,7 +104,7 @@ static int fill(const char *text, const char *name)
 
 /* ---- until it ends --------------------------------------------------------------------------- */
 
-/* The browser gets an address that works once: others can read the arguments of a process. */
+/* The address for the browser works only once: other users can read a process's arguments. */
 static void open_browser(const struct http_server *s)
 {
     char address[96];
@@ -131,7 +129,7 @@ static void open_browser(const struct http_server *s)
         waitpid(child, NULL, 0);
 }
 
-/* -1: it is hung up already, so that says nothing. */
+/* -1: already hung up, so it cannot signal the end. */
 static int watched_input(void)
 {
     struct pollfd input = {.fd = STDIN_FILENO};
@@ -180,7 +178,7 @@ static int stop_signals(void)
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGHUP);
-    signal(SIGPIPE, SIG_IGN); /* a browser that goes away while it is sent something */
+    signal(SIGPIPE, SIG_IGN); /* for browsers that disconnect during an answer */
     if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
         return -1;
     return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -213,7 +211,7 @@ static enum exit_code serve_all(const struct options *options, int page, int tra
     return code;
 }
 
-/* What is damaged is shown as far as it goes. */
+/* Damaged recordings are shown as far as possible. */
 static bool is_made(enum exit_code code)
 {
     return code == EXIT_OK || code == EXIT_DAMAGED;
