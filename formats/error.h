@@ -26,16 +26,16 @@ static inline const char *gpuprof_error_text(int error)
     case GPUPROF_NO_MEMORY: return "out of memory";
     case GPUPROF_IO: return "input/output error";
     case GPUPROF_NOT_OURS: return "not a gpuprof file";
-    case GPUPROF_VERSION: return "a newer format version than this build reads";
+    case GPUPROF_VERSION: return "its format version is newer than this gpuprof reads";
     case GPUPROF_DAMAGED: return "damaged";
     case GPUPROF_TRUNCATED: return "truncated";
     case GPUPROF_LIMIT: return "a limit is exceeded";
     case GPUPROF_USAGE: return "wrong usage";
     case GPUPROF_SPOOL:
-        return "a temporary file cannot be written in $TMPDIR (or /tmp); TMPDIR=DIR names another "
-               "folder";
+        return "cannot write a temporary file in $TMPDIR (or /tmp); set TMPDIR to another folder";
     case GPUPROF_EMPTY:
-        return "empty: the process was killed before it had written anything, or the disk was full";
+        return "the file is empty: the process was killed before it wrote anything, or the disk "
+               "was full";
     default: return "unknown error";
     }
 }

@@ -183,13 +183,13 @@ static bool parse_text(const struct setting_info *info, const char *text, uint64
 
 static const char *const kind_hints[] = {
     [SETTING_KIND_PATH] = "a path",
-    [SETTING_KIND_SIZE] = "a size such as 512K, 64M or 1G (or KiB, KB, the same)",
+    [SETTING_KIND_SIZE] = "a size such as 512K, 64M or 1G",
     [SETTING_KIND_TIME] = "a time such as 80us, 200ms or 3s",
     [SETTING_KIND_SHARE] = "a share such as 2% or 0.5%",
     [SETTING_KIND_SWITCH] = "on or off",
     [SETTING_KIND_CHOICE] = "one of",
     [SETTING_KIND_NUMBER] = "a number",
-    [SETTING_KIND_FLAGS] = "one or more, with commas, of",
+    [SETTING_KIND_FLAGS] = "a comma-separated list of",
     [SETTING_KIND_TEXT] = "a text",
     [SETTING_KIND_FLIGHT] = "a time such as 30s, a size such as 256M (64M to 64G), or 30s,1G",
     [SETTING_KIND_SCHEDULE] = "a schedule such as wait=10,warmup=1,active=3,repeat=2 (also "
@@ -204,7 +204,7 @@ int settings_set(struct settings *s, enum setting_index index, const char *text,
     const struct setting_info *info = &setting_infos[index];
     uint64_t number = 0;
     if (strnlen(text, SETTING_TEXT_BYTES_MAX + 1) > SETTING_TEXT_BYTES_MAX) {
-        snprintf(reason, reason_bytes, "longer than %d bytes", SETTING_TEXT_BYTES_MAX);
+        snprintf(reason, reason_bytes, "the value is longer than %d bytes", SETTING_TEXT_BYTES_MAX);
         return GPUPROF_USAGE;
     }
     char low[32], high[32], range[80] = "";

@@ -72,9 +72,9 @@ static int list_files(struct source_report *r)
             names[distinct++] = names[i];
     int error = source_tree_list(&r->tree, names, distinct);
     if (r->tree.is_cut)
-        message("report: --source: more files and folders than are looked at below %s: name a "
-                "folder in it",
-                r->tree.folder);
+        message(
+            "report: --source: too many files below %s, so some were not read; name a folder in it",
+            r->tree.folder);
     free(names);
     return error;
 }
@@ -88,8 +88,8 @@ static uint32_t file_of(struct source_report *r, struct placing *p, const struct
         return (uint32_t)known;
     enum source_match match = source_tree_match(&r->tree, name->raw, &index);
     if (match == SOURCE_SEVERAL && p->ambiguous++ < SAID_MAX)
-        message("report: --source: %s may be %s or another file below %s: it is not shown; name a "
-                "folder in it",
+        message("report: --source: %s is not shown, since both %s and another file below %s match "
+                "it; name a folder in it",
                 name->raw, source_tree_path(&r->tree, index), r->tree.folder);
     uint32_t place = NO_FILE;
     if (match == SOURCE_ONE &&
@@ -121,7 +121,7 @@ static int place_frames(struct source_report *r, struct placing *p)
         if (has_line(shown_frame_of(frames, i)))
             error = place_in_file(r, p, shown_frame_of(frames, i), &p->line_of[i]);
     if (p->ambiguous > SAID_MAX)
-        message("report: --source: and so %u more file%s", p->ambiguous - SAID_MAX,
+        message("report: --source: ... and the same for %u more file%s", p->ambiguous - SAID_MAX,
                 plural_end(p->ambiguous - SAID_MAX));
     return error;
 }
@@ -249,7 +249,7 @@ static int show_file(struct source_report *r, uint32_t number, uint64_t begin_ns
         return error;
     if (error < 0 || file->text.length > *room) {
         message("report: --source: %s: %s", source_tree_path(&r->tree, file->index),
-                error == GPUPROF_IO ? strerror(errno) : "too large to be shown");
+                error == GPUPROF_IO ? strerror(errno) : "too large to show");
         source_text_release(&file->text);
         file->text = (struct source_text){0};
     }

@@ -60,7 +60,7 @@ const char *reading_advice(int number)
     case ENOENT:
     case ENOTDIR: return RECORDING_ADVICE;
     case EACCES:
-    case EPERM: return "; run this as a user who may read it, or ask its owner";
+    case EPERM: return "; run this as a user who may read it";
     default: return "";
     }
 }
@@ -69,14 +69,14 @@ const char *writing_advice(int number)
 {
     switch (number) {
     case ENOENT:
-    case ENOTDIR: return "; name a file in a folder that there is";
+    case ENOTDIR: return "; name a file in an existing folder";
     case EACCES:
     case EPERM:
     case EROFS: return "; name a file in a folder that you may write to";
     case EISDIR: return "; name a file, not a folder";
     case ENOSPC:
-    case EDQUOT: return "; nothing is kept: name a file where there is room";
-    case EFBIG: return "; nothing is kept: raise ulimit -f, or name a file where there is room";
+    case EDQUOT: return "; nothing was written: name a file on a disk with free space";
+    case EFBIG: return "; nothing was written: raise ulimit -f";
     default: return "";
     }
 }
@@ -85,16 +85,13 @@ const char *folder_advice(int number)
 {
     switch (number) {
     case ENOENT:
-    case ENOTDIR: return "; name a folder in one that there is";
+    case ENOTDIR: return "; name a folder in an existing one";
     case EACCES:
     case EPERM:
     case EROFS: return "; name a folder that you may write to";
     case ENOSPC:
-    case EDQUOT:
-        return "; only the files that are whole are kept: name a folder where there is room";
-    case EFBIG:
-        return "; only the files that are whole are kept: raise ulimit -f, or name a folder where "
-               "there is room";
+    case EDQUOT: return "; only complete files were kept: name a folder on a disk with free space";
+    case EFBIG: return "; only complete files were kept: raise ulimit -f";
     default: return "";
     }
 }
@@ -103,7 +100,7 @@ const char *stdout_advice(int number)
 {
     switch (number) {
     case ENOSPC:
-    case EDQUOT: return "; send it to where there is room";
+    case EDQUOT: return "; redirect it to a disk with free space";
     case EFBIG: return LIMIT_ADVICE;
     default: return "";
     }
@@ -113,9 +110,9 @@ const char *aside_advice(int number)
 {
     switch (number) {
     case ENOSPC:
-    case EDQUOT: return "; nothing is kept: TMPDIR=DIR names another folder, with more room";
+    case EDQUOT: return "; nothing was written: set TMPDIR to a folder with more space";
     case EFBIG: return LIMIT_ADVICE;
-    default: return "; TMPDIR=DIR names another folder";
+    default: return "; set TMPDIR to another folder";
     }
 }
 

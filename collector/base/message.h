@@ -15,7 +15,7 @@ enum exit_code {
     EXIT_UNFIT = 4,       /* doctor: nothing useful would be recorded here */
 };
 
-#define RECORDING_ADVICE "; name a data folder of 'gpuprof run', or a .gpuprof file in one"
+#define RECORDING_ADVICE "; name a data folder that 'gpuprof run' wrote, or a .gpuprof file in one"
 
 /* Prints one line and its newline; control characters become '?'. */
 void message(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -20,10 +20,10 @@ static enum exit_code take_jobs(const struct given *g)
 {
     uint64_t jobs;
     if (!number_parse(g->value, 1, JOBS_MAX, &jobs))
-        return option_end(g, false, "is no number of processors, from 1 on");
+        return option_end(g, false, "is not a number of processes, 1 or more");
     if (jobs > WORKERS_MAX)
-        message("%s: --jobs: %u: %u processes share the work, which is the most",
-                g->all->verb->name, (unsigned)jobs, WORKERS_MAX);
+        message("%s: --jobs: %u is above the limit; using %u processes", g->all->verb->name,
+                (unsigned)jobs, WORKERS_MAX);
     g->all->jobs = jobs < WORKERS_MAX ? (unsigned)jobs : WORKERS_MAX;
     return EXIT_OK;
 }
@@ -35,17 +35,19 @@ static enum exit_code take_symbols(const struct given *g)
     if (strcmp(g->value, SYMBOLS_OFF) == 0)
         return EXIT_OK;
     errno = stat(g->value, &status) < 0 ? errno : S_ISDIR(status.st_mode) ? 0 : ENOTDIR;
-    return errno ? usage_error("%s: --symbols: %s: %s; name a folder with binaries or debug files, "
-                               "or none",
-                               g->all->verb->name, g->value, strerror(errno))
-                 : EXIT_OK;
+    return errno
+               ? usage_error(
+                     "%s: --symbols: %s: %s; name a folder with binaries or debug files, or 'none'",
+                     g->all->verb->name, g->value, strerror(errno))
+               : EXIT_OK;
 }
 
 static enum exit_code take_against(const struct given *g)
 {
     if (g->all->against >= 0)
-        return usage_error("%s: --against: may be given once; it takes all that stand behind it",
-                           g->all->verb->name);
+        return usage_error(
+            "%s: --against was given twice; give it once, and name all old runs after it",
+            g->all->verb->name);
     g->all->against = g->all->path_count;
     return EXIT_OK;
 }
@@ -62,7 +64,7 @@ static enum setting_index find_setting(const char *name, size_t length)
 static enum exit_code take_setting(struct options *o, enum setting_index index, const char *value)
 {
     struct settings check;
-    char reason[160] = "it is empty";
+    char reason[160] = "the value is empty";
     settings_init(&check);
     if (!*value || settings_set(&check, index, value, reason, sizeof reason) != 0)
         return usage_error("%s: --%s: %s", o->verb->name, setting_infos[index].option, reason);
@@ -224,12 +226,12 @@ const struct option *option_named(const struct verb *verb, const char *name)
 static const struct {
     const char *name, *hint;
 } nsys_options[] = {
-    {"-q", " (leave it out: nothing is said but what differs from nsys)"},
-    {"--quiet", " (leave it out: nothing is said but what differs from nsys)"},
-    {"--force-export", " (leave it out: no database is made)"},
-    {"--force-overwrite", " (leave it out: -o always replaces a file)"},
+    {"-q", " (leave it out: gpuprof prints only what differs from nsys)"},
+    {"--quiet", " (leave it out: gpuprof prints only what differs from nsys)"},
+    {"--force-export", " (leave it out: gpuprof makes no database)"},
+    {"--force-overwrite", " (leave it out: -o always replaces the file)"},
     {"--sqlite", " (gpuprof export -o x.sqlite makes a database)"},
-    {"--timeunit", " (leave it out: text has the unit that fits, csv and json have ns)"},
+    {"--timeunit", " (leave it out: text has fitting units, csv and json have ns)"},
     {"--filter-time", " (--from and --to)"},
     {"--filter-nvtx", " (--range)"},
 };
@@ -247,10 +249,10 @@ static const char *nsys_hint(const char *word)
 static const char *elsewhere_text(const struct options *o, const char *name, size_t length)
 {
     if (find_setting(name, length) < SETTING_COUNT)
-        return " (gpuprof run has it)";
+        return " (it is an option of 'gpuprof run')";
     for (const struct verb *const *verb = o->verbs; length && *verb; verb++)
         if (named(*verb, name, length))
-            return " (another verb has it)";
+            return " (it is an option of another verb)";
     return "";
 }
 
@@ -338,10 +340,11 @@ static enum exit_code parse_option(struct options *o, char *own, char **argv, in
 static enum exit_code check_all(const struct options *o)
 {
     if (o->step_range && o->step_by && strcmp(o->step_by, "range") != 0)
-        return usage_error("%s: --step-range names ranges, --step-by=%s something else",
+        return usage_error("%s: --step-range and --step-by=%s cannot be combined; give one of them",
                            o->verb->name, o->step_by);
     if (o->path_count == 0 && o->verb->takes & TAKES_RECORDINGS && !(o->verb->takes & TAKES_PARTS))
-        return usage_error("%s: no folder or file named (. is this one); try 'gpuprof help %s'",
+        return usage_error("%s: name a data folder or a recording (. is the current folder); try "
+                           "'gpuprof help %s'",
                            o->verb->name, o->verb->name);
     return EXIT_OK;
 }
@@ -385,9 +388,9 @@ enum exit_code option_end(const struct given *g, bool is_right, const char *wron
 
 enum exit_code option_twice(const struct given *g)
 {
-    return usage_error("%s: --%s is there twice; say it once%s", g->all->verb->name,
+    return usage_error("%s: --%s was given twice; give it once%s", g->all->verb->name,
                        g->option->name,
-                       strchr(g->option->value, ',') ? ", with a comma between the values" : "");
+                       strchr(g->option->value, ',') ? ", with commas between the values" : "");
 }
 
 enum exit_code option_flag(const struct given *g)
@@ -411,9 +414,9 @@ enum exit_code output_check(const struct given *g)
 {
     size_t length = strlen(g->value), end = strlen(STREAM_SUFFIX);
     if (length >= end && strcmp(g->value + length - end, STREAM_SUFFIX) == 0)
-        return usage_error("%s: %s: is a recording or would be taken for one, and is not "
-                           "overwritten or made; name another file",
-                           g->all->verb->name, g->value);
+        return usage_error(
+            "%s: %s: not written: it is a recording, or its name is that of one; name another file",
+            g->all->verb->name, g->value);
     return EXIT_OK;
 }
 
@@ -421,7 +424,7 @@ enum exit_code option_output(const struct given *g)
 {
     const char **path = g->at, *verb = g->all->verb->name;
     if (*path)
-        return usage_error("%s: -o is there twice (%s, %s): %s writes one file at a time", verb,
+        return usage_error("%s: -o was given twice (%s, %s); %s writes one file at a time", verb,
                            *path, g->value, verb);
     *path = g->value;
     return output_check(g);

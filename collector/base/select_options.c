@@ -65,7 +65,7 @@ static bool read_number(const char **text, uint64_t *number)
 /* The read functions return what is wrong, to append to the message; NULL: nothing. */
 static const char *read_list(struct number_list *l, const char *text)
 {
-    static const char no_list[] = "is not a list of numbers such as 0,2,4-7";
+    static const char no_list[] = "is not a list of numbers, such as 0,2,4-7";
     for (l->count = 0; l->count < NUMBER_LIST_MAX; text++) {
         struct number_span *span = &l->spans[l->count++];
         if (!read_number(&text, &span->first))
@@ -74,18 +74,19 @@ static const char *read_list(struct number_list *l, const char *text)
         if (*text == '-' && (text++, !read_number(&text, &span->last)))
             return no_list;
         if (span->last < span->first)
-            return "goes from a number to a smaller one; the smaller stands first, as in 4-7";
+            return "is a range whose end is below its start; write the smaller number first, as in "
+                   "4-7";
         if (*text != ',')
             return *text ? no_list : NULL;
     }
-    return "is a list of more than 64 numbers and spans such as 4-7";
+    return "has more than 64 numbers and ranges";
 }
 
 /* Parses "5", "5:8", "5:" or ":8". */
 static const char *read_steps(struct select_wish *w, const char *text)
 {
-    static const char no_steps[] = "is not a step, or steps A:B, of which B is the first left out "
-                                   "(steps 4 to 7 are 4:8)";
+    static const char no_steps[] =
+        "is not a step or a range A:B; B is not included, so 4:8 is steps 4 to 7";
     w->step_first = 0;
     w->step_end = UINT64_MAX;
     bool has_first = read_number(&text, &w->step_first);
@@ -100,7 +101,7 @@ static const char *read_steps(struct select_wish *w, const char *text)
         return no_steps;
     return w->step_end > w->step_first
                ? NULL
-               : "has no step in it: of steps A:B, A is the first and B the first left out";
+               : "selects no step: in A:B, A is the first step and B is not included";
 }
 
 static uint32_t kinds_of(const char *word, size_t length)
@@ -144,10 +145,10 @@ enum exit_code select_kinds_take(struct select_wish *w, const char *verb, const 
         size_t length = strcspn(text, ",");
         uint32_t kinds = kinds_of(text, length);
         if (!kinds)
-            return usage_error("%s: --kind: '%.*s' is not one of these, or some with commas "
-                               "between: call, launch, alloc, copy, sync, graph, other; work, "
-                               "kernel, gpu_memcpy, gpu_memset, gpu_graph; cuda_sync, overhead, "
-                               "memory, range, mark, operator, library",
+            return usage_error("%s: --kind: '%.*s' is not a kind; give one or more of these, "
+                               "separated by commas: call, launch, alloc, copy, sync, graph, "
+                               "other; work, kernel, gpu_memcpy, gpu_memset, gpu_graph; cuda_sync, "
+                               "overhead, memory, range, mark, operator, library",
                                verb, (int)length, text);
         w->kinds |= kinds;
         text += length;
@@ -170,10 +171,9 @@ static const char *read_moment(struct select_moment *m, const char *text)
     m->is_absolute = !duration_parse(text, &m->ns);
     if (!m->is_absolute || moment_parse(text, &m->ns))
         return NULL;
-    return moment_has_form(text)
-               ? "is no day and time that there is (from 1970 to 2096)"
-               : "is not a time since the recording's first event such as 12.5, 800ms or 2m, or a "
-                 "moment such as 2026-11-23T18:00:00 or @1795456800";
+    return moment_has_form(text) ? "is not a valid date and time (from 1970 to 2096)"
+                                 : "is not a time since the first event (12.5, 800ms, 2m) or a "
+                                   "date (2026-11-23T18:00:00, @1795456800)";
 }
 
 static bool read_pattern(const char **pattern, const char *text)
@@ -235,7 +235,7 @@ static enum exit_code take_least(const struct given *g)
 {
     return keep(g, read_least(g->at, g->value)
                        ? NULL
-                       : "is not a time with its unit, such as 10us (ns, us, ms, s, m, h)");
+                       : "is not a time with a unit, such as 10us (ns, us, ms, s, m, h)");
 }
 
 static enum exit_code take_cycle(const struct given *g)
@@ -247,8 +247,8 @@ static enum exit_code take_cycle(const struct given *g)
         return keep(g, NULL);
     }
     return keep(g, number_parse(g->value, 1, CYCLE_ALL - 1, cycle) ? NULL
-                   : may_be_all ? "is neither a window's number, from 1 on, nor all"
-                                : "is no window's number, from 1 on");
+                   : may_be_all ? "is not a window's number (1 or more) or 'all'"
+                                : "is not a window's number (1 or more)");
 }
 
 const struct option select_options[] = {

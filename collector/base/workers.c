@@ -172,10 +172,8 @@ static enum exit_code code_of(int status)
 {
     if (WIFEXITED(status))
         return (enum exit_code)WEXITSTATUS(status);
-    message("a process of ours, one of -j, was killed (%s)%s", strsignal(WTERMSIG(status)),
-            WTERMSIG(status) == SIGKILL
-                ? "; with a lower -j there are fewer of them, and less memory is used"
-                : "");
+    message("a worker process of -j was killed (%s)%s", strsignal(WTERMSIG(status)),
+            WTERMSIG(status) == SIGKILL ? "; a lower -j uses less memory" : "");
     return EXIT_ENVIRONMENT;
 }
 
@@ -194,7 +192,8 @@ enum exit_code workers_end(struct workers *w, uint32_t how)
         if (is_told && code == EXIT_OK)
             code = code_of(status);
         if (is_told && !has_said && WIFEXITED(status) && WEXITSTATUS(status) == EXIT_ENVIRONMENT)
-            message("a process of ours, one of -j, failed, and had no room to say why: ulimit -f");
+            message(
+                "a worker process of -j failed, and ulimit -f kept it from saying why; raise it");
         close(worker->words);
     }
     free(w->list);

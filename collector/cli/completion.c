@@ -278,7 +278,7 @@ static enum exit_code run(const struct options *options)
             fputs(shells[i].script, stdout);
             return standard_output_end();
         }
-    return usage_error("completion: name one shell: bash, zsh or fish");
+    return usage_error("completion: name a shell: bash, zsh or fish");
 }
 
 VERB_IS(completion, run, NULL, VERB_NO_OWN, VERB_MORE, "bash|zsh|fish",

@@ -328,7 +328,7 @@ static bool is_recording(const char *name)
 static enum exit_code verb_left_out(const char *before, const char *name)
 {
     char *word = shell_word(name);
-    usage_error("%s'%s' is a recording, and no verb: gpuprof report %s", before, name,
+    usage_error("%s'%s' is a recording, not a verb; try: gpuprof report %s", before, name,
                 word ? word : name);
     free(word);
     return EXIT_USAGE;
@@ -342,9 +342,9 @@ enum exit_code verb_unknown(const struct verb *const *verbs, const char *before,
         return usage_error("%sunknown verb '%s' (did you mean %s?); try 'gpuprof help'", before,
                            name, hint);
     if (find_verb(verbs, name))
-        return usage_error("%s'%s' is a verb of the command gpuprof, which starts this one: "
-                           "gpuprof %s",
-                           before, name, name);
+        return usage_error(
+            "%s'%s' is a verb of the gpuprof command, not of this program; run: gpuprof %s", before,
+            name, name);
     if (is_recording(name))
         return verb_left_out(before, name);
     struct nearest nearest = nearest_to(name, strlen(name));

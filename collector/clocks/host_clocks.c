@@ -249,14 +249,13 @@ static enum exit_code refuse(const struct alignment *a, const char *verb)
     const struct host *h = &a->rec->hosts[a->contradiction];
     const struct clock_fit *f = &a->fits[a->contradiction];
     if (clock_fit_jumps(f))
-        return usage_error("%s: host %.64s: its collectives with host %.64s contradict one "
-                           "another: between some its clock jumps by %s (it was set, or its "
-                           "machine stood still); --clock=wall takes the hosts' own clocks",
+        return usage_error("%s: host %.64s cannot be aligned with host %.64s: its clock jumps by "
+                           "%s between collectives (it was set, or the machine was suspended); "
+                           "--clock=wall uses the hosts' own clocks",
                            verb, h->first->header.host, a->rec->hosts[a->root].first->header.host,
                            time_text(apart, (uint64_t)f->jump_ns));
-    return usage_error("%s: host %.64s: its collectives with host %.64s contradict one another: "
-                       "of %u, %u end together (within %s); --clock=wall takes the hosts' own "
-                       "clocks",
+    return usage_error("%s: host %.64s cannot be aligned with host %.64s: of %u collectives, only "
+                       "%u end together (within %s); --clock=wall uses the hosts' own clocks",
                        verb, h->first->header.host, a->rec->hosts[a->root].first->header.host,
                        f->count, f->used, time_text(apart, (uint64_t)f->spread_ns));
 }
@@ -269,11 +268,11 @@ static enum exit_code check_walls(const struct recording *rec, const char *verb)
     for (uint32_t i = 0; i < rec->host_count; i++) {
         const struct host *h = &rec->hosts[i];
         if (h->source == HOST_CLOCK_WALL && h->first->header.realtime_zero_ns < CLOCK_SET_NS)
-            return usage_error("%s: host %.64s: its clock was not set (it says 1970 or so), and no "
-                               "collectives tie it to host %.64s; --clock=wall takes it all the "
-                               "same",
-                               verb, h->first->header.host,
-                               rec->hosts[i ? 0 : rec->host_count - 1].first->header.host);
+            return usage_error(
+                "%s: host %.64s: its clock was not set (its date is about 1970), and no "
+                "collectives align it with host %.64s; --clock=wall uses it anyway",
+                verb, h->first->header.host,
+                rec->hosts[i ? 0 : rec->host_count - 1].first->header.host);
     }
     return EXIT_OK;
 }

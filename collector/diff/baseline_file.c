@@ -282,7 +282,7 @@ int baseline_read(struct run_set *s, const char *text, size_t length, char why[B
         return GPUPROF_VERSION;
     runs = json_member(file, "runs");
     kernels = json_member(file, "kernels");
-    snprintf(why, BASELINE_WHY_BYTES, "it has no runs, or does not end");
+    snprintf(why, BASELINE_WHY_BYTES, "it has no runs, or its end is missing");
     if (!json_is(runs, '[') || !json_is(kernels, '[') || text[length - 1] != '}')
         return GPUPROF_DAMAGED;
     uint32_t before = s->count;
@@ -342,11 +342,11 @@ enum exit_code run_operands_baseline(struct run_set *s, const char *path, const 
     switch (error) {
     case 0: return EXIT_OK;
     case GPUPROF_NO_MEMORY: return say_error(verb, error);
-    case GPUPROF_NOT_OURS: return usage_error("%s: %s: no baseline of gpuprof's", verb, path);
+    case GPUPROF_NOT_OURS: return usage_error("%s: %s: not a gpuprof baseline", verb, path);
     case GPUPROF_VERSION:
-        return usage_error("%s: %s: of another version than this gpuprof reads; save the baseline "
-                           "again",
-                           verb, path);
+        return usage_error(
+            "%s: %s: this gpuprof cannot read this version of a baseline; save the baseline again",
+            verb, path);
     case GPUPROF_LIMIT:
         return usage_error("%s: %s: more than %d runs on a side, or %d kernels", verb, path,
                            RUNS_MAX, BASELINE_KERNELS_MAX);
@@ -408,8 +408,7 @@ static enum exit_code find_baseline(const char *word, const struct run_reading *
     enum exit_code code = EXIT_OK;
     *path = NULL;
     if (is_there && is_named)
-        code = usage_error("%s: %s: there are both %s '%s' and a baseline of that name; say ./%s, "
-                           "or %s",
+        code = usage_error("%s: %s: both %s '%s' and a baseline have this name; write ./%s or %s",
                            how->wish.verb, word, S_ISDIR(status.st_mode) ? "a folder" : "a file",
                            word, word, named);
     else if (is_named || (is_there && S_ISREG(status.st_mode) && is_baseline(word)))
@@ -428,21 +427,22 @@ static enum exit_code read_name(struct run_set *s, char **names, int count, cons
     char *name = names[count - 1], *baseline;
     for (int i = 0; i < count - 1; i++)
         if (run_operands_same(names[i], name))
-            return usage_error("%s: %s: %s is named twice", how->wish.verb, word, name);
+            return usage_error("%s: %s: %s was named twice", how->wish.verb, word, name);
     enum exit_code code = find_baseline(name, how, &baseline);
     if (baseline)
         code = run_operands_baseline(s, baseline, how->wish.verb);
     else if (code == EXIT_OK && stat(name, &status) == 0)
         *(*paths)++ = name;
     else if (code == EXIT_OK && strcmp(name, word) == 0)
-        code = usage_error("%s: %s: neither a recording nor a baseline in %s (gpuprof baseline "
-                           "list)",
+        code = usage_error("%s: %s: neither a recording nor a baseline in %s; 'gpuprof baseline "
+                           "list' shows the baselines",
                            how->wish.verb, word, how->folder);
     else if (code == EXIT_OK && !*name)
-        code = usage_error("%s: %s: a name is missing at a comma", how->wish.verb, word);
+        code =
+            usage_error("%s: %s: there is no name before or after a comma", how->wish.verb, word);
     else if (code == EXIT_OK)
-        code = usage_error("%s: %s: %s is not there, and no baseline in %s", how->wish.verb, word,
-                           name, how->folder);
+        code = usage_error("%s: %s: %s does not exist, and is not a baseline in %s", how->wish.verb,
+                           word, name, how->folder);
     free(baseline);
     return code;
 }
@@ -479,7 +479,7 @@ enum exit_code run_operands_read(struct run_set *s, char **words, int count,
     for (int i = 0; code == EXIT_OK && i < count; i++) {
         for (int k = 0; k < i; k++)
             if (run_operands_same(words[i], words[k]))
-                return usage_error("%s: %s: named twice on a side: each run counts once",
+                return usage_error("%s: %s: named twice on one side; name each run once",
                                    how->wish.verb, words[i]);
         code = read_operand(s, words[i], how);
     }

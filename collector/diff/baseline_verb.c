@@ -173,8 +173,8 @@ static void warn_of_losses(const struct run_set *s)
 {
     for (uint32_t i = 0; i < s->count; i++)
         if (s->runs[i].facts[RUN_FACT_LOSSES]) {
-            message(VERB ": %s: losses: %s; diff compares with it by --force alone: save without "
-                         "this run, or record it again",
+            message(VERB ": %s: losses: %s; diff will compare with it only with --force; save "
+                         "without this run, or record it again",
                     s->names[i], s->runs[i].facts[RUN_FACT_LOSSES]);
             return;
         }
@@ -196,13 +196,12 @@ enum exit_code baseline_save(const struct options *options, const char *name, bo
     struct run_set *s = calloc(1, sizeof *s);
     enum exit_code code = EXIT_OK;
     if (!path)
-        code = usage_error(VERB ": '%s': a name is made of letters, digits, '.', '_' and '-', and "
-                                "begins with a letter, a digit or '_'",
+        code = usage_error(VERB ": '%s': not a valid name; use letters, digits, '.', '_' and '-', "
+                                "and begin with a letter, a digit or '_'",
                            name);
     else if (!is_file && stat(name, &status) == 0)
-        code = usage_error(VERB ": '%s': there is a file or folder of that name here, which diff "
-                                "could not tell from it; the baseline's name stands before the "
-                                "recordings",
+        code = usage_error(VERB ": '%s': a file or folder here has this name; choose another, and "
+                                "put the baseline's name before the recordings",
                            name);
     else if (!s)
         code = say_error(VERB, GPUPROF_NO_MEMORY);
@@ -274,9 +273,9 @@ static enum exit_code unknown_name(const char *folder, const char *wrong)
     if (count < 0)
         return EXIT_ENVIRONMENT;
     if (!count)
-        return usage_error(VERB ": no baseline is named '%s': there are none in %s", wrong, folder);
-    return usage_error(VERB ": no baseline is named '%s' in %s; there are: %s%s", wrong, folder,
-                       text, told < count ? " and others (gpuprof diff --list)" : "");
+        return usage_error(VERB ": no baseline is named '%s': %s has no baselines", wrong, folder);
+    return usage_error(VERB ": no baseline is named '%s' in %s; the baselines are: %s%s", wrong,
+                       folder, text, told < count ? " and others (gpuprof diff --list)" : "");
 }
 
 static enum exit_code remove_named(const struct options *options, const char *folder)
@@ -335,10 +334,11 @@ enum exit_code baseline_list(const char *path)
     for (int i = 0; i < count; i++) {
         struct run_set *s = calloc(1, sizeof *s);
         char *file = baseline_path(path, names[i]->d_name);
-        enum exit_code one = !s      ? EXIT_ENVIRONMENT
-                             : !file ? usage_error(VERB ": %s/%s" SUFFIX ": no name of a baseline",
-                                                   path, names[i]->d_name)
-                                     : run_operands_baseline(s, file, VERB);
+        enum exit_code one =
+            !s      ? EXIT_ENVIRONMENT
+            : !file ? usage_error(VERB ": %s/%s" SUFFIX ": not a valid name of a baseline", path,
+                                  names[i]->d_name)
+                    : run_operands_baseline(s, file, VERB);
         if (one == EXIT_OK)
             print_baseline(names[i]->d_name, s);
         else

@@ -43,16 +43,16 @@ static enum exit_code check(const struct options *options)
 {
     const struct diff_options *own = options->own;
     if (options->against < 0)
-        return usage_error(VERB ": name what the runs are compared with behind --against: gpuprof "
-                                "diff NEW... --against OLD...");
+        return usage_error(
+            VERB ": name the old runs after --against: gpuprof diff NEW... --against OLD...");
     if (!options->against || options->against == options->path_count)
-        return usage_error(VERB ": name recordings or baselines both before and behind --against");
+        return usage_error(VERB ": name recordings or baselines both before and after --against");
     for (int i = 0; i < own->output_count; i++)
         if (format_of(options, own->outputs[i]) == DIFF_BY_NAME)
-            return usage_error(VERB
-                               ": %s: not a kind that can be written; name it .txt, .xml, .json "
-                               "or .html, or say --format",
-                               own->outputs[i]);
+            return usage_error(
+                VERB
+                ": %s: unknown file type; name it .txt, .xml, .json or .html, or give --format",
+                own->outputs[i]);
     return EXIT_OK;
 }
 
@@ -156,7 +156,7 @@ enum exit_code diff_run(const struct options *options, diff_print_fn *page)
     for (int i = 0; i < options->against; i++)
         for (int k = options->against; code == EXIT_OK && k < options->path_count; k++)
             if (run_operands_same(options->paths[i], options->paths[k]))
-                code = usage_error(VERB ": %s: on both sides: a run cannot be compared with itself",
+                code = usage_error(VERB ": %s is on both sides; name each run on one side only",
                                    options->paths[i]);
     if (code == EXIT_OK)
         code = compare(sets, options, page);

@@ -99,7 +99,7 @@ static bool try_cupti(void *context, const char *name, enum cupti_place place)
     cupti_subscribe_fn *subscribe = (cupti_subscribe_fn *)dlsym(library, "cuptiSubscribe");
     cupti_text_fn *result_text = (cupti_text_fn *)dlsym(library, "cuptiGetResultString");
     if (!get_version || !subscribe || !dlsym(library, "cuptiActivityEnable"))
-        return say_why(s->reason, "%s is no libcupti", name);
+        return say_why(s->reason, "%s is not a libcupti", name);
     path_of((void *)get_version, s->cupti);
     say_why(s->reason, "%s crashes, or does not answer", s->cupti);
     int result = get_version(&version);
@@ -126,7 +126,7 @@ static void ask_gpu(void *result, void *context)
     if (!ask_driver(s))
         return;
     s->answer = GPU_IN_QUESTION;
-    say_why(s->reason, "libcupti is not found");
+    say_why(s->reason, "libcupti was not found");
     places.driver_major = (unsigned)s->driver_version / 1000;
     bool found = setting[0] ? try_cupti(s, setting, CUPTI_PLACE_FILE)
                             : cupti_places_each(&places, try_cupti, s);
@@ -136,7 +136,7 @@ static void ask_gpu(void *result, void *context)
 
 void gpu_sight_take(struct patient *p)
 {
-    p->gpu = (struct gpu_sight){.answer = GPU_NO_LIBRARY, .reason = "no process could be started"};
+    p->gpu = (struct gpu_sight){.answer = GPU_NO_LIBRARY, .reason = "cannot start a process"};
     aside_run(ask_gpu, &p->gpu, sizeof p->gpu, p, GPU_SIGHT_SECONDS);
 }
 
@@ -166,13 +166,13 @@ bool check_driver(const struct patient *p, struct check_result *f)
                                 : "install NVIDIA's driver; in a container: --gpus all",
                       "no CUDA driver: %s%s", g->reason, module);
     case GPU_NO_START:
-        return broken(f, "make nvidia-smi list a GPU here; then try again",
+        return broken(f, "repair the driver until nvidia-smi lists a GPU here",
                       "CUDA does not start: %s (%s%s)", g->reason, g->driver, module);
     default: break;
     }
     if (g->device_count == 0)
         return broken(f, "make a GPU visible (CUDA_VISIBLE_DEVICES)",
-                      "CUDA starts, and sees no GPU (%s%s)", g->driver, module);
+                      "CUDA starts but sees no GPU (%s%s)", g->driver, module);
     return fine(f, "CUDA %d.%d, %d GPU%s (%s%s)", g->driver_version / 1000,
                 g->driver_version % 1000 / 10, g->device_count,
                 plural_end((uint64_t)g->device_count), g->driver, module);
@@ -182,19 +182,19 @@ bool check_cupti(const struct patient *p, struct check_result *f)
 {
     const struct gpu_sight *g = &p->gpu;
     if (!p->settings.numbers[SETTING_GPU])
-        return limited(f, "unset GPUPROF_GPU", "no GPU rows: turned off by GPUPROF_GPU");
+        return limited(f, "unset GPUPROF_GPU", "no GPU rows: GPUPROF_GPU turns them off");
     switch (g->answer) {
     case GPU_NO_LIBRARY:
     case GPU_NO_START: return false; /* it is asked where CUDA starts only */
     case GPU_IN_QUESTION:
     case GPU_NO_CUPTI:
         return limited(f,
-                       "name one of the driver's CUDA version or an older one by GPUPROF_CUPTI "
-                       "(pip install nvidia-cuda-cupti-cu12, or a toolkit's extras/CUPTI)",
+                       "set GPUPROF_CUPTI to a libcupti no newer than the driver (pip install "
+                       "nvidia-cuda-cupti-cu12, or a toolkit's extras/CUPTI)",
                        "no GPU rows, host rows only: %s", g->reason);
     case GPU_CUPTI_HELD:
         return limited(f, "turn the other profiler off",
-                       "no GPU rows, host rows only: another client has CUPTI (%s)", g->cupti);
+                       "no GPU rows, host rows only: another client uses CUPTI (%s)", g->cupti);
     case GPU_WORKS: break;
     }
     return fine(f, "%s fits the driver%s%s", g->cupti, g->refused[0] ? ", which refuses " : "",
@@ -211,7 +211,8 @@ bool check_client(const struct patient *p, struct check_result *f)
     for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++) {
         const char *path = getenv(variables[i]);
         if (path && *path && strcmp(path, p->library) != 0)
-            return limited(f, "unset it, unless both are wanted: one of the two may get nothing",
+            return limited(f,
+                           "unset it, unless you want both tools: one of them may record nothing",
                            "%s names another tool, %s", variables[i], path);
     }
     for (size_t i = 0; preload && i < sizeof tools / sizeof tools[0]; i++)
@@ -233,9 +234,11 @@ bool check_counters(const struct patient *p, struct check_result *f)
     if (file)
         fclose(file);
     return closed >= 0 &&
-           fine(f, closed ? "the GPU's hardware counters are for administrators only; gpuprof "
-                            "needs none"
-                          : "the GPU's hardware counters are open to all; gpuprof needs none");
+           fine(f,
+                closed
+                    ? "only administrators may read the GPU's hardware counters; gpuprof does not "
+                      "need them"
+                    : "all users may read the GPU's hardware counters; gpuprof does not need them");
 }
 
 struct nvml_sight {
@@ -301,15 +304,14 @@ bool check_device(const struct patient *p, struct check_result *f)
     const char *plural = plural_end(s.device_count);
     if (s.reason[0] || s.device_count == 0)
         return limited(f,
-                       "make nvidia-smi list a GPU here; in a container, "
-                       "NVIDIA_DRIVER_CAPABILITIES must have 'utility'",
-                       "no counters of the devices: %s",
-                       s.reason[0] ? s.reason : "NVML sees no device");
+                       "repair the driver until nvidia-smi lists a GPU here; in a container, "
+                       "NVIDIA_DRIVER_CAPABILITIES must include 'utility'",
+                       "no device counters: %s", s.reason[0] ? s.reason : "NVML sees no device");
     if (s.readable_count < s.device_count)
-        return limited(f, "see what nvidia-smi -q -d POWER says; a virtual GPU has no power",
-                       "NVML tells the power of %u of %u device%s (error %d: %s; driver %s)",
+        return limited(f, "run nvidia-smi -q -d POWER to see why; virtual GPUs report no power",
+                       "NVML reports the power of %u of %u device%s (error %d: %s; driver %s)",
                        s.readable_count, s.device_count, plural, s.error, nvml_result_text(s.error),
                        s.version);
-    return fine(f, "NVML tells the power of %u device%s (driver %s)", s.device_count, plural,
+    return fine(f, "NVML reports the power of %u device%s (driver %s)", s.device_count, plural,
                 s.version);
 }

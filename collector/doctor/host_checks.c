@@ -49,14 +49,13 @@ bool check_sample(const struct patient *p, struct check_result *f)
     if (!is_sampled(p))
         return false;
     if (error)
-        return limited(f, "let the container use timer_create, or take --gaps=on, which needs none",
-                       "nothing will be sampled: no timer of a thread's CPU time can be made: %s",
-                       strerror(error));
+        return limited(
+            f, "allow timer_create in the container, or use --gaps=on, which does not need it",
+            "no CPU samples: cannot create a timer on a thread's CPU time: %s", strerror(error));
     if (!number)
-        return limited(f, "start it where real-time signals are not ignored, or take --gaps=on",
-                       "nothing will be sampled: no real-time signal is free");
-    return fine(f, "signal %d is free for samples, and timers of a thread's CPU time can be made",
-                number);
+        return limited(f, "start it where real-time signals are not ignored, or use --gaps=on",
+                       "no CPU samples: no real-time signal is free");
+    return fine(f, "signal %d is free for samples, and timers on a thread's CPU time work", number);
 }
 
 bool check_gaps(const struct patient *p, struct check_result *f)
@@ -75,14 +74,14 @@ bool check_gaps(const struct patient *p, struct check_result *f)
         if (file >= 0)
             close(file);
         if (bytes <= 0)
-            return limited(f, "mount /proc of a Linux kernel, not of one that stands in for it",
-                           "of threads that wait it will not be known %s: %s: %s",
-                           i == 0   ? "what they do"
-                           : i == 1 ? "in which system call"
-                                    : "how long they ran",
-                           path, bytes < 0 ? strerror(error) : "it is empty");
+            return limited(f, "mount the /proc of a real Linux kernel, not of an emulated one",
+                           "the recording will not say %s: %s: %s",
+                           i == 0   ? "what waiting threads do"
+                           : i == 1 ? "in which system call threads wait"
+                                    : "how long waiting threads ran",
+                           path, bytes < 0 ? strerror(error) : "the file is empty");
     }
-    return fine(f, "threads that wait can be looked at");
+    return fine(f, "waiting threads can be observed");
 }
 
 bool check_os(const struct patient *p, struct check_result *f)
@@ -91,7 +90,7 @@ bool check_os(const struct patient *p, struct check_result *f)
     if (p->settings.numbers[SETTING_OS] == SETTING_OFF || p->library_reason[0])
         return false;
     if (!environment_os_library(p->library, path, reason))
-        return broken(f, "install gpuprof again, all of it, in one folder",
-                      "'run --os' will not start: %s", reason);
-    return fine(f, "%s can be preloaded, too", path);
+        return broken(f, "reinstall gpuprof with all its files in one folder",
+                      "'gpuprof run --os' will not start: %s", reason);
+    return fine(f, "%s can be preloaded", path);
 }

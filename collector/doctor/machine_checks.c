@@ -34,20 +34,18 @@ bool check_library(const struct patient *p, struct check_result *f)
 {
     struct statvfs fs;
     if (p->library_reason[0])
-        return broken(f, "install gpuprof again, all of it, in one folder", "%s",
+        return broken(f, "reinstall gpuprof with all its files in one folder", "%s",
                       p->library_reason);
     if (statvfs(p->library, &fs) == 0 && fs.f_flag & ST_NOEXEC)
-        return broken(f, "install gpuprof on another file system, or mount this one with exec",
-                      "%s lies on a file system that is mounted noexec: no program can load "
-                      "it",
-                      p->library);
+        return broken(f, "install gpuprof on another file system, or remount this one with exec",
+                      "no program can load %s: its file system is mounted noexec", p->library);
     return fine(f, "%s can be preloaded", p->library);
 }
 
 bool check_settings(const struct patient *p, struct check_result *f)
 {
     return p->wrong_setting[0] &&
-           limited(f, "correct it: until then its default holds", "%s", p->wrong_setting);
+           limited(f, "correct it; until then gpuprof uses the default", "%s", p->wrong_setting);
 }
 
 bool check_kernel(const struct patient *p, struct check_result *f)
@@ -62,7 +60,7 @@ bool check_kernel(const struct patient *p, struct check_result *f)
         (major < KERNEL_MAJOR || (major == KERNEL_MAJOR && minor < KERNEL_MINOR)))
         return broken(f, "use a machine with kernel 4.14 or newer", "Linux %s is older than 4.14",
                       release);
-    return fine(f, "Linux %s", release[0] ? release : "of no known name");
+    return fine(f, "Linux %s", release[0] ? release : "of unknown version");
 }
 
 /* The collector would not have started with an older one than it was built for. */
@@ -84,10 +82,10 @@ bool check_memory(const struct patient *p, struct check_result *f)
     if (fd >= 0)
         close(fd);
     if (fd >= 0)
-        return fine(f, "Python frames can be read, by /proc/self/mem");
-    return limited(f, "let the container use process_vm_readv (docker run --cap-add=SYS_PTRACE)",
-                   "stacks will have no Python frames: neither process_vm_readv nor "
-                   "/proc/self/mem may be used here");
+        return fine(f, "Python frames can be read through /proc/self/mem");
+    return limited(f, "allow process_vm_readv in the container (docker run --cap-add=SYS_PTRACE)",
+                   "stacks will have no Python frames: process_vm_readv and /proc/self/mem are "
+                   "both forbidden here");
 }
 
 bool check_live_folder(const struct patient *p, struct check_result *f)
@@ -98,22 +96,22 @@ bool check_live_folder(const struct patient *p, struct check_result *f)
     uint64_t buffer = p->settings.numbers[SETTING_BUFFER];
     struct statfs fs;
     if (statfs(folder, &fs) != 0 || access(folder, W_OK | X_OK) != 0)
-        return limited(f, "name a local folder with room by GPUPROF_LIVE or 'run --live'",
-                       "%s: %s: events wait in the data folder or in memory, and a kill takes "
-                       "the last second of those",
+        return limited(f, "name a local folder with free space with --live or GPUPROF_LIVE",
+                       "%s: %s: events wait in the data folder or in memory, and a kill may lose "
+                       "the last second",
                        folder, strerror(errno));
     uint64_t free_bytes = (uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize;
     bytes_text(room, free_bytes);
     bytes_text(wanted, buffer);
     if (free_bytes < buffer)
         return limited(f,
-                       "make it larger (docker run --shm-size=1g), or name another folder by "
-                       "GPUPROF_LIVE or 'run --live'",
-                       "%s has room for %s, and each process may need %s", folder, room, wanted);
+                       "enlarge it (docker run --shm-size=1g), or name another folder with --live "
+                       "or GPUPROF_LIVE",
+                       "%s has %s free, but each process may need %s", folder, room, wanted);
     if (fs.f_type != TMPFS_MAGIC && fs.f_type != RAMFS_MAGIC)
-        return limited(f, "name a folder of a tmpfs by GPUPROF_LIVE or 'run --live'",
-                       "%s is no memory: each call may take a microsecond longer", folder);
-    return fine(f, "%s has room for %s; a process may need %s", folder, room, wanted);
+        return limited(f, "name a folder on a tmpfs with --live or GPUPROF_LIVE",
+                       "%s is not in memory: each call may take a microsecond longer", folder);
+    return fine(f, "%s has %s free; each process may need %s", folder, room, wanted);
 }
 
 /* NVIDIA's container toolkit mounts libcuda for "compute" only, and devices as is asked for. */
@@ -130,10 +128,12 @@ bool check_container(const struct patient *p, struct check_result *f)
     if (capabilities && *capabilities && word_in(capabilities, "compute") == UINT_MAX &&
         word_in(capabilities, "all") == UINT_MAX)
         return broken(f, "start the container with NVIDIA_DRIVER_CAPABILITIES=compute,utility",
-                      "a container with NVIDIA_DRIVER_CAPABILITIES=%s: it has no libcuda",
+                      "this container has no libcuda, because of NVIDIA_DRIVER_CAPABILITIES=%s",
                       capabilities);
     if (devices && (strcmp(devices, "void") == 0 || strcmp(devices, "none") == 0))
         return broken(f, "start the container with NVIDIA_VISIBLE_DEVICES=all, or --gpus all",
-                      "a container with NVIDIA_VISIBLE_DEVICES=%s: it has no GPU", devices);
-    return fine(f, "a container: keep the data folder on a mount, or it is lost with it");
+                      "this container has no GPU, because of NVIDIA_VISIBLE_DEVICES=%s", devices);
+    return fine(
+        f,
+        "this is a container: keep the data folder on a mount, or it is lost with the container");
 }

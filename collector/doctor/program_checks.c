@@ -179,10 +179,9 @@ bool check_program(const struct patient *p, struct check_result *f)
     if (p->find_error)
         return broken(f, "name the program's path", "%s: %s", p->argv[0], strerror(p->find_error));
     if (p->program.obstacle)
-        return broken(f,
-                      "build or start it otherwise: dynamically linked with glibc, with no "
-                      "more rights than its caller's",
-                      "%s: %s; nothing can be recorded", p->program.path, p->program.obstacle);
+        return broken(
+            f, "link it dynamically with glibc, and start it without setuid or file capabilities",
+            "%s: %s; nothing can be recorded", p->program.path, p->program.obstacle);
     return fine(f, "%s", p->program.path);
 }
 
@@ -199,33 +198,36 @@ bool check_preload(const struct patient *p, struct check_result *f)
     if (!has_program(p))
         return false;
     switch (s->answer) {
-    case START_LOADED: return fine(f, "libgpuprof.so is loaded in %s%s%s", s->name, by, s->via);
+    case START_LOADED:
+        return fine(f, "libgpuprof.so will be loaded in %s%s%s", s->name, by, s->via);
     case START_LOST:
-        return broken(f, "put 'gpuprof run' inside, right before that program's name",
-                      "libgpuprof.so is not loaded in %s%s%s: %s", s->name, by, s->via, s->reason);
+        return broken(f,
+                      "put 'gpuprof run' directly before that program's name, inside the script "
+                      "that starts it",
+                      "libgpuprof.so will not be loaded in %s%s%s: %s", s->name, by, s->via,
+                      s->reason);
     case START_IN_HELPER:
-        return limited(f, "look at the program itself: 'gpuprof doctor' with its name",
-                       "of what was started, one program cannot be recorded (%s), and none "
-                       "was seen that uses CUDA%s%s",
+        return limited(f, "run 'gpuprof doctor' with the name of the program that uses CUDA",
+                       "one of the started programs cannot be recorded (%s), and none of the "
+                       "others uses CUDA%s%s",
                        s->reason, by, s->via);
     case START_NO_MORE:
         if (s->is_cut)
-            return limited(f, "look at the program itself: 'gpuprof doctor' with its name",
-                           "within %d seconds nothing was started that uses CUDA (%s)",
-                           START_SECONDS, s->via[0] ? s->via : "nothing at all");
+            return limited(f, "run 'gpuprof doctor' with the name of the program that uses CUDA",
+                           "no program that uses CUDA was started within %d seconds (%s)",
+                           START_SECONDS, s->via[0] ? s->via : "no program at all");
         if (!s->via[0])
-            return broken(f,
-                          "start it without gpuprof: if it does not run then, a library of "
-                          "its own is missing",
-                          "%s ends before it begins: the loader refuses it", s->name);
-        return fine(f,
-                    "libgpuprof.so is loaded in all that was started (%s); none was seen "
-                    "that uses CUDA",
-                    s->via);
+            return broken(
+                f,
+                "start it without gpuprof; if that fails, too, one of its own libraries is missing",
+                "%s does not start: the loader refuses it", s->name);
+        return fine(
+            f, "libgpuprof.so is loaded in every started program (%s), but none of them uses CUDA",
+            s->via);
     case START_NOT_SEEN: break;
     }
     return limited(f, "allow ptrace (docker run --cap-add=SYS_PTRACE), or record a short run",
-                   "whether libgpuprof.so will be loaded cannot be seen: %s", s->reason);
+                   "cannot find out whether libgpuprof.so will be loaded: %s", s->reason);
 }
 
 /* The file that will use CUDA, as far as it is known. */
@@ -239,17 +241,18 @@ bool check_runtime(const struct patient *p, struct check_result *f)
     if (!has_program(p) || !has_runtime(program_path(p)))
         return false;
     if (p->gpu.answer == GPU_WORKS && p->settings.numbers[SETTING_GPU])
-        return fine(f, "the CUDA runtime is linked in: CUPTI tells of its calls");
-    return limited(f, "link with -cudart=shared, or make CUPTI work",
-                   "the CUDA runtime is linked in: without CUPTI its calls show as those that "
-                   "it makes of the driver");
+        return fine(f,
+                    "the CUDA runtime is statically linked: its calls are recorded through CUPTI");
+    return limited(
+        f, "link with -cudart=shared, or make CUPTI work",
+        "the CUDA runtime is statically linked: without CUPTI only its driver calls are recorded");
 }
 
 bool check_sanitizer(const struct patient *p, struct check_result *f)
 {
     if (!has_program(p) || (!p->program.needs_asan && !p->program.has_tsan))
         return false;
-    return fine(f, "%s is in the program, and is told of gpuprof",
+    return fine(f, "the program uses %s; gpuprof sets its options to run with it",
                 p->program.needs_asan ? "AddressSanitizer" : "ThreadSanitizer");
 }
 
@@ -259,11 +262,12 @@ bool check_python(const struct patient *p, struct check_result *f)
     if (!has_program(p) || !minor)
         return false;
     if (minor < KNOWN_PYTHON_FIRST || minor > KNOWN_PYTHON_LAST)
-        return limited(f, "use one of these, for its frames",
-                       "stacks have no Python frames: Python 3.%u is not known "
-                       "(" KNOWN_PYTHON_TEXT " are)",
-                       minor);
-    return fine(f, "Python 3.%u: stacks have its frames", minor);
+        return limited(
+            f, "use one of these versions to get Python frames",
+            "stacks will have no Python frames: Python 3.%u is not supported (" KNOWN_PYTHON_TEXT
+            " are)",
+            minor);
+    return fine(f, "Python 3.%u: stacks will have Python frames", minor);
 }
 
 bool check_torch(const struct patient *p, struct check_result *f)
@@ -274,10 +278,10 @@ bool check_torch(const struct patient *p, struct check_result *f)
         return false;
     if (sscanf(version, "%u.%u", &major, &minor) != 2 || major != 2 || minor < KNOWN_TORCH_FIRST ||
         minor > KNOWN_TORCH_LAST)
-        return limited(f, "use one of these, for --pytorch=shapes",
-                       "PyTorch %s (%s) is not known (" KNOWN_TORCH_TEXT " are): of its "
-                       "operators there are names at most",
+        return limited(f, "use one of these versions for --pytorch=shapes",
+                       "PyTorch %s (%s) is not supported (" KNOWN_TORCH_TEXT
+                       " are): operators will have names at most",
                        version, p->torch_folder);
-    return fine(f, "PyTorch %s (%s): 'run --pytorch' records its operators", version,
+    return fine(f, "PyTorch %s (%s): 'gpuprof run --pytorch' records its operators", version,
                 p->torch_folder);
 }

@@ -271,7 +271,7 @@ static void trace(void *result, void *context)
 void start_sight_take(struct patient *p)
 {
     struct start_sight *s = &p->start;
-    *s = (struct start_sight){.reason = "no process could be started"};
+    *s = (struct start_sight){.reason = "cannot start a process"};
     bool is_whole = aside_run(trace, s, sizeof *s, p, START_SECONDS);
     s->is_cut = !is_whole && s->answer != START_NOT_SEEN;
 }

@@ -189,19 +189,19 @@ static enum exit_code check(const struct export_format *format, const struct opt
     struct stat status;
     all_names(names);
     if (!format && own->format)
-        return usage_error(VERB ": --format: no format is named '%s'; the formats are: %s",
-                           own->format, names);
-    if (!format && path && is_stream)
-        return usage_error(VERB ": -o -: standard output has no name that says the format; add "
-                                "one: --format=csv; the formats are: %s",
+        return usage_error(VERB ": --format: unknown format '%s'; the formats are: %s", own->format,
                            names);
+    if (!format && path && is_stream)
+        return usage_error(
+            VERB
+            ": -o -: standard output needs a format, such as --format=csv; the formats are: %s",
+            names);
     if (!format && is_stream)
         return usage_error(VERB ": name a file, such as -o profile.sqlite or -o events.csv; the "
                                 "formats are: %s",
                            names);
     if (!format)
-        return usage_error(VERB ": %s: not a kind that can be written; the formats are: %s", path,
-                           names);
+        return usage_error(VERB ": %s: unknown file type; the formats are: %s", path, names);
     if (format->is_random && is_stream)
         return usage_error(VERB ": %s cannot be written to standard output; name a file: -o "
                                 "profile.%s",
@@ -210,10 +210,11 @@ static enum exit_code check(const struct export_format *format, const struct opt
         return usage_error(VERB ": %s: %s cannot be compressed while it is written; name it .%s",
                            path, format->file.name, format->file.ending);
     if (format->is_random && stat(path, &status) == 0 && !S_ISREG(status.st_mode))
-        return usage_error(VERB ": %s: is no file, and %s needs one", path, format->file.name);
+        return usage_error(VERB ": %s: not a regular file, which %s needs", path,
+                           format->file.name);
     if (!path && isatty(STDOUT_FILENO))
-        return usage_error(VERB ": the file would go to the terminal; name one: -o profile.%s (or "
-                                "-o - if you mean it)",
+        return usage_error(VERB ": not written to the terminal; name a file: -o profile.%s (or -o "
+                                "- to write it anyway)",
                            format->file.ending);
     return EXIT_OK;
 }

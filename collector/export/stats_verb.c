@@ -78,16 +78,17 @@ static enum exit_code unknown(const char *word, size_t length)
 {
     const char *table = table_named(word, length);
     if (table)
-        return usage_error("stats: nsys has no report '%s', but gpuprof has that table: 'gpuprof "
-                           "report --table=%s'",
+        return usage_error("stats: '%s' is not a report of nsys but a table of gpuprof; run "
+                           "'gpuprof report --table=%s'",
                            table, table);
     char there[NAMES_BYTES], missing[NAMES_BYTES], hint[NEAREST_TEXT_BYTES];
     struct nearest nearest = nearest_to(word, length);
     for (size_t i = 0; i < REPORT_COUNT; i++)
         nearest_offer(&nearest, reports[i].name);
-    return usage_error("stats: no report is named '%.*s'%s; there are %s; of nsys' not %s",
-                       (int)length, word, nearest_text(&nearest, "", hint), names_text(true, there),
-                       names_text(false, missing));
+    return usage_error(
+        "stats: unknown report '%.*s'%s; the reports are %s; these of nsys are not available: %s",
+        (int)length, word, nearest_text(&nearest, "", hint), names_text(true, there),
+        names_text(false, missing));
 }
 
 /* Takes what follows a report's name, ":base": how nsys shows kernel names. */
@@ -99,13 +100,13 @@ static enum exit_code take_arguments(const char *name, const char *text, size_t 
     for (const char *at = text; at < text + length; at += count) {
         count = strcspn(++at, ":,");
         if (!is_word(at, count, "base") && !is_word(at, count, "mangled"))
-            return usage_error("stats: %s: ':%.*s' is not known; there are :base and :mangled",
-                               name, (int)count, at);
+            return usage_error(
+                "stats: %s: unknown suffix ':%.*s'; the suffixes are :base and :mangled", name,
+                (int)count, at);
     }
-    message(
-        "stats: %s: names are whole and demangled, as without '%.*s'; gpuprof export -o x.sqlite "
-        "has them short and mangled, too",
-        name, (int)length, text);
+    message("stats: %s: '%.*s' is ignored: names are complete and demangled; 'gpuprof export -o "
+            "x.sqlite' has short and mangled names, too",
+            name, (int)length, text);
     return EXIT_OK;
 }
 
@@ -120,12 +121,13 @@ static enum exit_code find_tables(const char *list, char *tables, enum report_by
         if (!r)
             return unknown(word, length);
         if (*r->kinds)
-            return usage_error("stats: %.*s is no table: ask for it alone", (int)length, word);
+            return usage_error(
+                "stats: %.*s is not a table, and cannot be combined with others; ask for it alone",
+                (int)length, word);
         if (!*r->tables)
-            return usage_error("stats: %s is not there: %s", r->name, r->note);
+            return usage_error("stats: %s is not available: %s", r->name, r->note);
         if (has_by && r->by != *by)
-            return usage_error("stats: %s cannot be made together with the others; ask for it "
-                               "alone",
+            return usage_error("stats: %s cannot be combined with the others; ask for it alone",
                                r->name);
         if (take_arguments(r->name, word + length, all - length) != EXIT_OK)
             return EXIT_USAGE;
@@ -135,7 +137,7 @@ static enum exit_code find_tables(const char *list, char *tables, enum report_by
         has_by = true;
         at += (size_t)snprintf(tables + at, TABLES_BYTES - at, "%s%s", at ? "," : "", r->tables);
         if (at >= TABLES_BYTES)
-            return usage_error("stats: %s: too many reports at a time", list);
+            return usage_error("stats: %s: too many reports; ask for fewer", list);
         word = word[all] ? word + all + 1 : NULL;
     }
     return EXIT_OK;
@@ -150,16 +152,16 @@ static enum exit_code export_trace(const struct stats_report *t, const struct op
     bool is_json = own->table.format == FORMAT_JSON ||
                    (own->table.format == FORMAT_BY_NAME && verb_output_is(options->output, "json"));
     if (own->table.sort || own->table.limit != ROWS_UNLIMITED)
-        return usage_error("stats: %s: its rows are written as they come: neither sorted nor "
-                           "limited; --from and --to, or --step, make it shorter",
+        return usage_error("stats: %s: --sort and --limit do not apply, since its rows are written "
+                           "as they are read; shorten it with --from and --to, or --step",
                            t->name);
     if (own->table.format == FORMAT_TEXT)
-        return usage_error("stats: %s has a row for each event, and is no table of text: -f csv or "
-                           "-f json",
-                           t->name);
+        return usage_error(
+            "stats: %s has one row per event and is not available as text; use -f csv or -f json",
+            t->name);
     if (options->select.kinds)
-        return usage_error("stats: %s is of the kinds %s: say --kind to gpuprof export", t->name,
-                           t->kinds);
+        return usage_error("stats: %s always has the kinds %s; use --kind with 'gpuprof export'",
+                           t->name, t->kinds);
     message("stats: %s: %s", t->name, t->note);
     if (is_json)
         export.format = "jsonl";
@@ -181,8 +183,8 @@ static enum exit_code run(const struct options *options)
     bool is_folder =
         !own->reports && access(names, F_OK) == 0 && !report_named(names, strcspn(names, ",:"));
     if (is_folder)
-        return usage_error("stats: %s is no report: name one before the recordings, as "
-                           "cuda_gpu_kern_sum; 'gpuprof report %s' has most of them",
+        return usage_error("stats: %s is not a report; name one before the recordings, such as "
+                           "cuda_gpu_kern_sum, or run 'gpuprof report %s'",
                            names, names);
     if (trace && !*trace->kinds)
         trace = NULL;
@@ -192,10 +194,9 @@ static enum exit_code run(const struct options *options)
     if (code != EXIT_OK)
         return code;
     if (!own->reports && options->path_count < 2)
-        return usage_error("stats: name recordings behind the report, folders or files");
+        return usage_error("stats: name recordings (folders or files) after the report");
     if (verb_output_is(options->output, "html") || verb_output_is(options->output, "htm"))
-        return usage_error("stats: %s: a page has all tables: gpuprof report makes one",
-                           options->output);
+        return usage_error("stats: %s: cannot write a page; use 'gpuprof report'", options->output);
     report.table.names = tables;
     if (!own->reports) {
         of_report.paths++;

@@ -225,7 +225,7 @@ static void say_command(const struct flame *f, const struct recording *rec, cons
     next_words_init(&words, command, NULL, 0);
     recorded_program(rec, &words);
     char *next = next_line(&words, wanted[f->weight]);
-    message("flame: %s %s; this records %s: %s", what, flame_weight_text(f->weight),
+    message("flame: %s %s; to record %s: %s", what, flame_weight_text(f->weight),
             f->weight < WEIGHT_CPU ? "them" : "it", next ? next : wanted[f->weight]);
     free(next);
     next_words_release(&words);

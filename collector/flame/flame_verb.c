@@ -223,11 +223,12 @@ static enum exit_code check_sides(const struct options *options)
 {
     const struct flame_options *own = options->own;
     if (options->against < 0 && own->is_shares)
-        return usage_error("flame: --shares is of two sides: name the other behind --against");
+        return usage_error("flame: --shares needs two sides; name the old runs after --against");
     if (options->against == 0 || options->against == options->path_count)
-        return usage_error("flame: name recordings both before and behind --against");
+        return usage_error("flame: name recordings both before and after --against");
     if (options->against > 0 && format_of(options) == FLAME_SPEEDSCOPE)
-        return usage_error("flame: speedscope shows no comparisons; name the file .svg or .folded");
+        return usage_error(
+            "flame: speedscope cannot show comparisons; name the file .svg or .folded");
     return EXIT_OK;
 }
 
@@ -236,13 +237,13 @@ static enum exit_code run(const struct options *options)
     const struct flame_options *own = options->own;
     uint64_t bytes = 0;
     if (!options->output && isatty(STDOUT_FILENO) && own->format > FLAME_FOLDED)
-        return usage_error("flame: the graph would go to the terminal; name a file: -o flame.svg "
-                           "(or -o - if you mean it)");
+        return usage_error("flame: not written to the terminal; name a file: -o flame.svg (or -o - "
+                           "to write it anyway)");
     char text[PATH_MAX];
     const char *other = of_another_kind(options, text, sizeof text);
     if (other)
-        return usage_error("flame: %s: not a kind that can be written; name it .svg (for a "
-                           "browser), .json (speedscope) or .folded",
+        return usage_error("flame: %s: unknown file type; name it .svg (for a browser), .json "
+                           "(speedscope) or .folded",
                            other);
     enum exit_code code = check_sides(options);
     if (code != EXIT_OK)

@@ -453,8 +453,8 @@ enum exit_code memory_check_moment(const struct memory_report *m)
     if (m->times.asked_ns == UINT64_MAX || m->times.asked_ns <= m->times.end_ns ||
         m->times.end_ns <= origin_ns)
         return EXIT_OK;
-    return usage_error("memory: --at: %s after the first event nothing was recorded; the last is "
-                       "at %s",
-                       time_text(asked, m->times.asked_ns - origin_ns),
-                       time_text(whole, m->times.end_ns - origin_ns));
+    return usage_error(
+        "memory: --at: nothing was recorded %s after the first event; the last event is at %s",
+        time_text(asked, m->times.asked_ns - origin_ns),
+        time_text(whole, m->times.end_ns - origin_ns));
 }

@@ -59,10 +59,10 @@ static enum exit_code check_view(const struct memory_view *v, enum report_format
         length = strcspn(word, ",");
         const struct table_info *info = table_of(word, length);
         if (!info)
-            return usage_error("memory: no table is named '%.*s'; there are %s", (int)length, word,
+            return usage_error("memory: unknown table '%.*s'; the tables are %s", (int)length, word,
                                names);
         if (v->is_piece && word_in("places,owners,curve", info->name) == UINT_MAX)
-            return usage_error("memory: --from and --to: the table %s is always of the whole "
+            return usage_error("memory: --from and --to: the table %s always covers the whole "
                                "recording; name only places, owners and curve",
                                info->name);
         word += length;
@@ -249,8 +249,8 @@ static enum exit_code check_snapshot(const struct options *options)
     const struct memory_options *own = options->own;
     if (own->table.names || own->table.sort || own->table.limit != ROWS_UNLIMITED ||
         own->table.is_full || own->by != MEMORY_BY_BEST)
-        return usage_error("memory: %s: a snapshot has no tables: leave --table, --sort, --limit, "
-                           "--full and --by out",
+        return usage_error("memory: %s: a snapshot has no tables; leave out --table, --sort, "
+                           "--limit, --full and --by",
                            options->output);
     return EXIT_OK;
 }
@@ -268,13 +268,12 @@ enum exit_code memory_run(const struct options *options)
                                .how = table_view_of(&own->table, options->output, SCREEN_ROWS)};
     bool has_tables = format != FORMAT_BY_NAME;
     if (!has_tables && !is_snapshot(options))
-        return usage_error("memory: %s: not a kind that can be written; name it .txt, .csv, .json, "
-                           ".html or .pickle, or say --format",
+        return usage_error("memory: %s: unknown file type; name it .txt, .csv, .json, .html or "
+                           ".pickle, or give --format",
                            options->output);
     if (view.is_piece && (!has_tables || !view.tables || own->at == MEMORY_AT_TIME))
-        return usage_error("memory: --from and --to need --table=places,owners,curve (or some of "
-                           "these; without --at=TIME) or a page (-o page.html); --at=TIME alone "
-                           "says who held the memory at a moment");
+        return usage_error("memory: --from and --to need a page (-o page.html) or "
+                           "--table=places,owners,curve; for one moment use --at=TIME alone");
     enum exit_code code = table_output_check("memory", format, options->output);
     if (code == EXIT_OK)
         code = has_tables ? check_view(&view, format) : check_snapshot(options);

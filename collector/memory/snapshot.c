@@ -259,7 +259,7 @@ static enum exit_code write_one(struct memory_report *m, struct call_tree *tree,
         code = verb_output_close(&out, path, error);
     }
     if (s.left_out)
-        message("memory: %s: %llu events are left out: devices beyond %u", path,
+        message("memory: %s: %llu events are left out: a snapshot has at most %u devices", path,
                 (unsigned long long)s.left_out, SNAPSHOT_DEVICES_MAX);
     snapshot_release(&s);
     return code;

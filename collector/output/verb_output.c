@@ -56,27 +56,28 @@ static enum exit_code say_failed(const char *path, int error, bool packs, bool i
     bool named = path && strcmp(path, "-") != 0;
     const char *shown = named ? path : "standard output";
     if (error == GPUPROF_USAGE) {
-        message("%s: is a recording, and is not overwritten; name another file", shown);
+        message("%s: not overwritten: it is a recording; name another file", shown);
         return EXIT_USAGE;
     }
     int number = errno;
     if (error == GPUPROF_IO && number == EPIPE)
         end_of_broken_pipe();
     if (error == GPUPROF_SPOOL || (error == GPUPROF_IO && !named && is_nameless()))
-        message("%s%sa temporary file in %s: %s%s", named ? path : "", named ? ": " : "",
-                file_unnamed_folder(), strerror(number), aside_advice(number));
+        message("%s%scannot write a temporary file in %s: %s%s", named ? path : "",
+                named ? ": " : "", file_unnamed_folder(), strerror(number), aside_advice(number));
     else if (error == GPUPROF_LIMIT)
-        message("%s: more text than recordings of this size have to say: %s", shown,
+        message("%s: the output is too large for recordings of this size: %s", shown,
                 gpuprof_error_text(error));
     else
-        message(
-            "%s: %s%s%s", shown, error == GPUPROF_IO ? strerror(number) : gpuprof_error_text(error),
-            error != GPUPROF_IO ? ""
-            : !named            ? stdout_advice(number)
-            : is_one            ? folder_advice(number)
-                                : writing_advice(number),
-            error == GPUPROF_IO && named && packs && is_full(number) ? ", or one that ends in .gz"
-                                                                     : "");
+        message("%s: %s%s%s", shown,
+                error == GPUPROF_IO ? strerror(number) : gpuprof_error_text(error),
+                error != GPUPROF_IO ? ""
+                : !named            ? stdout_advice(number)
+                : is_one            ? folder_advice(number)
+                                    : writing_advice(number),
+                error == GPUPROF_IO && named && packs && is_full(number)
+                    ? ", or name a file that ends in .gz"
+                    : "");
     return EXIT_ENVIRONMENT;
 }
 
@@ -188,7 +189,7 @@ enum exit_code standard_output_end(void)
         return EXIT_OK;
     /* An earlier write failed, and its errno is lost. */
     int number = errno;
-    message("standard output: %s%s", number ? strerror(number) : "it could not be written",
+    message("standard output: %s%s", number ? strerror(number) : "cannot be written",
             stdout_advice(number));
     return EXIT_ENVIRONMENT;
 }

@@ -24,8 +24,8 @@ static enum exit_code report(const struct options *options)
 {
     const struct report_options *own = options->own;
     if (is_page(&own->table, options->output) && wants_some(&own->table))
-        return usage_error("report: a page has all tables, which it sorts and filters: leave "
-                           "--table, --sort and --limit out");
+        return usage_error("report: a page has all tables, and sorts and filters them itself; "
+                           "leave out --table, --sort and --limit");
     return report_run(options, page_write);
 }
 
@@ -38,8 +38,8 @@ static enum exit_code memory(const struct options *options)
         return memory_run(options);
     if (wants_some(&own->table) || own->table.is_full || own->at != MEMORY_AT_PEAK ||
         own->by != MEMORY_BY_BEST)
-        return usage_error("memory: %s: a page has all tables, which it sorts and filters: leave "
-                           "--table, --sort, --limit, --full, --by and --at out",
+        return usage_error("memory: %s: a page has all tables, and sorts and filters them itself; "
+                           "leave out --table, --sort, --limit, --full, --by and --at",
                            options->output);
     of_report.own = &of_page;
     return report_run(&of_report, page_write);

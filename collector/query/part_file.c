@@ -445,7 +445,7 @@ const char *part_open(struct part *p, int fd, uint64_t at, uint64_t bytes, int *
     *error = 0;
     *p = (struct part){.fd = fd, .file_at = at};
     if (!bytes)
-        return "is empty: it was cut off when it was written; make that part again";
+        return "is empty: it was not written completely; make this part again";
     ssize_t got = file_read_at(fd, at, header, bytes < sizeof header ? bytes : sizeof header);
     struct byte_reader r = byte_reader(header, got < (ssize_t)sizeof header ? 0 : sizeof header);
     uint64_t magic = get_u64(&r);
@@ -455,17 +455,18 @@ const char *part_open(struct part *p, int fd, uint64_t at, uint64_t bytes, int *
     p->count = get_u32(&r);
     const uint8_t *set = get_space(&r, sizeof p->set - 1);
     if (!r.failed && magic != PART_MAGIC)
-        return "is no part that 'gpuprof report --partial' made";
+        return "is not a part that 'gpuprof report --partial' made";
     if (r.failed)
-        return "is no part that 'gpuprof report --partial' made, or cut off in its first bytes";
+        return "is not a part that 'gpuprof report --partial' made, or is cut off in its first "
+               "bytes";
     if (version != PART_VERSION)
-        return "is a part of another version of gpuprof: make all parts with this one";
+        return "is a part of another version of gpuprof; make all parts with this one";
     if (values > bytes - HEADER_BYTES || stored > bytes - HEADER_BYTES - values)
-        return "is cut off: its end is missing; make that part again";
+        return "is cut off: its end is missing; make this part again";
     uint32_t found = crc32c(0, header + CHECKED_FROM, sizeof header - CHECKED_FROM);
     if (!add_to_crc(fd, at + HEADER_BYTES, stored + values, &found) || found != crc ||
         p->index >= p->count || p->count > SHARES_MAX)
-        return "is damaged: its checksum is wrong";
+        return "is damaged: its checksum is wrong; make this part again";
     memcpy(p->set, set, sizeof p->set - 1);
     p->length = values;
     p->file_bytes = HEADER_BYTES + stored + values;
@@ -481,10 +482,10 @@ static const char *copy_file(int fd, int to, uint64_t at, uint64_t *bytes, int *
     if (*error < 0)
         return NULL;
     if (!S_ISREG(status.st_mode))
-        return "is no file";
+        return "is not a file";
     *bytes = (uint64_t)status.st_size;
     if (*bytes > PART_BYTES_MAX)
-        return "is larger than a part may be";
+        return "is too large for a part";
     *error = file_copy_at(fd, 0, to, at, *bytes) < 0 ? GPUPROF_SPOOL : 0;
     return NULL;
 }
@@ -503,7 +504,7 @@ enum exit_code part_read(struct part *p, const char *path, int to, uint64_t *end
     if (!wrong && error == 0)
         wrong = part_open(p, to, *end, bytes, &error);
     if (!wrong && error == 0 && p->file_bytes != bytes)
-        wrong = "is longer than what was written: something stands behind the part; make it again";
+        wrong = "has extra bytes after its end; make this part again";
     p->path = path;
     *end += bytes;
     if (wrong)

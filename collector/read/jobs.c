@@ -313,7 +313,7 @@ void recording_say_jobs(const struct recording *rec, const char *how)
 {
     char *text = rec->job_count > 1 ? jobs_text(rec) : NULL;
     if (text)
-        message("the processes are of %u jobs: job%s; %s", rec->job_count, text, how);
+        message("the processes belong to %u jobs: job%s; %s", rec->job_count, text, how);
     free(text);
 }
 
@@ -336,10 +336,9 @@ static enum exit_code none_wanted(struct recording *rec, const struct select_wis
     if (rec->left_out)
         return recording_none_wanted(rec);
     char *text = rec->job_count ? jobs_text(rec) : NULL;
-    enum exit_code code =
-        usage_error("--job: there is no such job; %s%s",
-                    text ? "there are the jobs" : "no process says which rank of a job it is",
-                    text ? text : "");
+    enum exit_code code = usage_error("--job: no such job; %s%s",
+                                      text ? "the recording has jobs" : "no process reports a rank",
+                                      text ? text : "");
     free(text);
     return code;
 }
@@ -401,11 +400,11 @@ enum exit_code recording_none_wanted(struct recording *rec)
     const struct select_wish *wish = rec->reader.select;
     bool by_rank = wish->ranks.count > 0, by_pid = wish->pids.count > 0;
     number_spans_text(rec->others, rec->others_count, text);
-    return usage_error("none of the recorded processes, %u, is one of those that %s%s%s %s: %s%s",
-                       rec->left_out, by_rank ? "--rank" : "", by_rank && by_pid ? " and " : "",
-                       by_pid ? "--pid" : "", by_rank && by_pid ? "name" : "names",
-                       !rec->others_count                ? "none of them has a rank"
-                       : rec->reader.select->ranks.count ? "there are the ranks "
-                                                         : "there are the pids ",
+    return usage_error("none of the %u recorded processes matches %s%s%s: %s%s", rec->left_out,
+                       by_rank ? "--rank" : "", by_rank && by_pid ? " and " : "",
+                       by_pid ? "--pid" : "",
+                       !rec->others_count                ? "no process has a rank"
+                       : rec->reader.select->ranks.count ? "the recording has ranks "
+                                                         : "the recording has pids ",
                        text);
 }

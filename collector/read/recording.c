@@ -46,7 +46,7 @@ static int note_process(struct recording *rec, const struct process *p)
         return key_map_set(&rec->known, key, rec->count + 1ull);
     if (rec->repeated++ >= PROCESSES_SAID_MAX)
         return 1;
-    message("%s: the same process again, left out: pid %u of %s is read from %s", p->file.path,
+    message("%s: left out: it repeats pid %u of %s, which is read from %s", p->file.path,
             p->header.pid, p->header.host, rec->processes[known - 1]->file.path);
     return 1;
 }
@@ -160,16 +160,17 @@ static enum exit_code load_below(struct recording *rec, const char *path,
     uint32_t count = path_list_below(path, &newest, &is_used);
     enum exit_code code = EXIT_USAGE;
     if (count == 1) {
-        message("%s: no recording; reading %s", path, newest);
+        message("%s has no recording itself; reading %s", path, newest);
         code = load_folder(rec, newest, options);
     } else if (count) {
-        usage_error("no recording found in %s, but in %u folders in it; name one, or several: the "
-                    "newest is %s",
+        usage_error("no recording found in %s itself, but in %u of its folders; name one or "
+                    "several: the newest is %s",
                     path, count, newest);
     } else if (is_used) {
         usage_error("no recording found in %s" RECORDING_ADVICE, path);
     } else {
-        usage_error("no recording found in %s; 'gpuprof run -o %s PROGRAM' makes one", path, path);
+        usage_error("no recording found in %s; make one with 'gpuprof run -o %s PROGRAM'", path,
+                    path);
     }
     free(newest);
     return code;
@@ -226,7 +227,7 @@ enum exit_code recording_open(struct recording *rec, char **paths, int path_coun
                 rec->unread_files - PROCESSES_SAID_MAX,
                 plural_end(rec->unread_files - PROCESSES_SAID_MAX));
     if (rec->repeated > PROCESSES_SAID_MAX)
-        message("... and %u more file%s of processes that are read from others",
+        message("... and %u more file%s left out for the same reason",
                 rec->repeated - PROCESSES_SAID_MAX, plural_end(rec->repeated - PROCESSES_SAID_MAX));
     if (rec->count == 0 && rec->left_out)
         return recording_none_wanted(rec);
@@ -239,7 +240,7 @@ enum exit_code recording_open(struct recording *rec, char **paths, int path_coun
     if (options->select && options->select->jobs.count)
         code = recording_select_jobs(rec, options->select);
     else if (!options->quiet && !options->share)
-        recording_say_jobs(rec, "--job=N shows one of them");
+        recording_say_jobs(rec, "select one with --job=N");
     if (code == EXIT_OK && recording_arrange(rec) < 0)
         return failure("gpuprof-collector", GPUPROF_NO_MEMORY);
     uint32_t most = rec->is_parallel ? options->processors : 1;
@@ -405,8 +406,8 @@ static void say_losses(const struct process *p, const struct losses *l)
                 : l->counters[COUNTER_ENDED]  ? "recording had ended before the process"
                                               : "the process was killed, or called exec");
     if (l->not_ended && p->header.live_path[0])
-        message("%s (%s): its live file is neither in the same folder nor here: '%s'", p->file.path,
-                who, p->header.live_path);
+        message("%s (%s): its live file is missing: it is not in the same folder, and not at '%s'",
+                p->file.path, who, p->header.live_path);
     if (losses_weight(l) != LOSS_NONE)
         message("%s (%s): lost: %s", p->file.path, who, losses_text(l, text, sizeof text));
 }
@@ -449,9 +450,9 @@ const char *foreign_advice(const char *path)
     if (fd >= 0)
         close(fd);
     if (got == sizeof head && load_u64(head) == PART_MAGIC)
-        return ", but a part of a report: 'gpuprof report --combine' adds parts up";
+        return ", but a part of a report; read it with 'gpuprof report --combine'";
     if (got == sizeof head && memcmp(head, SQLITE_MAGIC, sizeof head) == 0)
-        return ", but a database: it is for SQL, such as with sqlite3; reports are made of the "
-               "recording";
+        return ", but an exported database; read it with sqlite3, and name the recording for "
+               "reports";
     return RECORDING_ADVICE;
 }

@@ -24,7 +24,7 @@ enum exit_code dump_pick_make(struct dump_pick *p, const struct select_wish *wis
     p->from_ns = moment_ns(&wish->from, origin_ns, 0);
     p->to_ns = moment_ns(&wish->to, origin_ns, UINT64_MAX);
     p->has_name = wish->name && regcomp(&p->name, wish->name, REG_EXTENDED | REG_NOSUB) == 0;
-    return p->from_ns < p->to_ns ? EXIT_OK : usage_error("dump: --to is no later than --from");
+    return p->from_ns < p->to_ns ? EXIT_OK : usage_error("dump: --to must be later than --from");
 }
 
 void dump_pick_release(struct dump_pick *p)

@@ -230,7 +230,7 @@ static int start(struct combination *c)
     int error = rec->count ? recording_find_jobs(rec) : 0;
     if (error == 0 && rec->count) {
         if (!c->is_quiet)
-            recording_say_jobs(rec, "'gpuprof report --job=N' of the recordings shows one of them");
+            recording_say_jobs(rec, "select one with 'gpuprof report --job=N' of the recordings");
         error = recording_arrange(rec);
     }
     if (error == 0)

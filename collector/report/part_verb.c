@@ -61,42 +61,43 @@ enum exit_code part_verb_check(const struct options *all, const struct report_vi
     const struct report_options *o = all->own;
     const char *chosen = chosen_option(all, o), *shown = shown_option(o);
     if (o->is_partial && o->is_combined)
-        return usage_error("report: --partial makes a part, --combine reads all of them: one of "
-                           "them at a time");
+        return usage_error("report: --partial and --combine cannot be combined: the first makes a "
+                           "part, the second reads all parts");
     if (o->share && !o->is_partial)
-        return usage_error("report: --share goes with --partial");
+        return usage_error("report: --share needs --partial");
     if (chosen)
-        return usage_error("report: --%s does not go with --%s, which is of all that was recorded, "
-                           "by name: leave it out, or read the recordings with it",
+        return usage_error("report: --%s cannot be combined with --%s, which covers everything "
+                           "recorded; leave it out, or run it on the recordings",
                            chosen, o->is_partial ? "partial" : "combine");
     if (o->is_partial && shown)
-        return usage_error("report: --%s does not go with --partial, whose file has all tables: "
-                           "say it with --combine",
+        return usage_error("report: --%s cannot be combined with --partial, which writes all "
+                           "tables; give it with --combine",
                            shown);
     if (o->is_partial && !all->output)
-        return usage_error("report: --partial: -o names the file of the part");
+        return usage_error("report: --partial needs a file for the part; name it with -o");
     struct stat status;
     size_t length = o->is_partial ? strlen(all->output) : 0;
     if (o->is_partial && (all->output[length - 1] == '/' ||
                           (stat(all->output, &status) == 0 && S_ISDIR(status.st_mode))))
-        return usage_error("report: --partial: %s: a part is a file: name one, in a folder that "
-                           "there is",
+        return usage_error("report: --partial: %s: not a file; name a file in an existing folder",
                            all->output);
     if (o->is_partial)
         return verb_output_is(all->output, "gz") || strstr(all->output, ".gz") ||
                        strstr(all->output, ".zst")
-                   ? usage_error("report: %s: parts are not compressed", all->output)
+                   ? usage_error(
+                         "report: %s: parts cannot be compressed; name a file without .gz or .zst",
+                         all->output)
                    : EXIT_OK;
     if (format == FORMAT_HTML)
-        return usage_error("report: a page needs the recordings, not parts: --format=text, json or "
-                           "csv");
+        return usage_error("report: parts cannot make a page; use --format=text, json or csv, or "
+                           "run it on the recordings");
     static const struct report nothing;
     struct table tables[REPORT_TABLES_MAX];
     unsigned count = report_tables(&nothing, tables);
     for (unsigned i = 0; i < count; i++)
         if (report_names(view, tables[i].info, 1) && !part_report_has(tables[i].info))
-            return usage_error("report: the table %s is in no part: it needs all events in one "
-                               "place ('gpuprof report' of the recordings)",
+            return usage_error("report: the table %s is not in parts, since it needs all events at "
+                               "once; run 'gpuprof report' on the recordings",
                                tables[i].info->name);
     return EXIT_OK;
 }
@@ -136,23 +137,23 @@ static enum exit_code find_share(const struct report_options *o, struct share *s
         *by = launchers[i].index;
         if (!read_number(index, &share->index, &rest) || *rest ||
             !read_number(count, &share->count, &rest) || *rest)
-            return usage_error("report: %s=%s and %s=%s are no share: say --share=I/N",
+            return usage_error("report: %s=%s and %s=%s do not name a share; give --share=I/N",
                                launchers[i].index, index, launchers[i].count, count);
         if (!is_share(share))
-            return usage_error("report: %s=%s and %s=%s: there is no share %s of %s: they count "
-                               "from 0 on, and are %u at most; or say --share=I/N",
+            return usage_error("report: %s=%s and %s=%s: share %s of %s does not exist: shares "
+                               "count from 0, and there are at most %u; give --share=I/N",
                                launchers[i].index, index, launchers[i].count, count, index, count,
                                SHARES_MAX);
     }
     if (!*by && half)
-        return usage_error("report: %s=%s says that this process is one of several, but %s is not "
-                           "set, which says of how many: set it, or say --share=I/N",
+        return usage_error("report: %s=%s is set, but %s, the number of processes, is not; set it, "
+                           "or give --share=I/N",
                            launchers[half - 1].index, getenv(launchers[half - 1].index),
                            launchers[half - 1].count);
     if (!is_share(share))
-        return usage_error("report: there is no share %u of %u: they count from 0 on, and are %u "
-                           "at most",
-                           share->index, share->count, SHARES_MAX);
+        return usage_error(
+            "report: share %u of %u does not exist: shares count from 0, and there are at most %u",
+            share->index, share->count, SHARES_MAX);
     return EXIT_OK;
 }
 
@@ -187,8 +188,7 @@ enum exit_code part_make(struct part *part, int fd, struct report *report, struc
         return error == GPUPROF_IO ? verb_output_failed(NULL, GPUPROF_SPOOL)
                                    : say_error("report", error);
     if (part->file_bytes > PART_BYTES_MAX)
-        return usage_error("report: share %u of %u has more than a part may have: make more "
-                           "shares",
+        return usage_error("report: share %u of %u is too large for a part; make more shares",
                            share->index, share->count);
     return EXIT_OK;
 }
@@ -236,8 +236,8 @@ enum exit_code part_verb(const struct options *options)
                 by ? by : "no --share, no launcher", rec.count + rec.unread_files, share.file_count,
                 plural_end(share.file_count), path);
         if (share.host_count > 1)
-            message("report: the times of the %u hosts are by their own clocks, as with "
-                    "--clock=wall: a part cannot compare them",
+            message("report: times of the %u hosts are on their own clocks, as with --clock=wall: "
+                    "a part cannot align them",
                     share.host_count);
         rec.progress = progress_begin(&progress, "report");
         progress.total = recording_bytes(&rec);

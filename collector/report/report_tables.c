@@ -190,12 +190,11 @@ static enum exit_code check_table(const char *word, const struct report_view *v,
             (!info->old_name || !is_word(word, length, info->old_name)))
             continue;
         if (v->by == BY_PYTHON_LINE && strcmp(info->name, "ops") == 0)
-            return usage_error(
-                "report: --by=python-line: operators have no rows by line; --by=stack "
-                "has those around each, the table calls_by_python_line has lines");
+            return usage_error("report: --by=python-line: operators have no rows by line; use "
+                               "--by=stack, or the table calls_by_python_line");
         if (info->by == BY_NAME || info->by == v->by)
             return EXIT_OK;
-        return usage_error("report: the table %s is there with --%s only", info->name,
+        return usage_error("report: the table %s needs --%s", info->name,
                            info->by == BY_STACK    ? "by=stack"
                            : info->by == BY_THREAD ? "by=thread"
                            : info->by == BY_SOURCE ? "source=DIR"
@@ -205,10 +204,10 @@ static enum exit_code check_table(const char *word, const struct report_view *v,
         const struct table_info *info = tables[i].info; /* several of one name have other files */
         const char *file = info->csv_name ? info->csv_name : info->key;
         if (file && is_word(word, length, file))
-            return usage_error("report: '%s' is the name of a csv file of the table %s: --table=%s",
-                               file, info->name, info->name);
+            return usage_error("report: '%s' is a csv file of the table %s; give --table=%s", file,
+                               info->name, info->name);
     }
-    return usage_error("report: no table is named '%.*s'%s; 'gpuprof help report' lists them",
+    return usage_error("report: unknown table '%.*s'%s; 'gpuprof help report' lists the tables",
                        (int)length, word, nearest_text(&nearest, "", text));
 }
 

@@ -76,8 +76,8 @@ static enum exit_code check_missing(const struct report *r, const struct report_
     for (unsigned i = 0; i < count; i++) {
         unsigned missing = r->missing & part_report_needs(tables[i].info);
         if (missing && report_names(view, tables[i].info, 1))
-            return usage_error("report: the table %s is not whole in parts: these recordings have "
-                               "%s ('gpuprof report' of the recordings)",
+            return usage_error("report: the table %s is incomplete in parts: these recordings have "
+                               "%s; run 'gpuprof report' on the recordings",
                                tables[i].info->name, part_report_missing(missing, text));
     }
     return EXIT_OK;
@@ -224,16 +224,15 @@ static enum exit_code check_options(const struct options *options)
 {
     const struct report_options *own = options->own;
     if (own->is_mine && own->by != BY_NAME && own->by != BY_PYTHON_LINE)
-        return usage_error("report: --mine goes with --by=python-line");
+        return usage_error("report: --mine needs --by=python-line");
     if (own->source && (own->by != BY_NAME || own->is_mine))
-        return usage_error("report: --source is a table of its own: leave --by or --mine out");
+        return usage_error(
+            "report: --source cannot be combined with --by or --mine; leave them out");
     if (options->path_count)
         return EXIT_OK;
-    return own->is_combined
-               ? usage_error("report: --combine: no part named: name the files that --partial has "
-                             "made")
-               : usage_error("report: no folder or file named (. is this one); try 'gpuprof help "
-                             "report'");
+    return own->is_combined ? usage_error("report: --combine: name the files that --partial made")
+                            : usage_error("report: name a data folder or a recording (. is the "
+                                          "current folder); try 'gpuprof help report'");
 }
 
 /* Somebody at a terminal waits: as many processes read what is large as there are processors. Each
@@ -262,9 +261,8 @@ enum exit_code report_run(const struct options *options, report_page_fn *page)
     if (code != EXIT_OK)
         return code;
     if (format == FORMAT_BY_NAME && !own->is_partial) /* a part has any name */
-        return usage_error("report: %s: not a kind that can be written; name it .txt, .csv, "
-                           ".json or .html, or say --format; 'gpuprof export' and 'gpuprof "
-                           "merge' write others",
+        return usage_error("report: %s: unknown file type; name it .txt, .csv, .json or .html, or "
+                           "give --format; 'gpuprof export' and 'gpuprof merge' write other types",
                            options->output);
     code = own->is_partial ? EXIT_OK : table_output_check("report", format, options->output);
     if (code == EXIT_OK)

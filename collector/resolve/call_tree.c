@@ -52,11 +52,10 @@ void call_tree_say(const struct call_tree *t)
     const struct stack_table *stacks = &t->survey->stacks;
     uint64_t frames = t->left_out + t->frames.left_out;
     if (frames || stacks->texts.dropped || stacks->left_out)
-        message(
-            "stacks: more than can be kept: %llu stacks and modules, %llu frames and %llu names "
-            "are left out",
-            (unsigned long long)stacks->left_out, (unsigned long long)frames,
-            (unsigned long long)stacks->texts.dropped);
+        message("stacks: too many to keep: %llu stacks and modules, %llu frames and %llu names are "
+                "left out",
+                (unsigned long long)stacks->left_out, (unsigned long long)frames,
+                (unsigned long long)stacks->texts.dropped);
 }
 
 static const struct number_kind kind = NUMBER_KEY(struct tree_node, frame);

@@ -252,7 +252,7 @@ static int run(struct pass *p, const struct process *only)
     int number = errno;
     progress_clear(w->rec->progress);
     if (more == GPUPROF_SPOOL)
-        message("a temporary file in %s, for what memory does not hold: %s%s",
+        message("cannot write a temporary file in %s, for data beyond the memory limit: %s%s",
                 file_unnamed_folder(), strerror(number), aside_advice(number));
     else if (more < 0)
         message("%s: %s", p->timeline ? timeline_path(p->timeline) : "gpuprof-collector",

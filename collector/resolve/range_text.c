@@ -381,7 +381,7 @@ static int most_first(const void *left, const void *right)
 
 const char *step_names_text(struct step_names *n, char text[STEP_NAMES_ALL_BYTES])
 {
-    size_t at = (size_t)sprintf(text, "%s", n->count ? "; there are " : "");
+    size_t at = (size_t)sprintf(text, "%s", n->count ? "; the names are " : "");
     if (n->count)
         qsort(n->list, n->count, sizeof n->list[0], most_first);
     for (uint32_t i = 0; i < n->count && i < STEP_NAMES_TOLD; i++)

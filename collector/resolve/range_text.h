@@ -70,7 +70,7 @@ uint32_t range_text_pattern(const char *text, uint32_t byte_count, enum range_nu
 #define STEP_NAMES_MAX       32 /* that are counted: the first ones */
 #define STEP_NAME_BYTES      64 /* of a longer one its beginning, and '*' */
 #define STEP_NAMES_TOLD      5
-#define STEP_NAMES_ALL_BYTES (STEP_NAMES_TOLD * (STEP_NAME_BYTES + 4) + 16)
+#define STEP_NAMES_ALL_BYTES (STEP_NAMES_TOLD * (STEP_NAME_BYTES + 4) + 24)
 
 struct step_name {
     char pattern[STEP_NAME_BYTES]; /* with '*' for its numbers */
@@ -84,7 +84,7 @@ struct step_names {
 
 void step_names_take(struct step_names *n, const char *text);
 
-/* "; there are 'load', 'step *'", or "". Returns `text`. */
+/* "; the names are 'load', 'step *'", or "". Returns `text`. */
 const char *step_names_text(struct step_names *n, char text[STEP_NAMES_ALL_BYTES]);
 
 #endif

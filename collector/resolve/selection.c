@@ -401,9 +401,9 @@ static enum exit_code find_ranges(struct selection *s, const char *verb)
         return EXIT_ENVIRONMENT;
     for (uint32_t i = 0; i < w->rec->count; i++)
         join_spans(&s->spans[SPANS_RANGES][i]);
-    return s->range_count ? EXIT_OK
-                          : usage_error("%s: --range: no range or label has the name '%s'", verb,
-                                        s->wish->range);
+    return s->range_count
+               ? EXIT_OK
+               : usage_error("%s: --range: no range or label is named '%s'", verb, s->wish->range);
 }
 
 /* A window lasts until the next record of one. */
@@ -436,10 +436,10 @@ static enum exit_code find_cycle(struct selection *s, const char *verb)
     if (s->cycle_last >= s->wish->cycle)
         return EXIT_OK;
     if (!s->cycle_last)
-        return usage_error("%s: --cycle: these recordings have no windows; run --schedule or "
-                           "--capture-range makes them",
+        return usage_error("%s: --cycle: these recordings have no windows; record with --schedule "
+                           "or --capture-range",
                            verb);
-    return usage_error("%s: --cycle: there is no window %llu; the last one is %llu", verb,
+    return usage_error("%s: --cycle: window %llu does not exist; the last one is %llu", verb,
                        (unsigned long long)s->wish->cycle, (unsigned long long)s->cycle_last);
 }
 
@@ -452,13 +452,13 @@ static enum exit_code no_step(const struct steps *steps, const char *verb)
         last = steps->list[i].number > last ? steps->list[i].number : last;
     }
     if (!steps->count)
-        return usage_error("%s: --step: these recordings have no steps; gpuprof_step() makes them, "
-                           "and --step-range or --step-by say what else is one",
+        return usage_error("%s: --step: these recordings have no steps; call gpuprof_step(), or "
+                           "name what marks a step with --step-by or --step-range",
                            verb);
-    return usage_error("%s: --step: none of these is there; there are steps %llu to %llu, which "
-                       "--step=%llu:%llu is",
-                       verb, (unsigned long long)first, (unsigned long long)last,
-                       (unsigned long long)first, (unsigned long long)last + 1);
+    return usage_error(
+        "%s: --step: no such step; the recording has steps %llu to %llu (--step=%llu:%llu)", verb,
+        (unsigned long long)first, (unsigned long long)last, (unsigned long long)first,
+        (unsigned long long)last + 1);
 }
 
 static enum exit_code take_steps(struct selection *s, const struct steps *steps, const char *verb)
@@ -525,8 +525,8 @@ enum exit_code selection_make(struct selection *s, struct recording *rec, struct
             s->length_ns = end_ns - origin_ns;
     }
     if (wish->from.is_given && s->to_ns <= s->from_ns)
-        return usage_error("%s: --to=%s is no later than --from=%s: nothing is between them", verb,
-                           wish->to.text, wish->from.text);
+        return usage_error("%s: --to=%s is not later than --from=%s, so nothing is between them",
+                           verb, wish->to.text, wish->from.text);
     if (s->from_ns > s->walk->survey.origin_ns + s->length_ns ||
         s->to_ns <= s->walk->survey.origin_ns)
         return selection_empty(s, verb);

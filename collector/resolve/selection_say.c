@@ -69,9 +69,9 @@ char *selection_begun_text(const struct selection *s)
     uint64_t ns = s->found.begun_ns - s->walk->survey.origin_ns;
     char devices[40] = "", threads[40] = "", time[32], *text = NULL;
     if (s->found.begun_devices == 1)
-        snprintf(devices, sizeof devices, "a GPU was in work");
+        snprintf(devices, sizeof devices, "a GPU was busy");
     else if (s->found.begun_devices)
-        snprintf(devices, sizeof devices, "%u GPUs were in work", s->found.begun_devices);
+        snprintf(devices, sizeof devices, "%u GPUs were busy", s->found.begun_devices);
     if (s->found.begun_threads == 1)
         snprintf(threads, sizeof threads, "a thread %sin a call",
                  s->found.begun_devices ? "" : "was ");
@@ -86,7 +86,7 @@ char *selection_begun_text(const struct selection *s)
         time[--length] = '\0';
     time[length - (time[length - 1] == '.')] = '\0';
     length =
-        asprintf(&text, "%s%s%s%s that began before: --from=%s shows %s", devices,
+        asprintf(&text, "%s%s%s%s that began earlier: --from=%s shows %s", devices,
                  *devices && *threads ? ", and " : "", threads, *devices && *threads ? "," : "",
                  time, s->found.begun_devices + s->found.begun_threads > 1 ? "them" : "it");
     return length < 0 ? NULL : text;
@@ -147,7 +147,7 @@ static void say_why(const struct selection *s, const char *begun, FILE *out)
     if (!s->walk->survey.origin_ns)
         fputs("the recording has no event", out);
     else if (lacks_devices(s, devices))
-        fprintf(out, *devices ? "its devices are %s" : "no device is in the recording", devices);
+        fprintf(out, *devices ? "its devices are %s" : "the recording has no device", devices);
     else if (!s->found.met[MET_TIME] || begun)
         say_time(s, begun, out);
     else if (!s->found.met[MET_KIND])
@@ -186,9 +186,8 @@ enum exit_code selection_check(const struct selection *s, const char *verb)
     if (!s->found.met[MET_ALL])
         return selection_empty(s, verb);
     if (lacks_devices(s, devices))
-        return usage_error("%s: --device: no device %sis in the recording%s%s", verb,
-                           *devices ? "of that number " : "", *devices ? "; there are " : "",
-                           devices);
+        return usage_error("%s: --device: the recording has no %sdevice%s%s", verb,
+                           *devices ? "such " : "", *devices ? "; its devices are " : "", devices);
     return EXIT_OK;
 }
 

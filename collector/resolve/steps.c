@@ -288,26 +288,27 @@ enum exit_code steps_check(struct steps *s, const char *verb)
 {
     char names[STEP_NAMES_ALL_BYTES];
     static const char *const missing[] = {
-        [STEPS_CALLED] = "the program has not called gpuprof_step() while it was recorded",
-        [STEPS_PROFILER] = "there is no label ProfilerStep#, which a profiler of the program's own "
-                           "makes (gpuprof run --pytorch)",
-        [STEPS_OPTIMIZER] = "there is no label Optimizer.step# outside of the backward pass "
-                            "(gpuprof run --pytorch)",
-        [STEPS_LOADER] = "there is no label enumerate(DataLoader)# (gpuprof run --pytorch)",
+        [STEPS_CALLED] = "the program did not call gpuprof_step() while it was recorded",
+        [STEPS_PROFILER] = "no label ProfilerStep# was recorded; it needs a profiler in the "
+                           "program and 'gpuprof run --pytorch'",
+        [STEPS_OPTIMIZER] = "no label Optimizer.step# was recorded outside the backward pass; "
+                            "record with 'gpuprof run --pytorch'",
+        [STEPS_LOADER] =
+            "no label enumerate(DataLoader)# was recorded; record with 'gpuprof run --pytorch'",
         [STEPS_GRAPH] = "no graph was launched twice",
     };
     if (s->count || (!s->by && !s->pattern))
         return EXIT_OK;
     if (s->unrecorded)
-        return usage_error("%s: all of its steps are from while recording was off", verb);
+        return usage_error("%s: recording was off during all of its steps", verb);
     if (s->pattern && !s->class)
-        return usage_error("%s: --step-range: no range or label has the name '%s'%s", verb,
-                           s->pattern, step_names_text(&s->others, names));
+        return usage_error("%s: --step-range: no range or label is named '%s'%s", verb, s->pattern,
+                           step_names_text(&s->others, names));
     for (unsigned kind = 0; kind < STEPS_NAMED; kind++)
         if (s->wanted == 1u << kind)
             return usage_error("%s: --step-by=%s: %s", verb, s->by, missing[kind]);
-    return usage_error("%s: --step-by: no range, label or optimizer has the name '%s'%s", verb,
-                       s->by, step_names_text(&s->others, names));
+    return usage_error("%s: --step-by: no range, label or optimizer is named '%s'%s", verb, s->by,
+                       step_names_text(&s->others, names));
 }
 
 enum exit_code steps_find(struct steps *s, struct walk *walk, const char *by, const char *pattern,

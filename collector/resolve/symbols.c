@@ -176,8 +176,8 @@ static void count_wait(struct symbols *s, double wait_s, bool has_dwarf)
     if (wait_s < s->patience_s && s->vain_s < DEBUGINFOD_VAIN_MAX * s->patience_s)
         return;
     s->asks_debuginfod = false;
-    message("debuginfod has given nothing for %.0f s and is not asked any more "
-            "(DEBUGINFOD_TIMEOUT=SECONDS says how long to wait)",
+    message("debuginfod did not answer for %.0f s, so gpuprof stopped asking; "
+            "DEBUGINFOD_TIMEOUT=SECONDS sets how long to wait",
             s->vain_s);
 }
 
@@ -320,14 +320,15 @@ static void say(const struct symbols *s, struct key_map *said)
     snprintf(missing, sizeof missing, "no such file here%s%s%s; shown as module+offset%s",
              s->asked ? " or in " : "", s->asked ? s->asked : "",
              urls && *urls ? " or from debuginfod" : "",
-             s->asked ? "" : " (--symbols DIR says where files are)");
+             s->asked ? "" : " (name a folder that has it with --symbols DIR)");
     say_status(s, said, ELF_MISSING, false, missing);
     say_status(s, said, ELF_OTHER, false,
-               "the file here has another build id than the one recorded, and is not used");
+               "not used: the file here has another build id than the recorded one");
     say_status(s, said, ELF_UNREADABLE, false, "the file cannot be read as an ELF file");
-    say_status(s, said, ELF_USABLE, true, "the look-up was given up; what it had found is used");
+    say_status(s, said, ELF_USABLE, true,
+               "the look-up was stopped; only what it had found is used");
     if (s->left_out || s->names.dropped || s->files.dropped)
-        message("symbols: too many: %llu are left out",
+        message("symbols: too many to keep: %llu are left out",
                 (unsigned long long)(s->left_out + s->names.dropped + s->files.dropped));
 }
 

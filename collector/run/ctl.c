@@ -45,7 +45,7 @@ static enum exit_code parse_step(const char *text, struct control_command *c, bo
     c->at = strtoull(text, &end, 10);
     return isdigit((unsigned char)*text) && !*end && !errno && c->at <= SCHEDULE_STEPS_MAX
                ? EXIT_OK
-               : usage_error("ctl: --at-step: '%s' is neither a step's number nor +N, steps ahead",
+               : usage_error("ctl: --at-step: '%s' is not a step's number or +N (N steps ahead)",
                              text);
 }
 
@@ -59,12 +59,11 @@ static enum exit_code parse_time(const char *text, struct control_command *c)
     if (*text == '+' && duration_parse(text + 1, &ahead_ns))
         c->at = now_ns + ahead_ns;
     else if (!moment_parse(text, &c->at))
-        return usage_error(moment_has_form(text)
-                               ? "ctl: --at: '%s' is no day and time that there is"
-                               : "ctl: --at: '%s' is neither 2026-11-23T18:00:00, 18:00, +30s nor "
-                                 "@SECONDS",
+        return usage_error(moment_has_form(text) ? "ctl: --at: '%s' is not a valid date and time"
+                                                 : "ctl: --at: '%s' is not a time such as "
+                                                   "2026-11-23T18:00:00, 18:00, +30s or @SECONDS",
                            text);
-    return c->at >= now_ns ? EXIT_OK : usage_error("ctl: --at: '%s' is over", text);
+    return c->at >= now_ns ? EXIT_OK : usage_error("ctl: --at: '%s' is in the past", text);
 }
 
 static enum exit_code parse_schedule(const struct options *o, struct control_command *c)
@@ -72,21 +71,22 @@ static enum exit_code parse_schedule(const struct options *o, struct control_com
     const struct ctl_words *own = o->own;
     const char *text = o->path_count > 2 ? o->paths[2] : "";
     if (own->at)
-        return usage_error("ctl: a schedule begins at a step: --at-step");
+        return usage_error("ctl: a schedule begins at a step; use --at-step");
     if (strcmp(text, "off") == 0 && own->at_step)
-        return usage_error("ctl: 'schedule off' holds at once; it goes with no --at-step");
+        return usage_error("ctl: 'schedule off' takes effect at once; leave out --at-step");
     if (strcmp(text, "off") == 0)
         return EXIT_OK;
     if (!schedule_parse(text, &c->schedule))
-        return usage_error("ctl: schedule: '%s' is neither 'wait=1,warmup=1,active=3,repeat=2', "
-                           "'100-110' nor 'off'",
+        return usage_error("ctl: schedule: '%s' is not a schedule such as "
+                           "'wait=1,warmup=1,active=3,repeat=2', '100-110' or 'off'",
                            text);
     if (!isdigit((unsigned char)*text))
         return EXIT_OK;
     c->when = CONTROL_AT_STEP; /* these steps, by their numbers */
     c->at = 0;
-    return own->at_step ? usage_error("ctl: '%s' says its steps; it goes with no --at-step", text)
-                        : EXIT_OK;
+    return own->at_step
+               ? usage_error("ctl: '%s' already names its steps; leave out --at-step", text)
+               : EXIT_OK;
 }
 
 /* The command that a word is; CONTROL_WATCH: none. */
@@ -108,24 +108,25 @@ static enum exit_code parse_command(const struct options *o, struct control_comm
     *c = (struct control_command){0};
     *is_ahead = false;
     if (o->path_count < 2)
-        return usage_error("ctl: a data folder and start, stop, status, dump or schedule are "
-                           "needed; try 'gpuprof help ctl'");
+        return usage_error("ctl: name a data folder and one of start, stop, status, dump and "
+                           "schedule; try 'gpuprof help ctl'");
     unsigned what = command_of(o->paths[1]);
     if (what == CONTROL_WATCH && command_of(o->paths[0]) != CONTROL_WATCH)
         return usage_error("ctl: the folder comes first: gpuprof ctl %s %s", o->paths[1],
                            o->paths[0]);
     if (what == CONTROL_WATCH)
-        return usage_error("ctl: '%s' is none of start, stop, status, dump and schedule",
+        return usage_error("ctl: '%s' is not one of start, stop, status, dump and schedule",
                            o->paths[1]);
     c->what = (enum control_what)what;
     if (o->path_count != 2 + (c->what == CONTROL_SCHEDULE))
         return usage_error(c->what == CONTROL_SCHEDULE
-                               ? "ctl: schedule needs one, such as 'wait=1,active=3' or 100-110"
-                               : "ctl: one command at a time; try 'gpuprof help ctl'");
+                               ? "ctl: schedule needs steps, such as 'wait=1,active=3' or 100-110"
+                               : "ctl: give one command at a time; try 'gpuprof help ctl'");
     if (c->what == CONTROL_STATUS && (own->at || own->at_step))
-        return usage_error("ctl: status is of now; --at and --at-step go with the others");
+        return usage_error(
+            "ctl: status shows the present; --at and --at-step need another command");
     if (own->at && own->at_step)
-        return usage_error("ctl: --at and --at-step exclude each other");
+        return usage_error("ctl: --at and --at-step cannot be combined; give one of them");
     if (c->what == CONTROL_SCHEDULE)
         code = parse_schedule(o, c);
     if (code == EXIT_OK && own->at)
@@ -160,7 +161,7 @@ static enum exit_code make_commands(struct ctl *c)
         if (!p->is_meant || (is_for_all && c->command_count))
             continue;
         if (c->command_count == NAMED_MAX)
-            return usage_error("ctl: more than %d processes have that number", NAMED_MAX);
+            return usage_error("ctl: more than %d processes match", NAMED_MAX);
         struct control_command *command = &c->commands[c->command_count++];
         *command = c->asked;
         command->is_for_all = is_for_all;
@@ -170,7 +171,7 @@ static enum exit_code make_commands(struct ctl *c)
         p->command = command->id;
     }
     return meant ? EXIT_OK
-                 : usage_error("ctl: no such process records into '%s' now", c->folder.path);
+                 : usage_error("ctl: no matching process records into '%s' now", c->folder.path);
 }
 
 /* Those that have appeared meanwhile follow what was said to all. */
@@ -265,10 +266,9 @@ static enum exit_code find_step(struct ctl *c)
             farthest = step;
     }
     if (code != EXIT_OK || farthest == CONTROL_UNKNOWN)
-        return code != EXIT_OK
-                   ? code
-                   : usage_error("ctl: no process has seen a step yet: --at-step=N says which one "
-                                 "is the first");
+        return code != EXIT_OK ? code
+                               : usage_error("ctl: no process has begun a step yet; give the "
+                                             "step's number: --at-step=N");
     c->asked.at += farthest;
     printf("at step %" PRIu64 ":\n", c->asked.at);
     return EXIT_OK;
@@ -307,15 +307,15 @@ static void print_answer(const struct control_status *s, const struct control_co
 {
     enum control_answer answer = answer_to(s, asked->id);
     if (answer == ANSWER_LATE && asked->what == CONTROL_SCHEDULE)
-        fputs("; that step is over: of the first window it has what is left", stdout);
+        fputs("; that step is over: it records the rest of the first window", stdout);
     else if (answer == ANSWER_LATE)
-        fputs("; that step is over: it does so with the next one", stdout);
+        fputs("; that step is over: it follows at the next step", stdout);
     else if (answer == ANSWER_REFUSED && asked->what == CONTROL_DUMP)
-        fputs("; it has no flight recorder: gpuprof run --flight=30s", stdout);
+        fputs("; it has no flight recorder; start it with 'gpuprof run --flight=30s'", stdout);
     else if (answer == ANSWER_REFUSED && asked->what == CONTROL_SCHEDULE && s->has_flight)
-        fputs("; its flight recorder keeps all: it takes no schedule", stdout);
+        fputs("; its flight recorder records everything, so it takes no schedule", stdout);
     else if (answer == ANSWER_REFUSED)
-        fputs("; it can take no more of them now", stdout);
+        fputs("; it has too many commands waiting", stdout);
 }
 
 /* From ": " on, with the line's end. */

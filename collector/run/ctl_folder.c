@@ -105,7 +105,7 @@ void ctl_folder_release(struct ctl_folder *f)
 enum exit_code ctl_folder_failed(const struct ctl_folder *f, const char *verb, int error)
 {
     if (error == GPUPROF_NOT_OURS)
-        return usage_error("%s: '%s/" CONTROL_NAME "' is no control file; remove it", verb,
+        return usage_error("%s: '%s/" CONTROL_NAME "' is not a control file; remove it", verb,
                            f->path);
     message("%s: '%s': %s%s", verb, f->path,
             error == GPUPROF_IO ? strerror(errno) : "too many files, or no memory",
@@ -199,9 +199,9 @@ bool ctl_process_is_named(const struct ctl_process *p, const struct ctl_options 
 }
 
 const struct option ctl_options[] = {
-    {0, "pid", "N", OPTION_NUMBER(struct ctl_options, pid, 1, INT32_MAX, "is no such number"),
+    {0, "pid", "N", OPTION_NUMBER(struct ctl_options, pid, 1, INT32_MAX, "is not a number"),
      "Select the process with this pid, as seen inside its container"},
-    {0, "rank", "N", OPTION_NUMBER(struct ctl_options, rank, 0, INT32_MAX, "is no such number"),
+    {0, "rank", "N", OPTION_NUMBER(struct ctl_options, rank, 0, INT32_MAX, "is not a number"),
      "Select the processes of this rank"},
     {0, "timeout", "SECONDS", OPTION_OWN(option_seconds, struct ctl_options, timeout),
      "Wait this long for answers; default: 10"},

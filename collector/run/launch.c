@@ -85,13 +85,14 @@ static enum exit_code check_options(const struct options *o)
                                                  SETTING_DELAY, SETTING_DURATION};
     const struct run_options *own = o->own;
     if (!o->path_count)
-        return usage_error("run: no program; try 'gpuprof help run'");
+        return usage_error("run: name a program; try 'gpuprof help run'");
     for (unsigned i = 0; i < sizeof windows / sizeof windows[0]; i++)
         if (o->settings[SETTING_FLIGHT] && o->settings[windows[i]])
-            return usage_error("run: --flight keeps all; it goes with no --%s",
+            return usage_error("run: --flight and --%s cannot be combined; leave out one of them",
                                setting_infos[windows[i]].option);
     if (own->on_cycle && own->exec)
-        return usage_error("run: --exec leaves nobody to start the command of --on-cycle");
+        return usage_error("run: --exec and --on-cycle cannot be combined: with --exec no launcher "
+                           "remains to start the command");
     return EXIT_OK;
 }
 
@@ -170,7 +171,7 @@ static void warn_of_variables(void)
         for (int i = 0; i < SETTING_COUNT; i++)
             nearest_offer(&nearest, setting_infos[i].variable + head);
         if (nearest.found && nearest.distance)
-            message("run: %.*s is no setting%s", (int)length, *at,
+            message("run: %.*s is not a setting%s", (int)length, *at,
                     nearest_text(&nearest, SETTING_PREFIX, text));
     }
 }
@@ -204,8 +205,8 @@ static bool is_busy(struct launch *l)
     if (status == 0 || c->has_failed)
         return false;
     c->has_failed = true;
-    message("run: --on-cycle: the command for cycle %" PRIu64 " ended with %s %d; later ones that "
-            "fail are not told of",
+    message("run: --on-cycle: the command for cycle %" PRIu64
+            " ended with %s %d; later failures are not shown",
             c->begun, WIFSIGNALED(status) ? "signal" : "exit code",
             WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
     return false;
@@ -288,7 +289,7 @@ static int work_adopt(void *context)
     for (uint32_t i = 0; i < l->now.count; i++) {
         int error = live_adopt(l->now.paths[i]);
         if (error < 0)
-            message("%s: its last events: %s", l->now.paths[i],
+            message("%s: cannot store its last events: %s", l->now.paths[i],
                     error == GPUPROF_IO ? strerror(errno) : gpuprof_error_text(error));
     }
     return 0;
@@ -331,25 +332,25 @@ static void tell(struct launch *l)
     name_next(l);
     const char *word = l->next.data ? l->next.data : "DATA";
     if (child_aside(c, work_adopt, l, LAUNCH_ADOPT_SECONDS) < 0)
-        message("data of ended processes is still in memory; to store it: %s report %s", l->command,
-                word);
+        message("data of ended processes is still in memory; store it with: %s report %s",
+                l->command, word);
     end_cycles(l);
     if (l->quiet || !speaks())
         return;
     if (!l->new_count) {
         char *next = next_line(&l->next, "gpuprof doctor PROGRAM");
-        message("nothing was recorded. Unless a line above says why, no CUDA call of '%s' "
-                "reached a driver, or gpuprof did not reach it; to find out: %s",
+        message("nothing was recorded: '%s' made no CUDA call, or gpuprof was not loaded in it, "
+                "unless a line above gives another reason; find out with: %s",
                 l->argv[0], next ? next : "gpuprof doctor");
         free(next);
         return;
     }
     if (child_aside(c, work_summary, l, LAUNCH_SUMMARY_SECONDS) < 0)
-        message("the summary was cut short; all of it: %s report %s", l->command, word);
+        message("the summary was cut short; for all of it: %s report %s", l->command, word);
     message("data in %s", l->out_shown);
     if (l->earlier_count)
-        message("the figures are of this run alone; '%s report %s' adds the recordings that were "
-                "there before: %u",
+        message("the figures cover this run only; '%s report %s' includes the earlier recordings "
+                "in the folder, too: %u",
                 l->command, word, l->earlier_count);
     message("next: %s report %s; %s merge %s -o trace.json", l->command, word, l->command, word);
 }
@@ -369,11 +370,11 @@ static enum exit_code prepare(struct launch *l)
     char reason[ENVIRONMENT_REASON_BYTES];
     int error = program_find(&l->program, l->argv[0]);
     if (error == ENOENT && !strchr(l->argv[0], '/'))
-        return usage_error("run: %s: not in any folder of PATH; name the program's path",
+        return usage_error("run: %s: not found in PATH; give the program's path",
                            *l->argv[0] ? l->argv[0] : "''");
     if (error)
         return usage_error("run: %s: %s%s", l->argv[0], strerror(error),
-                           error == EACCES ? "; a program is a file that you may execute" : "");
+                           error == EACCES ? "; name a file that you may execute" : "");
     enum exit_code code = export_settings(l);
     if (code == EXIT_OK)
         code = environment_check_folder(l->out, l->out_shown);
@@ -398,7 +399,7 @@ static enum exit_code run(const struct options *options)
     if (code != EXIT_OK)
         return code;
     if (l.cycles.command && !(l.cycles.environment = environment_now()))
-        return usage_error("run: no memory");
+        return usage_error("run: out of memory");
     code = prepare(&l);
     if (code)
         return code;
@@ -407,8 +408,8 @@ static enum exit_code run(const struct options *options)
     if (path_list_read(&l.before, l.out) == 0)
         l.earlier_count = to_front(&l, &l.before, is_no_peer);
     if (l.earlier_count && speaks()) /* with --quiet, too: diff would take both for one run */
-        message("run: %s: recordings of earlier runs are there: %u; report and merge will show "
-                "them with this one's (-o names another folder)",
+        message("run: %s has recordings of earlier runs: %u; report and merge will include them; "
+                "use -o to name another folder",
                 l.out_shown, l.earlier_count);
     int error = 0;
     if (own->exec) {

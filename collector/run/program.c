@@ -365,7 +365,8 @@ enum exit_code environment_name_folder(const char *program, char *out, size_t ca
     /* The ranks of a job that start in the same second share a folder, whoever is first. */
     for (unsigned i = 2; access(path, F_OK) == 0 && !*environment_rank(); i++) {
         if (i > FOLDERS_MAX)
-            return usage_error("run: %.200s: there are too many of that name", path);
+            return usage_error("run: %.200s: too many folders have this name; name one with -o",
+                               path);
         snprintf(path + length, sizeof path - (size_t)length, "-%u", i);
     }
     return environment_absolute(path, out, capacity);

@@ -203,12 +203,12 @@ static int write_whole(void *context, int fd)
 static const char *advice(int number)
 {
     switch (number) {
-    case EFBIG: return "; all is left as it was: raise ulimit -f";
+    case EFBIG: return "; nothing was changed; raise ulimit -f";
     case ENOSPC:
-    case EDQUOT: return "; all is left as it was: make room for a second file of its size there";
+    case EDQUOT: return "; nothing was changed; free space for a second file of its size";
     case EACCES:
     case EPERM:
-    case EROFS: return "; only who may write to its folder can recover it";
+    case EROFS: return "; recover it as a user who may write to its folder";
     default: return "";
     }
 }
@@ -272,7 +272,7 @@ static enum exit_code recover_file(struct recover *r, const char *path, uint32_t
     if (live.owner == LIVE_OWNER_ENDED)
         code = recover_from(r, path, &live);
     else
-        message("%s: left as it is: its process %s", path,
+        message("%s: not recovered: its process %s", path,
                 live.owner != LIVE_OWNER_UNKNOWN ? "still runs"
                                                  : "may still run, on another machine or in "
                                                    "another container");
@@ -300,7 +300,7 @@ static enum exit_code recover_alone(const char *path, uint32_t *count)
 static enum exit_code done(const char *path, enum exit_code code, uint32_t count)
 {
     if (code == EXIT_OK && count == 0)
-        message("%s: nothing to recover; it has no live file", path);
+        message("%s: nothing to recover: it has no live file", path);
     return code;
 }
 

@@ -207,7 +207,7 @@ static enum exit_code watch(struct top *t)
         if (count < 0)
             return ctl_folder_failed(&t->folder, "top", GPUPROF_NO_MEMORY);
         if (count == 0)
-            return usage_error("top: no such process records into '%s' now", t->folder.path);
+            return usage_error("top: no matching process records into '%s' now", t->folder.path);
         bool is_last =
             !running || (o->is_once && (is_whole || monotonic_seconds() > begin + most_once));
         if (is_last || (!o->is_once && monotonic_seconds() >= next)) {
@@ -226,7 +226,7 @@ static enum exit_code run(const struct options *options)
     struct top t = {
         .own = options->own, .output = options->output, .folder = {.needs_ranks = true}};
     if (options->path_count != 1)
-        return usage_error("top: one data folder is needed; try 'gpuprof help top'");
+        return usage_error("top: name one data folder; try 'gpuprof help top'");
     t.folder.path = options->paths[0];
     enum exit_code code = watch(&t);
     ctl_folder_release(&t.folder);

@@ -40,8 +40,8 @@ enum exit_code table_output_check(const char *verb, enum report_format format, c
     struct stat status;
     bool is_folder = output && stat(output, &status) == 0 && S_ISDIR(status.st_mode);
     return is_folder && format != FORMAT_CSV
-               ? usage_error("%s: %s: is a folder: name a file in it, or say --format=csv, which "
-                             "writes a file for each table there",
+               ? usage_error("%s: %s: is a folder; name a file in it, or give --format=csv, which "
+                             "writes one file per table there",
                              verb, output)
                : EXIT_OK;
 }
@@ -150,7 +150,7 @@ enum exit_code table_sort_unknown(const char *verb, const char *name,
             length += (size_t)snprintf(names + length, sizeof names - length, "%s%s",
                                        length ? ", " : "", key);
         }
-    return usage_error("%s: no table here has a column '%s'%s; there are: %s", verb, name,
+    return usage_error("%s: no selected table has a column '%s'%s; the columns are: %s", verb, name,
                        nearest_text(&nearest, "", text), names);
 }
 

@@ -202,22 +202,23 @@ static enum exit_code run(const struct options *options)
     char names[FILE_FORMAT_NAMES_BYTES];
     struct merge m = {.own = own, .format = format_of(options)};
     if (own->per_rank && (!options->output || strcmp(options->output, "-") == 0))
-        return usage_error("merge: --per-rank writes several files; name a folder: -o traces");
+        return usage_error(
+            "merge: --per-rank writes several files; name a folder, such as -o traces");
     if (own->per_rank && is_archive_name(options->output))
-        return usage_error("merge: an archive has a file per rank without --per-rank");
+        return usage_error("merge: an archive always has one file per rank; leave out --per-rank");
     if (options->select.cycle == CYCLE_ALL && !own->per_rank)
-        return usage_error("merge: --cycle=all writes a file for each window; say --per-rank and "
-                           "name a folder: -o traces");
+        return usage_error("merge: --cycle=all writes one file per window; add --per-rank and name "
+                           "a folder, such as -o traces");
     if (!m.format && own->format)
-        return usage_error("merge: --format: no format is named '%s'; the formats are: %s",
-                           own->format, file_format_names(trace_formats, names));
+        return usage_error("merge: --format: unknown format '%s'; the formats are: %s", own->format,
+                           file_format_names(trace_formats, names));
     if (!m.format)
-        return usage_error("merge: %s: not a kind that can be written; the formats are: %s, also "
-                           ".gz, .zst and .zip",
-                           options->output, file_format_names(trace_formats, names));
+        return usage_error(
+            "merge: %s: unknown file type; the formats are: %s, also .gz, .zst and .zip",
+            options->output, file_format_names(trace_formats, names));
     if (!options->output && isatty(STDOUT_FILENO))
-        return usage_error("merge: the trace would go to the terminal; name a file: -o trace.json "
-                           "(or -o - if you mean it)");
+        return usage_error("merge: not written to the terminal; name a file: -o trace.json (or -o "
+                           "- to write it anyway)");
     struct recording_options how = {
         .keep_live = options->keep_live, .processors = options->jobs, .select = &options->select};
     enum exit_code code = recording_open(&m.rec, options->paths, options->path_count, &how);

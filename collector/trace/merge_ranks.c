@@ -25,7 +25,7 @@ static enum exit_code no_folder(const char *path)
     if (errno == EEXIST && (stat(path, &status) < 0 || S_ISDIR(status.st_mode)))
         return EXIT_OK; /* for a dangling link, the first file reports the error */
     if (errno == EEXIST)
-        message("%s: is a file; --per-rank needs a folder", path);
+        message("%s: is a file, but --per-rank needs a folder; name another", path);
     else
         message("%s: %s%s", path, strerror(errno), folder_advice(errno));
     return EXIT_ENVIRONMENT;

@@ -33,9 +33,10 @@ void merge_say_growing(struct merge *m, const char *path)
         return;
     m->large.said = true;
     progress_clear(m->rec.progress);
-    message("%s: more than 500 MB of text, where most viewers stop: --step, or --from and --to, "
-            "make a trace of a piece, --max-size=400M leaves the shortest out%s",
-            shown(path), m->is.split || m->rec.count < 2 ? "" : ", --per-rank one for each rank");
+    message("%s: more than 500 MB of text, which most viewers cannot load; select less (--step, or "
+            "--from and --to), or leave the shortest events out (--max-size=400M)%s",
+            shown(path),
+            m->is.split || m->rec.count < 2 ? "" : ", or write one file per rank (--per-rank)");
 }
 
 /* The first event shown is the origin, unless traces share an earlier one. */
@@ -184,16 +185,16 @@ static void say_too_small(struct merge *m, const struct trace_scope *scope, uint
     char text[UNIT_TEXT_BYTES];
     bool is_cut = m->is.cut || m->rec.left_out;
     uint64_t kib = (least + 1023) / 1024;
-    message("merge: --max-size: %s is too little%s%s: names, %smemory ([memory]), steps and calls "
-            "that failed stay in any case; say --max-size=%llu%c or more%s%s%s",
+    message("merge: --max-size: %s is too small%s%s: names, %smemory ([memory]), steps and failed "
+            "calls are always kept; give --max-size=%llu%c or more%s%s%s",
             bytes_text(text, m->own->max_size), m->is.split ? " for " : "",
             m->is.split ? scope->name : "", !m->own->no_counters ? "counters, " : "",
             (unsigned long long)(kib < KIB_SAID_MAX ? kib : (kib + 1023) / 1024),
             kib < KIB_SAID_MAX ? 'K' : 'M', !m->own->no_counters ? ", or --no-counters" : "",
-            m->own->memory_events ? ", or no --memory-events" : "",
+            m->own->memory_events ? ", or leave out --memory-events" : "",
             is_cut        ? ""
-            : m->is.split ? ", or make traces of a piece (--step)"
-                          : ", or make a trace of a piece (--step, --rank)");
+            : m->is.split ? ", or select less (--step)"
+                          : ", or select less (--step, --rank)");
     m->fit.is_too_small = true;
 }
 
@@ -275,11 +276,11 @@ static void say_left_out(const struct merge *m, const char *path)
 {
     char text[UNIT_TEXT_BYTES];
     if (m->fit.left_out_count)
-        message("%s: %llu calls, ranges and pieces of GPU work are left out (--max-size): those "
-                "that lasted less than %s%s",
+        message("%s: --max-size left out %llu calls, ranges and GPU activities: those shorter than "
+                "%s%s",
                 shown(path), (unsigned long long)m->fit.left_out_count,
                 time_text(text, m->fit.thinning.all_ns),
-                m->fit.thinning.share ? ", but for a share of the longer of these" : "");
+                m->fit.thinning.share ? ", except some of the longest of them" : "");
 }
 
 enum exit_code merge_close(const struct merge *m, struct output *out, const char *path, int error,

@@ -85,7 +85,7 @@ static enum exit_code run_verb_into(int fd, const struct verb *verb, const void 
             return EXIT_ENVIRONMENT;
     if (WIFEXITED(status))
         return (enum exit_code)WEXITSTATUS(status);
-    message("view: the process that read the recording was ended by signal %d", WTERMSIG(status));
+    message("view: signal %d ended the process that read the recording", WTERMSIG(status));
     return EXIT_ENVIRONMENT;
 }
 
@@ -142,8 +142,8 @@ static void say_address(const struct http_server *s)
     gethostname(host, sizeof host - 1);
     printf("http://127.0.0.1:%u/%s/\n", s->port, s->secret);
     fflush(stdout);
-    message("view: open this address in a browser; Ctrl-C ends it. From another machine, first: "
-            "ssh -L %u:127.0.0.1:%u %s",
+    message("view: open this address in a browser; Ctrl-C ends it; from another machine, first "
+            "run: ssh -L %u:127.0.0.1:%u %s",
             s->port, s->port, host);
 }
 
@@ -164,8 +164,8 @@ static enum exit_code serve(const struct options *options, const struct http_res
         error = http_server_run(s, stop_fd, watched_input());
     }
     if (error < 0)
-        message("view: 127.0.0.1:%u: %s%s", (unsigned)own->port, strerror(errno),
-                errno == EADDRINUSE ? "; name another --port, or none" : "");
+        message("view: cannot listen on 127.0.0.1:%u: %s%s", (unsigned)own->port, strerror(errno),
+                errno == EADDRINUSE ? "; name another --port, or leave it out" : "");
     http_server_release(s);
     free(s);
     return error < 0 ? EXIT_ENVIRONMENT : EXIT_OK;
@@ -224,7 +224,7 @@ static enum exit_code run(const struct options *options)
     int page = file_unnamed(), trace = page < 0 ? -1 : file_unnamed();
     enum exit_code made = EXIT_ENVIRONMENT, code = EXIT_OK;
     if (trace < 0)
-        message("view: no file for the trace can be made in %s: %s%s", file_unnamed_folder(),
+        message("view: cannot create a file for the trace in %s: %s%s", file_unnamed_folder(),
                 strerror(errno), aside_advice(errno));
     else if (is_made(made = run_verb_into(page, &report_verb, &of_page, options)))
         made = run_verb_into(trace, &merge_verb, merge_verb.usual, options);
@@ -234,8 +234,7 @@ static enum exit_code run(const struct options *options)
 }
 
 static const struct option own_options[] = {
-    {0, "port", "N",
-     OPTION_NUMBER(struct view_options, port, 0, PORT_MAX, "is not the number of a port"),
+    {0, "port", "N", OPTION_NUMBER(struct view_options, port, 0, PORT_MAX, "is not a port number"),
      "Serve on this port of 127.0.0.1; default: a free one"},
     {0, "open", NULL, OPTION_FLAG(struct view_options, open), "Start the browser with xdg-open"},
     {OPTIONS_OF(read_options, READ_PIECE | READ_CLOCK | READ_STEPS | READ_SYMBOLS | READ_STRICT |

@@ -87,8 +87,8 @@ static bool read_file(struct control_text *text)
     if (got >= 0 && control_text_parse(text, data, (size_t)got))
         return true;
     say(SAY_CONTROL,
-        "'%s' is not followed: it is no control file of this version, is not whole, is another "
-        "user's, or others may write it",
+        "gpuprof ctl does not reach this process: '%s' is damaged, of another version or another "
+        "user, or writable by others; remove it",
         path);
     return false;
 }

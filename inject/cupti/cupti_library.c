@@ -90,11 +90,11 @@ static bool take_library(struct finder *f, const char *name)
             return refuse(f, "%s does not work with this driver", l->path);
     CUptiResult result = l->cuptiGetVersion(&l->version);
     if (result != CUPTI_SUCCESS)
-        return refuse(f, "%s does not start (error %d: no driver, or one that is too old for it)",
-                      l->path, (int)result);
+        return refuse(f, "%s does not start (error %d: the driver is missing or too old)", l->path,
+                      (int)result);
     if (!l->cuptiActivityGetNextRecord_v2 &&
         !cupti_library_measure(l, l->cuptiActivityGetNextRecord))
-        return refuse(f, "%s does not walk its own records", l->path);
+        return refuse(f, "%s cannot read its own records", l->path);
     return true;
 }
 
@@ -128,14 +128,14 @@ static void write_reason(const struct finder *f, struct line *line)
 {
     const struct cupti_places *p = &f->places;
     if (f->failure_count)
-        add(line, "no libcupti can be used: %s", f->failure);
+        add(line, "no usable libcupti: %s", f->failure);
     else
         add(line, "libcupti not found");
     if (f->search->setting && f->search->setting[0]) {
-        add(line, "; GPUPROF_CUPTI names it");
+        add(line, "; GPUPROF_CUPTI names this one");
         return;
     }
-    add(line, "; set GPUPROF_CUPTI; looked at ");
+    add(line, "; set GPUPROF_CUPTI to one; searched ");
     for (unsigned i = 0; i < p->runtime_count; i++)
         add(line, "%s (libcudart), ", p->runtimes[i].folder);
     for (unsigned i = 0; i < CUPTI_HOME_MAX; i++)
@@ -143,7 +143,7 @@ static void write_reason(const struct finder *f, struct line *line)
             add(line, "%s, ", p->homes[i]);
     add(line, "the loader's folders");
     if (p->driver_major)
-        add(line, ", for one not newer than the driver's CUDA %u", p->driver_major);
+        add(line, ", for a version up to the driver's CUDA %u", p->driver_major);
 }
 
 bool cupti_library_load(struct cupti_library *library, const struct cupti_search *search,

@@ -128,7 +128,7 @@ static bool find_and_subscribe(void)
         }
         if (is_held(result)) {
             gpu.subscriber = NULL;
-            gpu_fail("CUPTI is held by %s, and serves one client of a process",
+            gpu_fail("%s already uses CUPTI, which serves one client per process",
                      holder[0] ? holder : "another profiler");
             return false;
         }
@@ -227,19 +227,18 @@ static bool start_records(bool yielded)
         result = register_ours(yielded);
     }
     if (result == CUPTI_ERROR_NOT_COMPATIBLE)
-        gpu_fail("CUPTI gives no records: it is another client's alone, which takes them as a "
-                 "subscriber");
+        gpu_fail("CUPTI gives no records: another client subscribed to them exclusively");
     else if (result != CUPTI_SUCCESS)
         gpu_fail("CUPTI gives no records: %s", gpu_result_text(result));
     else if (!gpu.cupti.sizes.bytes[CUPTI_ACTIVITY_KIND_MEMCPY] && !gpu_scope_measure())
-        gpu_fail("%.600s does not walk its own records", gpu.cupti.path);
+        gpu_fail("%.600s cannot read its own records", gpu.cupti.path);
     if (atomic_load(&gpu.phase) == GPU_DEAD)
         return false;
     gpu.graphs_are_whole = gpu_scope_graphs_are_whole();
     if (gp.settings.numbers[SETTING_KINDS] & KINDS_LATENCY)
         gpu.has_latency = gpu_scope_latency(1) == CUPTI_SUCCESS;
     if (!gpu_kinds_follow()) {
-        gpu_fail("CUPTI enables none of the kinds of records that are wanted");
+        gpu_fail("CUPTI enabled none of the requested activity kinds");
         return false;
     }
     return true;
@@ -257,8 +256,8 @@ void gpu_turn(void)
     if (gpu_kinds_are_due() && !gpu_kinds_follow()) {
         if (phase == GPU_ACTIVE)
             gpu_drain(gp.settings.numbers[SETTING_EXIT_WAIT]); /* those before the pause */
-        gpu_fail("CUPTI enables no records any more after %s",
-                 phase == GPU_ACTIVE ? "a pause" : "another client of it");
+        gpu_fail("CUPTI enabled no activity again after %s",
+                 phase == GPU_ACTIVE ? "a pause" : "another client released it");
     }
     quiet_end(&quiet);
 }
@@ -298,7 +297,7 @@ static void start(bool subscribed)
     if (yielded)
         gpu_rival_has(true);
     if (!gpu_buffers_create(gp.settings.numbers[SETTING_GPU_BUFFER])) {
-        gpu_fail("no memory for CUPTI's buffers: %s", error_text(errno));
+        gpu_fail("cannot allocate CUPTI's buffers: %s", error_text(errno));
     } else if ((subscribed || find_and_subscribe()) && start_records(yielded)) {
         if (!subscribed)
             enable_callbacks(false);
@@ -313,7 +312,7 @@ static void start(bool subscribed)
             if (gp.settings.numbers[SETTING_DEVICE])
                 gpu_flush_wake(); /* which devices there are, before they have work under way */
         } else {
-            gpu_fail("no thread could be started for CUPTI's records");
+            gpu_fail("cannot start a thread for CUPTI's records");
         }
     }
 }

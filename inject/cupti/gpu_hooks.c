@@ -41,7 +41,7 @@ EXPORT int cuptiFinalize(void)
     uint32_t phase = atomic_load(&gpu.phase);
     if (phase == GPU_ACTIVE || phase == GPU_YIELDED) {
         gpu_drain(gp.settings.numbers[SETTING_EXIT_WAIT]);
-        gpu_fail("another client of CUPTI's finalized it");
+        gpu_fail("another CUPTI client called cuptiFinalize");
     }
     gpu_guest_forget();
     return real ? real() : (int)CUPTI_ERROR_NOT_INITIALIZED;

@@ -120,15 +120,15 @@ void gpu_tell_source(void)
 {
     if (gpu.refused_callbacks)
         add_missing("some callbacks");
-    gpu_set_status("from CUPTI %u, %.500s%s%.400s%s%s%s%s%s%s%s", gpu.cupti.version, gpu.cupti.path,
-                   gpu.refused_library[0] ? ", since the driver refuses " : "", gpu.refused_library,
-                   gpu.shared ? ", beside other subscribers" : "",
-                   gpu.graphs_are_whole ? ", graphs as a whole (another one's choice)" : "",
-                   gpu.on_realtime ? ", times by CLOCK_REALTIME" : "",
-                   gpu_session_is_limited()
-                       ? ", graph launches after the first session not tied to their "
-                         "calls (CUPTI has wrong ids there)"
-                       : "",
-                   gpu.missing[0] ? ", without " : "", gpu.missing,
-                   gpu.missing[0] ? ": not supported here" : "");
+    gpu_set_status(
+        "from CUPTI %u, %.500s%s%.400s%s%s%s%s%s%s%s", gpu.cupti.version, gpu.cupti.path,
+        gpu.refused_library[0] ? ", since the driver refuses " : "", gpu.refused_library,
+        gpu.shared ? ", beside other subscribers" : "",
+        gpu.graphs_are_whole ? ", graphs as a whole (another subscriber chose this)" : "",
+        gpu.on_realtime ? ", times by CLOCK_REALTIME" : "",
+        gpu_session_is_limited() ? ", graph launches after the first session not correlated with "
+                                   "their calls (CUPTI reports wrong ids)"
+                                 : "",
+        gpu.missing[0] ? ", without " : "", gpu.missing,
+        gpu.missing[0] ? ": not supported here" : "");
 }

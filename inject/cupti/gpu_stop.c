@@ -43,8 +43,7 @@ void gpu_fail(const char *format, ...)
     gpu_set_status("absent: %s", reason);
     if (!is_preloaded) /* there is no recording that would say so */
         say(SAY_GPU,
-            "nothing is recorded, as libgpuprof.so is not preloaded and GPU rows are "
-            "absent: %s",
+            "nothing is recorded: libgpuprof.so is not preloaded, and CUPTI gives no records: %s",
             reason);
 }
 
@@ -71,6 +70,6 @@ void gpu_stop_records(void)
     if (!atomic_compare_exchange_strong(&gpu.phase, &active, GPU_DEAD))
         return;
     let_go();
-    gpu_set_status("from CUPTI %u, %.600s, until they were given up for %s", gpu.cupti.version,
+    gpu_set_status("from CUPTI %u, %.600s, until %s turned them off", gpu.cupti.version,
                    gpu.cupti.path, setting_infos[SETTING_OVERHEAD_MAX].variable);
 }

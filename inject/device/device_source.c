@@ -137,10 +137,10 @@ static nvmlReturn_t read_processes(struct device_source *s, uint32_t own_pid, ui
             args[DEVICE_USE_OWN] = known(own_bytes);
         /* Who is not on the list may still come. */
         if (!own_pid)
-            s->own_lack = "NVML lists processes by numbers of another PID namespace, so that it is "
-                          "not known what is whose";
+            s->own_lack = "NVML lists pids of another PID namespace, so no memory can be assigned "
+                          "to this process";
         else if (has_own && own_bytes == NOT_AVAILABLE)
-            s->own_lack = "the driver does not say what is whose";
+            s->own_lack = "the driver does not report memory by process";
     }
     return result;
 }
@@ -538,7 +538,8 @@ static void tell_missing(struct device_source *s, struct thread *t)
             .counters = is_whole ? 0 : refused,
             .reason = device_absence_of(result),
             .result = result,
-            .why = is_of_wholes ? "NVML has it of the whole device only" : nvml_result_text(result),
+            .why = is_of_wholes ? "NVML reports it for the whole device only"
+                                : nvml_result_text(result),
         };
         for (unsigned other = 0; is_whole && other < ITEM_COUNT; other++)
             s->is_told[other] |= item_group(other, &arguments) == group;

@@ -162,8 +162,8 @@ static void add_listed(struct thread *me)
     bool has_own;
     if (!all.own_pid) {
         give_up(me, DEVICE_ABSENT_UNKNOWN, NVML_SUCCESS,
-                "which devices the process uses is not known: there are no GPU rows, and NVML "
-                "lists processes of another PID namespace");
+                "cannot find the devices of this process: it has no GPU rows, and NVML lists pids "
+                "of another PID namespace");
         return;
     }
     if (!start_nvml(me) || NVML_CALL(nvmlDeviceGetCount_v2, &device_count) != NVML_SUCCESS)
@@ -205,8 +205,8 @@ static bool look(struct thread *me, bool is_ending)
         add_listed(me);
         if (!all.count && ++all.looks == LOOKS_MAX)
             give_up(me, DEVICE_ABSENT_UNKNOWN, NVML_SUCCESS,
-                    "which devices the process uses is not known: there are no GPU rows, and it is "
-                    "on none of NVML's lists");
+                    "cannot find the devices of this process: it has no GPU rows, and no process "
+                    "list of NVML has it");
     }
     return !all.has_given_up;
 }
@@ -281,8 +281,8 @@ static bool keep_cheap(struct thread *me, uint64_t cost_ns)
         all.period_ns *= 2;
     if (usual_ns * COST_PART > all.period_ns) {
         snprintf(why, sizeof why,
-                 "a reading takes the driver %llu ms, which is more than 1 %% of the time even if "
-                 "there is one in %llu s",
+                 "one reading takes the driver %llu ms, more than 1 %% of the time even at one "
+                 "reading in %llu s",
                  (unsigned long long)usual_ns / 1000000,
                  (unsigned long long)all.period_ns / SECOND_NS);
         give_up(me, DEVICE_ABSENT_SLOW, NVML_SUCCESS, why);
@@ -382,7 +382,7 @@ void device_start(struct thread *writer)
     atomic_store(&control.running, 1);
     if (own_thread_create(device_main, NULL) != 0) {
         atomic_store(&control.running, 0);
-        note(SAY_DEVICE, "no counters of the devices: no thread could be started");
+        note(SAY_DEVICE, "no device counters: cannot start a thread for them");
     }
 }
 

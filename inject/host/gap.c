@@ -404,7 +404,7 @@ void gap_start(void)
     if (!gap_is_wanted() || all)
         return;
     if (!looked_start() || !(all = pages_map(sizeof *all)))
-        note(SAY_HOST, "gaps are not looked into: no memory: %s", error_text(errno));
+        note(SAY_HOST, "--gaps is off: cannot allocate memory: %s", error_text(errno));
 }
 
 void gap_attached(struct thread *t)

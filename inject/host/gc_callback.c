@@ -135,13 +135,13 @@ void gc_look(struct thread *writer)
     case NOT_ASKED: ask(); break;
     case ASKED:
         if (++state.asked == ASKED_MAX)
-            note(SAY_GC, "garbage collections are not recorded so far: Python's main thread has "
-                         "run no Python code in which to add a callback");
+            note(SAY_GC, "garbage collections are not recorded yet: Python's main thread ran no "
+                         "Python code in which to register a callback");
         break;
     case SET:
         if (python_list_lacks(state.list, state.function)) {
-            note(SAY_GC, "garbage collections are recorded only up to where the program has "
-                         "emptied gc.callbacks");
+            note(SAY_GC,
+                 "garbage collections are recorded only until the program cleared gc.callbacks");
             atomic_store(&state.progress, LOST);
         }
         break;

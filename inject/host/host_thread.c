@@ -84,7 +84,7 @@ void host_start(struct thread *writer)
     atomic_store(&control.running, 1);
     if (own_thread_create(host_main, NULL) != 0) {
         atomic_store(&control.running, 0);
-        note(SAY_HOST, "the program's threads are not looked at: no thread could be started");
+        note(SAY_HOST, "the program's threads are not observed: cannot start a thread for it");
     }
 }
 

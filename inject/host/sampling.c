@@ -310,7 +310,7 @@ static void arm(uint32_t tid)
     atomic_store(&s->told, 0);
     if (!make_timer(s, tid)) {
         if (errno != EINVAL)
-            note(SAY_SAMPLES, "not all threads are sampled: %s", error_text(errno));
+            note(SAY_SAMPLES, "some threads are not sampled: %s", error_text(errno));
         return;
     }
     s->tid = tid;
@@ -347,7 +347,7 @@ void sampling_start(void)
     all.period_ns = 1000000000u / rate;
     all.depth = (unsigned)gp.settings.numbers[SETTING_BACKTRACE_DEPTH];
     if (!has_memory()) {
-        note(SAY_SAMPLES, "nothing is sampled: no memory");
+        note(SAY_SAMPLES, "--sample is off: cannot allocate memory");
         return;
     }
     objects_are_watched(); /* looks once, and not in a handler */
@@ -360,7 +360,7 @@ void sampling_start(void)
     if (all.number && this_thread.inside != CALL_FOR_GOOD)
         arm(thread_id());
     if (!all.number)
-        note(SAY_SAMPLES, "nothing is sampled: the program has handlers for all real-time signals");
+        note(SAY_SAMPLES, "--sample is off: the program handles every real-time signal itself");
 }
 
 void sampling_load(void)
@@ -418,7 +418,7 @@ static void scan_if_changed(bool is_due)
     if (is_due)
         drop_ended();
     if (stat("/proc/self/task", &folder) < 0) {
-        note(SAY_SAMPLES, "threads that begin from now on are not sampled: /proc/self/task: %s",
+        note(SAY_SAMPLES, "threads that start from now on are not sampled: /proc/self/task: %s",
              error_text(errno));
         return;
     }
@@ -478,9 +478,9 @@ static void move(int taken)
         if (!all.number || !make_timer(s, s->tid))
             s->tid = 0;
     }
-    note(SAY_SAMPLES, all.number ? "samples use another signal: the program wanted theirs"
-                                 : "no more samples: the program wants their signal, and has "
-                                   "handlers for all others");
+    note(SAY_SAMPLES,
+         all.number ? "sampling moved to another signal: the program now uses the one it had"
+                    : "sampling stopped: the program now handles every real-time signal itself");
 }
 
 void sampling_give_up(int number)

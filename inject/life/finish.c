@@ -95,8 +95,8 @@ static bool flush(enum end_reason reason)
     bool flushed = writer_flush(reason, gp.settings.numbers[SETTING_EXIT_WAIT]);
     if (!flushed && atomic_load(&gp.writer.running))
         say(SAY_EXIT,
-            "the last events could not be stored within %s; `gpuprof merge` finds them in "
-            "the live file",
+            "the last events were not stored within %s; gpuprof merge reads them from the live "
+            "file",
             setting_infos[SETTING_EXIT_WAIT].variable);
     return flushed;
 }

@@ -119,11 +119,11 @@ static void take_found(const struct found *found)
     python.loop_end = python.loop + found->loop_bytes;
     if (!reason &&
         (!l->code_type || !l->text_type || !l->bytes_type || (has_objects && !l->frame_type)))
-        reason = "its types are not to be found";
+        reason = "its types were not found";
     if (!reason && l->runtime_finalizing + sizeof(uint64_t) > found->runtime_bytes)
-        reason = "its runtime is not what it should be";
+        reason = "its runtime has an unexpected layout";
     if (!reason && !memory_read_start())
-        reason = "neither process_vm_readv nor /proc/self/mem may be used here";
+        reason = "process_vm_readv and /proc/self/mem are both forbidden here";
     python.get_thread = found->get_thread;
     python.runtime = (uintptr_t)found->runtime;
     set_status(reason, found->version);

@@ -322,18 +322,18 @@ const char *python_layout_find(struct python_layout *l, uint32_t version, const 
                                size_t runtime_bytes)
 {
     if (take_table(l, version))
-        return runtime_bytes < 64 ? "its runtime is not what it should be" : NULL;
+        return runtime_bytes < 64 ? "its runtime has an unexpected layout" : NULL;
     const struct parts *p = find_parts(version);
     if (!p || (version >> 4 & 0xf) < 0xc) /* alphas and betas of theirs are another thing */
-        return "this version is not known (" KNOWN_PYTHON_TEXT " are)";
+        return "this version is not supported (" KNOWN_PYTHON_TEXT " are)";
     if (runtime_bytes < 8 * (size_t)p->end || memcmp(runtime, COOKIE, 8) != 0 ||
         word_at(runtime, WORD_VERSION) != version)
-        return "its debug offsets are not what they should be";
+        return "its debug offsets have unexpected values";
     bool is_free_threaded = word_at(runtime, WORD_FREE_THREADED) != 0;
     memset(l, 0, sizeof *l);
     l->has_stops = is_free_threaded;
     take_offsets(l, p, runtime);
     complete(l, is_free_threaded && version >> 16 >= 0x030e);
     take_gil(l, p, runtime);
-    return python_layout_is_sound(l) ? NULL : "its debug offsets are not what they should be";
+    return python_layout_is_sound(l) ? NULL : "its debug offsets have unexpected values";
 }

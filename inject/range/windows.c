@@ -512,14 +512,12 @@ void windows_end(uint64_t ns)
     if ((how.is_scheduled || how.is_counted) && take()) {
         if (!now.steps && now.is_scheduled)
             say(SAY_WINDOWS,
-                "%s: 0 steps seen, so nothing but allocations was recorded: call "
-                "gpuprof_step(), or say with --step-by what a step is",
+                "%s: 0 steps seen, so only allocations were recorded; call gpuprof_step(), or name "
+                "what marks a step with --step-by",
                 who);
         else if (now.missed)
             note(SAY_WINDOWS,
-                 "%s: windows were over before all was turned on for them; give them a longer "
-                 "warmup",
-                 who);
+                 "%s: some windows ended before recording was fully on; set a longer warmup", who);
         lock_drop(&lock);
     }
 }

@@ -181,8 +181,8 @@ static void go_without_file(struct pool *pool, struct stream_header *header, int
     pool->is_file = false;
     header->live_path[0] = '\0';
     note(SAY_LIVE,
-         "no live file could be made (%s): events of the last second are lost if the program "
-         "is killed; set GPUPROF_LIVE to a local folder with room",
+         "no live file: %s: a kill loses the events of the last second; set GPUPROF_LIVE to a "
+         "local folder with free space",
          error_text(reason));
 }
 
@@ -260,7 +260,7 @@ static int create(struct pool *pool, struct stream_header *header, const char *d
 bool pool_create(void)
 {
     if (create(&gp.pool, &gp.header, gp.settings.texts[SETTING_OUT]) < 0) {
-        say(SAY_START, "recording is off: no memory for the buffer: %s", error_text(errno));
+        say(SAY_START, "recording is off: cannot allocate the buffer: %s", error_text(errno));
         return false;
     }
     _Atomic uint64_t *counters = (_Atomic uint64_t *)(void *)(gp.pool.base + LIVE_OFFSET_COUNTERS);

@@ -70,8 +70,7 @@ static void read_settings(void)
         const char *standard = setting_infos[i].default_value;
         if (settings_set(&gp.settings, (enum setting_index)i, whole ? gp.setting_texts[i] : text,
                          reason, sizeof reason) < 0)
-            say(SAY_SETTING,
-                *standard ? "%s: %s; its default %s is used" : "%s: %s; it is left out",
+            say(SAY_SETTING, *standard ? "%s: %s; its default %s is used" : "%s: %s; it is ignored",
                 setting_infos[i].variable, reason, standard);
     }
     gp.nested = gp.settings.numbers[SETTING_NESTED] != 0;
@@ -224,7 +223,9 @@ bool start_recording(void)
     load();
     if (gp.off) {
         if (gp.off_reason)
-            say(SAY_START, "recording is off: this kernel cannot mark memory for fork: %s",
+            say(SAY_START,
+                "recording is off: madvise(MADV_WIPEONFORK) failed, which needs Linux 4.14 or "
+                "newer: %s",
                 error_text(gp.off_reason));
         return false;
     }

@@ -418,7 +418,8 @@ void stacks_start(void)
         table = pages_map(sizeof *table);
         if (!table) {
             absent = "absent: no memory";
-            note(SAY_STACKS, "stacks are not recorded: no memory for them: %s", error_text(errno));
+            note(SAY_STACKS, "stacks are not recorded: cannot allocate memory: %s",
+                 error_text(errno));
         }
     }
     stacks_turn();
@@ -435,8 +436,9 @@ void stacks_reset(void)
 {
     unwinder_reset();
     if (!modules_reset()) {
-        absent = "absent: the loader was busy when the process was forked";
-        note(SAY_STACKS, "stacks are not recorded in this child: the loader was busy at its fork");
+        absent = "absent: the process was forked while the loader was busy";
+        note(SAY_STACKS, "stacks are not recorded in this child process: it was forked while the "
+                         "loader was busy");
     }
     if (table)
         munmap(table, sizeof *table);
@@ -464,13 +466,13 @@ static const char *source(char *text, size_t bytes)
     if (absent || !table)
         return absent ? absent : "absent: switched off";
     if (!of_calls)
-        return "of operators only, Python frames";
+        return "Python frames, for operators only";
     if (python_is_here())
-        return "call frame information (Python's frames want it)";
+        return "call frame information (needed for Python frames)";
     if (strcmp(state, UNWINDER_READY) == 0) {
         if (gp.settings.numbers[SETTING_UNWINDER] == UNWINDER_LIBUNWIND)
             return state;
-        state = "for what it does not follow";
+        state = "where call frame information fails";
     }
     snprintf(text, bytes, "call frame information (libunwind: %s)", state);
     return text;

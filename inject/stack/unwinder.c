@@ -88,7 +88,7 @@ static const char *load(void)
         return UNWINDER_FILE " has no unw_backtrace";
     struct object itself;
     if (!object_at((uintptr_t)backtrace, &itself) || !unwinder_probe_divert(&itself))
-        return UNWINDER_FILE " looks at memory in an unknown way";
+        return UNWINDER_FILE " reads memory in an unknown way";
     /* A first use binds its calls of itself to itself, whatever the program may load later. */
     if (backtrace(trial, TRIAL_FRAMES) <= 0)
         return UNWINDER_FILE " finds no frames";
@@ -121,7 +121,7 @@ void unwinder_start(void)
     if (is_off() || !atomic_compare_exchange_strong(&unwinder.phase, &phase, LOAD_RUNNING))
         return; /* in the child of a fork, too */
     if (own_thread_create(load_main, NULL) != 0)
-        end_load("no thread could be started to load it");
+        end_load("cannot start a thread to load it");
     uint64_t now_ns = clock_ns(CLOCK_MONOTONIC), end_ns = now_ns + LOAD_WAIT_NS;
     while (atomic_load(&unwinder.phase) == LOAD_RUNNING && now_ns < end_ns) {
         futex_wait(&unwinder.phase, LOAD_RUNNING, end_ns - now_ns);
@@ -132,7 +132,7 @@ void unwinder_start(void)
 void unwinder_reset(void)
 {
     if (atomic_load(&unwinder.phase) == LOAD_RUNNING)
-        end_load("it was being loaded when the process was forked");
+        end_load("the process was forked while it was being loaded");
 }
 
 bool unwinder_is_settled(void)

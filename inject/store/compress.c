@@ -58,7 +58,7 @@ void compress_start(void)
     if (zstd.context)
         ZSTD_CCtx_setParameter(zstd.context, ZSTD_c_compressionLevel, level);
     if (!zstd.context)
-        note(SAY_ZSTD, "no memory to compress in: the recording is stored uncompressed");
+        note(SAY_ZSTD, "the recording is stored uncompressed: cannot allocate memory for zstd");
 }
 
 void compress_stop(void)

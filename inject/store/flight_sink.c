@@ -181,8 +181,8 @@ static bool put(const uint8_t *data, size_t bytes)
            !(good = write_whole(fd, data, bytes, segment_offset(f.current) + (off_t)s->bytes)) &&
            errno == ENOSPC) {
         if (!f.is_short)
-            note(SAY_FLIGHT_ROOM, "--flight keeps less than it may: no room for the live file; "
-                                  "point GPUPROF_LIVE at a folder with more space");
+            note(SAY_FLIGHT_ROOM, "--flight keeps less than its limit: the live file's folder is "
+                                  "full; point GPUPROF_LIVE at a folder with more space");
         f.is_short = true;
         if (oldest() == FLIGHT_SEGMENTS) {
             errno = ENOSPC;
@@ -243,8 +243,8 @@ static void turn(void)
     s->begin_ticks = ticks_now();
     s->first = f.next_sequence;
     if (!flight_state_write(f.encoder, put_state))
-        note(SAY_FLIGHT_ROOM, "--flight: no room for the table of names; point GPUPROF_LIVE at a "
-                              "folder with more space");
+        note(SAY_FLIGHT_ROOM,
+             "--flight: the name table is full; point GPUPROF_LIVE at a folder with more space");
     s->state_bytes = s->bytes;
     s->number = ++f.number;
     publish(next);
@@ -359,7 +359,7 @@ static void give_up_dump(void)
     f.is_dumping = false;
     f.refused++;
     stream_out_cut(f.stream_bytes);
-    say(SAY_FLIGHT, "a dump could not be written to '%s': %s; the recorder goes on",
+    say(SAY_FLIGHT, "cannot write a dump to '%s': %s; the flight recorder goes on",
         stream_out.place, error_text(error));
 }
 
@@ -607,7 +607,8 @@ bool flight_create(void)
     for (unsigned i = 0; i < sizeof others / sizeof others[0]; i++) {
         const char *other = getenv(setting_infos[others[i]].variable);
         if (other && *other && strcmp(other, setting_infos[others[i]].default_value) != 0) {
-            say(SAY_START, "recording is off: --flight and --%s exclude each other",
+            say(SAY_START,
+                "recording is off: --flight cannot be combined with --%s; remove one of them",
                 setting_infos[others[i]].option);
             return false;
         }
@@ -617,8 +618,8 @@ bool flight_create(void)
         errno = ENOTSUP;
     if (!gp.pool.is_file || !make_ready()) {
         say(SAY_START,
-            "recording is off: --flight keeps its events in a live file, which cannot be had: %s; "
-            "GPUPROF_LIVE names a folder for it",
+            "recording is off: cannot create the live file that --flight needs: %s; set "
+            "GPUPROF_LIVE to a local folder with free space",
             error_text(errno));
         flight_forget();
         return false;

@@ -73,10 +73,12 @@ static void take_signal(int number)
     struct sigaction old, own = {.sa_handler = on_signal, .sa_flags = SA_RESTART | SA_ONSTACK};
     sigemptyset(&own.sa_mask);
     if (sigaction(number, NULL, &old) < 0)
-        say(SAY_FLIGHT, "--dump-signal=%d: %s; it asks for no dump", number, error_text(errno));
+        say(SAY_FLIGHT, "--dump-signal=%d: cannot handle this signal: %s; it will cause no dump",
+            number, error_text(errno));
     else if (old.sa_flags & SA_SIGINFO ||
              (old.sa_handler != SIG_DFL && old.sa_handler != on_signal))
-        say(SAY_FLIGHT, "--dump-signal=%d: the program has a use for it; it asks for no dump",
+        say(SAY_FLIGHT,
+            "--dump-signal=%d: the program handles this signal itself; it will cause no dump",
             number);
     else
         sigaction(number, &own, NULL);

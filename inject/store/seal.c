@@ -234,9 +234,10 @@ static bool append(const uint8_t *block, size_t bytes)
     uint64_t ms = (clock_ns(CLOCK_MONOTONIC) - gp.header.monotonic_zero_ns) / 1000000;
     atomic_store(&gp.counters[COUNTER_ENDED], 1);
     say(SAY_WRITE,
-        "recording ended after %llu.%03llu s: cannot write '%s': %s; what is there can be read",
+        "recording ended after %llu.%03llu s: cannot write '%s': %s; the data up to then can be "
+        "read",
         (unsigned long long)ms / 1000, (unsigned long long)ms % 1000, sink->place,
-        error == ENOENT ? "the folder or the file has gone" : error_text(error));
+        error == ENOENT ? "the folder or the file was removed" : error_text(error));
     return false;
 }
 

@@ -15,7 +15,7 @@
 #include "record/pool.h"
 #include "record/state.h"
 
-#define ADVICE "; GPUPROF_OUT names another folder"
+#define ADVICE "; set GPUPROF_OUT to another folder"
 
 /* Made by the thread that starts a recording; then the writer's. */
 static struct {
@@ -74,8 +74,8 @@ bool stream_out_prepare(void)
         error = mkdir(path, 0700) == 0 ? 0 : errno;
         if (error && is_planted(path, shared)) {
             say(SAY_START,
-                "recording is off: '%s' is another user's, in a folder where anybody may put "
-                "something; name another folder",
+                "recording is off: '%s' belongs to another user, in a folder that everybody may "
+                "write to; set GPUPROF_OUT to another folder",
                 path);
             return false;
         }
@@ -87,7 +87,7 @@ bool stream_out_prepare(void)
     if (error == 0 || error == EEXIST)
         return true;
 fail:
-    say(SAY_START, "recording is off: cannot make the folder '%s': %s%s" ADVICE, dir,
+    say(SAY_START, "recording is off: cannot create the folder '%s': %s%s" ADVICE, dir,
         error_text(error), circumstance(error));
     return false;
 }
@@ -249,7 +249,7 @@ void stream_out_say_where(void)
     if (!slash)
         return;
     *slash = '\0';
-    say(SAY_WRITE, "the folder '%s' has gone: it was renamed; the recording is in '%s'",
+    say(SAY_WRITE, "the folder '%s' was renamed: the recording is in '%s'",
         gp.settings.texts[SETTING_OUT], path);
 }
 

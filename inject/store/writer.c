@@ -188,8 +188,7 @@ bool writer_start(void)
 {
     bool started = start();
     if (!started)
-        say(SAY_START, "recording is off: no writer thread could be started: %s",
-            error_text(errno));
+        say(SAY_START, "recording is off: cannot start the writer thread: %s", error_text(errno));
     return started;
 }
 

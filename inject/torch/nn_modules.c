@@ -252,12 +252,12 @@ void nn_modules_look(void)
     if (!python)
         python = python_api_find();
     if (!python) {
-        state.absence = "absent: no Python that exports its C interface";
+        state.absence = "absent: this Python does not export its C API";
         return;
     }
     if (!python->is_initialized())
         return;
-    state.absence = "absent: Python's main thread has not come to set PyTorch's hooks";
+    state.absence = "absent: Python's main thread ran no Python code in which to set the hooks";
     atomic_store(&state.progress, ASKED);
     if (python->add_pending_call(set_hooks, NULL) != 0) /* its list is full */
         atomic_store(&state.progress, LATER);
@@ -267,7 +267,7 @@ void nn_modules_describe(struct thread *writer)
 {
     uint32_t progress = atomic_load(&state.progress);
     const char *text = progress == SET      ? "on"
-                       : progress == FAILED ? "absent: this PyTorch refused its hooks"
+                       : progress == FAILED ? "absent: this PyTorch refused the hooks"
                                             : state.absence;
     if (text == state.told && state.told_epoch == writer->epoch)
         return;

@@ -148,9 +148,9 @@ static const char *status(void)
     if (!atomic_load(&torch.is_here))
         return torch.absence;
     if (op_layout_is_refused())
-        return "names only: this version's operators are laid out as none that is known";
+        return "names only: this version's operators have an unknown memory layout";
     if (torch_detail_now() >= TORCH_SHAPES && op_values_are_refused())
-        return "names: this version's tensors are laid out as none that is known";
+        return "names: this version's tensors have an unknown memory layout";
     return details[torch_detail_now()];
 }
 
@@ -166,8 +166,7 @@ void torch_describe(struct thread *writer, bool is_last)
     torch.told_epoch = writer->epoch;
     meta_append_text(writer, "pytorch", text);
     if (strchr(text, ':') && strncmp(text, "absent", 6) != 0)
-        note(SAY_TORCH, "PyTorch's operators are recorded without shapes: %s",
-             strchr(text, ':') + 2);
+        note(SAY_TORCH, "PyTorch operators are recorded without shapes: %s", strchr(text, ':') + 2);
 }
 
 void torch_unloaded(void)

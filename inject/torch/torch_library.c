@@ -46,7 +46,7 @@ const char *torch_library_find(void)
     if (!l->add && !found.is_there)
         return TORCH_LIBRARY_ABSENT;
     if (!l->add || !l->disable || !l->reenable || !l->name || !l->input_count || !l->thread)
-        return "absent: libtorch_cpu.so does not export its callbacks";
+        return "absent: libtorch_cpu.so does not export the profiling callbacks";
     torch_library = *l;
     return NULL;
 }

@@ -37,25 +37,27 @@ def calls_of(trace):
 @pytest.mark.parametrize("arguments,text", [
     (["frobnicate"], "unknown verb 'frobnicate'"),
     (["--frobnicate"], "unknown option '--frobnicate'"),
-    (["merge"], "merge: no folder or file named (. is this one); try"),
+    (["merge"], "merge: name a data folder or a recording (. is the current folder); try"),
     (["merge", "--frobnicate", "x"], "merge: unknown option '--frobnicate'"),
     (["merge", "-o"], "merge: -o needs a value: FILE"),
     (["merge", "--output=", "x"], "merge: --output= needs a value: FILE"),
     (["merge", "--blocks", "x"], "unknown option '--blocks'"),
-    (["report", "--port=3", "x"], "unknown option '--port=3' (another verb has it); try"),
-    (["report", "--backtrace=sync", "x"], "'--backtrace=sync' (gpuprof run has it); try"),
+    (["report", "--port=3", "x"],
+     "unknown option '--port=3' (it is an option of another verb); try"),
+    (["report", "--backtrace=sync", "x"],
+     "'--backtrace=sync' (it is an option of 'gpuprof run'); try"),
     (["dump", "-o", "x", "y"], "dump: unknown option '-o'"),
     (["report", "--format=xml", "x"], "--format: 'xml' is not one of text|json|csv"),
     (["manual", "x"], "manual: unknown verb 'x'"),
     (["help", "merge", "report"], "help: too many arguments"),
     (["dump", "--strict=yes", "x"], "dump: --strict takes no value"),
     (["report", "--rank=1", "--rank=2", "x"],
-     "--rank is there twice; say it once, with a comma between the values"),
-    (["report", "--step=1", "--from=2", "--step=3", "x"], "--step is there twice; say it once"),
+     "--rank was given twice; give it once, with commas between the values"),
+    (["report", "--step=1", "--from=2", "--step=3", "x"], "--step was given twice; give it once"),
     (["report", "--table=cost_classes", "x"], "of the table cost: --table=cost\n"),
-    (["report", "-o", "/tmp", "x"], "/tmp: is a folder: name a file in it, or say --format=csv"),
+    (["report", "-o", "/tmp", "x"], "/tmp: is a folder; name a file in it, or give --format=csv"),
     (["report", "--partial", "--share=0/2", "-o", "/not-there/", "x"],
-     "--partial: /not-there/: a part is a file: name one"),
+     "--partial: /not-there/: not a file; name a file"),
     (["memory", "--from=.2s", "--to=.", "x"], "--to: '.' is not a time"),
     (["merge", "not-there"], "not-there: No such file or directory"),
     (["merge", "."], "no recording found in ."),
@@ -139,7 +141,8 @@ def test_no_output_is_named_as_a_recording(run_collector, make_stream, tmp_path)
     for words in (["merge", "-o"], ["merge", "--per-rank", "-o"], ["flame", "-o"]):
         result = run_collector(*words, folder / "x.gpuprof", folder)
         assert result.returncode == 2 and result.stderr.count("\n") == 1
-        assert "x.gpuprof: is a recording or would be taken for one" in result.stderr
+        assert "x.gpuprof: not written: it is a recording, or its name is that of one" in \
+            result.stderr
     assert sorted(folder.iterdir()) == before
 
 
@@ -360,7 +363,7 @@ def test_full_disk(run_collector, make_stream, output):
                                 timeout=60)
     assert result.returncode == 1
     assert result.stderr.count("\n") == 1
-    assert ": No space left on device; " in result.stderr and "where there is room" in result.stderr
+    assert ": No space left on device; " in result.stderr and "free space" in result.stderr
 
 
 def test_name_of_another_kind(run_collector, make_stream, tmp_path):
@@ -370,12 +373,12 @@ def test_name_of_another_kind(run_collector, make_stream, tmp_path):
     for verb, names, advice in (
             ("merge", others, "the formats are: chrome (.json), perfetto (.pftrace), also .gz, "
                               ".zst and .zip"),
-            ("report", ("x.svg",), "name it .txt, .csv, .json or .html, or say --format; "
-                                  "'gpuprof export' and 'gpuprof merge' write others")):
+            ("report", ("x.svg",), "name it .txt, .csv, .json or .html, or give --format; "
+                                  "'gpuprof export' and 'gpuprof merge' write other types")):
         for name in names:
             result = run_collector(verb, folder, "-o", name)
             assert (result.returncode, result.stdout, result.stderr) == (
-                2, "", f"gpuprof: {verb}: {name}: not a kind that can be written; {advice}\n")
+                2, "", f"gpuprof: {verb}: {name}: unknown file type; {advice}\n")
             assert not (tmp_path / name).exists()
     for name in ("x.JSON", "x.json.gz", "x.zip", "x", "x.gz", ".x", "./a.b/x", "/dev/null"):
         (tmp_path / "a.b").mkdir(exist_ok=True)
@@ -392,7 +395,7 @@ def test_format_of_a_trace(run_collector, make_stream):
     assert run_collector("merge", folder, "--format", "chrome", "-o", "x.csv").returncode == 0
     wrong = run_collector("merge", folder, "--format=nsys", "-o", "x.json")
     assert (wrong.returncode, wrong.stdout, wrong.stderr) == (
-        2, "", "gpuprof: merge: --format: no format is named 'nsys'; "
+        2, "", "gpuprof: merge: --format: unknown format 'nsys'; "
                "the formats are: chrome (.json), perfetto (.pftrace)\n")
 
 

@@ -172,4 +172,4 @@ def test_wrong_use(run_collector):
     for words in ([], ["tcsh"], ["bash", "zsh"]):
         done = run_collector("completion", *words)
         assert (done.returncode, done.stdout) == (2, "")
-        assert done.stderr == "gpuprof: completion: name one shell: bash, zsh or fish\n"
+        assert done.stderr == "gpuprof: completion: name a shell: bash, zsh or fish\n"

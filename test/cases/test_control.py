@@ -100,7 +100,7 @@ def test_one_of_two_and_all(job, ctl, tmp_path):
     assert recorded(tmp_path) == {first.pid: ([1, 4], [(1, 1), (1, 0)]),
                                   second.pid: ([1, 2, 4], [(1, 1), (1, 0)])}
     assert not list(tmp_path.glob("out/*.status*"))
-    assert "no such process" in ctl("status", status=2)
+    assert "no matching process" in ctl("status", status=2)
 
 
 def test_children_and_later_ones_enrol(job, ctl, tmp_path):
@@ -191,7 +191,7 @@ def test_all_ranks_turn_with_the_same_step(job, ctl, collector, tmp_path):
     steps_of(second, range(108, 116))
     wait_for(collector, tmp_path, "\npause ", 10)  # until the devices are off, too
     late = ctl("start", "--at-step=112", status=1)
-    assert late.count("that step is over: it does so with the next one") == 2
+    assert late.count("that step is over: it follows at the next step") == 2
     steps_of(first, [116])
     steps_of(second, [120])
     assert end(first) == end(second) == ""
@@ -240,7 +240,7 @@ def test_schedule_of_a_running_job(job, ctl, tmp_path):
     steps_of(its, range(2, 9))
     ctl("schedule", "wait=1,active=1,repeat=2")
     steps_of(its, range(20, 26))
-    assert "of the first window it has what is left" in ctl("schedule", "25-30", status=1)
+    assert "it records the rest of the first window" in ctl("schedule", "25-30", status=1)
     steps_of(its, range(29, 33))
     assert ": recording" in ctl("schedule", "off")
     its.say("40")
@@ -269,7 +269,7 @@ def test_dump_with_a_step(job, ctl, collector, tmp_path):
     its, other = job(FLIGHT="10s"), job()
     said = ctl("dump", "--at-step=3", status=1)
     assert said.count("it has no flight recorder") == 1 and said.count("; dump at step 3") == 1
-    assert "keeps all: it takes no schedule" in ctl("schedule", "5-6", status=1)
+    assert "records everything, so it takes no schedule" in ctl("schedule", "5-6", status=1)
     steps_of(its, range(2, 5))
     while "written 1 dump" not in (said := ctl("status")):
         assert "written" in said
@@ -328,10 +328,10 @@ def test_hostile_file_is_not_followed(job, ctl, tmp_path, what):
         os.chown(fresh, 12345, 12345)
     os.rename(fresh, control)
     line = its.program.stderr.readline()  # within a second or so
-    assert f"'{control}' is not followed" in line
+    assert f"gpuprof ctl does not reach this process: '{control}' is damaged" in line
     its.say("2")
     if what not in ("owner", "writable"):
-        assert "is no control file" in ctl("start", status=2)
+        assert "is not a control file" in ctl("start", status=2)
     control.unlink()
     assert ": recording" in ctl("status")
     assert end(its) == ""

@@ -511,9 +511,9 @@ def test_a_piece_in_a_long_wait(make_records, run_collector):
         assert empty.returncode == 2 and begun in empty.stderr, empty.stderr
     shown = screen("--from=1.3s", "--to=1.5s")
     assert begun in shown and "GPU time   compute 100.0%  " in shown, shown
-    assert "a GPU was in work, and a thread in a call, that began before: --from=0.000003 shows " \
+    assert "a GPU was busy, and a thread in a call, that began earlier: --from=0.000003 shows " \
         "them" in screen("--from=1.1s", "--to=1.5s", "--rank=0,2")
-    assert "2 threads were in calls that began before: --from=0.000003 shows them\n" in \
+    assert "2 threads were in calls that began earlier: --from=0.000003 shows them\n" in \
         screen("--from=1.1s", "--to=1.5s", "--kind=call")
     # What shows it shows it; the third thread is in a call for less than half of these pieces.
     assert "began before" not in screen("--from=0.000003", "--to=5s") + screen("--to=1s") + \
@@ -550,11 +550,11 @@ def test_memory_that_was_not_there_is_said_in_its_piece(tmp_path, run_verb):
         r.call("cudaMalloc", [0x7f0000000000, 1 << 40, 0], result=2 if step == 2 else 0)
     host = r.write(built(BUILD / "make_raw"), tmp_path / "host")
     assert run_verb("report", "--device=0", host, status=2).stderr == (
-        "gpuprof: report: --device: no device is in the recording\n")
+        "gpuprof: report: --device: the recording has no device\n")
     r.launch(500, device=2)  # which no record describes
     used = r.write(built(BUILD / "make_raw"), tmp_path / "used")
     assert run_verb("report", "--device=0", used, status=2).stderr == (
-        "gpuprof: report: --device: no device of that number is in the recording; there are 2\n")
+        "gpuprof: report: --device: the recording has no such device; its devices are 2\n")
     assert run_verb("report", "--device=0,2", used).stderr == ""
     r.device("GPU")
     folder = r.write(built(BUILD / "make_raw"), tmp_path / "data")
@@ -633,47 +633,47 @@ def test_nothing_is_written(whole, run_collector):
 def test_what_there_is_instead(run_collector, make_gpu):
     folder = make_gpu("train", 3, 20)
     wrong = run_collector("report", "--rank=7,9", folder)
-    assert wrong.returncode == 2 and wrong.stderr.endswith(": there are the ranks 0-2\n")
+    assert wrong.returncode == 2 and wrong.stderr.endswith(": the recording has ranks 0-2\n")
     pids = sorted(int(pid) for pid in re.findall(r"pid[= ](\d+)", run_collector(
         "dump", "--blocks", folder).stdout))
     wrong = run_collector("merge", "--pid=1", folder)
-    assert wrong.returncode == 2 and f": there are the pids {pids[0]}" in wrong.stderr
+    assert wrong.returncode == 2 and f": the recording has pids {pids[0]}" in wrong.stderr
     for verb in ("merge", "report", "flame"):
         wrong = run_collector(verb, "--device=9", folder)
         assert (wrong.returncode, wrong.stderr) == (
-            2, f"gpuprof: {verb}: --device: no device of that number is in the recording; there "
-            "are 0-2\n")
+            2, f"gpuprof: {verb}: --device: the recording has no such device; its "
+            "devices are 0-2\n")
         assert verb == "merge" or not wrong.stdout
     assert run_collector("merge", "--device=0,9", folder).returncode == 0
 
 
 @pytest.mark.parametrize("options, error", [
-    (["--step=77"], "there are steps 0 to 5, which --step=0:6 is"), 
-    (["--step=4:4"], "'4:4' has no step in it: of steps A:B, A is the first and B the first left"),
-    (["--step=9:5"], "'9:5' has no step in it: of steps A:B, A is the first and B the first left"),
-    (["--step=a"], "'a' is not a step, or steps A:B"), (["--step=5:a"], "'5:a' is not a step"),
-    (["--range=none"], "no range or label has the name 'none'"),
-    (["--rank=9"], "none of the recorded processes, 2,"), 
-    (["--rank=3-1"], "'3-1' goes from a number to a smaller one; the smaller stands first"),
+    (["--step=77"], "the recording has steps 0 to 5 (--step=0:6)"), 
+    (["--step=4:4"], "'4:4' selects no step: in A:B, A is the first step and B is not included"),
+    (["--step=9:5"], "'9:5' selects no step: in A:B, A is the first step and B is not included"),
+    (["--step=a"], "'a' is not a step or a range A:B"), (["--step=5:a"], "'5:a' is not a step"),
+    (["--range=none"], "no range or label is named 'none'"),
+    (["--rank=9"], "none of the 2 recorded processes matches --rank:"), 
+    (["--rank=3-1"], "'3-1' is a range whose end is below its start; write the smaller number"),
     (["--tid=3-"], "'3-' is not a list of numbers"),
-    (["--rank=" + 65 * "1," + "1"], " is a list of more than 64 numbers"),
-    (["--kind=kernel,kernels,call"], "--kind: 'kernels' is not one of these,"),
+    (["--rank=" + 65 * "1," + "1"], " has more than 64 numbers and ranges"),
+    (["--kind=kernel,kernels,call"], "--kind: 'kernels' is not a kind;"),
     (["--name=("], "is not an extended regular expression"),
-    (["--from=soon"], "is not a time since the recording's first event"),
-    (["--from=5", "--to=2"], "--to=2 is no later than --from=5: nothing is between them"),
-    *(([f"--{name}={text}"], f"--{name}: '{text}' is no day and time that there is") for name, text
+    (["--from=soon"], "is not a time since the first event"),
+    (["--from=5", "--to=2"], "--to=2 is not later than --from=5, so nothing is between them"),
+    *(([f"--{name}={text}"], f"--{name}: '{text}' is not a valid date and time") for name, text
       in (("from", "2026-02-30T10:00"), ("to", "2026-02-30"), ("from", "2025-02-29 0:00"),
           ("to", "2026-13-01T10:00"), ("from", "2026-04-31T10:00:00.5Z"), ("from", "25:00"),
           ("from", "2026-04-30T24:00"), ("to", "10:60"), ("from", "2026-04-30T10:00:61"),
           ("from", "2026-04-30T10:00+25:00"), ("from", "1969-12-31T10:00"))),
-    (["--from=2026-04-30T"], "is not a time since the recording's first event"),
-    (["--min-duration=x"], "is not a time with its unit, such as 10us (ns, us, ms, s, m, h)"),
-    (["--min-duration=10"], "'10' is not a time with its unit"),
-    (["--min-duration=5.us"], "'5.us' is not a time with its unit"),
-    (["--min-duration=1e3us"], "'1e3us' is not a time with its unit"),
-    (["--from=5."], "is not a time since the recording's first event"),
-    (["--to=@1795456800."], "is not a time since the recording's first event"),
-    (["--to=5.s"], "is not a time since the recording's first event")], ids=" ".join)
+    (["--from=2026-04-30T"], "is not a time since the first event"),
+    (["--min-duration=x"], "is not a time with a unit, such as 10us (ns, us, ms, s, m, h)"),
+    (["--min-duration=10"], "'10' is not a time with a unit"),
+    (["--min-duration=5.us"], "'5.us' is not a time with a unit"),
+    (["--min-duration=1e3us"], "'1e3us' is not a time with a unit"),
+    (["--from=5."], "is not a time since the first event"),
+    (["--to=@1795456800."], "is not a time since the first event"),
+    (["--to=5.s"], "is not a time since the first event")], ids=" ".join)
 def test_what_cannot_be_meant(whole, run_collector, options, error):
     for verb in ("merge", "report"):
         result = run_collector(verb, *options, whole[0])
@@ -697,7 +697,7 @@ def test_days_and_leap_seconds(whole, run_collector):
 def test_a_large_trace_is_said_to_be_one(make_gpu, run_collector):
     result = run_collector("merge", "-o", "/dev/null", make_gpu("bench", 900_000))
     early, size = result.stderr.splitlines()
-    assert "/dev/null: more than 500 MB of text, where most viewers stop: --step" in early
+    assert "/dev/null: more than 500 MB of text, which most viewers cannot load" in early
     assert "--max-size" in early and "--per-rank" not in early
     assert re.fullmatch(r"gpuprof: /dev/null: [\d.]+ [MG]iB of text", size)
 

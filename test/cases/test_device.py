@@ -269,7 +269,7 @@ def test_lost_device(device):
 
 
 @pytest.mark.parametrize("settings, reason, said", [
-    ({"SIMNVML_FAIL": "nvmlInit=18"}, LIBRARY, "of different versions"),
+    ({"SIMNVML_FAIL": "nvmlInit=18"}, LIBRARY, "have different versions"),
     ({"SIMNVML_FAIL": "nvmlInit=4"}, NO_PERMISSION, "no permission"),
     ({"library": "no ELF file"}, LIBRARY, "file too short")])
 def test_no_library(device, tmp_path, settings, reason, said):

@@ -284,7 +284,7 @@ def test_what_is_not_read_is_lost(run_verb, make_records, tmp_path):
     first, second = screen[screen.index("  --device "):].splitlines()[:2]
     assert "NO_PERMISSION for" in first and "\x1b" not in screen
     assert second == f"{'':13}no more counters of rank {RANK}, GPU 1: the device is lost"
-    assert "  lost       counters of devices that --device asked for\n" in screen
+    assert "  lost       device counters that --device asked for\n" in screen
     said = json.loads(run_verb("report", "--format=json", folder).stdout)
     assert said["losses"]["devices_unread"] == 1
     assert run_verb("report", "--strict", folder, status=3).stdout == screen
@@ -293,7 +293,7 @@ def test_what_is_not_read_is_lost(run_verb, make_records, tmp_path):
     instants = {e["name"]: e["ts"] for e in trace["traceEvents"] if e["ph"] == "i"}
     assert instants["no counters of GPU 1: the device is lost"] == (9 * S - 1000) / 1000
     assert "no counters of the devices: NO_PERMISSION for \x1b[31m all" in instants
-    assert any(name.startswith("lost: counters of devices") for name in instants)
+    assert any(name.startswith("lost: device counters") for name in instants)
     marks = {name for _, name, *_ in perfetto_reader.Trace(
         (tmp_path / "t.pftrace").read_bytes()).instants}
     assert "no counters of GPU 1: the device is lost" in marks

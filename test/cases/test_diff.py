@@ -611,7 +611,7 @@ def test_baseline_words(recorded, run_collector, run_verb, tmp_path):
     run = recorded("run", Run())
     for name in ("../x", ".x", "-x", "a/b", "", "x" * 200):
         result = run_collector("baseline", "save", "--", name, run)
-        assert result.returncode == USAGE and "a name is made of" in result.stderr
+        assert result.returncode == USAGE and "not a valid name; use letters" in result.stderr
     for words in ([], ["list", "x"], ["save", "x"], ["remove"], ["remove", "x", "y"],
                   ["keep", "x"]):
         assert run_collector("baseline", *words).returncode == USAGE
@@ -654,7 +654,7 @@ def test_remove_a_baseline(run_collector, run_verb, tmp_path):
     """The one that is named; of another name it is said which there are, and nothing is removed."""
     folder = tmp_path / "kept"
     assert run_collector("baseline", "remove", "main", "--dir=kept").stderr == (
-        "gpuprof: baseline: no baseline is named 'main': there are none in kept\n")
+        "gpuprof: baseline: no baseline is named 'main': kept has no baselines\n")
     folder.mkdir()
     for name in ("main", "old", "next"):
         (folder / f"{name}.json").write_text(baseline([{"step_ns": 1}]))
@@ -662,7 +662,8 @@ def test_remove_a_baseline(run_collector, run_verb, tmp_path):
     for wrong in ("mian", "../outside", "main.json"):
         result = run_collector("baseline", "remove", wrong, "--dir=kept")
         assert result.returncode == USAGE and result.stderr == (
-            f"gpuprof: baseline: no baseline is named '{wrong}' in kept; there are: main, next, "
+            f"gpuprof: baseline: no baseline is named '{wrong}' in kept; the baselines are: "
+            "main, next, "
             "old\n")
     removed = run_verb("baseline", "remove", "old", "--dir=kept")
     assert removed.stdout == "kept/old.json: removed\n"

@@ -105,10 +105,11 @@ def test_steps_that_are_not_there(make_records, run_collector):
     for words in (["diff", folder, "--against", folder], ["baseline", "save", "it", folder]):
         result = run_collector(*words, "--step-range=step *")
         assert result.returncode == USAGE and result.stdout == "" and result.stderr == (
-            f"gpuprof: {words[0]}: --step-range: no range or label has the name 'step *'; there "
-            "are 'load', 'train *', 'save it', 'validate'\n")
+            f"gpuprof: {words[0]}: --step-range: no range or label is named 'step *'; the "
+            "names are 'load', 'train *', 'save it', 'validate'\n")
         result = run_collector(*words, "--step-range=save it")
-        assert result.returncode == USAGE and "both begins and ends" in result.stderr
+        assert result.returncode == USAGE and \
+            "no such step was recorded from its begin to its end" in result.stderr
         result = run_collector(*words, "--step-by=graph")
         assert result.returncode == USAGE and "no graph was launched twice" in result.stderr
         assert len(result.stderr.splitlines()) == 1
@@ -254,13 +255,14 @@ def test_a_name_that_is_two_things(recorded, run_collector, run_verb, tmp_path):
     run_verb("baseline", "save", "main", other, second)
     run = recorded("main", Run())
     forgotten = run_collector("baseline", "save", "other", "second")
-    assert forgotten.returncode == USAGE and "stands before the recordings" in forgotten.stderr
+    assert forgotten.returncode == USAGE and \
+        "put the baseline's name before the recordings" in forgotten.stderr
     assert not (tmp_path / ".gpuprof/baselines/other.json").exists()
     for words in (["other", "--against", "main"], ["main", "--against", "other"]):
         result = run_collector("diff", *words)
         assert result.returncode == USAGE and result.stderr == (
-            "gpuprof: diff: main: there are both a folder 'main' and a baseline of that name; say "
-            "./main, or .gpuprof/baselines/main.json\n")
+            "gpuprof: diff: main: both a folder 'main' and a baseline have this name; write "
+            "./main or .gpuprof/baselines/main.json\n")
     assert "1 run " in run_verb("diff", "other", "--against", "./main", status=UNSURE).stdout
     assert " against 2 " in run_verb("diff", "other", "--against", ".gpuprof/baselines/main.json",
                                      status=UNSURE).stdout
@@ -282,8 +284,9 @@ def test_baselines_with_commas_between(run_collector, run_verb, recorded, tmp_pa
         assert f" against {count} " in said, said
     (tmp_path / "main").mkdir()
     for word, says in (("b.json,main", "both a folder 'main' and a baseline"),
-                       ("b.json,none", "none is not there, and no baseline in .gpuprof/baselines"),
-                       ("b.json,,a.json", "a name is missing at a comma")):
+                       ("b.json,none",
+                        "none does not exist, and is not a baseline in .gpuprof/baselines"),
+                       ("b.json,,a.json", "there is no name before or after a comma")):
         result = run_collector("diff", "a.json", "--against", word)
         assert result.returncode == USAGE and says in result.stderr, result.stderr
         assert result.stderr.count("\n") == 1

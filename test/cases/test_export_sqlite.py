@@ -321,7 +321,7 @@ def test_losses_are_in_it(make_gpu, run_collector, tmp_path):
     (["--format=sqlite", "-o", "-"], "cannot be written to standard output"),
     (["-o", "x.sqlite.gz"], "cannot be compressed"), (["-o", "x.db"], "not a kind that can be"),
     ([], "name a file, such as -o profile.sqlite or -o events.csv; the formats are: sqlite"),
-    (["-o", "-"], "has no name that says the format; add one: --format=csv; the formats are: sql"),
+    (["-o", "-"], "standard output needs a format, such as --format=csv; the formats are: sql"),
     (["--format=nsys", "-o", "x"], "no format is named 'nsys'"),
     (["--format=sqlite", "-o", "/dev/null"], "is no file")],
     ids=lambda value: "" if isinstance(value, str) else " ".join(value))

@@ -121,7 +121,7 @@ def test_file_size_limit(faulty, tmp_path):
     rows = csv_tables.lost(
         faulty.collector("report", "--format=csv", "--table=losses", faulty.out).stdout)
     assert wanted.items() <= rows.items() and "not_ended" not in rows
-    assert f"{wanted['unrecorded']:,}  calls made after recording had ended" in \
+    assert f"{wanted['unrecorded']:,}  calls made while recording had ended" in \
         faulty.collector("report", faulty.out).stdout
 
 
@@ -144,10 +144,10 @@ def test_writing_hangs(faulty, on_full, skip):
 
 @pytest.mark.parametrize("fault, line", [
     (f"pwrite={errno.ENOSPC}@0", OFF + ".*No space left"),
-    (f"mkdir={errno.EROFS}@0", OFF + "cannot make the folder '.*': Read-only file system; "
-     "GPUPROF_OUT names another folder"),
+    (f"mkdir={errno.EROFS}@0", OFF + "cannot create the folder '.*': Read-only file system; "
+     "set GPUPROF_OUT to another folder"),
     (f"open={errno.EACCES}@0", OFF + "cannot create '.*': Permission denied; "
-     "GPUPROF_OUT names another folder")])
+     "set GPUPROF_OUT to another folder")])
 def test_cannot_begin(faulty, fault, line):
     stderr = faulty("slowly", "5", IO_FAULT=fault)
     said(*[stderr] if stderr.count("\n") == 1 else [stderr.partition("\n")[2]], line)
@@ -172,7 +172,7 @@ def test_live_file_fails(faulty, fault):
     assert faulty.readable() == [(CALLS, 0)]
     [process] = stream_reader.read_folder(faulty.out)
     assert len(process.said) == (process.meta["live"] == "memory")
-    assert all(note.startswith("no live file could be made (") for note in process.said)
+    assert all(note.startswith("no live file: ") for note in process.said)
 
 
 @pytest.mark.parametrize("skip", range(14))

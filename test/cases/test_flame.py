@@ -157,7 +157,7 @@ def test_name_of_another_kind(run_collector, make_stacks, tmp_path):
     for name in ("x.html", "x.png"):
         result = run_collector("flame", folder, "-o", name)
         assert (result.returncode, result.stdout, result.stderr) == (
-            2, "", f"gpuprof: flame: {name}: not a kind that can be written; name it .svg (for a"
+            2, "", f"gpuprof: flame: {name}: unknown file type; name it .svg (for a"
             " browser), .json (speedscope) or .folded\n")
         assert not (tmp_path / name).exists()
         assert run_collector("flame", folder, "-o", name, "--format=svg").returncode == 0
@@ -233,7 +233,7 @@ def test_redirected_to_another_kind(collector, make_stacks, tmp_path):
     with open(tmp_path / "f.png", "w", encoding="utf-8") as output:
         done = subprocess.run([collector, "flame", make_stacks(*TRAIN)], stdout=output, check=False,
                               stderr=subprocess.PIPE, text=True, timeout=20)
-    assert done.returncode == 2 and "f.png: not a kind that can be written" in done.stderr
+    assert done.returncode == 2 and "f.png: unknown file type" in done.stderr
 
 
 def test_a_hang_is_told_as_one(run_verb, collector, program, tmp_path):

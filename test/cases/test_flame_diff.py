@@ -129,8 +129,8 @@ def test_picture(run_verb, make_stacks, tmp_path):
 
 def test_wrong_usage(run_verb, make_stacks):
     folder = make_stacks(*script(OLD), name="old")
-    for words, said in ((("--against", folder), "both before and behind"),
-                        ((folder, "--against"), "both before and behind"),
-                        ((folder, "--shares"), "behind --against"),
+    for words, said in ((("--against", folder), "both before and after"),
+                        ((folder, "--against"), "both before and after"),
+                        ((folder, "--shares"), "after --against"),
                         ((folder, "--against", folder, "-o", "x.json"), "speedscope")):
         assert said in run_verb("flame", *words, status=2).stderr

@@ -362,7 +362,8 @@ def test_signal_that_the_program_uses(fly):
     assert signal.getsignal(signal_of_it) == signal.SIG_IGN
     flight.say("s1")
     flight.end()
-    assert ("the program has a use for it" in flight.errors) == (signal_of_it in ignored())
+    assert ("the program handles this signal itself" in flight.errors) == \
+        (signal_of_it in ignored())
 
 
 def ignored():
@@ -376,7 +377,7 @@ def ignored():
 @pytest.mark.parametrize("setting, value, said", [
     ("FLIGHT", "3", "'3' is not a time"), ("FLIGHT", "1M", "'1M' is not a time"),
     ("FLIGHT", "30s,30s", "is not a time"), ("FLIGHT", "100h", "is not a time"),
-    ("DUMP_ON", "warnings", "is not one or more")])
+    ("DUMP_ON", "warnings", "is not a comma-separated list of")])
 def test_bad_settings(collector, setting, value, said):
     done = subprocess.run([collector, "run", f"--{setting.lower().replace('_', '-')}={value}",
                            "true"], capture_output=True, text=True, check=False, timeout=LIMIT)
@@ -492,13 +493,13 @@ def test_no_room(library, collector, tmp_path, full):
     if full == "live":
         process = flight.read()
         [note] = process.said
-        assert errors == "" and note.startswith("--flight keeps less than it may: ")
+        assert errors == "" and note.startswith("--flight keeps less than its limit: ")
         [(reason, begin, _, _)] = dumps(process)
         numbers = [s for s in sizes(process) if s != 64]
         assert reason == END and begin > 0 and is_run(numbers) and numbers[-1] == 16
         assert not process.losses and held(process) == {1 << 20}
     else:
-        assert "a dump could not be written" in errors and "No space left" in errors
+        assert "cannot write a dump to" in errors and "No space left" in errors
         done = subprocess.run([collector, "report", flight.folder], check=True, text=True,
                               capture_output=True, timeout=LIMIT)
         assert "180,003 x cudaMemset" in done.stdout

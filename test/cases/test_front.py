@@ -195,13 +195,13 @@ def test_recordings_one_level_down(run_collector, root, tmp_path):
     for verb in ("report", "dump"):
         done, direct = run_collector(verb, "."), run_collector(verb, "./two")
         assert (done.returncode, done.stdout) == (0, direct.stdout) and done.stdout
-        assert done.stderr == "gpuprof: .: no recording; reading ./two\n"
+        assert done.stderr == "gpuprof: . has no recording itself; reading ./two\n"
     shutil.copy(good, tmp_path / "one")
     os.utime(tmp_path / "one", (2_000_000_000, 2_000_000_000))
     several = run_collector("report", ".")
     assert (several.returncode, several.stdout) == (2, "")
-    assert several.stderr == ("gpuprof: no recording found in ., but in 2 folders in it; name one, "
-                              "or several: the newest is ./one\n")
+    assert several.stderr == ("gpuprof: no recording found in . itself, but in 2 of its folders; "
+                              "name one or several: the newest is ./one\n")
 
 
 def as_anyone():
@@ -231,8 +231,8 @@ def open_folder(collector, root):
         (folder / "closed").chmod(0o755)
 
 
-READ = "; name a data folder of 'gpuprof run', or a .gpuprof file in one"
-OWNER = "Permission denied; run this as a user who may read it, or ask its owner"
+READ = "; name a data folder that 'gpuprof run' wrote, or a .gpuprof file in one"
+OWNER = "Permission denied; run this as a user who may read it"
 WHERE = "Permission denied; name a file in a folder that you may write to"
 RUN = "Permission denied; name a folder that you may write to: -o DIR"
 
@@ -241,19 +241,20 @@ RUN = "Permission denied; name a folder that you may write to: -o DIR"
     (["report", "missing"], 2, "missing: No such file or directory" + READ),
     (["report", ""], 2, "'': No such file or directory" + READ),
     (["merge", "notes.txt"], 2, "notes.txt: not a gpuprof file" + READ),
-    (["dump", "empty"], 2, "no recording found in empty; 'gpuprof run -o empty PROGRAM' makes one"),
+    (["dump", "empty"], 2,
+     "no recording found in empty; make one with 'gpuprof run -o empty PROGRAM'"),
     (["dump", "closed"], 1, "closed: " + OWNER),
     (["report", "file"], 2, "no recording found in file" + READ),
     (["report", "locked"], 1, "locked/good.gpuprof: " + OWNER),
     (["merge", "locked/good.gpuprof"], 1, "locked/good.gpuprof: " + OWNER),
     (["merge", "data", "-o", "trace.json"], 1, "trace.json: " + WHERE),
     (["merge", "data", "-o", "missing/a.json"], 1, "missing/a.json: No such file or directory; "
-     "name a file in a folder that there is"),
+     "name a file in an existing folder"),
     (["merge", "data", "-o", "data"], 1, "data: Is a directory; name a file, not a folder"),
-    (["merge", "data", "-o", "/dev/full"], 1, "/dev/full: No space left on device; nothing is kept:"
-     " name a file where there is room"),
+    (["merge", "data", "-o", "/dev/full"], 1, "/dev/full: No space left on device; nothing was "
+     "written: name a file on a disk with free space"),
     (["merge", "data", "--per-rank", "-o", "missing/a"], 1, "missing/a: No such file or directory; "
-     "name a folder in one that there is"),
+     "name a folder in an existing one"),
     (["merge", "data", "--per-rank", "-o", "traces"], 1, "traces: Permission denied; name a folder "
      "that you may write to"),
     (["ctl", "status", "data"], 2, "ctl: the folder comes first: gpuprof ctl data status"),
@@ -262,10 +263,9 @@ RUN = "Permission denied; name a folder that you may write to: -o DIR"
                                                                           "Not a directory")),
     (["run", "-o", "/proc/data", "true"], 2, "run: /proc/data: " +
      RUN.replace("Permission denied", "No such file or directory")),
-    (["run", "nonesuch"], 2, "run: nonesuch: not in any folder of PATH; name the program's path"),
+    (["run", "nonesuch"], 2, "run: nonesuch: not found in PATH; give the program's path"),
     (["run", "./nonesuch"], 2, "run: ./nonesuch: No such file or directory"),
-    (["run", "./data"], 2, "run: ./data: Permission denied; a program is a file that you may "
-     "execute"),
+    (["run", "./data"], 2, "run: ./data: Permission denied; name a file that you may execute"),
 ], ids=lambda value: " ".join(value) if isinstance(value, list) else "")
 def test_what_cannot_be_read_or_written(open_folder, arguments, code, text):
     """One line: what, where, what to do."""
@@ -274,7 +274,7 @@ def test_what_cannot_be_read_or_written(open_folder, arguments, code, text):
     assert (result.returncode, result.stdout, result.stderr) == (code, "", f"gpuprof: {text}\n")
 
 
-PACKED = ", or one that ends in .gz"
+PACKED = ", or name a file that ends in .gz"
 
 
 @pytest.mark.parametrize("verb,name,advice", [
@@ -289,8 +289,7 @@ def test_no_room(collector, root, tmp_path, verb, name, advice):
     result = run(collector, *verb.split(), root / "test" / "corpus" / "good.gpuprof", "-o", name,
                  cwd=tmp_path, preexec_fn=limit)
     assert result.returncode == 1 and result.stderr.splitlines()[-1] == (
-        f"gpuprof: {name}: File too large; nothing is kept: raise ulimit -f, or name a file where "
-        f"there is room{advice}")
+        f"gpuprof: {name}: File too large; nothing was written: raise ulimit -f{advice}")
     assert not list(tmp_path.iterdir())
 
 
@@ -301,8 +300,9 @@ def test_nowhere_to_lay_aside(run_collector, make_gpu, tmp_path, verb):
     data = make_gpu("alone", 140000)
     result = run_collector(verb, data, "-o", made, env={**os.environ, "TMPDIR": "missing"})
     assert (result.returncode, result.stdout, result.stderr) == (
-        1, "", "gpuprof: a temporary file in missing, for what memory does not hold: No such file "
-        "or directory; TMPDIR=DIR names another folder\n")
+        1, "",
+         "gpuprof: cannot write a temporary file in missing, for data beyond the memory limit: "
+        "No such file or directory; set TMPDIR to another folder\n")
     assert list(tmp_path.iterdir()) == [data]
 
 
@@ -346,7 +346,7 @@ def test_what_may_not_be_read_is_a_loss(open_folder, make_gpu, words):
         assert result.stderr.count(f"rank1.gpuprof: {OWNER}\n") == 1
     lost = "\n  lost       1 file that cannot be read\n"
     assert (lost in named.stdout) == (words == ["report"])
-    assert "rank1.gpuprof: empty" in empty.stderr and len(empty.stdout) > 1000
+    assert "rank1.gpuprof: the file is empty" in empty.stderr and len(empty.stdout) > 1000
 
 
 @in_the_tree
@@ -690,7 +690,7 @@ def test_two_files_where_one_is_written(run_collector, tmp_path, verb):
     files = [tmp_path / "a.csv", tmp_path / "b.csv"]
     result = run_collector(verb, "-o", files[0], f"--output={files[1]}", tmp_path)
     assert result.returncode == 2 and result.stdout == ""
-    assert result.stderr == (f"gpuprof: {verb}: -o is there twice ({files[0]}, {files[1]}): "
+    assert result.stderr == (f"gpuprof: {verb}: -o was given twice ({files[0]}, {files[1]}); "
                              f"{verb} writes one file at a time\n")
     assert not list(tmp_path.iterdir())
 
@@ -702,15 +702,17 @@ def test_a_recording_for_a_verb(run_collector, make_gpu, tmp_path):
     for word in (folder, file):
         result = run_collector(word)
         assert result.returncode == 2 and result.stdout == ""
-        assert result.stderr == (f"gpuprof: '{word}' is a recording, and no verb: gpuprof report "
+        assert result.stderr == \
+            (f"gpuprof: '{word}' is a recording, not a verb; try: gpuprof report "
                                  f"'{word}'\n")
     (tmp_path / "empty").mkdir()
     assert "unknown verb" in run_collector(tmp_path / "empty").stderr
 
 
 @pytest.mark.parametrize("options,words", [
-    (["--rank=9"], "--rank names"), (["--pid=9"], "--pid names"),
-    (["--rank=9", "--pid=9"], "--rank and --pid name")])
+    (["--rank=9"], "--rank"), (["--pid=9"], "--pid"),
+    (["--rank=9", "--pid=9"], "--rank and --pid")])
 def test_what_named_no_process_is_said(run_collector, make_gpu, options, words):
     result = run_collector("report", *options, make_gpu("train", 2))
-    assert result.returncode == 2 and f"one of those that {words}: " in result.stderr
+    assert result.returncode == 2 and \
+        f"none of the 2 recorded processes matches {words}: " in result.stderr

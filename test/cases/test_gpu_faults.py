@@ -53,13 +53,13 @@ def test_no_such_libcupti(run):
     ("13.0", "CUPTI for nsys"), ("12.4", "another profiler"), ("11.8", "another profiler")])
 def test_held(run, version, holder):
     done = run(gpu_work(), *WORK, version=version, stderr=None, SIMCUPTI_HOLDER="nsys")
-    absent(done, f"held by {holder}")
+    absent(done, f"{holder} already uses CUPTI")
 
 
 @pytest.mark.parametrize("switch, value, reason", [
     ("SUBSCRIBE", 35, "INSUFFICIENT_PRIVILEGES"), ("SUBSCRIBE", 33, "VIRTUALIZED_DEVICE"),
     ("SUBSCRIBE", 999, "UNKNOWN"), ("NEWER", 1, "libcupti"),
-    ("UNSUPPORTED", "10,1,22,2,38,17,49,50,8,9,37", "none of the kinds")])
+    ("UNSUPPORTED", "10,1,22,2,38,17,49,50,8,9,37", "none of the requested activity kinds")])
 def test_refused(run, switch, value, reason):
     done = run(gpu_work(), *WORK, stderr=None, **{f"SIMCUPTI_{switch}": value})
     absent(done, reason)
@@ -277,14 +277,14 @@ def test_pause_where_graphs_lose_their_ids(run):
                for r in kernels if r.correlation)
     assert done.process.losses.keys() == {"graph_untied"}
     assert done.process.losses["graph_untied"] >= len(untied)
-    assert "graph launches after the first session not tied to their calls" in done.status
+    assert "graph launches after the first session not correlated with their calls" in done.status
 
 
 def test_no_records_after_a_pause(run):
     """CUPTI that enables nothing any more is at its end, and that is said."""
     refused = ",".join(f"cuptiActivityEnable:{i}=999" for i in range(10, 19))
     done = run(gpu_work(), *PAUSED, stderr=None, SIMCUPTI_FAIL=refused)
-    assert done.status == "absent: CUPTI enables no records any more after a pause"
+    assert done.status == "absent: CUPTI enabled no activity again after a pause"
     assert done.done.stderr == ""
     assert sum(what == "kernel" for what, *_ in gpu_truth.rows(done.process)) == 200
 

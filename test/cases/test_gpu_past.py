@@ -92,8 +92,8 @@ def test_without_the_preload_and_cupti(library, tmp_path):
     done = toolchain.run([program, *WORK], env, status=3)
     bare = toolchain.run([program, *WORK], toolchain.environment(None), status=3)
     assert done.stdout == bare.stdout and not (tmp_path / "out").exists()
-    assert done.stderr.startswith("gpuprof: nothing is recorded, as libgpuprof.so is not preloaded "
-                                  "and GPU rows are absent: no libcupti can be used: /nonesuch: ")
+    assert done.stderr.startswith("gpuprof: nothing is recorded: libgpuprof.so is not preloaded, "
+                                  "and CUPTI gives no records: no usable libcupti: /nonesuch: ")
     assert done.stderr.count("\n") == 1
 
 

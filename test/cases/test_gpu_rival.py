@@ -136,7 +136,7 @@ def test_switches(recorded):
 def test_finalizer(recorded):
     """Some profilers end CUPTI for the whole process: what was recorded until then is kept."""
     _, done, process = recorded("finalizer", SIMCUPTI_FINALIZE="allow")
-    assert process.meta["gpu_rows"].startswith("absent: another client of CUPTI's finalized it")
+    assert process.meta["gpu_rows"].startswith("absent: another CUPTI client called cuptiFinalize")
     assert done.stderr == ""
     assert "finalizer started 0\n" in done.stdout
     launches = launches_of(process)
@@ -150,7 +150,8 @@ def test_one_of_no_use_is_let_go(recorded):
     """CUPTI that gives us no kind of record is free for whoever comes after us."""
     kinds = ",".join(str(kind) for kind in (1, 2, 8, 9, 10, 17, 22, 36, 37, 38, 49, 50, 51))
     _, done, process = recorded("holder", SIMCUPTI_UNSUPPORTED=kinds)
-    assert process.meta["gpu_rows"].startswith("absent: CUPTI enables none of the kinds ")
+    assert process.meta["gpu_rows"].startswith(
+        "absent: CUPTI enabled none of the requested activity kinds")
     assert done.stderr == ""
     assert "holder started 0\n" in done.stdout
     assert re.search("holder stopped callbacks=[1-9]", done.stdout)
@@ -186,7 +187,7 @@ def test_graphs_after_its_session(library, tmp_path, version, untied):
     assert early and late and all("GraphLaunch" in calls[r.correlation] for r in early)
     if untied:
         assert {r.correlation for r in late} == {0}
-        assert "graph launches after the first session not tied" in process.meta["gpu_rows"]
+        assert "graph launches after the first session not correlated" in process.meta["gpu_rows"]
     else:
         assert all("GraphLaunch" in calls[r.correlation] for r in late)
     assert bool(process.losses.get("graph_untied")) == untied
@@ -253,7 +254,7 @@ def test_one_alone_came_first(several):
     """There is nothing to share, which is said; it has its records as without us."""
     bare, done, process = several("alone", RIVAL_FIRST="1")
     assert done.stdout == bare.stdout and "alone started 0" in done.stdout
-    said = "CUPTI gives no records: it is another client's alone, which takes them as a subscriber"
+    said = "CUPTI gives no records: another client subscribed to them exclusively"
     assert process.meta["gpu_rows"] == f"absent: {said}"
     assert done.stderr == bare.stderr
     assert launches_of(process) and not of(process, "kernel")
@@ -272,7 +273,7 @@ def test_graphs_as_another_one_wants_them(several):
     """It came first, and chose for all: so a launch has one record, and that is said."""
     bare, done, process = several("shared", RIVAL_FIRST="1", RIVAL_GRAPHS="1", RIVAL_WHOLE="1")
     assert done.stdout == bare.stdout
-    assert "graphs as a whole (another one's choice)" in process.meta["gpu_rows"]
+    assert "graphs as a whole (another subscriber chose this)" in process.meta["gpu_rows"]
     calls = {c.correlation: process.functions[c.code].symbol for c in launches_of(process)}
     assert {calls[r.correlation] for r in of(process, "graph")} == {"cudaGraphLaunch"}
     assert not any(r.args[12] for r in of(process, "kernel")) and not process.losses
@@ -291,7 +292,7 @@ def test_own_layout_is_refused(several):
 def test_held_by_nobody_we_saw(several):
     """A subscription of ours that is refused is tried again beside others; then named."""
     _, done, process = several("none", SIMCUPTI_HOLDER="somebody")
-    assert process.meta["gpu_rows"].startswith("absent: CUPTI is held by CUPTI for somebody")
+    assert process.meta["gpu_rows"].startswith("absent: CUPTI for somebody already uses CUPTI")
     assert "gpuprof: " not in done.stderr
     assert launches_of(process) and not of(process, "kernel")
 

@@ -58,15 +58,15 @@ def test_any_number_makes_the_same(traces, ending, tmp_path, run_verb):
 def test_no_number_of_processors(run_collector, tmp_path, number):
     result = run_collector("merge", f"--jobs={number}", tmp_path)
     assert result.returncode == 2 and result.stderr.count("\n") == 1
-    assert f"--jobs: '{number}' is no number of processors" in result.stderr
+    assert f"--jobs: '{number}' is not a number of processes" in result.stderr
 
 
 def test_more_processors_than_are_used(run_verb, make_gpu):
     folder = make_gpu("train", 2, 2)
     most, more = (run_verb("report", f"-j{jobs}", folder) for jobs in (256, 300))
     assert (most.stdout, most.stderr) == (more.stdout, "")
-    assert more.stderr == ("gpuprof: report: --jobs: 300: 256 processes share the work, which is "
-                           "the most\n")
+    assert more.stderr == ("gpuprof: report: --jobs: 300 is above the limit; using 256 "
+                           "processes\n")
 
 
 def test_full_disk_is_said_by_the_one_who_writes(make_gpu, run_collector):

@@ -365,21 +365,21 @@ def test_earlier_recordings_are_said_with_quiet(run_collector, program):
     first, second = (run_collector("run", "--quiet", "-o", "data", program("one_call"))
                      for _ in range(2))
     assert first.stderr == "" and second.stderr == (
-        "gpuprof: run: data: recordings of earlier runs are there: 1; report and merge will show "
-        "them with this one's (-o names another folder)\n")
+        "gpuprof: run: data has recordings of earlier runs: 1; report and merge will include them; "
+        "use -o to name another folder\n")
 
 
 def test_earlier_recordings_do_not_count(run_collector, program):
     """What is there already is said before the program begins; figures are of this run alone."""
-    warned = "gpuprof: run: data: recordings of earlier runs are there: 1; report and merge will " \
-             "show them with this one's (-o names another folder)\n"
+    warned = "gpuprof: run: data has recordings of earlier runs: 1; report and merge will " \
+             "include them; use -o to name another folder\n"
     for earlier in (False, True):
         result = run_collector("run", "-o", "data", "sh", "-c", f"echo begins >&2; "
                                f"exec {program('one_call')}")
         first, second = result.stderr.split("begins\n")
         assert first == (warned if earlier else "")
         assert "; 1 process, 1 thread, " in second
-        assert ("the recordings that were there before: 1\n" in second) == earlier
+        assert ("includes the earlier recordings in the folder, too: 1\n" in second) == earlier
     done = run_collector("run", "-o", "data", "true")
     assert "nothing was recorded" in done.stderr
     # Of the ranks of a job some may have begun before.
@@ -475,7 +475,7 @@ def test_linked_in_runtime_without_a_driver(run_collector, tmp_path, missing):
     program = toolchain.build("runtime_work.c", *toolchain.STATIC)
     result = run_collector("run", program, "basic", env={**os.environ, **missing})
     assert "errno" in result.stdout and "\n0 errno" not in result.stdout.partition("cudaFree")[0]
-    assert one_line(result.stderr) and " reached a driver, or gpuprof did " in result.stderr
+    assert one_line(result.stderr) and " made no CUDA call, or gpuprof was not " in result.stderr
     assert not list(tmp_path.iterdir())
 
 

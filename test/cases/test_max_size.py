@@ -74,7 +74,8 @@ def test_the_longest_stay(folder, merged, share):
     if edge["all"] > 400:  # spread evenly, by number as by time
         assert edge["gone"] / edge["all"] == pytest.approx(1 - rule["share"], abs=0.1)
     left = sum(rule[kind]["count"] for kind in before)
-    assert f"{left} calls, ranges and pieces of GPU work are left out (--max-size)" in said
+    assert f"--max-size left out {left} calls, ranges and GPU activities: those shorter than " in \
+        said
     for name in ("GPU busy", "launches", "GPU memory", "copies (GB/s)"):
         assert counters(thin, name) == counters(whole, name), "tracks are of everything"
     left = ("left out: GPU work, busy", "left out: calls, ranges", "left out: at a time")
@@ -155,7 +156,7 @@ def test_sizes_that_cannot_be(run_collector, folder, tmp_path, size, status, tex
     assert not (tmp_path / "x.json").exists()
 
 
-NAMED = re.compile(r"; say --max-size=([0-9]+K) or more")
+NAMED = re.compile(r"; give --max-size=([0-9]+K) or more")
 
 
 @pytest.mark.parametrize("made", [("train", 2, 40), ("late", 2, 30), ("bench", 2000)], ids=str)
@@ -181,13 +182,13 @@ def test_what_a_refusal_proposes(folder, run_collector):
         assert done.returncode == 2 and done.stderr.count("\n") == 1
         return done.stderr
 
-    stays = "memory ([memory]), steps and calls that failed stay in any case"
+    stays = "memory ([memory]), steps and failed calls are always kept"
     said = refused()
     assert f": names, counters, {stays}" in said and said.endswith(
-        " or more, or --no-counters, or make a trace of a piece (--step, --rank)\n")
+        " or more, or --no-counters, or select less (--step, --rank)\n")
     said = refused("--no-counters", "--memory-events")
     assert f": names, {stays}" in said and "counters" not in said.split("[memory]")[1]
-    assert ", or no --memory-events," in said
+    assert ", or leave out --memory-events," in said
     assert refused("--step=3").endswith(" or more, or --no-counters\n")
     assert refused("--rank=1").endswith(" or more, or --no-counters\n")
     assert " is too little for rank_0.pt.trace.json.gz: names" in refused("--per-rank", "-o", "x")

@@ -125,7 +125,7 @@ def test_a_moment_behind_the_end(memory, run_verb, run_collector, tmp_path):
     assert memory([process], f"--at={wall / 1e9:.9f}")["places"]
     done = run_collector("memory", tmp_path / "data", "--at=99.5")
     assert done.returncode == 2 and not done.stdout
-    assert "--at: 99.500 s after the first event nothing was recorded; the last is at" in \
+    assert "--at: nothing was recorded 99.500 s after the first event; the last event is at" in \
         done.stderr
 
 
@@ -150,15 +150,17 @@ def test_nothing_could_be_read(memory, run_verb, run_collector, tmp_path):
 
 
 def test_wrong_usage(run_collector):
-    for words, says in ((["--table=peaks"], "there are out_of_memory, places, owners, leaks"),
-                        (["--sort=colour", "--table=owners"], "column 'colour'; there are: name, "),
+    for words, says in ((["--table=peaks"], "the tables are out_of_memory, places, owners, leaks"),
+                        (["--sort=colour", "--table=owners"],
+                         "column 'colour'; the columns are: name, "),
                         (["--at=noon"], "neither peak nor end nor a number of seconds"),
                         (["--by=name"], "python-line|stack|operator"),
-                        (["-o", "x.svgz"], "not a kind that can be written"),
+                        (["-o", "x.svgz"], "unknown file type"),
                         (["-o", "x.svg"], "name it .txt, .csv, .json, .html or .pickle"),
                         (["-o", "x.html", "--by=stack"], "a page has all tables"),
-                        *[(["--from=1ms", *options], "need --table=places,owners,curve") for
+                        *[(["--from=1ms", *options],
+                         "need a page (-o page.html) or --table=places,owners,curve") for
                           options in ([], ["-o", "x.pickle"], ["--table=owners", "--at=3ms"])],
-                        (["--to=1s", "--table=owners,leaks"], "leaks is always of the whole")):
+                        (["--to=1s", "--table=owners,leaks"], "leaks always covers the whole")):
         done = run_collector("memory", *words, "x")
         assert done.returncode == 2 and says in done.stderr, words

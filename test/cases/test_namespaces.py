@@ -96,7 +96,7 @@ def test_running_in_another_time_namespace(library, collector, tmp_path, shifted
 def test_running_in_another_pid_namespace(library, collector, tmp_path):
     """Nobody out here knows its pid in there."""
     with Recorded(library, tmp_path, *need(PID)) as recorded:
-        words = "not known whether"
+        words = "another machine or in another container"
         stderr, found = notes(collector, recorded.data)
         assert words in stderr and "killed" not in stderr and "may_run" in found
         done = said(collector, "merge", recorded.data, "-o", tmp_path / "trace.json")
@@ -104,7 +104,7 @@ def test_running_in_another_pid_namespace(library, collector, tmp_path):
         losses = json.loads((tmp_path / "trace.json").read_text())["otherData"]["losses"]
         assert losses["may_run"] == 1 and "running" not in losses
         assert words in said(collector, "report", recorded.data).stdout
-        assert "left as it is" in said(collector, "recover", recorded.data).stderr
+        assert "not recovered: its process may still run" in said(collector, "recover", recorded.data).stderr
         assert len(recorded.lives()) == 1
 
 
@@ -176,8 +176,9 @@ def test_live_file_in_a_folder_that_has_moved(library, collector, tmp_path):
     assert said(collector, "dump", moved).stdout.count("\ncall ") == recorded.calls
     # Where it is not, the path that was looked at is named.
     done = said(collector, "report", tmp_path / "without")
-    assert f"its live file is neither in the same folder nor here: '{live}'" in done.stderr
-    assert "the last second or so" in done.stdout
+    assert f"its live file is missing: it is not in the same folder, and not at '{live}'" in \
+        done.stderr
+    assert "up to the last second" in done.stdout
 
 
 def test_another_process_under_the_same_name(library, collector, tmp_path):

@@ -84,7 +84,8 @@ class Stacks:
 NOT_READY = 600
 
 OWN = "call frame information (libunwind: {})"
-READY, UNLOADED = OWN.format("for what it does not follow"), OWN.format("an object was unloaded")
+READY, UNLOADED = OWN.format("where call frame information fails"), OWN.format("an object was "
+                                                                               "unloaded")
 SOURCES = {"libunwind": ["libunwind", UNLOADED], "own-first": [READY, UNLOADED],
            "own": [OWN.format("switched off")]}
 

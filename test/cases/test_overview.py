@@ -96,7 +96,7 @@ def test_a_file_that_ends_early(run_collector, make_gpu):
     path, = folder.glob("*.gpuprof")
     path.write_bytes(path.read_bytes()[:1500])
     text = run_collector("report", folder).stdout
-    assert "\n  GPU        rows absent: the file ends before it says why\n" in text
+    assert "\n  GPU        rows absent: the file ends before the reason\n" in text
 
 
 def test_colours(collector, run_collector, make_gpu):
@@ -176,7 +176,7 @@ def test_which_device_and_what_comes_behind(collector, make_stacks):
 
 def test_a_long_reason_is_there_on_80_columns(collector, make_stacks):
     """All of it but where a library was looked for."""
-    why = "no libcupti can be used: /usr/local/cuda/lib64/libcupti.so.13 does not work with this " \
+    why = "no usable libcupti: /usr/local/cuda/lib64/libcupti.so.13 does not work with this " \
           "driver; set GPUPROF_CUPTI"
     data = make_stacks("process 0", f"meta gpu_rows=absent: {why}; looked at /usr/local/cuda, /opt",
                        "call cudaFree 1000 10 1 0 0")

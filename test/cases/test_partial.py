@@ -357,7 +357,7 @@ def test_launchers(run_verb, make_stacks, tmp_path, launcher):
     assert "--share" in run_verb("report", "--partial", "-o", "p", data, env=bad, status=2).stderr
     half = {**os.environ, launcher[0]: "1"}
     said = run_verb("report", "--partial", "-o", "p", data, env=half, status=2).stderr
-    assert f"{launcher[0]}=1 says" in said and f"{launcher[1]} is not set" in said
+    assert f"{launcher[0]}=1 is set, but {launcher[1]}, the number" in said
     assert not (tmp_path / "p.0").exists()
 
 
@@ -395,7 +395,7 @@ def test_sets(run_verb, make_stacks, parts):
     refused(run_verb, "part0", "part1", "part2", says="part2: is of another recording or job than")
     refused(run_verb, "gone", says="gone")
     (parts / "text").write_text("not a part, but something else of some length\n" * 9)
-    refused(run_verb, "text", says="text is no part")
+    refused(run_verb, "text", says="text is not a part")
 
 
 def sealed(content):
@@ -409,12 +409,12 @@ def sealed(content):
 
 def test_damaged_parts(run_verb, parts):
     whole = (parts / "part1").read_bytes()
-    for content, says in ((whole[:-1], "is cut off"), (whole + b"x", "is longer"),
+    for content, says in ((whole[:-1], "is cut off"), (whole + b"x", "has extra bytes"),
                           (b"", "is empty"),
                           (whole[:90] + bytes([whole[90] ^ 1]) + whole[91:], "checksum"),
                           (whole[:8] + b"\1" + whole[9:], "another version"),
                           (sealed(whole[:-1]), "is damaged"), (sealed(whole + b"x"), "is damaged"),
-                          (whole[:40], "is no part")):
+                          (whole[:40], "is not a part")):
         (parts / "part1").write_bytes(content)
         refused(run_verb, "part0", "part1", "part2", says=says)
 
@@ -534,18 +534,18 @@ def test_hostile_parts(run_verb, run_collector, parts, has_libraries):
 
 
 def test_usage(run_verb, parts):
-    for words, says in ((("--combine", "--table=phases", "part0"), "phases is in no part"),
-                        (("--combine", "--by=grid", "part0"), "--by does not go with --combine"),
-                        (("--combine", "--from=1s", "part0"), "--from does not go"),
-                        (("--partial", "-o", "p", "--table=functions", "data"), "--table does not"),
-                        (("--combine", "--format=html", "part0"), "a page needs"),
-                        (("--combine", "--share=0/1", "part0"), "goes with --partial"),
-                        (("--partial", "data"), "-o names"),
-                        (("--partial", "-o", "p", "--share=3/3", "data"), "no share 3 of 3"),
+    for words, says in ((("--combine", "--table=phases", "part0"), "phases is not in parts"),
+                        (("--combine", "--by=grid", "part0"), "--by cannot be combined with --combine"),
+                        (("--combine", "--from=1s", "part0"), "--from cannot be combined"),
+                        (("--partial", "-o", "p", "--table=functions", "data"), "--table cannot be"),
+                        (("--combine", "--format=html", "part0"), "parts cannot make a page"),
+                        (("--combine", "--share=0/1", "part0"), "--share needs --partial"),
+                        (("--partial", "data"), "name it with -o"),
+                        (("--partial", "-o", "p", "--share=3/3", "data"), "share 3 of 3 does not exist"),
                         (("--partial", "-o", "p", "--share=1", "data"), "is not I/N"),
-                        (("--partial", "-o", "p.gz", "data"), "not compressed"),
-                        (("--partial", "-o", "p", "--rank=0", "data"), "--rank does not go"),
-                        (("--partial", "--combine", "-o", "p", "part0"), "one of them")):
+                        (("--partial", "-o", "p.gz", "data"), "cannot be compressed"),
+                        (("--partial", "-o", "p", "--rank=0", "data"), "--rank cannot be combined"),
+                        (("--partial", "--combine", "-o", "p", "part0"), "--partial and --combine cannot")):
         assert says in run_verb("report", *words, status=2).stderr
     assert not (parts / "p").exists()
     run_verb("report", "--partial", "--share=0/1", "-o", "part.0", "data")  # as GUIDE's recipes do
@@ -555,12 +555,12 @@ def test_usage(run_verb, parts):
 def test_what_makes_no_share_is_named(run_collector, demo, tmp_path):
     environment = {**os.environ, "RANK": "3", "WORLD_SIZE": "2"}
     words = ("report", "--partial", "-o", tmp_path / "x.part", demo)
-    assert "report: RANK=3 and WORLD_SIZE=2: there is no share 3 of 2" in \
+    assert "report: RANK=3 and WORLD_SIZE=2: share 3 of 2 does not exist" in \
         run_collector(*words, env=environment).stderr
-    assert "report: there is no share 3 of 2" in run_collector(*words, "--share=3/2").stderr
+    assert "report: share 3 of 2 does not exist" in run_collector(*words, "--share=3/2").stderr
     result = run_collector("report", "--combine")
     assert result.returncode == 2 and result.stderr == (
-        "gpuprof: report: --combine: no part named: name the files that --partial has made\n")
+        "gpuprof: report: --combine: name the files that --partial made\n")
 
 
 def test_moments_of_dumps(run_verb, make_records):

@@ -116,7 +116,7 @@ def test_rights_that_are_given_up_before_the_first_call(work, run_collector, tmp
     done = run_collector("run", "-o", folder, program, f"u{NOBODY}", "c3")
     said, end = done.stderr.splitlines()
     assert done.returncode == 3 and said.startswith("gpuprof: recording is off: cannot ")
-    assert end.startswith("gpuprof: nothing was recorded. Unless a line above says why, no CUDA ")
+    assert end.startswith("gpuprof: nothing was recorded: '")
 
 
 def test_program_by_its_loader(work, run_collector, tmp_path):
@@ -156,10 +156,10 @@ def test_folder_at_the_start_is_meant(work, tmp_path):
 def test_folder_that_is_removed_or_renamed(work, tmp_path):
     _, process, errors = work("c3", "s20", "r", "c3", folder=tmp_path / "a")
     assert not process and errors.startswith("gpuprof: recording ended after ")
-    assert errors.endswith("the folder or the file has gone; what is there can be read\n")
+    assert errors.endswith("the folder or the file was removed; the data up to then can be read\n")
     _, process, errors = work("c3", "s20", f"r{tmp_path}/c", "c3", folder=tmp_path / "b")
-    assert not process and errors == (f"gpuprof: the folder '{tmp_path}/b' has gone: it was "
-                                      f"renamed; the recording is in '{tmp_path}/c'\n")
+    assert not process and errors == (f"gpuprof: the folder '{tmp_path}/b' was renamed: the "
+                                      f"recording is in '{tmp_path}/c'\n")
     [process] = stream_reader.read_folder(tmp_path / "c")
     assert len(process.calls()) == 8 and not process.losses
 

@@ -583,4 +583,4 @@ def test_no_callback_where_nothing_is_asked_for(tmp_path, library, modules):
 def test_callbacks_that_are_emptied(tmp_path, library, modules):
     found, told, _, process = collections(tmp_path, library, modules, SYSTEM, cleared=True,
                                           GPUPROF_OS="1ms")
-    assert len(found) == len(told) and "emptied gc.callbacks" in process.meta["said"]
+    assert len(found) == len(told) and "cleared gc.callbacks" in process.meta["said"]

@@ -48,7 +48,8 @@ def test_per_rank(run_collector, make_gpu, tmp_path):
     (tmp_path / "file").write_text("here before")
     refused = run_collector("merge", "--per-rank", "-o", "file", folder)
     assert refused.returncode == 1 and (tmp_path / "file").read_text() == "here before"
-    assert refused.stderr == "gpuprof: file: is a file; --per-rank needs a folder\n"
+    assert refused.stderr == \
+        "gpuprof: file: is a file, but --per-rank needs a folder; name another\n"
 
 
 def test_archive(run_collector, make_gpu, tmp_path):
@@ -136,8 +137,8 @@ def test_a_process_without_threads(run_verb, tmp_path):
 @pytest.mark.parametrize("arguments,text", [
     (["--per-rank", "x"], "--per-rank writes several files; name a folder"),
     (["--per-rank", "-o", "-", "x"], "--per-rank writes several files; name a folder"),
-    (["--per-rank", "-o", "a.zip", "x"], "an archive has a file per rank without --per-rank"),
-    (["--step-range", "x", "--step-by", "graph", "x"], "--step-by=graph something else"),
+    (["--per-rank", "-o", "a.zip", "x"], "an archive always has one file per rank"),
+    (["--step-range", "x", "--step-by", "graph", "x"], "--step-by=graph cannot be combined"),
     (["--step-range"], "--step-range needs a value: PATTERN"),
 ])
 def test_wrong_usage(run_collector, arguments, text):
@@ -151,7 +152,7 @@ def test_full_disk(run_collector, make_gpu, tmp_path):
     result = run_collector("merge", "--per-rank", "-o", "traces", folder)
     assert result.returncode == 1 and result.stderr.count("\n") == 1
     result = run_collector("merge", "-o", "not/there.zip", folder)
-    assert result.returncode == 1 and "name a file in a folder that there is" in result.stderr
+    assert result.returncode == 1 and "name a file in an existing folder" in result.stderr
 
 
 @pytest.mark.long

@@ -126,7 +126,7 @@ def test_jobs_in_one_folder(kind, run_verb, recorded):
     folder = recorded(processes)
     rows, said = ranks_table(run_verb, folder)
     assert rows == [(number, process.rank) for number, job in enumerate(jobs) for process in job]
-    assert f"are of {len(jobs)} jobs" in said and len(said.splitlines()) == 1
+    assert f"belong to {len(jobs)} jobs" in said and len(said.splitlines()) == 1
     for number, job in enumerate(jobs):
         rows, said = ranks_table(run_verb, f"--job={number}", folder)
         assert [rank for _, rank in rows] == [process.rank for process in job] and not said
@@ -173,13 +173,13 @@ def test_a_folder_of_traces_for_each_job(run_verb, recorded, tmp_path, processor
 
 
 @pytest.mark.parametrize("ranks, said", [
-    (range(0, 20, 2), "there are the ranks 0, 2, 4, 6, 8, 10, 12, 14 and more"),
-    ([3, 1, 2, 7], "there are the ranks 1-3, 7")])
+    (range(0, 20, 2), "the recording has ranks 0, 2, 4, 6, 8, 10, 12, 14 and more"),
+    ([3, 1, 2, 7], "the recording has ranks 1-3, 7")])
 def test_ranks_that_there_are(run_collector, make_records, ranks, said):
     folder = make_records(line for rank in ranks for line in (  # a process' number is its rank
         f"process {rank}", f"{stream_reader.TYPE_NUMBERS['call']} 1 1000 9 0 0 cudaFree 0 0"))
     done = run_collector("report", "--rank=99", folder)
-    assert done.returncode == 2 and done.stderr.rstrip().endswith(f"--rank names: {said}")
+    assert done.returncode == 2 and done.stderr.rstrip().endswith(f"--rank: {said}")
 
 
 def test_jobs_of_kubernetes(run_verb, make_records):
@@ -258,9 +258,9 @@ def test_devices_are_in_the_order_of_ranks(run_verb, make_stacks):
 
 def test_no_such_job(run_verb, recorded):
     folder = recorded(world(2, 0) + world(2, 20))
-    for options, there in ((("--job=2",), "the jobs 0 (2 processes), 1 (2 processes, begun"),
-                           (("--job=1", "--rank=7"), "processes, 2, is"),
-                           (("--job=1", "--rank=7"), "the ranks 0-1")):
+    for options, there in ((("--job=2",), "has jobs 0 (2 processes), 1 (2 processes, begun"),
+                           (("--job=1", "--rank=7"), "none of the 2 recorded processes"),
+                           (("--job=1", "--rank=7"), "has ranks 0-1")):
         said = run_verb("report", *options, folder, status=2).stderr
         assert there in said and len(said.splitlines()) == 1
     assert "list of numbers" in run_verb("report", "--job=x", folder, status=2).stderr
@@ -719,8 +719,8 @@ def test_parts_of_jobs(kind, run_verb, recorded):
     parts = make_parts(run_verb, folder, 3)
     done = run_verb("report", "--combine", "--format=json", "--table=ranks", *parts)
     assert {row["job"] for row in json.loads(done.stdout)["ranks"]} == set(range(len(jobs)))
-    [said] = [line for line in done.stderr.splitlines() if f"are of {len(jobs)} jobs" in line]
-    assert said.endswith("; 'gpuprof report --job=N' of the recordings shows one of them")
+    [said] = [line for line in done.stderr.splitlines() if f"belong to {len(jobs)} jobs" in line]
+    assert said.endswith("; select one with 'gpuprof report --job=N' of the recordings")
     run_verb("report", "--combine", "--job=0", *parts, status=2)
     check_equal(run_verb, folder, parts)
 

@@ -205,7 +205,7 @@ def test_running(run_collector, library, tmp_path):
             time.sleep(0.01)
         done = run_collector("recover", tmp_path / "data")
         process.kill()
-    assert done.returncode == 0 and "left as it is: its process still runs" in done.stderr
+    assert done.returncode == 0 and "not recovered: its process still runs" in done.stderr
     assert list(tmp_path.glob("gpuprof-*.live"))
 
 
@@ -256,7 +256,7 @@ def test_no_room_is_not_answered_with_another_name(run_collector, killed):
         resource.setrlimit(resource.RLIMIT_FSIZE, (1, 1))
     done = run_collector("recover", folder, preexec_fn=limit)
     assert done.returncode == 1 and done.stderr.endswith(
-        ": File too large; all is left as it was: raise ulimit -f\n")
+        ": File too large; nothing was changed; raise ulimit -f\n")
 
 
 def test_wrong_usage(run_collector, tmp_path):
@@ -279,7 +279,7 @@ def test_file_of_a_process_that_had_no_time(run_collector, make_gpu):
     folder = make_gpu("train", 2, 20)
     empty = folder / "9.gpuprof"
     empty.touch()
-    said = f"gpuprof: {empty}: empty: the process was killed before it had written anything, or"
+    said = f"gpuprof: {empty}: the file is empty: the process was killed before it wrote"
     for paths in ((folder,), tuple(folder.iterdir())):
         done = run_collector("report", "--format=json", *paths)
         assert done.returncode == 3 and said in done.stderr
@@ -293,8 +293,8 @@ def test_what_gpuprof_made_is_no_recording(run_collector, run_verb, make_gpu, tm
     folder = make_gpu("train", 1, 20)
     run_verb("report", "--partial", "--share=0/1", "-o", tmp_path / "part.0", folder)
     run_verb("export", folder, "-o", tmp_path / "p.sqlite")
-    for name, what in (("part.0", "a part of a report: 'gpuprof report --combine' adds parts up"),
-                       ("p.sqlite", "a database: it is for SQL")):
+    for name, what in (("part.0", "a part of a report; read it with 'gpuprof report --combine'"),
+                       ("p.sqlite", "an exported database; read it with sqlite3")):
         for verb in ("report", "merge", "recover"):
             done = run_collector(verb, tmp_path / name)
             assert done.returncode == 2 and f"not a gpuprof file, but {what}" in done.stderr

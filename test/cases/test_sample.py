@@ -124,7 +124,7 @@ def test_signals_are_the_programs(library, tmp_path):
         assert sampled == plain
         (process,) = [p for p in stream_reader.read_folder(out) if p.calls()]
         notes = [record.text for record in process.of_type(stream_reader.META)]
-        assert any(b"samples use another signal" in text for text in notes)
+        assert any(b"sampling moved to another signal" in text for text in notes)
 
 
 @pytest.mark.parametrize("count", [5, pytest.param(2000, marks=pytest.mark.long)])

@@ -107,8 +107,9 @@ def test_planted_folder(calls, shared, tmp_path, kind, below):
     target.mkdir()
     path = planted(kind, shared, target)
     done = calls(path / below if below else path)
-    assert re.fullmatch("gpuprof: recording is off: '.*/data' is another user's, in a folder where "
-                        "anybody may put something; name another folder\n", done.stderr)
+    assert re.fullmatch("gpuprof: recording is off: '.*/data' belongs to another user, in a folder "
+                        "that everybody may write to; set GPUPROF_OUT to another folder\n",
+                        done.stderr)
     assert not list(target.iterdir()) and (kind == "link" or not list(path.iterdir()))
 
 
@@ -247,7 +248,7 @@ def stored(thread, payload, count, sequence, position, frame):
 
 KERNEL, KERNEL_NAME = 10, 21
 TEXT_MOST = 300 << 20  # what a small file may make, and more than it needs
-BEYOND = "more text than recordings of this size have to say"
+BEYOND = "the output is too large for recordings of this size"
 
 
 def beginning(number, description):
@@ -396,7 +397,7 @@ def test_a_small_file_makes_no_large_memory(tmp_path):
         made, done = run_bounded(tmp_path, arguments[0], "bomb.gpuprof", *arguments[1:],
                                  memory=192 << 20)
         assert done.returncode == 3 and made > 0, done.stderr
-        assert "stacks: more than can be kept: " in done.stderr or arguments[0] == "merge"
+        assert "stacks: too many to keep: " in done.stderr or arguments[0] == "merge"
 
 
 @pytest.mark.parametrize("names, powers", [(True, 1), (False, 6)])

@@ -174,7 +174,7 @@ def test_what_is_too_deep_hides_nothing_beside_it(run_verb, make_stacks, project
             (folder / name / "/".join(["x"] * 70)).mkdir(parents=True)
     report, said = source_json(run_verb, make_stacks(*SCRIPT), project)
     assert {row["file"] for row in report["source_lines"]} == {"train.py", "pkg/model.py"}
-    assert "more files and folders than are looked at" in said
+    assert "too many files below" in said
 
 
 def test_the_longest_tail_decides(run_verb, make_stacks, tmp_path):
@@ -192,8 +192,9 @@ def test_the_longest_tail_decides(run_verb, make_stacks, tmp_path):
     report, said = source_json(run_verb, make_stacks(*lines), tmp_path / "src")
     assert {row["recorded_as"]: row["file"] for row in report["source_lines"]} == {
         path: file for path, file in recorded.items() if file}
-    ambiguous = [line for line in said.splitlines() if "or another file" in line]
-    assert len(ambiguous) == 2 and "/q/x/m.py may be " in said and "/q/n.py may be " in said
+    ambiguous = [line for line in said.splitlines() if "is not shown, since both" in line]
+    assert len(ambiguous) == 2 and "/q/x/m.py is not shown, " in said and \
+        "/q/n.py is not shown, " in said
 
 
 def test_files_that_are_not_as_recorded(run_verb, make_stacks, project):
@@ -201,7 +202,7 @@ def test_files_that_are_not_as_recorded(run_verb, make_stacks, project):
     (project / "train.py").write_text("one\ntwo\n")  # shorter, and newer
     (project / "pkg" / "model.py").write_bytes(b"x" * ((4 << 20) + 1))
     text = run_verb("report", f"--source={project}", data)
-    assert "\ngpuprof: report: --source: pkg/model.py: too large to be shown" in "\n" + text.stderr
+    assert "\ngpuprof: report: --source: pkg/model.py: too large to show" in "\n" + text.stderr
     assert "  train.py (newer than the recording: lines may have moved)\n" in text.stdout
     numbers = shown(text.stdout)
     assert numbers.pop("pkg/model.py") == ["...", 6]
@@ -305,7 +306,8 @@ def test_wrong_usage(run_verb, make_stacks, tmp_path):
         assert run_verb("report", f"--source={folder}", data, status=2).stderr == \
             f"gpuprof: report: --source: {folder}: {reason}\n"
     for other in ("--by=stack", "--mine"):
-        assert "leave --by or --mine out" in run_verb("report", "--source=.", other, data,
+        assert "cannot be combined with --by or --mine" in \
+            run_verb("report", "--source=.", other, data,
                                                       status=2).stderr
     assert "is there with --source=DIR only" in run_verb("report", "--table=source_lines", data,
                                                          status=2).stderr

@@ -244,4 +244,4 @@ def test_borrowed_lines_are_folded(run_verb, make_stacks):
     assert "[borrowed]" not in text
     for kind in ("stack", "shape", "grid"):
         assert run_verb("report", f"--by={kind}", "--mine", folder, status=2).stderr == \
-            "gpuprof: report: --mine goes with --by=python-line\n"
+            "gpuprof: report: --mine needs --by=python-line\n"

@@ -144,7 +144,7 @@ def test_more_frames_than_are_kept(run_verb, make_stacks):
           for k in stacks),
         *(f"call cudaMalloc {1000 + 10 * k} 5 {k + 1} {k + 1} 64" for k in stacks))
     result = run_verb("flame", folder)
-    assert re.search(r"stacks: more than can be kept: 0 stacks and modules, \d+ frames and 0 names "
+    assert re.search(r"stacks: too many to keep: 0 stacks and modules, \d+ frames and 0 names "
                      "are left out", result.stderr)
     assert sum(folded(result.stdout).values()) == 5 * len(stacks)
 

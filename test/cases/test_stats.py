@@ -63,31 +63,33 @@ def test_how_names_are_shown(folder, run_collector):
         for suffix in (":base", ":mangled", ":base:mangled"):
             done = run_collector("stats", name + suffix, folder)
             assert done.returncode == 0 and done.stdout == plain.stdout
-            assert f"stats: {name}: names are whole and demangled" in done.stderr
+            assert f"stats: {name}: '{suffix}' is ignored: names are complete and demangled" in \
+                done.stderr
     both = run_collector("stats", "cuda_gpu_kern_sum:base,cuda_api_sum", folder)
     assert both.stdout == run_collector("stats", "cuda_gpu_kern_sum,cuda_api_sum", folder).stdout
     for name in ("cuda_gpu_kern_sum:nvtx-name", "cuda_gpu_trace:base:nvtx-name"):
         done = run_collector("stats", name, folder)
         assert done.returncode == 2 and done.stderr.endswith(
-            ": ':nvtx-name' is not known; there are :base and :mangled\n")
+            ": unknown suffix ':nvtx-name'; the suffixes are :base and :mangled\n")
 
 
 @pytest.mark.parametrize("words, error", [
-    (["{}"], "is no report: name one before the recordings"),
-    (["nvtx_sum"], "name recordings behind the report"),
-    (["nvtx_sum,", "{}"], "no report is named ''"),
-    (["ranks", "{}"], "but gpuprof has that table: 'gpuprof report --table=ranks'"),
+    (["{}"], "is not a report; name one before the recordings"),
+    (["nvtx_sum"], "name recordings (folders or files) after"),
+    (["nvtx_sum,", "{}"], "unknown report ''"),
+    (["ranks", "{}"], "but a table of gpuprof; run 'gpuprof report --table=ranks'"),
     (["-q", "nvtx_sum", "{}"], "unknown option '-q' (leave it out"),
     (["--filter-nvtx=a", "nvtx_sum", "{}"], "unknown option '--filter-nvtx=a' (--range);"),
-    (["nvtx_sum,cuda_gpu_kern_gb_sum", "{}"], "cannot be made together"),
-    (["nvtx_sum", "{}", "-o", "x.html"], "a page has all tables"),
-    (["nvtx_sum,cuda_gpu_trace", "{}"], "cuda_gpu_trace is no table: ask for it alone"),
-    (["cuda_gpu_trace"], "name recordings behind the report"),
-    (["-r", "cuda_gpu_kern_sum"], "no folder or file named"),
-    (["cuda_gpu_trace", "--limit=3", "{}"], "neither sorted nor limited"),
-    (["-f", "table", "-r", "cuda_gpu_trace", "{}"], "is no table of text: -f csv or -f json"),
-    (["cuda_gpu_trace", "--format=column", "{}"], "cuda_gpu_trace has a row for each event"),
-    (["cuda_gpu_trace", "--kind=call", "{}"], "is of the kinds work")],
+    (["nvtx_sum,cuda_gpu_kern_gb_sum", "{}"], "cannot be combined with the others"),
+    (["nvtx_sum", "{}", "-o", "x.html"], "cannot write a page; use"),
+    (["nvtx_sum,cuda_gpu_trace", "{}"],
+     "cuda_gpu_trace is not a table, and cannot be combined with others; ask"),
+    (["cuda_gpu_trace"], "name recordings (folders or files) after"),
+    (["-r", "cuda_gpu_kern_sum"], "name a data folder or a recording"),
+    (["cuda_gpu_trace", "--limit=3", "{}"], "--sort and --limit do not apply"),
+    (["-f", "table", "-r", "cuda_gpu_trace", "{}"], "is not available as text; use -f csv or"),
+    (["cuda_gpu_trace", "--format=column", "{}"], "cuda_gpu_trace has one row per event"),
+    (["cuda_gpu_trace", "--kind=call", "{}"], "always has the kinds work")],
     ids=lambda value: "" if isinstance(value, str) else " ".join(value))
 def test_what_cannot_be_meant(folder, run_collector, words, error):
     result = run_collector("stats", *(word.format(folder) for word in words))

@@ -425,8 +425,8 @@ def test_fused_into_the_backward_pass(tester):
     steps = tester.make(stream).check("dataloader", made_of=LOADER)
     assert [step.partial for step in steps] == [False] * 4 + [True]
     assert tester.refused("--step-by=optimizer") == \
-        "gpuprof: report: --step-by=optimizer: there is no label Optimizer.step# outside of the " \
-        "backward pass (gpuprof run --pytorch)\n"
+        "gpuprof: report: --step-by=optimizer: no label Optimizer.step# was recorded outside " \
+        "the backward pass; record with 'gpuprof run --pytorch'\n"
 
 
 def test_graphs(tester):
@@ -501,17 +501,20 @@ def test_none(tester):
     assert "\nsteps\nno steps: nothing marks them; use gpuprof_step(), " in text
     assert "\nphases of the steps\n  none: no whole step was recorded\n" in text
     assert text.count("  none") == 1
-    missing = {"range": "the program has not called gpuprof_step() while it was recorded",
-               "profiler": "there is no label ProfilerStep#, which a profiler of the program's own "
-                           "makes (gpuprof run --pytorch)",
-               "dataloader": "there is no label enumerate(DataLoader)# (gpuprof run --pytorch)",
+    missing = {"range": "the program did not call gpuprof_step() while it was recorded",
+               "profiler": "no label ProfilerStep# was recorded; it needs a profiler in the "
+                           "program "
+                           "and 'gpuprof run --pytorch'",
+               "dataloader": "no label enumerate(DataLoader)# was recorded; record with 'gpuprof "
+                             "run "
+                             "--pytorch'",
                "graph": "no graph was launched twice"}
     for by, why in missing.items():
         assert tester.refused(f"--step-by={by}") == f"gpuprof: report: --step-by={by}: {why}\n"
     assert tester.refused("--step-by=Lion") == \
-        "gpuprof: report: --step-by: no range, label or optimizer has the name 'Lion'\n"
+        "gpuprof: report: --step-by: no range, label or optimizer is named 'Lion'\n"
     assert tester.refused("--step-range=iteration *") == \
-        "gpuprof: report: --step-range: no range or label has the name 'iteration *'\n"
+        "gpuprof: report: --step-range: no range or label is named 'iteration *'\n"
 
 
 def test_the_first_that_applies(tester):
@@ -553,7 +556,7 @@ def test_patterns(tester):
     assert tester.json("--step-range=*")["steps_overlapping"] == 5
     assert tester.refused("--step-range=iteration") and tester.refused("--step-range=[a-z]*")
     both = tester.run_verb("report", "--step-range=x", "--step-by=graph", tester.folder, status=2)
-    assert "--step-range names ranges, --step-by=graph something else" in both.stderr
+    assert "--step-range and --step-by=graph cannot be combined" in both.stderr
 
 
 # ---- what is said ------------------------------------------------------------------------------
@@ -856,4 +859,4 @@ def test_what_lies_in_a_pause_is_no_step(run_verb, make_records):
     folder = make_records(lines(9000), name="none")
     assert "steps" not in run_verb("report", folder).stdout
     said = run_verb("report", "--step-by=range", "--table=steps", folder, status=2).stderr
-    assert said == "gpuprof: report: all of its steps are from while recording was off\n"
+    assert said == "gpuprof: report: recording was off during all of its steps\n"

@@ -121,12 +121,12 @@ def test_calls_are_left_out_where_there_are_none(run_verb, make_gpu):
 
 
 @pytest.mark.parametrize("options, words", [
-    (["--table=functions,kernels"], "table is named 'kernels'; 'gpuprof help report' lists"),
+    (["--table=functions,kernels"], "unknown table 'kernels'; 'gpuprof help report' lists"),
     (["--table="], "--table= needs a value: NAME[,NAME..]"),
-    (["--table=functions,"], "no table is named ''; 'gpuprof help report'"),
-    (["--table=function"], "no table is named 'function' (did you mean functions?);"),
-    (["--table=calls_by_stack"], "the table calls_by_stack is there with --by=stack only"),
-    (["--table=calls_by_python_line", "--by=stack"], "is there with --by=python-line only"),
+    (["--table=functions,"], "unknown table ''; 'gpuprof help report'"),
+    (["--table=function"], "unknown table 'function' (did you mean functions?);"),
+    (["--table=calls_by_stack"], "the table calls_by_stack needs --by=stack"),
+    (["--table=calls_by_python_line", "--by=stack"], "calls_by_python_line needs --by=python-line"),
     (["--table=ops", "--by=python-line"], "operators have no rows by line"),
     (["--table=ops", "--mine"], "operators have no rows by line"),
     (["--sort=seconds", "--table=gpu_time_util"],

@@ -232,11 +232,11 @@ def test_hostile_status(start, top, collector, tmp_path, what):
 def test_nothing_to_see(start, top, tmp_path):
     assert top("--once", status=1) == ""
     its = start()
-    assert "no such process" in top("--once", "--pid=1", status=2)
+    assert "no matching process" in top("--once", "--pid=1", status=2)
     assert "one data folder" in top("x", status=2)
     assert "--interval" in top("--interval=x", status=2)
     its.end()
-    assert "no such process" in top(status=2)
+    assert "no matching process" in top(status=2)
 
 
 def test_closed_output(start, collector, tmp_path):

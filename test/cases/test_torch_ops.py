@@ -163,17 +163,17 @@ def test_names_only_where_wanted(torch, layout):
 @pytest.mark.parametrize("layout", ("unknown", "hostile"))
 def test_strange_layout(torch, layout):
     """Nothing is believed that does not fit: names are asked for, the rest is not read."""
-    reason = "this version's operators are laid out as none that is known"
+    reason = "this version's operators have an unknown memory layout"
     process = torch("values", layout=layout).process
-    assert process.meta["said"] == f"PyTorch's operators are recorded without shapes: {reason}"
+    assert process.meta["said"] == f"PyTorch operators are recorded without shapes: {reason}"
     assert compare(process, torch.logged(process), has_layout=False) == VALUES
     assert process.meta["pytorch"] == f"names only: {reason}"
 
 
 def test_strange_tensors(torch):
-    reason = "this version's tensors are laid out as none that is known"
+    reason = "this version's tensors have an unknown memory layout"
     process = torch("values", layout="hostile-tensors").process
-    assert process.meta["said"] == f"PyTorch's operators are recorded without shapes: {reason}"
+    assert process.meta["said"] == f"PyTorch operators are recorded without shapes: {reason}"
     lines = torch.logged(process)
     for line in lines:
         line.inputs = " ".join("T?" if word[0] == "T" else word for word in line.inputs.split())
@@ -365,7 +365,7 @@ def test_stacks(torch, scene):
     different = {repr(stack) for _, stack in told if stack}
     assert len(frames.stacks) == len(different) > 0
     assert process.meta["pytorch"] == "stacks"
-    assert process.meta["stacks"] == "of operators only, Python frames" and not process.losses
+    assert process.meta["stacks"] == "Python frames, for operators only" and not process.losses
     calls = process.of_type(stream_reader.CALL)
     assert calls and not any(call.stack for call in calls)
     costs = {r.text: r.args for r in process.of_type(stream_reader.TYPE_NUMBERS["cost"])}

@@ -344,7 +344,7 @@ def test_ports(view, run_collector, data):
     with view(data) as server:
         taken = run_collector("view", "--port", str(server.port), data)
         assert taken.returncode == 1 and f"127.0.0.1:{server.port}: Address already in use; name " \
-            "another --port, or none\n" in taken.stderr
+            "another --port, or leave it out\n" in taken.stderr
         port = server.port
     with view(data, f"--port={port}") as server:
         assert server.port == port

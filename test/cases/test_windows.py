@@ -196,7 +196,7 @@ def test_without_warm_up_the_first_step_is_partial(run, run_collector):
 
 def test_no_step_is_said(run, run_collector):
     done = run(["5", "6"], SCHEDULE="wait=1,warmup=1,active=1")
-    assert "--schedule: 0 steps seen, so nothing but allocations was recorded" in done.done.stderr
+    assert "--schedule: 0 steps seen, so only allocations were recorded" in done.done.stderr
     assert [c.symbol for c in done.process.calls()] == ["cudaMalloc"]
     assert done.process.meta["schedule_steps"].startswith("0 steps seen")
 
@@ -364,14 +364,14 @@ def test_a_trace_of_one_cycle(run, run_collector, tmp_path):
                                "-").stdout
         assert sum(int(line.rpartition(" ")[2]) for line in folded.splitlines()) == sum(
             r.get("calls", 0) for r in rows)
-    for arguments, error in (("--cycle=3", "there is no window 3; the last one is 2"),
-                             ("--cycle=0", "neither a window's number, from 1 on, nor all"),
+    for arguments, error in (("--cycle=3", "window 3 does not exist; the last one is 2"),
+                             ("--cycle=0", "is not a window's number (1 or more) or 'all'"),
                              ("--cycle=all", "say --per-rank")):
         failed = run_collector("merge", arguments, done.folder, "-o", "x.json")
         assert failed.returncode == 2 and error in failed.stderr
         assert not (tmp_path / "x.json").exists()
     refused = run_collector("report", "--cycle=all", done.folder)
-    assert refused.returncode == 2 and "'all' is no window's number" in refused.stderr
+    assert refused.returncode == 2 and "'all' is not a window's number" in refused.stderr
     assert run_collector("merge", "--cycle=all", "--per-rank", done.folder, "-o",
                          "traces").returncode == 0
     assert sorted(p.name for p in (tmp_path / "traces").iterdir()) == [

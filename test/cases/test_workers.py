@@ -381,9 +381,8 @@ def test_no_room(make_gpu, run, verb, jobs):
         resource.setrlimit(resource.RLIMIT_FSIZE, (20000, 20000))
     code, said, out, files = run(jobs, arguments, recordings, preexec_fn=little)
     assert code == 1 and said.count(b"\n") == 1, said
-    kept, place = (b"nothing is", b"file") if verb == "csv" else \
-        (b"only the files that are whole are", b"folder")
-    assert b": File too large; %s kept: raise ulimit -f, or name a %s where" % (kept, place) in said
+    kept = b"nothing was written" if verb == "csv" else b"only complete files were kept"
+    assert b": File too large; %s: raise ulimit -f" % kept in said
     assert not out and not files
 
 
@@ -392,9 +391,9 @@ def test_what_is_there_twice(make_gpu, run):
     one, two = make_gpu("bench", 10, 20), make_gpu("bench", 10, 20, name="copy")
     said = run("-j1", VERBS["report"], [one, two])[1].decode().splitlines()
     assert len(said) == 17 and said[16] == \
-        "gpuprof: ... and 4 more files of processes that are read from others"
-    again = re.fullmatch(r"gpuprof: \S+/copy/(\S+): the same process again, left out: pid \d+ of "
-                         r"testhost is read from \S+/data/(\S+)", said[0])
+        "gpuprof: ... and 4 more files left out for the same reason"
+    again = re.fullmatch(r"gpuprof: \S+/copy/(\S+): left out: it repeats pid \d+ of testhost, "
+                         r"which is read from \S+/data/(\S+)", said[0])
     assert again and again[1] == again[2]
 
 
@@ -410,7 +409,7 @@ def test_what_is_whole_is_kept(make_gpu, run, jobs):
         resource.setrlimit(resource.RLIMIT_FSIZE, (sizes[large] - 1,) * 2)
     code, said, _, kept = run(jobs, VERBS["ranks"], recordings, preexec_fn=little)
     assert code == 1 and large.encode() in said
-    assert b"only the files that are whole are kept" in said
+    assert b"only complete files were kept" in said
     assert kept == {name: data for name, data in files.items() if name < large} and kept
 
 

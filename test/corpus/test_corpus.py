@@ -156,4 +156,4 @@ def test_whole_folder(run_collector):
     trace = json.loads(merged.stdout)
     assert trace["otherData"]["unread_files"] == 5
     # All files were made for one and the same process.
-    assert "the same process again, left out" in merged.stderr
+    assert "left out: it repeats pid" in merged.stderr

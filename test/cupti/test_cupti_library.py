@@ -43,8 +43,8 @@ def test_the_setting_wins(tmp_path):
 def test_nothing_stands_in_for_a_wrong_setting(tmp_path):
     seen = probe(f"open={put(tmp_path, 12)}", f"setting={tmp_path / 'none.so'}")
     assert seen.status == 3
-    assert seen.one("reason").startswith(f"no libcupti can be used: {tmp_path / 'none.so'}: ")
-    assert seen.one("reason").endswith("; GPUPROF_CUPTI names it")
+    assert seen.one("reason").startswith(f"no usable libcupti: {tmp_path / 'none.so'}: ")
+    assert seen.one("reason").endswith("; GPUPROF_CUPTI names this one")
 
 
 def test_an_empty_setting_is_none(tmp_path):
@@ -129,8 +129,8 @@ def test_the_reason_names_what_was_looked_at(tmp_path):
     seen = probe(f"open={cudart}", f"home={home}", f"home2={home}", "driver=10")
     assert seen.status == 3
     assert seen.one("reason") == (
-        f"libcupti not found; set GPUPROF_CUPTI; looked at {cudart.parent}/ (libcudart), "
-        f"{home}, the loader's folders, for one not newer than the driver's CUDA 10")
+        f"libcupti not found; set GPUPROF_CUPTI to one; searched {cudart.parent}/ (libcudart), "
+        f"{home}, the loader's folders, for a version up to the driver's CUDA 10")
 
 
 def test_one_that_does_not_start_is_named(tmp_path):
@@ -180,7 +180,7 @@ def test_one_that_does_not_walk_is_refused(tmp_path):
     source = tmp_path / "tiny.c"
     source.write_text(text)
     library = build(tmp_path / "libcupti.so.12", source, "-DTINY_VERSION=22")
-    assert "does not walk its own records" in probe(f"setting={library}").one("reason")
+    assert "cannot read its own records" in probe(f"setting={library}").one("reason")
 
 
 def test_a_long_reason_is_cut(tmp_path):
@@ -192,4 +192,4 @@ def test_a_long_reason_is_cut(tmp_path):
             path.write_text("not a library")
     seen = probe(f"home={homes[0]}", f"home2={homes[1]}", "driver=12", folders=homes[0] / "lib")
     assert seen.status == 3 and len(seen.one("reason")) == 1023
-    assert "; set GPUPROF_CUPTI; looked at /" in seen.one("reason")
+    assert "; set GPUPROF_CUPTI to one; searched /" in seen.one("reason")

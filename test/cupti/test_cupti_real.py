@@ -106,5 +106,5 @@ def test_without_a_driver_the_newest_do_not_even_tell_their_version(version):
     seen = probe(f"setting={library(version)}")
     assert seen.status == 3
     assert seen.one("reason") == (
-        f"no libcupti can be used: {library(version)} does not start (error 999: no driver, or one "
-        "that is too old for it); GPUPROF_CUPTI names it")
+        f"no usable libcupti: {library(version)} does not start (error 999: the driver is missing "
+        "or too old); GPUPROF_CUPTI names this one")

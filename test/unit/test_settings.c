@@ -69,7 +69,7 @@ static void units_of_sizes(void **state)
     }
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         snprintf(why, sizeof why,
-                 "'%s' is not a size such as 512K, 64M or 1G (or KiB, KB, the same) (1M to 4G)",
+                 "'%s' is not a size such as 512K, 64M or 1G (1M to 4G)",
                  bad[i]);
         refused(SETTING_BUFFER, bad[i], why);
     }
@@ -127,7 +127,7 @@ static void classes_of_calls(void **state)
     assert_int_equal(set(SETTING_BACKTRACE, "launch,copy"), 0);
     assert_int_equal(settings.numbers[SETTING_BACKTRACE], 1 | 4);
     refused(SETTING_BACKTRACE, "launch,off,copy",
-            "'off' is not one or more, with commas, of "
+            "'off' is not a comma-separated list of "
             "launch|alloc|copy|sync|graph_launch|graph|library|none");
 }
 

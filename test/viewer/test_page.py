@@ -492,7 +492,8 @@ def test_a_page_of_some_tables_is_refused(run_verb, make_stacks):
     for option in ("--table=idle", "--sort=total_ns", "--limit=3"):
         for to in (("-o", "x.html"), ("--format=html",)):
             done = run_verb("report", folder, option, *to, status=2)
-            assert "a page has all tables" in done.stderr and not done.stdout
+            assert "a page has all tables, and sorts and filters them itself" in done.stderr and \
+                not done.stdout
 
 
 def test_recording_without_gpu_and_steps(chromium, page_of):
