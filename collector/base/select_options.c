@@ -145,11 +145,11 @@ enum exit_code select_kinds_take(struct select_wish *w, const char *verb, const 
         size_t length = strcspn(text, ",");
         uint32_t kinds = kinds_of(text, length);
         if (!kinds)
-            return usage_error("%s: --kind: '%.*s' is not a kind; give one or more of these, "
-                               "separated by commas: call, launch, alloc, copy, sync, graph, "
-                               "other; work, kernel, gpu_memcpy, gpu_memset, gpu_graph; cuda_sync, "
-                               "overhead, memory, range, mark, operator, library",
-                               verb, (int)length, text);
+            return usage_error(
+                "%s: --kind: '%.*s' is not a kind. Separate kinds with commas. The kinds are call "
+                "(launch, alloc, copy, sync, graph, other), work (kernel, gpu_memcpy, gpu_memset, "
+                "gpu_graph), cuda_sync, overhead, memory, range, mark, operator and library.",
+                verb, (int)length, text);
         w->kinds |= kinds;
         text += length;
         if (!*text)

@@ -249,11 +249,11 @@ static enum exit_code refuse(const struct alignment *a, const char *verb)
     const struct host *h = &a->rec->hosts[a->contradiction];
     const struct clock_fit *f = &a->fits[a->contradiction];
     if (clock_fit_jumps(f))
-        return usage_error("%s: host %.64s cannot be aligned with host %.64s: its clock jumps by "
-                           "%s between collectives (it was set, or the machine was suspended); "
-                           "--clock=wall uses the hosts' own clocks",
-                           verb, h->first->header.host, a->rec->hosts[a->root].first->header.host,
-                           time_text(apart, (uint64_t)f->jump_ns));
+        return usage_error(
+            "%s: host %.64s cannot be aligned with host %.64s: its clock jumped by %s (set, or "
+            "machine suspended); --clock=wall uses the hosts' own clocks",
+            verb, h->first->header.host, a->rec->hosts[a->root].first->header.host,
+            time_text(apart, (uint64_t)f->jump_ns));
     return usage_error("%s: host %.64s cannot be aligned with host %.64s: of %u collectives, only "
                        "%u end together (within %s); --clock=wall uses the hosts' own clocks",
                        verb, h->first->header.host, a->rec->hosts[a->root].first->header.host,

@@ -198,8 +198,8 @@ static enum exit_code check_wish(struct run_steps *r, const struct run_wish *wis
     bool has_wish = wish->step_by || wish->step_pattern;
     enum exit_code code = steps_check(&r->steps, wish->verb);
     if (code == EXIT_OK && has_wish && !r->kept)
-        code = usage_error("%s: %s%s: no such step was recorded from its begin to its end",
-                           wish->verb, wish->step_pattern ? "--step-range=" : "--step-by=",
+        code = usage_error("%s: %s%s: no such step was recorded from start to end", wish->verb,
+                           wish->step_pattern ? "--step-range=" : "--step-by=",
                            wish->step_pattern ? wish->step_pattern : wish->step_by);
     return code;
 }

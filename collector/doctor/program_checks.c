@@ -263,7 +263,7 @@ bool check_python(const struct patient *p, struct check_result *f)
         return false;
     if (minor < KNOWN_PYTHON_FIRST || minor > KNOWN_PYTHON_LAST)
         return limited(
-            f, "use one of these versions to get Python frames",
+            f, "use a supported version to get Python frames",
             "stacks will have no Python frames: Python 3.%u is not supported (" KNOWN_PYTHON_TEXT
             " are)",
             minor);
@@ -278,7 +278,7 @@ bool check_torch(const struct patient *p, struct check_result *f)
         return false;
     if (sscanf(version, "%u.%u", &major, &minor) != 2 || major != 2 || minor < KNOWN_TORCH_FIRST ||
         minor > KNOWN_TORCH_LAST)
-        return limited(f, "use one of these versions for --pytorch=shapes",
+        return limited(f, "use a supported version for --pytorch=shapes",
                        "PyTorch %s (%s) is not supported (" KNOWN_TORCH_TEXT
                        " are): operators will have names at most",
                        version, p->torch_folder);

@@ -339,8 +339,8 @@ static void tell(struct launch *l)
         return;
     if (!l->new_count) {
         char *next = next_line(&l->next, "gpuprof doctor PROGRAM");
-        message("nothing was recorded: '%s' made no CUDA call, or gpuprof was not loaded in it, "
-                "unless a line above gives another reason; find out with: %s",
+        message("nothing was recorded: unless a line above says why, '%s' made no CUDA call, or "
+                "gpuprof was not loaded in it; find out with: %s",
                 l->argv[0], next ? next : "gpuprof doctor");
         free(next);
         return;

@@ -33,8 +33,8 @@ void merge_say_growing(struct merge *m, const char *path)
         return;
     m->large.said = true;
     progress_clear(m->rec.progress);
-    message("%s: more than 500 MB of text, which most viewers cannot load; select less (--step, or "
-            "--from and --to), or leave the shortest events out (--max-size=400M)%s",
+    message("%s: more than 500 MB of text, which most viewers cannot load; select less (--step, "
+            "--from, --to), or drop the shortest events (--max-size=400M)%s",
             shown(path),
             m->is.split || m->rec.count < 2 ? "" : ", or write one file per rank (--per-rank)");
 }

@@ -19,18 +19,18 @@ function offer(text) {
 function hand(trace) {
   const theirs = window.open(PERFETTO);
   if (!theirs) {
-    offer('The browser opens no window by itself.');
+    offer('The browser blocked the new window.');
     return;
   }
   button.hidden = true;
-  say('Perfetto is being loaded.');
+  say('Loading Perfetto.');
   // By the clock: of a page that another one covers browsers call timers once a second.
   const begin = Date.now();
   const timer = setInterval(() => {
     if (theirs.closed || Date.now() - begin > WAIT_MS) {
       stop();
-      offer('Perfetto does not answer. Without a network, or where ui.perfetto.dev is blocked, ' +
-            'download the trace and open it in a viewer that you have.');
+      offer('Perfetto did not answer. If ui.perfetto.dev cannot be reached from here, download the ' +
+            'trace and open it in another viewer.');
       return;
     }
     theirs.postMessage('PING', PERFETTO);
@@ -63,4 +63,4 @@ async function start() {
 }
 
 start().catch((error) => say('The trace cannot be read (' + error.message +
-                             '): has gpuprof view ended?'));
+                             '). Is gpuprof view still running?'));

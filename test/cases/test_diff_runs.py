@@ -109,7 +109,7 @@ def test_steps_that_are_not_there(make_records, run_collector):
             "names are 'load', 'train *', 'save it', 'validate'\n")
         result = run_collector(*words, "--step-range=save it")
         assert result.returncode == USAGE and \
-            "no such step was recorded from its begin to its end" in result.stderr
+            "no such step was recorded from start to end" in result.stderr
         result = run_collector(*words, "--step-by=graph")
         assert result.returncode == USAGE and "no graph was launched twice" in result.stderr
         assert len(result.stderr.splitlines()) == 1

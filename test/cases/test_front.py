@@ -83,8 +83,8 @@ def test_demo_that_is_interrupted(tmp_path, collector, library):
         os.killpg(demo.pid, signal.SIGINT)
         out, said = demo.communicate()
     assert demo.returncode == 130 and out == ""
-    assert "not finished; what it has made is in 'it'\\''s': " in said
-    remove, = re.findall(r"was recorded, (.*) removes it\n", said)
+    assert "not finished: its data is in 'it'\\''s'; " in said
+    remove, = re.findall(r"to remove it: (.*)\n", said)
     assert list(data.glob("*.gpuprof"))
     subprocess.run(remove, shell=True, cwd=tmp_path, check=True)
     assert not data.exists()
@@ -355,7 +355,7 @@ def test_demo_where_nothing_can_be_made(tmp_path, collector):
     (tmp_path / "file").touch()
     result = run(FRONT, "demo", "file/data", cwd=tmp_path)
     assert (result.returncode, result.stdout, result.stderr) == (
-        2, "", "gpuprof: demo: file/data: cannot be made; name a folder that you may write to\n")
+        2, "", "gpuprof: demo: cannot create file/data; name a folder that you may write to\n")
 
 
 @pytest.mark.parametrize("verb", ["merge", "report", "dump", "manual"])

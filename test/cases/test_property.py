@@ -116,7 +116,7 @@ def test_rights_that_are_given_up_before_the_first_call(work, run_collector, tmp
     done = run_collector("run", "-o", folder, program, f"u{NOBODY}", "c3")
     said, end = done.stderr.splitlines()
     assert done.returncode == 3 and said.startswith("gpuprof: recording is off: cannot ")
-    assert end.startswith("gpuprof: nothing was recorded: '")
+    assert end.startswith("gpuprof: nothing was recorded: unless")
 
 
 def test_program_by_its_loader(work, run_collector, tmp_path):

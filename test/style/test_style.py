@@ -172,6 +172,7 @@ VERB_IS(some, run, own_options, VERB_OWN(struct own, {1, "word"}), 0, "[DIR]", "
         {PART_EXAMPLE, "gpuprof some DIR", "an example"}, {PART_STATUS, "0", "it was done"});
 static const struct column columns[] = {{"key", .doc = "a column"}, {"b", .doc = NULL}};
 void f(void) { message("%s: %" PRIu64 " of them", a, b); say(CAUSE, "it failed: %s", c); }
+bool g(void) { return limited(f, a ? "do this: or that?" : NULL, "%s", b ? ", no more" : ""); }
 """
 
 
@@ -181,7 +182,8 @@ def test_texts_are_found():
                      (6, "option", "keep these"),
                      (9, "verb", "do something"), (10, "manual", "an example"),
                      (10, "manual", "it was done"), (11, "column", "a column"),
-                     (12, "message", "%s: %d of them"), (12, "message", "it failed: %s")]
+                     (12, "message", "%s: %d of them"), (12, "message", "it failed: %s"),
+                     (13, "message", "do this: or that?"), (13, "message", ", no more")]
 
 
 @pytest.mark.parametrize("kind, text, count", [

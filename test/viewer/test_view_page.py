@@ -98,7 +98,7 @@ def test_without_a_network(collector, make_gpu):
 def test_a_window_that_the_browser_does_not_open(collector, make_gpu):
     with viewing(collector, make_gpu("train", 1, 1)) as address:
         page = look(f"{address}perfetto.html")
-    assert "The browser opens no window by itself." in page
+    assert "The browser blocked the new window." in page
     assert re.search(r'<button type="button" id="open">', page)
 
 
