@@ -16,7 +16,8 @@ void announce_by(const char *variable)
     if (getenv(variable) || !object_at((uintptr_t)&announce_by, &o))
         return;
     size_t head = 0, length = strlen(o.path);
-    if (o.path[0] != '/') { /* preloaded by a relative path; the program may change its folder */
+    /* LD_PRELOAD named us by a relative path; the program may change its working directory */
+    if (o.path[0] != '/') {
         if (!getcwd(path, sizeof path))
             return;
         head = strlen(path);

@@ -56,8 +56,11 @@ size_t kept_file_read(const struct kept_file *f, char *text, size_t bytes)
     return length > 0 ? (size_t)length : 0;
 }
 
-/* Not by close: where threads agree on who owns it by other means, ThreadSanitizer does not see
- * that, and takes the end of what another thread opened and read for a race. */
+/*
+ * Uses the system call, not close(). Threads may agree on the owner of a descriptor in ways that
+ * ThreadSanitizer cannot see; with close() it reports a race between this and another thread's open
+ * and read.
+ */
 void kept_file_close(struct kept_file *f)
 {
     if (is_open(f))

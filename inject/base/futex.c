@@ -88,7 +88,8 @@ static bool become_holder(struct lock *lock, uint64_t ns)
         if (!end_ns)
             end_ns = now_ns + ns;
         if (holder == me || now_ns >= end_ns)
-            return false; /* a signal handler inside our own critical section, or the bound */
+            /* a signal handler interrupted our own critical section, or the time is over */
+            return false;
         if (!thread_exists(holder) && atomic_compare_exchange_strong(&lock->holder, &holder, me))
             return true;
         futex_wait(&lock->holder, holder, LOCK_POLL_NS);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Hashes of what only this process keeps: tables that nobody reads later. Async-signal-safe. */
+/* Hashes for tables that only this process uses; they may change between versions.
+ * Async-signal-safe. */
 #ifndef GPUPROF_INJECT_HASH_H
 #define GPUPROF_INJECT_HASH_H
 
@@ -7,7 +8,8 @@
 #include <stdint.h>
 #include <string.h>
 
-/* `hash` of what came before, and `value`; every bit of both has its part in the upper half. */
+/* Mixes `value` into `hash`, the hash of what came before. Every bit of both affects the upper
+ * half. */
 static inline uint64_t hash_mix(uint64_t hash, uint64_t value)
 {
     hash = (hash ^ value) * 0x9E3779B97F4A7C15u;

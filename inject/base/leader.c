@@ -13,8 +13,9 @@
 #define STAT_BYTES 512
 
 /*
- * The kernel reads the memory of a thread that has some, and a zombie has none: no descriptor is
- * needed for that, which the program might close. False: not, or reading is not allowed here.
+ * A living thread has memory that the kernel can read; a zombie has none. The test needs no file
+ * descriptor, which the program might close. Returns false if the thread is not alive, or if
+ * reading is forbidden here.
  */
 static bool leader_is_alive(void)
 {

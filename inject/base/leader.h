@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The first thread of the process after its pthread_exit: a zombie, which the kernel keeps for the
- * sake of its number until all the others have ended, and which answers to signal 0 like a living
- * one.
- */
+/* Detects that the process's first thread has called pthread_exit. The kernel keeps it as a zombie
+ * until all other threads have ended; it answers signal 0 like a living thread. */
 #ifndef GPUPROF_INJECT_LEADER_H
 #define GPUPROF_INJECT_LEADER_H
 
@@ -11,8 +8,9 @@
 #include <stdint.h>
 
 /*
- * True if it has ended; then the number of the process's threads, itself included, goes to
- * `thread_count` (may be NULL). False too where /proc does not say. Async-signal-safe, keeps errno.
+ * Returns true if the first thread has ended, and then stores the number of threads, including it,
+ * in `thread_count` (may be NULL). Returns false if /proc does not say. Async-signal-safe, keeps
+ * errno.
  */
 bool leader_has_ended(uint32_t *thread_count);
 

@@ -12,7 +12,7 @@
 #define MACRO_JOIN(a, b)    MACRO_JOIN_(a, b)
 #define MACRO_CALL(m, args) m args
 
-/* How many items, 0 to 12; the leading 0 and `##` are what makes an empty list count 0. */
+/* Counts 0 to 12 items. The leading 0 and `##` make an empty list count 0. */
 #define MACRO_COUNT(...) MACRO_COUNT_(0, ##__VA_ARGS__, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
 
 #define MACRO_COUNT_(z, a, b, c, d, e, f, g, h, i, j, k, l, count, ...) count

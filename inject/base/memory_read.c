@@ -11,20 +11,22 @@
 #include "base/compiler.h"
 #include "base/objects.h"
 
-#define ADDRESS_END (1ull << 56) /* no process has memory there */
-#define ROUNDS      4u           /* a window keeps blocks that were wanted in one of so many */
+/* user space ends below this address on all supported processors */
+#define ADDRESS_END (1ull << 56)
+/* a window keeps the blocks that were used in the last so many rounds */
+#define ROUNDS 4u
 
 enum way { WAY_UNKNOWN, WAY_CALL, WAY_FILE, WAY_NONE };
 
-/* Found at the first read, or before; to the same by each. */
+/* Found by memory_read_start or by the first read; every thread finds the same value. */
 static _Atomic uint32_t way;
 static _Atomic bool has_probe;
 
 _Atomic uint64_t sights[SIGHT_SLOTS];
 
-static __thread struct memory_window *window; /* the calling thread's; NULL: none */
+static __thread struct memory_window *window; /* the calling thread's window; NULL: none */
 
-/* Not cached, but for as long as a window is used: right in the child of a raw clone. */
+/* Cached only while a window is in use, so that it is right in the child of a raw clone. */
 static long own_pid(void)
 {
     if (window && window->pid)
@@ -36,10 +38,10 @@ static long own_pid(void)
 }
 
 /*
- * For each piece of another process's side the kernel takes the lock of all its mappings and holds
- * a page: 64 pieces take 20 to 100 us. Its own side it copies as write() does, so several pieces
- * are written from there: 3 to 6 us, where the copied memory is in a cache. valgrind would say of
- * each byte that is written whether it was ever set.
+ * For each piece of the remote side the kernel takes the lock of the whole address space and pins a
+ * page: 64 pieces take 20 to 100 us. It copies the local side as write() does. So several pieces
+ * are the local side of process_vm_writev: 3 to 6 us if the memory is cached. valgrind would report
+ * each byte of them that was never initialized.
  */
 static bool read_by_call(const struct iovec *pieces, unsigned count, void *to, size_t bytes)
 {
@@ -49,12 +51,13 @@ static bool read_by_call(const struct iovec *pieces, unsigned count, void *to, s
     errno = ENOSYS;
     if (count > 1 && !objects_are_watched())
         done = syscall(SYS_process_vm_writev, pid, pieces, (unsigned long)count, &copy, 1ul, 0ul);
-    if (done < 0 && errno != EFAULT) /* it is forbidden, and the other one not */
+    if (done < 0 && errno != EFAULT) /* this call is forbidden, but the other one may be allowed */
         done = syscall(SYS_process_vm_readv, pid, &copy, 1ul, pieces, (unsigned long)count, 0ul);
     return done == (long)bytes;
 }
 
-/* Opened each time: a descriptor that the program closes may be another file's the next moment. */
+/* Opens the file each time: if the program closes a kept descriptor, its number may soon be another
+ * file's. */
 static bool read_by_file(const struct iovec *pieces, unsigned count, void *to)
 {
     int fd = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
@@ -69,10 +72,11 @@ static bool read_by_file(const struct iovec *pieces, unsigned count, void *to)
 }
 
 /*
- * The kernel looks at the new mask before it looks at what is to be done with it, which is nothing.
- * Others that stand in for it may do the opposite: where the answer for an address that nobody has
- * is not this one, pages are read. Valgrind complains of it; there they are read, too. To read each
- * would make threads wait for each other (a thousand that begin at once: 40 s).
+ * The kernel checks the address of the new mask before it checks `how`, which is invalid here.
+ * Kernels that emulate Linux may check in the opposite order: if an unmapped address does not give
+ * EFAULT, pages are read instead. Under valgrind they are read, too, since it reports the bad
+ * address. Reading every time would make threads wait for each other (40 s for a thousand threads
+ * that start at once).
  */
 static bool probe_says(uint64_t address, int error)
 {
@@ -141,7 +145,8 @@ static void empty(struct memory_window *w)
     memset(w->slots, 0, sizeof w->slots);
 }
 
-/* Where the number of that block is, or belongs: at most half of them are taken. */
+/* Returns the slot that has this block's number, or the free slot for it. At most half of the slots
+ * are in use. */
 static uint8_t *slot_of(struct memory_window *w, uint64_t block)
 {
     unsigned slot = (unsigned)(block / MEMORY_BLOCK_BYTES * 0x9E3779B97F4A7C15u >> 32);
@@ -151,7 +156,7 @@ static uint8_t *slot_of(struct memory_window *w, uint64_t block)
     return &w->slots[slot % MEMORY_WINDOW_SLOTS];
 }
 
-/* A new one, which is not read yet. */
+/* Adds a block that is not read yet. */
 static unsigned add_block(struct memory_window *w, uint8_t *slot, uint64_t block, uint32_t round)
 {
     unsigned i = w->count++;
@@ -161,7 +166,7 @@ static unsigned add_block(struct memory_window *w, uint8_t *slot, uint64_t block
     return i;
 }
 
-/* Reads what was wanted lately, or nothing if some of it is gone. */
+/* Reads all recently used blocks again, or none if one of them is unmapped. */
 static void read_again(struct memory_window *w)
 {
     struct iovec pieces[MEMORY_READS_MAX];
@@ -182,7 +187,7 @@ static void read_again(struct memory_window *w)
     w->is_old = false;
 }
 
-/* The copy of that block; NULL if it cannot be read. */
+/* Returns the copy of this block, or NULL if it cannot be read. */
 static const uint8_t *block_of(struct memory_window *w, uint64_t block)
 {
     if (w->is_old)
@@ -234,7 +239,7 @@ bool memory_is_readable(uint64_t page)
     return probe_says(page, EINVAL);
 }
 
-/* The newer of a pair's two keys stands in its own place. */
+/* Two keys share a pair of slots; the newer one goes to its own slot. */
 void sight_add(enum sight kind, uint64_t address)
 {
     uint64_t key = address | kind;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading the process's own memory where it may not be readable: the kernel copies, and says no
- * instead of a fault. One or two microseconds each, or some for several pieces at once; so what was
- * found good is remembered as a sight: an address and what lies there. Any thread;
- * async-signal-safe; errno is not kept.
+ * Reads memory of the own process that may be unmapped: the kernel copies it, and returns an error
+ * instead of a fault. A read takes one or two microseconds, also for several pieces at once.
+ * Results are therefore remembered as sights: an address and the kind of object there. Any thread;
+ * async-signal-safe; does not keep errno.
  */
 #ifndef GPUPROF_INJECT_MEMORY_READ_H
 #define GPUPROF_INJECT_MEMORY_READ_H
@@ -15,56 +15,57 @@
 
 struct iovec;
 
-/* False if the kernel lets us do neither of the two ways; later reads fail then. The first read
- * finds it out, too. */
+/* Chooses the way to read. Returns false if the kernel allows neither way; later reads fail then.
+ * The first read calls it, too. */
 bool memory_read_start(void);
 
-/* All of it, or false. */
+/* Copies all bytes, or returns false. */
 bool memory_read(uint64_t address, void *to, size_t bytes);
 
-#define MEMORY_PAGE_BYTES 4096u /* the smallest; what lies in one is readable or not as a whole */
+#define MEMORY_PAGE_BYTES 4096u /* the smallest; a page is readable as a whole or not at all */
 
 #define MEMORY_BLOCK_BYTES   512u /* divides a page */
 #define MEMORY_WINDOW_BLOCKS 128u
 #define MEMORY_WINDOW_SLOTS  256u
 
 /*
- * Copies of blocks of memory: while a thread uses a window, memory_read reads each block once,
- * since the call of the kernel is what costs. So what is read need not be what is there now, until
- * the window is renewed: the first read then reads all blocks anew that were read lately, with a
- * call for 64 of them. Zeroed by its owner.
+ * Cached copies of blocks of memory. While a thread uses a window, memory_read reads each block
+ * once, since the system call is the expensive part. What it returns may therefore be outdated
+ * until the window is renewed. The first read after that refreshes all recently used blocks, 64
+ * with each system call. The owner zeroes the window.
  */
 struct memory_window {
-    bool is_old; /* it has been renewed, and nothing was read since */
-    long pid;    /* of the process, while it is used; 0: nobody has asked yet */
+    bool is_old; /* renewed, and nothing was read since */
+    long pid;    /* the process's id while the window is in use; 0: not read yet */
     uint32_t round;
     unsigned count;
-    uint64_t blocks[MEMORY_WINDOW_BLOCKS]; /* their addresses */
-    uint32_t rounds[MEMORY_WINDOW_BLOCKS]; /* in which each was wanted last */
-    uint8_t slots[MEMORY_WINDOW_SLOTS];    /* by a hash: which block, from 1 on; 0: none */
+    uint64_t blocks[MEMORY_WINDOW_BLOCKS]; /* addresses of the blocks */
+    uint32_t rounds[MEMORY_WINDOW_BLOCKS]; /* the round in which each block was last used */
+    /* hash table of block numbers, which count from 1; 0: free */
+    uint8_t slots[MEMORY_WINDOW_SLOTS];
     uint8_t bytes[MEMORY_WINDOW_BLOCKS][MEMORY_BLOCK_BYTES];
 };
 
-/* By the calling thread, from now on, renewed; NULL: none. And renews the one it uses, if any. */
+/* Makes `w` the calling thread's window and renews it; NULL: no window. Renews the window in use,
+ * if there is one. */
 void memory_window_use(struct memory_window *w);
 void memory_window_renew(void);
 
 #define MEMORY_READS_MAX 64u
 
-/* The same from each of `count` addresses, at most MEMORY_READS_MAX: one after another in `to`. */
+/* Reads `bytes` from each of `count` addresses (at most MEMORY_READS_MAX), one after another, into
+ * `to`. */
 bool memory_read_many(const uint64_t *addresses, unsigned count, void *to, size_t bytes);
 
-/* The same of `count` pieces, at most MEMORY_READS_MAX. */
+/* The same for `count` pieces, at most MEMORY_READS_MAX. */
 bool memory_read_pieces(const struct iovec *pieces, unsigned count, void *to);
 
-/*
- * Can the page at `page` be read? Only the kernel looks, and nothing is copied: a tenth of a read's
- * cost. The answer holds for as long as nobody unmaps the page.
- */
+/* Returns whether the page at `page` is readable. The kernel checks it and copies nothing, at a
+ * tenth of a read's cost. The answer holds until the page is unmapped. */
 bool memory_is_readable(uint64_t page);
 
-/* What lies at an address that was looked at; the numbers fit where an aligned address has zeros.
- */
+/* The kind of object found at an address. The numbers fit into the low bits that are zero in an
+ * aligned address. */
 enum sight { SIGHT_THREAD = 1, SIGHT_CFRAME, SIGHT_FRAME, SIGHT_CODE, SIGHT_TEXT, SIGHT_BYTES };
 
 #define SIGHT_MASK  7u
@@ -77,7 +78,7 @@ static inline unsigned sight_slot(uint64_t key)
     return (unsigned)((key * 0x9E3779B97F4A7C15u) >> 51);
 }
 
-/* Was this found to be a `kind`, lately? */
+/* Returns whether the object at this address was recently found to be of this kind. */
 static inline bool sight_is_known(enum sight kind, uint64_t address)
 {
     uint64_t key = address | kind;

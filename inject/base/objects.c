@@ -9,14 +9,15 @@
 
 #include "base/signals.h"
 
-#define HASH_DIGITS 8 /* auditwheel's */
+#define HASH_DIGITS 8 /* of the hash that auditwheel adds to file names */
 
 struct walk {
     int (*visit)(const struct object *, void *);
     void *data;
 };
 
-/* strcmp may be a sanitizer's, which calls address 0 while that is looking for the real one. */
+/* Replaces strcmp, which may be a sanitizer's: it calls address 0 while the sanitizer is still
+ * looking up the real one. */
 static bool same_text(const char *a, const char *b)
 {
     for (; *a == *b; a++, b++)
@@ -25,7 +26,7 @@ static bool same_text(const char *a, const char *b)
     return false;
 }
 
-/* Of a path: the name of the file. */
+/* Returns the file name of a path. */
 static const char *last_part(const char *path)
 {
     const char *name = path;
@@ -80,17 +81,18 @@ static int walk_one(struct dl_phdr_info *info, size_t size, void *data)
     return walk->visit(&o, walk->data);
 }
 
-#define LOADER_WAIT_NS   100000000u /* a thread that is inside is out within microseconds */
+#define LOADER_WAIT_NS   100000000u /* a thread inside leaves within microseconds */
 #define LOADER_LOOK_NS   20000u
 #define LOADER_LOOKS_MAX (LOADER_WAIT_NS / LOADER_LOOK_NS)
 
-/* By each thread as it comes and goes. */
+/* Changed by each thread as it enters and leaves. */
 static struct {
     _Atomic uint32_t inside;  /* threads that may hold the lock of the loader's list */
-    _Atomic uint32_t forking; /* threads that are in fork(): nobody else is to come inside */
+    _Atomic uint32_t forking; /* threads in fork(); no other thread may enter meanwhile */
 } loader;
 
-static __thread uint32_t loader_depth; /* of this thread: inside, or forking */
+/* how often the calling thread has entered, or is in fork() */
+static __thread uint32_t loader_depth;
 
 static void look_again_later(void)
 {
@@ -127,7 +129,8 @@ void loader_before_fork(void)
 void loader_after_fork(bool is_child)
 {
     if (is_child)
-        atomic_store(&loader.forking, 0); /* whoever else was in fork() is not here */
+        /* the other threads that were in fork() do not exist in this process */
+        atomic_store(&loader.forking, 0);
     else
         atomic_fetch_sub(&loader.forking, 1);
     loader_depth--;
@@ -135,7 +138,7 @@ void loader_after_fork(bool is_child)
 
 bool loader_reset(void)
 {
-    if (loader_depth == 0) /* else between the two of fork() */
+    if (loader_depth == 0) /* otherwise it is called between the two steps of fork() */
         atomic_store(&loader.forking, 0);
     return atomic_exchange(&loader.inside, 0) == 0;
 }
@@ -150,12 +153,12 @@ struct object object_of_map(const struct link_map *map)
 
 typedef int (*iterate_fn)(int (*)(struct dl_phdr_info *, size_t, void *), void *);
 
-extern struct r_debug _r_debug __attribute__((weak)); /* the loader's; musl has none */
+extern struct r_debug _r_debug __attribute__((weak)); /* the loader's list; musl has none */
 
 /*
- * The C library's own, whoever else defines dl_iterate_phdr: a sanitizer looks up what it is to
- * call by dlsym, which is ours, and until it has got that far its own calls address 0. Its list is
- * read without a lock, but no further than to libc, which was there before the first dlopen.
+ * Finds the C library's own dl_iterate_phdr, even if another library defines one. A sanitizer looks
+ * up the real function with dlsym, which is ours; until then its own calls address 0. This reads
+ * the loader's list without a lock, but only up to libc, which was loaded before the first dlopen.
  */
 static iterate_fn real_iterate(void)
 {
@@ -203,7 +206,7 @@ uint64_t objects_loaded(void)
     return count;
 }
 
-/* Defined here, and not a hidden (old) version of the name. */
+/* Is the symbol defined in this object, and not as a hidden (old) version of the name? */
 static bool symbol_fits(const struct object *o, uint32_t index, const char *name)
 {
     const ElfW(Sym) *s = &o->symbols[index];
@@ -335,7 +338,7 @@ void **object_import(const struct object *o, const char *name)
     return import.slot;
 }
 
-/* Is it memory that the loader makes read-only once the object is relocated? */
+/* Is this memory that the loader makes read-only after relocation (RELRO)? */
 static bool is_sealed(const struct object *o, uintptr_t address)
 {
     for (unsigned i = 0; i < o->header_count; i++) {
@@ -382,7 +385,7 @@ bool object_needs(const struct object *o, const char *soname)
     for (const ElfW(Dyn) *d = o->dynamic; d && o->strings && d->d_tag != DT_NULL; d++) {
         if (d->d_tag != DT_NEEDED || d->d_un.d_val >= o->string_bytes)
             continue;
-        /* Perhaps linked by its path, for want of a soname. */
+        /* The library may have no soname and be linked by its path. */
         if (same_text(last_part(o->strings + d->d_un.d_val), soname))
             return true;
     }
@@ -397,7 +400,8 @@ const char *object_soname(const struct object *o)
     return last_part(o->path);
 }
 
-/* How much of `text` is what auditwheel puts between a library's name and ".so": "-d0da41ae". */
+/* Length of the part of `text` that auditwheel puts between a library's name and ".so":
+ * "-d0da41ae". */
 static size_t hash_bytes(const char *text)
 {
     if (text[0] != '-')
@@ -408,7 +412,7 @@ static size_t hash_bytes(const char *text)
     return 1 + HASH_DIGITS;
 }
 
-/* Behind what they have in common, up to the stem's dot. */
+/* Skips the common prefix of both names, up to the dot of the stem. */
 static const char *behind_common(const char *soname, const char **stem)
 {
     for (; **stem && **stem != '.' && *soname == **stem; soname++, ++*stem)
@@ -444,7 +448,7 @@ static int visit_valgrind(const struct object *o, void *data)
 bool objects_are_watched(void)
 {
     enum { UNKNOWN, NO, YES };
-    static _Atomic uint32_t found; /* by any thread, to the same */
+    static _Atomic uint32_t found; /* set by any thread, always to the same value */
     static char stem[] = "vgpreload_";
     uint32_t now = atomic_load_explicit(&found, memory_order_relaxed);
     if (now == UNKNOWN) {
@@ -458,7 +462,7 @@ struct next {
     const char *const *names;
     _Atomic(void *) *found;
     unsigned count;
-    bool is_looked_at; /* what comes now */
+    bool is_looked_at; /* the objects that follow */
 };
 
 static int visit_next(const struct object *o, void *data)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The loaded objects of the process and their symbols, read from the ELF structures in memory. Used
- * instead of dlopen/dlsym/dladdr because those change what the program's next dlerror() says, and
- * because dlsym is what we intercept. Nothing is allocated.
+ * The loaded objects of the process and their symbols, read from the ELF structures in memory. We
+ * do not use dlopen, dlsym or dladdr: they change the program's next dlerror(), and dlsym is one of
+ * the functions that we intercept. Nothing here allocates memory.
  */
 #ifndef GPUPROF_INJECT_OBJECTS_H
 #define GPUPROF_INJECT_OBJECTS_H
@@ -15,9 +15,9 @@
 #include <stdint.h>
 
 struct object {
-    const char *path; /* "" for the program itself; a view */
+    const char *path; /* "" for the program itself; owned by the loader */
     uintptr_t base;
-    uintptr_t low; /* the range of its loaded segments */
+    uintptr_t low; /* start of its loaded segments */
     uintptr_t high;
     const ElfW(Phdr) * headers;
     unsigned header_count;
@@ -37,47 +37,45 @@ struct object {
  */
 int objects_each(int (*visit)(const struct object *object, void *data), void *data);
 
-/*
- * dl_iterate_phdr with all signals blocked: a handler that left it by longjmp would leave the
- * loader's lock held (seen).
- */
+/* dl_iterate_phdr with all signals blocked. If a handler left it by longjmp, the loader's lock
+ * would stay held (this was observed). */
 int objects_iterate(int (*visit)(struct dl_phdr_info *, size_t, void *), void *data);
 
 /*
- * Around whatever takes the lock of the loader's list, with signals blocked: a fork() meanwhile
- * would leave its child with that lock held, by a thread that is not there, and the child's own
- * dlopen would hang. So fork() waits until nobody is inside, and who wants in waits for it; neither
- * without a bound.
+ * Call these around code that takes the lock of the loader's list, with signals blocked. Without
+ * them a fork() in between would leave the child with that lock held by a thread that does not
+ * exist there, and the child's dlopen would hang. fork() waits until no thread is inside, and
+ * entering threads wait for fork(); both waits have a time limit.
  */
 void loader_enter(void);
 void loader_leave(void);
 
-/* In fork(), before and after it, there on both sides (forked.c). */
+/* Called before fork(), and after it in parent and child (forked.c). */
 void loader_before_fork(void);
 void loader_after_fork(bool is_child);
 
-/*
- * In the child of any fork, once. False: a thread was inside, after all (_Fork, or a raw clone),
- * and the lock may be held for ever.
- */
+/* Called once in the child of any fork. Returns false if a thread was inside after all (_Fork or a
+ * raw clone): the lock may then be held for ever. */
 bool loader_reset(void);
 
 /*
- * Of each function that is not found yet the first definition behind ours, or the first of all
- * where none is: the driver has loaded us, behind the C library. By any number of threads at once.
+ * For each function not found yet, finds the first definition after ours in load order. If there is
+ * none it takes the first definition of all: if the driver loaded us, the C library comes before
+ * us. Any number of threads may call it at once.
  */
 void objects_next(const char *const *names, _Atomic(void *) *found, unsigned count);
 
-/* What the loader's own entry says: neither its range nor its headers. Waits for nobody. */
+/* The object as the loader's list entry describes it, without its address range and headers. Does
+ * not wait. */
 struct object object_of_map(const struct link_map *map);
 
-/* How many objects have been loaded so far, the unloaded ones too. */
+/* Number of objects loaded so far, including unloaded ones. */
 uint64_t objects_loaded(void);
 
 /* The address of a function or object that `object` defines under `name`, NULL if none. */
 void *object_symbol(const struct object *object, const char *name);
 
-/* The same, and its size as the symbol has it. */
+/* The same, with the symbol's size. */
 void *object_symbol_sized(const struct object *object, const char *name, size_t *bytes);
 
 /* Where `object` keeps the address of a function that it imports, or NULL. */
@@ -90,7 +88,8 @@ void **object_import(const struct object *object, const char *name);
 bool object_each_import(const struct object *object,
                         bool (*visit)(void **slot, const char *name, void *data), void *data);
 
-/* Leads the object's calls through `slot` to `to`, even where the loader has sealed the slot. */
+/* Redirects the object's calls through `slot` to `to`, even if the loader has made the slot
+ * read-only. */
 bool object_divert(const struct object *object, void **slot, void *to);
 
 /* The loaded object that contains `address`; false if none. */
@@ -101,7 +100,7 @@ static inline bool object_has(const struct object *object, uintptr_t address)
     return address - object->low < object->high - object->low;
 }
 
-/* Is it this library? */
+/* Is the object this library? */
 static inline bool object_is_ours(const struct object *object)
 {
     return object_has(object, (uintptr_t)&object_at);
@@ -110,11 +109,11 @@ static inline bool object_is_ours(const struct object *object)
 /* True if `object` has `soname`, or a path that ends in it, among its DT_NEEDED entries. */
 bool object_needs(const struct object *object, const char *soname);
 
-/* Is the process run by valgrind, which reads all memory that can be read, and not as the kernel
- * does? Looks once. */
+/* Does the process run under valgrind? It reads all readable memory, and not as the kernel does.
+ * Checks once. */
 bool objects_are_watched(void);
 
-/* DT_SONAME, else the last part of the path. Never NULL. */
+/* Returns DT_SONAME, or the last part of the path if there is none. Never NULL. */
 const char *object_soname(const struct object *object);
 
 /*
@@ -123,7 +122,7 @@ const char *object_soname(const struct object *object);
  */
 bool object_is(const struct object *object, const char *stem);
 
-/* The same, or a part of that library, which are named after it ("libcudnn_ops.so.9"). */
+/* The same, or one of the library's parts, which have longer names ("libcudnn_ops.so.9"). */
 bool object_is_part(const struct object *object, const char *stem);
 
 #endif

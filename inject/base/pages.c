@@ -7,8 +7,8 @@
 
 /*
  * After mlockall(MCL_FUTURE) the kernel fills and locks a new mapping at once, and refuses one
- * beyond RLIMIT_MEMLOCK. So this one begins as a page, which is unlocked and then grows: growth
- * keeps what the page has become. Only a locked page refuses to be emptied.
+ * beyond RLIMIT_MEMLOCK. So we map one page, unlock it and let the mapping grow: it grows with the
+ * attributes of that page. Only emptying locked pages fails.
  */
 static void *map(size_t bytes, int protection, int flags, int fd)
 {

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory of our own, all zero: nothing of ours is in the program's heap. */
+/* Memory of our own, zeroed. We never allocate from the program's heap. */
 #ifndef GPUPROF_INJECT_PAGES_H
 #define GPUPROF_INJECT_PAGES_H
 
 #include <stddef.h>
-#include <sys/mman.h> /* for munmap, which gives them back */
+#include <sys/mman.h> /* for munmap, which frees the pages */
 
-/* NULL: errno. Storage comes with the first touch, also after mlockall(MCL_FUTURE). */
+/* Returns NULL with errno set on failure. The kernel assigns pages on first use, also after
+ * mlockall(MCL_FUTURE). */
 void *pages_map(size_t bytes);
 
-/* The same of the file, shared, from its beginning; `protection` as mmap's. */
+/* The same for a file, shared, from its start; `protection` as for mmap. */
 void *pages_map_file(size_t bytes, int protection, int fd);
 
 #endif

@@ -8,7 +8,7 @@
 
 #define DIRECTORY_BYTES 512
 
-struct directory_entry { /* as the kernel gives it */
+struct directory_entry { /* layout that the kernel defines */
     uint64_t inode;
     int64_t offset;
     uint16_t bytes;
@@ -18,7 +18,7 @@ struct directory_entry { /* as the kernel gives it */
 
 const char *proc_stat_field(const char *text, enum proc_stat_field field)
 {
-    const char *p = strrchr(text, ')'); /* the name may hold anything, a ')' too */
+    const char *p = strrchr(text, ')'); /* the name may contain any character, also ')' */
     for (int i = 2; p && i < (int)field; i++) {
         p = strchr(p, ' ');
         p = p ? p + 1 : NULL;

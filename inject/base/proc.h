@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading /proc by system calls alone: async-signal-safe, and with little stack. */
+/* Reads /proc by system calls alone: async-signal-safe, and with a small stack. */
 #ifndef GPUPROF_INJECT_PROC_H
 #define GPUPROF_INJECT_PROC_H
 
@@ -11,12 +11,13 @@ enum proc_stat_field {
     PROC_STAT_MAJOR_FAULTS = 12,
     PROC_STAT_THREAD_COUNT = 20,
     PROC_STAT_START_TIME = 22,
-    PROC_STAT_BLOCKED = 32, /* signals 1 to 31, a bit each */
+    PROC_STAT_BLOCKED = 32, /* bit mask of signals 1 to 31 */
     PROC_STAT_IGNORED = 33,
     PROC_STAT_CAUGHT = 34,
 };
 
-/* Where the field begins in `text`, which /proc/PID/stat holds; NULL: the text ends before. */
+/* Returns the start of the field in `text`, which is the content of /proc/PID/stat. Returns NULL if
+ * the text ends before it. */
 const char *proc_stat_field(const char *text, enum proc_stat_field field);
 
 /* Calls `visit` for each name in the folder `dir` that is a number, until it returns false. */

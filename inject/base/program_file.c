@@ -7,12 +7,12 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
-/* The parts of a line of /proc/self/maps. */
+/* The parts of a line in /proc/self/maps. */
 enum part { PART_LOW, PART_HIGH, PART_FURTHER, PART_PATH };
 
 struct line {
     enum part part;
-    uint64_t ends[2]; /* of the mapping */
+    uint64_t ends[2]; /* low and high address of the mapping */
 };
 
 static int digit_of(char c)
@@ -20,7 +20,7 @@ static int digit_of(char c)
     return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Follows the line by one character. */
+/* Processes the next character of the line. */
 static void take_character(struct line *l, char c)
 {
     int digit = digit_of(c);
@@ -32,10 +32,10 @@ static void take_character(struct line *l, char c)
         l->part = l->part <= PART_HIGH ? l->part + 1 : PART_PATH;
 }
 
-/* The file that is mapped there. */
+/* Finds the file mapped at this address. */
 static size_t file_at(uint64_t address, char *text, size_t bytes)
 {
-    char piece[512]; /* it may be a small stack that we are on */
+    char piece[512]; /* small, since we may run on a small stack */
     struct line line = {.part = PART_LOW};
     size_t length = 0;
     ssize_t got;
@@ -57,8 +57,8 @@ static size_t file_at(uint64_t address, char *text, size_t bytes)
 
 size_t program_file(char *text, size_t bytes)
 {
-    /* No loader was loaded for what the kernel has run: that is the loader, and it has corrected
-     * what it was told of the program. */
+    /* The kernel ran the loader itself, with the program as its argument; the loader has since
+     * corrected these entries. */
     if (getauxval(AT_BASE) == 0)
         return file_at(getauxval(AT_PHDR), text, bytes);
     ssize_t got = readlink("/proc/self/exe", text, bytes);

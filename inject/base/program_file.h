@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The file of the program itself. */
+/* Finds the file of the program. */
 #ifndef GPUPROF_INJECT_PROGRAM_FILE_H
 #define GPUPROF_INJECT_PROGRAM_FILE_H
 
 #include <stddef.h>
 
 /*
- * Its path, not terminated; returns the length, 0 if it is not to be found. Not what the kernel
- * has, if that is the loader, which was given the program to run. errno is not kept.
+ * Writes the program's path, not terminated, and returns its length, or 0 if it is not found. If
+ * the loader was started with the program as its argument, this is the program and not the loader.
+ * Does not keep errno.
  */
 size_t program_file(char *text, size_t bytes);
 

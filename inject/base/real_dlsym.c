@@ -11,7 +11,7 @@ bool is_preloaded;
 
 struct next {
     bool past_self;
-    bool from_first; /* look at the objects before ours, too */
+    bool from_first; /* also search the objects before ours */
     void *dlsym;
     void *dlvsym;
 };
@@ -25,7 +25,8 @@ static int visit_next(const struct object *o, void *data)
     }
     if (!next->past_self && !next->from_first)
         return 0;
-    /* Another preload that hooks dlsym comes first, then libc (or libdl before glibc 2.34). */
+    /* Another preloaded library that hooks dlsym comes first, then libc (or libdl before glibc
+     * 2.34). */
     if (!next->dlsym)
         next->dlsym = object_symbol(o, "dlsym");
     if (!next->dlvsym)
@@ -34,10 +35,10 @@ static int visit_next(const struct object *o, void *data)
 }
 
 /*
- * Found by walking the ELF tables: dlvsym itself is one of our exports, and no dl* function may run
- * here, since that would change what the program's next dlerror() says. Idempotent, so that threads
- * may race through it; runs before any constructor if one calls dlsym. Where the driver or NVTX has
- * loaded us into a program without LD_PRELOAD, libc lies before us.
+ * Walks the ELF tables: dlvsym itself is one of our exports, and a call of any dl* function would
+ * change the program's next dlerror(). Threads may race through it, since it always finds the same.
+ * It runs before any constructor if one calls dlsym. If the driver or NVTX loaded us without
+ * LD_PRELOAD, libc comes before us.
  */
 void dlsym_find_real(void)
 {

@@ -7,7 +7,7 @@
 #include "base/compiler.h"
 #include "base/objects.h"
 
-static _Atomic bool is_here; /* by sanitizer_bypass */
+static _Atomic bool is_here; /* set by sanitizer_bypass */
 
 struct own {
     struct object object;
@@ -43,8 +43,9 @@ void sanitizer_bypass(void)
 }
 
 /*
- * What AddressSanitizer asks the program for, and us where the program says nothing: else it ends
- * the program, because its own library does not come first. It need not: we replace nothing of its.
+ * AddressSanitizer reads its options from this function if the program does not define it. By
+ * default it ends the program when its library is not the first one. That is safe here, since we
+ * replace none of its functions.
  */
 EXPORT const char *__asan_default_options(void);
 EXPORT const char *__asan_default_options(void)
@@ -53,8 +54,9 @@ EXPORT const char *__asan_default_options(void)
 }
 
 /*
- * The same of ThreadSanitizer: it ends a child that starts a thread if its parent had several when
- * it forked. The writer makes two of one, and starts in the child again.
+ * The same for ThreadSanitizer. By default it ends a child process that starts a thread if its
+ * parent had several threads when it forked. Our writer is such a thread, and starts again in the
+ * child.
  */
 EXPORT const char *__tsan_default_options(void);
 EXPORT const char *__tsan_default_options(void)

@@ -11,16 +11,16 @@
 
 #include "base/signals.h"
 
-#define WAIT_MS 100 /* for room in the pipe that stderr may be */
+#define WAIT_MS 100 /* time to wait for space in the pipe behind stderr */
 
-/* Causes, a bit each: by whoever says the first of one, and when its note is whole. */
+/* One bit per cause: set by the first thread that reports it, and when its note is complete. */
 static _Atomic uint32_t said, noted;
 static char notes[SAY_COUNT][NOTE_BYTES];
 
 /*
- * One write keeps the line whole among other writers. A reader that is gone, a file that is too
- * long or a terminal that stops who writes in the background must not end or stop the program, and
- * a pipe that nobody empties must not block it; a closed stderr is the user's choice.
+ * Writes the line with one write(), so that other writers do not split it. A closed pipe, a file at
+ * its size limit, or a terminal that stops background writers must not stop the program, and a full
+ * pipe must not block it. If stderr is closed, the user chose so.
  */
 static void write_undisturbed(const char *line, size_t length)
 {
@@ -56,7 +56,8 @@ void say(enum say_cause cause, const char *format, ...)
     size_t total = head + (length < 0 ? 0 : (size_t)length);
     if (total > sizeof line - 2)
         total = sizeof line - 2;
-    for (char *p = line; p < line + total; p++) /* a path may hold what a terminal obeys */
+    /* the line may contain a path with terminal control characters */
+    for (char *p = line; p < line + total; p++)
         if ((unsigned char)*p < ' ' || *p == 0x7f ||
             (p[0] == '\xc2' && ((unsigned char)p[1] & 0xe0) == 0x80))
             *p = '?';

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The library's words to the user, once per cause and process. A line on stderr says that nothing
- * is recorded, or that a setting is wrong: nobody would find it elsewhere. What a recording lacks
- * goes into the recording, whose readers say it once for all processes: a note, unless a record
- * or a META record says it already.
+ * Messages of the library to the user, each once per cause and process. A line on stderr says that
+ * nothing is recorded or that a setting is wrong, since the user would not find that elsewhere.
+ * Whatever a recording lacks is written into the recording as a note, which its readers report once
+ * for all processes. A note is not needed where a record or META record says the same.
  */
 #ifndef GPUPROF_INJECT_SAY_H
 #define GPUPROF_INJECT_SAY_H
@@ -19,7 +19,7 @@ enum say_cause {
     SAY_DROPPED,
     SAY_EXIT,
     SAY_GPU,
-    SAY_CLIENT, /* another one of CUPTI's */
+    SAY_CLIENT, /* another CUPTI client */
     SAY_STACKS,
     SAY_PYTHON,
     SAY_TORCH,
@@ -36,21 +36,23 @@ enum say_cause {
 
 #define NOTE_BYTES 300
 
-/* On stderr. Async-signal-safe as far as snprintf of strings and numbers is (glibc: yes). */
+/* Prints a line on stderr. Async-signal-safe as far as glibc's snprintf of strings and numbers is,
+ * which it is in practice. */
 __attribute__((format(printf, 2, 3))) void say(enum say_cause cause, const char *format, ...);
 
-/* Into the recording; as async-signal-safe as say. */
+/* Writes a note into the recording; async-signal-safe like say. */
 __attribute__((format(printf, 2, 3))) void note(enum say_cause cause, const char *format, ...);
 
-/* The text of a note that was not asked for yet, or NULL. By the writer. */
+/* Returns the text of the next note that was not returned yet, or NULL. Called by the writer
+ * thread. */
 const char *note_next(void);
 
-/* In the child of a fork: all may be said again. */
+/* Called in the child of a fork: every cause may be reported again. */
 void say_reset(void);
 
 #pragma weak strerrordesc_np /* see libc_is_strange in start.c */
 
-/* "No space left on device" and the like: thread-safe, unlike strerror. */
+/* Returns a text such as "No space left on device". Thread-safe, unlike strerror. */
 static inline const char *error_text(int error)
 {
     const char *text = strerrordesc_np ? strerrordesc_np(error) : NULL;

@@ -5,12 +5,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* The C library's own, which signal.h does not name: it ends a thread, and changes its identity. */
+/* The C library's internal signals, which signal.h does not name: they cancel a thread, and change
+ * its user or group id. */
 #define SIGNAL_BIT(number) (UINT64_C(1) << ((number)-1))
 #define LIBC_CANCEL        SIGNAL_BIT(32)
 #define LIBC_SETXID        SIGNAL_BIT(33)
 
-/* By system call: the C library's function leaves out the signals that it uses itself. */
+/* Uses the system call: the C library's function leaves out its internal signals. */
 uint64_t block_signals(void)
 {
     uint64_t mask = ~LIBC_SETXID, old = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keeping the program's signal handlers out of our critical sections. */
+/* Keeps the program's signal handlers out of our critical sections. */
 #ifndef GPUPROF_INJECT_SIGNALS_H
 #define GPUPROF_INJECT_SIGNALS_H
 
@@ -9,22 +9,23 @@
 
 /*
  * Blocks all signals of the calling thread, also the one by which the C library cancels threads: a
- * handler that leaves by longjmp would leave a lock behind that its thread holds for ever. One
- * stays open: by it setuid, setgid and setgroups reach every thread. They hold the C library's lock
- * of stacks until each has answered, and we may be waiting for that lock. Returns what
- * restore_signals takes.
+ * handler that leaves by longjmp would leave a lock held for ever. One stays unblocked, which
+ * setuid, setgid and setgroups send to every thread. They hold the C library's lock of stacks until
+ * each thread has answered, and we may be waiting for that lock. Returns the mask for
+ * restore_signals.
  */
 uint64_t block_signals(void);
 void restore_signals(uint64_t mask);
 
-/* Leaves only the C library's own signals open: for threads of ours. */
+/* Leaves only the C library's internal signals unblocked; for our own threads. */
 void block_program_signals(void);
 
-/* Takes away which of these, all blocked, are pending for this thread. No thread is cancelled here,
- * as it would be in sigtimedwait. errno is not kept. */
+/* Removes those of these signals, all blocked, that are pending for this thread. Unlike
+ * sigtimedwait it is no cancellation point. Does not keep errno. */
 void drop_pending(const sigset_t *signals);
 
-/* The size of this thread's stack for signal handlers, if it is on that; else 0. errno is kept. */
+/* Returns the size of this thread's alternate signal stack if the thread runs on it, else 0. Keeps
+ * errno. */
 size_t signal_stack_bytes(void);
 
 #endif

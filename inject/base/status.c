@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#define LOCK_NS 2000000000u /* it is held for the time of a copy */
+#define LOCK_NS 2000000000u /* the lock is held only while the text is copied */
 
 void status_set(struct status *status, const char *text)
 {

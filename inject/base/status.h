@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What there is to say of a part of us, in a sentence: any thread sets it, others copy it. */
+/* A sentence on the state of a part of the library: any thread sets it, others copy it. */
 #ifndef GPUPROF_INJECT_STATUS_H
 #define GPUPROF_INJECT_STATUS_H
 
@@ -12,16 +12,16 @@
 
 struct status {
     struct lock lock;
-    _Atomic uint32_t version; /* raised by each change */
+    _Atomic uint32_t version; /* incremented by each change */
     char text[STATUS_BYTES_MAX];
 };
 
-/* Cuts what is too long. */
+/* Sets the text; cuts it if it is too long. */
 void status_set(struct status *status, const char *text);
 
 /*
- * Copies it if it has changed since the version *seen, which becomes the one copied, or `anyway`.
- * False: it has not, there is none, or it cannot be had now, since another thread holds it for
+ * Copies the text if it has changed since version *seen, or if `anyway` is set, and sets *seen.
+ * Returns false if it has not changed, is not set, or if another thread holds the lock for too
  * long.
  */
 bool status_copy(struct status *status, uint32_t *seen, bool anyway, char text[STATUS_BYTES_MAX]);

@@ -15,7 +15,7 @@ static uint32_t choose_source(void)
 {
 #if defined(__x86_64__)
     unsigned a, b, c, d;
-    /* Leaf 0x80000007, EDX bit 8: the TSC runs at one rate in all power states. */
+    /* Leaf 0x80000007, EDX bit 8: the TSC has a constant rate in all power states. */
     if (__get_cpuid(0x80000007u, &a, &b, &c, &d) && d >> 8 & 1)
         return CLOCK_SOURCE_TSC;
 #elif defined(__aarch64__)
@@ -45,7 +45,8 @@ void ticks_load(void)
     ticks_sample(&process_clock.load_ticks, &process_clock.load_monotonic_ns);
 }
 
-/* What CLOCK_REALTIME has more than CLOCK_MONOTONIC: an interruption between two must not count. */
+/* Difference of CLOCK_REALTIME and CLOCK_MONOTONIC. An interruption between the two readings must
+ * not count. */
 static uint64_t realtime_ahead(void)
 {
     uint64_t best_ns = UINT64_MAX, ahead_ns = 0;

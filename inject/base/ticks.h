@@ -12,14 +12,12 @@
 #include "base/compiler.h"
 #include "clock_scale.h"
 
-/*
- * Chosen by the constructor; the scale and the zero times are filled as each recording starts. Read
- * by all.
- */
+/* The constructor chooses the clock. The start of each recording fills the scale and the zero
+ * times. All threads read it. */
 struct process_clock {
     uint32_t source; /* enum clock_source */
     struct clock_scale scale;
-    uint64_t load_ticks; /* samples of the constructor, for the scale */
+    uint64_t load_ticks; /* samples that the constructor took, for the scale */
     uint64_t load_monotonic_ns;
     uint64_t monotonic_zero_ns;
     uint64_t realtime_zero_ns;
@@ -34,7 +32,7 @@ static inline uint64_t clock_ns(clockid_t clock)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* The processor's counter; only where it is the clock. */
+/* The processor's counter. Only valid if it is the chosen clock. */
 static inline uint64_t ticks_raw(void)
 {
     uint64_t ticks;
@@ -53,17 +51,17 @@ static inline uint64_t ticks_now(void)
     return process_clock.source == CLOCK_SOURCE_MONOTONIC ? clock_ns(CLOCK_MONOTONIC) : ticks_raw();
 }
 
-/* Chooses the clock and takes the first sample; from the constructor. */
+/* Chooses the clock and takes the first sample; called from the constructor. */
 void ticks_load(void);
 
 /*
- * Fills the scale and the zero times of process_clock from the first sample and one of now. Takes
- * up to 2 ms if the process is younger than that: a shorter base line would make the scale too
+ * Computes the scale and the zero times of process_clock from the first sample and a new one. Takes
+ * up to 2 ms if the process is younger than that: with a shorter base line the scale would be too
  * coarse.
  */
 void ticks_calibrate(void);
 
-/* Ticks and CLOCK_MONOTONIC of one moment, as close as three tries come. */
+/* Reads ticks and CLOCK_MONOTONIC at one moment, the closest pair of three tries. */
 void ticks_sample(uint64_t *ticks, uint64_t *monotonic_ns);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The C library's functions of these names end a thread that is to be cancelled. The program's
- * threads come here in the midst of calls that do not, with locks of CUDA's and ours held: so our
- * own code makes the system calls itself. Hidden: nothing but our library has these.
+ * The C library's functions of these names are cancellation points. The program's threads run our
+ * code inside functions that are not, while CUDA's locks and ours are held. So our code makes the
+ * system calls itself. The symbols are hidden: only this library uses them.
  */
 #include <stddef.h>
 #include <sys/syscall.h>
@@ -12,11 +12,11 @@
 
 #include "base/compiler.h"
 
-#define FROM_HERE (-100) /* AT_FDCWD: fcntl.h declares the functions as others */
+#define FROM_HERE (-100) /* AT_FDCWD; fcntl.h declares these functions with other types */
 
 struct pollfd;
 
-/* The mode is read though there may be none: the kernel looks at it only where there is one. */
+/* Always reads the mode argument, even if the caller gave none: the kernel ignores it then. */
 HIDDEN int open(const char *path, int flags, mode_t mode);
 HIDDEN int openat(int dir, const char *path, int flags, mode_t mode);
 HIDDEN int close(int fd);

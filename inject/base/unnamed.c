@@ -11,7 +11,7 @@
 
 #define LINK_BYTES 64
 
-/* linkat by the descriptor itself (AT_EMPTY_PATH) would want a capability. */
+/* linkat of the descriptor itself (AT_EMPTY_PATH) would need a capability. */
 static void name_in_proc(int fd, char *path)
 {
     snprintf(path, LINK_BYTES, "/proc/self/fd/%d", fd);
