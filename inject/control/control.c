@@ -20,17 +20,17 @@
 
 #define PATH_BYTES (STREAM_PATH_BYTES_MAX + 32)
 
-/* By the thread that starts a recording, then the writer's; in the child of a fork anew. */
+/* Used by the thread that starts a recording, then by the writer. Reset in the child of a fork. */
 static struct {
-    struct stat file; /* as it was read last */
+    struct stat file; /* the control file as it was last read */
     uint64_t seen[CONTROL_COMMANDS_MAX];
     enum control_answer answers[CONTROL_COMMANDS_MAX];
     unsigned seen_count;
-    uint64_t watch;    /* the last command of that kind */
-    uint64_t watch_ns; /* until then somebody wants to know how we are; CLOCK_MONOTONIC */
+    uint64_t watch;    /* id of the last watch command */
+    uint64_t watch_ns; /* somebody watches this process until then; CLOCK_MONOTONIC */
     uint64_t told_window;
-    bool is_asked;     /* an answer is due */
-    bool has_answered; /* there is a file */
+    bool is_asked;     /* an answer must be written */
+    bool has_answered; /* the status file exists */
 } now;
 
 static bool is_seen(uint64_t id)
@@ -41,7 +41,8 @@ static bool is_seen(uint64_t id)
     return now.watch == id;
 }
 
-/* In place of one that the file has no more: it has fewer others than there are places. */
+/* Remembers the answer to command `id`. It replaces one that the file no longer has: the file has
+ * fewer other commands than there are places. */
 static void remember(const struct control_text *text, uint64_t id, enum control_answer answer)
 {
     unsigned place = now.seen_count;
@@ -55,7 +56,7 @@ static void remember(const struct control_text *text, uint64_t id, enum control_
     now.answers[place] = answer;
 }
 
-/* Whoever may write our file may say what is recorded: its owner alone, or root. */
+/* Who may write the control file decides what is recorded: only its owner and root may. */
 static bool is_trusted(const struct stat *st)
 {
     return S_ISREG(st->st_mode) && (st->st_uid == geteuid() || st->st_uid == 0) &&
@@ -68,15 +69,16 @@ static bool is_same(const struct stat *a, const struct stat *b)
            a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
-/* What the file says, if it is there and another one than before. */
+/* Reads the file. Returns false if it does not exist or has not changed. */
 static bool read_file(struct control_text *text)
 {
-    static char data[CONTROL_BYTES_MAX + 1]; /* a program's thread may have little room */
+    /* static: the stack of a program's thread may be small */
+    static char data[CONTROL_BYTES_MAX + 1];
     char path[PATH_BYTES];
     struct stat st = {0};
     snprintf(path, sizeof path, "%s/" CONTROL_NAME, gp.settings.texts[SETTING_OUT]);
     if (lstat(path, &st) < 0 || is_same(&st, &now.file))
-        return false; /* most often: one system call a second */
+        return false; /* the usual case: one system call a second */
     now.file = st;
     ssize_t got = -1;
     int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
@@ -93,7 +95,7 @@ static bool read_file(struct control_text *text)
     return false;
 }
 
-/* Follows what is new. */
+/* Follows the commands that are new. */
 static void follow(struct thread *writer)
 {
     static struct control_text text;
@@ -125,7 +127,7 @@ static uint32_t stopped(void)
     return bits;
 }
 
-/* A new file, with a number that the program does not count on. */
+/* Creates a new file, with a high descriptor that the program does not use. */
 static int create(const char *path)
 {
     return descriptor_move_high(
@@ -155,7 +157,7 @@ static void answer(void)
     size_t bytes = control_status_write(&status, data);
     snprintf(path, sizeof path, "%s" CONTROL_STATUS_SUFFIX, stream_out.place);
     snprintf(fresh, sizeof fresh, "%s.new", path);
-    unlink(fresh); /* of an answer that a full disk has cut short */
+    unlink(fresh); /* a full disk may have cut the answer short */
     int fd = create(fresh);
     bool is_whole = fd >= 0 && write(fd, data, bytes) == (ssize_t)bytes;
     if (fd >= 0)

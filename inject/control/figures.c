@@ -19,7 +19,7 @@
 #include "record/state.h"
 #include "store/seal.h"
 
-#define DEVICES_MAX 64u /* of which each has its figures; later ones are not counted */
+#define DEVICES_MAX 64u /* devices with figures of their own; others are not counted */
 #define SPANS_MAX   64u
 #define CUDA_KIND   1u /* TENSOR_DEVICE_KIND */
 
@@ -28,8 +28,9 @@ struct span {
 };
 
 struct device {
-    uint64_t busy_ns;             /* the union of what it did */
-    struct span spans[SPANS_MAX]; /* in time order, none touches another; what is before is full */
+    uint64_t busy_ns; /* total time of the spans that were dropped from `spans` */
+    /* in time order and disjoint; the time before them is summed up */
+    struct span spans[SPANS_MAX];
     unsigned span_count;
     uint64_t tensor_bytes, reserved_bytes;
     bool has_worked, has_tensors;
@@ -37,22 +38,22 @@ struct device {
 
 static struct {
     bool is_watched;
-    bool has_gpu; /* there are records of a device's */
+    bool has_gpu; /* there are device records */
     uint64_t rank;
     uint64_t calls, launches;
-    uint64_t last_call; /* when the last one ended that is stored, or a time in which there may have
-                         * been others, in ticks; 0: none */
+    uint64_t last_call; /* in ticks: the end of the last stored call, or of a time in which calls
+                           may be missing; 0: none */
     struct device devices[DEVICES_MAX];
 } now;
 
 /* ---- what the records show --------------------------------------------------------------------
  */
 
-/* Records of a device come in no order, but not much later than others. */
+/* Device records come in no order, but not much out of order. */
 static void add_span(struct device *d, struct span s)
 {
     unsigned first = 0, last;
-    if (d->span_count == SPANS_MAX) /* the two oldest become one */
+    if (d->span_count == SPANS_MAX) /* join the two oldest */
         d->spans[1].begin_ns = d->spans[0].begin_ns;
     if (d->span_count == SPANS_MAX)
         memmove(d->spans, d->spans + 1, --d->span_count * sizeof s);
@@ -74,7 +75,8 @@ static void add_span(struct device *d, struct span s)
 static void see_work(const struct record *r, uint64_t begin_ns)
 {
     uint64_t end_ns = clock_scale_ns(&gp.header.scale, r->begin + r->duration);
-    if (!r->arg_count || r->args[0] >= DEVICES_MAX) /* KERNEL_DEVICE, and so on */
+    /* the KERNEL_DEVICE argument and its equivalents */
+    if (!r->arg_count || r->args[0] >= DEVICES_MAX)
         return;
     now.has_gpu = now.devices[r->args[0]].has_worked = true;
     if (now.is_watched)
@@ -129,7 +131,7 @@ static void see_end(const uint8_t *record, uint64_t head, size_t bytes)
     now.last_call = end > now.last_call ? end : now.last_call;
 }
 
-/* The program can write where it stands: it is copied first. */
+/* Counts a record. The program can overwrite the original, so it is copied first. */
 static void see(const uint8_t *record, size_t bytes)
 {
     static uint8_t copy[8 * (RECORD_HEAD_WORDS + 1 + RECORD_ARGS_MAX)] __attribute__((aligned(8)));
@@ -180,7 +182,7 @@ static void fill_open(struct control_status *s)
     }
 }
 
-/* Where calls are passed by there may have been others. */
+/* While calls are passed by, there may have been others. */
 static void fill_quiet(uint64_t *figures)
 {
     uint64_t ticks = ticks_now();
@@ -226,7 +228,7 @@ static void fill_devices(uint64_t *figures)
     }
     if (worked && now.is_watched)
         figures[FIGURE_DEVICES] = worked;
-    /* Of the time in which nobody tells of their work nothing is known. */
+    /* Nothing is known of the time in which no GPU work is recorded. */
     if (worked && now.is_watched && !(recorded_asked() & (OFF_WORK | OFF_CUPTI)))
         figures[FIGURE_BUSY_NS] = busy_ns;
 }
@@ -235,9 +237,9 @@ void figures_fill(struct control_status *s, bool is_watched)
 {
     uint64_t *figures = s->figures;
     if (is_watched && !now.is_watched)
-        now.calls = now.launches = 0; /* those that were looked at for their memory */
+        now.calls = now.launches = 0; /* these calls were counted only for their memory */
     now.is_watched = is_watched;
-    figures[FIGURE_RANK] = now.rank; /* RANK_NONE is CONTROL_UNKNOWN */
+    figures[FIGURE_RANK] = now.rank; /* RANK_NONE equals CONTROL_UNKNOWN */
     figures[FIGURE_NOW_NS] = clock_ns(CLOCK_MONOTONIC);
     figures[FIGURE_HELD_BYTES] = held_bytes();
     if (windows_whole())

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What `gpuprof top` shows of this process: counted by the writer from the records that it seals,
- * so that calls cost nothing more, and only while somebody asks; but which memory is held it must
- * always know. By the writer, but for figures_start.
+ * The figures that `gpuprof top` shows for this process. The writer counts them from the records
+ * that it seals, so calls cost nothing more. It counts only while somebody watches, except memory,
+ * whose total needs every call. Called by the writer, except figures_start.
  */
 #ifndef GPUPROF_INJECT_FIGURES_H
 #define GPUPROF_INJECT_FIGURES_H
@@ -10,11 +10,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A recording begins: by who begins it. */
+/* Call it when a recording starts, on the thread that starts it. */
 void figures_start(void);
 
-/* Fills the figures. `is_watched`: those that are counted only then, too; from the first of such
- * calls on. */
+/* Fills in the figures. `is_watched`: also those that are counted only while watched, from the
+ * first such call on. */
 struct control_status;
 void figures_fill(struct control_status *status, bool is_watched);
 

@@ -12,20 +12,21 @@
 #include "stack/stack.h"
 #include "torch/torch.h"
 
-#define FIRST_PART    10          /* of the setting seal: when threads are first asked for times */
-#define WINDOW_NS_MIN 100000000u  /* a window, while the recording is young ... */
-#define WINDOW_NS_MAX 1000000000u /* ... and when it is not */
-#define WINDOW_PART   10          /* of the recording's age */
-#define STORE_PART    8           /* of its age: how often the sums are stored */
-#define STORE_NS_MAX  60000000000u
+#define FIRST_PART    10          /* of --seal: when threads are first asked to time calls */
+#define WINDOW_NS_MIN 100000000u  /* length of a window while the recording is young ... */
+#define WINDOW_NS_MAX 1000000000u /* ... and later */
+#define WINDOW_PART   10          /* a window is this part of the recording's age */
+/* the sums are stored each time this part of its age has passed */
+#define STORE_PART   8
+#define STORE_NS_MAX 60000000000u
 
-/* The writer's, anew in each recording. */
+/* Used by the writer; reset in each recording. */
 static struct {
     struct ladder ladder;
     uint64_t begin_ns;
-    uint64_t window_ns; /* when the window began */
+    uint64_t window_ns; /* start of the window */
     uint64_t stored_ns;
-    uint32_t off; /* what was given up: enum off_bits */
+    uint32_t off; /* what was turned off: enum off_bits */
     bool has_asked;
 } governor;
 
@@ -37,7 +38,7 @@ void governor_start(struct thread *writer)
     governor.begin_ns = governor.window_ns = governor.stored_ns = clock_ns(CLOCK_MONOTONIC);
 }
 
-/* Threads are to time their next calls, and to look what they pass by. */
+/* Asks threads to time their next calls, and to check which calls they must pass by. */
 static void ask(void)
 {
     uint64_t before = atomic_load(&fork_page.recording), after;
@@ -52,7 +53,7 @@ static bool has_budget(void)
     return gp.settings.numbers[SETTING_OVERHEAD_MAX] != SETTING_OFF;
 }
 
-/* A part of the recording's age, between two limits. */
+/* Returns 1/`part` of the recording's age, between two limits. */
 static uint64_t part_ns(uint64_t now_ns, unsigned part, uint64_t low_ns, uint64_t high_ns)
 {
     uint64_t ns = (now_ns - governor.begin_ns) / part;
@@ -69,7 +70,7 @@ bool governor_is_due(uint64_t now_ns)
     return now_ns - governor.window_ns >= window_ns;
 }
 
-/* The steps that would change something. */
+/* The steps that would change something now. */
 static uint32_t possible_steps(void)
 {
     const uint64_t libraries = gp.settings.numbers[SETTING_LIBRARIES];
@@ -107,7 +108,7 @@ static void take_step(struct thread *writer, unsigned step, const struct ladder_
     recorded_ask(writer, ASKER_GOVERNOR, governor.off, &r);
 }
 
-/* A whole window is over. */
+/* Called at the end of a complete window. */
 static void govern(struct thread *writer, struct ladder_window *w)
 {
     w->possible = possible_steps();
@@ -122,7 +123,7 @@ void governor_look(struct thread *writer, uint64_t now_ns, bool is_last)
     struct ladder_window window = {.budget = gp.settings.numbers[SETTING_OVERHEAD_MAX]};
     bool is_whole = !is_last && governor_is_due(now_ns);
     if (!is_whole && !is_last)
-        return; /* another feature's look: the window goes on */
+        return; /* another feature asked for this look; the window goes on */
     cost_sums_look(&window);
     if (is_whole && has_budget())
         govern(writer, &window);

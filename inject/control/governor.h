@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Keeps what gpuprof costs within the setting --overhead-max, as far as that can be had: asks the
- * program's threads to time calls, looks at the sums in one window after another, and gives up one
- * thing after another (ladder.h). The cost is measured and stored even where there is no budget.
- * The writer's.
+ * Keeps gpuprof's cost within --overhead-max as far as possible. It asks the program's threads to
+ * time calls, compares the sums of each window with the budget, and turns features off one by one
+ * (ladder.h). The cost is measured and stored even without a budget. Only the writer calls it.
  */
 #ifndef GPUPROF_INJECT_GOVERNOR_H
 #define GPUPROF_INJECT_GOVERNOR_H
@@ -13,14 +12,14 @@
 
 struct thread;
 
-/* A recording begins. */
+/* Call it when a recording starts. */
 void governor_start(struct thread *writer);
 
-/* In each pass: asks for times where that is due. True: a window ends, and so all is to be sealed.
- */
+/* Call it in each pass of the writer. Asks for timings when they are due. Returns true if a window
+ * ends, so that everything must be sealed. */
 bool governor_is_due(uint64_t now_ns);
 
-/* All is sealed: closes the window. Appends what is to be known of it to the writer's records. */
+/* Closes the window; everything is sealed then. Appends the results to the writer's records. */
 void governor_look(struct thread *writer, uint64_t now_ns, bool is_last);
 
 #endif

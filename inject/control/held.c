@@ -8,21 +8,22 @@
 #include "base/pages.h"
 #include "record.h"
 
-#define PLACES_MIN 4096u       /* of 24 bytes */
-#define FREED      UINT64_MAX  /* in place of its bytes */
-#define LATE_NS    3000000000u /* threads' records come here once a second, one after another */
-#define ARRAY      ((uint64_t)1 << 63) /* their handles are a space of their own */
+#define PLACES_MIN 4096u      /* of 24 bytes each */
+#define FREED      UINT64_MAX /* stored in place of the number of bytes */
+/* the writer reads each thread's records once a second, one thread after another */
+#define LATE_NS 3000000000u
+#define ARRAY   ((uint64_t)1 << 63) /* array handles get a range of their own */
 
 struct place {
-    uint64_t address; /* 0: none */
+    uint64_t address; /* 0: free */
     uint64_t bytes;
-    uint64_t begin_ns; /* of the newest call for it that was seen, whoever made it */
+    uint64_t begin_ns; /* begin of the newest call seen for this address, on any thread */
 };
 
 static struct {
-    struct place *places; /* at least half of them are free */
-    uint32_t size;        /* a power of two */
-    uint32_t count;       /* of addresses, held or not */
+    struct place *places; /* at least half are free */
+    uint32_t size;        /* power of two */
+    uint32_t count;       /* addresses in the table, allocated or not */
     uint64_t bytes;
     bool is_unknown;
 } held;
@@ -58,13 +59,13 @@ static struct place *find(struct place *places, uint32_t size, uint64_t address)
     return &places[i];
 }
 
-/* Is a call that comes later than its time still to tell of it? */
+/* May a call that arrives late still need this place? */
 static bool is_wanted(const struct place *p, uint64_t now_ns)
 {
     return p->address && (p->bytes != FREED || p->begin_ns + LATE_NS > now_ns);
 }
 
-/* A new table, in which what was given back long ago is no more; then as large as it must be. */
+/* Makes a new table without the places freed long ago, as large as needed. */
 static void renew(uint64_t now_ns)
 {
     uint32_t count = 0, size = PLACES_MIN;
@@ -86,7 +87,7 @@ static void renew(uint64_t now_ns)
     held.count = count;
 }
 
-/* `bytes` are held at that address from then on, or FREED. */
+/* Notes that `bytes` are allocated at this address since `begin_ns`, or FREED. */
 static void note(uint64_t address, uint64_t bytes, uint64_t begin_ns)
 {
     if (2 * held.count >= held.size)

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * How much device memory this process's calls hold, for who asks while it runs (the collector has
- * a ledger of its own): a table by address, as large as it must be. By the writer only.
- */
+/* Counts the device memory that this process holds, for `gpuprof top` (the collector has its own
+ * ledger): a table by address that grows as needed. Used only by the writer. */
 #ifndef GPUPROF_INJECT_HELD_H
 #define GPUPROF_INJECT_HELD_H
 
@@ -10,16 +8,16 @@
 
 struct record;
 
-/* A recording begins: nothing is held. */
+/* Call it when a recording starts: nothing is allocated yet. */
 void held_reset(void);
 
-/* A call that may get memory, or give it back, and when it began. Those of different threads may
- * come in any order, within some seconds. */
+/* Counts a call that may allocate or free memory, and that began at `begin_ns`. Calls of different
+ * threads may come in any order, within a few seconds. */
 void held_see(const struct record *r, uint64_t begin_ns);
 
-/* In bytes; UINT64_MAX: not known, since something was done that says no sizes (physical memory, a
- * reset of the device), or there were more blocks than HELD_BLOCKS_MAX. */
+/* Returns the bytes held. UINT64_MAX: not known, since a call without sizes was made (physical
+ * memory, device reset), or there were more than HELD_BLOCKS_MAX blocks. */
 uint64_t held_bytes(void);
-#define HELD_BLOCKS_MAX (1u << 19) /* in 48 MiB at most */
+#define HELD_BLOCKS_MAX (1u << 19) /* uses at most 48 MiB */
 
 #endif

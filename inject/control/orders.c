@@ -14,17 +14,18 @@
 
 #define LOCK_NS   20000000u
 #define LINGER_NS 1000000000u
-#define WARM      2u /* PAUSE_PAUSED: the device's records are on already */
+#define WARM      2u /* value of PAUSE_PAUSED: device records are on already */
 
-static struct lock lock; /* of what follows */
+static struct lock lock; /* protects the variables below */
 
 static struct {
     struct control_command all[CONTROL_WAITS_MAX];
     unsigned count;
-    uint64_t stopped_ns; /* CLOCK_MONOTONIC, when a step stopped the calls; 0: the device too */
+    /* CLOCK_MONOTONIC time at which a step stopped the calls; 0: device records are stopped, too */
+    uint64_t stopped_ns;
 } waiting;
 
-/* A step that a label marks is in the stream as that. */
+/* Makes the record. A step that a label marks is written as such. */
 static struct record pause_record(uint32_t paused, const struct step_sight *step)
 {
     uint64_t number = step->source == STEPS_OF_PROGRAM ? step->number + 1 : 0;
@@ -32,7 +33,7 @@ static struct record pause_record(uint32_t paused, const struct step_sight *step
         RECORD_WITH(PAUSE, [PAUSE_PAUSED] = paused, [PAUSE_BY] = 1, [PAUSE_STEP] = number)};
 }
 
-/* With the lock held. */
+/* Removes a waiting order. The lock must be held. */
 static void take_out(unsigned index)
 {
     memmove(&waiting.all[index], &waiting.all[index + 1],
@@ -47,7 +48,7 @@ static bool turns(enum control_what what)
 /* ---- at a step --------------------------------------------------------------------------------
  */
 
-/* What is left out now, by us. */
+/* What `gpuprof ctl` has turned off now. */
 static uint32_t off_now(void)
 {
     return (uint32_t)atomic_load(recorded_word(ASKER_CONTROL));
@@ -84,7 +85,7 @@ static void dump_at(uint64_t step)
     flight_watch_ask(DUMP_CONTROL, text);
 }
 
-/* A step begins; step_count.h. */
+/* Called when a step begins; see step_count.h. */
 static bool follow_step(struct thread *t, const struct step_sight *step, bool may_wait)
 {
     uint64_t number = step->number;
@@ -114,10 +115,10 @@ static bool follow_step(struct thread *t, const struct step_sight *step, bool ma
 /* ---- at once, and at a time -------------------------------------------------------------------
  */
 
-/* With the lock held. */
+/* Carries out a command at once. The lock must be held. */
 static void do_now(struct thread *t, enum control_what what)
 {
-    if (what == CONTROL_DUMP && t) /* before its begin there was nothing */
+    if (what == CONTROL_DUMP && t) /* nothing was recorded before the recording started */
         flight_watch_ask(DUMP_CONTROL, "");
     if (!turns(what))
         return;
@@ -141,7 +142,8 @@ void orders_reset(void)
     step_count_follow(STEP_PLACE_ORDERS, follow_step);
 }
 
-/* From its step on, or the next one: only the windows of the schedule, whatever was stopped. */
+/* Takes a schedule: from its step on, or from the next one, only its windows are recorded, even if
+ * recording was stopped. */
 static enum control_answer take_schedule(struct thread *t, const struct control_command *c)
 {
     bool is_late = windows_schedule(t, c->schedule.active ? &c->schedule : NULL,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What `gpuprof ctl` has asked for (formats/control_text.h): done at once, or kept until its step
- * begins or its time has come. What is due at a step the thread does that begins it, so that all
- * ranks of a job turn with the same step: of a start the features are turned on one step before,
- * of a stop they are turned off LINGER_NS later, since the device comes later.
+ * The commands of `gpuprof ctl` (formats/control_text.h): carried out at once, or kept until their
+ * step or time comes. The thread that begins a step carries out what is due at it, so that all
+ * ranks of a job change at the same step. For a start, features are turned on one step early. For a
+ * stop, they are turned off LINGER_NS later, since device records arrive late.
  */
 #ifndef GPUPROF_INJECT_ORDERS_H
 #define GPUPROF_INJECT_ORDERS_H
@@ -15,19 +15,20 @@
 
 struct thread;
 
-/* A recording begins: nothing waits. */
+/* Call it when a recording starts: no command waits. */
 void orders_reset(void);
 
 /*
- * One more, by the writer or who begins a recording; `t` is the calling thread, or NULL where there
- * is nothing to record into yet. A start or stop at once takes back those that wait.
+ * Takes a command. Called by the writer or the thread that starts a recording; `t` is the calling
+ * thread, or NULL if nothing can be recorded yet. A start or stop that takes effect at once cancels
+ * those that wait.
  */
 enum control_answer orders_take(struct thread *t, const struct control_command *c);
 
-/* In each pass of the writer: does what is due by its time. */
+/* Call it in each pass of the writer: carries out commands whose time has come. */
 void orders_time(struct thread *writer);
 
-/* Those that wait; at most CONTROL_WAITS_MAX. */
+/* Fills `waits` with the waiting commands; returns how many, at most CONTROL_WAITS_MAX. */
 unsigned orders_waiting(struct control_wait *waits);
 
 #endif

@@ -17,54 +17,55 @@
 #include "record/thread.h"
 #include "record/thread_cost.h"
 
-#define PLACES       (THREAD_COSTS_MAX + 1) /* 0: the shared one */
-#define TIMED_MIN    4         /* timed in a window, so that it has a mean of its own */
-#define WORST_NS_MIN 10000000u /* a thread younger than that has no share worth naming */
+/* place 0 is shared by threads without a place of their own */
+#define PLACES       (THREAD_COSTS_MAX + 1)
+#define TIMED_MIN    4         /* classes timed this often in a window get a mean of their own */
+#define WORST_NS_MIN 10000000u /* shares of younger threads are not reported */
 #define MILLION      1000000.0
 
-/* What the writer remembers of a thread. */
+/* What the writer remembers about a thread. */
 struct watched {
-    int64_t count[COST_COUNT];     /* in this window */
-    uint64_t unpriced[COST_COUNT]; /* of earlier windows, when nobody knew what they cost */
+    int64_t count[COST_COUNT];     /* calls in this window */
+    uint64_t unpriced[COST_COUNT]; /* calls of earlier windows whose cost was not known then */
     uint64_t seen_count[COST_COUNT];
     uint64_t seen_timed[COST_COUNT];
     uint64_t seen_ticks[COST_COUNT];
-    double window_ns[COST_COUNT]; /* its cost */
-    double cost_ns;               /* since the thread began */
+    double window_ns[COST_COUNT]; /* cost in this window */
+    double cost_ns;               /* cost since the thread started */
     uint64_t wall_ns;
-    uint64_t last_ns; /* end of its last record that was sealed, in ns of the stream */
+    uint64_t last_ns; /* end of its last sealed record, in ns of the stream */
     uint64_t seen_cold_timed[COST_COUNT];
     uint64_t seen_cold_ticks[COST_COUNT];
 };
 
-/* What was timed. */
+/* Sum and number of timed calls. */
 struct timings {
     uint64_t timed[COST_COUNT];
     double ns[COST_COUNT];
 };
 
-/* A thread's share. */
+/* A thread's share of the cost. */
 struct share {
     uint32_t thread;
     uint64_t wall_ns;
     double cost_ns;
 };
 
-/* The writer's. */
+/* Used by the writer. */
 static struct {
-    struct watched *watched;    /* PLACES, mmap'ed; NULL: nothing is measured */
-    double mean_ns[COST_COUNT]; /* of one; below 0: not known yet */
+    struct watched *watched;    /* PLACES entries from mmap; NULL: nothing is measured */
+    double mean_ns[COST_COUNT]; /* mean cost of one call; below 0: not known yet */
     struct timings warm;
-    struct timings cold; /* the first calls of bursts */
+    struct timings cold; /* timings of the first calls of bursts */
     uint64_t count[COST_COUNT];
     double total_ns[COST_COUNT];
-    uint64_t begin_ns;  /* of the recording */
-    uint64_t window_ns; /* when the window began */
-    uint32_t window;    /* its number: 1, 2, ... */
+    uint64_t begin_ns;  /* start of the recording */
+    uint64_t window_ns; /* start of the window */
+    uint32_t window;    /* number of the window: 1, 2, ... */
     uint64_t own_ns;
-    struct share ended; /* all threads that have ended; `thread` is how many */
-    struct share worst; /* of those */
-    bool has_quota;     /* the process may take one processor's time at most */
+    struct share ended; /* all ended threads together; `thread` is their number */
+    struct share worst; /* the largest share among them */
+    bool has_quota;     /* a cgroup limits the process to the time of one processor */
 } sums;
 
 static struct thread_cost *cost_at(uint32_t index)
@@ -72,13 +73,13 @@ static struct thread_cost *cost_at(uint32_t index)
     return index ? &thread_costs[index - 1] : &thread_cost_shared;
 }
 
-/* Its thread; 0: it has none. */
+/* Returns the thread that owns the place; 0: none. */
 static uint32_t owner_at(uint32_t index)
 {
     return index && thread_costs ? thread_cost_owner(cost_at(index)) : 0;
 }
 
-/* "max 100000" or "50000 100000": time, in how much time. */
+/* Reads "max 100000" or "50000 100000": quota and period in microseconds. */
 static bool read_quota(void)
 {
     char text[64] = "";
@@ -91,7 +92,7 @@ static bool read_quota(void)
     return n > 0 && sscanf(text, "%llu %llu", &quota, &period) == 2 && quota <= period;
 }
 
-/* Then what our own threads take is taken from the program's. */
+/* If so, our own threads take their time from the program's threads. */
 static bool is_one_processor(void)
 {
     cpu_set_t set;
@@ -118,7 +119,8 @@ static void count_in(uint32_t index, unsigned class, uint64_t count)
 {
     if (!sums.watched)
         return;
-    if (index >= PLACES || !owner_at(index)) /* it has ended, and was looked at for the last time */
+    /* the thread has ended and was counted for the last time */
+    if (index >= PLACES || !owner_at(index))
         index = 0;
     sums.watched[index].count[class] += (int64_t)count;
 }
@@ -159,8 +161,8 @@ static double ns_of(uint64_t ticks)
     return (double)ticks * (double)gp.header.scale.mult / 4294967296.0;
 }
 
-/* How far a sum of a thread's has come since the last look; never back: a handler's call between
- * its load and its store would do that. */
+/* Returns by how much the sum has grown since the last look. Never negative: a signal handler's
+ * call between the load and the store could make the sum smaller. */
 static uint64_t take_more(const _Atomic uint64_t *sum, uint64_t *seen)
 {
     uint64_t now = atomic_load_explicit(sum, memory_order_relaxed);
@@ -169,8 +171,7 @@ static uint64_t take_more(const _Atomic uint64_t *sum, uint64_t *seen)
     return more;
 }
 
-/* Takes what the thread has counted and timed since the last look; adds what it has timed to
- * `warm` and `cold`. */
+/* Takes the counts and timings since the last look, and adds the timings to `warm` and `cold`. */
 static void take_counts(uint32_t index, struct timings *warm, struct timings *cold)
 {
     struct watched *w = &sums.watched[index];
@@ -180,7 +181,7 @@ static void take_counts(uint32_t index, struct timings *warm, struct timings *co
         double ns = ns_of(take_more(&c->ticks[i], &w->seen_ticks[i]));
         w->count[i] += (int64_t)(counted - w->seen_count[i]);
         w->seen_count[i] = counted;
-        w->window_ns[i] = ns; /* what is EXACT */
+        w->window_ns[i] = ns; /* this class counts time directly (EXACT) */
         warm->timed[i] += take_more(&c->timed[i], &w->seen_timed[i]);
         warm->ns[i] += ns;
         cold->timed[i] += take_more(&c->cold_timed[i], &w->seen_cold_timed[i]);
@@ -196,13 +197,13 @@ static void add_timings(struct timings *to, const struct timings *more)
     }
 }
 
-/* What was timed of a class: the first calls of bursts only where there are no others. */
+/* Chooses the timings of a class: those of first calls of bursts only if there are no others. */
 static const struct timings *timings_of(unsigned class)
 {
     return sums.warm.timed[class] ? &sums.warm : &sums.cold;
 }
 
-/* What one of each class costs, from this window where it has timed enough of them. */
+/* Computes the mean cost of each class, from this window if it has enough timings. */
 static void set_means(const struct timings *window)
 {
     double all_ns = 0;
@@ -218,14 +219,14 @@ static void set_means(const struct timings *window)
             all_ns += t->ns[i];
         }
     }
-    /* A class of which none was timed yet is as dear as the calls are. */
+    /* Classes without timings are assumed to cost as much as the average call. */
     for (unsigned i = 0; i < COST_COUNT && all; i++)
         if (!timings_of(i)->timed[i] && cost_infos[i].place == COST_PLACE_CALLER)
             sums.mean_ns[i] = all_ns / (double)all;
 }
 
-/* What the window has cost the thread, its start left out. What came before anything was timed is
- * added to the thread's sum, when it is known. */
+/* Returns what the window has cost the thread, without the thread's start. Calls made before
+ * anything was timed are added to the thread's sum as soon as their cost is known. */
 static double take_costs(struct watched *w)
 {
     double cost_ns = 0;
@@ -254,7 +255,7 @@ static bool is_larger(const struct share *a, const struct share *b)
            a->cost_ns * (double)b->wall_ns > b->cost_ns * (double)a->wall_ns;
 }
 
-/* The thread has ended, and all that it recorded is sealed. */
+/* Frees the place: the thread has ended, and all its records are sealed. */
 static void forget(uint32_t index)
 {
     struct thread_cost *c = cost_at(index);
@@ -289,8 +290,8 @@ static void raise_to(uint64_t *value, uint64_t other)
     *value = other > *value ? other : *value;
 }
 
-/* A thread's part of the window, and what of it went for what. `own_ns`: what our threads took from
- * it. */
+/* Adds a thread to the window: its time, and its cost by class. `own_ns`: what our own threads took
+ * from it. */
 static void add_window(struct ladder_window *out, const double *ns, const struct share *its,
                        double own_ns)
 {
@@ -312,7 +313,8 @@ static void add_window(struct ladder_window *out, const double *ns, const struct
     raise_to(&out->saves[LADDER_HUNDREDTH], calls);
 }
 
-/* The thread's part of the window, in ns: of one that has ended, up to its last record. */
+/* Returns how long the thread took part in the window, in ns. For an ended thread, up to its last
+ * record. */
 static uint64_t wall_of(uint32_t index, uint64_t now_ns, bool has_ended)
 {
     uint64_t zero_ns = gp.header.monotonic_zero_ns;
@@ -324,10 +326,8 @@ static uint64_t wall_of(uint32_t index, uint64_t now_ns, bool has_ended)
     return now_ns > begin_ns ? now_ns - begin_ns : 0;
 }
 
-/*
- * Threads without sums of their own that did something in this window and are there yet: at least
- * 1, so that those that are gone again had their time one after another. Notes the number of one.
- */
+/* Counts the threads without sums of their own that were active in this window and still exist. At
+ * least 1: threads that have ended ran one after another. Notes the number of one of them. */
 static uint32_t count_shared(void)
 {
     uint32_t count = 0, allocated = atomic_load(&gp.pool.allocated);
@@ -344,8 +344,8 @@ static uint32_t count_shared(void)
     return count ? count : 1;
 }
 
-/* All threads' parts of the window. Those that took part for less than half of it are, besides,
- * looked at as if they were one: they may have come one after another. */
+/* Adds all threads to the window. Threads that took part for less than half of it are also counted
+ * together as one, since they may have run one after another. */
 static void add_windows(struct ladder_window *out, uint64_t now_ns, double own_ns)
 {
     uint64_t window_ns = now_ns - sums.window_ns;
@@ -368,7 +368,7 @@ static void add_windows(struct ladder_window *out, uint64_t now_ns, double own_n
             brief.cost_ns += its.cost_ns;
             for (unsigned k = 0; k < COST_COUNT; k++)
                 brief_ns[k] += w->window_ns[k];
-            its.wall_ns = window_ns / 2; /* a thread of a moment is compared with more than that */
+            its.wall_ns = window_ns / 2; /* a short-lived thread is compared with a longer time */
         }
         if (its.wall_ns)
             add_window(out, w->window_ns, &its, own_ns);
@@ -435,7 +435,7 @@ void cost_sums_append(struct thread *writer)
         append_class(writer, i);
     for (uint32_t i = 0; i < (thread_costs ? PLACES : 1); i++) {
         const struct watched *w = &sums.watched[i];
-        if (!w->wall_ns) /* nobody's, or a thread's that takes it just now */
+        if (!w->wall_ns) /* a free place, or one that a thread is just taking */
             continue;
         struct share its = {cost_at(i)->number, w->wall_ns, w->cost_ns};
         all.thread += i > 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cost/ladder.h"
 
-/* What comes first says least of the program for what it costs. */
+/* The features that say least about the program for their cost are turned off first. */
 static const uint8_t order[] = {LADDER_OP_STACKS, LADDER_STACKS,    LADDER_SHAPES,
                                 LADDER_ARGUMENTS, LADDER_QUERIES,   LADDER_OPERATORS,
                                 LADDER_LIBRARIES, LADDER_CALLBACKS, LADDER_TENTH,

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What to give up when gpuprof costs more than it may (formats/api/cost.h has the steps): decided
- * from what was measured in one window of time after another, and from nothing else.
- */
+/* Decides what to turn off when gpuprof costs more than its budget (formats/api/cost.h lists the
+ * steps). The decision depends only on what each window has measured. */
 #ifndef GPUPROF_INJECT_LADDER_H
 #define GPUPROF_INJECT_LADDER_H
 
@@ -11,30 +9,31 @@
 
 #include "api/cost.h"
 
-#define LADDER_WINDOWS      2  /* over the budget one after another, before a step is taken */
-#define LADDER_WINDOWS_LAST 10 /* ... before it is said that none helps, while some are left */
-#define LADDER_NONE         -1 /* nothing is to be done */
+#define LADDER_WINDOWS      2  /* windows above the budget in a row before a step is taken */
+#define LADDER_WINDOWS_LAST 10 /* ... before it reports that no remaining step helps */
+#define LADDER_NONE         -1 /* take no step */
 
-/* One for each recording; all zero at first. */
+/* One per recording; initially zero. */
 struct ladder {
-    uint32_t over_count; /* windows over the budget since the last step or the last one below it */
-    uint32_t taken;      /* a bit for each step */
-    bool is_at_bottom;   /* that was said */
+    /* windows above the budget since the last step, or since the last one below it */
+    uint32_t over_count;
+    uint32_t taken;    /* bit mask of steps */
+    bool is_at_bottom; /* LADDER_BOTTOM was returned */
 };
 
 /* Shares of a thread's time, in parts per million. */
 struct ladder_window {
-    uint64_t share; /* of the thread that gpuprof costs most */
+    uint64_t share; /* largest share that gpuprof has of any thread's time */
     uint64_t budget;
-    uint32_t possible; /* steps that would change something: a bit each */
-    /* The most that each would save a thread that is over the budget; of CUPTI nobody knows. */
+    uint32_t possible; /* bit mask of the steps that would change something */
+    /* The most that each step would save a thread that is above the budget; not known for CUPTI. */
     uint64_t saves[LADDER_CODE_COUNT];
 };
 
 /*
- * The step to take now, LADDER_BOTTOM (once in a recording) if none is left that would save
- * anything, or LADDER_NONE. A step that would save nothing now is left for later; none is ever
- * taken back.
+ * Returns the step to take now, LADDER_NONE, or LADDER_BOTTOM (once per recording) if no remaining
+ * step would save anything. A step that would save nothing now may be taken later; no step is ever
+ * undone.
  */
 int ladder_look(struct ladder *l, const struct ladder_window *w);
 

@@ -10,24 +10,24 @@
 #include "record/state.h"
 #include "record/thread.h"
 
-#define MEMBERS_FIRST     512u       /* places at start; doubles */
-#define MEMBERS_MAX       (1u << 16) /* half of them are used */
+#define MEMBERS_FIRST     512u       /* initial size; doubles when needed */
+#define MEMBERS_MAX       (1u << 16) /* at most half are used */
 #define CAPTURE_LOCK_NS   100000000u
-#define PER_THREAD_STREAM 2u /* CU_STREAM_PER_THREAD */
+#define PER_THREAD_STREAM 2u /* value of CU_STREAM_PER_THREAD */
 
-/* A stream or an event that belongs to a capture, or did. */
+/* A stream or event that belongs or belonged to a capture. */
 struct member {
     uint64_t handle;
-    uint32_t capture; /* 1, 2, ...; 0: it belongs to none now */
-    bool is_used;     /* else a free place */
+    uint32_t capture; /* number of the capture, from 1; 0: none now */
+    bool is_used;     /* false: a free place */
     bool is_event;
-    bool is_origin; /* the stream on which BeginCapture was called */
+    bool is_origin; /* this stream began the capture */
 };
 
-/* By any thread that follows a capture, under the lock. */
+/* Any thread that follows a capture uses these, under the lock. */
 static struct member first_members[MEMBERS_FIRST];
 static struct {
-    struct member *list; /* open addressing */
+    struct member *list; /* hash table with open addressing */
     uint32_t capacity;
     uint32_t used;
     uint32_t origins;
@@ -35,9 +35,9 @@ static struct {
 } members = {.list = first_members, .capacity = MEMBERS_FIRST};
 static struct lock members_lock;
 
-/* fork_page.recording says whether there are origins: while there is none nobody looks here. */
+/* fork_page.recording counts the capturing origins; while it is 0 no thread searches here. */
 
-/* The per-thread default stream has one handle for all threads; functions for it call it 0. */
+/* The per-thread default stream has one handle for all threads; its functions call it 0. */
 static uint64_t stream_key(unsigned code, uint64_t stream)
 {
     if (stream == 0 && api_functions[code].for_own_stream)
@@ -45,7 +45,7 @@ static uint64_t stream_key(unsigned code, uint64_t stream)
     return stream == PER_THREAD_STREAM ? stream | (uint64_t)this_thread.tid << 32 : stream;
 }
 
-/* Its place, or the free one where it belongs. */
+/* Returns the member's place, or the free place where it belongs. */
 static struct member *place_of(struct member *list, uint32_t capacity, uint64_t handle,
                                bool is_event)
 {
@@ -61,7 +61,7 @@ static struct member *find(uint64_t handle, bool is_event)
     return m->capture ? m : NULL;
 }
 
-/* Drops those that belong to no capture, and makes room if that is not enough. */
+/* Drops members that belong to no capture; enlarges the table if that is not enough. */
 static bool make_room(void)
 {
     uint32_t in_use = 0, capacity = members.capacity;
@@ -79,7 +79,7 @@ static bool make_room(void)
     }
     struct member *old = members.list;
     uint32_t old_capacity = members.capacity;
-    members.list = list; /* before the old ones go: another thread may be forking meanwhile */
+    members.list = list; /* publish before the old table is freed: another thread may be forking */
     members.capacity = capacity;
     members.used = in_use;
     if (old != first_members)
@@ -147,7 +147,7 @@ void capture_note(enum api_capture role, unsigned code, uint64_t stream, uint64_
         if (m)
             add(event, true, m->capture, false);
         else if ((m = find(event, true)))
-            drop(m); /* recorded anew, outside: it carries no capture any more */
+            drop(m); /* recorded again outside a capture: the event no longer belongs to one */
         break;
     case API_CAPTURE_EVENT_WAIT:
         m = find(event, true);

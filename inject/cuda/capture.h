@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which streams are capturing, followed from the calls alone, because hooks make no CUDA calls: a
- * stream captures from BeginCapture to EndCapture, or to its own end; an event recorded in a
- * capturing stream carries the capture to every stream that waits for it.
+ * Tracks which streams are capturing, from the calls alone, since hooks make no CUDA calls. A
+ * stream captures from BeginCapture to EndCapture, or until it is destroyed. An event recorded in a
+ * capturing stream extends the capture to every stream that waits for it.
  */
 #ifndef GPUPROF_INJECT_CAPTURE_H
 #define GPUPROF_INJECT_CAPTURE_H
@@ -12,23 +12,21 @@
 
 #include "api/api.h"
 
-/* cudaErrorStreamCaptureWrongThread and its driver twin. */
+/* Value of cudaErrorStreamCaptureWrongThread and of the driver's equivalent. */
 #define CAPTURE_ERROR_WRONG_THREAD 908
 
-/* After the call succeeded. */
+/* Call it after the call succeeded. */
 void capture_note(enum api_capture role, unsigned code, uint64_t stream, uint64_t event);
 
-/* True if the stream, as the function `code` means it, is capturing. */
+/* Returns whether the stream, as function `code` interprets the handle, is capturing. */
 bool capture_has_stream(unsigned code, uint64_t stream);
 
-/*
- * A stream, or every stream of the process, is being destroyed, captures that it began with it: its
- * handle may soon mean another one. Costs one comparison while nothing is captured; errno is kept.
- */
+/* One stream, or every stream of the process, is being destroyed, and so are the captures it began;
+ * its handle may be reused. Costs one comparison while nothing is captured. Keeps errno. */
 void capture_drop_stream(uint64_t stream);
 void capture_drop_all(void);
 
-/* In the child of a fork: nothing is being captured. */
+/* Call it in the child of a fork: nothing is captured there. */
 void capture_reset(void);
 
 #endif

@@ -80,7 +80,7 @@ typedef const struct cudaArray *cudaArray_const_t;
 typedef struct cudaMipmappedArray *cudaMipmappedArray_t;
 typedef struct cudaExecutionContext_st *cudaExecutionContext_t;
 
-/* Numbers. CUdeviceptr_v1 is the 32-bit pointer of the functions without _v2. */
+/* Numeric types. CUdeviceptr_v1 is the 32-bit pointer of functions without _v2. */
 
 typedef unsigned int CUdeviceptr_v1;
 typedef unsigned long long CUdeviceptr;
@@ -89,7 +89,7 @@ typedef int CUdevice;
 typedef uint32_t cuuint32_t;
 typedef uint64_t cuuint64_t;
 
-/* Enumerations: all are unsigned int in C; the constants are those that are used. */
+/* Enumerations. All are unsigned int in C; only the constants in use are listed. */
 
 enum cudaMemcpyKind {
     cudaMemcpyHostToHost = 0,
@@ -149,7 +149,7 @@ typedef enum CUdriverProcAddressQueryResult_enum {
     CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND = 1
 } CUdriverProcAddressQueryResult;
 
-/* Flags that an expression tests. */
+/* Flags that expressions test. */
 #define cudaArrayLayered 0x01
 #define cudaArrayCubemap 0x04
 
@@ -181,7 +181,7 @@ typedef struct CUipcMemHandle_st {
     char reserved[64];
 } CUipcMemHandle;
 
-/* Structures behind pointers, of which an expression reads fields. */
+/* Structures passed by pointer whose fields expressions read. */
 
 typedef struct cudaLaunchConfig_st {
     dim3 gridDim;
@@ -269,7 +269,8 @@ struct cudaMemPoolProps {
 };
 typedef struct cudaMemPoolProps CUmemPoolProps;
 
-/* These two grew after CUDA 11: this is what all versions have, and only ever one is pointed to. */
+/* These two grew after CUDA 11. Only the fields of all versions are declared; they are only passed
+ * by pointer. */
 struct cudaExternalMemoryHandleDesc {
     unsigned int opaque_type;
     void *opaque_handle[2];
@@ -440,7 +441,7 @@ typedef struct CUDA_ARRAY3D_DESCRIPTOR_st {
     unsigned int Flags;
 } CUDA_ARRAY3D_DESCRIPTOR;
 
-/* Structures that only pass by as pointers. */
+/* Structures that are only passed on by pointer. */
 
 struct cudaExternalMemoryMipmappedArrayDesc;
 struct cudaExternalSemaphoreSignalParams;
@@ -476,12 +477,12 @@ typedef CUresult (*CUgraphRecaptureCallback)(void *data, CUgraphNode node,
                                              const CUgraphNodeParams *recaptured,
                                              CUgraphRecaptureStatus status);
 
-/* Helpers of the expressions in the rows. */
+/* Helpers for the expressions in the rows. */
 
 /* The word of an ARG_DIM3 argument: x | y << 32 | z << 48, y and z saturated at 65535. */
 static inline uint64_t api_dim3(uint32_t x, uint32_t y, uint32_t z)
 {
-    if (__builtin_expect((y | z) > UINT16_MAX, 0)) { /* more than a device can do */
+    if (__builtin_expect((y | z) > UINT16_MAX, 0)) { /* larger than any device supports */
         y = y < UINT16_MAX ? y : UINT16_MAX;
         z = z < UINT16_MAX ? z : UINT16_MAX;
     }
@@ -490,11 +491,11 @@ static inline uint64_t api_dim3(uint32_t x, uint32_t y, uint32_t z)
 
 #define API_DIM3_XYZ(x, y, z) api_dim3(x, y, z)
 #define API_DIM3_WORD(dim)    api_dim3((dim).x, (dim).y, (dim).z)
-/* The grid of anything that names its fields as the driver does (CUlaunchConfig, ...). */
+/* The grid of a structure whose fields have the driver's names (CUlaunchConfig, ...). */
 #define API_DIM3_GRID(p)  api_dim3((p)->gridDimX, (p)->gridDimY, (p)->gridDimZ)
 #define API_DIM3_BLOCK(p) api_dim3((p)->blockDimX, (p)->blockDimY, (p)->blockDimZ)
 
-/* Device ordinal of a location; -1 (as cudaCpuDeviceId) for every kind of host memory. */
+/* Device ordinal of a location; -1 (as cudaCpuDeviceId) for any host memory. */
 #define API_LOCATION_DEVICE(location)                                                              \
     ((location).type == cudaMemLocationTypeDevice ? (int64_t)(location).id : -1)
 
@@ -517,9 +518,9 @@ static inline uint64_t api_decompressed_bytes(const CUmemDecompressParams *param
 }
 
 /*
- * Bytes of runtime 3D copies. The extent of a copy that touches an array is in elements of that
- * array, and its element size is not to be had without a CUDA call: such a copy counts 0 here, and
- * its bytes come from CUPTI's record of it.
+ * Bytes of the runtime's 3D copies. If an array takes part, the extent is in elements of that
+ * array, whose size is not known without a CUDA call. Such a copy counts as 0 here; CUPTI's record
+ * has its bytes.
  */
 #define API_EXTENT_BYTES(extent) ((uint64_t)(extent).width * (extent).height * (extent).depth)
 #define API_COPY3D_HAS_ARRAY(p)  ((p)->srcArray || (p)->dstArray)
@@ -538,7 +539,7 @@ static inline uint64_t api_copy3d_batch_bytes(const struct cudaMemcpy3DBatchOp *
     return sum;
 }
 
-/* Of the driver's 2D and 3D copies, all of which name their fields alike. */
+/* Bytes of the driver's 2D and 3D copies, whose structures use the same field names. */
 #define API_COPY_END(type, host, device, array)                                                    \
     ((type) == CU_MEMORYTYPE_HOST    ? (uint64_t)(uintptr_t)(host)                                 \
      : (type) == CU_MEMORYTYPE_ARRAY ? (uint64_t)(uintptr_t)(array)                                \
@@ -560,20 +561,16 @@ static inline enum cudaMemcpyKind api_copy_kind(CUmemorytype src, CUmemorytype d
     return dst == CU_MEMORYTYPE_HOST ? cudaMemcpyDeviceToHost : cudaMemcpyDeviceToDevice;
 }
 
-/*
- * Bytes of an array of that geometry without the padding that the driver adds; a height or depth
- * of 0 says that there is no such dimension. 0 for a format whose element size is not known here.
- */
+/* Bytes of an array without the driver's padding; a height or depth of 0 means that the dimension
+ * does not exist. Returns 0 for a format of unknown element size. */
 static inline uint64_t api_array_bytes(uint64_t element_bytes, uint64_t width, uint64_t height,
                                        uint64_t depth)
 {
     return element_bytes * width * (height ? height : 1) * (depth ? depth : 1);
 }
 
-/*
- * The same with mipmap levels: each level halves every dimension, except the depth where it counts
- * layers or faces; those two flags are the same in both APIs.
- */
+/* The same with mipmap levels. Each level halves every dimension, except the depth if it counts
+ * layers or faces. Both APIs use the same two flags for that. */
 static inline uint64_t api_mipmap_bytes(uint64_t element_bytes, uint64_t width, uint64_t height,
                                         uint64_t depth, unsigned int levels, unsigned int flags)
 {
@@ -607,7 +604,7 @@ static inline uint64_t api_format_bytes(CUarray_format format)
     return 0;
 }
 
-/* What rows declare themselves, beside those that need it. */
+/* Types that rows need and declare beside themselves. */
 #define API_TYPE(...) __VA_ARGS__
 #include "api/api.def"
 

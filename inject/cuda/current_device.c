@@ -6,20 +6,23 @@
 
 #include "base/hash.h"
 
-#define STACK_MAX     4   /* contexts of a thread; above more of them, its device is not known */
-#define SLOTS         256 /* a power of two: contexts of the process */
-#define SLOTS_LOOKED  8 /* at, for one; beyond it takes the place of another, which is forgotten */
-#define DEVICE_BITS   8 /* above them the address, of which CUDA's have 56 bits at most */
-#define DEVICE_NUMBER ((1u << DEVICE_BITS) - 1) /* one more than the number */
+/* contexts per thread; if there are more, the thread's device is not known */
+#define STACK_MAX 4
+#define SLOTS     256 /* power of two: contexts per process */
+/* slots searched for one context; if all are taken, one of the others is dropped */
+#define SLOTS_LOOKED 8
+/* the context's address is above these bits; CUDA's addresses have at most 56 */
+#define DEVICE_BITS   8
+#define DEVICE_NUMBER ((1u << DEVICE_BITS) - 1) /* the low bits hold the device number plus 1 */
 
-/* By any thread: context << DEVICE_BITS | device + 1; 0: free. */
+/* Shared by all threads: context << DEVICE_BITS | device + 1; 0: free. */
 static _Atomic uint64_t contexts[SLOTS];
 
 __thread int32_t device_current;
 
 static __thread struct {
     const void *contexts[STACK_MAX];
-    int16_t told; /* to the runtime */
+    int16_t told; /* the device given to cudaSetDevice */
     uint16_t depth;
 } stack;
 
@@ -28,7 +31,7 @@ static _Atomic uint64_t *slot_of(uint64_t context, unsigned i)
     return &contexts[((hash_mix(0, context) >> 32) + i) & (SLOTS - 1)];
 }
 
-/* What its slot has of it, and in `slot` where that is, or where it could be. */
+/* Returns the word for the context, and in `slot` where it is or could be stored. */
 static uint64_t find(const void *context, _Atomic uint64_t **slot)
 {
     uint64_t key = (uint64_t)(uintptr_t)context;
@@ -50,7 +53,7 @@ void device_note(const void *context, int32_t device)
     uint64_t word = find(context, &slot);
     uint64_t number = device >= 0 && (uint32_t)device < DEVICE_NUMBER ? (uint32_t)device + 1 : 0;
     uint64_t noted = (uint64_t)(uintptr_t)context << DEVICE_BITS | number;
-    /* Two threads that meet in one slot: one of the contexts is not known. */
+    /* Two threads may have raced for one slot; then one of the contexts is not known. */
     if (context && word != noted)
         atomic_store_explicit(slot, number ? noted : 0, memory_order_relaxed);
 }
@@ -71,7 +74,7 @@ bool device_has_context(int32_t device)
     return false;
 }
 
-/* The stack has changed. */
+/* The stack has changed: computes the current device. */
 static void follow(void)
 {
     device_current = !stack.depth               ? stack.told
@@ -82,7 +85,8 @@ static void follow(void)
 void device_set(int32_t device)
 {
     stack.told = (int16_t)device;
-    device_current = device; /* it has made its context current, or will before it is used */
+    /* the runtime has made the device's context current, or will before its first use */
+    device_current = device;
 }
 
 void device_push(const void *context)

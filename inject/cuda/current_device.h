@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The device that the calling thread's calls are for, known without asking CUDA: the wrappers of
- * the calls that change it tell of them (hook/device_hooks.c), of those inside CUDA, too, which
- * is how a runtime makes its contexts current. What no wrapper sees leaves it as it was.
+ * The device of the calling thread's CUDA calls, known without asking CUDA. The wrappers of
+ * functions that change it report here (hook/device_hooks.c), also for calls inside CUDA, with
+ * which a runtime makes its contexts current. Calls without a wrapper leave it unchanged.
  *
- * As CUDA has it, a thread has a stack of contexts, and under it the device that it told the
- * runtime, 0 if it told none. Nothing here waits, allocates, or touches errno.
+ * As in CUDA, each thread has a stack of contexts, and below it the device given to cudaSetDevice,
+ * or 0. Nothing here waits, allocates, or changes errno.
  */
 #ifndef GPUPROF_INJECT_CURRENT_DEVICE_H
 #define GPUPROF_INJECT_CURRENT_DEVICE_H
@@ -17,25 +17,25 @@
 
 #define DEVICE_UNKNOWN (-1)
 
-/* Read on the way of each call that gets memory; by its own thread alone. */
+/* Read during each call that allocates memory, only by its own thread. */
 extern HIDDEN __thread int32_t device_current;
 
-/* A context of that device was made or asked for. A green context is one, by this. */
+/* A context of that device was created or queried. Green contexts count, too. */
 void device_note(const void *context, int32_t device);
 
-/* The device of such a context; DEVICE_UNKNOWN: nobody told, or it was too long ago. */
+/* Returns the context's device. DEVICE_UNKNOWN: never reported, or dropped since. */
 int32_t device_of(const void *context);
 
-/* Is one of the contexts told of on that device? */
+/* Is one of the reported contexts on that device? */
 bool device_has_context(int32_t device);
 
-/* cudaSetDevice; and the stack's top is pushed, replaced (by NULL: popped), popped. */
+/* cudaSetDevice; and the top of the stack is pushed, replaced (NULL pops it), or popped. */
 void device_set(int32_t device);
 void device_push(const void *context);
 void device_replace(const void *context);
 void device_pop(void);
 
-/* It is destroyed: popped, where it is this thread's current one. */
+/* The context is destroyed: popped if it is this thread's current one. */
 void device_drop(const void *context);
 
 #endif

@@ -10,7 +10,7 @@
 #include "record/state.h"
 #include "record/thread.h"
 
-#define UNIT            16u /* sizes are multiples of it */
+#define UNIT            16u /* sizes are multiples of this */
 #define PAGE_BYTES      (64u << 10)
 #define TEXTS_BYTES_MAX (64u << 20)
 #define HASH_DIGITS     16u
@@ -20,23 +20,24 @@ _Static_assert(NAME_BYTES_MAX <= RECORD_BYTES_MAX, "a name fits into a record");
 struct text {
     struct page *page;
     union {
-        struct text *next; /* of the page's free ones */
+        struct text *next; /* the next free text of the page */
         char bytes[1];
     };
 };
 
 #define SIZES ((sizeof(struct text) + NAME_BYTES_MAX) / UNIT + 1)
 
-/* Room for texts of one size, which follow. It is for texts of any size again once all are gone. */
+/* A page of texts of one size, which follow the header. A page without texts can be used for any
+ * size. */
 struct page {
-    struct page *next, *previous; /* with room for that size, or empty */
+    struct page *next, *previous; /* pages with space for that size, or empty pages */
     struct text *free;
-    uint32_t fresh; /* offset of what no text has had yet */
+    uint32_t fresh; /* offset of the part that was never used */
     uint32_t used;
     uint32_t text_bytes;
 };
 
-/* By who holds the lock of names.c. */
+/* Protected by the lock of names.c. */
 static struct {
     struct page *with_room[SIZES + 1]; /* by size, in units */
     struct page *empty;
@@ -67,7 +68,7 @@ static bool has_room(const struct page *page)
     return page->free || page->fresh + page->text_bytes <= PAGE_BYTES;
 }
 
-/* NULL: no room. */
+/* Returns NULL if there is no space. */
 static struct page *open_page(size_t units)
 {
     struct page *page = texts.empty;

@@ -10,31 +10,31 @@
 #include "cuda/name_texts.h"
 #include "record/thread.h"
 
-#define NAMES_FIRST   4096u      /* entries at start; doubles */
+#define NAMES_FIRST   4096u      /* initial size; doubles when needed */
 #define NAMES_MAX     (1u << 22) /* PyTorch registers about 10^5 */
 #define NAMES_LOCK_NS 2000000000u
 
 _Static_assert(NAME_CACHE_SLOTS == 1u << 12, "name_slot takes 12 bits");
 
 struct entry {
-    uint64_t handle; /* 0 = free */
+    uint64_t handle; /* 0: free */
     uint64_t module;
-    const char *name;    /* NULL: what it means is not known, or no longer */
-    uint32_t next;       /* of the module's entries, index + 1 */
-    uint32_t previous;   /* likewise; 0: the module's first */
-    uint16_t generation; /* definitions of this handle so far */
-    bool is_copy;        /* the name is ours */
+    const char *name;    /* NULL: the handle's meaning is not known, or no longer */
+    uint32_t next;       /* next entry of the same module: index + 1 */
+    uint32_t previous;   /* previous entry, likewise; 0: this is the first */
+    uint16_t generation; /* how often this handle was defined */
+    bool is_copy;        /* we own the copy */
     bool is_told;        /* the handle's last NAME record has a name */
     bool is_written;     /* the NAME record of this generation is in the stream */
 };
 
 struct module {
-    uint64_t handle; /* 0 = free */
-    uint32_t first;  /* entry index + 1 */
+    uint64_t handle; /* 0: free */
+    uint32_t first;  /* first entry: index + 1 */
 };
 
 struct table {
-    struct entry *entries; /* mmap'ed; open addressing */
+    struct entry *entries; /* from mmap; hash table with open addressing */
     uint32_t capacity;
     uint32_t used;
     struct module *modules;
@@ -42,7 +42,8 @@ struct table {
     uint32_t module_used;
 };
 
-/* By any thread that meets or defines a name, under the lock; the cache is read without. */
+/* Used under the lock by any thread that meets or defines a name. The cache is read without the
+ * lock. */
 _Atomic uint64_t name_cache[NAME_CACHE_SLOTS];
 static struct table names;
 static struct lock names_lock;
@@ -52,7 +53,7 @@ static uint32_t hash_of(uint64_t handle)
     return (uint32_t)((handle * 0x9E3779B97F4A7C15u) >> 32);
 }
 
-/* The entry of `handle`, or the free one where it belongs. */
+/* Returns the entry of `handle`, or the free one where it belongs. */
 static struct entry *entry_at(struct entry *entries, uint32_t capacity, uint64_t handle)
 {
     uint32_t i = hash_of(handle) & (capacity - 1);
@@ -74,7 +75,7 @@ static struct module *module_of(const struct entry *e)
     return module_at(names.modules, names.module_capacity, e->module);
 }
 
-/* Into the chain of its module. */
+/* Adds the entry to the chain of its module. */
 static void link_entry(struct entry *e)
 {
     struct module *m = module_of(e);
@@ -96,13 +97,13 @@ static void unlink_entry(struct entry *e)
         module_of(e)->first = e->next;
 }
 
-/* Without a name, and with nothing to be told of that: nobody will miss the entry. */
+/* Can the entry be dropped? It has no name, and no record must say so. */
 static bool is_spent(const struct entry *e)
 {
     return !e->name && !e->is_told;
 }
 
-/* The next size of a table of which so many entries are in use; 0: too large. */
+/* Returns the next size of a table with so many entries in use; 0: too large. */
 static uint32_t next_capacity(uint32_t capacity, uint32_t in_use, uint32_t first)
 {
     if (!capacity)
@@ -112,8 +113,8 @@ static uint32_t next_capacity(uint32_t capacity, uint32_t in_use, uint32_t first
     return 2 * capacity <= NAMES_MAX ? 2 * capacity : 0;
 }
 
-/* Drops spent entries, and makes room if that is not enough. Entries move, so the chains of the
- * modules are made anew. */
+/* Drops unused entries, and enlarges the table if that is not enough. Entries move, so the modules'
+ * chains are rebuilt. */
 static bool grow_entries(void)
 {
     uint32_t in_use = 0;
@@ -130,7 +131,8 @@ static bool grow_entries(void)
             *entry_at(entries, capacity, names.entries[i].handle) = names.entries[i];
     struct entry *old = names.entries;
     uint32_t old_capacity = names.capacity;
-    names.entries = entries; /* before the old ones go: another thread may be forking meanwhile */
+    /* publish before the old table is freed: another thread may be forking */
+    names.entries = entries;
     names.capacity = capacity;
     names.used = in_use;
     for (uint32_t i = 0; i < capacity; i++)
@@ -141,7 +143,7 @@ static bool grow_entries(void)
     return true;
 }
 
-/* Likewise of modules: those without entries are dropped. */
+/* The same for modules: drops those without entries. */
 static bool grow_modules(void)
 {
     uint32_t in_use = 0;
@@ -164,7 +166,7 @@ static bool grow_modules(void)
     return true;
 }
 
-/* What the handle meant is over. Threads must meet that: out of the cache. */
+/* The handle no longer has this meaning. Removes it from the cache, so that threads notice. */
 static void forget(struct entry *e)
 {
     uint64_t cached = e->handle;
@@ -185,8 +187,9 @@ static struct entry *find_entry(uint64_t handle)
 }
 
 /*
- * With the lock held. Defining a handle by the same name again changes nothing. False: there is no
- * room, and the handle has no name. `name` may be another handle's copy.
+ * Defines the handle. The lock must be held. Defining it again with the same name changes nothing.
+ * Returns false if there is no space; the handle has no name then. `name` may be another handle's
+ * copy.
  */
 static bool define(uint64_t handle, const char *name, bool copy, uint64_t module)
 {
@@ -271,8 +274,9 @@ void names_drop_module(uint64_t module)
 }
 
 /*
- * With the lock held: a copy of the entry's name, which may go as soon as the lock does, and the
- * rest of its record. From here on the name counts as written, so that no other thread writes it.
+ * Copies the entry's name, which may be freed as soon as the lock is released, and fills the rest
+ * of its record. The lock must be held. From here on the name counts as written, so that no other
+ * thread writes it.
  */
 static void take_name(struct entry *e, struct record *r, char *text)
 {
@@ -285,7 +289,7 @@ static void take_name(struct entry *e, struct record *r, char *text)
     e->is_told = e->name != NULL;
 }
 
-/* The record of that name was dropped: tried again with the next call, so nothing is lost by it. */
+/* The NAME record was dropped. The next call tries again, so nothing is lost. */
 static void put_name_back(uint64_t handle, uint64_t generation)
 {
     counter_add(COUNTER_DROPPED, (uint64_t)-1);
@@ -294,14 +298,15 @@ static void put_name_back(uint64_t handle, uint64_t generation)
     struct entry *e = find_entry(handle);
     if (e && e->generation == generation) {
         e->is_written = false;
-        e->is_told = true; /* perhaps: an end that nothing needs does no harm */
+        e->is_told = true; /* it may not have been; an unneeded end record does no harm */
     }
     uint64_t cached = handle;
     atomic_compare_exchange_strong(&name_cache[name_slot(handle)], &cached, 0);
     lock_drop(&names_lock);
 }
 
-/* Not under the lock while it appends: that may wait for room, and others would wait for us. */
+/* Does not hold the lock while it appends: that may wait for space, and other threads would wait
+ * for us. */
 static __attribute__((noinline)) void write_name(struct thread *t, uint64_t handle)
 {
     char text[NAME_BYTES_MAX];
@@ -312,7 +317,7 @@ static __attribute__((noinline)) void write_name(struct thread *t, uint64_t hand
     bool due = e && !e->is_written && (e->name || e->is_told);
     if (due)
         take_name(e, &r, text);
-    /* A handle without a name goes into the cache too: looking again would find nothing again. */
+    /* A handle without a name is cached, too: another search would find nothing either. */
     atomic_store_explicit(&name_cache[name_slot(handle)], handle, memory_order_relaxed);
     lock_drop(&names_lock);
     if (due && !thread_append(t, &r))
