@@ -15,7 +15,8 @@
 
 #include "cuda/cuda_abi.h"
 
-/* Results: those that are told apart. Without a driver: 15 up to 12.x, 999 from 13.0 on. */
+/* Result codes that we distinguish. Without a driver libcupti up to 12.x returns 15, later ones
+ * 999. */
 
 typedef enum {
     CUPTI_SUCCESS = 0,
@@ -68,24 +69,24 @@ typedef struct {
     CUpti_ApiCallbackSite callbackSite;
     const char *functionName;
     const void *functionParams; /* see cupti_params.h */
-    void *functionReturnValue;  /* cudaError_t or CUresult; at EXIT only */
-    const char *symbolName;     /* of launches: the kernel's name */
+    void *functionReturnValue;  /* cudaError_t or CUresult; only at EXIT */
+    const char *symbolName;     /* for launches: the kernel's name */
     CUcontext context;
     uint32_t contextUid;
-    uint64_t *correlationData; /* ours from ENTER to EXIT */
+    uint64_t *correlationData; /* a word of ours, kept from ENTER to EXIT */
     uint32_t correlationId;
 } CUpti_CallbackData;
 
 typedef void (*CUpti_CallbackFunc)(void *userdata, CUpti_CallbackDomain domain,
                                    CUpti_CallbackId cbid, const void *cbdata);
 
-/* As 13.2 and newer have it; it says its own size, and later versions append. */
+/* The layout of 13.2 and newer. Its first field is its size, and later versions append fields. */
 typedef struct {
     size_t structSize;
     const char *subscriberName;
     char *oldSubscriberName;
     size_t oldSubscriberSize;
-    uint8_t allowMultipleSubscribers; /* not in 13.0: its structure ends here */
+    uint8_t allowMultipleSubscribers; /* missing in 13.0, whose structure ends here */
     uint8_t padding[7];
 } CUpti_SubscriberParams;
 
@@ -97,12 +98,12 @@ typedef enum {
     CUPTI_ACTIVITY_KIND_INVALID = 0,
     CUPTI_ACTIVITY_KIND_MEMCPY = 1,
     CUPTI_ACTIVITY_KIND_MEMSET = 2,
-    CUPTI_ACTIVITY_KIND_KERNEL = 3, /* never enabled: it serialises kernels */
+    CUPTI_ACTIVITY_KIND_KERNEL = 3, /* never enabled, since it serializes kernels */
     CUPTI_ACTIVITY_KIND_DRIVER = 4,
     CUPTI_ACTIVITY_KIND_RUNTIME = 5,
     CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL = 10,
     CUPTI_ACTIVITY_KIND_OVERHEAD = 17,
-    CUPTI_ACTIVITY_KIND_MEMCPY2 = 22, /* between peers */
+    CUPTI_ACTIVITY_KIND_MEMCPY2 = 22, /* between peer devices */
     CUPTI_ACTIVITY_KIND_CUDA_EVENT = 36,
     CUPTI_ACTIVITY_KIND_STREAM = 37,
     CUPTI_ACTIVITY_KIND_SYNCHRONIZATION = 38,
@@ -116,7 +117,7 @@ typedef enum {
 /* Kinds from here on are unknown to gpuprof; 13.5 knows 59. */
 #define CUPTI_KIND_MAX 64
 
-/* What every record begins with; records are packed to 8 bytes. */
+/* The first field of every record; records are packed to 8 bytes. */
 typedef struct __attribute__((packed, aligned(8))) {
     CUpti_ActivityKind kind;
 } CUpti_Activity;
@@ -132,7 +133,7 @@ typedef enum {
     CUPTI_ACTIVITY_ATTR_TIMESTAMP_CALLBACK = 22
 } CUpti_ActivityAttribute;
 
-/* What fields of a kind are wanted: NULL for us, who want all. */
+/* Which fields of a kind to record; we pass NULL for all. */
 typedef struct {
     size_t structSize;
     uint64_t opaque_rest[4];
@@ -199,10 +200,10 @@ typedef enum {
 
 #define CUPTI_ACTIVITY_FLAG_FLUSH_FORCED 1
 
-/* Another client's. */
+/* Used by other clients only. */
 typedef enum { CUPTI_EXTERNAL_CORRELATION_KIND_UNKNOWN = 1 } CUpti_ExternalCorrelationKind;
 
-/* What CUPTI calls back for buffers and times. */
+/* The functions that CUPTI calls for buffers and timestamps. */
 
 typedef void (*CUpti_BuffersCallbackRequestFunc)(uint8_t **buffer, size_t *size,
                                                  size_t *maxNumRecords);
@@ -210,7 +211,7 @@ typedef void (*CUpti_BuffersCallbackCompleteFunc)(CUcontext context, uint32_t st
                                                   uint8_t *buffer, size_t size, size_t validSize);
 typedef uint64_t (*CUpti_TimestampCallbackFunc)(void);
 
-/* The same for one subscriber, from 13.3 on; both structures say their own sizes. */
+/* The same for one subscriber, since 13.3. The first field of both structures is their size. */
 
 typedef struct {
     size_t structSize;
@@ -219,7 +220,7 @@ typedef struct {
 typedef struct {
     size_t structSize;
     uint64_t threadId;
-    void **ppRecordLayouts; /* of records with chosen fields */
+    void **ppRecordLayouts; /* for records with selected fields */
     size_t numRecordLayouts;
 } CUpti_BufferCallbackCompleteInfo;
 

@@ -5,11 +5,11 @@
 #include <string.h>
 
 #define NAME_BYTES_MAX 128
-#define SLOTS          4096 /* power of two; it stays sparse */
+#define SLOTS          4096 /* power of two; larger than needed, so that few entries collide */
 
 _Static_assert(2 * API_FUNCTION_COUNT < SLOTS, "a search ends at an empty slot");
 
-/* Functions of one symbol and two ABIs. */
+/* Functions that have one symbol but two ABIs. */
 static const struct {
     uint16_t low;
     uint16_t high;
@@ -28,7 +28,7 @@ static unsigned slot_of(const char *symbol)
     return hash & (SLOTS - 1);
 }
 
-/* The slot with the first row of that symbol, or the empty one where it belongs. */
+/* Returns the slot with the first row of that symbol, or the empty slot where it belongs. */
 static unsigned find(const uint16_t *slots, const char *symbol)
 {
     unsigned slot = slot_of(symbol);
@@ -37,7 +37,7 @@ static unsigned find(const uint16_t *slots, const char *symbol)
     return slot;
 }
 
-/* The row + 1 of the function that CUPTI calls `name` in its domain; 0: none. */
+/* Returns row + 1 of the function that CUPTI calls `name` in this domain; 0: none. */
 static uint16_t row_of(const uint16_t *slots, CUpti_CallbackDomain domain, const char *name)
 {
     char symbol[NAME_BYTES_MAX];
@@ -46,7 +46,7 @@ static uint16_t row_of(const uint16_t *slots, CUpti_CallbackDomain domain, const
     if (length >= sizeof symbol)
         return 0;
     memcpy(symbol, name, length + 1);
-    /* The runtime's have the version that their form came with: cudaMalloc_v3020. */
+    /* Names of runtime functions end in the version that introduced them: cudaMalloc_v3020. */
     char *version = domain == CUPTI_CB_DOMAIN_RUNTIME_API ? strrchr(symbol, '_') : NULL;
     if (version && version[1] == 'v') {
         since = (uint32_t)strtoul(version + 2, NULL, 10);

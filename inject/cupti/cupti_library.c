@@ -15,11 +15,11 @@ struct finder {
     struct cupti_library *library;
     const struct cupti_search *search;
     struct cupti_places places;
-    char failure[FAILURE_BYTES_MAX]; /* of the first that was there and could not be used */
+    char failure[FAILURE_BYTES_MAX]; /* why the first library found cannot be used */
     unsigned failure_count;
 };
 
-/* A line that is cut where its room ends. */
+/* A text that is cut when its buffer is full. */
 struct line {
     char *text;
     size_t bytes;
@@ -39,7 +39,7 @@ __attribute__((format(printf, 2, 3))) static void add(struct line *line, const c
         line->length += (size_t)length < left ? (size_t)length : left - 1;
 }
 
-/* Always false, what its callers answer. */
+/* Notes the reason. Returns false, which its callers return. */
 __attribute__((format(printf, 2, 3))) static bool refuse(struct finder *f, const char *format, ...)
 {
     va_list arguments;
@@ -75,7 +75,8 @@ bool cupti_library_measure(struct cupti_library *library, cupti_next_record_fn n
            library->sizes.bytes[CUPTI_ACTIVITY_KIND_MEMCPY];
 }
 
-/* Is what the handle stands for a libcupti that can be used? `name` is what was opened. */
+/* Checks whether the library behind the handle is a usable libcupti. `name` is the name it was
+ * opened by. */
 static bool take_library(struct finder *f, const char *name)
 {
     struct cupti_library *l = f->library;
@@ -98,7 +99,7 @@ static bool take_library(struct finder *f, const char *name)
     return true;
 }
 
-/* Opens what the loader finds under `name`; `flags` beside the usual ones. */
+/* Opens the library that the loader finds by `name`; `flags` are added to the usual ones. */
 static bool try_name(struct finder *f, const char *name, int flags, bool is_there)
 {
     f->library->handle = dlopen(name, RTLD_NOW | RTLD_LOCAL | flags);
@@ -114,7 +115,7 @@ static bool try_place(void *context, const char *name, enum cupti_place place)
                     place != CUPTI_PLACE_SONAME);
 }
 
-/* CUDA_HOME may name the usual folder. */
+/* CUDA_HOME may name the default folder. */
 static bool is_first(const char *const *homes, unsigned home)
 {
     for (unsigned i = 0; i < home; i++)
@@ -123,7 +124,7 @@ static bool is_first(const char *const *homes, unsigned home)
     return true;
 }
 
-/* What the user can do comes before the list of places, which may be cut. */
+/* The advice comes before the list of places, which may be cut. */
 static void write_reason(const struct finder *f, struct line *line)
 {
     const struct cupti_places *p = &f->places;
@@ -167,7 +168,7 @@ bool cupti_library_load(struct cupti_library *library, const struct cupti_search
         *library = (struct cupti_library){0};
         write_reason(&finder, &line);
     }
-    dlerror(); /* ours, or what libcupti's own search for the driver left */
+    dlerror(); /* removes our error text, or that of libcupti's own search for the driver */
     errno = saved;
     return found;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libcupti: where it is, its functions, its version and the sizes of its records. Loaded with
- * dlopen at run time, and never unloaded: libcupti does not survive it. Nothing here may run from a
- * constructor, and nothing before the driver's cuInit has succeeded: libcupti looks for the driver
- * by itself. Without one 13.2 crashes at any call, and later ones answer 999 even to
+ * libcupti: its path, functions, version and record sizes. It is loaded with dlopen at run time,
+ * and never unloaded, since libcupti does not survive that. Do not call anything here from a
+ * constructor, or before the driver's cuInit has succeeded: libcupti searches for the driver
+ * itself. Without one 13.2 crashes in any call, and later versions return 999 even from
  * cuptiGetVersion.
  */
 #ifndef GPUPROF_INJECT_CUPTI_LIBRARY_H
@@ -17,20 +17,20 @@
 #define CUPTI_REASON_BYTES_MAX 1024
 #define CUPTI_REFUSED_MAX      6
 
-/* What is known before the search; strings are views, NULL or empty where there is nothing. */
+/* What the search depends on. Strings are borrowed; NULL or empty if not known. */
 struct cupti_search {
-    const char *setting;                   /* $GPUPROF_CUPTI: this file, and no other */
-    const char *homes[CUPTI_HOME_MAX];     /* roots of toolkits: $CUDA_HOME, /usr/local/cuda */
+    const char *setting;                   /* $GPUPROF_CUPTI: try only this file */
+    const char *homes[CUPTI_HOME_MAX];     /* folders of toolkits: $CUDA_HOME, /usr/local/cuda */
     const char *library_path;              /* $LD_LIBRARY_PATH */
-    char (*refused)[CUPTI_PATH_BYTES_MAX]; /* paths of those that load but would not subscribe */
+    char (*refused)[CUPTI_PATH_BYTES_MAX]; /* paths of libraries that load but cannot subscribe */
     unsigned refused_count;
-    unsigned driver_major; /* from cuDriverGetVersion; newer libcupti are not tried */
+    unsigned driver_major; /* from cuDriverGetVersion; newer versions of libcupti are not tried */
     dlsym_fn find_symbol;  /* the real dlsym, not the one that we export */
 };
 
 struct cupti_library {
     void *handle;
-    char path[CUPTI_PATH_BYTES_MAX]; /* as the loader knows it */
+    char path[CUPTI_PATH_BYTES_MAX]; /* as the loader reports it */
     uint32_t version; /* cuptiGetVersion: 18 for 11.8, 22 for 12.4, 130000 for 13.0 */
     struct cupti_sizes sizes;
 #define CUPTI_FUNCTION(name, required, returns, params) returns(*name) params;
@@ -38,23 +38,22 @@ struct cupti_library {
 };
 
 /*
- * Looks for the one that the setting names, and for nothing else if there is one; or in the order
- * of cupti_places.h. Takes the first libcupti that has the functions, tells its version and walks
- * its own records.
- * A minor version newer than the driver, or another driver's, is found out only by cuptiSubscribe:
- * further searches then pass over such paths. False: nothing to use, and reason[0 .. reason_bytes)
- * says why in one line.
+ * Tries only the file that the setting names, or else the places of cupti_places.h in order. Takes
+ * the first libcupti that has the functions, reports its version and can read its own records. Only
+ * cuptiSubscribe detects a libcupti that is newer than the driver, or that belongs to another
+ * driver; the caller adds such paths to `refused` and searches again. On failure it returns false,
+ * and `reason` says why in one line.
  *
- * Takes milliseconds, allocates, runs libcupti's constructors, and takes the loader's lock. errno
- * is kept; but a message that the calling thread had not yet fetched by dlerror() is lost.
+ * Takes milliseconds, allocates, runs libcupti's constructors, and takes the loader's lock. Keeps
+ * errno, but a message that the calling thread has not yet fetched with dlerror() is lost.
  */
 bool cupti_library_load(struct cupti_library *library, const struct cupti_search *search,
                         char *reason, size_t reason_bytes);
 
 /*
- * The sizes of the records, by walking some; false: it does not walk them. Done on loading where a
- * libcupti serves one client (up to 13.2); else it is for the caller, who knows which of the two
- * GetNextRecord the process may use.
+ * Measures the record sizes by reading test records; false: that fails. Done on loading if libcupti
+ * serves one client (up to 13.2). Otherwise the caller does it, since it knows which of the two
+ * GetNextRecord functions the process may use.
  */
 bool cupti_library_measure(struct cupti_library *library, cupti_next_record_fn next_record);
 

@@ -8,7 +8,7 @@
 #define API_VARIANT API
 #include "api/api.def"
 
-/* Locals with the parameters' names, since those are what the rows' expressions speak of. */
+/* Defines local variables with the parameters' names, which the rows' expressions use. */
 #define LOCAL(name)                                                                                \
     __typeof__(gp_params->name) name = gp_params->name;                                            \
     (void)name;

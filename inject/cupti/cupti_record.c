@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cupti/cupti_record.h"
 
-#define PROBE_BYTES 4096 /* more than two of the largest records: 248 bytes in 13.5 */
+#define PROBE_BYTES 4096 /* more than two of the largest records, which have 248 bytes in 13.5 */
 
 #define CUPTI_FIELD(record, field, offset, width, member)                                          \
     _Static_assert((width) <= 16 && (offset) >= 4 && (offset) + (width) <= PROBE_BYTES / 2,        \
                    #record "." #field);
 #include "cupti/cupti_fields.def"
 
-/*
- * A buffer with the kind in every word looks like a row of records of that kind, wherever the next
- * one begins: how far the walk goes in one step is the size.
- */
+/* A buffer with the kind in every word looks like a sequence of records of that kind, wherever the
+ * next one begins. So one step of GetNextRecord advances by the record's size. */
 static uint16_t measure(cupti_next_record_fn next_record, uint32_t kind)
 {
     uint64_t words[PROBE_BYTES / 8];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading CUPTI's activity records without its structures. How large a record of each kind is, is
- * measured on the loaded libcupti; a field is read only if that many bytes hold it. From any
- * thread; nothing is allocated.
+ * Reads CUPTI's activity records without its structures. The size of each kind's record is measured
+ * with the loaded libcupti, and a field is read only if it lies within that size. Any thread;
+ * allocates nothing.
  */
 #ifndef GPUPROF_INJECT_CUPTI_RECORD_H
 #define GPUPROF_INJECT_CUPTI_RECORD_H
@@ -25,16 +25,15 @@ struct cupti_field_row {
     uint16_t width;
 };
 
-/* In the header, so that a field named in the source becomes a load at a constant offset. */
+/* Defined in the header, so that reading a field that is named in the source compiles to a load at
+ * a constant offset. */
 static const struct cupti_field_row cupti_field_rows[CUPTI_FIELD_COUNT] = {
 #define CUPTI_FIELD(record, field, offset, width, member) {offset, width},
 #include "cupti/cupti_fields.def"
 };
 
-/*
- * The value of a field of 1, 2, 4 or 8 bytes, zero-extended; pointers too. False, and 0, if this
- * libcupti does not have it. That the record is of the field's kind is the caller's to see to.
- */
+/* Reads a field of 1, 2, 4 or 8 bytes (also pointers), zero-extended. Returns false and sets 0 if
+ * this libcupti does not have it. The caller ensures that the record is of the field's kind. */
 static inline bool cupti_field(enum cupti_field field, const void *record, size_t record_bytes,
                                uint64_t *value)
 {
@@ -63,39 +62,38 @@ static inline bool cupti_field(enum cupti_field field, const void *record, size_
 typedef CUptiResult (*cupti_next_record_fn)(uint8_t *buffer, size_t validBufferSizeBytes,
                                             CUpti_Activity **record);
 
-/* Bytes of a record of each kind, 0 for a kind that this libcupti does not know. */
+/* Record sizes in bytes, by kind; 0 for a kind that this libcupti does not know. */
 struct cupti_sizes {
     uint16_t bytes[CUPTI_KIND_MAX];
 };
 
-/*
- * Measures all sizes with the loaded library's own cuptiActivityGetNextRecord: needs no driver up
- * to libcupti 13.1, and an initialised one later. Returns the number of kinds that have a size.
- */
+/* Measures all sizes with the loaded library's cuptiActivityGetNextRecord. Needs no driver up to
+ * libcupti 13.1, and an initialized one later. Returns the number of kinds that have a size. */
 unsigned cupti_sizes_measure(struct cupti_sizes *sizes, cupti_next_record_fn next_record);
 
-/* A walk over one buffer that CUPTI has completed; it stays the caller's. */
+/* Iterates over a buffer that CUPTI has completed. The caller owns the buffer. */
 struct cupti_walk {
     const struct cupti_sizes *sizes;
     cupti_next_record_fn next_record;
     uint8_t *buffer;
     size_t valid_bytes;
-    CUpti_Activity *record; /* NULL before the first */
-    CUptiResult result;     /* why the walk ended */
+    CUpti_Activity *record; /* NULL before the first record */
+    CUptiResult result;     /* why the iteration ended */
 };
 
 struct cupti_view {
     CUpti_ActivityKind kind;
     const uint8_t *record;
-    size_t bytes; /* of the record, never beyond the buffer; 0 for a kind without a size */
+    size_t bytes; /* of the record, never beyond the buffer; 0 for a kind of unknown size */
 };
 
 void cupti_walk_init(struct cupti_walk *walk, const struct cupti_sizes *sizes,
                      cupti_next_record_fn next_record, void *buffer, size_t valid_bytes);
 
 /*
- * 1 and the next record; 0 at the end of the valid bytes, a half-written last record included;
- * GPUPROF_DAMAGED if the walk cannot go on (walk->result says why): what follows is lost.
+ * Returns 1 and the next record, or 0 at the end of the valid bytes, also if the last record is
+ * incomplete. Returns GPUPROF_DAMAGED if it cannot go on (walk->result says why); the rest of the
+ * buffer is lost.
  */
 int cupti_walk_next(struct cupti_walk *walk, struct cupti_view *view);
 

@@ -35,7 +35,8 @@
 #include "record/synced.h"
 #include "record/thread.h"
 
-/* The thread that starts CUPTI needs the loader, which may be at work below who waits for it. */
+/* The thread that starts CUPTI needs the loader's lock, which a caller of the waiting thread may
+ * hold. */
 #define START_WAIT_NS 1000000000u
 
 static int visit_driver(const struct object *o, void *data)
@@ -47,7 +48,7 @@ static int visit_driver(const struct object *o, void *data)
     return 1;
 }
 
-/* 0 if it cannot be told. */
+/* Returns 0 if it cannot be read. */
 static unsigned driver_version(void)
 {
     void *get_version = NULL;
@@ -64,7 +65,7 @@ static bool is_held(CUptiResult result)
            result == CUPTI_ERROR_MAX_LIMIT_REACHED;
 }
 
-/* Alone, with what 13.0 takes; or as one of several. */
+/* Subscribes alone, with the parameters of 13.0, or as one of several. */
 static CUptiResult subscribe_as(bool shared, char *holder, size_t holder_bytes)
 {
     static char name[] = "gpuprof";
@@ -85,9 +86,9 @@ static CUptiResult subscribe_as(bool shared, char *holder, size_t holder_bytes)
 }
 
 /*
- * The first subscriber's choice, alone or not, holds for the process: ours is alone, since others
- * that know of none but the process's records then work as they always did. So we come beside
- * others only where the program has let them in, or nothing else is to be had.
+ * The first subscriber's choice, alone or shared, holds for the whole process. We choose alone:
+ * clients that know only the process's records then work as before. We subscribe beside others only
+ * if the program has allowed it, or if nothing else works.
  */
 static CUptiResult subscribe(char *holder, size_t holder_bytes)
 {
@@ -108,8 +109,9 @@ static bool find_and_subscribe(void)
 {
     char reason[CUPTI_REASON_BYTES_MAX];
     char holder[CUPTI_OLD_SUBSCRIBER_NAME_MIN_LEN + 1];
-    static char refused[CUPTI_REFUSED_MAX][CUPTI_PATH_BYTES_MAX]; /* one thread comes here, once */
-    dlsym_find_real(); /* nobody may have asked our dlsym yet, or ever will */
+    /* static: one thread comes here, once */
+    static char refused[CUPTI_REFUSED_MAX][CUPTI_PATH_BYTES_MAX];
+    dlsym_find_real(); /* the program may not have called our dlsym yet, and may never do so */
     gpu.driver_version = driver_version();
     struct cupti_search search = {.setting = gp.settings.texts[SETTING_CUPTI],
                                   .homes = {getenv("CUDA_HOME"), "/usr/local/cuda"},
@@ -143,7 +145,8 @@ static bool find_and_subscribe(void)
     return false;
 }
 
-/* Runtime calls need no callback where libcudart is a library whose calls the hooks see. */
+/* No callbacks are needed for the runtime if libcudart is a shared library whose calls the hooks
+ * see. */
 static int visit_runtime(const struct object *o, void *data)
 {
     (void)data;
@@ -162,7 +165,7 @@ static bool is_deaf(void)
 
 static const struct call_watcher callbacks = {.shows = shows, .is_deaf = is_deaf};
 
-/* Of the driver, and of the runtime where its calls go past the hooks. */
+/* Enables callbacks of the driver, and of the runtime if its calls bypass the hooks. */
 static void enable_callbacks(bool past_hooks)
 {
     uint64_t front = gp.settings.numbers[SETTING_FRONT];
@@ -194,7 +197,7 @@ bool gpu_has_callbacks(void)
            gpu_deafness() == GPU_HEARS;
 }
 
-/* Each of these may be missing in some version; what follows copes. */
+/* Some versions lack some of these attributes; the code below works without them. */
 static void set_attributes(void)
 {
     gpu_scope_thread_ids(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM);
@@ -204,9 +207,9 @@ static void set_attributes(void)
 static CUptiResult register_ours(bool yielded)
 {
     CUptiResult result = CUPTI_SUCCESS;
-    if (!yielded) { /* else the other client's buffers are as it thinks that they are */
+    if (!yielded) { /* otherwise the other client's buffers would change under it */
         set_attributes();
-        /* Once and never again: each registration after the first spoils the records under way. */
+        /* Only once: every later registration damages the records that are being written. */
         result = gpu_scope_clock(gpu_timestamp);
         gpu.on_realtime = result == CUPTI_ERROR_NOT_SUPPORTED || is_held(result) ||
                           (result != CUPTI_SUCCESS && gpu.scope);
@@ -220,7 +223,8 @@ static CUptiResult register_ours(bool yielded)
 static bool start_records(bool yielded)
 {
     CUptiResult result = register_ours(yielded);
-    /* Somebody before us had records as a subscriber: so must whoever follows. */
+    /* A client that subscribed earlier receives records as a subscriber; then every later client
+     * must do so, too. */
     if (result == CUPTI_ERROR_NOT_COMPATIBLE && !gpu.scope && gpu_scope_by_subscriber(&gpu.cupti) &&
         !gpu_guest_subscription(&gpu.cupti, gpu_callback)) {
         gpu.scope = gpu.subscriber;
@@ -255,7 +259,8 @@ void gpu_turn(void)
     gpu_rest_turn();
     if (gpu_kinds_are_due() && !gpu_kinds_follow()) {
         if (phase == GPU_ACTIVE)
-            gpu_drain(gp.settings.numbers[SETTING_EXIT_WAIT]); /* those before the pause */
+            /* the records from before the pause */
+            gpu_drain(gp.settings.numbers[SETTING_EXIT_WAIT]);
         gpu_fail("CUPTI enabled no activity again after %s",
                  phase == GPU_ACTIVE ? "a pause" : "another client released it");
     }
@@ -302,15 +307,15 @@ static void start(bool subscribed)
         if (!subscribed)
             enable_callbacks(false);
         if (gpu_parse_start() && gpu_flush_start()) {
-            /* After cuInit: runs before the driver's own handler. */
+            /* Registered after cuInit, so that it runs before the driver's own handler. */
             atexit(at_exit);
             gpu_tell_source();
             gpu_describe_now(&this_thread);
             atomic_store(&gpu.epoch, epoch_now());
             atomic_store(&gpu.phase, yielded ? GPU_YIELDED : GPU_ACTIVE);
-            gpu_turn(); /* what was asked for meanwhile */
+            gpu_turn(); /* applies changes that were requested meanwhile */
             if (gp.settings.numbers[SETTING_DEVICE])
-                gpu_flush_wake(); /* which devices there are, before they have work under way */
+                gpu_flush_wake(); /* reads the list of devices before they have work */
         } else {
             gpu_fail("cannot start a thread for CUPTI's records");
         }
@@ -376,7 +381,7 @@ void gpu_cuda_runs(void)
 
 void gpu_recording_runs(bool may_wait)
 {
-    static atomic_bool is_too_long; /* one thread has waited in vain: enough */
+    static atomic_bool is_too_long; /* one thread has waited in vain; do not let others wait */
     start_if_due();
     if (!may_wait || atomic_load(&gpu.phase) != GPU_STARTING || atomic_load(&is_too_long))
         return;

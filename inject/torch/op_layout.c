@@ -9,18 +9,18 @@
 #include "torch/torch_abi.h"
 #include "torch/torch_library.h"
 
-#define LOOKS          16 /* operators that must fit before they are believed */
+#define LOOKS          16 /* operators that must match before a layout is accepted */
 #define OP_NAME        160
-#define OP_BYTES       312 /* looked at: as far as the last field of the longest row */
-#define VARIANT_BYTES  8   /* before `sequence`: which of its forms the name has */
-#define INPUT_BYTES    16  /* of `inputs` */
-#define KEYWORDS_BYTES 56  /* std::unordered_map: in some rows, between inputs and outputs */
-#define VALUES_MAX     16u /* of an operator, looked at */
+#define OP_BYTES       312 /* bytes read: up to the last field of the longest row */
+#define VARIANT_BYTES  8   /* the bytes before `sequence` say which form the name has */
+#define INPUT_BYTES    16  /* size of the field `inputs` */
+#define KEYWORDS_BYTES 56  /* a std::unordered_map; in some rows between inputs and outputs */
+#define VALUES_MAX     16u /* at most this many inputs of an operator are checked */
 #define STACK_MAX      (1u << 20)
 #define SEQUENCE_MAX   (1ull << 48)
 #define THREAD_MAX     (1ull << 32)
 
-/* New or old form of std::string; from 2.4 on with keyword arguments behind the others. */
+/* Old or new form of std::string; since 2.4 keyword arguments follow the others. */
 static const struct op_layout rows[] = {
     {200, 208, 304}, {200, 208, 248}, {176, 184, 280}, {176, 184, 224}};
 
@@ -30,12 +30,12 @@ _Atomic(const struct op_layout *) op_layout_known[2];
 
 static struct {
     struct lock lock;
-    uint32_t fits;     /* rows that all operators so far had */
-    uint32_t looks[2]; /* [with inputs] */
+    uint32_t fits;     /* rows that every operator so far matched */
+    uint32_t looks[2]; /* index 1: operators with inputs */
     _Atomic bool is_refused;
 } looked = {.fits = (1u << ROW_COUNT) - 1};
 
-/* Is it the address that name() gave: in a string, or in the schema's, which it points to? */
+/* Is this the address that name() returned: a string's, or the schema's name it points to? */
 static bool has_name(const struct op_layout *l, const uint8_t *op, const char *name)
 {
     uint64_t address = op_word(op, OP_NAME);
@@ -45,8 +45,9 @@ static bool has_name(const struct op_layout *l, const uint8_t *op, const char *n
 }
 
 /*
- * `least` is what the operator takes. It has none if nobody asked for them, and more if an
- * interpreter (TorchScript's) called it: all that lies on its stack.
+ * Does `inputs` look right? `least` is the number of the operator's arguments. An operator has none
+ * if nobody asked for them, and more if the TorchScript interpreter called it: then it has its
+ * whole stack.
  */
 static bool has_values(const struct op_layout *l, const uint8_t *op, uint64_t least,
                        bool has_inputs)
@@ -65,8 +66,8 @@ static bool has_values(const struct op_layout *l, const uint8_t *op, uint64_t le
     return true;
 }
 
-/* Keyword arguments are a hash table, which has buckets even when it is empty, and a load factor of
- * 1; there are no outputs yet. */
+/* Do the other fields look right? Keyword arguments are a hash table, which has buckets even if it
+ * is empty, and a load factor of 1. There are no outputs yet. */
 static bool has_rest(const struct op_layout *l, const uint8_t *op)
 {
     unsigned at = l->inputs + INPUT_BYTES;
@@ -80,7 +81,7 @@ static bool has_rest(const struct op_layout *l, const uint8_t *op)
     return load == 1.0f && !op_word(op, at) && !op_word(op, at + 8) && !op_word(op, at + 16);
 }
 
-/* The rows that it is laid out as, a bit each. */
+/* Returns the rows that this operator matches, one bit each. */
 static uint32_t fitting(const uint8_t *op, const char *name, uint64_t least, bool has_inputs)
 {
     uint32_t fits = 0;
@@ -94,7 +95,7 @@ static uint32_t fitting(const uint8_t *op, const char *name, uint64_t least, boo
     return fits;
 }
 
-/* With the lock held. One alone that fits is as good as known, for this operator. */
+/* The lock must be held. If only one row matches this operator, it is used for it. */
 static const struct op_layout *look(const uint8_t *op, const char *name, uint64_t least,
                                     bool has_inputs)
 {
@@ -117,7 +118,7 @@ const struct op_layout *op_layout_look(const void *function, const char *name, b
     const struct op_layout *l = NULL;
     int saved = errno;
     if (!op_layout_is_refused() && lock_take(&looked.lock, LOOK_LOCK_NS)) {
-        l = atomic_load(&op_layout_known[has_inputs]); /* by another thread, meanwhile */
+        l = atomic_load(&op_layout_known[has_inputs]); /* another thread has decided meanwhile */
         if (!l && memory_read((uintptr_t)function, op, sizeof op))
             l = look(op, name, torch_library.input_count(function), has_inputs);
         lock_drop(&looked.lock);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where at::RecordFunction has what it does not tell by an exported function: a table of what is
- * known (known_versions.h), and a look at the first operators, through the kernel, whether they
- * are laid out as one of its rows. What fits none is not read: operators have names only then.
+ * Finds the fields of at::RecordFunction that no exported function returns. A table lists the known
+ * layouts (known_versions.h); the first operators are checked against it, with reads through the
+ * kernel. If no layout matches, the fields are not read: operators then have only names.
  */
 #ifndef GPUPROF_INJECT_OP_LAYOUT_H
 #define GPUPROF_INJECT_OP_LAYOUT_H
@@ -14,27 +14,31 @@
 
 #include "base/compiler.h"
 
-#define OP_SCOPE 96 /* in all of them: a byte */
+#define OP_SCOPE 96 /* offset of a byte in all layouts */
 #define LOOK_LOCK_NS                                                                               \
-    100000000u /* to wait for another thread's look: a few microseconds, and rare */
+/* how long to wait for another thread's check, which takes microseconds and is rare */
+100000000u
 
-struct op_layout {
-    uint16_t sequence; /* int64_t; -1: none */
-    uint16_t inputs;   /* address and count of its values */
-    uint16_t forward;  /* the thread that its forward operator ran on; 0: it is no backward one */
+    struct op_layout {
+    uint16_t sequence; /* offset of an int64_t; -1 there: none */
+    uint16_t inputs;   /* offset of the address and number of its values */
+    /*
+     * offset of the thread that its forward operator ran on; 0 there: it is not a backward operator
+     */
+    uint16_t forward;
 };
 
-/* Once enough operators were looked at: [1] with their inputs, which are asked for or not. */
+/* The layout, as soon as enough operators were checked; index 1 for operators with inputs. */
 extern _Atomic(const struct op_layout *) op_layout_known[2];
 
-/* True: none of them fits; nothing is looked at any more. */
+/* Returns true if no layout matches; no more operators are checked then. */
 bool op_layout_is_refused(void);
 
-/* In the child of a fork: no thread of it is looking. */
+/* Call it in the child of a fork: no thread there is checking. */
 void op_layout_reset(void);
 
-/* Looks at one of the first, whose name is `name`, and which has its inputs if they were asked for.
- * NULL: not known. errno is kept. */
+/* Checks one of the first operators, whose name is `name`; it has inputs if they were requested.
+ * Returns its layout, or NULL if not known. Keeps errno. */
 const struct op_layout *op_layout_look(const void *function, const char *name, bool has_inputs);
 
 static inline const struct op_layout *op_layout_of(const void *function, const char *name,

@@ -11,14 +11,15 @@
 #include "torch/op_layout.h"
 #include "torch/torch_library.h"
 
-#define TENSOR_LOOKS     8  /* tensors that must fit before they are believed ... */
-#define TENSOR_MISFITS   64 /* ... while fewer than that, of strange kinds perhaps, do not */
-#define VALUE_BYTES_MAX  11 /* of one, but for tensors */
+#define TENSOR_LOOKS 8 /* tensors that must match before a layout is accepted ... */
+/* ... as long as fewer than this many do not match, which may be of unusual kinds */
+#define TENSOR_MISFITS   64
+#define VALUE_BYTES_MAX  11 /* of one value, except a tensor */
 #define TENSOR_BYTES_MAX (3 + 10 * TORCH_DIMENSIONS_MAX)
-#define LISTED_MAX       16u /* of a list's values, looked at */
+#define LISTED_MAX       16u /* at most this many values of a list are read */
 
-/* In a c10::TensorImpl, from its sizes on: their number, they themselves or their address, strides,
- * offset, how many elements, type, device, and whether it has one. */
+/* Offsets in a c10::TensorImpl, from its sizes on: number of sizes, the sizes or their address,
+ * strides, offset, element count, type, device, and whether it has a device. */
 #define SIZES_AT       8
 #define ELEMENTS_AT    96
 #define TYPE_AT        104
@@ -27,20 +28,20 @@
 #define TENSOR_BYTES   (72 + HAS_DEVICE_AT + 1)
 #define TYPE_COUNT_MAX 64
 
-/* Where they begin: 2.4 to 2.14, 2.15, and before. */
+/* Offset of the sizes: 2.4 to 2.14, 2.15, and before 2.4. */
 static const uint16_t tensor_rows[] = {64, 56, 72};
 #define TENSOR_ROW_COUNT (sizeof tensor_rows / sizeof tensor_rows[0])
 
-/* Where a list has its std::vector: behind the table of functions and the counts of references. */
+/* Offset of a list's std::vector, after the vtable and the reference counts. */
 static const uint16_t list_rows[] = {16, 24};
 
 static struct {
     struct lock lock;
-    uint32_t fits; /* rows that all tensors had that had one */
+    uint32_t fits; /* rows that all tensors with a device matched */
     uint32_t looks;
     uint32_t misfits;
     _Atomic bool is_refused;
-    _Atomic uint32_t tensor_at; /* 0: not known yet, as in the other two */
+    _Atomic uint32_t tensor_at; /* 0: not known yet; likewise the other two */
     _Atomic uint32_t list_at;
     _Atomic uint32_t list_tag;
 } looked = {.fits = (1u << TENSOR_ROW_COUNT) - 1};
@@ -54,7 +55,7 @@ struct writer {
 
 /* ---- Looks through the kernel --------------------------------------------------------------- */
 
-/* Are there as many elements as its sizes say? */
+/* Does the element count match the sizes at this offset? */
 static bool is_tensor_at(const uint8_t *impl, unsigned at)
 {
     uint64_t sizes[TORCH_DIMENSIONS_MAX], count = op_word(impl, at), elements = 1;
@@ -71,7 +72,7 @@ static bool is_tensor_at(const uint8_t *impl, unsigned at)
            impl[at + TYPE_AT + 1] == 0;
 }
 
-/* With the lock held. A single number has no sizes: it fits, but proves little. */
+/* The lock must be held. A scalar tensor has no sizes: it matches, but proves little. */
 static uint32_t look_at_tensor(const uint8_t *impl)
 {
     uint32_t fits = 0;
@@ -92,13 +93,13 @@ static uint32_t look_at_tensor(const uint8_t *impl)
     return at;
 }
 
-/* Where this tensor has its sizes; 0: not known. */
+/* Returns the offset of this tensor's sizes; 0: not known. */
 static __attribute__((noinline)) uint32_t find_tensor(uint64_t address)
 {
     uint8_t impl[TENSOR_BYTES];
     uint32_t at = 0;
     if (!op_values_are_refused() && lock_take(&looked.lock, LOOK_LOCK_NS)) {
-        at = atomic_load(&looked.tensor_at); /* by another thread, meanwhile */
+        at = atomic_load(&looked.tensor_at); /* another thread has decided meanwhile */
         if (!at && memory_read(address, impl, sizeof impl))
             at = look_at_tensor(impl);
         lock_drop(&looked.lock);
@@ -123,7 +124,7 @@ static bool is_list_at(uint64_t address, unsigned at, uint32_t list_tag)
     return true;
 }
 
-/* Before 2.11 the tag that is a list's now is a dictionary's, and a list's one that nobody uses. */
+/* Before 2.11 the tag that now means list meant dictionary, and the tag of lists is now unused. */
 static __attribute__((noinline)) void look_for_list(const struct torch_value *value)
 {
     if ((value->tag != TORCH_LIST_OLD && value->tag != TORCH_LIST_NEW) ||
@@ -196,7 +197,7 @@ static inline bool has_room(struct writer *w, const struct torch_value *value)
     return (size_t)(w->end - w->at) > bytes; /* and for OP_VALUE_CUT */
 }
 
-/* One that is no list. */
+/* Writes a value that is not a list. */
 static inline void put_value(struct writer *w, const struct torch_value *value, uint32_t list_tag)
 {
     switch (value->tag) {
@@ -213,7 +214,7 @@ static inline void put_value(struct writer *w, const struct torch_value *value, 
     }
 }
 
-/* False: they do not fit. */
+/* Returns false if there is no space. */
 static bool put_list(struct writer *w, const struct torch_value *value, uint32_t list_tag)
 {
     const void *list = (const void *)(uintptr_t)value->payload;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What an operator was called with, as bytes (formats/event-stream.md has their form), read from
- * PyTorch's own memory: no call of its functions, which may be Python's for a tensor that is none
- * (FakeTensor). Where tensors and lists have what is read is found by a look at the first ones,
- * through the kernel; what cannot be found is not read.
+ * The arguments of an operator as bytes (format in formats/event-stream.md), read from PyTorch's
+ * memory. PyTorch's functions are not called: for tensor subclasses such as FakeTensor they may run
+ * Python code. The offsets in tensors and lists are found by checking the first ones, with reads
+ * through the kernel. Values whose offset is not found are not read.
  */
 #ifndef GPUPROF_INJECT_OP_VALUES_H
 #define GPUPROF_INJECT_OP_VALUES_H
@@ -13,32 +13,35 @@
 
 #include "torch/torch_abi.h"
 
-#define OP_VALUES_BYTES_MAX 4096 /* the rest is left out, and marked so */
+#define OP_VALUES_BYTES_MAX 4096 /* further bytes are left out, and marked so */
 
-/* The first byte of each value; in the stream. */
+/* The first byte of each value in the stream. */
 enum op_value {
     OP_VALUE_NONE,
-    OP_VALUE_TENSOR, /* its type (c10::ScalarType) and number of dimensions, a byte each; sizes */
-    OP_VALUE_UNDEFINED, /* a tensor that is none */
-    OP_VALUE_INT,       /* zigzag */
+    /*
+     * followed by its type (c10::ScalarType) and number of dimensions, a byte each, and the sizes
+     */
+    OP_VALUE_TENSOR,
+    OP_VALUE_UNDEFINED, /* an undefined tensor */
+    OP_VALUE_INT,       /* zigzag-encoded */
     OP_VALUE_DOUBLE,    /* 8 bytes */
-    OP_VALUE_BOOL,      /* a byte */
-    OP_VALUE_LIST,      /* how many values follow */
-    OP_VALUE_OTHER,     /* texts, devices, generators ... */
-    OP_VALUE_UNREAD,    /* a tensor */
-    OP_VALUE_SCALAR,    /* a number that is not kept */
-    OP_VALUE_CUT,       /* the last: there are more, which are not kept */
+    OP_VALUE_BOOL,      /* one byte */
+    OP_VALUE_LIST,      /* followed by the number of its values, and these */
+    OP_VALUE_OTHER,     /* strings, devices, generators ... */
+    OP_VALUE_UNREAD,    /* a tensor that could not be read */
+    OP_VALUE_SCALAR,    /* a number whose value is not kept */
+    OP_VALUE_CUT,       /* the last value: the others are not kept */
 };
 
-/* Bytes written. `has_numbers`: the numbers among them, too. *is_fake: a tensor among them has no
- * data, only sizes. errno is kept. */
+/* Writes the arguments; returns the number of bytes. `has_numbers`: also the values of numbers.
+ * *is_fake is set if one of the tensors has sizes but no data. Keeps errno. */
 uint32_t op_values_write(uint8_t bytes[OP_VALUES_BYTES_MAX], const void *values, uint64_t count,
                          bool has_numbers, bool *is_fake);
 
-/* True: tensors are not laid out as any that we know; their sizes are not read. */
+/* Returns true if no known layout matches the tensors; their sizes are not read then. */
 bool op_values_are_refused(void);
 
-/* In the child of a fork: no thread of it is looking. */
+/* Call it in the child of a fork: no thread there is checking. */
 void op_values_reset(void);
 
 #endif

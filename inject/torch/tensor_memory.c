@@ -9,19 +9,19 @@
 #include "record/thread.h"
 #include "stack/stack.h"
 
-#define CALLERS_MAX 8 /* libraries that tell of blocks: libc10_cuda, libc10, plugins */
+#define CALLERS_MAX 8 /* libraries that report blocks: libc10_cuda, libc10, plugins */
 #define DEVICE_CPU  0 /* c10::DeviceType */
 
 /* c10::Device. */
 struct device {
     int8_t type;
-    int8_t index; /* -1: the current one, where there is but one */
+    int8_t index; /* -1: the current device, if there is only one */
 };
 
 typedef void (*usage_fn)(void *, int64_t, uint64_t, uint64_t, struct device);
 typedef void (*failure_fn)(int64_t, uint64_t, uint64_t, struct device);
 
-/* Totals were signed up to 2.0: the same registers by another name. */
+/* Up to 2.0 the totals were signed: same registers, other symbol name. */
 enum name { USAGE, USAGE_SIGNED, FAILURE, FAILURE_SIGNED, NAME_COUNT };
 
 static const char *const names[NAME_COUNT] = {
@@ -33,8 +33,8 @@ static const char *const names[NAME_COUNT] = {
 
 /* ---- Whom it was meant for ------------------------------------------------------------------- */
 
-/* Filled by the first call from an object, by any thread; `bytes` last, and 0 again when something
- * is unloaded. */
+/* Filled by the first call from an object, on any thread. `bytes` is set last, and reset to 0 when
+ * an object is unloaded. */
 struct caller {
     _Atomic uint32_t is_taken;
     _Atomic uintptr_t low;
@@ -46,8 +46,9 @@ static struct caller callers[CALLERS_MAX];
 
 struct search {
     const char *name;
-    const struct object *caller; /* NULL: in no object */
-    void *own;                   /* of the caller itself, or of what it is linked with */
+    const struct object *caller; /* NULL: the address is in no object */
+    /* the function in the caller itself, or in a library it is linked with */
+    void *own;
     void *first;
 };
 
@@ -72,7 +73,7 @@ static void *find(const struct object *from, enum name name)
     return s.own ? s.own : s.first;
 }
 
-/* The first call of an object: a look through the loaded ones, as an exception's is. */
+/* First call from an object: searches the loaded objects, as throwing an exception does. */
 static __attribute__((noinline)) void *look(uintptr_t address, enum name name)
 {
     int saved = errno;
@@ -94,7 +95,7 @@ static __attribute__((noinline)) void *look(uintptr_t address, enum name name)
     return real;
 }
 
-/* What libc10 has by this name; NULL: there is none. */
+/* Returns libc10's function of this name, or NULL. */
 static void *real_of(uintptr_t address, enum name name)
 {
     for (unsigned i = 0; i < CALLERS_MAX; i++) {
@@ -117,17 +118,17 @@ void tensor_memory_unloaded(void)
 
 enum { BLOCK_GOT = 1, BLOCK_FREED = 2 }; /* CUpti_ActivityMemoryOperationType */
 
-/* What one of us is told, from its begin to its end. */
+/* State of one call, from its begin to its end. */
 struct told {
     struct call call;
     bool was_hurried;
-    uint64_t begin; /* in ticks, if its time is taken; what its stack took is not in it */
+    uint64_t begin; /* in ticks, if the call is timed; without the time for its stack */
 };
 
 /*
- * False: it is not to be recorded; else told_end is due. Of the host's allocator we hear only while
- * there is a profiler, so that is left out. Nor once the process ends: each record would be stored
- * at once, and blocks are many.
+ * Returns false if the call is not to be recorded; otherwise told_end must follow. The host
+ * allocator reports only while a profiler runs, so its blocks are left out. So are blocks while the
+ * process ends: each record would be stored at once, and there are many.
  */
 static bool told_begin(struct thread *t, struct told *told, struct device device)
 {
@@ -152,7 +153,7 @@ static void told_end(struct thread *t, const struct told *told)
     call_leave(t);
 }
 
-/* Python's frames alone, where it has some: they say who it was, and cost less. */
+/* Records Python's frames only, if there are any: they identify the caller, and cost less. */
 static uint32_t take_stack(struct thread *t, struct told *told)
 {
     uint64_t begin = ticks_now();
@@ -169,7 +170,7 @@ static void append(struct thread *t, const struct record *r)
 {
     if (thread_append(t, r))
         return;
-    counter_add(COUNTER_DROPPED, (uint64_t)-1); /* has a counter of its own */
+    counter_add(COUNTER_DROPPED, (uint64_t)-1); /* has its own counter instead */
     counter_add(COUNTER_TENSORS_DROPPED, 1);
 }
 
@@ -196,7 +197,7 @@ static void tell_block(const void *address, int64_t bytes, uint64_t allocated, u
             [TENSOR_DEVICE] = index_of(device), [TENSOR_DEVICE_KIND] = (uint64_t)device.type,
             [TENSOR_STANDS_FOR] = stack ? stack_of_memory_bytes(size) : 0),
         .begin = now, .stack_id = stack};
-    r.arg_count -= !stack; /* what is 0 at the end is left out */
+    r.arg_count -= !stack; /* a trailing argument of 0 is left out */
     append(t, &r);
     told_end(t, &told);
 }

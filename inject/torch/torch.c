@@ -20,33 +20,36 @@
 #include "torch/op_values.h"
 #include "torch/torch_library.h"
 
-#define TURN_LOCK_NS 100000000u /* held while PyTorch changes a list of callbacks */
+#define TURN_LOCK_NS 100000000u /* for the lock held while PyTorch changes its list of callbacks   \
+                                 */
 
-/* A callback of ours: registered when it is first needed, then switched. */
+/* One of our callbacks: registered when first needed, then enabled and disabled. */
 struct switched {
-    uint64_t handle; /* 0 = not registered */
+    uint64_t handle; /* 0: not registered */
     bool is_on;
 };
 
-/* The child of a fork inherits what is registered. */
+/* The child of a fork inherits registered callbacks. */
 static struct {
-    struct lock lock;     /* of who switches them: the writer, or who asks for another detail */
-    _Atomic bool is_here; /* PyTorch is */
+    /* for threads that enable callbacks: the writer, or one that changes the level of detail */
+    struct lock lock;
+    _Atomic bool is_here; /* PyTorch is loaded */
     struct switched mark;
     struct switched plain;
     struct switched full;
     struct switched stacks;
-    uint64_t loaded;     /* the writer's, as is the rest: objects, when it was last looked for */
-    const char *absence; /* why it is not here, as it stands in the stream */
-    const char *told;    /* the last META record */
+    /* objects loaded when PyTorch was last searched for; used, like the rest, by the writer */
+    uint64_t loaded;
+    const char *absence; /* why PyTorch is absent, as written to the stream */
+    const char *told;    /* text of the last META record */
     uint64_t told_epoch;
 } torch = {.absence = TORCH_LIBRARY_ABSENT};
 
-/* While a window warms up all is turned on already. */
+/* While a window warms up, everything is already on. */
 static enum torch_detail detail_of(uint32_t off)
 {
     uint64_t wanted = gp.settings.numbers[SETTING_PYTORCH];
-    bool is_watched = steps_watch(WATCH_LABELS); /* they may be steps */
+    bool is_watched = steps_watch(WATCH_LABELS); /* labels may mark steps */
     bool wants_shapes = wanted & (PYTORCH_SHAPES | PYTORCH_STACKS);
     if ((off & OFF_PROGRAM) == OFF_PROGRAM || wanted == PYTORCH_OFF)
         return is_watched ? TORCH_LABELS : TORCH_NOTHING;
@@ -65,10 +68,8 @@ static struct torch_callback callback(uintptr_t start, bool is_mark, bool has_in
     return c;
 }
 
-/*
- * PyTorch takes a lock of its own, which a child must not inherit: as around the loader's, a fork()
- * waits meanwhile.
- */
+/* PyTorch takes a lock that a forked child must not inherit. As with the loader's lock, fork()
+ * waits meanwhile. */
 static void turn(struct switched *s, bool on, uintptr_t start, bool is_mark, bool has_inputs)
 {
     if (s->is_on == on)
@@ -84,7 +85,7 @@ static void turn(struct switched *s, bool on, uintptr_t start, bool is_mark, boo
     s->is_on = on;
 }
 
-/* What goes off goes first: no operator is recorded twice. */
+/* Disables before it enables, so that no operator is recorded twice. */
 static void follow(enum torch_detail detail)
 {
     turn(&torch.mark, detail != TORCH_NOTHING, op_start_mark(), true, false);
@@ -98,7 +99,7 @@ static void follow(enum torch_detail detail)
     }
 }
 
-/* Who comes late finds what was asked for last; who cannot wait leaves it to the writer. */
+/* A thread that comes late applies the latest setting. If it cannot wait, the writer applies it. */
 void torch_turn(void)
 {
     int saved = errno;
@@ -139,7 +140,7 @@ enum torch_detail torch_detail_now(void)
                                        : TORCH_NOTHING;
 }
 
-/* As it stands in the stream; a view that lasts. */
+/* The text for the stream; static. */
 static const char *status(void)
 {
     static const char *const details[] = {"", "labels", "names", "shapes", "stacks"};

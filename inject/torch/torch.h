@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * PyTorch's operators, recorded without an edit of the program: callbacks of PyTorch's own, global
- * ones, registered by the writer once libtorch_cpu is loaded and the process records. What ran
- * before is not recorded. Four of them: labels (the program's, the optimiser's, the data
- * loader's), operators, operators with their inputs, and those with stacks, too; of the latter
- * three one at most is on.
+ * Records PyTorch's operators without changes to the program, through PyTorch's global callbacks.
+ * The writer registers them as soon as libtorch_cpu is loaded and the process records; operators
+ * that ran before are not recorded. There are four: labels (of the program, the optimizer, the data
+ * loader), operators, operators with inputs, and those with stacks, too. At most one of the latter
+ * three is enabled.
  */
 #ifndef GPUPROF_INJECT_TORCH_H
 #define GPUPROF_INJECT_TORCH_H
@@ -15,22 +15,22 @@ struct thread;
 
 enum torch_detail { TORCH_NOTHING, TORCH_LABELS, TORCH_NAMES, TORCH_SHAPES, TORCH_STACKS };
 
-/* By the writer: registers them when there is PyTorch. */
+/* Called by the writer: registers the callbacks if PyTorch is loaded. */
 void torch_look(struct thread *writer);
 
-/* Switches them as recorded_asked says. */
+/* Enables and disables them as recorded_asked() says. */
 void torch_turn(void);
 
-/* META record "pytorch", and again when there is more to say of it. */
+/* Writes the META record "pytorch", and again if its text has changed. */
 void torch_describe(struct thread *writer, bool is_last);
 
-/* What is recorded now, pauses aside; TORCH_NOTHING while there is no PyTorch. */
+/* The current level of detail, without regard to pauses; TORCH_NOTHING if PyTorch is not loaded. */
 enum torch_detail torch_detail_now(void);
 
-/* After each dlclose. */
+/* Call it after each dlclose. */
 void torch_unloaded(void);
 
-/* In the child of a fork. */
+/* Call it in the child of a fork. */
 void torch_reset(void);
 
 #endif

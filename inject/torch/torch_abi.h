@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The part of PyTorch's C++ ABI that we use, in C: its global callbacks around operators
- * (at::RecordFunctionCallback), which have not changed since 2.1, and the tags of its values. What
- * has changed is in op_layout.c and op_values.c.
+ * (at::RecordFunctionCallback), unchanged since 2.1, and the tags of its values. For what has
+ * changed see op_layout.c and op_values.c.
  */
 #ifndef GPUPROF_INJECT_TORCH_ABI_H
 #define GPUPROF_INJECT_TORCH_ABI_H
@@ -14,10 +14,8 @@
 /* at::RecordScope. */
 enum torch_scope { TORCH_SCOPE_USER = 7, TORCH_SCOPE_COUNT = 10 };
 
-/*
- * at::RecordFunctionCallback, which is passed by value and is 40 bytes long; the zeros behind it
- * are for a version that has more scopes or another switch.
- */
+/* at::RecordFunctionCallback, 40 bytes, passed by value. The zeros after it are for versions with
+ * more scopes or another flag. */
 struct torch_callback {
     uintptr_t start;
     uintptr_t end;
@@ -39,7 +37,7 @@ typedef const char *(*torch_name_fn)(const void *function);
 typedef size_t (*torch_count_fn)(const void *function);
 typedef uint64_t (*torch_thread_fn)(void);
 
-/* at::ObserverContext, what a start hands to its end: PyTorch calls its destructor. */
+/* at::ObserverContext, which the start passes to its end; PyTorch calls its destructor. */
 struct torch_context {
     void (*const *functions)(struct torch_context *);
 };
@@ -50,7 +48,7 @@ struct torch_value {
     uint32_t tag;
 };
 
-/* c10::IValue::Tag; those behind Int have moved by one in 2.11 (op_values.c). */
+/* c10::IValue::Tag. The tags after Int have moved by one in 2.11 (op_values.c). */
 enum torch_tag {
     TORCH_NONE = 0,
     TORCH_TENSOR = 1,
@@ -58,14 +56,14 @@ enum torch_tag {
     TORCH_INT = 5,
     TORCH_LIST_OLD = 13,
     TORCH_LIST_NEW = 14,
-    TORCH_BOOL_BEFORE_LIST = 4, /* Bool is so many before GenericList */
+    TORCH_BOOL_BEFORE_LIST = 4, /* the tag Bool is this much smaller than GenericList */
     TORCH_TAGS_MAX = 64,
 };
 
-/* c10::DeviceType of what has sizes and no data: the device "meta", and so a FakeTensor. */
+/* c10::DeviceType of tensors with sizes but no data: the device "meta", also of FakeTensor. */
 #define TORCH_DEVICE_META 14
 
-#define TORCH_DIMENSIONS_MAX 64 /* of a tensor: c10::TensorIterator's own limit */
-#define TORCH_INLINE_MAX     5  /* sizes that stand in the tensor itself */
+#define TORCH_DIMENSIONS_MAX 64 /* limit of c10::TensorIterator */
+#define TORCH_INLINE_MAX     5  /* up to this many sizes are stored in the tensor itself */
 
 #endif

@@ -7,7 +7,7 @@ struct torch_library torch_library;
 
 struct found {
     struct torch_library library;
-    bool is_there; /* a libtorch_cpu, whatever it exports */
+    bool is_there; /* a libtorch_cpu is loaded, whatever it exports */
 };
 
 static const char undefined_name[] = "_ZN3c1019UndefinedTensorImpl10_singletonE";
@@ -17,7 +17,9 @@ static uintptr_t symbol(const struct object *o, const char *name)
     return (uintptr_t)object_symbol(o, name);
 }
 
-/* Any object may be it: a program may have linked PyTorch in, and exports its symbols. */
+/*
+ * Checks any object: a program may be linked with PyTorch statically, and exports its symbols then.
+ */
 static int visit(const struct object *o, void *data)
 {
     struct found *found = data;

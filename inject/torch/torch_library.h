@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What we call of PyTorch, by address: nothing of it is linked, and nothing of Python called. */
+/* Addresses of the PyTorch functions that we call. We are not linked with PyTorch, and call nothing
+ * of Python. */
 #ifndef GPUPROF_INJECT_TORCH_LIBRARY_H
 #define GPUPROF_INJECT_TORCH_LIBRARY_H
 
@@ -11,10 +12,10 @@ struct torch_library {
     torch_add_fn add;
     torch_switch_fn disable;
     torch_switch_fn reenable;
-    torch_name_fn name; /* of the operator; lives as long as that runs at least */
+    torch_name_fn name; /* name of an operator; valid at least while it runs */
     torch_count_fn input_count;
-    torch_thread_fn thread; /* the calling thread's number, as backward operators name it */
-    const void *undefined;  /* the tensor that is none; NULL: not known */
+    torch_thread_fn thread; /* number of the calling thread, as backward operators refer to it */
+    const void *undefined;  /* the undefined tensor; NULL: not known */
 };
 
 /* Filled once, before any callback is registered. */
@@ -22,10 +23,10 @@ extern struct torch_library torch_library;
 
 #define TORCH_LIBRARY_ABSENT "absent: no libtorch_cpu.so is loaded"
 
-/* Looks for it among the loaded objects. NULL: it is there; else "absent: " and why. */
+/* Searches the loaded objects. Returns NULL if it was found, else "absent: " and the reason. */
 const char *torch_library_find(void);
 
-/* Is it still loaded? */
+/* Is the library still loaded? */
 bool torch_library_is_loaded(void);
 
 #endif
