@@ -11,42 +11,44 @@
 #include "record/state.h"
 
 /*
- * CUPTI keeps a buffer until all that is in it has completed. While the device always has work,
- * that is not before it is full: so one that is slow to fill is what a kill loses. CUPTI's advice
- * is 1 to 10 MB, its older samples have 32 KB; we give out what fills in SOON_NS to LATE_NS. All
- * of them, small or large, share the memory: grains, a bit each.
+ * CUPTI keeps a buffer until all work in it has completed. While the device is busy, that is when
+ * the buffer is full. So a kill loses more if a buffer fills slowly. CUPTI recommends 1 to 10 MB,
+ * its older samples use 32 KB; we hand out buffers that fill in SOON_NS to LATE_NS. Small and large
+ * buffers share the memory in grains, one bit each.
  */
-#define GRAIN_BYTES  (32u << 10)
-#define GRAINS_MAX   8 /* of a buffer; a power of two */
-#define WORD_GRAINS  64
-#define WORD_BYTES   (WORD_GRAINS * GRAIN_BYTES)
-#define WORDS_MAX    2048
-#define SPARE_WORDS  8 /* beyond the cap, for a libcupti that takes no refusal */
-#define SOON_NS      30000000
-#define LATE_NS      120000000
-#define RECORD_BYTES 256 /* none is larger: at least so many were in it */
+#define GRAIN_BYTES (32u << 10)
+#define GRAINS_MAX  8 /* per buffer; a power of two */
+#define WORD_GRAINS 64
+#define WORD_BYTES  (WORD_GRAINS * GRAIN_BYTES)
+#define WORDS_MAX   2048
+/* beyond the limit, for versions of libcupti that crash if they get no buffer */
+#define SPARE_WORDS 8
+#define SOON_NS     30000000
+#define LATE_NS     120000000
+/* no record is larger; gives the least number of records in a full buffer */
+#define RECORD_BYTES 256
 
-#define REFUSAL_VERSION 27 /* an older libcupti crashes if it gets no buffer */
+#define REFUSAL_VERSION 27 /* older versions of libcupti crash if they get no buffer */
 
-/* Of a buffer, at the number of its first grain. */
+/* Describes a buffer; indexed by its first grain. */
 struct entry {
-    _Atomic uint32_t next; /* in the list of filled ones: index + 1 */
+    _Atomic uint32_t next; /* next in the list of filled buffers: index + 1 */
     uint32_t grains;
-    uint64_t valid_bytes; /* written by the completed callback */
+    uint64_t valid_bytes; /* set by the completed callback */
     CUcontext context;
     uint32_t stream;
 };
 
-/* Made once, as CUPTI is started; the rest by CUPTI's callbacks, on any thread, and the parser. */
+/* Created once, when CUPTI starts. CUPTI's callbacks, on any thread, and the parser use it. */
 static struct {
     uint8_t *base;
     struct entry *entries;
-    uint32_t words;          /* without those of the spares, which come behind */
-    _Atomic uint32_t newest; /* filled ones, the newest first: index + 1 */
-    uint32_t oldest;         /* the parser's: the same turned round */
-    _Atomic uint32_t grains; /* of the next one */
+    uint32_t words;          /* without the spare ones, which follow */
+    _Atomic uint32_t newest; /* list of filled buffers, newest first: index + 1 */
+    uint32_t oldest;         /* the parser's list, oldest first */
+    _Atomic uint32_t grains; /* size of the next buffer */
     _Atomic int64_t asked_ns;
-    atomic_bool came_early; /* the last one that came was not half full: it was flushed */
+    atomic_bool came_early; /* the last buffer came back less than half full: it was flushed */
     _Atomic uint64_t used[WORDS_MAX + SPARE_WORDS];
 } pool;
 
@@ -57,7 +59,7 @@ static uint32_t grain_count(void)
     return (pool.words + SPARE_WORDS) * WORD_GRAINS;
 }
 
-/* What requests share when all are out: the last one, which is never free. */
+/* The last buffer, which is never free: requests share it when all others are in use. */
 static uint32_t shared_one(void)
 {
     return grain_count() - GRAINS_MAX;
@@ -74,7 +76,7 @@ bool gpu_buffers_create(uint64_t bytes_max)
     pool.entries = (struct entry *)(void *)(pool.base + data_bytes);
     atomic_store(&pool.grains, 1);
     atomic_store(&pool.used[pool.words + SPARE_WORDS - 1],
-                 ~(~(uint64_t)0 >> GRAINS_MAX)); /* the shared one */
+                 ~(~(uint64_t)0 >> GRAINS_MAX)); /* reserves the shared one */
     return true;
 }
 
@@ -93,7 +95,8 @@ static uint64_t bits_of(uint32_t index, uint32_t grains)
     return ((1ull << grains) - 1) << index % WORD_GRAINS;
 }
 
-/* So many free grains of a word, at a multiple of their number; or -1. */
+/* Takes that many adjacent free grains of a word, aligned to their number. Returns the first, or
+ * -1. */
 static int take_of_word(uint32_t word, uint64_t used, uint32_t grains)
 {
     for (uint32_t at = 0; at < WORD_GRAINS; at += grains)
@@ -103,8 +106,8 @@ static int take_of_word(uint32_t word, uint64_t used, uint32_t grains)
     return -1;
 }
 
-/* One of these words, smaller than asked for where none is as large; -1: none is free. The lowest
- * are taken first: they are mapped. */
+/* Takes a buffer from these words, a smaller one if none is as large as requested; -1: none is
+ * free. Takes the lowest first, since their pages are mapped already. */
 static int take_free(uint32_t first, uint32_t count, uint32_t grains)
 {
     for (bool is_full = false; grains && !is_full; grains /= 2) {
@@ -127,12 +130,12 @@ static void make_free(uint32_t index)
     atomic_fetch_and(&pool.used[index / WORD_GRAINS], ~bits_of(index, pool.entries[index].grains));
 }
 
-/* The last one is full, or has come back: was that soon or late? One that was flushed before it was
- * half full was not full soon. */
+/* The last buffer is full or has come back: was that soon or late? One that was flushed less than
+ * half full did not fill soon. */
 static uint32_t grains_wanted(void)
 {
     int64_t now_ns = (int64_t)clock_ns(CLOCK_MONOTONIC);
-    /* Another thread may have been later, and here before. */
+    /* Another thread that took its time later may have stored it first. */
     int64_t ns = now_ns - atomic_exchange_explicit(&pool.asked_ns, now_ns, memory_order_relaxed);
     uint32_t grains = atomic_load_explicit(&pool.grains, memory_order_relaxed);
     bool early = atomic_exchange_explicit(&pool.came_early, false, memory_order_relaxed);
@@ -148,19 +151,19 @@ void gpu_buffers_requested(uint8_t **buffer, size_t *size, size_t *record_count_
 {
     uint32_t grains = grains_wanted();
     int index = take_free(0, pool.words, grains);
-    if (index < 0) /* this request is no sign of a buffer that was full soon */
+    if (index < 0) /* such a request does not mean that a buffer was full soon */
         atomic_store_explicit(&pool.grains, 1, memory_order_relaxed);
     if (index < 0 && gpu.cupti.version < REFUSAL_VERSION)
         index = take_free(pool.words, SPARE_WORDS, grains);
     if (index < 0 && gpu.cupti.version >= REFUSAL_VERSION) {
-        *buffer = NULL; /* then it drops, and counts */
+        *buffer = NULL; /* then CUPTI drops records, and counts them */
         *size = *record_count_max = 0;
         return;
     }
-    /* All are out: requests then share the last one, whose records nobody will read. */
+    /* If all are in use, requests share the last one, whose records nobody reads. */
     *buffer = data_of(index < 0 ? shared_one() : (uint32_t)index);
     *size = (index < 0 ? GRAINS_MAX : pool.entries[index].grains) * GRAIN_BYTES;
-    *record_count_max = 0; /* as many as fit */
+    *record_count_max = 0; /* no limit on the number of records */
 }
 
 bool gpu_buffers_has(const uint8_t *buffer)
@@ -175,7 +178,7 @@ void gpu_buffers_completed(CUcontext context, uint32_t stream, uint8_t *buffer, 
     uint32_t index = index_of(buffer);
     struct entry *e = &pool.entries[index];
     atomic_store_explicit(&pool.came_early, valid_bytes < size / 2, memory_order_relaxed);
-    if (index == shared_one()) { /* perhaps shared, so never looked into */
+    if (index == shared_one()) { /* it may be shared, so its contents are never read */
         counter_add(COUNTER_GPU_DROPPED, (valid_bytes + RECORD_BYTES - 1) / RECORD_BYTES);
         return;
     }
@@ -194,7 +197,7 @@ void gpu_buffers_completed(CUcontext context, uint32_t stream, uint8_t *buffer, 
     futex_wake_all(&gpu_buffers_filled);
 }
 
-/* The list of filled ones is a stack; the parser takes all of it and turns it round. */
+/* The list of filled buffers is a stack; the parser takes the whole list and reverses it. */
 static void turn_round(void)
 {
     uint32_t at = atomic_exchange(&pool.newest, 0);
@@ -226,7 +229,7 @@ bool gpu_buffers_take(struct gpu_buffer *buffer)
 
 void gpu_buffers_release(const struct gpu_buffer *buffer)
 {
-    /* Here, not in CUPTI, which would do it on the program's thread. */
+    /* Cleared here; CUPTI would do it on the program's thread. */
     memset(buffer->data, 0, buffer->valid_bytes);
     make_free(index_of(buffer->data));
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The buffers that CUPTI writes activity records into: a capped pool in one mapping, handed out
- * empty (all zero) and given back filled. The two callbacks run under CUPTI's lock: they take no
- * lock, call nothing of CUPTI's and do not wait.
+ * The buffers into which CUPTI writes activity records: a pool of limited size in one mapping.
+ * Buffers are handed out zeroed and come back filled. CUPTI calls the two callbacks with its lock
+ * held: they take no lock, do not call CUPTI, and do not wait.
  */
 #ifndef GPUPROF_INJECT_GPU_BUFFERS_H
 #define GPUPROF_INJECT_GPU_BUFFERS_H
@@ -19,27 +19,27 @@ struct gpu_buffer {
     size_t valid_bytes;
     CUcontext context;
     uint32_t stream;
-    bool is_spare; /* given out when the pool was empty: to be counted, not recorded */
+    bool is_spare; /* handed out while the pool was empty: its records are counted, not recorded */
 };
 
-/* Makes the pool. False: no memory (errno). */
+/* Creates the pool. Returns false with errno set if there is no memory. */
 bool gpu_buffers_create(uint64_t bytes_max);
 
 void gpu_buffers_requested(uint8_t **buffer, size_t *size, size_t *record_count_max);
-/* `buffer` must be ours. */
+/* `buffer` must be one of ours. */
 void gpu_buffers_completed(CUcontext context, uint32_t stream, uint8_t *buffer, size_t size,
                            size_t valid_bytes);
 
-/* Is it one of ours? */
+/* Is this one of our buffers? */
 bool gpu_buffers_has(const uint8_t *buffer);
 
-/* The oldest filled buffer; false if there is none. From the parser's thread only. */
+/* Takes the oldest filled buffer; false: there is none. Only on the parser's thread. */
 bool gpu_buffers_take(struct gpu_buffer *buffer);
 
-/* Empties it and makes it free again. From the parser's thread only. */
+/* Clears the buffer and makes it free again. Only on the parser's thread. */
 void gpu_buffers_release(const struct gpu_buffer *buffer);
 
-/* Raised (futex) with each buffer that is filled. */
+/* A futex word, incremented for each filled buffer. */
 extern _Atomic uint32_t gpu_buffers_filled;
 
 #endif

@@ -11,7 +11,9 @@
 #include "hook/call.h"
 #include "hook/hook_table.h"
 
-/* One more id of a call that has one: rare, so not in its record. */
+/*
+ * Adds a further correlation id to a call. That is rare, so the call's record has no field for it.
+ */
 static void link_further(struct thread *t, uint32_t first, uint32_t further)
 {
     struct record r = {RECORD_WITH(LINK, [LINK_FURTHER] = further), .begin = ticks_now(),
@@ -19,8 +21,8 @@ static void link_further(struct thread *t, uint32_t first, uint32_t further)
     thread_append(t, &r);
 }
 
-/* The newest open call of the user's made work under this id. A signal handler's calls meanwhile
- * could move its record to another chunk, and its old place be another thread's by then. */
+/* The newest open call of the program made work with this id. Blocks signals: a handler's calls
+ * could move the record to another chunk, and its old place could then be another thread's. */
 static void note_correlation(struct thread *t, uint32_t id)
 {
     struct call here = {0, NULL};
@@ -37,7 +39,7 @@ static void note_correlation(struct thread *t, uint32_t id)
     call_leave(t);
 }
 
-/* Does it lie in a frame above `here`? */
+/* Does the address lie in a stack frame above `here`? */
 static bool on_stack(const void *at, const void *here)
 {
     return (uintptr_t)at - (uintptr_t)here - 1 < CALL_STACK_BYTES_MAX;
@@ -49,19 +51,21 @@ static void enter(struct thread *t, bool of_runtime, int code, const CUpti_Callb
     uint64_t words[API_ARGS_MAX];
     struct seen_call *seen = call_newest_seen(t);
     const void *params = on_stack(data->functionParams, &here) ? data->functionParams : NULL;
-    /* Without places to compare, a call of the runtime says that no other is open. */
+    /* Without stack addresses to compare, a runtime call means that no other call is open. */
     while (seen && (of_runtime ? !params || !seen->frame || !call_seen_is_live(seen, params)
                                : !call_seen_is_live(seen, &here))) {
         call_abandon_seen(t, seen);
         seen = call_newest_seen(t);
     }
     if (call_is_passed(t, &here, of_runtime)) {
-        /* Neither a call of its own nor an id of another's. */
+        /* It is neither a call to record nor a correlation id of a recorded call. */
         if (call_mode(t->passed) == CALL_LEFT_OUT)
             gpu_unwanted_note(data->correlationId);
         return;
     }
-    /* CUDA makes no runtime call inside another: what does is the program, in a signal handler. */
+    /*
+     * CUDA makes no runtime calls inside a call. So the program made this one, in a signal handler.
+     */
     bool on_top = of_runtime && seen && call_newest(t) == &seen->call;
     if (t->open && !on_top && (seen || call_is_part(t, &here))) {
         note_correlation(t, data->correlationId);
@@ -90,7 +94,7 @@ static void leave(struct thread *t, int code, const CUpti_CallbackData *data)
     call_end_seen(seen, call_sites[code], result, words);
 }
 
-/* False if it is not any more, or in the child of a fork. */
+/* Returns false after the end, and in the child of a fork. */
 static bool takes_part(void)
 {
     uint32_t phase = atomic_load_explicit(&gpu.phase, memory_order_relaxed);
@@ -110,7 +114,7 @@ void gpu_callback(void *userdata, CUpti_CallbackDomain domain, CUpti_CallbackId 
     if (call_thread_is_inside(t) || !takes_part())
         return;
     int code = cupti_callback_code(&gpu.callbacks, domain, cbid);
-    if (code < 0 || !gpu.is_called_back[code]) /* the guest's alone */
+    if (code < 0 || !gpu.is_called_back[code]) /* only the guest wants it */
         return;
     if (unlikely(gpu_deafness() != GPU_HEARS) && data->callbackSite == CUPTI_API_ENTER)
         return;

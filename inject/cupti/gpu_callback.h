@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What CUPTI calls at entry to and exit from CUDA functions, on the program's thread, inside the
- * function. A call that a hook has begun gets its correlation id here; one that no hook saw (a
- * runtime linked statically, a driver found past us) is begun and ended here.
+ * The function that CUPTI calls at entry to and exit from CUDA functions, on the program's thread.
+ * A call that a hook has begun gets its correlation id here. A call that no hook saw (statically
+ * linked runtime, driver found without us) is begun and ended here.
  */
 #ifndef GPUPROF_INJECT_GPU_CALLBACK_H
 #define GPUPROF_INJECT_GPU_CALLBACK_H

@@ -5,8 +5,8 @@
 
 #include "record/thread.h"
 
-static _Thread_local bool was_loaded; /* by the driver, while in_init */
-static void (*_Atomic then)(void);    /* what is called for it; by each load, always the same */
+static _Thread_local bool was_loaded; /* set by the driver during in_init */
+static void (*_Atomic then)(void);    /* the function to call for it; every load sets the same */
 
 void gpu_client_calls(void)
 {

@@ -4,14 +4,14 @@
 #include "base/ticks.h"
 #include "record/state.h"
 
-#define INVERSE_SHIFT 56          /* times below 2^64 ns and clocks below 256 GHz: no overflow */
-#define SLACK_NS      1000000000u /* by which a device's time may run ahead */
+#define INVERSE_SHIFT 56          /* times below 2^64 ns and clocks below 256 GHz cannot overflow */
+#define SLACK_NS      1000000000u /* a device's clock may be ahead by this much */
 
-/* One moment on all clocks. CLOCK_REALTIME is set, and the others run apart by some parts in a
- * million: what is true of a moment is true of what was shortly before. The parser's. */
+/* One moment on all clocks. CLOCK_REALTIME may be set, and the others drift by some parts per
+ * million, so the values are valid for recent times only. Used by the parser. */
 static struct {
     uint64_t ticks;
-    uint64_t ns; /* on the scale */
+    uint64_t ns; /* in ns of the recording's time scale */
     uint64_t monotonic_ns;
     uint64_t realtime_ns;
 } now;
@@ -24,7 +24,7 @@ void gpu_clock_look(void)
     now.realtime_ns = realtime_ns - (clock_ns(CLOCK_MONOTONIC) - now.monotonic_ns);
 }
 
-/* Is `time` of a clock that says `now_ns` now in the life of the process? Then its ns. */
+/* Is `time` within the process's life, on a clock that now reads `now_ns`? Then *ns is its time. */
 static bool lived(uint64_t time, uint64_t now_ns, uint64_t *ns)
 {
     if (time > now_ns + SLACK_NS || time + now.ns < now_ns)
@@ -34,7 +34,7 @@ static bool lived(uint64_t time, uint64_t now_ns, uint64_t *ns)
 }
 
 /* The first tick at which clock_scale_ns is at least `ns`, without a division: the inverse of
- * `mult` gives it or a little less. */
+ * `mult` gives this tick or one slightly before. */
 static uint64_t ticks_at(const struct clock_scale *scale, uint64_t ns)
 {
     static uint64_t mult;

@@ -11,7 +11,7 @@
 
 #define KINDS_BYTES_MAX 128
 
-/* The words of --kinds that are wanted, with commas. */
+/* Appends the enabled words of --kinds, with commas between them. */
 static void append_kinds(struct thread *t)
 {
     char words[KINDS_BYTES_MAX] = "", text[KINDS_BYTES_MAX + 16];
@@ -28,8 +28,8 @@ static void append_kinds(struct thread *t)
         meta_append_with(t, "gpu_graphs", "whole", strlen("whole"), text, sizeof text);
 }
 
-/* CUPTI's numbers of the functions, as its own traces have them. Of one with several, for its
- * versions, which it was is not known. */
+/* CUPTI's ids of the functions, as its own traces use them. For a function with several ids, one
+ * for each version, it is not known which one was called. */
 static void append_callbacks(struct thread *writer)
 {
     uint32_t ids[API_FUNCTION_COUNT] = {0};
@@ -50,7 +50,7 @@ static void append_callbacks(struct thread *writer)
         }
 }
 
-/* Once in a recording, when CUPTI has been found, or has not. */
+/* Once per recording, when CUPTI was found, or was not. */
 static void describe_cupti(struct thread *writer)
 {
     static uint64_t epoch;

@@ -12,13 +12,13 @@
 
 #define NAME_BYTES_MAX 128
 
-/* The driver's functions, found in its own symbols: what dlsym finds are our wrappers. */
+/* The driver's functions, found in its own symbol table: dlsym would find our wrappers. */
 enum driver_function { GET, COUNT, NAME, UUID, UUID_PART, TOTAL, ATTRIBUTE, DRIVER_FUNCTIONS };
 static const char *const function_names[DRIVER_FUNCTIONS] = {
     "cuDeviceGet",        "cuDeviceGetCount",    "cuDeviceGetName",     "cuDeviceGetUuid",
     "cuDeviceGetUuid_v2", "cuDeviceTotalMem_v2", "cuDeviceGetAttribute"};
 
-/* Arguments of DEVICE records that are attributes as they are. */
+/* Arguments of DEVICE records that are unchanged driver attributes. */
 static const struct {
     uint8_t arg;
     CUdevice_attribute attribute;
@@ -36,14 +36,14 @@ static const struct {
     {DEVICE_WARP, CU_DEVICE_ATTRIBUTE_WARP_SIZE},
 };
 
-/* By one thread, before `device_count` says so. */
+/* Written by one thread, before it sets `device_count`. */
 static struct told_device {
     struct gpu_device id;
     uint64_t args[RECORD_DEVICE_ARGS];
     char name[NAME_BYTES_MAX];
 } devices[GPU_DEVICES_MAX];
 static _Atomic unsigned device_count;
-static _Atomic uint64_t used; /* a bit each */
+static _Atomic uint64_t used; /* one bit per device */
 
 static int visit_driver(const struct object *o, void *data)
 {
@@ -55,7 +55,7 @@ static int visit_driver(const struct object *o, void *data)
     return 1;
 }
 
-/* Its number, or 0 where the driver has none. */
+/* Returns the attribute, or 0 if the driver does not have it. */
 static uint64_t attribute(void *get, CUdevice_attribute which, CUdevice device)
 {
     int value = 0;
@@ -81,7 +81,7 @@ static void read_device(void *const functions[], CUdevice device, struct told_de
     size_t bytes = 0;
     for (size_t i = 0; i < sizeof attributes / sizeof attributes[0]; i++)
         d->args[attributes[i].arg] = attribute(get, attributes[i].attribute, device);
-    /* Bytes at each of the clock's two edges. */
+    /* Bytes per clock tick; memory transfers at both edges. */
     d->args[DEVICE_BANDWIDTH] =
         2 * attribute(get, CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE, device) *
         (attribute(get, CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH, device) / 8);
@@ -90,7 +90,7 @@ static void read_device(void *const functions[], CUdevice device, struct told_de
         d->args[DEVICE_MEMORY] = bytes;
     if (functions[NAME])
         ((CUresult(*)(char *, int, CUdevice))functions[NAME])(d->name, sizeof d->name - 1, device);
-    /* The older function knows of no parts: of one it says the whole. */
+    /* The older function knows no MIG instances: it returns the UUID of the whole device. */
     if (!read_uuid(functions[UUID], d->id.uuid, device) ||
         !read_uuid(functions[UUID_PART], d->id.mig, device) ||
         memcmp(d->id.uuid, d->id.mig, sizeof d->id.mig) == 0)

@@ -15,23 +15,25 @@
 #include "record/recorded.h"
 #include "record/synced.h"
 
-#define YIELDED_NS 50000000u  /* how often to look whether the records can be had again */
-#define ANSWER_NS  100000000u /* nobody who is about to kill this process waits longer */
+/* how often to check whether the other client has released the records */
+#define YIELDED_NS 50000000u
+/* another process waits no longer than this before it kills this one */
+#define ANSWER_NS 100000000u
 
-/* Between two flushes that nobody waits for: at first, and while calls wait for the device all the
- * time; and so many times what a flush takes of a
- * processor. */
+/* Time between two flushes that nobody waits for: the initial value, which is also used while calls
+ * keep waiting for the device. Otherwise it is a multiple of the CPU time that a flush takes. */
 #define REST_NS_MIN 2000000u
 #define REST_NS_MAX 16000000u
 #define REST_SHARE  20
 
-static atomic_bool is_last; /* nothing is recorded after the next flush; by who ends it */
+/* nothing is recorded after the next flush; set by the thread that ends it */
+static atomic_bool is_last;
 
-/* Everything that is finished; then, on demand, what CUPTI holds back with it. */
+/* Flushes finished records; `forced`: also those that CUPTI holds back with unfinished ones. */
 static void flush(bool forced)
 {
     CUptiResult result = gpu.cupti.cuptiActivityFlushAll(0);
-    /* All subscribers' buffers come: others want what is not finished no sooner than it is. */
+    /* A flush covers all subscribers' buffers: others need their unfinished records to stay. */
     forced &= !gpu.shared || atomic_load(&is_last);
     if (forced && result == CUPTI_SUCCESS)
         result = gpu.cupti.cuptiActivityFlushAll(1);
@@ -41,7 +43,9 @@ static void flush(bool forced)
     note(SAY_GPU, "GPU rows may be missing: CUPTI's flush failed: %s", gpu_result_text(result));
 }
 
-/* What is not to be had any more (gpu_turn). Here CUPTI may take as long as it likes. */
+/*
+ * Turns off what is no longer wanted (gpu_turn). On this thread CUPTI may take as long as it likes.
+ */
 static void give_up(void)
 {
     uint32_t off = recorded_asked();
@@ -49,11 +53,11 @@ static void give_up(void)
         gpu_stop_callbacks();
     if (!(off & OFF_CUPTI) || atomic_load(&gpu.phase) != GPU_ACTIVE)
         return;
-    flush(false); /* what is not finished would come without times */
+    flush(false); /* unfinished work would come without times */
     gpu_stop_records();
 }
 
-/* One round. False: CUPTI will hand nothing over any more. */
+/* One round. Returns false if CUPTI will deliver nothing more. */
 static bool look(uint32_t requested, bool is_killed, bool *is_asked, uint64_t *took_ns)
 {
     *is_asked = is_killed || requested != atomic_load(&gpu_flusher.done);
@@ -71,13 +75,11 @@ static bool look(uint32_t requested, bool is_killed, bool *is_asked, uint64_t *t
     return true;
 }
 
-/*
- * Until it is time for the next flush, or somebody asks. A call that waits for the device makes it
- * time, but not more often than costs little, however many there are.
- */
+/* Waits until the next flush is due, or until somebody requests one. A call that waits for the
+ * device makes it due earlier, but only as often as costs little. */
 static void rest(uint32_t wake, uint64_t took_ns)
 {
-    static uint64_t busy_ns = REST_NS_MIN; /* of the flushing thread alone */
+    static uint64_t busy_ns = REST_NS_MIN; /* used by the flushing thread only */
     uint64_t period_ns = gp.settings.numbers[SETTING_GPU_FLUSH];
     uint64_t rest_ns = took_ns * REST_SHARE;
     uint32_t rests = SYNCED_RESTS;
@@ -96,7 +98,7 @@ static void rest(uint32_t wake, uint64_t took_ns)
         futex_wait_shared(live_word(LIVE_OFFSET_WAKE), wake, period_ns - rest_ns);
 }
 
-/* To another process, which is about to kill this one. */
+/* Answers another process that is about to kill this one. */
 static void answer(uint32_t asked)
 {
     atomic_store(live_word(LIVE_OFFSET_ANSWERED), asked);
@@ -107,7 +109,7 @@ static void *flush_main(void *data)
 {
     (void)data;
     own_thread_begin("gpuprof-flush");
-    gpu_devices_read(); /* not where CUPTI is started: that may be in one of its callbacks */
+    gpu_devices_read(); /* not where CUPTI is started, which may be inside one of its callbacks */
     synced.wake = gpu_flush_wake;
     atomic_store(live_word(LIVE_OFFSET_FLUSHER), (uint32_t)gp.header.start_time);
     for (;;) {
@@ -117,7 +119,8 @@ static void *flush_main(void *data)
         uint32_t requested = atomic_load(&gpu_flusher.requested);
         uint64_t took_ns;
         bool is_asked;
-        /* What is waited for from now on comes next; but a flush is of all subscribers' buffers. */
+        /* Calls that wait from now on are served by the next flush; but a flush covers all
+         * subscribers' buffers. */
         atomic_store(&synced.state, gpu.shared ? SYNCED_NOBODY : SYNCED_RESTS);
         if (!look(requested, is_killed, &is_asked, &took_ns))
             break;
@@ -134,7 +137,8 @@ static void *flush_main(void *data)
     }
     atomic_store(&synced.state, SYNCED_NOBODY);
     atomic_store(live_word(LIVE_OFFSET_FLUSHER), 0);
-    answer(atomic_load(live_word(LIVE_OFFSET_ASKED))); /* who asked meanwhile waits for nothing */
+    /* processes that asked meanwhile need not wait */
+    answer(atomic_load(live_word(LIVE_OFFSET_ASKED)));
     atomic_store(&gpu_flusher.running, 0);
     futex_wake_all(&gpu_flusher.done);
     own_thread_end();

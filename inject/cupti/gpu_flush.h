@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The thread that asks CUPTI for finished records, now and then and on demand: a flush may take
- * long, or for ever, and then only this thread waits.
- */
+/* The thread that asks CUPTI for finished records, regularly and on demand. A flush may take long,
+ * or never return; then only this thread waits. */
 #ifndef GPUPROF_INJECT_GPU_FLUSH_H
 #define GPUPROF_INJECT_GPU_FLUSH_H
 
@@ -10,7 +8,7 @@
 
 bool gpu_flush_start(void);
 
-/* The next flush is at the end: what is not finished comes as it is. */
+/* Announces that the next flush is the last one: unfinished records are taken as they are. */
 void gpu_flush_is_last(void);
 
 #endif

@@ -9,25 +9,30 @@
 #include "cupti/gpu_state.h"
 #include "hook/hook_real.h"
 
-#define DOMAIN_COUNT 8 /* 13.5: 1 to 6 */
+#define DOMAIN_COUNT 8 /* 13.5 has domains 1 to 6 */
 #define NO_CUPTI     CUPTI_ERROR_NOT_INITIALIZED
 
-/* By the other client's calls, on whatever thread; `lent` and `borrower` by our start. */
+/*
+ * Changed by the other client's calls on any thread; `lent` and `borrower` are set when we start.
+ */
 static struct {
-    _Atomic uint32_t is_taken; /* by one: a second guest is refused, as by CUPTI */
+    /* only one client can be served: as in CUPTI, a second one is refused */
+    _Atomic uint32_t is_taken;
     _Atomic(CUpti_CallbackFunc) callback;
     void *userdata;
-    _Atomic(CUpti_SubscriberHandle) handle; /* what it was given */
-    const void *subscribe;                  /* the real function that made its own subscription */
-    bool is_first;                          /* it has one; else ours serves it */
-    _Atomic(CUpti_SubscriberHandle) lent;   /* to us: ours when it has left, with its callback */
-    _Atomic(CUpti_CallbackFunc) borrower;   /* what of ours is called for it then */
+    _Atomic(CUpti_SubscriberHandle) handle; /* the handle it was given */
+    const void *subscribe;                  /* the real function that it subscribed with */
+    /* it subscribed before us; otherwise our subscription serves it */
+    bool is_first;
+    /* its subscription, which we use; ours when it has left, with its callback */
+    _Atomic(CUpti_SubscriberHandle) lent;
+    _Atomic(CUpti_CallbackFunc) borrower; /* our function that is called for it then */
     bool would_share;
-    _Atomic uint32_t shares; /* the first subscription, the program's, lets others in */
+    _Atomic uint32_t shares; /* the program's first subscription allows others */
     _Atomic uint8_t wants[DOMAIN_COUNT][CUPTI_CBID_MAX];
 } guest;
 
-/* Prototypes of what is exported: no header of ours declares CUPTI's functions. */
+/* Prototypes of the exported functions; none of our headers declares CUPTI's functions. */
 #define HOOK(symbol, domain, proc, returns, params) EXPORT returns symbol params;
 #include "api/api_cupti.def"
 #undef HOOK
@@ -49,7 +54,9 @@ bool gpu_guest_shares(void)
 
 bool gpu_guest_is_served(const void *subscriber)
 {
-    /* While nobody has asked for records, one who has its own subscription may do so its way. */
+    /*
+     * Before anyone has asked for records, a client with its own subscription may choose its way.
+     */
     return is_guest(subscriber) && subscriber == (const void *)gpu.subscriber && !gpu.scope &&
            (!guest.is_first || gpu_has_process());
 }
@@ -80,12 +87,13 @@ bool gpu_guest_wants(CUpti_CallbackDomain domain, CUpti_CallbackId cbid)
            atomic_load(&guest.wants[domain][cbid]);
 }
 
-/* What CUPTI calls for a guest that came first. */
+/* The function that CUPTI calls for a guest that subscribed first. */
 static void guest_callback(void *userdata, CUpti_CallbackDomain domain, CUpti_CallbackId cbid,
                            const void *cbdata)
 {
     if (gpu.subscriber && gpu.subscriber == atomic_load(&guest.lent))
-        atomic_load (&guest.borrower)(userdata, domain, cbid, cbdata); /* which tells the guest */
+        /* which calls the guest's function */
+        atomic_load (&guest.borrower)(userdata, domain, cbid, cbdata);
     else
         gpu_guest_tell(domain, cbid, cbdata);
 }
@@ -131,7 +139,8 @@ void gpu_guest_forget(void)
     gpu.subscriber = NULL;
 }
 
-/* Before CUPTI is asked, whose callbacks may come at once. False: it is not for us to serve. */
+/* Called before CUPTI's function, whose callbacks may come at once. Returns false if this client is
+ * not ours to serve. */
 static bool enter(const void *subscriber, void *callback, void *userdata)
 {
     uint32_t taken = 0;
@@ -142,7 +151,7 @@ static bool enter(const void *subscriber, void *callback, void *userdata)
     return true;
 }
 
-/* CUPTI's answer to its subscription; what it is to hear. */
+/* Handles CUPTI's answer to the client's subscription, and enables its callbacks. */
 static int settle(int result, void *subscriber, const void *subscribe, bool would_share)
 {
     CUpti_SubscriberHandle *handle = subscriber;
@@ -156,7 +165,8 @@ static int settle(int result, void *subscriber, const void *subscribe, bool woul
     if (guest.is_first) {
         atomic_store(&guest.handle, *handle);
     } else if (is_refused && is_same && gpu.subscriber && !gpu.scope) {
-        /* We are who is in its way. Functions that are not hooked work with our handle, too. */
+        /* Our subscription is the reason that CUPTI refused it. Functions without hooks also accept
+         * our handle. */
         *handle = gpu.subscriber;
         atomic_store(&guest.handle, *handle);
         result = CUPTI_SUCCESS;
@@ -188,7 +198,7 @@ static bool would_share(const CUpti_SubscriberParams *params)
 EXPORT int cuptiSubscribe_v2(void *subscriber, void *callback, void *userdata, void *params)
 {
     __typeof__(&cuptiSubscribe_v2) real = HOOK_REAL(cuptiSubscribe_v2);
-    if (!real) { /* before 13.0: we alone made a weak reference to it look defined */
+    if (!real) { /* missing before 13.0: only our weak reference makes it look defined */
         __typeof__(&cuptiSubscribe) old = HOOK_REAL(cuptiSubscribe);
         if (!old || !enter(subscriber, callback, userdata))
             return old ? old(subscriber, callback, userdata) : (int)NO_CUPTI;
@@ -196,7 +206,7 @@ EXPORT int cuptiSubscribe_v2(void *subscriber, void *callback, void *userdata, v
                       false);
     }
     gpu_client_calls();
-    /* From 13.3 on it may have company, so that we need nothing of its. */
+    /* Since 13.3 it may exist beside other subscribers, so that it does not depend on us. */
     if (would_share(params) && HOOK_REAL(cuptiActivityGetNextRecord_v2)) {
         int result = real(subscriber, callback, userdata, params);
         if (result == CUPTI_SUCCESS)
@@ -217,7 +227,8 @@ static int enable_one(enable_function *real, uint32_t enable, int domain, uint32
     void *handle = (void *)atomic_load(&guest.handle);
     int result = CUPTI_SUCCESS;
     uint8_t before = is_known(domain, cbid) ? atomic_load(&guest.wants[domain][cbid]) : 0;
-    if (enable && is_known(domain, cbid)) /* first: who turns ours off looks (gpu_rest.c) */
+    /* set first: whoever turns ours off checks it (gpu_rest.c) */
+    if (enable && is_known(domain, cbid))
         atomic_store(&guest.wants[domain][cbid], 1);
     if (enable || !is_ours(domain, cbid))
         result = real(enable, handle, domain, cbid);
@@ -237,7 +248,7 @@ EXPORT int cuptiEnableCallback(uint32_t enable, void *subscriber, int domain, ui
                                 : real(enable, subscriber, domain, cbid);
 }
 
-/* One by one, so that ours stay on; ids that this CUPTI lacks are refused by it. */
+/* One by one, so that ours stay on. CUPTI refuses ids that it does not have. */
 static void enable_each(enable_function *real, uint32_t enable, int domain)
 {
     for (uint32_t cbid = 1; cbid < CUPTI_CBID_MAX; cbid++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The calls after which CUPTI can be started, and that after which it is gone. */
+/* Hooks of the calls after which CUPTI can be started, and of the one after which it is gone. */
 #include "cuda/cuda_abi.h"
 #include "cupti/gpu.h"
 #include "cupti/gpu_client.h"
@@ -9,7 +9,9 @@
 #include "cupti/gpu_stop.h"
 #include "hook/hook_real.h"
 
-/* Prototypes of what is exported: no header of ours declares CUDA's functions, or CUPTI's. */
+/*
+ * Prototypes of the exported functions; none of our headers declares CUDA's or CUPTI's functions.
+ */
 #define HOOK(symbol, domain, proc, returns, params) EXPORT returns symbol params;
 #include "api/api.def"
 
@@ -26,7 +28,7 @@ EXPORT CUresult cuInit(unsigned int Flags)
     return result;
 }
 
-/* What the driver calls in the library that CUDA_INJECTION64_PATH names, in cuInit. 1: well. */
+/* cuInit calls this in the library that CUDA_INJECTION64_PATH names. 1 means success. */
 EXPORT int InitializeInjection(void);
 EXPORT int InitializeInjection(void)
 {

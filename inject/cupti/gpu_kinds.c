@@ -10,10 +10,12 @@
 #include "cupti/gpu_state.h"
 #include "record/recorded.h"
 
-/* Which kinds each word of --kinds stands for. KERNEL itself is never enabled: it serialises. */
+/*
+ * The activity kinds of each word of --kinds. KERNEL is never enabled, since it serializes kernels.
+ */
 static const struct {
-    uint32_t kinds; /* KINDS_..., settings.def */
-    uint32_t off;   /* enum off_bits: not while that is left out */
+    uint32_t kinds; /* KINDS_... of settings.def */
+    uint32_t off;   /* enum off_bits: disabled while one of these is off */
     CUpti_ActivityKind kind;
     const char *what;
 } wanted_kinds[] = {
@@ -26,7 +28,8 @@ static const struct {
     {KINDS_MEMORY, OFF_LEDGER, CUPTI_ACTIVITY_KIND_MEMORY2, "allocations"},
     {KINDS_MEMORY, OFF_LEDGER, CUPTI_ACTIVITY_KIND_MEMORY_POOL, "memory pools"},
     {KINDS_INFO, OFF_LEDGER, CUPTI_ACTIVITY_KIND_STREAM, "streams"},
-    {KINDS_GRAPH, OFF_WORK, CUPTI_ACTIVITY_KIND_GRAPH_TRACE, "graphs"}, /* only --graphs=whole */
+    /* only with --graphs=whole */
+    {KINDS_GRAPH, OFF_WORK, CUPTI_ACTIVITY_KIND_GRAPH_TRACE, "graphs"},
 };
 
 static void add_missing(const char *what)
@@ -35,13 +38,13 @@ static void add_missing(const char *what)
     snprintf(gpu.missing + length, sizeof gpu.missing - length, "%s%s", length ? ", " : "", what);
 }
 
-/* By who changes the kinds, one thread at a time. */
+/* Held by the thread that changes the kinds. */
 static struct lock lock;
-static uint64_t refused; /* kinds that could not be enabled when they last should have been */
-/* What of OFF_DEVICE was asked for when they were last changed, or began to be. */
+static uint64_t refused; /* kinds that could not be enabled at the last try */
+/* The bits of OFF_DEVICE at the last change, or at one that is under way. */
 static _Atomic uint32_t followed;
 
-/* The kinds that are to be enabled, a bit each. */
+/* Returns the kinds to be enabled, one bit each. */
 static uint64_t wanted_now(void)
 {
     uint32_t chosen = (uint32_t)gp.settings.numbers[SETTING_KINDS];
@@ -49,7 +52,7 @@ static uint64_t wanted_now(void)
     uint64_t wanted = 0;
     for (size_t i = 0; i < sizeof wanted_kinds / sizeof wanted_kinds[0]; i++) {
         CUpti_ActivityKind kind = wanted_kinds[i].kind;
-        /* With whole graphs, CUPTI leaves their nodes out. */
+        /* With whole graphs, CUPTI does not report their nodes. */
         if (chosen & wanted_kinds[i].kinds && !(atomic_load(&followed) & wanted_kinds[i].off) &&
             (kind != CUPTI_ACTIVITY_KIND_GRAPH_TRACE || whole))
             wanted |= 1ull << kind;
@@ -70,10 +73,11 @@ static bool change(void)
             atomic_fetch_and(&gpu.kinds, ~bit);
         } else if (wanted & ~before & bit) {
             tried |= bit & ~refused;
-            atomic_fetch_or(&gpu.kinds, bit); /* first: who finds it there expects records */
+            atomic_fetch_or(&gpu.kinds, bit); /* set before: threads that see it expect records */
             if (gpu_scope_enable(kind, true) == CUPTI_SUCCESS) {
                 done |= bit;
-                atomic_fetch_or(&gpu.kinds, bit); /* again: an end may have taken it meanwhile */
+                /* set again: the end of the recording may have cleared it meanwhile */
+                atomic_fetch_or(&gpu.kinds, bit);
             } else {
                 atomic_fetch_and(&gpu.kinds, ~bit);
                 add_missing(wanted_kinds[i].what);
@@ -96,12 +100,12 @@ bool gpu_kinds_follow(void)
     bool good = true;
     do {
         if (!lock_take(&lock, gp.settings.numbers[SETTING_EXIT_WAIT]))
-            return good; /* who has it looks again */
+            return good; /* the thread that holds the lock checks again */
         atomic_store(&followed, recorded_asked() & OFF_DEVICE);
         good = change();
         lock_drop(&lock);
     } while (gpu_kinds_are_due());
-    if (atomic_load(&gpu.phase) == GPU_DEAD) /* given up meanwhile */
+    if (atomic_load(&gpu.phase) == GPU_DEAD) /* turned off meanwhile */
         gpu_kinds_end();
     return good;
 }
@@ -114,8 +118,8 @@ void gpu_kinds_end(void)
             gpu_scope_enable((CUpti_ActivityKind)kind, false);
 }
 
-/* Where the rows come from, and what of them CUPTI refuses: without a callback, a call's work is
- * not tied to it. */
+/* Says where the rows come from, and what CUPTI refuses: without a callback, GPU work is not
+ * correlated with its call. */
 void gpu_tell_source(void)
 {
     if (gpu.refused_callbacks)

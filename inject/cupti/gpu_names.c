@@ -13,20 +13,20 @@
 _Static_assert(SEEN_SLOTS == 1u << 12, "slot_of takes 12 bits");
 
 struct entry {
-    uint64_t hash; /* of the text; 0 = free */
+    uint64_t hash; /* hash of the text; 0: free */
     uint64_t number;
 };
 
-/* An address whose text has been looked at in this buffer: in a later one it may have another. */
+/* An address whose text was hashed in this buffer; in a later buffer it may have another text. */
 struct seen {
     const char *name;
     uint64_t buffer;
     uint64_t number;
 };
 
-/* The parser's. */
+/* Used by the parser. */
 static struct {
-    struct entry *entries; /* mmap'ed; open addressing */
+    struct entry *entries; /* from mmap; hash table with open addressing */
     uint32_t capacity;
     uint32_t used;
     uint64_t buffer;
@@ -69,8 +69,8 @@ static bool grow(void)
     return true;
 }
 
-/* 0: no room for it, or for its record, most likely with its kernel's; tried again with the next.
- */
+/* Returns 0 if there is no space for the name or its record. Its kernel most likely has no space
+ * either; the next one tries again. */
 static uint64_t number_of(struct thread *me, const char *name, uint64_t begin)
 {
     char cut[NAME_BYTES_MAX + 1];

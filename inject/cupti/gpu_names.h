@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kernel names in CUPTI's records, by number. From the parser's thread only. */
+/* Numbers of the kernel names in CUPTI's records. Only on the parser's thread. */
 #ifndef GPUPROF_INJECT_GPU_NAMES_H
 #define GPUPROF_INJECT_GPU_NAMES_H
 
@@ -7,14 +7,12 @@
 
 struct thread;
 
-/*
- * The number of a name: 1, 2, ...; a KERNEL_NAME record is appended when it is met for the first
- * time, with the time `begin` (ticks) of that kernel. 0: no name, or no room for it (counted).
- */
+/* Returns the number of a name: 1, 2, ... A KERNEL_NAME record with the time `begin` (ticks) is
+ * appended when a name is first used. 0: no name, or no space for it (counted). */
 uint64_t gpu_name(struct thread *me, const char *name, uint64_t begin);
 
-/* The names that follow are those of another buffer: an address may have got another text, as its
- * module has gone. */
+/* The names that follow come from another buffer: an address may have another text now, since a
+ * module was unloaded. */
 void gpu_names_next_buffer(void);
 
 #endif

@@ -14,14 +14,14 @@
 
 #define IDLE_NS 1000000000u
 
-/* Requests by any thread, the rest by the parser; as the writer's in state.h. */
+/* Any thread requests; the parser does the rest, as the writer in state.h. */
 static struct {
     _Atomic uint32_t requested;
     _Atomic uint32_t done;
     _Atomic uint32_t running;
 } parser;
 
-/* Records that CUPTI had no room for since the last look. */
+/* Counts the records that CUPTI has dropped since the last check. */
 static void count_dropped(const struct gpu_buffer *buffer)
 {
     size_t dropped = 0;
@@ -63,7 +63,7 @@ static void *parse_main(void *data)
             if (thread_attach(me))
                 parse(me, &buffer);
             else
-                gpu_buffers_release(&buffer); /* recording has ended, and said so */
+                gpu_buffers_release(&buffer); /* the recording has ended, and has said so */
         if (requested != atomic_load(&parser.done)) {
             own_thread_tell(COST_GPU);
             thread_leave(me);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The thread that turns CUPTI's buffers into records of ours, in chunks like any thread's: what it
- * has appended survives a kill.
- */
+/* The thread that converts CUPTI's buffers into our records. It stores them in chunks like any
+ * other thread: they survive a kill. */
 #ifndef GPUPROF_INJECT_GPU_PARSE_H
 #define GPUPROF_INJECT_GPU_PARSE_H
 
@@ -11,10 +9,8 @@
 
 bool gpu_parse_start(void);
 
-/*
- * True when all buffers that were filled before are parsed and the thread has left its chunk to the
- * writer; false if `ns` passed before. Async-signal-safe.
- */
+/* Returns true when all buffers filled before the call are parsed and the thread has released its
+ * chunk to the writer; false after `ns`. Async-signal-safe. */
 bool gpu_parse_drain(uint64_t ns);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Around what we ask of CUPTI on the program's threads. errno is kept. */
+/* Wraps our calls of CUPTI on the program's threads. Keeps errno. */
 #ifndef GPUPROF_INJECT_GPU_QUIET_H
 #define GPUPROF_INJECT_GPU_QUIET_H
 
@@ -7,8 +7,8 @@
 
 struct call;
 
-/* Our own calls, and those that CUPTI makes of the driver, pass through; no signal comes between,
- * and no thread is cancelled where CUPTI waits. */
+/* Our own calls, and those that CUPTI makes of the driver, pass through unrecorded. Signals are
+ * blocked, and no thread is cancelled while CUPTI waits. */
 struct quiet {
     struct call *outside;
     uint64_t mask;

@@ -13,7 +13,7 @@
 #include "cupti/gpu_state.h"
 #include "cupti/gpu_unwanted.h"
 
-/* A field of the record in `view`; 0 where this libcupti does not have it. */
+/* Reads a field of the record in `view`; 0 if this libcupti does not have it. */
 static inline uint64_t field(const struct cupti_view *view, enum cupti_field which)
 {
     uint64_t value;
@@ -23,13 +23,14 @@ static inline uint64_t field(const struct cupti_view *view, enum cupti_field whi
 
 #define F(which) field(view, FIELD_##which)
 
-/* How long before `start` something was; 0 if CUPTI did not say. */
+/* How long before `start` the time `at` was; 0 if CUPTI did not report it. */
 static uint64_t before(uint64_t start, uint64_t at)
 {
     return at && at < start ? start - at : 0;
 }
 
-/* Begin and end, from CUPTI's clock to ticks. False: counted, not recorded. */
+/* Converts begin and end from CUPTI's clock to ticks. False: the record is counted and not
+ * recorded. */
 static bool set_times(struct record *r, uint64_t start, uint64_t end)
 {
     uint64_t end_ticks;
@@ -45,7 +46,7 @@ static bool set_times(struct record *r, uint64_t start, uint64_t end)
     return true;
 }
 
-/* No id rather than a wrong one, which may be another call's. */
+/* Prefers no id to a wrong one, which may be another call's. */
 static uint32_t correlation_of(const struct record *r, uint64_t correlation, uint64_t graph)
 {
     if (likely(!graph || !gpu_session_unties(r->begin)))
@@ -59,7 +60,7 @@ static uint64_t dim3_word(uint64_t x, uint64_t y, uint64_t z)
     return api_dim3((uint32_t)x, (uint32_t)y, (uint32_t)z);
 }
 
-/* Each by its enumerator in events.def: [KERNEL_DEVICE] = ...; what is left out is 0. */
+/* Sets arguments by their enumerators in events.def: [KERNEL_DEVICE] = ...; the others are 0. */
 #define SET_ARGS(r, NAME, ...)                                                                     \
     do {                                                                                           \
         const uint64_t its_args[RECORD_##NAME##_ARGS] = {__VA_ARGS__};                             \
@@ -158,7 +159,8 @@ static bool make_graph(struct record *r, const struct cupti_view *view)
 
 static bool make_overhead(struct record *r, const struct cupti_view *view)
 {
-    free((void *)(uintptr_t)F(OVERHEAD_DATA)); /* ours to free, says CUPTI */
+    /* CUPTI's documentation says that the client must free it */
+    free((void *)(uintptr_t)F(OVERHEAD_DATA));
     if (!set_times(r, F(OVERHEAD_START), F(OVERHEAD_END)))
         return false;
     r->correlation = (uint32_t)F(OVERHEAD_CORRELATION);
@@ -178,7 +180,7 @@ static void set_text(struct record *r, const char *text)
 static bool make_memory(struct record *r, const struct cupti_view *view)
 {
     uint64_t at = F(MEMORY_TIMESTAMP);
-    /* An imported pool has a process id in the place of its size. */
+    /* An imported pool has a process id in place of its size. */
     bool local = F(MEMORY_POOL_TYPE) == CUPTI_ACTIVITY_MEMORY_POOL_TYPE_LOCAL;
     if (!set_times(r, at, at))
         return false;
@@ -206,11 +208,13 @@ static bool make_pool(struct record *r, const struct cupti_view *view)
     return true;
 }
 
-/* CUPTI's own records of contexts do not come (gpu_devices.h): the first work in one tells. */
+/* CUPTI's own context records do not come (gpu_devices.h); the first work in a context shows it. */
 static void follow_context(struct thread *me, const struct record *work)
 {
-    enum { DEVICE, CONTEXT, CONTEXTS_MAX = 4096 }; /* the first arguments of all work */
-    static uint64_t told[CONTEXTS_MAX / 64];       /* a bit each, in the recording of `epoch` */
+    /* all records of work begin with these arguments */
+    enum { DEVICE, CONTEXT, CONTEXTS_MAX = 4096 };
+    /* one bit per context, for the recording of `epoch` */
+    static uint64_t told[CONTEXTS_MAX / 64];
     static uint64_t epoch;
     uint64_t context = work->args[CONTEXT];
     if (unlikely(epoch != (me->epoch & EPOCH_MASK))) {
@@ -257,7 +261,7 @@ void gpu_record(struct thread *me, const struct cupti_view *view)
     case CUPTI_ACTIVITY_KIND_MEMORY2: made = make_memory(&r, view); break;
     case CUPTI_ACTIVITY_KIND_MEMORY_POOL: made = make_pool(&r, view); break;
     case CUPTI_ACTIVITY_KIND_STREAM: made = make_stream(&r, view); break;
-    default: break; /* by-products of kinds that are enabled, as CUDA_EVENT is */
+    default: break; /* by-products of enabled kinds, such as CUDA_EVENT */
     }
     if (made && unlikely(gpu_unwanted_is((unsigned)view->kind, r.correlation)))
         return;

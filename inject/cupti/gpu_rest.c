@@ -9,20 +9,21 @@
 #include "record/pool.h"
 #include "record/recorded.h"
 
-#define LOCK_NS 100000000u /* who has it looks again when it is done */
+#define LOCK_NS 100000000u /* the thread that holds the lock checks again when it is done */
 
 static struct lock lock;
 static atomic_bool is_resting; /* changed with the lock held */
 
-/* With OFF_CALLS alone recording is about to go on (windows.h), and nobody waits for us then. */
+/* With OFF_CALLS alone, recording is about to resume (windows.h), and nobody would wait for us
+ * then. */
 static bool may_rest(void)
 {
     return (recorded_asked() & OFF_PROGRAM) == OFF_PROGRAM && !attention_captures() &&
            gpu_is_active() && gpu_deafness() == GPU_HEARS;
 }
 
-/* Of calls that were recorded before the stop and have not returned: their ends are still to be
- * told. None of those that rest begins meanwhile. */
+/* Are calls open that began before the stop? Their ends must still be recorded. No further calls
+ * begin meanwhile. */
 static bool are_calls_open(void)
 {
     uint32_t allocated = atomic_load(&gp.pool.allocated);
@@ -35,8 +36,11 @@ static bool are_calls_open(void)
     return false;
 }
 
-/* The runtime's first: a call of the driver's inside one whose begin was not told would be taken
- * for the program's own. What a guest wants stays on; it may have begun to want it meanwhile. */
+/*
+ * The runtime's callbacks first: otherwise a driver call inside a runtime call whose begin was not
+ * reported would look like the program's own. What a guest wants stays on; it may have asked
+ * meanwhile.
+ */
 static void switch_all(bool on)
 {
     static const CUpti_CallbackDomain domains[] = {CUPTI_CB_DOMAIN_RUNTIME_API,
@@ -46,7 +50,8 @@ static void switch_all(bool on)
             int code = (int)gpu.callbacks.codes[domains[d]][cbid] - 1;
             if (code < 0 || !gpu.is_called_back[code] || call_always_goes_on(call_sites[code]))
                 continue;
-            atomic_store(&gpu.rests[code], !on); /* first: a guest that gives one up looks */
+            /* set first: a guest that turns one off checks it */
+            atomic_store(&gpu.rests[code], !on);
             if (on || !gpu_guest_wants(domains[d], cbid))
                 gpu.cupti.cuptiEnableCallback(on, gpu.subscriber, domains[d], cbid);
             if (!on && gpu_guest_wants(domains[d], cbid))
@@ -54,7 +59,7 @@ static void switch_all(bool on)
         }
 }
 
-/* Makes it so until it is as it should be: who asks meanwhile may not have got the lock. */
+/* Repeats until the state is right: a thread that asked meanwhile may not have got the lock. */
 static void follow(bool may_begin)
 {
     while (atomic_load(&is_resting) ? !may_rest() : may_begin && may_rest() && !are_calls_open()) {
@@ -72,7 +77,7 @@ static void follow(bool may_begin)
 
 void gpu_rest_look(void)
 {
-    static uint64_t since_ns; /* the flusher's; 0: it goes on */
+    static uint64_t since_ns; /* used by the flushing thread; 0: recording is on */
     uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
     bool is_stopped = may_rest();
     if (!is_stopped || !since_ns)

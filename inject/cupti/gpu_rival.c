@@ -16,19 +16,20 @@
 #include "hook/hook_real.h"
 #include "record/recorded.h"
 
-#define QUIET_NS 100000000u /* after its last call, which may not have been its last */
+/* how long after its last call we take over; more of its calls may follow */
+#define QUIET_NS 100000000u
 
-/* By the other client's calls, on whatever thread. */
+/* Changed by the other client's calls on any thread. */
 static struct {
     _Atomic(CUpti_BuffersCallbackRequestFunc) requested;
     _Atomic(CUpti_BuffersCallbackCompleteFunc) completed;
-    _Atomic(CUpti_BuffersCallbackRequestFunc_v2) requested_v2; /* instead of the others */
+    _Atomic(CUpti_BuffersCallbackRequestFunc_v2) requested_v2; /* in place of the others */
     _Atomic(CUpti_BuffersCallbackCompleteFunc_v2) completed_v2;
-    _Atomic uint64_t kinds; /* that it has enabled: a bit each */
+    _Atomic uint64_t kinds; /* kinds that it has enabled, one bit each */
     _Atomic uint64_t acted_ns;
 } rival;
 
-/* Prototypes of what is exported: no header of ours declares CUPTI's functions. */
+/* Prototypes of the exported functions; none of our headers declares CUPTI's functions. */
 #define HOOK(symbol, domain, proc, returns, params) EXPORT returns symbol params;
 #include "api/api_cupti.def"
 #undef HOOK
@@ -57,7 +58,7 @@ void gpu_rival_requested(uint8_t **buffer, size_t *size, size_t *record_count_ma
         requested_v2(buffer, size, record_count_max, &info);
     else
         requested(buffer, size, record_count_max);
-    if (*buffer) /* CUPTI believes that all are: we said so for ours */
+    if (*buffer) /* CUPTI expects zeroed buffers, since we promised that for ours */
         memset(*buffer, 0, *size);
 }
 
@@ -90,7 +91,7 @@ void gpu_rival_has(bool has)
         call_enter(t, outside);
 }
 
-/* The records go to the other one from here on; those made before are ours still. */
+/* The other client receives the records from here on; earlier ones are ours. */
 static void yield(void)
 {
     uint32_t active = GPU_ACTIVE;
@@ -98,11 +99,11 @@ static void yield(void)
         return;
     gpu_drain(gp.settings.numbers[SETTING_EXIT_WAIT]);
     gpu_rival_has(true);
-    gpu_kinds_follow(); /* another thread may be at it: not before they are off */
-    gpu_scope_thread_ids(CUPTI_ACTIVITY_THREAD_ID_TYPE_DEFAULT); /* what it expects */
+    gpu_kinds_follow(); /* another thread may be changing the kinds: wait until they are off */
+    gpu_scope_thread_ids(CUPTI_ACTIVITY_THREAD_ID_TYPE_DEFAULT); /* the format that it expects */
     if (!atomic_compare_exchange_strong(&gpu.phase, &active, GPU_YIELDED))
         return;
-    gpu_flush_wake(); /* which looks more often now */
+    gpu_flush_wake(); /* which now checks more often */
     counter_add(COUNTER_GPU_YIELDS, 1);
 }
 
@@ -112,7 +113,7 @@ void gpu_rival_look(void)
     if (atomic_load(&gpu.phase) != GPU_YIELDED || gpu_rival_is_at_work() ||
         clock_ns(CLOCK_MONOTONIC) - atomic_load(&rival.acted_ns) < QUIET_NS)
         return;
-    gpu.cupti.cuptiActivityFlushAll(1); /* its own records into its own buffers, to the last */
+    gpu.cupti.cuptiActivityFlushAll(1); /* delivers all of its records to its own buffers */
     gpu_scope_thread_ids(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM);
     gpu_rival_has(false);
     atomic_compare_exchange_strong(&gpu.phase, &yielded, GPU_ACTIVE);
@@ -139,7 +140,8 @@ int gpu_rival_register_v2(CUpti_BuffersCallbackRequestFunc_v2 requested,
 void gpu_rival_leaves(void)
 {
     uint64_t kinds = atomic_load(&rival.requested_v2) ? atomic_exchange(&rival.kinds, 0) : 0;
-    atomic_store(&rival.requested_v2, NULL); /* what is out still comes back by the other one */
+    /* buffers in use still come back to the other client */
+    atomic_store(&rival.requested_v2, NULL);
     for (unsigned kind = 0; kind < CUPTI_KIND_MAX; kind++)
         if (kinds >> kind & 1 && !gpu_is_active())
             gpu.cupti.cuptiActivityDisable((CUpti_ActivityKind)kind);
@@ -165,13 +167,13 @@ int gpu_rival_disable(gpu_rival_kind_fn *real, int kind)
     atomic_store(&rival.acted_ns, clock_ns(CLOCK_MONOTONIC));
     if (is_known)
         atomic_fetch_and(&rival.kinds, ~(1ull << kind));
-    /* Of those that are ours now, none goes because another client clears up. */
+    /* Kinds that are ours stay on, even if another client turns them off. */
     if (gpu_is_active() && !gpu.scope && is_known && gpu.kinds >> kind & 1)
         return CUPTI_SUCCESS;
     return real ? real(kind) : (int)NO_CUPTI;
 }
 
-/* Not while kinds are enabled, says CUPTI: XLA wants buffers for each thread before its session. */
+/* CUPTI forbids it while kinds are enabled; XLA asks for per-thread buffers before its session. */
 int gpu_rival_set(gpu_rival_attribute_fn *real, int attribute, size_t *bytes, void *value)
 {
     gpu_rival_acts();
@@ -182,7 +184,7 @@ int gpu_rival_set(gpu_rival_attribute_fn *real, int attribute, size_t *bytes, vo
 EXPORT int cuptiActivityRegisterCallbacks(void *funcBufferRequested, void *funcBufferCompleted)
 {
     __typeof__(&cuptiActivityRegisterCallbacks) real = HOOK_REAL(cuptiActivityRegisterCallbacks);
-    bool is_shared = gpu_has_process(); /* ours are registered, and serve both */
+    bool is_shared = gpu_has_process(); /* our callbacks are registered, and serve both */
     atomic_store(&rival.requested_v2, NULL);
     atomic_store(&rival.completed_v2, NULL);
     atomic_store(&rival.requested, (CUpti_BuffersCallbackRequestFunc)funcBufferRequested);
@@ -193,7 +195,7 @@ EXPORT int cuptiActivityRegisterCallbacks(void *funcBufferRequested, void *funcB
     return real ? real(funcBufferRequested, funcBufferCompleted) : (int)NO_CUPTI;
 }
 
-/* A new clock spoils the times of records that are under way: ours are fetched before. */
+/* A new clock spoils the times of records under way, so ours are flushed first. */
 EXPORT int cuptiActivityRegisterTimestampCallback(void *funcTimestamp)
 {
     __typeof__(&cuptiActivityRegisterTimestampCallback) real =

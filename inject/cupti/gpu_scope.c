@@ -12,7 +12,7 @@ bool gpu_scope_by_subscriber(const struct cupti_library *cupti)
            cupti->cuptiActivityGetNextRecord_v2 && cupti->cuptiActivityGetNumDroppedRecords_v2;
 }
 
-/* An attribute of the subscriber, or of the process. */
+/* Sets an attribute of the subscriber, or of the process. */
 static CUptiResult set(CUpti_ActivityAttribute attribute, size_t bytes, void *value)
 {
     return gpu.scope ? gpu.cupti.cuptiActivitySetAttribute_v2(gpu.scope, attribute, &bytes, value)
@@ -49,11 +49,11 @@ CUptiResult gpu_scope_clock(CUpti_TimestampCallbackFunc clock)
 void gpu_scope_buffer_attributes(void)
 {
     uint8_t on = 1, off = 0;
-    /* Whether these are one subscriber's is not written down: others' buffers may not be zero. */
+    /* It is not documented whether these are per subscriber: others' buffers may not be zeroed. */
     if (gpu.shared)
         return;
     set(CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER, sizeof on, &on);
-    /* A buffer for each thread would make the memory grow with the threads. */
+    /* With a buffer per thread, memory would grow with the number of threads. */
     set(CUPTI_ACTIVITY_ATTR_PER_THREAD_ACTIVITY_BUFFER, sizeof off, &off);
 }
 

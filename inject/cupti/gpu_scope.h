@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CUPTI's activity functions come twice: for the process, and from 13.3 on (_v2) for one of several
- * subscribers. A process that has used the ones is refused the others. Here is what we ask CUPTI
- * for, by the functions of the scope that gpu.scope says: NULL is the process. What is said of
- * several subscribers comes from the headers and the messages of 13.5; no GPU has shown it yet.
+ * CUPTI's activity functions exist twice: for the process, and since 13.3 (_v2) for one of several
+ * subscribers. A process that has used one kind is refused the other. This file calls CUPTI with
+ * the functions of the scope in gpu.scope; NULL is the process. What is said about several
+ * subscribers comes from the headers and messages of 13.5; no GPU has confirmed it yet.
  */
 #ifndef GPUPROF_INJECT_GPU_SCOPE_H
 #define GPUPROF_INJECT_GPU_SCOPE_H
@@ -12,20 +12,22 @@
 
 #include "cupti/cupti_library.h"
 
-/* Has this libcupti all functions of a subscriber's scope? */
+/* Does this libcupti have all functions of a subscriber's scope? */
 bool gpu_scope_by_subscriber(const struct cupti_library *cupti);
 
 CUptiResult gpu_scope_enable(CUpti_ActivityKind kind, bool enable);
 CUptiResult gpu_scope_thread_ids(CUpti_ActivityThreadIdType type);
 CUptiResult gpu_scope_latency(uint8_t enable);
 
-/* Once; CUPTI may refuse it to one of several: then its records are on CLOCK_REALTIME. */
+/* Call it once. CUPTI may refuse it to one of several subscribers: the records then use
+ * CLOCK_REALTIME. */
 CUptiResult gpu_scope_clock(CUpti_TimestampCallbackFunc clock);
 
-/* How buffers are to come: none of it changes another subscriber's. */
+/* Sets how buffers come; changes nothing for other subscribers. */
 void gpu_scope_buffer_attributes(void);
 
-/* Who gives and takes the buffers of the process; a subscriber's are given and taken as ours. */
+/* Registers the functions that provide and take the process's buffers; for a subscriber's scope,
+ * ours. */
 CUptiResult gpu_scope_register(CUpti_BuffersCallbackRequestFunc process_requested,
                                CUpti_BuffersCallbackCompleteFunc process_completed);
 
