@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The activity functions of a subscriber (13.3 and newer), called by another client. One who has
- * the subscription to itself, or shares it with others by CUPTI's own means, gets CUPTI's. One whom
- * ours serves has nothing but the process's records, as one that knows of no others: its calls
- * become those.
+ * The activity functions of a subscriber (13.3 and newer), called by another client. A client that
+ * has the subscription to itself, or shares it with others through CUPTI, gets CUPTI's functions. A
+ * client that our subscription serves can only have the process's records, so its calls are passed
+ * to the process's functions.
  */
 #include "base/say.h"
 #include "cupti/gpu_guest.h"
@@ -11,16 +11,16 @@
 #include "cupti/gpu_state.h"
 #include "hook/hook_real.h"
 
-/* Prototypes of what is exported: no header of ours declares CUPTI's functions. */
+/* Prototypes of the exported functions; none of our headers declares CUPTI's functions. */
 #define HOOK(symbol, domain, proc, returns, params) EXPORT returns symbol params;
 #include "api/api_cupti.def"
 #undef HOOK
 
-/* What the process's libcupti lacks is missing to the guest. */
+/* A function that the process's libcupti lacks is missing for the guest, too. */
 #define OF_PROCESS(function, ...)                                                                  \
     (gpu.cupti.function ? (int)gpu.cupti.function(__VA_ARGS__) : (int)CUPTI_ERROR_NOT_SUPPORTED)
 
-/* The function of the row, one that is served apart. */
+/* Defines the row's function, with its own code for served clients. */
 #define SCOPED(id, params, arguments, served)                                                      \
     EXPORT int id params                                                                           \
     {                                                                                              \
@@ -56,7 +56,7 @@ static int served_runtime(uint32_t cbid, uint8_t enable)
     return OF_PROCESS(cuptiActivityEnableRuntimeApi, cbid, enable);
 }
 
-/* The process's takes the attributes that were made for subscribers, too, where it can. */
+/* The process's function also takes the attributes for subscribers, as far as possible. */
 static int served_set(int attribute, size_t *bytes, void *value)
 {
     bool is_layout =
@@ -69,7 +69,7 @@ static int served_set(int attribute, size_t *bytes, void *value)
     return CUPTI_ERROR_NOT_SUPPORTED;
 }
 
-/* It has asked whether others may be there, or was told that they may. */
+/* The client has asked whether others may subscribe, or was told that they may. */
 static int served_get(int attribute, size_t *bytes, void *value)
 {
     if (attribute != CUPTI_ACTIVITY_ATTR_MULTIPLE_SUBSCRIBER_STATE)
@@ -122,7 +122,7 @@ SCOPED(cuptiGetTimestamp_v2, (void *subscriber, uint64_t *timestamp), (subscribe
 
 EXPORT int cuptiUnsubscribe(void *subscriber)
 {
-    if (gpu_guest_is_served(subscriber)) /* what it has as a subscriber ends with it */
+    if (gpu_guest_is_served(subscriber)) /* everything that it enabled as a subscriber ends */
         gpu_rival_leaves();
     return gpu_guest_unsubscribe(subscriber);
 }

@@ -7,11 +7,14 @@
 #define WRONG_FIRST 130000
 #define WRONG_LAST  130100
 
-/* By whoever changes our kinds: the start, a pause, the flusher. */
+/*
+ * Changed by the thread that changes our kinds: at the start, at a pause, or the flushing thread.
+ */
 static struct {
-    atomic_bool is_on; /* ours */
+    atomic_bool is_on; /* our session is on */
     atomic_bool was_on;
-    _Atomic uint64_t wrong_from; /* ticks: ours is not the first from there on; 0: it is */
+    /* in ticks: since then our session is not CUPTI's first; 0: it is the first */
+    _Atomic uint64_t wrong_from;
 } session;
 
 static bool is_wrong(void)
@@ -30,7 +33,7 @@ bool gpu_session_changes(bool enable)
     if (!enable || was_on || !is_wrong())
         return false;
     bool is_later = atomic_exchange(&session.was_on, true) || atomic_load(&gpu.rival_has_been);
-    uint64_t known = 0; /* what is older may still come */
+    uint64_t known = 0; /* older work may still arrive */
     return is_later && atomic_compare_exchange_strong(&session.wrong_from, &known, ticks_now());
 }
 

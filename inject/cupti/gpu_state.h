@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What is known of CUPTI in this process, and how far its start has come: the parts of the device's
- * side (gpu.h) share it.
- */
+/* The state of CUPTI in this process, shared by the parts of the GPU recording (gpu.h). */
 #ifndef GPUPROF_INJECT_GPU_STATE_H
 #define GPUPROF_INJECT_GPU_STATE_H
 
@@ -16,48 +13,49 @@
 #include "record/state.h"
 
 enum gpu_phase {
-    GPU_OFF,      /* CUDA is not initialised, or nothing is recorded yet */
-    GPU_STARTING, /* one thread is at it */
-    GPU_WATCHING, /* callbacks come, but no call that is recorded has come yet */
+    GPU_OFF,      /* CUDA is not initialized, or nothing is recorded yet */
+    GPU_STARTING, /* one thread is starting CUPTI */
+    GPU_WATCHING, /* callbacks are on, but no recorded call has come yet */
     GPU_ACTIVE,
-    GPU_YIELDED, /* another client of CUPTI's in this process has the records; see gpu_rival.c */
-    GPU_DEAD,    /* not to be had (gpu.status says why), or over */
+    GPU_YIELDED, /* another CUPTI client in this process has the records; see gpu_rival.c */
+    GPU_DEAD,    /* not available (gpu.status says why), or over */
 };
 
-/* Whether callbacks make calls: not any more if they cost too much; see governor.h. */
+/* Do callbacks make calls? They stop when they cost too much; see governor.h. */
 enum gpu_deafness {
     GPU_HEARS,
-    GPU_HEARS_ENDS, /* of calls that had begun */
+    GPU_HEARS_ENDS, /* only the ends of calls that had begun */
     GPU_DEAF,
 };
 
 #define GPU_MISSING_BYTES_MAX 160
 
-/* One per process. What is not atomic is written before `phase` becomes GPU_ACTIVE, by the thread
- * that starts CUPTI; `missing` also by who changes the kinds (gpu_kinds.c). */
+/* One per process. The thread that starts CUPTI writes the plain members before `phase` becomes
+ * GPU_ACTIVE; `missing` is also written by threads that change the kinds (gpu_kinds.c). */
 struct gpu {
     _Atomic uint32_t phase;    /* enum gpu_phase */
-    _Atomic uint32_t cuda_pid; /* the process in which cuInit has succeeded */
-    bool past_hooks;           /* gpu_watch: only callbacks show the program's calls */
-    _Atomic uint64_t epoch;    /* of the recording that it was started in */
+    _Atomic uint32_t cuda_pid; /* the process that called cuInit successfully */
+    bool past_hooks;           /* see gpu_watch: only callbacks show the program's calls */
+    _Atomic uint64_t epoch;    /* of the recording that started CUPTI */
     unsigned driver_version;   /* 13000 = 13.0; 0: not known */
     struct cupti_library cupti;
-    char refused_library[CUPTI_PATH_BYTES_MAX]; /* the first that did not fit; "": none */
+    char refused_library[CUPTI_PATH_BYTES_MAX]; /* the first library that did not fit; "": none */
     struct cupti_callback_map callbacks;
-    bool is_called_back[API_FUNCTION_COUNT]; /* CUPTI tells of its calls */
-    atomic_bool rests[API_FUNCTION_COUNT];   /* not now: see gpu_rest.h */
+    bool is_called_back[API_FUNCTION_COUNT]; /* CUPTI has callbacks for this function */
+    atomic_bool rests[API_FUNCTION_COUNT];   /* off for the moment: see gpu_rest.h */
     _Atomic uint32_t deaf;                   /* enum gpu_deafness */
-    uint32_t refused_callbacks;              /* that were wanted */
+    uint32_t refused_callbacks;              /* number of wanted callbacks that CUPTI refused */
     CUpti_SubscriberHandle subscriber;
-    CUpti_SubscriberHandle scope; /* whose activity is ours; NULL: the process's. See gpu_scope.h */
-    bool shared;                  /* other subscribers may be there, with records of their own */
-    bool on_realtime;             /* CUPTI takes no clock from us */
-    bool graphs_are_whole;        /* another subscriber wants that */
-    bool has_latency;             /* kernels say when they were queued */
-    _Atomic uint64_t kinds;       /* enabled: a bit each */
-    atomic_bool rival_has_been;   /* another client has enabled kinds of records, at any time */
-    char missing[GPU_MISSING_BYTES_MAX]; /* wanted kinds that CUPTI refuses, in words */
-    struct status status;                /* what the META record gpu_rows says */
+    /* whose activity functions we use; NULL: the process's. See gpu_scope.h */
+    CUpti_SubscriberHandle scope;
+    bool shared;                /* other subscribers may exist, with records of their own */
+    bool on_realtime;           /* CUPTI does not use our clock */
+    bool graphs_are_whole;      /* another subscriber has chosen that */
+    bool has_latency;           /* kernels have the time at which they were queued */
+    _Atomic uint64_t kinds;     /* enabled kinds, one bit each */
+    atomic_bool rival_has_been; /* another client has enabled kinds at some time */
+    char missing[GPU_MISSING_BYTES_MAX]; /* wanted kinds that CUPTI refuses, as text */
+    struct status status;                /* text of the META record gpu_rows */
 };
 
 _Static_assert(CUPTI_KIND_MAX <= 64, "a bit for each kind");
@@ -74,21 +72,20 @@ static inline uint32_t gpu_deafness(void)
     return atomic_load_explicit(&gpu.deaf, memory_order_relaxed);
 }
 
-/* The records of the process are ours, or were and will be: another client's calls are about them.
- */
+/* The process's records are ours, or were and will be again: another client's calls affect them. */
 static inline bool gpu_has_process(void)
 {
     uint32_t phase = atomic_load(&gpu.phase);
     return (phase == GPU_ACTIVE || phase == GPU_YIELDED) && !gpu.scope;
 }
 
-/* What there is to say of where the rows come from. */
+/* Sets the text on where the rows come from. */
 __attribute__((format(printf, 1, 2))) void gpu_set_status(const char *format, ...);
 
-/* What CUPTI calls a result; its cuptiGetErrorMessage says no more than that. */
+/* CUPTI's name of a result; cuptiGetErrorMessage says no more than that. */
 const char *gpu_result_text(CUptiResult result);
 
-/* The clock that CUPTI is given: nanoseconds on the frozen scale of the hooks' clock. */
+/* The clock given to CUPTI: nanoseconds on the fixed scale of the hooks' clock. */
 uint64_t gpu_timestamp(void);
 
 #endif

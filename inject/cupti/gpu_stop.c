@@ -13,7 +13,7 @@
 #include "cupti/gpu_scope.h"
 #include "cupti/gpu_state.h"
 
-/* Nothing of ours costs time in CUPTI any more, and another client can have it. */
+/* Afterwards nothing of ours costs time in CUPTI, and another client can use it. */
 static void let_go(void)
 {
     struct quiet quiet = quiet_begin();
@@ -41,7 +41,7 @@ void gpu_fail(const char *format, ...)
     va_end(arguments);
     let_go();
     gpu_set_status("absent: %s", reason);
-    if (!is_preloaded) /* there is no recording that would say so */
+    if (!is_preloaded) /* otherwise the recording says so */
         say(SAY_GPU,
             "nothing is recorded: libgpuprof.so is not preloaded, and CUPTI gives no records: %s",
             reason);

@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ends of the device's records before that of the process. */
+/* Ends the recording of device records before the process ends. */
 #ifndef GPUPROF_INJECT_GPU_STOP_H
 #define GPUPROF_INJECT_GPU_STOP_H
 
-/* Ends it; the first reason holds. CUPTI is left to others: no kinds, no callbacks, no subscriber.
- * Not from a callback of CUPTI's buffers or clock. */
+/* Ends it; the first reason is kept. CUPTI is left to others: no kinds, callbacks or subscriber
+ * remain. Do not call it from CUPTI's buffer or clock callbacks. */
 __attribute__((format(printf, 1, 2))) void gpu_fail(const char *format, ...);
 
-/*
- * No call is seen by a callback any more: first those that had begun end, then, at the second call,
- * CUPTI is told. And: nothing is recorded of the device from here on. On the flusher's thread.
- */
+/* Callbacks show no more calls: the first call of this lets open calls end, the second one disables
+ * the callbacks in CUPTI. And: no more device records from here on. Both on the flushing thread. */
 void gpu_stop_callbacks(void);
 void gpu_stop_records(void);
 

@@ -5,9 +5,9 @@
 #include "cupti/gpu_state.h"
 
 /*
- * A word for 32 ids: a bit each below the number that the ids share. Its place is that number's
- * remainder; so it is of the newest half million of calls, which is what happens while a buffer of
- * CUPTI's waits. The work of older ones is recorded.
+ * One word covers 32 ids: a bit for each, below the number that the ids share. Its place is that
+ * number's remainder, so the table covers the newest half million calls, more than happen while a
+ * buffer waits in CUPTI. Work of older calls is recorded.
  */
 #define WORD_COUNT 16384u
 
@@ -37,10 +37,10 @@ bool gpu_unwanted_is(unsigned kind, uint32_t correlation)
     static uint32_t newest;
     if (likely(!atomic_load_explicit(&is_used, memory_order_relaxed)) || correlation == 0)
         return false;
-    if (!(OF_CALLS >> kind & 1)) /* the ledger goes on in a stop */
+    if (!(OF_CALLS >> kind & 1)) /* memory is recorded during a stop, too */
         return false;
     if ((int32_t)(correlation - newest) > 0) {
-        /* The count has begun anew: an id of long ago is another call's. */
+        /* The ids have started again from 0: an old id belongs to another call. */
         for (unsigned i = 0; correlation < newest && i < WORD_COUNT; i++)
             atomic_store_explicit(&words[i], 0, memory_order_relaxed);
         newest = correlation;

@@ -6,7 +6,7 @@
 #include "base/ticks.h"
 #include "device/nvml_library.h"
 
-#define EARLY_MAX 64 /* of more devices than a machine has */
+#define EARLY_MAX 64 /* more than any machine has */
 
 static struct {
     struct device_early list[EARLY_MAX];

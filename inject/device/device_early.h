@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the counters of energy of all devices show as soon as NVML has started. Which of them the
- * process uses CUPTI's records tell later, and by then a short program may be at its end: a device
- * that turns out to be one of its own has its first reading from here. What the others show is
- * written nowhere. By the thread of device_thread.c alone.
+ * The energy counters of all devices, read as soon as NVML has started. CUPTI's records show later
+ * which devices the process uses, and a short program may have ended by then. A device that turns
+ * out to be used gets its first reading from here; the others' readings are not written. Used only
+ * by the thread of device_thread.c.
  */
 #ifndef GPUPROF_INJECT_DEVICE_EARLY_H
 #define GPUPROF_INJECT_DEVICE_EARLY_H
@@ -12,10 +12,10 @@
 
 void device_early_read(void);
 
-/* Of the device with that UUID, once; NULL: there is none. */
+/* Returns the first reading of the device with that UUID, once; NULL: there is none. */
 const struct device_early *device_early_take(const uint64_t uuid[2]);
 
-/* There is none any more. */
+/* Forgets all readings. */
 void device_early_forget(void);
 
 #endif

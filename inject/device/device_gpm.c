@@ -5,10 +5,10 @@
 #include "device/nvml_library.h"
 #include "record.h"
 
-#define NS_MIN   100000000u /* the device refreshes them about as often */
-#define PPM      10000.0    /* of a percent */
+#define NS_MIN   100000000u /* the device updates them about this often */
+#define PPM      10000.0    /* parts per million in a percent */
 #define MIB      1048576.0
-#define RATE_MAX 1e15 /* a larger number is none */
+#define RATE_MAX 1e15 /* larger values are invalid */
 
 static const struct {
     uint16_t metric; /* nvmlGpmMetricId_t */
@@ -43,7 +43,7 @@ static nvmlReturn_t begin_with(struct device_gpm *gpm, nvmlDevice_t device)
     return result;
 }
 
-/* What is not a number, or cannot be one of these, is not known. */
+/* Converts a value. Values that are not a number, or out of range, are not known. */
 static uint64_t known(double value, double unit)
 {
     double number = value * unit;
@@ -52,7 +52,7 @@ static uint64_t known(double value, double unit)
 
 static nvmlReturn_t compare(const struct device_gpm *gpm, uint64_t *args)
 {
-    static nvmlGpmMetricsGet_t asked; /* of the one thread that reads */
+    static nvmlGpmMetricsGet_t asked; /* used only by the thread that reads */
     asked.version = NVML_GPM_METRICS_GET_VERSION;
     asked.numMetrics = METRIC_COUNT;
     asked.sample1 = gpm->samples[1];

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What NVML calls GPM (Hopper and later): how much of a device was busy between two moments. */
+/*
+ * NVML's GPM metrics (Hopper and later): how busy the parts of a device were between two moments.
+ */
 #ifndef GPUPROF_INJECT_DEVICE_GPM_H
 #define GPUPROF_INJECT_DEVICE_GPM_H
 
@@ -8,23 +10,23 @@
 
 #include "device/nvml_abi.h"
 
-/* One per source. All zero: nothing has been asked for. */
+/* One per source. Zeroed: no sample has been taken. */
 struct device_gpm {
-    nvmlGpmSample_t samples[2]; /* the newest first */
-    uint64_t ticks;             /* when that was taken */
+    nvmlGpmSample_t samples[2]; /* newest first */
+    uint64_t ticks;             /* time of the newest sample */
     bool has_one;
 };
 
 /*
- * The next sample of the device, or of that part of it (`gpu_instance`, if `is_part`), and what was
- * between it and the one before in `args`, as DEVICE_GPM records have it, from *begin to *end, in
- * ticks; *begin is 0 where there is nothing yet. Samples less than 100 ms apart tell nothing, and
- * are not taken.
+ * Takes the next sample of the device, or of its MIG instance (`gpu_instance`, if `is_part`).
+ * `args` receives the values since the previous sample, as in DEVICE_GPM records, and *begin and
+ * *end the times in ticks; *begin is 0 if there is no previous sample. Samples less than 100 ms
+ * apart are meaningless, and not taken.
  */
 nvmlReturn_t device_gpm_read(struct device_gpm *gpm, nvmlDevice_t device, bool is_part,
                              unsigned gpu_instance, uint64_t *args, uint64_t *begin, uint64_t *end);
 
-/* The next sample is the first again: what was between is not wanted. */
+/* The next sample becomes the first one again: the time before it is not wanted. */
 void device_gpm_forget(struct device_gpm *gpm);
 
 #endif

@@ -8,17 +8,17 @@
 #include "base/ticks.h"
 #include "record/thread.h"
 
-#define FAILURES_MAX    10 /* one after another, of what may be no more than busy */
-#define NAME_BYTES_MAX  96 /* NVML's own bound */
+#define FAILURES_MAX    10 /* consecutive failures of a query that may only be busy */
+#define NAME_BYTES_MAX  96 /* limit defined by NVML */
 #define UUID_BYTES_MAX  96
 #define UUID_DIGITS     32
-#define PROCESSES_MAX   256 /* of more the list is not read */
+#define PROCESSES_MAX   256 /* longer lists are not read */
 #define NOT_AVAILABLE   ULLONG_MAX
 #define PPM_PER_PERCENT 10000u
 #define KIB             1024u
 
 struct reading {
-    uint64_t begin, end; /* ticks; 0: nothing was read */
+    uint64_t begin, end; /* in ticks; 0: nothing was read */
     uint64_t args[RECORD_ARGS_MAX];
 };
 
@@ -33,8 +33,8 @@ static const struct {
     [DEVICE_GROUP_GPM] = {RECORD_DEVICE_GPM, RECORD_DEVICE_GPM_ARGS},
 };
 
-/* What is read together, of a whole device: by the driver's major version since which its number
- * means that. */
+/* Fields read together, of a whole device, with the driver's major version since which the number
+ * has this meaning. */
 static const struct {
     uint16_t id;
     uint16_t driver;
@@ -87,7 +87,7 @@ static nvmlReturn_t read_rates(struct device_source *s, uint64_t *args)
     return result;
 }
 
-/* The older form has what is reserved among what is used. */
+/* The older form includes reserved memory in used memory. */
 static nvmlReturn_t read_memory(struct device_source *s, uint64_t *args)
 {
     nvmlMemory_v2_t memory = {.version = NVML_MEMORY_V2};
@@ -112,7 +112,7 @@ static nvmlReturn_t read_memory(struct device_source *s, uint64_t *args)
 nvmlReturn_t device_processes(nvmlDevice_t handle, uint32_t own_pid, unsigned *count, bool *has_own,
                               uint64_t *own_bytes)
 {
-    static nvmlProcessInfo_t list[PROCESSES_MAX]; /* of the one thread that reads */
+    static nvmlProcessInfo_t list[PROCESSES_MAX]; /* used only by the thread that reads */
     *count = PROCESSES_MAX;
     *has_own = false;
     *own_bytes = NOT_AVAILABLE;
@@ -135,7 +135,7 @@ static nvmlReturn_t read_processes(struct device_source *s, uint32_t own_pid, ui
         args[DEVICE_USE_PROCESSES] = known(count);
         if (own_bytes != NOT_AVAILABLE)
             args[DEVICE_USE_OWN] = known(own_bytes);
-        /* Who is not on the list may still come. */
+        /* A process that is not listed yet may appear later. */
         if (!own_pid)
             s->own_lack = "NVML lists pids of another PID namespace, so no memory can be assigned "
                           "to this process";
@@ -145,7 +145,7 @@ static nvmlReturn_t read_processes(struct device_source *s, uint32_t own_pid, ui
     return result;
 }
 
-/* Where the fields that say which kind of power it is are not there. */
+/* For devices without the fields that say which kind of power is reported. */
 static nvmlReturn_t read_power(struct device_source *s, uint64_t *args)
 {
     unsigned power = 0;
@@ -203,11 +203,11 @@ static nvmlReturn_t read_reasons(struct device_source *s, uint64_t *args)
 
 #define BIT(argument) (1u << (argument))
 
-/* After the fields; those of a group one after another. */
+/* Queries made after the fields; those of one group follow each other. */
 static const struct {
     uint8_t group;
-    bool is_of_parts;   /* of a part of a device, too */
-    uint16_t arguments; /* that it fills: a bit each */
+    bool is_of_parts;   /* also works for MIG instances */
+    uint16_t arguments; /* the arguments that it fills, one bit each */
     nvmlReturn_t (*read)(struct device_source *s, uint64_t *args);
 } calls[] = {
     {DEVICE_GROUP_POWER, false, BIT(DEVICE_POWER_OTHER), read_power},
@@ -221,7 +221,7 @@ static const struct {
      BIT(DEVICE_USE_TOTAL) | BIT(DEVICE_USE_USED) | BIT(DEVICE_USE_RESERVED), read_memory},
 };
 
-/* Two more things are read that need more than that. */
+/* Two more queries need further parameters. */
 #define CALL_COUNT     (sizeof calls / sizeof calls[0])
 #define ITEM_PROCESSES (FIELD_COUNT + CALL_COUNT)
 #define ITEM_GPM       (ITEM_PROCESSES + 1)
@@ -229,7 +229,7 @@ static const struct {
 
 _Static_assert(ITEM_COUNT <= DEVICE_ITEMS_MAX, "room for them");
 
-/* The group that an item is of, and what it fills there: a bit for each argument. */
+/* Returns the group of an item, and in *arguments the bits of the arguments that it fills. */
 static unsigned item_group(unsigned item, uint32_t *arguments)
 {
     bool is_field = item < FIELD_COUNT, is_call = !is_field && item < ITEM_PROCESSES;
@@ -245,7 +245,7 @@ static unsigned item_group(unsigned item, uint32_t *arguments)
 
 /* ---- which it is ----------------------------------------------------------------------------- */
 
-/* "GPU-9f2c...", "MIG-..." */
+/* Formats "GPU-9f2c...", "MIG-...". */
 static void uuid_text(char text[static UUID_BYTES_MAX], const char *head, const uint64_t uuid[2])
 {
     snprintf(text, UUID_BYTES_MAX, "%s%08x-%04x-%04x-%04x-%012llx", head, (unsigned)(uuid[0] >> 32),
@@ -260,10 +260,10 @@ static unsigned hex_digit(char c)
     return at ? (unsigned)(at - digits) : UINT_MAX;
 }
 
-/* Both 0 if it is none. */
+/* Sets both to 0 if the text is not a UUID. */
 static void uuid_parse(const char *text, uint64_t uuid[2])
 {
-    const char *p = strchr(text, '-'); /* behind "GPU" */
+    const char *p = strchr(text, '-'); /* after "GPU" */
     uint64_t parts[2] = {0, 0};
     unsigned count = 0;
     for (; p && *p && count < UUID_DIGITS; p++) {
@@ -371,7 +371,8 @@ enum device_absence device_absence_of(nvmlReturn_t result)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/* What was refused for good is not asked for again. True: go on. */
+/* Notes an answer. Queries that were refused for good are not repeated. Returns true if reading
+ * goes on. */
 static bool note(struct device_source *s, unsigned item, nvmlReturn_t result)
 {
     enum device_absence reason = device_absence_of(result);
@@ -425,7 +426,7 @@ static nvmlReturn_t read_fields(struct device_source *s, struct reading *reading
     unsigned item[FIELD_COUNT], count = 0;
     memset(values, 0, sizeof values);
     for (unsigned i = 0; i < FIELD_COUNT; i++) {
-        if (nvml.driver < fields[i].driver) /* there it means something else */
+        if (nvml.driver < fields[i].driver) /* older drivers use the number for something else */
             note(s, i, NVML_ERROR_NOT_SUPPORTED);
         if (!is_wanted(s, i))
             continue;
@@ -497,7 +498,7 @@ static nvmlReturn_t read_all(struct device_source *s, struct reading *readings, 
     return result == NVML_SUCCESS ? read_gpm(s, &readings[DEVICE_GROUP_GPM]) : result;
 }
 
-/* Is there anything of the group that may still be read? */
+/* Can anything of the group still be read? */
 static bool has_any(const struct device_source *s, unsigned group)
 {
     uint32_t arguments;
@@ -507,7 +508,8 @@ static bool has_any(const struct device_source *s, unsigned group)
     return false;
 }
 
-/* What of the group was refused with that answer and is not told yet: a bit for each argument. */
+/* Returns the arguments of the group that were refused with that result and are not reported yet,
+ * one bit each. */
 static uint32_t take_refused(struct device_source *s, unsigned group, nvmlReturn_t result)
 {
     uint32_t all = 0, arguments;
@@ -519,7 +521,8 @@ static uint32_t take_refused(struct device_source *s, unsigned group, nvmlReturn
     return all;
 }
 
-/* Once of each thing: a group of which nothing comes as a whole, with the first one's reason. */
+/* Reports each missing value once. A group of which nothing can be read is reported as a whole,
+ * with the first reason. */
 static void tell_missing(struct device_source *s, struct thread *t)
 {
     uint32_t arguments;
@@ -547,7 +550,7 @@ static void tell_missing(struct device_source *s, struct thread *t)
     }
 }
 
-/* How much of the memory others use follows from how much this process does. */
+/* The memory of other processes follows from the memory of this one. */
 static void tell_own(struct device_source *s, struct thread *t)
 {
     if (!s->own_lack || s->is_own_told)
@@ -575,7 +578,7 @@ nvmlReturn_t device_source_read(struct device_source *s, struct thread *t, uint3
                            .begin = its->begin,
                            .duration = its->end - its->begin};
         memcpy(r.args, its->args, sizeof r.args);
-        r.args[0] = s->number; /* in all of them */
+        r.args[0] = s->number; /* in all records */
         thread_append(t, &r);
     }
     tell_missing(s, t);

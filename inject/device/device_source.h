@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One device, or the part of one (MIG) that the process has, and what NVML lets us read of it: a
- * reading makes a record of each group of numbers that can be read. What cannot is asked for no
- * more, and said once, by a record. By the thread of device_thread.c alone.
+ * One device, or the MIG instance that the process has, and the values that NVML can read of it. A
+ * reading makes one record for each group of values. Values that cannot be read are not read again,
+ * and reported once by a record. Used only by the thread of device_thread.c.
  */
 #ifndef GPUPROF_INJECT_DEVICE_SOURCE_H
 #define GPUPROF_INJECT_DEVICE_SOURCE_H
@@ -30,19 +30,19 @@ enum device_group {
 #define DEVICE_ITEMS_MAX  (DEVICE_FIELDS_MAX + DEVICE_CALLS_MAX)
 
 struct device_source {
-    uint32_t number;     /* from 1 on */
-    uint32_t device;     /* CUDA's number, + 1; 0: not known */
+    uint32_t number;     /* counts from 1 */
+    uint32_t device;     /* CUDA's device number + 1; 0: not known */
     uint64_t uuid[2];    /* of the GPU */
-    uint64_t mig[2];     /* of this part of it; 0: the whole */
-    nvmlDevice_t handle; /* NULL: it is not to be had, or no more */
-    nvmlDevice_t whole;  /* the GPU that it is, or is a part of */
+    uint64_t mig[2];     /* of its MIG instance; 0: the whole GPU */
+    nvmlDevice_t handle; /* NULL: not available, or no longer */
+    nvmlDevice_t whole;  /* the GPU that it is part of, or itself */
     unsigned gpu_instance;
-    uint8_t failures[DEVICE_ITEMS_MAX];     /* one after another, of each thing that is read */
-    nvmlReturn_t refused[DEVICE_ITEMS_MAX]; /* why it is asked for no more */
-    bool is_told[DEVICE_ITEMS_MAX];         /* ... and that is said */
+    uint8_t failures[DEVICE_ITEMS_MAX];     /* consecutive failures of each query */
+    nvmlReturn_t refused[DEVICE_ITEMS_MAX]; /* why the query is not repeated */
+    bool is_told[DEVICE_ITEMS_MAX];         /* that reason was reported */
     const char *own_lack;                   /* why this process's memory on it is not known */
-    bool is_own_told;                       /* ... and that is said */
-    unsigned sm_max;                        /* + 1; it does not change */
+    bool is_own_told;                       /* that was reported */
+    unsigned sm_max;                        /* number of multiprocessors + 1; constant */
     struct device_gpm gpm;
 };
 
@@ -51,52 +51,54 @@ static inline bool device_is_part(const struct device_source *s)
     return s->mig[0] || s->mig[1];
 }
 
-/* Fills uuid, mig, handles from what CUDA says. What NVML answered. */
+/* Fills in uuid, mig and handles from CUDA's values. Returns NVML's result. */
 nvmlReturn_t device_source_find(struct device_source *s, const uint64_t uuid[2],
                                 const uint64_t mig[2]);
 
-/* The same of a device that NVML has given the handle of; of a part's whole, too. */
+/* The same for a device whose handle NVML has given; also for the GPU of a MIG instance. */
 nvmlReturn_t device_source_take(struct device_source *s, nvmlDevice_t handle);
 
-/* What the counter of energy of a device showed before it was known whose it is. */
+/* The energy counter of a device, read before it was known which process uses it. */
 struct device_early {
     uint64_t uuid[2];
-    uint64_t begin; /* ticks */
+    uint64_t begin; /* in ticks */
     uint64_t end;
-    uint64_t energy; /* mJ */
+    uint64_t energy; /* in mJ */
 };
 
-/* States which it is and how often it is read from now on. With `early` from that on, which is its
- * first reading; NULL: there is none. */
+/*
+ * Writes which device it is and how often it will be read. `early` is its first reading, or NULL.
+ */
 void device_source_describe(const struct device_source *s, struct thread *t, uint64_t period_ns,
                             const struct device_early *early);
 
-/* Its counter of energy, in mJ. */
+/* Reads its energy counter, in mJ. */
 nvmlReturn_t device_energy(nvmlDevice_t handle, uint64_t *mj);
 
 /*
- * A reading. `own_pid`: this process as NVML knows it, 0 = it is not known; `lists`: the processes
- * on it are asked for, too. What NVML answered of the device as a whole: NVML_SUCCESS; or
- * NVML_ERROR_GPU_IS_LOST and NVML_ERROR_UNINITIALIZED, and the source is not to be read again so.
+ * Takes a reading. `own_pid`: this process as NVML knows it, 0: not known. `lists`: also read the
+ * list of processes. Returns NVML's result for the whole device: NVML_SUCCESS, or
+ * NVML_ERROR_GPU_IS_LOST or NVML_ERROR_UNINITIALIZED, after which the source must not be read again
+ * as it is.
  */
 nvmlReturn_t device_source_read(struct device_source *s, struct thread *t, uint32_t own_pid,
                                 bool lists);
 
-/* What does not come. */
+/* Values that will not come. */
 struct device_lack {
-    uint32_t source;   /* 0: of all */
-    unsigned type;     /* of records; 0: all */
-    uint32_t counters; /* of their arguments, a bit each; 0: all */
+    uint32_t source;   /* 0: of all devices */
+    unsigned type;     /* record type; 0: all */
+    uint32_t counters; /* arguments of these records, one bit each; 0: all */
     enum device_absence reason;
     nvmlReturn_t result;
     const char *why;
 };
 void device_tell_absent(struct thread *t, const struct device_lack *lack);
 
-/* The reason that an answer of NVML's is. */
+/* The reason for an NVML result. */
 enum device_absence device_absence_of(nvmlReturn_t result);
 
-/* How many processes have a context on it; and is this one among them? */
+/* Counts the processes with a context on the device. Is this process one of them? */
 nvmlReturn_t device_processes(nvmlDevice_t handle, uint32_t own_pid, unsigned *count, bool *has_own,
                               uint64_t *own_bytes);
 

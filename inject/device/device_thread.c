@@ -18,48 +18,50 @@
 #include "record/recorded.h"
 #include "record/thread.h"
 
-#define SOURCES_MAX           (2 * GPU_DEVICES_MAX)
-#define SECOND_NS             1000000000u
-#define LOOK_NS               50000000u /* how often to look for devices, while none is known */
-#define SOON_NS               5000000u  /* and for a context, in the beginning */
-#define SOON_MAX              200
-#define DRAIN_NS              200000000u /* at the end: for what CUPTI knows by then */
-#define LOOKS_MAX             40 /* so often CUPTI is asked for what it knows; then as it comes */
-#define APART_NS              20000000u   /* readings are at least so far apart */
-#define END_NS                500000000u  /* a last reading takes some milliseconds */
-#define HANG_NS               2000000000u /* a call that takes as long does not come back */
-#define WINDOW                5           /* readings of which the cost is known */
-#define COST_PART             100u        /* of the time: that is what readings may take */
+#define SOURCES_MAX (2 * GPU_DEVICES_MAX)
+#define SECOND_NS   1000000000u
+#define LOOK_NS     50000000u /* how often to look for devices while none is known */
+#define SOON_NS     5000000u  /* the same for contexts, at the beginning */
+#define SOON_MAX    200
+#define DRAIN_NS    200000000u /* at the end: time for records that CUPTI still holds */
+/* how often CUPTI is asked to flush for this; afterwards its regular flushes suffice */
+#define LOOKS_MAX             40
+#define APART_NS              20000000u   /* shortest time between two readings */
+#define END_NS                500000000u  /* the last reading takes some milliseconds */
+#define HANG_NS               2000000000u /* a call that takes this long is considered hung */
+#define WINDOW                5           /* number of readings whose cost is averaged */
+#define COST_PART             100u        /* readings may take 1/100 of the time */
 #define PERIOD_MAX_NS         5000000000u
 #define RESTARTS_MAX          3
 #define INITIAL_PID_NAMESPACE 0xeffffffcu /* the kernel's PROC_PID_INIT_INO */
 
-/* By who is named; all of it anew in the child of a fork. */
+/* Each member names its writer. Reset in the child of a fork. */
 static struct {
     _Atomic uint32_t running;   /* futex: the thread exists */
-    _Atomic uint32_t wake;      /* futex: raised by who wants it to look */
-    _Atomic uint32_t ending;    /* by who ends */
-    _Atomic uint64_t waited_ns; /* so long an end has waited for it in vain */
-    bool is_told;               /* that the driver does not answer; by the writer */
+    _Atomic uint32_t wake;      /* futex: incremented to make the thread check */
+    _Atomic uint32_t ending;    /* set by the thread that ends the recording */
+    _Atomic uint64_t waited_ns; /* how long the end has waited in vain */
+    /* it was reported that the driver does not answer; used by the writer */
+    bool is_told;
 } control;
 
-/* The thread's own. */
+/* Used by this thread only. */
 static struct {
     struct device_source sources[SOURCES_MAX];
     unsigned count;
-    uint64_t taken; /* of CUDA's devices: a bit each */
+    uint64_t taken; /* CUDA devices that have a source, one bit each */
     uint64_t period_ns;
-    uint64_t read_ns;         /* when the last reading began; 0: none has */
-    uint64_t listed_ns;       /* when processes were asked for */
-    uint64_t cost_ns[WINDOW]; /* of the last readings */
+    uint64_t read_ns;         /* begin of the last reading; 0: none */
+    uint64_t listed_ns;       /* when processes were listed */
+    uint64_t cost_ns[WINDOW]; /* cost of the last readings */
     unsigned cost_count;
     unsigned looks;
-    unsigned waits; /* for a first context */
+    unsigned waits; /* looks for a first context so far */
     unsigned restarts;
-    uint32_t own_pid;  /* as NVML knows it; 0: that is not known */
-    bool is_off;       /* nothing is recorded now */
-    bool has_given_up; /* nothing comes, or nothing more */
-    bool is_started;   /* NVML is */
+    uint32_t own_pid;  /* as NVML knows it; 0: not known */
+    bool is_off;       /* recording is stopped */
+    bool has_given_up; /* no more readings will come */
+    bool is_started;   /* NVML is started */
 } all;
 
 _Static_assert(GPU_DEVICES_MAX <= 64, "a bit each");
@@ -71,7 +73,7 @@ static uint64_t now_ns(void)
 
 /* ---- which devices there are ----------------------------------------------------------------- */
 
-/* Nothing more comes of any device; why is in the stream. */
+/* No more readings of any device will come; writes the reason to the stream. */
 static void give_up(struct thread *me, enum device_absence reason, nvmlReturn_t result,
                     const char *why)
 {
@@ -79,7 +81,7 @@ static void give_up(struct thread *me, enum device_absence reason, nvmlReturn_t 
     device_tell_absent(me, &(struct device_lack){.reason = reason, .result = result, .why = why});
 }
 
-/* Before the library's own exit handlers and destructors: ours come after them. */
+/* Registered so that it runs before the library's own exit handlers and destructors. */
 static void at_exit(void)
 {
     device_end(gp.settings.numbers[SETTING_EXIT_WAIT]);
@@ -93,10 +95,10 @@ static void tell_of_source(struct thread *me, const struct device_source *s, nvm
                                                  .why = nvml_result_text(result)});
 }
 
-/* The end of the process does not wait for that. */
+/* The end of the process does not wait for this. */
 static bool start_nvml(struct thread *me)
 {
-    static bool is_registered; /* in a child, too, which inherits it */
+    static bool is_registered; /* in a child, too, which inherits the registration */
     char reason[NVML_REASON_BYTES_MAX];
     nvmlReturn_t result;
     if (all.is_started || atomic_load(&control.ending))
@@ -133,7 +135,8 @@ static void add_found(struct thread *me, struct device_source *s, nvmlReturn_t r
     tell_of_source(me, s, result);
 }
 
-/* What CUPTI has told of since the last look. A part of a device is followed by the whole. */
+/* Adds the devices that CUPTI has reported since the last look. A MIG instance is followed by its
+ * GPU. */
 static void add_told(struct thread *me)
 {
     struct gpu_device device;
@@ -154,7 +157,7 @@ static void add_told(struct thread *me)
     }
 }
 
-/* Without CUPTI's records: those that have this process among theirs. */
+/* Without CUPTI's records: adds the devices that list this process. */
 static void add_listed(struct thread *me)
 {
     unsigned device_count = 0, process_count;
@@ -179,7 +182,7 @@ static void add_listed(struct thread *me)
     }
 }
 
-/* By the hooks: what CUPTI's records tell comes later. */
+/* Known from the hooks; CUPTI's records come later. */
 static bool has_context(void)
 {
     for (int i = 0; i < GPU_DEVICES_MAX; i++)
@@ -188,7 +191,7 @@ static bool has_context(void)
     return false;
 }
 
-/* Looks for devices. False: none will come. */
+/* Looks for devices. Returns false if none will come. */
 static bool look(struct thread *me, bool is_ending)
 {
     if (!all.is_started && has_context() && !start_nvml(me) && all.has_given_up)
@@ -200,7 +203,7 @@ static bool look(struct thread *me, bool is_ending)
         return !all.has_given_up;
     if (gpu_devices_come()) {
         if (all.looks++ < LOOKS_MAX)
-            gpu_flush_wake(); /* it may have them, and waits to be asked */
+            gpu_flush_wake(); /* CUPTI may have the records, and waits to be asked */
     } else if (!all.count && (all.own_pid || !is_ending)) {
         add_listed(me);
         if (!all.count && ++all.looks == LOOKS_MAX)
@@ -219,7 +222,7 @@ static void stop_source(struct thread *me, struct device_source *s, nvmlReturn_t
     tell_of_source(me, s, result);
 }
 
-/* Somebody has shut NVML down more often than started it. Its handles may be others now. */
+/* The program has shut NVML down more often than it started it. Handles may have changed. */
 static nvmlReturn_t restart(struct device_source *s)
 {
     nvmlReturn_t result = NVML_ERROR_UNINITIALIZED;
@@ -231,7 +234,7 @@ static nvmlReturn_t restart(struct device_source *s)
     return result;
 }
 
-/* True: something was read. */
+/* Reads all devices. Returns true if something was read. */
 static bool read_all(struct thread *me, uint64_t begin_ns)
 {
     bool has_any = false, lists = begin_ns - all.listed_ns >= SECOND_NS;
@@ -258,7 +261,7 @@ static void forget_between(void)
         device_gpm_forget(&all.sources[i].gpm);
 }
 
-/* What one costs as a rule: of the last ones, without the dearest. */
+/* Typical cost of a reading: the mean of the last ones without the most expensive. */
 static uint64_t usual_cost_ns(void)
 {
     uint64_t sum_ns = 0, most_ns = 0;
@@ -269,7 +272,8 @@ static uint64_t usual_cost_ns(void)
     return (sum_ns - most_ns) / (WINDOW - 1);
 }
 
-/* Half as often, as long as they take more than their part of the time. False: no more at all. */
+/* Halves the rate while readings take more than their share of the time. Returns false if they must
+ * end. */
 static bool keep_cheap(struct thread *me, uint64_t cost_ns)
 {
     char why[NVML_REASON_BYTES_MAX];
@@ -296,7 +300,7 @@ static bool keep_cheap(struct thread *me, uint64_t cost_ns)
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
-/* For how long there is nothing to do; 0: a reading is due. */
+/* Returns the time until the next reading; 0: it is due. */
 static uint64_t rest_ns(bool is_off, bool is_ending, uint64_t now)
 {
     uint64_t since = all.read_ns ? now - all.read_ns : UINT64_MAX;
@@ -310,24 +314,26 @@ static uint64_t rest_ns(bool is_off, bool is_ending, uint64_t now)
     return since >= all.period_ns ? 0 : all.period_ns - since;
 }
 
-/* True: go on. */
+/* Returns true if reading goes on. */
 static bool read_once(struct thread *me, bool is_off, uint64_t begin_ns)
 {
     if (all.is_off && !is_off)
         forget_between();
     all.is_off = is_off;
-    /* What is due goes by what was due, unless it is late already. */
+    /*
+     * The next reading is due relative to when this one was due, unless this one is late already.
+     */
     bool is_late = !all.read_ns || begin_ns - all.read_ns >= 2 * all.period_ns;
     bool is_first = !all.read_ns;
     all.read_ns =
         is_late || begin_ns < all.read_ns + all.period_ns ? begin_ns : all.read_ns + all.period_ns;
     if (!read_all(me, begin_ns))
         return false;
-    /* The first one finds out what there is. */
+    /* The first reading finds out what can be read. */
     return is_first || keep_cheap(me, now_ns() - begin_ns);
 }
 
-/* Until there is nothing more to read, or to be read. */
+/* Reads until nothing can be read any more, or the recording ends. */
 static void read_on(struct thread *me)
 {
     for (bool is_ending = false; !is_ending && atomic_load(&gp.writer.running);) {
@@ -355,8 +361,8 @@ static void *device_main(void *data)
     if (is_ending && !all.count && !all.has_given_up && has_context() && thread_takes_part(me))
         give_up(me, DEVICE_ABSENT_UNKNOWN, NVML_SUCCESS,
                 "the process ended before its devices were known");
-    /* Not at the end of the process: what NVML holds goes with it, and a driver that hangs would
-     * hold up who waits for us, without any use. */
+    /* Not at the end of the process: NVML's resources are released with it, and a driver that hangs
+     * would delay the end for nothing. */
     if (all.is_started && !is_ending)
         NVML_CALL(nvmlShutdown);
     own_thread_tell(COST_DEVICE);
@@ -394,8 +400,8 @@ void device_turn(void)
     futex_wake_all(&control.wake);
 }
 
-/* Says so if the driver does not answer: the thread that waits for it cannot. At the end of the
- * process that is a call that has lasted as long as the end has waited: others are slow. */
+/* Reports that the driver does not answer, which the thread that waits for it cannot. At the end of
+ * the process that is a call as old as the end has waited; others are merely slow. */
 void device_tick(struct thread *writer)
 {
     char why[NVML_REASON_BYTES_MAX];

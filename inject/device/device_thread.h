@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The thread that reads the devices' counters (--device): from the process's first recorded call
- * on, of the devices on which it has contexts, ten times a second unless the setting says
- * otherwise, or less often where a reading costs much. An answer of the driver's may take long, or
- * never come, and then only this thread waits.
+ * The thread that reads device counters (--device): from the process's first recorded call on, for
+ * devices on which the process has contexts. It reads ten times a second unless the setting says
+ * otherwise, and less often if readings are expensive. The driver may take long to answer, or never
+ * do so; then only this thread waits.
  */
 #ifndef GPUPROF_INJECT_DEVICE_THREAD_H
 #define GPUPROF_INJECT_DEVICE_THREAD_H
@@ -12,19 +12,19 @@
 
 struct thread;
 
-/* By the writer, when a recording begins: starts it, if it is asked for. */
+/* Called by the writer when a recording begins: starts the thread if --device is on. */
 void device_start(struct thread *writer);
 
-/* By the writer: a call of the driver's that does not return is told of. */
+/* Called by the writer: reports a driver call that does not return. */
 void device_tick(struct thread *writer);
 
-/* Calls go off or on: there is a reading at once, and none in between. */
+/* Recording stops or resumes: makes one reading at once, and none while stopped. */
 void device_turn(void);
 
-/* A last reading, and none after it; waits for it, but not for long. */
+/* Makes a last reading; waits for it, with a time limit. */
 void device_end(uint64_t ns);
 
-/* In the child of a fork: there is no such thread. */
+/* Call it in the child of a fork, where the thread does not exist. */
 void device_forget(void);
 
 #endif

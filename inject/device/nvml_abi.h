@@ -39,7 +39,7 @@ typedef struct nvmlMemory_v2_st {
 
 #define NVML_MEMORY_V2 ((unsigned int)(sizeof(nvmlMemory_v2_t) | 2u << 24))
 
-/* Of the functions with _v2 and _v3. */
+/* For the functions with _v2 and _v3. */
 typedef struct nvmlProcessInfo_v2_st {
     unsigned int pid;
     unsigned long long usedGpuMemory; /* all bits set: not available */
@@ -77,10 +77,8 @@ typedef struct nvmlFieldValue_st {
     nvmlValue_t value;
 } nvmlFieldValue_t;
 
-/*
- * Of those whose numbers are the same in all headers that have them: what is said of throttling
- * from 13.0 (580) on has other numbers in 12.9, where these numbers mean something else.
- */
+/* Only those that have the same numbers in all headers that define them. Some fields on throttling
+ * of 13.0 (580) and newer have other numbers in 12.9, where these numbers mean something else. */
 #define NVML_FI_DEV_PERF_POLICY_POWER                           74
 #define NVML_FI_DEV_PERF_POLICY_THERMAL                         75
 #define NVML_FI_DEV_PERF_POLICY_SYNC_BOOST                      76
@@ -113,7 +111,7 @@ typedef enum {
     NVML_GPM_METRIC_NVLINK_TOTAL_TX_PER_SEC = 61
 } nvmlGpmMetricId_t;
 
-/* More than in any header: the library touches as many as it is asked for. */
+/* more than any header defines; the library uses only as many as are requested */
 #define NVML_GPM_METRICS_ROOM 512
 
 typedef struct {

@@ -14,7 +14,7 @@
 
 struct nvml_library nvml;
 
-/* By the thread that reads. */
+/* Set by the thread that reads. */
 static _Atomic(const char *) asked;
 static _Atomic uint64_t asked_ns;
 
@@ -28,11 +28,11 @@ void nvml_asks(const char *name)
 const char *nvml_under_way(uint64_t *since_ns)
 {
     const char *name = atomic_load(&asked);
-    *since_ns = atomic_load(&asked_ns); /* of this one or of a later one */
+    *since_ns = atomic_load(&asked_ns); /* the time belongs to this call or a later one */
     return name;
 }
 
-/* The loader is asked with its lock held by us: as unwinder.c has it. */
+/* We hold the loader's lock while we ask it; see unwinder.c. */
 static bool load(char reason[static NVML_REASON_BYTES_MAX])
 {
     const char *missing = NULL;

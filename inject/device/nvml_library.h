@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libnvidia-ml.so.1, which comes with the driver: loaded by dlopen, never linked and never
- * unloaded. It tells of devices and does nothing to them; it makes no context. All calls of it go
- * through here, on our own thread.
+ * libnvidia-ml.so.1, which comes with the driver. It is loaded with dlopen, never linked and never
+ * unloaded. We only read from devices and create no context. All calls go through this header, on
+ * our own thread.
  */
 #ifndef GPUPROF_INJECT_NVML_LIBRARY_H
 #define GPUPROF_INJECT_NVML_LIBRARY_H
@@ -18,31 +18,32 @@
 #define NVML_REASON_BYTES_MAX 300
 
 struct nvml_library {
-    unsigned driver; /* its major version, 580; 0: not known */
+    unsigned driver; /* major version of the driver, such as 580; 0: not known */
 #define NVML_FUNCTION(name, older, required, params) nvmlReturn_t(*name) params;
 #include "device/nvml_functions.def"
 };
 
-/* By the one thread that loads it. */
+/* Written by the one thread that loads it. */
 extern struct nvml_library nvml;
 
 /*
- * Finds it and starts it: takes up to some 100 ms where the driver has to wake up. After a fork the
- * child does so anew. False: it cannot be had; `reason` says why in a line, and *result is what it
- * answered, if it did.
+ * Finds and starts NVML; takes up to 100 ms if the driver must wake up. The child of a fork does it
+ * again. Returns false if it is not available: `reason` says why in one line, and *result is NVML's
+ * result, if there is one.
  */
 bool nvml_library_start(char reason[static NVML_REASON_BYTES_MAX], nvmlReturn_t *result);
 
-/* The call that is under way, if any, and since when (CLOCK_MONOTONIC): by any thread. NULL: none.
- */
+/* Returns the call that is under way and since when (CLOCK_MONOTONIC), or NULL. Any thread. */
 const char *nvml_under_way(uint64_t *since_ns);
 
-/* The thread that reads has begun a call of that name; NULL: it has returned. In a child: NULL. */
+/* The thread that reads has begun a call of that name; NULL: it has returned. Call it with NULL in
+ * a child. */
 void nvml_asks(const char *name);
 
 /*
- * A call of it. NVML takes locks of its own, which a child must not inherit, or the program's own
- * use of NVML hangs there: as around the loader's, a fork() waits meanwhile, with a bound.
+ * Calls an NVML function. NVML takes locks that a forked child must not inherit, since the
+ * program's own use of NVML would hang there. As with the loader's lock, fork() waits meanwhile,
+ * with a time limit.
  */
 #define NVML_CALL(name, ...)                                                                       \
     ({                                                                                             \

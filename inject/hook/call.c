@@ -11,7 +11,7 @@
 #include "record/wake.h"
 #include "stack/stack.h"
 
-/* And while there are captures, which streams take part. */
+/* While captures exist, calls that define which streams take part must go on, too. */
 static bool goes_on(const struct call_site *site)
 {
     return call_always_goes_on(site) || (site->capture && attention_captures());
@@ -31,34 +31,33 @@ bool call_attach(struct thread *t, uintptr_t caller)
         FEATURES_DO(first_call, (may_wait));
         return true;
     }
-    if (!resolve_is_cuda(caller)) /* else it is part of a call that was counted */
+    if (!resolve_is_cuda(caller)) /* otherwise it is part of a call that was counted */
         counter_add(COUNTER_UNRECORDED, 1);
     return false;
 }
 
-/* Of a process that has done nothing else there is nothing to record: many only look whether there
- * is a GPU, and some make a stream for that. */
+/* A process that has made no other call has nothing to record: many programs only check whether
+ * there is a GPU, and some create a stream for that. */
 static bool begins_nothing(const struct call_site *site)
 {
     return site->only_ends && epoch_now() == EPOCH_NONE;
 }
 
-/*
- * What is to become of a call. Unless it is to pass, we are inside our own code from here on: what
- * a signal handler opened in between, or forked, would not be as it was found here.
- */
+/* Decides what becomes of a call. Unless it passes through, we are in our own code from here on:
+ * what a signal handler opened or forked in between would change what was found here. */
 static enum call_mode choose_mode(struct thread *t, struct call *c, const struct call_site *site,
                                   uintptr_t caller)
 {
     c->mark = call_mark(c, CALL_PASS);
     if (call_is_inside(t, c, caller) || begins_nothing(site))
         return CALL_PASS;
-    if (is_left_out(site)) { /* what is inside an open call is part of that */
+    if (is_left_out(site)) { /* a call inside an open call is part of that one */
         recorded_publish();
         return t->open ? CALL_PASS : CALL_LEFT_OUT;
     }
     if (atomic_load(&fork_page.phase) == START_FAILED) {
-        /* Counted even now: the live file still takes the counter. Calls inside calls are not. */
+        /* Counted even now, since the live file still accepts counters. Calls inside calls are not
+         * counted. */
         if (atomic_load(&gp.counters[COUNTER_ENDED]) && !resolve_is_cuda(caller))
             counter_add(COUNTER_UNRECORDED, 1);
         return CALL_PASS;
@@ -71,7 +70,7 @@ static enum call_mode choose_mode(struct thread *t, struct call *c, const struct
     }
     if (gp.settings.numbers[SETTING_FRONT] == FRONT_CUPTI && !call_newest(t) && caller &&
         call_watcher() && call_watcher()->shows(site->code)) {
-        mode = CALL_PASS; /* its watcher makes the event */
+        mode = CALL_PASS; /* whoever watches it makes the event */
         thread_cost_count(t->cost, COST_NESTED);
     }
     if (mode != CALL_PASS) {
@@ -94,13 +93,13 @@ static enum call_mode choose_mode(struct thread *t, struct call *c, const struct
     return mode;
 }
 
-/* Has a call of this site a short way, when it is the usual one? */
+/* Does a call of this function have a fast path if it takes the usual course? */
 static bool has_short_way(const struct thread *t, const struct call_site *site)
 {
     return site->class != API_GRAPH && !passing_calls() && thread_usual_limit(t);
 }
 
-/* Is it one of the burst's calls, and not one inside another? */
+/* Is it one of the burst's calls, and not inside another call? */
 static bool take_of_burst(struct thread *t)
 {
     if (t->open || !thread_takes_part(t))
@@ -119,9 +118,9 @@ static uint32_t take_stack(struct thread *t)
 }
 
 /*
- * Calls whose stack is taken however short they are, and those after a silence, have it from their
- * begin on: one that does not return could not have it else. It is taken before the call's own
- * record is written, since it may need the room. Returns how long that took, in ticks.
+ * Stacks that are wanted however short the call is, and those after a gap, are taken at its begin:
+ * a call that never returns would have none otherwise. It is taken before the call's own record is
+ * written, since it may need the space. Returns how long that took, in ticks.
  */
 static uint64_t begin_with_stack(struct thread *t, struct call *c, const struct call_site *site)
 {
@@ -139,7 +138,7 @@ static uint64_t begin_with_stack(struct thread *t, struct call *c, const struct 
     return ticks_now() - begin;
 }
 
-/* The same for what a large copy copies: its bytes may be others when it has returned. */
+/* The same for the hash of a large copy: the bytes may have changed when the call returns. */
 static uint64_t begin_with_content(struct thread *t, struct call *c, const struct call_site *site,
                                    const uint64_t *words)
 {
@@ -156,10 +155,8 @@ static uint64_t begin_with_content(struct thread *t, struct call *c, const struc
     return ticks;
 }
 
-/*
- * What the call copied, by whose correlation id work of the device is found. It takes the room that
- * the call's own record is in.
- */
+/* Records the hash of the copied bytes, by the correlation id that the GPU work has. It uses the
+ * space in which the call's own record is. */
 static void note_content(struct thread *t, const uint64_t *record)
 {
     const struct record r = {
@@ -172,8 +169,8 @@ static void note_content(struct thread *t, const uint64_t *record)
     thread_append(t, &r);
 }
 
-/* The next call of a burst, which began at `begin`: as on the short way. False: it is no usual one.
- */
+/* The next call of a burst, which began at `begin`, on the fast path. Returns false if it cannot
+ * take the fast path. */
 static bool open_timed(struct thread *t, struct call *c, const struct call_site *site,
                        const uint64_t *words, uint64_t begin)
 {
@@ -187,7 +184,7 @@ static bool open_timed(struct thread *t, struct call *c, const struct call_site 
     return opened;
 }
 
-/* As choose_mode would find it: part of a hook's call, and not recorded by itself. */
+/* As in choose_mode: is it part of a hook's call, and not recorded itself? */
 static bool is_inner(struct thread *t, const struct call *c, uintptr_t caller)
 {
     const struct call *open = call_newest(t);
@@ -226,7 +223,7 @@ void call_begin(struct call *c, const struct call_site *site, const uint64_t *wo
     if (is_timed && has_short_way(t, site)) {
         if (open_timed(t, c, site, words, begin))
             return;
-        is_timed = false; /* a name's first sight, or a full chunk */
+        is_timed = false; /* the first use of a name, or a full chunk */
     }
     enum call_mode mode = choose_mode(t, c, site, caller);
     c->mark = call_mark(c, mode);
@@ -264,7 +261,7 @@ void call_begin(struct call *c, const struct call_site *site, const uint64_t *wo
     call_leave(t);
 }
 
-/* The first argument word of this kind, or NULL. */
+/* Returns the first argument word of this kind, or NULL. */
 static const uint64_t *word_of(const struct call_site *site, const uint64_t *words,
                                enum arg_kind kind)
 {
@@ -287,7 +284,7 @@ void call_resets(const struct call_site *site, const uint64_t *words)
     FEATURES_DO(context_goes, ());
 }
 
-/* Follows stream captures. True: the call's work was recorded into a graph. */
+/* Follows stream captures. Returns true if the call's work went into a graph. */
 static bool follow_capture(const struct call_site *site, int result, const uint64_t *words)
 {
     const uint64_t *stream = word_of(site, words, ARG_STREAM);
@@ -296,17 +293,19 @@ static bool follow_capture(const struct call_site *site, int result, const uint6
     bool begins_or_ends = api_bounds_capture(site->capture);
     if (!stream || !(capturing || begins_or_ends))
         return false;
-    /* A failed EndCapture ends the capture as well, but for the one that came on a wrong thread. */
+    /* A failed EndCapture ends the capture, too, unless it was called on the wrong thread. */
     if (site->capture && (result == 0 || site->capture == API_CAPTURE_END) &&
         result != CAPTURE_ERROR_WRONG_THREAD)
         capture_note((enum api_capture)site->capture, site->code, *stream, event ? *event : 0);
-    if (!capturing && recorded_off() & OFF_CALLS) /* more goes on than before */
+    if (!capturing && recorded_off() & OFF_CALLS) /* more calls are recorded than before */
         FEATURES_DO(turn, ());
-    /* After that: the wait that draws a stream into a capture goes into the graph itself. */
+    /*
+     * Checked afterwards: the wait that draws a stream into a capture goes into the graph itself.
+     */
     return !begins_or_ends && result == 0 && capture_has_stream(site->code, *stream);
 }
 
-/* As it was when the call began, or now. */
+/* The stack taken when the call began, or one taken now. */
 static uint32_t stack_of(struct thread *t, const struct call *c)
 {
     bool is_begun = t->begun == c;
@@ -323,16 +322,16 @@ int call_close_slow(struct call *c, const struct call_site *site, uint64_t end, 
     call_enter(t, c);
     uint32_t i = 0;
     if (thread_takes_part(t)) {
-        thread_settle(t); /* a call inside this one may have been left in our own code */
+        thread_settle(t); /* a call inside this one may have left our code open */
         open_close_moved(t);
         i = open_find(t, c);
     }
-    if (i == open_count(t) || !thread_takes_part(t)) { /* or it was given up, and recorded then */
+    if (i == open_count(t) || !thread_takes_part(t)) { /* or it was closed and recorded already */
         moved_put(t, c, site, end, result, words);
         call_leave(t);
         return result;
     }
-    /* Those on top of it were left by another door, unless a coroutine waits inside them. */
+    /* Calls on top of it were left without an end, unless a coroutine waits inside them. */
     open_close_left(t, i + 1, c);
     uint64_t *record = open_record(t, i, site);
     uint32_t stack = 0, weight = 0;
@@ -351,7 +350,7 @@ int call_close_slow(struct call *c, const struct call_site *site, uint64_t end, 
         if (t->copying == c && content_is_due(site, record + RECORD_HEAD_WORDS) && result == 0 &&
             !(record[0] >> 8 & RECORD_CAPTURED))
             note_content(t, record);
-        stack = has_stack ? stack_of(t, c) : 0; /* the record may be elsewhere now */
+        stack = has_stack ? stack_of(t, c) : 0; /* the record may have moved */
         weight = t->weighed == c ? t->weight : 0;
     }
     open_close(t, i, stack, weight);
@@ -385,11 +384,11 @@ static int end_timed(struct thread *t, struct call *c, const struct call_site *s
         call_close_slow(c, site, end, result, words);
     uint64_t now = ticks_now();
     if (t->records != records || t->used <= used || !thread_takes_part(t))
-        return result; /* it is no usual one */
+        return result; /* it did not take the usual course */
     uint64_t ticks = t->timed_ticks + (now - end);
-    stack_ticks = ticks_of_stacks(t) - stack_ticks; /* they have a row of their own */
+    stack_ticks = ticks_of_stacks(t) - stack_ticks; /* stacks have a cost class of their own */
     if (stack_ticks > ticks)
-        return result; /* others have taken some, too, on the sum that threads share */
+        return result; /* other threads have added to the sum that they share */
     ticks -= stack_ticks;
     if (t->burst < THREAD_COST_BURST - THREAD_COST_COLD)
         thread_cost_time(t->cost, site->cost, ticks);
@@ -429,7 +428,7 @@ struct seen_call *call_begin_seen(struct thread *t, const struct call_site *site
     call_begin(&s->call, site, words, 0);
     enum call_mode mode = call_mode(&s->call);
     s->is_open = mode != CALL_PASS;
-    if (s->is_open && mode != CALL_LEFT_OUT) /* what it costs is in the callbacks' time */
+    if (s->is_open && mode != CALL_LEFT_OUT) /* its cost is part of the callbacks' time */
         thread_cost_raise(t->cost, &t->cost->count[site->cost], (uint64_t)-1);
     return s->is_open ? s : NULL;
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One user-visible call: the outermost hook on a thread's stack owns the event; calls that CUDA
- * itself makes inside it pass through (or add nested events, if wanted). The owner is known by
- * where its struct lies on the stack. siglongjmp, exceptions and cancellation leave calls by other
- * doors: an owner that is not on the stack above the caller any more is stale, and is closed as
- * such when the next call finds it. One that only seems to be there, because the stack was not
- * written to since, looks like one that a signal handler has interrupted: a call from the user's
- * own code is an event in either case, and what was open waits below it. So does one that lies on
- * another stack, a coroutine's or that which a signal handler has interrupted: it may come back at
- * any time, before newer ones and after them.
+ * One call that the program makes: the outermost hook on a thread's stack owns the event. Calls
+ * that CUDA makes inside it pass through, or add nested events if wanted. The owner is identified
+ * by the address of its struct on the stack. siglongjmp, exceptions and cancellation leave a call
+ * without its end: an owner that is no longer on the stack above the caller is abandoned, and the
+ * next call closes it. One that only seems to be there, because the stack was not overwritten
+ * since, looks like one that a signal handler has interrupted. In both cases a call from the user's
+ * code is an event, and open calls stay open below it. So does a call on another stack (a
+ * coroutine's, or the one that a signal handler has interrupted): it may return at any time, before
+ * newer calls and after them.
  */
 #ifndef GPUPROF_INJECT_CALL_H
 #define GPUPROF_INJECT_CALL_H
@@ -26,17 +26,15 @@
 
 extern const struct call_site *const call_sites[API_FUNCTION_COUNT]; /* hooks.c */
 
-/* While calls are off, what later ones are understood by goes on: who has which memory, and where
- * captures begin and end. */
+/* While calls are off, calls that later ones depend on are still followed: memory, and the begin
+ * and end of captures. */
 static inline bool call_always_goes_on(const struct call_site *site)
 {
     return site->class == API_ALLOC || api_bounds_capture(site->capture);
 }
 
-/*
- * call_enter on behalf of `c`, which is open; false: it is not the only one. One must say so before
- * one looks, and on one processor a single instruction does that in the word that is looked at.
- */
+/* call_enter for `c`; returns false if another call is open. A thread must announce itself before
+ * it checks, and on one processor a single instruction does both in the same word. */
 static inline __attribute__((always_inline)) bool call_enter_only(struct thread *t, struct call *c)
 {
 #if defined(__x86_64__)
@@ -50,7 +48,7 @@ static inline __attribute__((always_inline)) bool call_enter_only(struct thread 
 #endif
 }
 
-/* call_leave, and no call is open any more. */
+/* call_leave, if no call remains open. */
 static inline __attribute__((always_inline)) void call_leave_none(struct thread *t)
 {
     atomic_signal_fence(memory_order_seq_cst);
@@ -60,7 +58,8 @@ static inline __attribute__((always_inline)) void call_leave_none(struct thread 
 #endif
 }
 
-/* As call_enter, for record-keeping that belongs to no call. False: not now; call_leave not due. */
+/* Like call_enter, for record-keeping that belongs to no call. Returns false if it is not possible
+ * now; then do not call call_leave. */
 static inline bool call_enter_own(struct thread *t, struct call *c)
 {
     c->mark = call_mark(c, CALL_PASS);
@@ -70,7 +69,9 @@ static inline bool call_enter_own(struct thread *t, struct call *c)
     return true;
 }
 
-/* The same of what we ourselves may call, uncounted: CUPTI reads files while it is started. */
+/*
+ * The same for calls that we make ourselves, without counting: CUPTI reads files while it starts.
+ */
 static inline bool call_enter_quietly(struct thread *t, struct call *c)
 {
     c->mark = call_mark(c, CALL_PASS);
@@ -80,32 +81,31 @@ static inline bool call_enter_quietly(struct thread *t, struct call *c)
     return true;
 }
 
-/* Takes part in the recording, which begins with this, if the thread does not yet. False: it
- * cannot, which is counted. Between call_enter and call_leave. */
+/* Makes the thread take part in the recording, and starts the recording, if needed. Returns false
+ * if it cannot, which is counted. Call it between call_enter and call_leave. */
 bool call_attach(struct thread *t, uintptr_t caller);
 
-/*
- * Is it a call that CUDA makes inside the newest open one, and nothing but to be let through? Most
- * calls are: then the real function is all that is left to do. False: perhaps, see call_begin.
- */
+/* Is this a call that CUDA makes inside the newest open one, and that only passes through? Most
+ * are: then only the real function is left to call. False: call call_begin. */
 bool call_is_inner(const struct call *c, uintptr_t caller);
 
-/*
- * Any call, before the real function; `words` are the arguments known at entry, a kernel is the
- * first of them. And after it, with the late words; the others are not looked at.
- */
+/* Called before the real function; `words` are the arguments known at entry, the kernel first.
+ * Called after it with the words known then; it reads only those. */
 void call_begin(struct call *c, const struct call_site *site, const uint64_t *words,
                 uintptr_t caller);
 int call_end(struct call *c, const struct call_site *site, int result, const uint64_t *words);
 
-/* Before a call of a role that resets memory, recorded or not. Afterwards it would be too late: the
- * handles may be another thread's new ones, and an error may be an earlier call's. */
+/*
+ * Called before a function that frees memory or resets a device, recorded or not. Afterwards it
+ * would be too late: handles may have been reused by another thread, and an error may be an earlier
+ * call's.
+ */
 void call_resets(const struct call_site *site, const uint64_t *words);
 
-/* Before a call of cudaProfilerStart (`opens`) or ...Stop, recorded or not. */
+/* Called before cudaProfilerStart (`opens`) or cudaProfilerStop, recorded or not. */
 void call_door(bool opens);
 
-/* call_end from the time `end` on, for a call that call_open began; returns `result`. */
+/* call_end at time `end`, for a call that call_open began; returns `result`. */
 int call_close_slow(struct call *c, const struct call_site *site, uint64_t end, int result,
                     const uint64_t *words);
 
