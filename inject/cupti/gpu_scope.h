@@ -31,10 +31,12 @@ void gpu_scope_buffer_attributes(void);
 CUptiResult gpu_scope_register(CUpti_BuffersCallbackRequestFunc process_requested,
                                CUpti_BuffersCallbackCompleteFunc process_completed);
 
-/* Has another subscriber chosen, for all, that a graph is one record? */
+/* Has another subscriber chosen, for all of them, that a graph launch is one record? */
 bool gpu_scope_graphs_are_whole(void);
 
-/* Measures the records. Not before the scope is known: it may be taken for a use of it. */
+/*
+ * Measures record sizes. Call it when the scope is known: CUPTI may count it as a use of the scope.
+ */
 bool gpu_scope_measure(void);
 CUptiResult gpu_scope_next_record(uint8_t *buffer, size_t valid_bytes, CUpti_Activity **record);
 CUptiResult gpu_scope_dropped(CUcontext context, uint32_t stream, size_t *dropped);

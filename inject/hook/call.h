@@ -110,9 +110,9 @@ int call_close_slow(struct call *c, const struct call_site *site, uint64_t end, 
                     const uint64_t *words);
 
 /*
- * A call that no hook saw, between two callbacks of CUPTI's; on top of others only where a signal
- * handler calls CUDA. NULL if it is of no interest until its end. call_abandon_seen: its end will
- * never be told.
+ * Begins a call that no hook saw, between two of CUPTI's callbacks. Other calls are open below it
+ * only if a signal handler calls CUDA. Returns NULL if nothing is needed until its end.
+ * call_abandon_seen: its end will not be reported.
  */
 struct seen_call *call_begin_seen(struct thread *t, const struct call_site *site,
                                   const uint64_t *words);
@@ -132,16 +132,16 @@ static inline __attribute__((always_inline)) void call_write(uint64_t *record,
             record[RECORD_HEAD_WORDS + i] = words[i];
     record[0] =
         record_word0(RECORD_CALL, flags, RECORD_HEAD_WORDS + site->count, site->code, site->count);
-    record[3] = 0; /* a callback may put the correlation id there; gpu_callback.c */
+    record[3] = 0; /* a callback may store the correlation id there; gpu_callback.c */
     record[1] = is_raw ? ticks_raw() : ticks_now();
 }
 
 /*
- * The usual call: this thread takes part, no other call is open, there is room, the clock is the
- * processor's. Its whole way is call_open, the real function, call_close, without another function
- * call, so that the arguments stay in the registers that they came in.
+ * The fast path: this thread takes part, no other call is open, there is space, and the clock is
+ * the processor's counter. The call then consists of call_open, the real function and call_close,
+ * without another function call, so that the arguments stay in their registers.
  *
- * Whatever is looked at here is looked at from inside our own code: a signal handler's calls in
+ * All conditions are checked from inside our own code: otherwise a signal handler's calls in
  * between could leave the thread with another chunk, with none, or with other open calls.
  */
 static inline __attribute__((always_inline)) bool
@@ -162,14 +162,15 @@ call_open(struct call *c, const struct call_site *site, const uint64_t *words)
         t->open = NULL;
         return false;
     }
-    uint8_t *records = t->records; /* once: the stores below might change it, to the compiler */
+    /* read once: the compiler must assume that the stores below change it */
+    uint8_t *records = t->records;
     uint64_t *record = (uint64_t *)(void *)(records + used);
     call_write(record, site, 0, words, true);
     if (unlikely(record[1] - t->ended >=
                  atomic_load_explicit(&fork_page.silent_ticks, memory_order_relaxed))) {
         atomic_signal_fence(memory_order_seq_cst);
         t->open = NULL;
-        return false; /* it is looked at; silence.h */
+        return false; /* the thread is being observed; silence.h */
     }
     chunk_commit(records, used + 1);
     atomic_signal_fence(memory_order_seq_cst);
@@ -178,10 +179,10 @@ call_open(struct call *c, const struct call_site *site, const uint64_t *words)
 }
 
 /*
- * The usual call while calls are off and it says nothing that goes on: all that is left of it is
- * what keeps the calls that CUDA makes inside from being events, should they go on meanwhile.
- * Inside such a one there is not even that. False: it has a longer way. After true the real
- * function, and call_was_off.
+ * The fast path while calls are off, for functions that nothing later depends on. It only keeps the
+ * calls that CUDA makes inside from becoming events, in case recording resumes meanwhile; inside
+ * such a call not even that. Returns false if the call cannot take this path. After true, call the
+ * real function and call_was_off.
  */
 static inline __attribute__((always_inline)) bool call_is_off(struct call *c,
                                                               const struct call_site *site)
@@ -203,14 +204,14 @@ static inline __attribute__((always_inline)) void call_was_off(struct call *c)
         pass_leave(&this_thread, c);
 }
 
-/* Has a call of this class lasted so long that its stack is to be taken? */
+/* Has a call of this class lasted long enough for its stack to be taken? */
 static inline __attribute__((always_inline)) bool call_is_slow(const struct call_site *site,
                                                                uint64_t ticks)
 {
     return ticks >= atomic_load_explicit(&fork_page.slow_ticks[site->class], memory_order_relaxed);
 }
 
-/* Has a call that succeeds got memory of which it is to be known who got it? `words`: all. */
+/* Has a successful call allocated memory whose stack is wanted? `words`: all of them. */
 static inline __attribute__((always_inline)) bool
 call_is_sampled(struct thread *t, const struct call_site *site, const uint64_t *words)
 {
@@ -222,7 +223,7 @@ call_is_sampled(struct thread *t, const struct call_site *site, const uint64_t *
     return false;
 }
 
-/* Has it waited for the device when it returns? Most copies without a stream have. */
+/* Has the call waited for the device when it returns? Most copies without a stream have. */
 static inline __attribute__((always_inline)) bool call_waits(const struct call_site *site)
 {
     bool has_stream = false;
@@ -248,7 +249,7 @@ static inline __attribute__((always_inline)) int call_close_at(struct call *c,
         unlikely(is_sampled) ||
         unlikely(t->epoch != atomic_load_explicit(&fork_page.recording, memory_order_relaxed)) ||
         unlikely(call_is_slow(site, end - ((uint64_t *)(void *)(t->records + t->used))[1]))) {
-        uint64_t its_words[API_ARGS_MAX]; /* a copy, so that `words` need no memory */
+        uint64_t its_words[API_ARGS_MAX]; /* a copy, so that `words` can stay in registers */
 #pragma GCC unroll 16
         for (unsigned i = 0; i < API_ARGS_MAX; i++)
             if (i < site->count)

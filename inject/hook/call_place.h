@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What is known of a call by itself: its function, and by its struct on the stack whether it may
- * come back, and as what.
- */
+/* What is known of a single call: its function, and from its struct's place on the stack whether it
+ * may still return. */
 #ifndef GPUPROF_INJECT_CALL_PLACE_H
 #define GPUPROF_INJECT_CALL_PLACE_H
 
@@ -12,36 +10,37 @@
 #include "record/thread.h"
 
 enum call_mode {
-    CALL_PASS,     /* not an event */
-    CALL_OWNER,    /* the usual: no other call is open */
-    CALL_ON_TOP,   /* another one waits below it */
-    CALL_NESTED,   /* the same, and it is CUDA's own */
-    CALL_LOST,     /* an event that found no room: dropped, and counted */
-    CALL_PASSED,   /* an event that is passed by, and counted; pass_by.h */
-    CALL_LEFT_OUT, /* calls are off: no event, nor is what CUDA calls inside it, if they go on */
+    CALL_PASS,   /* not an event */
+    CALL_OWNER,  /* the usual case: no other call is open */
+    CALL_ON_TOP, /* another call is open below it */
+    CALL_NESTED, /* the same, and CUDA made it inside that call */
+    CALL_LOST,   /* an event without space: dropped, and counted */
+    CALL_PASSED, /* an event that is passed by, and counted; pass_by.h */
+    /* calls are off: it is no event, and neither are calls that CUDA makes inside it, even if
+     * recording resumes */
+    CALL_LEFT_OUT,
 };
 
-/* What a wrapper knows of its function when it is compiled, so that none of it costs at run time.
- */
+/* What a wrapper knows about its function at compile time, so that it costs nothing at run time. */
 struct call_site {
     unsigned code;        /* enum api_code */
-    unsigned count;       /* of argument words */
-    const uint8_t *kinds; /* of the arguments, enum arg_kind */
-    const uint8_t *late;  /* 1: the argument is known only when the call has returned */
+    unsigned count;       /* number of argument words */
+    const uint8_t *kinds; /* enum arg_kind of each argument */
+    const uint8_t *late;  /* 1: the argument is known only after the call */
     uint8_t class;        /* enum api_class */
-    int pending;          /* a result that is no failure, as 0 is not: enum api_pending */
+    int pending;          /* a result that is not a failure, besides 0: enum api_pending */
     uint8_t capture;      /* enum api_capture */
     uint8_t cost;         /* enum cost_class */
-    bool is_piece;        /* it copies one piece: content.h */
-    bool waits;           /* it is there to wait for the device */
-    bool only_ends;       /* it only ends what there is: by itself it begins no recording */
+    bool is_piece;        /* it copies one contiguous block: content.h */
+    bool waits;           /* its purpose is to wait for the device */
+    bool only_ends;       /* it only releases something: it does not start a recording */
     uint8_t memory;       /* enum api_memory */
 };
 
-/* CUDA's own frames between an outer and an inner call stay far below this. */
+/* The stack that CUDA uses between an outer and an inner call is far smaller than this. */
 #define CALL_STACK_BYTES_MAX (256u << 10)
 
-/* And usually below this, which is so little that no other stack ends in between. */
+/* Usually it is smaller than this, which is so little that no other stack ends in between. */
 #define CALL_NEAR_BYTES 8192u
 
 #define CALL_MODE_MASK ((uintptr_t)7)
@@ -61,19 +60,19 @@ static inline bool call_has_mark(const struct call *c, uintptr_t mark)
     return (mark ^ ~(uintptr_t)c) <= CALL_MODE_MASK;
 }
 
-/* Is it one that only CUPTI's callbacks saw? */
+/* Is it a call that only CUPTI's callbacks saw? */
 static inline bool call_is_seen(const struct thread *t, const struct call *c)
 {
     return (uintptr_t)c - (uintptr_t)t->seen < sizeof t->seen;
 }
 
-/* As call_is_live, wherever `outer` lies. */
+/* Like call_is_live, wherever `outer` lies. */
 bool call_is_live_afar(const struct call *outer, const struct call *inner);
 
 /*
- * May `outer`, a call found open, come back? Not if its frame is gone, as seen from `inner`, or
- * something else lies there by now. Reads the memory directly only where the stack that `inner`
- * stands on must be mapped.
+ * May the open call `outer` still return? Not if its frame is gone, as seen from `inner`, or if
+ * something else lies there now. Reads the memory directly only where the stack of `inner` must be
+ * mapped.
  */
 static inline bool call_is_live(const struct call *outer, const struct call *inner)
 {
@@ -82,22 +81,22 @@ static inline bool call_is_live(const struct call *outer, const struct call *inn
     return call_is_live_afar(outer, inner);
 }
 
-/* Its library's "not ready yet" is what queries are asked for. */
+/* A library's "not ready yet" is the normal answer to a query. */
 static inline __attribute__((always_inline)) bool call_has_failed(const struct call_site *site,
                                                                   int result)
 {
-    const int pending = site->pending; /* first: the compiler then tests for both at once */
+    const int pending = site->pending; /* read first: the compiler then tests both at once */
     return result != 0 && result != pending;
 }
 
-/* Completes a call's record; what `words` has of late ones goes in. */
+/* Completes a call's record with the late arguments in `words`. */
 static inline __attribute__((always_inline)) void call_complete(uint64_t *record,
                                                                 const struct call_site *site,
                                                                 uint64_t end, int result,
                                                                 const uint64_t *words)
 {
     record[2] = end - record[1];
-    memcpy(&record[3], &result, sizeof result); /* the low half */
+    memcpy(&record[3], &result, sizeof result); /* into the low half */
 #pragma GCC unroll 16
     for (unsigned i = 0; i < API_ARGS_MAX; i++)
         if (i < site->count && site->late[i])

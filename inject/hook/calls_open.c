@@ -10,7 +10,7 @@
 #include "hook/resolve.h"
 #include "record/stack_place.h"
 
-static _Atomic(const struct call_watcher *) watcher; /* once, by call_watch; NULL: nobody */
+static _Atomic(const struct call_watcher *) watcher; /* set once, by call_watch; NULL: none */
 
 void call_watch(const struct call_watcher *w)
 {
@@ -22,7 +22,7 @@ const struct call_watcher *call_watcher(void)
     return atomic_load_explicit(&watcher, memory_order_acquire);
 }
 
-/* What the kernel puts onto the stack for a handler: the registers, the floating-point ones too. */
+/* What the kernel pushes onto the stack for a handler: registers and floating-point state. */
 #define SIGNAL_FRAME_BYTES_MIN 1024u
 
 static struct call *open_at(const struct thread *t, uint32_t i)
@@ -30,7 +30,7 @@ static struct call *open_at(const struct thread *t, uint32_t i)
     return open_listed(t) ? t->opens[i].call : call_newest(t);
 }
 
-/* How many of the first `count` open calls have a record. */
+/* Counts the recorded calls among the first `count` open calls. */
 static unsigned recorded_before(const struct thread *t, uint32_t count)
 {
     unsigned recorded = 0;
@@ -39,17 +39,18 @@ static unsigned recorded_before(const struct thread *t, uint32_t count)
     return recorded;
 }
 
-/* The record of an open call, or NULL. */
+/* Returns the record of an open call, or NULL. */
 static uint64_t *record_at(struct thread *t, uint32_t i)
 {
-    struct open_records o = thread_find_open(t); /* first: it may find that there are none */
+    struct open_records o = thread_find_open(t); /* called first: it may find that there are none */
     unsigned before = recorded_before(t, i);
     if (recorded_before(t, i + 1) == before || before >= o.count)
         return NULL;
     return (uint64_t *)(void *)(t->records + t->used + o.at[before]);
 }
 
-/* The same, if it still is a call of this site: else the program wrote over it, and it is lost. */
+/* The same, if it is still a call of this function. Otherwise the program has overwritten it, and
+ * it is lost. */
 uint64_t *open_record(struct thread *t, uint32_t i, const struct call_site *site)
 {
     uint64_t *record = record_at(t, i);
@@ -71,7 +72,7 @@ void open_push(struct thread *t, struct call *c, bool is_recorded)
     call_set_newest(t, c, CALL_LISTED);
 }
 
-/* The call that only CUPTI saw which has this struct; NULL if it is a hook's. */
+/* Returns the CUPTI-only call with this struct; NULL: it is a hook's call. */
 static struct seen_call *seen_of(struct thread *t, const struct call *c)
 {
     for (unsigned i = 0; i < LIVE_OPEN_MAX; i++)
@@ -80,7 +81,7 @@ static struct seen_call *seen_of(struct thread *t, const struct call *c)
     return NULL;
 }
 
-/* An open call is over; those that were on top of it move down. */
+/* Removes an open call from the list; later ones move down. */
 static void take_out(struct thread *t, uint32_t i)
 {
     struct seen_call *s = seen_of(t, open_at(t, i));
@@ -89,14 +90,13 @@ static void take_out(struct thread *t, uint32_t i)
         s->is_open = false;
     memmove(&t->opens[i], &t->opens[i + 1], (left - i) * sizeof t->opens[0]);
     call_set_newest(t, left ? t->opens[left - 1].call : NULL, left ? CALL_LISTED : 0);
-    atomic_signal_fence(memory_order_seq_cst); /* the other order would leave one without a list */
+    /* in the other order a handler could find a count without a list */
+    atomic_signal_fence(memory_order_seq_cst);
     t->open_count = left;
 }
 
-/*
- * An open call's record becomes whole, if it has one, and the call is forgotten. What a jump leaves
- * of that is told (thread_settle) only if it is the newest; signals are kept out of the others.
- */
+/* Completes an open call's record, if it has one, and removes the call. If a jump interrupts this,
+ * thread_settle can repair it only for the newest call; for the others signals are blocked. */
 void open_close(struct thread *t, uint32_t i, uint32_t stack, uint32_t weight)
 {
     bool is_newest = i + 1 == open_count(t);
@@ -113,7 +113,7 @@ void open_close(struct thread *t, uint32_t i, uint32_t stack, uint32_t weight)
         restore_signals(mask);
 }
 
-/* A handler that left this by a jump would have it closed once more, and counted twice. */
+/* If a handler left this by a jump, the call would be closed again and counted twice. */
 void open_close_stale(struct thread *t, uint32_t i)
 {
     uint64_t mask = block_signals();
@@ -128,7 +128,7 @@ void open_close_stale(struct thread *t, uint32_t i)
     restore_signals(mask);
 }
 
-/* Where the open call `c` is listed; open_count if it is not open any more. */
+/* Returns the index of the open call `c`, or open_count if it is not open. */
 uint32_t open_find(const struct thread *t, const struct call *c)
 {
     uint32_t i = 0;
@@ -138,9 +138,9 @@ uint32_t open_find(const struct thread *t, const struct call *c)
 }
 
 /*
- * What looks like a call that a signal handler interrupted may be one that it left, whose stack was
- * not written to since. Where not even a handler's frame fits in between, it was left. What our own
- * code lets CUDA call may be that near.
+ * A call that looks as if a signal handler had interrupted it may be one that the handler left, if
+ * its stack was not overwritten since. If there is not even space for a handler's frame in between,
+ * it was left. CUDA calls that our own code makes may be that close.
  */
 static bool is_too_near(const struct call *where, const struct call *c, uintptr_t caller)
 {
@@ -156,7 +156,7 @@ bool call_is_inside_quietly(struct thread *t, const struct call *c, uintptr_t ca
     if (where == CALL_FOR_GOOD || (!is_too_near(where, c, caller) && call_is_live(where, c)))
         return true;
     /* A signal handler left our code by longjmp. */
-    if (thread_takes_part(t)) /* else the chunk is another process's */
+    if (thread_takes_part(t)) /* otherwise the chunk belongs to another process */
         thread_settle(t);
     call_leave(t);
     return false;
@@ -167,30 +167,30 @@ bool call_is_inside(struct thread *t, const struct call *c, uintptr_t caller)
     if (!call_is_inside_quietly(t, c, caller))
         return false;
     if (t->inside != CALL_FOR_GOOD &&
-        (!caller || !resolve_is_cuda(caller))) /* else it is part of a call that was counted */
+        (!caller || !resolve_is_cuda(caller))) /* otherwise it is part of a call that was counted */
         counter_add(COUNTER_UNRECORDED, 1);
     return true;
 }
 
-/* `inner` may be a seen call itself: then what was open below it was looked at before. */
+/* `inner` may itself be a CUPTI-only call: then the calls below it were checked before. */
 static bool is_live(struct thread *t, const struct call *outer, const struct call *inner)
 {
     const struct seen_call *s = seen_of(t, outer);
     if (seen_of(t, inner))
         return true;
-    if (s && call_watcher() && call_watcher()->is_deaf()) /* its end will never be told */
+    if (s && call_watcher() && call_watcher()->is_deaf()) /* its end will not be reported */
         return false;
     return s ? call_seen_is_live(s, inner) : call_is_live(outer, inner);
 }
 
-/* Is it a call of this site? */
+/* Is it a call of this function? */
 static bool is_of(const uint64_t *record, const struct call_site *site)
 {
     return record_shape_key(record[0]) ==
            record_shape_key(record_word0(RECORD_CALL, 0, 0, site->code, site->count));
 }
 
-/* Records those open calls that ended on another thread. */
+/* Completes the open calls that ended on another thread. */
 void open_close_moved(struct thread *t)
 {
     struct moved_end m;
@@ -203,7 +203,7 @@ void open_close_moved(struct thread *t)
     }
 }
 
-/* Those open calls from `first` on are over that are not on the stack any more. */
+/* Closes the open calls from `first` on that are no longer on the stack. */
 void open_close_left(struct thread *t, uint32_t first, const struct call *inner)
 {
     for (uint32_t i = open_count(t); i > first; i--)
@@ -211,14 +211,14 @@ void open_close_left(struct thread *t, uint32_t first, const struct call *inner)
             open_close_stale(t, i - 1);
 }
 
-/* Is the frame of an open call one that `inner` may have been called from? */
+/* Could `inner` have been called from the frame of this open call? */
 static bool encloses(struct thread *t, uint32_t i, const struct call *inner)
 {
     return seen_of(t, open_at(t, i)) ||
            (uintptr_t)open_at(t, i) - (uintptr_t)inner - 1 < CALL_STACK_BYTES_MAX;
 }
 
-/* The newest call that encloses `inner`; open_count if there is none. */
+/* Returns the newest call that encloses `inner`, or open_count if there is none. */
 static uint32_t find_enclosing(struct thread *t, const struct call *inner)
 {
     for (uint32_t i = open_count(t); i > 0; i--)
@@ -227,8 +227,7 @@ static uint32_t find_enclosing(struct thread *t, const struct call *inner)
     return open_count(t);
 }
 
-/* A stub that another stub leads to, and not CUDA: the same function is open, and it has its own.
- */
+/* A stub called by another stub, and not by CUDA: the same function is open, in its own library. */
 static bool is_stubs(struct thread *t, uint32_t i, const struct call_site *site, uintptr_t caller)
 {
     const uint64_t *record = record_at(t, i);
@@ -236,10 +235,8 @@ static bool is_stubs(struct thread *t, uint32_t i, const struct call_site *site,
            resolve_defines(api_functions[site->code].symbol, caller);
 }
 
-/*
- * Is what `caller` calls part of an open call? 0: a call that only CUPTI saw. What CUDA calls on
- * another stack than that of any open one is part of none of them.
- */
+/* Is a call from `caller` part of an open call? 0: a call that only CUPTI saw. A CUDA call on a
+ * stack without open calls is part of none. */
 bool open_has_part(struct thread *t, const struct call *c, const struct call_site *site,
                    uintptr_t caller)
 {
@@ -248,10 +245,8 @@ bool open_has_part(struct thread *t, const struct call *c, const struct call_sit
            (seen_of(t, call_newest(t)) || resolve_is_cuda(caller) || is_stubs(t, i, site, caller));
 }
 
-/*
- * As many calls are open as can be. Those of other stacks may never come back: the oldest of them
- * is given up, so that a thread is not silenced for good.
- */
+/* The list of open calls is full. Calls on other stacks may never return: closes the oldest of
+ * them, so that the thread does not stay unrecorded. */
 bool open_give_up_one(struct thread *t, const struct call *c)
 {
     for (uint32_t i = 0; i < open_count(t); i++)
@@ -281,8 +276,9 @@ uint64_t *call_outer_record(struct thread *t, const struct call *inner)
     return record;
 }
 
-/* Does `inner` lie inside the newest call that is passed by or left out? If that is over, it is
- * forgotten. */
+/*
+ * Is `inner` inside the newest call that is passed by or left out? Removes that call if it is over.
+ */
 static bool passed_encloses(struct thread *t, const struct call *inner)
 {
     const struct call *c = t->passed;
@@ -296,8 +292,8 @@ static bool passed_encloses(struct thread *t, const struct call *inner)
     return call_is_seen(t, c) || (uintptr_t)c - (uintptr_t)inner - 1 < CALL_STACK_BYTES_MAX;
 }
 
-/* Is what `caller` calls part of a call that is passed by or left out? As is_part; it stays so if
- * calls go on, or a capture begins, in the middle of that. */
+/* Is a call from `caller` part of a call that is passed by or left out? Like open_has_part. This
+ * stays so even if recording resumes or a capture begins inside that call. */
 bool open_passed_has_part(struct thread *t, const struct call *c, uintptr_t caller)
 {
     return caller && passed_encloses(t, c) &&

@@ -12,13 +12,14 @@
 
 _Static_assert(CONTENT_PIECES <= MEMORY_READS_MAX, "they are read at once");
 
-static uint64_t key; /* by content_start, before anything is recorded */
+static uint64_t key; /* set by content_start, before anything is recorded */
 
 void content_start(void)
 {
     int saved = errno;
     if (getrandom(&key, sizeof key, GRND_NONBLOCK) != sizeof key)
-        key = (uintptr_t)&saved; /* too early after the machine's boot: what ASLR made of it */
+        /* too soon after boot for random bytes: uses an address that ASLR chose */
+        key = (uintptr_t)&saved;
     errno = saved;
 }
 
@@ -30,10 +31,10 @@ uint64_t content_of(const uint64_t *words)
     if (!gp.settings.numbers[SETTING_COPY_HASH] || recorded_off() & OFF_STACKS)
         return 0;
     uint64_t last = bytes - CONTENT_PIECE_BYTES;
-    for (unsigned i = 0; i < CONTENT_PIECES; i++) { /* in this order nothing overflows */
+    for (unsigned i = 0; i < CONTENT_PIECES; i++) { /* cannot overflow in this order */
         pieces[i] = words[COPY_PIECE_SOURCE] + last / (CONTENT_PIECES - 1) * i +
                     last % (CONTENT_PIECES - 1) * i / (CONTENT_PIECES - 1);
-        /* All are fetched at once, not each when its turn comes; it never faults. */
+        /* Fetches all pieces at once instead of one after another; a prefetch never faults. */
         __builtin_prefetch((const void *)(uintptr_t)pieces[i]);
     }
     bool is_read = memory_read_many(pieces, CONTENT_PIECES, found, CONTENT_PIECE_BYTES);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The wrappers of the calls by which a thread's device changes. They are not recorded. Those of the
- * runtime that only prepare a device (cudaInitDevice, cudaSetValidDevices) change it by these,
- * inside the call that needs it.
+ * The wrappers of functions that change a thread's device. They are not recorded. Runtime functions
+ * that only prepare a device (cudaInitDevice, cudaSetValidDevices) change it through these, inside
+ * the call that needs it.
  */
 #include "cuda/cuda_abi.h"
 #include "cuda/current_device.h"
 #include "hook/hook_real.h"
 
-/* Prototypes of what is exported: no header of ours declares CUDA's functions. */
+/* Prototypes of the exported functions; none of our headers declares CUDA's functions. */
 #define HOOK(symbol, domain, proc, returns, params) EXPORT returns symbol params;
 #include "api/api.def"
 
@@ -30,7 +30,7 @@ static void note(CUcontext *context, CUdevice device)
         device_note(*context, device);
 }
 
-/* The new context is current. */
+/* The new context has become current. */
 static void created(CUcontext *context, CUdevice device)
 {
     if (!context)

@@ -12,9 +12,10 @@
 #include "hook/resolve.h"
 #include "stack/walk.h"
 
-#pragma weak dladdr1 /* glibc has it */
+#pragma weak dladdr1 /* only glibc has it */
 
-/* The driver and CUPTI look up the driver's functions for their own use: theirs are not calls. */
+/* The driver and CUPTI look up the driver's functions for their own use; those calls are not the
+ * program's. */
 static bool in_driver(const struct object *o)
 {
     return object_is(o, "libcuda.so") || object_is(o, "libcupti.so") ||
@@ -27,8 +28,9 @@ static int visit_precedes(const struct object *o, void *caller)
 }
 
 /*
- * A preload before us that hooks dlsym too looks for the next one by dlvsym, with glibc's version,
- * which our definition does not carry: it would find libc's and pass us by.
+ * Another preload before us that hooks dlsym looks for the next one with dlvsym and glibc's
+ * version, which our definition does not carry. Without this it would find libc's function and
+ * bypass us.
  */
 static void *next_dl_function(const char *name, uintptr_t caller)
 {
@@ -43,10 +45,10 @@ static void *next_dl_function(const char *name, uintptr_t caller)
 struct look_up {
     void *handle;
     const char *name;
-    const char *version; /* NULL: any */
+    const char *version; /* NULL: any version */
     const struct hook *hook;
     uintptr_t caller;
-    struct object from; /* the caller's, if it is in one */
+    struct object from; /* the caller's object, if it is in one */
     bool known;
     bool by_driver;
     bool by_patcher;
@@ -54,7 +56,7 @@ struct look_up {
     bool past_self;
 };
 
-/* What dlopen returns for this library, which is an entry of the loader's list. */
+/* What dlopen returns for this library: an entry of the loader's list. */
 static struct link_map *our_map(void)
 {
     static _Atomic(struct link_map *) ours;
@@ -65,7 +67,8 @@ static struct link_map *our_map(void)
     return map;
 }
 
-/* Is it dlopen(NULL)'s? The program comes first in the list, and what is before us stays. */
+/* Is it the handle of dlopen(NULL)? The program is first in the list, and objects before us stay
+ * loaded. */
 static bool is_programs(const void *handle)
 {
     const struct link_map *map = our_map();
@@ -91,7 +94,7 @@ static bool is_helpers(void **slot, const char *name, void *data)
     return object_symbol(user->helper, name) != NULL;
 }
 
-/* A library that changes code, one that the user is linked with and calls. Not CUDA's own. */
+/* A library outside CUDA that the caller is linked with and that changes code. */
 static int visit_helper(const struct object *o, void *data)
 {
     struct user *user = data;
@@ -100,31 +103,32 @@ static int visit_helper(const struct object *o, void *data)
            !resolve_is_part(o, API_RUNTIME) && object_each_import(user->from, is_helpers, user);
 }
 
-/* In all objects, or by the caller's own handle; not by the program's, or that of a library. */
+/* Does it search all objects, or its own handle, and not the handle of the program or of another
+ * library? */
 static bool asks_anywhere(const struct look_up *l)
 {
-    const struct link_map *map = l->handle; /* what a handle is */
+    const struct link_map *map = l->handle; /* handles are pointers to these entries */
     return l->handle == RTLD_NEXT || l->handle == RTLD_DEFAULT ||
            (map->l_addr == l->from.base && !is_programs(map));
 }
 
 /*
- * Does the caller want to change the function's code, and not to call it? UCX's memory hooks (the
- * default of MPI programs with CUDA) and Frida's interceptor put a jump where the driver's
- * functions begin. A hook of ours would be changed in the driver's place, or refused, because its
- * first instructions cannot be moved, and UCX switches its caches off.
+ * Does the caller want to patch the function's code instead of calling it? UCX's memory hooks (the
+ * default in MPI programs with CUDA) and Frida's interceptor write a jump at the start of the
+ * driver's functions. They would patch our hook instead, or refuse it, since its first instructions
+ * cannot be moved, and UCX would turn its caches off.
  *
- * Who calls a function is linked with its library, or opens that and asks by its handle, as ctypes,
- * JAX and Triton do. Who patches wants whatever function the process has: it asks in all objects,
- * or in itself and what it is linked with. And something has to make the code writable: the caller
- * itself, or a library that it calls, as libucm_cuda calls libucm. A preload that defines the name
- * hooks it by that, and a compiler (LLVM) asks by the handle of the program. CUPTI's functions are
- * not patched: CUPTI refuses a second client that does not come through our hooks.
+ * A caller is linked with the library, or opens it and asks by its handle, as ctypes, JAX and
+ * Triton do. A patcher wants whatever function the process has: it searches all objects, or itself
+ * and what it is linked with. And something has to make the code writable: the patcher itself, or a
+ * library that it calls, as libucm_cuda calls libucm. A preload that defines the name hooks it that
+ * way, and a compiler (LLVM) asks by the program's handle. CUPTI's functions are never patched:
+ * CUPTI refuses a second client that does not come through our hooks.
  *
- * This takes for a patcher who maps code by mprotect and looks in these ways for a function only to
- * call it: such calls are left to CUPTI's callbacks. It misses who asks by the library's handle, as
- * those who call do, or changes code by a system call of its own: that one patches the hook,
- * through which most calls go, if it can.
+ * This mistakes for a patcher a library that maps code with mprotect and looks in these ways for a
+ * function only to call it: such calls are left to CUPTI's callbacks. It misses a patcher that asks
+ * by the library's handle, as callers do, or that changes code with its own system call. Such a
+ * patcher patches the hook, through which most calls go, if it can.
  */
 static bool patches(const struct look_up *l)
 {
@@ -141,20 +145,23 @@ static struct filter_answer answer(void *address)
     return (struct filter_answer){address, 1};
 }
 
-/* Found, after a look-up of ours that failed: dlerror() is to say nothing. */
+/* It was found after a failed look-up of ours: clears dlerror(). */
 static struct filter_answer found(void *address)
 {
     real_dlsym(RTLD_NEXT, "dlclose");
     return answer(address);
 }
 
-/* Stops at us: 1 found before us (the program itself, an earlier preload), -1 not. */
+/*
+ * Searches the objects up to us: 1: defined before us (the program, an earlier preload), -1: not.
+ */
 static int visit_before(const struct object *o, void *name)
 {
     return object_is_ours(o) ? -1 : object_symbol(o, name) != NULL;
 }
 
-/* Stops at us: 1 found between the caller and us, -1 not; 2 the caller does not precede us. */
+/* Searches the objects between the caller and us: 1: defined there, -1: not; 2: the caller does not
+ * precede us. */
 static int visit_between(const struct object *o, void *data)
 {
     struct look_up *l = data;
@@ -166,7 +173,8 @@ static int visit_between(const struct object *o, void *data)
     return 0;
 }
 
-/* Another preload after us: it is in the global scope, but if it hooks dlsym it does not say so. */
+/* Searches preloads after us. They are in the global scope, but one that hooks dlsym does not
+ * report it. */
 static int visit_behind(const struct object *o, void *data)
 {
     struct look_up *l = data;
@@ -178,17 +186,15 @@ static int visit_behind(const struct object *o, void *data)
     return 0;
 }
 
-/*
- * Is it a stub's, asked for by a preload that hooks dlsym? The stub itself may be who asks, and if
- * it finds itself, it looks elsewhere.
- */
+/* Does a preload that hooks dlsym ask for a stub's function? The stub itself may be asking, and if
+ * it finds itself, it looks elsewhere. */
 static bool is_for_stub(const struct look_up *l, void *real)
 {
     return l->known && object_symbol(&l->from, "dlsym") &&
            resolve_is_stub(l->name, (uintptr_t)real);
 }
 
-/* RTLD_NEXT: we come next for who stands before us, but may have nothing behind us. */
+/* RTLD_NEXT: for objects before us we are next, but there may be no definition after us. */
 static struct filter_answer find_next(struct look_up *l)
 {
     if (!l->hook || objects_each(visit_between, l) != -1)
@@ -198,15 +204,17 @@ static struct filter_answer find_next(struct look_up *l)
 }
 
 /*
- * In all objects that the program sees, where we stand before what defines the name. `local`: those
- * that the caller alone sees are asked, too: what a plugin opened with RTLD_LOCAL is linked with.
- * What defines the name itself must not get a hook that would call it.
+ * Searches all objects that the program sees; we come before the object that defines the name.
+ * `local`: also search objects that only the caller sees, such as those that a plugin opened with
+ * RTLD_LOCAL is linked with. The object that defines the name must not get a hook that would call
+ * it.
  */
 static struct filter_answer find_in_all(struct look_up *l, bool local)
 {
     if (objects_each(visit_before, (void *)(uintptr_t)l->name) == 1)
         return pass;
-    void *behind = real_dlsym(RTLD_NEXT, l->name); /* asked from here: the global scope behind us */
+    /* called from here, it searches the global scope after us */
+    void *behind = real_dlsym(RTLD_NEXT, l->name);
     void *own = l->known ? object_symbol(&l->from, l->name) : NULL;
     void *real = behind ? behind : local ? own : NULL;
     bool is_own = own && !resolve_is_vendors(l->name, (uintptr_t)real);
@@ -220,27 +228,26 @@ static struct filter_answer find_in_all(struct look_up *l, bool local)
               object_needs(&l->from, object_soname(&o))))
             real = NULL;
     }
-    return !real ? answer(NULL) /* with its dlerror */
+    return !real ? answer(NULL) /* sets its dlerror */
                  : found(l->by_patcher ? real : l->hook->wrapper);
 }
 
-/*
- * In us: dladdr() of a hook has led the caller here, who wants what the hook stands for, and also
- * what has no hook. A driver wants itself.
- */
+/* The handle is ours: dladdr() of a hook has led the caller here. It wants the functions that hooks
+ * stand for, and also those without a hook. A driver wants its own. */
 static struct filter_answer find_behind_us(const struct look_up *l)
 {
     bool itself = l->by_driver && resolve_is_vendors(l->name, l->caller);
     void *real = itself ? object_symbol(&l->from, l->name) : resolve_definition(l->name, l->caller);
     if (real)
         return found(l->hook && !l->by_driver ? l->hook->wrapper : real);
-    /* For its dlerror: we have no name of any version. */
+    /* For its dlerror: we define the name in no version. */
     return answer(real_dlvsym(l->handle, l->name, l->version ? l->version : "CUDA"));
 }
 
 /*
- * Whose calls go through what is found: the caller's. A preload before us that hooks dlsym asks for
- * who called it, if its own dlsym is on the way here; else for itself.
+ * Returns the address of the object whose calls go through the result: the caller. A preload before
+ * us that hooks dlsym asks on behalf of its caller, if its own dlsym is on the way here; otherwise
+ * for itself.
  */
 static uintptr_t asker(const struct look_up *l)
 {
@@ -277,12 +284,12 @@ static struct filter_answer filter(void *handle, const char *name, const char *v
         return find_in_all(&l, true);
     void *real = version ? real_dlvsym(handle, name, version) : real_dlsym(handle, name);
     if (real == l.hook->wrapper) {
-        if (l.by_driver || is_programs(handle)) /* the global scope, and we stand first in it */
+        if (l.by_driver || is_programs(handle)) /* the global scope, in which we are first */
             return find_in_all(&l, false);
-        /* Another preload after us hooks dlsym, too, and takes our hook for its own. */
+        /* Another preload after us hooks dlsym, too, and takes our hook for its own function. */
         real = resolve_definition(name, caller);
     }
-    /* A library that asks for its own parts means them. */
+    /* A library that asks for its own functions means exactly these. */
     if (!real || l.by_driver || l.by_patcher ||
         (l.known && resolve_is_part(&l.from, (enum api_domain)l.hook->domain)) ||
         !resolve_asked(l.hook, asker(&l), real))

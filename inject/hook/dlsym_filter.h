@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What our exported dlsym and dlvsym do before they jump to the real ones: nothing at all, but for
- * names of the hook table that come out of libcuda or libcudart.
- */
+/* What our exported dlsym and dlvsym do before they jump to the real ones. It does nothing, except
+ * for names of the hook table that libcuda or libcudart defines. */
 #ifndef GPUPROF_INJECT_DLSYM_FILTER_H
 #define GPUPROF_INJECT_DLSYM_FILTER_H
 
 #include <stdint.h>
 
-/* Two registers wide: the assembly reads it as a pair. */
+/* Two registers wide: the assembly code reads it as a pair. */
 struct filter_answer {
     void *address;
-    uint64_t answered; /* 0: jump to the real function with the caller's own arguments */
+    uint64_t answered; /* 0: jump to the real function with the caller's arguments */
 };
 
 struct filter_answer dlsym_filter(void *handle, const char *name, uintptr_t caller);

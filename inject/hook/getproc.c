@@ -14,18 +14,21 @@
 #define ADDRESS_SLOTS   4096 /* power of two */
 #define PROC_PER_THREAD 2u   /* CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM */
 
-/* A search ends at an empty slot: without one, never. */
+/* A search ends at an empty slot, so there must be one. */
 _Static_assert(HOOK_SLOT_COUNT * 2 < ADDRESS_SLOTS, "the table stays sparse");
 
-/* The library that is asked, and that hands out its own functions. */
+/* The library that is asked, and whose functions are returned. */
 #define ASKED ((unsigned)HOOK_DOMAIN_cuGetProcAddress)
 
-/* The driver's functions by address: how one tells cuCtxSynchronize's two forms apart for sure.
- * Made once, by one of those that ask first; the others do without meanwhile. */
+/*
+ * The driver's functions by address: the reliable way to distinguish the two forms of
+ * cuCtxSynchronize. One of the first threads that ask builds it; the others do without it
+ * meanwhile.
+ */
 static _Atomic(const struct hook *) by_address[ADDRESS_SLOTS];
 static uintptr_t addresses[ADDRESS_SLOTS];
 static _Atomic uint32_t made;
-static _Atomic uint32_t version_asked; /* the largest so far; by whoever asks */
+static _Atomic uint32_t version_asked; /* the largest version asked for so far, by any caller */
 
 static unsigned slot_of(uintptr_t address)
 {
@@ -45,7 +48,7 @@ static int visit_driver(const struct object *o, void *data)
         while (address && addresses[slot] && addresses[slot] != address)
             slot = (slot + 1) & (ADDRESS_SLOTS - 1);
         if (!address || addresses[slot])
-            continue; /* two names of one function: the first row's wrapper serves both */
+            continue; /* one function with two names: the first row's wrapper serves both */
         addresses[slot] = address;
         atomic_store(&by_address[slot], &hooks[i]);
     }
@@ -57,11 +60,11 @@ static const struct hook *find_by_address(uintptr_t address)
     static _Atomic uint32_t making;
     uint32_t none = 0;
     if (!atomic_load_explicit(&made, memory_order_acquire)) {
-        /* One thread makes it; others meanwhile do with the names. */
+        /* One thread builds the table; meanwhile others search by name. */
         if (!atomic_compare_exchange_strong(&making, &none, 1))
             return NULL;
         if (objects_each(visit_driver, NULL))
-            atomic_store_explicit(&made, 1, memory_order_release); /* for good */
+            atomic_store_explicit(&made, 1, memory_order_release); /* stays set */
         else
             atomic_store(&making, 0);
     }
@@ -71,10 +74,8 @@ static const struct hook *find_by_address(uintptr_t address)
     return NULL;
 }
 
-/*
- * The newest row of that name which is not newer than `version`, per-thread form if asked for. With
- * a caller, only of those that have something behind them.
- */
+/* Returns the newest row of that name not newer than `version`, in the per-thread form if
+ * requested. With a caller, only a row with a definition after ours. */
 static const struct hook *find_by_name(const char *name, int version, uint64_t flags,
                                        uintptr_t caller)
 {
@@ -105,7 +106,7 @@ void *getproc_substitute(void *real, const char *name, int version, uint64_t fla
         atomic_store(&version_asked, (uint32_t)version);
     const struct hook *hook = hook_of_wrapper(real);
     if (hook) {
-        /* A stub has asked, or a driver that looked for its own functions and found ours. */
+        /* The caller is a stub, or a driver that looked for its own functions and found ours. */
         if (!resolve_definition(hook->symbol, caller))
             hook = find_by_name(name, version, flags, caller);
         return hook ? hook->wrapper : NULL;
@@ -118,7 +119,7 @@ void *getproc_substitute(void *real, const char *name, int version, uint64_t fla
 
 void getproc_tell(struct thread *writer)
 {
-    static uint64_t told_epoch; /* the writer's: of the recording that it was last looked at for */
+    static uint64_t told_epoch; /* the writer's: the recording for which it was last written */
     char text[16];
     uint32_t asked = atomic_load(&version_asked);
     if (asked && told_epoch != writer->epoch) {

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * name -> hook: every intercepted symbol with the address of our wrapper, found by a hash table
- * that is built at the first look-up of a name that begins like CUDA's.
- */
+/* Maps names to hooks: every intercepted symbol with the address of our wrapper. The hash table is
+ * built at the first look-up of a name that begins like a CUDA name. */
 #ifndef GPUPROF_INJECT_HOOK_TABLE_H
 #define GPUPROF_INJECT_HOOK_TABLE_H
 
@@ -12,7 +10,9 @@
 
 #include "api/api.h"
 
-/* Slots of real pointers: the API rows (formats/api/api.h), then the HOOK rows. */
+/*
+ * Indexes of the pointers to real functions: the API rows (formats/api/api.h), then the HOOK rows.
+ */
 enum hook_slot {
     HOOK_SLOT_FIRST = API_FUNCTION_COUNT - 1,
 #define HOOK(symbol, ...) HOOK_SLOT_##symbol,
@@ -20,7 +20,7 @@ enum hook_slot {
     HOOK_SLOT_COUNT
 };
 
-/* Their libraries. */
+/* The libraries of the rows. */
 enum hook_domain {
 #define HOOK(symbol, domain, ...) HOOK_DOMAIN_##symbol = API_##domain,
 #include "api/api.def"
@@ -28,10 +28,10 @@ enum hook_domain {
 
 struct hook {
     const char *symbol;
-    void *wrapper;         /* what programs get; our exported function */
-    uint16_t slot;         /* of its real pointer; of the older form for a DISPATCH row */
+    void *wrapper;         /* our exported function, which programs get */
+    uint16_t slot;         /* index of its real pointer; for a DISPATCH row, of the older form */
     uint8_t domain;        /* enum api_domain */
-    const char *proc_name; /* for cuGetProcAddress, NULL if it has none */
+    const char *proc_name; /* its name for cuGetProcAddress; NULL: none */
     uint32_t proc_version;
     uint32_t proc_flags;
 };
@@ -39,7 +39,7 @@ struct hook {
 extern const struct hook hooks[];
 extern const uint32_t hook_count;
 
-/* Does it begin as all names in the table do? */
+/* Does the name begin as all names in the table do? */
 static inline bool hook_name_possible(const char *name)
 {
     name += name[0] == '_' && name[1] == '_' ? 2 : 0;
@@ -49,10 +49,10 @@ static inline bool hook_name_possible(const char *name)
         ;
 }
 
-/* The row of an exported symbol, or NULL. */
+/* Returns the row of an exported symbol, or NULL. */
 const struct hook *hook_find(const char *symbol);
 
-/* The row whose wrapper `address` is, or NULL. */
+/* Returns the row whose wrapper is at `address`, or NULL. */
 const struct hook *hook_of_wrapper(const void *address);
 
 #endif

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The wrappers of every API row, and the hook table. A wrapper finds the real function, notes the
- * call as open, makes the call with the caller's own arguments, and records it.
- */
+/* The wrappers of all API rows, and the hook table. A wrapper finds the real function, notes the
+ * call as open, calls the function with the caller's arguments, and records the call. */
 #include "cuda/capture.h"
 #include "cuda/cuda_abi.h"
 #include "hook/call.h"
 #include "hook/hook_table.h"
 #include "hook/resolve.h"
 
-/* What a wrapper returns where nothing that is loaded defines its function. */
+/* What a wrapper returns if no loaded object defines its function. */
 enum hook_missing {
 #define API_DOMAIN(NAME, name, prefix, soname, layer, bound, pending, missing, ...)                \
     HOOK_MISSING_##NAME = (missing),
@@ -26,7 +24,7 @@ enum hook_missing {
 #undef I
 #undef O
 
-/* Which of them are known only when the call has returned. */
+/* 1 for arguments that are known only after the call. */
 #define I(kind, label, expression)          0,
 #define O(kind, label, pointer, expression) 1,
 #define API(id, symbol, name, domain, does, f, l, p, returns, params, names, ...)                  \
@@ -36,10 +34,8 @@ enum hook_missing {
 #undef I
 #undef O
 
-/*
- * The argument words, once at entry (gp_after is 0: results are not there yet) and once after. The
- * trailing 0 keeps the list non-empty.
- */
+/* The argument words, evaluated at entry (gp_after is 0: results are not there yet) and after the
+ * call. The trailing 0 keeps the list non-empty. */
 #define I(kind, label, expression) (uint64_t)(uintptr_t)(expression),
 #define O(kind, label, pointer, expression)                                                        \
     (gp_after && (pointer) ? (uint64_t)(uintptr_t)(expression) : 0),
@@ -85,41 +81,43 @@ enum hook_missing {
     returns gp_result = ((id##_fn)(binding)->real)names;                                           \
     AFTER_CALL(args, return (returns)call_end(&gp_call, &site_##id, (int)gp_result, gp_words))
 
-/* True: it is the usual call, and it is open. */
+/* True: the call takes the fast path, and is open. */
 #define SHORT_WAY_BEGINS(id, args)                                                                 \
     ({ BEFORE_CALL(args, call_open(&gp_call, &site_##id, gp_words)); })
 
 /*
- * A dim3 is taken and handed on as the two registers in which both processors' conventions pass a
- * structure of 12 bytes: as itself it would be put into memory and read back. No row has so many
- * arguments that one goes over the stack. What lies above z is anything.
+ * A dim3 is taken and passed on as two registers, as both processors' calling conventions pass a
+ * structure of 12 bytes. As a structure it would be stored to memory and read back. No row has
+ * enough arguments to pass one on the stack. The bits above z are undefined.
  */
 #define DIM3(name)      uint64_t name##_xy, uint64_t name##_z
 #define DIM3_NAME(name) name##_xy, name##_z
 #define DIM3_LOW(name)  name##_xy
 #define DIM3_HIGH(name) ((uint32_t)(name##_z))
 
-/* All that is in a context goes: the long way sees to that. */
+/* Everything in a context is destroyed: the slow path handles that. */
 #define IS_RESET(does) ((int)API_MEMORY_OF_##does == (int)API_MEMORY_RESET)
 
-/* A capture does not outlive the stream on which it began. That is noted before the call: after it,
- * the handle may already be another thread's new stream, and an error that the call returns may be
- * an earlier one's. */
+/*
+ * A capture ends with the stream on which it began. That is noted before the call: after it,
+ * another thread may have reused the handle, and an error that the call returns may be an earlier
+ * call's.
+ */
 #define ENDS_STREAM(does) ((int)API_DOES_##does == (int)API_DOES_STREAM_END)
 
-/* Where the program says when to record: the long way, too. */
+/* The program controls recording here: takes the slow path, too. */
 #define IS_DOOR(does)                                                                              \
     ((int)API_DOES_##does == (int)API_DOES_DOOR_OPEN ||                                            \
      (int)API_DOES_##does == (int)API_DOES_DOOR_CLOSE)
 
-/* Outside of all calls there is none: an exception may have passed by who was to put it back. */
+/* Outside of all calls it is none: an exception may have skipped the code that resets it. */
 #define STAND_IN (this_thread.stand_in = this_thread.open ? this_thread.stand_in : 0)
 
 /*
- * The wrapper goes the short way, or calls its twin that can do everything. The caller's address
- * travels by the thread's state, and what a handler's call finds there it puts back; as with whom
- * the twin calls that only stands in for CUDA (resolve.h). A call that was left by longjmp may have
- * lain where gp_call lies: from the long way on it is seen to be over.
+ * The wrapper takes the fast path, or calls the general version of itself. The caller's address is
+ * passed in the thread's state; a signal handler's call restores what it finds there. It is the
+ * same for the stand-in that the general version may call for CUDA (resolve.h). A call left by
+ * longjmp may have been at the address of gp_call: the slow path notices that it is over.
  */
 #define API(id, symbol, name, domain, does, f, l, p, returns, params, names, ...)                  \
     typedef returns(*id##_fn) params;                                                              \
@@ -182,9 +180,9 @@ enum hook_missing {
 #undef O
 
 /*
- * One symbol, two ABIs: which one holds is known only when the caller's libcudart is. All arguments
- * are of the integer class, so the longer list of words serves both: what a shorter form does not
- * have is read from a register or stack slot and handed on to nobody.
+ * One symbol with two ABIs: which one holds is known only when the caller's libcudart is. All
+ * arguments are of the integer class, so the longer list of words serves both: a word that a
+ * shorter form does not have is read from some register or stack slot, and not used.
  */
 #define DISPATCH(symbol, domain, returns, params, names, low_id, high_id, high_first, high_since)  \
     typedef returns (*symbol##_words_fn)(const struct binding *, uintptr_t, UNPACK params);        \
@@ -230,10 +228,10 @@ const struct hook hooks[] = {
 };
 const uint32_t hook_count = sizeof hooks / sizeof hooks[0];
 
-#define TABLE_SLOTS 4096 /* power of two, over three times the rows */
+#define TABLE_SLOTS 4096 /* power of two, more than three times the rows */
 _Static_assert(sizeof hooks / sizeof hooks[0] * 2 < TABLE_SLOTS, "the table stays sparse");
 
-/* Made at the first look-up, by each thread that comes before it is there: to the same. */
+/* Built at the first look-up. Several threads may build it at once: all store the same. */
 static _Atomic uint16_t table[TABLE_SLOTS]; /* row + 1 */
 static _Atomic uint32_t table_made;
 
@@ -245,7 +243,7 @@ static unsigned table_slot(const char *symbol)
     return hash & (TABLE_SLOTS - 1);
 }
 
-/* Idempotent: threads that race through it store the same values. */
+/* Threads may race through it: they store the same values. */
 static void table_make(void)
 {
     for (uint32_t i = 0; i < hook_count; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The wrappers of the calls by which programs register and look up kernels: they state the names.
- */
+/* The wrappers of functions with which programs register and look up kernels, and state their
+ * names. */
 #include "base/objects.h"
 #include "cuda/cuda_abi.h"
 #include "cuda/names.h"
@@ -9,7 +9,7 @@
 #define NO_RUNTIME cudaErrorSharedObjectSymbolNotFound
 #define NO_DRIVER  CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND
 
-/* Prototypes of what is exported: no header of ours declares CUDA's functions. */
+/* Prototypes of the exported functions; none of our headers declares CUDA's functions. */
 #define HOOK(symbol, domain, proc, returns, params) EXPORT returns symbol params;
 #include "api/api.def"
 
@@ -23,7 +23,7 @@ EXPORT void __cudaRegisterFunction(void **fatCubinHandle, const char *hostFun, c
                                    dim3 *bDim, dim3 *gDim, int *wSize)
 {
     __typeof__(&__cudaRegisterFunction) real = HOOK_REAL(__cudaRegisterFunction);
-    /* The name lies in the module's own data, and stays until it unregisters. */
+    /* The name is in the module's data, and valid until the module is unregistered. */
     name_define(handle_of(hostFun), deviceName, false, handle_of(fatCubinHandle));
     if (real)
         real(fatCubinHandle, hostFun, deviceFun, deviceName, thread_limit, tid, bid, bDim, gDim,
@@ -78,8 +78,7 @@ EXPORT cudaError_t cudaLibraryGetKernel(cudaKernel_t *pKernel, cudaLibrary_t lib
 EXPORT cudaError_t cudaLibraryUnload(cudaLibrary_t library)
 {
     __typeof__(&cudaLibraryUnload) real = HOOK_REAL(cudaLibraryUnload);
-    names_drop_module(
-        handle_of(library)); /* its handle may mean another one as soon as it is gone */
+    names_drop_module(handle_of(library)); /* its handle may be reused as soon as it is unloaded */
     return real ? real(library) : NO_RUNTIME;
 }
 
@@ -128,8 +127,8 @@ EXPORT CUresult cuKernelGetFunction(CUfunction *pFunc, CUkernel kernel)
  */
 
 /*
- * Of what `real`, the function of the driver that listed them, has put into `handles`, at most
- * `count`. `counts` and `names` are functions beside it: how many there are, and the name of one.
+ * Names the kernels that `real`, the driver's listing function, has written to `handles`, at most
+ * `count`. `counts` and `names` are related functions: the number of kernels, and the name of one.
  */
 static void name_listed(const void *real, void *const *handles, unsigned count, void *module,
                         const char *counts, const char *names)

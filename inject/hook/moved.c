@@ -4,7 +4,7 @@
 enum { FREE, BUSY, FULL };
 
 static struct {
-    _Atomic uint32_t state; /* BUSY for good, if a jump left it so */
+    _Atomic uint32_t state; /* BUSY for good if a jump has left it so */
     _Atomic uintptr_t call;
     _Atomic uint64_t end;
     struct moved_end moved;
@@ -28,11 +28,12 @@ void moved_put(struct thread *t, struct call *c, const struct call_site *site, u
 {
     struct moved_end m = {.site = site, .end = end, .result = result};
     if (!thread_takes_part(t) && (t->epoch != EPOCH_THREAD || epoch_now() == EPOCH_NONE))
-        return; /* recording has ended, or this is a fork's child */
+        return; /* the recording has ended, or this is the child of a fork */
     memcpy(m.words, words, site->count * sizeof words[0]);
     put_end(c, &m);
-    *(volatile uintptr_t *)&c->mark = 0; /* it will not come back */
-    t->has_moved = true; /* a short way would take the next one here for one that began here */
+    *(volatile uintptr_t *)&c->mark = 0; /* the call cannot return any more */
+    /* otherwise the fast path would take the next call at this address for the old one */
+    t->has_moved = true;
     if (thread_takes_part(t))
         thread_set_limit(t);
 }

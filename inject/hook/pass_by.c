@@ -3,7 +3,7 @@
 
 #include "base/ticks.h"
 
-/* Xorshift: which calls are recorded must not follow the program's own rhythm. */
+/* Xorshift: the choice of recorded calls must not follow the program's own rhythm. */
 static uint32_t draw(struct passer *p, uint32_t seed, uint32_t below)
 {
     uint32_t x = p->random ? p->random : seed * 0x9E3779B9u | 1;
@@ -14,7 +14,7 @@ static uint32_t draw(struct passer *p, uint32_t seed, uint32_t below)
     return (uint32_t)((uint64_t)x * below >> 32);
 }
 
-/* Is it a call's turn to be passed by? If not, it is recorded for those before it. */
+/* Is this call to be passed by? If not, it is recorded on behalf of those before it. */
 static bool is_its_turn(struct thread *t, struct call *c, const struct call_site *site)
 {
     struct passer *p = &t->passer;
@@ -32,7 +32,7 @@ static bool is_its_turn(struct thread *t, struct call *c, const struct call_site
     t->weight = p->pending[class] + 1;
     t->weighed_class = (uint8_t) class;
     t->weighed = t->weight > 1 ? c : NULL;
-    p->gaps[class] = draw(p, t->number, 2 * of - 1); /* one less than `of` in the mean */
+    p->gaps[class] = draw(p, t->number, 2 * of - 1); /* one less than `of` on average */
     return false;
 }
 
@@ -40,18 +40,18 @@ static void note_passed(struct thread *t)
 {
     uint8_t *chunk = t->records - LIVE_CHUNK_HEAD_BYTES;
     uint64_t *passed = (uint64_t *)(void *)(chunk + LIVE_CHUNK_PASSED);
-    /* Nobody else adds; the writer looks. */
+    /* No other thread adds to it; the writer reads it. */
     __atomic_store_n(passed, __atomic_load_n(passed, __ATOMIC_RELAXED) + 1, __ATOMIC_RELAXED);
 }
 
-/* Nothing is open, nothing is captured, and the thread's chunk can count. */
+/* No call is open, nothing is captured, and the thread's chunk can count. */
 static bool can_pass(const struct thread *t)
 {
     return !t->open && t->records && thread_takes_part(t) && !attention_captures() &&
            !(recorded_off() & OFF_CALLS);
 }
 
-/* Does the newest one lie inside `c`, or is it that? Else `c` began on another thread, or a
+/* Is the newest call inside `c`, or `c` itself? Otherwise `c` began on another thread, or a
  * coroutine waits in the newest one. */
 static bool has_newest(const struct thread *t, const struct call *c)
 {
@@ -65,7 +65,7 @@ void pass_leave(struct thread *t, struct call *c)
         *(volatile uintptr_t *)&c->mark = 0; /* the thread that has it sees that it is over */
         return;
     }
-    t->passed = c->below; /* with what was passed by inside it, and left by an exception */
+    t->passed = c->below; /* also removes calls passed by inside it and left by an exception */
     if (!t->passed)
         thread_set_limit(t);
 }
@@ -80,14 +80,15 @@ void pass_end(struct thread *t, struct call *c, const struct call_site *site, in
 bool pass_by(struct thread *t, struct call *c, const struct call_site *site, uintptr_t caller,
              uint64_t begin)
 {
-    if (t->weighed == c) /* was left by longjmp where this one lies now */
+    if (t->weighed == c) /* it was left by longjmp, and this call is at its address now */
         t->weighed = NULL;
     if (!caller || call_thread_is_inside(t))
         return false;
     c->mark = call_mark(c, CALL_PASS);
     if (!can_pass(t))
         return false;
-    call_enter(t, c); /* a signal handler's call must not come between a count and its store */
+    /* a signal handler's call must not come between reading and storing a count */
+    call_enter(t, c);
     bool passes = is_its_turn(t, c, site);
     if (passes) {
         pass_enter(t, c, CALL_PASSED);
