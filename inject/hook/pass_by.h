@@ -11,35 +11,33 @@
 
 #include "hook/call_place.h"
 
-/* In the place of all that the call's begin does: true, if it is passed by. `begin`: ticks, if it
- * is to be timed. */
+/* Replaces everything at the call's begin; returns true if the call is passed by. `begin`: in
+ * ticks, if the call is to be timed. */
 bool pass_by(struct thread *t, struct call *c, const struct call_site *site, uintptr_t caller,
              uint64_t begin);
 
-/*
- * The record of the call that was to stand for others says for how many. If it has none after all,
- * or one that does not say so, the next of its class stands for them.
- */
+/* The record of a call that stands for others says for how many. If it has no record after all, or
+ * one that does not say so, the next call of its class stands for them. */
 static inline void pass_take_weight(struct thread *t)
 {
     t->passer.pending[t->weighed_class] -= t->weight - 1;
     t->weighed = NULL;
 }
 
-/* From here on a call is the newest that is passed by or left out: which of them is its mode. */
+/* From here on the call is the newest that is passed by or left out; its mode says which. */
 static inline void pass_enter(struct thread *t, struct call *c, enum call_mode mode)
 {
     c->below = t->passed;
     c->mark = call_mark(c, mode);
     t->passed = c;
-    t->ended = 0; /* what is not recorded is no silence */
-    t->limit = 0; /* thread_usual_limit */
+    t->ended = 0; /* a time in which nothing is recorded is no gap */
+    t->limit = 0; /* see thread_usual_limit */
 }
 
-/* It is over, or known to be. */
+/* The call is over, or found to be over. */
 void pass_leave(struct thread *t, struct call *c);
 
-/* A call is over that is passed by. */
+/* Called when a call that was passed by is over. */
 void pass_end(struct thread *t, struct call *c, const struct call_site *site, int result);
 
 #endif

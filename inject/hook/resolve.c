@@ -14,23 +14,23 @@
 #define PAGE_BYTES    4096u
 #define LOOKED_AT_MAX 16
 
-/* By any thread at its first call of a function, under the lock; read without. */
+/* Written under the lock by any thread at its first call of a function; read without the lock. */
 struct binding bindings[HOOK_SLOT_COUNT];
 
-static struct binding arena[BINDINGS_MAX]; /* the further ones */
+static struct binding arena[BINDINGS_MAX]; /* further bindings of the slots */
 static _Atomic uint32_t arena_used;
 static struct lock bind_lock;
 
-/* Any slot's, by a number below HOOK_SLOT_COUNT + arena_used. */
+/* Returns a binding by its number, below HOOK_SLOT_COUNT + arena_used. */
 static struct binding *binding_at(uint32_t i)
 {
     return i < HOOK_SLOT_COUNT ? &bindings[i] : &arena[i - HOOK_SLOT_COUNT];
 }
 
-/* Objects that were looked at, by any thread: is one CUDA's, or stands in for it? resolve_refresh
- * empties it. */
+/* Results of checks, written by any thread: is the object CUDA's, or does it stand in for CUDA?
+ * resolve_refresh empties it. */
 static struct {
-    _Atomic uint32_t version; /* odd while the entry is written */
+    _Atomic uint32_t version; /* odd while the entry is being written */
     _Atomic uintptr_t low;
     _Atomic uintptr_t bytes;
     _Atomic bool is_cuda;
@@ -62,7 +62,7 @@ static void add_looked_at(const struct object *o, bool is_cuda)
     atomic_store(&looked_at[i].version, version + 2);
 }
 
-/* What is known of the object of a function that calls go to from now on holds no longer. */
+/* Calls now go to this function, so earlier checks of its object are no longer valid. */
 static void drop_looked_at(uintptr_t address)
 {
     for (int i = 0; i < LOOKED_AT_MAX; i++)
@@ -86,8 +86,9 @@ bool resolve_is_cuda(uintptr_t caller)
     int is_cuda = this_thread.stand_in ? -1 : find_looked_at(caller);
     if (is_cuda < 0 && object_at(caller, &o)) {
         if (this_thread.stand_in && object_has(&o, this_thread.stand_in))
-            return true; /* only as long as it is called in CUDA's place */
-        /* Ourselves: what a hook called has jumped on to another, or to the same. */
+            return true; /* it counts only while it is called in place of CUDA */
+        /* The caller is ourselves: a function that a hook called has jumped to another hook, or to
+         * the same one. */
         is_cuda = is_self(&o);
         for (unsigned i = 0; !is_cuda && i < API_DOMAIN_COUNT; i++)
             is_cuda = is_owners(i) && object_is(&o, api_libraries[i].soname);
@@ -99,11 +100,11 @@ bool resolve_is_cuda(uintptr_t caller)
     return is_cuda > 0;
 }
 
-/* Where the calls of a function go. */
+/* The function that calls go to. */
 struct target {
     void *real;
     enum api_domain domain;
-    uint32_t major; /* of its library, where that may be loaded more than once */
+    uint32_t major; /* major version of its library, if several may be loaded */
     bool is_own;    /* see struct binding */
 };
 
@@ -118,15 +119,14 @@ static void fill(struct binding *b, uintptr_t low, uintptr_t bytes, const struct
     atomic_store(&b->bytes, bytes);
 }
 
-/*
- * Appends or fills an empty entry, so that readers never meet a list that lost one. NULL: there is
- * no room, or the lock was not to be had.
- */
+/* Adds a binding, or fills an empty one, so that readers never see a list with a missing entry.
+ * Returns NULL if there is no space, or if the lock was not available. */
 static struct binding *bind(unsigned slot, uintptr_t low, uintptr_t bytes, const struct target *to)
 {
     bool locked = lock_take(&bind_lock, BIND_LOCK_NS);
     struct binding *b = &bindings[slot], *last = b;
-    struct binding *empty = NULL; /* or its object was unloaded: plugins may come and go for ever */
+    /* or one whose object was unloaded: plugins may be loaded and unloaded for ever */
+    struct binding *empty = NULL;
     while (b && !(b->low == low && atomic_load(&b->bytes) == bytes)) {
         if (atomic_load(&b->bytes) == 0)
             empty = b;
@@ -151,7 +151,7 @@ static struct binding *bind(unsigned slot, uintptr_t low, uintptr_t bytes, const
     return b;
 }
 
-/* The library that a function belongs to. */
+/* Returns the name stem of the library that a function belongs to. */
 static const char *stem_of(const char *symbol)
 {
     enum api_domain domain = api_domain_of(symbol);
@@ -168,15 +168,16 @@ bool resolve_is_part(const struct object *o, enum api_domain domain)
 }
 
 /*
- * Is what this object calls of a library part of what it was called for? A library of the same
- * family; a stub, or a hook, whose own function of that name calls on; or ourselves, by a jump.
+ * Are this object's calls of the library's functions part of the call that it is in? True for
+ * libraries of the same family, for a stub or hook whose function of that name calls on, and for
+ * ourselves, after a jump.
  */
 static bool calls_own(const struct object *from, enum api_domain domain, const char *symbol)
 {
     return is_self(from) || object_symbol(from, symbol) || resolve_is_part(from, domain);
 }
 
-/* Is there one of it in a process, whoever calls? */
+/* Does a process have only one of this library, for all callers? */
 static bool is_one(unsigned domain)
 {
     return api_libraries[domain].bound == API_ONE;
@@ -194,7 +195,8 @@ bool resolve_defines(const char *symbol, uintptr_t caller)
     return object_at(caller, &o) && object_symbol(&o, symbol);
 }
 
-/* The digits in its soname; 0 where there are none, or another object stands in for a library. */
+/* Returns the digits in its soname; 0 if there are none, or if another object stands in for the
+ * library. */
 static uint32_t major_of(const struct object *o, const char *stem)
 {
     const char *digits = strstr(object_soname(o), ".so.");
@@ -217,10 +219,11 @@ struct search {
     const struct object *caller;
     bool past_self;
     bool past_libc;
-    void *chain;  /* another preload's hook: defined before libc in load order, not by the stem */
-    void *needed; /* by the object of the stem that the caller is linked with */
-    void *first;  /* by the first object of the stem */
-    void *linked; /* by another that the caller is linked with, or by itself */
+    /* another preload's hook: defined before libc in load order, by an object without the stem */
+    void *chain;
+    void *needed; /* defined by the object with the stem that the caller is linked with */
+    void *first;  /* defined by the first object with the stem */
+    void *linked; /* defined by another object that the caller is linked with, or by the caller */
     void *any;
     uint32_t needed_major;
     uint32_t first_major;
@@ -232,9 +235,9 @@ static bool is_linked(const struct search *s, const struct object *o)
 }
 
 /*
- * A preload that calls its own hook by name means it, as it would without us. A library that others
- * are linked with may be of stubs, and what calls us a stub that has found us by dlsym; and a hook
- * of ours that seems to call us was left by a jump.
+ * A preload that calls its own hook by name means that hook, as it would without us. A library that
+ * others are linked with may be a stub; a caller of ours may be a stub that found us with dlsym;
+ * and a hook of ours that seems to call us was left by a jump.
  */
 static bool may_chain(const struct search *s, const struct object *o)
 {
@@ -284,7 +287,7 @@ static void search(struct search *s, const char *symbol, const struct object *ca
     objects_each(visit_search, s);
 }
 
-/* Of what is there to stay: NULL, if only stubs are. */
+/* Returns the lasting definition; NULL: there are only stubs. */
 static void *lasting(const struct search *s)
 {
     return s->chain ? s->chain : s->needed ? s->needed : s->first;
@@ -304,7 +307,7 @@ void *resolve_definition(const char *symbol, uintptr_t caller)
     return real ? real : passing(&s);
 }
 
-/* For all callers, or for those in the object of one, which may be in none. */
+/* Makes a binding for all callers, or for those in the object of one, which may be in none. */
 static struct binding *bind_for(unsigned slot, bool for_all, const struct object *caller,
                                 uintptr_t address, const struct target *to)
 {
@@ -319,13 +322,13 @@ struct chain {
     const char *symbol;
     uintptr_t asker;
     bool past_self;
-    bool asker_is_before; /* us */
-    uintptr_t low;        /* of the other preload */
+    bool asker_is_before; /* the asker is before us */
+    uintptr_t low;        /* start address of the other preload */
     uintptr_t bytes;
-    bool is_linked; /* it is none: others are linked with it */
+    bool is_linked; /* not a preload: others are linked with it */
 };
 
-/* Stops where no hook of another preload can be any more: 1 found, -1 not. */
+/* Ends where no other preload's hook can follow: 1: found, -1: not. */
 static int visit_chain(const struct object *o, void *data)
 {
     struct chain *chain = data;
@@ -352,9 +355,9 @@ bool resolve_is_stub(const char *symbol, uintptr_t address)
 }
 
 /*
- * What all who asked for the slot's function by a handle got, if that is one and the same, and
- * another than `real`; NULL if not. Who is not linked with a libcudart has the hook from one of
- * them: ctypes asks in one object, and calls from another.
+ * Returns the function that all who asked for this slot by a handle got, if it is the same for all
+ * and not `real`; otherwise NULL. A caller that is not linked with a libcudart has the hook from
+ * one of them: ctypes asks in one object and calls from another.
  */
 static const struct binding *only_asked(unsigned slot, const void *real)
 {
@@ -417,7 +420,8 @@ bool resolve_asked(const struct hook *hook, uintptr_t caller, void *real)
     bool chained = objects_each(visit_chain, &chain) == 1;
     if (resolve_is_stub(hook->symbol, (uintptr_t)real))
         return false;
-    /* The other preload itself, or a stub that it leads to: our hook would lead back to it. */
+    /* The caller is the other preload itself, or a stub that it calls: our hook would lead back to
+     * it. */
     if (chained && known && !chain.is_linked && !chain.asker_is_before &&
         object_symbol(&from, hook->symbol))
         return false;
@@ -429,7 +433,8 @@ bool resolve_asked(const struct hook *hook, uintptr_t caller, void *real)
                                                             : 0,
                             known && calls_own(&from, (enum api_domain)hook->domain, hook->symbol)};
     struct binding *b = bind_for(hook->slot, for_all, known ? &from : NULL, caller, &target);
-    if (!b || (!for_all && b->real != real)) /* its calls go elsewhere: another's is itself */
+    /* its calls go elsewhere: another preload's hook calls itself */
+    if (!b || (!for_all && b->real != real))
         return false;
     atomic_store(&b->is_asked, true);
     return true;
@@ -442,12 +447,12 @@ static int visit_count(struct dl_phdr_info *info, size_t size, void *data)
     return 1;
 }
 
-/* Does the object that the binding was made for still lie there? */
+/* Is the object for which the binding was made still at that address? */
 static bool caller_is_there(const struct binding *b)
 {
     struct object o;
     uintptr_t bytes = atomic_load(&b->bytes);
-    if (b->low == 0 || bytes == PAGE_BYTES) /* the driver's; code that belongs to no object */
+    if (b->low == 0 || bytes == PAGE_BYTES) /* code outside all objects, such as the driver's */
         return true;
     return object_at(b->low, &o) && o.low == b->low && o.high - o.low == bytes;
 }
@@ -460,7 +465,7 @@ void resolve_refresh(void)
     objects_iterate(visit_count, &unloaded);
     if (unloaded == atomic_load(&seen))
         return;
-    /* Not beside bind(), which may be giving an entry that was dead to another object. */
+    /* Takes the lock, since bind() may be giving an unused entry to another object. */
     bool locked = lock_take(&bind_lock, BIND_LOCK_NS);
     for (unsigned i = 0; i < LOOKED_AT_MAX; i++)
         atomic_store(&looked_at[i].bytes, 0);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which real function stands behind a hook. In this order: what another preload between us and libc
- * defines, such as a quota's; what CUDA's own library defines; and while neither is there, what
- * anything else does, for that one call. The last are stubs that forward: once they have loaded
- * CUDA's library, a hook that went to them would be called by them.
+ * Finds the real function behind a hook. In order of preference: the definition of another preload
+ * between us and libc, such as one that limits memory; CUDA's own library; and while neither
+ * exists, any other definition, for that one call. The latter are stubs that forward: when they
+ * have loaded CUDA's library, a hook that called them would be called by them.
  *
- * For the driver there is one real function per process, unless another preload hooks it, too. A
- * runtime function depends on the caller, because several libcudart may be loaded at once (one per
- * Python extension): a binding ties a caller's address range to its real function.
+ * The driver has one real function per process, unless another preload hooks it, too. A runtime
+ * function depends on the caller, since several libcudart may be loaded (one per Python extension):
+ * a binding maps a caller's address range to its real function.
  */
 #ifndef GPUPROF_INJECT_RESOLVE_H
 #define GPUPROF_INJECT_RESOLVE_H
@@ -22,33 +22,35 @@
 struct object;
 
 struct binding {
-    uintptr_t low;           /* callers in [low, low + bytes) */
-    _Atomic uintptr_t bytes; /* 0: not valid yet, or no longer: an object was unloaded */
+    uintptr_t low;           /* for callers in [low, low + bytes) */
+    _Atomic uintptr_t bytes; /* 0: not valid yet, or no longer, since an object was unloaded */
     void *real;
-    uint32_t major;        /* of the library that `real` belongs to; 0: unknown */
-    bool is_owners;        /* that library's calls own what it calls of owners: API_OWNER */
-    bool is_own;           /* the callers are such a library, one that it is within, or a stub */
-    _Atomic bool is_asked; /* `real` was asked for by its handle */
+    uint32_t major; /* major version of the library that `real` belongs to; 0: unknown */
+    /* calls of that library own the calls that they make of owners: API_OWNER */
+    bool is_owners;
+    bool is_own;           /* the callers are such a library, one of its parts, or a stub */
+    _Atomic bool is_asked; /* a caller asked for `real` by its handle */
     _Atomic(struct binding *) next;
 };
 
-/* Each slot's first, and nearly always only one: it is found without a load. */
+/* The first binding of each slot, which is nearly always the only one: its address is known without
+ * a load. */
 extern HIDDEN struct binding bindings[HOOK_SLOT_COUNT];
 
 /*
- * NULL if nothing that is loaded defines the symbol. What is good for one call only is put into
- * `unbound`, the caller's own; if it stands in for CUDA, this_thread.stand_in says so until the
- * caller puts back what was there. errno and dlerror() are kept.
+ * Returns the binding; NULL if no loaded object defines the symbol. A binding that is good for one
+ * call only is written to `unbound`, which the caller provides. If it stands in for CUDA,
+ * this_thread.stand_in says so until the caller restores it. Keeps errno and dlerror().
  */
 const struct binding *resolve_slow(unsigned slot, enum api_domain domain, const char *symbol,
                                    uintptr_t caller, struct binding *unbound);
 
-/* The binding of this caller's module, or NULL if none is known yet. */
+/* Returns the binding of the caller's module; NULL: none is known yet. */
 static inline const struct binding *resolve_known(unsigned slot, uintptr_t caller)
 {
     const struct binding *b = &bindings[slot];
     do {
-        uintptr_t bytes = atomic_load_explicit(&b->bytes, memory_order_acquire); /* set last */
+        uintptr_t bytes = atomic_load_explicit(&b->bytes, memory_order_acquire); /* written last */
         if (likely(caller - b->low < bytes))
             return b;
         b = atomic_load_explicit(&b->next, memory_order_acquire);
@@ -64,35 +66,34 @@ static inline const struct binding *resolve(unsigned slot, enum api_domain domai
     return likely(b) ? b : resolve_slow(slot, domain, symbol, caller, unbound);
 }
 
-/* What a call of `symbol` by the code at `caller` would go to, hooked or not. NULL: nowhere. */
+/* Returns the function that a call of `symbol` by the code at `caller` would reach, hooked or not;
+ * NULL: none. */
 void *resolve_definition(const char *symbol, uintptr_t caller);
 
 /* Is `address` inside the library that `symbol` belongs to? */
 bool resolve_is_vendors(const char *symbol, uintptr_t address);
 
-/* Neither that, nor another preload's between us and libc? */
+/* Is it neither in that library nor in another preload between us and libc? */
 bool resolve_is_stub(const char *symbol, uintptr_t address);
 
-/* Does the object that the code at `caller` lies in define the symbol itself? */
+/* Does the object of the code at `caller` define the symbol itself? */
 bool resolve_defines(const char *symbol, uintptr_t caller);
 
-/* Is the object that library, a part of it, or one whose calls may be within its own? */
+/* Is the object that library, a part of it, or one whose calls may be inside its own? */
 bool resolve_is_part(const struct object *o, enum api_domain domain);
 
-/* Is the code at `caller` CUDA's own, or another object's that hooked calls go to? */
+/* Is the code at `caller` CUDA's, or another object's that hooked calls go to? */
 bool resolve_is_cuda(uintptr_t caller);
 
 /*
  * The code at `caller` asked for the hook's function (dlsym, cuGetProcAddress) and got `real`.
- * True: that is CUDA's, or another preload's, and the caller may have the hook instead: from there
- * its calls go to `real`, the driver's where they are known to go.
+ * Returns true if that is CUDA's, or another preload's, so that the caller may get the hook
+ * instead: its calls then go from there to `real`; a driver function goes where it is known to go.
  */
 bool resolve_asked(const struct hook *hook, uintptr_t caller, void *real);
 
-/*
- * Drops bindings of and into objects that were unloaded. After each dlclose, and now and then from
- * the writer thread: a dlclose that was called past our hook. errno and dlerror() are kept.
- */
+/* Drops bindings of and into unloaded objects. Called after each dlclose, and regularly by the
+ * writer for dlclose calls that bypassed our hook. Keeps errno and dlerror(). */
 void resolve_refresh(void);
 
 #endif

@@ -10,10 +10,10 @@
 #include "record/recorded.h"
 
 /*
- * A thread may be looked at as long as it has credit: it earns a 500th of its time (0.2 %), up to
- * CREDIT_NS, and a look takes what it took. So over any time looks cost that share and one credit
- * at most. Stacks that are seen first take far longer, and come once: of a process's first
- * FIRSTS_MAX looks that are that slow only USUAL_NS each are taken.
+ * A thread is observed only while it has credit: it earns 1/500 of its time (0.2 %), up to
+ * CREDIT_NS, and an observation costs the time that it took. So over any time, observations cost
+ * that share and one credit at most. Stacks seen for the first time take far longer, but occur
+ * once: of a process's first FIRSTS_MAX slow observations, only USUAL_NS each are charged.
  */
 #define SILENCE_PART 500
 #define CREDIT_NS    200000
@@ -21,18 +21,18 @@
 #define FIRSTS_MAX   64
 
 #define TEXT_BYTES  96 /* three numbers */
-#define FILES_MAX   64 /* open files of a process: further threads' run delay is not known */
+#define FILES_MAX   64 /* open files per process; the run delay of further threads is not known */
 #define TID_FILLING UINT32_MAX
 
-/* Where a thread's run delay stands, open: opening it takes far longer than reading it. The thread
- * that takes part opens it; the writer closes it when the thread has ended. */
+/* An open file with a thread's run delay: opening takes far longer than reading. The thread opens
+ * it when it takes part; the writer closes it when the thread has ended. */
 struct delay_file {
     _Atomic uint32_t tid; /* 0: free */
     struct kept_file file;
 };
 
 static struct delay_file files[FILES_MAX];
-static _Atomic uint32_t first_count; /* slow looks so far; by any thread */
+static _Atomic uint32_t first_count; /* slow observations so far, on any thread */
 
 static uint64_t ticks_of(uint64_t ns)
 {
@@ -48,7 +48,8 @@ void silence_start(void)
 {
     uint64_t ns = gp.settings.numbers[SETTING_SILENCE];
     bool is_off = ns == SETTING_OFF || recorded_asked() & OFF_STACKS;
-    if (!gp.header.scale.mult) /* a turn before the first recording, which starts with this */
+    /* a change before the first recording, which starts with this function */
+    if (!gp.header.scale.mult)
         return;
     atomic_store(&fork_page.silent_ticks, is_off ? UINT64_MAX : ticks_of(ns));
 }
@@ -59,7 +60,7 @@ static void close_file(struct delay_file *f)
     atomic_store_explicit(&f->tid, 0, memory_order_release);
 }
 
-/* NULL: too many threads have one, or the kernel has none. */
+/* Returns NULL if too many threads have one, or if the kernel lacks it. */
 static struct delay_file *take_file(uint32_t tid)
 {
     for (unsigned i = 0; i < FILES_MAX; i++) {
@@ -74,7 +75,7 @@ static struct delay_file *take_file(uint32_t tid)
     return NULL;
 }
 
-/* In ns; 0: not known. It is the second of three numbers. */
+/* Returns the run delay in ns, the second of three numbers; 0: not known. */
 static uint64_t read_delay(struct thread_look *l)
 {
     char text[TEXT_BYTES], *rest = text;
@@ -88,7 +89,7 @@ static uint64_t read_delay(struct thread_look *l)
     return rest == second || *rest != ' ' ? 0 : ns + 1;
 }
 
-/* What counts from here on. */
+/* Reads the values from which the next times count. */
 static void read_times(struct thread_look *l, uint64_t now)
 {
     l->read_ticks = now;
@@ -96,8 +97,8 @@ static void read_times(struct thread_look *l, uint64_t now)
     l->read_delay_ns = read_delay(l);
 }
 
-/* Of `ticks` since read_times what the thread ran: a system call is where the scheduler gives the
- * processor to others. That is asked only where they may have had it. */
+/* Returns for how much of the `ticks` since read_times the thread ran. The scheduler switches
+ * threads in system calls, so it is asked only if the thread may have been off the processor. */
 static uint64_t ran(const struct thread_look *l, uint64_t ticks)
 {
     if (ticks <= ticks_of(USUAL_NS))
@@ -126,7 +127,7 @@ static void spend(struct thread_look *l, uint64_t ticks)
 bool silence_may_look(struct thread *t, uint64_t begin)
 {
     struct thread_look *l = &t->cost->look;
-    if (t->cost == &thread_cost_shared) /* it has none of its own */
+    if (t->cost == &thread_cost_shared) /* it has no cost sums of its own */
         return false;
     earn(l, begin);
     return l->credit > 0;
@@ -167,7 +168,7 @@ void silence_called(struct thread *t, uint64_t ticks)
     int saved = errno;
     read_times(l, now);
     uint64_t cost = ran(l, ticks_now() - now);
-    if (is_first) /* of the thread's start, which is timed already */
+    if (is_first) /* this is part of the thread's start, which is timed already */
         thread_cost_raise(t->cost, &t->cost->ticks[COST_START], cost);
     else
         thread_cost_time(t->cost, COST_SILENCE, cost);
@@ -197,7 +198,7 @@ void silence_tick(struct thread *writer)
     }
 }
 
-/* They are the parent's threads'. */
+/* The files belong to the parent's threads. */
 void silence_reset(void)
 {
     for (unsigned i = 0; i < FILES_MAX; i++)

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a thread did while it made no call: its next call after a silence of --silence takes its
- * stack when it begins, so that the place has a line, and tells how much of the time the thread
- * ran, and how much it waited for a processor. Where the thread was when it fell silent nobody can
- * know beforehand, so the times count from the last reading: at the end of the silence before, of a
- * call that lasted as long, or of the thread's first call.
+ * What a thread did while it made no call. Its next call after a gap of --silence takes its stack
+ * at the begin, so that the place has a source line, and records how long the thread ran and how
+ * long it waited for a processor. Nobody can know beforehand that a thread is about to make no
+ * call. So the times count from the last reading: at the end of the previous gap, after a call as
+ * long as a gap, or at the thread's first call.
  *
- * A look (stack and readings, four system calls) is off the short way, and is skipped where it
- * would cost more than SILENCE_PART of the thread's time: see silence.c. All of it is done by the
- * thread itself, from inside our own code. errno is kept.
+ * An observation (stack and readings, four system calls) is not on the fast path, and is skipped if
+ * it would cost more than 1/SILENCE_PART of the thread's time: see silence.c. The thread does it
+ * itself, inside our own code. Keeps errno.
  */
 #ifndef GPUPROF_INJECT_SILENCE_H
 #define GPUPROF_INJECT_SILENCE_H
 
 #include "record/thread.h"
 
-/* For how many ticks has the thread, whose call begins at `begin`, been silent? 0: not for long
- * enough to be looked at, or nobody knows. */
+/* Returns for how many ticks the thread, whose call begins at `begin`, made no call. 0: not long
+ * enough, or not known. */
 static inline uint64_t silence_ticks(const struct thread *t, uint64_t begin)
 {
     uint64_t ticks = begin - t->ended;
@@ -25,15 +25,15 @@ static inline uint64_t silence_ticks(const struct thread *t, uint64_t begin)
                : 0;
 }
 
-/* May the thread be looked at now? */
+/* May the thread be observed now? */
 bool silence_may_look(struct thread *t, uint64_t begin);
 
-/* Appends what it did before `begin`, when it had been silent for so many ticks; the look, with the
- * stack, began at `begin` and ends with this. */
+/* Records what the thread did in the `ticks` before `begin`. The observation, with the stack, began
+ * at `begin` and ends with this. */
 void silence_tell(struct thread *t, uint64_t begin, uint64_t ticks);
 
-/* A call of `ticks` has ended: what is read next counts from here if that was as long as a silence,
- * or the first call. */
+/* A call of `ticks` has ended. The next times count from here if it was as long as a gap, or the
+ * first call. */
 void silence_called(struct thread *t, uint64_t ticks);
 
 /* For feature.h. */

@@ -20,71 +20,75 @@
 #include "stack/stack.h"
 #include "store/meta.h"
 
-#define GAP_NS   1000000u  /* without a call for so long: as --silence has it */
-#define LOOK_NS  5500000u  /* between two looks, about: others than the program's own rhythm */
-#define REST_NS  50000000u /* while all threads have slept for RESTS looks */
-#define RESTS    2000u
-#define TOLD_NS  100000000u  /* what goes on is told as often, so that a kill takes no more */
-#define STATE_NS 1000000000u /* a thread without Python is asked for it as often */
-#define BUSY_NS  1000000u    /* who waits for the device for so long keeps it busy */
+#define GAP_NS 1000000u /* a gap is this long without a call, as in --silence */
+/* mean time between two looks; it differs from usual rhythms of programs */
+#define LOOK_NS 5500000u
+#define REST_NS 50000000u /* the same when all threads have slept for RESTS looks */
+#define RESTS   2000u
+/* states that last are recorded this often, so that a kill loses no more */
+#define TOLD_NS 100000000u
+/* how often a thread without a known Python state is searched for one */
+#define STATE_NS 1000000000u
+#define BUSY_NS  1000000u /* a thread that waits for the device this long keeps it busy */
 
 #define FAULTS_TRIED 16u
 #define FAULT_TURNS  4u
 
 /*
- * Looks have credit: they begin with CREDIT_NS, earn a 550th of the time up to that, and take the
- * processor time that they took: 0.2 % at most, with what it costs to write what they found. Stacks
- * that are seen first take far longer, and come once: of the first FIRSTS_MAX looks that are that
- * slow only USUAL_NS each are taken.
+ * Looks need credit. It starts with CREDIT_NS, grows by 1/550 of the time up to that, and is
+ * charged the CPU time of each look: at most 0.2 %, with the cost of writing what was found. Stacks
+ * seen for the first time take far longer, but occur once: of the first FIRSTS_MAX slow looks, only
+ * USUAL_NS each are charged.
  */
 #define TRIES_MAX  3
 #define LOOKS_PART 550
 #define CREDIT_NS  4000000
 #define USUAL_NS   50000
 #define FIRSTS_MAX 64
-#define WAKE_NS    30000 /* at most, of a look without what it does: others use the thread, too */
+/* at most this much is charged for waking up, since other work uses the thread, too */
+#define WAKE_NS 30000
 
-/* What a look finds. */
+/* Result of a look. */
 struct found {
     struct looked_state state;
     uint32_t stack;
     uint32_t holder;
     uint32_t holder_stack;
-    bool is_torn; /* it ran on while its frames were read */
+    bool is_torn; /* the thread ran on while its frames were read */
 };
 
-/* A thread as it was when it was looked at last. */
+/* A thread at the last look. */
 struct gap {
-    uint64_t ended;    /* as its calls tell; another one: it has made a call since */
-    uint64_t seen;     /* ticks: when it was looked at, or was in no gap yet */
-    uint64_t state;    /* of the interpreter's; 0: not found */
-    uint64_t asked_at; /* ticks: when that was looked for */
+    uint64_t ended;    /* end of its last call; if it differs, the thread has made a call since */
+    uint64_t seen;     /* ticks: the last look, or when it was last outside a gap */
+    uint64_t state;    /* address of its Python thread state; 0: not found */
+    uint64_t asked_at; /* ticks: when that was last searched for */
     struct looked_counts counts;
-    bool has_counts; /* they are of this gap */
+    bool has_counts; /* the counts belong to this gap */
     struct found found;
-    /* What of it is not told yet: `weight` looks of `ticks` in all, the last at `seen`. */
+    /* What is not recorded yet: `weight` looks over `ticks` in all, the last at `seen`. */
     uint32_t weight;
     uint64_t ticks;
-    struct looked_counts before; /* the counts when that began */
+    struct looked_counts before; /* the counts at its begin */
 };
 
-/* The thread's own, in host_thread.h. */
+/* Used only by the thread of host_thread.h. */
 struct gaps {
     struct gap gaps[LOOKED_MAX];
     struct looked_calls calls[LOOKED_MAX];
-    struct memory_window window; /* of what is read of Python in one look */
-    unsigned turn;               /* whose turn it is to be looked at */
-    unsigned doubted;            /* ... and to be asked whether it is there, if it makes no calls */
+    struct memory_window window; /* caches the Python memory read in one look */
+    unsigned turn;               /* the next thread to look at */
+    unsigned doubted;            /* the next thread to check for existence, if it makes no calls */
     int64_t credit_ns;
-    uint64_t spent_ns;  /* processor time of the thread when the last look ended */
-    uint64_t earned_ns; /* CLOCK_MONOTONIC: when credit was earned */
+    uint64_t spent_ns;  /* CPU time of this thread at the end of the last look */
+    uint64_t earned_ns; /* CLOCK_MONOTONIC time up to which credit was added */
     uint64_t due_ns;
     unsigned slow_count;
     unsigned rest_count;
     uint64_t random;
 };
 
-static struct gaps *all;          /* NULL: no gaps are looked into */
+static struct gaps *all;          /* NULL: --gaps is off */
 static _Atomic uint64_t fault_ns; /* by that thread: what a page fault takes; 0: not measured */
 
 bool gap_is_wanted(void)
@@ -248,10 +252,8 @@ static bool device_is_busy(unsigned count, uint64_t now)
     return false;
 }
 
-/*
- * Is the thread in a gap, and to be looked at anew? One that sleeps as it did needs no further
- * look. *rests: nothing has changed since the last one.
- */
+/* Is the thread in a gap, and to be looked at again? One that still sleeps as before needs no
+ * further look. *rests: nothing has changed since the last one. */
 static bool is_in_gap(struct thread *me, unsigned i, bool is_busy, uint64_t now, bool *rests)
 {
     struct looked *l = looked_at(i);
@@ -285,11 +287,12 @@ static bool is_in_gap(struct thread *me, unsigned i, bool is_busy, uint64_t now,
     return !*rests;
 }
 
-/* Looks at one at most, in turn: that bounds how many looks there are. False: nothing changes. */
+/* Looks at one thread at most, in turn, which bounds the number of looks. Returns false if nothing
+ * changes. */
 static bool look_at_all(struct thread *me)
 {
     unsigned count = looked_read_calls(all->calls), next = LOOKED_MAX;
-    uint64_t now = ticks_now(); /* later than what the threads tell */
+    uint64_t now = ticks_now(); /* later than the times that the threads report */
     bool is_busy = device_is_busy(count, now), has_changed = false;
     all->doubted = count ? (all->doubted + 1) % count : 0;
     for (unsigned n = 0; n < count; n++) {
@@ -313,7 +316,7 @@ static void earn(uint64_t now_ns)
     all->earned_ns = now_ns;
 }
 
-/* `apart_ns`: since the look before, to sleep and wake up. */
+/* Charges a look. `apart_ns`: time since the previous look, for sleeping and waking up. */
 static void spend(uint64_t ns, uint64_t apart_ns)
 {
     if (ns > USUAL_NS && all->slow_count < FIRSTS_MAX) {
@@ -323,7 +326,7 @@ static void spend(uint64_t ns, uint64_t apart_ns)
     all->credit_ns -= (int64_t)(ns + apart_ns);
 }
 
-/* When the next look is due. */
+/* Returns when the next look is due. */
 static uint64_t rest_ns(void)
 {
     all->random = hash_mix(all->random, 1);
@@ -331,8 +334,7 @@ static uint64_t rest_ns(void)
     return about * 3 / 4 + (all->random >> 32) * about / 2 / UINT32_MAX;
 }
 
-/* Of processor time, for a page that nobody has touched: what FAULTS_TRIED of them take, at best.
- */
+/* Measures the CPU time of a fault on an untouched page: the best of FAULTS_TRIED. */
 static void measure_faults(void)
 {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -363,7 +365,7 @@ void gap_describe(struct thread *writer, bool is_last)
     meta_append_text(writer, "page_fault_ns", text);
 }
 
-/* All processor time of the thread is for looks: the clock of it takes half a microsecond. */
+/* Is all CPU time of the thread spent on looks? Reading its clock takes half a microsecond. */
 static bool is_alone(void)
 {
     return gp.settings.numbers[SETTING_SAMPLE] == SETTING_OFF;

@@ -15,19 +15,20 @@
 #include "record/recorded.h"
 #include "record/thread.h"
 
-#define ASKED_MAX 10u /* seconds until it is said that the main thread has not come */
+#define ASKED_MAX 10u /* seconds until a note says that the main thread has not come */
 
 enum progress { NOT_ASKED, ASKED, SET, LOST };
 
-/* The child of a fork inherits all of it, since its Python does. */
+/* The child of a fork inherits all of it, as it does Python. */
 static struct {
-    _Atomic uint32_t progress; /* enum progress: the writer's, ASKED until Python has answered */
-    uint32_t asked;            /* seconds; the writer's */
+    _Atomic uint32_t progress; /* enum progress; the writer sets ASKED, Python's answer the rest */
+    uint32_t asked;            /* seconds waited; used by the writer */
     const struct python_api *api;
-    uint64_t list, function; /* gc.callbacks and what is in it: before it is SET */
-    /* The collection under way: by who holds the GIL, or in a free-threaded build, who collects. */
+    uint64_t list, function; /* gc.callbacks and our function in it; written before it is SET */
+    /* The collection under way; changed by the thread that holds the GIL, or in a free-threaded
+     * build, by the one that collects. */
     _Atomic(struct thread *) begun_by;
-    _Atomic uint64_t begin; /* ticks */
+    _Atomic uint64_t begin; /* in ticks */
 } state;
 
 static uint64_t count_in(object_ptr info, const char *key)
@@ -37,7 +38,7 @@ static uint64_t count_in(object_ptr info, const char *key)
     return value > 0 ? (uint64_t)value : 0;
 }
 
-/* Others wait for the GIL: nothing here waits. */
+/* Other threads wait for the GIL: nothing here waits. */
 static void append(struct thread *t, uint64_t begin, object_ptr info)
 {
     struct call own;
@@ -69,7 +70,7 @@ static object_ptr on_collection(object_ptr self, object_ptr arguments)
     } else if (text && strcmp(text, "stop") == 0 && atomic_exchange(&state.begun_by, NULL) == t) {
         append(t, atomic_load(&state.begin), info);
     }
-    api->clear_error(); /* of ours: the program's are put aside around callbacks */
+    api->clear_error(); /* our errors; Python saves the program's around callbacks */
     api->keep(api->none);
     return api->none;
 }
@@ -77,19 +78,19 @@ static object_ptr on_collection(object_ptr self, object_ptr arguments)
 static struct python_method method = {
     "gpuprof", {.tuple = on_collection}, METHOD_VARARGS, "records collections"};
 
-/* By Python's main thread, between two of its instructions. */
+/* Called by Python's main thread, between two of its instructions. */
 static int add_callback(void *data)
 {
     const struct python_api *api = state.api;
     if (atomic_load(&state.progress) == SET)
-        return 0; /* asked twice, around a fork */
+        return 0; /* it was asked twice, around a fork */
     object_ptr module = api->import("gc");
     object_ptr list = module ? api->dict_get(api->module_dict(module), "callbacks") : NULL;
     object_ptr function = list ? api->new_function(&method, NULL, NULL) : NULL;
     (void)data;
     bool is_set = function && api->list_append(list, function) == 0;
     if (is_set) {
-        api->keep(list); /* and the list keeps the function: addresses of theirs are no others' */
+        api->keep(list); /* the list keeps the function alive, so that the addresses stay theirs */
         api->keep(function);
         state.list = (uintptr_t)list;
         state.function = (uintptr_t)function;
@@ -105,7 +106,7 @@ static int add_callback(void *data)
     return status;
 }
 
-/* Is anything wanted that tells where the host's time went? */
+/* Does a setting ask where the host's time went? */
 static bool is_wanted(void)
 {
     return gp.settings.numbers[SETTING_PYTHON] &&
@@ -121,7 +122,8 @@ static void ask(void)
         return;
     atomic_store(&state.progress, ASKED);
     state.asked = 0;
-    if (state.api->add_pending_call(add_callback, NULL) != 0) /* its list is full */
+    /* Python's list of pending calls is full */
+    if (state.api->add_pending_call(add_callback, NULL) != 0)
         atomic_store(&state.progress, NOT_ASKED);
 }
 
@@ -152,7 +154,7 @@ void gc_look(struct thread *writer)
 
 void gc_forget(void)
 {
-    uint32_t asked = ASKED; /* Python's pending calls may be gone; two of them do no harm */
+    uint32_t asked = ASKED; /* the pending call may be lost after a fork; making two does no harm */
     atomic_store(&state.begun_by, NULL);
     atomic_compare_exchange_strong(&state.progress, &asked, NOT_ASKED);
 }

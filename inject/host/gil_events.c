@@ -16,29 +16,31 @@
 #include "record/thread.h"
 #include "stack/stack.h"
 
-#define THREADS_MAX 1024u       /* that ever take it; of further ones nothing is known */
-#define REST_NS     1000000000u /* what no record tells is told as often */
+#define THREADS_MAX 1024u       /* threads that ever take the lock; further ones are not recorded */
+#define REST_NS     1000000000u /* how often the sums of short waits are recorded */
 
-/* What a thread does with the lock: by itself, but for `tid` and the sums, which others read. */
+/* A thread's use of the lock. Only the thread itself uses it, except `tid` and the sums, which
+ * others read. */
 struct holder {
     _Atomic uint32_t tid;  /* 0: free */
-    uint32_t other;        /* who had it before */
-    uint64_t wait_begin;   /* ticks; 0: it does not wait */
-    uint64_t hold_begin;   /* 0: it does not hold it */
-    uint64_t switch_count; /* waits that ran out: it asks for the lock anew */
-    uint64_t told_at;      /* ticks: when its sums were told */
+    uint32_t other;        /* the thread that held it before */
+    uint64_t wait_begin;   /* in ticks; 0: it is not waiting */
+    uint64_t hold_begin;   /* 0: it does not hold the lock */
+    uint64_t switch_count; /* waits that timed out: it asks for the lock again */
+    uint64_t told_at;      /* ticks: when its sums were last recorded */
     _Atomic uint64_t sums[RECORD_GIL_REST_ARGS];
 };
 
-static struct holder *holders; /* THREADS_MAX, in the client's memory; before it is watched */
+/* THREADS_MAX entries in the client's memory; set before the lock is watched */
+static struct holder *holders;
 _Static_assert(THREADS_MAX * sizeof(struct holder) <= OS_HOLDERS_BYTES, "they have room there");
-static _Atomic uint32_t holder_count; /* places taken; by each that takes one */
+static _Atomic uint32_t holder_count; /* places in use; incremented by the thread that takes one */
 static _Atomic uint32_t generation = 1;
-static _Atomic uint32_t last_tid;     /* who took it last; by each that takes it */
-static struct python_gil_place place; /* by the writer, before it is watched */
+static _Atomic uint32_t last_tid;     /* the thread that last took the lock; set by that thread */
+static struct python_gil_place place; /* set by the writer before the lock is watched */
 static uint64_t threshold, stack_ticks, rest_ticks;
 
-/* The calling thread's, if it is of this generation. */
+/* The calling thread's place, if it belongs to this generation. */
 static __thread struct {
     uint32_t generation;
     struct holder *holder;
@@ -77,7 +79,7 @@ static void tell_rest(struct thread *t, struct holder *h, uint32_t tid)
         thread_append(t, &r);
 }
 
-/* It has waited, or held it, from `begin` until `end`. */
+/* The thread has waited for the lock, or held it, from `begin` to `end`. */
 static void tell(enum gil_part part, struct holder *h, uint64_t begin, uint64_t end)
 {
     struct thread *t = &this_thread;
@@ -90,7 +92,7 @@ static void tell(enum gil_part part, struct holder *h, uint64_t begin, uint64_t 
         unsigned count = part == GIL_WAITED ? GIL_REST_WAITS : GIL_REST_HOLDS;
         uint64_t ns = (uint64_t)(((unsigned __int128)ticks * gp.header.scale.mult) >> 32);
         add(h, count, 1);
-        add(h, count + 1, ns); /* the sum of ns stands behind its count */
+        add(h, count + 1, ns); /* the sum of ns follows its count */
     }
     if ((!is_told && !rests) || epoch_now() == EPOCH_NONE || !call_enter_quietly(t, &call))
         return;
@@ -117,7 +119,7 @@ static void end_wait(struct holder *h, uint64_t now)
     h->switch_count = 0;
 }
 
-/* By the condition that is signalled: it is free, or it is taken. */
+/* A condition was signalled: the lock is free, or it is taken. */
 static void signalled(struct holder *h, bool is_taken, uint64_t now)
 {
     if (is_taken) {
@@ -133,9 +135,9 @@ static void signalled(struct holder *h, bool is_taken, uint64_t now)
 }
 
 /*
- * A wait for the lock is made of slices, each as long as the interpreter's switch interval. One on
- * the other condition is that of a thread which gave the lock up because it was asked to, until
- * somebody has it: a wait of its own, since what comes next need not be a wait.
+ * A wait for the lock consists of slices, each as long as the interpreter's switch interval. A wait
+ * on the other condition belongs to a thread that gave the lock up on request, and waits until
+ * another thread has it. It counts as a wait of its own, since no wait for the lock need follow.
  */
 static bool take_event(enum os_condition_event event, const void *condition, uint64_t now,
                        int result)
@@ -188,7 +190,7 @@ void gil_started(void)
     gil_tick(NULL);
 }
 
-/* Of all threads by the one that ends the process: the others may be gone. */
+/* Called for all threads by the one that ends the process: the others may be gone. */
 void gil_end(uint64_t ns)
 {
     struct thread *t = &this_thread;

@@ -9,12 +9,13 @@
 #include "record/recorded.h"
 #include "record/thread.h"
 
-#define APART_NS 20000u /* slices that lie so near are of one wait */
+#define APART_NS 20000u /* slices closer than this belong to one wait */
 
-/* Addresses of the lock's two condition variables; 0: not known. By each that finds them. */
+/* Addresses of the lock's two condition variables; 0: not known. Set by every thread that finds
+ * them. */
 static _Atomic uint64_t dropped, taken;
 
-/* Other threads come as soon as a recording begins, which is before the lock is watched. */
+/* Threads may come as soon as a recording begins, which is before the lock is watched. */
 static void find_lock(void)
 {
     struct python_gil_place place;
@@ -24,7 +25,7 @@ static void find_lock(void)
     atomic_store(&taken, place.taken);
 }
 
-/* CPython's struct wait_entry: the address lies right before the semaphore. */
+/* CPython's struct wait_entry: the address is directly before the semaphore. */
 uint64_t gil_parked(uint64_t semaphore)
 {
     uint64_t address;

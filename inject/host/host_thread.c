@@ -14,20 +14,21 @@
 #include "record/recorded.h"
 #include "record/thread.h"
 
-#define REST_NS 1000000000u /* at most so long without a look at what is asked for */
-#define TELL_NS 50000000u   /* between two times that its processor time is told of */
+#define REST_NS 1000000000u /* longest time between two checks for something to do */
+#define TELL_NS 50000000u   /* time between two records of its CPU time */
 #define END_NS  500000000u  /* the thread needs some microseconds to end */
 
 static const host_pulse pulses[] = {sampling_pulse, gap_pulse, quota_pulse};
 
-/* By who is named; all of it anew in the child of a fork. */
+/* Each member names its writer. Reset in the child of a fork. */
 static struct {
-    _Atomic uint32_t running; /* futex: the thread exists; by who starts it, and itself */
-    _Atomic uint32_t wake;    /* futex: raised by who wants it to look */
-    _Atomic uint32_t ending;  /* by who ends */
+    /* futex: the thread exists; set by the thread that starts it, and by itself */
+    _Atomic uint32_t running;
+    _Atomic uint32_t wake;   /* futex: incremented to make the thread check */
+    _Atomic uint32_t ending; /* set by the thread that ends the recording */
 } control;
 
-/* When the first of them is due again. */
+/* Calls those that are due; returns when the next one is due. */
 static uint64_t pulse_all(struct thread *me, uint64_t now_ns)
 {
     uint64_t next_ns = now_ns + REST_NS;
@@ -38,7 +39,7 @@ static uint64_t pulse_all(struct thread *me, uint64_t now_ns)
     return next_ns;
 }
 
-/* Until the process or the recording ends. While calls are off nothing is looked at. */
+/* Runs until the process or the recording ends. Nothing is observed while calls are off. */
 static void pulse_on(struct thread *me)
 {
     uint64_t tell_ns = 0;

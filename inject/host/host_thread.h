@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The thread that looks at the program's threads from outside. It exists while a recording takes
- * samples (--sample) or looks into gaps (--gaps), and calls each row of `pulses` in host_thread.c
- * when that row has asked for it.
+ * The thread that observes the program's threads from outside. It exists while a recording samples
+ * (--sample) or looks into gaps (--gaps). It calls each row of `pulses` in host_thread.c at the
+ * time that the row has requested.
  */
 #ifndef GPUPROF_INJECT_HOST_THREAD_H
 #define GPUPROF_INJECT_HOST_THREAD_H
@@ -11,22 +11,20 @@
 
 struct thread;
 
-/*
- * What the thread does now and then: `me` is its own, `now_ns` is CLOCK_MONOTONIC. Returns when it
- * is to be called again, on that clock. It may be called earlier, and later.
- */
+/* A task of the thread: `me` is its own state, `now_ns` is CLOCK_MONOTONIC. Returns when to call it
+ * again, on that clock. It may be called earlier or later. */
 typedef uint64_t (*host_pulse)(struct thread *me, uint64_t now_ns);
 
-/* By the writer, when a recording begins: starts the thread if it has anything to do. */
+/* Called by the writer when a recording begins: starts the thread if it has anything to do. */
 void host_start(struct thread *writer);
 
-/* Calls go off or on: the thread looks now. Any thread; async-signal-safe. */
+/* Recording stops or resumes: the thread checks now. Any thread; async-signal-safe. */
 void host_wake(void);
 
-/* The process ends: waits until the thread has appended what it knows, for at most `ns`. */
+/* The process ends: waits until the thread has appended what it knows, at most `ns`. */
 void host_end(uint64_t ns);
 
-/* In the child of a fork: there is no such thread. */
+/* Call it in the child of a fork, where the thread does not exist. */
 void host_forget(void);
 
 #endif

@@ -13,15 +13,17 @@
 #include "record/pool.h"
 #include "record/thread.h"
 
-#define FILLING    UINT32_MAX /* in place of a tid */
-#define FILES_MAX  32u        /* threads whose files are open: three each */
+#define FILLING    UINT32_MAX /* stands for the tid while a place is being filled */
+#define FILES_MAX  32u        /* threads with open files: three files each */
 #define PATH_BYTES 64
 #define TEXT_BYTES 1024
-#define HEAD_BYTES offsetof(struct thread, waited) /* of it, what is read here */
+#define HEAD_BYTES offsetof(struct thread, waited) /* the part of struct thread that is read here  \
+                                                    */
 
-static struct looked *all;           /* LOOKED_MAX */
-static _Atomic uint32_t place_count; /* places that were ever used; by who takes one */
-static unsigned file_count;          /* threads with files; by the one that looks */
+static struct looked *all; /* LOOKED_MAX entries */
+/* places ever used; incremented by the thread that takes one */
+static _Atomic uint32_t place_count;
+static unsigned file_count; /* threads with open files; used by the observing thread */
 
 bool looked_start(void)
 {
@@ -30,7 +32,7 @@ bool looked_start(void)
 
 void looked_add(struct thread *t)
 {
-    if (t->inside == CALL_FOR_GOOD) /* ours */
+    if (t->inside == CALL_FOR_GOOD) /* our own thread */
         return;
     for (uint32_t i = 0; i < LOOKED_MAX; i++) {
         uint32_t nobody = 0, count = atomic_load(&place_count);
@@ -58,7 +60,8 @@ static uint64_t word_at(const uint8_t *head, size_t offset)
     return word;
 }
 
-/* Since when the thread is in a call that waits for the device, by the records in its chunk. */
+/* Returns since when the thread is in a call that waits for the device, from the records in its
+ * chunk. */
 static uint64_t find_busy(uint64_t records)
 {
     struct call_seen outermost, innermost;
@@ -86,10 +89,10 @@ static void take_calls(struct looked_calls *c, const uint8_t *head, uint32_t tid
         c->busy_begin = find_busy(word_at(head, offsetof(struct thread, records)));
 }
 
-/* Those of [first, first + count), at once if none of them is gone. */
+/* Reads the places [first, first + count) at once, if no thread among them has ended. */
 static void read_some(struct looked_calls *calls, unsigned first, unsigned count)
 {
-    static uint8_t heads[MEMORY_READS_MAX][HEAD_BYTES]; /* the looking thread's */
+    static uint8_t heads[MEMORY_READS_MAX][HEAD_BYTES]; /* used by the observing thread */
     struct iovec pieces[MEMORY_READS_MAX];
     uint32_t tids[MEMORY_READS_MAX];
     unsigned places[MEMORY_READS_MAX], n = 0;
@@ -135,7 +138,7 @@ static bool open_one(struct kept_file *f, uint32_t tid, const char *name)
     return kept_file_open(f, path);
 }
 
-/* The kernel need not have `syscall` or `schedstat`: then what they say is not known. */
+/* The kernel may lack `syscall` or `schedstat`; then their values are not known. */
 static bool open_files(struct looked *l)
 {
     uint32_t tid = atomic_load(&l->tid);
@@ -166,7 +169,7 @@ static uint64_t stat_number(const char *text, enum proc_stat_field field)
     return p ? strtoull(p, NULL, 10) : 0;
 }
 
-/* "running", or the call's number and its arguments; -1 stands for none: a page fault. */
+/* The file has "running", or the call's number and arguments; -1 means none: a page fault. */
 static void read_call(const struct looked *l, struct looked_state *s)
 {
     char text[TEXT_BYTES], *rest = text;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The program's threads that take part in the recording, as another thread sees them: whether they
- * are in a CUDA call, by their own struct thread; what they do, by the kernel's files on them,
- * which are kept open for the threads that are looked at. No allocation.
+ * The program's threads that take part in the recording, as another thread sees them. Their struct
+ * thread says whether they are in a CUDA call; the kernel's files say what they do, and stay open
+ * for the observed threads. Nothing allocates.
  */
 #ifndef GPUPROF_INJECT_LOOKED_H
 #define GPUPROF_INJECT_LOOKED_H
@@ -15,66 +15,65 @@
 
 struct thread;
 
-#define LOOKED_MAX 256u /* threads; further ones are not looked at */
+#define LOOKED_MAX 256u /* further threads are not observed */
 
-/* Where it is in its calls. */
+/* The state of a thread's calls. */
 struct looked_calls {
-    uint64_t ended;      /* ticks: the end of its last CUDA call; 0: it has made none */
-    bool is_in_call;     /* one is open */
-    uint64_t busy_begin; /* ticks: it waits for the device since then; 0: it does not */
+    uint64_t ended;      /* ticks: end of its last CUDA call; 0: none */
+    bool is_in_call;     /* a call is open */
+    uint64_t busy_begin; /* ticks: since when it waits for the device; 0: it does not */
 };
 
-/* The kernel's account of a thread, from its begin on. */
+/* The kernel's counters of a thread, since its start. */
 struct looked_counts {
     uint64_t ran_ns;
-    uint64_t delay_ns; /* it could have run, and others did */
-    uint64_t slices;   /* how often it was given a processor */
+    uint64_t delay_ns; /* time in which it could have run, but others did */
+    uint64_t slices;   /* how often it was scheduled */
     uint64_t faults;
-    uint64_t major_faults; /* of these, for which something was read */
+    uint64_t major_faults; /* faults that read from a file or swap */
 };
 
-/* What it does now. */
+/* Its current state. */
 struct looked_state {
-    char state;      /* as /proc/PID/stat has it; 0: not known */
-    bool is_in_call; /* of the system, the one below */
+    char state;      /* the character in /proc/PID/stat; 0: not known */
+    bool is_in_call; /* it is in the system call below */
     uint32_t call;
     uint64_t first_argument; /* of that call */
 };
 
 struct looked {
-    _Atomic uint32_t tid;        /* 0: free. By the thread itself when it comes; see looked_leave */
-    const struct thread *thread; /* its TLS, which goes with it */
-    bool has_files;              /* these, once they were opened */
+    /* 0: free. Set by the thread itself when it starts; see looked_leave */
+    _Atomic uint32_t tid;
+    const struct thread *thread; /* in its TLS, which is freed with the thread */
+    bool has_files;              /* these files were opened */
     struct kept_file counts, stat, call;
 };
 
-/* Before all else. False: no memory (errno). */
+/* Call it first. Returns false with errno set if there is no memory. */
 bool looked_start(void);
 
-/* By a thread that begins to take part. */
+/* Called by a thread that begins to take part. */
 void looked_add(struct thread *t);
 
-/* All below: by the one thread that looks. */
+/* The functions below: only on the observing thread. */
 
-/*
- * Where the threads of `all` are, at most LOOKED_MAX, in `calls`; returns how many places are used.
- * A place without a thread, or one that is gone meanwhile, has an `ended` of 0.
- */
+/* Fills `calls` for the places of all threads, at most LOOKED_MAX; returns the number of places. A
+ * place without a thread, or whose thread has ended meanwhile, has `ended` 0. */
 unsigned looked_read_calls(struct looked_calls *calls);
 
-/* The thread in that place, or NULL. */
+/* Returns the thread in that place, or NULL. */
 struct looked *looked_at(unsigned place);
 
-/* False: it has ended, or the kernel does not say. The first one opens its files. */
+/* Returns false if it has ended, or the kernel does not say. The first call opens its files. */
 bool looked_read_counts(struct looked *l, struct looked_counts *counts);
 
-/* The same, and its faults. */
+/* The same, with its state and faults. */
 bool looked_read_state(struct looked *l, struct looked_state *state, struct looked_counts *counts);
 
-/* Its place is free again. */
+/* Frees its place. */
 void looked_leave(struct looked *l);
 
-/* In the child of a fork: all are the parent's. */
+/* Call it in the child of a fork: all threads were the parent's. */
 void looked_forget(void);
 
 #endif
