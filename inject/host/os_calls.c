@@ -28,9 +28,9 @@
 #include "stack/stack.h"
 
 #define FUNCTIONS_MAX    256
-#define NAME_BYTES_MAX   200       /* of a file's name; a longer one keeps its end */
+#define NAME_BYTES_MAX   200       /* of a file's name; of a longer one the end is kept */
 #define KEPT_MAX         1024      /* calls of threads that do not take part yet */
-#define SURE_NS          10000000u /* after which the clock's rate is known well enough */
+#define SURE_NS          10000000u /* after this time the clock's rate is known well enough */
 #define CHILD_NS         100000000u
 #define TICKS_PER_US_MIN 500u /* of the processor's counter, before its rate is known */
 
@@ -40,32 +40,33 @@ struct name {
     char text[NAME_BYTES_MAX];
 };
 
-/* One of a thread that does not take part yet. */
+/* A call of a thread that does not take part yet. */
 struct kept_call {
-    _Atomic uint32_t tid; /* 0: it is not there yet, or was written */
+    _Atomic uint32_t tid; /* 0: not filled yet, or already written */
     struct os_said said;
     struct name name;
     struct kept_stack stack;
-    uint64_t parked; /* gil_parked */
+    uint64_t parked; /* result of gil_parked */
 };
 
-/* The client, by its constructor; what is kept, by each thread. */
+/* Set by the client's constructor. Kept calls are written by each thread. */
 static struct os_client *client;
 static struct {
-    _Atomic uint32_t pid; /* whose they are */
+    _Atomic uint32_t pid; /* the process that they belong to */
     _Atomic uint32_t count;
     _Atomic uint32_t lost;
-    _Atomic uint64_t first;  /* ticks: the end of the first */
-    struct kept_call *calls; /* KEPT_MAX, in the client's memory */
+    _Atomic uint64_t first;  /* ticks: end of the first one */
+    struct kept_call *calls; /* KEPT_MAX entries in the client's memory */
 } kept;
 _Static_assert(KEPT_MAX * sizeof(struct kept_call) <= OS_KEPT_BYTES, "they have room there");
 
-static _Atomic uint64_t told[FUNCTIONS_MAX]; /* the epoch in which the function was described */
-static _Atomic uint64_t stack_ticks;         /* calls that last so long have a stack */
-static uint64_t wanted_ns;                   /* by the constructor: the threshold */
-static uint64_t wanted_stack_ns;             /* likewise, of those with a stack */
+/* epoch of the recording in which the function was described */
+static _Atomic uint64_t told[FUNCTIONS_MAX];
+static _Atomic uint64_t stack_ticks; /* calls that last this long get a stack */
+static uint64_t wanted_ns;           /* the threshold; set by the constructor */
+static uint64_t wanted_stack_ns;     /* the same for calls that get a stack */
 
-/* The library as it lies in memory, from the linker. */
+/* The library's image in memory; defined by the linker. */
 extern HIDDEN const char __ehdr_start[], _end[];
 
 /* ---- which are told of ----------------------------------------------------------------------- */
@@ -75,7 +76,7 @@ static uint64_t ticks_of(uint64_t ns, const struct clock_scale *scale)
     return ns == SETTING_OFF ? OS_OFF : (uint64_t)(((unsigned __int128)ns << 32) / scale->mult);
 }
 
-/* Fewer than it will be, where the clock's rate is not known yet. */
+/* An underestimate while the clock's rate is not known. */
 static uint64_t few_ticks_of(uint64_t ns)
 {
     bool is_ns = process_clock.source == CLOCK_SOURCE_MONOTONIC;
@@ -126,7 +127,8 @@ static void put_number(struct name *n, uint32_t number)
     put(n, digits + at, sizeof digits - at);
 }
 
-/* address:port, as `ss` has it; a local one's path. False: it has no peer. */
+/* Writes address:port, as `ss` does, or the path of a local peer. Returns false if there is no
+ * peer. */
 static bool put_peer(struct name *n, int fd)
 {
     union {
@@ -154,7 +156,7 @@ static bool put_peer(struct name *n, int fd)
     size_t head = offsetof(struct sockaddr_un, sun_path);
     if (peer.any.sa_family != AF_UNIX || bytes <= head)
         return false;
-    if (!peer.local.sun_path[0]) /* an abstract one's name begins with a zero */
+    if (!peer.local.sun_path[0]) /* the name of an abstract socket begins with a zero */
         peer.local.sun_path[0] = '@';
     put(n, peer.local.sun_path, strnlen(peer.local.sun_path, bytes - head));
     return n->bytes > 0;
@@ -174,8 +176,8 @@ static void put_descriptor(struct name *n, int fd)
     put(n, target + head, (size_t)bytes - head);
 }
 
-/* As the program gave it; it may be no text at all. Read piece by piece: what lies behind it may
- * not be readable. */
+/* The path as the program gave it; it may be anything. Read piece by piece, since the memory after
+ * it may be unreadable. */
 static void put_path(struct name *n, const char *path)
 {
     for (uint64_t at = (uint64_t)(uintptr_t)path; n->bytes < sizeof n->text;) {
@@ -203,7 +205,8 @@ static void find_name(struct name *n, const struct os_said *s)
 /* ---- records ----------------------------------------------------------------------------------
  */
 
-/* Before its number is used. Two threads that come at a time both write it. */
+/* Writes the function's description before its number is used. If two threads come at once, both
+ * write it. */
 static bool describe(struct thread *t, const struct os_said *s)
 {
     const struct os_function *f = &client->functions[s->function];
@@ -219,7 +222,7 @@ static bool describe(struct thread *t, const struct os_said *s)
     return true;
 }
 
-/* What finds no room is counted among calls, and here. */
+/* Appends the record. One without space is counted among calls, and here. */
 static void append(struct thread *t, const struct os_said *s, const struct name *n, uint32_t stack)
 {
     struct record r = {
@@ -241,7 +244,7 @@ static void append(struct thread *t, const struct os_said *s, const struct name 
 /* ---- before the thread takes part --------------------------------------------------------------
  */
 
-/* As far as the clock's rate is known; looked at again when it is written. */
+/* As far as the clock's rate is known; checked again when it is written. */
 static bool has_lasted(const struct os_said *s, uint64_t ns)
 {
     uint64_t ticks, now_ns;
@@ -306,7 +309,7 @@ void os_attached(struct thread *t)
     gil_tell_wait(t, &wait);
 }
 
-/* Threads that never took part: theirs are lost. */
+/* The calls of threads that never took part are lost. */
 void os_end(uint64_t ns)
 {
     (void)ns;
@@ -325,10 +328,10 @@ void os_end(uint64_t ns)
 /* ---- a call ------------------------------------------------------------------------------------
  */
 
-/* Waits of allocators, which hold their lock then; and to start a thread allocates. */
+/* Allocators wait with these while they hold their lock, and starting a thread allocates. */
 #define OF_ALLOCATORS (1u << OS_LOCK | 1u << OS_CONDITION | 1u << OS_FUTEX | 1u << OS_MEMORY)
 
-/* Is it the child of a process that records, which has lived for a while, and not on its way to
+/* Is this the child of a recording process that has lived for a while, and is not about to exec
  * another program? `owner` is 0 in it. */
 static bool is_worker(const struct os_said *s, uint32_t owner)
 {
@@ -342,7 +345,7 @@ static void take(struct thread *t, const struct os_said *s, uint32_t pid)
 {
     uint32_t owner = atomic_load(&fork_page.owner);
     if (owner && owner != pid)
-        return; /* a child of vfork, in its parent's memory */
+        return; /* a vfork child, which runs in its parent's memory */
     if (epoch_now() == EPOCH_NONE) {
         if (atomic_load(&fork_page.phase) == START_FAILED || gp.off)
             return;
@@ -373,7 +376,7 @@ static void take(struct thread *t, const struct os_said *s, uint32_t pid)
     append(t, s, &name, stack);
 }
 
-/* Ours are not the program's: those of threads of ours, and those made in our own code. */
+/* Calls of our own threads, and those made in our code, are not the program's. */
 static void call(const struct os_said *s)
 {
     struct thread *t = &this_thread;
@@ -384,7 +387,7 @@ static void call(const struct os_said *s)
         return;
     bool before = thread_hurry(t, true), took_part = thread_takes_part(t);
     take(t, s, (uint32_t)syscall(SYS_getpid));
-    if (took_part && thread_takes_part(t)) /* else that is a start */
+    if (took_part && thread_takes_part(t)) /* otherwise the recording is just starting */
         thread_cost_time(t->cost, COST_OS, ticks_now() - s->end);
     if (unlikely(attention_now() >= ATTENTION_LATE) && thread_takes_part(t))
         writer_flush(0, gp.settings.numbers[SETTING_EXIT_WAIT]);

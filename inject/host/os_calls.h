@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The C library's calls that wait, as libgpuprof-os.so tells of them (os_table.h): OS_CALL records.
- * Such a call begins no recording, but in the child of a process that records: a worker that makes
- * no call of CUDA's. What a thread waited for before it takes part is kept, and written when it
- * does. Nothing here waits: the program may hold a lock meanwhile.
+ * OS_CALL records: the C library's blocking calls, as libgpuprof-os.so reports them (os_table.h).
+ * They start a recording only in the child of a process that records, for workers that make no CUDA
+ * calls. What a thread waited for before it takes part is kept, and written when it does. Nothing
+ * here waits: the program may hold a lock.
  */
 #ifndef GPUPROF_INJECT_OS_CALLS_H
 #define GPUPROF_INJECT_OS_CALLS_H
@@ -14,16 +14,17 @@
 
 struct thread;
 
-/* Features: from which length on calls are told of; what was kept of a thread's is written. */
+/* Features: sets the threshold for reporting calls; and writes the calls kept for a thread. */
 void os_load(void);
 void os_start(void);
 void os_attached(struct thread *t);
 void os_end(uint64_t ns);
 
-/* libgpuprof-os.so, to watch condition variables in it; NULL: it is not there. */
+/* Returns libgpuprof-os.so's part, for watching condition variables; NULL: it is not loaded. */
 struct os_client *os_client(void);
 
-/* By whom conditions are watched; NULL: nobody. Before any is. */
+/* Sets the function that is told about watched conditions; NULL: none. Call it before any is
+ * watched. */
 void os_watch_conditions(bool (*condition)(enum os_condition_event event, const void *condition,
                                            uint64_t ticks, int result));
 

@@ -16,24 +16,25 @@
 #define TEXT_BYTES 4096
 #define PATH_BYTES 1024
 #define SECOND_NS  1000000000u
-#define LATE_NS    15000000u /* so much later than it was due, our thread may have been stopped */
+/* if our thread runs this much later than planned, it may have been throttled */
+#define LATE_NS 15000000u
 
-/* The thread's own. */
+/* Used only by the thread. */
 static struct {
     struct quota quota;
     bool is_looked_for, is_found;
-    uint64_t read_ns; /* CLOCK_MONOTONIC: when it was read last */
-    uint64_t seen_ns; /* when our thread was here last */
+    uint64_t read_ns; /* CLOCK_MONOTONIC time of the last reading */
+    uint64_t seen_ns; /* when our thread last came here */
     struct quota_counts counts;
 } own;
 
-/* By the thread, for the writer: what the whole recording has had of it so far. */
+/* Written by the thread for the writer: totals of the recording so far. */
 static struct {
     _Atomic uint64_t throttled, periods, milli_processors;
-    uint64_t told; /* of the first one; the writer's */
+    uint64_t told; /* of the first reading; used by the writer */
 } sums;
 
-/* False: there is no such file. */
+/* Returns false if the file does not exist. */
 static bool read_text(const char *path, char *text, size_t bytes)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -51,11 +52,11 @@ static bool read_number(const char *folder, const char *name, long long *number)
     if (length < 0 || length >= (int)sizeof path || !read_text(path, text, sizeof text))
         return false;
     char *end;
-    *number = strtoll(text, &end, 10); /* "max": none */
+    *number = strtoll(text, &end, 10); /* "max": no limit */
     return end > text;
 }
 
-/* Has the group a limit? Version 2 has both numbers in one file. */
+/* Does the group have a limit? Version 2 has both numbers in one file. */
 static bool take_group(struct quota *q, const char *folder)
 {
     char path[PATH_BYTES], text[64], *rest;
@@ -77,8 +78,8 @@ static bool take_group(struct quota *q, const char *folder)
     return length < (int)sizeof path && kept_file_open(&q->stat, path);
 }
 
-/* The group `name` below `mount` or what it is in. What a container sees of its mount may begin
- * with the group itself. */
+/* Finds the group `name`, or the nearest one around it, below `mount`. In a container, the mount
+ * may begin with the group itself. */
 static bool take_nearest(struct quota *q, const char *mount, const char *name)
 {
     char folder[PATH_BYTES];
@@ -95,7 +96,7 @@ static bool take_nearest(struct quota *q, const char *mount, const char *name)
     return false;
 }
 
-/* Does a list with commas have the word? */
+/* Does a comma-separated list have the word? */
 static bool has_word(const char *list, size_t length, const char *word)
 {
     size_t bytes = strlen(word);
@@ -106,7 +107,7 @@ static bool has_word(const char *list, size_t length, const char *word)
     return false;
 }
 
-/* A line is NUMBER:CONTROLLERS:/GROUP; of version 2 the controllers are empty. */
+/* A line is NUMBER:CONTROLLERS:/GROUP; for version 2 CONTROLLERS is empty. */
 static bool take_line(struct quota *q, const char *line, const char *mounts)
 {
     char mount[PATH_BYTES];
@@ -154,7 +155,9 @@ bool quota_read(const struct quota *q, struct quota_counts *c)
     return true;
 }
 
-/* Of the last `ns`: it begins with them, so that a reader has it before what came behind them. */
+/*
+ * Records the last `ns`. The record begins with them, so that a reader has it before later events.
+ */
 static void tell(struct thread *me, const struct quota_counts *now, uint64_t ns)
 {
     uint64_t ticks =
@@ -198,7 +201,7 @@ uint64_t quota_pulse(struct thread *me, uint64_t now_ns)
     return now_ns + SECOND_NS;
 }
 
-/* Not each time: a reader keeps them all. */
+/* Not each time, since readers keep all of them. */
 void quota_describe(struct thread *writer, bool is_last)
 {
     char text[100];

@@ -14,21 +14,23 @@
 #include "stack/walk.h"
 
 #define CHILD_NS    50000000u
-#define BASE_FRAMES 3u     /* outermost, of what leads to main or to a thread's function */
-#define BASE_THEIRS 2u     /* of these the C library's */
-#define STACK_BYTES 32768u /* of a stack for handlers: a thread is made on less than half of it */
+#define BASE_FRAMES 3u /* outermost frames, which lead to main or to a thread's function */
+#define BASE_THEIRS 2u /* of these, frames of the C library */
+/* of a stack for handlers: starting a thread needs less than half of it */
+#define STACK_BYTES 32768u
 
-/* What takes these locks is in the objects that define these: by sample_child_prepare. */
+/* The code that takes these locks is in the objects that define these symbols; found by
+ * sample_child_prepare. */
 static struct {
     const char *symbol;
-    uintptr_t low, bytes; /* 0: not found, or no symbol of this C library's */
+    uintptr_t low, bytes; /* 0: not found, or not a symbol of this C library */
 } theirs[] = {{"malloc", 0, 0},
               {"gnu_get_libc_version", 0, 0},
               {"pthread_create", 0, 0},
               {"__tls_get_addr", 0, 0}}; /* the loader */
 #define OBJECTS (sizeof theirs / sizeof theirs[0])
 
-static _Atomic uint32_t is_due; /* a child has no thread of ours yet; by its only thread */
+static _Atomic uint32_t is_due; /* the child has no thread of ours yet; used by its only thread */
 
 static int visit(const struct object *o, void *data)
 {
@@ -60,10 +62,8 @@ static bool is_theirs(uint64_t return_address)
     return false;
 }
 
-/*
- * Who holds one of these locks has a frame of theirs on the stack, further in than those that led
- * to main. So there must be none, and the stack must be known as a whole.
- */
+/* A thread that holds one of these locks has a frame of their code on the stack, besides those that
+ * led to main. So there must be none, and the stack must be complete. */
 static bool is_free(const struct walk *w)
 {
     unsigned count = 0;
@@ -83,7 +83,7 @@ static bool is_free(const struct walk *w)
 static void *child_main(void *unused)
 {
     own_thread_begin("gpuprof-fork");
-    if (thread_attach(&this_thread)) /* a recording that begins counts its own threads anew */
+    if (thread_attach(&this_thread)) /* a new recording counts its threads again */
         thread_leave(&this_thread);
     else
         own_thread_end();

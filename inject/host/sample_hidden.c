@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The program does not see the signal of samples: who asks for its action finds none, and sets of
- * signals to wait for do not have it. Who wants that very number gets it, and samples take another.
+ * Hides the signal of samples from the program: asking for its action finds none, and sets of
+ * signals to wait for do not contain it. A program that wants this number gets it, and sampling
+ * uses another.
  */
 #include <signal.h>
 #include <stdatomic.h>
@@ -40,7 +41,8 @@ static const char *const symbols[HIDE_COUNT] = {
 #undef HIDE
 };
 
-static _Atomic(void *) reals[HIDE_COUNT]; /* by each that looks, to the same */
+/* set by any thread that looks one up, always to the same value */
+static _Atomic(void *) reals[HIDE_COUNT];
 
 static void *real(enum hidden which)
 {
@@ -51,8 +53,8 @@ static void *real(enum hidden which)
 
 #define REAL(symbol) ((symbol##_fn)real(HIDE_##symbol))
 
-/* What the program has set for our number: the default, with flags and mask of its own. By who
- * calls sigaction, which is the program's to order. */
+/* The action that the program believes is set for our number: the default, with its flags and mask.
+ * Changed by threads that call sigaction, which the program must order. */
 static struct sigaction seen;
 
 EXPORT int sigaction(int number, const struct sigaction *new, struct sigaction *old)
@@ -74,7 +76,7 @@ EXPORT int sigaction(int number, const struct sigaction *new, struct sigaction *
     return 0;
 }
 
-/* Which flags it sets, the C library knows: siginterrupt() changes them. */
+/* Which flags to set only the C library knows: siginterrupt() changes them. */
 EXPORT sighandler_t signal(int number, sighandler_t handler)
 {
     if (likely(number != sample_signal_number()) || handler == SIG_ERR)
@@ -85,10 +87,8 @@ EXPORT sighandler_t signal(int number, sighandler_t handler)
     return sigaction(number, &new, &old) < 0 ? SIG_ERR : old.sa_handler;
 }
 
-/*
- * The set without our number, unless it is that very one which the program waits for: sets of all,
- * or most, have its neighbours, too.
- */
+/* Returns the set without our number, unless the program waits for just that one: sets of all or
+ * most signals contain its neighbours, too. */
 static const sigset_t *without(const sigset_t *set, sigset_t *copy)
 {
     int ours = sample_signal_number();

@@ -7,16 +7,14 @@
 #include "base/pages.h"
 
 #define HEAD_BYTES 8u
-#define IS_FILLER  1u /* in an entry's length: it only fills the ring's end */
+#define IS_FILLER  1u /* flag in an entry's length: it only fills the end of the ring */
 
-/*
- * An entry begins with its length, 0 until it is complete: the reader leaves zeros behind.
- * Positions only grow; RING_BYTES is a power of two.
- */
+/* An entry begins with its length, which is 0 until the entry is complete: the reader leaves zeros
+ * behind. Positions only grow; RING_BYTES is a power of two. */
 static struct {
     uint8_t *bytes;
-    _Atomic uint64_t head; /* where the next entry begins; by whoever writes */
-    _Atomic uint64_t tail; /* where the oldest one does; by the reader */
+    _Atomic uint64_t head; /* where the next entry begins; changed by writers */
+    _Atomic uint64_t tail; /* where the oldest entry begins; changed by the reader */
 } ring;
 
 static _Atomic uint64_t *length_at(uint64_t position)

@@ -14,10 +14,10 @@
 #include "sample_signals.h"
 
 #define RESTORER    0x04000000u
-#define STACK_BYTES 5120u /* that taking a stack needs */
+#define STACK_BYTES 5120u /* needed for taking a stack */
 
-/* The kernel's structure. By system call: the C library's function may be a sanitizer's, which
- * would hold our handler up until there is no code left that it has interrupted. */
+/* The kernel's structure, for the system call. The C library's function may be a sanitizer's, which
+ * would delay our handler until the interrupted code is gone. */
 struct action {
     uintptr_t handler;
     unsigned long flags;
@@ -28,7 +28,7 @@ struct action {
 };
 
 #if defined(__x86_64__)
-/* What a handler returns to; the C library does not export its own. */
+/* The return address of a handler; the C library does not export its own. */
 extern HIDDEN void sample_signal_return(void);
 __asm__(".pushsection .text\n"
         ".type sample_signal_return, @function\n"
@@ -40,7 +40,7 @@ __asm__(".pushsection .text\n"
         ".popsection\n");
 #endif
 
-static _Atomic int number; /* by who takes one */
+static _Atomic int number; /* set by the thread that takes one */
 static sample_tick_fn tick_fn;
 static bool (*is_tick)(union sigval value);
 
@@ -49,8 +49,8 @@ static bool ask(int n, struct action *found)
     return syscall(SYS_rt_sigaction, n, NULL, found, sizeof found->mask) == 0;
 }
 
-/* Somebody else's signal of that number, for which the program has no handler: it is to end as
- * without us, when we return. */
+/* Another sender's signal of that number, for which the program has no handler: after our return it
+ * ends the process as it would without us. */
 static void pass_on(int n, siginfo_t *info)
 {
     const struct action none = {.handler = (uintptr_t)SIG_DFL};
@@ -58,7 +58,7 @@ static void pass_on(int n, siginfo_t *info)
     syscall(SYS_rt_tgsigqueueinfo, getpid(), (pid_t)thread_id(), n, info);
 }
 
-/* The stack for handlers that the program has set may be as small as the kernel lets it be. */
+/* The stack for handlers that the program has set may be as small as the kernel allows. */
 static bool has_stack(const ucontext_t *context)
 {
     const stack_t *handlers = &context->uc_stack;
@@ -90,7 +90,7 @@ int sample_signal_number(void)
 
 int sample_signal_take(sample_tick_fn tick, bool (*is_ours)(union sigval value), int taken)
 {
-    /* All signals, also the two of the C library's: nothing is to leave our handler by a jump. */
+    /* All signals, also the C library's two, so that nothing leaves our handler by a jump. */
     const struct action ours = {
         .handler = (uintptr_t)handle,
         .flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK | RESTORER,
@@ -103,7 +103,7 @@ int sample_signal_take(sample_tick_fn tick, bool (*is_ours)(union sigval value),
     int dump = (int)gp.settings.numbers[SETTING_DUMP_SIGNAL];
     tick_fn = tick;
     is_tick = is_ours;
-    if (number != taken && sample_signal_is_kept()) /* from the parent, before a fork */
+    if (number != taken && sample_signal_is_kept()) /* set by the parent, before a fork */
         return number;
     for (int n = SAMPLE_SIGNAL_LAST; n >= SAMPLE_SIGNAL_FIRST; n--)
         if (n != dump && n != taken && ask(n, &found) && found.handler == (uintptr_t)SIG_DFL &&

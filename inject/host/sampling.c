@@ -32,70 +32,71 @@
 #include "stack/stack.h"
 #include "stack/walk.h"
 
-#define SAMPLED_MAX      1024u /* threads at a time */
-#define ROOMS            16u   /* handlers at work at a time */
-#define PULSE_NS         20000000u
-#define PULSES_OF_CHECK  5u         /* looks whether timers have their threads, these their ticks */
-#define THREADS_OF_PULSE 32u        /* a pulse later for as many: it looks at each */
-#define LATE_NS          200000000u /* a tick so late has nothing to do with the code it meets */
-#define SILENT_PERIODS   50u
-#define LOCK_NS          1000000000u
-#define NAME_BYTES       16u
+#define SAMPLED_MAX 1024u /* threads at one time */
+#define ROOMS       16u   /* handlers running at one time */
+#define PULSE_NS    20000000u
+/* every so many pulses, checks that timers have their threads and threads their timers */
+#define PULSES_OF_CHECK 5u
+/* the next pulse is one later for this many threads, since it looks at each */
+#define THREADS_OF_PULSE 32u
+/* a tick this late says nothing about the code that it interrupts */
+#define LATE_NS        200000000u
+#define SILENT_PERIODS 50u
+#define LOCK_NS        1000000000u
+#define NAME_BYTES     16u
 
-/* A thread that has a timer: by the one that scans, but for `told`. */
+/* A thread with a timer. Used by the scanning thread, except `told`. */
 struct sampled {
     _Atomic uint32_t tid; /* 0: free */
     int32_t timer;
-    uint32_t scan; /* the last one that found it */
-    bool is_named; /* its name is in the stream */
+    uint32_t scan; /* the last scan that found it */
+    bool is_named; /* its name was written */
     bool is_silent;
     uint64_t begin_ns;     /* its CPU time when it got the timer */
-    _Atomic uint32_t told; /* periods that its ticks told of, or should not have */
+    _Atomic uint32_t told; /* periods that its ticks have covered, or that they should not cover */
 };
 
-/* An entry of the ring: a record of a place in Python, or a sample. */
+/* An entry of the ring: a record of a Python place, or a sample. */
 struct put_aside {
-    uint32_t record_bytes; /* of a record, which follows; 0: it is a sample */
+    uint32_t record_bytes; /* size of the record that follows; 0: it is a sample */
     uint64_t ticks;
     uint32_t tid;
     uint32_t slot;
     uint32_t periods;
     uint32_t flags; /* enum sample_flag */
-    uint32_t age;   /* of the modules that the frames are in */
+    uint32_t age;   /* version of the modules that the frames are in */
     uint16_t count;
     bool is_cut;
     uint64_t frames[];
 };
 
-/*
- * Where a handler takes a stack: the thread's own may be small. What the one before has left here
- * is most often the same thread's.
- */
+/* Where a handler takes a stack: the thread's stack may be small. The previous contents are most
+ * often from the same thread. */
 struct room {
     _Atomic uint32_t is_taken;
     struct walk walk;
     struct walk_past past;
     struct python_seen seen;
     struct splice splice;
-    struct memory_window window; /* what names and lines are read from */
-    struct python_place text;    /* what names are read into */
+    struct memory_window window; /* cache for reading names and lines */
+    struct python_place text;    /* buffer for names */
 } __attribute__((aligned(64)));
 
 static struct {
-    int number; /* of the signal; 0: nothing is sampled */
+    int number; /* of the signal; 0: sampling is off */
     uint64_t period_ns;
     unsigned depth;
     struct sampled *slots;
     struct room *rooms;
-    uint32_t used;  /* slots, the free ones among them */
-    uint32_t found; /* the last one that was looked for */
+    uint32_t used;  /* number of slots, including free ones */
+    uint32_t found; /* the slot last searched for */
     uint32_t scan;
     uint32_t pulse;
-    uint64_t due_ns;     /* the next pulse */
-    nlink_t links;       /* of the folder of threads, at the last scan */
-    pid_t pid;           /* whose all this is */
-    struct lock timers;  /* number, slots and what scans know */
-    struct lock reading; /* the ring, and `walk` */
+    uint64_t due_ns;     /* when the next pulse is due */
+    nlink_t links;       /* link count of the folder of threads at the last scan */
+    pid_t pid;           /* the process that owns all this */
+    struct lock timers;  /* protects `number`, the slots and what scans know */
+    struct lock reading; /* protects the ring and `walk` */
     struct walk walk;
 } all;
 
@@ -127,7 +128,9 @@ static bool keep_place(const struct record *r)
     return true;
 }
 
-/* Python's frames into r->walk. False: they were just changing, and are not known. */
+/*
+ * Reads Python's frames into r->walk. Returns false if they were just changing, and are not known.
+ */
 static bool take_python(struct room *r)
 {
     struct walk *w = &r->walk;
@@ -146,7 +149,9 @@ static bool take_python(struct room *r)
     return count >= 0;
 }
 
-/* The stack of that code of the thread's in r->walk; returns flags that say why there is none. */
+/*
+ * Reads the stack of the interrupted code into r->walk; returns flags that say why there is none.
+ */
 static uint32_t take_stack(const ucontext_t *context, struct room *r)
 {
     struct walk *w = &r->walk;
@@ -168,7 +173,7 @@ static bool put_aside(struct sampled *s, unsigned periods, const ucontext_t *con
     uint32_t age = atomic_load(&modules_age);
     uint32_t flags = walk_is_in_kernel(context) ? SAMPLE_IN_KERNEL : 0;
     if (call_thread_is_inside(&this_thread)) {
-        w->count = 0; /* only here: else the walk before is read ahead */
+        w->count = 0; /* reset only here: otherwise the previous walk helps to read ahead */
         flags |= SAMPLE_IN_GPUPROF;
     } else {
         flags |= take_stack(context, room);
@@ -224,8 +229,9 @@ uint32_t sampling_number(struct thread *t, const struct kept_stack *k)
 }
 
 /*
- * The calling thread's, without a system call where the timer is its own. It is not in the child of
- * a fork, which begins with a copy of `known`, or if a signal waited until its timer was another's.
+ * The slot of the calling thread; no system call is needed if the timer is its own. It is not in
+ * the child of a fork, which begins with a copy of `known`, or if a pending signal waited until its
+ * timer was reused.
  */
 static uint32_t tid_of_tick(const struct sampled *s)
 {
@@ -235,12 +241,13 @@ static uint32_t tid_of_tick(const struct sampled *s)
     return known;
 }
 
-/* In a signal handler, anywhere. */
+/* Runs in a signal handler, anywhere. */
 static void on_tick(union sigval value, unsigned periods, const void *context)
 {
     struct sampled *s = value.sival_ptr;
     uint32_t tid = tid_of_tick(s);
-    bool is_late = periods * all.period_ns > LATE_NS; /* it was blocked: what it tells is of now */
+    /* it was blocked: it describes the present, not that period */
+    bool is_late = periods * all.period_ns > LATE_NS;
     periods = is_late ? 1 : periods;
     atomic_fetch_add_explicit(&s->told, periods, memory_order_relaxed);
     if (recorded_off() & OFF_CALLS)
@@ -256,7 +263,7 @@ static void on_tick(union sigval value, unsigned periods, const void *context)
     thread_cost_time(cost, COST_SAMPLE, ticks_now() - begin);
 }
 
-/* The kernel's number for a thread's CPU time. */
+/* The kernel's id of a thread's CPU clock. */
 static clockid_t clock_of(uint32_t tid)
 {
     return (clockid_t)(~tid << 3 | 6);
@@ -269,7 +276,8 @@ static uint64_t cpu_ns(uint32_t tid)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* The kernel lists threads in the order in which they got their places: begins behind the last. */
+/* Starts after the last one found: the kernel lists threads in the order in which they got their
+ * slots. */
 static struct sampled *find(uint32_t tid)
 {
     for (uint32_t n = 0; n < all.used; n++) {
@@ -280,8 +288,8 @@ static struct sampled *find(uint32_t tid)
     return NULL;
 }
 
-/* By system call: the C library's may allocate. False: the thread is gone, or the kernel has no
- * room. */
+/* Uses the system call: the C library's function may allocate. Returns false if the thread is gone,
+ * or the kernel has no space. */
 static bool make_timer(struct sampled *s, uint32_t tid)
 {
     struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID,
@@ -350,7 +358,7 @@ void sampling_start(void)
         note(SAY_SAMPLES, "--sample is off: cannot allocate memory");
         return;
     }
-    objects_are_watched(); /* looks once, and not in a handler */
+    objects_are_watched(); /* checked once, and not in a handler */
     modules_find_now();
     modules_check(true);
     python_look();
@@ -370,7 +378,7 @@ void sampling_load(void)
         sampling_start();
 }
 
-/* One of its timers is of a thread that is gone: such a one has no time left. */
+/* Does a timer belong to an ended thread? Then it has no time left. */
 static bool has_ended(const struct sampled *s)
 {
     struct itimerspec left = {0};
@@ -408,10 +416,8 @@ static void scan(void)
             disarm(&all.slots[i]);
 }
 
-/*
- * The number of links says how many threads there are. One may come as another goes, ours among
- * them: so all are looked at when it is due, whatever it says.
- */
+/* The link count says how many threads there are. One may start as another ends, also our own, so
+ * when a check is due all are checked. */
 static void scan_if_changed(bool is_due)
 {
     struct stat folder;
@@ -428,7 +434,7 @@ static void scan_if_changed(bool is_due)
     scan();
 }
 
-/* With the thread's name, at its first one. */
+/* The first sample of a thread also has its name. */
 static void write_one(struct thread *t, struct sampled *s, struct record *r)
 {
     char name[NAME_BYTES], path[48];
@@ -445,7 +451,8 @@ static void write_one(struct thread *t, struct sampled *s, struct record *r)
     thread_append(t, r);
 }
 
-/* Of threads that ran and were not told of it: they block the signal, for good or too long. */
+/* Records the time of threads that ran without ticks: they block the signal, for ever or for too
+ * long. */
 static void tell_silent(struct thread *me)
 {
     for (uint32_t i = 0; i < all.used; i++) {
@@ -466,7 +473,7 @@ static void tell_silent(struct thread *me)
     }
 }
 
-/* With the lock held: another signal for all timers. */
+/* Moves all timers to another signal. The lock must be held. */
 static void move(int taken)
 {
     all.number = sample_signal_take(on_tick, is_slot, taken);
@@ -536,7 +543,7 @@ uint64_t sampling_pulse(struct thread *me, uint64_t now_ns)
         return all.due_ns;
     all.due_ns = now_ns + PULSE_NS;
     if (lock_take(&all.timers, LOCK_NS)) {
-        if (!sample_signal_is_kept()) /* by a system call of its own */
+        if (!sample_signal_is_kept()) /* the program used its own system call */
             move(all.number);
         bool is_due = ++all.pulse >= PULSES_OF_CHECK + all.used / THREADS_OF_PULSE;
         scan_if_changed(is_due);
@@ -562,7 +569,7 @@ void sampling_end(struct thread *me)
 
 void sampling_forget(void)
 {
-    if (all.pid == getpid()) /* by sampling_after_fork */
+    if (all.pid == getpid()) /* set by sampling_after_fork */
         return;
     if (all.slots)
         memset(all.slots, 0, all.used * sizeof *all.slots);

@@ -17,26 +17,27 @@
 #define HANDLE_BITS 48u
 #define TABLE_BYTES (COMMUNICATORS_MAX * sizeof(struct communicator))
 
-enum { KEY_FREE, KEY_GONE, KEY_MADE }; /* no key is so small */
+enum { KEY_FREE, KEY_GONE, KEY_MADE }; /* no key is this small */
 
-/* What a key is about: a communicator's address, or a pair of its ranks above that. */
+/* What a key refers to: a communicator's address, or a pair of its ranks in the bits above. */
 struct communicator {
     _Atomic uint64_t key;
     _Atomic uint64_t count;
     uint64_t id;
-    _Atomic uint64_t told; /* the epoch of the recording that has it; EPOCH_NONE: none */
+    _Atomic uint64_t told; /* epoch of the recording that describes it; EPOCH_NONE: none */
     uint32_t rank, ranks;  /* 0 ranks: not known yet */
     int32_t device;
     uint32_t children;
 };
 
-/* By the threads that make and use communicators; what is not atomic by the one that makes it,
- * before its key, and by those that use it, one after another. */
-static _Atomic(struct communicator *) table; /* mmap'ed with the first one; NULL: there is none */
+/* Used by the threads that create and use communicators. The creating thread writes plain members
+ * before the key; users write them one after another. */
+/* from mmap, with the first communicator; NULL: there is none */
+static _Atomic(struct communicator *) table;
 
 _Static_assert((COMMUNICATORS_MAX & (COMMUNICATORS_MAX - 1)) == 0, "a mask");
 
-/* By whoever makes the first one. NULL: no memory. */
+/* Called by the thread that creates the first one. Returns NULL if there is no memory. */
 static struct communicator *make_table(void)
 {
     struct communicator *all = atomic_load(&table), *nobody = NULL;
@@ -69,7 +70,7 @@ static struct communicator *find(uint64_t key)
     return NULL;
 }
 
-/* What is in `what`, under that key; NULL: there is no room. */
+/* Stores `what` under that key; NULL: there is no space. */
 static struct communicator *add(uint64_t key, const struct communicator *what)
 {
     struct communicator *all = make_table();
@@ -91,7 +92,8 @@ static struct communicator *add(uint64_t key, const struct communicator *what)
     return NULL;
 }
 
-/* All that a reader of a file compares: the bytes decide, and nothing of this process. */
+/* A reader compares only this number, so it depends on the bytes alone, and on nothing in this
+ * process. */
 static uint64_t mix_bytes(uint64_t hash, const void *data, unsigned bytes)
 {
     for (unsigned i = 0; i < bytes; i++)
@@ -117,7 +119,7 @@ void communicator_ends(uint64_t handle)
 
 void communicator_made(uint64_t handle, uint64_t id, uint32_t rank, uint32_t ranks)
 {
-    communicator_ends(handle); /* one that was destroyed past us */
+    communicator_ends(handle); /* replaces one that was destroyed without our hook */
     add(handle,
         &(struct communicator){.id = id, .rank = rank, .ranks = ranks, .device = device_current});
 }
@@ -161,9 +163,9 @@ uint64_t communicator_next(uint64_t key)
 }
 
 /*
- * A child's ranks, which only the library knows. It says so in ranges of NVTX's, too, which are
- * nobody's. As its next call does, it would complain of a communicator that is not ready: nobody
- * asks before the program does something on it.
+ * Asks the library for a child communicator's ranks, which only it knows. It also marks its answer
+ * with NVTX ranges, which are nobody's. Like its next call, it would complain about a communicator
+ * that is not ready; so we ask only when the program uses it.
  */
 static void ask(struct thread *t, struct communicator *c, uint64_t handle, uintptr_t caller)
 {
@@ -173,7 +175,7 @@ static void ask(struct thread *t, struct communicator *c, uint64_t handle, uintp
     ask_fn *count = (ask_fn *)resolve_definition("ncclCommCount", caller);
     ask_fn *user_rank = (ask_fn *)resolve_definition("ncclCommUserRank", caller);
     struct call *where = t->inside;
-    uint64_t mask = block_signals(); /* a handler that jumped would leave us here */
+    uint64_t mask = block_signals(); /* a handler that jumps would leave us here */
     t->inside = CALL_FOR_GOOD;
     if (count && user_rank && count(comm, &ranks) == 0 && user_rank(comm, &rank) == 0 &&
         ranks > 0) {

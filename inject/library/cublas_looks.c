@@ -10,10 +10,10 @@
 #include "base/objects.h"
 #include "cuda/cuda_abi.h"
 
-#define LIBRARIES_MAX 8    /* copies of libcublasLt in a process that are remembered */
-#define GROUPS_MAX    4096 /* more are not added up */
+#define LIBRARIES_MAX 8    /* copies of libcublasLt per process */
+#define GROUPS_MAX    4096 /* larger groups are not added up */
 
-/* The arguments of each row by their labels. */
+/* The labels of each row's arguments. */
 #define I(kind, label, expression)          uint64_t label;
 #define O(kind, label, pointer, expression) uint64_t label;
 #define LIBRARY(symbol, name, domain, does, returns, params, names, ...)                           \
@@ -29,7 +29,7 @@
 typedef int getter(const void *structure, int attribute, void *value, size_t bytes,
                    size_t *bytes_written);
 
-/* Numbers of cublasLt.h. */
+/* Constants of cublasLt.h. */
 enum { LAYOUT_TYPE = 0, LAYOUT_ROWS = 2, LAYOUT_COLUMNS = 3, LAYOUT_BATCH = 5 };
 enum { MULTIPLY_COMPUTE = 0, MULTIPLY_TRANS_A = 3, MULTIPLY_TRANS_B = 4, MULTIPLY_EPILOGUE = 7 };
 
@@ -38,7 +38,7 @@ struct getters {
     getter *of_multiply;
 };
 
-/* Which copy a function is of, and its getters; entries are filled once. */
+/* The getters of each copy of the library; entries are written once. */
 static struct {
     _Atomic(const void *) real;
     struct getters getters;
@@ -51,7 +51,9 @@ static bool is_set(const char *variable)
     return value && value[0] && strcmp(value, "0") != 0;
 }
 
-/* It would tell of each look, too, where it logs what it is called with, or marks it by NVTX. */
+/*
+ * Does the library log its calls or mark them with NVTX? Then it would do so for our queries, too.
+ */
 static bool tells_of_calls(void)
 {
     return is_set("CUBLASLT_LOG_LEVEL") || is_set("CUBLASLT_LOG_MASK") ||
@@ -82,7 +84,7 @@ static struct getters getters_of(const void *real)
     return find_getters(real);
 }
 
-/* A value of `bytes`; of an older library's structure that has none of the kind: 0. */
+/* Reads an attribute of `bytes`; 0 if an older library's structure does not have it. */
 static uint64_t get(getter *ask, uint64_t structure, int attribute, size_t bytes)
 {
     uint64_t value = 0;
@@ -125,7 +127,7 @@ struct sizes {
     uint64_t m, n, k;
 };
 
-/* All such rows have these words first, in this order, as cublasLtMatmul has its handle. */
+/* All such rows begin with these words in this order, as cublasLtMatmul begins with its handle. */
 struct grouped {
     uint64_t handle, groups, batch, m, n, k, mnk;
 };
@@ -148,7 +150,7 @@ static bool look_at_groups(struct grouped *w)
         uint64_t many = size_in(count, bytes, i), mnk;
         if (__builtin_mul_overflow(s.m, s.n, &mnk) || __builtin_mul_overflow(mnk, s.k, &mnk) ||
             __builtin_mul_overflow(mnk, many, &mnk) || __builtin_add_overflow(w->mnk, mnk, &w->mnk))
-            return false; /* some are negative: the library will say so */
+            return false; /* some are negative, which the library will report */
         w->batch += many;
         w->m = i == 0 || w->m == s.m ? s.m : 0;
         w->n = i == 0 || w->n == s.n ? s.n : 0;
@@ -160,7 +162,7 @@ static bool look_at_groups(struct grouped *w)
 bool cublas_look(unsigned code, uint64_t *words, const void *real)
 {
     int saved = errno;
-    if (!words[0]) /* without a handle the library refuses before it looks at any of them */
+    if (!words[0]) /* without a handle the library fails before it reads any of them */
         return false;
     bool found = code == API_CODE_cublasLtMatmul
                      ? look_at_matmul((struct words_cublasLtMatmul *)words, real)

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Arguments that stand in structures or arrays: what a row of api_cublas.def has in their place
- * says where to look, and what is found there takes that place.
- */
+/* Reads arguments that are inside structures or arrays. The row of api_cublas.def has words that
+ * say where to look; what is found replaces them. */
 #ifndef GPUPROF_INJECT_CUBLAS_LOOKS_H
 #define GPUPROF_INJECT_CUBLAS_LOOKS_H
 
@@ -11,12 +9,12 @@
 
 #include "api/api.h"
 
-/* Is it a function of which arguments are to be looked for? */
+/* Does this function have such arguments? */
 #define CUBLAS_LOOKS(code, does)                                                                   \
     ((int)(code) == (int)API_CODE_cublasLtMatmul || (int)(does) == (int)API_DOES_GEMM_GROUPED)
 
-/* The words of a call of such a function, whose real one is `real`, before that is called. False:
- * nothing is known of them, nor of those that stand there. */
+/* Replaces the words of a call of such a function before the real one, `real`, is called. Returns
+ * false if nothing is known of them; the words are invalid then. */
 bool cublas_look(unsigned code, uint64_t *words, const void *real);
 
 #endif

@@ -32,7 +32,7 @@ static bool take(struct json *j, char c)
     return true;
 }
 
-/* As it stands there, escapes included: cuDNN's names have none. */
+/* Takes a string as it is, with escapes: cuDNN's names have none. */
 static bool take_string(struct json *j, struct dnn_slice *s)
 {
     if (!take(j, '"'))
@@ -51,7 +51,7 @@ static bool is_scalar(char c)
            c == '+' || c == '.';
 }
 
-/* Any value. */
+/* Takes any value. */
 static bool take_value(struct json *j, struct dnn_slice *value)
 {
     size_t depth = 0;
@@ -84,7 +84,7 @@ static struct json inside(struct dnn_slice s)
     return (struct json){s.at, s.at + s.bytes};
 }
 
-/* The next member of an object, or element of an array: -1: it is not well-formed. */
+/* Takes the next member of an object, or element of an array; -1: it is not well-formed. */
 static int next_member(struct json *j, bool *begun, struct dnn_slice *key, struct dnn_slice *value)
 {
     if (!*begun && !take(j, '{'))
@@ -109,7 +109,7 @@ static int next_element(struct json *j, bool *begun, struct dnn_slice *value)
     return take_value(j, value) ? 1 : -1;
 }
 
-/* The object's member of that name. */
+/* Finds the object's member of that name. */
 static bool member(struct dnn_slice object, const char *name, struct dnn_slice *value)
 {
     struct json j = inside(object);
@@ -151,7 +151,7 @@ static bool number_of(struct dnn_slice s, int64_t *number)
     return true;
 }
 
-/* The numbers of an array, at most DNN_DIMS_MAX; 0: it is none, or of others. */
+/* Reads the numbers of an array, at most DNN_DIMS_MAX; 0: not an array of numbers. */
 static unsigned numbers_of(struct dnn_slice array, int64_t *numbers)
 {
     struct json j = inside(array);
@@ -182,7 +182,7 @@ static bool tensor_named(const struct graph *g, struct dnn_slice name, struct dn
     return false;
 }
 
-/* Shorter than cuDNN's, and as those of other libraries' matrices are. */
+/* Shortens cuDNN's name of a tensor, like those of other libraries' matrices. */
 static struct dnn_slice key_of(struct dnn_slice key)
 {
     static const struct {
@@ -204,7 +204,7 @@ static struct dnn_slice key_of(struct dnn_slice key)
     return key;
 }
 
-/* Without what an enumerator's name begins with like all of its kind. */
+/* Removes the prefix that all enumerators of the kind share. */
 static bool drop(struct dnn_slice *s, const char *prefix)
 {
     size_t bytes = strlen(prefix);
@@ -215,7 +215,7 @@ static bool drop(struct dnn_slice *s, const char *prefix)
     return true;
 }
 
-/* A scalar that comes with the call is no memory of the device's: left out. */
+/* Leaves out scalars that are passed with the call: they are not in device memory. */
 static bool put_tensor(const struct graph *g, struct dnn_slice key, struct dnn_slice tensor)
 {
     int64_t dims[DNN_DIMS_MAX], strides[DNN_DIMS_MAX], vector[1], dim[1];
@@ -229,7 +229,7 @@ static bool put_tensor(const struct graph *g, struct dnn_slice key, struct dnn_s
         flags |= dnn_layout(dims, strides, count);
     if (member_is_true(tensor, "isVirtual"))
         flags |= DNN_VIRTUAL;
-    /* A dimension of vectors is counted in them. */
+    /* This dimension is counted in vectors. */
     if (member(tensor, "vectCount", &value) && number_of(value, vector) && vector[0] > 1 &&
         (!member(tensor, "vectDim", &value) || !number_of(value, dim) || dim[0] < 0 ||
          dim[0] >= count || __builtin_mul_overflow(dims[dim[0]], vector[0], &dims[dim[0]])))
@@ -240,7 +240,7 @@ static bool put_tensor(const struct graph *g, struct dnn_slice key, struct dnn_s
     return true;
 }
 
-/* A tensor, a mode, or what an operation is computed in; other strings say nothing here. */
+/* Writes a tensor, a mode, or the type in which an operation computes; ignores other strings. */
 static bool put_string(const struct graph *g, struct dnn_slice key, struct dnn_slice word)
 {
     static const char *const kinds[] = {"POINTWISE_", "REDUCE_TENSOR_", "RESAMPLE_", "NORM_FWD_",

@@ -11,31 +11,32 @@
 #include "library/dnn_json.h"
 #include "record/text_table.h"
 
-#define PLANS_MAX       8192u /* texts; a power of two */
+#define PLANS_MAX       8192u /* number of texts; a power of two */
 #define PLAN_TEXT_BYTES (4u << 20)
-#define JSON_BYTES_MAX  (64 << 20) /* a plan may carry its kernels */
+#define JSON_BYTES_MAX  (64 << 20) /* a plan may contain its kernels */
 #define TEXT_BYTES_MAX  RECORD_BYTES_MAX
 
 static struct text_table plans = {
     .record_type = RECORD_LIBRARY_PLAN, .entries_max = PLANS_MAX, .text_max = PLAN_TEXT_BYTES};
 
 /*
- * Numbers by what they were found for: the address of an execution plan, or a hash of what
- * descriptors say. One word each, so that it is read and written at once: who uses a plan does not
- * destroy it at the same time, so its word, as long as it is there, is right.
+ * Numbers by key: the address of an execution plan, or a hash of what descriptors say. One word
+ * each, so that it is read and written atomically. Nobody destroys a plan while using it, so a word
+ * that is there is right.
  */
 #define WAYS        4u
 #define SETS        4096u
 #define NUMBER_BITS 14
 #define NUMBER_MASK ((1u << NUMBER_BITS) - 1)
-#define NOT_KNOWN   NUMBER_MASK /* as a number: cuDNN was asked, and did not say */
+/* stored in place of a number: cuDNN was asked, and did not answer */
+#define NOT_KNOWN NUMBER_MASK
 
 _Static_assert(PLANS_MAX <= NUMBER_MASK, "numbers below the one that stands for none");
 
 static _Atomic uint64_t known[SETS][WAYS];
 static _Atomic bool known_is_used;
 
-/* Never 0. */
+/* Never returns 0. */
 static uint64_t key_of_plan(const void *plan)
 {
     return (uint64_t)(uintptr_t)plan >> 4 << (NUMBER_BITS + 1);
@@ -62,7 +63,7 @@ static uint32_t find(uint64_t key)
     return 0;
 }
 
-/* Where there is no room another goes, and is asked for again. */
+/* Replaces another entry if there is no space; that one is queried again later. */
 static void keep(uint64_t key, uint32_t number)
 {
     _Atomic uint64_t *set = set_of(key);
@@ -85,7 +86,7 @@ static void drop(uint64_t key)
     }
 }
 
-/* A text that found no room for the moment is tried again; one for which there is none is not. */
+/* A text without space at the moment is tried again; one that can never fit is not. */
 static uint32_t number_of_text(struct thread *t, const struct dnn_text *text)
 {
     const uint8_t *bytes = (const uint8_t *)text->text;
@@ -168,7 +169,7 @@ uint64_t dnn_plan_number(const struct library_plan *plan, struct thread *t)
     return number == NOT_KNOWN ? 0 : number;
 }
 
-/* Before it is gone: then its address may be another's at once. */
+/* Called before it is destroyed, since its address may be reused at once. */
 EXPORT int cudnnBackendDestroyDescriptor(void *descriptor);
 EXPORT int cudnnBackendDestroyDescriptor(void *descriptor)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What calls of cuDNN work on: the number of a LIBRARY_PLAN record that says it. An execution plan
- * is asked once, and is that plan until it is destroyed; the descriptors that an older function is
- * called with are read at each call. What cuDNN does not tell is not known: number 0.
+ * What cuDNN's calls compute: the number of a LIBRARY_PLAN record. An execution plan is queried
+ * once, and stays the same until it is destroyed. Descriptors passed to an older function are read
+ * in each call. If cuDNN does not tell, the number is 0: not known.
  */
 #ifndef GPUPROF_INJECT_DNN_PLANS_H
 #define GPUPROF_INJECT_DNN_PLANS_H
@@ -15,13 +15,13 @@
 struct dnn_call {
     struct library_plan plan;
     const void *execution_plan;
-    const char *name; /* of the operation, if it has no execution plan */
+    const char *name; /* of the operation, if there is no execution plan */
     struct dnn_item items[DNN_ITEMS_MAX];
 };
 
 uint64_t dnn_plan_number(const struct library_plan *plan, struct thread *t);
 
-/* The first argument of a row of api_cudnn.def, in its wrapper. */
+/* Makes the first argument of a row of api_cudnn.def, in its wrapper. */
 #define DNN_PLAN(descriptor)                                                                       \
     (&(struct dnn_call){.plan = {dnn_plan_number}, .execution_plan = (descriptor)})
 #define DNN_OPERATION(its_name, ...)                                                               \
@@ -48,7 +48,7 @@ uint64_t dnn_plan_number(const struct library_plan *plan, struct thread *t);
         DNN_IS_SEQUENCES, its_key, its_descriptor                                                  \
     }
 
-/* In the child of a fork: its file knows no plan yet. */
+/* Call it in the child of a fork: its file has no plans yet. */
 void dnn_reset(void);
 
 #endif

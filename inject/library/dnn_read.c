@@ -8,7 +8,7 @@
 #include "base/futex.h"
 #include "base/objects.h"
 
-#define LIBRARIES_MAX   32 /* that are loaded in the life of a process */
+#define LIBRARIES_MAX   32 /* loaded during the life of a process */
 #define LIBRARY_LOCK_NS 2000000000u
 
 enum { EXECUTION_PLAN_JSON = 405, TYPE_CHAR = 24, FORMAT_NHWC = 1 };
@@ -119,7 +119,7 @@ bool dnn_ask_json(const struct dnn_getters *ask, const void *plan, int64_t *byte
     return !json || (count > 0 && count <= requested);
 }
 
-/* Input, hidden, projected, layers: sizes of the cells. */
+/* Input size, hidden size, projection size, layers. */
 static bool read_rnn(const struct dnn_getters *ask, const void *descriptor, struct dnn_read *r)
 {
     int other[6];
@@ -132,11 +132,11 @@ static bool read_rnn(const struct dnn_getters *ask, const void *descriptor, stru
                                  &r->dims[1], &r->dims[2], &r->dims[3], &dropout, &flags));
 }
 
-/* As steps, sequences, numbers in each. */
+/* Steps, sequences, numbers per step. */
 static bool read_sequences(const struct dnn_getters *ask, const void *descriptor,
                            struct dnn_read *r)
 {
-    double padding; /* one number of the type */
+    double padding; /* one value of the type */
     int length, layout;
     r->count = 3;
     return ask->sequences &&

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Asks a cuDNN: its getters, found in the library that the call goes to. One that fails has left a
- * message for cudnnGetLastErrorString, which is taken away again.
- */
+/* Queries cuDNN with getters of the library that the call goes to. A failing getter leaves a
+ * message for cudnnGetLastErrorString, which is removed again. */
 #ifndef GPUPROF_INJECT_DNN_READ_H
 #define GPUPROF_INJECT_DNN_READ_H
 
@@ -17,7 +15,7 @@ enum dnn_kind {
     DNN_IS_FILTER,
     DNN_IS_CONVOLUTION,
     DNN_IS_RNN,
-    DNN_IS_SEQUENCES, /* what a recurrent network reads or writes */
+    DNN_IS_SEQUENCES, /* input or output of a recurrent network */
 };
 
 #define DNN_ITEMS_MAX 5
@@ -30,23 +28,23 @@ struct dnn_item {
 
 struct dnn_getters;
 
-/* Of the library that `real` is in; NULL: there are none. */
+/* Returns the getters of the library that contains `real`; NULL: none. */
 const struct dnn_getters *dnn_getters_of(uintptr_t real);
 
-/* An object was unloaded: it may have been one of them. */
+/* An object was unloaded, which may have been one of them. */
 void dnn_unloaded(void);
 
-/* The JSON of a plan, whole: `bytes` is what there is room for, and what it is. `json` NULL: tells
- * only that. */
+/* Reads a plan's complete JSON. `bytes` is the space, and then the JSON's size. `json` NULL: only
+ * returns the size. */
 bool dnn_ask_json(const struct dnn_getters *ask, const void *plan, int64_t *bytes, char *json);
 
-/* What a descriptor says; the rest is 0. */
+/* The contents of a descriptor; the rest is 0. */
 struct dnn_read {
     int type;
-    int format; /* of a filter; of a convolution its mode, of a recurrent network its cells */
-    int groups; /* of a recurrent network: is it of two directions? */
+    int format; /* format of a filter, mode of a convolution, or cell type of a recurrent network */
+    int groups; /* for a recurrent network: is it bidirectional? */
     int count;
-    int dims[DNN_DIMS_MAX]; /* of a convolution its padding, of a recurrent network its sizes */
+    int dims[DNN_DIMS_MAX]; /* padding of a convolution, or sizes of a recurrent network */
     int strides[DNN_DIMS_MAX];
     int dilations[DNN_DIMS_MAX];
 };

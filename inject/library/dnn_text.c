@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#define NUMBER_BYTES_MAX 20 /* of an int64_t */
+#define NUMBER_BYTES_MAX 20 /* digits of an int64_t */
 
 static const char cut_mark[] = "; ...";
 
@@ -38,7 +38,7 @@ void dnn_text_init(struct dnn_text *t, char *text, uint32_t bytes_max)
     *t = (struct dnn_text){.text = text, .bytes_max = bytes_max - (uint32_t)strlen(cut_mark)};
 }
 
-/* Of an operation that does not fit as a whole nothing stays: its tensors would mislead. */
+/* Removes an operation that does not fit completely: parts of it would mislead. */
 static void cut(struct dnn_text *t)
 {
     const char *mark = t->operation ? cut_mark : cut_mark + 2;
@@ -59,7 +59,7 @@ static void put(struct dnn_text *t, const char *bytes, size_t count)
     t->bytes += (uint32_t)count;
 }
 
-/* Lower-case, and only what has no meaning of its own in the grammar. */
+/* Lower case, and only characters without a meaning in the grammar. */
 static void put_word(struct dnn_text *t, const char *word, size_t count)
 {
     for (size_t i = 0; i < count; i++) {

@@ -13,12 +13,13 @@
 #include "stack/stack.h"
 #include "store/identity.h"
 
-/* The newest open call of each family. */
+/* The newest open call of each library family. */
 static __thread struct call *open_calls[API_DOMAIN_COUNT];
 
 /*
- * Functions that were called, of which each is described in the stream: CALLED by any thread, the
- * others by the writer. A kill before its next pass leaves one without, if another version's file.
+ * Functions that were called, and whether the stream describes them. Any thread sets CALLED, the
+ * writer the other states. After a kill before its next pass, a function of an unknown version may
+ * lack its description.
  */
 enum { NOT_CALLED, CALLED, DESCRIBED };
 static _Atomic uint8_t called[API_FUNCTION_COUNT];
@@ -51,8 +52,8 @@ void library_reset(void)
         atomic_store(&called[i], NOT_CALLED);
 }
 
-/* Between call_enter_own and call_leave. False: none of it is recorded. The settings are read when
- * a recording begins. */
+/* Called between call_enter_own and call_leave. Returns false if nothing of it is recorded. The
+ * settings are read when a recording begins. */
 static __attribute__((noinline)) bool takes_part(struct thread *t, uintptr_t caller, bool begins)
 {
     if (recorded_off() & OFF_CALLS && begins)
@@ -69,8 +70,8 @@ static __attribute__((noinline)) bool takes_part(struct thread *t, uintptr_t cal
     return true;
 }
 
-/* Is it given up by now for --overhead-max? NCCL's never are: a rank whose calls are not there
- * would be one that others wait for, and they are few. */
+/* Has --overhead-max turned this class off? Never NCCL's: a rank without its calls would look like
+ * one that others wait for, and the calls are few. */
 static inline bool is_given_up(const struct library_site *site, uint32_t bit)
 {
     return unlikely(recorded_off() & bit) && site->family != API_NCCL;
@@ -100,8 +101,9 @@ static __attribute__((noinline)) void append_with_stack(struct thread *t,
     thread_append(t, &r);
 }
 
-/* `words`: NULL: no arguments; those that are not known now are 0, and left out behind the last
- * that is. */
+/*
+ * `words` NULL: no arguments. Arguments not known now are 0, and left out after the last known one.
+ */
 static inline __attribute__((always_inline)) void append(struct thread *t, uint8_t type,
                                                          const struct library_site *site,
                                                          int result, const uint64_t *words)
@@ -149,7 +151,7 @@ static bool makes_communicators(const struct library_site *site)
            site->role == API_DOES_COMM_SPLIT;
 }
 
-/* What is kept of communicators, whether it is recorded or not: by the rows of api_nccl.def. */
+/* Follows communicators, recorded or not, by the rows of api_nccl.def. */
 static void note_begin(struct library_call *c, const struct library_site *site, uint64_t *words)
 {
     if (site->role == API_DOES_COMM_END)
@@ -187,7 +189,7 @@ bind(const struct library_site *site, uintptr_t caller, struct binding *unbound)
     const struct api_function *f = &api_functions[site->code];
     uintptr_t stand_in = this_thread.stand_in;
     const struct binding *b = resolve_slow(site->code, f->domain, f->symbol, caller, unbound);
-    this_thread.stand_in = stand_in; /* that is for calls of CUDA's */
+    this_thread.stand_in = stand_in; /* only CUDA's calls use that */
     return b;
 }
 

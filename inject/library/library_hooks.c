@@ -7,7 +7,7 @@
 #include "library/dnn_plans.h"
 #include "library/library_call.h"
 
-/* What a wrapper returns where nothing that is loaded defines its function. */
+/* What a wrapper returns if no loaded object defines its function. */
 enum hook_missing {
 #define API_DOMAIN(NAME, name, prefix, soname, layer, bound, pending, missing, cupti, category,    \
                    within)                                                                         \
@@ -15,7 +15,7 @@ enum hook_missing {
 #include "api/api.def"
 };
 
-/* Which of a row's arguments are known only when the call has returned, and how many it has. */
+/* Which of a row's arguments are known only after the call, and how many there are. */
 #define I(kind, label, expression)          0,
 #define O(kind, label, pointer, expression) 1,
 #define LIBRARY(symbol, name, domain, does, returns, params, names, ...)                           \
@@ -31,7 +31,7 @@ enum hook_missing {
 #undef I
 #undef O
 
-/* How many of them there are. */
+/* Number of arguments. */
 #define I(kind, label, expression)
 #define O(kind, label, pointer, expression) +1
 #define LIBRARY(symbol, name, domain, does, returns, params, names, ...)                           \
@@ -40,7 +40,7 @@ enum hook_missing {
 #undef I
 #undef O
 
-/* Expressions of the second kind alone are looked at when the call has returned. */
+/* Only arguments of the second kind are evaluated after the call. */
 #define I(kind, label, expression) (gp_is_over ? 0 : (uint64_t)(uintptr_t)(expression)),
 #define O(kind, label, pointer, expression)                                                        \
     (gp_is_over && (gp_result == 0 || (int)gp_result == gp_pending) && (pointer)                   \

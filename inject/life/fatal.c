@@ -46,7 +46,8 @@ static const char *const symbols[FATAL_COUNT] = {
 FATAL_LIST
 #undef FATAL
 
-static _Atomic(void *) reals[FATAL_COUNT]; /* by each that looks, to the same */
+/* set by any thread that looks one up, always to the same value */
+static _Atomic(void *) reals[FATAL_COUNT];
 
 void fatal_load(void)
 {
@@ -56,23 +57,23 @@ void fatal_load(void)
 static void *real(enum fatal f)
 {
     if (unlikely(!atomic_load_explicit(&reals[f], memory_order_relaxed)))
-        fatal_load(); /* another library's constructor comes before ours */
+        fatal_load(); /* another library's constructor runs before ours */
     return atomic_load_explicit(&reals[f], memory_order_relaxed);
 }
 
 #define REAL(symbol) ((symbol##_fn)real(FATAL_##symbol))
 
-/* Signals whose default is something else than the end. */
+/* Signals whose default action does not end the process. */
 #define HARMLESS                                                                                   \
     (1ull << SIGCHLD | 1ull << SIGCONT | 1ull << SIGURG | 1ull << SIGWINCH | 1ull << SIGSTOP |     \
      1ull << SIGTSTP | 1ull << SIGTTIN | 1ull << SIGTTOU)
 
-/* Would it end the process, which has no handler of its own for it? By system call: the C library's
+/* Would it end the process, since there is no handler for it? Uses the system call: the C library's
  * function may be a sanitizer's. */
 static bool is_deadly(int number)
 {
     struct {
-        void (*handler)(int); /* the kernel's structure begins with it */
+        void (*handler)(int); /* first member of the kernel's structure */
         uint64_t rest[7];
     } action = {SIG_IGN, {0}};
     return number > 0 && number < NSIG && !(number < 64 && HARMLESS >> number & 1) &&
@@ -87,10 +88,8 @@ static bool is_blocked(int number)
     return mask >> (number - 1) & 1;
 }
 
-/*
- * The process may be about to end; `is_certain`: surely. Not on a thread of ours, which others
- * would wait for, nor in the middle of starting CUPTI, whose lock this thread may hold.
- */
+/* The process may be about to end; `is_certain`: it will. Not on our threads, which others would
+ * wait for, and not while CUPTI is starting, whose lock this thread may hold. */
 static void flush(bool is_certain)
 {
     uint64_t ns = gp.settings.numbers[SETTING_EXIT_WAIT];
@@ -98,21 +97,21 @@ static void flush(bool is_certain)
     if (this_thread.inside == CALL_FOR_GOOD)
         return;
     FEATURES_DO(dies, (is_certain, ns));
-    writer_flush(0, ns); /* a container's end takes the live file along */
+    writer_flush(0, ns); /* the live file goes with the container */
     errno = error;
 }
 
 /*
- * A signal is about to be sent; `own`: to this process, `is_here`: to this thread, or to any. One
- * that may be blocked where it goes is flushed for once: threads that wait for it (sigwait) are
- * signalled as often as a program likes.
+ * A signal is about to be sent; `own`: to this process; `is_here`: to this thread, or to any. If
+ * the receiver may block the signal, flushes only once: programs may signal threads that wait for
+ * it (sigwait) any number of times.
  */
 static void flush_before(bool own, bool is_here, int number)
 {
-    static _Atomic uint64_t survived; /* a bit for each signal that was perhaps not the end */
+    static _Atomic uint64_t survived; /* one bit for each signal that did not end the process */
     if (!own || !is_deadly(number))
         return;
-    /* Nothing of its own ends a namespace's first process. */
+    /* A namespace's first process is not ended by its own signals. */
     bool is_certain = is_here && getpid() != 1 && !is_blocked(number);
     uint64_t bit = 1ull << (number - 1);
     if (is_certain || !(atomic_fetch_or(&survived, bit) & bit))
@@ -124,20 +123,20 @@ static bool is_own_group(pid_t group)
     return group == 0 || group == getpgrp();
 }
 
-/* -1 are all but the caller. */
+/* -1: all processes except the caller. */
 static bool is_own(pid_t pid)
 {
     return pid == getpid() || (pid <= 0 && pid != -1 && is_own_group(-pid));
 }
 
-/* Other processes, too; -1 are all. From a process that records or not. */
+/* The signal goes to other processes, too; -1: all. This process may record or not. */
 static void flush_others_before(pid_t pid, int number)
 {
     if (number > 0 && number < 32 && !(HARMLESS >> number & 1) && pid != getpid() && !gp.off)
         victims_ask(pid, number);
 }
 
-/* Its handler may leave it by longjmp. */
+/* The program's handler may leave abort by longjmp. */
 static void flush_before_abort(void)
 {
     if (finish_is_recorder())

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which features there are: feature.h says what each member is for. */
+/* The list of features; feature.h explains the members. */
 #include "record/feature.h"
 
 #include "control/control.h"
@@ -52,7 +52,7 @@ static void refresh(struct thread *writer)
 
 /* clang-format off */
 const struct feature features[] = {
-    /* Who we are, where it goes, and the buffer: everything else needs them. */
+    /* Identity, output and buffer: everything else needs them. */
     {.start = identity_fill},
     {.create = stream_out_prepare},
     {.create = pool_create, .remove = pool_remove, .fork_child = pool_forget},
@@ -100,7 +100,8 @@ const struct feature features[] = {
     {.start = control_start, .tick = control_tick, .describe = control_describe},
     {.writer_begin = governor_start, .is_due = governor_is_due, .look = governor_look},
 
-    /* Where it goes: the live file has its name second, by the stream file can it be found. */
+    /* Where it is written. The live file gets its name after the stream file, through which it is
+     * found. */
     {.create = stream_out_create, .remove = stream_out_remove, .fork_child = stream_out_forget},
     {.start = pool_publish},
     {.create = flight_create, .remove = flight_forget, .describe = flight_describe,

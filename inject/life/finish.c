@@ -21,7 +21,7 @@
 #define SETTLE_TRIES 5
 #define SETTLE_NS    1000000u
 
-/* Is this the process that started here, and not a child of it by fork or vfork? */
+/* Is this the process that started the recording, and not a child of it by fork or vfork? */
 static bool is_own_process(void)
 {
     return atomic_load(&fork_page.owner) == (uint32_t)syscall(SYS_getpid);
@@ -37,10 +37,8 @@ static bool has_open_calls(uint32_t chunk)
     return chunk_u64(pool_chunk(&gp.pool, chunk), LIVE_CHUNK_COMMITTED) & LIVE_OPEN_MASK;
 }
 
-/*
- * Is there anything that only the live file can tell? What another thread may still append, and
- * where this one hangs, if it is a signal handler in the middle of a call that ends the process.
- */
+/* Is there anything that only the live file has? Other threads may still append, and this thread
+ * may hang, if it is a signal handler that ends the process in the middle of a call. */
 static bool live_is_needed(void)
 {
     uint32_t me = thread_id();
@@ -56,10 +54,8 @@ static bool live_is_needed(void)
     return false;
 }
 
-/*
- * The same, but a thread that was joined a moment ago may still be on its way out of the kernel: it
- * gets a little time, so that no live file stays for nothing.
- */
+/* The same, but a thread that was just joined may still be leaving the kernel: it gets a little
+ * time, so that no live file stays without need. */
 static bool live_stays_needed(void)
 {
     _Atomic uint32_t never = 0;
@@ -71,7 +67,7 @@ static bool live_stays_needed(void)
     return false;
 }
 
-/* Calls of this thread that a jump left are over; those that it is in the middle of stay open. */
+/* Closes this thread's calls that a jump has left; those that it is in stay open. */
 static void close_left(struct thread *t)
 {
     struct call here;
@@ -81,14 +77,14 @@ static void close_left(struct thread *t)
     call_leave(t);
 }
 
-/* True if all that was recorded is stored. */
+/* Returns true if everything recorded is stored. */
 static bool flush(enum end_reason reason)
 {
     if (!finish_is_recorder())
         return false;
     struct thread *t = &this_thread;
     if (!t->inside && thread_takes_part(t)) {
-        /* If the program wrote over the chunk's head, nobody else sets it right. */
+        /* If the program has overwritten the chunk's head, no other code repairs it. */
         thread_settle(t);
         close_left(t);
     }
@@ -103,13 +99,14 @@ static bool flush(enum end_reason reason)
 
 /*
  * Other libraries' destructors run after ours and may still call CUDA. From here on each event is
- * stored at once, so that the live file can go, unless another thread may be writing into it.
+ * stored at once, so that the live file can be removed, unless another thread may be writing to it.
  */
 static void close_down(enum end_reason reason)
 {
     if (!finish_is_recorder()) {
-        if (gp.used && is_own_process()) /* who records nothing makes no system call here */
-            seal_tell_end();             /* again: now the calls that came since are counted */
+        /* a process that records nothing makes no system call here */
+        if (gp.used && is_own_process())
+            seal_tell_end(); /* again, to count the calls that came since */
         return;
     }
     FEATURES_DO(end, (gp.settings.numbers[SETTING_EXIT_WAIT]));
@@ -134,7 +131,9 @@ static void at_quick(void *unused)
     close_down(END_QUICK);
 }
 
-/* What at_quick_exit calls; weak, since musl has none, and would not load us. */
+/*
+ * The function that at_quick_exit calls. Weak, since musl lacks it and could not load us otherwise.
+ */
 extern int __cxa_at_quick_exit(void (*)(void *), void *) __attribute__((weak));
 extern HIDDEN void *__dso_handle;
 
@@ -143,7 +142,7 @@ void finish_register(void)
     static _Atomic uint32_t registered;
     if (atomic_exchange(&registered, 1))
         return;
-    /* After the first CUDA call: runs before the driver's own handlers. */
+    /* Registered after the first CUDA call, so that it runs before the driver's own handlers. */
     atexit(at_exit);
     __cxa_at_quick_exit(at_quick, &__dso_handle);
 }

@@ -10,12 +10,12 @@
 #include "record/pool.h"
 #include "record/thread.h"
 
-/* Of the pool: its first page, and this thread's chunk; by a thread that forks, meanwhile. */
+/* of the pool's first page and this thread's chunk, made during the thread's fork */
 static __thread uint8_t *copy;
-static __thread bool is_recorded; /* the process that forks */
-static __thread uint8_t blocked;  /* the signal of samples, in a fork */
+static __thread bool is_recorded; /* the forking process records */
+static __thread uint8_t blocked;  /* the signal of samples, blocked during a fork */
 
-/* In the child all other chunks are zero, which is: free. */
+/* In the child all other chunks are zeroed, which means free. */
 static void before_fork(void)
 {
     const struct thread *t = &this_thread;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * dlclose: what is known of the objects that it unloaded is forgotten before its caller can load
- * others in their place. The real one does not look at who calls it, and what we do after it leaves
- * errno and dlerror() alone.
+ * dlclose: forgets what is known of the unloaded objects before the caller can load others at their
+ * addresses. The real dlclose does not check its caller, and our code after it keeps errno and
+ * dlerror().
  */
 #include <dlfcn.h>
 #include <stdatomic.h>
@@ -16,7 +16,7 @@
 typedef int (*dlclose_fn)(void *handle);
 
 static const char *const symbol = "dlclose";
-static _Atomic(void *) real; /* by each first call, to the same */
+static _Atomic(void *) real; /* set by each thread's first call, always to the same value */
 
 EXPORT int dlclose(void *handle)
 {

@@ -19,27 +19,28 @@
 #include "stream.h"
 
 #define VICTIM_COUNT_MAX 32
-#define SIGNALS          32 /* that the kernel tells of in /proc/PID/stat, and 0 */
+#define SIGNALS          32 /* those in the signal masks of /proc/PID/stat, and 0 */
 #define STAT_BYTES       768
 #define LINK_BYTES       256
 #define NUMBER_BYTES     12
-#define FILES_MAX        1024 /* to look at; a live file is among the first 200 or soon behind */
-#define TIME_SHARE       20   /* asking takes so small a part of the process's time, ... */
-#define TIME_AT_ONCE_NS  1000000000ull /* ... and so much at once before that */
-#define LIVE_NAME_BYTES  (sizeof "/gpuprof-" - 1 + 32 + sizeof STREAM_LIVE_SUFFIX - 1)
+/* descriptors to check; a live file is among the first 200 or soon after */
+#define FILES_MAX       1024
+#define TIME_SHARE      20            /* asking may take this fraction of the process's time, ... */
+#define TIME_AT_ONCE_NS 1000000000ull /* ... and this much at once before that limit applies */
+#define LIVE_NAME_BYTES (sizeof "/gpuprof-" - 1 + 32 + sizeof STREAM_LIVE_SUFFIX - 1)
 
 struct victim {
-    uint8_t *head;     /* of its live file, mapped, and touched by the kernel alone */
-    uint32_t answered; /* the word's value before it was asked */
+    uint8_t *head;     /* first page of its live file, mapped; only the kernel touches it */
+    uint32_t answered; /* value of the answer word before the request */
 };
 
 struct victims {
     int signal;
-    pid_t group; /* whose members alone, except for the caller; 0: one process; -1: all */
+    pid_t group; /* only members of this group, except the caller; 0: one process; -1: all */
     uint32_t pid;
-    uint32_t begin; /* of this process; its number may be another one in its own namespace */
+    uint32_t begin; /* start time of the process; it may have another pid in its own namespace */
     uint64_t end_ns;
-    unsigned files_left; /* of this process */
+    unsigned files_left; /* for this process */
     unsigned count;
     struct victim all[VICTIM_COUNT_MAX];
 };
@@ -54,7 +55,7 @@ static bool has_time(const struct victims *all)
     return all->count < VICTIM_COUNT_MAX && clock_ns(CLOCK_MONOTONIC) < all->end_ns;
 }
 
-/* Of the same effective user; a live file is at least as long as its head. */
+/* Is the file of the same effective user, and as long as a live file's head? */
 static bool is_ours(int fd, mode_t type)
 {
     struct stat st;
@@ -62,7 +63,7 @@ static bool is_ours(int fd, mode_t type)
            (type != S_IFREG || st.st_size >= LIVE_HEAD_BYTES);
 }
 
-/* False: it answers nobody. */
+/* Returns false if the process answers nobody. */
 static bool answers(int fd, uint32_t begin, uint32_t *answered, uint32_t *asked)
 {
     uint8_t head[LIVE_OFFSET_ANSWERED + 4 - LIVE_OFFSET_MAGIC];
@@ -76,7 +77,8 @@ static bool answers(int fd, uint32_t begin, uint32_t *answered, uint32_t *asked)
 #undef HEAD
 }
 
-/* If others have, waits for the answer to them: ranks that fail kill each other all at once. */
+/* If another process has asked already, waits for that answer: failing ranks kill each other all at
+ * once. */
 static void ask(struct victims *all, int fd)
 {
     struct victim *v = &all->all[all->count];
@@ -93,7 +95,8 @@ static void ask(struct victims *all, int fd)
         munmap(v->head, LIVE_HEAD_BYTES);
 }
 
-/* The child of a fork may have its parent's file open, too: the begin in the file tells. */
+/* The child of a fork may have its parent's live file open, too: the start time in the file tells
+ * them apart. */
 static bool visit_file(int files, const char *name, void *data)
 {
     struct victims *all = data;
@@ -113,7 +116,7 @@ static bool visit_file(int files, const char *name, void *data)
     return all->count == before && --all->files_left && has_time(all);
 }
 
-/* The kernel tells of signals 1 to 31 here, and of the first thread's mask. */
+/* The kernel's file shows signals 1 to 31, and the first thread's mask. */
 static bool would_end(struct victims *all, const char *stat)
 {
     const char *state = proc_stat_field(stat, PROC_STAT_STATE);
@@ -126,7 +129,8 @@ static bool would_end(struct victims *all, const char *stat)
     for (unsigned f = PROC_STAT_BLOCKED; f <= PROC_STAT_CAUGHT; f++)
         if (strtoul(proc_stat_field(stat, f), NULL, 10) >> (all->signal - 1) & 1)
             return false;
-    return all->pid != 1; /* which nothing but SIGKILL from outside ends */
+    /* the first process of a namespace, which only SIGKILL from outside ends */
+    return all->pid != 1;
 }
 
 static bool visit_process(int proc, const char *name, void *data)
@@ -135,7 +139,8 @@ static bool visit_process(int proc, const char *name, void *data)
     char stat[STAT_BYTES];
     all->pid = (uint32_t)strtoul(name, NULL, 10);
     if (all->group > 0 && getpgid((pid_t)all->pid) != all->group)
-        return has_time(all); /* most of a machine's, and opening each takes long */
+        /* not most of the machine's processes, since opening each takes long */
+        return has_time(all);
     int dir = openat(proc, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (dir < 0)
         return has_time(all);
@@ -173,8 +178,8 @@ static void visit_all(struct victims *all, pid_t pid)
 
 void victims_ask(pid_t pid, int number)
 {
-    /* When what asking took is made up for. A program may send a signal that ends nothing, or kill
-     * processes that hang, as often as it likes; others have their time of their own. */
+    /* When the time spent on asking is made up for. A program may often send a signal that ends
+     * nothing, or kill hanging processes; each signal has its own budget. */
     static _Atomic uint64_t even_ns[SIGNALS];
     uint64_t begin_ns = clock_ns(CLOCK_MONOTONIC), now_ns = begin_ns;
     uint64_t owed_ns = atomic_load(&even_ns[number]);
@@ -182,7 +187,7 @@ void victims_ask(pid_t pid, int number)
     if (owed_ns > TIME_SHARE * TIME_AT_ONCE_NS)
         return;
     int error = errno;
-    /* A handler that leaves by longjmp would leave descriptors behind. */
+    /* A handler that leaves by longjmp would leave descriptors open. */
     uint64_t mask = block_signals();
     struct victims all = {.signal = number, .end_ns = begin_ns + VICTIMS_WAIT_NS};
     visit_all(&all, pid);

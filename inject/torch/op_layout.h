@@ -15,11 +15,10 @@
 #include "base/compiler.h"
 
 #define OP_SCOPE 96 /* offset of a byte in all layouts */
-#define LOOK_LOCK_NS                                                                               \
 /* how long to wait for another thread's check, which takes microseconds and is rare */
-100000000u
+#define LOOK_LOCK_NS 100000000u
 
-    struct op_layout {
+struct op_layout {
     uint16_t sequence; /* offset of an int64_t; -1 there: none */
     uint16_t inputs;   /* offset of the address and number of its values */
     /*

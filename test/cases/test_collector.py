@@ -54,7 +54,7 @@ def calls_of(trace):
     (["report", "--rank=1", "--rank=2", "x"],
      "--rank was given twice; give it once, with commas between the values"),
     (["report", "--step=1", "--from=2", "--step=3", "x"], "--step was given twice; give it once"),
-    (["report", "--table=cost_classes", "x"], "of the table cost: --table=cost\n"),
+    (["report", "--table=cost_classes", "x"], "of the table cost; give --table=cost\n"),
     (["report", "-o", "/tmp", "x"], "/tmp: is a folder; name a file in it, or give --format=csv"),
     (["report", "--partial", "--share=0/2", "-o", "/not-there/", "x"],
      "--partial: /not-there/: not a file; name a file"),

@@ -499,7 +499,7 @@ def test_a_piece_in_a_long_wait(make_records, run_collector):
 
     def screen(*options):
         return run_collector("report", *options, folder).stdout.partition("\n\n")[0]
-    begun = "2 GPUs were in work, and 2 threads in calls, that began before: --from=0.000003 shows"
+    begun = "2 GPUs were busy, and 2 threads in calls, that began earlier: --from=0.000003 shows"
     text = screen("--from=1.1s", "--to=1.5s")
     assert f"--to=1.5s\n             {begun} them\n  wall time  400.000 ms; " in text, text
     overview = json.loads(run_collector("report", "--format=json", "--from=1.1s", "--to=1.5s",
@@ -516,7 +516,7 @@ def test_a_piece_in_a_long_wait(make_records, run_collector):
     assert "2 threads were in calls that began earlier: --from=0.000003 shows them\n" in \
         screen("--from=1.1s", "--to=1.5s", "--kind=call")
     # What shows it shows it; the third thread is in a call for less than half of these pieces.
-    assert "began before" not in screen("--from=0.000003", "--to=5s") + screen("--to=1s") + \
+    assert "began earlier" not in screen("--from=0.000003", "--to=5s") + screen("--to=1s") + \
         screen("--from=1.1s", "--to=1.5s", "--name=Free")
 
 

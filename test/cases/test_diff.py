@@ -521,9 +521,9 @@ def test_junit_skips_what_is_not_sure(diff, run_collector):
 
 
 @pytest.mark.parametrize("words,says", [
-    (["a.json"], "--against"), (["--against", "a.json"], "before and behind"),
-    (["a.json", "--against"], "before and behind"),
-    (["a.json", "--against", "a.json", "--against", "a.json"], "given once"),
+    (["a.json"], "--against"), (["--against", "a.json"], "before and after"),
+    (["a.json", "--against"], "before and after"),
+    (["a.json", "--against", "a.json", "--against", "a.json"], "given twice"),
     (["a.json", "--against", "a.json", "--gate=no"], "no percentage"),
     (["a.json", "--against", "a.json", "--gate=5.%"], "no percentage"),
     (["a.json", "--against", "a.json", "--gate=1e1"], "no percentage"),

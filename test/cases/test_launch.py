@@ -405,7 +405,7 @@ def test_next_step_can_be_pasted(run_collector, program, collector, tmp_path):
 ])
 def test_misspelt_variable(run_collector, name, meant):
     result = run_collector("run", "--quiet", "true", env={**os.environ, name: "1ms"})
-    assert result.stderr == (f"gpuprof: run: {name} is no setting (did you mean {meant}?)\n"
+    assert result.stderr == (f"gpuprof: run: {name} is not a setting (did you mean {meant}?)\n"
                              if meant else "")
 
 
@@ -464,7 +464,7 @@ def test_arguments_with_blanks(run_collector, program):
 def test_nothing_recorded(run_collector, tmp_path):
     result = run_collector("run", "true")
     assert one_line(result.stderr) and "nothing was recorded" in result.stderr
-    assert "; to find out: gpuprof doctor " in result.stderr
+    assert "; find out with: gpuprof doctor " in result.stderr
     assert not list(tmp_path.iterdir())
 
 

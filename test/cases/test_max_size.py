@@ -147,7 +147,7 @@ def test_failed_and_open_calls_stay(make_records, merged):
 
 
 @pytest.mark.parametrize("size, status, text", [
-    ("2K", 2, "is too little"),
+    ("2K", 2, "is too small"),
     ("lots", 2, "'lots' is no size, such as 400M"), ("0", 2, "'0' is no size"),
     ("-5M", 2, "is no size")])
 def test_sizes_that_cannot_be(run_collector, folder, tmp_path, size, status, text):
@@ -191,4 +191,4 @@ def test_what_a_refusal_proposes(folder, run_collector):
     assert ", or leave out --memory-events," in said
     assert refused("--step=3").endswith(" or more, or --no-counters\n")
     assert refused("--rank=1").endswith(" or more, or --no-counters\n")
-    assert " is too little for rank_0.pt.trace.json.gz: names" in refused("--per-rank", "-o", "x")
+    assert " is too small for rank_0.pt.trace.json.gz: names" in refused("--per-rank", "-o", "x")

@@ -245,7 +245,7 @@ def test_nothing_to_recover(run_collector, killed):
     for path in (folder, stream):
         done = run_collector("recover", path)
         assert (done.returncode, done.stdout) == (0, "")
-        assert done.stderr == f"gpuprof: {path}: nothing to recover; it has no live file\n"
+        assert done.stderr == f"gpuprof: {path}: nothing to recover: it has no live file\n"
 
 
 def test_no_room_is_not_answered_with_another_name(run_collector, killed):

@@ -309,7 +309,7 @@ def test_wrong_usage(run_verb, make_stacks, tmp_path):
         assert "cannot be combined with --by or --mine" in \
             run_verb("report", "--source=.", other, data,
                                                       status=2).stderr
-    assert "is there with --source=DIR only" in run_verb("report", "--table=source_lines", data,
+    assert "source_lines needs --source=DIR" in run_verb("report", "--table=source_lines", data,
                                                          status=2).stderr
     (tmp_path / "empty").mkdir()
     assert "no line of a file below" in run_verb("report", "--source=empty", data).stdout

@@ -49,10 +49,10 @@ def test_what_is_not_there_is_said(folder, run_collector):
         if not tables:
             result = run_collector("stats", name, folder)
             assert (result.returncode, result.stdout) == (2, "") and note, name
-            assert result.stderr == f"gpuprof: stats: {name} is not there: {note}\n"
+            assert result.stderr == f"gpuprof: stats: {name} is not available: {note}\n"
     result = run_collector("stats", "cuda_gpu_kern_summ", folder)
     assert result.returncode == 2 and "(did you mean cuda_gpu_kern_sum?)" in result.stderr
-    there, _, missing = result.stderr.rpartition("; of nsys' not ")
+    there, _, missing = result.stderr.rpartition("; these of nsys are not available: ")
     assert all(name in (there if tables else missing) for name, _, tables, *_ in REPORTS)
 
 

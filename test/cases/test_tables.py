@@ -130,9 +130,9 @@ def test_calls_are_left_out_where_there_are_none(run_verb, make_gpu):
     (["--table=ops", "--by=python-line"], "operators have no rows by line"),
     (["--table=ops", "--mine"], "operators have no rows by line"),
     (["--sort=seconds", "--table=gpu_time_util"],
-     "no table here has a column 'seconds'; there are: name, total_ns, instances, "),
-    (["--sort=p95", "--table=own_cost"], "no table here has a column 'p95'; there are: "),
-    (["--sort=total_n", "--table=functions"], "'total_n' (did you mean total_ns?); there are: "
+     "no selected table has a column 'seconds'; the columns are: name, total_ns, instances, "),
+    (["--sort=p95", "--table=own_cost"], "no selected table has a column 'p95'; the columns are: "),
+    (["--sort=total_n", "--table=functions"], "'total_n' (did you mean total_ns?); the columns are: "
      "function, domain, calls, total_ns, mean_ns, median_ns, p95_ns, max_ns, bytes, errors"),
     (["--mine=x"], "--mine takes no value"),
     (["--limit=x"], "--limit: 'x' is not a number of rows"),
@@ -195,7 +195,7 @@ def test_sort_by_call_of_stacks(make_stacks, run_verb):
     assert 0 < text.index("cudaFree\n") < text.index("cudaMalloc\n")
     result = run_verb("report", "--by=stack", "--table=calls_by_stack", "--sort=frames", data,
                       status=2)
-    assert "no table here has a column 'frames'" in result.stderr
+    assert "no selected table has a column 'frames'" in result.stderr
 
 
 def test_sort_by_share_of_stacks(report):
@@ -443,6 +443,6 @@ def test_an_unknown_column_is_none_of_those_shown(make_stacks, run_verb, form):
     data = make_stacks("process 0", "call cudaFree 1 500 1 0 0")
     result = run_verb("report", "--sort=foo", f"--format={form}", data, status=2)
     assert result.stdout == "" and result.stderr.count("\n") == 1
-    listed = result.stderr.rpartition("there are: ")[2].strip().split(", ")
+    listed = result.stderr.rpartition("the columns are: ")[2].strip().split(", ")
     assert "total_ns" in listed and len(listed) == len(set(listed)) < 60
     assert not {"flops", "shape", "backward_ns", "energy_mj", "bandwidth"} & set(listed)

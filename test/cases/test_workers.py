@@ -217,7 +217,7 @@ def test_a_piece_in_a_long_wait(make_gpu, run, verb):
     recordings = [make_gpu("late", 4, 3)]
     arguments = (*VERBS[verb], "--from=0.03", "--to=0.031", "--kind=work,sync")
     one = run("-j1", arguments, recordings)
-    assert one[0] == 2 and b"; 3 GPUs were in work, and 3 threads in calls, that began" in one[1]
+    assert one[0] == 2 and b"; 3 GPUs were busy, and 3 threads in calls, that began" in one[1]
     assert run("-j3", arguments, recordings) == one
 
 
@@ -429,7 +429,7 @@ def test_a_rank_with_too_much(run, tmp_path, large):
                        check=True, timeout=60)
     arguments = (*VERBS["thinned"][:2], "--max-size=20K", *VERBS["thinned"][3:])
     wanted = run("-j1", arguments, [folder])
-    assert wanted[0] == 2 and wanted[1].count(b"too little") == 1 and len(wanted[3]) == large
+    assert wanted[0] == 2 and wanted[1].count(b"too small") == 1 and len(wanted[3]) == large
     for jobs in ("-j2", "-j5"):
         assert run(jobs, arguments, [folder]) == wanted, jobs
 

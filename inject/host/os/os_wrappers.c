@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libgpuprof-os.so: the wrappers of os_functions.def. What lasts less than the threshold costs two
- * looks at the clock, and a lock that is free not even these; what lasts longer is told to
- * libgpuprof.so. The C library does its part as ever: the caller's own arguments, its errno, its
- * interruptions by signals, its places where a thread can be cancelled.
+ * libgpuprof-os.so: the wrappers of os_functions.def. A call shorter than the threshold costs two
+ * readings of the clock, and a free lock not even these. Longer calls are reported to
+ * libgpuprof.so. The C library does its work unchanged: with the caller's arguments, its errno, its
+ * interruptions by signals, and its cancellation points.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -39,7 +39,7 @@ enum os_index {
 #define OS_LOCK(symbol, ...) AT_##symbol,
 #define OS_WAIT(symbol, ...) AT_##symbol,
 #include "host/os/os_functions.def"
-    FUNCTION_COUNT, /* which are described; the others are not recorded */
+    FUNCTION_COUNT, /* of the rows; other functions are not recorded */
     AT_NOWHERE = FUNCTION_COUNT - 1,
 #define OS_SIGNAL(symbol)    AT_##symbol,
 #define OS_REAL(symbol, ...) AT_##symbol,
@@ -63,10 +63,10 @@ static const struct os_function functions[FUNCTION_COUNT] = {
 #include "host/os/os_functions.def"
 };
 
-/* By the constructor, or by another library's that comes before it; to the same by each. */
+/* Set by our constructor, or by another library's that runs before it; always to the same value. */
 static _Atomic(void *) reals[AT_COUNT];
 
-/* Until the C library's is found, which takes system calls. */
+/* Used until the C library's syscall() is found, which takes system calls. */
 static long raw_syscall(long number, long first, long second, long third, long fourth, long fifth,
                         long sixth)
 {
@@ -93,8 +93,8 @@ static long raw_syscall(long number, long first, long second, long third, long f
     return -1;
 }
 
-/* Of each the first definition behind ours, as RTLD_NEXT has it: libc's, or a sanitizer's. Not by
- * dlsym, since that takes locks, allocates, and changes what dlerror() says. */
+/* Finds the first definition of each after ours, as RTLD_NEXT does: libc's, or a sanitizer's. dlsym
+ * is not used, since it takes locks, allocates, and changes dlerror(). */
 static int find_in(const struct object *o, void *data)
 {
     bool *past_self = data;
@@ -135,7 +135,8 @@ static void *missing_pointer(void)
 
 enum fails { FAILS_ERRNO, FAILS_NULL, FAILS_NUMBER, FAILS_NOT };
 
-/* Never NULL: an older C library may not have it, and one that is loaded later may. */
+/* Never returns NULL. An older C library may lack the function, and one that is loaded later may
+ * have it. */
 static __attribute__((noinline, cold)) void *find(enum os_index index, enum fails fails)
 {
     int saved = errno;
@@ -163,7 +164,7 @@ static struct os_client client = {.threshold = OS_OFF,
                                   .kept = kept,
                                   .holders = holders};
 
-static const struct os_host *host; /* by the constructor; NULL: nobody to tell */
+static const struct os_host *host; /* set by the constructor; NULL: nobody records */
 
 __attribute__((weak)) const struct os_host *gpuprof_os_v1(struct os_client *its_client);
 
@@ -177,19 +178,18 @@ __attribute__((constructor)) static void load(void)
 
 /* A call under way. */
 struct under_way {
-    uintptr_t mark; /* its own address, inverted: what else lies there is no such struct */
-    uint64_t begin; /* ticks */
+    uintptr_t mark; /* its own address, inverted: identifies the struct on the stack */
+    uint64_t begin; /* in ticks */
     enum os_index function;
 };
 
-static __thread struct under_way *newest; /* of this thread; left by longjmp, it may be over */
+/* of this thread; if it was left by longjmp, it may be over */
+static __thread struct under_way *newest;
 
-#define STACK_BYTES_MAX (1u << 20) /* of what lies between an unwinder and the call */
+#define STACK_BYTES_MAX (1u << 20) /* the most stack between an unwinder and the call */
 
-/*
- * The personality of our wrappers: an unwinder that takes their frames away calls it. So a call in
- * which its thread was cancelled is told of, and costs nothing before.
- */
+/* The personality routine of our wrappers: an unwinder calls it when it removes their frames. So a
+ * call in which its thread was cancelled is reported, and otherwise this costs nothing. */
 enum { ACTION_CLEAN_UP = 2, CONTINUE_UNWIND = 8 };
 __attribute__((used)) HIDDEN int os_personality(int version, int actions, uint64_t class,
                                                 void *exception, void *context);
@@ -229,7 +229,8 @@ static __attribute__((noinline, cold)) void tell(struct os_said *said, enum fail
     errno = saved;
 }
 
-/* The first that is ready, or the only one; + 1. The kernel has read and written the list. */
+/* The first descriptor that is ready, or the only one; + 1. The kernel has already read and written
+ * the list. */
 static int32_t ready_fd(const struct pollfd *fds, nfds_t count, int result)
 {
     for (nfds_t i = 0; result > 0 && i < count; i++)
@@ -238,7 +239,7 @@ static int32_t ready_fd(const struct pollfd *fds, nfds_t count, int result)
     return result >= 0 && count == 1 ? fds[0].fd : -1;
 }
 
-/* A stream in memory has none, and fileno() would say so in errno. */
+/* A memory stream has none, and fileno() would set errno. */
 static int32_t known_fd_of(FILE *file)
 {
     int saved = errno, fd = file ? fileno(file) : -1;
@@ -246,7 +247,7 @@ static int32_t known_fd_of(FILE *file)
     return fd + 1;
 }
 
-/* Does it wait by a word in memory, as what is made of no pthread function does? */
+/* Does it wait on a word in memory, as locks do that are not made of pthread functions? */
 static inline bool waits_for_futex(long number, long operation)
 {
     if (number != SYS_futex)
@@ -256,7 +257,7 @@ static inline bool waits_for_futex(long number, long operation)
            operation == FUTEX_LOCK_PI || operation == FUTEX_WAIT_REQUEUE_PI;
 }
 
-/* The C library refuses others at once, even if the lock is free. */
+/* The C library refuses other clocks at once, even if the lock is free. */
 static inline bool is_clock(clockid_t clock)
 {
     return clock == CLOCK_REALTIME || clock == CLOCK_MONOTONIC;
@@ -283,16 +284,16 @@ static inline bool is_watched(const void *condition)
 
 #define THRESHOLD atomic_load_explicit(&client.threshold, memory_order_relaxed)
 
-/* The name in assembly: the C library's headers declare, and sometimes define, functions of that
+/* The assembly name: the C library's headers declare, and sometimes define, functions with the C
  * name. */
 #define WRAPPER(symbol, returns, params)                                                           \
     typedef returns(*symbol##_fn) params;                                                          \
     EXPORT returns os_##symbol params __asm__(#symbol)
 
 /*
- * Makes the call, its result being os_result, and tells of it if it lasted. In a function of its
- * own, to which the wrapper jumps: what does not wait needs no frame there, which costs less, and
- * lets syscall() return twice.
+ * Makes the call, with result os_result, and reports it if it lasted. It is a function of its own,
+ * to which the wrapper jumps: calls that do not wait then need no stack frame, which is cheaper,
+ * and lets syscall() return twice.
  */
 #define TIMED(symbol, fails, returns, params, names, is_told, ...)                                 \
     static __attribute__((noinline)) returns timed_##symbol params                                 \
@@ -342,7 +343,7 @@ static inline bool is_watched(const void *condition)
         return likely(tried != EBUSY) ? tried : timed_##symbol names;                              \
     }
 
-/* A wait for a condition variable that is watched may be recorded in another way. */
+/* A wait on a watched condition variable may be recorded in another way. */
 static bool is_news(bool watched, const void *condition, uint64_t end, int result)
 {
     return likely(!watched) || !host->condition(OS_CONDITION_WAITED, condition, end, result);

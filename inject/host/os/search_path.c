@@ -5,13 +5,14 @@
 
 struct search {
     uintptr_t caller;
-    bool is_program;  /* the caller is the program itself, whose RPATH is everybody's */
-    bool has_runpath; /* the caller has folders for itself alone, or does not use the system's */
-    bool may_inherit; /* an object but the program has an RPATH, which holds for what it loads */
+    bool is_program;  /* the caller is the program itself, whose RPATH applies to all */
+    bool has_runpath; /* the caller has its own search folders, or does not use the system's */
+    /* an object other than the program has an RPATH, which applies to what it loads */
+    bool may_inherit;
     unsigned seen_count;
 };
 
-/* Up to the caller: what has loaded an object stands before it. */
+/* Visits objects up to the caller: the objects that loaded it come before it. */
 static int look(const struct object *o, void *data)
 {
     struct search *s = data;
@@ -38,6 +39,6 @@ bool search_path_is_anybodys(const char *name, uintptr_t caller)
         if (*name == '$') /* $ORIGIN is the caller's folder */
             return false;
     }
-    /* Code in no object, or in one of another namespace, is not known. */
+    /* Code outside all objects, or in another namespace, has unknown search paths. */
     return objects_each(look, &s) && !s.may_inherit && (has_folder || !s.has_runpath);
 }
