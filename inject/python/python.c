@@ -22,41 +22,41 @@
 #include "store/meta.h"
 
 #define LOOK_LOCK_NS   2000000000u
-#define THREADS_MAX    4096u /* of the interpreter's that are looked at */
+#define THREADS_MAX    4096u /* threads of the interpreter that are searched */
 #define TID_OFFSET_MAX 1024u
-#define LINE_BYTES     64u /* of a cache */
-#define WALKS_MAX      3u  /* of a thread that runs, until two say the same */
+#define LINE_BYTES     64u /* of a cache line */
+#define WALKS_MAX      3u  /* attempts for a running thread, until two agree */
 
 typedef void *(*get_thread_fn)(void);
 
-/* The first interpreter found. Written with the lock held, before `is_here` says so. */
+/* The first interpreter found. Written with the lock held, before `is_here` is set. */
 static struct {
     struct lock lock;
     _Atomic bool is_here;
-    bool is_refused;              /* there is one, of which we know too little */
-    _Atomic uint32_t closing;     /* dlcloses under way, of which one may be its */
-    unsigned long long adds_seen; /* by the loader, when it was last looked for */
+    bool is_refused;              /* there is one, but its layout is not known */
+    _Atomic uint32_t closing;     /* dlclose calls under way, one of which may unload it */
+    unsigned long long adds_seen; /* the loader's count of loaded objects at the last search */
     struct status status;
     get_thread_fn get_thread;
     uintptr_t runtime;
-    uint64_t loop, loop_end; /* python_loop; 0: none is wanted */
+    uint64_t loop, loop_end; /* see python_loop; 0: not needed */
     struct python_layout layout;
 } python;
 
-/* What an object has of an interpreter. */
+/* What an object defines of an interpreter. */
 struct found {
     get_thread_fn get_thread;
     const uint8_t *runtime;
     size_t runtime_bytes;
     uint32_t version; /* 0: not known */
     uint64_t types[4];
-    uint64_t loop; /* its function, where it is exported */
+    uint64_t loop; /* its evaluation function, if exported */
     size_t loop_bytes;
 };
 
 typedef const char *(*get_version_fn)(void);
 
-/* Up to 3.10 only its text says it, which a function makes that needs no lock. */
+/* Up to 3.10 only a text has the version; the function that returns it needs no lock. */
 static uint32_t version_of(const struct object *o)
 {
     size_t bytes = 0;
@@ -70,7 +70,7 @@ static uint32_t version_of(const struct object *o)
     return major << 24 | (minor & 0xff) << 16 | (micro & 0xff) << 8 | 0xf0;
 }
 
-/* One without a runtime is older than 3.7; there may be another one, of which more is known. */
+/* One without a runtime is older than 3.7; another one may be known better. */
 static int visit_object(const struct object *o, void *data)
 {
     static const char *const types[] = {"PyCode_Type", "PyUnicode_Type", "PyBytes_Type",
@@ -104,7 +104,7 @@ static void set_status(const char *reason, uint32_t version)
     status_set(&python.status, text);
 }
 
-/* With the lock held. */
+/* The lock must be held. */
 static void take_found(const struct found *found)
 {
     struct python_layout *l = &python.layout;
@@ -113,7 +113,7 @@ static void take_found(const struct found *found)
     l->code_type = found->types[0];
     l->text_type = found->types[1];
     l->bytes_type = found->types[2];
-    bool has_objects = !reason && l->frame_owner == LAYOUT_NONE; /* as frames */
+    bool has_objects = !reason && l->frame_owner == LAYOUT_NONE; /* frames are objects */
     l->frame_type = has_objects ? found->types[3] : 0;
     python.loop = has_objects ? found->loop : 0;
     python.loop_end = python.loop + found->loop_bytes;
@@ -183,7 +183,8 @@ bool python_is_here(void)
 
 void python_describe(struct thread *writer, bool is_last)
 {
-    static uint32_t told; /* both the writer's: version of what was told, and in which recording */
+    /* used by the writer: version of the text last written, and its recording */
+    static uint32_t told;
     static uint64_t told_epoch;
     char text[STATUS_BYTES_MAX] = "absent: switched off";
     bool is_first = told_epoch != writer->epoch;
@@ -195,16 +196,14 @@ void python_describe(struct thread *writer, bool is_last)
     meta_append_text(writer, "python", text);
 }
 
-/*
- * Where the C library keeps the kernel's number of a thread, from the address on that pthread_self
- * gives: in the calling thread it is known. 0: not found.
- */
+/* Finds the offset from pthread_self()'s address at which the C library stores the kernel's thread
+ * id, in the calling thread, where the id is known. 0: not found. */
 static uint32_t find_tid_offset(void)
 {
     static _Atomic uint32_t found;
     uint32_t offset = atomic_load_explicit(&found, memory_order_relaxed), word;
     uint32_t tid = offset ? 0 : thread_id();
-    const uint8_t *self = (const uint8_t *)(uintptr_t)pthread_self(); /* 2 KiB and more */
+    const uint8_t *self = (const uint8_t *)(uintptr_t)pthread_self(); /* of 2 KiB and more */
     for (uint32_t at = 8; !offset && at < TID_OFFSET_MAX; at += sizeof word) {
         memcpy(&word, self + at, sizeof word);
         if (word == tid)
@@ -213,7 +212,8 @@ static uint32_t find_tid_offset(void)
     return offset;
 }
 
-/* 0: it is not known. Up to 3.10 the interpreter knows its threads only as pthread_self says. */
+/* Returns 0 if it is not known. Up to 3.10 the interpreter knows its threads only by
+ * pthread_self(). */
 static uint32_t tid_of(uint64_t state)
 {
     uint64_t native = 0;
@@ -225,7 +225,7 @@ static uint32_t tid_of(uint64_t state)
     return offset && native && memory_read(native + offset, &tid, sizeof tid) ? tid : 0;
 }
 
-/* Of the thread with that state, or borrowed. */
+/* Reads frames of the thread with that state, or borrowed ones. */
 static unsigned read_frames(const struct python_view *v, uint64_t state,
                             struct python_frame *frames, unsigned max, bool is_ending, bool *is_cut,
                             bool *is_borrowed)
@@ -238,7 +238,7 @@ static unsigned read_frames(const struct python_view *v, uint64_t state,
     return count > 0 ? (unsigned)count : 0;
 }
 
-/* An interpreter that ends frees the states of threads that still run. */
+/* An interpreter that is finalizing frees the states of threads that still run. */
 static bool is_finalizing(void)
 {
     return *(const volatile uintptr_t *)(python.runtime + python.layout.runtime_finalizing) != 0;
@@ -258,7 +258,7 @@ unsigned python_frames(struct python_frame *frames, unsigned max, bool *is_cut, 
     return count;
 }
 
-/* As another thread than the interpreter's sees it: it may be gone. */
+/* As a thread outside the interpreter sees it: it may be gone. */
 static bool has_ended(void)
 {
     uint64_t finalizing = 0;
@@ -292,11 +292,11 @@ bool python_is_thread(uint64_t state, uint32_t tid)
     return state && !has_ended() && tid_of(state) == tid;
 }
 
-/* CPython's struct _gil_runtime_state: the same from 3.8 to 3.15, behind gil_further. */
+/* CPython's struct _gil_runtime_state: the same from 3.8 to 3.15, after gil_further. */
 struct gil {
     unsigned long interval;
-    uint64_t last_holder; /* stays after a release */
-    int32_t locked;       /* 1: it is taken */
+    uint64_t last_holder; /* stays set after a release */
+    int32_t locked;       /* 1: taken */
     unsigned long switch_number;
     pthread_cond_t cond;
     pthread_mutex_t mutex;
@@ -305,7 +305,7 @@ struct gil {
 };
 _Static_assert(offsetof(struct gil, locked) == LAYOUT_GIL_LOCKED, "as the debug offsets have it");
 
-/* The lock of the interpreter whose address is at `from`. */
+/* Reads the lock of the interpreter whose address is at `from`. */
 static bool find_gil(uint64_t from, struct python_gil_place *place)
 {
     const struct python_layout *l = &python.layout;
@@ -339,7 +339,7 @@ bool python_gil_look(uint64_t state, struct python_gil *gil)
         !memory_read(gil->place.low, &now, offsetof(struct gil, cond)))
         return false;
     gil->holder = now.locked == 1 ? now.last_holder : 0;
-    /* Who had it last may have ended, and its state with it. */
+    /* The last holder may have ended, and its state may be freed. */
     uint32_t tid = now.last_holder ? tid_of(now.last_holder) : 0;
     gil->holder_tid = gil->holder || (tid && thread_exists(tid)) ? tid : 0;
     return true;
@@ -350,7 +350,8 @@ bool python_has_stops(void)
     return python_is_here() && python.layout.has_stops;
 }
 
-/* What lies in a thread's state before the frame is only its own, and nobody waits for else. */
+/* The part of a thread's state before the frame belongs to the thread, and nobody waits on another
+ * address in it. */
 bool python_was_stopped(uint64_t address)
 {
     uint64_t state = python_has_stops() ? (uintptr_t)python.get_thread() : 0;
@@ -367,7 +368,7 @@ unsigned python_frames_of(uint64_t state, struct python_frame *frames, unsigned 
 
 bool python_list_lacks(uint64_t list, uint64_t item)
 {
-    uint64_t words[2], items[64]; /* how many, and where they are */
+    uint64_t words[2], items[64]; /* number of items and their address */
     if (has_ended() || !memory_read(list + python.layout.size, words, sizeof words))
         return false;
     uint64_t count = words[0] < 64 ? words[0] : 64;
@@ -422,7 +423,7 @@ int python_frames_interrupted(struct python_seen *seen, struct python_frame *fra
     return count;
 }
 
-/* Does the thread with that state have these frames still? It may be at another instruction. */
+/* Does the thread with that state still have these frames? It may be at another instruction. */
 static bool has_frames(uint64_t state, const struct python_frame *frames, unsigned count)
 {
     const struct python_view checked = {.layout = &python.layout, .is_running = true};

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The part of Python's C interface that we call, as it has been since 3.7, found in the process.
- * Only for who has the GIL; but is_initialized and add_pending_call, by any thread.
- */
+/* The part of Python's C API that we call, unchanged since 3.7, found in the process. The caller
+ * must hold the GIL, except for is_initialized and add_pending_call, which any thread may call. */
 #ifndef GPUPROF_INJECT_PYTHON_API_H
 #define GPUPROF_INJECT_PYTHON_API_H
 
@@ -12,10 +10,10 @@
 struct python_object;
 typedef struct python_object *object_ptr;
 
-#define METHOD_VARARGS  0x01 /* arguments are a tuple, as the second parameter */
+#define METHOD_VARARGS  0x01 /* arguments are a tuple in the second parameter */
 #define METHOD_FASTCALL 0x80 /* arguments are a C array */
 
-/* It must stay where it is for as long as its function object may live. */
+/* Must stay in place while its function object may exist. */
 struct python_method {
     const char *name;
     union {
@@ -29,7 +27,7 @@ struct python_method {
 struct python_api {
     int (*is_initialized)(void);
     int (*add_pending_call)(int (*function)(void *), void *data);
-    object_ptr (*modules)(void); /* sys.modules; a view, as what is got from a dict is */
+    object_ptr (*modules)(void); /* sys.modules; borrowed, like what is read from a dict */
     object_ptr (*module_dict)(object_ptr module);
     object_ptr (*import)(const char *name);
     object_ptr (*new_dict)(void);
@@ -41,9 +39,9 @@ struct python_api {
     object_ptr (*dict_find)(object_ptr dict, object_ptr key);
     object_ptr (*number)(const void *address);
     void *(*address)(object_ptr number);
-    long long (*value)(object_ptr number); /* -1 with an error if it is none */
+    long long (*value)(object_ptr number); /* -1 with an error if it is not a number */
     int (*list_append)(object_ptr list, object_ptr item);
-    object_ptr (*tuple_item)(object_ptr tuple, ptrdiff_t index); /* a view */
+    object_ptr (*tuple_item)(object_ptr tuple, ptrdiff_t index); /* borrowed */
     object_ptr (*call)(object_ptr function, ...);
     const char *(*utf8)(object_ptr text);
     object_ptr (*error)(void);
@@ -55,16 +53,14 @@ struct python_api {
     object_ptr none;
 };
 
-/*
- * What ends our own code may be the program's: a KeyboardInterrupt, which its signal handler raises
- * wherever Python is. That goes on to the program; an error of ours does not.
- */
+/* Did an exception of the program end our code? It may be a KeyboardInterrupt, which the signal
+ * handler raises anywhere in Python. That is passed on to the program; errors of ours are not. */
 static inline bool python_is_interrupted(const struct python_api *api)
 {
     return api->error() && !api->error_is(*api->exception);
 }
 
-/* NULL: there is no Python that exports it, or not yet. By the writer. */
+/* Returns NULL if no Python exports it, or not yet. Called by the writer. */
 const struct python_api *python_api_find(void);
 
 #endif

@@ -8,45 +8,44 @@
 #include "base/ticks.h"
 #include "python/python_walk.h"
 
-#define THREADS_MAX    256u     /* of the interpreter's that are looked at */
-#define HOLDS_NS       1000000u /* an answer; that nobody waits, not so long */
+#define THREADS_MAX 256u /* threads of the interpreter that are searched */
+/* how long an answer is valid; the answer that no thread waits, less long */
+#define HOLDS_NS       1000000u
 #define NONE_HOLDS_NS  100000u
 #define LOCK_NS        1000000u
 #define VERDICTS       64u
 #define TRIES_MAX      2u
 #define AUTOGRAD_FILES "torch/autograd/"
 
-/* Is a code object one in which a thread waits for gradients? */
+/* Is this code object one in which a thread waits for gradients? */
 struct verdict {
     uint64_t code;
     uint64_t check;
     bool is_waiting;
 };
 
-/* A thread of the interpreter's, and what it was found to be. */
+/* A thread of the interpreter, and the result for it. */
 struct looked_at {
     uint64_t thread;
-    uint64_t next;  /* the one behind it */
-    uint32_t first; /* of the facts that this is known by */
+    uint64_t next;  /* the next thread */
+    uint32_t first; /* index of the first fact that the result depends on */
     bool is_waiting;
 };
 
 #define FRAME_WORDS (sizeof(struct python_frame) / sizeof(uint64_t))
 
-/*
- * Found under the lock, by any thread that borrows. The others may take it meanwhile: an answer is
- * whole if its version is even, and the same before and after.
- */
+/* Found under the lock by any thread that borrows. Others may read it meanwhile: an answer is
+ * complete if its version is even, and the same before and after reading. */
 static struct {
     struct lock lock;
     _Atomic uint32_t version;
     _Atomic uint32_t frame_count; /* 0: no thread waits */
     _Atomic bool is_cut;
-    _Atomic uint64_t until_ns; /* it holds for so long, if the thread stays where it is */
-    bool is_found;             /* there is one at all: the finder's */
+    _Atomic uint64_t until_ns; /* valid until then if the thread stays where it is */
+    bool is_found;             /* there is an answer; used by the finder */
     _Atomic uint64_t words[PYTHON_FRAMES_MAX * FRAME_WORDS];
-    struct python_facts there; /* the thread is there, and so are those that called it */
-    /* The finder's: their code is the same, and of all threads, one after another, which wait. */
+    struct python_facts there; /* facts: the thread and the frames that called it exist */
+    /* The finder's facts: the code is the same; and for all threads, in order, which ones wait. */
     struct python_facts code;
     struct python_facts all;
     struct looked_at threads[THREADS_MAX];
@@ -83,7 +82,7 @@ static bool is_waiting(const struct python_view *v, const struct python_frame *f
     return verdict->is_waiting;
 }
 
-/* A word, by a checked read that the answer depends on. */
+/* Reads a word on which the answer depends. */
 static bool read_word(uint64_t address, uint64_t *word)
 {
     if (!memory_read(address, word, sizeof *word)) {
@@ -99,11 +98,12 @@ static int walk(const struct python_view *v, uint64_t thread, struct python_fram
 {
     int count = python_walk(v, thread, frames, max, is_cut);
     if (count < 0)
-        python_facts_spoil(&answer.all); /* what was wrong need not be among them */
+        python_facts_spoil(&answer.all); /* the wrong fact may not be among them */
     return count;
 }
 
-/* False: the list has changed under us. A frame keeps its code, which need not be looked at. */
+/* Returns false if the list has changed meanwhile. A frame keeps its code alive, which need not be
+ * checked. */
 static bool look_at(const struct python_layout *l, uint64_t thread, struct looked_at *found)
 {
     const struct python_view v = {.layout = l, .frame_facts = &answer.all};
@@ -113,7 +113,7 @@ static bool look_at(const struct python_layout *l, uint64_t thread, struct looke
     return read_word(thread + l->thread_next, &found->next);
 }
 
-/* The one thread that waits, or 0. */
+/* Returns the one thread that waits, or 0. */
 static uint64_t find_waiting(const struct python_layout *l, uint64_t runtime)
 {
     uint64_t interpreter = 0, thread = 0, found = 0;
@@ -124,14 +124,14 @@ static uint64_t find_waiting(const struct python_layout *l, uint64_t runtime)
     while (thread && answer.thread_count < THREADS_MAX) {
         struct looked_at *at = &answer.threads[answer.thread_count++];
         if (!look_at(l, thread, at) || (at->is_waiting && found))
-            return 0; /* which of the two it is is not known */
+            return 0; /* it is not known which of the two */
         found = at->is_waiting ? thread : found;
         thread = at->next;
     }
     return found;
 }
 
-/* Those that have gone on are looked at anew: does that change nothing? */
+/* Checks threads that have run since: is the result the same? */
 static bool all_hold(const struct python_layout *l)
 {
     uint32_t count = atomic_load(&answer.all.count);
@@ -156,7 +156,7 @@ static bool all_hold(const struct python_layout *l)
     }
 }
 
-/* The number of frames in answer.frames. */
+/* Returns the number of frames in answer.frames. */
 static unsigned find_frames(const struct python_layout *l, uint64_t runtime, bool *is_cut)
 {
     const struct python_view waiting = {
@@ -177,7 +177,7 @@ static void find_answer(const struct python_layout *l, uint64_t runtime, uint64_
     python_facts_end(&answer.there);
     python_facts_end(&answer.code);
     if (!python_facts_hold(&answer.there))
-        count = 0; /* it has gone on meanwhile */
+        count = 0; /* it has run meanwhile */
     for (unsigned i = 0; i < count * FRAME_WORDS; i++)
         atomic_store_explicit(&answer.words[i], python_word((uint8_t *)answer.frames, 8 * i),
                               memory_order_release);
@@ -188,7 +188,8 @@ static void find_answer(const struct python_layout *l, uint64_t runtime, uint64_
     atomic_fetch_add(&answer.version, 1);
 }
 
-/* With the lock held: what is too old is looked at again, and found anew if it is not so now. */
+/* The lock must be held. Checks an answer that is too old, and searches again if it is no longer
+ * valid. */
 static void renew(const struct python_layout *l, uint64_t runtime)
 {
     uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
@@ -200,10 +201,8 @@ static void renew(const struct python_layout *l, uint64_t runtime)
         atomic_store(&answer.until_ns, now_ns + (answer.frame_count ? HOLDS_NS : NONE_HOLDS_NS));
 }
 
-/*
- * At most `max` of the answer's frames, and how many; -1: it is not whole, or does not hold any
- * more, which is not looked at if it is sure.
- */
+/* Copies at most `max` of the answer's frames and returns how many; -1: it is incomplete, or no
+ * longer valid, which is not checked if `is_sure`. */
 static int take_answer(struct python_frame *frames, unsigned max, bool *is_cut, bool is_sure)
 {
     uint32_t version = atomic_load_explicit(&answer.version, memory_order_acquire);

@@ -6,12 +6,14 @@
 #include "base/hash.h"
 #include "python/python_text.h"
 
-#define CHECK_BYTES 64u /* of a text or a table, at most, that tell a code object from another */
+#define CHECK_BYTES 64u /* bytes of a text or table that are compared to distinguish code objects  \
+                         */
 
-#define COUNT_TYPE 8u        /* where the type is, if all before it counts the references */
-#define COUNT_END  0x400000u /* no address is as low, and no code object has as many */
+#define COUNT_TYPE 8u /* offset of the type if only the reference count is before it */
+/* addresses are never this low, and reference counts never this high */
+#define COUNT_END 0x400000u
 
-/* `is_known`: without asking. */
+/* `is_known`: do not ask the kernel. */
 static bool is_page_readable(struct python_seen *found, uint64_t page, bool is_known)
 {
     unsigned place = (unsigned)(page * 0x9E3779B97F4A7C15u >> 32) % PYTHON_PAGES;
@@ -46,7 +48,8 @@ static void see(struct python_seen *seen, enum sight kind, uint64_t address)
 const uint8_t *python_view(const struct python_view *v, enum sight kind, uint64_t address,
                            uint8_t *copy, uint32_t bytes)
 {
-    uint32_t counts = v->layout->type; /* of references, which may change: objects begin so */
+    /* reference counts, which may change, are at the start of objects */
+    uint32_t counts = v->layout->type;
     if (v->interrupted)
         see(v->interrupted, kind, address);
     if (v->is_own && sight_is_known(kind, address))
@@ -54,7 +57,7 @@ const uint8_t *python_view(const struct python_view *v, enum sight kind, uint64_
     if (address & SIGHT_MASK || !address || bytes > LAYOUT_PART_BYTES_MAX)
         return NULL;
     if (v->interrupted) {
-        /* The thread's state is there for as long as the interpreter names it. */
+        /* The thread's state exists as long as the interpreter lists it. */
         bool is_known = kind == SIGHT_THREAD && sight_is_known(kind, address);
         if (!are_readable(v->interrupted, address, bytes, is_known))
             return NULL;
@@ -113,10 +116,8 @@ static uint64_t mix_bytes(uint64_t hash, const uint8_t *bytes, uint32_t count)
     return hash_mix(hash, word);
 }
 
-/*
- * The end of what the object at `address` holds from `data` on, `length` items of `size` bytes; the
- * beginning of what it holds is the same more often.
- */
+/* Hashes the end of an object's contents: `length` items of `size` bytes from `data` on. The
+ * beginnings of two objects are more often the same. */
 static bool mix_object(const struct python_view *v, enum sight kind, uint64_t address,
                        uint32_t data, uint64_t length, uint32_t size, uint64_t *hash)
 {
@@ -138,7 +139,7 @@ static bool mix_object(const struct python_view *v, enum sight kind, uint64_t ad
     return true;
 }
 
-/* The end of the str at `address`, and where it lies. */
+/* Hashes the end of the str at `address`, and its address. */
 static bool mix_text(const struct python_view *v, uint64_t address, uint64_t *hash)
 {
     uint8_t copy[LAYOUT_PART_BYTES_MAX];
@@ -151,23 +152,21 @@ static bool mix_text(const struct python_view *v, uint64_t address, uint64_t *ha
         return mix_object(v, SIGHT_TEXT, address, in.data, in.length, in.size, hash);
     char text[CHECK_BYTES];
     if (v->code_facts)
-        python_facts_spoil(v->code_facts); /* what it reads is not seen here */
+        python_facts_spoil(v->code_facts); /* what it reads is not noted here */
     uint32_t length = python_text(v->layout, address, text, sizeof text);
     *hash = mix_bytes(*hash, (const uint8_t *)text, length);
     return true;
 }
 
-/*
- * Is it in use? What was freed has a count of none, or where the next free piece of memory is. Only
- * said where the count is a word of its own, and for no object that is never freed.
- */
+/* Is the object in use? A freed one has a reference count of 0, or the address of the next free
+ * block there. Only checked if the count is a separate word, and not for immortal objects. */
 static bool is_alive(const struct python_layout *l, const uint8_t *head)
 {
     uint64_t count = python_word(head, 0);
     return l->type == COUNT_TYPE && count > 0 && count < COUNT_END;
 }
 
-/* Of the file's name, which most of a stack's functions share: only once a walk of a handler. */
+/* Hashes the file name, which most functions of a stack share: once per walk in a handler. */
 static bool mix_file(const struct python_view *v, uint64_t address, uint64_t *hash)
 {
     struct python_seen *seen = v->interrupted;
@@ -184,7 +183,7 @@ static bool mix_file(const struct python_view *v, uint64_t address, uint64_t *ha
     return true;
 }
 
-/* Up to 3.11 code objects have no numbers: their texts and tables, and where they lie. */
+/* Up to 3.11 code objects have no version numbers: uses their texts, tables and addresses. */
 static uint64_t check_of_contents(const struct python_view *view, const uint8_t *head)
 {
     const struct python_layout *l = view->layout;
@@ -209,7 +208,7 @@ uint64_t python_code_check(const struct python_view *v, const uint8_t *head)
 {
     const struct python_layout *l = v->layout;
     uint32_t version = l->code_version == LAYOUT_NONE ? 0 : python_half(head, l->code_version);
-    if (!version) /* there are none left, after 4 thousand million, or it is one of the frozen */
+    if (!version) /* none are left after four thousand million, or it is a frozen module's */
         return check_of_contents(v, head);
     return (uint64_t)python_half(head, l->code_first_line) << 32 | version;
 }

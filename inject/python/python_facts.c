@@ -6,7 +6,8 @@
 
 #include "base/memory_read.h"
 
-#define GAP_BYTES   512u /* between two that are read as one: less than a page, so all is mapped */
+/* facts closer than this are read as one: less than a page, so all is mapped */
+#define GAP_BYTES   512u
 #define BATCH_BYTES 2048u
 #define BATCH_FACTS 32u
 #define WORD        8u
@@ -24,7 +25,7 @@ void python_facts_spoil(struct python_facts *f)
     atomic_store_explicit(&f->count, FACTS_MAX + 1, memory_order_release);
 }
 
-/* The word that begins `at` bytes into them; zeros behind their end. */
+/* Returns the word at offset `at`; bytes after the end are zeros. */
 static uint64_t word_at(const uint8_t *bytes, uint32_t at, uint32_t count)
 {
     uint64_t word = 0;
@@ -35,7 +36,7 @@ static uint64_t word_at(const uint8_t *bytes, uint32_t at, uint32_t count)
     return word;
 }
 
-/* One of them at one moment: another thread may be writing it. */
+/* A fact at one moment: another thread may be writing it. */
 struct seen {
     uint64_t address;
     uint32_t first;
@@ -81,7 +82,7 @@ void python_facts_add(struct python_facts *f, uint64_t address, const void *read
     atomic_store_explicit(&f->count, count + 1, memory_order_release);
 }
 
-/* Does `read` have the words of it? */
+/* Does `read` contain the fact's words? */
 static bool is_same(const struct python_facts *f, const struct seen *s, const uint8_t *read)
 {
     for (uint32_t at = 0; at < s->bytes; at += WORD)
@@ -103,17 +104,17 @@ void python_facts_end(struct python_facts *f)
     }
 }
 
-/* What one system call reads: pieces, one after another in `bytes`, in which the facts lie. */
+/* What one system call reads: pieces, one after another in `bytes`, that contain the facts. */
 struct batch {
     struct iovec pieces[BATCH_FACTS];
     unsigned piece_count;
     uint32_t byte_count;
     struct seen facts[BATCH_FACTS];
-    uint16_t at[BATCH_FACTS]; /* where each begins in `bytes` */
+    uint16_t at[BATCH_FACTS]; /* offset of each in `bytes` */
     unsigned fact_count;
 };
 
-/* False: it does not fit, and is for the next one. */
+/* Returns false if it does not fit and must go into the next batch. */
 static bool batch_add(struct batch *b, const struct seen *s)
 {
     struct iovec *last = b->piece_count ? &b->pieces[b->piece_count - 1] : NULL;
@@ -137,7 +138,7 @@ static bool batch_add(struct batch *b, const struct seen *s)
     return true;
 }
 
-/* How many of them are what they were, up to the first that is not. */
+/* Returns how many facts are unchanged, up to the first that is not. */
 static unsigned batch_look(const struct python_facts *f, const struct batch *b)
 {
     uint8_t bytes[BATCH_BYTES];

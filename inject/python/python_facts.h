@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory of the interpreter's that something was concluded from, with what was read there: the
- * conclusion holds as long as it reads the same. To look again takes a system call or two, whatever
- * number of reads it was made of.
+ * Memory of the interpreter from which something was concluded, with the values read: the
+ * conclusion is valid as long as they are the same. Checking takes one or two system calls,
+ * whatever the number of reads.
  */
 #ifndef GPUPROF_INJECT_PYTHON_FACTS_H
 #define GPUPROF_INJECT_PYTHON_FACTS_H
@@ -15,38 +15,39 @@
 #define FACTS_WORDS_MAX 4096u
 #define FACT_BYTES_MAX  256u
 
-/* Bytes at an address; what they were is in the words from `first` on. */
+/* Bytes at an address; their values are in the words from `first` on. */
 struct python_fact {
     _Atomic uint64_t address;
     _Atomic uint32_t first;
     _Atomic uint32_t bytes;
 };
 
-/* Written by one thread at a time; the rest may look at them meanwhile, for an answer that they
- * throw away. */
+/* Written by one thread at a time. Other threads may read it meanwhile, for an answer that they
+ * discard. */
 struct python_facts {
-    _Atomic uint32_t count; /* beyond FACTS_MAX: not all are here, and so they never hold */
+    _Atomic uint32_t count; /* above FACTS_MAX: some are missing, so they are never valid */
     uint32_t word_count;
-    uint32_t next; /* where one is added: at the end, or in the place of one of as many bytes */
+    uint32_t next; /* where the next one is written: at the end, or over one of the same size */
     struct python_fact facts[FACTS_MAX];
     _Atomic uint64_t words[FACTS_WORDS_MAX];
 };
 
 void python_facts_clear(struct python_facts *f);
 
-/* At `address` the `bytes` in `read` were read. */
+/* Adds a fact: at `address` the `bytes` in `read` were read. */
 void python_facts_add(struct python_facts *f, uint64_t address, const void *read, uint32_t bytes);
 
-/* They depend on something that is not here. */
+/* The conclusion depends on something that is not noted. */
 void python_facts_spoil(struct python_facts *f);
 
-/* All are added: puts them in the order of their addresses, each once. */
+/* All facts are added: sorts them by address and removes duplicates. */
 void python_facts_end(struct python_facts *f);
 
-/* Is all of it there still? By checked reads; any thread, with 3 KiB of stack. */
+/* Are all facts still valid? Uses checked reads; any thread; needs 3 KiB of stack. */
 bool python_facts_hold(const struct python_facts *f);
 
-/* The same from `from` on: which one is not, or one before it. Their count: all are. */
+/* The same from index `from` on: returns the first fact that has changed, or an earlier one; their
+ * count if none has. */
 uint32_t python_facts_changed(const struct python_facts *f, uint32_t from);
 
 #endif

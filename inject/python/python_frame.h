@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A frame of Python's, and how many of them are looked at. */
+/* A Python frame, and how many of them are read. */
 #ifndef GPUPROF_INJECT_PYTHON_FRAME_H
 #define GPUPROF_INJECT_PYTHON_FRAME_H
 
@@ -7,14 +7,14 @@
 
 #define PYTHON_FRAMES_MAX 256
 
-/* One frame, as it is before names and lines are looked up. */
+/* A frame before its names and lines are looked up. */
 struct python_frame {
-    uint64_t frame;       /* its own address */
-    uint64_t code;        /* of the code object */
-    uint64_t instruction; /* address of the instruction it is at */
-    uint64_t check;       /* tells the code object from a later one at its address */
-    uint64_t entry;       /* not 0: the interpreter was entered from C for it, and this address is
-                             in that native frame of its loop; the frames up to here are its */
+    uint64_t frame;       /* address of the frame */
+    uint64_t code;        /* address of the code object */
+    uint64_t instruction; /* address of the current instruction */
+    uint64_t check;       /* distinguishes the code object from a later one at its address */
+    uint64_t entry; /* not 0: C code entered the interpreter for this frame, and this address is in
+                       the native frame of its loop, to which the frames up to here belong */
 };
 
 #endif

@@ -6,15 +6,15 @@
 #include "known_versions.h"
 
 #define COOKIE     "xdebugpy"
-#define OFFSET_MAX 65536u /* in any structure */
+#define OFFSET_MAX 65536u /* largest offset in any structure */
 
-/* Objects begin with a count of references and the type; sized ones have the size next. */
+/* Objects begin with the reference count and the type; for sized objects the size follows. */
 #define OBJECT_TYPE 8u
 #define OBJECT_SIZE 16u
-#define TYPE_FLAGS  168u /* likewise */
-#define TEXT_KIND   2    /* behind two bits: is it interned? */
+#define TYPE_FLAGS  168u /* offset, likewise */
+#define TEXT_KIND   2    /* the bits before it say whether it is interned */
 
-/* Up to 3.10 frames are objects, and each has a loop of its own. take_table knows what differs. */
+/* Up to 3.10 frames are objects, and each has its own loop. take_table adds the differences. */
 static const struct python_layout layout_3_8 = {
     .runtime_finalizing = 16,
     .runtime_interpreters = 32,
@@ -35,7 +35,7 @@ static const struct python_layout layout_3_8 = {
     .frame_owner = LAYOUT_NONE,
     .frame_is_entry = LAYOUT_NONE,
     .code_file = 104,
-    .code_function = 112, /* without those around it */
+    .code_function = 112, /* without nested functions */
     .code_lines = 120,
     .code_first_line = 40,
     .code_first_traceable = LAYOUT_NONE,
@@ -143,14 +143,14 @@ static const struct python_layout layout_3_12 = {
     .owner_c = 3,
 };
 
-/* Where the parts of the debug offsets begin, in words, and how many words there are. */
+/* Where the parts of the debug offsets begin, in words, and the number of words. */
 struct parts {
-    uint16_t version; /* major and minor, as in Py_Version */
+    uint16_t version; /* major and minor version, as in Py_Version */
     uint16_t runtime;
     uint16_t interpreter;
-    uint16_t gil; /* one word of the interpreter's: where the address of its lock is */
+    uint16_t gil; /* the word of the interpreter part with the address of its lock */
     uint16_t thread;
-    uint16_t native; /* one word of the thread's: the kernel's number of it */
+    uint16_t native; /* the word of the thread part with the kernel's thread id */
     uint16_t frame;
     uint16_t code;
     uint16_t object;
@@ -182,7 +182,7 @@ static uint64_t word_at(const uint8_t *runtime, unsigned word)
     return value;
 }
 
-/* A frame is read up to its local variables, a code object up to its instructions. */
+/* Frames are read up to their local variables, code objects up to their instructions. */
 static void take_offsets(struct python_layout *l, const struct parts *p, const uint8_t *runtime)
 {
     const struct {
@@ -202,12 +202,12 @@ static void take_offsets(struct python_layout *l, const struct parts *p, const u
         {&l->frame_instruction, p->frame + 3u},
         {&l->frame_bytes, p->frame + 4u},
         {&l->frame_owner, p->frame + 5u},
-        {&l->frame_copy, p->frame + 7u}, /* from 3.14 on, as code_copies */
+        {&l->frame_copy, p->frame + 7u}, /* since 3.14, like code_copies */
         {&l->code_file, p->code + 1u},
         {&l->code_function, p->code + 3u},
         {&l->code_lines, p->code + 4u},
         {&l->code_first_line, p->code + 5u},
-        {&l->code_version, p->code + 7u}, /* what comes right behind it; see below */
+        {&l->code_version, p->code + 7u}, /* directly after it; see below */
         {&l->code_instructions, p->code + 9u},
         {&l->code_copies, p->code + 10u},
         {&l->type, p->object + 1u},
@@ -224,7 +224,7 @@ static void take_offsets(struct python_layout *l, const struct parts *p, const u
     }
 }
 
-/* The lock of free-threaded builds is off until a module wants it, and begins with that. */
+/* The lock of free-threaded builds is off until a module needs it; a field at its start says so. */
 static void take_gil(struct python_layout *l, const struct parts *p, const uint8_t *runtime)
 {
     uint64_t locked = word_at(runtime, p->gil + 3u) - word_at(runtime, p->gil + 1u);
@@ -233,10 +233,8 @@ static void take_gil(struct python_layout *l, const struct parts *p, const uint8
         l->interpreter_gil = LAYOUT_NONE;
 }
 
-/*
- * What the debug offsets do not say, but is the same from 3.13 on. Free-threaded builds have from
- * 3.14 on copies of the code and a whole byte that says what is interned.
- */
+/* Sets what the debug offsets do not contain, but is constant since 3.13. Since 3.14 free-threaded
+ * builds have copies of the code, and a full byte that says what is interned. */
 static void complete(struct python_layout *l, bool has_copies)
 {
     l->cframe_frame = LAYOUT_NONE;
@@ -246,7 +244,7 @@ static void complete(struct python_layout *l, bool has_copies)
     if (!has_copies)
         l->code_copies = LAYOUT_NONE;
     l->code_version -= 4; /* before co_localsplusnames */
-    /* Before co_extra, behind which the copies are. */
+    /* Before co_extra, after which the copies are. */
     l->code_first_traceable = (has_copies ? l->code_copies : l->code_instructions) - 16u;
     l->text_wide = l->text_ascii + 16u;
     l->text_kind = has_copies ? 8 : TEXT_KIND;
@@ -265,7 +263,7 @@ static bool fits_if_any(uint32_t offset, uint32_t width, uint32_t bytes)
     return offset == LAYOUT_NONE || fits(offset, width, bytes);
 }
 
-/* What only some versions have; the rest of the layout says which. */
+/* Fields that only some versions have; the rest of the layout says which. */
 static bool variants_are_sound(const struct python_layout *l)
 {
     uint32_t frame = l->frame_bytes, code = l->code_bytes;
@@ -299,7 +297,7 @@ bool python_layout_is_sound(const struct python_layout *l)
     return is_sound && variants_are_sound(l);
 }
 
-/* Of the versions that say nothing of themselves. */
+/* For versions without debug offsets. */
 static bool take_table(struct python_layout *l, uint32_t version)
 {
     uint32_t minor = version >> 16 & 0xff;
@@ -324,7 +322,7 @@ const char *python_layout_find(struct python_layout *l, uint32_t version, const 
     if (take_table(l, version))
         return runtime_bytes < 64 ? "its runtime has an unexpected layout" : NULL;
     const struct parts *p = find_parts(version);
-    if (!p || (version >> 4 & 0xf) < 0xc) /* alphas and betas of theirs are another thing */
+    if (!p || (version >> 4 & 0xf) < 0xc) /* alphas and betas differ */
         return "this version is not supported (" KNOWN_PYTHON_TEXT " are)";
     if (runtime_bytes < 8 * (size_t)p->end || memcmp(runtime, COOKIE, 8) != 0 ||
         word_at(runtime, WORD_VERSION) != version)

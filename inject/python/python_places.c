@@ -14,39 +14,35 @@
 #define PAIR_SETS      8192u
 #define PAIR_WAYS      4u
 #define PLACES_MAX     65536u
-#define PLACE_SLOTS    (2 * PLACES_MAX) /* open addressing, never more than half full */
+#define PLACE_SLOTS    (2 * PLACES_MAX) /* open addressing, at most half full */
 #define PLACES_LOCK_NS 2000000000u
 
 #define PLACE_BYTES_MAX (PYTHON_FILE_BYTES_MAX + 1 + PYTHON_FUNCTION_BYTES_MAX)
 
-/*
- * What a frame has at hand, and the number of its place. Read without the lock: a number that is
- * the same before and after the other words were read belongs to them.
- */
+/* What a frame offers for a quick look-up, and the number of its place. Read without the lock: if
+ * the number is the same before and after, the other words belong to it. */
 struct pair {
-    _Atomic uint32_t number; /* 0 = free */
+    _Atomic uint32_t number; /* 0: free */
     _Atomic uint64_t code;
     _Atomic uint64_t instruction;
     _Atomic uint64_t check;
 };
 
 struct place {
-    uint64_t hash; /* of line and texts */
+    uint64_t hash; /* of the line and texts */
     uint32_t number;
-    bool written; /* its record is in the stream, or somebody writes it */
+    bool written; /* its record is in the stream, or a thread is writing it */
 };
 
-/*
- * 3 MiB, mapped at the first frame and touched as needed. The pairs are a cache, since a program
- * may make code objects for ever; it comes to the same places again, which are kept.
- */
+/* 3 MiB, mapped at the first frame, with pages touched as needed. The pairs are a cache, since
+ * programs may create code objects for ever; the places are few, and kept. */
 struct place_table {
     struct pair pairs[PAIR_SETS][PAIR_WAYS];
     struct place places[PLACE_SLOTS];
     uint32_t place_count;
 };
 
-/* By any thread that meets a place, under the lock; pairs are read without. */
+/* Changed by any thread that uses a new place, under the lock; pairs are read without it. */
 static _Atomic(struct place_table *) table;
 static struct lock places_lock;
 
@@ -79,7 +75,7 @@ static uint32_t find_pair(struct place_table *in, const struct python_frame *f)
     return 0;
 }
 
-/* With the lock held: in a free one of its set, else in any. */
+/* The lock must be held. Uses a free entry of its set, or else any. */
 static void add_pair(struct place_table *in, const struct python_frame *f, uint32_t number)
 {
     struct pair *set = set_of(in, f), *p = &set[f->check % PAIR_WAYS];
@@ -94,7 +90,7 @@ static void add_pair(struct place_table *in, const struct python_frame *f, uint3
     atomic_store_explicit(&p->number, number, memory_order_release);
 }
 
-/* With the lock held, as below. */
+/* The lock must be held, also below. */
 static struct place_table *prepare(void)
 {
     struct place_table *in = atomic_load(&table);
@@ -106,8 +102,8 @@ static struct place_table *prepare(void)
 }
 
 /*
- * Takes the texts and the line from the code object. False: it is another one by now. Without the
- * lock: it takes system calls, and who is hurried waits for nobody who has the lock.
+ * Reads the texts and the line from the code object. Returns false if another one is there by now.
+ * Without the lock: it makes system calls, and hurried threads do not wait for the lock's holder.
  */
 static bool look_up(struct python_place *text, const struct python_layout *l,
                     const struct python_frame *f)
@@ -121,7 +117,7 @@ static bool look_up(struct python_place *text, const struct python_layout *l,
            python_code_check(&checked, head) == f->check;
 }
 
-/* The record of the place that was looked up, of its texts, which become one. */
+/* Makes the record of the place, with both texts as one. */
 static struct record make_record(struct python_place *text, uint32_t number)
 {
     char *bytes = (char *)text + offsetof(struct python_place, file);
@@ -143,7 +139,7 @@ static uint64_t hash_of(const struct python_place *text)
     return hash;
 }
 
-/* With the lock held: the place that was looked up; NULL if there is no room. */
+/* Finds or adds the place. The lock must be held. NULL: there is no space. */
 static struct place *find_place(struct place_table *in, const struct python_place *text)
 {
     uint64_t hash = hash_of(text);
@@ -158,7 +154,7 @@ static struct place *find_place(struct place_table *in, const struct python_plac
     return &in->places[slot];
 }
 
-/* Its record was dropped: whoever comes there next is to try again. */
+/* Its record was dropped: the next thread that uses it tries again. */
 static void put_back(struct place_table *in, struct place *p, const struct python_frame *f)
 {
     struct pair *set = set_of(in, f);
@@ -171,7 +167,8 @@ static void put_back(struct place_table *in, struct place *p, const struct pytho
     lock_drop(&places_lock);
 }
 
-/* Not under the lock while it appends: that may wait for room, and others would wait for us. */
+/* Does not hold the lock while it appends: that may wait for space, and other threads would wait
+ * for us. */
 static __attribute__((noinline)) uint32_t see(struct thread *t, const struct python_layout *l,
                                               const struct python_frame *frame,
                                               bool (*is_held)(const void *), const void *context)

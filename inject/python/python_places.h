@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The places in Python code that the recording knows: each has a number, by which stacks name it,
- * and a PYTHON record that says what it is. Any thread.
- */
+/* The places in Python code that the recording knows: each has a number, which stacks use, and a
+ * PYTHON record that describes it. Any thread. */
 #ifndef GPUPROF_INJECT_PYTHON_PLACES_H
 #define GPUPROF_INJECT_PYTHON_PLACES_H
 
@@ -15,10 +13,10 @@ struct record;
 struct thread;
 
 /*
- * The number of the place that a frame is at; looks names up and writes the record at first sight.
- * 0: the code object is not there any more, or there is no room, or no time: of this a thread that
- * is hurried (thread_hurry) has none. `is_held` is asked when names have been read: does the frame
- * hold its code still? NULL: it does, for as long as the caller is here. 7 KiB of stack.
+ * Returns the number of the frame's place; looks up the names and writes the record on first use.
+ * 0: the code object is gone, there is no space, or no time: a hurried thread (thread_hurry) has
+ * none. `is_held` is called after the names were read: does the frame still hold its code? NULL: it
+ * does, while the caller is here. Needs 7 KiB of stack.
  */
 uint32_t python_place_number(struct thread *t, const struct python_layout *l,
                              const struct python_frame *frame, bool (*is_held)(const void *),
