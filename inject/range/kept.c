@@ -10,20 +10,21 @@
 #include "base/ticks.h"
 #include "record/state.h"
 
-#define KEPT_MAX   512u       /* ranges open in all of the process while nothing is recorded */
-#define RECLAIM_NS 100000000u /* how often the dead's are looked for when all are taken */
+#define KEPT_MAX 512u /* open ranges in the whole process while nothing is recorded */
+/* how often entries of dead threads are searched when the table is full */
+#define RECLAIM_NS 100000000u
 
-/* Owners that are no thread; tids are below 2^22. */
+/* Marks of owners that are not threads; tids are below 2^22. */
 #define KEPT_FILLING 0xffffffffu
 #define KEPT_SHARED  0xfffffffeu
 #define KEPT_STEP    0xfffffffdu
 
-/* By any thread that keeps a range, or takes one that is kept. */
+/* Any thread that keeps or takes a range changes these. */
 _Atomic uint32_t kept_shared_count;
 static _Atomic(struct kept *) step; /* likewise; NULL: none */
-static struct kept *_Atomic table;  /* KEPT_MAX, mmap'ed at first use */
-static _Atomic uint32_t hint;       /* the one that became free last */
-static _Atomic uint64_t reclaim_ns; /* when the dead's were last looked for */
+static struct kept *_Atomic table;  /* KEPT_MAX entries from mmap, at first use */
+static _Atomic uint32_t hint;       /* the entry that became free last */
+static _Atomic uint64_t reclaim_ns; /* when entries of dead threads were last searched */
 
 static struct kept *prepare(void)
 {
@@ -53,8 +54,9 @@ static struct kept *take_free(struct kept *kept)
 }
 
 /*
- * The one that `number` means, NULL at the end. In the child of a fork a thread's tid is another
- * one than its members carry: another thread may have taken them for those of a dead one.
+ * Returns the entry with this number; NULL at the end. In the child of a fork, the thread's tid
+ * differs from the one in its entries: another thread may have taken them for those of a dead
+ * thread.
  */
 static struct kept *member(const struct kept_list *list, uint32_t number)
 {
@@ -62,7 +64,8 @@ static struct kept *member(const struct kept_list *list, uint32_t number)
     return k && atomic_load_explicit(&k->owner, memory_order_relaxed) == list->owner ? k : NULL;
 }
 
-/* Threads end with ranges open. The caller's own carry another tid after a fork. */
+/* Frees entries of threads that ended with open ranges. The caller's own have another tid after a
+ * fork. */
 static void reclaim(struct kept *kept, struct kept_list *own)
 {
     uint64_t now_ns = clock_ns(CLOCK_MONOTONIC), last_ns = atomic_load(&reclaim_ns);
@@ -84,7 +87,7 @@ static void reclaim(struct kept *kept, struct kept_list *own)
     }
 }
 
-/* One that is being filled; the caller names its owner. NULL: no room. */
+/* Takes a free entry, whose owner the caller sets. NULL: there is no space. */
 static struct kept *take_kept(struct kept_list *own, uint8_t type, uint64_t id,
                               const struct range_event *e)
 {
@@ -113,7 +116,8 @@ bool kept_push(struct kept_list *list, uint8_t type, const struct range_event *e
     struct kept *k = take_kept(list, type, 0, e);
     if (!k)
         return false;
-    if (!list->owner) /* once, though a fork changes it: a system call costs more than all this */
+    /* once, although a fork changes it: a system call costs more than all the rest */
+    if (!list->owner)
         list->owner = thread_id();
     if (!member(list, list->first))
         list->first = 0;
@@ -162,7 +166,7 @@ void kept_reverse(struct kept_list *list)
     list->first = reversed;
 }
 
-/* The caller is the only one who has it then. */
+/* Afterwards no other thread uses it. */
 static bool claim(struct kept *k)
 {
     uint32_t owner = KEPT_SHARED;

@@ -10,39 +10,42 @@
 #include "base/ticks.h"
 #include "record/thread.h"
 
-#define LABELS_MAX       (1u << 18)       /* Python's nvtx registers each text that it meets */
-#define LABEL_SLOTS      (2 * LABELS_MAX) /* open addressing, never more than half full */
-#define LABEL_TEXT_BYTES (16u << 20)      /* of all of them */
+/* Python's nvtx package registers each text that it uses */
+#define LABELS_MAX       (1u << 18)
+#define LABEL_SLOTS      (2 * LABELS_MAX) /* open addressing, at most half full */
+#define LABEL_TEXT_BYTES (16u << 20)      /* for all labels together */
 #define LABELS_LOCK_NS   2000000000u
 #define OTHER_DOMAINS    "(other domains)"
 
 struct label {
     uint64_t handle;
-    uint64_t begin; /* ticks of its definition */
+    uint64_t begin; /* ticks at which it was defined */
     uint32_t kind;
     uint32_t domain;
     uint32_t text_at;
     uint32_t byte_count;
 };
 
-/* mmap'ed at the first label; pages are touched as they are needed. */
+/* From mmap at the first label; pages are touched as needed. */
 struct label_table {
     struct label labels[LABELS_MAX];
-    uint32_t slots[LABEL_SLOTS]; /* number of a label, 0 = free; the newest of its key */
+    uint32_t slots[LABEL_SLOTS]; /* label number of the newest label with that key; 0: free */
     char text[LABEL_TEXT_BYTES];
     uint32_t text_bytes;
     uint32_t domain_count;
 };
 
-/* By any thread that defines a label, under the first lock; what is written, under the second. */
+/* Any thread that defines a label uses this, under the first lock. What is already written: under
+ * the second. */
 static struct label_table *table;
 static struct lock labels_lock;
-static struct lock writing_lock; /* of the thread that writes labels; nobody waits for it */
+/* held by the thread that writes labels; others do not wait for it */
+static struct lock writing_lock;
 static _Atomic uint32_t label_count;
 static _Atomic uint32_t written_count;
 static _Atomic uint64_t written_epoch; /* the recording that has them */
 
-/* With the lock held. */
+/* The lock must be held. */
 static bool prepare(void)
 {
     if (table)
@@ -53,7 +56,7 @@ static bool prepare(void)
     return table;
 }
 
-/* Domains and strings are known by their text, everything else by its handle. */
+/* Domains and strings are identified by text, everything else by handle. */
 static bool is_by_text(uint32_t kind)
 {
     return kind == LABEL_OF_DOMAIN || kind == LABEL_OF_STRING;
@@ -64,7 +67,7 @@ static bool has_text(const struct label *l, const char *text, uint32_t byte_coun
     return l->byte_count == byte_count && memcmp(table->text + l->text_at, text, byte_count) == 0;
 }
 
-/* The slot of the newest label of that key, or the free one where it belongs. */
+/* Returns the slot of the newest label with that key, or the free slot where it belongs. */
 static uint32_t *slot_of(uint32_t kind, uint64_t handle, uint32_t domain, const char *text,
                          uint32_t byte_count)
 {
@@ -83,7 +86,7 @@ static uint32_t *slot_of(uint32_t kind, uint64_t handle, uint32_t domain, const 
     }
 }
 
-/* With the lock held; 0 if there is no room. A string's handle is its number. */
+/* The lock must be held. Returns 0 if there is no space. A string's handle is its number. */
 static uint32_t add(uint32_t *slot, struct label *l, const char *text)
 {
     uint32_t count = atomic_load_explicit(&label_count, memory_order_relaxed);
@@ -101,7 +104,7 @@ static uint32_t add(uint32_t *slot, struct label *l, const char *text)
     return count + 1;
 }
 
-/* With the lock held. The last number is for all domains that are too many. */
+/* The lock must be held. All domains beyond the limit share the last number. */
 static uint32_t add_domain(uint32_t *slot, const char *text, uint32_t byte_count)
 {
     struct label l = {.kind = LABEL_OF_DOMAIN, .byte_count = byte_count};
@@ -188,14 +191,14 @@ bool labels_are_due(void)
 }
 
 /*
- * Without the lock that names are given under: to append may take a wait for room, and who gave up
- * waiting for us would hand NVTX an empty handle, which it keeps. Labels that are counted do not
- * change any more.
+ * Does not hold the lock under which labels are defined: appending may wait for space, and a thread
+ * that gave up waiting for us would return an empty handle to NVTX, which keeps it. Labels that are
+ * counted no longer change.
  */
 void labels_write(struct thread *t)
 {
     if (!labels_are_due() || !lock_take(&writing_lock, 0))
-        return; /* or another thread writes them */
+        return; /* or another thread is writing them */
     uint64_t epoch = t->epoch & EPOCH_MASK;
     if (atomic_exchange(&written_epoch, epoch) != epoch)
         atomic_store(&written_count, 0);
@@ -207,7 +210,7 @@ void labels_write(struct thread *t)
                            .begin = l->begin, .bytes = (const uint8_t *)table->text + l->text_at,
                            .byte_count = l->byte_count};
         good = thread_append(t, &r);
-        if (!good) /* tried again later: nothing is lost by it */
+        if (!good) /* tried again later, so nothing is lost */
             counter_add(COUNTER_DROPPED, (uint64_t)-1);
         else
             atomic_store(&written_count, ++at);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * NVTX: each copy of it in the process (one per library that embeds it, and libnvToolsExt.so.1)
- * loads the library that NVTX_INJECTION64_PATH names, at its first call, and lets it fill in the
- * functions. That is us, unless the variable names somebody else.
+ * NVTX. Each copy of it in the process (one per library that embeds it, and libnvToolsExt.so.1)
+ * loads the library in NVTX_INJECTION64_PATH at its first call, and lets it fill in the functions.
+ * That is this library, unless the variable names another.
  */
 #include "range/nvtx.h"
 
@@ -18,7 +18,7 @@
 
 /* ---- Texts -------------------------------------------------------------------------------- */
 
-/* Room for the UTF-8 form of a wide text. */
+/* Buffer for the UTF-8 form of a wide text. */
 struct wide {
     char text[RANGE_TEXT_BYTES_MAX];
     uint32_t byte_count;
@@ -58,7 +58,7 @@ static void narrow(struct wide *w, const wchar_t *text)
 
 enum act { ACT_MARK, ACT_START, ACT_PUSH };
 
-/* An id, a level, or nothing. */
+/* Returns an id, a level, or nothing. */
 static uint64_t do_act(enum act act, const struct range_event *e)
 {
     switch (act) {
@@ -74,7 +74,7 @@ static uint64_t act_text(enum act act, const char *text)
     return do_act(act, &e);
 }
 
-/* Apart, because it needs a few KiB of stack. */
+/* A function of its own, since it needs a few KiB of stack. */
 static __attribute__((noinline)) uint64_t act_wide(enum act act, struct range_event *e,
                                                    const wchar_t *text)
 {
@@ -91,13 +91,14 @@ static uint64_t act_wide_text(enum act act, const wchar_t *text)
     return act_wide(act, &e, text);
 }
 
-/* A client may hand over anything: what is no number of ours is the default domain. */
+/* A client may pass anything: values that are not our numbers mean the default domain. */
 static uint32_t domain_of(const void *handle)
 {
     return (uintptr_t)handle < LABEL_DOMAIN_MAX ? (uint32_t)(uintptr_t)handle : 0;
 }
 
-/* Of several payloads the first. Schemas are not recorded: those with a fixed number are known. */
+/* Takes the first of several payloads. Schemas are not recorded: those with a fixed number are
+ * known. */
 static void take_data(struct range_event *e, const struct nvtx_event *a, struct range_data *data)
 {
     const struct nvtx_payload *payload = (const struct nvtx_payload *)(uintptr_t)a->payload;
@@ -196,7 +197,7 @@ static uint64_t domain_start_ex(const void *domain, const struct nvtx_event *a)
     return act_event(ACT_START, domain, a);
 }
 
-/* The id says the domain. */
+/* The id identifies the domain. */
 static void domain_end(const void *domain, uint64_t id)
 {
     (void)domain;
@@ -215,7 +216,7 @@ static int domain_pop(const void *domain)
 
 /* ---- Names -------------------------------------------------------------------------------- */
 
-/* Handles are numbers, never to be looked behind. */
+/* Handles are numbers, and never dereferenced. */
 static void *handle(uint64_t number)
 {
     return (void *)(uintptr_t)number;
@@ -264,7 +265,7 @@ static void name_thread_w(uint32_t tid, const wchar_t *text)
     name_w(LABEL_OF_THREAD, tid, NULL, text);
 }
 
-/* What CUDA has handed out is named as the resource of that type would be. */
+/* Names of CUDA's objects are recorded as names of resources of that type. */
 #define NAME_CUDA(fn, type, of_type)                                                               \
     static void fn##_a(of_type of, const char *text)                                               \
     {                                                                                              \
@@ -312,7 +313,7 @@ static void *domain_create_w(const wchar_t *text)
     return handle(name_w(LABEL_OF_DOMAIN, 0, NULL, text));
 }
 
-/* A resource's type is its label's kind; what NVTX does not define would look like another kind. */
+/* A resource's type is its label's kind; an undefined type would look like another kind. */
 static void *domain_resource_create(const void *domain, const struct nvtx_resource *given)
 {
     struct nvtx_resource r = {0};
@@ -328,7 +329,7 @@ static void *domain_resource_create(const void *domain, const struct nvtx_resour
     }
 }
 
-/* Names hold for ever: what is recorded later may still mean them. */
+/* Names stay valid: later records may still use them. */
 static void domain_resource_destroy(const void *resource)
 {
     (void)resource;
@@ -407,7 +408,7 @@ static const nvtx_function cudart[] = {
 #define INSTALL(module, functions)                                                                 \
     install(callbacks, module, functions, sizeof(functions) / sizeof((functions)[0]))
 
-/* Puts `functions` into the places of one module. Older copies of NVTX have fewer. */
+/* Puts `functions` into a module's table. Older copies of NVTX have fewer places. */
 static bool install(const struct nvtx_callbacks *callbacks, enum nvtx_module module,
                     const nvtx_function *functions, unsigned count)
 {
@@ -421,7 +422,7 @@ static bool install(const struct nvtx_callbacks *callbacks, enum nvtx_module mod
     return true;
 }
 
-static bool is_recorded; /* by the constructor */
+static bool is_recorded; /* set by the constructor */
 
 void nvtx_load(void)
 {
@@ -430,7 +431,8 @@ void nvtx_load(void)
         announce_by(NVTX_VARIABLE);
 }
 
-/* Called by each copy of NVTX, at its first call, by any thread. 1, or 0: it is to do nothing. */
+/* Called by each copy of NVTX at its first call, on any thread. Returns 1, or 0: that copy is to do
+ * nothing. */
 EXPORT int InitializeInjectionNvtx2(nvtx_export_fn get_table);
 EXPORT int InitializeInjectionNvtx2(nvtx_export_fn get_table)
 {

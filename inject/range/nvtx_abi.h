@@ -11,9 +11,9 @@
 #include <stdint.h>
 #include <wchar.h>
 
-#define NVTX_VARIABLE "NVTX_INJECTION64_PATH" /* the library that NVTX is to load */
+#define NVTX_VARIABLE "NVTX_INJECTION64_PATH" /* names the library that NVTX loads */
 
-/* What InitializeInjectionNvtx2 gets: tables by number. */
+/* The argument of InitializeInjectionNvtx2: returns tables by number. */
 typedef const void *(*nvtx_export_fn)(uint32_t table);
 
 #define NVTX_TABLE_CALLBACKS 1
@@ -22,7 +22,9 @@ typedef void (*nvtx_function)(void);
 
 struct nvtx_callbacks {
     size_t struct_size;
-    /* An array of `*size` places, by function number, where the functions are to be put. */
+    /*
+     * Returns an array of `*size` places by function number, into which the functions are written.
+     */
     int (*get_functions)(uint32_t module, nvtx_function ***functions, unsigned *size);
 };
 
@@ -84,7 +86,7 @@ enum nvtx_cudart {
     NVTX_NAME_CUDA_EVENT_W = 6,
 };
 
-/* Types of resources: class << 16 | number. */
+/* Resource types: class << 16 | number. */
 enum nvtx_resource_type {
     NVTX_CU_DEVICE = 0x40001,
     NVTX_CU_CONTEXT = 0x40002,
@@ -106,7 +108,8 @@ enum nvtx_payload_type {
     NVTX_UINT32 = 4,
     NVTX_INT32 = 5,
     NVTX_FLOAT = 6,
-    NVTX_EXTENDED = -541261815, /* 0xdfbd0009: `payload` points to nvtx_payloads, `reserved` many */
+    /* 0xdfbd0009: `payload` points to nvtx_payloads, `reserved` is their number */
+    NVTX_EXTENDED = -541261815,
 };
 
 union nvtx_message {
@@ -115,7 +118,7 @@ union nvtx_message {
     uint64_t registered;
 };
 
-/* nvtxEventAttributes_v1 and _v2 are laid out alike; `size` says how much of it is there. */
+/* nvtxEventAttributes_v1 and _v2 have the same layout; `size` says how much of it there is. */
 struct nvtx_event {
     uint16_t version;
     uint16_t size;
@@ -132,7 +135,7 @@ struct nvtx_event {
 /* nvtxPayloadData_v1 */
 struct nvtx_payload {
     uint64_t schema;
-    size_t size; /* SIZE_MAX: as the schema says */
+    size_t size; /* SIZE_MAX: given by the schema */
     const void *data;
 };
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What gpuprof.h finds when the library is preloaded; for other languages, too (ctypes). */
+/* The functions that gpuprof.h finds when the library is preloaded; also for other languages
+ * (ctypes). */
 #include "range/user_ranges.h"
 #include "record/start.h"
 #include "record/state.h"

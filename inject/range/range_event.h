@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the program says of a range, a mark or a step. */
+/* What the program gives for a range, a mark or a step. */
 #ifndef GPUPROF_INJECT_RANGE_EVENT_H
 #define GPUPROF_INJECT_RANGE_EVENT_H
 
@@ -7,7 +7,7 @@
 
 #define RANGE_TEXT_BYTES_MAX 4096 /* longer texts are cut, and counted */
 
-#define RANGE_DATA_WORDS 4 /* of a payload of NVTX's extension: what is longer is cut */
+#define RANGE_DATA_WORDS 4 /* of a payload of NVTX's extension; longer ones are cut */
 
 struct range_data {
     uint64_t schema; /* never 0 */
@@ -16,12 +16,12 @@ struct range_data {
 };
 
 struct range_event {
-    uint32_t domain; /* below LABEL_DOMAIN_MAX; 0 = the default one */
+    uint32_t domain; /* below LABEL_DOMAIN_MAX; 0: the default one */
     uint32_t category;
-    uint32_t color; /* ARGB; 0 = none */
+    uint32_t color; /* ARGB; 0: none */
     uint32_t payload_type;
     uint64_t payload;
-    uint64_t message; /* handle of a registered string; 0: `text` */
+    uint64_t message; /* handle of a registered string; 0: use `text` */
     const char *text;
     const struct range_data *data; /* NULL: none */
     uint32_t byte_count;

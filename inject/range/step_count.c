@@ -12,29 +12,29 @@
 #include "record/state.h"
 #include "record/thread.h"
 
-#define LOCK_NS        20000000u /* held for some stores */
-#define BATCHES_MAX    3         /* without a better mark, before they are steps */
-#define DURATIONS_MAX  64u       /* of steps that are over */
-#define NAME_BYTES_MAX 256       /* of a label that others are compared with, and a 0 */
+#define LOCK_NS        20000000u /* held for a few stores */
+#define BATCHES_MAX    3         /* batches are steps after this many without a better mark */
+#define DURATIONS_MAX  64u       /* durations of finished steps */
+#define NAME_BYTES_MAX 256       /* of a label that others are compared with, and a zero */
 
 _Atomic uint32_t steps_watched;
 
-/* By the constructor, then never changed. */
+/* Set by the constructor, then constant. */
 static struct {
     bool is_on;
-    bool is_told; /* steps are recorded, whatever they are: --dump-step */
+    bool is_told; /* steps are recorded in any case, for --dump-step */
     enum step_source source;
     char name[SETTING_TEXT_BYTES_MAX + 1];
-    char optimizer[SETTING_TEXT_BYTES_MAX + 1]; /* the label of one of that class */
+    char optimizer[SETTING_TEXT_BYTES_MAX + 1]; /* the label of an optimizer of that class */
 } how;
 
 static _Atomic(step_follower *) followers[STEP_FOLLOWERS_MAX];
 
-static struct lock lock; /* of what follows */
+static struct lock lock; /* protects what follows */
 
 static struct {
-    struct step_sight sight;        /* but for the median */
-    char optimizer[NAME_BYTES_MAX]; /* the label of the first one; other ones' are no steps */
+    struct step_sight sight;        /* without the median */
+    char optimizer[NAME_BYTES_MAX]; /* the first optimizer's label; others' are not steps */
     uint64_t batches;
     uint64_t durations[DURATIONS_MAX];
     uint64_t duration_count;
@@ -60,7 +60,8 @@ static bool is_given(enum setting_index index)
     return text && *text;
 }
 
-/* Labels cost a callback of PyTorch's each: not where it is left alone, unless a schedule asks. */
+/* Labels need a callback of PyTorch, so they are not watched where PyTorch is not recorded, unless
+ * a schedule needs them. */
 static uint32_t watched(bool is_scheduled)
 {
     uint32_t watch = 0;
@@ -99,7 +100,7 @@ void step_count_follow(unsigned place, step_follower *follower)
     atomic_store(&followers[place], follower);
 }
 
-/* In the child of a fork anew. */
+/* Takes the lock; resets the state in the child of a fork. */
 static bool take(void)
 {
     if (!how.is_on || !lock_take(&lock, LOCK_NS))
@@ -111,7 +112,7 @@ static bool take(void)
     return true;
 }
 
-/* With the lock held: are steps these? They are fixed once. */
+/* The lock must be held. Are these steps? The answer is fixed at the first one. */
 static bool is_step(enum step_source source)
 {
     if (now.sight.source)
@@ -120,13 +121,13 @@ static bool is_step(enum step_source source)
         return false;
     if (source == STEPS_OF_LOADER && ++now.batches <= BATCHES_MAX)
         return false;
-    if (source == STEPS_OF_LOADER) /* which were steps all the same */
+    if (source == STEPS_OF_LOADER) /* batches were used as steps so far */
         now.sight.count = BATCHES_MAX;
     now.sight.source = source;
     return true;
 }
 
-/* With the lock held: one begins. */
+/* The lock must be held. A step begins. */
 static void count_step(uint64_t number)
 {
     struct step_sight *s = &now.sight;
@@ -206,7 +207,7 @@ enum step_source step_of_label(const char *text)
     if (*text != 'O' || !begins_with(text, "Optimizer.step#"))
         return STEPS_UNKNOWN;
     bool is_first = true;
-    if (take()) { /* of two optimizers the one that comes first counts */
+    if (take()) { /* of two optimizers, only the first counts */
         if (!now.optimizer[0])
             snprintf(now.optimizer, sizeof now.optimizer, "%s", text);
         is_first = strncmp(now.optimizer, text, sizeof now.optimizer - 1) == 0;

@@ -14,27 +14,29 @@
 #include "record/thread.h"
 #include "record/wake.h"
 
-#define LEVELS_MAX 6 /* domains that a thread has ranges open in at a time */
+#define LEVELS_MAX 6 /* domains in which a thread has open ranges at one time */
 
 /* The ranges that a thread has pushed in a domain and not yet popped. */
 struct level {
-    uint32_t depth; /* 0 = the struct is free */
+    uint32_t depth; /* 0: the struct is free */
     uint32_t domain;
-    /* From the one to below the other: not in this recording, so their ends are not either. */
+    /* Ranges from this level to below the next one are not in this recording, so their ends are
+     * not, either. */
     uint32_t silent_low;
     uint32_t silent_high;
 };
 
 struct levels {
     struct level of[LEVELS_MAX];
-    struct kept_list kept;    /* pushed, and waiting for a recording */
-    bool has_step;            /* it has kept one, and not looked since whether it waits */
-    uint32_t untracked_count; /* pushed in domains for which there was no struct level */
-    uint64_t begin;           /* ticks; of what is being timed now, 0 = nothing */
+    struct kept_list kept;    /* pushed ranges that wait for a recording */
+    bool has_step;            /* it has kept a step, and not yet checked whether that still waits */
+    uint32_t untracked_count; /* ranges pushed in domains without a struct level */
+    uint64_t begin;           /* in ticks: begin of what is being timed; 0: nothing */
 };
 
 static __thread struct levels levels;
-static _Atomic uint64_t range_serial; /* the newest id; by each thread that starts a range */
+/* the newest id; changed by each thread that starts a range */
+static _Atomic uint64_t range_serial;
 
 enum way {
     WAY_NONE,   /* inside our own code */
@@ -64,7 +66,7 @@ static __attribute__((noinline)) enum way choose_way(struct thread *t)
     return WAY_RECORD;
 }
 
-/* Everything here is between this and leave(), but for WAY_NONE. */
+/* Everything here is between enter() and leave(), except for WAY_NONE. */
 static inline enum way enter(struct thread *t, struct call *c)
 {
     if (!call_enter_own(t, c))
@@ -95,7 +97,7 @@ static inline void leave(struct thread *t)
     call_leave(t);
 }
 
-/* Without its 16 argument words, which cost more to clear than all the rest. */
+/* Leaves the 16 argument words unset: clearing them would cost more than all the rest. */
 static inline void record_head(struct record *r, uint8_t type, uint64_t begin)
 {
     memset(r, 0, offsetof(struct record, args));
@@ -118,7 +120,7 @@ _Static_assert(
         (int)RECORD_PUSH_ARGS == (int)PUSH_DATA + RANGE_DATA_WORDS,
     "a mark has a pushed range's arguments; the start of a range its number before them");
 
-/* Of the words only those that the payload has. */
+/* Adds only the words that the payload has. */
 static void add_data(struct record *r, uint64_t *args, const struct range_data *data)
 {
     uint64_t words = (data->byte_count + 7) / 8;
@@ -153,7 +155,7 @@ static bool append(struct thread *t, uint8_t type, uint64_t begin, uint64_t id,
     return append_record(t, &r);
 }
 
-/* A record of one argument or two. */
+/* Appends a record with one or two arguments. */
 static bool append_numbers(struct thread *t, uint8_t type, uint64_t begin, uint8_t count,
                            uint64_t first, uint64_t second)
 {
@@ -178,7 +180,7 @@ static void write_kept(struct thread *t, const struct kept *k)
         append(t, k->type, k->begin, k->id, &e);
 }
 
-/* A step that is another thread's waits for that one, unless it is written `whosever` it is. */
+/* A step of another thread waits for that thread, unless it is written `whosever` it is. */
 static __attribute__((noinline)) void write_all_kept(struct thread *t, bool whosever)
 {
     struct kept *k = kept_take_step(whosever);
@@ -208,7 +210,7 @@ static inline void write_what_waits(struct thread *t)
 
 void ranges_attached(struct thread *t)
 {
-    /* What this thread has open, but for what was kept, is in another process's file if in any. */
+    /* Other open ranges of this thread belong to another process's file, if to any. */
     for (unsigned i = 0; i < LEVELS_MAX; i++) {
         struct level *l = &levels.of[i];
         uint32_t kept = kept_count(&levels.kept, l->domain);
@@ -265,7 +267,7 @@ static struct level *new_level(uint32_t domain)
     return NULL;
 }
 
-/* The range that comes next is not in the recording. */
+/* The next range is not in the recording. */
 static void silence(struct level *l)
 {
     if (l->silent_low == l->silent_high)
@@ -416,10 +418,10 @@ void range_step(uint64_t number)
     bool is_seen_to = false;
     if (steps_watch(WATCH_STEPS)) {
         is_seen_to = step_begins(t, STEPS_OF_PROGRAM, number);
-        way = choose_way(t); /* with this step recording may have begun, or ended */
+        way = choose_way(t); /* this step may have started or stopped recording */
     }
     if (way == WAY_RECORD) {
-        if (before != WAY_RECORD) /* the one before was over when recording began */
+        if (before != WAY_RECORD) /* the previous step was over when recording began */
             kept_drop_step();
         write_what_waits(t);
         if (!is_seen_to)

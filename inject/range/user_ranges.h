@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the program says of itself: ranges, marks, steps, and when to pause. NVTX (nvtx.c) and
- * gpuprof.h (public.c) come here.
+ * What the program reports: ranges, marks, steps, and pauses. NVTX (nvtx.c) and gpuprof.h
+ * (public.c) call these functions.
  *
- * None of it starts a recording: a process that makes no CUDA call leaves no file. Until a
- * recording begins, and while it is paused, ranges that are open are kept, in bounded memory; they
- * are written with their own begin when it begins or goes on. Those that end before are not
- * recorded.
+ * None of them starts a recording: a process without CUDA calls leaves no file. Until a recording
+ * begins, and while it is paused, open ranges are kept in bounded memory; they are written with
+ * their own begin when recording begins or resumes. Ranges that end before are not recorded.
  *
- * Any thread, also inside CUDA calls. From a signal handler that interrupted our own code nothing
- * is recorded; that is counted.
+ * Any thread, also inside CUDA calls. Calls from a signal handler that interrupted our own code are
+ * not recorded, but counted.
  */
 #ifndef GPUPROF_INJECT_USER_RANGES_H
 #define GPUPROF_INJECT_USER_RANGES_H
@@ -21,15 +20,15 @@
 
 struct thread;
 
-#define RANGE_NO_LEVEL  -2 /* the level is not known; NVTX's own word for it */
+#define RANGE_NO_LEVEL  -2 /* the level is not known; NVTX uses the same value */
 #define RANGE_NONE_OPEN -1
 
-/* Bytes of `text` (NULL: 0) up to the longest that is kept, whole UTF-8 characters; counts a cut.
- */
+/* Returns the number of bytes of `text` (NULL: 0) to keep, in whole UTF-8 characters; counts cut
+ * texts. */
 uint32_t range_text_bytes(const char *text);
 
-/* The level of the range among the domain's open ones on this thread, from 0 on, or one of above.
- */
+/* Returns the range's level among the domain's open ones on this thread, from 0, or one of the
+ * values above. */
 int range_push(const struct range_event *e);
 int range_pop(uint32_t domain);
 
@@ -40,7 +39,7 @@ void range_end(uint64_t id);
 void range_mark(const struct range_event *e);
 void range_step(uint64_t number);
 
-/* Between range_pause(true) and range_pause(false) no call is recorded. */
+/* No call is recorded between range_pause(true) and range_pause(false). */
 void range_pause(bool paused);
 
 /* Writes labels that were just defined, if this process records. */
@@ -49,7 +48,7 @@ void range_labels_changed(void);
 /* The thread takes part now. */
 void ranges_attached(struct thread *t);
 
-/* The process ends: writes a step whose thread has not come back since it called it. */
+/* The process ends: writes a step whose thread has not come back since. */
 void ranges_end(uint64_t ns);
 
 #endif

@@ -20,63 +20,64 @@
 #include "schedule.h"
 #include "store/meta.h"
 
-#define LINGER_NS      1000000000u /* of what the device still does when a window closes */
-#define LOCK_NS        20000000u   /* held for some stores, or while a capture's begin turns on */
+#define LINGER_NS 1000000000u /* how long device records stay on after a window closes */
+/* held for a few stores, or while a capture turns recording on */
+#define LOCK_NS        20000000u
 #define DESCRIBE_NS    1000000000u
-#define NAME_BYTES_MAX 256 /* of names that are compared with a pattern, and a 0 */
+#define NAME_BYTES_MAX 256 /* of names that are compared with a pattern, and a zero */
 
-/* By the constructor, then never changed. */
+/* Set by the constructor, then constant. */
 static struct {
-    bool is_set; /* something of all this is */
+    bool is_set; /* at least one of these settings is set */
     bool is_scheduled;
-    bool is_counted; /* gpuprof ctl may make a schedule */
+    bool is_counted; /* gpuprof ctl may set a schedule */
     struct schedule schedule;
     struct capture capture;
     enum capture_end capture_end;
     uint64_t captures_max;
-    uint64_t begin_ns;                      /* CLOCK_MONOTONIC; of the delay's end */
-    uint64_t duration_ns;                   /* SETTING_OFF: any */
-    char range[SETTING_TEXT_BYTES_MAX + 1]; /* what `capture` is a view of */
+    uint64_t begin_ns;                      /* CLOCK_MONOTONIC: end of the delay */
+    uint64_t duration_ns;                   /* SETTING_OFF: unlimited */
+    char range[SETTING_TEXT_BYTES_MAX + 1]; /* the text to which `capture` points */
 } how;
 
-static struct lock lock; /* of what follows */
+static struct lock lock; /* protects what follows */
 
 static struct {
     enum step_source source;
-    uint64_t steps;                   /* that have begun */
+    uint64_t steps;                   /* steps that have begun */
     uint64_t step_number, step_ticks; /* of the last one */
 
     bool is_scheduled; /* by --schedule, or by gpuprof ctl: */
-    bool is_by_number; /* that means the numbers of steps, and not how many there were; */
+    bool is_by_number; /* the schedule uses the steps' numbers, and not their count; */
     bool is_based;     /* its first step is known: */
     uint64_t base;
     struct schedule schedule;
-    uint64_t active; /* steps seen that it is to record */
+    uint64_t active; /* steps so far that it records */
     enum schedule_action action;
     uint64_t cycle;
 
     bool is_captured; /* inside the program's range, */
-    bool is_pushed;   /* which is a pushed one, */
+    bool is_pushed;   /* which was pushed, */
     uint32_t tid, domain;
     uint64_t level; /* or has this id */
     uint64_t captures;
 
     enum window_state state;
-    bool has_work; /* the features have turned for it */
+    bool has_work; /* features must be turned on or off for it */
     bool is_late;
     bool is_over;
     bool exit_is_due;
-    bool is_told;          /* the recording of `state` */
+    bool is_told;          /* the recording has `state` */
     uint64_t number;       /* of the window */
-    uint64_t before;       /* windows of schedules before this one */
-    uint64_t waiting;      /* until it is whole in the stream file, since ... */
-    uint64_t waiting_ns;   /* ... CLOCK_MONOTONIC */
-    uint64_t whole;        /* the last one that is */
-    uint64_t missed;       /* windows that were over before all was on */
-    uint64_t first_ns;     /* CLOCK_MONOTONIC, when the first one did; 0: none */
-    uint64_t closed_ns;    /* ... when the last one closed */
-    uint64_t told_steps;   /* one more than it has been told of */
-    uint64_t described_ns; /* CLOCK_MONOTONIC, when it was */
+    uint64_t before;       /* windows of earlier schedules */
+    uint64_t waiting;      /* its data must become complete in the stream file, since ... */
+    uint64_t waiting_ns;   /* ... this CLOCK_MONOTONIC time */
+    uint64_t whole;        /* the last complete one */
+    uint64_t missed;       /* windows that ended before everything was on */
+    uint64_t first_ns;     /* CLOCK_MONOTONIC: when the first one opened; 0: none */
+    uint64_t closed_ns;    /* ... and when the last one closed */
+    uint64_t told_steps;   /* one more than the number last written */
+    uint64_t described_ns; /* CLOCK_MONOTONIC: when it was written */
 } now;
 
 /* ---- Settings ---------------------------------------------------------------------------------
@@ -120,7 +121,7 @@ void windows_load(void)
 /* ---- Windows ----------------------------------------------------------------------------------
  */
 
-/* In the child of a fork anew. With the lock held. */
+/* Resets the state in the child of a fork. The lock must be held. */
 static void prepare(void)
 {
     if (atomic_exchange(&fork_page.has_windows, 1))
@@ -141,13 +142,13 @@ static bool take(void)
     return true;
 }
 
-/* The calling thread, if it can record. */
+/* Returns the calling thread, if it can record. */
 static struct thread *recorder(struct thread *t)
 {
     return epoch_now() != EPOCH_NONE && thread_attach(t) ? t : NULL;
 }
 
-/* Is this process's recording a matter of windows? With the lock held. */
+/* Does this process record in windows? The lock must be held. */
 static bool has_windows(void)
 {
     return how.is_set || now.is_scheduled;
@@ -178,7 +179,7 @@ static void tell_step(struct thread *t)
         thread_append(t, &r);
 }
 
-/* `off` is what is left out from here on; soon: the features turn when the writer comes to it. */
+/* `off`: what is not recorded from here on. The writer turns the features on and off soon after. */
 static void change(struct thread *t, enum window_state state, uint32_t off, bool is_soon)
 {
     struct record says;
@@ -186,7 +187,7 @@ static void change(struct thread *t, enum window_state state, uint32_t off, bool
     says = statement();
     now.is_told = t != NULL;
     if (!(is_soon ? recorded_ask_soon : recorded_ask)(t, ASKER_WINDOW, off, &says) && t) {
-        says.begin = ticks_now(); /* what is left out is the same */
+        says.begin = ticks_now(); /* what is not recorded stays the same */
         thread_append(t, &says);
     }
 }
@@ -198,7 +199,7 @@ static void open_one(struct thread *t, uint64_t number, bool is_late, bool is_so
     now.first_ns = now.first_ns ? now.first_ns : now_ns;
     change(t, WINDOW_IS_OPEN, 0, is_soon);
     if (is_late)
-        tell_step(t); /* which has begun before */
+        tell_step(t); /* which began earlier */
 }
 
 /* Then a window can open at once. */
@@ -208,10 +209,8 @@ static bool nothing_turns(void)
            gp.settings.numbers[SETTING_PYTORCH] == PYTORCH_OFF;
 }
 
-/*
- * Makes what is wanted, as far as this thread may: the program's does not wait for what a schedule
- * turns on, only for what it has itself asked for; the writer does all that is left.
- */
+/* Applies the wanted state as far as this thread may. A program's thread does not wait for features
+ * that a schedule turns on, only for those that it requested itself; the writer does the rest. */
 static void follow(struct thread *t, bool is_writer)
 {
     uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
@@ -249,7 +248,9 @@ static void follow(struct thread *t, bool is_writer)
 /* ---- Steps ------------------------------------------------------------------------------------
  */
 
-/* What the schedule makes of the newest step; none before it begins. With the lock held. */
+/*
+ * Applies the schedule to the newest step; there is none before the first. The lock must be held.
+ */
 static void apply_schedule(void)
 {
     uint64_t at = now.is_by_number ? now.step_number : now.steps - 1;
@@ -267,7 +268,7 @@ static void apply_schedule(void)
     now.active += now.action >= SCHEDULE_RECORD;
 }
 
-/* A step begins; step_count.h. */
+/* Called when a step begins; see step_count.h. */
 static bool follow_step(struct thread *t, const struct step_sight *step, bool may_wait)
 {
     (void)may_wait;
@@ -280,14 +281,14 @@ static bool follow_step(struct thread *t, const struct step_sight *step, bool ma
         apply_schedule();
         follow(t, false);
         now.step_ticks = ticks_now();
-        tell_step(t); /* if none is recorded any more, the WINDOW record has ended the last one */
+        tell_step(t); /* if no window is open any more, the WINDOW record has ended the last step */
     }
     bool is_scheduled = now.is_scheduled;
     lock_drop(&lock);
     return is_scheduled;
 }
 
-/* Where its first window warms up, in steps after its first one. */
+/* Returns where its first window warms up, in steps after the schedule's first one. */
 static uint64_t first_of(const struct schedule *s)
 {
     return s->skip_first + (s->skip_first_wait ? 0 : s->wait);
@@ -298,7 +299,8 @@ bool windows_schedule(struct thread *t, const struct schedule *s, uint64_t first
     if (!take())
         return true;
     bool was_set = has_windows(), is_late = false;
-    now.before = now.number ? now.number : now.before; /* windows are numbered on */
+    /* windows are numbered on from earlier schedules */
+    now.before = now.number ? now.number : now.before;
     now.action = SCHEDULE_NONE;
     now.cycle = 0;
     now.is_scheduled = s || how.is_scheduled;
@@ -313,7 +315,7 @@ bool windows_schedule(struct thread *t, const struct schedule *s, uint64_t first
     else if (!was_set && has_windows())
         recorded_ask(NULL, ASKER_WINDOW, OFF_PROGRAM, NULL);
     if (!has_windows()) {
-        now.number = 0; /* what comes now is in none */
+        now.number = 0; /* later records are in no window */
         change(t, WINDOW_IS_OPEN, 0, false);
     }
     now.has_work |= !was_set && t;
@@ -327,7 +329,7 @@ bool windows_schedule(struct thread *t, const struct schedule *s, uint64_t first
 /* ---- Ranges -----------------------------------------------------------------------------------
  */
 
-/* The range's text, cut, or none. */
+/* Copies the range's name, cut to fit; "" if it has none. */
 static void range_name(const struct range_event *e, char *name)
 {
     const char *text = e->text;
@@ -351,7 +353,7 @@ static bool is_captured(const struct range_event *e, const char *name)
            e->domain == label_domain(c->domain, (uint32_t)strlen(c->domain));
 }
 
-/* With the lock held. */
+/* The lock must be held. */
 static void capture_begins(struct thread *t)
 {
     now.is_captured = true;
@@ -404,7 +406,7 @@ void windows_door(bool opens)
     struct call c;
     if (!steps_watch(WATCH_DOORS) || !call_enter_own(t, &c))
         return;
-    if (take()) { /* they do not nest; the runtime's calls the driver's */
+    if (take()) { /* they do not nest; the runtime's function calls the driver's */
         if (opens && !now.is_captured && !now.is_over)
             capture_begins(recorder(t));
         else if (!opens && now.is_captured)
@@ -425,7 +427,7 @@ void windows_start(void)
     }
 }
 
-/* The device comes later than the end, and what it tells is then sealed once more. */
+/* Device records arrive after the window's end; what they add is sealed again. */
 static void describe_windows(struct thread *writer, uint64_t now_ns, bool is_last)
 {
     char number[24];
@@ -482,7 +484,7 @@ void windows_describe(struct thread *writer, bool is_last)
         lock_drop(&lock);
         return;
     }
-    if (!now.is_told) { /* what came to pass before the recording began */
+    if (!now.is_told) { /* changes from before the recording began */
         struct record r = statement();
         r.begin = ticks_now();
         thread_append(writer, &r);

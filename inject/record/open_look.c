@@ -4,8 +4,8 @@
 #include "record/pool.h"
 #include "record/state.h"
 
-/* Of a record that its thread may be writing: what was read counts only if the chunk's head says
- * the same before and after. */
+/* Reads a record that its thread may be writing: the result counts only if the chunk's head is the
+ * same before and after. */
 static __attribute__((noinline, no_sanitize("thread"))) uint64_t word_at(const uint8_t *chunk,
                                                                          uint64_t at)
 {

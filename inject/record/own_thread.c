@@ -14,20 +14,21 @@
 #include "record/thread.h"
 
 #define STACK_BYTES    (1u << 20)
-#define THREADS_SHOWN  8    /* more than run at a time */
-#define CPU_MASK_BYTES 1024 /* 8,192 processors, as many as Linux can have */
+#define THREADS_SHOWN  8    /* more than ever run at one time */
+#define CPU_MASK_BYTES 1024 /* 8,192 processors, the most that Linux supports */
 
 _Atomic uint32_t own_thread_count;
 
-static _Atomic uint32_t tids[THREADS_SHOWN];      /* of those that run; 0: free */
-static _Atomic uint64_t processor_ns[COST_COUNT]; /* by each thread of ours, as it tells */
-static __thread uint64_t told_ns;                 /* of this thread */
+static _Atomic uint32_t tids[THREADS_SHOWN]; /* of running threads; 0: free */
+/* changed by each of our threads, as it reports */
+static _Atomic uint64_t processor_ns[COST_COUNT];
+static __thread uint64_t told_ns; /* of this thread */
 
 int own_thread_create(void *(*body)(void *), void *data)
 {
     pthread_attr_t attributes;
     pthread_t thread;
-    uint64_t mask = block_signals(); /* what the thread starts with */
+    uint64_t mask = block_signals(); /* the mask with which the thread starts */
     pthread_attr_init(&attributes);
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     pthread_attr_setstacksize(&attributes, STACK_BYTES);
@@ -41,10 +42,12 @@ int own_thread_create(void *(*body)(void *), void *data)
 }
 
 /*
- * Leak checkers find a thread's vector of TLS blocks only by a pointer behind its beginning, and
- * call each that is still there at exit "possibly lost": an error of the program's, to memcheck.
+ * Leak checkers find a thread's vector of TLS blocks only through a pointer behind its start, and
+ * report each one that exists at exit as "possibly lost": memcheck counts that as an error of the
+ * program.
  */
-static void *volatile tls_vectors[THREADS_SHOWN]; /* where they begin, as glibc allocates them */
+/* their start addresses, as glibc allocates them */
+static void *volatile tls_vectors[THREADS_SHOWN];
 
 static void show_tls_vector(void)
 {
@@ -58,7 +61,7 @@ static void show_tls_vector(void)
     tls_vectors[atomic_fetch_add(&shown, 1) % THREADS_SHOWN] = vector - 2 * sizeof(void *);
 }
 
-/* The affinity of the process's first thread: a thread that pins itself does not pin ours. */
+/* Takes the affinity of the process's first thread: a thread that pins itself does not pin ours. */
 static void take_affinity(void)
 {
     unsigned long cpus[CPU_MASK_BYTES / sizeof(unsigned long)];
@@ -67,7 +70,7 @@ static void take_affinity(void)
         syscall(SYS_sched_setaffinity, 0, bytes, cpus);
 }
 
-/* The first that is `from`, if any. */
+/* Changes the first entry that is `from`, if any. */
 static void change_tid(uint32_t from, uint32_t to)
 {
     for (unsigned i = 0; i < THREADS_SHOWN; i++) {
@@ -87,7 +90,7 @@ bool own_thread_is(uint32_t tid)
 
 void own_thread_begin(const char *name)
 {
-    /* A real-time policy would put us before the program's own threads. */
+    /* With a real-time policy our threads would run before the program's. */
     const struct sched_param no_priority = {0};
     change_tid(0, thread_id());
     show_tls_vector();
