@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Threads of our own: detached, deaf to the program's signals, and invisible to the hooks. They run
- * with the usual policy, where the process's first thread may run.
- */
+/* Threads of our own: detached, with the program's signals blocked, and invisible to the hooks.
+ * They run with the default policy, on the processors of the process's first thread. */
 #ifndef GPUPROF_INJECT_OWN_THREAD_H
 #define GPUPROF_INJECT_OWN_THREAD_H
 
@@ -12,25 +10,26 @@
 
 #include "api/cost.h"
 
-extern _Atomic uint32_t own_thread_count; /* of this process, about: a thread that ends is out */
+/* number in this process, approximately: a thread counts until it starts to end */
+extern _Atomic uint32_t own_thread_count;
 
-/* 0 or an errno value. */
+/* Returns 0 or an errno value. */
 int own_thread_create(void *(*body)(void *), void *data);
 
-/* First and last thing in the body. `name` has at most 15 characters. */
+/* The first and the last call in the thread's function. `name` has at most 15 characters. */
 void own_thread_begin(const char *name);
 void own_thread_end(void);
 
-/* Now and then, by the thread itself: how much processor time it has taken. */
+/* Called by the thread itself from time to time: adds up its CPU time. */
 void own_thread_tell(enum cost_class class);
 
-/* What was told of that class, by all that had its part in turn. */
+/* Returns the CPU time reported for that class by all its threads so far. */
 uint64_t own_thread_ns(enum cost_class class);
 
-/* Is it one of them? About, as own_thread_count. */
+/* Is it one of our threads? Approximate, like own_thread_count. */
 bool own_thread_is(uint32_t tid);
 
-/* In the child of a fork: there are none. */
+/* Call it in the child of a fork, which has none. */
 void own_threads_forget(void);
 
 #endif

@@ -21,22 +21,23 @@
 #define FIRST_BYTES    (1u << 20)
 #define GROW_BYTES     (1u << 20)
 #define ALLOCATE_TRIES 100
-#define FURTHER_BYTES  (256u << 20) /* beyond the buffer's size, for the first chunks of threads */
-#define READY_CHUNKS   16           /* free ones that the writer keeps ready */
+/* space beyond the buffer's size for the first chunks of threads */
+#define FURTHER_BYTES (256u << 20)
+#define READY_CHUNKS  16 /* free chunks that the writer keeps ready */
 
 #ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23 /* since Linux 5.14 */
+#define MADV_POPULATE_WRITE 23 /* needs Linux 5.14 */
 #endif
 
-/* By the thread that starts a recording. */
-static int live_fd = -1;  /* from pool_create on; the program may close it, once published */
-static dev_t live_device; /* of the file, to know it again */
+/* Used by the thread that starts a recording. */
+static int live_fd = -1;  /* from pool_create on; the program may close it after it was published */
+static dev_t live_device; /* identifies the file */
 static ino_t live_inode;
 
 #define TMPFS_MAGIC 0x01021994
 #define RAMFS_MAGIC 0x858458f6
 
-/* File systems whose pages come over a network, or may: a store to them can hang the program. */
+/* File systems that are or may be on a network: a store to their pages can hang the program. */
 static const uint32_t network_magics[] = {
     0x6969,     /* nfs */
     0x517b,     /* smb */
@@ -67,7 +68,7 @@ static bool suits(const char *dir, bool memory_only)
     return true;
 }
 
-/* How many have storage from the beginning. */
+/* Number of chunks with storage from the start. */
 static uint32_t first_chunks(const struct pool *pool)
 {
     uint32_t first = FIRST_BYTES / pool->chunk_bytes;
@@ -75,20 +76,21 @@ static uint32_t first_chunks(const struct pool *pool)
     return first < pool->shared_max ? first : pool->shared_max;
 }
 
-/* Storage for that part of the file. 0 or an errno. */
+/* Allocates storage for that part of the file. Returns 0 or an errno value. */
 static int allocate(int fd, off_t offset, off_t bytes)
 {
     int error = EINTR;
-    for (int i = 0; error == EINTR && i < ALLOCATE_TRIES; i++) /* timers that go off all the time */
+    /* EINTR: programs may have timers that expire all the time */
+    for (int i = 0; error == EINTR && i < ALLOCATE_TRIES; i++)
         error = posix_fallocate(fd, offset, bytes);
     return error;
 }
 
 /*
- * What has no storage is not to be touched, by anybody: those who look at all memory that can be
- * read (a scan for leaks) would make storage of the file's holes, and get a SIGBUS for each page
- * behind its end: 65,000, and valgrind took minutes for it. Only there: the change of a mapping
- * waits for all that the program maps, while all threads that want a chunk wait for it, turning.
+ * Pages without storage stay inaccessible for everybody. Code that reads all readable memory (a
+ * leak scan) would allocate storage for the file's holes, and get a SIGBUS for each page after its
+ * end: 65,000, for which valgrind took minutes. Only there: changing a mapping waits for the
+ * program's own mappings, while all threads that want a chunk spin.
  */
 static int open_storage(const struct pool *pool, uint32_t first, uint32_t count)
 {
@@ -100,13 +102,13 @@ static int open_storage(const struct pool *pool, uint32_t first, uint32_t count)
     return mprotect((void *)from, to - from, PROT_READ | PROT_WRITE);
 }
 
-/* At the start; it grows with chunks beyond the buffer's size. */
+/* The initial size; the file grows with chunks beyond the buffer's size. */
 static off_t file_bytes(const struct pool *pool)
 {
     return LIVE_HEAD_BYTES + (off_t)pool->shared_max * pool->chunk_bytes;
 }
 
-/* Creates the file in `dir`, with storage for the first chunks; its descriptor or -1. */
+/* Creates the file in `dir`, with storage for the first chunks. Returns its descriptor or -1. */
 static int create_in(const char *dir, const struct pool *pool, struct stream_header *header)
 {
     char id[33];
@@ -121,7 +123,7 @@ static int create_in(const char *dir, const struct pool *pool, struct stream_hea
         fd = open(header->live_path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0)
         return -1;
-    /* fallocate, not a hole: touching a hole of a full file system is SIGBUS. */
+    /* fallocate, since touching a hole on a full file system raises SIGBUS. */
     off_t bytes = LIVE_HEAD_BYTES + (off_t)first_chunks(pool) * pool->chunk_bytes;
     int error = ftruncate(fd, file_bytes(pool)) < 0 ? errno : allocate(fd, 0, bytes);
     if (error) {
@@ -186,7 +188,9 @@ static void go_without_file(struct pool *pool, struct stream_header *header, int
          error_text(reason));
 }
 
-/* Where there is no file. Shared, so that a child of a fork cannot cost the parent copies. */
+/*
+ * Used if there is no file. Shared, so that after a fork the parent does not pay for page copies.
+ */
 static uint8_t *map_memory(const struct pool *pool, int protection)
 {
     void *p =
@@ -194,7 +198,8 @@ static uint8_t *map_memory(const struct pool *pool, int protection)
     return p == MAP_FAILED ? NULL : p;
 }
 
-/* With room for `further` chunks beyond the buffer's size. 0, or -1: address space is bounded. */
+/* Maps space for `further` chunks beyond the buffer's size. Returns 0, or -1: address space may be
+ * limited. */
 static int map(struct pool *pool, struct stream_header *header, const char *data_dir,
                uint32_t further)
 {
@@ -282,7 +287,9 @@ void pool_publish(void)
         go_without_file(&gp.pool, &gp.header, errno);
         close_file();
     }
-    /* By the name that it has now, so that /proc shows that: others look for it (victims.h). */
+    /*
+     * Opens the file by its current name, so that /proc shows that name, which victims.h looks for.
+     */
     int named = live_fd < 0 ? -1 : open(gp.header.live_path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
     if (descriptor_is(named, live_device, live_inode)) {
         close(live_fd);
@@ -290,7 +297,7 @@ void pool_publish(void)
     } else if (named >= 0) {
         close(named);
     }
-    /* Kept: a process that changes its user may not open it by its name again. */
+    /* Kept open: a process that changes its user may not be able to open it again by name. */
     live_fd = descriptor_move_high(live_fd);
 }
 
@@ -318,11 +325,11 @@ int pool_open_file(void)
     if (fd < 0 || descriptor_is(fd, live_device, live_inode))
         return fd;
     close(fd);
-    errno = ESTALE; /* whatever it is, it is not ours */
+    errno = ESTALE; /* it is another file */
     return -1;
 }
 
-/* For `more` chunks behind those that have storage. 0 or an errno; EAGAIN: another time. */
+/* Extends the file for `more` chunks. Returns 0 or an errno value; EAGAIN: try later. */
 static int extend_file(const struct pool *pool, uint32_t more)
 {
     int fd = pool_open_file();
@@ -342,10 +349,8 @@ static int extend(const struct pool *pool, uint32_t more)
     return error;
 }
 
-/*
- * One thread at a time allocates more storage, up to `most` chunks; the others go on looking.
- * False: there are so many.
- */
+/* Allocates more storage, up to `most` chunks. One thread at a time does it; the others keep
+ * searching. Returns false if there are that many already. */
 static bool grow(struct pool *pool, uint32_t most)
 {
     uint32_t allocated = atomic_load(&pool->allocated);
@@ -364,7 +369,7 @@ static bool grow(struct pool *pool, uint32_t most)
         atomic_store(&pool->allocated, allocated + more);
         atomic_fetch_add(&pool->free_count, more);
     } else if (error != EAGAIN) {
-        atomic_store(&pool->chunk_max, allocated); /* no room: what there is must do */
+        atomic_store(&pool->chunk_max, allocated); /* no space: use what there is */
     }
     atomic_store(&pool->grow_lock, 0);
     return error == 0;
@@ -372,8 +377,8 @@ static bool grow(struct pool *pool, uint32_t most)
 
 void pool_prepare(struct pool *pool)
 {
-    /* While no thread has filled one, and beyond the buffer's size, all are first chunks, of which
-     * most threads need few pages. */
+    /* While no thread has filled a chunk, and beyond the buffer's size, all chunks are first ones,
+     * of which most threads need few pages. */
     bool is_filled = atomic_load(&pool->is_filled);
     uint32_t most = is_filled ? pool->shared_max : first_chunks(pool);
     if (is_filled && atomic_load(&pool->free_count) < READY_CHUNKS)
@@ -383,19 +388,19 @@ void pool_prepare(struct pool *pool)
         allocated = most;
     if (pool->mapped >= allocated)
         return;
-    /* Older kernels refuse it: then each page faults when a thread first writes to it. */
+    /* Older kernels do not support it: then each page faults when a thread first writes to it. */
     madvise(pool_chunk(pool, pool->mapped), (size_t)(allocated - pool->mapped) * pool->chunk_bytes,
             MADV_POPULATE_WRITE);
     pool->mapped = allocated;
 }
 
-/* What both say of an empty chunk that begins at `position`. */
+/* Sets head and owner of an empty chunk that begins at `position`. */
 static void begin_at(struct pool *pool, uint8_t *chunk, uint64_t position)
 {
     struct chunk_owner *owner = pool_owner(pool, chunk);
     atomic_store_explicit(&owner->take, 1 + atomic_fetch_add(&pool->take_count, 1),
                           memory_order_relaxed);
-    atomic_store_explicit(&owner->sealed, 0, memory_order_release); /* with the new take */
+    atomic_store_explicit(&owner->sealed, 0, memory_order_release); /* together with the new take */
     atomic_store_explicit(&owner->used, CHUNK_USED_UNKNOWN, memory_order_release);
     atomic_store_explicit(&owner->position, position, memory_order_release);
     chunk_set_u64(chunk, LIVE_CHUNK_COMMITTED, 0);
@@ -464,9 +469,9 @@ void pool_begun(struct pool *pool, uint8_t *chunk)
 }
 
 /*
- * The writer and a new thread may both find a dead owner's chunk, and when the second comes to it,
- * it may have gone through the writer to yet another thread: so state and owner are changed as one,
- * in the chunk's head, too.
+ * The writer and a new thread may both find a dead owner's chunk. When the second one gets to it,
+ * the writer may have freed it for a third thread. So state and owner are changed together, in the
+ * chunk's head, too.
  */
 static void make_full(struct pool *pool, uint8_t *chunk, uint32_t number)
 {
@@ -476,7 +481,7 @@ static void make_full(struct pool *pool, uint8_t *chunk, uint32_t number)
     struct chunk_owner *owner = pool_owner(pool, chunk);
     uint64_t said = owned;
     if (atomic_load(&owner->word) == owned && !atomic_compare_exchange_strong(word, &said, full))
-        atomic_compare_exchange_strong(word, &said, full); /* the program wrote over it */
+        atomic_compare_exchange_strong(word, &said, full); /* the program has overwritten it */
     if (atomic_compare_exchange_strong(&owner->word, &owned, full))
         atomic_fetch_add(&pool->full_count, 1);
 }
@@ -488,10 +493,8 @@ void pool_leave(struct pool *pool, uint8_t *chunk, uint32_t number, uint64_t use
     make_full(pool, chunk, number);
 }
 
-/*
- * Marks as stale the `count` open records that begin at `begin`, and returns where they end; 0 if
- * the program wrote over them.
- */
+/* Marks the `count` open records from `begin` on as abandoned, and returns where they end; 0 if the
+ * program has overwritten them. */
 static uint64_t mark_stale(uint8_t *records, uint64_t begin, uint64_t count, uint64_t capacity)
 {
     uint64_t end = begin;
@@ -508,13 +511,13 @@ static uint64_t mark_stale(uint8_t *records, uint64_t begin, uint64_t count, uin
     return count <= LIVE_OPEN_MAX ? end : 0;
 }
 
-/* The writer and a new thread may both do it: what they write is the same, and one counts. */
+/* The writer and a new thread may both do it: they write the same, and it counts once. */
 static void close_open(uint8_t *chunk, uint64_t capacity)
 {
     uint64_t committed = chunk_u64(chunk, LIVE_CHUNK_COMMITTED);
     uint64_t count = committed & LIVE_OPEN_MASK, begin = committed - count;
     if (!count || begin > capacity)
-        return; /* the writer sees to the latter */
+        return; /* the writer does the rest */
     uint64_t end = mark_stale(chunk + LIVE_CHUNK_HEAD_BYTES, begin, count, capacity);
     if (__atomic_compare_exchange_n((uint64_t *)(void *)(chunk + LIVE_CHUNK_COMMITTED), &committed,
                                     end ? end : begin, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
@@ -535,7 +538,7 @@ void pool_set_sealed(struct pool *pool, uint8_t *chunk, uint64_t sealed)
 
 void pool_free(struct pool *pool, uint8_t *chunk)
 {
-    /* Emptied before it is free: the next owner finds committed == sealed == 0. */
+    /* Cleared before the chunk becomes free: the next owner finds committed == sealed == 0. */
     chunk_set_u64(chunk, LIVE_CHUNK_COMMITTED, 0);
     chunk_set_u64(chunk, LIVE_CHUNK_SEALED, 0);
     chunk_set_u64(chunk, LIVE_CHUNK_PASSED, 0);
@@ -543,7 +546,7 @@ void pool_free(struct pool *pool, uint8_t *chunk)
     atomic_fetch_sub(&pool->full_count, 1);
     atomic_store_explicit(chunk_state(chunk), LIVE_FREE, memory_order_release);
     atomic_store_explicit(&pool_owner(pool, chunk)->word, LIVE_FREE, memory_order_release);
-    /* The lowest are used again first: their pages are mapped already, and perhaps in a cache. */
+    /* Reuse the lowest first: their pages are mapped, and may be in a cache. */
     uint32_t index = (uint32_t)((size_t)(chunk - pool->base - LIVE_HEAD_BYTES) / pool->chunk_bytes);
     if (index < atomic_load_explicit(&pool->hint, memory_order_relaxed))
         atomic_store_explicit(&pool->hint, index, memory_order_relaxed);

@@ -14,19 +14,19 @@
 
 #define PUBLISH_NS 1000000000u
 
-#define CHANGE (1ull << 32) /* in an asker's word: a number of changes above its bits */
+#define CHANGE (1ull << 32) /* in an asker's word: counts changes above its bits */
 
-/* When the recording began, for what was asked for before; by the thread that begins it. */
+/* When the recording began, for requests made before; set by the thread that starts it. */
 static uint64_t begin_ticks;
 
-/* Of who states below what is off; a moment. */
+/* Held for a moment by the thread that writes what is off. */
 static struct lock lock;
 
-/* What is asked for is off from here on, and `more`, which is on its way. */
+/* From here on everything requested is off, and `more`, which is about to be requested. */
 static void state_off(uint32_t more)
 {
     if (!lock_take(&lock, PUBLISH_NS))
-        return; /* its holder was stopped: it looks again */
+        return; /* its holder was stopped; it checks again */
     uint32_t off = recorded_asked() | (more & atomic_load(&fork_page.off));
     atomic_store(&fork_page.off, off);
     if (off & OFF_CALLS)
@@ -42,7 +42,7 @@ void recorded_publish(void)
         state_off(UINT32_MAX);
 }
 
-/* Also of what was taken back since: what is asked for now does not tell of that. */
+/* Counts changes, also those undone since, which the current requests do not show. */
 static uint64_t change_count(void)
 {
     uint64_t count = 0;
@@ -51,10 +51,8 @@ static uint64_t change_count(void)
     return count;
 }
 
-/*
- * No call is recorded while CUPTI makes no records: what its kinds wait for (its locks, the
- * device) takes long enough for others to launch. So calls go off first, and on last.
- */
+/* No call is recorded while CUPTI makes no records: changing its kinds waits (for locks, for the
+ * device) long enough for other threads to launch. So calls go off first, and on last. */
 static void apply(void)
 {
     uint64_t count;
@@ -63,10 +61,11 @@ static void apply(void)
         state_off(UINT32_MAX);
         FEATURES_DO(turn, ());
         state_off(0);
-    } while (count != change_count()); /* somebody else has asked, and may have been overtaken */
+    } while (count !=
+             change_count()); /* another thread has made a request, and may have been overtaken */
 }
 
-/* Who asks soon has seen to it that there is nothing that calls would have to wait for. */
+/* For requests that need not wait: they ensure that calls have to wait for nothing. */
 static void apply_soon(void)
 {
     state_off(~(uint32_t)OFF_CALLS);
@@ -74,7 +73,7 @@ static void apply_soon(void)
     writer_wake();
 }
 
-/* How the stream usually says that the asker leaves something out, or does not any more. */
+/* Appends the asker's usual record: it turns something off, or on again. */
 static void append_usual(struct thread *t, enum asker asker, bool is_off, uint64_t ticks)
 {
     struct record r = {.type = RECORD_NOTE, .begin = ticks};
@@ -100,7 +99,7 @@ static void tell_untold(struct thread *t)
 static void tell(struct thread *t, enum asker asker, bool is_off, uint64_t ticks,
                  const struct record *says)
 {
-    if (!t && asker == ASKER_WINDOW) { /* which states it itself */
+    if (!t && asker == ASKER_WINDOW) { /* which writes its own record */
     } else if (!t) {
         atomic_fetch_or(&fork_page.untold, 1u << asker);
     } else if (says) {
@@ -113,9 +112,9 @@ static void tell(struct thread *t, enum asker asker, bool is_off, uint64_t ticks
 }
 
 /*
- * The times that two threads state follow each other as their changes do: the one that turns
- * something off takes its time after all that was stated before, or its exchange fails; the one
- * that turns something on states nothing if it was asked anew by the time that all is on.
+ * Records of different threads are in the order of their changes. A thread that turns something off
+ * takes its time after everything that was recorded before, or its exchange fails. A thread that
+ * turns something on writes nothing if there was a new request before everything is on.
  */
 static bool ask(struct thread *t, enum asker asker, uint32_t off, const struct record *says,
                 void (*apply_it)(void))

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is recorded now: all that nobody has asked to leave out. Each who may ask (enum asker) has a
- * word of bits (enum off_bits); the features follow their sum, each by its `turn` (feature.h), and
- * the stream says of each change who made it and when. A bit that two have asked for goes when both
- * have taken it back.
+ * What is recorded now: everything that nobody has turned off. Each part that may turn things off
+ * (enum asker) has a word of bits (enum off_bits). Features follow the union of these words, each
+ * with its `turn` function (feature.h), and the stream has a record of each change with its asker
+ * and time. A bit that two askers have set is cleared when both have cleared it.
  *
- * Whoever asks also turns: the program's own thread for what the program says, since it may rely on
- * that when gpuprof_stop() returns; else the thread of ours, or of the other client's, that has
- * found out. Nobody waits for another asker: who comes late sees to it that the newest sum holds.
+ * The thread that changes a setting also applies it: the program's own thread for the program's
+ * requests, since gpuprof_stop() must be in effect when it returns; otherwise our thread, or the
+ * other client's, that has detected the change. No thread waits for another asker: a thread that
+ * comes late applies the newest union.
  */
 #ifndef GPUPROF_INJECT_RECORDED_H
 #define GPUPROF_INJECT_RECORDED_H
@@ -21,15 +22,15 @@ struct record;
 struct thread;
 
 /*
- * From now on `asker` leaves out `off`. From inside our own code; `t` is the calling thread, if it
- * takes part in a recording, else NULL. `says`: the record that states it, if another than the
- * asker's usual one; its time is set here: not after anything goes off, nor before all is on. No
- * signal handler of the program's runs meanwhile. False: it was so already.
+ * Sets what `asker` turns off from now on. Called inside our own code; `t` is the calling thread if
+ * it takes part in a recording, else NULL. `says`: the record of the change, if not the asker's
+ * usual one; its time is set here, before anything goes off, or after everything is on. The
+ * program's signal handlers do not run meanwhile. Returns false if nothing changes.
  */
 bool recorded_ask(struct thread *t, enum asker asker, uint32_t off, const struct record *says);
 
-/* The same by a thread that must not wait: for calls at once, and the features follow when the
- * writer comes to it. */
+/* The same for a thread that must not wait: calls follow at once, the features when the writer gets
+ * to it. */
 bool recorded_ask_soon(struct thread *t, enum asker asker, uint32_t off, const struct record *says);
 
 static inline _Atomic uint64_t *recorded_word(enum asker asker)
@@ -38,7 +39,7 @@ static inline _Atomic uint64_t *recorded_word(enum asker asker)
                                        : &fork_page.asked[asker - ASKER_LASTING_COUNT];
 }
 
-/* All askers' bits. While some are turned on, recorded_off() has them until that is done. */
+/* The union of all askers' bits. While some are being turned on, recorded_off() still has them. */
 static inline uint32_t recorded_asked(void)
 {
     uint32_t off = 0;
@@ -47,16 +48,16 @@ static inline uint32_t recorded_asked(void)
     return off;
 }
 
-/* Calls are off, also where nothing has begun yet: says so where they look first. */
+/* Calls are off, also before any recording: makes it visible where calls check first. */
 void recorded_publish(void);
 
-/* By the constructor: how the program wants to begin (--start-paused). */
+/* Called by the constructor: how the program wants to start (--start-paused). */
 void recorded_load(void);
 
-/* A recording begins: in a child, with what the parent's program had asked for. */
+/* A recording begins; in a child, with the requests of the parent's program. */
 void recorded_start(void);
 
-/* States in the stream what was asked for while there was none; what was asked for soon is done. */
+/* Writes records of requests made before the recording, and applies those that need not wait. */
 void recorded_describe(struct thread *writer, bool is_last);
 
 #endif

@@ -12,10 +12,12 @@
 #include "record/thread.h"
 
 #define PAGE_BYTES      4096u
-#define OWN_BYTES_MAX   (8u << 20)  /* of a thread's own stack, as far as one looks */
-#define FIRST_BYTES_MAX (64u << 20) /* of the first one's; the kernel maps nothing else there */
+#define OWN_BYTES_MAX   (8u << 20)  /* of a thread's own stack, as far as is searched */
+#define FIRST_BYTES_MAX (64u << 20) /* of the first thread's; the kernel maps nothing else there   \
+                                     */
 
-/* Can each page from `low` to `high` be read? Another stack has one below it that cannot, or none.
+/*
+ * Are all pages from `low` to `high` readable? Below another stack is an unreadable page, or none.
  */
 static bool is_one_piece(uintptr_t low, uintptr_t high)
 {
@@ -33,10 +35,8 @@ static bool is_one_piece(uintptr_t low, uintptr_t high)
     return true;
 }
 
-/*
- * On the stack that the thread was begun with. Above the first thread's lies what the kernel gave
- * the process; the others have their thread-local variables at its top.
- */
+/* Is the address on the stack with which the thread was started? Above the first thread's stack is
+ * the kernel's data for the process; other threads have their thread-local variables at its top. */
 static bool is_own(uintptr_t address)
 {
     bool is_first = syscall(SYS_gettid) == syscall(SYS_getpid);
@@ -55,7 +55,7 @@ static bool is_gone(uintptr_t outer, uintptr_t inner)
         bool is_on = outer - (uintptr_t)handlers.ss_sp < handlers.ss_size;
         if (handlers.ss_flags & SS_ONSTACK)
             return is_on && outer < inner;
-        if (is_on) /* its handler is over */
+        if (is_on) /* its handler has returned */
             return true;
     }
     return outer < inner && is_own(inner) && is_own(outer);

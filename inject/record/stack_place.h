@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where two frames of one thread lie to each other. A thread may have several stacks: its own, one
- * for signal handlers (sigaltstack), those of coroutines. On one stack, what lies below a frame of
- * now is gone; between two stacks, addresses say nothing. Which stack an address lies on is known
- * of the thread's own and of the signal handlers'; of two coroutines' it is not, and then nothing
- * is taken for gone. A few system calls: for where the usual way does not answer. Any thread;
+ * The relation of two frames of one thread. A thread may have several stacks: its own, one for
+ * signal handlers (sigaltstack), and those of coroutines. On one stack, frames below a current one
+ * are gone; addresses on different stacks cannot be compared. The thread's own stack and the signal
+ * handlers' are known; coroutines' stacks are not, and then no frame is assumed to be gone. Needs a
+ * few system calls, so it is used only where the fast check does not decide. Any thread;
  * async-signal-safe; keeps errno.
  */
 #ifndef GPUPROF_INJECT_STACK_PLACE_H
@@ -13,13 +13,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Is the frame at `outer` surely gone, as seen from that at `inner`, of now? */
+/* Is the frame at `outer` certainly gone, as seen from the current one at `inner`? */
 bool stack_place_is_gone(uintptr_t outer, uintptr_t inner);
 
 /* Is this thread on its stack for signal handlers, and `outer` on another? */
 bool stack_place_is_handlers(uintptr_t outer);
 
-/* The word there, or 0 where nothing is: a coroutine's stack may be unmapped meanwhile. */
+/* Returns the word there, or 0 if it is unmapped, as a coroutine's stack may be meanwhile. */
 uintptr_t stack_place_word(uintptr_t address);
 
 #endif

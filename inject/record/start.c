@@ -19,15 +19,17 @@
 #include "record/state.h"
 #include "record/wake.h"
 
-#define START_BYTES   65536       /* of stack, which a start may take */
-#define START_WAIT_NS 5000000000u /* for another thread's start */
+#define START_BYTES   65536       /* stack that a start may need */
+#define START_WAIT_NS 5000000000u /* longest wait for another thread's start */
 
 static uint32_t process_id(void)
 {
-    return (uint32_t)syscall(SYS_getpid); /* not cached: right in the child of a raw clone */
+    /* not cached, so that it is right in the child of a raw clone */
+    return (uint32_t)syscall(SYS_getpid);
 }
 
-/* Where the process began; "": not known, or every path of ours is absolute, as under `run`. */
+/* The initial working directory. "": not known, or all our paths are absolute, as under `gpuprof
+ * run`. */
 static char first_folder[SETTING_TEXT_BYTES_MAX + 1];
 
 static void remember_folder(void)
@@ -39,7 +41,7 @@ static void remember_folder(void)
         first_folder[0] = '\0';
 }
 
-/* The program may change its folder; where its data goes must not change with it. */
+/* The program may change its working directory; the place of its data must not change with it. */
 static void make_absolute(enum setting_index index)
 {
     char cwd[sizeof first_folder];
@@ -64,7 +66,7 @@ static void read_settings(void)
         char reason[200];
         if (!text || !*text)
             continue;
-        /* Kept as a copy: the program may change its environment. */
+        /* Copied, since the program may change its environment. */
         strncpy(gp.setting_texts[i], text, SETTING_TEXT_BYTES_MAX);
         bool whole = strlen(text) <= SETTING_TEXT_BYTES_MAX;
         const char *standard = setting_infos[i].default_value;
@@ -90,10 +92,8 @@ uint64_t start_setting(enum setting_index index)
     return settings.numbers[index];
 }
 
-/*
- * Of the C library's functions that only glibc has we refer to all weakly, so that musl's loader
- * does not refuse its programs when a shell that is recorded starts one. Nothing is done in them.
- */
+/* References to functions that only glibc has are weak, so that musl's loader does not refuse its
+ * programs when a recorded shell starts one. There the library does nothing. */
 extern const char *gnu_get_libc_version(void) __attribute__((weak));
 
 static bool libc_is_strange(void)
@@ -101,16 +101,18 @@ static bool libc_is_strange(void)
     return !gnu_get_libc_version;
 }
 
-/* By the loader, or at the first call: another library's constructor may call CUDA before. */
+/*
+ * Called by the loader, or at the first call: another library's constructor may call CUDA before.
+ */
 __attribute__((constructor)) static void load(void)
 {
     static _Atomic uint32_t loaded;
     if (atomic_exchange(&loaded, 1))
         return;
     if (getauxval(AT_SECURE) || libc_is_strange())
-        return; /* AT_SECURE, somebody else's rights: do nothing at all */
+        return; /* AT_SECURE, that is setuid or similar: do nothing */
     if (madvise(&fork_page, sizeof fork_page, MADV_WIPEONFORK) < 0) {
-        gp.off_reason = errno; /* said at the first CUDA call, not in every shell */
+        gp.off_reason = errno; /* reported at the first CUDA call, not in every shell */
         return;
     }
     ticks_load();
@@ -127,17 +129,15 @@ bool start_is_possible(void)
     return !gp.off;
 }
 
-/*
- * The child of a fork: what it inherited belongs to its parent. Its only thread is here, so nobody
- * else uses any of it.
- */
+/* In the child of a fork: inherited state belongs to the parent. Its only thread is this one, so no
+ * other uses the state. */
 static void leave_parent(void)
 {
     FEATURES_DO(fork_child, ());
     say_reset();
 }
 
-/* Makes what the recording needs, or takes away again what it had. */
+/* Creates what the recording needs; on failure removes it again. */
 static bool create(void)
 {
     for (unsigned i = 0; i < feature_count; i++) {
@@ -158,17 +158,18 @@ static bool start(const sigset_t *mask)
     sanitizer_bypass();
     read_settings();
     ticks_calibrate();
-    uint64_t epoch = gp.next_epoch++; /* before the writer, which looks at it */
+    uint64_t epoch = gp.next_epoch++; /* set before the writer starts, which reads it */
     gp.writer.program_mask = *mask;
     if (!create())
         return false;
     atomic_fetch_or(&fork_page.recording, epoch);
-    if (!atomic_load(&gp.writer.running)) /* it could not write, and ended what had not begun */
+    /* it could not write, and has ended the recording before it began */
+    if (!atomic_load(&gp.writer.running))
         start_end();
     return true;
 }
 
-/* The only one that may; in the child of a fork, anew. Tells the others. */
+/* Called by the one thread that may start it; in the child of a fork, again. Wakes the others. */
 static uint32_t start_alone(uint32_t pid, const sigset_t *mask)
 {
     if (gp.used)
@@ -179,20 +180,22 @@ static uint32_t start_alone(uint32_t pid, const sigset_t *mask)
     if (!start(mask))
         atomic_store(&fork_page.phase, START_FAILED);
     else
-        atomic_compare_exchange_strong(&fork_page.phase, &phase, START_DONE); /* or it has ended */
+        /* unless it has ended */
+        atomic_compare_exchange_strong(&fork_page.phase, &phase, START_DONE);
     phase = atomic_load(&fork_page.phase);
     futex_wake_all(&fork_page.phase);
     if (phase == START_DONE) {
         FEATURES_DO(started, ());
-        writer_wake(); /* it tells what walks stacks; a kill may come soon */
+        writer_wake(); /* it records what walks stacks; a kill may come soon */
     }
     return phase;
 }
 
 /*
- * Starts it, unless somebody else does or has: the phase that it is in. No handler of the program's
- * runs in the middle of it (it might call CUDA, or never return: nobody would ever be told), and a
- * file that grows beyond RLIMIT_FSIZE is an error to us, not the end of the program.
+ * Starts the recording unless another thread does or has; returns the resulting phase. The
+ * program's handlers do not run meanwhile: they might call CUDA, or never return, and then nobody
+ * would be woken. A file that exceeds RLIMIT_FSIZE is an error for us, and does not end the
+ * program.
  */
 static uint32_t start_undisturbed(uint32_t pid)
 {
@@ -235,15 +238,15 @@ bool start_recording(void)
     if (owner != 0 && owner != pid)
         return false;
     uint32_t phase = atomic_load(&page->phase);
-    /* A signal handler's stack may have no room for a start: the next call makes it. */
+    /* A signal handler's stack may be too small for a start: the next call does it. */
     size_t handlers_bytes = phase == START_IDLE ? signal_stack_bytes() : 0;
     if (handlers_bytes && handlers_bytes < START_BYTES)
         return false;
     if (phase == START_IDLE)
         phase = start_undisturbed(pid);
     uint64_t now_ns = clock_ns(CLOCK_MONOTONIC), end_ns = now_ns + START_WAIT_NS;
-    /* Once in vain, and no more: what holds up the start may need this very thread to go on. A
-     * signal ends a wait early. */
+    /* Waits in vain only once: the start may need this thread to go on. A signal ends the wait
+     * early. */
     while (phase == START_RUNNING && now_ns < end_ns && !atomic_load(&page->waited)) {
         futex_wait(&page->phase, START_RUNNING, end_ns - now_ns);
         phase = atomic_load(&page->phase);

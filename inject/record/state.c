@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "record/state.h"
 
-struct fork_page fork_page; /* in memory of no file, as wiping wants it: it fills its pages */
+struct fork_page fork_page; /* in anonymous memory, as MADV_WIPEONFORK requires; fills its pages */
 
 struct state gp = {
     .next_epoch = EPOCH_THREAD + 1,

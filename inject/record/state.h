@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The library's one global: everything that outlives a call. Threads read it; who writes what is
- * said at each part.
- */
+/* The library's one global: everything that outlives a call. All threads read it; comments name the
+ * writers. */
 #ifndef GPUPROF_INJECT_STATE_H
 #define GPUPROF_INJECT_STATE_H
 
@@ -20,84 +18,91 @@
 #include "settings.h"
 #include "stream.h"
 
-/* Epochs: a recording (one per process, one more in each child of a fork) has a number from 2 on.
+/*
+ * Epochs: each recording (one per process, one more in each child of a fork) has a number, from 2.
  */
-#define EPOCH_NONE   0           /* in the page: nothing is being recorded here */
-#define EPOCH_THREAD 1           /* in a thread: it has no chunk yet; never equal to the page's */
-#define EPOCH_PAUSED 0x80000000u /* in the page: calls are off (OFF_CALLS); equals no thread's */
+#define EPOCH_NONE 0 /* in the page: nothing is recorded here */
+/* in a thread: it has no chunk yet; never equal to the page's value */
+#define EPOCH_THREAD 1
+/* in the page: calls are off (OFF_CALLS); equals no thread's value */
+#define EPOCH_PAUSED 0x80000000u
 #define EPOCH_MASK   0x7fffffffu
 
-/* What the ends of calls have to see to, counted above the epoch, in units that do not meet. */
+/* What the end of a call must handle, counted above the epoch in separate bit ranges. */
 #define ATTENTION_COST    (1ull << 32) /* a number: when it changes, threads time calls; thread.c */
-#define ATTENTION_CAPTURE (1ull << 48) /* a stream is capturing; see capture.c */
-#define ATTENTION_LATE    (1ull << 62) /* the live file goes: store each event at once; finish.c */
+#define ATTENTION_CAPTURE (1ull << 48) /* a stream is capturing; capture.c */
+/* the live file is being removed: store each event at once; finish.c */
+#define ATTENTION_LATE (1ull << 62)
 
 #define ATTENTION_COSTS    (ATTENTION_CAPTURE - ATTENTION_COST) /* the bits of that number */
 #define ATTENTION_CAPTURES (ATTENTION_LATE - ATTENTION_CAPTURE)
 
-/* What can be left out; recorded.h. */
+/* What can be turned off; recorded.h. */
 enum off_bits {
-    OFF_CALLS = 1,  /* calls, ranges, marks; but for what must not be missed, see call.c, kept.h */
-    OFF_WORK = 2,   /* what the device does */
-    OFF_LEDGER = 4, /* what CUPTI tells of memory, devices, contexts and streams */
-    OFF_STACKS = 8, /* who made a call */
-    OFF_QUERIES = 16,     /* event records and queries: their calls are passed by */
+    /* calls, ranges, marks; except those that must not be missed, see call.c, kept.h */
+    OFF_CALLS = 1,
+    OFF_WORK = 2,         /* what the device does */
+    OFF_LEDGER = 4,       /* CUPTI's records of memory, devices, contexts and streams */
+    OFF_STACKS = 8,       /* stacks of calls */
+    OFF_QUERIES = 16,     /* event records and queries: these calls are passed by */
     OFF_CALLBACKS = 32,   /* calls that only CUPTI's callbacks see */
-    OFF_TENTH = 64,       /* of launches and copies, nine of ten are passed by ... */
+    OFF_TENTH = 64,       /* nine of ten launches and copies are passed by ... */
     OFF_HUNDREDTH = 128,  /* ... or 99 of 100 */
-    OFF_CUPTI = 256,      /* CUPTI as a whole, for good */
-    OFF_SHAPES = 512,     /* what PyTorch's operators are called with ... */
-    OFF_OPERATORS = 1024, /* ... and they themselves, but for labels */
-    OFF_OP_STACKS = 2048, /* who called them */
-    OFF_ARGUMENTS = 4096, /* what libraries that use CUDA are called with ... */
-    OFF_LIBRARIES = 8192, /* ... and their calls */
+    OFF_CUPTI = 256,      /* all of CUPTI, for good */
+    OFF_SHAPES = 512,     /* inputs of PyTorch's operators ... */
+    OFF_OPERATORS = 1024, /* ... and the operators, but not labels */
+    OFF_OP_STACKS = 2048, /* stacks of operators */
+    OFF_ARGUMENTS = 4096, /* arguments of calls of libraries that use CUDA ... */
+    OFF_LIBRARIES = 8192, /* ... and these calls */
 };
 
-#define OFF_PROGRAM (OFF_CALLS | OFF_WORK)                    /* what gpuprof_stop() means */
-#define OFF_DEVICE  (OFF_WORK | OFF_LEDGER)                   /* all of CUPTI's records */
+#define OFF_PROGRAM (OFF_CALLS | OFF_WORK)                    /* what gpuprof_stop() turns off */
+#define OFF_DEVICE  (OFF_WORK | OFF_LEDGER)                   /* all CUPTI records */
 #define OFF_PASSING (OFF_QUERIES | OFF_TENTH | OFF_HUNDREDTH) /* calls are passed by */
 
 /*
- * Who may ask for that: the one with more to say first. What the first ones have asked for holds in
- * the child of a fork, too: they are the program, which does not begin anew there. The others have
- * found something out about one process.
+ * Who may turn things off, in order of precedence. Requests of the first ones also hold in the
+ * child of a fork: they come from the program, which continues there. The others have detected
+ * something in one process.
  */
 enum asker {
     ASKER_PROGRAM, /* gpuprof_stop(), --start-paused */
     ASKER_LASTING_COUNT,
-    ASKER_WINDOW = ASKER_LASTING_COUNT, /* --schedule and the like; windows.h */
+    ASKER_WINDOW = ASKER_LASTING_COUNT, /* --schedule and similar settings; windows.h */
     ASKER_CONTROL,                      /* gpuprof ctl; control.h */
-    ASKER_CLIENT,                       /* another client of CUPTI's has the device's records */
+    ASKER_CLIENT,                       /* another CUPTI client has the device records */
     ASKER_GOVERNOR,                     /* --overhead-max */
     ASKER_COUNT,
 };
 
 #if defined(__aarch64__)
-#define FORK_PAGE_BYTES 65536 /* the largest pages that its kernels use */
+#define FORK_PAGE_BYTES 65536 /* the largest page size of supported kernels */
 #else
 #define FORK_PAGE_BYTES 4096
 #endif
 
 /*
- * The page that the kernel empties in the child of a fork (MADV_WIPEONFORK). One comparison of its
- * first word with the thread's epoch tells "recording, this thread takes part, and the call has
- * nothing to see to but its record" from everything else: not started, ended, and being such a
- * child, by fork, _Fork or raw clone alike.
+ * The page that the kernel zeroes in the child of a fork (MADV_WIPEONFORK). Comparing its first
+ * word with the thread's epoch distinguishes "recording, this thread takes part, and the call only
+ * needs its record" from everything else: not started, ended, or in such a child, whether by fork,
+ * _Fork or raw clone.
  */
 struct fork_page {
-    _Atomic uint64_t recording; /* epoch, EPOCH_PAUSED (low half) + attention */
-    _Atomic uint32_t phase;     /* enum start_phase, futex while START_RUNNING */
-    _Atomic uint32_t owner;     /* pid; 0 = wiped; another's = we are a vfork child in its memory */
-    _Atomic uint64_t slow_ticks[API_CLASS_COUNT]; /* calls that last so long get a stack; stack.c */
-    _Atomic uint64_t silent_ticks; /* who made no call for so long is looked at; silence.c */
+    _Atomic uint64_t recording; /* epoch or EPOCH_PAUSED (low half), plus attention bits */
+    _Atomic uint32_t phase;     /* enum start_phase; a futex while START_RUNNING */
+    _Atomic uint32_t owner;     /* pid; 0: wiped; another pid: we are a vfork child in its memory */
+    _Atomic uint64_t slow_ticks[API_CLASS_COUNT]; /* calls this long get a stack; stack.c */
+    _Atomic uint64_t silent_ticks; /* a thread without calls for this long is observed; silence.c */
     _Atomic uint64_t
-        memory_bytes;             /* who gets so much has a stack, who less, by chance; 0: nobody */
-    _Atomic uint32_t waited;      /* a thread has waited in vain for the start: no other one does */
-    _Atomic uint32_t off;         /* what is not recorded: enum off_bits; recorded.c writes it */
-    _Atomic uint32_t turn_due;    /* the features are to follow what was asked for; recorded.c */
-    _Atomic uint32_t has_windows; /* windows.c has looked at what this process is to record */
-    _Atomic uint32_t has_steps;   /* step_count.c has begun to count in this process */
-    _Atomic uint32_t untold;      /* askers of whose word the stream has nothing: a bit each */
+        /* allocations of this size get a stack, smaller ones at random; 0: none does */
+        memory_bytes;
+    /* a thread has waited in vain for the start: others do not wait */
+    _Atomic uint32_t waited;
+    _Atomic uint32_t off;         /* what is not recorded: enum off_bits; written by recorded.c */
+    _Atomic uint32_t turn_due;    /* features must apply a change; recorded.c */
+    _Atomic uint32_t has_windows; /* windows.c has checked what this process is to record */
+    _Atomic uint32_t has_steps;   /* step_count.c has started to count in this process */
+    _Atomic uint32_t untold;      /* askers whose word is not in the stream yet, one bit each */
     _Atomic uint64_t asked[ASKER_COUNT - ASKER_LASTING_COUNT]; /* likewise, by asker; recorded.c */
 } __attribute__((aligned(FORK_PAGE_BYTES)));
 
@@ -108,7 +113,7 @@ static inline uint32_t passing_now(void)
     return atomic_load_explicit(&fork_page.off, memory_order_relaxed) & OFF_PASSING;
 }
 
-/* Of how many launches and copies one is recorded; 0: all are. */
+/* One of this many launches and copies is recorded; 0: all are. */
 static inline uint32_t passing_calls(void)
 {
     uint32_t passing = passing_now();
@@ -131,63 +136,64 @@ static inline bool attention_captures(void)
     return attention_now() & ATTENTION_CAPTURES;
 }
 
-/* How far this process's recording has come; see start.c. */
+/* State of this process's recording; see start.c. */
 enum start_phase { START_IDLE, START_RUNNING, START_DONE, START_FAILED };
 
-/*
- * What we know of a chunk. Its head says most of that, too, for readers; but the program can write
- * over the head, so nothing here is ever taken from there.
- */
+/* Our own data about a chunk. The chunk's head repeats most of it for readers, but the program can
+ * overwrite the head, so we never read it from there. */
 struct chunk_owner {
     _Atomic uint64_t word; /* enum live_chunk_state | the thread's number << 32 */
     _Atomic uint32_t tid;
-    _Atomic uint32_t take; /* which take of a chunk it was */
+    _Atomic uint32_t take; /* counts how often chunks were taken */
     _Atomic uint64_t position;
     _Atomic uint64_t sealed;
-    _Atomic uint64_t used;   /* bytes of whole records, when its thread has left it; else unknown */
-    _Atomic uint32_t cost;   /* place of its thread's costs; thread_cost.h */
-    _Atomic uint32_t active; /* when its thread did something, by the writer; cost_sums.h */
+    /* bytes of complete records after its thread has left it; undefined before */
+    _Atomic uint64_t used;
+    _Atomic uint32_t cost;   /* index of its thread's cost sums; thread_cost.h */
+    _Atomic uint32_t active; /* when its thread was last active, set by the writer; cost_sums.h */
 };
 
 #define CHUNK_USED_UNKNOWN UINT64_MAX
 
-/* The pool of chunks: the live file as it lies in memory. */
+/* The pool of chunks: the live file in memory. */
 struct pool {
-    struct chunk_owner *owners; /* mmap'ed; for each of chunk_max chunks */
-    uint8_t *base;              /* of the mapping */
+    struct chunk_owner *owners; /* from mmap; one for each of chunk_max chunks */
+    uint8_t *base;              /* start of the mapping */
     size_t map_bytes;
     uint32_t chunk_bytes;
     uint32_t owners_max;
-    _Atomic uint32_t chunk_max; /* chunks that there is room for; less once there is no storage */
-    uint32_t shared_max;        /* of these, what the buffer's size says: see pool_take */
-    _Atomic uint32_t allocated; /* chunks backed by storage */
-    uint32_t mapped;            /* of these, chunks whose pages the writer has mapped */
-    _Atomic bool is_filled;     /* a thread has filled a chunk and gone on in another */
+    _Atomic uint32_t chunk_max; /* maximum number of chunks; reduced when storage runs out */
+    uint32_t shared_max;        /* the part of these within the buffer's size: see pool_take */
+    _Atomic uint32_t allocated; /* chunks with allocated storage */
+    uint32_t mapped;            /* chunks whose pages the writer has mapped */
+    _Atomic bool is_filled;     /* a thread has filled a chunk and continued in another */
     _Atomic uint32_t grow_lock;
-    _Atomic uint32_t hint;       /* where to look for a free one */
-    _Atomic uint32_t free_count; /* about: a look through all chunks is worth it */
-    _Atomic uint32_t full_count; /* chunks left by their threads, not yet sealed */
-    _Atomic uint32_t free_event; /* futex: raised when chunks become free */
-    _Atomic uint32_t wanted;     /* a thread waits for one: the next pass is to free what it can */
+    _Atomic uint32_t hint;       /* where to search for a free one */
+    _Atomic uint32_t free_count; /* approximate: is a search worthwhile? */
+    _Atomic uint32_t full_count; /* chunks that threads have left and that are not sealed */
+    _Atomic uint32_t free_event; /* futex: incremented when chunks become free */
+    /* a thread waits for a chunk: the next pass must free what it can */
+    _Atomic uint32_t wanted;
     _Atomic uint32_t take_count; /* chunks taken so far */
     _Atomic uint32_t thread_count;
     bool is_file; /* survives a kill */
 };
 
-/* The writer thread and the way to wait for it. */
+/* Controls the writer thread, and lets threads wait for it. */
 struct writer_control {
-    _Atomic uint32_t wake;       /* futex: raised to wake the writer */
-    _Atomic uint32_t asleep;     /* the writer waits on it */
-    _Atomic uint32_t requested;  /* number of the last flush that somebody wants */
+    _Atomic uint32_t wake;       /* futex: incremented to wake the writer */
+    _Atomic uint32_t asleep;     /* the writer is waiting on it */
+    _Atomic uint32_t requested;  /* number of the last requested flush */
     _Atomic uint32_t done;       /* futex: number of the last flush done */
-    _Atomic uint32_t end_reason; /* enum end_reason when the flush is the last */
+    _Atomic uint32_t end_reason; /* enum end_reason if this flush is the last one */
     _Atomic uint32_t running;    /* the thread exists */
-    sigset_t program_mask;       /* of the program's thread that started the recording */
+    /* signal mask of the program's thread that started the recording */
+    sigset_t program_mask;
 };
 
 struct state {
     uint64_t next_epoch;
-    bool off;       /* nothing will ever be recorded: AT_SECURE, no page */
+    bool off;       /* nothing will ever be recorded: setuid, or no page */
     int off_reason; /* errno of the latter */
     bool used;      /* a recording was started here, or in the parent that forked us */
     bool nested;
@@ -197,13 +203,13 @@ struct state {
     struct stream_header header;
     struct pool pool;
     struct writer_control writer;
-    uint8_t spare_head[LIVE_HEAD_BYTES]; /* counters while no live file exists */
-    _Atomic uint64_t *counters;          /* COUNTER_COUNT, in the live file */
+    uint8_t spare_head[LIVE_HEAD_BYTES]; /* counters while there is no live file */
+    _Atomic uint64_t *counters;          /* COUNTER_COUNT entries, in the live file */
 };
 
 extern HIDDEN struct state gp;
 
-/* What is not recorded now; in the child of a fork, too. */
+/* What is not recorded now; also in the child of a fork. */
 static inline uint32_t recorded_off(void)
 {
     uint32_t off = atomic_load_explicit(&fork_page.off, memory_order_relaxed);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The program has waited for the device: whoever fetches what the device has finished does so soon
- * after, since a signal from outside may end the process without a word. One party at most, a
- * thread of ours, says in `state` what it does; a call reads one word, and wakes it only if it
+ * A call has waited for the device. The part that fetches finished records should then do so soon,
+ * since a signal from outside may end the process without notice. At most one of our threads does
+ * this, and `state` says what it is doing. A call reads one word, and wakes the thread only if it
  * sleeps.
  */
 #ifndef GPUPROF_INJECT_SYNCED_H
@@ -16,15 +16,15 @@
 #include "base/compiler.h"
 
 enum synced_state {
-    SYNCED_NOBODY, /* it does not matter, or not any more */
-    SYNCED_ASLEEP, /* to be woken */
-    SYNCED_RESTS,  /* it has just fetched, and looks again by itself */
+    SYNCED_NOBODY, /* no thread fetches, or not any more */
+    SYNCED_ASLEEP, /* the thread must be woken */
+    SYNCED_RESTS,  /* it has just fetched, and will check again by itself */
     SYNCED_DUE,    /* there is something to fetch */
 };
 
 struct synced {
     _Atomic uint32_t state; /* enum synced_state */
-    void (*wake)(void);     /* async-signal-safe; set before the state is, for good */
+    void (*wake)(void);     /* async-signal-safe; set before the state, and then constant */
 };
 
 extern HIDDEN struct synced synced;

@@ -10,7 +10,7 @@
 #include "record/thread.h"
 
 #define TABLE_LOCK_NS                                                                              \
-    10000000u /* held for less than a microsecond, unless its holder has no turn */
+    10000000u /* held for less than a microsecond, unless its holder is not scheduled */
 
 static size_t slot_bytes(const struct text_table *table)
 {
@@ -22,7 +22,7 @@ static size_t page_bytes(const struct text_table *table)
     return slot_bytes(table) + table->entries_max * sizeof(struct text_entry) + table->text_max;
 }
 
-/* With the lock held, as below. */
+/* The lock must be held, also below. */
 static struct text_pages *prepare(struct text_table *table)
 {
     struct text_pages *p = atomic_load(&table->pages);
@@ -43,7 +43,7 @@ static bool has_room(const struct text_table *table, uint32_t byte_count)
            byte_count + 1 <= table->text_max - table->text_bytes;
 }
 
-/* 0: no room. Number 0 is nobody's. */
+/* Returns 0 if there is no space. No entry has the number 0. */
 static uint32_t find_or_make(struct text_table *table, struct text_pages *p, const uint8_t *bytes,
                              uint32_t byte_count, uint64_t hash)
 {
@@ -64,7 +64,8 @@ static uint32_t find_or_make(struct text_table *table, struct text_pages *p, con
     return number;
 }
 
-/* Not under the lock while it appends: that may wait for room, and others would wait for us. */
+/* Does not hold the lock while it appends: that may wait for space, and other threads would wait
+ * for us. */
 static uint32_t add(struct text_table *table, struct thread *t, const uint8_t *bytes,
                     uint32_t byte_count, uint64_t hash)
 {
@@ -85,7 +86,8 @@ static uint32_t add(struct text_table *table, struct thread *t, const uint8_t *b
                        .byte_count = e->byte_count};
     if (thread_append(t, &r))
         return number;
-    atomic_store_explicit(&e->is_written, 0, memory_order_relaxed); /* whoever comes next tries */
+    /* the next thread tries again */
+    atomic_store_explicit(&e->is_written, 0, memory_order_relaxed);
     return 0;
 }
 

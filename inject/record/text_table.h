@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Byte strings that have numbers: names of operators, what they were called with, plans. Each is
- * written once, as a record of its own, by the thread that meets it first; from then on its number
- * stands for it. Looked up without a lock, by any thread; bounded, and nothing is ever removed.
+ * Numbered byte strings: names of operators, their inputs, library plans. The thread that first
+ * uses one writes it, once, as a record; afterwards its number stands for it. Look-ups use no lock,
+ * on any thread. The table is bounded, and entries are never removed.
  */
 #ifndef GPUPROF_INJECT_TEXT_TABLE_H
 #define GPUPROF_INJECT_TEXT_TABLE_H
@@ -21,30 +21,31 @@ struct text_entry {
     uint64_t hash;
     uint32_t text_at;
     uint32_t byte_count;
-    uint32_t mark;               /* the table's user's */
+    uint32_t mark;               /* for the table's user */
     _Atomic uint32_t variants;   /* likewise */
-    _Atomic uint32_t is_written; /* its record is in the stream, or somebody writes it */
+    _Atomic uint32_t is_written; /* its record is in the stream, or a thread is writing it */
 };
 
-/* Mapped at the first entry, and touched as needed. */
+/* Mapped at the first entry; pages are touched as needed. */
 struct text_pages {
     struct text_entry *entries;
-    uint8_t *text;            /* each with a zero behind it */
-    _Atomic uint32_t slots[]; /* numbers, 0 = free: open addressing, never more than half full */
+    uint8_t *text;            /* each followed by a zero */
+    _Atomic uint32_t slots[]; /* numbers; 0: free. Open addressing, at most half full */
 };
 
 struct text_table {
-    const uint8_t record_type;  /* its records have the number, and the bytes */
+    const uint8_t record_type;  /* type of its records, which have the number and the bytes */
     const uint32_t entries_max; /* a power of two */
     const uint32_t text_max;
-    uint32_t (*const mark)(const uint8_t *bytes, uint32_t byte_count); /* of a new entry; or NULL */
+    /* computes the mark of a new entry; NULL: none */
+    uint32_t (*const mark)(const uint8_t *bytes, uint32_t byte_count);
     _Atomic(struct text_pages *) pages;
     struct lock lock;
-    uint32_t count; /* under the lock, as is the next */
+    uint32_t count; /* changed under the lock, like the next one */
     uint32_t text_bytes;
 };
 
-/* Every byte changes about half of the bits. */
+/* Each bit of `word` changes about half of the bits. */
 static inline uint64_t text_hash_word(uint64_t hash, uint64_t word)
 {
     unsigned __int128 product = (unsigned __int128)(hash ^ word) * 0x9E3779B97F4A7C15u;
@@ -69,7 +70,7 @@ static inline struct text_entry *text_table_entry(const struct text_table *table
     return &p->entries[number];
 }
 
-/* The number of these bytes; 0: none yet, or its record could not be written. */
+/* Returns the number of these bytes; 0: none yet, or its record could not be written. */
 static inline uint32_t text_table_find(const struct text_table *table, const uint8_t *bytes,
                                        uint32_t byte_count, uint64_t hash)
 {
@@ -88,14 +89,14 @@ static inline uint32_t text_table_find(const struct text_table *table, const uin
     }
 }
 
-/* The same, and if it has none it gets one. 0: there is no room. errno is kept. */
+/* The same, but adds the bytes if they are new. Returns 0 if there is no space. Keeps errno. */
 uint32_t text_table_add(struct text_table *table, struct thread *t, const uint8_t *bytes,
                         uint32_t byte_count, uint64_t hash);
 
-/* Is there no room for such a text, now and later? False, if that cannot be told. */
+/* Is there no space for such a text, now or later? Returns false if that is not known. */
 bool text_table_is_full(struct text_table *table, uint32_t byte_count);
 
-/* In the child of a fork: its file has no records of them yet. */
+/* Call it in the child of a fork: its file has none of these records yet. */
 void text_table_reset(struct text_table *table);
 
 #endif
