@@ -93,9 +93,8 @@ struct fork_page {
     _Atomic uint32_t owner;     /* pid; 0: wiped; another pid: we are a vfork child in its memory */
     _Atomic uint64_t slow_ticks[API_CLASS_COUNT]; /* calls this long get a stack; stack.c */
     _Atomic uint64_t silent_ticks; /* a thread without calls for this long is observed; silence.c */
-    _Atomic uint64_t
-        /* allocations of this size get a stack, smaller ones at random; 0: none does */
-        memory_bytes;
+    /* allocations of this size get a stack, smaller ones at random; 0: none does */
+    _Atomic uint64_t memory_bytes;
     /* a thread has waited in vain for the start: others do not wait */
     _Atomic uint32_t waited;
     _Atomic uint32_t off;         /* what is not recorded: enum off_bits; written by recorded.c */

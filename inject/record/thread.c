@@ -16,7 +16,7 @@
 #include "record/start.h"
 #include "record/wake.h"
 
-#define FULL_WAKE 8 /* chunks left since the last wake that are worth waking the writer for */
+#define FULL_WAKE 8 /* wake the writer after this many chunks were left */
 
 __thread struct thread this_thread = THREAD_BLANK;
 
@@ -25,7 +25,7 @@ static uint8_t *chunk_of(const struct thread *t)
     return t->records ? t->records - LIVE_CHUNK_HEAD_BYTES : NULL;
 }
 
-/* Do calls, or some of them, begin with their stack? */
+/* Do calls, or some of them, take their stack at the begin? */
 static bool begin_with_stacks(void)
 {
     return gp.settings.numbers[SETTING_BACKTRACE] & ((1u << API_CLASS_COUNT) - 1) ||
@@ -61,12 +61,13 @@ static void use_chunk(struct thread *t, uint8_t *chunk)
 void thread_follow(struct thread *t)
 {
     t->epoch = (t->epoch & EPOCH_MASK) | (attention_now() & ATTENTION_COSTS);
-    if (!t->burst) /* else it makes few calls: the first of many bursts would be all that it has */
+    /* otherwise it makes few calls, and would only ever have the first calls of bursts */
+    if (!t->burst)
         t->burst = THREAD_COST_BURST;
     thread_set_limit(t);
 }
 
-/* How many open records the chunk has. Not as its head says: that can be written over. */
+/* Counts the chunk's open records. Does not use its head, which may have been overwritten. */
 static unsigned count_open(const struct thread *t)
 {
     unsigned count = 0;
@@ -90,7 +91,7 @@ static void list_open(struct thread *t)
     }
 }
 
-/* The open calls go on without records, of which there were `count`. */
+/* The `count` open records are dropped; their calls stay open without records. */
 static void drop_open(struct thread *t, enum counter_index counter, unsigned count)
 {
     if (!call_newest(t))
@@ -125,7 +126,7 @@ struct open_records thread_find_open(struct thread *t)
     return o;
 }
 
-/* A number names one thread: a chunk whose owner had the caller's tid belongs to a dead thread. */
+/* A tid names one thread: a chunk whose owner had the caller's tid belongs to a dead thread. */
 static void leave_namesakes(uint32_t tid)
 {
     uint32_t allocated = atomic_load(&gp.pool.allocated);
@@ -138,7 +139,9 @@ static void leave_namesakes(uint32_t tid)
     }
 }
 
-/* Puts the open records, `bytes` long, behind the whole ones; `stack` is the newest one's. */
+/*
+ * Puts the open records, `bytes` long, after the complete ones; `stack` belongs to the newest one.
+ */
 static void put_open(struct thread *t, const uint8_t *records, size_t bytes, unsigned count,
                      uint64_t stack)
 {
@@ -148,9 +151,9 @@ static void put_open(struct thread *t, const uint8_t *records, size_t bytes, uns
 }
 
 /*
- * Takes a chunk, the first one or another; when there is none, its own begins anew, if the writer
+ * Takes a chunk, the first one or another. If there is none, empties the current one, if the writer
  * has stored it. The open records move along: they are in one chunk or the other at any time, so
- * that a kill does not lose them. False: nothing has changed.
+ * that a kill does not lose them. Returns false if nothing has changed.
  */
 static bool change_chunk(struct thread *t)
 {
@@ -186,7 +189,8 @@ static bool change_chunk(struct thread *t)
     return true;
 }
 
-/* The same, with a wait. False: it ran out; what does not fit into the chunk is dropped. */
+/* The same with a wait. Returns false if the wait was too long; records that do not fit are
+ * dropped. */
 static bool wait_for_chunk(struct thread *t)
 {
     uint64_t wait_ns = gp.settings.numbers[SETTING_WAIT];
@@ -230,10 +234,8 @@ static bool has_room(struct thread *t, size_t bytes)
     return has_room_beside(t, bytes, &o);
 }
 
-/*
- * A signal handler that leaves by longjmp, or a cancellation, in the middle of this would leave two
- * chunks with one position.
- */
+/* Signals are blocked: a signal handler that leaves by longjmp, or a cancellation, would otherwise
+ * leave two chunks at one position. */
 bool thread_make_room(struct thread *t, size_t bytes)
 {
     if (likely(has_room(t, bytes)))
@@ -265,12 +267,12 @@ bool thread_append(struct thread *t, const struct record *r)
     struct open_records o = thread_find_open(t);
     unsigned count = o.count;
     uint8_t *room = t->records + t->used;
-    if (!has_room_beside(t, bytes, &o)) { /* the program wrote over them just now */
+    if (!has_room_beside(t, bytes, &o)) { /* the program has just overwritten them */
         counter_add(COUNTER_DROPPED, 1);
         return false;
     }
     if (count) {
-        t->extending = t->used + 1; /* left by longjmp, they are dropped, and counted */
+        t->extending = t->used + 1; /* if this is left by longjmp, they are dropped, and counted */
         atomic_signal_fence(memory_order_seq_cst);
         chunk_commit(t->records, t->used);
         memmove(room + bytes, room, o.at[count]);
@@ -328,7 +330,7 @@ void thread_close(struct thread *t, unsigned before)
     chunk_commit(t->records, t->used + o.count - 1);
 }
 
-/* An open record goes; those of newer calls move down, out of sight meanwhile. */
+/* Removes an open record; those of newer calls move down, and are hidden meanwhile. */
 static void take_out(struct thread *t, const struct open_records *o, unsigned before)
 {
     uint8_t *room = t->records + t->used;
@@ -338,8 +340,9 @@ static void take_out(struct thread *t, const struct open_records *o, unsigned be
 }
 
 /*
- * Open records are out of sight while one gets longer. A kill then finds a call that has
- * returned neither open nor whole; a signal handler that leaves by longjmp loses it, counted.
+ * Open records are hidden while one gets longer. After a kill at that moment, a call that has
+ * returned has neither an open nor a complete record; if a signal handler leaves by longjmp, it is
+ * lost, and counted.
  */
 bool thread_close_with(struct thread *t, unsigned before, uint32_t stack, uint32_t weight)
 {
@@ -347,7 +350,7 @@ bool thread_close_with(struct thread *t, unsigned before, uint32_t stack, uint32
     struct open_records o = thread_find_open(t);
     if (before >= o.count)
         return false;
-    if (!has_room) { /* counted there: the record goes */
+    if (!has_room) { /* counted there: the record is removed */
         take_out(t, &o, before);
         return false;
     }
@@ -360,7 +363,8 @@ bool thread_close_with(struct thread *t, unsigned before, uint32_t stack, uint32
     atomic_signal_fence(memory_order_seq_cst);
     chunk_commit(t->records, t->used);
     atomic_signal_fence(memory_order_seq_cst);
-    memmove(&record[RECORD_HEAD_WORDS + 1], &record[RECORD_HEAD_WORDS], /* and newer calls' */
+    /* and those of newer calls */
+    memmove(&record[RECORD_HEAD_WORDS + 1], &record[RECORD_HEAD_WORDS],
             o.at[o.count] - o.at[before] - 8 * RECORD_HEAD_WORDS);
     record[RECORD_HEAD_WORDS] = stack | (uint64_t)weight << 32;
     record[0] = (record[0] | (uint64_t)RECORD_EXTENDED << 8) + (1ull << 16);
@@ -371,7 +375,8 @@ bool thread_close_with(struct thread *t, unsigned before, uint32_t stack, uint32
     return true;
 }
 
-/* May the chunk's head say so? One whole record less than we know; else the program wrote there. */
+/* Can the chunk's head be right? It has one complete record less than we know, or the program has
+ * overwritten it. */
 static bool may_say(const struct thread *t, uint64_t used)
 {
     return used == t->used ||
@@ -385,7 +390,8 @@ void thread_settle(struct thread *t)
         return;
     uint64_t committed = chunk_u64(chunk_of(t), LIVE_CHUNK_COMMITTED);
     uint32_t count = (uint32_t)(committed & LIVE_OPEN_MASK), wanted = count_open(t);
-    if (!t->inside && !call_has(t, CALL_LISTED) && count == 0) { /* not open yet, or no more */
+    /* it is not open yet, or no longer */
+    if (!t->inside && !call_has(t, CALL_LISTED) && count == 0) {
         call_set_newest(t, NULL, 0);
         wanted = 0;
     }
@@ -396,10 +402,10 @@ void thread_settle(struct thread *t)
         return;
     }
     t->used = committed - count;
-    if (count > wanted) { /* the newest was not noted yet as open */
+    if (count > wanted) { /* the newest was not yet noted as open */
         chunk_commit(t->records, t->used + wanted);
     } else if (count < wanted) {
-        if (count + 1 == wanted && !is_extending) { /* the newest is over; else they moved */
+        if (count + 1 == wanted && !is_extending) { /* the newest is over; otherwise they moved */
             list_open(t);
             t->opens[t->open_count - 1].is_recorded = false;
         } else {
@@ -430,7 +436,7 @@ bool thread_attach(struct thread *t)
         errno = saved;
         return epoch != EPOCH_NONE;
     }
-    /* Everything a thread had in another epoch lies in another process's file. */
+    /* What the thread has of another epoch is in another process's file. */
     *t = (struct thread){.epoch = EPOCH_THREAD,
                          .tid = thread_id(),
                          .open = call_with(NULL, (uintptr_t)t->open & CALL_INSIDE),
@@ -447,7 +453,7 @@ bool thread_attach(struct thread *t)
     t->epoch = epoch | (attention_now() & ATTENTION_COSTS);
     append_thread_record(t);
     FEATURES_DO(attached, (t));
-    if (attention_now() & ATTENTION_COSTS) { /* it may be gone before others are asked again */
+    if (attention_now() & ATTENTION_COSTS) { /* it may end before it is asked again */
         t->burst = THREAD_COST_BURST;
         thread_set_limit(t);
     }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a thread of the program holds of us: its chunk and the calls that it has open. Everything
- * here is touched by its own thread only; the chunk's header is what others see.
+ * The library's state of a program's thread: its chunk and its open calls. Only the thread itself
+ * uses it; other threads see the chunk's header.
  *
- * A chunk holds whole records, and behind them those of the calls that are open, the outermost
- * first: each is written where it will stay when its call begins, and completed at its end.
+ * A chunk holds complete records, and after them those of open calls, the outermost first. Each
+ * record is written at its final place when its call begins, and completed at the end.
  */
 #ifndef GPUPROF_INJECT_THREAD_H
 #define GPUPROF_INJECT_THREAD_H
@@ -15,17 +15,17 @@
 
 /* A call's place in time and on the stack; call.h. */
 struct call {
-    uintptr_t mark; /* mode, and what tells a live struct from what the stack was used for since */
-    struct call *below; /* of a call in thread.passed: the one that was there before it */
+    uintptr_t mark; /* mode, and what distinguishes a live struct from other uses of the stack */
+    struct call *below; /* for a call in thread.passed: the one that was there before */
 };
 
 enum passed_class { PASSED_LAUNCH, PASSED_COPY, PASSED_CLASS_COUNT };
 
 /* Which of a thread's calls are passed by; pass_by.c. */
 struct passer {
-    uint32_t random;                      /* 0 = not begun */
-    uint32_t gaps[PASSED_CLASS_COUNT];    /* calls to pass by, before one is recorded */
-    uint32_t pending[PASSED_CLASS_COUNT]; /* passed by since one was */
+    uint32_t random;                      /* 0: not started */
+    uint32_t gaps[PASSED_CLASS_COUNT];    /* calls to pass by before the next one is recorded */
+    uint32_t pending[PASSED_CLASS_COUNT]; /* calls passed by since one was recorded */
 };
 
 #define CALL_BYTES_MAX (8 * (RECORD_HEAD_WORDS + 1 + API_ARGS_MAX)) /* of a call's record */
@@ -34,71 +34,70 @@ struct passer {
 /* A call that is open beside others, or without a record. */
 struct open_call {
     struct call *call;
-    bool is_recorded; /* it has a record in the chunk; else it was dropped, and counted */
+    bool is_recorded; /* it has a record in the chunk; otherwise that was dropped, and counted */
 };
 
-/*
- * A call that only CUPTI's callbacks saw. It has no frame of ours, but one of CUDA's, where its
- * arguments lie, if it has any.
- */
+/* A call that only CUPTI's callbacks saw. It has no frame of ours, only one of CUDA's, which has
+ * its arguments, if there are any. */
 struct seen_call {
     struct call call;
     bool is_open;
     uint16_t code; /* enum api_code */
     uint32_t correlation;
-    uintptr_t frame; /* 0 = not known */
+    uintptr_t frame; /* 0: not known */
 };
 
-/* Of a stack, what is known to be readable; walk.c. */
+/* The part of a stack that is known to be readable; walk.c. */
 struct stack_known {
     uintptr_t low;
     uintptr_t high;
 };
 
 struct thread {
-    /* EPOCH_THREAD, or the page's while this thread takes part; above it the ATTENTION_COSTS that
-     * it has followed. */
+    /* EPOCH_THREAD, or the page's epoch while this thread takes part; the bits above are the
+     * ATTENTION_COSTS that it has followed. */
     uint64_t epoch;
-    uint8_t *records;    /* the chunk's first; NULL = the pool gave no chunk */
-    uint64_t used;       /* bytes of whole records */
-    uint64_t limit;      /* a usual call may begin while used < limit (call.h); 0: never */
-    struct call *open;   /* the newest call of the user's, with CALL_BITS (below); NULL = none */
-    uint64_t ended;      /* ticks: the end of its last call; 0 = it is not known */
-    struct call *inside; /* the call inside whose record-keeping we are: hooks pass through then */
-    uint64_t capacity;   /* bytes of records that the chunk has room for */
-    uint64_t position;   /* of the chunk's first record in the thread's sequence */
-    uint32_t number;     /* 1, 2, ...; 0 is the writer */
+    uint8_t *records;    /* the chunk's first record; NULL: the pool had no chunk */
+    uint64_t used;       /* bytes of complete records */
+    uint64_t limit;      /* the fast path is open while used < limit (call.h); 0: never */
+    struct call *open;   /* the newest call of the user's, with CALL_BITS (below); NULL: none */
+    uint64_t ended;      /* ticks: end of its last call; 0: not known */
+    struct call *inside; /* the call for which we are in our own code: hooks pass through then */
+    uint64_t capacity;   /* bytes of records that fit into the chunk */
+    uint64_t position;   /* position of the chunk's first record in the thread's sequence */
+    uint32_t number;     /* 1, 2, ...; the writer has 0 */
     uint32_t tid;
-    bool waited; /* a wait for a chunk ran out: do not wait again until one was free */
-    /* All open calls, if CALL_LISTED: it is the last. Else it is alone, and has a record. */
+    bool waited; /* a wait for a chunk was too long: do not wait again until one was free */
+    /* The number of open calls, if CALL_LISTED. Otherwise at most one is open, and has a record. */
     uint32_t open_count;
     struct open_call opens[LIVE_OPEN_MAX];
-    struct seen_call seen[LIVE_OPEN_MAX]; /* the newest last; one but for signal handlers */
-    uint32_t further;      /* the last correlation id that a LINK record was made for */
-    bool in_init;          /* in cuInit, by way of its hook */
-    bool has_unwound;      /* libunwind has what it needs of this thread */
-    bool has_moved;        /* a call ended on it that began on another; moved.h */
-    bool is_hurried;       /* it is not to wait for room: thread_hurry */
+    struct seen_call seen[LIVE_OPEN_MAX]; /* the newest last; only one, except in signal handlers */
+    uint32_t further;                     /* the last correlation id with a LINK record */
+    bool in_init;                         /* in cuInit, called through its hook */
+    bool has_unwound;                     /* libunwind has its data for this thread */
+    bool has_moved;        /* a call ended on this thread that began on another; moved.h */
+    bool is_hurried;       /* it must not wait for space: thread_hurry */
     uint8_t weighed_class; /* enum passed_class of `weighed`, below */
-    uint32_t own_page;     /* of a stack (its number's low bits), not that for handlers; stack.c */
-    uintptr_t caller;      /* of the hook that goes the long way now; see hooks.c */
-    uintptr_t stand_in;    /* what is called instead of CUDA's function; see resolve.h */
-    uint64_t extending;    /* 1 + `used`, while open records make room or get longer */
-    struct room *room;     /* where its stack is being taken; stack.c */
+    /* of its own stack (low bits of the page number), not of that for handlers; stack.c */
+    uint32_t own_page;
+    uintptr_t caller;   /* caller of the hook that is on the slow path; hooks.c */
+    uintptr_t stand_in; /* function called instead of CUDA's; resolve.h */
+    uint64_t extending; /* `used` + 1 while open records move or get longer */
+    struct room *room;  /* where its stack is being taken; stack.c */
     struct stack_known stack_known;
-    struct thread_cost *cost; /* what we have cost it; never NULL */
-    uint32_t burst;           /* calls that go the long way yet, to be timed */
-    uint32_t weight;          /* for how many `weighed`, below, is recorded */
-    uint32_t begun_stack;     /* of `begun`, below */
-    uint32_t chance;          /* of whose stack is taken; 0 = not begun */
-    struct call *timed;       /* the one that is being timed, NULL = none */
-    uint64_t timed_ticks;     /* what its begin has taken */
-    struct call *passed;      /* the newest that is passed by or left out; it may be over */
-    struct call *begun;       /* whose stack was taken when it began, NULL = none */
-    struct call *copying;     /* whose content is known, NULL = none */
-    uint64_t content;         /* as the hash that content.h makes of it */
-    struct call *weighed;     /* the one that is recorded for others too, NULL = none */
-    struct call *sampled;     /* its stack is to be taken when it ends, by chance; NULL = none */
+    struct thread_cost *cost; /* its cost sums; never NULL */
+    uint32_t burst;           /* calls still to be timed on the slow path */
+    uint32_t weight;          /* number of calls for which `weighed`, below, stands */
+    uint32_t begun_stack;     /* stack of `begun`, below */
+    uint32_t chance;          /* random state for stacks of allocations; 0: not started */
+    struct call *timed;       /* the call being timed; NULL: none */
+    uint64_t timed_ticks;     /* ticks spent at its begin */
+    struct call *passed;      /* the newest call that is passed by or left out; it may be over */
+    struct call *begun;       /* the call whose stack was taken at its begin; NULL: none */
+    struct call *copying;     /* the copy whose contents were hashed; NULL: none */
+    uint64_t content;         /* that hash; content.h */
+    struct call *weighed;     /* the call that is recorded for others, too; NULL: none */
+    struct call *sampled;     /* the call chosen at random to get a stack at its end; NULL: none */
     struct passer passer;
 };
 
@@ -107,16 +106,17 @@ struct thread {
         .epoch = EPOCH_THREAD, .cost = &thread_cost_shared                                         \
     }
 
-/* TLS is initial-exec: the library is preloaded. */
+/* TLS model initial-exec: the library is preloaded. */
 extern HIDDEN __thread struct thread this_thread;
 
-/* As thread.inside: in our own code for good. The writer; all that it calls passes through. */
+/* Value of thread.inside: the thread is in our own code for ever (the writer); all its calls pass
+ * through. */
 #define CALL_FOR_GOOD ((struct call *)(uintptr_t)8)
 
 /*
- * Bits of thread.open, so that the usual call asks for all of it with one look. LISTED: its end has
- * more to do than to complete its record. INSIDE: we are inside our own code, on behalf of
- * thread.inside; if that is NULL, at the begin or end of the call itself, on the short way.
+ * Bits of thread.open, so that one comparison checks everything for the fast path. LISTED: the end
+ * has more to do than to complete the record. INSIDE: we are in our own code for thread.inside; if
+ * that is NULL, at the begin or end of the call itself, on the fast path.
  */
 #define CALL_LISTED ((uintptr_t)1)
 #define CALL_INSIDE ((uintptr_t)2)
@@ -132,20 +132,20 @@ static inline bool call_has(const struct thread *t, uintptr_t bit)
     return (uintptr_t)t->open & bit;
 }
 
-/* The newest open call, or NULL. */
+/* Returns the newest open call, or NULL. */
 static inline struct call *call_newest(const struct thread *t)
 {
     return (struct call *)((uintptr_t)t->open & ~CALL_BITS);
 }
 
-/* `c` is the newest open call from here on; where we are does not change. */
+/* Makes `c` the newest open call; keeps the INSIDE bit. */
 static inline void call_set_newest(struct thread *t, const struct call *c, uintptr_t listed)
 {
     t->open = call_with(c, listed | ((uintptr_t)t->open & CALL_INSIDE));
 }
 
-/* `inside` alone says "not yet", or "no more"; but for the end of the only call (call_enter_only).
- */
+/* `inside` alone also covers "not yet" and "no longer", except at the end of the only call
+ * (call_enter_only). */
 static inline bool call_thread_is_inside(const struct thread *t)
 {
     return call_has(t, CALL_INSIDE) || (t->inside && t->inside == t->open);
@@ -153,8 +153,8 @@ static inline bool call_thread_is_inside(const struct thread *t)
 
 /*
  * From here on a signal handler's calls on this thread pass through. The compiler must not read
- * `used` before: a handler's call in between would be overwritten. One that came between the first
- * two stores has left no name for where we are.
+ * `used` earlier, or a handler's record in between would be overwritten. A handler that came
+ * between the first two stores left `inside` unset.
  */
 static inline void call_enter(struct thread *t, struct call *c)
 {
@@ -166,7 +166,7 @@ static inline void call_enter(struct thread *t, struct call *c)
     atomic_signal_fence(memory_order_seq_cst);
 }
 
-/* In this order: without a name for where we are, a handler that jumps would leave us there. */
+/* In this order: otherwise a handler that jumps away would leave INSIDE set without `inside`. */
 static inline void call_leave(struct thread *t)
 {
     atomic_signal_fence(memory_order_seq_cst);
@@ -175,77 +175,80 @@ static inline void call_leave(struct thread *t)
     t->inside = NULL;
 }
 
-/* Does it take part in the recording of now? */
+/* Does the thread take part in the current recording? */
 static inline bool thread_takes_part(const struct thread *t)
 {
     return (t->epoch & EPOCH_MASK) == epoch_now();
 }
 
-/* Has the writer asked for something since it was last followed? */
+/* Has the writer requested something since the last thread_follow? */
 static inline bool thread_is_asked(const struct thread *t)
 {
     return (t->epoch ^ attention_now()) & ATTENTION_COSTS;
 }
 
-/* Does what was asked: a burst of calls is timed. */
+/* Does what was requested: times a burst of calls. */
 void thread_follow(struct thread *t);
 
-/* The usual limit of a thread that has no burst before it. 0 inside a call that is passed by or
- * left out: what CUDA calls there would be a usual call, if calls go on meanwhile. */
+/* The limit of a thread that is not in a burst. 0 inside a call that is passed by or left out:
+ * CUDA's calls in it would otherwise take the fast path if recording resumes meanwhile. */
 uint64_t thread_usual_limit(const struct thread *t);
 
-/* The limit as it is to be: 0 in a burst, or while calls are passed by. */
+/* Sets the limit: 0 in a burst, or while calls are passed by. */
 void thread_set_limit(struct thread *t);
 
 /*
- * Makes the calling thread take part: starts the recording if need be, takes a chunk, notes the
- * thread's name. False: this call is not to be recorded (recording is off, failed or ended).
+ * Makes the calling thread take part: starts the recording if needed, takes a chunk, and records
+ * the thread's name. Returns false if this call is not to be recorded (recording is off, failed or
+ * ended).
  */
 bool thread_attach(struct thread *t);
 
 /*
- * Changes chunks if need be so that `bytes` more fit beside the open records, which move along.
- * May wait up to the setting "wait". False: there is no room; the caller's event is dropped and
- * counted.
+ * Changes chunks if needed, so that `bytes` more fit beside the open records, which move along. May
+ * wait up to the setting "wait". Returns false if there is no space; the caller's event is dropped
+ * and counted.
  */
 bool thread_make_room(struct thread *t, size_t bytes);
 
-/* Where the open records begin, the outermost first, in bytes behind the whole ones. */
+/* Offsets of the open records, the outermost first, in bytes after the complete ones. */
 struct open_records {
     unsigned count;
-    uint32_t at[LIVE_OPEN_MAX + 1]; /* the last: where they end */
+    uint32_t at[LIVE_OPEN_MAX + 1]; /* the last one: where they end */
 };
 
 /*
- * The open records in the chunk, each at least a head and at most CALL_BYTES_MAX long, and all in
- * the chunk. The program can write over them at any time, so their lengths are read once, here.
- * Where they cannot be, all of them are lost, and counted, and their calls go on without records.
+ * Finds the open records in the chunk, each at least a head and at most CALL_BYTES_MAX long, all
+ * within the chunk. The program can overwrite them at any time, so their lengths are read once,
+ * here. If they are invalid, all are lost, and counted, and their calls stay open without records.
  */
 struct open_records thread_find_open(struct thread *t);
 
-/* The same for open records of which only the caller sees that they are not what they were. */
+/* The same if only the caller can see that the open records are invalid. */
 void thread_lose_open(struct thread *t);
 
-#define AHEAD_BYTES 512 /* some records: as long as a cache line takes from another processor */
+/* some records: the time that fetching a cache line from another processor takes */
+#define AHEAD_BYTES 512
 
-/* The writer has read these lines since they were last written; asks for them before their turn. */
+/* The writer has read these lines since they were last written; prefetches them. */
 static inline void chunk_fetch_ahead(uint8_t *record)
 {
 #if defined(__x86_64__)
-    __asm__ volatile("prefetchw %0" : : "m"(record[AHEAD_BYTES])); /* the builtin says "to read" */
+    /* the builtin would fetch them for reading */
+    __asm__ volatile("prefetchw %0" : : "m"(record[AHEAD_BYTES]));
 #else
     __builtin_prefetch(record + AHEAD_BYTES, 1);
 #endif
 }
 
-/* What a kill does not take from now on: bytes of whole records + open ones behind them. */
+/* Makes records survive a kill from now on: bytes of complete records and open ones after them. */
 static inline void chunk_commit(uint8_t *records, uint64_t committed)
 {
     __atomic_store_n((uint64_t *)(void *)(records - LIVE_CHUNK_HEAD_BYTES + LIVE_CHUNK_COMMITTED),
                      committed, __ATOMIC_RELEASE);
 }
 
-/* The stack of the call that begins at `begin`, in ticks, for as long as it is open. */
+/* Notes the stack of the call that began at `begin` (ticks), while it is open. */
 static inline void thread_note_stack(struct thread *t, uint64_t begin, uint32_t stack)
 {
     __atomic_store_n(
@@ -253,10 +256,8 @@ static inline void thread_note_stack(struct thread *t, uint64_t begin, uint32_t 
         live_open_stack(begin, stack), __ATOMIC_RELAXED);
 }
 
-/*
- * From here on, until it is said again with false, what finds no room is dropped and counted at
- * once: others may wait for what the thread holds. Returns what was so before.
- */
+/* From here on, until it is called with false, records without space are dropped and counted at
+ * once: others may be waiting for what the thread holds. Returns the previous value. */
 static inline bool thread_hurry(struct thread *t, bool is_hurried)
 {
     bool before = t->is_hurried;
@@ -264,14 +265,15 @@ static inline bool thread_hurry(struct thread *t, bool is_hurried)
     return before;
 }
 
-/* Appends any record, before the open ones. False: dropped and counted. Times are ticks. */
+/* Appends a record before the open ones. Returns false if it was dropped and counted. Times are in
+ * ticks. */
 bool thread_append(struct thread *t, const struct record *r);
 
-/* The same of a record of words alone: its first, its begin, its result, and its arguments. */
+/* The same for a record without text: its first word, begin, result, and arguments. */
 bool thread_append_slowly(struct thread *t, uint64_t word0, uint64_t begin, int result,
                           const uint64_t *args);
 
-/* The same, in few instructions where no call is open and there is room. */
+/* The same, in few instructions if no call is open and there is space. */
 static inline bool thread_append_words(struct thread *t, uint64_t word0, uint64_t begin, int result,
                                        const uint64_t *args)
 {
@@ -295,19 +297,18 @@ static inline bool thread_append_words(struct thread *t, uint64_t word0, uint64_
 /* Leaves the chunk to the writer, with no call open; the next record takes another. */
 void thread_leave(struct thread *t);
 
-/*
- * An open record, with `before` ones before it, becomes a whole one: it goes before all of them. If
- * it is not that of the newest call, signals are blocked (thread_settle).
- */
+/* Completes an open record that has `before` ones before it, and moves it before all of them. If it
+ * is not the newest call's, signals are blocked (thread_settle). */
 void thread_close(struct thread *t, unsigned before);
 
-/* The same, with the number of its stack and its weight. False: it is dropped with its chunk, and
- * counted. */
+/* The same, with its stack's number and its weight. Returns false if it was dropped with its chunk,
+ * and counted. */
 bool thread_close_with(struct thread *t, unsigned before, uint32_t stack, uint32_t weight);
 
 /*
- * The thread left our own code by longjmp, anywhere but where signals were blocked: what its chunk
- * says holds. A record that belongs to no open call goes; calls may be found to be over.
+ * Repairs the state after longjmp has left our own code, anywhere except where signals were
+ * blocked: what the chunk says is right. A record without an open call is removed; calls may be
+ * found to be over.
  */
 void thread_settle(struct thread *t);
 

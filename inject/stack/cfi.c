@@ -5,9 +5,9 @@
 
 #define REMEMBERED_MAX  8
 #define STEPS_MAX       4096       /* instructions of one program */
-#define ENTRY_BYTES_MAX (1u << 20) /* a lock is held and signals wait while it is read */
+#define ENTRY_BYTES_MAX (1u << 20) /* a lock is held and signals are blocked while it is read */
 
-/* Encodings of pointers. */
+/* Pointer encodings. */
 #define ENCODING_OMITTED  0xff
 #define ENCODING_RELATIVE 0x10
 #define ENCODING_TABLE    0x3b /* relative to the index, 4 bytes, signed */
@@ -16,7 +16,7 @@
 struct cursor {
     const uint8_t *at;
     const uint8_t *end;
-    bool bad; /* something did not fit; everything after it is 0 */
+    bool bad; /* something did not fit; later values are 0 */
 };
 
 static uint64_t take_bytes(struct cursor *c, unsigned bytes)
@@ -64,13 +64,15 @@ static int64_t take_sleb(struct cursor *c)
     return (int64_t)take_leb(c, true);
 }
 
-/* In units of `factor`. What a damaged file makes too large wraps, and does not fit later. */
+/*
+ * In units of `factor`. A value that a damaged file makes too large wraps, and fails later checks.
+ */
 static int64_t scaled(uint64_t value, int64_t factor)
 {
     return (int64_t)(value * (uint64_t)factor);
 }
 
-/* Of the encodings that compilers use for code. Indirect ones are skipped by their length. */
+/* Reads the encodings that compilers use for code; skips indirect ones by their length. */
 static uint64_t take_pointer(struct cursor *c, unsigned encoding)
 {
     uintptr_t place = (uintptr_t)c->at;
@@ -104,7 +106,7 @@ static struct cursor cursor_at(const struct cfi_object *o, uintptr_t at)
     return c;
 }
 
-/* The body of the entry (CIE or FDE) at `at`, after its length; the cursor ends with it. */
+/* Returns a cursor over the body of the entry (CIE or FDE) at `at`, after its length. */
 static struct cursor entry_at(const struct cfi_object *o, uintptr_t at)
 {
     struct cursor c = cursor_at(o, at);
@@ -118,11 +120,11 @@ static struct cursor entry_at(const struct cfi_object *o, uintptr_t at)
     return c;
 }
 
-/* What the functions of one kind have in common. */
+/* What functions with the same CIE have in common. */
 struct common {
     uint64_t code_factor;
     int64_t data_factor;
-    unsigned encoding; /* of the functions' addresses */
+    unsigned encoding; /* encoding of the functions' addresses */
     bool is_augmented; /* their entries have a part of known length to skip */
     bool is_signal;
     struct cursor program;
@@ -139,14 +141,14 @@ static bool read_augmentation(struct cursor *c, const char *letters, struct comm
         switch (*p) {
         case 'R': common->encoding = (unsigned)take_bytes(c, 1); break;
         case 'P': {
-            /* The personality is not called: how it is found is of no interest. */
+            /* The personality routine is not called, so its address is not needed. */
             unsigned encoding = (unsigned)take_bytes(c, 1);
             take_pointer(c, encoding & ~(unsigned)ENCODING_INDIRECT);
             break;
         }
         case 'L': take_bytes(c, 1); break;
         case 'S': common->is_signal = true; break;
-        case 'B': break; /* the other key of aarch64's signed addresses */
+        case 'B': break; /* the other signing key of aarch64 */
         default: return false;
         }
     }
@@ -175,26 +177,26 @@ static bool read_common(const struct cfi_object *o, uintptr_t at, struct common 
     return true;
 }
 
-/* The rule while a program makes it. */
+/* The rule while a program computes it. */
 struct row {
     uint64_t cfa_register;
     int64_t cfa_offset;
     int64_t cfa_further;
     bool cfa_loaded;
     bool cfa_known;
-    uint8_t places[2]; /* enum cfi_place, of the frame pointer and of the return address */
+    uint8_t places[2]; /* enum cfi_place of the frame pointer and of the return address */
     int64_t offsets[2];
-    bool is_strange[2]; /* said in a way that we do not follow */
+    bool is_strange[2]; /* described in a way that we do not support */
 };
 
 struct machine {
     const struct common *common;
-    uintptr_t address; /* whose rule is wanted */
-    uint64_t low;      /* from here ... */
-    uint64_t high;     /* ... up to here it is the same */
+    uintptr_t address; /* address whose rule is wanted */
+    uint64_t low;      /* the rule is the same from here ... */
+    uint64_t high;     /* ... to here */
     bool is_single;    /* or it is not */
     struct row row;
-    struct row initial; /* what the common part says */
+    struct row initial; /* the rule of the CIE */
     struct row remembered[REMEMBERED_MAX];
     unsigned remembered_count;
 };
@@ -221,7 +223,7 @@ static void set_strange(struct row *row, uint64_t reg)
         row->is_strange[i] = true;
 }
 
-/* What an expression begins with: "register + offset". */
+/* The start of an expression: "register + offset". */
 static bool take_base(struct cursor *e, uint64_t *reg, int64_t *offset)
 {
     unsigned op = (unsigned)take_bytes(e, 1);
@@ -251,10 +253,8 @@ static void set_cfa(struct row *row, uint64_t reg, int64_t offset)
     row->cfa_known = true;
 }
 
-/*
- * What linkers say of the stubs by which functions of other objects are called, 16 bytes each:
- * sp + 8, and 8 more from the instruction on behind the push, at 11 or 10.
- */
+/* The expression that linkers use for PLT stubs of 16 bytes: sp + 8, and 8 more from the
+ * instruction after the push on, at offset 11 or 10. */
 static bool set_cfa_of_stub(struct row *row, const struct cursor *e, uintptr_t address)
 {
     static const uint8_t head[] = {0x77, 0x08, 0x80, 0x00, 0x3f, 0x1a},
@@ -266,7 +266,8 @@ static bool set_cfa_of_stub(struct row *row, const struct cursor *e, uintptr_t a
     return true;
 }
 
-/* Of an aligned stack (breg, deref), and of what is written by hand (breg, deref, plus_uconst). */
+/* The expressions for aligned stacks (breg, deref), and in hand-written code (breg, deref,
+ * plus_uconst). */
 static void set_cfa_expression(struct row *row, struct cursor e)
 {
     row->cfa_known = false;
@@ -302,7 +303,7 @@ static void restore(struct machine *m, uint64_t reg)
     m->row.is_strange[i] = m->initial.is_strange[i];
 }
 
-/* One instruction that says where something is. False: unknown, or it did not fit. */
+/* Runs one instruction. Returns false if it is unknown, or did not fit. */
 static bool run_one(struct machine *m, struct cursor *c, unsigned op)
 {
     struct row *row = &m->row;
@@ -358,7 +359,7 @@ static bool run_one(struct machine *m, struct cursor *c, unsigned op)
         set_cfa(row, reg, scaled((uint64_t)take_sleb(c), factor));
         break;
     case 0x13: row->cfa_offset = scaled((uint64_t)take_sleb(c), factor); break;
-    case 0x14: /* val_offset, val_offset_sf: the value itself */
+    case 0x14: /* val_offset, val_offset_sf: a value instead of a place */
     case 0x15:
         set_strange(row, take_uleb(c));
         take_uleb(c);
@@ -367,7 +368,8 @@ static bool run_one(struct machine *m, struct cursor *c, unsigned op)
         set_strange(row, take_uleb(c));
         take_block(c);
         break;
-    case 0x2d: break; /* the return address is signed from here on: walk.c strips it always */
+    /* the return address is signed from here on: walk.c always strips signatures */
+    case 0x2d: break;
     case 0x2e: take_uleb(c); break;
     case 0x2f: /* negative_offset_extended */
         reg = take_uleb(c);
@@ -378,7 +380,7 @@ static bool run_one(struct machine *m, struct cursor *c, unsigned op)
     return !c->bad;
 }
 
-/* Runs a program up to `target`, counted from the function's begin. */
+/* Runs a program up to `target`, relative to the function's start. */
 static bool run(struct machine *m, struct cursor c, unsigned encoding, uint64_t begin,
                 uint64_t target)
 {
@@ -443,7 +445,7 @@ static bool make_rule(const struct row *row, struct cfi_rule *rule)
     return true;
 }
 
-/* The entry of the function that begins last before `address`; 0 if there is none. */
+/* Returns the entry of the last function that begins at or before `address`; 0: none. */
 static uintptr_t find_entry(const struct cfi_object *o, uintptr_t address)
 {
     struct cursor c = cursor_at(o, o->index);
@@ -490,7 +492,7 @@ bool cfi_find(const struct cfi_object *o, uintptr_t address, struct cfi_rule *ru
         return false;
     struct machine m = {.common = &common, .address = address};
 #if defined(__aarch64__)
-    m.row.places[1] = CFI_SAME; /* in the link register */
+    m.row.places[1] = CFI_SAME; /* it is in the link register */
 #endif
     rule->flags = CFI_NONE | CFI_STRANGE;
     if (!run(&m, common.program, common.encoding, 0, UINT64_MAX))

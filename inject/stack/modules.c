@@ -12,7 +12,8 @@
 #include "frame.h"
 #include "record/thread.h"
 
-#define MODULES_MAX     8192u /* ever; a file that comes back to its old place counts once */
+/* in the process's life; a file that is loaded again at its old address counts once */
+#define MODULES_MAX     8192u
 #define TEXT_BYTES_MAX  4096u /* build id and path of one */
 #define TEXT_PIECE      (64u << 10)
 #define TEXT_PIECES_MAX 64u
@@ -27,15 +28,16 @@ struct module {
     uintptr_t bias;
     struct cfi_object cfi;
     uint8_t flags;    /* CFI_OURS, CFI_CUDA */
-    const char *text; /* build id, a space, the path; stays for ever */
+    const char *text; /* build id, a space, the path; never freed */
     uint32_t text_bytes;
-    uint32_t number; /* in frames, from 1 on: that of the first of a build of a file */
+    /* number in frames, from 1; that of the first module with the same build of the file */
+    uint32_t number;
     bool is_here;
     bool was_here;
     _Atomic bool written; /* its record is in the stream */
 };
 
-/* With the lock held, but for `written` and what never changes. */
+/* Protected by the lock, except `written` and what never changes. */
 static struct {
     struct lock lock;
     bool is_filled;
@@ -43,7 +45,7 @@ static struct {
     unsigned long long subs;
     uint32_t count;
     uint32_t here_count;
-    uint32_t here[MODULES_MAX]; /* those that are there now, by address */
+    uint32_t here[MODULES_MAX]; /* those currently loaded, by address */
     struct module modules[MODULES_MAX];
     char scratch[TEXT_BYTES_MAX];
     char *text; /* where the next text goes */
@@ -53,8 +55,9 @@ static struct {
 
 _Atomic uint32_t modules_age;
 _Atomic uint32_t modules_list_age;
-static _Atomic uint32_t closing;                          /* threads in dlclose */
-static _Atomic unsigned long long known_adds, known_subs; /* by whoever looks: modules_check */
+static _Atomic uint32_t closing; /* threads in dlclose */
+/* set by each thread that looks: modules_check */
+static _Atomic unsigned long long known_adds, known_subs;
 
 struct counts {
     unsigned long long adds;
@@ -102,7 +105,7 @@ void modules_check(bool anyway)
         check();
 }
 
-/* The note's name and type say what it is; sizes are rounded up to 4. */
+/* The note's name and type identify it; sizes are rounded up to 4. */
 static size_t read_build_id(const struct object *o, const ElfW(Phdr) * p, char *text)
 {
     const uint8_t *at = (const uint8_t *)(o->base + p->p_vaddr);
@@ -126,7 +129,7 @@ static size_t read_build_id(const struct object *o, const ElfW(Phdr) * p, char *
     return 0;
 }
 
-/* The loader knows the program itself by no name, and others by the name that it was given. */
+/* The loader has no name for the program itself, and for others the name that it was given. */
 static size_t write_path(const struct object *o, char *text, size_t bytes)
 {
     size_t length = 0;
@@ -159,7 +162,7 @@ static size_t write_text(const struct object *o, char *text)
     return length + write_path(o, text + length, TEXT_BYTES_MAX - length);
 }
 
-/* The segment that has the index of the call frame information. */
+/* Finds the segment with the index of the call frame information. */
 static struct cfi_object find_segment(uintptr_t index, uintptr_t base, const ElfW(Phdr) * headers,
                                       unsigned count)
 {
@@ -222,8 +225,8 @@ static void note_here(uint32_t index)
     table.here[i] = index;
 }
 
-/* The module at that place which is this file, or, if `text` is NULL, was there at the last look.
- */
+/* Finds the module at that address which is this file; if `text` is NULL, the one that was there at
+ * the last look. */
 static struct module *find_again(const struct object *o, const char *text, size_t bytes)
 {
     for (struct module *m = table.modules; m < table.modules + table.count; m++)
@@ -233,7 +236,8 @@ static struct module *find_again(const struct object *o, const char *text, size_
     return NULL;
 }
 
-/* The same build of a file elsewhere: its frames mean the same. NULL: none, or nobody can tell. */
+/* Finds the same build of a file at another address: its frames mean the same. NULL: none, or not
+ * known. */
 static const struct module *find_same(const char *text, size_t bytes)
 {
     for (const struct module *m = table.modules; m < table.modules + table.count && *text != '-';
@@ -243,8 +247,7 @@ static const struct module *find_same(const char *text, size_t bytes)
     return NULL;
 }
 
-/* Room for one more; NULL if there is none. One that never gave its number to a frame is no loss.
- */
+/* Finds a free entry; NULL: none. A module whose number is in no frame can be replaced. */
 static struct module *find_room(bool is_same)
 {
     for (uint32_t i = 0; is_same && i < table.count; i++) {
@@ -255,7 +258,7 @@ static struct module *find_room(bool is_same)
     return table.count < MODULES_MAX ? &table.modules[table.count] : NULL;
 }
 
-/* `data`: were objects only added since the last look? Then what was there is there. */
+/* `data`: were objects only added since the last look? Then known ones are still there. */
 static int visit_module(const struct object *o, void *data)
 {
     char *text = table.scratch; /* not on the stack, which may be small */
@@ -276,7 +279,7 @@ static int visit_module(const struct object *o, void *data)
     m = find_room(same != NULL);
     const char *kept = !m ? NULL : same ? same->text : keep_text(text, bytes);
     if (!kept)
-        return 0; /* its frames will be addresses only */
+        return 0; /* its frames will only be addresses */
     uint32_t index = (uint32_t)(m - table.modules);
     m->low = o->low;
     m->high = o->high;
@@ -292,14 +295,15 @@ static int visit_module(const struct object *o, void *data)
     return 0;
 }
 
-/* With the lock held: the copy is made anew if the list has changed. */
+/* Makes a new copy if the list has changed. The lock must be held. */
 static void refresh(void)
 {
     struct counts now = check();
     bool only_added = table.is_filled && now.subs == table.subs;
     if (only_added && now.adds == table.adds)
         return;
-    table.adds = now.adds; /* of before: what comes during the look is seen at the next */
+    /* the counts from before: changes during the look are seen at the next one */
+    table.adds = now.adds;
     table.subs = now.subs;
     for (uint32_t i = 0; i < table.count; i++) {
         table.modules[i].was_here = table.modules[i].is_here;
@@ -328,7 +332,7 @@ bool modules_rule(uintptr_t address, struct cfi_rule *rule)
 {
     if (!lock_take(&table.lock, MODULES_LOCK_NS))
         return false;
-    refresh(); /* what is read below must lie in what is there now */
+    refresh(); /* what is read below must be in objects loaded now */
     const struct module *m = find(address);
     *rule = (struct cfi_rule){.flags = CFI_NONE};
     if (m) {
@@ -339,7 +343,7 @@ bool modules_rule(uintptr_t address, struct cfi_rule *rule)
     return true;
 }
 
-/* glibc's struct dl_find_object, which older headers do not have. */
+/* glibc's struct dl_find_object, which older headers lack. */
 struct found_object {
     unsigned long long flags;
     const uint8_t *begin;
@@ -403,10 +407,11 @@ static bool write_module(struct thread *t, uint32_t number)
                        .begin = ticks_now(), .bytes = (const uint8_t *)m->text,
                        .byte_count = m->text_bytes};
     if (!thread_append(t, &r)) {
-        counter_add(COUNTER_DROPPED, (uint64_t)-1); /* not an event; tried again */
+        counter_add(COUNTER_DROPPED, (uint64_t)-1); /* not an event; it is tried again */
         return false;
     }
-    /* After it: whoever sees this may name it. Two that write it at a time say the same. */
+    /* Set afterwards: a thread that sees it may use the number. If two threads write it at once,
+     * they write the same. */
     atomic_store_explicit(&m->written, true, memory_order_release);
     return true;
 }
@@ -424,7 +429,7 @@ bool modules_frames(struct thread *t, uint64_t *frames, unsigned count)
         frames[i] = m ? frame_in_module(m->number, address - m->bias) : frame_at_address(address);
     }
     lock_drop(&table.lock);
-    /* Not under the lock: to append may take a wait for room. */
+    /* Without the lock: appending may wait for space. */
     for (unsigned i = 0; i < count; i++)
         if (frame_kind(frames[i]) == FRAME_MODULE && !write_module(t, frame_module(frames[i])))
             return false;

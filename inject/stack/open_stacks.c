@@ -9,16 +9,16 @@
 #include "record/thread.h"
 #include "stack/stack.h"
 
-#define OPEN_NS 1000000000u /* for so long a call is open before anybody asks where */
+#define OPEN_NS 1000000000u /* a call is looked at when it has been open for this long */
 
 /* A call that has been open for long, the newest of its thread. */
 struct open_long {
     uint8_t *chunk;
-    uint64_t begin; /* ticks */
-    uint64_t word;  /* of LIVE_CHUNK_OPEN_STACK, as it was found */
+    uint64_t begin; /* in ticks */
+    uint64_t word;  /* value of LIVE_CHUNK_OPEN_STACK when it was found */
 };
 
-/* When the newest open call of the chunk's thread began; 0: none is open. */
+/* Returns when the newest open call of the chunk's thread began; 0: none is open. */
 static uint64_t newest_begin(const uint8_t *chunk)
 {
     struct call_seen outermost, innermost;
@@ -31,7 +31,8 @@ static bool is_still_open(void *context)
     return newest_begin(o->chunk) == o->begin;
 }
 
-/* Calls that nobody has looked at yet, at most PYTHON_TIDS_MAX: others are for the next second. */
+/* Finds calls that were not looked at yet, at most PYTHON_TIDS_MAX; others follow in the next
+ * second. */
 static unsigned find(struct open_long *found, uint32_t *tids)
 {
     uint64_t long_ticks = ((unsigned __int128)OPEN_NS << 32) / gp.header.scale.mult;
@@ -67,7 +68,7 @@ void open_stacks_tick(struct thread *writer)
     for (unsigned i = 0; i < count; i++) {
         struct open_long *o = &found[i];
         uint32_t stack = stack_take_python_of(writer, states[i], is_still_open, o);
-        /* Not if its thread has written there since: it is in another call. */
+        /* Not if its thread has written there since: it is in another call then. */
         __atomic_compare_exchange_n((uint64_t *)(void *)(o->chunk + LIVE_CHUNK_OPEN_STACK),
                                     &o->word, live_open_stack(o->begin, stack), false,
                                     __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);

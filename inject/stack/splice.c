@@ -8,9 +8,9 @@
 #include "frame.h"
 #include "record/thread.h"
 
-#define CALLERS 61u /* a prime: code lies at multiples of 16, more or less */
+#define CALLERS 61u /* a prime, since code is usually aligned to 16 */
 
-/* Where the native frame is to which the next Python frames belong; UINT64_MAX: in none. */
+/* Returns the native frame that the next Python frames belong to; UINT64_MAX: none. */
 static uint64_t next_entry(const struct splice *s)
 {
     for (unsigned i = s->next; i < s->count; i++)
@@ -19,7 +19,7 @@ static uint64_t next_entry(const struct splice *s)
     return UINT64_MAX;
 }
 
-/* The next Python frames, up to their entry. */
+/* Writes the next Python frames, up to their entry. */
 static void put_entry(struct thread *t, struct splice *s)
 {
     for (bool is_last = false; s->next < s->count && !is_last; s->next++) {
@@ -33,7 +33,7 @@ static void put_entry(struct thread *t, struct splice *s)
     }
 }
 
-/* Both are in the order of the stack that they lie on. */
+/* Merges both in the order of the stack that they are on. */
 static void merge(struct thread *t, struct splice *s, const struct walk *w)
 {
     uint64_t begin = w->begin, entry = w->is_borrowed ? UINT64_MAX : next_entry(s);
@@ -52,8 +52,9 @@ static void merge(struct thread *t, struct splice *s, const struct walk *w)
 }
 
 /*
- * Where loops go on in the code that has entered them: by that one is known whose code has a part
- * that lies far from the rest, as compilers do with what is seldom run. By any thread; a cache.
+ * Return addresses of evaluation loops in the functions that called them. They identify a loop
+ * whose code has a part far from the rest, as compilers place rarely executed code. A cache, used
+ * by any thread.
  */
 static _Atomic uint64_t callers[CALLERS];
 
@@ -65,7 +66,8 @@ static bool is_loop(const struct walk *w, unsigned i, uint64_t low, uint64_t hig
             atomic_load_explicit(&callers[caller % CALLERS], memory_order_relaxed) == caller);
 }
 
-/* How many there are more than frames; as many, of which one has no frame yet, or INT_MAX. */
+/* Returns how many more loops than frames there are: 0, or 1 if one has no frame yet; INT_MAX if
+ * they do not match. */
 static int count_more(const struct splice *s, const struct walk *w, uint64_t low, uint64_t high,
                       bool by_caller)
 {
@@ -76,9 +78,9 @@ static int count_more(const struct splice *s, const struct walk *w, uint64_t low
 }
 
 /*
- * Where frames do not say where their loops are, but each has one: those of the stack are counted.
- * Innermost one more may have been entered that has no frame yet. If they are another number none
- * is known, and all Python frames stand behind the native ones.
+ * For versions in which frames do not say where their loops are, but each has one: counts the loops
+ * on the stack. The innermost may have been entered without a frame yet. If the numbers differ
+ * otherwise, no entry is known, and all Python frames follow the native ones.
  */
 static void find_entries(struct splice *s, const struct walk *w)
 {

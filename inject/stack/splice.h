@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Python frames in a native stack: the interpreter's loop is one native frame, in which the state
- * of its entry from C lies; all Python frames since that entry stand in its place.
- */
+/* Inserts Python frames into a native stack: the interpreter's loop is one native frame, which
+ * contains the state of its entry from C. All Python frames since that entry take its place. */
 #ifndef GPUPROF_INJECT_SPLICE_H
 #define GPUPROF_INJECT_SPLICE_H
 
@@ -12,7 +10,7 @@
 #include "python/python.h"
 #include "stack/walk.h"
 
-/* What it needs while it works. */
+/* State while it works. */
 struct splice {
     struct python_frame frames[PYTHON_FRAMES_MAX];
     unsigned count;

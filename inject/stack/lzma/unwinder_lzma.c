@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stands in for liblzma beside our copy of libunwind, which links with it to read compressed tables
- * of names, and is never asked for a name. The real one, loaded by us, would answer the program's
- * own need of a liblzma, of which it may have brought another version.
+ * Replaces liblzma for our copy of libunwind, which is linked with it for compressed symbol tables,
+ * but is never asked for names. If we loaded the real one, it would satisfy the program's own need
+ * of a liblzma, which may be another version.
  */
 #include <stdint.h>
 
