@@ -450,7 +450,8 @@ def test_rows_of_a_piece_are_rows_of_the_whole(what, make_gpu, make_ops, run_col
         report = run_collector("report", "--format=json", *options.split(), folder)
         assert result.returncode == report.returncode, options
         if result.returncode == 2:
-            assert not wanted or "--device: no device of that number" in result.stderr, options
+            assert not wanted or "--device: the recording has no such device" in \
+                result.stderr, options
             assert result.stderr.count("\n") == report.stderr.count("\n") == 1, options
             continue
         assert sorted(shown) == sorted(wanted), options
@@ -657,7 +658,7 @@ def test_what_there_is_instead(run_collector, make_gpu):
     (["--rank=3-1"], "'3-1' is a range whose end is below its start; write the smaller number"),
     (["--tid=3-"], "'3-' is not a list of numbers"),
     (["--rank=" + 65 * "1," + "1"], " has more than 64 numbers and ranges"),
-    (["--kind=kernel,kernels,call"], "--kind: 'kernels' is not a kind;"),
+    (["--kind=kernel,kernels,call"], "--kind: 'kernels' is not a kind"),
     (["--name=("], "is not an extended regular expression"),
     (["--from=soon"], "is not a time since the first event"),
     (["--from=5", "--to=2"], "--to=2 is not later than --from=5, so nothing is between them"),

@@ -305,5 +305,7 @@ def test_wrong_usage(run_verb, make_stacks):
     assert "--weight" in run_verb("flame", folder, "--weight=time", status=2).stderr
     assert "folded|speedscope|svg" in run_verb("flame", folder, "--format=csv", status=2).stderr
     recording = next(folder.glob("*.gpuprof"))
-    assert "not overwritten" in run_verb("flame", folder, "-o", recording, status=2).stderr
-    assert "not overwritten" in run_verb("flame", folder, "-o", "x.gpuprof", status=2).stderr
+    assert "not written: it is a recording" in \
+        run_verb("flame", folder, "-o", recording, status=2).stderr
+    assert "not written: it is a recording" in \
+        run_verb("flame", folder, "-o", "x.gpuprof", status=2).stderr

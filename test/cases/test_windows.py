@@ -366,7 +366,7 @@ def test_a_trace_of_one_cycle(run, run_collector, tmp_path):
             r.get("calls", 0) for r in rows)
     for arguments, error in (("--cycle=3", "window 3 does not exist; the last one is 2"),
                              ("--cycle=0", "is not a window's number (1 or more) or 'all'"),
-                             ("--cycle=all", "say --per-rank")):
+                             ("--cycle=all", "add --per-rank")):
         failed = run_collector("merge", arguments, done.folder, "-o", "x.json")
         assert failed.returncode == 2 and error in failed.stderr
         assert not (tmp_path / "x.json").exists()
