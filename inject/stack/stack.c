@@ -21,31 +21,29 @@
 #include "store/meta.h"
 
 #define STACKS_MAX  (1u << 16)
-#define SLOTS       (2 * STACKS_MAX) /* never more than half full */
+#define SLOTS       (2 * STACKS_MAX) /* at most half full */
 #define PROBES_MAX  64
 #define RECENTS     STACKS_MAX /* power of two */
 #define ROOMS       256        /* of 25 KiB, of which a usual stack touches half */
 #define PAGE_BYTES  4096u
-#define RETAKES_MAX 4 /* because objects were unloaded meanwhile */
+#define RETAKES_MAX 4 /* when objects are unloaded meanwhile */
 
 _Static_assert(WALK_FRAMES_MAX <= FRAME_COUNT_MAX, "a stack fits into a record");
 
 /* Claimed by the hash of its frames; has its number when the definition is in the stream. */
 struct slot {
-    _Atomic uint64_t key; /* 0 = free */
+    _Atomic uint64_t key; /* 0: free */
     _Atomic uint32_t stack;
 };
 
-/*
- * What addresses were found to mean, at one age of the list of modules. A cache: what does not fit
- * together, or is not there, is looked up again.
- */
+/* Meanings of addresses for one age of the list of modules. A cache: an entry that is missing or
+ * inconsistent is looked up again. */
 struct recent {
     _Atomic uint64_t check;
     _Atomic uint32_t stack;
 };
 
-/* Where a stack is taken: the thread's own may be a small one. */
+/* Space for taking a stack: the thread's own stack may be small. */
 struct room {
     _Atomic uint32_t is_taken;
     struct walk walk;
@@ -58,19 +56,19 @@ struct table {
     struct room rooms[ROOMS];
 };
 
-/* The table and why there is none: by the thread that starts a recording, and by the child of a
- * fork; the rest by any thread that takes a stack. */
-static struct table *table;            /* mmap'ed */
-static _Atomic uint32_t stack_count;   /* slots claimed */
-static _Atomic uint32_t failure_count; /* stack_of_failure */
+/* The table, and why there is none, are set by the thread that starts a recording, and by the child
+ * of a fork; any thread that takes a stack uses the rest. */
+static struct table *table;            /* from mmap */
+static _Atomic uint32_t stack_count;   /* claimed slots */
+static _Atomic uint32_t failure_count; /* for stack_of_failure */
 static _Atomic uint32_t last_stack;    /* the newest number */
 static const char *absent;             /* why there are none */
-static bool of_calls;                  /* theirs are wanted, not only those of operators */
+static bool of_calls;                  /* stacks of calls are wanted, not only those of operators */
 
-/* Of addresses with the age of what they mean, and of frames with none. */
+/* Hashes addresses together with the age of their meaning; frames with age 0. */
 static uint64_t hash_of(const struct walk *w, uint32_t age)
 {
-    /* Mixed for itself: an age is as small as what two addresses differ by. */
+    /* Mixed separately: an age is as small as the difference of two addresses. */
     uint64_t hash = hash_mix(0, age * 4ull + w->is_borrowed * 2u + w->is_cut);
     for (unsigned i = 0; i < w->count; i++)
         hash = hash_mix(hash, w->frames[i]);
@@ -82,7 +80,7 @@ static uint64_t check_of(uint64_t key, uint32_t stack)
     return key ^ stack * 0x9E3779B97F4A7C15u;
 }
 
-/* Two places are its own: 0 and 1. */
+/* Each key has two places: 0 and 1. */
 static struct recent *recent_of(uint64_t key, unsigned place)
 {
     return &table->recents[key % RECENTS ^ place];
@@ -105,7 +103,7 @@ static void put_recent(struct recent *r, uint64_t check, uint32_t stack)
     atomic_store_explicit(&r->stack, stack, memory_order_relaxed);
 }
 
-/* What was there goes to the other place. */
+/* Moves the previous entry to the other place. */
 static void add_recent(uint64_t key, uint32_t stack)
 {
     struct recent *r = recent_of(key, 0);
@@ -114,7 +112,7 @@ static void add_recent(uint64_t key, uint32_t stack)
     put_recent(r, check_of(key, stack), stack);
 }
 
-/* The slot of that key, now claimed if it was not; NULL if there is no room. */
+/* Returns the slot of that key, and claims it if it is new; NULL: there is no space. */
 static struct slot *slot_of(uint64_t key)
 {
     for (uint64_t i = key; i < key + PROBES_MAX; i++) {
@@ -136,7 +134,7 @@ static struct slot *slot_of(uint64_t key)
     return NULL;
 }
 
-/* Writes what a stack is: frames. */
+/* Writes the definition of a stack: its frames. */
 static bool define(struct thread *t, uint32_t stack, const struct walk *w)
 {
     struct record r = {RECORD_WITH(STACK, [STACK_STACK] = stack,
@@ -146,11 +144,12 @@ static bool define(struct thread *t, uint32_t stack, const struct walk *w)
                        .byte_count = 8 * w->count};
     if (thread_append(t, &r))
         return true;
-    counter_add(COUNTER_DROPPED, (uint64_t)-1); /* not an event; tried again at its next call */
+    /* not an event; it is tried again at its next call */
+    counter_add(COUNTER_DROPPED, (uint64_t)-1);
     return false;
 }
 
-/* 0: no room. */
+/* Returns 0 if there is no space. */
 static uint32_t number_of(struct thread *t, const struct walk *w)
 {
     struct slot *s = slot_of(hash_of(w, 0));
@@ -164,7 +163,7 @@ static uint32_t number_of(struct thread *t, const struct walk *w)
     return stack;
 }
 
-/* The number of frames that were not known: they are defined, and kept by `key`. */
+/* Caches the number of frames that were looked up, under `key`. */
 static uint32_t keep_stack(uint64_t key, uint32_t stack)
 {
     if (stack)
@@ -196,7 +195,7 @@ static uint32_t take_walk(struct thread *t, struct walk *w, struct splice *s)
         stack = whole ? 0 : find_recent(key);
         if (likely(stack))
             return stack;
-        /* A new one: is it one, or was a rule of something used that is not there any more? */
+        /* A new stack: is it real, or was the rule of an unloaded object used? */
         modules_check(true);
         if (age == atomic_load(&modules_age))
             break;
@@ -204,7 +203,7 @@ static uint32_t take_walk(struct thread *t, struct walk *w, struct splice *s)
     return keep_stack(key, modules_frames(t, w->frames, w->count) ? number_of(t, w) : 0);
 }
 
-/* Something was unloaded since: what native frames meant is not known any more. */
+/* Something was unloaded meanwhile: the native frames' meaning is no longer known. */
 static void keep_python(struct walk *w)
 {
     unsigned count = 0;
@@ -232,7 +231,7 @@ uint32_t stack_number(struct thread *t, struct walk *w, uint32_t age)
     return keep_stack(key, number_of(t, w));
 }
 
-/* Of what the frames have at hand: that of a place that is known needs no look at its names. */
+/* Hashes what the frames offer directly: a known place needs no look-up of names. */
 static uint64_t hash_of_python(const struct walk *w, const struct splice *s)
 {
     uint64_t hash = hash_mix(1, w->is_borrowed * 2u + w->is_cut);
@@ -248,8 +247,8 @@ static unsigned python_frames_max(void)
     return max < PYTHON_FRAMES_MAX ? (unsigned)max : PYTHON_FRAMES_MAX;
 }
 
-/* The number of the Python frames in `s`. `running`: the state of the thread that they are of, if
- * it may be running; else 0. */
+/* Returns the number of the Python frames in `s`. `running`: the state of their thread, if it may
+ * be running; otherwise 0. */
 static uint32_t number_python(struct thread *t, struct walk *w, struct splice *s, uint64_t running)
 {
     uint64_t key = hash_of_python(w, s);
@@ -261,7 +260,7 @@ static uint32_t number_python(struct thread *t, struct walk *w, struct splice *s
         uint32_t location = running ? python_location_running(t, running, s->frames, s->count, i)
                                     : python_location(t, &s->frames[i]);
         if (!location)
-            return running ? 0 : keep_stack(key, 0); /* it may have gone on, and comes again */
+            return running ? 0 : keep_stack(key, 0); /* it may have gone on, and will come again */
         w->frames[w->count++] = frame_in_python(location);
     }
     return keep_stack(key, number_of(t, w));
@@ -273,7 +272,7 @@ static uint32_t take_python(struct thread *t, struct walk *w, struct splice *s)
     return number_python(t, w, s, 0);
 }
 
-/* One that the thread has left by longjmp is its own still. NULL: all are taken. */
+/* A room that the thread left by longjmp still belongs to it. NULL: all are taken. */
 static struct room *take_room(struct thread *t)
 {
     for (unsigned i = 0; i < ROOMS && !t->room; i++) {
@@ -294,7 +293,7 @@ static void leave_room(struct thread *t, struct room *r)
 
 typedef uint32_t (*take_fn)(struct thread *t, struct walk *w, struct splice *s);
 
-/* Where more threads than there are rooms take one. */
+/* Used when more threads take stacks than there are rooms. */
 static __attribute__((noinline)) uint32_t take_here(struct thread *t, take_fn how)
 {
     struct walk w;
@@ -313,10 +312,8 @@ static uint32_t take_by(struct thread *t, take_fn how)
     return stack;
 }
 
-/*
- * On a stack for signal handlers no stack is taken, since there may be little room on it. The
- * kernel knows which that is; it is asked once for the calls of a page.
- */
+/* Is the thread on a stack for signal handlers? No stack is taken there, since space may be short.
+ * The kernel is asked once for the calls of a page. */
 static bool is_in_handler(struct thread *t)
 {
     uint32_t page = (uint32_t)((uintptr_t)__builtin_frame_address(0) / PAGE_BYTES);
@@ -459,7 +456,8 @@ void stacks_look(struct thread *writer)
     look_for_python();
 }
 
-/* "absent: " and why, if there are none; in `text`, if it takes more than a constant. */
+/* Returns the text for the META record, or "absent: " and the reason. Uses `text` if a constant
+ * does not suffice. */
 static const char *source(char *text, size_t bytes)
 {
     const char *state = unwinder_state();
@@ -480,7 +478,7 @@ static const char *source(char *text, size_t bytes)
 
 void stacks_describe(struct thread *writer, bool is_last)
 {
-    static uint64_t told_epoch; /* the writer's: of the recording that it was told in */
+    static uint64_t told_epoch; /* the writer's: the recording for which it was written */
     char text[256];
     bool is_settled = !stacks_are_on() || unwinder_is_settled();
     if (told_epoch == writer->epoch || !(is_last || is_settled))

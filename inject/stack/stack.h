@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The stacks of slow calls, and of operators: walked, looked up, and written at first sight. A
- * process has each stack once, known by a 64-bit hash of its frames: of the 65,536 that a table
- * holds, two that are not the same are taken for one with a chance of 1 in 8 thousand million.
- * Frames are what return addresses mean; what a stack's addresses meant is kept until something is
- * unloaded, so that the usual one is found without asking for the modules that they are in.
+ * The stacks of slow calls and of operators: walked, looked up, and written when first used. A
+ * process has each stack once, identified by a 64-bit hash of its frames. Among the 65,536 stacks
+ * of a full table, two different ones are mistaken for the same with a chance of 1 in 8 thousand
+ * million. Frames are what return addresses mean. The meaning of a stack's addresses is cached
+ * until something is unloaded, so that a usual stack is found without asking for modules.
  *
  * A known stack costs no write. The definition of a new one is in the stream before its number is
- * in the table, so that no kill leaves a number without a meaning; two threads that meet it at the
- * same time may both write it.
+ * in the table, so that no kill leaves a number without a meaning; two threads that use it first at
+ * the same time may both write it.
  */
 #ifndef GPUPROF_INJECT_STACK_H
 #define GPUPROF_INJECT_STACK_H
@@ -21,50 +21,44 @@
 #include "stack/walk.h"
 
 /*
- * The number of the calling thread's stack; 0 if it has none, which is counted. Definitions may be
- * appended before the open records, and these may move to another chunk, or be dropped. errno is
- * kept.
+ * Returns the number of the calling thread's stack; 0 if it has none, which is counted. Definitions
+ * may be appended before the open records, which may move to another chunk, or be dropped. Keeps
+ * errno.
  */
 uint32_t stack_take(struct thread *t);
 
-/*
- * The same of its Python frames alone: for one of PyTorch's operators. 0 is not counted: threads
- * without Python have none.
- */
+/* The same for its Python frames alone, for a PyTorch operator. 0 is not counted: threads without
+ * Python have no such frames. */
 uint32_t stack_take_python(struct thread *t);
 
-/*
- * The same of another thread, by the interpreter's state of it (python_find_threads), which may go
- * on at any moment: 0 if it is not where it was when its frames have been read.
- */
+/* The same for another thread, by its interpreter state (python_find_threads). It may resume at any
+ * moment: 0 if it is no longer at the same place when its frames have been read. */
 uint32_t stack_take_python_of(struct thread *t, uint64_t state, bool (*is_still_there)(void *),
                               void *context);
 
-/*
- * The same of another thread that may be running. *is_torn: its frames changed while they were
- * read, and there is none.
- */
+/* The same for another thread that may be running. *is_torn: its frames changed while they were
+ * read, and there is no stack. */
 uint32_t stack_take_python_running(struct thread *t, uint64_t state, bool *is_torn);
 
 /*
- * The number of a stack whose frames were taken at that age of the modules, as walk_interrupted
- * takes them: by any thread. Native ones go if something was unloaded since. 0: none is left, or
- * there is no room.
+ * Returns the number of a stack that walk_interrupted took at that age of the modules. Any thread.
+ * Native frames are removed if something was unloaded since. 0: no frame is left, or there is no
+ * space.
  */
 uint32_t stack_number(struct thread *t, struct walk *w, uint32_t age);
 
 /*
- * Is the stack of a call of this class to be taken because it failed? Where slow ones have theirs,
- * those of the first STACK_FAILURES_MAX of a process: some programs probe, or go on after an error
- * that all further calls return.
+ * Is the stack to be taken because the call failed? If slow calls get stacks, the first
+ * STACK_FAILURES_MAX failures of a process do, too: some programs probe, or go on after an error
+ * that all later calls return.
  */
 #define STACK_FAILURES_MAX 1000
 bool stack_of_failure(unsigned class);
 
 /*
- * Is the stack of who gets so many bytes to be taken? Always from a size on, below it with a
- * probability in proportion: each such stack stands for about that many bytes. Each thread has
- * a row of numbers of its own, the same in each run.
+ * Is the stack to be taken of a call that allocated so many bytes? Always from a size on; below it
+ * with a probability in proportion: each such stack stands for about that many bytes. Each thread
+ * has its own random sequence, the same in each run.
  */
 static inline bool stack_of_memory(struct thread *t, uint64_t bytes)
 {
@@ -76,35 +70,35 @@ static inline bool stack_of_memory(struct thread *t, uint64_t bytes)
     x ^= x >> 17;
     x ^= x << 5;
     t->chance = x;
-    return x * whole >> 32 < bytes; /* `whole` has 32 bits at most: settings.def */
+    return x * whole >> 32 < bytes; /* `whole` has at most 32 bits: settings.def */
 }
 
-/* For how many bytes it stands. */
+/* Returns the number of bytes for which it stands. */
 static inline uint64_t stack_of_memory_bytes(uint64_t bytes)
 {
     uint64_t whole = atomic_load_explicit(&fork_page.memory_bytes, memory_order_relaxed);
     return bytes > whole ? bytes : whole;
 }
 
-/* At the start of a recording, with the settings read: what is slow. */
+/* A recording starts, and the settings are read: sets which calls are slow. */
 void stacks_start(void);
 
-/* Once it runs: loads what takes them. */
+/* Called when it runs: loads the unwinder. */
 void stacks_load(void);
 
-/* In the child of a fork: its file has no stacks yet. */
+/* Call it in the child of a fork: its file has no stacks yet. */
 void stacks_reset(void);
 
-/* None is taken any more, or some are again; recorded.h. */
+/* Stacks are turned off, or on again; recorded.h. */
 void stacks_turn(void);
 
-/* Are there any of calls? From the start of a recording on. */
+/* Are stacks of calls taken? Valid from the start of a recording on. */
 bool stacks_are_on(void);
 
-/* Once a second: looks for an interpreter, if there are any. */
+/* Called once a second: looks for an interpreter if stacks are taken. */
 void stacks_look(struct thread *writer);
 
-/* META record "stacks": where they come from, once that is settled, or at last. */
+/* META record "stacks": where they come from, when that is decided, or at the end. */
 void stacks_describe(struct thread *writer, bool is_last);
 
 #endif

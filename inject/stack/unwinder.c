@@ -19,8 +19,9 @@
 #include "stack/modules.h"
 #include "stack/unwinder_probe.h"
 
-#define UNWINDER_FILE "libgpuprof-unwind.so" /* made from the system's libunwind; Makefile */
-#define LZMA_FILE     "libgpuprof-lzma.so"   /* its stand-in for liblzma */
+/* built from the system's libunwind; see the Makefile */
+#define UNWINDER_FILE "libgpuprof-unwind.so"
+#define LZMA_FILE     "libgpuprof-lzma.so" /* its replacement for liblzma */
 #define TRIAL_FRAMES  64
 #define LOAD_WAIT_NS                                                                               \
     200000000u /* it takes a millisecond or two, unless somebody has the loader                    \
@@ -28,7 +29,8 @@
 
 typedef int (*backtrace_fn)(void **addresses, int max);
 
-/* By the thread of ours that loads it; before that and in the child of a fork, by who starts it. */
+/* Used by our thread that loads it; before that, and in the child of a fork, by the thread that
+ * starts it. */
 static struct {
     _Atomic(backtrace_fn) backtrace;
     uint32_t age; /* modules_age when it was loaded */
@@ -38,14 +40,14 @@ static struct {
 
 enum load_phase { LOAD_NONE, LOAD_RUNNING, LOAD_DONE };
 
-/* Would its calls of itself reach a libunwind of the program's? */
+/* Would its calls of its own functions reach a libunwind of the program? */
 static int visit_other(const struct object *o, void *data)
 {
     (void)data;
     return object_symbol(o, "unw_backtrace") != NULL;
 }
 
-/* A file beside our own. */
+/* Finds a file beside our own. */
 static bool find_file(char path[static PATH_MAX], const char *name)
 {
     struct object own;
@@ -67,16 +69,16 @@ static const char *load(void)
     void *trial[TRIAL_FRAMES];
     if (objects_each(visit_other, NULL))
         return "the program has a libunwind of its own";
-    /* Its destructor of a thread's data calls it when the sanitizer has already left that thread.
-     */
+    /* Its destructor of thread data would call the sanitizer after that has left the thread. */
     if (sanitizer_is_here())
         return "the program has a sanitizer";
-    /* First what it needs, so that it needs no RPATH: memcheck finds errors in how that is read. */
+    /* Loads its dependency first, so that it needs no RPATH: memcheck reports errors in how that is
+     * read. */
     if (find_file(path, LZMA_FILE) && !dlopen(path, RTLD_LAZY | RTLD_LOCAL))
-        dlerror(); /* ours, not the program's */
+        dlerror(); /* our error text, not the program's */
     if (!find_file(path, UNWINDER_FILE) || access(path, F_OK) != 0)
         return UNWINDER_FILE " is not beside libgpuprof.so";
-    /* Lazily: what it needs of liblzma is there for names, which we do not ask it for. */
+    /* Lazy binding: it needs liblzma only for names, for which we do not ask it. */
     void *handle = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
     if (!handle) {
         dlerror();
@@ -89,7 +91,7 @@ static const char *load(void)
     struct object itself;
     if (!object_at((uintptr_t)backtrace, &itself) || !unwinder_probe_divert(&itself))
         return UNWINDER_FILE " reads memory in an unknown way";
-    /* A first use binds its calls of itself to itself, whatever the program may load later. */
+    /* The first use binds its internal calls, whatever the program loads later. */
     if (backtrace(trial, TRIAL_FRAMES) <= 0)
         return UNWINDER_FILE " finds no frames";
     atomic_store(&unwinder.backtrace, backtrace);
@@ -109,7 +111,7 @@ static void *load_main(void *unused)
     loader_enter(); /* a fork waits for it */
     unwinder.age = atomic_load(&modules_age);
     const char *why_not = load();
-    loader_leave(); /* before anybody knows, and forks */
+    loader_leave(); /* before any other thread knows, and forks */
     end_load(why_not);
     own_thread_end();
     return unused;
@@ -149,7 +151,7 @@ unsigned unwinder_take(struct thread *t, uint64_t *addresses, unsigned max)
     int cancel_state;
     uint64_t signals = block_signals();
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
-    loader_enter(); /* it may ask for the loader's list; and no child has a lock of its held */
+    loader_enter(); /* it may use the loader's list; and no child inherits a lock of its own */
     int count = backtrace((void **)addresses, (int)max);
     loader_leave();
     pthread_setcancelstate(cancel_state, NULL);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libunwind's unw_backtrace, which walks most stacks. It is loaded beside us under a name of its
- * own, and used only where it can be trusted: it keeps the rules for an address for good, in each
- * thread, and reads the stack unchecked, so that after a dlclose it would walk a newly mapped
- * object by the rules of the one before. There, and where it cannot be had, walk.c goes on with the
- * rules of cfi.h.
+ * libunwind's unw_backtrace, which walks most stacks. It is loaded from our folder under its own
+ * name, and used only where it is safe. It keeps rules by address for ever, in each thread, and
+ * reads the stack unchecked, so that after a dlclose it would walk a newly mapped object by the
+ * rules of the previous one. In that case, or if it is not available, walk.c uses the rules of
+ * cfi.h.
  *
- * Signals are blocked meanwhile, since a handler that left it by longjmp would leave its tables
- * half written (it unmaps one before it notes the next). Those two system calls are a good part of
- * what a stack of ten frames costs by it. It takes half a MiB for each thread that has a stack
- * taken by it (its table of rules), and one key of pthread_key_create.
+ * Signals are blocked meanwhile: a handler that left it by longjmp would leave its tables half
+ * written (it unmaps one before it notes the next). These two system calls are a large part of the
+ * cost of a stack of ten frames. It needs half a MiB for each thread whose stacks it takes (its
+ * table of rules), and one key of pthread_key_create.
  */
 #ifndef GPUPROF_INJECT_UNWINDER_H
 #define GPUPROF_INJECT_UNWINDER_H
@@ -20,28 +20,28 @@
 struct thread;
 
 /*
- * Has it loaded, once the recording runs. By a thread of ours, for which the caller waits a moment
- * only: a constructor that has the loader may be waiting for the caller. But it does wait, since a
+ * Loads it when the recording runs, on one of our threads. The caller waits only a moment: a
+ * constructor that holds the loader's lock may be waiting for the caller. It does wait, since a
  * child made by _Fork or a raw clone meanwhile would inherit the loader's lock.
  */
 void unwinder_start(void);
 
-/* In the child of a fork. */
+/* Call it in the child of a fork. */
 void unwinder_reset(void);
 
-/* Is it known whether it can be had? */
+/* Is it known whether it is available? */
 bool unwinder_is_settled(void);
 
 /*
- * The calling thread's return addresses, innermost first, from a frame of ours on; their number. 0:
- * it cannot be used now. Not in a signal handler before it was used once on this thread, because it
- * allocates then. Signals are blocked meanwhile.
+ * Takes the calling thread's return addresses, innermost first, from a frame of ours on; returns
+ * their number. 0: it cannot be used now. Do not use it in a signal handler before it was used on
+ * this thread, since it allocates then. Signals are blocked meanwhile.
  */
 unsigned unwinder_take(struct thread *t, uint64_t *addresses, unsigned max);
 
 #define UNWINDER_READY "libunwind"
 
-/* That, or why it cannot be used. */
+/* Returns UNWINDER_READY, or why it cannot be used. */
 const char *unwinder_state(void);
 
 #endif

@@ -10,7 +10,7 @@
 #include "base/memory_read.h"
 #include "base/objects.h"
 
-/* Descriptors that no process has: to close one is an error without a consequence. */
+/* Descriptors that no process has: closing one is an error without consequences. */
 #define PIPE_READS  (INT_MAX - 1)
 #define PIPE_WRITES INT_MAX
 
@@ -22,7 +22,7 @@ static int probe_pipe2(int descriptors[2], int flags)
     return 0;
 }
 
-/* What it wrote there is taken out again: there is never anything. */
+/* Reads back what was written there: the pipe is always empty. */
 static ssize_t probe_read(int descriptor, void *to, size_t bytes)
 {
     if (descriptor != PIPE_READS)
@@ -52,7 +52,7 @@ static long probe_syscall(long number, long a, long b, long c, long d, long e, l
     return syscall(number, a, b, c, d, e, f);
 }
 
-/* Leads its calls of an imported function to another one. */
+/* Redirects its calls of an imported function. */
 static bool divert(const struct object *o, const char *name, void *to)
 {
     void **slot = object_import(o, name);
@@ -65,7 +65,7 @@ bool unwinder_probe_divert(const struct object *unwinder)
         return false;
     if (!object_import(unwinder, "pipe2"))
         return true;
-    /* By one of these it writes, by its version; the pipe last. */
+    /* Depending on its version, it writes with one of these; the pipe comes last. */
     bool writes = divert(unwinder, "syscall", (void *)probe_syscall);
     writes |= divert(unwinder, "write", (void *)probe_write);
     return writes && divert(unwinder, "read", (void *)probe_read) &&

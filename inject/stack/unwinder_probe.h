@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libunwind finds out whether memory can be read by writing it into a pipe of its own. That takes
- * the two lowest descriptors that are free, which the program would have had; and a program that
- * closes whatever it does not know gives the numbers to files of its own, from which libunwind then
- * reads, into which it writes, and which it closes (all seen). So what our copy of it calls for
- * that is led here: there is no pipe, and the kernel is asked in another way.
+ * libunwind tests whether memory is readable by writing it into a pipe. That takes the two lowest
+ * free descriptors, which the program would have used. A program that closes unknown descriptors
+ * may reuse the numbers for its files, which libunwind then reads, writes and closes (all
+ * observed). So our copy's calls for this are redirected here: there is no pipe, and the kernel is
+ * asked in another way.
  */
 #ifndef GPUPROF_INJECT_UNWINDER_PROBE_H
 #define GPUPROF_INJECT_UNWINDER_PROBE_H
@@ -13,7 +13,7 @@
 
 struct object;
 
-/* Before its first use. False: it looks at memory in a way that is not known here. */
+/* Call it before the first use. Returns false if this version tests memory in an unknown way. */
 bool unwinder_probe_divert(const struct object *unwinder);
 
 #endif

@@ -15,24 +15,21 @@
 #include "stack/modules.h"
 #include "stack/unwinder.h"
 
-#define RULES           16384u /* power of two; a large program calls CUDA from some 1000 places */
+#define RULES           16384u /* power of two; a large program calls CUDA from about 1000 places */
 #define PAGE_BYTES      4096u
 #define STACK_BYTES_MAX (1ull << 30) /* of a stack that is walked */
-#define FIRST_BYTES_MAX (1u << 20)   /* of the first thread's, as far as nobody is asked */
-#define NEAR_FRAMES     8            /* as far as walk_caller_of looks */
-#define SYSCALL_BYTES   4u           /* of the instruction, at most */
+#define FIRST_BYTES_MAX (1u << 20)   /* of the first thread's stack, without asking the kernel */
+#define NEAR_FRAMES     8            /* how far walk_caller_of looks */
+#define SYSCALL_BYTES   4u           /* longest system call instruction */
 
-/*
- * A rule, for one address and age of the list of modules, in two words; the first is what tells a
- * whole entry from one that is just being written: all words have to fit to each other. By any
- * thread that walks.
- */
+/* A rule for one address and age of the list of modules. The first of its words tells a complete
+ * entry from one being written: all words must fit together. Used by any thread that walks. */
 static struct {
     _Atomic uint64_t check;
     _Atomic uint64_t words[2];
 } kept_rules[RULES];
 
-/* Registers of a frame: where its code goes on, and where its stack is. */
+/* Registers of a frame: where its code continues, and where its stack is. */
 struct registers {
     uintptr_t pc;
     uintptr_t sp;
@@ -63,12 +60,12 @@ static unsigned slot_of(uint64_t key)
     return (unsigned)(key * 0x9E3779B97F4A7C15u >> 50) % RULES;
 }
 
-/* `now`: in a signal handler, which waits for nobody. */
+/* `now`: in a signal handler, which must not wait. */
 static __attribute__((noinline)) bool find_rule(uintptr_t address, struct cfi_rule *rule, bool now)
 {
     if (!(now ? modules_rule_now(address, rule, false) : modules_rule(address, rule)))
         return false;
-    uint64_t key = key_of(address); /* modules_rule may have found that the list has changed */
+    uint64_t key = key_of(address); /* modules_rule may have noticed that the list has changed */
     unsigned slot = slot_of(key);
     uint64_t a = rule->flags | (uint64_t)rule->pointer_place << 8 |
                  (uint64_t)rule->return_place << 12 | (uint64_t)(uint16_t)rule->cfa_further << 16 |
@@ -98,7 +95,7 @@ static inline bool rule_of(uintptr_t address, struct cfi_rule *rule)
     return rule_at(address, rule, false);
 }
 
-/* More of the stack that this thread is on, up to `address`. */
+/* Tries to extend the known part of this thread's stack up to `address`. */
 static __attribute__((noinline)) bool try_more(struct stack_known *known, uintptr_t sp,
                                                uintptr_t address)
 {
@@ -117,12 +114,13 @@ static __attribute__((noinline)) bool try_more(struct stack_known *known, uintpt
 }
 
 /*
- * On the first thread's own stack, all of it up to what the kernel put above it at the start: it
- * maps nothing else there, and is not asked. An emulator may, but has larger stacks than this.
+ * Of the first thread's own stack, everything up to the data that the kernel put above it at the
+ * start is readable: the kernel maps nothing else there. An emulator may, but has larger stacks
+ * than this.
  */
 static struct stack_known first_stack(uintptr_t sp)
 {
-    static _Atomic uintptr_t found; /* by any thread; to the same */
+    static _Atomic uintptr_t found; /* set by any thread, always to the same value */
     uintptr_t top = atomic_load_explicit(&found, memory_order_relaxed);
     if (unlikely(!top)) {
         top = ((uintptr_t)getauxval(AT_RANDOM) | (PAGE_BYTES - 1)) + 1;
@@ -133,7 +131,7 @@ static struct stack_known first_stack(uintptr_t sp)
                : (struct stack_known){0};
 }
 
-/* The word at `address`, which must lie above `sp` on the stack. */
+/* Reads the word at `address`, which must be above `sp` on the stack. */
 static inline __attribute__((no_sanitize("address", "thread"))) bool
 load_word(struct stack_known *known, uintptr_t sp, uintptr_t address, uintptr_t *word)
 {
@@ -146,7 +144,8 @@ load_word(struct stack_known *known, uintptr_t sp, uintptr_t address, uintptr_t 
     return true;
 }
 
-/* From a frame to its caller's. False: this is the last one, or what there is makes no sense. */
+/* Steps from a frame to its caller's. Returns false if this is the last one, or if the data makes
+ * no sense. */
 static inline bool step(struct stack_known *known, uintptr_t floor, struct registers *r,
                         const struct cfi_rule *rule)
 {
@@ -177,7 +176,7 @@ static inline bool step(struct stack_known *known, uintptr_t floor, struct regis
     return pc != 0 && !stays;
 }
 
-/* All of them of one moment, in a frame that is walked like any other. */
+/* All registers at one moment, in a frame that is walked like any other. */
 #if defined(__x86_64__)
 #define TAKE_REGISTERS(r)                                                                          \
     __asm__ volatile("lea 0(%%rip), %0\n\tmov %%rsp, %1\n\tmov %%rbp, %2"                          \
@@ -200,11 +199,11 @@ static struct registers registers_of(const ucontext_t *context)
 #endif
 }
 
-/* What the processor did last: the instruction before is a system call's. */
+/* Was the processor's last instruction a system call? */
 bool walk_is_in_kernel(const ucontext_t *context)
 {
     uintptr_t pc = registers_of(context).pc;
-    if (pc % PAGE_BYTES < SYSCALL_BYTES) /* the page before need not be there */
+    if (pc % PAGE_BYTES < SYSCALL_BYTES) /* the page before may be unmapped */
         return false;
 #if defined(__x86_64__)
     return *(const volatile uint8_t *)(pc - 2) == 0x0f &&
@@ -214,10 +213,8 @@ bool walk_is_in_kernel(const ucontext_t *context)
 #endif
 }
 
-/*
- * Where code is interrupted is hardly ever met again, but often the code around it, of which the
- * rule is the same: to find it takes longer than all the rest of a stack.
- */
+/* An interrupted address rarely comes again, but often the code around it, which has the same rule.
+ * Finding the rule takes longer than the rest of a stack, so it is cached by range. */
 static bool exact_rule(uintptr_t pc, struct walk_past *past, struct cfi_rule *rule)
 {
     uint64_t age = key_of(0);
@@ -237,12 +234,12 @@ static bool exact_rule(uintptr_t pc, struct walk_past *past, struct cfi_rule *ru
 
 enum walk_way {
     WALK_ALL,
-    WALK_INNER,       /* only the program's innermost one */
-    WALK_INTERRUPTED, /* the code was interrupted, anywhere: CUDA's frames count, ours never do; for
-                         this one there is a past */
+    WALK_INNER,       /* only the program's innermost frame */
+    WALK_INTERRUPTED, /* the code was interrupted anywhere: CUDA's frames are kept, ours are not;
+                         uses `past` */
 };
 
-/* By our own reader, from `r` on. */
+/* Walks with our own reader, from `r` on. */
 static inline __attribute__((always_inline)) void
 walk_from(struct registers r, struct stack_known *known, struct walk *w, unsigned max,
           enum walk_way way, struct walk_past *past)
@@ -254,7 +251,7 @@ walk_from(struct registers r, struct stack_known *known, struct walk *w, unsigne
     w->has_ends = true;
     for (unsigned inner = 0; inner < WALK_INNER_MAX; is_exact = false) {
         struct cfi_rule rule;
-        /* A return address is behind its call, and may belong to the next function already. */
+        /* A return address is after its call, and may already be in the next function. */
         if (!(now && is_exact ? exact_rule(r.pc, past, &rule)
                               : rule_at(is_exact ? r.pc : r.pc - 1, &rule, now))) {
             if (!now)
@@ -273,8 +270,9 @@ walk_from(struct registers r, struct stack_known *known, struct walk *w, unsigne
         } else {
             if (w->count == 0)
                 w->begin = r.sp;
-            w->ends[w->count] = r.sp; /* nothing is known to lie in it, unless it has a caller */
-            w->frames[w->count++] = now && is_exact ? r.pc + 1 : r.pc; /* as if it had called */
+            w->ends[w->count] = r.sp; /* nothing is known to be in it, unless it has a caller */
+            /* as if it had made a call */
+            w->frames[w->count++] = now && is_exact ? r.pc + 1 : r.pc;
             if (way == WALK_INNER)
                 break;
         }
@@ -300,7 +298,8 @@ void walk_interrupted(const ucontext_t *context, struct walk_past *past, struct 
                       unsigned max)
 {
     struct registers r = registers_of(context);
-    struct stack_known known = first_stack(r.sp); /* the thread's own may just be changing */
+    /* the thread's cached value may just be changing */
+    struct stack_known known = first_stack(r.sp);
     for (unsigned i = 0; i < w->count; i++)
         __builtin_prefetch(&kept_rules[slot_of(key_of(w->frames[i] - 1))]);
     walk_from(r, &known, w, max, WALK_INTERRUPTED, past);
@@ -337,7 +336,9 @@ static bool is_inner(uint64_t address)
     return rule_of(address - 1, &rule) && rule.flags & (CFI_OURS | CFI_CUDA);
 }
 
-/* By libunwind, from the program's innermost frame on, which our own reader finds if it can. */
+/*
+ * Walks with libunwind from the program's innermost frame on, which our own reader finds if it can.
+ */
 static bool walk_by_libunwind(struct thread *t, struct walk *w, unsigned max)
 {
     walk(t, w, 1, true);
@@ -359,7 +360,8 @@ static bool walk_by_libunwind(struct thread *t, struct walk *w, unsigned max)
     return true;
 }
 
-/* What our own reader does not follow, with all before it; if that is more. */
+/* Walks with libunwind the whole stack that our own reader could not follow; uses that if it is
+ * longer. */
 static void walk_further(struct thread *t, struct walk *w, unsigned max)
 {
     unsigned count = w->count;
@@ -367,7 +369,7 @@ static void walk_further(struct thread *t, struct walk *w, unsigned max)
         walk(t, w, max, false);
 }
 
-/* Where Python's frames belong is known by where the native ones are on the stack. */
+/* The place of Python's frames depends on where the native ones are on the stack. */
 static unsigned way_now(void)
 {
     return python_is_here() ? UNWINDER_OWN : (unsigned)gp.settings.numbers[SETTING_UNWINDER];
@@ -391,8 +393,8 @@ void walk_stack(struct thread *t, struct walk *w, unsigned max)
     walk(t, w, max, false);
     if (w->is_signal || way == UNWINDER_OWN || (way == UNWINDER_OWN_FIRST && !w->is_short))
         return;
-    /* Only now, when it is known that no handler interrupted malloc: its first use allocates. Nor
-     * where the thread may hold the allocator's lock. */
+    /* Only now, when it is known that no handler has interrupted malloc: its first use allocates.
+     * Not where the thread may hold the allocator's lock, either. */
     if (!t->has_unwound && !t->is_hurried)
         unwinder_take(t, none, 1);
     if (w->is_short && t->has_unwound)

@@ -4,7 +4,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define ZSTD_STATIC_LINKING_ONLY /* a context in memory of ours; we are linked with the archive */
+/* for a context in our own memory; we are linked with the static library */
+#define ZSTD_STATIC_LINKING_ONLY
 #include <zstd.h>
 
 #include "base/pages.h"
@@ -12,23 +13,19 @@
 #include "record/state.h"
 #include "zframe.h"
 
-/*
- * zstd counts symbols a piece, and a payload's planes, 8192 bytes at most, are of as many kinds:
- * smaller by a tenth than in zstd's own pieces of 128 KiB, for a little more time.
- */
+/* zstd gathers statistics per piece, and a payload's planes, of at most 8192 bytes, differ in kind.
+ * So this is smaller by a tenth than zstd's own pieces of 128 KiB, and takes little more time. */
 #define PIECE_BYTES 8192
 
-/* The writer's, from its start on; the child of a fork, which has no writer yet, drops it. */
+/* Used by the writer from its start on. The child of a fork, which has no writer yet, drops it. */
 static struct {
-    ZSTD_CCtx *context; /* lies in the workspace, and never allocates */
+    ZSTD_CCtx *context; /* in the workspace; never allocates */
     void *workspace;
     size_t workspace_bytes;
 } zstd;
 
-/*
- * zstd refers weakly to these two, for a program that traces it: a program with a traced zstd of
- * its own would be called from our writer.
- */
+/* zstd has weak references to these two, for tracing: otherwise, in a program with its own traced
+ * zstd, our writer would call that program's functions. */
 unsigned long long ZSTD_trace_compress_begin(const ZSTD_CCtx *context);
 void ZSTD_trace_compress_end(unsigned long long trace, const void *what);
 
@@ -47,7 +44,7 @@ void ZSTD_trace_compress_end(unsigned long long trace, const void *what)
 void compress_start(void)
 {
     int level = (int)gp.settings.numbers[SETTING_LEVEL];
-    /* The one counts buffers too, the other tables of every size of a frame. */
+    /* The first estimate includes buffers, the second one tables for any frame size. */
     size_t bytes = ZSTD_estimateCStreamSize(level) + ZSTD_estimateCCtxSize(level);
     void *p = pages_map(bytes);
     if (p) {
@@ -76,7 +73,7 @@ size_t compress_bytes_max(size_t length)
     return bound > stored ? bound : stored;
 }
 
-/* 0 on failure. */
+/* Returns 0 on failure. */
 static size_t compress_pieces(const uint8_t *data, size_t length, uint8_t *out, size_t capacity)
 {
     ZSTD_inBuffer from = {.src = data};
@@ -88,7 +85,8 @@ static size_t compress_pieces(const uint8_t *data, size_t length, uint8_t *out, 
     while (!last) {
         last = length - from.size <= PIECE_BYTES;
         from.size = last ? length : from.size + PIECE_BYTES;
-        /* What is left to flush, or an error: there is room for all of it, so it must be 0. */
+        /* Returns what is left to flush, or an error; there is space for all of it, so it must be
+         * 0. */
         if (ZSTD_compressStream2(zstd.context, &to, &from, last ? ZSTD_e_end : ZSTD_e_flush) != 0)
             return 0;
     }

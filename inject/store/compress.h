@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * zstd, linked in from its static library with all its symbols hidden: a shared one, however it is
- * loaded, would also serve whatever of the program NEEDs the same soname (seen). It works in a
- * mapping of its own and never calls malloc. From the writer thread only.
+ * zstd, linked in from its static library with hidden symbols. A shared zstd, however it is loaded,
+ * would also serve libraries of the program that need the same soname (observed). It works in its
+ * own mapping and never calls malloc. Only on the writer thread.
  *
- * compress_stored.c stands in for it in a build for a machine whose libzstd.a is not there.
+ * compress_stored.c replaces it in builds for a machine without libzstd.a.
  */
 #ifndef GPUPROF_INJECT_COMPRESS_H
 #define GPUPROF_INJECT_COMPRESS_H
@@ -12,16 +12,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Makes ready; without memory for it frames are stored uncompressed (said once). */
+/* Allocates the workspace; without memory frames are stored uncompressed (reported once). */
 void compress_start(void);
 
-/* In the child of a fork: lets go of the parent's, which may have been in use. */
+/* Call it in the child of a fork: drops the parent's workspace, which may have been in use. */
 void compress_stop(void);
 
 size_t compress_bytes_max(size_t length);
 
-/* One zstd frame of data[0..length) at `out`; its size. `capacity` is compress_bytes_max(length).
- */
+/* Writes data[0..length) as one zstd frame to `out`; returns its size. `capacity` is
+ * compress_bytes_max(length). */
 size_t compress_frame(const uint8_t *data, size_t length, uint8_t *out, size_t capacity);
 
 #endif

@@ -23,47 +23,48 @@
 #include "store/meta.h"
 #include "store/stream_out.h"
 
-#define STATE_BYTES_MAX ((size_t)32 << 20) /* raw records of what blocks need from before */
+#define STATE_BYTES_MAX ((size_t)32 << 20) /* raw records that blocks need from earlier ones */
 #define COPY_BYTES      ((size_t)1 << 20)
-#define PUMP_NS         50000000u /* of a pass, for a dump: others wait for chunks meanwhile */
+/* of a pass, spent on a dump: other threads wait for chunks meanwhile */
+#define PUMP_NS         50000000u
 #define HOUR_NS         3600000000000u
-#define OFFSET_UNIT     65536u /* the largest pages */
+#define OFFSET_UNIT     65536u /* the largest page size */
 #define TEXT_BYTES      256
 #define NS_TICKS        (1 + (2ull << CLOCK_SCALE_SHIFT) / gp.header.scale.mult)
 #define BLOCK_BYTES_MAX ((size_t)BLOCK_HEADER_BYTES + BLOCK_STORED_BYTES_MAX)
 
 struct segment {
-    uint64_t number; /* 0: it is empty, or not whole yet */
+    uint64_t number; /* 0: it is empty, or not complete yet */
     uint64_t bytes, state_bytes;
     uint64_t begin_ticks;
-    uint64_t first; /* number of the block that it begins with, behind its state */
+    uint64_t first; /* number of its first block after its state */
 };
 
-/* What a dump of the segments is to hold, and how far it is. */
+/* What a dump of the segments must contain, and its progress. */
 struct cursor {
     unsigned index, last;
     uint64_t at, last_bytes;
 };
 
-/* By who begins a recording; then the writer's. */
+/* Used by the thread that starts a recording, then by the writer. */
 static struct {
     bool is_on;
-    bool is_over; /* the last dump is written: what comes goes into the stream file */
+    bool is_over; /* the last dump is written: later blocks go into the stream file */
     struct flight keeps;
-    uint64_t base; /* in the live file: the page, then the segments */
+    uint64_t base; /* offset in the live file: the page, then the segments */
     uint64_t segment_bytes;
     uint8_t *page; /* mapped */
     struct segment segments[FLIGHT_SEGMENTS];
     unsigned current;
     uint64_t number;
-    uint64_t turned_ns;     /* CLOCK_MONOTONIC, when the current one began */
+    uint64_t turned_ns;     /* CLOCK_MONOTONIC: when the current segment began */
     uint64_t next_sequence; /* of the next block */
     struct block_encoder *encoder;
     uint8_t *payload;
     uint8_t *block;
     uint8_t *copy;
     bool has_failed; /* it could not be written */
-    bool is_short;   /* there was no storage for all that it may keep */
+    bool is_short;   /* there was not enough storage for all that it may keep */
 
     bool is_asked;
     struct dump asked;
@@ -71,12 +72,13 @@ static struct {
 
     bool is_dumping;
     struct cursor cursor;
-    uint64_t dump_ticks;    /* when it began, which is where it ends, ... */
-    uint64_t dump_sequence; /* ... behind the blocks before this one */
-    uint64_t dump_mark;     /* of the state */
+    uint64_t dump_ticks;    /* when the dump began, which is where it ends, ... */
+    uint64_t dump_sequence; /* ... before the block with this number */
+    uint64_t dump_mark;     /* mark of the state */
     uint64_t dumps;
-    uint64_t stream_bytes;                           /* of the stream file, with whole dumps only */
-    uint64_t dumped_ticks, resume_number, resume_at; /* where the last one ended */
+    /* of the stream file with complete dumps only */
+    uint64_t stream_bytes;
+    uint64_t dumped_ticks, resume_number, resume_at; /* where the last dump ended */
     uint64_t hour_ns, hour_dumps;
     uint64_t refused, refused_told;
 } f;
@@ -146,7 +148,7 @@ static bool write_whole(int fd, const uint8_t *data, size_t bytes, off_t offset)
 
 static bool pump(uint64_t until_ns);
 
-/* The oldest one that is not the current one; FLIGHT_SEGMENTS: there is none. */
+/* Returns the oldest segment except the current one; FLIGHT_SEGMENTS: there is none. */
 static unsigned oldest(void)
 {
     for (unsigned i = 1; i < FLIGHT_SEGMENTS; i++) {
@@ -157,7 +159,7 @@ static unsigned oldest(void)
     return FLIGHT_SEGMENTS;
 }
 
-/* A dump that has not come past it takes it first. */
+/* Drops a segment. A dump that is not past it copies it first. */
 static void give_up(int fd, unsigned index)
 {
     while (f.is_dumping && f.cursor.index == index && pump(UINT64_MAX))
@@ -165,10 +167,8 @@ static void give_up(int fd, unsigned index)
     empty(fd, index);
 }
 
-/*
- * Appends to the current segment. Where there is no storage the oldest goes, then the next one.
- * False: errno; there is nothing left to let go but this one.
- */
+/* Appends to the current segment. If there is no storage, drops the oldest one, then the next.
+ * Returns false with errno set if only this segment is left. */
 static bool put(const uint8_t *data, size_t bytes)
 {
     struct segment *s = &f.segments[f.current];
@@ -199,7 +199,7 @@ static bool put(const uint8_t *data, size_t bytes)
 
 /* ---- blocks of our own ----------------------------------------------------------------------- */
 
-/* Of what is in the encoder: its block, in f.block. 0: it cannot be. */
+/* Makes a block of what is in the encoder, in f.block. Returns 0 if that fails. */
 static size_t make_block(struct block_encoder *e, struct block_header *h)
 {
     size_t bytes = 0;
@@ -223,19 +223,19 @@ static bool put_state(struct block_encoder *e, struct block_header *h)
     return !bytes || put(f.block, bytes);
 }
 
-/* All but one of them hold what is to be kept. */
+/* Do all segments but one contain what is to be kept? */
 static bool turn_is_due(uint64_t now_ns)
 {
     return f.keeps.ns && now_ns - f.turned_ns >= f.keeps.ns / (FLIGHT_SEGMENTS - 1);
 }
 
-/* The next segment, with what its blocks need from before. */
+/* Begins the next segment, with what its blocks need from earlier ones. */
 static void turn(void)
 {
     unsigned next = (f.current + 1) % FLIGHT_SEGMENTS;
     int fd = pool_open_file();
     if (fd < 0)
-        return; /* the next append says so */
+        return; /* the next append reports it */
     give_up(fd, next);
     close(fd);
     f.current = next;
@@ -262,7 +262,10 @@ static bool append(struct block_sink *sink, const uint8_t *block, size_t bytes)
     }
     bool good = put(block, bytes);
     if (!good && errno == ENOSPC) {
-        turn(); /* into which only what is new and needed comes: this one may go now, too */
+        /*
+         * the current segment has only records that are new or needed: it may be dropped now, too
+         */
+        turn();
         errno = ENOSPC;
         good = put(block, bytes);
     }
@@ -280,8 +283,8 @@ static bool append(struct block_sink *sink, const uint8_t *block, size_t bytes)
     return true;
 }
 
-/* Most records are calls that were well, or what the device did: later ones do not need them. The
- * program can write where they stand, so each word is read once. */
+/* Most records are successful calls or device work, which later ones do not need. The program can
+ * overwrite records, so each word is read once. */
 static bool is_passed(const uint8_t *record)
 {
     uint64_t head = load_u64(record);
@@ -307,7 +310,7 @@ static void see(struct block_sink *sink, uint32_t thread, uint64_t position, con
     static uint8_t copy[8 * RECORD_WORDS_MAX] __attribute__((aligned(8)));
     if (f.is_over || bytes > sizeof copy || is_passed(record))
         return;
-    memcpy(copy, record, bytes); /* first: the program can write where it stands */
+    memcpy(copy, record, bytes); /* copied first: the program can overwrite it */
     flight_state_see(thread, position, copy, bytes, f.dumps || f.is_dumping);
     flight_watch_see(copy, bytes);
 }
@@ -352,7 +355,7 @@ static struct record window(uint64_t number, enum window_state state, uint64_t t
                            .begin = ticks};
 }
 
-/* The whole dump, or nothing of it, is in the stream file. */
+/* A dump is in the stream file completely, or not at all. */
 static void give_up_dump(void)
 {
     int error = errno;
@@ -363,7 +366,8 @@ static void give_up_dump(void)
         stream_out.place, error_text(error));
 }
 
-/* Where a dump begins: behind the last one, if all since is there, or with the oldest. */
+/* Returns where a dump begins: after the last one if everything since is kept, otherwise with the
+ * oldest block. */
 static uint64_t place_cursor(void)
 {
     unsigned first = oldest() < FLIGHT_SEGMENTS ? oldest() : f.current;
@@ -373,7 +377,7 @@ static uint64_t place_cursor(void)
         if (f.segments[i].number && f.segments[i].number == f.resume_number) {
             f.cursor.index = i;
             f.cursor.at = f.resume_at;
-            return f.dumped_ticks + NS_TICKS; /* the moments are to differ in nanoseconds, too */
+            return f.dumped_ticks + NS_TICKS; /* the times must differ in nanoseconds, too */
         }
     }
     return f.segments[first].begin_ticks;
@@ -404,7 +408,7 @@ static void begin_dump(void)
         give_up_dump();
 }
 
-/* A kill in the midst of it leaves what was said before. */
+/* After a kill in the middle of this, the previous values stand. */
 static void tell_written(void)
 {
     uint64_t which = f.dumps & 1;
@@ -433,7 +437,7 @@ static void end_dump(void)
     tell_written();
 }
 
-/* Copies from the segments, for so long. False: the dump has ended, or was given up. */
+/* Copies from the segments until that time. Returns false if the dump has ended, or was dropped. */
 static bool pump(uint64_t until_ns)
 {
     struct cursor *c = &f.cursor;
@@ -452,7 +456,7 @@ static bool pump(uint64_t until_ns)
             c->index = (c->index + 1) % FLIGHT_SEGMENTS;
             c->at = f.segments[c->index].state_bytes;
             if (until_ns == UINT64_MAX)
-                break; /* it is enough to have come past that segment */
+                break; /* it is enough to be past that segment */
         }
         if (clock_ns(CLOCK_MONOTONIC) >= until_ns)
             break;
@@ -464,7 +468,7 @@ static bool pump(uint64_t until_ns)
     return f.is_dumping;
 }
 
-/* The end's own dump is never refused. */
+/* The dump at the end is never refused. */
 static bool may_dump(uint64_t now_ns)
 {
     if (now_ns - f.hour_ns >= HOUR_NS || !f.hour_ns) {
@@ -506,11 +510,12 @@ void flight_look(struct thread *writer, uint64_t now_ns, bool is_last)
     if (!f.is_on || f.is_over)
         return;
     if (!is_last && turn_is_due(now_ns))
-        turn(); /* all that there was is stored: what begins later is in the next segment */
+        turn(); /* everything is stored: later records go into the next segment */
     while (is_last && pump(UINT64_MAX))
         ;
     uint64_t dumps = f.dumps;
-    struct dump due; /* what was seen as all was sealed says more than that it ended */
+    /* what was noticed while everything was sealed says more than "the process ended" */
+    struct dump due;
     if (is_last && !f.is_asked && flight_watch_due(&due))
         flight_ask(&due);
     if (is_last && !f.is_asked) {
@@ -526,7 +531,7 @@ void flight_look(struct thread *writer, uint64_t now_ns, bool is_last)
         return;
     f.is_over = f.dumps > dumps;
     f.has_failed = !f.is_over;
-    if (f.is_over) /* nothing is to be taken from there any more */
+    if (f.is_over) /* nothing is taken from there any more */
         chunk_set_u64(gp.pool.base, LIVE_OFFSET_FLIGHT, 0);
     else /* the record is refused, and so the live file stays */
         meta_append_text(writer, "dump_failed", "the last one");
@@ -565,7 +570,7 @@ void flight_forget(void)
     memset(&f, 0, sizeof f);
 }
 
-/* The page has storage, so that a store to it is none of SIGBUS. */
+/* The page has storage, so that a store cannot raise SIGBUS. */
 static uint8_t *map_page(void)
 {
     int fd = pool_open_file();
@@ -596,7 +601,7 @@ static bool make_ready(void)
 
 bool flight_create(void)
 {
-    /* Each opens windows in the data, and so does a dump. */
+    /* Each of them opens windows in the data, and so does a dump. */
     static const enum setting_index others[] = {SETTING_SCHEDULE, SETTING_CAPTURE_RANGE,
                                                 SETTING_DELAY, SETTING_DURATION};
     const char *text = gp.settings.texts[SETTING_FLIGHT];

@@ -12,24 +12,26 @@
 #define THREAD_LISTS 1024u
 #define NONE         UINT32_MAX
 
-/* What a record is to those that come after it. */
+/* What a record means for later ones. */
 enum part {
     PART_NOTHING,
-    PART_FACT,   /* for ever */
-    PART_LATEST, /* until there is another one with its key */
-    PART_OPENS,  /* until the next one with its key closes it; the newest is closed first */
+    PART_FACT,   /* needed for ever */
+    PART_LATEST, /* needed until there is another with its key */
+    /* needed until the next record with its key closes it; the newest is closed first */
+    PART_OPENS,
     PART_CLOSES,
 };
 
-/* Stands before each record. */
+/* Precedes each record. */
 struct kept {
     uint64_t key;
     uint64_t order;
     uint64_t position;
     uint32_t thread;
     uint32_t bytes;
-    uint32_t next; /* in its bucket: an older one. In flight_state_write: of its list of threads */
-    uint8_t part;  /* enum part; PART_NOTHING: it is not needed any more */
+    /* next older one in its bucket; in flight_state_write, the next in its list of threads */
+    uint32_t next;
+    uint8_t part; /* enum part; PART_NOTHING: no longer needed */
 };
 
 static struct {
@@ -39,7 +41,7 @@ static struct {
     size_t dead_bytes;
     uint64_t order;
     uint64_t lost;
-    uint32_t *buckets; /* places of the newest */
+    uint32_t *buckets; /* offsets of the newest */
 } all;
 
 bool flight_state_create(size_t bytes)
@@ -87,7 +89,7 @@ static uint64_t text_key(const struct record *r, char end)
     return key;
 }
 
-/* All notes hold; of other META records only the latest of a key does. */
+/* All notes are kept; of other META records only the latest with a key. */
 static uint64_t meta_key(const struct record *r)
 {
     static const char note[] = META_NOTE "=";
@@ -100,7 +102,7 @@ static uint64_t argument(const struct record *r, unsigned index)
     return index < r->arg_count ? r->args[index] : 0;
 }
 
-/* The argument of that label; what holds memory is found by `ptr`. */
+/* Returns the argument with that label; allocations are found by `ptr`. */
 static uint64_t labelled(const struct record *r, const struct api_function *f, const char *label)
 {
     for (unsigned i = 0; i < f->arg_count; i++)
@@ -109,14 +111,14 @@ static uint64_t labelled(const struct record *r, const struct api_function *f, c
     return 0;
 }
 
-/* Addresses are one space; an array's handle is another, and so is the program's own memory. */
+/* Addresses form one key space, array handles another, and host memory of the program a third. */
 static enum part call_part(const struct record *r, uint64_t *key)
 {
     if (r->code >= API_FUNCTION_COUNT)
         return PART_NOTHING;
     const struct api_function *f = &api_functions[r->code];
     if (f->class == API_GRAPH || r->flags & RECORD_CAPTURED)
-        return PART_FACT; /* what a later launch of the graph means */
+        return PART_FACT; /* defines later launches of the graph */
     if (f->memory == API_MEMORY_NONE || f->memory == API_MEMORY_INFO ||
         api_has_failed(f->domain, r->result))
         return PART_NOTHING;
@@ -132,7 +134,8 @@ static enum part call_part(const struct record *r, uint64_t *key)
     case API_MEMORY_UNREGISTER_HOST: return PART_CLOSES;
     case API_MEMORY_GET_ARRAY: *key = mix(*key, 1); return PART_OPENS;
     case API_MEMORY_FREE_ARRAY: *key = mix(*key, 1); return PART_CLOSES;
-    default: return PART_FACT; /* physical memory, pools, resets: one changes what others mean */
+    /* physical memory, pools, resets: they change the meaning of others */
+    default: return PART_FACT;
     }
 }
 
@@ -224,7 +227,7 @@ static void drop(struct kept *k)
     all.dead_bytes += size_of(k);
 }
 
-/* Takes the newest with that key out of its bucket, and away. False: there is none. */
+/* Removes the newest record with that key. Returns false if there is none. */
 static bool drop_newest(uint64_t key)
 {
     for (uint32_t *link = bucket_of(key); *link != NONE; link = &at(*link)->next) {
@@ -247,7 +250,7 @@ static void enter(struct kept *k)
     *bucket = (uint32_t)((uint8_t *)k - all.data);
 }
 
-/* Closes up what is needed no more. */
+/* Moves the needed records together. */
 static void pack(void)
 {
     size_t to = 0, bytes;
@@ -309,7 +312,8 @@ void flight_state_forget(uint64_t mark)
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-/* The records of one list of threads, in their order: a block ends where another thread's begin. */
+/* Writes the records of one list of threads, in order: a block ends where another thread's records
+ * begin. */
 static bool write_list(uint32_t first, struct block_encoder *e,
                        bool (*store)(struct block_encoder *e, struct block_header *h))
 {
@@ -354,6 +358,6 @@ bool flight_state_write(struct block_encoder *e,
     }
     for (uint32_t i = 0; good && i < THREAD_LISTS; i++)
         good = write_list(first[i], e, store);
-    pack(); /* and the buckets are as they were */
+    pack(); /* restores the buckets */
     return good;
 }

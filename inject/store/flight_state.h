@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a flight recorder's blocks need of those before them that are let go: what names mean, which
- * ranges are open, which memory is held. Records are kept here raw, until what they opened is
- * closed, or they are in the stream file. By the writer thread only.
+ * What the flight recorder's blocks need from earlier ones that were dropped: meanings of names,
+ * open ranges, allocated memory. The raw records are kept until what they opened is closed, or
+ * until they are in the stream file. Only on the writer thread.
  */
 #ifndef GPUPROF_INJECT_FLIGHT_STATE_H
 #define GPUPROF_INJECT_FLIGHT_STATE_H
@@ -13,21 +13,23 @@
 
 #include "block.h"
 
-/* With room for so many bytes of records. False: no memory (errno). */
+/*
+ * Allocates space for so many bytes of records. Returns false with errno set if there is no memory.
+ */
 bool flight_state_create(size_t bytes);
 void flight_state_free(void);
 
-/* One more record, which nobody else writes, if it is one that may be needed. `is_written`: the
- * stream file has a dump, so that what is closed here may have been opened there. */
+/* Adds a record, which no thread changes meanwhile, if it may be needed. `is_written`: the stream
+ * file has a dump, so that what is closed here may have been opened there. */
 void flight_state_see(uint32_t thread, uint64_t position, const uint8_t *record, size_t bytes,
                       bool is_written);
 
-/* Everything so far: later ones have larger numbers. */
+/* Returns a mark after everything so far: later marks are larger. */
 uint64_t flight_state_mark(void);
-/* What was there at `mark` is in the stream file now. */
+/* Everything up to `mark` is in the stream file now. */
 void flight_state_forget(uint64_t mark);
 
-/* Records that found no room. */
+/* Returns the number of records without space. */
 uint64_t flight_state_lost(void);
 
 /*
