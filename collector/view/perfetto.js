@@ -29,8 +29,8 @@ function hand(trace) {
   const timer = setInterval(() => {
     if (theirs.closed || Date.now() - begin > WAIT_MS) {
       stop();
-      offer('Perfetto did not answer. If ui.perfetto.dev cannot be reached from here, download the ' +
-            'trace and open it in another viewer.');
+      offer('Perfetto did not answer. If ui.perfetto.dev cannot be reached from here, download ' +
+            'the trace and open it in another viewer.');
       return;
     }
     theirs.postMessage('PING', PERFETTO);

@@ -17,8 +17,9 @@
 #define FILES_MAX  32u        /* threads with open files: three files each */
 #define PATH_BYTES 64
 #define TEXT_BYTES 1024
-#define HEAD_BYTES offsetof(struct thread, waited) /* the part of struct thread that is read here  \
-                                                    */
+#define HEAD_BYTES                                                                                 \
+    offsetof(struct thread, waited) /* the part of struct thread that is read here                 \
+                                     */
 
 static struct looked *all; /* LOOKED_MAX entries */
 /* places ever used; incremented by the thread that takes one */

@@ -6,8 +6,9 @@
 #include "base/hash.h"
 #include "python/python_text.h"
 
-#define CHECK_BYTES 64u /* bytes of a text or table that are compared to distinguish code objects  \
-                         */
+#define CHECK_BYTES                                                                                \
+    64u /* bytes of a text or table that are compared to distinguish code objects                  \
+         */
 
 #define COUNT_TYPE 8u /* offset of the type if only the reference count is before it */
 /* addresses are never this low, and reference counts never this high */

@@ -11,10 +11,11 @@
 #include "record/state.h"
 #include "record/thread.h"
 
-#define PAGE_BYTES      4096u
-#define OWN_BYTES_MAX   (8u << 20)  /* of a thread's own stack, as far as is searched */
-#define FIRST_BYTES_MAX (64u << 20) /* of the first thread's; the kernel maps nothing else there   \
-                                     */
+#define PAGE_BYTES    4096u
+#define OWN_BYTES_MAX (8u << 20) /* of a thread's own stack, as far as is searched */
+#define FIRST_BYTES_MAX                                                                            \
+    (64u << 20) /* of the first thread's; the kernel maps nothing else there                       \
+                 */
 
 /*
  * Are all pages from `low` to `high` readable? Below another stack is an unreadable page, or none.

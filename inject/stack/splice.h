@@ -14,25 +14,25 @@
 struct splice {
     struct python_frame frames[PYTHON_FRAMES_MAX];
     unsigned count;
-    unsigned next; /* Python frame that has no place yet */
-    bool is_short; /* a place found no room */
+    unsigned next; /* next Python frame without a place */
+    bool is_short; /* a place had no space */
     uint64_t out[WALK_FRAMES_MAX + PYTHON_FRAMES_MAX];
     unsigned out_count;
-    python_keep_fn keep;       /* in a signal handler; else NULL */
-    struct python_place *text; /* then what names are read into */
+    python_keep_fn keep;       /* in a signal handler; otherwise NULL */
+    struct python_place *text; /* with `keep`: buffer for names */
 };
 
 /*
- * Puts the calling thread's Python frames, or borrowed ones, into `w`, and cuts it to `max` frames.
- * Writes PYTHON records; not async-signal-safe. Frames whose places found no room are left out, and
- * that is counted.
+ * Inserts the calling thread's Python frames, or borrowed ones, into `w`, and cuts it to `max`
+ * frames. Writes PYTHON records; not async-signal-safe. Frames whose places had no space are left
+ * out, which is counted.
  */
 void splice_python(struct thread *t, struct splice *s, struct walk *w, unsigned max);
 
 /*
- * The same of the `count` frames that the caller has put in `s`, with w->is_cut if that is cut: for
- * those of python_frames_interrupted, in the signal handler, with s->keep set. `w` is then the walk
- * from the interrupted registers on.
+ * The same for the `count` frames that the caller has put into `s`, with w->is_cut if there were
+ * more: for results of python_frames_interrupted, in the signal handler, with s->keep set. `w` is
+ * then the walk from the interrupted registers.
  */
 void splice_frames(struct thread *t, struct splice *s, struct walk *w, unsigned max);
 

@@ -32,10 +32,8 @@ void flight_state_forget(uint64_t mark);
 /* Returns the number of records without space. */
 uint64_t flight_state_lost(void);
 
-/*
- * Makes blocks of what there is: fills the encoder, and calls `store` for each block, whose header
- * has the thread and the positions. False: `store` said so.
- */
+/* Makes blocks of the records: fills the encoder, and calls `store` for each block, whose header
+ * has the thread and the positions. Returns false if `store` does. */
 bool flight_state_write(struct block_encoder *e,
                         bool (*store)(struct block_encoder *e, struct block_header *h));
 

@@ -13,29 +13,30 @@
 #include "record/state.h"
 #include "record/wake.h"
 
-#define AGAIN_NS      60000000000u /* for the same reason: what failed once fails again at once */
+/* do not ask for the same reason again within this time: what failed once fails again soon */
+#define AGAIN_NS      60000000000u
 #define STEPS_KEPT    64u
-#define STEPS_MIN     8u /* before one can be slow */
+#define STEPS_MIN     8u /* before a step can be slow */
 #define TEXT_BYTES    256
-#define OUT_OF_MEMORY 2 /* of the runtime and of the driver alike */
+#define OUT_OF_MEMORY 2 /* value in the runtime's and the driver's enumeration */
 
-/* What others ask for. */
+/* A request of another thread. */
 enum slot { SLOT_FREE, SLOT_FILLING, SLOT_READY };
-static _Atomic uint32_t slot; /* enum slot; by gpuprof_dump's callers and the writer */
+static _Atomic uint32_t slot; /* enum slot; used by gpuprof_dump's callers and the writer */
 static enum dump_reason slot_reason;
 static char slot_text[TEXT_BYTES];
-static _Atomic uint32_t signalled; /* by the handler */
+static _Atomic uint32_t signalled; /* set by the handler */
 static _Atomic uint32_t is_on;
 
-/* The writer's. */
+/* Used by the writer. */
 static struct {
     struct dump due;                      /* reason 0: none */
-    uint64_t asked_ns[DUMP_REASON_COUNT]; /* when last; 0: never */
-    uint64_t launched_ticks; /* when work was given to the device last; 0: not since it was told */
-    uint64_t collective_ns;  /* since when one waits; 0: none */
-    uint64_t collectives;    /* that have not returned */
-    bool has_gpu;            /* there are records of the device's */
-    uint64_t step, step_ns;  /* the one under way; 0: none */
+    uint64_t asked_ns[DUMP_REASON_COUNT]; /* time of the last dump for each reason; 0: never */
+    uint64_t launched_ticks; /* when the last work was launched; 0: none since it was reported */
+    uint64_t collective_ns;  /* since when one has been waiting; 0: none */
+    uint64_t collectives;    /* calls that have not returned */
+    bool has_gpu;            /* there are device records */
+    uint64_t step, step_ns;  /* the current step; 0: none */
     uint64_t step_count;
     uint64_t lasted_ns[STEPS_KEPT];
 } seen;
@@ -161,7 +162,7 @@ static void see_library(const struct record *r, uint64_t begin_ns)
         seen.collectives++;
         seen.collective_ns = seen.collective_ns ? seen.collective_ns : begin_ns;
     } else if (seen.collectives && --seen.collectives == 0 && !seen.has_gpu) {
-        seen.collective_ns = 0; /* what the device does of it is not known */
+        seen.collective_ns = 0; /* what the device does for it is not known */
     }
 }
 
@@ -203,7 +204,7 @@ void flight_watch_see(const uint8_t *record, size_t bytes)
     }
 }
 
-/* What does not happen shows in no record. */
+/* Checks for what leaves no record: work that does not come. */
 static void see_time(void)
 {
     uint64_t now = now_ns();

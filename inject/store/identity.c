@@ -19,17 +19,17 @@
 #include "store/meta.h"
 
 #define LIBRARIES_MAX 16
-#define AHEAD_NS_MIN  1000000000 /* less may be the time between two readings */
-#define MAPS_BYTES    8192u      /* of /proc/self/maps at a time; a path has at most 4095 */
+#define AHEAD_NS_MIN  1000000000 /* shortest time between two readings */
+#define MAPS_BYTES    8192u      /* of /proc/self/maps per read; a path has at most 4095 */
 
-/* CUDA's libraries that were met so far. */
+/* CUDA's libraries seen so far. */
 struct libraries {
     char seen[LIBRARIES_MAX][256];
     unsigned count;
 };
 
-/* Which rank it is, of which job (rank.h), what changes how CUDA works and how quick that is, and
- * what the user asked to record, so that the next command can ask for it again. */
+/* Rank and job (rank.h), what affects how CUDA works and how fast, and what the user asked to
+ * record, so that the report can propose the next command. */
 static const char *const variables[] = {"RANK",
                                         "LOCAL_RANK",
                                         "WORLD_SIZE",
@@ -87,11 +87,12 @@ static const char *const variables[] = {"RANK",
 
 #define VARIABLE_COUNT (sizeof variables / sizeof variables[0])
 
-/* By the thread that starts a recording, for its writer. */
+/* Filled by the thread that starts a recording, for its writer. */
 static char variable_values[VARIABLE_COUNT][256];
 static bool variable_set[VARIABLE_COUNT];
 
-/* Reads up to capacity - 1 bytes of a small file and terminates them; the length, 0 on failure. */
+/* Reads up to capacity - 1 bytes of a small file and terminates them; returns the length, 0 on
+ * failure. */
 static size_t read_file(const char *path, char *text, size_t capacity)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -129,7 +130,7 @@ static uint64_t parse_start_time(void)
     return p ? strtoull(p, NULL, 10) : 0;
 }
 
-/* By which CLOCK_MONOTONIC is ahead of the kernel's own here. */
+/* How far CLOCK_MONOTONIC is ahead of the kernel's own clock in this time namespace. */
 static int64_t parse_monotonic_shift(void)
 {
     char text[256];
@@ -151,7 +152,7 @@ static uint64_t parse_namespace(const char *path)
     return p ? strtoull(p + 1, NULL, 10) : 0;
 }
 
-/* Taken by the thread that starts the recording: getenv in another one would race with setenv. */
+/* Read by the thread that starts the recording: getenv on another thread would race with setenv. */
 static void read_variables(void)
 {
     for (size_t i = 0; i < VARIABLE_COUNT; i++) {
@@ -169,14 +170,16 @@ void identity_fill(void)
     h->monotonic_zero_ns = process_clock.monotonic_zero_ns;
     h->realtime_zero_ns = process_clock.realtime_zero_ns;
     if (getrandom(h->process_id, sizeof h->process_id, GRND_NONBLOCK) != sizeof h->process_id) {
-        /* Early at boot there is no entropy: time, pid and an address are unique enough. */
+        /*
+         * Early at boot there may be no random bytes: time, pid and an address are unique enough.
+         */
         uint64_t parts[2] = {clock_ns(CLOCK_REALTIME), ticks_now() ^ (uint64_t)getpid() << 40};
         memcpy(h->process_id, parts, sizeof parts);
     }
     read_variables();
     parse_boot_id(h->boot_id);
     h->pid_namespace = parse_namespace("/proc/self/ns/pid");
-    /* What is shown are the offsets of the children's namespace. */
+    /* /proc shows the offsets of the children's namespace. */
     if (parse_namespace("/proc/self/ns/time") == parse_namespace("/proc/self/ns/time_for_children"))
         h->monotonic_shift_ns = parse_monotonic_shift();
     h->start_time = parse_start_time();
@@ -190,8 +193,8 @@ void identity_fill(void)
             *p = '_';
 }
 
-/* Where a blank may be of an argument, which is told from one between two of them by the first: all
- * have a mark between each other there. */
+/* Replaces spaces inside arguments by a mark if any argument contains one; the first character says
+ * so. Otherwise spaces separate arguments. */
 static void append_command(struct thread *t, char *text, size_t capacity)
 {
     size_t length = read_file("/proc/self/cmdline", text, capacity), bytes;
@@ -201,7 +204,7 @@ static void append_command(struct thread *t, char *text, size_t capacity)
         is_plain &= text[i] != ' ' && (text[i] || (i + 1 < length && text[i + 1]));
         text[i] = text[i] ? text[i] : ARGUMENT_SEPARATOR;
     }
-    if (has_mark) /* nobody could tell: a mark alone says that they are not known */
+    if (has_mark) /* ambiguous: the mark alone says that the arguments are not known */
         meta_append(t, "argv", (char[]){ARGUMENT_SEPARATOR}, 1);
     else if (!is_plain)
         meta_append(t, "argv", text, length);
@@ -253,13 +256,13 @@ void identity_append_function(struct thread *writer, unsigned code)
         return;
     struct record r = {.type = RECORD_API,
                        .code = (uint16_t)code,
-                       .begin = gp.header.scale.ticks_zero, /* it holds from the beginning */
+                       .begin = gp.header.scale.ticks_zero, /* valid from the beginning */
                        .bytes = (const uint8_t *)text,
                        .byte_count = (uint32_t)n};
     thread_append(writer, &r);
 }
 
-/* Those of libraries that use CUDA are twice as many, and few of them are called. */
+/* Functions of libraries that use CUDA are twice as many, and few of them are called. */
 static void append_api_table(struct thread *writer)
 {
     for (unsigned i = 0; i < API_FUNCTION_COUNT; i++)
@@ -267,10 +270,8 @@ static void append_api_table(struct thread *writer)
             identity_append_function(writer, i);
 }
 
-/*
- * A library such as libfaketime may answer for the kernel's clock: by how much that is ahead of it.
- * The begin of the process is known by the kernel's.
- */
+/* A library such as libfaketime may replace the kernel's clock: records the difference. The start
+ * time of the process is on the kernel's clock. */
 static void append_clock_ahead(struct thread *writer)
 {
     struct timespec kernel_time;
@@ -323,7 +324,7 @@ void identity_append_counters(struct thread *writer)
     }
 }
 
-/* Notes the file of a line of /proc/self/maps, if it is one of CUDA's and new. */
+/* Notes the file in a line of /proc/self/maps if it is a new library of CUDA. */
 static void append_library(struct thread *writer, struct libraries *found, char *line)
 {
     static const char *const stems[] = {"/libcuda.so", "/libcudart.so", "/libcudart-",
@@ -345,12 +346,12 @@ static void append_library(struct thread *writer, struct libraries *found, char 
 }
 
 /*
- * From /proc/self/maps, which takes no lock of the loader's; by read, because stdio allocates. A
- * line longer than the buffer loses its beginning: it is none of ours then, or found elsewhere.
+ * Reads /proc/self/maps, which takes no lock of the loader; with read(), because stdio allocates. A
+ * line longer than the buffer loses its beginning: it is no CUDA library then, or found elsewhere.
  */
 static void read_libraries(struct thread *writer, struct libraries *found)
 {
-    static char text[MAPS_BYTES + 1]; /* the writer's own */
+    static char text[MAPS_BYTES + 1]; /* used by the writer only */
     size_t length = 0;
     int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
     ssize_t n;

@@ -24,7 +24,7 @@ void meta_append_with(struct thread *t, const char *key, const char *value, size
 
 void meta_append(struct thread *writer, const char *key, const char *value, size_t length)
 {
-    static char text[RECORD_BYTES_MAX]; /* the writer's own; too large for comfort on its stack */
+    static char text[RECORD_BYTES_MAX]; /* used by the writer only; too large for its stack */
     meta_append_with(writer, key, value, length, text, sizeof text);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* META records: what there is to be known of a process, as "key=value". What is too long is cut. */
+/* META records: facts about a process as "key=value". Longer ones are cut. */
 #ifndef GPUPROF_INJECT_META_H
 #define GPUPROF_INJECT_META_H
 
@@ -7,11 +7,11 @@
 
 struct thread;
 
-/* By the writer. */
+/* Called by the writer. */
 void meta_append(struct thread *writer, const char *key, const char *value, size_t length);
 void meta_append_text(struct thread *writer, const char *key, const char *value);
 
-/* The same by any thread, which has `bytes` of room in `text` for both. */
+/* The same on any thread, with a buffer `text` of `bytes` for key and value. */
 void meta_append_with(struct thread *t, const char *key, const char *value, size_t length,
                       char *text, size_t bytes);
 

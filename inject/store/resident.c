@@ -23,7 +23,7 @@ void resident_tick(struct thread *writer)
     if (length <= 0)
         return;
     text[length] = '\0';
-    (void)strtoull(text, &rest, 10); /* of addresses */
+    (void)strtoull(text, &rest, 10); /* size of the address space */
     uint64_t pages = strtoull(rest, NULL, 10);
     struct record r = {
         RECORD_WITH(RESIDENT, [RESIDENT_BYTES] = pages * (uint64_t)sysconf(_SC_PAGESIZE)),

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How much of the host's memory the process has, now and then. */
+/* Records how much host memory the process uses, at intervals. */
 #ifndef GPUPROF_INJECT_RESIDENT_H
 #define GPUPROF_INJECT_RESIDENT_H
 
 struct thread;
 
-/* By the writer thread, once a second and whenever all is stored: appends what the kernel says, at
- * the price of reading a file of /proc. Where that cannot be read, nothing. */
+/* Called by the writer thread once a second, and whenever everything is stored: appends the
+ * kernel's value, at the cost of reading a file of /proc. Does nothing if that cannot be read. */
 void resident_tick(struct thread *writer);
 
 #endif

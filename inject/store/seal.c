@@ -15,12 +15,12 @@
 #include "store/block_sink.h"
 #include "store/compress.h"
 
-#define OWN_CHUNK_BYTES  (512u << 10) /* the writer's own records */
-#define GOOD_BLOCK_BYTES (512u << 10) /* raw records of a thread that make a good block */
+#define OWN_CHUNK_BYTES  (512u << 10) /* for the writer's own records */
+#define GOOD_BLOCK_BYTES (512u << 10) /* raw records of a thread that make a block of good size */
 #define STAND_IN_BYTES   128
-#define LIVENESS_NS      200000000u /* how often owners are looked after */
+#define LIVENESS_NS      200000000u /* how often to check whether owners still exist */
 
-/* A chunk that holds unsealed records, as found at the beginning of a pass. */
+/* A chunk with unsealed records, as found at the beginning of a pass. */
 struct part {
     uint8_t *chunk;
     struct chunk_owner *owner; /* NULL: the chunk is the writer's own */
@@ -28,8 +28,9 @@ struct part {
     uint64_t committed;
     uint64_t sealed;
     uint32_t thread;
-    bool full;    /* nobody appends any more */
-    bool is_lost; /* what is in it, from `sealed` on: the program wrote over how much that is */
+    bool full; /* no thread appends any more */
+    /* what it contains from `sealed` on is not known: the program has overwritten the size */
+    bool is_lost;
 };
 
 struct sealer {
@@ -44,12 +45,12 @@ struct sealer {
     uint8_t *own_chunk;
     uint8_t stand_in[STAND_IN_BYTES];
     uint64_t sequence;
-    uint32_t cost_index;  /* of the thread that is being sealed; cost_sums.h */
+    uint32_t cost_index;  /* of the thread being sealed; cost_sums.h */
     uint64_t sealed_ns;   /* when everything was last sealed */
-    uint64_t liveness_ns; /* when owners were last looked after */
+    uint64_t liveness_ns; /* when owners were last checked */
 };
 
-/* By who begins a recording; the sealer's. */
+/* Set by the thread that starts a recording; used by the sealer. */
 static struct block_sink *sink;
 static void (*tell)(const uint8_t *record, size_t bytes);
 
@@ -98,14 +99,15 @@ void seal_attach(struct sealer *s, struct thread *me)
 {
     me->number = 0;
     me->tid = thread_id();
-    me->epoch = gp.next_epoch; /* never the page's: only to tell this recording from a parent's */
+    /* never equal to the page's: only distinguishes this recording from a parent's */
+    me->epoch = gp.next_epoch;
     me->records = s->own_chunk + LIVE_CHUNK_HEAD_BYTES;
     me->used = 0;
     me->capacity = OWN_CHUNK_BYTES - LIVE_CHUNK_HEAD_BYTES;
     s->sealed_ns = clock_ns(CLOCK_MONOTONIC);
 }
 
-/* An owner that is gone left its chunk. */
+/* Leaves the chunk for an owner that is gone. */
 static void look_after_owner(const struct chunk_owner *owner, uint8_t *chunk)
 {
     uint32_t number = owner_number(owner);
@@ -113,14 +115,14 @@ static void look_after_owner(const struct chunk_owner *owner, uint8_t *chunk)
         pool_leave_dead(&gp.pool, chunk, number);
 }
 
-/* A kill between the two loses them: they are not counted twice. */
+/* After a kill between the two steps they are lost, and not counted twice. */
 static void count_passed(struct chunk_owner *owner, uint8_t *chunk)
 {
     uint64_t passed = chunk_u64(chunk, LIVE_CHUNK_PASSED);
     uint64_t counted = chunk_u64(chunk, LIVE_CHUNK_COUNTED);
     if (passed == counted)
         return;
-    if (passed - counted > UINT32_MAX) { /* more than there can be: the program wrote over one */
+    if (passed - counted > UINT32_MAX) { /* impossible: the program has overwritten one */
         chunk_set_u64(chunk, LIVE_CHUNK_PASSED, 0);
         chunk_set_u64(chunk, LIVE_CHUNK_COUNTED, 0);
         counter_add(COUNTER_OVERWRITTEN, 1);
@@ -132,10 +134,8 @@ static void count_passed(struct chunk_owner *owner, uint8_t *chunk)
     cost_sums_active(owner);
 }
 
-/*
- * What the program wrote over is not to be believed. The owner sets it right with its next record;
- * what it left so is lost.
- */
+/* Returns how much of the chunk is plausible: the program may have overwritten its head. The owner
+ * repairs it with its next record; otherwise the data is lost. */
 static uint64_t believed(const struct chunk_owner *owner, struct part *p, uint64_t committed)
 {
     uint64_t most = gp.pool.chunk_bytes - LIVE_CHUNK_HEAD_BYTES;
@@ -148,7 +148,7 @@ static uint64_t believed(const struct chunk_owner *owner, struct part *p, uint64
     return p->sealed;
 }
 
-/* Its owner may empty the chunk while we read (pool_begin_anew): then it is for the next pass. */
+/* Its owner may empty the chunk while we read (pool_begin_anew): then the next pass reads it. */
 static void add_part(struct sealer *s, struct chunk_owner *owner, uint8_t *chunk,
                      enum live_chunk_state state, uint32_t take)
 {
@@ -175,7 +175,7 @@ static int compare_parts(const void *a, const void *b)
     return x->position < y->position ? -1 : x->position > y->position;
 }
 
-/* Heap sort: qsort may allocate. */
+/* Heap sort, since qsort may allocate. */
 static void sort_parts(struct part *parts, uint32_t count)
 {
     for (uint32_t start = count / 2, end = count; end > 1;) {
@@ -199,8 +199,8 @@ static void sort_parts(struct part *parts, uint32_t count)
 }
 
 /*
- * Threads go on meanwhile. A chunk that was taken after the walk began is left for the next pass:
- * what its thread had put into the one before, after that was looked at, would be passed over.
+ * Threads continue meanwhile. A chunk taken after the search began is left for the next pass:
+ * otherwise what its thread has put into the previous chunk, after that was read, would be skipped.
  */
 static void collect_parts(struct sealer *s, bool look_after)
 {
@@ -274,7 +274,7 @@ static bool store_block(struct sealer *s, struct block_header *h)
     return true;
 }
 
-/* Of parts[first..last), what lies before `position` is in the stream. */
+/* Marks as stored what is before `position` in parts[first..last). */
 static void mark_stored(struct sealer *s, uint32_t first, uint32_t last, uint64_t position)
 {
     for (uint32_t i = first; i < last; i++) {
@@ -285,10 +285,8 @@ static void mark_stored(struct sealer *s, uint32_t first, uint32_t last, uint64_
     }
 }
 
-/*
- * In place of records of which all are lost, since a thread's positions without a block would look
- * like a damaged file: how many places there were.
- */
+/* Adds a record in place of lost ones, since a gap in a thread's positions would look like a
+ * damaged file: it has the number of positions. */
 static void add_stand_in(struct sealer *s)
 {
     const char *name = counter_infos[COUNTER_OVERWRITTEN].name;
@@ -301,7 +299,9 @@ static void add_stand_in(struct sealer *s)
         block_encoder_add(&s->encoder, s->stand_in, (size_t)bytes);
 }
 
-/* All of parts[first..last) is in the stream: full chunks become free, and others' from here on. */
+/*
+ * All of parts[first..last) is in the stream: full chunks become free, and the others are marked.
+ */
 static void let_go(struct sealer *s, uint32_t first, uint32_t last)
 {
     for (uint32_t i = first; i < last; i++) {
@@ -312,7 +312,7 @@ static void let_go(struct sealer *s, uint32_t first, uint32_t last)
     }
 }
 
-/* Seals parts[first..last) of one thread; what is stored is marked, and full chunks become free. */
+/* Seals parts[first..last) of one thread; stored data is marked, and full chunks become free. */
 static bool seal_thread(struct sealer *s, uint32_t first, uint32_t last)
 {
     struct block_header h = {.thread = s->parts[first].thread};
@@ -321,13 +321,13 @@ static bool seal_thread(struct sealer *s, uint32_t first, uint32_t last)
     const struct chunk_owner *owner = s->parts[first].owner;
     s->cost_index = owner ? atomic_load(&owner->cost) : 0;
     if (owner)
-        cost_sums_active(s->parts[last - 1].owner); /* of the chunk that it has now */
+        cost_sums_active(s->parts[last - 1].owner); /* of its current chunk */
     block_encoder_reset(&s->encoder);
     for (uint32_t i = first; i < last; i++) {
         struct part *p = &s->parts[i];
         uint64_t at = p->sealed;
-        /* Nothing yet: of a full chunk all was stored in an earlier pass, with the begin of the
-         * next one, which its thread already had. */
+        /* Nothing yet: everything in a full chunk was stored in an earlier pass, with the begin of
+         * the next chunk, which its thread already had. */
         if (position == h.position_begin)
             h.position_begin = p->position + at;
         position = p->position + at;
@@ -340,15 +340,16 @@ static bool seal_thread(struct sealer *s, uint32_t first, uint32_t last)
                     mark_stored(s, first, last, h.position_begin);
                     return false;
                 }
-                /* Now, not at the end: a thread that is faster than we are needs fewer chunks, and
-                 * their pages are in a cache. */
+                /* Now, and not at the end: a thread that is faster than we are then needs fewer
+                 * chunks, whose pages are in a cache. */
                 mark_stored(s, first, last, position);
                 let_go(s, first, i);
                 first = i;
                 h.position_begin = position;
                 continue;
             }
-            if (bytes < 0) { /* the program wrote over it; nobody knows where the next one begins */
+            /* the program has overwritten it; where the next one begins is not known */
+            if (bytes < 0) {
                 counter_add(COUNTER_OVERWRITTEN, 1);
                 bytes = (int)(p->committed - at);
             } else {
@@ -416,7 +417,7 @@ bool seal_pass(struct sealer *s, struct thread *me, bool all, uint64_t now_ns)
     return true;
 }
 
-/* Records that are in chunks only, as far as the program has not written over them. */
+/* Counts records that are in chunks only, as far as the program has not overwritten them. */
 static uint64_t count_left(void)
 {
     uint64_t records = 0;

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * From chunks to blocks: what the writer thread does in each pass. Used by that thread only, but
- * for seal_tell_end.
- */
+/* Makes blocks of chunks: what the writer thread does in each pass. Only on that thread, except
+ * seal_tell_end. */
 #ifndef GPUPROF_INJECT_SEAL_H
 #define GPUPROF_INJECT_SEAL_H
 
@@ -14,33 +12,31 @@ struct block_sink;
 struct thread;
 struct sealer;
 
-/*
- * NULL if there is no memory (errno). All that sealing will need is allocated here. Blocks go to
- * `sink`, which has begun; an error of its ends the recording (said).
- */
+/* Allocates all that sealing needs; returns NULL with errno set if there is no memory. Blocks go to
+ * `sink`, which has begun; an error of the sink ends the recording, with a message. */
 struct sealer *seal_create(struct block_sink *sink);
 void seal_free(struct sealer *s);
 
-/* Each raw record that is about to be sealed, by the writer; before a recording begins. NULL: none.
- * The program can write where it stands. */
+/* Sets the function that the writer calls with each raw record before it is sealed; NULL: none.
+ * Call it before a recording begins. The program can overwrite the record. */
 void seal_tell(void (*see)(const uint8_t *record, size_t bytes));
 
-/* Gives the writer's own records a private chunk: the pool may be empty when it must write. */
+/*
+ * Gives the writer a private chunk for its own records: the pool may be empty when it must write.
+ */
 void seal_attach(struct sealer *s, struct thread *me);
 
-/*
- * Seals every thread that is due: enough for a good block, too long since the last one, or `all`.
- * Frees chunks. False: the stream cannot be written any more.
- */
+/* Seals every thread that is due: it has enough for a good block, its last block is too old, or
+ * `all`. Frees chunks. Returns false if the stream can no longer be written. */
 bool seal_pass(struct sealer *s, struct thread *me, bool all, uint64_t now_ns);
 
-/* Stores the writer's own records only. False: likewise. */
+/* Stores only the writer's own records. Returns false as above. */
 bool seal_own(struct sealer *s, struct thread *me);
 
 /*
- * If the recording has ended before its process: says so in the stream's header, with all counters
- * and what is left in chunks of which there is no file. By the writer then, and again by whoever
- * ends the process.
+ * If the recording has ended before its process: writes so into the stream's header, with all
+ * counters and what is left in chunks without a file. Called by the writer then, and again by each
+ * thread that ends the process.
  */
 void seal_tell_end(void);
 

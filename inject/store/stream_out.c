@@ -17,20 +17,18 @@
 
 #define ADVICE "; set GPUPROF_OUT to another folder"
 
-/* Made by the thread that starts a recording; then the writer's. */
+/* Made by the thread that starts a recording; then used by the writer. */
 static struct {
     char path[STREAM_PATH_BYTES_MAX + 1];
     int fd;
-    dev_t device; /* of the file, to know it again */
+    dev_t device; /* identifies the file */
     ino_t inode;
-    off_t end;                   /* of the last whole block */
+    off_t end;                   /* end of the last complete block */
     struct stream_header header; /* as it was written */
 } out = {.fd = -1};
 
-/*
- * Has another user put it there, in a folder where anybody may put something (/tmp)? Whoever owns a
- * folder, or a link to one, decides what becomes of the files in it.
- */
+/* Has another user put it there, in a folder that everybody may write to (/tmp)? The owner of a
+ * folder, or of a link to one, controls the files in it. */
 static bool is_planted(const char *path, bool is_shared)
 {
     struct stat st;
@@ -43,10 +41,8 @@ static bool is_shared(const char *path)
     return stat(path, &st) == 0 && st.st_mode & S_ISVTX && st.st_mode & S_IWOTH;
 }
 
-/*
- * What else is to be known of the error: a process that has given up its user's rights before its
- * first call can no longer make files where that user could. Nothing is made before that call.
- */
+/* Adds to an error text: a process that has given up its user's rights before its first call can no
+ * longer create files where that user could. Nothing is created before that call. */
 static const char *circumstance(int error)
 {
     bool has_changed = geteuid() != getauxval(AT_EUID) || getegid() != getauxval(AT_EGID);
@@ -55,7 +51,7 @@ static const char *circumstance(int error)
                : "";
 }
 
-/* mkdir -p; folders that are there already are fine, whatever they are seen through. */
+/* mkdir -p; existing folders are fine, also through links. */
 bool stream_out_prepare(void)
 {
     const char *dir = gp.settings.texts[SETTING_OUT];
@@ -97,7 +93,8 @@ static bool is_ours(int fd)
     return descriptor_is(fd, out.device, out.inode);
 }
 
-/* Programs close descriptors that they do not know, and open files under their numbers. */
+/* Opens the file again: programs close descriptors that they do not know, and open files under the
+ * same numbers. */
 static bool reopen(void)
 {
     if (is_ours(out.fd))
@@ -132,7 +129,7 @@ static bool write_at(const uint8_t *data, size_t bytes, off_t offset)
     return true;
 }
 
-/* Has the file, which is open, been removed? It has no name before its header is in it. */
+/* Was the open file removed? It has no name before its header is written. */
 static bool has_gone(void)
 {
     struct stat st;
@@ -144,7 +141,7 @@ static bool append(const uint8_t *data, size_t bytes)
     if (!reopen())
         return false;
     if (has_gone()) {
-        pool_unlink(&gp.header); /* nobody finds the live file without it */
+        pool_unlink(&gp.header); /* without it nobody finds the live file */
         errno = ENOENT;
         return false;
     }
@@ -154,12 +151,12 @@ static bool append(const uint8_t *data, size_t bytes)
     }
     int error = errno;
     if (ftruncate(out.fd, out.end) < 0)
-        error = errno; /* the reader finds a torn last block, and says so */
+        error = errno; /* the reader finds the incomplete last block, and reports it */
     errno = error;
     return false;
 }
 
-/* Opens the new file, with a name or without one yet, and writes its header. */
+/* Prepares the new file, which may have no name yet, and writes its header. */
 static bool create(int fd, const uint8_t *head, size_t bytes)
 {
     struct stat st;
@@ -172,14 +169,14 @@ static bool create(int fd, const uint8_t *head, size_t bytes)
     return append(head, bytes);
 }
 
-/* The file appears with its header in it. */
+/* Creates the file with its header already in it. */
 static bool create_whole(const uint8_t *head, size_t bytes)
 {
     int fd = unnamed_open(out.path);
     return fd >= 0 && create(fd, head, bytes) && unnamed_link(out.fd, out.path) == 0;
 }
 
-/* Where that is not possible. A kill between the two steps leaves an empty file. */
+/* The fallback. A kill between the two steps leaves an empty file. */
 static bool create_named(const uint8_t *head, size_t bytes)
 {
     int fd = open(out.path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -245,7 +242,7 @@ void stream_out_say_where(void)
     snprintf(in_proc, sizeof in_proc, "/proc/self/fd/%d", out.fd);
     ssize_t length = readlink(in_proc, path, sizeof path - 1);
     path[length > 0 ? length : 0] = '\0';
-    char *slash = strrchr(path, '/'); /* behind it may be the name of a file that had none */
+    char *slash = strrchr(path, '/'); /* a file without a name may have one behind it */
     if (!slash)
         return;
     *slash = '\0';
@@ -256,7 +253,7 @@ void stream_out_say_where(void)
 static void tell_end(struct block_sink *s, const uint64_t counters[COUNTER_COUNT])
 {
     static uint8_t head[STREAM_HEADER_BYTES_MAX];
-    static _Atomic uint32_t busy; /* with threads that end the process at the same time */
+    static _Atomic uint32_t busy; /* for threads that end the process at the same time */
     (void)s;
     if (atomic_exchange(&busy, 1))
         return;

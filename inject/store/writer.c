@@ -22,13 +22,13 @@
 #include "store/meta.h"
 #include "store/seal.h"
 
-#define TICK_NS   100000000u /* how often the writer looks while something happens */
-#define ALONE_NS  200000000u /* how often it looks whether anybody else is left */
+#define TICK_NS   100000000u /* how often the writer checks while the program is active */
+#define ALONE_NS  200000000u /* how often it checks whether other threads are left */
 #define SECOND_NS 1000000000u
 
-static struct thread predecessor; /* the first writer's state, for the second */
+static struct thread predecessor; /* the first writer's state, for the second one */
 
-/* Anchor, counters and whatever became known, once a second and at each flush. */
+/* Writes an anchor, counters and what has become known, once a second and at each flush. */
 static void note_state(struct thread *me, uint32_t reason)
 {
     identity_append_anchor(me);
@@ -45,7 +45,7 @@ static void append_notes(struct thread *me)
         meta_append_text(me, META_NOTE, text);
 }
 
-/* Does a feature want all that there is sealed, to look at it? */
+/* Does a feature want everything sealed, in order to evaluate it? */
 static bool is_due(uint64_t now_ns)
 {
     bool is = false;
@@ -54,10 +54,11 @@ static bool is_due(uint64_t now_ns)
     return is;
 }
 
-/* True while recording goes on. */
+/* Returns true while recording goes on. */
 static bool pass(struct sealer *s, struct thread *me, uint64_t *second_ns)
 {
-    /* A call that a kill ends had not returned then: nothing else is written while all wait. */
+    /* A call that a kill ends had not returned at this time; nothing else is written while all
+     * threads wait. */
     chunk_set_u64(gp.pool.base, LIVE_OFFSET_ALIVE, ticks_now());
     pool_prepare(&gp.pool);
     uint32_t requested = atomic_load(&gp.writer.requested);
@@ -79,14 +80,14 @@ static bool pass(struct sealer *s, struct thread *me, uint64_t *second_ns)
         append_notes(me);
         good = seal_own(s, me);
     }
-    if (flush && good) { /* else the events are in the live file only, and it must stay */
+    if (flush && good) { /* otherwise the events are in the live file only, which must stay */
         atomic_store(&gp.writer.done, requested);
         futex_wake_all(&gp.writer.done);
     }
     return good;
 }
 
-/* Now and then: are the first thread, which has ended, and ours all that is left? */
+/* Checked at intervals: are only our threads left, and the first one, which has ended? */
 static bool is_left_alone(uint64_t *looked_ns)
 {
     uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
@@ -97,7 +98,8 @@ static bool is_left_alone(uint64_t *looked_ns)
     return leader_has_ended(&thread_count) && thread_count == 1 + atomic_load(&own_thread_count);
 }
 
-/* Until the recording ends, or, if `may_be_left`, is_left_alone. True: the latter. */
+/* Runs until the recording ends, or until is_left_alone if `may_be_left`. Returns true in the
+ * latter case. */
 static bool write_on(struct sealer *s, struct thread *me, bool may_be_left)
 {
     uint64_t second_ns = clock_ns(CLOCK_MONOTONIC), looked_ns = second_ns;
@@ -111,7 +113,7 @@ static bool write_on(struct sealer *s, struct thread *me, bool may_be_left)
             futex_wait(&gp.writer.wake, wake, TICK_NS);
         atomic_store(&gp.writer.asleep, 0);
     }
-    atomic_store(&gp.writer.running, 0); /* first: start.c looks */
+    atomic_store(&gp.writer.running, 0); /* first: start.c checks it */
     start_end();
     seal_tell_end();
     futex_wake_all(&gp.writer.done);
@@ -119,7 +121,7 @@ static bool write_on(struct sealer *s, struct thread *me, bool may_be_left)
     return false;
 }
 
-/* Takes over where the first writer was. */
+/* Continues where the first writer stopped. */
 static void *second_main(void *data)
 {
     struct thread *me = &this_thread;
@@ -132,17 +134,18 @@ static void *second_main(void *data)
 }
 
 /*
- * The last thread that is not ours has ended, and before it the first one had, by pthread_exit.
+ * The last thread of the program has ended, and before it the first one had, by pthread_exit.
  * Without us the C library would have ended the process with exit(0) on the last one. This thread
- * does so instead, as a thread like any other, so that handlers and destructors may call CUDA, and
- * wait for the writer as ever: another one.
+ * does it instead, as an ordinary thread: handlers and destructors may call CUDA and wait for the
+ * writer, which is another thread then.
  */
 static void end_process(struct sealer *s, struct thread *me)
 {
     predecessor = *me;
     *me = (struct thread)THREAD_BLANK;
-    own_thread_end();                             /* from here on a thread of the program's */
-    if (own_thread_create(second_main, s) != 0) { /* what comes now is not recorded; the rest is */
+    own_thread_end(); /* from here on it is a thread of the program */
+    /* later events are not recorded; earlier ones are stored */
+    if (own_thread_create(second_main, s) != 0) {
         start_end();
         atomic_store(&gp.writer.running, 0);
     }

@@ -11,9 +11,9 @@
 #include "torch/op_events.h"
 
 #define FILE_INPUT 257 /* Py_file_input: a text of statements */
-#define ASKS_MAX   10  /* of a Python that says that PyTorch is there, and has no hooks */
+#define ASKS_MAX   10  /* attempts in which Python says that PyTorch is there, but has no hooks */
 
-static const struct python_api *python; /* by the writer, before Python knows any of the rest */
+static const struct python_api *python; /* set by the writer before Python knows the rest */
 
 /* ---- What Python calls ----------------------------------------------------------------------- */
 
@@ -23,12 +23,13 @@ static object_ptr none(void)
     return python->none;
 }
 
-/* As the fixed text made them, for good: {address: text}, and a function that puts a module there.
- */
+/* Made by the fixed text, and never freed: {address: text}, and a function that adds a module. */
 static object_ptr learn;
 static _Atomic(object_ptr) names;
 
-/* What it is called; the caller's. Python code only for a module that is met for the first time. */
+/*
+ * Returns the module's name, owned by the caller. Runs Python code only for a module that is new.
+ */
 static object_ptr text_of(object_ptr module)
 {
     object_ptr known = atomic_load(&names), key = known ? python->number(module) : NULL;
@@ -93,15 +94,15 @@ static struct python_method methods[] = {
 #define METHOD_COUNT (sizeof methods / sizeof methods[0])
 
 /*
- * Run with the globals of torch.nn.modules.module, so that torch.compile finds what the hooks name,
- * and with locals of our own. It traces the hooks up to their return, holds what they are closures
- * of for constant, and must not compile them where they are called from elsewhere (skip_code): else
- * it compiles again, with a warning, for each module that is new. That there are such hooks it
- * warns of, too, which may be an error in a program that wants it so. A text is "CLASS ROOT.path":
- * wrappers have the path of what they wrap. A module that no outermost one leads to is one of its
- * own. `names` stays None while PyTorch is not whole yet. Lightning asks its profiler to measure
- * each hook, whichever profiler that is; it may be imported later, before a module is met. Where
- * its PyTorchProfiler is used that makes labels of its own.
+ * Runs with the globals of torch.nn.modules.module, so that torch.compile finds the names that the
+ * hooks use, and with locals of our own. torch.compile traces the hooks up to their return, takes
+ * their closure variables for constant, and must not compile them where they are called from
+ * elsewhere (skip_code): otherwise it compiles again, with a warning, for each new module. It also
+ * warns that there are such hooks, which may be an error in a program that asks for that. A text is
+ * "CLASS ROOT.path": wrappers have the path of the module they wrap. A module that no root module
+ * contains is a root itself. `names` stays None while PyTorch is still being imported. Lightning
+ * asks its profiler, whichever that is, to measure each hook; it may be imported later, before a
+ * new module is called. If its PyTorchProfiler is used, that makes its own labels.
  */
 static const char hooks[] =
     "def watch(begin_hook, end_hook, modules, contextmanager, wraps):\n"
@@ -191,11 +192,11 @@ static const char hooks[] =
 
 enum progress { NOT_ASKED, ASKED, LATER, SET, FAILED };
 
-/* The child of a fork inherits them, since its Python does. */
+/* The child of a fork inherits them, as it does Python. */
 static struct {
-    _Atomic uint32_t progress; /* enum progress: the writer's, ASKED until Python has answered */
-    uint32_t asks;             /* Python's answers that it has no hooks */
-    const char *absence;       /* the writer's, as is the rest */
+    _Atomic uint32_t progress; /* enum progress; the writer sets ASKED, Python's answer the rest */
+    uint32_t asks;             /* how often Python has answered that it has no hooks */
+    const char *absence;       /* used, like the rest, by the writer */
     const char *told;
     uint64_t told_epoch;
 } state = {.absence = "absent: PyTorch is not loaded"};
@@ -209,7 +210,7 @@ static bool give(object_ptr locals, struct python_method *method)
     return is_given;
 }
 
-/* By Python's main thread, between two of its instructions. */
+/* Called by Python's main thread, between two of its instructions. */
 static int set_hooks(void *data)
 {
     (void)data;
@@ -259,7 +260,7 @@ void nn_modules_look(void)
         return;
     state.absence = "absent: Python's main thread ran no Python code in which to set the hooks";
     atomic_store(&state.progress, ASKED);
-    if (python->add_pending_call(set_hooks, NULL) != 0) /* its list is full */
+    if (python->add_pending_call(set_hooks, NULL) != 0) /* Python's list of pending calls is full */
         atomic_store(&state.progress, LATER);
 }
 

@@ -13,34 +13,37 @@
 #include "torch/torch_abi.h"
 #include "torch/torch_library.h"
 
-#define NAMES_MAX          (1u << 16)
-#define NAME_TEXT_BYTES    (4u << 20)
-#define INPUTS_MAX         (1u << 18)
-#define INPUTS_TEXT_BYTES  (16u << 20)
-#define HINTS              8192u /* a power of two */
-#define VARIANTS_MAX       256   /* inputs of an operator; then its numbers are left out */
-#define ARGUMENTS_MAX      5
-#define SCOPE_MODULE       254
-#define SCOPE_UNKNOWN      255
-#define MODULES_DEPTH_MAX  64
-#define MODULE_THREADS_MAX 256 /* in modules at a time; those of further ones are not recorded */
-#define MODULE_OBJECT      (1ull << 63) /* no address: the thread's number and how deep it is */
-#define HOOK_OBJECT        (3ull << 62) /* likewise: a number of its own */
-#define TIMED_SHIFT        26           /* of 32 bits of chance: 1 of 32 is timed, on average */
-#define TIMED_NS_MAX       100000u /* one that lasts longer had no turn: that is not our cost */
+#define NAMES_MAX         (1u << 16)
+#define NAME_TEXT_BYTES   (4u << 20)
+#define INPUTS_MAX        (1u << 18)
+#define INPUTS_TEXT_BYTES (16u << 20)
+#define HINTS             8192u /* a power of two */
+/* input sets of an operator; after that its numbers are left out */
+#define VARIANTS_MAX      256
+#define ARGUMENTS_MAX     5
+#define SCOPE_MODULE      254
+#define SCOPE_UNKNOWN     255
+#define MODULES_DEPTH_MAX 64
+/* threads in modules at one time; further threads' modules are not recorded */
+#define MODULE_THREADS_MAX 256
+#define MODULE_OBJECT      (1ull << 63) /* not an address: the thread's number and the depth */
+#define HOOK_OBJECT        (3ull << 62) /* likewise: a unique number */
+#define TIMED_SHIFT        26           /* of 32 random bits: 1 of 32 is timed on average */
+/* if it took longer, the thread was not scheduled: that is not our cost */
+#define TIMED_NS_MAX 100000u
 
-enum { MARK_TRACES = 1, MARK_NUMBERED = 2 }; /* of a name */
+enum { MARK_TRACES = 1, MARK_NUMBERED = 2 }; /* marks of names */
 
 struct begin {
     const void *function; /* at::RecordFunction */
-    uint32_t name;        /* 0: `text` */
-    uint32_t inputs;      /* 0: none known */
+    uint32_t name;        /* 0: use `text` */
+    uint32_t inputs;      /* 0: not known */
     uint32_t stack;       /* 0: none */
     uint8_t scope;
     bool is_traced;
     bool is_outermost; /* and stacks are wanted */
     uint64_t stack_ticks;
-    uint64_t sequence; /* 1 more than it; 0: none */
+    uint64_t sequence; /* the number + 1; 0: none */
     uint64_t forward;
     const char *text;
 };
@@ -50,10 +53,12 @@ static bool ends_with(const char *text, uint32_t byte_count, const char *end, ui
     return byte_count >= end_bytes && memcmp(text + byte_count - end_bytes, end, end_bytes) == 0;
 }
 
-/* What runs inside such a label is no work, but torch.compile's look at it; where inputs are
- * recorded, fake tensors tell. Not so PyTorch's operators PythonDispatchMode and PythonSubclass:
- * what FlopCounterMode or a DTensor does there is real. The numbers of a convolution are its form,
- * from which its FLOPs follow, however many sizes it meets. */
+/*
+ * What runs inside such a label is no work but torch.compile tracing; where inputs are recorded,
+ * fake tensors show it. Not so PyTorch's operators PythonDispatchMode and PythonSubclass: what
+ * FlopCounterMode or a DTensor does there is real. The numbers of a convolution are its shape,
+ * which determines its FLOPs, however many sizes it is called with.
+ */
 static uint32_t mark_name(const uint8_t *bytes, uint32_t byte_count)
 {
     const char *text = (const char *)bytes;
@@ -67,29 +72,28 @@ static struct text_table names = {.record_type = RECORD_OP_NAME,
                                   .mark = mark_name};
 static struct text_table inputs = {
     .record_type = RECORD_OP_INPUTS, .entries_max = INPUTS_MAX, .text_max = INPUTS_TEXT_BYTES};
-static _Atomic uint32_t hints[HINTS]; /* numbers of names, by address: to be compared, then */
+static _Atomic uint32_t hints[HINTS]; /* numbers of names by address; the name must be compared */
 
-/* The modules that are open on a thread: apart from what is thread-local, of which there is little.
- */
+/* The open modules of a thread: not thread-local, since space there is short. */
 static struct open_modules {
-    _Atomic uint32_t owner; /* thread id; 0: nobody's */
+    _Atomic uint32_t owner; /* thread id; 0: free */
     uint32_t count;
-    uint32_t deeper;                  /* open ones that are not recorded */
+    uint32_t deeper;                  /* open modules that are not recorded */
     uint32_t open[MODULES_DEPTH_MAX]; /* a part of their addresses */
     uintptr_t frames[MODULES_DEPTH_MAX];
-    uint64_t recorded; /* a bit for each: its begin is in the data */
+    uint64_t recorded; /* one bit each: its begin was recorded */
 } modules[MODULE_THREADS_MAX];
 
-/* What each thread remembers. */
+/* Remembered by each thread. */
 static __thread struct {
-    uint64_t epoch;        /* the thread's when it was last looked at */
-    uint16_t tracing;      /* operators that trace and are open */
-    uint16_t modules;      /* place of its open modules + 1; 0: none is open */
-    uint16_t untimed;      /* begins and ends to come before one is timed */
+    uint64_t epoch;        /* the thread's epoch when it was last checked */
+    uint16_t tracing;      /* open operators inside which torch.compile traces */
+    uint16_t modules;      /* index of its open modules + 1; 0: none is open */
+    uint16_t untimed;      /* begins and ends until the next one is timed */
     uint16_t marks;        /* open labels that may be steps */
-    uint32_t chance;       /* what says how many; the same in each run */
-    uint32_t moved;        /* `moved_count` when it was last looked at */
-    const void *outermost; /* the open operator inside of which none has a stack; NULL: none */
+    uint32_t chance;       /* random state for that; the same in each run */
+    uint32_t moved;        /* `moved_count` when it was last checked */
+    const void *outermost; /* the open operator inside which none gets a stack; NULL: none */
 } own;
 
 /* Outermost operators that ended on another thread than they began on. */
@@ -102,18 +106,18 @@ static void destroy(struct torch_context *context)
     (void)context;
 }
 
-/* As the compiler lays out a class's functions: two nulls, and both destructors. */
+/* A class's functions as the compiler lays them out: two nulls, and both destructors. */
 static void (*const context_functions[])(struct torch_context *) = {NULL, NULL, destroy, destroy};
 static struct torch_context recorded = {&context_functions[2]};
 static struct torch_context traces = {&context_functions[2]};
 static struct torch_context outermost = {&context_functions[2]};
-/* Labels that may be steps, by what they are: recorded or not, inside another one or not. */
+/* Labels that may be steps: recorded or not, inside another one or not. */
 static struct torch_context marked[2][2] = {{{&context_functions[2]}, {&context_functions[2]}},
                                             {{&context_functions[2]}, {&context_functions[2]}}};
 
 /* ---- Records --------------------------------------------------------------------------------- */
 
-/* Not once the process ends: each event would be stored at once, and operators are many. */
+/* Not while the process ends: each event would be stored at once, and operators are many. */
 static __attribute__((noinline)) bool is_recorded(struct thread *t, bool ends)
 {
     if (epoch_now() == EPOCH_NONE || attention_now() >= ATTENTION_LATE)
@@ -127,7 +131,7 @@ static __attribute__((noinline)) bool is_recorded(struct thread *t, bool ends)
     return true;
 }
 
-/* False: nothing is to be recorded now; else call_leave is due. */
+/* Returns false if nothing is to be recorded now; otherwise call_leave must follow. */
 static inline bool enter(struct thread *t, struct call *c, bool ends)
 {
     if (!call_enter_own(t, c))
@@ -140,10 +144,10 @@ static inline bool enter(struct thread *t, struct call *c, bool ends)
 }
 
 /*
- * Of begins and ends, which are many and differ more than calls do, some are timed all the time,
- * and not only a burst of them now and then: in a short program that would be its first ones, which
- * are slow, since names, inputs and layouts are new. Their distance varies, since a program's
- * operators come in the same order again.
+ * Begins and ends are many, and differ more than calls do. So some are timed all the time, and not
+ * only in bursts: in a short program the burst would be its first ones, which are slow, since
+ * names, inputs and layouts are new. Their distance varies, since a program's operators repeat in
+ * the same order.
  */
 static inline bool is_timed(void)
 {
@@ -171,7 +175,7 @@ static inline bool append(struct thread *t, unsigned type, unsigned flags, unsig
     return thread_append_words(t, word0, begin, 0, args);
 }
 
-/* With its text, if its name found no room in the table, or with its stack. */
+/* Adds its text, if its name had no space in the table, or its stack. */
 static __attribute__((noinline)) bool append_more(struct thread *t, const struct begin *b,
                                                   unsigned flags, const uint64_t *args,
                                                   unsigned count)
@@ -199,7 +203,7 @@ static inline bool append_begin(struct thread *t, const struct begin *b)
     return append(t, RECORD_OP_BEGIN, flags, b->scope, ticks_now(), args, count);
 }
 
-/* Which of PyTorch's threads it is, as backward operators name it; once in a recording. */
+/* Records the thread's number as backward operators use it; once per recording. */
 static void tell_thread(struct thread *t)
 {
     struct record r = {RECORD_WITH(OP_THREAD, [OP_THREAD_NUMBER] = torch_library.thread()),
@@ -232,7 +236,8 @@ static __attribute__((noinline)) uint32_t meet_name(struct thread *t, const char
     return number;
 }
 
-/* An operator's name lies at the same address each time, most labels' does; another may, too. */
+/* An operator's name is at the same address each time, as are most labels'; another name may be
+ * there later. */
 static inline uint32_t name_number(struct thread *t, const char *name)
 {
     uint32_t slot = (uint32_t)((uintptr_t)name * 0x9E3779B97F4A7C15u >> 51) % HINTS;
@@ -245,8 +250,8 @@ static inline uint32_t name_number(struct thread *t, const char *name)
     return meet_name(t, name, slot);
 }
 
-/* Numbers may be others each time, and would fill the table: an operator with many inputs has
- * sizes only. */
+/* Numbers may differ each time and would fill the table: of an operator with many sets of inputs
+ * only sizes are recorded. */
 static __attribute__((noinline)) uint32_t meet_inputs(struct thread *t, const uint8_t *bytes,
                                                       uint32_t byte_count, uint64_t hash,
                                                       struct text_entry *of)
@@ -259,7 +264,7 @@ static __attribute__((noinline)) uint32_t meet_inputs(struct thread *t, const ui
     return number;
 }
 
-/* Of fake tensors none is kept. */
+/* Inputs that contain fake tensors are not kept. */
 static __attribute__((noinline)) uint32_t inputs_number(struct thread *t, const void *values,
                                                         uint64_t count, struct text_entry *of,
                                                         bool *is_fake)
@@ -276,10 +281,8 @@ static __attribute__((noinline)) uint32_t inputs_number(struct thread *t, const 
     return likely(number) ? number : meet_inputs(t, bytes, byte_count, hash, of);
 }
 
-/*
- * Is it in no other operator of this thread? One that is remembered may be over: it ended on
- * another thread, or its object is this one's now.
- */
+/* Is it in no other operator of this thread? A remembered one may be over: it ended on another
+ * thread, or its object is reused. */
 static bool is_outermost(const void *function)
 {
     uint32_t moved = atomic_load_explicit(&moved_count, memory_order_relaxed);
@@ -289,7 +292,7 @@ static bool is_outermost(const void *function)
     return !own.outermost;
 }
 
-/* It has a row of its own among what gpuprof costs. */
+/* Stacks have their own row in gpuprof's cost. */
 static __attribute__((noinline)) void take_stack(struct thread *t, struct begin *b)
 {
     uint64_t begin = ticks_now();
@@ -354,7 +357,7 @@ static inline struct torch_context *begin(const void *function, uint8_t scope, b
     return context;
 }
 
-/* Only what was recorded has a context: in a pause nothing is, but for the ends of what was. */
+/* Only recorded operators have a context: in a pause only those that began before are ended. */
 static void end(const void *function, struct torch_context *context)
 {
     struct thread *t = &this_thread;
@@ -373,10 +376,8 @@ static void end(const void *function, struct torch_context *context)
     call_leave(t);
 }
 
-/*
- * A label may begin or end a step, and so what is recorded, also where nothing is. Of those that
- * lie in one another the outermost counts; of an optimizer its end, with which the step is done.
- */
+/* A label may begin or end a step, and so change what is recorded, even while recording is off. Of
+ * nested ones the outermost counts; an optimizer's end completes the step. */
 static __attribute__((noinline)) struct torch_context *begin_mark(const void *function)
 {
     struct thread *t = &this_thread;
@@ -392,7 +393,7 @@ static __attribute__((noinline)) struct torch_context *begin_mark(const void *fu
     return nests ? &marked[context != NULL][source == STEPS_OF_OPTIMIZER && !is_inner] : context;
 }
 
-/* As what its context would be without that. */
+/* Ends it with the context that it would have without that. */
 static __attribute__((noinline)) void end_mark(const void *function, struct torch_context *context)
 {
     struct thread *t = &this_thread;
@@ -437,7 +438,7 @@ static bool append_python(struct thread *t, const char *text, uint64_t object, u
     return is_recorded;
 }
 
-/* One of a thread that is no more is free, too: it ended in the middle of a forward. */
+/* Entries of threads that no longer exist are free, too: they ended in the middle of a forward. */
 static struct open_modules *take_modules(void)
 {
     uint32_t me = thread_id();
@@ -471,9 +472,9 @@ static void end_modules(struct open_modules *m, uint32_t depth)
 }
 
 /*
- * PyTorch runs no hook where a forward is left by a KeyboardInterrupt, a SystemExit or another
- * exception that is no Exception. What a forward calls lies below it on the stack: it goes through
- * Python's C code. So one that does not lie above the new one is over.
+ * PyTorch runs no hook if a KeyboardInterrupt, SystemExit or another exception not derived from
+ * Exception leaves a forward. What a forward calls is below it on the stack, since it goes through
+ * Python's C code. So a module that is not above the new one is over.
  */
 static void end_left(struct open_modules *m, uintptr_t frame)
 {
@@ -509,10 +510,8 @@ void op_module_begin(const void *module, const char *text)
     call_leave(t);
 }
 
-/*
- * The hook behind a module's forward runs also when another hook has raised an exception before
- * ours, so that its begin is not known; and those inside of it may have ended without one.
- */
+/* The hook after a module's forward also runs if another hook has raised an exception before ours,
+ * so that its begin is not known; and modules inside it may have ended without one. */
 void op_module_end(const void *module)
 {
     struct open_modules *m = own.modules ? &modules[own.modules - 1] : NULL;
@@ -534,7 +533,7 @@ void op_module_end(const void *module)
 
 uint64_t op_hook_begin(const char *text)
 {
-    static _Atomic uint64_t count; /* whoever begins one */
+    static _Atomic uint64_t count; /* changed by each thread that begins one */
     struct thread *t = &this_thread;
     struct call c;
     uint64_t hook = HOOK_OBJECT | atomic_fetch_add_explicit(&count, 1, memory_order_relaxed);
@@ -559,8 +558,9 @@ void op_hook_end(uint64_t hook)
 /* ---- As PyTorch calls them ------------------------------------------------------------------- */
 
 /*
- * A start returns a std::unique_ptr, which is no plain value: it goes where the caller says, by a
- * hidden first argument; on aarch64 by x8, of which C knows nothing (op_start_aarch64.S).
+ * A start function returns a std::unique_ptr, which is not a plain value: it is written where the
+ * caller says, through a hidden first argument; on aarch64 through x8, which C cannot access
+ * (op_start_aarch64.S).
  */
 #if defined(__aarch64__)
 #define START(name)                                                                                \

@@ -20,8 +20,9 @@
 #include "torch/op_values.h"
 #include "torch/torch_library.h"
 
-#define TURN_LOCK_NS 100000000u /* for the lock held while PyTorch changes its list of callbacks   \
-                                 */
+#define TURN_LOCK_NS                                                                               \
+    100000000u /* for the lock held while PyTorch changes its list of callbacks                    \
+                */
 
 /* One of our callbacks: registered when first needed, then enabled and disabled. */
 struct switched {

@@ -305,7 +305,8 @@ def test_several_files_are_one_run(make_records, run_collector, run_verb, tmp_pa
     assert len(rows[1]) == 1 and rows[1][0].pop("name") == ",".join(files)
     rows[0][0].pop("name")
     assert rows[0] == rows[1] and rows[0][0]["facts"]["processes"] == "2"
-    for word, says in ((f"{files[0]},no", "no does not exist"), (f"{files[0]},", "there is no name"),
+    for word, says in ((f"{files[0]},no", "no does not exist"), (f"{files[0]},",
+     "there is no name"),
                        (f"{files[0]},./{files[0]}", "named twice")):
         result = run_collector("diff", word, "--against", "files")
         assert result.returncode == USAGE and says in result.stderr

@@ -264,7 +264,8 @@ def test_found_behind_wrappers(doctor, program):
     """Tools that a wrapper calls are not the program, even if nothing can be loaded in them."""
     tool = toolchain.build("foreign_libc.c", "-static")
     found = doctor("sh", "-c", f"dirname a/b; {tool}; nice env A=b {program('one_call')}; true")
-    assert found["preload"]["state"] == OK and "will be loaded in one_call" in found["preload"]["text"]
+    assert found["preload"]["state"] == OK and \
+        "will be loaded in one_call" in found["preload"]["text"]
     found = doctor("sh", "-c", f"{tool}; true")
     assert found["preload"]["state"] == LIMITED
     assert "cannot be recorded (statically linked)" in found["preload"]["text"]

@@ -104,7 +104,8 @@ def test_running_in_another_pid_namespace(library, collector, tmp_path):
         losses = json.loads((tmp_path / "trace.json").read_text())["otherData"]["losses"]
         assert losses["may_run"] == 1 and "running" not in losses
         assert words in said(collector, "report", recorded.data).stdout
-        assert "not recovered: its process may still run" in said(collector, "recover", recorded.data).stderr
+        assert "not recovered: its process may still run" in \
+            said(collector, "recover", recorded.data).stderr
         assert len(recorded.lives()) == 1
 
 

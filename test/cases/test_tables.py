@@ -132,7 +132,8 @@ def test_calls_are_left_out_where_there_are_none(run_verb, make_gpu):
     (["--sort=seconds", "--table=gpu_time_util"],
      "no selected table has a column 'seconds'; the columns are: name, total_ns, instances, "),
     (["--sort=p95", "--table=own_cost"], "no selected table has a column 'p95'; the columns are: "),
-    (["--sort=total_n", "--table=functions"], "'total_n' (did you mean total_ns?); the columns are: "
+    (["--sort=total_n", "--table=functions"],
+     "'total_n' (did you mean total_ns?); the columns are: "
      "function, domain, calls, total_ns, mean_ns, median_ns, p95_ns, max_ns, bytes, errors"),
     (["--mine=x"], "--mine takes no value"),
     (["--limit=x"], "--limit: 'x' is not a number of rows"),

@@ -68,9 +68,7 @@ static void units_of_sizes(void **state)
         assert_int_equal(settings.numbers[SETTING_BUFFER], 1 << 20);
     }
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        snprintf(why, sizeof why,
-                 "'%s' is not a size such as 512K, 64M or 1G (1M to 4G)",
-                 bad[i]);
+        snprintf(why, sizeof why, "'%s' is not a size such as 512K, 64M or 1G (1M to 4G)", bad[i]);
         refused(SETTING_BUFFER, bad[i], why);
     }
     assert_int_equal(set(SETTING_DUMP_BYTES, "2tb"), 0);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* In the place of compress.c where there is no libzstd.a: frames of raw blocks, valid for zstd. */
+/*
+ * Replaces compress.c where libzstd.a is missing: writes valid zstd frames of uncompressed blocks.
+ */
 #include "store/compress.h"
 #include "zframe.h"
 
