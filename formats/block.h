@@ -15,9 +15,10 @@
 #include "column.h"
 #include "record.h"
 
-#define BLOCK_MAGIC             0x31425047u /* "GPB1" */
-#define BLOCK_FRAME_MAGIC       0x184D2A5Bu /* the zstd skippable frame that holds a block header */
-#define BLOCK_HEADER_BYTES      88          /* whole skippable frame, as this version writes it */
+#define BLOCK_MAGIC       0x31425047u /* "GPB1" */
+#define BLOCK_FRAME_MAGIC 0x184D2A5Bu /* the zstd skippable frame that holds a block header */
+/* complete skippable frame, as this version writes it */
+#define BLOCK_HEADER_BYTES      88
 #define BLOCK_HEADER_BYTES_MAX  512 /* a later version may append fields; readers skip them */
 #define BLOCK_RECORDS_MAX       8192
 #define BLOCK_SHAPES_MAX        256 /* distinct (type, code, argument count) in a block */
@@ -26,21 +27,21 @@
 #define BLOCK_TEXT_BYTES_MAX    (1u << 20) /* all byte strings of a block */
 
 struct block_header {
-    uint32_t thread; /* the thread's number within the process: 1, 2, ...; 0 is gpuprof */
+    uint32_t thread; /* the thread's number in the process: 1, 2, ...; 0: gpuprof */
     uint32_t record_count;
     uint64_t sequence;       /* number of the block in the file: 0, 1, ... */
     uint64_t min_ns;         /* begin of the first record */
     uint64_t max_ns;         /* largest end */
-    uint64_t position_begin; /* bytes of raw records that this thread had produced before ... */
-    uint64_t position_end;   /* ... and after the records of this block */
+    uint64_t position_begin; /* raw records of this thread before this block, in bytes ... */
+    uint64_t position_end;   /* ... and up to its end */
     uint32_t payload_bytes;  /* uncompressed */
-    uint32_t stored_bytes;   /* of the zstd frame that follows */
+    uint32_t stored_bytes;   /* size of the zstd frame that follows */
     uint32_t stored_crc;     /* crc32c of that frame */
-    uint64_t types;          /* of its records, block_type_bit() of each; 0: not said */
+    uint64_t types;          /* block_type_bit() of each record; 0: not known */
     uint32_t flags;          /* enum block_flag */
 };
 
-#define BLOCK_TYPES_OTHER 63 /* the bit of this type and all beyond it */
+#define BLOCK_TYPES_OTHER 63 /* the bit of this type and all higher ones */
 
 static inline uint64_t block_type_bit(unsigned type)
 {
@@ -48,15 +49,15 @@ static inline uint64_t block_type_bit(unsigned type)
 }
 
 enum block_flag {
-    /* Of a flight recorder: blocks before this one were let go on purpose, and gaps in the numbers
-     * and positions are no loss. */
+    /* Written by a flight recorder, which has dropped earlier blocks on purpose: gaps in the
+     * numbers and positions are no loss. */
     BLOCK_AFTER_GAP = 1,
-    /* What a dump of one begins with: records from before it that what follows needs. Each is one
-     * of a longer sequence, so the block's positions say nothing. */
+    /* A dump begins with these: earlier records that later ones need. They are selected from a
+     * longer sequence, so the block's positions have no meaning. */
     BLOCK_OF_STATE = 2,
 };
 
-/* Writes BLOCK_HEADER_BYTES at `out`. */
+/* Writes BLOCK_HEADER_BYTES to `out`. */
 void block_header_write(const struct block_header *h, uint8_t *out);
 
 /*
@@ -66,48 +67,48 @@ void block_header_write(const struct block_header *h, uint8_t *out);
  */
 int block_header_read(struct block_header *h, const uint8_t *data, size_t length);
 
-/* What the head of a record says of where its parts are. */
+/* Where the parts of a record are, from its head. */
 struct block_layout {
     uint16_t shape;
     uint16_t byte_count; /* of the byte string */
-    uint16_t text_at;    /* word index of the byte string's length; 0 = none */
+    uint16_t text_at;    /* word index of the byte string's length; 0: none */
     uint16_t arguments_at;
 };
 
 /*
- * About 500 KB; the caller places it. One thread at a time. What is in the records may change
- * while they are here: they lie where a whole process can write. Nothing is read twice that says
- * where something else is.
+ * About 500 KB; the caller allocates it. One thread at a time. The records may change during
+ * encoding, since the whole process can write to them. Anything that says where something else is
+ * gets read only once.
  */
 struct block_encoder {
-    const uint8_t *records[BLOCK_RECORDS_MAX]; /* raw records, views */
+    const uint8_t *records[BLOCK_RECORDS_MAX]; /* raw records, borrowed */
     uint64_t values[BLOCK_RECORDS_MAX];
     uint64_t scratch[BLOCK_RECORDS_MAX];
     uint64_t begin_ns[BLOCK_RECORDS_MAX];
     uint64_t duration_ns[BLOCK_RECORDS_MAX];
     struct block_layout layouts[BLOCK_RECORDS_MAX];
-    uint16_t order[BLOCK_RECORDS_MAX]; /* of the records in time, and room to sort it */
+    uint16_t order[BLOCK_RECORDS_MAX]; /* order of the records in time, and space for sorting */
     uint16_t order_room[BLOCK_RECORDS_MAX];
-    const uint8_t *arguments[BLOCK_RECORDS_MAX]; /* views, shape after shape */
+    const uint8_t *arguments[BLOCK_RECORDS_MAX]; /* borrowed, shape after shape */
     uint32_t shape_keys[BLOCK_SHAPES_MAX];
     uint32_t shape_counts[BLOCK_SHAPES_MAX];
     uint32_t record_count;
     uint32_t shape_count;
     uint32_t raw_bytes;
-    uint64_t any_word0; /* all of them ORed: what is 0 in it is 0 in all */
+    uint64_t any_word0; /* all of them ORed: bits that are 0 here are 0 in all */
     uint64_t any_word3;
 };
 
 void block_encoder_reset(struct block_encoder *e);
 
 /*
- * Adds the raw record at `record`, of which at most `length` bytes may be touched; it is kept as a
- * view until block_encode. Returns its size in bytes; 0 when the block is full and must be encoded
- * first; GPUPROF_TRUNCATED or GPUPROF_DAMAGED for what record_parse would not accept.
+ * Adds the raw record at `record`, reading at most `length` bytes of it. The record must stay until
+ * block_encode. Returns its size in bytes; 0: the block is full and must be encoded first;
+ * GPUPROF_TRUNCATED or GPUPROF_DAMAGED if record_parse would not accept it.
  */
 int block_encoder_add(struct block_encoder *e, const uint8_t *record, size_t length);
 
-/* The most bytes that block_encode can write for what was added. */
+/* Returns the most bytes that block_encode can write for the added records. */
 size_t block_encode_bytes_max(const struct block_encoder *e);
 
 /*
@@ -117,43 +118,46 @@ size_t block_encode_bytes_max(const struct block_encoder *e);
 int block_encode(struct block_encoder *e, const struct clock_scale *scale, uint8_t *out,
                  size_t capacity, struct block_header *h);
 
-/* Reads a payload, record after record. A view of the payload, which must stay. */
+/* Reads a payload record by record. Borrows the payload, which must stay. */
 struct block_shape {
     uint8_t type;
     uint8_t arg_count;
     uint16_t code;
-    uint16_t varying; /* bit i: argument i is not the same in all records */
+    uint16_t varying; /* bit i: argument i differs between records */
     uint32_t count;
-    uint32_t left; /* records not yet read */
+    uint32_t left; /* records still to be read */
     uint32_t first_column;
-    const uint64_t *ahead; /* a view: of the first argument that varies; ... */
-    uint32_t ahead_each;   /* ... the next one's are so many behind */
+    const uint64_t *ahead; /* borrowed: of the first varying argument; ... */
+    uint32_t ahead_each;   /* ... distance to the next one's */
 };
 
 struct block_decoder {
     uint32_t record_count;
     uint32_t index;
     uint32_t shape_count;
-    struct block_shape *shapes;    /* owned */
-    struct column_cursor *columns; /* owned: BLOCK_COMMON_COLUMNS, then each shape's arguments */
-    uint64_t *constants;           /* owned, by column: the value of one that has only one */
-    uint64_t *ahead;               /* owned: of the columns that have more than one value */
-    size_t bytes;                  /* that it has allocated */
+    struct block_shape *shapes; /* owned */
+    /* owned: BLOCK_COMMON_COLUMNS, then the arguments of each shape */
+    struct column_cursor *columns;
+    uint64_t *constants; /* owned, by column: the value of a constant column */
+    uint64_t *ahead;     /* owned: of the varying columns */
+    size_t bytes;        /* allocated bytes */
     struct byte_reader text;
-    uint16_t varying;         /* as of a shape: of the columns that every record has */
-    bool has_rare;            /* flags, results, stacks, weights or texts that differ */
-    struct record *last;      /* that was filled, as one of ... */
-    struct block_shape *like; /* ... that shape; NULL: all of it is to be filled */
+    uint16_t varying;         /* as for a shape, for the columns that every record has */
+    bool has_rare;            /* flags, results, stacks, weights or texts vary */
+    struct record *last;      /* the record filled last, as one of ... */
+    struct block_shape *like; /* ... this shape; NULL: everything must be filled in */
 };
 
-/* 0, GPUPROF_DAMAGED or GPUPROF_NO_MEMORY; block_decoder_release is needed only after 0. */
+/* Returns 0, GPUPROF_DAMAGED or GPUPROF_NO_MEMORY; call block_decoder_release only after 0. */
 int block_decoder_init(struct block_decoder *d, const uint8_t *payload, size_t length,
                        uint32_t record_count);
 void block_decoder_release(struct block_decoder *d);
 
-/* 1 and a record (times in ns; r->bytes is a view of the payload), 0 at the end, GPUPROF_DAMAGED.
- * An `r` that is the one of the call before has what that left in it: what all records have alike
- * is not written again. */
+/*
+ * Returns 1 and a record (times in ns; r->bytes points into the payload), 0 at the end, or
+ * GPUPROF_DAMAGED. If `r` is the same as in the previous call, its values must be unchanged: those
+ * that all records share are not written again.
+ */
 int block_decoder_next(struct block_decoder *d, struct record *r);
 
 #endif

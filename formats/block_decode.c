@@ -65,7 +65,7 @@ static size_t ahead_of(const struct column_cursor *c)
     return c->encoding == COLUMN_CONST ? 0 : c->count < COLUMN_AHEAD ? c->count : COLUMN_AHEAD;
 }
 
-/* There may be thousands of open blocks, most of them short or with the greater part constant. */
+/* There may be thousands of open blocks, most of them short, or with mostly constant columns. */
 static int give_ahead(struct block_decoder *d, uint32_t columns)
 {
     size_t values = 0;
@@ -140,7 +140,7 @@ void block_decoder_release(struct block_decoder *d)
     d->ahead = NULL;
 }
 
-/* What all records of a shape have alike. Arguments are copied two at a time. */
+/* Fills in what all records of a shape share. Arguments are copied two at a time. */
 static __attribute__((noinline)) void fill(struct block_decoder *d, struct block_shape *shape,
                                            struct record *r)
 {
@@ -164,7 +164,7 @@ static __attribute__((noinline)) void fill(struct block_decoder *d, struct block
     d->like = shape;
 }
 
-/* Decodes what comes next in those of the columns from `first` on. */
+/* Decodes the next values of the columns from `first` on. */
 static __attribute__((noinline)) void look_ahead(struct column_cursor *first, unsigned varying)
 {
     for (; varying; varying &= varying - 1)
@@ -181,8 +181,8 @@ static __attribute__((noinline)) void look_ahead_common(struct block_decoder *d)
                       durations->value);
 }
 
-/* Only those that are not always the same are decoded. More records of a shape than it has are a
- * hostile block's: they are zeros. */
+/* Decodes only varying arguments. If a hostile block has more records of a shape than values, the
+ * rest are zeros. */
 static inline void read_arguments(struct block_decoder *d, struct block_shape *shape,
                                   uint64_t *args)
 {
@@ -201,7 +201,7 @@ static inline void read_arguments(struct block_decoder *d, struct block_shape *s
     }
 }
 
-/* What few blocks have, or not twice the same. */
+/* Reads what few blocks have, or what rarely repeats. */
 static __attribute__((noinline)) int read_rare(struct block_decoder *d, unsigned at,
                                                struct record *r)
 {

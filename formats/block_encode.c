@@ -16,7 +16,7 @@ void block_encoder_reset(struct block_encoder *e)
     e->any_word3 = 0;
 }
 
-/* The shapes of one thread are few and come in runs, so the last one is tried first. */
+/* A thread's shapes are few and come in runs, so the last one is tried first. */
 static int shape_find(struct block_encoder *e, uint32_t key)
 {
     if (e->record_count) {
@@ -62,7 +62,8 @@ int block_encoder_add(struct block_encoder *e, const uint8_t *record, size_t len
 
 size_t block_encode_bytes_max(const struct block_encoder *e)
 {
-    /* Each column costs its head, each value at most 8 bytes; a raw record holds every value. */
+    /* Each column needs its head, and each value at most 8 bytes; a raw record contains every
+     * value. */
     size_t columns = BLOCK_COMMON_COLUMNS;
     for (uint32_t i = 0; i < e->shape_count; i++)
         columns += record_key_arg_count(e->shape_keys[i]);
@@ -70,7 +71,7 @@ size_t block_encode_bytes_max(const struct block_encoder *e)
            (size_t)e->record_count * 8 * BLOCK_COMMON_COLUMNS + e->raw_bytes;
 }
 
-/* Puts the items of `array`, `bytes` each, into `order`, with `room` for as many. */
+/* Puts the items of `array`, `bytes` each, in order, using `room` of the same size. */
 static inline __attribute__((always_inline)) void
 arrange(void *array, size_t bytes, const uint16_t *order, uint32_t count, void *room)
 {
@@ -79,10 +80,8 @@ arrange(void *array, size_t bytes, const uint16_t *order, uint32_t count, void *
     memcpy(array, room, count * bytes);
 }
 
-/*
- * Of records with one begin, what is not a call comes first (a kernel's name before its launch),
- * then the longer call, which is the outer one, then what came first.
- */
+/* Among records with the same begin, the first are those that are not calls (a kernel's name before
+ * its launch), then the longer calls, which are the outer ones, then the earlier ones. */
 static void sort_by_begin(struct block_encoder *e, const struct clock_scale *scale)
 {
     uint32_t n = e->record_count;
@@ -93,7 +92,7 @@ static void sort_by_begin(struct block_encoder *e, const struct clock_scale *sca
         uint64_t end_ns = clock_scale_ns(scale, begin + load_u64(record + 16));
         bool is_call = e->shape_keys[e->layouts[i].shape] >> 24 == RECORD_CALL;
         e->begin_ns[i] = begin_ns;
-        /* Two processors' counters may differ a little: never an end before the begin. */
+        /* The counters of two processors may differ a little: the end is never before the begin. */
         e->duration_ns[i] = end_ns > begin_ns ? end_ns - begin_ns : 0;
         e->values[i] = is_call ? ~e->duration_ns[i] : 0;
     }
@@ -124,7 +123,7 @@ static uint64_t part_of(const struct block_encoder *e, uint32_t i, enum word_par
     return 0;
 }
 
-/* A column that most blocks have nothing but zeros in: `any` is 0 then. */
+/* Writes a column that has only zeros in most blocks; `any` is 0 then. */
 static void put_part(struct block_encoder *e, struct byte_writer *w, enum word_part part,
                      uint64_t any)
 {
@@ -154,7 +153,9 @@ static void put_common(struct block_encoder *e, struct byte_writer *w)
     put_part(e, w, PART_TEXT, flags & RECORD_BYTES);
 }
 
-/* Fills `arguments` with views of the records' argument words, shape after shape, in time order. */
+/*
+ * Fills `arguments` with pointers to the records' argument words, shape after shape, in time order.
+ */
 static void group_by_shape(struct block_encoder *e)
 {
     uint32_t next[BLOCK_SHAPES_MAX];
@@ -177,7 +178,7 @@ static bool is_const(const uint64_t *values, uint32_t count)
     return i == count;
 }
 
-/* `planes` are those of the shape's arguments before this one, NULL where one cannot be mapped. */
+/* `planes` has the planes of the shape's previous arguments; NULL for one that cannot be mapped. */
 static void put_argument(struct block_encoder *e, struct byte_writer *w, uint32_t count,
                          const uint8_t **planes, unsigned arg)
 {

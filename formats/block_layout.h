@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the two halves of the payload code, encoder and decoder, agree on. */
+/* What the encoder and the decoder of payloads share. */
 #ifndef GPUPROF_FORMATS_BLOCK_LAYOUT_H
 #define GPUPROF_FORMATS_BLOCK_LAYOUT_H
 

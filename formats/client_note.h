@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The notes that say since when the device's records are another client's of CUPTI's, and since
- * when they are ours again. */
+/* The notes that say since when another CUPTI client has the device records, and since when they
+ * are ours again. */
 #ifndef GPUPROF_FORMATS_CLIENT_NOTE_H
 #define GPUPROF_FORMATS_CLIENT_NOTE_H
 
-/* Key of META records: what the library has to say of the recording. Repeated; all hold. */
+/* Key of META records with a note of the library on the recording. Repeated; all are valid. */
 #define META_NOTE "said"
 
-/* ... by how many ns the program's CLOCK_MONOTONIC is ahead of the kernel's. */
+/* How many ns the program's CLOCK_MONOTONIC is ahead of the kernel's. */
 #define META_CLOCK_AHEAD "clock_ahead"
 
 #define CLIENT_NOTE_HAS "another client of CUPTI's has the GPU's records from here on"

@@ -12,7 +12,7 @@ static unsigned byte_width(uint64_t bits)
     return bits ? (unsigned)(71 - __builtin_clzll(bits)) / 8 : 1;
 }
 
-/* What a value of noise takes in the end, whatever width its planes have. */
+/* Bits that a value needs after compression, whatever the width of its planes. */
 static int bit_length(uint64_t value)
 {
     return 64 - __builtin_clzll(value | 1);
@@ -83,7 +83,7 @@ void column_put_const(struct byte_writer *w, uint64_t value)
     put_u64(w, value);
 }
 
-/* False if the values are not sorted. */
+/* Returns false if the values are not sorted. */
 static bool put_increase(struct byte_writer *w, const uint64_t *values, uint64_t *scratch,
                          size_t count)
 {
@@ -103,7 +103,7 @@ static bool put_increase(struct byte_writer *w, const uint64_t *values, uint64_t
     return true;
 }
 
-/* False if differences are not shorter than the values themselves. */
+/* Returns false if differences are not shorter than the values. */
 static bool put_step(struct byte_writer *w, const uint64_t *values, uint64_t *scratch, size_t count,
                      unsigned plain_width)
 {
@@ -123,7 +123,7 @@ static bool put_step(struct byte_writer *w, const uint64_t *values, uint64_t *sc
     return true;
 }
 
-/* False if a begin is no nearer to the end before it than to the begin before it. */
+/* Returns false if the begins are not closer to the previous end than to the previous begin. */
 static bool put_follow(struct byte_writer *w, const uint64_t *values, const uint64_t *lengths,
                        uint64_t *scratch, size_t count)
 {
@@ -208,7 +208,7 @@ void column_put_begins(struct byte_writer *w, const uint64_t *values, const uint
         column_put(w, values, scratch, count, COLUMN_SORTED);
 }
 
-/* But for a map, of which only the first byte is read. */
+/* Opens any column except a map, of which it reads only the first byte. */
 static int open_any(struct column_cursor *c, struct byte_reader *r, size_t count)
 {
     *c = (struct column_cursor){.count = (uint32_t)count};
@@ -235,7 +235,9 @@ static int open_any(struct column_cursor *c, struct byte_reader *r, size_t count
     return r->failed ? GPUPROF_DAMAGED : 0;
 }
 
-/* A map has no plane of its own, so it needs no `count`: it has as many values as the other. */
+/*
+ * A map has no plane of its own, so it needs no `count`: it has as many values as the other column.
+ */
 static int open_map(struct column_cursor *c, struct byte_reader *r,
                     const struct column_cursor *shape, size_t shape_count)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Columns: how a sequence of 64-bit values is laid down in a block's payload so that zstd finds
- * what repeats. Values become byte planes (all low bytes, then all second bytes, ...), after a
- * delta or a dictionary where that is shorter. See "Columns" in event-stream.md.
+ * Columns: the form in which a sequence of 64-bit values is stored in a block's payload, such that
+ * zstd finds repetitions. Values become byte planes (all low bytes, then all second bytes, ...),
+ * after a delta or a dictionary if that is shorter. See "Columns" in event-stream.md.
  */
 #ifndef GPUPROF_FORMATS_COLUMN_H
 #define GPUPROF_FORMATS_COLUMN_H
@@ -14,7 +14,7 @@
 #include "bytes.h"
 
 #define COLUMN_DICT_MAX 255
-#define COLUMN_AHEAD    32 /* values that are decoded at a time */
+#define COLUMN_AHEAD    32 /* values decoded at a time */
 
 enum column_encoding {
     COLUMN_CONST = 0,    /* value u64: every value is this */
@@ -23,33 +23,35 @@ enum column_encoding {
     COLUMN_INCREASE = 3, /* first u64, planes of value[i] - value[i-1] with value[-1] = first */
     COLUMN_DICT = 4,     /* entries u8, entries x u64, one plane of indexes */
     COLUMN_STEP = 5,     /* first u64, planes of zigzag(value[i] - value[i-1]), value[-1] = first */
-    COLUMN_FOLLOW = 6,   /* STEP, from the end of what began at value[i-1]; of begins only */
+    /* STEP, relative to the end of what began at value[i-1]; only for begins */
+    COLUMN_FOLLOW = 6,
     COLUMN_MAP = 7, /* column u8, entries u8, entries x u64; indexes: that column's one plane */
     COLUMN_ENCODINGS
 };
 
-/* Which encodings column_put may try: times only grow or jump, so a dictionary is a waste there. */
+/* Which encodings column_put may try: times only increase or jump, so a dictionary is useless for
+ * them. */
 enum column_hint { COLUMN_ANY, COLUMN_SORTED, COLUMN_NOISE };
 
-/* Appends the column of values[0..count). `scratch` holds `count` values. */
+/* Appends the column of values[0..count). `scratch` has space for `count` values. */
 void column_put(struct byte_writer *w, const uint64_t *values, uint64_t *scratch, size_t count,
                 enum column_hint hint);
 
-/*
- * The same for sorted begins of what lasts lengths[i] each: where most begin when the one before
- * has ended, a begin is told from that end.
- */
+/* The same for sorted begins of items that last lengths[i]: if most begin when the previous one has
+ * ended, begins are stored relative to that end. */
 void column_put_begins(struct byte_writer *w, const uint64_t *values, const uint64_t *lengths,
                        uint64_t *scratch, size_t count);
 
 /*
- * Appends the column as a map from column `number`, whose one plane is `plane`. False, and nothing
- * is appended, if the values are no function of that column's, or the map is no shorter.
+ * Appends the column as a map from column `number`, whose single plane is `plane`. Returns false,
+ * and appends nothing, if the values are not a function of that column's, or if the map is not
+ * shorter.
  */
 bool column_put_map(struct byte_writer *w, const uint64_t *values, size_t count, unsigned number,
                     const uint8_t *plane);
 
-/* The plane of the column of `count` values at `column`, `bytes` long, if a map may be from it. */
+/* Returns the plane of the encoded column of `count` values at `column`, `bytes` long, if a map can
+ * refer to it. */
 const uint8_t *column_map_plane(const uint8_t *column, size_t bytes, size_t count);
 
 /* Appends a column whose values are all the same. */
@@ -61,7 +63,7 @@ static inline size_t column_bytes_max(size_t count)
     return 2 + 8 + 8 * count;
 }
 
-/* A cursor over an encoded column: yields COLUMN_AHEAD values at a time. A view of the payload. */
+/* A cursor over an encoded column: decodes COLUMN_AHEAD values at a time. Borrows the payload. */
 struct column_cursor {
     const uint8_t *data; /* planes, `count` bytes each */
     const uint8_t *dict;
@@ -71,25 +73,26 @@ struct column_cursor {
     uint8_t encoding;
     uint8_t width;
     uint8_t dict_count;
-    uint64_t *ahead; /* the values; room for COLUMN_AHEAD, or as many as there are, which whoever
-                      * reads one that is no constant gives; before column_follow what is added */
+    uint64_t
+        *ahead; /* decoded values; the reader of a varying column provides space for COLUMN_AHEAD,
+                   or for all if there are fewer; before column_follow, the values to add */
 };
 
 /* Opens the column at `r` which holds `count` values; 0 or GPUPROF_DAMAGED. */
 int column_open(struct column_cursor *c, struct byte_reader *r, size_t count);
 
-/* The same for one of the columns of a shape: `shape` are those opened before it. */
+/* The same for a column of a shape's argument: `shape` has those opened before. */
 int column_open_argument(struct column_cursor *c, struct byte_reader *r, size_t count,
                          const struct column_cursor *shape, size_t shape_count);
 
-/* The same for a column of begins, which may be told from the ends before them. */
+/* The same for a column of begins, which may be relative to the previous ends. */
 int column_open_begins(struct column_cursor *c, struct byte_reader *r, size_t count);
 
-/* Decodes the next COLUMN_AHEAD values, or those that are left, of a column that has planes. */
+/* Decodes the next COLUMN_AHEAD values, or the rest, of a column with planes. */
 void column_look_ahead(struct column_cursor *c);
 
-/* Behind that, of begins that are told from the ends before them: they lasted `lengths`, or, where
- * that is NULL, each `length`. */
+/* Call it after that for begins relative to previous ends: items lasted `lengths`, or each `length`
+ * if that is NULL. */
 void column_follow(struct column_cursor *c, const uint64_t *lengths, uint64_t length);
 
 #endif

@@ -8,7 +8,7 @@
 
 #define TEXT_HEAD   "gpuprof-control 1\n"
 #define STATUS_HEAD "gpuprof-status 1\n"
-#define END         "end\n" /* without it the file is not whole */
+#define END         "end\n" /* without it the file is incomplete */
 #define ID_DIGITS   16
 
 static const char *const words[CONTROL_WHATS] = {
@@ -44,7 +44,7 @@ const char *control_word(unsigned what)
     return what < CONTROL_WHATS ? words[what] : NULL;
 }
 
-/* What is left of a file; nothing is read beyond `end`. */
+/* The rest of a file; nothing is read beyond `end`. */
 struct rest {
     const char *at, *end;
 };
@@ -84,7 +84,7 @@ static bool take_id(struct rest *r, uint64_t *id)
     return true;
 }
 
-/* The index of the text that comes next; `count`: none of them. */
+/* Returns the index of the next text; `count`: none of them. */
 static unsigned take_one(struct rest *r, const char *const *texts, unsigned count)
 {
     unsigned i = 0;
@@ -107,7 +107,7 @@ static bool take_when(struct rest *r, enum control_when *when, uint64_t *at)
     return *when == CONTROL_AT_ONCE || take_id(r, at);
 }
 
-/* Its numbers, as --schedule bounds them. */
+/* Reads its numbers, within the limits of --schedule. */
 static bool take_schedule(struct rest *r, struct schedule *s)
 {
     uint64_t *numbers[] = {&s->skip_first, &s->wait,   &s->warmup,
@@ -213,7 +213,7 @@ __attribute__((format(printf, 3, 4))) static void put(char *out, size_t *at, con
     va_start(list, format);
     int length = vsnprintf(out + *at, CONTROL_BYTES_MAX - *at, format, list);
     va_end(list);
-    *at += length > 0 ? (size_t)length : 0; /* there is room: see below */
+    *at += length > 0 ? (size_t)length : 0; /* there is space: see below */
 }
 
 static void put_process(char *out, size_t *at, const uint8_t id[16])
@@ -222,8 +222,8 @@ static void put_process(char *out, size_t *at, const uint8_t id[16])
         put(out, at, "%02x", id[i]);
 }
 
-/* The longest file is one of 32 schedules, of less than 200 bytes each; the longest status has 32
- * lines of less than 60 bytes of each kind. */
+/* The longest file has 32 schedules of less than 200 bytes each; the longest status has 32 lines of
+ * each kind, of less than 60 bytes. */
 _Static_assert(CONTROL_COMMANDS_MAX * 200 + 100 < CONTROL_BYTES_MAX, "commands fit");
 _Static_assert((CONTROL_COMMANDS_MAX + CONTROL_WAITS_MAX + CONTROL_FIGURES) * 60 + 200 <
                    CONTROL_BYTES_MAX,
@@ -288,7 +288,7 @@ size_t control_status_write(const struct control_status *s, char *out)
     return at;
 }
 
-/* Does what was said later leave anything of this one to those who come later? */
+/* Do later commands leave anything of this one for processes that start later? */
 static bool is_needed(const struct control_text *text, unsigned index)
 {
     const struct control_command *c = &text->commands[index];

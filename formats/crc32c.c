@@ -19,7 +19,7 @@ __attribute__((target("sse4.2"))) static uint32_t crc_hardware(uint32_t crc, con
 }
 #endif
 
-/* The table of one nibble: 64 bytes of constants instead of a 1 KB table made at run time. */
+/* A table for one nibble: 64 bytes of constants instead of a 1 KB table built at run time. */
 static const uint32_t nibble_table[16] = {
     0x00000000, 0x105ec76f, 0x20bd8ede, 0x30e349b1, 0x417b1dbc, 0x5125dad3, 0x61c69362, 0x7198540d,
     0x82f63b78, 0x92a8fc17, 0xa24bb5a6, 0xb21572c9, 0xc38d26c4, 0xd3d3e1ab, 0xe330a81a, 0xf36e6f75,

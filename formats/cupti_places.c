@@ -8,7 +8,7 @@
 
 #define COUNT_OF(array) (sizeof(array) / sizeof(array)[0])
 
-/* One per major version, newest first; 11.8 is the oldest with the functions that are needed. */
+/* One per major version, newest first; 11.8 is the oldest with all functions that we need. */
 static const struct {
     unsigned major;
     const char *name;
@@ -19,8 +19,8 @@ static const struct {
 };
 
 /*
- * From the folder of libcudart: beside it (conda, CUDA 13's wheels, a toolkit's lib64); the wheel
- * of CUPTI beside that of the runtime; both wheels from torch/lib; the toolkit's extras, from lib64
+ * Relative to the folder of libcudart: beside it (conda, CUDA 13's wheels, a toolkit's lib64);
+ * CUPTI's wheel beside the runtime's; both wheels, from torch/lib; the toolkit's extras, from lib64
  * and from targets/<machine>/lib.
  */
 static const char *const around_runtime[] = {
@@ -68,7 +68,7 @@ void cupti_places_add(struct cupti_places *p, const char *path, const char *sona
     }
 }
 
-/* The sonames in one folder (none: the loader's search): `first` before the others. */
+/* Tries the sonames in one folder (none: the loader's search): `first` before the others. */
 static bool each_soname(const struct search *s, const char *root, const char *folder,
                         unsigned first)
 {
@@ -92,7 +92,8 @@ static bool each_soname(const struct search *s, const char *root, const char *fo
     return false;
 }
 
-/* In each folder of a list as the loader takes it; not in what it would make a folder of. */
+/* Tries each folder of a list as the loader parses it, except empty entries, which the loader takes
+ * for the current folder. */
 static bool each_folder(const struct search *s, const char *list, unsigned first)
 {
     while (list && *list) {

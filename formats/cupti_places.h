@@ -1,40 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Where a libcupti may be, under which names, and in which order it is looked for. The library goes
- * by it in the program; `gpuprof doctor` does so beforehand, to say what the library will find.
- */
+/* The places where a libcupti may be, its names, and the order of the search. The library uses it
+ * in the program; `gpuprof doctor` uses it beforehand, to predict what the library will find. */
 #ifndef GPUPROF_FORMATS_CUPTI_PLACES_H
 #define GPUPROF_FORMATS_CUPTI_PLACES_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-#define CUPTI_PATH_BYTES_MAX 1024 /* what is longer is passed over */
-#define CUPTI_RUNTIME_MAX    4    /* libcudart that are looked around */
+#define CUPTI_PATH_BYTES_MAX 1024 /* longer paths are skipped */
+#define CUPTI_RUNTIME_MAX    4    /* number of libcudart whose surroundings are searched */
 #define CUPTI_HOME_MAX       2
 
 struct cupti_runtime {
-    char folder[CUPTI_PATH_BYTES_MAX]; /* with its last '/' */
-    unsigned major;                    /* 0: its name does not say */
+    char folder[CUPTI_PATH_BYTES_MAX]; /* including its last '/' */
+    unsigned major;                    /* 0: not in its name */
 };
 
-/* What is known before the search. */
+/* What the search depends on. */
 struct cupti_places {
-    char mapped[CUPTI_PATH_BYTES_MAX]; /* a libcupti that the program has; "": none */
+    char mapped[CUPTI_PATH_BYTES_MAX]; /* a libcupti that the program has loaded; "": none */
     struct cupti_runtime runtimes[CUPTI_RUNTIME_MAX];
     unsigned runtime_count;
-    const char *homes[CUPTI_HOME_MAX]; /* roots of toolkits; views, NULL or empty: none */
-    const char *library_path;          /* $LD_LIBRARY_PATH; a view, NULL or empty: none */
-    unsigned driver_major;             /* newer libcupti are not looked for; 0: not known */
+    const char *homes[CUPTI_HOME_MAX]; /* folders of toolkits; borrowed; NULL or empty: none */
+    const char *library_path;          /* $LD_LIBRARY_PATH; borrowed; NULL or empty: none */
+    unsigned driver_major;             /* newer versions of libcupti are not tried; 0: not known */
 };
 
 enum cupti_place {
-    CUPTI_PLACE_MAPPED, /* the path of one that is loaded */
-    CUPTI_PLACE_FILE,   /* the path of a file that is there */
-    CUPTI_PLACE_SONAME, /* a name for the loader's own search */
+    CUPTI_PLACE_MAPPED, /* path of a loaded library */
+    CUPTI_PLACE_FILE,   /* path of an existing file */
+    CUPTI_PLACE_SONAME, /* name for the loader's own search */
 };
 
-/* Takes note of an object of the program's, if it is a libcupti or a libcudart. */
+/* Notes an object of the program if it is a libcupti or a libcudart. */
 void cupti_places_add(struct cupti_places *places, const char *path, const char *soname);
 
 /*

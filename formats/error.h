@@ -9,14 +9,14 @@
 enum gpuprof_error {
     GPUPROF_NO_MEMORY = -1, /* an allocation failed */
     GPUPROF_IO = -2,        /* a system call failed; errno tells which way */
-    GPUPROF_NOT_OURS = -3,  /* no gpuprof file: wrong magic */
-    GPUPROF_VERSION = -4,   /* a format version that this build does not read */
-    GPUPROF_DAMAGED = -5,   /* a checksum or a length does not hold */
+    GPUPROF_NOT_OURS = -3,  /* not a gpuprof file: wrong magic */
+    GPUPROF_VERSION = -4,   /* a format version that this build cannot read */
+    GPUPROF_DAMAGED = -5,   /* a checksum or a length is wrong */
     GPUPROF_TRUNCATED = -6, /* the data ends inside an item */
     GPUPROF_LIMIT = -7,     /* a named maximum is exceeded */
     GPUPROF_USAGE = -8,     /* a wrong option or argument */
-    GPUPROF_SPOOL = -9,     /* what memory does not hold cannot be laid aside; likewise errno */
-    GPUPROF_EMPTY = -10,    /* a file without a byte */
+    GPUPROF_SPOOL = -9,     /* a temporary file cannot be written; see errno */
+    GPUPROF_EMPTY = -10,    /* the file has no bytes */
 };
 
 /* A short lower-case description, never NULL. */
