@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A frame of a call's stack, as a STACK record has it: one word, little-endian, that says where the
- * frame would return to. See "Records" in event-stream.md.
- */
+/* A frame of a call's stack, as a STACK record has it: one little-endian word that says where the
+ * frame would return to. See "Records" in event-stream.md. */
 #ifndef GPUPROF_FORMATS_FRAME_H
 #define GPUPROF_FORMATS_FRAME_H
 
@@ -17,8 +15,8 @@ enum frame_kind {
 };
 
 enum stack_flag {
-    STACK_CUT = 1,      /* there were more frames, deeper than kept */
-    STACK_BORROWED = 2, /* its Python frames are those of the thread that waits for this one */
+    STACK_CUT = 1,      /* there were more frames than are kept */
+    STACK_BORROWED = 2, /* its Python frames belong to the thread that waits for this one */
 };
 
 #define FRAME_KIND_SHIFT   60

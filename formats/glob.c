@@ -6,7 +6,7 @@
 bool glob_matches(const char *pattern, const char *text)
 {
     const char *star = NULL,
-               *again = NULL; /* the last star, and where the text goes on behind it */
+               *again = NULL; /* the last star, and where the text continues after it */
     const char *p = pattern, *t = text;
     while (*t) {
         if (*p == '*') {
@@ -15,7 +15,7 @@ bool glob_matches(const char *pattern, const char *text)
         } else if (*p == '?' || *p == *t) {
             p++;
             t++;
-        } else if (star) { /* it stands for one byte more */
+        } else if (star) { /* it matches one more byte */
             p = star + 1;
             t = ++again;
         } else {

@@ -6,9 +6,9 @@
 #include <stdbool.h>
 
 /*
- * Is `text` the pattern itself, or what it stands for: `*` any text, also none, `?` one byte?
- * Unlike fnmatch it takes brackets, of which names are full, for themselves, and no more time than
- * the product of both lengths, however many stars there are.
+ * Does `text` equal the pattern, or match it: `*` any text, even empty, `?` one byte? Unlike in
+ * fnmatch, brackets, which are frequent in names, stand for themselves. The time is at most the
+ * product of both lengths, however many stars there are.
  */
 bool glob_matches(const char *pattern, const char *text);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The versions of what the library looks into without being told how: CPython 3.FIRST to 3.LAST
- * (inject/python/python_layout.c) and PyTorch 2.FIRST to 2.LAST (inject/torch/op_layout.c). Whoever
- * adds a row there moves the number here; `gpuprof doctor` goes by it.
+ * The supported versions of software whose internals the library reads: CPython 3.FIRST to 3.LAST
+ * (inject/python/python_layout.c) and PyTorch 2.FIRST to 2.LAST (inject/torch/op_layout.c). Change
+ * the number here when you add a row there; `gpuprof doctor` uses it.
  */
 #ifndef GPUPROF_FORMATS_KNOWN_VERSIONS_H
 #define GPUPROF_FORMATS_KNOWN_VERSIONS_H

@@ -33,20 +33,22 @@ enum record_type {
     RECORD_TYPE_END
 };
 
-/* Where each argument stands: KERNEL_DEVICE, ...; and how many a record of that type has. */
+/* The index of each argument: KERNEL_DEVICE, ...; and the number of arguments of that type. */
 #define ARG(ENUMERATOR, ...) ENUMERATOR,
 #define EVENT(NAME, number, name, shows, arguments, ...)                                           \
     enum record_arguments_##NAME{arguments RECORD_##NAME##_ARGS};
 #include "events.def"
 
 enum record_flag {
-    RECORD_CAPTURED = 1, /* the work was recorded into a graph: it makes no device work itself */
-    RECORD_NESTED = 2,   /* a driver call made inside a runtime call */
-    RECORD_STALE = 4,    /* left by longjmp or thread end; the duration is up to its discovery */
+    /* the work was recorded into a graph: it does not run on the device itself */
+    RECORD_CAPTURED = 1,
+    RECORD_NESTED = 2, /* a driver call made inside a runtime call */
+    /* left by longjmp or a thread's end; the duration ends when that was noticed */
+    RECORD_STALE = 4,
     RECORD_EXTENDED = 8, /* word 4 is present */
     RECORD_BYTES = 16,   /* a byte string is present */
-    RECORD_OPEN = 32,    /* made by the reader: the call had not returned when the process died */
-    RECORD_TRACED = 64,  /* an operator on fake tensors: it does no work */
+    RECORD_OPEN = 32,    /* set by the reader: the call had not returned when the process died */
+    RECORD_TRACED = 64,  /* an operator on fake tensors, which does no work */
 };
 
 enum counter_index {
@@ -56,33 +58,33 @@ enum counter_index {
     COUNTER_COUNT
 };
 
-/* Values of END's reason. */
+/* Values of the argument END_REASON. */
 enum end_reason { END_EXIT = 1, END_QUICK = 2, END_KILLED = 3 };
 
-/* Values of WINDOW's state. */
+/* Values of the argument WINDOW_STATE. */
 enum window_state { WINDOW_IS_CLOSED, WINDOW_IS_OPEN, WINDOW_IS_WARMING };
 
-/* Values of DEVICE_ABSENT's reason. */
+/* Values of the argument DEVICE_ABSENT_REASON. */
 enum device_absence {
-    DEVICE_ABSENT_LIBRARY = 1,   /* there is no libnvidia-ml, or it could not be started */
-    DEVICE_ABSENT_UNKNOWN,       /* it is not known which device it is, or NVML does not find it */
-    DEVICE_ABSENT_NOT_SUPPORTED, /* by this device, this driver, or a part of a device (MIG) */
+    DEVICE_ABSENT_LIBRARY = 1,   /* there is no libnvidia-ml, or it does not start */
+    DEVICE_ABSENT_UNKNOWN,       /* the device is not known, or NVML does not find it */
+    DEVICE_ABSENT_NOT_SUPPORTED, /* by this device, this driver, or a MIG instance */
     DEVICE_ABSENT_NO_PERMISSION,
-    DEVICE_ABSENT_LOST, /* the device has gone */
-    DEVICE_ABSENT_SLOW, /* reading took too much of the time */
+    DEVICE_ABSENT_LOST, /* the device is gone */
+    DEVICE_ABSENT_SLOW, /* readings took too much time */
     DEVICE_ABSENT_FAILED,
 };
 
-/* A SAMPLE's code, and its flags. */
+/* The code of a SAMPLE, and its flags. */
 enum sample_source { SAMPLE_CPU, SAMPLE_GAP };
 enum sample_flag {
     SAMPLE_IN_KERNEL = 1,  /* the thread was in a system call */
-    SAMPLE_IN_GPUPROF = 2, /* ... in code of gpuprof's, which has no stack */
-    SAMPLE_TORN = 4,       /* its frames could not be read whole */
-    SAMPLE_SILENT = 8,     /* no sample: the thread ran for that time, and blocks the signal */
+    SAMPLE_IN_GPUPROF = 2, /* ... in code of gpuprof, which has no stack */
+    SAMPLE_TORN = 4,       /* its frames could not be read completely */
+    SAMPLE_SILENT = 8,     /* not a sample: the thread ran for that time, and blocks the signal */
 };
 
-/* Values of OS_FUNCTION's class: what a call waits for. */
+/* Values of the argument OS_FUNCTION_CLASS: what a call waits for. */
 enum os_class {
     OS_FILE = 1,
     OS_SOCKET,
@@ -101,10 +103,10 @@ enum os_class {
     OS_CLASS_COUNT
 };
 
-/* A GIL record's code. */
+/* The code of a GIL record. */
 enum gil_part { GIL_WAITED, GIL_HELD, GIL_STOPPED };
 
-/* Values of LABEL's kind; from LABEL_OF_RESOURCE on it is an NVTX resource type. */
+/* Values of the argument LABEL_KIND; from LABEL_OF_RESOURCE on, an NVTX resource type. */
 enum label_kind {
     LABEL_OF_DOMAIN = 1,
     LABEL_OF_STRING = 2,
@@ -115,20 +117,20 @@ enum label_kind {
 
 struct counter_info {
     const char *name;
-    int loss; /* 1: not zero means that something is missing */
+    int loss; /* 1: a nonzero counter means that something is missing */
     const char *meaning;
 };
 
-/* Is it described by a function, whose number its code is? */
+/* Is the record's code the number of a function? */
 static inline bool record_has_function(unsigned type)
 {
     return type == RECORD_CALL || type == RECORD_LIBRARY_BEGIN || type == RECORD_LIBRARY_END;
 }
 
-/* What a record is in a trace. */
+/* How a record appears in a trace. */
 enum event_shows { EVENT_FACT, EVENT_SHOWN, EVENT_WORK };
 
-extern const uint8_t event_shows[UINT8_MAX + 1]; /* by type; of unknown ones EVENT_FACT */
+extern const uint8_t event_shows[UINT8_MAX + 1]; /* by type; EVENT_FACT for unknown ones */
 
 struct event_arg {
     uint8_t kind; /* enum arg_kind */
@@ -144,29 +146,27 @@ struct event_info {
 
 extern const struct counter_info counter_infos[COUNTER_COUNT];
 
-/* The row of a record type, or NULL for a type that this build does not know. */
+/* Returns the row of a record type, or NULL for a type that this build does not know. */
 const struct event_info *event_info(unsigned type);
 
 struct record {
     uint8_t type;
     uint8_t flags;
-    uint16_t code; /* CALL, API: function index; COUNTER: counter index; else 0 */
+    uint16_t code; /* CALL, API: function index; COUNTER: counter index; otherwise 0 */
     uint8_t arg_count;
     int32_t result;
     uint32_t correlation; /* 0: none */
     uint32_t stack_id;    /* 0: none */
-    uint32_t weight;      /* calls that this record stands for; 0 and 1 both mean one */
+    uint32_t weight;      /* number of calls that this record stands for; 0 and 1 both mean one */
     uint64_t begin;
     uint64_t duration;
     uint64_t args[RECORD_ARGS_MAX];
-    const uint8_t *bytes; /* a view, not terminated; NULL if none */
+    const uint8_t *bytes; /* borrowed, not terminated; NULL: none */
     uint32_t byte_count;
 };
 
-/*
- * In an initialiser of a struct record, its type and arguments, each by its enumerator:
- * RECORD_WITH(LINK, [LINK_FURTHER] = further). What is left out is 0.
- */
+/* Initializes a struct record's type and arguments by enumerator: RECORD_WITH(LINK, [LINK_FURTHER]
+ * = further). The others are 0. */
 #define RECORD_WITH(NAME, ...)                                                                     \
     .type = RECORD_##NAME, .arg_count = RECORD_##NAME##_ARGS, .args = {__VA_ARGS__}
 
@@ -182,7 +182,8 @@ static inline unsigned record_word_count(uint64_t word0)
     return (unsigned)(word0 >> 16) & 0xffff;
 }
 
-/* Type, argument count and code of a record in one word: records of one key have one shape. */
+/* Type, argument count and code of a record in one word: records with the same key have the same
+ * shape. */
 static inline uint32_t record_shape_key(uint64_t word0)
 {
     return (uint32_t)(word0 & 0xff) << 24 | (uint32_t)(word0 >> 32 & 0xffffff);
@@ -193,27 +194,23 @@ static inline unsigned record_key_arg_count(uint32_t key)
     return key >> 16 & 0xff;
 }
 
-/* Where the parts of a raw record are, in words from its begin. */
+/* Where the parts of a raw record are, in words from its start. */
 struct record_layout {
-    uint32_t words; /* all of it */
+    uint32_t words; /* size of the record */
     uint32_t arguments_at;
-    uint32_t text_at; /* the word with the length of the byte string; 0 = none */
+    uint32_t text_at; /* the word with the length of the byte string; 0: none */
     uint32_t byte_count;
 };
 
-/*
- * The layout of the raw record at `data` of which at most `length` bytes may be touched; `word0` is
- * its first word, which is not read again. 0, or GPUPROF_TRUNCATED / GPUPROF_DAMAGED.
- */
+/* Finds the parts of the raw record at `data`, reading at most `length` bytes; `word0` is its first
+ * word, which is not read again. Returns 0, GPUPROF_TRUNCATED or GPUPROF_DAMAGED. */
 int record_lay_out(const uint8_t *data, size_t length, uint64_t word0, struct record_layout *l);
 
-/*
- * Reads the raw record at `data` of which at most `length` bytes may be touched. Returns its size
- * in bytes (a view into `data` is kept in r->bytes), or GPUPROF_TRUNCATED / GPUPROF_DAMAGED.
- */
+/* Reads the raw record at `data`, reading at most `length` bytes. Returns its size in bytes
+ * (r->bytes points into `data`), or GPUPROF_TRUNCATED or GPUPROF_DAMAGED. */
 int record_parse(const uint8_t *data, size_t length, struct record *r);
 
-/* Size in bytes of the raw form. */
+/* Returns the size of the raw form in bytes. */
 size_t record_bytes(const struct record *r);
 
 /* Writes the raw form; returns its size in bytes, or GPUPROF_LIMIT if it does not fit. */

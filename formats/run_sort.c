@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#define LEVELS_MAX 17 /* bits of twice RUN_SORT_MAX */
+#define LEVELS_MAX 17 /* bits of 2 * RUN_SORT_MAX */
 #define PILES_MAX  64
 
 struct sort {
@@ -18,19 +18,21 @@ struct sort {
 
 struct run {
     uint32_t begin;
-    int level; /* of the merge with the one before it: the higher, the later */
+    int level; /* level of the merge with the run before it: the higher, the later */
 };
 
 static inline bool is_before(const struct sort *s, uint32_t a, uint32_t b)
 {
     uint64_t x = s->first[a], y = s->first[b];
-    /* Equal ones are few, what is smaller cannot be foretold: no branch for that. */
+    /*
+     * Equal items are rare; which one is smaller cannot be predicted, so there is no branch for it.
+     */
     if (__builtin_expect(x == y, 0))
         return s->second[a] < s->second[b];
     return x < y;
 }
 
-/* How many runs there are as they come; not counted beyond `most`. */
+/* Counts the runs in the input, up to `most`. */
 static uint32_t count_runs(const struct sort *s, uint32_t count, uint32_t most)
 {
     uint32_t runs = 1;
@@ -39,7 +41,7 @@ static uint32_t count_runs(const struct sort *s, uint32_t count, uint32_t most)
     return runs;
 }
 
-/* What run_sort promises, of the order that it has made. */
+/* Checks the order that run_sort has made. */
 static inline bool is_sorted(const struct sort *s, uint32_t count)
 {
     uint32_t i = 1;
@@ -49,7 +51,8 @@ static inline bool is_sorted(const struct sort *s, uint32_t count)
     return i >= count;
 }
 
-/* The first pile whose last item is not after `item`: they fall from pile to pile. */
+/* Returns the first pile whose last item is not after `item`: the last items decrease from pile to
+ * pile. */
 static uint32_t pile_of(const struct sort *s, const uint16_t *lasts, uint32_t count, uint32_t item)
 {
     uint32_t low = 0, high = count;
@@ -64,9 +67,9 @@ static uint32_t pile_of(const struct sort *s, const uint16_t *lasts, uint32_t co
 }
 
 /*
- * Sequences that come interleaved, item by item, are put behind each other: each item goes to the
- * first pile whose last one it may follow. Of two equal ones the earlier is never in a later pile.
- * Where that takes too many piles the order is left as it is.
+ * Separates interleaved sequences: each item goes to the first pile whose last item it may follow.
+ * Of two equal items the earlier one is never in a later pile. If that needs too many piles, the
+ * order is unchanged.
  */
 static void deal(struct sort *s, uint32_t count)
 {
@@ -100,7 +103,7 @@ static uint32_t run_end(const struct sort *s, uint32_t begin, uint32_t count)
     return end;
 }
 
-/* Where `item` belongs in order[begin .. end): in front of its equals, or behind them. */
+/* Returns where `item` belongs in order[begin .. end): before its equals, or after them. */
 static uint32_t place_of(const struct sort *s, uint32_t begin, uint32_t end, uint16_t item,
                          bool is_behind)
 {
@@ -115,11 +118,8 @@ static uint32_t place_of(const struct sort *s, uint32_t begin, uint32_t end, uin
     return begin;
 }
 
-/*
- * The runs order[begin .. middle) and order[middle .. end) become one. Where they overlap they are
- * merged from both ends towards the middle: each step waits for what it reads, and two that do not
- * wait for each other take hardly longer than one.
- */
+/* Merges the runs order[begin .. middle) and order[middle .. end), from both ends towards the
+ * middle: each step waits for its loads, and two independent steps take hardly longer than one. */
 static void merge(struct sort *s, uint32_t begin, uint32_t middle, uint32_t end)
 {
     uint16_t *order = s->order;
@@ -141,7 +141,7 @@ static void merge(struct sort *s, uint32_t begin, uint32_t middle, uint32_t end)
         left_end -= takes_left;
         right_end -= !takes_left;
     }
-    /* One of them is used up. */
+    /* One of the runs is used up. */
     memcpy(order + begin, left, (size_t)(left_end - left) * sizeof *order);
     memcpy(order + begin, right, (size_t)(right_end - right) * sizeof *order);
 }
@@ -162,7 +162,8 @@ uint64_t run_sort(const uint64_t *first, const uint64_t *second, uint32_t count,
         deal(&s, count);
     for (; begin < count; last = begin, begin = end) {
         end = run_end(&s, begin, count);
-        /* Twice the runs' middles: by which half, quarter ... of the whole are they parted? */
+        /* Compares twice the middles of both runs: which half, quarter ... of the whole separates
+         * them? */
         int level = depth ? 31 - __builtin_clz((last + begin) ^ (begin + end)) : 0;
         for (; depth > 1 && runs[depth - 1].level < level; depth--)
             merge(&s, runs[depth - 2].begin, runs[depth - 1].begin, begin);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The signals of which the library takes a free one for samples, from the last on. The C library
- * has the two before the first; debuggers like the one behind the last; programs count from
- * SIGRTMIN on. `gpuprof doctor` looks at the same.
+ * The signals among which the library takes a free one for sampling, starting with the last. The C
+ * library uses the two before the first; debuggers like the one after the last; programs count from
+ * SIGRTMIN up. `gpuprof doctor` checks the same ones.
  */
 #ifndef GPUPROF_FORMATS_SAMPLE_SIGNALS_H
 #define GPUPROF_FORMATS_SAMPLE_SIGNALS_H

@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
-/* Digits up to one of `ends`; NULL: none, or too large. */
+/* Parses digits up to one of `ends`; NULL: none, or too large. */
 static const char *parse_number(const char *text, const char *ends, uint64_t *number)
 {
     uint64_t n = 0;

@@ -17,7 +17,7 @@ const struct setting_info setting_infos[SETTING_COUNT] = {
 #undef SETTING
 };
 
-/* What an option means that is given without a value. */
+/* The value of an option that is given without one. */
 static const char *const alone[SETTING_COUNT] = {[SETTING_SAMPLE] = "100", [SETTING_OS] = "100us"};
 
 const char *setting_alone(enum setting_index index)
@@ -30,7 +30,7 @@ struct unit {
     uint64_t factor;
 };
 
-/* As they are written; more are understood (unit_word.h). */
+/* As they are printed; more are accepted (unit_word.h). */
 static const struct unit size_units[] = {{"", 1},        {"K", 1 << 10},    {"M", 1 << 20},
                                          {"G", 1 << 30}, {"T", 1ull << 40}, {NULL, 0}};
 static const struct unit time_units[] = {
@@ -44,7 +44,7 @@ static const struct unit *units_of(const struct setting_info *info)
                                              : no_units;
 }
 
-/* A number as one would write it: in the largest unit that leaves it whole, in its short form. */
+/* Prints a number as a person would: in the largest unit that makes it an integer. */
 static void write_number(uint64_t number, const struct unit *units, char *text, size_t text_bytes)
 {
     const struct unit *best = units;
@@ -59,13 +59,15 @@ static void write_limit(const struct setting_info *info, uint64_t number, char *
                         size_t text_bytes)
 {
     unsigned long long whole = number / 10000, rest = number % 10000;
-    if (info->kind == SETTING_KIND_SHARE) /* as an integer: a locale has its own point */
+    /* as an integer: some locales have another decimal point */
+    if (info->kind == SETTING_KIND_SHARE)
         snprintf(text, text_bytes, rest ? "%llu.%04llu%%" : "%llu%%", whole, rest);
     else
         write_number(number, units_of(info), text, text_bytes);
 }
 
-/* An amount and a unit; false for anything else or above 2^63. (strtoull would take " -1".) */
+/* Parses an amount and a unit; false for anything else, or above 2^63. (strtoull would accept "
+ * -1".) */
 static bool parse_number(const char *text, enum setting_kind kind, uint64_t *number)
 {
     struct amount amount;
@@ -114,7 +116,7 @@ static bool parse_choice(const char *text, const char *choices, uint64_t *number
     return false;
 }
 
-/* Words of `choices`, separated by commas: a bit each. Returns the first that is none, or NULL. */
+/* Parses comma-separated words of `choices` into bits. Returns the first unknown word, or NULL. */
 static const char *parse_flags(const char *text, const char *choices, uint64_t *number)
 {
     char word[32];
@@ -135,7 +137,7 @@ static const char *parse_flags(const char *text, const char *choices, uint64_t *
     }
 }
 
-/* Percents with up to four places behind the point, as parts per million; "%" may be left out. */
+/* Parses percent with up to four decimals into parts per million; "%" is optional. */
 static bool parse_share(const char *text, uint64_t *number)
 {
     struct amount amount;
@@ -144,7 +146,7 @@ static bool parse_share(const char *text, uint64_t *number)
            amount_times(&amount, 10000, number);
 }
 
-/* May it be "off"? */
+/* May the value be "off"? */
 static bool can_be_off(const struct setting_info *info)
 {
     return (info->kind == SETTING_KIND_SIZE || info->kind == SETTING_KIND_TIME ||
@@ -217,7 +219,7 @@ int settings_set(struct settings *s, enum setting_index index, const char *text,
     }
     if (!parse_text(info, text, &number)) {
         bool has_words = info->kind == SETTING_KIND_CHOICE || info->kind == SETTING_KIND_FLAGS;
-        bool is_word = info->kind == SETTING_KIND_FLAGS; /* then only that is named */
+        bool is_word = info->kind == SETTING_KIND_FLAGS; /* then only the wrong word is named */
         const char *wrong = is_word ? parse_flags(text, info->value, &number) : text;
         int length = (int)(is_word ? strcspn(wrong, ",") : strlen(wrong));
         snprintf(reason, reason_bytes, "'%.*s' is not %s%s%s%s", length < 40 ? length : 40, wrong,

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The settings of a recording, expanded from settings.def. The library takes them from the
- * environment; `gpuprof run` checks its options against the same table and exports them.
- */
+/* The settings of a recording, from settings.def. The library reads them from the environment;
+ * `gpuprof run` checks its options against the same table and exports them. */
 #ifndef GPUPROF_FORMATS_SETTINGS_H
 #define GPUPROF_FORMATS_SETTINGS_H
 
@@ -73,25 +71,23 @@ struct setting_info {
 extern const struct setting_info setting_infos[SETTING_COUNT];
 
 struct settings {
-    uint64_t numbers[SETTING_COUNT];  /* bytes, ns, ppm, 0|1, index of the choice, number, bits;
-                                         of what is a text: is there one? */
-    const char *texts[SETTING_COUNT]; /* the text itself (a view) */
+    uint64_t numbers[SETTING_COUNT];  /* bytes, ns, ppm, 0|1, index of the choice, number, or bits;
+                                         for texts: 1 if there is one */
+    const char *texts[SETTING_COUNT]; /* the text itself (borrowed) */
 };
 
-/*
- * What its option means without a value ("--sample"), and may then have one only behind "="; NULL:
- * it needs one.
- */
+/* Returns the value of an option given without one ("--sample"); such an option takes a value only
+ * after "=". NULL: it needs a value. */
 const char *setting_alone(enum setting_index index);
 
-/* Every setting at its default. */
+/* Sets all settings to their defaults. */
 void settings_init(struct settings *s);
 
 /*
  * Sets one from `text` (kept as a view). 0, or GPUPROF_USAGE with s unchanged and a short
  * reason, in `reason`, that says what would be right.
  */
-/* A size as a setting has it, "64M"; false: it is none. */
+/* Parses a size as settings accept it, "64M"; returns false if it is not one. */
 bool settings_size(const char *text, uint64_t *bytes);
 
 int settings_set(struct settings *s, enum setting_index index, const char *text, char *reason,

@@ -29,7 +29,7 @@ int stream_header_write(const struct stream_header *h, uint8_t *out, size_t capa
 {
     struct byte_writer w = byte_writer(out, capacity);
     put_u32(&w, STREAM_FRAME_MAGIC);
-    put_u32(&w, 0); /* the size, below */
+    put_u32(&w, 0); /* replaced by the size below */
     put_u64(&w, STREAM_MAGIC);
     put_u16(&w, STREAM_VERSION);
     put_u16(&w, 0);
@@ -58,7 +58,7 @@ int stream_header_write(const struct stream_header *h, uint8_t *out, size_t capa
     return (int)w.length;
 }
 
-/* What the first writers of this version did not say. A later one may have more counters. */
+/* Reads what early writers of this version did not write. A later one may have more counters. */
 static void get_further(struct byte_reader *r, struct stream_header *h)
 {
     h->monotonic_shift_ns = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The stream file: one per process. It begins with the stream header, a zstd skippable frame that
- * says which process this is and how its clock runs; blocks (block.h) follow. The live file begins
- * with the same header, so that it can be read even when nothing else is left.
+ * identifies the process and its clock; blocks (block.h) follow. The live file begins with the same
+ * header, so that it is readable without the stream file.
  */
 #ifndef GPUPROF_FORMATS_STREAM_H
 #define GPUPROF_FORMATS_STREAM_H
@@ -23,9 +23,9 @@
 #define STREAM_LIVE_SUFFIX      ".live"    /* of a live file kept beside its stream file */
 
 struct stream_header {
-    uint8_t process_id[16]; /* random: names the process for ever, whatever its pid */
-    uint8_t boot_id[16];    /* of the host's running kernel: same = one CLOCK_MONOTONIC */
-    uint64_t pid_namespace; /* inode of /proc/self/ns/pid; 0 = unknown */
+    uint8_t process_id[16]; /* random: identifies the process for ever, whatever its pid */
+    uint8_t boot_id[16];    /* of the host's running kernel: equal means the same CLOCK_MONOTONIC */
+    uint64_t pid_namespace; /* inode of /proc/self/ns/pid; 0: unknown */
     uint64_t start_time;    /* of the process, clock ticks since boot (field 22 of its stat) */
     uint32_t pid;           /* in that namespace */
     uint32_t parent_pid;
@@ -34,18 +34,17 @@ struct stream_header {
     uint64_t monotonic_zero_ns;                /* CLOCK_MONOTONIC at scale.ticks_zero */
     uint64_t realtime_zero_ns;                 /* CLOCK_REALTIME then, since 1970 */
     char host[STREAM_HOST_BYTES_MAX + 1];      /* terminated */
-    char live_path[STREAM_PATH_BYTES_MAX + 1]; /* of the live file; "" = memory without a file */
-    int64_t monotonic_shift_ns; /* by which a time namespace moved its CLOCK_MONOTONIC; 0 = none */
-    uint64_t counters[COUNTER_COUNT]; /* when the recording ended before its process; else 0 */
+    char live_path[STREAM_PATH_BYTES_MAX + 1]; /* of the live file; "": memory without a file */
+    int64_t monotonic_shift_ns; /* offset of its CLOCK_MONOTONIC in a time namespace; 0: none */
+    /* written when the recording ended before its process; otherwise 0 */
+    uint64_t counters[COUNTER_COUNT];
 };
 
 /* Writes the header's frame; returns its size, or GPUPROF_LIMIT. */
 int stream_header_write(const struct stream_header *h, uint8_t *out, size_t capacity);
 
-/*
- * Reads the frame at `data`; returns its size, GPUPROF_EMPTY, GPUPROF_NOT_OURS, GPUPROF_VERSION,
- * GPUPROF_TRUNCATED or GPUPROF_DAMAGED. Strings come back terminated.
- */
+/* Reads the frame at `data`; returns its size, GPUPROF_EMPTY, GPUPROF_NOT_OURS, GPUPROF_VERSION,
+ * GPUPROF_TRUNCATED or GPUPROF_DAMAGED. Strings are terminated. */
 int stream_header_read(struct stream_header *h, const uint8_t *data, size_t length);
 
 #endif
