@@ -121,7 +121,7 @@ def test_file_size_limit(faulty, tmp_path):
     rows = csv_tables.lost(
         faulty.collector("report", "--format=csv", "--table=losses", faulty.out).stdout)
     assert wanted.items() <= rows.items() and "not_ended" not in rows
-    assert f"{wanted['unrecorded']:,}  calls made while recording had ended" in \
+    assert f"{wanted['unrecorded']:,}  calls made after recording had ended" in \
         faulty.collector("report", faulty.out).stdout
 
 

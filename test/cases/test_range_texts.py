@@ -134,7 +134,7 @@ def test_rows_are_as_many_as_names(emit_nvtx, run_verb):
     ops_at = lines.index(next(line for line in lines if line.startswith("PyTorch's operators")))
     for name in names:  # above they may be places of idle time
         assert len([line for line in lines[ops_at:] if line.endswith(f"  {name}")]) == 1
-    [note] = [line for line in lines if "from emit_nvtx ranges" in line]
+    [note] = [line for line in lines if "known only from emit_nvtx" in line]
     assert int(note.split()[0].replace(",", "")) == len(ops)
 
 
