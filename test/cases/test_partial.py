@@ -535,17 +535,21 @@ def test_hostile_parts(run_verb, run_collector, parts, has_libraries):
 
 def test_usage(run_verb, parts):
     for words, says in ((("--combine", "--table=phases", "part0"), "phases is not in parts"),
-                        (("--combine", "--by=grid", "part0"), "--by cannot be combined with --combine"),
+                        (("--combine", "--by=grid", "part0"),
+                         "--by cannot be combined with --combine"),
                         (("--combine", "--from=1s", "part0"), "--from cannot be combined"),
-                        (("--partial", "-o", "p", "--table=functions", "data"), "--table cannot be"),
+                        (("--partial", "-o", "p", "--table=functions", "data"),
+                         "--table cannot be"),
                         (("--combine", "--format=html", "part0"), "parts cannot make a page"),
                         (("--combine", "--share=0/1", "part0"), "--share needs --partial"),
                         (("--partial", "data"), "name it with -o"),
-                        (("--partial", "-o", "p", "--share=3/3", "data"), "share 3 of 3 does not exist"),
+                        (("--partial", "-o", "p", "--share=3/3", "data"),
+                         "share 3 of 3 does not exist"),
                         (("--partial", "-o", "p", "--share=1", "data"), "is not I/N"),
                         (("--partial", "-o", "p.gz", "data"), "cannot be compressed"),
                         (("--partial", "-o", "p", "--rank=0", "data"), "--rank cannot be combined"),
-                        (("--partial", "--combine", "-o", "p", "part0"), "--partial and --combine cannot")):
+                        (("--partial", "--combine", "-o", "p", "part0"),
+                         "--partial and --combine cannot")):
         assert says in run_verb("report", *words, status=2).stderr
     assert not (parts / "p").exists()
     run_verb("report", "--partial", "--share=0/1", "-o", "part.0", "data")  # as GUIDE's recipes do
