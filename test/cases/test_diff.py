@@ -559,7 +559,7 @@ def test_a_files_ending_is_a_format(diff, run_collector):
 
 
 @pytest.mark.parametrize("change,says", [
-    (lambda text: "{}", "not a gpuprof baseline"), (lambda text: "{", "no baseline"),
+    (lambda text: "{}", "not a gpuprof baseline"), (lambda text: "{", "not a gpuprof baseline"),
     (lambda text: text.replace('"gpuprof_baseline": 1', '"gpuprof_baseline": 2'), "version"),
     (lambda text: text[:-30], "damaged"), (lambda text: text[:len(text) // 2], "damaged"),
     (lambda text: text.replace('"metrics"', '"metric"'), "damaged"),
