@@ -143,10 +143,10 @@ def test_nothing_to_show(run_verb, make_stacks):
         assert "absent: switched off" in result.stderr
         assert result.stderr.endswith(
             "gpuprof: flame: the whole graph is [no stack]: no call has a stack with time of "
-            "calls on the host; this records them: "
+            "calls on the host; to record them: "
             "gpuprof run --backtrace=launch,alloc,copy,sync,graph_launch python train.py\n")
     assert run_verb("flame", "--weight=bytes", folder).stderr.endswith(
-        "bytes allocated; this records them: gpuprof run --backtrace=alloc python train.py\n")
+        "bytes allocated; to record them: gpuprof run --backtrace=alloc python train.py\n")
     assert "nothing to show: no event has time of launched work on the GPU\n" in \
         run_verb("flame", "--weight=gpu", folder).stderr
 

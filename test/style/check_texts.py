@@ -56,7 +56,10 @@ NO_PROSE = re.compile(r"^(    |\||#|<).*$", re.MULTILINE)
 LITERAL = re.compile(r'"((?:[^"\\]|\\.)*)"')
 TOKEN = re.compile(r"""/\*.*?\*/|//[^\n]*|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[()\[\]{},;]""",
                    re.DOTALL)
-START = re.compile(r"\b(VERB_IS|message|usage_error|say|note)\(|\.(doc|about|title) = (?=\")"
+# What prints or keeps a line on a problem: functions and macros whose texts are messages.
+MESSAGES = ("message|usage_error|say|note|gpu_fail|refuse|set_reason|is_done|fine|limited|broken"
+            "|say_why|say_command")
+START = re.compile(rf"\b(VERB_IS|{MESSAGES})\(|\.(doc|about|title) = (?=\")"
                    r"|\bstruct option \w+\[\] = (\{)|\{(PART_)\w+,"
                    r"|\b(section sections|functions)\[\] = \{")
 Text = collections.namedtuple("Text", "path line kind text")
