@@ -307,11 +307,12 @@ def test_nowhere_to_lay_aside(run_collector, make_gpu, tmp_path, verb):
 
 
 @pytest.mark.parametrize("verb,name,launches,text", [
-    ("report", "a.txt", 140000, "a temporary file in {0}, for what memory does not hold: File too "
-     "large; raise ulimit -f"),
-    ("merge", "a.zip", 5000, "a.zip: a temporary file in {0}: File too large; raise ulimit -f"),
-    ("report --partial", "a.part", 140000, "a temporary file in {0}, for what memory does not hold: "
-     "File too large; raise ulimit -f")])
+    ("report", "a.txt", 140000, "cannot write a temporary file in {0}, for data beyond the memory "
+     "limit: File too large; raise ulimit -f"),
+    ("merge", "a.zip", 5000, "a.zip: cannot write a temporary file in {0}: File too large; raise "
+     "ulimit -f"),
+    ("report --partial", "a.part", 140000, "cannot write a temporary file in {0}, for data beyond "
+     "the memory limit: File too large; raise ulimit -f")])
 def test_no_room_to_lay_aside(run_collector, make_gpu, tmp_path, verb, name, launches, text):
     data, aside = make_gpu("alone", launches), tmp_path / "aside"
     aside.mkdir()
