@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which device a record of counters is about (run --device): its source, as the walk knows it at
- * that moment, with the record of the same group before, from which counters have grown. Memory:
- * 1 KB for each source, of which DEVICE_SOURCES_MAX are followed; further ones have no device.
+ * Finds the device of a sample of counters (run --device): its source, as known at that moment of
+ * the walk, with the previous record of the same group, from which growth is computed. Memory: 1 KB
+ * for each source, up to DEVICE_SOURCES_MAX; further ones have no device.
  */
 #ifndef GPUPROF_COLLECTOR_DEVICE_SOURCES_H
 #define GPUPROF_COLLECTOR_DEVICE_SOURCES_H
@@ -14,30 +14,30 @@
 #define DEVICE_SOURCES_MAX 1024
 #define DEVICE_ARGS_MAX    16
 #define DEVICE_TITLE_BYTES 64
-#define DEVICE_GAP         16 /* periods without a reading: nothing is known of what was between */
+#define DEVICE_GAP         16 /* after so many periods without a reading, the time between is unknown */
 #define DEVICE_UUID_BYTES  48
 
-/* Groups of counters, a record each of one reading: by their numbers, from DEVICE_USE on. */
+/* Groups of counters; each reading writes one record a group. Numbered from DEVICE_USE on. */
 #define DEVICE_GROUPS 5
 
 struct device_before {
-    uint64_t at_ns; /* 0: there was none */
+    uint64_t at_ns; /* 0: none */
     uint64_t args[DEVICE_ARGS_MAX];
 };
 
 struct device_source {
     const struct process *process;
-    uint32_t place;  /* among all sources of this walk, from 0 on */
+    uint32_t place;  /* index among the sources of this walk */
     uint64_t device; /* CUDA's number; UINT64_MAX: not known */
     uint64_t uuid_high;
     uint64_t uuid_low;
-    uint64_t mig_high; /* of the part of it (MIG) that this is; 0: the whole */
+    uint64_t mig_high; /* UUID of the MIG instance; 0: the whole device */
     uint64_t mig_low;
-    bool has_part; /* of which its process has readings, too */
+    bool has_part; /* the process has readings of a MIG instance of it, too */
     uint64_t period_ns;
-    char title[DEVICE_TITLE_BYTES]; /* the device's name */
+    char title[DEVICE_TITLE_BYTES]; /* name of the device */
     struct device_before before[DEVICE_GROUPS];
-    uint64_t others; /* what device_others said last, + 1; 0: nothing yet */
+    uint64_t others; /* last result of device_others + 1; 0: none yet */
 };
 
 struct device_sources {
@@ -53,17 +53,17 @@ static inline bool is_device_sample(unsigned type)
     return type >= RECORD_DEVICE_USE && type <= RECORD_DEVICE_GPM;
 }
 
-/* A DEVICE_SOURCE record. 0 or GPUPROF_NO_MEMORY. */
+/* Takes a DEVICE_SOURCE record. Returns 0 or GPUPROF_NO_MEMORY. */
 struct event;
 int device_sources_learn(struct device_sources *d, const struct event *e);
 
-/* The place + 1 of the source that is the record's first argument; 0: it is not known. */
+/* Index + 1 of the source in the record's first argument; 0: not known. */
 uint64_t device_sources_place(const struct device_sources *d, const struct event *e);
 
-/* The source of a sample; NULL: it is not known. */
+/* The source of a sample; NULL: not known. */
 struct device_source *device_sources_find(const struct device_sources *d, const struct event *e);
 
-/* The sample has been told of: the next one of its group grows from it. */
+/* Stores the sample as the previous one of its group. */
 void device_source_pass(struct device_source *source, const struct event *e);
 
 static inline bool device_source_is_part(const struct device_source *source)
@@ -71,17 +71,17 @@ static inline bool device_source_is_part(const struct device_source *source)
     return source->mig_high || source->mig_low;
 }
 
-/* "GPU-6f3f...", as nvidia-smi has it; nothing if it is not known. Returns `text`. */
+/* "GPU-6f3f...", as in nvidia-smi; empty if not known. Returns `text`. */
 char *device_uuid_text(uint64_t high, uint64_t low, char text[static DEVICE_UUID_BYTES]);
 
-/* The same, or "MIG-..." of a part. */
+/* The same, or "MIG-..." for a MIG instance. */
 char *device_source_uuid_text(const struct device_source *source,
                               char text[static DEVICE_UUID_BYTES]);
 
-/* When the values of a sample were read. */
+/* Time at which the values of a sample were read. */
 uint64_t device_sample_ns(const struct event *e);
 
-/* A value of a sample; false: it is not known. */
+/* Returns a value of a sample; false: not known. */
 static inline bool device_value(const struct record *r, unsigned argument, uint64_t *value)
 {
     uint64_t known = record_arg(r, argument);
@@ -89,8 +89,8 @@ static inline bool device_value(const struct record *r, unsigned argument, uint6
     return known != 0;
 }
 
-/* What other processes have of the memory, in bytes, of a DEVICE_USE record; false: not known, as
- * it is asked only once a second. */
+/* The memory used by other processes, in bytes, from a DEVICE_USE record. False: not known, since
+ * it is read only once a second. */
 static inline bool device_others(const struct record *r, uint64_t *bytes)
 {
     uint64_t used, own;
@@ -100,25 +100,25 @@ static inline bool device_others(const struct record *r, uint64_t *bytes)
     return true;
 }
 
-/* Of a DEVICE_ABSENT record: does nothing come of its source, or of any, from there on? */
+/* Whether a DEVICE_ABSENT record ends all samples of its source, or of every source. */
 static inline bool device_absent_of_all(const struct record *r)
 {
     return !record_arg(r, DEVICE_ABSENT_GROUP) && !record_arg(r, DEVICE_ABSENT_COUNTERS);
 }
 
-/* The power of a DEVICE_POWER record, the best of those that are known; false: none is. */
+/* The power in a DEVICE_POWER record: the best of the known values; false: none is known. */
 static inline bool device_power_mw(const struct record *r, uint64_t *mw)
 {
     return device_value(r, DEVICE_POWER_INSTANT, mw) || device_value(r, DEVICE_POWER_AVERAGE, mw) ||
            device_value(r, DEVICE_POWER_OTHER, mw);
 }
 
-/* By how much a counter of the sample has grown since the one before, which was read at *since_ns.
- * False: one of both is not known, or the counter has begun anew. */
+/* Growth of a counter since the previous sample, which was read at *since_ns. False: one of them is
+ * not known, or the counter restarted. */
 bool device_growth(const struct device_source *source, const struct event *e, unsigned argument,
                    uint64_t *growth, uint64_t *since_ns);
 
-/* Why a device was slower than it could be, and for how long between two readings. */
+/* Reasons why a device ran below its possible clock. */
 enum throttle { THROTTLE_POWER, THROTTLE_THERMAL, THROTTLE_BRAKE, THROTTLE_SYNC, THROTTLES };
 
 extern const char *const throttle_words[THROTTLES];
@@ -126,9 +126,9 @@ extern const char *const throttle_words[THROTTLES];
 enum throttle_known { THROTTLE_UNKNOWN, THROTTLE_COUNTED, THROTTLE_SAMPLED };
 
 /*
- * How long each reason slowed the device down between a DEVICE_CLOCKS record and the one before,
- * which was read at *since_ns. By counters; where there are none, what a reading says holds halfway
- * to its neighbours, and that is THROTTLE_SAMPLED.
+ * How long each reason slowed the device down between a DEVICE_CLOCKS record and the previous one,
+ * which was read at *since_ns. Uses counters (THROTTLE_COUNTED); without them, each reading is
+ * taken to hold halfway to its neighbours (THROTTLE_SAMPLED).
  */
 enum throttle_known device_throttle(const struct device_source *source, const struct event *e,
                                     uint64_t ns[static THROTTLES], uint64_t *since_ns);

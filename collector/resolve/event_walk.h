@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One walk through all events of a recording in the order of time, for any number of consumers.
- * Each event is assembled to a slice once: a call with the ranges around it, work of a device with
- * the call that made it, a range with its begin. What no consumer needs is not assembled.
+ * Each event is made into a slice once: a call with the ranges around it, GPU work with its call, a
+ * range with its begin. Parts that no consumer needs are left out.
  *
- * Names of kernels and operators may stand behind their first use: they are read before, from the
- * few blocks that have them. Stacks, devices and pauses are learnt on the way, and known at the
- * end; who writes as it goes has the recording surveyed first. Reading changes no recording:
- * losses, names and what was learnt belong to the walk.
+ * Records of names of kernels and operators may follow their first use, so the few blocks that hold
+ * them are read first. Stacks, devices and pauses are learnt during the walk and complete at the
+ * end; a consumer that writes during the walk surveys the recording first. Reading changes no
+ * recording: losses, names and everything learnt belong to the walk.
  *
- * Memory: timeline.h, look_ahead.h, survey.h, range_stack.h, op_stack.h, library_calls.h and
- * kernel_names.h say what bounds theirs.
+ * Memory: bounded by timeline.h, look_ahead.h, survey.h, range_stack.h, op_stack.h, library_calls.h
+ * and kernel_names.h.
  *
- * Ranges of PyTorch's emit_nvtx are operators, and no ranges, for those who need operators or not.
+ * Ranges of PyTorch's emit_nvtx always count as operators, not as ranges.
  */
 #ifndef GPUPROF_COLLECTOR_EVENT_WALK_H
 #define GPUPROF_COLLECTOR_EVENT_WALK_H
@@ -20,51 +20,52 @@
 #include "base/message.h"
 #include "resolve/slice.h"
 
-/* `rec` must stay. 0 or GPUPROF_NO_MEMORY; walk_release in both cases. */
+/* `rec` must stay. Returns 0 or GPUPROF_NO_MEMORY; walk_release in both cases. */
 int walk_init(struct walk *w, struct recording *rec);
 void walk_release(struct walk *w);
 
 /*
- * Learns what may stand behind its first use, from the few blocks that have it: names, devices,
- * stacks, pauses, and when the recording began. Who writes as it goes cannot do without; others
- * learn it on their way. 0, or an error after one line on stderr.
+ * Learns what may be recorded after its first use: names, devices, stacks, pauses, and when the
+ * recording began. It reads only the few blocks that hold these. Consumers that write during the
+ * walk need it; others learn it on the way. Returns 0, or an error after one line on stderr.
  */
 int walk_survey(struct walk *w);
 
-/* The same, and of each process when its first event began and its last ended. */
+/* The same, and the time of each process's first begin and last end. */
 int walk_survey_around(struct walk *w);
 
 /*
- * Tells consumers, at most WALK_CONSUMERS_MAX, of the events of `only` (NULL: of all processes),
- * whose losses then are those of this walk. 0; WALK_STOP if a consumer has stopped it; or an error
- * after one line on stderr.
+ * Passes the events of `only` (NULL: of all processes) to the consumers, at most
+ * WALK_CONSUMERS_MAX. The losses of these processes are then those of this walk. Returns 0;
+ * WALK_STOP if a consumer stopped it; or an error after one line on stderr.
  */
 int walk_run(struct walk *w, const struct process *only, const struct consumer *consumers,
              unsigned count);
 
-/* What it has found out of a process of its share, for the walk that it is a part of. */
+/* Findings of a worker's walk on a process, for the walk that it is a part of. */
 struct walk_found {
     struct losses losses;
     uint64_t first_ns;
     uint64_t last_ns;
-    uint64_t kernels_dropped; /* these two of the whole share */
+    uint64_t kernels_dropped; /* of all processes of the worker, like texts_dropped */
     uint64_t texts_dropped;
 };
 struct walk_found walk_found(const struct walk *w, const struct process *p);
 void walk_add_found(struct walk *w, const struct process *p, const struct walk_found *found);
 
-/* recording_verdict of what was walked through. */
+/* The recording_verdict for what was walked through. */
 enum exit_code walk_verdict(const struct walk *w, bool strict);
 
-/* The kernel that a KERNEL record names by that number, or NULL. */
+/* The kernel of that number in a KERNEL record, or NULL. */
 const struct kernel_name *walk_kernel(const struct walk *w, const struct process *p,
                                       uint64_t number);
 
-/* Until when a process is known to have been there, after the walk or at its end. */
+/* The last moment at which the process is known to have run; call it after the walk or at its
+ * end. */
 uint64_t walk_lived_ns(const struct walk *w, const struct process *p);
 
-/* The kernel that a call launches; NULL: none, or it has no name. A name is known only while its
- * handle means it: as the events go by. */
+/* The kernel that a call launches; NULL: none, or no name. Call it during the walk: a handle has a
+ * name only while it is valid. */
 const struct kernel_name *walk_launched(const struct slice *s);
 
 #endif

@@ -102,8 +102,8 @@ struct library_call {
     struct process *process;
     struct thread *thread;
     uint64_t begin_ns;
-    uint64_t stream; /* of a message */
-    uint64_t end_ns; /* of an ended call; of an open one, the begin of the next or the end of all */
+    uint64_t stream;  /* of a message */
+    uint64_t end_ns;  /* end of an ended call; while it is open, as seen_ns */
     uint64_t seen_ns; /* end of the last CUDA call in it */
     uint32_t kind;    /* number of its kind */
     uint32_t node;    /* number in the survey; 0: no CUDA call was made in it so far */

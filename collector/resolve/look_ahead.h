@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The events of a timeline (timeline.h), some of which can be looked at before their turn: by the
- * noise of two clocks, work of a device may begin a little before its call. Memory: AHEAD_EVENTS of
- * 260 bytes, with their byte strings, once somebody has looked ahead.
+ * The events of a timeline (timeline.h), with a look at the next ones: clock noise can place GPU
+ * work a little before its call. Memory: AHEAD_EVENTS of 260 bytes, with their byte strings, after
+ * the first look ahead.
  */
 #ifndef GPUPROF_COLLECTOR_LOOK_AHEAD_H
 #define GPUPROF_COLLECTOR_LOOK_AHEAD_H
@@ -14,19 +14,19 @@
 
 struct ahead_event {
     struct event event;
-    struct record record; /* its */
-    uint8_t *bytes;       /* owned: the record's */
+    struct record record; /* the record of `event` */
+    uint8_t *bytes;       /* owned: byte string of the record */
     uint32_t room;
     bool is_known;
 };
 
 struct look_ahead {
     struct timeline *timeline;  /* a view */
-    struct ahead_event *events; /* owned; NULL: nobody has looked ahead */
+    struct ahead_event *events; /* owned; NULL: no look ahead so far */
     uint32_t first, count;
-    struct record now; /* of the event that was handed out */
-    int more;          /* what the timeline said last */
-    bool is_known;     /* the event that was handed out had been found before its turn */
+    struct record now; /* record of the event that was returned last */
+    int more;          /* last result of the timeline */
+    bool is_known;     /* the event returned last was found by look_ahead_find before */
 };
 
 static inline void look_ahead_init(struct look_ahead *l, struct timeline *timeline)
@@ -36,10 +36,10 @@ static inline void look_ahead_init(struct look_ahead *l, struct timeline *timeli
 
 void look_ahead_release(struct look_ahead *l);
 
-/* look_ahead_next where events wait. */
+/* look_ahead_next when events are queued. */
 int look_ahead_take(struct look_ahead *l, struct event *event);
 
-/* The next event, as timeline_next says it. */
+/* The next event, like timeline_next. */
 static inline int look_ahead_next(struct look_ahead *l, struct event *event)
 {
     l->is_known = false;
@@ -47,9 +47,9 @@ static inline int look_ahead_next(struct look_ahead *l, struct event *event)
 }
 
 /*
- * The call with the correlation id of `now`, which was handed out last, among the next events;
- * NULL: there is none within AHEAD_NS, or an error. A view until the next event; when its turn
- * comes, is_known says so. The record of `now` stays until then, too.
+ * Finds, among the next events, the call with the correlation id of `now`, the event returned last.
+ * NULL: none within AHEAD_NS, or an error. The result is a view until the next event; is_known is
+ * set when it is returned in turn. The record of `now` stays valid until then, too.
  */
 const struct event *look_ahead_find(struct look_ahead *l, struct event *now, int *error);
 

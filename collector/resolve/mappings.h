@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which ranges of a process's addresses are mapped to what. They do not overlap: what is mapped
- * over others takes their place. Memory: 64 bytes a range.
+ * Ranges of addresses in a process, and what they are mapped to. They do not overlap. Memory: 64
+ * bytes a range.
  */
 #ifndef GPUPROF_COLLECTOR_MAPPINGS_H
 #define GPUPROF_COLLECTOR_MAPPINGS_H
@@ -10,7 +10,7 @@
 
 struct mapping {
     uint64_t address;
-    uint64_t bytes; /* not 0, and the end is an address, too */
+    uint64_t bytes; /* not 0; the end is an address, too */
     uint32_t to;    /* for its user */
 };
 
@@ -22,19 +22,19 @@ struct mappings {
 void mappings_release(struct mappings *m);
 
 /*
- * Adds one, which overlaps none. 0, GPUPROF_LIMIT if there is no such range of addresses or it
- * overlaps one, or GPUPROF_NO_MEMORY.
+ * Adds one. Returns 0, GPUPROF_LIMIT if it is not a valid range of addresses or overlaps another,
+ * or GPUPROF_NO_MEMORY.
  */
 int mappings_add(struct mappings *m, const struct mapping *added);
 
-/* Any that has an address of the range; NULL: none. A view until the next change. */
+/* A mapping that overlaps the range; NULL: none. A view until the next change. */
 const struct mapping *mappings_find(const struct mappings *m, uint64_t address, uint64_t bytes);
 
-/* All of them in the order of addresses. 0, or the first error of `each`. */
+/* Calls `each` for all mappings in the order of addresses. Returns 0, or its first error. */
 int mappings_each(const struct mappings *m, int (*each)(void *context, const struct mapping *found),
                   void *context);
 
-/* Takes out what mappings_find has found. */
+/* Removes a mapping that mappings_find returned. */
 void mappings_remove(struct mappings *m, const struct mapping *found);
 
 #endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What NCCL says of its calls in the payloads of its ranges (domain "NCCL"), from version 2.26 on:
- * each kind of call has a fixed number and layout there. The communicator's number is the same on
- * all of its ranks.
+ * Reads NCCL's payloads of its ranges (domain "NCCL"), from version 2.26 on: each kind of call has
+ * a fixed number and layout there. A communicator has the same number on all of its ranks.
  */
 #ifndef GPUPROF_COLLECTOR_NCCL_CALL_H
 #define GPUPROF_COLLECTOR_NCCL_CALL_H
@@ -25,18 +24,18 @@ enum nccl_number {
 struct nccl_call {
     uint64_t communicator;
     bool has_bytes;
-    uint64_t bytes; /* of the message, as the call counts them */
-    unsigned has;   /* a bit for each of `numbers` */
+    uint64_t bytes; /* size of the message, as the call counts it */
+    unsigned has;   /* bit set of the valid `numbers` */
     int32_t numbers[NCCL_NUMBERS];
 };
 
-/* False: the range is none of NCCL's, or has no payload of a form that is known. */
+/* False: not a range of NCCL, or its payload has no known form. */
 bool nccl_call_of(const struct range *range, struct nccl_call *call);
 
-/* Is this a kernel of NCCL's: ncclDevKernel_..., ncclKernel_...? */
+/* Whether it is a kernel of NCCL (ncclDevKernel_..., ncclKernel_...). */
 bool nccl_is_kernel(const struct kernel_name *name);
 
-/* "sum", or NULL: an operation of the program's own. */
+/* "sum" and the like; NULL for a user-defined operation. */
 const char *nccl_reduction_text(int32_t reduction);
 
 #endif

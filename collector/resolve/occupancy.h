@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How much of a multiprocessor a launch can fill: the theoretical occupancy by the device's limits
- * on threads, blocks, registers and shared memory, and what the grid is large enough for.
+ * Computes how much of a multiprocessor a launch can fill: the theoretical occupancy by the
+ * device's limits on threads, blocks, registers and shared memory, and by the size of the grid.
  */
 #ifndef GPUPROF_COLLECTOR_OCCUPANCY_H
 #define GPUPROF_COLLECTOR_OCCUPANCY_H
@@ -14,7 +14,7 @@ struct device_limits {
     uint64_t major;
     uint64_t minor;
     uint64_t multiprocessors;
-    uint64_t threads_max; /* these: of a multiprocessor */
+    uint64_t threads_max; /* per multiprocessor, like the next three */
     uint64_t blocks_max;
     uint64_t registers_max;
     uint64_t shared_max;
@@ -24,20 +24,20 @@ struct device_limits {
 };
 
 struct launch_shape {
-    uint64_t blocks;    /* of the grid */
-    uint64_t threads;   /* of a block */
-    uint64_t registers; /* of a thread */
+    uint64_t blocks;    /* blocks of the grid */
+    uint64_t threads;   /* threads of a block */
+    uint64_t registers; /* registers of a thread */
     uint64_t shared;    /* bytes of a block, static and dynamic */
 };
 
 struct occupancy {
-    bool spread;  /* how the grid spreads over the multiprocessors is known: the next two */
-    bool limited; /* and so is what one of them can hold: the others */
-    uint64_t blocks_milli; /* of the grid per multiprocessor, in thousandths */
+    bool spread;           /* blocks_milli and warps_milli are known */
+    bool limited;          /* the members after them are known */
+    uint64_t blocks_milli; /* blocks of the grid per multiprocessor, in thousandths */
     uint64_t warps_milli;
     uint64_t resident;        /* blocks that fit on a multiprocessor at a time */
-    unsigned percent;         /* of the threads that it can hold, this grid's size considered */
-    unsigned percent_limited; /* of the warps, for a grid that is large enough */
+    unsigned percent;         /* of the possible threads, limited by the size of this grid */
+    unsigned percent_limited; /* of the possible warps, for a large enough grid */
 };
 
 struct occupancy occupancy_of(const struct device_limits *device, const struct launch_shape *shape);

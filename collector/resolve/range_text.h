@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What frameworks write into the texts of their ranges. PyTorch's emit_nvtx has one form, of an
- * operator or label:
+ * Parses the texts of ranges of frameworks. PyTorch's emit_nvtx has one form for an operator or
+ * label:
  *
  *     NAME[, seq = N], op_id = N[, sizes = [[N, N], [], ..]][, input_op_ids = [(N,N), ..]]
  *
  * XLA has `XlaModule:#..hlo_module=NAME,program_id=N#` and `Thunk:#[name=TEXT,]hlo_op=NAME#`; vLLM
- * and SGLang have a dictionary of Python that begins with `{'Module': 'NAME'`. What is not exactly
- * of such a form is a text like any other. Texts are anything: all here takes time in proportion to
- * their length, and keeps nothing.
+ * and SGLang have a Python dictionary that begins with `{'Module': 'NAME'`. A text that deviates
+ * from such a form is an ordinary text. Texts can contain anything, so all functions take time in
+ * proportion to their length and store nothing.
  */
 #ifndef GPUPROF_COLLECTOR_RANGE_TEXT_H
 #define GPUPROF_COLLECTOR_RANGE_TEXT_H
@@ -23,52 +23,55 @@
 
 /* An operator of emit_nvtx. */
 struct range_op {
-    uint32_t name_bytes; /* with so many the text begins */
-    bool is_label;       /* its text does not say so: see range_text_op */
+    uint32_t name_bytes; /* length of the name, with which the text begins */
+    bool is_label;       /* it is a label, not an operator: see range_text_op */
     uint64_t id;
-    uint64_t sequence;    /* 1 more than it; 0: none */
+    uint64_t sequence;    /* autograd sequence number + 1; 0: none */
     uint32_t input_bytes; /* 0: no sizes */
-    /* As in an OP_INPUTS record, tensors of no known type; what has no sizes is OP_OTHER. */
+    /* As in an OP_INPUTS record, with tensors of unknown type; inputs without sizes are
+     * OP_OTHER. */
     uint8_t inputs[RECORD_BYTES_MAX];
 };
 
 /*
- * Is the text an operator's? One with neither a sequence number nor sizes, whose name is none of
- * C++ (namespace::name) or of the few others that PyTorch itself gives, is a label.
+ * Whether the text is an operator's or a label's. It is a label if it has neither a sequence number
+ * nor sizes, and its name is not one of C++ (namespace::name) or of the few others that PyTorch
+ * uses.
  */
 bool range_text_op(const char *text, uint32_t byte_count, struct range_op *op);
 
-/* The name of what evaluates a backward operator begins so; that of the operator follows. */
+/* Prefix of the name of the function that evaluates a backward operator; the name of that operator
+ * follows. */
 #define RANGE_OP_EVALUATES "autograd::engine::evaluate_function: "
 
-/* Does torch.compile look at the operators inside one of this name? They do no work then. */
+/* Whether operators inside one of this name are traced by torch.compile, and so do no work. */
 bool range_op_begins_trace(const char *name, uint32_t byte_count);
 
 #define RANGE_NAME_BYTES(byte_count) ((byte_count) + 16u)
 
 /*
- * What the text is about, where it has one of the forms above: an operator's name, "XlaModule:
- * NAME", "Thunk: NAME" and, if there is one, " (TEXT)", or the name of a module. At most
- * RANGE_NAME_BYTES(byte_count) at `out`; how many; 0: it has none of the forms.
+ * Writes the name in a text of one of the forms above to `out`: an operator's name, "XlaModule:
+ * NAME", "Thunk: NAME" and " (TEXT)" if there is one, or a module's name. At most
+ * RANGE_NAME_BYTES(byte_count). Returns the length; 0: none of the forms.
  */
 uint32_t range_text_name(const char *text, uint32_t byte_count, char *out);
 
 enum range_numbers {
-    NUMBERS_APART, /* with neither a letter nor, joined by a dot, one or a digit beside them */
+    NUMBERS_APART, /* without a letter beside them, or a letter or digit joined by a dot */
     NUMBERS_ALL,
 };
 
-/* The text with '*' in place of its numbers, at most byte_count bytes at `out`; how many, 0: it has
- * no such numbers. */
+/* Writes the text with '*' in place of its numbers to `out`, at most byte_count bytes. Returns the
+ * length; 0: it has no such numbers. */
 uint32_t range_text_pattern(const char *text, uint32_t byte_count, enum range_numbers which,
                             char *out);
 
 /*
- * Names that ranges and labels have, as patterns of --step-range, for one who has asked for a name
- * that none has: those that are there most often.
+ * Names of ranges and labels, as patterns of --step-range: lists the most frequent ones when the
+ * requested name was not found.
  */
-#define STEP_NAMES_MAX       32 /* that are counted: the first ones */
-#define STEP_NAME_BYTES      64 /* of a longer one its beginning, and '*' */
+#define STEP_NAMES_MAX       32 /* names that are counted: the first ones */
+#define STEP_NAME_BYTES      64 /* of a longer name the beginning, and '*' */
 #define STEP_NAMES_TOLD      5
 #define STEP_NAMES_ALL_BYTES (STEP_NAMES_TOLD * (STEP_NAME_BYTES + 4) + 24)
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Resolved events in columns. The resolver follows a walk (event_walk.h) and writes a row for each
- * call, each work of a device, each synchronisation and each overhead: its times, its thread or
- * device, its name, its call. Readers, which are tables of sums (query/sums.h) and analyses, get
- * blocks of rows and loop over their columns; they handle no event that is not complete.
+ * call, each GPU activity, each synchronisation and each overhead: times, thread or device, name,
+ * call. Readers (tables of sums in query/sums.h, and analyses) get blocks of rows and loop over the
+ * columns. Only complete events get there.
  *
- * Memory: BLOCK_ROWS rows of each table that somebody reads, of 8 bytes a column, which stay in the
- * processor's cache (120 KB a table); and 32 bytes for each kernel's name of a process,
- * KEY_MAP_MAX at most.
+ * Memory: BLOCK_ROWS rows of 8 bytes a column for each table that is read, which stay in the
+ * processor's cache (120 KB a table); and 32 bytes for each kernel name of a process, KEY_MAP_MAX
+ * at most.
  */
 #ifndef GPUPROF_COLLECTOR_ROWS_H
 #define GPUPROF_COLLECTOR_ROWS_H
@@ -15,12 +15,12 @@
 #include "base/key_map.h"
 #include "resolve/event_walk.h"
 
-#define BLOCK_ROWS  1024 /* of a block */
-#define ROWS_RECENT 256  /* kernels whose names were asked for */
+#define BLOCK_ROWS  1024 /* rows of a block */
+#define ROWS_RECENT 256  /* recently used kernel names */
 
 enum row_table {
     ROWS_CALLS,
-    ROWS_WORK,   /* of devices */
+    ROWS_WORK,   /* GPU work */
     ROWS_OTHERS, /* synchronisations and overheads */
     ROW_TABLES
 };
@@ -28,26 +28,26 @@ enum row_table {
 enum row_column {
     ROW_TYPE,     /* enum row_type */
     ROW_BEGIN,    /* ns, CLOCK_REALTIME */
-    ROW_NS,       /* how long it took */
+    ROW_NS,       /* duration */
     ROW_PROCESS,  /* index of the process */
-    ROW_THREAD,   /* index of the thread that called it, or launched the work */
-    ROW_KIND,     /* of a copy, a synchronisation or an overhead; a graph's number */
-    ROW_NAME,     /* the kernel: for rows_name_key; 0: none */
-    ROW_BYTES,    /* copied, set or allocated by what did not fail */
-    ROW_FUNCTION, /* of a call: its index */
+    ROW_THREAD,   /* index of the thread that made the call, or launched the work */
+    ROW_KIND,     /* kind of copy, synchronisation or overhead; a graph's number */
+    ROW_NAME,     /* number of the kernel name, for rows_name_key; 0: none */
+    ROW_BYTES,    /* bytes copied, set or allocated, if the call succeeded */
+    ROW_FUNCTION, /* function index of a call */
     ROW_WEIGHT,   /* how many calls it stands for */
     ROW_FLAGS,    /* enum row_flag */
-    ROW_DEVICE,   /* of work */
-    ROW_GRID,     /* of a kernel, as its record has it; and so is what follows */
+    ROW_DEVICE,   /* device of the work */
+    ROW_GRID,     /* of a kernel, as recorded, like ROW_BLOCK */
     ROW_BLOCK,
-    ROW_CALL_BEGIN, /* of the call that launched the work, if it has ROW_CALLED */
+    ROW_CALL_BEGIN, /* begin of the launching call, with ROW_CALLED */
     ROW_CALL_NS,
     ROW_COLUMNS
 };
 
 enum row_type {
     ROW_CALL,
-    /* A call of a process whose devices have no rows: it launched a kernel; it copied or set. */
+    /* Calls of a process without GPU rows: a kernel launch; a copy or set. */
     ROW_HOST_KERNEL,
     ROW_HOST_COPY,
     ROW_KERNEL,
@@ -61,12 +61,12 @@ enum row_flag {
     ROW_NESTED = 1, /* a call inside another */
     ROW_FAILED = 2,
     ROW_CALLED = 4,  /* work whose call is known */
-    ROW_COUNTED = 8, /* likewise: another kernel of the call came before */
+    ROW_COUNTED = 8, /* likewise: an earlier kernel of the same call was counted */
     ROW_IS_KERNEL = 16
 };
 
-/* Kinds of copies: CUPTI's, those that it has none for are 0, and sets beside them; cudaMemcpyKind
- * where calls alone are known. */
+/* Kinds of copies: CUPTI's, 0 if it has none, and sets after them; cudaMemcpyKind if only calls are
+ * known. */
 enum { GPU_COPY_KINDS = 11, GPU_COPY_SET = GPU_COPY_KINDS };
 enum { HOST_COPY_UNKNOWN = 5, HOST_COPY_SET };
 
@@ -82,11 +82,11 @@ struct rows {
 struct rows_reader {
     void *context;
     unsigned columns; /* bits of enum row_column that it reads */
-    unsigned types;   /* of enum row_type, of which it wants rows; 0: all. It gets others, too. */
+    unsigned types;   /* bits of enum row_type that it uses; 0: all. It may get others. */
     unsigned tables;  /* bits of enum row_table */
-    bool ties;        /* it reads the calls of work */
+    bool ties;        /* it uses the calls of work */
     int (*take)(void *context, const struct rows *rows); /* 0 or an error */
-    int (*end)(void *context);                           /* behind the last block; or NULL */
+    int (*end)(void *context);                           /* called after the last block; or NULL */
 };
 
 #define ROWS_READERS_MAX 32
@@ -94,9 +94,9 @@ struct rows_reader {
 /* A kernel's name. */
 struct row_name {
     const struct kernel_name *name;
-    /* Which calls of libraries launch it, as gpu_report.h has it. */
+    /* The library calls that launch it, as in gpu_report.h. */
     uint32_t maker;
-    const struct function *maker_function; /* NULL: not one */
+    const struct function *maker_function; /* NULL: not exactly one */
     const struct kernel_name *maker_text;  /* NULL: none */
 };
 
@@ -106,8 +106,8 @@ struct resolver {
     uint64_t *memory[ROW_TABLES]; /* owned: the columns */
     struct rows_reader readers[ROWS_READERS_MAX];
     unsigned reader_count;
-    bool leaves_work;       /* the user sets it: no work was to be recorded, whatever there is */
-    bool *is_host;          /* owned, by process index: its devices have no rows */
+    bool leaves_work;       /* set by the user: ignores GPU work, as none was to be recorded */
+    bool *is_host;          /* owned, by process index: it has no GPU rows */
     struct row_name *names; /* owned; number n is names[n - 1] */
     uint32_t name_count;
     struct {
@@ -118,17 +118,17 @@ struct resolver {
     struct key_map name_numbers; /* (process, number), or a name -> number in `names` */
 };
 
-/* `walk` must stay. 0 or GPUPROF_NO_MEMORY; resolver_release in both cases. */
+/* `walk` must stay. Returns 0 or GPUPROF_NO_MEMORY; resolver_release in both cases. */
 int resolver_init(struct resolver *r, struct walk *walk);
 void resolver_release(struct resolver *r);
 
 void resolver_add(struct resolver *r, const struct rows_reader *reader);
 
-/* When all readers are added: the consumer that makes rows of the walk's slices. 0 or
+/* After all readers were added: the consumer that makes rows of the slices. Returns 0 or
  * GPUPROF_NO_MEMORY. */
 int resolver_consumer(struct resolver *r, struct consumer *consumer);
 
-/* For a table's key: the name of that number; 0: it has none. */
+/* The name of that number as a key of a table; 0: none. */
 static inline uint64_t rows_name_key(const struct rows *rows, uint64_t number)
 {
     return number ? (uintptr_t)rows->of->names[number - 1].name : 0;

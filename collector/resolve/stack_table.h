@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who made the calls, as recorded: the modules, places in Python code and stacks of all processes,
- * by their numbers (see "Who made a call" in event-stream.md). The survey fills it; nothing is
- * symbolised here. Frames that stacks of a process have in common, from the outermost on, are kept
- * once: a stack is the way from its innermost frame out. Memory: 100 bytes a module, a place or a
- * stack and 16 to 48 a frame, up to the maxima below, and the texts, each once, up to those of
- * kernel_names.h. What is beyond is counted.
+ * Callers as recorded: modules, places in Python code and stacks of all processes, by number (see
+ * "Who made a call" in event-stream.md). The survey fills it; nothing is symbolised here. Frames
+ * that stacks of a process share, from the outermost on, are stored once: a stack is the path
+ * outwards from its innermost frame. Memory: 100 bytes a module, place or stack and 16 to 48 a
+ * frame, up to the maxima below, and each text once, up to those of kernel_names.h. Records beyond
+ * that are counted.
  */
 #ifndef GPUPROF_COLLECTOR_STACK_TABLE_H
 #define GPUPROF_COLLECTOR_STACK_TABLE_H
@@ -18,10 +18,10 @@
 #include "resolve/timeline.h"
 #include "symbol/kernel_names.h"
 
-/* The records that say what stacks are (MODULE, PYTHON, STACK): do they mean anything? */
-#define BUILD_ID_MAX 64 /* bytes of one; its text has twice as many */
+/* Checks of the records that describe stacks (MODULE, PYTHON, STACK). */
+#define BUILD_ID_MAX 64 /* bytes of a build id; its text has twice as many */
 
-/* False of such a record that no reader can use; every reader counts it in losses.stacks_unread. */
+/* False if no reader can use such a record; readers count it in losses.stacks_unread. */
 bool stack_record_is_good(const struct record *r);
 
 #define STACK_MODULES_MAX (1u << 16)
@@ -30,41 +30,41 @@ bool stack_record_is_good(const struct record *r);
 #define STACK_FRAMES_MAX  (1u << 24)
 
 /*
- * A file made for it can hold millions of stacks and frames that differ in a few bytes. So many of
- * them are for free, and further ones for each byte of the files: real ones take more.
+ * A crafted file can hold millions of stacks and frames that differ in a few bytes. So the maximum
+ * depends on the size of the files: this many, and more for each byte. Real ones take more bytes.
  */
 #define STACKS_FREE           (1u << 16)
 #define STACK_FRAMES_FREE     (1u << 18)
 #define STACK_FRAMES_PER_BYTE 4
 
 struct stack_module {
-    const struct kernel_name *path;     /* NULL: a text too many */
-    const struct kernel_name *build_id; /* hexadecimal; NULL: it has none */
+    const struct kernel_name *path;     /* NULL: too many texts */
+    const struct kernel_name *build_id; /* hexadecimal; NULL: none */
     uint32_t process;
 };
 
 struct stack_place {
-    const struct kernel_name *file; /* NULL: a text too many */
+    const struct kernel_name *file; /* NULL: too many texts */
     const struct kernel_name *function;
     uint32_t line; /* 0: not known */
 };
 
 struct stack_frame {
     uint64_t word;   /* frame.h */
-    uint32_t parent; /* number of the next one out; 0: none */
+    uint32_t parent; /* number of the next outer frame; 0: none */
     uint32_t process;
 };
 
 struct recorded_stack {
-    uint32_t frame; /* number of the innermost one */
-    uint32_t count; /* of frames */
+    uint32_t frame; /* number of the innermost frame */
+    uint32_t count; /* number of frames */
     uint32_t flags; /* enum stack_flag */
     uint32_t process;
 };
 
 struct stack_table {
     struct kernel_names texts; /* plain */
-    struct key_map modules_of; /* (process, number) -> place + 1, and so the others */
+    struct key_map modules_of; /* (process, number) -> index + 1, like the next two */
     struct key_map places_of;
     struct key_map stacks_of;
     struct stack_module *modules; /* owned */
@@ -80,34 +80,34 @@ struct stack_table {
     uint64_t left_out; /* records beyond the maxima */
 };
 
-/* `bytes`: of all files that it will be filled from. */
+/* `bytes` is the size of all files that fill it. */
 void stack_table_init(struct stack_table *t, uint64_t bytes);
 void stack_table_release(struct stack_table *t);
 
-/* Takes a MODULE, PYTHON or STACK record, if it is a good one. 0 or GPUPROF_NO_MEMORY. */
+/* Takes a MODULE, PYTHON or STACK record; ignores invalid ones. Returns 0 or GPUPROF_NO_MEMORY. */
 int stack_table_take(struct stack_table *t, const struct event *e);
 
 /*
- * Adds a stack of `from`, which must stay, with what its frames mean: so that names are looked up
- * for a few stacks, not for all, and (`keeps`, if not NULL) for those of its frames alone that it
- * says. 0 or GPUPROF_NO_MEMORY.
+ * Copies a stack of `from`, which must stay, with everything that its frames refer to, so that
+ * names are looked up for a few stacks only. `keeps` (or NULL) selects the frames. Returns 0 or
+ * GPUPROF_NO_MEMORY.
  */
 typedef bool stack_keeps_fn(const struct stack_table *from, uint32_t process, uint64_t word,
                             bool is_innermost);
 int stack_table_pick(struct stack_table *to, const struct stack_table *from, uint32_t process,
                      uint32_t number, stack_keeps_fn *keeps);
 
-/* The stack's frames, innermost first; their number. */
+/* Writes the stack's frames, innermost first. Returns their number. */
 uint32_t stack_table_words(const struct stack_table *t, const struct recorded_stack *stack,
                            uint64_t words[static FRAME_COUNT_MAX]);
 
-/* Is any of them a Python frame? */
+/* Whether the stack has a Python frame. */
 bool stack_table_has_python(const struct stack_table *t, const struct recorded_stack *stack);
 
-/* So many at most: `most`, or what is for free and `ratio` for each byte. */
+/* The maximum: `free`, and `ratio` for each byte of the files, but no more than `most`. */
 uint32_t stack_table_limit(uint32_t most, uint32_t free, uint32_t ratio, uint64_t bytes);
 
-/* Views; NULL: no record of that number. `process` is the process's index. */
+/* Return views; NULL: no record of that number. `process` is the process index. */
 const struct recorded_stack *stack_table_stack(const struct stack_table *t, uint32_t process,
                                                uint32_t number);
 const struct stack_module *stack_table_module(const struct stack_table *t, uint32_t process,

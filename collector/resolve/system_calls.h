@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls of the system in which a thread may be seen waiting, by their numbers on this machine. */
+/* System calls in which a sampled thread may wait, by their numbers on this machine. */
 #ifndef GPUPROF_COLLECTOR_SYSTEM_CALLS_H
 #define GPUPROF_COLLECTOR_SYSTEM_CALLS_H
 
@@ -9,11 +9,11 @@
 
 struct system_call {
     int32_t number;
-    enum os_class class; /* 0: of a file, a pipe, a socket: nobody knows */
+    enum os_class class; /* 0: a file, a pipe or a socket, which is not known */
     const char *name;
 };
 
-/* NULL: it is none of these. */
+/* The system call of that number; NULL: not in this list. */
 const struct system_call *system_call_of(int32_t number);
 
 #endif

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * All events of a recording in one order: by time, then process, what is no call (a kernel's name
- * before its launch), thread, the longer first, then the place in the thread's records. A heap
- * holds the blocks that are open; the next block of the index is opened when the time has come to
- * its first record. Memory: an open block takes its payload (about 40 bytes a record, at most
- * BLOCK_PAYLOAD_BYTES_MAX), its decoder (320 bytes a column, 1.3 MB at most) and 400 bytes; a
- * thread has one block open, two where a call reaches over a block's end. Where all that together
- * would be more than OPEN_BYTES_MAX, a block keeps only its next WINDOW_RECORDS records (11 KB,
- * which count, too), and is decompressed again when they are used up.
+ * All events of a recording in one order: by time, process, other records before calls (a kernel's
+ * name before its launch), thread, longer before shorter, and place in the thread's records. A heap
+ * holds the open blocks; the next block of the index is opened when the time of its first record
+ * has come. Memory: an open block takes its payload (about 40 bytes a record, at most
+ * BLOCK_PAYLOAD_BYTES_MAX), its decoder (320 bytes a column, 1.3 MB at most) and 400 bytes. A
+ * thread has one open block, or two if a call extends over a block's end. If all that would exceed
+ * OPEN_BYTES_MAX, a block holds only its next WINDOW_RECORDS records (11 KB, which count, too), and
+ * is decompressed again after these.
  */
 #ifndef GPUPROF_COLLECTOR_TIMELINE_H
 #define GPUPROF_COLLECTOR_TIMELINE_H
@@ -17,14 +17,14 @@
 #include "read/process.h"
 #include "read/recording.h"
 
-/* One record of a recording, with whose it is and when it was. */
+/* One record of a recording, with its thread and its time. */
 struct event {
     const struct record *record; /* times on the process's scale; a view until the next event */
     uint64_t begin_ns;           /* shared by all processes: CLOCK_REALTIME */
     uint64_t end_ns;
     struct process *process;
     struct thread *thread;
-    const struct function *function; /* of a CALL or of a library's call; never NULL there */
+    const struct function *function; /* of a CALL or a library call; never NULL there */
 };
 
 #define OPEN_BYTES_MAX (256ull << 20)
@@ -36,33 +36,34 @@ struct timeline;
 struct block_span {
     uint64_t begin_ns, end_ns;
     uint64_t types; /* as struct block_header */
-    uint32_t entry; /* its place in the index */
+    uint32_t entry; /* index of the entry */
 };
 
-/* Are the events of such blocks of a process wanted? */
+/* Whether to read such blocks of a process. */
 typedef bool timeline_wants_fn(void *context, const struct process *p, const struct block_span *b);
 
-/* Which events are shown: zeros for all. What it points at must stay. */
+/* Selects events; zeros select all. Everything that it points at must stay. */
 struct timeline_scope {
-    const struct process *only; /* the events of this process */
-    timeline_wants_fn *wants;   /* blocks that are not wanted are not read */
+    const struct process *only; /* only events of this process; NULL: all */
+    timeline_wants_fn *wants;   /* decides which blocks are read; NULL: all */
     void *wants_context;
-    /* Of a block with work of devices and nothing else only the first record is shown; how long the
-     * others last raises the item of its process. */
+    /* Not NULL: of a block with GPU work only, just the first record is returned. The end of the
+     * others raises the item of their process. */
     uint64_t *work_last_ns;
-    uint64_t ns_max; /* it ends early after so long, and sets *is_cut then; 0: it does not */
+    uint64_t ns_max; /* maximum duration, after which it ends and sets *is_cut; 0: none */
     bool *is_cut;
 };
 
-/* NULL: no memory. `rec` and `losses` must stay: to these, an item for each process by its index,
- * what is met on the way is added. Usually `open_bytes_max` is OPEN_BYTES_MAX. */
+/* Returns NULL without memory. `rec` and `losses` must stay. Adds the losses that it meets to
+ * `losses`, which has an item for each process index. Usually `open_bytes_max` is
+ * OPEN_BYTES_MAX. */
 struct timeline *timeline_create(struct recording *rec, struct losses *losses,
                                  uint64_t open_bytes_max, const struct timeline_scope *scope);
 void timeline_free(struct timeline *t);
 
 /*
- * 1 and the next event, 0 at the end, GPUPROF_IO or GPUPROF_NO_MEMORY (timeline_path says which
- * file). Damaged blocks and calls of unknown functions are counted; the blocks are left out.
+ * Returns 1 and the next event, 0 at the end, GPUPROF_IO or GPUPROF_NO_MEMORY (timeline_path names
+ * the file). Counts damaged blocks, which it skips, and calls of unknown functions.
  */
 int timeline_next(struct timeline *t, struct event *event);
 const char *timeline_path(const struct timeline *t);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Events become slices (event_walk.h), which a pass is told of. Each function returns 0, WALK_STOP
- * of a consumer, or an error.
+ * Makes slices from events (event_walk.h) and passes them to the consumers of a pass. Each function
+ * returns 0, a consumer's WALK_STOP, or an error.
  */
 #ifndef GPUPROF_COLLECTOR_WALK_SLICES_H
 #define GPUPROF_COLLECTOR_WALK_SLICES_H
@@ -11,11 +11,11 @@
 #include "resolve/slice.h"
 
 /*
- * One time through the events of a recording (event_walk.h): what is wanted of it, and who is told
- * of which slices.
+ * A pass: one time through the events of a recording. It has what the consumers need of it, and
+ * which slices each consumer gets.
  */
 
-/* Slices that go to the same consumers. */
+/* Kinds of slices, each with its own list of consumers. */
 enum heard {
     HEARD_PLAIN_CALL,
     HEARD_GRAPH_CALL,
@@ -32,38 +32,37 @@ struct listener {
     void *context;
 };
 
-/* One time through the events. */
 struct pass {
     struct walk *walk;
     struct timeline *timeline;
     struct look_ahead *ahead;         /* a view */
-    const struct consumer *consumers; /* none: a survey */
+    const struct consumer *consumers; /* NULL: this is a survey */
     unsigned count;
     struct listener listeners[HEARD_KINDS][WALK_CONSUMERS_MAX + 1];
     struct listener of_hidden[HEARD_KINDS][WALK_CONSUMERS_MAX + 1];
-    const struct walk_filter *filter; /* NULL: nothing is hidden */
+    const struct walk_filter *filter; /* NULL: nothing is filtered */
     unsigned needs;
-    bool learns;        /* which devices and contexts there are is not known yet */
-    bool learns_names;  /* nor what numbers of kernels and operators mean */
-    bool learns_ops;    /* nor are the threads of operators, and kinds of libraries' calls */
-    bool learns_stacks; /* nor are these, */
-    bool learns_pauses; /* nor these */
-    bool ties;          /* somebody needs the calls of work */
+    bool learns;        /* devices and contexts are not known yet */
+    bool learns_names;  /* nor are the names of kernels and operators */
+    bool learns_ops;    /* nor the threads of operators, and kinds of library calls */
+    bool learns_stacks; /* nor the stacks */
+    bool learns_pauses; /* nor the pauses */
+    bool ties;          /* a consumer needs the calls of GPU work */
 };
 
-/* What the consumers of this pass need not hear of is left out: before it begins. */
+/* Builds the lists of consumers by their needs and skips; call it before the pass begins. */
 void pass_add_listeners(struct pass *p);
 
-/* All who hear of such a slice are told. 0, or what the first of them returned that is not 0. */
+/* Passes the slice to all its consumers. Returns 0, or the first result that is not 0. */
 int pass_tell(const struct pass *p, struct slice *s);
 
-/* Does it say what is around others? */
+/* Whether the slice gives context for others. */
 static inline bool pass_is_around(const struct slice *s)
 {
     return s->change || s->op_change || s->library_change || s->pause_change;
 }
 
-/* Likewise, where it is known which slices are like it, and what is hidden of it. */
+/* Like pass_tell, for a slice with a known kind and after the filter was applied. */
 static inline int pass_tell_as(const struct pass *p, enum heard as, const struct slice *s)
 {
     bool is_told = !s->is_hidden || (pass_is_around(s) && s->change != RANGE_MARKED);
@@ -75,7 +74,7 @@ static inline int pass_tell_as(const struct pass *p, enum heard as, const struct
     return 0;
 }
 
-/* What of it the filter has not. */
+/* Applies the filter to the slice. */
 static inline void pass_hide(const struct pass *p, struct slice *s)
 {
     const struct walk_filter *f = p->filter;
@@ -95,8 +94,8 @@ static inline enum heard pass_heard_call(const struct event *e)
                : HEARD_PLAIN_CALL;
 }
 
-/* The event of `s`, by its kind: a call, work of a device, or anything else. What these set in `s`
- * is as before when they return. */
+/* Handle the event of `s` by its kind: a call, GPU work, or anything else. They restore all members
+ * of `s` that they change. */
 int slices_pass_call(const struct pass *p, struct slice *s);
 int slices_pass_work(const struct pass *p, struct slice *s);
 int slices_pass_other(const struct pass *p, struct slice *s);
