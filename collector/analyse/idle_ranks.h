@@ -1,31 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which rank others waited for: the kernels of one collective on all ranks of a recording, of which
- * those that began earlier wait for the one that begins last. They are one collective if all of
- * them ran at one moment, when the last one began, and
+ * Which rank the others waited for. The kernels of one collective on all ranks of a recording wait
+ * for the one that begins last. Kernels belong to one collective if all of them ran at the moment
+ * when the last one began, and they
  *
- * - have one number on their communicator, where the calls of NCCL are recorded
- *   (library_calls.h);
- *   kernels in between, of messages and groups, are counted from the last that has one;
- * - otherwise are the n-th of their communicator (by NCCL's ranges, nccl_call.h) or, where that is
- *   not known, of their name on ranks of one job. If ranks of one host, which has one clock, have
- *   not as many, those are one that ran together longer than with any other.
+ * - have one number on their communicator, where the calls of NCCL are recorded (library_calls.h);
+ *   kernels in between, of messages and groups, are counted from the last numbered one;
+ * - otherwise are the n-th of their communicator (by NCCL's ranges, nccl_call.h) or, if that is not
+ *   known, of their name on ranks of one job. If ranks of one host, which share a clock, have
+ *   different counts, kernels match that ran together longer than with any other.
  *
- * Who comes last is whom the others waited for, unless it had waited on its host, and another rank
- * came behind half of that time: so do all that meet at a barrier of the host. Then it is the last
- * one of those that had not waited, and nobody is behind that one.
+ * The others waited for the rank that comes last, unless it had waited on its host and another rank
+ * came after half of that time, as at a barrier of the host. Then they waited for the last rank
+ * that had not waited on its host, and no later rank counts as late.
  *
- * A rank whose first kernel comes later, or that has no more, is not waited for; where it lacks one
- * in between nobody knows who was last, nor where ranks are not there at all: a communicator has
- * more than have such kernels, or, where its size is not known, some were left out, or have no file
- * (recording.h). In a piece all kernels are known, so that they meet as they do in the whole; a
- * collective is where the kernel is that began last, and waits are where the device waited.
- * Processes that have no rank, or one that another of their job has, too, are of no job that is
- * known; in a recording of one process nobody waits for another.
+ * Nobody waits for a rank before its first kernel or after its last. The last rank is unknown if a
+ * rank lacks a kernel in between, or if ranks are missing: a communicator is larger than the ranks
+ * with such kernels, or its size is not known and ranks were left out or have no file
+ * (recording.h). With a selection all kernels still match as in the whole; a collective lies where
+ * its last kernel is, and waits lie where the device waited. Processes without a rank, or with one
+ * that another process of their job has too, have no known job. In a recording of one process
+ * nobody waits for another.
  *
- * Memory: 8 MiB for kernels, the times in which nothing else ran, and who waited, which lie in two
+ * Memory: 8 MiB for kernels, for times in which nothing else ran, and for waits, which lie in two
  * spools; 140 bytes a device; 250 for each communicator or name on each device, and up to 600 more
- * while it is found who met whom, IDLE_SEQUENCES_MAX of them. Nobody waits in those beyond.
+ * while kernels are matched, IDLE_SEQUENCES_MAX of them. Later ones have no waits.
  */
 #ifndef GPUPROF_COLLECTOR_IDLE_RANKS_H
 #define GPUPROF_COLLECTOR_IDLE_RANKS_H
@@ -37,37 +36,38 @@
 
 #define IDLE_SEQUENCES_MAX (1u << 19)
 
-/* What numbers mean of kernels that another process of ours, or another run, has found. */
+/* The meaning of numbers in kernels that another process of gpuprof, or another run, has
+ * written. */
 struct rank_numbers {
-    uint32_t *kinds, *places; /* owned by who has this */
+    uint32_t *kinds, *places; /* owned by the holder of this struct */
     uint32_t kind_count, place_count;
-    bool has_failed; /* there is none of a number, or kernels are not what they should be */
+    bool has_failed; /* a number is unknown, or kernels are malformed */
 };
 
-/* Kernels, or times of a device, one behind the other. */
+/* Kernels, or times of a device, in order. */
 struct rank_spans {
     struct span_stream spans;
-    struct packed_spans packed;   /* of a part; of none (.in is NULL) they are in the spool */
-    struct rank_numbers *numbers; /* a view; NULL: they mean what they mean here */
+    struct packed_spans packed;   /* of a part; if .in is NULL they are in the spool */
+    struct rank_numbers *numbers; /* a view; NULL: numbers are this process's own */
 };
 
-/* The kernels of a communicator or name on a device, one behind the other. */
+/* The kernels of a communicator or name on a device, in order. */
 struct rank_sequence {
-    uint64_t communicator; /* 0: by the name */
+    uint64_t communicator; /* 0: identified by name */
     const char *name;      /* a view */
     struct rank_spans kernels;
     uint32_t device;
-    uint32_t ranks;   /* of its communicator; 0: not known */
-    bool is_numbered; /* some of them are */
+    uint32_t ranks;   /* size of its communicator; 0: not known */
+    bool is_numbered; /* some kernels have a number */
 };
 
-/* What of a kernel only arrivals.h knows. */
+/* What arrivals.h knows of a kernel. */
 struct rank_kernel_facts {
-    uint64_t idle_ns; /* that its device was idle for the longest since its last collective, ... */
-    uint32_t idle_place; /* ... where, */
-    uint32_t work_place; /* and what else took it longest; 0: nothing is known */
+    uint64_t idle_ns;    /* longest idle time of its device since its last collective, ... */
+    uint32_t idle_place; /* ... its place, */
+    uint32_t work_place; /* and the place of the longest other work; 0: not known */
     uint32_t kind;
-    bool is_hidden; /* it is not in the piece */
+    bool is_hidden; /* it is outside the selection */
 };
 
 struct rank_kernel {
@@ -77,79 +77,80 @@ struct rank_kernel {
 
 struct ranked_device {
     struct rank_spans alone; /* the times in which nothing else ran */
-    uint64_t kernels;        /* that communicate, so far */
+    uint64_t kernels;        /* communication kernels so far */
 };
 
 struct idle_ranks {
-    struct rank_sequence *list; /* owned, and so are devices */
+    struct rank_sequence *list; /* owned, like devices */
     uint32_t count;
     struct ranked_device *devices; /* by number */
     uint32_t device_count;
     struct key_map numbers; /* (device, communicator or name) -> place in list + 1 */
     struct spool spool;
-    bool lacks_some; /* behind the last: of a communicator or name ranks are not there */
+    bool lacks_some; /* set at the end: a communicator or name lacks ranks */
 };
 
 void idle_ranks_init(struct idle_ranks *r);
 void idle_ranks_release(struct idle_ranks *r);
 
-/* A kernel that communicates, on the device of that number; in the order of time. 0 or an error. */
+/* Adds a communication kernel of the device with that number. Call in time order. 0 or an error. */
 int idle_ranks_kernel(struct idle_ranks *r, const struct slice *s, uint32_t device,
                       const struct kernel_name *name, const struct rank_kernel_facts *facts);
 
-/* The place of a sequence + 1, which is made if it is new; 0: there is no room. `key` is what tells
- * names apart. 0 or GPUPROF_NO_MEMORY. */
+/* Sets *sequence to the index of a sequence + 1, creating it if new; 0 if there is no room. `key`
+ * distinguishes names. 0 or GPUPROF_NO_MEMORY. */
 int idle_ranks_sequence(struct idle_ranks *r, uint32_t device, uint64_t communicator,
                         const char *name, uint64_t key, uint32_t *sequence);
 
-/* What is known of the device, and be it nothing. NULL: no memory. */
+/* The state of the device, created if new. NULL if out of memory. */
 struct ranked_device *idle_ranks_device(struct idle_ranks *r, uint32_t device);
 
-/* Nothing else ran on the device then; in the order of time. 0 or an error. */
+/* Adds a time in which nothing else ran on the device. Call in time order. 0 or an error. */
 int idle_ranks_alone(struct idle_ranks *r, uint32_t device, uint64_t begin_ns, uint64_t end_ns);
 
-/* ---- behind the last ------------------------------------------------------------------------- */
+/* ---- after the last kernel --------------------------------------------------------------------
+ */
 
-/* Who devices are, by number. */
+/* Devices, by number. */
 struct rank_device {
     uint32_t process; /* index */
     uint32_t host;
-    uint32_t job; /* JOB_NONE: none that is known */
+    uint32_t job; /* JOB_NONE: not known */
     uint64_t device;
-    bool lacks_ranks; /* its job: some are not among the devices */
+    bool lacks_ranks; /* some ranks of its job are not among the devices */
     bool loses_work;  /* its last kernels may be lost */
 };
 
-/* A collective that several devices took part in, together. */
+/* A collective in which several devices took part together. */
 struct rank_meeting {
-    const struct rank_sequence *sequence; /* of the last one */
+    const struct rank_sequence *sequence; /* of the kernel that began last */
     struct rank_kernel last;
     uint64_t first_ns; /* begin of the kernel that began first */
     uint32_t last_device;
-    uint32_t late_device;    /* whom the others waited for; RANK_NOT_KNOWN: nobody, ... */
-    struct rank_kernel late; /* ... and its kernel; of nobody one that begins at first_ns */
+    uint32_t late_device;    /* waited for by the others, or RANK_NOT_KNOWN, RANK_NOBODY ... */
+    struct rank_kernel late; /* ... and its kernel; for RANK_NOBODY one that begins at first_ns */
     uint32_t count;
 };
 
-/* Why nobody knows who was last to a collective. */
+/* Why the last rank of a collective is not known. */
 enum rank_miss {
     RANK_MISS_KERNEL, /* a rank has no kernel of that number */
-    RANK_MISS_NUMBER, /* a rank has not as many kernels as others, and they have no numbers */
-    RANK_MISS_TIME,   /* they did not run at one moment: the clocks may be apart */
-    RANK_MISS_PIECE,  /* some ranks are not there, or were left out */
-    RANK_MISS_LOST, /* a rank's last kernels may be lost, and this is behind those that are known */
+    RANK_MISS_NUMBER, /* a rank has fewer kernels than others, and kernels have no numbers */
+    RANK_MISS_TIME,   /* they did not run at one moment: the clocks may differ */
+    RANK_MISS_PIECE,  /* some ranks are missing or were left out */
+    RANK_MISS_LOST,   /* a rank's last kernels may be lost, and this comes after the known ones */
     RANK_MISSES
 };
 
 #define RANK_NOT_KNOWN UINT32_MAX
-#define RANK_NOBODY    (UINT32_MAX - 1) /* who came last had waited on its host */
+#define RANK_NOBODY    (UINT32_MAX - 1) /* the last rank had waited on its host */
 
-/* Who is told: of each device in each meeting, of each meeting, of each collective (a kernel of it)
- * that is none, all in the piece, and of each time in which a device did nothing but wait for
- * another one; where ranks are not there, until the last of those that are had come, and for
- * RANK_NOT_KNOWN. Meetings
- * are told of communicator by communicator, the same way whatever the order of devices; then times
- * device by device. `has_waited`: at that idle place, its number, a thread waited on the host. */
+/* Callbacks, for what is in the selection. `has_waited` returns whether a thread waited on the host
+ * at that idle place number. `joined`: each device in each meeting. `met`: each meeting. `missed`:
+ * each collective without a meeting, by one kernel. `waited`: each time in which a device only
+ * waited for another; if ranks are missing, until the last known one came, with RANK_NOT_KNOWN.
+ * Meetings come first, by communicator and independent of the order of devices, then times by
+ * device. */
 struct rank_listener {
     void *context;
     bool (*has_waited)(void *context, uint32_t place);
@@ -159,7 +160,8 @@ struct rank_listener {
     rank_waited_fn *waited;
 };
 
-/* `leaves_out`: there may be ranks that are not among the devices. 0 or an error. */
+/* Reports all meetings and waits to the listener. `leaves_out`: ranks may exist that are not among
+ * the devices. 0 or an error. */
 int idle_ranks_tell(struct idle_ranks *r, const struct rank_device *devices, uint32_t device_count,
                     bool leaves_out, const struct rank_listener *listener);
 

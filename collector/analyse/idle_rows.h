@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What idle time of the devices is charged to: a row for each process, device, thread, cause and
- * place. Memory: 144 bytes a row and 8 to 16 for its number, up to IDLE_ROWS_MAX rows; what comes
- * then has no place of its own, and takes a row for each device and cause at most.
+ * The rows that idle time of devices is charged to: one for each process, device, thread, cause and
+ * place. Memory: 144 bytes a row and 8 to 16 for its number, up to IDLE_ROWS_MAX rows. Beyond that
+ * a new place is dropped: its time goes to one row for each device and cause.
  */
 #ifndef GPUPROF_COLLECTOR_IDLE_ROWS_H
 #define GPUPROF_COLLECTOR_IDLE_ROWS_H
@@ -12,12 +12,12 @@
 #define IDLE_ROWS_MAX (1u << 16)
 #define IDLE_NONE     UINT32_MAX /* no thread, no function */
 
-/* The words of these are in idle_cause_words. */
+/* Their texts are in idle_cause_words. */
 enum idle_cause {
     IDLE_LAUNCH,
     IDLE_HOST,
-    IDLE_WAITING,   /* as host, but the thread was off the processor by its own will */
-    IDLE_PREEMPTED, /* ... or could have run, and others did */
+    IDLE_WAITING,   /* like host, but the thread slept voluntarily */
+    IDLE_PREEMPTED, /* ... or was runnable while others ran */
     IDLE_SYNC,
     IDLE_COPY,
     IDLE_LOADER,
@@ -32,58 +32,58 @@ enum idle_cause {
 
 extern const char *const idle_cause_words[IDLE_CAUSES];
 
-/* What `word` is, which goes where there is no stack with a line. */
+/* What `word` of a place is. The word names the place if no stack with a line does. */
 enum idle_word {
     IDLE_WORD_NONE,
     IDLE_WORD_OP,     /* the number of an operator's name */
     IDLE_WORD_NAME,   /* a view of a struct kernel_name: an operator's, a label's, a range's */
-    IDLE_WORD_OURS,   /* a view of a text of our own, which is all there is to say */
-    IDLE_WORD_DEVICE, /* what was waited for: index of the process, a device above 32 bits */
+    IDLE_WORD_OURS,   /* a view of a fixed text, shown alone */
+    IDLE_WORD_DEVICE, /* the device waited for: process index, and the device above 32 bits */
     IDLE_WORD_TOLD,   /* a view of a struct idle_told */
-    IDLE_WORD_HOLDER, /* who held what was waited for: a tid; 0: not known */
+    IDLE_WORD_HOLDER, /* tid of the thread that held what was waited for; 0: not known */
 };
 
-/* Where time is that the thread made no call in. */
+/* Where idle time lies relative to the thread's call. */
 enum idle_side {
-    IDLE_AT,      /* in the call or what it was made in, or nobody can tell */
+    IDLE_AT,      /* in the call or around it, or not known */
     IDLE_TOWARDS, /* before the call, in its operator or range */
-    IDLE_BEFORE,  /* before that, too */
-    IDLE_AFTER,   /* behind the call, which waited */
+    IDLE_BEFORE,  /* before that operator or range, too */
+    IDLE_AFTER,   /* after the call, which waited */
     IDLE_SIDES
 };
 
-#define IDLE_LATE UINT16_MAX /* an epoch: no start-up in any case */
+#define IDLE_LATE UINT16_MAX /* an epoch that is never start-up */
 
 struct idle_place {
     uint64_t word;
     uint32_t stack;    /* number of a STACK record; 0: none */
     uint32_t function; /* struct function index, or IDLE_NONE */
     uint32_t kind;     /* enum idle_word */
-    uint8_t is_open;   /* 1: of a call that never returned, whose time is a row of its own */
+    uint8_t is_open;   /* 1: a call that never returned; its time has a row of its own */
     uint8_t side;      /* enum idle_side */
-    uint16_t epoch;    /* as idle_epoch has it; behind idle_finish 0 */
-    /* Where it is before a call: what the thread had come from, likewise. */
+    uint16_t epoch;    /* from idle_epoch; 0 after idle_finish */
+    /* For time before a call: where the thread came from, likewise. */
     uint64_t from_word;
     uint32_t from_stack;
-    uint32_t from_function; /* one more; 0: nothing is known of that */
-    uint64_t from_kind;     /* so wide, since places are compared as bytes */
+    uint32_t from_function; /* function index + 1; 0: not known */
+    uint64_t from_kind;     /* 64 bits, since places are compared as bytes */
 };
 
 _Static_assert(sizeof(struct idle_place) == 48, "no byte of a place is left out");
 
-/* Is it the same call in the same place? */
+/* True if both are the same call in the same place. */
 static inline bool idle_place_same(const struct idle_place *a, const struct idle_place *b)
 {
     return a->word == b->word && a->stack == b->stack && a->function == b->function &&
            a->kind == b->kind;
 }
 
-/* What was said of a place where its stack is known: texts for people, clean. Views. */
+/* The texts of a place where its stack is known, safe to print. Views. */
 struct idle_told {
     const char *text;
-    const char *where;           /* as idle_where_text has it */
-    const struct thread *thread; /* NULL: not known, or of none */
-    uint32_t work_share;         /* as idle_row_work_share has it */
+    const char *where;           /* from idle_where_text */
+    const struct thread *thread; /* NULL: none, or not known */
+    uint32_t work_share;         /* from idle_row_work_share */
 };
 
 struct idle_row {
@@ -92,20 +92,20 @@ struct idle_row {
     uint32_t device;  /* place in struct idle's devices */
     uint32_t thread;  /* index, or IDLE_NONE */
     uint32_t cause;   /* enum idle_cause */
-    uint32_t did;     /* what the thread did (idle_host.c), enum thread_did; 0: a row of all that it
-                         did; up to here: what a row is */
+    uint32_t
+        did; /* enum thread_did (idle_host.c); 0: all of it. Members up to here are the row's key */
     uint64_t ns;
-    uint64_t count;         /* gaps of which it has something */
-    uint64_t longest_ns;    /* that it has of one gap, */
-    uint64_t longest_at_ns; /* and where that begins */
+    uint64_t count;         /* gaps that it has a part of */
+    uint64_t longest_ns;    /* largest part of one gap, ... */
+    uint64_t longest_at_ns; /* ... and the begin of that part */
     uint64_t gap;           /* number of the last gap, ... */
-    uint64_t gap_ns;        /* ... of which it has so much, ... */
-    uint64_t gap_at_ns;     /* ... from here on */
-    uint64_t first_gap;     /* number of the first gap, of which it has */
+    uint64_t gap_ns;        /* ... the row's part of it, ... */
+    uint64_t gap_at_ns;     /* ... and its begin */
+    uint64_t first_gap;     /* number of the first gap that it has a part of */
     uint64_t first_ns;
 };
 
-/* The longest gap since the owner set it to 0, and the row that has the most of it. */
+/* The longest gap since the owner reset it to 0, and the row with the largest part of it. */
 struct idle_rest {
     uint64_t ns;
     uint32_t row;
@@ -114,26 +114,26 @@ struct idle_rest {
 struct idle_rows {
     struct idle_row *list; /* owned */
     uint32_t count;
-    uint32_t last; /* that something was added to */
+    uint32_t last; /* index of the row added to last */
     struct number_set numbers;
-    uint64_t gap;           /* number of the gap that is being charged, from 1 on */
-    uint64_t host_ns;       /* so far: in which the program's own code ran, or could have */
-    struct idle_rest *rest; /* that is kept up to date; NULL: none */
+    uint64_t gap;           /* number of the gap being charged, from 1 on */
+    uint64_t host_ns;       /* so far: time in which the program's own code ran, or could have */
+    struct idle_rest *rest; /* updated with each gap; NULL: none */
 };
 
 void idle_rows_release(struct idle_rows *r);
 
-/* Adds `ns` from `at_ns` on to the row that is what `what` is. 0 or GPUPROF_NO_MEMORY. */
+/* Adds `ns` from `at_ns` on to the row with the key of `what`. 0 or GPUPROF_NO_MEMORY. */
 int idle_rows_add(struct idle_rows *r, const struct idle_row *what, uint64_t at_ns, uint64_t ns);
 
-/* The same of `count` gaps, whose longest is known. */
+/* The same for `count` gaps with a known longest one. */
 int idle_rows_add_sum(struct idle_rows *r, const struct idle_row *sum);
 
-/* The same of a row with later gaps, whose numbers are of the same owner: the first may be one that
- * the row here has the begin of. */
+/* The same for a row with later gaps, numbered by the same owner: its first gap may be one that
+ * began in the row here. */
 int idle_rows_join(struct idle_rows *r, const struct idle_row *later);
 
-/* The place of what is the device's own: work is queued, and has not begun; and of what no work
+/* The places of a device's own idle time: queued work that has not begun, and a gap that no work
  * ends. */
 extern const char idle_on_device[], idle_behind_all[];
 
