@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Times, one behind the other, with a few numbers each, in a stream of bytes: of each
+ * A byte stream of time spans with a few numbers each. Per span:
  *
- *     u8       a bit for each number that is not as expected
- *     number   from the begin of the one before (the first: from 0)
+ *     u8       a bit for each number that differs from the expected one
+ *     number   begin, relative to the previous span's (the first: to 0)
  *     number   its length
- *     numbers  those that are not as expected
+ *     numbers  those that differ
  *
- * as LEB128. Expected is what the one before had or, of a number that counts, one more if that was
- * not 0. So most take five or six bytes.
+ * in LEB128. The expected number is the previous one; for a number that counts, that plus 1 unless
+ * it was 0. So most spans take five or six bytes.
  */
 #ifndef GPUPROF_COLLECTOR_SPAN_STREAM_H
 #define GPUPROF_COLLECTOR_SPAN_STREAM_H

@@ -219,7 +219,6 @@ static int sort_rows(struct table *t, int column, enum report_format format)
     return 0;
 }
 
-/* Returns true if the text shows only the first rows; the table that --by asks for has no limit. */
 bool table_is_short(const struct table_info *info, const struct table_view *view)
 {
     return view->limit == ROWS_UNLIMITED && view->rows && info->by == BY_NAME &&

@@ -65,8 +65,8 @@ enum column_shows {
     SHOWS_P95,      /* likewise */
     SHOWS_SHARE,    /* of the sum of all rows; empty for rows that have some of `by` */
     SHOWS_PART,     /* of the total that shares refer to, perhaps of another table */
-    SHOWS_FLOPS,    /* the number; the next two: per call, per call with a value */
-    SHOWS_RECORDED, /* where value 0 was estimated for as many */
+    SHOWS_FLOPS,    /* FLOPs; next values: calls with and for FLOPs */
+    SHOWS_RECORDED, /* if value 0 is estimated: the recorded count */
 };
 
 struct table;
@@ -303,7 +303,7 @@ int table_column(const struct table_info *info, const char *name);
 enum exit_code table_sort_unknown(const char *verb, const char *name,
                                   const struct table_info *const *infos, unsigned count);
 
-/* Returns true if the text would show `rows` rows without a limit. */
+/* Returns true if the default limit `view->rows` applies, which it does not to tables of --by. */
 bool table_is_short(const struct table_info *info, const struct table_view *view);
 
 /* Returns row `index` of `rows`. */

@@ -96,7 +96,7 @@ struct device_pids {
     struct process *const *processes; /* a view: of these traces */
     uint32_t process_count;
     struct key_map known;                 /* (process, device) -> pid + 1 */
-    uint64_t ordinals[PID_ORDINALS / 64]; /* bits of the ordinals that are pids of processes */
+    uint64_t ordinals[PID_ORDINALS / 64]; /* bits of ordinals in use as pids */
     uint32_t next;
 };
 

@@ -19,8 +19,8 @@ static bool is_archive_name(const char *path)
     return length > 4 && strcasecmp(path + length - 4, ".zip") == 0;
 }
 
-/* Returns true if the process has a rank of its own. Processes are in rank order, so duplicates
- * within a job are near. */
+/* Returns true if the process gets its rank's file: of a job's processes with that rank, the first
+ * with GPU work, or else the first. Processes are in rank order. */
 static bool has_rank(const struct recording *rec, uint32_t index)
 {
     const struct process *p = rec->processes[index], *other;
