@@ -12,13 +12,13 @@
 #include "error.h"
 #include "record/gpu_record.h"
 
-#define TEXT_BYTES      1024 /* of a kind */
-#define PLAN_TEXT_BYTES 300  /* of a plan, in the text of a kind */
+#define TEXT_BYTES      1024 /* bytes of the text of a kind */
+#define PLAN_TEXT_BYTES 300  /* bytes of a plan in that text */
 
-/* What arguments say of a call. */
+/* Arguments of a call, by meaning. */
 struct arguments {
     struct library_shape shape;
-    uint64_t count, type; /* of a message; ncclDataType_t */
+    uint64_t count, type; /* of a message; `type` is an ncclDataType_t */
     uint64_t communicator, sequence, stream, root;
     bool has_batch, has_count, has_type, has_root;
 };
@@ -27,11 +27,11 @@ struct arguments {
     .at = offsetof(struct arguments, member), .bytes = sizeof((struct arguments *)NULL)->member
 #define HAS(member) .has = offsetof(struct arguments, member)
 
-/* Which member an argument of that label is. */
+/* The member that an argument with that label sets. */
 static const struct {
     const char *label;
     size_t at, bytes;
-    size_t has; /* what says that it is there; 0: nothing */
+    size_t has; /* flag that it is present; 0: none */
 } members[] = {
     {"m", IN(shape.m), HAS(shape.has_m)},
     {"n", IN(shape.n), HAS(shape.has_n)},
@@ -58,7 +58,7 @@ static const struct {
 
 #define MEMBERS (sizeof members / sizeof members[0])
 
-/* Which argument of a function is which member: its place + 1; 0: none is. */
+/* By member: index of the argument of a function + 1; 0: none. */
 struct library_form {
     uint8_t places[MEMBERS];
 };
@@ -91,9 +91,9 @@ void library_kinds_release(struct library_kinds *k)
     *k = (struct library_kinds){0};
 }
 
-/* ---- what records say ------------------------------------------------------------------------ */
+/* ---- records --------------------------------------------------------------------------------- */
 
-/* Beyond the maximum a communicator is not known. */
+/* Stores a communicator; beyond the maximum it stays unknown. */
 static int learn_communicator(struct library_kinds *k, const struct event *e)
 {
     const struct record *r = e->record;
@@ -137,7 +137,7 @@ static const struct library_form *form_of(struct library_kinds *k, const struct 
     return *form;
 }
 
-/* What does not fit in a member that is a type is LIBRARY_TYPE_NONE. */
+/* Reads the arguments. A type that does not fit in its member becomes LIBRARY_TYPE_NONE. */
 static void read_arguments(const struct library_form *form, const struct record *r,
                            struct arguments *a)
 {
@@ -167,7 +167,7 @@ static void read_arguments(const struct library_form *form, const struct record 
     }
 }
 
-/* ncclDataType_t as cudaDataType. */
+/* Converts an ncclDataType_t to a cudaDataType. */
 static uint8_t message_type(uint64_t type)
 {
     static const uint8_t types[] = {3, 8, 10, 12, 24, 26, 2, 0, 1, 14, 28, 29};
@@ -197,7 +197,7 @@ static int64_t number_of(struct library_kinds *k, const struct library_kind *wan
     return number ? number : number_of(k, &others);
 }
 
-/* The kind of the call that this LIBRARY_BEGIN record begins, and its message. A number, or
+/* The kind and message of the call that a LIBRARY_BEGIN record begins. Returns a number, or
  * GPUPROF_NO_MEMORY. */
 static int64_t library_kind_of(struct library_kinds *k, const struct event *e,
                                struct library_message *message, uint64_t *stream)
@@ -207,7 +207,7 @@ static int64_t library_kind_of(struct library_kinds *k, const struct event *e,
         return GPUPROF_NO_MEMORY;
     struct arguments a;
     read_arguments(form, e->record, &a);
-    if (a.has_batch && !a.shape.batch) /* of nothing */
+    if (a.has_batch && !a.shape.batch) /* an empty batch */
         a.shape.has_m = a.shape.has_n = a.shape.has_k = false;
     if (a.shape.d_type == LIBRARY_TYPE_NONE)
         a.shape.d_type = a.shape.c_type;
@@ -218,7 +218,7 @@ static int64_t library_kind_of(struct library_kinds *k, const struct event *e,
     return number_of(k, &(struct library_kind){.function = e->function, .shape = a.shape});
 }
 
-/* The kind of `calls` calls that `function` (of a group) does at once, with so many bytes. */
+/* The kind of a group of `calls` calls with so many bytes; `function` ends it. */
 static int64_t library_kind_of_group(struct library_kinds *k, const struct function *function,
                                      uint64_t calls, uint64_t bytes)
 {
@@ -227,7 +227,7 @@ static int64_t library_kind_of_group(struct library_kinds *k, const struct funct
     return number_of(k, &wanted);
 }
 
-/* ---- when all is known ----------------------------------------------------------------------- */
+/* ---- work and texts of kinds ----------------------------------------------------------------- */
 
 static const struct kernel_name *plan_of(const struct library_kinds *k,
                                          const struct library_shape *shape)
@@ -299,14 +299,14 @@ void library_calls_release(struct library_calls *l)
     *l = (struct library_calls){0};
 }
 
-/* Takes out the innermost. */
+/* Removes the innermost call. */
 static struct library_call *pop(struct library_calls *l, struct library_stack *stack)
 {
     l->result = stack->open[--stack->count];
     return &l->result;
 }
 
-/* The place of the open call of that library, or stack->count. */
+/* The index of the open call of that library, or stack->count. */
 static uint32_t place_of(const struct library_stack *stack, unsigned domain)
 {
     uint32_t at = 0;
@@ -331,7 +331,7 @@ static void add_message(struct library_group *group, const struct library_call *
     all->is_rooted |= own->is_rooted;
 }
 
-/* What a call of NCCL's that has ended means for those that are still to be done. */
+/* Updates the group after an NCCL call: adds a message without work, or starts anew. */
 static void queue(struct library_group *group, const struct library_call *call, uint64_t bytes)
 {
     bool is_end = call->function->does == API_DOES_GROUP_END;
@@ -377,7 +377,7 @@ static int open_call(struct library_calls *l, const struct event *e, struct libr
     if (!stack->open && !make_room(stack))
         return GPUPROF_NO_MEMORY;
     if (stack->count == LIBRARIES_OPEN_MAX)
-        return GPUPROF_NO_MEMORY; /* the second cannot be: there are no more libraries */
+        return GPUPROF_NO_MEMORY; /* cannot happen: there is one call per library */
     struct library_call *open = &stack->open[stack->count];
     *open = (struct library_call){.function = e->function,
                                   .process = e->process,
@@ -410,7 +410,7 @@ static int close_call(struct library_calls *l, const struct event *e, struct lib
     closed->end_ns = e->begin_ns > closed->begin_ns ? e->begin_ns : closed->begin_ns;
     closed->result = r->result;
     for (unsigned i = 0; i < r->arg_count && i < RECORD_ARGS_MAX; i++)
-        closed->args[i] |= r->args[i]; /* known at one end, and 0 at the other */
+        closed->args[i] |= r->args[i]; /* each is known at one end only, and 0 at the other */
     closed->arg_count = r->arg_count > closed->arg_count ? r->arg_count : closed->arg_count;
     queue(stack->group, closed, library_kind(l->kinds, closed->kind)->shape.bytes);
     return LIBRARY_CLOSED;

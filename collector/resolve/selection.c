@@ -14,24 +14,24 @@
 
 enum { NAME_UNKNOWN, NAME_DIFFERS, NAME_MATCHES };
 
-/* What is asked about an event. */
+/* The properties of an event that filters check. */
 struct subject {
     const struct process *process;
     uint64_t begin_ns;
     uint64_t end_ns;
-    uint64_t place_ns; /* where it is counted among steps and ranges; UINT64_MAX: nowhere */
-    uint64_t device;   /* UINT64_MAX: it has none */
+    uint64_t place_ns; /* its moment for steps and ranges; UINT64_MAX: none */
+    uint64_t device;   /* UINT64_MAX: none */
     const char *text;  /* its name */
-    uint32_t tid;      /* 0: of none */
+    uint32_t tid;      /* 0: none */
     enum select_kind kind;
-    bool reaches; /* it is there where it reaches to, and not only where it begins */
-    bool is_edge; /* a window begins or ends with it */
-    bool is_kept; /* the text stays as long as the walk */
+    bool reaches; /* it counts for its whole duration, not only for its begin */
+    bool is_edge; /* it begins or ends a window */
+    bool is_kept; /* the text stays valid during the walk */
 };
 
-/* ---- asking it ------------------------------------------------------------------------------- */
+/* ---- events ---------------------------------------------------------------------------------- */
 
-/* Does that time reach into one of them? It does at its begin, however short it is. */
+/* Whether that time overlaps one of the spans; it includes its begin, however short it is. */
 static bool reach(const struct time_spans *spans, uint64_t begin_ns, uint64_t end_ns)
 {
     uint32_t at = ARRAY_UP_TO(spans->list, spans->count, end_ns, begin_ns);
@@ -74,7 +74,7 @@ static struct time_span bounds(void *context, const struct process *p)
     return span;
 }
 
-/* Is it in the window, or what it ends with? */
+/* Whether the event is in the window, or ends it. */
 static bool is_in_cycle(const struct selection *s, const struct subject *e)
 {
     const struct time_spans *spans = &s->spans[SPANS_CYCLE][e->process->index];
@@ -99,7 +99,7 @@ static bool is_in_time(const struct selection *s, const struct subject *e)
             reach(&s->spans[SPANS_RANGES][e->process->index], e->place_ns, e->place_ns));
 }
 
-/* A name is looked at once. If there is no room to know that, it is looked at again. */
+/* Matches each name once, and stores the result if there is room. */
 static bool has_name(struct selection *s, const struct subject *e)
 {
     struct key key = {(uintptr_t)e->text, 1, 0};
@@ -130,7 +130,7 @@ static bool is_in(struct selection *s, const struct subject *e)
            (!s->has_name || has_name(s, e));
 }
 
-/* It is of its call's thread; what counts where its call is has that place. */
+/* Gives work the thread of its call and, with `counts_there`, the call's place. */
 static void tie_to_call(const struct slice *slice, bool counts_there, struct subject *e)
 {
     e->tid = slice->is_called ? process_thread(e->process, slice->call.thread)->tid : 0;
@@ -138,8 +138,8 @@ static void tie_to_call(const struct slice *slice, bool counts_there, struct sub
         e->place_ns = slice->is_called ? slice->call.begin_ns : UINT64_MAX;
 }
 
-/* What is no call, as a trace and its row name it. False: it says nothing by itself, as the end of
- * what did not begin. */
+/* Fills in an event other than a call, with its name in traces. False: it is never filtered by
+ * itself. */
 static bool describe_other(const struct selection *s, const struct slice *slice, char *text,
                            struct subject *e)
 {
@@ -176,7 +176,7 @@ static bool describe_other(const struct selection *s, const struct slice *slice,
     return true;
 }
 
-/* Of what is open for a while: only its end says what it was. */
+/* Fills in a range, operator or library call, at its end; its begin does not have everything. */
 static bool describe_span(const struct slice *slice, struct subject *e)
 {
     const struct kernel_name *text = NULL;
@@ -216,8 +216,7 @@ bool selection_has_all_kinds(const struct selection *s)
     return !w->kinds && !w->name && !w->min_ns && !w->tids.count;
 }
 
-/* Is most of the piece in what would be in it, had it not begun before? Of what keeps a device or a
- * thread busy. */
+/* Notes a call or work that would be selected if it began at --from, and fills half of the time. */
 static void note_begun(struct selection *s, const struct event *event, const struct subject *e)
 {
     uint64_t begin_ns = s->from_ns, end_ns = s->walk->survey.origin_ns + s->length_ns;
@@ -237,7 +236,7 @@ static void note_begun(struct selection *s, const struct event *event, const str
                                                              .begun_ns = e->begin_ns});
 }
 
-/* Is it a call or work of a time far from the piece? Most events are. */
+/* Whether it is a call or work outside the selected time. Most events are. */
 static bool is_far(const struct selection *s, const struct event *e)
 {
     unsigned type = e->record->type;
@@ -245,7 +244,7 @@ static bool is_far(const struct selection *s, const struct event *e)
            (e->begin_ns >= s->to_ns || (e->begin_ns < s->from_ns && e->end_ns <= s->from_ns));
 }
 
-/* What opens is in it: nobody knows its end yet. */
+/* Selects everything that opens, since its end is not known yet. */
 static bool has(void *context, const struct slice *slice)
 {
     struct selection *s = context;
@@ -321,7 +320,7 @@ static bool has_call(void *context, const struct slice *slice)
     return is_in(s, &e);
 }
 
-/* ---- making it ------------------------------------------------------------------------------- */
+/* ---- set-up ---------------------------------------------------------------------------------- */
 
 static int compare_spans(const void *left, const void *right)
 {
@@ -329,7 +328,7 @@ static int compare_spans(const void *left, const void *right)
     return ORDER(a->begin_ns, b->begin_ns);
 }
 
-/* Sorts them; those that touch become one. */
+/* Sorts the spans and merges those that touch. */
 static void join_spans(struct time_spans *spans)
 {
     uint32_t kept = 0;
@@ -350,7 +349,7 @@ static int add_span(struct selection *s, struct time_spans *spans, uint64_t begi
                     uint64_t end_ns)
 {
     bool is_full = spans->count == spans->capacity;
-    if (is_full) { /* those that overlap need no more room */
+    if (is_full) { /* overlapping spans need no more room */
         uint32_t before = spans->count;
         join_spans(spans);
         s->span_count -= before - spans->count;
@@ -406,7 +405,7 @@ static enum exit_code find_ranges(struct selection *s, const char *verb)
                : usage_error("%s: --range: no range or label is named '%s'", verb, s->wish->range);
 }
 
-/* A window lasts until the next record of one. */
+/* A window lasts until the next WINDOW record. */
 static int take_window(void *context, const struct slice *slice)
 {
     struct selection *s = context;
@@ -443,7 +442,7 @@ static enum exit_code find_cycle(struct selection *s, const char *verb)
                        (unsigned long long)s->wish->cycle, (unsigned long long)s->cycle_last);
 }
 
-/* None of them is there. */
+/* Prints that no requested step was found. */
 static enum exit_code no_step(const struct steps *steps, const char *verb)
 {
     uint64_t first = UINT64_MAX, last = 0;

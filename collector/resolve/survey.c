@@ -13,9 +13,9 @@
 _Static_assert(FUNCTIONS_MAX - 1 <= UINT16_MAX, "a call keeps its function's index");
 
 /*
- * Of a range that ends: what is around it and ends later. Free ranges that follow each other and
- * overlap, as requests do, are each around the next, and each work would go back to the first else.
- * What ends later was open when this one began: RANGES_DEPTH_MAX at most.
+ * Finds the range around an ended one that ends later. Free ranges that overlap in sequence, like
+ * requests, are each around the next one; without this, each GPU record would go back to the first.
+ * The result was open when this range began, so this visits RANGES_DEPTH_MAX at most.
  */
 static int find_outliving(struct survey *s, uint32_t parent, uint64_t end_ns, uint32_t *found)
 {
@@ -45,7 +45,7 @@ static int close_range(struct survey *s, const struct range *range)
     return error;
 }
 
-/* A range that opens gets a number, one that closes its end. */
+/* Gives a number to a range that opens, and stores the end of one that closes. */
 int survey_take_range(struct survey *s, enum range_change change, struct range *range,
                       uint32_t parent)
 {
@@ -70,7 +70,7 @@ int survey_take_range(struct survey *s, enum range_change change, struct range *
     return error;
 }
 
-/* Operators in which no call is made need no number. Of those that do nothing none is given. */
+/* Numbers an operator once a call is made in it. */
 static int take_op(struct survey *s, struct op *op, uint32_t parent)
 {
     struct op_node node = {.end_ns = UINT64_MAX,
@@ -86,7 +86,8 @@ static int take_op(struct survey *s, struct op *op, uint32_t parent)
     return error;
 }
 
-/* Numbers what the call is in; *innermost is the last of them, or 0. */
+/* Numbers the operators around a call; *innermost is the last number, or 0. Traced operators get
+ * none. */
 static int take_ops(struct survey *s, struct op_stack *stack, uint32_t *innermost)
 {
     int error = 0;
@@ -112,7 +113,7 @@ int survey_take_op_end(struct survey *s, const struct op *op)
     return error;
 }
 
-/* As operators: those in which no call is made need no number. */
+/* Numbers the library calls around a call, as take_ops does for operators. */
 static int take_libraries(struct survey *s, struct library_calls *libraries,
                           const struct thread *thread, uint32_t *innermost)
 {
@@ -133,7 +134,7 @@ static int take_libraries(struct survey *s, struct library_calls *libraries,
     return error;
 }
 
-/* What a call is in, and its stack, as a correlated call has them. */
+/* The context and stack of a call, for struct correlated_call. */
 struct around {
     uint32_t range;
     uint32_t library;
@@ -175,7 +176,7 @@ static __attribute__((noinline)) int look_around(struct survey *s, struct ranges
     return error < 0 ? error : add_call(s, e, flags, graph, around);
 }
 
-/* Is a range, an operator or a call of a library open on the thread? */
+/* Whether a range, an operator or a library call is open on the thread. */
 static inline bool is_in_any(const struct ranges *ranges, const struct ops *ops,
                              const struct library_calls *libraries, uint32_t thread)
 {
@@ -249,7 +250,7 @@ static int take_device(struct survey *s, const struct event *e)
     return survey_add_device(s, &d);
 }
 
-/* Beyond so many, launches that a pause met count as missing. */
+/* Beyond the maximum, launches during a pause count as missing. */
 int survey_take_pause(struct survey *s, const struct event *e, bool begins)
 {
     if (s->pause_count == SURVEY_PAUSES_MAX)
@@ -401,7 +402,7 @@ const struct op_node *survey_op_there(struct survey *s, const struct correlated_
         if (!node)
             return NULL;
         place->number = node->parent;
-        if (node->end_ns > call->begin_ns) /* where they cross, the one around may have ended */
+        if (node->end_ns > call->begin_ns) /* if operators cross, the outer one may have ended */
             return node;
     }
     return NULL;
@@ -414,7 +415,8 @@ struct range_node *survey_range_around(struct survey *s, const struct correlated
         struct range_node *node = spool_at(&s->nodes, *number - 1u, change, error);
         if (!node)
             return NULL;
-        bool is_over = node->end_ns <= call->begin_ns; /* a free one: another began inside it */
+        bool is_over = node->end_ns <=
+                       call->begin_ns; /* a free range may end before one that began inside it */
         *number = is_over ? node->outlived_by : node->parent;
         if (!is_over)
             return node;
@@ -437,7 +439,7 @@ __attribute__((noinline)) int survey_project(struct survey *s, const struct corr
     return error;
 }
 
-/* The first of the pauses of that process, or where it would be. */
+/* Index of the first pause of that process, or of its place. */
 static uint32_t first_pause(const struct survey *s, uint32_t process)
 {
     uint32_t low = 0;
@@ -451,7 +453,8 @@ static uint32_t first_pause(const struct survey *s, uint32_t process)
     return low;
 }
 
-/* When `process` recorded nothing: *gaps is the caller's to free. How many, or an error. */
+/* Finds when `process` recorded nothing. The caller frees *gaps. Returns their number, or an
+ * error. */
 static int64_t find_gaps(const struct survey *s, uint32_t process, struct correlation_gap **gaps)
 {
     uint32_t count = 0;
@@ -491,7 +494,7 @@ int survey_tell(struct survey *s, const struct process *p, struct losses *losses
                                   &unmatched);
     free(gaps);
     losses->gpu_untied = s->untied[p->index];
-    /* What was on its way when CUPTI was given up cannot be told from the rest. */
+    /* Work in flight when gpuprof gave up CUPTI looks the same as other missing work. */
     if (cost_table_step_ns(&p->costs, LADDER_CUPTI) != UINT64_MAX)
         losses->gpu_given_up += unmatched;
     else

@@ -30,45 +30,45 @@
 #define DEBUG_FOLDERS   ":.debug:/usr/lib/debug" /* libdwfl's own */
 #define NAMED_MAX       3                        /* modules named in one message */
 #define ANSWER_WORDS    5
-#define CHILD_BYTES_MAX (32ull << 30) /* of address space: files are mapped */
+#define CHILD_BYTES_MAX (32ull << 30) /* address space of the child, which maps files */
 
-/* A file: modules of the same path and build id in all processes. */
+/* A file: all modules with one path and build id, in all processes. */
 struct object {
     const struct kernel_name *path;
     const struct kernel_name *build_id;
-    uint32_t first; /* of its addresses */
+    uint32_t first; /* index of its first address */
     uint32_t count;
     enum elf_status status;
-    bool ended; /* the look-up was cut off */
+    bool ended; /* the lookup was cut off */
 };
 
 struct address {
     uint64_t offset;
     uint32_t object;
-    uint32_t first; /* of its symbols */
+    uint32_t first; /* index of its first symbol */
     uint32_t count;
 };
 
 struct symbols {
-    struct recording *rec; /* a view, while it is made, and so are the next ones */
+    struct recording *rec; /* views, used by symbols_create only, like the next two */
     const struct stack_table *table;
     const char *folder;
-    const char *asked;        /* the same, as the user says it */
+    const char *asked;        /* the folder as the user wrote it */
     struct key_map object_of; /* (path, build id) -> place + 1 */
-    uint32_t *module_objects; /* owned: by the place of the module */
+    uint32_t *module_objects; /* owned, by index of the module */
     struct object *objects;   /* owned */
     uint32_t object_count;
-    struct address *addresses; /* owned; at last sorted, each once */
+    struct address *addresses; /* owned; in the end sorted and unique */
     uint32_t address_count;
-    bool is_full;           /* there is room for no more of them */
+    bool is_full;           /* no more addresses fit */
     struct symbol *symbols; /* owned */
     uint32_t symbol_count;
     struct kernel_names names; /* demangled */
     struct kernel_names files; /* plain */
     uint64_t left_out;
     bool asks_debuginfod;
-    unsigned patience_s; /* so long it may need for an answer */
-    double vain_s;       /* so long it has needed for nothing */
+    unsigned patience_s; /* time limit for an answer */
+    double vain_s;       /* time spent on requests without result */
 };
 
 /* ---- the process that looks up ----------------------------------------------------------------
@@ -82,14 +82,14 @@ struct looking_up {
     const struct object *o;
     const struct elf_request *request;
     FILE *answers;
-    uint32_t place; /* of the address that is looked up */
+    uint32_t place; /* index of the address that is looked up */
 };
 
-/* What is known of the file, whatever becomes of the rest. */
+/* Result for a file, even if the lookup of its addresses is cut off. */
 struct looked_up {
     uint32_t status;
     bool has_dwarf;
-    double wait_s; /* for the file; below 0: for longer than there was time */
+    double wait_s; /* wait for the file; below 0: the time limit was reached */
 };
 
 static void answer(void *context, const char *function, const char *file, unsigned line,
@@ -100,7 +100,7 @@ static void answer(void *context, const char *function, const char *file, unsign
             function ? function : "", '\0', SYMBOL_TEXT_MAX, file ? file : "", '\0');
 }
 
-/* Bounds what a damaged file, a file that is a pipe, or a silent server may cost. */
+/* Limits the cost of a damaged file, a pipe, or a silent server. */
 static void limit_child(const struct symbols *s)
 {
     struct itimerval time = {.it_value = {.tv_sec = SYMBOL_SECONDS_MAX}};
@@ -115,7 +115,7 @@ static void limit_child(const struct symbols *s)
     sigemptyset(&set);
     sigprocmask(SIG_SETMASK, &set, NULL);
     setitimer(ITIMER_PROF, &time, NULL);
-#ifndef __SANITIZE_ADDRESS__ /* whose shadow needs more */
+#ifndef __SANITIZE_ADDRESS__ /* its shadow memory needs more */
     struct rlimit space = {CHILD_BYTES_MAX, CHILD_BYTES_MAX};
     setrlimit(RLIMIT_AS, &space);
 #endif
@@ -139,8 +139,7 @@ static void look_up_aside(void *result, void *context)
         _exit(EXIT_FAILURE);
 }
 
-/* ---- the process that asks --------------------------------------------------------------------
- */
+/* ---- the parent process ---------------------------------------------------------------------- */
 
 static int take_symbol(struct symbols *s, const struct object *o, char *const texts[3])
 {
@@ -167,7 +166,7 @@ static int take_symbol(struct symbols *s, const struct object *o, char *const te
     return 0;
 }
 
-/* The file is open, or not to be had: was debuginfod asked in vain, and for how long? */
+/* Counts waits without a result, and stops asking debuginfod after too long. */
 static void count_wait(struct symbols *s, double wait_s, bool has_dwarf)
 {
     if (!s->asks_debuginfod || has_dwarf)
@@ -181,7 +180,7 @@ static void count_wait(struct symbols *s, double wait_s, bool has_dwarf)
             s->vain_s);
 }
 
-/* Takes the answers that are whole. 0 or GPUPROF_NO_MEMORY. */
+/* Reads the complete answers. Returns 0 or GPUPROF_NO_MEMORY. */
 static int take_answers(struct symbols *s, const struct object *o, FILE *from)
 {
     char *texts[3] = {NULL};
@@ -195,7 +194,7 @@ static int take_answers(struct symbols *s, const struct object *o, FILE *from)
     return error;
 }
 
-/* Runs the look-up of one file. 0 or GPUPROF_NO_MEMORY. */
+/* Looks up one file in a child process. Returns 0 or GPUPROF_NO_MEMORY. */
 static int look_up(struct symbols *s, struct object *o, const struct elf_request *request)
 {
     int fd = memfd_create("symbols", MFD_CLOEXEC);
@@ -221,7 +220,7 @@ static char *build_id_path(const char *folder, const char *id, const char *endin
     return folder && id ? text_printf("%s/.build-id/%.2s/%s%s", folder, id, id + 2, ending) : NULL;
 }
 
-/* Where the file may be; their number. */
+/* Lists the possible paths of the file. Returns their number. */
 static unsigned list_paths(const struct symbols *s, const struct object *o, char **paths)
 {
     const char *path = o->path->raw, *id = o->build_id ? o->build_id->raw : NULL;
@@ -241,7 +240,7 @@ static unsigned list_paths(const struct symbols *s, const struct object *o, char
     return count;
 }
 
-/* What is found changes with these, and with what libdwfl finds beside the recorded path. */
+/* Notes the files that affect the result: these, and those that libdwfl tries beside the path. */
 static int note_files(struct recording *rec, const char *path, char *const *paths, unsigned count)
 {
     int folder = (int)(strrchr(path, '/') - path), error = 0;
@@ -282,7 +281,7 @@ static int look_up_object(struct symbols *s, struct object *o, const char *debug
     return error;
 }
 
-/* Who looks at fewer stacks of the same recording finds what is known by then. */
+/* Whether this was reported before, for other stacks of the same recording. */
 static bool is_said(struct key_map *said, const struct object *o)
 {
     struct key key = {crc32c(0, o->path->raw, o->path->raw_bytes), o->status, o->ended};
@@ -291,7 +290,7 @@ static bool is_said(struct key_map *said, const struct object *o)
     return is_known;
 }
 
-/* One line for all modules of that status. */
+/* Prints one line for all modules with that status. */
 static void say_status(const struct symbols *s, struct key_map *said, enum elf_status status,
                        bool ended, const char *what)
 {
@@ -332,8 +331,7 @@ static void say(const struct symbols *s, struct key_map *said)
                 (unsigned long long)(s->left_out + s->names.dropped + s->files.dropped));
 }
 
-/* ---- what is to be looked up -------------------------------------------------------------------
- */
+/* ---- addresses ------------------------------------------------------------------------------- */
 
 static int add_object(struct symbols *s, const struct stack_module *m, uint32_t *object)
 {
@@ -345,14 +343,14 @@ static int add_object(struct symbols *s, const struct stack_module *m, uint32_t 
                    : 0;
 }
 
-/* The object of the frame's module, one more than its place; 0: it has none. */
+/* The index + 1 of the object of the frame's module; 0: none. */
 static uint32_t object_of(const struct symbols *s, uint32_t process, uint64_t frame)
 {
     const struct stack_module *m = stack_table_module(s->table, process, frame_module(frame));
     return m ? s->module_objects[m - s->table->modules] : 0;
 }
 
-/* A return address is behind its call. */
+/* A return address follows its call, so look up the byte before. */
 static uint64_t offset_of(uint64_t frame)
 {
     uint64_t offset = frame_offset(frame);
@@ -365,7 +363,7 @@ static int compare_addresses(const void *left, const void *right)
     return ORDER(a->object, b->object) ?: ORDER(a->offset, b->offset);
 }
 
-/* Each once, and those of an object side by side. */
+/* Sorts the addresses by object and removes duplicates. */
 static void sort_addresses(struct symbols *s)
 {
     uint32_t count = 0;
@@ -407,7 +405,7 @@ static int collect(struct symbols *s)
     return error;
 }
 
-/* Have the look-ups taken as much time as they may? */
+/* Whether all lookups together have used their CPU time. */
 static bool time_is_up(void)
 {
     struct rusage used;
@@ -416,8 +414,8 @@ static bool time_is_up(void)
 }
 
 /*
- * A list of debug folders divides them by colons. One that has a colon in its name is named by a
- * descriptor instead, which stays open; -1 if there is none.
+ * Colons separate the folders in a list of debug folders. A folder with a colon in its name is
+ * named by a descriptor instead, which stays open. Returns it, or -1.
  */
 static int avoid_colon(struct symbols *s, char text[static 64])
 {
@@ -448,7 +446,7 @@ static int resolve(struct symbols *s)
     return error;
 }
 
-/* Is debuginfod to be asked, and how long may it need? */
+/* Reads from the environment whether to ask debuginfod, and the time limit. */
 static void prepare_debuginfod(struct symbols *s)
 {
     const char *urls = getenv("DEBUGINFOD_URLS"), *timeout = getenv("DEBUGINFOD_TIMEOUT");
@@ -469,7 +467,7 @@ int symbols_create(struct symbols **made, struct recording *rec, const struct st
     s->files.plain = true;
     if (folder && strcmp(folder, SYMBOLS_OFF) == 0)
         return 0;
-    /* Debug files beside the recorded paths' own are looked for in absolute folders only. */
+    /* libdwfl looks for debug files in absolute folders only. */
     char *absolute = folder ? realpath(folder, NULL) : NULL;
     s->asked = folder;
     s->folder = absolute ? absolute : folder;

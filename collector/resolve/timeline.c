@@ -13,22 +13,22 @@
 
 /* A block of the heap: closed (only its time is known), open, or open with a window. */
 struct open_block {
-    struct event event; /* the next; closed: no thread, and the begin of its first */
+    struct event event; /* the next event; closed: no thread, and the begin of its first */
     struct block_place place;
     struct clock_place clock;
-    struct record record; /* the next */
-    uint32_t done;        /* records taken out of the block, `record` included */
-    uint8_t *payload;     /* NULL: closed, or it is a window that must be filled again */
+    struct record record; /* record of the next event */
+    uint32_t done;        /* records taken out of the block, including `record` */
+    uint8_t *payload;     /* NULL: closed, or read again for the next window */
     size_t capacity;
     struct block_decoder decoder;
-    struct record *window; /* owned; NULL: the payload is kept */
+    struct record *window; /* owned; NULL: the whole payload is in memory */
     uint8_t *window_text;  /* owned: the byte string of the window's only record, or NULL */
     size_t window_bytes;   /* of both */
     uint32_t window_at;
     uint32_t window_count;
 };
 
-/* The begin stands in the heap itself: most comparisons need no look at the block. */
+/* Holds the begin, so that most comparisons do not access the block. */
 struct heap_node {
     uint64_t begin_ns;
     struct open_block *block;
@@ -44,17 +44,17 @@ struct timeline {
     struct losses *losses;  /* a view: by process index */
     struct heap_node *heap; /* owned, and so are the blocks */
     uint32_t count;
-    uint32_t entry;      /* of the index: whose blocks were added last, */
-    uint32_t next_entry; /* and the next one */
-    uint64_t next_ns;    /* when that begins; UINT64_MAX: there is none */
-    bool is_handed_out;  /* the root's event: it must move on */
+    uint32_t entry;      /* index entry of the blocks that were added last */
+    uint32_t next_entry; /* next index entry */
+    uint64_t next_ns;    /* begin of that; UINT64_MAX: none */
+    bool is_handed_out;  /* the root event was returned, so the root must advance */
     struct buffer spare[SPARE_BUFFERS];
     uint32_t spare_count;
     uint64_t open_bytes; /* of payloads, spare ones included, decoders and windows */
     uint64_t open_bytes_max;
     struct process *failed;
-    uint64_t late_ns; /* on the monotonic clock: from then on no block is opened */
-    bool has_calls;   /* one was handed out */
+    uint64_t late_ns; /* monotonic time from which no block is opened */
+    bool has_calls;   /* a call was returned */
     struct timeline_scope scope;
 };
 
@@ -155,7 +155,7 @@ static inline bool before(const struct heap_node *a, const struct heap_node *b)
                                       : before_at_same_time(a->block, b->block);
 }
 
-/* Puts the root, whose block has moved on, where it belongs. */
+/* Restores the heap after the block of the root has advanced. */
 static inline void sift_root(struct timeline *t)
 {
     struct heap_node *heap = t->heap;
@@ -201,7 +201,7 @@ static void count_damage(struct timeline *t, const struct open_block *b)
     l->damaged_records += b->place.header.record_count - b->done;
 }
 
-/* Reads the payload and skips what was taken already. */
+/* Reads the payload and skips the records that were taken before. */
 static int open_payload(struct timeline *t, struct open_block *b)
 {
     if (t->spare_count) {
@@ -250,7 +250,8 @@ static int fill_window(struct timeline *t, struct open_block *b)
             b->window_count++;
             continue;
         }
-        /* A record with a byte string stands alone; it will be read again after the others. */
+        /* A record with a byte string has a window of its own; it is read again after the
+         * others. */
         if (b->window_count == 0) {
             b->window_text = malloc(r->byte_count);
             if (!b->window_text)
@@ -267,7 +268,7 @@ static int fill_window(struct timeline *t, struct open_block *b)
     return more < 0 && b->window_count == 0 ? more : 0;
 }
 
-/* The next record of a block that has, gets or loses a window: 1 or an error, or 0 at its end. */
+/* Next record of a block that has, gets or loses a window. Returns 1, 0 at its end, or an error. */
 static __attribute__((noinline)) int next_by_window(struct timeline *t, struct open_block *b)
 {
     int more;
@@ -307,7 +308,7 @@ static inline int next_record(struct timeline *t, struct open_block *b)
     return 1;
 }
 
-/* The root's block is over, or damaged, or cannot be read on. 0 or an error. */
+/* Handles the end of the root's block, or an error. Returns 0 or an error. */
 static __attribute__((noinline)) int end_root(struct timeline *t, int more)
 {
     struct open_block *b = t->heap[0].block;
@@ -321,7 +322,7 @@ static __attribute__((noinline)) int end_root(struct timeline *t, int more)
     return 0;
 }
 
-/* Moves the root on and puts it where it belongs. */
+/* Advances the root and restores the heap. */
 static inline int advance_root(struct timeline *t)
 {
     int more = next_record(t, t->heap[0].block);
@@ -360,7 +361,7 @@ static int add_wanted(struct timeline *t, struct process *p, uint64_t offset,
     return is_wanted(t, p, &span) ? add_closed(t, p, offset, begin_ns) : 0;
 }
 
-/* Puts the blocks of an index entry into the heap, closed. */
+/* Adds the blocks of an index entry to the heap, closed. */
 static int add_entry(struct timeline *t, const struct index_entry *entry)
 {
     struct process *p = t->rec->loaded[entry->process];
@@ -390,7 +391,7 @@ static int add_entry(struct timeline *t, const struct index_entry *entry)
     return error;
 }
 
-/* Has the walk lasted long enough? Then it ends here; some calls are read in any case. */
+/* Whether the maximum duration has passed. It never ends before the first call. */
 static bool is_late(struct timeline *t)
 {
     if (!t->has_calls || t->late_ns == UINT64_MAX || monotonic_ns() < t->late_ns)
@@ -398,7 +399,7 @@ static bool is_late(struct timeline *t)
     return *t->scope.is_cut = true;
 }
 
-/* Is there nothing in the block that says what something else is? */
+/* Whether the block holds only GPU work. */
 static bool is_work_only(const struct block_decoder *d)
 {
     for (uint32_t i = 0; i < d->shape_count; i++)
@@ -438,7 +439,7 @@ static int open_root(struct timeline *t)
     return 0;
 }
 
-/* Brings the next event to the root: 1, 0 at the end, or an error. */
+/* Brings the next event to the root. Returns 1, 0 at the end, or an error. */
 static __attribute__((noinline)) int settle(struct timeline *t)
 {
     const struct block_index *x = &t->rec->index;
@@ -461,13 +462,13 @@ static __attribute__((noinline)) int settle(struct timeline *t)
     }
 }
 
-/* Is nothing else to be done before? */
+/* Whether the root is the next event already. */
 static bool is_settled(const struct timeline *t)
 {
     return t->count && t->heap[0].begin_ns < t->next_ns && t->heap[0].block->event.thread;
 }
 
-/* With the decoder inside: to call it takes 17 instructions more, of some 250. */
+/* Inlines the decoder: calling it takes 17 more instructions, of some 250. */
 __attribute__((flatten)) int timeline_next(struct timeline *t, struct event *event)
 {
     if (t->is_handed_out) {
