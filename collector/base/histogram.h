@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Counts of 64-bit values in buckets as wide as the value is large: exact below 128, then 64
- * buckets per power of two, so that a quantile is off by at most 1 in 128 (0.8 %). Memory: 512
- * bytes per power of two that occurs, however many values there are.
+ * Counts of 64-bit values in buckets: exact below 128, then 64 buckets per power of two. So a
+ * quantile is off by at most 1 in 128 (0.8 %). Memory: 512 bytes per power of two that occurs,
+ * however many values there are.
  */
 #ifndef GPUPROF_COLLECTOR_HISTOGRAM_H
 #define GPUPROF_COLLECTOR_HISTOGRAM_H
@@ -51,8 +51,8 @@ uint64_t histogram_rows_max(uint64_t bytes);
 /* Adds all counts of `from` and empties it; rows it frees go back to *rows_left. */
 void histogram_move(struct histogram *to, struct histogram *from, uint64_t *rows_left);
 
-/* Returns the value that `fraction` (0 to 1) of all values do not exceed, clamped to `least` and
- * `most` because a bucket's middle may lie outside them. Returns 0 if the histogram is empty. */
+/* Returns the value that `fraction` (0 to 1) of all values do not exceed; 0 if the histogram is
+ * empty. It is clamped to `least` and `most`, as a bucket's middle may lie outside them. */
 uint64_t histogram_quantile(const struct histogram *h, double fraction, uint64_t least,
                             uint64_t most);
 

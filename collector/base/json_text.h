@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * JSON and number text, formatted by hand because traces have millions of events. Only this module
- * escapes strings: control characters become \u00XX, invalid UTF-8 becomes U+FFFD, the rest stays
- * raw UTF-8 (an escaped surrogate makes some readers reject the file). Writers write at `out` and
- * return the end; callers provide the stated room.
+ * escapes strings: control characters become \u00XX, invalid UTF-8 becomes U+FFFD. The rest stays
+ * raw UTF-8, since an escaped surrogate makes some readers reject the file. Writers write at `out`
+ * and return the end; callers provide the stated room.
  */
 #ifndef GPUPROF_COLLECTOR_JSON_TEXT_H
 #define GPUPROF_COLLECTOR_JSON_TEXT_H

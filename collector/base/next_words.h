@@ -2,9 +2,9 @@
 /*
  * Turns suggested commands into lines to paste. A line names gpuprof, DATA and PROGRAM; they become
  * the command as it was called, the recordings with the current selection's options, and the
- * recorded program with the options it was recorded with. Options that the line has itself stay.
- * Words stay as they are if the value is unknown, the program cannot be found, the text has
- * characters that a terminal hides, or it is longer than NEXT_BYTES_MAX.
+ * recorded program with the options it was recorded with. Options that the line has itself stay. A
+ * word stays as it is if its value is unknown, longer than NEXT_BYTES_MAX or has characters that a
+ * terminal hides; PROGRAM also if it cannot be found.
  */
 #ifndef GPUPROF_COLLECTOR_NEXT_WORDS_H
 #define GPUPROF_COLLECTOR_NEXT_WORDS_H

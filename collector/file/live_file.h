@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A process's live file, found from its stream file: first beside it (put there by live_adopt),
- * then in the same folder under its own name (a container's folder has another path outside), then
- * at the stream header's path. That path is untrusted, so it must lead to a regular file of the
- * reader's own; every live file must name the same process.
+ * A process's live file, found from its stream file. It is beside that file (put there by
+ * live_adopt), in the same folder under its own name (a container's folder has another path
+ * outside), or at the stream header's path. That path is untrusted, so it must lead to a regular
+ * file of the reader's own; every live file must name the same process.
  */
 #ifndef GPUPROF_COLLECTOR_LIVE_FILE_H
 #define GPUPROF_COLLECTOR_LIVE_FILE_H
@@ -103,9 +103,10 @@ ssize_t live_chunk_records(const struct live_file *l, uint32_t index,
                            const struct live_chunk *chunk, uint8_t *data);
 
 /*
- * Moves the live file of an ended process from elsewhere (tmpfs) to beside the stream file: copies
- * it without free chunks under the final name, then removes the original. Returns 1 if moved, 0 if
- * there was nothing to do, GPUPROF_IO (errno) or another error, which leaves the original.
+ * Moves the live file of an ended process from elsewhere (tmpfs) to beside the stream file. It
+ * copies the file without free chunks under the final name, then removes the original. Returns 1 if
+ * moved, 0 if there was nothing to do, GPUPROF_IO (errno) or another error, which leaves the
+ * original.
  */
 int live_adopt(const char *stream_path);
 

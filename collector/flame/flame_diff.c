@@ -30,7 +30,8 @@ void flame_diff_release(struct flame_diff *d)
 /* ---- runs ------------------------------------------------------------------------------------ */
 
 /* Returns the bytes of a frame's label that stay the same in another run, and sets what follows
- * them: not a line number, which every edit changes, nor a module offset, which a build changes. */
+ * them. Line numbers change with every edit, and module offsets with every build, so they do not
+ * count. */
 static int common_part(const struct shown_frame *frame, const char **behind)
 {
     const char *label = frame->label, *end = label + strlen(label);

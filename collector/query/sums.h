@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A table of sums is a declaration (struct sums_info): the keys that distinguish its rows, the
- * values that rows add up, the columns that show them, and the source of events. For sums of times
- * a declaration is enough (sums_from). Other tables have a loop over resolved events
- * (resolve/rows.h), or a consumer of the walk for what those lack. Order, cells, parts and merging
- * follow from the declaration. analyse/analyses.def lists the report's tables; analyse/threads.c is
- * a small example.
+ * A table of sums is a declaration (struct sums_info): keys that distinguish its rows, values that
+ * rows add up, columns that show them, and the source of events. For sums of times a declaration is
+ * enough (sums_from). Other tables have a loop over resolved events (resolve/rows.h), or a consumer
+ * of the walk for what those lack. Order, cells, parts and merging follow from the declaration.
+ * analyse/analyses.def lists the report's tables; analyse/threads.c is a small example.
  * One consumer may feed several tables. Their own `consumer` then has no functions; the feeding one
  * sets `owner` and calls sums_finish.
  * Memory: 100 bytes a row, 8 a value, and histograms. A table has a row per function, thread or the

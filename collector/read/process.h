@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One recorded process: its stream file, the live file's additions, and what must be known before
- * the first event is shown: identity, threads, functions, clock, loss counters. Loading walks all
- * block headers and decompresses only gpuprof's own blocks (thread 0) and the first block of each
+ * the first event: identity, threads, functions, clock, loss counters. Loading walks all block
+ * headers and decompresses only gpuprof's own blocks (thread 0) and the first block of each
  * thread.
  */
 #ifndef GPUPROF_COLLECTOR_PROCESS_H
@@ -23,9 +23,9 @@
 #include "stream.h"
 
 /*
- * What a live file adds to its stream file, as blocks in memory: records after each thread's last
- * position in the stream, sorted and compressed as the writer does it, and one RECORD_OPEN record
- * per call that had not returned. About 5 bytes a call.
+ * What a live file adds to its stream file, as blocks in memory. It has the records after each
+ * thread's last position in the stream, sorted and compressed as the writer does it, and one
+ * RECORD_OPEN record per call that had not returned. About 5 bytes a call.
  */
 struct live_block {
     struct block_header header;

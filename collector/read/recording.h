@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The recordings given to a verb: all processes of the named folders and files in a fixed order
- * (rank, start time, process id), on one clock and with distinct pids and tids; and all problems
- * found.
+ * The recordings given to a verb: all processes of the named folders and files, and all problems
+ * found. Processes are in a fixed order (rank, start time, process id), on one clock and with
+ * distinct pids and tids.
  */
 #ifndef GPUPROF_COLLECTOR_RECORDING_H
 #define GPUPROF_COLLECTOR_RECORDING_H
@@ -21,10 +21,10 @@
 
 /*
  * An index of the blocks and their begins for the merge, built while the headers are walked, then
- * sorted by time. Its size is bounded: above BLOCK_INDEX_ONE entries (48 bytes each),
- * BLOCK_INDEX_EACH per further process and BLOCK_INDEX_MAX in all (3 MB), neighbouring entries of a
- * file become one for a run of blocks. The reader of a run walks its headers again and holds all
- * its blocks at once, which would take much memory with many processes.
+ * sorted by time. It holds BLOCK_INDEX_ONE entries (48 bytes each) and BLOCK_INDEX_EACH per further
+ * process, at most BLOCK_INDEX_MAX (3 MB). Above that, neighbouring entries of a file become one
+ * for a run of blocks. The reader of a run walks its headers again and holds all its blocks at
+ * once, which would take much memory with many processes.
  */
 #define BLOCK_INDEX_ONE  16384
 #define BLOCK_INDEX_EACH 256

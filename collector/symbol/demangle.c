@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A mangled name of a few hundred bytes can stand for gigabytes and occupy a demangler for years:
- * in f(pair<A, A>, pair<B, B>, ...) each argument may name the one before twice. Neither the C++
+ * in f(pair<A, A>, pair<B, B>, ...) each argument names the previous one twice. Neither the C++
  * library's demangler nor libiberty's (for Rust) bounds that. So names with too many back
  * references are demangled in a child process with a time limit.
  */

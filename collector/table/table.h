@@ -65,7 +65,7 @@ enum column_shows {
     SHOWS_P95,      /* likewise */
     SHOWS_SHARE,    /* of the sum of all rows; empty for rows that have some of `by` */
     SHOWS_PART,     /* of the total that shares refer to, perhaps of another table */
-    SHOWS_FLOPS,    /* FLOPs; next values: calls with and for FLOPs */
+    SHOWS_FLOPS,    /* FLOPs; next two values: calls with FLOPs, calls expected to */
     SHOWS_RECORDED, /* if value 0 is estimated: the recorded count */
 };
 

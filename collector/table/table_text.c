@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tables as text: numeric columns of fixed width, a space before each, and the name last. If the
- * terminal is too narrow, spare columns are dropped (first those that are 0 in all rows, from the
- * right), and names are cut in the middle.
+ * Tables as text: numeric columns of fixed width, a space before each, and the name last. On a
+ * narrow terminal, names are cut in the middle and spare columns are dropped: first those that are
+ * 0 in all rows, from the right.
  */
 #include <stdlib.h>
 #include <string.h>

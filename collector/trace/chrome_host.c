@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Host activities (run --sample, --gaps, --os): waits in the C library, waits for Python's
- * interpreter lock and garbage collections as slices of their threads, samples as instants with a
+ * Host activities (run --sample, --gaps, --os). Waits in the C library, waits for Python's
+ * interpreter lock and garbage collections are slices of their threads; samples are instants with a
  * stack. The lock's holder has a row of the process, since holds exclude each other but cross
  * ranges and operators. A slice that would cross another goes to a row beside its thread.
  */

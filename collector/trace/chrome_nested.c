@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Ranges, PyTorch operators, labels, modules and library calls as rows of a Chrome trace. A nested
- * one is a slice of its thread, written at its end with a begin fixed at its start, so the order in
+ * one is a slice of its thread, written at its end with a begin fixed at its start; its place in
  * the file does not matter. One that crosses another goes to a row beside it. A range's projection
  * on a stream spans the first to the last work launched inside it; this needs one stack per stream,
  * however many ranges exist. Memory: 6 MiB for forward operators, if there are any.

@@ -5,11 +5,11 @@
  * trace's origin, which a clock snapshot places in real time; names are interned; packets are
  * compressed, unless the whole file is.
  * Beyond Perfetto's documentation of track events: arrows use legacy fields, which bind two slices
- * at 8 bytes each (flow_ids take 10, and chain all work of a call). Other arrows go to the slice
+ * at 8 bytes each. (flow_ids take 10, and chain all work of a call.) Other arrows go to the slice
  * open at their time, as in a Chrome trace. Perfetto itself has the row order (sort_index).
- * Device work uses ordinary track slices, not GPU render stages: those are hardly smaller, have no
- * arrows from calls, and show kernel arguments only in the newest readers. Queries would also need
- * other places and names than for JSON. CPU samples do use Perfetto's own format
+ * Device work uses ordinary track slices, not GPU render stages. Those are hardly smaller, have no
+ * arrows from calls, and only the newest readers show their kernel arguments. Queries would also
+ * need other places and names than for JSON. CPU samples do use Perfetto's own format
  * (perfetto_samples.h).
  */
 #include <errno.h>

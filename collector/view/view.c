@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The verb `view`: makes a page and a trace of recordings and serves them to a browser on this
- * machine (http_server.h) until the terminal or the parent ends it. The results are unnamed files,
+ * machine (http_server.h), until the terminal or the parent ends it. The results are unnamed files,
  * which vanish with the process however it ends.
  */
 #include <errno.h>
