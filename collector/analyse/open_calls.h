@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The calls of CUDA and of its libraries that had not returned when their process ended or was
- * looked at: where a program that hung did so. Kept are those that have lasted longest, in memory
- * of a fixed size.
- */
+/* Calls of CUDA and its libraries that had not returned when their process ended or was sampled:
+ * they show where a program hung. Keeps the longest OPEN_CALLS_MAX. */
 #ifndef GPUPROF_COLLECTOR_OPEN_CALLS_H
 #define GPUPROF_COLLECTOR_OPEN_CALLS_H
 
@@ -20,7 +17,7 @@ struct open_call {
     const struct function *function;
     const struct process *process;
     const struct thread *thread;
-    const struct kernel_name *kernel; /* that is launched; NULL: none, or not known */
+    const struct kernel_name *kernel; /* the launched kernel; NULL: none, or not known */
     uint64_t begin_ns;
     uint64_t duration_ns;
     uint64_t args[RECORD_ARGS_MAX];
@@ -29,23 +26,23 @@ struct open_call {
 };
 
 struct open_calls {
-    struct open_call calls[OPEN_CALLS_MAX]; /* longest first; of the same length as they came */
+    struct open_call calls[OPEN_CALLS_MAX]; /* longest first; equal ones in order of arrival */
     uint32_t count;
-    uint64_t total; /* with those that are not kept */
+    uint64_t total; /* including dropped ones */
     const struct told_stacks *stacks;
 };
 
 /* Takes the slice, a CALL, if it had not returned. */
 void open_calls_take(struct open_calls *o, const struct slice *s);
 
-/* Takes the call of a library that the slice says was open at the end of all, if nothing has come
- * from it for a second: of what hangs in a call of CUDA's in it that one tells. */
+/* Takes a library call that was open at the end, if no CUDA call came from it for the last second.
+ * Otherwise the CUDA call inside it already shows the hang. */
 void open_calls_take_library(struct open_calls *o, const struct slice *s);
 
-/* Of a struct open_calls. */
+/* The table's state is a struct open_calls. */
 extern const struct table_info open_calls_table;
 
-/* A line for the summary of a run. */
+/* Prints a line for the summary of a run. */
 void open_calls_print_summary(const struct open_calls *o, FILE *out);
 
 #endif
