@@ -287,7 +287,7 @@ static int take_header(struct loader *l, struct live_file *live, bool *has_live)
     int found = live_file_open(live, p->file.path, error == 0 ? &p->header : NULL);
     *has_live = found > 0;
     p->losses.live_damaged = found < 0;
-    /* A process that takes over a flight recorder replaces the stream file first. */
+    /* Another reader that takes the flight recorder replaces the stream file first. */
     int renewed = stream_file_renew(&p->file, &l->reader->pool);
     if (renewed < 0)
         return renewed;
@@ -356,7 +356,7 @@ static int load(struct loader *l, struct live_file *live, bool *has_live)
     for (unsigned i = 0; i < COUNTER_COUNT; i++) /* the header has the last values, written where
                                                   * blocks found no room */
         process_set_counter(p, i, p->header.counters[i], l->end_ns);
-    /* A recording that ended without room has no live file; its counters say what is missing. */
+    /* If a recording ended early (disk full) and has no live file, counters say what is missing. */
     bool is_cut = p->losses.counters[COUNTER_ENDED] && !p->header.live_path[0];
     p->losses.not_ended = !p->end_reason && !*has_live && !found && !is_cut;
     clock_map_finish(&p->clock);

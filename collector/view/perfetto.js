@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hands the trace to Perfetto, in a window of its own: PING until that window says PONG, then the
-// trace. Nobody but Perfetto gets it: messages name its origin, and those of others are not heard.
+// Hands the trace to Perfetto in a window of its own: sends PING until that window answers PONG, then
+// the trace. Only Perfetto gets it: messages name its origin, and those of other origins are ignored.
 'use strict';
 const PERFETTO = 'https://ui.perfetto.dev';
 const PING_MS = 200;
@@ -24,7 +24,7 @@ function hand(trace) {
   }
   button.hidden = true;
   say('Loading Perfetto.');
-  // By the clock: of a page that another one covers browsers call timers once a second.
+  // Uses the clock, since browsers call the timers of a hidden page only once a second.
   const begin = Date.now();
   const timer = setInterval(() => {
     if (theirs.closed || Date.now() - begin > WAIT_MS) {
