@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Annotated source (--source=DIR): the lines of files below a folder beside what they cost. A call
- * counts for its innermost line there that is the user's own (own_line.h), as "own", and once for
- * each such line above, as "all". Lines that cost nothing are shown around the others: all of their
- * functions, or SOURCE_AROUND on each side where there is none. Memory: 200 bytes a line that cost
- * something, 16 a line that is shown, and SOURCE_TEXT_MAX of text.
+ * Annotated source (--source=DIR): the lines of files below a folder with their costs. A call
+ * counts as "own" for its innermost line there that is the user's own (own_line.h), and as "all"
+ * once for each such line above. Lines without costs are shown around the others: the whole
+ * function, or SOURCE_AROUND lines on each side outside functions. Memory: 200 bytes a line with
+ * costs, 16 a shown line, and SOURCE_TEXT_MAX of text.
  */
 #ifndef GPUPROF_COLLECTOR_SOURCE_REPORT_H
 #define GPUPROF_COLLECTOR_SOURCE_REPORT_H
@@ -18,20 +18,20 @@
 #define SOURCE_TEXT_MAX (128u << 20)
 
 struct source_file {
-    const struct kernel_name *recorded; /* its path, or one of them */
+    const struct kernel_name *recorded; /* one of its paths */
     uint32_t index;                     /* in the tree */
     uint32_t first;                     /* of its lines */
     uint32_t count;
     struct stack_cost own;   /* of all its lines */
-    struct source_text text; /* of no lines: could not be read */
-    bool is_newer;           /* than the recording's begin */
+    struct source_text text; /* no lines if it could not be read */
+    bool is_newer;           /* newer than the recording's begin */
 };
 
 struct source_line_cost {
     uint32_t file;
     uint32_t line;
     const struct kernel_name *function;
-    uint32_t stamp; /* the last node that was counted for it */
+    uint32_t stamp; /* the last node counted for it */
     struct stack_cost own;
     struct stack_cost all;
 };
@@ -42,32 +42,32 @@ struct source_row {
     uint32_t kind;
     uint32_t file;
     uint32_t line;
-    uint32_t cost; /* place + 1 of the line's; 0: it has none */
+    uint32_t cost; /* index of its costs + 1; 0: none */
 };
 
 struct source_report {
     const struct stack_report *stacks;
     struct source_tree tree;
-    bool is_list; /* the text has only lines that cost something, for who wants another order */
+    bool is_list;              /* the text shows only lines with costs, for sorted output */
     struct source_file *files; /* owned; the most expensive first */
     uint32_t file_count;
     struct source_line_cost *lines; /* owned; by file and line */
     uint32_t line_count;
-    struct source_row *rows; /* owned: what is shown */
+    struct source_row *rows; /* owned: the shown lines */
     uint32_t row_count;
-    struct stack_cost elsewhere; /* of calls with a stack that has no line there */
+    struct stack_cost elsewhere; /* of calls whose stack has no line there */
 };
 
-/* EXIT_OK, or EXIT_USAGE after one line: there is no such folder. */
+/* Returns EXIT_OK, or EXIT_USAGE after one line on stderr if there is no such folder. */
 enum exit_code source_report_check(const char *folder);
 
-/* As they are shown, without what terminals obey, or NULL; new memory: a line, "?" if the file does
- * not have it, with blanks for tabs; and a file's path, with what is to be said of it.
+/* New text for display, without control characters; NULL if out of memory. The first returns a line
+ * with tabs as blanks, or "?" if the file lacks it; the second a file's path with remarks.
  * (source_report_print.c) */
 char *source_line_text(const struct source_file *file, uint32_t line);
 char *source_head_text(const struct source_report *r, const struct source_file *file);
 
-/* Of a struct source_report; NULL: not there. (source_report_print.c) */
+/* The table's state is a struct source_report, or NULL for no table. (source_report_print.c) */
 extern const struct table_info source_table;
 
 #endif

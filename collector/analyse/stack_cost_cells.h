@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a stack or a line cost, as cells of a row: its own, and with all that it led to. A table's
- * list of columns ends with STACK_COST_COLUMNS; the other columns are its own. Those of samples are
- * there only if any were counted.
+ * Costs of a stack or a line as cells of a row: its own, and including all that it led to. A
+ * table's list of columns ends with STACK_COST_COLUMNS; the columns before are its own. Sample
+ * columns appear only if samples were counted.
  */
 #ifndef GPUPROF_COLLECTOR_STACK_COST_CELLS_H
 #define GPUPROF_COLLECTOR_STACK_COST_CELLS_H
@@ -35,14 +35,14 @@
     (1u << HITS | 1u << CPU | 1u << PYTHON | 1u << NATIVE | 1u << SYSTEM | 1u << HITS_ALL |        \
      1u << CPU_ALL)
 
-/* Fills the five cells from CALLS or CALLS_ALL on. The text leaves empty what there was none of. */
+/* Fills the five cells from CALLS or CALLS_ALL on. The text format leaves zeros empty. */
 void stack_cost_fill(const struct stack_cost *cost, enum report_format format, struct cell *cells);
 
-/* The same of the five cells from HITS on, and the two from HITS_ALL on. */
+/* The same for the five cells from HITS on and the two from HITS_ALL on. */
 void stack_samples_fill(const struct stack_cost *own, const struct stack_cost *all,
                         enum report_format format, struct cell *cells);
 
-/* A member of the JSON, and a comma. */
+/* Prints a JSON member and a comma. */
 void stack_cost_print_json(const char *key, const struct stack_cost *cost, FILE *out);
 
 #endif

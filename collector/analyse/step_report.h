@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the time of a program's steps (steps.h) was spent on: each step split into parts that add up
- * to it to the nanosecond, the phases of training on the host and on the GPU, and what is different
- * in the slowest step. A walk more than the report's own, of a piece two: what a step is, is known
- * when all marks are. Memory: that of the steps, 4 bytes more for each; 100 bytes for each process,
- * 1 for each thread; and STEP_CHANGES_MAX rows of what is different.
+ * Where the time of a program's steps (steps.h) went: each step split into parts that add up to the
+ * nanosecond, the phases of training on the host and on the GPU, and the differences in the slowest
+ * step. It takes one more walk than the report, two with a selection, because steps are known only
+ * after all marks. Memory: that of the steps and 4 bytes more for each; 100 bytes a process, 1 a
+ * thread; and STEP_CHANGES_MAX rows of differences.
  */
 #ifndef GPUPROF_COLLECTOR_STEP_REPORT_H
 #define GPUPROF_COLLECTOR_STEP_REPORT_H
@@ -16,21 +16,21 @@
 #define STEP_CHANGES_MAX 8192
 #define SLOWEST_SHOWN    5
 
-/* Where a process is. */
+/* The state of a process during the walk. */
 struct step_sweep {
-    uint64_t at_ns; /* until here its time is in some step's parts, or in none */
-    uint64_t until_ns[STEP_RUNTIME + 1]; /* the last end of what has begun of each part */
-    uint64_t waited_ns; /* the end of the last call outside of phases that waits for a device */
-    uint64_t gap_ns;    /* since a phase ended, and no other one has begun */
-    uint32_t operators; /* that are open, on all threads */
-    uint32_t loaders;   /* likewise, labels */
+    uint64_t at_ns; /* time up to here is assigned to a step's parts, or to none */
+    uint64_t until_ns[STEP_RUNTIME + 1]; /* the latest end of what has begun of each part */
+    uint64_t waited_ns; /* end of the last call outside of phases that waited for a device */
+    uint64_t gap_ns;    /* time since a phase ended without another */
+    uint32_t operators; /* open operators on all threads */
+    uint32_t loaders;   /* open data-loading labels, likewise */
     uint32_t phase_threads[PHASES];
-    uint32_t next; /* place of the step that it is in, or comes to, and behind its last one */
+    uint32_t next; /* index of its current or next step, and behind its last one */
     uint32_t end;
-    uint8_t phase; /* the last one that it was in, in this step */
+    uint8_t phase; /* the last phase in this step */
 };
 
-/* A part, a kernel or an operator in the median step, and in the slowest. */
+/* A part, a kernel or an operator in the median step and in the slowest. */
 enum change_kind { CHANGE_PART, CHANGE_KERNEL, CHANGE_OPERATOR, CHANGE_KINDS };
 struct step_change {
     enum change_kind kind;
@@ -41,12 +41,13 @@ struct step_change {
 
 struct report;
 
-/* Of whole steps: all of them, and those that the parts and the phases are of. */
+/* Totals of the complete steps, and of those with parts and phases. */
 struct step_totals {
     uint32_t whole;
     uint64_t total_ns;
-    uint32_t blind; /* of these: the GPU's time is not known, or not all of it */
-    uint32_t split; /* those that are not, or all, if all are; of these is what follows */
+    uint32_t blind; /* of these: the GPU's time is incomplete or not known */
+    uint32_t
+        split; /* steps that are not blind, or all if all are; the members below add these up */
     uint64_t split_ns;
     uint64_t parts[STEP_PARTS];
     uint64_t host_ns[PHASES];
@@ -54,30 +55,30 @@ struct step_totals {
 };
 
 struct step_differences {
-    const struct step *slowest[SLOWEST_SHOWN]; /* but for those that have only waited for others */
+    const struct step *slowest[SLOWEST_SHOWN]; /* without steps that only waited for others */
     uint32_t slowest_count;
-    const struct step *compared[2]; /* the median one and the slowest; NULL: there are none */
+    const struct step *compared[2]; /* the median step and the slowest; NULL: none */
     struct sums sums;               /* while the walk lasts: of kernels and operators */
-    struct step_change *list;       /* owned; by kind, what differs most first */
+    struct step_change *list;       /* owned; by kind, largest difference first */
     uint32_t count;
 };
 
 struct step_report {
-    const struct report *report; /* a view, for who prints */
+    const struct report *report; /* a view, for printing */
     struct walk *walk;
     double samples;
     struct steps steps;
     struct op_phases phases;
     struct step_sweep *sweeps; /* owned, by process index */
     uint8_t *thread_phases;    /* owned, by thread index */
-    uint32_t *order;           /* owned: places of the whole steps, the longest first */
+    uint32_t *order;           /* owned: indexes of the complete steps, longest first */
     uint32_t processes;        /* that have steps */
     struct step_totals all;
     struct step_differences differs;
-    struct step_wait *waits; /* owned, by place of the step; NULL: nobody waited for a rank */
+    struct step_wait *waits; /* owned, by index of the step; NULL: nobody waited for a rank */
 };
 
-/* The duration that `fraction` of all whole steps do not exceed; 0: there are none. */
+/* The duration that `fraction` of all complete steps do not exceed; 0 if there are none. */
 uint64_t step_report_quantile(const struct step_report *r, double fraction);
 
 /* ---- step_differences.c ---- */
@@ -85,33 +86,35 @@ uint64_t step_report_quantile(const struct step_report *r, double fraction);
 void step_differences_init(struct step_differences *d, struct walk *walk);
 void step_differences_release(struct step_differences *d);
 
-/* When the steps are in order: which of them are compared. */
+/* Call when the steps are in order: chooses the steps to compare. */
 void step_differences_find(struct step_report *r);
 
-/* What began then, if it is in one of these; `name` may be NULL. 0 or GPUPROF_NO_MEMORY. */
+/* Adds something that began then, if it lies in a compared step; `name` may be NULL. 0 or
+ * GPUPROF_NO_MEMORY. */
 int step_differences_add(struct step_differences *d, enum change_kind kind,
                          const struct process *process, uint64_t begin_ns,
                          const struct kernel_name *name, uint64_t ns);
 
-/* Behind the walk: makes the list. 0 or GPUPROF_NO_MEMORY. */
+/* Call after the walk: makes the list. 0 or GPUPROF_NO_MEMORY. */
 int step_differences_list(struct step_differences *d);
 
-extern const char *const step_part_names[STEP_PARTS];  /* as JSON and csv have them, for ever */
-extern const char *const step_part_titles[STEP_PARTS]; /* for people: answers.md has them */
+extern const char *const step_part_names[STEP_PARTS]; /* names in JSON and csv; they never change */
+extern const char *const step_part_titles[STEP_PARTS]; /* titles for the text; see answers.md */
 
 static inline uint64_t step_ns(const struct step *s)
 {
     return s->end_ns - s->begin_ns;
 }
 
-/* Statistics, the split, steps, phases; and, behind the first two, what differs: of a struct
- * step_report, which may be NULL. (step_report_print.c, step_change_print.c) */
+/* The tables of statistics, of the split, of steps and of phases; the differences follow the first
+ * two. Their state is a struct step_report, which may be NULL. (step_report_print.c,
+ * step_change_print.c) */
 #define STEP_TABLES 4
 extern const struct table_info step_tables[STEP_TABLES];
 extern const struct table_info step_changes_table;
 
-/* "step 17", or where there are several processes "step 17 of rank 3"; and "power 34%". In new
- * memory; NULL: there is none, or, of the second, nothing worth it. */
+/* New text: "step 17", or "step 17 of rank 3" with several processes; and "power 34%". NULL if out
+ * of memory, or if there is no throttling worth a mention. */
 char *step_text(const struct step_report *r, const struct step *step);
 char *step_throttled_text(const struct step_report *r, const struct step *step);
 
