@@ -24,7 +24,7 @@ static int compare_calls(const void *left, const void *right)
         return a_key < b_key ? -1 : 1;
     unsigned a_rank = a->flags & (CORRELATION_LINK | CORRELATION_NESTED);
     unsigned b_rank = b->flags & (CORRELATION_LINK | CORRELATION_NESTED);
-    if (a_rank != b_rank) /* a link is the last that is asked */
+    if (a_rank != b_rank) /* links come last */
         return (a_rank & CORRELATION_LINK) != (b_rank & CORRELATION_LINK)
                    ? (a_rank & CORRELATION_LINK ? 1 : -1)
                    : (a_rank ? 1 : -1);
@@ -81,8 +81,8 @@ static void sort_if_needed(struct correlated_call *calls, uint32_t count)
         qsort(calls, count, sizeof *calls, compare_calls);
 }
 
-/* Puts those of a process, from `first` on, behind each other, as they were. `ends` has an item for
- * each process, and one more: zeros, and then where each ends. */
+/* Groups the calls by process, from `first` on, in stable order. `ends` has an item for each
+ * process, and one more: zeros, then the end of each group. */
 static void group_calls(struct correlated_call *calls, uint32_t count, uint32_t first,
                         uint32_t *ends, uint32_t end_count, struct correlated_call *room)
 {
@@ -95,7 +95,7 @@ static void group_calls(struct correlated_call *calls, uint32_t count, uint32_t 
     memcpy(calls, room, count * sizeof *calls);
 }
 
-/* The ids of a process rise as a rule: then they need not be sorted, but for the processes. */
+/* Sorts calls. Ids of a process usually rise, so grouping by process is often enough. */
 static void sort_calls(struct correlated_call *calls, uint32_t count)
 {
     uint32_t first = UINT32_MAX, last = 0;
@@ -119,7 +119,7 @@ static void sort_calls(struct correlated_call *calls, uint32_t count)
     free(room);
 }
 
-/* May somebody ask for it when it has left the buffer? */
+/* Whether work may still look for the call after it left the buffer. */
 static bool stays(const struct correlated_call *e)
 {
     bool is_found = e->flags & CORRELATION_MATCHED;
@@ -127,7 +127,7 @@ static bool stays(const struct correlated_call *e)
            (e->flags & (CORRELATION_WORKS | CORRELATION_LINK) && !is_found);
 }
 
-/* What is aside becomes a run in the spool. */
+/* Writes the stored calls to the spool as a run. */
 static int end_run(struct correlation *c)
 {
     const struct correlated_call *last = &c->aside[c->aside_count - 1];
@@ -142,7 +142,7 @@ static int end_run(struct correlation *c)
     return error == 0 ? spool_append_several(&c->spool, c->aside, run.count) : error;
 }
 
-/* Empties half of the buffer, and puts aside what stays of it. */
+/* Empties half of the buffer, and stores the calls that may still be needed. */
 static int put_aside(struct correlation *c, uint32_t half)
 {
     const struct correlated_call *calls = c->buffer + half * c->run_max;
@@ -178,11 +178,11 @@ static int make_buffer(struct correlation *c)
     c->next = malloc(2ull * c->run_max * sizeof *c->next);
     c->slots = malloc(slots * sizeof *c->slots);
     for (uint32_t i = 0; c->slots && i < slots; i++)
-        c->slots[i] = c->added; /* of no call yet */
+        c->slots[i] = c->added; /* no call yet */
     return c->buffer && c->next && c->slots ? 0 : GPUPROF_NO_MEMORY;
 }
 
-/* The half that is being filled is full: the other one, if it is, too, makes room for it. */
+/* The current half is full: empties the other one and continues there. */
 static int turn(struct correlation *c)
 {
     uint32_t old = !c->young;
@@ -210,16 +210,16 @@ int correlation_link(struct correlation *c, uint32_t process, uint32_t id, uint3
     return id == further ? 0 : correlation_add(c, &link);
 }
 
-/* ---- looking up ------------------------------------------------------------------------------ */
+/* ---- look-up --------------------------------------------------------------------------------- */
 
-/* The best of the last added; NULL: none. */
+/* The best match in the buffer; NULL: none. */
 static struct correlated_call *find_young(const struct correlation *c, uint32_t process,
                                           uint32_t id)
 {
     struct correlated_call *best = NULL;
     uint32_t buffered = c->counts[0] + c->counts[1];
-    /* A slot, or a call, may name one that is in the buffer no more: then so are all before. Only a
-     * file made for it has so many in one slot. */
+    /* If a slot or call names one that left the buffer, so have all before it. Only a crafted file
+     * has this many in one slot. */
     uint32_t number = c->slots ? *correlation_slot(c, process, id) : c->added - buffered;
     for (uint32_t seen = 0; c->added - number < buffered && seen < CORRELATION_SAME; seen++) {
         uint32_t place = correlation_place(c, number);
@@ -231,14 +231,14 @@ static struct correlated_call *find_young(const struct correlation *c, uint32_t 
     return best;
 }
 
-/* An entry of a run, or, with NULL, of what is aside; NULL: an error. */
+/* An entry of a run or, with NULL, of the stored calls in memory; NULL: an error. */
 static struct correlated_call *entry_at(struct correlation *c, const struct correlation_run *run,
                                         uint32_t index, bool change, int *error)
 {
     return run ? spool_at(&c->spool, run->offset + index, change, error) : &c->aside[index];
 }
 
-/* The first entry with a key of at least `key`: its index, or the run's count; or an error. */
+/* Index of the first entry with a key of at least `key`, or the run's count; or an error. */
 static int64_t lower_bound(struct correlation *c, const struct correlation_run *run, uint64_t key)
 {
     uint32_t low = 0;
@@ -256,7 +256,7 @@ static int64_t lower_bound(struct correlation *c, const struct correlation_run *
     return low;
 }
 
-/* The best of what stays, the newest first; NULL: none, or an error. */
+/* The best match among stored calls, newest first; NULL: none, or an error. */
 static struct correlated_call *find_old(struct correlation *c, uint64_t key, int *error)
 {
     for (uint32_t i = c->run_count + 1; i-- > 0;) {
@@ -297,7 +297,7 @@ __attribute__((noinline)) int correlation_find_among(struct correlation *c, uint
     return 0;
 }
 
-/* ---- what is left ---------------------------------------------------------------------------- */
+/* ---- unmatched calls ------------------------------------------------------------------------- */
 
 int correlation_finish(struct correlation *c)
 {
@@ -329,7 +329,7 @@ int correlation_each(struct correlation *c, uint32_t process, unsigned flags,
         uint32_t count = run ? run->count : c->aside_count;
         if (run && (run->first_key >> 32 > process || run->last_key >> 32 < process))
             continue;
-        /* A run has the calls of all processes: only those of this one are gone through. */
+        /* A run has calls of all processes: visit only those of this one. */
         int64_t first = lower_bound(c, run, key_of(process, 0));
         if (first < 0)
             return (int)first;

@@ -99,7 +99,7 @@ enum exit_code walk_verdict(const struct walk *w, bool strict)
     return recording_verdict(w->rec, w->losses, w->kernels.dropped || w->texts.dropped, strict);
 }
 
-/* The processes that are walked through: what it costs does not depend on the others' number. */
+/* The first process of the walk: the cost does not depend on the number of others. */
 static uint32_t first_of(const struct process *only)
 {
     return only ? only->index : 0;
@@ -110,7 +110,7 @@ static uint32_t end_of(const struct walk *w, const struct process *only)
     return only ? only->index + 1 : w->rec->count;
 }
 
-/* What is still open behind the last event. */
+/* Passes on what is still open after the last event. */
 static int tell_left(const struct pass *p)
 {
     struct walk *w = p->walk;
@@ -143,7 +143,7 @@ static int tell_left(const struct pass *p)
     return error;
 }
 
-/* Behind the last event. */
+/* Completes losses and consumers after the last event. */
 static int finish(const struct pass *p, const struct process *only)
 {
     struct walk *w = p->walk;
@@ -155,7 +155,8 @@ static int finish(const struct pass *p, const struct process *only)
     for (uint32_t i = first_of(only); error == 0 && p->needs & WALK_LOSSES && i < end_of(w, only);
          i++)
         if (w->filter && w->filter->wants)
-            w->losses[i].gpu_unpaired = w->losses[i].gpu_given_up = 0; /* not all was read */
+            w->losses[i].gpu_unpaired = w->losses[i].gpu_given_up =
+                0; /* the filter skipped blocks */
         else if (process_expects_gpu(w->rec->processes[i]))
             error = survey_tell(&w->survey, w->rec->processes[i], &w->losses[i]);
     for (unsigned i = 0; error == 0 && i < p->count; i++)
@@ -164,7 +165,7 @@ static int finish(const struct pass *p, const struct process *only)
     return error;
 }
 
-/* What a walk ties to each other is forgotten; facts are not. */
+/* Resets what each walk learns anew, and keeps the facts. */
 static int begin(const struct pass *p, const struct process *only)
 {
     struct walk *w = p->walk;
@@ -196,12 +197,12 @@ static void see(struct walk *w, const struct event *e)
         w->survey.origin_ns = e->begin_ns;
     if (!*first_ns)
         *first_ns = e->begin_ns;
-    /* When the program has ended, CUPTI is asked for its last records: that is none of its time. */
+    /* Flushing CUPTI after the program ended is not part of its time. */
     if (e->end_ns > *last_ns && e->record->type != RECORD_OVERHEAD)
         *last_ns = e->end_ns;
 }
 
-/* Most events are calls and work, which change nothing of what is around others. */
+/* Handles calls and GPU work first: most events are these, and they change no context. */
 static int walk(const struct pass *p)
 {
     struct walk *w = p->walk;
@@ -220,7 +221,7 @@ static int walk(const struct pass *p)
     return more;
 }
 
-/* Has work of devices nothing that anybody must know? */
+/* Whether no consumer needs GPU work, and the walk neither. */
 static bool skips_work(const struct pass *p)
 {
     bool is_skipped = !p->ties && !p->learns;
@@ -234,7 +235,7 @@ static int run(struct pass *p, const struct process *only)
     struct walk *w = p->walk;
     struct look_ahead ahead;
     if (p->learns_pauses)
-        w->survey.pause_count = 0; /* those of a walk that was stopped */
+        w->survey.pause_count = 0; /* from a walk that was stopped */
     const struct timeline_scope scope = {.only = only,
                                          .wants = w->filter ? w->filter->wants : NULL,
                                          .wants_context = w->filter ? w->filter->context : NULL,
@@ -272,7 +273,7 @@ static bool has_names(void *context, const struct process *p, const struct block
     return !b->types || b->types & (BIT(KERNEL_NAME) | BIT(OP_NAME) | BIT(OP_INPUTS));
 }
 
-/* A pass through the blocks with what is wanted, before the one that tells. */
+/* Runs a pass through the selected blocks before the main one. */
 static int learn(struct pass *p, timeline_wants_fn *wants, void *context,
                  const struct process *only)
 {
@@ -290,8 +291,8 @@ static int learn(struct pass *p, timeline_wants_fn *wants, void *context,
 }
 
 /*
- * A name may stand behind its first use. So what numbers of kernels and operators mean is read
- * before all else, from the few blocks that say it, and holds for the whole recording.
+ * Reads names of kernels and operators first, since their records may follow their first use. A few
+ * blocks have them, and they hold for the whole recording.
  */
 static int learn_names(struct walk *w, const struct process *only)
 {
@@ -299,16 +300,17 @@ static int learn_names(struct walk *w, const struct process *only)
     return w->knows_names ? 0 : learn(&p, has_names, NULL, only);
 }
 
-/* ---- what is learnt before ------------------------------------------------------------------- */
+/* ---- survey ---------------------------------------------------------------------------------- */
 
 struct around {
     struct walk *walk;
-    uint64_t *last_ns; /* owned, by process index: about when what shows ended; or NULL */
+    uint64_t
+        *last_ns; /* owned, by process index: approximate end of the last visible event; or NULL */
 };
 
-/* It is enough when the first event of a process began and the last ended, which is in the blocks
- * near by: what their headers say is not the time to the nanosecond. Of what did not end by itself
- * all is read: its last block may be damaged. */
+/* Whether the block may have the first begin or the last end of its process. Times in headers are
+ * not exact to the nanosecond, so blocks near by are read, too. Everything is read for a process
+ * that did not exit normally: its last block may be damaged. */
 static bool is_around(const struct around *a, const struct process *p, const struct block_span *b)
 {
     uint64_t first_ns = a->walk->first_ns[p->index];
@@ -316,8 +318,7 @@ static bool is_around(const struct around *a, const struct process *p, const str
            b->end_ns + AROUND_NS > a->last_ns[p->index];
 }
 
-/* Names, devices, stacks, pauses, and what else is of the whole recording: few blocks have these.
- */
+/* Whether the block has names, devices, stacks, pauses or other facts; few blocks do. */
 static bool has_facts(void *context, const struct process *p, const struct block_span *b)
 {
     const struct around *a = context;
@@ -360,7 +361,7 @@ int walk_survey(struct walk *w)
 
 int walk_survey_around(struct walk *w)
 {
-    uint64_t ends = 0; /* blocks of these say when an event that shows ended */
+    uint64_t ends = 0; /* types of events that count for the end of a process */
     for (uint8_t type = 0; type < BLOCK_TYPES_OTHER; type++)
         ends |= event_is_visible(type) && type != RECORD_OVERHEAD ? block_type_bit(type) : 0;
     const struct block_index *index = &w->rec->index;
@@ -397,7 +398,7 @@ int walk_run(struct walk *w, const struct process *only, const struct consumer *
     if (looks_around || p.needs & WALK_OPS)
         p.needs |= WALK_RANGES; /* in which calls were made, and operators of emit_nvtx */
     if (p.needs & WALK_RANGES)
-        p.needs |= WALK_LIBRARIES; /* some are their calls, and no ranges */
+        p.needs |= WALK_LIBRARIES; /* some ranges duplicate library calls */
     bool asks_names = !w->is_surveyed && (p.learns || p.needs & (WALK_OPS | WALK_NAMES));
     int more = asks_names ? learn_names(w, only) : 0;
     if (more == 0 && filter && filter->begin && (more = filter->begin(filter->context, p.ties)) < 0)

@@ -9,9 +9,9 @@
 #include "record/gpu_record.h"
 #include "resolve/range_text.h"
 
-#define NVTX_INPUTS (1ull << 63) /* no number of a recording: there is a record for each */
+#define NVTX_INPUTS (1ull << 63) /* never a number in a recording, as each has a record */
 
-#define TOO_DEEP UINT64_MAX /* in place of a thread: it is in no stack, but its end is known */
+#define TOO_DEEP UINT64_MAX /* in place of a thread: not in a stack, but its end is expected */
 
 int ops_init(struct ops *o, struct recording *rec, const struct process *only,
              struct kernel_names *texts, struct losses *losses)
@@ -50,7 +50,7 @@ static void take_out(struct ops *o, struct op_stack *stack, uint32_t at)
     stack->count--;
 }
 
-/* Takes the open one with that object out of its stack; false: it is in none. */
+/* Removes the open operator with that object from its stack; false: it is in none. */
 static bool find(struct ops *o, const struct event *e, uint64_t thread)
 {
     if (thread == TOO_DEEP)
@@ -87,7 +87,8 @@ static int fill(const struct ops *o, const struct event *e, const struct op_numb
     return 0;
 }
 
-/* As in PyTorch's own traces: what evaluates a backward operator has its numbers. */
+/* Gives the function that evaluates a backward operator the numbers of that, as PyTorch's own
+ * traces do. */
 static void number_evaluation(struct op *around, const struct op *made)
 {
     static const char evaluates[] = RANGE_OP_EVALUATES;
@@ -123,10 +124,10 @@ static int open_op(struct ops *o, const struct event *e, const struct op_numbers
     made.number = ++*sequence;
     losses->traced_ops += made.is_traced;
     uint64_t before = key_map_get(&o->begun, object_key(e));
-    if (before) { /* PyTorch has one object for one operator at a time: an end is missing */
+    if (before) { /* each object has one operator at a time, so an end is missing */
         losses->unmatched_ops++;
         o->is_replaced = find(o, e, before);
-        o->result.end_ns = e->begin_ns; /* of nobody's interest if it was not found */
+        o->result.end_ns = e->begin_ns; /* unused if it was not found */
     }
     bool is_deep = stack->count == OPS_DEPTH_MAX;
     uint64_t thread = is_deep ? TOO_DEEP : (uint64_t)e->thread->index + 1;
@@ -140,9 +141,10 @@ static int open_op(struct ops *o, const struct event *e, const struct op_numbers
     return push(o, &made, out);
 }
 
-/* Its time is not the own time of the innermost one around it that does not end before it. Of those
- * inside of one, which end one after another, the later begins later, too: else the other were
- * inside of it. What moved to another thread did not keep its first one busy. */
+/* Subtracts the time of an ended operator from the own time of the innermost one around it that
+ * is still open. Operators inside one, which end in sequence, begin in sequence, too, or one
+ * would contain the other. An operator that moved to another thread did not keep its first
+ * thread busy. */
 static void credit(struct ops *o, const struct op *op)
 {
     struct op_stack *stack = ops_stack(o, op->thread->index);
@@ -185,9 +187,10 @@ int ops_take(struct ops *o, const struct event *e, const struct op_numbers *numb
                                               : close_op(o, e, op);
 }
 
-/* ---- of emit_nvtx ---------------------------------------------------------------------------- */
+/* ---- operators of emit_nvtx ------------------------------------------------------------------ */
 
-/* What gpuprof's own records say of an operator, as far as its text and what is around it do. */
+/* Derives scope and is_traced, which gpuprof's own records have, from the text and the operator
+ * around it. */
 static void find_kind(const struct op *around, const struct range *range, struct op *op)
 {
     static const char evaluates[] = RANGE_OP_EVALUATES;
@@ -217,7 +220,7 @@ int ops_open_range(struct ops *o, const struct range *range, struct op_numbers *
                       .thread = range->thread,
                       .number = range->sequence,
                       .is_nvtx = true};
-    if (stack->count == OPS_DEPTH_MAX) { /* PyTorch's operators were recorded, too */
+    if (stack->count == OPS_DEPTH_MAX) { /* only if PyTorch's operators were recorded, too */
         losses->deep_ops++;
         return OP_SAME;
     }
@@ -251,7 +254,7 @@ int ops_close_range(struct ops *o, const struct range *range, struct op **op)
     return OP_CLOSED;
 }
 
-/* ---- for users ------------------------------------------------------------------------------- */
+/* ---- queries --------------------------------------------------------------------------------- */
 
 const struct op *ops_with_stack(const struct ops *o, const struct thread *thread)
 {
@@ -315,7 +318,7 @@ enum op_kind op_kind_of(unsigned scope, const struct kernel_name *text)
         return OP_KIND_BACKWARD;
     if (!text)
         return OP_KIND_PLAIN;
-    if (scope != OP_SCOPE_LABEL) /* where PyTorch's layout is not known, neither are the scopes */
+    if (scope != OP_SCOPE_LABEL) /* without PyTorch's layout, scopes are not known either */
         return begins_with(text->shown, "autograd::engine::") ? OP_KIND_BACKWARD : OP_KIND_PLAIN;
     switch (text->shown[0]) {
     case 'O':
@@ -346,7 +349,8 @@ const char *op_hook_name(const struct kernel_name *text)
 
 /* ---- forward and backward operators ---------------------------------------------------------- */
 
-/* It has the number of what it evaluates; PyTorch's arrows lead to that. */
+/* It shares the sequence number of the operator that it evaluates; PyTorch's arrows lead to that
+ * one. */
 #define EVALUATES "autograd::engine::evaluate_function"
 
 void op_pairs_release(struct op_pairs *pairs)

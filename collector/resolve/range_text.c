@@ -8,8 +8,8 @@
 #include "bytes.h"
 #include "record/op_record.h"
 
-#define UNKNOWN_TYPE  255 /* of tensors: op_type_text knows none of it */
-#define CUT_BYTES_MAX 24  /* of a cut text: more than its longest part that is taken as one */
+#define UNKNOWN_TYPE  255 /* type of tensors that op_type_text does not know */
+#define CUT_BYTES_MAX 24  /* the rest of a cut text is shorter: longer than any single part */
 
 /* A place in a text. */
 struct cursor {
@@ -47,7 +47,7 @@ static bool take_number(struct cursor *c, uint64_t *number)
     return c->at > begin;
 }
 
-/* Where `word` stands for the last time, or NULL. */
+/* The last place of `word`, or NULL. */
 static const char *find_last(const char *text, uint32_t byte_count, const char *word)
 {
     size_t length = strlen(word);
@@ -60,7 +60,7 @@ static const char *find_last(const char *text, uint32_t byte_count, const char *
 
 /* ---- operators of emit_nvtx ------------------------------------------------------------------ */
 
-/* [4, 16]. What has no sizes, [], may be a tensor of one number, a number or nothing. */
+/* Reads [4, 16]. An empty list [] may be a tensor of one number, a number or nothing. */
 static bool take_sizes(struct cursor *c, struct byte_writer *out)
 {
     uint64_t size;
@@ -117,7 +117,7 @@ static bool take_edges(struct cursor *c)
     return skip(c, "]");
 }
 
-/* What follows the number of the operator, to the end, or to where the text was cut. */
+/* Reads the lists after the number of the operator, to the end or to where the text was cut. */
 static bool take_lists(struct cursor *c, bool is_cut, struct range_op *op)
 {
     struct byte_writer out = byte_writer(op->inputs, sizeof op->inputs);
@@ -135,7 +135,7 @@ static bool take_lists(struct cursor *c, bool is_cut, struct range_op *op)
     return (is_whole && c->at == c->end) || (is_cut && c->end - c->at < CUT_BYTES_MAX);
 }
 
-/* namespace::name, as those of C++: the others with two colons are labels. */
+/* Whether it is namespace::name as in C++; other names with two colons are labels. */
 static bool is_qualified(const char *name, uint32_t byte_count)
 {
     bool has_colons = false;
@@ -181,7 +181,7 @@ static bool has_sizes(const struct range_op *op)
 
 bool range_text_op(const char *text, uint32_t byte_count, struct range_op *op)
 {
-    /* A label may have anything in its name, and so an ", op_id = " of its own. */
+    /* A label can contain anything, also ", op_id = ", so the last one counts. */
     const char *id = find_last(text, byte_count, ", op_id = ");
     if (!id || id == text)
         return false;
@@ -219,7 +219,7 @@ static char *copy(char *out, const char *text, size_t byte_count)
     return out + byte_count;
 }
 
-/* Of one of XLA's values, up to what ends it; 0: nothing does, or it is empty. */
+/* Length of a value of XLA, up to its delimiter; 0: no delimiter, or empty. */
 static uint32_t value_bytes(struct cursor c)
 {
     const char *at = c.at;
@@ -245,7 +245,7 @@ static uint32_t module_name(struct cursor c, char *out)
     return (uint32_t)(copy(end, name.at, length) - out);
 }
 
-/* Thunk:#name=main/dot_general,hlo_op=fusion.3#, where the name may have anything in it. */
+/* Thunk:#name=main/dot_general,hlo_op=fusion.3#; the name can contain anything. */
 static uint32_t thunk_name(struct cursor c, char *out)
 {
     struct cursor name = {c.at + 1, c.end};
@@ -310,8 +310,8 @@ static bool is_word(char c)
     return is_letter(c) || is_digit(c);
 }
 
-/* May the number from `begin` to `end` be the one of an iteration, and not a part of a name, as in
- * layer1.0.conv2 and 128x64? */
+/* Whether the number from `begin` to `end` may be that of an iteration, and not a part of a name,
+ * as in layer1.0.conv2 and 128x64. */
 static bool is_apart(const char *text, uint32_t byte_count, uint32_t begin, uint32_t end)
 {
     if (begin > 0 && (is_letter(text[begin - 1]) ||
@@ -345,7 +345,7 @@ uint32_t range_text_pattern(const char *text, uint32_t byte_count, enum range_nu
     return has_numbers ? length : 0;
 }
 
-/* ---- names that are there -------------------------------------------------------------------- */
+/* ---- frequent names -------------------------------------------------------------------------- */
 
 void step_names_take(struct step_names *n, const char *text)
 {
@@ -353,7 +353,7 @@ void step_names_take(struct step_names *n, const char *text)
     int length = snprintf(name, sizeof name, "%s", text);
     if (length >= (int)sizeof name) {
         length = (int)sizeof name - 1;
-        while (length > 1 && (name[length - 1] & 0xC0) == 0x80) /* no letter is cut in two */
+        while (length > 1 && (name[length - 1] & 0xC0) == 0x80) /* do not cut a UTF-8 character */
             length--;
         strcpy(name + length - 1, "*");
     }

@@ -50,11 +50,11 @@ void stack_costs_release(struct stack_costs *s)
     free(s->open);
 }
 
-/* ---- while the walk lasts: rows -------------------------------------------------------------- */
+/* ---- rows, during the walk ------------------------------------------------------------------- */
 
 static const struct number_kind row_kind = NUMBER_KEY(struct stack_row, work);
 
-/* Does the range say more of who made the call than its stack? */
+/* Whether the range identifies the caller better than the stack. */
 static bool tells_range(const struct stack_costs *s, const struct stack_row *row)
 {
     const struct stack_table *table = &s->walk->survey.stacks;
@@ -63,7 +63,7 @@ static bool tells_range(const struct stack_costs *s, const struct stack_row *row
     return s->pythonic[row->process] && !(stack && stack_table_has_python(table, stack));
 }
 
-/* The number of the row; 0: it is counted as without a stack. Or an error. */
+/* Finds or adds the row. Returns its number; 0: it counts as without a stack; or an error. */
 static int64_t number_of_row(struct stack_costs *s, struct stack_row *wanted)
 {
     if (!wanted->stack)
@@ -81,7 +81,7 @@ static struct stack_cost *numbered(struct stack_costs *s, int64_t number, uint32
     return number ? &s->rows[number - 1].cost : &s->stackless[process];
 }
 
-/* Where a call or work as this row has it is counted; NULL: an error in *error. */
+/* The cost of the row, which is added if needed; NULL: an error in *error. */
 static struct stack_cost *cost_of_row(struct stack_costs *s, struct stack_row *wanted, int *error)
 {
     int64_t number = number_of_row(s, wanted);
@@ -98,16 +98,16 @@ static uint64_t allocated_bytes(const struct event *e)
 
 /* ---- waits ---- */
 
-#define WAITS_OPEN 2 /* a library is loaded, and what it does at first waits for a file */
+#define WAITS_OPEN 2 /* while a library is loaded, its initialization waits for a file */
 
 struct open_waits {
     struct open_wait {
         uint64_t end_ns;
-        uint32_t row; /* its number; 0: it has no stack */
+        uint32_t row; /* number of the row; 0: no stack */
     } list[WAITS_OPEN];
 };
 
-/* The innermost that the thread is in then; NULL: none. */
+/* The innermost wait of the thread at that time; NULL: none. */
 static struct open_wait *open_wait(struct stack_costs *s, const struct thread *t, uint64_t at_ns)
 {
     struct open_waits *open = s->open && t ? &s->open[t->index] : NULL;
@@ -117,7 +117,7 @@ static struct open_wait *open_wait(struct stack_costs *s, const struct thread *t
     return NULL;
 }
 
-/* So much of a wait is something else: it ran, or waited inside. */
+/* Subtracts time from a wait in which the thread ran, or waited in an inner wait. */
 static void shorten(struct stack_costs *s, const struct open_wait *wait, uint32_t process,
                     uint64_t ns)
 {
@@ -138,7 +138,7 @@ static int add_wait(struct stack_costs *s, struct stack_row *row, uint64_t ns, u
     return 0;
 }
 
-/* A call of the system, or a wait for the GIL. */
+/* Takes a system call, or a wait for the GIL. */
 static int take_wait(struct stack_costs *s, const struct slice *slice)
 {
     const struct event *e = &slice->event;
@@ -167,13 +167,13 @@ static int take_wait(struct stack_costs *s, const struct slice *slice)
     return 0;
 }
 
-/* For a row: below no thread's node where it recorded nothing itself. */
+/* The thread index for a row; UINT32_MAX if the thread recorded nothing itself. */
 static uint32_t sampled_thread(const struct stack_costs *s, const struct host_sample *sample)
 {
     return !s->split_threads ? 0 : sample->thread ? sample->thread->index : UINT32_MAX;
 }
 
-/* A look at a thread that waits counts unless a record says the same. */
+/* Counts a sample of a waiting thread, unless a record has the same wait. */
 static int take_look(struct stack_costs *s, const struct slice *slice,
                      const struct host_sample *sample)
 {
@@ -189,7 +189,7 @@ static int take_look(struct stack_costs *s, const struct slice *slice,
                : 0;
 }
 
-/* Whether its time was Python's is known once its stack is. */
+/* Counts a sample. add_row decides later whether its time was Python's. */
 static int take_sample(struct stack_costs *s, const struct slice *slice)
 {
     struct host_sample sample;
@@ -248,7 +248,7 @@ static int take_slice(void *context, const struct slice *slice)
     return 0;
 }
 
-/* What its title is made of. */
+/* Sets the parts of the title of the work. */
 static void describe_work(struct stack_row *row, const struct record *r)
 {
     row->work[0] = r->type;
@@ -297,9 +297,9 @@ struct consumer stack_costs_consumer(struct stack_costs *s)
                              .take_work = take_work};
 }
 
-/* ---- when all is known: a tree --------------------------------------------------------------- */
+/* ---- tree, after the walk -------------------------------------------------------------------- */
 
-/* A node whose name is a text made here. */
+/* Finds or adds a node with a name that was not recorded. */
 static int named_child(struct stack_costs *s, uint32_t parent, enum shown_kind kind,
                        const char *name, uint32_t *node)
 {
@@ -308,7 +308,7 @@ static int named_child(struct stack_costs *s, uint32_t parent, enum shown_kind k
     return error < 0 ? error : call_tree_child(&s->tree, parent, &frame, node);
 }
 
-/* The node below which the stacks of that thread stand; 0: none. */
+/* The node above the stacks of that thread; 0: none. */
 static int root_of(struct stack_costs *s, const struct process *p, uint32_t thread, uint32_t *node)
 {
     char title[TITLE_BYTES];
@@ -340,7 +340,7 @@ static int root_of(struct stack_costs *s, const struct process *p, uint32_t thre
     return error;
 }
 
-/* The cost that is counted at the node of a call; NULL: an error in *error. */
+/* The cost of a node; NULL: an error in *error. */
 static struct stack_cost *cost_at(struct stack_costs *s, uint32_t node, int *error)
 {
     uint32_t *number = &s->tree.nodes[node - 1].cost;
@@ -364,7 +364,7 @@ static const char *wait_title(const struct stack_costs *s, const struct stack_ro
     return row->work[0] == RECORD_SAMPLE && !row->work[1] ? "[waits]" : "[waits for the GIL]";
 }
 
-/* A node for the work below that of its call, or for what a wait waits in. */
+/* Adds a node for work below its call, or for the cause of a wait. */
 static int split(struct stack_costs *s, const struct stack_row *row, uint32_t *node)
 {
     char title[GPU_TITLE_BYTES];
@@ -388,7 +388,7 @@ static int split(struct stack_costs *s, const struct stack_row *row, uint32_t *n
     return named_child(s, *node, SHOWN_WORK, title, node);
 }
 
-/* Counts a row at its node. */
+/* Adds a row to its node. */
 static int add_row(struct stack_costs *s, struct stack_row *row)
 {
     bool is_sampled = row->function == STACK_SAMPLED, is_wait = row->function == STACK_WAITED;
@@ -433,7 +433,7 @@ struct stack_cost stack_cost_of(const struct stack_costs *s, uint32_t node)
 
 void stack_cost_add(struct stack_cost *to, const struct stack_cost *more)
 {
-    enum { NUMBERS = sizeof *to / sizeof(uint64_t) }; /* and nothing else */
+    enum { NUMBERS = sizeof *to / sizeof(uint64_t) }; /* the struct has only these */
     uint64_t sums[NUMBERS], numbers[NUMBERS];
     memcpy(sums, to, sizeof sums);
     memcpy(numbers, more, sizeof numbers);
@@ -458,7 +458,7 @@ struct stack_cost stack_costs_without(const struct stack_costs *s)
     return sum;
 }
 
-/* A call's stack is taken when it returns: only then is it known to be a slow one. */
+/* A stack is taken on return, when the call is known to be slow. */
 char *stack_costs_reason(const struct stack_cost *without, char *text)
 {
     char count[UNIT_TEXT_BYTES];

@@ -66,8 +66,8 @@ static bool is_wanted(const struct steps *s, enum step_kind kind)
     return s->wanted >> kind & 1 && kind <= s->kind;
 }
 
-/* The place of the new mark + 1, 0: there was no room; or an error. What goes behind this kind
- * is not looked at any more. */
+/* Adds a mark, unless its kind ranks behind the present one. Returns its index + 1, 0 if there is
+ * no room, or an error. */
 static int64_t add_mark(struct steps *s, enum step_kind kind, const struct event *e,
                         const struct kernel_name *text)
 {
@@ -99,7 +99,7 @@ static int end_mark(struct steps *s, uint32_t place, uint64_t end_ns, bool is_cu
     return 0;
 }
 
-/* Is the range or label one of those that were asked for? */
+/* Whether the range or label matches the pattern. */
 static bool is_named(struct steps *s, const struct kernel_name *text)
 {
     if (!text || !is_wanted(s, STEPS_NAMED))
@@ -110,7 +110,7 @@ static bool is_named(struct steps *s, const struct kernel_name *text)
     return is;
 }
 
-/* Ranges and labels last from here on; their `mark` is its place. */
+/* Adds a mark for a range or label that begins; its `mark` is the index + 1. */
 static int open_mark(struct steps *s, enum step_kind kind, const struct event *e,
                      const struct kernel_name *text, uint32_t *mark)
 {
@@ -124,7 +124,7 @@ static enum op_kind kind_of(const struct op *op)
     return op_kind_of(op->scope, op->text);
 }
 
-/* Is there one of these around the label that has just begun? */
+/* Whether a label of kind `a` or `b` is around the label that has just begun. */
 static bool is_inside(const struct steps *s, const struct op *op, enum op_kind a, enum op_kind b)
 {
     const struct op_stack *stack = ops_stack(&s->walk->ops, op->thread->index);
@@ -136,7 +136,7 @@ static bool is_inside(const struct steps *s, const struct op *op, enum op_kind a
     return false;
 }
 
-/* "SGD" of "Optimizer.step#SGD.step", or all of it. */
+/* Whether `wanted` is the class ("SGD" of "Optimizer.step#SGD.step") or the whole text. */
 static bool has_class(const struct kernel_name *text, const char *wanted)
 {
     const char *class = text->shown + strlen(OP_OPTIMIZER_PREFIX);
@@ -145,7 +145,7 @@ static bool has_class(const struct kernel_name *text, const char *wanted)
            (strncmp(class, wanted, length) == 0 && strcmp(class + length, ".step") == 0);
 }
 
-/* An update counts when it ends: then the next step begins. */
+/* An update counts at its end, where the next step begins. */
 static int close_optimizer(struct steps *s, const struct slice *slice)
 {
     const struct kernel_name *text = slice->op->text;
@@ -158,7 +158,7 @@ static int close_optimizer(struct steps *s, const struct slice *slice)
     return place < 0 ? (int)place : 0;
 }
 
-/* A mark of another kind may have taken all places since this one was made. */
+/* Ends the mark, unless marks of another kind replaced it meanwhile. */
 static int close_label(struct steps *s, const struct op *op, bool is_cut)
 {
     bool is_profiler = kind_of(op) == OP_KIND_PROFILER && !s->pattern;
@@ -224,7 +224,7 @@ static int take_call(struct steps *s, const struct event *e)
     return add_numbered(s, STEPS_GRAPH, e, record_arg(r, 0), false);
 }
 
-/* A step ends where its thread began to wait for something: perhaps the next one is not due yet. */
+/* Ends a step where its thread began to wait: the next one may not be due yet. */
 static int take_silence(struct steps *s, const struct event *e)
 {
     struct silence_look look = {0};
@@ -252,7 +252,7 @@ static int take(void *context, const struct slice *slice)
         return take_range(s, slice);
     if (e->record->type == RECORD_STEP)
         return add_numbered(s, STEPS_CALLED, e, record_arg(e->record, STEP_NUMBER), false);
-    if (slice->pause_change == PAUSE_BEGINS && /* with a step, which is not recorded */
+    if (slice->pause_change == PAUSE_BEGINS && /* at a step that is not recorded */
         record_arg(e->record, e->record->type == RECORD_WINDOW ? WINDOW_STEP : PAUSE_STEP))
         return add_numbered(s, STEPS_CALLED, e, 0, true);
     if (e->record->type == RECORD_SILENCE)

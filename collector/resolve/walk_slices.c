@@ -57,8 +57,8 @@ static bool is_tied(unsigned type)
            type == RECORD_MEMORY;
 }
 
-/* GPU work has no call: something is missing, or was given up to cost less. Overheads and
- * allocations need not have one. */
+/* Counts GPU work without a call: a record is missing, or was given up to cost less. Overheads and
+ * allocations need no call. */
 static void count_unpaired(const struct pass *p, const struct event *e)
 {
     struct losses *l = &p->walk->losses[e->process->index];
@@ -86,8 +86,8 @@ static inline int find_call(struct walk *w, struct slice *s)
     return found < 0 ? found : 0;
 }
 
-/* CUPTI's records go on while a window warms up, and a while behind it, for what was launched in
- * it: of the others nothing is known, or asked. */
+/* Whether the record comes from a warm-up, or after a window for work launched in it: CUPTI
+ * delivers these, too. */
 static bool is_behind(const struct slice *s)
 {
     const struct event *e = &s->event;
@@ -100,7 +100,7 @@ static bool was_launched(const struct slice *s)
     return s->is_called && s->call.begin_ns < s->event.begin_ns;
 }
 
-/* Are calls of such work not read? */
+/* Whether the walk leaves out calls of such work. */
 static bool is_left(const struct pass *p, const struct event *e)
 {
     const struct walk_filter *f = p->filter;
@@ -108,7 +108,7 @@ static bool is_left(const struct pass *p, const struct event *e)
            (e->end_ns < f->from_ns || e->begin_ns >= f->to_ns);
 }
 
-/* By the noise of two clocks it may begin before its call, which then is taken before its turn. */
+/* Looks for the call among the next events: clock noise can place work before its call. */
 static __attribute__((noinline)) int find_ahead(const struct pass *p, struct slice *s)
 {
     struct walk *w = p->walk;
@@ -119,7 +119,7 @@ static __attribute__((noinline)) int find_ahead(const struct pass *p, struct sli
     return call && error == 0 ? find_call(w, s) : error;
 }
 
-/* Finds the call of work, or of what was done for one. */
+/* Finds the call of GPU work, or of another record of a call. */
 static int tie(const struct pass *p, struct slice *s)
 {
     int error = find_call(p->walk, s);
@@ -133,7 +133,7 @@ static int tie(const struct pass *p, struct slice *s)
     return error;
 }
 
-/* A range that is an operator is one, and no range. */
+/* Handles a range that is an operator, which does not count as a range. */
 static int take_op_range(const struct pass *p, struct slice *s, int range_change)
 {
     struct walk *w = p->walk;
@@ -149,8 +149,8 @@ static int take_op_range(const struct pass *p, struct slice *s, int range_change
     return p->ties && change == OP_CLOSED ? survey_take_op_end(&w->survey, s->op) : 0;
 }
 
-/* Libraries that are recorded say their calls by ranges of NVTX's, too, of the function's name: it
- * is one call, and no range. */
+/* Whether the range duplicates a recorded library call: libraries also push an NVTX range with the
+ * name of the function. */
 static bool is_twin(const struct walk *w, const struct range *range)
 {
     const struct library_call *call = library_innermost(&w->libraries, range->thread);
@@ -158,7 +158,7 @@ static bool is_twin(const struct walk *w, const struct range *range)
            strcmp(range->text->raw, call->function->symbol) == 0;
 }
 
-/* What is around a range must be asked for before it is there itself. */
+/* Looks up the range around this one before it opens. */
 static int take_range(const struct pass *p, struct slice *s)
 {
     struct walk *w = p->walk;
@@ -171,7 +171,7 @@ static int take_range(const struct pass *p, struct slice *s)
         return take_op_range(p, s, change);
     if (change == RANGE_OPENED && p->needs & WALK_LIBRARIES && is_twin(w, s->range)) {
         s->range->is_twin = true;
-        s->range->node = parent; /* what is in it is in that */
+        s->range->node = parent; /* what is inside it belongs to that one */
     }
     if (change != RANGE_NONE && s->range->is_twin)
         return 0;
@@ -193,7 +193,7 @@ static int take_op(const struct pass *p, struct slice *s)
     return p->ties && s->op_change == OP_CLOSED ? survey_take_op_end(&w->survey, s->op) : error;
 }
 
-/* A record may say that some calls were left before it says its own: each is a slice. */
+/* A record may end several calls that were left before its own: each is a slice. */
 static int take_library(const struct pass *p, struct slice *s)
 {
     struct walk *w = p->walk;
@@ -208,7 +208,7 @@ static int take_library(const struct pass *p, struct slice *s)
     }
 }
 
-/* Calls of libraries do not outlive the operator or the nested range that they were made in. */
+/* Library calls end with the operator or nested range around them. */
 static int leave_libraries(const struct pass *p, const struct slice *s)
 {
     bool is_op = s->op_change == OP_CLOSED && !s->op->is_moved;
@@ -237,7 +237,7 @@ static int take_call(const struct pass *p, const struct slice *s)
                : 0;
 }
 
-/* The text of a record is the name of the number that stands in its argument `which`. */
+/* Stores the text of a record as the name of the number in its argument `which`. */
 static int set_name(struct kernel_names *all, struct kernel_handles *names, const struct record *r,
                     unsigned which)
 {
@@ -246,7 +246,7 @@ static int set_name(struct kernel_names *all, struct kernel_handles *names, cons
     return kernel_name_set(all, names, r->args[which], r->bytes, r->byte_count);
 }
 
-/* It begins when the first of two ends recording, and ends when both have it go on. */
+/* Recording pauses when the program, gpuprof ctl or a window stops it, until all allow it again. */
 static void take_pause(struct slice *s)
 {
     const struct record *r = s->event.record;
@@ -260,7 +260,7 @@ static void take_pause(struct slice *s)
         now->is_closed = record_arg(r, WINDOW_STATE) != WINDOW_IS_OPEN;
         now->is_warm = record_arg(r, WINDOW_STATE) == WINDOW_IS_WARMING;
         now->window = record_arg(r, WINDOW_NUMBER);
-        if (now->window > ++now->records) /* a file can say anything */
+        if (now->window > ++now->records) /* a file can contain anything */
             now->window = now->records;
     }
     bool is_off = now->is_stopped || now->is_held || now->is_closed;
