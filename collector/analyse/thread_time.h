@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a thread did on the host from one time to another: records of samples, OS calls, waits for
- * Python's GIL, garbage collections and silences, as the walk has met them up to then. Where
- * several say it, a garbage collection goes first, then the GIL, then the innermost OS call.
+ * What a thread did on the host between two times, from the records of the walk so far: samples, OS
+ * calls, waits for Python's GIL, garbage collections and silences. Where they overlap, a garbage
+ * collection wins, then the GIL, then the innermost OS call.
  *
- * Memory: 56 bytes a record of the time that is still asked for, THREAD_SPANS_MAX of a thread and
- * THREAD_SPANS_ALL of all; older ones are forgotten then, and their time is not known. Names of
+ * Memory: 56 bytes a record of the time that may still be queried, at most THREAD_SPANS_MAX a
+ * thread and THREAD_SPANS_ALL in all. Older ones are dropped, and their time is not known. Names of
  * files and functions as kernel_names.h has them.
  */
 #ifndef GPUPROF_COLLECTOR_THREAD_TIME_H
@@ -17,7 +17,7 @@
 #define THREAD_SPANS_MAX 8192
 #define THREAD_SPANS_ALL (1u << 20)
 
-/* What a thread did; their words are in did_words. */
+/* What a thread did; the texts are in did_words. */
 enum thread_did {
     DID_NONE,
     DID_RUNNING,
@@ -26,7 +26,7 @@ enum thread_did {
     DID_LOCK,
     DID_CONDITION, /* or the end of another thread */
     DID_FILE,
-    DID_PIPE, /* which another process or thread fills */
+    DID_PIPE, /* filled by another process or thread */
     DID_SOCKET,
     DID_POLL,
     DID_SLEEP,
@@ -35,55 +35,56 @@ enum thread_did {
     DID_MEMORY,
     DID_DEVICE,
     DID_FAULT,     /* page faults and swap */
-    DID_IMPORT,    /* whatever Python does while it imports a module */
-    DID_WORKERS,   /* it waited for a loader's workers, which were busy */
+    DID_IMPORT,    /* all that Python does while it imports a module */
+    DID_WORKERS,   /* waiting for a loader's workers, which were busy */
     DID_PREEMPTED, /* others had the processors */
     DID_THROTTLED, /* by a quota of the CPU */
-    DID_WAITED,    /* it is not known what for */
+    DID_WAITED,    /* for an unknown reason */
     DID_UNKNOWN,
-    DID_STOPPED, /* by a free-threaded Python, together with all its threads */
+    DID_STOPPED, /* by a free-threaded Python, with all its threads */
     DID_KINDS
 };
 
-/* In a row's `did` (idle_host.c), beside enum thread_did: a sample by the CPU, */
+/* Flags in a row's `did` (idle_host.c), beside enum thread_did: sampled by the CPU, ... */
 #define DID_SAMPLED 0x100u
-#define DID_LOOKED  0x200u /* or by another thread, */
-#define DID_RAN     0x400u /* which says that it ran meanwhile */
+#define DID_LOOKED  0x200u /* ... or by another thread, ... */
+#define DID_RAN     0x400u /* ... which saw that it ran meanwhile */
 
 extern const char *const did_words[DID_KINDS];
 
-/* Some of that time. */
+/* A part of the queried time. */
 struct thread_piece {
     enum thread_did kind;
-    bool is_sample; /* `ns` is what a sample stands for, and may lie before the time */
-    bool is_look;   /* ... by another thread */
-    bool has_run;   /* ... and it ran in that time */
+    bool
+        is_sample; /* `ns` is the time a sample stands for, which may lie before the queried time */
+    bool is_look;  /* ... taken by another thread */
+    bool has_run;  /* ... and it ran in that time */
     struct idle_place
-        place; /* its line by the stack; `word` the file, the call, the GIL's holder */
+        place; /* its line by the stack; `word`: the file, the call or the GIL's holder */
     uint64_t at_ns;
     uint64_t ns;
 };
 
-/* Is told of one. */
+/* Receives one part. */
 typedef void thread_piece_fn(void *context, const struct thread_piece *piece);
 
-/* Before which time of the process's threads nobody will ask. */
+/* Returns the time before which nobody will query the process's threads. */
 typedef uint64_t thread_horizon_fn(void *context, uint32_t process);
 
 struct thread_span {
     uint64_t begin_ns, end_ns;
-    uint64_t ns;       /* what a sample stands for; 0: it is none */
-    uint64_t reach_ns; /* the latest end of this one and those before it */
+    uint64_t ns;       /* time that a sample stands for; 0: no sample */
+    uint64_t reach_ns; /* latest end of this span and those before it */
     union {
         struct {
             uint64_t word;
             uint32_t stack;
         };
-        struct silence_look look; /* of a silence */
+        struct silence_look look; /* for a silence */
     };
     uint8_t kind, word_kind; /* enum thread_did, enum idle_word */
-    bool is_look;            /* by another thread, ... */
-    bool has_run;            /* ... and it ran */
+    bool is_look;            /* sampled by another thread, ... */
+    bool has_run;            /* ... which saw that it ran */
 };
 
 struct thread_spans {
@@ -95,39 +96,39 @@ struct thread_times {
     struct walk *walk;             /* a view */
     struct thread_spans *threads;  /* owned, by the index of a thread */
     struct thread_spans *silences; /* likewise */
-    struct thread_spans *stops;    /* owned, by the index of a process: of all its threads */
-    bool *is_known;                /* owned, by the index of a process: it has such records */
-    uint64_t *busy_ns;             /* likewise: how long its threads ran or read, added up */
-    uint32_t span_count;           /* room for so many, of all threads */
+    struct thread_spans *stops;    /* owned, by process index: stops of all its threads */
+    bool *is_known;                /* owned, by process index: it has such records */
+    uint64_t *busy_ns;             /* likewise: total time that its threads ran or read */
+    uint32_t span_count;           /* allocated spans of all threads */
     struct kernel_names names;
     thread_horizon_fn *horizon;
     void *context; /* of `horizon` */
 };
 
-/* `walk` must stay. 0 or GPUPROF_NO_MEMORY; thread_times_release in both cases. */
+/* `walk` must outlive `h`. 0 or GPUPROF_NO_MEMORY; call thread_times_release in both cases. */
 int thread_times_init(struct thread_times *h, struct walk *walk, thread_horizon_fn *horizon,
                       void *context);
 void thread_times_release(struct thread_times *h);
 
-/* A slice in the order of time; others than those records are passed by. 0 or GPUPROF_NO_MEMORY. */
+/* Takes a slice, in time order; ignores other records. 0 or GPUPROF_NO_MEMORY. */
 int thread_times_take(struct thread_times *h, const struct slice *s);
 
-/* Has the process such records? Others have no pieces. */
+/* True if the process has such records. Other processes have no parts. */
 static inline bool thread_times_has(const struct thread_times *h, uint32_t process)
 {
     return h->is_known[process];
 }
 
 /*
- * Tells what the thread (its index, and that of its process) did between the two, as far as that is
- * known: pieces that do not overlap, and samples of the rest. Behind these DID_THROTTLED pieces,
- * for how long all threads were stopped, of whatever time it could have run.
+ * Reports what the thread (by index, with its process's) did between the two times, as far as
+ * known: parts that do not overlap, and samples of the rest. DID_THROTTLED parts follow last: how
+ * long all threads were stopped while it could have run.
  */
 void thread_times_split(const struct thread_times *h, uint32_t process, uint32_t thread,
                         uint64_t begin_ns, uint64_t end_ns, thread_piece_fn *tell, void *context);
 
-/* For how long the thread (its index) ran, waited and was preempted between the two, and for how
- * long it did one of the latter, as far as its silences say so. Adds to these. */
+/* Adds how long the thread (by index) ran, waited and was preempted between the two times, and how
+ * long it did either of the latter two, as far as its silences show. */
 struct thread_shares {
     uint64_t ran_ns, waited_ns, preempted_ns, off_ns;
 };

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where work of devices was launched: the innermost line that is the user's own, or else the
- * operator, or else the range, of the call that made it. A place has a number from 1 on; 0 is not
- * known. Memory: 120 to 160 bytes a place, WORK_PLACES_MAX at most, and its text; what comes then
- * has none.
+ * Where device work was launched: the innermost line of the launching call that is the user's own,
+ * else its operator, else its range. Places are numbered from 1; 0 is not known. Memory: 120 to 160
+ * bytes a place and its text, WORK_PLACES_MAX at most; later places are not known.
  */
 #ifndef GPUPROF_COLLECTOR_WORK_PLACES_H
 #define GPUPROF_COLLECTOR_WORK_PLACES_H
@@ -18,9 +17,9 @@
 struct work_place {
     struct idle_place place;
     uint32_t process; /* index */
-    bool is_met;      /* it will be wanted, */
-    bool is_wanted;   /* and is */
-    char *text;       /* owned; NULL: nothing is known after all */
+    bool is_met;      /* work_places_meet was called for it */
+    bool is_wanted;   /* its text is requested */
+    char *text;       /* owned; NULL: not known */
 };
 
 struct work_places {
@@ -28,48 +27,48 @@ struct work_places {
     struct work_place *list; /* owned */
     uint32_t count;
     struct key_map numbers;
-    struct correlated_call last; /* that was asked for */
+    struct correlated_call last; /* call of the last lookup */
     uint32_t last_number;
 };
 
-/* `walk` must stay. */
+/* `walk` must outlive `p`. */
 void work_places_init(struct work_places *p, struct walk *walk);
 void work_places_release(struct work_places *p);
 
-/* From a consumer with WALK_WORK, each slice with work of a device. 0 or an error; *number as
- * above. */
+/* Call from a consumer with WALK_WORK for each slice with device work. Sets *number as above. 0 or
+ * an error. */
 int work_places_find(struct work_places *p, const struct slice *s, uint32_t *number);
 static inline int work_places_take(struct work_places *p, const struct slice *s, uint32_t *number)
 {
-    *number = 0; /* of most calls nothing is known */
+    *number = 0; /* most calls have no place */
     return s->is_called && s->call.stack | s->call.op | s->call.range
                ? work_places_find(p, s, number)
                : 0;
 }
 
-/* What the call was made in: its stack, and the operator or else the range. 0 or an error. */
+/* Sets *place to the call's stack, and its operator or else its range. 0 or an error. */
 int work_place_of(struct walk *w, const struct correlated_call *call, struct idle_place *place);
 
-/* The number of a place of that process. 0 or GPUPROF_NO_MEMORY. */
+/* Sets *number to the number of a place of that process. 0 or GPUPROF_NO_MEMORY. */
 int work_places_number(struct work_places *p, uint32_t process, const struct idle_place *place,
                        uint32_t *number);
 
-/* Behind the walk: that place's text is wanted, and so is its line; or those of all places that
- * were met before. 0 or GPUPROF_NO_MEMORY. */
+/* Call after the walk: request the text and line of one place, or of all places passed to
+ * work_places_meet. 0 or GPUPROF_NO_MEMORY. */
 int work_places_want(struct work_places *p, struct place_lines *lines, uint32_t number);
 int work_places_want_met(struct work_places *p, struct place_lines *lines);
 
-/* During the walk: the place will be wanted. */
+/* Marks a place during the walk, for work_places_want_met. */
 static inline void work_places_meet(struct work_places *p, uint32_t number)
 {
     if (number && number <= p->count)
         p->list[number - 1].is_met = true;
 }
 
-/* Once lines have been looked up: makes those texts. 0 or GPUPROF_NO_MEMORY. */
+/* Makes the requested texts, after lines have been looked up. 0 or GPUPROF_NO_MEMORY. */
 int work_places_name(struct work_places *p, struct place_lines *lines);
 
-/* For people, as idle_place.h has it; NULL: not known, or not wanted. A view. */
+/* The text of a place, as in idle_place.h; NULL if not known or not requested. A view. */
 const char *work_places_text(const struct work_places *p, uint32_t number);
 
 #endif
