@@ -11,17 +11,17 @@
 #include "resolve/timeline.h"
 
 #define GRAPHS_MAX  (1u << 16)
-#define NEAR_NS     1000000000u /* twice the standard of --gpu-flush */
+#define NEAR_NS     1000000000u /* twice the default of --gpu-flush */
 #define PARTIAL_MAX 16
 
-/* Which captured calls are whose is known while one capture at a time is open. */
+/* Captured calls can be assigned only while one capture at a time is open. */
 struct announced_capture {
     uint32_t open;
     uint32_t calls;
     bool is_mixed;
 };
 
-enum sort { GRAPH, EXEC }; /* what a key is of */
+enum sort { GRAPH, EXEC }; /* kind of handle in a key */
 
 static struct key key_of(const struct process *p, enum sort sort, uint64_t handle)
 {
@@ -56,7 +56,7 @@ void announced_release(struct announced *a)
     free(a->worked_ns);
 }
 
-/* The word of that label, or of that kind where no label is given; `missing` if there is none. */
+/* The argument with that label, or of that kind if `label` is NULL; `missing` if there is none. */
 static uint64_t word_of(const struct event *e, const char *label, unsigned kind, uint64_t missing)
 {
     for (unsigned i = 0; i < e->record->arg_count && i < e->function->arg_count; i++)
@@ -71,7 +71,7 @@ static uint64_t handle_of(const struct event *e, const char *label)
     return word_of(e, label, ARG_HANDLE, 0);
 }
 
-/* Is it a copy or a fill that the device does? */
+/* Whether it is a copy or fill on the device. */
 static bool moves(const struct event *e)
 {
     enum { HOST_TO_HOST = 0, NOT_SAID = 4 };
@@ -80,19 +80,19 @@ static bool moves(const struct event *e)
            word_of(e, NULL, ARG_KIND, NOT_SAID) != HOST_TO_HOST;
 }
 
-/* 0, and what finds no room, are not known. */
+/* A value of 0, and what does not fit, is not known. */
 static int set(struct announced *a, struct key key, uint64_t value)
 {
     if (!value)
-        key_map_remove(&a->keys, key); /* the handle may have been another's */
+        key_map_remove(&a->keys, key); /* the handle may have been reused */
     int error = value ? key_map_set(&a->keys, key, value) : 0;
     return error == GPUPROF_NO_MEMORY ? error : 0;
 }
 
-/* A graph that can be launched, with so many captured calls + 1; 0: not known. */
+/* Adds a graph that can be launched, with `captured` calls + 1; 0: not known. */
 static int make_graph(struct announced *a, struct key exec, uint64_t captured)
 {
-    key_map_remove(&a->keys, exec); /* its handle may have been another's */
+    key_map_remove(&a->keys, exec); /* its handle may have been reused */
     if (a->graph_count == GRAPHS_MAX)
         return 0;
     struct announced_graph made = {.captured = (uint32_t)captured - 1};
@@ -152,8 +152,8 @@ struct counting {
     uint32_t gap_count;
     uint64_t worked_ns; /* as in struct announced */
     uint64_t missing;
-    bool has_moves;      /* records of copies and fills are wanted */
-    bool knows_captured; /* a node has a record as the captured call would have had one */
+    bool has_moves;      /* records of copies and fills were requested */
+    bool knows_captured; /* graph nodes have records, like the captured calls */
 };
 
 static void count_nodes(struct announced_graph *g, uint32_t work)
@@ -168,8 +168,8 @@ static void count_nodes(struct announced_graph *g, uint32_t work)
     g->sum += work;
 }
 
-/* A few launches lack some of what the others have; where many do, as with nodes that not each
- * launch comes to, it is not known that anything is missing. */
+/* Few launches with less work than the others lack some. If many have less, as with conditional
+ * nodes, nothing is known to be missing. */
 static uint64_t missing_of(const struct announced_graph *g, bool knows_captured)
 {
     bool is_known = knows_captured && g->captured != UINT32_MAX;
@@ -202,7 +202,7 @@ static void count(const struct correlated_call *e, void *data)
         n->missing++;
 }
 
-/* Does it lack what CUPTI had not handed over? */
+/* Whether records that CUPTI had not delivered may be missing. */
 static bool may_lack(const struct process *p)
 {
     return !p->end_reason || p->end_reason == END_KILLED ||

@@ -76,7 +76,7 @@ int call_tree_child(struct call_tree *t, uint32_t parent, const struct shown_fra
     return 0;
 }
 
-/* Is a frame of a stack not to be seen? Then what it called stands at the one that called it. */
+/* Whether a frame is left out; its callees then go below its caller. */
 static bool is_folded(const struct call_tree *t, const struct shown_frame *f)
 {
     bool is_place = f->kind == SHOWN_PYTHON || f->kind == SHOWN_NATIVE || f->kind == SHOWN_INLINED;
@@ -90,7 +90,7 @@ static int add_shown(struct call_tree *t, const struct shown_frame *frame, uint3
     return is_folded(t, frame) ? 0 : call_tree_child(t, *node, frame, node);
 }
 
-/* The function of that frame, none of those inlined into it; NULL: not known. */
+/* The function of that frame, without those inlined into it; NULL: not known. */
 static const struct kernel_name *function_at(const struct call_tree *t, uint32_t process,
                                              uint64_t frame)
 {
@@ -100,7 +100,7 @@ static const struct kernel_name *function_at(const struct call_tree *t, uint32_t
     return found ? found[count - 1].function : NULL;
 }
 
-/* The function there and, within it, what is inlined into it; it called the one at `inner`. */
+/* Adds the function of a frame, then the functions inlined into it; it called the frame `inner`. */
 static int add_module_frame(struct call_tree *t, uint32_t process, uint64_t frame, uint64_t inner,
                             uint32_t *node)
 {
@@ -171,7 +171,7 @@ static int add_stack(struct call_tree *t, const struct recorded_stack *stack, co
     for (uint32_t i = stack->count; error == 0 && i > 0; i--) {
         bool python = frame_kind(words[i - 1]) == FRAME_PYTHON;
         t->is_below_python &= !python;
-        /* The mark stands behind the last of the borrowed frames. */
+        /* The mark follows the last borrowed frame. */
         if (stack->flags & STACK_BORROWED && lent && !python && !has_python(words, i)) {
             mark = (struct shown_frame){.kind = SHOWN_BORROWED};
             error = add_shown(t, &mark, node);

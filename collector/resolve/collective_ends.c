@@ -13,23 +13,23 @@
 #include "resolve/timeline.h"
 
 #define SOME_OPEN_BYTES_MAX (64ull << 20) /* of one process */
-#define COMMUNICATOR_BITS   17            /* beside the number of a collective */
+#define COMMUNICATOR_BITS   17 /* low bits of a key, below the number of the collective */
 
 _Static_assert(COMMUNICATORS_MAX < 1u << COMMUNICATOR_BITS, "its number has room");
 
-/* The way through a process. */
+/* State while reading one process. */
 struct gathering {
     struct collective_ends *ends;
     const struct process *process;
     const struct ends_windows *windows;
     struct library_calls calls;
-    struct key_map launches; /* correlation id of a launch -> number of the collective, and of its
-                                communicator */
+    struct key_map
+        launches; /* correlation id of a launch -> number of the collective and its communicator */
 };
 
-/* ---- what is kept ---------------------------------------------------------------------------- */
+/* ---- stored ends ----------------------------------------------------------------------------- */
 
-/* Is it one of those of its communicator that are kept? The same ones are everywhere. */
+/* Whether the collective is stored. The choice is the same on all ranks. */
 static bool is_kept(const struct collective_ends *e, uint64_t communicator, uint64_t number)
 {
     uint64_t hash = key_hash((struct key){number, communicator, 1});
@@ -43,7 +43,7 @@ static int compare(const void *left, const void *right)
            ORDER(a->host, b->host) ?: ORDER(a->end_ns, b->end_ns);
 }
 
-/* Into order; of those of one collective and host the first stays. */
+/* Sorts the ends. Keeps the first end of each collective and host. */
 static void settle(struct collective_ends *e)
 {
     uint32_t kept = 0;
@@ -60,8 +60,8 @@ static void settle(struct collective_ends *e)
     e->count = kept;
 }
 
-/* Until half of the room is free; where too many communicators fill it with their first ones the
- * last of them go. */
+/* Drops collectives until half of the room is free. If the first ones of many communicators fill
+ * it, drops the last of these. */
 static void thin(struct collective_ends *e)
 {
     settle(e);
@@ -85,9 +85,9 @@ static int add_end(struct collective_ends *e, const struct collective_end *end)
     return ARRAY_PUSH(e->list, e->count, end);
 }
 
-/* ---- a process ------------------------------------------------------------------------------- */
+/* ---- reading a process ----------------------------------------------------------------------- */
 
-/* Whoever has a root may end before the others have come. */
+/* Takes a call. Collectives with a root are skipped: a rank may end before all have arrived. */
 static int take_call(struct gathering *g, const struct event *e)
 {
     struct library_call *call = library_innermost(&g->calls, e->thread);
@@ -138,7 +138,7 @@ static int take(struct gathering *g, const struct event *e)
     }
 }
 
-/* What does not say its types is read, and so are communicators, whenever they were made. */
+/* Whether to read a block. Blocks of unknown types and communicators are always read. */
 static bool wants(void *context, const struct process *p, const struct block_span *b)
 {
     const struct ends_windows *w = ((const struct gathering *)context)->windows;
@@ -178,7 +178,7 @@ static int gather(struct gathering *g, struct recording *rec, struct library_kin
 int collective_ends_gather(struct collective_ends *e, struct recording *rec,
                            const struct ends_windows *windows)
 {
-    struct losses *losses = calloc(rec->count + 1u, sizeof *losses); /* others count them */
+    struct losses *losses = calloc(rec->count + 1u, sizeof *losses); /* counted elsewhere */
     struct kernel_names texts = {0};
     struct library_kinds kinds;
     int error = library_kinds_init(&kinds, &texts, 0, rec->count);
@@ -201,7 +201,7 @@ void collective_ends_release(struct collective_ends *e)
     free(e->list);
 }
 
-/* ---- moments that hosts have in common ------------------------------------------------------- */
+/* ---- common moments -------------------------------------------------------------------------- */
 
 bool common_moments_get(const struct common_moments *m, uint32_t end, uint64_t *moment_ns)
 {

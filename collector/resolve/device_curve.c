@@ -13,7 +13,7 @@ void device_curve_release(struct device_curve *c)
     *c = (struct device_curve){0};
 }
 
-/* Every second point goes; the first one and the last one stay. */
+/* Drops every second point, but not the first or the last. */
 static void thin(struct device_curve *c)
 {
     uint32_t kept = 0;
@@ -41,7 +41,7 @@ static int put(struct device_curve *c, uint64_t at_ns, uint64_t value, uint32_t 
     return ARRAY_PUSH(c->points, c->count, (&(struct curve_point){at_ns, value}));
 }
 
-/* Is it more than the device can have done? It may have moved on only now, for what was before. */
+/* Whether it grew by more than possible. A late update may include earlier growth. */
 static bool leaps(const struct device_curve *c, uint64_t growth, uint64_t ns)
 {
     return c->rate_max && (double)growth > (double)c->rate_max * ((double)ns / 1e9 + 1);
@@ -73,7 +73,7 @@ int device_curve_add(struct device_curve *c, uint64_t at_ns, uint64_t raw, uint3
         c->changed_ns = at_ns;
         c->changes++;
     }
-    /* The last point moves on, as long as nothing is lost by that. */
+    /* Move the last point, as long as nothing is lost by that. */
     if (is_between(c, value) || (c->count > 1 && ++c->passed < c->step)) {
         *last = (struct curve_point){at_ns, value};
         return 0;
@@ -90,20 +90,20 @@ uint64_t device_curve_period_ns(const struct device_curve *c)
     return c->changes ? (c->changed_ns - c->first_ns) / c->changes : 0;
 }
 
-/* The first point behind that time; the count: there is none. */
+/* Index of the first point after that time; the count: none. */
 static uint32_t point_behind(const struct device_curve *c, uint64_t ns)
 {
     return ARRAY_UP_TO(c->points, c->count, at_ns, ns);
 }
 
-/* The last point at that time or before; the count: there is none. */
+/* Index of the last point at that time or before; the count: none. */
 static uint32_t point_before(const struct device_curve *c, uint64_t ns)
 {
     uint32_t behind = point_behind(c, ns);
     return behind ? behind - 1 : c->count;
 }
 
-/* Where the counter stood at that time: between these two points. */
+/* The points that bound the counter at that time. */
 static bool place(const struct device_curve *c, uint64_t at_ns, uint64_t lag_ns,
                   struct curve_point *low, struct curve_point *high)
 {
@@ -119,14 +119,14 @@ static bool place(const struct device_curve *c, uint64_t at_ns, uint64_t lag_ns,
 
 static bool has_jumped(const struct device_curve *c, uint64_t from_ns, uint64_t to_ns)
 {
-    bool any = c->jump_count > CURVE_JUMPS_MAX; /* nobody knows where */
+    bool any = c->jump_count > CURVE_JUMPS_MAX; /* their times are not known */
     for (uint32_t i = 0; i < c->jump_count && i < CURVE_JUMPS_MAX; i++)
         any |= c->jumps_ns[i] > from_ns && c->jumps_ns[i] <= to_ns;
     return any;
 }
 
-/* On the line through the readings half a period later: it lags by that in the mean. *error grows
- * by how far the farther one of its bounds is. */
+/* Interpolates between the readings half a period later, which is the mean lag. Adds the distance
+ * to the farther bound to *error. */
 static double estimate(const struct device_curve *c, uint64_t at_ns, struct curve_point low,
                        struct curve_point high, double *error)
 {
@@ -173,7 +173,7 @@ struct curve_growth device_curve_whole(const struct device_curve *c, uint64_t *n
         return growth;
     growth.known = CURVE_KNOWN;
     growth.value = (double)c->points[c->count - 1].value;
-    /* At both ends as much as it grows in a period. */
+    /* Each end is uncertain by the growth of one period. */
     double share = (double)device_curve_period_ns(c) / (double)*ns;
     growth.error = 2 * growth.value * (share < 1 ? share : 1);
     return growth;

@@ -38,7 +38,7 @@ static struct device_source *add(struct device_sources *d, const struct event *e
     return source;
 }
 
-/* A part and the whole of one device, of one process: whichever came first. */
+/* Notes that a process reads a device and a MIG instance of it, in whichever order they came. */
 static void note_part(struct device_sources *d, struct device_source *source)
 {
     for (uint32_t i = 0; i < d->count; i++) {
@@ -148,12 +148,12 @@ bool device_growth(const struct device_source *source, const struct event *e, un
     return *since_ns < device_sample_ns(e);
 }
 
-/* ---- why a device is slow -------------------------------------------------------------------- */
+/* ---- throttling ------------------------------------------------------------------------------ */
 
 /* Bits of nvmlClocksEventReasons. */
 enum {
     REASON_POWER_CAP = 0x4,
-    REASON_HARDWARE = 0x8, /* one of the two of the hardware below, or another one of its own */
+    REASON_HARDWARE = 0x8, /* one of the two hardware reasons below, or one without a bit */
     REASON_SYNC_BOOST = 0x10,
     REASON_SW_THERMAL = 0x20,
     REASON_HW_THERMAL = 0x40,

@@ -8,24 +8,24 @@
 #include "error.h"
 #include "record/gpu_record.h"
 
-/* All launches of a graph have work of the same numbers: some of them tell which graph it is. */
+/* A few launches suffice to find the graph of a number. */
 #define LAUNCHES_KEPT 16
 
 struct captured_call {
     const struct kernel_name *kernel; /* NULL: not known, or none */
     uint32_t user;
-    uint8_t type; /* of its work's records */
+    uint8_t type; /* record type of its work */
 };
 
 struct capture {
     struct captured_call *calls; /* owned */
     uint32_t count;
-    uint32_t launches; /* that are kept */
-    bool is_bad;       /* which calls its graph is of is not certain */
+    uint32_t launches; /* number of stored launches */
+    bool is_bad;       /* its calls are not certain */
 };
 
-/* What a key is of. Values: a capture's index + 1; of an EXEC twice that, and 1 more once it was
- * destroyed or changed; of a NODE its index + 1. */
+/* Kinds of keys. Values: a capture's index + 1; for EXEC twice that, plus 1 once it was destroyed
+ * or changed; for NODE the index + 1. */
 enum sort { OPEN, GRAPH, EXEC, LAUNCH, ID, NODE };
 
 static struct key key_of(const struct process *p, enum sort sort, uint64_t number)
@@ -33,7 +33,7 @@ static struct key key_of(const struct process *p, enum sort sort, uint64_t numbe
     return (struct key){(uint64_t)p->index << 3 | sort, number, 0};
 }
 
-/* What finds no room is not known, and so said of its work. */
+/* Values that do not fit are not known, and reported so. */
 static int set(struct graph_origins *g, struct key key, uint64_t value)
 {
     int error = key_map_set(&g->keys, key, value);
@@ -56,7 +56,7 @@ void graph_origins_release(struct graph_origins *g)
 
 /* ---- captures -------------------------------------------------------------------------------- */
 
-/* The word of that label, 0: none. */
+/* The handle argument with that label, 0: none. */
 static uint64_t word_of(const struct event *e, const char *label)
 {
     for (unsigned i = 0; i < e->record->arg_count && i < e->function->arg_count; i++)
@@ -100,7 +100,7 @@ int graph_origins_capture(struct graph_origins *g, const struct slice *s, uint32
 static int begin_capture(struct graph_origins *g, const struct process *p)
 {
     uint64_t open = key_map_get(&g->keys, key_of(p, OPEN, 0));
-    if (open) { /* whose calls are whose is not recorded */
+    if (open) { /* captured calls cannot be assigned */
         g->captures[open - 1].is_bad = true;
         return 0;
     }
@@ -124,7 +124,7 @@ static int instantiate(struct graph_origins *g, const struct event *e)
 {
     struct key exec = key_of(e->process, EXEC, word_of(e, "exec"));
     uint64_t capture = key_map_get(&g->keys, key_of(e->process, GRAPH, word_of(e, "graph")));
-    key_map_remove(&g->keys, exec); /* its handle may have been another's */
+    key_map_remove(&g->keys, exec); /* its handle may have been reused */
     return capture ? set(g, exec, 2 * capture) : 0;
 }
 
@@ -132,7 +132,7 @@ static int launch(struct graph_origins *g, const struct event *e)
 {
     uint64_t exec = key_map_get(&g->keys, key_of(e->process, EXEC, word_of(e, "exec")));
     struct capture *c = exec ? &g->captures[exec / 2 - 1] : NULL;
-    if (c && exec % 2) /* so it was not destroyed */
+    if (c && exec % 2) /* so the call before changed it */
         c->is_bad = true;
     if (!c || !e->record->correlation || c->launches == LAUNCHES_KEPT)
         return 0;
@@ -140,7 +140,7 @@ static int launch(struct graph_origins *g, const struct event *e)
     return set(g, key_of(e->process, LAUNCH, e->record->correlation), exec / 2);
 }
 
-/* What else is done with a graph that can be launched destroys or changes it. */
+/* Any other call on a graph that can be launched destroys or changes it. */
 static int change(struct graph_origins *g, const struct event *e)
 {
     struct key key = key_of(e->process, EXEC, word_of(e, "exec"));
@@ -153,7 +153,7 @@ int graph_origins_take(struct graph_origins *g, const struct slice *s)
     const struct event *e = &s->event;
     if (e->record->type != RECORD_CALL || e->record->flags & RECORD_NESTED ||
         (e->record->result != 0 && e->function->does != API_DOES_CAPTURE_END))
-        return 0; /* a capture's end ends it, well or not */
+        return 0; /* the end of a capture counts even if it failed */
     switch (e->function->does) {
     case API_DOES_CAPTURE_BEGIN: return begin_capture(g, e->process);
     case API_DOES_CAPTURE_END: return end_capture(g, e);
@@ -180,7 +180,7 @@ _Static_assert(KERNEL_GRAPH_NODE == KERNEL_GRAPH + 1 && COPY_GRAPH_NODE == COPY_
 _Static_assert((int)KERNEL_DEVICE == (int)COPY_DEVICE && (int)KERNEL_DEVICE == (int)SET_DEVICE,
                "the device of any work");
 
-/* Which graph has the number. */
+/* Learns the capture of a graph number. */
 static int learn(struct graph_origins *g, const struct slice *s, uint64_t graph)
 {
     const struct process *p = s->event.process;
@@ -230,7 +230,7 @@ static int compare_nodes(const void *left, const void *right)
            ORDER(a->node, b->node);
 }
 
-/* Where do nodes of one graph come from, `count` of them in their order? */
+/* Finds the origin of the `count` nodes of one graph, in their order. */
 static enum graph_origin origin_of(const struct graph_origins *g, const struct graph_node *nodes,
                                    uint32_t count, const struct capture **capture)
 {

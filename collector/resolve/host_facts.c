@@ -13,7 +13,7 @@ bool host_sample(const struct slice *s, struct host_sample *sample)
     if (r->type != RECORD_SAMPLE)
         return false;
     if (__builtin_mul_overflow(record_arg(r, SAMPLE_PERIOD), count, &ns) || ns > CLOCK_NS_MAX)
-        ns = CLOCK_NS_MAX; /* a file can say anything */
+        ns = CLOCK_NS_MAX; /* a file can contain anything */
     *sample = (struct host_sample){
         .thread = tid ? host_thread(e, tid) : e->thread,
         .tid = tid ? tid : e->thread->tid,

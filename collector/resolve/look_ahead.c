@@ -31,7 +31,7 @@ int look_ahead_take(struct look_ahead *l, struct event *event)
     return 1;
 }
 
-/* The timeline's views end with its next event. */
+/* Copies the event, as the timeline's views end with the next one. */
 static int keep(struct ahead_event *to, const struct event *event)
 {
     uint32_t bytes = event->record->byte_count;
@@ -53,7 +53,7 @@ static int keep(struct ahead_event *to, const struct event *event)
     return 0;
 }
 
-/* The place of the event that was handed out last stays as it is. */
+/* Reads ahead; keeps the slot of the last returned event unchanged. */
 static int fill(struct look_ahead *l, uint64_t until_ns)
 {
     struct event event;

@@ -6,7 +6,7 @@
 
 #include "error.h"
 
-/* Those that overlap count as the same: so a tree of ranges is searched by a range. */
+/* Overlapping ranges compare equal, so a range finds any mapping that it overlaps. */
 static int compare(const void *left, const void *right)
 {
     const struct mapping *a = left, *b = right;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "resolve/occupancy.h"
 
-#define REGISTER_UNIT    256  /* registers of a warp are given out in multiples of this */
+#define REGISTER_UNIT    256  /* registers of a warp are allocated in multiples of this */
 #define WARP_UNIT        4    /* and warps, where registers limit them, in groups of this */
 #define SHARED_RESERVED  1024 /* of each block, from compute capability 8 on */
 #define SHARED_UNIT      128
 #define SHARED_UNIT_OLD  256          /* before compute capability 8 */
-#define LIMIT_MAX        (1ull << 28) /* two of them multiplied are no overflow */
+#define LIMIT_MAX        (1ull << 28) /* the product of two does not overflow */
 #define MILLI_BLOCKS_MAX (1ull << 50)
 
 static uint64_t round_up(uint64_t value, uint64_t unit)
@@ -19,7 +19,7 @@ static uint64_t least(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* Numbers of a file may be anything: what is larger than any device has cannot overflow below. */
+/* Limits a number from a file, so that calculations below cannot overflow. */
 static uint64_t sane(uint64_t value)
 {
     return least(value, LIMIT_MAX);
@@ -62,8 +62,7 @@ struct occupancy occupancy_of(const struct device_limits *d, const struct launch
     o.limited = true;
     o.resident = resident_blocks(d, shape);
     uint64_t limit = sane(d->threads_max);
-    /* The limit counts warps, as CUDA does. Of what the grid achieves, Kineto counts the threads.
-     */
+    /* The limit counts warps, like CUDA; the achieved part counts threads, like Kineto. */
     uint64_t warps = round_up(threads, sane(d->warp)) / sane(d->warp);
     uint64_t warps_max = limit / sane(d->warp);
     if (warps_max)

@@ -8,7 +8,7 @@
 #include "error.h"
 #include "resolve/op_stack.h"
 
-/* Of units, until it is known what follows. */
+/* Phases of units, until the later events are known. */
 enum { PHASE_PLAIN = PHASES, PHASE_NO_GRADIENT };
 
 #define NO_SPAN UINT32_MAX
@@ -22,13 +22,13 @@ struct phase_thread {
     struct phase_span *spans; /* owned; in the order of time */
     uint32_t count;
     uint32_t capacity;
-    uint32_t open;      /* place of the first span that may not be known yet */
-    uint32_t last;      /* place of the unit that may have made a node, or NO_SPAN */
-    uint64_t sequence;  /* its own */
-    uint32_t backwards; /* of its process, when it was last looked at */
-    uint8_t before;     /* enum step_phase: the last thing before `open` that told one */
+    uint32_t open;      /* index of the first span that may be unresolved */
+    uint32_t last;      /* index of the unit that may have made a node, or NO_SPAN */
+    uint64_t sequence;  /* sequence number of that unit */
+    uint32_t backwards; /* backward operators of its process, at the last update */
+    uint8_t before;     /* enum step_phase: the last known phase before `open` */
     bool trains;        /* it has run a forward operator or an optimizer */
-    uint64_t full_ns;   /* there was no room from here on; 0: there was */
+    uint64_t full_ns;   /* no room for spans from here on; 0: never */
 };
 
 int op_phases_init(struct op_phases *p, struct walk *walk)
@@ -52,7 +52,7 @@ void op_phases_release(struct op_phases *p)
     *p = (struct op_phases){0};
 }
 
-/* ---- what names say -------------------------------------------------------------------------- */
+/* ---- names ----------------------------------------------------------------------------------- */
 
 /* Lightning's profilers call a hook "[pl][profile][Strategy]SingleDeviceStrategy.training_step". */
 static enum step_phase phase_of_hook(const char *text)
@@ -95,7 +95,7 @@ enum step_phase op_phase_said(unsigned scope, const struct kernel_name *text)
     return (enum step_phase)phases[op_kind_of(scope, text)];
 }
 
-/* A gradient scaler's own operators have names of their own. */
+/* Initial phase of a unit. Operators of a gradient scaler have their own prefix. */
 static uint8_t phase_of_unit(const struct op *op, const struct kernel_name *name, bool is_in_update)
 {
     static const char *const reads[] = {"aten::item", "aten::_local_scalar_dense",
@@ -125,11 +125,11 @@ uint8_t op_phase_region(struct walk *walk, const struct op *op)
 
 /* ---- spans ----------------------------------------------------------------------------------- */
 
-/* What is known takes one span for each change; true: some was given back. */
+/* Merges resolved spans with the same phase. Returns whether that freed enough room. */
 static bool merge(struct op_phases *p, struct phase_thread *t)
 {
     uint32_t kept = 0, before = t->count;
-    if (!before) /* nor is there an array */
+    if (!before) /* no array either */
         return false;
     for (uint32_t i = 0; i < t->open; i++)
         if (!kept || t->spans[kept - 1].phase != t->spans[i].phase)
@@ -143,7 +143,7 @@ static bool merge(struct op_phases *p, struct phase_thread *t)
     return t->count < before / 2;
 }
 
-/* `is_own`: not one with the span before it. */
+/* `is_own`: do not merge it with the span before. */
 static int add(struct op_phases *p, struct phase_thread *t, uint64_t begin_ns, uint8_t phase,
                bool is_own)
 {
@@ -175,7 +175,7 @@ static uint8_t resolved(const struct phase_thread *t, uint8_t phase, enum step_p
     return is_update && !is_trained && t->trains ? PHASE_OPTIMIZER : PHASE_FORWARD;
 }
 
-/* What comes next is known, for the spans before the place `end`. */
+/* Resolves the spans before index `end`, given the next phase. */
 static void resolve(struct phase_thread *t, uint32_t end, enum step_phase next)
 {
     for (; t->open < end; t->open++)
@@ -184,7 +184,7 @@ static void resolve(struct phase_thread *t, uint32_t end, enum step_phase next)
     t->trains |= next == PHASE_FORWARD || next == PHASE_OPTIMIZER;
 }
 
-/* The last unit made a node: it is a forward operator, whatever has come since. */
+/* The last unit made a node, so it is a forward operator. */
 static void made_node(struct phase_thread *t)
 {
     resolve(t, t->last, PHASE_FORWARD);
@@ -192,7 +192,7 @@ static void made_node(struct phase_thread *t)
     t->last = NO_SPAN;
 }
 
-/* Something that tells a phase begins; or an update, which is one, ends. */
+/* Something with a known phase begins, or an update ends. */
 static void meet(struct phase_thread *t, enum step_phase next)
 {
     if (t->last != NO_SPAN && next == PHASE_BACKWARD)
@@ -201,7 +201,7 @@ static void meet(struct phase_thread *t, enum step_phase next)
     resolve(t, t->count, next);
 }
 
-/* ---- as a consumer --------------------------------------------------------------------------- */
+/* ---- consumer -------------------------------------------------------------------------------- */
 
 static struct phase_thread *thread_of(struct op_phases *p, const struct op *op)
 {
@@ -218,7 +218,7 @@ static int take_unit(struct op_phases *p, struct phase_thread *t, const struct o
     uint8_t phase = phase_of_unit(op, op->text, op->region == (PHASE_OPTIMIZER | REGION_UNIT));
     bool may_make_node = phase == PHASE_PLAIN && op->sequence;
     if (may_make_node || phase == PHASE_SYNC)
-        t->last = NO_SPAN; /* the one before has made none */
+        t->last = NO_SPAN; /* the unit before made no node */
     int error = add(p, t, op->begin_ns, phase, may_make_node);
     if (error == 0 && may_make_node && !t->full_ns) {
         t->last = t->count - 1;
@@ -245,7 +245,7 @@ static int open_op(struct op_phases *p, struct op *op)
     return 0;
 }
 
-/* What comes behind an update is behind it, also where it had a forward pass in it. */
+/* Later units follow the update, even if it contained a forward pass. */
 static void close_op(struct op_phases *p, const struct op *op)
 {
     if (op->region == PHASE_OPTIMIZER && op_is_label(op) &&

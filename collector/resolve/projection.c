@@ -26,8 +26,8 @@ void projections_release(struct projections *s)
 static int close_innermost(struct projections *s, struct projection *p, uint64_t next_ns)
 {
     struct projected_range *range = &p->open[--p->count];
-    /* Work that goes on behind the begin of what follows is counted up to there; each of those
-     * around it, which may end there, too, ends 1 ns later than what is in it. */
+    /* Ranges end before the next work begins. Outer ranges, which may end there too, each end 1 ns
+     * after the inner one. */
     uint64_t last_ns = next_ns > p->count ? next_ns - 1 - p->count : 0;
     if (range->end_ns > last_ns)
         range->end_ns = last_ns;
@@ -41,7 +41,7 @@ static int close_innermost(struct projections *s, struct projection *p, uint64_t
     return s->tell(s->context, p, range);
 }
 
-/* A new lane of that stream. */
+/* Adds a lane of that stream. */
 static struct projection *make(struct projections *s, struct process *process, uint64_t device,
                                uint64_t stream, uint32_t thread, uint32_t lane)
 {
@@ -55,7 +55,8 @@ static struct projection *make(struct projections *s, struct process *process, u
     return made;
 }
 
-/* That of a thread on a stream, if it has one or `wanted`. 0 or GPUPROF_NO_MEMORY. */
+/* Finds the projection of a thread on a stream, or adds it if `wanted`. Returns 0 or
+ * GPUPROF_NO_MEMORY. */
 static int find(struct projections *s, struct process *process, uint64_t device, uint64_t stream,
                 uint32_t thread, bool wanted, struct projection **found)
 {
@@ -63,7 +64,7 @@ static int find(struct projections *s, struct process *process, uint64_t device,
     struct key stream_key = {process->index, device, stream};
     uint64_t place = key_map_get(&s->places, key);
     *found = place ? s->list[place - 1] : NULL;
-    /* Nothing to tell of; or more of them than anything real has. */
+    /* Not needed, or more than any real program has. */
     if (place || !wanted || s->places.count >= PROJECTIONS_MAX)
         return 0;
     place = key_map_get(&s->lanes, stream_key);
@@ -80,10 +81,10 @@ static int find(struct projections *s, struct process *process, uint64_t device,
     return error == GPUPROF_NO_MEMORY ? error : 0;
 }
 
-/* ---- what a call was in ---------------------------------------------------------------------- */
+/* ---- ranges around a call -------------------------------------------------------------------- */
 
-/* The next range that was open when the call began, outwards from *number on, or the next label. 1;
- * 0: there is none, or an error. */
+/* Finds the next range around the call, outwards from *number. Returns 1, 0 if there is none, or an
+ * error. */
 static int next_range(struct projections *s, const struct correlated_call *call, uint32_t *number,
                       struct projected_range *found, uint64_t *end_ns)
 {
@@ -96,7 +97,7 @@ static int next_range(struct projections *s, const struct correlated_call *call,
     return 1;
 }
 
-/* The next label from *place on, which is then behind it. */
+/* The next label from *place, which advances past it. */
 static const struct op_node *find_label(struct projections *s, const struct correlated_call *call,
                                         struct op_place *place, int *error)
 {
@@ -119,8 +120,8 @@ static int next_label(struct projections *s, const struct correlated_call *call,
     return 1;
 }
 
-/* The ranges and labels that the call was in, the outermost first; their count, or an error. Which
- * is around which is told by the numbers that they share. */
+/* Writes the ranges and labels around the call, outermost first. Returns their count, or an error.
+ * They share numbers, which show which one is outer. */
 static int ranges_around(struct projections *s, const struct correlated_call *call,
                          struct projected_range *around, uint64_t *valid_until_ns)
 {
@@ -152,7 +153,7 @@ static int ranges_around(struct projections *s, const struct correlated_call *ca
 
 /* ---- work ------------------------------------------------------------------------------------ */
 
-/* Closes the ranges that this work is not in and opens those that it is the first of. */
+/* Closes the ranges that do not contain this work, and opens those that it begins. */
 static int change(struct projections *s, struct projection *p, uint64_t begin_ns, uint64_t end_ns,
                   const struct correlated_call *call, uint32_t label)
 {

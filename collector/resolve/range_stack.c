@@ -61,7 +61,7 @@ const struct kernel_name *ranges_label(const struct ranges *r, const struct proc
                                                               label_key(p, kind, domain, handle));
 }
 
-/* The text of a record, or of the string that it names. */
+/* The text of a record, or of the registered string that it refers to. */
 static int text_of(struct ranges *r, const struct event *e, uint64_t domain, uint64_t message,
                    const struct kernel_name **text)
 {
@@ -88,7 +88,7 @@ static int take_label(struct ranges *r, const struct event *e)
     return error == GPUPROF_NO_MEMORY ? error : 0;
 }
 
-/* Each operator has a text of its own, by its number: only names and inputs are kept. */
+/* Each operator has a unique text, by its number, so only the name and inputs are stored. */
 static int fill_op(struct ranges *r, const struct range_op *op, const uint8_t *text,
                    struct range *range)
 {
@@ -169,7 +169,7 @@ static int open_range(struct ranges *r, const struct event *e, bool nested, stru
     return RANGE_OPENED;
 }
 
-/* Of a domain that nobody has named its number is its name. */
+/* A domain without a name is named by its number. */
 static int name_domain(struct ranges *r, struct range *range)
 {
     char text[40];

@@ -11,7 +11,7 @@
 
 #define COLUMN(c) (1u << ROW_##c)
 
-/* What a table's rows have; the other columns are zeros. */
+/* Columns of each table; the others are zeros. */
 static const unsigned columns_of[ROW_TABLES] = {
     [ROWS_CALLS] = COLUMN(TYPE) | COLUMN(BEGIN) | COLUMN(NS) | COLUMN(PROCESS) | COLUMN(THREAD) |
                    COLUMN(KIND) | COLUMN(NAME) | COLUMN(BYTES) | COLUMN(FUNCTION) | COLUMN(WEIGHT) |
@@ -51,7 +51,7 @@ void resolver_add(struct resolver *r, const struct rows_reader *reader)
 
 static int make_columns(struct rows *rows, enum row_table table)
 {
-    unsigned count = 1; /* one of zeros */
+    unsigned count = 1; /* a column of zeros */
     for (unsigned c = 0; c < ROW_COLUMNS; c++)
         count += columns_of[table] >> c & 1;
     uint64_t *memory = calloc((size_t)count * BLOCK_ROWS, sizeof *memory);
@@ -66,7 +66,7 @@ static int make_columns(struct rows *rows, enum row_table table)
     return 0;
 }
 
-/* Gives them to their readers, and makes room for the next. 0 or an error. */
+/* Passes the block to its readers and empties it. Returns 0 or an error. */
 static int hand_out(struct resolver *r, struct rows *rows)
 {
     int error = 0;
@@ -77,7 +77,7 @@ static int hand_out(struct resolver *r, struct rows *rows)
     return error;
 }
 
-/* Room for a row, at *place, of columns that the table has. 0 or an error. */
+/* Reserves a row at *place. Returns 0 or an error. */
 static inline int begin_row(struct resolver *r, enum row_table table, uint32_t *place)
 {
     struct rows *rows = &r->tables[table];
@@ -97,7 +97,7 @@ static inline void put_times(struct rows *rows, uint32_t at, enum row_type type,
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-/* The number of a name; 0: there is no room for another. 0 or GPUPROF_NO_MEMORY. */
+/* Finds or adds a name; *number is 0 if there is no room. Returns 0 or GPUPROF_NO_MEMORY. */
 static int name_number(struct resolver *r, struct key key, const struct row_name *name,
                        uint64_t *number)
 {
@@ -108,7 +108,7 @@ static int name_number(struct resolver *r, struct key key, const struct row_name
     return error;
 }
 
-/* What nothing names is called by its number. */
+/* The number of a kernel's name; without a name, it is called by its number. */
 static int number_of_kernel(struct resolver *r, const struct event *e, uint64_t *number)
 {
     uint64_t of = record_arg(e->record, KERNEL_NAME_INDEX);
@@ -143,8 +143,8 @@ static uint64_t kind_of_copy(const struct event *e)
     return HOST_COPY_UNKNOWN;
 }
 
-/* Of a process whose devices have no rows a call that launched a kernel, copied or set; times are
- * those of the call, on the host. */
+/* Adds the kernel launch, copy or set of a call of a process without GPU rows. Times are those of
+ * the call on the host. */
 static int put_host(struct resolver *r, const struct slice *s, struct rows *rows, uint32_t at)
 {
     const struct event *e = &s->event;
@@ -229,7 +229,7 @@ static int take_work(void *context, const struct slice *s)
 
 /* ---- others ---------------------------------------------------------------------------------- */
 
-/* Kinds that nobody knows are one, that of 0. */
+/* Unknown kinds count as kind 0. */
 static int take(void *context, const struct slice *s)
 {
     struct resolver *r = context;
@@ -247,7 +247,7 @@ static int take(void *context, const struct slice *s)
     return error;
 }
 
-/* ---- as a consumer --------------------------------------------------------------------------- */
+/* ---- consumer -------------------------------------------------------------------------------- */
 
 static int end(void *context)
 {
@@ -266,7 +266,7 @@ static int make_tables(struct resolver *r, unsigned tables)
     for (enum row_table t = 0; error == 0 && t < ROW_TABLES; t++) {
         r->tables[t] = (struct rows){.of = r, .table = t};
         error = tables >> t & 1 ? make_columns(&r->tables[t], t) : 0;
-        r->memory[t] = r->tables[t].columns[0]; /* all are one piece */
+        r->memory[t] = r->tables[t].columns[0]; /* all columns are one block of memory */
     }
     return error;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which blocks a walk through a piece reads. */
+/* Selects the blocks that a walk with a selection reads. */
 #include <stdlib.h>
 
 #include "error.h"
@@ -7,7 +7,7 @@
 #include "resolve/look_ahead.h"
 #include "resolve/selection.h"
 
-/* What is around calls: a table of rows alone (rows.h) needs none of it. */
+/* Context of calls, which a table of rows (rows.h) does not need. */
 #define AROUND_TYPES                                                                               \
     (block_type_bit(RECORD_PUSH) | block_type_bit(RECORD_POP) |                                    \
      block_type_bit(RECORD_RANGE_START) | block_type_bit(RECORD_RANGE_END) |                       \
@@ -17,14 +17,14 @@
      block_type_bit(RECORD_TENSOR) | block_type_bit(RECORD_CONTENT) |                              \
      block_type_bit(RECORD_LINK) | block_type_bit(RECORD_SILENCE))
 
-/* By the noise of two clocks work may begin so long before its call. */
+/* Clock noise can place work this long before its call. */
 static uint64_t later(uint64_t ns)
 {
     return ns < UINT64_MAX - AHEAD_NS ? ns + AHEAD_NS : UINT64_MAX;
 }
 
-/* Nothing of the block is counted among these steps or ranges; `matters`: what is before them does
- * in any case. Work of theirs may come long behind them. */
+/* Whether the block has nothing in these steps or ranges. With `matters`, earlier blocks are needed
+ * in any case. Their work may come much later. */
 static bool is_beside(const struct time_spans *spans, const struct block_span *b, bool has_work,
                       bool matters)
 {
@@ -34,13 +34,13 @@ static bool is_beside(const struct time_spans *spans, const struct block_span *b
            (!has_work && b->begin_ns >= later(spans->list[spans->count - 1].end_ns));
 }
 
-/* Of a process that did not end by itself the last calls tell why it hung. */
+/* The last calls of a process that did not exit normally show why it hung. */
 static bool reads_all_of(const struct process *p)
 {
     return p->live.count || p->end_reason != END_EXIT;
 }
 
-/* What others need to be understood is read whatever its time: it is in few blocks. */
+/* Other records are read at any time: few blocks have them, and they explain others. */
 static bool is_passed(const struct selection *s, uint64_t types)
 {
     uint64_t passed = CALL_TYPES | WORK_TYPES | (s->reads == CALLS_OF_ROWS ? AROUND_TYPES : 0);

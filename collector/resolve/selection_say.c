@@ -135,7 +135,7 @@ static void say_time(const struct selection *s, const char *begun, FILE *out)
                                          : "window");
 }
 
-/* The first option that leaves none of what the ones before it have left. */
+/* Prints the first option that leaves none of the events that passed the options before it. */
 static void say_why(const struct selection *s, const char *begun, FILE *out)
 {
     const struct select_wish *w = s->wish;
@@ -193,7 +193,7 @@ enum exit_code selection_check(const struct selection *s, const char *verb)
 
 /* ---- kinds ----------------------------------------------------------------------------------- */
 
-/* What --kind calls events. */
+/* The kinds of events for --kind. */
 
 enum select_kind selection_kind_of_call(const struct function *f)
 {

@@ -11,7 +11,7 @@
 #include "frame.h"
 #include "record/gpu_record.h"
 
-/* Is it a build id in hexadecimal digits? */
+/* Whether it is a build id in hexadecimal digits. */
 static bool is_build_id(const uint8_t *text, size_t length)
 {
     for (size_t i = 0; i < length; i++)
@@ -20,7 +20,7 @@ static bool is_build_id(const uint8_t *text, size_t length)
     return length >= 2 && length % 2 == 0 && length <= 2u * BUILD_ID_MAX;
 }
 
-/* Of a good MODULE or PYTHON record: bytes before what divides its two texts. */
+/* Length of the first of the two texts of a valid MODULE or PYTHON record. */
 static uint32_t stack_record_first_bytes(const struct record *r)
 {
     const uint8_t *end =
@@ -28,7 +28,7 @@ static uint32_t stack_record_first_bytes(const struct record *r)
     return end ? (uint32_t)(end - r->bytes) : r->byte_count;
 }
 
-/* Of a good MODULE record: bytes of the build id in hexadecimal digits, before a blank; 0: none. */
+/* Length of the hexadecimal build id in a valid MODULE record; 0: none. */
 static uint32_t stack_record_id_bytes(const struct record *r)
 {
     uint32_t bytes = stack_record_first_bytes(r);
@@ -40,12 +40,12 @@ static bool is_good_module(const struct record *r)
     uint32_t bytes = stack_record_first_bytes(r);
     if (record_arg(r, STACK_STACK) > FRAME_MODULE_MAX || bytes >= r->byte_count)
         return false;
-    /* Without a readable path its build id can find it. */
+    /* Without a readable path, the build id can find the file. */
     return is_build_id(r->bytes, bytes) ||
            (bytes == 1 && r->bytes[0] == '-' && bytes + 1 < r->byte_count);
 }
 
-/* The number that others know it by; 0: it says none. */
+/* The number by which other records refer to it; 0: none. */
 static uint64_t stack_record_number(const struct record *r)
 {
     return record_arg(r, r->type == RECORD_MODULE   ? MODULE_MODULE
@@ -94,7 +94,7 @@ void stack_table_release(struct stack_table *t)
     number_set_release(&t->frame_numbers);
 }
 
-/* 1, 0 if there is no room, or GPUPROF_NO_MEMORY. */
+/* Returns 1, 0 if there is no room, or GPUPROF_NO_MEMORY. */
 static int take_module(struct stack_table *t, struct key key, const struct record *r)
 {
     uint32_t id_bytes = stack_record_id_bytes(r), bytes = stack_record_first_bytes(r) + 1;
@@ -103,7 +103,7 @@ static int take_module(struct stack_table *t, struct key key, const struct recor
     char stand_in[2 * BUILD_ID_MAX + 16];
     const uint8_t *path = r->bytes + bytes;
     size_t path_bytes = r->byte_count - bytes;
-    if (!path_bytes) { /* its path could not be read: it goes by what is known of it */
+    if (!path_bytes) { /* its path could not be read: name it by its build id */
         path_bytes = (size_t)snprintf(stand_in, sizeof stand_in, "[build id %.*s]", (int)id_bytes,
                                       (const char *)r->bytes);
         path = (const uint8_t *)stand_in;
@@ -135,7 +135,8 @@ static int take_place(struct stack_table *t, struct key key, const struct record
 
 static const struct number_kind frame_kind_of = NUMBER_KEY(struct stack_frame, process);
 
-/* Makes *frame the number of the one that it called. 1, 0 if there is no room, or an error. */
+/* Adds the frame that *frame called and stores its number there. Returns 1, 0 if there is no room,
+ * or an error. */
 static int add_frame(struct stack_table *t, uint32_t process, uint64_t word, uint32_t *frame)
 {
     struct stack_frame inner = {.word = word, .parent = *frame, .process = process};
@@ -191,7 +192,7 @@ int stack_table_take(struct stack_table *t, const struct event *e)
     struct key_map *map = r->type == RECORD_MODULE   ? &t->modules_of
                           : r->type == RECORD_PYTHON ? &t->places_of
                                                      : &t->stacks_of;
-    /* A number means one thing: what is said of it again changes nothing. */
+    /* The first record of a number counts; later ones change nothing. */
     if (!stack_record_is_good(r) || key_map_get(map, key))
         return 0;
     int taken = r->type == RECORD_MODULE   ? take_module(t, key, r)
@@ -222,7 +223,7 @@ const struct stack_place *stack_table_place(const struct stack_table *t, uint32_
     return place ? &t->places[place - 1] : NULL;
 }
 
-/* What a frame means, unless it is known. */
+/* Copies what a frame refers to, unless it is there. */
 static int pick_meaning(struct stack_table *to, const struct stack_table *from, uint32_t process,
                         uint64_t word)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the marks of a program's steps make of them (steps.h). */
+/* Makes steps from the marks of a program (steps.h). */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@ static int compare_marks(const void *left, const void *right)
            ORDER(a->order, b->order);
 }
 
-/* Whatever times a file has, no two overlap. */
+/* Adds a step, cut so that steps never overlap, whatever times a file has. */
 static int add_step(struct steps *s, const struct step_mark *mark, uint64_t number,
                     uint64_t begin_ns, uint64_t end_ns, bool is_partial)
 {
@@ -31,7 +31,7 @@ static int add_step(struct steps *s, const struct step_mark *mark, uint64_t numb
     return ARRAY_PUSH(s->list, s->count, &step);
 }
 
-/* The number that a name ends with, if it has one; names that are all the same have none. */
+/* The number at the end of a name, unless the pattern has no wildcard and all names are equal. */
 static uint64_t number_of(const struct steps *s, const struct step_mark *mark, uint64_t otherwise)
 {
     const char *text = mark->text->shown;
@@ -42,7 +42,7 @@ static uint64_t number_of(const struct steps *s, const struct step_mark *mark, u
     return is_same || digits == end || end - digits > 18 ? otherwise : strtoull(digits, NULL, 10);
 }
 
-/* Each has an end of its own. */
+/* Makes steps of marks that have an end each. */
 static int make_of_spans(struct steps *s, const struct step_mark *marks, uint32_t count)
 {
     uint64_t free_ns = 0, number = 0;
@@ -62,10 +62,10 @@ static int make_of_spans(struct steps *s, const struct step_mark *marks, uint32_
     return error;
 }
 
-/* What launches of graphs are marks among. */
+/* Which graph launches are marks. */
 struct launched {
     uint64_t graph;
-    bool has_pauses; /* a wait of the thread that launched it last ends its step */
+    bool has_pauses; /* a wait of the launching thread ends its step */
 };
 
 static bool is_launch(const struct step_mark *m, uint64_t graph)
@@ -78,8 +78,7 @@ static bool is_pause(const struct step_mark *m, const struct step_mark *last)
     return m->ends && last && m->thread == last->thread;
 }
 
-/* One lasts until the next begins, or none does, of those that are of `thread` and launch that
- * graph. */
+/* Makes steps from each mark to the next. `thread` (or NULL) and `l` (or NULL) select the marks. */
 static int make_of_begins(struct steps *s, const struct step_mark *marks, uint32_t count,
                           const struct thread *thread, const struct launched *l)
 {
@@ -102,7 +101,7 @@ static int make_of_begins(struct steps *s, const struct step_mark *marks, uint32
                     s->walk->last_ns[last->process->index], true);
 }
 
-/* One lasts from the end of the one before. */
+/* Makes steps from the end of one mark to the end of the next. */
 static int make_of_ends(struct steps *s, const struct step_mark *marks, uint32_t count)
 {
     uint64_t begin_ns = s->walk->first_ns[marks->process->index], number = 0;
@@ -118,8 +117,8 @@ static int make_of_ends(struct steps *s, const struct step_mark *marks, uint32_t
     return error;
 }
 
-/* Are there launches that follow one another without a wait, between the waits? What lies behind
- * most launches is a part of what is done again and again. */
+/* Whether the thread waits after bursts of launches. If it waits after most launches, the wait is
+ * part of the iteration. */
 static bool has_bursts(const struct step_mark *marks, uint32_t count, uint64_t graph)
 {
     const struct step_mark *last = NULL;
@@ -134,7 +133,7 @@ static bool has_bursts(const struct step_mark *marks, uint32_t count, uint64_t g
     return pauses <= launches / 2;
 }
 
-/* The graph of most launches, of several the one that came first; none was launched only once. */
+/* Uses the graph with the most launches, the first of several; one launch is not enough. */
 static int make_of_launches(struct steps *s, const struct step_mark *marks, uint32_t count)
 {
     struct key_map launches = {0};
@@ -166,8 +165,8 @@ static int make(struct steps *s, const struct step_mark *marks, uint32_t count)
     }
 }
 
-/* Graphs that a program launches now and then are not what it is made of: unless somebody wants
- * them, they are steps where they go on for a STEPS_GRAPH_PART of the process's time. */
+/* Whether the graph is launched only in a small part of the process's time (less than
+ * 1/STEPS_GRAPH_PART). Such steps are left out unless requested. */
 static bool is_passing(const struct steps *s, uint32_t first)
 {
     const struct step *list = &s->list[first];
@@ -177,27 +176,27 @@ static bool is_passing(const struct steps *s, uint32_t first)
                (s->walk->last_ns[process] - s->walk->first_ns[process]) / STEPS_GRAPH_PART;
 }
 
-/* The steps of one process, in order: where the next pause is looked for, how many stay. */
+/* Steps of one process: index of the next one to check, number kept. */
 struct checked {
     struct step *list;
     uint32_t at, kept;
 };
 
-/* Nobody knows what came to pass there: what lies in it is no step of those that are known. */
+/* Removes steps inside a pause, and marks those that overlap it as partial. */
 static void take_pause(struct checked *c, uint32_t count, uint64_t from_ns, uint64_t to_ns)
 {
     for (; c->at < count && c->list[c->at].begin_ns < to_ns; c->at++) {
         struct step *step = &c->list[c->at];
         step->is_partial |= step->end_ns > from_ns;
         if (step->end_ns > to_ns)
-            return; /* the next pause may be in it, too */
+            return; /* the next pause may overlap it, too */
         if (step->begin_ns < from_ns)
             c->list[c->kept++] = *step;
     }
 }
 
-/* *at: the first pause of its or of a later process; those of `list` come before those of later
- * ones. Returns how many steps stay. */
+/* Applies all pauses of the process of `list`. *at is the next pause, in process order. Returns the
+ * number of steps that remain. */
 static uint32_t take_pauses(const struct survey *survey, uint32_t *at, struct step *list,
                             uint32_t count)
 {
@@ -218,7 +217,7 @@ static uint32_t take_pauses(const struct survey *survey, uint32_t *at, struct st
     return c.kept + count - c.at;
 }
 
-/* `list` is of one process, in the order of time, and so are its blind times. */
+/* Marks blind steps. `list` is of one process, in the order of time, like the blind times. */
 static int take_blind(struct process *p, struct step *list, uint32_t count)
 {
     struct blind_time *times = NULL;
@@ -229,7 +228,7 @@ static int take_blind(struct process *p, struct step *list, uint32_t count)
         for (; at < count && list[at].begin_ns < times[i].end_ns; at++) {
             list[at].is_blind = true;
             if (list[at].end_ns > times[i].end_ns)
-                break; /* the next one may be in it, too */
+                break; /* the next blind time may overlap it, too */
         }
     }
     free(times);
