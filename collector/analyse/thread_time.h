@@ -121,8 +121,8 @@ static inline bool thread_times_has(const struct thread_times *h, uint32_t proce
 
 /*
  * Reports what the thread (by index, with its process's) did between the two times, as far as
- * known: parts that do not overlap, and samples of the rest. DID_THROTTLED parts follow last: how
- * long all threads were stopped while it could have run.
+ * known: parts that do not overlap, and samples of the rest. DID_THROTTLED parts come last: how
+ * long a quota stopped all threads, within any time in which it could have run.
  */
 void thread_times_split(const struct thread_times *h, uint32_t process, uint32_t thread,
                         uint64_t begin_ns, uint64_t end_ns, thread_piece_fn *tell, void *context);
