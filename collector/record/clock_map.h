@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From one process's nanoseconds (frozen scale) to the nanoseconds that all processes share:
- * piecewise linear through the process's ANCHOR records to CLOCK_MONOTONIC, which all processes of
- * one boot share (the shift of a time namespace is taken out), then by one offset per boot to
- * CLOCK_REALTIME, which hosts have in common. The map never decreases, so that order and nesting
- * within a process stay. At most CLOCK_ANCHORS_MAX anchors are kept; when there are more, every
- * second one goes.
+ * Converts a process's nanoseconds (frozen scale) to the time that all processes share. The first
+ * step, to CLOCK_MONOTONIC, is piecewise linear through the process's ANCHOR records; all processes
+ * of one boot share that clock (the shift of a time namespace is removed). One offset per boot then
+ * leads to CLOCK_REALTIME, which hosts share. The map never decreases, so order and nesting within
+ * a process stay. At most CLOCK_ANCHORS_MAX anchors are stored; beyond that, every second one is
+ * dropped.
  */
 #ifndef GPUPROF_COLLECTOR_CLOCK_MAP_H
 #define GPUPROF_COLLECTOR_CLOCK_MAP_H
@@ -33,36 +33,36 @@ struct clock_map {
     struct clock_anchor *anchors; /* owned */
     uint32_t count;
     uint32_t capacity;
-    uint32_t stride;  /* every stride-th anchor offered is kept ... */
-    uint32_t offered; /* ... counted here; the last one always */
+    uint32_t stride;  /* every stride-th offered anchor is stored ... */
+    uint32_t offered; /* ... number offered; the last one is always used */
     uint64_t offset;  /* CLOCK_REALTIME - CLOCK_MONOTONIC, modulo 2^64 */
-    uint64_t shift;   /* of the process's CLOCK_MONOTONIC by its time namespace; likewise */
+    uint64_t shift;   /* shift of the process's CLOCK_MONOTONIC by its time namespace, likewise */
     struct clock_place place;
     struct clock_anchor last;
 };
 
-/* The header gives the first anchor and the offset. 0 or GPUPROF_NO_MEMORY. */
+/* Takes the first anchor and the offset from the header. Returns 0 or GPUPROF_NO_MEMORY. */
 int clock_map_init(struct clock_map *m, const struct stream_header *h);
 void clock_map_release(struct clock_map *m);
 
-/* Anchors are offered in the order of their ns; one that is not plausible is left out. */
+/* Offers an anchor, in the order of ns; implausible ones are left out. */
 void clock_map_add(struct clock_map *m, uint64_t ns, uint64_t monotonic_ns);
 
-/* To be called once, after the last anchor. */
+/* Completes the map; call it once, after the last anchor. */
 void clock_map_finish(struct clock_map *m);
 
 uint64_t clock_map_search(const struct clock_map *m, struct clock_place *place, uint64_t ns);
 
-/* The process's time that is shown as `shared_ns`, to some nanoseconds. */
+/* The process's time for `shared_ns`, exact to some nanoseconds. */
 uint64_t clock_map_back(const struct clock_map *m, uint64_t shared_ns);
 
-/* What is shown as a time is from now on shown as what `move`, which never decreases, makes of it;
- * to be called once it is finished. Between two anchors it is linear. */
+/* Applies `move`, which never decreases, to the shared time, exactly at the anchors and linearly
+ * between. Call it after clock_map_finish. */
 typedef uint64_t clock_move_fn(const void *context, uint64_t shared_ns);
 void clock_map_move(struct clock_map *m, clock_move_fn *move, const void *context);
 
-/* CLOCK_REALTIME in ns of the process's time `ns`. `place` is the caller's, so that several threads
- * may look at one map. */
+/* CLOCK_REALTIME in ns for the process's time `ns`. The caller owns `place`, so several threads can
+ * use one map. */
 static inline uint64_t clock_map_look(const struct clock_map *m, struct clock_place *place,
                                       uint64_t ns)
 {
@@ -73,7 +73,7 @@ static inline uint64_t clock_map_look(const struct clock_map *m, struct clock_pl
            (uint64_t)((unsigned __int128)(ns - a->ns) * a->slope >> CLOCK_SCALE_SHIFT);
 }
 
-/* The same of the begin and the end of a time, which mostly are in one segment. */
+/* The same for the begin and the end of an interval, which usually are in one segment. */
 static inline void clock_map_look_both(const struct clock_map *m, struct clock_place *place,
                                        uint64_t begin, uint64_t end, uint64_t *begin_ns,
                                        uint64_t *end_ns)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What gpuprof itself has cost a process, as the library measured it, and what it gave up to cost
- * less: from COST, COST_SUM and STEP_DOWN records, of which the last of each kind hold.
+ * What gpuprof itself cost a process, as the library measured it, and what it gave up to cost less.
+ * From COST, COST_SUM and STEP_DOWN records; the last of each kind counts.
  */
 #ifndef GPUPROF_COLLECTOR_COST_TABLE_H
 #define GPUPROF_COLLECTOR_COST_TABLE_H
@@ -24,49 +24,48 @@ struct cost_row {
     uint64_t timed;
     uint64_t timed_ns;
     uint64_t total_ns;
-    uint64_t unmeasured; /* of count: nothing is known of what they cost */
+    uint64_t unmeasured; /* part of `count` with unknown cost */
 };
 
 struct step_down {
     uint16_t step;     /* enum ladder_step, or one of a later version */
     uint64_t begin_ns; /* on the process's scale */
-    uint64_t share;    /* parts per million: what was measured, and what was allowed */
+    uint64_t share;    /* parts per million, measured; `budget` is the allowed share */
     uint64_t budget;
-    char text[STEP_DOWN_TEXT_BYTES]; /* as in the file: not clean */
+    char text[STEP_DOWN_TEXT_BYTES]; /* as in the file, not sanitized */
 };
 
 struct cost_table {
     struct cost_row rows[COST_COUNT];
     uint64_t sum[COST_SUM_ARG_COUNT]; /* enum cost_sum_argument; all 0: not measured */
-    uint32_t worst_tid;               /* of COST_SUM_WORST_THREAD, once threads are known; or 0 */
+    uint32_t worst_tid; /* tid of COST_SUM_WORST_THREAD, once threads are known; or 0 */
     char worst_name[THREAD_NAME_BYTES_MAX + 1];
     struct step_down *steps; /* owned */
     uint32_t step_count;
 };
 
-/* Takes a record of these types; others, and what it cannot mean, change nothing. */
+/* Takes a record of these types; ignores others and invalid ones. */
 void cost_table_take(struct cost_table *t, const struct record *r);
 void cost_table_release(struct cost_table *t);
 
-/* When a step of the ladder was first taken, on the process's scale; UINT64_MAX: never. */
+/* First time of a step of the ladder, on the process's scale; UINT64_MAX: never. */
 uint64_t cost_table_step_ns(const struct cost_table *t, enum ladder_step step);
 
 /*
- * Since when calls may be recorded without what ties them to the device's work, or not at all;
- * UINT64_MAX: never.
+ * The time from which calls may lack a correlation id, or may not be recorded; UINT64_MAX: never.
  */
 uint64_t cost_table_untied_ns(const struct cost_table *t);
 
-/* Was nothing measured that has cost the program's threads something? */
+/* Whether nothing was measured that costs time on the program's threads. */
 bool cost_table_is_blind(const struct cost_table *t);
 
-/* A share of something, at most 1; 0 if it is not known. */
+/* A share, at most 1; 0 if not known. */
 double cost_share(uint64_t part_ns, uint64_t whole_ns);
 
 /*
- * When a process recorded its calls and nothing of what its devices did: another client of CUPTI's
- * had their records (NOTE), or they were given up to cost less (STEP_DOWN). Memory: 16 bytes for
- * each change, of which there are BLIND_CHANGES_MAX; later ones are not known.
+ * Blind times: a process recorded calls, but no GPU activity, because another CUPTI client had the
+ * records (NOTE) or they were given up to cost less (STEP_DOWN). Memory: 16 bytes for each change,
+ * BLIND_CHANGES_MAX at most; later ones are ignored.
  */
 #define BLIND_CHANGES_MAX (1u << 16)
 
@@ -76,20 +75,21 @@ struct blind_change {
 };
 
 struct blind_times {
-    struct blind_change *changes; /* owned; in the order in which they were read */
+    struct blind_change *changes; /* owned; in reading order */
     uint32_t count;
 };
 
 struct blind_time {
-    uint64_t begin_ns; /* in the time that all share */
-    uint64_t end_ns;   /* UINT64_MAX: it was so until the process's end */
+    uint64_t begin_ns; /* in shared time */
+    uint64_t end_ns;   /* UINT64_MAX: until the process ended */
 };
 
-/* Takes a record of these types; those that say something else change nothing. */
+/* Takes a record of these types; ignores those that say something else. */
 void blind_times_take(struct blind_times *t, const struct record *r);
 void blind_times_release(struct blind_times *t);
 
-/* All of them, one behind the other, for the caller to free: how many, or GPUPROF_NO_MEMORY. */
+/* Writes all of them to a list that the caller frees. Returns their number, or
+ * GPUPROF_NO_MEMORY. */
 int64_t blind_times_find(const struct blind_times *t, struct clock_map *clock,
                          struct blind_time **times);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The functions that calls name: each distinct description once, whatever the number of processes,
- * and per process the way from a CALL record's code to it. Descriptions come from the API records
- * of the stream; the table of this build serves only a process that left none and whose header says
- * that its table was the same.
+ * The functions of calls: each distinct description once for all processes, and per process a map
+ * from the code of a CALL record to it. Descriptions come from the API records of the stream. The
+ * table of this build is used only for a process without them, if its header says that its table
+ * was the same.
  */
 #ifndef GPUPROF_COLLECTOR_FUNCTION_TABLE_H
 #define GPUPROF_COLLECTOR_FUNCTION_TABLE_H
@@ -18,7 +18,7 @@
 #include "record.h"
 
 #define FUNCTION_CODES_MAX  4096  /* codes of one process */
-#define FUNCTIONS_MAX       65536 /* of all processes; the last one stands for all beyond */
+#define FUNCTIONS_MAX       65536 /* of all processes; the last one represents all further ones */
 #define FUNCTION_BYTES_MAX  1024  /* longest description */
 #define FUNCTION_DOMAIN_ANY 255   /* the description names a domain or class unknown here */
 
@@ -27,8 +27,8 @@ struct function_arg {
     const char *label; /* a view of the description */
 };
 
-/* x, y and z of a dim3 in one word, from two: what neither a device nor one word can is saturated.
- */
+/* Packs x, y and z of a dim3 from two words into one; values that do not fit, which no device has,
+ * are saturated. */
 static inline uint64_t function_dim3(uint64_t xy, uint64_t z)
 {
     uint64_t y = xy >> 32 < UINT16_MAX ? xy >> 32 : UINT16_MAX;
@@ -36,8 +36,8 @@ static inline uint64_t function_dim3(uint64_t xy, uint64_t z)
 }
 
 /*
- * How argument `i` of `count` is to be shown, if its description says `kind`: a dim3 that came as
- * two words is shown as one, at the first of them. False: it was.
+ * How to show argument `i` of `count` with the described `kind`: a dim3 in two words becomes one,
+ * at the first of them. False: this is the second.
  */
 static inline bool function_value(const uint64_t *args, unsigned count, unsigned i, unsigned *kind,
                                   uint64_t *value)
@@ -51,22 +51,22 @@ static inline bool function_value(const uint64_t *args, unsigned count, unsigned
 }
 
 struct function {
-    uint32_t index; /* 0, 1, ... in the order of first appearance */
+    uint32_t index; /* 0, 1, ... in the order of first use */
     uint8_t domain; /* enum api_domain or FUNCTION_DOMAIN_ANY */
     uint8_t class;  /* enum api_class or FUNCTION_DOMAIN_ANY */
     uint8_t arg_count;
     uint8_t does;       /* enum api_role, or API_ROLE_COUNT */
     uint8_t memory;     /* enum api_memory: of this build's own table */
     uint16_t bytes;     /* bit i: argument i is a number of bytes */
-    uint32_t callback;  /* CUPTI's number of it, 0: not known */
+    uint32_t callback;  /* CUPTI's number; 0: not known */
     const char *symbol; /* a view of text */
-    const char *name;   /* as people know it: of this build's own table, else the symbol */
+    const char *name;   /* familiar name, from this build's table, else the symbol */
     char *text;         /* owned: the description, cut into strings */
     char *description;  /* owned: the description itself */
     struct function_arg args[RECORD_ARGS_MAX];
 };
 
-/* How many bytes a call is about, by its arguments. */
+/* Number of bytes that a call handles, by its arguments. */
 static inline uint64_t function_bytes(const struct function *f, const struct record *r)
 {
     uint64_t bytes = 0;
@@ -75,7 +75,7 @@ static inline uint64_t function_bytes(const struct function *f, const struct rec
     return bytes;
 }
 
-/* The place of an argument, by its label; UINT32_MAX: the function has none such. */
+/* Index of the argument with that label; UINT32_MAX: none. */
 static inline uint32_t function_arg_place(const struct function *f, const char *label)
 {
     for (uint32_t i = 0; i < f->arg_count; i++)
@@ -91,7 +91,7 @@ static inline uint64_t function_arg(const struct function *f, const struct recor
     return i < r->arg_count ? r->args[i] : otherwise;
 }
 
-/* The stream that a call of CUDA works on. False: on none that it names. */
+/* The stream of a CUDA call. False: it names none. */
 static inline bool function_stream(const struct function *f, const struct record *r,
                                    uint64_t *stream)
 {
@@ -110,7 +110,7 @@ struct code_list {
     uint32_t count;
 };
 
-/* Is it the number of a device that nobody knew? (Of a hint, all bits set are the host.) */
+/* Whether the value is an unknown device. (In a hint, all bits set mean the host.) */
 static inline bool function_lacks_device(const struct function *f, unsigned kind, uint64_t value)
 {
     return kind == ARG_DEVICE && (uint32_t)value == UINT32_MAX && f->class == API_ALLOC;
@@ -120,51 +120,52 @@ struct function_table {
     struct function **functions; /* owned, by index */
     uint32_t count;
     struct number_set numbers;
-    struct code_list *lists; /* owned: what processes have in common */
+    struct code_list *lists; /* owned: lists that processes share */
     uint32_t list_count;
     struct number_set list_numbers;
-    const struct function **builtin; /* owned, by code: of this build's own table; NULL: not yet */
+    const struct function *
+        *builtin; /* owned, by code: functions of this build's table; NULL: not built yet */
 };
 
 /* Per process: code -> function. */
 struct function_codes {
     const struct function **functions; /* NULL where the code is unknown */
     uint32_t count;
-    bool shared; /* the table's; else owned */
+    bool shared; /* the table owns the list; else this struct */
 };
 
 void function_table_release(struct function_table *t);
 
 /*
- * Takes the description "symbol|domain|class|kind:label,..." and makes `code` mean it. 0,
- * GPUPROF_DAMAGED if it cannot be read, GPUPROF_LIMIT or GPUPROF_NO_MEMORY.
+ * Takes the description "symbol|domain|class|kind:label,..." of `code`. Returns 0, GPUPROF_DAMAGED
+ * if it is invalid, GPUPROF_LIMIT or GPUPROF_NO_MEMORY.
  */
 int function_describe(struct function_table *t, struct function_codes *codes, unsigned code,
                       const uint8_t *text, size_t length);
 
-/* CUPTI's number of the function of `code`, which has been described, and in other processes, too:
- * it never gives a number to another one. */
+/* Sets CUPTI's number of the described function of `code`, also for other processes: CUPTI never
+ * reuses a number. */
 void function_set_callback(struct function_table *t, const struct function_codes *codes,
                            unsigned code, uint64_t callback);
 
-/* What of `codes` nobody has described, from the table of this build. 0 or GPUPROF_NO_MEMORY. */
+/* Adds missing codes from the table of this build. Returns 0 or GPUPROF_NO_MEMORY. */
 int function_builtin(struct function_table *t, struct function_codes *codes);
 
 /*
- * Processes that were recorded by the same gpuprof have the same codes: those of the second one and
- * all others go, in favour of the first one's, which the table keeps. 0 or GPUPROF_NO_MEMORY.
+ * Shares equal lists: processes recorded by the same gpuprof have the same codes, so the table owns
+ * the first list and frees the others. Returns 0 or GPUPROF_NO_MEMORY.
  */
 int function_codes_share(struct function_table *t, struct function_codes *codes);
 
 void function_codes_release(struct function_codes *codes);
 
-/* Of a code that nobody described. */
+/* The function for a code without a description. */
 const struct function *function_made_up(struct function_table *t, struct function_codes *codes,
                                         unsigned code);
 
 /*
- * The function of `code`, made up as "function_<code>" if nobody described it, and as
- * "other_functions" if FUNCTIONS_MAX are there. NULL: no memory.
+ * The function of `code`. Without a description it is "function_<code>", or "other_functions"
+ * beyond FUNCTIONS_MAX. NULL: no memory.
  */
 static inline const struct function *function_of(struct function_table *t,
                                                  struct function_codes *codes, unsigned code)
@@ -174,9 +175,8 @@ static inline const struct function *function_of(struct function_table *t,
 }
 
 /*
- * The functions of the system that a process's os_call records are of, by their codes. They are
- * known once the process is loaded. Memory: what the records that name them take, at most
- * OS_FUNCTIONS_MAX names of OS_NAME_BYTES_MAX.
+ * System functions of a process's OS_CALL records, by code; known once the process is loaded.
+ * Memory: that of the records that name them, at most OS_FUNCTIONS_MAX names of OS_NAME_BYTES_MAX.
  */
 #define OS_FUNCTIONS_MAX  4096 /* codes of one process; larger ones have no name */
 #define OS_NAME_BYTES_MAX 127
@@ -187,16 +187,16 @@ struct os_function {
 };
 
 struct os_functions {
-    struct os_function **list; /* owned, and so are they; NULL: nobody named it */
+    struct os_function **list; /* owned, with the elements; NULL: no name */
     uint32_t count;
 };
 
 void os_functions_release(struct os_functions *f);
 
-/* Takes an OS_FUNCTION record. The first one of a code holds. 0 or GPUPROF_NO_MEMORY. */
+/* Takes an OS_FUNCTION record; the first of a code counts. Returns 0 or GPUPROF_NO_MEMORY. */
 int os_functions_take(struct os_functions *f, const struct record *r);
 
-/* The function of an OS_CALL record; NULL: nobody named it. */
+/* The function of an OS_CALL record; NULL: no name. */
 static inline const struct os_function *os_function_of(const struct os_functions *f,
                                                        const struct record *r)
 {
@@ -208,7 +208,7 @@ static inline const struct os_function *os_function_of(const struct os_functions
 const char *os_function_name(const struct os_functions *f, const struct record *r,
                              char text[static OS_TEXT_BYTES]);
 
-/* "lock", "file" ...; "other" of what this build does not know. */
+/* "lock", "file" ...; "other" for a class unknown to this build. */
 const char *os_class_text(uint64_t class);
 
 #endif

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What the records of the device and of NVTX hold: CUPTI's and NVTX's numbers, in words as Kineto
- * writes them.
- */
+/* Contents of GPU and NVTX records: CUPTI's and NVTX's numbers, with the words that Kineto uses. */
 #ifndef GPUPROF_COLLECTOR_GPU_RECORD_H
 #define GPUPROF_COLLECTOR_GPU_RECORD_H
 
@@ -11,10 +8,10 @@
 
 #include "record.h"
 
-/* Of gpuprof's own threads whose blocks hold these records, and readings of counters. */
+/* Names of gpuprof's own threads, which write these records and readings of counters. */
 #define GPU_THREAD_NAME    "gpuprof-gpu"
 #define DEVICE_THREAD_NAME "gpuprof-device"
-#define HOST_THREAD_NAME   "gpuprof-host" /* which looks at the others */
+#define HOST_THREAD_NAME   "gpuprof-host" /* samples the other threads */
 
 enum sync_kind { SYNC_EVENT_HOST = 1, SYNC_STREAM_WAIT, SYNC_STREAM_HOST, SYNC_CONTEXT_HOST };
 enum overhead_kind {
@@ -22,15 +19,15 @@ enum overhead_kind {
     OVERHEAD_MODULE_LOADING = 4 << 16,
     OVERHEAD_LAZY_LOADING = 5 << 16,
 };
-enum object_kind { OBJECT_THREAD = 2 }; /* of an overhead, among others */
+enum object_kind { OBJECT_THREAD = 2 }; /* object of an overhead, among others */
 enum memory_operation { MEMORY_ALLOCATE = 1, MEMORY_RELEASE = 2 };
 enum pool_operation { POOL_CREATED = 1, POOL_DESTROYED = 2, POOL_TRIMMED = 3 };
-enum pool_kind { POOL_LOCAL = 1 }; /* others are of another process */
+enum pool_kind { POOL_LOCAL = 1 }; /* others belong to another process */
 
-#define GPU_STREAM_NONE    0xffffffffu /* CUPTI's word for "no stream": a whole context */
-#define GPU_STREAM_DEFAULT 7           /* how consumers know the default stream */
+#define GPU_STREAM_NONE    0xffffffffu /* CUPTI's value for "no stream": a whole context */
+#define GPU_STREAM_DEFAULT 7           /* number of the default stream for consumers */
 
-/* An argument that the record does not have is 0. */
+/* An argument; 0 if the record does not have it. */
 static inline uint64_t record_arg(const struct record *r, unsigned index)
 {
     return index < r->arg_count ? r->args[index] : 0;
@@ -42,30 +39,30 @@ static inline bool is_stream_work(uint8_t type)
     return event_shows[type] == EVENT_WORK;
 }
 
-/* What of a block (block_type_bit) is calls, and what is work, with what is told beside it. */
+/* Record types (block_type_bit) of calls, and of GPU work with the records beside it. */
 #define CALL_TYPES     (UINT64_C(1) << RECORD_CALL)
 #define OVERHEAD_TYPES (UINT64_C(1) << RECORD_OVERHEAD)
 #define WORK_TYPES                                                                                 \
     (UINT64_C(1) << RECORD_KERNEL | UINT64_C(1) << RECORD_COPY | UINT64_C(1) << RECORD_SET |       \
      UINT64_C(1) << RECORD_GRAPH | UINT64_C(1) << RECORD_SYNC | OVERHEAD_TYPES)
 
-/* The device of such work, or of memory; UINT64_MAX: the record says none. */
+/* The device of such work, or of memory; UINT64_MAX: none. */
 uint64_t record_device(const struct record *r);
 
-/* What ranges, marks and their names are made of. */
+/* Whether it describes ranges, marks or their names. */
 static inline bool is_range_record(unsigned type)
 {
     return type >= RECORD_PUSH && type <= RECORD_LABEL;
 }
 
-/* What the host did that is no call: samples, what waited, the interpreter. */
+/* Whether it is a host record other than a call: samples, waits, the interpreter. */
 static inline bool is_host_record(unsigned type)
 {
     return type == RECORD_SAMPLE || type == RECORD_OS_CALL || type == RECORD_GIL ||
            type == RECORD_GC;
 }
 
-/* Does the record show in a trace? The others only describe. */
+/* Whether the record is an event in a trace; others only describe. */
 static inline bool event_is_visible(uint8_t type)
 {
     return event_shows[type] != EVENT_FACT;
@@ -87,30 +84,29 @@ const char *label_kind_text(uint64_t kind);
 char *copy_title(uint64_t kind, uint64_t source, uint64_t destination, char *text);
 char *set_title(uint64_t kind, char *text);
 
-/* What a record that has no text of its own is called, perhaps in `text`; NULL: it has no name. Of
- * a kernel, what it is called where its name is not known. */
+/* The title of a record without a text of its own, perhaps in `text`; NULL: none. For a kernel, the
+ * title if its name is not known. */
 const char *record_title(const struct record *r, char text[GPU_TITLE_BYTES]);
 
 /* The threads of a dim3 (x | y << 32 | z << 48), cut at 2^62. */
 uint64_t dim3_volume(uint64_t dim3);
 
-/* What a thread did while it made no call, as a SILENCE record has it. */
+/* Thread states during a time without calls, from a SILENCE record. */
 
 struct record;
 
 #define SILENCE_ALL 1000000u
 
-/* What a thread did in a time without a call, in millionths of it; the rest of the time it ran, or
- * nobody knows. */
+/* Parts of a time without calls, in millionths. The rest it ran, or is not known. */
 struct silence_look {
     uint32_t waiting;
     uint32_t preempted;
-    uint32_t unknown; /* one of these two, and nobody knows which */
-    bool is_known;    /* the rest it ran */
+    uint32_t unknown; /* one of the two above, not known which */
+    bool is_known;    /* it ran for the rest */
 };
 
-/* The record's times are of the silence and of the calls between it and the reading before. False:
- * nobody can tell. */
+/* Reads a SILENCE record. It includes the calls between the silence and the reading before. False:
+ * not known. */
 bool silence_look_of(const struct record *r, struct silence_look *look);
 
 #endif

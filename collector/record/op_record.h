@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The scopes of PyTorch's operators, and the values of an OP_INPUTS record
- * (formats/event-stream.md), one after another.
+ * Scopes of PyTorch's operators, and a reader for the values of an OP_INPUTS record
+ * (formats/event-stream.md).
  */
 #ifndef GPUPROF_COLLECTOR_OP_RECORD_H
 #define GPUPROF_COLLECTOR_OP_RECORD_H
@@ -17,10 +17,10 @@ enum op_scope {
     OP_SCOPE_OPERATOR = 0,
     OP_SCOPE_BACKWARD = 1,
     OP_SCOPE_LABEL = 7,
-    OP_SCOPE_MODULE = 254, /* none of PyTorch's: the forward of a module */
+    OP_SCOPE_MODULE = 254, /* not from PyTorch: the forward of a module */
 };
 
-/* What does something itself: neither a label nor a module. */
+/* Whether it does work itself: neither a label nor a module. */
 static inline bool op_scope_works(unsigned scope)
 {
     return scope != OP_SCOPE_LABEL && scope != OP_SCOPE_MODULE;
@@ -33,7 +33,7 @@ enum op_value_kind {
     OP_INT,
     OP_DOUBLE,
     OP_BOOL,
-    OP_LIST, /* the next `count` values are its own; none of these is a list */
+    OP_LIST, /* contains the next `count` values; none of them is a list */
     OP_OTHER,
     OP_UNREAD,
     OP_SCALAR,
@@ -44,8 +44,8 @@ enum op_value_kind {
 
 struct op_value {
     enum op_value_kind kind;
-    uint8_t type;    /* of a tensor: c10::ScalarType */
-    uint32_t count;  /* of its dimensions; of a list's values */
+    uint8_t type;    /* c10::ScalarType of a tensor */
+    uint32_t count;  /* number of dimensions, or of the values of a list */
     int64_t number;  /* OP_INT, OP_BOOL */
     double fraction; /* OP_DOUBLE */
     uint64_t sizes[OP_DIMENSIONS_MAX];
@@ -54,16 +54,16 @@ struct op_value {
 /* Views of the record's bytes. */
 struct op_values {
     struct byte_reader bytes;
-    uint32_t list_left; /* values of the list that it is in */
+    uint32_t list_left; /* remaining values of the current list */
 };
 
-/* 1: one more, 0: that was all, or GPUPROF_DAMAGED. */
+/* Returns 1 and the next value, 0 at the end, or GPUPROF_DAMAGED. */
 int op_values_next(struct op_values *v, struct op_value *out);
 
 /*
- * The sizes, the types or the numbers of the inputs in the bytes of an OP_INPUTS record as a JSON
- * list, as PyTorch's own traces have them: what is no tensor has no sizes, what is no number, or
- * not kept, is "". At most OP_TEXT_BYTES(count); the end.
+ * Write the sizes, types or numbers of the inputs in an OP_INPUTS record as a JSON list, like
+ * PyTorch's own traces: sizes are empty for what is no tensor, and what is no number, or not
+ * stored, is "". At most OP_TEXT_BYTES(byte_count); return the end.
  */
 #define OP_TEXT_BYTES(byte_count) (12ull * (byte_count) + 64)
 char *op_put_dims(char *out, const char *bytes, uint32_t byte_count);

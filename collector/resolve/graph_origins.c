@@ -132,7 +132,7 @@ static int launch(struct graph_origins *g, const struct event *e)
 {
     uint64_t exec = key_map_get(&g->keys, key_of(e->process, EXEC, word_of(e, "exec")));
     struct capture *c = exec ? &g->captures[exec / 2 - 1] : NULL;
-    if (c && exec % 2) /* so the call before changed it */
+    if (c && exec % 2) /* the call before changed it, and did not destroy it */
         c->is_bad = true;
     if (!c || !e->record->correlation || c->launches == LAUNCHES_KEPT)
         return 0;
