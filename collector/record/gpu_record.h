@@ -97,7 +97,7 @@ struct record;
 
 #define SILENCE_ALL 1000000u
 
-/* Parts of a time without calls, in millionths. The rest it ran, or is not known. */
+/* Parts of a time without calls, in millionths. For the rest it ran, or its state is not known. */
 struct silence_look {
     uint32_t waiting;
     uint32_t preempted;
