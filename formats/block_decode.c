@@ -141,8 +141,8 @@ void block_decoder_release(struct block_decoder *d)
 }
 
 /* Fills in what all records of a shape share. Arguments are copied two at a time. */
-static __attribute__((noinline)) void fill(struct block_decoder *d, struct block_shape *shape,
-                                           struct record *r)
+static __attribute__((noinline)) void block_decode_fill(struct block_decoder *d,
+                                                        struct block_shape *shape, struct record *r)
 {
     const struct column_cursor *common = d->columns;
     const uint64_t *constants = d->constants + shape->first_column;
@@ -243,7 +243,7 @@ int block_decoder_next(struct block_decoder *d, struct record *r)
         return GPUPROF_DAMAGED;
     struct block_shape *shape = &d->shapes[number];
     if (d->last != r || d->like != shape)
-        fill(d, shape, r);
+        block_decode_fill(d, shape, r);
     if (varying & 1u << BLOCK_BEGIN)
         r->begin = common[BLOCK_BEGIN].ahead[at];
     if (varying & 1u << BLOCK_DURATION)

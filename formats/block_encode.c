@@ -106,7 +106,7 @@ static void sort_by_begin(struct block_encoder *e, const struct clock_scale *sca
 
 enum word_part { PART_FLAGS, PART_RESULT, PART_CORRELATION, PART_STACK, PART_WEIGHT, PART_TEXT };
 
-static uint64_t part_of(const struct block_encoder *e, uint32_t i, enum word_part part)
+static uint64_t block_encode_part_of(const struct block_encoder *e, uint32_t i, enum word_part part)
 {
     const uint8_t *record = e->records[i];
     const struct block_layout *l = &e->layouts[i];
@@ -132,7 +132,7 @@ static void put_part(struct block_encoder *e, struct byte_writer *w, enum word_p
         return;
     }
     for (uint32_t i = 0; i < e->record_count; i++)
-        e->values[i] = part_of(e, i, part);
+        e->values[i] = block_encode_part_of(e, i, part);
     column_put(w, e->values, e->scratch, e->record_count, COLUMN_ANY);
 }
 
@@ -196,7 +196,7 @@ static void put_argument(struct block_encoder *e, struct byte_writer *w, uint32_
         planes[arg] = column_map_plane(w->data + at, w->length - at, count);
 }
 
-static void put_arguments(struct block_encoder *e, struct byte_writer *w)
+static void block_encode_put_arguments(struct block_encoder *e, struct byte_writer *w)
 {
     group_by_shape(e);
     uint32_t first = 0;
@@ -230,7 +230,7 @@ int block_encode(struct block_encoder *e, const struct clock_scale *scale, uint8
         put_varint(&w, e->shape_counts[i]);
     }
     put_common(e, &w);
-    put_arguments(e, &w);
+    block_encode_put_arguments(e, &w);
     for (uint32_t i = 0; i < e->record_count; i++) {
         const struct block_layout *l = &e->layouts[i];
         if (l->text_at)

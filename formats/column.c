@@ -104,8 +104,8 @@ static bool put_increase(struct byte_writer *w, const uint64_t *values, uint64_t
 }
 
 /* Returns false if differences are not shorter than the values. */
-static bool put_step(struct byte_writer *w, const uint64_t *values, uint64_t *scratch, size_t count,
-                     unsigned plain_width)
+static bool column_put_step(struct byte_writer *w, const uint64_t *values, uint64_t *scratch,
+                            size_t count, unsigned plain_width)
 {
     uint64_t steps = 0;
     int saved_bits = -64; /* the first value */
@@ -163,7 +163,7 @@ void column_put(struct byte_writer *w, const uint64_t *values, uint64_t *scratch
         return;
     if (hint == COLUMN_ANY && plain_width > 1 &&
         (put_dict(w, values, scratch, count, plain_width) ||
-         put_step(w, values, scratch, count, plain_width)))
+         column_put_step(w, values, scratch, count, plain_width)))
         return;
     put_u8(w, COLUMN_PLANES);
     put_planes(w, values, count, plain_width);

@@ -49,7 +49,7 @@ struct rest {
     const char *at, *end;
 };
 
-static bool take(struct rest *r, const char *text)
+static bool control_text_take(struct rest *r, const char *text)
 {
     size_t length = strlen(text);
     if ((size_t)(r->end - r->at) < length || memcmp(r->at, text, length) != 0)
@@ -88,7 +88,7 @@ static bool take_id(struct rest *r, uint64_t *id)
 static unsigned take_one(struct rest *r, const char *const *texts, unsigned count)
 {
     unsigned i = 0;
-    while (i < count && !take(r, texts[i]))
+    while (i < count && !control_text_take(r, texts[i]))
         i++;
     return i;
 }
@@ -101,9 +101,9 @@ static bool take_what(struct rest *r, enum control_what *what)
 
 static bool take_when(struct rest *r, enum control_when *when, uint64_t *at)
 {
-    *when = take(r, moments[CONTROL_AT_STEP])   ? CONTROL_AT_STEP
-            : take(r, moments[CONTROL_AT_TIME]) ? CONTROL_AT_TIME
-                                                : CONTROL_AT_ONCE;
+    *when = control_text_take(r, moments[CONTROL_AT_STEP])   ? CONTROL_AT_STEP
+            : control_text_take(r, moments[CONTROL_AT_TIME]) ? CONTROL_AT_TIME
+                                                             : CONTROL_AT_ONCE;
     return *when == CONTROL_AT_ONCE || take_id(r, at);
 }
 
@@ -113,7 +113,8 @@ static bool take_schedule(struct rest *r, struct schedule *s)
     uint64_t *numbers[] = {&s->skip_first, &s->wait,   &s->warmup,
                            &s->active,     &s->repeat, &s->skip_first_wait};
     for (unsigned i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
-        if (!take(r, " ") || !take_id(r, numbers[i]) || *numbers[i] > SCHEDULE_STEPS_MAX)
+        if (!control_text_take(r, " ") || !take_id(r, numbers[i]) ||
+            *numbers[i] > SCHEDULE_STEPS_MAX)
             return false;
     return true;
 }
@@ -121,23 +122,23 @@ static bool take_schedule(struct rest *r, struct schedule *s)
 static bool take_command(struct rest *r, struct control_command *c)
 {
     memset(c, 0, sizeof *c);
-    if (!take_id(r, &c->id) || !take(r, " "))
+    if (!take_id(r, &c->id) || !control_text_take(r, " "))
         return false;
-    c->is_for_all = take(r, "all");
+    c->is_for_all = control_text_take(r, "all");
     if (!c->is_for_all && !take_hex(r, c->process_id, sizeof c->process_id))
         return false;
-    return take(r, " ") && take_what(r, &c->what) &&
+    return control_text_take(r, " ") && take_what(r, &c->what) &&
            (c->what != CONTROL_SCHEDULE || take_schedule(r, &c->schedule)) &&
-           take_when(r, &c->when, &c->at) && take(r, "\n");
+           take_when(r, &c->when, &c->at) && control_text_take(r, "\n");
 }
 
 bool control_text_parse(struct control_text *text, const char *data, size_t bytes)
 {
     struct rest r = {data, data + bytes};
     text->count = 0;
-    if (bytes > CONTROL_BYTES_MAX || !take(&r, TEXT_HEAD))
+    if (bytes > CONTROL_BYTES_MAX || !control_text_take(&r, TEXT_HEAD))
         return false;
-    while (!take(&r, END))
+    while (!control_text_take(&r, END))
         if (text->count == CONTROL_COMMANDS_MAX ||
             !take_command(&r, &text->commands[text->count++]))
             return false;
@@ -158,56 +159,57 @@ static bool take_name(struct rest *r, char *name)
         if (length < CONTROL_NAME_BYTES_MAX - 1)
             name[length++] = *r->at;
     name[length] = '\0';
-    return length && take(r, "\n");
+    return length && control_text_take(r, "\n");
 }
 
-static bool take_wait(struct rest *r, struct control_status *s)
+static bool control_text_take_wait(struct rest *r, struct control_status *s)
 {
     if (s->wait_count == CONTROL_WAITS_MAX)
         return false;
     struct control_wait *w = &s->waits[s->wait_count++];
-    return take_what(r, &w->what) && take_when(r, &w->when, &w->at) && take(r, "\n");
+    return take_what(r, &w->what) && take_when(r, &w->when, &w->at) && control_text_take(r, "\n");
 }
 
-static bool take_answer(struct rest *r, struct control_status *s)
+static bool control_text_take_answer(struct rest *r, struct control_status *s)
 {
     unsigned which = take_one(r, answers, CONTROL_ANSWERS);
     if (s->count == CONTROL_COMMANDS_MAX || which == CONTROL_ANSWERS)
         return false;
     s->answers[s->count] = (enum control_answer)which;
-    return take_id(r, &s->answered[s->count++]) && take(r, "\n");
+    return take_id(r, &s->answered[s->count++]) && control_text_take(r, "\n");
 }
 
 bool control_status_parse(struct control_status *s, const char *data, size_t bytes)
 {
     struct rest r = {data, data + bytes};
     control_status_init(s);
-    if (bytes > CONTROL_BYTES_MAX || !take(&r, STATUS_HEAD) || !take(&r, "process ") ||
-        !take_hex(&r, s->process_id, sizeof s->process_id) || !take(&r, "\nstopped ") ||
-        r.at == r.end || *r.at < '0' || *r.at > '7')
+    if (bytes > CONTROL_BYTES_MAX || !control_text_take(&r, STATUS_HEAD) ||
+        !control_text_take(&r, "process ") || !take_hex(&r, s->process_id, sizeof s->process_id) ||
+        !control_text_take(&r, "\nstopped ") || r.at == r.end || *r.at < '0' || *r.at > '7')
         return false;
     s->stopped = (uint32_t)(*r.at++ - '0');
-    if (!take(&r, "\n"))
+    if (!control_text_take(&r, "\n"))
         return false;
-    s->has_flight = take(&r, "dumps ");
-    if (s->has_flight && (!take_id(&r, &s->dumps) || !take(&r, "\n")))
+    s->has_flight = control_text_take(&r, "dumps ");
+    if (s->has_flight && (!take_id(&r, &s->dumps) || !control_text_take(&r, "\n")))
         return false;
     for (unsigned i = 0; i < CONTROL_FIGURES; i++)
-        if (take(&r, figures[i]) && (!take_id(&r, &s->figures[i]) || !take(&r, "\n")))
+        if (control_text_take(&r, figures[i]) &&
+            (!take_id(&r, &s->figures[i]) || !control_text_take(&r, "\n")))
             return false;
-    if (take(&r, "open_call ") && !take_name(&r, s->open_call))
+    if (control_text_take(&r, "open_call ") && !take_name(&r, s->open_call))
         return false;
-    while (take(&r, "waits "))
-        if (!take_wait(&r, s))
+    while (control_text_take(&r, "waits "))
+        if (!control_text_take_wait(&r, s))
             return false;
-    while (!take(&r, END))
-        if (!take_answer(&r, s))
+    while (!control_text_take(&r, END))
+        if (!control_text_take_answer(&r, s))
             return false;
     return r.at == r.end;
 }
 
-__attribute__((format(printf, 3, 4))) static void put(char *out, size_t *at, const char *format,
-                                                      ...)
+__attribute__((format(printf, 3, 4))) static void control_text_put(char *out, size_t *at,
+                                                                   const char *format, ...)
 {
     va_list list;
     va_start(list, format);
@@ -216,10 +218,10 @@ __attribute__((format(printf, 3, 4))) static void put(char *out, size_t *at, con
     *at += length > 0 ? (size_t)length : 0; /* there is space: see below */
 }
 
-static void put_process(char *out, size_t *at, const uint8_t id[16])
+static void control_text_put_process(char *out, size_t *at, const uint8_t id[16])
 {
     for (unsigned i = 0; i < 16; i++)
-        put(out, at, "%02x", id[i]);
+        control_text_put(out, at, "%02x", id[i]);
 }
 
 /* The longest file has 32 schedules of less than 200 bytes each; the longest status has 32 lines of
@@ -231,20 +233,20 @@ _Static_assert((CONTROL_COMMANDS_MAX + CONTROL_WAITS_MAX + CONTROL_FIGURES) * 60
 
 static void put_id(char *out, size_t *at, const char *before, uint64_t id, const char *behind)
 {
-    put(out, at, "%s%016llx%s", before, (unsigned long long)id, behind);
+    control_text_put(out, at, "%s%016llx%s", before, (unsigned long long)id, behind);
 }
 
 static void put_when(char *out, size_t *at, enum control_when when, uint64_t moment)
 {
     if (when != CONTROL_AT_ONCE)
         put_id(out, at, moments[when], moment, "");
-    put(out, at, "\n");
+    control_text_put(out, at, "\n");
 }
 
 size_t control_text_write(const struct control_text *text, char *out)
 {
     size_t at = 0;
-    put(out, &at, TEXT_HEAD);
+    control_text_put(out, &at, TEXT_HEAD);
     for (unsigned i = 0; i < text->count; i++) {
         const struct control_command *c = &text->commands[i];
         const struct schedule *s = &c->schedule;
@@ -252,39 +254,39 @@ size_t control_text_write(const struct control_text *text, char *out)
                                     s->active,     s->repeat, s->skip_first_wait};
         put_id(out, &at, "", c->id, " ");
         if (c->is_for_all)
-            put(out, &at, "all");
+            control_text_put(out, &at, "all");
         else
-            put_process(out, &at, c->process_id);
-        put(out, &at, " %s", words[c->what]);
+            control_text_put_process(out, &at, c->process_id);
+        control_text_put(out, &at, " %s", words[c->what]);
         for (unsigned k = 0; c->what == CONTROL_SCHEDULE && k < sizeof numbers / sizeof *numbers;
              k++)
             put_id(out, &at, " ", numbers[k], "");
         put_when(out, &at, c->when, c->at);
     }
-    put(out, &at, END);
+    control_text_put(out, &at, END);
     return at;
 }
 
 size_t control_status_write(const struct control_status *s, char *out)
 {
     size_t at = 0;
-    put(out, &at, STATUS_HEAD "process ");
-    put_process(out, &at, s->process_id);
-    put(out, &at, "\nstopped %u\n", s->stopped & 7);
+    control_text_put(out, &at, STATUS_HEAD "process ");
+    control_text_put_process(out, &at, s->process_id);
+    control_text_put(out, &at, "\nstopped %u\n", s->stopped & 7);
     if (s->has_flight)
         put_id(out, &at, "dumps ", s->dumps, "\n");
     for (unsigned i = 0; i < CONTROL_FIGURES; i++)
         if (s->figures[i] != CONTROL_UNKNOWN)
             put_id(out, &at, figures[i], s->figures[i], "\n");
     if (*s->open_call)
-        put(out, &at, "open_call %s\n", s->open_call);
+        control_text_put(out, &at, "open_call %s\n", s->open_call);
     for (unsigned i = 0; i < s->wait_count; i++) {
-        put(out, &at, "waits %s", words[s->waits[i].what]);
+        control_text_put(out, &at, "waits %s", words[s->waits[i].what]);
         put_when(out, &at, s->waits[i].when, s->waits[i].at);
     }
     for (unsigned i = 0; i < s->count; i++)
         put_id(out, &at, answers[s->answers[i]], s->answered[i], "\n");
-    put(out, &at, END);
+    control_text_put(out, &at, END);
     return at;
 }
 
@@ -304,7 +306,7 @@ static bool is_needed(const struct control_text *text, unsigned index)
     return true;
 }
 
-static void take_out(struct control_text *text, unsigned index)
+static void control_text_take_out(struct control_text *text, unsigned index)
 {
     memmove(&text->commands[index], &text->commands[index + 1],
             (--text->count - index) * sizeof text->commands[0]);
@@ -315,11 +317,11 @@ void control_text_add(struct control_text *text, const struct control_command *c
     unsigned index = 0;
     for (unsigned i = text->count; command->what == CONTROL_WATCH && i-- > 0;)
         if (text->commands[i].what == CONTROL_WATCH)
-            take_out(text, i);
+            control_text_take_out(text, i);
     if (text->count == CONTROL_COMMANDS_MAX) {
         while (index < text->count && is_needed(text, index))
             index++;
-        take_out(text, index < text->count ? index : 0);
+        control_text_take_out(text, index < text->count ? index : 0);
     }
     text->commands[text->count++] = *command;
 }

@@ -21,7 +21,7 @@ struct run {
     int level; /* level of the merge with the run before it: the higher, the later */
 };
 
-static inline bool is_before(const struct sort *s, uint32_t a, uint32_t b)
+static inline bool run_sort_is_before(const struct sort *s, uint32_t a, uint32_t b)
 {
     uint64_t x = s->first[a], y = s->first[b];
     /*
@@ -37,7 +37,7 @@ static uint32_t count_runs(const struct sort *s, uint32_t count, uint32_t most)
 {
     uint32_t runs = 1;
     for (uint32_t i = 1; i < count && runs < most; i++)
-        runs += is_before(s, i, i - 1);
+        runs += run_sort_is_before(s, i, i - 1);
     return runs;
 }
 
@@ -45,8 +45,8 @@ static uint32_t count_runs(const struct sort *s, uint32_t count, uint32_t most)
 static inline bool is_sorted(const struct sort *s, uint32_t count)
 {
     uint32_t i = 1;
-    while (i < count && !is_before(s, s->order[i], s->order[i - 1]) &&
-           (s->order[i - 1] < s->order[i] || is_before(s, s->order[i - 1], s->order[i])))
+    while (i < count && !run_sort_is_before(s, s->order[i], s->order[i - 1]) &&
+           (s->order[i - 1] < s->order[i] || run_sort_is_before(s, s->order[i - 1], s->order[i])))
         i++;
     return i >= count;
 }
@@ -58,7 +58,7 @@ static uint32_t pile_of(const struct sort *s, const uint16_t *lasts, uint32_t co
     uint32_t low = 0, high = count;
     while (low < high) {
         uint32_t middle = (low + high) / 2;
-        if (is_before(s, item, lasts[middle]))
+        if (run_sort_is_before(s, item, lasts[middle]))
             low = middle + 1;
         else
             high = middle;
@@ -77,8 +77,8 @@ static void deal(struct sort *s, uint32_t count)
     uint32_t ends[PILES_MAX + 1] = {0};
     uint32_t piles = 0, pile = 0;
     for (uint32_t i = 0; i < count; i++) {
-        bool is_next = pile < piles && !is_before(s, i, lasts[pile]) &&
-                       (pile == 0 || is_before(s, i, lasts[pile - 1]));
+        bool is_next = pile < piles && !run_sort_is_before(s, i, lasts[pile]) &&
+                       (pile == 0 || run_sort_is_before(s, i, lasts[pile - 1]));
         if (!is_next)
             pile = pile_of(s, lasts, piles, i);
         if (pile == PILES_MAX)
@@ -98,19 +98,19 @@ static void deal(struct sort *s, uint32_t count)
 static uint32_t run_end(const struct sort *s, uint32_t begin, uint32_t count)
 {
     uint32_t end = begin + 1;
-    while (end < count && !is_before(s, s->order[end], s->order[end - 1]))
+    while (end < count && !run_sort_is_before(s, s->order[end], s->order[end - 1]))
         end++;
     return end;
 }
 
 /* Returns where `item` belongs in order[begin .. end): before its equals, or after them. */
-static uint32_t place_of(const struct sort *s, uint32_t begin, uint32_t end, uint16_t item,
-                         bool is_behind)
+static uint32_t run_sort_place_of(const struct sort *s, uint32_t begin, uint32_t end, uint16_t item,
+                                  bool is_behind)
 {
     while (begin < end) {
         uint32_t middle = (begin + end) / 2;
-        if (is_behind ? !is_before(s, item, s->order[middle])
-                      : is_before(s, s->order[middle], item))
+        if (is_behind ? !run_sort_is_before(s, item, s->order[middle])
+                      : run_sort_is_before(s, s->order[middle], item))
             begin = middle + 1;
         else
             end = middle;
@@ -120,23 +120,23 @@ static uint32_t place_of(const struct sort *s, uint32_t begin, uint32_t end, uin
 
 /* Merges the runs order[begin .. middle) and order[middle .. end), from both ends towards the
  * middle: each step waits for its loads, and two independent steps take hardly longer than one. */
-static void merge(struct sort *s, uint32_t begin, uint32_t middle, uint32_t end)
+static void run_sort_merge(struct sort *s, uint32_t begin, uint32_t middle, uint32_t end)
 {
     uint16_t *order = s->order;
-    begin = place_of(s, begin, middle, order[middle], true);
-    end = place_of(s, middle, end, order[middle - 1], false);
+    begin = run_sort_place_of(s, begin, middle, order[middle], true);
+    end = run_sort_place_of(s, middle, end, order[middle - 1], false);
     const uint16_t *left = s->room, *left_end = left + (middle - begin);
     const uint16_t *right = left_end, *right_end = right + (end - middle);
     memcpy(s->room, order + begin, (end - begin) * sizeof *order);
     s->moves += end - begin;
     while (left < left_end && right < right_end) {
-        bool takes_right = is_before(s, *right, *left);
+        bool takes_right = run_sort_is_before(s, *right, *left);
         order[begin++] = takes_right ? *right : *left;
         right += takes_right;
         left += !takes_right;
         if (left == left_end || right == right_end)
             break;
-        bool takes_left = is_before(s, right_end[-1], left_end[-1]);
+        bool takes_left = run_sort_is_before(s, right_end[-1], left_end[-1]);
         order[--end] = takes_left ? left_end[-1] : right_end[-1];
         left_end -= takes_left;
         right_end -= !takes_left;
@@ -166,11 +166,11 @@ uint64_t run_sort(const uint64_t *first, const uint64_t *second, uint32_t count,
          * them? */
         int level = depth ? 31 - __builtin_clz((last + begin) ^ (begin + end)) : 0;
         for (; depth > 1 && runs[depth - 1].level < level; depth--)
-            merge(&s, runs[depth - 2].begin, runs[depth - 1].begin, begin);
+            run_sort_merge(&s, runs[depth - 2].begin, runs[depth - 1].begin, begin);
         runs[depth++] = (struct run){begin, level};
     }
     for (; depth > 1; depth--)
-        merge(&s, runs[depth - 2].begin, runs[depth - 1].begin, count);
+        run_sort_merge(&s, runs[depth - 2].begin, runs[depth - 1].begin, count);
     assert(is_sorted(&s, count));
     return s.moves;
 }

@@ -7,7 +7,7 @@
 #include "crc32c.h"
 #include "error.h"
 
-static void put_string(struct byte_writer *w, const char *text, size_t bytes_max)
+static void stream_put_string(struct byte_writer *w, const char *text, size_t bytes_max)
 {
     size_t length = strnlen(text, bytes_max);
     put_u16(w, (uint16_t)length);
@@ -45,8 +45,8 @@ int stream_header_write(const struct stream_header *h, uint8_t *out, size_t capa
     put_u64(&w, h->scale.mult);
     put_u64(&w, h->monotonic_zero_ns);
     put_u64(&w, h->realtime_zero_ns);
-    put_string(&w, h->host, STREAM_HOST_BYTES_MAX);
-    put_string(&w, h->live_path, STREAM_PATH_BYTES_MAX);
+    stream_put_string(&w, h->host, STREAM_HOST_BYTES_MAX);
+    stream_put_string(&w, h->live_path, STREAM_PATH_BYTES_MAX);
     put_u64(&w, (uint64_t)h->monotonic_shift_ns);
     put_u16(&w, COUNTER_COUNT);
     for (unsigned i = 0; i < COUNTER_COUNT; i++)

@@ -31,7 +31,7 @@ uint64_t unit_ns(const char *word, size_t length)
     return 0;
 }
 
-static bool is_digit(const char *p, const char *end)
+static bool unit_word_is_digit(const char *p, const char *end)
 {
     return p < end && *p >= '0' && *p <= '9';
 }
@@ -41,7 +41,7 @@ const char *amount_read(const char *text, const char *end, struct amount *a)
     const char *p = text;
     uint32_t place = BILLION / 10;
     *a = (struct amount){0};
-    for (; is_digit(p, end); p++) {
+    for (; unit_word_is_digit(p, end); p++) {
         if (a->whole > NUMBER_MAX / 10 - 1)
             return NULL;
         a->whole = 10 * a->whole + (uint64_t)(*p - '0');
@@ -49,7 +49,7 @@ const char *amount_read(const char *text, const char *end, struct amount *a)
     if (p == end || *p != '.')
         return p == text ? NULL : p;
     a->has_point = true;
-    for (p++; is_digit(p, end); p++, place /= 10)
+    for (p++; unit_word_is_digit(p, end); p++, place /= 10)
         a->billionths += place * (uint32_t)(*p - '0');
     return p[-1] == '.' ? NULL : p;
 }

@@ -98,15 +98,15 @@ int arrivals_place(struct arrivals *a, const struct arrival_place *what, uint32_
 
 /* Sets *number to the row's place + 1. When rows are full, all communicators of a kind share one.
  * Returns 0 or GPUPROF_NO_MEMORY. */
-static int row_of(struct arrivals *a, uint64_t communicator, uint32_t kind, uint32_t job,
-                  uint32_t *number)
+static int arrivals_row_of(struct arrivals *a, uint64_t communicator, uint32_t kind, uint32_t job,
+                           uint32_t *number)
 {
     struct key key = {communicator, kind, job};
     const struct arrival_row new = {.communicator = communicator, .kind = kind, .job = job};
     bool is_others = !communicator && job == JOB_NONE;
     int error = KEY_MAP_ITEM(&a->row_of, key, a->rows, a->row_count,
                              is_others ? UINT32_MAX : ARRIVAL_ROWS_MAX, &new, number);
-    return error == 0 && !*number ? row_of(a, 0, kind, JOB_NONE, number) : error;
+    return error == 0 && !*number ? arrivals_row_of(a, 0, kind, JOB_NONE, number) : error;
 }
 
 static int add_late(struct arrivals *a, uint32_t row, uint32_t device, uint32_t place, uint64_t ns)
@@ -127,7 +127,7 @@ int arrivals_met(struct arrivals *a, const struct rank_meeting *m, uint32_t job)
     const struct rank_kernel_facts *facts = &m->late.facts;
     uint64_t ns = m->last.begin_ns - m->first_ns, late_ns = m->late.begin_ns - m->first_ns;
     uint32_t number;
-    int error = row_of(a, m->sequence->communicator, m->last.facts.kind, job, &number);
+    int error = arrivals_row_of(a, m->sequence->communicator, m->last.facts.kind, job, &number);
     if (error < 0)
         return error;
     struct arrival_row *row = &a->rows[number - 1];
@@ -167,7 +167,7 @@ static int compare_late(const void *left, const void *right, void *context)
            ORDER(a->place, b->place);
 }
 
-static int compare_rows(const void *left, const void *right, void *context)
+static int arrivals_compare_rows(const void *left, const void *right, void *context)
 {
     const struct arrival_row *a = left, *b = right;
     const struct arrivals *of = context;
@@ -208,7 +208,7 @@ int arrivals_finish(struct arrivals *a, const struct rank_device *devices)
         offer(&a->rows[first->row], first->device, first->place, count, ns);
     }
     if (a->row_count)
-        qsort_r(a->rows, a->row_count, sizeof *a->rows, compare_rows, a);
+        qsort_r(a->rows, a->row_count, sizeof *a->rows, arrivals_compare_rows, a);
     return 0;
 }
 
@@ -224,7 +224,8 @@ int arrivals_want(struct arrivals *a, struct place_lines *lines, bool all)
     return error;
 }
 
-static int name(struct arrival_place *p, const struct walk *w, struct place_lines *lines)
+static int arrivals_own_name(struct arrival_place *p, const struct walk *w,
+                             struct place_lines *lines)
 {
     const struct idle_row row = {.place = p->place, .process = p->process};
     p->text = p->text ? p->text : idle_place_text(w, lines, &row);
@@ -235,9 +236,9 @@ int arrivals_name(struct arrivals *a, const struct walk *w, struct place_lines *
 {
     int error = 0;
     for (uint32_t i = 0; all && i < a->place_count && error == 0; i++)
-        error = name(&a->places[i], w, lines);
+        error = arrivals_own_name(&a->places[i], w, lines);
     for (uint32_t i = 0; !all && i < a->row_count && error == 0; i++)
         if (a->rows[i].place)
-            error = name(&a->places[a->rows[i].place - 1], w, lines);
+            error = arrivals_own_name(&a->places[a->rows[i].place - 1], w, lines);
     return error;
 }

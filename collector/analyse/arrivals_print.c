@@ -45,7 +45,7 @@ static const struct column columns[] = {
     [WHERE] = {"where", .doc = "where in the program that rank was"},
 };
 
-static void begin(struct table *t, enum report_format format)
+static void arrivals_print_begin(struct table *t, enum report_format format)
 {
     const struct idle *d = t->source;
     members_begin(t, format);
@@ -103,8 +103,8 @@ const char *arrivals_cause(const struct arrival_place *p)
 }
 
 /* "AllReduce of 8: rank 3, load (train.py:3), host" */
-static struct cell title(const struct idle *d, const struct arrival_row *row,
-                         const struct arrival_place *place)
+static struct cell arrivals_print_title(const struct idle *d, const struct arrival_row *row,
+                                        const struct arrival_place *place)
 {
     const struct process *p = d->tracks[row->late].process;
     char rank[RANK_TITLE_BYTES];
@@ -145,15 +145,15 @@ static struct cell number_text(uint64_t number)
     return number ? cell_owned(text_printf("0x%016" PRIx64, number)) : cell_text(NULL);
 }
 
-static void fill(const struct table *t, uint32_t index, enum report_format format,
-                 struct cell *cells)
+static void arrivals_print_fill(const struct table *t, uint32_t index, enum report_format format,
+                                struct cell *cells)
 {
     const struct idle *d = t->source;
     const struct arrival_row *row = &d->arrivals.rows[index];
     const struct idle_track *late = &d->tracks[row->late];
     const struct arrival_place *place = row->place ? &d->arrivals.places[row->place - 1] : NULL;
-    cells[TITLE] =
-        format == FORMAT_TEXT ? title(d, row, place) : cell_text(d->arrivals.kinds[row->kind]);
+    cells[TITLE] = format == FORMAT_TEXT ? arrivals_print_title(d, row, place)
+                                         : cell_text(d->arrivals.kinds[row->kind]);
     cells[KIND] = cell_text(d->arrivals.kinds[row->kind]);
     cells[COMMUNICATOR] = number_text(row->communicator);
     cells[MEDIAN] = cell_number(histogram_quantile(&row->skews, 0.5, 0, row->max_ns));
@@ -178,7 +178,7 @@ const struct table_info arrivals_table = {
     .name_width = 46, /* the rank is in it */
     .text_none = ": needs recordings of at least two ranks that ran NCCL collectives together",
     .json_empty = "[]",
-    .begin = begin,
-    .row = fill,
+    .begin = arrivals_print_begin,
+    .row = arrivals_print_fill,
     .text_behind = say_missed,
     .json_behind = put_missed};

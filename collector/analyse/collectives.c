@@ -152,7 +152,7 @@ bool collectives_agree(const struct collective_call *a, const struct collective_
 }
 
 /* Compares the newest call of a part with the leader's; the part becomes leader if it is ahead. */
-static void compare(const struct collectives *c, struct channel *channel, uint32_t part)
+static void collectives_compare(const struct collectives *c, struct channel *channel, uint32_t part)
 {
     const struct channel_part *own = &c->parts[part];
     const struct channel_part *leader = channel->leader ? &c->parts[channel->leader - 1] : NULL;
@@ -220,7 +220,8 @@ static uint64_t hash_call(uint64_t hash, const struct collective_call *call, boo
     return hash;
 }
 
-static int add_call(struct collectives *c, const struct event *e, uint32_t part, uint64_t sequence)
+static int collectives_add_call(struct collectives *c, const struct event *e, uint32_t part,
+                                uint64_t sequence)
 {
     struct channel_part *own = &c->parts[part];
     if (sequence <= own->called) /* the handle belongs to another communicator by now */
@@ -242,7 +243,7 @@ static int add_call(struct collectives *c, const struct event *e, uint32_t part,
         return 0;
     *call = made;
     if (!collectives_is_made(kind))
-        compare(c, &c->channels[own->channel], part);
+        collectives_compare(c, &c->channels[own->channel], part);
     return queue(&c->threads[e->thread->index], part, sequence);
 }
 
@@ -259,7 +260,7 @@ static int take_counted(struct collectives *c, const struct event *e)
     uint32_t part =
         add_part(c, (uint32_t)rank, is_all ? COLLECTIVE_ALL : COLLECTIVE_MESSAGE,
                  is_sent ? own : (uint32_t)peer, is_sent ? (uint32_t)peer : own, &error);
-    return error < 0 || part == NONE ? error : add_call(c, e, part, sequence);
+    return error < 0 || part == NONE ? error : collectives_add_call(c, e, part, sequence);
 }
 
 static int take_making(struct collectives *c, const struct event *e)
@@ -270,7 +271,7 @@ static int take_making(struct collectives *c, const struct event *e)
         id ? add_rank(c, e->process, id, arg(e, "rank", UINT64_MAX), arg(e, "ranks", 0), &error)
            : 0;
     uint32_t part = add_part(c, rank, COLLECTIVE_MAKING, 0, 0, &error);
-    return error < 0 || part == NONE ? error : add_call(c, e, part, 1);
+    return error < 0 || part == NONE ? error : collectives_add_call(c, e, part, 1);
 }
 
 /* All ranks of the parent must call the split, with any color. */
@@ -286,7 +287,7 @@ static int take_split(struct collectives *c, const struct event *e)
         return 0;
     }
     uint32_t part = add_part(c, (uint32_t)rank, COLLECTIVE_SPLIT, 0, 0, &error);
-    return error < 0 || part == NONE ? error : add_call(c, e, part, number);
+    return error < 0 || part == NONE ? error : collectives_add_call(c, e, part, number);
 }
 
 /* Does the function communicate with other ranks, or make or destroy a communicator? */
@@ -355,7 +356,8 @@ static void take_end(struct collectives *c, const struct event *e)
 }
 
 /* A kernel that is launched in a call of NCCL belongs to the open calls on its stream. */
-static __attribute__((noinline)) void take_launch(struct collectives *c, const struct event *e)
+static __attribute__((noinline)) void collectives_take_launch(struct collectives *c,
+                                                              const struct event *e)
 {
     struct thread_calls *t = &c->threads[e->thread->index];
     uint64_t stream = 0;
@@ -403,7 +405,7 @@ static void take_place(struct collectives *c, const struct event *e)
     p->begin_ns = e->begin_ns;
 }
 
-static int take(void *context, const struct slice *s)
+static int collectives_take(void *context, const struct slice *s)
 {
     struct collectives *c = context;
     const struct event *e = &s->event;
@@ -425,7 +427,7 @@ static int take(void *context, const struct slice *s)
     }
 }
 
-static int take_call(void *context, const struct slice *s)
+static int collectives_take_call(void *context, const struct slice *s)
 {
     struct collectives *c = context;
     const struct event *e = &s->event;
@@ -433,7 +435,7 @@ static int take_call(void *context, const struct slice *s)
     take_place(c, e);
     if (t->open && t->count && e->function->does == API_DOES_LAUNCH &&
         !(e->record->flags & RECORD_CAPTURED))
-        take_launch(c, e);
+        collectives_take_launch(c, e);
     return 0;
 }
 
@@ -443,6 +445,6 @@ struct consumer collectives_consumer(struct collectives *c, bool needs_stacks)
                              .needs = needs_stacks ? WALK_STACKS : 0,
                              .skips = WALK_SKIPS_WORK,
                              .sees_hidden = true, /* a hang is looked for in the whole recording */
-                             .take = take,
-                             .take_call = take_call};
+                             .take = collectives_take,
+                             .take_call = collectives_take_call};
 }

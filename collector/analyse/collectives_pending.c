@@ -20,7 +20,7 @@ struct judging {
 };
 
 /* Is the process's recording incomplete? Then a missing call proves nothing. */
-static bool is_unsure(const struct judging *j, const struct process *p)
+static bool collectives_pending_is_unsure(const struct judging *j, const struct process *p)
 {
     const struct losses *l = p ? &j->c->walk->losses[p->index] : NULL;
     return l && (j->c->places[p->index].is_paused || losses_weight(l) == LOSS_DAMAGE ||
@@ -60,7 +60,8 @@ static enum collective_state state_of(const struct judging *j, const struct proc
 }
 
 /* Does the rank take part in the channel? */
-static bool takes_part(const struct channel *of, const struct communicator_rank *rank)
+static bool collectives_pending_takes_part(const struct channel *of,
+                                           const struct communicator_rank *rank)
 {
     return of->kind != COLLECTIVE_MESSAGE || rank->rank == of->from || rank->rank == of->to;
 }
@@ -87,10 +88,10 @@ static uint64_t find_uncalled(const struct judging *j, uint32_t channel)
         const struct communicator_rank *rank = &j->c->ranks[i - 1];
         const struct channel_part *part = collectives_part(j->c, channel, i - 1);
         uint64_t called = part ? part->called : 0;
-        if (!takes_part(of, rank))
+        if (!collectives_pending_takes_part(of, rank))
             continue;
         newest = called > newest ? called : newest;
-        if (!is_unsure(j, rank->process) && called < lowest)
+        if (!collectives_pending_is_unsure(j, rank->process) && called < lowest)
             lowest = called;
     }
     return lowest < newest ? lowest + 1 : 0;
@@ -125,7 +126,7 @@ static uint64_t find_unfinished(const struct judging *j, uint32_t channel)
 }
 
 /* Sets the longest wait for that number, and the earliest call. */
-static void measure(const struct judging *j, struct pending_collective *p)
+static void collectives_pending_measure(const struct judging *j, struct pending_collective *p)
 {
     for (uint32_t i = j->c->channels[p->channel].first; i; i = j->c->parts[i - 1].next) {
         const struct channel_part *part = &j->c->parts[i - 1];
@@ -146,7 +147,8 @@ static bool is_made_by_some(const struct judging *j, const struct channel *of)
     return count < j->c->communicators[of->communicator].ranks;
 }
 
-static bool judge(const struct judging *j, uint32_t channel, struct pending_collective *p)
+static bool collectives_pending_judge(const struct judging *j, uint32_t channel,
+                                      struct pending_collective *p)
 {
     const struct channel *of = &j->c->channels[channel];
     bool is_shrunk = j->c->communicators[of->communicator].is_shrunk;
@@ -163,14 +165,14 @@ static bool judge(const struct judging *j, uint32_t channel, struct pending_coll
         p->sequence = find_unfinished(j, channel);
     if (!p->sequence)
         return false;
-    measure(j, p);
+    collectives_pending_measure(j, p);
     if (p->is_mismatch)
         p->call = of->mismatch_calls[0];
     return p->is_mismatch || !is_late || p->waited_ns >= SURVEY_HANG_NS;
 }
 
 /* Mismatches first, then the longest wait. */
-static bool is_before(const void *item, const void *other)
+static bool collectives_pending_is_before(const void *item, const void *other)
 {
     const struct pending_collective *a = item, *b = other;
     return a->is_mismatch != b->is_mismatch ? a->is_mismatch : a->waited_ns > b->waited_ns;
@@ -178,9 +180,10 @@ static bool is_before(const void *item, const void *other)
 
 /* ---- rows of ranks --------------------------------------------------------------------------- */
 
-static void add_row(struct collectives *c, struct pending_collective *p,
-                    const struct communicator_rank *rank, enum collective_state state,
-                    const struct collective_call *call)
+static void collectives_pending_add_row(struct collectives *c, struct pending_collective *p,
+                                        const struct communicator_rank *rank,
+                                        enum collective_state state,
+                                        const struct collective_call *call)
 {
     const struct process *process = rank->process;
     const struct process_place *place = process ? &c->places[process->index] : NULL;
@@ -219,7 +222,8 @@ static enum collective_state judge_rank(const struct judging *j, const struct pe
         if (part == &j->c->parts[of->mismatch_parts[i]])
             *call = &of->mismatch_calls[i];
     if (!part || part->called < p->sequence)
-        return is_unsure(j, process) ? COLLECTIVE_NOT_RECORDED : COLLECTIVE_NOT_CALLED;
+        return collectives_pending_is_unsure(j, process) ? COLLECTIVE_NOT_RECORDED
+                                                         : COLLECTIVE_NOT_CALLED;
     if (!*call)
         return COLLECTIVE_NOT_KNOWN;
     if (p->is_mismatch && !collectives_agree(*call, &p->call))
@@ -233,11 +237,11 @@ static void add_ranks(const struct judging *j, struct pending_collective *p, boo
     for (uint32_t i = j->c->communicators[of->communicator].first; i; i = j->c->ranks[i - 1].next) {
         const struct communicator_rank *rank = &j->c->ranks[i - 1];
         const struct collective_call *call;
-        if (!takes_part(of, rank))
+        if (!collectives_pending_takes_part(of, rank))
             continue;
         enum collective_state state = judge_rank(j, p, i - 1, &call);
         if (is_late(p, state) == late)
-            add_row(j->c, p, rank, state, call);
+            collectives_pending_add_row(j->c, p, rank, state, call);
     }
 }
 
@@ -335,7 +339,7 @@ static void open_places(struct collectives *c)
     }
 }
 
-static int compare_rows(const void *left, const void *right)
+static int collectives_pending_compare_rows(const void *left, const void *right)
 {
     const struct pending_row *a = left, *b = right;
     return ORDER(a->rank, b->rank);
@@ -348,10 +352,11 @@ int collectives_judge(struct collectives *c, const struct unfinished *u)
     int error = 0;
     for (uint32_t i = 0; i < c->channel_count; i++) {
         struct pending_collective p;
-        if (!judge(&j, i, &p))
+        if (!collectives_pending_judge(&j, i, &p))
             continue;
         c->pending.total++;
-        ARRAY_KEEP(c->pending.list, c->pending.count, PENDING_MAX, &p, is_before);
+        ARRAY_KEEP(c->pending.list, c->pending.count, PENDING_MAX, &p,
+                   collectives_pending_is_before);
     }
     if (!c->pending.count)
         return 0;
@@ -372,7 +377,7 @@ int collectives_judge(struct collectives *c, const struct unfinished *u)
             uint32_t before = late ? 0 : p->late_count;
             if (p->row_count > before)
                 qsort(&c->pending.rows[p->first_row + before], p->row_count - before,
-                      sizeof *c->pending.rows, compare_rows);
+                      sizeof *c->pending.rows, collectives_pending_compare_rows);
             p->late_count = late ? p->row_count : before;
         }
     }

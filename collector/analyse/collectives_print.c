@@ -127,7 +127,7 @@ static const char *fate_of(const struct collectives *c, const struct pending_row
 
 /* Prints "it was at train (train.py:7); " if the stack is that of its last call. A stack of an
  * earlier call says only where it was then. */
-static void print_line(const struct pending_row *row, FILE *out)
+static void collectives_print_line(const struct pending_row *row, FILE *out)
 {
     bool is_its = row->place->stack_ns >= row->place->begin_ns;
     if (row->told.line && is_its)
@@ -173,9 +173,9 @@ static void print_place(const struct collectives *c, const struct pending_row *r
                 *fate && !row->process->is_stopped ? "it was in %s, called %s %s"
                                                    : "it has been in %s for %s",
                 place->function->name, time_text(text, ago_ns), its);
-        print_line(row, out);
+        collectives_print_line(row, out);
     } else {
-        print_line(row, out);
+        collectives_print_line(row, out);
         fprintf(out, "its last call was %s, %s %s", place->function->name, time_text(text, ago_ns),
                 its);
     }
@@ -291,7 +291,7 @@ static const struct column columns[] = {
 };
 
 /* "rank 5: ncclAllReduce 37 (64.0 KiB) of 8 ranks", and below it "it was at ..." and the stack. */
-static char *row_text(const struct collectives *c, const struct pending_row *row)
+static char *collectives_print_row_text(const struct collectives *c, const struct pending_row *row)
 {
     const struct pending_collective *p = row->pending;
     bool is_making = c->channels[p->channel].kind == COLLECTIVE_MAKING;
@@ -321,8 +321,8 @@ static char *row_text(const struct collectives *c, const struct pending_row *row
     return all;
 }
 
-static void fill_place(const struct collectives *c, const struct pending_row *row,
-                       enum report_format format, struct cell *cells)
+static void collectives_print_fill_place(const struct collectives *c, const struct pending_row *row,
+                                         enum report_format format, struct cell *cells)
 {
     const struct process_place *place = row->place;
     uint64_t now_ns = now_of(c, row);
@@ -338,8 +338,8 @@ static void fill_place(const struct collectives *c, const struct pending_row *ro
         cells[STACK] = cell_owned(told_stack_json(c->stacks, row->told.node));
 }
 
-static void fill_row(const struct table *t, uint32_t index, enum report_format format,
-                     struct cell *cells)
+static void collectives_print_fill_row(const struct table *t, uint32_t index,
+                                       enum report_format format, struct cell *cells)
 {
     const struct collectives *c = t->source;
     const struct pending_row *row = &c->pending.rows[index];
@@ -348,7 +348,8 @@ static void fill_row(const struct table *t, uint32_t index, enum report_format f
     const struct collective_call *call = row->call.function ? &row->call : &p->call;
     uint64_t now_ns = now_of(c, row);
     const char *name = call->function ? call->function->name : "collective";
-    cells[NAME] = format == FORMAT_TEXT ? cell_owned(row_text(c, row)) : cell_text(name);
+    cells[NAME] =
+        format == FORMAT_TEXT ? cell_owned(collectives_print_row_text(c, row)) : cell_text(name);
     cells[STATE] = cell_text(states[row->state]);
     cells[FUNCTION] = cell_text(name);
     if (call->function && !collectives_is_made(of->kind)) {
@@ -364,11 +365,11 @@ static void fill_row(const struct table *t, uint32_t index, enum report_format f
     if (row->call.function && now_ns > row->call.begin_ns)
         cells[SINCE] = cell_number(now_ns - row->call.begin_ns);
     if (row->process)
-        fill_place(c, row, format, cells);
+        collectives_print_fill_place(c, row, format, cells);
 }
 
 /* Counts collectives, not rows. */
-static bool fill_foot(const struct table *t, struct cell *cells)
+static bool collectives_print_fill_foot(const struct table *t, struct cell *cells)
 {
     const struct collectives *c = t->source;
     if (c->pending.total == c->pending.count)
@@ -385,6 +386,6 @@ const struct table_info collectives_table = {
     .rows = {ROWS_IN(struct collectives, pending.rows, pending.row_count)},
     .place = PLACE_URGENT,
     .json_empty = "[]",
-    .row = fill_row,
-    .foot = fill_foot,
+    .row = collectives_print_fill_row,
+    .foot = collectives_print_fill_foot,
 };

@@ -75,7 +75,7 @@ static bool is_empty(const struct cost_row *row)
     return !row->count && !row->total_ns;
 }
 
-static bool is_own(unsigned class)
+static bool cost_report_is_own(unsigned class)
 {
     return cost_infos[class].place == COST_PLACE_OWN;
 }
@@ -84,7 +84,7 @@ static bool is_own(unsigned class)
 static double row_share(const struct cost_report *t, unsigned class)
 {
     uint64_t part_ns = t->rows[class].total_ns;
-    uint64_t whole_ns = is_own(class) ? t->span_ns : t->wall_ns;
+    uint64_t whole_ns = cost_report_is_own(class) ? t->span_ns : t->wall_ns;
     return cost_share(part_ns, whole_ns + (class == COST_START && whole_ns ? part_ns : 0));
 }
 
@@ -97,13 +97,13 @@ static char *step_text(const struct step_down *s)
 /* Is the cost extrapolated, because no call of the class was timed? */
 static bool is_estimate(const struct cost_row *row, unsigned class)
 {
-    return !is_own(class) && !row->timed && row->total_ns;
+    return !cost_report_is_own(class) && !row->timed && row->total_ns;
 }
 
 /* Is the cost a rough estimate, of each thread's first calls? A short run times only these. */
 static bool is_rough(const struct cost_row *row, unsigned class)
 {
-    return !is_own(class) && row->timed && row->timed < TIMED_FEW &&
+    return !cost_report_is_own(class) && row->timed && row->timed < TIMED_FEW &&
            row->count / TIMED_OF > row->timed;
 }
 
@@ -148,7 +148,7 @@ static const struct column class_columns[COLUMNS] = {
                   .doc = "calls, without those that nothing is known about"},
 };
 
-static bool is_known(const struct cost_row *row)
+static bool cost_report_is_known(const struct cost_row *row)
 {
     return row->total_ns || measured(row);
 }
@@ -165,7 +165,7 @@ static bool has_class(const struct table *t, uint32_t index, enum report_format 
 {
     const struct cost_row *row = &((const struct cost_report *)t->source)->rows[index % COST_COUNT];
     if (format == FORMAT_TEXT)
-        return index < COST_COUNT ? is_known(row) : row->unmeasured > 0;
+        return index < COST_COUNT ? cost_report_is_known(row) : row->unmeasured > 0;
     return !is_empty(row);
 }
 
@@ -199,7 +199,7 @@ static void fill_class(const struct table *t, uint32_t index, enum report_format
         return;
     }
     const struct cost_row *row = &c->rows[index];
-    bool known = is_known(row);
+    bool known = cost_report_is_known(row);
     cells[NAME] = cell_text(cost_infos[index].name);
     cells[COUNT] = cell_number(row->count);
     cells[TIMED] = cell_number(row->timed);
@@ -244,7 +244,7 @@ static void print_shares(const struct cost_report *t, bool is_whole, FILE *out)
     free(who);
 }
 
-static void print_notes(const struct table *table, FILE *out)
+static void cost_report_print_notes(const struct table *table, FILE *out)
 {
     const struct cost_report *c = table->source;
     char timed[UNIT_TEXT_BYTES], count[UNIT_TEXT_BYTES];
@@ -308,8 +308,8 @@ static char *step_line(const struct cost_report *c, const struct step_taken *tak
                        100 * (double)s->budget / COST_PER_MILLION);
 }
 
-static void fill_step(const struct table *t, uint32_t index, enum report_format format,
-                      struct cell *cells)
+static void cost_report_fill_step(const struct table *t, uint32_t index, enum report_format format,
+                                  struct cell *cells)
 {
     const struct cost_report *c = t->source;
     const struct step_down *s = c->steps[index].step;
@@ -339,7 +339,7 @@ const struct table_info cost_tables[2] = {
      .begin = classes_begin,
      .has = has_class,
      .row = fill_class,
-     .text_behind = print_notes,
+     .text_behind = cost_report_print_notes,
      .json_before = print_json_totals},
     {.name = "cost",
      .old_name = "own_cost",
@@ -351,7 +351,7 @@ const struct table_info cost_tables[2] = {
      .is_joined = true,
      .text_limit = STEPS_SHOWN_MAX,
      .more = "--overhead-max: ... and %s more step%s",
-     .row = fill_step,
+     .row = cost_report_fill_step,
      .json_behind = print_json_end},
 };
 

@@ -53,7 +53,8 @@ static void add_to_process(struct device_report *r, struct device_row *row)
 }
 
 /* The row of a source; makes rows up to it. NULL: no memory. */
-static struct device_row *row_of(struct device_report *r, const struct device_source *source)
+static struct device_row *device_report_row_of(struct device_report *r,
+                                               const struct device_source *source)
 {
     while (r->count <= source->place) {
         struct device_row *row = calloc(1, sizeof *row);
@@ -236,7 +237,7 @@ static int take_absent(struct device_report *r, const struct event *e)
     uint64_t place = device_sources_place(&r->walk->sources, e);
     if (r->absence_count == DEVICE_ABSENCES_MAX)
         return 0;
-    if (place && !row_of(r, r->walk->sources.list[place - 1]))
+    if (place && !device_report_row_of(r, r->walk->sources.list[place - 1]))
         return GPUPROF_NO_MEMORY;
     *a = (struct device_absent){.process = e->process,
                                 .row = (uint32_t)place,
@@ -249,7 +250,7 @@ static int take_absent(struct device_report *r, const struct event *e)
 }
 
 /* Counters are added outside the selection, too: a step at its border needs readings around it. */
-static int take(void *context, const struct slice *s)
+static int device_report_take(void *context, const struct slice *s)
 {
     struct device_report *r = context;
     const struct record *record = s->event.record;
@@ -261,7 +262,7 @@ static int take(void *context, const struct slice *s)
         return take_absent(r, &s->event);
     if (!s->source)
         return 0;
-    struct device_row *row = row_of(r, s->source);
+    struct device_row *row = device_report_row_of(r, s->source);
     if (!row)
         return GPUPROF_NO_MEMORY;
     if (!s->is_hidden)
@@ -278,22 +279,22 @@ struct consumer device_report_consumer(struct device_report *r)
     return (struct consumer){.context = r,
                              .skips = WALK_SKIPS_CALLS | WALK_SKIPS_WORK,
                              .sees_hidden = true,
-                             .take = take};
+                             .take = device_report_take};
 }
 
-static int analysis_begin(struct report *r)
+static int device_report_analysis_begin(struct report *r)
 {
     int error = device_report_init(r->devices, &r->walk, r->idle);
     r->devices->is_refused = r->wish.refused & PART_COUNTERS;
     return error;
 }
 
-ANALYSIS_HEARS(consumers, device_report_consumer(r->devices))
-ANALYSIS_FREES(analysis_release, device_report_release(r->devices))
+ANALYSIS_HEARS(device_report_consumers, device_report_consumer(r->devices))
+ANALYSIS_FREES(device_report_analysis_release, device_report_release(r->devices))
 
-const struct analysis devices_analysis = {ANALYSIS_STATE(devices), .uses = USE_PARTS,
-                                          .begin = analysis_begin, .consumers = consumers,
-                                          .release = analysis_release};
+const struct analysis devices_analysis = {
+    ANALYSIS_STATE(devices), .uses = USE_PARTS, .begin = device_report_analysis_begin,
+    .consumers = device_report_consumers, .release = device_report_analysis_release};
 
 /* ---- values in an interval ------------------------------------------------------------------- */
 

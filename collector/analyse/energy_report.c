@@ -15,21 +15,21 @@
 
 #define GAPS_MAX 0.1 /* most time between steps, as a share: then the mean is one of the steps */
 
-static int analysis_begin(struct report *r)
+static int energy_report_analysis_begin(struct report *r)
 {
     r->energy->devices = r->devices;
     r->energy->has_ranges = r->wish.walk_ns_max == 0;
     return 0;
 }
 
-static void analysis_release(struct report *r)
+static void energy_report_analysis_release(struct report *r)
 {
     free(r->energy->windows);
     free(r->energy->rows);
 }
 
 /* Stores nothing for a recording without readings. */
-static int take(void *context, const struct slice *s)
+static int energy_report_take(void *context, const struct slice *s)
 {
     struct energy_report *e = context;
     bool is_label = s->op_change == OP_CLOSED && op_is_label(s->op) && !s->op->is_moved;
@@ -50,12 +50,12 @@ static int take(void *context, const struct slice *s)
     return ARRAY_PUSH(e->windows, e->window_count, &window);
 }
 
-static unsigned consumers(struct report *r, struct consumer *list)
+static unsigned energy_report_consumers(struct report *r, struct consumer *list)
 {
     *list = (struct consumer){.context = r->energy,
                               .needs = r->energy->has_ranges ? WALK_RANGES : 0,
                               .skips = WALK_SKIPS_CALLS | WALK_SKIPS_WORK,
-                              .take = take};
+                              .take = energy_report_take};
     return 1;
 }
 
@@ -164,7 +164,7 @@ static int add_ranges(struct energy_report *e)
     return error;
 }
 
-static int compare_rows(const void *left, const void *right)
+static int energy_report_compare_rows(const void *left, const void *right)
 {
     const struct energy_row *a = left, *b = right;
     int order = ORDER(a->kind, b->kind);
@@ -177,7 +177,7 @@ static int compare_rows(const void *left, const void *right)
 }
 
 /* Runs after all readings and steps are known. */
-static int analysis_end(struct report *r)
+static int energy_report_analysis_end(struct report *r)
 {
     struct energy_report *e = r->energy;
     const struct recording *rec = r->rec;
@@ -191,13 +191,16 @@ static int analysis_end(struct report *r)
     if (error == 0)
         error = add_ranges(e);
     if (e->count)
-        qsort(e->rows, e->count, sizeof *e->rows, compare_rows);
+        qsort(e->rows, e->count, sizeof *e->rows, energy_report_compare_rows);
     return error;
 }
 
-const struct analysis energy_analysis = {ANALYSIS_STATE(energy),  .uses = USE_PARTS,
-                                         .begin = analysis_begin, .consumers = consumers,
-                                         .end = analysis_end,     .release = analysis_release};
+const struct analysis energy_analysis = {ANALYSIS_STATE(energy),
+                                         .uses = USE_PARTS,
+                                         .begin = energy_report_analysis_begin,
+                                         .consumers = energy_report_consumers,
+                                         .end = energy_report_analysis_end,
+                                         .release = energy_report_analysis_release};
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
@@ -233,7 +236,7 @@ static const struct column columns[] = {
                   .doc = "1: a counter restarted meanwhile, so earlier energy is lost"},
 };
 
-static void begin(struct table *t, enum report_format format)
+static void energy_report_begin(struct table *t, enum report_format format)
 {
     const struct energy_report *e = t->source;
     t->count = e ? e->count : 0;
@@ -241,7 +244,7 @@ static void begin(struct table *t, enum report_format format)
                   (e && (e->devices->count || e->devices->absence_count));
 }
 
-static struct cell name(const struct energy_row *row)
+static struct cell energy_report_name(const struct energy_row *row)
 {
     char who[RANK_TITLE_BYTES];
     if (row->kind == ENERGY_OF_RANGE)
@@ -287,12 +290,12 @@ static void fill_figures(const struct energy_row *row, enum report_format format
     cells[AT_LEAST] = is_known ? cell_number(row->at_least) : none;
 }
 
-static void fill(const struct table *t, uint32_t index, enum report_format format,
-                 struct cell *cells)
+static void energy_report_fill(const struct table *t, uint32_t index, enum report_format format,
+                               struct cell *cells)
 {
     static const char *const kinds[] = {"run", "step", "range"};
     const struct energy_row *row = table_item(t, index);
-    cells[NAME] = name(row);
+    cells[NAME] = energy_report_name(row);
     cells[KIND] = cell_text(kinds[row->kind]);
     if (!row->left_out && format == FORMAT_TEXT)
         cells[LEFT_OUT] = (struct cell){0};
@@ -345,6 +348,6 @@ const struct table_info energy_table = {.name = "energy",
                                         .text_none =
                                             ": 'gpuprof run --device' records it (needs NVML)",
                                         .json_empty = "[]",
-                                        .begin = begin,
-                                        .row = fill,
+                                        .begin = energy_report_begin,
+                                        .row = energy_report_fill,
                                         .text_behind = energy_behind};

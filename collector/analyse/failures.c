@@ -29,8 +29,8 @@ const char *failure_name(const struct sums_row *row, char text[static FAILURE_TE
     return text;
 }
 
-static int take(struct sums *s, const struct function *f, int32_t result, uint64_t weight,
-                const uint64_t first[static ENDED - FIRST + 1])
+static int failures_take(struct sums *s, const struct function *f, int32_t result, uint64_t weight,
+                         const uint64_t first[static ENDED - FIRST + 1])
 {
     uint64_t function = sums_function(s, f);
     struct sums_row *row = function ? sums_row(s, function, (uint64_t)result, 0) : NULL;
@@ -44,17 +44,18 @@ static int take(struct sums *s, const struct function *f, int32_t result, uint64
     return 0;
 }
 
-static int take_library(void *context, const struct slice *slice)
+static int failures_take_library(void *context, const struct slice *slice)
 {
     const struct library_call *l = slice->library;
     if (slice->library_change != LIBRARY_CLOSED || slice->is_hidden ||
         !api_has_failed(l->function->domain, l->result))
         return 0;
-    return take(context, l->function, l->result, 1,
-                (uint64_t[]){l->end_ns, l->process->index, 0, (uintptr_t)l->thread, l->end_ns});
+    return failures_take(
+        context, l->function, l->result, 1,
+        (uint64_t[]){l->end_ns, l->process->index, 0, (uintptr_t)l->thread, l->end_ns});
 }
 
-static int take_call(void *context, const struct slice *s)
+static int failures_take_call(void *context, const struct slice *s)
 {
     struct sums *sums = context;
     const struct event *e = &s->event;
@@ -62,8 +63,9 @@ static int take_call(void *context, const struct slice *s)
         sums->begin_ns = e->begin_ns;
     if (!api_has_failed(e->function->domain, e->record->result))
         return 0;
-    return take(sums, e->function, e->record->result, e->record->weight > 1 ? e->record->weight : 1,
-                (uint64_t[]){e->begin_ns, e->process->index, 0, (uintptr_t)e->thread, e->end_ns});
+    return failures_take(
+        sums, e->function, e->record->result, e->record->weight > 1 ? e->record->weight : 1,
+        (uint64_t[]){e->begin_ns, e->process->index, 0, (uintptr_t)e->thread, e->end_ns});
 }
 
 static int complete(struct sums *s)
@@ -74,8 +76,8 @@ static int complete(struct sums *s)
 
 enum { NAME, ERROR = 4 };
 
-static void fill(const struct sums *s, const struct sums_row *row, enum report_format format,
-                 struct cell *cells)
+static void failures_fill(const struct sums *s, const struct sums_row *row,
+                          enum report_format format, struct cell *cells)
 {
     char title[1200], error[FAILURE_TEXT_BYTES];
     if (row->keys[FUNCTION] == SUMS_OTHERS) {
@@ -117,11 +119,11 @@ const struct sums_info failures_sums = {
     .order = FIRST,
     .parts = REPORT_CALLS,
     .complete = complete,
-    .fill = fill,
+    .fill = failures_fill,
     .consumer = {.needs = WALK_LIBRARIES,
                  .skips = WALK_SKIPS_WORK,
-                 .take = take_library,
-                 .take_call = take_call},
+                 .take = failures_take_library,
+                 .take_call = failures_take_call},
     /* Their functions already count these errors: do not add them up here. */
     .table = {SUMS_TABLE, .name = "failures", .key = "failures",
               .title = "calls that returned an error", .columns = columns,

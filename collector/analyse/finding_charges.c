@@ -36,7 +36,7 @@ const struct found_device *finding_worked(const struct findings *f, uint32_t pla
 }
 
 /* No call for seconds, and then one. After the last work there is no next call. */
-static bool is_between(const struct idle_row *row)
+static bool finding_charges_is_between(const struct idle_row *row)
 {
     const void *word = (const void *)(uintptr_t)row->place.word;
     const char *text = row->place.kind == IDLE_WORD_OURS   ? word
@@ -49,8 +49,9 @@ static bool is_between(const struct idle_row *row)
  * Whatever the thread does to load data counts for the loader. */
 static enum finding_id kind_of_row(const struct idle_row *row, bool is_blocking)
 {
-    enum finding_id by_cause =
-        is_between(row) ? FINDING_HOST_BOUND : kind_of((enum idle_cause)row->cause, is_blocking);
+    enum finding_id by_cause = finding_charges_is_between(row)
+                                   ? FINDING_HOST_BOUND
+                                   : kind_of((enum idle_cause)row->cause, is_blocking);
     if (is_blocking)
         return by_cause;
     if (row->cause == IDLE_LOADER)
@@ -96,7 +97,7 @@ struct finding_gaps *finding_gaps_count(const struct findings *f)
         bool is_after = row->place.side == IDLE_AFTER;
         gaps[row->device].counts[is_after][row->cause] += row->place.is_open ? 0 : row->count;
         gaps[row->device].open_ns[row->cause] += row->place.is_open ? row->ns : 0;
-        gaps[row->device].between_ns += is_between(row) ? row->ns : 0;
+        gaps[row->device].between_ns += finding_charges_is_between(row) ? row->ns : 0;
     }
     return gaps;
 }
@@ -148,7 +149,8 @@ bool finding_is_charged(const struct findings *f, enum finding_id id, const stru
     const struct idle_device *device = &f->idle->devices[row->device];
     bool is_told_by_cause = row->cause == IDLE_START_UP && id == FINDING_START_UP;
     bool is_split = row->cause == IDLE_HOST || row->cause == IDLE_WAITING ||
-                    row->cause == IDLE_PREEMPTED || row->cause == IDLE_LOADER || is_between(row);
+                    row->cause == IDLE_PREEMPTED || row->cause == IDLE_LOADER ||
+                    finding_charges_is_between(row);
     if (row->did ? is_told_by_cause : device->is_split && is_split)
         return false; /* the row without `did`, or those with it, hold this time */
     return kind_of_row(row, launches_block(device->process)) == id;

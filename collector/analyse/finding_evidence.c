@@ -184,8 +184,8 @@ static int by_name_and_place(const void *left, const void *right)
 
 /* Sums the candidates of the first line in a sorted list, and moves *from behind them. Work without
  * a place counts nothing: most calls have no stack. */
-static uint64_t take_line(const struct candidate **from, const struct candidate *to,
-                          struct told_line *line)
+static uint64_t finding_evidence_take_line(const struct candidate **from,
+                                           const struct candidate *to, struct told_line *line)
 {
     const struct candidate *first = *from, *c = first;
     uint64_t ns = 0, most_ns = 0;
@@ -212,7 +212,7 @@ static struct told_line most_of(const struct candidate *from, const struct candi
     struct told_line most = {0}, line;
     uint64_t most_ns = 0;
     while (from < to) {
-        uint64_t ns = take_line(&from, to, &line);
+        uint64_t ns = finding_evidence_take_line(&from, to, &line);
         if (ns > most_ns) {
             most = line;
             most_ns = ns;
@@ -275,8 +275,8 @@ static uint64_t row_what(const struct idle_row *row, uint32_t index)
 }
 
 /* Adds a row of idle time. Returns 0 or GPUPROF_NO_MEMORY. */
-static int add_row(const struct findings *f, const struct idle_row *row, uint32_t index,
-                   struct candidates *c)
+static int finding_evidence_add_row(const struct findings *f, const struct idle_row *row,
+                                    uint32_t index, struct candidates *c)
 {
     struct candidate new = {.row = row,
                             .what = row_what(row, index),
@@ -314,7 +314,7 @@ static int find_candidates(const struct findings *f, const struct finding *to, u
     }
     for (uint32_t i = 0; error == 0 && i < f->idle->rows.count; i++)
         if (is_evidence(f, to, place, &f->idle->rows.list[i]))
-            error = add_row(f, &f->idle->rows.list[i], i, c);
+            error = finding_evidence_add_row(f, &f->idle->rows.list[i], i, c);
     unite(c);
     return error;
 }

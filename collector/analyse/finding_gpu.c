@@ -50,7 +50,8 @@ void finding_gpu_release(struct finding_gpu *g)
 
 /* The same index as in idle.h, which also counts devices without work in the selection. Devices
  * beyond the limit share the last one. */
-static int device_of(struct finding_gpu *g, struct process *p, uint64_t device, uint32_t *place)
+static int finding_gpu_device_of(struct finding_gpu *g, struct process *p, uint64_t device,
+                                 uint32_t *place)
 {
     uint32_t known = idle_device_place(g->idle, p, device);
     *place = known && known < FOUND_DEVICES_MAX ? known - 1 : FOUND_DEVICES_MAX - 1;
@@ -70,7 +71,7 @@ static int find_stream(struct finding_gpu *g, struct process *p, uint64_t device
                        uint32_t *place)
 {
     struct found_stream new = {.stream = stream};
-    int error = device_of(g, p, device, &new.device);
+    int error = finding_gpu_device_of(g, p, device, &new.device);
     if (error < 0)
         return error;
     struct key key = {MAP_STREAM, new.device, stream};
@@ -109,7 +110,8 @@ static int place_name(struct finding_gpu *g, const struct kernel_name *name, uin
     return error;
 }
 
-static int find_name(struct finding_gpu *g, struct process *p, uint64_t number, uint32_t *place)
+static int finding_gpu_find_name(struct finding_gpu *g, struct process *p, uint64_t number,
+                                 uint32_t *place)
 {
     const struct kernel_name *name = walk_kernel(g->walk, p, number);
     *place = 0;
@@ -117,14 +119,14 @@ static int find_name(struct finding_gpu *g, struct process *p, uint64_t number, 
 }
 
 /* Sets *place to the index + 1 of the kernel's name; 0: none. */
-static inline __attribute__((always_inline)) int name_of(struct finding_gpu *g, struct process *p,
-                                                         uint64_t number, uint32_t *place)
+static inline __attribute__((always_inline)) int
+finding_gpu_name_of(struct finding_gpu *g, struct process *p, uint64_t number, uint32_t *place)
 {
     struct found_recent *recent = &g->recent[(number ^ (uint64_t)p->index << 4) % FOUND_RECENT];
     *place = recent->name;
     if (recent->name && recent->number == number && recent->process == p->index)
         return 0;
-    int error = find_name(g, p, number, place);
+    int error = finding_gpu_find_name(g, p, number, place);
     if (error == 0 && *place)
         *recent = (struct found_recent){.process = p->index, .name = *place, .number = number};
     return error;
@@ -286,9 +288,9 @@ static inline uint64_t add_to_lane(struct finding_gpu *g, uint32_t device, enum 
 }
 
 /* Inline, since most work is kernels: a call would take a tenth of their time here. */
-static inline __attribute__((always_inline)) int take_kernel(struct finding_gpu *g, uint32_t stream,
-                                                             uint32_t name, uint32_t where,
-                                                             uint64_t begin_ns, uint64_t end_ns)
+static inline __attribute__((always_inline)) int
+finding_gpu_take_kernel(struct finding_gpu *g, uint32_t stream, uint32_t name, uint32_t where,
+                        uint64_t begin_ns, uint64_t end_ns)
 {
     struct found_stream *s = &g->streams[stream];
     enum kernel_class class = g->names[name].class;
@@ -346,12 +348,12 @@ int finding_gpu_take(struct finding_gpu *g, const struct slice *s)
     if (error == 0)
         error = work_places_take(&g->wheres, s, &where);
     if (error == 0 && r->type == RECORD_KERNEL)
-        error = name_of(g, e->process, record_arg(r, KERNEL_NAME_INDEX), &name);
+        error = finding_gpu_name_of(g, e->process, record_arg(r, KERNEL_NAME_INDEX), &name);
     if (error < 0)
         return error;
-    return r->type == RECORD_KERNEL
-               ? take_kernel(g, stream, name ? name - 1 : 0, where, e->begin_ns, e->end_ns)
-               : take_other(g, e, stream, where);
+    return r->type == RECORD_KERNEL ? finding_gpu_take_kernel(g, stream, name ? name - 1 : 0, where,
+                                                              e->begin_ns, e->end_ns)
+                                    : take_other(g, e, stream, where);
 }
 
 int finding_gpu_pass(struct finding_gpu *g, const struct slice *s)

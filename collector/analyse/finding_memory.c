@@ -24,8 +24,8 @@ typedef uint64_t at_stake_fn(const struct memory_report *m, const struct memory_
                              const struct memory_owner *o);
 
 /* The process's memory on the same device; NULL: none. */
-static const struct memory_place *device_of(const struct memory_report *m,
-                                            const struct memory_place *p)
+static const struct memory_place *finding_memory_device_of(const struct memory_report *m,
+                                                           const struct memory_place *p)
 {
     for (uint32_t i = 0; i < m->places.count; i++)
         if (m->places.list[i].where == MEMORY_OF_DEVICE &&
@@ -37,7 +37,7 @@ static const struct memory_place *device_of(const struct memory_report *m,
 /* Is the device nearly full at the process's peak? */
 static bool is_full(const struct memory_report *m, const struct memory_place *p)
 {
-    const struct memory_place *device = device_of(m, p);
+    const struct memory_place *device = finding_memory_device_of(m, p);
     return p->where != MEMORY_OF_HOST && device && device->total &&
            (double)device->peak.bytes >= SIGNS_FULL * (double)device->total;
 }

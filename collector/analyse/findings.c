@@ -34,13 +34,13 @@ void findings_release(struct findings *f)
     finding_gpu_release(&f->gpu);
 }
 
-static int take_work(void *context, const struct slice *s)
+static int findings_take_work(void *context, const struct slice *s)
 {
     struct findings *f = context;
     return s->is_hidden ? finding_gpu_pass(&f->gpu, s) : finding_gpu_take(&f->gpu, s);
 }
 
-static int end(void *context)
+static int findings_end(void *context)
 {
     return finding_gpu_end(&((struct findings *)context)->gpu);
 }
@@ -50,8 +50,8 @@ struct consumer findings_consumer(struct findings *f)
     return (struct consumer){.context = f,
                              .needs = WALK_WORK | WALK_RANGES | WALK_OPS | WALK_STACKS,
                              .sees_hidden = true,
-                             .take_work = take_work,
-                             .end = end};
+                             .take_work = findings_take_work,
+                             .end = findings_end};
 }
 
 /* Without a stack the recording has nothing more to show: suggests recording stacks. */
@@ -145,8 +145,8 @@ static int add_hang(struct findings *f, const struct hang *hang)
 /* ---- the list -------------------------------------------------------------------------------- */
 
 /* Counts a device with cost `ns` if that exceeds the thresholds, and keeps the worst. */
-static void weigh(const struct findings *f, struct finding *found, uint32_t *worst, uint32_t place,
-                  uint64_t ns, struct judged_time time)
+static void findings_weigh(const struct findings *f, struct finding *found, uint32_t *worst,
+                           uint32_t place, uint64_t ns, struct judged_time time)
 {
     const struct idle_device *device = &f->idle->devices[place];
     bool is_of_all = finding_is_of_all(found->kind);
@@ -200,13 +200,13 @@ static void weigh_ranks(const struct findings *f, struct finding *found, uint32_
         struct judged_time own = communication_time(f, &f->idle->devices[i]);
         uint32_t waiting = others - communicates(&f->idle->devices[i]);
         if (waiting)
-            weigh(f, found, worst, i, waits[process] / waiting,
-                  judged_time_mean(all, own, waiting));
+            findings_weigh(f, found, worst, i, waits[process] / waiting,
+                           judged_time_mean(all, own, waiting));
         waits[process] = 0; /* count each process once */
     }
 }
 
-static int compare(const void *left, const void *right)
+static int findings_compare(const void *left, const void *right)
 {
     const struct finding *a = left, *b = right;
     bool hangs = a->kind == &finding_kinds[FINDING_HANG];
@@ -217,7 +217,7 @@ static int compare(const void *left, const void *right)
 
 void findings_sort(struct findings *f)
 {
-    qsort(f->list, f->count, sizeof *f->list, compare);
+    qsort(f->list, f->count, sizeof *f->list, findings_compare);
 }
 
 bool findings_may_tell(const struct findings *f, const struct finding_sum *sum)
@@ -252,8 +252,8 @@ int findings_finish(struct findings *f, const struct hang *hang, const char *sym
         uint64_t ns[FINDING_KINDS];
         finding_charges(f, i, &gaps[i], ns);
         for (unsigned id = 0; id < FINDING_KINDS; id++)
-            weigh(f, &found[id], &worst[id], i, ns[id],
-                  judged_time_of(f->walk, &f->idle->devices[i]));
+            findings_weigh(f, &found[id], &worst[id], i, ns[id],
+                           judged_time_of(f->walk, &f->idle->devices[i]));
     }
     if (waits)
         weigh_ranks(f, &found[FINDING_STRAGGLER], &worst[FINDING_STRAGGLER], waits);

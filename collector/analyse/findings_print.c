@@ -43,7 +43,7 @@ static bool is_function(const char *place)
     return in && !memchr(in, ' ', length) && !line_in(place);
 }
 
-static bool is_of(const struct finding *f, enum finding_id id)
+static bool findings_print_is_of(const struct finding *f, enum finding_id id)
 {
     return f->kind == &finding_kinds[id];
 }
@@ -52,7 +52,8 @@ static bool is_of(const struct finding *f, enum finding_id id)
 static const char *recorded_next(const struct finding *f)
 {
     const char *next = f->next ? f->next : f->kind->next;
-    return strstr(next, "--backtrace=") || is_of(f, FINDING_HOST_BOUND) ? next : NULL;
+    return strstr(next, "--backtrace=") || findings_print_is_of(f, FINDING_HOST_BOUND) ? next
+                                                                                       : NULL;
 }
 
 /* The next command. It records nothing anew if the line is known, or the function and recording
@@ -64,15 +65,16 @@ static const char *finding_next(const struct finding *f)
         return f->next ? f->next : f->kind->next;
     if (f->row_count && f->rows[0].is_of_minor) /* what did the others do meanwhile? */
         return "gpuprof merge -o trace.json DATA";
-    if (is_of(f, FINDING_HOST_BOUND)) /* the line before the next call is not the one that ran */
+    if (findings_print_is_of(
+            f, FINDING_HOST_BOUND)) /* the line before the next call is not the one that ran */
         return f->row_count && f->rows[0].did ? "gpuprof report --table=idle_host DATA" : next;
     if (!line && !is_function(f->where))
         return next;
     /* The cost lies between calls; tables of calls show only their own time. */
-    if (is_of(f, FINDING_SYNC_IN_LOOP))
+    if (findings_print_is_of(f, FINDING_SYNC_IN_LOOP))
         return "gpuprof report --table=idle DATA";
     bool is_python = line && line - f->where > 3 && memcmp(line - 3, ".py", 3) == 0;
-    if (is_python && is_of(f, FINDING_LAUNCH_BOUND)) /* operators help, too */
+    if (is_python && findings_print_is_of(f, FINDING_LAUNCH_BOUND)) /* operators help, too */
         return next;
     return is_python ? "gpuprof report --mine DATA" : "gpuprof report --by=stack DATA";
 }
@@ -200,7 +202,8 @@ const char *finding_base(const struct finding *f)
 }
 
 /* The finding for people: evidence, advice and next command below its title. */
-static void put_text(const struct findings *f, const struct finding *found, FILE *out)
+static void findings_print_put_text(const struct findings *f, const struct finding *found,
+                                    FILE *out)
 {
     char a[UNIT_TEXT_BYTES], b[UNIT_TEXT_BYTES], c[UNIT_TEXT_BYTES];
     char who[RANK_TITLE_BYTES];
@@ -258,8 +261,8 @@ static struct cell printed(const struct findings *f, const struct finding *found
     return cell_owned(new_text_end(&text, out));
 }
 
-static void fill_row(const struct table *t, uint32_t index, enum report_format format,
-                     struct cell *cells)
+static void findings_print_fill_row(const struct table *t, uint32_t index,
+                                    enum report_format format, struct cell *cells)
 {
     const struct findings *f = t->source;
     const struct finding *found = &f->list[index];
@@ -276,7 +279,7 @@ static void fill_row(const struct table *t, uint32_t index, enum report_format f
     if (format == FORMAT_JSON)
         cells[EVIDENCE] = printed(f, found, put_evidence);
     if (format == FORMAT_TEXT)
-        cells[TITLE] = printed(f, found, put_text);
+        cells[TITLE] = printed(f, found, findings_print_put_text);
 }
 
 const struct table_info findings_table = {
@@ -289,5 +292,5 @@ const struct table_info findings_table = {
     .text_none = ": nothing costs enough (most findings need 5% of the time and 50 ms); idle time "
                  "with the cause waiting or preempted is never one",
     .json_empty = "[]",
-    .row = fill_row,
+    .row = findings_print_fill_row,
 };

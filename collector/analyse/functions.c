@@ -6,7 +6,7 @@
 enum { FUNCTION };
 enum { CALLS, ERRORS, TOTAL, OUTER, MAX, BYTES, RECORDED };
 
-static int take(void *context, const struct rows *rows)
+static int functions_take(void *context, const struct rows *rows)
 {
     struct sums *sums = context;
     const struct function *const *functions =
@@ -31,7 +31,7 @@ static int take(void *context, const struct rows *rows)
     return error;
 }
 
-static void print_notes(const struct table *t, FILE *out)
+static void functions_print_notes(const struct table *t, FILE *out)
 {
     const struct sums *s = t->source;
     bool nested = false;
@@ -79,9 +79,9 @@ const struct sums_info functions_sums = {
     .rows = {.columns = 1u << ROW_FUNCTION | 1u << ROW_NS | 1u << ROW_WEIGHT | 1u << ROW_FLAGS |
                         1u << ROW_BYTES,
              .tables = 1u << ROWS_CALLS,
-             .take = take},
+             .take = functions_take},
     .table = {SUMS_TABLE, .name = "functions", .key = "functions", .title = "calls",
               .columns = columns, .column_count = sizeof columns / sizeof columns[0],
               .text = {11, 3, 2, 4, 5, 6, 7, 8, 9}, /* share, total, calls, mean ... errors */
-              .place = PLACE_FUNCTIONS, .text_behind = print_notes},
+              .place = PLACE_FUNCTIONS, .text_behind = functions_print_notes},
 };

@@ -9,7 +9,7 @@
 enum { PROCESS, GENERATION };
 enum { COLLECTIONS, TOTAL, MAX, COLLECTED, UNCOLLECTABLE };
 
-static int take(void *context, const struct slice *s)
+static int gc_take(void *context, const struct slice *s)
 {
     const struct event *e = &s->event;
     if (e->record->type != RECORD_GC)
@@ -26,7 +26,7 @@ static int take(void *context, const struct slice *s)
     return 0;
 }
 
-static const char *name(const struct sums *s, const struct sums_row *row, char *text)
+static const char *gc_name(const struct sums *s, const struct sums_row *row, char *text)
 {
     char who[RANK_TITLE_BYTES] = "";
     if (s->rec->count > 1)
@@ -66,8 +66,8 @@ const struct sums_info gc_sums = {
     .then = {COLLECTIONS},
     .is_left_out = true,
     .parts = REPORT_HOST,
-    .name = name,
-    .consumer = {.skips = WALK_SKIPS_CALLS | WALK_SKIPS_WORK, .take = take},
+    .name = gc_name,
+    .consumer = {.skips = WALK_SKIPS_CALLS | WALK_SKIPS_WORK, .take = gc_take},
     .table = {SUMS_TABLE, .name = "gc", .key = "gc", .title = "Python's garbage collections",
               .columns = columns, .column_count = sizeof columns / sizeof columns[0],
               .text = {5, 4, 6, 7, 8, 9}, /* total, collections, mean, longest, objects */

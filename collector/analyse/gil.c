@@ -11,7 +11,7 @@ enum { PROCESS, TID, HOLDER };
 enum { TIMES, WAITS, WAIT, LONGEST, HOLDS, HOLD, SWITCHES, THREAD_TEXT, HOLDER_TEXT, HOLDER_TID };
 
 /* "loader (thread 4711)" */
-static uint64_t title(struct sums *s, const struct thread *t, uint64_t tid)
+static uint64_t gil_title(struct sums *s, const struct thread *t, uint64_t tid)
 {
     char text[THREAD_NAME_BYTES_MAX + 32];
     snprintf(text, sizeof text, "%s%sthread %llu%s", t ? t->name : "", t && t->name[0] ? " (" : "",
@@ -20,16 +20,17 @@ static uint64_t title(struct sums *s, const struct thread *t, uint64_t tid)
 }
 
 /* For a thread, or for the whole block if `tid` is 0. */
-static struct sums_row *row_of(struct sums *s, const struct event *e, uint64_t tid, uint64_t holder)
+static struct sums_row *gil_row_of(struct sums *s, const struct event *e, uint64_t tid,
+                                   uint64_t holder)
 {
     const struct thread *thread = tid ? host_thread(e, tid) : e->thread;
     tid = tid ? tid : thread->tid;
     struct sums_row *row = sums_row(s, e->process->index, tid, holder);
     if (!row || sums_is_others(row) || row->values[THREAD_TEXT])
         return row;
-    row->values[THREAD_TEXT] = title(s, thread, tid);
+    row->values[THREAD_TEXT] = gil_title(s, thread, tid);
     row->values[HOLDER_TEXT] = holder == STOPPED ? sums_text(s, "stop of the world")
-                               : holder          ? title(s, host_thread(e, holder), holder)
+                               : holder          ? gil_title(s, host_thread(e, holder), holder)
                                                  : 0;
     row->values[HOLDER_TID] = holder == STOPPED ? 0 : holder;
     return row;
@@ -39,7 +40,7 @@ static struct sums_row *row_of(struct sums *s, const struct event *e, uint64_t t
 static int take_rest(struct sums *s, const struct event *e)
 {
     const struct record *r = e->record;
-    struct sums_row *row = row_of(s, e, record_arg(r, GIL_REST_TID), 0);
+    struct sums_row *row = gil_row_of(s, e, record_arg(r, GIL_REST_TID), 0);
     if (!row)
         return GPUPROF_NO_MEMORY;
     row->values[TIMES] += record_arg(r, GIL_REST_WAITS) + record_arg(r, GIL_REST_HOLDS);
@@ -50,7 +51,7 @@ static int take_rest(struct sums *s, const struct event *e)
     return 0;
 }
 
-static int take(void *context, const struct slice *s)
+static int gil_take(void *context, const struct slice *s)
 {
     const struct event *e = &s->event;
     const struct record *r = e->record;
@@ -60,7 +61,7 @@ static int take(void *context, const struct slice *s)
         return 0;
     bool is_stop = r->code == GIL_STOPPED, is_wait = is_stop || r->code == GIL_WAITED;
     uint64_t holder = is_stop ? STOPPED : is_wait ? record_arg(r, GIL_OTHER) : 0;
-    struct sums_row *row = row_of(context, e, 0, holder);
+    struct sums_row *row = gil_row_of(context, e, 0, holder);
     if (!row)
         return GPUPROF_NO_MEMORY;
     uint64_t ns = e->end_ns - e->begin_ns;
@@ -72,16 +73,17 @@ static int take(void *context, const struct slice *s)
     return 0;
 }
 
-static const char *shown(uint64_t text)
+static const char *gil_shown(uint64_t text)
 {
     return text ? ((const struct kernel_name *)(uintptr_t)text)->shown : NULL;
 }
 
 /* "loader (thread 4711), while main (thread 4710) had it" */
-static const char *name(const struct sums *s, const struct sums_row *row, char *text)
+static const char *gil_name(const struct sums *s, const struct sums_row *row, char *text)
 {
     char who[RANK_TITLE_BYTES] = "";
-    const char *thread = shown(row->values[THREAD_TEXT]), *holder = shown(row->values[HOLDER_TEXT]);
+    const char *thread = gil_shown(row->values[THREAD_TEXT]),
+               *holder = gil_shown(row->values[HOLDER_TEXT]);
     if (s->rec->count > 1)
         process_who(s->rec->processes[row->keys[PROCESS]], who);
     bool is_stop = row->keys[HOLDER] == STOPPED;
@@ -130,8 +132,8 @@ const struct sums_info gil_sums = {
     .then = {HOLD, TIMES},
     .is_left_out = true,
     .parts = REPORT_HOST,
-    .name = name,
-    .consumer = {.skips = WALK_SKIPS_CALLS | WALK_SKIPS_WORK, .take = take},
+    .name = gil_name,
+    .consumer = {.skips = WALK_SKIPS_CALLS | WALK_SKIPS_WORK, .take = gil_take},
     .table = {SUMS_TABLE, .name = "gil", .key = "gil", .title = "waits for Python's lock (GIL)",
               .columns = columns, .column_count = sizeof columns / sizeof columns[0],
               .text = {8, 7, 9, 12, 11, 10}, /* waited, waits, longest, switches, held, holds */

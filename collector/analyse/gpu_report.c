@@ -56,7 +56,7 @@ static void cover(struct covered *c, uint64_t begin_ns, uint64_t end_ns)
     }
 }
 
-static int analysis_begin(struct report *r)
+static int gpu_report_analysis_begin(struct report *r)
 {
     struct gpu_report *g = r->gpu;
     struct walk *walk = &r->walk;
@@ -78,7 +78,7 @@ static int analysis_begin(struct report *r)
     return 0;
 }
 
-static void analysis_release(struct report *r)
+static void gpu_report_analysis_release(struct report *r)
 {
     struct gpu_report *g = r->gpu;
     free(g->devices);
@@ -108,7 +108,7 @@ static struct device_use *use_of(struct gpu_report *g, struct process *p, uint64
 /* ---- resolved events ------------------------------------------------------------------------- */
 
 /* From call to kernel: the time to the kernel's begin, and its wait after the call returned. */
-static int take_launch(struct sums *launches, const struct rows *rows, uint32_t i)
+static int gpu_report_take_launch(struct sums *launches, const struct rows *rows, uint32_t i)
 {
     uint64_t begin_ns = rows->columns[ROW_BEGIN][i], call_ns = rows->columns[ROW_CALL_NS][i];
     uint64_t called_ns = rows->columns[ROW_CALL_BEGIN][i], end_ns = called_ns + call_ns;
@@ -138,7 +138,7 @@ static int take_launches(void *context, const struct rows *rows)
         while (launches->count < LAUNCH_ROWS) /* rows have fixed places; each kernel adds to all */
             if (!sums_row(launches, launches->count, 0, 0))
                 return GPUPROF_NO_MEMORY;
-        error = take_launch(launches, rows, i);
+        error = gpu_report_take_launch(launches, rows, i);
     }
     return error;
 }
@@ -172,7 +172,7 @@ static int take_uses(void *context, const struct rows *rows)
 
 /* ---- ranges and their work ------------------------------------------------------------------- */
 
-static int take_work(void *context, const struct slice *s)
+static int gpu_report_take_work(void *context, const struct slice *s)
 {
     struct gpu_report *g = context;
     return s->is_called && s->call.range
@@ -180,7 +180,7 @@ static int take_work(void *context, const struct slice *s)
                : 0;
 }
 
-static int take(void *context, const struct slice *s)
+static int gpu_report_take(void *context, const struct slice *s)
 {
     struct gpu_report *g = context;
     const struct range *range = s->range;
@@ -260,7 +260,7 @@ static int end_uses(void *context)
     return error < 0 ? error : sums_finish(use);
 }
 
-static int end(void *context)
+static int gpu_report_end(void *context)
 {
     struct gpu_report *g = context;
     struct sums *peaks = &g->sums[ANALYSIS_gpu_memory_sums];
@@ -295,7 +295,7 @@ static void add_readers(struct report *r)
                                                          .end = end_uses});
 }
 
-static unsigned consumers(struct report *r, struct consumer *list)
+static unsigned gpu_report_consumers(struct report *r, struct consumer *list)
 {
     struct gpu_report *g = r->gpu;
     bool ties = g->has_work && !(g->leaves & REPORT_TIED), has_idle = !(g->leaves & REPORT_IDLE);
@@ -311,9 +311,9 @@ static unsigned consumers(struct report *r, struct consumer *list)
         /* Lost operators are reported here; lost stacks, too, unless idle time does. */
         .needs = WALK_RANGES | WALK_OPS | (has_idle ? 0 : (unsigned)WALK_STACKS) | work,
         .skips = WALK_SKIPS_CALLS | (ties ? 0 : (unsigned)WALK_SKIPS_WORK),
-        .take = take,
-        .take_work = take_work,
-        .end = end};
+        .take = gpu_report_take,
+        .take_work = gpu_report_take_work,
+        .end = gpu_report_end};
     return count;
 }
 
@@ -350,9 +350,12 @@ int gpu_take_makers(struct report *report)
     return error;
 }
 
-const struct analysis gpu_analysis = {ANALYSIS_STATE(gpu),     .uses = USE_EXPORT | USE_PARTS,
-                                      .begin = analysis_begin, .consumers = consumers,
-                                      .has_readers = true,     .release = analysis_release};
+const struct analysis gpu_analysis = {ANALYSIS_STATE(gpu),
+                                      .uses = USE_EXPORT | USE_PARTS,
+                                      .begin = gpu_report_analysis_begin,
+                                      .consumers = gpu_report_consumers,
+                                      .has_readers = true,
+                                      .release = gpu_report_analysis_release};
 
 bool gpu_report_is_unsure(const struct gpu_report *g)
 {

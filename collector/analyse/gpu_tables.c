@@ -100,7 +100,7 @@ static const struct column peaks[COLUMNS] = {
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-static const char *shown(uint64_t key)
+static const char *gpu_tables_shown(uint64_t key)
 {
     return ((const struct kernel_name *)(uintptr_t)key)->shown;
 }
@@ -109,7 +109,7 @@ static const char *shown(uint64_t key)
 static const char *kernel_name(const struct sums *s, const struct sums_row *row, char *text)
 {
     uint64_t grid = row->keys[1], block = row->keys[2];
-    const char *name = row->keys[0] ? shown(row->keys[0]) : "(kernel of no known name)";
+    const char *name = row->keys[0] ? gpu_tables_shown(row->keys[0]) : "(kernel of no known name)";
     if (s->by != BY_GRID || !s->info->keys[1])
         return name;
     snprintf(text, SUMS_NAME_BYTES, "%s <<<%ux%ux%u, %ux%ux%u>>>", name, (unsigned)(uint32_t)grid,
@@ -124,7 +124,7 @@ static const char *maker_name(const struct sums_row *row)
     uint64_t maker = row->values[KERNEL_MAKER], text = row->values[KERNEL_MAKER_TEXT];
     if (!f || (maker != MAKER_KIND && maker != MAKER_FUNCTION))
         return NULL;
-    return maker == MAKER_KIND && text ? shown(text) : f->name;
+    return maker == MAKER_KIND && text ? gpu_tables_shown(text) : f->name;
 }
 
 void gpu_join_makers(struct row_name *to, const struct row_name *from)
@@ -212,7 +212,7 @@ static const char *launch_name(uint64_t kind)
 static const char *range_name(const struct sums *s, const struct sums_row *row, char *text)
 {
     (void)s, (void)text;
-    return row->keys[0] ? shown(row->keys[0]) : "range";
+    return row->keys[0] ? gpu_tables_shown(row->keys[0]) : "range";
 }
 
 /* Puts a range's domain into its name in the text, as nsys does. */

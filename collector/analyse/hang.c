@@ -22,7 +22,7 @@ static bool has_ended_itself(const struct process *p)
 
 /* Can it have made unrecorded calls? A flight recorder dumps late; --overhead-max first gives up
  * queries, in which a program may wait. */
-static bool is_unsure(const struct process *p)
+static bool hang_is_unsure(const struct process *p)
 {
     const uint64_t *counters = p->losses.counters;
     return counters[COUNTER_ENDED] || counters[COUNTER_PASSED_BY] || p->losses.flight_unread ||
@@ -32,7 +32,7 @@ static bool is_unsure(const struct process *p)
 /* Before the walk: can the process be quiet, so that its stacks are needed? */
 static bool quiet_may_be(const struct process *p)
 {
-    return p->min_ns <= p->max_ns && p->lived_ns >= p->max_ns + QUIET_NS_MIN && !is_unsure(p);
+    return p->min_ns <= p->max_ns && p->lived_ns >= p->max_ns + QUIET_NS_MIN && !hang_is_unsure(p);
 }
 
 /* Is it in a row of the collectives, waiting or waited for? */
@@ -73,8 +73,8 @@ static void quiet_judge(struct quiet *q, const struct collectives *c, const stru
         uint64_t end_ns = process_lived_ns(p), least_ns = place->gap_ns, start_ns;
         bool is_called =
             place->is_begun && p->end_reason != END_EXIT; /* reported as an open call */
-        if (!place->has_worked || place->is_open || is_called || place->is_paused || is_unsure(p) ||
-            end_ns < place->end_ns || is_pending(c, p))
+        if (!place->has_worked || place->is_open || is_called || place->is_paused ||
+            hang_is_unsure(p) || end_ns < place->end_ns || is_pending(c, p))
             continue;
         start_ns = process_start_ns(p);
         start_ns = start_ns && start_ns < w->first_ns[i] ? start_ns : w->first_ns[i];

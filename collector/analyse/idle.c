@@ -33,7 +33,7 @@ static uint64_t oldest_gap_ns(void *context, uint32_t process)
     return ns == UINT64_MAX ? 0 : ns;
 }
 
-static int start(struct idle *d)
+static int idle_own_start(struct idle *d)
 {
     const struct recording *rec = d->walk->rec;
     d->follows_ranks = rec->count > 1 || rec->share;
@@ -56,7 +56,7 @@ static int start(struct idle *d)
 int idle_init(struct idle *d, struct walk *walk, const struct steps *steps)
 {
     *d = (struct idle){.walk = walk, .way.steps = steps};
-    return start(d);
+    return idle_own_start(d);
 }
 
 void idle_release(struct idle *d)
@@ -106,7 +106,8 @@ static struct idle_process *process_of(struct idle *d, const struct event *e)
     return p;
 }
 
-static int take_pause(struct idle *d, struct idle_process *p, const struct event *e, bool begins)
+static int idle_take_pause(struct idle *d, struct idle_process *p, const struct event *e,
+                           bool begins)
 {
     if (begins == p->is_paused || (begins && d->way.pause_count == IDLE_PAUSES_MAX))
         return 0;
@@ -119,7 +120,7 @@ static int take_pause(struct idle *d, struct idle_process *p, const struct event
     return 0;
 }
 
-static int take(void *context, const struct slice *s)
+static int idle_take(void *context, const struct slice *s)
 {
     struct idle *d = context;
     const struct event *e = &s->event;
@@ -134,14 +135,14 @@ static int take(void *context, const struct slice *s)
     if (type == RECORD_SILENCE)
         return idle_take_silence(d, s);
     if (s->pause_change)
-        return take_pause(d, p, e, s->pause_change == PAUSE_BEGINS);
+        return idle_take_pause(d, p, e, s->pause_change == PAUSE_BEGINS);
     if (type >= RECORD_SAMPLE && type <= RECORD_HOST_COUNTERS)
         return thread_times_take(&d->host, s);
     int error = s->op_change != OP_SAME || s->replaced ? idle_take_op(d, s) : 0;
     return error == 0 && s->change != RANGE_NONE ? idle_take_range(d, s) : error;
 }
 
-static int take_call(void *context, const struct slice *s)
+static int idle_own_take_call(void *context, const struct slice *s)
 {
     struct idle *d = context;
     struct idle_process *p = process_of(d, &s->event);
@@ -152,7 +153,7 @@ static int take_call(void *context, const struct slice *s)
     return idle_take_call(d, p, s);
 }
 
-static int take_work(void *context, const struct slice *s)
+static int idle_own_take_work(void *context, const struct slice *s)
 {
     struct idle_process *p = process_of(context, &s->event);
     if (p->lost.may_be)
@@ -162,7 +163,7 @@ static int take_work(void *context, const struct slice *s)
 
 /* ---- when all is known ----------------------------------------------------------------------- */
 
-static int end(void *context)
+static int idle_end(void *context)
 {
     struct idle *d = context;
     int error = idle_devices_end(d);
@@ -176,10 +177,10 @@ struct consumer idle_consumer(struct idle *d)
     return (struct consumer){.context = d,
                              .needs = WALK_RANGES | WALK_WORK | WALK_OPS | WALK_STACKS,
                              .sees_hidden = true,
-                             .take = take,
-                             .take_call = take_call,
-                             .take_work = take_work,
-                             .end = end};
+                             .take = idle_take,
+                             .take_call = idle_own_take_call,
+                             .take_work = idle_own_take_work,
+                             .end = idle_end};
 }
 
 const struct thread *idle_row_thread(const struct idle *d, const struct idle_row *row)

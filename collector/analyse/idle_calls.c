@@ -53,7 +53,7 @@ static struct idle_place place_of_op(const struct op *op)
     return (struct idle_place){.word = op->name, .function = IDLE_NONE, .kind = IDLE_WORD_OP};
 }
 
-static inline void set_place(struct idle_entry *call, const struct slice *s)
+static inline void idle_calls_set_place(struct idle_entry *call, const struct slice *s)
 {
     struct idle_place *place = &call->place;
     const struct op *op = walk_op(s);
@@ -71,7 +71,7 @@ static inline void set_place(struct idle_entry *call, const struct slice *s)
 }
 
 /* Made twice, where it is compared and where it is kept: so it lies in registers in the former. */
-static inline struct idle_entry entry_of(const struct slice *s)
+static inline struct idle_entry idle_calls_entry_of(const struct slice *s)
 {
     const struct event *e = &s->event;
     enum idle_cause cause = cause_of(e);
@@ -81,7 +81,7 @@ static inline struct idle_entry entry_of(const struct slice *s)
                               .waits = cause == IDLE_SYNC || cause == IDLE_COPY ||
                                        cause == IDLE_ALLOCATION,
                               .is_open = e->record->flags & RECORD_OPEN};
-    set_place(&call, s);
+    idle_calls_set_place(&call, s);
     call.place.is_open = call.is_open;
     return call;
 }
@@ -105,9 +105,10 @@ static void silence_ended(struct idle_thread *t, struct idle_entry *call)
     call->place.stack = call->place.stack ? call->place.stack : silence->stack;
 }
 
-static __attribute__((noinline)) int add_call(struct idle_thread *t, const struct slice *s)
+static __attribute__((noinline)) int idle_calls_add_call(struct idle_thread *t,
+                                                         const struct slice *s)
 {
-    struct idle_entry call = entry_of(s);
+    struct idle_entry call = idle_calls_entry_of(s);
     unsigned does = s->event.function->does;
     silence_ended(t, &call);
     if (does == API_DOES_CAPTURE_BEGIN && !s->event.record->result) {
@@ -130,7 +131,7 @@ int idle_take_call(struct idle *d, struct idle_process *p, const struct slice *s
     struct idle_thread *t = idle_thread_of(d, e->thread);
     if (!t)
         return GPUPROF_NO_MEMORY;
-    const struct idle_entry call = entry_of(s);
+    const struct idle_entry call = idle_calls_entry_of(s);
     struct idle_entry *last = t->depth ? NULL : idle_thread_last(t);
     unsigned class = e->function->class;
     if (p->first_call_ns > e->begin_ns)
@@ -140,7 +141,7 @@ int idle_take_call(struct idle *d, struct idle_process *p, const struct slice *s
     /* Most calls are more of what the thread did last. */
     if (last && call.cause != IDLE_CAPTURE && idle_entry_go_on(last, &call))
         return 0;
-    return add_call(t, s);
+    return idle_calls_add_call(t, s);
 }
 
 /* The thread that an overhead is of: that of its call, or that which it says; else it is most
@@ -180,8 +181,9 @@ int idle_take_overhead(struct idle *d, const struct idle_process *p, const struc
 
 /* ---- data loading ---------------------------------------------------------------------------- */
 
-static int load(struct idle *d, const struct thread *thread, const struct kernel_name *name,
-                bool begins, uint64_t begin_ns, uint64_t end_ns)
+static int idle_calls_load(struct idle *d, const struct thread *thread,
+                           const struct kernel_name *name, bool begins, uint64_t begin_ns,
+                           uint64_t end_ns)
 {
     struct idle_thread *t = idle_thread_of(d, thread);
     if (!t)
@@ -208,11 +210,13 @@ int idle_take_op(struct idle *d, const struct slice *s)
                           op->end_ns);
     if (s->replaced && op_is_label(s->replaced) &&
         op_kind_of(s->replaced->scope, name = s->replaced->text) == OP_KIND_LOADER)
-        error = load(d, s->replaced->thread, name, false, s->replaced->begin_ns, s->event.begin_ns);
+        error = idle_calls_load(d, s->replaced->thread, name, false, s->replaced->begin_ns,
+                                s->event.begin_ns);
     if (error < 0 || s->op_change == OP_SAME || s->op_change == OP_LEFT || !op_is_label(op) ||
         op->is_traced || op_kind_of(op->scope, name = op->text) != OP_KIND_LOADER)
         return error;
-    return load(d, op->thread, name, s->op_change == OP_OPENED, op->begin_ns, op->end_ns);
+    return idle_calls_load(d, op->thread, name, s->op_change == OP_OPENED, op->begin_ns,
+                           op->end_ns);
 }
 
 int idle_take_range(struct idle *d, const struct slice *s)
@@ -233,7 +237,8 @@ int idle_take_range(struct idle *d, const struct slice *s)
             return error;
     }
     return says == 1 ? 0
-                     : load(d, range->thread, range->text, opens, range->begin_ns, range->end_ns);
+                     : idle_calls_load(d, range->thread, range->text, opens, range->begin_ns,
+                                       range->end_ns);
 }
 
 int idle_take_silence(struct idle *d, const struct slice *s)

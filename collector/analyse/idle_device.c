@@ -7,7 +7,7 @@
 #include "record/gpu_record.h"
 #include "resolve/nccl_call.h"
 
-static uint64_t later(uint64_t a, uint64_t b)
+static uint64_t idle_device_later(uint64_t a, uint64_t b)
 {
     return a > b ? a : b;
 }
@@ -48,7 +48,7 @@ static int open_window(struct idle *d, const struct idle_process *p, struct idle
     struct time_span span = {p->begin_ns, 0};
     if (is_piece(d))
         span = d->walk->filter->bounds(d->walk->filter->context, e->process);
-    t->at_ns = earlier(later(t->until_ns[IDLE_OTHER], span.begin_ns), e->begin_ns);
+    t->at_ns = earlier(idle_device_later(t->until_ns[IDLE_OTHER], span.begin_ns), e->begin_ns);
     t->to_ns = span.end_ns;
     t->place = d->device_count;
     const struct idle_device device = {.process = e->process,
@@ -71,11 +71,12 @@ static inline uint64_t spend_part(struct idle *d, struct idle_track *t, enum idl
 }
 
 /* The device's time up to then, but for a gap at its end, which begins at at_ns. */
-static inline int spend(struct idle *d, struct idle_track *t, uint64_t to_ns)
+static inline int idle_device_spend(struct idle *d, struct idle_track *t, uint64_t to_ns)
 {
     int error = 0;
     spend_part(d, t, IDLE_COMPUTE, to_ns);
-    uint64_t at_ns = later(spend_part(d, t, IDLE_COMMUNICATING, to_ns), t->until_ns[IDLE_OTHER]);
+    uint64_t at_ns =
+        idle_device_later(spend_part(d, t, IDLE_COMMUNICATING, to_ns), t->until_ns[IDLE_OTHER]);
     if (d->follows_ranks && at_ns < t->at_ns)
         error = idle_ranks_alone(&d->ranks, (uint32_t)(t - d->tracks), idle_cut(d, at_ns),
                                  idle_cut(d, t->at_ns));
@@ -88,7 +89,7 @@ static uint64_t last_work_ns(const struct idle_track *t, unsigned parts)
 {
     uint64_t ns = 0;
     for (unsigned part = IDLE_COMPUTE; part < parts; part++)
-        ns = later(ns, t->until_ns[part]);
+        ns = idle_device_later(ns, t->until_ns[part]);
     return ns;
 }
 
@@ -110,8 +111,8 @@ static struct time_span next_unknown(const struct idle_process *p, uint64_t at_n
     struct time_span next = {UINT64_MAX, UINT64_MAX};
     uint32_t pause = ARRAY_UP_TO(p->pauses, p->pause_count, end_ns, at_ns);
     uint32_t blind = ARRAY_UP_TO(p->blind, p->blind_count, end_ns, at_ns);
-    *over_ns =
-        later(pause ? p->pauses[pause - 1].end_ns : 0, blind ? p->blind[blind - 1].end_ns : 0);
+    *over_ns = idle_device_later(pause ? p->pauses[pause - 1].end_ns : 0,
+                                 blind ? p->blind[blind - 1].end_ns : 0);
     if (pause < p->pause_count)
         next = p->pauses[pause];
     if (blind < p->blind_count && p->blind[blind].begin_ns < next.begin_ns)
@@ -128,13 +129,13 @@ static int charge(struct idle *d, struct idle_track *t, struct idle_gap gap, idl
     int error = 0;
     while (error == 0 && gap.begin_ns < end_ns) {
         struct time_span unknown = next_unknown(p, gap.begin_ns, &over_ns);
-        gap.end_ns = earlier(later(unknown.begin_ns, gap.begin_ns), end_ns);
+        gap.end_ns = earlier(idle_device_later(unknown.begin_ns, gap.begin_ns), end_ns);
         gap.is_behind_unknown = how == idle_gap_charge && over_ns > gap.busy_ns;
         if (gap.begin_ns < gap.end_ns)
             error = how ? how(d, rows, &gap) : idle_held_add(&t->held, &gap);
-        gap.begin_ns = later(gap.end_ns, earlier(unknown.end_ns, end_ns));
+        gap.begin_ns = idle_device_later(gap.end_ns, earlier(unknown.end_ns, end_ns));
     }
-    t->at_ns = later(t->at_ns, end_ns);
+    t->at_ns = idle_device_later(t->at_ns, end_ns);
     return error;
 }
 
@@ -165,7 +166,7 @@ static int give_held(struct idle *d, struct idle_track *t, const struct idle_sub
 /* As idle_gap_charge does where the host was ahead: mostly it is. */
 static void charge_own(const struct idle *d, struct idle_track *t, uint64_t to_ns)
 {
-    uint64_t end_ns = later(to_ns, t->at_ns), at_ns = idle_cut(d, t->at_ns);
+    uint64_t end_ns = idle_device_later(to_ns, t->at_ns), at_ns = idle_cut(d, t->at_ns);
     uint64_t ns = idle_cut(d, end_ns) - at_ns;
     t->own.ns += ns;
     t->own.count += ns > 0;
@@ -217,7 +218,7 @@ static int leave_piece(struct idle *d, struct idle_track *t, const struct idle_s
 {
     int error = give_held(d, t, NULL);
     if (error == 0)
-        error = spend(d, t, t->to_ns);
+        error = idle_device_spend(d, t, t->to_ns);
     if (error == 0 && t->at_ns < t->to_ns)
         error = charge(d, t, gap_of(d, t, t->to_ns, call), idle_gap_charge);
     t->aside = (struct idle_aside){
@@ -243,8 +244,8 @@ static int close_aside(struct idle *d, struct idle_track *t, bool counts)
 
 /* ---- work ------------------------------------------------------------------------------------ */
 
-static enum idle_part part_of(struct idle *d, const struct event *e,
-                              const struct kernel_name **name)
+static enum idle_part idle_device_part_of(struct idle *d, const struct event *e,
+                                          const struct kernel_name **name)
 {
     const struct record *r = e->record;
     *name = NULL;
@@ -308,7 +309,7 @@ static int take_hidden_collective(struct idle *d, const struct slice *s)
     struct rank_kernel_facts facts = {.is_hidden = true};
     const struct kernel_name *name;
     int error = 0;
-    if (part_of(d, e, &name) != IDLE_COMMUNICATING)
+    if (idle_device_part_of(d, e, &name) != IDLE_COMMUNICATING)
         return 0;
     if (!f->reaches(f->context, NULL, record_arg(e->record, KERNEL_DEVICE), 0, 0)) {
         d->way.leaves_out_ranks = true;
@@ -341,16 +342,16 @@ static void keep_last(struct idle_track *t, const struct slice *s, enum idle_par
                       const struct idle_submit *call)
 {
     if (!is_copy(s)) {
-        t->kernel_ns = later(t->kernel_ns, s->event.end_ns);
+        t->kernel_ns = idle_device_later(t->kernel_ns, s->event.end_ns);
         t->launcher = s->is_called ? call->thread : NULL;
     }
-    t->until_ns[part] = later(t->until_ns[part], s->event.end_ns);
+    t->until_ns[part] = idle_device_later(t->until_ns[part], s->event.end_ns);
     if (call->thread)
         t->before = call->thread;
 }
 
-static int follow(struct idle *d, struct idle_process *p, struct idle_track *t,
-                  const struct slice *s, const struct idle_submit *call)
+static int idle_device_follow(struct idle *d, struct idle_process *p, struct idle_track *t,
+                              const struct slice *s, const struct idle_submit *call)
 {
     const struct event *e = &s->event;
     const struct kernel_name *name;
@@ -358,10 +359,10 @@ static int follow(struct idle *d, struct idle_process *p, struct idle_track *t,
     bool is_own, tells_held = t->held.count && !is_copy(s);
     int error = tells_held ? give_held(d, t, s->is_called ? call : NULL) : 0;
     if (!s->is_hidden)
-        t->to_ns = later(t->to_ns, e->end_ns);
+        t->to_ns = idle_device_later(t->to_ns, e->end_ns);
     else if (error == 0 && is_piece(d) && e->begin_ns >= t->to_ns && !t->aside.is_open)
         error = leave_piece(d, t, call);
-    if (error < 0 || (error = spend(d, t, e->begin_ns)) < 0)
+    if (error < 0 || (error = idle_device_spend(d, t, e->begin_ns)) < 0)
         return error;
     is_own = s->is_called && call->end_ns <= t->at_ns && !p->pause_count && !p->blind_count &&
              p->has_worked && e->begin_ns - t->at_ns < IDLE_NEAR_NS;
@@ -373,7 +374,7 @@ static int follow(struct idle *d, struct idle_process *p, struct idle_track *t,
         error = idle_held_charge(d, &t->held, call, t->launcher, rows_of(d, t));
     if (t->once && d->rows.host_ns > host_ns)
         idle_start_host(d, t, e->begin_ns, d->rows.host_ns - host_ns);
-    enum idle_part part = part_of(d, e, &name);
+    enum idle_part part = idle_device_part_of(d, e, &name);
     /* What began before a piece of time lasts into it. */
     part = s->is_hidden && !d->walk->filter->is_whole ? IDLE_OTHER : part;
     if (error == 0 && part != IDLE_OTHER && d->follows_ranks)
@@ -414,13 +415,13 @@ int idle_take_work(struct idle *d, struct idle_process *p, const struct slice *s
         return error;
     const struct idle_submit call = call_of(d, p, s);
     if (s->is_hidden && is_far(d, p, t, s, &call)) {
-        t->at_ns = later(t->at_ns, e->begin_ns);
+        t->at_ns = idle_device_later(t->at_ns, e->begin_ns);
         keep_last(t, s, IDLE_OTHER, &call);
         p->has_worked = true;
         return 0;
     }
     error = t->place == IDLE_NONE ? open_window(d, p, t, e) : 0;
-    return error < 0 ? error : follow(d, p, t, s, &call);
+    return error < 0 ? error : idle_device_follow(d, p, t, s, &call);
 }
 
 /* ---- behind the last work -------------------------------------------------------------------- */
@@ -438,17 +439,17 @@ static int end_of(struct idle *d, struct idle_track *t)
     uint64_t end_ns = d->walk->last_ns[t->process->index];
     struct time_span lost;
     if (is_piece(d))
-        end_ns = earlier(t->to_ns, later(end_ns, last_work_ns(t, IDLE_BUSY_PARTS)));
-    device->end_ns = later(idle_cut(d, end_ns), device->begin_ns);
+        end_ns = earlier(t->to_ns, idle_device_later(end_ns, last_work_ns(t, IDLE_BUSY_PARTS)));
+    device->end_ns = idle_device_later(idle_cut(d, end_ns), device->begin_ns);
     int error = give_held(d, t, NULL);
     if (error == 0)
         error = close_aside(d, t, false);
     if (error == 0)
-        error = spend(d, t, end_ns);
+        error = idle_device_spend(d, t, end_ns);
     if (error == 0 && !is_piece(d) && !d->walk->is_cut &&
         idle_lost_span(&d->way.processes[t->process->index].lost, end_ns, &lost)) {
         error = charge_last(d, t, lost.begin_ns);
-        t->at_ns = later(t->at_ns, lost.end_ns);
+        t->at_ns = idle_device_later(t->at_ns, lost.end_ns);
     }
     if (error == 0)
         error = charge_last(d, t, end_ns);

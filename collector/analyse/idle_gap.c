@@ -36,7 +36,7 @@ struct passage {
 
 static const struct idle_place nowhere = {.function = IDLE_NONE};
 
-static uint64_t later(uint64_t a, uint64_t b)
+static uint64_t idle_gap_later(uint64_t a, uint64_t b)
 {
     return a > b ? a : b;
 }
@@ -47,8 +47,8 @@ static uint64_t earlier(uint64_t a, uint64_t b)
 }
 
 /* The row of that time, in which `place` is. */
-static struct idle_row row_of(const struct passage *p, enum idle_cause cause,
-                              const struct idle_place *place, uint64_t middle_ns)
+static struct idle_row idle_gap_row_of(const struct passage *p, enum idle_cause cause,
+                                       const struct idle_place *place, uint64_t middle_ns)
 {
     const struct idle_gap *g = p->gap;
     struct idle_row what = {.place = *place,
@@ -69,7 +69,7 @@ static bool next_time(const struct passage *p, uint32_t *part, uint64_t begin_ns
     const struct idle_gap *g = p->gap;
     for (; *part < (g->parts ? g->part_count : 1); ++*part) {
         const struct idle_gap *of = g->parts ? &g->parts[*part] : g;
-        time->begin_ns = idle_cut(p->idle, later(begin_ns, of->begin_ns));
+        time->begin_ns = idle_cut(p->idle, idle_gap_later(begin_ns, of->begin_ns));
         time->end_ns = idle_cut(p->idle, earlier(end_ns, of->end_ns));
         if (time->begin_ns < time->end_ns) {
             ++*part;
@@ -99,7 +99,7 @@ static void put_whole(struct passage *p, enum idle_cause cause, const struct idl
     p->at_ns = until_ns;
     if (cause == IDLE_SYNC && p->gap->is_behind_unknown)
         return;
-    struct idle_row what = row_of(p, cause, place, from_ns + (until_ns - from_ns) / 2);
+    struct idle_row what = idle_gap_row_of(p, cause, place, from_ns + (until_ns - from_ns) / 2);
     for (uint32_t i = 0; p->error == 0 && next_time(p, &i, from_ns, until_ns, &time);) {
         p->error = idle_rows_add(p->rows, &what, time.begin_ns, time.end_ns - time.begin_ns);
         if (p->split)
@@ -110,7 +110,7 @@ static void put_whole(struct passage *p, enum idle_cause cause, const struct idl
 /* ---- what the thread did (idle_host.c) ------------------------------------------------------- */
 
 /* Data loading and start-up are charged as a whole, whatever the thread did. */
-static bool is_whole(enum idle_cause cause)
+static bool idle_gap_is_whole(enum idle_cause cause)
 {
     return cause == IDLE_LOADER || cause == IDLE_START_UP;
 }
@@ -122,8 +122,9 @@ static void split_add(struct split *s, const struct thread_piece *piece, uint32_
                                                   [POOL_PREEMPTED] = IDLE_PREEMPTED,
                                                   [POOL_UNSURE] = IDLE_UNKNOWN};
     struct passage *p = s->of;
-    enum idle_cause cause = pool == POOL_RAN || is_whole(s->cause) ? s->cause : causes[pool];
-    struct idle_row what = row_of(p, cause, &piece->place, piece->at_ns + ns / 2);
+    enum idle_cause cause =
+        pool == POOL_RAN || idle_gap_is_whole(s->cause) ? s->cause : causes[pool];
+    struct idle_row what = idle_gap_row_of(p, cause, &piece->place, piece->at_ns + ns / 2);
     what.cause = cause;
     what.did = did;
     if (ns && p->error == 0)
@@ -194,7 +195,7 @@ static void split_end(struct passage *p, uint64_t from_ns)
     p->split = NULL;
     if (!s || p->error < 0)
         return;
-    if (is_whole(s->cause) && !s->knows_ran)
+    if (idle_gap_is_whole(s->cause) && !s->knows_ran)
         share_out(s, from_ns);
     for (uint32_t i = 0; next_time(p, &i, from_ns, p->at_ns, &time);)
         thread_times_split(&p->idle->host, p->gap->process, p->thread, time.begin_ns, time.end_ns,
@@ -211,8 +212,8 @@ static void split_end(struct passage *p, uint64_t from_ns)
 
 /* ---- pieces ---------------------------------------------------------------------------------- */
 
-static void put(struct passage *p, enum idle_cause cause, const struct idle_place *place,
-                uint64_t until_ns)
+static void idle_gap_put(struct passage *p, enum idle_cause cause, const struct idle_place *place,
+                         uint64_t until_ns)
 {
     struct split split;
     uint64_t from_ns = p->at_ns;
@@ -230,7 +231,7 @@ static void put_credit(struct passage *p, uint64_t until_ns)
 {
     uint64_t ns = until_ns > p->at_ns ? earlier(until_ns - p->at_ns, p->credit.ns) : 0;
     p->credit.ns -= ns;
-    put(p, p->credit.cause, &p->credit.place, p->at_ns + ns);
+    idle_gap_put(p, p->credit.cause, &p->credit.place, p->at_ns + ns);
 }
 
 /* Time in which the thread made no call: it ran (`cause`), or did what `look` says. */
@@ -252,9 +253,9 @@ static void put_silent(struct passage *p, enum idle_cause cause, const struct id
     for (unsigned i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         share += parts[i].share;
         uint64_t so_far = (uint64_t)((double)ns * share / SILENCE_ALL);
-        put(p, parts[i].cause, place, at_ns + (share == SILENCE_ALL ? ns : so_far));
+        idle_gap_put(p, parts[i].cause, place, at_ns + (share == SILENCE_ALL ? ns : so_far));
     }
-    put(p, cause, place, until_ns);
+    idle_gap_put(p, cause, place, until_ns);
     split_end(p, at_ns);
 }
 
@@ -268,7 +269,7 @@ static void put_any(struct passage *p, enum idle_cause cause, const struct idle_
     }
     if (cause == IDLE_LAUNCH)
         put_credit(p, until_ns);
-    put(p, cause, place, until_ns);
+    idle_gap_put(p, cause, place, until_ns);
 }
 
 /* The time from since_ns on, in which the thread made no call, is between the one before, if there
@@ -313,8 +314,9 @@ static void between(struct passage *p, const struct idle_entry *from, const stru
         put_any(p, cause, &place, &to->look, until_ns);
         return;
     }
-    put(p, cause, &first, earlier(until_ns, p->idle->way.processes[p->gap->process].first_call_ns));
-    put(p, cause, &more, until_ns);
+    idle_gap_put(p, cause, &first,
+                 earlier(until_ns, p->idle->way.processes[p->gap->process].first_call_ns));
+    idle_gap_put(p, cause, &more, until_ns);
 }
 
 /* What time is called that a thread lost by waiting in such a call: freeing memory waits for all
@@ -329,7 +331,7 @@ static void inside(struct passage *p, const struct idle_entry *e, uint64_t until
     uint64_t busy_ns = p->gap->busy_ns;
     uint64_t waited_ns = e->cause == IDLE_COPY ? p->gap->compute_ns : busy_ns;
     put_any(p, (enum idle_cause)e->cause, &e->place, &e->look, earlier(until_ns, e->end_ns));
-    p->call_ns = later(p->call_ns, e->end_ns);
+    p->call_ns = idle_gap_later(p->call_ns, e->end_ns);
     if (e->waits && e->begin_ns < busy_ns && busy_ns < e->end_ns) {
         p->credit = (struct credit){waited_ns > e->begin_ns ? waited_ns - e->begin_ns : 0,
                                     cause_of_wait(e), e->place};
@@ -347,8 +349,8 @@ static const struct idle_entry *comes_to(const struct idle_thread *t, uint32_t i
 }
 
 /* What that thread did until then; `next` is its call that is not over then. */
-static void follow(struct passage *p, const struct idle_thread *t, const struct idle_entry *next,
-                   uint64_t until_ns)
+static void idle_gap_follow(struct passage *p, const struct idle_thread *t,
+                            const struct idle_entry *next, uint64_t until_ns)
 {
     uint32_t i = t->count;
     const struct idle_entry *before;
@@ -357,9 +359,10 @@ static void follow(struct passage *p, const struct idle_thread *t, const struct 
         i--;
     before = i ? idle_thread_entry(t, i - 1) : NULL;
     if (before)
-        p->call_ns = later(p->call_ns, before->end_ns);
+        p->call_ns = idle_gap_later(p->call_ns, before->end_ns);
     else if (t->has_forgotten)
-        put(p, IDLE_UNKNOWN, &nowhere, earlier(until_ns, idle_thread_entry(t, 0)->begin_ns));
+        idle_gap_put(p, IDLE_UNKNOWN, &nowhere,
+                     earlier(until_ns, idle_thread_entry(t, 0)->begin_ns));
     for (; i < t->count && p->at_ns < until_ns; i++) {
         const struct idle_entry *e = idle_thread_entry(t, i);
         if (e->begin_ns >= until_ns)
@@ -370,11 +373,11 @@ static void follow(struct passage *p, const struct idle_thread *t, const struct 
     }
     if (t->depth && t->in.begin_ns < until_ns) {
         between(p, before, &t->in, &t->in, t->in.begin_ns);
-        put(p, (enum idle_cause)t->in.cause, &t->in.place, until_ns);
+        idle_gap_put(p, (enum idle_cause)t->in.cause, &t->in.place, until_ns);
     }
     const struct idle_entry *then = i < t->count ? idle_thread_entry(t, i) : next;
     between(p, before, then, comes_to(t, i, next), earlier(until_ns, then->begin_ns));
-    put(p, IDLE_LAUNCH, &next->place, until_ns);
+    idle_gap_put(p, IDLE_LAUNCH, &next->place, until_ns);
 }
 
 /* The last entry of the thread that begins before then, and is a call if it must be; NULL: none. */
@@ -406,7 +409,7 @@ static uint64_t handed_over(const struct passage *p)
 }
 
 /* The gap's call as its thread has it; if that is forgotten, it is known by its function. */
-static struct idle_entry entry_of(const struct idle_submit *call)
+static struct idle_entry idle_gap_entry_of(const struct idle_submit *call)
 {
     struct idle_entry entry = {.begin_ns = call->begin_ns,
                                .end_ns = call->end_ns,
@@ -428,19 +431,20 @@ int idle_gap_charge(const struct idle *d, struct idle_rows *rows, const struct i
         .idle = d, .rows = rows, .gap = g, .at_ns = g->begin_ns, .thread = IDLE_NONE};
     rows->gap++;
     if (!g->call.thread) {
-        put(&p, IDLE_UNKNOWN, &nowhere, g->end_ns);
+        idle_gap_put(&p, IDLE_UNKNOWN, &nowhere, g->end_ns);
         return p.error;
     }
     if (g->call.end_ns > g->begin_ns) { /* mostly the host is ahead */
         uint64_t until_ns = earlier(handed_over(&p), g->end_ns);
-        const struct idle_entry call = entry_of(&g->call);
+        const struct idle_entry call = idle_gap_entry_of(&g->call);
         if (until_ns > p.at_ns)
-            follow(&p, g->before, &call, until_ns);
-        follow(&p, g->call.thread, &call, earlier(g->call.end_ns, g->end_ns));
+            idle_gap_follow(&p, g->before, &call, until_ns);
+        idle_gap_follow(&p, g->call.thread, &call, earlier(g->call.end_ns, g->end_ns));
     }
     /* It was queued in time, or is on its way. */
     p.thread = IDLE_NONE;
-    put(&p, g->end_ns - p.at_ns < IDLE_NEAR_NS ? IDLE_LAUNCH : IDLE_SYNC, &device, g->end_ns);
+    idle_gap_put(&p, g->end_ns - p.at_ns < IDLE_NEAR_NS ? IDLE_LAUNCH : IDLE_SYNC, &device,
+                 g->end_ns);
     return p.error;
 }
 
@@ -457,10 +461,11 @@ int idle_gap_charge_last(const struct idle *d, struct idle_rows *rows, const str
     rows->gap++;
     if (last && last->is_open && last->waits) {
         p.thread = g->before->index;
-        put(&p, IDLE_NOTHING, &behind, earlier(later(last->begin_ns, g->begin_ns), g->end_ns));
-        put(&p, cause_of_wait(last), &last->place, g->end_ns);
+        idle_gap_put(&p, IDLE_NOTHING, &behind,
+                     earlier(idle_gap_later(last->begin_ns, g->begin_ns), g->end_ns));
+        idle_gap_put(&p, cause_of_wait(last), &last->place, g->end_ns);
     }
     p.thread = IDLE_NONE;
-    put(&p, IDLE_NOTHING, &behind, g->end_ns);
+    idle_gap_put(&p, IDLE_NOTHING, &behind, g->end_ns);
     return p.error;
 }

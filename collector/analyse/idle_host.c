@@ -34,7 +34,7 @@ static enum idle_cause group_of(const struct idle_row *row)
                                                                     : IDLE_HOST;
 }
 
-static int compare(const void *left, const void *right)
+static int idle_host_compare(const void *left, const void *right)
 {
     const struct idle_row *a = *(struct idle_row *const *)left,
                           *b = *(struct idle_row *const *)right;
@@ -140,7 +140,7 @@ static int count_workers(const struct idle *d, struct workers *of)
     return error == GPUPROF_LIMIT ? 0 : error;
 }
 
-static int name(struct idle *d, char *text, const struct kernel_name **found)
+static int idle_host_name(struct idle *d, char *text, const struct kernel_name **found)
 {
     int error = text
                     ? kernel_name_intern(&d->host.names, (const uint8_t *)text, strlen(text), found)
@@ -158,10 +158,11 @@ static int name_quota(struct idle *d, const struct process *p, const struct kern
     if (!said || sscanf(said, "%llu %llu %llu", &used, &periods, &quota) != 3 || !used ||
         used > periods)
         return 0;
-    return name(d,
-                text_printf("a quota of %.2f processors, used up in %.0f%% of its periods",
-                            (double)quota / 1e3, 100 * (double)used / (double)periods),
-                found);
+    return idle_host_name(
+        d,
+        text_printf("a quota of %.2f processors, used up in %.0f%% of its periods",
+                    (double)quota / 1e3, 100 * (double)used / (double)periods),
+        found);
 }
 
 /* 0 or GPUPROF_NO_MEMORY; facts_release in both cases. */
@@ -175,11 +176,12 @@ static int find_facts(struct idle *d, struct facts *f)
         struct workers *w = &f->workers[i];
         error = name_quota(d, d->walk->rec->processes[i], &f->throttled[i]);
         if (error == 0 && w->count && w->busy == w->count)
-            error = name(d,
-                         text_printf("%u worker%s, busy for %.0f%% of their time", w->count,
-                                     plural_end(w->count),
-                                     100 * fmin(1, (double)w->busy_ns / (double)w->lived_ns)),
-                         &w->text);
+            error =
+                idle_host_name(d,
+                               text_printf("%u worker%s, busy for %.0f%% of their time", w->count,
+                                           plural_end(w->count),
+                                           100 * fmin(1, (double)w->busy_ns / (double)w->lived_ns)),
+                               &w->text);
     }
     return error;
 }
@@ -190,7 +192,7 @@ static void facts_release(struct facts *f)
     free(f->throttled);
 }
 
-static void say(struct idle_row *row, enum thread_did did, const struct kernel_name *what)
+static void idle_host_say(struct idle_row *row, enum thread_did did, const struct kernel_name *what)
 {
     row->did = did;
     row->place.kind = IDLE_WORD_NAME;
@@ -207,8 +209,8 @@ static bool may_wait_for_worker(const struct idle_row *row)
 
 /* Adds it. Python's frames may say more of it: a module is imported, or the lock is a condition's.
  */
-static int put(const struct idle *d, const struct facts *f, struct idle_rows *to,
-               struct idle_row *row)
+static int idle_host_put(const struct idle *d, const struct facts *f, struct idle_rows *to,
+                         struct idle_row *row)
 {
     const struct stack_table *t = &d->walk->survey.stacks;
     uint64_t words[FRAME_COUNT_MAX];
@@ -235,13 +237,13 @@ static int put(const struct idle *d, const struct facts *f, struct idle_rows *to
         }
     }
     if (imports && module)
-        say(row, DID_IMPORT, module);
+        idle_host_say(row, DID_IMPORT, module);
     else if (imports)
         row->did = DID_IMPORT;
     if (f->workers[row->process].text && may_wait_for_worker(row))
-        say(row, DID_WORKERS, f->workers[row->process].text);
+        idle_host_say(row, DID_WORKERS, f->workers[row->process].text);
     if (f->throttled[row->process] && row->did == DID_THROTTLED)
-        say(row, DID_THROTTLED, f->throttled[row->process]);
+        idle_host_say(row, DID_THROTTLED, f->throttled[row->process]);
     row->longest_ns = row->longest_ns < row->ns ? row->longest_ns : row->ns;
     return idle_rows_add_sum(to, row);
 }
@@ -261,7 +263,7 @@ static int hand_out(const struct idle *d, const struct facts *f, const struct gr
             row.did &= 0xff;
             pool->ns -= row.ns;
             ns -= row.ns;
-            error = put(d, f, to, &row);
+            error = idle_host_put(d, f, to, &row);
         }
     return error;
 }
@@ -309,8 +311,8 @@ static int settle_samples(const struct idle *d, const struct facts *f, const str
     return error;
 }
 
-static int settle(const struct idle *d, const struct facts *f, const struct group *g,
-                  struct idle_rows *to)
+static int idle_host_own_settle(const struct idle *d, const struct facts *f, const struct group *g,
+                                struct idle_rows *to)
 {
     int error = 0;
     for (unsigned kind = 0; error == 0 && kind < SAMPLED_KINDS; kind++)
@@ -318,7 +320,7 @@ static int settle(const struct idle *d, const struct facts *f, const struct grou
     for (uint32_t i = 0; error == 0 && i < g->count; i++) {
         struct idle_row row = *g->list[i];
         if (row.ns && !(row.did & (DID_SAMPLED | DID_LOOKED)))
-            error = put(d, f, to, &row);
+            error = idle_host_put(d, f, to, &row);
     }
     return error;
 }
@@ -398,13 +400,13 @@ int idle_host_settle(struct idle *d)
     for (uint32_t i = 0; error == 0 && i < rows.count; i++)
         if (!rows.list[i].did)
             error = idle_rows_add_sum(&d->rows, &rows.list[i]);
-    qsort(list, count, sizeof(struct idle_row *), compare);
+    qsort(list, count, sizeof(struct idle_row *), idle_host_compare);
     for (uint32_t i = 0, end; error == 0 && i < count; i = end) {
         for (end = i + 1; end < count && list[end]->device == list[i]->device &&
                           list[end]->thread == list[i]->thread &&
                           group_of(list[end]) == group_of(list[i]);)
             end++;
-        error = settle(d, &facts, &(struct group){list + i, end - i}, &d->rows);
+        error = idle_host_own_settle(d, &facts, &(struct group){list + i, end - i}, &d->rows);
     }
     if (error == 0)
         error = even_out(d);

@@ -10,7 +10,7 @@
 enum { CAUSE, DID, PLACE };
 enum { GAPS, TOTAL, LONGEST, AT };
 
-static int add(struct sums *s, struct idle *d, const struct idle_row *row)
+static int idle_host_table_add(struct sums *s, struct idle *d, const struct idle_row *row)
 {
     char *place = idle_place_text(d->walk, &d->lines, row);
     uint64_t values[SUMS_VALUES] = {row->count, row->ns, row->longest_ns, row->longest_at_ns};
@@ -25,7 +25,7 @@ static int add(struct sums *s, struct idle *d, const struct idle_row *row)
 }
 
 /* Once the places of idle time are named, as those are that findings tell. */
-static int end(struct report *r)
+static int idle_host_table_end(struct report *r)
 {
     struct sums *s = &r->sums[ANALYSIS_idle_host_sums];
     struct idle *d = r->idle;
@@ -36,11 +36,12 @@ static int end(struct report *r)
     s->begin_ns = d->walk->survey.origin_ns;
     for (uint32_t i = 0; error == 0 && i < d->rows.count; i++)
         if (d->rows.list[i].did && d->rows.list[i].ns)
-            error = add(s, d, &d->rows.list[i]);
+            error = idle_host_table_add(s, d, &d->rows.list[i]);
     return error == 0 ? sums_finish(s) : error;
 }
 
-const struct analysis idle_host_analysis = {.uses = USE_EXPORT, .parts = REPORT_IDLE, .end = end};
+const struct analysis idle_host_analysis = {
+    .uses = USE_EXPORT, .parts = REPORT_IDLE, .end = idle_host_table_end};
 
 static const struct column columns[] = {
     {"place", "where", .shows = SHOWS_KEY, .of = PLACE,

@@ -55,7 +55,7 @@ static const char *waited_for(const struct walk *w, const struct idle_row *row,
 }
 
 /* The operator or range; NULL: it is none, or has no name. */
-static const struct kernel_name *around(const struct walk *w, const struct idle_row *row)
+static const struct kernel_name *idle_place_around(const struct walk *w, const struct idle_row *row)
 {
     const struct idle_place *place = &row->place;
     switch (place->kind) {
@@ -66,12 +66,12 @@ static const struct kernel_name *around(const struct walk *w, const struct idle_
 }
 
 /* What the place is called, where it is no line; perhaps in `made`. */
-static const char *name_of(const struct walk *w, const struct idle_row *row,
-                           char made[RANK_TITLE_BYTES])
+static const char *idle_place_name_of(const struct walk *w, const struct idle_row *row,
+                                      char made[RANK_TITLE_BYTES])
 {
     const struct idle_place *place = &row->place;
     const struct function_table *functions = &w->rec->reader.functions;
-    const struct kernel_name *name = around(w, row);
+    const struct kernel_name *name = idle_place_around(w, row);
     if (place->kind == IDLE_WORD_OURS)
         return (const char *)(uintptr_t)place->word;
     if (place->kind == IDLE_WORD_DEVICE)
@@ -108,10 +108,10 @@ static char *end_text(const struct walk *w, struct place_lines *lines, const str
 {
     char made[RANK_TITLE_BYTES];
     const struct function_table *functions = &w->rec->reader.functions;
-    const char *line, *name = name_of(w, row, made);
+    const char *line, *name = idle_place_name_of(w, row, made);
     if (place_line(lines, row->process, row->place.stack, &line) < 0)
         return NULL;
-    *is_known |= line || around(w, row);
+    *is_known |= line || idle_place_around(w, row);
     const char *caller = line && !has_caller ? strstr(line, PLACE_CALLED) : NULL;
     int shown = line ? (int)(caller ? caller - line : (ptrdiff_t)strlen(line)) : 0;
     bool is_call = line && row->place.function < functions->count;
@@ -143,7 +143,7 @@ static char *between_text(const struct walk *w, struct place_lines *lines,
     const char *line;
     char made[RANK_TITLE_BYTES];
     if (is_same && place_line(lines, row->process, row->place.stack, &line) == 0)
-        text = sided(json_line(line ? line : name_of(w, row, made)), &row->place, false);
+        text = sided(json_line(line ? line : idle_place_name_of(w, row, made)), &row->place, false);
     else if (from && to)
         text = text_printf("between %s and %s", from, to);
     free(from);
@@ -213,9 +213,11 @@ static char *did_text(const struct walk *w, struct place_lines *lines, const str
 }
 
 /* Not if it is all in the operator or range around the call, which is named then. */
-static bool is_between(const struct walk *w, const struct idle_row *row, const char *line)
+static bool idle_place_is_between(const struct walk *w, const struct idle_row *row,
+                                  const char *line)
 {
-    return row->place.from_function && (row->place.side == IDLE_BEFORE || line || !around(w, row));
+    return row->place.from_function &&
+           (row->place.side == IDLE_BEFORE || line || !idle_place_around(w, row));
 }
 
 char *idle_place_text(const struct walk *w, struct place_lines *lines, const struct idle_row *row)
@@ -228,10 +230,10 @@ char *idle_place_text(const struct walk *w, struct place_lines *lines, const str
         return did_text(w, lines, row);
     if (place_line(lines, row->process, row->place.stack, &line) < 0)
         return NULL;
-    if (is_between(w, row, line))
+    if (idle_place_is_between(w, row, line))
         return between_text(w, lines, row, &(bool){false});
-    return sided(json_line(line ? line : name_of(w, row, made)), &row->place,
-                 !line && around(w, row));
+    return sided(json_line(line ? line : idle_place_name_of(w, row, made)), &row->place,
+                 !line && idle_place_around(w, row));
 }
 
 int idle_where_text(const struct walk *w, struct place_lines *lines, const struct idle_row *row,
@@ -244,7 +246,7 @@ int idle_where_text(const struct walk *w, struct place_lines *lines, const struc
     if (row->place.kind == IDLE_WORD_TOLD)
         return (*text = strdup(told_of(row)->where)) ? 0 : GPUPROF_NO_MEMORY;
     int error = place_line(lines, row->process, row->place.stack, &line);
-    if (error == 0 && is_between(w, row, line)) {
+    if (error == 0 && idle_place_is_between(w, row, line)) {
         bool is_known = false;
         char *between = between_text(w, lines, row, &is_known);
         if (is_known)
@@ -253,7 +255,7 @@ int idle_where_text(const struct walk *w, struct place_lines *lines, const struc
             free(between);
         return between ? 0 : GPUPROF_NO_MEMORY;
     }
-    const struct kernel_name *name = line || row->did ? NULL : around(w, row);
+    const struct kernel_name *name = line || row->did ? NULL : idle_place_around(w, row);
     const char *known = line ? line : name ? name->shown : NULL;
     *text = known ? sided(json_line(known), &row->place, name) : NULL;
     return known && !*text ? GPUPROF_NO_MEMORY : error;

@@ -118,8 +118,8 @@ static const struct column place_columns[] = {
                      .doc = "the GPU of the longest gap"},
 };
 
-static void fill_place(const struct table *t, uint32_t index, enum report_format format,
-                       struct cell *cells)
+static void idle_print_fill_place(const struct table *t, uint32_t index, enum report_format format,
+                                  struct cell *cells)
 {
     const struct idle *d = t->source;
     const struct idle_total *total = &d->totals.list[index];
@@ -171,6 +171,6 @@ const struct table_info idle_tables[IDLE_TABLES] = {
      .rows = {ROWS_IN(struct idle, totals.list, totals.count)},
      .text = {CAUSE, TOTAL, SHARE, COUNT, LONGEST, AT},
      .json_empty = "[]",
-     .row = fill_place,
+     .row = idle_print_fill_place,
      .text_behind = say_shares},
 };

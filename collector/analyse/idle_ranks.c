@@ -163,7 +163,7 @@ static int compare_members(const void *left, const void *right)
 }
 
 /* Goes on to the next kernel, which it has. 0 or an error. */
-static int look(struct comer *c, enum match by)
+static int idle_ranks_look(struct comer *c, enum match by)
 {
     c->kernel = c->ahead.span;
     c->since++;
@@ -202,7 +202,7 @@ static void match_by_time(struct comer **comers, uint32_t count)
         comers[i]->is_of_it = true;
 }
 
-static bool is_before(const struct comer *a, const struct comer *b)
+static bool idle_ranks_is_before(const struct comer *a, const struct comer *b)
 {
     return a->number != b->number ? a->number < b->number : a->since < b->since;
 }
@@ -211,9 +211,9 @@ static void match_by_number(struct comer **comers, uint32_t count)
 {
     const struct comer *first = comers[0];
     for (uint32_t i = 1; i < count; i++)
-        first = is_before(comers[i], first) ? comers[i] : first;
+        first = idle_ranks_is_before(comers[i], first) ? comers[i] : first;
     for (uint32_t i = 0; i < count; i++)
-        comers[i]->is_of_it = !is_before(first, comers[i]);
+        comers[i]->is_of_it = !idle_ranks_is_before(first, comers[i]);
 }
 
 /* Where all have as many, or no one clock, the n-th are of one. *otherwise: why those are
@@ -259,8 +259,8 @@ static struct rank_kernel kernel_of(const struct comer *c)
 }
 
 /* The kernels of a collective; m->count is how many there are. */
-static void gather(struct comer *const *comers, uint32_t count, struct rank_meeting *m,
-                   uint64_t *first_end_ns)
+static void idle_ranks_gather(struct comer *const *comers, uint32_t count, struct rank_meeting *m,
+                              uint64_t *first_end_ns)
 {
     const struct comer *last = NULL;
     *m = (struct rank_meeting){.first_ns = UINT64_MAX};
@@ -360,7 +360,7 @@ static int move_on(struct comer **comers, uint32_t *count, enum match by, bool *
             continue;
         if (c->is_of_it) {
             c->has_begun = true;
-            error = look(c, by);
+            error = idle_ranks_look(c, by);
         }
         comers[left++] = c;
     }
@@ -389,7 +389,7 @@ static int tell_comers(struct telling *t, struct comer **comers, uint32_t count,
             is_of_all &= by != BY_NUMBER || !comers[i]->is_of_it || !comers[i]->since;
             is_missed |= !comers[i]->is_of_it && comers[i]->has_begun;
         }
-        gather(comers, count, &m, &first_end_ns);
+        idle_ranks_gather(comers, count, &m, &first_end_ns);
         is_missed &= is_of_all;
         /* All of them ran when the last one began. */
         bool meets = !is_missed && m.count >= 2 && first_end_ns > m.last.begin_ns;
@@ -438,7 +438,7 @@ static int tell_group(struct telling *t, const struct member *members, uint32_t 
         c->loses = members[i].device.loses_work;
         open_reader(t->ranks, &c->ahead, &c->sequence->kernels);
         int more = span_next(&c->ahead, kernel_kind);
-        error = more > 0 ? look(c, by) : more;
+        error = more > 0 ? idle_ranks_look(c, by) : more;
         if (more > 0)
             comers[there++] = c;
     }

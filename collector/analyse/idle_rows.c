@@ -37,7 +37,7 @@ void idle_rows_release(struct idle_rows *r)
 static const struct number_kind kind = NUMBER_KEY(struct idle_row, did);
 
 /* The row's number; 0: no memory. */
-static uint32_t number_of(struct idle_rows *r, const struct idle_row *what)
+static uint32_t idle_rows_number_of(struct idle_rows *r, const struct idle_row *what)
 {
     struct idle_row row = {.place = what->place,
                            .process = what->process,
@@ -59,7 +59,7 @@ int idle_rows_add(struct idle_rows *r, const struct idle_row *what, uint64_t at_
 {
     /* Mostly it is the one before: a loop has few places. */
     if (!r->last || memcmp(&r->list[r->last - 1], what, kind.key_bytes) != 0)
-        r->last = number_of(r, what);
+        r->last = idle_rows_number_of(r, what);
     if (!r->last)
         return GPUPROF_NO_MEMORY;
     struct idle_row *row = &r->list[r->last - 1];
@@ -89,7 +89,7 @@ int idle_rows_add(struct idle_rows *r, const struct idle_row *what, uint64_t at_
 
 int idle_rows_add_sum(struct idle_rows *r, const struct idle_row *sum)
 {
-    uint32_t number = number_of(r, sum);
+    uint32_t number = idle_rows_number_of(r, sum);
     if (!number)
         return GPUPROF_NO_MEMORY;
     struct idle_row *row = &r->list[number - 1];
@@ -105,7 +105,7 @@ int idle_rows_add_sum(struct idle_rows *r, const struct idle_row *sum)
 int idle_rows_join(struct idle_rows *r, const struct idle_row *later)
 {
     int error = idle_rows_add_sum(r, later);
-    struct idle_row *row = error == 0 ? &r->list[number_of(r, later) - 1] : NULL;
+    struct idle_row *row = error == 0 ? &r->list[idle_rows_number_of(r, later) - 1] : NULL;
     if (!row)
         return error;
     bool goes_on = row->gap && row->gap == later->first_gap;

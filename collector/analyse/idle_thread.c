@@ -14,7 +14,7 @@ void idle_thread_release(struct idle_thread *t)
 }
 
 /* Room for one more; false: no memory. */
-static bool make_room(struct idle_thread *t)
+static bool idle_thread_make_room(struct idle_thread *t)
 {
     if (t->count < t->capacity)
         return true;
@@ -84,7 +84,7 @@ static int append_between(struct idle_thread *t, uint64_t end_ns, struct silence
     const struct idle_spent *spent = find_spent(t, begin_ns, end_ns);
     if (!spent)
         return 0;
-    if (!make_room(t))
+    if (!idle_thread_make_room(t))
         return GPUPROF_NO_MEMORY;
     *idle_thread_entry(t, t->count++) = (struct idle_entry){
         .begin_ns = begin_ns,
@@ -102,7 +102,7 @@ int idle_thread_append(struct idle_thread *t, const struct idle_entry *entry)
     uint64_t begin_ns = last && entry->begin_ns < last->end_ns ? last->end_ns : entry->begin_ns;
     if (last && idle_entry_go_on(last, entry))
         return 0;
-    if (append_between(t, begin_ns, entry->look) < 0 || !make_room(t))
+    if (append_between(t, begin_ns, entry->look) < 0 || !idle_thread_make_room(t))
         return GPUPROF_NO_MEMORY;
     last = idle_thread_entry(t, t->count++);
     *last = *entry;

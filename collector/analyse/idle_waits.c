@@ -52,7 +52,7 @@ int idle_waited(struct idle *d, uint32_t number, uint64_t begin_ns, uint64_t end
 }
 
 /* NULL: it has no work in the piece. */
-static struct idle_device *device_of(const struct idle *d, uint32_t track)
+static struct idle_device *idle_waits_device_of(const struct idle *d, uint32_t track)
 {
     uint32_t place = d->tracks[track].place;
     return place == IDLE_NONE ? NULL : &d->devices[place];
@@ -62,7 +62,7 @@ static int wait_for_rank(void *context, uint32_t number, uint32_t waited_for, bo
                          uint64_t begin_ns, uint64_t end_ns)
 {
     struct idle *d = context;
-    struct idle_device *device = device_of(d, number);
+    struct idle_device *device = idle_waits_device_of(d, number);
     const struct idle_track *other = waited_for < d->track_count ? &d->tracks[waited_for] : NULL;
     uint64_t ns = end_ns - begin_ns;
     struct idle_row what = {.place = idle_text(waited_for == RANK_NOBODY
@@ -82,18 +82,18 @@ static int wait_for_rank(void *context, uint32_t number, uint32_t waited_for, bo
     device->parts[IDLE_COMMUNICATING] -= ns;
     device->idle_ns += ns;
     device->causes[IDLE_COMMUNICATION] += ns;
-    if (other && device_of(d, waited_for))
-        device_of(d, waited_for)->awaited_ns += ns;
+    if (other && idle_waits_device_of(d, waited_for))
+        idle_waits_device_of(d, waited_for)->awaited_ns += ns;
     int error =
         keep_wait(d, device,
                   &(struct idle_wait){begin_ns, end_ns, other ? other->process->index : IDLE_NONE});
     return error < 0 ? error : idle_rows_add(&d->rows, &what, begin_ns, ns);
 }
 
-static void join(void *context, uint32_t number, const struct rank_meeting *m)
+static void idle_waits_join(void *context, uint32_t number, const struct rank_meeting *m)
 {
     struct idle *d = context;
-    struct idle_device *device = device_of(d, number);
+    struct idle_device *device = idle_waits_device_of(d, number);
     if (!device)
         return;
     device->collectives++;
@@ -103,7 +103,7 @@ static void join(void *context, uint32_t number, const struct rank_meeting *m)
     device->late_ns += m->late.begin_ns - m->first_ns;
 }
 
-static int meet(void *context, const struct rank_meeting *m)
+static int idle_waits_meet(void *context, const struct rank_meeting *m)
 {
     struct idle *d = context;
     return arrivals_met(&d->arrivals, m, d->tracks[m->last_device].process->job);
@@ -151,7 +151,8 @@ static int find_ranks(const struct idle *d, struct rank_device *devices)
 
 int idle_waits_charge(struct idle *d)
 {
-    const struct rank_listener listener = {d, has_waited, join, meet, miss, wait_for_rank};
+    const struct rank_listener listener = {d,    has_waited,   idle_waits_join, idle_waits_meet,
+                                           miss, wait_for_rank};
     bool leaves_out = d->walk->rec->left_out_ranks || d->way.leaves_out_ranks;
     struct rank_device *devices = calloc(d->track_count + 1u, sizeof *devices);
     int error = devices ? find_ranks(d, devices) : GPUPROF_NO_MEMORY;

@@ -14,7 +14,7 @@
 enum { MODULE };
 enum { SEEN, CPU, CPU_ALL, OS, OS_ALL, GAPS, GAPS_ALL, ORDER };
 
-static int take(void *context, const struct slice *s)
+static int imports_take(void *context, const struct slice *s)
 {
     const struct event *e = &s->event;
     struct host_sample sample;
@@ -85,12 +85,12 @@ static int place_row(struct sums *s, struct sums_row *row, void *context)
     return error;
 }
 
-static int end(void *context)
+static int imports_end(void *context)
 {
     return sums_remake(context, place_row, NULL);
 }
 
-static void print_notes(const struct table *t, FILE *out)
+static void imports_print_notes(const struct table *t, FILE *out)
 {
     const struct sums *s = t->source;
     fprintf(out, "\nCPU time is estimated from samples; all: with the modules that it imports\n");
@@ -127,12 +127,12 @@ const struct sums_info imports_sums = {
     .parts = REPORT_HOST,
     .consumer = {.needs = WALK_STACKS,
                  .skips = WALK_SKIPS_CALLS | WALK_SKIPS_WORK,
-                 .take = take,
-                 .end = end},
+                 .take = imports_take,
+                 .end = imports_end},
     .table = {SUMS_TABLE, .name = "imports", .key = "imports", .title = "Python imports",
               .columns = columns, .column_count = sizeof columns / sizeof columns[0],
               .text = {2, 1, 4, 3, 6, 5}, /* all, CPU, OS all, OS, in gaps */
               .text_limit = 40, .more = "... and %s more row%s; --limit=N shows more of them",
               .text_none = ": no import is recorded (gpuprof run --sample)",
-              .text_behind = print_notes},
+              .text_behind = imports_print_notes},
 };

@@ -24,7 +24,7 @@ static const struct sums_info pairs_info = {.keys = {KEY_NUMBER, KEY_PROCESS, KE
                                             .values = {JOIN_ADD},
                                             .rows_max = LIBRARY_PAIRS_MAX};
 
-static int analysis_begin(struct report *r)
+static int library_report_analysis_begin(struct report *r)
 {
     struct library_report *l = r->libraries;
     *l = (struct library_report){.walk = &r->walk,
@@ -37,7 +37,7 @@ static int analysis_begin(struct report *r)
     return 0;
 }
 
-static void analysis_release(struct report *r)
+static void library_report_analysis_release(struct report *r)
 {
     struct library_report *l = r->libraries;
     sums_release(&l->pairs);
@@ -46,19 +46,19 @@ static void analysis_release(struct report *r)
 }
 
 /* What calls of a kind add up, but for what devices did. */
-static struct sums_row *row_of(struct library_report *l, uint32_t kind)
+static struct sums_row *library_report_row_of(struct library_report *l, uint32_t kind)
 {
     return sums_row(&l->sums[1], kind, 0, 0);
 }
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 
-static int take_library(struct library_report *l, const struct slice *s)
+static int library_report_take_library(struct library_report *l, const struct slice *s)
 {
     const struct library_call *call = s->library;
     if (s->library_change == LIBRARY_OPENED || s->is_hidden)
         return 0;
-    struct sums_row *row = row_of(l, call->kind);
+    struct sums_row *row = library_report_row_of(l, call->kind);
     if (!row)
         return GPUPROF_NO_MEMORY;
     row->values[LIBRARY_CALLS]++;
@@ -70,8 +70,9 @@ static int take_library(struct library_report *l, const struct slice *s)
 
 /* ---- work ------------------------------------------------------------------------------------ */
 
-static int credit(struct library_report *l, uint32_t kind, const struct process *process,
-                  uint64_t device, uint64_t ns, uint64_t works, uint64_t executed)
+static int library_report_credit(struct library_report *l, uint32_t kind,
+                                 const struct process *process, uint64_t device, uint64_t ns,
+                                 uint64_t works, uint64_t executed)
 {
     struct sums_row *row = sums_row(&l->sums[1], kind, process->index, device + 1);
     if (!row)
@@ -94,7 +95,7 @@ static int keep_wait(struct library_report *l, struct key key, uint64_t value)
 
 /* A call brings its rank, with its first kernel; what has another one is not counted again. All
  * ranks are to call the same. */
-static int meet(struct library_report *l, struct library_node *node, uint64_t ns)
+static int library_report_meet(struct library_report *l, struct library_node *node, uint64_t ns)
 {
     const struct library_message *m = &node->message;
     uint32_t ranks = m->communicator ? l->walk->kinds.communicators[m->communicator - 1].ranks : 0;
@@ -115,7 +116,7 @@ static int meet(struct library_report *l, struct library_node *node, uint64_t ns
     if (seen < ranks)
         return keep_wait(l, key, seen << WAIT_NS_BITS | (ns < WAIT_NS_MAX ? ns : WAIT_NS_MAX));
     key_map_remove(&l->waits, key);
-    struct sums_row *row = row_of(l, node->kind);
+    struct sums_row *row = library_report_row_of(l, node->kind);
     if (!row)
         return GPUPROF_NO_MEMORY;
     row->values[LIBRARY_BUS_CALLS]++;
@@ -136,10 +137,10 @@ static __attribute__((noinline)) int credit_calls(struct library_report *l, cons
         bool is_first = !node->has_work;
         node->has_work = true;
         if (number == s->call.library && e->record->type == RECORD_KERNEL &&
-            (error = meet(l, node, ns)) < 0)
+            (error = library_report_meet(l, node, ns)) < 0)
             return error;
         number = node->parent;
-        error = credit(l, node->kind, e->process, device, ns, 1, is_first);
+        error = library_report_credit(l, node->kind, e->process, device, ns, 1, is_first);
     }
     return error;
 }
@@ -154,7 +155,7 @@ static int add_pair(struct library_report *l, uint32_t kind, const struct proces
     return row ? 0 : GPUPROF_NO_MEMORY;
 }
 
-static int take_work(void *context, const struct slice *s)
+static int library_report_take_work(void *context, const struct slice *s)
 {
     struct library_report *l = context;
     const struct event *e = &s->event;
@@ -200,8 +201,8 @@ static int tell_node(void *context, const struct graph_node *node, enum graph_or
 {
     struct library_report *l = context;
     uint32_t kind = origin == GRAPH_KNOWN ? user & ~KIND_IS_FIRST : 0;
-    int error = kind ? credit(l, kind, node->process, node->device, node->ns, node->count,
-                              user & KIND_IS_FIRST ? node->count : 0)
+    int error = kind ? library_report_credit(l, kind, node->process, node->device, node->ns,
+                                             node->count, user & KIND_IS_FIRST ? node->count : 0)
                      : 0;
     l->own_ns += kind ? node->ns : 0;
     return error < 0 || !node->kernel ? error
@@ -210,11 +211,11 @@ static int tell_node(void *context, const struct graph_node *node, enum graph_or
 
 /* ---- as a consumer --------------------------------------------------------------------------- */
 
-static int take_slice(void *context, const struct slice *s)
+static int library_report_take_slice(void *context, const struct slice *s)
 {
     struct library_report *l = context;
     if (s->library_change != LIBRARY_SAME)
-        return take_library(l, s);
+        return library_report_take_library(l, s);
     if (s->event.record->type != RECORD_CALL)
         return 0;
     int error = graph_origins_wants(s) ? keep_captured(l, s) : 0;
@@ -237,9 +238,9 @@ static bool is_vector(const struct library_shape *shape)
 }
 
 /* What a kind computes, and the device that did; `device` is one more than it, 0: none did. */
-static void describe(struct library_report *l, const struct library_kind *kind,
-                     const struct library_work *work, const struct process *process,
-                     uint64_t device, uint64_t *v)
+static void library_report_describe(struct library_report *l, const struct library_kind *kind,
+                                    const struct library_work *work, const struct process *process,
+                                    uint64_t device, uint64_t *v)
 {
     const struct library_shape *shape = &kind->shape;
     const struct surveyed_device *d =
@@ -266,7 +267,7 @@ static void describe(struct library_report *l, const struct library_kind *kind,
 }
 
 /* A row by kind and device becomes one by name. */
-static int name_row(struct sums *s, struct sums_row *row, void *context)
+static int library_report_name_row(struct sums *s, struct sums_row *row, void *context)
 {
     struct library_report *l = context;
     struct library_kinds *kinds = &l->walk->kinds;
@@ -275,8 +276,8 @@ static int name_row(struct sums *s, struct sums_row *row, void *context)
     const struct kernel_name *text = library_kind_text(kinds, kind, &error);
     uint64_t function = sums_text(s, library_kind(kinds, kind)->function->name);
     struct library_work work = library_kind_work(kinds, kind);
-    describe(l, library_kind(kinds, kind), &work, l->walk->rec->processes[row->keys[1]],
-             row->keys[2], row->values);
+    library_report_describe(l, library_kind(kinds, kind), &work,
+                            l->walk->rec->processes[row->keys[1]], row->keys[2], row->values);
     struct key key = {sums_name_key(text), work.flops, function};
     return error < 0 ? error : sums_row_add(s, key, row->values);
 }
@@ -290,7 +291,7 @@ static int find_tensor_use(struct library_report *l)
             continue;
         const struct process *process = l->walk->rec->processes[pair->keys[PAIR_PROCESS]];
         const struct kernel_name *name = walk_kernel(l->walk, process, pair->keys[PAIR_KERNEL]);
-        struct sums_row *row = row_of(l, (uint32_t)pair->keys[PAIR_KIND]);
+        struct sums_row *row = library_report_row_of(l, (uint32_t)pair->keys[PAIR_KIND]);
         if (!row)
             return GPUPROF_NO_MEMORY;
         row->values[LIBRARY_TENSOR + (name ? tensor_use_of(name->shown) : TENSOR_UNKNOWN)] +=
@@ -317,7 +318,7 @@ static int tell_waits(struct library_report *l)
     return 0;
 }
 
-static int end(void *context)
+static int library_report_end(void *context)
 {
     struct library_report *l = context;
     const struct library_kinds *kinds = &l->walk->kinds;
@@ -328,7 +329,7 @@ static int end(void *context)
     l->has_more = l->pairs.count >= l->pairs.rows_max || kinds->count >= kinds->count_max ||
                   l->sums[1].count >= l->sums[1].rows_max;
     error = error < 0 ? error : find_tensor_use(l);
-    error = error < 0 ? error : sums_remake(&l->sums[1], name_row, l);
+    error = error < 0 ? error : sums_remake(&l->sums[1], library_report_name_row, l);
     error = error < 0 ? error : tell_waits(l);
     error = error < 0 ? error : sums_row_add(&l->sums[1], (struct key){0}, all);
     for (unsigned i = 0; i < 2 && error == 0; i++)
@@ -336,7 +337,7 @@ static int end(void *context)
     return error;
 }
 
-static unsigned consumers(struct report *r, struct consumer *list)
+static unsigned library_report_consumers(struct report *r, struct consumer *list)
 {
     bool has_work = recording_expects_gpu(r->rec);
     *list = (struct consumer){.context = r->libraries,
@@ -344,14 +345,14 @@ static unsigned consumers(struct report *r, struct consumer *list)
                               .skips = WALK_SKIPS_PLAIN_CALLS |
                                        (has_work ? 0 : (unsigned)WALK_SKIPS_WORK),
                               .sees_hidden = true, /* captures, of which graphs were made */
-                              .take = take_slice,
-                              .take_work = take_work,
-                              .end = end};
+                              .take = library_report_take_slice,
+                              .take_work = library_report_take_work,
+                              .end = library_report_end};
     return 1;
 }
 
 /* Which calls of libraries launched the kernels of each name, for the table of kernels. */
-static int analysis_end(struct report *r)
+static int library_report_analysis_end(struct report *r)
 {
     const struct library_report *l = r->libraries;
     struct sums *kernels = &r->sums[ANALYSIS_kernels_sums];
@@ -376,7 +377,10 @@ static int analysis_end(struct report *r)
     return gpu_take_makers(r);
 }
 
-const struct analysis libraries_analysis = {ANALYSIS_STATE(libraries),  .uses = USE_EXPORT,
-                                            .parts = REPORT_LIBRARIES,  .begin = analysis_begin,
-                                            .consumers = consumers,     .end = analysis_end,
-                                            .release = analysis_release};
+const struct analysis libraries_analysis = {ANALYSIS_STATE(libraries),
+                                            .uses = USE_EXPORT,
+                                            .parts = REPORT_LIBRARIES,
+                                            .begin = library_report_analysis_begin,
+                                            .consumers = library_report_consumers,
+                                            .end = library_report_analysis_end,
+                                            .release = library_report_analysis_release};

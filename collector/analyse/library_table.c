@@ -189,8 +189,8 @@ static void fill_rates(const uint64_t *v, uint64_t flops, struct cell *cells)
         cells[TENSOR_SHARE] = cell_share(v[LIBRARY_TENSOR + TENSOR_USED], v[LIBRARY_GPU]);
 }
 
-static void fill(const struct sums *s, const struct sums_row *row, enum report_format format,
-                 struct cell *cells)
+static void library_table_fill(const struct sums *s, const struct sums_row *row,
+                               enum report_format format, struct cell *cells)
 {
     const uint64_t *v = row->values;
     const char *name = sums_name(s, row, FUNCTION_NAME, NULL), *tensor = tensor_text(v);
@@ -249,7 +249,7 @@ const struct sums_info library_sums = {
     .parts = REPORT_LIBRARIES,
     .keeps_hidden = true,
     .is_left_out = true,
-    .fill = fill,
+    .fill = library_table_fill,
     .table = {SUMS_TABLE, .name = "library", .place = PLACE_KERNELS, .key = "library",
               .title = "library calls", .columns = columns, .column_count = COLUMNS,
               .text = {SHARE, GPU, CPU, CALLS, ERRORS, TFLOPS, PEAK, TENSOR, INTENSITY, FLOPS,

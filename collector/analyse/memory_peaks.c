@@ -26,7 +26,7 @@ void memory_peaks_finish(struct memory_peaks *m)
         pass(m, i, UINT64_MAX);
 }
 
-static int see(struct memory_peaks *m, const struct place_totals *now, uint64_t at_ns)
+static int memory_peaks_see(struct memory_peaks *m, const struct place_totals *now, uint64_t at_ns)
 {
     uint32_t place = (uint32_t)(now - m->totals.list);
     struct memory_peak *list = array_reach(m->list, &m->capacity, place, sizeof *list);
@@ -41,34 +41,35 @@ static int see(struct memory_peaks *m, const struct place_totals *now, uint64_t 
     return 0;
 }
 
-static int change(struct memory_peaks *m, const struct ledger_block *b, uint64_t at_ns, bool comes)
+static int memory_peaks_change(struct memory_peaks *m, const struct ledger_block *b, uint64_t at_ns,
+                               bool comes)
 {
     struct place_totals *now;
     int error = ledger_totals_block(&m->totals, b, comes, &now);
-    return now ? see(m, now, at_ns) : error;
+    return now ? memory_peaks_see(m, now, at_ns) : error;
 }
 
-static int got(void *context, struct ledger_block *b, uint64_t at_ns)
+static int memory_peaks_got(void *context, struct ledger_block *b, uint64_t at_ns)
 {
     struct memory_peaks *m = context;
     int error = m->also.got ? m->also.got(m->also.context, b, at_ns) : 0;
-    return error < 0 ? error : change(m, b, at_ns, true);
+    return error < 0 ? error : memory_peaks_change(m, b, at_ns, true);
 }
 
-static int gone(void *context, struct ledger_block *b, uint64_t at_ns)
+static int memory_peaks_gone(void *context, struct ledger_block *b, uint64_t at_ns)
 {
     struct memory_peaks *m = context;
     int error = m->also.gone ? m->also.gone(m->also.context, b, at_ns) : 0;
-    return error < 0 ? error : change(m, b, at_ns, false);
+    return error < 0 ? error : memory_peaks_change(m, b, at_ns, false);
 }
 
-static int failed(void *context, const struct ledger_block *wanted)
+static int memory_peaks_failed(void *context, const struct ledger_block *wanted)
 {
     struct memory_peaks *m = context;
     return m->also.failed ? m->also.failed(m->also.context, wanted) : 0;
 }
 
-static int left(void *context, const struct ledger_free *f)
+static int memory_peaks_left(void *context, const struct ledger_free *f)
 {
     struct memory_peaks *m = context;
     return m->also.left ? m->also.left(m->also.context, f) : 0;
@@ -85,8 +86,12 @@ static int pooled(void *context, const struct ledger_pool *pool, uint64_t at_ns)
 
 int memory_peaks_init(struct memory_peaks *m, struct walk *walk)
 {
-    const struct ledger_user user = {
-        .context = m, .got = got, .gone = gone, .failed = failed, .left = left, .pooled = pooled};
+    const struct ledger_user user = {.context = m,
+                                     .got = memory_peaks_got,
+                                     .gone = memory_peaks_gone,
+                                     .failed = memory_peaks_failed,
+                                     .left = memory_peaks_left,
+                                     .pooled = pooled};
     *m = (struct memory_peaks){0};
     ledger_totals_init(&m->totals);
     return ledger_init(&m->ledger, walk, &user);

@@ -13,7 +13,7 @@
 #define CHAINS_MAX     (1u << 22) /* words */
 #define CHAIN_IS_FIRST (1u << 31) /* beside an entry: of the operator's captured calls */
 
-static int analysis_begin(struct report *r)
+static int op_report_analysis_begin(struct report *r)
 {
     struct op_report *o = r->ops;
     uint64_t more = recording_bytes(r->rec) / OP_ROW_BYTES;
@@ -28,7 +28,7 @@ static int analysis_begin(struct report *r)
     return o->has_ops ? 0 : GPUPROF_NO_MEMORY;
 }
 
-static void analysis_release(struct report *r)
+static void op_report_analysis_release(struct report *r)
 {
     struct op_report *o = r->ops;
     free(o->rows);
@@ -54,7 +54,7 @@ static const struct op_formula *formula_of(struct op_report *o, const struct ker
 }
 
 /* The innermost operator or label around it; NULL: there is none. */
-static struct op *around(const struct op_report *o, const struct op *op)
+static struct op *op_report_around(const struct op_report *o, const struct op *op)
 {
     const struct op_stack *stack = ops_stack(&o->walk->ops, op->thread->index);
     for (uint32_t i = stack->count; i-- > 0;)
@@ -103,7 +103,8 @@ static bool is_compiled(const struct kernel_name *text)
                     strstr(text->shown, "Torch-Compiled Region"));
 }
 
-static struct op_row row_of(const struct op_report *o, const struct op *op, const struct op *outer)
+static struct op_row op_report_row_of(const struct op_report *o, const struct op *op,
+                                      const struct op *outer)
 {
     bool is_label = op_is_label(op), is_hook = is_label && op->text && op_hook_name(op->text);
     struct op_row row = {.table = op_is_module(op) ? OP_MODULES
@@ -204,11 +205,11 @@ static int hand_to_python(struct op_report *o, const struct op *op)
     return error;
 }
 
-static int open_op(struct op_report *o, struct op *op)
+static int op_report_open_op(struct op_report *o, struct op *op)
 {
-    struct op *outer = around(o, op);
+    struct op *outer = op_report_around(o, op);
     int error = hand_to_python(o, op);
-    struct op_row row = row_of(o, op, outer);
+    struct op_row row = op_report_row_of(o, op, outer);
     int64_t place = error < 0 ? error : row_place(o, &row);
     if (place < 0)
         return (int)place;
@@ -264,7 +265,7 @@ static void count_op(struct op_report *o, const struct op *op)
         o->entries[op->twin - 1].twins++;
 }
 
-static int close_op(struct op_report *o, const struct slice *s)
+static int op_report_close_op(struct op_report *o, const struct slice *s)
 {
     const struct op *op = s->op;
     uint32_t slot;
@@ -291,7 +292,7 @@ struct credit {
     const struct kernel_name *label; /* of compiled code */
 };
 
-static void credit(struct op_report *o, struct credit *c, struct op_entry *entry)
+static void op_report_credit(struct op_report *o, struct credit *c, struct op_entry *entry)
 {
     const struct op_class *is = &entry->is;
     struct op_row *row = &o->rows[is->row];
@@ -338,7 +339,7 @@ static int add_none(struct op_report *o, const struct slice *s, const struct ker
 }
 
 /* GPU work is that of all operators and labels that were open when its call began. */
-static int take_work(void *context, const struct slice *s)
+static int op_report_take_work(void *context, const struct slice *s)
 {
     struct op_report *o = context;
     struct credit c = {.ns = s->event.end_ns - s->event.begin_ns,
@@ -349,7 +350,7 @@ static int take_work(void *context, const struct slice *s)
     if (s->is_hidden)
         return 0;
     while ((node = survey_op(&o->walk->survey, &s->call, &place, &error)))
-        credit(o, &c, &o->entries[node->row]);
+        op_report_credit(o, &c, &o->entries[node->row]);
     if (error < 0 || c.is_in_op)
         return error;
     int taken = graph_origins_work(&o->graphs, s);
@@ -396,7 +397,7 @@ static int tell_node(void *context, const struct graph_node *node, enum graph_or
         struct op_entry *entry = &o->entries[word & ~CHAIN_IS_FIRST];
         bool was_in_op = c.is_in_op;
         entry->replays += word & CHAIN_IS_FIRST ? node->count : 0;
-        credit(o, &c, entry);
+        op_report_credit(o, &c, entry);
         o->rows[entry->is.row].values[OP_GRAPH] += c.is_in_op && !was_in_op ? node->ns : 0;
     }
     const struct kernel_name *kernel =
@@ -408,7 +409,7 @@ static int tell_node(void *context, const struct graph_node *node, enum graph_or
 
 /* ---- as a consumer --------------------------------------------------------------------------- */
 
-static int take_slice(void *context, const struct slice *s)
+static int op_report_take_slice(void *context, const struct slice *s)
 {
     struct op_report *o = context;
     if (s->event.record->type == RECORD_CALL) {
@@ -417,10 +418,10 @@ static int take_slice(void *context, const struct slice *s)
     }
     if (s->op_change == OP_SAME || s->op->is_traced)
         return 0;
-    return s->op_change == OP_OPENED ? open_op(o, s->op) : close_op(o, s);
+    return s->op_change == OP_OPENED ? op_report_open_op(o, s->op) : op_report_close_op(o, s);
 }
 
-static int end(void *context)
+static int op_report_end(void *context)
 {
     struct op_report *o = context;
     int error = graph_origins_tell(&o->graphs, tell_node, o);
@@ -431,7 +432,7 @@ static int end(void *context)
     return error;
 }
 
-static unsigned consumers(struct report *r, struct consumer *list)
+static unsigned op_report_consumers(struct report *r, struct consumer *list)
 {
     bool has_work = report_wants_steps(r) || recording_expects_gpu(r->rec);
     *list = (struct consumer){
@@ -440,12 +441,15 @@ static unsigned consumers(struct report *r, struct consumer *list)
                  (has_work ? (unsigned)WALK_WORK : 0),
         .skips = WALK_SKIPS_PLAIN_CALLS | (has_work ? 0 : (unsigned)WALK_SKIPS_WORK),
         .sees_hidden = true, /* captures, of which graphs were made */
-        .take = take_slice,
-        .take_work = take_work,
-        .end = end};
+        .take = op_report_take_slice,
+        .take_work = op_report_take_work,
+        .end = op_report_end};
     return 1;
 }
 
-const struct analysis ops_analysis = {ANALYSIS_STATE(ops),    .uses = USE_EXPORT,
-                                      .parts = REPORT_OPS,    .begin = analysis_begin,
-                                      .consumers = consumers, .release = analysis_release};
+const struct analysis ops_analysis = {ANALYSIS_STATE(ops),
+                                      .uses = USE_EXPORT,
+                                      .parts = REPORT_OPS,
+                                      .begin = op_report_analysis_begin,
+                                      .consumers = op_report_consumers,
+                                      .release = op_report_analysis_release};

@@ -132,8 +132,8 @@ static int group_labels(struct op_report *o)
 }
 
 /* What the table calls it, and a module's class; around others a hook has its whole name. */
-static int name_row(struct op_report *o, struct op_row *row, const struct kernel_name **name,
-                    const struct kernel_name **more)
+static int op_report_rows_name_row(struct op_report *o, struct op_row *row,
+                                   const struct kernel_name **name, const struct kernel_name **more)
 {
     struct kernel_names *names = &o->sums[row->table].texts;
     char number[64];
@@ -180,7 +180,7 @@ static int join_rows(struct op_report *o)
         uint64_t *values = row->values;
         const struct kernel_name *name, *more = row->range;
         error = find_dims(o, row, &more);
-        error = error < 0 ? error : name_row(o, row, &name, &more);
+        error = error < 0 ? error : op_report_rows_name_row(o, row, &name, &more);
         if (error == 0 && o->by == BY_STACK)
             error = find_outer(o, i, &firsts);
         if (error < 0)

@@ -90,13 +90,14 @@ static const struct column columns[COLUMNS] = {
               .doc = "that rate as a share of the device's peak"},
 };
 
-static const struct kernel_name *text_of(uint64_t key)
+static const struct kernel_name *op_tables_text_of(uint64_t key)
 {
     return (const struct kernel_name *)(uintptr_t)key;
 }
 
 /* What is around a row, the innermost first. */
-static void put_around(const struct op_report *o, uint64_t parent, bool is_json, FILE *out)
+static void op_tables_put_around(const struct op_report *o, uint64_t parent, bool is_json,
+                                 FILE *out)
 {
     for (unsigned i = 0; parent && i < STACK_SHOWN_MAX; i++) {
         const struct kernel_name *name = o->rows[parent - 1].text;
@@ -109,10 +110,11 @@ static void put_around(const struct op_report *o, uint64_t parent, bool is_json,
 }
 
 /* The text has one name of what the JSON has in several members. */
-static struct cell name_of(const struct sums *s, const struct sums_row *row,
-                           enum report_format format)
+static struct cell op_tables_name_of(const struct sums *s, const struct sums_row *row,
+                                     enum report_format format)
 {
-    const struct kernel_name *name = text_of(row->keys[TEXT]), *around = text_of(row->keys[AROUND]);
+    const struct kernel_name *name = op_tables_text_of(row->keys[TEXT]),
+                             *around = op_tables_text_of(row->keys[AROUND]);
     struct new_text text;
     FILE *out = new_text_begin(&text);
     if (!out)
@@ -121,36 +123,36 @@ static struct cell name_of(const struct sums *s, const struct sums_row *row,
     if (around && format != FORMAT_JSON)
         fprintf(out, s->by == BY_RANGE ? " in %s" : " %s", around->shown);
     if (format != FORMAT_JSON && s->owner) /* of parts: none */
-        put_around(s->owner, row->keys[PARENT], false, out);
+        op_tables_put_around(s->owner, row->keys[PARENT], false, out);
     return cell_owned(new_text_end(&text, out));
 }
 
-static struct cell stack_of(const struct op_report *o, uint64_t parent)
+static struct cell op_tables_stack_of(const struct op_report *o, uint64_t parent)
 {
     struct new_text text;
     FILE *out = new_text_begin(&text);
     if (!out)
         return cell_owned(strdup("[]"));
     fputc('[', out);
-    put_around(o, parent, true, out);
+    op_tables_put_around(o, parent, true, out);
     fputc(']', out);
     return cell_owned(new_text_end(&text, out));
 }
 
-static void fill_row(const struct sums *s, const struct sums_row *row, enum report_format format,
-                     struct cell *cells)
+static void op_tables_fill_row(const struct sums *s, const struct sums_row *row,
+                               enum report_format format, struct cell *cells)
 {
     const uint64_t *v = row->values;
     bool is_label = s->info == &labels_sums, is_none = !is_label && v[OP_MARK];
-    const struct kernel_name *around = text_of(row->keys[AROUND]);
+    const struct kernel_name *around = op_tables_text_of(row->keys[AROUND]);
     unsigned __int128 peak = (unsigned __int128)v[OP_PEAK + 1] << 64 | v[OP_PEAK];
-    cells[NAME] = name_of(s, row, format);
+    cells[NAME] = op_tables_name_of(s, row, format);
     if (s->by == BY_SHAPE && !is_label && !is_none)
         cells[DIMS] = cell_text(around ? around->shown : NULL);
     if (s->by == BY_RANGE && !is_label && !is_none)
         cells[RANGE] = cell_text(around ? around->shown : NULL);
     if (s->by == BY_STACK && !is_none && format == FORMAT_JSON)
-        cells[STACK] = stack_of(s->owner, row->keys[PARENT]);
+        cells[STACK] = op_tables_stack_of(s->owner, row->keys[PARENT]);
     if (v[OP_RATE_NS])
         cells[TFLOPS] = cell_real((double)v[OP_RATE_FLOPS] / (double)v[OP_RATE_NS] / 1e3);
     if (v[OP_RATE_NS] && !v[OP_NO_PEAK] && peak > 0)
@@ -166,7 +168,7 @@ static void fill_row(const struct sums *s, const struct sums_row *row, enum repo
 }
 
 /* FLOPs that do not fit are not known, and a peak has 128 bits. */
-static void join(uint64_t *values, const uint64_t *from)
+static void op_tables_join(uint64_t *values, const uint64_t *from)
 {
     for (unsigned i = OP_PROFILER; i <= OP_BACKWARD_FLOPS; i += 3) {
         uint64_t flops;
@@ -270,7 +272,7 @@ static void say_groups(const struct table *t, FILE *out)
                JOIN_MOST,                                                                          \
                JOIN_ADD,                                                                           \
                JOIN_MOST},                                                                         \
-    .join = join, .parts = REPORT_OPS, .keeps_hidden = true, .is_left_out = true
+    .join = op_tables_join, .parts = REPORT_OPS, .keeps_hidden = true, .is_left_out = true
 
 const struct sums_info ops_sums = {
     OP_SUMS,
@@ -278,7 +280,7 @@ const struct sums_info ops_sums = {
     .order = OP_GPU_SELF,
     .then = {OP_SELF, OP_TOTAL},
     .complete = complete_operators,
-    .fill = fill_row,
+    .fill = op_tables_fill_row,
     .table = {ROWS, .name = "ops", .key = "ops", .title = "PyTorch's operators",
               COLUMNS_ARE(columns),
               .text = {SHARE, SELF_GPU, GPU, CPU_SHARE, SELF_CPU, CPU, CALLS, BACKWARD_GPU,
@@ -295,7 +297,7 @@ const struct sums_info labels_sums = {
     .order = OP_GPU_SELF,
     .then = {OP_SELF, OP_TOTAL},
     .complete = complete_labels,
-    .fill = fill_row,
+    .fill = op_tables_fill_row,
     .table = {ROWS, .name = "labels", .key = "labels", .about = "PyTorch's labels",
               .title = "PyTorch's labels (the table above includes their operators)",
               COLUMNS_ARE(columns), .text = {SELF_GPU, GPU, SELF_CPU, CPU, CALLS},

@@ -18,7 +18,7 @@ static bool is_longer(const void *item, const void *other)
            ((const struct open_call *)other)->duration_ns;
 }
 
-static void add(struct open_calls *o, struct open_call *new, const uint64_t *args)
+static void open_calls_add(struct open_calls *o, struct open_call *new, const uint64_t *args)
 {
     memcpy(new->args, args, sizeof new->args);
     o->total++;
@@ -37,7 +37,7 @@ void open_calls_take(struct open_calls *o, const struct slice *s)
                           .arg_count = e->record->arg_count,
                           .told = {e->process, e->record->stack_id, 0, NULL}};
     if (e->record->flags & RECORD_OPEN)
-        add(o, &c, e->record->args);
+        open_calls_add(o, &c, e->record->args);
 }
 
 void open_calls_take_library(struct open_calls *o, const struct slice *s)
@@ -52,7 +52,7 @@ void open_calls_take_library(struct open_calls *o, const struct slice *s)
                           .arg_count = l->arg_count,
                           .told = {l->process, l->stack, 0, NULL}};
     if (l->process->end_reason != END_EXIT && end_ns >= l->seen_ns + SURVEY_HANG_NS)
-        add(o, &c, l->args);
+        open_calls_add(o, &c, l->args);
 }
 
 /* "cudaMemcpy count=64, in thread 7 of process 5", in new memory. */
@@ -100,8 +100,8 @@ static const struct column columns[] = {
     {"thread", MEMBER_OF(struct open_call, thread, name), .doc = "the name of the thread"},
 };
 
-static void fill_row(const struct table *t, uint32_t index, enum report_format format,
-                     struct cell *cells)
+static void open_calls_fill_row(const struct table *t, uint32_t index, enum report_format format,
+                                struct cell *cells)
 {
     const struct open_calls *o = t->source;
     const struct open_call *c = &o->calls[index];
@@ -147,7 +147,7 @@ const struct table_info open_calls_table = {
     /* Its time is among its function's already, so that here it is not to be added up. */
     .place = PLACE_URGENT,
     .json_empty = "[]",
-    .row = fill_row,
+    .row = open_calls_fill_row,
     .text_behind = print_note,
 };
 

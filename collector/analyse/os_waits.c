@@ -8,7 +8,7 @@
 enum { FUNCTION, PEER };
 enum { CALLS, TOTAL, MAX, BYTES, FAILED, CLASS };
 
-static int take(void *context, const struct slice *s)
+static int os_waits_take(void *context, const struct slice *s)
 {
     struct sums *sums = context;
     const struct event *e = &s->event;
@@ -34,15 +34,16 @@ static int take(void *context, const struct slice *s)
     return sums_took(sums, row, ns, weight);
 }
 
-static const char *shown(uint64_t text)
+static const char *os_waits_shown(uint64_t text)
 {
     return text ? ((const struct kernel_name *)(uintptr_t)text)->shown : NULL;
 }
 
 /* "read /data/train.bin" */
-static const char *name(const struct sums *s, const struct sums_row *row, char *text)
+static const char *os_waits_name(const struct sums *s, const struct sums_row *row, char *text)
 {
-    const char *function = shown(row->keys[FUNCTION]), *peer = shown(row->keys[PEER]);
+    const char *function = os_waits_shown(row->keys[FUNCTION]),
+               *peer = os_waits_shown(row->keys[PEER]);
     (void)s;
     snprintf(text, SUMS_NAME_BYTES, "%.*s%s%.*s", OS_NAME_BYTES_MAX, function ? function : "?",
              peer ? " " : "", RECORD_BYTES_MAX, peer ? peer : "");
@@ -51,12 +52,13 @@ static const char *name(const struct sums *s, const struct sums_row *row, char *
 
 enum { COLUMN_OF_FUNCTION = 1, COLUMN_OF_CLASS = 3 };
 
-static void fill(const struct sums *s, const struct sums_row *row, enum report_format format,
-                 struct cell *cells)
+static void os_waits_fill(const struct sums *s, const struct sums_row *row,
+                          enum report_format format, struct cell *cells)
 {
     (void)s, (void)format;
     bool is_others = sums_is_others(row);
-    cells[COLUMN_OF_FUNCTION] = cell_text(is_others ? "(others)" : shown(row->keys[FUNCTION]));
+    cells[COLUMN_OF_FUNCTION] =
+        cell_text(is_others ? "(others)" : os_waits_shown(row->keys[FUNCTION]));
     if (!is_others)
         cells[COLUMN_OF_CLASS] = cell_text(os_class_text(row->values[CLASS]));
 }
@@ -94,9 +96,9 @@ const struct sums_info os_sums = {
     .order = TOTAL,
     .is_left_out = true,
     .parts = REPORT_HOST,
-    .name = name,
-    .fill = fill,
-    .consumer = {.skips = WALK_SKIPS_CALLS | WALK_SKIPS_WORK, .take = take},
+    .name = os_waits_name,
+    .fill = os_waits_fill,
+    .consumer = {.skips = WALK_SKIPS_CALLS | WALK_SKIPS_WORK, .take = os_waits_take},
     .table = {SUMS_TABLE, .name = "os", .key = "os", .title = "system calls that waited",
               .columns = columns, .column_count = sizeof columns / sizeof columns[0],
               .text = {6, 5, 4, 7, 8, 9, 10, 11, 3}, /* share, total, calls, mean ... class */

@@ -24,8 +24,8 @@ static int find_pattern(struct kernel_names *texts, const struct kernel_name *na
 }
 
 /* What the text is about. */
-static int find_name(struct kernel_names *texts, const struct kernel_name *text,
-                     const struct kernel_name **name)
+static int range_rows_find_name(struct kernel_names *texts, const struct kernel_name *text,
+                                const struct kernel_name **name)
 {
     char out[RANGE_NAME_BYTES(RECORD_BYTES_MAX)];
     const struct kernel_name *found = NULL;
@@ -138,7 +138,7 @@ int range_rows_complete(struct range_rows *r)
 }
 
 /* Only where there is no room otherwise does it matter which texts came first. */
-static int make_room(struct range_rows *r)
+static int range_rows_make_room(struct range_rows *r)
 {
     struct sums *s = r->sums;
     bool is_full = s->count >= s->rows_max;
@@ -162,7 +162,7 @@ struct sums_row *range_rows_get(struct range_rows *r, const struct kernel_name *
     const struct kernel_name *name, *pattern;
     if (row || !s->groups)
         return row ? row : sums_row(s, key.a, key.b, 0);
-    if (make_room(r) < 0 || find_name(&s->walk->texts, text, &name) < 0)
+    if (range_rows_make_room(r) < 0 || range_rows_find_name(&s->walk->texts, text, &name) < 0)
         return NULL;
     for (unsigned which = NUMBERS_APART; which <= NUMBERS_ALL; which++) {
         if (find_pattern(&s->walk->texts, name, which, &pattern) < 0)

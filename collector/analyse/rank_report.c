@@ -9,7 +9,7 @@
 #include "rank.h"
 #include "read/process_title.h"
 
-static int compare(const void *left, const void *right)
+static int rank_report_compare(const void *left, const void *right)
 {
     const struct process *a = ((const struct rank_row *)left)->process;
     const struct process *b = ((const struct rank_row *)right)->process;
@@ -63,7 +63,7 @@ void rank_report_make(struct rank_report *r, const struct recording *rec, const 
         if (rows[i].process->rank != RANK_NONE && (rows[i].devices || rows[i].steps))
             rows[r->count++] = rows[i];
     }
-    qsort(rows, r->count, sizeof *rows, compare);
+    qsort(rows, r->count, sizeof *rows, rank_report_compare);
 }
 
 void rank_report_release(struct rank_report *r)
@@ -129,7 +129,7 @@ static const struct column columns[] = {
      .doc = "work outside of the selection ran"},
 };
 
-static void begin(struct table *t, enum report_format format)
+static void rank_report_begin(struct table *t, enum report_format format)
 {
     const struct rank_report *r = t->source;
     t->is_there = r->count > 1 || format == FORMAT_JSON;
@@ -139,7 +139,7 @@ static void begin(struct table *t, enum report_format format)
 }
 
 /* Of a file that was cut off, or a process that was killed, the sums are of less time. */
-static struct cell title(const struct process *p)
+static struct cell rank_report_title(const struct process *p)
 {
     char rank[RANK_TITLE_BYTES];
     const char *end = p->losses.torn_bytes || p->losses.not_ended ? ", cut off"
@@ -149,12 +149,12 @@ static struct cell title(const struct process *p)
                        p->header.host, end);
 }
 
-static void fill(const struct table *t, uint32_t index, enum report_format format,
-                 struct cell *cells)
+static void rank_report_fill(const struct table *t, uint32_t index, enum report_format format,
+                             struct cell *cells)
 {
     const struct rank_row *row = table_item(t, index);
     bool is_text = format == FORMAT_TEXT;
-    cells[TITLE] = title(row->process);
+    cells[TITLE] = rank_report_title(row->process);
     cells[LOCAL_RANK] = cell_text(process_local_rank(row->process));
     cells[STEP_MEAN] = cell_number(row->steps ? row->step_ns / row->steps : 0);
     if (is_text && !row->steps)
@@ -163,7 +163,7 @@ static void fill(const struct table *t, uint32_t index, enum report_format forma
         memset(&cells[WAITS], 0, (AWAITED + 1 - WAITS) * sizeof *cells);
 }
 
-static void print_notes(const struct table *t, FILE *out)
+static void rank_report_print_notes(const struct table *t, FILE *out)
 {
     const struct rank_report *r = t->source;
     bool has_waited = false;
@@ -184,6 +184,6 @@ const struct table_info ranks_table = {.name = "ranks",
                                        .name_width = 20, /* it is short */
                                        .text_none = ": needs recordings of at least two ranks",
                                        .json_empty = "[]",
-                                       .begin = begin,
-                                       .row = fill,
-                                       .text_behind = print_notes};
+                                       .begin = rank_report_begin,
+                                       .row = rank_report_fill,
+                                       .text_behind = rank_report_print_notes};

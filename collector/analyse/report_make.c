@@ -175,7 +175,7 @@ const struct analysis memory_analysis = {
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 
-static int take_call(void *context, const struct slice *s)
+static int report_make_take_call(void *context, const struct slice *s)
 {
     struct report *r = context;
     const struct event *e = &s->event;
@@ -202,7 +202,7 @@ static int take_call(void *context, const struct slice *s)
 }
 
 /* Calls of libraries have tables of their own. */
-static int take(void *context, const struct slice *s)
+static int report_make_take(void *context, const struct slice *s)
 {
     hang_take_library(&((struct report *)context)->hang, s);
     return 0;
@@ -253,7 +253,7 @@ unsigned report_parts_absent(const struct recording *rec)
            (recording_may_have(rec, host) ? 0 : REPORT_HOST);
 }
 
-static bool is_wanted(const struct report *r, const struct analysis *a)
+static bool report_make_is_wanted(const struct report *r, const struct analysis *a)
 {
     if (r->wish.only)
         return a->has_readers;
@@ -261,7 +261,7 @@ static bool is_wanted(const struct report *r, const struct analysis *a)
            (!a->is_wanted || a->is_wanted(r));
 }
 
-static int begin(struct report *r, const struct analysis *a)
+static int report_make_begin(struct report *r, const struct analysis *a)
 {
     void *state = a->bytes ? calloc(1, a->bytes) : NULL;
     if (a->bytes && !state)
@@ -300,8 +300,8 @@ int report_begin(struct report *r, struct recording *rec, const struct report_wi
     analyses_start(r->sums, &r->walk, wish->by, wish->groups, wish->leaves, wish->only,
                    &r->histogram_rows);
     for (unsigned i = 0; i < REPORT_ANALYSES && error == 0; i++)
-        if ((r->has_begun[i] = is_wanted(r, analyses[i])))
-            error = begin(r, analyses[i]);
+        if ((r->has_begun[i] = report_make_is_wanted(r, analyses[i])))
+            error = report_make_begin(r, analyses[i]);
     return error;
 }
 
@@ -349,8 +349,8 @@ int report_make(struct report *r, struct recording *rec, const struct report_wis
     struct consumer calls = {.context = r,
                              .needs = leaves_calls ? 0 : WALK_LIBRARIES,
                              .skips = WALK_SKIPS_WORK,
-                             .take = leaves_calls ? NULL : take,
-                             .take_call = leaves_calls ? NULL : take_call};
+                             .take = leaves_calls ? NULL : report_make_take,
+                             .take_call = leaves_calls ? NULL : report_make_take_call};
     r->walk.ns_max = wish->walk_ns_max;
     if ((error = report_walk(r, &calls)) < 0)
         return error;

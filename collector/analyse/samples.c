@@ -44,7 +44,7 @@ static uint64_t looked_text(struct sums *s, uint64_t why)
     return sums_text(s, text);
 }
 
-static int take(void *context, const struct slice *s)
+static int samples_take(void *context, const struct slice *s)
 {
     struct host_sample sample;
     if (s->event.record->type != RECORD_SAMPLE || !host_sample(s, &sample))
@@ -105,7 +105,7 @@ static int place_row(struct sums *s, struct sums_row *row, void *context)
     return sums_row_add(s, key, values);
 }
 
-static int end(void *context)
+static int samples_end(void *context)
 {
     struct sums *s = context;
     struct place_lines lines;
@@ -124,7 +124,7 @@ static int end(void *context)
 }
 
 /* "tokenize (data.py:81)" */
-static const char *name(const struct sums *s, const struct sums_row *row, char *text)
+static const char *samples_name(const struct sums *s, const struct sums_row *row, char *text)
 {
     const struct kernel_name *function = (const void *)(uintptr_t)row->keys[FUNCTION];
     const struct kernel_name *file = (const void *)(uintptr_t)row->keys[FILE_OF];
@@ -143,8 +143,8 @@ static const char *name(const struct sums *s, const struct sums_row *row, char *
 
 enum { COLUMN_OF_FUNCTION = 1 };
 
-static void fill(const struct sums *s, const struct sums_row *row, enum report_format format,
-                 struct cell *cells)
+static void samples_fill(const struct sums *s, const struct sums_row *row,
+                         enum report_format format, struct cell *cells)
 {
     bool is_others = sums_is_others(row);
     const struct kernel_name *function =
@@ -155,7 +155,7 @@ static void fill(const struct sums *s, const struct sums_row *row, enum report_f
                                                      : NULL);
 }
 
-static void print_notes(const struct table *t, FILE *out)
+static void samples_print_notes(const struct table *t, FILE *out)
 {
     const struct sums *s = t->source;
     fputc('\n', out);
@@ -200,12 +200,12 @@ const struct sums_info samples_sums = {
     .then = {GAPS, SEEN},
     .is_left_out = true,
     .parts = REPORT_HOST,
-    .name = name,
-    .fill = fill,
+    .name = samples_name,
+    .fill = samples_fill,
     .consumer = {.needs = WALK_STACKS,
                  .skips = WALK_SKIPS_CALLS | WALK_SKIPS_WORK,
-                 .take = take,
-                 .end = end},
+                 .take = samples_take,
+                 .end = samples_end},
     .table = {SUMS_TABLE, .name = "samples", .key = "samples",
               .title = "CPU time by line (samples)", .columns = columns,
               .column_count = sizeof columns / sizeof columns[0],
@@ -213,5 +213,5 @@ const struct sums_info samples_sums = {
                        10}, /* share, CPU, Python, native, system, samples, in gaps */
               .text_limit = 40, .more = "... and %s more row%s; --limit=N shows more of them",
               .text_none = ": no samples are recorded (gpuprof run --sample)",
-              .text_behind = print_notes},
+              .text_behind = samples_print_notes},
 };

@@ -24,7 +24,7 @@ enum exit_code source_report_check(const char *folder)
     return error == 0 ? EXIT_OK : usage_error("report: --source: %s: %s", folder, strerror(number));
 }
 
-static void analysis_release(struct report *report)
+static void source_report_analysis_release(struct report *report)
 {
     struct source_report *r = report->source;
     for (uint32_t i = 0; i < r->file_count; i++)
@@ -191,7 +191,8 @@ static int sort_all(struct source_report *r)
     return 0;
 }
 
-static int add_row(struct source_report *r, enum source_row_kind kind, uint32_t file, uint32_t line)
+static int source_report_add_row(struct source_report *r, enum source_row_kind kind, uint32_t file,
+                                 uint32_t line)
 {
     struct source_row row = {.kind = kind, .file = file, .line = line};
     return ARRAY_PUSH(r->rows, r->row_count, &row);
@@ -214,16 +215,16 @@ static int add_rows(struct source_report *r, uint32_t number, struct source_func
     const struct source_file *file = &r->files[number];
     uint32_t lines = file->text.line_count, last = 0, at = file->first;
     uint8_t *shown = calloc(lines + 1u, sizeof *shown);
-    int error = shown ? add_row(r, SOURCE_HEAD, number, 0) : GPUPROF_NO_MEMORY;
+    int error = shown ? source_report_add_row(r, SOURCE_HEAD, number, 0) : GPUPROF_NO_MEMORY;
     for (uint32_t i = at; shown && i < file->first + file->count && r->lines[i].line <= lines; i++)
         mark_around(f, r->lines[at = i].line, lines, shown);
     for (uint32_t n = 1; error == 0 && n <= lines; n++) {
         if (!shown[n])
             continue;
         if (n != last + 1)
-            error = add_row(r, SOURCE_GAP, number, 0);
+            error = source_report_add_row(r, SOURCE_GAP, number, 0);
         if (error == 0)
-            error = add_row(r, SOURCE_LINE, number, n);
+            error = source_report_add_row(r, SOURCE_LINE, number, n);
         last = n;
     }
     for (; error == 0 && at < file->first + file->count; at++) {
@@ -231,13 +232,13 @@ static int add_rows(struct source_report *r, uint32_t number, struct source_func
         if (hit <= lines)
             continue;
         if (hit != last + 1)
-            error = add_row(r, SOURCE_GAP, number, 0);
+            error = source_report_add_row(r, SOURCE_GAP, number, 0);
         if (error == 0)
-            error = add_row(r, SOURCE_LINE, number, hit);
+            error = source_report_add_row(r, SOURCE_LINE, number, hit);
         last = hit;
     }
     free(shown);
-    return error == 0 && last < lines ? add_row(r, SOURCE_GAP, number, 0) : error;
+    return error == 0 && last < lines ? source_report_add_row(r, SOURCE_GAP, number, 0) : error;
 }
 
 static int show_file(struct source_report *r, uint32_t number, uint64_t begin_ns, size_t *room)
@@ -287,13 +288,13 @@ static uint64_t begin_of(const struct recording *rec)
     return begin_ns;
 }
 
-static bool is_wanted(const struct report *r)
+static bool source_report_is_wanted(const struct report *r)
 {
     return r->wish.source;
 }
 
 /* When stacks are finished; what is not certain is said on stderr. */
-static int analysis_end(struct report *report)
+static int source_report_analysis_end(struct report *report)
 {
     struct source_report *r = report->source;
     const struct stack_report *stacks = report->stacks;
@@ -319,5 +320,6 @@ static int analysis_end(struct report *report)
     return error;
 }
 
-const struct analysis source_analysis = {ANALYSIS_STATE(source), .is_wanted = is_wanted,
-                                         .end = analysis_end, .release = analysis_release};
+const struct analysis source_analysis = {
+    ANALYSIS_STATE(source), .is_wanted = source_report_is_wanted, .end = source_report_analysis_end,
+    .release = source_report_analysis_release};

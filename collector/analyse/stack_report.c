@@ -15,12 +15,12 @@ struct sorted_stack {
     uint32_t node;
 };
 
-static bool is_wanted(const struct report *r)
+static bool stack_report_is_wanted(const struct report *r)
 {
     return r->wish.by == BY_STACK || r->wish.by == BY_PYTHON_LINE || r->wish.by == BY_SOURCE;
 }
 
-static int analysis_begin(struct report *r)
+static int stack_report_analysis_begin(struct report *r)
 {
     r->stacks->by = r->wish.by;
     r->stacks->is_mine = r->wish.is_mine;
@@ -29,9 +29,9 @@ static int analysis_begin(struct report *r)
     return error;
 }
 
-ANALYSIS_HEARS(consumers, stack_costs_consumer(&r->stacks->costs))
+ANALYSIS_HEARS(stack_report_consumers, stack_costs_consumer(&r->stacks->costs))
 
-static void analysis_release(struct report *r)
+static void stack_report_analysis_release(struct report *r)
 {
     stack_costs_release(&r->stacks->costs);
     free(r->stacks->stacks);
@@ -142,7 +142,7 @@ static int sort_lines(struct stack_report *r)
     return 0;
 }
 
-static int analysis_end(struct report *report)
+static int stack_report_analysis_end(struct report *report)
 {
     struct stack_report *r = report->stacks;
     int error = stack_costs_finish(&r->costs, report->wish.symbols);
@@ -158,6 +158,9 @@ static int analysis_end(struct report *report)
     return error == 0 && r->by == BY_PYTHON_LINE ? sort_lines(r) : error;
 }
 
-const struct analysis stacks_analysis = {ANALYSIS_STATE(stacks),  .is_wanted = is_wanted,
-                                         .begin = analysis_begin, .consumers = consumers,
-                                         .end = analysis_end,     .release = analysis_release};
+const struct analysis stacks_analysis = {ANALYSIS_STATE(stacks),
+                                         .is_wanted = stack_report_is_wanted,
+                                         .begin = stack_report_analysis_begin,
+                                         .consumers = stack_report_consumers,
+                                         .end = stack_report_analysis_end,
+                                         .release = stack_report_analysis_release};

@@ -15,7 +15,7 @@
 #include "resolve/op_stack.h"
 #include "resolve/selection.h"
 
-static void analysis_release(struct report *report)
+static void step_report_analysis_release(struct report *report)
 {
     struct step_report *r = report->steps;
     steps_release(&r->steps);
@@ -69,8 +69,8 @@ static void spend_in(struct step_report *r, struct step_sweep *p, const struct s
     p->phase = (uint8_t)phase;
 }
 
-static void spend(struct step_report *r, struct step_sweep *p, const struct step *step,
-                  uint64_t to_ns)
+static void step_report_spend(struct step_report *r, struct step_sweep *p, const struct step *step,
+                              uint64_t to_ns)
 {
     unsigned phase = PHASES - 1;
     uint64_t at_ns = p->at_ns;
@@ -93,7 +93,7 @@ static void leave_step(struct step_report *r, struct step_sweep *p, const struct
 }
 
 /* Until `to_ns` all is as it was before what comes now. */
-static void pass_time(struct step_report *r, struct step_sweep *p, uint64_t to_ns)
+static void step_report_pass_time(struct step_report *r, struct step_sweep *p, uint64_t to_ns)
 {
     while (p->next < p->end) {
         struct step *step = &r->steps.list[p->next];
@@ -102,7 +102,7 @@ static void pass_time(struct step_report *r, struct step_sweep *p, uint64_t to_n
         if (from_ns < until_ns) {
             p->at_ns = from_ns;
             split(p, step, until_ns);
-            spend(r, p, step, until_ns);
+            step_report_spend(r, p, step, until_ns);
             p->at_ns = until_ns;
         }
         if (to_ns < step->end_ns)
@@ -131,7 +131,7 @@ static void set_phase(struct step_report *r, struct step_sweep *p, const struct 
 }
 
 /* Its phase, in `row`: that of the region or the unit that it is in. */
-static void open_op(struct step_report *r, struct op *op)
+static void step_report_open_op(struct step_report *r, struct op *op)
 {
     const struct op_stack *stack = ops_stack(&r->walk->ops, op->thread->index);
     const struct op *around = stack->count > 1 ? &stack->open[stack->count - 2] : NULL;
@@ -154,7 +154,7 @@ static void count_op(struct step_sweep *p, const struct op *op, uint32_t by)
         p->loaders += by;
 }
 
-static int close_op(struct step_report *r, const struct op *op)
+static int step_report_close_op(struct step_report *r, const struct op *op)
 {
     uint64_t ns = op->end_ns - op->begin_ns;
     if (!op_works(op))
@@ -163,7 +163,7 @@ static int close_op(struct step_report *r, const struct op *op)
                                 !op->is_moved && ns > op->inner_ns ? ns - op->inner_ns : 0);
 }
 
-static int take_op(struct step_report *r, const struct slice *s)
+static int step_report_take_op(struct step_report *r, const struct slice *s)
 {
     struct op *op = s->op;
     struct step_sweep *p = &r->sweeps[s->event.process->index];
@@ -176,18 +176,18 @@ static int take_op(struct step_report *r, const struct slice *s)
         return 0;
     count_op(p, op, s->op_change == OP_OPENED ? 1 : UINT32_MAX);
     if (s->op_change == OP_OPENED)
-        open_op(r, op);
+        step_report_open_op(r, op);
     set_phase(r, p, op->thread, s->op_change == OP_OPENED ? PHASE_NONE : op->row);
     /* A batch counts in the step in which it was begun to be fetched. */
     if (p->loaders > loaders && !loaders && p->next < p->end &&
         r->steps.list[p->next].begin_ns <= s->event.begin_ns)
         r->steps.list[p->next].batches++;
-    return s->op_change == OP_OPENED || s->is_hidden ? 0 : close_op(r, op);
+    return s->op_change == OP_OPENED || s->is_hidden ? 0 : step_report_close_op(r, op);
 }
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
-static int take_work(struct step_report *r, struct step_sweep *p, const struct event *e)
+static int step_report_take_work(struct step_report *r, struct step_sweep *p, const struct event *e)
 {
     const struct record *record = e->record;
     const struct kernel_name *name = NULL;
@@ -205,7 +205,7 @@ static int take_work(struct step_report *r, struct step_sweep *p, const struct e
                                 e->end_ns - e->begin_ns);
 }
 
-static int take(void *context, const struct slice *s)
+static int step_report_take(void *context, const struct slice *s)
 {
     struct step_report *r = context;
     const struct event *e = &s->event;
@@ -214,17 +214,17 @@ static int take(void *context, const struct slice *s)
     if (r->steps.firsts[e->process->index] == p->end) /* it has none */
         return 0;
     if (s->op_change == OP_LEFT) {
-        pass_time(r, p, s->op->end_ns);
-        return take_op(r, s);
+        step_report_pass_time(r, p, s->op->end_ns);
+        return step_report_take_op(r, s);
     }
     bool is_op = s->op_change != OP_SAME || s->replaced;
     if (!is_op && type != RECORD_CALL && !is_stream_work((uint8_t)type))
         return 0;
-    pass_time(r, p, e->begin_ns);
+    step_report_pass_time(r, p, e->begin_ns);
     if (is_op)
-        return take_op(r, s);
+        return step_report_take_op(r, s);
     if (type != RECORD_CALL)
-        return take_work(r, p, e);
+        return step_report_take_work(r, p, e);
     if (p->until_ns[STEP_RUNTIME] < e->end_ns)
         p->until_ns[STEP_RUNTIME] = e->end_ns;
     bool waits = e->function->does == API_DOES_SYNC && !r->thread_phases[e->thread->index];
@@ -263,7 +263,7 @@ static int take_slice_of_work(void *context, const struct slice *s)
 {
     struct step_report *r = context;
     const struct event *e = &s->event;
-    int error = take(r, s);
+    int error = step_report_take(r, s);
     uint64_t at_ns = s->is_called ? s->call.begin_ns : e->begin_ns;
     const struct step *step = steps_at(&r->steps, e->process, at_ns);
     if (error < 0 || !step || !is_split(r, step) || step->end_ns <= at_ns)
@@ -296,11 +296,11 @@ const char *const step_part_titles[STEP_PARTS] = {
     [STEP_OTHER] = "other",
 };
 
-static int end(void *context)
+static int step_report_end(void *context)
 {
     struct step_report *r = context;
     for (uint32_t i = 0; i < r->walk->rec->count; i++)
-        pass_time(r, &r->sweeps[i], UINT64_MAX);
+        step_report_pass_time(r, &r->sweeps[i], UINT64_MAX);
     if (r->all.host_ns[PHASE_NONE] + r->all.host_ns[PHASE_SYNC] ==
         r->all.split_ns) { /* waits tell no phases */
         r->all.host_ns[PHASE_NONE] = r->all.split_ns;
@@ -365,7 +365,7 @@ static int order_steps(struct step_report *r)
     return 0;
 }
 
-static int start(struct step_report *r)
+static int step_report_start(struct step_report *r)
 {
     const struct recording *rec = r->walk->rec;
     step_differences_init(&r->differs, r->walk);
@@ -374,20 +374,21 @@ static int start(struct step_report *r)
     return r->sweeps && r->thread_phases ? 0 : GPUPROF_NO_MEMORY;
 }
 
-static int say(int error)
+static int step_report_say(int error)
 {
     say_error("report", error);
     return error;
 }
 
-static int find_steps(struct step_report *r, struct steps *found, const struct step_wish *wish)
+static int step_report_find_steps(struct step_report *r, struct steps *found,
+                                  const struct step_wish *wish)
 {
     if (found) {
         r->steps = *found;
         *found = (struct steps){.kind = STEPS_NONE};
         return 0;
     }
-    int error = say(steps_init(&r->steps, r->walk, wish->by, wish->pattern));
+    int error = step_report_say(steps_init(&r->steps, r->walk, wish->by, wish->pattern));
     struct consumer marks = steps_consumer(&r->steps);
     if (error == 0)
         error = walk_run(r->walk, NULL, &marks, 1);
@@ -396,29 +397,29 @@ static int find_steps(struct step_report *r, struct steps *found, const struct s
     return error;
 }
 
-ANALYSIS_DOES(analysis_begin, op_phases_init(&r->steps->phases, &r->walk))
-ANALYSIS_HEARS(consumers, op_phases_consumer(&r->steps->phases))
+ANALYSIS_DOES(step_report_analysis_begin, op_phases_init(&r->steps->phases, &r->walk))
+ANALYSIS_HEARS(step_report_consumers, op_phases_consumer(&r->steps->phases))
 
-static int make(struct step_report *r, struct steps *found, struct idle *idle,
-                const struct step_wish *wish)
+static int step_report_make(struct step_report *r, struct steps *found, struct idle *idle,
+                            const struct step_wish *wish)
 {
     struct consumer parts = {.context = r,
                              .needs = WALK_OPS | WALK_WORK,
-                             .take = take,
+                             .take = step_report_take,
                              .take_work = take_slice_of_work,
-                             .end = end};
-    int error = find_steps(r, found, wish);
+                             .end = step_report_end};
+    int error = step_report_find_steps(r, found, wish);
     if (error == 0)
-        error = say(start(r));
+        error = step_report_say(step_report_start(r));
     if (error == 0)
-        error = say(step_waits_find(&r->steps, idle, &r->waits));
+        error = step_report_say(step_waits_find(&r->steps, idle, &r->waits));
     if (error == 0)
-        error = say(order_steps(r));
+        error = step_report_say(order_steps(r));
     return error == 0 && r->steps.count ? walk_run(r->walk, NULL, &parts, 1) : error;
 }
 
 /* In walks of its own, but what that walk has found lost is all there is. */
-static int analysis_end(struct report *report)
+static int step_report_analysis_end(struct report *report)
 {
     struct step_report *r = report->steps;
     const struct step_wish *wish = report->wish.steps;
@@ -430,14 +431,18 @@ static int analysis_end(struct report *report)
     report->program_steps = &r->steps;
     walk->filter = selection_steps_filter(wish->selection);
     walk->losses = calloc(walk->rec->count + 1u, sizeof *losses);
-    int error = walk->losses ? make(r, report->marks, report->idle, wish) : say(GPUPROF_NO_MEMORY);
+    int error = walk->losses ? step_report_make(r, report->marks, report->idle, wish)
+                             : step_report_say(GPUPROF_NO_MEMORY);
     free(walk->losses);
     walk->losses = losses;
     walk->filter = filter;
     return error;
 }
 
-const struct analysis steps_analysis = {ANALYSIS_STATE(steps),           .says_errors = true,
-                                        .is_wanted = report_wants_steps, .begin = analysis_begin,
-                                        .consumers = consumers,          .end = analysis_end,
-                                        .release = analysis_release};
+const struct analysis steps_analysis = {ANALYSIS_STATE(steps),
+                                        .says_errors = true,
+                                        .is_wanted = report_wants_steps,
+                                        .begin = step_report_analysis_begin,
+                                        .consumers = step_report_consumers,
+                                        .end = step_report_analysis_end,
+                                        .release = step_report_analysis_release};

@@ -17,7 +17,7 @@ struct sums {
     uint64_t all_ns; /* with those of which nobody knows for whom */
 };
 
-static void add(struct sums *s, const struct step *step, const struct idle_wait *wait)
+static void step_waits_add(struct sums *s, const struct step *step, const struct idle_wait *wait)
 {
     uint64_t from_ns = wait->begin_ns > step->begin_ns ? wait->begin_ns : step->begin_ns;
     uint64_t to_ns = wait->end_ns < step->end_ns ? wait->end_ns : step->end_ns;
@@ -32,7 +32,8 @@ static void add(struct sums *s, const struct step *step, const struct idle_wait 
 }
 
 /* The step is over. */
-static void settle(struct sums *s, struct process *const *processes, struct step_wait *most)
+static void step_waits_settle(struct sums *s, struct process *const *processes,
+                              struct step_wait *most)
 {
     for (; s->count; s->count--) {
         uint32_t process = s->waited[s->count - 1];
@@ -47,8 +48,8 @@ static void settle(struct sums *s, struct process *const *processes, struct step
 }
 
 /* Steps and waits are in the order of time. */
-static int take_device(const struct steps *steps, struct idle *idle, uint32_t device,
-                       struct sums *sums, struct step_wait *waits)
+static int step_waits_take_device(const struct steps *steps, struct idle *idle, uint32_t device,
+                                  struct sums *sums, struct step_wait *waits)
 {
     struct process *const *processes = steps->walk->rec->processes;
     uint32_t process = idle->devices[device].process->index;
@@ -58,14 +59,14 @@ static int take_device(const struct steps *steps, struct idle *idle, uint32_t de
     int more = 1;
     while (at < end && (more = idle_wait_at(idle, device, place, &wait)) > 0) {
         const struct step *step = &steps->list[at];
-        add(sums, step, &wait);
+        step_waits_add(sums, step, &wait);
         if (wait.end_ns <= step->end_ns)
             place++;
         else
-            settle(sums, processes, &waits[at++]);
+            step_waits_settle(sums, processes, &waits[at++]);
     }
     if (at < end)
-        settle(sums, processes, &waits[at]);
+        step_waits_settle(sums, processes, &waits[at]);
     return more < 0 ? more : 0;
 }
 
@@ -80,7 +81,7 @@ int step_waits_find(const struct steps *steps, struct idle *idle, struct step_wa
     *waits = calloc(steps->count, sizeof **waits);
     int error = sums.ns && sums.waited && *waits ? 0 : GPUPROF_NO_MEMORY;
     for (uint32_t i = 0; i < idle->device_count && error == 0; i++)
-        error = take_device(steps, idle, i, &sums, *waits);
+        error = step_waits_take_device(steps, idle, i, &sums, *waits);
     free(sums.ns);
     free(sums.waited);
     return error;

@@ -81,7 +81,7 @@ void thread_times_release(struct thread_times *h)
 
 /* Room for one more of the process: what nobody will ask for is forgotten or, if there are too
  * many, the oldest quarter. 0 or GPUPROF_NO_MEMORY. */
-static int make_room(struct thread_times *h, uint32_t process, struct thread_spans *t)
+static int thread_time_make_room(struct thread_times *h, uint32_t process, struct thread_spans *t)
 {
     uint64_t horizon_ns = t->count ? h->horizon(h->context, process) : 0;
     uint32_t over = 0, before = t->capacity, more = before ? before : SPANS_FIRST;
@@ -101,13 +101,13 @@ static int make_room(struct thread_times *h, uint32_t process, struct thread_spa
 }
 
 /* To one of the process's. 0 or GPUPROF_NO_MEMORY. */
-static int add(struct thread_times *h, const struct process *p, struct thread_spans *t,
-               const struct thread_span *new)
+static int thread_time_add(struct thread_times *h, const struct process *p, struct thread_spans *t,
+                           const struct thread_span *new)
 {
     h->is_known[p->index] = true;
     if (new->kind == DID_RUNNING ? !new->is_look : new->kind == DID_FILE && !new->ns)
         h->busy_ns[p->index] += new->ns ? new->ns : new->end_ns - new->begin_ns;
-    if (t->count == t->capacity && make_room(h, p->index, t) < 0)
+    if (t->count == t->capacity && thread_time_make_room(h, p->index, t) < 0)
         return GPUPROF_NO_MEMORY;
     if (!t->capacity)
         return 0;
@@ -168,13 +168,13 @@ static int take_look(struct thread_times *h, const struct slice *s,
     delay.ns = delay.ns < span->ns / PART_LEAST ? 0 : delay.ns;
     fault.ns = fault.ns < sample->ran_ns / PART_LEAST ? 0 : fault.ns;
     rest.ns -= delay.ns + fault.ns;
-    int error = delay.ns ? add(h, s->event.process, t, &delay) : 0;
+    int error = delay.ns ? thread_time_add(h, s->event.process, t, &delay) : 0;
     if (error == 0 && fault.ns)
-        error = add(h, s->event.process, t, &fault);
-    return error == 0 && rest.ns ? add(h, s->event.process, t, &rest) : error;
+        error = thread_time_add(h, s->event.process, t, &fault);
+    return error == 0 && rest.ns ? thread_time_add(h, s->event.process, t, &rest) : error;
 }
 
-static int take_sample(struct thread_times *h, const struct slice *s)
+static int thread_time_take_sample(struct thread_times *h, const struct slice *s)
 {
     struct host_sample sample;
     if (!host_sample(s, &sample) || !sample.thread || !sample.ns)
@@ -216,7 +216,7 @@ static int take_stop(struct thread_times *h, const struct slice *s)
 {
     struct thread_span span = {.kind = DID_THROTTLED};
     return host_stop(s, &span.begin_ns, &span.end_ns, &span.ns)
-               ? add(h, s->event.process, &h->stops[s->event.process->index], &span)
+               ? thread_time_add(h, s->event.process, &h->stops[s->event.process->index], &span)
                : 0;
 }
 
@@ -228,10 +228,10 @@ static int take_silence(struct thread_times *h, const struct event *e)
                                .end_ns = e->begin_ns};
     bool is_asked =
         thread_times_has(h, e->process->index) && silence_look_of(e->record, &span.look);
-    return is_asked ? add(h, e->process, &h->silences[e->thread->index], &span) : 0;
+    return is_asked ? thread_time_add(h, e->process, &h->silences[e->thread->index], &span) : 0;
 }
 
-static int take_call(struct thread_times *h, const struct event *e)
+static int thread_time_take_call(struct thread_times *h, const struct event *e)
 {
     const struct record *r = e->record;
     char text[OS_TEXT_BYTES];
@@ -241,7 +241,8 @@ static int take_call(struct thread_times *h, const struct event *e)
     int error = kernel_name_intern(&h->names, (const uint8_t *)name,
                                    r->byte_count ? r->byte_count : strlen(name), &word);
     return error < 0 ? error
-                     : add(h, e->process, &h->threads[e->thread->index],
+                     : thread_time_add(
+                           h, e->process, &h->threads[e->thread->index],
                            &(struct thread_span){.begin_ns = e->begin_ns,
                                                  .end_ns = e->end_ns,
                                                  .stack = r->stack_id,
@@ -256,13 +257,13 @@ static int take_collection(struct thread_times *h, const struct event *e)
 {
     static const char *const texts[] = {"generation 0", "generation 1", "generation 2"};
     const char *text = e->record->code < 3 ? texts[e->record->code] : "all generations";
-    return add(h, e->process, &h->threads[e->thread->index],
-               &(struct thread_span){.begin_ns = e->begin_ns,
-                                     .end_ns = e->end_ns,
-                                     .stack = e->record->stack_id,
-                                     .kind = DID_GC,
-                                     .word_kind = IDLE_WORD_OURS,
-                                     .word = (uintptr_t)text});
+    return thread_time_add(h, e->process, &h->threads[e->thread->index],
+                           &(struct thread_span){.begin_ns = e->begin_ns,
+                                                 .end_ns = e->end_ns,
+                                                 .stack = e->record->stack_id,
+                                                 .kind = DID_GC,
+                                                 .word_kind = IDLE_WORD_OURS,
+                                                 .word = (uintptr_t)text});
 }
 
 static int take_gil(struct thread_times *h, const struct event *e)
@@ -270,20 +271,21 @@ static int take_gil(struct thread_times *h, const struct event *e)
     bool is_stop = e->record->code == GIL_STOPPED;
     if (e->record->code != GIL_WAITED && !is_stop)
         return 0;
-    return add(h, e->process, &h->threads[e->thread->index],
-               &(struct thread_span){.begin_ns = e->begin_ns,
-                                     .end_ns = e->end_ns,
-                                     .stack = is_stop ? e->record->stack_id : 0,
-                                     .kind = is_stop ? DID_STOPPED : DID_GIL,
-                                     .word_kind = is_stop ? IDLE_WORD_NONE : IDLE_WORD_HOLDER,
-                                     .word = record_arg(e->record, GIL_OTHER)});
+    return thread_time_add(
+        h, e->process, &h->threads[e->thread->index],
+        &(struct thread_span){.begin_ns = e->begin_ns,
+                              .end_ns = e->end_ns,
+                              .stack = is_stop ? e->record->stack_id : 0,
+                              .kind = is_stop ? DID_STOPPED : DID_GIL,
+                              .word_kind = is_stop ? IDLE_WORD_NONE : IDLE_WORD_HOLDER,
+                              .word = record_arg(e->record, GIL_OTHER)});
 }
 
 int thread_times_take(struct thread_times *h, const struct slice *s)
 {
     switch (s->event.record->type) {
-    case RECORD_SAMPLE: return take_sample(h, s);
-    case RECORD_OS_CALL: return take_call(h, &s->event);
+    case RECORD_SAMPLE: return thread_time_take_sample(h, s);
+    case RECORD_OS_CALL: return thread_time_take_call(h, &s->event);
     case RECORD_GIL: return take_gil(h, &s->event);
     case RECORD_GC: return take_collection(h, &s->event);
     case RECORD_HOST_COUNTERS: return take_stop(h, s);
@@ -318,8 +320,8 @@ static uint32_t stack_at(const struct thread_spans *t, const struct thread_span 
 }
 
 /* Of a wait for the GIL that of who held it; and a collection has none of its own. */
-static uint32_t stack_of(const struct thread_times *h, uint32_t process,
-                         const struct thread_spans *own, const struct thread_span *s)
+static uint32_t thread_time_stack_of(const struct thread_times *h, uint32_t process,
+                                     const struct thread_spans *own, const struct thread_span *s)
 {
     struct thread_table *all = &h->walk->rec->processes[process]->threads;
     const struct thread *holder =
@@ -344,7 +346,7 @@ struct way {
     unsigned count;
 };
 
-static void tell(struct way *w, const struct thread_span *s, uint64_t end_ns)
+static void thread_time_tell(struct way *w, const struct thread_span *s, uint64_t end_ns)
 {
     struct thread_piece piece = {
         .kind = (enum thread_did)s->kind,
@@ -352,7 +354,7 @@ static void tell(struct way *w, const struct thread_span *s, uint64_t end_ns)
         .is_look = s->is_look,
         .has_run = s->has_run,
         .place = {.word = s->word,
-                  .stack = stack_of(w->h, w->process, w->spans, s),
+                  .stack = thread_time_stack_of(w->h, w->process, w->spans, s),
                   .function = IDLE_NONE,
                   .kind = s->word_kind},
         .at_ns = w->at_ns,
@@ -384,7 +386,7 @@ static void go_on(struct way *w, uint64_t to_ns)
         for (unsigned i = 0; i < w->count; i++)
             end_ns = w->open[i]->end_ns < end_ns ? w->open[i]->end_ns : end_ns;
         if (end_ns > w->at_ns)
-            tell(w, best, end_ns);
+            thread_time_tell(w, best, end_ns);
         w->at_ns = end_ns > w->at_ns ? end_ns : w->at_ns;
         unsigned kept = 0;
         for (unsigned i = 0; i < w->count; i++)
@@ -440,7 +442,7 @@ void thread_times_split(const struct thread_times *h, uint32_t process, uint32_t
             continue;
         go_on(&w, s->begin_ns);
         if (s->ns && !w.count)
-            tell(&w, s, 0);
+            thread_time_tell(&w, s, 0);
         else if (!s->ns && w.count < OPEN_MAX)
             w.open[w.count++] = s;
     }

@@ -5,7 +5,7 @@
 enum { THREAD };
 enum { CALLS, RECORDED, ERRORS, TOTAL, MAX, WORK, GPU };
 
-static int take(void *context, const struct rows *rows)
+static int threads_take(void *context, const struct rows *rows)
 {
     bool has_calls = rows->table == ROWS_CALLS;
     for (uint32_t i = 0; i < rows->count; i++) {
@@ -65,7 +65,7 @@ const struct sums_info threads_sums = {
     .rows = {.columns = 1u << ROW_THREAD | 1u << ROW_NS | 1u << ROW_WEIGHT | 1u << ROW_FLAGS,
              .tables = 1u << ROWS_CALLS | 1u << ROWS_WORK,
              .ties = true,
-             .take = take},
+             .take = threads_take},
     .table = {SUMS_TABLE, .name = "calls_by_thread", .key = "calls_by_thread",
               .title = "calls by thread, and the GPU work that they launched", .columns = columns,
               .column_count = sizeof columns / sizeof columns[0],

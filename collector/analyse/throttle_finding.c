@@ -30,7 +30,7 @@ struct slowed {
     uint64_t longest_at_ns;
 };
 
-static int compare(const void *left, const void *right)
+static int throttle_finding_compare(const void *left, const void *right)
 {
     uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
     return (a > b) - (a < b);
@@ -63,8 +63,8 @@ static uint64_t cost_of(struct slowed *s)
 {
     if (s->free_count < STEPS_MIN || s->slowed_count < STEPS_MIN)
         return 0;
-    qsort(s->free_ns, s->free_count, sizeof *s->free_ns, compare);
-    qsort(s->slowed_ns, s->slowed_count, sizeof *s->slowed_ns, compare);
+    qsort(s->free_ns, s->free_count, sizeof *s->free_ns, throttle_finding_compare);
+    qsort(s->slowed_ns, s->slowed_count, sizeof *s->slowed_ns, throttle_finding_compare);
     uint64_t usual_ns = s->free_ns[(s->free_count - 1) / 2], cost_ns = 0;
     if (s->slowed_ns[s->slowed_count / PART_BEYOND] <=
         s->free_ns[s->free_count - 1 - s->free_count / PART_BEYOND])
@@ -74,8 +74,8 @@ static uint64_t cost_of(struct slowed *s)
     return cost_ns;
 }
 
-static int fill(struct finding *to, const struct slowed *s, const struct device_row *row,
-                uint64_t ns, uint64_t window_ns)
+static int throttle_finding_fill(struct finding *to, const struct slowed *s,
+                                 const struct device_row *row, uint64_t ns, uint64_t window_ns)
 {
     unsigned worst = 0;
     for (unsigned why = 0; why < THROTTLES; why++)
@@ -101,8 +101,9 @@ static int fill(struct finding *to, const struct slowed *s, const struct device_
     return 0;
 }
 
-static int weigh(struct finding *to, const struct device_row *row, const struct steps *steps,
-                 struct slowed *s, struct judged_time time)
+static int throttle_finding_weigh(struct finding *to, const struct device_row *row,
+                                  const struct steps *steps, struct slowed *s,
+                                  struct judged_time time)
 {
     uint32_t first = steps->firsts[row->process->index];
     uint32_t end = steps->firsts[row->process->index + 1];
@@ -118,7 +119,7 @@ static int weigh(struct finding *to, const struct device_row *row, const struct 
         return 0;
     to->devices++;
     to->total_ns += ns;
-    return ns > to->ns ? fill(to, s, row, ns, window_ns) : 0;
+    return ns > to->ns ? throttle_finding_fill(to, s, row, ns, window_ns) : 0;
 }
 
 /* Of a piece what its steps took, which are whole. */
@@ -133,7 +134,7 @@ static struct judged_time time_of(const struct walk *walk, const struct steps *s
 }
 
 /* Findings are complete but for that and the memory's. */
-static int analysis_end(struct report *report)
+static int throttle_finding_analysis_end(struct report *report)
 {
     struct findings *f = report->findings;
     const struct device_report *r = report->devices;
@@ -147,7 +148,8 @@ static int analysis_end(struct report *report)
         const struct device_row *row = r->rows[i];
         uint32_t process = row->process->index;
         if (!row->is_double && row->samples)
-            error = weigh(&found, row, steps, &s, time_of(r->walk, steps, process));
+            error =
+                throttle_finding_weigh(&found, row, steps, &s, time_of(r->walk, steps, process));
     }
     free(s.free_ns);
     free(s.slowed_ns);
@@ -157,4 +159,4 @@ static int analysis_end(struct report *report)
     return error;
 }
 
-const struct analysis throttle_analysis = {.end = analysis_end};
+const struct analysis throttle_analysis = {.end = throttle_finding_analysis_end};

@@ -73,7 +73,7 @@ char *told_stack_line(const struct told_stacks *t, uint32_t node)
 }
 
 /* All frames, innermost first, in one of the two forms. */
-static char *join(const struct told_stacks *t, uint32_t node, bool is_json)
+static char *told_stacks_join(const struct told_stacks *t, uint32_t node, bool is_json)
 {
     struct new_text text;
     FILE *memory = new_text_begin(&text);
@@ -94,7 +94,7 @@ static char *join(const struct told_stacks *t, uint32_t node, bool is_json)
 
 char *told_stack_text(const struct told_stacks *t, uint32_t node)
 {
-    return join(t, node, false);
+    return told_stacks_join(t, node, false);
 }
 
 char *told_stack_below(const struct told_stacks *t, uint32_t node, char *title)
@@ -109,5 +109,5 @@ char *told_stack_below(const struct told_stacks *t, uint32_t node, char *title)
 
 char *told_stack_json(const struct told_stacks *t, uint32_t node)
 {
-    return join(t, node, true);
+    return told_stacks_join(t, node, true);
 }

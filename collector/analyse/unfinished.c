@@ -73,7 +73,8 @@ static bool is_stream_wait(const struct function *f)
 }
 
 /* Default streams belong to the device that the thread has chosen, or to the thread. */
-static struct key key_of(const struct process *p, const struct thread *t, uint64_t handle)
+static struct key unfinished_key_of(const struct process *p, const struct thread *t,
+                                    uint64_t handle)
 {
     return (struct key){p->index, handle, handle <= 2 ? t->index + 1ull : 0};
 }
@@ -82,8 +83,8 @@ static struct key key_of(const struct process *p, const struct thread *t, uint64
 static int add_stream(struct unfinished *u, const struct event *e, uint64_t handle, uint32_t *place)
 {
     const struct unfinished_stream new = {.process = e->process->index, .handle = handle};
-    return KEY_MAP_ITEM(&u->streams_of, key_of(e->process, e->thread, handle), u->streams,
-                        u->stream_count, UNFINISHED_STREAMS_MAX, &new, place);
+    return KEY_MAP_ITEM(&u->streams_of, unfinished_key_of(e->process, e->thread, handle),
+                        u->streams, u->stream_count, UNFINISHED_STREAMS_MAX, &new, place);
 }
 
 /* What was launched into it up to then has ended. */
@@ -99,7 +100,7 @@ static void give_way(struct unfinished_stream *s, const struct unfinished_launch
         s->oldest = *l;
 }
 
-static int take_launch(struct unfinished *u, const struct slice *slice)
+static int unfinished_take_launch(struct unfinished *u, const struct slice *slice)
 {
     const struct event *e = &slice->event;
     uint64_t handle;
@@ -132,7 +133,7 @@ static uint64_t named_stream(const struct unfinished *u, const struct event *e)
 {
     uint64_t handle;
     return arg_of(e, ARG_STREAM, &handle)
-               ? key_map_get(&u->streams_of, key_of(e->process, e->thread, handle))
+               ? key_map_get(&u->streams_of, unfinished_key_of(e->process, e->thread, handle))
                : 0;
 }
 
@@ -178,7 +179,7 @@ static void take_sync(struct unfinished *u, const struct event *e)
         end_until(&u->streams[stream - 1], at_ns);
 }
 
-static void take_wait(struct unfinished *u, const struct event *e)
+static void unfinished_take_wait(struct unfinished *u, const struct event *e)
 {
     unsigned class = e->function->class;
     struct unfinished_wait w = {.process = e->process};
@@ -195,7 +196,7 @@ static void take_wait(struct unfinished *u, const struct event *e)
     u->waits.list[u->waits.count++] = w;
 }
 
-static int take(void *context, const struct slice *s)
+static int unfinished_take(void *context, const struct slice *s)
 {
     struct unfinished *u = context;
     const struct event *e = &s->event;
@@ -203,14 +204,14 @@ static int take(void *context, const struct slice *s)
     if (r->type != RECORD_CALL || !unfinished_may_of(u, e->process))
         return 0;
     if (r->flags & RECORD_OPEN) {
-        take_wait(u, e);
+        unfinished_take_wait(u, e);
         return 0;
     }
     unsigned does = e->function->does;
     if (r->result != 0 || r->flags & (RECORD_CAPTURED | RECORD_STALE | RECORD_NESTED))
         return 0;
     if (does == API_DOES_LAUNCH || does == API_DOES_GRAPH_LAUNCH || is_stream_wait(e->function))
-        return take_launch(u, s);
+        return unfinished_take_launch(u, s);
     if (does == API_DOES_EVENT_RECORD || does == API_DOES_CONTEXT_RECORD)
         return take_record(u, e);
     if (does == API_DOES_SYNC || does == API_DOES_QUERY)
@@ -297,7 +298,7 @@ static void count(const struct unfinished *u, struct unfinished_row *row,
 }
 
 /* What is to be said of it; false: nothing. */
-static bool judge(const struct unfinished *u, struct unfinished_row *row)
+static bool unfinished_judge(const struct unfinished *u, struct unfinished_row *row)
 {
     const struct process *p = row->launch.process;
     bool any, waited = is_waited_for(u, p, row->stream->handle, &any);
@@ -308,7 +309,7 @@ static bool judge(const struct unfinished *u, struct unfinished_row *row)
     return waited || (has_gpu && (any || row->age_ns >= SURVEY_HANG_NS));
 }
 
-static int compare_rows(const void *left, const void *right)
+static int unfinished_compare_rows(const void *left, const void *right)
 {
     const struct unfinished_row *a = left, *b = right;
     bool a_maybe = a->state == UNFINISHED_MAYBE, b_maybe = b->state == UNFINISHED_MAYBE;
@@ -341,7 +342,7 @@ static int end_synced(struct unfinished *u)
     return error;
 }
 
-static int end(void *context)
+static int unfinished_end(void *context)
 {
     struct unfinished *u = context;
     const struct unfinished_launch *l;
@@ -360,11 +361,11 @@ static int end(void *context)
         struct unfinished_row *row = &u->rows[i];
         row->stream = &u->streams[i];
         row->told = (struct told_stack){row->launch.process, row->launch.stack, 0, NULL};
-        if (row->count && judge(u, row))
+        if (row->count && unfinished_judge(u, row))
             u->rows[rows++] = *row;
     }
     if (rows)
-        qsort(u->rows, rows, sizeof *u->rows, compare_rows);
+        qsort(u->rows, rows, sizeof *u->rows, unfinished_compare_rows);
     u->total = rows;
     u->row_count = rows < UNFINISHED_ROWS_MAX ? rows : UNFINISHED_ROWS_MAX;
     return 0;
@@ -374,7 +375,7 @@ uint64_t unfinished_done_ns(const struct unfinished *u, const struct process *p,
                             const struct thread *t, uint64_t handle, bool *is_waited)
 {
     bool any;
-    uint64_t known = key_map_get(&u->streams_of, key_of(p, t, handle));
+    uint64_t known = key_map_get(&u->streams_of, unfinished_key_of(p, t, handle));
     *is_waited = is_waited_for(u, p, handle, &any);
     return known ? u->streams[known - 1].done_ns : 0;
 }
@@ -384,12 +385,12 @@ struct consumer unfinished_consumer(struct unfinished *u)
     return (struct consumer){.context = u,
                              .needs = WALK_WORK | WALK_STACKS | WALK_OPS,
                              .sees_hidden = true, /* a hang is of the whole */
-                             .take = take,
+                             .take = unfinished_take,
                              .take_work = take_ended,
-                             .end = end};
+                             .end = unfinished_end};
 }
 
-static const char *name_of(const struct unfinished_row *row)
+static const char *unfinished_name_of(const struct unfinished_row *row)
 {
     return row->launch.kernel ? row->launch.kernel->shown : row->launch.function->name;
 }
@@ -397,13 +398,13 @@ static const char *name_of(const struct unfinished_row *row)
 char *unfinished_text(const struct unfinished_row *row)
 {
     char number[UNIT_TEXT_BYTES];
-    return row->count > 1
-               ? text_printf("%s, or another of %s", name_of(row), count_text(number, row->count))
-               : strdup(name_of(row));
+    return row->count > 1 ? text_printf("%s, or another of %s", unfinished_name_of(row),
+                                        count_text(number, row->count))
+                          : strdup(unfinished_name_of(row));
 }
 
 /* One line, in new memory. */
-static char *row_text(const struct unfinished_row *row)
+static char *unfinished_row_text(const struct unfinished_row *row)
 {
     static const char *const ends[] = {
         [UNFINISHED_WAITED] = "",
@@ -463,8 +464,8 @@ static const struct column columns[] = {
     {"thread", MEMBER_OF(ROW, launch.thread, name), .doc = "the name of that thread"},
 };
 
-static void fill_row(const struct table *t, uint32_t index, enum report_format format,
-                     struct cell *cells)
+static void unfinished_fill_row(const struct table *t, uint32_t index, enum report_format format,
+                                struct cell *cells)
 {
     static const char *const states[] = {
         [UNFINISHED_WAITED] = "waited for",
@@ -473,9 +474,10 @@ static void fill_row(const struct table *t, uint32_t index, enum report_format f
     };
     const struct unfinished *u = t->source;
     const struct unfinished_row *row = &u->rows[index];
-    cells[NAME] = format == FORMAT_TEXT
-                      ? cell_owned(told_stack_below(u->stacks, row->told.node, row_text(row)))
-                      : cell_text(name_of(row));
+    cells[NAME] =
+        format == FORMAT_TEXT
+            ? cell_owned(told_stack_below(u->stacks, row->told.node, unfinished_row_text(row)))
+            : cell_text(unfinished_name_of(row));
     cells[STATE] = cell_text(states[row->state]);
     if (row->stream->is_known) {
         cells[DEVICE] = cell_number(row->stream->device);
@@ -496,5 +498,5 @@ const struct table_info unfinished_table = {
              .total = offsetof(struct unfinished, total)},
     .place = PLACE_URGENT,
     .json_empty = "[]",
-    .row = fill_row,
+    .row = unfinished_fill_row,
 };

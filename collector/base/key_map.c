@@ -15,7 +15,7 @@ void key_map_release(struct key_map *m)
     *m = (struct key_map){.count_max = m->count_max};
 }
 
-static int grow(struct key_map *m)
+static int key_map_grow(struct key_map *m)
 {
     uint32_t slot_count = m->slot_count ? 2 * m->slot_count : 64;
     struct key_slot *slots = calloc(slot_count, sizeof *slots);
@@ -34,7 +34,7 @@ int key_map_set(struct key_map *m, struct key key, uint64_t value)
 {
     uint32_t count_max = m->count_max ? m->count_max : KEY_MAP_MAX;
     assert(value != 0);
-    if (m->count >= m->slot_count / 2 && grow(m) < 0)
+    if (m->count >= m->slot_count / 2 && key_map_grow(m) < 0)
         return GPUPROF_NO_MEMORY;
     struct key_slot *slot = &m->slots[key_find(m->slots, m->slot_count, key)];
     if (!slot->value) {
@@ -123,7 +123,7 @@ static const void *item_of(const struct number_kind *kind, const void *items, ui
     return (const char *)items + (number - 1) * kind->item_bytes;
 }
 
-static uint32_t hash_of(const struct number_kind *kind, const void *item)
+static uint32_t key_map_hash_of(const struct number_kind *kind, const void *item)
 {
     uint64_t hash = 0, word;
     size_t left = kind->key_bytes;
@@ -145,10 +145,10 @@ static bool are_same(const struct number_kind *kind, const void *a, const void *
     return kind->same ? kind->same(a, b) : memcmp(a, b, kind->key_bytes) == 0;
 }
 
-static uint32_t *find(const struct number_set *s, const struct number_kind *kind, const void *items,
-                      const void *item)
+static uint32_t *key_map_find(const struct number_set *s, const struct number_kind *kind,
+                              const void *items, const void *item)
 {
-    uint32_t at = hash_of(kind, item) & (s->slot_count - 1);
+    uint32_t at = key_map_hash_of(kind, item) & (s->slot_count - 1);
     while (s->slots[at] && !are_same(kind, item_of(kind, items, s->slots[at]), item))
         at = (at + 1) & (s->slot_count - 1);
     return &s->slots[at];
@@ -165,7 +165,7 @@ static bool grow_set(struct number_set *s, const struct number_kind *kind, const
     s->slots = slots;
     s->slot_count = slot_count;
     for (uint32_t number = 1; number <= count; number++)
-        *find(s, kind, items, item_of(kind, items, number)) = number;
+        *key_map_find(s, kind, items, item_of(kind, items, number)) = number;
     return true;
 }
 
@@ -174,7 +174,7 @@ uint32_t *number_set_find(struct number_set *s, const struct number_kind *kind, 
 {
     if (count >= s->slot_count / 2 && !grow_set(s, kind, items, count))
         return NULL;
-    uint32_t *place = find(s, kind, items, item);
+    uint32_t *place = key_map_find(s, kind, items, item);
     assert(*place <= count);
     return place;
 }

@@ -18,7 +18,7 @@
 #define MESSAGE_BYTES_MAX 4096
 #define LIMIT_ADVICE      "; raise ulimit -f"
 
-static void print_line(const char *format, va_list list)
+static void message_print_line(const char *format, va_list list)
 {
     char text[MESSAGE_BYTES_MAX];
     vsnprintf(text, sizeof text, format, list);
@@ -34,7 +34,7 @@ void message(const char *format, ...)
 {
     va_list list;
     va_start(list, format);
-    print_line(format, list);
+    message_print_line(format, list);
     va_end(list);
 }
 
@@ -49,7 +49,7 @@ enum exit_code usage_error(const char *format, ...)
 {
     va_list list;
     va_start(list, format);
-    print_line(format, list);
+    message_print_line(format, list);
     va_end(list);
     return EXIT_USAGE;
 }
@@ -126,7 +126,7 @@ struct progress *progress_begin(struct progress *p, const char *verb)
 }
 
 /* Prints e.g. "gpuprof: report: 25 % read, 12.0 MiB/s, 9 s left". */
-static void show(const struct progress *p, double seconds)
+static void message_show(const struct progress *p, double seconds)
 {
     char rate[UNIT_TEXT_BYTES];
     uint64_t all = __atomic_load_n(&p->done, __ATOMIC_RELAXED),
@@ -148,7 +148,7 @@ void progress_add(struct progress *p, uint64_t bytes)
                                      __ATOMIC_RELAXED))
         return;
     p->is_shown = true;
-    show(p, (double)(now - p->begin_ns) / 1e9);
+    message_show(p, (double)(now - p->begin_ns) / 1e9);
 }
 
 void progress_clear(struct progress *p)

@@ -62,7 +62,7 @@ void next_words_init(struct next_words *w, const char *command, char *const *pat
 }
 
 /* Returns true if the shell would find the program. */
-static bool is_there(const char *program)
+static bool next_words_is_there(const char *program)
 {
     const char *folder = getenv("PATH");
     char path[PATH_MAX];
@@ -104,7 +104,8 @@ void next_words_set_program(struct next_words *w, const char *arguments, char se
     while (arguments) {
         const char *end = strchr(arguments, separator);
         char *word = end ? strndup(arguments, (size_t)(end - arguments)) : strdup(arguments);
-        bool is_added = word && (w->program || is_there(word)) && add_word(&w->program, "", word);
+        bool is_added =
+            word && (w->program || next_words_is_there(word)) && add_word(&w->program, "", word);
         free(word);
         arguments = end && is_added ? end + 1 : NULL;
     }

@@ -98,7 +98,7 @@ static enum exit_code take_tune(const struct given *g)
     return take_setting(g->all, index, equals + 1);
 }
 
-static enum exit_code take_out(const struct given *g)
+static enum exit_code options_take_out(const struct given *g)
 {
     return take_setting(g->all, SETTING_OUT, g->value);
 }
@@ -145,7 +145,7 @@ const struct option read_options[] = {
 };
 
 const struct option program_options[] = {
-    {'o', NULL, "DIR", OPTION_ALL(take_out, settings), NULL},
+    {'o', NULL, "DIR", OPTION_ALL(options_take_out, settings), NULL},
     {0, "tune", "NAME=VALUE", OPTION_ALL(take_tune, settings),
      "Set how gpuprof itself works, such as seal=200ms; 'gpuprof help tuning' lists the settings",
      .word_at = tune_word},

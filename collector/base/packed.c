@@ -124,7 +124,7 @@ void packed_release(struct packed *p)
 }
 
 /* Reads piece `piece` into the slot. */
-static int load(struct packed *p, uint64_t piece, struct packed_slot *slot)
+static int packed_load(struct packed *p, uint64_t piece, struct packed_slot *slot)
 {
     uint8_t stored[PACKED_PIECE_BYTES];
     uint64_t left = p->length - piece * PACKED_PIECE_BYTES;
@@ -160,7 +160,7 @@ static const uint8_t *fetch(struct packed *p, uint64_t piece, int *error)
         oldest = slot->used < oldest->used ? slot : oldest;
     }
     oldest->used = ++c->clock;
-    *error = load(p, piece, oldest);
+    *error = packed_load(p, piece, oldest);
     return *error < 0 ? NULL : oldest->data;
 }
 

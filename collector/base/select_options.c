@@ -51,7 +51,7 @@ static const struct {
 };
 
 /* Parses plain digits and moves *text behind them. */
-static bool read_number(const char **text, uint64_t *number)
+static bool select_options_read_number(const char **text, uint64_t *number)
 {
     char *end;
     errno = 0;
@@ -68,10 +68,10 @@ static const char *read_list(struct number_list *l, const char *text)
     static const char no_list[] = "is not a list of numbers, such as 0,2,4-7";
     for (l->count = 0; l->count < NUMBER_LIST_MAX; text++) {
         struct number_span *span = &l->spans[l->count++];
-        if (!read_number(&text, &span->first))
+        if (!select_options_read_number(&text, &span->first))
             return no_list;
         span->last = span->first;
-        if (*text == '-' && (text++, !read_number(&text, &span->last)))
+        if (*text == '-' && (text++, !select_options_read_number(&text, &span->last)))
             return no_list;
         if (span->last < span->first)
             return "is a range whose end is below its start; write the smaller number first, as in "
@@ -89,7 +89,7 @@ static const char *read_steps(struct select_wish *w, const char *text)
         "is not a step or a range A:B; B is not included, so 4:8 is steps 4 to 7";
     w->step_first = 0;
     w->step_end = UINT64_MAX;
-    bool has_first = read_number(&text, &w->step_first);
+    bool has_first = select_options_read_number(&text, &w->step_first);
     w->has_steps = true;
     if (has_first && !*text) {
         w->step_end = w->step_first + 1;
@@ -97,7 +97,7 @@ static const char *read_steps(struct select_wish *w, const char *text)
     }
     if (*text++ != ':' || (!has_first && !*text))
         return no_steps;
-    if (*text && (!read_number(&text, &w->step_end) || *text))
+    if (*text && (!select_options_read_number(&text, &w->step_end) || *text))
         return no_steps;
     return w->step_end > w->step_first
                ? NULL
@@ -189,7 +189,7 @@ static bool read_pattern(const char **pattern, const char *text)
 /* ---- the options ----------------------------------------------------------------------------- */
 
 /* Stores the value for display, at most once, or reports what is wrong (NULL: nothing). */
-static enum exit_code keep(const struct given *g, const char *wrong)
+static enum exit_code select_options_keep(const struct given *g, const char *wrong)
 {
     struct select_wish *w = &g->all->select;
     if (!keep_said(w, g->option->name, g->value) &&
@@ -199,25 +199,25 @@ static enum exit_code keep(const struct given *g, const char *wrong)
     return option_end(g, !wrong, wrong);
 }
 
-static enum exit_code take_list(const struct given *g)
+static enum exit_code select_options_take_list(const struct given *g)
 {
-    return keep(g, read_list(g->at, g->value));
+    return select_options_keep(g, read_list(g->at, g->value));
 }
 
 static enum exit_code take_steps(const struct given *g)
 {
-    return keep(g, read_steps(&g->all->select, g->value));
+    return select_options_keep(g, read_steps(&g->all->select, g->value));
 }
 
 static enum exit_code take_moment(const struct given *g)
 {
-    return keep(g, read_moment(g->at, g->value));
+    return select_options_keep(g, read_moment(g->at, g->value));
 }
 
-static enum exit_code take_range(const struct given *g)
+static enum exit_code select_options_take_range(const struct given *g)
 {
     option_text(g);
-    return keep(g, NULL);
+    return select_options_keep(g, NULL);
 }
 
 static enum exit_code take_kinds(const struct given *g)
@@ -228,14 +228,16 @@ static enum exit_code take_kinds(const struct given *g)
 
 static enum exit_code take_pattern(const struct given *g)
 {
-    return keep(g, read_pattern(g->at, g->value) ? NULL : "is not an extended regular expression");
+    return select_options_keep(
+        g, read_pattern(g->at, g->value) ? NULL : "is not an extended regular expression");
 }
 
 static enum exit_code take_least(const struct given *g)
 {
-    return keep(g, read_least(g->at, g->value)
-                       ? NULL
-                       : "is not a time with a unit, such as 10us (ns, us, ms, s, m, h)");
+    return select_options_keep(
+        g, read_least(g->at, g->value)
+               ? NULL
+               : "is not a time with a unit, such as 10us (ns, us, ms, s, m, h)");
 }
 
 static enum exit_code take_cycle(const struct given *g)
@@ -244,11 +246,11 @@ static enum exit_code take_cycle(const struct given *g)
     uint64_t *cycle = g->at;
     if (may_be_all && strcmp(g->value, "all") == 0) {
         *cycle = CYCLE_ALL;
-        return keep(g, NULL);
+        return select_options_keep(g, NULL);
     }
-    return keep(g, number_parse(g->value, 1, CYCLE_ALL - 1, cycle) ? NULL
-                   : may_be_all ? "is not a window's number (1 or more) or 'all'"
-                                : "is not a window's number (1 or more)");
+    return select_options_keep(g, number_parse(g->value, 1, CYCLE_ALL - 1, cycle) ? NULL
+                                  : may_be_all ? "is not a window's number (1 or more) or 'all'"
+                                               : "is not a window's number (1 or more)");
 }
 
 const struct option select_options[] = {
@@ -271,22 +273,22 @@ const struct option select_options[] = {
      "Select steps A to B - 1, only A, from A on (A:) or before B (:B): their calls, and the GPU "
      "work that these launched",
      .parts = READ_PLACE, .in = HELP_SELECT},
-    {0, "range", "NAME", OPTION_ALL(take_range, select.range),
+    {0, "range", "NAME", OPTION_ALL(select_options_take_range, select.range),
      "Select what happened while a range or label of this name was open; '*' matches any text, "
      "'?' one byte. Idle time and wall time cover the first range's start to the last one's end.",
      .parts = READ_PLACE, .in = HELP_SELECT},
-    {0, "job", "N[,M-K]", OPTION_ALL(take_list, select.jobs),
+    {0, "job", "N[,M-K]", OPTION_ALL(select_options_take_list, select.jobs),
      "Select these of several jobs in one folder, numbered from 0 in the order of their start",
      .parts = READ_PROCESSES, .in = HELP_SELECT | HELP_MORE},
-    {0, "rank", "N[,M-K]", OPTION_ALL(take_list, select.ranks),
+    {0, "rank", "N[,M-K]", OPTION_ALL(select_options_take_list, select.ranks),
      "Select the processes of these ranks", .parts = READ_PROCESSES, .in = HELP_SELECT},
-    {0, "pid", "N[,M-K]", OPTION_ALL(take_list, select.pids),
+    {0, "pid", "N[,M-K]", OPTION_ALL(select_options_take_list, select.pids),
      "Select processes by pid, as seen inside their container", .parts = READ_PROCESSES,
      .in = HELP_SELECT | HELP_MORE},
-    {0, "tid", "N[,M-K]", OPTION_ALL(take_list, select.tids),
+    {0, "tid", "N[,M-K]", OPTION_ALL(select_options_take_list, select.tids),
      "Select events of these threads, by their system ids, and the GPU work that they launched",
      .parts = READ_EVENTS, .in = HELP_SELECT | HELP_MORE},
-    {0, "device", "N[,M-K]", OPTION_ALL(take_list, select.devices),
+    {0, "device", "N[,M-K]", OPTION_ALL(select_options_take_list, select.devices),
      "Select the GPU work of these devices; host events stay", .parts = READ_PLACE,
      .in = HELP_SELECT},
     {0, "kind", "KIND[,KIND..]", .take = take_kinds, .at = 0,

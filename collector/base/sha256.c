@@ -17,12 +17,12 @@ static const uint32_t constants[ROUNDS] = {
     0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
     0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
 
-static uint32_t turn(uint32_t x, unsigned bits)
+static uint32_t sha256_turn(uint32_t x, unsigned bits)
 {
     return x >> bits | x << (32 - bits);
 }
 
-static void take_block(struct sha256 *s)
+static void sha256_take_block(struct sha256 *s)
 {
     uint32_t w[ROUNDS], v[8];
     for (unsigned i = 0; i < 16; i++)
@@ -30,14 +30,15 @@ static void take_block(struct sha256 *s)
                (uint32_t)s->block[4 * i + 2] << 8 | s->block[4 * i + 3];
     for (unsigned i = 16; i < ROUNDS; i++) {
         uint32_t a = w[i - 15], b = w[i - 2];
-        w[i] = w[i - 16] + (turn(a, 7) ^ turn(a, 18) ^ a >> 3) + w[i - 7] +
-               (turn(b, 17) ^ turn(b, 19) ^ b >> 10);
+        w[i] = w[i - 16] + (sha256_turn(a, 7) ^ sha256_turn(a, 18) ^ a >> 3) + w[i - 7] +
+               (sha256_turn(b, 17) ^ sha256_turn(b, 19) ^ b >> 10);
     }
     memcpy(v, s->state, sizeof v);
     for (unsigned i = 0; i < ROUNDS; i++) {
-        uint32_t first = v[7] + (turn(v[4], 6) ^ turn(v[4], 11) ^ turn(v[4], 25)) +
+        uint32_t first = v[7] +
+                         (sha256_turn(v[4], 6) ^ sha256_turn(v[4], 11) ^ sha256_turn(v[4], 25)) +
                          ((v[4] & v[5]) ^ (~v[4] & v[6])) + constants[i] + w[i];
-        uint32_t second = (turn(v[0], 2) ^ turn(v[0], 13) ^ turn(v[0], 22)) +
+        uint32_t second = (sha256_turn(v[0], 2) ^ sha256_turn(v[0], 13) ^ sha256_turn(v[0], 22)) +
                           ((v[0] & v[1]) ^ (v[0] & v[2]) ^ (v[1] & v[2]));
         memmove(v + 1, v, sizeof v - sizeof *v);
         v[4] += first;
@@ -59,7 +60,7 @@ void sha256_add(struct sha256 *s, const void *data, size_t length)
     for (const uint8_t *p = data, *end = p + length; p < end; p++) {
         s->block[s->bytes++ % sizeof s->block] = *p;
         if (s->bytes % sizeof s->block == 0)
-            take_block(s);
+            sha256_take_block(s);
     }
 }
 

@@ -42,7 +42,7 @@ static int save(struct spool *s, uint64_t block, const void *data, uint64_t coun
 }
 
 /* A block that was never saved has no items yet. */
-static int load(struct spool *s, struct spool_slot *slot)
+static int spool_load(struct spool *s, struct spool_slot *slot)
 {
     uint64_t offset = slot->block * block_bytes(s);
     if (slot->block >= s->saved)
@@ -50,27 +50,27 @@ static int load(struct spool *s, struct spool_slot *slot)
     return file_read_at(s->fd, offset, slot->data, block_bytes(s)) < 0 ? GPUPROF_SPOOL : 0;
 }
 
-static bool is_there(const struct spool_slot *slot, uint64_t block)
+static bool spool_is_there(const struct spool_slot *slot, uint64_t block)
 {
     return slot->filled && slot->block == block;
 }
 
 /* Two slots per block, so that two alternating blocks do not evict each other. */
-static struct spool_slot *place_of(struct spool *s, uint64_t block)
+static struct spool_slot *spool_place_of(struct spool *s, uint64_t block)
 {
     size_t first = block % s->usable, second = first ^ 1;
     struct spool_slot *a = &s->slots[first], *b = &s->slots[second < s->usable ? second : first];
-    if (is_there(b, block))
+    if (spool_is_there(b, block))
         return b;
-    return is_there(a, block) || !a->filled || (b->filled && a->used < b->used) ? a : b;
+    return spool_is_there(a, block) || !a->filled || (b->filled && a->used < b->used) ? a : b;
 }
 
 /* Returns the slot with the block, or NULL and *error. */
-static struct spool_slot *slot_of(struct spool *s, uint64_t block, int *error)
+static struct spool_slot *spool_slot_of(struct spool *s, uint64_t block, int *error)
 {
-    struct spool_slot *slot = place_of(s, block);
+    struct spool_slot *slot = spool_place_of(s, block);
     slot->used = ++s->clock;
-    if (is_there(slot, block))
+    if (spool_is_there(slot, block))
         return slot;
     if (!slot->data && !(slot->data = calloc(1, block_bytes(s)))) {
         *error = GPUPROF_NO_MEMORY;
@@ -81,7 +81,7 @@ static struct spool_slot *slot_of(struct spool *s, uint64_t block, int *error)
     slot->filled = false;
     slot->changed = false;
     slot->block = block;
-    if ((*error = load(s, slot)) < 0)
+    if ((*error = spool_load(s, slot)) < 0)
         return NULL;
     slot->filled = true;
     return slot;
@@ -90,7 +90,7 @@ static struct spool_slot *slot_of(struct spool *s, uint64_t block, int *error)
 struct spool_slot *spool_fetch(struct spool *s, uint64_t block, int *error)
 {
     assert(s->usable && s->usable <= SPOOL_SLOTS);
-    return s->last = slot_of(s, block, error);
+    return s->last = spool_slot_of(s, block, error);
 }
 
 int spool_append(struct spool *s, const void *item)

@@ -105,7 +105,7 @@ void workers_unsay(void)
 }
 
 /* With `is_socket`, a closed peer gives an error instead of SIGPIPE. */
-static bool write_all(int to, const void *data, size_t bytes, bool is_socket)
+static bool workers_write_all(int to, const void *data, size_t bytes, bool is_socket)
 {
     for (const char *next = data; bytes;) {
         ssize_t put = is_socket ? send(to, next, bytes, MSG_NOSIGNAL) : write(to, next, bytes);
@@ -119,10 +119,10 @@ static bool write_all(int to, const void *data, size_t bytes, bool is_socket)
 
 bool workers_write(int to, const void *data, size_t bytes)
 {
-    return write_all(to, data, bytes, true);
+    return workers_write_all(to, data, bytes, true);
 }
 
-static bool read_all(int from, void *data, size_t bytes)
+static bool workers_read_all(int from, void *data, size_t bytes)
 {
     for (char *next = data; bytes;) {
         ssize_t got = read(from, next, bytes);
@@ -136,7 +136,7 @@ static bool read_all(int from, void *data, size_t bytes)
 
 bool workers_read(const struct workers *w, uint32_t index, void *data, size_t bytes)
 {
-    return read_all(w->list[index].from, data, bytes);
+    return workers_read_all(w->list[index].from, data, bytes);
 }
 
 void workers_stop(const struct workers *w)
@@ -147,12 +147,12 @@ void workers_stop(const struct workers *w)
 
 bool workers_tell(const struct workers *w, uint32_t index, const void *data, size_t bytes)
 {
-    return write_all(w->list[index].from, data, bytes, true);
+    return workers_write_all(w->list[index].from, data, bytes, true);
 }
 
 bool workers_hear(int to, void *data, size_t bytes)
 {
-    return read_all(to, data, bytes);
+    return workers_read_all(to, data, bytes);
 }
 
 /* Prints the worker's stored messages. Returns false if there are none. */
@@ -162,7 +162,7 @@ static bool repeat_words(const struct worker *worker)
     uint64_t at = 0;
     ssize_t got;
     while ((got = file_read_at(worker->words, at, text, sizeof text)) > 0 &&
-           write_all(STDERR_FILENO, text, (size_t)got, false))
+           workers_write_all(STDERR_FILENO, text, (size_t)got, false))
         at += (uint64_t)got;
     return at > 0;
 }

@@ -26,7 +26,7 @@ static bool has_letters(const char *text, size_t length, const char *letters)
 }
 
 /* A line of the answer, if the word goes on from what is typed: the word, a tab, what it is. */
-static void put(const struct typed *t, const char *word, size_t length, const char *help)
+static void completion_put(const struct typed *t, const char *word, size_t length, const char *help)
 {
     size_t part = strlen(t->part);
     if (part > length || memcmp(word, t->part, part) != 0)
@@ -38,7 +38,7 @@ static void put(const struct typed *t, const char *word, size_t length, const ch
 }
 
 /* Of "a|b|c", "FILE", "TIME|off": what is in capitals stands for something else. */
-static void put_value(const struct typed *t, const char *text, size_t length)
+static void completion_put_value(const struct typed *t, const char *text, size_t length)
 {
     if (has_letters(text, length, "FILE"))
         puts(":file");
@@ -48,7 +48,7 @@ static void put_value(const struct typed *t, const char *text, size_t length)
         word = strcspn(text + at, "|");
         word = word < length - at ? word : length - at;
         if (text[at] < 'A' || text[at] > 'Z')
-            put(t, text + at, word, "");
+            completion_put(t, text + at, word, "");
     }
 }
 
@@ -62,7 +62,7 @@ static bool put_words(const struct typed *t, const struct option *o)
         if (!word)
             return i > 0;
         if (strcmp(word, before) != 0)
-            put(t, word, strlen(word), "");
+            completion_put(t, word, strlen(word), "");
         before = word;
     }
 }
@@ -73,7 +73,7 @@ static void put_option_value(const struct option *o, struct typed t)
     const char *comma = strrchr(t.part, ',');
     t.part = comma ? comma + 1 : t.part;
     if (!put_words(&t, o))
-        put_value(&t, o->value, strlen(o->value));
+        completion_put_value(&t, o->value, strlen(o->value));
 }
 
 /* The verb's options, and behind them its settings; false: there are no more. */
@@ -114,9 +114,9 @@ static void put_options(const struct typed *t, const struct verb *verb)
             continue;
         char letter[] = {'-', o.letter, '\0'}, name[256];
         if (o.letter)
-            put(t, letter, 2, o.help);
+            completion_put(t, letter, 2, o.help);
         if (o.name)
-            put(t, name, (size_t)snprintf(name, sizeof name, "--%s", o.name), o.help);
+            completion_put(t, name, (size_t)snprintf(name, sizeof name, "--%s", o.name), o.help);
     }
 }
 
@@ -124,7 +124,7 @@ static void put_verbs(const struct typed *t, const struct verb *const *verbs)
 {
     for (; *verbs; verbs++)
         if (!((*verbs)->takes & VERB_OLD))
-            put(t, (*verbs)->name, strlen((*verbs)->name), (*verbs)->help);
+            completion_put(t, (*verbs)->name, strlen((*verbs)->name), (*verbs)->help);
 }
 
 /* "[DIR]" may be left out, and is the same otherwise. Operands that begin as the value of an option
@@ -140,13 +140,13 @@ static void put_operands(const struct typed *t, const struct verb *verb,
     for (unsigned i = 0; (o = option_at(verb, i)); i++)
         if (o->word_at && strncmp(text, o->value, strlen(o->value)) == 0)
             put_option_value(o, *t);
-    put_value(t, text, is_optional ? strcspn(text, "]") : strlen(text));
+    completion_put_value(t, text, is_optional ? strcspn(text, "]") : strlen(text));
 }
 
 /* The words behind "gpuprof", of which the last is being typed. bash has those of --option=value
  * one by one. ":program N": the words from the one of number N on are a command line, ":file",
  * ":folder": any such. */
-static void answer(const struct verb *const *verbs, char *const *words, unsigned count)
+static void completion_answer(const struct verb *const *verbs, char *const *words, unsigned count)
 {
     const struct verb *const *verb = verbs;
     unsigned last = count - 1, at = 1;
@@ -155,8 +155,8 @@ static void answer(const struct verb *const *verbs, char *const *words, unsigned
     struct option o;
     if (!last) {
         put_verbs(&typed, verbs);
-        put(&typed, "--help", 6, "Print this help");
-        put(&typed, "--version", 9, "Print the version");
+        completion_put(&typed, "--help", 6, "Print this help");
+        completion_put(&typed, "--version", 9, "Print the version");
         return;
     }
     while (*verb && strcmp((*verb)->name, words[0]) != 0)
@@ -267,10 +267,10 @@ static const struct {
              "complete -c gpuprof -f -a '(__gpuprof_offers)'\n"},
 };
 
-static enum exit_code run(const struct options *options)
+static enum exit_code completion_run(const struct options *options)
 {
     if (options->path_count > 1 && strcmp(options->paths[0], "words") == 0) {
-        answer(options->verbs, options->paths + 1, options->path_count - 1);
+        completion_answer(options->verbs, options->paths + 1, options->path_count - 1);
         return standard_output_end();
     }
     for (size_t i = 0; options->path_count == 1 && i < sizeof shells / sizeof shells[0]; i++)
@@ -281,7 +281,7 @@ static enum exit_code run(const struct options *options)
     return usage_error("completion: name a shell: bash, zsh or fish");
 }
 
-VERB_IS(completion, run, NULL, VERB_NO_OWN, VERB_MORE, "bash|zsh|fish",
+VERB_IS(completion, completion_run, NULL, VERB_NO_OWN, VERB_MORE, "bash|zsh|fish",
         "print the completion script of a shell",
         {PART_EXAMPLE, "source <(gpuprof completion bash)", "complete in this shell"},
         {PART_EXAMPLE, "gpuprof completion fish > ~/.config/fish/completions/gpuprof.fish",

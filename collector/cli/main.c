@@ -19,7 +19,7 @@ static const struct verb *const verbs[] = {
 #undef VERB
     NULL};
 
-static enum exit_code run(const struct verb *verb, const char *command, int argc, char **argv)
+static enum exit_code main_run(const struct verb *verb, const char *command, int argc, char **argv)
 {
     _Alignas(max_align_t) char own[OWN_BYTES_MAX];
     struct options options = {.command = command, .verb = verb, .verbs = verbs};
@@ -68,6 +68,6 @@ int main(int argc, char **argv)
         return verb_help(verbs, NULL, false);
     for (const struct verb *const *verb = verbs; *verb; verb++)
         if ((*verb)->run && strcmp((*verb)->name, argv[1]) == 0)
-            return (int)run(*verb, command, argc - 1, argv + 1);
+            return (int)main_run(*verb, command, argc - 1, argv + 1);
     return verb_unknown(verbs, "", argv[1]);
 }

@@ -48,7 +48,7 @@ static int64_t gap_at(const struct moved *m, uint64_t ns)
     return (int64_t)((uint64_t)m->gap_ns + (uint64_t)llround(gap));
 }
 
-static uint64_t move(const void *context, uint64_t shared_ns)
+static uint64_t host_clocks_move(const void *context, uint64_t shared_ns)
 {
     const struct moved *m = context;
     if (!m->fit)
@@ -61,7 +61,7 @@ static void move_process(const void *context, struct process *p)
 {
     const struct moved *m = &((const struct alignment *)context)->moved[p->host];
     if (m->fit)
-        clock_map_move(&p->clock, move, m);
+        clock_map_move(&p->clock, host_clocks_move, m);
 }
 
 /* ---- hosts ----------------------------------------------------------------------------------- */
@@ -106,7 +106,7 @@ static uint32_t find_samples(struct alignment *a, uint32_t host, struct clock_sa
 }
 
 /* Returns 0 or GPUPROF_NO_MEMORY. */
-static int fit(struct alignment *a, uint32_t index)
+static int host_clocks_fit(struct alignment *a, uint32_t index)
 {
     struct host *h = &a->rec->hosts[index];
     struct moved *m = &a->moved[index];
@@ -144,7 +144,7 @@ static void align_by(struct alignment *a, uint32_t host)
     a->others_ns = own_ns > a->others_ns ? own_ns : a->others_ns;
     for (uint32_t i = c->first[host]; i < c->first[host + 1]; i++)
         common_moments_add(c, c->by_host[i],
-                           move(&a->moved[host], a->ends.list[c->by_host[i]].end_ns));
+                           host_clocks_move(&a->moved[host], a->ends.list[c->by_host[i]].end_ns));
 }
 
 /* Aligns all hosts that can be aligned to the root, until one contradicts itself. Returns 0 or
@@ -158,7 +158,7 @@ static int align_with_root(struct alignment *a)
     align_by(a, a->root);
     while ((count = common_moments_take(&a->moments, &hosts)) > 0) {
         for (uint32_t i = 0; i < count; i++)
-            if ((error = fit(a, hosts[i])) < 0 || a->contradiction < a->rec->host_count)
+            if ((error = host_clocks_fit(a, hosts[i])) < 0 || a->contradiction < a->rec->host_count)
                 return error;
         for (uint32_t i = 0; i < count; i++)
             align_by(a, hosts[i]);
@@ -243,7 +243,7 @@ static bool has_few(const struct alignment *a)
     return false;
 }
 
-static enum exit_code refuse(const struct alignment *a, const char *verb)
+static enum exit_code host_clocks_refuse(const struct alignment *a, const char *verb)
 {
     char apart[UNIT_TEXT_BYTES];
     const struct host *h = &a->rec->hosts[a->contradiction];
@@ -291,7 +291,8 @@ enum exit_code host_clocks_align(struct recording *rec, enum clock_choice choice
     }
     enum exit_code code = error < 0 ? EXIT_ENVIRONMENT : EXIT_OK;
     if (code == EXIT_OK)
-        code = a.contradiction < rec->host_count ? refuse(&a, verb) : check_walls(rec, verb);
+        code = a.contradiction < rec->host_count ? host_clocks_refuse(&a, verb)
+                                                 : check_walls(rec, verb);
     if (code == EXIT_OK)
         recording_move_clocks(rec, move_process, &a);
     alignment_release(&a);

@@ -167,7 +167,7 @@ static int read_known(const struct baseline_reader *r, struct json_piece object,
 }
 
 /* All of the piece, as JSON has numbers; NAN: it is none, or below 0 or beyond belief. */
-static double number_of(struct json_piece piece)
+static double baseline_file_number_of(struct json_piece piece)
 {
     char text[NUMBER_BYTES], *end = text;
     if (!piece.length || piece.length >= sizeof text || *piece.at < '0' || *piece.at > '9')
@@ -186,13 +186,13 @@ static int read_numbers(const struct baseline_reader *r, struct json_piece objec
         return damaged(r, "metrics", metrics, "object");
     for (unsigned i = 0; i < RUN_METRICS; i++) {
         struct json_piece piece = json_member(metrics, run_metric_infos[i].key);
-        run->metrics[i] = number_of(piece);
+        run->metrics[i] = baseline_file_number_of(piece);
         if (piece.length && !can_be((enum run_metric)i, run->metrics[i]))
             return damaged(r, run_metric_infos[i].key, piece,
                            run_metric_infos[i].of == RUN_OF_RUN ? "number above 0 that can be"
                                                                 : "number that can be");
     }
-    run->cost = number_of(cost);
+    run->cost = baseline_file_number_of(cost);
     return cost.length && isnan(run->cost) ? damaged(r, "cost", cost, "number that can be") : 0;
 }
 
@@ -254,8 +254,9 @@ static int read_kernel(const struct baseline_reader *r, struct json_piece object
 }
 
 /* Each object of the array, of which messages are about `what`. */
-static int read_all(struct baseline_reader *r, const char *what, struct json_piece array,
-                    uint32_t most, int (*read)(const struct baseline_reader *, struct json_piece))
+static int baseline_file_read_all(struct baseline_reader *r, const char *what,
+                                  struct json_piece array, uint32_t most,
+                                  int (*read)(const struct baseline_reader *, struct json_piece))
 {
     struct json_piece key, object;
     const char *at = array.at + 1;
@@ -288,11 +289,11 @@ int baseline_read(struct run_set *s, const char *text, size_t length, char why[B
     uint32_t before = s->count;
     int error = read_whole(&r, file, "kernel_steps", STEPS_BELIEVED, &steps);
     if (error == 0)
-        error = read_all(&r, "run", runs, RUNS_MAX, read_run);
+        error = baseline_file_read_all(&r, "run", runs, RUNS_MAX, read_run);
     if (error == 0 && s->count == before)
         error = GPUPROF_DAMAGED; /* `why` is as above */
     if (error == 0)
-        error = read_all(&r, "kernel", kernels, BASELINE_KERNELS_MAX, read_kernel);
+        error = baseline_file_read_all(&r, "kernel", kernels, BASELINE_KERNELS_MAX, read_kernel);
     s->together.steps += steps;
     run_kernels_order(&s->together);
     return error;
@@ -311,7 +312,7 @@ char *baseline_path(const char *folder, const char *name)
 
 /* The file's bytes without white space at the end, in new memory; NULL: errno, EFBIG if there are
  * too many. */
-static char *read_file(const char *path, size_t *length)
+static char *baseline_file_read_file(const char *path, size_t *length)
 {
     int fd =
         open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); /* a FIFO is not waited for */
@@ -332,7 +333,7 @@ static char *read_file(const char *path, size_t *length)
 enum exit_code run_operands_baseline(struct run_set *s, const char *path, const char *verb)
 {
     size_t length;
-    char why[BASELINE_WHY_BYTES], *text = read_file(path, &length);
+    char why[BASELINE_WHY_BYTES], *text = baseline_file_read_file(path, &length);
     if (!text) {
         message("%s: %s: %s%s", verb, path, strerror(errno), reading_advice(errno));
         return EXIT_USAGE;

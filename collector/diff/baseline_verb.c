@@ -38,7 +38,7 @@ static bool take_commit(const char *text, char commit[GIT_COMMIT_BYTES])
 }
 
 /* `name`, or, if it is relative, what it is in `folder`. */
-static bool resolve(const char *folder, const char *name, char path[PATH_MAX])
+static bool baseline_verb_resolve(const char *folder, const char *name, char path[PATH_MAX])
 {
     int length = *name == '/' ? snprintf(path, PATH_MAX, "%s", name)
                               : snprintf(path, PATH_MAX, "%s/%s", folder, name);
@@ -58,19 +58,19 @@ static bool find_git(const char *folder, char git[PATH_MAX])
 {
     char line[LINE_BYTES];
     struct stat status;
-    if (!resolve(folder, ".git", git) || stat(git, &status) < 0)
+    if (!baseline_verb_resolve(folder, ".git", git) || stat(git, &status) < 0)
         return false;
     if (S_ISDIR(status.st_mode))
         return true;
     return read_line(folder, ".git", line) && strncmp(line, "gitdir: ", 8) == 0 &&
-           resolve(folder, line + 8, git);
+           baseline_verb_resolve(folder, line + 8, git);
 }
 
 /* Of packed-refs, "COMMIT NAME" on each line. */
 static bool find_packed(const char *git, const char *ref, char commit[GIT_COMMIT_BYTES])
 {
     char path[PATH_MAX];
-    FILE *file = resolve(git, "packed-refs", path) ? fopen(path, "re") : NULL;
+    FILE *file = baseline_verb_resolve(git, "packed-refs", path) ? fopen(path, "re") : NULL;
     char line[LINE_BYTES];
     size_t left = REFS_BYTES_MAX;
     bool found = false;
@@ -95,7 +95,7 @@ static bool find_ref(const char *git, const char *ref, char commit[GIT_COMMIT_BY
         return take_commit(line, commit);
     if (!read_line(git, "commondir", line))
         return find_packed(git, ref, commit);
-    return resolve(git, line, common) &&
+    return baseline_verb_resolve(git, line, common) &&
            (read_line(common, ref, line) ? take_commit(line, commit)
                                          : find_packed(common, ref, commit));
 }
@@ -156,7 +156,7 @@ static int set_commit(struct run_set *s)
     return error;
 }
 
-static enum exit_code write_file(struct run_set *s, const char *path)
+static enum exit_code baseline_verb_write_file(struct run_set *s, const char *path)
 {
     struct output out;
     uint64_t room = BASELINE_BYTES_MAX;
@@ -212,7 +212,7 @@ enum exit_code baseline_save(const struct options *options, const char *name, bo
     if (code == EXIT_OK && !is_file && !make_folder(folder))
         code = EXIT_ENVIRONMENT;
     if (code == EXIT_OK)
-        code = write_file(s, path);
+        code = baseline_verb_write_file(s, path);
     if (code == EXIT_OK)
         warn_of_losses(s);
     if (code == EXIT_OK)
@@ -224,7 +224,7 @@ enum exit_code baseline_save(const struct options *options, const char *name, bo
     return code;
 }
 
-static int is_named(const struct dirent *entry)
+static int baseline_verb_is_named(const struct dirent *entry)
 {
     const char *end = strrchr(entry->d_name, '.');
     return end && end != entry->d_name && strcmp(end, SUFFIX) == 0;
@@ -241,7 +241,7 @@ static int by_name(const void *left, const void *right)
 static int read_names(const char *folder, struct dirent ***list)
 {
     *list = NULL;
-    int count = scandir(folder, list, is_named, NULL);
+    int count = scandir(folder, list, baseline_verb_is_named, NULL);
     if (count < 0 && errno == ENOENT)
         return 0;
     if (count < 0)
@@ -353,7 +353,7 @@ enum exit_code baseline_list(const char *path)
     return code;
 }
 
-static enum exit_code run(const struct options *options)
+static enum exit_code baseline_verb_run(const struct options *options)
 {
     const char *const *named = options->own, *folder = *named ? *named : BASELINE_FOLDER;
     const char *word = options->path_count ? options->paths[0] : "", *instead = "";
@@ -384,6 +384,6 @@ static const struct option own_options[] = {
     {0},
 };
 
-VERB_IS(baseline, run, own_options, VERB_OWN(const char *, NULL), VERB_OLD,
+VERB_IS(baseline, baseline_verb_run, own_options, VERB_OWN(const char *, NULL), VERB_OLD,
         "save NAME DIR|FILE... | list | remove NAME",
         "save, list or remove baselines; 'gpuprof diff --save' and '--list' replace it");

@@ -106,8 +106,8 @@ static void decide_exactly(const struct comparison *c, enum run_metric m,
 }
 
 /* What is known of the metric without judging it by rank. True: it is to be judged so. */
-static bool look(const struct comparison *c, enum run_metric m, struct metric_values *v,
-                 struct metric_change *change)
+static bool comparison_look(const struct comparison *c, enum run_metric m, struct metric_values *v,
+                            struct metric_change *change)
 {
     *change = (struct metric_change){.verdict = VERDICT_UNSURE,
                                      .medians = {NAN, NAN},
@@ -133,8 +133,9 @@ static bool look(const struct comparison *c, enum run_metric m, struct metric_va
     return false;
 }
 
-static int measure(const struct comparison *c, enum run_metric m, struct metric_values *v,
-                   struct metric_change *change, double *p_better)
+static int comparison_measure(const struct comparison *c, enum run_metric m,
+                              struct metric_values *v, struct metric_change *change,
+                              double *p_better)
 {
     rescale(c, m, change->medians, v);
     const struct rank_groups groups = {v->lists[0], v->known[0], v->lists[1], v->known[1]};
@@ -182,8 +183,8 @@ static bool has_few(const struct comparison *c)
 
 /* With values that are alike the test may see what the interval, which is wider then, does not: it
  * is shown if both do. */
-static void judge(const struct comparison *c, struct metric_change *change, bool is_shown,
-                  bool is_shown_better)
+static void comparison_judge(const struct comparison *c, struct metric_change *change,
+                             bool is_shown, bool is_shown_better)
 {
     bool is_larger = is_shown && change->shift > c->threshold;
     if (has_few(c)) {
@@ -211,8 +212,9 @@ static void judge_all(struct comparison *c, struct ranked *list, uint32_t count,
         bool gates = run_metric_infos[list[i].metric].gates;
         double alpha = gates ? COMPARISON_ALPHA / left : COMPARISON_ALPHA;
         bool is_shown = list[i].p <= alpha && (holds || !gates);
-        judge(c, &c->metrics[list[i].metric], is_shown,
-              list[i].p_better <= (gates ? COMPARISON_ALPHA / gating : COMPARISON_ALPHA));
+        comparison_judge(c, &c->metrics[list[i].metric], is_shown,
+                         list[i].p_better <=
+                             (gates ? COMPARISON_ALPHA / gating : COMPARISON_ALPHA));
         if (gates) {
             holds = is_shown;
             left--;
@@ -223,7 +225,7 @@ static void judge_all(struct comparison *c, struct ranked *list, uint32_t count,
 /* ---- can they be compared? ------------------------------------------------------------------- */
 
 static void __attribute__((format(printf, 2, 3)))
-say(struct comparison_lines *lines, const char *format, ...)
+comparison_say(struct comparison_lines *lines, const char *format, ...)
 {
     va_list list;
     if (lines->count == COMPARISON_LINES)
@@ -234,7 +236,7 @@ say(struct comparison_lines *lines, const char *format, ...)
 }
 
 /* Of a longer text its beginning, to the end of a character. Returns `out`. */
-static const char *shown(char out[TEXT_BYTES], const char *text, size_t most)
+static const char *comparison_shown(char out[TEXT_BYTES], const char *text, size_t most)
 {
     size_t length = strlen(text);
     if (length > most)
@@ -276,11 +278,11 @@ static void compare_fact(struct comparison *c, enum run_fact fact)
             const char *other = c->sides[side]->runs[i].facts[fact];
             if (same_fact(fact, first, other))
                 continue;
-            say(&c->reasons, "%s: %s (%s), %s (%s)", run_fact_infos[fact].text,
-                shown(texts[0], other ? other : "none", FACT_SHOWN),
-                shown(names[0], c->sides[side]->names[i], NAME_SHOWN),
-                shown(texts[1], first ? first : "none", FACT_SHOWN),
-                shown(names[1], name, NAME_SHOWN));
+            comparison_say(&c->reasons, "%s: %s (%s), %s (%s)", run_fact_infos[fact].text,
+                           comparison_shown(texts[0], other ? other : "none", FACT_SHOWN),
+                           comparison_shown(names[0], c->sides[side]->names[i], NAME_SHOWN),
+                           comparison_shown(texts[1], first ? first : "none", FACT_SHOWN),
+                           comparison_shown(names[1], name, NAME_SHOWN));
             return;
         }
 }
@@ -292,14 +294,15 @@ static void compare_losses(struct comparison *c)
     const char *name = "", *text[2];
     for (unsigned side = 0; side < 2; side++)
         if ((text[side] = first_with(c->sides[side], RUN_FACT_LOSSES, &name)))
-            say(&c->reasons, "losses: %s: %s", shown(texts[0], name, NAME_SHOWN),
-                shown(texts[1], text[side], TEXT_SHOWN));
+            comparison_say(&c->reasons, "losses: %s: %s",
+                           comparison_shown(texts[0], name, NAME_SHOWN),
+                           comparison_shown(texts[1], text[side], TEXT_SHOWN));
     for (unsigned side = 0; side < 2; side++)
         text[side] = first_with(c->sides[side], RUN_FACT_GIVEN_UP, &name);
     if (!text[0] != !text[1])
-        say(&c->reasons, "given up to keep --overhead-max, on one side only: %s: %s",
-            shown(texts[0], name, NAME_SHOWN),
-            shown(texts[1], text[0] ? text[0] : text[1], TEXT_SHOWN));
+        comparison_say(&c->reasons, "given up to keep --overhead-max, on one side only: %s: %s",
+                       comparison_shown(texts[0], name, NAME_SHOWN),
+                       comparison_shown(texts[1], text[0] ? text[0] : text[1], TEXT_SHOWN));
 }
 
 /* What gpuprof takes is part of what is compared. */
@@ -317,8 +320,9 @@ static void compare_cost(struct comparison *c)
     double shift = fabs(c->metrics[RUN_STEP_TIME].shift);
     double allowed = isfinite(shift) && shift > c->threshold ? shift : c->threshold;
     if (fabs(costs[0] - costs[1]) > allowed)
-        say(&c->reasons, "gpuprof's own cost: %.1f %% of the threads' time; before: %.1f %%",
-            100 * costs[0], 100 * costs[1]);
+        comparison_say(&c->reasons,
+                       "gpuprof's own cost: %.1f %% of the threads' time; before: %.1f %%",
+                       100 * costs[0], 100 * costs[1]);
 }
 
 /* ---- what is said beside it ------------------------------------------------------------------ */
@@ -339,7 +343,7 @@ static void warm_up_text(const struct run_set *s, char text[SIDE_BYTES])
                  s->count > 1 ? " of each run" : "");
     else
         snprintf(text, SIDE_BYTES, "%llu to %llu step%s of a run (%llu of %.*s)", low, high, plural,
-                 high, NAME_SHOWN + 3, shown(name, s->names[most], NAME_SHOWN));
+                 high, NAME_SHOWN + 3, comparison_shown(name, s->names[most], NAME_SHOWN));
 }
 
 static void note_warm_up(struct comparison *c)
@@ -352,20 +356,20 @@ static void note_warm_up(struct comparison *c)
             is_any |= c->sides[side]->runs[i].warm_up > 0;
     }
     if (is_any && strcmp(texts[0], texts[1]) == 0)
-        say(&c->notes, "left out as warm-up: %s", texts[0]);
+        comparison_say(&c->notes, "left out as warm-up: %s", texts[0]);
     else if (is_any)
-        say(&c->notes, "left out as warm-up: %s; before: %s", texts[0], texts[1]);
+        comparison_say(&c->notes, "left out as warm-up: %s; before: %s", texts[0], texts[1]);
 }
 
 static void note_outweighed(struct comparison *c)
 {
     for (unsigned m = 0; m < RUN_METRICS; m++)
         if (run_metric_infos[m].gates && !c->metrics[m].gates)
-            say(&c->notes,
-                "%s is worse by %.1f %% of the time before, but the whole is better by "
-                "%.1f %%: it does not gate",
-                run_metric_infos[m].text, 100 * c->metrics[m].shift,
-                -100 * c->metrics[RUN_STEP_TIME].shift);
+            comparison_say(&c->notes,
+                           "%s is worse by %.1f %% of the time before, but the whole is better by "
+                           "%.1f %%: it does not gate",
+                           run_metric_infos[m].text, 100 * c->metrics[m].shift,
+                           -100 * c->metrics[RUN_STEP_TIME].shift);
 }
 
 /* Readings of the energy may begin late: then it is not of all steps. */
@@ -379,9 +383,9 @@ static void note_energy(struct comparison *c)
                 all[side] += c->sides[side]->runs[i].steps;
             }
     if (of[0] < all[0] || of[1] < all[1])
-        say(&c->notes, "energy is known for %llu of %llu steps; before: %llu of %llu",
-            (unsigned long long)of[0], (unsigned long long)all[0], (unsigned long long)of[1],
-            (unsigned long long)all[1]);
+        comparison_say(&c->notes, "energy is known for %llu of %llu steps; before: %llu of %llu",
+                       (unsigned long long)of[0], (unsigned long long)all[0],
+                       (unsigned long long)of[1], (unsigned long long)all[1]);
 }
 
 /* The median of the numbers that the fact is; NAN: no run knows it. */
@@ -403,7 +407,7 @@ static void note_fact(struct comparison *c, enum run_fact fact)
 {
     double now = median_of(c->sides[0], fact), before = median_of(c->sides[1], fact);
     if (fabs(now - before) > NOTED_SHARE * fmax(fabs(now), fabs(before)))
-        say(&c->notes, "%s: %.4g, before: %.4g", run_fact_infos[fact].text, now, before);
+        comparison_say(&c->notes, "%s: %.4g, before: %.4g", run_fact_infos[fact].text, now, before);
 }
 
 /* Sets reasons and notes, when the metrics are known. */
@@ -455,11 +459,11 @@ int comparison_make(struct comparison *c, const struct run_set *runs, const stru
     *c = (struct comparison){
         .sides = {runs, against}, .gate = gate, .threshold = gate / 2, .insists = insists};
     for (unsigned m = 0; m < RUN_METRICS; m++) {
-        if (!look(c, (enum run_metric)m, &values[m], &c->metrics[m]))
+        if (!comparison_look(c, (enum run_metric)m, &values[m], &c->metrics[m]))
             continue;
         struct ranked *r = &ranked[count++];
         *r = (struct ranked){.metric = (enum run_metric)m};
-        if (measure(c, r->metric, &values[m], &c->metrics[m], &r->p_better) < 0)
+        if (comparison_measure(c, r->metric, &values[m], &c->metrics[m], &r->p_better) < 0)
             return GPUPROF_NO_MEMORY;
         r->p = c->metrics[m].p;
         gating += run_metric_infos[m].gates;

@@ -69,7 +69,7 @@ static char *side_name(const struct match_row *row, enum match_which side, size_
 
 /* What the row is, in new memory; NULL: no memory: its name; "new: NAME", "gone: NAME"; "renamed:
  * OLD -> NEW (same operator: aten::mm)". */
-static char *row_text(const struct match_row *row, size_t width)
+static char *diff_print_row_text(const struct match_row *row, size_t width)
 {
     static const char *const places[RUN_PLACES] = {[RUN_OPERATOR] = "operator",
                                                    [RUN_LIBRARY] = "call",
@@ -109,7 +109,7 @@ static void text_kernels(const struct comparison *c, const struct kernel_match *
         const struct match_row *row;
         uint32_t at = 0;
         for (unsigned i = 0; i < KERNELS_TEXT && (row = next_row(m, slower, &at)); i++) {
-            char added[CHANGE_CELL_BYTES], *text = row_text(row, m->name_width);
+            char added[CHANGE_CELL_BYTES], *text = diff_print_row_text(row, m->name_width);
             change_put_ns(added, match_added(m, row));
             fprintf(out, "%s%12s  %s\n", before, added, text ? text : "?");
             free(text);
@@ -307,7 +307,7 @@ static void put_xml(const char *text, FILE *out)
     fwrite(escaped, 1, (size_t)(xml_escape(escaped, text, strlen(text)) - escaped), out);
 }
 
-static bool is_unsure(const struct comparison *c, enum run_metric m)
+static bool diff_print_is_unsure(const struct comparison *c, enum run_metric m)
 {
     return c->result == RESULT_NOT_COMPARABLE || c->metrics[m].verdict == VERDICT_UNSURE;
 }
@@ -316,7 +316,8 @@ static bool is_unsure(const struct comparison *c, enum run_metric m)
 static bool is_failure(const struct comparison *c, enum run_metric m)
 {
     const struct metric_change *change = &c->metrics[m];
-    return is_unsure(c, m) ? c->fails_unsure : change->verdict == VERDICT_WORSE && change->gates;
+    return diff_print_is_unsure(c, m) ? c->fails_unsure
+                                      : change->verdict == VERDICT_WORSE && change->gates;
 }
 
 static void put_unsure(const struct comparison *c, const char *verdict, FILE *out)
@@ -337,7 +338,7 @@ static void put_case(const struct comparison *c, enum run_metric m, FILE *out)
     if (run_metric_infos[m].unit == RUN_UNIT_NS && !isnan(change->medians[0]))
         fprintf(out, " time=\"%.9f\"", change->medians[0] / 1e9);
     fputs(">\n", out);
-    if (is_unsure(c, m)) {
+    if (diff_print_is_unsure(c, m)) {
         put_unsure(c, cells.verdict, out);
     } else if (is_failure(c, m)) {
         fprintf(out,
@@ -367,7 +368,7 @@ int diff_print_junit(const struct comparison *c, const struct kernel_match *kern
         bool is_case = run_metric_infos[m].gates && verdict != VERDICT_ABSENT;
         count += is_case;
         failures += is_case && is_failure(c, (enum run_metric)m);
-        skipped += is_case && is_unsure(c, (enum run_metric)m) && !c->fails_unsure;
+        skipped += is_case && diff_print_is_unsure(c, (enum run_metric)m) && !c->fails_unsure;
     }
     fprintf(out,
             "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"

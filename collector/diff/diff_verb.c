@@ -23,7 +23,7 @@ static diff_print_fn *const printers[] = {
     [DIFF_TEXT] = diff_print_text, [DIFF_JUNIT] = diff_print_junit, [DIFF_JSON] = diff_print_json};
 
 /* As --format says, or else the file's name; DIFF_BY_NAME: there is none of that name. */
-static enum diff_format format_of(const struct options *options, const char *path)
+static enum diff_format diff_verb_format_of(const struct options *options, const char *path)
 {
     const struct diff_options *own = options->own;
     static const struct {
@@ -39,7 +39,7 @@ static enum diff_format format_of(const struct options *options, const char *pat
     return DIFF_BY_NAME;
 }
 
-static enum exit_code check(const struct options *options)
+static enum exit_code diff_verb_check(const struct options *options)
 {
     const struct diff_options *own = options->own;
     if (options->against < 0)
@@ -48,7 +48,7 @@ static enum exit_code check(const struct options *options)
     if (!options->against || options->against == options->path_count)
         return usage_error(VERB ": name recordings or baselines both before and after --against");
     for (int i = 0; i < own->output_count; i++)
-        if (format_of(options, own->outputs[i]) == DIFF_BY_NAME)
+        if (diff_verb_format_of(options, own->outputs[i]) == DIFF_BY_NAME)
             return usage_error(
                 VERB
                 ": %s: unknown file type; name it .txt, .xml, .json or .html, or give --format",
@@ -56,10 +56,11 @@ static enum exit_code check(const struct options *options)
     return EXIT_OK;
 }
 
-static enum exit_code print(const struct comparison *c, struct kernel_match *kernels,
-                            const struct options *options, const char *path, diff_print_fn *page)
+static enum exit_code diff_verb_print(const struct comparison *c, struct kernel_match *kernels,
+                                      const struct options *options, const char *path,
+                                      diff_print_fn *page)
 {
-    enum diff_format format = format_of(options, path);
+    enum diff_format format = diff_verb_format_of(options, path);
     struct output out;
     uint64_t room = verb_output_room(0);
     enum exit_code code = verb_output_open(&out, path, &room);
@@ -83,8 +84,8 @@ static enum exit_code result_code(const struct comparison *c, enum inconclusive_
     }
 }
 
-static enum exit_code compare(const struct run_set *sets, const struct options *options,
-                              diff_print_fn *page)
+static enum exit_code diff_verb_compare(const struct run_set *sets, const struct options *options,
+                                        diff_print_fn *page)
 {
     const struct diff_options *own = options->own;
     struct comparison *c = malloc(sizeof *c);
@@ -100,9 +101,10 @@ static enum exit_code compare(const struct run_set *sets, const struct options *
     bool is_told = false;
     for (int i = 0; code == EXIT_OK && i < (own->output_count ? own->output_count : 1); i++) {
         const char *path = own->output_count ? own->outputs[i] : NULL;
-        if (print(c, &kernels, options, path, page) != EXIT_OK)
+        if (diff_verb_print(c, &kernels, options, path, page) != EXIT_OK)
             code = EXIT_USAGE; /* 1 is a regression */
-        is_told |= format_of(options, path) == DIFF_TEXT && (!path || strcmp(path, "-") == 0);
+        is_told |=
+            diff_verb_format_of(options, path) == DIFF_TEXT && (!path || strcmp(path, "-") == 0);
     }
     if (code == EXIT_OK)
         code = result_code(c, own->inconclusive);
@@ -115,7 +117,7 @@ static enum exit_code compare(const struct run_set *sets, const struct options *
 }
 
 /* --save and --list. */
-static enum exit_code keep(const struct options *options, const char *folder)
+static enum exit_code diff_verb_keep(const struct options *options, const char *folder)
 {
     const struct diff_options *own = options->own;
     if (options->against >= 0 || (own->save && own->is_list) ||
@@ -139,8 +141,8 @@ enum exit_code diff_run(const struct options *options, diff_print_fn *page)
         .keep_live = options->keep_live,
     };
     if (own->save || own->is_list)
-        return keep(options, how.folder);
-    enum exit_code code = check(options);
+        return diff_verb_keep(options, how.folder);
+    enum exit_code code = diff_verb_check(options);
     if (code != EXIT_OK)
         return code;
     struct run_set *sets = calloc(2, sizeof *sets);
@@ -159,7 +161,7 @@ enum exit_code diff_run(const struct options *options, diff_print_fn *page)
                 code = usage_error(VERB ": %s is on both sides; name each run on one side only",
                                    options->paths[i]);
     if (code == EXIT_OK)
-        code = compare(sets, options, page);
+        code = diff_verb_compare(sets, options, page);
     else if (code == EXIT_ENVIRONMENT)
         code = EXIT_USAGE;
     run_set_release(&sets[0]);

@@ -83,7 +83,7 @@ static void strip_template(char *name)
 }
 
 /* The place of a name is the one that it takes the longest at. */
-static int set_place(struct match_name *name, const struct run_kernel *k)
+static int kernel_match_set_place(struct match_name *name, const struct run_kernel *k)
 {
     const char *line = k->place[RUN_LINE], *number = line ? strrchr(line, ':') : NULL;
     bool is_known = false;
@@ -126,7 +126,7 @@ static int find_names(struct kernel_match *m)
             error = is_new ? add_name(m, side, k->name, &failures) : 0;
             struct match_name *name = &m->names[m->name_count - 1];
             if (error == 0 && (is_new || k->ns > name->longest_ns)) {
-                error = set_place(name, k);
+                error = kernel_match_set_place(name, k);
                 name->longest_ns = k->ns;
             }
             name->count += k->count;
@@ -168,7 +168,7 @@ static int compare_keys(const struct match_name *a, const struct match_name *b,
     return order ? order : strcmp(a->keys[round[1]], b->keys[round[1]]);
 }
 
-static int compare_names(const void *left, const void *right, void *round)
+static int kernel_match_compare_names(const void *left, const void *right, void *round)
 {
     const struct match_name *a = *(struct match_name *const *)left;
     const struct match_name *b = *(struct match_name *const *)right;
@@ -208,7 +208,8 @@ static void match_by(struct kernel_match *m, const enum match_key *round, struct
             open[count++] = name;
     }
     if (count)
-        qsort_r(open, count, sizeof(struct match_name *), compare_names, (void *)(uintptr_t)round);
+        qsort_r(open, count, sizeof(struct match_name *), kernel_match_compare_names,
+                (void *)(uintptr_t)round);
     for (uint32_t at = 0, end; at < count; at = end) {
         uint32_t base = 0;
         for (end = at; end < count && compare_keys(open[at], open[end], round) == 0; end++)
@@ -244,7 +245,7 @@ static const char *row_name(const struct match_row *row)
     return row->side[MATCH_BASE].name ? row->side[MATCH_BASE].name : row->side[MATCH_OTHER].name;
 }
 
-static int compare_rows(const void *left, const void *right, void *context)
+static int kernel_match_compare_rows(const void *left, const void *right, void *context)
 {
     const struct match_row *a = left, *b = right;
     double x = fabs(match_added(context, a)), y = fabs(match_added(context, b));
@@ -265,7 +266,7 @@ int kernel_match_make(struct kernel_match *m, const struct run_summary *base,
             match_by(m, rounds[i], open);
         add_rest(m);
         if (m->count)
-            qsort_r(m->rows, m->count, sizeof *m->rows, compare_rows, m);
+            qsort_r(m->rows, m->count, sizeof *m->rows, kernel_match_compare_rows, m);
     }
     free(open);
     return error;

@@ -207,7 +207,7 @@ static double found_from(const struct rank_groups *g, uint32_t allowed, double t
     return by_rank > by_size ? by_rank : by_size;
 }
 
-static void draw(double *list, uint32_t count, double noise, uint64_t *state)
+static void rank_test_draw(double *list, uint32_t count, double noise, uint64_t *state)
 {
     for (uint32_t i = 0; i < count; i++)
         list[i] = noise * normal(state);
@@ -231,8 +231,8 @@ int rank_smallest(double *smallest, const struct rank_groups *g, double alpha, d
     double noise = noise_of(g), *found = malloc(DRAWS * sizeof *found);
     double *list = malloc((size_t)g->of_count * g->against_count * sizeof *list);
     for (unsigned i = 0; found && list && i < DRAWS; i++) {
-        draw(of, g->of_count, noise, &state);
-        draw(against, g->against_count, noise, &state);
+        rank_test_draw(of, g->of_count, noise, &state);
+        rank_test_draw(against, g->against_count, noise, &state);
         found[i] = found_from(&drawn, (uint32_t)allowed, threshold, list);
     }
     if (found && list) {

@@ -41,7 +41,8 @@ struct run_work {
 /* ---- the walk -------------------------------------------------------------------------------- */
 
 /* What the call was made in. 0 or an error. */
-static int place_of(struct walk *walk, const struct correlated_call *call, struct run_work_row *row)
+static int run_make_place_of(struct walk *walk, const struct correlated_call *call,
+                             struct run_work_row *row)
 {
     struct survey *survey = &walk->survey;
     struct op_place at = {.number = call->op};
@@ -66,7 +67,7 @@ static int place_of(struct walk *walk, const struct correlated_call *call, struc
 }
 
 /* Where there is no room for another row, it loses its place, or is left out. */
-static int add(struct run_work *w, struct run_work_row *row, uint64_t ns)
+static int run_make_add(struct run_work *w, struct run_work_row *row, uint64_t ns)
 {
     static const struct number_kind kind = NUMBER_KEY(struct run_work_row, is_graph);
     int64_t number = NUMBER_ADD(&w->numbers, &kind, w->list, w->count, RUN_KERNELS_MAX, row);
@@ -81,7 +82,7 @@ static int add(struct run_work *w, struct run_work_row *row, uint64_t ns)
     return 0;
 }
 
-static int take_work(void *context, const struct slice *s)
+static int run_make_take_work(void *context, const struct slice *s)
 {
     struct run_work *w = context;
     const struct event *e = &s->event;
@@ -92,8 +93,8 @@ static int take_work(void *context, const struct slice *s)
         return 0;
     if (!row.is_graph)
         row.name = walk_kernel(walk, e->process, record_arg(e->record, KERNEL_NAME_INDEX));
-    int error = s->is_called ? place_of(walk, &s->call, &row) : 0;
-    return error == 0 ? add(w, &row, e->end_ns - e->begin_ns) : error;
+    int error = s->is_called ? run_make_place_of(walk, &s->call, &row) : 0;
+    return error == 0 ? run_make_add(w, &row, e->end_ns - e->begin_ns) : error;
 }
 
 static struct consumer run_work_consumer(struct run_work *w)
@@ -102,7 +103,7 @@ static struct consumer run_work_consumer(struct run_work *w)
                              .needs = WALK_WORK | WALK_RANGES | WALK_OPS | WALK_LIBRARIES |
                                       WALK_STACKS | WALK_LOSSES,
                              .skips = WALK_SKIPS_CALLS | WALK_SKIPS_OTHERS,
-                             .take_work = take_work};
+                             .take_work = run_make_take_work};
 }
 
 /* ---- names ----------------------------------------------------------------------------------- */
@@ -121,8 +122,8 @@ static char *pattern_of(const struct kernel_name *range)
     return text;
 }
 
-static int name_row(struct run_work *w, struct place_lines *lines, const struct run_work_row *row,
-                    struct run_summary *r)
+static int run_make_name_row(struct run_work *w, struct place_lines *lines,
+                             const struct run_work_row *row, struct run_summary *r)
 {
     const char *line = NULL;
     int error = place_line(lines, row->process, row->stack, &line);
@@ -162,7 +163,7 @@ static int run_work_name(struct run_work *w, const char *symbols, struct run_sum
         error = place_lines_find(&lines, walk->rec, symbols);
     for (uint32_t i = 0; error == 0 && i < w->count; i++)
         if (w->list[i].name || w->list[i].is_graph)
-            error = name_row(w, &lines, &w->list[i], r);
+            error = run_make_name_row(w, &lines, &w->list[i], r);
     place_lines_release(&lines);
     return error;
 }
@@ -171,7 +172,7 @@ static int run_work_name(struct run_work *w, const char *symbols, struct run_sum
  * -------------------------------------------------------------------------------------- */
 
 /* Are all devices that the process reads counted for other ones? */
-static bool is_counted(const struct device_report *devices, const struct process *p)
+static bool run_make_is_counted(const struct device_report *devices, const struct process *p)
 {
     uint32_t i = devices->firsts[p->index];
     bool is_read = i != 0, has_own = false;
@@ -256,7 +257,7 @@ static int run_energy_find(struct run_summary *r, const struct run_steps *steps,
         uint64_t count;
         if (!has_kept[i])
             continue;
-        if (is_counted(devices, p))
+        if (run_make_is_counted(devices, p))
             count = read_by_others(steps, devices, p);
         else
             mj += of_process(steps, devices, p, &count);

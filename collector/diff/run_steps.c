@@ -39,7 +39,7 @@ struct piece {
     double count, sum, squares;
 };
 
-static void move(struct piece *p, double value, double sign)
+static void run_steps_move(struct piece *p, double value, double sign)
 {
     p->count += sign;
     p->sum += sign * value;
@@ -54,7 +54,7 @@ static double spread(const struct piece *p)
 
 /* The median of those around a step: a level stays where it ends. At the begin there are fewer, and
  * the first step, which may be all of a warm-up, is alone. */
-static double around(const double *logs, uint32_t count, uint32_t i)
+static double run_steps_around(const double *logs, uint32_t count, uint32_t i)
 {
     double window[WINDOW];
     uint32_t half = i < WINDOW / 2 ? i : WINDOW / 2;
@@ -68,11 +68,11 @@ static double around(const double *logs, uint32_t count, uint32_t i)
 static void calm(const double *logs, uint32_t count, double *quiet)
 {
     for (uint32_t i = 0; i < count; i++)
-        quiet[i] = fabs(logs[i] - around(logs, count, i));
+        quiet[i] = fabs(logs[i] - run_steps_around(logs, count, i));
     double usual = array_median(quiet, count);
     usual = usual > WARM_UP_NOISE ? usual : WARM_UP_NOISE;
     for (uint32_t i = 0; i < count; i++) {
-        double level = around(logs, count, i);
+        double level = run_steps_around(logs, count, i);
         quiet[i] = logs[i] - level > HELD_UP * usual ? level : logs[i];
     }
 }
@@ -85,10 +85,10 @@ static uint32_t change_point(const double *logs, uint32_t count, uint32_t last, 
     double highest = WARM_UP_DEVIATIONS;
     uint32_t found = 0, slow = 0;
     for (uint32_t i = 0; i < count; i++)
-        move(&behind, logs[i], 1);
+        run_steps_move(&behind, logs[i], 1);
     for (uint32_t i = 1; i <= last; i++) {
-        move(&before, logs[i - 1], 1);
-        move(&behind, logs[i - 1], -1);
+        run_steps_move(&before, logs[i - 1], 1);
+        run_steps_move(&behind, logs[i - 1], -1);
         slow += logs[i - 1] > high;
         double rise = before.sum / before.count - behind.sum / behind.count;
         double each = sqrt(spread(&behind) / (behind.count > 1 ? behind.count - 1 : 1));
@@ -129,22 +129,23 @@ static uint32_t warm_up_steps(double *logs, uint32_t count, double *room)
 
 /* ---- which steps there are ------------------------------------------------------------------- */
 
-static bool is_whole(const struct step *s)
+static bool run_steps_is_whole(const struct step *s)
 {
     return !s->is_partial && s->end_ns > s->begin_ns;
 }
 
 /* Of a process's steps those that are whole, without the warm-up, are kept; of these, if there are
  * any, those of which the GPU's time is known. `logs` and `room` have room for all. */
-static void keep(struct run_steps *r, uint32_t first, uint32_t end, double *logs, double *room)
+static void run_steps_keep(struct run_steps *r, uint32_t first, uint32_t end, double *logs,
+                           double *room)
 {
     uint32_t whole = 0;
     bool knows_some = false;
     for (uint32_t i = first; i < end; i++)
-        knows_some |= is_whole(&r->steps.list[i]) && !r->steps.list[i].is_blind;
+        knows_some |= run_steps_is_whole(&r->steps.list[i]) && !r->steps.list[i].is_blind;
     for (uint32_t i = first; i < end; i++) {
         const struct step *s = &r->steps.list[i];
-        r->list[i].is_kept = is_whole(s) && !(knows_some && s->is_blind);
+        r->list[i].is_kept = run_steps_is_whole(s) && !(knows_some && s->is_blind);
         if (r->list[i].is_kept)
             logs[whole++] = log((double)(s->end_ns - s->begin_ns));
     }
@@ -187,7 +188,7 @@ static int keep_all(struct run_steps *r)
     r->list = calloc(s->count + 1u, sizeof *r->list);
     if (logs && r->list)
         for (uint32_t i = 0; i < r->walk->rec->count; i++)
-            keep(r, s->firsts[i], s->firsts[i + 1], logs, logs + s->count + 1);
+            run_steps_keep(r, s->firsts[i], s->firsts[i + 1], logs, logs + s->count + 1);
     free(logs);
     return logs && r->list ? 0 : GPUPROF_NO_MEMORY;
 }
@@ -244,7 +245,7 @@ struct run_step *run_step_at(const struct run_steps *r, const struct process *p,
 
 /* ---- what comes to pass in them -------------------------------------------------------------- */
 
-static struct run_device *device_of(struct run_steps *r, const struct event *e)
+static struct run_device *run_steps_device_of(struct run_steps *r, const struct event *e)
 {
     uint64_t device = record_arg(e->record, KERNEL_DEVICE);
     struct key key = {e->process->index, device, 0};
@@ -256,9 +257,9 @@ static struct run_device *device_of(struct run_steps *r, const struct event *e)
 }
 
 /* What the device was not known to be busy with yet goes to the steps in which it is. */
-static int take_work(struct run_steps *r, const struct event *e)
+static int run_steps_take_work(struct run_steps *r, const struct event *e)
 {
-    struct run_device *d = device_of(r, e);
+    struct run_device *d = run_steps_device_of(r, e);
     if (!d)
         return GPUPROF_NO_MEMORY;
     uint64_t at_ns = e->begin_ns > d->until_ns ? e->begin_ns : d->until_ns;
@@ -279,7 +280,7 @@ static int take_work(struct run_steps *r, const struct event *e)
     return 0;
 }
 
-static void take_call(struct run_steps *r, const struct event *e)
+static void run_steps_take_call(struct run_steps *r, const struct event *e)
 {
     const struct record *call = e->record;
     unsigned does = e->function->does;
@@ -299,12 +300,12 @@ static void take_call(struct run_steps *r, const struct event *e)
     step->values[RUN_SYNCS] += does == API_DOES_SYNC ? weight : 0;
 }
 
-static int take(void *context, const struct slice *s)
+static int run_steps_take(void *context, const struct slice *s)
 {
     struct run_steps *r = context;
     const struct event *e = &s->event;
     if (e->record->type == RECORD_CALL)
-        take_call(r, e);
+        run_steps_take_call(r, e);
     if (!is_stream_work(e->record->type))
         return 0;
     uint64_t at_ns = s->is_called ? s->call.begin_ns : e->begin_ns;
@@ -312,12 +313,12 @@ static int take(void *context, const struct slice *s)
         e->record->type == RECORD_KERNEL ? run_step_at(r, e->process, at_ns) : NULL;
     if (step)
         step->values[RUN_KERNELS]++;
-    return take_work(r, e);
+    return run_steps_take_work(r, e);
 }
 
 struct consumer run_steps_consumer(struct run_steps *r)
 {
-    return (struct consumer){.context = r, .needs = WALK_WORK, .take = take};
+    return (struct consumer){.context = r, .needs = WALK_WORK, .take = run_steps_take};
 }
 
 /* ---- the run's ------------------------------------------------------------------------------- */

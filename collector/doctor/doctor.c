@@ -72,7 +72,7 @@ static void read_settings(struct patient *p, const char *const *values)
     }
 }
 
-static void gather(struct patient *p, const char *const *values)
+static void doctor_gather(struct patient *p, const char *const *values)
 {
     const char *root = getenv(DOCTOR_ROOT_VARIABLE);
     p->root = root ? root : "";
@@ -117,7 +117,7 @@ static void print_text(const struct doctor *d)
            counts[CHECK_BROKEN]);
 }
 
-static void print_json(const struct doctor *d)
+static void doctor_print_json(const struct doctor *d)
 {
     const char *between = "";
     printf("{\"state\": \"%s\", \"checks\": [", state_names[d->worst]);
@@ -139,7 +139,7 @@ static void print_json(const struct doctor *d)
     printf("\n]}\n");
 }
 
-static enum exit_code run(const struct options *options)
+static enum exit_code doctor_run(const struct options *options)
 {
     const struct doctor_options *own = options->own;
     if (standard_files_fill() < 0)
@@ -150,9 +150,9 @@ static enum exit_code run(const struct options *options)
         return EXIT_ENVIRONMENT;
     }
     d->patient.argv = options->path_count ? options->paths : NULL;
-    gather(&d->patient, options->settings);
+    doctor_gather(&d->patient, options->settings);
     examine(d);
-    (own->json ? print_json : print_text)(d);
+    (own->json ? doctor_print_json : print_text)(d);
     enum exit_code code = standard_output_end();
     if (code == EXIT_OK && d->worst == CHECK_BROKEN)
         code = EXIT_UNFIT;
@@ -171,7 +171,7 @@ static const struct option own_options[] = {
     {0},
 };
 
-VERB_IS(doctor, run, own_options, VERB_OWN(struct doctor_options, 0), TAKES_PROGRAM,
+VERB_IS(doctor, doctor_run, own_options, VERB_OWN(struct doctor_options, 0), TAKES_PROGRAM,
         "[[--] PROGRAM [ARGUMENTS]]",
         "check what gpuprof can record here or of a program, and how to fix what it cannot",
         {PART_EXAMPLE, "gpuprof doctor", "check this machine"},

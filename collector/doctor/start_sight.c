@@ -218,7 +218,7 @@ static bool at_begin(struct tracer *t, pid_t pid)
 }
 
 /* Looks at what has happened to `pid`, and lets it go on. True: likewise. */
-static bool follow(struct tracer *t, pid_t pid, int status)
+static bool start_sight_follow(struct tracer *t, pid_t pid, int status)
 {
     int event = status >> 16, number = WSTOPSIG(status);
     if (!WIFSTOPPED(status))
@@ -264,7 +264,7 @@ static void trace(void *result, void *context)
     if (write(go[1], "", 1) != 1)
         return;
     for (pid_t pid; (pid = waitpid(-1, &status, __WALL)) > 0;)
-        if (follow(&t, pid, status))
+        if (start_sight_follow(&t, pid, status))
             return;
 }
 

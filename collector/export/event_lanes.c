@@ -118,7 +118,7 @@ static int send_text(void *context, const char *data, size_t length)
  * has all events of a moment. If times of a damaged file go back, the last time counts. Slices
  * still open at the end come last, by kind.
  */
-static bool is_ours(struct lane *l, const struct slice *s)
+static bool event_lanes_is_ours(struct lane *l, const struct slice *s)
 {
     uint64_t behind = s->library_change ? BEHIND_LIBRARIES
                       : s->op_change    ? BEHIND_OPS
@@ -134,10 +134,10 @@ static bool is_ours(struct lane *l, const struct slice *s)
     return l->crew.turn == l->crew.place;
 }
 
-static int take(void *context, const struct slice *s)
+static int event_lanes_take(void *context, const struct slice *s)
 {
     struct lane *l = context;
-    if (!is_ours(l, s))
+    if (!event_lanes_is_ours(l, s))
         return 0;
     int error = l->consumer->take(l->consumer->context, s);
     add_piece(l, output_bytes(l->out) - l->sent - l->bytes);
@@ -175,12 +175,12 @@ static bool hear_steps(const struct lane *l)
 }
 
 /* The context is a copy of the parent's. */
-static enum exit_code work(void *context, uint32_t index, int to)
+static enum exit_code event_lanes_work(void *context, uint32_t index, int to)
 {
     struct lane *l = context;
     struct consumer consumer = *l->consumer;
     consumer.context = l;
-    consumer.take = take;
+    consumer.take = event_lanes_take;
     consumer.end = NULL;
     l->to = to;
     l->crew.place = index / l->crew.shares;
@@ -221,7 +221,7 @@ struct joint {
 
 /* Reads the next batch of a lane, or its end with the worker's findings. Returns false if the
  * worker ended early. */
-static bool fill(struct joint *j, uint32_t index)
+static bool event_lanes_fill(struct joint *j, uint32_t index)
 {
     struct incoming *lane = &j->lanes[index];
     const struct recording *rec = j->walk->rec;
@@ -252,24 +252,24 @@ static bool fill(struct joint *j, uint32_t index)
     return is_read;
 }
 
-static bool is_before(const struct incoming *a, const struct incoming *b)
+static bool event_lanes_is_before(const struct incoming *a, const struct incoming *b)
 {
     const struct piece *p = &a->batch->pieces[a->at], *q = &b->batch->pieces[b->at];
     return p->ns != q->ns ? p->ns < q->ns : p->process < q->process;
 }
 
 /* Sets the two lanes with the earliest pieces; NULL: none. */
-static void choose(struct joint *j, struct incoming **first, struct incoming **second)
+static void event_lanes_choose(struct joint *j, struct incoming **first, struct incoming **second)
 {
     *first = *second = NULL;
     for (uint32_t i = 0; i < j->workers.count; i++) {
         struct incoming *lane = &j->lanes[i];
         if (lane->has_ended)
             continue;
-        if (!*first || is_before(lane, *first)) {
+        if (!*first || event_lanes_is_before(lane, *first)) {
             *second = *first;
             *first = lane;
-        } else if (!*second || is_before(lane, *second)) {
+        } else if (!*second || event_lanes_is_before(lane, *second)) {
             *second = lane;
         }
     }
@@ -277,34 +277,34 @@ static void choose(struct joint *j, struct incoming **first, struct incoming **s
 
 /* Returns the number of a worker that ended early, WORKERS_DONE, or WORKERS_UNWANTED if the output
  * failed. */
-static uint32_t join(struct joint *j, struct output *out)
+static uint32_t event_lanes_join(struct joint *j, struct output *out)
 {
     struct incoming *lane, *next;
     for (uint32_t i = 0; i < j->workers.count; i++)
-        if (!fill(j, i))
+        if (!event_lanes_fill(j, i))
             return i;
-    for (choose(j, &lane, &next); lane; choose(j, &lane, &next)) {
+    for (event_lanes_choose(j, &lane, &next); lane; event_lanes_choose(j, &lane, &next)) {
         uint32_t from = lane->text_at;
         do
             lane->text_at += lane->batch->pieces[lane->at++].bytes;
-        while (lane->at < lane->piece_count && (!next || is_before(lane, next)));
+        while (lane->at < lane->piece_count && (!next || event_lanes_is_before(lane, next)));
         output_write(out, lane->batch->text + from, lane->text_at - from);
         if (out->error)
             return WORKERS_UNWANTED;
         uint32_t index = (uint32_t)(lane - j->lanes);
-        if (lane->at == lane->piece_count && !fill(j, index))
+        if (lane->at == lane->piece_count && !event_lanes_fill(j, index))
             return index;
     }
     return WORKERS_DONE;
 }
 
-static int find_steps(struct walk *w, struct steps *steps)
+static int event_lanes_find_steps(struct walk *w, struct steps *steps)
 {
     struct consumer marks = steps_consumer(steps);
     return steps ? walk_run(w, NULL, &marks, 1) : 0;
 }
 
-/* Sends the steps to the workers. Returns the same as `join`. */
+/* Sends the steps to the workers. Returns the same as `event_lanes_join`. */
 static uint32_t tell_steps(const struct joint *j, const struct steps *s)
 {
     for (uint32_t i = 0; s && i < j->workers.count; i++)
@@ -338,15 +338,15 @@ static void deal(struct recording *rec, struct lane *lane)
 
 /* Returns 0, or an error after a message. This process finds the steps that the workers wait
  * for. */
-static int run(struct joint *j, struct steps *steps, const struct consumer *consumer,
-               struct output *out)
+static int event_lanes_own_run(struct joint *j, struct steps *steps,
+                               const struct consumer *consumer, struct output *out)
 {
     if (j->workers.count <= LANES_SLOWER && !out->zstream)
         out->in_background = false;
-    int error = find_steps(j->walk, steps);
+    int error = event_lanes_find_steps(j->walk, steps);
     uint32_t how = error < 0 ? WORKERS_UNWANTED : tell_steps(j, steps);
     if (how == WORKERS_DONE)
-        how = join(j, out);
+        how = event_lanes_join(j, out);
     enum exit_code code = workers_end(&j->workers, how);
     if (error < 0 || how != WORKERS_DONE || code != EXIT_OK)
         return error < 0 ? error : code == EXIT_OK ? 0 : GPUPROF_IO;
@@ -375,10 +375,10 @@ int event_lanes_run(struct walk *w, struct steps *steps, const struct consumer *
         j->batches = lane.batches;
         j->found = found;
     }
-    if (lane.batches && workers_start(&j->workers, count, work, &lane)) {
-        error = run(j, steps, consumer, out);
+    if (lane.batches && workers_start(&j->workers, count, event_lanes_work, &lane)) {
+        error = event_lanes_own_run(j, steps, consumer, out);
     } else {
-        error = find_steps(w, steps);
+        error = event_lanes_find_steps(w, steps);
         if (error == 0)
             error = walk_run(w, NULL, consumer, 1);
     }

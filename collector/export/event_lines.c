@@ -110,7 +110,7 @@ static void end_row(struct export_writer *w, char *out, const char *end)
     output_write(w->out, w->line.at, (size_t)(out - w->line.at));
 }
 
-static char *put_number(char *out, const struct event_cell *c)
+static char *event_lines_put_number(char *out, const struct event_cell *c)
 {
     bool is_negative = c->form == CELL_SIGNED && (int64_t)c->number < 0;
     if (is_negative)
@@ -118,7 +118,7 @@ static char *put_number(char *out, const struct event_cell *c)
     return json_decimal(out, is_negative ? 0 - c->number : c->number);
 }
 
-static char *put_text(char *out, const struct event_cell *c)
+static char *event_lines_put_text(char *out, const struct event_cell *c)
 {
     memcpy(out, c->text, c->bytes);
     return out + c->bytes;
@@ -135,11 +135,11 @@ static void print_csv(struct export_writer *w)
             *out++ = ',';
         switch (c->form) {
         case CELL_NUMBER:
-        case CELL_SIGNED: out = put_number(out, c); break;
-        case CELL_WORD: out = put_text(out, c); break;
+        case CELL_SIGNED: out = event_lines_put_number(out, c); break;
+        case CELL_WORD: out = event_lines_put_text(out, c); break;
         case CELL_STRING:
             if (!memchr(c->text, '\\', c->bytes)) {
-                out = put_text(out, c);
+                out = event_lines_put_text(out, c);
                 break;
             }
             __attribute__((fallthrough));
@@ -153,7 +153,7 @@ static void print_csv(struct export_writer *w)
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
-static void print_json(struct export_writer *w)
+static void event_lines_print_json(struct export_writer *w)
 {
     char *out = row_room(w);
     char separator = '{';
@@ -168,7 +168,8 @@ static void print_json(struct export_writer *w)
         if (c->form == CELL_WORD)
             out = json_escape(out, c->text, c->bytes);
         else
-            out = c->form <= CELL_SIGNED ? put_number(out, c) : put_text(out, c);
+            out = c->form <= CELL_SIGNED ? event_lines_put_number(out, c)
+                                         : event_lines_put_text(out, c);
     }
     if (out)
         end_row(w, out, "}\n");
@@ -185,7 +186,7 @@ static void begin_fact(struct export_writer *w, const char *kind, const struct p
     w->cells[EVENT_START] = w->cells[EVENT_DURATION] = (struct event_cell){0};
 }
 
-static void put_process(struct export_writer *w, const struct process *p)
+static void event_lines_put_process(struct export_writer *w, const struct process *p)
 {
     const char *command = process_meta(p, "cmdline");
     const struct losses *l = &w->walk->losses[p->index];
@@ -234,7 +235,7 @@ static int event_ends(struct export_writer *w)
         (void)event_end(w);
     }
     for (uint32_t i = 0; i < rec->count; i++)
-        put_process(w, rec->processes[i]);
+        event_lines_put_process(w, rec->processes[i]);
     return w->error;
 }
 
@@ -247,9 +248,9 @@ static void lines_free(struct export_writer *w)
     free(w);
 }
 
-static struct export_writer *create(struct output *out, struct walk *walk,
-                                    const struct export_scope *scope,
-                                    void (*print)(struct export_writer *w))
+static struct export_writer *event_lines_create(struct output *out, struct walk *walk,
+                                                const struct export_scope *scope,
+                                                void (*print)(struct export_writer *w))
 {
     struct export_writer *w = calloc(1, sizeof *w);
     if (!w)
@@ -270,13 +271,13 @@ static struct export_writer *create_csv(struct output *out, struct walk *walk,
         output_write(out, columns[i].text + 1, columns[i].bytes - 3);
     }
     output_write(out, "\n", 1);
-    return create(out, walk, scope, print_csv);
+    return event_lines_create(out, walk, scope, print_csv);
 }
 
 static struct export_writer *create_json(struct output *out, struct walk *walk,
                                          const struct export_scope *scope)
 {
-    return create(out, walk, scope, print_json);
+    return event_lines_create(out, walk, scope, event_lines_print_json);
 }
 
 /* ---- what all exporters say alike ------------------------------------------------------------ */

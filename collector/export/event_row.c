@@ -141,7 +141,7 @@ static void put_function_args(struct export_writer *w, const struct slice *s,
 
 /* ---- where it belongs ------------------------------------------------------------------------ */
 
-static void put_step(struct export_writer *w, const struct process *p, uint64_t at_ns)
+static void event_row_put_step(struct export_writer *w, const struct process *p, uint64_t at_ns)
 {
     const struct step *step = w->scope.steps ? steps_at(w->scope.steps, p, at_ns) : NULL;
     w->cells[EVENT_STEP] = (struct event_cell){0};
@@ -155,11 +155,11 @@ static void begin_on(struct export_writer *w, const char *kind, const struct pro
 {
     event_begin(w, kind, p, begin_ns, end_ns);
     event_number(w, EVENT_TID, t->shown_tid);
-    put_step(w, p, begin_ns);
+    event_row_put_step(w, p, begin_ns);
 }
 
 /* Writes what was open around a call. */
-static void put_around(struct export_writer *w, const struct slice *s)
+static void event_row_put_around(struct export_writer *w, const struct slice *s)
 {
     const struct range *range = walk_range(s, false);
     const struct op *op = walk_op(s);
@@ -180,7 +180,7 @@ static void put_call(struct export_writer *w, const struct slice *s)
     int error = 0;
     event_number(w, EVENT_TID,
                  process_thread(w->walk->rec->processes[call->process], call->thread)->shown_tid);
-    put_step(w, s->event.process, call->begin_ns);
+    event_row_put_step(w, s->event.process, call->begin_ns);
     const struct range_node *range = survey_range_around(survey, call, &number, false, &error);
     put_kept(w, EVENT_RANGE, range ? range->text : NULL);
     do
@@ -206,7 +206,7 @@ static void put_result(struct export_writer *w, const struct function *f, int32_
             (struct event_cell){.form = CELL_SIGNED, .number = (uint64_t)(int64_t)result};
 }
 
-static void take_call(struct export_writer *w, const struct slice *s)
+static void event_row_take_call(struct export_writer *w, const struct slice *s)
 {
     const struct event *e = &s->event;
     const struct function *f = e->function;
@@ -227,11 +227,12 @@ static void take_call(struct export_writer *w, const struct slice *s)
     event_fail(w, event_call_id(w->walk, e, &id));
     if (id)
         event_number(w, EVENT_CORRELATION, id);
-    put_around(w, s);
+    event_row_put_around(w, s);
     put_function_args(w, s, f, r->args, r->arg_count);
 }
 
-static void put_device(struct export_writer *w, uint64_t device, uint64_t context, uint64_t stream)
+static void event_row_put_device(struct export_writer *w, uint64_t device, uint64_t context,
+                                 uint64_t stream)
 {
     event_number(w, EVENT_DEVICE, device);
     event_number(w, EVENT_CONTEXT, context);
@@ -240,7 +241,7 @@ static void put_device(struct export_writer *w, uint64_t device, uint64_t contex
 }
 
 /* Takes device work, a wait for it, CUDA's overhead or memory. */
-static void take_work(struct export_writer *w, const struct slice *s)
+static void event_row_take_work(struct export_writer *w, const struct slice *s)
 {
     const struct event *e = &s->event;
     const struct record *r = e->record;
@@ -261,17 +262,17 @@ static void take_work(struct export_writer *w, const struct slice *s)
     if (s->is_called)
         put_call(w, s);
     if (type == RECORD_OVERHEAD || type == RECORD_MEMORY)
-        put_step(w, e->process, e->begin_ns);
+        event_row_put_step(w, e->process, e->begin_ns);
     if (type == RECORD_SYNC)
-        put_device(w,
-                   survey_context_device(&w->walk->survey, e->process, record_arg(r, SYNC_CONTEXT)),
-                   record_arg(r, SYNC_CONTEXT), record_arg(r, SYNC_STREAM));
+        event_row_put_device(
+            w, survey_context_device(&w->walk->survey, e->process, record_arg(r, SYNC_CONTEXT)),
+            record_arg(r, SYNC_CONTEXT), record_arg(r, SYNC_STREAM));
     else if (type == RECORD_MEMORY)
-        put_device(w, record_arg(r, MEMORY_DEVICE), record_arg(r, MEMORY_CONTEXT),
-                   record_arg(r, MEMORY_STREAM));
+        event_row_put_device(w, record_arg(r, MEMORY_DEVICE), record_arg(r, MEMORY_CONTEXT),
+                             record_arg(r, MEMORY_STREAM));
     else if (type != RECORD_OVERHEAD)
-        put_device(w, record_arg(r, KERNEL_DEVICE), record_arg(r, KERNEL_CONTEXT),
-                   record_arg(r, KERNEL_STREAM));
+        event_row_put_device(w, record_arg(r, KERNEL_DEVICE), record_arg(r, KERNEL_CONTEXT),
+                             record_arg(r, KERNEL_STREAM));
     if (type == RECORD_COPY || type == RECORD_SET || type == RECORD_MEMORY)
         event_number(w, EVENT_BYTES,
                      record_arg(r, type == RECORD_COPY  ? (unsigned)COPY_BYTES
@@ -280,7 +281,7 @@ static void take_work(struct export_writer *w, const struct slice *s)
 }
 
 /* Takes a block of PyTorch's allocator, or a failed allocation. */
-static void take_tensor(struct export_writer *w, const struct slice *s)
+static void event_row_take_tensor(struct export_writer *w, const struct slice *s)
 {
     const struct event *e = &s->event;
     const struct record *r = e->record;
@@ -292,7 +293,7 @@ static void take_tensor(struct export_writer *w, const struct slice *s)
     event_number(w, EVENT_BYTES, record_arg(r, is_had ? (unsigned)TENSOR_BYTES : TENSOR_OOM_BYTES));
     event_arg_text(w, "allocator", "PyTorch");
     put_record_args(w, r);
-    put_around(w, s);
+    event_row_put_around(w, s);
 }
 
 /* Takes a sample, a wait, or an event of Python's interpreter. A stack is its number in the
@@ -323,12 +324,12 @@ static void take_host(struct export_writer *w, const struct slice *s)
     if (out)
         end_arg(w, json_escape(out, (const char *)r->bytes, r->byte_count));
     put_record_args(w, r);
-    put_around(w, s);
+    event_row_put_around(w, s);
 }
 
 /* ---- what the program says of itself --------------------------------------------------------- */
 
-static void take_range(struct export_writer *w, const struct slice *s)
+static void event_row_take_range(struct export_writer *w, const struct slice *s)
 {
     const struct range *range = s->range;
     bool is_mark = s->change == RANGE_MARKED;
@@ -349,7 +350,7 @@ static void take_range(struct export_writer *w, const struct slice *s)
         end_arg(w, payload_json(range->payload_type, range->payload, out));
 }
 
-static void take_op(struct export_writer *w, const struct slice *s)
+static void event_row_take_op(struct export_writer *w, const struct slice *s)
 {
     const struct op *op = s->op;
     const struct kernel_name *inputs =
@@ -366,7 +367,7 @@ static void take_op(struct export_writer *w, const struct slice *s)
         end_arg(w, op_put_dims(out, inputs->raw, inputs->raw_bytes));
 }
 
-static void take_library(struct export_writer *w, const struct slice *s)
+static void event_row_take_library(struct export_writer *w, const struct slice *s)
 {
     const struct library_call *call = s->library;
     begin_on(w, select_kind_word(SELECT_LIBRARY), call->process, call->thread, call->begin_ns,
@@ -392,7 +393,7 @@ static void take_mark(struct export_writer *w, const struct slice *s)
 }
 
 /* Takes a device reading: one row per group of counters, with the known values. */
-static void take_sample(struct export_writer *w, const struct slice *s)
+static void event_row_take_sample(struct export_writer *w, const struct slice *s)
 {
     const struct record *r = s->event.record;
     const struct event_info *info = event_info(r->type);
@@ -401,7 +402,7 @@ static void take_sample(struct export_writer *w, const struct slice *s)
     event_begin(w, info->name, s->event.process, at_ns, at_ns);
     char *end = json_escape(w->name, s->source->title, strlen(s->source->title));
     event_string(w, EVENT_NAME, w->name, (size_t)(end - w->name));
-    put_step(w, s->event.process, at_ns);
+    event_row_put_step(w, s->event.process, at_ns);
     if (s->source->device != UINT64_MAX)
         event_number(w, EVENT_DEVICE, s->source->device);
     event_arg_text(w, "uuid", device_source_uuid_text(s->source, uuid));
@@ -423,23 +424,23 @@ int event_take(struct export_writer *w, const struct slice *s)
         s->change == RANGE_OPENED)
         return 0;
     if (s->op_change != OP_SAME)
-        take_op(w, s);
+        event_row_take_op(w, s);
     else if (s->library_change != LIBRARY_SAME)
-        take_library(w, s);
+        event_row_take_library(w, s);
     else if (s->change != RANGE_NONE)
-        take_range(w, s);
+        event_row_take_range(w, s);
     else
         switch (s->event.record->type) {
-        case RECORD_CALL: take_call(w, s); break;
+        case RECORD_CALL: event_row_take_call(w, s); break;
         case RECORD_KERNEL:
         case RECORD_COPY:
         case RECORD_SET:
         case RECORD_GRAPH:
         case RECORD_SYNC:
         case RECORD_OVERHEAD:
-        case RECORD_MEMORY: take_work(w, s); break;
+        case RECORD_MEMORY: event_row_take_work(w, s); break;
         case RECORD_TENSOR:
-        case RECORD_TENSOR_OOM: take_tensor(w, s); break;
+        case RECORD_TENSOR_OOM: event_row_take_tensor(w, s); break;
         case RECORD_STEP:
         case RECORD_PAUSE:
         case RECORD_WINDOW:
@@ -448,7 +449,7 @@ int event_take(struct export_writer *w, const struct slice *s)
             if (is_host_record(s->event.record->type))
                 take_host(w, s);
             else if (s->source && shows_samples(w))
-                take_sample(w, s);
+                event_row_take_sample(w, s);
             else
                 return 0;
         }

@@ -42,14 +42,14 @@ struct export
     struct output *out;
 };
 
-static int take(void *context, const struct slice *s)
+static int export_verb_take(void *context, const struct slice *s)
 {
     struct export *x = context;
     int error = s->is_hidden ? 0 : x->format->take(x->writer, s);
     return error == 0 && x->out->error ? WALK_STOP : error; /* output_finish reports it */
 }
 
-static int end(void *context)
+static int export_verb_end(void *context)
 {
     struct export *x = context;
     return x->format->end(x->writer);
@@ -66,7 +66,7 @@ static int write_with_tables(struct export *x, const struct consumer *consumer)
         error = report_end(&x->report, VERB);
     if (error != 0 || x->out->error)
         return error;
-    error = end(x);
+    error = export_verb_end(x);
     say_error(VERB, error);
     return error;
 }
@@ -90,8 +90,10 @@ static int write_events(struct export *x, const struct options *options)
                                  .report = r,
                                  .weight = own->weight};
     unsigned work = recording_expects_gpu(&x->rec) ? 0 : WALK_WORK | WALK_LOSSES;
-    struct consumer consumer = {
-        .context = x, .needs = x->format->needs & ~work, .take = take, .end = end};
+    struct consumer consumer = {.context = x,
+                                .needs = x->format->needs & ~work,
+                                .take = export_verb_take,
+                                .end = export_verb_end};
     x->writer = error == 0 ? x->format->create(x->out, &x->report.walk, &scope) : NULL;
     if (x->writer && x->format->is_rows)
         error = event_lanes_run(&x->report.walk, x->finds_steps_late ? &x->steps : NULL, &consumer,
@@ -109,7 +111,8 @@ static int write_events(struct export *x, const struct options *options)
     return error < 0 ? error : 0;
 }
 
-static enum exit_code look_around(struct export *x, const struct options *options, bool in_lanes)
+static enum exit_code export_verb_look_around(struct export *x, const struct options *options,
+                                              bool in_lanes)
 {
     x->has_steps = x->format->wants_steps || x->is_cut || options->step_by || options->step_range;
     /* Requested steps may not exist; that must be reported before the walk. */
@@ -138,7 +141,7 @@ static enum exit_code export_recording(struct export *x, const struct options *o
         return verb_output_failed(options->output, GPUPROF_NO_MEMORY);
     /* Names must be known before they are written, so a survey comes first. */
     bool in_lanes = x->format->is_rows && !x->is_cut; /* a selection cannot use workers */
-    enum exit_code code = look_around(x, options, in_lanes);
+    enum exit_code code = export_verb_look_around(x, options, in_lanes);
     if (code == EXIT_OK)
         code =
             selection_make(&x->selection, &x->rec, &x->report.walk, &options->select, &how, VERB);
@@ -180,7 +183,8 @@ static void all_names(char *text)
 }
 
 /* Checks what can be checked before anything is read. */
-static enum exit_code check(const struct export_format *format, const struct options *options)
+static enum exit_code export_verb_check(const struct export_format *format,
+                                        const struct options *options)
 {
     const struct export_options *own = options->own;
     char names[NAMES_BYTES];
@@ -230,7 +234,7 @@ static bool is_trace(const struct options *options)
            file_format_of_file(trace_formats, path);
 }
 
-static enum exit_code run(const struct options *options)
+static enum exit_code export_verb_run(const struct options *options)
 {
     const struct export_options *own = options->own;
     if (is_trace(options)) {
@@ -244,7 +248,7 @@ static enum exit_code run(const struct options *options)
     struct export x = {.format = (const struct export_format *)format};
     struct recording_options how = {
         .keep_live = options->keep_live, .processors = options->jobs, .select = &options->select};
-    enum exit_code code = check(x.format, options);
+    enum exit_code code = export_verb_check(x.format, options);
     if (code != EXIT_OK)
         return code;
     code = recording_open(&x.rec, options->paths, options->path_count, &how);
@@ -279,7 +283,7 @@ static const struct option own_options[] = {
     {0},
 };
 
-VERB_IS(export, run, own_options, VERB_OWN(struct export_options, 0), TAKES_RECORDINGS,
+VERB_IS(export, export_verb_run, own_options, VERB_OWN(struct export_options, 0), TAKES_RECORDINGS,
         "DIR|FILE...", "write a file for other programs: SQLite, pprof, stacks, csv",
         {PART_EXAMPLE, "gpuprof export data -o profile.sqlite",
          "write a database with the tables of nsys export, for sqlite3 and pandas"},

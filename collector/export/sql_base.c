@@ -218,23 +218,23 @@ static int told(struct sql_base *b, int said)
     return 0;
 }
 
-static int run(struct sql_base *b, const char *sql)
+static int sql_base_run(struct sql_base *b, const char *sql)
 {
     return sqlite3_exec(b->database, sql, NULL, NULL, NULL);
 }
 
-static int make_table(struct sql_base *b, const char *name, const char *columns)
+static int sql_base_make_table(struct sql_base *b, const char *name, const char *columns)
 {
     char sql[SQL_BYTES];
     int length = snprintf(sql, sizeof sql, "CREATE TABLE %s (%s)", name, columns);
-    return (size_t)length < sizeof sql ? run(b, sql) : SQLITE_TOOBIG;
+    return (size_t)length < sizeof sql ? sql_base_run(b, sql) : SQLITE_TOOBIG;
 }
 
 static int make_tables(struct sql_base *b)
 {
     int said = SQLITE_OK;
     for (unsigned i = 0; said == SQLITE_OK && i < SQL_LATE; i++)
-        said = make_table(b, tables[i].name, tables[i].definition + 1);
+        said = sql_base_make_table(b, tables[i].name, tables[i].definition + 1);
     return said;
 }
 
@@ -254,7 +254,7 @@ struct sql_base *sql_base_create(struct output *out)
              "PRAGMA temp_store=MEMORY; PRAGMA cache_size=-%d; BEGIN",
              SQL_CACHE_KIB);
     if (said == SQLITE_OK)
-        said = run(b, settings);
+        said = sql_base_run(b, settings);
     if (said == SQLITE_OK)
         said = make_tables(b);
     if (told(b, said) == 0 && !out->error)
@@ -277,7 +277,7 @@ static sqlite3_stmt *insert_of(struct sql_base *b, const char *name, unsigned co
     return its->insert;
 }
 
-static int bind(sqlite3_stmt *insert, int place, const struct sql_value *v)
+static int sql_base_bind(sqlite3_stmt *insert, int place, const struct sql_value *v)
 {
     switch ((enum sql_kind)v->kind) {
     case SQL_INTEGER: return sqlite3_bind_int64(insert, place, v->integer);
@@ -293,8 +293,8 @@ static int bind(sqlite3_stmt *insert, int place, const struct sql_value *v)
     return sqlite3_bind_null(insert, place);
 }
 
-static int put_row(struct sql_base *b, const char *name, unsigned columns, struct inserts *its,
-                   const struct sql_value *row)
+static int sql_base_put_row(struct sql_base *b, const char *name, unsigned columns,
+                            struct inserts *its, const struct sql_value *row)
 {
     if (b->out->error)
         return 0;
@@ -305,7 +305,7 @@ static int put_row(struct sql_base *b, const char *name, unsigned columns, struc
         if (row[i].kind == SQL_NULL && !(its->bound & bit))
             continue; /* already NULL, like most columns in all rows */
         its->bound = row[i].kind == SQL_NULL ? its->bound & ~bit : its->bound | bit;
-        said = bind(insert, (int)i + 1, &row[i]);
+        said = sql_base_bind(insert, (int)i + 1, &row[i]);
     }
     if (said == SQLITE_OK) {
         sqlite3_step(insert);
@@ -318,9 +318,9 @@ int sql_base_insert(struct sql_base *b, enum sql_table table, const struct sql_v
 {
     const struct table *t = &tables[table];
     int error = table >= SQL_LATE && !b->inserts[table].insert && !b->out->error
-                    ? told(b, make_table(b, t->name, t->definition + 1))
+                    ? told(b, sql_base_make_table(b, t->name, t->definition + 1))
                     : 0;
-    return error < 0 ? error : put_row(b, t->name, t->columns, &b->inserts[table], row);
+    return error < 0 ? error : sql_base_put_row(b, t->name, t->columns, &b->inserts[table], row);
 }
 
 int sql_base_add_table(struct sql_base *b, const char *name, const char *columns)
@@ -328,17 +328,17 @@ int sql_base_add_table(struct sql_base *b, const char *name, const char *columns
     sqlite3_finalize(b->inserts[SQL_TABLES].insert);
     b->inserts[SQL_TABLES] = (struct inserts){0};
     snprintf(b->added, sizeof b->added, "%s", name);
-    return b->out->error ? 0 : told(b, make_table(b, name, columns));
+    return b->out->error ? 0 : told(b, sql_base_make_table(b, name, columns));
 }
 
 int sql_base_add_row(struct sql_base *b, const struct sql_value *row, unsigned count)
 {
-    return put_row(b, b->added, count, &b->inserts[SQL_TABLES], row);
+    return sql_base_put_row(b, b->added, count, &b->inserts[SQL_TABLES], row);
 }
 
 int sql_base_finish(struct sql_base *b)
 {
-    return b->out->error ? 0 : told(b, run(b, "COMMIT"));
+    return b->out->error ? 0 : told(b, sql_base_run(b, "COMMIT"));
 }
 
 void sql_base_free(struct sql_base *b)

@@ -81,7 +81,7 @@ static void number_machines(struct export_writer *w)
     key_map_release(&known);
 }
 
-static void put_process(struct export_writer *w, const struct process *p)
+static void sqlite_facts_put_process(struct export_writer *w, const struct process *p)
 {
     char title[1200], id[2 * sizeof p->header.process_id + 1];
     process_title(p, false, title, sizeof title);
@@ -133,7 +133,7 @@ static int gpu_number(struct gpu_numbers *g, uint64_t machine, const struct surv
     return error;
 }
 
-static void put_devices(struct export_writer *w)
+static void sqlite_facts_put_devices(struct export_writer *w)
 {
     struct gpu_numbers g = {0};
     for (uint32_t i = 0; !w->error && i < w->walk->survey.device_count; i++) {
@@ -211,7 +211,7 @@ static bool has_column(const struct column *c)
     return c->key && c->doc;
 }
 
-static int make_table(struct export_writer *w, const struct table_info *info)
+static int sqlite_facts_make_table(struct export_writer *w, const struct table_info *info)
 {
     char name[SQL_NAME_BYTES] = "", columns[COLUMNS_BYTES] = "";
     size_t length = 0;
@@ -247,7 +247,7 @@ static void put_sums(struct export_writer *w, struct sums *s)
     if (w->error || !s->info || (!sums_has_consumer(s) && !sums_is_of_rows(s->info) && !s->owner))
         return;
     struct table t = {.info = &s->info->table, .source = s};
-    w->error = make_table(w, t.info);
+    w->error = sqlite_facts_make_table(w, t.info);
     if (!w->error)
         w->error = table_begin(&t, &(struct table_view){.limit = ROWS_UNLIMITED}, FORMAT_JSON);
     for (uint32_t i = 0; !w->error && i < t.shown; i++)
@@ -295,8 +295,8 @@ void sqlite_tail(struct export_writer *w)
 {
     const struct recording *rec = w->walk->rec;
     for (uint32_t i = 0; i < rec->count; i++)
-        put_process(w, rec->processes[i]);
-    put_devices(w);
+        sqlite_facts_put_process(w, rec->processes[i]);
+    sqlite_facts_put_devices(w);
     if (w->scope.steps)
         put_steps(w, w->scope.steps);
     for (uint32_t i = 0; i < rec->host_count; i++) {

@@ -28,7 +28,7 @@ struct sql_value sqlite_text(struct export_writer *w, const char *text, size_t b
 
 /* Returns the number of a part of a permanent text or function name, looked up by its address since
  * most repeat. 0: none yet. */
-static uint64_t part_of(const struct export_writer *w, const void *name, unsigned part)
+static uint64_t sqlite_texts_part_of(const struct export_writer *w, const void *name, unsigned part)
 {
     return key_map_get(&w->text_ids, (struct key){(uintptr_t)name, part, 1});
 }
@@ -45,7 +45,7 @@ static struct sql_value make_part(struct export_writer *w, const void *name, uns
 struct sql_value sqlite_name(struct export_writer *w, const struct kernel_name *name,
                              const char *otherwise)
 {
-    uint64_t number = name ? part_of(w, name, KERNEL_SHOWN) : 0;
+    uint64_t number = name ? sqlite_texts_part_of(w, name, KERNEL_SHOWN) : 0;
     return number ? sql_integer(number)
            : name ? make_part(w, name, KERNEL_SHOWN, name->shown, strlen(name->shown))
                   : sqlite_text(w, otherwise, strlen(otherwise));
@@ -53,7 +53,7 @@ struct sql_value sqlite_name(struct export_writer *w, const struct kernel_name *
 
 struct sql_value sqlite_function(struct export_writer *w, const struct function *f)
 {
-    uint64_t number = part_of(w, f, PART_FUNCTION);
+    uint64_t number = sqlite_texts_part_of(w, f, PART_FUNCTION);
     return number ? sql_integer(number) : make_part(w, f, PART_FUNCTION, f->name, strlen(f->name));
 }
 
@@ -94,7 +94,7 @@ struct sql_value sqlite_kernel(struct export_writer *w, const struct kernel_name
         snprintf(unknown, sizeof unknown, "kernel %llu", (unsigned long long)number);
         return sqlite_name(w, NULL, unknown);
     }
-    uint64_t known = name ? part_of(w, name, part) : 0;
+    uint64_t known = name ? sqlite_texts_part_of(w, name, part) : 0;
     if (known || !name)
         return sql_integer_or_null(known);
     if (part == KERNEL_SHOWN)
@@ -107,7 +107,7 @@ struct sql_value sqlite_kernel(struct export_writer *w, const struct kernel_name
 
 struct sql_value sqlite_inputs(struct export_writer *w, const struct kernel_name *inputs)
 {
-    uint64_t number = inputs ? part_of(w, inputs, PART_INPUTS) : 0;
+    uint64_t number = inputs ? sqlite_texts_part_of(w, inputs, PART_INPUTS) : 0;
     if (number || !inputs)
         return sql_integer_or_null(number);
     char *text = malloc(OP_TEXT_BYTES(inputs->raw_bytes));
@@ -141,7 +141,7 @@ void sqlite_chains_release(struct sqlite_chains *c)
     free(c->texts);
 }
 
-static uint32_t text_of(struct export_writer *w, const char *text)
+static uint32_t sqlite_texts_text_of(struct export_writer *w, const char *text)
 {
     struct sql_value id = sqlite_text(w, text, strlen(text));
     return id.integer <= UINT32_MAX ? (uint32_t)id.integer : 0;
@@ -160,12 +160,13 @@ static struct frame_texts texts_of(struct export_writer *w, uint32_t frame,
         return all[frame];
     bool is_named = f && f->name && (f->kind == SHOWN_NATIVE || f->kind == SHOWN_INLINED);
     const struct kernel_name *module = !f ? NULL : f->kind == SHOWN_PYTHON ? f->file : f->module;
-    all[frame].symbol = text_of(w, is_named ? f->name->shown : f ? f->label : UNKNOWN);
-    all[frame].module = text_of(w, module ? module->raw : UNKNOWN);
+    all[frame].symbol = sqlite_texts_text_of(w, is_named ? f->name->shown : f ? f->label : UNKNOWN);
+    all[frame].module = sqlite_texts_text_of(w, module ? module->raw : UNKNOWN);
     return all[frame];
 }
 
-static void put_frames(struct export_writer *w, uint64_t id, uint32_t node, bool is_sample)
+static void sqlite_texts_put_frames(struct export_writer *w, uint64_t id, uint32_t node,
+                                    bool is_sample)
 {
     const struct call_tree *t = &w->chains.tree;
     for (uint64_t depth = 0; node && !w->error; depth++, node = call_tree_node(t, node)->parent) {
@@ -192,7 +193,7 @@ uint64_t sqlite_chain(struct export_writer *w, const struct process *p, uint32_t
     if (w->error || !node)
         return 0;
     if (sample) {
-        put_frames(w, sample, node, true);
+        sqlite_texts_put_frames(w, sample, node, true);
         return sample;
     }
     struct key key = {node, 0, 0};
@@ -202,6 +203,6 @@ uint64_t sqlite_chain(struct export_writer *w, const struct process *p, uint32_t
     if (error == GPUPROF_LIMIT)
         return 0; /* without this note, frames would be written twice */
     if (sqlite_ok(w, error))
-        put_frames(w, node, node, false);
+        sqlite_texts_put_frames(w, node, node, false);
     return node;
 }

@@ -6,14 +6,14 @@
 
 /* ---- records --------------------------------------------------------------------------------- */
 
-static void take_call(struct export_writer *w, const struct slice *s)
+static void sqlite_writer_take_call(struct export_writer *w, const struct slice *s)
 {
     uint64_t id = 0;
     if (sqlite_ok(w, event_call_id(w->walk, &s->event, &id)))
         put_RUNTIME(w, s, id);
 }
 
-static void take_kernel(struct export_writer *w, const struct slice *s)
+static void sqlite_writer_take_kernel(struct export_writer *w, const struct slice *s)
 {
     uint64_t number = record_arg(s->event.record, KERNEL_NAME_INDEX);
     put_KERNEL(w, s, walk_kernel(w->walk, s->event.process, number), number);
@@ -26,7 +26,7 @@ static void take_sync(struct export_writer *w, const struct slice *s)
 }
 
 /* Writes a device reading: a row per known value, named as in events.def. */
-static void take_sample(struct export_writer *w, const struct slice *s)
+static void sqlite_writer_take_sample(struct export_writer *w, const struct slice *s)
 {
     const struct event_info *info = event_info(s->event.record->type);
     char uuid[DEVICE_UUID_BYTES], name[96];
@@ -75,7 +75,7 @@ static void take_other(struct export_writer *w, const struct slice *s)
     struct host_sample sample;
     if (!host_sample(s, &sample)) {
         if (s->source)
-            take_sample(w, s);
+            sqlite_writer_take_sample(w, s);
     } else if (sample.is_cpu) {
         put_tick(w, s, &sample);
     } else {
@@ -151,8 +151,8 @@ static int sqlite_take(struct export_writer *w, const struct slice *s)
         put_range(w, s);
     else
         switch (s->event.record->type) {
-        case RECORD_CALL: take_call(w, s); break;
-        case RECORD_KERNEL: take_kernel(w, s); break;
+        case RECORD_CALL: sqlite_writer_take_call(w, s); break;
+        case RECORD_KERNEL: sqlite_writer_take_kernel(w, s); break;
         case RECORD_COPY: put_MEMCPY(w, s); break;
         case RECORD_SET: put_MEMSET(w, s); break;
         case RECORD_GRAPH: put_GRAPH(w, s); break;

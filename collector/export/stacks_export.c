@@ -70,7 +70,7 @@ struct pprof {
     bool failed;
 };
 
-static void flush(struct pprof *p)
+static void stacks_export_flush(struct pprof *p)
 {
     if (p->packet.used)
         output_write(p->out, (const char *)p->packet.bytes, p->packet.used);
@@ -211,7 +211,7 @@ static void put_sample(struct pprof *p, uint32_t node, const struct stack_cost *
 }
 
 /* Writes the types, the time and the losses. */
-static void put_head(struct pprof *p, const struct stacks_span *span)
+static void stacks_export_put_head(struct pprof *p, const struct stacks_span *span)
 {
     const struct recording *rec = p->costs->rec;
     char title[TITLE_BYTES], lost[LOST_BYTES], text[TITLE_BYTES + LOST_BYTES + 16];
@@ -250,15 +250,15 @@ static int pprof_write(const struct stack_costs *costs, const struct stacks_span
     p.is_told = calloc(costs->tree.frames.count + 1u, sizeof *p.is_told);
     p.failed = !p.is_told;
     if (!p.failed)
-        put_head(&p, span);
+        stacks_export_put_head(&p, span);
     for (uint32_t n = 1; n <= costs->tree.count && !p.failed && !out->error; n++) {
         struct stack_cost cost = stack_cost_of(costs, n);
         if (cost.calls || cost.works || cost.samples || cost.waits)
             put_sample(&p, n, &cost);
         if (p.packet.used >= BLOCK_BYTES)
-            flush(&p);
+            stacks_export_flush(&p);
     }
-    flush(&p);
+    stacks_export_flush(&p);
     bool failed = p.failed || p.packet.failed;
     packet_release(&p.packet);
     kernel_names_release(&p.texts);
@@ -280,9 +280,9 @@ struct export_writer {
     int (*write)(const struct flame *f, struct output *out); /* NULL: pprof */
 };
 
-static struct export_writer *create(struct output *out, struct walk *walk,
-                                    const struct export_scope *scope, bool and_host,
-                                    int (*write)(const struct flame *f, struct output *out))
+static struct export_writer *
+stacks_export_create(struct output *out, struct walk *walk, const struct export_scope *scope,
+                     bool and_host, int (*write)(const struct flame *f, struct output *out))
 {
     struct export_writer *w = calloc(1, sizeof *w);
     if (!w)
@@ -339,7 +339,7 @@ static void stacks_free(struct export_writer *w)
     static struct export_writer *create_##format(struct output *out, struct walk *walk,            \
                                                  const struct export_scope *scope)                 \
     {                                                                                              \
-        return create(out, walk, scope, and_host, write);                                          \
+        return stacks_export_create(out, walk, scope, and_host, write);                            \
     }                                                                                              \
     const struct export_format format##_export = {                                                 \
         .file = {#format, its_ending},                                                             \

@@ -37,7 +37,7 @@ static const struct stats_report {
 };
 #define REPORT_COUNT (sizeof reports / sizeof reports[0])
 
-static bool is_word(const char *word, size_t length, const char *name)
+static bool stats_verb_is_word(const char *word, size_t length, const char *name)
 {
     return length && strlen(name) == length && memcmp(word, name, length) == 0;
 }
@@ -45,7 +45,8 @@ static bool is_word(const char *word, size_t length, const char *name)
 static const struct stats_report *report_named(const char *word, size_t length)
 {
     for (size_t i = 0; i < REPORT_COUNT; i++)
-        if (is_word(word, length, reports[i].name) || is_word(word, length, reports[i].old_name))
+        if (stats_verb_is_word(word, length, reports[i].name) ||
+            stats_verb_is_word(word, length, reports[i].old_name))
             return &reports[i];
     return NULL;
 }
@@ -69,7 +70,7 @@ static const char *table_named(const char *word, size_t length)
     struct table tables[REPORT_TABLES_MAX];
     unsigned count = report_tables(&nothing, tables);
     for (unsigned i = 0; i < count; i++)
-        if (is_word(word, length, tables[i].info->name))
+        if (stats_verb_is_word(word, length, tables[i].info->name))
             return tables[i].info->name;
     return NULL;
 }
@@ -99,7 +100,7 @@ static enum exit_code take_arguments(const char *name, const char *text, size_t 
         return EXIT_OK;
     for (const char *at = text; at < text + length; at += count) {
         count = strcspn(++at, ":,");
-        if (!is_word(at, count, "base") && !is_word(at, count, "mangled"))
+        if (!stats_verb_is_word(at, count, "base") && !stats_verb_is_word(at, count, "mangled"))
             return usage_error(
                 "stats: %s: unknown suffix ':%.*s'; the suffixes are :base and :mangled", name,
                 (int)count, at);
@@ -171,7 +172,7 @@ static enum exit_code export_trace(const struct stats_report *t, const struct op
     return code == EXIT_OK ? export_verb.run(&of_export) : code;
 }
 
-static enum exit_code run(const struct options *options)
+static enum exit_code stats_verb_run(const struct options *options)
 {
     const struct stats_options *own = options->own;
     struct report_options report = {.table = own->table};
@@ -243,8 +244,9 @@ static const struct option own_options[] = {
     {0},
 };
 
-VERB_IS(stats, run, own_options, VERB_OWN(struct stats_options, .table = TABLE_OPTIONS_USUAL),
-        TAKES_RECORDINGS | VERB_MORE, "REPORT[,REPORT..] DIR|FILE...",
+VERB_IS(stats, stats_verb_run, own_options,
+        VERB_OWN(struct stats_options, .table = TABLE_OPTIONS_USUAL), TAKES_RECORDINGS | VERB_MORE,
+        "REPORT[,REPORT..] DIR|FILE...",
         "print tables of the report, or one row per event, by their names in nsys stats",
         {PART_EXAMPLE, "gpuprof stats cuda_gpu_kern_sum data", "print the time of each kernel"},
         {PART_EXAMPLE, "gpuprof stats cuda_api_sum,nvtx_sum --format=csv data",

@@ -76,7 +76,7 @@ static int read_page(struct taker *t)
     return t->count ? 1 : 0;
 }
 
-static int put(struct taker *t, const void *data, size_t bytes)
+static int flight_take_put(struct taker *t, const void *data, size_t bytes)
 {
     int error = file_write_at(t->fd, t->size, data, bytes);
     t->size += bytes;
@@ -90,7 +90,7 @@ static int copy(struct taker *t, int from, uint64_t offset, uint64_t bytes)
         ssize_t got = file_read_at(from, offset, t->data, bytes < COPY_BYTES ? bytes : COPY_BYTES);
         if (got <= 0)
             return got < 0 ? GPUPROF_IO : 0; /* a truncated file is copied as far as it goes */
-        error = put(t, t->data, (size_t)got);
+        error = flight_take_put(t, t->data, (size_t)got);
         offset += (uint64_t)got;
         bytes -= (uint64_t)got;
     }
@@ -127,10 +127,10 @@ static int put_statements(struct taker *t, uint64_t begin_ns, uint64_t sequence)
     error = block_store(&codec, e, NULL, &h, &stored);
     if (error == 0) {
         block_header_write(&h, head);
-        error = put(t, head, sizeof head);
+        error = flight_take_put(t, head, sizeof head);
     }
     if (error == 0)
-        error = put(t, stored, h.stored_bytes);
+        error = flight_take_put(t, stored, h.stored_bytes);
     free(stored);
     zstandard_release(&codec);
     free(e);

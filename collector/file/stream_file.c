@@ -90,7 +90,7 @@ static int pool_use(struct stream_file *f, struct file_pool *pool)
     return 0;
 }
 
-static void close_file(struct stream_file *f, struct file_pool *pool)
+static void stream_file_close_file(struct stream_file *f, struct file_pool *pool)
 {
     for (unsigned i = 0; i < pool->count; i++) {
         if (pool->open[i] == f) {
@@ -106,7 +106,7 @@ static void close_file(struct stream_file *f, struct file_pool *pool)
 
 void stream_file_release(struct stream_file *f, struct file_pool *pool)
 {
-    close_file(f, pool);
+    stream_file_close_file(f, pool);
     free(f->path);
     f->path = NULL;
 }
@@ -117,7 +117,7 @@ int stream_file_renew(struct stream_file *f, struct file_pool *pool)
     if (f->fd >= 0 && stat(f->path, &status) == 0 && status.st_dev == f->device &&
         status.st_ino == f->inode)
         return 0;
-    close_file(f, pool);
+    stream_file_close_file(f, pool);
     int error = pool_open(f, pool, &status);
     if (error == 0 && !S_ISREG(status.st_mode))
         error = GPUPROF_NOT_OURS;
@@ -146,7 +146,7 @@ int stream_file_init(struct stream_file *f, struct file_pool *pool, const char *
 
 int stream_file_exchange(struct stream_file *f, struct file_pool *pool, int fd)
 {
-    close_file(f, pool);
+    stream_file_close_file(f, pool);
     f->fd = fd;
     f->is_own = true;
     return stream_file_resize(f, pool);

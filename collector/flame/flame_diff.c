@@ -115,7 +115,7 @@ static double scale_of(const struct flame_diff *d, const uint64_t sums[FLAME_SID
 }
 
 /* Averages each node's own number over the runs, and computes totals. */
-static int add_up(struct both *b)
+static int flame_diff_add_up(struct both *b)
 {
     struct flame_diff *d = b->d;
     uint64_t sums[FLAME_SIDES] = {0};
@@ -139,7 +139,7 @@ static int add_up(struct both *b)
     return 0;
 }
 
-static bool is_gone(const struct both *b, uint32_t n)
+static bool flame_diff_is_gone(const struct both *b, uint32_t n)
 {
     return !b->totals[n][FLAME_NOW] && b->totals[n][FLAME_BEFORE];
 }
@@ -152,7 +152,7 @@ static int add_gone(struct both *b)
     struct shown_frame frame = {.kind = SHOWN_WORK}; /* no other frame has this kind here */
     uint32_t root = 0;
     for (uint32_t n = b->there; n > 0; n--)
-        if (b->twins[n] || (is_gone(b, n) && d->own[n - 1][FLAME_BEFORE]))
+        if (b->twins[n] || (flame_diff_is_gone(b, n) && d->own[n - 1][FLAME_BEFORE]))
             b->twins[n] = b->twins[call_tree_node(&d->tree, n)->parent] = UINT32_MAX;
     if (!b->twins[0])
         return 0;
@@ -197,7 +197,7 @@ static int arrange(struct both *b)
         return GPUPROF_NO_MEMORY;
     for (uint32_t n = 1; n <= b->there; n++) {
         b->nodes[n].own = d->own[n - 1][FLAME_NOW];
-        if (b->twins[n] && is_gone(b, n))
+        if (b->twins[n] && flame_diff_is_gone(b, n))
             b->nodes[b->twins[n]].own += d->own[n - 1][FLAME_BEFORE];
     }
     int error = flame_arrange(&d->tree, b->nodes);
@@ -212,7 +212,7 @@ int flame_diff_write_folded(struct flame_diff *d, struct output *out)
 {
     struct both b = {.d = d};
     uint32_t *path = calloc(d->tree.count + 1u, sizeof *path);
-    int error = path ? add_up(&b) : GPUPROF_NO_MEMORY;
+    int error = path ? flame_diff_add_up(&b) : GPUPROF_NO_MEMORY;
     for (uint32_t n = 1; error == 0 && n <= b.there && !out->error; n++)
         if (d->own[n - 1][FLAME_BEFORE] || d->own[n - 1][FLAME_NOW])
             flame_put_stack(&d->tree, n, path, d->own[n - 1], FLAME_SIDES, out);
@@ -250,7 +250,7 @@ static unsigned colour_of(double change)
 static unsigned node_colour(const void *context, uint32_t n)
 {
     const struct both *b = context;
-    return n <= b->there || is_gone(b, n) ? colour_of(change_of(b->totals[n])) : PALE;
+    return n <= b->there || flame_diff_is_gone(b, n) ? colour_of(change_of(b->totals[n])) : PALE;
 }
 
 static char *change_text(char *text, size_t bytes, const uint64_t totals[FLAME_SIDES])
@@ -265,14 +265,14 @@ static char *change_text(char *text, size_t bytes, const uint64_t totals[FLAME_S
     return text;
 }
 
-static void describe(const void *context, uint32_t n, uint64_t total, char *text)
+static void flame_diff_describe(const void *context, uint32_t n, uint64_t total, char *text)
 {
     const struct both *b = context;
     char now[UNIT_TEXT_BYTES], before[UNIT_TEXT_BYTES], change[32];
     if (n > b->there) {
         snprintf(text, FLAME_DESCRIBE_BYTES, "%s before, %s",
                  flame_value_text(b->d->weight, before, total),
-                 is_gone(b, n) ? "gone" : "inside a gone frame");
+                 flame_diff_is_gone(b, n) ? "gone" : "inside a gone frame");
         return;
     }
     flame_value_text(b->d->weight, now, b->totals[n][FLAME_NOW]);
@@ -305,7 +305,7 @@ int flame_diff_write_svg(struct flame_diff *d, const char *names, struct output 
 {
     struct both b = {.d = d};
     char title[FLAME_TITLE_BYTES], now[UNIT_TEXT_BYTES], before[UNIT_TEXT_BYTES], change[32];
-    int error = add_up(&b);
+    int error = flame_diff_add_up(&b);
     if (error == 0)
         error = add_gone(&b);
     if (error == 0)
@@ -325,7 +325,7 @@ int flame_diff_write_svg(struct flame_diff *d, const char *names, struct output 
                                               .above = LEGEND,
                                               .put_above = put_legend,
                                               .colour = node_colour,
-                                              .describe = describe,
+                                              .describe = flame_diff_describe,
                                               .context = &b};
         error = flame_draw(&picture, out);
     }

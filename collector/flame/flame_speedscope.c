@@ -12,13 +12,14 @@
 
 #define SCHEMA "https://www.speedscope.app/file-format-schema.json"
 
-static void put_text(struct output *out, const char *text)
+static void flame_speedscope_put_text(struct output *out, const char *text)
 {
     output_write(out, text, strlen(text));
 }
 
 /* Writes the frames in use; sets places[number] to each one's index, and *count. */
-static void put_frames(const struct flame *f, struct output *out, uint32_t *places, uint32_t *count)
+static void flame_speedscope_put_frames(const struct flame *f, struct output *out, uint32_t *places,
+                                        uint32_t *count)
 {
     for (uint32_t n = flame_next(&f->costs.tree, f->nodes, 0); n && !out->error;
          n = flame_next(&f->costs.tree, f->nodes, n)) {
@@ -26,13 +27,13 @@ static void put_frames(const struct flame *f, struct output *out, uint32_t *plac
         const struct shown_frame *frame = call_tree_frame(&f->costs.tree, n);
         if (places[number] || frame->kind == SHOWN_PROCESS)
             continue;
-        put_text(out, *count ? ",\n{\"name\":" : "\n{\"name\":");
-        put_text(out, frame->json);
+        flame_speedscope_put_text(out, *count ? ",\n{\"name\":" : "\n{\"name\":");
+        flame_speedscope_put_text(out, frame->json);
         if (frame->file)
             output_json(out, ",\"file\":", frame->file->raw);
         if (frame->file && frame->name && frame->line)
             output_print(out, ",\"line\":%llu", (unsigned long long)frame->line);
-        put_text(out, "}");
+        flame_speedscope_put_text(out, "}");
         places[number] = ++*count;
     }
 }
@@ -61,11 +62,11 @@ static void put_samples(const struct flame *f, struct output *out, uint32_t root
     for (uint32_t n = root; n && !out->error; n = next_below(f, root, n)) {
         if (!f->nodes[n].own)
             continue;
-        put_text(out, separator);
+        flame_speedscope_put_text(out, separator);
         for (uint32_t i = way_from(f, root, n, way); i > 0; i--) {
             output_print(out, i > 1 ? "%u," : "%u", places[way[i - 1]] - 1);
         }
-        put_text(out, "]");
+        flame_speedscope_put_text(out, "]");
         separator = ",\n[";
     }
 }
@@ -79,7 +80,7 @@ static void put_title(const struct flame *f, struct output *out, uint32_t root, 
     if (is_further)
         output_json(out, "", text);
     else
-        put_text(out, frame->json);
+        flame_speedscope_put_text(out, frame->json);
 }
 
 static void put_profile(const struct flame *f, struct output *out, uint32_t root, bool is_further,
@@ -90,14 +91,14 @@ static void put_profile(const struct flame *f, struct output *out, uint32_t root
         [WEIGHT_CALLS] = "none",       [WEIGHT_BYTES] = "bytes",
         [WEIGHT_CPU] = "nanoseconds",  [WEIGHT_OFF_CPU] = "nanoseconds",
         [WEIGHT_WALL] = "nanoseconds"};
-    put_text(out, "{\"type\":\"sampled\",\"name\":");
+    flame_speedscope_put_text(out, "{\"type\":\"sampled\",\"name\":");
     put_title(f, out, root, is_further);
-    put_text(out, ",\"unit\":\"");
-    put_text(out, units[f->weight]);
+    flame_speedscope_put_text(out, ",\"unit\":\"");
+    flame_speedscope_put_text(out, units[f->weight]);
     output_print(out, "\",\"startValue\":0,\"endValue\":%llu,\"samples\":[",
                  (unsigned long long)f->nodes[root].total);
     put_samples(f, out, root, places, way);
-    put_text(out, "],\"weights\":[");
+    flame_speedscope_put_text(out, "],\"weights\":[");
     const char *separator = "";
     for (uint32_t n = root; n; n = next_below(f, root, n)) {
         if (!f->nodes[n].own)
@@ -105,7 +106,7 @@ static void put_profile(const struct flame *f, struct output *out, uint32_t root
         output_print(out, "%s%llu", separator, (unsigned long long)f->nodes[n].own);
         separator = ",";
     }
-    put_text(out, "]}");
+    flame_speedscope_put_text(out, "]}");
 }
 
 /* Further profiles if stacks have such costs: CPU time and time off the CPU. */
@@ -144,18 +145,18 @@ int flame_write_speedscope(const struct flame *f, struct output *out)
                 "{\"$schema\":\"" SCHEMA "\",\n\"exporter\":\"gpuprof@" GPUPROF_RELEASE
                 "\",\n\"name\":",
                 text);
-    put_text(out, ",\n\"activeProfileIndex\":0,\n\"shared\":{\"frames\":[");
+    flame_speedscope_put_text(out, ",\n\"activeProfileIndex\":0,\n\"shared\":{\"frames\":[");
     for (unsigned i = 0; i < GRAPHS && graphs[i].nodes; i++)
-        put_frames(&graphs[i], out, places, &frames);
-    put_text(out, "]},\n\"profiles\":[");
+        flame_speedscope_put_frames(&graphs[i], out, places, &frames);
+    flame_speedscope_put_text(out, "]},\n\"profiles\":[");
     for (unsigned i = 0; i < GRAPHS && graphs[i].nodes; i++)
         for (uint32_t root = graphs[i].nodes[0].first_child; root;
              root = graphs[i].nodes[root].sibling) {
-            put_text(out, separator);
+            flame_speedscope_put_text(out, separator);
             put_profile(&graphs[i], out, root, i > 0, places, way);
             separator = ",\n";
         }
-    put_text(out, "]}\n");
+    flame_speedscope_put_text(out, "]}\n");
 done:
     for (unsigned i = 1; i < GRAPHS; i++)
         free(graphs[i].nodes);

@@ -56,7 +56,7 @@ static void put_text_element(struct output *out, unsigned x, unsigned y, const c
     output_print(out, "</text>\n");
 }
 
-static uint32_t hash_of(const char *text)
+static uint32_t flame_svg_hash_of(const char *text)
 {
     uint32_t hash = 2166136261u;
     for (; *text; text++)
@@ -77,7 +77,7 @@ static unsigned colour_of(const struct shown_frame *frame)
     };
     if (frame->kind == SHOWN_STACKLESS)
         return GREY; /* unknown frames only */
-    uint32_t hash = hash_of(frame->name ? frame->name->shown : frame->label);
+    uint32_t hash = flame_svg_hash_of(frame->name ? frame->name->shown : frame->label);
     const uint8_t *family = families[frame->kind];
     unsigned red = family[0] + (hash & 31);
     unsigned green = family[1] + (hash >> 5 & 31);
@@ -98,7 +98,7 @@ static size_t fitting(const char *text, double width)
 }
 
 /* "12.000 us, 3.40 %". */
-static void describe(const struct drawing *d, uint64_t total, char *text)
+static void flame_svg_describe(const struct drawing *d, uint64_t total, char *text)
 {
     char value[UNIT_TEXT_BYTES];
     double share = d->total ? (double)total / (double)d->total : 0;
@@ -131,7 +131,7 @@ static double width_of(const struct drawing *d, uint64_t total)
 }
 
 /* Computes the position of each node and the number of rows. */
-static void place(struct drawing *d)
+static void flame_svg_place(struct drawing *d)
 {
     d->rows = 1;
     for (uint32_t n = flame_next(d->tree, d->nodes, 0); n; n = flame_next(d->tree, d->nodes, n)) {
@@ -166,7 +166,7 @@ static void draw_narrow(struct drawing *d, uint32_t parent)
         snprintf(label, sizeof label, "[%s narrow frame%s]", count_text(number, count),
                  count == 1 ? "" : "s");
         if (width_of(d, total) >= NARROWEST && d->depth[n] < ROWS_MAX) {
-            describe(d, total, text);
+            flame_svg_describe(d, total, text);
             put_frame(d, left, width_of(d, total), d->depth[n], label, TOGETHER, text);
         }
         total = count = 0;
@@ -183,12 +183,12 @@ static void draw_node(struct drawing *d, uint32_t n, double width)
     if (p->describe)
         p->describe(p->context, n, total, text);
     else
-        describe(d, total, text);
+        flame_svg_describe(d, total, text);
     put_frame(d, d->left[n], width, d->depth[n], frame ? frame->label : "all", colour, text);
     draw_narrow(d, n);
 }
 
-static void draw(struct drawing *d)
+static void flame_svg_draw(struct drawing *d)
 {
     draw_node(d, 0, WIDTH - 2 * MARGIN);
     for (uint32_t n = flame_next(d->tree, d->nodes, 0); n; n = flame_next(d->tree, d->nodes, n)) {
@@ -219,7 +219,7 @@ static const char *details(const struct drawing *d, char *line, size_t bytes)
     return line;
 }
 
-static void put_head(struct drawing *d)
+static void flame_svg_put_head(struct drawing *d)
 {
     char line[FLAME_TITLE_BYTES];
     unsigned height = d->head + d->rows * ROW + FOOT;
@@ -265,9 +265,9 @@ int flame_draw(const struct flame_picture *p, struct output *out)
     d.filled = calloc(p->tree->count + 1u, sizeof *d.filled);
     int error = d.left && d.filled && d.depth ? 0 : GPUPROF_NO_MEMORY;
     if (error == 0) {
-        place(&d);
-        put_head(&d);
-        draw(&d);
+        flame_svg_place(&d);
+        flame_svg_put_head(&d);
+        flame_svg_draw(&d);
         output_print(out, "<script><![CDATA[\n");
         output_write(out, flame_script, strlen(flame_script));
         output_print(out, "]]></script>\n</svg>\n");

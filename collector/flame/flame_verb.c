@@ -32,7 +32,7 @@ static bool ends_with(const char *text, size_t length, const char *suffix)
 
 /* Returns the output file's name, also of standard output if a shell redirected it: `> f.svg`
  * should do the same as `-o f.svg`. NULL: no name. The name is cut to fit. */
-static const char *name_of(const struct options *options, char *text, size_t bytes)
+static const char *flame_verb_name_of(const struct options *options, char *text, size_t bytes)
 {
     struct stat status;
     if (options->output && strcmp(options->output, "-") != 0)
@@ -46,11 +46,11 @@ static const char *name_of(const struct options *options, char *text, size_t byt
 
 /* Returns the format of the option, or else of the file's name, which may also have an ending for
  * compression. */
-static enum flame_format format_of(const struct options *options)
+static enum flame_format flame_verb_format_of(const struct options *options)
 {
     const struct flame_options *own = options->own;
     char text[PATH_MAX];
-    const char *path = name_of(options, text, sizeof text);
+    const char *path = flame_verb_name_of(options, text, sizeof text);
     if (own->format != FLAME_BY_NAME || !path)
         return own->format != FLAME_BY_NAME ? own->format : FLAME_FOLDED;
     size_t length = strlen(path);
@@ -66,7 +66,7 @@ static const char *of_another_kind(const struct options *options, char *text, si
 {
     const struct flame_options *own = options->own;
     static const char *const endings[] = {".html", ".htm", ".png", ".pdf", ".pb", ".perf"};
-    const char *path = name_of(options, text, bytes);
+    const char *path = flame_verb_name_of(options, text, bytes);
     if (own->format != FLAME_BY_NAME || !path)
         return NULL;
     for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++)
@@ -91,14 +91,14 @@ static int write_graph(const struct graph *g, struct output *out)
         [FLAME_SPEEDSCOPE] = flame_write_speedscope,
         [FLAME_SVG] = flame_write_svg,
     };
-    enum flame_format format = format_of(g->options);
+    enum flame_format format = flame_verb_format_of(g->options);
     if (g->flame)
         return writers[format](g->flame, out);
     return format == FLAME_SVG ? flame_diff_write_svg(g->compared, g->names, out)
                                : flame_diff_write_folded(g->compared, out);
 }
 
-static enum exit_code write_out(const struct graph *g)
+static enum exit_code flame_verb_write_out(const struct graph *g)
 {
     struct output out;
     uint64_t room = verb_output_room(g->bytes);
@@ -139,7 +139,7 @@ static enum exit_code flame_recording(struct recording *rec, const struct option
     f.costs.merges_ranks = own->merges_ranks || compared; /* process numbers differ between runs */
     f.costs.only_own = own->is_mine;
     f.costs.only_named = own->folds_unnamed;
-    flame_wants(&f, own->weight, !compared && format_of(options) == FLAME_SPEEDSCOPE);
+    flame_wants(&f, own->weight, !compared && flame_verb_format_of(options) == FLAME_SPEEDSCOPE);
     enum exit_code found = selection_make(&selection, rec, NULL, &options->select, &steps, "flame");
     walk.filter = selection_filter(&selection, CALLS_UP_TO);
     if (error < 0)
@@ -150,7 +150,7 @@ static enum exit_code flame_recording(struct recording *rec, const struct option
         code = selection_check(&selection, "flame");
     const struct graph graph = {.options = options, .flame = &f, .bytes = recording_bytes(rec)};
     if (code == EXIT_OK)
-        code = compared ? add_run(&f, compared, side) : write_out(&graph);
+        code = compared ? add_run(&f, compared, side) : flame_verb_write_out(&graph);
     if (code == EXIT_OK)
         code = walk_verdict(&walk, options->strict);
     selection_release(&selection);
@@ -195,7 +195,7 @@ static void name_sides(const struct options *options, char *text, size_t bytes)
 }
 
 /* Each path is a run. Damage is handled as for a single recording. */
-static enum exit_code compare(const struct options *options)
+static enum exit_code flame_verb_compare(const struct options *options)
 {
     const struct flame_options *own = options->own;
     struct flame_diff compared;
@@ -214,7 +214,7 @@ static enum exit_code compare(const struct options *options)
         }
     }
     if (code == EXIT_OK)
-        code = write_out(&graph);
+        code = flame_verb_write_out(&graph);
     flame_diff_release(&compared);
     return code == EXIT_OK ? verdict : code;
 }
@@ -226,13 +226,13 @@ static enum exit_code check_sides(const struct options *options)
         return usage_error("flame: --shares needs two sides; name the old runs after --against");
     if (options->against == 0 || options->against == options->path_count)
         return usage_error("flame: name recordings both before and after --against");
-    if (options->against > 0 && format_of(options) == FLAME_SPEEDSCOPE)
+    if (options->against > 0 && flame_verb_format_of(options) == FLAME_SPEEDSCOPE)
         return usage_error(
             "flame: speedscope cannot show comparisons; name the file .svg or .folded");
     return EXIT_OK;
 }
 
-static enum exit_code run(const struct options *options)
+static enum exit_code flame_verb_run(const struct options *options)
 {
     const struct flame_options *own = options->own;
     uint64_t bytes = 0;
@@ -249,7 +249,7 @@ static enum exit_code run(const struct options *options)
     if (code != EXIT_OK)
         return code;
     if (options->against > 0)
-        return compare(options);
+        return flame_verb_compare(options);
     return read_paths(options, options->paths, options->path_count, NULL, FLAME_NOW, &bytes);
 }
 
@@ -290,7 +290,7 @@ static const struct option own_options[] = {
     {0},
 };
 
-VERB_IS(flame, run, own_options, VERB_OWN(struct flame_options, .format = FLAME_BY_NAME),
+VERB_IS(flame, flame_verb_run, own_options, VERB_OWN(struct flame_options, .format = FLAME_BY_NAME),
         TAKES_RECORDINGS, "DIR|FILE...", "draw a flame graph of the stacks that made the calls",
         {PART_EXAMPLE, "gpuprof flame data -o flame.svg", "draw call time, for a browser"},
         {PART_EXAMPLE, "gpuprof flame data --weight=gpu -o flame.json",

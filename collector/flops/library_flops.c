@@ -35,7 +35,7 @@ void library_shape_count(struct library_shape *shape, uint64_t count, uint8_t ty
         shape->bytes = 0;
 }
 
-static const char *text_of(unsigned type)
+static const char *library_flops_text_of(unsigned type)
 {
     return cuda_type_text(type) ? cuda_type_text(type) : "?";
 }
@@ -44,11 +44,11 @@ static const char *text_of(unsigned type)
 static void put_types(const struct library_shape *s, FILE *out)
 {
     bool is_tf32 = s->a_type == 0 && s->compute == LIBRARY_COMPUTE_TF32;
-    fprintf(out, " %s", is_tf32 ? "tf32" : text_of(s->a_type));
+    fprintf(out, " %s", is_tf32 ? "tf32" : library_flops_text_of(s->a_type));
     if (s->b_type != s->a_type && s->b_type != LIBRARY_TYPE_NONE)
-        fprintf(out, "*%s", text_of(s->b_type));
+        fprintf(out, "*%s", library_flops_text_of(s->b_type));
     if (s->d_type != s->a_type && s->d_type != LIBRARY_TYPE_NONE)
-        fprintf(out, "->%s", text_of(s->d_type));
+        fprintf(out, "->%s", library_flops_text_of(s->d_type));
 }
 
 /* How exactly it is computed, where that is not what the type is as a rule. */
@@ -89,7 +89,7 @@ void library_shape_put(const struct library_shape *s, FILE *out)
     if (!is_usual(s))
         fprintf(out, " compute %s", compute_type_text(s->compute));
     if (s->count)
-        fprintf(out, " %" PRIu64 " %s", s->count, text_of(s->count_type));
+        fprintf(out, " %" PRIu64 " %s", s->count, library_flops_text_of(s->count_type));
     else if (s->bytes)
         fprintf(out, " %" PRIu64 " bytes", s->bytes);
     if (s->ranks)
@@ -205,7 +205,7 @@ struct operation {
     uint32_t count;
 };
 
-static struct words cut(struct words *from, char at)
+static struct words library_flops_cut(struct words *from, char at)
 {
     struct words word = *from;
     const char *found = memchr(from->at, at, (size_t)(from->end - from->at));
@@ -214,7 +214,7 @@ static struct words cut(struct words *from, char at)
     return word;
 }
 
-static bool is_word(struct words w, const char *text)
+static bool library_flops_is_word(struct words w, const char *text)
 {
     size_t length = strlen(text);
     return (size_t)(w.end - w.at) == length && memcmp(w.at, text, length) == 0;
@@ -223,12 +223,12 @@ static bool is_word(struct words w, const char *text)
 static uint8_t type_named(struct words w)
 {
     for (unsigned i = 0; i < LIBRARY_TYPE_NONE; i++)
-        if (cuda_type_text(i) && is_word(w, cuda_type_text(i)))
+        if (cuda_type_text(i) && library_flops_is_word(w, cuda_type_text(i)))
             return (uint8_t)i;
     return LIBRARY_TYPE_NONE;
 }
 
-static bool read_number(struct words w, uint64_t *number)
+static bool library_flops_read_number(struct words w, uint64_t *number)
 {
     *number = 0;
     for (const char *p = w.at; p < w.end; p++) {
@@ -243,15 +243,15 @@ static bool read_number(struct words w, uint64_t *number)
 static void read_tensor(struct words word, struct operation *o)
 {
     struct tensor *t = &o->tensors[o->count];
-    *t = (struct tensor){.name = cut(&word, '=')};
-    struct words sizes = cut(&word, ':');
+    *t = (struct tensor){.name = library_flops_cut(&word, '=')};
+    struct words sizes = library_flops_cut(&word, ':');
     if (word.at == word.end)
         return;
-    t->type = type_named(cut(&word, ':'));
+    t->type = type_named(library_flops_cut(&word, ':'));
     while (word.at < word.end)
-        t->is_virtual |= is_word(cut(&word, ':'), "virtual");
+        t->is_virtual |= library_flops_is_word(library_flops_cut(&word, ':'), "virtual");
     while (sizes.at < sizes.end && t->count < SIZES_MAX)
-        if (!read_number(cut(&sizes, ','), &t->sizes[t->count++]))
+        if (!library_flops_read_number(library_flops_cut(&sizes, ','), &t->sizes[t->count++]))
             return;
     o->count += sizes.at == sizes.end && t->count;
 }
@@ -260,9 +260,9 @@ static void read_operation(struct words text, struct operation *o)
 {
     while (text.at < text.end && *text.at == ' ')
         text.at++;
-    *o = (struct operation){.name = cut(&text, ' ')};
+    *o = (struct operation){.name = library_flops_cut(&text, ' ')};
     while (text.at < text.end && o->count < TENSORS_MAX)
-        read_tensor(cut(&text, ' '), o);
+        read_tensor(library_flops_cut(&text, ' '), o);
 }
 
 /* The tensor of one of these names: a gradient stands for what it is the gradient of. */
@@ -270,7 +270,8 @@ static const struct tensor *tensor_of(const struct operation *o, const char *nam
                                       const char *gradient)
 {
     for (uint32_t i = 0; i < o->count; i++)
-        if (is_word(o->tensors[i].name, name) || is_word(o->tensors[i].name, gradient))
+        if (library_flops_is_word(o->tensors[i].name, name) ||
+            library_flops_is_word(o->tensors[i].name, gradient))
             return &o->tensors[i];
     return NULL;
 }
@@ -350,17 +351,18 @@ enum counts { COUNTS_NOT, COUNTS, COUNTS_UNKNOWN };
 static enum counts count_operation(const struct operation *o, struct counted *c)
 {
     bool is_known;
-    if (is_word(o->name, "convolution_forward") || is_word(o->name, "convolution_backward_data") ||
-        is_word(o->name, "convolution_backward_filter"))
+    if (library_flops_is_word(o->name, "convolution_forward") ||
+        library_flops_is_word(o->name, "convolution_backward_data") ||
+        library_flops_is_word(o->name, "convolution_backward_filter"))
         is_known = convolution(o, c);
-    else if (is_word(o->name, "matmul"))
+    else if (library_flops_is_word(o->name, "matmul"))
         is_known = matrices(o, c);
-    else if (is_word(o->name, "sdpa_fwd"))
+    else if (library_flops_is_word(o->name, "sdpa_fwd"))
         is_known = attention(o, 1, 1, c);
-    else if (is_word(o->name, "sdpa_bwd"))
+    else if (library_flops_is_word(o->name, "sdpa_bwd"))
         is_known = attention(o, 3, 2, c);
     else
-        return is_word(o->name, "...") ? COUNTS_UNKNOWN : COUNTS_NOT;
+        return library_flops_is_word(o->name, "...") ? COUNTS_UNKNOWN : COUNTS_NOT;
     return is_known ? COUNTS : COUNTS_UNKNOWN;
 }
 
@@ -375,7 +377,7 @@ struct library_work library_plan_work(const char *text, size_t bytes)
     while (rest.at < rest.end) {
         struct operation o;
         struct counted c;
-        read_operation(cut(&rest, ';'), &o);
+        read_operation(library_flops_cut(&rest, ';'), &o);
         enum counts counts = count_operation(&o, &c);
         if (counts == COUNTS_UNKNOWN ||
             (counts == COUNTS && __builtin_add_overflow(all.flops, c.flops, &all.flops)))

@@ -70,7 +70,7 @@ bool op_formula_is_counted(const struct op_formula *f)
 
 /* ---- what it was called with ----------------------------------------------------------------- */
 
-static void take_tensor(struct input *in, const struct op_value *value)
+static void op_flops_take_tensor(struct input *in, const struct op_value *value)
 {
     in->type = value->type;
     if (value->count > VALUES_MAX)
@@ -82,20 +82,20 @@ static void take_tensor(struct input *in, const struct op_value *value)
     }
 }
 
-static bool is_whole(const struct op_value *value)
+static bool op_flops_is_whole(const struct op_value *value)
 {
     return (value->kind == OP_INT || value->kind == OP_BOOL) && value->number >= 0 &&
            (uint64_t)value->number <= NUMBER_MAX;
 }
 
 /* Numbers that none of the formulae is for, negative ones among them, are not known. */
-static int take_list(struct input *in, struct op_values *v)
+static int op_flops_take_list(struct input *in, struct op_values *v)
 {
     struct op_value value;
     int result = 1;
     for (uint32_t i = 0; v->list_left && result > 0; i++) {
         result = op_values_next(v, &value);
-        if (i < VALUES_MAX && result > 0 && is_whole(&value))
+        if (i < VALUES_MAX && result > 0 && op_flops_is_whole(&value))
             in->values[i] = (uint64_t)value.number;
         else
             in->count = UINT32_MAX;
@@ -115,11 +115,11 @@ static bool read_inputs(struct inputs *all, const char *bytes, uint32_t byte_cou
         if (value.kind == OP_CUT)
             break;
         if (value.kind == OP_TENSOR)
-            take_tensor(in, &value);
-        else if (value.kind == OP_LIST && take_list(in, &v) < 0)
+            op_flops_take_tensor(in, &value);
+        else if (value.kind == OP_LIST && op_flops_take_list(in, &v) < 0)
             return false;
         else if (value.kind == OP_INT || value.kind == OP_BOOL) {
-            in->count = is_whole(&value) ? 1 : UINT32_MAX;
+            in->count = op_flops_is_whole(&value) ? 1 : UINT32_MAX;
             in->values[0] = (uint64_t)value.number;
         }
         all->count++;

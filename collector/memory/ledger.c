@@ -51,7 +51,7 @@ static bool is_earlier(const struct ledger_late *a, const struct ledger_late *b)
     return a->at_ns != b->at_ns ? a->at_ns < b->at_ns : a->order < b->order;
 }
 
-static int settle(struct ledger *l, const struct ledger_late *late)
+static int ledger_settle(struct ledger *l, const struct ledger_late *late)
 {
     struct ledger_block block = late->block;
     if (late->has_failed) {
@@ -92,7 +92,7 @@ static int catch_up(struct ledger *l, uint64_t now_ns)
             at = below;
         }
         l->late[at] = last;
-        error = settle(l, &first);
+        error = ledger_settle(l, &first);
     }
     return error;
 }
@@ -102,7 +102,7 @@ static int do_later(struct ledger *l, struct ledger_late *late)
 {
     late->order = l->late_order++;
     if (l->late_count >= LEDGER_LATE_MAX)
-        return settle(l, late);
+        return ledger_settle(l, late);
     if (ARRAY_PUSH(l->late, l->late_count, late) < 0)
         return GPUPROF_NO_MEMORY;
     struct ledger_late *heap = l->late;
@@ -125,7 +125,7 @@ static uint32_t device_told(uint64_t device)
     return device < LEDGER_NO_DEVICE ? (uint32_t)device : LEDGER_NO_DEVICE;
 }
 
-static uint32_t device_of(const struct event *e)
+static uint32_t ledger_device_of(const struct event *e)
 {
     return device_told(function_arg(e->function, e->record, "device", UINT64_MAX));
 }
@@ -188,7 +188,7 @@ static int take_get(struct ledger *l, const struct slice *s, unsigned memory)
     b->process = e->process;
     b->bytes = argument(e, asks ? "free" : "bytes");
     b->address = argument(e, asks ? "total" : is_physical ? "handle" : "ptr");
-    b->device = device_of(e);
+    b->device = ledger_device_of(e);
     b->is_driver = e->function->domain == API_DRIVER;
     if (is_physical && function_arg_place(e->function, "device") != UINT32_MAX &&
         b->device == LEDGER_NO_DEVICE)
@@ -227,13 +227,13 @@ static int take_release(struct ledger *l, const struct event *e, unsigned memory
                    ? books_take_out(&l->books, place, at_ns)
                    : 0;
     case API_MEMORY_RESET:
-        return books_reset(&l->books, p, device_of(e),
+        return books_reset(&l->books, p, ledger_device_of(e),
                            function_arg_place(e->function, "handle") != UINT32_MAX, at_ns);
     default: return 0;
     }
 }
 
-static int take_call(struct ledger *l, const struct slice *s)
+static int ledger_take_call(struct ledger *l, const struct slice *s)
 {
     const struct event *e = &s->event;
     const struct record *r = e->record;
@@ -248,7 +248,7 @@ static int take_call(struct ledger *l, const struct slice *s)
         memory = memory == API_MEMORY_FREE ? API_MEMORY_NODE_FREE : API_MEMORY_NODE_GET;
     l->books.doubts.in_graphs += memory == API_MEMORY_NODE_GET;
     if (memory == API_MEMORY_POOL) {
-        uint32_t device = device_of(e);
+        uint32_t device = ledger_device_of(e);
         struct key key = {e->process->index, argument(e, "pool"), 0};
         int error = device == LEDGER_NO_DEVICE ? 0 : key_map_set(&l->pools, key, device + 1ull);
         return error == GPUPROF_LIMIT ? 0 : error;
@@ -300,8 +300,8 @@ static bool describe_told(const struct record *r, struct ledger_block *b)
 }
 
 /* Of a block that a call gets, on which device it is. */
-static int take_device(struct ledger *l, const struct event *e, const struct ledger_block *told,
-                       bool comes)
+static int ledger_take_device(struct ledger *l, const struct event *e,
+                              const struct ledger_block *told, bool comes)
 {
     struct key key = {e->process->index, told->address, 0};
     if (told->space != SPACE_ADDRESS || told->device == LEDGER_NO_DEVICE)
@@ -336,7 +336,7 @@ static int take_memory(struct ledger *l, const struct slice *s)
     if (error < 0)
         return error;
     if (l->has_calls[e->process->index] && block.kind != LEDGER_STATIC)
-        return take_device(l, e, &block, comes);
+        return ledger_take_device(l, e, &block, comes);
     if (!comes)
         return books_release(&l->books, e->process, block.space, block.address, e->begin_ns);
     error = ask_owner(l, s, &block);
@@ -345,7 +345,7 @@ static int take_memory(struct ledger *l, const struct slice *s)
 
 /* ---- PyTorch's allocator --------------------------------------------------------------------- */
 
-static int take_tensor(struct ledger *l, const struct slice *s)
+static int ledger_take_tensor(struct ledger *l, const struct slice *s)
 {
     const struct event *e = &s->event;
     const struct record *r = e->record;
@@ -379,17 +379,17 @@ static __attribute__((noinline)) int take_any(struct ledger *l, const struct sli
     if (is_past && l->until_ns)
         return WALK_STOP;
     switch (e->record->type) {
-    case RECORD_CALL: return take_call(l, s);
+    case RECORD_CALL: return ledger_take_call(l, s);
     case RECORD_MEMORY: return take_memory(l, s);
     case RECORD_POOL: return take_pool(l, e);
     case RECORD_TENSOR:
-    case RECORD_TENSOR_OOM: return take_tensor(l, s);
+    case RECORD_TENSOR_OOM: return ledger_take_tensor(l, s);
     default: return 0;
     }
 }
 
 /* Most are work, or calls that have nothing to do with memory. */
-static int take(void *context, const struct slice *s)
+static int ledger_take(void *context, const struct slice *s)
 {
     struct ledger *l = context;
     const struct event *e = &s->event;
@@ -399,7 +399,7 @@ static int take(void *context, const struct slice *s)
     return is_plain && !l->late_count ? 0 : take_any(l, s);
 }
 
-static int end(void *context)
+static int ledger_end(void *context)
 {
     struct ledger *l = context;
     return catch_up(l, l->until_ns ? l->until_ns : UINT64_MAX);
@@ -407,8 +407,11 @@ static int end(void *context)
 
 struct consumer ledger_consumer(struct ledger *l)
 {
-    return (struct consumer){
-        .context = l, .skips = WALK_SKIPS_WORK, .sees_hidden = true, .take = take, .end = end};
+    return (struct consumer){.context = l,
+                             .skips = WALK_SKIPS_WORK,
+                             .sees_hidden = true,
+                             .take = ledger_take,
+                             .end = ledger_end};
 }
 
 /* ---- totals ---------------------------------------------------------------------------------- */
@@ -440,7 +443,7 @@ static int totals_of(struct ledger_totals *t, const struct process *process, uin
     return error;
 }
 
-static void change(uint64_t *total, uint64_t bytes, bool comes)
+static void ledger_change(uint64_t *total, uint64_t bytes, bool comes)
 {
     *total = comes ? *total + bytes : *total - (bytes < *total ? bytes : *total);
 }
@@ -455,12 +458,12 @@ int ledger_totals_block(struct ledger_totals *t, const struct ledger_block *b, b
     if (b->kind == LEDGER_TENSOR) {
         place->has_tensors = true;
         place->tensors_reserved = comes ? b->reserved : place->tensors_reserved;
-        change(&place->tensors, b->bytes, comes);
+        ledger_change(&place->tensors, b->bytes, comes);
         return 0;
     }
-    change(&place->allocated, b->bytes, comes);
+    ledger_change(&place->allocated, b->bytes, comes);
     if (!b->is_pooled)
-        change(&place->outside, b->bytes, comes);
+        ledger_change(&place->outside, b->bytes, comes);
     return 0;
 }
 
@@ -481,7 +484,7 @@ int ledger_totals_pool(struct ledger_totals *t, const struct ledger_pool *pool,
         key_map_remove(&t->pools, key);
     if (error < 0)
         return error == GPUPROF_LIMIT ? 0 : error;
-    change(&place->pooled, before ? before - 1 : 0, false);
+    ledger_change(&place->pooled, before ? before - 1 : 0, false);
     place->pooled = place->pooled + bytes < POOL_BYTES_MAX ? place->pooled + bytes : POOL_BYTES_MAX;
     place->has_pool = true;
     return 0;

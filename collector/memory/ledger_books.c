@@ -40,7 +40,7 @@ void books_release_all(struct ledger_books *l)
 
 /* ---- blocks ---------------------------------------------------------------------------------- */
 
-static struct key key_of(const struct process *p, unsigned space, uint64_t address)
+static struct key ledger_books_key_of(const struct process *p, unsigned space, uint64_t address)
 {
     return (struct key){(uint64_t)space << 32 | p->index, address, 0};
 }
@@ -94,7 +94,7 @@ static void unname(struct ledger_books *l, uint32_t place)
 {
     struct ledger_block *b = &l->blocks[place];
     if (b->is_named)
-        key_map_remove(&l->places, key_of(b->process, b->space, b->address));
+        key_map_remove(&l->places, ledger_books_key_of(b->process, b->space, b->address));
     b->is_named = false;
 }
 
@@ -139,7 +139,7 @@ static uint32_t new_place(struct ledger_books *l, int *error)
 /* From now on it is there. */
 int books_put_in(struct ledger_books *l, const struct ledger_block *wanted, uint64_t at_ns)
 {
-    struct key key = key_of(wanted->process, wanted->space, wanted->address);
+    struct key key = ledger_books_key_of(wanted->process, wanted->space, wanted->address);
     uint32_t there = (uint32_t)key_map_get(&l->places, key);
     int error = there ? replace(l, there, at_ns) : 0;
     uint32_t place = error < 0 ? 0 : new_place(l, &error);
@@ -181,7 +181,7 @@ int books_move(struct ledger_books *l, uint32_t place, uint32_t device, bool is_
 uint32_t books_find(const struct ledger_books *l, const struct process *p, unsigned space,
                     uint64_t address)
 {
-    uint32_t place = (uint32_t)key_map_get(&l->places, key_of(p, space, address));
+    uint32_t place = (uint32_t)key_map_get(&l->places, ledger_books_key_of(p, space, address));
     if (place || space != SPACE_HANDLE)
         return place;
     /* A further handle may outlive its memory, in a file that was made for it. */

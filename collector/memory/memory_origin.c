@@ -15,7 +15,8 @@
 static const struct number_kind origin_kind = NUMBER_KEY(struct memory_origin, kind);
 
 /* Beyond the maximum 0: everything else. */
-static int number_of(struct memory_report *m, const struct memory_origin *wanted, uint32_t *number)
+static int memory_origin_number_of(struct memory_report *m, const struct memory_origin *wanted,
+                                   uint32_t *number)
 {
     int64_t found = NUMBER_ADD(&m->origins.numbers, &origin_kind, m->origins.list, m->origins.count,
                                m->owners.most, wanted);
@@ -62,7 +63,7 @@ static int line_origin(struct memory_report *m, const struct slice *s, struct me
     o->file = line->file;
     o->name = line->function;
     o->line = line->line;
-    int error = number_of(m, o, number);
+    int error = memory_origin_number_of(m, o, number);
     if (error == 0)
         error = key_map_set(&m->origins.of_stacks, key, *number + 1ull);
     return error < 0 && error != GPUPROF_LIMIT ? error : 1;
@@ -91,7 +92,7 @@ static int variable_origin(struct memory_report *m, const struct record *r, unsi
     int error = r->bytes && m->by != MEMORY_BY_KIND
                     ? kernel_name_intern(&m->walk.texts, r->bytes, r->byte_count, &o->name)
                     : 0;
-    return error < 0 ? error : number_of(m, o, number);
+    return error < 0 ? error : memory_origin_number_of(m, o, number);
 }
 
 int memory_origin_of(struct memory_report *m, const struct slice *s, unsigned kind,
@@ -105,7 +106,7 @@ int memory_origin_of(struct memory_report *m, const struct slice *s, unsigned ki
     if (m->by == MEMORY_BY_KIND) {
         o.by = MEMORY_BY_KIND;
         o.kind = kind;
-        return number_of(m, &o, number);
+        return memory_origin_number_of(m, &o, number);
     }
     int known = m->by == MEMORY_BY_LINE ? line_origin(m, s, &o, number) : 0;
     if (known)
@@ -115,13 +116,13 @@ int memory_origin_of(struct memory_report *m, const struct slice *s, unsigned ki
         o.process = s->event.process->index;
         o.stack = r->stack_id;
         o.function = kind == LEDGER_TENSOR ? NULL : s->event.function;
-        return number_of(m, &o, number);
+        return memory_origin_number_of(m, &o, number);
     }
     const struct library_call *library = m->by == MEMORY_BY_LIBRARY ? walk_library(s) : NULL;
     if (library) {
         o.by = MEMORY_BY_LIBRARY;
         o.function = library->function;
-        return number_of(m, &o, number);
+        return memory_origin_number_of(m, &o, number);
     }
     bool has_op = m->by != MEMORY_BY_FUNCTION && m->by != MEMORY_BY_LIBRARY;
     const struct op *op = has_op ? walk_op(s) : NULL;
@@ -131,12 +132,12 @@ int memory_origin_of(struct memory_report *m, const struct slice *s, unsigned ki
                                    : MEMORY_BY_FUNCTION;
     o.kind = o.by == MEMORY_BY_KIND ? kind : 0;
     o.function = o.by == MEMORY_BY_FUNCTION ? s->event.function : NULL;
-    return number_of(m, &o, number);
+    return memory_origin_number_of(m, &o, number);
 }
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-static bool is_own(const struct shown_frame *f)
+static bool memory_origin_is_own(const struct shown_frame *f)
 {
     return own_frame(f) && !(f->name && strcmp(f->name->raw, "_start") == 0);
 }
@@ -147,7 +148,7 @@ static unsigned frames_until_own(const struct call_tree *tree, uint32_t node)
 {
     unsigned frames = 0, shown = 0;
     for (; node && frames < FRAMES_SHOWN_MAX; node = call_tree_node(tree, node)->parent)
-        if (frames++, is_own(call_tree_frame(tree, node)))
+        if (frames++, memory_origin_is_own(call_tree_frame(tree, node)))
             shown = frames;
     return shown ? shown : frames;
 }

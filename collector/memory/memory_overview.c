@@ -133,7 +133,7 @@ static uint32_t largest_places(const struct memory_report *m, uint32_t places[st
 }
 
 /* Without records of what was got or released the books are wrong. */
-static bool print_losses(struct screen *s, const struct memory_report *m)
+static bool memory_overview_print_losses(struct screen *s, const struct memory_report *m)
 {
     char text[LOSS_BYTES];
     struct losses all = {0};
@@ -242,7 +242,7 @@ void memory_overview_print(const struct memory_rows *r, const struct table_view 
         m->rec->count == 1 ? "" : "es", time_text(time, m->times.end_ns - m->times.begin_ns),
         resident ? "; resident (RSS) at most " : "", resident ? bytes_text(host, resident) : "",
         resident && m->rec->count > 1 ? " of one" : "");
-    bool is_whole = !print_losses(&s, m);
+    bool is_whole = !memory_overview_print_losses(&s, m);
     print_failure(&s, r);
     print_places(&s, r, is_whole);
     print_owners(&s, r);

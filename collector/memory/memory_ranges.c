@@ -31,8 +31,9 @@ int memory_ranges_add_place(struct memory_ranges *r, uint32_t process)
 }
 
 /* The row of a name in a place; NULL: no room (*error is 0), or no memory. */
-static struct memory_range_row *row_of(struct memory_ranges *r, const struct kernel_name *name,
-                                       uint32_t place, int *error)
+static struct memory_range_row *memory_ranges_row_of(struct memory_ranges *r,
+                                                     const struct kernel_name *name, uint32_t place,
+                                                     int *error)
 {
     static const struct number_kind kind = NUMBER_KEY(struct memory_range_row, place);
     struct memory_range_row wanted = {.name = name, .place = place};
@@ -44,8 +45,8 @@ static struct memory_range_row *row_of(struct memory_ranges *r, const struct ker
 }
 
 /* From 1 on; 0: no room. */
-static uint32_t begin(struct memory_ranges *r, const struct process *p,
-                      const struct kernel_name *name)
+static uint32_t memory_ranges_begin(struct memory_ranges *r, const struct process *p,
+                                    const struct kernel_name *name)
 {
     struct memory_open_ranges *process = &r->processes[p->index];
     if (~process->open == 0) {
@@ -60,7 +61,7 @@ static uint32_t begin(struct memory_ranges *r, const struct process *p,
     return slot + 1;
 }
 
-static int end(struct memory_ranges *r, const struct process *p, uint32_t number)
+static int memory_ranges_end(struct memory_ranges *r, const struct process *p, uint32_t number)
 {
     struct memory_open_ranges *process = &r->processes[p->index];
     unsigned slot = number - 1;
@@ -71,7 +72,7 @@ static int end(struct memory_ranges *r, const struct process *p, uint32_t number
     for (uint32_t i = process->first_place; error == 0 && i; i = r->places[i - 1].next) {
         struct memory_in_ranges *in = &r->places[i - 1];
         uint64_t from = in->begin[slot], peak = in->peak[slot];
-        struct memory_range_row *row = row_of(r, process->names[slot], i - 1, &error);
+        struct memory_range_row *row = memory_ranges_row_of(r, process->names[slot], i - 1, &error);
         in->begin[slot] = in->peak[slot] = 0;
         if (!row)
             continue;
@@ -88,21 +89,21 @@ int memory_ranges_take(struct memory_ranges *r, const struct slice *s)
     bool is_label = s->op_change != OP_SAME && op_is_label(s->op);
     int error = 0;
     if (s->replaced && op_is_label(s->replaced))
-        error = end(r, s->replaced->process, s->replaced->row);
+        error = memory_ranges_end(r, s->replaced->process, s->replaced->row);
     if (error < 0)
         return error;
     if (is_label && s->op_change == OP_OPENED)
-        s->op->row = begin(r, s->op->process, s->op->text);
+        s->op->row = memory_ranges_begin(r, s->op->process, s->op->text);
     else if (is_label)
-        return end(r, s->op->process, s->op->row);
+        return memory_ranges_end(r, s->op->process, s->op->row);
     else if (s->op_change == OP_SAME && s->change == RANGE_OPENED)
-        s->range->row = begin(r, s->event.process, s->range->text);
+        s->range->row = memory_ranges_begin(r, s->event.process, s->range->text);
     else if (s->op_change == OP_SAME && (s->change == RANGE_CLOSED || s->change == RANGE_LEFT))
-        return end(r, s->range->process, s->range->row);
+        return memory_ranges_end(r, s->range->process, s->range->row);
     return 0;
 }
 
-static int compare(const void *left, const void *right)
+static int memory_ranges_compare(const void *left, const void *right)
 {
     const struct memory_range_row *a = left, *b = right;
     if (a->peak != b->peak)
@@ -114,5 +115,5 @@ static int compare(const void *left, const void *right)
 void memory_ranges_sort(struct memory_ranges *r)
 {
     if (r->count)
-        qsort(r->rows, r->count, sizeof *r->rows, compare);
+        qsort(r->rows, r->count, sizeof *r->rows, memory_ranges_compare);
 }

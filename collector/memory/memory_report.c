@@ -42,7 +42,7 @@ static uint64_t plus(uint64_t sum, uint64_t bytes)
     return __builtin_add_overflow(sum, bytes, &sum) ? UINT64_MAX : sum;
 }
 
-static void add(struct memory_amount *to, uint64_t bytes)
+static void memory_report_add(struct memory_amount *to, uint64_t bytes)
 {
     to->bytes = plus(to->bytes, bytes);
     to->blocks++;
@@ -85,8 +85,8 @@ uint32_t memory_place_number(const struct memory_report *m, const struct process
 }
 
 /* Its number in `places`, from 1 on; 0: no room. 0 or GPUPROF_NO_MEMORY. */
-static int place_of(struct memory_report *m, const struct process *process, uint32_t device,
-                    enum memory_where where, uint32_t *number)
+static int memory_report_place_of(struct memory_report *m, const struct process *process,
+                                  uint32_t device, enum memory_where where, uint32_t *number)
 {
     struct key key = place_key(process, device, where);
     uint32_t before = m->places.count;
@@ -139,7 +139,8 @@ static uint32_t curve_place(const struct memory_report *m, uint64_t at_ns)
 }
 
 /* Until `at_ns` the place has what it has now. */
-static void pass_time(const struct memory_report *m, struct memory_place *p, uint64_t at_ns)
+static void memory_report_pass_time(const struct memory_report *m, struct memory_place *p,
+                                    uint64_t at_ns)
 {
     uint32_t piece = curve_place(m, at_ns);
     while (p->curve.at < piece) {
@@ -189,7 +190,7 @@ static void begin_change(struct memory_report *m, const struct ledger_block *b, 
         pass_asked(m);
     if (m->times.is_before && at_ns >= m->times.begin_ns)
         begin_piece(m);
-    pass_time(m, *place, at_ns);
+    memory_report_pass_time(m, *place, at_ns);
     struct memory_level *level = &(*owner)->level;
     memory_growth_pass(&(*owner)->growth, (*place)->marks.done, (*place)->marks.count / 2,
                        level->live.bytes);
@@ -199,7 +200,7 @@ static void begin_change(struct memory_report *m, const struct ledger_block *b, 
 }
 
 /* Is that its peak? */
-static bool grow(struct memory_report *m, struct memory_place *p, uint64_t at_ns)
+static bool memory_report_grow(struct memory_report *m, struct memory_place *p, uint64_t at_ns)
 {
     if (p->live.bytes > p->marks.peak)
         p->marks.peak = p->live.bytes;
@@ -213,7 +214,7 @@ static bool grow(struct memory_report *m, struct memory_place *p, uint64_t at_ns
     return true;
 }
 
-static int got(void *context, struct ledger_block *b, uint64_t at_ns)
+static int memory_report_got(void *context, struct ledger_block *b, uint64_t at_ns)
 {
     struct memory_report *m = context;
     struct memory_place *p;
@@ -222,7 +223,7 @@ static int got(void *context, struct ledger_block *b, uint64_t at_ns)
     b->row = 0;
     if (at_ns >= m->times.until_ns)
         return 0;
-    int error = place_of(m, b->process, b->device, memory_where_of(b), &place);
+    int error = memory_report_place_of(m, b->process, b->device, memory_where_of(b), &place);
     if (error < 0)
         return error;
     if (!place) {
@@ -233,14 +234,14 @@ static int got(void *context, struct ledger_block *b, uint64_t at_ns)
     if (error < 0)
         return error;
     begin_change(m, b, at_ns, &p, &o);
-    add(&p->live, b->bytes);
+    memory_report_add(&p->live, b->bytes);
     memory_ranges_change(&m->ranges, o->place, p->live.bytes);
-    add(&p->kinds[b->kind].level.live, b->bytes);
-    add(&o->level.live, b->bytes);
+    memory_report_add(&p->kinds[b->kind].level.live, b->bytes);
+    memory_report_add(&o->level.live, b->bytes);
     if (!b->is_moved) {
-        add(&p->got, b->bytes);
-        add(&p->kinds[b->kind].got, b->bytes);
-        add(&o->got, b->bytes);
+        memory_report_add(&p->got, b->bytes);
+        memory_report_add(&p->kinds[b->kind].got, b->bytes);
+        memory_report_add(&o->got, b->bytes);
     }
     b->step = p->marks.done;
     p->reserved = b->reserved > p->reserved ? b->reserved : p->reserved;
@@ -248,7 +249,7 @@ static int got(void *context, struct ledger_block *b, uint64_t at_ns)
         p->largest.bytes = b->bytes;
         p->largest.origin = b->owner;
     }
-    if (grow(m, p, at_ns))
+    if (memory_report_grow(m, p, at_ns))
         p->peak_at.reserved = b->reserved;
     return 0;
 }
@@ -262,7 +263,7 @@ static bool is_temporary(const struct memory_report *m, const struct memory_plac
            b->begin_ns >= memory_step(m, p->process, p->marks.done)->begin_ns;
 }
 
-static int gone(void *context, struct ledger_block *b, uint64_t at_ns)
+static int memory_report_gone(void *context, struct ledger_block *b, uint64_t at_ns)
 {
     struct memory_report *m = context;
     struct memory_place *p;
@@ -275,26 +276,27 @@ static int gone(void *context, struct ledger_block *b, uint64_t at_ns)
     subtract(&p->kinds[b->kind].level.live, b->bytes);
     subtract(&o->level.live, b->bytes);
     if (!b->is_moved && is_temporary(m, p, b)) {
-        add(&p->temporary, b->bytes);
-        add(&o->temporary, b->bytes);
+        memory_report_add(&p->temporary, b->bytes);
+        memory_report_add(&o->temporary, b->bytes);
     }
     return 0;
 }
 
-static int left(void *context, const struct ledger_free *f)
+static int memory_report_left(void *context, const struct ledger_free *f)
 {
     struct memory_report *m = context;
     uint32_t number;
-    int error = place_of(m, f->process, f->device, MEMORY_OF_DEVICE, &number);
+    int error = memory_report_place_of(m, f->process, f->device, MEMORY_OF_DEVICE, &number);
     return error < 0 || !number ? error : memory_hidden_left(m, &m->places.list[number - 1], f);
 }
 
-static int owner(void *context, const struct slice *s, unsigned kind, uint32_t *number)
+static int memory_report_owner(void *context, const struct slice *s, unsigned kind,
+                               uint32_t *number)
 {
     return memory_origin_of(context, s, kind, number);
 }
 
-static int failed(void *context, const struct ledger_block *wanted)
+static int memory_report_failed(void *context, const struct ledger_block *wanted)
 {
     return memory_failed(context, wanted);
 }
@@ -312,7 +314,7 @@ static void take_resident(struct memory_report *m, const struct event *e)
     }
 }
 
-static int take(void *context, const struct slice *s)
+static int memory_report_take(void *context, const struct slice *s)
 {
     struct memory_report *m = context;
     const struct event *e = &s->event;
@@ -328,7 +330,7 @@ static int take(void *context, const struct slice *s)
     return error < 0 ? error : memory_ranges_take(&m->ranges, s);
 }
 
-static int end(void *context)
+static int memory_report_end(void *context)
 {
     struct memory_report *m = context;
     memory_ranges_sort(&m->ranges);
@@ -337,7 +339,7 @@ static int end(void *context)
     if (m->times.is_before)
         begin_piece(m);
     for (uint32_t i = 0; i < m->places.count; i++)
-        pass_time(m, &m->places.list[i], UINT64_MAX);
+        memory_report_pass_time(m, &m->places.list[i], UINT64_MAX);
     for (uint32_t i = 0; i < m->places.count; i++)
         m->places.list[i].curve.end[MEMORY_CURVE - 1] = m->places.list[i].live.bytes;
     for (uint32_t i = 0; i < m->owners.count; i++) {
@@ -375,7 +377,7 @@ static int note_memory(void *context, const struct slice *s)
 }
 
 /* What the second walk must know: steps, stacks, names of operators. */
-static int learn(struct memory_report *m, const struct memory_wish *wish)
+static int memory_report_own_learn(struct memory_report *m, const struct memory_wish *wish)
 {
     int error = steps_init(&m->steps, &m->walk, wish->step_by, wish->step_pattern);
     if (error < 0) {
@@ -419,7 +421,7 @@ int memory_report_learn(struct memory_report *m, struct recording *rec,
         memory_ranges_init(&m->ranges, rec->count) < 0)
         error = GPUPROF_NO_MEMORY;
     if (error == 0)
-        return learn(m, wish);
+        return memory_report_own_learn(m, wish);
     say_error("memory", error);
     return error;
 }
@@ -427,8 +429,12 @@ int memory_report_learn(struct memory_report *m, struct recording *rec,
 int memory_report_make(struct memory_report *m, struct recording *rec,
                        const struct memory_wish *wish)
 {
-    const struct ledger_user user = {
-        .context = m, .got = got, .gone = gone, .owner = owner, .failed = failed, .left = left};
+    const struct ledger_user user = {.context = m,
+                                     .got = memory_report_got,
+                                     .gone = memory_report_gone,
+                                     .owner = memory_report_owner,
+                                     .failed = memory_report_failed,
+                                     .left = memory_report_left};
     int error = memory_report_learn(m, rec, wish);
     if (error < 0)
         return error;
@@ -441,8 +447,8 @@ int memory_report_make(struct memory_report *m, struct recording *rec,
                                    {.context = m,
                                     .needs = needs_of(m) | WALK_RANGES,
                                     .skips = WALK_SKIPS_WORK,
-                                    .take = take,
-                                    .end = end}};
+                                    .take = memory_report_take,
+                                    .end = memory_report_end}};
     return walk_run(&m->walk, NULL, consumers, 2);
 }
 

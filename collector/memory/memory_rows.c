@@ -52,7 +52,7 @@ struct memory_amount memory_row_shown(const struct memory_rows *r, const struct 
     return r->at == MEMORY_AT_PEAK ? row->at_peak : r->at == MEMORY_AT_END ? row->end : row->asked;
 }
 
-static int compare(const void *left, const void *right, void *context)
+static int memory_rows_compare(const void *left, const void *right, void *context)
 {
     const struct memory_row *a = left, *b = right;
     uint64_t x = memory_row_shown(context, a).bytes, y = memory_row_shown(context, b).bytes;
@@ -72,7 +72,7 @@ static int compare_leaks(const void *left, const void *right)
     return ORDER(b->grown, a->grown) ?: ORDER(a->origin, b->origin);
 }
 
-static int gather(struct memory_rows *r)
+static int memory_rows_gather(struct memory_rows *r)
 {
     static const struct number_kind kind = NUMBER_KEY(struct memory_row, where);
     const struct memory_report *m = r->report;
@@ -95,7 +95,7 @@ static int memory_rows_make(struct memory_rows *r, struct memory_report *m, enum
                             const char *symbols)
 {
     *r = (struct memory_rows){.report = m, .at = at, .has_tree = m->by == MEMORY_BY_STACK};
-    int error = gather(r);
+    int error = memory_rows_gather(r);
     if (r->has_tree) {
         int made = call_tree_init(&r->tree, &m->walk.survey, symbols);
         error = error < 0 ? error : made;
@@ -104,7 +104,7 @@ static int memory_rows_make(struct memory_rows *r, struct memory_report *m, enum
     if (!r->leaks)
         return error < 0 ? error : GPUPROF_NO_MEMORY;
     if (r->count)
-        qsort_r(r->list, r->count, sizeof *r->list, compare, r);
+        qsort_r(r->list, r->count, sizeof *r->list, memory_rows_compare, r);
     for (uint32_t i = 0; i < r->count; i++) {
         r->at_all[r->list[i].where] += memory_row_shown(r, &r->list[i]).bytes;
         if (r->list[i].leaks)

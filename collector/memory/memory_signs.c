@@ -15,7 +15,7 @@ static uint32_t piece_of(const struct signs_process *p, uint64_t ns)
     return part < 1 ? (uint32_t)(part * SIGNS_PIECES) : SIGNS_PIECES - 1;
 }
 
-static void pass_time(struct signs_book *b, uint32_t piece)
+static void memory_signs_pass_time(struct signs_book *b, uint32_t piece)
 {
     while (b->at < piece)
         b->least[++b->at] = b->live;
@@ -27,11 +27,11 @@ static struct signs_book *book_of(struct memory_signs *s, const struct ledger_bl
     struct signs_process *p = &s->processes[block->process->index];
     s->any = true;
     struct signs_book *b = &p->books[block->kind == LEDGER_TENSOR ? OF_TENSORS : OF_CUDA];
-    pass_time(b, piece_of(p, at_ns));
+    memory_signs_pass_time(b, piece_of(p, at_ns));
     return b;
 }
 
-static int got(void *context, struct ledger_block *block, uint64_t at_ns)
+static int memory_signs_got(void *context, struct ledger_block *block, uint64_t at_ns)
 {
     struct signs_book *b = book_of(context, block, at_ns);
     if (block->is_host)
@@ -47,7 +47,7 @@ static int got(void *context, struct ledger_block *block, uint64_t at_ns)
     return 0;
 }
 
-static int gone(void *context, struct ledger_block *block, uint64_t at_ns)
+static int memory_signs_gone(void *context, struct ledger_block *block, uint64_t at_ns)
 {
     struct signs_book *b = book_of(context, block, at_ns);
     if (block->is_host)
@@ -58,7 +58,7 @@ static int gone(void *context, struct ledger_block *block, uint64_t at_ns)
     return 0;
 }
 
-static int failed(void *context, const struct ledger_block *wanted)
+static int memory_signs_failed(void *context, const struct ledger_block *wanted)
 {
     struct memory_signs *s = context;
     s->ooms += ledger_reaches(s->walk->filter, wanted->process, wanted->device, wanted->begin_ns,
@@ -67,7 +67,7 @@ static int failed(void *context, const struct ledger_block *wanted)
     return 0;
 }
 
-static int left(void *context, const struct ledger_free *f)
+static int memory_signs_left(void *context, const struct ledger_free *f)
 {
     struct memory_signs *s = context;
     s->processes[f->process->index].total = f->total;
@@ -97,8 +97,11 @@ void memory_signs_release(struct memory_signs *s)
 
 struct ledger_user memory_signs_user(struct memory_signs *s)
 {
-    return (struct ledger_user){
-        .context = s, .got = got, .gone = gone, .failed = failed, .left = left};
+    return (struct ledger_user){.context = s,
+                                .got = memory_signs_got,
+                                .gone = memory_signs_gone,
+                                .failed = memory_signs_failed,
+                                .left = memory_signs_left};
 }
 
 static uint64_t least_between(const struct signs_book *b, uint32_t from, uint32_t to)

@@ -95,8 +95,8 @@ static void fill_growth(const struct memory_report *m, const struct memory_place
     cells[P_BY_STEP] = cell_number(by_step);
 }
 
-static void fill_place(const struct table *t, uint32_t index, enum report_format format,
-                       struct cell *cells)
+static void memory_tables_fill_place(const struct table *t, uint32_t index,
+                                     enum report_format format, struct cell *cells)
 {
     const struct memory_report *m = memory_of_table(t);
     const struct memory_place *p = table_item(t, index);
@@ -125,7 +125,7 @@ static const struct table_info places_table = {
     .text_limit = 8,
     .more = "... and %s more; --limit=N shows more of them",
     .rows = {ROWS_IN(struct memory_report, places.list, places.count), .of = memory_of_table},
-    .row = fill_place,
+    .row = memory_tables_fill_place,
 };
 
 /* ---- owners, and those that grow ------------------------------------------------------------- */

@@ -45,8 +45,8 @@ static void steps_begin(struct table *t, enum report_format format)
     t->is_there = t->count > 0;
 }
 
-static void fill_step(const struct table *t, uint32_t index, enum report_format format,
-                      struct cell *cells)
+static void memory_times_fill_step(const struct table *t, uint32_t index, enum report_format format,
+                                   struct cell *cells)
 {
     const struct memory_report *m = memory_of_table(t);
     const struct memory_place *p = place_of_step(m, &index);
@@ -94,7 +94,7 @@ const struct table_info memory_steps_table = {
     .text_limit = 100,
     .more = "... and %s more step%s; --limit=N shows more of them",
     .begin = steps_begin,
-    .row = fill_step,
+    .row = memory_times_fill_step,
 };
 
 const struct table_info memory_curve_table = {

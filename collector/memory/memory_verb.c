@@ -25,8 +25,8 @@ struct memory_view {
 
 #define NAMES_BYTES 300
 
-static bool is_wanted(const struct memory_view *v, const struct table_info *info,
-                      enum report_format format)
+static bool memory_verb_is_wanted(const struct memory_view *v, const struct table_info *info,
+                                  enum report_format format)
 {
     if (v->tables)
         return word_in(v->tables, info->name) != UINT_MAX;
@@ -72,7 +72,7 @@ static enum exit_code check_view(const struct memory_view *v, enum report_format
     const struct table_info *infos[MEMORY_TABLES];
     unsigned count = 0;
     for (unsigned i = 0; v->how.sort && i < MEMORY_TABLES; i++) {
-        if (!is_wanted(v, memory_tables[i], format))
+        if (!memory_verb_is_wanted(v, memory_tables[i], format))
             continue;
         if (table_column(memory_tables[i], v->how.sort) >= 0)
             return EXIT_OK;
@@ -156,14 +156,14 @@ static enum exit_code write_csv(const struct memory_rows *r, const struct memory
     struct table tables[MEMORY_TABLES];
     unsigned count = 0;
     for (unsigned i = 0; i < MEMORY_TABLES; i++)
-        if (is_wanted(v, memory_tables[i], FORMAT_CSV))
+        if (memory_verb_is_wanted(v, memory_tables[i], FORMAT_CSV))
             tables[count++] = (struct table){.info = memory_tables[i], .source = r};
     return tables_write_csv(tables, count, &v->how, path, room);
 }
 
 /* As text or JSON. 0 or GPUPROF_NO_MEMORY. */
-static int print(const struct memory_rows *r, const struct memory_view *v,
-                 enum report_format format, FILE *out)
+static int memory_verb_print(const struct memory_rows *r, const struct memory_view *v,
+                             enum report_format format, FILE *out)
 {
     int error = 0;
     if (format == FORMAT_JSON)
@@ -175,7 +175,7 @@ static int print(const struct memory_rows *r, const struct memory_view *v,
         struct table_view how = v->how;
         if (strcmp(memory_tables[i]->name, "leaks") == 0)
             how.rows = 0; /* as many as it has itself: each is a fault of its own */
-        if (is_wanted(v, memory_tables[i], format))
+        if (memory_verb_is_wanted(v, memory_tables[i], format))
             error = format == FORMAT_JSON ? table_print_json(&table, &how, out)
                                           : table_print_text(&table, &how, out);
     }
@@ -190,8 +190,10 @@ static int print(const struct memory_rows *r, const struct memory_view *v,
 /* ---- the verb ---------------------------------------------------------------------------------
  */
 
-static enum exit_code write_out(struct memory_rows *rows, const struct memory_view *view,
-                                const struct options *options, enum report_format format)
+static enum exit_code memory_verb_write_out(struct memory_rows *rows,
+                                            const struct memory_view *view,
+                                            const struct options *options,
+                                            enum report_format format)
 {
     struct output out;
     uint64_t room = verb_output_room(recording_bytes(rows->report->rec));
@@ -200,7 +202,7 @@ static enum exit_code write_out(struct memory_rows *rows, const struct memory_vi
     enum exit_code code = verb_output_open(&out, options->output, &room);
     if (code != EXIT_OK)
         return code;
-    int error = print(rows, view, format, out.stream);
+    int error = memory_verb_print(rows, view, format, out.stream);
     say_error("memory", error);
     return verb_output_close(&out, options->output, error);
 }
@@ -229,7 +231,7 @@ static enum exit_code memory_recording(struct recording *rec, const struct memor
     if (code == EXIT_OK)
         code = memory_check_moment(&look->report);
     if (code == EXIT_OK)
-        code = write_out(&look->rows, view, options, format);
+        code = memory_verb_write_out(&look->rows, view, options, format);
     if (code == EXIT_OK)
         code = walk_verdict(&look->report.walk, options->strict);
     memory_look_free(look);

@@ -29,7 +29,7 @@ enum opcode {
 };
 
 /* The opcode and so many bytes of the number, the lowest first. */
-static void put(struct pickle *p, enum opcode opcode, uint64_t number, unsigned bytes)
+static void pickle_put(struct pickle *p, enum opcode opcode, uint64_t number, unsigned bytes)
 {
     char *out = output_room(p->out, HEAD_BYTES);
     *out++ = (char)opcode;
@@ -44,8 +44,8 @@ static void begin_item(struct pickle *p)
     if (!p->depth || !p->open[p->depth - 1].is_list)
         return;
     if (p->open[p->depth - 1].items++ == PICKLE_BATCH) {
-        put(p, APPENDS, 0, 0);
-        put(p, MARK, 0, 0);
+        pickle_put(p, APPENDS, 0, 0);
+        pickle_put(p, MARK, 0, 0);
         p->open[p->depth - 1].items = 1;
     }
 }
@@ -53,21 +53,21 @@ static void begin_item(struct pickle *p)
 void pickle_begin(struct pickle *p, struct output *out)
 {
     *p = (struct pickle){.out = out};
-    put(p, PROTO, 2, 1);
+    pickle_put(p, PROTO, 2, 1);
 }
 
 void pickle_end(struct pickle *p)
 {
     assert(p->depth == 0);
-    put(p, STOP, 0, 0);
+    pickle_put(p, STOP, 0, 0);
 }
 
 static void open_item(struct pickle *p, enum opcode opcode, bool is_list)
 {
     assert(p->depth < PICKLE_DEPTH_MAX);
     begin_item(p);
-    put(p, opcode, 0, 0);
-    put(p, MARK, 0, 0);
+    pickle_put(p, opcode, 0, 0);
+    pickle_put(p, MARK, 0, 0);
     p->open[p->depth].is_list = is_list;
     p->open[p->depth++].items = 0;
 }
@@ -85,7 +85,7 @@ void pickle_open_list(struct pickle *p)
 void pickle_close(struct pickle *p)
 {
     assert(p->depth > 0);
-    put(p, p->open[--p->depth].is_list ? APPENDS : SETITEMS, 0, 0);
+    pickle_put(p, p->open[--p->depth].is_list ? APPENDS : SETITEMS, 0, 0);
 }
 
 /* Not within a character. */
@@ -103,24 +103,24 @@ void pickle_text(struct pickle *p, const char *text)
 {
     size_t length = text_bytes(text);
     begin_item(p);
-    put(p, BINUNICODE, length, 4);
+    pickle_put(p, BINUNICODE, length, 4);
     output_write(p->out, text, length);
 }
 
 /* LONG1's numbers have a sign: one byte more where the highest bit is no sign. */
-static void put_number(struct pickle *p, uint64_t number)
+static void pickle_put_number(struct pickle *p, uint64_t number)
 {
     if (number <= UINT8_MAX) {
-        put(p, BININT1, number, 1);
+        pickle_put(p, BININT1, number, 1);
     } else if (number <= UINT16_MAX) {
-        put(p, BININT2, number, 2);
+        pickle_put(p, BININT2, number, 2);
     } else if (number <= INT32_MAX) {
-        put(p, BININT, number, 4);
+        pickle_put(p, BININT, number, 4);
     } else {
         unsigned bytes = 5;
         while (bytes < 9 && number >> (8 * bytes - 1))
             bytes++;
-        put(p, LONG1, bytes, 1);
+        pickle_put(p, LONG1, bytes, 1);
         char *out = output_room(p->out, HEAD_BYTES);
         for (unsigned i = 0; i < bytes; i++)
             *out++ = (char)(i < 8 ? number >> (8 * i) & 0xff : 0);
@@ -131,30 +131,30 @@ static void put_number(struct pickle *p, uint64_t number)
 void pickle_number(struct pickle *p, uint64_t number)
 {
     begin_item(p);
-    put_number(p, number);
+    pickle_put_number(p, number);
 }
 
 void pickle_bool(struct pickle *p, bool value)
 {
     begin_item(p);
-    put(p, value ? NEWTRUE : NEWFALSE, 0, 0);
+    pickle_put(p, value ? NEWTRUE : NEWFALSE, 0, 0);
 }
 
 void pickle_pair(struct pickle *p, uint64_t first, uint64_t second)
 {
     begin_item(p);
-    put_number(p, first);
-    put_number(p, second);
-    put(p, TUPLE2, 0, 0);
+    pickle_put_number(p, first);
+    pickle_put_number(p, second);
+    pickle_put(p, TUPLE2, 0, 0);
 }
 
 uint32_t pickle_remember(struct pickle *p)
 {
     uint32_t number = p->memo_count++;
     if (number <= UINT8_MAX)
-        put(p, BINPUT, number, 1);
+        pickle_put(p, BINPUT, number, 1);
     else
-        put(p, LONG_BINPUT, number, 4);
+        pickle_put(p, LONG_BINPUT, number, 4);
     return number + 1;
 }
 
@@ -162,7 +162,7 @@ void pickle_again(struct pickle *p, uint32_t remembered)
 {
     begin_item(p);
     if (remembered - 1 <= UINT8_MAX)
-        put(p, BINGET, remembered - 1, 1);
+        pickle_put(p, BINGET, remembered - 1, 1);
     else
-        put(p, LONG_BINGET, remembered - 1, 4);
+        pickle_put(p, LONG_BINGET, remembered - 1, 4);
 }

@@ -29,7 +29,7 @@ static void snapshot_release(struct snapshot *s)
 }
 
 /* What nobody says the device of counts as the first one's. NULL: no memory, or one too many. */
-static struct snapshot_device *device_of(struct snapshot *s, uint32_t number, int *error)
+static struct snapshot_device *snapshot_device_of(struct snapshot *s, uint32_t number, int *error)
 {
     uint32_t place = number == LEDGER_NO_DEVICE ? 0 : number;
     *error = 0;
@@ -97,8 +97,8 @@ static bool use_segments(struct snapshot_device *d, const struct ledger_block *b
 
 /* ---- what happens ---------------------------------------------------------------------------- */
 
-static int note(struct snapshot_device *d, const struct ledger_block *b, uint64_t at_ns,
-                uint32_t segment, enum snapshot_action action)
+static int snapshot_note(struct snapshot_device *d, const struct ledger_block *b, uint64_t at_ns,
+                         uint32_t segment, enum snapshot_action action)
 {
     struct snapshot_item item = {.address = b->address,
                                  .bytes = b->bytes,
@@ -115,35 +115,35 @@ static bool is_shown(const struct ledger_block *b)
 }
 
 /* In `row` stays the segment's number, or of a block whether it lies in one. */
-static int got(void *context, struct ledger_block *b, uint64_t at_ns)
+static int snapshot_got(void *context, struct ledger_block *b, uint64_t at_ns)
 {
     struct snapshot *s = context;
     int error;
-    struct snapshot_device *d = is_shown(b) ? device_of(s, b->device, &error) : NULL;
+    struct snapshot_device *d = is_shown(b) ? snapshot_device_of(s, b->device, &error) : NULL;
     if (!d)
         return is_shown(b) ? error : 0;
     if (b->kind != LEDGER_TENSOR) {
         error = add_segment(d, b->address, b->bytes, &b->row);
-        return error < 0 ? error : note(d, b, at_ns, b->row, SNAPSHOT_SEGMENT_GOT);
+        return error < 0 ? error : snapshot_note(d, b, at_ns, b->row, SNAPSHOT_SEGMENT_GOT);
     }
     b->row = use_segments(d, b);
     d->has_blocks = true;
     d->maps_blocks |=
         b->row && mappings_find(&s->ledger.books.mappings[b->process->index], b->address, 1);
-    return note(d, b, at_ns, 0, b->row ? SNAPSHOT_BLOCK_GOT : SNAPSHOT_LONE_GOT);
+    return snapshot_note(d, b, at_ns, 0, b->row ? SNAPSHOT_BLOCK_GOT : SNAPSHOT_LONE_GOT);
 }
 
-static int gone(void *context, struct ledger_block *b, uint64_t at_ns)
+static int snapshot_gone(void *context, struct ledger_block *b, uint64_t at_ns)
 {
     struct snapshot *s = context;
     int error;
-    struct snapshot_device *d = is_shown(b) ? device_of(s, b->device, &error) : NULL;
+    struct snapshot_device *d = is_shown(b) ? snapshot_device_of(s, b->device, &error) : NULL;
     if (!d)
         return is_shown(b) ? error : 0;
     if (b->kind == LEDGER_TENSOR)
-        return note(d, b, at_ns, 0, b->row ? SNAPSHOT_BLOCK_GONE : SNAPSHOT_LONE_GONE);
+        return snapshot_note(d, b, at_ns, 0, b->row ? SNAPSHOT_BLOCK_GONE : SNAPSHOT_LONE_GONE);
     remove_segment(d, b->address);
-    return note(d, b, at_ns, b->row, SNAPSHOT_SEGMENT_GONE);
+    return snapshot_note(d, b, at_ns, b->row, SNAPSHOT_SEGMENT_GONE);
 }
 
 static int mapped(void *context, struct ledger_block *b, const struct mapping *where, bool is_there,
@@ -153,7 +153,7 @@ static int mapped(void *context, struct ledger_block *b, const struct mapping *w
     struct ledger_block there = {
         .address = where->address, .bytes = where->bytes, .owner = b->owner};
     int error = 0;
-    struct snapshot_device *d = b->is_host ? NULL : device_of(s, b->device, &error);
+    struct snapshot_device *d = b->is_host ? NULL : snapshot_device_of(s, b->device, &error);
     uint32_t number = 0;
     if (!d)
         return error;
@@ -161,34 +161,35 @@ static int mapped(void *context, struct ledger_block *b, const struct mapping *w
         error = add_segment(d, where->address, where->bytes, &number);
     else
         number = remove_segment(d, where->address);
-    return error < 0
-               ? error
-               : note(d, &there, at_ns, number, is_there ? SNAPSHOT_MAPPED : SNAPSHOT_UNMAPPED);
+    return error < 0 ? error
+                     : snapshot_note(d, &there, at_ns, number,
+                                     is_there ? SNAPSHOT_MAPPED : SNAPSHOT_UNMAPPED);
 }
 
-static int owner(void *context, const struct slice *slice, unsigned kind, uint32_t *number)
+static int snapshot_owner(void *context, const struct slice *slice, unsigned kind, uint32_t *number)
 {
     struct snapshot *s = context;
     return memory_origin_of(s->report, slice, kind, number);
 }
 
-static int failed(void *context, const struct ledger_block *wanted)
+static int snapshot_failed(void *context, const struct ledger_block *wanted)
 {
     struct snapshot *s = context;
     int error = 0;
-    struct snapshot_device *d = wanted->is_host ? NULL : device_of(s, wanted->device, &error);
+    struct snapshot_device *d =
+        wanted->is_host ? NULL : snapshot_device_of(s, wanted->device, &error);
     struct ledger_block b = *wanted;
     if (!d)
         return error;
     b.address = d->free;
-    return note(d, &b, wanted->begin_ns, 0,
-                b.kind == LEDGER_TENSOR ? SNAPSHOT_OOM : SNAPSHOT_REFUSED);
+    return snapshot_note(d, &b, wanted->begin_ns, 0,
+                         b.kind == LEDGER_TENSOR ? SNAPSHOT_OOM : SNAPSHOT_REFUSED);
 }
 
-static int left(void *context, const struct ledger_free *f)
+static int snapshot_left(void *context, const struct ledger_free *f)
 {
     int error;
-    struct snapshot_device *d = device_of(context, f->device, &error);
+    struct snapshot_device *d = snapshot_device_of(context, f->device, &error);
     if (d)
         d->free = f->free;
     return error;
@@ -201,12 +202,12 @@ static int left(void *context, const struct ledger_free *f)
 static int snapshot_make(struct snapshot *s, struct memory_report *m, const struct process *process)
 {
     const struct ledger_user user = {.context = s,
-                                     .got = got,
-                                     .gone = gone,
+                                     .got = snapshot_got,
+                                     .gone = snapshot_gone,
                                      .mapped = mapped,
-                                     .owner = owner,
-                                     .failed = failed,
-                                     .left = left};
+                                     .owner = snapshot_owner,
+                                     .failed = snapshot_failed,
+                                     .left = snapshot_left};
     *s = (struct snapshot){.report = m, .process = process};
     int error = ledger_init(&s->ledger, &m->walk, &user);
     if (error == 0) {
@@ -265,7 +266,8 @@ static enum exit_code write_one(struct memory_report *m, struct call_tree *tree,
     return code;
 }
 
-static enum exit_code write_all(struct memory_report *m, struct call_tree *tree, const char *output)
+static enum exit_code snapshot_write_all(struct memory_report *m, struct call_tree *tree,
+                                         const char *output)
 {
     uint32_t count = 0;
     enum exit_code code = EXIT_OK;
@@ -298,7 +300,7 @@ enum exit_code snapshot_files(struct recording *rec, const struct options *optio
                 m.walk.last_ns[i] > m.times.end_ns ? m.walk.last_ns[i] : m.times.end_ns;
         enum exit_code late = memory_check_moment(&m);
         if (call_tree_init(&tree, &m.walk.survey, options->symbols) == 0)
-            code = late != EXIT_OK ? late : write_all(&m, &tree, options->output);
+            code = late != EXIT_OK ? late : snapshot_write_all(&m, &tree, options->output);
         else
             verb_output_failed(options->output, GPUPROF_NO_MEMORY);
         call_tree_release(&tree);

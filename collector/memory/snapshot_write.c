@@ -44,7 +44,7 @@ static void remember(struct writing *w, enum known what, uint64_t which)
         w->error = GPUPROF_NO_MEMORY;
 }
 
-static void put(struct writing *w, const char *text)
+static void snapshot_write_put(struct writing *w, const char *text)
 {
     if (put_again(w, KNOWN_TEXT, (uintptr_t)text))
         return;
@@ -63,11 +63,11 @@ static void put_clean(struct writing *w, const char *text)
 static void put_frame(struct writing *w, const char *name, const char *file, uint64_t line)
 {
     pickle_open_dict(&w->pickle);
-    put(w, "name");
+    snapshot_write_put(w, "name");
     put_clean(w, name);
-    put(w, "filename");
+    snapshot_write_put(w, "filename");
     put_clean(w, file);
-    put(w, "line");
+    snapshot_write_put(w, "line");
     pickle_number(&w->pickle, line);
     pickle_close(&w->pickle);
 }
@@ -99,10 +99,10 @@ static void put_stack(struct writing *w, const struct memory_origin *o)
 }
 
 /* Who got it, the innermost first. */
-static void put_frames(struct writing *w, uint32_t origin)
+static void snapshot_write_put_frames(struct writing *w, uint32_t origin)
 {
     struct memory_report *m = w->snapshot->report;
-    put(w, "frames");
+    snapshot_write_put(w, "frames");
     if (origin == NOBODY) {
         pickle_open_list(&w->pickle);
         pickle_close(&w->pickle);
@@ -125,28 +125,29 @@ static void put_frames(struct writing *w, uint32_t origin)
 
 /* ---- what happened --------------------------------------------------------------------------- */
 
-static void put_number(struct writing *w, const char *key, uint64_t number)
+static void snapshot_write_put_number(struct writing *w, const char *key, uint64_t number)
 {
-    put(w, key);
+    snapshot_write_put(w, key);
     pickle_number(&w->pickle, number);
 }
 
-static void put_text(struct writing *w, const char *key, const char *value)
+static void snapshot_write_put_text(struct writing *w, const char *key, const char *value)
 {
-    put(w, key);
-    put(w, value);
+    snapshot_write_put(w, key);
+    snapshot_write_put(w, value);
 }
 
-static void put_event(struct writing *w, const char *action, const struct snapshot_item *item)
+static void snapshot_write_put_event(struct writing *w, const char *action,
+                                     const struct snapshot_item *item)
 {
     pickle_open_dict(&w->pickle);
-    put_text(w, "action", action);
+    snapshot_write_put_text(w, "action", action);
     bool is_oom = item->action == SNAPSHOT_OOM || item->action == SNAPSHOT_REFUSED;
-    put_number(w, is_oom ? "device_free" : "addr", item->address);
-    put_number(w, "size", item->bytes);
-    put_number(w, "stream", 0);
-    put_number(w, "time_us", item->at_ns / NS_PER_US);
-    put_frames(w, item->origin);
+    snapshot_write_put_number(w, is_oom ? "device_free" : "addr", item->address);
+    snapshot_write_put_number(w, "size", item->bytes);
+    snapshot_write_put_number(w, "stream", 0);
+    snapshot_write_put_number(w, "time_us", item->at_ns / NS_PER_US);
+    snapshot_write_put_frames(w, item->origin);
     pickle_close(&w->pickle);
     w->allocated += strcmp(action, "alloc") == 0 ? item->bytes : 0;
     w->allocated -= strcmp(action, "free_completed") == 0 ? item->bytes : 0;
@@ -155,8 +156,8 @@ static void put_event(struct writing *w, const char *action, const struct snapsh
 /* As PyTorch does it: a block that no other stream uses is free as soon as that is wanted. */
 static void put_free(struct writing *w, const struct snapshot_item *item)
 {
-    put_event(w, "free_requested", item);
-    put_event(w, "free_completed", item);
+    snapshot_write_put_event(w, "free_requested", item);
+    snapshot_write_put_event(w, "free_completed", item);
 }
 
 static bool is_used(const struct snapshot_device *d, uint32_t segment)
@@ -173,24 +174,24 @@ static void put_item(struct writing *w, const struct snapshot_device *d,
     case SNAPSHOT_SEGMENT_GOT:
     case SNAPSHOT_MAPPED:
     case SNAPSHOT_LONE_GOT:
-        put_event(w, is_mapped ? "segment_map" : "segment_alloc", item);
+        snapshot_write_put_event(w, is_mapped ? "segment_map" : "segment_alloc", item);
         if (is_own_block)
-            put_event(w, "alloc", item);
+            snapshot_write_put_event(w, "alloc", item);
         break;
     case SNAPSHOT_SEGMENT_GONE:
     case SNAPSHOT_UNMAPPED:
     case SNAPSHOT_LONE_GONE:
         if (is_own_block)
             put_free(w, item);
-        put_event(w, is_mapped ? "segment_unmap" : "segment_free", item);
+        snapshot_write_put_event(w, is_mapped ? "segment_unmap" : "segment_free", item);
         break;
-    case SNAPSHOT_BLOCK_GOT: put_event(w, "alloc", item); break;
+    case SNAPSHOT_BLOCK_GOT: snapshot_write_put_event(w, "alloc", item); break;
     case SNAPSHOT_BLOCK_GONE: put_free(w, item); break;
     case SNAPSHOT_REFUSED:
         if (d->has_blocks)
             break;
         /* fall through */
-    case SNAPSHOT_OOM: put_event(w, "oom", item); break;
+    case SNAPSHOT_OOM: snapshot_write_put_event(w, "oom", item); break;
     case SNAPSHOT_MADE: break;
     }
 }
@@ -207,10 +208,10 @@ static void put_made(struct writing *w)
     uint64_t end_ns = m->times.spans[2 * w->snapshot->process->index + 1];
     const struct snapshot_item made = {
         .bytes = w->allocated, .at_ns = end_ns, .origin = NOBODY, .action = SNAPSHOT_MADE};
-    put_event(w, "snapshot", &made);
+    snapshot_write_put_event(w, "snapshot", &made);
 }
 
-static void put_device(struct writing *w, struct snapshot_device *d)
+static void snapshot_write_put_device(struct writing *w, struct snapshot_device *d)
 {
     int error = 0;
     w->allocated = 0;
@@ -226,7 +227,7 @@ static void put_device(struct writing *w, struct snapshot_device *d)
     pickle_close(&w->pickle);
 }
 
-static void put_devices(struct writing *w)
+static void snapshot_write_put_devices(struct writing *w)
 {
     unsigned count = SNAPSHOT_DEVICES_MAX;
     while (count && !w->snapshot->devices[count - 1])
@@ -234,7 +235,7 @@ static void put_devices(struct writing *w)
     pickle_text(&w->pickle, "device_traces");
     pickle_open_list(&w->pickle);
     for (unsigned i = 0; i < count; i++)
-        put_device(w, w->snapshot->devices[i]);
+        snapshot_write_put_device(w, w->snapshot->devices[i]);
     pickle_close(&w->pickle);
 }
 
@@ -243,12 +244,12 @@ static void put_devices(struct writing *w)
 static void put_block(struct writing *w, uint64_t address, uint64_t bytes, const uint32_t *origin)
 {
     pickle_open_dict(&w->pickle);
-    put_number(w, "address", address);
-    put_number(w, "size", bytes);
-    put_number(w, "requested_size", origin ? bytes : 0);
-    put_text(w, "state", origin ? "active_allocated" : "inactive");
+    snapshot_write_put_number(w, "address", address);
+    snapshot_write_put_number(w, "size", bytes);
+    snapshot_write_put_number(w, "requested_size", origin ? bytes : 0);
+    snapshot_write_put_text(w, "state", origin ? "active_allocated" : "inactive");
     if (origin)
-        put_frames(w, *origin);
+        snapshot_write_put_frames(w, *origin);
     pickle_close(&w->pickle);
 }
 
@@ -297,20 +298,20 @@ static void put_segment(struct writing *w, const struct layout_range *s)
         return;
     uint64_t held = put_blocks(w, s, false);
     pickle_open_dict(&w->pickle);
-    put_number(w, "device", device);
-    put_number(w, "address", s->address);
-    put_number(w, "total_size", s->bytes);
-    put_number(w, "allocated_size", held);
-    put_number(w, "active_size", held);
-    put_number(w, "requested_size", held);
-    put_number(w, "stream", 0);
-    put_text(w, "segment_type", s->bytes <= SMALL_BYTES_MAX ? "small" : "large");
-    put(w, "segment_pool_id");
+    snapshot_write_put_number(w, "device", device);
+    snapshot_write_put_number(w, "address", s->address);
+    snapshot_write_put_number(w, "total_size", s->bytes);
+    snapshot_write_put_number(w, "allocated_size", held);
+    snapshot_write_put_number(w, "active_size", held);
+    snapshot_write_put_number(w, "requested_size", held);
+    snapshot_write_put_number(w, "stream", 0);
+    snapshot_write_put_text(w, "segment_type", s->bytes <= SMALL_BYTES_MAX ? "small" : "large");
+    snapshot_write_put(w, "segment_pool_id");
     pickle_pair(&w->pickle, 0, 0);
-    put(w, "is_expandable");
+    snapshot_write_put(w, "is_expandable");
     pickle_bool(&w->pickle, s->is_mapped);
-    put_frames(w, origin_of(w, s));
-    put(w, "blocks");
+    snapshot_write_put_frames(w, origin_of(w, s));
+    snapshot_write_put(w, "blocks");
     pickle_open_list(&w->pickle);
     put_blocks(w, s, true);
     pickle_close(&w->pickle);
@@ -344,7 +345,7 @@ int snapshot_write(struct snapshot *s, struct call_tree *tree, struct output *ou
     struct writing w = {.snapshot = s, .tree = tree};
     pickle_begin(&w.pickle, out);
     pickle_open_dict(&w.pickle);
-    put_devices(&w);
+    snapshot_write_put_devices(&w);
     put_segments(&w);
     pickle_text(&w.pickle, "allocator_settings");
     pickle_open_dict(&w.pickle);

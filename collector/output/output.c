@@ -34,7 +34,7 @@ struct background {
     void *context;
 };
 
-static void *work(void *context)
+static void *output_work(void *context)
 {
     struct background *b = context;
     pthread_mutex_lock(&b->lock);
@@ -82,7 +82,7 @@ static struct background *start_background(char *buffer, size_t bytes, output_si
     pthread_cond_init(&b->changed, NULL);
     for (unsigned i = 1; i < OUTPUT_BUFFERS; i++)
         is_whole &= (b->buffers[i] = malloc(bytes)) != NULL;
-    if (is_whole && parallel_start(&b->thread, work, b))
+    if (is_whole && parallel_start(&b->thread, output_work, b))
         return b;
     release_background(b);
     return NULL;
@@ -175,7 +175,7 @@ static int open_file(struct output *o, const char *path)
 }
 
 /* Removes a file that was not put in place. */
-static int close_file(struct output *o)
+static int output_close_file(struct output *o)
 {
     if (o->file.fd >= 0)
         new_file_drop(&o->file);
@@ -211,7 +211,7 @@ int output_open(struct output *o, const char *path)
     if (error == 0 && packing >= 0) {
         o->zstream = zstream_create(o->fd, packings[packing].form);
         if (!o->zstream) {
-            close_file(o);
+            output_close_file(o);
             error = GPUPROF_NO_MEMORY;
         }
     }
@@ -224,7 +224,7 @@ int output_open(struct output *o, const char *path)
 }
 
 /* Runs on either thread. */
-static int write_out(void *context, const char *data, size_t length)
+static int output_write_out(void *context, const char *data, size_t length)
 {
     const struct output *o = context;
     if (o->sink)
@@ -234,21 +234,21 @@ static int write_out(void *context, const char *data, size_t length)
 }
 
 /* Short output needs no second thread. */
-static void flush(struct output *o, bool is_last)
+static void output_flush(struct output *o, bool is_last)
 {
     if (!o->error && o->room && o->used > *o->room)
         o->error = OUTPUT_BEYOND;
     if (!o->error && o->room)
         *o->room -= o->used;
     if (o->in_background && !o->background && !is_last) {
-        o->background = start_background(o->buffer, OUTPUT_BUFFER_BYTES, write_out, o);
+        o->background = start_background(o->buffer, OUTPUT_BUFFER_BYTES, output_write_out, o);
         o->in_background = o->background != NULL;
     }
     int error = o->error;
     if (!error && o->used && o->background)
         o->buffer = exchange(o->background, o->used, &error);
     else if (!error && o->used)
-        error = write_out(o, o->buffer, o->used);
+        error = output_write_out(o, o->buffer, o->used);
     o->error = error;
     o->flushed += o->used;
     o->used = 0;
@@ -256,14 +256,14 @@ static void flush(struct output *o, bool is_last)
 
 void output_drain(struct output *o)
 {
-    flush(o, true);
+    output_flush(o, true);
 }
 
 char *output_room(struct output *o, size_t bytes)
 {
     assert(bytes <= OUTPUT_BUFFER_BYTES && o->used <= OUTPUT_BUFFER_BYTES);
     if (bytes > OUTPUT_BUFFER_BYTES - o->used)
-        flush(o, false);
+        output_flush(o, false);
     return o->buffer + o->used;
 }
 
@@ -340,7 +340,7 @@ int output_finish(struct output *o, int keep)
     if (o->stream)
         fclose(o->stream); /* its only errors are in o->error */
     o->stream = NULL;
-    flush(o, true);
+    output_flush(o, true);
     int late = o->background ? end_background(o->background) : 0;
     if (!o->error)
         o->error = late;
@@ -350,7 +350,7 @@ int output_finish(struct output *o, int keep)
             o->error = error;
     }
     bool is_whole = o->file.fd >= 0 && keep && !o->error;
-    int failed = is_whole ? new_file_place(&o->file, false) : close_file(o);
+    int failed = is_whole ? new_file_place(&o->file, false) : output_close_file(o);
     if (failed < 0 && !o->error)
         o->error = errno;
     int error = o->error;

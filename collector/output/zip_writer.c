@@ -44,7 +44,7 @@ void zip_writer_release(struct zip_writer *z)
     *z = (struct zip_writer){.fd = -1};
 }
 
-static void put_data(struct zip_writer *z, const void *data, size_t length)
+static void zip_writer_put_data(struct zip_writer *z, const void *data, size_t length)
 {
     output_write(z->out, data, length);
     z->length += length;
@@ -70,36 +70,38 @@ static bool is_large(const struct zip_member *m)
 }
 
 /* Writes numbers of 2, 4 or 8 bytes, one digit of `widths` for each. */
-static void put_numbers(struct zip_writer *z, const char *widths, const uint64_t *numbers)
+static void zip_writer_put_numbers(struct zip_writer *z, const char *widths,
+                                   const uint64_t *numbers)
 {
     uint8_t bytes[8];
     for (; *widths; widths++) {
         store_u64(bytes, *numbers++);
-        put_data(z, bytes, (size_t)(*widths - '0'));
+        zip_writer_put_data(z, bytes, (size_t)(*widths - '0'));
     }
 }
 
 /* Writes the header before a member's data, or its entry in the final directory. */
-static void put_head(struct zip_writer *z, const struct zip_member *m, bool is_central)
+static void zip_writer_put_head(struct zip_writer *z, const struct zip_member *m, bool is_central)
 {
     bool large = is_large(m);
     uint64_t version = large ? VERSION_64 : 20, extra_bytes = is_central ? 28 : 20;
     if (is_central)
-        put_numbers(z, "42", (uint64_t[]){CENTRAL_MAGIC, MADE_ON_UNIX | version});
+        zip_writer_put_numbers(z, "42", (uint64_t[]){CENTRAL_MAGIC, MADE_ON_UNIX | version});
     else
-        put_numbers(z, "4", (uint64_t[]){LOCAL_MAGIC});
-    put_numbers(z, "2222244422",
-                (uint64_t[]){version, FLAG_UTF8, METHOD_DEFLATE, 0, DATE_1980, m->sums.crc,
-                             large ? FIELD_64 : m->sums.compressed,
-                             large ? FIELD_64 : m->sums.bytes, strlen(m->name),
-                             large ? extra_bytes : 0});
+        zip_writer_put_numbers(z, "4", (uint64_t[]){LOCAL_MAGIC});
+    zip_writer_put_numbers(z, "2222244422",
+                           (uint64_t[]){version, FLAG_UTF8, METHOD_DEFLATE, 0, DATE_1980,
+                                        m->sums.crc, large ? FIELD_64 : m->sums.compressed,
+                                        large ? FIELD_64 : m->sums.bytes, strlen(m->name),
+                                        large ? extra_bytes : 0});
     if (is_central)
-        put_numbers(z, "22244", (uint64_t[]){0, 0, 0, MODE_FILE, large ? FIELD_64 : m->offset});
-    put_data(z, m->name, strlen(m->name));
+        zip_writer_put_numbers(z, "22244",
+                               (uint64_t[]){0, 0, 0, MODE_FILE, large ? FIELD_64 : m->offset});
+    zip_writer_put_data(z, m->name, strlen(m->name));
     if (large)
-        put_numbers(z, is_central ? "22888" : "2288",
-                    (uint64_t[]){EXTRA64_ID, extra_bytes - 4, m->sums.bytes, m->sums.compressed,
-                                 m->offset});
+        zip_writer_put_numbers(z, is_central ? "22888" : "2288",
+                               (uint64_t[]){EXTRA64_ID, extra_bytes - 4, m->sums.bytes,
+                                            m->sums.compressed, m->offset});
 }
 
 static int copy_data(struct zip_writer *z)
@@ -108,7 +110,7 @@ static int copy_data(struct zip_writer *z)
     uint64_t at = 0;
     ssize_t got;
     while ((got = file_read_at(z->fd, at, buffer, sizeof buffer)) > 0) {
-        put_data(z, buffer, (size_t)got);
+        zip_writer_put_data(z, buffer, (size_t)got);
         at += (uint64_t)got;
     }
     return got < 0 ? GPUPROF_IO : 0;
@@ -123,7 +125,7 @@ int zip_writer_end(struct zip_writer *z, struct output *member)
         error = GPUPROF_SPOOL;
     m->offset = z->length;
     if (error == 0) {
-        put_head(z, m, false);
+        zip_writer_put_head(z, m, false);
         error = copy_data(z);
     }
     int saved = errno;
@@ -142,15 +144,15 @@ void zip_writer_finish(struct zip_writer *z)
 {
     uint64_t begin = z->length, count = at_most(z->count, COUNT_64);
     for (uint32_t i = 0; i < z->count; i++)
-        put_head(z, &z->members[i], true);
+        zip_writer_put_head(z, &z->members[i], true);
     uint64_t end = z->length, bytes = end - begin;
     if (begin >= FIELD_64 || bytes >= FIELD_64 || count == COUNT_64) {
-        put_numbers(z, "4822448888",
-                    (uint64_t[]){END64_MAGIC, 44, MADE_ON_UNIX | VERSION_64, VERSION_64, 0, 0,
-                                 z->count, z->count, bytes, begin});
-        put_numbers(z, "4484", (uint64_t[]){LOCATOR64_MAGIC, 0, end, 1});
+        zip_writer_put_numbers(z, "4822448888",
+                               (uint64_t[]){END64_MAGIC, 44, MADE_ON_UNIX | VERSION_64, VERSION_64,
+                                            0, 0, z->count, z->count, bytes, begin});
+        zip_writer_put_numbers(z, "4484", (uint64_t[]){LOCATOR64_MAGIC, 0, end, 1});
     }
-    put_numbers(z, "42222442",
-                (uint64_t[]){END_MAGIC, 0, 0, count, count, at_most(bytes, FIELD_64),
-                             at_most(begin, FIELD_64), 0});
+    zip_writer_put_numbers(z, "42222442",
+                           (uint64_t[]){END_MAGIC, 0, 0, count, count, at_most(bytes, FIELD_64),
+                                        at_most(begin, FIELD_64), 0});
 }

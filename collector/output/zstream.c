@@ -41,7 +41,7 @@ struct zstream *zstream_create(int fd, enum zstream_form form)
     return z;
 }
 
-static int put(struct zstream *z, size_t length)
+static int zstream_put(struct zstream *z, size_t length)
 {
     z->sums.compressed += length;
     return file_write_next(z->fd, z->buffer, length);
@@ -53,7 +53,7 @@ static int feed_zstd(struct zstream *z, const char *data, size_t length, bool en
     while (more > 0 && !error) {
         uint8_t *end = z->buffer;
         more = zstandard_feed(&z->zstandard, &data, &length, ends, &end, z->buffer + ZSTREAM_BYTES);
-        error = more < 0 ? ENOMEM : put(z, (size_t)(end - z->buffer));
+        error = more < 0 ? ENOMEM : zstream_put(z, (size_t)(end - z->buffer));
     }
     return error;
 }
@@ -69,7 +69,7 @@ static int feed_deflate(struct zstream *z, const char *data, size_t length, bool
         z->isal.avail_out = ZSTREAM_BYTES;
         if (isal_deflate(&z->isal) != COMP_OK)
             return EIO;
-        error = put(z, ZSTREAM_BYTES - z->isal.avail_out);
+        error = zstream_put(z, ZSTREAM_BYTES - z->isal.avail_out);
     } while (!error && (z->isal.avail_in || !z->isal.avail_out));
     return error;
 }

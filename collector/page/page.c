@@ -114,7 +114,7 @@ static int find_period(const struct report *r, uint64_t *period_ns)
     return 0;
 }
 
-static int start(struct page *p, const struct options *options)
+static int page_start(struct page *p, const struct options *options)
 {
     const struct report *r = p->report;
     uint64_t begin_ns = r->is_piece ? r->wall_begin_ns : r->walk.survey.origin_ns;
@@ -135,7 +135,7 @@ static int start(struct page *p, const struct options *options)
     return error;
 }
 
-static int gather(struct page *p)
+static int page_gather(struct page *p)
 {
     struct walk *walk = &p->report->walk;
     struct consumer consumers[3] = {page_use_consumer(&p->use)};
@@ -153,13 +153,13 @@ static int gather_aside(struct page *p)
     struct walk *walk = &p->report->walk;
     struct losses *losses = walk->losses;
     walk->losses = calloc(walk->rec->count + 1u, sizeof *losses);
-    int error = walk->losses ? gather(p) : GPUPROF_NO_MEMORY;
+    int error = walk->losses ? page_gather(p) : GPUPROF_NO_MEMORY;
     free(walk->losses);
     walk->losses = losses;
     return error;
 }
 
-static int finish(struct page *p, const struct options *options)
+static int page_finish(struct page *p, const struct options *options)
 {
     int error = p->flame.is_there ? stack_costs_finish(&p->flame.costs, options->symbols) : 0;
     return error == 0 && p->flame.is_there ? stack_costs_show_stackless(&p->flame.costs) : error;
@@ -190,7 +190,7 @@ static void put_policy(const struct page_section *sections, FILE *out)
             style, sha256_base64(&hash, script));
 }
 
-static int put_data(const struct page *p, FILE *out)
+static int page_put_data(const struct page *p, FILE *out)
 {
     struct page_data d;
     int error = page_data_open(&d, out);
@@ -220,7 +220,7 @@ static int page_put(const struct page *p, FILE *out)
     put_policy(p->sections, out);
     fprintf(out, "<style>%s</style>\n%s<script type=\"application/json\" id=\"data\">\n",
             page_style, page_head);
-    int error = put_data(p, out);
+    int error = page_put_data(p, out);
     fputs("</script>\n<script>", out);
     for (unsigned i = 0; (part = script_part(p->sections, i)); i++)
         fputs(part, out);
@@ -240,11 +240,11 @@ int page_write(struct report *r, const struct report_view *v, const struct optio
                                 .at_seconds = -1,
                                 .step_by = options->step_by,
                                 .step_pattern = options->step_range}};
-    int error = start(&p, options), walked = 0;
+    int error = page_start(&p, options), walked = 0;
     if (error == 0)
         error = walked = gather_aside(&p);
     if (error == 0)
-        error = finish(&p, options);
+        error = page_finish(&p, options);
     if (error == 0)
         error = page_put(&p, out);
     if (error < 0 && !walked) /* a walk has said it */

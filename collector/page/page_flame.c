@@ -23,7 +23,7 @@ struct shown_tree {
     uint32_t count;
 };
 
-static void weigh(struct shown_tree *t, const struct stack_costs *costs)
+static void page_flame_weigh(struct shown_tree *t, const struct stack_costs *costs)
 {
     for (uint32_t n = t->tree->count; n > 0; n--) { /* parents have smaller numbers */
         struct stack_cost cost = stack_cost_of(costs, n);
@@ -47,7 +47,7 @@ static bool is_wide(const struct shown_tree *t, uint32_t n, uint64_t narrowest)
 }
 
 /* A child is never wider than its parent: what is shown is a tree. */
-static void choose(struct shown_tree *t)
+static void page_flame_choose(struct shown_tree *t)
 {
     uint64_t narrowest = NARROWEST;
     do {
@@ -94,8 +94,8 @@ static int put_tree(const struct stack_costs *costs, struct page_data *d)
     t.weights = calloc(t.tree->count + 1u, sizeof *t.weights);
     t.numbers = calloc(t.tree->count + 1u, sizeof *t.numbers);
     if (t.weights && t.numbers) {
-        weigh(&t, costs);
-        choose(&t);
+        page_flame_weigh(&t, costs);
+        page_flame_choose(&t);
         fputs(", \"nodes\": [", d->stream);
         put_nodes(&t, d);
         fprintf(d->stream, "], \"left_out\": %u", t.tree->count - t.count);

@@ -50,8 +50,8 @@ int page_put_kernels(const struct page *p, struct page_data *d)
 /* ---- what the devices of a recording can do at most, for the roofline
  * ---------------------------- */
 
-static bool is_there(const struct device_peaks *const *found, unsigned count,
-                     const struct device_peaks *peaks)
+static bool page_kernels_is_there(const struct device_peaks *const *found, unsigned count,
+                                  const struct device_peaks *peaks)
 {
     for (unsigned i = 0; i < count; i++)
         if (found[i] == peaks)
@@ -60,7 +60,7 @@ static bool is_there(const struct device_peaks *const *found, unsigned count,
 }
 
 /* Of what is published: TFLOP/s by type, and GB/s. */
-static void put_device(const struct device_peaks *p, struct page_data *d)
+static void page_kernels_put_device(const struct device_peaks *p, struct page_data *d)
 {
     const struct {
         const char *type;
@@ -87,11 +87,11 @@ int page_put_libraries(const struct page *p, struct page_data *d)
     fputs("{\"devices\": [", d->stream);
     for (uint32_t i = 0; i < survey->device_count && count < ROOF_DEVICES_MAX; i++) {
         const struct device_peaks *peaks = device_peaks_of(survey->devices[i].name);
-        if (!peaks || is_there(found, count, peaks))
+        if (!peaks || page_kernels_is_there(found, count, peaks))
             continue;
         found[count++] = peaks;
         fputs(count > 1 ? ",\n" : "\n", d->stream);
-        put_device(peaks, d);
+        page_kernels_put_device(peaks, d);
     }
     fputs("]}", d->stream);
     return 0;

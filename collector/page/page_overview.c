@@ -29,7 +29,8 @@ static void put_count(const char *key, uint64_t count, struct page_data *d)
 }
 
 /* A process is [title, rank or null, calls, GPU rows]. */
-static void put_process(const struct page *p, const struct process *process, struct page_data *d)
+static void page_overview_put_process(const struct page *p, const struct process *process,
+                                      struct page_data *d)
 {
     char title[TITLE_BYTES];
     fputc('[', d->stream);
@@ -97,7 +98,7 @@ int page_put_overview(const struct page *p, struct page_data *d)
     fputs("],\n\"processes\": [", d->stream);
     for (uint32_t i = 0; i < shown; i++) {
         fputs(i ? ",\n" : "\n", d->stream);
-        put_process(p, r->rec->processes[i], d);
+        page_overview_put_process(p, r->rec->processes[i], d);
     }
     fputs("]}", d->stream);
     return 0;

@@ -32,7 +32,7 @@ static void name_kernels(struct page_steps *s, const struct report *r)
     }
 }
 
-static bool is_named(const struct page_steps *s, const char *name)
+static bool page_steps_is_named(const struct page_steps *s, const char *name)
 {
     for (unsigned i = 0; i < PAGE_NAMES_MAX && s->names[NAME_OPERATORS][i]; i++)
         if (strcmp(s->names[NAME_OPERATORS][i], name) == 0)
@@ -51,7 +51,8 @@ static void name_operators(struct page_steps *s, const struct report *r)
         for (uint32_t i = 0; i < ops->shown; i++) {
             const struct sums_row *row = &ops->rows[i];
             uint64_t ns = row->values[OP_SELF];
-            if (ns > most_ns && ns <= below_ns && !is_named(s, sums_name(ops, row, 0, NULL)))
+            if (ns > most_ns && ns <= below_ns &&
+                !page_steps_is_named(s, sums_name(ops, row, 0, NULL)))
                 best = row;
             most_ns = best == row ? ns : most_ns;
         }
@@ -115,7 +116,8 @@ int page_steps_init(struct page_steps *s, const struct report *r)
 /* ---- the walk -------------------------------------------------------------------------------- */
 
 /* The place of a name among those that are looked for; PAGE_NAMES_MAX: it is none; or an error. */
-static int place_of(struct page_steps *s, enum page_name_kind kind, const struct kernel_name *name)
+static int page_steps_place_of(struct page_steps *s, enum page_name_kind kind,
+                               const struct kernel_name *name)
 {
     struct key key = {kind, (uintptr_t)name, 0};
     uint64_t found = name ? key_map_get(&s->found, key) : PAGE_NAMES_MAX + 1;
@@ -129,12 +131,12 @@ static int place_of(struct page_steps *s, enum page_name_kind kind, const struct
                                                                                  : place;
 }
 
-static int count(struct page_steps *s, const struct process *p, uint64_t begin_ns,
-                 enum page_name_kind kind, const struct kernel_name *name, uint64_t ns)
+static int page_steps_count(struct page_steps *s, const struct process *p, uint64_t begin_ns,
+                            enum page_name_kind kind, const struct kernel_name *name, uint64_t ns)
 {
     const struct step *step = steps_at(&s->report->steps, p, begin_ns);
     uint32_t detail = step && begin_ns < step->end_ns ? s->places[step - s->report->steps.list] : 0;
-    int place = detail ? place_of(s, kind, name) : PAGE_NAMES_MAX;
+    int place = detail ? page_steps_place_of(s, kind, name) : PAGE_NAMES_MAX;
     if (place >= 0 && place < PAGE_NAMES_MAX) {
         s->details[detail - 1].ns[kind][place] += ns;
         s->details[detail - 1].count[kind][place]++;
@@ -142,26 +144,27 @@ static int count(struct page_steps *s, const struct process *p, uint64_t begin_n
     return place < 0 ? place : 0;
 }
 
-static int take(void *context, const struct slice *s)
+static int page_steps_take(void *context, const struct slice *s)
 {
     struct page_steps *steps = context;
     const struct event *e = &s->event;
     const struct op *op = s->op;
     int error = 0;
     if (e->record && e->record->type == RECORD_KERNEL && s->op_change == OP_SAME)
-        error = count(steps, e->process, e->begin_ns, NAME_KERNELS,
-                      walk_kernel(s->walk, e->process, record_arg(e->record, KERNEL_NAME_INDEX)),
-                      e->end_ns - e->begin_ns);
+        error = page_steps_count(
+            steps, e->process, e->begin_ns, NAME_KERNELS,
+            walk_kernel(s->walk, e->process, record_arg(e->record, KERNEL_NAME_INDEX)),
+            e->end_ns - e->begin_ns);
     if (error == 0 && s->op_change == OP_CLOSED && !s->is_hidden && op_works(op) && !op->is_moved &&
         op->end_ns - op->begin_ns > op->inner_ns)
-        error = count(steps, op->process, op->begin_ns, NAME_OPERATORS, op->text,
-                      op->end_ns - op->begin_ns - op->inner_ns);
+        error = page_steps_count(steps, op->process, op->begin_ns, NAME_OPERATORS, op->text,
+                                 op->end_ns - op->begin_ns - op->inner_ns);
     return error;
 }
 
 struct consumer page_steps_consumer(struct page_steps *s)
 {
-    return (struct consumer){.context = s, .needs = WALK_OPS, .take = take};
+    return (struct consumer){.context = s, .needs = WALK_OPS, .take = page_steps_take};
 }
 
 /* ---- its data -------------------------------------------------------------------------------- */
@@ -175,7 +178,7 @@ static void put_names(const struct page_steps *s, enum page_name_kind kind, stru
     fputs(s->names[kind][0] ? "]" : "[]", d->stream);
 }
 
-static void put_numbers(const struct step *list, uint32_t from, uint32_t to, FILE *out)
+static void page_steps_put_numbers(const struct step *list, uint32_t from, uint32_t to, FILE *out)
 {
     bool is_series = true;
     for (uint32_t i = from; i < to; i++)
@@ -217,7 +220,7 @@ static uint32_t put_processes(const struct page_steps *s, struct page_data *d)
         }
         fprintf(d->stream, "%s\n[%u, %d, ", separator, p,
                 s->medians[p] ? (int)(s->medians[p] - 1 - from) : -1);
-        put_numbers(steps->list, from, to, d->stream);
+        page_steps_put_numbers(steps->list, from, to, d->stream);
         fputs(", [", d->stream);
         for (uint32_t i = from; i < to; i++)
             fprintf(d->stream, "%s%s%" PRIu64, i > from ? "," : "",

@@ -51,7 +51,8 @@ static void put_cell(enum column_type type, const struct cell *cell, struct page
         fputs("null", d->stream);
 }
 
-static void put_row(const struct table_info *info, const struct cell *cells, struct page_data *d)
+static void page_tables_put_row(const struct table_info *info, const struct cell *cells,
+                                struct page_data *d)
 {
     const char *separator = "[";
     for (unsigned i = 0; i < info->column_count; i++) {
@@ -85,7 +86,7 @@ static void put_rows(struct table *t, uint64_t bytes_max, struct page_data *d)
         struct cell cells[TABLE_COLUMNS_MAX];
         if (table_row(t, place, FORMAT_JSON, cells)) {
             fputs(place ? ",\n" : "\n", d->stream);
-            put_row(t->info, cells, d);
+            page_tables_put_row(t->info, cells, d);
         }
         cells_release(cells);
     }

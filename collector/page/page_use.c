@@ -48,8 +48,8 @@ void page_use_release(struct page_use *u)
 }
 
 /* NULL with *error 0: there is no room for it. */
-static struct page_device *device_of(struct page_use *u, const struct process *p, uint64_t number,
-                                     int *error)
+static struct page_device *page_use_device_of(struct page_use *u, const struct process *p,
+                                              uint64_t number, int *error)
 {
     struct key key = {p->index, number, 0};
     uint32_t place, before = u->count;
@@ -84,7 +84,7 @@ static void spread(struct page_use *u, uint64_t *buckets, uint64_t from_ns, uint
 }
 
 /* Nothing has begun since device->at_ns. */
-static void pass_time(struct page_use *u, struct page_device *device, uint64_t to_ns)
+static void page_use_pass_time(struct page_use *u, struct page_device *device, uint64_t to_ns)
 {
     while (device->at_ns < to_ns) {
         unsigned kind = 0;
@@ -144,14 +144,15 @@ static void take_throttled(struct page_use *u, const struct slice *s, struct pag
     spread_value(u, curve, since_ns, at_ns, (double)most_ns / (double)(at_ns - since_ns));
 }
 
-static int take_sample(struct page_use *u, const struct slice *s)
+static int page_use_take_sample(struct page_use *u, const struct slice *s)
 {
     unsigned type = s->event.record->type;
     uint64_t since_ns = s->source->before[type - RECORD_DEVICE_USE].at_ns;
     int error = 0;
-    struct page_device *device = s->source->device == UINT64_MAX || !since_ns
-                                     ? NULL
-                                     : device_of(u, s->event.process, s->source->device, &error);
+    struct page_device *device =
+        s->source->device == UINT64_MAX || !since_ns
+            ? NULL
+            : page_use_device_of(u, s->event.process, s->source->device, &error);
     if (!device)
         return error;
     if (!device->curves && !(device->curves = calloc(PAGE_CURVES, sizeof *device->curves)))
@@ -169,17 +170,18 @@ static int take_sample(struct page_use *u, const struct slice *s)
 
 /* ---- the walk -------------------------------------------------------------------------------- */
 
-static int take(void *context, const struct slice *s)
+static int page_use_take(void *context, const struct slice *s)
 {
     struct page_use *u = context;
     const struct event *e = &s->event;
     const struct record *r = e->record;
     int error = 0;
     if (s->source)
-        return take_sample(u, s);
+        return page_use_take_sample(u, s);
     if (!is_stream_work(r->type) || e->begin_ns < u->begin_ns)
         return 0;
-    struct page_device *device = device_of(u, e->process, record_arg(r, KERNEL_DEVICE), &error);
+    struct page_device *device =
+        page_use_device_of(u, e->process, record_arg(r, KERNEL_DEVICE), &error);
     if (!device)
         return error;
     bool is_kernel = r->type == RECORD_KERNEL;
@@ -188,7 +190,7 @@ static int take(void *context, const struct slice *s)
         is_kernel ? walk_kernel(u->walk, e->process, record_arg(r, KERNEL_NAME_INDEX)) : NULL;
     if (name && nccl_is_kernel(name))
         kind = USE_COMMUNICATION;
-    pass_time(u, device, e->begin_ns);
+    page_use_pass_time(u, device, e->begin_ns);
     if (device->until_ns[kind] < e->end_ns)
         device->until_ns[kind] = e->end_ns;
     return 0;
@@ -245,7 +247,7 @@ static int take_waits(struct page_use *u, struct page_device *device, uint64_t *
 }
 
 /* Devices are shown by rank, whichever worked first. */
-static int end(void *context)
+static int page_use_end(void *context)
 {
     struct page_use *u = context;
     uint64_t *by_process = calloc(u->walk->rec->count + 1u, sizeof *by_process);
@@ -253,7 +255,7 @@ static int end(void *context)
     if (u->count)
         qsort(u->devices, u->count, sizeof *u->devices, compare_devices);
     for (uint32_t i = 0; error == 0 && i < u->count; i++) {
-        pass_time(u, &u->devices[i], u->begin_ns + u->spans * u->bucket_ns);
+        page_use_pass_time(u, &u->devices[i], u->begin_ns + u->spans * u->bucket_ns);
         error = take_waits(u, &u->devices[i], by_process);
     }
     free(by_process);
@@ -262,7 +264,7 @@ static int end(void *context)
 
 struct consumer page_use_consumer(struct page_use *u)
 {
-    return (struct consumer){.context = u, .take = take, .end = end};
+    return (struct consumer){.context = u, .take = page_use_take, .end = page_use_end};
 }
 
 /* Shares of a bucket in 64 steps, a letter each: a quarter of the bytes that numbers take. */

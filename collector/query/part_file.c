@@ -23,7 +23,7 @@
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
-static bool grow(struct part *p, size_t length)
+static bool part_file_grow(struct part *p, size_t length)
 {
     size_t capacity = 2 * p->capacity + length + FIRST_BYTES;
     uint8_t *grown = p->has_failed ? NULL : realloc(p->data, capacity);
@@ -33,21 +33,21 @@ static bool grow(struct part *p, size_t length)
     return grown;
 }
 
-static inline bool has_room(struct part *p, size_t length)
+static inline bool part_file_has_room(struct part *p, size_t length)
 {
-    return !p->has_failed && (length <= p->capacity - p->length || grow(p, length));
+    return !p->has_failed && (length <= p->capacity - p->length || part_file_grow(p, length));
 }
 
-static void put(struct part *p, const void *data, size_t length)
+static void part_file_put(struct part *p, const void *data, size_t length)
 {
-    if (!data || !has_room(p, length))
+    if (!data || !part_file_has_room(p, length))
         return;
     memcpy(p->data + p->length, data, length);
     p->length += length;
 }
 
 /* Returns a view of the next bytes; NULL, after setting failed, if there are too few. */
-static const uint8_t *get(struct part *p, uint64_t length)
+static const uint8_t *part_file_get(struct part *p, uint64_t length)
 {
     if (p->has_failed || length > p->length - p->at) {
         p->has_failed = true;
@@ -60,7 +60,7 @@ static const uint8_t *get(struct part *p, uint64_t length)
 void part_number(struct part *p, uint64_t *number)
 {
     if (p->is_written) {
-        if (!has_room(p, VARINT_BYTES_MAX))
+        if (!part_file_has_room(p, VARINT_BYTES_MAX))
             return;
         struct byte_writer w = byte_writer(p->data + p->length, VARINT_BYTES_MAX);
         put_varint(&w, *number);
@@ -103,9 +103,9 @@ void part_bytes(struct part *p, const uint8_t **data, uint32_t *length)
 {
     part_count(p, length, 1);
     if (p->is_written)
-        put(p, *data, *length);
+        part_file_put(p, *data, *length);
     else
-        *data = get(p, *length);
+        *data = part_file_get(p, *length);
 }
 
 /* The stored text includes its zero, so a reader can use it in place; NULL is stored without
@@ -121,7 +121,7 @@ void part_text(struct part *p, const char **text)
     *text = length && !p->has_failed ? (const char *)data : NULL;
 }
 
-static void put_row(struct part *p, struct histogram *h, uint64_t row)
+static void part_file_put_row(struct part *p, struct histogram *h, uint64_t row)
 {
     uint32_t used = 0;
     for (unsigned i = 0; i < HISTOGRAM_BUCKETS; i++)
@@ -161,7 +161,7 @@ void part_histogram(struct part *p, struct histogram *h, uint64_t *rows_left)
     uint64_t row = 0;
     for (; p->is_written && row < HISTOGRAM_ROWS; row++)
         if (h->rows[row])
-            put_row(p, h, row);
+            part_file_put_row(p, h, row);
     row = 0;
     do {
         part_number(p, &row);
@@ -200,7 +200,7 @@ void part_get_spans(struct part *p, struct packed_spans *spans)
 
 /* ---- members of structs ---------------------------------------------------------------------- */
 
-static uint64_t load(const void *at, uint32_t bytes)
+static uint64_t part_file_load(const void *at, uint32_t bytes)
 {
     switch (bytes) {
     case 1: return *(const uint8_t *)at;
@@ -233,7 +233,7 @@ static uint64_t joined(enum part_join join, uint64_t there, uint64_t read)
 
 static void carry_number(struct part *p, const struct part_field *f, void *at)
 {
-    uint64_t there = load(at, f->bytes), number = there;
+    uint64_t there = part_file_load(at, f->bytes), number = there;
     uint64_t end = f->kind == PART_FLAG ? 2 : f->bytes < 8 ? 1ull << 8 * f->bytes : 0;
     part_number(p, &number);
     p->has_failed |= (end && number >= end) || (f->below && number >= f->below);

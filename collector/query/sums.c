@@ -58,7 +58,7 @@ void sums_release(struct sums *s)
     kernel_names_release(&s->texts);
 }
 
-static int end(void *context)
+static int sums_end(void *context)
 {
     struct sums *s = context;
     int error = s->info->consumer.end ? s->info->consumer.end(s) : 0;
@@ -124,7 +124,7 @@ struct consumer sums_consumer(struct sums *s)
 {
     struct consumer c = s->info->consumer;
     c.context = s;
-    c.end = end;
+    c.end = sums_end;
     if (!recording_expects_gpu(s->rec))
         c.needs &= ~(unsigned)WALK_WORK;
     return c;
@@ -179,7 +179,7 @@ uint64_t sums_text(struct sums *s, const char *text)
 }
 
 /* Only before sorting: rows and values are in the same order. */
-static bool grow(struct sums *s)
+static bool sums_grow(struct sums *s)
 {
     if (!array_grow(&s->rows, &s->capacity, sizeof *s->rows, 64))
         return false;
@@ -199,7 +199,7 @@ struct sums_row *sums_row_make(struct sums *s, struct key key)
     }
     if (place)
         return &s->rows[place - 1];
-    if (s->count == s->capacity && !grow(s))
+    if (s->count == s->capacity && !sums_grow(s))
         return NULL;
     struct sums_row *row = &s->rows[s->count];
     *row = (struct sums_row){.keys = {key.a, key.b, key.c},
@@ -256,7 +256,7 @@ static int compare_firsts(const struct sums_info *info, const uint64_t *a, const
     return order;
 }
 
-static int compare_rows(const void *left, const void *right, void *context)
+static int sums_compare_rows(const void *left, const void *right, void *context)
 {
     const struct sums *s = context;
     const struct sums_row *a = left, *b = right;
@@ -271,7 +271,8 @@ static int compare_rows(const void *left, const void *right, void *context)
     return order ? order : compare_keys(s, a, b);
 }
 
-static void join(const struct sums_info *info, struct sums_row *into, const uint64_t *values)
+static void sums_own_join(const struct sums_info *info, struct sums_row *into,
+                          const uint64_t *values)
 {
     bool is_taken = false,
          is_first = !into->values[0] || compare_firsts(info, values, into->values) < 0;
@@ -295,13 +296,13 @@ int sums_row_add(struct sums *s, struct key key, const uint64_t *values)
 {
     struct sums_row *row = sums_row(s, key.a, key.b, key.c);
     if (row)
-        join(s->info, row, values);
+        sums_own_join(s->info, row, values);
     return row ? 0 : GPUPROF_NO_MEMORY;
 }
 
 void sums_join(struct sums *s, struct sums_row *into, struct sums_row *from)
 {
-    join(s->info, into, from->values);
+    sums_own_join(s->info, into, from->values);
     if (from->durations)
         histogram_move(into->durations, from->durations, s->histogram_rows);
     memset(from->values, 0, s->value_count * sizeof *from->values);
@@ -338,7 +339,7 @@ int sums_finish(struct sums *s)
 {
     int error = s->info->complete ? s->info->complete(s) : 0;
     if (s->count)
-        qsort_r(s->rows, s->count, sizeof *s->rows, compare_rows, s);
+        qsort_r(s->rows, s->count, sizeof *s->rows, sums_compare_rows, s);
     s->shown = s->count;
     while (s->shown && !s->rows[s->shown - 1].values[0])
         s->shown--;
@@ -460,7 +461,7 @@ void sums_put(struct sums *s, struct part *p)
     }
 }
 
-static int add_row(struct sums *s, struct part *p)
+static int sums_add_row(struct sums *s, struct part *p)
 {
     uint64_t values[SUMS_VALUES] = {0};
     struct sums_row got = {.values = values};
@@ -472,7 +473,7 @@ static int add_row(struct sums *s, struct part *p)
         s->info->row && !sums_is_others(&got) ? s->info->row(s, key) : sums_row_make(s, key);
     if (!row)
         return GPUPROF_NO_MEMORY;
-    join(s->info, row, got.values);
+    sums_own_join(s->info, row, got.values);
     if (row->durations)
         part_histogram(p, row->durations, s->histogram_rows);
     return 0;
@@ -495,6 +496,6 @@ int sums_add(struct sums *s, struct part *p)
     int error = 0;
     part_count(p, &count, row_bytes(s->info));
     for (uint32_t i = 0; i < count && error == 0 && !p->has_failed; i++)
-        error = add_row(s, p);
+        error = sums_add_row(s, p);
     return error;
 }

@@ -95,7 +95,8 @@ static struct cell show_flops(const uint64_t *values)
     return values[2] ? cell : (struct cell){0};
 }
 
-static struct cell show(const struct sums *s, const struct sums_row *row, const struct column *c)
+static struct cell sums_table_show(const struct sums *s, const struct sums_row *row,
+                                   const struct column *c)
 {
     uint64_t of = c->shows > SHOWS_KEYS ? row->values[c->of] : 0;
     uint64_t by = c->shows > SHOWS_KEYS ? row->values[c->by] : 0;
@@ -127,7 +128,7 @@ void sums_show(const struct table *t, uint32_t index, enum report_format format,
         if ((format == FORMAT_TEXT && c->where && !row->values[c->where]) ||
             (c->only && !row->values[c->only]))
             continue;
-        cells[i] = show(s, row, c);
+        cells[i] = sums_table_show(s, row, c);
         cells[i].estimated = is_estimated && c->is_estimated;
     }
     if (s->info->fill)

@@ -244,7 +244,7 @@ static bool joins(const struct block_index *x, const struct index_entry *a,
            (uint64_t)a->count + b->count <= x->run_max;
 }
 
-static void join(struct index_entry *a, const struct index_entry *b)
+static void arrange_join(struct index_entry *a, const struct index_entry *b)
 {
     a->count += b->count;
     if (b->time < a->time)
@@ -271,7 +271,7 @@ static void coalesce(struct block_index *x, uint32_t room)
         x->run_max *= 2;
         for (uint32_t i = 1; i < x->count; i++) {
             if (joins(x, &x->entries[kept], &x->entries[i]))
-                join(&x->entries[kept], &x->entries[i]);
+                arrange_join(&x->entries[kept], &x->entries[i]);
             else
                 x->entries[++kept] = x->entries[i];
         }
@@ -293,7 +293,7 @@ int block_index_add(struct block_index *x, uint32_t process, uint64_t offset,
     if (!x->run_max)
         x->run_max = 1;
     if (x->count && joins(x, &x->entries[x->count - 1], &entry)) {
-        join(&x->entries[x->count - 1], &entry);
+        arrange_join(&x->entries[x->count - 1], &entry);
         return 0;
     }
     uint32_t room = room_of(x, process);

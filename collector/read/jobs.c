@@ -66,7 +66,7 @@ static int compare_members(const void *left, const void *right)
                   sizeof a->process->header.process_id);
 }
 
-static int set(struct key_map *map, struct key key, uint64_t value)
+static int jobs_set(struct key_map *map, struct key key, uint64_t value)
 {
     int error = key_map_set(map, key, value);
     return error == GPUPROF_LIMIT ? 0 : error;
@@ -88,7 +88,7 @@ static int note_end(struct finder *f, bool is_job, uint32_t of, const struct mem
 {
     struct key key = end_key(is_job, of, m->process);
     uint64_t known = key_map_get(&f->ends, key), end = m->end_ns + 1;
-    return end > known ? set(&f->ends, key, end) : 0;
+    return end > known ? jobs_set(&f->ends, key, end) : 0;
 }
 
 /* Returns true if the known sizes show two different jobs. */
@@ -132,13 +132,13 @@ static int find_family(struct finder *f, uint32_t index)
     m->last = index;
     int error = note_end(f, false, m->family, m);
     if (error == 0 && is_new && p->header.parent_pid > 1)
-        error = set(&f->families, pid_key(p, p->header.parent_pid), index + 1ull);
-    return error < 0 ? error : set(&f->pids, pid_key(p, p->header.pid), index + 1ull);
+        error = jobs_set(&f->families, pid_key(p, p->header.parent_pid), index + 1ull);
+    return error < 0 ? error : jobs_set(&f->pids, pid_key(p, p->header.pid), index + 1ull);
 }
 
 /* Returns true if a launcher identifies the job. SLURM_JOB_ID alone does not: one allocation may
  * run several jobs. */
-static bool is_named(const struct member *m)
+static bool jobs_is_named(const struct member *m)
 {
     return m->identity[0] &&
            (strncmp(m->identity, "SLURM_JOB_ID=", 13) != 0 || strchr(m->identity, ' '));
@@ -146,12 +146,13 @@ static bool is_named(const struct member *m)
 
 /* Returns true if the family can belong to the job. Named jobs of one identity never overlap unless
  * sizes differ; unnamed jobs have one process per rank. */
-static bool has_room(const struct finder *f, uint32_t job, uint32_t family)
+static bool jobs_has_room(const struct finder *f, uint32_t job, uint32_t family)
 {
     for (uint32_t i = family + 1; i; i = f->members[i - 1].next) {
         const struct member *m = &f->members[i - 1];
         uint64_t end = key_map_get(&f->ends, end_key(true, job, m->process));
-        if ((end && (!is_named(m) || end <= m->begin_ns)) || are_of_two(f->jobs[job].size, m->size))
+        if ((end && (!jobs_is_named(m) || end <= m->begin_ns)) ||
+            are_of_two(f->jobs[job].size, m->size))
             return false;
     }
     return true;
@@ -163,7 +164,7 @@ static uint32_t job_of(const struct finder *f, uint32_t family)
     uint32_t job = NONE;
     for (uint32_t i = f->job_count; i > f->first_job && f->job_count - i < JOBS_TRIED; i--) {
         bool is_over = f->jobs[i - 1].end_ns <= f->members[family].begin_ns;
-        if ((!is_over || job == NONE) && has_room(f, i - 1, family))
+        if ((!is_over || job == NONE) && jobs_has_room(f, i - 1, family))
             job = i - 1;
     }
     return job;
@@ -319,7 +320,7 @@ void recording_say_jobs(const struct recording *rec, const char *how)
 
 /* ---- what of them is wanted ------------------------------------------------------------------ */
 
-static bool is_wanted(const struct process *p, const struct select_wish *w)
+static bool jobs_is_wanted(const struct process *p, const struct select_wish *w)
 {
     return p->job != JOB_NONE && number_list_has(&w->jobs, p->job) &&
            number_list_has(&w->ranks, p->rank) && number_list_has(&w->pids, p->header.pid);
@@ -357,7 +358,7 @@ enum exit_code recording_select_jobs(struct recording *rec, const struct select_
 {
     uint32_t kept = 0, count = rec->count, wanted = 0;
     for (uint32_t i = 0; i < count; i++)
-        wanted += is_wanted(rec->processes[i], w);
+        wanted += jobs_is_wanted(rec->processes[i], w);
     if (!wanted)
         return none_wanted(rec, w);
     uint32_t *numbers = calloc(rec->count + 1u, sizeof *numbers);
@@ -365,7 +366,7 @@ enum exit_code recording_select_jobs(struct recording *rec, const struct select_
         return say_error("gpuprof-collector", GPUPROF_NO_MEMORY);
     for (uint32_t i = 0; i < count; i++) {
         struct process *p = rec->processes[i];
-        bool stays = is_wanted(p, w);
+        bool stays = jobs_is_wanted(p, w);
         numbers[i] = stays ? kept : NONE;
         if (stays) {
             p->number = kept;

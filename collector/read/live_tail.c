@@ -41,7 +41,7 @@ static int compare_places(const void *left, const void *right)
            ORDER(a->index, b->index);
 }
 
-static int add_block(struct live_tail *t, const struct block_header *h, uint8_t *stored)
+static int live_tail_add_block(struct live_tail *t, const struct block_header *h, uint8_t *stored)
 {
     struct live_block block = {.header = *h, .stored = stored};
     t->bytes += h->stored_bytes;
@@ -49,7 +49,8 @@ static int add_block(struct live_tail *t, const struct block_header *h, uint8_t 
 }
 
 /* Makes a block of the encoder's records. */
-static int flush(struct tail_reader *r, const struct clock_scale *scale, uint64_t position_end)
+static int live_tail_flush(struct tail_reader *r, const struct clock_scale *scale,
+                           uint64_t position_end)
 {
     if (r->encoder->record_count == 0)
         return 0;
@@ -60,7 +61,7 @@ static int flush(struct tail_reader *r, const struct clock_scale *scale, uint64_
     uint8_t *stored = NULL;
     int error = block_store(r->codec, r->encoder, scale, &h, &stored);
     if (error == 0)
-        error = add_block(r->tail, &h, stored);
+        error = live_tail_add_block(r->tail, &h, stored);
     if (error < 0)
         free(stored);
     block_encoder_reset(r->encoder);
@@ -74,7 +75,7 @@ static int take_record(struct tail_reader *r, const uint8_t *data, size_t size,
 {
     int added = block_encoder_add(r->encoder, data, size);
     if (added == 0) {
-        int error = flush(r, r->scale, position);
+        int error = live_tail_flush(r, r->scale, position);
         if (error < 0)
             return error;
         added = block_encoder_add(r->encoder, data, size);
@@ -135,7 +136,7 @@ static int take_chunk(struct tail_reader *r, uint32_t index)
     if (chunk.position + at > thread->live_end)
         thread->live_end = chunk.position + at;
     /* The records are views of r->data, which the next chunk will overwrite. */
-    return flush(r, r->scale, thread->live_end);
+    return live_tail_flush(r, r->scale, thread->live_end);
 }
 
 static int take_open_call(struct tail_reader *r, const struct record *record, uint64_t stack)
@@ -158,7 +159,7 @@ static int take_open_call(struct tail_reader *r, const struct record *record, ui
     size = block_encoder_add(r->encoder, raw, (size_t)size);
     assert(size > 0); /* an empty encoder always has room */
     r->tail->open_calls++;
-    return flush(r, &identity_scale, r->thread->live_end);
+    return live_tail_flush(r, &identity_scale, r->thread->live_end);
 }
 
 /* Adds the unfinished calls of a chunk's owner. A thread that was changing chunks may have left

@@ -135,7 +135,7 @@ static bool has_news(const struct block_header *h)
                        block_type_bit(RECORD_OS_FUNCTION));
 }
 
-static int take_block(struct loader *l, struct block_place *place)
+static int process_take_block(struct loader *l, struct block_place *place)
 {
     struct process *p = l->process;
     const struct block_header *h = &place->header;
@@ -212,7 +212,7 @@ static int take_stream(struct loader *l)
     while ((more = stream_scan_next(&l->scan, &block)) > 0) {
         struct block_place place = {.offset = block.offset, .header = block.header, .apart = apart};
         apart = !check_order(l, &block.header);
-        int error = apart ? 0 : take_block(l, &place);
+        int error = apart ? 0 : process_take_block(l, &place);
         if (error < 0)
             return error;
         if (block.header.thread == 0 && !has_wanted_rank(l, false))
@@ -249,7 +249,7 @@ static int take_live(struct loader *l, struct live_file *live)
         return error;
     for (uint32_t i = 0; i < p->live.count && error == 0; i++) {
         struct block_place place = {.offset = LIVE_BLOCK | i, .header = p->live.blocks[i].header};
-        error = take_block(l, &place);
+        error = process_take_block(l, &place);
     }
     p->losses.live_records = p->live.records;
     p->losses.open_calls = p->live.open_calls;
@@ -322,7 +322,7 @@ static int take_flight(struct loader *l, const struct live_file *live)
     return error == GPUPROF_DAMAGED ? 0 : error;
 }
 
-static int load(struct loader *l, struct live_file *live, bool *has_live)
+static int process_own_load(struct loader *l, struct live_file *live, bool *has_live)
 {
     struct process *p = l->process;
     int error = take_header(l, live, has_live);
@@ -375,7 +375,7 @@ int process_load(struct process *p, struct reader *r, const char *path, uint32_t
     int error = stream_file_init(&p->file, &r->pool, path);
     if (error < 0)
         return error;
-    error = load(&l, &live, &has_live);
+    error = process_own_load(&l, &live, &has_live);
     int saved = errno;
     /* The live file remained because other threads ran at the end; they wrote nothing more. */
     if (error == 0 && has_live && l.is_told && !r->keep_live)

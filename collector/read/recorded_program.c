@@ -5,7 +5,7 @@
 
 #include "read/recording.h"
 
-static struct key key_of(const struct process *p, uint32_t pid)
+static struct key recorded_program_key_of(const struct process *p, uint32_t pid)
 {
     struct key key = {pid, p->header.pid_namespace, 0};
     memcpy(&key.c, p->header.boot_id, sizeof key.c);
@@ -20,12 +20,12 @@ static const struct process *first_of_all(const struct recording *rec)
     const struct process *first = NULL;
     bool is_one = rec->count > 0;
     for (uint32_t i = 0; is_one && i < rec->count; i++) {
-        struct key key = key_of(rec->processes[i], rec->processes[i]->header.pid);
+        struct key key = recorded_program_key_of(rec->processes[i], rec->processes[i]->header.pid);
         is_one = !key_map_get(&known, key) && key_map_set(&known, key, 1) == 0;
     }
     for (uint32_t i = 0; is_one && i < rec->count; i++) {
         const struct process *p = rec->processes[i];
-        if (key_map_get(&known, key_of(p, p->header.parent_pid)))
+        if (key_map_get(&known, recorded_program_key_of(p, p->header.parent_pid)))
             continue;
         is_one = !first;
         first = p;

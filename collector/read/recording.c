@@ -28,7 +28,7 @@
 #define GPU_ROWS_ABSENT  "absent: the recording does not say why"
 #define GPU_ROWS_CUT     "absent: the file ends before it says why"
 
-static int add_block(void *context, struct process *p, struct block_place *place)
+static int recording_add_block(void *context, struct process *p, struct block_place *place)
 {
     struct recording *rec = context;
     if (place->is_taken)
@@ -70,7 +70,7 @@ static enum exit_code failure(const char *path, int error)
 }
 
 /* One bad file must not hide the others: not a dangling link ... */
-static bool is_gone(int number)
+static bool recording_is_gone(int number)
 {
     return number == ENOENT || number == ELOOP || number == ENOTDIR;
 }
@@ -88,8 +88,8 @@ static enum exit_code load_file(struct recording *rec, const char *path, bool na
     struct process *p = malloc(sizeof *p);
     if (!p)
         return failure(path, GPUPROF_NO_MEMORY);
-    int error =
-        process_load(p, &rec->reader, path, rec->count, options->no_index ? NULL : add_block, rec);
+    int error = process_load(p, &rec->reader, path, rec->count,
+                             options->no_index ? NULL : recording_add_block, rec);
     if (error == PROCESS_LEFT_OUT) {
         block_index_drop(&rec->index, rec->count);
         error = recording_note_other(rec, p);
@@ -106,7 +106,7 @@ static enum exit_code load_file(struct recording *rec, const char *path, bool na
         free(p);
         if (error > 0)
             return EXIT_OK;
-        bool gone = error == GPUPROF_IO && !named && is_gone(errno);
+        bool gone = error == GPUPROF_IO && !named && recording_is_gone(errno);
         bool closed = error == GPUPROF_IO && is_closed(errno);
         bool lost = error == GPUPROF_DAMAGED || error == GPUPROF_TRUNCATED ||
                     error == GPUPROF_EMPTY || gone || closed;

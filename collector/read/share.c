@@ -59,7 +59,7 @@ static int compare_files(const void *left, const void *right)
            memcmp(a->process_id, b->process_id, sizeof a->process_id);
 }
 
-static bool is_before(const struct share_file *a, const struct share_file *b)
+static bool share_is_before(const struct share_file *a, const struct share_file *b)
 {
     if (a->begin_ns != b->begin_ns)
         return a->begin_ns < b->begin_ns;
@@ -74,7 +74,7 @@ static void share_offsets(struct share *s, struct share_file **order)
         for (next = i + 1; next < s->file_count && !order[next]->is_lost &&
                            boots_are_same(order[i]->boot_id, order[next]->boot_id);
              next++)
-            first = is_before(order[next], first) ? order[next] : first;
+            first = share_is_before(order[next], first) ? order[next] : first;
         uint64_t offset = first->clock_offset;
         for (uint32_t k = i; k < next; k++)
             order[k]->clock_offset = offset;
@@ -156,7 +156,7 @@ static uint64_t size_of(const struct seat *seats, uint32_t count)
 }
 
 /* Adds the missing ranks from `first` up to, but not including, `end`. */
-static void add_span(struct missing_ranks *m, uint64_t first, uint64_t end)
+static void share_add_span(struct missing_ranks *m, uint64_t first, uint64_t end)
 {
     if (first >= end)
         return;
@@ -174,10 +174,10 @@ static struct missing_ranks missing_of(const struct seat *seats, uint32_t count)
     uint64_t next = 0; /* rank */
     for (uint32_t i = 0; i < count; i++) {
         m.here += seats[i].rank >= next;
-        add_span(&m, next, seats[i].rank);
+        share_add_span(&m, next, seats[i].rank);
         next = seats[i].rank + 1;
     }
-    add_span(&m, next, m.size);
+    share_add_span(&m, next, m.size);
     return m;
 }
 

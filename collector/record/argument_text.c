@@ -65,7 +65,7 @@ static const char *stream_text(uint64_t value)
 }
 
 /* Texts that stand for any number without a word are left to the number. */
-static bool is_word(const char *word)
+static bool argument_text_is_word(const char *word)
 {
     static const char *const others[] = {"unknown", "Unknown", "Sync", "Overhead"};
     for (size_t i = 0; word && i < sizeof others / sizeof others[0]; i++)
@@ -120,7 +120,8 @@ static char *write_dim3(uint64_t value, char *out)
 
 static char *write_word(const char *word, uint64_t value, char *out)
 {
-    return is_word(word) ? json_escape(out, word, strlen(word)) : write_number(value, out);
+    return argument_text_is_word(word) ? json_escape(out, word, strlen(word))
+                                       : write_number(value, out);
 }
 
 #define WRITER_OF_WORDS(name)                                                                      \

@@ -17,7 +17,7 @@ static uint64_t limited(uint64_t ns)
 }
 
 /* For the next anchor, and the last one behind it. False: no memory. */
-static bool make_room(struct clock_map *m)
+static bool clock_map_make_room(struct clock_map *m)
 {
     return ARRAY_ROOM(m->anchors, m->count + 1, m->capacity, FIRST_ANCHORS);
 }
@@ -25,7 +25,7 @@ static bool make_room(struct clock_map *m)
 int clock_map_init(struct clock_map *m, const struct stream_header *h)
 {
     *m = (struct clock_map){.stride = 1};
-    if (!make_room(m))
+    if (!clock_map_make_room(m))
         return GPUPROF_NO_MEMORY;
     m->shift = (uint64_t)h->monotonic_shift_ns;
     uint64_t zero_ns = limited(h->monotonic_zero_ns - m->shift);
@@ -73,7 +73,7 @@ void clock_map_add(struct clock_map *m, uint64_t ns, uint64_t monotonic_ns)
     m->last = (struct clock_anchor){.ns = ns, .shared_ns = monotonic_ns};
     if (++m->offered % m->stride != 0)
         return;
-    if (m->count == CLOCK_ANCHORS_MAX || !make_room(m))
+    if (m->count == CLOCK_ANCHORS_MAX || !clock_map_make_room(m))
         halve(m);
     m->anchors[m->count++] = m->last;
 }

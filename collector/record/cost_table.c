@@ -28,7 +28,7 @@ static void take_row(struct cost_table *t, const struct record *r)
     }
 }
 
-static void take_step(struct cost_table *t, const struct record *r)
+static void cost_table_take_step(struct cost_table *t, const struct record *r)
 {
     size_t length = r->byte_count < STEP_DOWN_TEXT_BYTES ? r->byte_count : STEP_DOWN_TEXT_BYTES - 1;
     struct step_down s = {.step = r->code,
@@ -49,7 +49,7 @@ void cost_table_take(struct cost_table *t, const struct record *r)
         for (unsigned i = 0; i < COST_SUM_ARG_COUNT; i++)
             t->sum[i] = record_arg(r, i);
         break;
-    case RECORD_STEP_DOWN: take_step(t, r); break;
+    case RECORD_STEP_DOWN: cost_table_take_step(t, r); break;
     default: break;
     }
 }
@@ -99,7 +99,7 @@ double cost_share(uint64_t part_ns, uint64_t whole_ns)
 
 /* ---- times without the devices' work --------------------------------------------------------- */
 
-static void add(struct blind_times *t, uint64_t ns, bool is_blind)
+static void cost_table_add(struct blind_times *t, uint64_t ns, bool is_blind)
 {
     if (t->count < BLIND_CHANGES_MAX && ns < CLOCK_NS_MAX)
         (void)ARRAY_PUSH(t->changes, t->count, (&(struct blind_change){ns, is_blind}));
@@ -113,11 +113,11 @@ static bool says(const struct record *r, const char *text)
 void blind_times_take(struct blind_times *t, const struct record *r)
 {
     if (r->type == RECORD_STEP_DOWN && r->code == LADDER_CUPTI)
-        add(t, r->begin, true);
+        cost_table_add(t, r->begin, true);
     else if (r->type == RECORD_NOTE && says(r, CLIENT_NOTE_HAS))
-        add(t, r->begin, true);
+        cost_table_add(t, r->begin, true);
     else if (r->type == RECORD_NOTE && says(r, CLIENT_NOTE_HAD))
-        add(t, r->begin, false);
+        cost_table_add(t, r->begin, false);
 }
 
 void blind_times_release(struct blind_times *t)
@@ -127,7 +127,7 @@ void blind_times_release(struct blind_times *t)
 }
 
 /* Threads write them in blocks of their own. */
-static int compare(const void *left, const void *right)
+static int cost_table_compare(const void *left, const void *right)
 {
     const struct blind_change *a = left, *b = right;
     return ORDER(a->ns, b->ns) ?: a->is_blind - b->is_blind;
@@ -146,7 +146,7 @@ int64_t blind_times_find(const struct blind_times *t, struct clock_map *clock,
     }
     if (t->count)
         memcpy(changes, t->changes, t->count * sizeof *changes);
-    qsort(changes, t->count, sizeof *changes, compare);
+    qsort(changes, t->count, sizeof *changes, cost_table_compare);
     for (uint32_t i = 0; i < t->count; i++) {
         bool is_open = count && found[count - 1].end_ns == UINT64_MAX;
         uint64_t ns = clock_map_ns(clock, changes[i].ns);

@@ -66,7 +66,7 @@ static unsigned word_index(const char *word, const char *(*name_of)(unsigned), u
 }
 
 /* The part of `text` up to `separator`, terminated; *text moves behind it, NULL after the last. */
-static char *cut(char **text, char separator)
+static char *function_table_cut(char **text, char separator)
 {
     char *begin = *text;
     if (!begin)
@@ -106,10 +106,10 @@ static unsigned usual_role(unsigned class)
 static int function_cut(struct function *f)
 {
     char *rest = f->text;
-    char *symbol = cut(&rest, '|');
-    char *domain = cut(&rest, '|');
-    char *class = cut(&rest, '|');
-    char *args = cut(&rest, '|');
+    char *symbol = function_table_cut(&rest, '|');
+    char *domain = function_table_cut(&rest, '|');
+    char *class = function_table_cut(&rest, '|');
+    char *args = function_table_cut(&rest, '|');
     if (!symbol[0] || !class)
         return GPUPROF_DAMAGED;
     f->symbol = symbol;
@@ -120,8 +120,8 @@ static int function_cut(struct function *f)
     f->memory = own && own->class == f->class ? own->memory : API_MEMORY_NONE;
     f->name = own ? own->name : symbol;
     while (args && args[0]) {
-        char *label = cut(&args, ',');
-        char *kind = cut(&label, ':');
+        char *label = function_table_cut(&args, ',');
+        char *kind = function_table_cut(&label, ':');
         if (!label || !label[0] || f->arg_count == RECORD_ARGS_MAX)
             return GPUPROF_DAMAGED;
         /* A kind that a later version added is shown as a number. */
@@ -255,8 +255,8 @@ static int codes_set(struct function_codes *codes, unsigned code, const struct f
     return error;
 }
 
-static int describe(struct function_table *t, struct function_codes *codes, unsigned code,
-                    const char *description)
+static int function_table_describe(struct function_table *t, struct function_codes *codes,
+                                   unsigned code, const char *description)
 {
     const struct function *f;
     int error = table_find(t, description, &f);
@@ -271,7 +271,7 @@ int function_describe(struct function_table *t, struct function_codes *codes, un
         return GPUPROF_DAMAGED;
     memcpy(description, text, length);
     description[length] = '\0';
-    return describe(t, codes, code, description);
+    return function_table_describe(t, codes, code, description);
 }
 
 void function_set_callback(struct function_table *t, const struct function_codes *codes,

@@ -13,7 +13,8 @@ struct text {
     size_t capacity;
 };
 
-__attribute__((format(printf, 2, 3))) static void put(struct text *t, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void losses_put(struct text *t, const char *format,
+                                                             ...)
 {
     va_list list;
     va_start(list, format);
@@ -81,10 +82,10 @@ char *losses_text(const struct losses *l, char *text, size_t capacity)
         uint64_t value = loss_value(l, row);
         if (!value || info.weight == LOSS_NONE)
             continue;
-        put(&t, "%s", t.length ? ", " : "");
-        put(&t, "%s", info.text);
+        losses_put(&t, "%s", t.length ? ", " : "");
+        losses_put(&t, "%s", info.text);
         if (info.is_count)
-            put(&t, ": %llu", (unsigned long long)value);
+            losses_put(&t, ": %llu", (unsigned long long)value);
     }
     return text;
 }
@@ -111,7 +112,7 @@ char *losses_found_text(const struct losses *l, char *text, size_t capacity)
         const char *key = rows[row].key;
         uint64_t value = loss_value(l, row);
         if (value && is_found(key, strlen(key)))
-            put(&t, "%s%s=%llu", t.length ? " " : "", key, (unsigned long long)value);
+            losses_put(&t, "%s%s=%llu", t.length ? " " : "", key, (unsigned long long)value);
     }
     return text;
 }

@@ -11,7 +11,7 @@
 
 #define PRINTED_WHOLE_MAX 1e10 /* from there on all numbers have their digits and an exponent */
 
-static void take_tensor(struct op_values *v, struct op_value *out)
+static void op_record_take_tensor(struct op_values *v, struct op_value *out)
 {
     out->type = get_u8(&v->bytes);
     out->count = get_u8(&v->bytes);
@@ -21,7 +21,7 @@ static void take_tensor(struct op_values *v, struct op_value *out)
         out->sizes[i] = get_varint(&v->bytes);
 }
 
-static void take_list(struct op_values *v, struct op_value *out)
+static void op_record_take_list(struct op_values *v, struct op_value *out)
 {
     uint64_t count = get_varint(&v->bytes);
     if (v->list_left || count > RECORD_BYTES_MAX) /* a value takes a byte at least */
@@ -34,14 +34,14 @@ static void take_rest(struct op_values *v, struct op_value *out)
 {
     uint64_t bits;
     switch (out->kind) {
-    case OP_TENSOR: take_tensor(v, out); break;
+    case OP_TENSOR: op_record_take_tensor(v, out); break;
     case OP_INT: out->number = unzigzag(get_varint(&v->bytes)); break;
     case OP_DOUBLE:
         bits = get_u64(&v->bytes);
         memcpy(&out->fraction, &bits, sizeof bits);
         break;
     case OP_BOOL: out->number = get_u8(&v->bytes) != 0; break;
-    case OP_LIST: take_list(v, out); break;
+    case OP_LIST: op_record_take_list(v, out); break;
     default: v->bytes.failed |= out->kind > OP_CUT; break;
     }
 }
@@ -101,7 +101,7 @@ static const char *op_type_text(unsigned type)
 
 /* ---- as PyTorch's traces have them ----------------------------------------------------------- */
 
-static char *put_text(char *out, const char *text)
+static char *op_record_put_text(char *out, const char *text)
 {
     size_t length = strlen(text);
     memcpy(out, text, length);
@@ -109,19 +109,19 @@ static char *put_text(char *out, const char *text)
 }
 
 /* A list's end, where `separator` is what would stand before one more. */
-static char *put_end(char *out, const char *separator)
+static char *op_record_put_end(char *out, const char *separator)
 {
-    return put_text(out, *separator == '[' ? "[]" : "]");
+    return op_record_put_text(out, *separator == '[' ? "[]" : "]");
 }
 
 static char *put_sizes(char *out, const struct op_value *value)
 {
     const char *separator = "[";
     for (uint32_t i = 0; value->kind == OP_TENSOR && i < value->count; i++) {
-        out = json_decimal(put_text(out, separator), value->sizes[i]);
+        out = json_decimal(op_record_put_text(out, separator), value->sizes[i]);
         separator = ", ";
     }
-    return put_end(out, separator);
+    return op_record_put_end(out, separator);
 }
 
 /* What a list may be made of. Of what is cut off nothing is known. */
@@ -160,17 +160,17 @@ static char *put_type(char *out, struct op_values *v, const struct op_value *val
     else if (value->kind == OP_LIST)
         type = is_all(*v, is_number) ? "ScalarList" : is_all(*v, is_tensor) ? "TensorList" : "";
     *out++ = '"';
-    return put_text(put_text(out, type ? type : ""), "\"");
+    return op_record_put_text(op_record_put_text(out, type ? type : ""), "\"");
 }
 
 /* Whole numbers that are no integers have a point behind them, as PyTorch prints them. */
-static char *put_number(char *out, const struct op_value *value)
+static char *op_record_put_number(char *out, const struct op_value *value)
 {
     if (value->kind == OP_BOOL)
-        return put_text(out, value->number ? "True" : "False");
+        return op_record_put_text(out, value->number ? "True" : "False");
     if (value->kind == OP_INT) {
         uint64_t number = (uint64_t)value->number;
-        return json_decimal(value->number < 0 ? put_text(out, "-") : out,
+        return json_decimal(value->number < 0 ? op_record_put_text(out, "-") : out,
                             value->number < 0 ? -number : number);
     }
     if (fabs(value->fraction) < PRINTED_WHOLE_MAX && trunc(value->fraction) == value->fraction)
@@ -179,17 +179,17 @@ static char *put_number(char *out, const struct op_value *value)
 }
 
 /* A list of which not all is known is told as if nothing were. */
-static char *put_numbers(char *out, struct op_values *v, const struct op_value *value)
+static char *op_record_put_numbers(char *out, struct op_values *v, const struct op_value *value)
 {
     const char *separator = "[";
     struct op_value part;
     *out++ = '"';
     if (value->kind == OP_LIST && is_all(*v, is_kept)) {
         for (; v->list_left && op_values_next(v, &part) > 0; separator = ", ")
-            out = put_number(put_text(out, separator), &part);
-        out = put_end(out, separator);
+            out = op_record_put_number(op_record_put_text(out, separator), &part);
+        out = op_record_put_end(out, separator);
     } else if (is_kept(value->kind)) {
-        out = put_number(out, value);
+        out = op_record_put_number(out, value);
     }
     *out++ = '"';
     return out;
@@ -206,10 +206,10 @@ static char *put_dims(char *out, struct op_values *v, const struct op_value *val
     while (v->list_left && op_values_next(v, &part) > 0) {
         if (!is_shown || part.kind == OP_CUT)
             continue;
-        out = put_sizes(put_text(out, separator), &part);
+        out = put_sizes(op_record_put_text(out, separator), &part);
         separator = ", ";
     }
-    return put_end(out, separator);
+    return op_record_put_end(out, separator);
 }
 
 /* `put` may leave the values of a list to us. */
@@ -220,12 +220,12 @@ static char *put_values(char *out, const char *bytes, uint32_t byte_count,
     struct op_value value;
     const char *separator = "[";
     while (op_values_next(&v, &value) > 0 && value.kind != OP_CUT) {
-        out = put(put_text(out, separator), &v, &value);
+        out = put(op_record_put_text(out, separator), &v, &value);
         while (v.list_left && op_values_next(&v, &value) > 0)
             ;
         separator = ", ";
     }
-    return put_end(out, separator);
+    return op_record_put_end(out, separator);
 }
 
 char *op_put_dims(char *out, const char *bytes, uint32_t byte_count)
@@ -240,7 +240,7 @@ char *op_put_types(char *out, const char *bytes, uint32_t byte_count)
 
 char *op_put_numbers(char *out, const char *bytes, uint32_t byte_count)
 {
-    return put_values(out, bytes, byte_count, put_numbers);
+    return put_values(out, bytes, byte_count, op_record_put_numbers);
 }
 
 /* ---- for people ------------------------------------------------------------------------------ */

@@ -15,7 +15,7 @@ void thread_table_release(struct thread_table *t)
     *t = (struct thread_table){0};
 }
 
-static uint32_t hash_of(const void *item)
+static uint32_t thread_table_hash_of(const void *item)
 {
     return (*(const struct thread *const *)item)->number * 0x9E3779B1u;
 }
@@ -26,7 +26,7 @@ static bool are_same(const void *a, const void *b)
 }
 
 static const struct number_kind kind = {
-    .item_bytes = sizeof(struct thread *), .hash = hash_of, .same = are_same};
+    .item_bytes = sizeof(struct thread *), .hash = thread_table_hash_of, .same = are_same};
 
 struct thread *thread_find(struct thread_table *t, uint32_t number)
 {

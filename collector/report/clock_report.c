@@ -50,7 +50,7 @@ static const struct column columns[COLUMNS] = {
     [BY] = {NULL, "known by", COLUMN_TEXT, 32, .doc = "the source of the offset, as text"},
 };
 
-static void begin(struct table *t, enum report_format format)
+static void clock_report_begin(struct table *t, enum report_format format)
 {
     const struct report *r = t->source;
     bool is_known = !r->is_combined || r->rec->host_count == 1;
@@ -73,7 +73,7 @@ static uint64_t known_to(const struct recording *rec, uint32_t host)
 }
 
 /* Is it less than that by which it came behind other ranks? */
-static bool is_unsure(const struct report *r, const struct rank_row *row)
+static bool clock_report_is_unsure(const struct report *r, const struct rank_row *row)
 {
     return r->rec->host_count > 1 && row->late &&
            row->late_ns / row->late <= known_to(r->rec, row->process->host);
@@ -83,7 +83,8 @@ static uint32_t count_unsure(const struct report *r, uint32_t host)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < r->ranks.count; i++)
-        count += r->ranks.rows[i].process->host == host && is_unsure(r, &r->ranks.rows[i]);
+        count +=
+            r->ranks.rows[i].process->host == host && clock_report_is_unsure(r, &r->ranks.rows[i]);
     return count;
 }
 
@@ -109,8 +110,8 @@ static void fill_text(const struct recording *rec, uint32_t index, struct cell *
                             h->reference ? rec->hosts[h->reference].first->header.host : "");
 }
 
-static void fill(const struct table *t, uint32_t index, enum report_format format,
-                 struct cell *cells)
+static void clock_report_fill(const struct table *t, uint32_t index, enum report_format format,
+                              struct cell *cells)
 {
     const struct report *r = t->source;
     const struct host *h = &r->rec->hosts[index];
@@ -138,7 +139,7 @@ static void say_unsure(const struct table *t, FILE *out)
     uint32_t count = 0;
     for (uint32_t i = 0; i < r->ranks.count; i++) {
         const struct process *p = r->ranks.rows[i].process;
-        if (!is_unsure(r, &r->ranks.rows[i]) || count++ >= RANKS_SHOWN_MAX)
+        if (!clock_report_is_unsure(r, &r->ranks.rows[i]) || count++ >= RANKS_SHOWN_MAX)
             continue;
         char *rank = json_line(process_rank(p));
         fprintf(out,
@@ -164,7 +165,7 @@ const struct table_info clocks_table = {
     .place = PLACE_IDLE,
     .text_none = ": needs recordings of at least two hosts",
     .json_empty = "[]",
-    .begin = begin,
-    .row = fill,
+    .begin = clock_report_begin,
+    .row = clock_report_fill,
     .text_behind = say_unsure,
 };

@@ -48,7 +48,7 @@ bool collective_part_is_doubtful(const struct hang *h)
     return false;
 }
 
-static int put(struct report *r, struct part *p)
+static int collective_part_put(struct report *r, struct part *p)
 {
     const struct collectives *c = &r->hang.collectives;
     for (uint32_t i = 0; i < c->channel_count; i++) {
@@ -67,7 +67,7 @@ static int put(struct report *r, struct part *p)
     return 0;
 }
 
-static int add(struct combination *c, struct part *p)
+static int collective_part_add(struct combination *c, struct part *p)
 {
     int error = 0;
     for (struct called_part row = {0}; error == 0 && part_get_row(p, fields, &row);)
@@ -75,22 +75,23 @@ static int add(struct combination *c, struct part *p)
     return error;
 }
 
-static int compare(const void *left, const void *right)
+static int collective_part_compare(const void *left, const void *right)
 {
     return memcmp(left, right, sizeof((struct called_part *)0)->order);
 }
 
 /* Have they all called the same? */
-static int end(struct combination *c)
+static int collective_part_end(struct combination *c)
 {
     if (c->called_count)
-        qsort(c->called, c->called_count, sizeof *c->called, compare);
+        qsort(c->called, c->called_count, sizeof *c->called, collective_part_compare);
     for (uint32_t i = 1; i < c->called_count; i++) {
         const struct called_part *a = &c->called[i - 1], *b = &c->called[i];
-        if (compare(a, b) == 0 && (a->called != b->called || a->hash != b->hash))
+        if (collective_part_compare(a, b) == 0 && (a->called != b->called || a->hash != b->hash))
             c->report.missing |= PART_COLLECTIVES;
     }
     return 0;
 }
 
-const struct part_section collective_part = {put, add, end};
+const struct part_section collective_part = {collective_part_put, collective_part_add,
+                                             collective_part_end};

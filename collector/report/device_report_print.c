@@ -10,7 +10,7 @@
 #include "base/unit_text.h"
 #include "read/process_title.h"
 
-static void begin(struct table *t, enum report_format format)
+static void device_report_print_begin(struct table *t, enum report_format format)
 {
     const struct device_report *r = t->source;
     t->count = r ? r->count : 0;
@@ -18,7 +18,7 @@ static void begin(struct table *t, enum report_format format)
         t->count || (r && r->absence_count && !t->info->is_further) || format == FORMAT_JSON;
 }
 
-static struct cell known(bool is_known, uint64_t value)
+static struct cell device_report_print_known(bool is_known, uint64_t value)
 {
     return is_known ? cell_number(value) : (struct cell){.kind = CELL_NULL};
 }
@@ -52,15 +52,16 @@ enum { BY_ITSELF, BY_MEAN, BY_MAX, BY_SHARE };
 static void fill_common(const struct table *t, const struct device_row *row, struct cell *cells)
 {
     cells[0] = cell_owned(device_row_title(row));
-    cells[4] = known(row->device != UINT64_MAX, row->device);
+    cells[4] = device_report_print_known(row->device != UINT64_MAX, row->device);
     for (unsigned i = 0; i < t->info->column_count; i++) {
         const struct column *c = &t->info->columns[i];
         double mean = c->by && row->means[c->of].count ? device_row_mean(row, c->of) : 0;
         if (c->by == BY_SHARE && row->means[c->of].count)
             cells[i] = cell_real(mean / 1e6);
         else if (c->by)
-            cells[i] = known(row->means[c->of].count,
-                             c->by == BY_MAX ? row->means[c->of].max : curve_whole(mean));
+            cells[i] = device_report_print_known(row->means[c->of].count,
+                                                 c->by == BY_MAX ? row->means[c->of].max
+                                                                 : curve_whole(mean));
     }
 }
 
@@ -121,11 +122,11 @@ static void fill_use(const struct table *t, uint32_t index, enum report_format f
     cells[KERNELS_BUSY] = busy_share(t->source, row);
     if (row->means[MEAN_BUSY].count)
         cells[BUSY_MAX] = cell_real((double)row->means[MEAN_BUSY].max / 1e6);
-    cells[TOTAL] = known(row->most.bytes, row->most.bytes);
-    cells[PROCESSES] = known(row->most.processes, row->most.processes);
+    cells[TOTAL] = device_report_print_known(row->most.bytes, row->most.bytes);
+    cells[PROCESSES] = device_report_print_known(row->most.processes, row->most.processes);
     for (unsigned link = 0; link < LINKS; link++)
-        cells[PCIE_SENT + link] =
-            known(row->links[link].is_known, curve_whole(row->links[link].bytes));
+        cells[PCIE_SENT + link] = device_report_print_known(row->links[link].is_known,
+                                                            curve_whole(row->links[link].bytes));
 }
 
 /* ---- what does not come, and why ---- */
@@ -302,22 +303,23 @@ static void fill_power(const struct table *t, uint32_t index, enum report_format
          has_throttle = row->throttle.curve[THROTTLE_POWER].count;
     fill_common(t, row, cells);
     cells[POWER_SPAN] = cell_number(row->last_ns - row->first_ns);
-    cells[POWER_LIMIT] = known(row->most.power, row->most.power);
-    cells[ENERGY] = known(has_energy, curve_whole(energy.value));
-    cells[ENERGY_ERROR] = known(has_energy, curve_whole(energy.error));
+    cells[POWER_LIMIT] = device_report_print_known(row->most.power, row->most.power);
+    cells[ENERGY] = device_report_print_known(has_energy, curve_whole(energy.value));
+    cells[ENERGY_ERROR] = device_report_print_known(has_energy, curve_whole(energy.error));
     if (energy.known == CURVE_SHORT && format == FORMAT_TEXT)
         cells[ENERGY] = cell_text("too short");
-    cells[ENERGY_SPAN] = known(energy_ns, energy_ns);
-    cells[ENERGY_PERIOD] = known(energy_ns, device_curve_period_ns(&row->energy));
-    cells[ENERGY_JUMPS] = known(energy_ns, row->energy.jump_count);
+    cells[ENERGY_SPAN] = device_report_print_known(energy_ns, energy_ns);
+    cells[ENERGY_PERIOD] =
+        device_report_print_known(energy_ns, device_curve_period_ns(&row->energy));
+    cells[ENERGY_JUMPS] = device_report_print_known(energy_ns, row->energy.jump_count);
     cells[ENERGY].at_least = has_energy && row->energy.jump_count;
-    cells[INTEGRAL] =
-        known(row->means[MEAN_POWER].area_ns, curve_whole(row->means[MEAN_POWER].area / 1e9));
-    cells[CLOCK_MAX] = known(row->most.sm_clock, row->most.sm_clock);
+    cells[INTEGRAL] = device_report_print_known(row->means[MEAN_POWER].area_ns,
+                                                curve_whole(row->means[MEAN_POWER].area / 1e9));
+    cells[CLOCK_MAX] = device_report_print_known(row->most.sm_clock, row->most.sm_clock);
     for (unsigned why = 0; why < THROTTLES; why++) {
         uint64_t ns = device_row_throttled_ns(row, (enum throttle)why);
         if (ns || format != FORMAT_TEXT)
-            cells[THROTTLED + why] = known(row->throttle.curve[why].count, ns);
+            cells[THROTTLED + why] = device_report_print_known(row->throttle.curve[why].count, ns);
         cells[THROTTLED + why].estimated = row->throttle.is_sampled;
     }
     if (has_throttle)
@@ -352,7 +354,7 @@ const struct table_info device_tables[DEVICE_TABLES] = {
      .rows = {ROWS_IN(struct device_report, rows, count), .are_pointers = true},
      .text_none = ": 'gpuprof run --device' records it (needs NVML)",
      .json_empty = "[]",
-     .begin = begin,
+     .begin = device_report_print_begin,
      .row = fill_use,
      .text_behind = say_absent,
      .json_behind = put_absent},
@@ -363,7 +365,7 @@ const struct table_info device_tables[DEVICE_TABLES] = {
      .rows = {ROWS_IN(struct device_report, rows, count), .are_pointers = true},
      .is_further = true,
      .json_empty = "[]",
-     .begin = begin,
+     .begin = device_report_print_begin,
      .has = has_power,
      .row = fill_power,
      .text_behind = power_behind},

@@ -121,7 +121,7 @@ static void print_header(const struct process *p, FILE *out)
     fputc('\n', out);
 }
 
-static int compare_names(const void *left, const void *right)
+static int dump_compare_names(const void *left, const void *right)
 {
     const struct dump_name *a = left;
     const struct dump_name *b = right;
@@ -137,7 +137,7 @@ static const struct kernel_name *name_at(const struct dump *d, uint64_t handle, 
     struct dump_name key = {.handle = handle, .begin = begin};
     while (low < high) { /* the first that is later than the key */
         uint32_t middle = low + (high - low) / 2;
-        if (compare_names(&d->names.list[middle], &key) <= 0)
+        if (dump_compare_names(&d->names.list[middle], &key) <= 0)
             low = middle + 1;
         else
             high = middle;
@@ -315,7 +315,7 @@ static void see_first(struct dump *d, const struct record *r)
 }
 
 /* Reads a block; prints it and its events, or only takes its names, or what `first` seeks. */
-static int take_block(struct dump *d, struct block_place *place, bool print)
+static int dump_take_block(struct dump *d, struct block_place *place, bool print)
 {
     struct process *p = d->process;
     struct block_decoder decoder;
@@ -357,7 +357,7 @@ static int take_block(struct dump *d, struct block_place *place, bool print)
     return error;
 }
 
-static int walk(struct dump *d, bool print)
+static int dump_walk(struct dump *d, bool print)
 {
     struct process *p = d->process;
     struct scanned_block block;
@@ -366,16 +366,16 @@ static int walk(struct dump *d, bool print)
     stream_scan_init(&d->scan, &p->file, &d->rec.reader.pool, p->file.first_block);
     while (error == 0 && !ferror(d->text) && (more = stream_scan_next(&d->scan, &block)) != 0) {
         struct block_place place = {.offset = block.offset};
-        error = more < 0 ? more : take_block(d, &place, print);
+        error = more < 0 ? more : dump_take_block(d, &place, print);
     }
     for (uint32_t i = 0; error == 0 && i < p->live.count; i++) {
         struct block_place place = {.offset = LIVE_BLOCK | i};
-        error = take_block(d, &place, print);
+        error = dump_take_block(d, &place, print);
     }
     return error;
 }
 
-static void print_losses(const struct losses *l, FILE *out)
+static void dump_print_losses(const struct losses *l, FILE *out)
 {
     fprintf(out, "losses");
     for (unsigned i = 0; i < LOSS_COUNT; i++)
@@ -400,18 +400,18 @@ static int dump_process(struct dump *d, struct process *p)
     kernel_handles_release(&d->texts, &d->handles);
     kernel_handles_release(&d->texts, &d->kernels);
     print_header(p, d->text);
-    int error = d->blocks_only ? 0 : walk(d, false);
+    int error = d->blocks_only ? 0 : dump_walk(d, false);
     if (d->names.count)
-        qsort(d->names.list, d->names.count, sizeof *d->names.list, compare_names);
+        qsort(d->names.list, d->names.count, sizeof *d->names.list, dump_compare_names);
     if (error == 0)
-        error = walk(d, true);
+        error = dump_walk(d, true);
     if (error == 0)
-        print_losses(d->met, d->text);
+        dump_print_losses(d->met, d->text);
     return error < 0 ? unread(p, error) : 0;
 }
 
 /* What is to be printed; times since the first event need that one's. */
-static enum exit_code choose(struct dump *d, const struct select_wish *wish)
+static enum exit_code dump_choose(struct dump *d, const struct select_wish *wish)
 {
     bool is_relative = (wish->from.is_given && !wish->from.is_absolute) ||
                        (wish->to.is_given && !wish->to.is_absolute);
@@ -422,7 +422,7 @@ static enum exit_code choose(struct dump *d, const struct select_wish *wish)
     d->first.ns = UINT64_MAX;
     for (uint32_t i = 0; is_relative && error == 0 && i < d->rec.count; i++) {
         d->process = d->rec.processes[i];
-        error = walk(d, false);
+        error = dump_walk(d, false);
         error = error < 0 ? unread(d->process, error) : 0;
     }
     d->first.is_sought = false;
@@ -440,7 +440,7 @@ static enum exit_code dump_recording(struct dump *d, const struct select_wish *w
     kernel_names_limit(&d->texts, recording_bytes(&d->rec));
     int error = d->losses ? 0 : GPUPROF_NO_MEMORY;
     say_error("dump", error);
-    enum exit_code chosen = error == 0 ? choose(d, wish) : EXIT_OK;
+    enum exit_code chosen = error == 0 ? dump_choose(d, wish) : EXIT_OK;
     for (uint32_t i = 0; chosen == EXIT_OK && error == 0 && i < d->rec.count; i++)
         error = dump_process(d, d->rec.processes[i]);
     if (chosen == EXIT_OK && error == 0 && d->pick.wish && !d->printed)
@@ -450,7 +450,7 @@ static enum exit_code dump_recording(struct dump *d, const struct select_wish *w
     return chosen == EXIT_OK ? code : chosen;
 }
 
-static enum exit_code run(const struct options *options)
+static enum exit_code dump_run(const struct options *options)
 {
     const bool *blocks_only = options->own;
     struct dump d = {.blocks_only = *blocks_only};
@@ -480,8 +480,8 @@ static const struct option own_options[] = {
     {0},
 };
 
-VERB_IS(dump, run, own_options, VERB_OWN(bool, false), TAKES_RECORDINGS | VERB_MORE, "DIR|FILE...",
-        "print the blocks and events of recordings as text",
+VERB_IS(dump, dump_run, own_options, VERB_OWN(bool, false), TAKES_RECORDINGS | VERB_MORE,
+        "DIR|FILE...", "print the blocks and events of recordings as text",
         {PART_EXAMPLE, "gpuprof dump data | grep error=", "print each call that failed"},
         {PART_EXAMPLE, "gpuprof dump data --to=0.1 --kind=call,work",
          "print the calls and GPU work of the first tenth of a second"});

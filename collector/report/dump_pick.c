@@ -35,8 +35,8 @@ void dump_pick_release(struct dump_pick *p)
 }
 
 /* As a trace names it, or the text that the record has; NULL: it has no name. */
-static const char *name_of(const struct record *r, const struct function *f,
-                           const struct kernel_name *kernel, char text[PICK_NAME_BYTES])
+static const char *dump_pick_name_of(const struct record *r, const struct function *f,
+                                     const struct kernel_name *kernel, char text[PICK_NAME_BYTES])
 {
     if (f)
         return f->name;
@@ -66,6 +66,6 @@ bool dump_pick_has(const struct dump_pick *p, struct process *process, const str
     enum select_kind kind = selection_kind_of(r, f);
     if (w->kinds && (kind == SELECT_KINDS || !(w->kinds & 1u << kind)))
         return false;
-    const char *name = p->has_name ? name_of(r, f, kernel, text) : NULL;
+    const char *name = p->has_name ? dump_pick_name_of(r, f, kernel, text) : NULL;
     return !p->has_name || (name && regexec(&p->name, name, 0, NULL, 0) == 0);
 }

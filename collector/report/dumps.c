@@ -80,15 +80,15 @@ static const struct column columns[COLUMNS] = {
     [PID] = {"pid", .type = COLUMN_NUMBER, .ascending = true, .doc = "the process"},
 };
 
-static void table_begins(struct table *t, enum report_format format)
+static void dumps_table_begins(struct table *t, enum report_format format)
 {
     uint64_t count = count_all(((const struct report *)t->source)->rec);
     t->count = count < UINT32_MAX ? (uint32_t)count : UINT32_MAX;
     t->is_there = t->count || format == FORMAT_JSON;
 }
 
-static void fill_row(const struct table *t, uint32_t index, enum report_format format,
-                     struct cell *cells)
+static void dumps_fill_row(const struct table *t, uint32_t index, enum report_format format,
+                           struct cell *cells)
 {
     const struct report *r = t->source;
     uint32_t i = 0;
@@ -122,6 +122,6 @@ const struct table_info dumps_table = {
     .text = {NUMBER, AT, LENGTH},
     .place = PLACE_URGENT,
     .json_empty = "[]",
-    .begin = table_begins,
-    .row = fill_row,
+    .begin = dumps_table_begins,
+    .row = dumps_fill_row,
 };

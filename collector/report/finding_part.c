@@ -31,7 +31,7 @@ static uint32_t device_count(const struct findings *f)
     return f->idle ? f->gpu.device_count : 0;
 }
 
-static int put(struct report *r, struct part *p)
+static int finding_part_put(struct report *r, struct part *p)
 {
     struct findings *f = r->findings;
     const struct finding_gpu *g = &f->gpu;
@@ -92,7 +92,7 @@ static void add_sum(struct finding_sum *to, const struct finding_sum *sum)
     to->ns += sum->ns;
 }
 
-static int add(struct combination *c, struct part *p)
+static int finding_part_add(struct combination *c, struct part *p)
 {
     struct findings *f = c->report.findings;
     struct part_numbers *n = &c->numbers[p->index];
@@ -119,7 +119,7 @@ static int add(struct combination *c, struct part *p)
     return error;
 }
 
-const struct part_section finding_part = {put, add, NULL};
+const struct part_section finding_part = {finding_part_put, finding_part_add, NULL};
 
 /* ---- exposed communication, once it is known who waited -------------------------------------- */
 

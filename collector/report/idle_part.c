@@ -82,7 +82,7 @@ static const struct part_field sequence_fields[] = {
 
 /* ---- devices, which go before all that is of one --------------------------------------------- */
 
-static int put_devices(struct report *r, struct part *p)
+static int idle_part_put_devices(struct report *r, struct part *p)
 {
     for (uint32_t i = 0; r->idle && i < r->idle->device_count; i++) {
         struct carried_device row = {.device = r->idle->devices[i]};
@@ -156,7 +156,7 @@ static int order_devices(struct combination *c)
     return finding_gpu_devices(&c->report.findings->gpu, d);
 }
 
-const struct part_section device_part = {put_devices, add_devices, order_devices};
+const struct part_section device_part = {idle_part_put_devices, add_devices, order_devices};
 
 /* ---- idle time, and who met whom ------------------------------------------------------------- */
 
@@ -182,7 +182,7 @@ static int put_rows(struct idle *d, struct part *p)
     return error;
 }
 
-static int put(struct report *r, struct part *p)
+static int idle_part_put(struct report *r, struct part *p)
 {
     struct idle *d = r->idle;
     for (unsigned i = 0; !d && i < 4; i++)
@@ -297,7 +297,7 @@ static int add_sequences(struct part *p, struct idle_ranks *ranks, struct rank_n
     return error;
 }
 
-static int add(struct combination *c, struct part *p)
+static int idle_part_add(struct combination *c, struct part *p)
 {
     struct idle *d = c->report.idle;
     struct rank_numbers *n = &c->numbers[p->index].ranks;
@@ -318,7 +318,7 @@ static int add(struct combination *c, struct part *p)
     return error;
 }
 
-static int end(struct combination *c)
+static int idle_part_end(struct combination *c)
 {
     int error = c->rec.count < 2 ? 0 : idle_waits_charge(c->report.idle);
     for (uint32_t i = 0; i < c->part_count; i++)
@@ -326,4 +326,4 @@ static int end(struct combination *c)
     return error == 0 ? idle_finish(c->report.idle) : error;
 }
 
-const struct part_section idle_part = {put, add, end};
+const struct part_section idle_part = {idle_part_put, idle_part_add, idle_part_end};

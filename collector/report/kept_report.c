@@ -124,8 +124,8 @@ static void carry_head(struct part *p, struct kept_head *h)
     part_flag(p, &h->has_memory);
 }
 
-static int write_all(int fd, const struct kept_key *key, const struct combination *c,
-                     bool has_memory)
+static int kept_report_write_all(int fd, const struct kept_key *key, const struct combination *c,
+                                 bool has_memory)
 {
     char hash[SHA256_BASE64_BYTES];
     const struct recording *rec = &c->rec;
@@ -160,7 +160,7 @@ void kept_report_write(const char *folder, const struct kept_key *key, const str
     struct new_file file;
     if (new_file_open(&file, path_in(folder, path), 0600) < 0)
         return;
-    if (write_all(file.fd, key, c, has_memory) < 0)
+    if (kept_report_write_all(file.fd, key, c, has_memory) < 0)
         new_file_drop(&file);
     else
         new_file_place(&file, false);
@@ -179,7 +179,7 @@ static bool open_own(struct kept_report *k, const char *path)
 
 /* Was it made of these recordings, and are the files in which names were looked up what they were?
  */
-static bool is_same(const struct kept_head *h, const struct kept_key *key)
+static bool kept_report_is_same(const struct kept_head *h, const struct kept_key *key)
 {
     char hash[SHA256_BASE64_BYTES];
     const char *files = (const char *)h->files;
@@ -201,7 +201,7 @@ bool kept_report_read(struct kept_report *k, const char *folder, const struct ke
     k->at = k->head.file_bytes;
     k->count = h.count;
     k->has_memory = h.has_memory;
-    return !k->head.has_failed && h.count && h.count <= WORKERS_MAX && is_same(&h, key);
+    return !k->head.has_failed && h.count && h.count <= WORKERS_MAX && kept_report_is_same(&h, key);
 }
 
 enum exit_code kept_report_part(void *kept, uint32_t index, struct part *part)

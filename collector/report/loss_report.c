@@ -23,15 +23,15 @@ static bool has_row(const struct table *t, uint32_t index, enum report_format fo
     return index == UNREAD_FILES ? r->rec->unread_files : loss_value(&r->losses, index);
 }
 
-static void begin(struct table *t, enum report_format format)
+static void loss_report_begin(struct table *t, enum report_format format)
 {
     t->count = UNREAD_FILES + 1;
     for (uint32_t i = 0; i < t->count; i++)
         t->is_there |= has_row(t, i, format);
 }
 
-static void fill_row(const struct table *t, uint32_t index, enum report_format format,
-                     struct cell *cells)
+static void loss_report_fill_row(const struct table *t, uint32_t index, enum report_format format,
+                                 struct cell *cells)
 {
     static const char *const weights[] = {
         [LOSS_NONE] = "note", [LOSS_COUNTED] = "loss", [LOSS_DAMAGE] = "damage"};
@@ -63,7 +63,7 @@ const struct table_info losses_table = {
     .text = {COUNT},
     .is_summary = true,
     .text_none = ": nothing was lost, and there are no notes",
-    .begin = begin,
+    .begin = loss_report_begin,
     .has = has_row,
-    .row = fill_row,
+    .row = loss_report_fill_row,
 };

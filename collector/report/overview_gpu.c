@@ -148,7 +148,7 @@ static void print_lacks(struct screen *s, const struct recording *rec, const cha
     }
 }
 
-static void print_notes(struct screen *s, const struct recording *rec)
+static void overview_gpu_print_notes(struct screen *s, const struct recording *rec)
 {
     struct absence found[ABSENCES_MAX];
     print_lacks(s, rec, "GPU", "rows without ", found, gpu_lacks_find(rec, found));
@@ -177,5 +177,5 @@ void overview_print_devices(const struct overview *o, struct screen *s)
     print_throttled(s, o->report);
     print_unread(s, o->report);
     overview_print_absence(o->report, s);
-    print_notes(s, o->report->rec);
+    overview_gpu_print_notes(s, o->report->rec);
 }

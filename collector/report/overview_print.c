@@ -368,7 +368,7 @@ static bool has_notes(const struct losses *l)
     return any;
 }
 
-static void print_losses(struct screen *s, const struct report *r)
+static void overview_print_losses(struct screen *s, const struct report *r)
 {
     char text[LINE_BYTES / 2], number[UNIT_TEXT_BYTES];
     struct losses losses = r->losses;
@@ -429,7 +429,7 @@ static void print_most(struct screen *s, const struct overview *o, unsigned func
     if (!r->idle || !r->idle->window_ns)
         print_functions(s, r, function_count);
     print_findings(s, r->findings);
-    print_losses(s, r);
+    overview_print_losses(s, r);
     cost_report_print_given_up(r->rec, s);
     print_cost(s, r);
 }

@@ -218,7 +218,7 @@ static enum exit_code check_set(struct combination *c)
     return code;
 }
 
-static int start(struct combination *c)
+static int part_report_start(struct combination *c)
 {
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < c->part_count; i++)
@@ -272,7 +272,7 @@ static int add_more(struct combination *c, struct part *p)
     return error;
 }
 
-static const struct part_section start_part = {NULL, NULL, start};
+static const struct part_section start_part = {NULL, NULL, part_report_start};
 static const struct part_section whole_part = {put_whole, add_whole, end_whole};
 static const struct part_section sums_part = {put_sums, add_sums, end_sums};
 static const struct part_section more_part = {put_more, add_more, NULL};
@@ -295,7 +295,7 @@ static enum exit_code damaged(const struct combination *c, const struct part *p)
     return WRONG(c, "%s: is damaged: it does not hold what it says", p->path);
 }
 
-static enum exit_code add_up(struct combination *c)
+static enum exit_code part_report_add_up(struct combination *c)
 {
     int error = 0;
     for (unsigned s = 0; s < SECTIONS && error == 0; s++) {
@@ -334,7 +334,7 @@ enum exit_code combination_make(struct combination *c, uint32_t count, combinati
     if (error == 0 && code == EXIT_OK)
         code = check_set(c);
     if (error == 0 && code == EXIT_OK)
-        return add_up(c);
+        return part_report_add_up(c);
     return code == EXIT_OK ? say_error("report", error) : code;
 }
 

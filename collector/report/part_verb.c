@@ -103,7 +103,7 @@ enum exit_code part_verb_check(const struct options *all, const struct report_vi
 }
 
 /* A number without a sign, up to SHARES_MAX; what stands behind it is *rest. False: it is none. */
-static bool read_number(const char *text, uint32_t *number, const char **rest)
+static bool part_verb_read_number(const char *text, uint32_t *number, const char **rest)
 {
     char *end;
     unsigned long read = strtoul(text, &end, 10);
@@ -125,8 +125,8 @@ static enum exit_code find_share(const struct report_options *o, struct share *s
     unsigned half = 0; /* of the first launcher that does not say of how many, and 1 */
     *share = (struct share){.count = 1};
     *by = o->share ? "--share" : NULL;
-    if (o->share && (!read_number(o->share, &share->index, &rest) || *rest != '/' ||
-                     !read_number(rest + 1, &share->count, &rest) || *rest))
+    if (o->share && (!part_verb_read_number(o->share, &share->index, &rest) || *rest != '/' ||
+                     !part_verb_read_number(rest + 1, &share->count, &rest) || *rest))
         return usage_error("report: --share: '%s' is not I/N, such as 0/4", o->share);
     for (unsigned i = 0; !*by && i < sizeof launchers / sizeof launchers[0]; i++) {
         const char *index = getenv(launchers[i].index), *count = getenv(launchers[i].count);
@@ -135,8 +135,8 @@ static enum exit_code find_share(const struct report_options *o, struct share *s
         if (!index || !count)
             continue;
         *by = launchers[i].index;
-        if (!read_number(index, &share->index, &rest) || *rest ||
-            !read_number(count, &share->count, &rest) || *rest)
+        if (!part_verb_read_number(index, &share->index, &rest) || *rest ||
+            !part_verb_read_number(count, &share->count, &rest) || *rest)
             return usage_error("report: %s=%s and %s=%s do not name a share; give --share=I/N",
                                launchers[i].index, index, launchers[i].count, count);
         if (!is_share(share))

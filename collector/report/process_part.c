@@ -45,7 +45,7 @@ static void tell_moment(struct process *p, uint64_t *ns)
     *ns = shown_ns > zero_ns ? shown_ns - zero_ns : 0;
 }
 
-static int put(struct report *r, struct part *p)
+static int process_part_put(struct report *r, struct part *p)
 {
     uint32_t count = r->rec->count;
     part_rows(p, &count, process_fields);
@@ -70,7 +70,7 @@ static int put(struct report *r, struct part *p)
 }
 
 /* Into a process that has nothing. */
-static int get(struct part *p, struct process *process, struct process_told *told)
+static int process_part_get(struct part *p, struct process *process, struct process_told *told)
 {
     const uint8_t *data = NULL;
     uint32_t size = 0;
@@ -84,7 +84,7 @@ static int get(struct part *p, struct process *process, struct process_told *tol
     return clock_map_init(&process->clock, &process->header) < 0 ? GPUPROF_NO_MEMORY : 0;
 }
 
-static int add(struct combination *c, struct part *p)
+static int process_part_add(struct combination *c, struct part *p)
 {
     struct recording *rec = &c->rec;
     int error = 0;
@@ -102,9 +102,9 @@ static int add(struct combination *c, struct part *p)
             .index = index,
             .min_ns = UINT64_MAX,
             .file = {.fd = -1, .size = (p->length + p->spans.length) / p->process_count}};
-        error = get(p, process, &c->told[process->index]);
+        error = process_part_get(p, process, &c->told[process->index]);
     }
     return error;
 }
 
-const struct part_section process_part = {put, add, NULL};
+const struct part_section process_part = {process_part_put, process_part_add, NULL};

@@ -35,7 +35,7 @@ static void print_processes(const struct report *r, FILE *out)
 }
 
 /* In any case, and always at the end. */
-static int print_losses(const struct report *r, const struct report_view *v, FILE *out)
+static int report_print_losses(const struct report *r, const struct report_view *v, FILE *out)
 {
     struct table losses = {.info = &losses_table, .source = r};
     struct table_view how = v->how;
@@ -160,7 +160,7 @@ int report_print_text(const struct report *r, const struct report_view *v, FILE 
         error = print_tables(r, v, FORMAT_TEXT, out);
     if (error == 0 && !v->tables && !v->is_full && v->by <= BY_RANGE)
         error = print_others(r, v, out);
-    return error < 0 ? error : print_losses(r, v, out);
+    return error < 0 ? error : report_print_losses(r, v, out);
 }
 
 enum exit_code report_write_csv(const struct report *r, const struct report_view *v,

@@ -64,7 +64,7 @@ static unsigned wish_of(const struct report_view *v, const struct table_info *in
     return own < old ? own : old;
 }
 
-static bool is_named(const struct report_view *v, const struct table_info *info)
+static bool report_tables_is_named(const struct report_view *v, const struct table_info *info)
 {
     return wish_of(v, info) != UINT_MAX;
 }
@@ -80,7 +80,7 @@ bool report_names(const struct report_view *v, const struct table_info *infos, u
 {
     bool any = false;
     for (unsigned i = 0; v->tables && i < count; i++)
-        any |= is_named(v, &infos[i]);
+        any |= report_tables_is_named(v, &infos[i]);
     return any;
 }
 
@@ -113,7 +113,8 @@ uint64_t report_only(const struct report_view *v, enum report_format format)
     if (!v->tables || (format != FORMAT_TEXT && format != FORMAT_CSV))
         return 0;
     for (unsigned i = 0; i < count; i++) {
-        unsigned number = is_named(v, tables[i].info) ? analyses_find(tables[i].info) : 64;
+        unsigned number =
+            report_tables_is_named(v, tables[i].info) ? analyses_find(tables[i].info) : 64;
         if (number == ANALYSES_COUNT)
             return 0;
         only |= number < 64 ? UINT64_C(1) << number : 0;
@@ -145,7 +146,7 @@ bool report_wants(const struct report_view *v, const struct table_info *info,
     if (!info->key && format != FORMAT_CSV)
         return false; /* it is there whatever is wanted */
     if (v->tables)
-        return is_named(v, info);
+        return report_tables_is_named(v, info);
     if (info->by != BY_NAME)
         return info->by == v->by;
     if (format != FORMAT_TEXT || info->place == PLACE_URGENT)
@@ -172,7 +173,7 @@ void report_tables_order(const struct report_view *v, struct table *tables, unsi
     }
 }
 
-static bool is_word(const char *word, size_t length, const char *name)
+static bool report_tables_is_word(const char *word, size_t length, const char *name)
 {
     return strlen(name) == length && memcmp(word, name, length) == 0;
 }
@@ -186,8 +187,8 @@ static enum exit_code check_table(const char *word, const struct report_view *v,
     for (unsigned i = 0; i < count; i++) {
         const struct table_info *info = tables[i].info;
         nearest_offer(&nearest, info->name);
-        if (!is_word(word, length, info->name) &&
-            (!info->old_name || !is_word(word, length, info->old_name)))
+        if (!report_tables_is_word(word, length, info->name) &&
+            (!info->old_name || !report_tables_is_word(word, length, info->old_name)))
             continue;
         if (v->by == BY_PYTHON_LINE && strcmp(info->name, "ops") == 0)
             return usage_error("report: --by=python-line: operators have no rows by line; use "
@@ -203,7 +204,7 @@ static enum exit_code check_table(const char *word, const struct report_view *v,
     for (unsigned i = 0; i < count; i++) {
         const struct table_info *info = tables[i].info; /* several of one name have other files */
         const char *file = info->csv_name ? info->csv_name : info->key;
-        if (file && is_word(word, length, file))
+        if (file && report_tables_is_word(word, length, file))
             return usage_error("report: '%s' is a csv file of the table %s; give --table=%s", file,
                                info->name, info->name);
     }

@@ -46,7 +46,7 @@ static bool may_be_in_parts(const struct recording *rec, const struct options *o
 }
 
 /* And is it, now that it is known what there is? But for what is wrong with the memory. */
-static bool is_whole(const struct combination *c, unsigned refused)
+static bool shared_report_is_whole(const struct combination *c, unsigned refused)
 {
     return !(c->report.missing & refused & ~PART_MEMORY) && !c->has_more &&
            !gpu_report_is_unsure(c->report.gpu);
@@ -65,7 +65,7 @@ static bool look_at_memory(struct report *r, struct recording *rec, const char *
 }
 
 /* What is said here nobody will see: who then makes the report alone says it. */
-static enum exit_code work(void *context, uint32_t index, int to)
+static enum exit_code shared_report_work(void *context, uint32_t index, int to)
 {
     struct shared_report *s = context;
     struct recording rec;
@@ -97,7 +97,7 @@ static bool open_files(struct shared_report *s)
 static bool make_parts(struct shared_report *s)
 {
     char done;
-    if (!open_files(s) || !workers_start(&s->workers, s->count, work, s))
+    if (!open_files(s) || !workers_start(&s->workers, s->count, shared_report_work, s))
         return false;
     bool are_there = true;
     for (uint32_t i = 0; are_there && i < s->count; i++)
@@ -116,11 +116,11 @@ static enum exit_code read_made(void *context, uint32_t index, struct part *part
 
 /* Adds the parts up, if that gives what is wanted: also whether the host did anything is told only
  * by a report that looks for it. False: nothing is left to be released. */
-static bool add_up(struct combination *c, uint32_t count, combination_part_fn *read, void *context,
-                   unsigned refused, unsigned leaves, bool groups)
+static bool shared_report_add_up(struct combination *c, uint32_t count, combination_part_fn *read,
+                                 void *context, unsigned refused, unsigned leaves, bool groups)
 {
-    bool is_made =
-        combination_make(c, count, read, context, true, groups) == EXIT_OK && is_whole(c, refused);
+    bool is_made = combination_make(c, count, read, context, true, groups) == EXIT_OK &&
+                   shared_report_is_whole(c, refused);
     if (is_made)
         analyses_leave(c->report.sums, leaves & REPORT_HOST);
     else
@@ -149,7 +149,8 @@ bool shared_report_make(struct combination *c, struct recording *rec, const stru
     for (uint32_t i = 0; i < s->count; i++)
         s->files[i] = -1;
     unsigned leaves = report_leaves(view, format, rec);
-    bool is_made = make_parts(s) && add_up(c, s->count, read_made, s, s->refused, leaves, groups);
+    bool is_made = make_parts(s) &&
+                   shared_report_add_up(c, s->count, read_made, s, s->refused, leaves, groups);
     workers_end(&s->workers, WORKERS_UNWANTED); /* they give their memory back meanwhile */
     progress_unshare(s->progress);
     bool has_memory = is_made && c->report.missing & s->refused;
@@ -174,9 +175,9 @@ bool shared_report_kept(struct combination *c, struct recording *rec, const stru
     unsigned refused = report_needs(view, format);
     if (!key->is_made || options->symbols || !may_be_in_parts(rec, options, view, format))
         return false;
-    bool is_made =
-        kept_report_read(&k, options->paths[0], key) &&
-        add_up(c, k.count, kept_report_part, &k, refused, report_leaves(view, format, rec), groups);
+    bool is_made = kept_report_read(&k, options->paths[0], key) &&
+                   shared_report_add_up(c, k.count, kept_report_part, &k, refused,
+                                        report_leaves(view, format, rec), groups);
     if (is_made && c->report.missing & refused) {
         is_made = k.has_memory && !c->report.signs.ooms /* the overview tells more of these */
                       ? kept_report_memory(&k, c) == 0

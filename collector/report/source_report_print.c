@@ -94,8 +94,8 @@ static struct cell json_of(char *text)
     return cell_owned(json);
 }
 
-static void fill_row(const struct table *t, uint32_t index, enum report_format format,
-                     struct cell *cells)
+static void source_report_print_fill_row(const struct table *t, uint32_t index,
+                                         enum report_format format, struct cell *cells)
 {
     const struct source_report *r = t->source;
     const struct source_row *row = &r->rows[index];
@@ -125,7 +125,7 @@ static void fill_row(const struct table *t, uint32_t index, enum report_format f
     cells[IS_NEWER] = cell_number(file->is_newer);
 }
 
-static void table_begins(struct table *t, enum report_format format)
+static void source_report_print_table_begins(struct table *t, enum report_format format)
 {
     const struct source_report *r = t->source;
     (void)format;
@@ -141,7 +141,7 @@ static bool has_row(const struct table *t, uint32_t index, enum report_format fo
     return r->rows[index].cost || (format == FORMAT_TEXT && !r->is_list);
 }
 
-static bool fill_foot(const struct table *t, struct cell *cells)
+static bool source_report_print_fill_foot(const struct table *t, struct cell *cells)
 {
     const struct source_report *r = t->source;
     if (!r)
@@ -166,7 +166,7 @@ static void print_total(const struct table *t, FILE *out)
                 count_text(c, all->samples), plural_end(all->samples));
 }
 
-static void print_notes(const struct table *t, FILE *out)
+static void source_report_print_notes(const struct table *t, FILE *out)
 {
     const struct source_report *r = t->source;
     fprintf(out,
@@ -194,10 +194,10 @@ const struct table_info source_table = {.name = "source_lines",
                                         .text = {CPU, PYTHON, NATIVE, SYSTEM, HITS, GPU, HOST,
                                                  CALLS, BYTES, CPU_ALL, GPU_ALL, HOST_ALL},
                                         .by = BY_SOURCE,
-                                        .begin = table_begins,
+                                        .begin = source_report_print_table_begins,
                                         .has = has_row,
-                                        .row = fill_row,
-                                        .foot = fill_foot,
+                                        .row = source_report_print_fill_row,
+                                        .foot = source_report_print_fill_foot,
                                         .text_before = print_total,
-                                        .text_behind = print_notes,
+                                        .text_behind = source_report_print_notes,
                                         .json_before = print_json_others};

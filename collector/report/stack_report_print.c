@@ -200,7 +200,7 @@ static void fill_line(const struct table *t, uint32_t index, enum report_format 
         cells[IS_LIBRARIES] = cell_number(row->borrowed && !row->frame);
 }
 
-static void table_begins(struct table *t, enum report_format format)
+static void stack_report_print_table_begins(struct table *t, enum report_format format)
 {
     const struct stack_report *r = t->source;
     (void)format;
@@ -212,7 +212,7 @@ static void table_begins(struct table *t, enum report_format format)
 }
 
 /* What has no stack. */
-static bool fill_foot(const struct table *t, struct cell *cells)
+static bool stack_report_print_fill_foot(const struct table *t, struct cell *cells)
 {
     const struct stack_report *r = t->source;
     char reason[NO_STACK_BYTES];
@@ -247,7 +247,7 @@ void stack_report_print_absences(const struct stack_report *r, bool with_python,
         print_absences(r, "python", "Python frames", out);
 }
 
-static void print_notes(const struct table *t, FILE *out)
+static void stack_report_print_notes(const struct table *t, FILE *out)
 {
     const struct stack_report *r = t->source;
     fprintf(out,
@@ -309,10 +309,10 @@ const struct table_info stack_tables[2] = {
      .by = BY_STACK,
      .text_limit = STACK_ROWS_SHOWN_MAX,
      .more = MORE,
-     .begin = table_begins,
+     .begin = stack_report_print_table_begins,
      .row = fill_stack,
-     .foot = fill_foot,
-     .text_behind = print_notes,
+     .foot = stack_report_print_fill_foot,
+     .text_behind = stack_report_print_notes,
      .json_before = print_json_without},
     {.name = "calls_by_python_line",
      .key = "calls_by_python_line",
@@ -324,10 +324,10 @@ const struct table_info stack_tables[2] = {
      .by = BY_PYTHON_LINE,
      .text_limit = STACK_ROWS_SHOWN_MAX,
      .more = MORE,
-     .begin = table_begins,
+     .begin = stack_report_print_table_begins,
      .row = fill_line,
-     .foot = fill_foot,
+     .foot = stack_report_print_fill_foot,
      .text_before = say_no_python,
-     .text_behind = print_notes,
+     .text_behind = stack_report_print_notes,
      .json_before = print_json_without},
 };

@@ -25,7 +25,7 @@ static const struct part_field fields[] = {PART(struct carried, step.process),
                                            PART(struct carried, step.is_partial),
                                            {0}};
 
-static int put(struct report *r, struct part *p)
+static int step_part_put(struct report *r, struct part *p)
 {
     static const struct steps nothing = {.kind = STEPS_NONE};
     const struct steps *s = r->marks ? r->marks : &nothing;
@@ -42,7 +42,7 @@ static int put(struct report *r, struct part *p)
     return 0;
 }
 
-static int add(struct combination *c, struct part *p)
+static int step_part_add(struct combination *c, struct part *p)
 {
     struct steps *s = c->report.marks, whole = {0};
     struct carried row = {0};
@@ -65,7 +65,7 @@ static int add(struct combination *c, struct part *p)
     return 0;
 }
 
-static int compare(const void *left, const void *right)
+static int step_part_compare(const void *left, const void *right)
 {
     const struct step *a = left, *b = right;
     int order = ORDER(a->process->index, b->process->index);
@@ -73,13 +73,13 @@ static int compare(const void *left, const void *right)
     return order ? order : ORDER(a->end_ns, b->end_ns);
 }
 
-static int end(struct combination *c)
+static int step_part_end(struct combination *c)
 {
     struct steps *s = c->report.marks;
     if (s->kind == STEPS_GRAPH && s->has_sampled) /* as if one process had recorded them all */
         s->count = 0;
     if (s->count)
-        qsort(s->list, s->count, sizeof *s->list, compare);
+        qsort(s->list, s->count, sizeof *s->list, step_part_compare);
     for (uint32_t i = 0; i < s->count; i++)
         s->firsts[s->list[i].process->index + 1]++;
     for (uint32_t i = 0; i < c->rec.count; i++)
@@ -87,4 +87,4 @@ static int end(struct combination *c)
     return rank_report_init(&c->report.ranks, &c->rec, s);
 }
 
-const struct part_section step_part = {put, add, end};
+const struct part_section step_part = {step_part_put, step_part_add, step_part_end};

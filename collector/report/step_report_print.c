@@ -329,8 +329,8 @@ static void steps_begin(struct table *t, enum report_format format)
     t->count = t->is_there ? r->steps.count : 0;
 }
 
-static void fill_step(const struct table *t, uint32_t index, enum report_format format,
-                      struct cell *cells)
+static void step_report_print_fill_step(const struct table *t, uint32_t index,
+                                        enum report_format format, struct cell *cells)
 {
     const struct step_report *r = t->source;
     const struct step *step = &r->steps.list[index];
@@ -467,7 +467,7 @@ const struct table_info step_tables[STEP_TABLES] = {
      .more = "... and %s more step%s; --limit=N shows more of them",
      .is_further = true,
      .begin = steps_begin,
-     .row = fill_step,
+     .row = step_report_print_fill_step,
      .text_behind = say_busy},
     {.name = "phases",
      .place = PLACE_STEPS,

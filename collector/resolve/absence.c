@@ -10,7 +10,7 @@
 
 #define MARK "absent: "
 
-static unsigned add(struct absence *found, unsigned count, const char *text)
+static unsigned absence_add(struct absence *found, unsigned count, const char *text)
 {
     unsigned at = 0;
     while (at < count && strcmp(found[at].reason, text) != 0)
@@ -29,7 +29,7 @@ unsigned absences_find(const struct recording *rec, const char *key, struct abse
     for (uint32_t i = 0; i < rec->count; i++) {
         const char *text = process_meta(rec->processes[i], key);
         if (text && strncmp(text, MARK, sizeof MARK - 1) == 0)
-            count = add(found, count, text + sizeof MARK - 1);
+            count = absence_add(found, count, text + sizeof MARK - 1);
     }
     return count;
 }
@@ -42,7 +42,7 @@ unsigned notes_find(const struct recording *rec, struct absence *found)
         for (uint32_t j = 0; j < rec->processes[i]->meta_count; j++) {
             const char *text = rec->processes[i]->meta[j].text;
             if (strncmp(text, head, sizeof head - 1) == 0 && text[sizeof head - 1])
-                count = add(found, count, text + sizeof head - 1);
+                count = absence_add(found, count, text + sizeof head - 1);
         }
     return count;
 }
@@ -51,7 +51,7 @@ unsigned gpu_statuses_find(const struct recording *rec, struct absence *found)
 {
     unsigned count = 0;
     for (uint32_t i = 0; i < rec->count; i++)
-        count = add(found, count, process_gpu_rows(rec->processes[i]));
+        count = absence_add(found, count, process_gpu_rows(rec->processes[i]));
     return count;
 }
 
@@ -64,7 +64,7 @@ unsigned gpu_lacks_find(const struct recording *rec, struct absence *found)
         while ((at = strstr(at, head))) /* the last one: a path may have the same words */
             lack = at += sizeof head - 1;
         if (lack)
-            count = add(found, count, lack);
+            count = absence_add(found, count, lack);
     }
     return count;
 }

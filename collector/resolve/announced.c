@@ -23,7 +23,7 @@ struct announced_capture {
 
 enum sort { GRAPH, EXEC }; /* kind of handle in a key */
 
-static struct key key_of(const struct process *p, enum sort sort, uint64_t handle)
+static struct key announced_key_of(const struct process *p, enum sort sort, uint64_t handle)
 {
     return (struct key){(uint64_t)p->index << 1 | sort, handle, 0};
 }
@@ -57,7 +57,8 @@ void announced_release(struct announced *a)
 }
 
 /* The argument with that label, or of that kind if `label` is NULL; `missing` if there is none. */
-static uint64_t word_of(const struct event *e, const char *label, unsigned kind, uint64_t missing)
+static uint64_t announced_word_of(const struct event *e, const char *label, unsigned kind,
+                                  uint64_t missing)
 {
     for (unsigned i = 0; i < e->record->arg_count && i < e->function->arg_count; i++)
         if (e->function->args[i].kind == kind &&
@@ -68,7 +69,7 @@ static uint64_t word_of(const struct event *e, const char *label, unsigned kind,
 
 static uint64_t handle_of(const struct event *e, const char *label)
 {
-    return word_of(e, label, ARG_HANDLE, 0);
+    return announced_word_of(e, label, ARG_HANDLE, 0);
 }
 
 /* Whether it is a copy or fill on the device. */
@@ -76,12 +77,13 @@ static bool moves(const struct event *e)
 {
     enum { HOST_TO_HOST = 0, NOT_SAID = 4 };
     unsigned does = e->function->does;
-    return (api_is_copy(does) || does == API_DOES_SET) && word_of(e, NULL, ARG_BYTES, 1) &&
-           word_of(e, NULL, ARG_KIND, NOT_SAID) != HOST_TO_HOST;
+    return (api_is_copy(does) || does == API_DOES_SET) &&
+           announced_word_of(e, NULL, ARG_BYTES, 1) &&
+           announced_word_of(e, NULL, ARG_KIND, NOT_SAID) != HOST_TO_HOST;
 }
 
 /* A value of 0, and what does not fit, is not known. */
-static int set(struct announced *a, struct key key, uint64_t value)
+static int announced_set(struct announced *a, struct key key, uint64_t value)
 {
     if (!value)
         key_map_remove(&a->keys, key); /* the handle may have been reused */
@@ -97,7 +99,7 @@ static int make_graph(struct announced *a, struct key exec, uint64_t captured)
         return 0;
     struct announced_graph made = {.captured = (uint32_t)captured - 1};
     int error = ARRAY_PUSH(a->graphs, a->graph_count, &made);
-    return error < 0 ? error : set(a, exec, a->graph_count);
+    return error < 0 ? error : announced_set(a, exec, a->graph_count);
 }
 
 static int end_capture(struct announced *a, const struct event *e)
@@ -108,12 +110,12 @@ static int end_capture(struct announced *a, const struct event *e)
     c->open -= c->open > 0;
     if (!c->open)
         *c = (struct announced_capture){0};
-    return graph ? set(a, key_of(e->process, GRAPH, graph), value) : 0;
+    return graph ? announced_set(a, announced_key_of(e->process, GRAPH, graph), value) : 0;
 }
 
 static int launch(struct announced *a, const struct event *e, uint32_t *graph)
 {
-    struct key exec = key_of(e->process, EXEC, handle_of(e, "exec"));
+    struct key exec = announced_key_of(e->process, EXEC, handle_of(e, "exec"));
     uint64_t index = key_map_get(&a->keys, exec);
     int error = index ? 0 : make_graph(a, exec, 0); /* it was made before the recording */
     *graph = (uint32_t)(index ? index : key_map_get(&a->keys, exec));
@@ -138,8 +140,9 @@ int announced_take(struct announced *a, const struct event *e, uint32_t *graph)
     switch (does) {
     case API_DOES_CAPTURE_BEGIN: c->is_mixed |= c->open++ > 0; return 0;
     case API_DOES_GRAPH_INSTANTIATE:
-        return make_graph(a, key_of(e->process, EXEC, handle_of(e, "exec")),
-                          key_map_get(&a->keys, key_of(e->process, GRAPH, handle_of(e, "graph"))));
+        return make_graph(
+            a, announced_key_of(e->process, EXEC, handle_of(e, "exec")),
+            key_map_get(&a->keys, announced_key_of(e->process, GRAPH, handle_of(e, "graph"))));
     case API_DOES_GRAPH_LAUNCH: return launch(a, e, graph);
     default: return moves(e) ? CORRELATION_MOVES : 0;
     }
@@ -183,7 +186,7 @@ static uint64_t missing_of(const struct announced_graph *g, bool knows_captured)
     return lacking + g->none * (each || is_known ? each : 1);
 }
 
-static void count(const struct correlated_call *e, void *data)
+static void announced_count(const struct correlated_call *e, void *data)
 {
     struct counting *n = data;
     struct announced_graph *g =
@@ -225,7 +228,7 @@ int announced_missing(struct announced *a, struct correlation *c, const struct p
         return 0;
     for (uint32_t i = 0; i < a->graph_count; i++)
         a->graphs[i] = (struct announced_graph){.captured = a->graphs[i].captured};
-    int error = correlation_each(c, p->index, kinds, count, &n);
+    int error = correlation_each(c, p->index, kinds, announced_count, &n);
     for (uint32_t i = 0; i < a->graph_count; i++)
         n.missing += missing_of(&a->graphs[i], n.knows_captured);
     *missing += n.missing;

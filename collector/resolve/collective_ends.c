@@ -36,7 +36,7 @@ static bool is_kept(const struct collective_ends *e, uint64_t communicator, uint
     return number <= ENDS_FIRST || (hash & ((1ull << e->thinned) - 1)) == 0;
 }
 
-static int compare(const void *left, const void *right)
+static int collective_ends_compare(const void *left, const void *right)
 {
     const struct collective_end *a = left, *b = right;
     return ORDER(a->communicator, b->communicator) ?: ORDER(a->number, b->number) ?:
@@ -44,11 +44,11 @@ static int compare(const void *left, const void *right)
 }
 
 /* Sorts the ends. Keeps the first end of each collective and host. */
-static void settle(struct collective_ends *e)
+static void collective_ends_settle(struct collective_ends *e)
 {
     uint32_t kept = 0;
     if (e->count)
-        qsort(e->list, e->count, sizeof *e->list, compare);
+        qsort(e->list, e->count, sizeof *e->list, collective_ends_compare);
     for (uint32_t i = 0; i < e->count; i++) {
         struct collective_end *end = &e->list[i], *last = kept ? &e->list[kept - 1] : NULL;
         bool is_same =
@@ -64,7 +64,7 @@ static void settle(struct collective_ends *e)
  * it, drops the last of these. */
 static void thin(struct collective_ends *e)
 {
-    settle(e);
+    collective_ends_settle(e);
     while (e->count > ENDS_MAX / 2 && e->thinned < 63) {
         uint32_t kept = 0;
         e->thinned++;
@@ -88,7 +88,7 @@ static int add_end(struct collective_ends *e, const struct collective_end *end)
 /* ---- reading a process ----------------------------------------------------------------------- */
 
 /* Takes a call. Collectives with a root are skipped: a rank may end before all have arrived. */
-static int take_call(struct gathering *g, const struct event *e)
+static int collective_ends_take_call(struct gathering *g, const struct event *e)
 {
     struct library_call *call = library_innermost(&g->calls, e->thread);
     struct library_message message;
@@ -104,7 +104,7 @@ static int take_call(struct gathering *g, const struct event *e)
                             ENDS_LAUNCHES_MAX);
 }
 
-static int take_kernel(struct gathering *g, const struct event *e)
+static int collective_ends_take_kernel(struct gathering *g, const struct event *e)
 {
     struct key key = {e->record->correlation, 0, 0};
     uint64_t launch = key_map_get(&g->launches, key);
@@ -119,7 +119,7 @@ static int take_kernel(struct gathering *g, const struct event *e)
     return end.communicator ? add_end(g->ends, &end) : 0;
 }
 
-static int take(struct gathering *g, const struct event *e)
+static int collective_ends_take(struct gathering *g, const struct event *e)
 {
     struct library_call *call;
     int change = LIBRARY_LEFT;
@@ -132,8 +132,8 @@ static int take(struct gathering *g, const struct event *e)
         while (change == LIBRARY_LEFT)
             change = library_calls_take(&g->calls, e, &call);
         return change < 0 ? change : 0;
-    case RECORD_CALL: return take_call(g, e);
-    case RECORD_KERNEL: return take_kernel(g, e);
+    case RECORD_CALL: return collective_ends_take_call(g, e);
+    case RECORD_KERNEL: return collective_ends_take_kernel(g, e);
     default: return 0;
     }
 }
@@ -154,8 +154,8 @@ static bool wants(void *context, const struct process *p, const struct block_spa
            (b->begin_ns - w->from_ns) % w->every_ns < w->length_ns;
 }
 
-static int gather(struct gathering *g, struct recording *rec, struct library_kinds *kinds,
-                  struct losses *losses)
+static int collective_ends_own_gather(struct gathering *g, struct recording *rec,
+                                      struct library_kinds *kinds, struct losses *losses)
 {
     const struct timeline_scope scope = {.only = g->process, .wants = wants, .wants_context = g};
     struct timeline *t = timeline_create(rec, losses, SOME_OPEN_BYTES_MAX, &scope);
@@ -163,7 +163,7 @@ static int gather(struct gathering *g, struct recording *rec, struct library_kin
     int more = library_calls_init(&g->calls, rec, g->process, kinds);
     more = t && more == 0 ? 1 : GPUPROF_NO_MEMORY;
     while (more > 0 && (more = timeline_next(t, &event)) > 0) {
-        int error = take(g, &event);
+        int error = collective_ends_take(g, &event);
         more = error < 0 ? error : more;
     }
     if (more < 0)
@@ -187,9 +187,9 @@ int collective_ends_gather(struct collective_ends *e, struct recording *rec,
     say_error("gpuprof-collector", error);
     for (uint32_t i = 0; error == 0 && i < rec->count; i++) {
         struct gathering g = {.ends = e, .process = rec->processes[i], .windows = windows};
-        error = gather(&g, rec, &kinds, losses);
+        error = collective_ends_own_gather(&g, rec, &kinds, losses);
     }
-    settle(e);
+    collective_ends_settle(e);
     library_kinds_release(&kinds);
     kernel_names_release(&texts);
     free(losses);

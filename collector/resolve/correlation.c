@@ -9,7 +9,7 @@
 
 _Static_assert(sizeof(struct correlated_call) == 56, "a run has the size that the header says");
 
-static uint64_t key_of(uint32_t process, uint32_t id)
+static uint64_t correlation_key_of(uint32_t process, uint32_t id)
 {
     return (uint64_t)process << 32 | id;
 }
@@ -18,8 +18,8 @@ static int compare_calls(const void *left, const void *right)
 {
     const struct correlated_call *a = left;
     const struct correlated_call *b = right;
-    uint64_t a_key = key_of(a->process, a->id);
-    uint64_t b_key = key_of(b->process, b->id);
+    uint64_t a_key = correlation_key_of(a->process, a->id);
+    uint64_t b_key = correlation_key_of(b->process, b->id);
     if (a_key != b_key)
         return a_key < b_key ? -1 : 1;
     unsigned a_rank = a->flags & (CORRELATION_LINK | CORRELATION_NESTED);
@@ -132,8 +132,8 @@ static int end_run(struct correlation *c)
 {
     const struct correlated_call *last = &c->aside[c->aside_count - 1];
     struct correlation_run run = {
-        .first_key = key_of(c->aside->process, c->aside->id),
-        .last_key = key_of(last->process, last->id),
+        .first_key = correlation_key_of(c->aside->process, c->aside->id),
+        .last_key = correlation_key_of(last->process, last->id),
         .offset = c->spool.count,
         .count = c->aside_count,
     };
@@ -183,7 +183,7 @@ static int make_buffer(struct correlation *c)
 }
 
 /* The current half is full: empties the other one and continues there. */
-static int turn(struct correlation *c)
+static int correlation_turn(struct correlation *c)
 {
     uint32_t old = !c->young;
     int error = put_aside(c, old);
@@ -195,7 +195,7 @@ static int turn(struct correlation *c)
 
 int correlation_make_room(struct correlation *c)
 {
-    return c->buffer ? turn(c) : make_buffer(c);
+    return c->buffer ? correlation_turn(c) : make_buffer(c);
 }
 
 int correlation_link(struct correlation *c, uint32_t process, uint32_t id, uint32_t further,
@@ -232,8 +232,9 @@ static struct correlated_call *find_young(const struct correlation *c, uint32_t 
 }
 
 /* An entry of a run or, with NULL, of the stored calls in memory; NULL: an error. */
-static struct correlated_call *entry_at(struct correlation *c, const struct correlation_run *run,
-                                        uint32_t index, bool change, int *error)
+static struct correlated_call *correlation_entry_at(struct correlation *c,
+                                                    const struct correlation_run *run,
+                                                    uint32_t index, bool change, int *error)
 {
     return run ? spool_at(&c->spool, run->offset + index, change, error) : &c->aside[index];
 }
@@ -245,10 +246,10 @@ static int64_t lower_bound(struct correlation *c, const struct correlation_run *
     int error = 0;
     for (uint32_t high = run ? run->count : c->aside_count; low < high;) {
         uint32_t middle = low + (high - low) / 2;
-        const struct correlated_call *e = entry_at(c, run, middle, false, &error);
+        const struct correlated_call *e = correlation_entry_at(c, run, middle, false, &error);
         if (!e)
             return error;
-        if (key_of(e->process, e->id) < key)
+        if (correlation_key_of(e->process, e->id) < key)
             low = middle + 1;
         else
             high = middle;
@@ -270,8 +271,8 @@ static struct correlated_call *find_old(struct correlation *c, uint64_t key, int
             return NULL;
         }
         struct correlated_call *e =
-            first < count ? entry_at(c, run, (uint32_t)first, true, error) : NULL;
-        if (*error < 0 || (e && key_of(e->process, e->id) == key))
+            first < count ? correlation_entry_at(c, run, (uint32_t)first, true, error) : NULL;
+        if (*error < 0 || (e && correlation_key_of(e->process, e->id) == key))
             return e;
     }
     return NULL;
@@ -284,7 +285,7 @@ __attribute__((noinline)) int correlation_find_among(struct correlation *c, uint
     int error = 0;
     for (unsigned links = 0; id && links <= CORRELATION_LINKS; links++) {
         struct correlated_call *e =
-            find_young(c, process, id) ?: find_old(c, key_of(process, id), &error);
+            find_young(c, process, id) ?: find_old(c, correlation_key_of(process, id), &error);
         if (!e)
             return error;
         *found = *e;
@@ -330,11 +331,11 @@ int correlation_each(struct correlation *c, uint32_t process, unsigned flags,
         if (run && (run->first_key >> 32 > process || run->last_key >> 32 < process))
             continue;
         /* A run has calls of all processes: visit only those of this one. */
-        int64_t first = lower_bound(c, run, key_of(process, 0));
+        int64_t first = lower_bound(c, run, correlation_key_of(process, 0));
         if (first < 0)
             return (int)first;
         for (uint32_t i = (uint32_t)first; i < count; i++) {
-            const struct correlated_call *e = entry_at(c, run, i, false, &error);
+            const struct correlated_call *e = correlation_entry_at(c, run, i, false, &error);
             if (!e)
                 return error;
             if (e->process != process)

@@ -25,13 +25,13 @@ static void thin(struct device_curve *c)
     c->passed = 0;
 }
 
-static bool is_between(const struct device_curve *c, uint64_t value)
+static bool device_curve_is_between(const struct device_curve *c, uint64_t value)
 {
     const struct curve_point *last = c->points + c->count;
     return c->count > 1 && last[-1].value == value && last[-2].value == value;
 }
 
-static int put(struct device_curve *c, uint64_t at_ns, uint64_t value, uint32_t curves)
+static int device_curve_put(struct device_curve *c, uint64_t at_ns, uint64_t value, uint32_t curves)
 {
     uint32_t room = ROOM_POINTS_MAX / (curves ? curves : 1);
     room = room < CURVE_POINTS_MIN ? CURVE_POINTS_MIN : room;
@@ -58,7 +58,7 @@ int device_curve_add(struct device_curve *c, uint64_t at_ns, uint64_t raw, uint3
     if (!last) {
         c->step = 1;
         c->first_ns = c->changed_ns = c->read_ns = at_ns;
-        return put(c, at_ns, 0, curves);
+        return device_curve_put(c, at_ns, 0, curves);
     }
     if (raw < raw_before || raw - raw_before > UINT64_MAX - last->value ||
         leaps(c, raw - raw_before, at_ns - c->read_ns)) {
@@ -74,12 +74,12 @@ int device_curve_add(struct device_curve *c, uint64_t at_ns, uint64_t raw, uint3
         c->changes++;
     }
     /* Move the last point, as long as nothing is lost by that. */
-    if (is_between(c, value) || (c->count > 1 && ++c->passed < c->step)) {
+    if (device_curve_is_between(c, value) || (c->count > 1 && ++c->passed < c->step)) {
         *last = (struct curve_point){at_ns, value};
         return 0;
     }
     c->passed = 0;
-    return put(c, at_ns, value, curves);
+    return device_curve_put(c, at_ns, value, curves);
 }
 
 uint64_t device_curve_period_ns(const struct device_curve *c)
@@ -104,8 +104,8 @@ static uint32_t point_before(const struct device_curve *c, uint64_t ns)
 }
 
 /* The points that bound the counter at that time. */
-static bool place(const struct device_curve *c, uint64_t at_ns, uint64_t lag_ns,
-                  struct curve_point *low, struct curve_point *high)
+static bool device_curve_place(const struct device_curve *c, uint64_t at_ns, uint64_t lag_ns,
+                               struct curve_point *low, struct curve_point *high)
 {
     uint32_t before = point_before(c, at_ns);
     uint32_t behind = at_ns + lag_ns ? point_behind(c, at_ns + lag_ns - 1) : 0;
@@ -152,8 +152,8 @@ bool device_curve_between(const struct device_curve *c, uint64_t begin_ns, uint6
                                              : is_early ? CURVE_EARLY
                                                         : CURVE_LATE};
     if (end_ns < begin_ns || end_ns > UINT64_MAX - lag_ns ||
-        !place(c, begin_ns, lag_ns, &from_low, &from_high) ||
-        !place(c, end_ns, lag_ns, &to_low, &to_high))
+        !device_curve_place(c, begin_ns, lag_ns, &from_low, &from_high) ||
+        !device_curve_place(c, end_ns, lag_ns, &to_low, &to_high))
         return false;
     growth->known = has_jumped(c, from_low.at_ns, to_high.at_ns) ? CURVE_STARTED
                     : end_ns - begin_ns < period_ns              ? CURVE_SHORT

@@ -18,18 +18,18 @@ void device_sources_release(struct device_sources *d)
     *d = (struct device_sources){0};
 }
 
-static struct key key_of(const struct event *e)
+static struct key device_sources_key_of(const struct event *e)
 {
     return (struct key){e->process->index, record_arg(e->record, DEVICE_SOURCE_NUMBER), 0};
 }
 
 /* NULL: no memory. */
-static struct device_source *add(struct device_sources *d, const struct event *e)
+static struct device_source *device_sources_add(struct device_sources *d, const struct event *e)
 {
     struct device_source *source = calloc(1, sizeof *source);
     uint32_t number;
-    if (!source || KEY_MAP_ITEM(&d->places, key_of(e), d->list, d->count, DEVICE_SOURCES_MAX,
-                                &source, &number) < 0) {
+    if (!source || KEY_MAP_ITEM(&d->places, device_sources_key_of(e), d->list, d->count,
+                                DEVICE_SOURCES_MAX, &source, &number) < 0) {
         free(source);
         return NULL;
     }
@@ -57,7 +57,7 @@ int device_sources_learn(struct device_sources *d, const struct event *e)
     bool is_new = !source;
     if (!source && d->count == DEVICE_SOURCES_MAX)
         return 0;
-    if (!source && !(source = add(d, e)))
+    if (!source && !(source = device_sources_add(d, e)))
         return GPUPROF_NO_MEMORY;
     size_t length = r->byte_count < DEVICE_TITLE_BYTES ? r->byte_count : DEVICE_TITLE_BYTES - 1;
     if (!device_value(r, DEVICE_SOURCE_DEVICE, &source->device))
@@ -86,7 +86,7 @@ _Static_assert((int)DEVICE_SOURCE_NUMBER == (int)DEVICE_USE_SOURCE &&
 
 uint64_t device_sources_place(const struct device_sources *d, const struct event *e)
 {
-    return key_map_get(&d->places, key_of(e));
+    return key_map_get(&d->places, device_sources_key_of(e));
 }
 
 struct device_source *device_sources_find(const struct device_sources *d, const struct event *e)

@@ -100,7 +100,7 @@ enum exit_code walk_verdict(const struct walk *w, bool strict)
 }
 
 /* The first process of the walk: the cost does not depend on the number of others. */
-static uint32_t first_of(const struct process *only)
+static uint32_t event_walk_first_of(const struct process *only)
 {
     return only ? only->index : 0;
 }
@@ -144,7 +144,7 @@ static int tell_left(const struct pass *p)
 }
 
 /* Completes losses and consumers after the last event. */
-static int finish(const struct pass *p, const struct process *only)
+static int event_walk_finish(const struct pass *p, const struct process *only)
 {
     struct walk *w = p->walk;
     int error = p->ties ? correlation_finish(&w->survey.calls) : 0;
@@ -152,8 +152,8 @@ static int finish(const struct pass *p, const struct process *only)
         survey_finish_pauses(&w->survey);
     if (error == 0 && p->count)
         error = tell_left(p);
-    for (uint32_t i = first_of(only); error == 0 && p->needs & WALK_LOSSES && i < end_of(w, only);
-         i++)
+    for (uint32_t i = event_walk_first_of(only);
+         error == 0 && p->needs & WALK_LOSSES && i < end_of(w, only); i++)
         if (w->filter && w->filter->wants)
             w->losses[i].gpu_unpaired = w->losses[i].gpu_given_up =
                 0; /* the filter skipped blocks */
@@ -166,13 +166,13 @@ static int finish(const struct pass *p, const struct process *only)
 }
 
 /* Resets what each walk learns anew, and keeps the facts. */
-static int begin(const struct pass *p, const struct process *only)
+static int event_walk_begin(const struct pass *p, const struct process *only)
 {
     struct walk *w = p->walk;
     const struct walk_filter *f = w->filter;
     if (p->ties)
         survey_begin(&w->survey, only);
-    for (uint32_t i = first_of(only); i < end_of(w, only); i++) {
+    for (uint32_t i = event_walk_first_of(only); i < end_of(w, only); i++) {
         w->losses[i] = w->rec->processes[i]->losses;
         kernel_handles_release(&w->kernels, &w->names[i].handles);
         w->first_ns[i] = f && f->first_ns ? f->first_ns[i] : 0;
@@ -189,7 +189,7 @@ static int begin(const struct pass *p, const struct process *only)
     return error < 0 ? error : ranges_init(&w->ranges, w->rec, only, &w->texts, w->losses);
 }
 
-static void see(struct walk *w, const struct event *e)
+static void event_walk_see(struct walk *w, const struct event *e)
 {
     uint64_t *first_ns = &w->first_ns[e->process->index];
     uint64_t *last_ns = &w->last_ns[e->process->index];
@@ -203,7 +203,7 @@ static void see(struct walk *w, const struct event *e)
 }
 
 /* Handles calls and GPU work first: most events are these, and they change no context. */
-static int walk(const struct pass *p)
+static int event_walk_walk(const struct pass *p)
 {
     struct walk *w = p->walk;
     struct slice s = {.walk = w};
@@ -211,7 +211,7 @@ static int walk(const struct pass *p)
     while ((more = look_ahead_next(p->ahead, &s.event)) > 0) {
         uint8_t type = s.event.record->type;
         if (event_is_visible(type))
-            see(w, &s.event);
+            event_walk_see(w, &s.event);
         int done = type == RECORD_CALL    ? slices_pass_call(p, &s)
                    : is_stream_work(type) ? slices_pass_work(p, &s)
                                           : slices_pass_other(p, &s);
@@ -230,7 +230,7 @@ static bool skips_work(const struct pass *p)
     return is_skipped;
 }
 
-static int run(struct pass *p, const struct process *only)
+static int event_walk_run(struct pass *p, const struct process *only)
 {
     struct walk *w = p->walk;
     struct look_ahead ahead;
@@ -245,11 +245,11 @@ static int run(struct pass *p, const struct process *only)
     p->timeline = timeline_create(w->rec, w->losses, w->open_bytes_max, &scope);
     look_ahead_init(&ahead, p->timeline);
     p->ahead = &ahead;
-    int more = p->timeline ? begin(p, only) : GPUPROF_NO_MEMORY;
+    int more = p->timeline ? event_walk_begin(p, only) : GPUPROF_NO_MEMORY;
     if (more == 0)
-        more = walk(p);
+        more = event_walk_walk(p);
     if (more == 0)
-        more = finish(p, only);
+        more = event_walk_finish(p, only);
     int number = errno;
     progress_clear(w->rec->progress);
     if (more == GPUPROF_SPOOL)
@@ -274,15 +274,15 @@ static bool has_names(void *context, const struct process *p, const struct block
 }
 
 /* Runs a pass through the selected blocks before the main one. */
-static int learn(struct pass *p, timeline_wants_fn *wants, void *context,
-                 const struct process *only)
+static int event_walk_learn(struct pass *p, timeline_wants_fn *wants, void *context,
+                            const struct process *only)
 {
     struct walk *w = p->walk;
     const struct walk_filter filter = {.context = context, .wants = wants}, *shown = w->filter;
     uint64_t origin_ns = w->survey.origin_ns, ns_max = w->ns_max;
     w->filter = &filter;
     w->ns_max = 0;
-    int error = run(p, only);
+    int error = event_walk_run(p, only);
     w->filter = shown;
     w->ns_max = ns_max;
     w->survey.origin_ns = origin_ns;
@@ -297,7 +297,7 @@ static int learn(struct pass *p, timeline_wants_fn *wants, void *context,
 static int learn_names(struct walk *w, const struct process *only)
 {
     struct pass p = {.walk = w, .learns_names = true};
-    return w->knows_names ? 0 : learn(&p, has_names, NULL, only);
+    return w->knows_names ? 0 : event_walk_learn(&p, has_names, NULL, only);
 }
 
 /* ---- survey ---------------------------------------------------------------------------------- */
@@ -348,7 +348,7 @@ static int survey(struct walk *w, struct around *around)
                      .learns_pauses = true};
     pass_add_listeners(&p);
     if (error >= 0)
-        error = learn(&p, has_facts, around, NULL);
+        error = event_walk_learn(&p, has_facts, around, NULL);
     w->is_surveyed = error == 0;
     return error;
 }
@@ -404,7 +404,7 @@ int walk_run(struct walk *w, const struct process *only, const struct consumer *
     if (more == 0 && filter && filter->begin && (more = filter->begin(filter->context, p.ties)) < 0)
         say_error("gpuprof-collector", more);
     if (more == 0)
-        more = run(&p, only);
+        more = event_walk_run(&p, only);
     w->is_surveyed |= p.learns && p.learns_ops && !w->survey.is_bare && !only && more == 0;
     return more;
 }

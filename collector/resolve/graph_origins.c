@@ -28,13 +28,13 @@ struct capture {
  * or changed; for NODE the index + 1. */
 enum sort { OPEN, GRAPH, EXEC, LAUNCH, ID, NODE };
 
-static struct key key_of(const struct process *p, enum sort sort, uint64_t number)
+static struct key graph_origins_key_of(const struct process *p, enum sort sort, uint64_t number)
 {
     return (struct key){(uint64_t)p->index << 3 | sort, number, 0};
 }
 
 /* Values that do not fit are not known, and reported so. */
-static int set(struct graph_origins *g, struct key key, uint64_t value)
+static int graph_origins_set(struct graph_origins *g, struct key key, uint64_t value)
 {
     int error = key_map_set(&g->keys, key, value);
     return error == GPUPROF_NO_MEMORY ? error : 0;
@@ -57,7 +57,7 @@ void graph_origins_release(struct graph_origins *g)
 /* ---- captures -------------------------------------------------------------------------------- */
 
 /* The handle argument with that label, 0: none. */
-static uint64_t word_of(const struct event *e, const char *label)
+static uint64_t graph_origins_word_of(const struct event *e, const char *label)
 {
     for (unsigned i = 0; i < e->record->arg_count && i < e->function->arg_count; i++)
         if (e->function->args[i].kind == ARG_HANDLE &&
@@ -83,7 +83,7 @@ bool graph_origins_wants(const struct slice *s)
 
 int graph_origins_capture(struct graph_origins *g, const struct slice *s, uint32_t user)
 {
-    uint64_t open = key_map_get(&g->keys, key_of(s->event.process, OPEN, 0));
+    uint64_t open = key_map_get(&g->keys, graph_origins_key_of(s->event.process, OPEN, 0));
     struct capture *c = open ? &g->captures[open - 1] : NULL;
     if (!c || c->is_bad)
         return 0;
@@ -99,7 +99,7 @@ int graph_origins_capture(struct graph_origins *g, const struct slice *s, uint32
 
 static int begin_capture(struct graph_origins *g, const struct process *p)
 {
-    uint64_t open = key_map_get(&g->keys, key_of(p, OPEN, 0));
+    uint64_t open = key_map_get(&g->keys, graph_origins_key_of(p, OPEN, 0));
     if (open) { /* captured calls cannot be assigned */
         g->captures[open - 1].is_bad = true;
         return 0;
@@ -107,45 +107,51 @@ static int begin_capture(struct graph_origins *g, const struct process *p)
     if (g->capture_count == GRAPH_ORIGINS_MAX)
         return 0;
     int error = ARRAY_PUSH(g->captures, g->capture_count, NULL);
-    return error < 0 ? error : set(g, key_of(p, OPEN, 0), g->capture_count);
+    return error < 0 ? error
+                     : graph_origins_set(g, graph_origins_key_of(p, OPEN, 0), g->capture_count);
 }
 
 static int end_capture(struct graph_origins *g, const struct event *e)
 {
-    uint64_t open = key_map_get(&g->keys, key_of(e->process, OPEN, 0));
-    uint64_t graph = word_of(e, "graph");
+    uint64_t open = key_map_get(&g->keys, graph_origins_key_of(e->process, OPEN, 0));
+    uint64_t graph = graph_origins_word_of(e, "graph");
     if (!open)
         return 0;
-    key_map_remove(&g->keys, key_of(e->process, OPEN, 0));
-    return graph && e->record->result == 0 ? set(g, key_of(e->process, GRAPH, graph), open) : 0;
+    key_map_remove(&g->keys, graph_origins_key_of(e->process, OPEN, 0));
+    return graph && e->record->result == 0
+               ? graph_origins_set(g, graph_origins_key_of(e->process, GRAPH, graph), open)
+               : 0;
 }
 
 static int instantiate(struct graph_origins *g, const struct event *e)
 {
-    struct key exec = key_of(e->process, EXEC, word_of(e, "exec"));
-    uint64_t capture = key_map_get(&g->keys, key_of(e->process, GRAPH, word_of(e, "graph")));
+    struct key exec = graph_origins_key_of(e->process, EXEC, graph_origins_word_of(e, "exec"));
+    uint64_t capture = key_map_get(
+        &g->keys, graph_origins_key_of(e->process, GRAPH, graph_origins_word_of(e, "graph")));
     key_map_remove(&g->keys, exec); /* its handle may have been reused */
-    return capture ? set(g, exec, 2 * capture) : 0;
+    return capture ? graph_origins_set(g, exec, 2 * capture) : 0;
 }
 
 static int launch(struct graph_origins *g, const struct event *e)
 {
-    uint64_t exec = key_map_get(&g->keys, key_of(e->process, EXEC, word_of(e, "exec")));
+    uint64_t exec = key_map_get(
+        &g->keys, graph_origins_key_of(e->process, EXEC, graph_origins_word_of(e, "exec")));
     struct capture *c = exec ? &g->captures[exec / 2 - 1] : NULL;
     if (c && exec % 2) /* the call before changed it, and did not destroy it */
         c->is_bad = true;
     if (!c || !e->record->correlation || c->launches == LAUNCHES_KEPT)
         return 0;
     c->launches++;
-    return set(g, key_of(e->process, LAUNCH, e->record->correlation), exec / 2);
+    return graph_origins_set(g, graph_origins_key_of(e->process, LAUNCH, e->record->correlation),
+                             exec / 2);
 }
 
 /* Any other call on a graph that can be launched destroys or changes it. */
-static int change(struct graph_origins *g, const struct event *e)
+static int graph_origins_change(struct graph_origins *g, const struct event *e)
 {
-    struct key key = key_of(e->process, EXEC, word_of(e, "exec"));
+    struct key key = graph_origins_key_of(e->process, EXEC, graph_origins_word_of(e, "exec"));
     uint64_t exec = key_map_get(&g->keys, key);
-    return exec ? set(g, key, exec | 1) : 0;
+    return exec ? graph_origins_set(g, key, exec | 1) : 0;
 }
 
 int graph_origins_take(struct graph_origins *g, const struct slice *s)
@@ -159,7 +165,7 @@ int graph_origins_take(struct graph_origins *g, const struct slice *s)
     case API_DOES_CAPTURE_END: return end_capture(g, e);
     case API_DOES_GRAPH_INSTANTIATE: return instantiate(g, e);
     case API_DOES_GRAPH_LAUNCH: return launch(g, e);
-    case API_DOES_GRAPH: return change(g, e);
+    case API_DOES_GRAPH: return graph_origins_change(g, e);
     default: return 0;
     }
 }
@@ -181,14 +187,14 @@ _Static_assert((int)KERNEL_DEVICE == (int)COPY_DEVICE && (int)KERNEL_DEVICE == (
                "the device of any work");
 
 /* Learns the capture of a graph number. */
-static int learn(struct graph_origins *g, const struct slice *s, uint64_t graph)
+static int graph_origins_learn(struct graph_origins *g, const struct slice *s, uint64_t graph)
 {
     const struct process *p = s->event.process;
-    struct key id = key_of(p, ID, graph);
+    struct key id = graph_origins_key_of(p, ID, graph);
     if (!s->is_called || key_map_get(&g->keys, id))
         return 0;
-    uint64_t capture = key_map_get(&g->keys, key_of(p, LAUNCH, s->call.id));
-    return capture ? set(g, id, capture) : 0;
+    uint64_t capture = key_map_get(&g->keys, graph_origins_key_of(p, LAUNCH, s->call.id));
+    return capture ? graph_origins_set(g, id, capture) : 0;
 }
 
 static __attribute__((noinline)) int count_node(struct graph_origins *g, const struct slice *s)
@@ -201,8 +207,8 @@ static __attribute__((noinline)) int count_node(struct graph_origins *g, const s
                                   r->type == RECORD_KERNEL ? record_arg(r, KERNEL_NAME_INDEX) : 0,
                               .device = record_arg(r, KERNEL_DEVICE),
                               .type = r->type};
-    int error = learn(g, s, made.graph);
-    struct key key = key_of(made.process, NODE, made.graph);
+    int error = graph_origins_learn(g, s, made.graph);
+    struct key key = graph_origins_key_of(made.process, NODE, made.graph);
     key.c = made.node;
     uint32_t place = 0;
     if (error == 0)
@@ -234,7 +240,7 @@ static int compare_nodes(const void *left, const void *right)
 static enum graph_origin origin_of(const struct graph_origins *g, const struct graph_node *nodes,
                                    uint32_t count, const struct capture **capture)
 {
-    uint64_t id = key_map_get(&g->keys, key_of(nodes->process, ID, nodes->graph));
+    uint64_t id = key_map_get(&g->keys, graph_origins_key_of(nodes->process, ID, nodes->graph));
     if (nodes->type == RECORD_GRAPH)
         return GRAPH_WHOLE;
     if (!id)

@@ -189,12 +189,12 @@ static void find_message(const struct library_kinds *k, const struct event *e, s
         library_shape_count(&a->shape, a->count, message_type(a->type));
 }
 
-static int64_t number_of(struct library_kinds *k, const struct library_kind *wanted)
+static int64_t library_calls_number_of(struct library_kinds *k, const struct library_kind *wanted)
 {
     struct library_kind others = {.function = wanted->function, .is_others = true};
     int64_t number = NUMBER_ADD(&k->numbers, &kind_kind, k->list, k->count,
                                 wanted->is_others ? UINT32_MAX : k->count_max, wanted);
-    return number ? number : number_of(k, &others);
+    return number ? number : library_calls_number_of(k, &others);
 }
 
 /* The kind and message of the call that a LIBRARY_BEGIN record begins. Returns a number, or
@@ -215,7 +215,8 @@ static int64_t library_kind_of(struct library_kinds *k, const struct event *e,
         a.shape.process = e->process->index + 1;
     find_message(k, e, &a, message);
     *stream = a.stream;
-    return number_of(k, &(struct library_kind){.function = e->function, .shape = a.shape});
+    return library_calls_number_of(
+        k, &(struct library_kind){.function = e->function, .shape = a.shape});
 }
 
 /* The kind of a group of `calls` calls with so many bytes; `function` ends it. */
@@ -224,7 +225,7 @@ static int64_t library_kind_of_group(struct library_kinds *k, const struct funct
 {
     struct library_kind wanted = {
         .function = function, .shape = {.batch = calls, .bytes = bytes}, .is_group = true};
-    return number_of(k, &wanted);
+    return library_calls_number_of(k, &wanted);
 }
 
 /* ---- work and texts of kinds ----------------------------------------------------------------- */
@@ -300,14 +301,14 @@ void library_calls_release(struct library_calls *l)
 }
 
 /* Removes the innermost call. */
-static struct library_call *pop(struct library_calls *l, struct library_stack *stack)
+static struct library_call *library_calls_pop(struct library_calls *l, struct library_stack *stack)
 {
     l->result = stack->open[--stack->count];
     return &l->result;
 }
 
 /* The index of the open call of that library, or stack->count. */
-static uint32_t place_of(const struct library_stack *stack, unsigned domain)
+static uint32_t library_calls_place_of(const struct library_stack *stack, unsigned domain)
 {
     uint32_t at = 0;
     while (at < stack->count && stack->open[at].function->domain != domain)
@@ -353,7 +354,7 @@ static void queue(struct library_group *group, const struct library_call *call, 
         group->bytes = 0;
 }
 
-static bool make_room(struct library_stack *stack)
+static bool library_calls_make_room(struct library_stack *stack)
 {
     struct {
         struct library_call open[LIBRARIES_OPEN_MAX];
@@ -370,11 +371,11 @@ static int open_call(struct library_calls *l, const struct event *e, struct libr
 {
     struct library_stack *stack = library_stack(l, e->thread->index);
     const struct record *r = e->record;
-    if (place_of(stack, e->function->domain) < stack->count) {
-        *call = pop(l, stack);
+    if (library_calls_place_of(stack, e->function->domain) < stack->count) {
+        *call = library_calls_pop(l, stack);
         return LIBRARY_LEFT;
     }
-    if (!stack->open && !make_room(stack))
+    if (!stack->open && !library_calls_make_room(stack))
         return GPUPROF_NO_MEMORY;
     if (stack->count == LIBRARIES_OPEN_MAX)
         return GPUPROF_NO_MEMORY; /* cannot happen: there is one call per library */
@@ -400,10 +401,10 @@ static int close_call(struct library_calls *l, const struct event *e, struct lib
 {
     struct library_stack *stack = library_stack(l, e->thread->index);
     const struct record *r = e->record;
-    uint32_t at = place_of(stack, e->function->domain);
+    uint32_t at = library_calls_place_of(stack, e->function->domain);
     if (at == stack->count || stack->open[at].function != e->function)
         return LIBRARY_SAME;
-    *call = pop(l, stack);
+    *call = library_calls_pop(l, stack);
     if (at < stack->count)
         return LIBRARY_LEFT;
     struct library_call *closed = *call;
@@ -426,7 +427,7 @@ struct library_call *library_calls_leave(struct library_calls *l, const struct t
 {
     struct library_stack *stack = library_stack(l, thread->index);
     bool is_left = stack->count && stack->open[stack->count - 1].begin_ns > begin_ns;
-    return is_left ? pop(l, stack) : NULL;
+    return is_left ? library_calls_pop(l, stack) : NULL;
 }
 
 void library_calls_see(struct library_calls *l, const struct event *e)
@@ -482,7 +483,7 @@ struct library_call *library_calls_drain(struct library_calls *l, const uint64_t
         l->drained++;
     if (l->drained == l->thread_count)
         return NULL;
-    struct library_call *call = pop(l, &l->stacks[l->drained]);
+    struct library_call *call = library_calls_pop(l, &l->stacks[l->drained]);
     uint64_t end_ns = last_ns[call->process->index];
     call->seen_ns = call->end_ns;
     call->end_ns = end_ns > call->begin_ns ? end_ns : call->begin_ns;

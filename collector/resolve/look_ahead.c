@@ -32,7 +32,7 @@ int look_ahead_take(struct look_ahead *l, struct event *event)
 }
 
 /* Copies the event, as the timeline's views end with the next one. */
-static int keep(struct ahead_event *to, const struct event *event)
+static int look_ahead_keep(struct ahead_event *to, const struct event *event)
 {
     uint32_t bytes = event->record->byte_count;
     to->event = *event;
@@ -54,14 +54,14 @@ static int keep(struct ahead_event *to, const struct event *event)
 }
 
 /* Reads ahead; keeps the slot of the last returned event unchanged. */
-static int fill(struct look_ahead *l, uint64_t until_ns)
+static int look_ahead_fill(struct look_ahead *l, uint64_t until_ns)
 {
     struct event event;
     int error = 0;
     while (error == 0 && l->more > 0 && l->count < AHEAD_EVENTS - 1 &&
            (!l->count || at(l, l->count - 1)->event.begin_ns <= until_ns))
         if ((l->more = timeline_next(l->timeline, &event)) > 0)
-            error = keep(at(l, l->count++), &event);
+            error = look_ahead_keep(at(l, l->count++), &event);
     return error;
 }
 
@@ -75,7 +75,7 @@ const struct event *look_ahead_find(struct look_ahead *l, struct event *now, int
     l->now.bytes = NULL;
     l->now.byte_count = 0;
     now->record = &l->now;
-    *error = fill(l, now->begin_ns + AHEAD_NS);
+    *error = look_ahead_fill(l, now->begin_ns + AHEAD_NS);
     for (uint32_t i = 0; *error == 0 && i < l->count; i++) {
         struct ahead_event *e = at(l, i);
         if (e->record.correlation == l->now.correlation && e->record.type == RECORD_CALL &&

@@ -7,7 +7,7 @@
 #include "error.h"
 
 /* Overlapping ranges compare equal, so a range finds any mapping that it overlaps. */
-static int compare(const void *left, const void *right)
+static int mappings_compare(const void *left, const void *right)
 {
     const struct mapping *a = left, *b = right;
     if (a->address + (a->bytes - 1) < b->address)
@@ -35,7 +35,7 @@ int mappings_add(struct mappings *m, const struct mapping *added)
     if (!copy)
         return GPUPROF_NO_MEMORY;
     *copy = *added;
-    struct mapping **there = tsearch(copy, &m->root, compare);
+    struct mapping **there = tsearch(copy, &m->root, mappings_compare);
     if (there && *there == copy) {
         m->count++;
         return 0;
@@ -49,7 +49,7 @@ const struct mapping *mappings_find(const struct mappings *m, uint64_t address, 
     struct mapping wanted = {.address = address, .bytes = bytes};
     if (!is_range(address, bytes))
         return NULL;
-    struct mapping *const *there = tfind(&wanted, &m->root, compare);
+    struct mapping *const *there = tfind(&wanted, &m->root, mappings_compare);
     return there ? *there : NULL;
 }
 
@@ -60,7 +60,7 @@ struct visit {
 };
 
 /* A node is visited in its order between what is left and what is right of it. */
-static void visit(const void *node, VISIT when, void *closure)
+static void mappings_visit(const void *node, VISIT when, void *closure)
 {
     struct visit *v = closure;
     if (v->error == 0 && (when == postorder || when == leaf))
@@ -71,13 +71,13 @@ int mappings_each(const struct mappings *m, int (*each)(void *context, const str
                   void *context)
 {
     struct visit v = {each, context, 0};
-    twalk_r(m->root, visit, &v);
+    twalk_r(m->root, mappings_visit, &v);
     return v.error;
 }
 
 void mappings_remove(struct mappings *m, const struct mapping *found)
 {
-    tdelete(found, &m->root, compare);
+    tdelete(found, &m->root, mappings_compare);
     free((void *)found); /* the tree's own, of which the view was given */
     m->count--;
 }

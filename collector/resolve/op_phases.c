@@ -126,7 +126,7 @@ uint8_t op_phase_region(struct walk *walk, const struct op *op)
 /* ---- spans ----------------------------------------------------------------------------------- */
 
 /* Merges resolved spans with the same phase. Returns whether that freed enough room. */
-static bool merge(struct op_phases *p, struct phase_thread *t)
+static bool op_phases_merge(struct op_phases *p, struct phase_thread *t)
 {
     uint32_t kept = 0, before = t->count;
     if (!before) /* no array either */
@@ -144,14 +144,14 @@ static bool merge(struct op_phases *p, struct phase_thread *t)
 }
 
 /* `is_own`: do not merge it with the span before. */
-static int add(struct op_phases *p, struct phase_thread *t, uint64_t begin_ns, uint8_t phase,
-               bool is_own)
+static int op_phases_add(struct op_phases *p, struct phase_thread *t, uint64_t begin_ns,
+                         uint8_t phase, bool is_own)
 {
     bool is_same = !is_own && t->count > t->open && t->last + 1 != t->count &&
                    t->spans[t->count - 1].phase == phase;
     if (t->full_ns || is_same)
         return 0;
-    if (t->count == t->capacity && !merge(p, t)) {
+    if (t->count == t->capacity && !op_phases_merge(p, t)) {
         if (!ARRAY_ROOM(t->spans, t->count, t->capacity, 64))
             return GPUPROF_NO_MEMORY;
     }
@@ -175,8 +175,8 @@ static uint8_t resolved(const struct phase_thread *t, uint8_t phase, enum step_p
     return is_update && !is_trained && t->trains ? PHASE_OPTIMIZER : PHASE_FORWARD;
 }
 
-/* Resolves the spans before index `end`, given the next phase. */
-static void resolve(struct phase_thread *t, uint32_t end, enum step_phase next)
+/* Resolves the spans before index `op_phases_end`, given the next phase. */
+static void op_phases_resolve(struct phase_thread *t, uint32_t end, enum step_phase next)
 {
     for (; t->open < end; t->open++)
         t->spans[t->open].phase = resolved(t, t->spans[t->open].phase, next);
@@ -187,18 +187,18 @@ static void resolve(struct phase_thread *t, uint32_t end, enum step_phase next)
 /* The last unit made a node, so it is a forward operator. */
 static void made_node(struct phase_thread *t)
 {
-    resolve(t, t->last, PHASE_FORWARD);
+    op_phases_resolve(t, t->last, PHASE_FORWARD);
     t->spans[t->open++].phase = PHASE_FORWARD;
     t->last = NO_SPAN;
 }
 
 /* Something with a known phase begins, or an update ends. */
-static void meet(struct phase_thread *t, enum step_phase next)
+static void op_phases_meet(struct phase_thread *t, enum step_phase next)
 {
     if (t->last != NO_SPAN && next == PHASE_BACKWARD)
         made_node(t);
     t->last = NO_SPAN;
-    resolve(t, t->count, next);
+    op_phases_resolve(t, t->count, next);
 }
 
 /* ---- consumer -------------------------------------------------------------------------------- */
@@ -208,7 +208,7 @@ static struct phase_thread *thread_of(struct op_phases *p, const struct op *op)
     struct phase_thread *t = &p->threads[op->thread->index];
     uint32_t backwards = p->backwards[op->process->index];
     if (t->backwards != backwards)
-        meet(t, PHASE_BACKWARD);
+        op_phases_meet(t, PHASE_BACKWARD);
     t->backwards = backwards;
     return t;
 }
@@ -219,7 +219,7 @@ static int take_unit(struct op_phases *p, struct phase_thread *t, const struct o
     bool may_make_node = phase == PHASE_PLAIN && op->sequence;
     if (may_make_node || phase == PHASE_SYNC)
         t->last = NO_SPAN; /* the unit before made no node */
-    int error = add(p, t, op->begin_ns, phase, may_make_node);
+    int error = op_phases_add(p, t, op->begin_ns, phase, may_make_node);
     if (error == 0 && may_make_node && !t->full_ns) {
         t->last = t->count - 1;
         t->sequence = op->sequence;
@@ -227,7 +227,7 @@ static int take_unit(struct op_phases *p, struct phase_thread *t, const struct o
     return error;
 }
 
-static int open_op(struct op_phases *p, struct op *op)
+static int op_phases_open_op(struct op_phases *p, struct op *op)
 {
     const struct op_stack *stack = ops_stack(&p->walk->ops, op->thread->index);
     uint8_t outer = stack->count > 1 ? stack->open[stack->count - 2].region : PHASE_NONE;
@@ -240,32 +240,32 @@ static int open_op(struct op_phases *p, struct op *op)
             made_node(t);
         return outer & REGION_UNIT ? 0 : take_unit(p, t, op);
     } else if (op->region != outer && (op->region != PHASE_ZERO_GRAD || outer != PHASE_OPTIMIZER)) {
-        meet(thread_of(p, op), (enum step_phase)op->region);
+        op_phases_meet(thread_of(p, op), (enum step_phase)op->region);
     }
     return 0;
 }
 
 /* Later units follow the update, even if it contained a forward pass. */
-static void close_op(struct op_phases *p, const struct op *op)
+static void op_phases_close_op(struct op_phases *p, const struct op *op)
 {
     if (op->region == PHASE_OPTIMIZER && op_is_label(op) &&
         op_phase_said(op->scope, op->text) == PHASE_OPTIMIZER)
-        meet(thread_of(p, op), PHASE_OPTIMIZER);
+        op_phases_meet(thread_of(p, op), PHASE_OPTIMIZER);
 }
 
-static int take(void *context, const struct slice *s)
+static int op_phases_take(void *context, const struct slice *s)
 {
     struct op_phases *p = context;
     if (s->replaced)
-        close_op(p, s->replaced);
+        op_phases_close_op(p, s->replaced);
     if (s->op_change == OP_OPENED)
-        return open_op(p, s->op);
+        return op_phases_open_op(p, s->op);
     if (s->op_change != OP_SAME)
-        close_op(p, s->op);
+        op_phases_close_op(p, s->op);
     return 0;
 }
 
-static int end(void *context)
+static int op_phases_end(void *context)
 {
     struct op_phases *p = context;
     const struct recording *rec = p->walk->rec;
@@ -274,8 +274,8 @@ static int end(void *context)
         for (uint32_t k = 0; k < process->thread_count; k++) {
             struct phase_thread *t = &p->threads[process->first_thread + k];
             if (t->backwards != p->backwards[i])
-                meet(t, PHASE_BACKWARD);
-            meet(t, PHASE_NONE);
+                op_phases_meet(t, PHASE_BACKWARD);
+            op_phases_meet(t, PHASE_NONE);
         }
     }
     return 0;
@@ -287,8 +287,8 @@ struct consumer op_phases_consumer(struct op_phases *p)
                              .needs = WALK_OPS,
                              .skips = WALK_SKIPS_PLAIN_CALLS | WALK_SKIPS_WORK,
                              .sees_hidden = true,
-                             .take = take,
-                             .end = end};
+                             .take = op_phases_take,
+                             .end = op_phases_end};
 }
 
 enum step_phase op_phases_at(const struct op_phases *p, uint32_t thread_index, uint64_t ns)

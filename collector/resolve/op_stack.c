@@ -43,7 +43,7 @@ static struct key object_key(const struct event *e)
     return (struct key){e->process->index, record_arg(e->record, OP_END_OP), 0};
 }
 
-static void take_out(struct ops *o, struct op_stack *stack, uint32_t at)
+static void op_stack_take_out(struct ops *o, struct op_stack *stack, uint32_t at)
 {
     o->result = stack->open[at];
     memmove(stack->open + at, stack->open + at + 1, (stack->count - at - 1) * sizeof *stack->open);
@@ -51,22 +51,22 @@ static void take_out(struct ops *o, struct op_stack *stack, uint32_t at)
 }
 
 /* Removes the open operator with that object from its stack; false: it is in none. */
-static bool find(struct ops *o, const struct event *e, uint64_t thread)
+static bool op_stack_find(struct ops *o, const struct event *e, uint64_t thread)
 {
     if (thread == TOO_DEEP)
         return false;
     struct op_stack *stack = ops_stack(o, (uint32_t)thread - 1);
     for (uint32_t i = stack->count; i-- > 0;) {
         if (stack->open[i].object == record_arg(e->record, OP_END_OP)) {
-            take_out(o, stack, i);
+            op_stack_take_out(o, stack, i);
             return true;
         }
     }
     return false;
 }
 
-static int fill(const struct ops *o, const struct event *e, const struct op_numbers *numbers,
-                struct op *op)
+static int op_stack_fill(const struct ops *o, const struct event *e,
+                         const struct op_numbers *numbers, struct op *op)
 {
     const struct record *r = e->record;
     *op = (struct op){.name = record_arg(r, OP_BEGIN_NAME),
@@ -100,7 +100,7 @@ static void number_evaluation(struct op *around, const struct op *made)
     }
 }
 
-static int push(struct ops *o, const struct op *made, struct op **out)
+static int op_stack_push(struct ops *o, const struct op *made, struct op **out)
 {
     struct op_stack *stack = ops_stack(o, made->thread->index);
     if (stack->count)
@@ -112,13 +112,13 @@ static int push(struct ops *o, const struct op *made, struct op **out)
     return OP_OPENED;
 }
 
-static int open_op(struct ops *o, const struct event *e, const struct op_numbers *numbers,
-                   uint32_t *sequence, struct op **out)
+static int op_stack_open_op(struct ops *o, const struct event *e, const struct op_numbers *numbers,
+                            uint32_t *sequence, struct op **out)
 {
     struct op_stack *stack = ops_stack(o, e->thread->index);
     struct losses *losses = &o->losses[e->process->index];
     struct op made;
-    int error = fill(o, e, numbers, &made);
+    int error = op_stack_fill(o, e, numbers, &made);
     if (error < 0)
         return error;
     made.number = ++*sequence;
@@ -126,7 +126,7 @@ static int open_op(struct ops *o, const struct event *e, const struct op_numbers
     uint64_t before = key_map_get(&o->begun, object_key(e));
     if (before) { /* each object has one operator at a time, so an end is missing */
         losses->unmatched_ops++;
-        o->is_replaced = find(o, e, before);
+        o->is_replaced = op_stack_find(o, e, before);
         o->result.end_ns = e->begin_ns; /* unused if it was not found */
     }
     bool is_deep = stack->count == OPS_DEPTH_MAX;
@@ -138,14 +138,14 @@ static int open_op(struct ops *o, const struct event *e, const struct op_numbers
         losses->deep_ops++;
         return OP_SAME;
     }
-    return push(o, &made, out);
+    return op_stack_push(o, &made, out);
 }
 
 /* Subtracts the time of an ended operator from the own time of the innermost one around it that
  * is still open. Operators inside one, which end in sequence, begin in sequence, too, or one
  * would contain the other. An operator that moved to another thread did not keep its first
  * thread busy. */
-static void credit(struct ops *o, const struct op *op)
+static void op_stack_credit(struct ops *o, const struct op *op)
 {
     struct op_stack *stack = ops_stack(o, op->thread->index);
     if (op->is_traced || op->is_moved)
@@ -162,19 +162,19 @@ static void credit(struct ops *o, const struct op *op)
     }
 }
 
-static int close_op(struct ops *o, const struct event *e, struct op **out)
+static int op_stack_close_op(struct ops *o, const struct event *e, struct op **out)
 {
     uint64_t thread = key_map_get(&o->begun, object_key(e));
     if (!thread)
         o->losses[e->process->index].unmatched_ops++;
     else
         key_map_remove(&o->begun, object_key(e));
-    if (!thread || !find(o, e, thread))
+    if (!thread || !op_stack_find(o, e, thread))
         return OP_SAME;
     struct op *op = &o->result;
     op->end_ns = e->begin_ns > op->begin_ns ? e->begin_ns : op->begin_ns;
     op->is_moved = e->thread != op->thread;
-    credit(o, op);
+    op_stack_credit(o, op);
     *out = op;
     return OP_CLOSED;
 }
@@ -183,8 +183,8 @@ int ops_take(struct ops *o, const struct event *e, const struct op_numbers *numb
              uint32_t *sequence, struct op **op)
 {
     o->is_replaced = false;
-    return e->record->type == RECORD_OP_BEGIN ? open_op(o, e, numbers, sequence, op)
-                                              : close_op(o, e, op);
+    return e->record->type == RECORD_OP_BEGIN ? op_stack_open_op(o, e, numbers, sequence, op)
+                                              : op_stack_close_op(o, e, op);
 }
 
 /* ---- operators of emit_nvtx ------------------------------------------------------------------ */
@@ -236,7 +236,7 @@ int ops_open_range(struct ops *o, const struct range *range, struct op_numbers *
         if (error < 0)
             return error;
     }
-    return push(o, &made, op);
+    return op_stack_push(o, &made, op);
 }
 
 int ops_close_range(struct ops *o, const struct range *range, struct op **op)
@@ -247,9 +247,9 @@ int ops_close_range(struct ops *o, const struct range *range, struct op **op)
         at--;
     if (!at)
         return OP_SAME;
-    take_out(o, stack, at - 1);
+    op_stack_take_out(o, stack, at - 1);
     o->result.end_ns = range->end_ns;
-    credit(o, &o->result);
+    op_stack_credit(o, &o->result);
     *op = &o->result;
     return OP_CLOSED;
 }
@@ -297,17 +297,17 @@ struct op *ops_drain(struct ops *o, const uint64_t *last_ns)
     if (o->drained == o->thread_count)
         return NULL;
     struct op_stack *stack = &o->stacks[o->drained];
-    take_out(o, stack, stack->count - 1);
+    op_stack_take_out(o, stack, stack->count - 1);
     uint64_t end_ns = last_ns[o->result.process->index];
     o->result.end_ns = end_ns > o->result.begin_ns ? end_ns : o->result.begin_ns;
-    credit(o, &o->result);
+    op_stack_credit(o, &o->result);
     return &o->result;
 }
 
 /* ---- what names say
  * ------------------------------------------------------------------------------- */
 
-static bool begins_with(const char *text, const char *prefix)
+static bool op_stack_begins_with(const char *text, const char *prefix)
 {
     return strncmp(text, prefix, strlen(prefix)) == 0;
 }
@@ -319,16 +319,19 @@ enum op_kind op_kind_of(unsigned scope, const struct kernel_name *text)
     if (!text)
         return OP_KIND_PLAIN;
     if (scope != OP_SCOPE_LABEL) /* without PyTorch's layout, scopes are not known either */
-        return begins_with(text->shown, "autograd::engine::") ? OP_KIND_BACKWARD : OP_KIND_PLAIN;
+        return op_stack_begins_with(text->shown, "autograd::engine::") ? OP_KIND_BACKWARD
+                                                                       : OP_KIND_PLAIN;
     switch (text->shown[0]) {
     case 'O':
-        return begins_with(text->shown, OP_OPTIMIZER_PREFIX)      ? OP_KIND_OPTIMIZER
-               : begins_with(text->shown, "Optimizer.zero_grad#") ? OP_KIND_ZERO_GRAD
-                                                                  : OP_KIND_PLAIN;
+        return op_stack_begins_with(text->shown, OP_OPTIMIZER_PREFIX)      ? OP_KIND_OPTIMIZER
+               : op_stack_begins_with(text->shown, "Optimizer.zero_grad#") ? OP_KIND_ZERO_GRAD
+                                                                           : OP_KIND_PLAIN;
     case 'P':
-        return begins_with(text->shown, OP_PROFILER_PREFIX) ? OP_KIND_PROFILER : OP_KIND_PLAIN;
+        return op_stack_begins_with(text->shown, OP_PROFILER_PREFIX) ? OP_KIND_PROFILER
+                                                                     : OP_KIND_PLAIN;
     case 'e':
-        return begins_with(text->shown, "enumerate(DataLoader)#") ? OP_KIND_LOADER : OP_KIND_PLAIN;
+        return op_stack_begins_with(text->shown, "enumerate(DataLoader)#") ? OP_KIND_LOADER
+                                                                           : OP_KIND_PLAIN;
     default: return OP_KIND_PLAIN;
     }
 }
@@ -359,13 +362,13 @@ void op_pairs_release(struct op_pairs *pairs)
     *pairs = (struct op_pairs){0};
 }
 
-static uint32_t slot_of(const struct forward_op *key)
+static uint32_t op_stack_slot_of(const struct forward_op *key)
 {
     uint64_t hash = (key->process * 31ull + key->thread) * 0x9E3779B97F4A7C15u;
     return (uint32_t)(((hash >> 40) + key->sequence) % OP_PAIRS_MAX);
 }
 
-static bool is_same(const struct forward_op *a, const struct forward_op *b)
+static bool op_stack_is_same(const struct forward_op *a, const struct forward_op *b)
 {
     return a->number && a->process == b->process && a->thread == b->thread &&
            a->sequence == b->sequence;
@@ -385,9 +388,9 @@ int op_pairs_keep(struct op_pairs *pairs, const struct op *op, uint64_t thread, 
         pairs->slots = calloc(OP_PAIRS_MAX, sizeof *pairs->slots);
     if (!pairs->slots)
         return GPUPROF_NO_MEMORY;
-    *slot = slot_of(&made);
+    *slot = op_stack_slot_of(&made);
     struct forward_op *kept = &pairs->slots[*slot];
-    if (is_same(kept, &made) && kept->number > made.number)
+    if (op_stack_is_same(kept, &made) && kept->number > made.number)
         return 0;
     *kept = made;
     return 1;
@@ -402,6 +405,6 @@ const struct forward_op *op_pairs_find(const struct op_pairs *pairs, const struc
         op->scope != OP_SCOPE_BACKWARD ||
         (name && strncmp(name->shown, EVALUATES, sizeof EVALUATES - 1) == 0))
         return NULL;
-    const struct forward_op *found = &pairs->slots[slot_of(&key)];
-    return is_same(found, &key) && found->begin_ns <= op->begin_ns ? found : NULL;
+    const struct forward_op *found = &pairs->slots[op_stack_slot_of(&key)];
+    return op_stack_is_same(found, &key) && found->begin_ns <= op->begin_ns ? found : NULL;
 }

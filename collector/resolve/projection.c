@@ -42,8 +42,9 @@ static int close_innermost(struct projections *s, struct projection *p, uint64_t
 }
 
 /* Adds a lane of that stream. */
-static struct projection *make(struct projections *s, struct process *process, uint64_t device,
-                               uint64_t stream, uint32_t thread, uint32_t lane)
+static struct projection *projection_make(struct projections *s, struct process *process,
+                                          uint64_t device, uint64_t stream, uint32_t thread,
+                                          uint32_t lane)
 {
     struct projection *made = malloc(sizeof *made);
     if (!made || ARRAY_PUSH(s->list, s->count, &made) < 0) {
@@ -57,8 +58,8 @@ static struct projection *make(struct projections *s, struct process *process, u
 
 /* Finds the projection of a thread on a stream, or adds it if `wanted`. Returns 0 or
  * GPUPROF_NO_MEMORY. */
-static int find(struct projections *s, struct process *process, uint64_t device, uint64_t stream,
-                uint32_t thread, bool wanted, struct projection **found)
+static int projection_find(struct projections *s, struct process *process, uint64_t device,
+                           uint64_t stream, uint32_t thread, bool wanted, struct projection **found)
 {
     struct key key = {thread, device, stream};
     struct key stream_key = {process->index, device, stream};
@@ -70,7 +71,7 @@ static int find(struct projections *s, struct process *process, uint64_t device,
     place = key_map_get(&s->lanes, stream_key);
     uint32_t lane = place ? s->list[place - 1]->lane + 1 : 0;
     if (lane < PROJECTION_LANES_MAX) {
-        if (!make(s, process, device, stream, thread, lane))
+        if (!projection_make(s, process, device, stream, thread, lane))
             return GPUPROF_NO_MEMORY;
         place = s->count;
     }
@@ -154,8 +155,8 @@ static int ranges_around(struct projections *s, const struct correlated_call *ca
 /* ---- work ------------------------------------------------------------------------------------ */
 
 /* Closes the ranges that do not contain this work, and opens those that it begins. */
-static int change(struct projections *s, struct projection *p, uint64_t begin_ns, uint64_t end_ns,
-                  const struct correlated_call *call, uint32_t label)
+static int projection_change(struct projections *s, struct projection *p, uint64_t begin_ns,
+                             uint64_t end_ns, const struct correlated_call *call, uint32_t label)
 {
     struct projected_range around[PROJECTION_DEPTH_MAX];
     uint32_t same = 0;
@@ -198,7 +199,7 @@ int projections_add(struct projections *s, struct process *process, uint64_t dev
     uint32_t label = node ? node->number : 0;
     bool inside = call->range || label;
     if (error == 0)
-        error = find(s, process, device, stream, call->thread, inside, &p);
+        error = projection_find(s, process, device, stream, call->thread, inside, &p);
     if (error < 0 || !p)
         return error;
     if (inside && p->count && p->innermost == call->range && p->label == label &&
@@ -207,7 +208,7 @@ int projections_add(struct projections *s, struct process *process, uint64_t dev
             p->open[p->count - 1].end_ns = end_ns;
         return 0;
     }
-    return change(s, p, begin_ns, end_ns, call, label);
+    return projection_change(s, p, begin_ns, end_ns, call, label);
 }
 
 int projections_end(struct projections *s)

@@ -62,8 +62,8 @@ const struct kernel_name *ranges_label(const struct ranges *r, const struct proc
 }
 
 /* The text of a record, or of the registered string that it refers to. */
-static int text_of(struct ranges *r, const struct event *e, uint64_t domain, uint64_t message,
-                   const struct kernel_name **text)
+static int range_stack_text_of(struct ranges *r, const struct event *e, uint64_t domain,
+                               uint64_t message, const struct kernel_name **text)
 {
     *text = NULL;
     if (e->record->byte_count)
@@ -73,11 +73,11 @@ static int text_of(struct ranges *r, const struct event *e, uint64_t domain, uin
     return 0;
 }
 
-static int take_label(struct ranges *r, const struct event *e)
+static int range_stack_take_label(struct ranges *r, const struct event *e)
 {
     const struct kernel_name *text;
     const struct record *record = e->record;
-    int error = text_of(r, e, 0, 0, &text);
+    int error = range_stack_text_of(r, e, 0, 0, &text);
     if (error < 0 || !text)
         return error;
     error =
@@ -112,7 +112,8 @@ static const struct kernel_name *domain_text(const struct ranges *r, const struc
 }
 
 /* The attributes that a push, a mark and, one argument later, a start have alike. */
-static int fill(struct ranges *r, const struct event *e, unsigned first, struct range *range)
+static int range_stack_fill(struct ranges *r, const struct event *e, unsigned first,
+                            struct range *range)
 {
     const struct record *record = e->record;
     *range = (struct range){
@@ -139,14 +140,15 @@ static int fill(struct ranges *r, const struct event *e, unsigned first, struct 
             return fill_op(r, &op, record->bytes, range);
         r->losses[e->process->index].nvtx_ops_again++;
     }
-    return text_of(r, e, range->domain, record_arg(record, first + PUSH_MESSAGE), &range->text);
+    return range_stack_text_of(r, e, range->domain, record_arg(record, first + PUSH_MESSAGE),
+                               &range->text);
 }
 
 static int open_range(struct ranges *r, const struct event *e, bool nested, struct range **out)
 {
     struct range_stack *stack = ranges_stack(r, e->thread->index);
     struct range made;
-    int error = fill(r, e, nested ? 0 : 1, &made);
+    int error = range_stack_fill(r, e, nested ? 0 : 1, &made);
     if (error < 0)
         return error;
     made.sequence = ++r->sequences[e->process->index - r->first_process];
@@ -195,7 +197,7 @@ static int close_at(struct ranges *r, struct range_stack *stack, uint32_t at, ui
 }
 
 /* A pop ends the innermost nested range of its domain. */
-static int pop(struct ranges *r, const struct event *e, struct range **out)
+static int range_stack_pop(struct ranges *r, const struct event *e, struct range **out)
 {
     struct range_stack *stack = ranges_stack(r, e->thread->index);
     uint64_t domain = record_arg(e->record, POP_DOMAIN);
@@ -232,12 +234,12 @@ int ranges_take(struct ranges *r, const struct event *e, struct range **range)
 {
     switch (e->record->type) {
     case RECORD_PUSH: return open_range(r, e, true, range);
-    case RECORD_POP: return pop(r, e, range);
+    case RECORD_POP: return range_stack_pop(r, e, range);
     case RECORD_RANGE_START: return open_range(r, e, false, range);
     case RECORD_RANGE_END: return end_range(r, e, range);
-    case RECORD_LABEL: return take_label(r, e);
+    case RECORD_LABEL: return range_stack_take_label(r, e);
     case RECORD_MARK: {
-        int error = fill(r, e, 0, &r->result);
+        int error = range_stack_fill(r, e, 0, &r->result);
         *range = &r->result;
         return error < 0 ? error : RANGE_MARKED;
     }

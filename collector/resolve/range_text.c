@@ -26,7 +26,7 @@ static bool skip(struct cursor *c, const char *literal)
     return true;
 }
 
-static bool is_digit(char c)
+static bool range_text_is_digit(char c)
 {
     return c >= '0' && c <= '9';
 }
@@ -40,7 +40,7 @@ static bool take_number(struct cursor *c, uint64_t *number)
 {
     const char *begin = c->at;
     *number = 0;
-    for (; c->at < c->end && is_digit(*c->at); c->at++)
+    for (; c->at < c->end && range_text_is_digit(*c->at); c->at++)
         if (__builtin_mul_overflow(*number, 10, number) ||
             __builtin_add_overflow(*number, (uint64_t)(*c->at - '0'), number))
             return false;
@@ -139,11 +139,11 @@ static bool take_lists(struct cursor *c, bool is_cut, struct range_op *op)
 static bool is_qualified(const char *name, uint32_t byte_count)
 {
     bool has_colons = false;
-    if (is_digit(name[0]) || (name[0] >= 'A' && name[0] <= 'Z'))
+    if (range_text_is_digit(name[0]) || (name[0] >= 'A' && name[0] <= 'Z'))
         return false;
     for (uint32_t i = 0; i < byte_count; i++) {
         has_colons |= i > 0 && name[i] == ':' && name[i - 1] == ':';
-        if (!is_letter(name[i]) && !is_digit(name[i]) && !strchr("_:.", name[i]))
+        if (!is_letter(name[i]) && !range_text_is_digit(name[i]) && !strchr("_:.", name[i]))
             return false;
     }
     return has_colons;
@@ -305,9 +305,9 @@ uint32_t range_text_name(const char *text, uint32_t byte_count, char *out)
 
 /* ---- numbers --------------------------------------------------------------------------------- */
 
-static bool is_word(char c)
+static bool range_text_is_word(char c)
 {
-    return is_letter(c) || is_digit(c);
+    return is_letter(c) || range_text_is_digit(c);
 }
 
 /* Whether the number from `begin` to `end` may be that of an iteration, and not a part of a name,
@@ -315,11 +315,11 @@ static bool is_word(char c)
 static bool is_apart(const char *text, uint32_t byte_count, uint32_t begin, uint32_t end)
 {
     if (begin > 0 && (is_letter(text[begin - 1]) ||
-                      (text[begin - 1] == '.' && begin > 1 && is_word(text[begin - 2]))))
+                      (text[begin - 1] == '.' && begin > 1 && range_text_is_word(text[begin - 2]))))
         return false;
     return end == byte_count ||
            !(is_letter(text[end]) ||
-             (text[end] == '.' && end + 1 < byte_count && is_word(text[end + 1])));
+             (text[end] == '.' && end + 1 < byte_count && range_text_is_word(text[end + 1])));
 }
 
 uint32_t range_text_pattern(const char *text, uint32_t byte_count, enum range_numbers which,
@@ -329,7 +329,7 @@ uint32_t range_text_pattern(const char *text, uint32_t byte_count, enum range_nu
     bool has_numbers = false;
     for (uint32_t i = 0; i < byte_count;) {
         uint32_t end = i;
-        while (end < byte_count && is_digit(text[end]))
+        while (end < byte_count && range_text_is_digit(text[end]))
             end++;
         if (end > i && (which == NUMBERS_ALL || is_apart(text, byte_count, i, end))) {
             out[length++] = '*';

@@ -164,7 +164,7 @@ static int put_host(struct resolver *r, const struct slice *s, struct rows *rows
                 : 0;
 }
 
-static int take_call(void *context, const struct slice *s)
+static int rows_take_call(void *context, const struct slice *s)
 {
     struct resolver *r = context;
     struct rows *rows = &r->tables[ROWS_CALLS];
@@ -186,7 +186,7 @@ static int take_call(void *context, const struct slice *s)
 
 /* ---- work ------------------------------------------------------------------------------------ */
 
-static int take_work(void *context, const struct slice *s)
+static int rows_take_work(void *context, const struct slice *s)
 {
     struct resolver *r = context;
     struct rows *rows = &r->tables[ROWS_WORK];
@@ -230,7 +230,7 @@ static int take_work(void *context, const struct slice *s)
 /* ---- others ---------------------------------------------------------------------------------- */
 
 /* Unknown kinds count as kind 0. */
-static int take(void *context, const struct slice *s)
+static int rows_take(void *context, const struct slice *s)
 {
     struct resolver *r = context;
     unsigned type = s->event.record->type;
@@ -249,7 +249,7 @@ static int take(void *context, const struct slice *s)
 
 /* ---- consumer -------------------------------------------------------------------------------- */
 
-static int end(void *context)
+static int rows_end(void *context)
 {
     struct resolver *r = context;
     int error = 0;
@@ -287,9 +287,9 @@ int resolver_consumer(struct resolver *r, struct consumer *consumer)
                                   .needs = WALK_NAMES | (ties ? (unsigned)WALK_CALLS : 0),
                                   .skips = (has_calls ? 0 : (unsigned)WALK_SKIPS_CALLS) |
                                            (has_work ? 0 : (unsigned)WALK_SKIPS_WORK),
-                                  .take = tables >> ROWS_OTHERS & 1 ? take : NULL,
-                                  .take_call = has_calls ? take_call : NULL,
-                                  .take_work = has_work ? take_work : NULL,
-                                  .end = end};
+                                  .take = tables >> ROWS_OTHERS & 1 ? rows_take : NULL,
+                                  .take_call = has_calls ? rows_take_call : NULL,
+                                  .take_work = has_work ? rows_take_work : NULL,
+                                  .end = rows_end};
     return error;
 }

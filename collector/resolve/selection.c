@@ -112,7 +112,7 @@ static bool has_name(struct selection *s, const struct subject *e)
     return matches;
 }
 
-static bool meet(struct selection *s, enum selection_met what, bool is_met)
+static bool selection_meet(struct selection *s, enum selection_met what, bool is_met)
 {
     s->found.met[what] += is_met;
     return is_met;
@@ -121,12 +121,14 @@ static bool meet(struct selection *s, enum selection_met what, bool is_met)
 static bool is_in(struct selection *s, const struct subject *e)
 {
     const struct select_wish *w = s->wish;
-    if (e->device != UINT64_MAX && !meet(s, MET_DEVICE, number_list_has(&w->devices, e->device)))
+    if (e->device != UINT64_MAX &&
+        !selection_meet(s, MET_DEVICE, number_list_has(&w->devices, e->device)))
         return false;
-    return meet(s, MET_TIME, is_in_time(s, e)) &&
-           meet(s, MET_KIND, !w->kinds || w->kinds & 1u << e->kind) &&
-           meet(s, MET_TID, !w->tids.count || (e->tid && number_list_has(&w->tids, e->tid))) &&
-           meet(s, MET_DURATION, e->end_ns - e->begin_ns >= w->min_ns) &&
+    return selection_meet(s, MET_TIME, is_in_time(s, e)) &&
+           selection_meet(s, MET_KIND, !w->kinds || w->kinds & 1u << e->kind) &&
+           selection_meet(s, MET_TID,
+                          !w->tids.count || (e->tid && number_list_has(&w->tids, e->tid))) &&
+           selection_meet(s, MET_DURATION, e->end_ns - e->begin_ns >= w->min_ns) &&
            (!s->has_name || has_name(s, e));
 }
 
@@ -257,14 +259,15 @@ static bool has(void *context, const struct slice *slice)
         return false;
     struct subject e = {.process = event->process, .device = UINT64_MAX};
     if (describe_span(slice, &e))
-        return meet(s, MET_ALL, is_in(s, &e));
+        return selection_meet(s, MET_ALL, is_in(s, &e));
     if (is_device_sample(event->record->type)) {
         e.begin_ns = e.place_ns = event->begin_ns;
         if (slice->source &&
-            !meet(s, MET_DEVICE, number_list_has(&s->wish->devices, slice->source->device)))
+            !selection_meet(s, MET_DEVICE,
+                            number_list_has(&s->wish->devices, slice->source->device)))
             return false;
-        bool shows = meet(s, MET_TIME, is_in_time(s, &e));
-        meet(s, MET_ALL, shows && slice->source && selection_has_all_kinds(s));
+        bool shows = selection_meet(s, MET_TIME, is_in_time(s, &e));
+        selection_meet(s, MET_ALL, shows && slice->source && selection_has_all_kinds(s));
         return shows;
     }
     e.kind = selection_kind_of(event->record, event->function);
@@ -279,7 +282,7 @@ static bool has(void *context, const struct slice *slice)
         return true;
     }
     if (is_in(s, &e)) {
-        meet(s, MET_ALL, true);
+        selection_meet(s, MET_ALL, true);
         return true;
     }
     note_begun(s, event, &e);
@@ -345,8 +348,8 @@ static void join_spans(struct time_spans *spans)
     spans->count = kept + 1;
 }
 
-static int add_span(struct selection *s, struct time_spans *spans, uint64_t begin_ns,
-                    uint64_t end_ns)
+static int selection_add_span(struct selection *s, struct time_spans *spans, uint64_t begin_ns,
+                              uint64_t end_ns)
 {
     bool is_full = spans->count == spans->capacity;
     if (is_full) { /* overlapping spans need no more room */
@@ -365,7 +368,7 @@ static int add_span(struct selection *s, struct time_spans *spans, uint64_t begi
     return 0;
 }
 
-static int take_range(void *context, const struct slice *slice)
+static int selection_take_range(void *context, const struct slice *slice)
 {
     struct selection *s = context;
     const struct kernel_name *text = NULL;
@@ -383,7 +386,8 @@ static int take_range(void *context, const struct slice *slice)
     if (!text || !glob_matches(s->wish->range, text->shown))
         return 0;
     s->range_count++;
-    return add_span(s, &s->spans[SPANS_RANGES][slice->event.process->index], begin_ns, end_ns);
+    return selection_add_span(s, &s->spans[SPANS_RANGES][slice->event.process->index], begin_ns,
+                              end_ns);
 }
 
 static enum exit_code find_ranges(struct selection *s, const char *verb)
@@ -392,7 +396,7 @@ static enum exit_code find_ranges(struct selection *s, const char *verb)
     struct consumer consumer = {.context = s,
                                 .needs = WALK_RANGES | WALK_OPS,
                                 .skips = WALK_SKIPS_CALLS | WALK_SKIPS_WORK,
-                                .take = take_range};
+                                .take = selection_take_range};
     s->spans[SPANS_RANGES] = calloc(w->rec->count + 1u, sizeof *s->spans[SPANS_RANGES]);
     if (!s->spans[SPANS_RANGES])
         return say_error(verb, GPUPROF_NO_MEMORY);
@@ -418,7 +422,7 @@ static int take_window(void *context, const struct slice *slice)
     if (spans->count && spans->list[0].end_ns == UINT64_MAX)
         spans->list[0].end_ns = at_ns;
     else if (now->window == s->wish->cycle && !now->is_closed && !spans->count)
-        return add_span(s, spans, at_ns, UINT64_MAX);
+        return selection_add_span(s, spans, at_ns, UINT64_MAX);
     return 0;
 }
 
@@ -469,16 +473,16 @@ static enum exit_code take_steps(struct selection *s, const struct steps *steps,
     for (uint32_t i = 0; error == 0 && i < steps->count; i++) {
         const struct step *step = &steps->list[i];
         if (step->number >= s->wish->step_first && step->number < s->wish->step_end)
-            error = add_span(s, &s->spans[SPANS_STEPS][step->process->index], step->begin_ns,
-                             step->end_ns);
+            error = selection_add_span(s, &s->spans[SPANS_STEPS][step->process->index],
+                                       step->begin_ns, step->end_ns);
     }
     for (uint32_t i = 0; s->spans[SPANS_STEPS] && i < s->walk->rec->count; i++)
         join_spans(&s->spans[SPANS_STEPS][i]);
     return error < 0 ? say_error(verb, error) : s->span_count ? EXIT_OK : no_step(steps, verb);
 }
 
-static enum exit_code find_steps(struct selection *s, const struct selection_steps *how,
-                                 const char *verb)
+static enum exit_code selection_find_steps(struct selection *s, const struct selection_steps *how,
+                                           const char *verb)
 {
     struct steps steps;
     bool surveys = s->walk == &s->own;
@@ -509,7 +513,7 @@ enum exit_code selection_make(struct selection *s, struct recording *rec, struct
     s->walk = surveyed ? surveyed : &s->own;
     if (!surveyed && walk_init(&s->own, rec) < 0)
         return say_error(verb, GPUPROF_NO_MEMORY);
-    enum exit_code code = wish->has_steps ? find_steps(s, steps, verb) : EXIT_OK;
+    enum exit_code code = wish->has_steps ? selection_find_steps(s, steps, verb) : EXIT_OK;
     if (code != EXIT_OK)
         return code;
     if (!s->walk->is_surveyed && walk_survey_around(&s->own) < 0)

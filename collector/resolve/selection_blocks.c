@@ -18,7 +18,7 @@
      block_type_bit(RECORD_LINK) | block_type_bit(RECORD_SILENCE))
 
 /* Clock noise can place work this long before its call. */
-static uint64_t later(uint64_t ns)
+static uint64_t selection_blocks_later(uint64_t ns)
 {
     return ns < UINT64_MAX - AHEAD_NS ? ns + AHEAD_NS : UINT64_MAX;
 }
@@ -30,8 +30,9 @@ static bool is_beside(const struct time_spans *spans, const struct block_span *b
 {
     if (!spans->count)
         return !matters;
-    return (!matters && later(b->end_ns) < spans->list[0].begin_ns) ||
-           (!has_work && b->begin_ns >= later(spans->list[spans->count - 1].end_ns));
+    return (!matters && selection_blocks_later(b->end_ns) < spans->list[0].begin_ns) ||
+           (!has_work &&
+            b->begin_ns >= selection_blocks_later(spans->list[spans->count - 1].end_ns));
 }
 
 /* The last calls of a process that did not exit normally show why it hung. */
@@ -55,7 +56,7 @@ bool selection_wants(void *context, const struct process *p, const struct block_
         (has_work && s->keeps_work))
         return true;
     matters = has_calls && (s->reads == CALLS_UP_TO || (s->called && s->called[b->entry]));
-    bool is_wanted = b->begin_ns < (has_calls ? later(s->to_ns) : s->to_ns) &&
+    bool is_wanted = b->begin_ns < (has_calls ? selection_blocks_later(s->to_ns) : s->to_ns) &&
                      (matters || b->end_ns >= s->from_ns);
     for (unsigned i = 0; is_wanted && i < SELECTION_SPANS; i++)
         is_wanted = !s->spans[i] || !is_beside(&s->spans[i][p->index], b, has_work, matters);
@@ -88,7 +89,8 @@ static bool is_tied(unsigned type)
 }
 
 /* Of work that reaches into the piece. 0 or an error. */
-static int take_work(struct called *c, struct process *p, struct block_decoder *decoder)
+static int selection_blocks_take_work(struct called *c, struct process *p,
+                                      struct block_decoder *decoder)
 {
     struct clock_place clock = {0};
     struct record r;
@@ -134,7 +136,8 @@ static int look_at(struct called *c, struct process *p, uint64_t offset)
         error = block_decoder_init(&decoder, c->payload, place.header.payload_bytes,
                                    place.header.record_count);
     if (error == 0) {
-        error = c->is_work ? take_work(c, p, &decoder) : take_calls(c, p, &place.header, &decoder);
+        error = c->is_work ? selection_blocks_take_work(c, p, &decoder)
+                           : take_calls(c, p, &place.header, &decoder);
         block_decoder_release(&decoder);
     }
     return error == GPUPROF_DAMAGED ? 0 : error;
@@ -195,7 +198,7 @@ static int find_calls(struct called *c)
             entry->thread == INDEX_THREADS ? NULL : thread_find(&p->threads, entry->thread);
         uint8_t *left = thread ? &c->left[thread->index] : NULL;
         if (c->least[p->index] == UINT64_MAX || !may_have(entry, CALL_TYPES) ||
-            entry->time >= later(s->to_ns) || (left && *left == LEFT_NONE))
+            entry->time >= selection_blocks_later(s->to_ns) || (left && *left == LEFT_NONE))
             continue;
         s->called[i] = true;
         if (left && *left == LEFT_ONE)

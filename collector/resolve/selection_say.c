@@ -38,7 +38,7 @@ bool selection_time(const struct selection *s, uint64_t *from_ns, uint64_t *to_n
     return s->filter.is_of_time;
 }
 
-static char *text_of(const struct selection *s, bool has_time)
+static char *selection_say_text_of(const struct selection *s, bool has_time)
 {
     char from[UNIT_TEXT_BYTES], to[UNIT_TEXT_BYTES], of[UNIT_TEXT_BYTES];
     char *text = NULL;
@@ -61,7 +61,7 @@ static char *text_of(const struct selection *s, bool has_time)
 
 char *selection_text(const struct selection *s)
 {
-    return text_of(s, true);
+    return selection_say_text_of(s, true);
 }
 
 char *selection_begun_text(const struct selection *s)
@@ -163,7 +163,7 @@ static void say_why(const struct selection *s, const char *begun, FILE *out)
 
 enum exit_code selection_empty(const struct selection *s, const char *verb)
 {
-    char *why = NULL, *text = text_of(s, false), *begun = selection_begun_text(s);
+    char *why = NULL, *text = selection_say_text_of(s, false), *begun = selection_begun_text(s);
     size_t length = 0;
     FILE *out = open_memstream(&why, &length);
     if (out) {

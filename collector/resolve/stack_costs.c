@@ -139,7 +139,7 @@ static int add_wait(struct stack_costs *s, struct stack_row *row, uint64_t ns, u
 }
 
 /* Takes a system call, or a wait for the GIL. */
-static int take_wait(struct stack_costs *s, const struct slice *slice)
+static int stack_costs_take_wait(struct stack_costs *s, const struct slice *slice)
 {
     const struct event *e = &slice->event;
     const struct record *r = e->record;
@@ -189,8 +189,8 @@ static int take_look(struct stack_costs *s, const struct slice *slice,
                : 0;
 }
 
-/* Counts a sample. add_row decides later whether its time was Python's. */
-static int take_sample(struct stack_costs *s, const struct slice *slice)
+/* Counts a sample. stack_costs_add_row decides later whether its time was Python's. */
+static int stack_costs_take_sample(struct stack_costs *s, const struct slice *slice)
 {
     struct host_sample sample;
     int error = 0;
@@ -217,16 +217,16 @@ static int take_sample(struct stack_costs *s, const struct slice *slice)
     return 0;
 }
 
-static int take_slice(void *context, const struct slice *slice)
+static int stack_costs_take_slice(void *context, const struct slice *slice)
 {
     struct stack_costs *s = context;
     const struct event *e = &slice->event;
     const struct record *r = e->record;
     int error = 0;
     if (r->type == RECORD_SAMPLE)
-        return take_sample(s, slice);
+        return stack_costs_take_sample(s, slice);
     if ((r->type == RECORD_OS_CALL || r->type == RECORD_GIL) && s->has_waits)
-        return take_wait(s, slice);
+        return stack_costs_take_wait(s, slice);
     if (r->type != RECORD_CALL || r->flags & RECORD_NESTED)
         return 0;
     uint32_t stack = walk_stack(slice);
@@ -264,7 +264,7 @@ static void describe_work(struct stack_row *row, const struct record *r)
     }
 }
 
-static int take_work(void *context, const struct slice *slice)
+static int stack_costs_take_work(void *context, const struct slice *slice)
 {
     struct stack_costs *s = context;
     const struct event *e = &slice->event;
@@ -293,8 +293,8 @@ struct consumer stack_costs_consumer(struct stack_costs *s)
 {
     return (struct consumer){.context = s,
                              .needs = WALK_RANGES | WALK_WORK | WALK_OPS | WALK_STACKS,
-                             .take = take_slice,
-                             .take_work = take_work};
+                             .take = stack_costs_take_slice,
+                             .take_work = stack_costs_take_work};
 }
 
 /* ---- tree, after the walk -------------------------------------------------------------------- */
@@ -389,7 +389,7 @@ static int split(struct stack_costs *s, const struct stack_row *row, uint32_t *n
 }
 
 /* Adds a row to its node. */
-static int add_row(struct stack_costs *s, struct stack_row *row)
+static int stack_costs_add_row(struct stack_costs *s, struct stack_row *row)
 {
     bool is_sampled = row->function == STACK_SAMPLED, is_wait = row->function == STACK_WAITED;
     const struct function_table *functions = &s->rec->reader.functions;
@@ -420,7 +420,7 @@ int stack_costs_finish(struct stack_costs *s, const char *symbol_folder)
     s->tree.only_own = s->only_own;
     s->tree.only_named = s->only_named;
     for (uint32_t i = 0; error == 0 && i < s->row_count; i++)
-        error = add_row(s, &s->rows[i]);
+        error = stack_costs_add_row(s, &s->rows[i]);
     s->tree.left_out += s->left_out;
     return error;
 }

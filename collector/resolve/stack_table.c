@@ -147,7 +147,7 @@ static int add_frame(struct stack_table *t, uint32_t process, uint64_t word, uin
     return number < 0 ? (int)number : number > 0;
 }
 
-static int take_stack(struct stack_table *t, struct key key, const struct record *r)
+static int stack_table_take_stack(struct stack_table *t, struct key key, const struct record *r)
 {
     uint32_t count = r->byte_count / 8;
     if (t->stacks_of.count == t->stacks_of.count_max)
@@ -197,7 +197,7 @@ int stack_table_take(struct stack_table *t, const struct event *e)
         return 0;
     int taken = r->type == RECORD_MODULE   ? take_module(t, key, r)
                 : r->type == RECORD_PYTHON ? take_place(t, key, r)
-                                           : take_stack(t, key, r);
+                                           : stack_table_take_stack(t, key, r);
     t->left_out += taken == 0;
     return taken < 0 ? taken : 0;
 }

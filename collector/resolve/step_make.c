@@ -32,7 +32,8 @@ static int add_step(struct steps *s, const struct step_mark *mark, uint64_t numb
 }
 
 /* The number at the end of a name, unless the pattern has no wildcard and all names are equal. */
-static uint64_t number_of(const struct steps *s, const struct step_mark *mark, uint64_t otherwise)
+static uint64_t step_make_number_of(const struct steps *s, const struct step_mark *mark,
+                                    uint64_t otherwise)
 {
     const char *text = mark->text->shown;
     const char *end = text + strlen(text), *digits = end;
@@ -54,8 +55,8 @@ static int make_of_spans(struct steps *s, const struct step_mark *marks, uint32_
             s->overlapping++;
             continue;
         }
-        error =
-            add_step(s, m, number_of(s, m, number), m->begin_ns, end_ns, !m->end_ns || m->is_cut);
+        error = add_step(s, m, step_make_number_of(s, m, number), m->begin_ns, end_ns,
+                         !m->end_ns || m->is_cut);
         free_ns = end_ns;
         number++;
     }
@@ -154,7 +155,7 @@ static int make_of_launches(struct steps *s, const struct step_mark *marks, uint
     return error < 0 || most == 1 ? error : make_of_begins(s, marks, count, NULL, &l);
 }
 
-static int make(struct steps *s, const struct step_mark *marks, uint32_t count)
+static int step_make_make(struct steps *s, const struct step_mark *marks, uint32_t count)
 {
     switch (s->kind) {
     case STEPS_CALLED: return make_of_begins(s, marks, count, NULL, NULL);
@@ -183,7 +184,8 @@ struct checked {
 };
 
 /* Removes steps inside a pause, and marks those that overlap it as partial. */
-static void take_pause(struct checked *c, uint32_t count, uint64_t from_ns, uint64_t to_ns)
+static void step_make_take_pause(struct checked *c, uint32_t count, uint64_t from_ns,
+                                 uint64_t to_ns)
 {
     for (; c->at < count && c->list[c->at].begin_ns < to_ns; c->at++) {
         struct step *step = &c->list[c->at];
@@ -208,11 +210,11 @@ static uint32_t take_pauses(const struct survey *survey, uint32_t *at, struct st
         ++*at;
     for (; *at < survey->pause_count && p[*at].process == process; ++*at) {
         if (!p[*at].begins && from_ns)
-            take_pause(&c, count, from_ns, p[*at].at_ns);
+            step_make_take_pause(&c, count, from_ns, p[*at].at_ns);
         from_ns = !p[*at].begins ? 0 : from_ns ? from_ns : p[*at].at_ns;
     }
     if (from_ns)
-        take_pause(&c, count, from_ns, UINT64_MAX);
+        step_make_take_pause(&c, count, from_ns, UINT64_MAX);
     memmove(&list[c.kept], &list[c.at], (count - c.at) * sizeof *list);
     return c.kept + count - c.at;
 }
@@ -246,7 +248,7 @@ int steps_make(struct steps *s)
             next++;
         uint32_t first = s->count;
         if (s->kind != STEPS_GRAPH || !s->has_sampled)
-            error = make(s, &s->marks[i], next - i);
+            error = step_make_make(s, &s->marks[i], next - i);
         if (s->count > first && is_passing(s, first))
             s->count = first;
         if (error == 0 && s->count > first) {

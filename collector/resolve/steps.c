@@ -61,7 +61,7 @@ void steps_release(struct steps *s)
 
 /* ---- marks ----------------------------------------------------------------------------------- */
 
-static bool is_wanted(const struct steps *s, enum step_kind kind)
+static bool steps_is_wanted(const struct steps *s, enum step_kind kind)
 {
     return s->wanted >> kind & 1 && kind <= s->kind;
 }
@@ -100,9 +100,9 @@ static int end_mark(struct steps *s, uint32_t place, uint64_t end_ns, bool is_cu
 }
 
 /* Whether the range or label matches the pattern. */
-static bool is_named(struct steps *s, const struct kernel_name *text)
+static bool steps_is_named(struct steps *s, const struct kernel_name *text)
 {
-    if (!text || !is_wanted(s, STEPS_NAMED))
+    if (!text || !steps_is_wanted(s, STEPS_NAMED))
         return false;
     bool is = glob_matches(s->pattern, text->shown);
     if (!is && s->kind != STEPS_NAMED)
@@ -167,12 +167,12 @@ static int close_label(struct steps *s, const struct op *op, bool is_cut)
                : 0;
 }
 
-static int take_label(struct steps *s, const struct slice *slice)
+static int steps_take_label(struct steps *s, const struct slice *slice)
 {
     struct op *op = slice->op;
     const struct kernel_name *text = op->text;
     enum op_kind kind = kind_of(op);
-    bool is_optimizer = kind == OP_KIND_OPTIMIZER && is_wanted(s, STEPS_OPTIMIZER);
+    bool is_optimizer = kind == OP_KIND_OPTIMIZER && steps_is_wanted(s, STEPS_OPTIMIZER);
     if (slice->op_change == OP_CLOSED)
         return is_optimizer ? close_optimizer(s, slice) : close_label(s, op, false);
     if (slice->op_change != OP_OPENED)
@@ -181,22 +181,22 @@ static int take_label(struct steps *s, const struct slice *slice)
         op->mark = !is_inside(s, op, OP_KIND_OPTIMIZER, OP_KIND_BACKWARD);
         return 0;
     }
-    if (is_named(s, text))
+    if (steps_is_named(s, text))
         return open_mark(s, STEPS_NAMED, &slice->event, text, &op->mark);
-    if (kind == OP_KIND_PROFILER && is_wanted(s, STEPS_PROFILER))
+    if (kind == OP_KIND_PROFILER && steps_is_wanted(s, STEPS_PROFILER))
         return open_mark(s, STEPS_PROFILER, &slice->event, text, &op->mark);
-    if (kind == OP_KIND_LOADER && is_wanted(s, STEPS_LOADER) &&
+    if (kind == OP_KIND_LOADER && steps_is_wanted(s, STEPS_LOADER) &&
         !is_inside(s, op, OP_KIND_LOADER, OP_KIND_LOADER))
         return open_mark(s, STEPS_LOADER, &slice->event, text, &op->mark);
     return 0;
 }
 
-static int take_range(struct steps *s, const struct slice *slice)
+static int steps_take_range(struct steps *s, const struct slice *slice)
 {
     struct range *range = slice->range;
-    if (!is_wanted(s, STEPS_NAMED) || !range->text)
+    if (!steps_is_wanted(s, STEPS_NAMED) || !range->text)
         return 0;
-    if (slice->change == RANGE_OPENED && is_named(s, range->text))
+    if (slice->change == RANGE_OPENED && steps_is_named(s, range->text))
         return open_mark(s, STEPS_NAMED, &slice->event, range->text, &range->mark);
     return slice->change == RANGE_CLOSED && s->kind == STEPS_NAMED
                ? end_mark(s, range->mark, range->end_ns, false)
@@ -206,7 +206,7 @@ static int take_range(struct steps *s, const struct slice *slice)
 static int add_numbered(struct steps *s, enum step_kind kind, const struct event *e,
                         uint64_t number, bool ends)
 {
-    int64_t place = is_wanted(s, kind) ? add_mark(s, kind, e, NULL) : 0;
+    int64_t place = steps_is_wanted(s, kind) ? add_mark(s, kind, e, NULL) : 0;
     if (place > 0) {
         s->marks[place - 1].number = number;
         s->marks[place - 1].ends = ends;
@@ -214,7 +214,7 @@ static int add_numbered(struct steps *s, enum step_kind kind, const struct event
     return place < 0 ? (int)place : 0;
 }
 
-static int take_call(struct steps *s, const struct event *e)
+static int steps_take_call(struct steps *s, const struct event *e)
 {
     const struct record *r = e->record;
     if (e->function->does != API_DOES_GRAPH_LAUNCH || r->result != 0 ||
@@ -240,16 +240,16 @@ static int take_silence(struct steps *s, const struct event *e)
     return add_numbered(s, STEPS_GRAPH, &wait, 0, true);
 }
 
-static int take(void *context, const struct slice *slice)
+static int steps_take(void *context, const struct slice *slice)
 {
     struct steps *s = context;
     const struct event *e = &slice->event;
     if (slice->replaced && op_is_label(slice->replaced))
         close_label(s, slice->replaced, true);
     if (slice->op_change != OP_SAME)
-        return op_is_label(slice->op) && !slice->op->is_traced ? take_label(s, slice) : 0;
+        return op_is_label(slice->op) && !slice->op->is_traced ? steps_take_label(s, slice) : 0;
     if (slice->change == RANGE_OPENED || slice->change == RANGE_CLOSED)
-        return take_range(s, slice);
+        return steps_take_range(s, slice);
     if (e->record->type == RECORD_STEP)
         return add_numbered(s, STEPS_CALLED, e, record_arg(e->record, STEP_NUMBER), false);
     if (slice->pause_change == PAUSE_BEGINS && /* at a step that is not recorded */
@@ -258,11 +258,11 @@ static int take(void *context, const struct slice *slice)
     if (e->record->type == RECORD_SILENCE)
         return take_silence(s, e);
     if (e->record->type == RECORD_CALL)
-        return take_call(s, e);
+        return steps_take_call(s, e);
     return 0;
 }
 
-static int end(void *context)
+static int steps_end(void *context)
 {
     return steps_make(context);
 }
@@ -273,8 +273,8 @@ struct consumer steps_consumer(struct steps *s)
                              .needs = WALK_RANGES | WALK_OPS | WALK_PAUSES,
                              .skips = WALK_SKIPS_PLAIN_CALLS | WALK_SKIPS_WORK,
                              .sees_hidden = true,
-                             .take = take,
-                             .end = end};
+                             .take = steps_take,
+                             .end = steps_end};
 }
 
 const struct step *steps_at(const struct steps *s, const struct process *p, uint64_t ns)

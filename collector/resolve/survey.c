@@ -71,7 +71,7 @@ int survey_take_range(struct survey *s, enum range_change change, struct range *
 }
 
 /* Numbers an operator once a call is made in it. */
-static int take_op(struct survey *s, struct op *op, uint32_t parent)
+static int survey_take_op(struct survey *s, struct op *op, uint32_t parent)
 {
     struct op_node node = {.end_ns = UINT64_MAX,
                            .text = op->text,
@@ -98,7 +98,7 @@ static int take_ops(struct survey *s, struct op_stack *stack, uint32_t *innermos
     for (; error == 0 && at < stack->count && s->ops.count < UINT32_MAX - 1; at++) {
         if (stack->open[at].is_traced)
             continue;
-        error = take_op(s, &stack->open[at], *innermost);
+        error = survey_take_op(s, &stack->open[at], *innermost);
         *innermost = stack->open[at].node;
     }
     return error;
@@ -142,8 +142,8 @@ struct around {
     uint32_t stack;
 };
 
-static inline int add_call(struct survey *s, const struct event *e, unsigned flags, uint32_t graph,
-                           struct around around)
+static inline int survey_add_call(struct survey *s, const struct event *e, unsigned flags,
+                                  uint32_t graph, struct around around)
 {
     struct correlated_call call = {.process = e->process->index,
                                    .id = e->record->correlation,
@@ -160,10 +160,11 @@ static inline int add_call(struct survey *s, const struct event *e, unsigned fla
     return correlation_add(&s->calls, &call);
 }
 
-static __attribute__((noinline)) int look_around(struct survey *s, struct ranges *ranges,
-                                                 struct ops *ops, struct library_calls *libraries,
-                                                 const struct event *e, unsigned flags,
-                                                 uint32_t graph)
+static __attribute__((noinline)) int survey_look_around(struct survey *s, struct ranges *ranges,
+                                                        struct ops *ops,
+                                                        struct library_calls *libraries,
+                                                        const struct event *e, unsigned flags,
+                                                        uint32_t graph)
 {
     const struct range *range = ranges_innermost(ranges, e->thread, false);
     uint32_t own = e->record->stack_id;
@@ -173,7 +174,7 @@ static __attribute__((noinline)) int look_around(struct survey *s, struct ranges
     if (error == 0)
         error = take_libraries(s, libraries, e->thread, &around.library);
     flags |= library_calls_launch(libraries, e) ? CORRELATION_COLLECTIVE : 0;
-    return error < 0 ? error : add_call(s, e, flags, graph, around);
+    return error < 0 ? error : survey_add_call(s, e, flags, graph, around);
 }
 
 /* Whether a range, an operator or a library call is open on the thread. */
@@ -213,8 +214,8 @@ int survey_take_call(struct survey *s, struct ranges *ranges, struct ops *ops,
                      (may_work(e) ? (unsigned)CORRELATION_WORKS : 0) |
                      (r->flags & RECORD_NESTED ? (unsigned)CORRELATION_NESTED : 0);
     if (!s->is_bare && is_in_any(ranges, ops, libraries, e->thread->index))
-        return look_around(s, ranges, ops, libraries, e, flags, graph);
-    return add_call(s, e, flags, graph, (struct around){.stack = r->stack_id});
+        return survey_look_around(s, ranges, ops, libraries, e, flags, graph);
+    return survey_add_call(s, e, flags, graph, (struct around){.stack = r->stack_id});
 }
 
 int survey_add_device(struct survey *s, const struct surveyed_device *device)
@@ -225,7 +226,7 @@ int survey_add_device(struct survey *s, const struct surveyed_device *device)
                         &number);
 }
 
-static int take_device(struct survey *s, const struct event *e)
+static int survey_take_device(struct survey *s, const struct event *e)
 {
     const struct record *r = e->record;
     struct surveyed_device d = {
@@ -267,7 +268,7 @@ int survey_take(struct survey *s, const struct event *e)
     const struct record *r = e->record;
     int error = 0;
     switch (r->type) {
-    case RECORD_DEVICE: return take_device(s, e);
+    case RECORD_DEVICE: return survey_take_device(s, e);
     case RECORD_CONTEXT: {
         struct key key = {e->process->index, record_arg(r, CONTEXT_CONTEXT), 0};
         error = key_map_set(&s->contexts, key, (uint32_t)record_arg(r, CONTEXT_DEVICE) + 1ull);

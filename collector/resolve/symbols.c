@@ -92,8 +92,8 @@ struct looked_up {
     double wait_s; /* wait for the file; below 0: the time limit was reached */
 };
 
-static void answer(void *context, const char *function, const char *file, unsigned line,
-                   bool inlined)
+static void symbols_answer(void *context, const char *function, const char *file, unsigned line,
+                           bool inlined)
 {
     const struct looking_up *l = context;
     fprintf(l->answers, "%u %u %u%c%.*s%c%.*s%c", l->place, inlined, line, '\0', SYMBOL_TEXT_MAX,
@@ -133,7 +133,7 @@ static void look_up_aside(void *result, void *context)
     found->wait_s = monotonic_seconds() - begin_s;
     for (uint32_t i = 0; found->status == ELF_USABLE && i < l->o->count; i++) {
         l->place = l->o->first + i;
-        elf_symbols_find(elf, l->s->addresses[l->place].offset, answer, l);
+        elf_symbols_find(elf, l->s->addresses[l->place].offset, symbols_answer, l);
     }
     if (fflush(l->answers) != 0)
         _exit(EXIT_FAILURE);
@@ -195,7 +195,7 @@ static int take_answers(struct symbols *s, const struct object *o, FILE *from)
 }
 
 /* Looks up one file in a child process. Returns 0 or GPUPROF_NO_MEMORY. */
-static int look_up(struct symbols *s, struct object *o, const struct elf_request *request)
+static int symbols_look_up(struct symbols *s, struct object *o, const struct elf_request *request)
 {
     int fd = memfd_create("symbols", MFD_CLOEXEC);
     struct looking_up l = {.s = s, .o = o, .request = request};
@@ -275,7 +275,7 @@ static int look_up_object(struct symbols *s, struct object *o, const char *debug
     if (o->path->raw[0] == '/')
         error = note_files(s->rec, o->path->raw, paths, request.path_count);
     if (possible && error == 0)
-        error = look_up(s, o, &request);
+        error = symbols_look_up(s, o, &request);
     for (unsigned i = 0; i < request.path_count; i++)
         free(paths[i]);
     return error;
@@ -312,7 +312,7 @@ static void say_status(const struct symbols *s, struct key_map *said, enum elf_s
                 count > NAMED_MAX ? ", ..." : "", what);
 }
 
-static void say(const struct symbols *s, struct key_map *said)
+static void symbols_say(const struct symbols *s, struct key_map *said)
 {
     const char *urls = getenv("DEBUGINFOD_URLS");
     char missing[PATH_MAX + 128];
@@ -427,7 +427,7 @@ static int avoid_colon(struct symbols *s, char text[static 64])
     return fd;
 }
 
-static int resolve(struct symbols *s)
+static int symbols_resolve(struct symbols *s)
 {
     char text[64];
     int fd = avoid_colon(s, text);
@@ -476,9 +476,9 @@ int symbols_create(struct symbols **made, struct recording *rec, const struct st
     s->module_objects = calloc(table->module_count + 1u, sizeof *s->module_objects);
     int error = s->module_objects ? collect(s) : GPUPROF_NO_MEMORY;
     if (error == 0)
-        error = resolve(s);
+        error = symbols_resolve(s);
     if (error == 0 && (!is_casual || folder))
-        say(s, &rec->said);
+        symbols_say(s, &rec->said);
     free(absolute);
     return error;
 }

@@ -149,7 +149,7 @@ static bool before_at_same_time(const struct open_block *a, const struct open_bl
     return a->place.offset < b->place.offset;
 }
 
-static inline bool before(const struct heap_node *a, const struct heap_node *b)
+static inline bool timeline_before(const struct heap_node *a, const struct heap_node *b)
 {
     return a->begin_ns != b->begin_ns ? a->begin_ns < b->begin_ns
                                       : before_at_same_time(a->block, b->block);
@@ -162,9 +162,9 @@ static inline void sift_root(struct timeline *t)
     struct heap_node node = {heap->block->event.begin_ns, heap->block};
     uint32_t at = 0, child;
     while ((child = 2 * at + 1) < t->count) {
-        if (child + 1 < t->count && before(&heap[child + 1], &heap[child]))
+        if (child + 1 < t->count && timeline_before(&heap[child + 1], &heap[child]))
             child++;
-        if (!before(&heap[child], &node))
+        if (!timeline_before(&heap[child], &node))
             break;
         heap[at] = heap[child];
         at = child;
@@ -172,13 +172,13 @@ static inline void sift_root(struct timeline *t)
     heap[at] = node;
 }
 
-static int push(struct timeline *t, struct open_block *b)
+static int timeline_push(struct timeline *t, struct open_block *b)
 {
     struct heap_node node = {.begin_ns = b->event.begin_ns, .block = b};
     uint32_t at = t->count;
     if (ARRAY_PUSH(t->heap, t->count, &node) < 0)
         return GPUPROF_NO_MEMORY;
-    while (at > 0 && before(&node, &t->heap[(at - 1) / 2])) {
+    while (at > 0 && timeline_before(&node, &t->heap[(at - 1) / 2])) {
         t->heap[at] = t->heap[(at - 1) / 2];
         at = (at - 1) / 2;
     }
@@ -186,7 +186,7 @@ static int push(struct timeline *t, struct open_block *b)
     return 0;
 }
 
-static void pop(struct timeline *t)
+static void timeline_pop(struct timeline *t)
 {
     block_free(t, t->heap[0].block);
     t->heap[0] = t->heap[--t->count];
@@ -318,7 +318,7 @@ static __attribute__((noinline)) int end_root(struct timeline *t, int more)
     }
     if (more < 0)
         count_damage(t, b);
-    pop(t);
+    timeline_pop(t);
     return 0;
 }
 
@@ -339,13 +339,14 @@ static int add_closed(struct timeline *t, struct process *p, uint64_t offset, ui
         return GPUPROF_NO_MEMORY;
     b->event = (struct event){.record = &b->record, .process = p, .begin_ns = time};
     b->place.offset = offset;
-    int error = push(t, b);
+    int error = timeline_push(t, b);
     if (error < 0)
         free(b);
     return error;
 }
 
-static bool is_wanted(const struct timeline *t, const struct process *p, const struct block_span *b)
+static bool timeline_is_wanted(const struct timeline *t, const struct process *p,
+                               const struct block_span *b)
 {
     const struct timeline_scope *s = &t->scope;
     return !s->wants || s->wants(s->wants_context, p, b);
@@ -358,7 +359,7 @@ static int add_wanted(struct timeline *t, struct process *p, uint64_t offset,
     uint64_t begin_ns = clock_map_look(&p->clock, &clock, h->min_ns);
     uint64_t end_ns = clock_map_look(&p->clock, &clock, h->max_ns);
     const struct block_span span = {begin_ns, end_ns, h->types, t->entry};
-    return is_wanted(t, p, &span) ? add_closed(t, p, offset, begin_ns) : 0;
+    return timeline_is_wanted(t, p, &span) ? add_closed(t, p, offset, begin_ns) : 0;
 }
 
 /* Adds the blocks of an index entry to the heap, closed. */
@@ -368,7 +369,7 @@ static int add_entry(struct timeline *t, const struct index_entry *entry)
     int error = 0;
     t->entry = (uint32_t)(entry - t->rec->index.entries);
     const struct block_span span = {entry->time, entry->end, entry->types, t->entry};
-    if (p->is_elsewhere || !is_wanted(t, p, &span))
+    if (p->is_elsewhere || !timeline_is_wanted(t, p, &span))
         return 0;
     if (entry->count == 1)
         return add_closed(t, p, entry->offset, entry->time);
@@ -435,12 +436,12 @@ static int open_root(struct timeline *t)
         return error;
     }
     count_damage(t, b);
-    pop(t);
+    timeline_pop(t);
     return 0;
 }
 
 /* Brings the next event to the root. Returns 1, 0 at the end, or an error. */
-static __attribute__((noinline)) int settle(struct timeline *t)
+static __attribute__((noinline)) int timeline_settle(struct timeline *t)
 {
     const struct block_index *x = &t->rec->index;
     for (;;) {
@@ -477,7 +478,7 @@ __attribute__((flatten)) int timeline_next(struct timeline *t, struct event *eve
         if (error < 0)
             return error;
     }
-    int more = is_settled(t) ? 1 : settle(t);
+    int more = is_settled(t) ? 1 : timeline_settle(t);
     if (more <= 0)
         return more;
     *event = t->heap[0].block->event;

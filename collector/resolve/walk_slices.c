@@ -159,7 +159,7 @@ static bool is_twin(const struct walk *w, const struct range *range)
 }
 
 /* Looks up the range around this one before it opens. */
-static int take_range(const struct pass *p, struct slice *s)
+static int walk_slices_take_range(const struct pass *p, struct slice *s)
 {
     struct walk *w = p->walk;
     const struct range *around = p->ties ? walk_range(s, false) : NULL;
@@ -179,7 +179,7 @@ static int take_range(const struct pass *p, struct slice *s)
     return p->ties ? survey_take_range(&w->survey, s->change, s->range, parent) : 0;
 }
 
-static int take_op(const struct pass *p, struct slice *s)
+static int walk_slices_take_op(const struct pass *p, struct slice *s)
 {
     struct walk *w = p->walk;
     uint32_t process = s->event.process->index;
@@ -194,7 +194,7 @@ static int take_op(const struct pass *p, struct slice *s)
 }
 
 /* A record may end several calls that were left before its own: each is a slice. */
-static int take_library(const struct pass *p, struct slice *s)
+static int walk_slices_take_library(const struct pass *p, struct slice *s)
 {
     struct walk *w = p->walk;
     for (;;) {
@@ -227,7 +227,7 @@ static int leave_libraries(const struct pass *p, const struct slice *s)
     return done;
 }
 
-static int take_call(const struct pass *p, const struct slice *s)
+static int walk_slices_take_call(const struct pass *p, const struct slice *s)
 {
     struct walk *w = p->walk;
     if (p->needs & WALK_LIBRARIES)
@@ -247,7 +247,7 @@ static int set_name(struct kernel_names *all, struct kernel_handles *names, cons
 }
 
 /* Recording pauses when the program, gpuprof ctl or a window stops it, until all allow it again. */
-static void take_pause(struct slice *s)
+static void walk_slices_take_pause(struct slice *s)
 {
     const struct record *r = s->event.record;
     struct recorded_now *now = &s->walk->recorded[s->event.process->index];
@@ -276,7 +276,7 @@ static int assemble(const struct pass *p, struct slice *s)
     int error = 0;
     switch (r->type) {
     case RECORD_LIBRARY_BEGIN:
-    case RECORD_LIBRARY_END: return p->needs & WALK_LIBRARIES ? take_library(p, s) : 0;
+    case RECORD_LIBRARY_END: return p->needs & WALK_LIBRARIES ? walk_slices_take_library(p, s) : 0;
     case RECORD_LIBRARY_PLAN:
     case RECORD_COMMUNICATOR:
         return p->needs & WALK_LIBRARIES || p->learns_ops ? library_kinds_learn(&w->kinds, e) : 0;
@@ -292,7 +292,7 @@ static int assemble(const struct pass *p, struct slice *s)
             w->op_threads[e->thread->index] = record_arg(r, OP_THREAD_NUMBER);
         return 0;
     case RECORD_OP_BEGIN:
-    case RECORD_OP_END: return p->needs & WALK_OPS ? take_op(p, s) : 0;
+    case RECORD_OP_END: return p->needs & WALK_OPS ? walk_slices_take_op(p, s) : 0;
     case RECORD_MODULE:
     case RECORD_PYTHON:
     case RECORD_STACK:
@@ -304,7 +304,7 @@ static int assemble(const struct pass *p, struct slice *s)
     case RECORD_DEVICE_SOURCE: return device_sources_learn(&w->sources, e);
     case RECORD_PAUSE:
     case RECORD_WINDOW:
-        take_pause(s);
+        walk_slices_take_pause(s);
         return p->learns_pauses && s->pause_change
                    ? survey_take_pause(&w->survey, e, s->pause_change == PAUSE_BEGINS)
                    : 0;
@@ -315,7 +315,7 @@ static int assemble(const struct pass *p, struct slice *s)
         if (p->ties || p->learns)
             error = survey_take(&w->survey, e);
         if (error == 0 && is_range_record(r->type) && p->needs & WALK_RANGES)
-            error = take_range(p, s);
+            error = walk_slices_take_range(p, s);
         break;
     }
     return error == 0 && p->ties && is_tied(r->type) ? tie(p, s) : error;
@@ -323,7 +323,7 @@ static int assemble(const struct pass *p, struct slice *s)
 
 int slices_pass_call(const struct pass *p, struct slice *s)
 {
-    int done = take_call(p, s);
+    int done = walk_slices_take_call(p, s);
     pass_hide(p, s);
     return done == 0 ? pass_tell_as(p, pass_heard_call(&s->event), s) : done;
 }

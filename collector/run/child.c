@@ -157,7 +157,7 @@ static void give_order(struct witness *w, pid_t program)
         w->pid = 0; /* killed: go on without */
 }
 
-static void give_up(struct witness *w)
+static void child_give_up(struct witness *w)
 {
     kill(w->pid, SIGKILL); /* reaped by whoever waits for the program */
     w->pid = 0;
@@ -172,7 +172,7 @@ static void read_report(struct witness *w)
         struct pollfd answer = {w->fd, POLLIN, 0};
         if (poll(&answer, 1, WITNESS_ANSWER_MS) <= 0 ||
             read(w->fd, &seen, sizeof seen) != (ssize_t)sizeof seen)
-            give_up(w);
+            child_give_up(w);
         else if (seen.signal_number != 0)
             w->seen[w->seen_next++ % WITNESS_SEEN_MAX] = seen;
     }
@@ -367,7 +367,7 @@ static bool is_request_to_end(int signal_number)
 }
 
 /* A process of ours; as child_aside. -1: none. */
-static pid_t begin(const struct child *c, int (*work)(void *), void *context)
+static pid_t child_begin(const struct child *c, int (*work)(void *), void *context)
 {
     pid_t launcher = getpid();
     fflush(NULL);
@@ -385,7 +385,7 @@ static pid_t begin(const struct child *c, int (*work)(void *), void *context)
 
 bool child_begin_helper(struct child *c, int (*work)(void *), void *context)
 {
-    pid_t pid = begin(c, work, context);
+    pid_t pid = child_begin(c, work, context);
     c->helper = pid > 0 ? pid : 0;
     c->helper_status = pid > 0 ? 0 : 127 << 8;
     return pid > 0;
@@ -418,7 +418,7 @@ bool child_await_helper(struct child *c)
 int child_aside(const struct child *c, int (*work)(void *), void *context, unsigned seconds)
 {
     int status = -1;
-    pid_t pid = begin(c, work, context);
+    pid_t pid = child_begin(c, work, context);
     if (pid > 0)
         await(pid, seconds, &status);
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;

@@ -402,7 +402,7 @@ static enum exit_code print_answers(const struct ctl *c)
     return code != EXIT_OK ? code : t.missing || t.late || t.refused ? EXIT_ENVIRONMENT : EXIT_OK;
 }
 
-static enum exit_code run(const struct options *options)
+static enum exit_code ctl_run(const struct options *options)
 {
     const struct ctl_words *own = options->own;
     struct ctl c = {.which = own->which};
@@ -439,7 +439,7 @@ static const struct option own_options[] = {
     {0},
 };
 
-VERB_IS(ctl, run, own_options, VERB_OWN(struct ctl_words, .which = CTL_OPTIONS_USUAL), 0,
+VERB_IS(ctl, ctl_run, own_options, VERB_OWN(struct ctl_words, .which = CTL_OPTIONS_USUAL), 0,
         "DIR start|stop|status|dump|schedule STEPS",
         "start or stop recording in running processes, ask for their state, or dump what --flight "
         "keeps",

@@ -41,7 +41,7 @@ static ssize_t read_small(const char *path, char *data, size_t capacity)
 
 /* What only the blocks tell: the rank, and of a process of another machine, whether it has ended.
  */
-static void load(struct ctl_process *p, bool is_elsewhere)
+static void ctl_folder_load(struct ctl_process *p, bool is_elsewhere)
 {
     struct reader reader;
     struct process process;
@@ -56,7 +56,7 @@ static void load(struct ctl_process *p, bool is_elsewhere)
     }
 }
 
-static int add(struct ctl_folder *f, const char *path)
+static int ctl_folder_add(struct ctl_folder *f, const char *path)
 {
     struct ctl_process p = {.rank = RANK_NONE};
     if (stream_header_of(path, &p.header) < 0)
@@ -67,7 +67,7 @@ static int add(struct ctl_folder *f, const char *path)
     enum live_owner owner = live_owner(&p.header);
     p.has_ended = owner == LIVE_OWNER_ENDED;
     if (owner == LIVE_OWNER_UNKNOWN || (f->needs_ranks && !p.has_ended))
-        load(&p, owner == LIVE_OWNER_UNKNOWN);
+        ctl_folder_load(&p, owner == LIVE_OWNER_UNKNOWN);
     int error = ARRAY_PUSH(f->processes, f->count, &p);
     if (error < 0)
         free(p.path);
@@ -76,7 +76,7 @@ static int add(struct ctl_folder *f, const char *path)
 
 /* Names are sorted, and what is known stands in the order in which it was found: a few thousand
  * names at most are compared with each other once a second. */
-static bool is_known(const struct ctl_folder *f, const char *path)
+static bool ctl_folder_is_known(const struct ctl_folder *f, const char *path)
 {
     for (size_t i = 0; i < f->count; i++)
         if (strcmp(f->processes[i].path, path) == 0)
@@ -89,8 +89,8 @@ int ctl_folder_look(struct ctl_folder *f)
     struct path_list list = {0};
     int error = path_list_read(&list, f->path);
     for (uint32_t i = 0; i < list.count && error == 0; i++)
-        if (!is_known(f, list.paths[i]))
-            error = add(f, list.paths[i]);
+        if (!ctl_folder_is_known(f, list.paths[i]))
+            error = ctl_folder_add(f, list.paths[i]);
     path_list_release(&list);
     return error;
 }
@@ -139,7 +139,7 @@ void ctl_process_look(struct ctl_process *p)
         p->has_ended = live_owner(&p->header) == LIVE_OWNER_ENDED;
 }
 
-static int write_file(const char *path, const struct control_text *text)
+static int ctl_folder_write_file(const char *path, const struct control_text *text)
 {
     struct new_file file;
     char data[CONTROL_BYTES_MAX];
@@ -175,7 +175,7 @@ int ctl_folder_tell(const struct ctl_folder *f, const struct control_command *co
             is_new = true;
         }
     if (is_new)
-        error = write_file(path, &text);
+        error = ctl_folder_write_file(path, &text);
     free(path);
     return error;
 }

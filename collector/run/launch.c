@@ -324,7 +324,7 @@ static void name_next(struct launch *l)
     free(arguments);
 }
 
-static void tell(struct launch *l)
+static void launch_tell(struct launch *l)
 {
     struct child *c = &l->child;
     if (path_list_read(&l->now, l->out) == 0)
@@ -365,7 +365,7 @@ static char **environment_now(void)
     return copy ? memcpy(copy, environ, (count + 1) * sizeof *copy) : NULL;
 }
 
-static enum exit_code prepare(struct launch *l)
+static enum exit_code launch_prepare(struct launch *l)
 {
     char reason[ENVIRONMENT_REASON_BYTES];
     int error = program_find(&l->program, l->argv[0]);
@@ -400,7 +400,7 @@ static enum exit_code run(const struct options *options)
         return code;
     if (l.cycles.command && !(l.cycles.environment = environment_now()))
         return usage_error("run: out of memory");
-    code = prepare(&l);
+    code = launch_prepare(&l);
     if (code)
         return code;
     l.child.tick = l.cycles.command ? begin_cycle : NULL;
@@ -421,7 +421,7 @@ static enum exit_code run(const struct options *options)
     if (error)
         return usage_error("run: %s: %s", l.argv[0], strerror(error));
     int status = child_wait(&l.child);
-    tell(&l);
+    launch_tell(&l);
     child_end_like(status);
 }
 

@@ -188,7 +188,8 @@ int program_find(struct program *program, const char *name)
 
 /* ---- the environment ------------------------------------------------------------------------ */
 
-static bool refuse(char reason[static ENVIRONMENT_REASON_BYTES], const char *what, const char *why)
+static bool program_refuse(char reason[static ENVIRONMENT_REASON_BYTES], const char *what,
+                           const char *why)
 {
     snprintf(reason, ENVIRONMENT_REASON_BYTES, "%s: %s", what, why);
     return false;
@@ -214,15 +215,16 @@ bool environment_library(char path[static ENVIRONMENT_PATH_BYTES],
     int error = own_folder(path, PATH_MAX);
     if (error) {
         path[0] = '\0';
-        return refuse(reason, "/proc/self/exe", strerror(error));
+        return program_refuse(reason, "/proc/self/exe", strerror(error));
     }
     strcat(path, LIBRARY_NAME);
     if (access(path, R_OK) != 0)
-        return refuse(reason, path, strerror(errno));
+        return program_refuse(reason, path, strerror(errno));
     if (strpbrk(path, " :"))
-        return refuse(reason, path,
-                      "the loader cannot preload from a folder with a space or a colon in its "
-                      "name; move gpuprof");
+        return program_refuse(
+            reason, path,
+            "the loader cannot preload from a folder with a space or a colon in its "
+            "name; move gpuprof");
     return true;
 }
 
@@ -231,13 +233,14 @@ bool environment_os_library(const char *library, char path[static ENVIRONMENT_PA
 {
     size_t folder = strlen(library) - strlen(LIBRARY_NAME);
     snprintf(path, ENVIRONMENT_PATH_BYTES, "%.*s" OS_LIBRARY_NAME, (int)folder, library);
-    return access(path, R_OK) == 0 || refuse(reason, path, strerror(errno));
+    return access(path, R_OK) == 0 || program_refuse(reason, path, strerror(errno));
 }
 
-static bool set(const char *variable, const char *text, bool overwrite,
-                char reason[static ENVIRONMENT_REASON_BYTES])
+static bool program_set(const char *variable, const char *text, bool overwrite,
+                        char reason[static ENVIRONMENT_REASON_BYTES])
 {
-    return setenv(variable, text, overwrite) == 0 || refuse(reason, variable, strerror(errno));
+    return setenv(variable, text, overwrite) == 0 ||
+           program_refuse(reason, variable, strerror(errno));
 }
 
 /* What the environment says of it; what is wrong there the library says. */
@@ -256,7 +259,7 @@ static uint64_t setting_number(enum setting_index setting)
 static bool export_tool(const char *library, enum setting_index setting, const char *variable,
                         char reason[static ENVIRONMENT_REASON_BYTES])
 {
-    return !setting_number(setting) || set(variable, library, false, reason);
+    return !setting_number(setting) || program_set(variable, library, false, reason);
 }
 
 /* `text` before what the variable has, with a colon between. */
@@ -266,8 +269,8 @@ static bool put_before(const char *variable, const char *text,
     const char *others = getenv(variable);
     char *list;
     if (asprintf(&list, "%s%s%s", text, others && *others ? ":" : "", others ? others : "") < 0)
-        return refuse(reason, variable, strerror(errno));
-    bool done = set(variable, list, true, reason);
+        return program_refuse(reason, variable, strerror(errno));
+    bool done = program_set(variable, list, true, reason);
     free(list);
     return done;
 }

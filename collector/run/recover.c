@@ -36,7 +36,7 @@ struct recover {
     uint64_t last_ns;
 };
 
-static int put_data(struct recover *r, const void *data, size_t bytes)
+static int recover_put_data(struct recover *r, const void *data, size_t bytes)
 {
     int error = file_write_at(r->fd, r->size, data, bytes);
     r->size += bytes;
@@ -49,8 +49,8 @@ static int put_block(struct recover *r, struct block_header *h, const uint8_t *s
     h->sequence = r->sequence++;
     h->flags |= r->flags;
     block_header_write(h, head);
-    int error = put_data(r, head, sizeof head);
-    return error < 0 ? error : put_data(r, stored, h->stored_bytes);
+    int error = recover_put_data(r, head, sizeof head);
+    return error < 0 ? error : recover_put_data(r, stored, h->stored_bytes);
 }
 
 /* As it stands in the file, damaged or not: who reads it finds what there is to find. */
@@ -73,8 +73,8 @@ static int copy_block(struct recover *r, struct process *p, const struct block_p
     r->flags |= h.flags & BLOCK_AFTER_GAP;
     if (h.thread == 0 && !(h.flags & BLOCK_OF_STATE))
         r->own_position = h.position_end;
-    int error = put_data(r, head, (size_t)size);
-    return error < 0 ? error : put_data(r, r->reader.stored, h.stored_bytes);
+    int error = recover_put_data(r, head, (size_t)size);
+    return error < 0 ? error : recover_put_data(r, r->reader.stored, h.stored_bytes);
 }
 
 /* An open call has no position of its own in the live file; in a stream every record has one. */
@@ -103,8 +103,8 @@ static int on_block(void *context, struct process *p, struct block_place *place)
 }
 
 /* Adds a record to the last block; `room` keeps it until that is encoded. */
-static size_t add(struct recover *r, struct block_encoder *e, uint8_t *room, size_t at,
-                  const struct record *record)
+static size_t recover_add(struct recover *r, struct block_encoder *e, uint8_t *room, size_t at,
+                          const struct record *record)
 {
     struct record its = *record;
     its.begin = r->last_ns;
@@ -124,7 +124,7 @@ static size_t add_gpu_rows(struct recover *r, struct block_encoder *e, uint8_t *
         return at;
     struct record its = {
         .type = RECORD_META, .bytes = (const uint8_t *)text, .byte_count = (uint32_t)length};
-    return add(r, e, room, at, &its);
+    return recover_add(r, e, room, at, &its);
 }
 
 /* What the process could not write any more: its counters, what was found, and that it ended. */
@@ -139,14 +139,14 @@ static size_t make_last_records(struct recover *r, struct block_encoder *e, uint
                                  .bytes = (const uint8_t *)counter_infos[i].name,
                                  .byte_count = (uint32_t)strlen(counter_infos[i].name)};
         if (l->counters[i])
-            at = add(r, e, room, at, &counter);
+            at = recover_add(r, e, room, at, &counter);
     }
     losses_found_text(l, text + sizeof PROCESS_RECOVERED, FOUND_BYTES_MAX);
     struct record found = {
         .type = RECORD_META, .bytes = (const uint8_t *)text, .byte_count = (uint32_t)strlen(text)};
-    at = add_gpu_rows(r, e, room, add(r, e, room, at, &found));
+    at = add_gpu_rows(r, e, room, recover_add(r, e, room, at, &found));
     struct record end = {RECORD_WITH(END, [END_REASON] = END_KILLED)};
-    return r->process.end_reason ? at : add(r, e, room, at, &end);
+    return r->process.end_reason ? at : recover_add(r, e, room, at, &end);
 }
 
 static int put_last_block(struct recover *r)
@@ -174,7 +174,7 @@ static int put_header(struct recover *r, const struct live_file *live)
 {
     uint8_t head[STREAM_HEADER_BYTES_MAX];
     int bytes = stream_header_write(&live->header, head, sizeof head);
-    return bytes < 0 ? bytes : put_data(r, head, (size_t)bytes);
+    return bytes < 0 ? bytes : recover_put_data(r, head, (size_t)bytes);
 }
 
 struct replacement {
@@ -213,7 +213,7 @@ static const char *advice(int number)
     }
 }
 
-static enum exit_code failed(const char *path, int error)
+static enum exit_code recover_failed(const char *path, int error)
 {
     message("%s: %s%s", path, error == GPUPROF_IO ? strerror(errno) : gpuprof_error_text(error),
             error == GPUPROF_IO         ? advice(errno)
@@ -250,7 +250,7 @@ static enum exit_code recover_from(struct recover *r, const char *path,
     }
     if (error >= 0)
         error = live_file_remove(live);
-    return error < 0 ? failed(path, error) : EXIT_OK;
+    return error < 0 ? recover_failed(path, error) : EXIT_OK;
 }
 
 /* One stream file; nothing to do is well, and not counted. */
@@ -260,11 +260,11 @@ static enum exit_code recover_file(struct recover *r, const char *path, uint32_t
     struct stream_header header;
     int error = stream_header_of(path, &header);
     if (error == GPUPROF_IO || error == GPUPROF_VERSION)
-        return failed(path, error);
+        return recover_failed(path, error);
     int found = live_file_open(&live, path, error < 0 ? NULL : &header);
     if (found <= 0) {
         if (found < 0 || error < 0)
-            return failed(path, found < 0 ? found : error);
+            return recover_failed(path, found < 0 ? found : error);
         return EXIT_OK;
     }
     enum exit_code code = EXIT_OK;
@@ -286,7 +286,7 @@ static enum exit_code recover_alone(const char *path, uint32_t *count)
     struct recover *r = calloc(1, sizeof *r);
     if (!r || reader_init(&r->reader) < 0) {
         free(r);
-        return failed(path, GPUPROF_NO_MEMORY);
+        return recover_failed(path, GPUPROF_NO_MEMORY);
     }
     r->reader.keep_live = true; /* it is removed, not moved */
     enum exit_code code = recover_file(r, path, count);
@@ -318,7 +318,7 @@ static enum exit_code recover_path(const char *path)
         return done(path, its, count);
     }
     int error = path_list_read(&list, path);
-    enum exit_code code = error < 0 ? failed(path, error) : EXIT_OK;
+    enum exit_code code = error < 0 ? recover_failed(path, error) : EXIT_OK;
     if (code == EXIT_OK && list.count == 0)
         code = usage_error("no recording found in %s", path);
     for (uint32_t i = 0; i < list.count && error == 0; i++) {
@@ -330,7 +330,7 @@ static enum exit_code recover_path(const char *path)
     return done(path, code, count);
 }
 
-static enum exit_code run(const struct options *options)
+static enum exit_code recover_run(const struct options *options)
 {
     enum exit_code code = EXIT_OK;
     for (int i = 0; i < options->path_count; i++) {
@@ -341,7 +341,7 @@ static enum exit_code run(const struct options *options)
 }
 
 VERB_IS(
-    recover, run, NULL, VERB_NO_OWN, TAKES_RECORDINGS | VERB_MORE, "DIR|FILE...",
+    recover, recover_run, NULL, VERB_NO_OWN, TAKES_RECORDINGS | VERB_MORE, "DIR|FILE...",
     "complete the files of killed processes, for your own readers; merge and report read them as "
     "they are",
     {PART_EXAMPLE, "gpuprof recover data", "complete all files of a folder"},

@@ -60,7 +60,7 @@ static double rate(uint64_t before, uint64_t after, double seconds)
 }
 
 /* Of calls that nobody records it is not known how many there were. */
-static void take_answer(struct seen *s, const uint64_t *figures, bool is_stopped)
+static void top_take_answer(struct seen *s, const uint64_t *figures, bool is_stopped)
 {
     double seconds = (double)(figures[FIGURE_NOW_NS] - s->figures[FIGURE_NOW_NS]) / 1e9;
     double devices = (double)figures[FIGURE_DEVICES];
@@ -81,7 +81,7 @@ static void take_answer(struct seen *s, const uint64_t *figures, bool is_stopped
 }
 
 /* Reads what has come. 0, or as ctl_folder_look. */
-static int look(struct top *t)
+static int top_look(struct top *t)
 {
     int error = ctl_folder_look(&t->folder);
     for (uint32_t i = 0; i < t->folder.count && error == 0; i++) {
@@ -99,7 +99,7 @@ static int look(struct top *t)
         if (ctl_process_read(p) && p->status.figures[FIGURE_NOW_NS] != CONTROL_UNKNOWN &&
             p->status.figures[FIGURE_CALLS] != CONTROL_UNKNOWN && /* else it answered `ctl` */
             (!s->answers || p->status.figures[FIGURE_NOW_NS] != s->figures[FIGURE_NOW_NS]))
-            take_answer(s, p->status.figures, p->status.stopped != 0);
+            top_take_answer(s, p->status.figures, p->status.stopped != 0);
         p->has_ended = live_owner(&p->header) == LIVE_OWNER_ENDED;
     }
     return error;
@@ -118,7 +118,7 @@ static enum top_state state_of(const struct top *t, uint32_t index)
                                                     : TOP_STOPPED;
 }
 
-static int compare_rows(const void *a, const void *b)
+static int top_compare_rows(const void *a, const void *b)
 {
     const struct ctl_process *x = ((const struct top_row *)a)->process;
     const struct ctl_process *y = ((const struct top_row *)b)->process;
@@ -153,12 +153,12 @@ static int64_t make_rows(struct top *t, uint32_t *running, bool *is_whole)
                                          .launches_per_second = is_live ? s->launches : NAN,
                                          .busy_share = is_live ? s->busy : NAN};
     }
-    qsort(rows, count, sizeof *rows, compare_rows);
+    qsort(rows, count, sizeof *rows, top_compare_rows);
     return count;
 }
 
 /* Over the last one, on a terminal; into the file that was named; or one after another. */
-static enum exit_code print(const struct top *t, uint32_t count)
+static enum exit_code top_own_print(const struct top *t, uint32_t count)
 {
     const struct top_options *o = t->own;
     struct output out;
@@ -199,7 +199,7 @@ static enum exit_code watch(struct top *t)
     for (;;) {
         uint32_t running;
         bool is_whole;
-        int error = look(t);
+        int error = top_look(t);
         error = error == 0 ? ctl_folder_watch(&t->folder) : error;
         if (error < 0)
             return ctl_folder_failed(&t->folder, "top", error);
@@ -211,7 +211,7 @@ static enum exit_code watch(struct top *t)
         bool is_last =
             !running || (o->is_once && (is_whole || monotonic_seconds() > begin + most_once));
         if (is_last || (!o->is_once && monotonic_seconds() >= next)) {
-            enum exit_code code = print(t, (uint32_t)count);
+            enum exit_code code = top_own_print(t, (uint32_t)count);
             if (code != EXIT_OK || is_last)
                 return code;
             next = monotonic_seconds() + interval;
@@ -221,7 +221,7 @@ static enum exit_code watch(struct top *t)
     }
 }
 
-static enum exit_code run(const struct options *options)
+static enum exit_code top_run(const struct options *options)
 {
     struct top t = {
         .own = options->own, .output = options->output, .folder = {.needs_ranks = true}};
@@ -247,7 +247,7 @@ static const struct option own_options[] = {
     {0},
 };
 
-VERB_IS(top, run, own_options,
+VERB_IS(top, top_run, own_options,
         VERB_OWN(struct top_options, .which = CTL_OPTIONS_USUAL, .interval = -1), 0, "DIR",
         "show what running processes do: calls, GPU use, memory, steps, waits",
         {PART_EXAMPLE, "gpuprof top data", "show the running processes, once a second"},

@@ -98,7 +98,7 @@ static void fill_cells(cells c, const struct top_row *row)
 }
 
 /* Columns of no width say nothing of anybody. */
-static void print_line(FILE *out, cells c, const int *widths, uint32_t width)
+static void top_print_line(FILE *out, cells c, const int *widths, uint32_t width)
 {
     char line[CELLS * CELL_BYTES];
     size_t length = 0;
@@ -136,10 +136,10 @@ static void print_text(FILE *out, const struct top_row *rows, uint32_t count, ui
         if (widths[k] && (int)strlen(c[k]) > widths[k])
             widths[k] = (int)strlen(c[k]);
     }
-    print_line(out, c, widths, width);
+    top_print_line(out, c, widths, width);
     for (uint32_t i = 0; i < shown; i++) {
         fill_cells(c, &rows[i]);
-        print_line(out, c, widths, width);
+        top_print_line(out, c, widths, width);
     }
     if (shown < count)
         fprintf(out, "... and %u more\n", count - shown);
@@ -227,7 +227,7 @@ static void print_json_row(FILE *out, const struct top_row *row)
             row->process->status.open_call);
 }
 
-static void print_json(FILE *out, const struct top_row *rows, uint32_t count)
+static void top_print_json(FILE *out, const struct top_row *rows, uint32_t count)
 {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
@@ -298,7 +298,7 @@ void top_print(FILE *out, enum top_format format, const struct top_row *rows, ui
 {
     switch (format) {
     case TOP_TEXT: print_text(out, rows, count, width, height); break;
-    case TOP_JSON: print_json(out, rows, count); break;
+    case TOP_JSON: top_print_json(out, rows, count); break;
     case TOP_OPENMETRICS: print_openmetrics(out, rows, count); break;
     }
 }

@@ -17,7 +17,7 @@ struct scan {
     uint32_t line;
 };
 
-static char look(const struct scan *s, uint32_t ahead)
+static char source_functions_look(const struct scan *s, uint32_t ahead)
 {
     return s->at + ahead < s->text->length ? s->text->bytes[s->at + ahead] : '\0';
 }
@@ -35,21 +35,23 @@ static void step(struct scan *s, uint32_t bytes)
 
 static void skip_line(struct scan *s)
 {
-    while (!is_at_end(s) && look(s, 0) != '\n')
-        step(s, look(s, 0) == '\\' ? 2 : 1);
+    while (!is_at_end(s) && source_functions_look(s, 0) != '\n')
+        step(s, source_functions_look(s, 0) == '\\' ? 2 : 1);
 }
 
 /* Skips a quoted text; in Python three quotes begin one of several lines. */
 static void skip_quoted(struct scan *s, bool is_python)
 {
-    char quote = look(s, 0);
-    bool is_long = is_python && look(s, 1) == quote && look(s, 2) == quote;
+    char quote = source_functions_look(s, 0);
+    bool is_long =
+        is_python && source_functions_look(s, 1) == quote && source_functions_look(s, 2) == quote;
     step(s, is_long ? 3 : 1);
     while (!is_at_end(s)) {
-        char c = look(s, 0);
+        char c = source_functions_look(s, 0);
         if (c == '\\') {
             step(s, 2);
-        } else if (c == quote && (!is_long || (look(s, 1) == quote && look(s, 2) == quote))) {
+        } else if (c == quote && (!is_long || (source_functions_look(s, 1) == quote &&
+                                               source_functions_look(s, 2) == quote))) {
             step(s, is_long ? 3 : 1);
             return;
         } else if (c == '\n' && !is_long) {
@@ -61,13 +63,14 @@ static void skip_quoted(struct scan *s, bool is_python)
 }
 
 /* Adds a function that begins on that line. Returns its index + 1, 0 without memory. */
-static uint32_t add_span(struct source_functions *f, uint32_t first)
+static uint32_t source_functions_add_span(struct source_functions *f, uint32_t first)
 {
     struct source_span span = {.first = first, .last = first};
     return ARRAY_PUSH(f->spans, f->count, &span) < 0 ? 0 : f->count;
 }
 
-static void fill(struct source_functions *f, uint32_t from, uint32_t to, uint32_t span)
+static void source_functions_fill(struct source_functions *f, uint32_t from, uint32_t to,
+                                  uint32_t span)
 {
     for (; from <= to; from++)
         f->of_line[from] = span;
@@ -79,12 +82,12 @@ static void fill(struct source_functions *f, uint32_t from, uint32_t to, uint32_
 static void skip_statement(struct scan *s)
 {
     uint32_t open = 0;
-    while (!is_at_end(s) && (open || look(s, 0) != '\n')) {
-        char c = look(s, 0);
+    while (!is_at_end(s) && (open || source_functions_look(s, 0) != '\n')) {
+        char c = source_functions_look(s, 0);
         open += c == '(' || c == '[' || c == '{';
         open -= open && (c == ')' || c == ']' || c == '}');
         if (c == '#')
-            while (!is_at_end(s) && look(s, 0) != '\n')
+            while (!is_at_end(s) && source_functions_look(s, 0) != '\n')
                 step(s, 1);
         else if (c == '"' || c == '\'')
             skip_quoted(s, true);
@@ -98,16 +101,16 @@ static uint32_t indentation(struct scan *s)
 {
     uint32_t columns = 0;
     for (;; step(s, 1)) {
-        if (look(s, 0) == '\t')
+        if (source_functions_look(s, 0) == '\t')
             columns = columns / 8 * 8 + 8;
-        else if (look(s, 0) == ' ')
+        else if (source_functions_look(s, 0) == ' ')
             columns++;
-        else if (look(s, 0) != '\f' && look(s, 0) != '\r')
+        else if (source_functions_look(s, 0) != '\f' && source_functions_look(s, 0) != '\r')
             return columns;
     }
 }
 
-static bool begins_with(const struct scan *s, const char *word)
+static bool source_functions_begins_with(const struct scan *s, const char *word)
 {
     size_t length = strlen(word);
     return s->text->length - s->at >= length && memcmp(s->text->bytes + s->at, word, length) == 0;
@@ -121,31 +124,33 @@ static int find_python(struct source_functions *f, struct scan *s)
     uint32_t depth = 0, decorated = 0;
     while (!is_at_end(s)) {
         uint32_t columns = indentation(s), first = s->line;
-        if (is_at_end(s) || look(s, 0) == '#' || look(s, 0) == '\n') {
-            while (!is_at_end(s) && look(s, 0) != '\n')
+        if (is_at_end(s) || source_functions_look(s, 0) == '#' ||
+            source_functions_look(s, 0) == '\n') {
+            while (!is_at_end(s) && source_functions_look(s, 0) != '\n')
                 step(s, 1);
             step(s, 1);
             continue;
         }
         while (depth && open[depth - 1].columns >= columns)
             depth--;
-        bool is_function = begins_with(s, "def ") || begins_with(s, "async def ");
-        if (look(s, 0) == '@' && !decorated)
+        bool is_function = source_functions_begins_with(s, "def ") ||
+                           source_functions_begins_with(s, "async def ");
+        if (source_functions_look(s, 0) == '@' && !decorated)
             decorated = first;
-        bool is_decorator = look(s, 0) == '@';
+        bool is_decorator = source_functions_look(s, 0) == '@';
         if (is_function && depth < NESTED_MAX) {
-            uint32_t span = add_span(f, decorated ? decorated : first);
+            uint32_t span = source_functions_add_span(f, decorated ? decorated : first);
             if (!span)
                 return GPUPROF_NO_MEMORY;
             open[depth].columns = columns;
             open[depth++].span = span;
-            fill(f, f->spans[span - 1].first, first, span);
+            source_functions_fill(f, f->spans[span - 1].first, first, span);
         }
         if (!is_decorator)
             decorated = 0;
         skip_statement(s);
         if (depth)
-            fill(f, first, s->line, open[depth - 1].span);
+            source_functions_fill(f, first, s->line, open[depth - 1].span);
         for (uint32_t i = 0; i < depth; i++)
             f->spans[open[i].span - 1].last = s->line;
         step(s, 1);
@@ -165,12 +170,12 @@ struct braces {
 
 /* Returns true if the brace ended an initialiser in a constructor's head, so the function
  * continues. */
-static bool goes_on(const struct scan *s)
+static bool source_functions_goes_on(const struct scan *s)
 {
     struct scan ahead = *s;
-    while (!is_at_end(&ahead) && isspace((unsigned char)look(&ahead, 0)))
+    while (!is_at_end(&ahead) && isspace((unsigned char)source_functions_look(&ahead, 0)))
         step(&ahead, 1);
-    return look(&ahead, 0) == ',' || look(&ahead, 0) == '{';
+    return source_functions_look(&ahead, 0) == ',' || source_functions_look(&ahead, 0) == '{';
 }
 
 /* Takes a character that is neither blank nor quoted. */
@@ -178,13 +183,13 @@ static int take_brace(struct source_functions *f, struct scan *s, struct braces 
 {
     if (b->span && c == '{') {
         b->depth++;
-    } else if (b->span && c == '}' && b->depth && !--b->depth && !goes_on(s)) {
-        fill(f, f->spans[b->span - 1].first, s->line, b->span);
+    } else if (b->span && c == '}' && b->depth && !--b->depth && !source_functions_goes_on(s)) {
+        source_functions_fill(f, f->spans[b->span - 1].first, s->line, b->span);
         f->spans[b->span - 1].last = s->line;
         *b = (struct braces){0};
     } else if (!b->span && c == '{' && b->has_argument) {
         b->depth = 1;
-        return (b->span = add_span(f, b->first)) ? 0 : GPUPROF_NO_MEMORY;
+        return (b->span = source_functions_add_span(f, b->first)) ? 0 : GPUPROF_NO_MEMORY;
     } else if (!b->span && (c == '{' || c == '}' || c == ';')) {
         *b = (struct braces){0}; /* a namespace, a class, a declaration */
     } else if (!b->span) {
@@ -201,15 +206,17 @@ static int find_c(struct source_functions *f, struct scan *s)
     char before = '\0';
     int error = 0;
     while (error == 0 && !is_at_end(s)) {
-        char c = look(s, 0);
+        char c = source_functions_look(s, 0);
         bool is_text = c == '"' || (c == '\'' && !isalnum((unsigned char)before));
         before = c;
-        if (c == '/' && look(s, 1) == '*') {
+        if (c == '/' && source_functions_look(s, 1) == '*') {
             step(s, 2);
-            while (!is_at_end(s) && !(look(s, 0) == '*' && look(s, 1) == '/'))
+            while (!is_at_end(s) &&
+                   !(source_functions_look(s, 0) == '*' && source_functions_look(s, 1) == '/'))
                 step(s, 1);
             step(s, 2);
-        } else if ((c == '/' && look(s, 1) == '/') || (c == '#' && is_line_begin)) {
+        } else if ((c == '/' && source_functions_look(s, 1) == '/') ||
+                   (c == '#' && is_line_begin)) {
             skip_line(s);
         } else if (is_text) {
             skip_quoted(s, false);

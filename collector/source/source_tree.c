@@ -59,7 +59,7 @@ static int compare_paths(const void *left, const void *right)
     return compare_tails(*(char *const *)left, *(char *const *)right);
 }
 
-static int compare_names(const void *name, const void *item)
+static int source_tree_compare_names(const void *name, const void *item)
 {
     return strcmp(name, *(const char *const *)item);
 }
@@ -110,8 +110,8 @@ static int list_folder(struct source_tree *t, const struct wanted *wanted, int f
         t->seen++;
         path[length] = '/';
         memcpy(path + length + 1, d->d_name, bytes + 1);
-        if (S_ISREG(status.st_mode) &&
-            bsearch(d->d_name, wanted->names, wanted->count, sizeof *wanted->names, compare_names))
+        if (S_ISREG(status.st_mode) && bsearch(d->d_name, wanted->names, wanted->count,
+                                               sizeof *wanted->names, source_tree_compare_names))
             error = add_path(t, path);
         t->is_cut |= S_ISDIR(status.st_mode) && depth == SOURCE_DEPTH_MAX;
         if (!S_ISDIR(status.st_mode) || depth == SOURCE_DEPTH_MAX)

@@ -68,12 +68,12 @@ static struct kernel_name *name_make(struct kernel_names *names, const uint8_t *
     return name;
 }
 
-static uint32_t hash_of(const void *item)
+static uint32_t kernel_names_hash_of(const void *item)
 {
     return ((const struct known_name *)item)->hash;
 }
 
-static bool is_same(const void *left, const void *right)
+static bool kernel_names_is_same(const void *left, const void *right)
 {
     const struct known_name *a = left, *b = right;
     return a->hash == b->hash && a->bytes == b->bytes && memcmp(a->raw, b->raw, a->bytes) == 0;
@@ -82,7 +82,8 @@ static bool is_same(const void *left, const void *right)
 static int intern(struct kernel_names *names, const uint8_t *text, size_t length, const char *shown,
                   const struct kernel_name **found)
 {
-    static const struct number_kind kind = {sizeof(struct known_name), 0, hash_of, is_same};
+    static const struct number_kind kind = {sizeof(struct known_name), 0, kernel_names_hash_of,
+                                            kernel_names_is_same};
     struct known_name wanted = {NULL, (const char *)text, (uint32_t)length,
                                 text_hash((const char *)text, length)};
     uint32_t *number = number_set_find(&names->set, &kind, names->list, names->count, &wanted);
@@ -124,7 +125,7 @@ int kernel_name_intern_shown(struct kernel_names *names, const char *text, const
 /* For a handle whose name was removed. */
 static const struct kernel_name nameless;
 
-static struct key key_of(uint64_t handle)
+static struct key kernel_names_key_of(uint64_t handle)
 {
     return (struct key){.a = handle};
 }
@@ -134,7 +135,7 @@ int kernel_name_set(struct kernel_names *names, struct kernel_handles *handles, 
 {
     const struct kernel_name *name = NULL;
     int error = length ? kernel_name_intern(names, text, length, &name) : 0;
-    bool is_new = !key_map_get(&handles->names, key_of(handle));
+    bool is_new = !key_map_get(&handles->names, kernel_names_key_of(handle));
     if (error < 0 || (!name && is_new))
         return error;
     if (is_new &&
@@ -144,11 +145,12 @@ int kernel_name_set(struct kernel_names *names, struct kernel_handles *handles, 
     }
     names->handle_count += is_new;
     handles->names.count_max = KERNEL_HANDLES_MAX;
-    return key_map_set(&handles->names, key_of(handle), (uintptr_t)(name ? name : &nameless));
+    return key_map_set(&handles->names, kernel_names_key_of(handle),
+                       (uintptr_t)(name ? name : &nameless));
 }
 
 const struct kernel_name *kernel_name_of(const struct kernel_handles *handles, uint64_t handle)
 {
-    uintptr_t at = key_map_get(&handles->names, key_of(handle));
+    uintptr_t at = key_map_get(&handles->names, kernel_names_key_of(handle));
     return at == (uintptr_t)&nameless ? NULL : (const struct kernel_name *)at;
 }

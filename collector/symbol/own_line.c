@@ -7,7 +7,7 @@
 
 #include "symbol/shown_frame.h"
 
-static bool is_digit(char c)
+static bool own_line_is_digit(char c)
 {
     return c >= '0' && c <= '9';
 }
@@ -23,7 +23,7 @@ static bool ends(const char *text, size_t length, const char *with)
     return length >= end && memcmp(text + length - end, with, end) == 0;
 }
 
-static bool is_word(const char *text, size_t length, const char *word)
+static bool own_line_is_word(const char *text, size_t length, const char *word)
 {
     return strlen(word) == length && memcmp(text, word, length) == 0;
 }
@@ -33,13 +33,15 @@ static bool is_word(const char *text, size_t length, const char *word)
 static bool is_version(const char *text, size_t length)
 {
     size_t name = begins(text, "python") ? 6 : begins(text, "pypy") ? 4 : 0;
-    return name && length > name && is_digit(text[name]) && memchr(text, '.', length) != NULL;
+    return name && length > name && own_line_is_digit(text[name]) &&
+           memchr(text, '.', length) != NULL;
 }
 
 /* Matches "python311.zip". */
 static bool is_zipped_library(const char *text, size_t length)
 {
-    return begins(text, "python") && length > 6 && is_digit(text[6]) && ends(text, length, ".zip");
+    return begins(text, "python") && length > 6 && own_line_is_digit(text[6]) &&
+           ends(text, length, ".zip");
 }
 
 /* Returns true if a folder of the path is for packages or a standard library. */
@@ -48,15 +50,16 @@ static bool is_in_library(const char *path)
     bool in_lib = false;
     for (size_t length; *path; path += length + (path[length] == '/')) {
         length = strcspn(path, "/");
-        if (is_word(path, length, "site-packages") || is_word(path, length, "dist-packages") ||
-            is_zipped_library(path, length))
+        if (own_line_is_word(path, length, "site-packages") ||
+            own_line_is_word(path, length, "dist-packages") || is_zipped_library(path, length))
             return true;
         bool is_folder = path[length] == '/';
         if (is_folder && (ends(path, length, ".egg") || (in_lib && is_version(path, length))))
             return true;
         if (length)
-            in_lib = is_word(path, length, "lib") || is_word(path, length, "lib64") ||
-                     is_word(path, length, "lib32");
+            in_lib = own_line_is_word(path, length, "lib") ||
+                     own_line_is_word(path, length, "lib64") ||
+                     own_line_is_word(path, length, "lib32");
     }
     return false;
 }
@@ -101,7 +104,7 @@ static bool is_known_library(const char *name)
 static bool is_python(const char *name)
 {
     return begins(name, "libpython") || begins(name, "pypy") ||
-           (begins(name, "python") && (!name[6] || is_digit(name[6]) || name[6] == '-'));
+           (begins(name, "python") && (!name[6] || own_line_is_digit(name[6]) || name[6] == '-'));
 }
 
 /* A program is the user's wherever it is installed, except Python. */

@@ -26,7 +26,7 @@ const char *path_base(const char *path)
     return slash && slash[1] ? slash + 1 : path;
 }
 
-static const char *text_of(const struct kernel_name *name)
+static const char *shown_frame_text_of(const struct kernel_name *name)
 {
     return name ? name->shown : "?";
 }
@@ -41,7 +41,7 @@ static char *make_text(const struct shown_frame *f)
     case SHOWN_BORROWED: return strdup("[borrowed: the thread that waits for this one]");
     case SHOWN_CUT: return strdup("[cut: deeper frames are not recorded]");
     case SHOWN_STACKLESS: return strdup("[no stack]");
-    case SHOWN_RANGE: return text_printf("[range %s]", text_of(f->name));
+    case SHOWN_RANGE: return text_printf("[range %s]", shown_frame_text_of(f->name));
     case SHOWN_PYTHON:
     case SHOWN_NATIVE:
     case SHOWN_INLINED:
@@ -50,9 +50,11 @@ static char *make_text(const struct shown_frame *f)
         if (!f->name && !f->file)
             return text_printf("%s+0x%llx", module, line);
         if (f->file && line)
-            return text_printf("%s (%s:%llu)", text_of(f->name), path_base(f->file->raw), line);
-        return text_printf("%s (%s)", text_of(f->name), f->file ? path_base(f->file->raw) : module);
-    default: return strdup(text_of(f->name));
+            return text_printf("%s (%s:%llu)", shown_frame_text_of(f->name),
+                               path_base(f->file->raw), line);
+        return text_printf("%s (%s)", shown_frame_text_of(f->name),
+                           f->file ? path_base(f->file->raw) : module);
+    default: return strdup(shown_frame_text_of(f->name));
     }
 }
 

@@ -13,7 +13,7 @@
 #define WRAP_WIDTH 100 /* if the width is unknown */
 
 /* Cleans a recorded name, and cuts it to the space left on the line after `text`. */
-static char *fit(const struct screen *s, const char *text, const char *name)
+static char *screen_fit(const struct screen *s, const char *text, const char *name)
 {
     char *clean = json_line(name), *cut;
     size_t used = text_width(text, strlen(text));
@@ -48,7 +48,7 @@ static void print_named(struct screen *s, const char *label, const char *name, c
     int length = snprintf(text, sizeof text, "  %-*s ", SCREEN_LABEL_WIDTH - 2, label);
     vsnprintf(text + length, sizeof text - (size_t)length, format, list);
     char *clean = json_line(text);
-    char *end = clean && name ? fit(s, clean, name) : NULL;
+    char *end = clean && name ? screen_fit(s, clean, name) : NULL;
     char *whole = clean ? text_printf("%s%s", clean, end ? end : name ? "?" : "") : NULL;
     char *cut = whole && s->width ? text_cut(whole, strlen(whole), s->width) : NULL;
     screen_print(s, cut ? cut : whole ? whole : "?");

@@ -184,8 +184,8 @@ static int compare_items(const void *left, const void *right)
     return (a->index > b->index) - (a->index < b->index);
 }
 
-static void fill(const struct table *t, uint32_t index, enum report_format format,
-                 struct cell *cells)
+static void table_fill(const struct table *t, uint32_t index, enum report_format format,
+                       struct cell *cells)
 {
     if (t->info->rows.bytes)
         members_show(t, index, cells);
@@ -201,7 +201,7 @@ static int sort_rows(struct table *t, int column, enum report_format format)
         return GPUPROF_NO_MEMORY;
     for (uint32_t i = 0; i < t->rows; i++) {
         struct cell cells[TABLE_COLUMNS_MAX] = {{0}};
-        fill(t, t->order[i], format, cells);
+        table_fill(t, t->order[i], format, cells);
         bool is_text = c->type == COLUMN_TEXT || c->type == COLUMN_JSON;
         items[i] = (struct sort_item){cells[column], i, c->ascending || is_text};
         cells[column].memory = NULL;
@@ -270,6 +270,6 @@ bool table_row(const struct table *t, uint32_t place, enum report_format format,
     if (place == t->shown)
         return format == FORMAT_TEXT &&
                (t->info->foot ? t->info->foot(t, cells) : members_foot(t, cells));
-    fill(t, t->order[place], format, cells);
+    table_fill(t, t->order[place], format, cells);
     return true;
 }

@@ -69,7 +69,7 @@ static struct cell show_share(const char *part, const char *whole)
     return cell_share(a, b);
 }
 
-static struct cell show(const struct column *c, const char *item)
+static struct cell table_members_show(const struct column *c, const char *item)
 {
     const void *pointer = NULL;
     if (c->from >= FROM_HOST || c->from == FROM_POINTER)
@@ -93,5 +93,5 @@ void members_show(const struct table *t, uint32_t index, struct cell *cells)
 {
     const char *item = table_item(t, index);
     for (unsigned i = 0; i < t->info->column_count; i++)
-        cells[i] = show(&t->info->columns[i], item);
+        cells[i] = table_members_show(&t->info->columns[i], item);
 }

@@ -153,9 +153,9 @@ static bool has_csv(const struct table *t, const struct table_view *view)
 }
 
 /* Writes all tables to one file. */
-static enum exit_code write_file(struct table *tables, unsigned count,
-                                 const struct table_view *view, bool is_block, const char *path,
-                                 uint64_t *room)
+static enum exit_code table_rows_write_file(struct table *tables, unsigned count,
+                                            const struct table_view *view, bool is_block,
+                                            const char *path, uint64_t *room)
 {
     struct output out;
     enum exit_code code = is_block || view->is_named ? verb_output_open(&out, path, room)
@@ -188,7 +188,7 @@ static enum exit_code write_files(struct table *tables, unsigned count,
         if (error < 0 || asprintf(&path, "%s%s%s.csv", folder, slash, csv_name(tables[i].info)) < 0)
             return verb_output_failed(folder, GPUPROF_NO_MEMORY);
         if (is_seen)
-            code = write_file(&tables[i], 1, view, false, path, room);
+            code = table_rows_write_file(&tables[i], 1, view, false, path, room);
         free(path);
     }
     return code;
@@ -202,7 +202,7 @@ enum exit_code tables_write_csv(struct table *tables, unsigned count, const stru
     bool is_there = path && stat(path, &status) == 0;
     bool is_new = !is_there && path && *path && path[strlen(path) - 1] == '/';
     if (!is_new && !(is_there && S_ISDIR(status.st_mode)))
-        return write_file(tables, count, view, count > 1 || !view->is_named, path, room);
+        return table_rows_write_file(tables, count, view, count > 1 || !view->is_named, path, room);
     if (is_new && new_folder_make(&made, path) < 0) {
         message("%s: %s%s", path, strerror(errno), folder_advice(errno));
         return EXIT_ENVIRONMENT;

@@ -26,7 +26,7 @@ struct layout {
 };
 
 /* Returns the width without names. The first column has no space before it. */
-static unsigned measure(const struct layout *l)
+static unsigned table_text_measure(const struct layout *l)
 {
     unsigned width = 2;
     for (unsigned i = 0; i < l->count; i++)
@@ -97,18 +97,18 @@ static struct layout lay_out(const struct table *t, uint32_t width)
     for (unsigned i = 0; i < count; i++)
         if (!(empty >> text[i] & 1))
             l.shown[l.count++] = text[i];
-    if (width && measure(&l) + wanted > width) /* columns of zeros tell least */
+    if (width && table_text_measure(&l) + wanted > width) /* columns of zeros tell least */
         spares &= ~find_columns(t, spares, tells);
     else
         spares = 0;
-    for (unsigned i = l.count; i-- > 0 && measure(&l) + wanted > width;)
+    for (unsigned i = l.count; i-- > 0 && table_text_measure(&l) + wanted > width;)
         if (spares >> l.shown[i] & 1)
             leave_out(&l, i);
     for (unsigned spare = 1; width && spare <= SPARE_MAX; spare++)
-        for (unsigned i = l.count; i-- > 0 && measure(&l) + wanted > width;)
+        for (unsigned i = l.count; i-- > 0 && table_text_measure(&l) + wanted > width;)
             if (info->columns[l.shown[i]].spare == spare)
                 leave_out(&l, i);
-    l.name_at = measure(&l);
+    l.name_at = table_text_measure(&l);
     if (width && l.count) /* a table of words only has no names */
         l.name_width = width > l.name_at + TEXT_WIDTH_MIN ? width - l.name_at : TEXT_WIDTH_MIN;
     return l;

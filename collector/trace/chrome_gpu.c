@@ -37,7 +37,7 @@ static char *put_between(char *out, uint64_t a, uint64_t b, bool is_signed)
     return json_microseconds(out, b > a || is_signed ? cut : 0);
 }
 
-static char *put_text(char *out, const char *text)
+static char *chrome_gpu_put_text(char *out, const char *text)
 {
     return json_escape(out, text, strlen(text));
 }
@@ -61,7 +61,8 @@ static bool is_bound(const struct trace_writer *w, const struct slice *s)
 }
 
 /* Finds the row and the times in it. Returns false without memory. */
-static bool place(struct trace_writer *w, struct gpu_slice *s, enum row_kind kind, uint32_t lane)
+static bool chrome_gpu_place(struct trace_writer *w, struct gpu_slice *s, enum row_kind kind,
+                             uint32_t lane)
 {
     const struct event *e = &s->of->event;
     s->at.begin_ns = chrome_time(w, e->begin_ns);
@@ -76,10 +77,9 @@ static bool place(struct trace_writer *w, struct gpu_slice *s, enum row_kind kin
 }
 
 /* Writes {"ph":"X",... up to the first member of args. */
-static inline __attribute__((always_inline)) char *put_head(struct trace_writer *w,
-                                                            const struct gpu_slice *s, char *out,
-                                                            const char *category, const char *name,
-                                                            size_t name_bytes)
+static inline __attribute__((always_inline)) char *
+chrome_gpu_put_head(struct trace_writer *w, const struct gpu_slice *s, char *out,
+                    const char *category, const char *name, size_t name_bytes)
 {
     out = chrome_begin_slice(w, out, category, name, name_bytes, &s->at);
     if (!has_arrow(w, s->of) || !is_bound(w, s->of))
@@ -275,7 +275,7 @@ static void put_work(struct trace_writer *w, struct gpu_slice *s, const char *ca
     char title[GPU_TITLE_BYTES], text[6 * GPU_TITLE_BYTES + 2];
     s->device = record_arg(r, KERNEL_DEVICE);
     s->stream = record_arg(r, KERNEL_STREAM);
-    if (!place(w, s, ROW_STREAM, FREE_LANE))
+    if (!chrome_gpu_place(w, s, ROW_STREAM, FREE_LANE))
         return;
     if (r->type == RECORD_KERNEL) {
         name = walk_kernel(w->walk, e->process, record_arg(r, KERNEL_NAME_INDEX));
@@ -284,10 +284,10 @@ static void put_work(struct trace_writer *w, struct gpu_slice *s, const char *ca
     uint32_t external = external_id(w, s->of);
     if (w->error)
         return;
-    size_t length =
-        name ? name->json_bytes : (size_t)(put_text(text, record_title(r, title)) - text);
+    size_t length = name ? name->json_bytes
+                         : (size_t)(chrome_gpu_put_text(text, record_title(r, title)) - text);
     char *out = output_room(w->out, CHROME_EVENT_BYTES + length + (by ? by->json_bytes : 0));
-    out = put_head(w, s, out, category, name ? name->json : text, length);
+    out = chrome_gpu_put_head(w, s, out, category, name ? name->json : text, length);
     out = put_own(w, s, put_identity(s, out, external, record_arg(r, KERNEL_CONTEXT)));
     if (by)
         out = chrome_put(PUT(out, ",\"launched by\":"), by->json, by->json_bytes);
@@ -309,7 +309,7 @@ static void put_sync(struct trace_writer *w, struct gpu_slice *s)
     char name[64];
     uint64_t context = record_arg(r, SYNC_CONTEXT), stream = record_arg(r, SYNC_STREAM);
     s->device = survey_context_device(w->scope.survey, s->of->event.process, context);
-    if (!place(w, s, ROW_SYNC, FREE_LANE))
+    if (!chrome_gpu_place(w, s, ROW_SYNC, FREE_LANE))
         return;
     bool on_stream = record_arg(r, SYNC_KIND) != SYNC_CONTEXT_HOST && stream != GPU_STREAM_NONE;
     /* Kineto writes the stream only on request. HTA's critical path needs it; other analyses then
@@ -318,12 +318,12 @@ static void put_sync(struct trace_writer *w, struct gpu_slice *s)
     s->stream = on_stream && w->scope.sync_streams ? stream : GPU_STREAM_NONE;
     const char *kind = sync_kind_text(record_arg(r, SYNC_KIND));
     bool renamed = record_arg(r, SYNC_KIND) == SYNC_STREAM_WAIT && !w->scope.sync_streams;
-    size_t length = (size_t)(put_text(name, renamed ? "Stream Wait" : kind) - name);
+    size_t length = (size_t)(chrome_gpu_put_text(name, renamed ? "Stream Wait" : kind) - name);
     uint32_t external = external_id(w, s->of);
     char *out = output_room(w->out, CHROME_EVENT_BYTES);
-    out = put_head(w, s, out, "cuda_sync", name, length);
+    out = chrome_gpu_put_head(w, s, out, "cuda_sync", name, length);
     out = put_identity(s, out, external, context);
-    out = put_text(PUT(out, ",\"cuda_sync_kind\":"), kind);
+    out = chrome_gpu_put_text(PUT(out, ",\"cuda_sync_kind\":"), kind);
     if (on_stream)
         out = PUT_FIELD(out, "synchronized stream", stream ? stream : GPU_STREAM_DEFAULT);
     if (record_arg(r, SYNC_EVENT))
@@ -338,13 +338,15 @@ static void put_overhead(struct trace_writer *w, struct gpu_slice *s)
     const struct record *r = s->record;
     const struct event *e = &s->of->event;
     char name[64];
-    if (!place(w, s, ROW_OVERHEAD, 0))
+    if (!chrome_gpu_place(w, s, ROW_OVERHEAD, 0))
         return;
     size_t length =
-        (size_t)(put_text(name, overhead_kind_text(record_arg(r, OVERHEAD_KIND))) - name);
+        (size_t)(chrome_gpu_put_text(name, overhead_kind_text(record_arg(r, OVERHEAD_KIND))) -
+                 name);
     char *out = output_room(w->out, CHROME_EVENT_BYTES);
-    out = put_head(w, s, out, "overhead", name, length);
-    out = put_text(PUT(out, ",\"object\":"), object_kind_text(record_arg(r, OVERHEAD_OBJECT)));
+    out = chrome_gpu_put_head(w, s, out, "overhead", name, length);
+    out = chrome_gpu_put_text(PUT(out, ",\"object\":"),
+                              object_kind_text(record_arg(r, OVERHEAD_OBJECT)));
     if (s->at.end_ns - s->at.begin_ns != e->end_ns - e->begin_ns)
         out = json_microseconds(PUT(out, ",\"took (us)\":"), e->end_ns - e->begin_ns);
     out = PUT_FIELD(out, "process", record_arg(r, OVERHEAD_PROCESS));

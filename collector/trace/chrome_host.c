@@ -19,7 +19,8 @@ _Static_assert(CHROME_EVENT_BYTES + 2 * TEXT_BYTES_MAX + CHROME_STACK_BYTES < OU
 /* ---- slices ---------------------------------------------------------------------------------- */
 
 /* Finds the row and the times shown there. Returns false without memory. */
-static bool place(struct trace_writer *w, const struct slice *s, bool is_hold, struct shown *at)
+static bool chrome_host_place(struct trace_writer *w, const struct slice *s, bool is_hold,
+                              struct shown *at)
 {
     const struct event *e = &s->event;
     const struct thread *t = e->thread;
@@ -83,7 +84,7 @@ static void put_slice(struct trace_writer *w, const struct slice *s)
         r->type == RECORD_OS_CALL ? host_os_name(&s->event, text) : record_title(r, text);
     struct shown at;
     uint32_t stack = chrome_stack(w, s->event.process, r->stack_id, walk_range(s, false));
-    if (w->error || !place(w, s, is_hold, &at))
+    if (w->error || !chrome_host_place(w, s, is_hold, &at))
         return;
     if (is_hold) {
         snprintf(text, sizeof text, "%s (tid %u)", t->name[0] ? t->name : "thread", t->tid);
@@ -98,8 +99,9 @@ static void put_slice(struct trace_writer *w, const struct slice *s)
 
 /* ---- samples --------------------------------------------------------------------------------- */
 
-static char *put_arguments(struct trace_writer *w, char *out, const struct host_sample *sample,
-                           uint32_t stack, uint32_t holder)
+static char *chrome_host_put_arguments(struct trace_writer *w, char *out,
+                                       const struct host_sample *sample, uint32_t stack,
+                                       uint32_t holder)
 {
     out = json_microseconds(PUT(out, ",\"time (us)\":"), sample->ns);
     if (sample->count > 1)
@@ -144,7 +146,7 @@ static void put_sample(struct trace_writer *w, const struct slice *s,
     out = chrome_begin_instant(
         w, out, sample->is_cpu ? "t\",\"cat\":\"cpu_sample" : "t\",\"cat\":\"gap_sample", name,
         bytes, &chrome_row(w, thread->index)->ids, at_ns);
-    out = put_arguments(w, out, sample, stack, holder);
+    out = chrome_host_put_arguments(w, out, sample, stack, holder);
     if (stack)
         out = json_decimal(PUT(out, ",\"sf\":"), w->frames.numbers[stack - 1]);
     *out++ = '}';

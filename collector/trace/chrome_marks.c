@@ -11,8 +11,8 @@
 
 /* Avoids a profiler's own step names: the trace has those steps already, and readers would count
  * them twice. */
-static void put_step(struct trace_writer *w, struct process *p, uint64_t number, uint64_t begin_ns,
-                     uint64_t end_ns, const char *made_of)
+static void chrome_marks_put_step(struct trace_writer *w, struct process *p, uint64_t number,
+                                  uint64_t begin_ns, uint64_t end_ns, const char *made_of)
 {
     struct shown at = {.begin_ns = begin_ns, .end_ns = end_ns};
     char name[64];
@@ -31,7 +31,7 @@ static void put_step(struct trace_writer *w, struct process *p, uint64_t number,
 }
 
 /* A gpuprof_step() step lasts until the next one, or until recording of steps ends. */
-static void take_step(struct trace_writer *w, const struct event *e)
+static void chrome_marks_take_step(struct trace_writer *w, const struct event *e)
 {
     struct process_span *span = chrome_span(w, e->process);
     uint64_t now_ns = chrome_time(w, e->begin_ns);
@@ -39,7 +39,8 @@ static void take_step(struct trace_writer *w, const struct event *e)
         return;
     /* The end is 1 ns earlier: some viewers join steps that touch. */
     if (span->stepping && now_ns > span->step_begin_ns)
-        put_step(w, e->process, span->step, span->step_begin_ns, now_ns - 1, "gpuprof_step");
+        chrome_marks_put_step(w, e->process, span->step, span->step_begin_ns, now_ns - 1,
+                              "gpuprof_step");
     span->stepping = e->record->type == RECORD_STEP;
     span->step = record_arg(e->record, STEP_NUMBER);
     span->step_begin_ns = now_ns;
@@ -52,14 +53,15 @@ static void put_known_steps(struct trace_writer *w, struct process *p)
     uint32_t end = steps->firsts[p->index + 1];
     for (uint32_t i = steps->firsts[p->index]; i < end; i++) {
         const struct step *step = &steps->list[i];
-        bool touches = i + 1 < end && step[1].begin_ns == step->end_ns; /* as in take_step */
+        bool touches =
+            i + 1 < end && step[1].begin_ns == step->end_ns; /* as in chrome_marks_take_step */
         if (step->end_ns > step->begin_ns &&
             selection_reaches(w->scope.selection, p, step->begin_ns, step->end_ns))
-            put_step(w, p, step->number, chrome_time(w, step->begin_ns),
-                     chrome_time(w, step->end_ns) - touches,
-                     step->made_of                 ? step->made_of->shown
-                     : steps->kind == STEPS_CALLED ? "gpuprof_step"
-                                                   : "launches of a graph");
+            chrome_marks_put_step(w, p, step->number, chrome_time(w, step->begin_ns),
+                                  chrome_time(w, step->end_ns) - touches,
+                                  step->made_of                 ? step->made_of->shown
+                                  : steps->kind == STEPS_CALLED ? "gpuprof_step"
+                                                                : "launches of a graph");
     }
 }
 
@@ -71,13 +73,14 @@ void chrome_steps_end(struct trace_writer *w)
         if (w->scope.steps)
             put_known_steps(w, p);
         if (span->stepping)
-            put_step(w, p, span->step, span->step_begin_ns,
-                     span->end_ns > span->step_begin_ns ? span->end_ns : span->step_begin_ns,
-                     "gpuprof_step");
+            chrome_marks_put_step(w, p, span->step, span->step_begin_ns,
+                                  span->end_ns > span->step_begin_ns ? span->end_ns
+                                                                     : span->step_begin_ns,
+                                  "gpuprof_step");
         /* Kineto's readers need a step: without any, the whole trace is one. */
         else if (w->scope.survey && p->has_gpu && !span->steps && span->begin_ns != UINT64_MAX)
-            put_step(w, p, 0, span->begin_ns, span->end_ns,
-                     w->scope.selection ? "the whole piece" : "the whole recording");
+            chrome_marks_put_step(w, p, 0, span->begin_ns, span->end_ns,
+                                  w->scope.selection ? "the whole piece" : "the whole recording");
     }
 }
 
@@ -99,7 +102,7 @@ static void put_instant(struct trace_writer *w, const struct event *e, const cha
     chrome_reach(w, e->process, at_ns, at_ns);
 }
 
-static void take_label(struct trace_writer *w, const struct event *e)
+static void chrome_marks_take_label(struct trace_writer *w, const struct event *e)
 {
     const struct record *r = e->record;
     const struct process *p = e->process;
@@ -146,8 +149,8 @@ void chrome_mark(struct trace_writer *w, const struct slice *s)
         return;
     }
     switch (r->type) {
-    case RECORD_LABEL: take_label(w, e); break;
-    case RECORD_STEP: take_step(w, e); break;
+    case RECORD_LABEL: chrome_marks_take_label(w, e); break;
+    case RECORD_STEP: chrome_marks_take_step(w, e); break;
     case RECORD_DUMP: {
         const char *why = dump_reason_text(record_arg(r, DUMP_REASON));
         snprintf(name, sizeof name, "\"dump %llu: %s\"",
@@ -171,7 +174,7 @@ void chrome_mark(struct trace_writer *w, const struct slice *s)
                  s->pause_change == PAUSE_ENDS ? "begins" : "has ended");
         put_instant(w, e, name, NULL);
         if (s->pause_change == PAUSE_BEGINS)
-            take_step(w, e);
+            chrome_marks_take_step(w, e);
         break;
     default: break;
     }

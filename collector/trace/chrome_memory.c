@@ -25,7 +25,8 @@ static uint32_t thread_of(const struct slice *s)
     return s->is_called ? s->call.thread : NO_THREAD;
 }
 
-static int owner(void *context, const struct slice *s, unsigned kind, uint32_t *number)
+static int chrome_memory_owner(void *context, const struct slice *s, unsigned kind,
+                               uint32_t *number)
 {
     (void)context;
     (void)kind;
@@ -80,21 +81,22 @@ static void put_instant(struct chrome_memory *m, const struct ledger_block *b, u
 
 /* Returns true if a filtered change still counts: changes before and between selected events affect
  * their totals. */
-static bool is_counted(const struct trace_writer *w, const struct place_totals *now, uint64_t at_ns)
+static bool chrome_memory_is_counted(const struct trace_writer *w, const struct place_totals *now,
+                                     uint64_t at_ns)
 {
     const struct selection *piece = w->scope.selection;
     return piece && selection_has_all_kinds(piece) && chrome_time(w, at_ns) < w->time.to_ns &&
            number_list_has(&piece->wish->devices, now->device);
 }
 
-static int change(struct chrome_memory *m, const struct ledger_block *b, uint64_t at_ns,
-                  uint32_t thread, bool comes)
+static int chrome_memory_change(struct chrome_memory *m, const struct ledger_block *b,
+                                uint64_t at_ns, uint32_t thread, bool comes)
 {
     struct trace_writer *w = m->writer;
     struct place_totals *now;
     int error = ledger_totals_block(&m->totals, b, comes, &now);
     bool is_hidden = w->scope.is_hidden && *w->scope.is_hidden;
-    if (!now || (is_hidden && !is_counted(w, now, at_ns)))
+    if (!now || (is_hidden && !chrome_memory_is_counted(w, now, at_ns)))
         return error;
     if (!is_hidden && is_shown(w, b))
         put_instant(m, b, at_ns, thread, comes, now);
@@ -102,15 +104,15 @@ static int change(struct chrome_memory *m, const struct ledger_block *b, uint64_
     return w->error;
 }
 
-static int got(void *context, struct ledger_block *b, uint64_t at_ns)
+static int chrome_memory_got(void *context, struct ledger_block *b, uint64_t at_ns)
 {
-    return change(context, b, at_ns, b->owner, true);
+    return chrome_memory_change(context, b, at_ns, b->owner, true);
 }
 
-static int gone(void *context, struct ledger_block *b, uint64_t at_ns)
+static int chrome_memory_gone(void *context, struct ledger_block *b, uint64_t at_ns)
 {
     struct chrome_memory *m = context;
-    return change(m, b, at_ns, m->slice ? thread_of(m->slice) : b->owner, false);
+    return chrome_memory_change(m, b, at_ns, m->slice ? thread_of(m->slice) : b->owner, false);
 }
 
 static int pooled(void *context, const struct ledger_pool *pool, uint64_t at_ns)
@@ -124,8 +126,11 @@ static int pooled(void *context, const struct ledger_pool *pool, uint64_t at_ns)
 int chrome_memory_create(struct trace_writer *w)
 {
     struct chrome_memory *m = w->memory = calloc(1, sizeof *m);
-    const struct ledger_user user = {
-        .context = m, .got = got, .gone = gone, .owner = owner, .pooled = pooled};
+    const struct ledger_user user = {.context = m,
+                                     .got = chrome_memory_got,
+                                     .gone = chrome_memory_gone,
+                                     .owner = chrome_memory_owner,
+                                     .pooled = pooled};
     if (!m)
         return GPUPROF_NO_MEMORY;
     m->writer = w;

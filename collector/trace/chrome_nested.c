@@ -62,7 +62,7 @@ static bool close_nested(struct trace_writer *w, struct process *p, const struct
  */
 
 /* Writes a payload of NVTX's extension: decoded if NCCL's, else its first words. */
-static char *put_data(char *out, const struct range *range)
+static char *chrome_nested_put_data(char *out, const struct range *range)
 {
     static const char *const names[NCCL_NUMBERS] = {"reduction", "root", "peer",
                                                     "ranks",     "rank", "device"};
@@ -106,7 +106,7 @@ char *chrome_put_attributes(struct trace_writer *w, char *out, const struct rang
         out = PUT(json_hex(PUT(out, ",\"color\":\""), range->color), "\"");
     if (range->payload_type)
         out = payload_json(range->payload_type, range->payload, PUT(out, ",\"payload\":"));
-    return range->schema ? put_data(out, range) : out;
+    return range->schema ? chrome_nested_put_data(out, range) : out;
 }
 
 #define COLOR_NAME(name, red, green, blue) {#name, {red, green, blue}},

@@ -64,7 +64,7 @@ static uint32_t row_sort_index(const struct gpu_row *row)
 }
 
 /* Writes the name of a row that is not a thread, and of its device. */
-static void name_row(struct trace_writer *w, struct gpu_row *row)
+static void chrome_rows_name_row(struct trace_writer *w, struct gpu_row *row)
 {
     static const char *const kinds[] = {
         [ROW_STREAM] = "stream",           [ROW_SYNC] = "synchronisation",
@@ -102,7 +102,7 @@ struct gpu_row *chrome_lane(struct trace_writer *w, struct process *p, enum row_
     if (!row->named || kind == ROW_ANNOTATION)
         row->thread = thread;
     if (!row->named)
-        name_row(w, row);
+        chrome_rows_name_row(w, row);
     return row;
 }
 
@@ -142,8 +142,8 @@ void chrome_name_process(struct trace_writer *w, const struct process *p)
 /* ---- arrows ---------------------------------------------------------------------------------- */
 
 /* Writes one end of an arrow, after its phase. */
-static inline char *put_end(char *out, const char *what, size_t what_bytes,
-                            const struct row_ids *ids, uint64_t at_ns)
+static inline char *chrome_rows_put_end(char *out, const char *what, size_t what_bytes,
+                                        const struct row_ids *ids, uint64_t at_ns)
 {
     out = chrome_put(out, what, what_bytes);
     return PUT(json_microseconds(chrome_put_ids(out, ids), at_ns), "}");
@@ -161,6 +161,7 @@ void chrome_put_arrow(struct trace_writer *w, const struct process *p, const cha
     end = json_decimal(end, (uint64_t)p->index << FLOW_PROCESS_SHIFT | number);
     bytes = (size_t)(PUT(end, ",\"pid\":") - what);
     char *out = PUT(output_room(w->out, CHROME_EVENT_BYTES), ",\n{\"ph\":\"s\",");
-    out = PUT(put_end(out, what, bytes, from, from_ns), ",\n{\"ph\":\"f\",\"bp\":\"e\",");
-    output_advance(w->out, put_end(out, what, bytes, &to->row->ids, to->begin_ns));
+    out =
+        PUT(chrome_rows_put_end(out, what, bytes, from, from_ns), ",\n{\"ph\":\"f\",\"bp\":\"e\",");
+    output_advance(w->out, chrome_rows_put_end(out, what, bytes, &to->row->ids, to->begin_ns));
 }

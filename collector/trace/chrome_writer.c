@@ -262,7 +262,7 @@ static char *put_external_id(char *out, const struct slice *s)
                                                                : 0);
 }
 
-static void take_call(struct trace_writer *w, const struct slice *s)
+static void chrome_writer_take_call(struct trace_writer *w, const struct slice *s)
 {
     const struct event *e = &s->event;
     const struct record *r = e->record;
@@ -328,7 +328,7 @@ static void leave_out(struct trace_writer *w, const struct slice *s)
         chrome_count_launch(w, &s->event, chrome_time(w, s->event.begin_ns));
 }
 
-static void take(struct trace_writer *w, const struct slice *s)
+static void chrome_writer_take(struct trace_writer *w, const struct slice *s)
 {
     if (s->op_change != OP_SAME) {
         chrome_op(w, s);
@@ -339,7 +339,7 @@ static void take(struct trace_writer *w, const struct slice *s)
         return;
     }
     switch (s->event.record->type) {
-    case RECORD_CALL: take_call(w, s); break;
+    case RECORD_CALL: chrome_writer_take_call(w, s); break;
     case RECORD_KERNEL:
     case RECORD_COPY:
     case RECORD_SET:
@@ -373,7 +373,7 @@ static int chrome_take(struct trace_writer *w, const struct slice *s)
     if (is_hidden(w, s))
         leave_out(w, s);
     else
-        take(w, s);
+        chrome_writer_take(w, s);
     return w->error;
 }
 

@@ -33,7 +33,7 @@ void counters_release(struct counters *c)
 }
 
 /* Adds the rates that span several buckets to each of them. */
-static void settle(const struct counters *c, struct series *s)
+static void counters_settle(const struct counters *c, struct series *s)
 {
     double rate = 0;
     for (uint32_t i = 0; i < c->buckets; i++) {
@@ -58,7 +58,7 @@ static void widen(struct counters *c)
         struct series *s = c->series[k];
         uint32_t half = c->buckets / 2;
         if (!s->is_level)
-            settle(c, s);
+            counters_settle(c, s);
         for (uint32_t i = 0; i < half; i++) {
             if (s->is_level)
                 join_levels(s, i, 2 * i, 2 * i + 1);
@@ -166,7 +166,7 @@ uint32_t counters_finish(struct counters *c, uint64_t end_ns, uint64_t events)
         if (c->series[i]->is_level)
             fill_level(c, c->series[i]);
         else
-            settle(c, c->series[i]);
+            counters_settle(c, c->series[i]);
     }
     return used;
 }

@@ -34,12 +34,12 @@ static uint64_t limit_of(const struct trace_row *row)
 }
 
 /* Returns 1 ns earlier, so that inner slices end before outer ones. */
-static uint64_t before(uint64_t ns)
+static uint64_t gpu_rows_before(uint64_t ns)
 {
     return ns && ns != ROW_OPEN_END ? ns - 1 : ns;
 }
 
-static void push(struct trace_row *row, uint64_t end_ns, uint64_t inner_ns)
+static void gpu_rows_push(struct trace_row *row, uint64_t end_ns, uint64_t inner_ns)
 {
     if (row->depth == ROW_DEPTH_MAX)
         memmove(row->open, row->open + 1, --row->depth * sizeof row->open[0]);
@@ -72,7 +72,7 @@ void trace_row_fit(struct trace_row *row, uint64_t *begin_ns, uint64_t *end_ns)
         *begin_ns = *end_ns > row->begin_ns ? *end_ns : row->begin_ns;
     if (*end_ns < *begin_ns)
         *end_ns = *begin_ns;
-    push(row, own_end_ns, before(*end_ns));
+    gpu_rows_push(row, own_end_ns, gpu_rows_before(*end_ns));
     row->begin_ns = *begin_ns;
 }
 
@@ -87,7 +87,7 @@ bool trace_row_holds(const struct trace_row *row, uint64_t begin_ns, uint64_t en
 uint64_t trace_row_open(struct trace_row *row, uint64_t begin_ns)
 {
     begin_ns = pop_until(row, begin_ns);
-    push(row, ROW_OPEN_END, before(limit_of(row)));
+    gpu_rows_push(row, ROW_OPEN_END, gpu_rows_before(limit_of(row)));
     row->begin_ns = begin_ns + 1;
     return begin_ns;
 }
@@ -104,7 +104,7 @@ bool trace_row_close(struct trace_row *row, uint64_t *end_ns)
         *end_ns = row->begin_ns;
     if (at > 1 && *end_ns > row->open[at - 2].inner_ns)
         *end_ns = row->open[at - 2].inner_ns;
-    row->open[at - 1] = (struct open_slice){*end_ns, before(*end_ns)};
+    row->open[at - 1] = (struct open_slice){*end_ns, gpu_rows_before(*end_ns)};
     row->depth = at;
     return true;
 }

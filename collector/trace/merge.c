@@ -88,7 +88,8 @@ static bool wants_steps(const struct merge *m, const struct options *options)
  * devices must be known in advance. Also finds steps of other sources than gpuprof_step(), and
  * those in a selection.
  */
-static enum exit_code look_around(struct merge *m, const struct options *options, bool surveys)
+static enum exit_code merge_look_around(struct merge *m, const struct options *options,
+                                        bool surveys)
 {
     m->is.stepped = wants_steps(m, options) || m->is.cut;
     if (surveys && walk_survey(&m->walk) < 0)
@@ -149,7 +150,7 @@ static enum exit_code merge_write(struct merge *m, const struct options *options
     if (walk_init(&m->walk, &m->rec) < 0)
         return verb_output_failed(options->output, GPUPROF_NO_MEMORY);
     uint64_t cycle = options->select.cycle == CYCLE_ALL ? 1 : options->select.cycle;
-    enum exit_code code = look_around(m, options, surveys);
+    enum exit_code code = merge_look_around(m, options, surveys);
     if (code == EXIT_OK)
         code = find_piece(m, options, cycle);
     if (code != EXIT_OK)
@@ -184,7 +185,7 @@ const struct file_format *const trace_formats[] = {
 
 /* Returns the format of --format, or of the file name's ending, which need not have one; NULL:
  * unknown. */
-static const struct trace_format *format_of(const struct options *options)
+static const struct trace_format *merge_format_of(const struct options *options)
 {
     const struct merge_options *own = options->own;
     bool is_file = !own->per_rank && !is_archive_name(options->output);
@@ -196,11 +197,11 @@ static const struct trace_format *format_of(const struct options *options)
     return (const struct trace_format *)found;
 }
 
-static enum exit_code run(const struct options *options)
+static enum exit_code merge_run(const struct options *options)
 {
     const struct merge_options *own = options->own;
     char names[FILE_FORMAT_NAMES_BYTES];
-    struct merge m = {.own = own, .format = format_of(options)};
+    struct merge m = {.own = own, .format = merge_format_of(options)};
     if (own->per_rank && (!options->output || strcmp(options->output, "-") == 0))
         return usage_error(
             "merge: --per-rank writes several files; name a folder, such as -o traces");
@@ -290,8 +291,8 @@ static const struct option own_options[] = {
     {0},
 };
 
-VERB_IS(merge, run, own_options, VERB_OWN(struct merge_options, 0), TAKES_RECORDINGS, "DIR|FILE...",
-        "write a trace for Perfetto, or one for each rank",
+VERB_IS(merge, merge_run, own_options, VERB_OWN(struct merge_options, 0), TAKES_RECORDINGS,
+        "DIR|FILE...", "write a trace for Perfetto, or one for each rank",
         {PART_EXAMPLE, "gpuprof merge data -o trace.json.gz",
          "write one trace of all processes, for ui.perfetto.dev"},
         {PART_EXAMPLE, "gpuprof merge data --per-rank -o traces",

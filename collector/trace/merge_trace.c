@@ -22,7 +22,7 @@ static uint64_t written(const struct merge *m)
     return m->format->bytes ? m->format->bytes(m->one.writer) : output_bytes(m->one.out);
 }
 
-static const char *shown(const char *path)
+static const char *merge_trace_shown(const char *path)
 {
     return path && strcmp(path, "-") != 0 ? path : "standard output";
 }
@@ -35,12 +35,12 @@ void merge_say_growing(struct merge *m, const char *path)
     progress_clear(m->rec.progress);
     message("%s: more than 500 MB of text, which most viewers cannot load; select less (--step, "
             "--from, --to), or drop the shortest events (--max-size=400M)%s",
-            shown(path),
+            merge_trace_shown(path),
             m->is.split || m->rec.count < 2 ? "" : ", or write one file per rank (--per-rank)");
 }
 
 /* The first event shown is the origin, unless traces share an earlier one. */
-static int take_slice(void *context, const struct slice *s)
+static int merge_trace_take_slice(void *context, const struct slice *s)
 {
     struct merge *m = context;
     int error = 0;
@@ -61,7 +61,7 @@ static int take_slice(void *context, const struct slice *s)
     return error == 0 && m->one.out->error ? WALK_STOP : error; /* output_finish reports it */
 }
 
-static int end(void *context)
+static int merge_trace_end(void *context)
 {
     struct merge *m = context;
     int error = m->one.begun ? 0 : m->format->begin(m->one.writer, m->walk.survey.origin_ns);
@@ -118,8 +118,8 @@ static int write_once(struct merge *m, struct output *out, struct trace_scope *s
     struct consumer consumer = {.context = m,
                                 .needs = WALK_RANGES | WALK_OPS | WALK_LIBRARIES,
                                 .sees_hidden = true, /* memory is counted from the start */
-                                .take = take_slice,
-                                .end = end};
+                                .take = merge_trace_take_slice,
+                                .end = merge_trace_end};
     scope->survey = has_work ? &m->walk.survey : NULL;
     scope->tree = m->is.with_stacks ? &m->tree : NULL;
     scope->steps = m->is.with_steps ? &m->steps : NULL;
@@ -143,7 +143,7 @@ static int write_once(struct merge *m, struct output *out, struct trace_scope *s
 }
 
 /* Measures the size of the trace. Returns 0 or an error after a message. */
-static int weigh(struct merge *m, struct trace_scope *scope, uint64_t *bytes)
+static int merge_trace_weigh(struct merge *m, struct trace_scope *scope, uint64_t *bytes)
 {
     struct output nowhere;
     uint64_t room = m->room;
@@ -200,13 +200,13 @@ static void say_too_small(struct merge *m, const struct trace_scope *scope, uint
 
 /* Finds what to leave out. One pass weighs each event; further passes are needed for counters, and
  * for arrows, which go with either of their ends. */
-static int fit(struct merge *m, struct trace_scope *scope)
+static int merge_trace_fit(struct merge *m, struct trace_scope *scope)
 {
     uint64_t all = 0, bytes = 0, most = 0, size = m->own->max_size;
     uint64_t wanted = size / 100 * FIT_PERCENT;
     struct thinning weighed, best;
     thinning_begin(&m->fit.thinning);
-    int error = weigh(m, scope, &all);
+    int error = merge_trace_weigh(m, scope, &all);
     m->fit.thinning.weighs = false;
     best = weighed = m->fit.thinning;
     if (all <= size)
@@ -218,7 +218,7 @@ static int fit(struct merge *m, struct trace_scope *scope)
             size = fixed; /* check whether the parts that always stay fit */
         m->fit.thinning = weighed;
         thinning_choose(&m->fit.thinning, all, size);
-        error = weigh(m, scope, &bytes);
+        error = merge_trace_weigh(m, scope, &bytes);
         if (bytes > m->own->max_size && size <= fixed)
             break; /* nothing more can be left out */
         if (bytes > m->own->max_size) {
@@ -242,7 +242,7 @@ static int fit(struct merge *m, struct trace_scope *scope)
 
 int merge_write_trace(struct merge *m, struct output *out, struct trace_scope *scope)
 {
-    int error = m->own->max_size ? fit(m, scope) : 0;
+    int error = m->own->max_size ? merge_trace_fit(m, scope) : 0;
     return error < 0 ? error : write_once(m, out, scope);
 }
 
@@ -258,7 +258,7 @@ static void note_large(struct merge *m, const char *path, uint64_t bytes)
         return;
     merge_say_growing(m, path);
     if (!m->large.count++)
-        m->large.path = strdup(shown(path));
+        m->large.path = strdup(merge_trace_shown(path));
     m->large.bytes = bytes > m->large.bytes ? bytes : m->large.bytes;
 }
 
@@ -278,7 +278,7 @@ static void say_left_out(const struct merge *m, const char *path)
     if (m->fit.left_out_count)
         message("%s: --max-size left out %llu calls, ranges and GPU activities: those shorter than "
                 "%s%s",
-                shown(path), (unsigned long long)m->fit.left_out_count,
+                merge_trace_shown(path), (unsigned long long)m->fit.left_out_count,
                 time_text(text, m->fit.thinning.all_ns),
                 m->fit.thinning.share ? ", except some of the longest of them" : "");
 }

@@ -55,7 +55,7 @@ struct trace_writer {
 };
 
 /* Writes the current event at time `ns`. */
-static void put_event(struct trace_writer *w, uint64_t ns)
+static void perfetto_put_event(struct trace_writer *w, uint64_t ns)
 {
     track_packets_event(&w->packets, ns, PACKET_TRACK_EVENT, &w->event, &w->interned);
 }
@@ -101,7 +101,7 @@ static void put_interned(struct trace_writer *w, struct text_numbers *known,
 
 /* Some strings occur once (addresses), others with each event (stacks): only recently repeated ones
  * are interned. */
-static void put_string(struct trace_writer *w, struct json_piece string)
+static void perfetto_put_string(struct trace_writer *w, struct json_piece string)
 {
     uint32_t hash = text_hash(string.at, string.length);
     uint32_t *seen = &w->seen[hash & (SEEN_SLOTS - 1)];
@@ -113,17 +113,18 @@ static void put_string(struct trace_writer *w, struct json_piece string)
 }
 
 /* Writes the key of an annotation by number, unless the number is an argument's field. */
-static void put_key(struct trace_writer *w, uint32_t number, bool is_new, struct json_piece key)
+static void perfetto_put_key(struct trace_writer *w, uint32_t number, bool is_new,
+                             struct json_piece key)
 {
     put_numbered(w, track_argument_is(number) ? 0 : number, is_new, &key_fields, key);
 }
 
-static void put_value(struct trace_writer *w, struct json_piece value, unsigned depth)
+static void perfetto_put_value(struct trace_writer *w, struct json_piece value, unsigned depth)
 {
     struct packet *p = &w->event;
     int64_t number;
     if (json_is(value, '"')) {
-        put_string(w, value);
+        perfetto_put_string(w, value);
     } else if (json_is(value, 't') || json_is(value, 'f')) {
         packet_number(p, ANNOTATION_BOOL, *value.at == 't');
     } else if (json_is(value, '{') || json_is(value, '[')) {
@@ -135,9 +136,9 @@ static void put_value(struct trace_writer *w, struct json_piece value, unsigned 
             size_t opened = packet_open(p, field);
             if (key.length) {
                 uint32_t known = text_number(&w->texts[KEYS], key.at, key.length, &is_new);
-                put_key(w, known, is_new, key);
+                perfetto_put_key(w, known, is_new, key);
             }
-            put_value(w, inner, depth + 1);
+            perfetto_put_value(w, inner, depth + 1);
             packet_close(p, opened);
         }
     } else if (json_whole(value, &number)) {
@@ -147,7 +148,7 @@ static void put_value(struct trace_writer *w, struct json_piece value, unsigned 
     }
 }
 
-static void put_arguments(struct trace_writer *w, struct json_piece object)
+static void perfetto_put_arguments(struct trace_writer *w, struct json_piece object)
 {
     const char *at = object.at + 1;
     struct json_piece key, value;
@@ -157,8 +158,8 @@ static void put_arguments(struct trace_writer *w, struct json_piece object)
         if (track_argument_put(&w->arguments, number, value))
             continue;
         size_t opened = packet_open(&w->event, EVENT_ANNOTATION);
-        put_key(w, number, is_new, key);
-        put_value(w, value, 0);
+        perfetto_put_key(w, number, is_new, key);
+        perfetto_put_value(w, value, 0);
         packet_close(&w->event, opened);
     }
     if (w->arguments.used)
@@ -223,7 +224,7 @@ static void put_arrow(struct trace_writer *w, const struct json_piece *m, uint64
     if (phase == 'f')
         packet_number(&w->event, LEGACY_ENCLOSING, 1);
     packet_close(&w->event, opened);
-    put_event(w, json_ns(m[TS]));
+    perfetto_put_event(w, json_ns(m[TS]));
 }
 
 static void put_counters(struct trace_writer *w, const struct json_piece *m, int64_t pid)
@@ -239,7 +240,7 @@ static void put_counters(struct trace_writer *w, const struct json_piece *m, int
             packet_number(&w->event, EVENT_WHOLE_COUNTER, (uint64_t)whole);
         else
             packet_double(&w->event, EVENT_COUNTER, json_double(value));
-        put_event(w, json_ns(m[TS]));
+        perfetto_put_event(w, json_ns(m[TS]));
     }
 }
 
@@ -270,14 +271,14 @@ static void put_slice(struct trace_writer *w, const struct json_piece *m, uint64
     int64_t bind_id;
     packet_number(&w->event, EVENT_TYPE, type);
     begin_event(w, m, track);
-    put_arguments(w, m[ARGS]);
+    perfetto_put_arguments(w, m[ARGS]);
     if (json_whole(m[BIND_ID], &bind_id)) {
         size_t opened = packet_open(&w->event, EVENT_LEGACY);
         packet_number(&w->event, LEGACY_BIND_ID, (uint64_t)bind_id);
         packet_number(&w->event, LEGACY_DIRECTION, m[FLOW_OUT_OF].length ? FLOW_OUT : FLOW_IN);
         packet_close(&w->event, opened);
     }
-    put_event(w, begin_ns);
+    perfetto_put_event(w, begin_ns);
     if (type == TYPE_BEGIN)
         track_packets_end(&w->packets, begin_ns + json_ns(m[DUR]), track);
 }
@@ -315,7 +316,7 @@ static void take_event(struct trace_writer *w, struct json_piece event)
 /* ---- what stands around the events ----------------------------------------------------------- */
 
 /* Writes the head or tail as one instant at the trace's begin with all its members. */
-static void put_around(struct trace_writer *w, struct json_piece object, const char *name)
+static void perfetto_put_around(struct trace_writer *w, struct json_piece object, const char *name)
 {
     const struct json_piece m[MEMBERS] = {
         [CAT] = {"\"gpuprof\"", 9}, [NAME] = {name, strlen(name)}, [ARGS] = object};
@@ -337,13 +338,13 @@ static void take_head(struct trace_writer *w, struct json_piece head)
     size_t packet = track_packet_open(&w->packets);
     track_arguments_describe(&w->packets.part);
     track_packet_close(&w->packets, packet);
-    put_around(w, head, "\"trace\"");
+    perfetto_put_around(w, head, "\"trace\"");
 }
 
 /* ---- the text -------------------------------------------------------------------------------- */
 
 /* Takes a line: an event, or a part of the head or tail. */
-static void take_line(struct trace_writer *w, struct json_piece line)
+static void perfetto_take_line(struct trace_writer *w, struct json_piece line)
 {
     if (!w->text.has_head) {
         w->text.has_head = true;
@@ -356,7 +357,7 @@ static void take_line(struct trace_writer *w, struct json_piece line)
         struct json_piece name, value;
         w->text.is_tail = true;
         if (other && json_next(&other, line.at + line.length, &name, &value))
-            put_around(w, value, "\"recording\"");
+            perfetto_put_around(w, value, "\"recording\"");
     }
 }
 
@@ -369,10 +370,11 @@ static int take_text(void *context, const char *data, size_t length)
         size_t bytes = (size_t)(newline - data);
         if (w->text.line.used) {
             packet_append(&w->text.line, data, bytes);
-            take_line(w, (struct json_piece){(const char *)w->text.line.bytes, w->text.line.used});
+            perfetto_take_line(
+                w, (struct json_piece){(const char *)w->text.line.bytes, w->text.line.used});
             w->text.line.used = 0;
         } else {
-            take_line(w, (struct json_piece){data, bytes});
+            perfetto_take_line(w, (struct json_piece){data, bytes});
         }
         data = newline + 1;
     }
@@ -387,7 +389,8 @@ static int drain(struct trace_writer *w, int error)
 {
     output_drain(&w->text.out);
     if (w->text.has_head && w->text.line.used && !w->text.is_tail) {
-        take_line(w, (struct json_piece){(const char *)w->text.line.bytes, w->text.line.used});
+        perfetto_take_line(
+            w, (struct json_piece){(const char *)w->text.line.bytes, w->text.line.used});
         w->text.line.used = 0;
     }
     if (w->text.out.error && !w->out->error)

@@ -32,7 +32,8 @@ static bool is_new(struct perfetto_samples *p, enum told what, uint64_t which, u
     return true;
 }
 
-static void put_text(struct packet *p, unsigned table, uint64_t number, const char *text)
+static void perfetto_samples_put_text(struct packet *p, unsigned table, uint64_t number,
+                                      const char *text)
 {
     size_t opened = packet_open(p, table);
     packet_number(p, INTERNED_NUMBER, number);
@@ -50,7 +51,7 @@ static uint64_t mapping_of(struct perfetto_samples *p, const struct kernel_name 
         return number;
     p->mappings += path != NULL;
     const char *text = path ? path->shown : "";
-    put_text(&p->interned, INTERNED_PATH, number, *text == '/' ? text + 1 : text);
+    perfetto_samples_put_text(&p->interned, INTERNED_PATH, number, *text == '/' ? text + 1 : text);
     size_t opened = packet_open(&p->interned, INTERNED_MAPPING);
     packet_number(&p->interned, INTERNED_NUMBER, number);
     packet_number(&p->interned, MAPPING_PATH, number);
@@ -66,7 +67,7 @@ static uint64_t frame_of(struct perfetto_samples *p, uint32_t number)
     const struct shown_frame *f = number ? shown_frame_of(&p->tree->frames, number) : NULL;
     uint64_t mapping =
         mapping_of(p, f ? f->kind == SHOWN_PYTHON || !f->module ? f->file : f->module : NULL);
-    put_text(&p->interned, INTERNED_FUNCTION, shown, f ? f->label : NO_STACK_TEXT);
+    perfetto_samples_put_text(&p->interned, INTERNED_FUNCTION, shown, f ? f->label : NO_STACK_TEXT);
     size_t opened = packet_open(&p->interned, INTERNED_FRAME);
     packet_number(&p->interned, INTERNED_NUMBER, shown);
     packet_number(&p->interned, FRAME_FUNCTION, shown);

@@ -54,14 +54,14 @@ static bool lasts(const struct slice *s, struct lasting *l)
     return true;
 }
 
-static unsigned place_of(uint64_t ns)
+static unsigned thinning_place_of(uint64_t ns)
 {
     unsigned octave = 63 - (unsigned)__builtin_clzll(ns | 1);
     return octave * 8 + (unsigned)(octave < 3 ? ns << (3 - octave) & 7 : ns >> (octave - 3) & 7);
 }
 
 /* Returns the shortest duration at a place. */
-static uint64_t first_of(unsigned place)
+static uint64_t thinning_first_of(unsigned place)
 {
     unsigned octave = place / 8, eighth = place % 8 + 8;
     return !place       ? 0
@@ -79,7 +79,7 @@ void thinning_weigh(struct thinning *t, const struct slice *s, uint64_t bytes)
     struct lasting l;
     if (!bytes || !lasts(s, &l))
         return;
-    t->weights[place_of(l.ns)] += bytes;
+    t->weights[thinning_place_of(l.ns)] += bytes;
     t->weighed += bytes;
 }
 
@@ -90,8 +90,8 @@ void thinning_choose(struct thinning *t, uint64_t total, uint64_t size)
     uint64_t fixed = total - t->weighed, left = size > fixed ? size - fixed : 0;
     while (place && t->weights[place - 1] <= left)
         left -= t->weights[--place];
-    t->all_ns = place == THINNING_WEIGHTS ? UINT64_MAX : first_of(place);
-    t->some_ns = place ? first_of(place - 1) : 0;
+    t->all_ns = place == THINNING_WEIGHTS ? UINT64_MAX : thinning_first_of(place);
+    t->some_ns = place ? thinning_first_of(place - 1) : 0;
     t->share = place ? (uint64_t)((unsigned __int128)left * SHARE_ALL / t->weights[place - 1]) : 0;
 }
 

@@ -35,13 +35,13 @@ bool track_argument_is(uint32_t number)
     return number && number <= ARGUMENTS;
 }
 
-static void put_string(struct packet *p, unsigned field, const char *text)
+static void track_arguments_put_string(struct packet *p, unsigned field, const char *text)
 {
     packet_bytes(p, field, text, strlen(text));
 }
 
 /* Writes a key in the form of trace_processor's annotation keys. */
-static void put_key(struct packet *p, const char *key)
+static void track_arguments_put_key(struct packet *p, const char *key)
 {
     char text[64];
     size_t length = 0;
@@ -55,14 +55,14 @@ void track_arguments_describe(struct packet *p)
     size_t extension = packet_open(p, PACKET_EXTENSION);
     size_t set = packet_open(p, EXTENSION_SET);
     size_t file = packet_open(p, SET_FILE);
-    put_string(p, FILE_NAME, NAME_FILE);
-    put_string(p, FILE_PACKAGE, NAME_PACKAGE);
+    track_arguments_put_string(p, FILE_NAME, NAME_FILE);
+    track_arguments_put_string(p, FILE_PACKAGE, NAME_PACKAGE);
     size_t message = packet_open(p, FILE_MESSAGE);
-    put_string(p, MESSAGE_NAME, NAME_MESSAGE);
+    track_arguments_put_string(p, MESSAGE_NAME, NAME_MESSAGE);
     for (unsigned i = 0; i < ARGUMENTS; i++) {
         enum argument_kind kind = arguments[i].kind;
         size_t field = packet_open(p, MESSAGE_FIELD);
-        put_key(p, arguments[i].key);
+        track_arguments_put_key(p, arguments[i].key);
         packet_number(p, FIELD_NUMBER, i + 1);
         packet_number(p, FIELD_LABEL, kind == ARGUMENT_WHOLES ? LABEL_REPEATED : LABEL_OPTIONAL);
         packet_number(p, FIELD_TYPE, kind == ARGUMENT_FRACTION ? FIELD_DOUBLE : FIELD_INT64);
@@ -70,12 +70,12 @@ void track_arguments_describe(struct packet *p)
     }
     packet_close(p, message);
     size_t debug = packet_open(p, FILE_EXTENSION);
-    put_string(p, FIELD_NAME, "debug");
-    put_string(p, FIELD_EXTENDEE, ".perfetto.protos.TrackEvent");
+    track_arguments_put_string(p, FIELD_NAME, "debug");
+    track_arguments_put_string(p, FIELD_EXTENDEE, ".perfetto.protos.TrackEvent");
     packet_number(p, FIELD_NUMBER, EVENT_ARGUMENTS);
     packet_number(p, FIELD_LABEL, LABEL_OPTIONAL);
     packet_number(p, FIELD_TYPE, FIELD_MESSAGE);
-    put_string(p, FIELD_TYPE_NAME, "." NAME_PACKAGE "." NAME_MESSAGE);
+    track_arguments_put_string(p, FIELD_TYPE_NAME, "." NAME_PACKAGE "." NAME_MESSAGE);
     packet_close(p, debug);
     packet_close(p, file);
     packet_close(p, set);

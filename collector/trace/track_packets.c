@@ -100,8 +100,8 @@ void track_packets_show(struct track_packets *t, uint64_t from_ns, uint64_t to_n
     put_service(t, to_ns, SERVICE_DISABLED);
 }
 
-static void put_event(struct track_packets *t, uint64_t ns, unsigned field, struct packet *event,
-                      struct packet *interned)
+static void track_packets_put_event(struct track_packets *t, uint64_t ns, unsigned field,
+                                    struct packet *event, struct packet *interned)
 {
     size_t opened = track_packet_open(t);
     if (ns < t->last_ns) {
@@ -120,11 +120,11 @@ static void put_event(struct track_packets *t, uint64_t ns, unsigned field, stru
     track_packet_close(t, opened);
 }
 
-static void put_end(struct track_packets *t, struct track_end end)
+static void track_packets_put_end(struct track_packets *t, struct track_end end)
 {
     packet_number(&t->end, EVENT_TYPE, TYPE_END);
     packet_number(&t->end, EVENT_TRACK, end.track);
-    put_event(t, end.ns, PACKET_TRACK_EVENT, &t->end, NULL);
+    track_packets_put_event(t, end.ns, PACKET_TRACK_EVENT, &t->end, NULL);
     t->failed |= t->end.failed;
 }
 
@@ -148,10 +148,10 @@ static struct track_end take_earliest(struct track_packets *t)
 static void put_ends_until(struct track_packets *t, uint64_t ns)
 {
     while (t->end_count && t->ends[0].ns <= ns)
-        put_end(t, take_earliest(t));
+        track_packets_put_end(t, take_earliest(t));
 }
 
-static bool has_room(struct track_packets *t)
+static bool track_packets_has_room(struct track_packets *t)
 {
     if (t->end_count == ENDS_MAX)
         return false;
@@ -163,8 +163,8 @@ static bool has_room(struct track_packets *t)
 void track_packets_end(struct track_packets *t, uint64_t ns, uint64_t track)
 {
     struct track_end end = {ns, track};
-    if (ns < t->last_ns || !has_room(t)) {
-        put_end(t, end);
+    if (ns < t->last_ns || !track_packets_has_room(t)) {
+        track_packets_put_end(t, end);
         return;
     }
     uint32_t at = t->end_count++;
@@ -179,7 +179,7 @@ void track_packets_event(struct track_packets *t, uint64_t ns, unsigned field, s
                          struct packet *interned)
 {
     put_ends_until(t, ns);
-    put_event(t, ns, field, event, interned);
+    track_packets_put_event(t, ns, field, event, interned);
 }
 
 void track_packets_finish(struct track_packets *t)
@@ -270,12 +270,12 @@ void text_numbers_release(struct text_numbers *t)
     *t = (struct text_numbers){0};
 }
 
-static uint32_t hash_of(const void *item)
+static uint32_t track_packets_hash_of(const void *item)
 {
     return ((const struct text_number *)item)->hash;
 }
 
-static bool is_same(const void *left, const void *right)
+static bool track_packets_is_same(const void *left, const void *right)
 {
     const struct text_number *a = left, *b = right;
     return a->hash == b->hash && a->length == b->length && memcmp(a->text, b->text, a->length) == 0;
@@ -283,7 +283,8 @@ static bool is_same(const void *left, const void *right)
 
 uint32_t text_number(struct text_numbers *t, const char *text, size_t length, bool *is_new)
 {
-    static const struct number_kind kind = {sizeof(struct text_number), 0, hash_of, is_same};
+    static const struct number_kind kind = {sizeof(struct text_number), 0, track_packets_hash_of,
+                                            track_packets_is_same};
     struct text_number wanted = {(char *)text, (uint32_t)length, text_hash(text, length)};
     uint32_t *number = number_set_find(&t->set, &kind, t->texts, t->count, &wanted);
     *is_new = false;

@@ -64,7 +64,7 @@ int http_server_init(struct http_server *s, unsigned port, const struct http_res
     return secret_make(s->secret) < 0 ? GPUPROF_IO : secret_make(s->once);
 }
 
-static void drop(struct http_connection *c)
+static void http_server_drop(struct http_connection *c)
 {
     if (c->fd >= 0)
         close(c->fd);
@@ -74,7 +74,7 @@ static void drop(struct http_connection *c)
 void http_server_release(struct http_server *s)
 {
     for (unsigned i = 0; i < HTTP_CONNECTIONS_MAX; i++)
-        drop(&s->connections[i]);
+        http_server_drop(&s->connections[i]);
     if (s->fd >= 0)
         close(s->fd);
     s->fd = -1;
@@ -90,7 +90,7 @@ struct request {
 
 /* Returns the line at *at without CR LF and moves *at behind it. NULL: it has a control character
  * other than tab. */
-static char *take_line(char **at)
+static char *http_server_take_line(char **at)
 {
     char *line = *at, *end = line;
     while ((unsigned char)*end >= ' ' ? *end != 0x7f : *end == '\t')
@@ -150,10 +150,10 @@ static int read_request(struct request *r, char *text, size_t length)
     *r = (struct request){0};
     if (!memmem(text, length, "\r\n\r\n", 4))
         return length == HTTP_REQUEST_BYTES ? TOO_LARGE : 0;
-    if (!(line = take_line(&text)))
+    if (!(line = http_server_take_line(&text)))
         return BAD;
     int status = read_first_line(r, line);
-    for (unsigned headers = 0; (line = take_line(&text)) && *line; headers++) {
+    for (unsigned headers = 0; (line = http_server_take_line(&text)) && *line; headers++) {
         if (headers == HEADERS_MAX)
             return TOO_LARGE;
         if (read_header(r, line) != OK)
@@ -164,7 +164,7 @@ static int read_request(struct request *r, char *text, size_t length)
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
-static bool is_ours(const struct http_server *s, const char *host)
+static bool http_server_is_ours(const struct http_server *s, const char *host)
 {
     char text[2][32];
     snprintf(text[0], sizeof text[0], "127.0.0.1:%u", s->port);
@@ -173,12 +173,12 @@ static bool is_ours(const struct http_server *s, const char *host)
 }
 
 /* Returns the status, and sets *found if it is OK. */
-static int look_up(struct http_server *s, const struct request *r,
-                   const struct http_resource **found)
+static int http_server_look_up(struct http_server *s, const struct request *r,
+                               const struct http_resource **found)
 {
     const char *name = r->target + 1;
     size_t length = strlen(name), secret_bytes = HTTP_SECRET_BYTES - 1;
-    if (!is_ours(s, r->host))
+    if (!http_server_is_ours(s, r->host))
         return 403;
     if (length < secret_bytes)
         return 404;
@@ -206,7 +206,7 @@ static bool end_answer(struct http_connection *c)
 }
 
 /* Answers a complete request. Returns false if the connection has ended. */
-static bool answer(struct http_server *s, struct http_connection *c)
+static bool http_server_answer(struct http_server *s, struct http_connection *c)
 {
     struct request r;
     const struct http_resource *found = NULL;
@@ -216,7 +216,7 @@ static bool answer(struct http_server *s, struct http_connection *c)
     if (status == 0)
         return true;
     if (status == OK)
-        status = look_up(s, &r, &found);
+        status = http_server_look_up(s, &r, &found);
     if (found && fstat(found->fd, &st) < 0)
         return false;
     if (status == 303)
@@ -261,7 +261,7 @@ static bool receive(struct http_server *s, struct http_connection *c)
         return bytes < 0 && (errno == EAGAIN || errno == EINTR);
     c->used += (size_t)bytes;
     c->request[c->used] = '\0';
-    return c->is_ended || answer(s, c);
+    return c->is_ended || http_server_answer(s, c);
 }
 
 /* Returns a free connection, or drops the oldest one that receives no body. */
@@ -276,7 +276,7 @@ static struct http_connection *place_for(struct http_server *s)
             worst = c;
     }
     if (worst)
-        drop(worst);
+        http_server_drop(worst);
     return worst;
 }
 
@@ -313,7 +313,7 @@ static int wait_for(struct http_server *s, struct pollfd *polled)
         struct http_connection *c = &s->connections[i];
         uint64_t left = c->fd < 0 ? HTTP_IDLE_NS : time_left(c, now);
         if (!left)
-            drop(c);
+            http_server_drop(c);
         else if (left < soonest)
             soonest = left;
         polled[i] = (struct pollfd){.fd = c->fd, .events = c->body ? POLLOUT : POLLIN};
@@ -342,7 +342,7 @@ int http_server_run(struct http_server *s, int stop_fd, int hangup_fd)
             bool lives = !(polled[i].revents & (POLLERR | POLLNVAL)) &&
                          (c->body ? send_body(c) : receive(s, c));
             if (!lives)
-                drop(c);
+                http_server_drop(c);
         }
         if (aside[0].revents)
             accept_one(s);

@@ -90,7 +90,7 @@ static enum exit_code run_verb_into(int fd, const struct verb *verb, const void 
 }
 
 /* Returns a memory file with the text, its marks replaced by the name. -1: errno. */
-static int fill(const char *text, const char *name)
+static int view_fill(const char *text, const char *name)
 {
     int fd = memfd_create("gpuprof view", MFD_CLOEXEC);
     for (const char *mark; (mark = strstr(text, NAME_MARK)); text = mark + strlen(NAME_MARK))
@@ -189,10 +189,11 @@ static enum exit_code serve_all(const struct options *options, int page, int tra
     char *name = xml_string(options->paths[0]);
     const char *escaped = name ? name : "?";
     struct http_resource resources[] = {
-        {"", "text/html; charset=utf-8", POLICY, NULL, fill(view_index, escaped)},
-        {"perfetto.html", "text/html; charset=utf-8", POLICY, NULL, fill(view_perfetto, escaped)},
-        {"perfetto.js", "text/javascript; charset=utf-8", POLICY, NULL, fill(view_script, "")},
-        {"view.css", "text/css; charset=utf-8", POLICY, NULL, fill(view_style, "")},
+        {"", "text/html; charset=utf-8", POLICY, NULL, view_fill(view_index, escaped)},
+        {"perfetto.html", "text/html; charset=utf-8", POLICY, NULL,
+         view_fill(view_perfetto, escaped)},
+        {"perfetto.js", "text/javascript; charset=utf-8", POLICY, NULL, view_fill(view_script, "")},
+        {"view.css", "text/css; charset=utf-8", POLICY, NULL, view_fill(view_style, "")},
         {"page.html", "text/html; charset=utf-8", PAGE_POLICY, NULL, page},
         {"trace.json", "application/json", POLICY, "gpuprof-trace.json", trace},
         {.name = NULL},
@@ -217,7 +218,7 @@ static bool is_made(enum exit_code code)
     return code == EXIT_OK || code == EXIT_DAMAGED;
 }
 
-static enum exit_code run(const struct options *options)
+static enum exit_code view_run(const struct options *options)
 {
     static const struct report_options of_page = {
         .table = {.format = FORMAT_HTML, .limit = ROWS_UNLIMITED}};
@@ -242,8 +243,8 @@ static const struct option own_options[] = {
     {0},
 };
 
-VERB_IS(view, run, own_options, VERB_OWN(struct view_options, 0), TAKES_RECORDINGS, "DIR|FILE...",
-        "show the report and the trace in a browser",
+VERB_IS(view, view_run, own_options, VERB_OWN(struct view_options, 0), TAKES_RECORDINGS,
+        "DIR|FILE...", "show the report and the trace in a browser",
         {PART_EXAMPLE, "gpuprof view data", "print an address to open; Ctrl-C ends it"},
         {PART_EXAMPLE, "gpuprof view --port=8080 data",
          "serve on a remote machine, reached by ssh -L 8080:127.0.0.1:8080 HOST"},

@@ -147,7 +147,7 @@ static void empty(struct memory_window *w)
 
 /* Returns the slot that has this block's number, or the free slot for it. At most half of the slots
  * are in use. */
-static uint8_t *slot_of(struct memory_window *w, uint64_t block)
+static uint8_t *memory_read_slot_of(struct memory_window *w, uint64_t block)
 {
     unsigned slot = (unsigned)(block / MEMORY_BLOCK_BYTES * 0x9E3779B97F4A7C15u >> 32);
     while (w->slots[slot % MEMORY_WINDOW_SLOTS] &&
@@ -157,7 +157,8 @@ static uint8_t *slot_of(struct memory_window *w, uint64_t block)
 }
 
 /* Adds a block that is not read yet. */
-static unsigned add_block(struct memory_window *w, uint8_t *slot, uint64_t block, uint32_t round)
+static unsigned memory_read_add_block(struct memory_window *w, uint8_t *slot, uint64_t block,
+                                      uint32_t round)
 {
     unsigned i = w->count++;
     w->blocks[i] = block;
@@ -174,7 +175,8 @@ static void read_again(struct memory_window *w)
     empty(w);
     for (unsigned i = 0; i < before; i++)
         if (w->round - w->rounds[i] < ROUNDS)
-            add_block(w, slot_of(w, w->blocks[i]), w->blocks[i], w->rounds[i]);
+            memory_read_add_block(w, memory_read_slot_of(w, w->blocks[i]), w->blocks[i],
+                                  w->rounds[i]);
     for (unsigned i = 0; i < w->count; i++) {
         pieces[n++] = (struct iovec){(void *)(uintptr_t)w->blocks[i], MEMORY_BLOCK_BYTES};
         if (n < MEMORY_READS_MAX && i + 1 < w->count)
@@ -192,19 +194,19 @@ static const uint8_t *block_of(struct memory_window *w, uint64_t block)
 {
     if (w->is_old)
         read_again(w);
-    uint8_t *slot = slot_of(w, block);
+    uint8_t *slot = memory_read_slot_of(w, block);
     if (*slot) {
         w->rounds[*slot - 1] = w->round;
         return w->bytes[*slot - 1];
     }
     if (w->count == MEMORY_WINDOW_BLOCKS) {
         empty(w);
-        slot = slot_of(w, block);
+        slot = memory_read_slot_of(w, block);
     }
     const struct iovec piece = {(void *)(uintptr_t)block, MEMORY_BLOCK_BYTES};
     if (!memory_read_pieces(&piece, 1, w->bytes[w->count]))
         return NULL;
-    return w->bytes[add_block(w, slot, block, w->round)];
+    return w->bytes[memory_read_add_block(w, slot, block, w->round)];
 }
 
 static bool read_in_window(struct memory_window *w, uint64_t address, uint8_t *to, size_t bytes)

@@ -22,7 +22,7 @@ static int visit_libc(const struct object *o, void *libc)
     return 1;
 }
 
-static bool bind(void **slot, const char *name, void *data)
+static bool sanitizer_bind(void **slot, const char *name, void *data)
 {
     const struct own *own = data;
     bool is_memory = strncmp(name, "mem", 3) == 0 || strncmp(name, "str", 3) == 0;
@@ -38,7 +38,7 @@ void sanitizer_bypass(void)
     if (!objects_each(visit_libc, &own.libc) || !object_at((uintptr_t)&is_here, &own.object) ||
         (uintptr_t)memcpy - own.libc.low < own.libc.high - own.libc.low)
         return;
-    object_each_import(&own.object, bind, &own);
+    object_each_import(&own.object, sanitizer_bind, &own);
     atomic_store(&is_here, true);
 }
 

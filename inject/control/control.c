@@ -63,21 +63,21 @@ static bool is_trusted(const struct stat *st)
            !(st->st_mode & (S_IWGRP | S_IWOTH)) && st->st_size <= CONTROL_BYTES_MAX;
 }
 
-static bool is_same(const struct stat *a, const struct stat *b)
+static bool control_is_same(const struct stat *a, const struct stat *b)
 {
     return a->st_ino == b->st_ino && a->st_dev == b->st_dev && a->st_size == b->st_size &&
            a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
 /* Reads the file. Returns false if it does not exist or has not changed. */
-static bool read_file(struct control_text *text)
+static bool control_read_file(struct control_text *text)
 {
     /* static: the stack of a program's thread may be small */
     static char data[CONTROL_BYTES_MAX + 1];
     char path[PATH_BYTES];
     struct stat st = {0};
     snprintf(path, sizeof path, "%s/" CONTROL_NAME, gp.settings.texts[SETTING_OUT]);
-    if (lstat(path, &st) < 0 || is_same(&st, &now.file))
+    if (lstat(path, &st) < 0 || control_is_same(&st, &now.file))
         return false; /* the usual case: one system call a second */
     now.file = st;
     ssize_t got = -1;
@@ -96,10 +96,10 @@ static bool read_file(struct control_text *text)
 }
 
 /* Follows the commands that are new. */
-static void follow(struct thread *writer)
+static void control_follow(struct thread *writer)
 {
     static struct control_text text;
-    if (!read_file(&text))
+    if (!control_read_file(&text))
         return;
     for (unsigned i = 0; i < text.count; i++) {
         const struct control_command *c = &text.commands[i];
@@ -128,7 +128,7 @@ static uint32_t stopped(void)
 }
 
 /* Creates a new file, with a high descriptor that the program does not use. */
-static int create(const char *path)
+static int control_create(const char *path)
 {
     return descriptor_move_high(
         open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
@@ -139,7 +139,7 @@ static bool is_watched(void)
     return clock_ns(CLOCK_MONOTONIC) < now.watch_ns;
 }
 
-static void answer(void)
+static void control_own_answer(void)
 {
     static struct control_status status;
     static char data[CONTROL_BYTES_MAX];
@@ -158,7 +158,7 @@ static void answer(void)
     snprintf(path, sizeof path, "%s" CONTROL_STATUS_SUFFIX, stream_out.place);
     snprintf(fresh, sizeof fresh, "%s.new", path);
     unlink(fresh); /* a full disk may have cut the answer short */
-    int fd = create(fresh);
+    int fd = control_create(fresh);
     bool is_whole = fd >= 0 && write(fd, data, bytes) == (ssize_t)bytes;
     if (fd >= 0)
         close(fd);
@@ -177,17 +177,17 @@ void control_start(void)
         return;
     if (gp.settings.numbers[SETTING_CONTROL] == CONTROL_SETTING_STOPPED)
         recorded_ask(NULL, ASKER_CONTROL, OFF_PROGRAM, NULL);
-    follow(NULL);
+    control_follow(NULL);
 }
 
 void control_tick(struct thread *writer)
 {
     if (gp.settings.numbers[SETTING_CONTROL] == CONTROL_SETTING_OFF)
         return;
-    follow(writer);
+    control_follow(writer);
     if (now.is_asked ? flight_is_busy() : !is_watched())
         return;
-    answer();
+    control_own_answer();
     now.is_asked = false;
 }
 

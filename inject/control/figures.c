@@ -50,7 +50,7 @@ static struct {
  */
 
 /* Device records come in no order, but not much out of order. */
-static void add_span(struct device *d, struct span s)
+static void figures_add_span(struct device *d, struct span s)
 {
     unsigned first = 0, last;
     if (d->span_count == SPANS_MAX) /* join the two oldest */
@@ -80,7 +80,7 @@ static void see_work(const struct record *r, uint64_t begin_ns)
         return;
     now.has_gpu = now.devices[r->args[0]].has_worked = true;
     if (now.is_watched)
-        add_span(&now.devices[r->args[0]], (struct span){begin_ns, end_ns});
+        figures_add_span(&now.devices[r->args[0]], (struct span){begin_ns, end_ns});
 }
 
 static void see_tensor(const struct record *r)
@@ -132,7 +132,7 @@ static void see_end(const uint8_t *record, uint64_t head, size_t bytes)
 }
 
 /* Counts a record. The program can overwrite the original, so it is copied first. */
-static void see(const uint8_t *record, size_t bytes)
+static void figures_see(const uint8_t *record, size_t bytes)
 {
     static uint8_t copy[8 * (RECORD_HEAD_WORDS + 1 + RECORD_ARGS_MAX)] __attribute__((aligned(8)));
     struct record r;
@@ -157,7 +157,7 @@ void figures_start(void)
     for (unsigned i = 0; rank_variables[i] && now.rank == RANK_NONE; i++)
         now.rank = rank_number(getenv(rank_variables[i]));
     held_reset();
-    seal_tell(gp.settings.numbers[SETTING_CONTROL] != CONTROL_SETTING_OFF ? see : NULL);
+    seal_tell(gp.settings.numbers[SETTING_CONTROL] != CONTROL_SETTING_OFF ? figures_see : NULL);
 }
 
 /* ---- what is open -----------------------------------------------------------------------------

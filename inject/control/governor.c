@@ -39,7 +39,7 @@ void governor_start(struct thread *writer)
 }
 
 /* Asks threads to time their next calls, and to check which calls they must pass by. */
-static void ask(void)
+static void governor_ask(void)
 {
     uint64_t before = atomic_load(&fork_page.recording), after;
     do
@@ -64,7 +64,7 @@ bool governor_is_due(uint64_t now_ns)
 {
     uint64_t seal_ns = gp.settings.numbers[SETTING_SEAL];
     if (!governor.has_asked && now_ns - governor.begin_ns >= seal_ns / FIRST_PART)
-        ask();
+        governor_ask();
     uint64_t window_ns =
         has_budget() ? part_ns(now_ns, WINDOW_PART, WINDOW_NS_MIN, WINDOW_NS_MAX) : seal_ns;
     return now_ns - governor.window_ns >= window_ns;
@@ -93,7 +93,7 @@ static const uint32_t off_by_step[LADDER_CODE_COUNT] = {
     [LADDER_LIBRARIES] = OFF_LIBRARIES,
 };
 
-static void take_step(struct thread *writer, unsigned step, const struct ladder_window *w)
+static void governor_take_step(struct thread *writer, unsigned step, const struct ladder_window *w)
 {
     const char *text = ladder_step_text(step);
     struct record r = {
@@ -115,7 +115,7 @@ static void govern(struct thread *writer, struct ladder_window *w)
     int step = ladder_look(&governor.ladder, w);
     if (step == LADDER_NONE)
         return;
-    take_step(writer, (unsigned)step, w);
+    governor_take_step(writer, (unsigned)step, w);
 }
 
 void governor_look(struct thread *writer, uint64_t now_ns, bool is_last)
@@ -127,7 +127,7 @@ void governor_look(struct thread *writer, uint64_t now_ns, bool is_last)
     cost_sums_look(&window);
     if (is_whole && has_budget())
         govern(writer, &window);
-    ask();
+    governor_ask();
     governor.window_ns = now_ns;
     if (is_last ||
         now_ns - governor.stored_ns >= part_ns(now_ns, STORE_PART, WINDOW_NS_MIN, STORE_NS_MAX)) {

@@ -45,13 +45,13 @@ uint64_t held_bytes(void)
     return held.is_unknown ? UINT64_MAX : held.bytes;
 }
 
-static void give_up(void)
+static void held_give_up(void)
 {
     held_reset();
     held.is_unknown = true;
 }
 
-static struct place *find(struct place *places, uint32_t size, uint64_t address)
+static struct place *held_find(struct place *places, uint32_t size, uint64_t address)
 {
     uint32_t i = (uint32_t)((address * 0x9e3779b97f4a7c15u) >> 32) & (size - 1);
     while (places[i].address && places[i].address != address)
@@ -60,27 +60,27 @@ static struct place *find(struct place *places, uint32_t size, uint64_t address)
 }
 
 /* May a call that arrives late still need this place? */
-static bool is_wanted(const struct place *p, uint64_t now_ns)
+static bool held_is_wanted(const struct place *p, uint64_t now_ns)
 {
     return p->address && (p->bytes != FREED || p->begin_ns + LATE_NS > now_ns);
 }
 
 /* Makes a new table without the places freed long ago, as large as needed. */
-static void renew(uint64_t now_ns)
+static void held_renew(uint64_t now_ns)
 {
     uint32_t count = 0, size = PLACES_MIN;
     for (uint32_t i = 0; i < held.size; i++)
-        count += is_wanted(&held.places[i], now_ns);
+        count += held_is_wanted(&held.places[i], now_ns);
     while (size < 4 * (uint64_t)count)
         size *= 2;
     struct place *places = count < HELD_BLOCKS_MAX ? pages_map(size * sizeof *places) : NULL;
     if (!places) {
-        give_up();
+        held_give_up();
         return;
     }
     for (uint32_t i = 0; i < held.size; i++)
-        if (is_wanted(&held.places[i], now_ns))
-            *find(places, size, held.places[i].address) = held.places[i];
+        if (held_is_wanted(&held.places[i], now_ns))
+            *held_find(places, size, held.places[i].address) = held.places[i];
     drop_table(held.places, held.size);
     held.places = places;
     held.size = size;
@@ -88,13 +88,13 @@ static void renew(uint64_t now_ns)
 }
 
 /* Notes that `bytes` are allocated at this address since `begin_ns`, or FREED. */
-static void note(uint64_t address, uint64_t bytes, uint64_t begin_ns)
+static void held_note(uint64_t address, uint64_t bytes, uint64_t begin_ns)
 {
     if (2 * held.count >= held.size)
-        renew(begin_ns);
+        held_renew(begin_ns);
     if (held.is_unknown || !address)
         return;
-    struct place *p = find(held.places, held.size, address);
+    struct place *p = held_find(held.places, held.size, address);
     if (p->address && p->begin_ns > begin_ns)
         return;
     held.count += !p->address;
@@ -120,12 +120,12 @@ void held_see(const struct record *r, uint64_t begin_ns)
     switch (f->memory) {
     case API_MEMORY_GET_DEVICE:
     case API_MEMORY_GET_MANAGED:
-    case API_MEMORY_GET_POOLED: note(address, bytes, begin_ns); break;
-    case API_MEMORY_FREE: note(address, FREED, begin_ns); break;
-    case API_MEMORY_GET_ARRAY: note(address ^ ARRAY, bytes, begin_ns); break;
-    case API_MEMORY_FREE_ARRAY: note(address ^ ARRAY, FREED, begin_ns); break;
+    case API_MEMORY_GET_POOLED: held_note(address, bytes, begin_ns); break;
+    case API_MEMORY_FREE: held_note(address, FREED, begin_ns); break;
+    case API_MEMORY_GET_ARRAY: held_note(address ^ ARRAY, bytes, begin_ns); break;
+    case API_MEMORY_FREE_ARRAY: held_note(address ^ ARRAY, FREED, begin_ns); break;
     case API_MEMORY_GET_PHYSICAL:
-    case API_MEMORY_RESET: give_up(); break;
+    case API_MEMORY_RESET: held_give_up(); break;
     default: break;
     }
 }

@@ -34,7 +34,7 @@ static struct record pause_record(uint32_t paused, const struct step_sight *step
 }
 
 /* Removes a waiting order. The lock must be held. */
-static void take_out(unsigned index)
+static void orders_take_out(unsigned index)
 {
     memmove(&waiting.all[index], &waiting.all[index + 1],
             (--waiting.count - index) * sizeof waiting.all[0]);
@@ -100,7 +100,7 @@ static bool follow_step(struct thread *t, const struct step_sight *step, bool ma
             i++;
             continue;
         }
-        take_out(i);
+        orders_take_out(i);
         if (c.what == CONTROL_START)
             start_at(t, step, may_wait);
         else if (c.what == CONTROL_STOP)
@@ -130,7 +130,7 @@ static void forget_turns(void)
 {
     for (unsigned i = waiting.count; i-- > 0;)
         if (turns(waiting.all[i].what))
-            take_out(i);
+            orders_take_out(i);
 }
 
 void orders_reset(void)
@@ -189,7 +189,7 @@ void orders_time(struct thread *writer)
             i++;
             continue;
         }
-        take_out(i);
+        orders_take_out(i);
         do_now(writer, c.what);
     }
     if (waiting.stopped_ns && clock_ns(CLOCK_MONOTONIC) - waiting.stopped_ns >= LINGER_NS)

@@ -156,7 +156,7 @@ void cost_sums_passed(uint32_t index, uint64_t count)
     count_in(index, COST_PASSED, count);
 }
 
-static double ns_of(uint64_t ticks)
+static double cost_sums_ns_of(uint64_t ticks)
 {
     return (double)ticks * (double)gp.header.scale.mult / 4294967296.0;
 }
@@ -178,14 +178,14 @@ static void take_counts(uint32_t index, struct timings *warm, struct timings *co
     struct thread_cost *c = cost_at(index);
     for (unsigned i = 0; i < COST_COUNT; i++) {
         uint64_t counted = atomic_load_explicit(&c->count[i], memory_order_relaxed);
-        double ns = ns_of(take_more(&c->ticks[i], &w->seen_ticks[i]));
+        double ns = cost_sums_ns_of(take_more(&c->ticks[i], &w->seen_ticks[i]));
         w->count[i] += (int64_t)(counted - w->seen_count[i]);
         w->seen_count[i] = counted;
         w->window_ns[i] = ns; /* this class counts time directly (EXACT) */
         warm->timed[i] += take_more(&c->timed[i], &w->seen_timed[i]);
         warm->ns[i] += ns;
         cold->timed[i] += take_more(&c->cold_timed[i], &w->seen_cold_timed[i]);
-        cold->ns[i] += ns_of(take_more(&c->cold_ticks[i], &w->seen_cold_ticks[i]));
+        cold->ns[i] += cost_sums_ns_of(take_more(&c->cold_ticks[i], &w->seen_cold_ticks[i]));
     }
 }
 

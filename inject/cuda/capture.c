@@ -46,8 +46,8 @@ static uint64_t stream_key(unsigned code, uint64_t stream)
 }
 
 /* Returns the member's place, or the free place where it belongs. */
-static struct member *place_of(struct member *list, uint32_t capacity, uint64_t handle,
-                               bool is_event)
+static struct member *capture_place_of(struct member *list, uint32_t capacity, uint64_t handle,
+                                       bool is_event)
 {
     uint32_t i = (uint32_t)(hash_mix(is_event, handle) >> 32) & (capacity - 1);
     while (list[i].is_used && (list[i].handle != handle || list[i].is_event != is_event))
@@ -55,14 +55,14 @@ static struct member *place_of(struct member *list, uint32_t capacity, uint64_t 
     return &list[i];
 }
 
-static struct member *find(uint64_t handle, bool is_event)
+static struct member *capture_find(uint64_t handle, bool is_event)
 {
-    struct member *m = place_of(members.list, members.capacity, handle, is_event);
+    struct member *m = capture_place_of(members.list, members.capacity, handle, is_event);
     return m->capture ? m : NULL;
 }
 
 /* Drops members that belong to no capture; enlarges the table if that is not enough. */
-static bool make_room(void)
+static bool capture_make_room(void)
 {
     uint32_t in_use = 0, capacity = members.capacity;
     for (uint32_t i = 0; i < members.capacity; i++)
@@ -75,7 +75,7 @@ static bool make_room(void)
     for (uint32_t i = 0; i < members.capacity; i++) {
         const struct member *m = &members.list[i];
         if (m->capture)
-            *place_of(list, capacity, m->handle, m->is_event) = *m;
+            *capture_place_of(list, capacity, m->handle, m->is_event) = *m;
     }
     struct member *old = members.list;
     uint32_t old_capacity = members.capacity;
@@ -87,7 +87,7 @@ static bool make_room(void)
     return true;
 }
 
-static void drop(struct member *m)
+static void capture_drop(struct member *m)
 {
     if (m->is_origin && --members.origins == 0)
         atomic_fetch_sub(&fork_page.recording, ATTENTION_CAPTURE);
@@ -95,18 +95,18 @@ static void drop(struct member *m)
     m->is_origin = false;
 }
 
-static void add(uint64_t handle, bool is_event, uint32_t capture, bool is_origin)
+static void capture_add(uint64_t handle, bool is_event, uint32_t capture, bool is_origin)
 {
-    struct member *m = place_of(members.list, members.capacity, handle, is_event);
+    struct member *m = capture_place_of(members.list, members.capacity, handle, is_event);
     if (!m->is_used && 2 * members.used >= members.capacity) {
-        if (!make_room()) {
+        if (!capture_make_room()) {
             counter_add(COUNTER_CAPTURE_OVERFLOW, 1);
             return;
         }
-        m = place_of(members.list, members.capacity, handle, is_event);
+        m = capture_place_of(members.list, members.capacity, handle, is_event);
     }
     if (m->capture)
-        drop(m);
+        capture_drop(m);
     members.used += !m->is_used;
     if (is_origin && members.origins++ == 0)
         atomic_fetch_add(&fork_page.recording, ATTENTION_CAPTURE);
@@ -117,12 +117,12 @@ static void finish_capture(uint32_t capture)
 {
     for (uint32_t i = 0; i < members.capacity; i++)
         if (members.list[i].capture == capture)
-            drop(&members.list[i]);
+            capture_drop(&members.list[i]);
 }
 
-static void finish(uint64_t stream)
+static void capture_finish(uint64_t stream)
 {
-    struct member *m = find(stream, false);
+    struct member *m = capture_find(stream, false);
     if (m)
         finish_capture(m->capture);
 }
@@ -137,22 +137,23 @@ void capture_note(enum api_capture role, unsigned code, uint64_t stream, uint64_
     struct member *m;
     switch (role) {
     case API_CAPTURE_BEGIN:
-        finish(stream);
+        capture_finish(stream);
         members.last_capture += members.last_capture == UINT32_MAX ? 2 : 1;
-        add(stream, false, members.last_capture, true);
+        capture_add(stream, false, members.last_capture, true);
         break;
-    case API_CAPTURE_END: finish(stream); break;
+    case API_CAPTURE_END: capture_finish(stream); break;
     case API_CAPTURE_EVENT_RECORD:
-        m = find(stream, false);
+        m = capture_find(stream, false);
         if (m)
-            add(event, true, m->capture, false);
-        else if ((m = find(event, true)))
-            drop(m); /* recorded again outside a capture: the event no longer belongs to one */
+            capture_add(event, true, m->capture, false);
+        else if ((m = capture_find(event, true)))
+            capture_drop(
+                m); /* recorded again outside a capture: the event no longer belongs to one */
         break;
     case API_CAPTURE_EVENT_WAIT:
-        m = find(event, true);
-        if (m && !find(stream, false))
-            add(stream, false, m->capture, false);
+        m = capture_find(event, true);
+        if (m && !capture_find(stream, false))
+            capture_add(stream, false, m->capture, false);
         break;
     default: break;
     }
@@ -163,11 +164,11 @@ void capture_drop_stream(uint64_t stream)
 {
     if (!attention_captures() || !lock_take(&members_lock, CAPTURE_LOCK_NS))
         return;
-    struct member *m = find(stream, false);
+    struct member *m = capture_find(stream, false);
     if (m && m->is_origin)
         finish_capture(m->capture);
     else if (m)
-        drop(m);
+        capture_drop(m);
     lock_drop(&members_lock);
 }
 
@@ -177,7 +178,7 @@ void capture_drop_all(void)
         return;
     for (uint32_t i = 0; i < members.capacity; i++)
         if (members.list[i].capture)
-            drop(&members.list[i]);
+            capture_drop(&members.list[i]);
     lock_drop(&members_lock);
 }
 
@@ -186,7 +187,7 @@ bool capture_has_stream(unsigned code, uint64_t stream)
     stream = stream_key(code, stream);
     if (!lock_take(&members_lock, CAPTURE_LOCK_NS))
         return false;
-    bool found = find(stream, false) != NULL;
+    bool found = capture_find(stream, false) != NULL;
     lock_drop(&members_lock);
     return found;
 }

@@ -26,18 +26,18 @@ static __thread struct {
     uint16_t depth;
 } stack;
 
-static _Atomic uint64_t *slot_of(uint64_t context, unsigned i)
+static _Atomic uint64_t *current_device_slot_of(uint64_t context, unsigned i)
 {
     return &contexts[((hash_mix(0, context) >> 32) + i) & (SLOTS - 1)];
 }
 
 /* Returns the word for the context, and in `slot` where it is or could be stored. */
-static uint64_t find(const void *context, _Atomic uint64_t **slot)
+static uint64_t current_device_find(const void *context, _Atomic uint64_t **slot)
 {
     uint64_t key = (uint64_t)(uintptr_t)context;
-    *slot = slot_of(key, 0);
+    *slot = current_device_slot_of(key, 0);
     for (unsigned i = SLOTS_LOOKED; i-- > 0;) {
-        _Atomic uint64_t *at = slot_of(key, i);
+        _Atomic uint64_t *at = current_device_slot_of(key, i);
         uint64_t word = atomic_load_explicit(at, memory_order_relaxed);
         if (!word || word >> DEVICE_BITS == key)
             *slot = at;
@@ -50,7 +50,7 @@ static uint64_t find(const void *context, _Atomic uint64_t **slot)
 void device_note(const void *context, int32_t device)
 {
     _Atomic uint64_t *slot;
-    uint64_t word = find(context, &slot);
+    uint64_t word = current_device_find(context, &slot);
     uint64_t number = device >= 0 && (uint32_t)device < DEVICE_NUMBER ? (uint32_t)device + 1 : 0;
     uint64_t noted = (uint64_t)(uintptr_t)context << DEVICE_BITS | number;
     /* Two threads may have raced for one slot; then one of the contexts is not known. */
@@ -61,7 +61,7 @@ void device_note(const void *context, int32_t device)
 int32_t device_of(const void *context)
 {
     _Atomic uint64_t *slot;
-    return (int32_t)(find(context, &slot) & DEVICE_NUMBER) - 1;
+    return (int32_t)(current_device_find(context, &slot) & DEVICE_NUMBER) - 1;
 }
 
 bool device_has_context(int32_t device)
@@ -75,7 +75,7 @@ bool device_has_context(int32_t device)
 }
 
 /* The stack has changed: computes the current device. */
-static void follow(void)
+static void current_device_follow(void)
 {
     device_current = !stack.depth               ? stack.told
                      : stack.depth <= STACK_MAX ? device_of(stack.contexts[stack.depth - 1])
@@ -94,13 +94,13 @@ void device_push(const void *context)
     if (stack.depth < STACK_MAX)
         stack.contexts[stack.depth] = context;
     stack.depth += stack.depth < UINT16_MAX;
-    follow();
+    current_device_follow();
 }
 
 void device_pop(void)
 {
     stack.depth -= stack.depth > 0;
-    follow();
+    current_device_follow();
 }
 
 void device_replace(const void *context)
@@ -109,7 +109,7 @@ void device_replace(const void *context)
     if (context)
         device_push(context);
     else
-        follow();
+        current_device_follow();
 }
 
 void device_drop(const void *context)

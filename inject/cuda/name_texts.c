@@ -63,7 +63,7 @@ static void unlink_page(struct page **list, struct page *page)
         *list = page->next;
 }
 
-static bool has_room(const struct page *page)
+static bool name_texts_has_room(const struct page *page)
 {
     return page->free || page->fresh + page->text_bytes <= PAGE_BYTES;
 }
@@ -104,7 +104,7 @@ const char *name_text_keep(const char *name)
         page->fresh += page->text_bytes;
     }
     page->used++;
-    if (!has_room(page))
+    if (!name_texts_has_room(page))
         unlink_page(&texts.with_room[units], page);
     text->page = page;
     return memcpy(text->bytes, name, length + 1);
@@ -114,7 +114,7 @@ void name_text_drop(const char *bytes)
 {
     struct text *text = (struct text *)((uintptr_t)bytes - offsetof(struct text, bytes));
     struct page *page = text->page, **list = &texts.with_room[page->text_bytes / UNIT];
-    if (!has_room(page))
+    if (!name_texts_has_room(page))
         link_page(list, page);
     text->next = page->free;
     page->free = text;

@@ -48,15 +48,15 @@ _Atomic uint64_t name_cache[NAME_CACHE_SLOTS];
 static struct table names;
 static struct lock names_lock;
 
-static uint32_t hash_of(uint64_t handle)
+static uint32_t names_hash_of(uint64_t handle)
 {
     return (uint32_t)((handle * 0x9E3779B97F4A7C15u) >> 32);
 }
 
 /* Returns the entry of `handle`, or the free one where it belongs. */
-static struct entry *entry_at(struct entry *entries, uint32_t capacity, uint64_t handle)
+static struct entry *names_entry_at(struct entry *entries, uint32_t capacity, uint64_t handle)
 {
-    uint32_t i = hash_of(handle) & (capacity - 1);
+    uint32_t i = names_hash_of(handle) & (capacity - 1);
     while (entries[i].handle && entries[i].handle != handle)
         i = (i + 1) & (capacity - 1);
     return &entries[i];
@@ -64,7 +64,7 @@ static struct entry *entry_at(struct entry *entries, uint32_t capacity, uint64_t
 
 static struct module *module_at(struct module *modules, uint32_t capacity, uint64_t handle)
 {
-    uint32_t i = hash_of(handle) & (capacity - 1);
+    uint32_t i = names_hash_of(handle) & (capacity - 1);
     while (modules[i].handle && modules[i].handle != handle)
         i = (i + 1) & (capacity - 1);
     return &modules[i];
@@ -128,7 +128,7 @@ static bool grow_entries(void)
         names.modules[i].first = 0;
     for (uint32_t i = 0; i < names.capacity; i++)
         if (names.entries[i].handle && !is_spent(&names.entries[i]))
-            *entry_at(entries, capacity, names.entries[i].handle) = names.entries[i];
+            *names_entry_at(entries, capacity, names.entries[i].handle) = names.entries[i];
     struct entry *old = names.entries;
     uint32_t old_capacity = names.capacity;
     /* publish before the old table is freed: another thread may be forking */
@@ -180,9 +180,9 @@ static void forget(struct entry *e)
     atomic_compare_exchange_strong(&name_cache[name_slot(e->handle)], &cached, 0);
 }
 
-static struct entry *find_entry(uint64_t handle)
+static struct entry *names_find_entry(uint64_t handle)
 {
-    struct entry *e = names.capacity ? entry_at(names.entries, names.capacity, handle) : NULL;
+    struct entry *e = names.capacity ? names_entry_at(names.entries, names.capacity, handle) : NULL;
     return e && e->handle ? e : NULL;
 }
 
@@ -191,9 +191,9 @@ static struct entry *find_entry(uint64_t handle)
  * Returns false if there is no space; the handle has no name then. `name` may be another handle's
  * copy.
  */
-static bool define(uint64_t handle, const char *name, bool copy, uint64_t module)
+static bool names_define(uint64_t handle, const char *name, bool copy, uint64_t module)
 {
-    struct entry *e = find_entry(handle);
+    struct entry *e = names_find_entry(handle);
     if (e && e->name && e->module == module && strcmp(e->name, name) == 0)
         return true;
     if (e)
@@ -204,7 +204,7 @@ static bool define(uint64_t handle, const char *name, bool copy, uint64_t module
     const char *kept = copy ? name_text_keep(name) : name;
     if (!kept)
         return false;
-    e = entry_at(names.entries, names.capacity, handle);
+    e = names_entry_at(names.entries, names.capacity, handle);
     names.used += !e->handle;
     e->handle = handle;
     e->module = module;
@@ -230,7 +230,7 @@ void name_define(uint64_t handle, const char *name, bool copy, uint64_t module)
         counter_add(COUNTER_NAMES_DROPPED, 1);
         return;
     }
-    if (!define(handle, kept, copy || kept == cut, module))
+    if (!names_define(handle, kept, copy || kept == cut, module))
         counter_add(COUNTER_NAMES_DROPPED, 1);
     lock_drop(&names_lock);
 }
@@ -243,9 +243,9 @@ void name_alias(uint64_t handle, uint64_t known)
         counter_add(COUNTER_NAMES_DROPPED, 1);
         return;
     }
-    const struct entry *e = find_entry(known);
-    struct entry *old = find_entry(handle);
-    if (e && e->name && !define(handle, e->name, e->is_copy, e->module))
+    const struct entry *e = names_find_entry(known);
+    struct entry *old = names_find_entry(handle);
+    if (e && e->name && !names_define(handle, e->name, e->is_copy, e->module))
         counter_add(COUNTER_NAMES_DROPPED, 1);
     else if ((!e || !e->name) && old && old->name)
         forget(old);
@@ -256,7 +256,7 @@ void name_forget(uint64_t handle)
 {
     if (!lock_take(&names_lock, NAMES_LOCK_NS))
         return;
-    struct entry *e = find_entry(handle);
+    struct entry *e = names_find_entry(handle);
     if (e && e->name)
         forget(e);
     lock_drop(&names_lock);
@@ -295,7 +295,7 @@ static void put_name_back(uint64_t handle, uint64_t generation)
     counter_add(COUNTER_DROPPED, (uint64_t)-1);
     if (!lock_take(&names_lock, NAMES_LOCK_NS))
         return;
-    struct entry *e = find_entry(handle);
+    struct entry *e = names_find_entry(handle);
     if (e && e->generation == generation) {
         e->is_written = false;
         e->is_told = true; /* it may not have been; an unneeded end record does no harm */
@@ -313,7 +313,7 @@ static __attribute__((noinline)) void write_name(struct thread *t, uint64_t hand
     struct record r;
     if (!lock_take(&names_lock, NAMES_LOCK_NS))
         return;
-    struct entry *e = find_entry(handle);
+    struct entry *e = names_find_entry(handle);
     bool due = e && !e->is_written && (e->name || e->is_told);
     if (due)
         take_name(e, &r, text);

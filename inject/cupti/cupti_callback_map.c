@@ -20,7 +20,7 @@ static const struct {
 #include "api/api.def"
 };
 
-static unsigned slot_of(const char *symbol)
+static unsigned cupti_callback_map_slot_of(const char *symbol)
 {
     uint32_t hash = 2166136261u;
     for (; *symbol; symbol++)
@@ -29,16 +29,17 @@ static unsigned slot_of(const char *symbol)
 }
 
 /* Returns the slot with the first row of that symbol, or the empty slot where it belongs. */
-static unsigned find(const uint16_t *slots, const char *symbol)
+static unsigned cupti_callback_map_find(const uint16_t *slots, const char *symbol)
 {
-    unsigned slot = slot_of(symbol);
+    unsigned slot = cupti_callback_map_slot_of(symbol);
     while (slots[slot] && strcmp(api_functions[slots[slot] - 1].symbol, symbol) != 0)
         slot = (slot + 1) & (SLOTS - 1);
     return slot;
 }
 
 /* Returns row + 1 of the function that CUPTI calls `name` in this domain; 0: none. */
-static uint16_t row_of(const uint16_t *slots, CUpti_CallbackDomain domain, const char *name)
+static uint16_t cupti_callback_map_row_of(const uint16_t *slots, CUpti_CallbackDomain domain,
+                                          const char *name)
 {
     char symbol[NAME_BYTES_MAX];
     size_t length = strlen(name);
@@ -52,7 +53,7 @@ static uint16_t row_of(const uint16_t *slots, CUpti_CallbackDomain domain, const
         since = (uint32_t)strtoul(version + 2, NULL, 10);
         *version = '\0';
     }
-    uint16_t row = slots[find(slots, symbol)];
+    uint16_t row = slots[cupti_callback_map_find(slots, symbol)];
     if (!row || api_libraries[api_functions[row - 1].domain].cupti != domain)
         return 0;
     for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++)
@@ -67,12 +68,13 @@ unsigned cupti_callback_map_fill(struct cupti_callback_map *map, cupti_callback_
     unsigned count = 0;
     memset(map, 0, sizeof *map);
     for (unsigned i = API_FUNCTION_COUNT; i > 0; i--)
-        slots[find(slots, api_functions[i - 1].symbol)] = (uint16_t)i;
+        slots[cupti_callback_map_find(slots, api_functions[i - 1].symbol)] = (uint16_t)i;
     for (unsigned domain = 1; domain < CUPTI_API_DOMAINS; domain++)
         for (uint32_t cbid = 1; cbid < CUPTI_CBID_MAX; cbid++) {
             const char *name = NULL;
             if (get_name((CUpti_CallbackDomain)domain, cbid, &name) == CUPTI_SUCCESS && name)
-                map->codes[domain][cbid] = row_of(slots, (CUpti_CallbackDomain)domain, name);
+                map->codes[domain][cbid] =
+                    cupti_callback_map_row_of(slots, (CUpti_CallbackDomain)domain, name);
             count += map->codes[domain][cbid] != 0;
         }
     return count;

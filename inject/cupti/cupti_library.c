@@ -26,7 +26,8 @@ struct line {
     size_t length;
 };
 
-__attribute__((format(printf, 2, 3))) static void add(struct line *line, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void cupti_library_add(struct line *line,
+                                                                    const char *format, ...)
 {
     size_t left = line->bytes - line->length;
     if (left == 0)
@@ -40,7 +41,8 @@ __attribute__((format(printf, 2, 3))) static void add(struct line *line, const c
 }
 
 /* Notes the reason. Returns false, which its callers return. */
-__attribute__((format(printf, 2, 3))) static bool refuse(struct finder *f, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static bool cupti_library_refuse(struct finder *f,
+                                                                       const char *format, ...)
 {
     va_list arguments;
     if (f->failure_count++)
@@ -77,25 +79,26 @@ bool cupti_library_measure(struct cupti_library *library, cupti_next_record_fn n
 
 /* Checks whether the library behind the handle is a usable libcupti. `name` is the name it was
  * opened by. */
-static bool take_library(struct finder *f, const char *name)
+static bool cupti_library_take_library(struct finder *f, const char *name)
 {
     struct cupti_library *l = f->library;
     struct object object;
     const char *missing;
     if (!take_functions(l, f->search->find_symbol, &missing))
-        return refuse(f, "%s has no %s", name, missing);
+        return cupti_library_refuse(f, "%s has no %s", name, missing);
     bool found = object_at((uintptr_t)l->cuptiGetVersion, &object);
     snprintf(l->path, sizeof l->path, "%s", found ? object.path : name);
     for (unsigned i = 0; i < f->search->refused_count; i++)
         if (strcmp(l->path, f->search->refused[i]) == 0)
-            return refuse(f, "%s does not work with this driver", l->path);
+            return cupti_library_refuse(f, "%s does not work with this driver", l->path);
     CUptiResult result = l->cuptiGetVersion(&l->version);
     if (result != CUPTI_SUCCESS)
-        return refuse(f, "%s does not start (error %d: the driver is missing or too old)", l->path,
-                      (int)result);
+        return cupti_library_refuse(
+            f, "%s does not start (error %d: the driver is missing or too old)", l->path,
+            (int)result);
     if (!l->cuptiActivityGetNextRecord_v2 &&
         !cupti_library_measure(l, l->cuptiActivityGetNextRecord))
-        return refuse(f, "%s cannot read its own records", l->path);
+        return cupti_library_refuse(f, "%s cannot read its own records", l->path);
     return true;
 }
 
@@ -104,9 +107,9 @@ static bool try_name(struct finder *f, const char *name, int flags, bool is_ther
 {
     f->library->handle = dlopen(name, RTLD_NOW | RTLD_LOCAL | flags);
     if (f->library->handle)
-        return take_library(f, name);
+        return cupti_library_take_library(f, name);
     const char *why = dlerror();
-    return is_there ? refuse(f, "%s", why ? why : name) : false;
+    return is_there ? cupti_library_refuse(f, "%s", why ? why : name) : false;
 }
 
 static bool try_place(void *context, const char *name, enum cupti_place place)
@@ -129,22 +132,22 @@ static void write_reason(const struct finder *f, struct line *line)
 {
     const struct cupti_places *p = &f->places;
     if (f->failure_count)
-        add(line, "no usable libcupti: %s", f->failure);
+        cupti_library_add(line, "no usable libcupti: %s", f->failure);
     else
-        add(line, "libcupti not found");
+        cupti_library_add(line, "libcupti not found");
     if (f->search->setting && f->search->setting[0]) {
-        add(line, "; GPUPROF_CUPTI names this one");
+        cupti_library_add(line, "; GPUPROF_CUPTI names this one");
         return;
     }
-    add(line, "; set GPUPROF_CUPTI to one; searched ");
+    cupti_library_add(line, "; set GPUPROF_CUPTI to one; searched ");
     for (unsigned i = 0; i < p->runtime_count; i++)
-        add(line, "%s (libcudart), ", p->runtimes[i].folder);
+        cupti_library_add(line, "%s (libcudart), ", p->runtimes[i].folder);
     for (unsigned i = 0; i < CUPTI_HOME_MAX; i++)
         if (p->homes[i] && p->homes[i][0] && is_first(p->homes, i))
-            add(line, "%s, ", p->homes[i]);
-    add(line, "the loader's folders");
+            cupti_library_add(line, "%s, ", p->homes[i]);
+    cupti_library_add(line, "the loader's folders");
     if (p->driver_major)
-        add(line, ", for a version up to the driver's CUDA %u", p->driver_major);
+        cupti_library_add(line, ", for a version up to the driver's CUDA %u", p->driver_major);
 }
 
 bool cupti_library_load(struct cupti_library *library, const struct cupti_search *search,

@@ -10,7 +10,7 @@
 
 /* A buffer with the kind in every word looks like a sequence of records of that kind, wherever the
  * next one begins. So one step of GetNextRecord advances by the record's size. */
-static uint16_t measure(cupti_next_record_fn next_record, uint32_t kind)
+static uint16_t cupti_record_measure(cupti_next_record_fn next_record, uint32_t kind)
 {
     uint64_t words[PROBE_BYTES / 8];
     uint8_t *buffer = (uint8_t *)words;
@@ -29,7 +29,7 @@ unsigned cupti_sizes_measure(struct cupti_sizes *sizes, cupti_next_record_fn nex
     unsigned count = 0;
     sizes->bytes[0] = 0;
     for (uint32_t kind = 1; kind < CUPTI_KIND_MAX; kind++) {
-        sizes->bytes[kind] = measure(next_record, kind);
+        sizes->bytes[kind] = cupti_record_measure(next_record, kind);
         count += sizes->bytes[kind] != 0;
     }
     return count;

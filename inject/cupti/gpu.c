@@ -39,7 +39,7 @@
  * hold. */
 #define START_WAIT_NS 1000000000u
 
-static int visit_driver(const struct object *o, void *data)
+static int gpu_visit_driver(const struct object *o, void *data)
 {
     void **version = data;
     if (!object_is(o, "libcuda.so"))
@@ -53,7 +53,7 @@ static unsigned driver_version(void)
 {
     void *get_version = NULL;
     int version = 0;
-    objects_each(visit_driver, &get_version);
+    objects_each(gpu_visit_driver, &get_version);
     if (!get_version || ((CUresult(*)(int *))get_version)(&version) != CUDA_SUCCESS)
         return 0;
     return (unsigned)version;
@@ -291,12 +291,12 @@ void gpu_dies(bool is_certain, uint64_t ns)
     }
 }
 
-static void at_exit(void)
+static void gpu_at_exit(void)
 {
     gpu_end(gp.settings.numbers[SETTING_EXIT_WAIT]);
 }
 
-static void start(bool subscribed)
+static void gpu_start(bool subscribed)
 {
     bool yielded = gpu_rival_is_at_work();
     if (yielded)
@@ -308,7 +308,7 @@ static void start(bool subscribed)
             enable_callbacks(false);
         if (gpu_parse_start() && gpu_flush_start()) {
             /* Registered after cuInit, so that it runs before the driver's own handler. */
-            atexit(at_exit);
+            atexit(gpu_at_exit);
             gpu_tell_source();
             gpu_describe_now(&this_thread);
             atomic_store(&gpu.epoch, epoch_now());
@@ -343,7 +343,7 @@ static void start_if_due(void)
         return;
     struct quiet quiet = quiet_begin();
     uint64_t begin = ticks_now();
-    start(phase == GPU_WATCHING);
+    gpu_start(phase == GPU_WATCHING);
     thread_cost_time(this_thread.cost, COST_START, ticks_now() - begin);
     futex_wake_all(&gpu.phase);
     quiet_end(&quiet);

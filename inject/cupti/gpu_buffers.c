@@ -108,7 +108,7 @@ static int take_of_word(uint32_t word, uint64_t used, uint32_t grains)
 
 /* Takes a buffer from these words, a smaller one if none is as large as requested; -1: none is
  * free. Takes the lowest first, since their pages are mapped already. */
-static int take_free(uint32_t first, uint32_t count, uint32_t grains)
+static int gpu_buffers_take_free(uint32_t first, uint32_t count, uint32_t grains)
 {
     for (bool is_full = false; grains && !is_full; grains /= 2) {
         is_full = true;
@@ -150,11 +150,11 @@ static uint32_t grains_wanted(void)
 void gpu_buffers_requested(uint8_t **buffer, size_t *size, size_t *record_count_max)
 {
     uint32_t grains = grains_wanted();
-    int index = take_free(0, pool.words, grains);
+    int index = gpu_buffers_take_free(0, pool.words, grains);
     if (index < 0) /* such a request does not mean that a buffer was full soon */
         atomic_store_explicit(&pool.grains, 1, memory_order_relaxed);
     if (index < 0 && gpu.cupti.version < REFUSAL_VERSION)
-        index = take_free(pool.words, SPARE_WORDS, grains);
+        index = gpu_buffers_take_free(pool.words, SPARE_WORDS, grains);
     if (index < 0 && gpu.cupti.version >= REFUSAL_VERSION) {
         *buffer = NULL; /* then CUPTI drops records, and counts them */
         *size = *record_count_max = 0;

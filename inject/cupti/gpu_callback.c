@@ -45,7 +45,8 @@ static bool on_stack(const void *at, const void *here)
     return (uintptr_t)at - (uintptr_t)here - 1 < CALL_STACK_BYTES_MAX;
 }
 
-static void enter(struct thread *t, bool of_runtime, int code, const CUpti_CallbackData *data)
+static void gpu_callback_enter(struct thread *t, bool of_runtime, int code,
+                               const CUpti_CallbackData *data)
 {
     struct call here = {0, NULL};
     uint64_t words[API_ARGS_MAX];
@@ -83,7 +84,7 @@ static void enter(struct thread *t, bool of_runtime, int code, const CUpti_Callb
     note_correlation(t, data->correlationId);
 }
 
-static void leave(struct thread *t, int code, const CUpti_CallbackData *data)
+static void gpu_callback_leave(struct thread *t, int code, const CUpti_CallbackData *data)
 {
     uint64_t words[API_ARGS_MAX];
     struct seen_call *seen = call_newest_seen(t);
@@ -95,7 +96,7 @@ static void leave(struct thread *t, int code, const CUpti_CallbackData *data)
 }
 
 /* Returns false after the end, and in the child of a fork. */
-static bool takes_part(void)
+static bool gpu_callback_takes_part(void)
 {
     uint32_t phase = atomic_load_explicit(&gpu.phase, memory_order_relaxed);
     if (phase == GPU_WATCHING)
@@ -111,7 +112,7 @@ void gpu_callback(void *userdata, CUpti_CallbackDomain domain, CUpti_CallbackId 
     const CUpti_CallbackData *data = cbdata;
     (void)userdata;
     gpu_guest_tell(domain, cbid, cbdata);
-    if (call_thread_is_inside(t) || !takes_part())
+    if (call_thread_is_inside(t) || !gpu_callback_takes_part())
         return;
     int code = cupti_callback_code(&gpu.callbacks, domain, cbid);
     if (code < 0 || !gpu.is_called_back[code]) /* only the guest wants it */
@@ -120,9 +121,9 @@ void gpu_callback(void *userdata, CUpti_CallbackDomain domain, CUpti_CallbackId 
         return;
     uint64_t begin = t->burst ? ticks_now() : 0;
     if (data->callbackSite == CUPTI_API_ENTER)
-        enter(t, domain == CUPTI_CB_DOMAIN_RUNTIME_API, code, data);
+        gpu_callback_enter(t, domain == CUPTI_CB_DOMAIN_RUNTIME_API, code, data);
     else
-        leave(t, code, data);
+        gpu_callback_leave(t, code, data);
     thread_cost_count(t->cost, COST_CALLBACK);
     if (unlikely(begin))
         thread_cost_time(t->cost, COST_CALLBACK, ticks_now() - begin);

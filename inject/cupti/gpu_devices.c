@@ -45,7 +45,7 @@ static struct told_device {
 static _Atomic unsigned device_count;
 static _Atomic uint64_t used; /* one bit per device */
 
-static int visit_driver(const struct object *o, void *data)
+static int gpu_devices_visit_driver(const struct object *o, void *data)
 {
     void **functions = data;
     if (!object_is(o, "libcuda.so"))
@@ -104,7 +104,7 @@ void gpu_devices_read(void)
     void *functions[DRIVER_FUNCTIONS] = {NULL};
     CUdevice device;
     int count = 0;
-    objects_each(visit_driver, functions);
+    objects_each(gpu_devices_visit_driver, functions);
     if (!functions[COUNT] || !functions[GET] ||
         ((CUresult(*)(int *))functions[COUNT])(&count) != CUDA_SUCCESS)
         return;

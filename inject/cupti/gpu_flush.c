@@ -30,7 +30,7 @@
 static atomic_bool is_last;
 
 /* Flushes finished records; `forced`: also those that CUPTI holds back with unfinished ones. */
-static void flush(bool forced)
+static void gpu_flush_flush(bool forced)
 {
     CUptiResult result = gpu.cupti.cuptiActivityFlushAll(0);
     /* A flush covers all subscribers' buffers: others need their unfinished records to stay. */
@@ -46,19 +46,19 @@ static void flush(bool forced)
 /*
  * Turns off what is no longer wanted (gpu_turn). On this thread CUPTI may take as long as it likes.
  */
-static void give_up(void)
+static void gpu_flush_give_up(void)
 {
     uint32_t off = recorded_asked();
     if (off & OFF_CALLBACKS)
         gpu_stop_callbacks();
     if (!(off & OFF_CUPTI) || atomic_load(&gpu.phase) != GPU_ACTIVE)
         return;
-    flush(false); /* unfinished work would come without times */
+    gpu_flush_flush(false); /* unfinished work would come without times */
     gpu_stop_records();
 }
 
 /* One round. Returns false if CUPTI will deliver nothing more. */
-static bool look(uint32_t requested, bool is_killed, bool *is_asked, uint64_t *took_ns)
+static bool gpu_flush_look(uint32_t requested, bool is_killed, bool *is_asked, uint64_t *took_ns)
 {
     *is_asked = is_killed || requested != atomic_load(&gpu_flusher.done);
     bool forced = *is_asked && (atomic_exchange(&gpu_flusher.is_forced, false) || is_killed);
@@ -67,9 +67,9 @@ static bool look(uint32_t requested, bool is_killed, bool *is_asked, uint64_t *t
     gpu_rival_look();
     uint64_t begin_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
     if (*is_asked || atomic_load(&gpu.phase) == GPU_ACTIVE)
-        flush(forced);
+        gpu_flush_flush(forced);
     *took_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns;
-    give_up();
+    gpu_flush_give_up();
     gpu_rest_look();
     own_thread_tell(COST_FLUSH);
     return true;
@@ -99,7 +99,7 @@ static void rest(uint32_t wake, uint64_t took_ns)
 }
 
 /* Answers another process that is about to kill this one. */
-static void answer(uint32_t asked)
+static void gpu_flush_answer(uint32_t asked)
 {
     atomic_store(live_word(LIVE_OFFSET_ANSWERED), asked);
     futex_wake_all_shared(live_word(LIVE_OFFSET_ANSWERED));
@@ -122,11 +122,11 @@ static void *flush_main(void *data)
         /* Calls that wait from now on are served by the next flush; but a flush covers all
          * subscribers' buffers. */
         atomic_store(&synced.state, gpu.shared ? SYNCED_NOBODY : SYNCED_RESTS);
-        if (!look(requested, is_killed, &is_asked, &took_ns))
+        if (!gpu_flush_look(requested, is_killed, &is_asked, &took_ns))
             break;
         if (is_killed) {
             gpu_parse_drain(ANSWER_NS);
-            answer(asked);
+            gpu_flush_answer(asked);
         }
         if (is_asked) {
             atomic_store(&gpu_flusher.done, requested);
@@ -138,7 +138,7 @@ static void *flush_main(void *data)
     atomic_store(&synced.state, SYNCED_NOBODY);
     atomic_store(live_word(LIVE_OFFSET_FLUSHER), 0);
     /* processes that asked meanwhile need not wait */
-    answer(atomic_load(live_word(LIVE_OFFSET_ASKED)));
+    gpu_flush_answer(atomic_load(live_word(LIVE_OFFSET_ASKED)));
     atomic_store(&gpu_flusher.running, 0);
     futex_wake_all(&gpu_flusher.done);
     own_thread_end();

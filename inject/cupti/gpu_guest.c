@@ -37,7 +37,7 @@ static struct {
 #include "api/api_cupti.def"
 #undef HOOK
 
-static bool is_known(int domain, uint32_t cbid)
+static bool gpu_guest_is_known(int domain, uint32_t cbid)
 {
     return domain > 0 && domain < DOMAIN_COUNT && cbid < CUPTI_CBID_MAX;
 }
@@ -66,7 +66,7 @@ bool gpu_guest_would_share(void)
     return guest.would_share;
 }
 
-static bool is_ours(int domain, uint32_t cbid)
+static bool gpu_guest_is_ours(int domain, uint32_t cbid)
 {
     int code = cupti_callback_code(&gpu.callbacks, (CUpti_CallbackDomain)domain, cbid);
     return gpu.subscriber && gpu.subscriber == atomic_load(&guest.handle) && code >= 0 &&
@@ -76,14 +76,14 @@ static bool is_ours(int domain, uint32_t cbid)
 void gpu_guest_tell(CUpti_CallbackDomain domain, CUpti_CallbackId cbid, const void *cbdata)
 {
     CUpti_CallbackFunc callback = atomic_load_explicit(&guest.callback, memory_order_acquire);
-    if (callback && is_known((int)domain, cbid) &&
+    if (callback && gpu_guest_is_known((int)domain, cbid) &&
         atomic_load_explicit(&guest.wants[domain][cbid], memory_order_relaxed))
         callback(guest.userdata, domain, cbid, cbdata);
 }
 
 bool gpu_guest_wants(CUpti_CallbackDomain domain, CUpti_CallbackId cbid)
 {
-    return atomic_load(&guest.callback) && is_known((int)domain, cbid) &&
+    return atomic_load(&guest.callback) && gpu_guest_is_known((int)domain, cbid) &&
            atomic_load(&guest.wants[domain][cbid]);
 }
 
@@ -116,13 +116,13 @@ bool gpu_guest_keeps(CUpti_SubscriberHandle subscriber)
         return false;
     for (int domain = 1; domain < DOMAIN_COUNT; domain++)
         for (uint32_t cbid = 1; cbid < CUPTI_CBID_MAX; cbid++)
-            if (is_ours(domain, cbid) && !atomic_load(&guest.wants[domain][cbid]))
+            if (gpu_guest_is_ours(domain, cbid) && !atomic_load(&guest.wants[domain][cbid]))
                 gpu.cupti.cuptiEnableCallback(0, subscriber, (CUpti_CallbackDomain)domain, cbid);
     memset(gpu.is_called_back, 0, sizeof gpu.is_called_back);
     return true;
 }
 
-static void leave(void)
+static void gpu_guest_leave(void)
 {
     atomic_store(&guest.callback, NULL);
     atomic_store(&guest.handle, NULL);
@@ -135,13 +135,13 @@ static void leave(void)
 void gpu_guest_forget(void)
 {
     if (atomic_load(&guest.callback))
-        leave();
+        gpu_guest_leave();
     gpu.subscriber = NULL;
 }
 
 /* Called before CUPTI's function, whose callbacks may come at once. Returns false if this client is
  * not ours to serve. */
-static bool enter(const void *subscriber, void *callback, void *userdata)
+static bool gpu_guest_enter(const void *subscriber, void *callback, void *userdata)
 {
     uint32_t taken = 0;
     if (!subscriber || !callback || !atomic_compare_exchange_strong(&guest.is_taken, &taken, 1))
@@ -152,7 +152,7 @@ static bool enter(const void *subscriber, void *callback, void *userdata)
 }
 
 /* Handles CUPTI's answer to the client's subscription, and enables its callbacks. */
-static int settle(int result, void *subscriber, const void *subscribe, bool would_share)
+static int gpu_guest_settle(int result, void *subscriber, const void *subscribe, bool would_share)
 {
     CUpti_SubscriberHandle *handle = subscriber;
     bool is_refused = result == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED ||
@@ -171,7 +171,7 @@ static int settle(int result, void *subscriber, const void *subscribe, bool woul
         atomic_store(&guest.handle, *handle);
         result = CUPTI_SUCCESS;
     } else {
-        leave();
+        gpu_guest_leave();
     }
     return result;
 }
@@ -182,10 +182,10 @@ EXPORT int cuptiSubscribe(void *subscriber, void *callback, void *userdata)
     if (!real)
         return NO_CUPTI;
     gpu_client_calls();
-    if (!enter(subscriber, callback, userdata))
+    if (!gpu_guest_enter(subscriber, callback, userdata))
         return gpu_client_called(real(subscriber, callback, userdata));
-    return gpu_client_called(settle(real(subscriber, (void *)guest_callback, NULL), subscriber,
-                                    (const void *)real, false));
+    return gpu_client_called(gpu_guest_settle(real(subscriber, (void *)guest_callback, NULL),
+                                              subscriber, (const void *)real, false));
 }
 
 static bool would_share(const CUpti_SubscriberParams *params)
@@ -200,10 +200,10 @@ EXPORT int cuptiSubscribe_v2(void *subscriber, void *callback, void *userdata, v
     __typeof__(&cuptiSubscribe_v2) real = HOOK_REAL(cuptiSubscribe_v2);
     if (!real) { /* missing before 13.0: only our weak reference makes it look defined */
         __typeof__(&cuptiSubscribe) old = HOOK_REAL(cuptiSubscribe);
-        if (!old || !enter(subscriber, callback, userdata))
+        if (!old || !gpu_guest_enter(subscriber, callback, userdata))
             return old ? old(subscriber, callback, userdata) : (int)NO_CUPTI;
-        return settle(old(subscriber, (void *)guest_callback, NULL), subscriber, (const void *)old,
-                      false);
+        return gpu_guest_settle(old(subscriber, (void *)guest_callback, NULL), subscriber,
+                                (const void *)old, false);
     }
     gpu_client_calls();
     /* Since 13.3 it may exist beside other subscribers, so that it does not depend on us. */
@@ -214,10 +214,11 @@ EXPORT int cuptiSubscribe_v2(void *subscriber, void *callback, void *userdata, v
         if (result != CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED)
             return gpu_client_called(result);
     }
-    if (!enter(subscriber, callback, userdata))
+    if (!gpu_guest_enter(subscriber, callback, userdata))
         return gpu_client_called(real(subscriber, callback, userdata, params));
     int result = real(subscriber, (void *)guest_callback, NULL, params);
-    return gpu_client_called(settle(result, subscriber, (const void *)real, would_share(params)));
+    return gpu_client_called(
+        gpu_guest_settle(result, subscriber, (const void *)real, would_share(params)));
 }
 
 typedef int enable_function(uint32_t enable, void *subscriber, int domain, uint32_t cbid);
@@ -226,15 +227,15 @@ static int enable_one(enable_function *real, uint32_t enable, int domain, uint32
 {
     void *handle = (void *)atomic_load(&guest.handle);
     int result = CUPTI_SUCCESS;
-    uint8_t before = is_known(domain, cbid) ? atomic_load(&guest.wants[domain][cbid]) : 0;
+    uint8_t before = gpu_guest_is_known(domain, cbid) ? atomic_load(&guest.wants[domain][cbid]) : 0;
     /* set first: whoever turns ours off checks it (gpu_rest.c) */
-    if (enable && is_known(domain, cbid))
+    if (enable && gpu_guest_is_known(domain, cbid))
         atomic_store(&guest.wants[domain][cbid], 1);
-    if (enable || !is_ours(domain, cbid))
+    if (enable || !gpu_guest_is_ours(domain, cbid))
         result = real(enable, handle, domain, cbid);
-    if (is_known(domain, cbid))
+    if (gpu_guest_is_known(domain, cbid))
         atomic_store(&guest.wants[domain][cbid], result == CUPTI_SUCCESS ? enable != 0 : before);
-    if (!enable && is_ours(domain, cbid)) /* ours was turned on meanwhile */
+    if (!enable && gpu_guest_is_ours(domain, cbid)) /* ours was turned on meanwhile */
         real(1, handle, domain, cbid);
     return result;
 }
@@ -264,7 +265,7 @@ EXPORT int cuptiEnableDomain(uint32_t enable, void *subscriber, int domain)
         return NO_CUPTI;
     if (!is_guest(subscriber))
         return real(enable, subscriber, domain);
-    if (!is_known(domain, 0))
+    if (!gpu_guest_is_known(domain, 0))
         return CUPTI_ERROR_INVALID_PARAMETER;
     enable_each(one, enable, domain);
     return CUPTI_SUCCESS;
@@ -290,7 +291,7 @@ EXPORT int cuptiGetCallbackState(uint32_t *enable, void *subscriber, int domain,
         return NO_CUPTI;
     if (!is_guest(subscriber))
         return real(enable, subscriber, domain, cbid);
-    if (!enable || !is_known(domain, cbid))
+    if (!enable || !gpu_guest_is_known(domain, cbid))
         return CUPTI_ERROR_INVALID_PARAMETER;
     *enable = atomic_load(&guest.wants[domain][cbid]);
     return CUPTI_SUCCESS;
@@ -310,6 +311,6 @@ int gpu_guest_unsubscribe(void *subscriber)
             enable_each(one, 0, domain);
     else
         result = real(subscriber);
-    leave();
+    gpu_guest_leave();
     return result;
 }

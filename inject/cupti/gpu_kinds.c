@@ -60,7 +60,7 @@ static uint64_t wanted_now(void)
     return wanted;
 }
 
-static bool change(void)
+static bool gpu_kinds_change(void)
 {
     uint64_t wanted = wanted_now(), before = atomic_load(&gpu.kinds), tried = 0, done = 0;
     bool is_limited = gpu_session_changes(!(atomic_load(&followed) & OFF_WORK));
@@ -102,7 +102,7 @@ bool gpu_kinds_follow(void)
         if (!lock_take(&lock, gp.settings.numbers[SETTING_EXIT_WAIT]))
             return good; /* the thread that holds the lock checks again */
         atomic_store(&followed, recorded_asked() & OFF_DEVICE);
-        good = change();
+        good = gpu_kinds_change();
         lock_drop(&lock);
     } while (gpu_kinds_are_due());
     if (atomic_load(&gpu.phase) == GPU_DEAD) /* turned off meanwhile */

@@ -38,12 +38,12 @@ void gpu_names_next_buffer(void)
     table.buffer++;
 }
 
-static struct seen *slot_of(const char *name)
+static struct seen *gpu_names_slot_of(const char *name)
 {
     return &table.seen[hash_mix(0, (uintptr_t)name) >> 52];
 }
 
-static struct entry *entry_of(struct entry *entries, uint32_t capacity, uint64_t hash)
+static struct entry *gpu_names_entry_of(struct entry *entries, uint32_t capacity, uint64_t hash)
 {
     uint32_t i = (uint32_t)hash & (capacity - 1);
     while (entries[i].hash && entries[i].hash != hash)
@@ -51,7 +51,7 @@ static struct entry *entry_of(struct entry *entries, uint32_t capacity, uint64_t
     return &entries[i];
 }
 
-static bool grow(void)
+static bool gpu_names_grow(void)
 {
     uint32_t capacity = table.capacity ? 2 * table.capacity : NAMES_FIRST;
     if (capacity > NAMES_MAX)
@@ -61,7 +61,7 @@ static bool grow(void)
         return false;
     for (uint32_t i = 0; i < table.capacity; i++)
         if (table.entries[i].hash)
-            *entry_of(entries, capacity, table.entries[i].hash) = table.entries[i];
+            *gpu_names_entry_of(entries, capacity, table.entries[i].hash) = table.entries[i];
     if (table.entries)
         munmap(table.entries, table.capacity * sizeof *table.entries);
     table.entries = entries;
@@ -71,20 +71,21 @@ static bool grow(void)
 
 /* Returns 0 if there is no space for the name or its record. Its kernel most likely has no space
  * either; the next one tries again. */
-static uint64_t number_of(struct thread *me, const char *name, uint64_t begin)
+static uint64_t gpu_names_number_of(struct thread *me, const char *name, uint64_t begin)
 {
     char cut[NAME_BYTES_MAX + 1];
     size_t length = strlen(name);
     uint64_t hash = hash_bytes(name, length) | 1;
-    struct entry *e = table.capacity ? entry_of(table.entries, table.capacity, hash) : NULL;
+    struct entry *e =
+        table.capacity ? gpu_names_entry_of(table.entries, table.capacity, hash) : NULL;
     if (e && e->hash)
         return e->number;
     if (2 * table.used >= table.capacity) {
-        if (!grow()) {
+        if (!gpu_names_grow()) {
             counter_add(COUNTER_NAMES_DROPPED, 1);
             return 0;
         }
-        e = entry_of(table.entries, table.capacity, hash);
+        e = gpu_names_entry_of(table.entries, table.capacity, hash);
     }
     const char *text = name_as_recorded(name, cut, &length);
     struct record r = {RECORD_WITH(KERNEL_NAME, [KERNEL_NAME_NAME] = table.used + 1u),
@@ -100,8 +101,8 @@ uint64_t gpu_name(struct thread *me, const char *name, uint64_t begin)
 {
     if (!name)
         return 0;
-    struct seen *s = slot_of(name);
+    struct seen *s = gpu_names_slot_of(name);
     if (s->name != name || s->buffer != table.buffer || !s->number)
-        *s = (struct seen){name, table.buffer, number_of(me, name, begin)};
+        *s = (struct seen){name, table.buffer, gpu_names_number_of(me, name, begin)};
     return s->number;
 }

@@ -24,7 +24,7 @@ static inline uint64_t field(const struct cupti_view *view, enum cupti_field whi
 #define F(which) field(view, FIELD_##which)
 
 /* How long before `start` the time `at` was; 0 if CUPTI did not report it. */
-static uint64_t before(uint64_t start, uint64_t at)
+static uint64_t gpu_records_before(uint64_t start, uint64_t at)
 {
     return at && at < start ? start - at : 0;
 }
@@ -85,9 +85,9 @@ static bool make_kernel(struct thread *me, struct record *r, const struct cupti_
         [KERNEL_REGISTERS] = F(KERNEL_REGISTERS), [KERNEL_STATIC_SHARED] = F(KERNEL_STATIC_SHARED),
         [KERNEL_DYNAMIC_SHARED] = F(KERNEL_DYNAMIC_SHARED),
         [KERNEL_LOCAL] = local ? local : F(KERNEL_LOCAL_TOTAL),
-        [KERNEL_QUEUED] = before(start, F(KERNEL_QUEUED)),
-        [KERNEL_SUBMITTED] = before(start, F(KERNEL_SUBMITTED)), [KERNEL_GRAPH] = F(KERNEL_GRAPH),
-        [KERNEL_GRAPH_NODE] = F(KERNEL_GRAPH_NODE),
+        [KERNEL_QUEUED] = gpu_records_before(start, F(KERNEL_QUEUED)),
+        [KERNEL_SUBMITTED] = gpu_records_before(start, F(KERNEL_SUBMITTED)),
+        [KERNEL_GRAPH] = F(KERNEL_GRAPH), [KERNEL_GRAPH_NODE] = F(KERNEL_GRAPH_NODE),
         [KERNEL_CLUSTER] = dim3_word(F(KERNEL_CLUSTER_X), F(KERNEL_CLUSTER_Y), F(KERNEL_CLUSTER_Z)),
         [KERNEL_CHANNEL] = F(KERNEL_CHANNEL));
     return true;

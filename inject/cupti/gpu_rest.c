@@ -60,7 +60,7 @@ static void switch_all(bool on)
 }
 
 /* Repeats until the state is right: a thread that asked meanwhile may not have got the lock. */
-static void follow(bool may_begin)
+static void gpu_rest_follow(bool may_begin)
 {
     while (atomic_load(&is_resting) ? !may_rest() : may_begin && may_rest() && !are_calls_open()) {
         if (!lock_take(&lock, LOCK_NS))
@@ -82,10 +82,10 @@ void gpu_rest_look(void)
     bool is_stopped = may_rest();
     if (!is_stopped || !since_ns)
         since_ns = is_stopped ? now_ns : 0;
-    follow(is_stopped && now_ns - since_ns >= GPU_REST_NS);
+    gpu_rest_follow(is_stopped && now_ns - since_ns >= GPU_REST_NS);
 }
 
 void gpu_rest_turn(void)
 {
-    follow(false);
+    gpu_rest_follow(false);
 }

@@ -13,7 +13,7 @@ bool gpu_scope_by_subscriber(const struct cupti_library *cupti)
 }
 
 /* Sets an attribute of the subscriber, or of the process. */
-static CUptiResult set(CUpti_ActivityAttribute attribute, size_t bytes, void *value)
+static CUptiResult gpu_scope_set(CUpti_ActivityAttribute attribute, size_t bytes, void *value)
 {
     return gpu.scope ? gpu.cupti.cuptiActivitySetAttribute_v2(gpu.scope, attribute, &bytes, value)
                      : gpu.cupti.cuptiActivitySetAttribute(attribute, &bytes, value);
@@ -29,20 +29,20 @@ CUptiResult gpu_scope_enable(CUpti_ActivityKind kind, bool enable)
 
 CUptiResult gpu_scope_thread_ids(CUpti_ActivityThreadIdType type)
 {
-    return gpu.scope ? set(CUPTI_ACTIVITY_ATTR_THREAD_ID_TYPE, sizeof type, &type)
+    return gpu.scope ? gpu_scope_set(CUPTI_ACTIVITY_ATTR_THREAD_ID_TYPE, sizeof type, &type)
                      : gpu.cupti.cuptiSetThreadIdType(type);
 }
 
 CUptiResult gpu_scope_latency(uint8_t enable)
 {
-    return gpu.scope
-               ? set(CUPTI_ACTIVITY_ATTR_ENABLE_KERNEL_LATENCY_TIMESTAMPS, sizeof enable, &enable)
-               : gpu.cupti.cuptiActivityEnableLatencyTimestamps(enable);
+    return gpu.scope ? gpu_scope_set(CUPTI_ACTIVITY_ATTR_ENABLE_KERNEL_LATENCY_TIMESTAMPS,
+                                     sizeof enable, &enable)
+                     : gpu.cupti.cuptiActivityEnableLatencyTimestamps(enable);
 }
 
 CUptiResult gpu_scope_clock(CUpti_TimestampCallbackFunc clock)
 {
-    return gpu.scope ? set(CUPTI_ACTIVITY_ATTR_TIMESTAMP_CALLBACK, sizeof clock, &clock)
+    return gpu.scope ? gpu_scope_set(CUPTI_ACTIVITY_ATTR_TIMESTAMP_CALLBACK, sizeof clock, &clock)
                      : gpu.cupti.cuptiActivityRegisterTimestampCallback(clock);
 }
 
@@ -52,9 +52,9 @@ void gpu_scope_buffer_attributes(void)
     /* It is not documented whether these are per subscriber: others' buffers may not be zeroed. */
     if (gpu.shared)
         return;
-    set(CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER, sizeof on, &on);
+    gpu_scope_set(CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER, sizeof on, &on);
     /* With a buffer per thread, memory would grow with the number of threads. */
-    set(CUPTI_ACTIVITY_ATTR_PER_THREAD_ACTIVITY_BUFFER, sizeof off, &off);
+    gpu_scope_set(CUPTI_ACTIVITY_ATTR_PER_THREAD_ACTIVITY_BUFFER, sizeof off, &off);
 }
 
 static void requested(uint8_t **buffer, size_t *size, size_t *record_count_max,

@@ -44,13 +44,13 @@ static nvmlReturn_t begin_with(struct device_gpm *gpm, nvmlDevice_t device)
 }
 
 /* Converts a value. Values that are not a number, or out of range, are not known. */
-static uint64_t known(double value, double unit)
+static uint64_t device_gpm_known(double value, double unit)
 {
     double number = value * unit;
     return number >= 0 && number < RATE_MAX ? (uint64_t)number + 1 : 0;
 }
 
-static nvmlReturn_t compare(const struct device_gpm *gpm, uint64_t *args)
+static nvmlReturn_t device_gpm_compare(const struct device_gpm *gpm, uint64_t *args)
 {
     static nvmlGpmMetricsGet_t asked; /* used only by the thread that reads */
     asked.version = NVML_GPM_METRICS_GET_VERSION;
@@ -62,7 +62,7 @@ static nvmlReturn_t compare(const struct device_gpm *gpm, uint64_t *args)
     nvmlReturn_t result = NVML_CALL(nvmlGpmMetricsGet, &asked);
     for (unsigned i = 0; i < METRIC_COUNT && result == NVML_SUCCESS; i++)
         if (asked.metrics[i].nvmlReturn == NVML_SUCCESS)
-            args[metrics[i].argument] = known(asked.metrics[i].value, metrics[i].unit);
+            args[metrics[i].argument] = device_gpm_known(asked.metrics[i].value, metrics[i].unit);
     return result;
 }
 
@@ -85,7 +85,7 @@ nvmlReturn_t device_gpm_read(struct device_gpm *gpm, nvmlDevice_t device, bool i
     gpm->samples[1] = gpm->samples[0];
     gpm->samples[0] = oldest;
     if (gpm->has_one) {
-        result = compare(gpm, args);
+        result = device_gpm_compare(gpm, args);
         *begin = result == NVML_SUCCESS ? gpm->ticks : 0;
         *end = now;
     }

@@ -69,7 +69,7 @@ static const struct {
 
 _Static_assert(FIELD_COUNT <= DEVICE_FIELDS_MAX, "room for them");
 
-static uint64_t known(uint64_t value)
+static uint64_t device_source_known(uint64_t value)
 {
     return value + 1;
 }
@@ -81,8 +81,9 @@ static nvmlReturn_t read_rates(struct device_source *s, uint64_t *args)
     nvmlUtilization_t rates = {0, 0};
     nvmlReturn_t result = NVML_CALL(nvmlDeviceGetUtilizationRates, s->handle, &rates);
     if (result == NVML_SUCCESS) {
-        args[DEVICE_USE_BUSY] = known((uint64_t)rates.gpu * PPM_PER_PERCENT);
-        args[DEVICE_USE_MEMORY_BUSY] = known((uint64_t)rates.memory * PPM_PER_PERCENT);
+        args[DEVICE_USE_BUSY] = device_source_known((uint64_t)rates.gpu * PPM_PER_PERCENT);
+        args[DEVICE_USE_MEMORY_BUSY] =
+            device_source_known((uint64_t)rates.memory * PPM_PER_PERCENT);
     }
     return result;
 }
@@ -94,16 +95,16 @@ static nvmlReturn_t read_memory(struct device_source *s, uint64_t *args)
     nvmlMemory_t plain = {0};
     nvmlReturn_t result = NVML_CALL(nvmlDeviceGetMemoryInfo_v2, s->handle, &memory);
     if (result == NVML_SUCCESS) {
-        args[DEVICE_USE_TOTAL] = known(memory.total);
-        args[DEVICE_USE_USED] = known(memory.used);
-        args[DEVICE_USE_RESERVED] = known(memory.reserved);
+        args[DEVICE_USE_TOTAL] = device_source_known(memory.total);
+        args[DEVICE_USE_USED] = device_source_known(memory.used);
+        args[DEVICE_USE_RESERVED] = device_source_known(memory.reserved);
     } else if (result == NVML_ERROR_FUNCTION_NOT_FOUND ||
                result == NVML_ERROR_ARGUMENT_VERSION_MISMATCH ||
                result == NVML_ERROR_INVALID_ARGUMENT) {
         result = NVML_CALL(nvmlDeviceGetMemoryInfo, s->handle, &plain);
         if (result == NVML_SUCCESS) {
-            args[DEVICE_USE_TOTAL] = known(plain.total);
-            args[DEVICE_USE_USED] = known(plain.used);
+            args[DEVICE_USE_TOTAL] = device_source_known(plain.total);
+            args[DEVICE_USE_USED] = device_source_known(plain.used);
         }
     }
     return result;
@@ -132,9 +133,9 @@ static nvmlReturn_t read_processes(struct device_source *s, uint32_t own_pid, ui
     uint64_t own_bytes;
     nvmlReturn_t result = device_processes(s->handle, own_pid, &count, &has_own, &own_bytes);
     if (result == NVML_SUCCESS) {
-        args[DEVICE_USE_PROCESSES] = known(count);
+        args[DEVICE_USE_PROCESSES] = device_source_known(count);
         if (own_bytes != NOT_AVAILABLE)
-            args[DEVICE_USE_OWN] = known(own_bytes);
+            args[DEVICE_USE_OWN] = device_source_known(own_bytes);
         /* A process that is not listed yet may appear later. */
         if (!own_pid)
             s->own_lack = "NVML lists pids of another PID namespace, so no memory can be assigned "
@@ -152,7 +153,7 @@ static nvmlReturn_t read_power(struct device_source *s, uint64_t *args)
     if (args[DEVICE_POWER_INSTANT] || args[DEVICE_POWER_AVERAGE])
         return NVML_SUCCESS;
     nvmlReturn_t result = NVML_CALL(nvmlDeviceGetPowerUsage, s->handle, &power);
-    args[DEVICE_POWER_OTHER] = result == NVML_SUCCESS ? known(power) : 0;
+    args[DEVICE_POWER_OTHER] = result == NVML_SUCCESS ? device_source_known(power) : 0;
     return result;
 }
 
@@ -161,7 +162,7 @@ static nvmlReturn_t read_temperature(struct device_source *s, uint64_t *args)
     unsigned degrees = 0;
     nvmlReturn_t result =
         NVML_CALL(nvmlDeviceGetTemperature, s->handle, NVML_TEMPERATURE_GPU, &degrees);
-    args[DEVICE_POWER_TEMPERATURE] = result == NVML_SUCCESS ? known(degrees) : 0;
+    args[DEVICE_POWER_TEMPERATURE] = result == NVML_SUCCESS ? device_source_known(degrees) : 0;
     return result;
 }
 
@@ -169,7 +170,7 @@ static nvmlReturn_t read_sm_clock(struct device_source *s, uint64_t *args)
 {
     unsigned mhz = 0;
     nvmlReturn_t result = NVML_CALL(nvmlDeviceGetClockInfo, s->handle, NVML_CLOCK_SM, &mhz);
-    args[DEVICE_CLOCKS_SM] = result == NVML_SUCCESS ? known(mhz) : 0;
+    args[DEVICE_CLOCKS_SM] = result == NVML_SUCCESS ? device_source_known(mhz) : 0;
     return result;
 }
 
@@ -177,7 +178,7 @@ static nvmlReturn_t read_memory_clock(struct device_source *s, uint64_t *args)
 {
     unsigned mhz = 0;
     nvmlReturn_t result = NVML_CALL(nvmlDeviceGetClockInfo, s->handle, NVML_CLOCK_MEM, &mhz);
-    args[DEVICE_CLOCKS_MEMORY] = result == NVML_SUCCESS ? known(mhz) : 0;
+    args[DEVICE_CLOCKS_MEMORY] = result == NVML_SUCCESS ? device_source_known(mhz) : 0;
     return result;
 }
 
@@ -197,7 +198,7 @@ static nvmlReturn_t read_reasons(struct device_source *s, uint64_t *args)
 {
     unsigned long long reasons = 0;
     nvmlReturn_t result = NVML_CALL(nvmlDeviceGetCurrentClocksEventReasons, s->handle, &reasons);
-    args[DEVICE_CLOCKS_REASONS] = result == NVML_SUCCESS ? known(reasons) : 0;
+    args[DEVICE_CLOCKS_REASONS] = result == NVML_SUCCESS ? device_source_known(reasons) : 0;
     return result;
 }
 
@@ -319,7 +320,7 @@ static void append_early(const struct device_source *s, struct thread *t,
                          const struct device_early *early)
 {
     struct record r = {RECORD_WITH(DEVICE_POWER, [DEVICE_POWER_SOURCE] = s->number,
-                                   [DEVICE_POWER_ENERGY] = known(early->energy)),
+                                   [DEVICE_POWER_ENERGY] = device_source_known(early->energy)),
                        .begin = early->begin, .duration = early->end - early->begin};
     thread_append(t, &r);
 }
@@ -373,7 +374,7 @@ enum device_absence device_absence_of(nvmlReturn_t result)
 
 /* Notes an answer. Queries that were refused for good are not repeated. Returns true if reading
  * goes on. */
-static bool note(struct device_source *s, unsigned item, nvmlReturn_t result)
+static bool device_source_note(struct device_source *s, unsigned item, nvmlReturn_t result)
 {
     enum device_absence reason = device_absence_of(result);
     if (result == NVML_SUCCESS) {
@@ -388,7 +389,7 @@ static bool note(struct device_source *s, unsigned item, nvmlReturn_t result)
     return true;
 }
 
-static bool is_wanted(const struct device_source *s, unsigned item)
+static bool device_source_is_wanted(const struct device_source *s, unsigned item)
 {
     return s->failures[item] < FAILURES_MAX;
 }
@@ -399,7 +400,7 @@ static void took(struct reading *r, uint64_t begin)
     r->end = ticks_now();
 }
 
-static uint64_t number_of(const nvmlFieldValue_t *v)
+static uint64_t device_source_number_of(const nvmlFieldValue_t *v)
 {
     switch (v->valueType) {
     case NVML_VALUE_TYPE_DOUBLE: return v->value.dVal > 0 ? (uint64_t)v->value.dVal : 0;
@@ -416,7 +417,7 @@ nvmlReturn_t device_energy(nvmlDevice_t handle, uint64_t *mj)
 {
     nvmlFieldValue_t v = {.fieldId = NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION};
     nvmlReturn_t result = NVML_CALL(nvmlDeviceGetFieldValues, handle, 1, &v);
-    *mj = number_of(&v);
+    *mj = device_source_number_of(&v);
     return result == NVML_SUCCESS ? v.nvmlReturn : result;
 }
 
@@ -427,8 +428,8 @@ static nvmlReturn_t read_fields(struct device_source *s, struct reading *reading
     memset(values, 0, sizeof values);
     for (unsigned i = 0; i < FIELD_COUNT; i++) {
         if (nvml.driver < fields[i].driver) /* older drivers use the number for something else */
-            note(s, i, NVML_ERROR_NOT_SUPPORTED);
-        if (!is_wanted(s, i))
+            device_source_note(s, i, NVML_ERROR_NOT_SUPPORTED);
+        if (!device_source_is_wanted(s, i))
             continue;
         values[count].fieldId = fields[i].id;
         values[count].scopeId = fields[i].scope;
@@ -441,11 +442,12 @@ static nvmlReturn_t read_fields(struct device_source *s, struct reading *reading
     for (unsigned i = 0; i < count; i++) {
         unsigned f = item[i], group = fields[f].group;
         nvmlReturn_t its = result == NVML_SUCCESS ? values[i].nvmlReturn : result;
-        if (!note(s, f, its))
+        if (!device_source_note(s, f, its))
             return its;
         if (its != NVML_SUCCESS)
             continue;
-        readings[group].args[fields[f].argument] = known(number_of(&values[i]) * fields[f].unit);
+        readings[group].args[fields[f].argument] =
+            device_source_known(device_source_number_of(&values[i]) * fields[f].unit);
         took(&readings[group], begin);
     }
     return NVML_SUCCESS;
@@ -456,12 +458,12 @@ static nvmlReturn_t read_calls(struct device_source *s, struct reading *readings
     for (unsigned i = 0; i < CALL_COUNT; i++) {
         unsigned item = FIELD_COUNT + i, group = calls[i].group;
         if (device_is_part(s) && !calls[i].is_of_parts)
-            note(s, item, NVML_ERROR_NOT_SUPPORTED);
-        if (!is_wanted(s, item))
+            device_source_note(s, item, NVML_ERROR_NOT_SUPPORTED);
+        if (!device_source_is_wanted(s, item))
             continue;
         uint64_t begin = ticks_now();
         nvmlReturn_t result = calls[i].read(s, readings[group].args);
-        if (!note(s, item, result))
+        if (!device_source_note(s, item, result))
             return result;
         if (result == NVML_SUCCESS)
             took(&readings[group], begin);
@@ -471,27 +473,27 @@ static nvmlReturn_t read_calls(struct device_source *s, struct reading *readings
 
 static nvmlReturn_t read_gpm(struct device_source *s, struct reading *r)
 {
-    if (!is_wanted(s, ITEM_GPM))
+    if (!device_source_is_wanted(s, ITEM_GPM))
         return NVML_SUCCESS;
     nvmlReturn_t result = device_gpm_read(&s->gpm, s->whole, device_is_part(s), s->gpu_instance,
                                           r->args, &r->begin, &r->end);
-    return note(s, ITEM_GPM, result) ? NVML_SUCCESS : result;
+    return device_source_note(s, ITEM_GPM, result) ? NVML_SUCCESS : result;
 }
 
-static nvmlReturn_t read_all(struct device_source *s, struct reading *readings, uint32_t own_pid,
-                             bool lists)
+static nvmlReturn_t device_source_read_all(struct device_source *s, struct reading *readings,
+                                           uint32_t own_pid, bool lists)
 {
     struct reading *use = &readings[DEVICE_GROUP_USE];
     nvmlReturn_t result = NVML_SUCCESS;
     for (unsigned i = 0; i < FIELD_COUNT && device_is_part(s); i++)
-        note(s, i, NVML_ERROR_NOT_SUPPORTED);
+        device_source_note(s, i, NVML_ERROR_NOT_SUPPORTED);
     result = read_fields(s, readings);
     if (result == NVML_SUCCESS)
         result = read_calls(s, readings);
-    if (result == NVML_SUCCESS && lists && is_wanted(s, ITEM_PROCESSES)) {
+    if (result == NVML_SUCCESS && lists && device_source_is_wanted(s, ITEM_PROCESSES)) {
         uint64_t begin = ticks_now();
         nvmlReturn_t listed = read_processes(s, own_pid, use->args);
-        result = note(s, ITEM_PROCESSES, listed) ? NVML_SUCCESS : listed;
+        result = device_source_note(s, ITEM_PROCESSES, listed) ? NVML_SUCCESS : listed;
         if (listed == NVML_SUCCESS)
             took(use, begin);
     }
@@ -503,7 +505,7 @@ static bool has_any(const struct device_source *s, unsigned group)
 {
     uint32_t arguments;
     for (unsigned item = 0; item < ITEM_COUNT; item++)
-        if (item_group(item, &arguments) == group && is_wanted(s, item))
+        if (item_group(item, &arguments) == group && device_source_is_wanted(s, item))
             return true;
     return false;
 }
@@ -568,7 +570,7 @@ nvmlReturn_t device_source_read(struct device_source *s, struct thread *t, uint3
 {
     struct reading readings[DEVICE_GROUP_COUNT];
     memset(readings, 0, sizeof readings);
-    nvmlReturn_t result = read_all(s, readings, own_pid, lists);
+    nvmlReturn_t result = device_source_read_all(s, readings, own_pid, lists);
     for (unsigned group = 0; group < DEVICE_GROUP_COUNT; group++) {
         const struct reading *its = &readings[group];
         if (!its->begin)

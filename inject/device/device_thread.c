@@ -74,15 +74,15 @@ static uint64_t now_ns(void)
 /* ---- which devices there are ----------------------------------------------------------------- */
 
 /* No more readings of any device will come; writes the reason to the stream. */
-static void give_up(struct thread *me, enum device_absence reason, nvmlReturn_t result,
-                    const char *why)
+static void device_thread_give_up(struct thread *me, enum device_absence reason,
+                                  nvmlReturn_t result, const char *why)
 {
     all.has_given_up = true;
     device_tell_absent(me, &(struct device_lack){.reason = reason, .result = result, .why = why});
 }
 
 /* Registered so that it runs before the library's own exit handlers and destructors. */
-static void at_exit(void)
+static void device_thread_at_exit(void)
 {
     device_end(gp.settings.numbers[SETTING_EXIT_WAIT]);
 }
@@ -105,18 +105,18 @@ static bool start_nvml(struct thread *me)
         return all.is_started;
     all.is_started = nvml_library_start(reason, &result);
     if (!all.is_started)
-        give_up(me,
-                result == NVML_ERROR_NO_PERMISSION ? DEVICE_ABSENT_NO_PERMISSION
-                                                   : DEVICE_ABSENT_LIBRARY,
-                result, reason);
+        device_thread_give_up(me,
+                              result == NVML_ERROR_NO_PERMISSION ? DEVICE_ABSENT_NO_PERMISSION
+                                                                 : DEVICE_ABSENT_LIBRARY,
+                              result, reason);
     else if (!is_registered)
-        is_registered = atexit(at_exit) == 0;
+        is_registered = atexit(device_thread_at_exit) == 0;
     if (all.is_started && !all.is_off)
         device_early_read();
     return all.is_started;
 }
 
-static struct device_source *add(void)
+static struct device_source *device_thread_add(void)
 {
     if (all.count == SOURCES_MAX)
         return NULL;
@@ -144,12 +144,12 @@ static void add_told(struct thread *me)
         struct device_source *s;
         if (all.taken >> i & 1 || !gpu_devices_get(i, &device))
             continue;
-        if (!start_nvml(me) || !(s = add()))
+        if (!start_nvml(me) || !(s = device_thread_add()))
             return;
         all.taken |= 1ull << i;
         s->device = i + 1;
         add_found(me, s, device_source_find(s, device.uuid, device.mig));
-        struct device_source *whole = s->handle && device_is_part(s) ? add() : NULL;
+        struct device_source *whole = s->handle && device_is_part(s) ? device_thread_add() : NULL;
         if (whole) {
             whole->device = i + 1;
             add_found(me, whole, device_source_take(whole, s->whole));
@@ -164,9 +164,10 @@ static void add_listed(struct thread *me)
     uint64_t bytes;
     bool has_own;
     if (!all.own_pid) {
-        give_up(me, DEVICE_ABSENT_UNKNOWN, NVML_SUCCESS,
-                "cannot find the devices of this process: it has no GPU rows, and NVML lists pids "
-                "of another PID namespace");
+        device_thread_give_up(
+            me, DEVICE_ABSENT_UNKNOWN, NVML_SUCCESS,
+            "cannot find the devices of this process: it has no GPU rows, and NVML lists pids "
+            "of another PID namespace");
         return;
     }
     if (!start_nvml(me) || NVML_CALL(nvmlDeviceGetCount_v2, &device_count) != NVML_SUCCESS)
@@ -177,7 +178,7 @@ static void add_listed(struct thread *me)
         if (NVML_CALL(nvmlDeviceGetHandleByIndex_v2, i, &handle) == NVML_SUCCESS &&
             device_processes(handle, all.own_pid, &process_count, &has_own, &bytes) ==
                 NVML_SUCCESS &&
-            has_own && (s = add()))
+            has_own && (s = device_thread_add()))
             add_found(me, s, device_source_take(s, handle));
     }
 }
@@ -192,7 +193,7 @@ static bool has_context(void)
 }
 
 /* Looks for devices. Returns false if none will come. */
-static bool look(struct thread *me, bool is_ending)
+static bool device_thread_look(struct thread *me, bool is_ending)
 {
     if (!all.is_started && has_context() && !start_nvml(me) && all.has_given_up)
         return false;
@@ -207,9 +208,10 @@ static bool look(struct thread *me, bool is_ending)
     } else if (!all.count && (all.own_pid || !is_ending)) {
         add_listed(me);
         if (!all.count && ++all.looks == LOOKS_MAX)
-            give_up(me, DEVICE_ABSENT_UNKNOWN, NVML_SUCCESS,
-                    "cannot find the devices of this process: it has no GPU rows, and no process "
-                    "list of NVML has it");
+            device_thread_give_up(
+                me, DEVICE_ABSENT_UNKNOWN, NVML_SUCCESS,
+                "cannot find the devices of this process: it has no GPU rows, and no process "
+                "list of NVML has it");
     }
     return !all.has_given_up;
 }
@@ -235,7 +237,7 @@ static nvmlReturn_t restart(struct device_source *s)
 }
 
 /* Reads all devices. Returns true if something was read. */
-static bool read_all(struct thread *me, uint64_t begin_ns)
+static bool device_thread_read_all(struct thread *me, uint64_t begin_ns)
 {
     bool has_any = false, lists = begin_ns - all.listed_ns >= SECOND_NS;
     if (lists)
@@ -289,7 +291,7 @@ static bool keep_cheap(struct thread *me, uint64_t cost_ns)
                  "reading in %llu s",
                  (unsigned long long)usual_ns / 1000000,
                  (unsigned long long)all.period_ns / SECOND_NS);
-        give_up(me, DEVICE_ABSENT_SLOW, NVML_SUCCESS, why);
+        device_thread_give_up(me, DEVICE_ABSENT_SLOW, NVML_SUCCESS, why);
         return false;
     }
     for (unsigned i = 0; i < all.count && all.period_ns != before_ns; i++)
@@ -327,7 +329,7 @@ static bool read_once(struct thread *me, bool is_off, uint64_t begin_ns)
     bool is_first = !all.read_ns;
     all.read_ns =
         is_late || begin_ns < all.read_ns + all.period_ns ? begin_ns : all.read_ns + all.period_ns;
-    if (!read_all(me, begin_ns))
+    if (!device_thread_read_all(me, begin_ns))
         return false;
     /* The first reading finds out what can be read. */
     return is_first || keep_cheap(me, now_ns() - begin_ns);
@@ -339,7 +341,7 @@ static void read_on(struct thread *me)
     for (bool is_ending = false; !is_ending && atomic_load(&gp.writer.running);) {
         uint32_t wake = atomic_load(&control.wake);
         is_ending = atomic_load(&control.ending);
-        if (!thread_attach(me) || !look(me, is_ending))
+        if (!thread_attach(me) || !device_thread_look(me, is_ending))
             return;
         bool is_off = recorded_asked() & OFF_CALLS;
         uint64_t now = now_ns(), rest = rest_ns(is_off, is_ending, now);
@@ -359,8 +361,8 @@ static void *device_main(void *data)
     read_on(me);
     bool is_ending = atomic_load(&control.ending);
     if (is_ending && !all.count && !all.has_given_up && has_context() && thread_takes_part(me))
-        give_up(me, DEVICE_ABSENT_UNKNOWN, NVML_SUCCESS,
-                "the process ended before its devices were known");
+        device_thread_give_up(me, DEVICE_ABSENT_UNKNOWN, NVML_SUCCESS,
+                              "the process ended before its devices were known");
     /* Not at the end of the process: NVML's resources are released with it, and a driver that hangs
      * would delay the end for nothing. */
     if (all.is_started && !is_ending)

@@ -33,7 +33,7 @@ const char *nvml_under_way(uint64_t *since_ns)
 }
 
 /* We hold the loader's lock while we ask it; see unwinder.c. */
-static bool load(char reason[static NVML_REASON_BYTES_MAX])
+static bool nvml_library_load(char reason[static NVML_REASON_BYTES_MAX])
 {
     const char *missing = NULL;
     loader_enter();
@@ -62,7 +62,7 @@ bool nvml_library_start(char reason[static NVML_REASON_BYTES_MAX], nvmlReturn_t 
 {
     char version[VERSION_BYTES_MAX] = "";
     *result = NVML_SUCCESS;
-    if (!load(reason))
+    if (!nvml_library_load(reason))
         return false;
     *result = NVML_CALL(nvmlInit_v2);
     if (*result != NVML_SUCCESS) {

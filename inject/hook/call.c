@@ -12,14 +12,14 @@
 #include "stack/stack.h"
 
 /* While captures exist, calls that define which streams take part must go on, too. */
-static bool goes_on(const struct call_site *site)
+static bool call_goes_on(const struct call_site *site)
 {
     return call_always_goes_on(site) || (site->capture && attention_captures());
 }
 
 static bool is_left_out(const struct call_site *site)
 {
-    return recorded_off() & OFF_CALLS && !goes_on(site);
+    return recorded_off() & OFF_CALLS && !call_goes_on(site);
 }
 
 bool call_attach(struct thread *t, uintptr_t caller)
@@ -109,7 +109,7 @@ static bool take_of_burst(struct thread *t)
     return true;
 }
 
-static uint32_t take_stack(struct thread *t)
+static uint32_t call_take_stack(struct thread *t)
 {
     uint64_t begin = ticks_now();
     uint32_t stack = stack_take(t);
@@ -130,7 +130,7 @@ static uint64_t begin_with_stack(struct thread *t, struct call *c, const struct 
     if (!is_looked_at && !call_is_slow(site, 0))
         return 0;
     if (stacks_are_on()) {
-        t->begun_stack = take_stack(t);
+        t->begun_stack = call_take_stack(t);
         t->begun = c;
     }
     if (is_looked_at)
@@ -262,8 +262,8 @@ void call_begin(struct call *c, const struct call_site *site, const uint64_t *wo
 }
 
 /* Returns the first argument word of this kind, or NULL. */
-static const uint64_t *word_of(const struct call_site *site, const uint64_t *words,
-                               enum arg_kind kind)
+static const uint64_t *call_word_of(const struct call_site *site, const uint64_t *words,
+                                    enum arg_kind kind)
 {
     for (unsigned i = 0; i < site->count; i++)
         if (site->kinds[i] == kind)
@@ -278,7 +278,7 @@ void call_door(bool opens)
 
 void call_resets(const struct call_site *site, const uint64_t *words)
 {
-    const uint64_t *context = word_of(site, words, ARG_HANDLE);
+    const uint64_t *context = call_word_of(site, words, ARG_HANDLE);
     if (context)
         device_drop((const void *)(uintptr_t)*context);
     FEATURES_DO(context_goes, ());
@@ -287,8 +287,8 @@ void call_resets(const struct call_site *site, const uint64_t *words)
 /* Follows stream captures. Returns true if the call's work went into a graph. */
 static bool follow_capture(const struct call_site *site, int result, const uint64_t *words)
 {
-    const uint64_t *stream = word_of(site, words, ARG_STREAM);
-    const uint64_t *event = word_of(site, words, ARG_EVENT);
+    const uint64_t *stream = call_word_of(site, words, ARG_STREAM);
+    const uint64_t *event = call_word_of(site, words, ARG_EVENT);
     bool capturing = attention_captures();
     bool begins_or_ends = api_bounds_capture(site->capture);
     if (!stream || !(capturing || begins_or_ends))
@@ -306,11 +306,11 @@ static bool follow_capture(const struct call_site *site, int result, const uint6
 }
 
 /* The stack taken when the call began, or one taken now. */
-static uint32_t stack_of(struct thread *t, const struct call *c)
+static uint32_t call_stack_of(struct thread *t, const struct call *c)
 {
     bool is_begun = t->begun == c;
     t->begun = NULL;
-    return is_begun ? t->begun_stack : take_stack(t);
+    return is_begun ? t->begun_stack : call_take_stack(t);
 }
 
 int call_close_slow(struct call *c, const struct call_site *site, uint64_t end, int result,
@@ -350,7 +350,7 @@ int call_close_slow(struct call *c, const struct call_site *site, uint64_t end, 
         if (t->copying == c && content_is_due(site, record + RECORD_HEAD_WORDS) && result == 0 &&
             !(record[0] >> 8 & RECORD_CAPTURED))
             note_content(t, record);
-        stack = has_stack ? stack_of(t, c) : 0; /* the record may have moved */
+        stack = has_stack ? call_stack_of(t, c) : 0; /* the record may have moved */
         weight = t->weighed == c ? t->weight : 0;
     }
     open_close(t, i, stack, weight);

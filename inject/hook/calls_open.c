@@ -82,7 +82,7 @@ static struct seen_call *seen_of(struct thread *t, const struct call *c)
 }
 
 /* Removes an open call from the list; later ones move down. */
-static void take_out(struct thread *t, uint32_t i)
+static void calls_open_take_out(struct thread *t, uint32_t i)
 {
     struct seen_call *s = seen_of(t, open_at(t, i));
     uint32_t left = open_count(t) - 1;
@@ -108,7 +108,7 @@ void open_close(struct thread *t, uint32_t i, uint32_t stack, uint32_t weight)
         else if (thread_close_with(t, before, stack, weight) && weight)
             pass_take_weight(t);
     }
-    take_out(t, i);
+    calls_open_take_out(t, i);
     if (!is_newest)
         restore_signals(mask);
 }
@@ -184,7 +184,7 @@ static bool is_live(struct thread *t, const struct call *outer, const struct cal
 }
 
 /* Is it a call of this function? */
-static bool is_of(const uint64_t *record, const struct call_site *site)
+static bool calls_open_is_of(const uint64_t *record, const struct call_site *site)
 {
     return record_shape_key(record[0]) ==
            record_shape_key(record_word0(RECORD_CALL, 0, 0, site->code, site->count));
@@ -196,7 +196,8 @@ void open_close_moved(struct thread *t)
     struct moved_end m;
     for (uint32_t i = open_count(t); i > 0; i--) {
         uint64_t *record = record_at(t, i - 1);
-        if (!record || !moved_take(open_at(t, i - 1), record[1], &m) || !is_of(record, m.site))
+        if (!record || !moved_take(open_at(t, i - 1), record[1], &m) ||
+            !calls_open_is_of(record, m.site))
             continue;
         call_complete(record, m.site, m.end, m.result, m.words);
         open_close(t, i - 1, 0, 0);
@@ -231,7 +232,7 @@ static uint32_t find_enclosing(struct thread *t, const struct call *inner)
 static bool is_stubs(struct thread *t, uint32_t i, const struct call_site *site, uintptr_t caller)
 {
     const uint64_t *record = record_at(t, i);
-    return record && is_of(record, site) &&
+    return record && calls_open_is_of(record, site) &&
            resolve_defines(api_functions[site->code].symbol, caller);
 }
 

@@ -140,7 +140,7 @@ static bool patches(const struct look_up *l)
 
 static const struct filter_answer pass = {NULL, 0};
 
-static struct filter_answer answer(void *address)
+static struct filter_answer dlsym_filter_answer(void *address)
 {
     return (struct filter_answer){address, 1};
 }
@@ -149,7 +149,7 @@ static struct filter_answer answer(void *address)
 static struct filter_answer found(void *address)
 {
     real_dlsym(RTLD_NEXT, "dlclose");
-    return answer(address);
+    return dlsym_filter_answer(address);
 }
 
 /*
@@ -200,7 +200,7 @@ static struct filter_answer find_next(struct look_up *l)
     if (!l->hook || objects_each(visit_between, l) != -1)
         return pass;
     void *behind = real_dlsym(RTLD_NEXT, l->name);
-    return behind && !l->by_patcher && !is_for_stub(l, behind) ? pass : answer(behind);
+    return behind && !l->by_patcher && !is_for_stub(l, behind) ? pass : dlsym_filter_answer(behind);
 }
 
 /*
@@ -228,7 +228,7 @@ static struct filter_answer find_in_all(struct look_up *l, bool local)
               object_needs(&l->from, object_soname(&o))))
             real = NULL;
     }
-    return !real ? answer(NULL) /* sets its dlerror */
+    return !real ? dlsym_filter_answer(NULL) /* sets its dlerror */
                  : found(l->by_patcher ? real : l->hook->wrapper);
 }
 
@@ -241,7 +241,7 @@ static struct filter_answer find_behind_us(const struct look_up *l)
     if (real)
         return found(l->hook && !l->by_driver ? l->hook->wrapper : real);
     /* For its dlerror: we define the name in no version. */
-    return answer(real_dlvsym(l->handle, l->name, l->version ? l->version : "CUDA"));
+    return dlsym_filter_answer(real_dlvsym(l->handle, l->name, l->version ? l->version : "CUDA"));
 }
 
 /*
@@ -265,7 +265,7 @@ static struct filter_answer filter(void *handle, const char *name, const char *v
     dlsym_find_real();
     if (version && handle == RTLD_NEXT && name && name[0] == 'd') {
         void *ours = next_dl_function(name, caller);
-        return ours ? answer(ours) : pass;
+        return ours ? dlsym_filter_answer(ours) : pass;
     }
     if (!name || !hook_name_possible(name))
         return pass;
@@ -293,8 +293,8 @@ static struct filter_answer filter(void *handle, const char *name, const char *v
     if (!real || l.by_driver || l.by_patcher ||
         (l.known && resolve_is_part(&l.from, (enum api_domain)l.hook->domain)) ||
         !resolve_asked(l.hook, asker(&l), real))
-        return answer(real);
-    return answer(l.hook->wrapper);
+        return dlsym_filter_answer(real);
+    return dlsym_filter_answer(l.hook->wrapper);
 }
 
 struct filter_answer dlsym_filter(void *handle, const char *name, uintptr_t caller)

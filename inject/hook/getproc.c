@@ -30,12 +30,12 @@ static uintptr_t addresses[ADDRESS_SLOTS];
 static _Atomic uint32_t made;
 static _Atomic uint32_t version_asked; /* the largest version asked for so far, by any caller */
 
-static unsigned slot_of(uintptr_t address)
+static unsigned getproc_slot_of(uintptr_t address)
 {
     return (unsigned)((address * 0x9E3779B97F4A7C15u) >> 52);
 }
 
-static int visit_driver(const struct object *o, void *data)
+static int getproc_visit_driver(const struct object *o, void *data)
 {
     (void)data;
     if (!object_is(o, api_libraries[ASKED].soname))
@@ -44,7 +44,7 @@ static int visit_driver(const struct object *o, void *data)
         if (hooks[i].domain != ASKED)
             continue;
         uintptr_t address = (uintptr_t)object_symbol(o, hooks[i].symbol);
-        unsigned slot = slot_of(address);
+        unsigned slot = getproc_slot_of(address);
         while (address && addresses[slot] && addresses[slot] != address)
             slot = (slot + 1) & (ADDRESS_SLOTS - 1);
         if (!address || addresses[slot])
@@ -63,12 +63,13 @@ static const struct hook *find_by_address(uintptr_t address)
         /* One thread builds the table; meanwhile others search by name. */
         if (!atomic_compare_exchange_strong(&making, &none, 1))
             return NULL;
-        if (objects_each(visit_driver, NULL))
+        if (objects_each(getproc_visit_driver, NULL))
             atomic_store_explicit(&made, 1, memory_order_release); /* stays set */
         else
             atomic_store(&making, 0);
     }
-    for (unsigned slot = slot_of(address); addresses[slot]; slot = (slot + 1) & (ADDRESS_SLOTS - 1))
+    for (unsigned slot = getproc_slot_of(address); addresses[slot];
+         slot = (slot + 1) & (ADDRESS_SLOTS - 1))
         if (addresses[slot] == address)
             return atomic_load(&by_address[slot]);
     return NULL;

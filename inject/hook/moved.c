@@ -12,7 +12,7 @@ static struct {
 
 static _Atomic uint32_t put_count;
 
-static void put_end(const struct call *c, const struct moved_end *m)
+static void moved_put_end(const struct call *c, const struct moved_end *m)
 {
     unsigned i = atomic_fetch_add(&put_count, 1) % MOVED_MAX;
     if (atomic_exchange(&ends[i].state, BUSY) == BUSY)
@@ -30,7 +30,7 @@ void moved_put(struct thread *t, struct call *c, const struct call_site *site, u
     if (!thread_takes_part(t) && (t->epoch != EPOCH_THREAD || epoch_now() == EPOCH_NONE))
         return; /* the recording has ended, or this is the child of a fork */
     memcpy(m.words, words, site->count * sizeof words[0]);
-    put_end(c, &m);
+    moved_put_end(c, &m);
     *(volatile uintptr_t *)&c->mark = 0; /* the call cannot return any more */
     /* otherwise the fast path would take the next call at this address for the old one */
     t->has_moved = true;

@@ -4,7 +4,7 @@
 #include "base/ticks.h"
 
 /* Xorshift: the choice of recorded calls must not follow the program's own rhythm. */
-static uint32_t draw(struct passer *p, uint32_t seed, uint32_t below)
+static uint32_t pass_by_draw(struct passer *p, uint32_t seed, uint32_t below)
 {
     uint32_t x = p->random ? p->random : seed * 0x9E3779B9u | 1;
     x ^= x << 13;
@@ -32,7 +32,7 @@ static bool is_its_turn(struct thread *t, struct call *c, const struct call_site
     t->weight = p->pending[class] + 1;
     t->weighed_class = (uint8_t) class;
     t->weighed = t->weight > 1 ? c : NULL;
-    p->gaps[class] = draw(p, t->number, 2 * of - 1); /* one less than `of` on average */
+    p->gaps[class] = pass_by_draw(p, t->number, 2 * of - 1); /* one less than `of` on average */
     return false;
 }
 

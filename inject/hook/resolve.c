@@ -108,7 +108,7 @@ struct target {
     bool is_own;    /* see struct binding */
 };
 
-static void fill(struct binding *b, uintptr_t low, uintptr_t bytes, const struct target *to)
+static void resolve_fill(struct binding *b, uintptr_t low, uintptr_t bytes, const struct target *to)
 {
     b->low = low;
     b->real = to->real;
@@ -121,7 +121,8 @@ static void fill(struct binding *b, uintptr_t low, uintptr_t bytes, const struct
 
 /* Adds a binding, or fills an empty one, so that readers never see a list with a missing entry.
  * Returns NULL if there is no space, or if the lock was not available. */
-static struct binding *bind(unsigned slot, uintptr_t low, uintptr_t bytes, const struct target *to)
+static struct binding *resolve_bind(unsigned slot, uintptr_t low, uintptr_t bytes,
+                                    const struct target *to)
 {
     bool locked = lock_take(&bind_lock, BIND_LOCK_NS);
     struct binding *b = &bindings[slot], *last = b;
@@ -136,11 +137,11 @@ static struct binding *bind(unsigned slot, uintptr_t low, uintptr_t bytes, const
     uint32_t used = atomic_load(&arena_used);
     if (!b && locked && empty) {
         b = empty;
-        fill(b, low, bytes, to);
+        resolve_fill(b, low, bytes, to);
     }
     if (!b && locked && used < BINDINGS_MAX) {
         b = &arena[used];
-        fill(b, low, bytes, to);
+        resolve_fill(b, low, bytes, to);
         atomic_store(&arena_used, used + 1);
         atomic_store_explicit(&last->next, b, memory_order_release);
     }
@@ -312,10 +313,10 @@ static struct binding *bind_for(unsigned slot, bool for_all, const struct object
                                 uintptr_t address, const struct target *to)
 {
     if (for_all)
-        return bind(slot, 0, UINTPTR_MAX, to);
+        return resolve_bind(slot, 0, UINTPTR_MAX, to);
     if (caller)
-        return bind(slot, caller->low, caller->high - caller->low, to);
-    return bind(slot, address & ~(uintptr_t)(PAGE_BYTES - 1), PAGE_BYTES, to);
+        return resolve_bind(slot, caller->low, caller->high - caller->low, to);
+    return resolve_bind(slot, address & ~(uintptr_t)(PAGE_BYTES - 1), PAGE_BYTES, to);
 }
 
 struct chain {
@@ -465,7 +466,7 @@ void resolve_refresh(void)
     objects_iterate(visit_count, &unloaded);
     if (unloaded == atomic_load(&seen))
         return;
-    /* Takes the lock, since bind() may be giving an unused entry to another object. */
+    /* Takes the lock, since resolve_bind() may be giving an unused entry to another object. */
     bool locked = lock_take(&bind_lock, BIND_LOCK_NS);
     for (unsigned i = 0; i < LOOKED_AT_MAX; i++)
         atomic_store(&looked_at[i].bytes, 0);

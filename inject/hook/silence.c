@@ -34,12 +34,12 @@ struct delay_file {
 static struct delay_file files[FILES_MAX];
 static _Atomic uint32_t first_count; /* slow observations so far, on any thread */
 
-static uint64_t ticks_of(uint64_t ns)
+static uint64_t silence_ticks_of(uint64_t ns)
 {
     return (uint64_t)(((unsigned __int128)ns << CLOCK_SCALE_SHIFT) / gp.header.scale.mult);
 }
 
-static uint64_t ns_of(uint64_t ticks)
+static uint64_t silence_ns_of(uint64_t ticks)
 {
     return (uint64_t)(((unsigned __int128)ticks * gp.header.scale.mult) >> CLOCK_SCALE_SHIFT);
 }
@@ -51,10 +51,10 @@ void silence_start(void)
     /* a change before the first recording, which starts with this function */
     if (!gp.header.scale.mult)
         return;
-    atomic_store(&fork_page.silent_ticks, is_off ? UINT64_MAX : ticks_of(ns));
+    atomic_store(&fork_page.silent_ticks, is_off ? UINT64_MAX : silence_ticks_of(ns));
 }
 
-static void close_file(struct delay_file *f)
+static void silence_close_file(struct delay_file *f)
 {
     kept_file_close(&f->file);
     atomic_store_explicit(&f->tid, 0, memory_order_release);
@@ -101,23 +101,23 @@ static void read_times(struct thread_look *l, uint64_t now)
  * threads in system calls, so it is asked only if the thread may have been off the processor. */
 static uint64_t ran(const struct thread_look *l, uint64_t ticks)
 {
-    if (ticks <= ticks_of(USUAL_NS))
+    if (ticks <= silence_ticks_of(USUAL_NS))
         return ticks;
-    uint64_t own = ticks_of(clock_ns(CLOCK_THREAD_CPUTIME_ID) - l->read_cpu_ns);
+    uint64_t own = silence_ticks_of(clock_ns(CLOCK_THREAD_CPUTIME_ID) - l->read_cpu_ns);
     return own < ticks ? own : ticks;
 }
 
 static void earn(struct thread_look *l, uint64_t now)
 {
-    int64_t most = (int64_t)ticks_of(CREDIT_NS);
+    int64_t most = (int64_t)silence_ticks_of(CREDIT_NS);
     int64_t earned = (int64_t)((now - l->credit_at) / SILENCE_PART);
     l->credit = earned >= most - l->credit ? most : l->credit + earned;
     l->credit_at = now;
 }
 
-static void spend(struct thread_look *l, uint64_t ticks)
+static void silence_spend(struct thread_look *l, uint64_t ticks)
 {
-    uint64_t usual = ticks_of(USUAL_NS);
+    uint64_t usual = silence_ticks_of(USUAL_NS);
     if (ticks > usual && atomic_load_explicit(&first_count, memory_order_relaxed) < FIRSTS_MAX &&
         atomic_fetch_add_explicit(&first_count, 1, memory_order_relaxed) < FIRSTS_MAX)
         ticks = usual;
@@ -142,15 +142,15 @@ void silence_tell(struct thread *t, uint64_t begin, uint64_t ticks)
     read_times(l, reading);
     bool knows_delay = since && delay_ns && l->read_delay_ns >= delay_ns;
     struct record r = {
-        RECORD_WITH(SILENCE, [SILENCE_NS] = ns_of(ticks),
-                    [SILENCE_SINCE] = since ? ns_of(reading - since) : 0,
+        RECORD_WITH(SILENCE, [SILENCE_NS] = silence_ns_of(ticks),
+                    [SILENCE_SINCE] = since ? silence_ns_of(reading - since) : 0,
                     [SILENCE_CPU] = since ? l->read_cpu_ns - cpu_ns : 0,
                     [SILENCE_DELAY] = knows_delay ? l->read_delay_ns - delay_ns + 1 : 0),
         .begin = begin};
     thread_append(t, &r);
     uint64_t cost = ran(l, ticks_now() - reading);
     thread_cost_time(t->cost, COST_SILENCE, cost);
-    spend(l, reading - begin + cost);
+    silence_spend(l, reading - begin + cost);
     errno = saved;
 }
 
@@ -172,7 +172,7 @@ void silence_called(struct thread *t, uint64_t ticks)
         thread_cost_raise(t->cost, &t->cost->ticks[COST_START], cost);
     else
         thread_cost_time(t->cost, COST_SILENCE, cost);
-    spend(l, cost);
+    silence_spend(l, cost);
     errno = saved;
 }
 
@@ -182,7 +182,7 @@ void silence_attached(struct thread *t)
     if (t->cost == &thread_cost_shared)
         return;
     bool is_off = gp.settings.numbers[SETTING_SILENCE] == SETTING_OFF;
-    t->cost->look = (struct thread_look){.credit = (int64_t)ticks_of(CREDIT_NS),
+    t->cost->look = (struct thread_look){.credit = (int64_t)silence_ticks_of(CREDIT_NS),
                                          .credit_at = ticks_now(),
                                          .delay = is_off ? NULL : take_file(t->tid)};
     errno = saved;
@@ -194,7 +194,7 @@ void silence_tick(struct thread *writer)
     for (unsigned i = 0; i < FILES_MAX; i++) {
         uint32_t tid = atomic_load_explicit(&files[i].tid, memory_order_acquire);
         if (tid && tid != TID_FILLING && !thread_exists(tid))
-            close_file(&files[i]);
+            silence_close_file(&files[i]);
     }
 }
 
@@ -203,6 +203,6 @@ void silence_reset(void)
 {
     for (unsigned i = 0; i < FILES_MAX; i++)
         if (atomic_load_explicit(&files[i].tid, memory_order_acquire))
-            close_file(&files[i]);
+            silence_close_file(&files[i]);
     atomic_store(&first_count, 0);
 }

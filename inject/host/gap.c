@@ -98,24 +98,24 @@ bool gap_is_wanted(void)
            (gaps == GAPS_AUTO && gp.settings.numbers[SETTING_SAMPLE] != SETTING_OFF);
 }
 
-static uint64_t ticks_of(uint64_t ns)
+static uint64_t gap_ticks_of(uint64_t ns)
 {
     return (uint64_t)(((unsigned __int128)ns << CLOCK_SCALE_SHIFT) / gp.header.scale.mult);
 }
 
-static uint64_t ns_of(uint64_t ticks)
+static uint64_t gap_ns_of(uint64_t ticks)
 {
     return (uint64_t)(((unsigned __int128)ticks * gp.header.scale.mult) >> CLOCK_SCALE_SHIFT);
 }
 
 /* Appends what was found and is not told yet. */
-static void tell(struct thread *me, const struct looked *l, struct gap *g)
+static void gap_tell(struct thread *me, const struct looked *l, struct gap *g)
 {
     const struct found *f = &g->found;
     if (!g->weight)
         return;
     struct record r = {
-        RECORD_WITH(SAMPLE, [SAMPLE_PERIOD] = ns_of(g->ticks) / g->weight,
+        RECORD_WITH(SAMPLE, [SAMPLE_PERIOD] = gap_ns_of(g->ticks) / g->weight,
                     [SAMPLE_TID] = atomic_load(&l->tid),
                     [SAMPLE_FLAGS] = (f->state.is_in_call ? SAMPLE_IN_KERNEL : 0) |
                                      (f->is_torn ? SAMPLE_TORN : 0),
@@ -158,7 +158,7 @@ static uint64_t find_state(const struct looked *l, struct gap *g, uint64_t now)
     if (python_is_thread(g->state, tid))
         return g->state;
     g->state = 0;
-    if (!g->asked_at || now - g->asked_at >= ticks_of(STATE_NS)) {
+    if (!g->asked_at || now - g->asked_at >= gap_ticks_of(STATE_NS)) {
         g->asked_at = now;
         python_find_threads(&tid, 1, &g->state);
     }
@@ -194,7 +194,7 @@ static void look_at_python(struct thread *me, struct looked *l, const struct loo
     f->holder_stack = gil.holder ? take_running(me, gil.holder, &is_torn) : 0;
 }
 
-static bool is_same(const struct found *a, const struct found *b)
+static bool gap_is_same(const struct found *a, const struct found *b)
 {
     return a->state.state == b->state.state && a->state.is_in_call == b->state.is_in_call &&
            a->state.call == b->state.call && a->stack == b->stack && a->holder == b->holder &&
@@ -206,8 +206,8 @@ static void count_look(struct thread *me, const struct looked *l, struct gap *g,
     g->weight++;
     g->ticks += now - g->seen;
     g->seen = now;
-    if (g->ticks >= ticks_of(TOLD_NS))
-        tell(me, l, g);
+    if (g->ticks >= gap_ticks_of(TOLD_NS))
+        gap_tell(me, l, g);
 }
 
 /* It was asleep when it was looked at last, and has not run since. */
@@ -218,7 +218,7 @@ static bool sleeps_on(struct looked *l, const struct gap *g)
            looked_read_counts(l, &now) && now.slices == g->counts.slices;
 }
 
-static void look(struct thread *me, struct looked *l, struct gap *g, uint64_t now)
+static void gap_look(struct thread *me, struct looked *l, struct gap *g, uint64_t now)
 {
     struct found f = {0};
     struct looked_counts counts;
@@ -230,8 +230,8 @@ static void look(struct thread *me, struct looked *l, struct gap *g, uint64_t no
     uint64_t state = find_state(l, g, now);
     if (state)
         look_at_python(me, l, &counts, state, &f);
-    if (!is_same(&f, &g->found))
-        tell(me, l, g);
+    if (!gap_is_same(&f, &g->found))
+        gap_tell(me, l, g);
     if (!g->has_counts)
         g->before = counts;
     g->counts = counts;
@@ -247,7 +247,7 @@ static bool device_is_busy(unsigned count, uint64_t now)
 {
     for (unsigned i = 0; i < count; i++)
         if (all->calls[i].busy_begin &&
-            (int64_t)(now - all->calls[i].busy_begin) >= (int64_t)ticks_of(BUSY_NS))
+            (int64_t)(now - all->calls[i].busy_begin) >= (int64_t)gap_ticks_of(BUSY_NS))
             return true;
     return false;
 }
@@ -270,13 +270,13 @@ static bool is_in_gap(struct thread *me, unsigned i, bool is_busy, uint64_t now,
     if (!g->seen)
         g->seen = c->ended;
     if (!was_there) {
-        tell(me, l, g);
+        gap_tell(me, l, g);
         g->ended = c->ended;
         g->has_counts = false;
     }
     *rests = was_there && c->is_in_call;
-    if (c->is_in_call || is_busy || (int64_t)(now - c->ended) < (int64_t)ticks_of(GAP_NS)) {
-        tell(me, l, g);
+    if (c->is_in_call || is_busy || (int64_t)(now - c->ended) < (int64_t)gap_ticks_of(GAP_NS)) {
+        gap_tell(me, l, g);
         g->has_counts = false;
         g->seen = now;
         return false;
@@ -304,7 +304,7 @@ static bool look_at_all(struct thread *me)
     }
     if (next != LOOKED_MAX) {
         all->turn = next + 1;
-        look(me, looked_at(next), &all->gaps[next], now);
+        gap_look(me, looked_at(next), &all->gaps[next], now);
     }
     return has_changed;
 }
@@ -317,7 +317,7 @@ static void earn(uint64_t now_ns)
 }
 
 /* Charges a look. `apart_ns`: time since the previous look, for sleeping and waking up. */
-static void spend(uint64_t ns, uint64_t apart_ns)
+static void gap_spend(uint64_t ns, uint64_t apart_ns)
 {
     if (ns > USUAL_NS && all->slow_count < FIRSTS_MAX) {
         all->slow_count++;
@@ -387,7 +387,7 @@ uint64_t gap_pulse(struct thread *me, uint64_t now_ns)
         all->rest_count = look_at_all(me) ? 0 : all->rest_count + 1;
         memory_window_use(NULL);
         all->spent_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-        spend(all->spent_ns - begin_ns, apart_ns < WAKE_NS ? apart_ns : WAKE_NS);
+        gap_spend(all->spent_ns - begin_ns, apart_ns < WAKE_NS ? apart_ns : WAKE_NS);
     }
     uint64_t rest = rest_ns(), wanted = all->credit_ns > 0 ? 0 : (uint64_t)-all->credit_ns + 1;
     all->due_ns = now_ns + (wanted * LOOKS_PART > rest ? wanted * LOOKS_PART : rest);
@@ -398,7 +398,7 @@ void gap_end(struct thread *me)
 {
     for (unsigned i = 0; all && i < LOOKED_MAX; i++)
         if (looked_at(i))
-            tell(me, looked_at(i), &all->gaps[i]);
+            gap_tell(me, looked_at(i), &all->gaps[i]);
 }
 
 void gap_start(void)

@@ -39,7 +39,7 @@ static uint64_t count_in(object_ptr info, const char *key)
 }
 
 /* Other threads wait for the GIL: nothing here waits. */
-static void append(struct thread *t, uint64_t begin, object_ptr info)
+static void gc_callback_append(struct thread *t, uint64_t begin, object_ptr info)
 {
     struct call own;
     struct record r = {
@@ -68,7 +68,7 @@ static object_ptr on_collection(object_ptr self, object_ptr arguments)
         atomic_store(&state.begin, ticks_now());
         atomic_store(&state.begun_by, t);
     } else if (text && strcmp(text, "stop") == 0 && atomic_exchange(&state.begun_by, NULL) == t) {
-        append(t, atomic_load(&state.begin), info);
+        gc_callback_append(t, atomic_load(&state.begin), info);
     }
     api->clear_error(); /* our errors; Python saves the program's around callbacks */
     api->keep(api->none);
@@ -107,14 +107,14 @@ static int add_callback(void *data)
 }
 
 /* Does a setting ask where the host's time went? */
-static bool is_wanted(void)
+static bool gc_callback_is_wanted(void)
 {
     return gp.settings.numbers[SETTING_PYTHON] &&
            (gp.settings.numbers[SETTING_SAMPLE] != SETTING_OFF ||
             gp.settings.numbers[SETTING_OS] != SETTING_OFF || gap_is_wanted());
 }
 
-static void ask(void)
+static void gc_callback_ask(void)
 {
     if (!state.api)
         state.api = python_api_find();
@@ -131,10 +131,10 @@ void gc_look(struct thread *writer)
 {
     int saved = errno;
     (void)writer;
-    if (!is_wanted())
+    if (!gc_callback_is_wanted())
         return;
     switch ((enum progress)atomic_load(&state.progress)) {
-    case NOT_ASKED: ask(); break;
+    case NOT_ASKED: gc_callback_ask(); break;
     case ASKED:
         if (++state.asked == ASKED_MAX)
             note(SAY_GC, "garbage collections are not recorded yet: Python's main thread ran no "

@@ -61,7 +61,7 @@ static struct holder *own_holder(void)
     return own.holder;
 }
 
-static void add(struct holder *h, unsigned sum, uint64_t amount)
+static void gil_events_add(struct holder *h, unsigned sum, uint64_t amount)
 {
     uint64_t before = atomic_load_explicit(&h->sums[sum], memory_order_relaxed);
     atomic_store_explicit(&h->sums[sum], before + amount, memory_order_relaxed);
@@ -80,7 +80,7 @@ static void tell_rest(struct thread *t, struct holder *h, uint32_t tid)
 }
 
 /* The thread has waited for the lock, or held it, from `begin` to `end`. */
-static void tell(enum gil_part part, struct holder *h, uint64_t begin, uint64_t end)
+static void gil_events_tell(enum gil_part part, struct holder *h, uint64_t begin, uint64_t end)
 {
     struct thread *t = &this_thread;
     struct call call;
@@ -91,8 +91,8 @@ static void tell(enum gil_part part, struct holder *h, uint64_t begin, uint64_t 
     if (!is_told) {
         unsigned count = part == GIL_WAITED ? GIL_REST_WAITS : GIL_REST_HOLDS;
         uint64_t ns = (uint64_t)(((unsigned __int128)ticks * gp.header.scale.mult) >> 32);
-        add(h, count, 1);
-        add(h, count + 1, ns); /* the sum of ns follows its count */
+        gil_events_add(h, count, 1);
+        gil_events_add(h, count + 1, ns); /* the sum of ns follows its count */
     }
     if ((!is_told && !rests) || epoch_now() == EPOCH_NONE || !call_enter_quietly(t, &call))
         return;
@@ -114,7 +114,7 @@ static void tell(enum gil_part part, struct holder *h, uint64_t begin, uint64_t 
 static void end_wait(struct holder *h, uint64_t now)
 {
     if (h->wait_begin)
-        tell(GIL_WAITED, h, h->wait_begin, now);
+        gil_events_tell(GIL_WAITED, h, h->wait_begin, now);
     h->wait_begin = 0;
     h->switch_count = 0;
 }
@@ -129,7 +129,7 @@ static void signalled(struct holder *h, bool is_taken, uint64_t now)
         h->other = before;
         h->hold_begin = now;
     } else if (h->hold_begin) {
-        tell(GIL_HELD, h, h->hold_begin, now);
+        gil_events_tell(GIL_HELD, h, h->hold_begin, now);
         h->hold_begin = 0;
     }
 }
@@ -162,7 +162,7 @@ static bool take_event(enum os_condition_event event, const void *condition, uin
     return true;
 }
 
-static uint64_t ticks_of(uint64_t ns)
+static uint64_t gil_events_ticks_of(uint64_t ns)
 {
     return ns == SETTING_OFF
                ? UINT64_MAX
@@ -176,9 +176,9 @@ void gil_tick(struct thread *writer)
     if (!client || gp.settings.numbers[SETTING_OS] == SETTING_OFF ||
         atomic_load(&client->watched_bytes) || !python_gil_find(&place))
         return;
-    threshold = ticks_of(gp.settings.numbers[SETTING_OS]);
-    stack_ticks = ticks_of(gp.settings.numbers[SETTING_OS_BACKTRACE]);
-    rest_ticks = ticks_of(REST_NS);
+    threshold = gil_events_ticks_of(gp.settings.numbers[SETTING_OS]);
+    stack_ticks = gil_events_ticks_of(gp.settings.numbers[SETTING_OS_BACKTRACE]);
+    rest_ticks = gil_events_ticks_of(REST_NS);
     holders = client->holders;
     os_watch_conditions(take_event);
     atomic_store(&client->watched, place.low);

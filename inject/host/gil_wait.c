@@ -32,7 +32,7 @@ uint64_t gil_parked(uint64_t semaphore)
     return memory_read(semaphore - sizeof address, &address, sizeof address) ? address : 0;
 }
 
-static uint64_t ns_of(uint64_t ticks)
+static uint64_t gil_wait_ns_of(uint64_t ticks)
 {
     return (uint64_t)(((unsigned __int128)ticks * gp.header.scale.mult) >> CLOCK_SCALE_SHIFT);
 }
@@ -45,7 +45,7 @@ bool gil_take_call(struct thread *t, struct gil_wait *w, const struct os_said *s
     bool is_stop = parked && python_was_stopped(parked);
     if (!is_slice && !is_stop && !(s->object && s->object == atomic_load(&taken)))
         return false;
-    if (!is_slice || !w->ran_out || ns_of(s->begin - w->end) > APART_NS) {
+    if (!is_slice || !w->ran_out || gil_wait_ns_of(s->begin - w->end) > APART_NS) {
         gil_tell_wait(t, w);
         *w = (struct gil_wait){
             .begin = s->begin, .stack = stack, .part = is_stop ? GIL_STOPPED : GIL_WAITED};

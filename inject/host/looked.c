@@ -54,7 +54,7 @@ struct looked *looked_at(unsigned place)
     return tid && tid != FILLING ? &all[place] : NULL;
 }
 
-static uint64_t word_at(const uint8_t *head, size_t offset)
+static uint64_t looked_word_at(const uint8_t *head, size_t offset)
 {
     uint64_t word;
     memcpy(&word, head + offset, sizeof word);
@@ -84,10 +84,10 @@ static void take_calls(struct looked_calls *c, const uint8_t *head, uint32_t tid
     memcpy(&here, head + offsetof(struct thread, tid), sizeof here);
     if (here != tid)
         return;
-    c->ended = word_at(head, offsetof(struct thread, ended));
-    c->is_in_call = word_at(head, offsetof(struct thread, open)) & ~(uint64_t)CALL_BITS;
+    c->ended = looked_word_at(head, offsetof(struct thread, ended));
+    c->is_in_call = looked_word_at(head, offsetof(struct thread, open)) & ~(uint64_t)CALL_BITS;
     if (c->is_in_call)
-        c->busy_begin = find_busy(word_at(head, offsetof(struct thread, records)));
+        c->busy_begin = find_busy(looked_word_at(head, offsetof(struct thread, records)));
 }
 
 /* Reads the places [first, first + count) at once, if no thread among them has ended. */

@@ -71,7 +71,7 @@ extern HIDDEN const char __ehdr_start[], _end[];
 
 /* ---- which are told of ----------------------------------------------------------------------- */
 
-static uint64_t ticks_of(uint64_t ns, const struct clock_scale *scale)
+static uint64_t os_calls_ticks_of(uint64_t ns, const struct clock_scale *scale)
 {
     return ns == SETTING_OFF ? OS_OFF : (uint64_t)(((unsigned __int128)ns << 32) / scale->mult);
 }
@@ -101,15 +101,16 @@ void os_start(void)
 {
     if (!client)
         return;
-    atomic_store(&client->threshold, ticks_of(gp.settings.numbers[SETTING_OS], &gp.header.scale));
+    atomic_store(&client->threshold,
+                 os_calls_ticks_of(gp.settings.numbers[SETTING_OS], &gp.header.scale));
     atomic_store(&stack_ticks,
-                 ticks_of(gp.settings.numbers[SETTING_OS_BACKTRACE], &gp.header.scale));
+                 os_calls_ticks_of(gp.settings.numbers[SETTING_OS_BACKTRACE], &gp.header.scale));
 }
 
 /* ---- what it was made on ----------------------------------------------------------------------
  */
 
-static void put(struct name *n, const char *text, size_t bytes)
+static void os_calls_put(struct name *n, const char *text, size_t bytes)
 {
     size_t room = sizeof n->text - n->bytes;
     bytes = bytes < room ? bytes : room;
@@ -117,14 +118,14 @@ static void put(struct name *n, const char *text, size_t bytes)
     n->bytes += (uint32_t)bytes;
 }
 
-static void put_number(struct name *n, uint32_t number)
+static void os_calls_put_number(struct name *n, uint32_t number)
 {
     char digits[10];
     unsigned at = sizeof digits;
     do
         digits[--at] = (char)('0' + number % 10);
     while (number /= 10);
-    put(n, digits + at, sizeof digits - at);
+    os_calls_put(n, digits + at, sizeof digits - at);
 }
 
 /* Writes address:port, as `ss` does, or the path of a local peer. Returns false if there is no
@@ -147,10 +148,10 @@ static bool put_peer(struct name *n, int fd)
                        is_six ? (void *)&peer.six.sin6_addr : (void *)&peer.four.sin_addr, text,
                        sizeof text))
             return false;
-        put(n, "[", is_six);
-        put(n, text, strlen(text));
-        put(n, "]:" + !is_six, 1u + is_six);
-        put_number(n, ntohs(is_six ? peer.six.sin6_port : peer.four.sin_port));
+        os_calls_put(n, "[", is_six);
+        os_calls_put(n, text, strlen(text));
+        os_calls_put(n, "]:" + !is_six, 1u + is_six);
+        os_calls_put_number(n, ntohs(is_six ? peer.six.sin6_port : peer.four.sin_port));
         return true;
     }
     size_t head = offsetof(struct sockaddr_un, sun_path);
@@ -158,7 +159,7 @@ static bool put_peer(struct name *n, int fd)
         return false;
     if (!peer.local.sun_path[0]) /* the name of an abstract socket begins with a zero */
         peer.local.sun_path[0] = '@';
-    put(n, peer.local.sun_path, strnlen(peer.local.sun_path, bytes - head));
+    os_calls_put(n, peer.local.sun_path, strnlen(peer.local.sun_path, bytes - head));
     return n->bytes > 0;
 }
 
@@ -166,14 +167,14 @@ static void put_descriptor(struct name *n, int fd)
 {
     struct name link = {0};
     char target[4096];
-    put(&link, "/proc/self/fd/", 14);
-    put_number(&link, (uint32_t)fd);
+    os_calls_put(&link, "/proc/self/fd/", 14);
+    os_calls_put_number(&link, (uint32_t)fd);
     link.text[link.bytes] = '\0';
     ssize_t bytes = readlink(link.text, target, sizeof target);
     if (bytes <= 0 || (bytes > 7 && memcmp(target, "socket:", 7) == 0 && put_peer(n, fd)))
         return;
     size_t head = (size_t)bytes > sizeof n->text ? (size_t)bytes - sizeof n->text : 0;
-    put(n, target + head, (size_t)bytes - head);
+    os_calls_put(n, target + head, (size_t)bytes - head);
 }
 
 /* The path as the program gave it; it may be anything. Read piece by piece, since the memory after
@@ -186,14 +187,14 @@ static void put_path(struct name *n, const char *path)
         if (!memory_read(at, piece, bytes))
             return;
         size_t length = strnlen(piece, bytes);
-        put(n, piece, length);
+        os_calls_put(n, piece, length);
         if (length < bytes)
             return;
         at += bytes;
     }
 }
 
-static void find_name(struct name *n, const struct os_said *s)
+static void os_calls_find_name(struct name *n, const struct os_said *s)
 {
     n->bytes = 0;
     if (s->known_fd > 0)
@@ -207,7 +208,7 @@ static void find_name(struct name *n, const struct os_said *s)
 
 /* Writes the function's description before its number is used. If two threads come at once, both
  * write it. */
-static bool describe(struct thread *t, const struct os_said *s)
+static bool os_calls_describe(struct thread *t, const struct os_said *s)
 {
     const struct os_function *f = &client->functions[s->function];
     _Atomic uint64_t *epoch = &told[s->function];
@@ -223,7 +224,8 @@ static bool describe(struct thread *t, const struct os_said *s)
 }
 
 /* Appends the record. One without space is counted among calls, and here. */
-static void append(struct thread *t, const struct os_said *s, const struct name *n, uint32_t stack)
+static void os_calls_append(struct thread *t, const struct os_said *s, const struct name *n,
+                            uint32_t stack)
 {
     struct record r = {
         RECORD_WITH(OS_CALL, [OS_CALL_FD] = (uint64_t)s->known_fd, [OS_CALL_OBJECT] = s->object,
@@ -235,7 +237,7 @@ static void append(struct thread *t, const struct os_said *s, const struct name 
         .stack_id = stack,
         .bytes = (const uint8_t *)n->text,
         .byte_count = n->bytes};
-    if (describe(t, s) && thread_append(t, &r))
+    if (os_calls_describe(t, s) && thread_append(t, &r))
         return;
     counter_add(COUNTER_DROPPED, (uint64_t)-1);
     counter_add(COUNTER_OS_DROPPED, 1);
@@ -261,7 +263,7 @@ static bool is_semaphore(const struct os_said *s)
     return client->functions[s->function].class == OS_SEMAPHORE;
 }
 
-static void keep(const struct os_said *s, uint32_t pid)
+static void os_calls_keep(const struct os_said *s, uint32_t pid)
 {
     uint32_t before = atomic_load(&kept.pid);
     if (before != pid && atomic_compare_exchange_strong(&kept.pid, &before, pid)) {
@@ -280,7 +282,7 @@ static void keep(const struct os_said *s, uint32_t pid)
     struct kept_call *k = &kept.calls[place];
     k->said = *s;
     k->said.path = NULL;
-    find_name(&k->name, s);
+    os_calls_find_name(&k->name, s);
     k->parked = is_semaphore(s) ? gil_parked(s->object) : 0;
     k->stack.count = 0;
     if (has_lasted(s, wanted_stack_ns))
@@ -304,7 +306,7 @@ void os_attached(struct thread *t)
             continue;
         uint32_t stack = sampling_number(t, &k->stack);
         if (!gil_take_call(t, &wait, &k->said, k->parked, stack))
-            append(t, &k->said, &k->name, stack);
+            os_calls_append(t, &k->said, &k->name, stack);
     }
     gil_tell_wait(t, &wait);
 }
@@ -337,11 +339,11 @@ static bool is_worker(const struct os_said *s, uint32_t owner)
 {
     return !owner && gp.used && atomic_load(&fork_page.phase) == START_IDLE &&
            !(OF_ALLOCATORS >> client->functions[s->function].class & 1) &&
-           s->end - atomic_load(&kept.first) >= ticks_of(CHILD_NS, &gp.header.scale) &&
+           s->end - atomic_load(&kept.first) >= os_calls_ticks_of(CHILD_NS, &gp.header.scale) &&
            !signal_stack_bytes();
 }
 
-static void take(struct thread *t, const struct os_said *s, uint32_t pid)
+static void os_calls_take(struct thread *t, const struct os_said *s, uint32_t pid)
 {
     uint32_t owner = atomic_load(&fork_page.owner);
     if (owner && owner != pid)
@@ -351,7 +353,7 @@ static void take(struct thread *t, const struct os_said *s, uint32_t pid)
             return;
         if (!has_lasted(s, wanted_ns))
             return;
-        keep(s, pid);
+        os_calls_keep(s, pid);
         if (is_worker(s, owner))
             thread_attach(t);
         return;
@@ -372,8 +374,8 @@ static void take(struct thread *t, const struct os_said *s, uint32_t pid)
         gil_tell_wait(t, &wait);
         return;
     }
-    find_name(&name, s);
-    append(t, s, &name, stack);
+    os_calls_find_name(&name, s);
+    os_calls_append(t, s, &name, stack);
 }
 
 /* Calls of our own threads, and those made in our code, are not the program's. */
@@ -386,7 +388,7 @@ static void call(const struct os_said *s)
         !call_enter_quietly(t, &own))
         return;
     bool before = thread_hurry(t, true), took_part = thread_takes_part(t);
-    take(t, s, (uint32_t)syscall(SYS_getpid));
+    os_calls_take(t, s, (uint32_t)syscall(SYS_getpid));
     if (took_part && thread_takes_part(t)) /* otherwise the recording is just starting */
         thread_cost_time(t->cost, COST_OS, ticks_now() - s->end);
     if (unlikely(attention_now() >= ATTENTION_LATE) && thread_takes_part(t))

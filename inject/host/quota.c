@@ -45,7 +45,7 @@ static bool read_text(const char *path, char *text, size_t bytes)
     return length > 0;
 }
 
-static bool read_number(const char *folder, const char *name, long long *number)
+static bool quota_read_number(const char *folder, const char *name, long long *number)
 {
     char path[PATH_BYTES], text[64];
     int length = snprintf(path, sizeof path, "%s/%s", folder, name);
@@ -67,8 +67,8 @@ static bool take_group(struct quota *q, const char *folder)
             return false;
         quota = strtoll(text, &rest, 10);
         period = strtoll(rest, NULL, 10);
-    } else if (!read_number(folder, "cpu.cfs_quota_us", &quota) ||
-               !read_number(folder, "cpu.cfs_period_us", &period)) {
+    } else if (!quota_read_number(folder, "cpu.cfs_quota_us", &quota) ||
+               !quota_read_number(folder, "cpu.cfs_period_us", &period)) {
         return false;
     }
     if (quota <= 0 || period <= 0)
@@ -108,7 +108,7 @@ static bool has_word(const char *list, size_t length, const char *word)
 }
 
 /* A line is NUMBER:CONTROLLERS:/GROUP; for version 2 CONTROLLERS is empty. */
-static bool take_line(struct quota *q, const char *line, const char *mounts)
+static bool quota_take_line(struct quota *q, const char *line, const char *mounts)
 {
     char mount[PATH_BYTES];
     const char *list = strchr(line, ':'), *name = list ? strchr(list + 1, ':') : NULL;
@@ -132,7 +132,7 @@ bool quota_find(struct quota *q, const char *groups, const char *mounts)
     if (!read_text(groups, text, sizeof text))
         return false;
     for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
-        if (take_line(q, line, mounts))
+        if (quota_take_line(q, line, mounts))
             return true;
     return false;
 }
@@ -158,7 +158,7 @@ bool quota_read(const struct quota *q, struct quota_counts *c)
 /*
  * Records the last `ns`. The record begins with them, so that a reader has it before later events.
  */
-static void tell(struct thread *me, const struct quota_counts *now, uint64_t ns)
+static void quota_tell(struct thread *me, const struct quota_counts *now, uint64_t ns)
 {
     uint64_t ticks =
         (uint64_t)(((unsigned __int128)ns << CLOCK_SCALE_SHIFT) / gp.header.scale.mult);
@@ -192,7 +192,7 @@ uint64_t quota_pulse(struct thread *me, uint64_t now_ns)
     if (quota_read(&own.quota, &now)) {
         if (is_first || now.throttled != own.counts.throttled ||
             now.throttled_ns != own.counts.throttled_ns)
-            tell(me, &now, is_late ? late_ns : now_ns - own.read_ns);
+            quota_tell(me, &now, is_late ? late_ns : now_ns - own.read_ns);
         atomic_fetch_add(&sums.periods, now.periods - own.counts.periods);
         atomic_fetch_add(&sums.throttled, now.throttled - own.counts.throttled);
         own.counts = now;

@@ -32,7 +32,7 @@ static struct {
 
 static _Atomic uint32_t is_due; /* the child has no thread of ours yet; used by its only thread */
 
-static int visit(const struct object *o, void *data)
+static int sample_child_visit(const struct object *o, void *data)
 {
     (void)data;
     for (unsigned i = 0; i < OBJECTS; i++)
@@ -45,7 +45,7 @@ static int visit(const struct object *o, void *data)
 
 void sample_child_prepare(void)
 {
-    objects_each(visit, NULL);
+    objects_each(sample_child_visit, NULL);
     atomic_store(&is_due, 0);
 }
 

@@ -44,7 +44,7 @@ static _Atomic int number; /* set by the thread that takes one */
 static sample_tick_fn tick_fn;
 static bool (*is_tick)(union sigval value);
 
-static bool ask(int n, struct action *found)
+static bool sample_signal_ask(int n, struct action *found)
 {
     return syscall(SYS_rt_sigaction, n, NULL, found, sizeof found->mask) == 0;
 }
@@ -80,7 +80,7 @@ static void handle(int n, siginfo_t *info, void *context)
 bool sample_signal_is_kept(void)
 {
     struct action found;
-    return number && ask(number, &found) && found.handler == (uintptr_t)handle;
+    return number && sample_signal_ask(number, &found) && found.handler == (uintptr_t)handle;
 }
 
 int sample_signal_number(void)
@@ -106,7 +106,8 @@ int sample_signal_take(sample_tick_fn tick, bool (*is_ours)(union sigval value),
     if (number != taken && sample_signal_is_kept()) /* set by the parent, before a fork */
         return number;
     for (int n = SAMPLE_SIGNAL_LAST; n >= SAMPLE_SIGNAL_FIRST; n--)
-        if (n != dump && n != taken && ask(n, &found) && found.handler == (uintptr_t)SIG_DFL &&
+        if (n != dump && n != taken && sample_signal_ask(n, &found) &&
+            found.handler == (uintptr_t)SIG_DFL &&
             syscall(SYS_rt_sigaction, n, &ours, NULL, sizeof ours.mask) == 0)
             return number = n;
     return number = 0;

@@ -152,7 +152,7 @@ static bool take_python(struct room *r)
 /*
  * Reads the stack of the interrupted code into r->walk; returns flags that say why there is none.
  */
-static uint32_t take_stack(const ucontext_t *context, struct room *r)
+static uint32_t sampling_take_stack(const ucontext_t *context, struct room *r)
 {
     struct walk *w = &r->walk;
     bool has_python = python_is_here(), is_whole = true;
@@ -176,7 +176,7 @@ static bool put_aside(struct sampled *s, unsigned periods, const ucontext_t *con
         w->count = 0; /* reset only here: otherwise the previous walk helps to read ahead */
         flags |= SAMPLE_IN_GPUPROF;
     } else {
-        flags |= take_stack(context, room);
+        flags |= sampling_take_stack(context, room);
     }
     uint32_t bytes = (uint32_t)(sizeof(struct put_aside) + w->count * sizeof *w->frames);
     struct put_aside *p = sample_ring_begin(bytes);
@@ -205,7 +205,7 @@ void sampling_keep_stack(struct kept_stack *k)
     k->count = 0;
     if (!r)
         return;
-    if (getcontext && getcontext(&context) == 0 && take_stack(&context, r) == 0) {
+    if (getcontext && getcontext(&context) == 0 && sampling_take_stack(&context, r) == 0) {
         uint32_t count = r->walk.count < KEPT_FRAMES_MAX ? r->walk.count : KEPT_FRAMES_MAX;
         *k = (struct kept_stack){.age = age,
                                  .count = (uint16_t)count,
@@ -278,7 +278,7 @@ static uint64_t cpu_ns(uint32_t tid)
 
 /* Starts after the last one found: the kernel lists threads in the order in which they got their
  * slots. */
-static struct sampled *find(uint32_t tid)
+static struct sampled *sampling_find(uint32_t tid)
 {
     for (uint32_t n = 0; n < all.used; n++) {
         all.found = all.found + 1 < all.used ? all.found + 1 : 0;
@@ -307,10 +307,11 @@ static bool make_timer(struct sampled *s, uint32_t tid)
 
 static void arm(uint32_t tid)
 {
-    struct sampled *s = find(tid);
+    struct sampled *s = sampling_find(tid);
     if (s)
         s->scan = all.scan;
-    if (s || !(s = all.used < SAMPLED_MAX && !find(0) ? &all.slots[all.used] : find(0)))
+    if (s || !(s = all.used < SAMPLED_MAX && !sampling_find(0) ? &all.slots[all.used]
+                                                               : sampling_find(0)))
         return;
     s->begin_ns = cpu_ns(tid);
     s->is_named = s->is_silent = false;
@@ -474,7 +475,7 @@ static void tell_silent(struct thread *me)
 }
 
 /* Moves all timers to another signal. The lock must be held. */
-static void move(int taken)
+static void sampling_move(int taken)
 {
     all.number = sample_signal_take(on_tick, is_slot, taken);
     for (uint32_t i = 0; i < all.used; i++) {
@@ -495,7 +496,7 @@ void sampling_give_up(int number)
     if (!lock_take(&all.timers, LOCK_NS))
         return;
     if (all.number == number)
-        move(number);
+        sampling_move(number);
     lock_drop(&all.timers);
 }
 
@@ -519,7 +520,7 @@ static void write_sample(struct thread *t, const struct put_aside *p)
     write_one(t, &all.slots[p->slot], &r);
 }
 
-static void write_all(struct thread *t)
+static void sampling_write_all(struct thread *t)
 {
     const struct put_aside *p;
     if (!lock_take(&all.reading, LOCK_NS))
@@ -544,7 +545,7 @@ uint64_t sampling_pulse(struct thread *me, uint64_t now_ns)
     all.due_ns = now_ns + PULSE_NS;
     if (lock_take(&all.timers, LOCK_NS)) {
         if (!sample_signal_is_kept()) /* the program used its own system call */
-            move(all.number);
+            sampling_move(all.number);
         bool is_due = ++all.pulse >= PULSES_OF_CHECK + all.used / THREADS_OF_PULSE;
         scan_if_changed(is_due);
         if (is_due) {
@@ -553,7 +554,7 @@ uint64_t sampling_pulse(struct thread *me, uint64_t now_ns)
         }
         lock_drop(&all.timers);
     }
-    write_all(me);
+    sampling_write_all(me);
     return all.due_ns;
 }
 
@@ -564,7 +565,7 @@ void sampling_end(struct thread *me)
         disarm_all();
         lock_drop(&all.timers);
     }
-    write_all(me);
+    sampling_write_all(me);
 }
 
 void sampling_forget(void)

@@ -38,7 +38,7 @@ static _Atomic(struct communicator *) table;
 _Static_assert((COMMUNICATORS_MAX & (COMMUNICATORS_MAX - 1)) == 0, "a mask");
 
 /* Called by the thread that creates the first one. Returns NULL if there is no memory. */
-static struct communicator *make_table(void)
+static struct communicator *communicators_make_table(void)
 {
     struct communicator *all = atomic_load(&table), *nobody = NULL;
     int saved = errno;
@@ -51,16 +51,17 @@ static struct communicator *make_table(void)
     return all;
 }
 
-static struct communicator *place(struct communicator *all, uint64_t key, uint32_t probe)
+static struct communicator *communicators_place(struct communicator *all, uint64_t key,
+                                                uint32_t probe)
 {
     return &all[((hash_mix(0, key) >> 32) + probe) & (COMMUNICATORS_MAX - 1)];
 }
 
-static struct communicator *find(uint64_t key)
+static struct communicator *communicators_find(uint64_t key)
 {
     struct communicator *all = atomic_load(&table);
     for (uint32_t i = 0; all && key > KEY_MADE && i < PROBES_MAX; i++) {
-        struct communicator *c = place(all, key, i);
+        struct communicator *c = communicators_place(all, key, i);
         uint64_t has = atomic_load_explicit(&c->key, memory_order_acquire);
         if (has == key)
             return c;
@@ -71,11 +72,11 @@ static struct communicator *find(uint64_t key)
 }
 
 /* Stores `what` under that key; NULL: there is no space. */
-static struct communicator *add(uint64_t key, const struct communicator *what)
+static struct communicator *communicators_add(uint64_t key, const struct communicator *what)
 {
-    struct communicator *all = make_table();
+    struct communicator *all = communicators_make_table();
     for (uint32_t i = 0; all && key > KEY_MADE && i < PROBES_MAX; i++) {
-        struct communicator *c = place(all, key, i);
+        struct communicator *c = communicators_place(all, key, i);
         uint64_t has = atomic_load_explicit(&c->key, memory_order_relaxed);
         if (has > KEY_GONE || !atomic_compare_exchange_strong(&c->key, &has, KEY_MADE))
             continue;
@@ -120,7 +121,8 @@ void communicator_ends(uint64_t handle)
 void communicator_made(uint64_t handle, uint64_t id, uint32_t rank, uint32_t ranks)
 {
     communicator_ends(handle); /* replaces one that was destroyed without our hook */
-    add(handle,
+    communicators_add(
+        handle,
         &(struct communicator){.id = id, .rank = rank, .ranks = ranks, .device = device_current});
 }
 
@@ -129,7 +131,8 @@ void communicators_made(const uint64_t *handles, uint32_t ranks, const int *devi
     uint64_t id = mix_bytes(ticks_now(), handles, sizeof *handles);
     for (uint32_t i = 0; i < ranks && i < COMMUNICATORS_MAX; i++) {
         communicator_ends(handles[i]);
-        add(handles[i],
+        communicators_add(
+            handles[i],
             &(struct communicator){
                 .id = id, .rank = i, .ranks = ranks, .device = devices ? devices[i] : (int32_t)i});
     }
@@ -137,28 +140,28 @@ void communicators_made(const uint64_t *handles, uint32_t ranks, const int *devi
 
 void communicator_split(uint64_t parent, uint64_t handle, uint64_t choice)
 {
-    struct communicator *of = find(parent);
+    struct communicator *of = communicators_find(parent);
     if (!of)
         return;
     uint64_t words[] = {of->children++, choice};
     struct communicator child = {.id = mix_bytes(of->id, words, sizeof words),
                                  .device = of->device};
     communicator_ends(handle);
-    add(handle, &child);
+    communicators_add(handle, &child);
 }
 
 uint64_t communicator_splits(uint64_t parent)
 {
-    const struct communicator *of = find(parent);
+    const struct communicator *of = communicators_find(parent);
     return of ? of->children : 0;
 }
 
 uint64_t communicator_next(uint64_t key)
 {
     const uint64_t handle = key & (((uint64_t)1 << HANDLE_BITS) - 1);
-    struct communicator *c = find(key);
-    if (!c && key != handle && find(handle))
-        c = add(key, &(struct communicator){0});
+    struct communicator *c = communicators_find(key);
+    if (!c && key != handle && communicators_find(handle))
+        c = communicators_add(key, &(struct communicator){0});
     return c ? atomic_fetch_add_explicit(&c->count, 1, memory_order_relaxed) + 1 : 0;
 }
 
@@ -167,7 +170,8 @@ uint64_t communicator_next(uint64_t key)
  * with NVTX ranges, which are nobody's. Like its next call, it would complain about a communicator
  * that is not ready; so we ask only when the program uses it.
  */
-static void ask(struct thread *t, struct communicator *c, uint64_t handle, uintptr_t caller)
+static void communicators_ask(struct thread *t, struct communicator *c, uint64_t handle,
+                              uintptr_t caller)
 {
     typedef int ask_fn(void *comm, int *answer);
     void *comm = (void *)(uintptr_t)handle;
@@ -189,12 +193,12 @@ static void ask(struct thread *t, struct communicator *c, uint64_t handle, uintp
 
 void communicator_told(struct thread *t, uint64_t handle, uintptr_t caller)
 {
-    struct communicator *c = find(handle);
+    struct communicator *c = communicators_find(handle);
     uint64_t epoch = epoch_now();
     if (!c || atomic_load_explicit(&c->told, memory_order_relaxed) == epoch)
         return;
     if (!c->ranks && caller) {
-        ask(t, c, handle, caller);
+        communicators_ask(t, c, handle, caller);
         if (!c->ranks)
             return;
     }

@@ -85,7 +85,7 @@ static struct getters getters_of(const void *real)
 }
 
 /* Reads an attribute of `bytes`; 0 if an older library's structure does not have it. */
-static uint64_t get(getter *ask, uint64_t structure, int attribute, size_t bytes)
+static uint64_t cublas_looks_get(getter *ask, uint64_t structure, int attribute, size_t bytes)
 {
     uint64_t value = 0;
     size_t written;
@@ -99,18 +99,18 @@ static bool look_at_matmul(struct words_cublasLtMatmul *w, const void *real)
                    d = w->d_type;
     if (!ask.of_layout || !ask.of_multiply || !multiply || !a || !b || !d)
         return false;
-    w->trans_a = get(ask.of_multiply, multiply, MULTIPLY_TRANS_A, 4);
-    w->trans_b = get(ask.of_multiply, multiply, MULTIPLY_TRANS_B, 4);
-    w->compute = get(ask.of_multiply, multiply, MULTIPLY_COMPUTE, 4);
-    w->epilogue = get(ask.of_multiply, multiply, MULTIPLY_EPILOGUE, 4);
-    w->m = get(ask.of_layout, d, LAYOUT_ROWS, 8);
-    w->n = get(ask.of_layout, d, LAYOUT_COLUMNS, 8);
-    w->k = get(ask.of_layout, a, w->trans_a ? LAYOUT_ROWS : LAYOUT_COLUMNS, 8);
-    w->batch = get(ask.of_layout, d, LAYOUT_BATCH, 4);
-    w->a_type = get(ask.of_layout, a, LAYOUT_TYPE, 4);
-    w->b_type = get(ask.of_layout, b, LAYOUT_TYPE, 4);
-    w->d_type = get(ask.of_layout, d, LAYOUT_TYPE, 4);
-    w->c_type = c == d || !c ? w->d_type : get(ask.of_layout, c, LAYOUT_TYPE, 4);
+    w->trans_a = cublas_looks_get(ask.of_multiply, multiply, MULTIPLY_TRANS_A, 4);
+    w->trans_b = cublas_looks_get(ask.of_multiply, multiply, MULTIPLY_TRANS_B, 4);
+    w->compute = cublas_looks_get(ask.of_multiply, multiply, MULTIPLY_COMPUTE, 4);
+    w->epilogue = cublas_looks_get(ask.of_multiply, multiply, MULTIPLY_EPILOGUE, 4);
+    w->m = cublas_looks_get(ask.of_layout, d, LAYOUT_ROWS, 8);
+    w->n = cublas_looks_get(ask.of_layout, d, LAYOUT_COLUMNS, 8);
+    w->k = cublas_looks_get(ask.of_layout, a, w->trans_a ? LAYOUT_ROWS : LAYOUT_COLUMNS, 8);
+    w->batch = cublas_looks_get(ask.of_layout, d, LAYOUT_BATCH, 4);
+    w->a_type = cublas_looks_get(ask.of_layout, a, LAYOUT_TYPE, 4);
+    w->b_type = cublas_looks_get(ask.of_layout, b, LAYOUT_TYPE, 4);
+    w->d_type = cublas_looks_get(ask.of_layout, d, LAYOUT_TYPE, 4);
+    w->c_type = c == d || !c ? w->d_type : cublas_looks_get(ask.of_layout, c, LAYOUT_TYPE, 4);
     return true;
 }
 

@@ -23,7 +23,7 @@ static void take_blanks(struct json *j)
         j->at++;
 }
 
-static bool take(struct json *j, char c)
+static bool dnn_json_take(struct json *j, char c)
 {
     take_blanks(j);
     if (j->at == j->end || *j->at != c)
@@ -35,14 +35,14 @@ static bool take(struct json *j, char c)
 /* Takes a string as it is, with escapes: cuDNN's names have none. */
 static bool take_string(struct json *j, struct dnn_slice *s)
 {
-    if (!take(j, '"'))
+    if (!dnn_json_take(j, '"'))
         return false;
     s->at = j->at;
     for (; j->at < j->end && *j->at != '"'; j->at++)
         if (*j->at == '\\' && ++j->at == j->end)
             return false;
     s->bytes = (size_t)(j->at - s->at);
-    return take(j, '"');
+    return dnn_json_take(j, '"');
 }
 
 static bool is_scalar(char c)
@@ -59,11 +59,11 @@ static bool take_value(struct json *j, struct dnn_slice *value)
     value->at = j->at;
     do {
         struct dnn_slice s;
-        if (take(j, '{') || take(j, '['))
+        if (dnn_json_take(j, '{') || dnn_json_take(j, '['))
             depth++;
-        else if (depth && (take(j, '}') || take(j, ']')))
+        else if (depth && (dnn_json_take(j, '}') || dnn_json_take(j, ']')))
             depth--;
-        else if (depth && (take(j, ',') || take(j, ':')))
+        else if (depth && (dnn_json_take(j, ',') || dnn_json_take(j, ':')))
             continue;
         else if (j->at < j->end && *j->at == '"') {
             if (!take_string(j, &s))
@@ -87,23 +87,23 @@ static struct json inside(struct dnn_slice s)
 /* Takes the next member of an object, or element of an array; -1: it is not well-formed. */
 static int next_member(struct json *j, bool *begun, struct dnn_slice *key, struct dnn_slice *value)
 {
-    if (!*begun && !take(j, '{'))
+    if (!*begun && !dnn_json_take(j, '{'))
         return -1;
-    if (take(j, '}'))
+    if (dnn_json_take(j, '}'))
         return 0;
-    if (*begun && !take(j, ','))
+    if (*begun && !dnn_json_take(j, ','))
         return -1;
     *begun = true;
-    return take_string(j, key) && take(j, ':') && take_value(j, value) ? 1 : -1;
+    return take_string(j, key) && dnn_json_take(j, ':') && take_value(j, value) ? 1 : -1;
 }
 
 static int next_element(struct json *j, bool *begun, struct dnn_slice *value)
 {
-    if (!*begun && !take(j, '['))
+    if (!*begun && !dnn_json_take(j, '['))
         return -1;
-    if (take(j, ']'))
+    if (dnn_json_take(j, ']'))
         return 0;
-    if (*begun && !take(j, ','))
+    if (*begun && !dnn_json_take(j, ','))
         return -1;
     *begun = true;
     return take_value(j, value) ? 1 : -1;
@@ -137,7 +137,7 @@ static bool member_is_true(struct dnn_slice object, const char *name)
     return member(object, name, &value) && IS(value, "true");
 }
 
-static bool number_of(struct dnn_slice s, int64_t *number)
+static bool dnn_json_number_of(struct dnn_slice s, int64_t *number)
 {
     bool is_negative = s.bytes && *s.at == '-';
     int64_t n = 0;
@@ -160,7 +160,7 @@ static unsigned numbers_of(struct dnn_slice array, int64_t *numbers)
     bool begun = false;
     int next;
     while ((next = next_element(&j, &begun, &value)) > 0)
-        if (count == DNN_DIMS_MAX || !number_of(value, &numbers[count++]))
+        if (count == DNN_DIMS_MAX || !dnn_json_number_of(value, &numbers[count++]))
             return 0;
     return next ? 0 : count;
 }
@@ -183,7 +183,7 @@ static bool tensor_named(const struct graph *g, struct dnn_slice name, struct dn
 }
 
 /* Shortens cuDNN's name of a tensor, like those of other libraries' matrices. */
-static struct dnn_slice key_of(struct dnn_slice key)
+static struct dnn_slice dnn_json_key_of(struct dnn_slice key)
 {
     static const struct {
         const char *theirs;
@@ -205,7 +205,7 @@ static struct dnn_slice key_of(struct dnn_slice key)
 }
 
 /* Removes the prefix that all enumerators of the kind share. */
-static bool drop(struct dnn_slice *s, const char *prefix)
+static bool dnn_json_drop(struct dnn_slice *s, const char *prefix)
 {
     size_t bytes = strlen(prefix);
     if (s->bytes <= bytes || memcmp(s->at, prefix, bytes) != 0)
@@ -216,7 +216,8 @@ static bool drop(struct dnn_slice *s, const char *prefix)
 }
 
 /* Leaves out scalars that are passed with the call: they are not in device memory. */
-static bool put_tensor(const struct graph *g, struct dnn_slice key, struct dnn_slice tensor)
+static bool dnn_json_put_tensor(const struct graph *g, struct dnn_slice key,
+                                struct dnn_slice tensor)
 {
     int64_t dims[DNN_DIMS_MAX], strides[DNN_DIMS_MAX], vector[1], dim[1];
     struct dnn_slice type, value;
@@ -230,30 +231,31 @@ static bool put_tensor(const struct graph *g, struct dnn_slice key, struct dnn_s
     if (member_is_true(tensor, "isVirtual"))
         flags |= DNN_VIRTUAL;
     /* This dimension is counted in vectors. */
-    if (member(tensor, "vectCount", &value) && number_of(value, vector) && vector[0] > 1 &&
-        (!member(tensor, "vectDim", &value) || !number_of(value, dim) || dim[0] < 0 ||
+    if (member(tensor, "vectCount", &value) && dnn_json_number_of(value, vector) && vector[0] > 1 &&
+        (!member(tensor, "vectDim", &value) || !dnn_json_number_of(value, dim) || dim[0] < 0 ||
          dim[0] >= count || __builtin_mul_overflow(dims[dim[0]], vector[0], &dims[dim[0]])))
         return false;
-    drop(&type, "CUDNN_DATA_");
+    dnn_json_drop(&type, "CUDNN_DATA_");
     dnn_text_tensor(g->text, key.at, key.bytes, dims, count, dnn_type_named(type.at, type.bytes),
                     flags);
     return true;
 }
 
 /* Writes a tensor, a mode, or the type in which an operation computes; ignores other strings. */
-static bool put_string(const struct graph *g, struct dnn_slice key, struct dnn_slice word)
+static bool dnn_json_put_string(const struct graph *g, struct dnn_slice key, struct dnn_slice word)
 {
     static const char *const kinds[] = {"POINTWISE_", "REDUCE_TENSOR_", "RESAMPLE_", "NORM_FWD_",
                                         "RNG_DISTRIBUTION_"};
-    struct dnn_slice tensor, name = key_of(key);
+    struct dnn_slice tensor, name = dnn_json_key_of(key);
     if (tensor_named(g, word, &tensor))
-        return put_tensor(g, name, tensor);
-    if (drop(&word, "CUDNN_DATA_")) {
+        return dnn_json_put_tensor(g, name, tensor);
+    if (dnn_json_drop(&word, "CUDNN_DATA_")) {
         const char *type = dnn_type_named(word.at, word.bytes);
         dnn_text_pair(g->text, name.at, name.bytes, type, strlen(type));
-    } else if (drop(&word, "CUDNN_") && !IS(word, "CROSS_CORRELATION") && !IS(key, "nanOpt")) {
+    } else if (dnn_json_drop(&word, "CUDNN_") && !IS(word, "CROSS_CORRELATION") &&
+               !IS(key, "nanOpt")) {
         for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-            if (drop(&word, kinds[i]))
+            if (dnn_json_drop(&word, kinds[i]))
                 break;
         dnn_text_pair(g->text, name.at, name.bytes, word.at, word.bytes);
     }
@@ -271,7 +273,7 @@ static bool put_operation(const struct graph *g, struct dnn_slice node)
     int next = -1;
     if (!is_good)
         return false;
-    drop(&name, "CUDNN_BACKEND_OPERATION_");
+    dnn_json_drop(&name, "CUDNN_BACKEND_OPERATION_");
     if (name.bytes > sizeof suffix - 1 &&
         memcmp(name.at + name.bytes - (sizeof suffix - 1), suffix, sizeof suffix - 1) == 0)
         name.bytes -= sizeof suffix - 1;
@@ -281,9 +283,9 @@ static bool put_operation(const struct graph *g, struct dnn_slice node)
         if (IS(key, "operation"))
             continue;
         if (take_string(&string, &value)) {
-            is_good = put_string(g, key, value);
-        } else if ((count = numbers_of(value, numbers)) || number_of(value, numbers)) {
-            name = key_of(key);
+            is_good = dnn_json_put_string(g, key, value);
+        } else if ((count = numbers_of(value, numbers)) || dnn_json_number_of(value, numbers)) {
+            name = dnn_json_key_of(key);
             dnn_text_numbers(g->text, name.at, name.bytes, numbers, count ? count : 1);
         }
     }

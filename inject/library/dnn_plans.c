@@ -52,7 +52,7 @@ static _Atomic uint64_t *set_of(uint64_t key)
     return known[text_hash_word(0, key) % SETS];
 }
 
-static uint32_t find(uint64_t key)
+static uint32_t dnn_plans_find(uint64_t key)
 {
     _Atomic uint64_t *set = set_of(key);
     for (unsigned i = 0; i < WAYS; i++) {
@@ -64,7 +64,7 @@ static uint32_t find(uint64_t key)
 }
 
 /* Replaces another entry if there is no space; that one is queried again later. */
-static void keep(uint64_t key, uint32_t number)
+static void dnn_plans_keep(uint64_t key, uint32_t number)
 {
     _Atomic uint64_t *set = set_of(key);
     unsigned i = 0;
@@ -76,7 +76,7 @@ static void keep(uint64_t key, uint32_t number)
     atomic_store_explicit(&set[i], key | number, memory_order_relaxed);
 }
 
-static void drop(uint64_t key)
+static void dnn_plans_drop(uint64_t key)
 {
     _Atomic uint64_t *set = set_of(key);
     for (unsigned i = 0; i < WAYS; i++) {
@@ -130,11 +130,11 @@ static uint32_t ask_plan(struct thread *t, const struct dnn_call *c)
 static uint32_t number_of_plan(struct thread *t, const struct dnn_call *c)
 {
     uint64_t key = key_of_plan(c->execution_plan);
-    uint32_t number = c->execution_plan ? find(key) : NOT_KNOWN;
+    uint32_t number = c->execution_plan ? dnn_plans_find(key) : NOT_KNOWN;
     if (!number) {
         number = ask_plan(t, c);
         if (number)
-            keep(key, number);
+            dnn_plans_keep(key, number);
     }
     return number;
 }
@@ -149,13 +149,13 @@ static uint32_t number_of_operation(struct thread *t, const struct dnn_call *c)
     if (!ask || !dnn_read(ask, c->items, read))
         return NOT_KNOWN;
     hash = text_hash_word(hash, text_hash((const uint8_t *)read, sizeof read));
-    uint32_t number = find(key_of_hash(hash));
+    uint32_t number = dnn_plans_find(key_of_hash(hash));
     if (!number) {
         dnn_text_init(&text, buffer, sizeof buffer);
         dnn_read_text(c->name, c->items, read, &text);
         number = number_of_text(t, &text);
         if (number)
-            keep(key_of_hash(hash), number);
+            dnn_plans_keep(key_of_hash(hash), number);
     }
     return number;
 }
@@ -175,7 +175,7 @@ EXPORT int cudnnBackendDestroyDescriptor(void *descriptor)
 {
     __typeof__(&cudnnBackendDestroyDescriptor) real = HOOK_REAL(cudnnBackendDestroyDescriptor);
     if (descriptor && atomic_load_explicit(&known_is_used, memory_order_relaxed))
-        drop(key_of_plan(descriptor));
+        dnn_plans_drop(key_of_plan(descriptor));
     return real ? real(descriptor) : 1001; /* CUDNN_STATUS_NOT_INITIALIZED */
 }
 

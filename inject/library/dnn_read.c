@@ -48,7 +48,7 @@ static struct dnn_getters libraries[LIBRARIES_MAX];
 static _Atomic uint32_t library_count;
 static struct lock library_lock;
 
-static const struct dnn_getters *find(uintptr_t address)
+static const struct dnn_getters *dnn_read_find(uintptr_t address)
 {
     uint32_t count = atomic_load_explicit(&library_count, memory_order_acquire);
     for (uint32_t i = 0; i < count; i++) {
@@ -59,7 +59,7 @@ static const struct dnn_getters *find(uintptr_t address)
     return NULL;
 }
 
-static void fill(struct dnn_getters *g, const struct object *o)
+static void dnn_read_fill(struct dnn_getters *g, const struct object *o)
 {
     g->bytes = o->high - o->low;
     g->attribute = (get_attribute *)object_symbol(o, "cudnnBackendGetAttribute");
@@ -76,13 +76,13 @@ static void fill(struct dnn_getters *g, const struct object *o)
 const struct dnn_getters *dnn_getters_of(uintptr_t real)
 {
     struct object o;
-    const struct dnn_getters *g = find(real);
+    const struct dnn_getters *g = dnn_read_find(real);
     if (g || !object_at(real, &o) || !lock_take(&library_lock, LIBRARY_LOCK_NS))
         return g;
     uint32_t count = atomic_load(&library_count);
-    g = find(real);
+    g = dnn_read_find(real);
     if (!g && count < LIBRARIES_MAX) {
-        fill(&libraries[count], &o);
+        dnn_read_fill(&libraries[count], &o);
         g = &libraries[count];
         atomic_store_explicit(&library_count, count + 1, memory_order_release);
     }
@@ -182,7 +182,8 @@ static void widen(int64_t *wide, const int *numbers, unsigned count)
         wide[i] = numbers[i];
 }
 
-static void put_numbers(struct dnn_text *text, const char *key, const int *numbers, unsigned count)
+static void dnn_read_put_numbers(struct dnn_text *text, const char *key, const int *numbers,
+                                 unsigned count)
 {
     int64_t wide[DNN_DIMS_MAX];
     widen(wide, numbers, count);
@@ -193,11 +194,11 @@ static void put_convolution(struct dnn_text *text, const struct dnn_read *r)
 {
     const unsigned count = (unsigned)r->count;
     dnn_text_word(text, "compute", dnn_type(r->type));
-    put_numbers(text, "pad", r->dims, count);
-    put_numbers(text, "stride", r->strides, count);
-    put_numbers(text, "dilation", r->dilations, count);
+    dnn_read_put_numbers(text, "pad", r->dims, count);
+    dnn_read_put_numbers(text, "stride", r->strides, count);
+    dnn_read_put_numbers(text, "dilation", r->dilations, count);
     if (r->groups != 1)
-        put_numbers(text, "groups", &r->groups, 1);
+        dnn_read_put_numbers(text, "groups", &r->groups, 1);
 }
 
 static void put_rnn(struct dnn_text *text, const struct dnn_read *r)
@@ -208,11 +209,12 @@ static void put_rnn(struct dnn_text *text, const struct dnn_read *r)
     dnn_text_word(text, "mode", r->format >= 0 && r->format < 4 ? cells[r->format] : "?");
     dnn_text_word(text, "compute", dnn_type(r->type));
     for (unsigned i = 0; i < 4; i++)
-        put_numbers(text, sizes[i], &r->dims[i], 1);
-    put_numbers(text, "directions", &directions, 1);
+        dnn_read_put_numbers(text, sizes[i], &r->dims[i], 1);
+    dnn_read_put_numbers(text, "directions", &directions, 1);
 }
 
-static void put_tensor(struct dnn_text *text, const struct dnn_item *item, const struct dnn_read *r)
+static void dnn_read_put_tensor(struct dnn_text *text, const struct dnn_item *item,
+                                const struct dnn_read *r)
 {
     int64_t dims[DNN_DIMS_MAX], strides[DNN_DIMS_MAX];
     const unsigned count = (unsigned)r->count;
@@ -234,5 +236,5 @@ void dnn_read_text(const char *name, const struct dnn_item *items, const struct 
         else if (items[i].descriptor && items[i].kind == DNN_IS_RNN)
             put_rnn(text, &read[i]);
         else if (items[i].descriptor)
-            put_tensor(text, &items[i], &read[i]);
+            dnn_read_put_tensor(text, &items[i], &read[i]);
 }

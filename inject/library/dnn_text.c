@@ -39,7 +39,7 @@ void dnn_text_init(struct dnn_text *t, char *text, uint32_t bytes_max)
 }
 
 /* Removes an operation that does not fit completely: parts of it would mislead. */
-static void cut(struct dnn_text *t)
+static void dnn_text_cut(struct dnn_text *t)
 {
     const char *mark = t->operation ? cut_mark : cut_mark + 2;
     t->bytes = t->operation + (uint32_t)strlen(mark);
@@ -47,12 +47,12 @@ static void cut(struct dnn_text *t)
     t->is_cut = true;
 }
 
-static void put(struct dnn_text *t, const char *bytes, size_t count)
+static void dnn_text_put(struct dnn_text *t, const char *bytes, size_t count)
 {
     if (t->is_cut)
         return;
     if (count > t->bytes_max - t->bytes) {
-        cut(t);
+        dnn_text_cut(t);
         return;
     }
     memcpy(t->text + t->bytes, bytes, count);
@@ -68,18 +68,18 @@ static void put_word(struct dnn_text *t, const char *word, size_t count)
             c += 'a' - 'A';
         else if (!(c >= 'a' && c <= 'z') && !(c >= '0' && c <= '9') && c != '-')
             c = '_';
-        put(t, &c, 1);
+        dnn_text_put(t, &c, 1);
     }
 }
 
-static void put_key(struct dnn_text *t, const char *key, size_t count)
+static void dnn_text_put_key(struct dnn_text *t, const char *key, size_t count)
 {
-    put(t, " ", 1);
+    dnn_text_put(t, " ", 1);
     put_word(t, key, count);
-    put(t, "=", 1);
+    dnn_text_put(t, "=", 1);
 }
 
-static void put_numbers(struct dnn_text *t, const int64_t *numbers, unsigned count)
+static void dnn_text_put_numbers(struct dnn_text *t, const int64_t *numbers, unsigned count)
 {
     for (unsigned i = 0; i < count; i++) {
         char digits[NUMBER_BYTES_MAX];
@@ -91,8 +91,8 @@ static void put_numbers(struct dnn_text *t, const int64_t *numbers, unsigned cou
         if (numbers[i] < 0)
             *--at = '-';
         if (i)
-            put(t, ",", 1);
-        put(t, at, (size_t)(digits + sizeof digits - at));
+            dnn_text_put(t, ",", 1);
+        dnn_text_put(t, at, (size_t)(digits + sizeof digits - at));
     }
 }
 
@@ -100,14 +100,14 @@ void dnn_text_operation(struct dnn_text *t, const char *name, size_t bytes)
 {
     t->operation = t->is_cut ? t->operation : t->bytes;
     if (t->bytes)
-        put(t, "; ", 2);
+        dnn_text_put(t, "; ", 2);
     put_word(t, name, bytes);
 }
 
 void dnn_text_pair(struct dnn_text *t, const char *key, size_t key_bytes, const char *word,
                    size_t word_bytes)
 {
-    put_key(t, key, key_bytes);
+    dnn_text_put_key(t, key, key_bytes);
     put_word(t, word, word_bytes);
 }
 
@@ -119,20 +119,20 @@ void dnn_text_word(struct dnn_text *t, const char *key, const char *word)
 void dnn_text_numbers(struct dnn_text *t, const char *key, size_t key_bytes, const int64_t *numbers,
                       unsigned count)
 {
-    put_key(t, key, key_bytes);
-    put_numbers(t, numbers, count);
+    dnn_text_put_key(t, key, key_bytes);
+    dnn_text_put_numbers(t, numbers, count);
 }
 
 void dnn_text_tensor(struct dnn_text *t, const char *key, size_t key_bytes, const int64_t *dims,
                      unsigned count, const char *type, unsigned flags)
 {
     dnn_text_numbers(t, key, key_bytes, dims, count);
-    put(t, ":", 1);
-    put(t, type, strlen(type));
+    dnn_text_put(t, ":", 1);
+    dnn_text_put(t, type, strlen(type));
     if (flags & DNN_CHANNELS_LAST)
-        put(t, ":channels_last", 14);
+        dnn_text_put(t, ":channels_last", 14);
     if (flags & DNN_VIRTUAL)
-        put(t, ":virtual", 8);
+        dnn_text_put(t, ":virtual", 8);
 }
 
 unsigned dnn_layout(const int64_t *dims, const int64_t *strides, unsigned count)

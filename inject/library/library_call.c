@@ -54,7 +54,8 @@ void library_reset(void)
 
 /* Called between call_enter_own and call_leave. Returns false if nothing of it is recorded. The
  * settings are read when a recording begins. */
-static __attribute__((noinline)) bool takes_part(struct thread *t, uintptr_t caller, bool begins)
+static __attribute__((noinline)) bool library_call_takes_part(struct thread *t, uintptr_t caller,
+                                                              bool begins)
 {
     if (recorded_off() & OFF_CALLS && begins)
         return false;
@@ -81,7 +82,7 @@ static inline bool is_recorded(struct thread *t, const struct library_site *site
                                bool begins)
 {
     if (unlikely(t->epoch != atomic_load_explicit(&fork_page.recording, memory_order_relaxed)) &&
-        !takes_part(t, caller, begins))
+        !library_call_takes_part(t, caller, begins))
         return false;
     return gp.settings.numbers[SETTING_LIBRARIES] != LIBRARIES_OFF &&
            !(begins && is_given_up(site, OFF_LIBRARIES));
@@ -104,9 +105,9 @@ static __attribute__((noinline)) void append_with_stack(struct thread *t,
 /*
  * `words` NULL: no arguments. Arguments not known now are 0, and left out after the last known one.
  */
-static inline __attribute__((always_inline)) void append(struct thread *t, uint8_t type,
-                                                         const struct library_site *site,
-                                                         int result, const uint64_t *words)
+static inline __attribute__((always_inline)) void
+library_call_append(struct thread *t, uint8_t type, const struct library_site *site, int result,
+                    const uint64_t *words)
 {
     const bool is_end = type == RECORD_LIBRARY_END;
     unsigned count = words ? site->count : 0;
@@ -132,14 +133,14 @@ static __attribute__((noinline)) void leave_slowly(struct thread *t, uint64_t be
         writer_flush(0, gp.settings.numbers[SETTING_EXIT_WAIT]);
 }
 
-static inline void leave(struct thread *t, uint64_t begin)
+static inline void library_call_leave(struct thread *t, uint64_t begin)
 {
     if (unlikely(begin) || unlikely(attention_now() >= ATTENTION_LATE))
         leave_slowly(t, begin);
     call_leave(t);
 }
 
-static bool is_counted(const struct library_site *site)
+static bool library_call_is_counted(const struct library_site *site)
 {
     return site->role == API_DOES_COLLECTIVE || site->role == API_DOES_P2P ||
            site->role == API_DOES_P2P_RECEIVE;
@@ -158,7 +159,7 @@ static void note_begin(struct library_call *c, const struct library_site *site, 
         communicator_ends(words[0]);
     if (makes_communicators(site))
         memcpy(c->made, words, (site->count < 4 ? site->count : 4) * sizeof *words);
-    if (is_counted(site))
+    if (library_call_is_counted(site))
         words[1] = communicator_next(words[1]);
     if (site->role == API_DOES_COMM_SPLIT)
         words[4] = communicator_splits(words[1]) + 1;
@@ -184,7 +185,7 @@ static bool has_arguments(const struct library_site *site)
 }
 
 static __attribute__((noinline)) const struct binding *
-bind(const struct library_site *site, uintptr_t caller, struct binding *unbound)
+library_call_bind(const struct library_site *site, uintptr_t caller, struct binding *unbound)
 {
     const struct api_function *f = &api_functions[site->code];
     uintptr_t stand_in = this_thread.stand_in;
@@ -201,7 +202,7 @@ void *library_begin(struct library_call *c, const struct library_site *site, uin
     struct call **open = &open_calls[site->family];
     struct binding unbound;
     const struct binding *to = resolve_known(site->code, caller);
-    if (unlikely(!to) && !(to = bind(site, caller, &unbound)))
+    if (unlikely(!to) && !(to = library_call_bind(site, caller, &unbound)))
         return NULL;
     c->outer = *open;
     c->epoch = EPOCH_NONE;
@@ -215,7 +216,7 @@ void *library_begin(struct library_call *c, const struct library_site *site, uin
         *open = &c->call;
         note_begin(c, site, words);
         if (is_recorded(t, site, caller, true)) {
-            if (is_counted(site) && has_arguments(site))
+            if (library_call_is_counted(site) && has_arguments(site))
                 communicator_told(t, words[0], caller);
             if (site->role == API_DOES_LIBRARY_PLAN && has_arguments(site)) {
                 struct library_plan *plan = (struct library_plan *)(uintptr_t)words[0];
@@ -225,11 +226,11 @@ void *library_begin(struct library_call *c, const struct library_site *site, uin
             bool are_known =
                 has_arguments(site) && (!site->looks || cublas_look(site->code, words, to->real));
             note_function(site->code);
-            append(t, RECORD_LIBRARY_BEGIN, site, 0, are_known ? words : NULL);
+            library_call_append(t, RECORD_LIBRARY_BEGIN, site, 0, are_known ? words : NULL);
             c->epoch = t->epoch & EPOCH_MASK;
         }
     }
-    leave(t, begin);
+    library_call_leave(t, begin);
     return to->real;
 }
 
@@ -248,9 +249,10 @@ void library_end(struct library_call *c, const struct library_site *site, int re
         return;
     uint64_t begin = unlikely(t->burst) ? ticks_now() : 0;
     if (c->epoch == epoch_now() && is_recorded(t, site, 0, false))
-        append(t, RECORD_LIBRARY_END, site, result, has_arguments(site) ? words : NULL);
+        library_call_append(t, RECORD_LIBRARY_END, site, result,
+                            has_arguments(site) ? words : NULL);
     if (unlikely(makes_communicators(site)) && site->role != API_DOES_COMM_MAKE_ALL && words &&
         words[0] && c->epoch == epoch_now() && has_arguments(site))
         communicator_told(t, words[0], 0);
-    leave(t, begin);
+    library_call_leave(t, begin);
 }

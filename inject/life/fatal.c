@@ -90,7 +90,7 @@ static bool is_blocked(int number)
 
 /* The process may be about to end; `is_certain`: it will. Not on our threads, which others would
  * wait for, and not while CUPTI is starting, whose lock this thread may hold. */
-static void flush(bool is_certain)
+static void fatal_flush(bool is_certain)
 {
     uint64_t ns = gp.settings.numbers[SETTING_EXIT_WAIT];
     int error = errno;
@@ -115,7 +115,7 @@ static void flush_before(bool own, bool is_here, int number)
     bool is_certain = is_here && getpid() != 1 && !is_blocked(number);
     uint64_t bit = 1ull << (number - 1);
     if (is_certain || !(atomic_fetch_or(&survived, bit) & bit))
-        flush(is_certain);
+        fatal_flush(is_certain);
 }
 
 static bool is_own_group(pid_t group)
@@ -124,7 +124,7 @@ static bool is_own_group(pid_t group)
 }
 
 /* -1: all processes except the caller. */
-static bool is_own(pid_t pid)
+static bool fatal_is_own(pid_t pid)
 {
     return pid == getpid() || (pid <= 0 && pid != -1 && is_own_group(-pid));
 }
@@ -140,7 +140,7 @@ static void flush_others_before(pid_t pid, int number)
 static void flush_before_abort(void)
 {
     if (finish_is_recorder())
-        flush(is_deadly(SIGABRT));
+        fatal_flush(is_deadly(SIGABRT));
 }
 
 EXPORT _Noreturn void abort(void)
@@ -179,7 +179,7 @@ EXPORT int raise(int number)
 EXPORT int kill(pid_t pid, int number)
 {
     flush_others_before(pid, number);
-    flush_before(finish_is_recorder() && is_own(pid), true, number);
+    flush_before(finish_is_recorder() && fatal_is_own(pid), true, number);
     return REAL(kill)(pid, number);
 }
 

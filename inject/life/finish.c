@@ -78,7 +78,7 @@ static void close_left(struct thread *t)
 }
 
 /* Returns true if everything recorded is stored. */
-static bool flush(enum end_reason reason)
+static bool finish_flush(enum end_reason reason)
 {
     if (!finish_is_recorder())
         return false;
@@ -111,7 +111,7 @@ static void close_down(enum end_reason reason)
     }
     FEATURES_DO(end, (gp.settings.numbers[SETTING_EXIT_WAIT]));
     atomic_fetch_or(&fork_page.recording, ATTENTION_LATE);
-    bool flushed = flush(reason);
+    bool flushed = finish_flush(reason);
     stream_out_say_where();
     if (flushed && atomic_load(&gp.writer.done) == atomic_load(&gp.writer.requested) &&
         !live_stays_needed())
@@ -120,9 +120,9 @@ static void close_down(enum end_reason reason)
         atomic_fetch_and(&fork_page.recording, ~ATTENTION_LATE);
 }
 
-static void at_exit(void)
+static void finish_at_exit(void)
 {
-    flush(0);
+    finish_flush(0);
 }
 
 static void at_quick(void *unused)
@@ -143,7 +143,7 @@ void finish_register(void)
     if (atomic_exchange(&registered, 1))
         return;
     /* Registered after the first CUDA call, so that it runs before the driver's own handlers. */
-    atexit(at_exit);
+    atexit(finish_at_exit);
     __cxa_at_quick_exit(at_quick, &__dso_handle);
 }
 

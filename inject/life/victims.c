@@ -56,7 +56,7 @@ static bool has_time(const struct victims *all)
 }
 
 /* Is the file of the same effective user, and as long as a live file's head? */
-static bool is_ours(int fd, mode_t type)
+static bool victims_is_ours(int fd, mode_t type)
 {
     struct stat st;
     return fstat(fd, &st) == 0 && (st.st_mode & S_IFMT) == type && st.st_uid == geteuid() &&
@@ -79,11 +79,11 @@ static bool answers(int fd, uint32_t begin, uint32_t *answered, uint32_t *asked)
 
 /* If another process has asked already, waits for that answer: failing ranks kill each other all at
  * once. */
-static void ask(struct victims *all, int fd)
+static void victims_own_ask(struct victims *all, int fd)
 {
     struct victim *v = &all->all[all->count];
     uint32_t asked;
-    if (!is_ours(fd, S_IFREG) || !answers(fd, all->begin, &v->answered, &asked))
+    if (!victims_is_ours(fd, S_IFREG) || !answers(fd, all->begin, &v->answered, &asked))
         return;
     v->head = mmap(NULL, LIVE_HEAD_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (v->head == MAP_FAILED)
@@ -110,7 +110,7 @@ static bool visit_file(int files, const char *name, void *data)
     int fd = openat(files, name, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     unsigned before = all->count;
     if (fd >= 0) {
-        ask(all, fd);
+        victims_own_ask(all, fd);
         close(fd);
     }
     return all->count == before && --all->files_left && has_time(all);
@@ -144,7 +144,7 @@ static bool visit_process(int proc, const char *name, void *data)
     int dir = openat(proc, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (dir < 0)
         return has_time(all);
-    int fd = is_ours(dir, S_IFDIR) ? openat(dir, "stat", O_RDONLY | O_CLOEXEC) : -1;
+    int fd = victims_is_ours(dir, S_IFDIR) ? openat(dir, "stat", O_RDONLY | O_CLOEXEC) : -1;
     ssize_t length = fd < 0 ? -1 : read(fd, stat, sizeof stat - 1);
     stat[length > 0 ? length : 0] = '\0';
     if (fd >= 0)

@@ -36,7 +36,7 @@ static const struct {
     {"_Py_NoneStruct", offsetof(struct python_api, none)},
 };
 
-static int visit(const struct object *o, void *data)
+static int python_api_visit(const struct object *o, void *data)
 {
     uintptr_t *found = data;
     unsigned count = 0;
@@ -52,5 +52,5 @@ static int visit(const struct object *o, void *data)
 const struct python_api *python_api_find(void)
 {
     static struct python_api api;
-    return api.none || objects_each(visit, &api) ? &api : NULL;
+    return api.none || objects_each(python_api_visit, &api) ? &api : NULL;
 }

@@ -93,8 +93,8 @@ static bool read_word(uint64_t address, uint64_t *word)
     return true;
 }
 
-static int walk(const struct python_view *v, uint64_t thread, struct python_frame *frames,
-                unsigned max, bool *is_cut)
+static int python_borrow_walk(const struct python_view *v, uint64_t thread,
+                              struct python_frame *frames, unsigned max, bool *is_cut)
 {
     int count = python_walk(v, thread, frames, max, is_cut);
     if (count < 0)
@@ -109,7 +109,7 @@ static bool look_at(const struct python_layout *l, uint64_t thread, struct looke
     const struct python_view v = {.layout = l, .frame_facts = &answer.all};
     struct python_frame f;
     *found = (struct looked_at){.thread = thread, .first = answer.all.next};
-    found->is_waiting = walk(&v, thread, &f, 1, NULL) == 1 && is_waiting(&v, &f);
+    found->is_waiting = python_borrow_walk(&v, thread, &f, 1, NULL) == 1 && is_waiting(&v, &f);
     return read_word(thread + l->thread_next, &found->next);
 }
 
@@ -162,7 +162,8 @@ static unsigned find_frames(const struct python_layout *l, uint64_t runtime, boo
     const struct python_view waiting = {
         .layout = l, .frame_facts = &answer.there, .code_facts = &answer.code};
     uint64_t thread = find_waiting(l, runtime);
-    int count = thread ? walk(&waiting, thread, answer.frames, PYTHON_FRAMES_MAX, is_cut) : 0;
+    int count =
+        thread ? python_borrow_walk(&waiting, thread, answer.frames, PYTHON_FRAMES_MAX, is_cut) : 0;
     return count > 0 && is_waiting(&waiting, &answer.frames[0]) ? (unsigned)count : 0;
 }
 
@@ -190,7 +191,7 @@ static void find_answer(const struct python_layout *l, uint64_t runtime, uint64_
 
 /* The lock must be held. Checks an answer that is too old, and searches again if it is no longer
  * valid. */
-static void renew(const struct python_layout *l, uint64_t runtime)
+static void python_borrow_renew(const struct python_layout *l, uint64_t runtime)
 {
     uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
     bool is_new = now_ns < atomic_load(&answer.until_ns);
@@ -203,7 +204,8 @@ static void renew(const struct python_layout *l, uint64_t runtime)
 
 /* Copies at most `max` of the answer's frames and returns how many; -1: it is incomplete, or no
  * longer valid, which is not checked if `is_sure`. */
-static int take_answer(struct python_frame *frames, unsigned max, bool *is_cut, bool is_sure)
+static int python_borrow_take_answer(struct python_frame *frames, unsigned max, bool *is_cut,
+                                     bool is_sure)
 {
     uint32_t version = atomic_load_explicit(&answer.version, memory_order_acquire);
     uint32_t found = atomic_load_explicit(&answer.frame_count, memory_order_acquire);
@@ -223,13 +225,13 @@ static int take_answer(struct python_frame *frames, unsigned max, bool *is_cut, 
 unsigned python_borrow(const struct python_layout *l, uint64_t runtime, struct python_frame *frames,
                        unsigned max, bool *is_cut)
 {
-    int count = take_answer(frames, max, is_cut, false);
+    int count = python_borrow_take_answer(frames, max, is_cut, false);
     for (unsigned tries = 0; count < 0 && tries < TRIES_MAX; tries++) {
         if (!lock_take(&answer.lock, LOCK_NS))
             break;
-        renew(l, runtime);
+        python_borrow_renew(l, runtime);
         lock_drop(&answer.lock);
-        count = take_answer(frames, max, is_cut, true);
+        count = python_borrow_take_answer(frames, max, is_cut, true);
     }
     *is_cut &= count > 0;
     return count > 0 ? (unsigned)count : 0;

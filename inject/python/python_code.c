@@ -40,7 +40,7 @@ static bool are_readable(struct python_seen *found, uint64_t address, uint64_t b
     return page * MEMORY_PAGE_BYTES >= end;
 }
 
-static void see(struct python_seen *seen, enum sight kind, uint64_t address)
+static void python_code_see(struct python_seen *seen, enum sight kind, uint64_t address)
 {
     if (seen->place_count < PYTHON_PLACES)
         seen->places[seen->place_count++] = address | kind;
@@ -52,7 +52,7 @@ const uint8_t *python_view(const struct python_view *v, enum sight kind, uint64_
     /* reference counts, which may change, are at the start of objects */
     uint32_t counts = v->layout->type;
     if (v->interrupted)
-        see(v->interrupted, kind, address);
+        python_code_see(v->interrupted, kind, address);
     if (v->is_own && sight_is_known(kind, address))
         return (const uint8_t *)(uintptr_t)address;
     if (address & SIGHT_MASK || !address || bytes > LAYOUT_PART_BYTES_MAX)

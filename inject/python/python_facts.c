@@ -26,7 +26,7 @@ void python_facts_spoil(struct python_facts *f)
 }
 
 /* Returns the word at offset `at`; bytes after the end are zeros. */
-static uint64_t word_at(const uint8_t *bytes, uint32_t at, uint32_t count)
+static uint64_t python_facts_word_at(const uint8_t *bytes, uint32_t at, uint32_t count)
 {
     uint64_t word = 0;
     if (count - at >= WORD)
@@ -43,14 +43,14 @@ struct seen {
     uint32_t bytes;
 };
 
-static struct seen see(const struct python_fact *fact)
+static struct seen python_facts_see(const struct python_fact *fact)
 {
     return (struct seen){atomic_load_explicit(&fact->address, memory_order_acquire),
                          atomic_load_explicit(&fact->first, memory_order_acquire),
                          atomic_load_explicit(&fact->bytes, memory_order_acquire)};
 }
 
-static void put(struct python_fact *to, const struct seen *s)
+static void python_facts_put(struct python_fact *to, const struct seen *s)
 {
     atomic_store_explicit(&to->address, s->address, memory_order_release);
     atomic_store_explicit(&to->first, s->first, memory_order_release);
@@ -65,16 +65,16 @@ void python_facts_add(struct python_facts *f, uint64_t address, const void *read
     if (count > FACTS_MAX)
         return;
     if (is_more ? count == FACTS_MAX || bytes > FACT_BYTES_MAX || words >= FACTS_WORDS_MAX - first
-                : bytes != see(&f->facts[at]).bytes) {
+                : bytes != python_facts_see(&f->facts[at]).bytes) {
         python_facts_spoil(f);
         return;
     }
     if (!is_more)
-        first = see(&f->facts[at]).first;
+        first = python_facts_see(&f->facts[at]).first;
     for (uint32_t i = 0; i < words; i++)
-        atomic_store_explicit(&f->words[first + i], word_at(read, i * WORD, bytes),
+        atomic_store_explicit(&f->words[first + i], python_facts_word_at(read, i * WORD, bytes),
                               memory_order_release);
-    put(&f->facts[at], &(struct seen){address, first, bytes});
+    python_facts_put(&f->facts[at], &(struct seen){address, first, bytes});
     f->next = at + 1;
     if (!is_more)
         return;
@@ -83,11 +83,12 @@ void python_facts_add(struct python_facts *f, uint64_t address, const void *read
 }
 
 /* Does `read` contain the fact's words? */
-static bool is_same(const struct python_facts *f, const struct seen *s, const uint8_t *read)
+static bool python_facts_is_same(const struct python_facts *f, const struct seen *s,
+                                 const uint8_t *read)
 {
     for (uint32_t at = 0; at < s->bytes; at += WORD)
         if (atomic_load_explicit(&f->words[s->first + at / WORD], memory_order_acquire) !=
-            word_at(read, at, s->bytes))
+            python_facts_word_at(read, at, s->bytes))
             return false;
     return true;
 }
@@ -96,11 +97,11 @@ void python_facts_end(struct python_facts *f)
 {
     uint32_t count = atomic_load_explicit(&f->count, memory_order_relaxed);
     for (uint32_t i = 1; i < count && count <= FACTS_MAX; i++) {
-        struct seen s = see(&f->facts[i]), before;
+        struct seen s = python_facts_see(&f->facts[i]), before;
         uint32_t to = i;
-        for (; to > 0 && (before = see(&f->facts[to - 1])).address > s.address; to--)
-            put(&f->facts[to], &before);
-        put(&f->facts[to], &s);
+        for (; to > 0 && (before = python_facts_see(&f->facts[to - 1])).address > s.address; to--)
+            python_facts_put(&f->facts[to], &before);
+        python_facts_put(&f->facts[to], &s);
     }
 }
 
@@ -145,17 +146,17 @@ static unsigned batch_look(const struct python_facts *f, const struct batch *b)
     unsigned i = 0;
     if (!memory_read_pieces(b->pieces, b->piece_count, bytes))
         return 0;
-    while (i < b->fact_count && is_same(f, &b->facts[i], bytes + b->at[i]))
+    while (i < b->fact_count && python_facts_is_same(f, &b->facts[i], bytes + b->at[i]))
         i++;
     return i;
 }
 
-static uint32_t look(const struct python_facts *f, uint32_t from, uint32_t count)
+static uint32_t python_facts_look(const struct python_facts *f, uint32_t from, uint32_t count)
 {
     for (struct batch b; from < count; from += b.fact_count) {
         b.piece_count = b.byte_count = b.fact_count = 0;
         for (uint32_t i = from; i < count; i++) {
-            struct seen s = see(&f->facts[i]);
+            struct seen s = python_facts_see(&f->facts[i]);
             if (s.bytes > FACT_BYTES_MAX || s.first + s.bytes / WORD >= FACTS_WORDS_MAX)
                 return i; /* another thread is writing it */
             if (!batch_add(&b, &s))
@@ -171,10 +172,10 @@ static uint32_t look(const struct python_facts *f, uint32_t from, uint32_t count
 bool python_facts_hold(const struct python_facts *f)
 {
     uint32_t count = atomic_load_explicit(&f->count, memory_order_acquire);
-    return count <= FACTS_MAX && look(f, 0, count) == count;
+    return count <= FACTS_MAX && python_facts_look(f, 0, count) == count;
 }
 
 uint32_t python_facts_changed(const struct python_facts *f, uint32_t from)
 {
-    return look(f, from, atomic_load_explicit(&f->count, memory_order_acquire));
+    return python_facts_look(f, from, atomic_load_explicit(&f->count, memory_order_acquire));
 }

@@ -175,7 +175,7 @@ static const struct parts *find_parts(uint32_t version)
     return NULL;
 }
 
-static uint64_t word_at(const uint8_t *runtime, unsigned word)
+static uint64_t python_layout_word_at(const uint8_t *runtime, unsigned word)
 {
     uint64_t value;
     memcpy(&value, runtime + 8 * (size_t)word, sizeof value);
@@ -219,7 +219,7 @@ static void take_offsets(struct python_layout *l, const struct parts *p, const u
         {&l->text_ascii, p->text + 3u},
     };
     for (size_t i = 0; i < sizeof takes / sizeof takes[0]; i++) {
-        uint64_t value = word_at(runtime, takes[i].word);
+        uint64_t value = python_layout_word_at(runtime, takes[i].word);
         *takes[i].offset = value < OFFSET_MAX ? (uint32_t)value : OFFSET_MAX;
     }
 }
@@ -227,7 +227,8 @@ static void take_offsets(struct python_layout *l, const struct parts *p, const u
 /* The lock of free-threaded builds is off until a module needs it; a field at its start says so. */
 static void take_gil(struct python_layout *l, const struct parts *p, const uint8_t *runtime)
 {
-    uint64_t locked = word_at(runtime, p->gil + 3u) - word_at(runtime, p->gil + 1u);
+    uint64_t locked =
+        python_layout_word_at(runtime, p->gil + 3u) - python_layout_word_at(runtime, p->gil + 1u);
     l->gil_further = (uint32_t)locked - LAYOUT_GIL_LOCKED;
     if (locked != LAYOUT_GIL_LOCKED && locked != LAYOUT_GIL_LOCKED + 8)
         l->interpreter_gil = LAYOUT_NONE;
@@ -325,9 +326,9 @@ const char *python_layout_find(struct python_layout *l, uint32_t version, const 
     if (!p || (version >> 4 & 0xf) < 0xc) /* alphas and betas differ */
         return "this version is not supported (" KNOWN_PYTHON_TEXT " are)";
     if (runtime_bytes < 8 * (size_t)p->end || memcmp(runtime, COOKIE, 8) != 0 ||
-        word_at(runtime, WORD_VERSION) != version)
+        python_layout_word_at(runtime, WORD_VERSION) != version)
         return "its debug offsets have unexpected values";
-    bool is_free_threaded = word_at(runtime, WORD_FREE_THREADED) != 0;
+    bool is_free_threaded = python_layout_word_at(runtime, WORD_FREE_THREADED) != 0;
     memset(l, 0, sizeof *l);
     l->has_stops = is_free_threaded;
     take_offsets(l, p, runtime);

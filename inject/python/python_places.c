@@ -54,7 +54,7 @@ static struct pair *set_of(struct place_table *in, const struct python_frame *f)
     return in->pairs[hash % PAIR_SETS];
 }
 
-static bool is_of(const struct pair *p, const struct python_frame *f)
+static bool python_places_is_of(const struct pair *p, const struct python_frame *f)
 {
     return atomic_load_explicit(&p->instruction, memory_order_relaxed) == f->instruction &&
            atomic_load_explicit(&p->code, memory_order_relaxed) == f->code &&
@@ -66,7 +66,7 @@ static uint32_t find_pair(struct place_table *in, const struct python_frame *f)
     struct pair *set = set_of(in, f);
     for (unsigned i = 0; i < PAIR_WAYS; i++) {
         uint32_t number = atomic_load_explicit(&set[i].number, memory_order_acquire);
-        if (!number || !is_of(&set[i], f))
+        if (!number || !python_places_is_of(&set[i], f))
             continue;
         atomic_thread_fence(memory_order_acquire);
         if (atomic_load_explicit(&set[i].number, memory_order_relaxed) == number)
@@ -91,7 +91,7 @@ static void add_pair(struct place_table *in, const struct python_frame *f, uint3
 }
 
 /* The lock must be held, also below. */
-static struct place_table *prepare(void)
+static struct place_table *python_places_prepare(void)
 {
     struct place_table *in = atomic_load(&table);
     if (!in) {
@@ -105,8 +105,8 @@ static struct place_table *prepare(void)
  * Reads the texts and the line from the code object. Returns false if another one is there by now.
  * Without the lock: it makes system calls, and hurried threads do not wait for the lock's holder.
  */
-static bool look_up(struct python_place *text, const struct python_layout *l,
-                    const struct python_frame *f)
+static bool python_places_look_up(struct python_place *text, const struct python_layout *l,
+                                  const struct python_frame *f)
 {
     const struct python_view checked = {.layout = l};
     uint8_t head[LAYOUT_PART_BYTES_MAX];
@@ -129,7 +129,7 @@ static struct record make_record(struct python_place *text, uint32_t number)
         .byte_count = text->file_bytes + 1 + text->function_bytes};
 }
 
-static uint64_t hash_of(const struct python_place *text)
+static uint64_t python_places_hash_of(const struct python_place *text)
 {
     uint64_t hash = hash_mix(hash_mix(1, text->line), text->file_bytes);
     for (uint32_t i = 0; i < text->file_bytes; i++)
@@ -142,7 +142,7 @@ static uint64_t hash_of(const struct python_place *text)
 /* Finds or adds the place. The lock must be held. NULL: there is no space. */
 static struct place *find_place(struct place_table *in, const struct python_place *text)
 {
-    uint64_t hash = hash_of(text);
+    uint64_t hash = python_places_hash_of(text);
     uint32_t slot = (uint32_t)(hash % PLACE_SLOTS);
     while (in->places[slot].number && in->places[slot].hash != hash)
         slot = (slot + 1) % PLACE_SLOTS;
@@ -169,15 +169,15 @@ static void put_back(struct place_table *in, struct place *p, const struct pytho
 
 /* Does not hold the lock while it appends: that may wait for space, and other threads would wait
  * for us. */
-static __attribute__((noinline)) uint32_t see(struct thread *t, const struct python_layout *l,
-                                              const struct python_frame *frame,
-                                              bool (*is_held)(const void *), const void *context)
+static __attribute__((noinline)) uint32_t
+python_places_see(struct thread *t, const struct python_layout *l, const struct python_frame *frame,
+                  bool (*is_held)(const void *), const void *context)
 {
     struct python_place text;
-    if (!look_up(&text, l, frame) || (is_held && !is_held(context)) ||
+    if (!python_places_look_up(&text, l, frame) || (is_held && !is_held(context)) ||
         !lock_take(&places_lock, t->is_hurried ? 0 : PLACES_LOCK_NS))
         return 0;
-    struct place_table *in = prepare();
+    struct place_table *in = python_places_prepare();
     struct place *p = in ? find_place(in, &text) : NULL;
     bool due = p && !p->written;
     if (p) {
@@ -204,7 +204,7 @@ uint32_t python_place_number(struct thread *t, const struct python_layout *l,
     if (likely(number))
         return number;
     uint64_t signals = block_signals(); /* a place counts as written before it is */
-    number = see(t, l, frame, is_held, context);
+    number = python_places_see(t, l, frame, is_held, context);
     restore_signals(signals);
     return number;
 }
@@ -221,9 +221,9 @@ uint32_t python_place_now(const struct python_layout *l, const struct python_fra
 {
     struct place_table *in = atomic_load_explicit(&table, memory_order_acquire);
     uint32_t number = in ? find_pair(in, frame) : 0;
-    if (likely(number) || !look_up(text, l, frame) || !lock_take(&places_lock, 0))
+    if (likely(number) || !python_places_look_up(text, l, frame) || !lock_take(&places_lock, 0))
         return number;
-    in = prepare();
+    in = python_places_prepare();
     struct place *p = in ? find_place(in, text) : NULL;
     if (p && !p->written) {
         struct record r = make_record(text, p->number);

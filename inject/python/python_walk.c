@@ -20,7 +20,7 @@ struct way {
 };
 
 /* At the innermost frame; 0: there is none. False: not readable. */
-static bool begin(const struct python_view *v, uint64_t thread, struct way *way)
+static bool python_walk_begin(const struct python_view *v, uint64_t thread, struct way *way)
 {
     const struct python_layout *l = v->layout;
     uint8_t copy[LAYOUT_PART_BYTES_MAX];
@@ -65,7 +65,7 @@ static void believe(const struct python_view *v, uint64_t thread, const struct w
 {
     const struct python_layout *l = v->layout;
     struct way way;
-    if (!begin(v, thread, &way))
+    if (!python_walk_begin(v, thread, &way))
         return;
     sight_add(SIGHT_THREAD, thread);
     /* The innermost is read before anything is entered. One without frames proves little: it must
@@ -117,7 +117,8 @@ static bool find_instruction(const struct python_view *v, const uint8_t *p, cons
 }
 
 /* Looks at the code of the frame `p`. */
-static enum step look(const struct python_view *v, const uint8_t *p, struct python_frame *f)
+static enum step python_walk_look(const struct python_view *v, const uint8_t *p,
+                                  struct python_frame *f)
 {
     const struct python_layout *l = v->layout;
     uint8_t copy[LAYOUT_PART_BYTES_MAX];
@@ -149,7 +150,7 @@ static enum step look(const struct python_view *v, const uint8_t *p, struct pyth
  * the one that the loop around it is at? None is around it only at the list's end; a greenlet puts
  * one more there.
  */
-static bool goes_on(const struct python_view *v, const struct way *way, uint64_t outer)
+static bool python_walk_goes_on(const struct python_view *v, const struct way *way, uint64_t outer)
 {
     const struct python_layout *l = v->layout;
     uint8_t copy[LAYOUT_PART_BYTES_MAX];
@@ -163,8 +164,8 @@ static bool goes_on(const struct python_view *v, const struct way *way, uint64_t
  * Where the native frame of the loop is that was entered for the frame `p`, or for those inside of
  * it if that one only stands for C. 0: none was entered here. False: not readable.
  */
-static bool find_entry(const struct python_view *v, const uint8_t *p, struct way *way,
-                       uint64_t *entry)
+static bool python_walk_find_entry(const struct python_view *v, const uint8_t *p, struct way *way,
+                                   uint64_t *entry)
 {
     const struct python_layout *l = v->layout;
     uint8_t copy[LAYOUT_PART_BYTES_MAX];
@@ -182,7 +183,7 @@ static bool find_entry(const struct python_view *v, const uint8_t *p, struct way
     way->is_new |= p == copy;
     way->cframe_count++;
     way->cframe = python_word(p, l->cframe_previous);
-    return !v->is_running || goes_on(v, way, outer);
+    return !v->is_running || python_walk_goes_on(v, way, outer);
 }
 
 int python_walk(const struct python_view *v, uint64_t thread, struct python_frame *frames,
@@ -195,7 +196,7 @@ int python_walk(const struct python_view *v, uint64_t thread, struct python_fram
     uint64_t entry = 0;
     if (is_cut)
         *is_cut = false;
-    if (!begin(v, thread, &way))
+    if (!python_walk_begin(v, thread, &way))
         return -1;
     for (; way.frame; way.step_count++) {
         struct python_frame f = {.frame = way.frame};
@@ -206,8 +207,8 @@ int python_walk(const struct python_view *v, uint64_t thread, struct python_fram
         if (!p || way.step_count == STEPS_MAX)
             return -1;
         bool is_c = owner_of(l, p) >= l->owner_c;
-        enum step step = is_c || is_full ? STEP_SKIP : look(v, p, &f);
-        if (step == STEP_WRONG || !find_entry(v, p, &way, &entry))
+        enum step step = is_c || is_full ? STEP_SKIP : python_walk_look(v, p, &f);
+        if (step == STEP_WRONG || !python_walk_find_entry(v, p, &way, &entry))
             return -1;
         if (step == STEP_TAKE && count == max)
             *is_cut = true;

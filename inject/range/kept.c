@@ -26,7 +26,7 @@ static struct kept *_Atomic table;  /* KEPT_MAX entries from mmap, at first use 
 static _Atomic uint32_t hint;       /* the entry that became free last */
 static _Atomic uint64_t reclaim_ns; /* when entries of dead threads were last searched */
 
-static struct kept *prepare(void)
+static struct kept *kept_prepare(void)
 {
     struct kept *kept = atomic_load(&table);
     if (kept)
@@ -40,7 +40,7 @@ static struct kept *prepare(void)
     return atomic_load(&table);
 }
 
-static struct kept *take_free(struct kept *kept)
+static struct kept *kept_take_free(struct kept *kept)
 {
     uint32_t first = atomic_load_explicit(&hint, memory_order_relaxed);
     for (uint32_t i = 0; i < KEPT_MAX; i++) {
@@ -91,11 +91,11 @@ static void reclaim(struct kept *kept, struct kept_list *own)
 static struct kept *take_kept(struct kept_list *own, uint8_t type, uint64_t id,
                               const struct range_event *e)
 {
-    struct kept *kept = prepare();
-    struct kept *k = kept ? take_free(kept) : NULL;
+    struct kept *kept = kept_prepare();
+    struct kept *k = kept ? kept_take_free(kept) : NULL;
     if (kept && !k) {
         reclaim(kept, own);
-        k = take_free(kept);
+        k = kept_take_free(kept);
     }
     if (!k) {
         counter_add(COUNTER_RANGES_DROPPED, 1);

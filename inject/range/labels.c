@@ -46,7 +46,7 @@ static _Atomic uint32_t written_count;
 static _Atomic uint64_t written_epoch; /* the recording that has them */
 
 /* The lock must be held. */
-static bool prepare(void)
+static bool labels_prepare(void)
 {
     if (table)
         return true;
@@ -68,8 +68,8 @@ static bool has_text(const struct label *l, const char *text, uint32_t byte_coun
 }
 
 /* Returns the slot of the newest label with that key, or the free slot where it belongs. */
-static uint32_t *slot_of(uint32_t kind, uint64_t handle, uint32_t domain, const char *text,
-                         uint32_t byte_count)
+static uint32_t *labels_slot_of(uint32_t kind, uint64_t handle, uint32_t domain, const char *text,
+                                uint32_t byte_count)
 {
     uint64_t hash = hash_mix(hash_mix(1, kind), domain);
     if (is_by_text(kind))
@@ -87,7 +87,7 @@ static uint32_t *slot_of(uint32_t kind, uint64_t handle, uint32_t domain, const 
 }
 
 /* The lock must be held. Returns 0 if there is no space. A string's handle is its number. */
-static uint32_t add(uint32_t *slot, struct label *l, const char *text)
+static uint32_t labels_add(uint32_t *slot, struct label *l, const char *text)
 {
     uint32_t count = atomic_load_explicit(&label_count, memory_order_relaxed);
     if (count == LABELS_MAX || l->byte_count > LABEL_TEXT_BYTES - table->text_bytes)
@@ -109,24 +109,24 @@ static uint32_t add_domain(uint32_t *slot, const char *text, uint32_t byte_count
 {
     struct label l = {.kind = LABEL_OF_DOMAIN, .byte_count = byte_count};
     l.handle = table->domain_count + 1;
-    if (l.handle < LABEL_DOMAIN_MAX - 1 && add(slot, &l, text)) {
+    if (l.handle < LABEL_DOMAIN_MAX - 1 && labels_add(slot, &l, text)) {
         table->domain_count++;
         return (uint32_t)l.handle;
     }
     counter_add(COUNTER_RANGES_DROPPED, 1);
-    slot = slot_of(LABEL_OF_DOMAIN, 0, 0, OTHER_DOMAINS, sizeof OTHER_DOMAINS - 1);
+    slot = labels_slot_of(LABEL_OF_DOMAIN, 0, 0, OTHER_DOMAINS, sizeof OTHER_DOMAINS - 1);
     if (!*slot) {
         l.handle = LABEL_DOMAIN_MAX - 1;
         l.byte_count = sizeof OTHER_DOMAINS - 1;
-        add(slot, &l, OTHER_DOMAINS);
+        labels_add(slot, &l, OTHER_DOMAINS);
     }
     return LABEL_DOMAIN_MAX - 1;
 }
 
-static bool begin(void)
+static bool labels_begin(void)
 {
     if (lock_take(&labels_lock, LABELS_LOCK_NS)) {
-        if (prepare())
+        if (labels_prepare())
             return true;
         lock_drop(&labels_lock);
     }
@@ -136,25 +136,25 @@ static bool begin(void)
 
 uint32_t label_domain(const char *text, uint32_t byte_count)
 {
-    if (!begin())
+    if (!labels_begin())
         return LABEL_DOMAIN_MAX - 1;
-    uint32_t *slot = slot_of(LABEL_OF_DOMAIN, 0, 0, text, byte_count);
+    uint32_t *slot = labels_slot_of(LABEL_OF_DOMAIN, 0, 0, text, byte_count);
     uint32_t number =
         *slot ? (uint32_t)table->labels[*slot - 1].handle : add_domain(slot, text, byte_count);
     lock_drop(&labels_lock);
     return number;
 }
 
-static uint64_t define(uint32_t kind, uint64_t handle, uint32_t domain, const char *text,
-                       uint32_t byte_count)
+static uint64_t labels_define(uint32_t kind, uint64_t handle, uint32_t domain, const char *text,
+                              uint32_t byte_count)
 {
-    if (!begin())
+    if (!labels_begin())
         return 0;
-    uint32_t *slot = slot_of(kind, handle, domain, text, byte_count);
+    uint32_t *slot = labels_slot_of(kind, handle, domain, text, byte_count);
     uint32_t number = *slot;
     struct label l = {.kind = kind, .handle = handle, .domain = domain, .byte_count = byte_count};
     if (!number || !has_text(&table->labels[number - 1], text, byte_count)) {
-        number = add(slot, &l, text);
+        number = labels_add(slot, &l, text);
         if (!number)
             counter_add(COUNTER_RANGES_DROPPED, 1);
     }
@@ -164,7 +164,7 @@ static uint64_t define(uint32_t kind, uint64_t handle, uint32_t domain, const ch
 
 uint64_t label_string(uint32_t domain, const char *text, uint32_t byte_count)
 {
-    return define(LABEL_OF_STRING, 0, domain, text, byte_count);
+    return labels_define(LABEL_OF_STRING, 0, domain, text, byte_count);
 }
 
 bool label_string_text(uint64_t handle, const char **text, uint32_t *byte_count)
@@ -180,7 +180,7 @@ bool label_string_text(uint64_t handle, const char **text, uint32_t *byte_count)
 uint64_t label_name(uint32_t kind, uint64_t handle, uint32_t domain, const char *text,
                     uint32_t byte_count)
 {
-    return define(kind, handle, domain, text, byte_count);
+    return labels_define(kind, handle, domain, text, byte_count);
 }
 
 bool labels_are_due(void)

@@ -182,7 +182,7 @@ static int push_w(const wchar_t *text)
     return (int)act_wide_text(ACT_PUSH, text);
 }
 
-static int pop(void)
+static int nvtx_pop(void)
 {
     return range_pop(0);
 }
@@ -222,8 +222,8 @@ static void *handle(uint64_t number)
     return (void *)(uintptr_t)number;
 }
 
-static uint64_t name(uint32_t kind, uint64_t of, uint32_t domain, const char *text,
-                     uint32_t byte_count)
+static uint64_t nvtx_name(uint32_t kind, uint64_t of, uint32_t domain, const char *text,
+                          uint32_t byte_count)
 {
     const char *kept = text ? text : "";
     uint64_t number = kind == LABEL_OF_DOMAIN   ? label_domain(kept, byte_count)
@@ -235,14 +235,14 @@ static uint64_t name(uint32_t kind, uint64_t of, uint32_t domain, const char *te
 
 static uint64_t name_a(uint32_t kind, uint64_t of, const void *domain, const char *text)
 {
-    return name(kind, of, domain_of(domain), text, range_text_bytes(text));
+    return nvtx_name(kind, of, domain_of(domain), text, range_text_bytes(text));
 }
 
 static uint64_t name_w(uint32_t kind, uint64_t of, const void *domain, const wchar_t *text)
 {
     struct wide w;
     narrow(&w, text);
-    return name(kind, of, domain_of(domain), w.text, w.byte_count);
+    return nvtx_name(kind, of, domain_of(domain), w.text, w.byte_count);
 }
 
 static void name_category_a(uint32_t category, const char *text)
@@ -360,7 +360,7 @@ static const nvtx_function core[] = {
     [NVTX_PUSH_EX] = FUNCTION(push_ex),
     [NVTX_PUSH_A] = FUNCTION(push_a),
     [NVTX_PUSH_W] = FUNCTION(push_w),
-    [NVTX_POP] = FUNCTION(pop),
+    [NVTX_POP] = FUNCTION(nvtx_pop),
     [NVTX_NAME_CATEGORY_A] = FUNCTION(name_category_a),
     [NVTX_NAME_CATEGORY_W] = FUNCTION(name_category_w),
     [NVTX_NAME_THREAD_A] = FUNCTION(name_thread_a),

@@ -101,7 +101,7 @@ void step_count_follow(unsigned place, step_follower *follower)
 }
 
 /* Takes the lock; resets the state in the child of a fork. */
-static bool take(void)
+static bool step_count_take(void)
 {
     if (!how.is_on || !lock_take(&lock, LOCK_NS))
         return false;
@@ -144,7 +144,7 @@ static void count_step(uint64_t number)
 bool step_begins(struct thread *t, enum step_source source, uint64_t number)
 {
     bool is_recorded = false;
-    if (!take())
+    if (!step_count_take())
         return false;
     bool is_one = is_step(source);
     if (is_one)
@@ -175,7 +175,7 @@ struct step_sight step_count_now(void)
 {
     struct step_sight sight = {STEPS_UNKNOWN};
     uint64_t sorted[DURATIONS_MAX];
-    if (!take())
+    if (!step_count_take())
         return sight;
     uint64_t count = now.duration_count < DURATIONS_MAX ? now.duration_count : DURATIONS_MAX;
     sight = now.sight;
@@ -189,7 +189,7 @@ struct step_sight step_count_now(void)
 /* ---- Labels and ranges ------------------------------------------------------------------------
  */
 
-static bool begins_with(const char *text, const char *begin)
+static bool step_count_begins_with(const char *text, const char *begin)
 {
     return strncmp(text, begin, strlen(begin)) == 0;
 }
@@ -200,14 +200,14 @@ enum step_source step_of_label(const char *text)
         return strcmp(text, how.optimizer) == 0 ? STEPS_OF_OPTIMIZER
                : glob_matches(how.name, text)   ? STEPS_OF_NAME
                                                 : STEPS_UNKNOWN;
-    if (*text == 'P' && begins_with(text, "ProfilerStep#"))
+    if (*text == 'P' && step_count_begins_with(text, "ProfilerStep#"))
         return STEPS_OF_PROFILER;
-    if (*text == 'e' && begins_with(text, "enumerate(DataLoader)#"))
+    if (*text == 'e' && step_count_begins_with(text, "enumerate(DataLoader)#"))
         return STEPS_OF_LOADER;
-    if (*text != 'O' || !begins_with(text, "Optimizer.step#"))
+    if (*text != 'O' || !step_count_begins_with(text, "Optimizer.step#"))
         return STEPS_UNKNOWN;
     bool is_first = true;
-    if (take()) { /* of two optimizers, only the first counts */
+    if (step_count_take()) { /* of two optimizers, only the first counts */
         if (!now.optimizer[0])
             snprintf(now.optimizer, sizeof now.optimizer, "%s", text);
         is_first = strncmp(now.optimizer, text, sizeof now.optimizer - 1) == 0;

@@ -66,8 +66,8 @@ static __attribute__((noinline)) enum way choose_way(struct thread *t)
     return WAY_RECORD;
 }
 
-/* Everything here is between enter() and leave(), except for WAY_NONE. */
-static inline enum way enter(struct thread *t, struct call *c)
+/* Everything here is between user_ranges_enter() and user_ranges_leave(), except for WAY_NONE. */
+static inline enum way user_ranges_enter(struct thread *t, struct call *c)
 {
     if (!call_enter_own(t, c))
         return WAY_NONE;
@@ -88,7 +88,7 @@ static __attribute__((noinline)) void leave_timed(struct thread *t)
     levels.begin = 0;
 }
 
-static inline void leave(struct thread *t)
+static inline void user_ranges_leave(struct thread *t)
 {
     if (unlikely(levels.begin))
         leave_timed(t);
@@ -131,8 +131,8 @@ static void add_data(struct record *r, uint64_t *args, const struct range_data *
     r->arg_count = (uint8_t)(r->arg_count + PUSH_DATA - PUSH_SCHEMA + words);
 }
 
-static bool append(struct thread *t, uint8_t type, uint64_t begin, uint64_t id,
-                   const struct range_event *e)
+static bool user_ranges_append(struct thread *t, uint8_t type, uint64_t begin, uint64_t id,
+                               const struct range_event *e)
 {
     struct record r;
     record_head(&r, type, begin);
@@ -177,7 +177,7 @@ static void write_kept(struct thread *t, const struct kept *k)
     if (k->type == RECORD_STEP)
         append_numbers(t, RECORD_STEP, k->begin, 1, k->id, 0);
     else
-        append(t, k->type, k->begin, k->id, &e);
+        user_ranges_append(t, k->type, k->begin, k->id, &e);
 }
 
 /* A step of another thread waits for that thread, unless it is written `whosever` it is. */
@@ -226,24 +226,24 @@ void ranges_end(uint64_t ns)
     struct thread *t = &this_thread;
     struct call c;
     (void)ns;
-    enum way way = kept_has_step() ? enter(t, &c) : WAY_NONE;
+    enum way way = kept_has_step() ? user_ranges_enter(t, &c) : WAY_NONE;
     if (way == WAY_NONE)
         return;
     if (way == WAY_RECORD)
         write_all_kept(t, true);
-    leave(t);
+    user_ranges_leave(t);
 }
 
 void range_labels_changed(void)
 {
     struct thread *t = &this_thread;
     struct call c;
-    enum way way = enter(t, &c);
+    enum way way = user_ranges_enter(t, &c);
     if (way == WAY_NONE)
         return;
     if (thread_takes_part(t))
         labels_write(t);
-    leave(t);
+    user_ranges_leave(t);
 }
 
 /* ---- Pushed ranges ------------------------------------------------------------------------ */
@@ -287,7 +287,7 @@ int range_push(const struct range_event *e)
 {
     struct thread *t = &this_thread;
     struct call c;
-    enum way way = enter(t, &c);
+    enum way way = user_ranges_enter(t, &c);
     if (way == WAY_NONE)
         return RANGE_NO_LEVEL;
     struct level *l = find_level(e->domain);
@@ -300,7 +300,7 @@ int range_push(const struct range_event *e)
     }
     if (way == WAY_RECORD) {
         write_what_waits(t);
-        is_known = append(t, RECORD_PUSH, ticks_now(), 0, e);
+        is_known = user_ranges_append(t, RECORD_PUSH, ticks_now(), 0, e);
     } else {
         is_known = kept_push(&levels.kept, RECORD_PUSH, e);
     }
@@ -312,7 +312,7 @@ int range_push(const struct range_event *e)
             silence(l);
         level = (int)l->depth++;
     }
-    leave(t);
+    user_ranges_leave(t);
     return level;
 }
 
@@ -321,7 +321,7 @@ int range_pop(uint32_t domain)
     uint64_t now = ticks_now();
     struct thread *t = &this_thread;
     struct call c;
-    enum way way = enter(t, &c);
+    enum way way = user_ranges_enter(t, &c);
     if (way == WAY_NONE)
         return RANGE_NO_LEVEL;
     struct level *l = find_level(domain);
@@ -342,7 +342,7 @@ int range_pop(uint32_t domain)
     }
     if (steps_watch(WATCH_RANGES))
         windows_range_ended(t, domain, true, (uint64_t)level);
-    leave(t);
+    user_ranges_leave(t);
     return level;
 }
 
@@ -355,7 +355,7 @@ uint64_t range_start(const struct range_event *e)
     uint64_t id =
         (1 + atomic_fetch_add_explicit(&range_serial, 1, memory_order_relaxed)) * LABEL_DOMAIN_MAX +
         e->domain;
-    enum way way = enter(t, &c);
+    enum way way = user_ranges_enter(t, &c);
     if (way == WAY_NONE)
         return id;
     if (steps_watch(WATCH_RANGES)) {
@@ -364,11 +364,11 @@ uint64_t range_start(const struct range_event *e)
     }
     if (way == WAY_RECORD) {
         write_what_waits(t);
-        append(t, RECORD_RANGE_START, ticks_now(), id, e);
+        user_ranges_append(t, RECORD_RANGE_START, ticks_now(), id, e);
     } else {
         kept_share(id, e);
     }
-    leave(t);
+    user_ranges_leave(t);
     return id;
 }
 
@@ -380,7 +380,7 @@ void range_end(uint64_t id)
     struct call c;
     if (!serial || serial > atomic_load_explicit(&range_serial, memory_order_relaxed))
         return;
-    enum way way = enter(t, &c);
+    enum way way = user_ranges_enter(t, &c);
     if (way == WAY_NONE)
         return;
     if (way == WAY_RECORD)
@@ -391,28 +391,28 @@ void range_end(uint64_t id)
 done:
     if (steps_watch(WATCH_RANGES))
         windows_range_ended(t, 0, false, id);
-    leave(t);
+    user_ranges_leave(t);
 }
 
 void range_mark(const struct range_event *e)
 {
     struct thread *t = &this_thread;
     struct call c;
-    enum way way = enter(t, &c);
+    enum way way = user_ranges_enter(t, &c);
     if (way == WAY_NONE)
         return;
     if (way == WAY_RECORD) {
         write_what_waits(t);
-        append(t, RECORD_MARK, ticks_now(), 0, e);
+        user_ranges_append(t, RECORD_MARK, ticks_now(), 0, e);
     }
-    leave(t);
+    user_ranges_leave(t);
 }
 
 void range_step(uint64_t number)
 {
     struct thread *t = &this_thread;
     struct call c;
-    enum way way = enter(t, &c), before = way;
+    enum way way = user_ranges_enter(t, &c), before = way;
     if (way == WAY_NONE)
         return;
     bool is_seen_to = false;
@@ -430,7 +430,7 @@ void range_step(uint64_t number)
         kept_step(number);
         levels.has_step = true;
     }
-    leave(t);
+    user_ranges_leave(t);
 }
 
 void range_pause(bool paused)
@@ -443,7 +443,7 @@ void range_pause(bool paused)
     if (recorded_ask(is_recording ? t : NULL, ASKER_PROGRAM, paused ? OFF_PROGRAM : 0, NULL) &&
         is_recording && !paused)
         write_all_kept(t, false);
-    leave(t);
+    user_ranges_leave(t);
 }
 
 uint32_t range_text_bytes(const char *text)

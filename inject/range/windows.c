@@ -122,7 +122,7 @@ void windows_load(void)
  */
 
 /* Resets the state in the child of a fork. The lock must be held. */
-static void prepare(void)
+static void windows_prepare(void)
 {
     if (atomic_exchange(&fork_page.has_windows, 1))
         return;
@@ -134,11 +134,11 @@ static void prepare(void)
         atomic_store(recorded_word(ASKER_WINDOW), OFF_PROGRAM);
 }
 
-static bool take(void)
+static bool windows_take(void)
 {
     if (!(how.is_set || how.is_counted) || !lock_take(&lock, LOCK_NS))
         return false;
-    prepare();
+    windows_prepare();
     return true;
 }
 
@@ -180,7 +180,7 @@ static void tell_step(struct thread *t)
 }
 
 /* `off`: what is not recorded from here on. The writer turns the features on and off soon after. */
-static void change(struct thread *t, enum window_state state, uint32_t off, bool is_soon)
+static void windows_change(struct thread *t, enum window_state state, uint32_t off, bool is_soon)
 {
     struct record says;
     now.state = state;
@@ -197,7 +197,7 @@ static void open_one(struct thread *t, uint64_t number, bool is_late, bool is_so
     now.number = number;
     now.is_late = is_late;
     now.first_ns = now.first_ns ? now.first_ns : now_ns;
-    change(t, WINDOW_IS_OPEN, 0, is_soon);
+    windows_change(t, WINDOW_IS_OPEN, 0, is_soon);
     if (is_late)
         tell_step(t); /* which began earlier */
 }
@@ -211,7 +211,7 @@ static bool nothing_turns(void)
 
 /* Applies the wanted state as far as this thread may. A program's thread does not wait for features
  * that a schedule turns on, only for those that it requested itself; the writer does the rest. */
-static void follow(struct thread *t, bool is_writer)
+static void windows_follow(struct thread *t, bool is_writer)
 {
     uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
     enum window_state want = wanted(now_ns);
@@ -220,7 +220,7 @@ static void follow(struct thread *t, bool is_writer)
                                          : 1;
     bool may_turn = is_writer || !now.is_scheduled || epoch_now() == EPOCH_NONE || nothing_turns();
     if (now.state == WINDOW_IS_OPEN && (want != WINDOW_IS_OPEN || number != now.number)) {
-        change(t, want == WINDOW_IS_OPEN ? WINDOW_IS_CLOSED : want, OFF_CALLS, true);
+        windows_change(t, want == WINDOW_IS_OPEN ? WINDOW_IS_CLOSED : want, OFF_CALLS, true);
         now.closed_ns = now_ns;
     }
     if (want == WINDOW_IS_OPEN && now.state != WINDOW_IS_OPEN && (now.has_work || may_turn)) {
@@ -232,15 +232,15 @@ static void follow(struct thread *t, bool is_writer)
                (now.has_work || may_turn)) {
         bool is_soon = now.has_work;
         now.has_work = true;
-        change(t, WINDOW_IS_WARMING, OFF_CALLS, is_soon);
+        windows_change(t, WINDOW_IS_WARMING, OFF_CALLS, is_soon);
     } else if (want != WINDOW_IS_CLOSED && want != now.state) {
         writer_wake();
     } else if (want == WINDOW_IS_CLOSED && is_writer && now.has_work &&
                now_ns - now.closed_ns >= LINGER_NS && !gpu_session_is_precious()) {
         now.has_work = false;
-        change(t, WINDOW_IS_CLOSED, OFF_PROGRAM, false);
+        windows_change(t, WINDOW_IS_CLOSED, OFF_PROGRAM, false);
     } else if (want == WINDOW_IS_CLOSED && now.state == WINDOW_IS_WARMING) {
-        change(t, WINDOW_IS_CLOSED, OFF_CALLS, true);
+        windows_change(t, WINDOW_IS_CLOSED, OFF_CALLS, true);
         now.closed_ns = now_ns;
     }
 }
@@ -272,14 +272,14 @@ static void apply_schedule(void)
 static bool follow_step(struct thread *t, const struct step_sight *step, bool may_wait)
 {
     (void)may_wait;
-    if (!take())
+    if (!windows_take())
         return false;
     now.steps = step->count;
     now.source = step->source;
     now.step_number = step->number;
     if (now.is_scheduled) {
         apply_schedule();
-        follow(t, false);
+        windows_follow(t, false);
         now.step_ticks = ticks_now();
         tell_step(t); /* if no window is open any more, the WINDOW record has ended the last step */
     }
@@ -289,14 +289,14 @@ static bool follow_step(struct thread *t, const struct step_sight *step, bool ma
 }
 
 /* Returns where its first window warms up, in steps after the schedule's first one. */
-static uint64_t first_of(const struct schedule *s)
+static uint64_t windows_first_of(const struct schedule *s)
 {
     return s->skip_first + (s->skip_first_wait ? 0 : s->wait);
 }
 
 bool windows_schedule(struct thread *t, const struct schedule *s, uint64_t first)
 {
-    if (!take())
+    if (!windows_take())
         return true;
     bool was_set = has_windows(), is_late = false;
     /* windows are numbered on from earlier schedules */
@@ -309,19 +309,19 @@ bool windows_schedule(struct thread *t, const struct schedule *s, uint64_t first
     now.base = s && now.is_based ? first : 0;
     now.schedule = s ? *s : how.schedule;
     if (s && now.is_based && now.steps)
-        is_late = now.step_number >= first + first_of(s);
+        is_late = now.step_number >= first + windows_first_of(s);
     if (!was_set && has_windows() && t)
-        change(t, WINDOW_IS_CLOSED, OFF_CALLS, true);
+        windows_change(t, WINDOW_IS_CLOSED, OFF_CALLS, true);
     else if (!was_set && has_windows())
         recorded_ask(NULL, ASKER_WINDOW, OFF_PROGRAM, NULL);
     if (!has_windows()) {
         now.number = 0; /* later records are in no window */
-        change(t, WINDOW_IS_OPEN, 0, false);
+        windows_change(t, WINDOW_IS_OPEN, 0, false);
     }
     now.has_work |= !was_set && t;
     now.closed_ns = clock_ns(CLOCK_MONOTONIC);
     if (has_windows())
-        follow(t, t != NULL);
+        windows_follow(t, t != NULL);
     lock_drop(&lock);
     return is_late;
 }
@@ -358,7 +358,7 @@ static void capture_begins(struct thread *t)
 {
     now.is_captured = true;
     now.captures++;
-    follow(t, false);
+    windows_follow(t, false);
 }
 
 static void capture_ends(struct thread *t)
@@ -367,7 +367,7 @@ static void capture_ends(struct thread *t)
     now.exit_is_due = how.capture_end == CAPTURE_END_EXIT;
     now.is_over |= how.capture_end == CAPTURE_END_STOP || how.capture_end == CAPTURE_END_EXIT ||
                    (how.captures_max && now.captures >= how.captures_max);
-    follow(t, false);
+    windows_follow(t, false);
     if (now.exit_is_due)
         writer_wake();
 }
@@ -378,7 +378,7 @@ void windows_range_begins(struct thread *t, const struct range_event *e, bool is
     char name[NAME_BYTES_MAX];
     range_name(e, name);
     step_of_range(t, name);
-    if (!is_captured(e, name) || !take())
+    if (!is_captured(e, name) || !windows_take())
         return;
     if (!now.is_captured && !now.is_over) {
         now.is_pushed = is_pushed;
@@ -392,7 +392,7 @@ void windows_range_begins(struct thread *t, const struct range_event *e, bool is
 
 void windows_range_ended(struct thread *t, uint32_t domain, bool is_pushed, uint64_t level)
 {
-    if (how.capture.kind != CAPTURE_NVTX || !take())
+    if (how.capture.kind != CAPTURE_NVTX || !windows_take())
         return;
     if (now.is_captured && now.is_pushed == is_pushed && now.level == level &&
         (!is_pushed || (now.domain == domain && now.tid == thread_id())))
@@ -406,7 +406,7 @@ void windows_door(bool opens)
     struct call c;
     if (!steps_watch(WATCH_DOORS) || !call_enter_own(t, &c))
         return;
-    if (take()) { /* they do not nest; the runtime's function calls the driver's */
+    if (windows_take()) { /* they do not nest; the runtime's function calls the driver's */
         if (opens && !now.is_captured && !now.is_over)
             capture_begins(recorder(t));
         else if (!opens && now.is_captured)
@@ -421,7 +421,7 @@ void windows_door(bool opens)
 
 void windows_start(void)
 {
-    if ((how.is_set || how.is_counted) && take()) {
+    if ((how.is_set || how.is_counted) && windows_take()) {
         now.is_told = false;
         lock_drop(&lock);
     }
@@ -452,7 +452,7 @@ static void describe_windows(struct thread *writer, uint64_t now_ns, bool is_las
 uint64_t windows_whole(void)
 {
     uint64_t whole = 0;
-    if (take()) {
+    if (windows_take()) {
         whole = now.whole;
         lock_drop(&lock);
     }
@@ -478,7 +478,7 @@ static void describe_steps(struct thread *writer)
 
 void windows_describe(struct thread *writer, bool is_last)
 {
-    if (!(how.is_set || how.is_counted) || !take())
+    if (!(how.is_set || how.is_counted) || !windows_take())
         return;
     if (!has_windows()) {
         lock_drop(&lock);
@@ -493,7 +493,7 @@ void windows_describe(struct thread *writer, bool is_last)
         now.told_steps = 0;
     }
     if (!is_last)
-        follow(writer, true);
+        windows_follow(writer, true);
     uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
     if (is_last || now_ns - now.described_ns >= DESCRIBE_NS) {
         describe_steps(writer);
@@ -511,7 +511,7 @@ void windows_end(uint64_t ns)
 {
     (void)ns;
     const char *who = how.is_scheduled ? "--schedule" : "gpuprof ctl schedule";
-    if ((how.is_scheduled || how.is_counted) && take()) {
+    if ((how.is_scheduled || how.is_counted) && windows_take()) {
         if (!now.steps && now.is_scheduled)
             say(SAY_WINDOWS,
                 "%s: 0 steps seen, so only allocations were recorded; call gpuprof_step(), or name "

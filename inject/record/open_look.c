@@ -6,8 +6,8 @@
 
 /* Reads a record that its thread may be writing: the result counts only if the chunk's head is the
  * same before and after. */
-static __attribute__((noinline, no_sanitize("thread"))) uint64_t word_at(const uint8_t *chunk,
-                                                                         uint64_t at)
+static __attribute__((noinline, no_sanitize("thread"))) uint64_t
+open_look_word_at(const uint8_t *chunk, uint64_t at)
 {
     return *(const volatile uint64_t *)(const void *)(chunk + LIVE_CHUNK_HEAD_BYTES + at);
 }
@@ -22,8 +22,8 @@ bool open_calls_look(const uint8_t *chunk, struct call_seen *outermost, struct c
     for (uint64_t i = 0; i < count; i++) {
         if (at > last)
             return false;
-        *innermost =
-            (struct call_seen){.head = word_at(chunk, at), .begin = word_at(chunk, at + 8)};
+        *innermost = (struct call_seen){.head = open_look_word_at(chunk, at),
+                                        .begin = open_look_word_at(chunk, at + 8)};
         if (i == 0)
             *outermost = *innermost;
         at += 8 * (uint64_t)record_word_count(innermost->head);

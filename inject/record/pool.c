@@ -160,7 +160,7 @@ static void write_head(struct pool *pool, const struct stream_header *header)
     chunk_set_u64(head, LIVE_OFFSET_MAGIC, LIVE_MAGIC);
 }
 
-static void close_file(void)
+static void pool_close_file(void)
 {
     if (descriptor_is(live_fd, live_device, live_inode))
         close(live_fd);
@@ -169,7 +169,7 @@ static void close_file(void)
 
 static void unmap(struct pool *pool)
 {
-    close_file();
+    pool_close_file();
     if (pool->base)
         munmap(pool->base, pool->map_bytes);
     if (pool->owners)
@@ -228,14 +228,14 @@ static int map(struct pool *pool, struct stream_header *header, const char *data
     }
     if (pool->base)
         return 0;
-    close_file();
+    pool_close_file();
     if (pool->is_file)
         unlink(header->live_path);
     errno = error;
     return -1;
 }
 
-static int create(struct pool *pool, struct stream_header *header, const char *data_dir)
+static int pool_own_create(struct pool *pool, struct stream_header *header, const char *data_dir)
 {
     memset(pool, 0, sizeof *pool);
     pool->chunk_bytes = (uint32_t)gp.settings.numbers[SETTING_CHUNK] & ~4095u;
@@ -264,7 +264,7 @@ static int create(struct pool *pool, struct stream_header *header, const char *d
 
 bool pool_create(void)
 {
-    if (create(&gp.pool, &gp.header, gp.settings.texts[SETTING_OUT]) < 0) {
+    if (pool_own_create(&gp.pool, &gp.header, gp.settings.texts[SETTING_OUT]) < 0) {
         say(SAY_START, "recording is off: cannot allocate the buffer: %s", error_text(errno));
         return false;
     }
@@ -277,7 +277,7 @@ bool pool_create(void)
 
 void pool_remove(void)
 {
-    close_file();
+    pool_close_file();
     pool_unlink(&gp.header);
 }
 
@@ -285,7 +285,7 @@ void pool_publish(void)
 {
     if (live_fd >= 0 && unnamed_link(live_fd, gp.header.live_path) < 0) {
         go_without_file(&gp.pool, &gp.header, errno);
-        close_file();
+        pool_close_file();
     }
     /*
      * Opens the file by its current name, so that /proc shows that name, which victims.h looks for.
@@ -351,7 +351,7 @@ static int extend(const struct pool *pool, uint32_t more)
 
 /* Allocates more storage, up to `most` chunks. One thread at a time does it; the others keep
  * searching. Returns false if there are that many already. */
-static bool grow(struct pool *pool, uint32_t most)
+static bool pool_grow(struct pool *pool, uint32_t most)
 {
     uint32_t allocated = atomic_load(&pool->allocated);
     uint32_t free = 0;
@@ -382,7 +382,7 @@ void pool_prepare(struct pool *pool)
     bool is_filled = atomic_load(&pool->is_filled);
     uint32_t most = is_filled ? pool->shared_max : first_chunks(pool);
     if (is_filled && atomic_load(&pool->free_count) < READY_CHUNKS)
-        grow(pool, most);
+        pool_grow(pool, most);
     uint32_t allocated = atomic_load(&pool->allocated);
     if (allocated > most)
         allocated = most;
@@ -414,7 +414,7 @@ static void set_owned(struct chunk_owner *owner, uint8_t *chunk, uint32_t number
     atomic_store_explicit(&owner->word, (uint64_t)number << 32 | LIVE_OWNED, memory_order_release);
 }
 
-static uint8_t *take_free(struct pool *pool, uint32_t number, uint32_t tid, uint64_t position)
+static uint8_t *pool_take_free(struct pool *pool, uint32_t number, uint32_t tid, uint64_t position)
 {
     uint32_t allocated = atomic_load(&pool->allocated);
     uint32_t hint = atomic_load_explicit(&pool->hint, memory_order_relaxed);
@@ -448,7 +448,7 @@ uint8_t *pool_take(struct pool *pool, uint32_t number, uint32_t tid, uint64_t po
     int saved = errno;
     uint8_t *chunk;
     uint32_t most = first ? atomic_load(&pool->chunk_max) : pool->shared_max;
-    while (!(chunk = take_free(pool, number, tid, position)) && grow(pool, most))
+    while (!(chunk = pool_take_free(pool, number, tid, position)) && pool_grow(pool, most))
         ;
     errno = saved;
     return chunk;

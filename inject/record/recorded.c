@@ -96,8 +96,8 @@ static void tell_untold(struct thread *t)
             append_usual(t, (enum asker)i, true, begin_ticks);
 }
 
-static void tell(struct thread *t, enum asker asker, bool is_off, uint64_t ticks,
-                 const struct record *says)
+static void recorded_tell(struct thread *t, enum asker asker, bool is_off, uint64_t ticks,
+                          const struct record *says)
 {
     if (!t && asker == ASKER_WINDOW) { /* which writes its own record */
     } else if (!t) {
@@ -116,8 +116,8 @@ static void tell(struct thread *t, enum asker asker, bool is_off, uint64_t ticks
  * takes its time after everything that was recorded before, or its exchange fails. A thread that
  * turns something on writes nothing if there was a new request before everything is on.
  */
-static bool ask(struct thread *t, enum asker asker, uint32_t off, const struct record *says,
-                void (*apply_it)(void))
+static bool recorded_own_ask(struct thread *t, enum asker asker, uint32_t off,
+                             const struct record *says, void (*apply_it)(void))
 {
     _Atomic uint64_t *word = recorded_word(asker);
     uint64_t before = atomic_load(word), after, ticks;
@@ -137,7 +137,7 @@ static bool ask(struct thread *t, enum asker asker, uint32_t off, const struct r
             states = atomic_compare_exchange_strong(word, &after, after + CHANGE);
         }
         if (states)
-            tell(t, asker, off, ticks, says);
+            recorded_tell(t, asker, off, ticks, says);
     }
     restore_signals(mask);
     return changes;
@@ -145,12 +145,12 @@ static bool ask(struct thread *t, enum asker asker, uint32_t off, const struct r
 
 bool recorded_ask(struct thread *t, enum asker asker, uint32_t off, const struct record *says)
 {
-    return ask(t, asker, off, says, apply);
+    return recorded_own_ask(t, asker, off, says, apply);
 }
 
 bool recorded_ask_soon(struct thread *t, enum asker asker, uint32_t off, const struct record *says)
 {
-    return ask(t, asker, off, says, apply_soon);
+    return recorded_own_ask(t, asker, off, says, apply_soon);
 }
 
 void recorded_load(void)

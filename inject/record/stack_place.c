@@ -38,7 +38,7 @@ static bool is_one_piece(uintptr_t low, uintptr_t high)
 
 /* Is the address on the stack with which the thread was started? Above the first thread's stack is
  * the kernel's data for the process; other threads have their thread-local variables at its top. */
-static bool is_own(uintptr_t address)
+static bool stack_place_is_own(uintptr_t address)
 {
     bool is_first = syscall(SYS_gettid) == syscall(SYS_getpid);
     uintptr_t top = is_first ? (uintptr_t)getauxval(AT_RANDOM) : (uintptr_t)&this_thread;
@@ -47,7 +47,7 @@ static bool is_own(uintptr_t address)
     return address < top && is_one_piece(address, top);
 }
 
-static bool is_gone(uintptr_t outer, uintptr_t inner)
+static bool stack_place_own_is_gone(uintptr_t outer, uintptr_t inner)
 {
     stack_t handlers;
     if (outer == inner)
@@ -59,13 +59,13 @@ static bool is_gone(uintptr_t outer, uintptr_t inner)
         if (is_on) /* its handler has returned */
             return true;
     }
-    return outer < inner && is_own(inner) && is_own(outer);
+    return outer < inner && stack_place_is_own(inner) && stack_place_is_own(outer);
 }
 
 bool stack_place_is_gone(uintptr_t outer, uintptr_t inner)
 {
     int saved = errno;
-    bool gone = is_gone(outer, inner);
+    bool gone = stack_place_own_is_gone(outer, inner);
     errno = saved;
     return gone;
 }

@@ -138,7 +138,7 @@ static void leave_parent(void)
 }
 
 /* Creates what the recording needs; on failure removes it again. */
-static bool create(void)
+static bool start_create(void)
 {
     for (unsigned i = 0; i < feature_count; i++) {
         if (features[i].create && !features[i].create()) {
@@ -153,14 +153,14 @@ static bool create(void)
     return true;
 }
 
-static bool start(const sigset_t *mask)
+static bool start_start(const sigset_t *mask)
 {
     sanitizer_bypass();
     read_settings();
     ticks_calibrate();
     uint64_t epoch = gp.next_epoch++; /* set before the writer starts, which reads it */
     gp.writer.program_mask = *mask;
-    if (!create())
+    if (!start_create())
         return false;
     atomic_fetch_or(&fork_page.recording, epoch);
     /* it could not write, and has ended the recording before it began */
@@ -177,7 +177,7 @@ static uint32_t start_alone(uint32_t pid, const sigset_t *mask)
     gp.used = true;
     atomic_store(&fork_page.owner, pid);
     uint32_t phase = START_RUNNING;
-    if (!start(mask))
+    if (!start_start(mask))
         atomic_store(&fork_page.phase, START_FAILED);
     else
         /* unless it has ended */

@@ -23,7 +23,7 @@ static size_t page_bytes(const struct text_table *table)
 }
 
 /* The lock must be held, also below. */
-static struct text_pages *prepare(struct text_table *table)
+static struct text_pages *text_table_prepare(struct text_table *table)
 {
     struct text_pages *p = atomic_load(&table->pages);
     if (p)
@@ -37,7 +37,7 @@ static struct text_pages *prepare(struct text_table *table)
     return p;
 }
 
-static bool has_room(const struct text_table *table, uint32_t byte_count)
+static bool text_table_has_room(const struct text_table *table, uint32_t byte_count)
 {
     return table->count + 1 < table->entries_max &&
            byte_count + 1 <= table->text_max - table->text_bytes;
@@ -52,7 +52,7 @@ static uint32_t find_or_make(struct text_table *table, struct text_pages *p, con
         if (p->entries[number].hash == hash && p->entries[number].byte_count == byte_count &&
             memcmp(p->text + p->entries[number].text_at, bytes, byte_count) == 0)
             return number;
-    if (!has_room(table, byte_count))
+    if (!text_table_has_room(table, byte_count))
         return 0;
     number = ++table->count;
     struct text_entry *e = &p->entries[number];
@@ -66,12 +66,12 @@ static uint32_t find_or_make(struct text_table *table, struct text_pages *p, con
 
 /* Does not hold the lock while it appends: that may wait for space, and other threads would wait
  * for us. */
-static uint32_t add(struct text_table *table, struct thread *t, const uint8_t *bytes,
-                    uint32_t byte_count, uint64_t hash)
+static uint32_t text_table_own_add(struct text_table *table, struct thread *t, const uint8_t *bytes,
+                                   uint32_t byte_count, uint64_t hash)
 {
     if (!lock_take(&table->lock, TABLE_LOCK_NS))
         return 0;
-    struct text_pages *p = prepare(table);
+    struct text_pages *p = text_table_prepare(table);
     uint32_t number = p ? find_or_make(table, p, bytes, byte_count, hash) : 0;
     struct text_entry *e = number ? &p->entries[number] : NULL;
     bool due = e && !atomic_exchange_explicit(&e->is_written, 1, memory_order_relaxed);
@@ -96,7 +96,7 @@ uint32_t text_table_add(struct text_table *table, struct thread *t, const uint8_
 {
     int saved = errno;
     uint64_t signals = block_signals(); /* it counts as written before it is */
-    uint32_t number = add(table, t, bytes, byte_count, hash);
+    uint32_t number = text_table_own_add(table, t, bytes, byte_count, hash);
     restore_signals(signals);
     errno = saved;
     return number;
@@ -106,7 +106,7 @@ bool text_table_is_full(struct text_table *table, uint32_t byte_count)
 {
     uint64_t signals = block_signals();
     bool locked = lock_take(&table->lock, TABLE_LOCK_NS);
-    bool is_full = locked && !has_room(table, byte_count);
+    bool is_full = locked && !text_table_has_room(table, byte_count);
     if (locked)
         lock_drop(&table->lock);
     restore_signals(signals);

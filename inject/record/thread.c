@@ -228,7 +228,7 @@ static bool has_room_beside(const struct thread *t, size_t bytes, const struct o
     return t->records && t->capacity - t->used >= bytes + o->at[o->count];
 }
 
-static bool has_room(struct thread *t, size_t bytes)
+static bool thread_has_room(struct thread *t, size_t bytes)
 {
     struct open_records o = thread_find_open(t);
     return has_room_beside(t, bytes, &o);
@@ -238,7 +238,7 @@ static bool has_room(struct thread *t, size_t bytes)
  * leave two chunks at one position. */
 bool thread_make_room(struct thread *t, size_t bytes)
 {
-    if (likely(has_room(t, bytes)))
+    if (likely(thread_has_room(t, bytes)))
         return true;
     int saved = errno;
     int cancel_state;
@@ -247,7 +247,7 @@ bool thread_make_room(struct thread *t, size_t bytes)
     wait_for_chunk(t);
     pthread_setcancelstate(cancel_state, &cancel_state);
     restore_signals(mask);
-    bool has = has_room(t, bytes);
+    bool has = thread_has_room(t, bytes);
     if (has) {
         t->waited = false;
     } else {
@@ -331,7 +331,7 @@ void thread_close(struct thread *t, unsigned before)
 }
 
 /* Removes an open record; those of newer calls move down, and are hidden meanwhile. */
-static void take_out(struct thread *t, const struct open_records *o, unsigned before)
+static void thread_take_out(struct thread *t, const struct open_records *o, unsigned before)
 {
     uint8_t *room = t->records + t->used;
     chunk_commit(t->records, t->used + before);
@@ -351,7 +351,7 @@ bool thread_close_with(struct thread *t, unsigned before, uint32_t stack, uint32
     if (before >= o.count)
         return false;
     if (!has_room) { /* counted there: the record is removed */
-        take_out(t, &o, before);
+        thread_take_out(t, &o, before);
         return false;
     }
     if (!has_room_beside(t, 8, &o) || o.at[before + 1] - o.at[before] + 8 > CALL_BYTES_MAX) {

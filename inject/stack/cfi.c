@@ -107,7 +107,7 @@ static struct cursor cursor_at(const struct cfi_object *o, uintptr_t at)
 }
 
 /* Returns a cursor over the body of the entry (CIE or FDE) at `at`, after its length. */
-static struct cursor entry_at(const struct cfi_object *o, uintptr_t at)
+static struct cursor cfi_entry_at(const struct cfi_object *o, uintptr_t at)
 {
     struct cursor c = cursor_at(o, at);
     uint64_t length = take_bytes(&c, 4);
@@ -159,7 +159,7 @@ static bool read_augmentation(struct cursor *c, const char *letters, struct comm
 
 static bool read_common(const struct cfi_object *o, uintptr_t at, struct common *common)
 {
-    struct cursor c = entry_at(o, at);
+    struct cursor c = cfi_entry_at(o, at);
     *common = (struct common){0};
     if (take_bytes(&c, 4) != 0)
         return false;
@@ -206,7 +206,7 @@ static int which(uint64_t reg)
     return reg == CFI_FRAME_POINTER ? 0 : reg == CFI_RETURN_ADDRESS ? 1 : -1;
 }
 
-static void set_place(struct row *row, uint64_t reg, enum cfi_place place, int64_t offset)
+static void cfi_set_place(struct row *row, uint64_t reg, enum cfi_place place, int64_t offset)
 {
     int i = which(reg);
     if (i < 0)
@@ -234,7 +234,7 @@ static bool take_base(struct cursor *e, uint64_t *reg, int64_t *offset)
     return !e->bad;
 }
 
-static struct cursor take_block(struct cursor *c)
+static struct cursor cfi_take_block(struct cursor *c)
 {
     uint64_t bytes = take_uleb(c);
     struct cursor block = *c;
@@ -288,7 +288,7 @@ static void set_place_expression(struct row *row, uint64_t reg, struct cursor e)
     uint64_t base;
     int64_t offset;
     if (take_base(&e, &base, &offset) && e.at == e.end && base == CFI_FRAME_POINTER)
-        set_place(row, reg, CFI_AT_BASE, offset);
+        cfi_set_place(row, reg, CFI_AT_BASE, offset);
     else
         set_strange(row, reg);
 }
@@ -313,11 +313,11 @@ static bool run_one(struct machine *m, struct cursor *c, unsigned op)
     case 0x00: break;
     case 0x05: /* offset_extended */
         reg = take_uleb(c);
-        set_place(row, reg, CFI_IN_FRAME, scaled(take_uleb(c), factor));
+        cfi_set_place(row, reg, CFI_IN_FRAME, scaled(take_uleb(c), factor));
         break;
     case 0x06: restore(m, take_uleb(c)); break;
-    case 0x07: set_place(row, take_uleb(c), CFI_UNDEFINED, 0); break;
-    case 0x08: set_place(row, take_uleb(c), CFI_SAME, 0); break;
+    case 0x07: cfi_set_place(row, take_uleb(c), CFI_UNDEFINED, 0); break;
+    case 0x08: cfi_set_place(row, take_uleb(c), CFI_SAME, 0); break;
     case 0x09: /* register */
         set_strange(row, take_uleb(c));
         take_uleb(c);
@@ -339,7 +339,7 @@ static bool run_one(struct machine *m, struct cursor *c, unsigned op)
     case 0x0d: row->cfa_register = take_uleb(c); break;
     case 0x0e: row->cfa_offset = (int64_t)take_uleb(c); break;
     case 0x0f: {
-        struct cursor block = take_block(c);
+        struct cursor block = cfi_take_block(c);
         if (set_cfa_of_stub(row, &block, m->address))
             m->is_single = true;
         else
@@ -348,11 +348,11 @@ static bool run_one(struct machine *m, struct cursor *c, unsigned op)
     }
     case 0x10: /* expression */
         reg = take_uleb(c);
-        set_place_expression(row, reg, take_block(c));
+        set_place_expression(row, reg, cfi_take_block(c));
         break;
     case 0x11: /* offset_extended_sf */
         reg = take_uleb(c);
-        set_place(row, reg, CFI_IN_FRAME, scaled((uint64_t)take_sleb(c), factor));
+        cfi_set_place(row, reg, CFI_IN_FRAME, scaled((uint64_t)take_sleb(c), factor));
         break;
     case 0x12: /* def_cfa_sf */
         reg = take_uleb(c);
@@ -366,14 +366,14 @@ static bool run_one(struct machine *m, struct cursor *c, unsigned op)
         break;
     case 0x16: /* val_expression */
         set_strange(row, take_uleb(c));
-        take_block(c);
+        cfi_take_block(c);
         break;
     /* the return address is signed from here on: walk.c always strips signatures */
     case 0x2d: break;
     case 0x2e: take_uleb(c); break;
     case 0x2f: /* negative_offset_extended */
         reg = take_uleb(c);
-        set_place(row, reg, CFI_IN_FRAME, scaled(-take_uleb(c), factor));
+        cfi_set_place(row, reg, CFI_IN_FRAME, scaled(-take_uleb(c), factor));
         break;
     default: return false;
     }
@@ -381,8 +381,8 @@ static bool run_one(struct machine *m, struct cursor *c, unsigned op)
 }
 
 /* Runs a program up to `target`, relative to the function's start. */
-static bool run(struct machine *m, struct cursor c, unsigned encoding, uint64_t begin,
-                uint64_t target)
+static bool cfi_run(struct machine *m, struct cursor c, unsigned encoding, uint64_t begin,
+                    uint64_t target)
 {
     uint64_t place = m->low = begin;
     m->high = UINT64_MAX;
@@ -392,8 +392,8 @@ static bool run(struct machine *m, struct cursor c, unsigned encoding, uint64_t 
         if (steps == STEPS_MAX || c.bad)
             return false;
         if (op >> 6 == 2)
-            set_place(&m->row, op & 0x3f, CFI_IN_FRAME,
-                      scaled(take_uleb(&c), m->common->data_factor));
+            cfi_set_place(&m->row, op & 0x3f, CFI_IN_FRAME,
+                          scaled(take_uleb(&c), m->common->data_factor));
         else if (op >> 6 == 3)
             restore(m, op & 0x3f);
         else if (op >> 6 == 1)
@@ -446,7 +446,7 @@ static bool make_rule(const struct row *row, struct cfi_rule *rule)
 }
 
 /* Returns the entry of the last function that begins at or before `address`; 0: none. */
-static uintptr_t find_entry(const struct cfi_object *o, uintptr_t address)
+static uintptr_t cfi_find_entry(const struct cfi_object *o, uintptr_t address)
 {
     struct cursor c = cursor_at(o, o->index);
     unsigned version = (unsigned)take_bytes(&c, 1), frame_encoding = (unsigned)take_bytes(&c, 1);
@@ -475,11 +475,11 @@ static uintptr_t find_entry(const struct cfi_object *o, uintptr_t address)
 bool cfi_find(const struct cfi_object *o, uintptr_t address, struct cfi_rule *rule)
 {
     struct common common;
-    uintptr_t at = o->index ? find_entry(o, address) : 0;
+    uintptr_t at = o->index ? cfi_find_entry(o, address) : 0;
     *rule = (struct cfi_rule){.flags = CFI_NONE};
     if (!at)
         return false;
-    struct cursor c = entry_at(o, at);
+    struct cursor c = cfi_entry_at(o, at);
     uintptr_t place = (uintptr_t)c.at;
     uint64_t back = take_bytes(&c, 4);
     if (c.bad || back == 0 || !read_common(o, place - back, &common))
@@ -495,14 +495,14 @@ bool cfi_find(const struct cfi_object *o, uintptr_t address, struct cfi_rule *ru
     m.row.places[1] = CFI_SAME; /* it is in the link register */
 #endif
     rule->flags = CFI_NONE | CFI_STRANGE;
-    if (!run(&m, common.program, common.encoding, 0, UINT64_MAX))
+    if (!cfi_run(&m, common.program, common.encoding, 0, UINT64_MAX))
         return false;
     m.initial = m.row;
     if (common.is_signal) {
         *rule = (struct cfi_rule){.flags = CFI_SIGNAL};
         return true;
     }
-    if (!run(&m, c, common.encoding, begin, address) || !make_rule(&m.row, rule))
+    if (!cfi_run(&m, c, common.encoding, begin, address) || !make_rule(&m.row, rule))
         return false;
     if (!m.is_single) {
         rule->low = m.low;

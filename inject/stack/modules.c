@@ -78,7 +78,7 @@ static struct counts read_counts(void)
     return counts;
 }
 
-static struct counts check(void)
+static struct counts modules_own_check(void)
 {
     struct counts now = read_counts();
     if (atomic_exchange(&known_subs, now.subs) != now.subs)
@@ -95,14 +95,14 @@ void modules_closing(void)
 
 void modules_closed(void)
 {
-    check();
+    modules_own_check();
     atomic_fetch_sub(&closing, 1);
 }
 
 void modules_check(bool anyway)
 {
     if (anyway || unlikely(atomic_load_explicit(&closing, memory_order_relaxed)))
-        check();
+        modules_own_check();
 }
 
 /* The note's name and type identify it; sizes are rounded up to 4. */
@@ -298,7 +298,7 @@ static int visit_module(const struct object *o, void *data)
 /* Makes a new copy if the list has changed. The lock must be held. */
 static void refresh(void)
 {
-    struct counts now = check();
+    struct counts now = modules_own_check();
     bool only_added = table.is_filled && now.subs == table.subs;
     if (only_added && now.adds == table.adds)
         return;
@@ -314,7 +314,7 @@ static void refresh(void)
     table.is_filled = true;
 }
 
-static struct module *find(uintptr_t address)
+static struct module *modules_find(uintptr_t address)
 {
     uint32_t low = 0, high = table.here_count;
     while (low < high) {
@@ -333,7 +333,7 @@ bool modules_rule(uintptr_t address, struct cfi_rule *rule)
     if (!lock_take(&table.lock, MODULES_LOCK_NS))
         return false;
     refresh(); /* what is read below must be in objects loaded now */
-    const struct module *m = find(address);
+    const struct module *m = modules_find(address);
     *rule = (struct cfi_rule){.flags = CFI_NONE};
     if (m) {
         cfi_find(&m->cfi, address, rule);
@@ -425,7 +425,7 @@ bool modules_frames(struct thread *t, uint64_t *frames, unsigned count)
         uint64_t address = frames[i];
         if (frame_kind(address) == FRAME_PYTHON)
             continue;
-        const struct module *m = find(address - 1);
+        const struct module *m = modules_find(address - 1);
         frames[i] = m ? frame_in_module(m->number, address - m->bias) : frame_at_address(address);
     }
     lock_drop(&table.lock);

@@ -33,7 +33,7 @@ static bool is_still_open(void *context)
 
 /* Finds calls that were not looked at yet, at most PYTHON_TIDS_MAX; others follow in the next
  * second. */
-static unsigned find(struct open_long *found, uint32_t *tids)
+static unsigned open_stacks_find(struct open_long *found, uint32_t *tids)
 {
     uint64_t long_ticks = ((unsigned __int128)OPEN_NS << 32) / gp.header.scale.mult;
     uint64_t now = ticks_now();
@@ -61,7 +61,7 @@ void open_stacks_tick(struct thread *writer)
     uint64_t states[PYTHON_TIDS_MAX];
     if (!stacks_are_on() || recorded_asked() & OFF_STACKS || !python_is_here())
         return;
-    unsigned count = find(found, tids);
+    unsigned count = open_stacks_find(found, tids);
     if (!count)
         return;
     python_find_threads(tids, count, states);

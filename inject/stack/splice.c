@@ -34,7 +34,7 @@ static void put_entry(struct thread *t, struct splice *s)
 }
 
 /* Merges both in the order of the stack that they are on. */
-static void merge(struct thread *t, struct splice *s, const struct walk *w)
+static void splice_merge(struct thread *t, struct splice *s, const struct walk *w)
 {
     uint64_t begin = w->begin, entry = w->is_borrowed ? UINT64_MAX : next_entry(s);
     for (unsigned i = 0; i < w->count; begin = w->ends[i++]) {
@@ -118,7 +118,7 @@ void splice_frames(struct thread *t, struct splice *s, struct walk *w, unsigned 
     s->is_short = false;
     if (s->count) {
         find_entries(s, w);
-        merge(t, s, w);
+        splice_merge(t, s, w);
     }
     if (s->is_short)
         counter_add(COUNTER_STACKS_DROPPED, 1);

@@ -66,7 +66,7 @@ static const char *absent;             /* why there are none */
 static bool of_calls;                  /* stacks of calls are wanted, not only those of operators */
 
 /* Hashes addresses together with the age of their meaning; frames with age 0. */
-static uint64_t hash_of(const struct walk *w, uint32_t age)
+static uint64_t stack_hash_of(const struct walk *w, uint32_t age)
 {
     /* Mixed separately: an age is as small as the difference of two addresses. */
     uint64_t hash = hash_mix(0, age * 4ull + w->is_borrowed * 2u + w->is_cut);
@@ -113,7 +113,7 @@ static void add_recent(uint64_t key, uint32_t stack)
 }
 
 /* Returns the slot of that key, and claims it if it is new; NULL: there is no space. */
-static struct slot *slot_of(uint64_t key)
+static struct slot *stack_slot_of(uint64_t key)
 {
     for (uint64_t i = key; i < key + PROBES_MAX; i++) {
         struct slot *s = &table->slots[i % SLOTS];
@@ -135,7 +135,7 @@ static struct slot *slot_of(uint64_t key)
 }
 
 /* Writes the definition of a stack: its frames. */
-static bool define(struct thread *t, uint32_t stack, const struct walk *w)
+static bool stack_define(struct thread *t, uint32_t stack, const struct walk *w)
 {
     struct record r = {RECORD_WITH(STACK, [STACK_STACK] = stack,
                                    [STACK_FLAGS] = (w->is_cut ? STACK_CUT : 0) |
@@ -150,14 +150,14 @@ static bool define(struct thread *t, uint32_t stack, const struct walk *w)
 }
 
 /* Returns 0 if there is no space. */
-static uint32_t number_of(struct thread *t, const struct walk *w)
+static uint32_t stack_number_of(struct thread *t, const struct walk *w)
 {
-    struct slot *s = slot_of(hash_of(w, 0));
+    struct slot *s = stack_slot_of(stack_hash_of(w, 0));
     uint32_t stack = s ? atomic_load_explicit(&s->stack, memory_order_acquire) : 0;
     if (stack || !s)
         return stack;
     stack = 1 + atomic_fetch_add(&last_stack, 1);
-    if (!define(t, stack, w))
+    if (!stack_define(t, stack, w))
         return 0;
     atomic_store_explicit(&s->stack, stack, memory_order_release);
     return stack;
@@ -180,7 +180,7 @@ static uint32_t take_walk(struct thread *t, struct walk *w, struct splice *s)
         modules_check(tries > 0);
         uint32_t age = atomic_load(&modules_age);
         unsigned max = (unsigned)gp.settings.numbers[SETTING_BACKTRACE_DEPTH];
-        uint64_t whole = walk_whole(t, w, max) ? hash_of(w, age) : 0;
+        uint64_t whole = walk_whole(t, w, max) ? stack_hash_of(w, age) : 0;
         uint32_t stack = whole ? find_recent(whole) : 0;
         if (likely(stack))
             return stack;
@@ -191,7 +191,7 @@ static uint32_t take_walk(struct thread *t, struct walk *w, struct splice *s)
             counter_add(COUNTER_STACKLESS, 1);
             return 0;
         }
-        key = whole ? whole : hash_of(w, age);
+        key = whole ? whole : stack_hash_of(w, age);
         stack = whole ? 0 : find_recent(key);
         if (likely(stack))
             return stack;
@@ -200,7 +200,7 @@ static uint32_t take_walk(struct thread *t, struct walk *w, struct splice *s)
         if (age == atomic_load(&modules_age))
             break;
     }
-    return keep_stack(key, modules_frames(t, w->frames, w->count) ? number_of(t, w) : 0);
+    return keep_stack(key, modules_frames(t, w->frames, w->count) ? stack_number_of(t, w) : 0);
 }
 
 /* Something was unloaded meanwhile: the native frames' meaning is no longer known. */
@@ -216,7 +216,7 @@ static void keep_python(struct walk *w)
 
 uint32_t stack_number(struct thread *t, struct walk *w, uint32_t age)
 {
-    uint64_t key = hash_of(w, age);
+    uint64_t key = stack_hash_of(w, age);
     uint32_t stack = table ? find_recent(key) : 0;
     if (stack || !table)
         return stack;
@@ -227,8 +227,8 @@ uint32_t stack_number(struct thread *t, struct walk *w, uint32_t age)
     if (!w->count || !modules_frames(t, w->frames, w->count))
         return 0;
     if (is_old)
-        return number_of(t, w);
-    return keep_stack(key, number_of(t, w));
+        return stack_number_of(t, w);
+    return keep_stack(key, stack_number_of(t, w));
 }
 
 /* Hashes what the frames offer directly: a known place needs no look-up of names. */
@@ -263,7 +263,7 @@ static uint32_t number_python(struct thread *t, struct walk *w, struct splice *s
             return running ? 0 : keep_stack(key, 0); /* it may have gone on, and will come again */
         w->frames[w->count++] = frame_in_python(location);
     }
-    return keep_stack(key, number_of(t, w));
+    return keep_stack(key, stack_number_of(t, w));
 }
 
 static uint32_t take_python(struct thread *t, struct walk *w, struct splice *s)

@@ -63,7 +63,7 @@ static bool is_off(void)
     return gp.settings.numbers[SETTING_UNWINDER] == UNWINDER_OWN;
 }
 
-static const char *load(void)
+static const char *unwinder_load(void)
 {
     char path[PATH_MAX];
     void *trial[TRIAL_FRAMES];
@@ -110,7 +110,7 @@ static void *load_main(void *unused)
     own_thread_begin("gpuprof-load");
     loader_enter(); /* a fork waits for it */
     unwinder.age = atomic_load(&modules_age);
-    const char *why_not = load();
+    const char *why_not = unwinder_load();
     loader_leave(); /* before any other thread knows, and forks */
     end_load(why_not);
     own_thread_end();

@@ -31,7 +31,7 @@ static ssize_t probe_read(int descriptor, void *to, size_t bytes)
     return -1;
 }
 
-static long look(uintptr_t address)
+static long unwinder_probe_look(uintptr_t address)
 {
     char byte;
     if (memory_read(address, &byte, 1))
@@ -42,13 +42,14 @@ static long look(uintptr_t address)
 
 static ssize_t probe_write(int descriptor, const void *from, size_t bytes)
 {
-    return descriptor == PIPE_WRITES ? look((uintptr_t)from) : write(descriptor, from, bytes);
+    return descriptor == PIPE_WRITES ? unwinder_probe_look((uintptr_t)from)
+                                     : write(descriptor, from, bytes);
 }
 
 static long probe_syscall(long number, long a, long b, long c, long d, long e, long f)
 {
     if (number == SYS_write && (int)a == PIPE_WRITES)
-        return look((uintptr_t)b);
+        return unwinder_probe_look((uintptr_t)b);
     return syscall(number, a, b, c, d, e, f);
 }
 

@@ -37,7 +37,7 @@ struct registers {
     uintptr_t link;
 };
 
-static uint64_t key_of(uintptr_t address)
+static uint64_t walk_key_of(uintptr_t address)
 {
     uint64_t age = atomic_load_explicit(&modules_age, memory_order_relaxed) +
                    (uint64_t)atomic_load_explicit(&modules_list_age, memory_order_relaxed);
@@ -55,7 +55,7 @@ static void unpack(uint64_t a, uint64_t b, struct cfi_rule *rule)
     rule->return_offset = (int32_t)(b >> 32);
 }
 
-static unsigned slot_of(uint64_t key)
+static unsigned walk_slot_of(uint64_t key)
 {
     return (unsigned)(key * 0x9E3779B97F4A7C15u >> 50) % RULES;
 }
@@ -65,8 +65,9 @@ static __attribute__((noinline)) bool find_rule(uintptr_t address, struct cfi_ru
 {
     if (!(now ? modules_rule_now(address, rule, false) : modules_rule(address, rule)))
         return false;
-    uint64_t key = key_of(address); /* modules_rule may have noticed that the list has changed */
-    unsigned slot = slot_of(key);
+    uint64_t key =
+        walk_key_of(address); /* modules_rule may have noticed that the list has changed */
+    unsigned slot = walk_slot_of(key);
     uint64_t a = rule->flags | (uint64_t)rule->pointer_place << 8 |
                  (uint64_t)rule->return_place << 12 | (uint64_t)(uint16_t)rule->cfa_further << 16 |
                  (uint64_t)(uint32_t)rule->pointer_offset << 32;
@@ -79,8 +80,8 @@ static __attribute__((noinline)) bool find_rule(uintptr_t address, struct cfi_ru
 
 static inline bool rule_at(uintptr_t address, struct cfi_rule *rule, bool now)
 {
-    uint64_t key = key_of(address);
-    unsigned slot = slot_of(key);
+    uint64_t key = walk_key_of(address);
+    unsigned slot = walk_slot_of(key);
     uint64_t a = atomic_load_explicit(&kept_rules[slot].words[0], memory_order_relaxed);
     uint64_t b = atomic_load_explicit(&kept_rules[slot].words[1], memory_order_relaxed);
     uint64_t check = atomic_load_explicit(&kept_rules[slot].check, memory_order_relaxed);
@@ -217,7 +218,7 @@ bool walk_is_in_kernel(const ucontext_t *context)
  * Finding the rule takes longer than the rest of a stack, so it is cached by range. */
 static bool exact_rule(uintptr_t pc, struct walk_past *past, struct cfi_rule *rule)
 {
-    uint64_t age = key_of(0);
+    uint64_t age = walk_key_of(0);
     if (past->age != age)
         *past = (struct walk_past){.age = age};
     for (unsigned i = 0; i < WALK_PAST_RULES; i++) {
@@ -286,8 +287,8 @@ walk_from(struct registers r, struct stack_known *known, struct walk *w, unsigne
     }
 }
 
-static __attribute__((noinline)) void walk(struct thread *t, struct walk *w, unsigned max,
-                                           bool inner_only)
+static __attribute__((noinline)) void walk_walk(struct thread *t, struct walk *w, unsigned max,
+                                                bool inner_only)
 {
     struct registers r = {0};
     TAKE_REGISTERS(r);
@@ -301,7 +302,7 @@ void walk_interrupted(const ucontext_t *context, struct walk_past *past, struct 
     /* the thread's cached value may just be changing */
     struct stack_known known = first_stack(r.sp);
     for (unsigned i = 0; i < w->count; i++)
-        __builtin_prefetch(&kept_rules[slot_of(key_of(w->frames[i] - 1))]);
+        __builtin_prefetch(&kept_rules[walk_slot_of(walk_key_of(w->frames[i] - 1))]);
     walk_from(r, &known, w, max, WALK_INTERRUPTED, past);
     past->low = known.low;
     past->high = known.high;
@@ -312,7 +313,7 @@ uintptr_t walk_caller_of(uintptr_t low, uintptr_t high)
     struct walk w;
     int saved = errno;
     unsigned i = 0;
-    walk(&this_thread, &w, NEAR_FRAMES, false);
+    walk_walk(&this_thread, &w, NEAR_FRAMES, false);
     while (i < w.count && w.frames[i] - low >= high - low)
         i++;
     errno = saved;
@@ -341,7 +342,7 @@ static bool is_inner(uint64_t address)
  */
 static bool walk_by_libunwind(struct thread *t, struct walk *w, unsigned max)
 {
-    walk(t, w, 1, true);
+    walk_walk(t, w, 1, true);
     if (w->is_signal)
         return true;
     uint64_t innermost = w->count ? w->frames[0] : 0;
@@ -366,7 +367,7 @@ static void walk_further(struct thread *t, struct walk *w, unsigned max)
 {
     unsigned count = w->count;
     if (!walk_by_libunwind(t, w, max) || (w->count <= count && !w->is_signal))
-        walk(t, w, max, false);
+        walk_walk(t, w, max, false);
 }
 
 /* The place of Python's frames depends on where the native ones are on the stack. */
@@ -390,7 +391,7 @@ void walk_stack(struct thread *t, struct walk *w, unsigned max)
     unsigned way = way_now();
     if (way == UNWINDER_LIBUNWIND && t->has_unwound && walk_by_libunwind(t, w, max))
         return;
-    walk(t, w, max, false);
+    walk_walk(t, w, max, false);
     if (w->is_signal || way == UNWINDER_OWN || (way == UNWINDER_OWN_FIRST && !w->is_short))
         return;
     /* Only now, when it is known that no handler has interrupted malloc: its first use allocates.

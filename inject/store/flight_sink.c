@@ -100,7 +100,7 @@ uint64_t flight_dump_count(void)
 
 /* ---- the live file --------------------------------------------------------------------------- */
 
-static void set(unsigned offset, uint64_t value)
+static void flight_sink_set(unsigned offset, uint64_t value)
 {
     chunk_set_u64(f.page, offset, value);
 }
@@ -109,11 +109,12 @@ static void publish(unsigned index)
 {
     const struct segment *s = &f.segments[index];
     unsigned offset = FLIGHT_OFFSET_SEGMENTS + index * FLIGHT_SEGMENT_ENTRY;
-    set(offset + FLIGHT_SEGMENT_STATE_BYTES, s->state_bytes);
-    set(offset + FLIGHT_SEGMENT_BEGIN_NS, clock_scale_ns(&gp.header.scale, s->begin_ticks));
-    set(offset + FLIGHT_SEGMENT_FIRST, s->first);
-    set(offset + FLIGHT_SEGMENT_BYTES, s->bytes);
-    set(offset + FLIGHT_SEGMENT_NUMBER, s->number);
+    flight_sink_set(offset + FLIGHT_SEGMENT_STATE_BYTES, s->state_bytes);
+    flight_sink_set(offset + FLIGHT_SEGMENT_BEGIN_NS,
+                    clock_scale_ns(&gp.header.scale, s->begin_ticks));
+    flight_sink_set(offset + FLIGHT_SEGMENT_FIRST, s->first);
+    flight_sink_set(offset + FLIGHT_SEGMENT_BYTES, s->bytes);
+    flight_sink_set(offset + FLIGHT_SEGMENT_NUMBER, s->number);
 }
 
 static off_t segment_offset(unsigned index)
@@ -124,8 +125,8 @@ static off_t segment_offset(unsigned index)
 static void empty(int fd, unsigned index)
 {
     f.segments[index] = (struct segment){0};
-    set(FLIGHT_OFFSET_SEGMENTS + index * FLIGHT_SEGMENT_ENTRY + FLIGHT_SEGMENT_NUMBER,
-        0); /* first */
+    flight_sink_set(FLIGHT_OFFSET_SEGMENTS + index * FLIGHT_SEGMENT_ENTRY + FLIGHT_SEGMENT_NUMBER,
+                    0); /* first */
     publish(index);
     fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, segment_offset(index),
               (off_t)f.segment_bytes);
@@ -160,7 +161,7 @@ static unsigned oldest(void)
 }
 
 /* Drops a segment. A dump that is not past it copies it first. */
-static void give_up(int fd, unsigned index)
+static void flight_sink_give_up(int fd, unsigned index)
 {
     while (f.is_dumping && f.cursor.index == index && pump(UINT64_MAX))
         ;
@@ -169,7 +170,7 @@ static void give_up(int fd, unsigned index)
 
 /* Appends to the current segment. If there is no storage, drops the oldest one, then the next.
  * Returns false with errno set if only this segment is left. */
-static bool put(const uint8_t *data, size_t bytes)
+static bool flight_sink_put(const uint8_t *data, size_t bytes)
 {
     struct segment *s = &f.segments[f.current];
     int fd = pool_open_file();
@@ -188,7 +189,7 @@ static bool put(const uint8_t *data, size_t bytes)
             errno = ENOSPC;
             break;
         }
-        give_up(fd, oldest());
+        flight_sink_give_up(fd, oldest());
     }
     int error = errno;
     close(fd);
@@ -220,7 +221,7 @@ static size_t make_block(struct block_encoder *e, struct block_header *h)
 static bool put_state(struct block_encoder *e, struct block_header *h)
 {
     size_t bytes = make_block(e, h);
-    return !bytes || put(f.block, bytes);
+    return !bytes || flight_sink_put(f.block, bytes);
 }
 
 /* Do all segments but one contain what is to be kept? */
@@ -230,13 +231,13 @@ static bool turn_is_due(uint64_t now_ns)
 }
 
 /* Begins the next segment, with what its blocks need from earlier ones. */
-static void turn(void)
+static void flight_sink_turn(void)
 {
     unsigned next = (f.current + 1) % FLIGHT_SEGMENTS;
     int fd = pool_open_file();
     if (fd < 0)
         return; /* the next append reports it */
-    give_up(fd, next);
+    flight_sink_give_up(fd, next);
     close(fd);
     f.current = next;
     struct segment *s = &f.segments[next];
@@ -251,7 +252,7 @@ static void turn(void)
     f.turned_ns = clock_ns(CLOCK_MONOTONIC);
 }
 
-static bool append(struct block_sink *sink, const uint8_t *block, size_t bytes)
+static bool flight_sink_append(struct block_sink *sink, const uint8_t *block, size_t bytes)
 {
     struct block_header h;
     if (f.is_over)
@@ -260,14 +261,14 @@ static bool append(struct block_sink *sink, const uint8_t *block, size_t bytes)
         errno = ENOSPC;
         return false;
     }
-    bool good = put(block, bytes);
+    bool good = flight_sink_put(block, bytes);
     if (!good && errno == ENOSPC) {
         /*
          * the current segment has only records that are new or needed: it may be dropped now, too
          */
-        turn();
+        flight_sink_turn();
         errno = ENOSPC;
-        good = put(block, bytes);
+        good = flight_sink_put(block, bytes);
     }
     if (!good) {
         if (errno != ENOSPC)
@@ -279,7 +280,7 @@ static bool append(struct block_sink *sink, const uint8_t *block, size_t bytes)
     }
     f.next_sequence++;
     if (f.segments[f.current].bytes + BLOCK_BYTES_MAX > f.segment_bytes)
-        turn();
+        flight_sink_turn();
     return true;
 }
 
@@ -303,8 +304,8 @@ static bool is_passed(const uint8_t *record)
     return true;
 }
 
-static void see(struct block_sink *sink, uint32_t thread, uint64_t position, const uint8_t *record,
-                size_t bytes)
+static void flight_sink_see(struct block_sink *sink, uint32_t thread, uint64_t position,
+                            const uint8_t *record, size_t bytes)
 {
     (void)sink;
     static uint8_t copy[8 * RECORD_WORDS_MAX] __attribute__((aligned(8)));
@@ -320,8 +321,10 @@ static void tell_end(struct block_sink *sink, const uint64_t counters[COUNTER_CO
     stream_out.end(sink, counters);
 }
 
-static struct block_sink flight_sink = {
-    .flags = BLOCK_AFTER_GAP, .append = append, .see = see, .end = tell_end};
+static struct block_sink flight_sink = {.flags = BLOCK_AFTER_GAP,
+                                        .append = flight_sink_append,
+                                        .see = flight_sink_see,
+                                        .end = tell_end};
 
 struct block_sink *flight_or_stream(void)
 {
@@ -414,11 +417,11 @@ static void tell_written(void)
     uint64_t which = f.dumps & 1;
     unsigned offset = FLIGHT_OFFSET_DONE + (unsigned)which * FLIGHT_DONE_ENTRY;
     f.stream_bytes = stream_out_bytes();
-    set(offset + FLIGHT_DONE_STREAM_BYTES, f.stream_bytes);
-    set(offset + FLIGHT_DONE_DUMPS, f.dumps);
-    set(offset + FLIGHT_DONE_NEXT, f.dump_sequence);
-    set(offset + FLIGHT_DONE_NS, clock_scale_ns(&gp.header.scale, f.dumped_ticks));
-    set(FLIGHT_OFFSET_WRITTEN, which);
+    flight_sink_set(offset + FLIGHT_DONE_STREAM_BYTES, f.stream_bytes);
+    flight_sink_set(offset + FLIGHT_DONE_DUMPS, f.dumps);
+    flight_sink_set(offset + FLIGHT_DONE_NEXT, f.dump_sequence);
+    flight_sink_set(offset + FLIGHT_DONE_NS, clock_scale_ns(&gp.header.scale, f.dumped_ticks));
+    flight_sink_set(FLIGHT_OFFSET_WRITTEN, which);
 }
 
 static void end_dump(void)
@@ -510,7 +513,7 @@ void flight_look(struct thread *writer, uint64_t now_ns, bool is_last)
     if (!f.is_on || f.is_over)
         return;
     if (!is_last && turn_is_due(now_ns))
-        turn(); /* everything is stored: later records go into the next segment */
+        flight_sink_turn(); /* everything is stored: later records go into the next segment */
     while (is_last && pump(UINT64_MAX))
         ;
     uint64_t dumps = f.dumps;
@@ -631,11 +634,11 @@ bool flight_create(void)
     }
     f.segments[0] =
         (struct segment){.number = ++f.number, .begin_ticks = gp.header.scale.ticks_zero};
-    set(FLIGHT_OFFSET_SEGMENT_BYTES, f.segment_bytes);
+    flight_sink_set(FLIGHT_OFFSET_SEGMENT_BYTES, f.segment_bytes);
     f.dumped_ticks = gp.header.scale.ticks_zero;
     tell_written();
     publish(0);
-    set(FLIGHT_OFFSET_MAGIC, FLIGHT_MAGIC);
+    flight_sink_set(FLIGHT_OFFSET_MAGIC, FLIGHT_MAGIC);
     chunk_set_u64(gp.pool.base, LIVE_OFFSET_FLIGHT, f.base);
     f.turned_ns = clock_ns(CLOCK_MONOTONIC);
     f.is_on = true;

@@ -139,7 +139,7 @@ static enum part call_part(const struct record *r, uint64_t *key)
     }
 }
 
-static enum part part_of(const struct record *r, uint32_t thread, uint64_t *key)
+static enum part flight_state_part_of(const struct record *r, uint32_t thread, uint64_t *key)
 {
     *key = r->type;
     switch (r->type) {
@@ -221,7 +221,7 @@ static uint32_t *bucket_of(uint64_t key)
     return &all.buckets[(key ^ key >> 32) % BUCKETS];
 }
 
-static void drop(struct kept *k)
+static void flight_state_drop(struct kept *k)
 {
     k->part = PART_NOTHING;
     all.dead_bytes += size_of(k);
@@ -234,14 +234,14 @@ static bool drop_newest(uint64_t key)
         struct kept *k = at(*link);
         if (k->key == key) {
             *link = k->next;
-            drop(k);
+            flight_state_drop(k);
             return true;
         }
     }
     return false;
 }
 
-static void enter(struct kept *k)
+static void flight_state_enter(struct kept *k)
 {
     if (k->part != PART_OPENS && k->part != PART_LATEST)
         return;
@@ -260,7 +260,7 @@ static void pack(void)
         if (at((uint32_t)from)->part == PART_NOTHING)
             continue;
         memmove(all.data + to, all.data + from, bytes);
-        enter(at((uint32_t)to));
+        flight_state_enter(at((uint32_t)to));
         to += bytes;
     }
     all.used = to;
@@ -274,7 +274,7 @@ void flight_state_see(uint32_t thread, uint64_t position, const uint8_t *record,
     uint64_t key;
     if (!all.data || record_parse(record, bytes, &r) != (int)bytes)
         return;
-    enum part part = part_of(&r, thread, &key);
+    enum part part = flight_state_part_of(&r, thread, &key);
     if (part == PART_LATEST)
         drop_newest(key);
     if (part == PART_NOTHING || (part == PART_CLOSES && (drop_newest(key) || !is_written)))
@@ -293,7 +293,7 @@ void flight_state_see(uint32_t thread, uint64_t position, const uint8_t *record,
                        .thread = thread,
                        .bytes = (uint32_t)bytes,
                        .part = (uint8_t)part};
-    enter(k);
+    flight_state_enter(k);
     all.used += size_of(k);
 }
 
@@ -306,7 +306,7 @@ void flight_state_forget(uint64_t mark)
 {
     for (size_t place = 0; place < all.used; place += size_of(at((uint32_t)place)))
         if (at((uint32_t)place)->order < mark && at((uint32_t)place)->part != PART_NOTHING)
-            drop(at((uint32_t)place));
+            flight_state_drop(at((uint32_t)place));
     pack();
 }
 

@@ -102,7 +102,7 @@ static uint64_t now_ns(void)
     return clock_scale_ns(&gp.header.scale, ticks_now());
 }
 
-static void ask(struct dump d)
+static void flight_watch_own_ask(struct dump d)
 {
     uint64_t now = now_ns(), last = seen.asked_ns[d.reason];
     if (last && now - last < AGAIN_NS)
@@ -122,9 +122,10 @@ static void see_call(const struct record *r)
     if (f->class == API_LAUNCH || f->class == API_GRAPH_LAUNCH)
         seen.launched_ticks = r->begin;
     if (has_failed && r->result == OUT_OF_MEMORY && f->class == API_ALLOC && on & DUMP_ON_OOM)
-        ask((struct dump){.reason = DUMP_MEMORY, .value = OUT_OF_MEMORY, .text = f->symbol});
+        flight_watch_own_ask(
+            (struct dump){.reason = DUMP_MEMORY, .value = OUT_OF_MEMORY, .text = f->symbol});
     else if (has_failed && (is_work || f->class == API_SYNC) && on & DUMP_ON_ERROR)
-        ask((struct dump){
+        flight_watch_own_ask((struct dump){
             .reason = DUMP_ERROR, .value = (uint64_t)(int64_t)r->result, .text = f->symbol});
 }
 
@@ -145,7 +146,7 @@ static void see_step(uint64_t number, uint64_t begin_ns)
         qsort(sorted, kept, sizeof *sorted, compare_ns);
         uint64_t median = kept ? sorted[kept / 2] : 0;
         if (times && kept >= STEPS_MIN && lasted / times > median)
-            ask((struct dump){
+            flight_watch_own_ask((struct dump){
                 .reason = DUMP_STEP, .value = seen.step, .ns = lasted, .median_ns = median});
         seen.lasted_ns[seen.step_count++ % STEPS_KEPT] = lasted;
     }
@@ -189,7 +190,8 @@ void flight_watch_see(const uint8_t *record, size_t bytes)
     case RECORD_STEP: see_step(r.arg_count ? r.args[STEP_NUMBER] : 0, begin_ns); break;
     case RECORD_TENSOR_OOM:
         if (gp.settings.numbers[SETTING_DUMP_ON] & DUMP_ON_OOM)
-            ask((struct dump){.reason = DUMP_MEMORY, .text = "PyTorch's allocator"});
+            flight_watch_own_ask(
+                (struct dump){.reason = DUMP_MEMORY, .text = "PyTorch's allocator"});
         break;
     case RECORD_KERNEL:
     case RECORD_COPY:
@@ -212,12 +214,13 @@ static void see_time(void)
     uint64_t collective_ns = gp.settings.numbers[SETTING_DUMP_COLLECTIVE];
     uint64_t launched_ns = clock_scale_ns(&gp.header.scale, seen.launched_ticks);
     if (idle_ns != SETTING_OFF && seen.launched_ticks && now > launched_ns + idle_ns) {
-        ask((struct dump){.reason = DUMP_IDLE, .ns = now - launched_ns});
+        flight_watch_own_ask((struct dump){.reason = DUMP_IDLE, .ns = now - launched_ns});
         seen.launched_ticks = 0;
     }
     if (collective_ns != SETTING_OFF && seen.collective_ns &&
         now > seen.collective_ns + collective_ns) {
-        ask((struct dump){.reason = DUMP_COLLECTIVE, .ns = now - seen.collective_ns});
+        flight_watch_own_ask(
+            (struct dump){.reason = DUMP_COLLECTIVE, .ns = now - seen.collective_ns});
         seen.collective_ns = 0;
     }
 }

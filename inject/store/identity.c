@@ -93,7 +93,7 @@ static bool variable_set[VARIABLE_COUNT];
 
 /* Reads up to capacity - 1 bytes of a small file and terminates them; returns the length, 0 on
  * failure. */
-static size_t read_file(const char *path, char *text, size_t capacity)
+static size_t identity_read_file(const char *path, char *text, size_t capacity)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     size_t length = 0;
@@ -110,7 +110,7 @@ static size_t read_file(const char *path, char *text, size_t capacity)
 static void parse_boot_id(uint8_t *id)
 {
     char text[64];
-    read_file("/proc/sys/kernel/random/boot_id", text, sizeof text);
+    identity_read_file("/proc/sys/kernel/random/boot_id", text, sizeof text);
     unsigned digits = 0;
     memset(id, 0, 16);
     for (const char *p = text; *p && digits < 32; p++) {
@@ -125,7 +125,7 @@ static void parse_boot_id(uint8_t *id)
 static uint64_t parse_start_time(void)
 {
     char text[1024];
-    read_file("/proc/self/stat", text, sizeof text);
+    identity_read_file("/proc/self/stat", text, sizeof text);
     const char *p = proc_stat_field(text, PROC_STAT_START_TIME);
     return p ? strtoull(p, NULL, 10) : 0;
 }
@@ -134,7 +134,7 @@ static uint64_t parse_start_time(void)
 static int64_t parse_monotonic_shift(void)
 {
     char text[256];
-    read_file("/proc/self/timens_offsets", text, sizeof text);
+    identity_read_file("/proc/self/timens_offsets", text, sizeof text);
     const char *p = strstr(text, "monotonic");
     char *end = NULL;
     int64_t seconds = p ? strtoll(p + strlen("monotonic"), &end, 10) : 0;
@@ -197,7 +197,7 @@ void identity_fill(void)
  * so. Otherwise spaces separate arguments. */
 static void append_command(struct thread *t, char *text, size_t capacity)
 {
-    size_t length = read_file("/proc/self/cmdline", text, capacity), bytes;
+    size_t length = identity_read_file("/proc/self/cmdline", text, capacity), bytes;
     bool is_plain = true, has_mark = memchr(text, ARGUMENT_SEPARATOR, length);
     length -= length && text[length - 1] == '\0';
     for (size_t i = 0; i < length; i++) {

@@ -226,7 +226,7 @@ static void collect_parts(struct sealer *s, bool look_after)
 }
 
 /* An error ends the recording, and not the program. */
-static bool append(const uint8_t *block, size_t bytes)
+static bool seal_append(const uint8_t *block, size_t bytes)
 {
     if (sink->append(sink, block, bytes))
         return true;
@@ -258,7 +258,7 @@ static bool store_block(struct sealer *s, struct block_header *h)
     h->stored_bytes = (uint32_t)bytes;
     h->stored_crc = crc32c(0, frame, bytes);
     block_header_write(h, s->block);
-    if (!append(s->block, BLOCK_HEADER_BYTES + bytes)) {
+    if (!seal_append(s->block, BLOCK_HEADER_BYTES + bytes)) {
         if (h->thread == 0) /* others are still in their chunks */
             counter_add(COUNTER_WRITE_LOST, records);
         block_encoder_reset(e);

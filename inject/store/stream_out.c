@@ -88,7 +88,7 @@ fail:
     return false;
 }
 
-static bool is_ours(int fd)
+static bool stream_out_is_ours(int fd)
 {
     return descriptor_is(fd, out.device, out.inode);
 }
@@ -97,12 +97,12 @@ static bool is_ours(int fd)
  * same numbers. */
 static bool reopen(void)
 {
-    if (is_ours(out.fd))
+    if (stream_out_is_ours(out.fd))
         return true;
     out.fd = descriptor_move_high(open(out.path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC));
     if (out.fd < 0)
         return false;
-    if (!is_ours(out.fd)) {
+    if (!stream_out_is_ours(out.fd)) {
         close(out.fd);
         out.fd = -1;
         errno = ESTALE;
@@ -136,7 +136,7 @@ static bool has_gone(void)
     return out.end && fstat(out.fd, &st) == 0 && st.st_nlink == 0;
 }
 
-static bool append(const uint8_t *data, size_t bytes)
+static bool stream_out_append(const uint8_t *data, size_t bytes)
 {
     if (!reopen())
         return false;
@@ -157,7 +157,7 @@ static bool append(const uint8_t *data, size_t bytes)
 }
 
 /* Prepares the new file, which may have no name yet, and writes its header. */
-static bool create(int fd, const uint8_t *head, size_t bytes)
+static bool stream_out_own_create(int fd, const uint8_t *head, size_t bytes)
 {
     struct stat st;
     out.end = 0;
@@ -166,14 +166,14 @@ static bool create(int fd, const uint8_t *head, size_t bytes)
         return false;
     out.device = st.st_dev;
     out.inode = st.st_ino;
-    return append(head, bytes);
+    return stream_out_append(head, bytes);
 }
 
 /* Creates the file with its header already in it. */
 static bool create_whole(const uint8_t *head, size_t bytes)
 {
     int fd = unnamed_open(out.path);
-    return fd >= 0 && create(fd, head, bytes) && unnamed_link(out.fd, out.path) == 0;
+    return fd >= 0 && stream_out_own_create(fd, head, bytes) && unnamed_link(out.fd, out.path) == 0;
 }
 
 /* The fallback. A kill between the two steps leaves an empty file. */
@@ -182,7 +182,7 @@ static bool create_named(const uint8_t *head, size_t bytes)
     int fd = open(out.path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0)
         return false;
-    if (create(fd, head, bytes))
+    if (stream_out_own_create(fd, head, bytes))
         return true;
     int error = errno;
     stream_out_remove();
@@ -217,7 +217,7 @@ bool stream_out_create(void)
 static bool append_block(struct block_sink *s, const uint8_t *block, size_t bytes)
 {
     (void)s;
-    return append(block, bytes);
+    return stream_out_append(block, bytes);
 }
 
 uint64_t stream_out_bytes(void)
@@ -237,7 +237,7 @@ void stream_out_say_where(void)
 {
     char in_proc[64], path[STREAM_PATH_BYTES_MAX + 1];
     struct stat st;
-    if (!is_ours(out.fd) || lstat(out.path, &st) == 0 || errno != ENOENT || has_gone())
+    if (!stream_out_is_ours(out.fd) || lstat(out.path, &st) == 0 || errno != ENOENT || has_gone())
         return;
     snprintf(in_proc, sizeof in_proc, "/proc/self/fd/%d", out.fd);
     ssize_t length = readlink(in_proc, path, sizeof path - 1);
@@ -268,7 +268,7 @@ struct block_sink stream_out = {.place = out.path, .append = append_block, .end 
 
 void stream_out_forget(void)
 {
-    if (is_ours(out.fd))
+    if (stream_out_is_ours(out.fd))
         close(out.fd);
     out.fd = -1;
 }

@@ -169,7 +169,7 @@ static void *writer_main(void *data)
     return NULL;
 }
 
-static bool start(void)
+static bool writer_own_start(void)
 {
     struct sealer *s = seal_create(flight_or_stream());
     if (!s)
@@ -189,7 +189,7 @@ static bool start(void)
 
 bool writer_start(void)
 {
-    bool started = start();
+    bool started = writer_own_start();
     if (!started)
         say(SAY_START, "recording is off: cannot start the writer thread: %s", error_text(errno));
     return started;

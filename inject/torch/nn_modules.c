@@ -30,7 +30,7 @@ static _Atomic(object_ptr) names;
 /*
  * Returns the module's name, owned by the caller. Runs Python code only for a module that is new.
  */
-static object_ptr text_of(object_ptr module)
+static object_ptr nn_modules_text_of(object_ptr module)
 {
     object_ptr known = atomic_load(&names), key = known ? python->number(module) : NULL;
     object_ptr text = key ? python->dict_find(known, key) : NULL;
@@ -45,7 +45,7 @@ static object_ptr text_of(object_ptr module)
 
 static object_ptr module_begins(object_ptr self, const object_ptr *args, ptrdiff_t count)
 {
-    object_ptr text = count == 1 ? text_of(args[0]) : NULL;
+    object_ptr text = count == 1 ? nn_modules_text_of(args[0]) : NULL;
     const char *bytes = text ? python->utf8(text) : NULL;
     (void)self;
     if (!bytes && python_is_interrupted(python))

@@ -132,7 +132,7 @@ static __attribute__((noinline)) bool is_recorded(struct thread *t, bool ends)
 }
 
 /* Returns false if nothing is to be recorded now; otherwise call_leave must follow. */
-static inline bool enter(struct thread *t, struct call *c, bool ends)
+static inline bool op_events_enter(struct thread *t, struct call *c, bool ends)
 {
     if (!call_enter_own(t, c))
         return false;
@@ -168,8 +168,8 @@ static __attribute__((noinline)) void time_one(struct thread *t, uint64_t begin)
         thread_cost_time(t->cost, COST_OPERATOR, ticks);
 }
 
-static inline bool append(struct thread *t, unsigned type, unsigned flags, unsigned code,
-                          uint64_t begin, const uint64_t *args, unsigned count)
+static inline bool op_events_append(struct thread *t, unsigned type, unsigned flags, unsigned code,
+                                    uint64_t begin, const uint64_t *args, unsigned count)
 {
     uint64_t word0 = record_word0(type, flags, RECORD_HEAD_WORDS + count, code, count);
     return thread_append_words(t, word0, begin, 0, args);
@@ -200,7 +200,7 @@ static inline bool append_begin(struct thread *t, const struct begin *b)
     unsigned flags = b->is_traced ? RECORD_TRACED : 0;
     if (unlikely(!b->name || b->stack))
         return append_more(t, b, flags, args, count);
-    return append(t, RECORD_OP_BEGIN, flags, b->scope, ticks_now(), args, count);
+    return op_events_append(t, RECORD_OP_BEGIN, flags, b->scope, ticks_now(), args, count);
 }
 
 /* Records the thread's number as backward operators use it; once per recording. */
@@ -211,7 +211,7 @@ static void tell_thread(struct thread *t)
     thread_append(t, &r);
 }
 
-static __attribute__((noinline)) void renew(struct thread *t)
+static __attribute__((noinline)) void op_events_renew(struct thread *t)
 {
     if ((own.epoch ^ t->epoch) & EPOCH_MASK) {
         own.chance = t->number;
@@ -293,7 +293,7 @@ static bool is_outermost(const void *function)
 }
 
 /* Stacks have their own row in gpuprof's cost. */
-static __attribute__((noinline)) void take_stack(struct thread *t, struct begin *b)
+static __attribute__((noinline)) void op_events_take_stack(struct thread *t, struct begin *b)
 {
     uint64_t begin = ticks_now();
     b->stack = stack_take_python(t);
@@ -330,7 +330,7 @@ static inline struct torch_context *begin_one(struct thread *t, struct begin *b,
     }
     b->is_outermost = has_stack && !b->is_traced && is_outermost(b->function);
     if (b->is_outermost)
-        take_stack(t, b);
+        op_events_take_stack(t, b);
     if (!append_begin(t, b))
         return NULL;
     own.tracing += begins_trace;
@@ -339,16 +339,17 @@ static inline struct torch_context *begin_one(struct thread *t, struct begin *b,
     return begins_trace ? &traces : b->is_outermost ? &outermost : &recorded;
 }
 
-static inline struct torch_context *begin(const void *function, uint8_t scope, bool has_layout,
-                                          bool has_inputs, bool has_stack)
+static inline struct torch_context *op_events_begin(const void *function, uint8_t scope,
+                                                    bool has_layout, bool has_inputs,
+                                                    bool has_stack)
 {
     struct thread *t = &this_thread;
     struct call c;
     struct begin b = {.function = function, .scope = scope};
-    if (!enter(t, &c, false))
+    if (!op_events_enter(t, &c, false))
         return NULL;
     if (unlikely(own.epoch != t->epoch))
-        renew(t);
+        op_events_renew(t);
     uint64_t now = is_timed() ? ticks_now() : 0;
     struct torch_context *context = begin_one(t, &b, has_layout, has_inputs, has_stack);
     if (unlikely(now))
@@ -358,7 +359,7 @@ static inline struct torch_context *begin(const void *function, uint8_t scope, b
 }
 
 /* Only recorded operators have a context: in a pause only those that began before are ended. */
-static void end(const void *function, struct torch_context *context)
+static void op_events_end(const void *function, struct torch_context *context)
 {
     struct thread *t = &this_thread;
     struct call c;
@@ -368,9 +369,9 @@ static void end(const void *function, struct torch_context *context)
         own.tracing--;
     if (context == &outermost)
         end_outermost(function);
-    if (!context || !enter(t, &c, true))
+    if (!context || !op_events_enter(t, &c, true))
         return;
-    append(t, RECORD_OP_END, 0, 0, now, args, 1);
+    op_events_append(t, RECORD_OP_END, 0, 0, now, args, 1);
     if (is_timed())
         time_one(t, now);
     call_leave(t);
@@ -389,7 +390,8 @@ static __attribute__((noinline)) struct torch_context *begin_mark(const void *fu
         step_begins(t, source, 0);
         call_leave(t);
     }
-    struct torch_context *context = begin(function, TORCH_SCOPE_USER, false, false, false);
+    struct torch_context *context =
+        op_events_begin(function, TORCH_SCOPE_USER, false, false, false);
     return nests ? &marked[context != NULL][source == STEPS_OF_OPTIMIZER && !is_inner] : context;
 }
 
@@ -400,7 +402,7 @@ static __attribute__((noinline)) void end_mark(const void *function, struct torc
     struct call c;
     bool was_recorded = context >= marked[1];
     own.marks -= own.marks > 0;
-    end(function, was_recorded ? &recorded : NULL);
+    op_events_end(function, was_recorded ? &recorded : NULL);
     if (context == &marked[was_recorded][1] && call_enter_own(t, &c)) {
         step_begins(t, STEPS_OF_OPTIMIZER, 0);
         call_leave(t);
@@ -412,7 +414,7 @@ static void end_any(const void *function, struct torch_context *context)
     if (unlikely(context >= marked[0] && context <= &marked[1][1]))
         end_mark(function, context);
     else
-        end(function, context);
+        op_events_end(function, context);
 }
 
 /* ---- Modules --------------------------------------------------------------------------------- */
@@ -429,7 +431,7 @@ static bool append_python(struct thread *t, const char *text, uint64_t object, u
                       .is_traced = own.tracing,
                       .text = text};
     if (unlikely(own.epoch != t->epoch))
-        renew(t);
+        op_events_renew(t);
     uint64_t now = is_timed() ? ticks_now() : 0;
     b.name = name_number(t, text);
     bool is_recorded = append_begin(t, &b);
@@ -461,11 +463,11 @@ static void end_modules(struct open_modules *m, uint32_t depth)
     struct thread *t = &this_thread;
     struct call c;
     uint64_t now = ticks_now();
-    bool is_entered = depth < m->count && m->recorded >> depth && enter(t, &c, true);
+    bool is_entered = depth < m->count && m->recorded >> depth && op_events_enter(t, &c, true);
     for (; m->count > depth; m->count--) {
         uint64_t args[] = {module_object(t, m->count - 1)};
         if (is_entered && m->recorded >> (m->count - 1) & 1)
-            append(t, RECORD_OP_END, 0, 0, now, args, 1);
+            op_events_append(t, RECORD_OP_END, 0, 0, now, args, 1);
     }
     if (is_entered)
         call_leave(t);
@@ -504,7 +506,7 @@ void op_module_begin(const void *module, const char *text)
     m->open[depth] = (uint32_t)((uintptr_t)module >> 4);
     m->frames[depth] = frame;
     m->recorded &= ~(1ull << depth);
-    if (recorded_off() & OFF_OPERATORS || !enter(t, &c, false))
+    if (recorded_off() & OFF_OPERATORS || !op_events_enter(t, &c, false))
         return;
     m->recorded |= (uint64_t)append_python(t, text, module_object(t, depth), SCOPE_MODULE) << depth;
     call_leave(t);
@@ -537,7 +539,7 @@ uint64_t op_hook_begin(const char *text)
     struct thread *t = &this_thread;
     struct call c;
     uint64_t hook = HOOK_OBJECT | atomic_fetch_add_explicit(&count, 1, memory_order_relaxed);
-    if (recorded_off() & OFF_OPERATORS || !enter(t, &c, false))
+    if (recorded_off() & OFF_OPERATORS || !op_events_enter(t, &c, false))
         return 0;
     bool is_recorded = append_python(t, text, hook, TORCH_SCOPE_USER);
     call_leave(t);
@@ -549,9 +551,9 @@ void op_hook_end(uint64_t hook)
     struct thread *t = &this_thread;
     struct call c;
     uint64_t now = ticks_now();
-    if (!hook || !enter(t, &c, true))
+    if (!hook || !op_events_enter(t, &c, true))
         return;
-    append(t, RECORD_OP_END, 0, 0, now, &hook, 1);
+    op_events_append(t, RECORD_OP_END, 0, 0, now, &hook, 1);
     call_leave(t);
 }
 
@@ -591,22 +593,22 @@ START(op_start_mark)
 {
     if (steps_watch(WATCH_LABELS))
         return begin_mark(function);
-    return begin(function, TORCH_SCOPE_USER, false, false, false);
+    return op_events_begin(function, TORCH_SCOPE_USER, false, false, false);
 }
 
 START(op_start_plain)
 {
-    return begin(function, SCOPE_UNKNOWN, true, false, false);
+    return op_events_begin(function, SCOPE_UNKNOWN, true, false, false);
 }
 
 START(op_start_full)
 {
-    return begin(function, SCOPE_UNKNOWN, true, true, false);
+    return op_events_begin(function, SCOPE_UNKNOWN, true, true, false);
 }
 
 START(op_start_stacks)
 {
-    return begin(function, SCOPE_UNKNOWN, true, true, true);
+    return op_events_begin(function, SCOPE_UNKNOWN, true, true, true);
 }
 
 #undef START

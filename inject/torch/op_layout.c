@@ -96,8 +96,8 @@ static uint32_t fitting(const uint8_t *op, const char *name, uint64_t least, boo
 }
 
 /* The lock must be held. If only one row matches this operator, it is used for it. */
-static const struct op_layout *look(const uint8_t *op, const char *name, uint64_t least,
-                                    bool has_inputs)
+static const struct op_layout *op_layout_own_look(const uint8_t *op, const char *name,
+                                                  uint64_t least, bool has_inputs)
 {
     looked.fits &= fitting(op, name, least, has_inputs);
     if (!looked.fits) {
@@ -120,7 +120,7 @@ const struct op_layout *op_layout_look(const void *function, const char *name, b
     if (!op_layout_is_refused() && lock_take(&looked.lock, LOOK_LOCK_NS)) {
         l = atomic_load(&op_layout_known[has_inputs]); /* another thread has decided meanwhile */
         if (!l && memory_read((uintptr_t)function, op, sizeof op))
-            l = look(op, name, torch_library.input_count(function), has_inputs);
+            l = op_layout_own_look(op, name, torch_library.input_count(function), has_inputs);
         lock_drop(&looked.lock);
     }
     errno = saved;

@@ -141,14 +141,14 @@ static __attribute__((noinline)) void look_for_list(const struct torch_value *va
 
 /* ---- The bytes ------------------------------------------------------------------------------ */
 
-static inline void put_number(struct writer *w, uint64_t value)
+static inline void op_values_put_number(struct writer *w, uint64_t value)
 {
     for (; value >= 0x80; value >>= 7)
         *w->at++ = (uint8_t)(value | 0x80);
     *w->at++ = (uint8_t)value;
 }
 
-static inline void put_tensor(struct writer *w, uint64_t address)
+static inline void op_values_put_tensor(struct writer *w, uint64_t address)
 {
     const uint8_t *impl = (const uint8_t *)(uintptr_t)address;
     uint32_t at = atomic_load_explicit(&looked.tensor_at, memory_order_relaxed);
@@ -171,7 +171,7 @@ static inline void put_tensor(struct writer *w, uint64_t address)
     *w->at++ = impl[at + TYPE_AT];
     *w->at++ = (uint8_t)count;
     for (unsigned i = 0; i < count; i++)
-        put_number(w, op_word(sizes, 8 * i));
+        op_values_put_number(w, op_word(sizes, 8 * i));
 }
 
 static inline void put_scalar(struct writer *w, enum op_value kind, uint64_t payload)
@@ -182,7 +182,7 @@ static inline void put_scalar(struct writer *w, enum op_value kind, uint64_t pay
     }
     *w->at++ = (uint8_t)kind;
     if (kind == OP_VALUE_INT) {
-        put_number(w, payload << 1 ^ (uint64_t)((int64_t)payload >> 63));
+        op_values_put_number(w, payload << 1 ^ (uint64_t)((int64_t)payload >> 63));
     } else if (kind == OP_VALUE_BOOL) {
         *w->at++ = payload & 1;
     } else {
@@ -191,18 +191,19 @@ static inline void put_scalar(struct writer *w, enum op_value kind, uint64_t pay
     }
 }
 
-static inline bool has_room(struct writer *w, const struct torch_value *value)
+static inline bool op_values_has_room(struct writer *w, const struct torch_value *value)
 {
     size_t bytes = value->tag == TORCH_TENSOR ? TENSOR_BYTES_MAX : VALUE_BYTES_MAX;
     return (size_t)(w->end - w->at) > bytes; /* and for OP_VALUE_CUT */
 }
 
 /* Writes a value that is not a list. */
-static inline void put_value(struct writer *w, const struct torch_value *value, uint32_t list_tag)
+static inline void op_values_put_value(struct writer *w, const struct torch_value *value,
+                                       uint32_t list_tag)
 {
     switch (value->tag) {
     case TORCH_NONE: *w->at++ = OP_VALUE_NONE; break;
-    case TORCH_TENSOR: put_tensor(w, value->payload); break;
+    case TORCH_TENSOR: op_values_put_tensor(w, value->payload); break;
     case TORCH_INT: put_scalar(w, OP_VALUE_INT, value->payload); break;
     case TORCH_DOUBLE: put_scalar(w, OP_VALUE_DOUBLE, value->payload); break;
     default:
@@ -222,11 +223,11 @@ static bool put_list(struct writer *w, const struct torch_value *value, uint32_t
     const struct torch_value *first = (const struct torch_value *)(uintptr_t)op_word(list, at);
     uint64_t count = (op_word(list, at + 8) - (uintptr_t)first) / sizeof *first;
     *w->at++ = OP_VALUE_LIST;
-    put_number(w, count);
+    op_values_put_number(w, count);
     for (uint64_t i = 0; i < count; i++) {
-        if (!has_room(w, &first[i]))
+        if (!op_values_has_room(w, &first[i]))
             return false;
-        put_value(w, &first[i], list_tag);
+        op_values_put_value(w, &first[i], list_tag);
     }
     return true;
 }
@@ -241,11 +242,11 @@ uint32_t op_values_write(uint8_t bytes[OP_VALUES_BYTES_MAX], const void *values,
         uint32_t list_tag = atomic_load_explicit(&looked.list_tag, memory_order_acquire);
         if (unlikely(!list_tag))
             look_for_list(value), list_tag = atomic_load(&looked.list_tag);
-        bool fits = has_room(&w, value);
+        bool fits = op_values_has_room(&w, value);
         if (fits && value->tag == list_tag && list_tag)
             fits = put_list(&w, value, list_tag);
         else if (fits)
-            put_value(&w, value, list_tag);
+            op_values_put_value(&w, value, list_tag);
         if (!fits) {
             *w.at++ = OP_VALUE_CUT;
             break;

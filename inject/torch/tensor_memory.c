@@ -52,7 +52,7 @@ struct search {
     void *first;
 };
 
-static int visit(const struct object *o, void *data)
+static int tensor_memory_visit(const struct object *o, void *data)
 {
     struct search *s = data;
     void *address = object_is_ours(o) ? NULL : object_symbol(o, s->name);
@@ -66,27 +66,27 @@ static int visit(const struct object *o, void *data)
     return s->own != NULL;
 }
 
-static void *find(const struct object *from, enum name name)
+static void *tensor_memory_find(const struct object *from, enum name name)
 {
     struct search s = {.name = names[name], .caller = from};
-    objects_each(visit, &s);
+    objects_each(tensor_memory_visit, &s);
     return s.own ? s.own : s.first;
 }
 
 /* First call from an object: searches the loaded objects, as throwing an exception does. */
-static __attribute__((noinline)) void *look(uintptr_t address, enum name name)
+static __attribute__((noinline)) void *tensor_memory_look(uintptr_t address, enum name name)
 {
     int saved = errno;
     struct object o;
     bool is_in_one = object_at(address, &o);
-    void *real = find(is_in_one ? &o : NULL, name);
+    void *real = tensor_memory_find(is_in_one ? &o : NULL, name);
     for (unsigned i = 0; is_in_one && i < CALLERS_MAX; i++) {
         struct caller *c = &callers[i];
         uint32_t is_free = 0;
         if (!atomic_compare_exchange_strong(&c->is_taken, &is_free, 1))
             continue;
         for (unsigned k = 0; k < NAME_COUNT; k++)
-            atomic_store(&c->real[k], k == name ? real : find(&o, (enum name)k));
+            atomic_store(&c->real[k], k == name ? real : tensor_memory_find(&o, (enum name)k));
         atomic_store(&c->low, o.low);
         atomic_store_explicit(&c->bytes, o.high - o.low, memory_order_release);
         break;
@@ -104,7 +104,7 @@ static void *real_of(uintptr_t address, enum name name)
         if (address - atomic_load_explicit(&c->low, memory_order_relaxed) < bytes)
             return atomic_load_explicit(&c->real[name], memory_order_relaxed);
     }
-    return look(address, name);
+    return tensor_memory_look(address, name);
 }
 
 void tensor_memory_unloaded(void)
@@ -154,7 +154,7 @@ static void told_end(struct thread *t, const struct told *told)
 }
 
 /* Records Python's frames only, if there are any: they identify the caller, and cost less. */
-static uint32_t take_stack(struct thread *t, struct told *told)
+static uint32_t tensor_memory_take_stack(struct thread *t, struct told *told)
 {
     uint64_t begin = ticks_now();
     uint32_t stack = stack_take_python(t);
@@ -166,7 +166,7 @@ static uint32_t take_stack(struct thread *t, struct told *told)
     return stack;
 }
 
-static void append(struct thread *t, const struct record *r)
+static void tensor_memory_append(struct thread *t, const struct record *r)
 {
     if (thread_append(t, r))
         return;
@@ -188,7 +188,7 @@ static void tell_block(const void *address, int64_t bytes, uint64_t allocated, u
     uint64_t size = is_got ? (uint64_t)bytes : 0 - (uint64_t)bytes, now = ticks_now();
     if (!told_begin(t, &told, device))
         return;
-    uint32_t stack = is_got && stack_of_memory(t, size) ? take_stack(t, &told) : 0;
+    uint32_t stack = is_got && stack_of_memory(t, size) ? tensor_memory_take_stack(t, &told) : 0;
     struct record r = {
         RECORD_WITH(
             TENSOR, [TENSOR_OPERATION] = is_got ? BLOCK_GOT : BLOCK_FREED,
@@ -198,7 +198,7 @@ static void tell_block(const void *address, int64_t bytes, uint64_t allocated, u
             [TENSOR_STANDS_FOR] = stack ? stack_of_memory_bytes(size) : 0),
         .begin = now, .stack_id = stack};
     r.arg_count -= !stack; /* a trailing argument of 0 is left out */
-    append(t, &r);
+    tensor_memory_append(t, &r);
     told_end(t, &told);
 }
 
@@ -214,8 +214,9 @@ static void tell_failure(int64_t bytes, uint64_t allocated, uint64_t reserved, s
             TENSOR_OOM, [TENSOR_OOM_BYTES] = (uint64_t)bytes, [TENSOR_OOM_ALLOCATED] = allocated,
             [TENSOR_OOM_RESERVED] = reserved, [TENSOR_OOM_DEVICE] = index_of(device),
             [TENSOR_OOM_DEVICE_KIND] = (uint64_t)device.type),
-        .begin = now, .stack_id = stack_of_failure(API_ALLOC) ? take_stack(t, &told) : 0};
-    append(t, &r);
+        .begin = now,
+        .stack_id = stack_of_failure(API_ALLOC) ? tensor_memory_take_stack(t, &told) : 0};
+    tensor_memory_append(t, &r);
     told_end(t, &told);
 }
 

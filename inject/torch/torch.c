@@ -71,7 +71,8 @@ static struct torch_callback callback(uintptr_t start, bool is_mark, bool has_in
 
 /* PyTorch takes a lock that a forked child must not inherit. As with the loader's lock, fork()
  * waits meanwhile. */
-static void turn(struct switched *s, bool on, uintptr_t start, bool is_mark, bool has_inputs)
+static void torch_own_turn(struct switched *s, bool on, uintptr_t start, bool is_mark,
+                           bool has_inputs)
 {
     if (s->is_on == on)
         return;
@@ -87,16 +88,16 @@ static void turn(struct switched *s, bool on, uintptr_t start, bool is_mark, boo
 }
 
 /* Disables before it enables, so that no operator is recorded twice. */
-static void follow(enum torch_detail detail)
+static void torch_follow(enum torch_detail detail)
 {
-    turn(&torch.mark, detail != TORCH_NOTHING, op_start_mark(), true, false);
+    torch_own_turn(&torch.mark, detail != TORCH_NOTHING, op_start_mark(), true, false);
     for (unsigned on = 0; on < 2; on++) {
         if ((detail == TORCH_NAMES) == on)
-            turn(&torch.plain, on, op_start_plain(), false, false);
+            torch_own_turn(&torch.plain, on, op_start_plain(), false, false);
         if ((detail == TORCH_SHAPES) == on)
-            turn(&torch.full, on, op_start_full(), false, true);
+            torch_own_turn(&torch.full, on, op_start_full(), false, true);
         if ((detail == TORCH_STACKS) == on)
-            turn(&torch.stacks, on, op_start_stacks(), false, true);
+            torch_own_turn(&torch.stacks, on, op_start_stacks(), false, true);
     }
 }
 
@@ -106,13 +107,13 @@ void torch_turn(void)
     int saved = errno;
     if (atomic_load(&torch.is_here) && epoch_now() != EPOCH_NONE &&
         lock_take(&torch.lock, TURN_LOCK_NS)) {
-        follow(detail_of(recorded_asked()));
+        torch_follow(detail_of(recorded_asked()));
         lock_drop(&torch.lock);
     }
     errno = saved;
 }
 
-static void find(void)
+static void torch_find(void)
 {
     torch.absence = torch_library_find();
     torch.mark = torch.plain = torch.full = torch.stacks = (struct switched){0};
@@ -127,7 +128,7 @@ void torch_look(struct thread *writer)
         return;
     uint64_t loaded = objects_loaded();
     if (!atomic_load(&torch.is_here) && loaded != torch.loaded)
-        find();
+        torch_find();
     torch.loaded = loaded;
     torch_turn();
     if (atomic_load(&torch.is_here) && gp.settings.numbers[SETTING_PYTORCH] & PYTORCH_MODULES)

@@ -20,7 +20,7 @@ static uintptr_t symbol(const struct object *o, const char *name)
 /*
  * Checks any object: a program may be linked with PyTorch statically, and exports its symbols then.
  */
-static int visit(const struct object *o, void *data)
+static int torch_library_visit(const struct object *o, void *data)
 {
     struct found *found = data;
     struct torch_library *l = &found->library;
@@ -44,7 +44,7 @@ const char *torch_library_find(void)
 {
     struct found found = {0};
     const struct torch_library *l = &found.library;
-    objects_each(visit, &found);
+    objects_each(torch_library_visit, &found);
     if (!l->add && !found.is_there)
         return TORCH_LIBRARY_ABSENT;
     if (!l->add || !l->disable || !l->reenable || !l->name || !l->input_count || !l->thread)

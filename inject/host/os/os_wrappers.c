@@ -137,7 +137,7 @@ enum fails { FAILS_ERRNO, FAILS_NULL, FAILS_NUMBER, FAILS_NOT };
 
 /* Never returns NULL. An older C library may lack the function, and one that is loaded later may
  * have it. */
-static __attribute__((noinline, cold)) void *find(enum os_index index, enum fails fails)
+static __attribute__((noinline, cold)) void *os_wrappers_find(enum os_index index, enum fails fails)
 {
     int saved = errno;
     find_all();
@@ -152,7 +152,7 @@ static __attribute__((noinline, cold)) void *find(enum os_index index, enum fail
 #define REAL(symbol, fails)                                                                        \
     ({                                                                                             \
         void *real_ = atomic_load_explicit(&reals[AT_##symbol], memory_order_relaxed);             \
-        (symbol##_fn)(likely(real_) ? real_ : find(AT_##symbol, fails));                           \
+        (symbol##_fn)(likely(real_) ? real_ : os_wrappers_find(AT_##symbol, fails));               \
     })
 
 /* ---- what is told ---------------------------------------------------------------------------- */
@@ -168,7 +168,7 @@ static const struct os_host *host; /* set by the constructor; NULL: nobody recor
 
 __attribute__((weak)) const struct os_host *gpuprof_os_v1(struct os_client *its_client);
 
-__attribute__((constructor)) static void load(void)
+__attribute__((constructor)) static void os_wrappers_load(void)
 {
     find_all();
     ticks_load();
@@ -215,8 +215,8 @@ int os_personality(int version, int actions, uint64_t class, void *exception, vo
 
 #define HAS_PERSONALITY __asm__ volatile(".cfi_personality 0x1b, os_personality")
 
-static __attribute__((noinline, cold)) void tell(struct os_said *said, enum fails fails,
-                                                 intptr_t result)
+static __attribute__((noinline, cold)) void os_wrappers_tell(struct os_said *said, enum fails fails,
+                                                             intptr_t result)
 {
     int saved = errno;
     bool has_failed = fails == FAILS_ERRNO  ? result == -1
@@ -312,7 +312,7 @@ static inline bool is_watched(const void *condition)
                                    .end = end,                                                     \
                                    .caller = (uintptr_t)__builtin_return_address(0),               \
                                    __VA_ARGS__};                                                   \
-            tell(&said, fails, (intptr_t)os_result);                                               \
+            os_wrappers_tell(&said, fails, (intptr_t)os_result);                                   \
         }                                                                                          \
         return os_result;                                                                          \
     }

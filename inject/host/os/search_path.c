@@ -13,7 +13,7 @@ struct search {
 };
 
 /* Visits objects up to the caller: the objects that loaded it come before it. */
-static int look(const struct object *o, void *data)
+static int search_path_look(const struct object *o, void *data)
 {
     struct search *s = data;
     bool has_rpath = false, has_runpath = false, no_system = false;
@@ -40,5 +40,5 @@ bool search_path_is_anybodys(const char *name, uintptr_t caller)
             return false;
     }
     /* Code outside all objects, or in another namespace, has unknown search paths. */
-    return objects_each(look, &s) && !s.may_inherit && (has_folder || !s.has_runpath);
+    return objects_each(search_path_look, &s) && !s.may_inherit && (has_folder || !s.has_runpath);
 }
