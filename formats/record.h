@@ -65,7 +65,7 @@ enum end_reason { END_EXIT = 1, END_QUICK = 2, END_KILLED = 3 };
 enum window_state { WINDOW_IS_CLOSED, WINDOW_IS_OPEN, WINDOW_IS_WARMING };
 
 /* Values of the argument DEVICE_ABSENT_REASON. */
-enum device_absence {
+enum device_missing_reason {
     DEVICE_ABSENT_LIBRARY = 1,   /* there is no libnvidia-ml, or it does not start */
     DEVICE_ABSENT_UNKNOWN,       /* the device is not known, or NVML does not find it */
     DEVICE_ABSENT_NOT_SUPPORTED, /* by this device, this driver, or a MIG instance */

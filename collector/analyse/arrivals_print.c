@@ -62,7 +62,7 @@ static const struct {
     [RANK_MISS_NUMBER] = {"number", "a rank has fewer kernels, and calls lack numbers (run "
                                     "--libraries=on), of"},
     [RANK_MISS_TIME] = {"time", "did not run on all ranks at the same time:"},
-    [RANK_MISS_PIECE] = {"piece", "ranks that are not here may have been last in"},
+    [RANK_MISS_SELECTION] = {"piece", "ranks that are not here may have been last in"},
     [RANK_MISS_LOST] = {"lost", "a rank whose last work is lost may have been last in"},
 };
 

@@ -12,7 +12,7 @@
 #define NO_ROOT       INT64_MIN
 #define CALLS_AT_ONCE 8u
 
-int collectives_init(struct collectives *c, struct walk *walk, const struct told_stacks *stacks)
+int collectives_init(struct collectives *c, struct walk *walk, const struct reported_stacks *stacks)
 {
     *c = (struct collectives){.walk = walk, .stacks = stacks};
     c->places = calloc(walk->rec->count + 1u, sizeof *c->places);
@@ -444,7 +444,8 @@ struct consumer collectives_consumer(struct collectives *c, bool needs_stacks)
     return (struct consumer){.context = c,
                              .needs = needs_stacks ? WALK_STACKS : 0,
                              .skips = WALK_SKIPS_WORK,
-                             .sees_hidden = true, /* a hang is looked for in the whole recording */
+                             .sees_filtered =
+                                 true, /* a hang is looked for in the whole recording */
                              .take = collectives_take,
                              .take_call = collectives_take_call};
 }

@@ -17,7 +17,7 @@
 
 #include <stdio.h>
 
-#include "analyse/told_stacks.h"
+#include "analyse/reported_stacks.h"
 #include "analyse/unfinished.h"
 #include "base/key_map.h"
 #include "resolve/event_walk.h"
@@ -54,10 +54,10 @@ struct collective_call {
 struct communicator_rank {
     const struct process *process; /* NULL: not known */
     uint32_t communicator;
-    uint32_t rank;  /* RANK_LATER: not known yet */
-    uint32_t next;  /* next rank of the communicator, + 1 */
-    bool is_ended;  /* the rank destroyed its communicator */
-    bool is_absent; /* there is no recording of it */
+    uint32_t rank;   /* RANK_LATER: not known yet */
+    uint32_t next;   /* next rank of the communicator, + 1 */
+    bool is_ended;   /* the rank destroyed its communicator */
+    bool is_missing; /* there is no recording of it */
 };
 
 struct found_communicator {
@@ -134,11 +134,11 @@ struct pending_row {
     const struct pending_collective *pending;
     uint32_t rank;                 /* number in the communicator */
     const struct process *process; /* NULL: not known */
-    bool is_absent;
+    bool is_missing;
     enum collective_state state;
     struct collective_call call;       /* its call; function NULL: none */
     const struct process_place *place; /* NULL: not known */
-    struct told_stack told;            /* stack of that place */
+    struct reported_stack reported;    /* stack of that place */
 };
 
 /* The calls of the group that is open on a thread. */
@@ -158,7 +158,7 @@ struct thread_calls {
 
 struct collectives {
     struct walk *walk;
-    const struct told_stacks *stacks;
+    const struct reported_stacks *stacks;
     struct {
         struct key_map ids;     /* id -> communicator + 1 */
         struct key_map handles; /* (process, handle) -> rank + 1 */
@@ -183,7 +183,8 @@ struct collectives {
 
 /* `walk` and `stacks` must outlive it. Returns 0 or GPUPROF_NO_MEMORY; call collectives_release in
  * both cases. */
-int collectives_init(struct collectives *c, struct walk *walk, const struct told_stacks *stacks);
+int collectives_init(struct collectives *c, struct walk *walk,
+                     const struct reported_stacks *stacks);
 void collectives_release(struct collectives *c);
 
 struct consumer collectives_consumer(struct collectives *c, bool needs_stacks);

@@ -195,13 +195,13 @@ static void collectives_pending_add_row(struct collectives *c, struct pending_co
     *row = (struct pending_row){.pending = p,
                                 .rank = rank->rank,
                                 .process = process,
-                                .is_absent = rank->is_absent,
+                                .is_missing = rank->is_missing,
                                 .state = state,
                                 .call = call ? *call : (struct collective_call){0},
                                 .place = place && place->thread ? place : NULL};
     /* The other ranks wait: their stacks say nothing new. */
     if (row->place && (state == COLLECTIVE_NOT_CALLED || state == COLLECTIVE_DIFFERENT))
-        row->told = (struct told_stack){process, place->stack, 0, NULL};
+        row->reported = (struct reported_stack){process, place->stack, 0, NULL};
     p->row_count++;
 }
 
@@ -295,7 +295,7 @@ static const struct process *process_of_rank(const struct recording *rec, uint32
 
 /* Adds the ranks that did not call the creation of the communicator. Their processes are known only
  * by number, if the communicator counts ranks as the job does. */
-static int add_absent(const struct judging *j, const struct pending_collective *p)
+static int add_missing(const struct judging *j, const struct pending_collective *p)
 {
     struct collectives *c = j->c;
     struct found_communicator *of = &c->communicators[c->channels[p->channel].communicator];
@@ -312,9 +312,9 @@ static int add_absent(const struct judging *j, const struct pending_collective *
             continue;
         const struct process *process =
             is_numbered ? process_of_rank(c->walk->rec, p->job, i, &count) : NULL;
-        const struct communicator_rank absent = {
-            .process = process, .rank = i, .is_absent = is_numbered && !count};
-        error = ARRAY_PUSH(c->ranks, c->rank_count, &absent);
+        const struct communicator_rank missing = {
+            .process = process, .rank = i, .is_missing = is_numbered && !count};
+        error = ARRAY_PUSH(c->ranks, c->rank_count, &missing);
         c->ranks[of->last - 1].next = c->rank_count;
         of->last = c->rank_count;
     }
@@ -371,7 +371,7 @@ int collectives_judge(struct collectives *c, const struct unfinished *u)
         struct pending_collective *p = &c->pending.list[i];
         p->first_row = c->pending.row_count;
         if (c->channels[p->channel].kind == COLLECTIVE_MAKING)
-            error = add_absent(&j, p);
+            error = add_missing(&j, p);
         for (unsigned late = 1; error == 0 && late < 2; late--) { /* late ones first */
             add_ranks(&j, p, late);
             uint32_t before = late ? 0 : p->late_count;

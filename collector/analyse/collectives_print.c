@@ -130,13 +130,13 @@ static const char *fate_of(const struct collectives *c, const struct pending_row
 static void collectives_print_line(const struct pending_row *row, FILE *out)
 {
     bool is_its = row->place->stack_ns >= row->place->begin_ns;
-    if (row->told.line && is_its)
-        fprintf(out, row->place->is_open ? ", at %s" : "it was at %s; ", row->told.line);
-    else if (row->told.line)
+    if (row->reported.line && is_its)
+        fprintf(out, row->place->is_open ? ", at %s" : "it was at %s; ", row->reported.line);
+    else if (row->reported.line)
         fprintf(out,
                 row->place->is_open ? "; its newest stack, of an earlier call: %s"
                                     : "newest stack: %s, of an earlier call; ",
-                row->told.line);
+                row->reported.line);
 }
 
 /* Do some hosts have clocks that are not synchronised with the others? */
@@ -165,7 +165,7 @@ static void print_place(const struct collectives *c, const struct pending_row *r
     uint64_t ago_ns = place && now_ns > place->begin_ns ? now_ns - place->begin_ns : 0;
     const char *fate = row->process ? fate_of(c, row) : "";
     if (!row->process)
-        fputs(row->is_absent ? "its recording is not here" : "its process is not known", out);
+        fputs(row->is_missing ? "its recording is not here" : "its process is not known", out);
     else if (!place)
         fputs("none of its calls is recorded", out);
     else if (place->is_open) {
@@ -278,7 +278,7 @@ static const struct column columns[] = {
      .doc = "1: the last call has not returned"},
     [STACK_AGO] = {"stack_ago_ns", NULL, COLUMN_NS,
                    .doc = "how old the newest stack of the process is"},
-    {"line", .lacks = LACKS_ZERO, MEMBER(ROW, told.line),
+    {"line", .lacks = LACKS_ZERO, MEMBER(ROW, reported.line),
      .doc = "the line of the program in the newest stack"},
     [STACK] = {"stack", NULL, COLUMN_LIST, .doc = "the newest stack, the innermost frame first"},
     COLUMN_HOST(ROW, process),
@@ -295,7 +295,7 @@ static char *collectives_print_row_text(const struct collectives *c, const struc
 {
     const struct pending_collective *p = row->pending;
     bool is_making = c->channels[p->channel].kind == COLLECTIVE_MAKING;
-    char *stack = told_stack_text(c->stacks, row->told.node);
+    char *stack = reported_stack_text(c->stacks, row->reported.node);
     struct new_text made;
     FILE *out = new_text_begin(&made);
     if (out) {
@@ -332,10 +332,10 @@ static void collectives_print_fill_place(const struct collectives *c, const stru
         cells[TID] = cell_number(place->thread->tid);
         cells[THREAD] = cell_text(place->thread->name);
     }
-    if (row->told.line && place)
+    if (row->reported.line && place)
         cells[STACK_AGO] = cell_number(now_ns > place->stack_ns ? now_ns - place->stack_ns : 0);
-    if (row->told.node && format == FORMAT_JSON)
-        cells[STACK] = cell_owned(told_stack_json(c->stacks, row->told.node));
+    if (row->reported.node && format == FORMAT_JSON)
+        cells[STACK] = cell_owned(reported_stack_json(c->stacks, row->reported.node));
 }
 
 static void collectives_print_fill_row(const struct table *t, uint32_t index,

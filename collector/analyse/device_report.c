@@ -230,22 +230,22 @@ static void take_shown(struct device_row *row, const struct slice *s)
     }
 }
 
-static int take_absent(struct device_report *r, const struct event *e)
+static int take_missing(struct device_report *r, const struct event *e)
 {
     const struct record *record = e->record;
-    struct device_absent *a = &r->absences[r->absence_count];
+    struct device_missing *a = &r->missing_reasons[r->missing_reason_count];
     uint64_t place = device_sources_place(&r->walk->sources, e);
-    if (r->absence_count == DEVICE_ABSENCES_MAX)
+    if (r->missing_reason_count == DEVICE_ABSENCES_MAX)
         return 0;
     if (place && !device_report_row_of(r, r->walk->sources.list[place - 1]))
         return GPUPROF_NO_MEMORY;
-    *a = (struct device_absent){.process = e->process,
-                                .row = (uint32_t)place,
-                                .group = record_arg(record, DEVICE_ABSENT_GROUP),
-                                .counters = record_arg(record, DEVICE_ABSENT_COUNTERS)};
+    *a = (struct device_missing){.process = e->process,
+                                 .row = (uint32_t)place,
+                                 .group = record_arg(record, DEVICE_ABSENT_GROUP),
+                                 .counters = record_arg(record, DEVICE_ABSENT_COUNTERS)};
     snprintf(a->text, sizeof a->text, "%.*s", (int)record->byte_count,
              record->bytes ? (const char *)record->bytes : "");
-    r->absence_count++;
+    r->missing_reason_count++;
     return 0;
 }
 
@@ -259,13 +259,13 @@ static int device_report_take(void *context, const struct slice *s)
     if (r->is_refused && (s->source || record->type == RECORD_DEVICE_ABSENT))
         return GPUPROF_LIMIT;
     if (record->type == RECORD_DEVICE_ABSENT)
-        return take_absent(r, &s->event);
+        return take_missing(r, &s->event);
     if (!s->source)
         return 0;
     struct device_row *row = device_report_row_of(r, s->source);
     if (!row)
         return GPUPROF_NO_MEMORY;
-    if (!s->is_hidden)
+    if (!s->is_filtered)
         take_shown(row, s);
     if (record->type == RECORD_DEVICE_CLOCKS)
         error = take_clocks(r, row, s);
@@ -278,14 +278,14 @@ struct consumer device_report_consumer(struct device_report *r)
 {
     return (struct consumer){.context = r,
                              .skips = WALK_SKIPS_CALLS | WALK_SKIPS_WORK,
-                             .sees_hidden = true,
+                             .sees_filtered = true,
                              .take = device_report_take};
 }
 
 static int device_report_analysis_begin(struct report *r)
 {
     int error = device_report_init(r->devices, &r->walk, r->idle);
-    r->devices->is_refused = r->wish.refused & PART_COUNTERS;
+    r->devices->is_refused = r->request.refused & PART_COUNTERS;
     return error;
 }
 
@@ -342,7 +342,7 @@ bool device_report_energy(const struct device_report *r, const struct process *p
         energy->value += growth.value;
         energy->error += growth.error;
     }
-    *energy = any ? curve_told(*energy) : (struct curve_growth){.known = CURVE_UNREAD};
+    *energy = any ? curve_reported(*energy) : (struct curve_growth){.known = CURVE_UNREAD};
     return energy->known == CURVE_KNOWN;
 }
 

@@ -91,7 +91,7 @@ struct device_row {
 };
 
 /* Counters that were not read, and why. */
-struct device_absent {
+struct device_missing {
     const struct process *process;
     uint32_t row;      /* the device's row + 1; 0: the whole process */
     uint64_t group;    /* type of record; 0: all */
@@ -106,8 +106,8 @@ struct device_report {
     struct device_row **rows; /* owned, like the rows; by index of their source */
     uint32_t *firsts;         /* owned, by process index: its first row + 1; 0: none */
     uint32_t count;
-    struct device_absent absences[DEVICE_ABSENCES_MAX];
-    uint32_t absence_count;
+    struct device_missing missing_reasons[DEVICE_ABSENCES_MAX];
+    uint32_t missing_reason_count;
 };
 
 /* `walk` and `idle` (may be NULL) must outlive it. Returns 0 or GPUPROF_NO_MEMORY; call
@@ -163,23 +163,23 @@ struct curve_growth device_row_energy(const struct device_row *row, uint64_t *ns
 uint64_t device_report_energy_period_ns(const struct device_report *r);
 
 /* Is every counter of the device, or of the process, missing from then on? */
-static inline bool device_absent_is_whole(const struct device_absent *a)
+static inline bool device_missing_is_whole(const struct device_missing *a)
 {
     return !a->group && !a->counters;
 }
 
 /* "no more counters of rank 3, GPU 0: the device is lost", for `alike` equal entries. The caller
  * frees it; NULL: no memory. */
-char *device_absent_text(const struct device_report *r, const struct device_absent *a,
-                         uint32_t alike);
+char *device_missing_text(const struct device_report *r, const struct device_missing *a,
+                          uint32_t alike);
 
 /* The number of equal entries; 0 if it is not the first of them. */
-uint32_t device_absent_alike(const struct device_report *r, const struct device_absent *a);
+uint32_t device_missing_alike(const struct device_report *r, const struct device_missing *a);
 
 /* Prints below a table which counters are missing, and why, if `is_of` accepts them. Returns
  * whether it printed a line. */
-bool device_report_say_absent(const struct device_report *r,
-                              bool (*is_of)(const struct device_absent *a), FILE *out);
+bool device_report_say_missing(const struct device_report *r,
+                               bool (*is_of)(const struct device_missing *a), FILE *out);
 
 /* The tables of use and of power; their source is a struct device_report or NULL.
  * (device_report_print.c) */

@@ -18,7 +18,7 @@
 static int energy_report_analysis_begin(struct report *r)
 {
     r->energy->devices = r->devices;
-    r->energy->has_ranges = r->wish.walk_ns_max == 0;
+    r->energy->has_ranges = r->request.walk_ns_max == 0;
     return 0;
 }
 
@@ -33,7 +33,7 @@ static int energy_report_take(void *context, const struct slice *s)
 {
     struct energy_report *e = context;
     bool is_label = s->op_change == OP_CLOSED && op_is_label(s->op) && !s->op->is_moved;
-    if (!e->has_ranges || !s->walk->sources.count || s->is_hidden ||
+    if (!e->has_ranges || !s->walk->sources.count || s->is_filtered ||
         (s->change != RANGE_CLOSED && !is_label))
         return 0;
     uint64_t begin_ns = is_label ? s->op->begin_ns : s->range->begin_ns;
@@ -77,7 +77,7 @@ static int add_run(struct energy_report *e, const struct process *p)
         row.mj += energy.value;
         row.error_mj += energy.error;
     }
-    row.known = curve_told((struct curve_growth){CURVE_KNOWN, row.mj, row.error_mj}).known;
+    row.known = curve_reported((struct curve_growth){CURVE_KNOWN, row.mj, row.error_mj}).known;
     return row.count ? ARRAY_PUSH(e->rows, e->count, &row) : 0;
 }
 
@@ -241,7 +241,7 @@ static void energy_report_begin(struct table *t, enum report_format format)
     const struct energy_report *e = t->source;
     t->count = e ? e->count : 0;
     t->is_there = t->count || format == FORMAT_JSON ||
-                  (e && (e->devices->count || e->devices->absence_count));
+                  (e && (e->devices->count || e->devices->missing_reason_count));
 }
 
 static struct cell energy_report_name(const struct energy_row *row)
@@ -303,7 +303,7 @@ static void energy_report_fill(const struct table *t, uint32_t index, enum repor
 }
 
 /* Is the energy counter missing, or everything? */
-static bool is_of_energy(const struct device_absent *a)
+static bool is_of_energy(const struct device_missing *a)
 {
     return !a->group || (a->group == RECORD_DEVICE_POWER &&
                          (!a->counters || a->counters >> DEVICE_POWER_ENERGY & 1));
@@ -313,7 +313,7 @@ static void energy_behind(const struct table *t, FILE *out)
 {
     const struct energy_report *e = t->source;
     char text[UNIT_TEXT_BYTES];
-    bool any[CURVE_KNOWNS] = {false}, any_at_least = false, any_absent;
+    bool any[CURVE_KNOWNS] = {false}, any_at_least = false, any_missing;
     for (uint32_t i = 0; e && i < e->count; i++) {
         any[e->rows[i].known] = true;
         any_at_least |= e->rows[i].known == CURVE_KNOWN && e->rows[i].at_least;
@@ -332,8 +332,8 @@ static void energy_behind(const struct table *t, FILE *out)
     else if (any[CURVE_SHORT] || any[CURVE_LATE])
         fprintf(out, "  the counter was not seen to change\n");
     bool has_all = e && e->count && !any[CURVE_UNREAD] && !any[CURVE_LATE];
-    any_absent = e && !has_all && device_report_say_absent(e->devices, is_of_energy, out);
-    if (e && !e->count && !any_absent)
+    any_missing = e && !has_all && device_report_say_missing(e->devices, is_of_energy, out);
+    if (e && !e->count && !any_missing)
         fprintf(out, "  none: the energy counter was not read twice\n");
     if (e && e->beyond)
         fprintf(out, "  left out: %s more range%s\n", count_text(text, e->beyond),

@@ -47,7 +47,7 @@ static int failures_take(struct sums *s, const struct function *f, int32_t resul
 static int failures_take_library(void *context, const struct slice *slice)
 {
     const struct library_call *l = slice->library;
-    if (slice->library_change != LIBRARY_CLOSED || slice->is_hidden ||
+    if (slice->library_change != LIBRARY_CLOSED || slice->is_filtered ||
         !api_has_failed(l->function->domain, l->result))
         return 0;
     return failures_take(

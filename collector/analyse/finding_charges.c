@@ -39,9 +39,10 @@ const struct found_device *finding_worked(const struct findings *f, uint32_t pla
 static bool finding_charges_is_between(const struct idle_row *row)
 {
     const void *word = (const void *)(uintptr_t)row->place.word;
-    const char *text = row->place.kind == IDLE_WORD_OURS   ? word
-                       : row->place.kind == IDLE_WORD_TOLD ? ((const struct idle_told *)word)->text
-                                                           : "";
+    const char *text = row->place.kind == IDLE_WORD_OURS ? word
+                       : row->place.kind == IDLE_WORD_REPORTED
+                           ? ((const struct idle_reported *)word)->text
+                           : "";
     return row->cause == IDLE_NOTHING && strcmp(text, idle_behind_all) != 0;
 }
 
@@ -147,11 +148,11 @@ void finding_charges(const struct findings *f, uint32_t place, const struct find
 bool finding_is_charged(const struct findings *f, enum finding_id id, const struct idle_row *row)
 {
     const struct idle_device *device = &f->idle->devices[row->device];
-    bool is_told_by_cause = row->cause == IDLE_START_UP && id == FINDING_START_UP;
+    bool is_reported_by_cause = row->cause == IDLE_START_UP && id == FINDING_START_UP;
     bool is_split = row->cause == IDLE_HOST || row->cause == IDLE_WAITING ||
                     row->cause == IDLE_PREEMPTED || row->cause == IDLE_LOADER ||
                     finding_charges_is_between(row);
-    if (row->did ? is_told_by_cause : device->is_split && is_split)
+    if (row->did ? is_reported_by_cause : device->is_split && is_split)
         return false; /* the row without `did`, or those with it, hold this time */
     return kind_of_row(row, launches_block(device->process)) == id;
 }

@@ -24,7 +24,7 @@ struct candidate {
 };
 
 /* A line and the number of call paths to it. The text is of the path with most time. */
-struct told_line {
+struct reported_line {
     const char *text; /* NULL: not known */
     unsigned ways;
 };
@@ -32,8 +32,8 @@ struct told_line {
 /* All candidates of one name. */
 struct evidence {
     const struct candidate *from, *end;
-    struct candidate all;   /* the candidate with the longest; count and ns are sums */
-    struct told_line where; /* the line with most of it */
+    struct candidate all;       /* the candidate with the longest; count and ns are sums */
+    struct reported_line where; /* the line with most of it */
 };
 
 /* The candidates of a finding. */
@@ -54,7 +54,7 @@ static bool is_evidence(const struct findings *f, const struct finding *found, u
 }
 
 /* The line's text in new memory. NULL: not known, or *error is GPUPROF_NO_MEMORY. */
-static char *line_text(const struct told_line *line, int *error)
+static char *line_text(const struct reported_line *line, int *error)
 {
     char *text = !line->text      ? NULL
                  : line->ways > 1 ? text_printf("%s and %u other line%s", line->text,
@@ -185,11 +185,11 @@ static int by_name_and_place(const void *left, const void *right)
 /* Sums the candidates of the first line in a sorted list, and moves *from behind them. Work without
  * a place counts nothing: most calls have no stack. */
 static uint64_t finding_evidence_take_line(const struct candidate **from,
-                                           const struct candidate *to, struct told_line *line)
+                                           const struct candidate *to, struct reported_line *line)
 {
     const struct candidate *first = *from, *c = first;
     uint64_t ns = 0, most_ns = 0;
-    *line = (struct told_line){.text = first->where};
+    *line = (struct reported_line){.text = first->where};
     while (c < to && place_compare_lines(c->where, first->where) == 0) {
         const struct candidate *way = c;
         uint64_t way_ns = 0;
@@ -207,9 +207,9 @@ static uint64_t finding_evidence_take_line(const struct candidate **from,
 }
 
 /* The line with most time; none if idle time without a line has more. */
-static struct told_line most_of(const struct candidate *from, const struct candidate *to)
+static struct reported_line most_of(const struct candidate *from, const struct candidate *to)
 {
-    struct told_line most = {0}, line;
+    struct reported_line most = {0}, line;
     uint64_t most_ns = 0;
     while (from < to) {
         uint64_t ns = finding_evidence_take_line(&from, to, &line);
@@ -351,7 +351,7 @@ int finding_add_evidence(const struct findings *f, struct finding *to, uint32_t 
         share_out(&all, to->ns);
     if (error == 0 && all.count) {
         qsort(all.list, all.count, sizeof *all.list, by_place);
-        const struct told_line most = most_of(next, end);
+        const struct reported_line most = most_of(next, end);
         to->where = line_text(&most, &error);
         qsort(all.list, all.count, sizeof *all.list, by_name_and_place);
     }

@@ -37,7 +37,7 @@ void findings_release(struct findings *f)
 static int findings_take_work(void *context, const struct slice *s)
 {
     struct findings *f = context;
-    return s->is_hidden ? finding_gpu_pass(&f->gpu, s) : finding_gpu_take(&f->gpu, s);
+    return s->is_filtered ? finding_gpu_pass(&f->gpu, s) : finding_gpu_take(&f->gpu, s);
 }
 
 static int findings_end(void *context)
@@ -49,7 +49,7 @@ struct consumer findings_consumer(struct findings *f)
 {
     return (struct consumer){.context = f,
                              .needs = WALK_WORK | WALK_RANGES | WALK_OPS | WALK_STACKS,
-                             .sees_hidden = true,
+                             .sees_filtered = true,
                              .take_work = findings_take_work,
                              .end = findings_end};
 }
@@ -69,7 +69,7 @@ static const char *stackless_next(const struct findings *f, const struct idle_pl
 static const char hang_collective_next[] = "gpuprof report --table=collectives DATA";
 
 /* Adds who is missing: the rank that waits is not the late one. Returns 0 or GPUPROF_NO_MEMORY. */
-static int tell_missing(const struct collectives *c, const struct process *waits, char **where)
+static int report_missing(const struct collectives *c, const struct process *waits, char **where)
 {
     char who[RANK_TITLE_BYTES];
     char *text = collectives_text(c), *clean = text ? json_line(text) : NULL;
@@ -90,14 +90,14 @@ static int tell_missing(const struct collectives *c, const struct process *waits
 static const char *line_of(const struct pending_row *late)
 {
     const struct process_place *place = late->place;
-    return place && place->stack_ns >= place->begin_ns ? late->told.line : NULL;
+    return place && place->stack_ns >= place->begin_ns ? late->reported.line : NULL;
 }
 
 /* The call that has been open longest; NULL: all have returned. */
 static const struct open_call *hung_call(const struct hang *hang)
 {
-    struct hang_told told;
-    return hang_first(hang, &told) ? told.call : NULL;
+    struct hang_reported reported;
+    return hang_first(hang, &reported) ? reported.call : NULL;
 }
 
 /* Adds the finding of a hang, with that call as its only row. */
@@ -109,13 +109,14 @@ static int add_hang(struct findings *f, const struct hang *hang)
     struct finding *to = &f->list[f->count];
     if (!c || c->duration_ns <= finding_kinds[FINDING_HANG].floor_ns)
         return 0;
-    const struct idle_row row = {.place = {.stack = c->told.stack, .function = c->function->index},
-                                 .process = c->process->index};
+    const struct idle_row row = {
+        .place = {.stack = c->reported.stack, .function = c->function->index},
+        .process = c->process->index};
     uint64_t begin_ns = f->idle->way.processes[c->process->index].begin_ns;
     *to = (struct finding){.kind = &finding_kinds[FINDING_HANG],
-                           .next = all             ? hang_collective_next
-                                   : c->told.stack ? NULL
-                                                   : stackless_next(f, &row.place),
+                           .next = all                 ? hang_collective_next
+                                   : c->reported.stack ? NULL
+                                                       : stackless_next(f, &row.place),
                            .ns = c->duration_ns,
                            .window_ns = f->walk->last_ns[c->process->index] - begin_ns,
                            .of_ns = f->walk->last_ns[c->process->index] - begin_ns,
@@ -138,7 +139,7 @@ static int add_hang(struct findings *f, const struct hang *hang)
     if (where && !to->where)
         error = GPUPROF_NO_MEMORY;
     if (error == 0 && all)
-        error = tell_missing(all, c->process, &to->rows[0].where);
+        error = report_missing(all, c->process, &to->rows[0].where);
     return to->rows[0].name ? error : GPUPROF_NO_MEMORY;
 }
 
@@ -220,7 +221,7 @@ void findings_sort(struct findings *f)
     qsort(f->list, f->count, sizeof *f->list, findings_compare);
 }
 
-bool findings_may_tell(const struct findings *f, const struct finding_sum *sum)
+bool findings_may_report(const struct findings *f, const struct finding_sum *sum)
 {
     return f->is_found[sum->kind] && f->worst[sum->kind] == sum->device;
 }
@@ -229,9 +230,9 @@ bool findings_may_tell(const struct findings *f, const struct finding_sum *sum)
 static int name_places(struct findings *f, const struct open_call *hung, const char *symbol_folder)
 {
     struct place_lines *lines = &f->idle->lines;
-    int error = hung ? place_lines_add(lines, hung->process->index, hung->told.stack) : 0;
+    int error = hung ? place_lines_add(lines, hung->process->index, hung->reported.stack) : 0;
     for (uint32_t i = 0; error == 0 && i < f->sums.count; i++)
-        if (findings_may_tell(f, &f->sums.rows[i]))
+        if (findings_may_report(f, &f->sums.rows[i]))
             error = work_places_want(&f->gpu.wheres, lines, f->sums.rows[i].where);
     if (error == 0)
         error = idle_name(f->idle, symbol_folder);

@@ -44,7 +44,7 @@ int findings_finish(struct findings *f, const struct hang *hang, const char *sym
 int finding_add_evidence(const struct findings *f, struct finding *to, uint32_t place);
 
 /* Is the sum evidence for a finding, on the device that the finding costs most? */
-bool findings_may_tell(const struct findings *f, const struct finding_sum *sum);
+bool findings_may_report(const struct findings *f, const struct finding_sum *sum);
 
 /* Sorts by cost, highest first. */
 void findings_sort(struct findings *f);

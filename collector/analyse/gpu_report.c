@@ -62,8 +62,8 @@ static int gpu_report_analysis_begin(struct report *r)
     struct walk *walk = &r->walk;
     *g = (struct gpu_report){.walk = walk,
                              .sums = r->sums,
-                             .leaves = r->wish.leaves,
-                             .has_work = r->wish.use != USE_PARTS &&
+                             .leaves = r->request.leaves,
+                             .has_work = r->request.use != USE_PARTS &&
                                          (r->stacks || recording_expects_gpu(walk->rec))};
     if (memory_peaks_init(&g->memory, walk) < 0)
         return GPUPROF_NO_MEMORY;
@@ -184,7 +184,7 @@ static int gpu_report_take(void *context, const struct slice *s)
 {
     struct gpu_report *g = context;
     const struct range *range = s->range;
-    if ((s->change != RANGE_CLOSED && s->change != RANGE_LEFT) || s->is_hidden ||
+    if ((s->change != RANGE_CLOSED && s->change != RANGE_LEFT) || s->is_filtered ||
         !g->ranges.sums->info)
         return 0;
     struct nccl_call call;
@@ -302,7 +302,7 @@ static unsigned gpu_report_consumers(struct report *r, struct consumer *list)
     unsigned work = g->has_work ? WALK_LOSSES | (ties ? (unsigned)WALK_WORK : 0) : 0;
     unsigned count = 0;
     add_readers(r);
-    if (r->wish.only)
+    if (r->request.only)
         return 0;
     if (!(g->leaves & REPORT_MEMORY))
         list[count++] = memory_peaks_consumer(&g->memory);

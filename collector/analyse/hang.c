@@ -84,7 +84,7 @@ static void quiet_judge(struct quiet *q, const struct collectives *c, const stru
                                 .place = place,
                                 .since_ns = place->end_ns,
                                 .for_ns = end_ns - place->end_ns,
-                                .told = {p, place->stack, 0, NULL}};
+                                .reported = {p, place->stack, 0, NULL}};
         least_ns = least_ns > QUIET_NS_MIN ? least_ns : QUIET_NS_MIN;
         if (row.for_ns < (is_waited_for(u, p) ? SURVEY_HANG_NS : least_ns))
             continue;
@@ -115,8 +115,8 @@ static void quiet_print_summary(const struct quiet *q, uint64_t origin_ns, FILE 
         out, ": its last call was %s%s, at %s", row->place->function->name,
         row->place->is_begun ? ", which has not returned" : "",
         time_text(text, row->place->begin_ns > origin_ns ? row->place->begin_ns - origin_ns : 0));
-    if (row->told.line)
-        fprintf(out, "; its newest stack is at %s", row->told.line);
+    if (row->reported.line)
+        fprintf(out, "; its newest stack is at %s", row->reported.line);
     if (q->total > 1)
         fprintf(out, "; also in %s more", count_text(text, q->total - 1));
     fputc('\n', out);
@@ -127,7 +127,7 @@ static void quiet_print_summary(const struct quiet *q, uint64_t origin_ns, FILE 
 int hang_init(struct hang *h, struct walk *walk)
 {
     *h = (struct hang){0};
-    told_stacks_init(&h->stacks, walk->rec, &walk->survey.stacks);
+    reported_stacks_init(&h->stacks, walk->rec, &walk->survey.stacks);
     h->open.stacks = &h->stacks;
     h->has_hung = calloc(walk->rec->count + 1u, sizeof *h->has_hung);
     if (!h->has_hung)
@@ -142,78 +142,78 @@ int hang_init(struct hang *h, struct walk *walk)
 }
 
 /* Stack `i` of everything that is reported; NULL: no more. */
-static struct told_stack *told_at(struct hang *h, uint32_t i)
+static struct reported_stack *reported_at(struct hang *h, uint32_t i)
 {
     if (i < h->open.count)
-        return &h->open.calls[i].told;
+        return &h->open.calls[i].reported;
     i -= h->open.count;
     if (i < h->unfinished.row_count)
-        return &h->unfinished.rows[i].told;
+        return &h->unfinished.rows[i].reported;
     i -= h->unfinished.row_count;
     if (i < h->collectives.pending.row_count)
-        return &h->collectives.pending.rows[i].told;
+        return &h->collectives.pending.rows[i].reported;
     i -= h->collectives.pending.row_count;
-    return i < h->quiet.count ? &h->quiet.rows[i].told : NULL;
+    return i < h->quiet.count ? &h->quiet.rows[i].reported : NULL;
 }
 
 void hang_release(struct hang *h)
 {
-    struct told_stack *told;
-    for (uint32_t i = 0; (told = told_at(h, i)); i++)
-        free(told->line);
+    struct reported_stack *reported;
+    for (uint32_t i = 0; (reported = reported_at(h, i)); i++)
+        free(reported->line);
     if (h->collectives.walk)
         collectives_release(&h->collectives);
     unfinished_release(&h->unfinished);
-    told_stacks_release(&h->stacks);
+    reported_stacks_release(&h->stacks);
     free(h->has_hung);
 }
 
 int hang_finish(struct hang *h, const char *symbol_folder)
 {
     const struct stack_table *all = &h->unfinished.walk->survey.stacks;
-    struct told_stack *told;
+    struct reported_stack *reported;
     int error = collectives_judge(&h->collectives, &h->unfinished);
     if (error == 0)
         quiet_judge(&h->quiet, &h->collectives, &h->unfinished);
     if (error < 0 || !h->needs_stacks) /* no stacks were read */
         return error;
-    for (uint32_t i = 0; error == 0 && (told = told_at(h, i)); i++)
-        error = told_stacks_add(&h->stacks, all, told);
+    for (uint32_t i = 0; error == 0 && (reported = reported_at(h, i)); i++)
+        error = reported_stacks_add(&h->stacks, all, reported);
     if (error == 0)
-        error = told_stacks_finish(&h->stacks, symbol_folder);
-    for (uint32_t i = 0; error == 0 && (told = told_at(h, i)); i++)
-        told_stacks_find(&h->stacks, told);
+        error = reported_stacks_finish(&h->stacks, symbol_folder);
+    for (uint32_t i = 0; error == 0 && (reported = reported_at(h, i)); i++)
+        reported_stacks_find(&h->stacks, reported);
     return error;
 }
 
-bool hang_first(const struct hang *h, struct hang_told *told)
+bool hang_first(const struct hang *h, struct hang_reported *reported)
 {
     const struct unfinished *u = &h->unfinished;
-    *told = (struct hang_told){0};
+    *reported = (struct hang_reported){0};
     if (h->open.count && h->open.calls[0].duration_ns >= SURVEY_HANG_NS) {
-        told->call = &h->open.calls[0];
-        told->line = told->call->told.line;
+        reported->call = &h->open.calls[0];
+        reported->line = reported->call->reported.line;
     }
-    for (uint32_t i = 0; i < u->row_count && !told->unfinished; i++)
+    for (uint32_t i = 0; i < u->row_count && !reported->unfinished; i++)
         if (u->rows[i].state != UNFINISHED_MAYBE &&
-            (!told->call || told->call->process == u->rows[i].launch.process))
-            told->unfinished = &u->rows[i];
-    return told->call || told->unfinished;
+            (!reported->call || reported->call->process == u->rows[i].launch.process))
+            reported->unfinished = &u->rows[i];
+    return reported->call || reported->unfinished;
 }
 
 void hang_print_summary(const struct hang *h, FILE *out)
 {
-    struct hang_told told;
+    struct hang_reported reported;
     char text[UNIT_TEXT_BYTES];
     collectives_print_summary(&h->collectives, out);
     open_calls_print_summary(&h->open, out);
     quiet_print_summary(&h->quiet, h->unfinished.walk->survey.origin_ns, out);
-    if (!hang_first(h, &told) || !told.unfinished)
+    if (!hang_first(h, &reported) || !reported.unfinished)
         return;
-    char *what = unfinished_text(told.unfinished), *line = what ? json_line(what) : NULL;
+    char *what = unfinished_text(reported.unfinished), *line = what ? json_line(what) : NULL;
     if (line)
         fprintf(out, "  unfinished %s, launched %s ago\n", line,
-                time_text(text, told.unfinished->age_ns));
+                time_text(text, reported.unfinished->age_ns));
     free(line);
     free(what);
 }

@@ -32,7 +32,7 @@ struct quiet_row {
     const struct process_place *place;
     uint64_t since_ns; /* end of its last call */
     uint64_t for_ns;
-    struct told_stack told;
+    struct reported_stack reported;
 };
 
 struct quiet {
@@ -50,7 +50,7 @@ struct hang {
     struct collectives collectives;
     struct quiet quiet;
     bool needs_stacks; /* the walk must read stacks: some may be reported */
-    struct told_stacks stacks;
+    struct reported_stacks stacks;
     bool *has_hung; /* owned, by process index: one of its calls was open for a second */
 };
 
@@ -82,7 +82,7 @@ static inline void hang_take_library(struct hang *h, const struct slice *s)
 int hang_finish(struct hang *h, const char *symbol_folder);
 
 /* What to report first; views into struct hang. */
-struct hang_told {
+struct hang_reported {
     const struct open_call *call; /* the longest open call; NULL: none */
     const char *line;             /* the user's line of that call; NULL: not known */
     const struct unfinished_row
@@ -90,7 +90,7 @@ struct hang_told {
 };
 
 /* Returns false if no call was open for a second and no stream is waited for. */
-bool hang_first(const struct hang *h, struct hang_told *told);
+bool hang_first(const struct hang *h, struct hang_reported *reported);
 
 /* Prints lines for the summary of a run. */
 void hang_print_summary(const struct hang *h, FILE *out);

@@ -176,7 +176,7 @@ struct consumer idle_consumer(struct idle *d)
 {
     return (struct consumer){.context = d,
                              .needs = WALK_RANGES | WALK_WORK | WALK_OPS | WALK_STACKS,
-                             .sees_hidden = true,
+                             .sees_filtered = true,
                              .take = idle_take,
                              .take_call = idle_own_take_call,
                              .take_work = idle_own_take_work,
@@ -186,8 +186,8 @@ struct consumer idle_consumer(struct idle *d)
 const struct thread *idle_row_thread(const struct idle *d, const struct idle_row *row)
 {
     const struct process *p = d->devices[row->device].process;
-    if (row->place.kind == IDLE_WORD_TOLD)
-        return ((const struct idle_told *)(uintptr_t)row->place.word)->thread;
+    if (row->place.kind == IDLE_WORD_REPORTED)
+        return ((const struct idle_reported *)(uintptr_t)row->place.word)->thread;
     for (uint32_t i = 0; row->thread != IDLE_NONE && i < p->threads.count; i++)
         if (p->threads.threads[i]->index == row->thread && p->threads.threads[i]->tid)
             return p->threads.threads[i];
@@ -197,8 +197,8 @@ const struct thread *idle_row_thread(const struct idle *d, const struct idle_row
 uint32_t idle_row_work_share(const struct idle *d, const struct idle_row *row)
 {
     const struct process *p = d->devices[row->device].process;
-    if (row->place.kind == IDLE_WORD_TOLD)
-        return ((const struct idle_told *)(uintptr_t)row->place.word)->work_share;
+    if (row->place.kind == IDLE_WORD_REPORTED)
+        return ((const struct idle_reported *)(uintptr_t)row->place.word)->work_share;
     const struct idle_thread *t = row->thread == IDLE_NONE ? NULL : d->way.threads[row->thread];
     uint64_t own_ns = t ? t->work_ns : 0, all_ns = d->way.processes[p->index].work_ns;
     return row->thread != IDLE_NONE && all_ns ? (uint32_t)(1e6 * (double)own_ns / (double)all_ns)

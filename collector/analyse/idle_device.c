@@ -20,7 +20,7 @@ static uint64_t earlier(uint64_t a, uint64_t b)
 /* Of steps, ranges or windows: then a device's window is from their begin, or the end of the work
  * before its first there, to their end, or that of its last work there. So those of steps that
  * follow one another do so, too. */
-static bool is_piece(const struct idle *d)
+static bool is_selection(const struct idle *d)
 {
     const struct walk_filter *f = d->walk->filter;
     return f && f->is_of_time && !f->is_span;
@@ -46,7 +46,7 @@ static int open_window(struct idle *d, const struct idle_process *p, struct idle
                        const struct event *e)
 {
     struct time_span span = {p->begin_ns, 0};
-    if (is_piece(d))
+    if (is_selection(d))
         span = d->walk->filter->bounds(d->walk->filter->context, e->process);
     t->at_ns = earlier(idle_device_later(t->until_ns[IDLE_OTHER], span.begin_ns), e->begin_ns);
     t->to_ns = span.end_ns;
@@ -214,7 +214,7 @@ static __attribute__((noinline)) int take_gap(struct idle *d, struct idle_track 
 
 /* That work, which is not in the piece, is behind the device's time there: until then it did no
  * more than others that are not. What follows is kept aside. */
-static int leave_piece(struct idle *d, struct idle_track *t, const struct idle_submit *call)
+static int leave_selection(struct idle *d, struct idle_track *t, const struct idle_submit *call)
 {
     int error = give_held(d, t, NULL);
     if (error == 0)
@@ -275,7 +275,7 @@ static int keep_longest(struct idle *d, struct idle_track *t, const struct slice
     return s->is_called ? work_place_of(d->walk, &s->call, &t->since.worked) : 0;
 }
 
-/* With where the device was since the one before. A hidden one take_hidden_collective has. */
+/* With where the device was since the one before. A hidden one take_filtered_collective has. */
 static int take_collective(struct idle *d, struct idle_track *t, const struct slice *s,
                            const struct kernel_name *name)
 {
@@ -283,7 +283,7 @@ static int take_collective(struct idle *d, struct idle_track *t, const struct sl
     struct rank_kernel_facts facts = {.idle_ns = since.rest.ns};
     struct arrival_place place = {.process = s->event.process->index};
     t->since = (struct idle_since){.worked = {.function = IDLE_NONE}};
-    if (s->is_hidden)
+    if (s->is_filtered)
         return 0;
     int error = arrivals_kind(&d->arrivals, name, &facts.kind);
     if (error == 0 && since.rest.ns) {
@@ -302,11 +302,11 @@ static int take_collective(struct idle *d, struct idle_track *t, const struct sl
 }
 
 /* Of another rank it may be that a collective in the piece waited for. */
-static int take_hidden_collective(struct idle *d, const struct slice *s)
+static int take_filtered_collective(struct idle *d, const struct slice *s)
 {
     const struct walk_filter *f = d->walk->filter;
     const struct event *e = &s->event;
-    struct rank_kernel_facts facts = {.is_hidden = true};
+    struct rank_kernel_facts facts = {.is_filtered = true};
     const struct kernel_name *name;
     int error = 0;
     if (idle_device_part_of(d, e, &name) != IDLE_COMMUNICATING)
@@ -356,12 +356,12 @@ static int idle_device_follow(struct idle *d, struct idle_process *p, struct idl
     const struct event *e = &s->event;
     const struct kernel_name *name;
     uint64_t host_ns = d->rows.host_ns;
-    bool is_own, tells_held = t->held.count && !is_copy(s);
-    int error = tells_held ? give_held(d, t, s->is_called ? call : NULL) : 0;
-    if (!s->is_hidden)
+    bool is_own, reports_held = t->held.count && !is_copy(s);
+    int error = reports_held ? give_held(d, t, s->is_called ? call : NULL) : 0;
+    if (!s->is_filtered)
         t->to_ns = idle_device_later(t->to_ns, e->end_ns);
-    else if (error == 0 && is_piece(d) && e->begin_ns >= t->to_ns && !t->aside.is_open)
-        error = leave_piece(d, t, call);
+    else if (error == 0 && is_selection(d) && e->begin_ns >= t->to_ns && !t->aside.is_open)
+        error = leave_selection(d, t, call);
     if (error < 0 || (error = idle_device_spend(d, t, e->begin_ns)) < 0)
         return error;
     is_own = s->is_called && call->end_ns <= t->at_ns && !p->pause_count && !p->blind_count &&
@@ -376,14 +376,14 @@ static int idle_device_follow(struct idle *d, struct idle_process *p, struct idl
         idle_start_host(d, t, e->begin_ns, d->rows.host_ns - host_ns);
     enum idle_part part = idle_device_part_of(d, e, &name);
     /* What began before a piece of time lasts into it. */
-    part = s->is_hidden && !d->walk->filter->is_whole ? IDLE_OTHER : part;
+    part = s->is_filtered && !d->walk->filter->is_whole ? IDLE_OTHER : part;
     if (error == 0 && part != IDLE_OTHER && d->follows_ranks)
         error = part == IDLE_COMMUNICATING ? take_collective(d, t, s, name) : keep_longest(d, t, s);
     keep_last(t, s, part, call);
-    if (call->thread && !s->is_hidden)
+    if (call->thread && !s->is_filtered)
         d->way.threads[call->thread->index]->work_ns += e->end_ns - e->begin_ns;
     p->has_worked = true;
-    return error < 0 || s->is_hidden ? error : close_aside(d, t, true);
+    return error < 0 || s->is_filtered ? error : close_aside(d, t, true);
 }
 
 /* Is the work before a piece, or, of a piece from one time to another, outside and far from the
@@ -392,7 +392,7 @@ static bool is_far(const struct idle *d, const struct idle_process *p, const str
                    const struct slice *s, const struct idle_submit *call)
 {
     const struct walk_filter *f = d->walk->filter;
-    if (is_piece(d))
+    if (is_selection(d))
         return t->place == IDLE_NONE;
     if (!f->is_span || t->place == IDLE_NONE || !p->has_worked || t->held.count)
         return false;
@@ -404,9 +404,9 @@ int idle_take_work(struct idle *d, struct idle_process *p, const struct slice *s
 {
     const struct walk_filter *f = d->walk->filter;
     const struct event *e = &s->event;
-    int error = s->is_hidden && d->follows_ranks ? take_hidden_collective(d, s) : 0;
+    int error = s->is_filtered && d->follows_ranks ? take_filtered_collective(d, s) : 0;
     if (error < 0 ||
-        (s->is_hidden && !is_piece(d) &&
+        (s->is_filtered && !is_selection(d) &&
          (!f->has_work || !f->reaches(f->context, e->process, record_arg(e->record, KERNEL_DEVICE),
                                       p->begin_ns, d->walk->last_ns[e->process->index]))))
         return error;
@@ -414,7 +414,7 @@ int idle_take_work(struct idle *d, struct idle_process *p, const struct slice *s
     if (!t)
         return error;
     const struct idle_submit call = call_of(d, p, s);
-    if (s->is_hidden && is_far(d, p, t, s, &call)) {
+    if (s->is_filtered && is_far(d, p, t, s, &call)) {
         t->at_ns = idle_device_later(t->at_ns, e->begin_ns);
         keep_last(t, s, IDLE_OTHER, &call);
         p->has_worked = true;
@@ -438,7 +438,7 @@ static int end_of(struct idle *d, struct idle_track *t)
     struct idle_device *device = &d->devices[t->place];
     uint64_t end_ns = d->walk->last_ns[t->process->index];
     struct time_span lost;
-    if (is_piece(d))
+    if (is_selection(d))
         end_ns = earlier(t->to_ns, idle_device_later(end_ns, last_work_ns(t, IDLE_BUSY_PARTS)));
     device->end_ns = idle_device_later(idle_cut(d, end_ns), device->begin_ns);
     int error = give_held(d, t, NULL);
@@ -446,7 +446,7 @@ static int end_of(struct idle *d, struct idle_track *t)
         error = close_aside(d, t, false);
     if (error == 0)
         error = idle_device_spend(d, t, end_ns);
-    if (error == 0 && !is_piece(d) && !d->walk->is_cut &&
+    if (error == 0 && !is_selection(d) && !d->walk->is_cut &&
         idle_lost_span(&d->way.processes[t->process->index].lost, end_ns, &lost)) {
         error = charge_last(d, t, lost.begin_ns);
         t->at_ns = idle_device_later(t->at_ns, lost.end_ns);

@@ -29,7 +29,7 @@ static int idle_host_table_end(struct report *r)
 {
     struct sums *s = &r->sums[ANALYSIS_idle_host_sums];
     struct idle *d = r->idle;
-    int error = d && r->wish.use == USE_EXPORT ? idle_name(d, r->wish.symbols) : 0;
+    int error = d && r->request.use == USE_EXPORT ? idle_name(d, r->request.symbols) : 0;
     if (!d || !s->info)
         return error;
     s->owner = d;

@@ -95,9 +95,9 @@ static char *sided(char *text, const struct idle_place *place, bool is_around)
     return made;
 }
 
-static const struct idle_told *told_of(const struct idle_row *row)
+static const struct idle_reported *reported_of(const struct idle_row *row)
 {
-    return (const struct idle_told *)(uintptr_t)row->place.word;
+    return (const struct idle_reported *)(uintptr_t)row->place.word;
 }
 
 /* One end of a time between two calls: what was called, in its line or the operator or range that
@@ -224,8 +224,8 @@ char *idle_place_text(const struct walk *w, struct place_lines *lines, const str
 {
     char made[RANK_TITLE_BYTES];
     const char *line;
-    if (row->place.kind == IDLE_WORD_TOLD)
-        return strdup(told_of(row)->text);
+    if (row->place.kind == IDLE_WORD_REPORTED)
+        return strdup(reported_of(row)->text);
     if (row->did)
         return did_text(w, lines, row);
     if (place_line(lines, row->process, row->place.stack, &line) < 0)
@@ -241,10 +241,10 @@ int idle_where_text(const struct walk *w, struct place_lines *lines, const struc
 {
     const char *line;
     *text = NULL;
-    if (row->place.kind == IDLE_WORD_TOLD && !told_of(row)->where)
+    if (row->place.kind == IDLE_WORD_REPORTED && !reported_of(row)->where)
         return 0;
-    if (row->place.kind == IDLE_WORD_TOLD)
-        return (*text = strdup(told_of(row)->where)) ? 0 : GPUPROF_NO_MEMORY;
+    if (row->place.kind == IDLE_WORD_REPORTED)
+        return (*text = strdup(reported_of(row)->where)) ? 0 : GPUPROF_NO_MEMORY;
     int error = place_line(lines, row->process, row->place.stack, &line);
     if (error == 0 && idle_place_is_between(w, row, line)) {
         bool is_known = false;
@@ -264,9 +264,9 @@ int idle_where_text(const struct walk *w, struct place_lines *lines, const struc
 char *idle_did_text(const struct walk *w, struct place_lines *lines, const struct idle_row *row)
 {
     char *place = idle_place_text(w, lines, row);
-    bool is_told = row->place.kind == IDLE_WORD_TOLD;
-    bool is_line = row->did == DID_RUNNING &&
-                   (is_told ? told_of(row)->where != NULL : row->place.stack || row->place.kind);
+    bool is_reported = row->place.kind == IDLE_WORD_REPORTED;
+    bool is_line = row->did == DID_RUNNING && (is_reported ? reported_of(row)->where != NULL
+                                                           : row->place.stack || row->place.kind);
     char *text =
         place && row->did && !is_line ? text_printf("%s: %s", did_words[row->did], place) : place;
     if (text != place)

@@ -20,7 +20,7 @@ enum {
 };
 
 /* Beside the number of its kind, of which there are no more: it is not in the piece. */
-#define KERNEL_HIDDEN UINT64_C(0x100000000)
+#define KERNEL_FILTERED UINT64_C(0x100000000)
 
 static const struct span_kind kernel_kind = {KERNEL_NUMBERS,
                                              1u << KERNEL_NUMBER | 1u << KERNEL_PLACE};
@@ -81,7 +81,7 @@ int idle_ranks_kernel(struct idle_ranks *r, const struct slice *s, uint32_t devi
                     [KERNEL_IDLE_NS] = facts->idle_place ? facts->idle_ns : 0,
                     [KERNEL_IDLE_PLACE] = facts->idle_place,
                     [KERNEL_WORK_PLACE] = facts->work_place,
-                    [KERNEL_KIND] = facts->kind | (facts->is_hidden ? KERNEL_HIDDEN : 0)}};
+                    [KERNEL_KIND] = facts->kind | (facts->is_filtered ? KERNEL_FILTERED : 0)}};
     struct rank_sequence *of = &r->list[sequence - 1];
     of->ranks = of->ranks ? of->ranks : what.ranks;
     of->is_numbered |= what.number != 0;
@@ -248,10 +248,10 @@ static struct rank_kernel kernel_of(const struct comer *c)
                                       .idle_place = (uint32_t)numbers[KERNEL_IDLE_PLACE],
                                       .work_place = (uint32_t)numbers[KERNEL_WORK_PLACE],
                                       .kind = (uint32_t)numbers[KERNEL_KIND],
-                                      .is_hidden = numbers[KERNEL_KIND] & KERNEL_HIDDEN}};
+                                      .is_filtered = numbers[KERNEL_KIND] & KERNEL_FILTERED}};
     if (!n)
         return k;
-    k.facts.is_hidden = false; /* a part is of no piece: such a number is none of its kinds */
+    k.facts.is_filtered = false; /* a part is of no piece: such a number is none of its kinds */
     k.facts.kind = meant(n, n->kinds, n->kind_count, numbers[KERNEL_KIND]);
     k.facts.idle_place = meant(n, n->places, n->place_count, numbers[KERNEL_IDLE_PLACE]);
     k.facts.work_place = meant(n, n->places, n->place_count, numbers[KERNEL_WORK_PLACE]);
@@ -323,17 +323,17 @@ static int put_wait(struct telling *t, const struct comer *c, uint64_t begin_ns,
         &(struct rank_wait){begin_ns, end_ns, c->kernel.numbers[KERNEL_PLACE], waited_for});
 }
 
-static int tell_meeting(struct telling *t, struct comer *const *comers, uint32_t count,
-                        const struct rank_meeting *m, bool is_short)
+static int report_meeting(struct telling *t, struct comer *const *comers, uint32_t count,
+                          const struct rank_meeting *m, bool is_short)
 {
     const struct rank_listener *l = t->listener;
-    bool is_told = !is_short && !m->last.facts.is_hidden;
-    int error = is_told ? l->met(l->context, m) : 0;
+    bool is_reported = !is_short && !m->last.facts.is_filtered;
+    int error = is_reported ? l->met(l->context, m) : 0;
     for (uint32_t i = 0; i < count && error == 0; i++) {
         const struct comer *c = comers[i];
         if (!c->is_of_it)
             continue;
-        if (is_told)
+        if (is_reported)
             l->joined(l->context, c->sequence->device, m);
         uint64_t begin_ns = c->kernel.begin_ns, late_ns = m->late.begin_ns;
         if (c->sequence->device == m->last_device)
@@ -370,8 +370,8 @@ static int move_on(struct comer **comers, uint32_t *count, enum match by, bool *
 
 /* Messages and groups, which have no numbers among those that do, are not of all ranks: that
  * somebody has none of them is no miss. `lacks`: somebody is not there at all. */
-static int tell_comers(struct telling *t, struct comer **comers, uint32_t count, enum match by,
-                       bool lacks, enum rank_miss otherwise)
+static int report_comers(struct telling *t, struct comer **comers, uint32_t count, enum match by,
+                         bool lacks, enum rank_miss otherwise)
 {
     const struct rank_listener *l = t->listener;
     bool is_lost = false;
@@ -396,11 +396,11 @@ static int tell_comers(struct telling *t, struct comer **comers, uint32_t count,
         if (meets && !is_short)
             find_late(t, comers, count, &m);
         if (meets)
-            error = tell_meeting(t, comers, count, &m, is_short);
+            error = report_meeting(t, comers, count, &m, is_short);
         if (is_of_all && (is_short || (!meets && (is_missed || m.count >= 2))) &&
-            !m.last.facts.is_hidden)
+            !m.last.facts.is_filtered)
             l->missed(l->context, &m.last,
-                      lacks                          ? RANK_MISS_PIECE
+                      lacks                          ? RANK_MISS_SELECTION
                       : is_lost                      ? RANK_MISS_LOST
                       : is_missed && by == BY_NUMBER ? RANK_MISS_KERNEL
                                                      : otherwise);
@@ -424,7 +424,7 @@ static bool is_short_of_ranks(const struct telling *t, const struct member *memb
 }
 
 /* Of one communicator or name. */
-static int tell_group(struct telling *t, const struct member *members, uint32_t count)
+static int report_group(struct telling *t, const struct member *members, uint32_t count)
 {
     struct comer *all = calloc(count, sizeof *all);
     struct comer **comers = calloc(count, sizeof(struct comer *));
@@ -445,7 +445,7 @@ static int tell_group(struct telling *t, const struct member *members, uint32_t 
     bool is_short = is_short_of_ranks(t, members, count);
     t->ranks->lacks_some |= is_short;
     if (error == 0)
-        error = tell_comers(t, comers, there, by, is_short, otherwise);
+        error = report_comers(t, comers, there, by, is_short, otherwise);
     for (uint32_t i = 0; all && i < count; i++)
         if (all[i].sequence)
             close_reader(&all[i].ahead, &all[i].sequence->kernels);
@@ -454,7 +454,7 @@ static int tell_group(struct telling *t, const struct member *members, uint32_t 
     return error;
 }
 
-static int tell_meetings(struct telling *t, const struct rank_device *devices)
+static int report_meetings(struct telling *t, const struct rank_device *devices)
 {
     struct idle_ranks *r = t->ranks;
     struct member *members = calloc(r->count + 1u, sizeof *members);
@@ -474,24 +474,24 @@ static int tell_meetings(struct telling *t, const struct rank_device *devices)
         for (next = i + 1; next < count && compare_groups(&members[i], &members[next]) == 0; next++)
             ;
         bool is_one = next == i + 1 && !is_short_of_ranks(t, members + i, 1);
-        error = is_one ? 0 : tell_group(t, members + i, next - i);
+        error = is_one ? 0 : report_group(t, members + i, next - i);
     }
     free(members);
     return error;
 }
 
-int idle_ranks_tell(struct idle_ranks *r, const struct rank_device *devices, uint32_t device_count,
-                    bool leaves_out, const struct rank_listener *l)
+int idle_ranks_report(struct idle_ranks *r, const struct rank_device *devices,
+                      uint32_t device_count, bool leaves_out, const struct rank_listener *l)
 {
     struct telling t = {.ranks = r, .listener = l, .leaves_out = leaves_out};
     int error = rank_waits_init(&t.waits, r->count, device_count);
     if (error == 0)
-        error = tell_meetings(&t, devices);
+        error = report_meetings(&t, devices);
     for (uint32_t i = 0; i < device_count && i < r->device_count && error == 0; i++) {
         const struct rank_spans *alone = &r->devices[i].alone;
         struct span_reader reader;
         open_reader(r, &reader, alone);
-        error = rank_waits_tell(&t.waits, i, &reader, l->waited, l->context);
+        error = rank_waits_report(&t.waits, i, &reader, l->waited, l->context);
         close_reader(&reader, alone);
     }
     rank_waits_release(&t.waits);

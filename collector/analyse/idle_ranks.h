@@ -67,7 +67,7 @@ struct rank_kernel_facts {
     uint32_t idle_place; /* ... its place, */
     uint32_t work_place; /* and the place of the longest other work; 0: not known */
     uint32_t kind;
-    bool is_hidden; /* it is outside the selection */
+    bool is_filtered; /* it is outside the selection */
 };
 
 struct rank_kernel {
@@ -134,11 +134,11 @@ struct rank_meeting {
 
 /* Why the last rank of a collective is not known. */
 enum rank_miss {
-    RANK_MISS_KERNEL, /* a rank has no kernel of that number */
-    RANK_MISS_NUMBER, /* a rank has fewer kernels than others, and kernels have no numbers */
-    RANK_MISS_TIME,   /* they did not run at one moment: the clocks may differ */
-    RANK_MISS_PIECE,  /* some ranks are missing or were left out */
-    RANK_MISS_LOST,   /* a rank's last kernels may be lost, and this comes after the known ones */
+    RANK_MISS_KERNEL,    /* a rank has no kernel of that number */
+    RANK_MISS_NUMBER,    /* a rank has fewer kernels than others, and kernels have no numbers */
+    RANK_MISS_TIME,      /* they did not run at one moment: the clocks may differ */
+    RANK_MISS_SELECTION, /* some ranks are missing or were left out */
+    RANK_MISS_LOST, /* a rank's last kernels may be lost, and this comes after the known ones */
     RANK_MISSES
 };
 
@@ -162,7 +162,7 @@ struct rank_listener {
 
 /* Reports all meetings and waits to the listener. `leaves_out`: ranks may exist that are not among
  * the devices. 0 or an error. */
-int idle_ranks_tell(struct idle_ranks *r, const struct rank_device *devices, uint32_t device_count,
-                    bool leaves_out, const struct rank_listener *listener);
+int idle_ranks_report(struct idle_ranks *r, const struct rank_device *devices,
+                      uint32_t device_count, bool leaves_out, const struct rank_listener *listener);
 
 #endif

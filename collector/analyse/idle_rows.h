@@ -35,12 +35,12 @@ extern const char *const idle_cause_words[IDLE_CAUSES];
 /* What `word` of a place is. The word names the place if no stack with a line does. */
 enum idle_word {
     IDLE_WORD_NONE,
-    IDLE_WORD_OP,     /* the number of an operator's name */
-    IDLE_WORD_NAME,   /* a view of a struct kernel_name: an operator's, a label's, a range's */
-    IDLE_WORD_OURS,   /* a view of a fixed text, shown alone */
-    IDLE_WORD_DEVICE, /* the device waited for: process index, and the device above 32 bits */
-    IDLE_WORD_TOLD,   /* a view of a struct idle_told */
-    IDLE_WORD_HOLDER, /* tid of the thread that held what was waited for; 0: not known */
+    IDLE_WORD_OP,       /* the number of an operator's name */
+    IDLE_WORD_NAME,     /* a view of a struct kernel_name: an operator's, a label's, a range's */
+    IDLE_WORD_OURS,     /* a view of a fixed text, shown alone */
+    IDLE_WORD_DEVICE,   /* the device waited for: process index, and the device above 32 bits */
+    IDLE_WORD_REPORTED, /* a view of a struct idle_reported */
+    IDLE_WORD_HOLDER,   /* tid of the thread that held what was waited for; 0: not known */
 };
 
 /* Where idle time lies relative to the thread's call. */
@@ -79,7 +79,7 @@ static inline bool idle_place_same(const struct idle_place *a, const struct idle
 }
 
 /* The texts of a place where its stack is known, safe to print. Views. */
-struct idle_told {
+struct idle_reported {
     const char *text;
     const char *where;           /* from idle_where_text */
     const struct thread *thread; /* NULL: none, or not known */

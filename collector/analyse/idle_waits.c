@@ -158,7 +158,7 @@ int idle_waits_charge(struct idle *d)
     int error = devices ? find_ranks(d, devices) : GPUPROF_NO_MEMORY;
     d->way.last_gap = d->rows.gap;
     if (error == 0)
-        error = idle_ranks_tell(&d->ranks, devices, d->track_count, leaves_out, &listener);
+        error = idle_ranks_report(&d->ranks, devices, d->track_count, leaves_out, &listener);
     if (error == 0)
         error = arrivals_finish(&d->arrivals, devices);
     free(devices);

@@ -29,8 +29,8 @@ static int library_report_analysis_begin(struct report *r)
     struct library_report *l = r->libraries;
     *l = (struct library_report){.walk = &r->walk,
                                  .sums = &r->sums[ANALYSIS_library_waits_sums],
-                                 .is_part = r->wish.is_part,
-                                 .is_refused = r->wish.refused & PART_LIBRARIES};
+                                 .is_part = r->request.is_part,
+                                 .is_refused = r->request.refused & PART_LIBRARIES};
     sums_init(&l->pairs, &pairs_info, l->walk, NULL);
     l->sums[1].owner = l;
     graph_origins_init(&l->graphs, l->walk);
@@ -56,7 +56,7 @@ static struct sums_row *library_report_row_of(struct library_report *l, uint32_t
 static int library_report_take_library(struct library_report *l, const struct slice *s)
 {
     const struct library_call *call = s->library;
-    if (s->library_change == LIBRARY_OPENED || s->is_hidden)
+    if (s->library_change == LIBRARY_OPENED || s->is_filtered)
         return 0;
     struct sums_row *row = library_report_row_of(l, call->kind);
     if (!row)
@@ -162,7 +162,7 @@ static int library_report_take_work(void *context, const struct slice *s)
     uint64_t ns = e->end_ns - e->begin_ns;
     uint32_t kind = 0;
     int error = 0;
-    if (s->is_hidden)
+    if (s->is_filtered)
         return 0;
     l->all_ns += ns;
     if (s->is_called && s->call.library) {
@@ -196,8 +196,8 @@ static int keep_captured(struct library_report *l, const struct slice *s)
     return graph_origins_capture(&l->graphs, s, (uint32_t)kind | first);
 }
 
-static int tell_node(void *context, const struct graph_node *node, enum graph_origin origin,
-                     uint32_t user)
+static int report_node(void *context, const struct graph_node *node, enum graph_origin origin,
+                       uint32_t user)
 {
     struct library_report *l = context;
     uint32_t kind = origin == GRAPH_KNOWN ? user & ~KIND_IS_FIRST : 0;
@@ -301,7 +301,7 @@ static int find_tensor_use(struct library_report *l)
 }
 
 /* What ranks of other parts are still to come to. */
-static int tell_waits(struct library_report *l)
+static int report_waits(struct library_report *l)
 {
     for (uint32_t i = 0; l->is_part && i < l->waits.slot_count; i++) {
         const struct key_slot *slot = &l->waits.slots[i];
@@ -322,7 +322,7 @@ static int library_report_end(void *context)
 {
     struct library_report *l = context;
     const struct library_kinds *kinds = &l->walk->kinds;
-    int error = graph_origins_tell(&l->graphs, tell_node, l);
+    int error = graph_origins_report(&l->graphs, report_node, l);
     const uint64_t all[LIBRARY_VALUES] = {[LIBRARY_ALL_NS] = l->all_ns,
                                           [LIBRARY_OWN_NS] = l->own_ns,
                                           [LIBRARY_LEAST_DEVICE] = UINT64_MAX};
@@ -330,7 +330,7 @@ static int library_report_end(void *context)
                   l->sums[1].count >= l->sums[1].rows_max;
     error = error < 0 ? error : find_tensor_use(l);
     error = error < 0 ? error : sums_remake(&l->sums[1], library_report_name_row, l);
-    error = error < 0 ? error : tell_waits(l);
+    error = error < 0 ? error : report_waits(l);
     error = error < 0 ? error : sums_row_add(&l->sums[1], (struct key){0}, all);
     for (unsigned i = 0; i < 2 && error == 0; i++)
         error = sums_finish(&l->sums[i]);
@@ -344,7 +344,7 @@ static unsigned library_report_consumers(struct report *r, struct consumer *list
                               .needs = WALK_LIBRARIES | (has_work ? (unsigned)WALK_WORK : 0),
                               .skips = WALK_SKIPS_PLAIN_CALLS |
                                        (has_work ? 0 : (unsigned)WALK_SKIPS_WORK),
-                              .sees_hidden = true, /* captures, of which graphs were made */
+                              .sees_filtered = true, /* captures, of which graphs were made */
                               .take = library_report_take_slice,
                               .take_work = library_report_take_work,
                               .end = library_report_end};

@@ -247,7 +247,7 @@ const struct sums_info library_sums = {
     .then = {LIBRARY_HOST},
     .part_of = LIBRARY_ALL_NS,
     .parts = REPORT_LIBRARIES,
-    .keeps_hidden = true,
+    .keeps_filtered = true,
     .is_left_out = true,
     .fill = library_table_fill,
     .table = {SUMS_TABLE, .name = "library", .place = PLACE_KERNELS, .key = "library",

@@ -18,7 +18,7 @@ static int op_report_analysis_begin(struct report *r)
     struct op_report *o = r->ops;
     uint64_t more = recording_bytes(r->rec) / OP_ROW_BYTES;
     o->sums = &r->sums[ANALYSIS_ops_sums];
-    o->by = r->wish.by;
+    o->by = r->request.by;
     o->walk = &r->walk;
     o->rows_max = more < OP_ROWS_MAX - OP_ROWS_FREE ? OP_ROWS_FREE + (uint32_t)more : OP_ROWS_MAX;
     o->has_ops = calloc(r->rec->thread_count + 1u, sizeof *o->has_ops);
@@ -221,7 +221,7 @@ static int op_report_open_op(struct op_report *o, struct op *op)
     o->has_ops[op->thread->index] = true;
     if (outer && row.table != OP_MODULES) {
         outer->inside++;
-        outer->twin = op->text && op->text == outer->text ? op->row + 1 : 0;
+        outer->duplicate = op->text && op->text == outer->text ? op->row + 1 : 0;
     }
     return 0;
 }
@@ -261,15 +261,15 @@ static void count_op(struct op_report *o, const struct op *op)
         o->entries[is->backward_of - 1].backward_ns += ns;
     if (is->forward)
         o->rows[is->forward - 1].values[OP_BACKWARD] += ns;
-    if (op->inside == 1 && op->twin)
-        o->entries[op->twin - 1].twins++;
+    if (op->inside == 1 && op->duplicate)
+        o->entries[op->duplicate - 1].duplicates++;
 }
 
 static int op_report_close_op(struct op_report *o, const struct slice *s)
 {
     const struct op *op = s->op;
     uint32_t slot;
-    if (!s->is_hidden)
+    if (!s->is_filtered)
         count_op(o, op);
     if (s->op_change != OP_CLOSED)
         return 0;
@@ -347,7 +347,7 @@ static int op_report_take_work(void *context, const struct slice *s)
     struct op_place place = {.number = s->is_called ? s->call.op : 0};
     const struct op_node *node;
     int error = 0;
-    if (s->is_hidden)
+    if (s->is_filtered)
         return 0;
     while ((node = survey_op(&o->walk->survey, &s->call, &place, &error)))
         op_report_credit(o, &c, &o->entries[node->row]);
@@ -386,8 +386,8 @@ static int keep_chain(struct op_report *o, const struct slice *s)
     return graph_origins_capture(&o->graphs, s, at);
 }
 
-static int tell_node(void *context, const struct graph_node *node, enum graph_origin origin,
-                     uint32_t chain)
+static int report_node(void *context, const struct graph_node *node, enum graph_origin origin,
+                       uint32_t chain)
 {
     struct op_report *o = context;
     struct credit c = {.ns = node->ns, .device = node->device};
@@ -424,7 +424,7 @@ static int op_report_take_slice(void *context, const struct slice *s)
 static int op_report_end(void *context)
 {
     struct op_report *o = context;
-    int error = graph_origins_tell(&o->graphs, tell_node, o);
+    int error = graph_origins_report(&o->graphs, report_node, o);
     if (error == 0)
         error = op_report_complete(o);
     for (unsigned i = 0; error == 0 && i < OP_TABLES; i++)
@@ -437,10 +437,10 @@ static unsigned op_report_consumers(struct report *r, struct consumer *list)
     bool has_work = report_wants_steps(r) || recording_expects_gpu(r->rec);
     *list = (struct consumer){
         .context = r->ops,
-        .needs = WALK_OPS | (r->wish.by == BY_RANGE ? (unsigned)WALK_RANGES : 0) |
+        .needs = WALK_OPS | (r->request.by == BY_RANGE ? (unsigned)WALK_RANGES : 0) |
                  (has_work ? (unsigned)WALK_WORK : 0),
         .skips = WALK_SKIPS_PLAIN_CALLS | (has_work ? 0 : (unsigned)WALK_SKIPS_WORK),
-        .sees_hidden = true, /* captures, of which graphs were made */
+        .sees_filtered = true, /* captures, of which graphs were made */
         .take = op_report_take_slice,
         .take_work = op_report_take_work,
         .end = op_report_end};

@@ -120,9 +120,9 @@ struct op_entry {
     struct op_class is;
     struct op_devices devices;
     uint64_t calls;
-    uint64_t twins;    /* calls that are the only content of a call of the same name */
-    uint64_t captured; /* calls captured into graphs: they did no work themselves ... */
-    uint64_t replays;  /* ... but this often through replays */
+    uint64_t duplicates; /* calls that are the only content of a call of the same name */
+    uint64_t captured;   /* calls captured into graphs: they did no work themselves ... */
+    uint64_t replays;    /* ... but this often through replays */
     uint64_t gpu_ns;
     uint64_t ns;       /* for modules, host time of modules directly inside, and time of ... */
     uint64_t inner_ns; /* ... backward operators of those; for hooks likewise */

@@ -70,8 +70,8 @@ static void find_flops(struct op_report *o, const struct op_entry *entry)
         flops = op_flops_of(is->formula, inputs->raw, inputs->raw_bytes);
     if (op_formula_is_profiled(is->formula))
         add_flops(&row->values[OP_PROFILER],
-                  entry->calls > entry->twins ? entry->calls - entry->twins : 0, flops.is_profiled,
-                  flops.profiler);
+                  entry->calls > entry->duplicates ? entry->calls - entry->duplicates : 0,
+                  flops.is_profiled, flops.profiler);
     if (op_formula_is_counted(is->formula) && !is->is_covered) {
         add_flops(&row->values[OP_COUNTER], entry->calls, flops.is_counted, flops.counter);
         add_to_modules(o, is->backward_of, OP_BACKWARD_FLOPS, entry->calls, &flops);

@@ -272,7 +272,7 @@ static void say_groups(const struct table *t, FILE *out)
                JOIN_MOST,                                                                          \
                JOIN_ADD,                                                                           \
                JOIN_MOST},                                                                         \
-    .join = op_tables_join, .parts = REPORT_OPS, .keeps_hidden = true, .is_left_out = true
+    .join = op_tables_join, .parts = REPORT_OPS, .keeps_filtered = true, .is_left_out = true
 
 const struct sums_info ops_sums = {
     OP_SUMS,

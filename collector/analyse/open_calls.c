@@ -35,7 +35,7 @@ void open_calls_take(struct open_calls *o, const struct slice *s)
                           .begin_ns = e->begin_ns,
                           .duration_ns = e->end_ns - e->begin_ns,
                           .arg_count = e->record->arg_count,
-                          .told = {e->process, e->record->stack_id, 0, NULL}};
+                          .reported = {e->process, e->record->stack_id, 0, NULL}};
     if (e->record->flags & RECORD_OPEN)
         open_calls_add(o, &c, e->record->args);
 }
@@ -50,7 +50,7 @@ void open_calls_take_library(struct open_calls *o, const struct slice *s)
                           .begin_ns = l->begin_ns,
                           .duration_ns = end_ns - l->begin_ns,
                           .arg_count = l->arg_count,
-                          .told = {l->process, l->stack, 0, NULL}};
+                          .reported = {l->process, l->stack, 0, NULL}};
     if (l->process->end_reason != END_EXIT && end_ns >= l->seen_ns + SURVEY_HANG_NS)
         open_calls_add(o, &c, l->args);
 }
@@ -106,14 +106,15 @@ static void open_calls_fill_row(const struct table *t, uint32_t index, enum repo
     const struct open_calls *o = t->source;
     const struct open_call *c = &o->calls[index];
     bool is_text = format == FORMAT_TEXT;
-    cells[NAME] = is_text ? cell_owned(told_stack_below(o->stacks, c->told.node, call_text(c)))
-                          : cell_text(c->function->name);
+    cells[NAME] = is_text
+                      ? cell_owned(reported_stack_below(o->stacks, c->reported.node, call_text(c)))
+                      : cell_text(c->function->name);
     if (is_text && !c->duration_ns)
         cells[LASTED] = cell_text("just begun");
     cells[DOMAIN] = cell_text(api_domain_name(c->function->domain));
-    if (c->told.node && format == FORMAT_JSON) {
-        cells[LINE] = cell_text(c->told.line);
-        cells[STACK] = cell_owned(told_stack_json(o->stacks, c->told.node));
+    if (c->reported.node && format == FORMAT_JSON) {
+        cells[LINE] = cell_text(c->reported.line);
+        cells[STACK] = cell_owned(reported_stack_json(o->stacks, c->reported.node));
     }
 }
 
@@ -126,7 +127,7 @@ static void print_note(const struct table *t, FILE *out)
     for (uint32_t i = 0; i < o->count; i++) {
         const struct open_call *c = &o->calls[i];
         if (c->duration_ns >= SURVEY_HANG_NS && c->function->class < API_CLASS_COUNT &&
-            (!c->told.node || told_stack_is_python(o->stacks, c->told.node)))
+            (!c->reported.node || reported_stack_is_python(o->stacks, c->reported.node)))
             lacks[c->function->class] = true;
     }
     for (unsigned class = 0; class < API_CLASS_COUNT; class ++)
@@ -170,8 +171,8 @@ void open_calls_print_summary(const struct open_calls *o, FILE *out)
     else
         fprintf(out, "had just begun at the end of");
     fprintf(out, " %s", process_who(c->process, who));
-    if (c->told.line)
-        fprintf(out, ", at %s", c->told.line);
+    if (c->reported.line)
+        fprintf(out, ", at %s", c->reported.line);
     if (o->total > 1)
         fprintf(out, is_ended || c->duration_ns ? "; nor had %s more" : "; so had %s more",
                 count_text(text, o->total - 1));

@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-#include "analyse/told_stacks.h"
+#include "analyse/reported_stacks.h"
 #include "resolve/event_walk.h"
 #include "table/table.h"
 
@@ -22,14 +22,14 @@ struct open_call {
     uint64_t duration_ns;
     uint64_t args[RECORD_ARGS_MAX];
     uint32_t arg_count;
-    struct told_stack told;
+    struct reported_stack reported;
 };
 
 struct open_calls {
     struct open_call calls[OPEN_CALLS_MAX]; /* longest first; equal ones in order of arrival */
     uint32_t count;
     uint64_t total; /* including dropped ones */
-    const struct told_stacks *stacks;
+    const struct reported_stacks *stacks;
 };
 
 /* Takes the slice, a CALL, if it had not returned. */

@@ -55,7 +55,7 @@ struct merge {
     struct span_reader **heap;   /* owned */
     uint32_t count;
     struct span now; /* the one that is under way */
-    bool is_told;
+    bool is_reported;
 };
 
 static bool comes_before(const struct span_reader *a, const struct span_reader *b)
@@ -107,7 +107,7 @@ static int merge_init(struct merge *m, struct rank_waits *w, uint32_t device)
 static int go_on(struct merge *m)
 {
     m->now = m->heap[0]->span;
-    m->is_told = false;
+    m->is_reported = false;
     int more = span_next(m->heap[0], wait_kind);
     if (more == 0)
         m->heap[0] = m->heap[--m->count];
@@ -116,8 +116,8 @@ static int go_on(struct merge *m)
     return more < 0 ? more : 0;
 }
 
-static int tell_span(struct merge *m, uint32_t device, const struct span *span,
-                     rank_waited_fn *tell, void *context)
+static int report_span(struct merge *m, uint32_t device, const struct span *span,
+                       rank_waited_fn *notify, void *context)
 {
     uint64_t at_ns = span->begin_ns;
     int error = 0;
@@ -133,22 +133,23 @@ static int tell_span(struct merge *m, uint32_t device, const struct span *span,
         uint64_t end_ns = now->end_ns < span->end_ns ? now->end_ns : span->end_ns;
         if (at_ns >= end_ns)
             return 0;
-        error = tell(context, device, (uint32_t)now->numbers[WAIT_FOR], !m->is_told, at_ns, end_ns);
-        m->is_told = true;
+        error = notify(context, device, (uint32_t)now->numbers[WAIT_FOR], !m->is_reported, at_ns,
+                       end_ns);
+        m->is_reported = true;
         at_ns = end_ns;
     }
     return error;
 }
 
-int rank_waits_tell(struct rank_waits *w, uint32_t device, struct span_reader *alone,
-                    rank_waited_fn *tell, void *context)
+int rank_waits_report(struct rank_waits *w, uint32_t device, struct span_reader *alone,
+                      rank_waited_fn *notify, void *context)
 {
     struct merge m;
     if (!w->firsts[device])
         return 0;
     int error = merge_init(&m, w, device), more = 1;
     while (error == 0 && (more = span_next(alone, (struct span_kind){0})) > 0)
-        error = tell_span(&m, device, &alone->span, tell, context);
+        error = report_span(&m, device, &alone->span, notify, context);
     free(m.readers);
     free(m.heap);
     return more < 0 ? more : error;

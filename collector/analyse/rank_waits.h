@@ -34,7 +34,7 @@ int rank_waits_put(struct rank_waits *w, uint32_t sequence, uint32_t device,
                    const struct rank_wait *wait);
 
 /* Reports the parts of a device's waits that lie within the times of `alone`. 0 or an error. */
-int rank_waits_tell(struct rank_waits *w, uint32_t device, struct span_reader *alone,
-                    rank_waited_fn *tell, void *context);
+int rank_waits_report(struct rank_waits *w, uint32_t device, struct span_reader *alone,
+                      rank_waited_fn *notify, void *context);
 
 #endif

@@ -22,14 +22,15 @@ static const struct analysis *const analyses[] = {
 
 bool report_wants_steps(const struct report *r)
 {
-    return r->wish.steps && r->wish.steps->is_wanted;
+    return r->request.steps && r->request.steps->is_wanted;
 }
 
 static int begin_marks(struct report *r)
 {
-    const struct step_wish *wish = r->wish.steps;
+    const struct step_request *request = r->request.steps;
     r->program_steps = r->marks;
-    return steps_init(r->marks, &r->walk, wish ? wish->by : NULL, wish ? wish->pattern : NULL);
+    return steps_init(r->marks, &r->walk, request ? request->by : NULL,
+                      request ? request->pattern : NULL);
 }
 
 ANALYSIS_HEARS(consumers_of_marks, steps_consumer(r->marks))
@@ -52,13 +53,13 @@ const struct analysis signs_analysis = {
 /* Idle time is of devices: somebody must have, or should have, some. */
 static bool wants_idle(const struct report *r)
 {
-    return r->wish.use == USE_PARTS || recording_expects_gpu(r->rec);
+    return r->request.use == USE_PARTS || recording_expects_gpu(r->rec);
 }
 
 static int begin_idle(struct report *r)
 {
-    const struct steps *steps = r->marks ? r->marks : r->wish.found;
-    return idle_init(r->idle, &r->walk, r->wish.use == USE_PARTS ? NULL : steps);
+    const struct steps *steps = r->marks ? r->marks : r->request.found;
+    return idle_init(r->idle, &r->walk, r->request.use == USE_PARTS ? NULL : steps);
 }
 
 ANALYSIS_HEARS(consumers_of_idle, idle_consumer(r->idle))
@@ -74,7 +75,7 @@ ANALYSIS_DOES(begin_hang, hang_init(&r->hang, &r->walk))
 
 static unsigned consumers_of_hang(struct report *r, struct consumer *list)
 {
-    if (r->wish.leaves & REPORT_CALLS)
+    if (r->request.leaves & REPORT_CALLS)
         return 0;
     list[0] = collectives_consumer(&r->hang.collectives, r->hang.needs_stacks);
     list[1] = unfinished_consumer(&r->hang.unfinished);
@@ -84,7 +85,7 @@ static unsigned consumers_of_hang(struct report *r, struct consumer *list)
 static int end_hang(struct report *r)
 {
     /* Of a few stacks, and only if it hangs. */
-    return hang_finish(&r->hang, r->wish.leaves_hangs ? SYMBOLS_OFF : r->wish.symbols);
+    return hang_finish(&r->hang, r->request.leaves_hangs ? SYMBOLS_OFF : r->request.symbols);
 }
 
 ANALYSIS_FREES(release_hang, hang_release(&r->hang))
@@ -106,7 +107,7 @@ static unsigned consumers_of_findings(struct report *r, struct consumer *list)
 static int end_findings(struct report *r)
 {
     /* The summary is quick. */
-    const char *symbols = r->walk.ns_max ? SYMBOLS_OFF : r->wish.symbols;
+    const char *symbols = r->walk.ns_max ? SYMBOLS_OFF : r->request.symbols;
     return r->idle ? findings_finish(r->findings, &r->hang, symbols) : 0;
 }
 
@@ -133,7 +134,7 @@ const struct analysis piece_analysis = {.end = end_piece};
 static int end_ranks(struct report *r)
 {
     int error = rank_report_init(&r->ranks, r->rec, r->program_steps);
-    if (error == 0 && !r->wish.is_part) /* a part has its rows by process */
+    if (error == 0 && !r->request.is_part) /* a part has its rows by process */
         rank_report_make(&r->ranks, r->rec, r->idle);
     return error;
 }
@@ -148,23 +149,24 @@ const struct analysis ranks_analysis = {
  * piece, at those in it: what grows or is too much is so in the whole. */
 static int end_memory(struct report *r)
 {
-    const struct report_wish *wish = &r->wish;
+    const struct report_request *request = &r->request;
     const struct steps *steps = r->program_steps;
-    bool is_summary = wish->walk_ns_max > 0;
-    struct memory_wish memory = {.by = MEMORY_BY_BEST,
-                                 .at_seconds = -1,
-                                 .piece = r->walk.filter,
-                                 .step_by = wish->steps ? wish->steps->by : NULL,
-                                 .step_pattern = wish->steps ? wish->steps->pattern : NULL};
+    bool is_summary = request->walk_ns_max > 0;
+    struct memory_request memory = {.by = MEMORY_BY_BEST,
+                                    .at_seconds = -1,
+                                    .selected = r->walk.filter,
+                                    .step_by = request->steps ? request->steps->by : NULL,
+                                    .step_pattern =
+                                        request->steps ? request->steps->pattern : NULL};
     int error = 0;
-    if (r->walk.is_cut || !wish->looks_at_memory ||
+    if (r->walk.is_cut || !request->looks_at_memory ||
         !(r->signs.ooms ||
           (!is_summary && !r->selection && memory_signs_of_fault(&r->signs, steps))))
         return 0;
     if (is_summary && memory_best_by(r->rec) == MEMORY_BY_STACK)
         memory.by = MEMORY_BY_OPERATOR; /* without symbols stacks are addresses */
     r->memory =
-        memory_look_create(r->rec, &memory, is_summary ? SYMBOLS_OFF : wish->symbols, &error);
+        memory_look_create(r->rec, &memory, is_summary ? SYMBOLS_OFF : request->symbols, &error);
     return r->memory && !r->selection ? findings_add_memory(r->findings, r->memory) : error;
 }
 
@@ -218,8 +220,9 @@ void report_sum_up(struct report *r)
 /* As idle.h has the time of devices; of a piece of time, how long that is. */
 static void measure_wall(struct report *r)
 {
-    r->is_piece = r->selection && selection_time(r->selection, &r->wall_begin_ns, &r->wall_end_ns);
-    if (r->is_piece) {
+    r->is_selection =
+        r->selection && selection_time(r->selection, &r->wall_begin_ns, &r->wall_end_ns);
+    if (r->is_selection) {
         r->wall_begin_ns += r->walk.survey.origin_ns;
         r->wall_end_ns += r->walk.survey.origin_ns;
         return;
@@ -240,7 +243,7 @@ static void measure_wall(struct report *r)
 
 /* ---- a report -------------------------------------------------------------------------------- */
 
-unsigned report_parts_absent(const struct recording *rec)
+unsigned report_parts_missing(const struct recording *rec)
 {
     const uint64_t ops = block_type_bit(RECORD_OP_BEGIN) | block_type_bit(RECORD_OP_END) |
                          block_type_bit(RECORD_PUSH); /* of emit_nvtx */
@@ -255,10 +258,10 @@ unsigned report_parts_absent(const struct recording *rec)
 
 static bool report_make_is_wanted(const struct report *r, const struct analysis *a)
 {
-    if (r->wish.only)
+    if (r->request.only)
         return a->has_readers;
-    return (a->uses & r->wish.use) == (unsigned)r->wish.use && !(a->parts & r->wish.leaves) &&
-           (!a->is_wanted || a->is_wanted(r));
+    return (a->uses & r->request.use) == (unsigned)r->request.use &&
+           !(a->parts & r->request.leaves) && (!a->is_wanted || a->is_wanted(r));
 }
 
 static int report_make_begin(struct report *r, const struct analysis *a)
@@ -273,31 +276,32 @@ static int report_make_begin(struct report *r, const struct analysis *a)
 
 /* Calls behind a piece tell steps, and what hangs; those before it what operators, libraries and
  * memory were like in it. */
-static enum selection_calls calls_of(const struct report_wish *wish)
+static enum selection_calls calls_of(const struct report_request *request)
 {
     const unsigned past = REPORT_OPS | REPORT_LIBRARIES | REPORT_MEMORY;
-    if (wish->only)
+    if (request->only)
         return CALLS_OF_ROWS;
-    if (!(wish->leaves & REPORT_IDLE) || !wish->leaves_hangs)
+    if (!(request->leaves & REPORT_IDLE) || !request->leaves_hangs)
         return CALLS_OF_ALL;
-    return (wish->leaves & past) == past ? CALLS_OF_WORK : CALLS_UP_TO;
+    return (request->leaves & past) == past ? CALLS_OF_WORK : CALLS_UP_TO;
 }
 
-int report_begin(struct report *r, struct recording *rec, const struct report_wish *wish)
+int report_begin(struct report *r, struct recording *rec, const struct report_request *request)
 {
     r->rec = rec;
-    r->wish = *wish;
-    r->selection = wish->selection;
+    r->request = *request;
+    r->selection = request->selection;
     r->process_calls = calloc(rec->count + 1u, sizeof *r->process_calls);
     int error = r->walk.rec ? 0 : walk_init(&r->walk, rec);
     if (error == 0)
         error = resolver_init(&r->resolver, &r->walk);
     if (error < 0 || !r->process_calls)
         return GPUPROF_NO_MEMORY;
-    if (wish->selection)
-        r->walk.filter = selection_filter(wish->selection, calls_of(wish));
-    r->walk.symbols = wish->walk_ns_max ? SYMBOLS_OFF : wish->symbols; /* the summary is quick */
-    analyses_start(r->sums, &r->walk, wish->by, wish->groups, wish->leaves, wish->only,
+    if (request->selection)
+        r->walk.filter = selection_filter(request->selection, calls_of(request));
+    r->walk.symbols =
+        request->walk_ns_max ? SYMBOLS_OFF : request->symbols; /* the summary is quick */
+    analyses_start(r->sums, &r->walk, request->by, request->groups, request->leaves, request->only,
                    &r->histogram_rows);
     for (unsigned i = 0; i < REPORT_ANALYSES && error == 0; i++)
         if ((r->has_begun[i] = report_make_is_wanted(r, analyses[i])))
@@ -332,38 +336,38 @@ int report_end(struct report *r, const char *verb)
     return error;
 }
 
-int report_make(struct report *r, struct recording *rec, const struct report_wish *wish)
+int report_make(struct report *r, struct recording *rec, const struct report_request *request)
 {
     *r = (struct report){.histogram_rows = histogram_rows_max(recording_bytes(rec))};
-    int error = report_begin(r, rec, wish);
+    int error = report_begin(r, rec, request);
     if (error < 0) {
         say_error("report", error);
         return error;
     }
     /* Whom a rank met is known only of all kernels, and what idle time at the edge of a piece ends
      * with, of those beyond it. */
-    if (wish->selection)
-        wish->selection->keeps_work =
-            r->idle && (wish->selection->filter.is_of_time || r->idle->follows_ranks);
-    bool leaves_calls = wish->leaves & REPORT_CALLS || wish->only;
+    if (request->selection)
+        request->selection->keeps_work =
+            r->idle && (request->selection->filter.is_of_time || r->idle->follows_ranks);
+    bool leaves_calls = request->leaves & REPORT_CALLS || request->only;
     struct consumer calls = {.context = r,
                              .needs = leaves_calls ? 0 : WALK_LIBRARIES,
                              .skips = WALK_SKIPS_WORK,
                              .take = leaves_calls ? NULL : report_make_take,
                              .take_call = leaves_calls ? NULL : report_make_take_call};
-    r->walk.ns_max = wish->walk_ns_max;
+    r->walk.ns_max = request->walk_ns_max;
     if ((error = report_walk(r, &calls)) < 0)
         return error;
-    r->piece_events = wish->selection ? wish->selection->found.met[MET_ALL] : 0;
+    r->piece_events = request->selection ? request->selection->found.met[MET_ALL] : 0;
     report_sum_up(r);
     measure_wall(r);
     error = report_end(r, "report");
-    if (wish->selection) /* walks behind this one see the piece alone */
-        wish->selection->keeps_work = false;
+    if (request->selection) /* walks behind this one see the piece alone */
+        request->selection->keeps_work = false;
     return error;
 }
 
-void report_tell_next(struct report *r, const struct next_words *next)
+void report_print_next(struct report *r, const struct next_words *next)
 {
     r->next = next;
     if (r->findings)

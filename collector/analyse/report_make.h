@@ -41,7 +41,7 @@ enum report_analysis {
 };
 
 /* How steps are requested. */
-struct step_wish {
+struct step_request {
     bool is_wanted;
     const char *by;                    /* NULL: the first definition that applies */
     const char *pattern;               /* of ranges and labels; NULL: none */
@@ -50,32 +50,32 @@ struct step_wish {
 };
 
 /* What a report is made of. */
-struct report_wish {
+struct report_request {
     enum report_use use;
-    enum report_by by;             /* the rows of kernels, or the table of stacks */
-    const char *source;            /* folder for source_report.h; NULL: by is not BY_SOURCE */
-    bool is_sorted;                /* sorted by a column: then source lines are a list */
-    bool is_mine;                  /* only the user's own lines; stack_report.h */
-    bool is_part;                  /* it goes into a part */
-    unsigned refused;              /* enum part_missing: fail if the recording has these */
-    bool groups;                   /* rows of ranges are groups; range_rows.h */
-    unsigned leaves;               /* enum report_part: parts to leave out */
-    bool looks_at_memory;          /* look for memory problems */
-    bool leaves_hangs;             /* leave out where calls hang */
-    uint64_t walk_ns_max;          /* read for at most this long; 0: read all */
-    const char *symbols;           /* the folder of symbols.h */
-    const struct step_wish *steps; /* NULL: no steps */
-    const struct steps *found;     /* complete steps; NULL: find them */
-    struct selection *selection;   /* must outlive the report; NULL: everything */
+    enum report_by by;                /* the rows of kernels, or the table of stacks */
+    const char *source;               /* folder for source_report.h; NULL: by is not BY_SOURCE */
+    bool is_sorted;                   /* sorted by a column: then source lines are a list */
+    bool is_mine;                     /* only the user's own lines; stack_report.h */
+    bool is_part;                     /* it goes into a part */
+    unsigned refused;                 /* enum part_missing: fail if the recording has these */
+    bool groups;                      /* rows of ranges are groups; range_rows.h */
+    unsigned leaves;                  /* enum report_part: parts to leave out */
+    bool looks_at_memory;             /* look for memory problems */
+    bool leaves_hangs;                /* leave out where calls hang */
+    uint64_t walk_ns_max;             /* read for at most this long; 0: read all */
+    const char *symbols;              /* the folder of symbols.h */
+    const struct step_request *steps; /* NULL: no steps */
+    const struct steps *found;        /* complete steps; NULL: find them */
+    struct selection *selection;      /* must outlive the report; NULL: everything */
     uint64_t
         only; /* of a selection: tables of rows (bits of enum sums_table), nothing else; 0: any */
 };
 
 struct report {
     struct recording *rec;
-    struct report_wish wish; /* views, until it is made */
-    bool is_combined;        /* of parts (part_report.h) ... */
-    unsigned missing;        /* ... which lack this: enum part_missing */
+    struct report_request request; /* views, until it is made */
+    bool is_combined;              /* of parts (part_report.h) ... */
+    unsigned missing;              /* ... which lack this: enum part_missing */
     struct walk walk;
     struct resolver resolver;
     struct sums sums[ANALYSES_COUNT]; /* tables of sums; if `info` is NULL, not requested */
@@ -89,7 +89,7 @@ struct report {
     uint64_t end_ns;                   /* end of the last call */
     const struct selection *selection; /* NULL: everything */
     uint64_t piece_events;             /* events in the selection */
-    bool is_piece;                     /* selected by time: leaves out what was before */
+    bool is_selection;                 /* selected by time: leaves out what was before */
     uint64_t wall_begin_ns;        /* begin of the first process or event, or of the selection */
     uint64_t wall_end_ns;          /* end of the last event, or of the selection */
     uint64_t whole_ns;             /* 0: all was read; otherwise the length of the recording */
@@ -152,23 +152,23 @@ struct analysis {
  * before all others. All return 0, WALK_STOP or an error; report_walk prints its errors, and
  * report_end prints them as `verb`. Call report_release in any case.
  */
-int report_begin(struct report *r, struct recording *rec, const struct report_wish *wish);
+int report_begin(struct report *r, struct recording *rec, const struct report_request *request);
 int report_walk(struct report *r, const struct consumer *first);
 int report_end(struct report *r, const char *verb);
 
 bool report_wants_steps(const struct report *r);
 
 /* The parts (enum report_part) that no record of the recording can fill. */
-unsigned report_parts_absent(const struct recording *rec);
+unsigned report_parts_missing(const struct recording *rec);
 
 /* Reads all events of `rec`, which must outlive `r`. 0, or an error after one line on stderr; call
  * report_release in both cases. */
-int report_make(struct report *r, struct recording *rec, const struct report_wish *wish);
+int report_make(struct report *r, struct recording *rec, const struct report_request *request);
 
 void report_release(struct report *r);
 
 /* Makes lines that propose commands use `next`, which must outlive `r`. */
-void report_tell_next(struct report *r, const struct next_words *next);
+void report_print_next(struct report *r, const struct next_words *next);
 
 /* Sums the losses of all processes. Call when all are known. */
 void report_sum_up(struct report *r);

@@ -290,7 +290,7 @@ static uint64_t begin_of(const struct recording *rec)
 
 static bool source_report_is_wanted(const struct report *r)
 {
-    return r->wish.source;
+    return r->request.source;
 }
 
 /* When stacks are finished; what is not certain is said on stderr. */
@@ -301,8 +301,8 @@ static int source_report_analysis_end(struct report *report)
     uint64_t begin_ns = begin_of(report->rec);
     struct placing p = {0};
     size_t room = SOURCE_TEXT_MAX;
-    *r = (struct source_report){.stacks = stacks, .is_list = report->wish.is_sorted};
-    int error = source_tree_open(&r->tree, report->wish.source);
+    *r = (struct source_report){.stacks = stacks, .is_list = report->request.is_sorted};
+    int error = source_tree_open(&r->tree, report->request.source);
     if (error == 0)
         error = place_frames(r, &p);
     for (uint32_t i = 0; error == 0 && i < stacks->stack_count; i++)

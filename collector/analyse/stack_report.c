@@ -17,15 +17,16 @@ struct sorted_stack {
 
 static bool stack_report_is_wanted(const struct report *r)
 {
-    return r->wish.by == BY_STACK || r->wish.by == BY_PYTHON_LINE || r->wish.by == BY_SOURCE;
+    return r->request.by == BY_STACK || r->request.by == BY_PYTHON_LINE ||
+           r->request.by == BY_SOURCE;
 }
 
 static int stack_report_analysis_begin(struct report *r)
 {
-    r->stacks->by = r->wish.by;
-    r->stacks->is_mine = r->wish.is_mine;
+    r->stacks->by = r->request.by;
+    r->stacks->is_mine = r->request.is_mine;
     int error = stack_costs_init(&r->stacks->costs, &r->walk);
-    r->stacks->costs.has_samples = r->wish.by != BY_STACK; /* rows of stacks are calls */
+    r->stacks->costs.has_samples = r->request.by != BY_STACK; /* rows of stacks are calls */
     return error;
 }
 
@@ -145,7 +146,7 @@ static int sort_lines(struct stack_report *r)
 static int stack_report_analysis_end(struct report *report)
 {
     struct stack_report *r = report->stacks;
-    int error = stack_costs_finish(&r->costs, report->wish.symbols);
+    int error = stack_costs_finish(&r->costs, report->request.symbols);
     if (error == 0)
         error = sort_stacks(r);
     call_tree_say(&r->costs.tree);

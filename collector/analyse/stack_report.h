@@ -44,7 +44,7 @@ struct stack_report {
 };
 
 /* Prints why processes have no stacks or no Python frames. */
-void stack_report_print_absences(const struct stack_report *r, bool with_python, FILE *out);
+void stack_report_print_missing_reasons(const struct stack_report *r, bool with_python, FILE *out);
 
 /* The tables' state is a struct stack_report; NULL or another --by means no table.
  * (stack_report_print.c) */

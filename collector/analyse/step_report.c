@@ -182,7 +182,7 @@ static int step_report_take_op(struct step_report *r, const struct slice *s)
     if (p->loaders > loaders && !loaders && p->next < p->end &&
         r->steps.list[p->next].begin_ns <= s->event.begin_ns)
         r->steps.list[p->next].batches++;
-    return s->op_change == OP_OPENED || s->is_hidden ? 0 : step_report_close_op(r, op);
+    return s->op_change == OP_OPENED || s->is_filtered ? 0 : step_report_close_op(r, op);
 }
 
 /* ---- events ---------------------------------------------------------------------------------- */
@@ -381,19 +381,19 @@ static int step_report_say(int error)
 }
 
 static int step_report_find_steps(struct step_report *r, struct steps *found,
-                                  const struct step_wish *wish)
+                                  const struct step_request *request)
 {
     if (found) {
         r->steps = *found;
         *found = (struct steps){.kind = STEPS_NONE};
         return 0;
     }
-    int error = step_report_say(steps_init(&r->steps, r->walk, wish->by, wish->pattern));
+    int error = step_report_say(steps_init(&r->steps, r->walk, request->by, request->pattern));
     struct consumer marks = steps_consumer(&r->steps);
     if (error == 0)
         error = walk_run(r->walk, NULL, &marks, 1);
     if (error == 0)
-        selection_keep_steps(wish->selection, &r->steps);
+        selection_keep_steps(request->selection, &r->steps);
     return error;
 }
 
@@ -401,14 +401,14 @@ ANALYSIS_DOES(step_report_analysis_begin, op_phases_init(&r->steps->phases, &r->
 ANALYSIS_HEARS(step_report_consumers, op_phases_consumer(&r->steps->phases))
 
 static int step_report_make(struct step_report *r, struct steps *found, struct idle *idle,
-                            const struct step_wish *wish)
+                            const struct step_request *request)
 {
     struct consumer parts = {.context = r,
                              .needs = WALK_OPS | WALK_WORK,
                              .take = step_report_take,
                              .take_work = take_slice_of_work,
                              .end = step_report_end};
-    int error = step_report_find_steps(r, found, wish);
+    int error = step_report_find_steps(r, found, request);
     if (error == 0)
         error = step_report_say(step_report_start(r));
     if (error == 0)
@@ -422,16 +422,16 @@ static int step_report_make(struct step_report *r, struct steps *found, struct i
 static int step_report_analysis_end(struct report *report)
 {
     struct step_report *r = report->steps;
-    const struct step_wish *wish = report->wish.steps;
+    const struct step_request *request = report->request.steps;
     struct walk *walk = r->walk = &report->walk;
     struct losses *losses = walk->losses;
     const struct walk_filter *filter = walk->filter;
-    r->samples = wish->samples;
+    r->samples = request->samples;
     r->report = report;
     report->program_steps = &r->steps;
-    walk->filter = selection_steps_filter(wish->selection);
+    walk->filter = selection_steps_filter(request->selection);
     walk->losses = calloc(walk->rec->count + 1u, sizeof *losses);
-    int error = walk->losses ? step_report_make(r, report->marks, report->idle, wish)
+    int error = walk->losses ? step_report_make(r, report->marks, report->idle, request)
                              : step_report_say(GPUPROF_NO_MEMORY);
     free(walk->losses);
     walk->losses = losses;

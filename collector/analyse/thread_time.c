@@ -17,7 +17,7 @@
 #define PART_LEAST     10 /* of a look, or of what ran in it: less is not told apart */
 
 static const char in_gpuprof[] = "gpuprof itself", in_read[] = "read or write",
-                  is_deaf[] = "in no sample: its thread blocks their signal",
+                  is_detached[] = "in no sample: its thread blocks their signal",
                   in_swap[] = "read from a file or swap", in_faults[] = "pages touched first";
 
 const char *const did_words[DID_KINDS] = {
@@ -187,7 +187,7 @@ static int thread_time_take_sample(struct thread_times *h, const struct slice *s
                                .is_look = !sample.is_cpu};
     if (sample.in_gpuprof || sample.is_silent) {
         span.word_kind = IDLE_WORD_OURS;
-        span.word = (uintptr_t)(sample.is_silent ? is_deaf : in_gpuprof);
+        span.word = (uintptr_t)(sample.is_silent ? is_detached : in_gpuprof);
     }
     if (!sample.is_cpu && sample.holder) {
         span.kind = DID_GIL;
@@ -339,14 +339,14 @@ struct way {
     const struct thread_spans *spans;
     uint32_t process;
     uint64_t at_ns;
-    uint64_t told_ns;
-    thread_piece_fn *tell;
+    uint64_t reported_ns;
+    thread_piece_fn *notify;
     void *context;
     const struct thread_span *open[OPEN_MAX];
     unsigned count;
 };
 
-static void thread_time_tell(struct way *w, const struct thread_span *s, uint64_t end_ns)
+static void thread_time_report(struct way *w, const struct thread_span *s, uint64_t end_ns)
 {
     struct thread_piece piece = {
         .kind = (enum thread_did)s->kind,
@@ -360,8 +360,8 @@ static void thread_time_tell(struct way *w, const struct thread_span *s, uint64_
         .at_ns = w->at_ns,
         .ns = s->ns ? s->ns : end_ns - w->at_ns,
     };
-    w->told_ns += s->ns ? 0 : piece.ns;
-    w->tell(w->context, &piece);
+    w->reported_ns += s->ns ? 0 : piece.ns;
+    w->notify(w->context, &piece);
 }
 
 /* The open one that says most: of two of a kind that began last. */
@@ -386,7 +386,7 @@ static void go_on(struct way *w, uint64_t to_ns)
         for (unsigned i = 0; i < w->count; i++)
             end_ns = w->open[i]->end_ns < end_ns ? w->open[i]->end_ns : end_ns;
         if (end_ns > w->at_ns)
-            thread_time_tell(w, best, end_ns);
+            thread_time_report(w, best, end_ns);
         w->at_ns = end_ns > w->at_ns ? end_ns : w->at_ns;
         unsigned kept = 0;
         for (unsigned i = 0; i < w->count; i++)
@@ -407,8 +407,8 @@ static uint32_t first_after(const struct thread_spans *t, uint64_t at_ns)
 }
 
 /* Those that lie in it in part, in proportion. */
-static void tell_stops(const struct thread_spans *stops, uint64_t begin_ns, uint64_t end_ns,
-                       thread_piece_fn *told, void *context)
+static void report_stops(const struct thread_spans *stops, uint64_t begin_ns, uint64_t end_ns,
+                         thread_piece_fn *reported, void *context)
 {
     for (uint32_t i = first_after(stops, begin_ns); i < stops->count; i++) {
         const struct thread_span *s = &stops->spans[i];
@@ -420,19 +420,20 @@ static void tell_stops(const struct thread_spans *stops, uint64_t begin_ns, uint
                                      .place = {.function = IDLE_NONE},
                                      .at_ns = from_ns,
                                      .ns = (uint64_t)(part * (double)s->ns)};
-        told(context, &piece);
+        reported(context, &piece);
     }
 }
 
 void thread_times_split(const struct thread_times *h, uint32_t process, uint32_t thread,
-                        uint64_t begin_ns, uint64_t end_ns, thread_piece_fn *told, void *context)
+                        uint64_t begin_ns, uint64_t end_ns, thread_piece_fn *reported,
+                        void *context)
 {
     const struct thread_spans *t = &h->threads[thread];
     struct way w = {.h = h,
                     .spans = t,
                     .process = process,
                     .at_ns = begin_ns,
-                    .tell = told,
+                    .notify = reported,
                     .context = context};
     for (uint32_t i = first_after(t, begin_ns); i < t->count; i++) {
         const struct thread_span *s = &t->spans[i];
@@ -442,13 +443,13 @@ void thread_times_split(const struct thread_times *h, uint32_t process, uint32_t
             continue;
         go_on(&w, s->begin_ns);
         if (s->ns && !w.count)
-            thread_time_tell(&w, s, 0);
+            thread_time_report(&w, s, 0);
         else if (!s->ns && w.count < OPEN_MAX)
             w.open[w.count++] = s;
     }
     go_on(&w, end_ns);
-    assert(w.told_ns <= end_ns - begin_ns);
-    tell_stops(&h->stops[process], begin_ns, end_ns, told, context);
+    assert(w.reported_ns <= end_ns - begin_ns);
+    report_stops(&h->stops[process], begin_ns, end_ns, reported, context);
 }
 
 void thread_times_silences(const struct thread_times *h, uint32_t thread, uint64_t begin_ns,

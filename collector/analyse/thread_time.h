@@ -125,7 +125,7 @@ static inline bool thread_times_has(const struct thread_times *h, uint32_t proce
  * long a quota stopped all threads, within any time in which it could have run.
  */
 void thread_times_split(const struct thread_times *h, uint32_t process, uint32_t thread,
-                        uint64_t begin_ns, uint64_t end_ns, thread_piece_fn *tell, void *context);
+                        uint64_t begin_ns, uint64_t end_ns, thread_piece_fn *notify, void *context);
 
 /* Adds how long the thread (by index) ran, waited and was preempted between the two times, and how
  * long it did either of the latter two, as far as its silences show. */

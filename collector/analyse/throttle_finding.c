@@ -129,8 +129,9 @@ static struct judged_time time_of(const struct walk *walk, const struct steps *s
     uint64_t whole_ns = walk->last_ns[process] - walk->first_ns[process], steps_ns = 0;
     for (uint32_t i = steps->firsts[process]; i < steps->firsts[process + 1]; i++)
         steps_ns += steps->list[i].end_ns - steps->list[i].begin_ns;
-    bool is_piece = walk->filter && walk->filter->is_of_time;
-    return (struct judged_time){.window_ns = is_piece ? steps_ns : whole_ns, .whole_ns = whole_ns};
+    bool is_selection = walk->filter && walk->filter->is_of_time;
+    return (struct judged_time){.window_ns = is_selection ? steps_ns : whole_ns,
+                                .whole_ns = whole_ns};
 }
 
 /* Findings are complete but for that and the memory's. */

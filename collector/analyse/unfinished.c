@@ -21,7 +21,7 @@ static bool may_hang(const struct process *p)
            process_meta(p, PROCESS_RECOVERED);
 }
 
-int unfinished_init(struct unfinished *u, struct walk *walk, const struct told_stacks *stacks)
+int unfinished_init(struct unfinished *u, struct walk *walk, const struct reported_stacks *stacks)
 {
     const struct recording *rec = walk->rec;
     bool any = false;
@@ -360,7 +360,7 @@ static int unfinished_end(void *context)
     for (uint32_t i = 0; i < u->stream_count; i++) {
         struct unfinished_row *row = &u->rows[i];
         row->stream = &u->streams[i];
-        row->told = (struct told_stack){row->launch.process, row->launch.stack, 0, NULL};
+        row->reported = (struct reported_stack){row->launch.process, row->launch.stack, 0, NULL};
         if (row->count && unfinished_judge(u, row))
             u->rows[rows++] = *row;
     }
@@ -384,7 +384,7 @@ struct consumer unfinished_consumer(struct unfinished *u)
 {
     return (struct consumer){.context = u,
                              .needs = WALK_WORK | WALK_STACKS | WALK_OPS,
-                             .sees_hidden = true, /* a hang is of the whole */
+                             .sees_filtered = true, /* a hang is of the whole */
                              .take = unfinished_take,
                              .take_work = take_ended,
                              .end = unfinished_end};
@@ -474,18 +474,18 @@ static void unfinished_fill_row(const struct table *t, uint32_t index, enum repo
     };
     const struct unfinished *u = t->source;
     const struct unfinished_row *row = &u->rows[index];
-    cells[NAME] =
-        format == FORMAT_TEXT
-            ? cell_owned(told_stack_below(u->stacks, row->told.node, unfinished_row_text(row)))
-            : cell_text(unfinished_name_of(row));
+    cells[NAME] = format == FORMAT_TEXT
+                      ? cell_owned(reported_stack_below(u->stacks, row->reported.node,
+                                                        unfinished_row_text(row)))
+                      : cell_text(unfinished_name_of(row));
     cells[STATE] = cell_text(states[row->state]);
     if (row->stream->is_known) {
         cells[DEVICE] = cell_number(row->stream->device);
         cells[STREAM] = cell_number(row->stream->number);
     }
-    if (row->told.node && format == FORMAT_JSON) {
-        cells[LINE] = cell_text(row->told.line);
-        cells[STACK] = cell_owned(told_stack_json(u->stacks, row->told.node));
+    if (row->reported.node && format == FORMAT_JSON) {
+        cells[LINE] = cell_text(row->reported.line);
+        cells[STACK] = cell_owned(reported_stack_json(u->stacks, row->reported.node));
     }
 }
 

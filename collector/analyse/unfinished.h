@@ -13,7 +13,7 @@
 #ifndef GPUPROF_COLLECTOR_UNFINISHED_H
 #define GPUPROF_COLLECTOR_UNFINISHED_H
 
-#include "analyse/told_stacks.h"
+#include "analyse/reported_stacks.h"
 #include "base/key_map.h"
 #include "resolve/event_walk.h"
 #include "table/table.h"
@@ -66,7 +66,7 @@ struct unfinished_row {
     uint64_t count;  /* pending launches, including this one */
     uint64_t age_ns; /* since it was launched */
     enum unfinished_state state;
-    struct told_stack told;
+    struct reported_stack reported;
 };
 
 /* An open call that waits for the device. */
@@ -104,12 +104,12 @@ struct unfinished {
     struct unfinished_row *rows; /* owned; awaited streams first, then the oldest */
     uint32_t row_count;
     uint64_t total; /* including dropped ones */
-    const struct told_stacks *stacks;
+    const struct reported_stacks *stacks;
 };
 
 /* `walk` and `stacks` must outlive `u`. 0 or GPUPROF_NO_MEMORY; call unfinished_release in both
  * cases. */
-int unfinished_init(struct unfinished *u, struct walk *walk, const struct told_stacks *stacks);
+int unfinished_init(struct unfinished *u, struct walk *walk, const struct reported_stacks *stacks);
 void unfinished_release(struct unfinished *u);
 
 /* True if a process may have left unfinished work. Only then is the consumer needed. */

@@ -80,15 +80,15 @@ static const char *option_name(unsigned place)
     return place < SELECT_OPTIONS ? select_option_name(place) : others[place - SELECT_OPTIONS];
 }
 
-void next_words_set_piece(struct next_words *w, const struct select_wish *wish, const char *step_by,
-                          const char *step_range, const char *clock)
+void next_words_set_selection(struct next_words *w, const struct select_request *request,
+                              const char *step_by, const char *step_range, const char *clock)
 {
     const char *const others[] = {step_by, step_range, clock};
     char option[32];
     for (unsigned i = 0; i < NEXT_OPTIONS; i++) {
-        const char *said = i < SELECT_OPTIONS ? wish->said[i] : others[i - SELECT_OPTIONS];
+        const char *said = i < SELECT_OPTIONS ? request->said[i] : others[i - SELECT_OPTIONS];
         snprintf(option, sizeof option, "--%s=", option_name(i));
-        if (said && !add_word(&w->piece[i], option, said)) {
+        if (said && !add_word(&w->selected[i], option, said)) {
             free(w->data); /* a suggestion without part of the data would be wrong */
             w->data = NULL;
         }
@@ -125,7 +125,7 @@ void next_words_release(struct next_words *w)
     free(w->data);
     free(w->program);
     for (unsigned i = 0; i < NEXT_OPTIONS; i++)
-        free(w->piece[i]);
+        free(w->selected[i]);
 }
 
 static bool is_of_word(char c)
@@ -144,14 +144,14 @@ static void put_piece(const struct next_words *w, const char *line, FILE *out)
         const char *name = option_name(i);
         char said[32];
         snprintf(said, sizeof said, "--%s=", name);
-        has_steps |= w->piece[i] && strcmp(name, "step") == 0;
+        has_steps |= w->selected[i] && strcmp(name, "step") == 0;
         bool is_of_files =
             strcmp(name, "rank") == 0 || strcmp(name, "pid") == 0 || strcmp(name, "job") == 0;
         bool is_taken = strcmp(name, "clock") == 0 ? has_clock
                         : is_of_memory             ? is_of_files
                                                    : i < SELECT_OPTIONS || has_steps;
-        if (w->piece[i] && is_taken && !strstr(line, said))
-            fprintf(out, "%s ", w->piece[i]);
+        if (w->selected[i] && is_taken && !strstr(line, said))
+            fprintf(out, "%s ", w->selected[i]);
     }
 }
 

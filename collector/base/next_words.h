@@ -9,7 +9,7 @@
 #ifndef GPUPROF_COLLECTOR_NEXT_WORDS_H
 #define GPUPROF_COLLECTOR_NEXT_WORDS_H
 
-#include "base/select_wish.h"
+#include "base/select_request.h"
 #include "settings.h"
 
 /* A text quoted as one word of a shell command. */
@@ -24,7 +24,7 @@ struct next_words {
     char *data;                   /* owned */
     char *program;                /* owned */
     char *options[SETTING_COUNT]; /* owned: "--pytorch=names"; NULL: not given */
-    char *piece[NEXT_OPTIONS];    /* owned: "--step=3", by place in select_wish.h; NULL: not
+    char *selected[NEXT_OPTIONS]; /* owned: "--step=3", by place in select_request.h; NULL: not
                                    * given */
 };
 
@@ -33,8 +33,8 @@ struct next_words {
  * unknown. */
 void next_words_init(struct next_words *w, const char *command, char *const *paths, int path_count);
 /* Adds the selection and the values of --step-by, --step-range and --clock; NULL: not given. */
-void next_words_set_piece(struct next_words *w, const struct select_wish *wish, const char *step_by,
-                          const char *step_range, const char *clock);
+void next_words_set_selection(struct next_words *w, const struct select_request *request,
+                              const char *step_by, const char *step_range, const char *clock);
 void next_words_set_program(struct next_words *w, const char *arguments, char separator);
 /* Adds a setting that the program was recorded with. */
 void next_words_set_option(struct next_words *w, enum setting_index setting, const char *value);

@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "base/message.h"
-#include "base/select_wish.h"
+#include "base/select_request.h"
 #include "settings.h"
 
 /* How to align the clocks of hosts, in the order of the option's words. */
@@ -38,7 +38,7 @@ struct options {
     const char *step_by;    /* NULL: automatic */
     enum clock_choice clock;
     const char *symbols; /* a folder, SYMBOLS_OFF, or NULL */
-    struct select_wish select;
+    struct select_request select;
     int against; /* index of the first path after --against; -1: not given */
     const char *settings[SETTING_COUNT]; /* recording settings; NULL: not given */
     char **paths; /* a view of argv: operands, or the program and its arguments */

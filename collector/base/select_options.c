@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/select_wish.h"
+#include "base/select_request.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -83,7 +83,7 @@ static const char *read_list(struct number_list *l, const char *text)
 }
 
 /* Parses "5", "5:8", "5:" or ":8". */
-static const char *read_steps(struct select_wish *w, const char *text)
+static const char *read_steps(struct select_request *w, const char *text)
 {
     static const char no_steps[] =
         "is not a step or a range A:B; B is not included, so 4:8 is steps 4 to 7";
@@ -127,7 +127,7 @@ const char *select_option_name(unsigned place)
 }
 
 /* Stores the value for display. Returns false if the option was given before. */
-static bool keep_said(struct select_wish *w, const char *option, const char *value)
+static bool keep_said(struct select_request *w, const char *option, const char *value)
 {
     unsigned place = 0;
     while (strcmp(option_names[place], option) != 0)
@@ -137,7 +137,7 @@ static bool keep_said(struct select_wish *w, const char *option, const char *val
     return is_first;
 }
 
-enum exit_code select_kinds_take(struct select_wish *w, const char *verb, const char *text)
+enum exit_code select_kinds_take(struct select_request *w, const char *verb, const char *text)
 {
     w->is_given = true;
     keep_said(w, "kind", text);
@@ -191,7 +191,7 @@ static bool read_pattern(const char **pattern, const char *text)
 /* Stores the value for display, at most once, or reports what is wrong (NULL: nothing). */
 static enum exit_code select_options_keep(const struct given *g, const char *wrong)
 {
-    struct select_wish *w = &g->all->select;
+    struct select_request *w = &g->all->select;
     if (!keep_said(w, g->option->name, g->value) &&
         !(g->option->parts & (READ_CYCLE | READ_CYCLES)))
         return option_twice(g);
@@ -222,7 +222,7 @@ static enum exit_code select_options_take_range(const struct given *g)
 
 static enum exit_code take_kinds(const struct given *g)
 {
-    struct select_wish *w = &g->all->select;
+    struct select_request *w = &g->all->select;
     return w->kinds ? option_twice(g) : select_kinds_take(w, g->all->verb->name, g->value);
 }
 

@@ -145,7 +145,7 @@ void workers_stop(const struct workers *w)
         shutdown(w->list[i].from, SHUT_RD);
 }
 
-bool workers_tell(const struct workers *w, uint32_t index, const void *data, size_t bytes)
+bool workers_report(const struct workers *w, uint32_t index, const void *data, size_t bytes)
 {
     return workers_write_all(w->list[index].from, data, bytes, true);
 }
@@ -187,11 +187,12 @@ enum exit_code workers_end(struct workers *w, uint32_t how)
         int status = 0;
         while (worker->pid > 0 && waitpid(worker->pid, &status, 0) < 0 && errno == EINTR)
             ;
-        bool is_told = how == WORKERS_DONE ? code == EXIT_OK || status == 0 : i == how;
-        bool has_said = is_told && repeat_words(worker);
-        if (is_told && code == EXIT_OK)
+        bool is_reported = how == WORKERS_DONE ? code == EXIT_OK || status == 0 : i == how;
+        bool has_said = is_reported && repeat_words(worker);
+        if (is_reported && code == EXIT_OK)
             code = code_of(status);
-        if (is_told && !has_said && WIFEXITED(status) && WEXITSTATUS(status) == EXIT_ENVIRONMENT)
+        if (is_reported && !has_said && WIFEXITED(status) &&
+            WEXITSTATUS(status) == EXIT_ENVIRONMENT)
             message(
                 "a worker process of -j failed, and ulimit -f kept it from saying why; raise it");
         close(worker->words);

@@ -55,7 +55,7 @@ void workers_unsay(void);
 
 /* Sends bytes to a worker. In the worker: waits for them. Return false if the other process
  * ended. */
-bool workers_tell(const struct workers *w, uint32_t index, const void *data, size_t bytes);
+bool workers_report(const struct workers *w, uint32_t index, const void *data, size_t bytes);
 bool workers_hear(int to, void *data, size_t bytes);
 
 /* Reads the next bytes from a worker. Returns false if it ended before. */

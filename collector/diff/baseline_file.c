@@ -364,17 +364,18 @@ static enum exit_code read_recording(struct run_set *s, const char *name, char *
     struct progress progress;
     const struct recording_options options = {.keep_live = how->keep_live};
     enum exit_code code = recording_open(&rec, paths, count, &options);
-    rec.progress = progress_begin(&progress, how->wish.verb);
+    rec.progress = progress_begin(&progress, how->request.verb);
     progress.total = 3 * recording_bytes(&rec);
     if (code == EXIT_OK)
-        code = run_summary_make(&run, &rec, &how->wish);
+        code = run_summary_make(&run, &rec, &how->request);
     int error = code == EXIT_OK ? run_set_add(s, &run, name) : 0;
     if (error == GPUPROF_LIMIT)
-        code = usage_error("%s: %s: more than %d runs on a side", how->wish.verb, name, RUNS_MAX);
+        code =
+            usage_error("%s: %s: more than %d runs on a side", how->request.verb, name, RUNS_MAX);
     else if (error < 0)
         code = EXIT_ENVIRONMENT;
     if (error < 0 && error != GPUPROF_LIMIT)
-        say_error(how->wish.verb, error);
+        say_error(how->request.verb, error);
     run_summary_release(&run);
     recording_release(&rec);
     return code;
@@ -410,7 +411,7 @@ static enum exit_code find_baseline(const char *word, const struct run_reading *
     *path = NULL;
     if (is_there && is_named)
         code = usage_error("%s: %s: both %s '%s' and a baseline have this name; write ./%s or %s",
-                           how->wish.verb, word, S_ISDIR(status.st_mode) ? "a folder" : "a file",
+                           how->request.verb, word, S_ISDIR(status.st_mode) ? "a folder" : "a file",
                            word, word, named);
     else if (is_named || (is_there && S_ISREG(status.st_mode) && is_baseline(word)))
         *path = is_named ? named : strdup(word);
@@ -428,22 +429,22 @@ static enum exit_code read_name(struct run_set *s, char **names, int count, cons
     char *name = names[count - 1], *baseline;
     for (int i = 0; i < count - 1; i++)
         if (run_operands_same(names[i], name))
-            return usage_error("%s: %s: %s was named twice", how->wish.verb, word, name);
+            return usage_error("%s: %s: %s was named twice", how->request.verb, word, name);
     enum exit_code code = find_baseline(name, how, &baseline);
     if (baseline)
-        code = run_operands_baseline(s, baseline, how->wish.verb);
+        code = run_operands_baseline(s, baseline, how->request.verb);
     else if (code == EXIT_OK && stat(name, &status) == 0)
         *(*paths)++ = name;
     else if (code == EXIT_OK && strcmp(name, word) == 0)
         code = usage_error("%s: %s: neither a recording nor a baseline in %s; 'gpuprof baseline "
                            "list' shows the baselines",
-                           how->wish.verb, word, how->folder);
+                           how->request.verb, word, how->folder);
     else if (code == EXIT_OK && !*name)
-        code =
-            usage_error("%s: %s: there is no name before or after a comma", how->wish.verb, word);
+        code = usage_error("%s: %s: there is no name before or after a comma", how->request.verb,
+                           word);
     else if (code == EXIT_OK)
-        code = usage_error("%s: %s: %s does not exist, and is not a baseline in %s", how->wish.verb,
-                           word, name, how->folder);
+        code = usage_error("%s: %s: %s does not exist, and is not a baseline in %s",
+                           how->request.verb, word, name, how->folder);
     free(baseline);
     return code;
 }
@@ -460,7 +461,7 @@ static enum exit_code read_operand(struct run_set *s, const char *word,
     char **paths = calloc(strlen(word) + 1, sizeof *paths), **end = paths;
     enum exit_code code = EXIT_OK;
     if (!text || !names || !paths) {
-        say_error(how->wish.verb, GPUPROF_NO_MEMORY);
+        say_error(how->request.verb, GPUPROF_NO_MEMORY);
         code = EXIT_ENVIRONMENT;
     }
     for (int count = 0; code == EXIT_OK && (names[count] = strsep(&rest, separators)); count++)
@@ -481,7 +482,7 @@ enum exit_code run_operands_read(struct run_set *s, char **words, int count,
         for (int k = 0; k < i; k++)
             if (run_operands_same(words[i], words[k]))
                 return usage_error("%s: %s: named twice on one side; name each run once",
-                                   how->wish.verb, words[i]);
+                                   how->request.verb, words[i]);
         code = read_operand(s, words[i], how);
     }
     return code;

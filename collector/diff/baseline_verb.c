@@ -185,7 +185,7 @@ enum exit_code baseline_save(const struct options *options, const char *name, bo
 {
     const struct run_reading how = {
         .folder = folder,
-        .wish = {VERB, options->step_by, options->step_range, options->symbols},
+        .request = {VERB, options->step_by, options->step_range, options->symbols},
         .keep_live = options->keep_live,
     };
     if (count < 1)
@@ -259,13 +259,13 @@ static enum exit_code unknown_name(const char *folder, const char *wrong)
     struct dirent **names;
     char text[NAMES_TOLD_BYTES] = "";
     size_t length = 0;
-    int told = 0, count = read_names(folder, &names);
+    int reported = 0, count = read_names(folder, &names);
     for (int i = 0; i < count; i++) {
         const char *name = names[i]->d_name;
-        if (told == i && length + strlen(name) + 2 < sizeof text) {
+        if (reported == i && length + strlen(name) + 2 < sizeof text) {
             length +=
                 (size_t)snprintf(text + length, sizeof text - length, "%s%s", i ? ", " : "", name);
-            told++;
+            reported++;
         }
         free(names[i]);
     }
@@ -275,7 +275,7 @@ static enum exit_code unknown_name(const char *folder, const char *wrong)
     if (!count)
         return usage_error(VERB ": no baseline is named '%s': %s has no baselines", wrong, folder);
     return usage_error(VERB ": no baseline is named '%s' in %s; the baselines are: %s%s", wrong,
-                       folder, text, told < count ? " and others (gpuprof diff --list)" : "");
+                       folder, text, reported < count ? " and others (gpuprof diff --list)" : "");
 }
 
 static enum exit_code remove_named(const struct options *options, const char *folder)

@@ -98,18 +98,18 @@ static enum exit_code diff_verb_compare(const struct run_set *sets, const struct
         error = kernel_match_make(&kernels, &sets[1].together, &sets[0].together);
     enum exit_code code = error < 0 ? EXIT_USAGE : EXIT_OK;
     say_error(VERB, error);
-    bool is_told = false;
+    bool is_reported = false;
     for (int i = 0; code == EXIT_OK && i < (own->output_count ? own->output_count : 1); i++) {
         const char *path = own->output_count ? own->outputs[i] : NULL;
         if (diff_verb_print(c, &kernels, options, path, page) != EXIT_OK)
             code = EXIT_USAGE; /* 1 is a regression */
-        is_told |=
+        is_reported |=
             diff_verb_format_of(options, path) == DIFF_TEXT && (!path || strcmp(path, "-") == 0);
     }
     if (code == EXIT_OK)
         code = result_code(c, own->inconclusive);
     char headline[HEADLINE_BYTES];
-    if (code == EXIT_UNSURE && !is_told)
+    if (code == EXIT_UNSURE && !is_reported)
         message(VERB ": %s", diff_headline(c, headline));
     kernel_match_release(&kernels);
     free(c);
@@ -137,7 +137,7 @@ enum exit_code diff_run(const struct options *options, diff_print_fn *page)
     const struct diff_options *own = options->own;
     const struct run_reading how = {
         .folder = own->folder ? own->folder : BASELINE_FOLDER,
-        .wish = {VERB, options->step_by, options->step_range, options->symbols},
+        .request = {VERB, options->step_by, options->step_range, options->symbols},
         .keep_live = options->keep_live,
     };
     if (own->save || own->is_list)

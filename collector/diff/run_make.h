@@ -45,7 +45,8 @@ struct run_steps {
 
 /* Finds the steps of `walk`, which must stay. EXIT_OK, or another exit code after one line on
  * stderr: of those that were asked for none is there, or whole. run_steps_release in both cases. */
-enum exit_code run_steps_find(struct run_steps *r, struct walk *walk, const struct run_wish *wish);
+enum exit_code run_steps_find(struct run_steps *r, struct walk *walk,
+                              const struct run_request *request);
 void run_steps_release(struct run_steps *r);
 
 /* After that: sums up. */

@@ -194,27 +194,28 @@ static int keep_all(struct run_steps *r)
 }
 
 /* Where steps were asked for, nothing else is compared in their place. */
-static enum exit_code check_wish(struct run_steps *r, const struct run_wish *wish)
+static enum exit_code check_request(struct run_steps *r, const struct run_request *request)
 {
-    bool has_wish = wish->step_by || wish->step_pattern;
-    enum exit_code code = steps_check(&r->steps, wish->verb);
-    if (code == EXIT_OK && has_wish && !r->kept)
-        code = usage_error("%s: %s%s: no such step was recorded from start to end", wish->verb,
-                           wish->step_pattern ? "--step-range=" : "--step-by=",
-                           wish->step_pattern ? wish->step_pattern : wish->step_by);
+    bool has_request = request->step_by || request->step_pattern;
+    enum exit_code code = steps_check(&r->steps, request->verb);
+    if (code == EXIT_OK && has_request && !r->kept)
+        code = usage_error("%s: %s%s: no such step was recorded from start to end", request->verb,
+                           request->step_pattern ? "--step-range=" : "--step-by=",
+                           request->step_pattern ? request->step_pattern : request->step_by);
     return code;
 }
 
-enum exit_code run_steps_find(struct run_steps *r, struct walk *walk, const struct run_wish *wish)
+enum exit_code run_steps_find(struct run_steps *r, struct walk *walk,
+                              const struct run_request *request)
 {
     *r = (struct run_steps){.walk = walk};
-    int error = steps_init(&r->steps, walk, wish->step_by, wish->step_pattern);
+    int error = steps_init(&r->steps, walk, request->step_by, request->step_pattern);
     struct consumer marks = steps_consumer(&r->steps);
     if (error == 0 && walk_run(walk, NULL, &marks, 1) < 0)
         return EXIT_ENVIRONMENT;
     if (error == 0)
         error = keep_all(r);
-    enum exit_code code = error == 0 ? check_wish(r, wish) : EXIT_ENVIRONMENT;
+    enum exit_code code = error == 0 ? check_request(r, request) : EXIT_ENVIRONMENT;
     if (code == EXIT_OK && !r->kept) {
         free(r->list);
         r->list = NULL;
@@ -223,7 +224,7 @@ enum exit_code run_steps_find(struct run_steps *r, struct walk *walk, const stru
         if (error == 0)
             error = keep_all(r);
     }
-    say_error(wish->verb, error);
+    say_error(request->verb, error);
     return error < 0 ? EXIT_ENVIRONMENT : code;
 }
 

@@ -124,7 +124,7 @@ void run_put_number(const char *before, double number, FILE *out);
 
 /* How steps and lines are found: as --step-by, --step-range and --symbols have it; NULL: not given.
  * Messages begin with `verb`. */
-struct run_wish {
+struct run_request {
     const char *verb;
     const char *step_by;
     const char *step_pattern;
@@ -136,7 +136,7 @@ struct recording;
 /* Reads all events of `rec`. EXIT_OK, or another exit code after one line on stderr;
  * run_summary_release in both cases. */
 enum exit_code run_summary_make(struct run_summary *r, struct recording *rec,
-                                const struct run_wish *wish);
+                                const struct run_request *request);
 
 /*
  * A baseline: runs as a small file, which can be kept in a repository. JSON, a line for each run
@@ -185,7 +185,7 @@ bool run_operands_same(const char *one, const char *other);
 /* How operands are read: names of baselines are looked for in `folder`. */
 struct run_reading {
     const char *folder;
-    struct run_wish wish;
+    struct run_request request;
     bool keep_live;
 };
 

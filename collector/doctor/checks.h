@@ -15,7 +15,7 @@
 #include "settings.h"
 
 #define CHECK_TEXT_BYTES    768
-#define SIGHT_TEXT_BYTES    400
+#define KNOWN_TEXT_BYTES    400
 #define START_SECONDS       10
 #define START_NAME_BYTES    256
 #define TORCH_VERSION_BYTES 64
@@ -46,14 +46,14 @@ enum gpu_answer {
 };
 
 /* What CUDA and CUPTI answer here. */
-struct gpu_sight {
+struct gpu_probe {
     enum gpu_answer answer;
     char driver[CUPTI_PATH_BYTES_MAX]; /* path of libcuda; "": none */
     int driver_version;                /* 12040: CUDA 12.4; 0: not known */
     int device_count;
     char cupti[CUPTI_PATH_BYTES_MAX];   /* path of the libcupti that was asked last; "": none */
     char refused[CUPTI_PATH_BYTES_MAX]; /* of the first one that the driver refused; "": none */
-    char reason[SIGHT_TEXT_BYTES];      /* of an answer other than GPU_WORKS */
+    char reason[KNOWN_TEXT_BYTES];      /* of an answer other than GPU_WORKS */
 };
 
 enum start_answer {
@@ -65,7 +65,7 @@ enum start_answer {
 };
 
 /* Whether the program, started as `gpuprof run` starts it, has libgpuprof.so in it. */
-struct start_sight {
+struct start_probe {
     enum start_answer answer;
     char path[PATH_MAX];         /* of the program that was looked at last */
     char name[START_NAME_BYTES]; /* its last part */
@@ -77,23 +77,23 @@ struct start_sight {
 };
 
 /* What is known before the checks: gathered once, since some of it takes a while. */
-struct patient {
+struct target {
     const char *root; /* "" or DOCTOR_ROOT_VARIABLE's */
     struct settings settings;
     char wrong_setting[CHECK_TEXT_BYTES]; /* the first that the library would refuse; "": none */
     char library[ENVIRONMENT_PATH_BYTES];
     char library_reason[ENVIRONMENT_REASON_BYTES]; /* "": it can be preloaded */
-    struct gpu_sight gpu;
+    struct gpu_probe gpu;
     char **argv;    /* the program and its arguments; NULL: none was named, as in all below */
     int find_error; /* of the program, an errno */
     struct program program;
-    struct start_sight start;
+    struct start_probe start;
     char torch[TORCH_VERSION_BYTES]; /* PyTorch's version, as its version.py has it; "": none */
     char torch_folder[PATH_MAX];     /* where that was found */
 };
 
 /* False: it has nothing to say here (the program is no Python, say). */
-typedef bool check_fn(const struct patient *p, struct check_result *f);
+typedef bool check_fn(const struct target *p, struct check_result *f);
 
 /* Fill it, and are true, as a check answers that has something to say. (checks.c) */
 bool check_result_set(struct check_result *f, enum check_state state, const char *advice,
@@ -112,7 +112,7 @@ check_fn check_sample, check_gaps, check_os;
 /* gpu_checks.c; check_device has nothing to say without --device */
 check_fn check_driver, check_cupti, check_client, check_counters, check_device;
 /* Takes at most 20 seconds. */
-void gpu_sight_take(struct patient *p);
+void gpu_probe_take(struct target *p);
 
 /* program_checks.c: nothing to say without a program */
 check_fn check_program, check_preload, check_runtime, check_sanitizer, check_python, check_torch;
@@ -125,13 +125,13 @@ void program_python_version(const char *name, unsigned *minor);
 bool program_uses_cuda(const char *path);
 /* Finds PyTorch and the libcudart of its Python, as that was called, by its own first line, or as
  * it was seen. */
-void program_packages_find(struct patient *p);
+void program_packages_find(struct target *p);
 
 /*
- * start_sight.c: the program is looked at by ptrace where its main function would begin, and ended
+ * start_probe.c: the program is looked at by ptrace where its main function would begin, and ended
  * there: nothing of it has run. What starts it (a shell's script, env, nice ...) does run, up to
  * there, since nobody else knows what it will start. Takes at most START_SECONDS.
  */
-void start_sight_take(struct patient *p);
+void start_probe_take(struct target *p);
 
 #endif

@@ -51,14 +51,14 @@ struct doctor_options {
 };
 
 struct doctor {
-    struct patient patient;
+    struct target target;
     struct check_result results[CHECK_COUNT];
     bool has_result[CHECK_COUNT];
     enum check_state worst;
 };
 
 /* As the library will take them: an option wins over the variable. */
-static void read_settings(struct patient *p, const char *const *values)
+static void read_settings(struct target *p, const char *const *values)
 {
     settings_init(&p->settings);
     for (int i = 0; i < SETTING_COUNT; i++) {
@@ -72,7 +72,7 @@ static void read_settings(struct patient *p, const char *const *values)
     }
 }
 
-static void doctor_gather(struct patient *p, const char *const *values)
+static void doctor_gather(struct target *p, const char *const *values)
 {
     const char *root = getenv(DOCTOR_ROOT_VARIABLE);
     p->root = root ? root : "";
@@ -81,19 +81,19 @@ static void doctor_gather(struct patient *p, const char *const *values)
         p->library_reason[0] = '\0';
     p->find_error = p->argv ? program_find(&p->program, p->argv[0]) : 0;
     if (p->argv && !p->find_error && !p->program.obstacle && !p->library_reason[0]) {
-        start_sight_take(p);
+        start_probe_take(p);
         program_packages_find(p);
     }
     p->start.places.homes[0] = getenv("CUDA_HOME");
     p->start.places.homes[1] = "/usr/local/cuda";
     p->start.places.library_path = getenv("LD_LIBRARY_PATH");
-    gpu_sight_take(p);
+    gpu_probe_take(p);
 }
 
 static void examine(struct doctor *d)
 {
     for (size_t i = 0; i < CHECK_COUNT; i++) {
-        d->has_result[i] = checks[i].look(&d->patient, &d->results[i]);
+        d->has_result[i] = checks[i].look(&d->target, &d->results[i]);
         if (d->has_result[i] && d->results[i].state > d->worst)
             d->worst = d->results[i].state;
     }
@@ -149,8 +149,8 @@ static enum exit_code doctor_run(const struct options *options)
         message("doctor: out of memory");
         return EXIT_ENVIRONMENT;
     }
-    d->patient.argv = options->path_count ? options->paths : NULL;
-    doctor_gather(&d->patient, options->settings);
+    d->target.argv = options->path_count ? options->paths : NULL;
+    doctor_gather(&d->target, options->settings);
     examine(d);
     (own->json ? doctor_print_json : print_text)(d);
     enum exit_code code = standard_output_end();

@@ -41,17 +41,17 @@ static void path_of(void *address, char path[static CUPTI_PATH_BYTES_MAX])
 }
 
 /* False. */
-__attribute__((format(printf, 2, 3))) static bool say_why(char reason[static SIGHT_TEXT_BYTES],
+__attribute__((format(printf, 2, 3))) static bool say_why(char reason[static KNOWN_TEXT_BYTES],
                                                           const char *format, ...)
 {
     va_list list;
     va_start(list, format);
-    vsnprintf(reason, SIGHT_TEXT_BYTES, format, list);
+    vsnprintf(reason, KNOWN_TEXT_BYTES, format, list);
     va_end(list);
     return false;
 }
 
-static bool ask_driver(struct gpu_sight *s)
+static bool ask_driver(struct gpu_probe *s)
 {
     say_why(s->reason, "libcuda.so.1 crashes when it is loaded");
     void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
@@ -89,7 +89,7 @@ static void on_callback(void)
 /* The first that works is taken, as the library does; one that is held ends the search, too. */
 static bool try_cupti(void *context, const char *name, enum cupti_place place)
 {
-    struct gpu_sight *s = context;
+    struct gpu_probe *s = context;
     uint32_t version = 0;
     void *subscriber = NULL, *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
     const char *why = NULL;
@@ -110,7 +110,7 @@ static bool try_cupti(void *context, const char *name, enum cupti_place place)
                                         : GPU_NO_CUPTI;
     if (result_text && result_text(result, &why) != 0)
         why = NULL;
-    say_why(s->reason, "%.*s does not work with this driver: error %d (%s)", SIGHT_TEXT_BYTES / 2,
+    say_why(s->reason, "%.*s does not work with this driver: error %d (%s)", KNOWN_TEXT_BYTES / 2,
             s->cupti, result, why ? why : "unknown");
     if (s->answer == GPU_NO_CUPTI && !s->refused[0])
         snprintf(s->refused, sizeof s->refused, "%s", s->cupti);
@@ -119,8 +119,8 @@ static bool try_cupti(void *context, const char *name, enum cupti_place place)
 
 static void ask_gpu(void *result, void *context)
 {
-    struct gpu_sight *s = result;
-    const struct patient *p = context;
+    struct gpu_probe *s = result;
+    const struct target *p = context;
     const char *setting = p->settings.texts[SETTING_CUPTI]; /* it goes before all places */
     struct cupti_places places = p->start.places;
     if (!ask_driver(s))
@@ -134,15 +134,15 @@ static void ask_gpu(void *result, void *context)
         s->answer = GPU_NO_CUPTI;
 }
 
-void gpu_sight_take(struct patient *p)
+void gpu_probe_take(struct target *p)
 {
-    p->gpu = (struct gpu_sight){.answer = GPU_NO_LIBRARY, .reason = "cannot start a process"};
+    p->gpu = (struct gpu_probe){.answer = GPU_NO_LIBRARY, .reason = "cannot start a process"};
     aside_run(ask_gpu, &p->gpu, sizeof p->gpu, p, GPU_SIGHT_SECONDS);
 }
 
 /* The kernel module's, "580.65.06" of "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.65.06
  * ..." or of the open module's line; "": not known. */
-static void module_version(const struct patient *p, char version[static LINE_BYTES])
+static void module_version(const struct target *p, char version[static LINE_BYTES])
 {
     char path[PATH_MAX], line[LINE_BYTES], *rest = NULL;
     snprintf(path, sizeof path, "%s/proc/driver/nvidia/version", p->root);
@@ -154,9 +154,9 @@ static void module_version(const struct patient *p, char version[static LINE_BYT
                 snprintf(version, LINE_BYTES, ", module %s", word);
 }
 
-bool check_driver(const struct patient *p, struct check_result *f)
+bool check_driver(const struct target *p, struct check_result *f)
 {
-    const struct gpu_sight *g = &p->gpu;
+    const struct gpu_probe *g = &p->gpu;
     char module[LINE_BYTES];
     module_version(p, module);
     switch (g->answer) {
@@ -178,9 +178,9 @@ bool check_driver(const struct patient *p, struct check_result *f)
                 plural_end((uint64_t)g->device_count), g->driver, module);
 }
 
-bool check_cupti(const struct patient *p, struct check_result *f)
+bool check_cupti(const struct target *p, struct check_result *f)
 {
-    const struct gpu_sight *g = &p->gpu;
+    const struct gpu_probe *g = &p->gpu;
     if (!p->settings.numbers[SETTING_GPU])
         return limited(f, "unset GPUPROF_GPU", "no GPU rows: GPUPROF_GPU turns them off");
     switch (g->answer) {
@@ -202,7 +202,7 @@ bool check_cupti(const struct patient *p, struct check_result *f)
 }
 
 /* Who else is told to come into the program: they hold CUPTI, or make of it what they want. */
-bool check_client(const struct patient *p, struct check_result *f)
+bool check_client(const struct target *p, struct check_result *f)
 {
     static const char *const variables[] = {"CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH"};
     static const char *const tools[] = {"libToolsInjection", "libnvperf", "libscorep", "libtau",
@@ -223,7 +223,7 @@ bool check_client(const struct patient *p, struct check_result *f)
 }
 
 /* gpuprof records none of them; who reads this may want to know whether others could. */
-bool check_counters(const struct patient *p, struct check_result *f)
+bool check_counters(const struct target *p, struct check_result *f)
 {
     char path[PATH_MAX], line[LINE_BYTES];
     int closed = -1;
@@ -241,8 +241,8 @@ bool check_counters(const struct patient *p, struct check_result *f)
                     : "all users may read the GPU's hardware counters; gpuprof does not need them");
 }
 
-struct nvml_sight {
-    char reason[SIGHT_TEXT_BYTES]; /* "": it works */
+struct nvml_probe {
+    char reason[KNOWN_TEXT_BYTES]; /* "": it works */
     char version[NVML_VERSION_BYTES];
     unsigned device_count;
     unsigned readable_count; /* of those whose power is told */
@@ -252,7 +252,7 @@ struct nvml_sight {
 /* The types are those of inject/device. */
 static void ask_nvml(void *result, void *context)
 {
-    struct nvml_sight *s = result;
+    struct nvml_probe *s = result;
     unsigned milliwatts;
     (void)context;
     void *library = dlopen(NVML_SONAME, RTLD_LAZY | RTLD_LOCAL);
@@ -295,9 +295,9 @@ static void ask_nvml(void *result, void *context)
     s->reason[0] = '\0';
 }
 
-bool check_device(const struct patient *p, struct check_result *f)
+bool check_device(const struct target *p, struct check_result *f)
 {
-    struct nvml_sight s = {.reason = NVML_SONAME " crashes, or does not answer"};
+    struct nvml_probe s = {.reason = NVML_SONAME " crashes, or does not answer"};
     if (!p->settings.numbers[SETTING_DEVICE])
         return false;
     aside_run(ask_nvml, &s, sizeof s, NULL, NVML_SECONDS);

@@ -14,13 +14,13 @@
 
 #include "sample_signals.h"
 
-static bool is_sampled(const struct patient *p)
+static bool is_sampled(const struct target *p)
 {
     return p->settings.numbers[SETTING_SAMPLE] != SETTING_OFF;
 }
 
 /* That the library would take. A program inherits signals that are ignored. 0: there is none. */
-static int free_signal(const struct patient *p)
+static int free_signal(const struct target *p)
 {
     int n = SAMPLE_SIGNAL_LAST, dump = (int)p->settings.numbers[SETTING_DUMP_SIGNAL];
     struct sigaction found;
@@ -43,7 +43,7 @@ static int try_timer(int number)
     return 0;
 }
 
-bool check_sample(const struct patient *p, struct check_result *f)
+bool check_sample(const struct target *p, struct check_result *f)
 {
     int number = free_signal(p), error = try_timer(number ? number : SAMPLE_SIGNAL_LAST);
     if (!is_sampled(p))
@@ -58,7 +58,7 @@ bool check_sample(const struct patient *p, struct check_result *f)
     return fine(f, "signal %d is free for samples, and timers on a thread's CPU time work", number);
 }
 
-bool check_gaps(const struct patient *p, struct check_result *f)
+bool check_gaps(const struct target *p, struct check_result *f)
 {
     static const char *const files[] = {"stat", "syscall", "schedstat"};
     uint64_t gaps = p->settings.numbers[SETTING_GAPS];
@@ -84,7 +84,7 @@ bool check_gaps(const struct patient *p, struct check_result *f)
     return fine(f, "waiting threads can be observed");
 }
 
-bool check_os(const struct patient *p, struct check_result *f)
+bool check_os(const struct target *p, struct check_result *f)
 {
     char path[ENVIRONMENT_PATH_BYTES], reason[ENVIRONMENT_REASON_BYTES];
     if (p->settings.numbers[SETTING_OS] == SETTING_OFF || p->library_reason[0])

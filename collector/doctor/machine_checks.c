@@ -24,13 +24,13 @@
 #define RAMFS_MAGIC  0x858458f6
 
 /* `path` below the root, in `text`. */
-static const char *rooted(const struct patient *p, const char *path, char text[static PATH_MAX])
+static const char *rooted(const struct target *p, const char *path, char text[static PATH_MAX])
 {
     snprintf(text, PATH_MAX, "%s%s", p->root, path);
     return text;
 }
 
-bool check_library(const struct patient *p, struct check_result *f)
+bool check_library(const struct target *p, struct check_result *f)
 {
     struct statvfs fs;
     if (p->library_reason[0])
@@ -42,13 +42,13 @@ bool check_library(const struct patient *p, struct check_result *f)
     return fine(f, "%s can be preloaded", p->library);
 }
 
-bool check_settings(const struct patient *p, struct check_result *f)
+bool check_settings(const struct target *p, struct check_result *f)
 {
     return p->wrong_setting[0] &&
            limited(f, "correct it; until then gpuprof uses the default", "%s", p->wrong_setting);
 }
 
-bool check_kernel(const struct patient *p, struct check_result *f)
+bool check_kernel(const struct target *p, struct check_result *f)
 {
     char path[PATH_MAX], release[64] = "";
     unsigned major = 0, minor = 0;
@@ -64,14 +64,14 @@ bool check_kernel(const struct patient *p, struct check_result *f)
 }
 
 /* The collector would not have started with an older one than it was built for. */
-bool check_libc(const struct patient *p, struct check_result *f)
+bool check_libc(const struct target *p, struct check_result *f)
 {
     (void)p;
     return fine(f, "glibc %s", gnu_get_libc_version());
 }
 
 /* Python's frames are read as memory of the own process, which seccomp may forbid. */
-bool check_memory(const struct patient *p, struct check_result *f)
+bool check_memory(const struct target *p, struct check_result *f)
 {
     char path[PATH_MAX];
     int from = 1, to = 0;
@@ -88,7 +88,7 @@ bool check_memory(const struct patient *p, struct check_result *f)
                    "both forbidden here");
 }
 
-bool check_live_folder(const struct patient *p, struct check_result *f)
+bool check_live_folder(const struct target *p, struct check_result *f)
 {
     char path[PATH_MAX], room[UNIT_TEXT_BYTES], wanted[UNIT_TEXT_BYTES];
     const char *setting = p->settings.texts[SETTING_LIVE];
@@ -115,7 +115,7 @@ bool check_live_folder(const struct patient *p, struct check_result *f)
 }
 
 /* NVIDIA's container toolkit mounts libcuda for "compute" only, and devices as is asked for. */
-bool check_container(const struct patient *p, struct check_result *f)
+bool check_container(const struct target *p, struct check_result *f)
 {
     char path[PATH_MAX];
     bool is_docker = access(rooted(p, "/.dockerenv", path), F_OK) == 0;

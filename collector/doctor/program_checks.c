@@ -83,7 +83,7 @@ static bool find_script_python(struct program *program, const char *script)
 }
 
 /* __version__ = '2.5.1+cu124'. */
-static bool read_version(const char *folder, struct patient *p)
+static bool read_version(const char *folder, struct target *p)
 {
     char path[PATH_MAX + 32], line[256];
     snprintf(path, sizeof path, "%s/torch/version.py", folder);
@@ -123,7 +123,7 @@ static void add_runtimes(const char *folder, struct cupti_places *places)
     }
 }
 
-__attribute__((format(printf, 2, 3))) static void look_in(struct patient *p, const char *form, ...)
+__attribute__((format(printf, 2, 3))) static void look_in(struct target *p, const char *form, ...)
 {
     char folder[PATH_MAX];
     va_list list;
@@ -135,7 +135,7 @@ __attribute__((format(printf, 2, 3))) static void look_in(struct patient *p, con
 }
 
 /* Below the folder in which bin/python lies. */
-static void look_below(struct patient *p, const char *python)
+static void look_below(struct target *p, const char *python)
 {
     const char *slash = strrchr(python, '/');
     const char *end = slash ? memrchr(python, '/', (size_t)(slash - python)) : NULL;
@@ -148,7 +148,7 @@ static void look_below(struct patient *p, const char *python)
 }
 
 /* Its path is not resolved first, or a virtual environment would not be seen. */
-void program_packages_find(struct patient *p)
+void program_packages_find(struct target *p)
 {
     char resolved[PATH_MAX];
     struct program script;
@@ -172,7 +172,7 @@ void program_packages_find(struct patient *p)
 
 /* ---- checks --------------------------------------------------------------------------------- */
 
-bool check_program(const struct patient *p, struct check_result *f)
+bool check_program(const struct target *p, struct check_result *f)
 {
     if (!p->argv)
         return false;
@@ -186,14 +186,14 @@ bool check_program(const struct patient *p, struct check_result *f)
 }
 
 /* Is there a program that can be looked at? */
-static bool has_program(const struct patient *p)
+static bool has_program(const struct target *p)
 {
     return p->argv && !p->find_error && !p->program.obstacle && !p->library_reason[0];
 }
 
-bool check_preload(const struct patient *p, struct check_result *f)
+bool check_preload(const struct target *p, struct check_result *f)
 {
-    const struct start_sight *s = &p->start;
+    const struct start_probe *s = &p->start;
     const char *by = s->via[0] ? ", started by " : "";
     if (!has_program(p))
         return false;
@@ -231,12 +231,12 @@ bool check_preload(const struct patient *p, struct check_result *f)
 }
 
 /* The file that will use CUDA, as far as it is known. */
-static const char *program_path(const struct patient *p)
+static const char *program_path(const struct target *p)
 {
     return p->start.answer == START_LOADED ? p->start.path : p->program.path;
 }
 
-bool check_runtime(const struct patient *p, struct check_result *f)
+bool check_runtime(const struct target *p, struct check_result *f)
 {
     if (!has_program(p) || !has_runtime(program_path(p)))
         return false;
@@ -248,7 +248,7 @@ bool check_runtime(const struct patient *p, struct check_result *f)
         "the CUDA runtime is statically linked: without CUPTI only its driver calls are recorded");
 }
 
-bool check_sanitizer(const struct patient *p, struct check_result *f)
+bool check_sanitizer(const struct target *p, struct check_result *f)
 {
     if (!has_program(p) || (!p->program.needs_asan && !p->program.has_tsan))
         return false;
@@ -256,7 +256,7 @@ bool check_sanitizer(const struct patient *p, struct check_result *f)
                 p->program.needs_asan ? "AddressSanitizer" : "ThreadSanitizer");
 }
 
-bool check_python(const struct patient *p, struct check_result *f)
+bool check_python(const struct target *p, struct check_result *f)
 {
     unsigned minor = p->start.python_minor;
     if (!has_program(p) || !minor)
@@ -270,7 +270,7 @@ bool check_python(const struct patient *p, struct check_result *f)
     return fine(f, "Python 3.%u: stacks will have Python frames", minor);
 }
 
-bool check_torch(const struct patient *p, struct check_result *f)
+bool check_torch(const struct target *p, struct check_result *f)
 {
     unsigned major = 0, minor = 0;
     const char *version = p->torch;

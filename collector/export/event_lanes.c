@@ -228,7 +228,7 @@ static bool event_lanes_fill(struct joint *j, uint32_t index)
     struct selection_found selected;
     struct walk_found found;
     if (lane->batch) {
-        workers_tell(&j->workers, index, "", 1); /* a failure shows in the read below */
+        workers_report(&j->workers, index, "", 1); /* a failure shows in the read below */
         lane->batch = next_batch(lane->batches, &lane->number);
     } else {
         lane->batch = lane->batches = j->batches + index * LANE_BATCHES;
@@ -305,13 +305,13 @@ static int event_lanes_find_steps(struct walk *w, struct steps *steps)
 }
 
 /* Sends the steps to the workers. Returns the same as `event_lanes_join`. */
-static uint32_t tell_steps(const struct joint *j, const struct steps *s)
+static uint32_t report_steps(const struct joint *j, const struct steps *s)
 {
     for (uint32_t i = 0; s && i < j->workers.count; i++)
-        if (!workers_tell(&j->workers, i, s->firsts,
-                          (j->walk->rec->count + 1u) * sizeof *s->firsts) ||
-            !workers_tell(&j->workers, i, &s->count, sizeof s->count) ||
-            !workers_tell(&j->workers, i, s->list, s->count * sizeof *s->list))
+        if (!workers_report(&j->workers, i, s->firsts,
+                            (j->walk->rec->count + 1u) * sizeof *s->firsts) ||
+            !workers_report(&j->workers, i, &s->count, sizeof s->count) ||
+            !workers_report(&j->workers, i, s->list, s->count * sizeof *s->list))
             return i;
     return WORKERS_DONE;
 }
@@ -344,7 +344,7 @@ static int event_lanes_own_run(struct joint *j, struct steps *steps,
     if (j->workers.count <= LANES_SLOWER && !out->zstream)
         out->in_background = false;
     int error = event_lanes_find_steps(j->walk, steps);
-    uint32_t how = error < 0 ? WORKERS_UNWANTED : tell_steps(j, steps);
+    uint32_t how = error < 0 ? WORKERS_UNWANTED : report_steps(j, steps);
     if (how == WORKERS_DONE)
         how = event_lanes_join(j, out);
     enum exit_code code = workers_end(&j->workers, how);

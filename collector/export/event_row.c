@@ -414,8 +414,8 @@ static void event_row_take_sample(struct export_writer *w, const struct slice *s
 /* Readings have no thread, kind, name or duration to select by. */
 static bool shows_samples(const struct export_writer *w)
 {
-    const struct select_wish *wish = w->scope.selection ? w->scope.selection->wish : NULL;
-    return !wish || !(wish->kinds || wish->name || wish->min_ns || wish->tids.count);
+    const struct select_request *request = w->scope.selection ? w->scope.selection->request : NULL;
+    return !request || !(request->kinds || request->name || request->min_ns || request->tids.count);
 }
 
 int event_take(struct export_writer *w, const struct slice *s)

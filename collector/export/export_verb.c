@@ -45,7 +45,7 @@ struct export
 static int export_verb_take(void *context, const struct slice *s)
 {
     struct export *x = context;
-    int error = s->is_hidden ? 0 : x->format->take(x->writer, s);
+    int error = s->is_filtered ? 0 : x->format->take(x->writer, s);
     return error == 0 && x->out->error ? WALK_STOP : error; /* output_finish reports it */
 }
 
@@ -76,14 +76,15 @@ static int write_events(struct export *x, const struct options *options)
 {
     const struct export_options *own = options->own;
     struct report *r = &x->report;
-    const struct report_wish wish = {.use = USE_EXPORT,
-                                     .by = BY_THREAD,
-                                     /* Leaves out tables of the host without data for them. */
-                                     .leaves = report_parts_absent(&x->rec) & REPORT_HOST,
-                                     .symbols = options->symbols,
-                                     .found = x->has_steps ? &x->steps : NULL};
+    const struct report_request request = {
+        .use = USE_EXPORT,
+        .by = BY_THREAD,
+        /* Leaves out tables of the host without data for them. */
+        .leaves = report_parts_missing(&x->rec) & REPORT_HOST,
+        .symbols = options->symbols,
+        .found = x->has_steps ? &x->steps : NULL};
     r->histogram_rows = histogram_rows_max(recording_bytes(&x->rec));
-    int error = x->format->wants_tables ? report_begin(r, &x->rec, &wish) : 0;
+    int error = x->format->wants_tables ? report_begin(r, &x->rec, &request) : 0;
     struct export_scope scope = {.options = options,
                                  .steps = x->has_steps ? &x->steps : NULL,
                                  .selection = x->is_cut ? &x->selection : NULL,

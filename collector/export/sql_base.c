@@ -208,7 +208,7 @@ static bool register_files(struct sql_base *b)
 /* ---- tables and rows ------------------------------------------------------------------------- */
 
 /* Returns SQLite's result as our error: lack of memory, or else an error of the output. */
-static int told(struct sql_base *b, int said)
+static int reported(struct sql_base *b, int said)
 {
     if (said == SQLITE_OK || said == SQLITE_DONE || b->out->error)
         return 0;
@@ -257,7 +257,7 @@ struct sql_base *sql_base_create(struct output *out)
         said = sql_base_run(b, settings);
     if (said == SQLITE_OK)
         said = make_tables(b);
-    if (told(b, said) == 0 && !out->error)
+    if (reported(b, said) == 0 && !out->error)
         return b;
     sql_base_free(b);
     return NULL;
@@ -311,14 +311,14 @@ static int sql_base_put_row(struct sql_base *b, const char *name, unsigned colum
         sqlite3_step(insert);
         said = sqlite3_reset(insert);
     }
-    return told(b, said);
+    return reported(b, said);
 }
 
 int sql_base_insert(struct sql_base *b, enum sql_table table, const struct sql_value *row)
 {
     const struct table *t = &tables[table];
     int error = table >= SQL_LATE && !b->inserts[table].insert && !b->out->error
-                    ? told(b, sql_base_make_table(b, t->name, t->definition + 1))
+                    ? reported(b, sql_base_make_table(b, t->name, t->definition + 1))
                     : 0;
     return error < 0 ? error : sql_base_put_row(b, t->name, t->columns, &b->inserts[table], row);
 }
@@ -328,7 +328,7 @@ int sql_base_add_table(struct sql_base *b, const char *name, const char *columns
     sqlite3_finalize(b->inserts[SQL_TABLES].insert);
     b->inserts[SQL_TABLES] = (struct inserts){0};
     snprintf(b->added, sizeof b->added, "%s", name);
-    return b->out->error ? 0 : told(b, sql_base_make_table(b, name, columns));
+    return b->out->error ? 0 : reported(b, sql_base_make_table(b, name, columns));
 }
 
 int sql_base_add_row(struct sql_base *b, const struct sql_value *row, unsigned count)
@@ -338,7 +338,7 @@ int sql_base_add_row(struct sql_base *b, const struct sql_value *row, unsigned c
 
 int sql_base_finish(struct sql_base *b)
 {
-    return b->out->error ? 0 : told(b, sql_base_run(b, "COMMIT"));
+    return b->out->error ? 0 : reported(b, sql_base_run(b, "COMMIT"));
 }
 
 void sql_base_free(struct sql_base *b)

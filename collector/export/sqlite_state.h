@@ -35,7 +35,7 @@ struct frame_texts {
 struct sqlite_chains {
     struct call_tree tree;
     bool has_tree;
-    struct key_map told;       /* nodes whose frames are written */
+    struct key_map reported;   /* nodes whose frames are written */
     struct frame_texts *texts; /* owned, by number of a frame */
     uint32_t text_count;
 };
@@ -49,8 +49,8 @@ struct export_writer {
     struct kernel_names texts; /* of StringIds, without duplicates */
     struct key_map text_ids;   /* (text, part of it) -> number in StringIds */
     uint64_t text_count;
-    struct key_map told; /* (process, domain, category + 1) with written names */
-    uint64_t end_ns;     /* end of the last event, since the session's start */
+    struct key_map reported; /* (process, domain, category + 1) with written names */
+    uint64_t end_ns;         /* end of the last event, since the session's start */
     struct sqlite_chains chains;
     uint64_t sample_count; /* rows of COMPOSITE_EVENTS */
     bool has_os;           /* OSRT_API has a row */

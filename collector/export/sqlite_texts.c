@@ -137,7 +137,7 @@ void sqlite_chains_release(struct sqlite_chains *c)
 {
     if (c->has_tree)
         call_tree_release(&c->tree);
-    key_map_release(&c->told);
+    key_map_release(&c->reported);
     free(c->texts);
 }
 
@@ -197,9 +197,9 @@ uint64_t sqlite_chain(struct export_writer *w, const struct process *p, uint32_t
         return sample;
     }
     struct key key = {node, 0, 0};
-    if (key_map_get(&c->told, key))
+    if (key_map_get(&c->reported, key))
         return node;
-    int error = key_map_set(&c->told, key, 1);
+    int error = key_map_set(&c->reported, key, 1);
     if (error == GPUPROF_LIMIT)
         return 0; /* without this note, frames would be written twice */
     if (sqlite_ok(w, error))

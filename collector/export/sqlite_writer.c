@@ -90,7 +90,7 @@ static void put_label(struct export_writer *w, const struct range *range, uint64
                       const struct kernel_name *text)
 {
     struct key key = {range->process->index, range->domain, category};
-    if (!text || key_map_get(&w->told, key))
+    if (!text || key_map_get(&w->reported, key))
         return;
     put_NVTX(w, &(const struct nvtx_row){
                     .range = range,
@@ -100,7 +100,7 @@ static void put_label(struct export_writer *w, const struct range *range, uint64
                     .category = category,
                     .text = text,
                 });
-    (void)sqlite_ok(w, key_map_set(&w->told, key, 1));
+    (void)sqlite_ok(w, key_map_set(&w->reported, key, 1));
 }
 
 /* A range open at the end has no end time, as with nsys. Both text columns have its text, since
@@ -174,7 +174,7 @@ static void sqlite_free(struct export_writer *w)
     sqlite_texts_release(w);
     sqlite_chains_release(&w->chains);
     sql_base_free(w->base);
-    key_map_release(&w->told);
+    key_map_release(&w->reported);
     free(w->machines);
     free(w);
 }

@@ -66,7 +66,7 @@ struct pprof {
     struct key_map function_ids; /* (name, file) -> id */
     struct key_map mapping_ids;  /* module -> id */
     unsigned type_count;         /* in `types` */
-    bool *is_told;               /* owned, by frame number: its location is written */
+    bool *is_reported;           /* owned, by frame number: its location is written */
     bool failed;
 };
 
@@ -152,12 +152,12 @@ static uint64_t function_id_of(struct pprof *p, const struct shown_frame *f)
 }
 
 /* A location's id is its frame number. */
-static void tell_location(struct pprof *p, uint32_t number)
+static void report_location(struct pprof *p, uint32_t number)
 {
     const struct shown_frame *f = shown_frame_of(&p->costs->tree.frames, number);
-    if (p->is_told[number])
+    if (p->is_reported[number])
         return;
-    p->is_told[number] = true;
+    p->is_reported[number] = true;
     uint64_t mapping = f->module ? mapping_id_of(p, f->module) : 0;
     uint64_t function = function_id_of(p, f);
     bool is_line = f->name || f->file;
@@ -186,7 +186,7 @@ static void put_sample(struct pprof *p, uint32_t node, const struct stack_cost *
     for (uint32_t n = node; n; n = call_tree_node(tree, n)->parent) {
         const struct shown_frame *f = call_tree_frame(tree, n);
         if (!label_key(f)) {
-            tell_location(p, call_tree_node(tree, n)->frame);
+            report_location(p, call_tree_node(tree, n)->frame);
             continue;
         }
         text_id(p, label_key(f));
@@ -247,8 +247,8 @@ static int pprof_write(const struct stack_costs *costs, const struct stacks_span
 {
     struct pprof p = {.costs = costs, .out = out, .texts = {.plain = true}};
     p.type_count = stack_costs_has_host(costs) ? TYPES : TYPES_PLAIN;
-    p.is_told = calloc(costs->tree.frames.count + 1u, sizeof *p.is_told);
-    p.failed = !p.is_told;
+    p.is_reported = calloc(costs->tree.frames.count + 1u, sizeof *p.is_reported);
+    p.failed = !p.is_reported;
     if (!p.failed)
         stacks_export_put_head(&p, span);
     for (uint32_t n = 1; n <= costs->tree.count && !p.failed && !out->error; n++) {
@@ -265,7 +265,7 @@ static int pprof_write(const struct stack_costs *costs, const struct stacks_span
     key_map_release(&p.text_ids);
     key_map_release(&p.function_ids);
     key_map_release(&p.mapping_ids);
-    free(p.is_told);
+    free(p.is_reported);
     return failed ? GPUPROF_NO_MEMORY : 0;
 }
 

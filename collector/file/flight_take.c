@@ -171,7 +171,7 @@ static int put_dump(struct taker *t)
 }
 
 /* A kill before this repeats the dump next time. */
-static int tell_taken(struct flight_place *place)
+static int report_taken(struct flight_place *place)
 {
     uint8_t none[8] = {0};
     char path[64];
@@ -229,6 +229,6 @@ int flight_take(struct flight_place *place, const char *stream_path)
 {
     struct replacement its = {place, stream_path};
     int error = place->offset ? new_file_replace(stream_path, NULL, replace, &its) : 0;
-    int told = error > 0 ? tell_taken(place) : 0;
-    return told < 0 ? told : error;
+    int reported = error > 0 ? report_taken(place) : 0;
+    return reported < 0 ? reported : error;
 }

@@ -11,7 +11,7 @@
 #include "error.h"
 #include "read/process_title.h"
 #include "read/recording.h"
-#include "resolve/absence.h"
+#include "resolve/missing_reason.h"
 
 struct sorted_node {
     uint32_t parent;
@@ -195,12 +195,12 @@ int flame_gather(struct flame *f, const char *symbol_folder)
     return error;
 }
 
-static void say_absences(const struct recording *rec, const char *key, const char *what)
+static void say_missing_reasons(const struct recording *rec, const char *key, const char *what)
 {
-    struct absence found[ABSENCES_MAX];
-    unsigned count = absences_find(rec, key, found);
+    struct missing_reason found[ABSENCES_MAX];
+    unsigned count = missing_reasons_find(rec, key, found);
     for (unsigned i = 0; i < count; i++) {
-        char *text = absence_text(&found[i], rec, what);
+        char *text = missing_reason_text(&found[i], rec, what);
         message("flame: %s", text ? text : "?");
         free(text);
     }
@@ -238,8 +238,8 @@ void flame_say(const struct flame *f, const struct recording *rec, const char *c
     call_tree_say(&f->costs.tree);
     if (flame_lacks(f->weight, &without))
         message("flame: %s", flame_note(f, &without, note));
-    say_absences(rec, "stacks", "stacks");
-    say_absences(rec, "python", "Python frames");
+    say_missing_reasons(rec, "stacks", "stacks");
+    say_missing_reasons(rec, "python", "Python frames");
     uint64_t stackless = flame_value(f->weight, &without);
     if (f->nodes[0].total == stackless && stackless)
         say_command(f, rec, command,

@@ -94,7 +94,7 @@ struct both {
     uint32_t there;
     struct flame_node *nodes; /* owned, as is the next */
     uint64_t (*totals)[FLAME_SIDES];
-    uint32_t *twins; /* owned: duplicates of nodes that are gone, and of their callers */
+    uint32_t *duplicates; /* owned: duplicates of nodes that are gone, and of their callers */
     const char *note;
 };
 
@@ -102,7 +102,7 @@ static void both_release(struct both *b)
 {
     free(b->nodes);
     free(b->totals);
-    free(b->twins);
+    free(b->duplicates);
 }
 
 static double scale_of(const struct flame_diff *d, const uint64_t sums[FLAME_SIDES],
@@ -121,8 +121,8 @@ static int flame_diff_add_up(struct both *b)
     uint64_t sums[FLAME_SIDES] = {0};
     b->there = d->tree.count;
     b->totals = calloc(b->there + 1u, sizeof *b->totals);
-    b->twins = calloc(b->there + 1u, sizeof *b->twins);
-    if (!b->totals || !b->twins)
+    b->duplicates = calloc(b->there + 1u, sizeof *b->duplicates);
+    if (!b->totals || !b->duplicates)
         return GPUPROF_NO_MEMORY;
     for (unsigned side = 0; side < FLAME_SIDES; side++) {
         for (uint32_t n = 0; n < b->there; n++)
@@ -152,27 +152,27 @@ static int add_gone(struct both *b)
     struct shown_frame frame = {.kind = SHOWN_WORK}; /* no other frame has this kind here */
     uint32_t root = 0;
     for (uint32_t n = b->there; n > 0; n--)
-        if (b->twins[n] || (flame_diff_is_gone(b, n) && d->own[n - 1][FLAME_BEFORE]))
-            b->twins[n] = b->twins[call_tree_node(&d->tree, n)->parent] = UINT32_MAX;
-    if (!b->twins[0])
+        if (b->duplicates[n] || (flame_diff_is_gone(b, n) && d->own[n - 1][FLAME_BEFORE]))
+            b->duplicates[n] = b->duplicates[call_tree_node(&d->tree, n)->parent] = UINT32_MAX;
+    if (!b->duplicates[0])
         return 0;
     int error =
         kernel_name_intern(&d->names, (const uint8_t *)GONE_LABEL, strlen(GONE_LABEL), &frame.name);
     if (error == 0)
         error = call_tree_child(&d->tree, 0, &frame, &root);
-    b->twins[0] = root;
+    b->duplicates[0] = root;
     for (uint32_t n = 1; error == 0 && n <= b->there; n++)
-        if (b->twins[n])
-            error = call_tree_child(&d->tree, b->twins[call_tree_node(&d->tree, n)->parent],
-                                    call_tree_frame(&d->tree, n), &b->twins[n]);
+        if (b->duplicates[n])
+            error = call_tree_child(&d->tree, b->duplicates[call_tree_node(&d->tree, n)->parent],
+                                    call_tree_frame(&d->tree, n), &b->duplicates[n]);
     uint64_t(*totals)[FLAME_SIDES] = realloc(b->totals, (d->tree.count + 1u) * sizeof *totals);
     if (!totals)
         return GPUPROF_NO_MEMORY;
     b->totals = totals;
     memset(totals + b->there + 1, 0, (d->tree.count - b->there) * sizeof *totals);
     for (uint32_t n = 1; n <= b->there; n++)
-        if (b->twins[n] > b->there)
-            memcpy(totals[b->twins[n]], totals[n], sizeof *totals);
+        if (b->duplicates[n] > b->there)
+            memcpy(totals[b->duplicates[n]], totals[n], sizeof *totals);
     return error;
 }
 
@@ -197,12 +197,12 @@ static int arrange(struct both *b)
         return GPUPROF_NO_MEMORY;
     for (uint32_t n = 1; n <= b->there; n++) {
         b->nodes[n].own = d->own[n - 1][FLAME_NOW];
-        if (b->twins[n] && flame_diff_is_gone(b, n))
-            b->nodes[b->twins[n]].own += d->own[n - 1][FLAME_BEFORE];
+        if (b->duplicates[n] && flame_diff_is_gone(b, n))
+            b->nodes[b->duplicates[n]].own += d->own[n - 1][FLAME_BEFORE];
     }
     int error = flame_arrange(&d->tree, b->nodes);
-    if (error == 0 && b->twins[0])
-        put_last(b->nodes, b->twins[0]);
+    if (error == 0 && b->duplicates[0])
+        put_last(b->nodes, b->duplicates[0]);
     return error;
 }
 

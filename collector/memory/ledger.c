@@ -28,7 +28,7 @@ struct ledger_late {
 int ledger_init(struct ledger *l, struct walk *walk, const struct ledger_user *user)
 {
     *l = (struct ledger){.walk = walk, .user = *user};
-    l->pools.count_max = l->told.count_max = LEDGER_POOLS_MAX;
+    l->pools.count_max = l->reported.count_max = LEDGER_POOLS_MAX;
     l->has_calls = calloc(walk->rec->count + 1u, sizeof *l->has_calls);
     int error = books_init(&l->books, walk->rec->count, &l->user);
     return l->has_calls ? error : GPUPROF_NO_MEMORY;
@@ -38,7 +38,7 @@ void ledger_release(struct ledger *l)
 {
     books_release_all(&l->books);
     key_map_release(&l->pools);
-    key_map_release(&l->told);
+    key_map_release(&l->reported);
     free(l->late);
     free(l->has_calls);
     *l = (struct ledger){0};
@@ -68,11 +68,11 @@ static int ledger_settle(struct ledger *l, const struct ledger_late *late)
         return l->user.left ? l->user.left(l->user.context, &left) : 0;
     }
     struct key key = {block.process->index, block.address, 0};
-    uint64_t told = block.space == SPACE_ADDRESS ? key_map_get(&l->told, key) : 0;
-    if (told) {
-        block.device = (uint32_t)((told & (POOLED - 1)) - 1);
-        block.is_pooled = told & POOLED;
-        key_map_remove(&l->told, key);
+    uint64_t reported = block.space == SPACE_ADDRESS ? key_map_get(&l->reported, key) : 0;
+    if (reported) {
+        block.device = (uint32_t)((reported & (POOLED - 1)) - 1);
+        block.is_pooled = reported & POOLED;
+        key_map_remove(&l->reported, key);
     }
     return books_put_in(&l->books, &block, late->at_ns);
 }
@@ -120,14 +120,14 @@ static uint64_t argument(const struct event *e, const char *label)
     return function_arg(e->function, e->record, label, 0);
 }
 
-static uint32_t device_told(uint64_t device)
+static uint32_t device_reported(uint64_t device)
 {
     return device < LEDGER_NO_DEVICE ? (uint32_t)device : LEDGER_NO_DEVICE;
 }
 
 static uint32_t ledger_device_of(const struct event *e)
 {
-    return device_told(function_arg(e->function, e->record, "device", UINT64_MAX));
+    return device_reported(function_arg(e->function, e->record, "device", UINT64_MAX));
 }
 
 static void set_kind(struct ledger_block *b, unsigned kind)
@@ -261,7 +261,7 @@ static int ledger_take_call(struct ledger *l, const struct slice *s)
 
 /* ---- CUPTI's records ------------------------------------------------------------------------- */
 
-static int tell_pool(const struct ledger *l, const struct event *e, struct ledger_pool pool)
+static int report_pool(const struct ledger *l, const struct event *e, struct ledger_pool pool)
 {
     pool.process = e->process;
     return l->user.pooled ? l->user.pooled(l->user.context, &pool, e->begin_ns) : 0;
@@ -273,12 +273,12 @@ static int take_pool(const struct ledger *l, const struct event *e)
     bool is_gone = record_arg(r, POOL_OPERATION) == POOL_DESTROYED;
     struct ledger_pool pool = {.number = record_arg(r, POOL_POOL),
                                .bytes = is_gone ? 0 : record_arg(r, POOL_BYTES),
-                               .device = device_told(record_arg(r, POOL_DEVICE))};
-    return record_arg(r, POOL_KIND) == POOL_LOCAL ? tell_pool(l, e, pool) : 0;
+                               .device = device_reported(record_arg(r, POOL_DEVICE))};
+    return record_arg(r, POOL_KIND) == POOL_LOCAL ? report_pool(l, e, pool) : 0;
 }
 
 /* What the record says of its memory; false: it is none of a program's own. */
-static bool describe_told(const struct record *r, struct ledger_block *b)
+static bool describe_reported(const struct record *r, struct ledger_block *b)
 {
     static const uint8_t kinds[] = {[2] = LEDGER_PINNED + 1,
                                     [3] = LEDGER_LINEAR + 1,
@@ -294,29 +294,31 @@ static bool describe_told(const struct record *r, struct ledger_block *b)
         b->kind = LEDGER_POOLED;
     b->address = record_arg(r, MEMORY_ADDRESS);
     b->bytes = record_arg(r, MEMORY_BYTES);
-    b->device = device_told(record_arg(r, MEMORY_DEVICE));
+    b->device = device_reported(record_arg(r, MEMORY_DEVICE));
     b->is_pooled = record_arg(r, MEMORY_POOL) && record_arg(r, MEMORY_POOL_BYTES);
     return true;
 }
 
 /* Of a block that a call gets, on which device it is. */
 static int ledger_take_device(struct ledger *l, const struct event *e,
-                              const struct ledger_block *told, bool comes)
+                              const struct ledger_block *reported, bool comes)
 {
-    struct key key = {e->process->index, told->address, 0};
-    if (told->space != SPACE_ADDRESS || told->device == LEDGER_NO_DEVICE)
+    struct key key = {e->process->index, reported->address, 0};
+    if (reported->space != SPACE_ADDRESS || reported->device == LEDGER_NO_DEVICE)
         return 0;
     if (!comes) {
-        key_map_remove(&l->told, key);
+        key_map_remove(&l->reported, key);
         return 0;
     }
-    uint32_t place = books_find(&l->books, e->process, SPACE_ADDRESS, told->address);
+    uint32_t place = books_find(&l->books, e->process, SPACE_ADDRESS, reported->address);
     const struct ledger_block *b = place ? &l->books.blocks[place] : NULL;
     if (b && b->kind != LEDGER_NOT_OWN)
-        return b->device == told->device && b->is_pooled == told->is_pooled
+        return b->device == reported->device && b->is_pooled == reported->is_pooled
                    ? 0
-                   : books_move(&l->books, place, told->device, told->is_pooled, e->begin_ns);
-    int error = key_map_set(&l->told, key, (told->device + 1ull) | (told->is_pooled ? POOLED : 0));
+                   : books_move(&l->books, place, reported->device, reported->is_pooled,
+                                e->begin_ns);
+    int error = key_map_set(&l->reported, key,
+                            (reported->device + 1ull) | (reported->is_pooled ? POOLED : 0));
     return error == GPUPROF_LIMIT ? 0 : error;
 }
 
@@ -327,12 +329,12 @@ static int take_memory(struct ledger *l, const struct slice *s)
     const struct record *r = e->record;
     bool comes = record_arg(r, MEMORY_OPERATION) == MEMORY_ALLOCATE;
     struct ledger_block block = {.process = e->process};
-    if (!describe_told(r, &block))
+    if (!describe_reported(r, &block))
         return 0;
     struct ledger_pool pool = {.number = record_arg(r, MEMORY_POOL),
                                .bytes = record_arg(r, MEMORY_POOL_BYTES) - 1,
                                .device = block.device};
-    int error = block.is_pooled ? tell_pool(l, e, pool) : 0;
+    int error = block.is_pooled ? report_pool(l, e, pool) : 0;
     if (error < 0)
         return error;
     if (l->has_calls[e->process->index] && block.kind != LEDGER_STATIC)
@@ -356,7 +358,7 @@ static int ledger_take_tensor(struct ledger *l, const struct slice *s)
         .address = has_failed ? 0 : record_arg(r, TENSOR_ADDRESS),
         .bytes = record_arg(r, has_failed ? TENSOR_OOM_BYTES : TENSOR_BYTES),
         .reserved = record_arg(r, has_failed ? TENSOR_OOM_RESERVED : TENSOR_RESERVED),
-        .device = device_told(record_arg(r, has_failed ? TENSOR_OOM_DEVICE : TENSOR_DEVICE))};
+        .device = device_reported(record_arg(r, has_failed ? TENSOR_OOM_DEVICE : TENSOR_DEVICE))};
     set_kind(&block, LEDGER_TENSOR);
     if (!has_failed && record_arg(r, TENSOR_OPERATION) != MEMORY_ALLOCATE)
         return books_release(&l->books, e->process, SPACE_TENSOR, block.address, e->begin_ns);
@@ -409,7 +411,7 @@ struct consumer ledger_consumer(struct ledger *l)
 {
     return (struct consumer){.context = l,
                              .skips = WALK_SKIPS_WORK,
-                             .sees_hidden = true,
+                             .sees_filtered = true,
                              .take = ledger_take,
                              .end = ledger_end};
 }

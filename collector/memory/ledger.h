@@ -235,10 +235,10 @@ struct ledger {
     struct walk *walk;
     struct ledger_user user;
     struct ledger_books books;
-    struct key_map pools; /* (process, pool) -> device + 1 */
-    struct key_map told;  /* (process, address) -> device + 1 and POOLED: from CUPTI, before the end
-                             of the call */
-    bool *has_calls;      /* owned, by process index: an allocating call reported a device */
+    struct key_map pools;     /* (process, pool) -> device + 1 */
+    struct key_map reported;  /* (process, address) -> device + 1 and POOLED: from CUPTI, before the
+                             end  of the call */
+    bool *has_calls;          /* owned, by process index: an allocating call reported a device */
     struct ledger_late *late; /* owned: a heap, earliest first */
     uint32_t late_count;
     uint64_t late_order;

@@ -229,8 +229,8 @@ int books_release_physical(struct ledger_books *l, const struct process *p, uint
     return drop_physical(l, place, at_ns);
 }
 
-static int tell_mapped(const struct ledger_books *l, const struct mapping *where, bool is_there,
-                       uint64_t at_ns)
+static int report_mapped(const struct ledger_books *l, const struct mapping *where, bool is_there,
+                         uint64_t at_ns)
 {
     struct ledger_block *b = &l->blocks[where->to];
     return l->user->mapped ? l->user->mapped(l->user->context, b, where, is_there, at_ns) : 0;
@@ -267,7 +267,7 @@ int books_unmap(struct ledger_books *l, const struct process *p, uint64_t addres
         if (!was.to)
             continue;
         l->blocks[was.to].maps--;
-        error = tell_mapped(l, &was, false, at_ns);
+        error = report_mapped(l, &was, false, at_ns);
         if (error == 0)
             error = drop_physical(l, was.to, at_ns);
     }
@@ -321,7 +321,7 @@ int books_map(struct ledger_books *l, const struct ledger_block *wanted, uint64_
     if (!mapping.to)
         return 0;
     l->blocks[mapping.to].maps++;
-    return tell_mapped(l, &mapping, true, at_ns);
+    return report_mapped(l, &mapping, true, at_ns);
 }
 
 int books_retain(struct ledger_books *l, const struct process *p, uint64_t address, uint64_t handle)

@@ -142,8 +142,8 @@ static uint32_t curve_place(const struct memory_report *m, uint64_t at_ns)
 static void memory_report_pass_time(const struct memory_report *m, struct memory_place *p,
                                     uint64_t at_ns)
 {
-    uint32_t piece = curve_place(m, at_ns);
-    while (p->curve.at < piece) {
+    uint32_t selected = curve_place(m, at_ns);
+    while (p->curve.at < selected) {
         p->curve.end[p->curve.at] = p->live.bytes;
         p->curve.max[++p->curve.at] = p->live.bytes;
     }
@@ -377,9 +377,9 @@ static int note_memory(void *context, const struct slice *s)
 }
 
 /* What the second walk must know: steps, stacks, names of operators. */
-static int memory_report_own_learn(struct memory_report *m, const struct memory_wish *wish)
+static int memory_report_own_learn(struct memory_report *m, const struct memory_request *request)
 {
-    int error = steps_init(&m->steps, &m->walk, wish->step_by, wish->step_pattern);
+    int error = steps_init(&m->steps, &m->walk, request->step_by, request->step_pattern);
     if (error < 0) {
         say_error("memory", error);
         return error;
@@ -392,22 +392,23 @@ static int memory_report_own_learn(struct memory_report *m, const struct memory_
     error = walk_run(&m->walk, NULL, first, 2);
     if (error == 0 && (error = memory_note_times(m)) < 0)
         say_error("memory", error);
-    if (wish->at_seconds >= 0)
-        m->times.asked_ns = m->walk.survey.origin_ns + (uint64_t)(wish->at_seconds * 1e9);
-    m->times.until_ns = wish->to_ns ? wish->to_ns : UINT64_MAX;
-    m->times.is_before = wish->from_ns > m->times.begin_ns;
+    if (request->at_seconds >= 0)
+        m->times.asked_ns = m->walk.survey.origin_ns + (uint64_t)(request->at_seconds * 1e9);
+    m->times.until_ns = request->to_ns ? request->to_ns : UINT64_MAX;
+    m->times.is_before = request->from_ns > m->times.begin_ns;
     m->times.end_ns = m->times.end_ns < m->times.until_ns ? m->times.end_ns : m->times.until_ns;
     if (m->times.is_before)
-        m->times.begin_ns = wish->from_ns < m->times.end_ns ? wish->from_ns : m->times.end_ns;
+        m->times.begin_ns = request->from_ns < m->times.end_ns ? request->from_ns : m->times.end_ns;
     return error;
 }
 
 int memory_report_learn(struct memory_report *m, struct recording *rec,
-                        const struct memory_wish *wish)
+                        const struct memory_request *request)
 {
     *m = (struct memory_report){.rec = rec,
-                                .by = wish->by == MEMORY_BY_BEST ? memory_best_by(rec) : wish->by,
-                                .piece = wish->piece,
+                                .by = request->by == MEMORY_BY_BEST ? memory_best_by(rec)
+                                                                    : request->by,
+                                .selected = request->selected,
                                 .times.asked_ns = UINT64_MAX,
                                 .places.marks_left = MEMORY_MARKS_MAX};
     m->owners.most = stack_table_limit(MEMORY_OWNERS_MAX, MEMORY_OWNERS_FREE, 1,
@@ -421,13 +422,13 @@ int memory_report_learn(struct memory_report *m, struct recording *rec,
         memory_ranges_init(&m->ranges, rec->count) < 0)
         error = GPUPROF_NO_MEMORY;
     if (error == 0)
-        return memory_report_own_learn(m, wish);
+        return memory_report_own_learn(m, request);
     say_error("memory", error);
     return error;
 }
 
 int memory_report_make(struct memory_report *m, struct recording *rec,
-                       const struct memory_wish *wish)
+                       const struct memory_request *request)
 {
     const struct ledger_user user = {.context = m,
                                      .got = memory_report_got,
@@ -435,7 +436,7 @@ int memory_report_make(struct memory_report *m, struct recording *rec,
                                      .owner = memory_report_owner,
                                      .failed = memory_report_failed,
                                      .left = memory_report_left};
-    int error = memory_report_learn(m, rec, wish);
+    int error = memory_report_learn(m, rec, request);
     if (error < 0)
         return error;
     error = ledger_init(&m->ledger, &m->walk, &user);

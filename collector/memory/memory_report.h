@@ -250,7 +250,7 @@ struct memory_report {
     struct walk walk;
     struct recording *rec;
     enum memory_by by;
-    const struct walk_filter *piece; /* as memory_wish */
+    const struct walk_filter *selected; /* as memory_request */
     struct steps steps;
     bool *gets_memory; /* owned, by process index: a call or PyTorch's allocator has got some */
     struct ledger ledger;
@@ -291,12 +291,12 @@ struct memory_report {
     } jumps;
 };
 
-struct memory_wish {
+struct memory_request {
     enum memory_by by; /* MEMORY_BY_BEST: what is recorded */
     double at_seconds; /* since the first event; less than 0: the peak */
     const char *step_by;
     const char *step_pattern;
-    const struct walk_filter *piece; /* only of failures in it something is said; NULL: of all */
+    const struct walk_filter *selected; /* only of failures in it something is said; NULL: of all */
     /* Curves, peaks and ends are those of this time; who holds what follows from all before. 0 and
      * 0: of all. Steps, growth and sums of what was got are not kept apart. */
     uint64_t from_ns;
@@ -312,12 +312,12 @@ enum memory_by memory_best_by(const struct recording *rec);
  * memory_report_release in both cases.
  */
 int memory_report_make(struct memory_report *m, struct recording *rec,
-                       const struct memory_wish *wish);
+                       const struct memory_request *request);
 
 /* Its first half alone, for who keeps other books: steps, stacks and operators are known then, and
  * origins are found. */
 int memory_report_learn(struct memory_report *m, struct recording *rec,
-                        const struct memory_wish *wish);
+                        const struct memory_request *request);
 void memory_report_release(struct memory_report *m);
 
 /* (memory_growth.c) Until the end of step `steps` - 1 there was so much; `middle` is one of them.

@@ -115,13 +115,13 @@ static int memory_rows_make(struct memory_rows *r, struct memory_report *m, enum
     return 0;
 }
 
-struct memory_look *memory_look_create(struct recording *rec, const struct memory_wish *wish,
+struct memory_look *memory_look_create(struct recording *rec, const struct memory_request *request,
                                        const char *symbols, int *error)
 {
     struct memory_look *look = calloc(1, sizeof *look);
-    *error = look ? memory_report_make(&look->report, rec, wish) : GPUPROF_NO_MEMORY;
+    *error = look ? memory_report_make(&look->report, rec, request) : GPUPROF_NO_MEMORY;
     if (look && *error >= 0) {
-        *error = memory_rows_make(&look->rows, &look->report, wish->at, symbols);
+        *error = memory_rows_make(&look->rows, &look->report, request->at, symbols);
         say_error("memory", *error);
     }
     if (*error >= 0)

@@ -54,7 +54,7 @@ struct memory_look {
 
 /* Walks twice through `rec`, which must outlive the result. NULL with an error in *error, after one
  * line on stderr; else free it with memory_look_free, which accepts NULL. */
-struct memory_look *memory_look_create(struct recording *rec, const struct memory_wish *wish,
+struct memory_look *memory_look_create(struct recording *rec, const struct memory_request *request,
                                        const char *symbols, int *error);
 void memory_look_free(struct memory_look *look);
 

@@ -15,9 +15,9 @@ static uint32_t piece_of(const struct signs_process *p, uint64_t ns)
     return part < 1 ? (uint32_t)(part * SIGNS_PIECES) : SIGNS_PIECES - 1;
 }
 
-static void memory_signs_pass_time(struct signs_book *b, uint32_t piece)
+static void memory_signs_pass_time(struct signs_book *b, uint32_t selected)
 {
-    while (b->at < piece)
+    while (b->at < selected)
         b->least[++b->at] = b->live;
 }
 

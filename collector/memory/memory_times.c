@@ -74,15 +74,15 @@ static void fill_curve(const struct table *t, uint32_t index, enum report_format
 {
     const struct memory_report *m = memory_of_table(t);
     const struct memory_place *p = &m->places.list[index / MEMORY_CURVE];
-    uint32_t piece = index % MEMORY_CURVE;
+    uint32_t selected = index % MEMORY_CURVE;
     double length = (double)(m->times.end_ns - m->times.begin_ns) / MEMORY_CURVE;
     (void)format;
     cells[NAME] = memory_place_cell(p->process, p->device, p->where);
     cells[PLACE] = memory_place_cell(p->process, p->device, p->where);
-    cells[STEP] = cell_number(piece);
-    cells[END_AT] = memory_moment_cell(m, m->times.begin_ns + (uint64_t)((piece + 1) * length));
-    cells[PEAK] = cell_number(p->curve.max[piece]);
-    cells[END] = cell_number(p->curve.end[piece]);
+    cells[STEP] = cell_number(selected);
+    cells[END_AT] = memory_moment_cell(m, m->times.begin_ns + (uint64_t)((selected + 1) * length));
+    cells[PEAK] = cell_number(p->curve.max[selected]);
+    cells[END] = cell_number(p->curve.end[selected]);
 }
 
 const struct table_info memory_steps_table = {

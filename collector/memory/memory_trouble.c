@@ -144,7 +144,7 @@ int memory_failed(struct memory_report *m, const struct ledger_block *wanted)
                              .on_device = device ? m->places.list[device - 1].live.bytes : 0,
                              .origin = wanted->owner};
     forget_tries(m, &oom);
-    if (!ledger_reaches(m->piece, p, wanted->device, oom.at_ns, oom.at_ns))
+    if (!ledger_reaches(m->selected, p, wanted->device, oom.at_ns, oom.at_ns))
         return 0;
     if (m->ooms.all++ >= MEMORY_OOMS_MAX)
         return 0;

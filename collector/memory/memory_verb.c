@@ -19,7 +19,7 @@
 struct memory_view {
     const char *tables; /* names, with commas between; NULL: those that tell most, or all */
     bool is_full;
-    bool is_piece; /* of a piece of the time: not all tables are */
+    bool is_selection; /* of a piece of the time: not all tables are */
     struct table_view how;
 };
 
@@ -61,7 +61,7 @@ static enum exit_code check_view(const struct memory_view *v, enum report_format
         if (!info)
             return usage_error("memory: unknown table '%.*s'; the tables are %s", (int)length, word,
                                names);
-        if (v->is_piece && word_in("places,owners,curve", info->name) == UINT_MAX)
+        if (v->is_selection && word_in("places,owners,curve", info->name) == UINT_MAX)
             return usage_error("memory: --from and --to: the table %s always covers the whole "
                                "recording; name only places, owners and curve",
                                info->name);
@@ -211,20 +211,20 @@ static enum exit_code memory_recording(struct recording *rec, const struct memor
                                        const struct options *options, enum report_format format)
 {
     const struct memory_options *own = options->own;
-    struct selection piece;
-    enum exit_code code = selection_make(&piece, rec, NULL, &options->select, NULL, "memory");
-    const struct memory_wish wish = {.by = own->by,
-                                     .at = own->at,
-                                     .at_seconds = own->at_seconds,
-                                     .step_by = options->step_by,
-                                     .step_pattern = options->step_range,
-                                     .from_ns = piece.from_ns,
-                                     .to_ns = piece.to_ns};
+    struct selection selected;
+    enum exit_code code = selection_make(&selected, rec, NULL, &options->select, NULL, "memory");
+    const struct memory_request request = {.by = own->by,
+                                           .at = own->at,
+                                           .at_seconds = own->at_seconds,
+                                           .step_by = options->step_by,
+                                           .step_pattern = options->step_range,
+                                           .from_ns = selected.from_ns,
+                                           .to_ns = selected.to_ns};
     int error;
-    selection_release(&piece);
+    selection_release(&selected);
     if (code != EXIT_OK)
         return code;
-    struct memory_look *look = memory_look_create(rec, &wish, options->symbols, &error);
+    struct memory_look *look = memory_look_create(rec, &request, options->symbols, &error);
     if (!look)
         return EXIT_ENVIRONMENT;
     code = steps_check(&look->report.steps, "memory");
@@ -266,14 +266,14 @@ enum exit_code memory_run(const struct options *options)
     enum report_format format = verb_output_format(own->table.format, options->output);
     struct memory_view view = {.tables = own->table.names,
                                .is_full = own->table.is_full,
-                               .is_piece = options->select.is_given,
+                               .is_selection = options->select.is_given,
                                .how = table_view_of(&own->table, options->output, SCREEN_ROWS)};
     bool has_tables = format != FORMAT_BY_NAME;
     if (!has_tables && !is_snapshot(options))
         return usage_error("memory: %s: unknown file type; name it .txt, .csv, .json, .html or "
                            ".pickle, or give --format",
                            options->output);
-    if (view.is_piece && (!has_tables || !view.tables || own->at == MEMORY_AT_TIME))
+    if (view.is_selection && (!has_tables || !view.tables || own->at == MEMORY_AT_TIME))
         return usage_error("memory: --from and --to need a page (-o page.html) or "
                            "--table=places,owners,curve; for one moment use --at=TIME alone");
     enum exit_code code = table_output_check("memory", format, options->output);

@@ -292,9 +292,9 @@ enum exit_code snapshot_files(struct recording *rec, const struct options *optio
 {
     struct memory_report m;
     struct call_tree tree;
-    struct memory_wish wish = {.by = MEMORY_BY_STACK, .at_seconds = at_seconds};
+    struct memory_request request = {.by = MEMORY_BY_STACK, .at_seconds = at_seconds};
     enum exit_code code = EXIT_ENVIRONMENT;
-    if (memory_report_learn(&m, rec, &wish) == 0) {
+    if (memory_report_learn(&m, rec, &request) == 0) {
         for (uint32_t i = 0; i < rec->count; i++)
             m.times.end_ns =
                 m.walk.last_ns[i] > m.times.end_ns ? m.walk.last_ns[i] : m.times.end_ns;

@@ -117,8 +117,8 @@ static int find_period(const struct report *r, uint64_t *period_ns)
 static int page_start(struct page *p, const struct options *options)
 {
     const struct report *r = p->report;
-    uint64_t begin_ns = r->is_piece ? r->wall_begin_ns : r->walk.survey.origin_ns;
-    uint64_t end_ns = r->is_piece ? r->wall_end_ns : r->end_ns;
+    uint64_t begin_ns = r->is_selection ? r->wall_begin_ns : r->walk.survey.origin_ns;
+    uint64_t end_ns = r->is_selection ? r->wall_end_ns : r->end_ns;
     for (uint32_t i = 0; r->idle && i < r->idle->device_count; i++)
         end_ns = r->idle->devices[i].end_ns > end_ns ? r->idle->devices[i].end_ns : end_ns;
     p->name = options->paths[0];
@@ -236,7 +236,7 @@ int page_write(struct report *r, const struct report_view *v, const struct optio
                      .view = v,
                      .symbols = options->symbols,
                      .memory = {.by = MEMORY_BY_BEST,
-                                .piece = r->walk.filter,
+                                .selected = r->walk.filter,
                                 .at_seconds = -1,
                                 .step_by = options->step_by,
                                 .step_pattern = options->step_range}};

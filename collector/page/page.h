@@ -161,8 +161,8 @@ struct page {
     const struct kernel_match *kernels;
     struct report *report;
     const struct report_view *view;
-    const char *symbols;       /* the folder of symbols.h */
-    struct memory_wish memory; /* how its steps are made */
+    const char *symbols;          /* the folder of symbols.h */
+    struct memory_request memory; /* how its steps are made */
     struct page_use use;
     struct page_steps steps;
     struct page_flame flame;
@@ -200,7 +200,7 @@ extern const char page_head[], page_style[], page_script[], section_compare[];
 extern const struct verb report_verb;
 
 /*
- * The page of a report that was made with steps (struct step_wish) and of which `v` is wanted.
+ * The page of a report that was made with steps (struct step_request) and of which `v` is wanted.
  * Walks through the recording once more; the report's losses stay. 0, or an error after one line on
  * stderr.
  */

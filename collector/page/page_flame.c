@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "error.h"
-#include "resolve/absence.h"
+#include "resolve/missing_reason.h"
 
 #define NARROWEST                                                                                  \
     20000 /* a node of a smaller part of all weights than one in so many is not shown */
@@ -109,14 +109,16 @@ static int put_tree(const struct stack_costs *costs, struct page_data *d)
 int page_put_flame(const struct page *p, struct page_data *d)
 {
     const struct recording *rec = p->report->rec;
-    struct absence found[ABSENCES_MAX];
-    char *absent = absences_find(rec, "stacks", found) ? absence_text(found, rec, "stacks") : NULL;
+    struct missing_reason found[ABSENCES_MAX];
+    char *missing = missing_reasons_find(rec, "stacks", found)
+                        ? missing_reason_text(found, rec, "stacks")
+                        : NULL;
     fprintf(d->stream,
             "{\"kinds\": {\"python\": %u, \"native\": %u, \"inlined\": %u, \"call\": %u, "
             "\"work\": %u, \"none\": %u}, \"absent\": ",
             SHOWN_PYTHON, SHOWN_NATIVE, SHOWN_INLINED, SHOWN_CALL, SHOWN_WORK, SHOWN_STACKLESS);
-    page_put_text(d, absent);
-    free(absent);
+    page_put_text(d, missing);
+    free(missing);
     int error = p->flame.is_there ? put_tree(&p->flame.costs, d) : 0;
     fputc('}', d->stream);
     return error;

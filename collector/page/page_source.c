@@ -118,13 +118,13 @@ static int put_files(struct listing *l)
     return error;
 }
 
-static int put_absences(const struct source_report *r, struct page_data *d)
+static int put_missing_reasons(const struct source_report *r, struct page_data *d)
 {
     struct new_text text;
     FILE *note = new_text_begin(&text);
     if (!note)
         return GPUPROF_NO_MEMORY;
-    stack_report_print_absences(r->stacks, true, note);
+    stack_report_print_missing_reasons(r->stacks, true, note);
     return put_owned(new_text_end(&text, note), d);
 }
 
@@ -143,7 +143,7 @@ int page_put_source(const struct page *p, struct page_data *d)
     fputs(", \"other\": ", d->stream);
     put_cost(&other, d->stream);
     fputs(", \"absent\": ", d->stream);
-    int error = put_absences(r, d);
+    int error = put_missing_reasons(r, d);
     fputs(",\n", d->stream);
     if (error == 0)
         error = put_files(&l);

@@ -155,8 +155,8 @@ static int page_steps_take(void *context, const struct slice *s)
             steps, e->process, e->begin_ns, NAME_KERNELS,
             walk_kernel(s->walk, e->process, record_arg(e->record, KERNEL_NAME_INDEX)),
             e->end_ns - e->begin_ns);
-    if (error == 0 && s->op_change == OP_CLOSED && !s->is_hidden && op_works(op) && !op->is_moved &&
-        op->end_ns - op->begin_ns > op->inner_ns)
+    if (error == 0 && s->op_change == OP_CLOSED && !s->is_filtered && op_works(op) &&
+        !op->is_moved && op->end_ns - op->begin_ns > op->inner_ns)
         error = page_steps_count(steps, op->process, op->begin_ns, NAME_OPERATORS, op->text,
                                  op->end_ns - op->begin_ns - op->inner_ns);
     return error;

@@ -343,7 +343,7 @@ int sums_finish(struct sums *s)
     s->shown = s->count;
     while (s->shown && !s->rows[s->shown - 1].values[0])
         s->shown--;
-    while (s->count > s->shown && !s->info->keeps_hidden)
+    while (s->count > s->shown && !s->info->keeps_filtered)
         free_durations(s->rows[--s->count].durations);
     for (uint32_t i = 0; i < s->count; i++)
         for (unsigned k = 0; k < s->value_count; k++)

@@ -87,15 +87,15 @@ struct sums_info {
     enum sums_key is[SUMS_VALUES];      /* what a value stands for: a process, a thread ... */
     uint32_t rows_max;                  /* more go to the row of others; 0: no limit */
     bool has_durations;                 /* a histogram, for quantiles */
-    uint8_t order;     /* sort value, largest first (JOIN_FIRST: least first), or SUMS_BY_KEYS
-                        * ... */
-    uint8_t then[3];   /* ... and values for ties; 0: none. Last come the keys */
-    uint8_t part_of;   /* the value whose total (sums.all) SHOWS_PART refers to */
-    bool keeps_hidden; /* hidden rows count in totals and go to parts */
-    bool is_left_out;  /* JSON omits the table if no row is shown */
-    uint8_t recorded;  /* the value that counts records; with a larger value 0, sums are estimated
-                        * from them (--overhead-max); 0: never estimated */
-    unsigned parts;    /* enum report_part: the parts it needs */
+    uint8_t order;       /* sort value, largest first (JOIN_FIRST: least first), or SUMS_BY_KEYS
+                          * ... */
+    uint8_t then[3];     /* ... and values for ties; 0: none. Last come the keys */
+    uint8_t part_of;     /* the value whose total (sums.all) SHOWS_PART refers to */
+    bool keeps_filtered; /* hidden rows count in totals and go to parts */
+    bool is_left_out;    /* JSON omits the table if no row is shown */
+    uint8_t recorded;    /* the value that counts records; with a larger value 0, sums are estimated
+                          * from them (--overhead-max); 0: never estimated */
+    unsigned parts;      /* enum report_part: the parts it needs */
     /* All functions may be NULL. Returns the row's name if its first key is not enough, perhaps in
      * `text`, of SUMS_NAME_BYTES. */
     const char *(*name)(const struct sums *s, const struct sums_row *row, char *text);

@@ -320,14 +320,14 @@ void recording_say_jobs(const struct recording *rec, const char *how)
 
 /* ---- what of them is wanted ------------------------------------------------------------------ */
 
-static bool jobs_is_wanted(const struct process *p, const struct select_wish *w)
+static bool jobs_is_wanted(const struct process *p, const struct select_request *w)
 {
     return p->job != JOB_NONE && number_list_has(&w->jobs, p->job) &&
            number_list_has(&w->ranks, p->rank) && number_list_has(&w->pids, p->header.pid);
 }
 
 /* Reports that the selection is empty, and which processes or jobs exist. */
-static enum exit_code none_wanted(struct recording *rec, const struct select_wish *w)
+static enum exit_code none_wanted(struct recording *rec, const struct select_request *w)
 {
     for (uint32_t i = 0; i < rec->count; i++) {
         const struct process *p = rec->processes[i];
@@ -345,7 +345,7 @@ static enum exit_code none_wanted(struct recording *rec, const struct select_wis
 }
 
 /* Drops what is known of missing ranks for jobs that are not selected. */
-static void keep_missing(struct recording *rec, const struct select_wish *w)
+static void keep_missing(struct recording *rec, const struct select_request *w)
 {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < rec->missing_count; i++)
@@ -354,7 +354,7 @@ static void keep_missing(struct recording *rec, const struct select_wish *w)
     rec->missing_count = kept;
 }
 
-enum exit_code recording_select_jobs(struct recording *rec, const struct select_wish *w)
+enum exit_code recording_select_jobs(struct recording *rec, const struct select_request *w)
 {
     uint32_t kept = 0, count = rec->count, wanted = 0;
     for (uint32_t i = 0; i < count; i++)
@@ -398,8 +398,8 @@ int recording_note_other(struct recording *rec, const struct process *p)
 enum exit_code recording_none_wanted(struct recording *rec)
 {
     char text[NUMBER_SPANS_BYTES];
-    const struct select_wish *wish = rec->reader.select;
-    bool by_rank = wish->ranks.count > 0, by_pid = wish->pids.count > 0;
+    const struct select_request *request = rec->reader.select;
+    bool by_rank = request->ranks.count > 0, by_pid = request->pids.count > 0;
     number_spans_text(rec->others, rec->others_count, text);
     return usage_error("none of the %u recorded processes matches %s%s%s: %s%s", rec->left_out,
                        by_rank ? "--rank" : "", by_rank && by_pid ? " and " : "",

@@ -23,7 +23,7 @@ struct loader {
     size_t capacity;
     uint64_t sequence; /* expected for the next block */
     uint64_t end_ns;   /* latest known end */
-    bool is_told;      /* the stream file has everything that the live file has */
+    bool is_reported;  /* the stream file has everything that the live file has */
 };
 
 int reader_init(struct reader *r)
@@ -149,8 +149,8 @@ static int process_take_block(struct loader *l, struct block_place *place)
     if (h->max_ns > l->end_ns && h->max_ns < CLOCK_NS_MAX)
         l->end_ns = h->max_ns;
     /* After a kill, a live block may hold facts that the writer thread never received. */
-    bool is_told = first || h->thread == 0 || (place->offset & LIVE_BLOCK) || has_news(h);
-    int error = is_told ? look_into(l, place) : 0;
+    bool is_reported = first || h->thread == 0 || (place->offset & LIVE_BLOCK) || has_news(h);
+    int error = is_reported ? look_into(l, place) : 0;
     if (h->thread != 0 && !thread->own) {
         p->record_count += h->record_count;
         if (h->min_ns < p->min_ns)
@@ -195,7 +195,7 @@ static bool check_order(struct loader *l, const struct block_header *h)
  * rank. */
 static bool has_wanted_rank(const struct loader *l, bool is_end)
 {
-    const struct select_wish *select = l->reader->select;
+    const struct select_request *select = l->reader->select;
     if (!select || !select->ranks.count || select->jobs.count) /* jobs are known only later */
         return true;
     uint64_t rank = rank_number(process_rank(l->process));
@@ -256,11 +256,12 @@ static int take_live(struct loader *l, struct live_file *live)
     p->losses.live_damaged_bytes = p->live.damaged_bytes;
     p->losses.missing_bytes += p->live.missing_bytes;
     p->losses.counters_damaged |= p->live.counters_damaged;
-    l->is_told = !live->flight && live->owner == LIVE_OWNER_ENDED && p->end_reason &&
-                 !l->scan.torn && !p->live.count && !p->live.open_calls && !p->live.damaged_bytes;
+    l->is_reported = !live->flight && live->owner == LIVE_OWNER_ENDED && p->end_reason &&
+                     !l->scan.torn && !p->live.count && !p->live.open_calls &&
+                     !p->live.damaged_bytes;
     for (unsigned i = 0; i < COUNTER_COUNT; i++) { /* the live file's counters are newer than any
                                                     * record */
-        l->is_told &= live->counters[i] <= p->losses.counters[i];
+        l->is_reported &= live->counters[i] <= p->losses.counters[i];
         process_set_counter(p, i, live->counters[i], l->end_ns);
     }
     p->losses.counters[COUNTER_PASSED_BY] += p->live.passed;
@@ -269,7 +270,7 @@ static int take_live(struct loader *l, struct live_file *live)
 
 static bool has_wanted_pid(const struct loader *l)
 {
-    const struct select_wish *select = l->reader->select;
+    const struct select_request *select = l->reader->select;
     return !select || select->jobs.count || number_list_has(&select->pids, l->process->header.pid);
 }
 
@@ -378,7 +379,7 @@ int process_load(struct process *p, struct reader *r, const char *path, uint32_t
     error = process_own_load(&l, &live, &has_live);
     int saved = errno;
     /* The live file remained because other threads ran at the end; they wrote nothing more. */
-    if (error == 0 && has_live && l.is_told && !r->keep_live)
+    if (error == 0 && has_live && l.is_reported && !r->keep_live)
         live_file_remove(&live);
     live_file_release(&live);
     free(l.payload);

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/select_wish.h"
+#include "base/select_request.h"
 #include "block.h"
 #include "file/live_file.h"
 #include "file/stream_file.h"
@@ -128,10 +128,10 @@ struct reader {
     struct file_pool pool;
     struct zstandard codec;
     struct function_table functions;
-    uint32_t api_crc;                 /* of this build's API table */
-    uint8_t *stored;                  /* BLOCK_STORED_BYTES_MAX, for large blocks */
-    bool keep_live;                   /* do not move live files of ended processes */
-    const struct select_wish *select; /* a view: selected ranks and pids; NULL: all processes */
+    uint32_t api_crc;                    /* of this build's API table */
+    uint8_t *stored;                     /* BLOCK_STORED_BYTES_MAX, for large blocks */
+    bool keep_live;                      /* do not move live files of ended processes */
+    const struct select_request *select; /* a view: selected ranks and pids; NULL: all processes */
 };
 
 int reader_init(struct reader *r);

@@ -14,7 +14,7 @@
 #include "base/key_map.h"
 #include "base/message.h"
 #include "base/next_words.h"
-#include "base/select_wish.h"
+#include "base/select_request.h"
 #include "base/sha256.h"
 #include "block.h"
 #include "read/process.h"
@@ -174,13 +174,13 @@ struct recording {
 };
 
 struct recording_options {
-    bool keep_live;                   /* do not move live files of ended processes */
-    bool no_index;                    /* leave block_index empty, for verbs that do not merge */
-    bool quiet;                       /* no message for a folder without recordings */
-    bool found;                       /* `paths` were found in a folder, not named by the user */
-    uint32_t index_entries_max;       /* for tests; 0: the limits above */
-    unsigned processors;              /* processors to use; 0: no parallel work */
-    const struct select_wish *select; /* loads only its jobs, ranks and pids; NULL: all */
+    bool keep_live;                      /* do not move live files of ended processes */
+    bool no_index;                       /* leave block_index empty, for verbs that do not merge */
+    bool quiet;                          /* no message for a folder without recordings */
+    bool found;                          /* `paths` were found in a folder, not named by the user */
+    uint32_t index_entries_max;          /* for tests; 0: the limits above */
+    unsigned processors;                 /* processors to use; 0: no parallel work */
+    const struct select_request *select; /* loads only its jobs, ranks and pids; NULL: all */
     struct share *share; /* loads only its files, perhaps none; NULL: all. The caller releases it */
 };
 
@@ -228,7 +228,7 @@ void recording_say_jobs(const struct recording *rec, const char *how);
 
 /* Removes the processes that job, rank or pid exclude. Returns EXIT_OK, or another exit code after
  * a line on stderr. */
-enum exit_code recording_select_jobs(struct recording *rec, const struct select_wish *wish);
+enum exit_code recording_select_jobs(struct recording *rec, const struct select_request *request);
 
 /* Notes the rank or pid of an unselected process; returns 0 or GPUPROF_NO_MEMORY. If no process is
  * left, the second function prints what could be selected and returns EXIT_USAGE. */

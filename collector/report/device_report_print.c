@@ -15,7 +15,7 @@ static void device_report_print_begin(struct table *t, enum report_format format
     const struct device_report *r = t->source;
     t->count = r ? r->count : 0;
     t->is_there =
-        t->count || (r && r->absence_count && !t->info->is_further) || format == FORMAT_JSON;
+        t->count || (r && r->missing_reason_count && !t->info->is_further) || format == FORMAT_JSON;
 }
 
 static struct cell device_report_print_known(bool is_known, uint64_t value)
@@ -132,7 +132,7 @@ static void fill_use(const struct table *t, uint32_t index, enum report_format f
 /* ---- what does not come, and why ---- */
 
 /* "power", or "power.energy, power.limit" as the database has them. */
-static char *absent_words(const struct device_absent *a)
+static char *missing_words(const struct device_missing *a)
 {
     bool is_group = a->group >= RECORD_DEVICE_USE && a->group <= RECORD_DEVICE_GPM;
     const struct event_info *info = is_group ? event_info((uint8_t)a->group) : NULL;
@@ -149,14 +149,14 @@ static char *absent_words(const struct device_absent *a)
     return new_text_end(&text, out);
 }
 
-static bool are_alike(const struct device_absent *a, const struct device_absent *b)
+static bool are_alike(const struct device_missing *a, const struct device_missing *b)
 {
     return a->group == b->group && a->counters == b->counters && !a->row == !b->row &&
            strcmp(a->text, b->text) == 0;
 }
 
 /* Was anything read of it, before that? */
-static bool was_there(const struct device_report *r, const struct device_absent *a)
+static bool was_there(const struct device_report *r, const struct device_missing *a)
 {
     if (a->row)
         return !a->group && r->rows[a->row - 1]->samples;
@@ -166,10 +166,10 @@ static bool was_there(const struct device_report *r, const struct device_absent 
     return false;
 }
 
-char *device_absent_text(const struct device_report *r, const struct device_absent *a,
-                         uint32_t alike)
+char *device_missing_text(const struct device_report *r, const struct device_missing *a,
+                          uint32_t alike)
 {
-    char *words = absent_words(a), *clean = json_line(a->text);
+    char *words = missing_words(a), *clean = json_line(a->text);
     char *whose = alike != 1 ? text_printf("%u %s", alike, a->row ? "devices" : "processes")
                   : !a->row  ? text_printf("process %u", a->process->header.pid)
                              : device_row_title(r->rows[a->row - 1]);
@@ -182,11 +182,11 @@ char *device_absent_text(const struct device_report *r, const struct device_abse
     return text;
 }
 
-uint32_t device_absent_alike(const struct device_report *r, const struct device_absent *a)
+uint32_t device_missing_alike(const struct device_report *r, const struct device_missing *a)
 {
     uint32_t alike = 0;
-    for (const struct device_absent *other = r->absences; other < r->absences + r->absence_count;
-         other++) {
+    for (const struct device_missing *other = r->missing_reasons;
+         other < r->missing_reasons + r->missing_reason_count; other++) {
         bool is_like = are_alike(a, other);
         if (is_like && other < a)
             return 0;
@@ -195,14 +195,14 @@ uint32_t device_absent_alike(const struct device_report *r, const struct device_
     return alike;
 }
 
-bool device_report_say_absent(const struct device_report *r,
-                              bool (*is_of)(const struct device_absent *a), FILE *out)
+bool device_report_say_missing(const struct device_report *r,
+                               bool (*is_of)(const struct device_missing *a), FILE *out)
 {
     bool any = false;
-    for (uint32_t i = 0; r && i < r->absence_count; i++) {
-        const struct device_absent *a = &r->absences[i];
-        uint32_t alike = is_of && !is_of(a) ? 0 : device_absent_alike(r, a);
-        char *text = alike ? device_absent_text(r, a, alike) : NULL;
+    for (uint32_t i = 0; r && i < r->missing_reason_count; i++) {
+        const struct device_missing *a = &r->missing_reasons[i];
+        uint32_t alike = is_of && !is_of(a) ? 0 : device_missing_alike(r, a);
+        char *text = alike ? device_missing_text(r, a, alike) : NULL;
         any |= alike != 0;
         if (text)
             fprintf(out, "  %s\n", text);
@@ -211,20 +211,20 @@ bool device_report_say_absent(const struct device_report *r,
     return any;
 }
 
-static void say_absent(const struct table *t, FILE *out)
+static void say_missing(const struct table *t, FILE *out)
 {
-    device_report_say_absent(t->source, NULL, out);
+    device_report_say_missing(t->source, NULL, out);
 }
 
-static void put_absent(const struct table *t, FILE *out)
+static void put_missing(const struct table *t, FILE *out)
 {
     const struct device_report *r = t->source;
     fprintf(out, ",\n\"device_counters_absent\": [");
-    for (uint32_t i = 0; r && i < r->absence_count; i++) {
-        const struct device_absent *a = &r->absences[i];
+    for (uint32_t i = 0; r && i < r->missing_reason_count; i++) {
+        const struct device_missing *a = &r->missing_reasons[i];
         const struct device_row *row = a->row ? r->rows[a->row - 1] : NULL;
         char *text = json_string(a->text, strlen(a->text));
-        char *words = absent_words(a);
+        char *words = missing_words(a);
         fprintf(out, "%s{\"pid\": %u, \"device\": ", i ? ", " : "", a->process->header.pid);
         fprintf(out, row && row->device != UINT64_MAX ? "%" PRIu64 : "null", row ? row->device : 0);
         fprintf(out, ", \"is_mig\": %s, \"what\": \"%s\", \"reason\": %s}",
@@ -298,7 +298,7 @@ static void fill_power(const struct table *t, uint32_t index, enum report_format
 {
     const struct device_row *row = table_item(t, index);
     uint64_t energy_ns;
-    struct curve_growth energy = curve_told(device_row_energy(row, &energy_ns));
+    struct curve_growth energy = curve_reported(device_row_energy(row, &energy_ns));
     bool has_energy = energy_ns && energy.known == CURVE_KNOWN,
          has_throttle = row->throttle.curve[THROTTLE_POWER].count;
     fill_common(t, row, cells);
@@ -356,8 +356,8 @@ const struct table_info device_tables[DEVICE_TABLES] = {
      .json_empty = "[]",
      .begin = device_report_print_begin,
      .row = fill_use,
-     .text_behind = say_absent,
-     .json_behind = put_absent},
+     .text_behind = say_missing,
+     .json_behind = put_missing},
     {.name = "device_counters",
      .key = "device_power",
      .title = "power, clocks and throttling",

@@ -269,7 +269,7 @@ static void print_record(struct dump *d, const struct record *r, const struct th
             ? kernel_name_of(&d->kernels, record_arg(r, KERNEL_NAME_INDEX))
             : NULL;
     d->met->stacks_unread += !stack_record_is_good(r);
-    d->met->devices_unread |= r->type == RECORD_DEVICE_ABSENT && device_absent_of_all(r);
+    d->met->devices_unread |= r->type == RECORD_DEVICE_ABSENT && device_missing_of_all(r);
     if (!dump_pick_has(&d->pick, d->process, thread, r, f, kernel))
         return;
     d->printed = true;
@@ -327,7 +327,7 @@ static int dump_take_block(struct dump *d, struct block_place *place, bool print
     if (error == GPUPROF_IO || error == GPUPROF_NO_MEMORY)
         return error;
     if (print) {
-        if (!d->pick.wish || error < 0)
+        if (!d->pick.request || error < 0)
             print_block(place, error < 0, d->text);
         d->met->damaged_blocks += error < 0;
         d->met->damaged_records += error < 0 ? place->header.record_count : 0;
@@ -411,12 +411,12 @@ static int dump_process(struct dump *d, struct process *p)
 }
 
 /* What is to be printed; times since the first event need that one's. */
-static enum exit_code dump_choose(struct dump *d, const struct select_wish *wish)
+static enum exit_code dump_choose(struct dump *d, const struct select_request *request)
 {
-    bool is_relative = (wish->from.is_given && !wish->from.is_absolute) ||
-                       (wish->to.is_given && !wish->to.is_absolute);
+    bool is_relative = (request->from.is_given && !request->from.is_absolute) ||
+                       (request->to.is_given && !request->to.is_absolute);
     int error = 0;
-    if (d->blocks_only && wish->is_given)
+    if (d->blocks_only && request->is_given)
         return usage_error("dump: --blocks prints no events that could be chosen");
     d->first.is_sought = is_relative;
     d->first.ns = UINT64_MAX;
@@ -426,10 +426,10 @@ static enum exit_code dump_choose(struct dump *d, const struct select_wish *wish
         error = error < 0 ? unread(d->process, error) : 0;
     }
     d->first.is_sought = false;
-    return error < 0 ? EXIT_ENVIRONMENT : dump_pick_make(&d->pick, wish, d->first.ns);
+    return error < 0 ? EXIT_ENVIRONMENT : dump_pick_make(&d->pick, request, d->first.ns);
 }
 
-static enum exit_code dump_recording(struct dump *d, const struct select_wish *wish)
+static enum exit_code dump_recording(struct dump *d, const struct select_request *request)
 {
     uint64_t room = verb_output_room(recording_bytes(&d->rec));
     enum exit_code code = verb_output_open(&d->out, NULL, &room);
@@ -440,10 +440,10 @@ static enum exit_code dump_recording(struct dump *d, const struct select_wish *w
     kernel_names_limit(&d->texts, recording_bytes(&d->rec));
     int error = d->losses ? 0 : GPUPROF_NO_MEMORY;
     say_error("dump", error);
-    enum exit_code chosen = error == 0 ? dump_choose(d, wish) : EXIT_OK;
+    enum exit_code chosen = error == 0 ? dump_choose(d, request) : EXIT_OK;
     for (uint32_t i = 0; chosen == EXIT_OK && error == 0 && i < d->rec.count; i++)
         error = dump_process(d, d->rec.processes[i]);
-    if (chosen == EXIT_OK && error == 0 && d->pick.wish && !d->printed)
+    if (chosen == EXIT_OK && error == 0 && d->pick.request && !d->printed)
         chosen = usage_error("dump: no record is in the selection; --from and --to "
                              "count from the first event");
     code = verb_output_close(&d->out, NULL, error);

@@ -17,13 +17,13 @@ static uint64_t moment_ns(const struct select_moment *m, uint64_t origin_ns, uin
     return origin_ns < UINT64_MAX - m->ns ? origin_ns + m->ns : UINT64_MAX;
 }
 
-enum exit_code dump_pick_make(struct dump_pick *p, const struct select_wish *wish,
+enum exit_code dump_pick_make(struct dump_pick *p, const struct select_request *request,
                               uint64_t origin_ns)
 {
-    *p = (struct dump_pick){.wish = wish->is_given ? wish : NULL};
-    p->from_ns = moment_ns(&wish->from, origin_ns, 0);
-    p->to_ns = moment_ns(&wish->to, origin_ns, UINT64_MAX);
-    p->has_name = wish->name && regcomp(&p->name, wish->name, REG_EXTENDED | REG_NOSUB) == 0;
+    *p = (struct dump_pick){.request = request->is_given ? request : NULL};
+    p->from_ns = moment_ns(&request->from, origin_ns, 0);
+    p->to_ns = moment_ns(&request->to, origin_ns, UINT64_MAX);
+    p->has_name = request->name && regcomp(&p->name, request->name, REG_EXTENDED | REG_NOSUB) == 0;
     return p->from_ns < p->to_ns ? EXIT_OK : usage_error("dump: --to must be later than --from");
 }
 
@@ -55,7 +55,7 @@ bool dump_pick_has(const struct dump_pick *p, struct process *process, const str
                    const struct record *r, const struct function *f,
                    const struct kernel_name *kernel)
 {
-    const struct select_wish *w = p->wish;
+    const struct select_request *w = p->request;
     char text[PICK_NAME_BYTES];
     if (!w)
         return true;

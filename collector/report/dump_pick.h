@@ -9,12 +9,12 @@
 
 #include <regex.h>
 
-#include "base/select_wish.h"
+#include "base/select_request.h"
 #include "read/process.h"
 #include "symbol/kernel_names.h"
 
 struct dump_pick {
-    const struct select_wish *wish; /* NULL: all are */
+    const struct select_request *request; /* NULL: all are */
     uint64_t from_ns;
     uint64_t to_ns;
     regex_t name;
@@ -23,7 +23,7 @@ struct dump_pick {
 
 /* `origin_ns`: of the recording's first event. EXIT_OK, or EXIT_USAGE after one line on stderr;
  * dump_pick_release in both cases. */
-enum exit_code dump_pick_make(struct dump_pick *p, const struct select_wish *wish,
+enum exit_code dump_pick_make(struct dump_pick *p, const struct select_request *request,
                               uint64_t origin_ns);
 void dump_pick_release(struct dump_pick *p);
 

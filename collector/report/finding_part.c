@@ -48,7 +48,7 @@ static int finding_part_put(struct report *r, struct part *p)
         part_put_text(p, g->wheres.list[i].text);
     part_put_end(p);
     for (uint32_t i = 0; devices && i < f->sums.count; i++)
-        if (findings_may_tell(f, &f->sums.rows[i]))
+        if (findings_may_report(f, &f->sums.rows[i]))
             part_put_row(p, sum_fields, &f->sums.rows[i]);
     part_put_end(p);
     return 0;
@@ -64,7 +64,8 @@ static int add_place(struct combination *c, const char *text, uint32_t *number)
     struct idle_place place = {0};
     int error = 0;
     if (text)
-        error = part_tell_place(c, &(struct idle_told){text, text, NULL, IDLE_NONE}, 0, &place);
+        error =
+            part_report_place(c, &(struct idle_reported){text, text, NULL, IDLE_NONE}, 0, &place);
     return text && error == 0
                ? work_places_number(&c->report.findings->gpu.wheres, 0, &place, number)
                : error;

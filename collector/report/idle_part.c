@@ -16,8 +16,8 @@
 #include "report/part_report.h"
 
 /* What is owned of a place that a part tells. */
-struct told_place {
-    struct idle_told told;
+struct reported_place {
+    struct idle_reported reported;
     struct thread thread;
 };
 
@@ -210,20 +210,20 @@ static int idle_part_put(struct report *r, struct part *p)
     return error;
 }
 
-int part_tell_place(struct combination *c, const struct idle_told *what, uint32_t tid,
-                    struct idle_place *place)
+int part_report_place(struct combination *c, const struct idle_reported *what, uint32_t tid,
+                      struct idle_place *place)
 {
-    struct told_place *told = calloc(1, sizeof *told);
-    if (!told || ARRAY_PUSH(c->places, c->place_count, &told) < 0) {
-        free(told);
+    struct reported_place *reported = calloc(1, sizeof *reported);
+    if (!reported || ARRAY_PUSH(c->places, c->place_count, &reported) < 0) {
+        free(reported);
         return GPUPROF_NO_MEMORY;
     }
-    told->thread.tid = tid;
-    told->told = *what;
-    told->told.thread = tid ? &told->thread : NULL;
-    *place = (struct idle_place){.word = (uintptr_t)&told->told,
+    reported->thread.tid = tid;
+    reported->reported = *what;
+    reported->reported.thread = tid ? &reported->thread : NULL;
+    *place = (struct idle_place){.word = (uintptr_t)&reported->reported,
                                  .function = IDLE_NONE,
-                                 .kind = IDLE_WORD_TOLD,
+                                 .kind = IDLE_WORD_REPORTED,
                                  .is_open = place->is_open,
                                  .side = place->side};
     return 0;
@@ -264,8 +264,9 @@ static int add_rows(struct combination *c, struct part *p, struct idle *d)
         row.row.thread = IDLE_NONE;
         row.row.process = d->devices[row.row.device].process->index;
         p->has_more |= d->rows.count >= IDLE_ROWS_MAX;
-        error = part_tell_place(c, &(struct idle_told){row.text, row.where, NULL, row.work_share},
-                                row.tid, &row.row.place);
+        error =
+            part_report_place(c, &(struct idle_reported){row.text, row.where, NULL, row.work_share},
+                              row.tid, &row.row.place);
         if (error == 0)
             error = idle_rows_add_sum(&d->rows, &row.row);
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whether a report of a folder is kept beside its recordings (kept_report.h), and of what it was
+ * Whether a report of a folder is kept beside its recordings (report_cache.h), and of what it was
  * made: a hash of this program and of each recording's inode, size and time, and what loading
  * found. Nothing is kept of a recording that goes on, or of fewer than KEPT_RECORDS records, which
  * are read as fast.

@@ -51,7 +51,7 @@ static int count_workless(struct overview *o)
     return 0;
 }
 
-bool overview_tells_missing(const struct report *r, const struct missing_ranks *m)
+bool overview_has_missing(const struct report *r, const struct missing_ranks *m)
 {
     return missing_ranks_are_sure(m) || (r->idle && idle_communicates(r->idle, m->job));
 }
@@ -63,7 +63,7 @@ char *overview_missing_text(const struct report *r)
     char ranks[MISSING_RANKS_BYTES], job[32] = "", more[64] = "";
     uint32_t jobs = 0;
     for (uint32_t i = 0; i < rec->missing_count; i++)
-        if (overview_tells_missing(r, &rec->missing[i])) {
+        if (overview_has_missing(r, &rec->missing[i])) {
             first = first ? first : &rec->missing[i];
             jobs++;
         }
@@ -97,7 +97,7 @@ uint64_t overview_held_back(const struct report *r)
 uint64_t overview_start_up_ns(const struct report *r)
 {
     const struct idle *idle = r->idle;
-    if (r->is_piece && (!idle || !idle->all.causes[IDLE_START_UP]))
+    if (r->is_selection && (!idle || !idle->all.causes[IDLE_START_UP]))
         return 0;
     uint64_t until_ns = idle && idle->device_count ? idle->devices[0].begin_ns : r->begin_ns;
     until_ns = until_ns < r->wall_end_ns ? until_ns : r->wall_end_ns;

@@ -34,7 +34,7 @@ int overview_init(struct overview *o, const struct report *r);
 
 /* Of a job: is it said that ranks of it are not here? Where that is not sure, only if it
  * communicates. */
-bool overview_tells_missing(const struct report *r, const struct missing_ranks *m);
+bool overview_has_missing(const struct report *r, const struct missing_ranks *m);
 
 /* "ranks 2, 5-7 of 8 have no file", and what follows from it, in new memory; NULL: nothing is
  * to be said, or no memory. */
@@ -67,7 +67,7 @@ void overview_print_summary(const struct overview *o, unsigned function_count, b
 /* Of the screens above: what the devices did; why rows of devices are missing in some processes, or
  * all. (overview_gpu.c) */
 void overview_print_devices(const struct overview *o, struct screen *s);
-void overview_print_absence(const struct report *r, struct screen *s);
+void overview_print_missing_reason(const struct report *r, struct screen *s);
 
 static inline double overview_percent(uint64_t part, uint64_t whole)
 {

@@ -8,7 +8,7 @@
 #include "base/new_text.h"
 #include "base/unit_text.h"
 #include "report/overview.h"
-#include "resolve/absence.h"
+#include "resolve/missing_reason.h"
 
 #define CAUSES_SHOWN   3
 #define ALARMING_LINES 7 /* so many above the causes: the summary of a run has room for one */
@@ -74,7 +74,7 @@ static bool was_killed_too_soon(const struct report *r)
 }
 
 /* Why, and what to do; where a library was looked for is said elsewhere. */
-static void print_absent(struct screen *s, const char *before, const char *reason)
+static void print_missing(struct screen *s, const char *before, const char *reason)
 {
     static const char looked_at[] = "; looked at ";
     const char *end = strstr(reason, looked_at);
@@ -85,23 +85,23 @@ static void print_absent(struct screen *s, const char *before, const char *reaso
 }
 
 /* Why rows of devices are missing in some processes, or all; in one line. */
-void overview_print_absence(const struct report *r, struct screen *s)
+void overview_print_missing_reason(const struct report *r, struct screen *s)
 {
-    struct absence found[ABSENCES_MAX];
+    struct missing_reason found[ABSENCES_MAX];
     const char *rows = recording_gpu_rows(r->rec);
     bool has_gpu = recording_has_gpu(r->rec); /* if only what there is of devices */
     bool has_worked = r->idle ? r->idle->window_ns : has_gpu;
-    unsigned count = has_gpu ? absences_find(r->rec, "gpu_rows", found) : 0;
+    unsigned count = has_gpu ? missing_reasons_find(r->rec, "gpu_rows", found) : 0;
     if (!has_gpu && strncmp(rows, "absent", 6) == 0)
-        print_absent(s, "rows ", rows);
+        print_missing(s, "rows ", rows);
     else if (!has_worked && was_killed_too_soon(r))
         screen_line(s, "GPU", NULL,
                     "killed before CUPTI delivered any work (try run --tune gpu-flush=50ms)");
     else if (!has_gpu)
         screen_line(s, "GPU", NULL, "no work recorded");
     for (unsigned i = 0; i < count && i < ABSENCES_SHOWN; i++) {
-        char *text = absence_text(&found[i], r->rec, "rows");
-        print_absent(s, "", text ? text : "?");
+        char *text = missing_reason_text(&found[i], r->rec, "rows");
+        print_missing(s, "", text ? text : "?");
         free(text);
     }
 }
@@ -124,10 +124,10 @@ static void print_unread(struct screen *s, const struct report *r)
 {
     const struct device_report *d = r->devices;
     unsigned shown = 0;
-    for (uint32_t i = 0; d && i < d->absence_count && shown < ABSENCES_SHOWN; i++) {
-        const struct device_absent *a = &d->absences[i];
-        uint32_t alike = device_absent_is_whole(a) ? device_absent_alike(d, a) : 0;
-        char *text = alike ? device_absent_text(d, a, alike) : NULL;
+    for (uint32_t i = 0; d && i < d->missing_reason_count && shown < ABSENCES_SHOWN; i++) {
+        const struct device_missing *a = &d->missing_reasons[i];
+        uint32_t alike = device_missing_is_whole(a) ? device_missing_alike(d, a) : 0;
+        char *text = alike ? device_missing_text(d, a, alike) : NULL;
         if (text)
             screen_long(s, shown++ ? "" : "--device", text);
         free(text);
@@ -136,7 +136,7 @@ static void print_unread(struct screen *s, const struct report *r)
 
 /* What a recording lacks, once for all processes. */
 static void print_lacks(struct screen *s, const struct recording *rec, const char *head,
-                        const char *before, const struct absence *found, unsigned count)
+                        const char *before, const struct missing_reason *found, unsigned count)
 {
     for (unsigned i = 0; i < count; i++) {
         char of[64] = "";
@@ -150,7 +150,7 @@ static void print_lacks(struct screen *s, const struct recording *rec, const cha
 
 static void overview_gpu_print_notes(struct screen *s, const struct recording *rec)
 {
-    struct absence found[ABSENCES_MAX];
+    struct missing_reason found[ABSENCES_MAX];
     print_lacks(s, rec, "GPU", "rows without ", found, gpu_lacks_find(rec, found));
     print_lacks(s, rec, "note", "", found, notes_find(rec, found));
 }
@@ -176,6 +176,6 @@ void overview_print_devices(const struct overview *o, struct screen *s)
     }
     print_throttled(s, o->report);
     print_unread(s, o->report);
-    overview_print_absence(o->report, s);
+    overview_print_missing_reason(o->report, s);
     overview_gpu_print_notes(s, o->report->rec);
 }

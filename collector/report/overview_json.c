@@ -56,7 +56,7 @@ static void print_missing(const struct report *r, FILE *out)
     fprintf(out, "\"missing_ranks\": [");
     for (uint32_t i = 0; i < r->rec->missing_count; i++) {
         const struct missing_ranks *m = &r->rec->missing[i];
-        if (!overview_tells_missing(r, m))
+        if (!overview_has_missing(r, m))
             continue;
         fprintf(out, "%s{\"job\": %u, \"count\": %" PRIu64 ", \"world_size\": ", before, m->job,
                 m->count);
@@ -91,9 +91,9 @@ static void print_piece(const struct report *r, FILE *out)
                 r->selection->found.begun_devices, r->selection->found.begun_threads);
     fprintf(out, ", \"options\": {");
     for (unsigned i = 0; i < SELECT_OPTIONS; i++)
-        if (r->selection->wish->said[i]) {
+        if (r->selection->request->said[i]) {
             fprintf(out, "%s\"%s\": ", before, select_option_name(i));
-            json_put("", r->selection->wish->said[i], out);
+            json_put("", r->selection->request->said[i], out);
             before = ", ";
         }
     fprintf(out, "}},\n");
@@ -183,7 +183,7 @@ static void print_quiet(const struct report *r, FILE *out)
                 row->for_ns, quiet_until(row));
         json_put("", row->place->function->name, out);
         fprintf(out, ", \"line\": ");
-        json_put("", row->told.line, out);
+        json_put("", row->reported.line, out);
         fputc('}', out);
     }
     fputc(']', out);

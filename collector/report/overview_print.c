@@ -15,7 +15,7 @@
 #include "read/process_title.h"
 #include "report/overview.h"
 #include "report/report.h"
-#include "resolve/absence.h"
+#include "resolve/missing_reason.h"
 #include "resolve/selection.h"
 #include "table/text_width.h"
 
@@ -448,7 +448,7 @@ void overview_print_head(const struct overview *o, const struct table_view *how,
 {
     struct screen s = {.out = out, .width = how->width, .has_colour = how->has_colour};
     print_program(&s, o);
-    overview_print_absence(o->report, &s);
+    overview_print_missing_reason(o->report, &s);
 }
 
 void overview_print_summary(const struct overview *o, unsigned function_count, bool has_colour,

@@ -67,8 +67,9 @@ static unsigned find_missing(const struct report *r)
     unsigned missing = h->open.total || h->unfinished.total || h->quiet.count ? PART_HANGS : 0;
     missing |= collective_part_is_doubtful(h) ? PART_COLLECTIVES : 0;
     missing |= r->libraries && r->libraries->has_forgotten ? PART_LIBRARIES : 0;
-    missing |=
-        r->devices->count || r->devices->absence_count || r->energy->count ? PART_COUNTERS : 0;
+    missing |= r->devices->count || r->devices->missing_reason_count || r->energy->count
+                   ? PART_COUNTERS
+                   : 0;
     missing |=
         r->signs.ooms || (r->marks && memory_signs_of_fault(&r->signs, r->marks)) ? PART_MEMORY : 0;
     return missing;
@@ -147,21 +148,21 @@ static int end_sums(struct combination *c)
 
 /* ---- texts ----------------------------------------------------------------------------------- */
 
-struct told_text {
+struct reported_text {
     const char *text;
 };
 
-static const struct part_field text_fields[] = {PART(struct told_text, text), {0}};
+static const struct part_field text_fields[] = {PART(struct reported_text, text), {0}};
 
 void part_put_text(struct part *p, const char *text)
 {
-    part_put_row(p, text_fields, &(struct told_text){text});
+    part_put_row(p, text_fields, &(struct reported_text){text});
 }
 
 int part_texts(struct combination *c, struct part *p, uint32_t **numbers, uint32_t *count,
                int (*number)(struct combination *c, const char *text, uint32_t *number))
 {
-    struct told_text row = {0};
+    struct reported_text row = {0};
     int error = 0;
     while (error == 0 && part_get_row(p, text_fields, &row)) {
         uint32_t its = 0;
@@ -235,13 +236,13 @@ static int part_report_start(struct combination *c)
     }
     if (error == 0)
         error = report_begin(
-            r, rec, &(struct report_wish){.use = USE_PARTS, .by = BY_NAME, .groups = c->groups});
+            r, rec, &(struct report_request){.use = USE_PARTS, .by = BY_NAME, .groups = c->groups});
     if (error == 0)
         error = cost_report_init(&r->cost, rec);
     for (uint32_t i = 0; error == 0 && i < rec->count; i++) {
-        const struct process_told *told = &c->told[rec->processes[i]->number];
-        r->process_calls[i] = told->calls;
-        r->walk.recorded[i].window = told->window;
+        const struct process_reported *reported = &c->reported[rec->processes[i]->number];
+        r->process_calls[i] = reported->calls;
+        r->walk.recorded[i].window = reported->window;
     }
     for (uint32_t i = 0, first = 0; i < c->part_count; first += c->parts[i++].process_count)
         c->parts[i].processes = rec->loaded ? rec->loaded + first : NULL; /* in the parts' order */
@@ -263,7 +264,7 @@ static int put_more(struct report *r, struct part *p)
 static int add_more(struct combination *c, struct part *p)
 {
     bool has_more = false;
-    struct told_text file = {0};
+    struct reported_text file = {0};
     int error = 0;
     part_flag(p, &has_more);
     c->has_more |= has_more || p->has_more;
@@ -356,7 +357,7 @@ void combination_release(struct combination *c)
         free(c->places[i]);
     free(c->places);
     packed_cache_release(&c->cache);
-    free(c->told);
+    free(c->reported);
     free(c->numbers);
     free(c->parts);
 }

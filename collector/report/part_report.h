@@ -33,12 +33,12 @@ struct combination {
     bool groups;        /* what one of ranges is; range_rows.h */
     struct part *parts; /* owned */
     uint32_t part_count;
-    struct packed_cache cache;    /* of their spans */
-    struct part_numbers *numbers; /* owned, by part */
-    struct process_told *told;    /* owned, by the processes' numbers */
-    struct recording rec;         /* of processes without events */
+    struct packed_cache cache;         /* of their spans */
+    struct part_numbers *numbers;      /* owned, by part */
+    struct process_reported *reported; /* owned, by the processes' numbers */
+    struct recording rec;              /* of processes without events */
     struct report report;
-    struct told_place **places; /* owned, and so are they; what idle time is charged to */
+    struct reported_place **places; /* owned, and so are they; what idle time is charged to */
     uint32_t place_count;
     struct called_part *called; /* owned; what the ranks have called */
     uint32_t called_count;
@@ -54,7 +54,7 @@ struct part_numbers {
 };
 
 /* What the walk knows of a process. */
-struct process_told {
+struct process_reported {
     struct losses losses;
     uint64_t calls;
     uint64_t window; /* the number of the last one; 0: none */
@@ -86,15 +86,15 @@ int part_texts(struct combination *c, struct part *p, uint32_t **numbers, uint32
 /* A place with that text, at that `where` (NULL: it is not known), of the thread with that id (0:
  * of none), whose share of the work that is (idle_row_work_share); the texts must stay. What
  * *place says of the call stays. 0 or GPUPROF_NO_MEMORY. (idle_part.c) */
-int part_tell_place(struct combination *c, const struct idle_told *what, uint32_t tid,
-                    struct idle_place *place);
+int part_report_place(struct combination *c, const struct idle_reported *what, uint32_t tid,
+                      struct idle_place *place);
 
 /* Reads part `index`, as part_read does. */
 typedef enum exit_code combination_part_fn(void *context, uint32_t index, struct part *part);
 
 /*
  * Of `count` parts. `quiet`: says nothing of several jobs, nor of what is wrong with parts;
- * `groups` as struct report_wish has it. EXIT_OK, or another exit code after one line on stderr;
+ * `groups` as struct report_request has it. EXIT_OK, or another exit code after one line on stderr;
  * combination_release in every case.
  */
 enum exit_code combination_make(struct combination *c, uint32_t count, combination_part_fn *read,

@@ -173,13 +173,13 @@ static enum exit_code write_part(const struct part *part, const char *path)
 }
 
 enum exit_code part_make(struct part *part, int fd, struct report *report, struct recording *rec,
-                         const struct share *share, const struct report_wish *wish)
+                         const struct share *share, const struct report_request *request)
 {
     int begun = part_begin(part, fd, 0);
     part->index = share->index;
     part->count = share->count;
     memcpy(part->set, share->set, sizeof part->set);
-    int error = report_make(report, rec, wish); /* which says what went wrong */
+    int error = report_make(report, rec, request); /* which says what went wrong */
     if (error < 0)
         return EXIT_ENVIRONMENT;
     error = begun < 0 ? begun : part_report_put(report, part);
@@ -198,11 +198,11 @@ static enum exit_code make_part(struct recording *rec, const struct share *share
 {
     struct report report;
     struct part part;
-    struct report_wish wish = {.by = BY_NAME, .is_part = true, .symbols = options->symbols};
+    struct report_request request = {.by = BY_NAME, .is_part = true, .symbols = options->symbols};
     int fd = file_unnamed();
     if (fd < 0)
         return verb_output_failed(NULL, GPUPROF_SPOOL);
-    enum exit_code code = part_make(&part, fd, &report, rec, share, &wish);
+    enum exit_code code = part_make(&part, fd, &report, rec, share, &request);
     if (code == EXIT_OK)
         code = write_part(&part, path);
     if (code == EXIT_OK)

@@ -18,6 +18,6 @@ enum exit_code part_verb(const struct options *options);
 /* Writes the part of a share, whose recordings are open, to the beginning of `fd`, an empty file.
  * EXIT_OK, or another exit code after one line; part_release and report_release in both cases. */
 enum exit_code part_make(struct part *part, int fd, struct report *report, struct recording *rec,
-                         const struct share *share, const struct report_wish *wish);
+                         const struct share *share, const struct report_request *request);
 
 #endif

@@ -35,11 +35,11 @@ static const struct part_field process_fields[] = {
     PART_LIST(struct process, dumps, dump_count, dump_fields),
     {0}};
 
-static const struct part_field told_fields[] = {PART_SPAN(struct process_told, losses, window),
-                                                {0}};
+static const struct part_field reported_fields[] = {
+    PART_SPAN(struct process_reported, losses, window), {0}};
 
 /* Who reads the part knows no clock but the header's: a moment as that clock tells it. */
-static void tell_moment(struct process *p, uint64_t *ns)
+static void report_moment(struct process *p, uint64_t *ns)
 {
     uint64_t shown_ns = clock_map_ns(&p->clock, *ns), zero_ns = clock_map_ns(&p->clock, 0);
     *ns = shown_ns > zero_ns ? shown_ns - zero_ns : 0;
@@ -54,23 +54,24 @@ static int process_part_put(struct report *r, struct part *p)
         const uint8_t *data = header;
         struct process *process = r->rec->processes[i];
         for (uint32_t k = 0; k < process->dump_count; k++) {
-            tell_moment(process, &process->dumps[k].begin_ns);
-            tell_moment(process, &process->dumps[k].at_ns);
+            report_moment(process, &process->dumps[k].begin_ns);
+            report_moment(process, &process->dumps[k].at_ns);
         }
         int size = stream_header_write(&process->header, header, sizeof header);
         p->has_failed |= size < 0;
         part_bytes(p, &data, &(uint32_t){size < 0 ? 0 : (uint32_t)size});
         part_put(p, process_fields, process);
-        part_put(p, told_fields,
-                 &(struct process_told){.losses = r->walk.losses[i],
-                                        .calls = r->process_calls[i],
-                                        .window = r->walk.recorded[i].window});
+        part_put(p, reported_fields,
+                 &(struct process_reported){.losses = r->walk.losses[i],
+                                            .calls = r->process_calls[i],
+                                            .window = r->walk.recorded[i].window});
     }
     return 0;
 }
 
 /* Into a process that has nothing. */
-static int process_part_get(struct part *p, struct process *process, struct process_told *told)
+static int process_part_get(struct part *p, struct process *process,
+                            struct process_reported *reported)
 {
     const uint8_t *data = NULL;
     uint32_t size = 0;
@@ -79,8 +80,8 @@ static int process_part_get(struct part *p, struct process *process, struct proc
     if (p->has_failed)
         return 0;
     part_get(p, process_fields, process);
-    part_get(p, told_fields, told);
-    process->losses = told->losses;
+    part_get(p, reported_fields, reported);
+    process->losses = reported->losses;
     return clock_map_init(&process->clock, &process->header) < 0 ? GPUPROF_NO_MEMORY : 0;
 }
 
@@ -91,8 +92,8 @@ static int process_part_add(struct combination *c, struct part *p)
     part_rows(p, &p->process_count, process_fields);
     for (uint32_t i = 0; i < p->process_count && error == 0 && !p->has_failed; i++) {
         struct process *process = malloc(sizeof *process);
-        uint32_t index = rec->count, told_count = index;
-        if (!process || ARRAY_PUSH(c->told, told_count, NULL) < 0 ||
+        uint32_t index = rec->count, reported_count = index;
+        if (!process || ARRAY_PUSH(c->reported, reported_count, NULL) < 0 ||
             ARRAY_PUSH(rec->processes, rec->count, &process) < 0) {
             free(process);
             return GPUPROF_NO_MEMORY;
@@ -102,7 +103,7 @@ static int process_part_add(struct combination *c, struct part *p)
             .index = index,
             .min_ns = UINT64_MAX,
             .file = {.fd = -1, .size = (p->length + p->spans.length) / p->process_count}};
-        error = process_part_get(p, process, &c->told[process->index]);
+        error = process_part_get(p, process, &c->reported[process->index]);
     }
     return error;
 }

@@ -11,7 +11,7 @@
 #include "report/part_report.h"
 #include "report/report.h"
 #include "report/report_tables.h"
-#include "resolve/absence.h"
+#include "resolve/missing_reason.h"
 #include "table/text_width.h"
 
 #define PROCESSES_SHOWN_MAX 16
@@ -46,7 +46,7 @@ static int report_print_losses(const struct report *r, const struct report_view 
 /* A rank without rows must not hide behind the others, which have some. */
 static void print_gpu_rows(const struct recording *rec, FILE *out)
 {
-    struct absence found[ABSENCES_MAX];
+    struct missing_reason found[ABSENCES_MAX];
     unsigned count = gpu_statuses_find(rec, found), left = rec->count;
     for (unsigned i = 0; i < count; i++) {
         char *clean = json_line(found[i].reason);
@@ -150,11 +150,11 @@ static int print_others(const struct report *r, const struct report_view *v, FIL
 
 int report_print_text(const struct report *r, const struct report_view *v, FILE *out)
 {
-    struct absence found[ABSENCES_MAX];
+    struct missing_reason found[ABSENCES_MAX];
     int error = 0;
     if (!v->tables)
         error = print_recording(r, v, out);
-    else if (!recording_has_gpu(r->rec) || absences_find(r->rec, "gpu_rows", found))
+    else if (!recording_has_gpu(r->rec) || missing_reasons_find(r->rec, "gpu_rows", found))
         print_gpu_rows(r->rec, out); /* why tables of the GPU may have none */
     if (error == 0)
         error = print_tables(r, v, FORMAT_TEXT, out);
@@ -173,12 +173,12 @@ enum exit_code report_write_csv(const struct report *r, const struct report_view
 
 static void print_json_gpu_rows(const struct recording *rec, FILE *out)
 {
-    struct absence found[ABSENCES_MAX];
+    struct missing_reason found[ABSENCES_MAX];
     unsigned count = gpu_statuses_find(rec, found);
     fprintf(out, "\"gpu_rows_of\": ");
-    absences_print_json(found, count, "status", out);
+    missing_reasons_print_json(found, count, "status", out);
     fprintf(out, ",\n\"notes\": ");
-    absences_print_json(found, notes_find(rec, found), "text", out);
+    missing_reasons_print_json(found, notes_find(rec, found), "text", out);
     fprintf(out, ",\n");
 }
 

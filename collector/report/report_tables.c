@@ -58,7 +58,7 @@ unsigned report_tables(const struct report *r, struct table *tables)
 }
 
 /* Which of those that are asked for is the table, by its name, or its old one? UINT_MAX: none. */
-static unsigned wish_of(const struct report_view *v, const struct table_info *info)
+static unsigned request_of(const struct report_view *v, const struct table_info *info)
 {
     unsigned old = word_in(v->tables, info->old_name), own = word_in(v->tables, info->name);
     return own < old ? own : old;
@@ -66,7 +66,7 @@ static unsigned wish_of(const struct report_view *v, const struct table_info *in
 
 static bool report_tables_is_named(const struct report_view *v, const struct table_info *info)
 {
-    return wish_of(v, info) != UINT_MAX;
+    return request_of(v, info) != UINT_MAX;
 }
 
 const struct table_info *report_table_at(unsigned index)
@@ -89,19 +89,19 @@ unsigned report_leaves(const struct report_view *v, enum report_format format,
 {
     static const struct report nothing; /* the descriptions will do */
     struct table_list lists[LISTS_MAX];
-    unsigned count = list_tables(&nothing, lists), parts = 0, absent = report_parts_absent(rec);
+    unsigned count = list_tables(&nothing, lists), parts = 0, missing = report_parts_missing(rec);
     bool is_text = format == FORMAT_TEXT;
     if (is_text && !v->tables && !v->is_full)
-        return absent | REPORT_UNSEEN | REPORT_HOST;
+        return missing | REPORT_UNSEEN | REPORT_HOST;
     if (v->tables && format == FORMAT_JSON) /* which has sums beside tables without rows */
         return 0;
     if (!v->tables || v->by != BY_NAME || !(is_text || format == FORMAT_CSV))
-        return absent;
+        return missing;
     for (unsigned i = 0; i < count; i++)
         parts |= report_names(v, lists[i].infos, lists[i].count) ? lists[i].parts : 0;
     if (parts & REPORT_MAKERS)
         parts |= REPORT_LIBRARIES;
-    return (REPORT_EVERYTHING & ~parts) | absent;
+    return (REPORT_EVERYTHING & ~parts) | missing;
 }
 
 uint64_t report_only(const struct report_view *v, enum report_format format)
@@ -157,7 +157,7 @@ bool report_wants(const struct report_view *v, const struct table_info *info,
 static unsigned text_rank(const struct report_view *v, const struct table_info *info)
 {
     if (v->tables)
-        return wish_of(v, info);
+        return request_of(v, info);
     return info->place == PLACE_ASKED ? (unsigned)PLACES : info->place;
 }
 

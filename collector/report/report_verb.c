@@ -54,16 +54,16 @@ static enum exit_code report_print(struct report *r, const struct report_view *v
 }
 
 /* Who says what a step is, or how large, wants to see them. */
-static struct step_wish wish_of(const struct options *options, const struct report_view *view,
-                                enum report_format format)
+static struct step_request request_of(const struct options *options, const struct report_view *view,
+                                      enum report_format format)
 {
     const struct report_options *own = options->own;
-    return (struct step_wish){.is_wanted = format == FORMAT_HTML || options->step_by ||
-                                           options->step_range || own->step_samples > 0 ||
-                                           report_names(view, step_tables, STEP_TABLES),
-                              .by = options->step_by,
-                              .pattern = options->step_range,
-                              .samples = own->step_samples};
+    return (struct step_request){.is_wanted = format == FORMAT_HTML || options->step_by ||
+                                              options->step_range || own->step_samples > 0 ||
+                                              report_names(view, step_tables, STEP_TABLES),
+                                 .by = options->step_by,
+                                 .pattern = options->step_range,
+                                 .samples = own->step_samples};
 }
 
 /* Is a table that is asked for by its name not whole? */
@@ -104,7 +104,7 @@ static enum exit_code show_combination(struct combination *c, const struct optio
                                        const struct report_view *view, enum report_format format,
                                        const struct next_words *next)
 {
-    report_tell_next(&c->report, next);
+    report_print_next(&c->report, next);
     if (c->has_few_times)
         say_few_times();
     if (c->has_more)
@@ -163,18 +163,18 @@ static enum exit_code combine(const struct options *options, const struct report
  * launched a kernel is known of the whole. */
 static uint64_t only_rows(const struct recording *rec, const struct options *options,
                           const struct report_view *view, enum report_format format,
-                          const struct step_wish *steps)
+                          const struct step_request *steps)
 {
     uint64_t only = report_only(view, format);
     bool has_makers =
-        only >> ANALYSIS_kernels_sums & 1 && !(report_parts_absent(rec) & REPORT_LIBRARIES);
+        only >> ANALYSIS_kernels_sums & 1 && !(report_parts_missing(rec) & REPORT_LIBRARIES);
     return options->select.is_given && !steps->is_wanted && !has_makers ? only : 0;
 }
 
 /* Makes the report of what was selected, and prints it. */
 static enum exit_code show_report(struct recording *rec, struct selection *selection,
                                   const struct options *options, struct report_view *view,
-                                  enum report_format format, struct step_wish *steps,
+                                  enum report_format format, struct step_request *steps,
                                   const struct next_words *next, report_page_fn *page)
 {
     const struct report_options *own = options->own;
@@ -183,7 +183,7 @@ static enum exit_code show_report(struct recording *rec, struct selection *selec
     /* A page has all that there is, and lines of Python go beside the other tables. */
     if (format == FORMAT_HTML && view->by == BY_NAME && recording_has_stacks(rec))
         view->by = BY_PYTHON_LINE;
-    struct report_wish wish = {
+    struct report_request request = {
         .by = view->by,
         .is_mine = own->is_mine,
         .source = own->source,
@@ -197,19 +197,19 @@ static enum exit_code show_report(struct recording *rec, struct selection *selec
         .selection = options->select.is_given ? selection : NULL,
         .only = only_rows(rec, options, view, format, steps),
     };
-    int error = report_make(&report, rec, &wish);
-    if (error == 0 && wish.only && !report.piece_events) { /* others may be in the piece */
+    int error = report_make(&report, rec, &request);
+    if (error == 0 && request.only && !report.piece_events) { /* others may be in the piece */
         report_release(&report);
-        wish.only = 0;
-        error = report_make(&report, rec, &wish);
+        request.only = 0;
+        error = report_make(&report, rec, &request);
     }
-    report_tell_next(&report, next);
+    report_print_next(&report, next);
     if (error == 0 && !report.histogram_rows)
         say_few_times();
     enum exit_code code = error < 0 ? EXIT_ENVIRONMENT : EXIT_OK;
     if (code == EXIT_OK && report.steps)
         code = steps_check(&report.steps->steps, "report");
-    bool has_devices = report.is_piece && report.idle && report.idle->window_ns;
+    bool has_devices = report.is_selection && report.idle && report.idle->window_ns;
     if (code == EXIT_OK && !(has_devices && selection->filter.is_whole))
         code = selection_check(selection, "report");
     if (code == EXIT_OK)
@@ -277,15 +277,15 @@ enum exit_code report_run(const struct options *options, report_page_fn *page)
         code = source_report_check(own->source);
     if (code != EXIT_OK)
         return code;
-    struct step_wish steps = wish_of(options, &view, format);
+    struct step_request steps = request_of(options, &view, format);
     code = recording_open(&rec, options->paths, options->path_count, &how);
     if (code == EXIT_OK)
         code = host_clocks_align(&rec, options->clock, "report");
     struct next_words next;
     next_words_init(&next, options->command, options->paths, options->path_count);
     bool is_by_wall = options->clock == CLOCK_BY_WALL && rec.host_count > 1;
-    next_words_set_piece(&next, &options->select, options->step_by, options->step_range,
-                         is_by_wall ? "wall" : NULL);
+    next_words_set_selection(&next, &options->select, options->step_by, options->step_range,
+                             is_by_wall ? "wall" : NULL);
     recorded_program(&rec, &next);
     struct combination shared;
     struct progress progress;
@@ -343,12 +343,12 @@ enum exit_code report_summary(char **paths, int path_count, uint64_t walk_ns_max
     struct recording_options how = {.quiet = true, .found = true};
     enum exit_code code = recording_open(&rec, paths, path_count, &how);
     if (code == EXIT_OK) {
-        struct report_wish wish = {.by = BY_NAME,
-                                   .leaves = REPORT_UNSEEN | REPORT_OPS | REPORT_LIBRARIES,
-                                   .looks_at_memory = true,
-                                   .walk_ns_max = walk_ns_max};
-        int error = report_make(&report, &rec, &wish);
-        report_tell_next(&report, next);
+        struct report_request request = {.by = BY_NAME,
+                                         .leaves = REPORT_UNSEEN | REPORT_OPS | REPORT_LIBRARIES,
+                                         .looks_at_memory = true,
+                                         .walk_ns_max = walk_ns_max};
+        int error = report_make(&report, &rec, &request);
+        report_print_next(&report, next);
         if (error == 0 && report.walk.is_cut)
             say_cut(&report, &rec);
         if (error == 0)

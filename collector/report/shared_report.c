@@ -10,8 +10,8 @@
 #include "base/file_at.h"
 #include "base/workers.h"
 #include "memory/memory_rows.h"
-#include "report/kept_report.h"
 #include "report/part_verb.h"
+#include "report/report_cache.h"
 #include "report/report_options.h"
 #include "report/report_tables.h"
 
@@ -34,7 +34,7 @@ static bool may_be_in_parts(const struct recording *rec, const struct options *o
     static const struct report nothing;
     struct table tables[REPORT_TABLES_MAX];
     unsigned count = report_tables(&nothing, tables);
-    const struct select_wish *s = &o->select;
+    const struct select_request *s = &o->select;
     if (view->by != BY_NAME || own->source || own->groups == GROUPS_ALWAYS || o->step_by ||
         o->step_range || own->step_samples > 0 || s->is_given || s->jobs.count || s->ranks.count ||
         s->pids.count || rec->host_count > 1 || format == FORMAT_HTML)
@@ -55,9 +55,9 @@ static bool shared_report_is_whole(const struct combination *c, unsigned refused
 /* Of which the books are made of all recordings. False: they could not be. */
 static bool look_at_memory(struct report *r, struct recording *rec, const char *symbols)
 {
-    const struct memory_wish wish = {.by = MEMORY_BY_BEST, .at_seconds = -1};
+    const struct memory_request request = {.by = MEMORY_BY_BEST, .at_seconds = -1};
     int error = 0;
-    r->memory = memory_look_create(rec, &wish, symbols, &error);
+    r->memory = memory_look_create(rec, &request, symbols, &error);
     if (r->memory)
         error = findings_add_memory(r->findings, r->memory);
     r->missing &= ~(unsigned)PART_MEMORY;
@@ -73,16 +73,16 @@ static enum exit_code shared_report_work(void *context, uint32_t index, int to)
     struct share share = {.index = index, .count = s->count};
     struct part part;
     struct recording_options how = {.keep_live = true, .quiet = true, .share = &share};
-    struct report_wish wish = {.by = BY_NAME,
-                               .is_part = true,
-                               .refused = s->refused,
-                               .leaves = s->leaves,
-                               .leaves_hangs = s->leaves_hangs,
-                               .symbols = s->options->symbols};
+    struct report_request request = {.by = BY_NAME,
+                                     .is_part = true,
+                                     .refused = s->refused,
+                                     .leaves = s->leaves,
+                                     .leaves_hangs = s->leaves_hangs,
+                                     .symbols = s->options->symbols};
     enum exit_code code = recording_open(&rec, s->options->paths, s->options->path_count, &how);
     rec.progress = s->progress;
     if (code == EXIT_OK)
-        code = part_make(&part, s->files[index], &report, &rec, &share, &wish);
+        code = part_make(&part, s->files[index], &report, &rec, &share, &request);
     return code == EXIT_OK && workers_write(to, "", 1) ? EXIT_OK : EXIT_ENVIRONMENT;
 }
 
@@ -141,7 +141,7 @@ bool shared_report_make(struct combination *c, struct recording *rec, const stru
     }
     *s = (struct shared_report){.options = options,
                                 .count = rec->workers ? rec->workers : 1,
-                                .leaves = keeps ? report_parts_absent(rec)
+                                .leaves = keeps ? report_parts_missing(rec)
                                                 : report_leaves(view, format, rec),
                                 .leaves_hangs = !keeps && report_leaves_hangs(view, format),
                                 .progress = progress_share(rec->progress),
@@ -159,7 +159,7 @@ bool shared_report_make(struct combination *c, struct recording *rec, const stru
         is_made = false;
     }
     if (is_made && keeps)
-        kept_report_write(options->paths[0], key, c, has_memory);
+        report_cache_write(options->paths[0], key, c, has_memory);
     for (uint32_t i = 0; i < s->count; i++)
         if (s->files[i] >= 0)
             close(s->files[i]);
@@ -171,20 +171,20 @@ bool shared_report_kept(struct combination *c, struct recording *rec, const stru
                         const struct report_view *view, enum report_format format, bool groups,
                         const struct kept_key *key)
 {
-    struct kept_report k;
+    struct report_cache k;
     unsigned refused = report_needs(view, format);
     if (!key->is_made || options->symbols || !may_be_in_parts(rec, options, view, format))
         return false;
-    bool is_made = kept_report_read(&k, options->paths[0], key) &&
-                   shared_report_add_up(c, k.count, kept_report_part, &k, refused,
+    bool is_made = report_cache_read(&k, options->paths[0], key) &&
+                   shared_report_add_up(c, k.count, report_cache_part, &k, refused,
                                         report_leaves(view, format, rec), groups);
     if (is_made && c->report.missing & refused) {
         is_made = k.has_memory && !c->report.signs.ooms /* the overview tells more of these */
-                      ? kept_report_memory(&k, c) == 0
+                      ? report_cache_memory(&k, c) == 0
                       : look_at_memory(&c->report, rec, options->symbols);
         if (!is_made)
             combination_release(c);
     }
-    kept_report_release(&k);
+    report_cache_release(&k);
     return is_made;
 }

@@ -19,7 +19,7 @@ bool shared_report_make(struct combination *c, struct recording *rec, const stru
                         const struct report_view *view, enum report_format format, bool groups,
                         const struct kept_key *key);
 
-/* The same of what a report before has kept with that key (kept_report.h). */
+/* The same of what a report before has kept with that key (report_cache.h). */
 bool shared_report_kept(struct combination *c, struct recording *rec, const struct options *options,
                         const struct report_view *view, enum report_format format, bool groups,
                         const struct kept_key *key);

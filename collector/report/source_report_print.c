@@ -176,7 +176,7 @@ static void source_report_print_notes(const struct table *t, FILE *out)
         fprintf(out, "no line of a file below %s is in a recorded stack\n", r->tree.folder);
     if (r->stacks->total.samples)
         fprintf(out, STACK_SAMPLES_NOTE);
-    stack_report_print_absences(r->stacks, true, out);
+    stack_report_print_missing_reasons(r->stacks, true, out);
 }
 
 static void print_json_others(const struct table *t, FILE *out)

@@ -8,7 +8,7 @@
 #include "base/json_text.h"
 #include "base/new_text.h"
 #include "base/unit_text.h"
-#include "resolve/absence.h"
+#include "resolve/missing_reason.h"
 
 #define NO_STACK  "(no stack: below the threshold, not asked for, or lost)"
 #define NO_PYTHON "(no Python frames)"
@@ -226,13 +226,13 @@ static bool stack_report_print_fill_foot(const struct table *t, struct cell *cel
 
 /* ---- what stands around them ---- */
 
-static void print_absences(const struct stack_report *r, const char *key, const char *what,
-                           FILE *out)
+static void print_missing_reasons(const struct stack_report *r, const char *key, const char *what,
+                                  FILE *out)
 {
-    struct absence found[ABSENCES_MAX];
-    unsigned count = absences_find(r->costs.rec, key, found);
+    struct missing_reason found[ABSENCES_MAX];
+    unsigned count = missing_reasons_find(r->costs.rec, key, found);
     for (unsigned i = 0; i < count; i++) {
-        char *text = absence_text(&found[i], r->costs.rec, what);
+        char *text = missing_reason_text(&found[i], r->costs.rec, what);
         char *clean = text ? json_line(text) : NULL;
         fprintf(out, "%s\n", clean ? clean : "?");
         free(clean);
@@ -240,11 +240,11 @@ static void print_absences(const struct stack_report *r, const char *key, const 
     }
 }
 
-void stack_report_print_absences(const struct stack_report *r, bool with_python, FILE *out)
+void stack_report_print_missing_reasons(const struct stack_report *r, bool with_python, FILE *out)
 {
-    print_absences(r, "stacks", "stacks", out);
+    print_missing_reasons(r, "stacks", "stacks", out);
     if (with_python)
-        print_absences(r, "python", "Python frames", out);
+        print_missing_reasons(r, "python", "Python frames", out);
 }
 
 static void stack_report_print_notes(const struct table *t, FILE *out)
@@ -264,7 +264,7 @@ static void stack_report_print_notes(const struct table *t, FILE *out)
                 r->is_mine ? "such " : "");
     if (r->total.samples)
         fprintf(out, STACK_SAMPLES_NOTE);
-    stack_report_print_absences(r, is_of_lines(t), out);
+    stack_report_print_missing_reasons(r, is_of_lines(t), out);
 }
 
 /* Nobody looks for lines of Python in vain. */
@@ -278,12 +278,12 @@ static void say_no_python(const struct table *t, FILE *out)
                  "shows\nfunctions, and '--source=DIR' lines\n");
 }
 
-static void print_json_absences(const struct stack_report *r, const char *key, FILE *out)
+static void print_json_missing_reasons(const struct stack_report *r, const char *key, FILE *out)
 {
-    struct absence found[ABSENCES_MAX];
-    unsigned count = absences_find(r->costs.rec, key, found);
+    struct missing_reason found[ABSENCES_MAX];
+    unsigned count = missing_reasons_find(r->costs.rec, key, found);
     fprintf(out, "\"%s_absent\": ", key);
-    absences_print_json(found, count, "reason", out);
+    missing_reasons_print_json(found, count, "reason", out);
     fprintf(out, ",\n");
 }
 
@@ -291,8 +291,8 @@ static void print_json_without(const struct table *t, FILE *out)
 {
     const struct stack_report *r = t->source;
     stack_cost_print_json("without_stack", &r->without, out);
-    print_json_absences(r, "stacks", out);
-    print_json_absences(r, "python", out);
+    print_json_missing_reasons(r, "stacks", out);
+    print_json_missing_reasons(r, "python", out);
 }
 
 /* ---- the tables ---- */

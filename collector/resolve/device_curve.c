@@ -179,7 +179,7 @@ struct curve_growth device_curve_whole(const struct device_curve *c, uint64_t *n
     return growth;
 }
 
-struct curve_growth curve_told(struct curve_growth growth)
+struct curve_growth curve_reported(struct curve_growth growth)
 {
     if (growth.known == CURVE_KNOWN && curve_whole(ceil(growth.error)) >= curve_whole(growth.value))
         return (struct curve_growth){.known = CURVE_SHORT};

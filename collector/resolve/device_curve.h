@@ -62,7 +62,7 @@ struct curve_growth {
 
 /* A growth that is no larger than its error, as rounded for display, becomes CURVE_SHORT without a
  * value. */
-struct curve_growth curve_told(struct curve_growth growth);
+struct curve_growth curve_reported(struct curve_growth growth);
 
 /* Rounds and bounds a value: a file can contain anything. */
 #define CURVE_WHOLE_MAX 1e18

@@ -101,7 +101,7 @@ static inline bool device_others(const struct record *r, uint64_t *bytes)
 }
 
 /* Whether a DEVICE_ABSENT record ends all samples of its source, or of every source. */
-static inline bool device_absent_of_all(const struct record *r)
+static inline bool device_missing_of_all(const struct record *r)
 {
     return !record_arg(r, DEVICE_ABSENT_GROUP) && !record_arg(r, DEVICE_ABSENT_COUNTERS);
 }

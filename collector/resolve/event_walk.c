@@ -111,7 +111,7 @@ static uint32_t end_of(const struct walk *w, const struct process *only)
 }
 
 /* Passes on what is still open after the last event. */
-static int tell_left(const struct pass *p)
+static int report_left(const struct pass *p)
 {
     struct walk *w = p->walk;
     static const struct record nothing;
@@ -121,24 +121,24 @@ static int tell_left(const struct pass *p)
            (s.library = library_calls_drain(&w->libraries, w->last_ns))) {
         s.event.process = s.library->process;
         s.event.thread = s.library->thread;
-        error = pass_tell(p, &s);
+        error = pass_report(p, &s);
     }
     s.library_change = LIBRARY_SAME;
     s.op_change = OP_LEFT;
     while (error == 0 && p->needs & WALK_OPS && (s.op = ops_drain(&w->ops, w->last_ns))) {
         s.event.process = s.op->process;
         s.event.thread = s.op->thread;
-        error = pass_tell(p, &s);
+        error = pass_report(p, &s);
     }
     s.op_change = OP_SAME;
     s.change = RANGE_LEFT;
     while (error == 0 && p->needs & WALK_RANGES &&
            (s.range = ranges_drain(&w->ranges, w->last_ns))) {
-        if (s.range->is_op || s.range->is_twin)
+        if (s.range->is_op || s.range->is_duplicate)
             continue;
         s.event.process = s.range->process;
         s.event.thread = s.range->thread;
-        error = pass_tell(p, &s);
+        error = pass_report(p, &s);
     }
     return error;
 }
@@ -151,14 +151,14 @@ static int event_walk_finish(const struct pass *p, const struct process *only)
     if (p->learns_pauses)
         survey_finish_pauses(&w->survey);
     if (error == 0 && p->count)
-        error = tell_left(p);
+        error = report_left(p);
     for (uint32_t i = event_walk_first_of(only);
          error == 0 && p->needs & WALK_LOSSES && i < end_of(w, only); i++)
         if (w->filter && w->filter->wants)
             w->losses[i].gpu_unpaired = w->losses[i].gpu_given_up =
                 0; /* the filter skipped blocks */
         else if (process_expects_gpu(w->rec->processes[i]))
-            error = survey_tell(&w->survey, w->rec->processes[i], &w->losses[i]);
+            error = survey_report(&w->survey, w->rec->processes[i], &w->losses[i]);
     for (unsigned i = 0; error == 0 && i < p->count; i++)
         if (p->consumers[i].end)
             error = p->consumers[i].end(p->consumers[i].context);
@@ -338,7 +338,7 @@ static int stop_at_first(void *context, const struct slice *s)
 
 static int survey(struct walk *w, struct around *around)
 {
-    struct consumer first = {.context = w, .sees_hidden = true, .take = stop_at_first};
+    struct consumer first = {.context = w, .sees_filtered = true, .take = stop_at_first};
     int error = walk_run(w, NULL, &first, 1);
     struct pass p = {.walk = w,
                      .learns = true,

@@ -258,7 +258,7 @@ static enum graph_origin origin_of(const struct graph_origins *g, const struct g
     return GRAPH_KNOWN;
 }
 
-int graph_origins_tell(struct graph_origins *g, graph_origin_fn *tell, void *context)
+int graph_origins_report(struct graph_origins *g, graph_origin_fn *notify, void *context)
 {
     int error = 0;
     if (g->node_count)
@@ -271,8 +271,8 @@ int graph_origins_tell(struct graph_origins *g, graph_origin_fn *tell, void *con
                 break;
         enum graph_origin origin = origin_of(g, nodes, count, &capture);
         for (uint32_t k = 0; error == 0 && k < count; k++)
-            error = tell(context, &nodes[k], origin,
-                         origin == GRAPH_KNOWN ? capture->calls[k].user : 0);
+            error = notify(context, &nodes[k], origin,
+                           origin == GRAPH_KNOWN ? capture->calls[k].user : 0);
     }
     return error;
 }

@@ -71,6 +71,6 @@ int graph_origins_work(struct graph_origins *g, const struct slice *s);
  * GRAPH_KNOWN. Returns 0 or the result of `tell`. */
 typedef int graph_origin_fn(void *context, const struct graph_node *node, enum graph_origin origin,
                             uint32_t user);
-int graph_origins_tell(struct graph_origins *g, graph_origin_fn *tell, void *context);
+int graph_origins_report(struct graph_origins *g, graph_origin_fn *notify, void *context);
 
 #endif

@@ -15,7 +15,7 @@
  *             host_os_name(&s->event, text); the record's bytes are the file or the peer
  *     }
  *
- * After the walk, place_lines.h turns the number of a stack into a line, and told_stacks.h into
+ * After the walk, place_lines.h turns the number of a stack into a line, and reported_stacks.h into
  * frames.
  */
 #ifndef GPUPROF_COLLECTOR_HOST_FACTS_H

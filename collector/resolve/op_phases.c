@@ -286,7 +286,7 @@ struct consumer op_phases_consumer(struct op_phases *p)
     return (struct consumer){.context = p,
                              .needs = WALK_OPS,
                              .skips = WALK_SKIPS_PLAIN_CALLS | WALK_SKIPS_WORK,
-                             .sees_hidden = true,
+                             .sees_filtered = true,
                              .take = op_phases_take,
                              .end = op_phases_end};
 }

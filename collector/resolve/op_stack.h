@@ -42,7 +42,7 @@ struct op {
     uint32_t stack;        /* number of a STACK record; 0: none, as it is not outermost */
     uint32_t row;          /* for its user, like the next two */
     uint32_t inside;       /* number of operators that began directly in it */
-    uint32_t twin;         /* the last of them with the same name as this */
+    uint32_t duplicate;    /* the last of them with the same name as this */
     uint32_t mark;         /* for steps.h */
     uint16_t scope;        /* enum op_scope */
     uint8_t region;        /* for op_phases.h */

@@ -6,10 +6,10 @@
 #include "base/array.h"
 #include "error.h"
 
-void projections_init(struct projections *s, struct survey *survey, projection_fn *tell,
+void projections_init(struct projections *s, struct survey *survey, projection_fn *notify,
                       void *context)
 {
-    *s = (struct projections){.survey = survey, .tell = tell, .context = context};
+    *s = (struct projections){.survey = survey, .notify = notify, .context = context};
     s->places.count_max = s->lanes.count_max = PROJECTIONS_MAX;
 }
 
@@ -38,7 +38,7 @@ static int close_innermost(struct projections *s, struct projection *p, uint64_t
     p->free_from_ns = range->end_ns + 1;
     if (p->count && p->open[p->count - 1].end_ns <= range->end_ns)
         p->open[p->count - 1].end_ns = range->end_ns + 1;
-    return s->tell(s->context, p, range);
+    return s->notify(s->context, p, range);
 }
 
 /* Adds a lane of that stream. */

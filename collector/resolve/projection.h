@@ -49,7 +49,7 @@ typedef int projection_fn(void *context, const struct projection *p,
 
 struct projections {
     struct survey *survey;
-    projection_fn *tell;
+    projection_fn *notify;
     void *context;
     struct key_map places;    /* (thread, device, stream) -> place + 1 */
     struct key_map lanes;     /* (process, device, stream) -> place of the last lane + 1 */
@@ -57,7 +57,7 @@ struct projections {
     uint32_t count;
 };
 
-void projections_init(struct projections *s, struct survey *survey, projection_fn *tell,
+void projections_init(struct projections *s, struct survey *survey, projection_fn *notify,
                       void *context);
 void projections_release(struct projections *s);
 

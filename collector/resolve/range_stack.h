@@ -45,7 +45,7 @@ struct range {
      * alone. */
     bool is_op;
     bool is_label;
-    bool is_twin; /* duplicates the library call around it */
+    bool is_duplicate; /* duplicates the library call around it */
     uint64_t op_id;
     uint64_t op_sequence;             /* autograd sequence number + 1; 0: none */
     const struct kernel_name *inputs; /* bytes as in an OP_INPUTS record; NULL: none */

@@ -53,7 +53,7 @@ static bool reaches_device(void *context, const struct process *p, uint64_t devi
 {
     const struct selection *s = context;
     return (!p || selection_reaches(s, p, begin_ns, end_ns)) &&
-           (device == UINT64_MAX || number_list_has(&s->wish->devices, device));
+           (device == UINT64_MAX || number_list_has(&s->request->devices, device));
 }
 
 static void narrow(struct time_span *to, const struct time_spans *spans)
@@ -120,7 +120,7 @@ static bool selection_meet(struct selection *s, enum selection_met what, bool is
 
 static bool is_in(struct selection *s, const struct subject *e)
 {
-    const struct select_wish *w = s->wish;
+    const struct select_request *w = s->request;
     if (e->device != UINT64_MAX &&
         !selection_meet(s, MET_DEVICE, number_list_has(&w->devices, e->device)))
         return false;
@@ -214,7 +214,7 @@ static bool describe_span(const struct slice *slice, struct subject *e)
 
 bool selection_has_all_kinds(const struct selection *s)
 {
-    const struct select_wish *w = s->wish;
+    const struct select_request *w = s->request;
     return !w->kinds && !w->name && !w->min_ns && !w->tids.count;
 }
 
@@ -242,7 +242,7 @@ static void note_begun(struct selection *s, const struct event *event, const str
 static bool is_far(const struct selection *s, const struct event *e)
 {
     unsigned type = e->record->type;
-    return (type == RECORD_CALL || (is_stream_work(type) && !s->wish->devices.count)) &&
+    return (type == RECORD_CALL || (is_stream_work(type) && !s->request->devices.count)) &&
            (e->begin_ns >= s->to_ns || (e->begin_ns < s->from_ns && e->end_ns <= s->from_ns));
 }
 
@@ -264,7 +264,7 @@ static bool has(void *context, const struct slice *slice)
         e.begin_ns = e.place_ns = event->begin_ns;
         if (slice->source &&
             !selection_meet(s, MET_DEVICE,
-                            number_list_has(&s->wish->devices, slice->source->device)))
+                            number_list_has(&s->request->devices, slice->source->device)))
             return false;
         bool shows = selection_meet(s, MET_TIME, is_in_time(s, &e));
         selection_meet(s, MET_ALL, shows && slice->source && selection_has_all_kinds(s));
@@ -294,7 +294,7 @@ static bool has_device(void *context, const struct slice *slice)
     const struct selection *s = context;
     const struct record *r = slice->event.record;
     return !is_stream_work(r->type) ||
-           number_list_has(&s->wish->devices, record_arg(r, KERNEL_DEVICE));
+           number_list_has(&s->request->devices, record_arg(r, KERNEL_DEVICE));
 }
 
 static bool has_any_call(void *context, const struct slice *slice)
@@ -383,7 +383,7 @@ static int selection_take_range(void *context, const struct slice *slice)
         begin_ns = slice->op->begin_ns;
         end_ns = slice->op_change == OP_LEFT ? UINT64_MAX : slice->op->end_ns;
     }
-    if (!text || !glob_matches(s->wish->range, text->shown))
+    if (!text || !glob_matches(s->request->range, text->shown))
         return 0;
     s->range_count++;
     return selection_add_span(s, &s->spans[SPANS_RANGES][slice->event.process->index], begin_ns,
@@ -404,9 +404,9 @@ static enum exit_code find_ranges(struct selection *s, const char *verb)
         return EXIT_ENVIRONMENT;
     for (uint32_t i = 0; i < w->rec->count; i++)
         join_spans(&s->spans[SPANS_RANGES][i]);
-    return s->range_count
-               ? EXIT_OK
-               : usage_error("%s: --range: no range or label is named '%s'", verb, s->wish->range);
+    return s->range_count ? EXIT_OK
+                          : usage_error("%s: --range: no range or label is named '%s'", verb,
+                                        s->request->range);
 }
 
 /* A window lasts until the next WINDOW record. */
@@ -421,7 +421,7 @@ static int take_window(void *context, const struct slice *slice)
     s->cycle_last = now->window > s->cycle_last ? now->window : s->cycle_last;
     if (spans->count && spans->list[0].end_ns == UINT64_MAX)
         spans->list[0].end_ns = at_ns;
-    else if (now->window == s->wish->cycle && !now->is_closed && !spans->count)
+    else if (now->window == s->request->cycle && !now->is_closed && !spans->count)
         return selection_add_span(s, spans, at_ns, UINT64_MAX);
     return 0;
 }
@@ -436,14 +436,14 @@ static enum exit_code find_cycle(struct selection *s, const char *verb)
         return say_error(verb, GPUPROF_NO_MEMORY);
     if (walk_run(w, NULL, &consumer, 1) < 0)
         return EXIT_ENVIRONMENT;
-    if (s->cycle_last >= s->wish->cycle)
+    if (s->cycle_last >= s->request->cycle)
         return EXIT_OK;
     if (!s->cycle_last)
         return usage_error("%s: --cycle: these recordings have no windows; record with --schedule "
                            "or --capture-range",
                            verb);
     return usage_error("%s: --cycle: window %llu does not exist; the last one is %llu", verb,
-                       (unsigned long long)s->wish->cycle, (unsigned long long)s->cycle_last);
+                       (unsigned long long)s->request->cycle, (unsigned long long)s->cycle_last);
 }
 
 /* Prints that no requested step was found. */
@@ -472,7 +472,7 @@ static enum exit_code take_steps(struct selection *s, const struct steps *steps,
             : GPUPROF_NO_MEMORY;
     for (uint32_t i = 0; error == 0 && i < steps->count; i++) {
         const struct step *step = &steps->list[i];
-        if (step->number >= s->wish->step_first && step->number < s->wish->step_end)
+        if (step->number >= s->request->step_first && step->number < s->request->step_end)
             error = selection_add_span(s, &s->spans[SPANS_STEPS][step->process->index],
                                        step->begin_ns, step->end_ns);
     }
@@ -504,48 +504,48 @@ static uint64_t moment_ns(const struct selection *s, const struct select_moment 
 }
 
 enum exit_code selection_make(struct selection *s, struct recording *rec, struct walk *surveyed,
-                              const struct select_wish *wish, const struct selection_steps *steps,
-                              const char *verb)
+                              const struct select_request *request,
+                              const struct selection_steps *steps, const char *verb)
 {
-    *s = (struct selection){.wish = wish, .to_ns = UINT64_MAX};
-    if (!wish->is_given)
+    *s = (struct selection){.request = request, .to_ns = UINT64_MAX};
+    if (!request->is_given)
         return EXIT_OK;
     s->walk = surveyed ? surveyed : &s->own;
     if (!surveyed && walk_init(&s->own, rec) < 0)
         return say_error(verb, GPUPROF_NO_MEMORY);
-    enum exit_code code = wish->has_steps ? selection_find_steps(s, steps, verb) : EXIT_OK;
+    enum exit_code code = request->has_steps ? selection_find_steps(s, steps, verb) : EXIT_OK;
     if (code != EXIT_OK)
         return code;
     if (!s->walk->is_surveyed && walk_survey_around(&s->own) < 0)
         return EXIT_ENVIRONMENT;
-    if (wish->from.is_given)
-        s->from_ns = moment_ns(s, &wish->from);
-    if (wish->to.is_given)
-        s->to_ns = moment_ns(s, &wish->to);
+    if (request->from.is_given)
+        s->from_ns = moment_ns(s, &request->from);
+    if (request->to.is_given)
+        s->to_ns = moment_ns(s, &request->to);
     for (uint32_t i = 0; i < rec->index.count; i++) {
         uint64_t end_ns = rec->index.entries[i].end, origin_ns = s->walk->survey.origin_ns;
         if (end_ns > origin_ns && end_ns - origin_ns > s->length_ns)
             s->length_ns = end_ns - origin_ns;
     }
-    if (wish->from.is_given && s->to_ns <= s->from_ns)
+    if (request->from.is_given && s->to_ns <= s->from_ns)
         return usage_error("%s: --to=%s is not later than --from=%s, so nothing is between them",
-                           verb, wish->to.text, wish->from.text);
+                           verb, request->to.text, request->from.text);
     if (s->from_ns > s->walk->survey.origin_ns + s->length_ns ||
         s->to_ns <= s->walk->survey.origin_ns)
         return selection_empty(s, verb);
-    s->has_name = wish->name && regcomp(&s->name, wish->name, REG_EXTENDED | REG_NOSUB) == 0;
-    if (wish->cycle)
+    s->has_name = request->name && regcomp(&s->name, request->name, REG_EXTENDED | REG_NOSUB) == 0;
+    if (request->cycle)
         code = find_cycle(s, verb);
-    if (code == EXIT_OK && wish->range)
+    if (code == EXIT_OK && request->range)
         code = find_ranges(s, verb);
     uint32_t work =
         1u << SELECT_KERNEL | 1u << SELECT_MEMCPY | 1u << SELECT_MEMSET | 1u << SELECT_GRAPH_RUN;
     s->filter = (struct walk_filter){
         .context = s,
-        .has_work = !wish->kinds || wish->kinds & work,
+        .has_work = !request->kinds || request->kinds & work,
         .has = has,
         .has_call = has_call,
-        .asks_calls = wish->has_steps || wish->cycle || wish->range || wish->tids.count,
+        .asks_calls = request->has_steps || request->cycle || request->range || request->tids.count,
         .begin = selection_begin,
         .wants = selection_wants,
         .reaches = reaches_device,
@@ -560,7 +560,7 @@ enum exit_code selection_make(struct selection *s, struct recording *rec, struct
     s->filter.is_whole = s->filter.is_span && selection_has_all_kinds(s);
     s->filter.from_ns = s->from_ns > origin_ns ? s->from_ns : origin_ns;
     s->filter.to_ns = s->to_ns;
-    if (wish->devices.count)
+    if (request->devices.count)
         s->of_steps = (struct walk_filter){.context = s,
                                            .has = has_device,
                                            .has_call = has_any_call,

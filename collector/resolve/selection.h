@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The selection: the part of a recording that a verb shows. It resolves the options (select_wish.h)
- * for one recording, and the walk asks it about each slice. All of these must hold:
+ * The selection: the part of a recording that a verb shows. It resolves the options
+ * (select_request.h) for one recording, and the walk asks it about each slice. All of these must
+ * hold:
  *
  *    --from, --to   the event begins there; a range, operator or library call overlaps it
  *    --step         likewise, in the time of those steps of its process; but GPU work is
@@ -21,7 +22,7 @@
 
 #include <regex.h>
 
-#include "base/select_wish.h"
+#include "base/select_request.h"
 #include "resolve/steps.h"
 
 #define SELECTION_SPANS_MAX (1u << 22)
@@ -66,7 +67,7 @@ enum selection_calls {
 };
 
 struct selection {
-    const struct select_wish *wish;
+    const struct select_request *request;
     struct walk own;
     struct walk *walk; /* a complete walk: its own or a view; NULL: nothing is requested */
     uint64_t from_ns;
@@ -101,8 +102,8 @@ struct selection_steps {
  * begins with `verb`; selection_release in both cases. Does nothing if nothing is requested.
  */
 enum exit_code selection_make(struct selection *s, struct recording *rec, struct walk *surveyed,
-                              const struct select_wish *wish, const struct selection_steps *steps,
-                              const char *verb);
+                              const struct select_request *request,
+                              const struct selection_steps *steps, const char *verb);
 void selection_release(struct selection *s);
 
 /* The filter for walks of the same recording; NULL: nothing is requested. Blocks without selected

@@ -82,7 +82,7 @@ struct called {
 
 enum { LEFT_NONE, LEFT_ONE, LEFT_MORE };
 
-static bool is_tied(unsigned type)
+static bool is_correlated(unsigned type)
 {
     return is_stream_work(type) || type == RECORD_SYNC || type == RECORD_OVERHEAD ||
            type == RECORD_MEMORY;
@@ -98,7 +98,7 @@ static int selection_blocks_take_work(struct called *c, struct process *p,
     while ((more = block_decoder_next(decoder, &r)) > 0) {
         uint64_t begin_ns, end_ns, begin = r.begin < CLOCK_NS_MAX ? r.begin : CLOCK_NS_MAX;
         uint64_t duration = r.duration < CLOCK_NS_MAX ? r.duration : CLOCK_NS_MAX;
-        if (!is_tied(r.type) || !r.correlation || r.correlation >= c->least[p->index])
+        if (!is_correlated(r.type) || !r.correlation || r.correlation >= c->least[p->index])
             continue;
         clock_map_look_both(&p->clock, &clock, begin, begin + duration, &begin_ns, &end_ns);
         if (begin_ns < c->span.end_ns && end_ns >= c->span.begin_ns)

@@ -52,8 +52,8 @@ static char *selection_say_text_of(const struct selection *s, bool has_time)
         fprintf(out, "%s to %s after the first event, of %s recorded: ", time_text(from, from_ns),
                 time_text(to, to_ns), time_text(of, s->length_ns));
     for (unsigned i = 0; i < SELECT_OPTIONS; i++)
-        if (s->wish->said[i]) {
-            fprintf(out, "%s--%s=%s", before, select_option_name(i), s->wish->said[i]);
+        if (s->request->said[i]) {
+            fprintf(out, "%s--%s=%s", before, select_option_name(i), s->request->said[i]);
             before = " ";
         }
     return fclose(out) == 0 ? text : NULL;
@@ -97,7 +97,7 @@ static bool lacks_devices(const struct selection *s, char text[static NUMBER_SPA
 {
     const struct survey *survey = &s->walk->survey;
     uint64_t *numbers = calloc(survey->device_count + SURVEY_USED_MAX, sizeof *numbers);
-    bool has_any = !s->wish->devices.count || s->found.met[MET_DEVICE] || !numbers;
+    bool has_any = !s->request->devices.count || s->found.met[MET_DEVICE] || !numbers;
     uint32_t count = 0;
     for (uint32_t i = 0; numbers && i < survey->device_count; i++)
         numbers[count++] = survey->devices[i].limits.device;
@@ -105,7 +105,7 @@ static bool lacks_devices(const struct selection *s, char text[static NUMBER_SPA
         if (survey->used >> i & 1)
             numbers[count++] = i;
     for (uint32_t i = 0; i < count; i++)
-        has_any |= number_list_has(&s->wish->devices, numbers[i]);
+        has_any |= number_list_has(&s->request->devices, numbers[i]);
     if (!has_any)
         number_spans_text(numbers, count, text);
     free(numbers);
@@ -117,12 +117,12 @@ static void say_time(const struct selection *s, const char *begun, FILE *out)
 {
     char length[UNIT_TEXT_BYTES], moment[32] = "";
     uint64_t origin_ns = s->walk->survey.origin_ns;
-    bool is_moment = s->wish->from.is_absolute || s->wish->to.is_absolute;
+    bool is_moment = s->request->from.is_absolute || s->request->to.is_absolute;
     time_t seconds = (time_t)(origin_ns / 1000000000u);
     struct tm when;
     if (is_moment && localtime_r(&seconds, &when))
         strftime(moment, sizeof moment, " (%Y-%m-%dT%H:%M:%S)", &when);
-    if (s->wish->from.is_given || s->wish->to.is_given)
+    if (s->request->from.is_given || s->request->to.is_given)
         fprintf(out,
                 "the recording lasts %s after its first event%s, and --from and --to count from "
                 "that; %s",
@@ -138,7 +138,7 @@ static void say_time(const struct selection *s, const char *begun, FILE *out)
 /* Prints the first option that leaves none of the events that passed the options before it. */
 static void say_why(const struct selection *s, const char *begun, FILE *out)
 {
-    const struct select_wish *w = s->wish;
+    const struct select_request *w = s->request;
     unsigned options = s->filter.is_of_time + !!w->devices.count + !!w->kinds + !!w->tids.count +
                        !!w->min_ns + !!w->name;
     const char *none =

@@ -71,12 +71,12 @@ struct slice {
     struct walk *walk;
     enum pause_change pause_change;
     enum range_change
-        change;          /* change of `range` by this event; RANGE_LEFT: at the end, without one */
-    bool is_called;      /* `call` is known */
-    bool is_outside;     /* GPU work without a call outside of all windows: no consumer gets it */
-    bool is_hidden;      /* the walk's filter leaves it out */
-    bool is_call_hidden; /* and its call; not set for a filtered slice */
-    struct range *range; /* a view until the next slice; of one that opened, until it closes */
+        change;       /* change of `range` by this event; RANGE_LEFT: at the end, without one */
+    bool is_called;   /* `call` is known */
+    bool is_outside;  /* GPU work without a call outside of all windows: no consumer gets it */
+    bool is_filtered; /* the walk's filter leaves it out */
+    bool is_call_filtered;    /* and its call; not set for a filtered slice */
+    struct range *range;      /* a view until the next slice; of one that opened, until it closes */
     enum op_change op_change; /* likewise of `op` */
     struct op *op;
     const struct op *replaced;          /* an open operator that lost its end; NULL: none */
@@ -107,8 +107,8 @@ struct consumer {
     unsigned skips; /* enum walk_skip */
     /* It also gets filtered slices. Others get filtered slices only where they give context:
      * ranges, operators and library calls as they open and close, pauses. A consumer that counts
-     * these checks is_hidden. */
-    bool sees_hidden;
+     * these checks is_filtered. */
+    bool sees_filtered;
     /* Gets every slice that is not skipped, in the order of time, then the ranges that are still
      * open. May return WALK_STOP. */
     int (*take)(void *context, const struct slice *s);

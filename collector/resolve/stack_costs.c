@@ -55,7 +55,7 @@ void stack_costs_release(struct stack_costs *s)
 static const struct number_kind row_kind = NUMBER_KEY(struct stack_row, work);
 
 /* Whether the range identifies the caller better than the stack. */
-static bool tells_range(const struct stack_costs *s, const struct stack_row *row)
+static bool reports_range(const struct stack_costs *s, const struct stack_row *row)
 {
     const struct stack_table *table = &s->walk->survey.stacks;
     const struct recorded_stack *stack =
@@ -68,7 +68,7 @@ static int64_t number_of_row(struct stack_costs *s, struct stack_row *wanted)
 {
     if (!wanted->stack)
         return 0;
-    if (wanted->range && !tells_range(s, wanted))
+    if (wanted->range && !reports_range(s, wanted))
         wanted->range = NULL;
     int64_t number =
         NUMBER_ADD(&s->row_numbers, &row_kind, s->rows, s->row_count, s->rows_max, wanted);

@@ -272,7 +272,7 @@ struct consumer steps_consumer(struct steps *s)
     return (struct consumer){.context = s,
                              .needs = WALK_RANGES | WALK_OPS | WALK_PAUSES,
                              .skips = WALK_SKIPS_PLAIN_CALLS | WALK_SKIPS_WORK,
-                             .sees_hidden = true,
+                             .sees_filtered = true,
                              .take = steps_take,
                              .end = steps_end};
 }

@@ -478,7 +478,7 @@ static int64_t find_gaps(const struct survey *s, uint32_t process, struct correl
     return count;
 }
 
-int survey_tell(struct survey *s, const struct process *p, struct losses *losses)
+int survey_report(struct survey *s, const struct process *p, struct losses *losses)
 {
     uint64_t unmatched = 0;
     struct correlation_gap *gaps;

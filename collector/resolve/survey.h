@@ -201,6 +201,6 @@ int survey_project(struct survey *s, const struct correlated_call *call, uint64_
 
 /* After the last look-up: adds a process's launches without work to its losses. Returns 0 or an
  * error. */
-int survey_tell(struct survey *s, const struct process *p, struct losses *losses);
+int survey_report(struct survey *s, const struct process *p, struct losses *losses);
 
 #endif

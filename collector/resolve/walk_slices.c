@@ -7,15 +7,15 @@
 #include "record/gpu_record.h"
 #include "resolve/stack_table.h"
 
-int pass_tell(const struct pass *p, struct slice *s)
+int pass_report(const struct pass *p, struct slice *s)
 {
     uint8_t type = s->event.record->type;
     pass_hide(p, s);
-    return pass_tell_as(p,
-                        type == RECORD_CALL    ? pass_heard_call(&s->event)
-                        : is_stream_work(type) ? HEARD_WORK
-                                               : HEARD_OTHER,
-                        s);
+    return pass_report_as(p,
+                          type == RECORD_CALL    ? pass_heard_call(&s->event)
+                          : is_stream_work(type) ? HEARD_WORK
+                                                 : HEARD_OTHER,
+                          s);
 }
 
 static hears_fn *hears(const struct consumer *c, enum heard as)
@@ -38,20 +38,20 @@ void pass_add_listeners(struct pass *p)
                                                 [HEARD_OTHER] = WALK_SKIPS_OTHERS};
     assert(p->count <= WALK_CONSUMERS_MAX);
     for (enum heard as = 0; as < HEARD_KINDS; as++) {
-        struct listener *next = p->listeners[as], *of_hidden = p->of_hidden[as];
+        struct listener *next = p->listeners[as], *of_filtered = p->of_filtered[as];
         for (unsigned i = 0; i < p->count; i++) {
             const struct consumer *c = &p->consumers[i];
             next->hears = c->skips & skips[as] ? NULL : hears(c, as);
             next->context = c->context;
-            *of_hidden = *next;
-            of_hidden += next->hears && c->sees_hidden;
+            *of_filtered = *next;
+            of_filtered += next->hears && c->sees_filtered;
             next += next->hears != NULL;
         }
-        *next = *of_hidden = (struct listener){0};
+        *next = *of_filtered = (struct listener){0};
     }
 }
 
-static bool is_tied(unsigned type)
+static bool is_correlated(unsigned type)
 {
     return is_stream_work(type) || type == RECORD_SYNC || type == RECORD_OVERHEAD ||
            type == RECORD_MEMORY;
@@ -151,7 +151,7 @@ static int take_op_range(const struct pass *p, struct slice *s, int range_change
 
 /* Whether the range duplicates a recorded library call: libraries also push an NVTX range with the
  * name of the function. */
-static bool is_twin(const struct walk *w, const struct range *range)
+static bool is_duplicate(const struct walk *w, const struct range *range)
 {
     const struct library_call *call = library_innermost(&w->libraries, range->thread);
     return call && range->nested && range->text &&
@@ -169,11 +169,11 @@ static int walk_slices_take_range(const struct pass *p, struct slice *s)
         return change;
     if (change != RANGE_NONE && s->range->is_op)
         return take_op_range(p, s, change);
-    if (change == RANGE_OPENED && p->needs & WALK_LIBRARIES && is_twin(w, s->range)) {
-        s->range->is_twin = true;
+    if (change == RANGE_OPENED && p->needs & WALK_LIBRARIES && is_duplicate(w, s->range)) {
+        s->range->is_duplicate = true;
         s->range->node = parent; /* what is inside it belongs to that one */
     }
-    if (change != RANGE_NONE && s->range->is_twin)
+    if (change != RANGE_NONE && s->range->is_duplicate)
         return 0;
     s->change = (enum range_change)change;
     return p->ties ? survey_take_range(&w->survey, s->change, s->range, parent) : 0;
@@ -202,7 +202,7 @@ static int walk_slices_take_library(const struct pass *p, struct slice *s)
         if (change < 0)
             return change;
         s->library_change = (enum library_change)change;
-        int done = change == LIBRARY_LEFT ? pass_tell(p, s) : 0;
+        int done = change == LIBRARY_LEFT ? pass_report(p, s) : 0;
         if (done || change != LIBRARY_LEFT)
             return done;
     }
@@ -223,7 +223,7 @@ static int leave_libraries(const struct pass *p, const struct slice *s)
     left.library_change = LIBRARY_LEFT;
     while (done == 0 &&
            (left.library = library_calls_leave(&p->walk->libraries, s->event.thread, begin_ns)))
-        done = pass_tell(p, &left);
+        done = pass_report(p, &left);
     return done;
 }
 
@@ -299,7 +299,7 @@ static int assemble(const struct pass *p, struct slice *s)
         w->losses[e->process->index].stacks_unread += !stack_record_is_good(r);
         return p->learns_stacks ? stack_table_take(&w->survey.stacks, e) : 0;
     case RECORD_DEVICE_ABSENT:
-        w->losses[e->process->index].devices_unread |= device_absent_of_all(r);
+        w->losses[e->process->index].devices_unread |= device_missing_of_all(r);
         return 0;
     case RECORD_DEVICE_SOURCE: return device_sources_learn(&w->sources, e);
     case RECORD_PAUSE:
@@ -318,14 +318,14 @@ static int assemble(const struct pass *p, struct slice *s)
             error = walk_slices_take_range(p, s);
         break;
     }
-    return error == 0 && p->ties && is_tied(r->type) ? tie(p, s) : error;
+    return error == 0 && p->ties && is_correlated(r->type) ? tie(p, s) : error;
 }
 
 int slices_pass_call(const struct pass *p, struct slice *s)
 {
     int done = walk_slices_take_call(p, s);
     pass_hide(p, s);
-    return done == 0 ? pass_tell_as(p, pass_heard_call(&s->event), s) : done;
+    return done == 0 ? pass_report_as(p, pass_heard_call(&s->event), s) : done;
 }
 
 int slices_pass_work(const struct pass *p, struct slice *s)
@@ -335,7 +335,7 @@ int slices_pass_work(const struct pass *p, struct slice *s)
         survey_use_device(&p->walk->survey, record_arg(s->event.record, KERNEL_DEVICE));
     if (done == 0 && !s->is_outside) {
         pass_hide(p, s);
-        done = pass_tell_as(p, HEARD_WORK, s);
+        done = pass_report_as(p, HEARD_WORK, s);
     }
     s->is_called = s->is_outside = false;
     return done;
@@ -348,7 +348,7 @@ int slices_pass_other(const struct pass *p, struct slice *s)
     if (done == 0)
         done = leave_libraries(p, s);
     if (done == 0 && !s->is_outside)
-        done = pass_tell(p, s);
+        done = pass_report(p, s);
     if (done == 0 && s->source)
         device_source_pass(device_sources_find(&w->sources, &s->event), &s->event);
     s->change = RANGE_NONE;

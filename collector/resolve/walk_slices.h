@@ -39,7 +39,7 @@ struct pass {
     const struct consumer *consumers; /* NULL: this is a survey */
     unsigned count;
     struct listener listeners[HEARD_KINDS][WALK_CONSUMERS_MAX + 1];
-    struct listener of_hidden[HEARD_KINDS][WALK_CONSUMERS_MAX + 1];
+    struct listener of_filtered[HEARD_KINDS][WALK_CONSUMERS_MAX + 1];
     const struct walk_filter *filter; /* NULL: nothing is filtered */
     unsigned needs;
     bool learns;        /* devices and contexts are not known yet */
@@ -54,7 +54,7 @@ struct pass {
 void pass_add_listeners(struct pass *p);
 
 /* Passes the slice to all its consumers. Returns 0, or the first result that is not 0. */
-int pass_tell(const struct pass *p, struct slice *s);
+int pass_report(const struct pass *p, struct slice *s);
 
 /* Whether the slice gives context for others. */
 static inline bool pass_is_around(const struct slice *s)
@@ -62,11 +62,12 @@ static inline bool pass_is_around(const struct slice *s)
     return s->change || s->op_change || s->library_change || s->pause_change;
 }
 
-/* Like pass_tell, for a slice with a known kind and after the filter was applied. */
-static inline int pass_tell_as(const struct pass *p, enum heard as, const struct slice *s)
+/* Like pass_report, for a slice with a known kind and after the filter was applied. */
+static inline int pass_report_as(const struct pass *p, enum heard as, const struct slice *s)
 {
-    bool is_told = !s->is_hidden || (pass_is_around(s) && s->change != RANGE_MARKED);
-    for (const struct listener *l = is_told ? p->listeners[as] : p->of_hidden[as]; l->hears; l++) {
+    bool is_reported = !s->is_filtered || (pass_is_around(s) && s->change != RANGE_MARKED);
+    for (const struct listener *l = is_reported ? p->listeners[as] : p->of_filtered[as]; l->hears;
+         l++) {
         int more = l->hears(l->context, s);
         if (more)
             return more;
@@ -80,8 +81,8 @@ static inline void pass_hide(const struct pass *p, struct slice *s)
     const struct walk_filter *f = p->filter;
     if (!f)
         return;
-    s->is_hidden = !f->has(f->context, s);
-    s->is_call_hidden = s->is_called && (s->is_hidden || !f->has_call(f->context, s));
+    s->is_filtered = !f->has(f->context, s);
+    s->is_call_filtered = s->is_called && (s->is_filtered || !f->has_call(f->context, s));
 }
 
 static inline enum heard pass_heard_call(const struct event *e)

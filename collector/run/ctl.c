@@ -206,7 +206,7 @@ static int wait_for_all(struct ctl *c)
             int error = ctl_folder_look(&c->folder);
             enrol(c);
             if (error == 0 && !look_at_all(c))
-                error = ctl_folder_tell(&c->folder, c->commands, c->command_count);
+                error = ctl_folder_report(&c->folder, c->commands, c->command_count);
             if (error < 0)
                 return error;
             next = monotonic_seconds() + 1;

@@ -156,8 +156,8 @@ static int ctl_folder_write_file(const char *path, const struct control_text *te
     return error;
 }
 
-int ctl_folder_tell(const struct ctl_folder *f, const struct control_command *commands,
-                    size_t count)
+int ctl_folder_report(const struct ctl_folder *f, const struct control_command *commands,
+                      size_t count)
 {
     struct control_text text = {0};
     char *path = NULL, data[CONTROL_BYTES_MAX];
@@ -188,7 +188,7 @@ int ctl_folder_watch(struct ctl_folder *f)
         return 0;
     if (getrandom(&watch.id, sizeof watch.id, 0) != sizeof watch.id)
         return GPUPROF_IO;
-    int error = ctl_folder_tell(f, &watch, 1);
+    int error = ctl_folder_report(f, &watch, 1);
     f->watched = error == 0 ? now : f->watched;
     return error;
 }

@@ -70,10 +70,11 @@ void ctl_process_look(struct ctl_process *p);
 
 /* Sees to it that these commands stand in the control file: two of us may have written it at the
  * same time. 0, GPUPROF_IO (errno), or GPUPROF_NOT_OURS: what is there is no control file. */
-int ctl_folder_tell(const struct ctl_folder *f, const struct control_command *commands,
-                    size_t count);
+int ctl_folder_report(const struct ctl_folder *f, const struct control_command *commands,
+                      size_t count);
 
-/* Has all processes go on saying what they do: who calls this now and then. As ctl_folder_tell. */
+/* Has all processes go on saying what they do: who calls this now and then. As ctl_folder_report.
+ */
 int ctl_folder_watch(struct ctl_folder *f);
 
 /* ---- what `top` prints (top_print.c) ---- */

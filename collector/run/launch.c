@@ -324,7 +324,7 @@ static void name_next(struct launch *l)
     free(arguments);
 }
 
-static void launch_tell(struct launch *l)
+static void launch_report(struct launch *l)
 {
     struct child *c = &l->child;
     if (path_list_read(&l->now, l->out) == 0)
@@ -421,7 +421,7 @@ static enum exit_code run(const struct options *options)
     if (error)
         return usage_error("run: %s: %s", l.argv[0], strerror(error));
     int status = child_wait(&l.child);
-    launch_tell(&l);
+    launch_report(&l);
     child_end_like(status);
 }
 

@@ -367,7 +367,7 @@ static const char *call_file(struct unit *unit, Dwarf_Die *inlined)
 
 /* Looks up the address by DWARF. Returns false if DWARF does not cover it. */
 static bool find_in_unit(struct unit *unit, uint64_t address, const char *symbol,
-                         elf_symbol_fn *tell, void *context)
+                         elf_symbol_fn *notify, void *context)
 {
     Dwarf_Die chain[ELF_INLINE_DEPTH_MAX];
     int number = 0;
@@ -383,26 +383,26 @@ static bool find_in_unit(struct unit *unit, uint64_t address, const char *symbol
         number = 0;
     if (!span) {
         if (line)
-            tell(context, symbol, file, (unsigned)number, false);
+            notify(context, symbol, file, (unsigned)number, false);
         return line;
     }
     for (unsigned count = inlined_chain(&span->die, address, chain); count > 0; count--) {
         Dwarf_Die *die = &chain[count - 1];
         const char *name = die_name(die, count > 1 ? NULL : symbol);
-        tell(context, name, file, number > 0 ? (unsigned)number : 0, count > 1);
+        notify(context, name, file, number > 0 ? (unsigned)number : 0, count > 1);
         file = call_file(unit, die);
         number = (int)die_number(die, DW_AT_call_line);
     }
     return true;
 }
 
-void elf_symbols_find(struct elf_symbols *s, uint64_t address, elf_symbol_fn *tell, void *context)
+void elf_symbols_find(struct elf_symbols *s, uint64_t address, elf_symbol_fn *notify, void *context)
 {
     const char *symbol = symbol_name(s, address);
     uint64_t inside = address - s->dwarf_bias;
     const struct span *span = spans_find(&s->unit_spans, inside);
-    if (span && find_in_unit(&s->units[span->unit], inside, symbol, tell, context))
+    if (span && find_in_unit(&s->units[span->unit], inside, symbol, notify, context))
         return;
     if (symbol)
-        tell(context, symbol, NULL, 0, false);
+        notify(context, symbol, NULL, 0, false);
 }

@@ -45,6 +45,7 @@ typedef void elf_symbol_fn(void *context, const char *function, const char *file
                            bool inlined);
 
 /* Calls `tell` for each function at `address`, innermost first; not at all if unknown. */
-void elf_symbols_find(struct elf_symbols *s, uint64_t address, elf_symbol_fn *tell, void *context);
+void elf_symbols_find(struct elf_symbols *s, uint64_t address, elf_symbol_fn *notify,
+                      void *context);
 
 #endif

@@ -45,7 +45,7 @@ static bool is_filled(const struct cell *cell)
     return cell->kind > CELL_NULL;
 }
 
-static bool tells(const struct cell *cell)
+static bool reports(const struct cell *cell)
 {
     return cell->kind == CELL_NUMBER ? cell->number != 0
            : cell->kind == CELL_REAL ? cell->real != 0
@@ -98,7 +98,7 @@ static struct layout lay_out(const struct table *t, uint32_t width)
         if (!(empty >> text[i] & 1))
             l.shown[l.count++] = text[i];
     if (width && table_text_measure(&l) + wanted > width) /* columns of zeros tell least */
-        spares &= ~find_columns(t, spares, tells);
+        spares &= ~find_columns(t, spares, reports);
     else
         spares = 0;
     for (unsigned i = l.count; i-- > 0 && table_text_measure(&l) + wanted > width;)

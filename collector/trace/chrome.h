@@ -58,10 +58,10 @@ struct chrome_processes {
 
 struct chrome_time {
     uint64_t origin_ns;
-    uint64_t last_ns; /* UINT64_MAX: nothing is written yet */
-    uint64_t from_ns; /* of a selection, its begin and ... */
-    uint64_t to_ns;   /* ... its end */
-    bool is_of_piece; /* the selection excludes some time */
+    uint64_t last_ns;     /* UINT64_MAX: nothing is written yet */
+    uint64_t from_ns;     /* of a selection, its begin and ... */
+    uint64_t to_ns;       /* ... its end */
+    bool is_of_selection; /* the selection excludes some time */
 };
 
 struct chrome_totals {

@@ -51,7 +51,7 @@ char *chrome_put_binding(char *out, uint32_t process, uint32_t call, bool is_cal
 
 static bool has_arrow(const struct trace_writer *w, const struct slice *s)
 {
-    return s->is_called && !s->is_call_hidden && chrome_has_row(w, s->call.thread);
+    return s->is_called && !s->is_call_filtered && chrome_has_row(w, s->call.thread);
 }
 
 static bool is_bound(const struct trace_writer *w, const struct slice *s)

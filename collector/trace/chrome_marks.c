@@ -159,7 +159,7 @@ void chrome_mark(struct trace_writer *w, const struct slice *s)
         break;
     }
     case RECORD_DEVICE_ABSENT:
-        if (device_absent_of_all(r))
+        if (device_missing_of_all(r))
             take_unread(w, e);
         break;
     case RECORD_PAUSE:

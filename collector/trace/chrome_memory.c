@@ -86,7 +86,7 @@ static bool chrome_memory_is_counted(const struct trace_writer *w, const struct 
 {
     const struct selection *piece = w->scope.selection;
     return piece && selection_has_all_kinds(piece) && chrome_time(w, at_ns) < w->time.to_ns &&
-           number_list_has(&piece->wish->devices, now->device);
+           number_list_has(&piece->request->devices, now->device);
 }
 
 static int chrome_memory_change(struct chrome_memory *m, const struct ledger_block *b,
@@ -95,10 +95,10 @@ static int chrome_memory_change(struct chrome_memory *m, const struct ledger_blo
     struct trace_writer *w = m->writer;
     struct place_totals *now;
     int error = ledger_totals_block(&m->totals, b, comes, &now);
-    bool is_hidden = w->scope.is_hidden && *w->scope.is_hidden;
-    if (!now || (is_hidden && !chrome_memory_is_counted(w, now, at_ns)))
+    bool is_filtered = w->scope.is_filtered && *w->scope.is_filtered;
+    if (!now || (is_filtered && !chrome_memory_is_counted(w, now, at_ns)))
         return error;
-    if (!is_hidden && is_shown(w, b))
+    if (!is_filtered && is_shown(w, b))
         put_instant(m, b, at_ns, thread, comes, now);
     chrome_count_memory(w, now, at_ns);
     return w->error;

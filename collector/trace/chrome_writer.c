@@ -36,8 +36,8 @@ void chrome_reach(struct trace_writer *w, const struct process *p, uint64_t begi
 
 void chrome_reach_into(struct trace_writer *w, const struct process *p, const struct shown *at)
 {
-    uint64_t from_ns = w->time.is_of_piece ? w->time.from_ns : 0;
-    uint64_t to_ns = w->time.is_of_piece ? w->time.to_ns : UINT64_MAX;
+    uint64_t from_ns = w->time.is_of_selection ? w->time.from_ns : 0;
+    uint64_t to_ns = w->time.is_of_selection ? w->time.to_ns : UINT64_MAX;
     uint64_t begin_ns = at->begin_ns > from_ns ? at->begin_ns : from_ns;
     uint64_t end_ns = at->end_ns < to_ns ? at->end_ns : to_ns;
     if (begin_ns <= end_ns)
@@ -221,12 +221,12 @@ static const struct function_pieces *pieces_of(struct trace_writer *w, const str
 static inline char *put_arg(char *out, const struct slice *s, unsigned kind, uint64_t value)
 {
     const struct kernel_name *name = kind == ARG_KERNEL ? walk_handle(s, value) : NULL;
-    bool is_told = kind == ARG_DIM3 || kind == ARG_KIND || kind == ARG_DEVICE;
+    bool is_reported = kind == ARG_DIM3 || kind == ARG_KIND || kind == ARG_DEVICE;
     if (name)
         return json_copy(out, name->json, name->json_bytes);
     if (kind == ARG_BYTES || kind == ARG_COUNT)
         return json_number(out, value);
-    return argument_json(is_told ? kind : (unsigned)ARG_HANDLE, value, out);
+    return argument_json(is_reported ? kind : (unsigned)ARG_HANDLE, value, out);
 }
 
 static char *put_flags(char *out, const struct event *e)
@@ -303,9 +303,9 @@ static void chrome_writer_take_call(struct trace_writer *w, const struct slice *
  */
 
 /* Returns true if the slice is filtered. Opened ones are not: they may end where they are shown. */
-static bool is_hidden(struct trace_writer *w, const struct slice *s)
+static bool is_filtered(struct trace_writer *w, const struct slice *s)
 {
-    if (!w->scope.is_hidden || !*w->scope.is_hidden || s->change == RANGE_OPENED ||
+    if (!w->scope.is_filtered || !*w->scope.is_filtered || s->change == RANGE_OPENED ||
         s->op_change == OP_OPENED || s->library_change == LIBRARY_OPENED)
         return false;
     if (s->change != RANGE_NONE || s->op_change != OP_SAME || s->library_change != LIBRARY_SAME)
@@ -370,7 +370,7 @@ static int chrome_take(struct trace_writer *w, const struct slice *s)
 {
     if (!chrome_ok(w, chrome_memory_take(w, s)))
         return w->error;
-    if (is_hidden(w, s))
+    if (is_filtered(w, s))
         leave_out(w, s);
     else
         chrome_writer_take(w, s);
@@ -425,8 +425,9 @@ static struct trace_writer *chrome_create(struct output *out, struct walk *walk,
     shown->spans = calloc(shown->count + 1u, sizeof *shown->spans);
     projections_init(&w->rows.projections, scope->survey, chrome_projected, w);
     if (scope->selection)
-        w->time.is_of_piece = selection_time(scope->selection, &w->time.from_ns, &w->time.to_ns) &&
-                              w->time.to_ns > w->time.from_ns;
+        w->time.is_of_selection =
+            selection_time(scope->selection, &w->time.from_ns, &w->time.to_ns) &&
+            w->time.to_ns > w->time.from_ns;
     counters_init(&w->counters.series, w->time.from_ns);
     device_pids_init(&w->rows.own_pids, shown->list, shown->count);
     gpu_rows_init(&w->rows.all, scope->pids ? scope->pids : &w->rows.own_pids);

@@ -107,10 +107,11 @@ static enum exit_code find_piece(struct merge *m, const struct options *options,
     const struct selection_steps how = {.by = options->step_by,
                                         .pattern = options->step_range,
                                         .found = m->is.stepped ? &m->steps : NULL};
-    m->wish = options->select;
-    m->wish.cycle = cycle;
+    m->request = options->select;
+    m->request.cycle = cycle;
     m->walk.filter = NULL;
-    enum exit_code code = selection_make(&m->selection, &m->rec, &m->walk, &m->wish, &how, "merge");
+    enum exit_code code =
+        selection_make(&m->selection, &m->rec, &m->walk, &m->request, &how, "merge");
     m->walk.filter = merge_filter(m);
     return code;
 }
@@ -120,7 +121,7 @@ static enum exit_code write_cycles(struct merge *m, const struct options *option
 {
     bool is_all = options->select.cycle == CYCLE_ALL;
     enum exit_code code = EXIT_OK;
-    for (uint64_t cycle = m->wish.cycle;; cycle++) {
+    for (uint64_t cycle = m->request.cycle;; cycle++) {
         struct rank_file *files = rank_files_make(m, cycle);
         code = files ? merge_write_folder(m, options->output, files)
                      : verb_output_failed(options->output, GPUPROF_NO_MEMORY);

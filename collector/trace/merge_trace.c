@@ -45,7 +45,7 @@ static int merge_trace_take_slice(void *context, const struct slice *s)
     struct merge *m = context;
     int error = 0;
     uint64_t before = written(m);
-    m->one.is_hidden = s->is_hidden;
+    m->one.is_filtered = s->is_filtered;
     if (before > VIEWER_BYTES && m->format->is_text && !m->one.weighs)
         merge_say_growing(m, m->one.path);
     if (!m->one.begun && event_is_visible(s->event.record->type)) {
@@ -56,7 +56,7 @@ static int merge_trace_take_slice(void *context, const struct slice *s)
         error = m->format->take(m->one.writer, s);
     if (m->fit.thinning.weighs)
         thinning_weigh(&m->fit.thinning, s, written(m) - before);
-    else if (m->own->max_size && m->one.is_hidden && m->fit.left_out != LEFT_OUT_KINDS)
+    else if (m->own->max_size && m->one.is_filtered && m->fit.left_out != LEFT_OUT_KINDS)
         m->fit.left_out_count++;
     return error == 0 && m->one.out->error ? WALK_STOP : error; /* output_finish reports it */
 }
@@ -117,7 +117,7 @@ static int write_once(struct merge *m, struct output *out, struct trace_scope *s
     bool has_work = m->is.split || recording_expects_gpu(&m->rec);
     struct consumer consumer = {.context = m,
                                 .needs = WALK_RANGES | WALK_OPS | WALK_LIBRARIES,
-                                .sees_hidden = true, /* memory is counted from the start */
+                                .sees_filtered = true, /* memory is counted from the start */
                                 .take = merge_trace_take_slice,
                                 .end = merge_trace_end};
     scope->survey = has_work ? &m->walk.survey : NULL;
@@ -126,7 +126,7 @@ static int write_once(struct merge *m, struct output *out, struct trace_scope *s
     scope->sync_streams = m->own->sync_streams;
     scope->counters = !m->own->no_counters;
     scope->memory_events = m->own->memory_events;
-    scope->is_hidden = m->is.cut || m->own->max_size ? &m->one.is_hidden : NULL;
+    scope->is_filtered = m->is.cut || m->own->max_size ? &m->one.is_filtered : NULL;
     scope->thinning = m->own->max_size ? &m->fit.thinning : NULL;
     scope->left_out = m->own->max_size ? &m->fit.left_out : NULL;
     m->fit.left_out_count = 0;

@@ -51,7 +51,7 @@ struct merge_one {
     struct output *out;
     const char *path; /* NULL: standard output */
     bool begun;
-    bool is_hidden;      /* the current slice is filtered */
+    bool is_filtered;    /* the current slice is filtered */
     bool weighs;         /* only measures the size */
     uint64_t bytes;      /* of the trace */
     uint64_t text_bytes; /* of its file */
@@ -82,7 +82,7 @@ struct merge {
     struct walk walk;
     struct call_tree tree;
     struct steps steps;
-    struct select_wish wish;
+    struct select_request request;
     struct selection selection;
     struct merge_kind is;
     struct merge_one one;

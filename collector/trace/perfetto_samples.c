@@ -12,23 +12,23 @@
 #define NUMBER_NONE   1  /* number of an empty stack, frame and module; others are higher */
 #define WEIGHT_MAX    64 /* heavier samples count as this many */
 
-enum told { TOLD_CALLSTACK, TOLD_FRAME, TOLD_MAPPING };
+enum reported { REPORTED_CALLSTACK, REPORTED_FRAME, REPORTED_MAPPING };
 
 void perfetto_samples_release(struct perfetto_samples *p)
 {
     packet_release(&p->sample);
     packet_release(&p->interned);
-    key_map_release(&p->told);
+    key_map_release(&p->reported);
     free(p->way);
 }
 
 /* Returns true the first time, and remembers the value. */
-static bool is_new(struct perfetto_samples *p, enum told what, uint64_t which, uint64_t value)
+static bool is_new(struct perfetto_samples *p, enum reported what, uint64_t which, uint64_t value)
 {
     struct key key = {what, which, 0};
-    if (key_map_get(&p->told, key))
+    if (key_map_get(&p->reported, key))
         return false;
-    p->failed |= key_map_set(&p->told, key, value) == GPUPROF_NO_MEMORY;
+    p->failed |= key_map_set(&p->reported, key, value) == GPUPROF_NO_MEMORY;
     return true;
 }
 
@@ -45,9 +45,9 @@ static void perfetto_samples_put_text(struct packet *p, unsigned table, uint64_t
 static uint64_t mapping_of(struct perfetto_samples *p, const struct kernel_name *path)
 {
     uint64_t known =
-        path ? key_map_get(&p->told, (struct key){TOLD_MAPPING, (uintptr_t)path, 0}) : 0;
+        path ? key_map_get(&p->reported, (struct key){REPORTED_MAPPING, (uintptr_t)path, 0}) : 0;
     uint64_t number = known ? known : path ? NUMBER_NONE + 1 + p->mappings : NUMBER_NONE;
-    if (known || !is_new(p, TOLD_MAPPING, (uintptr_t)path, number))
+    if (known || !is_new(p, REPORTED_MAPPING, (uintptr_t)path, number))
         return number;
     p->mappings += path != NULL;
     const char *text = path ? path->shown : "";
@@ -62,7 +62,7 @@ static uint64_t mapping_of(struct perfetto_samples *p, const struct kernel_name 
 static uint64_t frame_of(struct perfetto_samples *p, uint32_t number)
 {
     uint64_t shown = NUMBER_NONE + number;
-    if (!is_new(p, TOLD_FRAME, shown, true))
+    if (!is_new(p, REPORTED_FRAME, shown, true))
         return shown;
     const struct shown_frame *f = number ? shown_frame_of(&p->tree->frames, number) : NULL;
     uint64_t mapping =
@@ -82,7 +82,7 @@ static uint64_t callstack_of(struct perfetto_samples *p, uint32_t node)
 {
     uint64_t shown = NUMBER_NONE + node;
     uint32_t count = 0;
-    if (!is_new(p, TOLD_CALLSTACK, shown, true))
+    if (!is_new(p, REPORTED_CALLSTACK, shown, true))
         return shown;
     for (uint32_t n = node; n && !p->failed; n = call_tree_node(p->tree, n)->parent) {
         uint32_t frame = call_tree_node(p->tree, n)->frame;

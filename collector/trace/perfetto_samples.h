@@ -15,8 +15,8 @@ struct perfetto_samples {
     struct call_tree *tree; /* a view; NULL: no stacks */
     struct packet sample;
     struct packet interned;
-    struct key_map told; /* interned nodes, frames and modules */
-    uint32_t *way;       /* owned: frames of a stack, innermost first */
+    struct key_map reported; /* interned nodes, frames and modules */
+    uint32_t *way;           /* owned: frames of a stack, innermost first */
     uint64_t mappings;
     bool failed; /* no memory */
 };

@@ -28,7 +28,7 @@ struct trace_scope {
     struct device_pids *pids;          /* shared with other traces; NULL: not shared */
     const char *name;                  /* trace name; NULL: none */
     uint64_t rank;                     /* RANK_NONE: that of the first process, or 0 */
-    const bool *is_hidden;             /* set for filtered slices; NULL: no filter */
+    const bool *is_filtered;           /* set for filtered slices; NULL: no filter */
     const struct thinning *thinning;   /* NULL: none */
     const enum left_out *left_out;     /* kind of a slice filtered by that, else LEFT_OUT_KINDS */
     const struct selection *selection; /* NULL: everything */

@@ -22,7 +22,7 @@ enum way { WAY_UNKNOWN, WAY_CALL, WAY_FILE, WAY_NONE };
 static _Atomic uint32_t way;
 static _Atomic bool has_probe;
 
-_Atomic uint64_t sights[SIGHT_SLOTS];
+_Atomic uint64_t known_addresses[KNOWN_SLOTS];
 
 static __thread struct memory_window *window; /* the calling thread's window; NULL: none */
 
@@ -242,13 +242,13 @@ bool memory_is_readable(uint64_t page)
 }
 
 /* Two keys share a pair of slots; the newer one goes to its own slot. */
-void sight_add(enum sight kind, uint64_t address)
+void known_add(enum known_kind kind, uint64_t address)
 {
     uint64_t key = address | kind;
-    unsigned slot = sight_slot(key);
-    uint64_t old = atomic_load_explicit(&sights[slot], memory_order_relaxed);
+    unsigned slot = known_slot(key);
+    uint64_t old = atomic_load_explicit(&known_addresses[slot], memory_order_relaxed);
     if (old == key)
         return;
-    atomic_store_explicit(&sights[slot ^ 1], old, memory_order_relaxed);
-    atomic_store_explicit(&sights[slot], key, memory_order_relaxed);
+    atomic_store_explicit(&known_addresses[slot ^ 1], old, memory_order_relaxed);
+    atomic_store_explicit(&known_addresses[slot], key, memory_order_relaxed);
 }

@@ -66,27 +66,34 @@ bool memory_is_readable(uint64_t page);
 
 /* The kind of object found at an address. The numbers fit into the low bits that are zero in an
  * aligned address. */
-enum sight { SIGHT_THREAD = 1, SIGHT_CFRAME, SIGHT_FRAME, SIGHT_CODE, SIGHT_TEXT, SIGHT_BYTES };
+enum known_kind {
+    KNOWN_THREAD = 1,
+    KNOWN_CFRAME,
+    KNOWN_FRAME,
+    KNOWN_CODE,
+    KNOWN_TEXT,
+    KNOWN_BYTES
+};
 
-#define SIGHT_MASK  7u
-#define SIGHT_SLOTS 8192u /* power of two; 64 KiB in all */
+#define KNOWN_MASK  7u
+#define KNOWN_SLOTS 8192u /* power of two; 64 KiB in all */
 
-extern _Atomic uint64_t sights[SIGHT_SLOTS];
+extern _Atomic uint64_t known_addresses[KNOWN_SLOTS];
 
-static inline unsigned sight_slot(uint64_t key)
+static inline unsigned known_slot(uint64_t key)
 {
     return (unsigned)((key * 0x9E3779B97F4A7C15u) >> 51);
 }
 
 /* Returns whether the object at this address was recently found to be of this kind. */
-static inline bool sight_is_known(enum sight kind, uint64_t address)
+static inline bool known_has(enum known_kind kind, uint64_t address)
 {
     uint64_t key = address | kind;
-    unsigned slot = sight_slot(key);
-    return atomic_load_explicit(&sights[slot], memory_order_relaxed) == key ||
-           atomic_load_explicit(&sights[slot ^ 1], memory_order_relaxed) == key;
+    unsigned slot = known_slot(key);
+    return atomic_load_explicit(&known_addresses[slot], memory_order_relaxed) == key ||
+           atomic_load_explicit(&known_addresses[slot ^ 1], memory_order_relaxed) == key;
 }
 
-void sight_add(enum sight kind, uint64_t address);
+void known_add(enum known_kind kind, uint64_t address);
 
 #endif

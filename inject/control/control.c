@@ -28,7 +28,7 @@ static struct {
     unsigned seen_count;
     uint64_t watch;    /* id of the last watch command */
     uint64_t watch_ns; /* somebody watches this process until then; CLOCK_MONOTONIC */
-    uint64_t told_window;
+    uint64_t reported_window;
     bool is_asked;     /* an answer must be written */
     bool has_answered; /* the status file exists */
 } now;

@@ -157,7 +157,7 @@ void figures_start(void)
     for (unsigned i = 0; rank_variables[i] && now.rank == RANK_NONE; i++)
         now.rank = rank_number(getenv(rank_variables[i]));
     held_reset();
-    seal_tell(gp.settings.numbers[SETTING_CONTROL] != CONTROL_SETTING_OFF ? figures_see : NULL);
+    seal_report(gp.settings.numbers[SETTING_CONTROL] != CONTROL_SETTING_OFF ? figures_see : NULL);
 }
 
 /* ---- what is open -----------------------------------------------------------------------------
@@ -199,7 +199,7 @@ static void fill_quiet(uint64_t *figures)
 
 static void fill_steps(uint64_t *figures)
 {
-    struct step_sight steps = step_count_now();
+    struct step_snapshot steps = step_count_now();
     if (!steps.count)
         return;
     figures[FIGURE_STEPS] = steps.count;

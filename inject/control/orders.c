@@ -26,7 +26,7 @@ static struct {
 } waiting;
 
 /* Makes the record. A step that a label marks is written as such. */
-static struct record pause_record(uint32_t paused, const struct step_sight *step)
+static struct record pause_record(uint32_t paused, const struct step_snapshot *step)
 {
     uint64_t number = step->source == STEPS_OF_PROGRAM ? step->number + 1 : 0;
     return (struct record){
@@ -54,7 +54,7 @@ static uint32_t off_now(void)
     return (uint32_t)atomic_load(recorded_word(ASKER_CONTROL));
 }
 
-static void start_at(struct thread *t, const struct step_sight *step, bool may_wait)
+static void start_at(struct thread *t, const struct step_snapshot *step, bool may_wait)
 {
     struct record says = pause_record(0, step);
     bool is_ready = !(off_now() & OFF_WORK);
@@ -62,7 +62,7 @@ static void start_at(struct thread *t, const struct step_sight *step, bool may_w
     (may_wait && !is_ready ? recorded_ask : recorded_ask_soon)(t, ASKER_CONTROL, 0, &says);
 }
 
-static void stop_at(struct thread *t, const struct step_sight *step)
+static void stop_at(struct thread *t, const struct step_snapshot *step)
 {
     struct record says = pause_record(1, step);
     if (off_now())
@@ -71,7 +71,7 @@ static void stop_at(struct thread *t, const struct step_sight *step)
     recorded_ask_soon(t, ASKER_CONTROL, OFF_CALLS, &says);
 }
 
-static void warm_up(struct thread *t, const struct step_sight *step)
+static void warm_up(struct thread *t, const struct step_snapshot *step)
 {
     struct record says = pause_record(WARM, step);
     waiting.stopped_ns = 0;
@@ -86,7 +86,7 @@ static void dump_at(uint64_t step)
 }
 
 /* Called when a step begins; see step_count.h. */
-static bool follow_step(struct thread *t, const struct step_sight *step, bool may_wait)
+static bool follow_step(struct thread *t, const struct step_snapshot *step, bool may_wait)
 {
     uint64_t number = step->number;
     if (!lock_take(&lock, LOCK_NS))
@@ -155,7 +155,7 @@ static enum control_answer take_schedule(struct thread *t, const struct control_
 
 enum control_answer orders_take(struct thread *t, const struct control_command *c)
 {
-    struct step_sight steps = step_count_now();
+    struct step_snapshot steps = step_count_now();
     enum control_answer answer = ANSWER_REFUSED;
     bool needs_flight = c->what == CONTROL_DUMP && t;
     if ((needs_flight && !flight_is_on()) || (c->what == CONTROL_SCHEDULE && flight_is_on()) ||

@@ -22,7 +22,7 @@ __thread int32_t device_current;
 
 static __thread struct {
     const void *contexts[STACK_MAX];
-    int16_t told; /* the device given to cudaSetDevice */
+    int16_t reported; /* the device given to cudaSetDevice */
     uint16_t depth;
 } stack;
 
@@ -77,14 +77,14 @@ bool device_has_context(int32_t device)
 /* The stack has changed: computes the current device. */
 static void current_device_follow(void)
 {
-    device_current = !stack.depth               ? stack.told
+    device_current = !stack.depth               ? stack.reported
                      : stack.depth <= STACK_MAX ? device_of(stack.contexts[stack.depth - 1])
                                                 : DEVICE_UNKNOWN;
 }
 
 void device_set(int32_t device)
 {
-    stack.told = (int16_t)device;
+    stack.reported = (int16_t)device;
     /* the runtime has made the device's context current, or will before its first use */
     device_current = device;
 }

@@ -24,7 +24,7 @@ struct entry {
     uint32_t previous;   /* previous entry, likewise; 0: this is the first */
     uint16_t generation; /* how often this handle was defined */
     bool is_copy;        /* we own the copy */
-    bool is_told;        /* the handle's last NAME record has a name */
+    bool is_reported;    /* the handle's last NAME record has a name */
     bool is_written;     /* the NAME record of this generation is in the stream */
 };
 
@@ -100,7 +100,7 @@ static void unlink_entry(struct entry *e)
 /* Can the entry be dropped? It has no name, and no record must say so. */
 static bool is_spent(const struct entry *e)
 {
-    return !e->name && !e->is_told;
+    return !e->name && !e->is_reported;
 }
 
 /* Returns the next size of a table with so many entries in use; 0: too large. */
@@ -286,7 +286,7 @@ static void take_name(struct entry *e, struct record *r, char *text)
         RECORD_WITH(NAME, [NAME_HANDLE] = e->handle, [NAME_GENERATION] = e->generation),
         .begin = ticks_now(), .bytes = (const uint8_t *)text, .byte_count = (uint32_t)length};
     e->is_written = true;
-    e->is_told = e->name != NULL;
+    e->is_reported = e->name != NULL;
 }
 
 /* The NAME record was dropped. The next call tries again, so nothing is lost. */
@@ -298,7 +298,7 @@ static void put_name_back(uint64_t handle, uint64_t generation)
     struct entry *e = names_find_entry(handle);
     if (e && e->generation == generation) {
         e->is_written = false;
-        e->is_told = true; /* it may not have been; an unneeded end record does no harm */
+        e->is_reported = true; /* it may not have been; an unneeded end record does no harm */
     }
     uint64_t cached = handle;
     atomic_compare_exchange_strong(&name_cache[name_slot(handle)], &cached, 0);
@@ -314,7 +314,7 @@ static __attribute__((noinline)) void write_name(struct thread *t, uint64_t hand
     if (!lock_take(&names_lock, NAMES_LOCK_NS))
         return;
     struct entry *e = names_find_entry(handle);
-    bool due = e && !e->is_written && (e->name || e->is_told);
+    bool due = e && !e->is_written && (e->name || e->is_reported);
     if (due)
         take_name(e, &r, text);
     /* A handle without a name is cached, too: another search would find nothing either. */
@@ -324,7 +324,7 @@ static __attribute__((noinline)) void write_name(struct thread *t, uint64_t hand
         put_name_back(handle, r.args[NAME_GENERATION]);
 }
 
-void name_first_sight(struct thread *t, uint64_t handle)
+void name_first_use(struct thread *t, uint64_t handle)
 {
     if (!handle)
         return;
@@ -337,7 +337,7 @@ void names_reset(void)
 {
     atomic_store(&names_lock.holder, 0);
     for (uint32_t i = 0; i < names.capacity; i++)
-        names.entries[i].is_written = names.entries[i].is_told = false;
+        names.entries[i].is_written = names.entries[i].is_reported = false;
     for (unsigned i = 0; i < NAME_CACHE_SLOTS; i++)
         atomic_store_explicit(&name_cache[i], 0, memory_order_relaxed);
 }

@@ -40,7 +40,7 @@ static inline bool name_is_known(uint64_t handle)
 }
 
 /* Writes the NAME record of `handle` if one is due, and remembers it. */
-void name_first_sight(struct thread *t, uint64_t handle);
+void name_first_use(struct thread *t, uint64_t handle);
 
 /*
  * The program defined `handle`, until names_drop_module(module), or for ever if `module` is 0.

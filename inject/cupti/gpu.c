@@ -20,15 +20,15 @@
 #include "cupti/gpu_devices.h"
 #include "cupti/gpu_drain.h"
 #include "cupti/gpu_flush.h"
-#include "cupti/gpu_guest.h"
 #include "cupti/gpu_kinds.h"
+#include "cupti/gpu_other_client.h"
 #include "cupti/gpu_parse.h"
 #include "cupti/gpu_quiet.h"
 #include "cupti/gpu_rest.h"
-#include "cupti/gpu_rival.h"
 #include "cupti/gpu_scope.h"
 #include "cupti/gpu_state.h"
 #include "cupti/gpu_stop.h"
+#include "cupti/gpu_subscriber.h"
 #include "hook/call.h"
 #include "record/recorded.h"
 #include "record/start.h"
@@ -93,9 +93,9 @@ static CUptiResult subscribe_as(bool shared, char *holder, size_t holder_bytes)
 static CUptiResult subscribe(char *holder, size_t holder_bytes)
 {
     bool can_share = gpu_scope_by_subscriber(&gpu.cupti);
-    bool shared = can_share && gpu_guest_shares();
+    bool shared = can_share && gpu_subscriber_shares();
     holder[0] = '\0';
-    gpu.subscriber = gpu_guest_subscription(&gpu.cupti, gpu_callback);
+    gpu.subscriber = gpu_subscriber_subscription(&gpu.cupti, gpu_callback);
     if (gpu.subscriber)
         return CUPTI_SUCCESS;
     CUptiResult result = subscribe_as(shared, holder, holder_bytes);
@@ -155,15 +155,15 @@ static int visit_runtime(const struct object *o, void *data)
 
 static bool shows(unsigned code)
 {
-    return gpu_is_active() && gpu_deafness() == GPU_HEARS && gpu.is_called_back[code];
+    return gpu_is_active() && gpu_detachment() == GPU_HEARS && gpu.is_called_back[code];
 }
 
-static bool is_deaf(void)
+static bool is_detached(void)
 {
-    return gpu_deafness() == GPU_DEAF;
+    return gpu_detachment() == GPU_DEAF;
 }
 
-static const struct call_watcher callbacks = {.shows = shows, .is_deaf = is_deaf};
+static const struct call_watcher callbacks = {.shows = shows, .is_detached = is_detached};
 
 /* Enables callbacks of the driver, and of the runtime if its calls bypass the hooks. */
 static void enable_callbacks(bool past_hooks)
@@ -194,7 +194,7 @@ static void enable_callbacks(bool past_hooks)
 bool gpu_has_callbacks(void)
 {
     return gpu_is_active() && gp.settings.numbers[SETTING_FRONT] != FRONT_HOOKS &&
-           gpu_deafness() == GPU_HEARS;
+           gpu_detachment() == GPU_HEARS;
 }
 
 /* Some versions lack some of these attributes; the code below works without them. */
@@ -216,8 +216,9 @@ static CUptiResult register_ours(bool yielded)
         if (gpu.on_realtime)
             result = CUPTI_SUCCESS;
     }
-    return result == CUPTI_SUCCESS ? gpu_scope_register(gpu_rival_requested, gpu_rival_completed)
-                                   : result;
+    return result == CUPTI_SUCCESS
+               ? gpu_scope_register(gpu_other_client_requested, gpu_other_client_completed)
+               : result;
 }
 
 static bool start_records(bool yielded)
@@ -226,7 +227,7 @@ static bool start_records(bool yielded)
     /* A client that subscribed earlier receives records as a subscriber; then every later client
      * must do so, too. */
     if (result == CUPTI_ERROR_NOT_COMPATIBLE && !gpu.scope && gpu_scope_by_subscriber(&gpu.cupti) &&
-        !gpu_guest_subscription(&gpu.cupti, gpu_callback)) {
+        !gpu_subscriber_subscription(&gpu.cupti, gpu_callback)) {
         gpu.scope = gpu.subscriber;
         result = register_ours(yielded);
     }
@@ -298,9 +299,9 @@ static void gpu_at_exit(void)
 
 static void gpu_start(bool subscribed)
 {
-    bool yielded = gpu_rival_is_at_work();
+    bool yielded = gpu_other_client_is_at_work();
     if (yielded)
-        gpu_rival_has(true);
+        gpu_other_client_has(true);
     if (!gpu_buffers_create(gp.settings.numbers[SETTING_GPU_BUFFER])) {
         gpu_fail("cannot allocate CUPTI's buffers: %s", error_text(errno));
     } else if ((subscribed || find_and_subscribe()) && start_records(yielded)) {
@@ -309,7 +310,7 @@ static void gpu_start(bool subscribed)
         if (gpu_parse_start() && gpu_flush_start()) {
             /* Registered after cuInit, so that it runs before the driver's own handler. */
             atexit(gpu_at_exit);
-            gpu_tell_source();
+            gpu_report_source();
             gpu_describe_now(&this_thread);
             atomic_store(&gpu.epoch, epoch_now());
             atomic_store(&gpu.phase, yielded ? GPU_YIELDED : GPU_ACTIVE);

@@ -5,8 +5,8 @@
 
 #include "base/ticks.h"
 #include "cupti/cupti_params.h"
-#include "cupti/gpu_guest.h"
 #include "cupti/gpu_state.h"
+#include "cupti/gpu_subscriber.h"
 #include "cupti/gpu_unwanted.h"
 #include "hook/call.h"
 #include "hook/hook_table.h"
@@ -111,13 +111,13 @@ void gpu_callback(void *userdata, CUpti_CallbackDomain domain, CUpti_CallbackId 
     struct thread *t = &this_thread;
     const CUpti_CallbackData *data = cbdata;
     (void)userdata;
-    gpu_guest_tell(domain, cbid, cbdata);
+    gpu_subscriber_tell(domain, cbid, cbdata);
     if (call_thread_is_inside(t) || !gpu_callback_takes_part())
         return;
     int code = cupti_callback_code(&gpu.callbacks, domain, cbid);
     if (code < 0 || !gpu.is_called_back[code]) /* only the guest wants it */
         return;
-    if (unlikely(gpu_deafness() != GPU_HEARS) && data->callbackSite == CUPTI_API_ENTER)
+    if (unlikely(gpu_detachment() != GPU_HEARS) && data->callbackSite == CUPTI_API_ENTER)
         return;
     uint64_t begin = t->burst ? ticks_now() : 0;
     if (data->callbackSite == CUPTI_API_ENTER)

@@ -37,7 +37,7 @@ static const struct {
 };
 
 /* Written by one thread, before it sets `device_count`. */
-static struct told_device {
+static struct reported_device {
     struct gpu_device id;
     uint64_t args[RECORD_DEVICE_ARGS];
     char name[NAME_BYTES_MAX];
@@ -75,7 +75,7 @@ static bool read_uuid(void *get, uint64_t uuid[2], CUdevice device)
     return true;
 }
 
-static void read_device(void *const functions[], CUdevice device, struct told_device *d)
+static void read_device(void *const functions[], CUdevice device, struct reported_device *d)
 {
     void *get = functions[ATTRIBUTE];
     size_t bytes = 0;
@@ -110,7 +110,7 @@ void gpu_devices_read(void)
         return;
     count = count < GPU_DEVICES_MAX ? count : GPU_DEVICES_MAX;
     for (int i = 0; i < count; i++) {
-        devices[i] = (struct told_device){.args = {[DEVICE_DEVICE] = (uint64_t)i}};
+        devices[i] = (struct reported_device){.args = {[DEVICE_DEVICE] = (uint64_t)i}};
         if (((CUresult(*)(CUdevice *, int))functions[GET])(&device, i) == CUDA_SUCCESS)
             read_device(functions, device, &devices[i]);
     }

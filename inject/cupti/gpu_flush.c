@@ -6,9 +6,9 @@
 #include "base/ticks.h"
 #include "cupti/gpu_devices.h"
 #include "cupti/gpu_drain.h"
+#include "cupti/gpu_other_client.h"
 #include "cupti/gpu_parse.h"
 #include "cupti/gpu_rest.h"
-#include "cupti/gpu_rival.h"
 #include "cupti/gpu_state.h"
 #include "cupti/gpu_stop.h"
 #include "record/own_thread.h"
@@ -64,14 +64,14 @@ static bool gpu_flush_look(uint32_t requested, bool is_killed, bool *is_asked, u
     bool forced = *is_asked && (atomic_exchange(&gpu_flusher.is_forced, false) || is_killed);
     if (atomic_load(&gpu.phase) == GPU_DEAD)
         return false;
-    gpu_rival_look();
+    gpu_other_client_look();
     uint64_t begin_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
     if (*is_asked || atomic_load(&gpu.phase) == GPU_ACTIVE)
         gpu_flush_flush(forced);
     *took_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns;
     gpu_flush_give_up();
     gpu_rest_look();
-    own_thread_tell(COST_FLUSH);
+    own_thread_report(COST_FLUSH);
     return true;
 }
 

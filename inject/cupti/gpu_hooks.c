@@ -4,9 +4,9 @@
 #include "cupti/gpu.h"
 #include "cupti/gpu_client.h"
 #include "cupti/gpu_drain.h"
-#include "cupti/gpu_guest.h"
 #include "cupti/gpu_state.h"
 #include "cupti/gpu_stop.h"
+#include "cupti/gpu_subscriber.h"
 #include "hook/hook_real.h"
 
 /*
@@ -45,6 +45,6 @@ EXPORT int cuptiFinalize(void)
         gpu_drain(gp.settings.numbers[SETTING_EXIT_WAIT]);
         gpu_fail("another CUPTI client called cuptiFinalize");
     }
-    gpu_guest_forget();
+    gpu_subscriber_forget();
     return real ? real() : (int)CUPTI_ERROR_NOT_INITIALIZED;
 }

@@ -86,7 +86,7 @@ static bool gpu_kinds_change(void)
     }
     refused = (refused | (wanted & ~before)) & ~done;
     if (is_limited && done && atomic_load(&gpu.phase) != GPU_STARTING)
-        gpu_tell_source();
+        gpu_report_source();
     return !tried || done;
 }
 
@@ -120,7 +120,7 @@ void gpu_kinds_end(void)
 
 /* Says where the rows come from, and what CUPTI refuses: without a callback, GPU work is not
  * correlated with its call. */
-void gpu_tell_source(void)
+void gpu_report_source(void)
 {
     if (gpu.refused_callbacks)
         add_missing("some callbacks");

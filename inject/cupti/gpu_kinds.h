@@ -17,6 +17,6 @@ bool gpu_kinds_are_due(void);
 void gpu_kinds_end(void);
 
 /* Writes again where the rows come from: something that limits them has changed. */
-void gpu_tell_source(void);
+void gpu_report_source(void);
 
 #endif

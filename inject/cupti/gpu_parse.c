@@ -65,12 +65,12 @@ static void *parse_main(void *data)
             else
                 gpu_buffers_release(&buffer); /* the recording has ended, and has said so */
         if (requested != atomic_load(&parser.done)) {
-            own_thread_tell(COST_GPU);
+            own_thread_report(COST_GPU);
             thread_leave(me);
             atomic_store(&parser.done, requested);
             futex_wake_all(&parser.done);
         }
-        own_thread_tell(COST_GPU);
+        own_thread_report(COST_GPU);
         futex_wait(&gpu_buffers_filled, filled, IDLE_NS);
     }
     atomic_store(&parser.running, 0);

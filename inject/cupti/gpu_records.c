@@ -214,16 +214,16 @@ static void follow_context(struct thread *me, const struct record *work)
     /* all records of work begin with these arguments */
     enum { DEVICE, CONTEXT, CONTEXTS_MAX = 4096 };
     /* one bit per context, for the recording of `epoch` */
-    static uint64_t told[CONTEXTS_MAX / 64];
+    static uint64_t reported[CONTEXTS_MAX / 64];
     static uint64_t epoch;
     uint64_t context = work->args[CONTEXT];
     if (unlikely(epoch != (me->epoch & EPOCH_MASK))) {
-        memset(told, 0, sizeof told);
+        memset(reported, 0, sizeof reported);
         epoch = me->epoch & EPOCH_MASK;
     }
-    if (likely(context >= CONTEXTS_MAX || told[context / 64] >> context % 64 & 1))
+    if (likely(context >= CONTEXTS_MAX || reported[context / 64] >> context % 64 & 1))
         return;
-    told[context / 64] |= 1ull << context % 64;
+    reported[context / 64] |= 1ull << context % 64;
     gpu_devices_use(work->args[DEVICE]);
     struct record r = {
         RECORD_WITH(CONTEXT, [CONTEXT_CONTEXT] = context, [CONTEXT_DEVICE] = work->args[DEVICE]),

@@ -3,8 +3,8 @@
 
 #include "base/futex.h"
 #include "base/ticks.h"
-#include "cupti/gpu_guest.h"
 #include "cupti/gpu_state.h"
+#include "cupti/gpu_subscriber.h"
 #include "hook/call.h"
 #include "record/pool.h"
 #include "record/recorded.h"
@@ -19,7 +19,7 @@ static atomic_bool is_resting; /* changed with the lock held */
 static bool may_rest(void)
 {
     return (recorded_asked() & OFF_PROGRAM) == OFF_PROGRAM && !attention_captures() &&
-           gpu_is_active() && gpu_deafness() == GPU_HEARS;
+           gpu_is_active() && gpu_detachment() == GPU_HEARS;
 }
 
 /* Are calls open that began before the stop? Their ends must still be recorded. No further calls
@@ -52,9 +52,9 @@ static void switch_all(bool on)
                 continue;
             /* set first: a guest that turns one off checks it */
             atomic_store(&gpu.rests[code], !on);
-            if (on || !gpu_guest_wants(domains[d], cbid))
+            if (on || !gpu_subscriber_wants(domains[d], cbid))
                 gpu.cupti.cuptiEnableCallback(on, gpu.subscriber, domains[d], cbid);
-            if (!on && gpu_guest_wants(domains[d], cbid))
+            if (!on && gpu_subscriber_wants(domains[d], cbid))
                 gpu.cupti.cuptiEnableCallback(1, gpu.subscriber, domains[d], cbid);
         }
 }
@@ -68,7 +68,7 @@ static void gpu_rest_follow(bool may_begin)
         bool on = atomic_load(&is_resting);
         if (on ? !may_rest() : may_rest()) {
             atomic_store(&is_resting, !on);
-            if (!on || gpu_deafness() == GPU_HEARS)
+            if (!on || gpu_detachment() == GPU_HEARS)
                 switch_all(on);
         }
         lock_drop(&lock);

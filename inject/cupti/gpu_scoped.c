@@ -6,9 +6,9 @@
  * to the process's functions.
  */
 #include "base/say.h"
-#include "cupti/gpu_guest.h"
-#include "cupti/gpu_rival.h"
+#include "cupti/gpu_other_client.h"
 #include "cupti/gpu_state.h"
+#include "cupti/gpu_subscriber.h"
 #include "hook/hook_real.h"
 
 /* Prototypes of the exported functions; none of our headers declares CUPTI's functions. */
@@ -24,7 +24,7 @@
 #define SCOPED(id, params, arguments, served)                                                      \
     EXPORT int id params                                                                           \
     {                                                                                              \
-        if (gpu_guest_is_served(subscriber))                                                       \
+        if (gpu_subscriber_is_served(subscriber))                                                  \
             return served;                                                                         \
         __typeof__(&id) real = HOOK_REAL(id);                                                      \
         return real ? real arguments : (int)CUPTI_ERROR_NOT_INITIALIZED;                           \
@@ -34,25 +34,25 @@ static int served_register(void *requested, void *completed)
 {
     if (!requested || !completed)
         return CUPTI_ERROR_INVALID_PARAMETER;
-    return gpu_rival_register_v2((CUpti_BuffersCallbackRequestFunc_v2)requested,
-                                 (CUpti_BuffersCallbackCompleteFunc_v2)completed);
+    return gpu_other_client_register_v2((CUpti_BuffersCallbackRequestFunc_v2)requested,
+                                        (CUpti_BuffersCallbackCompleteFunc_v2)completed);
 }
 
 static int served_dump(int kind)
 {
-    gpu_rival_acts();
+    gpu_other_client_acts();
     return OF_PROCESS(cuptiActivityEnableAndDump, (CUpti_ActivityKind)kind);
 }
 
 static int served_driver(uint32_t cbid, uint8_t enable)
 {
-    gpu_rival_acts();
+    gpu_other_client_acts();
     return OF_PROCESS(cuptiActivityEnableDriverApi, cbid, enable);
 }
 
 static int served_runtime(uint32_t cbid, uint8_t enable)
 {
-    gpu_rival_acts();
+    gpu_other_client_acts();
     return OF_PROCESS(cuptiActivityEnableRuntimeApi, cbid, enable);
 }
 
@@ -62,8 +62,9 @@ static int served_set(int attribute, size_t *bytes, void *value)
     bool is_layout =
         attribute == CUPTI_ACTIVITY_ATTR_USER_DEFINED_RECORDS && value && *(const uint8_t *)value;
     if (!is_layout)
-        return gpu_rival_set((gpu_rival_attribute_fn *)gpu.cupti.cuptiActivitySetAttribute,
-                             attribute, bytes, value);
+        return gpu_other_client_set(
+            (gpu_other_client_attribute_fn *)gpu.cupti.cuptiActivitySetAttribute, attribute, bytes,
+            value);
     note(SAY_CLIENT, "another CUPTI client asked for a record layout of its own; CUPTI allows that "
                      "only if it subscribes before gpuprof and lets others subscribe");
     return CUPTI_ERROR_NOT_SUPPORTED;
@@ -77,7 +78,7 @@ static int served_get(int attribute, size_t *bytes, void *value)
                           value);
     if (!bytes || !value)
         return CUPTI_ERROR_INVALID_PARAMETER;
-    *(uint8_t *)value = gpu_guest_would_share();
+    *(uint8_t *)value = gpu_subscriber_would_share();
     *bytes = sizeof(uint8_t);
     return CUPTI_SUCCESS;
 }
@@ -88,10 +89,10 @@ SCOPED(cuptiActivityRegisterCallbacks_v2,
        served_register(funcBufferRequested, funcBufferCompleted))
 SCOPED(cuptiActivityEnable_v2, (void *subscriber, int kind, void *pActivityConfig),
        (subscriber, kind, pActivityConfig),
-       gpu_rival_enable((gpu_rival_kind_fn *)gpu.cupti.cuptiActivityEnable, kind))
+       gpu_other_client_enable((gpu_other_client_kind_fn *)gpu.cupti.cuptiActivityEnable, kind))
 SCOPED(cuptiActivityDisable_v2, (void *subscriber, int kind, void *pActivityConfig),
        (subscriber, kind, pActivityConfig),
-       gpu_rival_disable((gpu_rival_kind_fn *)gpu.cupti.cuptiActivityDisable, kind))
+       gpu_other_client_disable((gpu_other_client_kind_fn *)gpu.cupti.cuptiActivityDisable, kind))
 SCOPED(cuptiActivityEnableAndDump_v2, (void *subscriber, int kind, void *pActivityConfig),
        (subscriber, kind, pActivityConfig), served_dump(kind))
 SCOPED(cuptiActivityEnableDriverApi_v2, (void *subscriber, uint32_t cbid, uint8_t enable),
@@ -122,7 +123,7 @@ SCOPED(cuptiGetTimestamp_v2, (void *subscriber, uint64_t *timestamp), (subscribe
 
 EXPORT int cuptiUnsubscribe(void *subscriber)
 {
-    if (gpu_guest_is_served(subscriber)) /* everything that it enabled as a subscriber ends */
-        gpu_rival_leaves();
-    return gpu_guest_unsubscribe(subscriber);
+    if (gpu_subscriber_is_served(subscriber)) /* everything that it enabled as a subscriber ends */
+        gpu_other_client_leaves();
+    return gpu_subscriber_unsubscribe(subscriber);
 }

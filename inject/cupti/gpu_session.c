@@ -32,7 +32,7 @@ bool gpu_session_changes(bool enable)
     bool was_on = atomic_exchange(&session.is_on, enable);
     if (!enable || was_on || !is_wrong())
         return false;
-    bool is_later = atomic_exchange(&session.was_on, true) || atomic_load(&gpu.rival_has_been);
+    bool is_later = atomic_exchange(&session.was_on, true) || atomic_load(&gpu.other_has_been);
     uint64_t known = 0; /* older work may still arrive */
     return is_later && atomic_compare_exchange_strong(&session.wrong_from, &known, ticks_now());
 }

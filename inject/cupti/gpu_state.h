@@ -17,12 +17,12 @@ enum gpu_phase {
     GPU_STARTING, /* one thread is starting CUPTI */
     GPU_WATCHING, /* callbacks are on, but no recorded call has come yet */
     GPU_ACTIVE,
-    GPU_YIELDED, /* another CUPTI client in this process has the records; see gpu_rival.c */
+    GPU_YIELDED, /* another CUPTI client in this process has the records; see gpu_other_client.c */
     GPU_DEAD,    /* not available (gpu.status says why), or over */
 };
 
 /* Do callbacks make calls? They stop when they cost too much; see governor.h. */
-enum gpu_deafness {
+enum gpu_detachment {
     GPU_HEARS,
     GPU_HEARS_ENDS, /* only the ends of calls that had begun */
     GPU_DEAF,
@@ -43,7 +43,7 @@ struct gpu {
     struct cupti_callback_map callbacks;
     bool is_called_back[API_FUNCTION_COUNT]; /* CUPTI has callbacks for this function */
     atomic_bool rests[API_FUNCTION_COUNT];   /* off for the moment: see gpu_rest.h */
-    _Atomic uint32_t deaf;                   /* enum gpu_deafness */
+    _Atomic uint32_t detached;               /* enum gpu_detachment */
     uint32_t refused_callbacks;              /* number of wanted callbacks that CUPTI refused */
     CUpti_SubscriberHandle subscriber;
     /* whose activity functions we use; NULL: the process's. See gpu_scope.h */
@@ -53,7 +53,7 @@ struct gpu {
     bool graphs_are_whole;      /* another subscriber has chosen that */
     bool has_latency;           /* kernels have the time at which they were queued */
     _Atomic uint64_t kinds;     /* enabled kinds, one bit each */
-    atomic_bool rival_has_been; /* another client has enabled kinds at some time */
+    atomic_bool other_has_been; /* another client has enabled kinds at some time */
     char missing[GPU_MISSING_BYTES_MAX]; /* wanted kinds that CUPTI refuses, as text */
     struct status status;                /* text of the META record gpu_rows */
 };
@@ -67,9 +67,9 @@ static inline bool gpu_is_active(void)
     return atomic_load_explicit(&gpu.phase, memory_order_relaxed) == GPU_ACTIVE;
 }
 
-static inline uint32_t gpu_deafness(void)
+static inline uint32_t gpu_detachment(void)
 {
-    return atomic_load_explicit(&gpu.deaf, memory_order_relaxed);
+    return atomic_load_explicit(&gpu.detached, memory_order_relaxed);
 }
 
 /* The process's records are ours, or were and will be again: another client's calls affect them. */

@@ -6,19 +6,19 @@
 
 #include "base/real_dlsym.h"
 #include "base/say.h"
-#include "cupti/gpu_guest.h"
 #include "cupti/gpu_kinds.h"
 #include "cupti/gpu_parse.h"
 #include "cupti/gpu_quiet.h"
 #include "cupti/gpu_scope.h"
 #include "cupti/gpu_state.h"
+#include "cupti/gpu_subscriber.h"
 
 /* Afterwards nothing of ours costs time in CUPTI, and another client can use it. */
 static void let_go(void)
 {
     struct quiet quiet = quiet_begin();
     CUpti_SubscriberHandle subscriber = gpu.subscriber;
-    if (gpu_guest_keeps(subscriber))
+    if (gpu_subscriber_keeps(subscriber))
         subscriber = NULL;
     else
         gpu.subscriber = NULL;
@@ -50,15 +50,15 @@ void gpu_fail(const char *format, ...)
 void gpu_stop_callbacks(void)
 {
     uint32_t hears = GPU_HEARS, hears_ends = GPU_HEARS_ENDS;
-    if (atomic_compare_exchange_strong(&gpu.deaf, &hears, GPU_HEARS_ENDS) ||
-        !atomic_compare_exchange_strong(&gpu.deaf, &hears_ends, GPU_DEAF))
+    if (atomic_compare_exchange_strong(&gpu.detached, &hears, GPU_HEARS_ENDS) ||
+        !atomic_compare_exchange_strong(&gpu.detached, &hears_ends, GPU_DEAF))
         return;
     struct quiet quiet = quiet_begin();
     for (unsigned d = 1; d < CUPTI_API_DOMAINS; d++)
         for (uint32_t cbid = 0; cbid < CUPTI_CBID_MAX; cbid++)
             if (gpu.callbacks.codes[d][cbid] &&
                 gpu.is_called_back[gpu.callbacks.codes[d][cbid] - 1] &&
-                !gpu_guest_wants((CUpti_CallbackDomain)d, cbid))
+                !gpu_subscriber_wants((CUpti_CallbackDomain)d, cbid))
                 gpu.cupti.cuptiEnableCallback(0, gpu.subscriber, (CUpti_CallbackDomain)d, cbid);
     quiet_end(&quiet);
 }

@@ -343,7 +343,7 @@ void device_source_describe(const struct device_source *s, struct thread *t, uin
         append_early(s, t, early);
 }
 
-void device_tell_absent(struct thread *t, const struct device_lack *lack)
+void device_tell_missing(struct thread *t, const struct device_lack *lack)
 {
     struct record r = {
         RECORD_WITH(DEVICE_ABSENT, [DEVICE_ABSENT_SOURCE] = lack->source,
@@ -354,7 +354,7 @@ void device_tell_absent(struct thread *t, const struct device_lack *lack)
     thread_append(t, &r);
 }
 
-enum device_absence device_absence_of(nvmlReturn_t result)
+enum device_missing_reason device_missing_reason_of(nvmlReturn_t result)
 {
     switch (result) {
     case NVML_ERROR_NOT_FOUND: return DEVICE_ABSENT_UNKNOWN;
@@ -376,7 +376,7 @@ enum device_absence device_absence_of(nvmlReturn_t result)
  * goes on. */
 static bool device_source_note(struct device_source *s, unsigned item, nvmlReturn_t result)
 {
-    enum device_absence reason = device_absence_of(result);
+    enum device_missing_reason reason = device_missing_reason_of(result);
     if (result == NVML_SUCCESS) {
         s->failures[item] = 0;
         return true;
@@ -517,20 +517,20 @@ static uint32_t take_refused(struct device_source *s, unsigned group, nvmlReturn
     uint32_t all = 0, arguments;
     for (unsigned item = 0; item < ITEM_COUNT; item++)
         if (item_group(item, &arguments) == group && s->refused[item] == result) {
-            all |= s->is_told[item] ? 0 : arguments;
-            s->is_told[item] = true;
+            all |= s->is_reported[item] ? 0 : arguments;
+            s->is_reported[item] = true;
         }
     return all;
 }
 
 /* Reports each missing value once. A group of which nothing can be read is reported as a whole,
  * with the first reason. */
-static void tell_missing(struct device_source *s, struct thread *t)
+static void report_missing(struct device_source *s, struct thread *t)
 {
     uint32_t arguments;
     for (unsigned item = 0; item < ITEM_COUNT; item++) {
         nvmlReturn_t result = s->refused[item];
-        if (result == NVML_SUCCESS || s->is_told[item])
+        if (result == NVML_SUCCESS || s->is_reported[item])
             continue;
         unsigned group = item_group(item, &arguments);
         uint32_t refused = take_refused(s, group, result);
@@ -541,28 +541,28 @@ static void tell_missing(struct device_source *s, struct thread *t)
             .source = s->number,
             .type = groups[group].type,
             .counters = is_whole ? 0 : refused,
-            .reason = device_absence_of(result),
+            .reason = device_missing_reason_of(result),
             .result = result,
             .why = is_of_wholes ? "NVML reports it for the whole device only"
                                 : nvml_result_text(result),
         };
         for (unsigned other = 0; is_whole && other < ITEM_COUNT; other++)
-            s->is_told[other] |= item_group(other, &arguments) == group;
-        device_tell_absent(t, &lack);
+            s->is_reported[other] |= item_group(other, &arguments) == group;
+        device_tell_missing(t, &lack);
     }
 }
 
 /* The memory of other processes follows from the memory of this one. */
-static void tell_own(struct device_source *s, struct thread *t)
+static void report_own(struct device_source *s, struct thread *t)
 {
-    if (!s->own_lack || s->is_own_told)
+    if (!s->own_lack || s->is_own_reported)
         return;
-    s->is_own_told = true;
-    device_tell_absent(t, &(struct device_lack){.source = s->number,
-                                                .type = RECORD_DEVICE_USE,
-                                                .counters = BIT(DEVICE_USE_OWN),
-                                                .reason = DEVICE_ABSENT_UNKNOWN,
-                                                .why = s->own_lack});
+    s->is_own_reported = true;
+    device_tell_missing(t, &(struct device_lack){.source = s->number,
+                                                 .type = RECORD_DEVICE_USE,
+                                                 .counters = BIT(DEVICE_USE_OWN),
+                                                 .reason = DEVICE_ABSENT_UNKNOWN,
+                                                 .why = s->own_lack});
 }
 
 nvmlReturn_t device_source_read(struct device_source *s, struct thread *t, uint32_t own_pid,
@@ -583,7 +583,7 @@ nvmlReturn_t device_source_read(struct device_source *s, struct thread *t, uint3
         r.args[0] = s->number; /* in all records */
         thread_append(t, &r);
     }
-    tell_missing(s, t);
-    tell_own(s, t);
+    report_missing(s, t);
+    report_own(s, t);
     return result;
 }

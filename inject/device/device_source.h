@@ -39,9 +39,9 @@ struct device_source {
     unsigned gpu_instance;
     uint8_t failures[DEVICE_ITEMS_MAX];     /* consecutive failures of each query */
     nvmlReturn_t refused[DEVICE_ITEMS_MAX]; /* why the query is not repeated */
-    bool is_told[DEVICE_ITEMS_MAX];         /* that reason was reported */
+    bool is_reported[DEVICE_ITEMS_MAX];     /* that reason was reported */
     const char *own_lack;                   /* why this process's memory on it is not known */
-    bool is_own_told;                       /* that was reported */
+    bool is_own_reported;                   /* that was reported */
     unsigned sm_max;                        /* number of multiprocessors + 1; constant */
     struct device_gpm gpm;
 };
@@ -89,14 +89,14 @@ struct device_lack {
     uint32_t source;   /* 0: of all devices */
     unsigned type;     /* record type; 0: all */
     uint32_t counters; /* arguments of these records, one bit each; 0: all */
-    enum device_absence reason;
+    enum device_missing_reason reason;
     nvmlReturn_t result;
     const char *why;
 };
-void device_tell_absent(struct thread *t, const struct device_lack *lack);
+void device_tell_missing(struct thread *t, const struct device_lack *lack);
 
 /* The reason for an NVML result. */
-enum device_absence device_absence_of(nvmlReturn_t result);
+enum device_missing_reason device_missing_reason_of(nvmlReturn_t result);
 
 /* Counts the processes with a context on the device. Is this process one of them? */
 nvmlReturn_t device_processes(nvmlDevice_t handle, uint32_t own_pid, unsigned *count, bool *has_own,

@@ -42,7 +42,7 @@ static struct {
     _Atomic uint32_t ending;    /* set by the thread that ends the recording */
     _Atomic uint64_t waited_ns; /* how long the end has waited in vain */
     /* it was reported that the driver does not answer; used by the writer */
-    bool is_told;
+    bool is_reported;
 } control;
 
 /* Used by this thread only. */
@@ -74,11 +74,11 @@ static uint64_t now_ns(void)
 /* ---- which devices there are ----------------------------------------------------------------- */
 
 /* No more readings of any device will come; writes the reason to the stream. */
-static void device_thread_give_up(struct thread *me, enum device_absence reason,
+static void device_thread_give_up(struct thread *me, enum device_missing_reason reason,
                                   nvmlReturn_t result, const char *why)
 {
     all.has_given_up = true;
-    device_tell_absent(me, &(struct device_lack){.reason = reason, .result = result, .why = why});
+    device_tell_missing(me, &(struct device_lack){.reason = reason, .result = result, .why = why});
 }
 
 /* Registered so that it runs before the library's own exit handlers and destructors. */
@@ -87,12 +87,12 @@ static void device_thread_at_exit(void)
     device_end(gp.settings.numbers[SETTING_EXIT_WAIT]);
 }
 
-static void tell_of_source(struct thread *me, const struct device_source *s, nvmlReturn_t result)
+static void report_of_source(struct thread *me, const struct device_source *s, nvmlReturn_t result)
 {
-    device_tell_absent(me, &(struct device_lack){.source = s->number,
-                                                 .reason = device_absence_of(result),
-                                                 .result = result,
-                                                 .why = nvml_result_text(result)});
+    device_tell_missing(me, &(struct device_lack){.source = s->number,
+                                                  .reason = device_missing_reason_of(result),
+                                                  .result = result,
+                                                  .why = nvml_result_text(result)});
 }
 
 /* The end of the process does not wait for this. */
@@ -132,12 +132,12 @@ static void add_found(struct thread *me, struct device_source *s, nvmlReturn_t r
     if (result == NVML_SUCCESS)
         return;
     s->handle = NULL;
-    tell_of_source(me, s, result);
+    report_of_source(me, s, result);
 }
 
 /* Adds the devices that CUPTI has reported since the last look. A MIG instance is followed by its
  * GPU. */
-static void add_told(struct thread *me)
+static void add_reported(struct thread *me)
 {
     struct gpu_device device;
     for (unsigned i = 0; i < GPU_DEVICES_MAX; i++) {
@@ -199,7 +199,7 @@ static bool device_thread_look(struct thread *me, bool is_ending)
         return false;
     if (is_ending && !all.count)
         gpu_drain(DRAIN_NS);
-    add_told(me);
+    add_reported(me);
     if (all.taken)
         return !all.has_given_up;
     if (gpu_devices_come()) {
@@ -221,7 +221,7 @@ static bool device_thread_look(struct thread *me, bool is_ending)
 static void stop_source(struct thread *me, struct device_source *s, nvmlReturn_t result)
 {
     s->handle = NULL;
-    tell_of_source(me, s, result);
+    report_of_source(me, s, result);
 }
 
 /* The program has shut NVML down more often than it started it. Handles may have changed. */
@@ -347,7 +347,7 @@ static void read_on(struct thread *me)
         uint64_t now = now_ns(), rest = rest_ns(is_off, is_ending, now);
         if (rest == 0 && !read_once(me, is_off, now))
             return;
-        own_thread_tell(COST_DEVICE);
+        own_thread_report(COST_DEVICE);
         if (rest && !is_ending)
             futex_wait(&control.wake, wake, rest);
     }
@@ -367,7 +367,7 @@ static void *device_main(void *data)
      * would delay the end for nothing. */
     if (all.is_started && !is_ending)
         NVML_CALL(nvmlShutdown);
-    own_thread_tell(COST_DEVICE);
+    own_thread_report(COST_DEVICE);
     if (thread_takes_part(me))
         thread_leave(me);
     atomic_store(&control.running, 0);
@@ -409,13 +409,13 @@ void device_tick(struct thread *writer)
     char why[NVML_REASON_BYTES_MAX];
     uint64_t since_ns, now = now_ns(), waited_ns = atomic_load(&control.waited_ns);
     const char *name = atomic_load(&control.running) ? nvml_under_way(&since_ns) : NULL;
-    if (!name || now < since_ns || control.is_told ||
+    if (!name || now < since_ns || control.is_reported ||
         now - since_ns < (waited_ns ? waited_ns : HANG_NS))
         return;
-    control.is_told = true;
+    control.is_reported = true;
     snprintf(why, sizeof why, "the driver does not answer: %s has not returned for %llu ms", name,
              (unsigned long long)(now - since_ns) / 1000000);
-    device_tell_absent(writer, &(struct device_lack){.reason = DEVICE_ABSENT_SLOW, .why = why});
+    device_tell_missing(writer, &(struct device_lack){.reason = DEVICE_ABSENT_SLOW, .why = why});
 }
 
 void device_end(uint64_t ns)

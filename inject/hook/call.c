@@ -134,7 +134,7 @@ static uint64_t begin_with_stack(struct thread *t, struct call *c, const struct 
         t->begun = c;
     }
     if (is_looked_at)
-        silence_tell(t, begin, silent);
+        silence_report(t, begin, silent);
     return ticks_now() - begin;
 }
 
@@ -237,7 +237,7 @@ void call_begin(struct call *c, const struct call_site *site, const uint64_t *wo
         return;
     }
     if (site->count && site->kinds[0] == ARG_KERNEL && !name_is_known(words[0]))
-        name_first_sight(t, words[0]);
+        name_first_use(t, words[0]);
     begin += begin_with_stack(t, c, site);
     begin += begin_with_content(t, c, site, words);
     if (!thread_make_room(t, OPEN_BYTES_MAX)) {
@@ -451,6 +451,6 @@ void call_abandon_seen(struct thread *t, struct seen_call *s)
     call_enter(t, c);
     uint32_t i = open_find(t, c);
     if (i < open_count(t))
-        open_close_stale(t, i);
+        open_close_abandoned(t, i);
     call_leave(t);
 }

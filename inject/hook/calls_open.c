@@ -114,7 +114,7 @@ void open_close(struct thread *t, uint32_t i, uint32_t stack, uint32_t weight)
 }
 
 /* If a handler left this by a jump, the call would be closed again and counted twice. */
-void open_close_stale(struct thread *t, uint32_t i)
+void open_close_abandoned(struct thread *t, uint32_t i)
 {
     uint64_t mask = block_signals();
     uint64_t *record = record_at(t, i);
@@ -178,7 +178,7 @@ static bool is_live(struct thread *t, const struct call *outer, const struct cal
     const struct seen_call *s = seen_of(t, outer);
     if (seen_of(t, inner))
         return true;
-    if (s && call_watcher() && call_watcher()->is_deaf()) /* its end will not be reported */
+    if (s && call_watcher() && call_watcher()->is_detached()) /* its end will not be reported */
         return false;
     return s ? call_seen_is_live(s, inner) : call_is_live(outer, inner);
 }
@@ -209,7 +209,7 @@ void open_close_left(struct thread *t, uint32_t first, const struct call *inner)
 {
     for (uint32_t i = open_count(t); i > first; i--)
         if (!is_live(t, open_at(t, i - 1), inner))
-            open_close_stale(t, i - 1);
+            open_close_abandoned(t, i - 1);
 }
 
 /* Could `inner` have been called from the frame of this open call? */
@@ -252,7 +252,7 @@ bool open_give_up_one(struct thread *t, const struct call *c)
 {
     for (uint32_t i = 0; i < open_count(t); i++)
         if (!encloses(t, i, c)) {
-            open_close_stale(t, i);
+            open_close_abandoned(t, i);
             return true;
         }
     return false;

@@ -14,7 +14,7 @@
  * one, which stays. Any thread calls it. */
 struct call_watcher {
     bool (*shows)(unsigned code); /* does it report all calls of that function from now on? */
-    bool (*is_deaf)(void);        /* does it report no further ends of calls? */
+    bool (*is_detached)(void);    /* does it report no further ends of calls? */
 };
 void call_watch(const struct call_watcher *w);
 
@@ -49,7 +49,7 @@ bool open_give_up_one(struct thread *t, const struct call *c);
  * Completes an open call's record, if it has one, and removes the call; or closes it as abandoned.
  */
 void open_close(struct thread *t, uint32_t i, uint32_t stack, uint32_t weight);
-void open_close_stale(struct thread *t, uint32_t i);
+void open_close_abandoned(struct thread *t, uint32_t i);
 
 /* The same for calls that ended on another thread; and, as abandoned, for those from `first` on
  * that are no longer on the stack. */

@@ -118,16 +118,16 @@ void *getproc_substitute(void *real, const char *name, int version, uint64_t fla
     return hook && resolve_asked(hook, caller, real) ? hook->wrapper : real;
 }
 
-void getproc_tell(struct thread *writer)
+void getproc_report(struct thread *writer)
 {
-    static uint64_t told_epoch; /* the writer's: the recording for which it was last written */
+    static uint64_t reported_epoch; /* the writer's: the recording for which it was last written */
     char text[16];
     uint32_t asked = atomic_load(&version_asked);
-    if (asked && told_epoch != writer->epoch) {
+    if (asked && reported_epoch != writer->epoch) {
         snprintf(text, sizeof text, "%u", asked);
         meta_append_text(writer, "cuda_asked", text);
     }
-    told_epoch = writer->epoch;
+    reported_epoch = writer->epoch;
 }
 
 #define HOOK(symbol, domain, proc, returns, params) EXPORT returns symbol params;

@@ -21,6 +21,6 @@ void *getproc_substitute(void *real, const char *name, int version, uint64_t fla
 
 /* Writes the META record "cuda_asked" if anybody has asked: the largest CUDA version (12040 =
  * 12.4). */
-void getproc_tell(struct thread *writer);
+void getproc_report(struct thread *writer);
 
 #endif

@@ -133,7 +133,7 @@ bool silence_may_look(struct thread *t, uint64_t begin)
     return l->credit > 0;
 }
 
-void silence_tell(struct thread *t, uint64_t begin, uint64_t ticks)
+void silence_report(struct thread *t, uint64_t begin, uint64_t ticks)
 {
     int saved = errno;
     struct thread_look *l = &t->cost->look;

@@ -30,7 +30,7 @@ bool silence_may_look(struct thread *t, uint64_t begin);
 
 /* Records what the thread did in the `ticks` before `begin`. The observation, with the stack, began
  * at `begin` and ends with this. */
-void silence_tell(struct thread *t, uint64_t begin, uint64_t ticks);
+void silence_report(struct thread *t, uint64_t begin, uint64_t ticks);
 
 /* A call of `ticks` has ended. The next times count from here if it was as long as a gap, or the
  * first call. */

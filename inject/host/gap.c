@@ -26,7 +26,7 @@
 #define REST_NS 50000000u /* the same when all threads have slept for RESTS looks */
 #define RESTS   2000u
 /* states that last are recorded this often, so that a kill loses no more */
-#define TOLD_NS 100000000u
+#define REPORTED_NS 100000000u
 /* how often a thread without a known Python state is searched for one */
 #define STATE_NS 1000000000u
 #define BUSY_NS  1000000u /* a thread that waits for the device this long keeps it busy */
@@ -109,7 +109,7 @@ static uint64_t gap_ns_of(uint64_t ticks)
 }
 
 /* Appends what was found and is not told yet. */
-static void gap_tell(struct thread *me, const struct looked *l, struct gap *g)
+static void gap_report(struct thread *me, const struct looked *l, struct gap *g)
 {
     const struct found *f = &g->found;
     if (!g->weight)
@@ -206,8 +206,8 @@ static void count_look(struct thread *me, const struct looked *l, struct gap *g,
     g->weight++;
     g->ticks += now - g->seen;
     g->seen = now;
-    if (g->ticks >= gap_ticks_of(TOLD_NS))
-        gap_tell(me, l, g);
+    if (g->ticks >= gap_ticks_of(REPORTED_NS))
+        gap_report(me, l, g);
 }
 
 /* It was asleep when it was looked at last, and has not run since. */
@@ -231,7 +231,7 @@ static void gap_look(struct thread *me, struct looked *l, struct gap *g, uint64_
     if (state)
         look_at_python(me, l, &counts, state, &f);
     if (!gap_is_same(&f, &g->found))
-        gap_tell(me, l, g);
+        gap_report(me, l, g);
     if (!g->has_counts)
         g->before = counts;
     g->counts = counts;
@@ -270,13 +270,13 @@ static bool is_in_gap(struct thread *me, unsigned i, bool is_busy, uint64_t now,
     if (!g->seen)
         g->seen = c->ended;
     if (!was_there) {
-        gap_tell(me, l, g);
+        gap_report(me, l, g);
         g->ended = c->ended;
         g->has_counts = false;
     }
     *rests = was_there && c->is_in_call;
     if (c->is_in_call || is_busy || (int64_t)(now - c->ended) < (int64_t)gap_ticks_of(GAP_NS)) {
-        gap_tell(me, l, g);
+        gap_report(me, l, g);
         g->has_counts = false;
         g->seen = now;
         return false;
@@ -354,13 +354,13 @@ static void measure_faults(void)
 
 void gap_describe(struct thread *writer, bool is_last)
 {
-    static uint64_t told;
+    static uint64_t reported;
     uint64_t ns = atomic_load(&fault_ns);
     char text[24];
     (void)is_last;
-    if (ns == told)
+    if (ns == reported)
         return;
-    told = ns;
+    reported = ns;
     snprintf(text, sizeof text, "%llu", (unsigned long long)ns);
     meta_append_text(writer, "page_fault_ns", text);
 }
@@ -398,7 +398,7 @@ void gap_end(struct thread *me)
 {
     for (unsigned i = 0; all && i < LOOKED_MAX; i++)
         if (looked_at(i))
-            gap_tell(me, looked_at(i), &all->gaps[i]);
+            gap_report(me, looked_at(i), &all->gaps[i]);
 }
 
 void gap_start(void)

@@ -27,7 +27,7 @@ struct holder {
     uint64_t wait_begin;   /* in ticks; 0: it is not waiting */
     uint64_t hold_begin;   /* 0: it does not hold the lock */
     uint64_t switch_count; /* waits that timed out: it asks for the lock again */
-    uint64_t told_at;      /* ticks: when its sums were last recorded */
+    uint64_t reported_at;  /* ticks: when its sums were last recorded */
     _Atomic uint64_t sums[RECORD_GIL_REST_ARGS];
 };
 
@@ -55,7 +55,7 @@ static struct holder *own_holder(void)
     own.generation = now;
     own.holder = index < THREADS_MAX ? &holders[index] : NULL;
     if (own.holder) {
-        own.holder->told_at = ticks_now();
+        own.holder->reported_at = ticks_now();
         atomic_store(&own.holder->tid, thread_id());
     }
     return own.holder;
@@ -67,45 +67,45 @@ static void gil_events_add(struct holder *h, unsigned sum, uint64_t amount)
     atomic_store_explicit(&h->sums[sum], before + amount, memory_order_relaxed);
 }
 
-static void tell_rest(struct thread *t, struct holder *h, uint32_t tid)
+static void report_rest(struct thread *t, struct holder *h, uint32_t tid)
 {
     struct record r = {RECORD_WITH(GIL_REST, 0), .begin = ticks_now()};
     uint64_t any = 0;
     for (unsigned i = 0; i <= GIL_REST_HOLD_NS; i++)
         any |= r.args[i] = atomic_exchange(&h->sums[i], 0);
     r.args[GIL_REST_TID] = tid;
-    h->told_at = r.begin;
+    h->reported_at = r.begin;
     if (any)
         thread_append(t, &r);
 }
 
 /* The thread has waited for the lock, or held it, from `begin` to `end`. */
-static void gil_events_tell(enum gil_part part, struct holder *h, uint64_t begin, uint64_t end)
+static void gil_events_report(enum gil_part part, struct holder *h, uint64_t begin, uint64_t end)
 {
     struct thread *t = &this_thread;
     struct call call;
     uint64_t ticks = end - begin;
-    bool is_told = ticks >= threshold, rests = end - h->told_at >= rest_ticks;
+    bool is_reported = ticks >= threshold, rests = end - h->reported_at >= rest_ticks;
     if (recorded_off() & OFF_CALLS)
         return;
-    if (!is_told) {
+    if (!is_reported) {
         unsigned count = part == GIL_WAITED ? GIL_REST_WAITS : GIL_REST_HOLDS;
         uint64_t ns = (uint64_t)(((unsigned __int128)ticks * gp.header.scale.mult) >> 32);
         gil_events_add(h, count, 1);
         gil_events_add(h, count + 1, ns); /* the sum of ns follows its count */
     }
-    if ((!is_told && !rests) || epoch_now() == EPOCH_NONE || !call_enter_quietly(t, &call))
+    if ((!is_reported && !rests) || epoch_now() == EPOCH_NONE || !call_enter_quietly(t, &call))
         return;
     bool before = thread_hurry(t, true);
     if (thread_takes_part(t) || thread_attach(t)) {
         struct gil_wait it = {.begin = begin, .end = end, .other = h->other, .part = (uint8_t)part};
         it.switch_count = part == GIL_WAITED ? h->switch_count : 0;
-        if (is_told && ticks >= stack_ticks && !(recorded_off() & OFF_STACKS))
+        if (is_reported && ticks >= stack_ticks && !(recorded_off() & OFF_STACKS))
             it.stack = stack_take_python(t);
-        if (is_told)
-            gil_tell_wait(t, &it);
+        if (is_reported)
+            gil_report_wait(t, &it);
         if (rests)
-            tell_rest(t, h, 0);
+            report_rest(t, h, 0);
     }
     thread_hurry(t, before);
     call_leave(t);
@@ -114,7 +114,7 @@ static void gil_events_tell(enum gil_part part, struct holder *h, uint64_t begin
 static void end_wait(struct holder *h, uint64_t now)
 {
     if (h->wait_begin)
-        gil_events_tell(GIL_WAITED, h, h->wait_begin, now);
+        gil_events_report(GIL_WAITED, h, h->wait_begin, now);
     h->wait_begin = 0;
     h->switch_count = 0;
 }
@@ -129,7 +129,7 @@ static void signalled(struct holder *h, bool is_taken, uint64_t now)
         h->other = before;
         h->hold_begin = now;
     } else if (h->hold_begin) {
-        gil_events_tell(GIL_HELD, h, h->hold_begin, now);
+        gil_events_report(GIL_HELD, h, h->hold_begin, now);
         h->hold_begin = 0;
     }
 }
@@ -198,7 +198,7 @@ void gil_end(uint64_t ns)
     (void)ns;
     for (uint32_t i = 0; thread_takes_part(t) && i < count && i < THREADS_MAX; i++)
         if (atomic_load(&holders[i].tid))
-            tell_rest(t, &holders[i], atomic_load(&holders[i].tid));
+            report_rest(t, &holders[i], atomic_load(&holders[i].tid));
 }
 
 void gil_forget(void)

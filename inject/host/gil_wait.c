@@ -46,7 +46,7 @@ bool gil_take_call(struct thread *t, struct gil_wait *w, const struct os_said *s
     if (!is_slice && !is_stop && !(s->object && s->object == atomic_load(&taken)))
         return false;
     if (!is_slice || !w->ran_out || gil_wait_ns_of(s->begin - w->end) > APART_NS) {
-        gil_tell_wait(t, w);
+        gil_report_wait(t, w);
         *w = (struct gil_wait){
             .begin = s->begin, .stack = stack, .part = is_stop ? GIL_STOPPED : GIL_WAITED};
     }
@@ -56,7 +56,7 @@ bool gil_take_call(struct thread *t, struct gil_wait *w, const struct os_said *s
     return true;
 }
 
-void gil_tell_wait(struct thread *t, struct gil_wait *w)
+void gil_report_wait(struct thread *t, struct gil_wait *w)
 {
     struct record r = {RECORD_WITH(GIL, [GIL_OTHER] = w->other, [GIL_SWITCHES] = w->switch_count),
                        .code = w->part, .begin = w->begin, .duration = w->end - w->begin,

@@ -37,6 +37,6 @@ bool gil_take_call(struct thread *t, struct gil_wait *wait, const struct os_said
                    uint64_t parked, uint32_t stack);
 
 /* Writes the record, if there is such a wait, and clears it. A record without space is counted. */
-void gil_tell_wait(struct thread *t, struct gil_wait *wait);
+void gil_report_wait(struct thread *t, struct gil_wait *wait);
 
 #endif

@@ -42,16 +42,16 @@ static uint64_t pulse_all(struct thread *me, uint64_t now_ns)
 /* Runs until the process or the recording ends. Nothing is observed while calls are off. */
 static void pulse_on(struct thread *me)
 {
-    uint64_t tell_ns = 0;
+    uint64_t report_ns = 0;
     while (!atomic_load(&control.ending) && atomic_load(&gp.writer.running)) {
         uint32_t wake = atomic_load(&control.wake);
         if (!thread_takes_part(me) && !thread_attach(me))
             return;
         uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
         uint64_t next_ns = recorded_asked() & OFF_CALLS ? now_ns + REST_NS : pulse_all(me, now_ns);
-        if (now_ns >= tell_ns) {
-            own_thread_tell(COST_HOST);
-            tell_ns = now_ns + TELL_NS;
+        if (now_ns >= report_ns) {
+            own_thread_report(COST_HOST);
+            report_ns = now_ns + TELL_NS;
         }
         now_ns = clock_ns(CLOCK_MONOTONIC);
         if (next_ns > now_ns)
@@ -70,7 +70,7 @@ static void *host_main(void *data)
         sampling_end(me);
         thread_leave(me);
     }
-    own_thread_tell(COST_HOST);
+    own_thread_report(COST_HOST);
     atomic_store(&control.running, 0);
     futex_wake_all(&control.running);
     own_thread_end();

@@ -41,7 +41,7 @@ struct name {
 };
 
 /* A call of a thread that does not take part yet. */
-struct kept_call {
+struct deferred_call {
     _Atomic uint32_t tid; /* 0: not filled yet, or already written */
     struct os_said said;
     struct name name;
@@ -55,13 +55,13 @@ static struct {
     _Atomic uint32_t pid; /* the process that they belong to */
     _Atomic uint32_t count;
     _Atomic uint32_t lost;
-    _Atomic uint64_t first;  /* ticks: end of the first one */
-    struct kept_call *calls; /* KEPT_MAX entries in the client's memory */
+    _Atomic uint64_t first;      /* ticks: end of the first one */
+    struct deferred_call *calls; /* DEFERRED_MAX entries in the client's memory */
 } kept;
-_Static_assert(KEPT_MAX * sizeof(struct kept_call) <= OS_KEPT_BYTES, "they have room there");
+_Static_assert(KEPT_MAX * sizeof(struct deferred_call) <= OS_KEPT_BYTES, "they have room there");
 
 /* epoch of the recording in which the function was described */
-static _Atomic uint64_t told[FUNCTIONS_MAX];
+static _Atomic uint64_t reported[FUNCTIONS_MAX];
 static _Atomic uint64_t stack_ticks; /* calls that last this long get a stack */
 static uint64_t wanted_ns;           /* the threshold; set by the constructor */
 static uint64_t wanted_stack_ns;     /* the same for calls that get a stack */
@@ -211,7 +211,7 @@ static void os_calls_find_name(struct name *n, const struct os_said *s)
 static bool os_calls_describe(struct thread *t, const struct os_said *s)
 {
     const struct os_function *f = &client->functions[s->function];
-    _Atomic uint64_t *epoch = &told[s->function];
+    _Atomic uint64_t *epoch = &reported[s->function];
     if (likely(atomic_load_explicit(epoch, memory_order_relaxed) == epoch_now()))
         return true;
     struct record r = {RECORD_WITH(OS_FUNCTION, [OS_FUNCTION_CLASS] = f->class),
@@ -279,7 +279,7 @@ static void os_calls_keep(const struct os_said *s, uint32_t pid)
         atomic_fetch_add(&kept.lost, 1);
         return;
     }
-    struct kept_call *k = &kept.calls[place];
+    struct deferred_call *k = &kept.calls[place];
     k->said = *s;
     k->said.path = NULL;
     os_calls_find_name(&k->name, s);
@@ -298,7 +298,7 @@ void os_attached(struct thread *t)
     uint64_t threshold = atomic_load(&client->threshold);
     struct gil_wait wait = {0};
     for (uint32_t i = 0; i < count && i < KEPT_MAX; i++) {
-        struct kept_call *k = &kept.calls[i];
+        struct deferred_call *k = &kept.calls[i];
         uint32_t tid = t->tid;
         if (atomic_load(&k->tid) != tid || !atomic_compare_exchange_strong(&k->tid, &tid, 0))
             continue;
@@ -308,7 +308,7 @@ void os_attached(struct thread *t)
         if (!gil_take_call(t, &wait, &k->said, k->parked, stack))
             os_calls_append(t, &k->said, &k->name, stack);
     }
-    gil_tell_wait(t, &wait);
+    gil_report_wait(t, &wait);
 }
 
 /* The calls of threads that never took part are lost. */
@@ -320,7 +320,7 @@ void os_end(uint64_t ns)
         return;
     uint64_t threshold = atomic_load(&client->threshold);
     for (uint32_t i = 0; i < KEPT_MAX; i++) {
-        struct kept_call *k = &kept.calls[i];
+        struct deferred_call *k = &kept.calls[i];
         lost += atomic_exchange(&k->tid, 0) && k->said.end - k->said.begin >= threshold;
     }
     if (lost)
@@ -371,7 +371,7 @@ static void os_calls_take(struct thread *t, const struct os_said *s, uint32_t pi
     uint64_t parked = python_has_stops() && is_semaphore(s) ? gil_parked(s->object) : 0;
     struct name name;
     if (gil_take_call(t, &wait, s, parked, stack)) {
-        gil_tell_wait(t, &wait);
+        gil_report_wait(t, &wait);
         return;
     }
     os_calls_find_name(&name, s);

@@ -31,7 +31,7 @@ static struct {
 /* Written by the thread for the writer: totals of the recording so far. */
 static struct {
     _Atomic uint64_t throttled, periods, milli_processors;
-    uint64_t told; /* of the first reading; used by the writer */
+    uint64_t reported; /* of the first reading; used by the writer */
 } sums;
 
 /* Returns false if the file does not exist. */
@@ -158,7 +158,7 @@ bool quota_read(const struct quota *q, struct quota_counts *c)
 /*
  * Records the last `ns`. The record begins with them, so that a reader has it before later events.
  */
-static void quota_tell(struct thread *me, const struct quota_counts *now, uint64_t ns)
+static void quota_report(struct thread *me, const struct quota_counts *now, uint64_t ns)
 {
     uint64_t ticks =
         (uint64_t)(((unsigned __int128)ns << CLOCK_SCALE_SHIFT) / gp.header.scale.mult);
@@ -192,7 +192,7 @@ uint64_t quota_pulse(struct thread *me, uint64_t now_ns)
     if (quota_read(&own.quota, &now)) {
         if (is_first || now.throttled != own.counts.throttled ||
             now.throttled_ns != own.counts.throttled_ns)
-            quota_tell(me, &now, is_late ? late_ns : now_ns - own.read_ns);
+            quota_report(me, &now, is_late ? late_ns : now_ns - own.read_ns);
         atomic_fetch_add(&sums.periods, now.periods - own.counts.periods);
         atomic_fetch_add(&sums.throttled, now.throttled - own.counts.throttled);
         own.counts = now;
@@ -205,10 +205,10 @@ uint64_t quota_pulse(struct thread *me, uint64_t now_ns)
 void quota_describe(struct thread *writer, bool is_last)
 {
     char text[100];
-    uint64_t throttled = atomic_load(&sums.throttled), told = sums.told;
-    if (throttled == told || (!is_last && throttled < told + told / 8 + 1))
+    uint64_t throttled = atomic_load(&sums.throttled), reported = sums.reported;
+    if (throttled == reported || (!is_last && throttled < reported + reported / 8 + 1))
         return;
-    sums.told = throttled;
+    sums.reported = throttled;
     snprintf(text, sizeof text, "%llu %llu %llu", (unsigned long long)throttled,
              (unsigned long long)atomic_load(&sums.periods),
              (unsigned long long)atomic_load(&sums.milli_processors));

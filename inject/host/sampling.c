@@ -52,8 +52,9 @@ struct sampled {
     uint32_t scan; /* the last scan that found it */
     bool is_named; /* its name was written */
     bool is_silent;
-    uint64_t begin_ns;     /* its CPU time when it got the timer */
-    _Atomic uint32_t told; /* periods that its ticks have covered, or that they should not cover */
+    uint64_t begin_ns; /* its CPU time when it got the timer */
+    _Atomic uint32_t
+        reported; /* periods that its ticks have covered, or that they should not cover */
 };
 
 /* An entry of the ring: a record of a Python place, or a sample. */
@@ -249,7 +250,7 @@ static void on_tick(union sigval value, unsigned periods, const void *context)
     /* it was blocked: it describes the present, not that period */
     bool is_late = periods * all.period_ns > LATE_NS;
     periods = is_late ? 1 : periods;
-    atomic_fetch_add_explicit(&s->told, periods, memory_order_relaxed);
+    atomic_fetch_add_explicit(&s->reported, periods, memory_order_relaxed);
     if (recorded_off() & OFF_CALLS)
         return;
     uint64_t begin = ticks_now();
@@ -316,7 +317,7 @@ static void arm(uint32_t tid)
     s->begin_ns = cpu_ns(tid);
     s->is_named = s->is_silent = false;
     s->scan = all.scan;
-    atomic_store(&s->told, 0);
+    atomic_store(&s->reported, 0);
     if (!make_timer(s, tid)) {
         if (errno != EINVAL)
             note(SAY_SAMPLES, "some threads are not sampled: %s", error_text(errno));
@@ -454,18 +455,19 @@ static void write_one(struct thread *t, struct sampled *s, struct record *r)
 
 /* Records the time of threads that ran without ticks: they block the signal, for ever or for too
  * long. */
-static void tell_silent(struct thread *me)
+static void report_silent(struct thread *me)
 {
     for (uint32_t i = 0; i < all.used; i++) {
         struct sampled *s = &all.slots[i];
-        uint64_t ran_ns = s->tid ? cpu_ns(s->tid) - s->begin_ns : 0, told = atomic_load(&s->told);
+        uint64_t ran_ns = s->tid ? cpu_ns(s->tid) - s->begin_ns : 0,
+                 reported = atomic_load(&s->reported);
         uint64_t periods = ran_ns < 1ull << 62 ? ran_ns / all.period_ns : 0;
-        if (periods <= told + (s->is_silent ? 1 : told / 4 + SILENT_PERIODS))
+        if (periods <= reported + (s->is_silent ? 1 : reported / 4 + SILENT_PERIODS))
             continue;
         counter_add(COUNTER_SAMPLES_SILENT, !s->is_silent);
         s->is_silent = true;
-        periods -= told;
-        atomic_fetch_add(&s->told, (uint32_t)periods);
+        periods -= reported;
+        atomic_fetch_add(&s->reported, (uint32_t)periods);
         write_one(me, s,
                   &(struct record){
                       RECORD_WITH(SAMPLE, [SAMPLE_PERIOD] = all.period_ns, [SAMPLE_TID] = s->tid,
@@ -550,7 +552,7 @@ uint64_t sampling_pulse(struct thread *me, uint64_t now_ns)
         scan_if_changed(is_due);
         if (is_due) {
             all.pulse = 0;
-            tell_silent(me);
+            report_silent(me);
         }
         lock_drop(&all.timers);
     }
@@ -561,7 +563,7 @@ uint64_t sampling_pulse(struct thread *me, uint64_t now_ns)
 void sampling_end(struct thread *me)
 {
     if (lock_take(&all.timers, LOCK_NS)) {
-        tell_silent(me);
+        report_silent(me);
         disarm_all();
         lock_drop(&all.timers);
     }

@@ -24,8 +24,8 @@ struct communicator {
     _Atomic uint64_t key;
     _Atomic uint64_t count;
     uint64_t id;
-    _Atomic uint64_t told; /* epoch of the recording that describes it; EPOCH_NONE: none */
-    uint32_t rank, ranks;  /* 0 ranks: not known yet */
+    _Atomic uint64_t reported; /* epoch of the recording that describes it; EPOCH_NONE: none */
+    uint32_t rank, ranks;      /* 0 ranks: not known yet */
     int32_t device;
     uint32_t children;
 };
@@ -81,7 +81,7 @@ static struct communicator *communicators_add(uint64_t key, const struct communi
         if (has > KEY_GONE || !atomic_compare_exchange_strong(&c->key, &has, KEY_MADE))
             continue;
         atomic_store_explicit(&c->count, 0, memory_order_relaxed);
-        atomic_store_explicit(&c->told, EPOCH_NONE, memory_order_relaxed);
+        atomic_store_explicit(&c->reported, EPOCH_NONE, memory_order_relaxed);
         c->id = what->id;
         c->rank = what->rank;
         c->ranks = what->ranks;
@@ -191,18 +191,18 @@ static void communicators_ask(struct thread *t, struct communicator *c, uint64_t
     errno = saved;
 }
 
-void communicator_told(struct thread *t, uint64_t handle, uintptr_t caller)
+void communicator_reported(struct thread *t, uint64_t handle, uintptr_t caller)
 {
     struct communicator *c = communicators_find(handle);
     uint64_t epoch = epoch_now();
-    if (!c || atomic_load_explicit(&c->told, memory_order_relaxed) == epoch)
+    if (!c || atomic_load_explicit(&c->reported, memory_order_relaxed) == epoch)
         return;
     if (!c->ranks && caller) {
         communicators_ask(t, c, handle, caller);
         if (!c->ranks)
             return;
     }
-    if (c->ranks && atomic_exchange(&c->told, epoch) == epoch)
+    if (c->ranks && atomic_exchange(&c->reported, epoch) == epoch)
         return;
     struct record r = {
         RECORD_WITH(COMMUNICATOR, [COMMUNICATOR_HANDLE] = handle, [COMMUNICATOR_ID] = c->id,

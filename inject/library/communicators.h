@@ -46,6 +46,6 @@ uint64_t communicator_next(uint64_t key);
  * it. Asks the library of the code at `caller` for what is not known (0: does not ask, and records
  * 0 ranks). Keeps errno. Call it between call_enter_own and call_leave.
  */
-void communicator_told(struct thread *t, uint64_t handle, uintptr_t caller);
+void communicator_reported(struct thread *t, uint64_t handle, uintptr_t caller);
 
 #endif

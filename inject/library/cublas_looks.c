@@ -54,7 +54,7 @@ static bool is_set(const char *variable)
 /*
  * Does the library log its calls or mark them with NVTX? Then it would do so for our queries, too.
  */
-static bool tells_of_calls(void)
+static bool reports_of_calls(void)
 {
     return is_set("CUBLASLT_LOG_LEVEL") || is_set("CUBLASLT_LOG_MASK") ||
            is_set("CUBLASLT_NVTX_LEVEL");
@@ -63,7 +63,7 @@ static bool tells_of_calls(void)
 static struct getters find_getters(const void *real)
 {
     struct object o;
-    if (tells_of_calls() || !object_at((uintptr_t)real, &o))
+    if (reports_of_calls() || !object_at((uintptr_t)real, &o))
         return (struct getters){0};
     return (struct getters){(getter *)object_symbol(&o, "cublasLtMatrixLayoutGetAttribute"),
                             (getter *)object_symbol(&o, "cublasLtMatmulDescGetAttribute")};

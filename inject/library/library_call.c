@@ -217,7 +217,7 @@ void *library_begin(struct library_call *c, const struct library_site *site, uin
         note_begin(c, site, words);
         if (is_recorded(t, site, caller, true)) {
             if (library_call_is_counted(site) && has_arguments(site))
-                communicator_told(t, words[0], caller);
+                communicator_reported(t, words[0], caller);
             if (site->role == API_DOES_LIBRARY_PLAN && has_arguments(site)) {
                 struct library_plan *plan = (struct library_plan *)(uintptr_t)words[0];
                 plan->real = (uintptr_t)to->real;
@@ -253,6 +253,6 @@ void library_end(struct library_call *c, const struct library_site *site, int re
                             has_arguments(site) ? words : NULL);
     if (unlikely(makes_communicators(site)) && site->role != API_DOES_COMM_MAKE_ALL && words &&
         words[0] && c->epoch == epoch_now() && has_arguments(site))
-        communicator_told(t, words[0], 0);
+        communicator_reported(t, words[0], 0);
     library_call_leave(t, begin);
 }

@@ -63,7 +63,7 @@ const struct feature features[] = {
     {.context_goes = capture_drop_all, .fork_child = capture_reset},
     {.unloading = modules_closing, .unloaded = modules_closed},
     {.tick = refresh, .unloaded = resolve_refresh},
-    {.tick = getproc_tell},
+    {.tick = getproc_report},
     {.start = content_start},
     {.start = stacks_start, .started = stacks_load, .tick = stacks_look,
      .turn = stacks_turn, .describe = stacks_describe, .fork_child = stacks_reset},

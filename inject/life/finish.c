@@ -106,7 +106,7 @@ static void close_down(enum end_reason reason)
     if (!finish_is_recorder()) {
         /* a process that records nothing makes no system call here */
         if (gp.used && is_own_process())
-            seal_tell_end(); /* again, to count the calls that came since */
+            seal_report_end(); /* again, to count the calls that came since */
         return;
     }
     FEATURES_DO(end, (gp.settings.numbers[SETTING_EXIT_WAIT]));

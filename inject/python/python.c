@@ -184,15 +184,16 @@ bool python_is_here(void)
 void python_describe(struct thread *writer, bool is_last)
 {
     /* used by the writer: version of the text last written, and its recording */
-    static uint32_t told;
-    static uint64_t told_epoch;
+    static uint32_t reported;
+    static uint64_t reported_epoch;
     char text[STATUS_BYTES_MAX] = "absent: switched off";
-    bool is_first = told_epoch != writer->epoch;
+    bool is_first = reported_epoch != writer->epoch;
     (void)is_last;
-    if (gp.settings.numbers[SETTING_PYTHON] ? !status_copy(&python.status, &told, is_first, text)
-                                            : !is_first)
+    if (gp.settings.numbers[SETTING_PYTHON]
+            ? !status_copy(&python.status, &reported, is_first, text)
+            : !is_first)
         return;
-    told_epoch = writer->epoch;
+    reported_epoch = writer->epoch;
     meta_append_text(writer, "python", text);
 }
 
@@ -391,14 +392,14 @@ void python_frames_ahead(const struct python_seen *seen)
 {
     for (unsigned i = 0; i < seen->place_count; i++) {
         uint64_t key = seen->places[i];
-        enum sight kind = key & SIGHT_MASK;
+        enum known_kind kind = key & KNOWN_MASK;
         const char *place = (const char *)(uintptr_t)(key - kind);
         __builtin_prefetch(place);
         __builtin_prefetch(place + LINE_BYTES);
-        if (kind == SIGHT_CODE)
+        if (kind == KNOWN_CODE)
             __builtin_prefetch(place + 2 * LINE_BYTES);
-        if (kind >= SIGHT_CODE)
-            __builtin_prefetch((const void *)&sights[sight_slot(key)]);
+        if (kind >= KNOWN_CODE)
+            __builtin_prefetch((const void *)&known_addresses[known_slot(key)]);
     }
 }
 

@@ -40,37 +40,37 @@ static bool are_readable(struct python_seen *found, uint64_t address, uint64_t b
     return page * MEMORY_PAGE_BYTES >= end;
 }
 
-static void python_code_see(struct python_seen *seen, enum sight kind, uint64_t address)
+static void python_code_see(struct python_seen *seen, enum known_kind kind, uint64_t address)
 {
     if (seen->place_count < PYTHON_PLACES)
         seen->places[seen->place_count++] = address | kind;
 }
 
-const uint8_t *python_view(const struct python_view *v, enum sight kind, uint64_t address,
+const uint8_t *python_view(const struct python_view *v, enum known_kind kind, uint64_t address,
                            uint8_t *copy, uint32_t bytes)
 {
     /* reference counts, which may change, are at the start of objects */
     uint32_t counts = v->layout->type;
     if (v->interrupted)
         python_code_see(v->interrupted, kind, address);
-    if (v->is_own && sight_is_known(kind, address))
+    if (v->is_own && known_has(kind, address))
         return (const uint8_t *)(uintptr_t)address;
-    if (address & SIGHT_MASK || !address || bytes > LAYOUT_PART_BYTES_MAX)
+    if (address & KNOWN_MASK || !address || bytes > LAYOUT_PART_BYTES_MAX)
         return NULL;
     if (v->interrupted) {
         /* The thread's state exists as long as the interpreter lists it. */
-        bool is_known = kind == SIGHT_THREAD && sight_is_known(kind, address);
+        bool is_known = kind == KNOWN_THREAD && known_has(kind, address);
         if (!are_readable(v->interrupted, address, bytes, is_known))
             return NULL;
-        if (kind == SIGHT_THREAD)
-            sight_add(kind, address);
+        if (kind == KNOWN_THREAD)
+            known_add(kind, address);
         return (const uint8_t *)(uintptr_t)address;
     }
     if (!memory_read(address, copy, bytes))
         return NULL;
-    if (kind < SIGHT_CODE && v->frame_facts)
+    if (kind < KNOWN_CODE && v->frame_facts)
         python_facts_add(v->frame_facts, address, copy, bytes);
-    else if (kind >= SIGHT_CODE && v->code_facts)
+    else if (kind >= KNOWN_CODE && v->code_facts)
         python_facts_add(v->code_facts, address + counts, copy + counts, bytes - counts);
     return copy;
 }
@@ -78,30 +78,30 @@ const uint8_t *python_view(const struct python_view *v, enum sight kind, uint64_
 static bool has_type(const struct python_layout *l, uint64_t object, uint64_t type)
 {
     uint64_t found = 0;
-    return !(object & SIGHT_MASK) && memory_read(object + l->type, &found, sizeof found) &&
+    return !(object & KNOWN_MASK) && memory_read(object + l->type, &found, sizeof found) &&
            found == type;
 }
 
 static bool is_text(const struct python_layout *l, uint64_t object)
 {
     uint64_t type = 0;
-    return !(object & SIGHT_MASK) && memory_read(object + l->type, &type, sizeof type) &&
+    return !(object & KNOWN_MASK) && memory_read(object + l->type, &type, sizeof type) &&
            python_type_is_text(l, type);
 }
 
 const uint8_t *python_code_head(const struct python_view *v, uint64_t code, uint8_t *copy)
 {
     const struct python_layout *l = v->layout;
-    const uint8_t *head = python_view(v, SIGHT_CODE, code, copy, l->code_bytes);
+    const uint8_t *head = python_view(v, KNOWN_CODE, code, copy, l->code_bytes);
     if (!head || python_word(head, l->type) != l->code_type)
         return NULL;
-    if (sight_is_known(SIGHT_CODE, code))
+    if (known_has(KNOWN_CODE, code))
         return head;
     if (!has_type(l, python_word(head, l->code_lines), l->bytes_type) ||
         !is_text(l, python_word(head, l->code_file)) ||
         !is_text(l, python_word(head, l->code_function)))
         return NULL;
-    sight_add(SIGHT_CODE, code);
+    known_add(KNOWN_CODE, code);
     return head;
 }
 
@@ -119,7 +119,7 @@ static uint64_t mix_bytes(uint64_t hash, const uint8_t *bytes, uint32_t count)
 
 /* Hashes the end of an object's contents: `length` items of `size` bytes from `data` on. The
  * beginnings of two objects are more often the same. */
-static bool mix_object(const struct python_view *v, enum sight kind, uint64_t address,
+static bool mix_object(const struct python_view *v, enum known_kind kind, uint64_t address,
                        uint32_t data, uint64_t length, uint32_t size, uint64_t *hash)
 {
     uint8_t copy[CHECK_BYTES];
@@ -127,13 +127,13 @@ static bool mix_object(const struct python_view *v, enum sight kind, uint64_t ad
     uint32_t count = bytes < CHECK_BYTES ? (uint32_t)bytes : CHECK_BYTES;
     uint64_t from = address + data + (bytes - count);
     const uint8_t *p = copy;
-    bool is_seen = v->is_own && sight_is_known(kind, address);
+    bool is_seen = v->is_own && known_has(kind, address);
     if (is_seen || (v->interrupted && are_readable(v->interrupted, from, count, false)))
         p = (const uint8_t *)(uintptr_t)from;
     else if (v->interrupted || !memory_read(from, copy, count))
         return false;
     if (v->is_own && !is_seen)
-        sight_add(kind, address);
+        known_add(kind, address);
     else if (v->code_facts)
         python_facts_add(v->code_facts, from, copy, count);
     *hash = mix_bytes(hash_mix(*hash, bytes), p, count);
@@ -144,13 +144,13 @@ static bool mix_object(const struct python_view *v, enum sight kind, uint64_t ad
 static bool mix_text(const struct python_view *v, uint64_t address, uint64_t *hash)
 {
     uint8_t copy[LAYOUT_PART_BYTES_MAX];
-    const uint8_t *p = python_view(v, SIGHT_TEXT, address, copy, v->layout->text_ascii);
+    const uint8_t *p = python_view(v, KNOWN_TEXT, address, copy, v->layout->text_ascii);
     if (!p)
         return false;
     struct python_characters in = python_characters(v->layout, p);
     *hash = hash_mix(*hash, address);
     if (in.size)
-        return mix_object(v, SIGHT_TEXT, address, in.data, in.length, in.size, hash);
+        return mix_object(v, KNOWN_TEXT, address, in.data, in.length, in.size, hash);
     char text[CHECK_BYTES];
     if (v->code_facts)
         python_facts_spoil(v->code_facts); /* what it reads is not noted here */
@@ -196,11 +196,11 @@ static uint64_t check_of_contents(const struct python_view *view, const uint8_t 
     if (!mix_file(v, python_word(head, l->code_file), &hash) ||
         !mix_text(v, python_word(head, l->code_function), &hash))
         return 0;
-    const uint8_t *p = python_view(v, SIGHT_BYTES, lines, copy, l->bytes_data);
+    const uint8_t *p = python_view(v, KNOWN_BYTES, lines, copy, l->bytes_data);
     if (!p || python_word(p, l->type) != l->bytes_type)
         return 0;
     uint64_t length = python_word(p, l->size);
-    if (length > INT32_MAX || !mix_object(v, SIGHT_BYTES, lines, l->bytes_data, length, 1, &hash))
+    if (length > INT32_MAX || !mix_object(v, KNOWN_BYTES, lines, l->bytes_data, length, 1, &hash))
         return 0;
     return hash | 1;
 }

@@ -54,7 +54,7 @@ struct python_view {
 
 /* Returns `bytes` at `address`: in place if it was seen to be a `kind`, else a checked copy in
  * `copy`. NULL: unreadable. */
-const uint8_t *python_view(const struct python_view *v, enum sight kind, uint64_t address,
+const uint8_t *python_view(const struct python_view *v, enum known_kind kind, uint64_t address,
                            uint8_t *copy, uint32_t bytes);
 
 /* Returns the head of the code object at `code`, like python_view; NULL: it is not one. */

@@ -69,7 +69,7 @@ bool python_type_is_text(const struct python_layout *l, uint64_t type)
 {
     uint64_t flags = 0;
     return type == l->text_type ||
-           (!(type & SIGHT_MASK) && memory_read(type + l->type_flags, &flags, sizeof flags) &&
+           (!(type & KNOWN_MASK) && memory_read(type + l->type_flags, &flags, sizeof flags) &&
             flags & FLAG_IS_TEXT);
 }
 
@@ -102,7 +102,7 @@ uint32_t python_text(const struct python_layout *l, uint64_t address, char *to, 
     uint8_t head[LAYOUT_PART_BYTES_MAX];
     struct window w = {0};
     to[0] = '?';
-    if (address & SIGHT_MASK || !memory_read(address, head, l->text_ascii))
+    if (address & KNOWN_MASK || !memory_read(address, head, l->text_ascii))
         return 1;
     struct python_characters in = python_characters(l, head);
     w.next = address + in.data;

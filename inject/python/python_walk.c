@@ -24,7 +24,7 @@ static bool python_walk_begin(const struct python_view *v, uint64_t thread, stru
 {
     const struct python_layout *l = v->layout;
     uint8_t copy[LAYOUT_PART_BYTES_MAX];
-    const uint8_t *p = python_view(v, SIGHT_THREAD, thread, copy, l->thread_bytes);
+    const uint8_t *p = python_view(v, KNOWN_THREAD, thread, copy, l->thread_bytes);
     if (!p)
         return false;
     *way = (struct way){
@@ -32,7 +32,7 @@ static bool python_walk_begin(const struct python_view *v, uint64_t thread, stru
     if (l->cframe_frame == LAYOUT_NONE || way->frame == 0)
         return true;
     way->cframe = way->frame;
-    p = python_view(v, SIGHT_CFRAME, way->cframe, copy, l->cframe_bytes);
+    p = python_view(v, KNOWN_CFRAME, way->cframe, copy, l->cframe_bytes);
     if (!p)
         return false;
     way->frame = python_word(p, l->cframe_frame);
@@ -47,15 +47,15 @@ static bool is_first(const struct way *way, uint64_t cframe)
 }
 
 /* A list of `count` whose members are `kind` and have the next one's address at `next`. */
-static void believe_list(const struct python_view *v, enum sight kind, uint64_t at, unsigned count,
-                         uint32_t next, uint32_t bytes)
+static void believe_list(const struct python_view *v, enum known_kind kind, uint64_t at,
+                         unsigned count, uint32_t next, uint32_t bytes)
 {
     uint8_t copy[LAYOUT_PART_BYTES_MAX];
     for (; count > 0; count--) {
         const uint8_t *p = python_view(v, kind, at, copy, bytes);
         if (!p)
             return;
-        sight_add(kind, at);
+        known_add(kind, at);
         at = python_word(p, next);
     }
 }
@@ -67,13 +67,13 @@ static void believe(const struct python_view *v, uint64_t thread, const struct w
     struct way way;
     if (!python_walk_begin(v, thread, &way))
         return;
-    sight_add(SIGHT_THREAD, thread);
+    known_add(KNOWN_THREAD, thread);
     /* The innermost is read before anything is entered. One without frames proves little: it must
      * be the thread's own. */
     if (way.cframe && (end->step_count || is_first(&way, way.cframe)))
-        believe_list(v, SIGHT_CFRAME, way.cframe, end->cframe_count + 1, l->cframe_previous,
+        believe_list(v, KNOWN_CFRAME, way.cframe, end->cframe_count + 1, l->cframe_previous,
                      l->cframe_bytes);
-    believe_list(v, SIGHT_FRAME, way.frame, end->step_count, l->frame_previous, l->frame_bytes);
+    believe_list(v, KNOWN_FRAME, way.frame, end->step_count, l->frame_previous, l->frame_bytes);
 }
 
 enum step { STEP_WRONG, STEP_SKIP, STEP_TAKE };
@@ -94,7 +94,7 @@ static bool find_instruction(const struct python_view *v, const uint8_t *p, cons
     if (l->frame_instruction == LAYOUT_NONE) {
         uint8_t copy[LAYOUT_PART_BYTES_MAX];
         const uint8_t *bytes =
-            python_view(v, SIGHT_BYTES, python_word(head, l->code_bytecode), copy, l->bytes_data);
+            python_view(v, KNOWN_BYTES, python_word(head, l->code_bytecode), copy, l->bytes_data);
         if (!bytes || python_word(bytes, l->type) != l->bytes_type)
             return false;
         *at = (int64_t)(int32_t)python_half(p, l->frame_last) * l->last_bytes;
@@ -109,7 +109,7 @@ static bool find_instruction(const struct python_view *v, const uint8_t *p, cons
     /* Not the first thread's: it has a copy of its own. The array may be replaced at any time. */
     uint64_t copies = python_word(head, l->code_copies), index = python_half(p, l->frame_copy);
     uint64_t words[2] = {0}, places[2] = {copies, copies + 8 + 8 * index};
-    if (copies & SIGHT_MASK || !memory_read_many(places, 2, words, sizeof *words) ||
+    if (copies & KNOWN_MASK || !memory_read_many(places, 2, words, sizeof *words) ||
         index >= words[0])
         return false;
     *at = (int64_t)(instruction - words[1]);
@@ -154,7 +154,7 @@ static bool python_walk_goes_on(const struct python_view *v, const struct way *w
 {
     const struct python_layout *l = v->layout;
     uint8_t copy[LAYOUT_PART_BYTES_MAX];
-    const uint8_t *p = python_view(v, SIGHT_CFRAME, way->cframe, copy, l->cframe_bytes);
+    const uint8_t *p = python_view(v, KNOWN_CFRAME, way->cframe, copy, l->cframe_bytes);
     return p && python_word(p, l->cframe_frame) == outer &&
            (outer || is_first(way, way->cframe) ||
             is_first(way, python_word(p, l->cframe_previous)));
@@ -177,7 +177,7 @@ static bool python_walk_find_entry(const struct python_view *v, const uint8_t *p
     if (!is_entry || (is_c && !v->is_running) || l->cframe_frame == LAYOUT_NONE)
         return true;
     uint64_t outer = python_word(p, l->frame_previous);
-    p = python_view(v, SIGHT_CFRAME, way->cframe, copy, l->cframe_bytes);
+    p = python_view(v, KNOWN_CFRAME, way->cframe, copy, l->cframe_bytes);
     if (!p)
         return false;
     way->is_new |= p == copy;
@@ -200,7 +200,7 @@ int python_walk(const struct python_view *v, uint64_t thread, struct python_fram
         return -1;
     for (; way.frame; way.step_count++) {
         struct python_frame f = {.frame = way.frame};
-        const uint8_t *p = python_view(v, SIGHT_FRAME, way.frame, copy, l->frame_bytes);
+        const uint8_t *p = python_view(v, KNOWN_FRAME, way.frame, copy, l->frame_bytes);
         bool is_full = is_cut && *is_cut;
         if (is_full && way.step_count == STEPS_MAX)
             break;

@@ -105,9 +105,9 @@ static void take_data(struct range_event *e, const struct nvtx_event *a, struct 
     if (a->payload_type != NVTX_EXTENDED || a->reserved < 1 || !payload || !payload->schema ||
         !payload->data || payload->size == SIZE_MAX)
         return;
-    size_t kept = payload->size < sizeof data->words ? payload->size : sizeof data->words;
+    size_t deferred = payload->size < sizeof data->words ? payload->size : sizeof data->words;
     *data = (struct range_data){.schema = payload->schema, .byte_count = payload->size};
-    memcpy(data->words, payload->data, kept);
+    memcpy(data->words, payload->data, deferred);
     e->data = data;
 }
 
@@ -225,10 +225,11 @@ static void *handle(uint64_t number)
 static uint64_t nvtx_name(uint32_t kind, uint64_t of, uint32_t domain, const char *text,
                           uint32_t byte_count)
 {
-    const char *kept = text ? text : "";
-    uint64_t number = kind == LABEL_OF_DOMAIN   ? label_domain(kept, byte_count)
-                      : kind == LABEL_OF_STRING ? label_string(domain, kept, byte_count)
-                                                : label_name(kind, of, domain, kept, byte_count);
+    const char *deferred = text ? text : "";
+    uint64_t number = kind == LABEL_OF_DOMAIN ? label_domain(deferred, byte_count)
+                      : kind == LABEL_OF_STRING
+                          ? label_string(domain, deferred, byte_count)
+                          : label_name(kind, of, domain, deferred, byte_count);
     range_labels_changed();
     return number;
 }

@@ -22,7 +22,7 @@ _Atomic uint32_t steps_watched;
 /* Set by the constructor, then constant. */
 static struct {
     bool is_on;
-    bool is_told; /* steps are recorded in any case, for --dump-step */
+    bool is_reported; /* steps are recorded in any case, for --dump-step */
     enum step_source source;
     char name[SETTING_TEXT_BYTES_MAX + 1];
     char optimizer[SETTING_TEXT_BYTES_MAX + 1]; /* the label of an optimizer of that class */
@@ -33,7 +33,7 @@ static _Atomic(step_follower *) followers[STEP_FOLLOWERS_MAX];
 static struct lock lock; /* protects what follows */
 
 static struct {
-    struct step_sight sight;        /* without the median */
+    struct step_snapshot snapshot;  /* without the median */
     char optimizer[NAME_BYTES_MAX]; /* the first optimizer's label; others' are not steps */
     uint64_t batches;
     uint64_t durations[DURATIONS_MAX];
@@ -70,7 +70,7 @@ static uint32_t watched(bool is_scheduled)
     if (how.source == STEPS_OF_NAME)
         watch |= WATCH_RANGES;
     if (how.source != STEPS_OF_PROGRAM &&
-        (is_scheduled || how.is_told || start_setting(SETTING_PYTORCH) != PYTORCH_OFF))
+        (is_scheduled || how.is_reported || start_setting(SETTING_PYTORCH) != PYTORCH_OFF))
         watch |= WATCH_LABELS;
     return watch;
 }
@@ -83,9 +83,9 @@ void step_count_load(void)
     how.source = source_named(how.name);
     if (how.source == STEPS_OF_NAME)
         snprintf(how.optimizer, sizeof how.optimizer, "Optimizer.step#%.990s.step", how.name);
-    how.is_told = is_given(SETTING_FLIGHT) && start_setting(SETTING_DUMP_STEP);
+    how.is_reported = is_given(SETTING_FLIGHT) && start_setting(SETTING_DUMP_STEP);
     how.is_on =
-        is_scheduled || how.is_told || start_setting(SETTING_CONTROL) != CONTROL_SETTING_OFF;
+        is_scheduled || how.is_reported || start_setting(SETTING_CONTROL) != CONTROL_SETTING_OFF;
     if (how.is_on)
         atomic_fetch_or(&steps_watched, watched(is_scheduled));
 }
@@ -107,7 +107,7 @@ static bool step_count_take(void)
         return false;
     if (!atomic_exchange(&fork_page.has_steps, 1)) {
         memset(&now, 0, sizeof now);
-        now.sight.source = how.source == STEPS_OF_NAME ? STEPS_UNKNOWN : how.source;
+        now.snapshot.source = how.source == STEPS_OF_NAME ? STEPS_UNKNOWN : how.source;
     }
     return true;
 }
@@ -115,22 +115,22 @@ static bool step_count_take(void)
 /* The lock must be held. Are these steps? The answer is fixed at the first one. */
 static bool is_step(enum step_source source)
 {
-    if (now.sight.source)
-        return now.sight.source == source;
+    if (now.snapshot.source)
+        return now.snapshot.source == source;
     if (how.source == STEPS_OF_NAME && source != STEPS_OF_NAME && source != STEPS_OF_OPTIMIZER)
         return false;
     if (source == STEPS_OF_LOADER && ++now.batches <= BATCHES_MAX)
         return false;
     if (source == STEPS_OF_LOADER) /* batches were used as steps so far */
-        now.sight.count = BATCHES_MAX;
-    now.sight.source = source;
+        now.snapshot.count = BATCHES_MAX;
+    now.snapshot.source = source;
     return true;
 }
 
 /* The lock must be held. A step begins. */
 static void count_step(uint64_t number)
 {
-    struct step_sight *s = &now.sight;
+    struct step_snapshot *s = &now.snapshot;
     uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
     if (s->begin_ns) {
         s->last_ns = now_ns - s->begin_ns;
@@ -149,20 +149,21 @@ bool step_begins(struct thread *t, enum step_source source, uint64_t number)
     bool is_one = is_step(source);
     if (is_one)
         count_step(number);
-    struct step_sight sight = now.sight;
+    struct step_snapshot snapshot = now.snapshot;
     lock_drop(&lock);
     if (!is_one)
         return false;
     t = epoch_now() != EPOCH_NONE && thread_attach(t) ? t : NULL;
     for (unsigned i = 0; i < STEP_FOLLOWERS_MAX; i++) {
         step_follower *follower = atomic_load(&followers[i]);
-        is_recorded |= follower && follower(t, &sight, source == STEPS_OF_PROGRAM);
+        is_recorded |= follower && follower(t, &snapshot, source == STEPS_OF_PROGRAM);
     }
-    if (how.is_told && t && !is_recorded) {
-        struct record r = {RECORD_WITH(STEP, [STEP_NUMBER] = sight.number), .begin = ticks_now()};
+    if (how.is_reported && t && !is_recorded) {
+        struct record r = {RECORD_WITH(STEP, [STEP_NUMBER] = snapshot.number),
+                           .begin = ticks_now()};
         thread_append(t, &r);
     }
-    return is_recorded || how.is_told;
+    return is_recorded || how.is_reported;
 }
 
 static int compare_ns(const void *a, const void *b)
@@ -171,19 +172,19 @@ static int compare_ns(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-struct step_sight step_count_now(void)
+struct step_snapshot step_count_now(void)
 {
-    struct step_sight sight = {STEPS_UNKNOWN};
+    struct step_snapshot snapshot = {STEPS_UNKNOWN};
     uint64_t sorted[DURATIONS_MAX];
     if (!step_count_take())
-        return sight;
+        return snapshot;
     uint64_t count = now.duration_count < DURATIONS_MAX ? now.duration_count : DURATIONS_MAX;
-    sight = now.sight;
+    snapshot = now.snapshot;
     memcpy(sorted, now.durations, sizeof sorted);
     lock_drop(&lock);
     qsort(sorted, count, sizeof *sorted, compare_ns);
-    sight.median_ns = count ? sorted[count / 2] : 0;
-    return sight;
+    snapshot.median_ns = count ? sorted[count / 2] : 0;
+    return snapshot;
 }
 
 /* ---- Labels and ranges ------------------------------------------------------------------------

@@ -34,7 +34,7 @@ static inline bool steps_watch(uint32_t what)
     return unlikely(atomic_load_explicit(&steps_watched, memory_order_relaxed) & what);
 }
 
-struct step_sight {
+struct step_snapshot {
     enum step_source source;
     uint64_t count;     /* steps that have begun; if 0, the rest is 0, too */
     uint64_t number;    /* number of the last one, ... */
@@ -48,7 +48,7 @@ void step_count_load(void);
 /* Are steps counted? */
 bool step_count_is_on(void);
 
-struct step_sight step_count_now(void);
+struct step_snapshot step_count_now(void);
 
 /* A step begins, if this source counts as steps. `t` takes part, or is NULL. Returns true if it was
  * a step, and a follower has written its record. */
@@ -66,7 +66,7 @@ void step_of_range(struct thread *t, const char *name);
  * Followers are called in the order in which they were added, by the constructor or the thread that
  * starts a recording.
  */
-typedef bool step_follower(struct thread *t, const struct step_sight *step, bool may_wait);
+typedef bool step_follower(struct thread *t, const struct step_snapshot *step, bool may_wait);
 void step_count_follow(unsigned place, step_follower *follower);
 #define STEP_FOLLOWERS_MAX 2u
 #define STEP_PLACE_ORDERS  0u /* the commands of gpuprof ctl */

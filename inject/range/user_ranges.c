@@ -5,7 +5,7 @@
 
 #include "base/ticks.h"
 #include "hook/call.h"
-#include "range/kept.h"
+#include "range/deferred_ranges.h"
 #include "range/labels.h"
 #include "range/step_count.h"
 #include "range/windows.h"
@@ -28,7 +28,7 @@ struct level {
 
 struct levels {
     struct level of[LEVELS_MAX];
-    struct kept_list kept;    /* pushed ranges that wait for a recording */
+    struct deferred_list deferred; /* pushed ranges that wait for a recording */
     bool has_step;            /* it has kept a step, and not yet checked whether that still waits */
     uint32_t untracked_count; /* ranges pushed in domains without a struct level */
     uint64_t begin;           /* in ticks: begin of what is being timed; 0: nothing */
@@ -169,7 +169,7 @@ static bool append_numbers(struct thread *t, uint8_t type, uint64_t begin, uint8
 
 /* ---- What was kept ------------------------------------------------------------------------ */
 
-static void write_kept(struct thread *t, const struct kept *k)
+static void write_deferred(struct thread *t, const struct deferred *k)
 {
     struct range_event e = k->event;
     e.text = k->text;
@@ -181,31 +181,31 @@ static void write_kept(struct thread *t, const struct kept *k)
 }
 
 /* A step of another thread waits for that thread, unless it is written `whosever` it is. */
-static __attribute__((noinline)) void write_all_kept(struct thread *t, bool whosever)
+static __attribute__((noinline)) void write_all_deferred(struct thread *t, bool whosever)
 {
-    struct kept *k = kept_take_step(whosever);
+    struct deferred *k = deferred_take_step(whosever);
     levels.has_step = false;
     labels_write(t);
     if (k) {
-        write_kept(t, k);
-        kept_release(k);
+        write_deferred(t, k);
+        deferred_release(k);
     }
-    while ((k = kept_take_shared())) {
-        write_kept(t, k);
-        kept_release(k);
+    while ((k = deferred_take_shared())) {
+        write_deferred(t, k);
+        deferred_release(k);
     }
-    kept_reverse(&levels.kept); /* the outermost first */
-    while ((k = kept_pop(&levels.kept, KEPT_ANY_DOMAIN))) {
-        write_kept(t, k);
-        kept_release(k);
+    deferred_reverse(&levels.deferred); /* the outermost first */
+    while ((k = deferred_pop(&levels.deferred, DEFERRED_ANY_DOMAIN))) {
+        write_deferred(t, k);
+        deferred_release(k);
     }
 }
 
 static inline void write_what_waits(struct thread *t)
 {
-    if (unlikely(levels.kept.first) || unlikely(levels.has_step) || unlikely(kept_is_waiting()) ||
-        unlikely(labels_are_due()))
-        write_all_kept(t, false);
+    if (unlikely(levels.deferred.first) || unlikely(levels.has_step) ||
+        unlikely(deferred_is_waiting()) || unlikely(labels_are_due()))
+        write_all_deferred(t, false);
 }
 
 void ranges_attached(struct thread *t)
@@ -213,12 +213,12 @@ void ranges_attached(struct thread *t)
     /* Other open ranges of this thread belong to another process's file, if to any. */
     for (unsigned i = 0; i < LEVELS_MAX; i++) {
         struct level *l = &levels.of[i];
-        uint32_t kept = kept_count(&levels.kept, l->domain);
+        uint32_t deferred = deferred_count(&levels.deferred, l->domain);
         l->silent_low = 0;
-        l->silent_high = l->depth > kept ? l->depth - kept : 0;
+        l->silent_high = l->depth > deferred ? l->depth - deferred : 0;
     }
     if (!is_paused())
-        write_all_kept(t, false);
+        write_all_deferred(t, false);
 }
 
 void ranges_end(uint64_t ns)
@@ -226,11 +226,11 @@ void ranges_end(uint64_t ns)
     struct thread *t = &this_thread;
     struct call c;
     (void)ns;
-    enum way way = kept_has_step() ? user_ranges_enter(t, &c) : WAY_NONE;
+    enum way way = deferred_has_step() ? user_ranges_enter(t, &c) : WAY_NONE;
     if (way == WAY_NONE)
         return;
     if (way == WAY_RECORD)
-        write_all_kept(t, true);
+        write_all_deferred(t, true);
     user_ranges_leave(t);
 }
 
@@ -302,7 +302,7 @@ int range_push(const struct range_event *e)
         write_what_waits(t);
         is_known = user_ranges_append(t, RECORD_PUSH, ticks_now(), 0, e);
     } else {
-        is_known = kept_push(&levels.kept, RECORD_PUSH, e);
+        is_known = deferred_push(&levels.deferred, RECORD_PUSH, e);
     }
     int level = RANGE_NO_LEVEL;
     if (!l) {
@@ -332,11 +332,11 @@ int range_pop(uint32_t domain)
     else if (is_open)
         levels.untracked_count--, level = RANGE_NO_LEVEL;
     if (is_open && !(l && is_silent(l, l->depth))) {
-        struct kept *k = way == WAY_KEEP ? kept_pop(&levels.kept, domain) : NULL;
+        struct deferred *k = way == WAY_KEEP ? deferred_pop(&levels.deferred, domain) : NULL;
         if (way == WAY_RECORD)
             write_what_waits(t);
         if (k)
-            kept_release(k);
+            deferred_release(k);
         else if (thread_takes_part(t)) /* begun before a pause, it ends in it */
             append_numbers(t, RECORD_POP, now, 1, domain, 0);
     }
@@ -366,7 +366,7 @@ uint64_t range_start(const struct range_event *e)
         write_what_waits(t);
         user_ranges_append(t, RECORD_RANGE_START, ticks_now(), id, e);
     } else {
-        kept_share(id, e);
+        deferred_share(id, e);
     }
     user_ranges_leave(t);
     return id;
@@ -385,7 +385,7 @@ void range_end(uint64_t id)
         return;
     if (way == WAY_RECORD)
         write_what_waits(t);
-    else if (kept_drop_shared(id) || epoch_now() == EPOCH_NONE || !thread_attach(t))
+    else if (deferred_drop_shared(id) || epoch_now() == EPOCH_NONE || !thread_attach(t))
         goto done;
     append_numbers(t, RECORD_RANGE_END, now, 2, id, id % LABEL_DOMAIN_MAX);
 done:
@@ -422,12 +422,12 @@ void range_step(uint64_t number)
     }
     if (way == WAY_RECORD) {
         if (before != WAY_RECORD) /* the previous step was over when recording began */
-            kept_drop_step();
+            deferred_drop_step();
         write_what_waits(t);
         if (!is_seen_to)
             append_numbers(t, RECORD_STEP, ticks_now(), 1, number, 0);
     } else if (!is_seen_to) {
-        kept_step(number);
+        deferred_step(number);
         levels.has_step = true;
     }
     user_ranges_leave(t);
@@ -442,7 +442,7 @@ void range_pause(bool paused)
     bool is_recording = epoch_now() != EPOCH_NONE && thread_attach(t);
     if (recorded_ask(is_recording ? t : NULL, ASKER_PROGRAM, paused ? OFF_PROGRAM : 0, NULL) &&
         is_recording && !paused)
-        write_all_kept(t, false);
+        write_all_deferred(t, false);
     user_ranges_leave(t);
 }
 

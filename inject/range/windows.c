@@ -67,17 +67,17 @@ static struct {
     bool is_late;
     bool is_over;
     bool exit_is_due;
-    bool is_told;          /* the recording has `state` */
-    uint64_t number;       /* of the window */
-    uint64_t before;       /* windows of earlier schedules */
-    uint64_t waiting;      /* its data must become complete in the stream file, since ... */
-    uint64_t waiting_ns;   /* ... this CLOCK_MONOTONIC time */
-    uint64_t whole;        /* the last complete one */
-    uint64_t missed;       /* windows that ended before everything was on */
-    uint64_t first_ns;     /* CLOCK_MONOTONIC: when the first one opened; 0: none */
-    uint64_t closed_ns;    /* ... and when the last one closed */
-    uint64_t told_steps;   /* one more than the number last written */
-    uint64_t described_ns; /* CLOCK_MONOTONIC: when it was written */
+    bool is_reported;        /* the recording has `state` */
+    uint64_t number;         /* of the window */
+    uint64_t before;         /* windows of earlier schedules */
+    uint64_t waiting;        /* its data must become complete in the stream file, since ... */
+    uint64_t waiting_ns;     /* ... this CLOCK_MONOTONIC time */
+    uint64_t whole;          /* the last complete one */
+    uint64_t missed;         /* windows that ended before everything was on */
+    uint64_t first_ns;       /* CLOCK_MONOTONIC: when the first one opened; 0: none */
+    uint64_t closed_ns;      /* ... and when the last one closed */
+    uint64_t reported_steps; /* one more than the number last written */
+    uint64_t described_ns;   /* CLOCK_MONOTONIC: when it was written */
 } now;
 
 /* ---- Settings ---------------------------------------------------------------------------------
@@ -172,7 +172,7 @@ static struct record statement(void)
                     [WINDOW_PART] = now.state == WINDOW_IS_OPEN && now.is_late)};
 }
 
-static void tell_step(struct thread *t)
+static void report_step(struct thread *t)
 {
     struct record r = {RECORD_WITH(STEP, [STEP_NUMBER] = now.step_number), .begin = now.step_ticks};
     if (t && now.steps && now.state == WINDOW_IS_OPEN)
@@ -185,7 +185,7 @@ static void windows_change(struct thread *t, enum window_state state, uint32_t o
     struct record says;
     now.state = state;
     says = statement();
-    now.is_told = t != NULL;
+    now.is_reported = t != NULL;
     if (!(is_soon ? recorded_ask_soon : recorded_ask)(t, ASKER_WINDOW, off, &says) && t) {
         says.begin = ticks_now(); /* what is not recorded stays the same */
         thread_append(t, &says);
@@ -199,7 +199,7 @@ static void open_one(struct thread *t, uint64_t number, bool is_late, bool is_so
     now.first_ns = now.first_ns ? now.first_ns : now_ns;
     windows_change(t, WINDOW_IS_OPEN, 0, is_soon);
     if (is_late)
-        tell_step(t); /* which began earlier */
+        report_step(t); /* which began earlier */
 }
 
 /* Then a window can open at once. */
@@ -269,7 +269,7 @@ static void apply_schedule(void)
 }
 
 /* Called when a step begins; see step_count.h. */
-static bool follow_step(struct thread *t, const struct step_sight *step, bool may_wait)
+static bool follow_step(struct thread *t, const struct step_snapshot *step, bool may_wait)
 {
     (void)may_wait;
     if (!windows_take())
@@ -281,7 +281,8 @@ static bool follow_step(struct thread *t, const struct step_sight *step, bool ma
         apply_schedule();
         windows_follow(t, false);
         now.step_ticks = ticks_now();
-        tell_step(t); /* if no window is open any more, the WINDOW record has ended the last step */
+        report_step(
+            t); /* if no window is open any more, the WINDOW record has ended the last step */
     }
     bool is_scheduled = now.is_scheduled;
     lock_drop(&lock);
@@ -422,7 +423,7 @@ void windows_door(bool opens)
 void windows_start(void)
 {
     if ((how.is_set || how.is_counted) && windows_take()) {
-        now.is_told = false;
+        now.is_reported = false;
         lock_drop(&lock);
     }
 }
@@ -464,9 +465,9 @@ static void describe_steps(struct thread *writer)
     static const char *const words[] = {"nothing",   "gpuprof_step", "profiler",
                                         "optimizer", "dataloader",   "name"};
     char text[200], missed[64] = "";
-    if (!now.is_scheduled || (now.told_steps == now.steps + 1))
+    if (!now.is_scheduled || (now.reported_steps == now.steps + 1))
         return;
-    now.told_steps = now.steps + 1;
+    now.reported_steps = now.steps + 1;
     if (now.missed)
         snprintf(missed, sizeof missed, ", %llu window%s missed", (unsigned long long)now.missed,
                  now.missed == 1 ? "" : "s");
@@ -484,13 +485,13 @@ void windows_describe(struct thread *writer, bool is_last)
         lock_drop(&lock);
         return;
     }
-    if (!now.is_told) { /* changes from before the recording began */
+    if (!now.is_reported) { /* changes from before the recording began */
         struct record r = statement();
         r.begin = ticks_now();
         thread_append(writer, &r);
-        tell_step(writer);
-        now.is_told = true;
-        now.told_steps = 0;
+        report_step(writer);
+        now.is_reported = true;
+        now.reported_steps = 0;
     }
     if (!is_last)
         windows_follow(writer, true);

@@ -22,7 +22,7 @@ _Atomic uint32_t own_thread_count;
 static _Atomic uint32_t tids[THREADS_SHOWN]; /* of running threads; 0: free */
 /* changed by each of our threads, as it reports */
 static _Atomic uint64_t processor_ns[COST_COUNT];
-static __thread uint64_t told_ns; /* of this thread */
+static __thread uint64_t reported_ns; /* of this thread */
 
 int own_thread_create(void *(*body)(void *), void *data)
 {
@@ -107,11 +107,11 @@ void own_thread_end(void)
     atomic_fetch_sub(&own_thread_count, 1);
 }
 
-void own_thread_tell(enum cost_class class)
+void own_thread_report(enum cost_class class)
 {
     uint64_t now_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-    atomic_fetch_add_explicit(&processor_ns[class], now_ns - told_ns, memory_order_relaxed);
-    told_ns = now_ns;
+    atomic_fetch_add_explicit(&processor_ns[class], now_ns - reported_ns, memory_order_relaxed);
+    reported_ns = now_ns;
 }
 
 uint64_t own_thread_ns(enum cost_class class)

@@ -21,7 +21,7 @@ void own_thread_begin(const char *name);
 void own_thread_end(void);
 
 /* Called by the thread itself from time to time: adds up its CPU time. */
-void own_thread_tell(enum cost_class class);
+void own_thread_report(enum cost_class class);
 
 /* Returns the CPU time reported for that class by all its threads so far. */
 uint64_t own_thread_ns(enum cost_class class);

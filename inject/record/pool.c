@@ -495,7 +495,7 @@ void pool_leave(struct pool *pool, uint8_t *chunk, uint32_t number, uint64_t use
 
 /* Marks the `count` open records from `begin` on as abandoned, and returns where they end; 0 if the
  * program has overwritten them. */
-static uint64_t mark_stale(uint8_t *records, uint64_t begin, uint64_t count, uint64_t capacity)
+static uint64_t mark_abandoned(uint8_t *records, uint64_t begin, uint64_t count, uint64_t capacity)
 {
     uint64_t end = begin;
     for (uint64_t i = 0; i < count && end + 8 * RECORD_HEAD_WORDS <= capacity; i++) {
@@ -518,7 +518,7 @@ static void close_open(uint8_t *chunk, uint64_t capacity)
     uint64_t count = committed & LIVE_OPEN_MASK, begin = committed - count;
     if (!count || begin > capacity)
         return; /* the writer does the rest */
-    uint64_t end = mark_stale(chunk + LIVE_CHUNK_HEAD_BYTES, begin, count, capacity);
+    uint64_t end = mark_abandoned(chunk + LIVE_CHUNK_HEAD_BYTES, begin, count, capacity);
     if (__atomic_compare_exchange_n((uint64_t *)(void *)(chunk + LIVE_CHUNK_COMMITTED), &committed,
                                     end ? end : begin, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
         counter_add(end ? COUNTER_STALE : COUNTER_OVERWRITTEN, end ? count : 1);

@@ -88,7 +88,7 @@ static void append_usual(struct thread *t, enum asker asker, bool is_off, uint64
     thread_append(t, &r);
 }
 
-static void tell_untold(struct thread *t)
+static void report_unreported(struct thread *t)
 {
     uint32_t untold = atomic_load(&fork_page.untold) ? atomic_exchange(&fork_page.untold, 0) : 0;
     for (unsigned i = 0; i < ASKER_COUNT; i++)
@@ -96,8 +96,8 @@ static void tell_untold(struct thread *t)
             append_usual(t, (enum asker)i, true, begin_ticks);
 }
 
-static void recorded_tell(struct thread *t, enum asker asker, bool is_off, uint64_t ticks,
-                          const struct record *says)
+static void recorded_report(struct thread *t, enum asker asker, bool is_off, uint64_t ticks,
+                            const struct record *says)
 {
     if (!t && asker == ASKER_WINDOW) { /* which writes its own record */
     } else if (!t) {
@@ -124,7 +124,7 @@ static bool recorded_own_ask(struct thread *t, enum asker asker, uint32_t off,
     uint64_t mask = block_signals();
     bool changes, states = true;
     if (t)
-        tell_untold(t);
+        report_unreported(t);
     do {
         changes = (uint32_t)before != off;
         after = ((before & ~(CHANGE - 1)) + CHANGE) | off;
@@ -137,7 +137,7 @@ static bool recorded_own_ask(struct thread *t, enum asker asker, uint32_t off,
             states = atomic_compare_exchange_strong(word, &after, after + CHANGE);
         }
         if (states)
-            recorded_tell(t, asker, off, ticks, says);
+            recorded_report(t, asker, off, ticks, says);
     }
     restore_signals(mask);
     return changes;
@@ -173,5 +173,5 @@ void recorded_describe(struct thread *writer, bool is_last)
     (void)is_last;
     if (atomic_exchange(&fork_page.turn_due, 0))
         apply();
-    tell_untold(writer);
+    report_unreported(writer);
 }

@@ -39,7 +39,7 @@
 
 /* What can be turned off; recorded.h. */
 enum off_bits {
-    /* calls, ranges, marks; except those that must not be missed, see call.c, kept.h */
+    /* calls, ranges, marks; except those that must not be missed, see call.c, deferred_ranges.h */
     OFF_CALLS = 1,
     OFF_WORK = 2,         /* what the device does */
     OFF_LEDGER = 4,       /* CUPTI's records of memory, devices, contexts and streams */

@@ -3,7 +3,7 @@
 
 struct synced synced;
 
-void synced_tell(uint32_t state)
+void synced_report(uint32_t state)
 {
     if (atomic_compare_exchange_strong(&synced.state, &state, SYNCED_DUE) && state == SYNCED_ASLEEP)
         synced.wake();

@@ -29,14 +29,14 @@ struct synced {
 
 extern HIDDEN struct synced synced;
 
-void synced_tell(uint32_t state);
+void synced_report(uint32_t state);
 
 /* A call has waited for the device, or may have. */
 static inline void synced_note(void)
 {
     uint32_t state = atomic_load_explicit(&synced.state, memory_order_relaxed);
     if (unlikely(state == SYNCED_ASLEEP || state == SYNCED_RESTS))
-        synced_tell(state);
+        synced_report(state);
 }
 
 #endif

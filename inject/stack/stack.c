@@ -62,7 +62,7 @@ static struct table *table;            /* from mmap */
 static _Atomic uint32_t stack_count;   /* claimed slots */
 static _Atomic uint32_t failure_count; /* for stack_of_failure */
 static _Atomic uint32_t last_stack;    /* the newest number */
-static const char *absent;             /* why there are none */
+static const char *missing;            /* why there are none */
 static bool of_calls;                  /* stacks of calls are wanted, not only those of operators */
 
 /* Hashes addresses together with the age of their meaning; frames with age 0. */
@@ -411,10 +411,10 @@ void stacks_start(void)
     of_calls = always || ns != SETTING_OFF;
     bool of_operators = gp.settings.numbers[SETTING_PYTORCH] & PYTORCH_STACKS;
     bool of_samples = gp.settings.numbers[SETTING_SAMPLE] != SETTING_OFF;
-    if (!absent && !table && (of_calls || of_operators || of_samples)) {
+    if (!missing && !table && (of_calls || of_operators || of_samples)) {
         table = pages_map(sizeof *table);
         if (!table) {
-            absent = "absent: no memory";
+            missing = "absent: no memory";
             note(SAY_STACKS, "stacks are not recorded: cannot allocate memory: %s",
                  error_text(errno));
         }
@@ -433,7 +433,7 @@ void stacks_reset(void)
 {
     unwinder_reset();
     if (!modules_reset()) {
-        absent = "absent: the process was forked while the loader was busy";
+        missing = "absent: the process was forked while the loader was busy";
         note(SAY_STACKS, "stacks are not recorded in this child process: it was forked while the "
                          "loader was busy");
     }
@@ -447,7 +447,7 @@ void stacks_reset(void)
 
 bool stacks_are_on(void)
 {
-    return !absent && table && of_calls;
+    return !missing && table && of_calls;
 }
 
 void stacks_look(struct thread *writer)
@@ -461,8 +461,8 @@ void stacks_look(struct thread *writer)
 static const char *source(char *text, size_t bytes)
 {
     const char *state = unwinder_state();
-    if (absent || !table)
-        return absent ? absent : "absent: switched off";
+    if (missing || !table)
+        return missing ? missing : "absent: switched off";
     if (!of_calls)
         return "Python frames, for operators only";
     if (python_is_here())
@@ -478,12 +478,12 @@ static const char *source(char *text, size_t bytes)
 
 void stacks_describe(struct thread *writer, bool is_last)
 {
-    static uint64_t told_epoch; /* the writer's: the recording for which it was written */
+    static uint64_t reported_epoch; /* the writer's: the recording for which it was written */
     char text[256];
     bool is_settled = !stacks_are_on() || unwinder_is_settled();
-    if (told_epoch == writer->epoch || !(is_last || is_settled))
+    if (reported_epoch == writer->epoch || !(is_last || is_settled))
         return;
-    told_epoch = writer->epoch;
+    reported_epoch = writer->epoch;
     meta_append_text(writer, "stacks", source(text, sizeof text));
     if (stacks_are_on() && gp.settings.numbers[SETTING_MEMORY_STACKS] != SETTING_OFF) {
         snprintf(text, sizeof text, "%llu",

@@ -80,7 +80,7 @@ static struct {
     uint64_t stream_bytes;
     uint64_t dumped_ticks, resume_number, resume_at; /* where the last dump ended */
     uint64_t hour_ns, hour_dumps;
-    uint64_t refused, refused_told;
+    uint64_t refused, refused_reported;
 } f;
 
 bool flight_is_on(void)
@@ -316,7 +316,7 @@ static void flight_sink_see(struct block_sink *sink, uint32_t thread, uint64_t p
     flight_watch_see(copy, bytes);
 }
 
-static void tell_end(struct block_sink *sink, const uint64_t counters[COUNTER_COUNT])
+static void report_end(struct block_sink *sink, const uint64_t counters[COUNTER_COUNT])
 {
     stream_out.end(sink, counters);
 }
@@ -324,7 +324,7 @@ static void tell_end(struct block_sink *sink, const uint64_t counters[COUNTER_CO
 static struct block_sink flight_sink = {.flags = BLOCK_AFTER_GAP,
                                         .append = flight_sink_append,
                                         .see = flight_sink_see,
-                                        .end = tell_end};
+                                        .end = report_end};
 
 struct block_sink *flight_or_stream(void)
 {
@@ -412,7 +412,7 @@ static void begin_dump(void)
 }
 
 /* After a kill in the middle of this, the previous values stand. */
-static void tell_written(void)
+static void report_written(void)
 {
     uint64_t which = f.dumps & 1;
     unsigned offset = FLIGHT_OFFSET_DONE + (unsigned)which * FLIGHT_DONE_ENTRY;
@@ -437,7 +437,7 @@ static void end_dump(void)
     f.resume_number = f.segments[f.cursor.last].number;
     f.resume_at = f.cursor.last_bytes;
     flight_state_forget(f.dump_mark);
-    tell_written();
+    report_written();
 }
 
 /* Copies from the segments until that time. Returns false if the dump has ended, or was dropped. */
@@ -547,11 +547,11 @@ void flight_describe(struct thread *writer, bool is_last)
         return;
     if (!is_last)
         pump(clock_ns(CLOCK_MONOTONIC) + PUMP_NS);
-    if (f.refused == f.refused_told)
+    if (f.refused == f.refused_reported)
         return;
     snprintf(number, sizeof number, "%llu", (unsigned long long)f.refused);
     meta_append_text(writer, "dumps_refused", number);
-    f.refused_told = f.refused;
+    f.refused_reported = f.refused;
 }
 
 /* ---- begin and end --------------------------------------------------------------------------- */
@@ -636,7 +636,7 @@ bool flight_create(void)
         (struct segment){.number = ++f.number, .begin_ticks = gp.header.scale.ticks_zero};
     flight_sink_set(FLIGHT_OFFSET_SEGMENT_BYTES, f.segment_bytes);
     f.dumped_ticks = gp.header.scale.ticks_zero;
-    tell_written();
+    report_written();
     publish(0);
     flight_sink_set(FLIGHT_OFFSET_MAGIC, FLIGHT_MAGIC);
     chunk_set_u64(gp.pool.base, LIVE_OFFSET_FLIGHT, f.base);

@@ -52,11 +52,11 @@ struct sealer {
 
 /* Set by the thread that starts a recording; used by the sealer. */
 static struct block_sink *sink;
-static void (*tell)(const uint8_t *record, size_t bytes);
+static void (*report)(const uint8_t *record, size_t bytes);
 
-void seal_tell(void (*see)(const uint8_t *record, size_t bytes))
+void seal_report(void (*see)(const uint8_t *record, size_t bytes))
 {
-    tell = see;
+    report = see;
 }
 
 static void drop_pages(void *p, size_t bytes)
@@ -355,8 +355,8 @@ static bool seal_thread(struct sealer *s, uint32_t first, uint32_t last)
             } else {
                 if (sink->see)
                     sink->see(sink, h.thread, position, record, (size_t)bytes);
-                if (tell)
-                    tell(record, (size_t)bytes);
+                if (report)
+                    report(record, (size_t)bytes);
             }
             at += (uint64_t)bytes;
             position += (uint64_t)bytes;
@@ -441,7 +441,7 @@ static uint64_t count_left(void)
     return records;
 }
 
-void seal_tell_end(void)
+void seal_report_end(void)
 {
     uint64_t counters[COUNTER_COUNT];
     if (!atomic_load(&gp.counters[COUNTER_ENDED]))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Makes blocks of chunks: what the writer thread does in each pass. Only on that thread, except
- * seal_tell_end. */
+ * seal_report_end. */
 #ifndef GPUPROF_INJECT_SEAL_H
 #define GPUPROF_INJECT_SEAL_H
 
@@ -19,7 +19,7 @@ void seal_free(struct sealer *s);
 
 /* Sets the function that the writer calls with each raw record before it is sealed; NULL: none.
  * Call it before a recording begins. The program can overwrite the record. */
-void seal_tell(void (*see)(const uint8_t *record, size_t bytes));
+void seal_report(void (*see)(const uint8_t *record, size_t bytes));
 
 /*
  * Gives the writer a private chunk for its own records: the pool may be empty when it must write.
@@ -38,6 +38,6 @@ bool seal_own(struct sealer *s, struct thread *me);
  * counters and what is left in chunks without a file. Called by the writer then, and again by each
  * thread that ends the process.
  */
-void seal_tell_end(void);
+void seal_report_end(void);
 
 #endif

@@ -250,7 +250,7 @@ void stream_out_say_where(void)
         gp.settings.texts[SETTING_OUT], path);
 }
 
-static void tell_end(struct block_sink *s, const uint64_t counters[COUNTER_COUNT])
+static void report_end(struct block_sink *s, const uint64_t counters[COUNTER_COUNT])
 {
     static uint8_t head[STREAM_HEADER_BYTES_MAX];
     static _Atomic uint32_t busy; /* for threads that end the process at the same time */
@@ -264,7 +264,7 @@ static void tell_end(struct block_sink *s, const uint64_t counters[COUNTER_COUNT
     atomic_store(&busy, 0);
 }
 
-struct block_sink stream_out = {.place = out.path, .append = append_block, .end = tell_end};
+struct block_sink stream_out = {.place = out.path, .append = append_block, .end = report_end};
 
 void stream_out_forget(void)
 {

@@ -74,7 +74,7 @@ static bool pass(struct sealer *s, struct thread *me, uint64_t *second_ns)
     FEATURES_DO(describe, (me, reason != 0));
     append_notes(me);
     bool good = seal_pass(s, me, flush || measure, now_ns);
-    own_thread_tell(COST_WRITER);
+    own_thread_report(COST_WRITER);
     if (good && (measure || reason)) { /* only now everything is counted */
         FEATURES_DO(look, (me, now_ns, reason != 0));
         append_notes(me);
@@ -115,7 +115,7 @@ static bool write_on(struct sealer *s, struct thread *me, bool may_be_left)
     }
     atomic_store(&gp.writer.running, 0); /* first: start.c checks it */
     start_end();
-    seal_tell_end();
+    seal_report_end();
     futex_wake_all(&gp.writer.done);
     futex_wake_all(&gp.pool.free_event);
     return false;

@@ -194,12 +194,12 @@ enum progress { NOT_ASKED, ASKED, LATER, SET, FAILED };
 
 /* The child of a fork inherits them, as it does Python. */
 static struct {
-    _Atomic uint32_t progress; /* enum progress; the writer sets ASKED, Python's answer the rest */
-    uint32_t asks;             /* how often Python has answered that it has no hooks */
-    const char *absence;       /* used, like the rest, by the writer */
-    const char *told;
-    uint64_t told_epoch;
-} state = {.absence = "absent: PyTorch is not loaded"};
+    _Atomic uint32_t progress;  /* enum progress; the writer sets ASKED, Python's answer the rest */
+    uint32_t asks;              /* how often Python has answered that it has no hooks */
+    const char *missing_reason; /* used, like the rest, by the writer */
+    const char *reported;
+    uint64_t reported_epoch;
+} state = {.missing_reason = "absent: PyTorch is not loaded"};
 
 static bool give(object_ptr locals, struct python_method *method)
 {
@@ -253,12 +253,13 @@ void nn_modules_look(void)
     if (!python)
         python = python_api_find();
     if (!python) {
-        state.absence = "absent: this Python does not export its C API";
+        state.missing_reason = "absent: this Python does not export its C API";
         return;
     }
     if (!python->is_initialized())
         return;
-    state.absence = "absent: Python's main thread ran no Python code in which to set the hooks";
+    state.missing_reason =
+        "absent: Python's main thread ran no Python code in which to set the hooks";
     atomic_store(&state.progress, ASKED);
     if (python->add_pending_call(set_hooks, NULL) != 0) /* Python's list of pending calls is full */
         atomic_store(&state.progress, LATER);
@@ -269,10 +270,10 @@ void nn_modules_describe(struct thread *writer)
     uint32_t progress = atomic_load(&state.progress);
     const char *text = progress == SET      ? "on"
                        : progress == FAILED ? "absent: this PyTorch refused the hooks"
-                                            : state.absence;
-    if (text == state.told && state.told_epoch == writer->epoch)
+                                            : state.missing_reason;
+    if (text == state.reported && state.reported_epoch == writer->epoch)
         return;
-    state.told = text;
-    state.told_epoch = writer->epoch;
+    state.reported = text;
+    state.reported_epoch = writer->epoch;
     meta_append_text(writer, "modules", text);
 }

@@ -204,7 +204,7 @@ static inline bool append_begin(struct thread *t, const struct begin *b)
 }
 
 /* Records the thread's number as backward operators use it; once per recording. */
-static void tell_thread(struct thread *t)
+static void report_thread(struct thread *t)
 {
     struct record r = {RECORD_WITH(OP_THREAD, [OP_THREAD_NUMBER] = torch_library.thread()),
                        .begin = ticks_now()};
@@ -216,7 +216,7 @@ static __attribute__((noinline)) void op_events_renew(struct thread *t)
     if ((own.epoch ^ t->epoch) & EPOCH_MASK) {
         own.chance = t->number;
         choose_next();
-        tell_thread(t);
+        report_thread(t);
     }
     own.epoch = t->epoch;
 }

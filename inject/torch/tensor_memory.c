@@ -119,42 +119,42 @@ void tensor_memory_unloaded(void)
 enum { BLOCK_GOT = 1, BLOCK_FREED = 2 }; /* CUpti_ActivityMemoryOperationType */
 
 /* State of one call, from its begin to its end. */
-struct told {
+struct reported {
     struct call call;
     bool was_hurried;
     uint64_t begin; /* in ticks, if the call is timed; without the time for its stack */
 };
 
 /*
- * Returns false if the call is not to be recorded; otherwise told_end must follow. The host
+ * Returns false if the call is not to be recorded; otherwise reported_end must follow. The host
  * allocator reports only while a profiler runs, so its blocks are left out. So are blocks while the
  * process ends: each record would be stored at once, and there are many.
  */
-static bool told_begin(struct thread *t, struct told *told, struct device device)
+static bool reported_begin(struct thread *t, struct reported *reported, struct device device)
 {
     if (device.type == DEVICE_CPU || !gp.settings.numbers[SETTING_MEMORY] ||
         epoch_now() == EPOCH_NONE || attention_now() >= ATTENTION_LATE ||
-        !call_enter_own(t, &told->call))
+        !call_enter_own(t, &reported->call))
         return false;
-    told->was_hurried = thread_hurry(t, true);
-    told->begin = unlikely(t->burst) ? ticks_now() : 0;
+    reported->was_hurried = thread_hurry(t, true);
+    reported->begin = unlikely(t->burst) ? ticks_now() : 0;
     if (thread_takes_part(t) || thread_attach(t))
         return true;
-    thread_hurry(t, told->was_hurried);
+    thread_hurry(t, reported->was_hurried);
     call_leave(t);
     return false;
 }
 
-static void told_end(struct thread *t, const struct told *told)
+static void reported_end(struct thread *t, const struct reported *reported)
 {
-    if (unlikely(told->begin))
-        thread_cost_time(t->cost, COST_TENSOR, ticks_now() - told->begin);
-    thread_hurry(t, told->was_hurried);
+    if (unlikely(reported->begin))
+        thread_cost_time(t->cost, COST_TENSOR, ticks_now() - reported->begin);
+    thread_hurry(t, reported->was_hurried);
     call_leave(t);
 }
 
 /* Records Python's frames only, if there are any: they identify the caller, and cost less. */
-static uint32_t tensor_memory_take_stack(struct thread *t, struct told *told)
+static uint32_t tensor_memory_take_stack(struct thread *t, struct reported *reported)
 {
     uint64_t begin = ticks_now();
     uint32_t stack = stack_take_python(t);
@@ -162,7 +162,7 @@ static uint32_t tensor_memory_take_stack(struct thread *t, struct told *told)
         stack = stack_take(t);
     uint64_t ticks = ticks_now() - begin;
     thread_cost_time(t->cost, COST_STACK, ticks);
-    told->begin += told->begin ? ticks : 0;
+    reported->begin += reported->begin ? ticks : 0;
     return stack;
 }
 
@@ -179,16 +179,17 @@ static uint64_t index_of(struct device device)
     return device.index < 0 ? 0 : (uint64_t)device.index;
 }
 
-static void tell_block(const void *address, int64_t bytes, uint64_t allocated, uint64_t reserved,
-                       struct device device)
+static void report_block(const void *address, int64_t bytes, uint64_t allocated, uint64_t reserved,
+                         struct device device)
 {
     struct thread *t = &this_thread;
-    struct told told;
+    struct reported reported;
     bool is_got = bytes >= 0;
     uint64_t size = is_got ? (uint64_t)bytes : 0 - (uint64_t)bytes, now = ticks_now();
-    if (!told_begin(t, &told, device))
+    if (!reported_begin(t, &reported, device))
         return;
-    uint32_t stack = is_got && stack_of_memory(t, size) ? tensor_memory_take_stack(t, &told) : 0;
+    uint32_t stack =
+        is_got && stack_of_memory(t, size) ? tensor_memory_take_stack(t, &reported) : 0;
     struct record r = {
         RECORD_WITH(
             TENSOR, [TENSOR_OPERATION] = is_got ? BLOCK_GOT : BLOCK_FREED,
@@ -199,15 +200,16 @@ static void tell_block(const void *address, int64_t bytes, uint64_t allocated, u
         .begin = now, .stack_id = stack};
     r.arg_count -= !stack; /* a trailing argument of 0 is left out */
     tensor_memory_append(t, &r);
-    told_end(t, &told);
+    reported_end(t, &reported);
 }
 
-static void tell_failure(int64_t bytes, uint64_t allocated, uint64_t reserved, struct device device)
+static void report_failure(int64_t bytes, uint64_t allocated, uint64_t reserved,
+                           struct device device)
 {
     struct thread *t = &this_thread;
-    struct told told;
+    struct reported reported;
     uint64_t now = ticks_now();
-    if (!told_begin(t, &told, device))
+    if (!reported_begin(t, &reported, device))
         return;
     struct record r = {
         RECORD_WITH(
@@ -215,9 +217,9 @@ static void tell_failure(int64_t bytes, uint64_t allocated, uint64_t reserved, s
             [TENSOR_OOM_RESERVED] = reserved, [TENSOR_OOM_DEVICE] = index_of(device),
             [TENSOR_OOM_DEVICE_KIND] = (uint64_t)device.type),
         .begin = now,
-        .stack_id = stack_of_failure(API_ALLOC) ? tensor_memory_take_stack(t, &told) : 0};
+        .stack_id = stack_of_failure(API_ALLOC) ? tensor_memory_take_stack(t, &reported) : 0};
     tensor_memory_append(t, &r);
-    told_end(t, &told);
+    reported_end(t, &reported);
 }
 
 /* ---- As libc10 and its users call them ------------------------------------------------------- */
@@ -229,7 +231,7 @@ static void tell_failure(int64_t bytes, uint64_t allocated, uint64_t reserved, s
                        struct device device)                                                       \
     {                                                                                              \
         usage_fn real = (usage_fn)real_of((uintptr_t)__builtin_return_address(0), name);           \
-        tell_block(address, bytes, allocated, reserved, device);                                   \
+        report_block(address, bytes, allocated, reserved, device);                                 \
         if (real)                                                                                  \
             real(address, bytes, allocated, reserved, device);                                     \
     }
@@ -239,7 +241,7 @@ static void tell_failure(int64_t bytes, uint64_t allocated, uint64_t reserved, s
     EXPORT void symbol(int64_t bytes, uint64_t allocated, uint64_t reserved, struct device device) \
     {                                                                                              \
         failure_fn real = (failure_fn)real_of((uintptr_t)__builtin_return_address(0), name);       \
-        tell_failure(bytes, allocated, reserved, device);                                          \
+        report_failure(bytes, allocated, reserved, device);                                        \
         if (real)                                                                                  \
             real(bytes, allocated, reserved, device);                                              \
     }

@@ -41,10 +41,10 @@ static struct {
     struct switched stacks;
     /* objects loaded when PyTorch was last searched for; used, like the rest, by the writer */
     uint64_t loaded;
-    const char *absence; /* why PyTorch is absent, as written to the stream */
-    const char *told;    /* text of the last META record */
-    uint64_t told_epoch;
-} torch = {.absence = TORCH_LIBRARY_ABSENT};
+    const char *missing_reason; /* why PyTorch is absent, as written to the stream */
+    const char *reported;       /* text of the last META record */
+    uint64_t reported_epoch;
+} torch = {.missing_reason = TORCH_LIBRARY_ABSENT};
 
 /* While a window warms up, everything is already on. */
 static enum torch_detail detail_of(uint32_t off)
@@ -115,9 +115,9 @@ void torch_turn(void)
 
 static void torch_find(void)
 {
-    torch.absence = torch_library_find();
+    torch.missing_reason = torch_library_find();
     torch.mark = torch.plain = torch.full = torch.stacks = (struct switched){0};
-    atomic_store(&torch.is_here, !torch.absence);
+    atomic_store(&torch.is_here, !torch.missing_reason);
 }
 
 void torch_look(struct thread *writer)
@@ -149,7 +149,7 @@ static const char *status(void)
     if (gp.settings.numbers[SETTING_PYTORCH] == PYTORCH_OFF)
         return NULL;
     if (!atomic_load(&torch.is_here))
-        return torch.absence;
+        return torch.missing_reason;
     if (op_layout_is_refused())
         return "names only: this version's operators have an unknown memory layout";
     if (torch_detail_now() >= TORCH_SHAPES && op_values_are_refused())
@@ -163,10 +163,10 @@ void torch_describe(struct thread *writer, bool is_last)
     (void)is_last;
     if (gp.settings.numbers[SETTING_PYTORCH] & PYTORCH_MODULES)
         nn_modules_describe(writer);
-    if (!text || (text == torch.told && torch.told_epoch == writer->epoch))
+    if (!text || (text == torch.reported && torch.reported_epoch == writer->epoch))
         return;
-    torch.told = text;
-    torch.told_epoch = writer->epoch;
+    torch.reported = text;
+    torch.reported_epoch = writer->epoch;
     meta_append_text(writer, "pytorch", text);
     if (strchr(text, ':') && strncmp(text, "absent", 6) != 0)
         note(SAY_TORCH, "PyTorch operators are recorded without shapes: %s", strchr(text, ':') + 2);

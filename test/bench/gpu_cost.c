@@ -13,10 +13,10 @@
 #include "cupti/gpu.h"
 #include "cupti/gpu_callback.h"
 #include "cupti/gpu_clock.h"
-#include "cupti/gpu_guest.h"
 #include "cupti/gpu_records.h"
 #include "cupti/gpu_session.h"
 #include "cupti/gpu_state.h"
+#include "cupti/gpu_subscriber.h"
 #include "hook/call.h"
 #include "hook/getproc.h"
 #include "hook/hook_table.h"
@@ -28,7 +28,7 @@ enum { CBID = 307, KERNELS = 40, CUPTI_BYTES = 216, BUFFER_RECORDS = 4096 };
 /* In place of the parts that meet CUDA. */
 struct gpu gpu;
 
-void getproc_tell(struct thread *writer)
+void getproc_report(struct thread *writer)
 {
     (void)writer;
 }
@@ -65,7 +65,7 @@ void gpu_forget(void)
 {
 }
 
-void gpu_guest_tell(CUpti_CallbackDomain domain, CUpti_CallbackId cbid, const void *cbdata)
+void gpu_subscriber_tell(CUpti_CallbackDomain domain, CUpti_CallbackId cbid, const void *cbdata)
 {
     (void)domain, (void)cbid, (void)cbdata;
 }

@@ -95,16 +95,16 @@ def bare(library):
     return lines
 
 
-def rival(version):
+def other_client(version):
     """The other client as a program: `kineto` or `holder` is its argument."""
     library, major = VERSIONS[version]
-    return build(major, "-DRIVAL_PROGRAM", str(toolchain.SIM / library), source="cupti_rival.c")
+    return build(major, "-DRIVAL_PROGRAM", str(toolchain.SIM / library), source="cupti_other_client.c")
 
 
-def rival_library(version):
-    """The other client as a library to preload; RIVAL says what it does at once."""
+def other_client_library(version):
+    """The other client as a library to preload; OTHER_CLIENT says what it does at once."""
     library, major = VERSIONS[version]
-    return build(major, "-shared", "-fPIC", str(toolchain.SIM / library), source="cupti_rival.c")
+    return build(major, "-shared", "-fPIC", str(toolchain.SIM / library), source="cupti_other_client.c")
 
 
 def read_log(folder):

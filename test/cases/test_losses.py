@@ -36,13 +36,13 @@ def gpu(*steps, **settings):
 
 
 def kineto():
-    program = cupti_client.rival("13.0")
+    program = cupti_client.other_client("13.0")
     return [program, "kineto", "600"], gpu()[1]
 
 
 def graphs():
     command, settings = kineto()
-    return command, {**settings, "RIVAL_GRAPHS": "1", "SIMCUPTI_GRAPH_DEFECT": "1"}
+    return command, {**settings, "OTHER_CLIENT_GRAPHS": "1", "SIMCUPTI_GRAPH_DEFECT": "1"}
 
 
 def operators(scenario):

@@ -509,8 +509,8 @@ def test_names_end_with_finalize(versions):
 
 
 @pytest.mark.parametrize("which", ["kineto", "holder"])
-def test_rival_alone(versions, which):
-    done = toolchain.run([cupti.rival(versions), which], toolchain.environment(None))
+def test_other_client_alone(versions, which):
+    done = toolchain.run([cupti.other_client(versions), which], toolchain.environment(None))
     started, stopped = done.stdout.splitlines()
     assert started == f"{which} started 0"
     if which == "kineto":
@@ -521,20 +521,20 @@ def test_rival_alone(versions, which):
 
 def test_kineto_steals(versions):
     """Callbacks, clock and kinds are the last one's: the first sees nothing, then has to ask."""
-    steps = (*START, "launches", "sync", "rival-start", "launches", "sync", "flush", "rival-stop",
+    steps = (*START, "launches", "sync", "other_client-start", "launches", "sync", "flush", "other_client-stop",
              "launches", "sync", "flush", "buffers", "enable", "launches", "sync", "flush")
-    found = cupti.run(versions, *steps, kinds="10", LD_PRELOAD=cupti.rival_library(versions))
-    # The rival even gets what was recorded for the first one.
+    found = cupti.run(versions, *steps, kinds="10", LD_PRELOAD=cupti.other_client_library(versions))
+    # The other client even gets what was recorded for the first one.
     assert "kernels=400" in found.text and len(found.of(KERNEL)) == 200
     assert found.text.index("record 10") > found.text.rindex("step launches")
     flushed = [*steps[:7], "flush", *steps[7:]]
-    kept = cupti.run(versions, *flushed, kinds="10", LD_PRELOAD=cupti.rival_library(versions))
+    kept = cupti.run(versions, *flushed, kinds="10", LD_PRELOAD=cupti.other_client_library(versions))
     assert "kernels=200" in kept.text and len(kept.of(KERNEL)) == 400
 
 
 def test_holder_holds(versions):
-    found = cupti.run(versions, "subscribe", "subscribe2", LD_PRELOAD=cupti.rival_library(versions),
-                      RIVAL="holder")
+    found = cupti.run(versions, "subscribe", "subscribe2", LD_PRELOAD=cupti.other_client_library(versions),
+                      OTHER_CLIENT="holder")
     assert "holder started 0" in found.text and found.results["subscribe"] == 39
     if versions == "13.0":
         assert found.lines["holder"][-1] == "CUPTI for the holder"
@@ -542,7 +542,7 @@ def test_holder_holds(versions):
 
 def test_two_versions_in_one_process():
     """The driver is traced by one library; the other's client finds it taken."""
-    found = cupti.run("13.0", "subscribe", LD_PRELOAD=cupti.rival_library("12.4"), RIVAL="holder")
+    found = cupti.run("13.0", "subscribe", LD_PRELOAD=cupti.other_client_library("12.4"), OTHER_CLIENT="holder")
     assert "holder started 0" in found.text and found.results["subscribe"] == 39
 
 

@@ -13,7 +13,7 @@
 #include "fuzz_outputs.h"
 #include "query/part_file.h"
 #include "read/recording.h"
-#include "report/kept_report.h"
+#include "report/report_cache.h"
 #include "resolve/symbols.h"
 
 extern const struct verb report_verb;
@@ -76,12 +76,12 @@ static void print(char **paths, int count, unsigned how)
     fuzz_run(&report_verb, 4 + count, argv);
 }
 
-/* As kept_report.h has them: the last piece is what was found about memory. */
+/* As report_cache.h has them: the last piece is what was found about memory. */
 static void print_kept(const struct piece *pieces, int count)
 {
     static const struct report_view view = {.is_full = true};
     const struct piece *last = &pieces[count - 1];
-    struct kept_report k = {.count = (uint32_t)count - 1, .fd = file_unnamed()};
+    struct report_cache k = {.count = (uint32_t)count - 1, .fd = file_unnamed()};
     struct combination c;
     FILE *out = fopen("/dev/null", "w");
     for (int i = 0; i < count - 1; i++) {
@@ -91,11 +91,11 @@ static void print_kept(const struct piece *pieces, int count)
     k.head.length = last->length > HEADER_BYTES ? last->length - HEADER_BYTES : 0;
     k.head.data = malloc(k.head.length + 1);
     memcpy(k.head.data, last->at + last->length - k.head.length, k.head.length);
-    if (combination_make(&c, k.count, kept_report_part, &k, true, true) == EXIT_OK &&
-        kept_report_memory(&k, &c) == 0)
+    if (combination_make(&c, k.count, report_cache_part, &k, true, true) == EXIT_OK &&
+        report_cache_memory(&k, &c) == 0)
         report_print_text(&c.report, &view, out);
     combination_release(&c);
-    kept_report_release(&k);
+    report_cache_release(&k);
     fclose(out);
 }
 

@@ -134,10 +134,10 @@ static void read_narrowly(void)
         write_narrowly(&rec, &out);
         output_finish(&out, 0);
         enum report_by by = rec.processes[0]->file.size % 3 ? BY_PYTHON_LINE : BY_GRID;
-        struct step_wish steps = {.is_wanted = true, .by = by == BY_GRID ? "optimizer" : NULL};
-        struct report_wish wish = {
+        struct step_request steps = {.is_wanted = true, .by = by == BY_GRID ? "optimizer" : NULL};
+        struct report_request request = {
             .by = by, .groups = by != BY_GRID, .symbols = SYMBOLS_OFF, .steps = &steps};
-        report_make(&report, &rec, &wish);
+        report_make(&report, &rec, &request);
         report_release(&report);
     }
     recording_release(&rec);

@@ -120,7 +120,7 @@ CUPTI_EXPORT CUptiResult cuptiSubscribe(CUpti_SubscriberHandle *out, CUpti_Callb
 
 #if SIM_CUPTI >= 130
 /* What 13.3 and newer take from the larger structure. */
-static unsigned wish_of(const CUpti_SubscriberParams *params)
+static unsigned request_of(const CUpti_SubscriberParams *params)
 {
     if (SIM_CUPTI < 133 || !params ||
         params->structSize <= offsetof(CUpti_SubscriberParams, allowMultipleSubscribers))
@@ -135,10 +135,10 @@ CUPTI_EXPORT CUptiResult cuptiSubscribe_v2(CUpti_SubscriberHandle *out, CUpti_Ca
     if (result == CUPTI_SUCCESS && params && params->structSize < SIM_SUBSCRIBER_PARAMS_13_0)
         result = CUPTI_ERROR_INVALID_PARAMETER;
     if (result == CUPTI_SUCCESS)
-        result = subscribe(out, callback, userdata, params, wish_of(params));
+        result = subscribe(out, callback, userdata, params, request_of(params));
     CUPTI_NOTE(result,
                NOTE_S("name", params && params->subscriberName ? params->subscriberName : ""),
-               NOTE_U("wish", wish_of(params)));
+               NOTE_U("wish", request_of(params)));
     return cupti_error(result);
 }
 #endif

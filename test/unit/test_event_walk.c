@@ -17,7 +17,7 @@
 #define PAUSED_NS  330000 /* behind all other work */
 
 /* What was said of a piece of work, by its number, which stands in its graph's place. */
-struct told {
+struct reported {
     unsigned takes;
     bool is_called;
     uint32_t id;
@@ -25,7 +25,7 @@ struct told {
 };
 
 struct listener {
-    struct told works[WORKS_MAX];
+    struct reported works[WORKS_MAX];
     unsigned calls, closed, left, marks, ends;
 };
 
@@ -38,11 +38,11 @@ static int take(void *context, const struct slice *s)
     l->marks += s->change == RANGE_MARKED;
     if (s->event.record->type != RECORD_KERNEL)
         return 0;
-    struct told *told = &l->works[record_arg(s->event.record, KERNEL_GRAPH)];
-    told->takes++;
-    told->is_called = s->is_called;
-    told->id = s->is_called ? s->call.id : 0;
-    told->call_begin_ns = s->is_called ? s->call.begin_ns : 0;
+    struct reported *reported = &l->works[record_arg(s->event.record, KERNEL_GRAPH)];
+    reported->takes++;
+    reported->is_called = s->is_called;
+    reported->id = s->is_called ? s->call.id : 0;
+    reported->call_begin_ns = s->is_called ? s->call.begin_ns : 0;
     return 0;
 }
 

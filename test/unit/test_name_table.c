@@ -35,7 +35,7 @@ static const char *launched(uint64_t handle, const char *known)
 {
     unsigned count = last.count;
     if (!name_is_known(handle))
-        name_first_sight(&me, handle);
+        name_first_use(&me, handle);
     if (last.count != count)
         assert_int_equal(last.handle, handle);
     return last.count == count ? known : last.text;

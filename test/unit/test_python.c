@@ -223,10 +223,10 @@ static void make_runtime(uint64_t *words, uint32_t version)
     words[parts[at].text + 3] = l.text_ascii;
 }
 
-static void forget_sights(void)
+static void forget_known(void)
 {
-    for (unsigned i = 0; i < SIGHT_SLOTS; i++)
-        atomic_store(&sights[i], 0);
+    for (unsigned i = 0; i < KNOWN_SLOTS; i++)
+        atomic_store(&known_addresses[i], 0);
 }
 
 static void make_world(struct world *w, uint32_t version)
@@ -234,7 +234,7 @@ static void make_world(struct world *w, uint32_t version)
     uint64_t runtime[RUNTIME_WORDS];
     arena.used = 0;
     memset(arena.bytes, 0, ARENA_BYTES);
-    forget_sights();
+    forget_known();
     make_runtime(runtime, version);
     assert_null(python_layout_find(&w->layout, version & ~FREE_THREADED, (uint8_t *)runtime,
                                    sizeof runtime));
@@ -455,7 +455,7 @@ static void test_damaged(void **state)
         for (unsigned round = 0; round < ROUNDS; round++) {
             memcpy(arena.bytes, whole, ARENA_BYTES);
             damage();
-            forget_sights();
+            forget_known();
             for (unsigned pass = 0; pass < 2; pass++) {
                 bool is_cut;
                 int count = python_walk(&view, w.thread, found, FRAMES_MAX, &is_cut);

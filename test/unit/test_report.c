@@ -150,7 +150,7 @@ static void test_cost_of_a_short_program(void **state)
     char *paths[] = {path};
     struct recording_options how = {.quiet = true};
     assert_int_equal(recording_open(&rec, paths, 1, &how), EXIT_OK);
-    assert_int_equal(report_make(&report, &rec, &(struct report_wish){.by = BY_NAME}), 0);
+    assert_int_equal(report_make(&report, &rec, &(struct report_request){.by = BY_NAME}), 0);
     FILE *out = open_memstream(&text, &length);
     const struct report_view view = {.tables = "cost", .how.limit = ROWS_UNLIMITED};
     assert_int_equal(report_print_text(&report, &view, out), 0);
@@ -204,7 +204,7 @@ static void test_many_functions(void **state)
     builder_release(&b);
     clock_t begin = clock();
     assert_int_equal(recording_open(&rec, paths, 1, &how), EXIT_OK);
-    assert_int_equal(report_make(&report, &rec, &(struct report_wish){.by = BY_NAME}), 0);
+    assert_int_equal(report_make(&report, &rec, &(struct report_request){.by = BY_NAME}), 0);
     assert_true(clock() - begin < 4 * CLOCKS_PER_SEC);
     const struct sums *functions = &report.sums[ANALYSIS_functions_sums];
     assert_int_equal(functions->count, FUNCTIONS_HERE);

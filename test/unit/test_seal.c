@@ -174,7 +174,7 @@ static void what_comes_into_a_sink_is_a_stream(void **state)
     assert_int_equal(kept.block_count, 2);
     assert_true(seal_pass(sealer, &writer, false, 3ull * SECOND_NS));
     assert_int_equal(steps_kept(), 510);
-    seal_tell_end(); /* it has not ended before its process */
+    seal_report_end(); /* it has not ended before its process */
     assert_int_equal(kept.end_count, 0);
     seal_free(sealer);
 }
@@ -209,12 +209,12 @@ static void a_sink_that_takes_no_more_ends_the_recording(void **state)
     assert_false(seal_pass(sealer, &writer, true, SECOND_NS));
     assert_int_equal(steps_kept(), 200);
     assert_int_equal(gp.counters[COUNTER_ENDED], 1);
-    seal_tell_end();
+    seal_report_end();
     assert_int_equal(kept.end_count, 1);
     assert_int_equal(kept.counters[COUNTER_ENDED], 1);
     assert_int_equal(kept.counters[COUNTER_WRITE_LOST], 300); /* no live file has them */
     gp.pool.is_file = true;
-    seal_tell_end();
+    seal_report_end();
     assert_int_equal(kept.counters[COUNTER_WRITE_LOST], 0);
     seal_free(sealer);
 }

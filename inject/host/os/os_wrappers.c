@@ -215,8 +215,8 @@ int os_personality(int version, int actions, uint64_t class, void *exception, vo
 
 #define HAS_PERSONALITY __asm__ volatile(".cfi_personality 0x1b, os_personality")
 
-static __attribute__((noinline, cold)) void os_wrappers_tell(struct os_said *said, enum fails fails,
-                                                             intptr_t result)
+static __attribute__((noinline, cold)) void os_wrappers_report(struct os_said *said,
+                                                               enum fails fails, intptr_t result)
 {
     int saved = errno;
     bool has_failed = fails == FAILS_ERRNO  ? result == -1
@@ -295,7 +295,7 @@ static inline bool is_watched(const void *condition)
  * to which the wrapper jumps: calls that do not wait then need no stack frame, which is cheaper,
  * and lets syscall() return twice.
  */
-#define TIMED(symbol, fails, returns, params, names, is_told, ...)                                 \
+#define TIMED(symbol, fails, returns, params, names, is_reported, ...)                             \
     static __attribute__((noinline)) returns timed_##symbol params                                 \
     {                                                                                              \
         HAS_PERSONALITY;                                                                           \
@@ -306,13 +306,13 @@ static inline bool is_watched(const void *condition)
         returns const os_result = real names;                                                      \
         const uint64_t end = ticks_now();                                                          \
         newest = before;                                                                           \
-        if ((is_told) && unlikely(end - it.begin >= THRESHOLD)) {                                  \
+        if ((is_reported) && unlikely(end - it.begin >= THRESHOLD)) {                              \
             struct os_said said = {.function = AT_##symbol,                                        \
                                    .begin = it.begin,                                              \
                                    .end = end,                                                     \
                                    .caller = (uintptr_t)__builtin_return_address(0),               \
                                    __VA_ARGS__};                                                   \
-            os_wrappers_tell(&said, fails, (intptr_t)os_result);                                   \
+            os_wrappers_report(&said, fails, (intptr_t)os_result);                                 \
         }                                                                                          \
         return os_result;                                                                          \
     }

@@ -26,8 +26,8 @@
 #include <unistd.h>
 
 #include "cupti/gpu_callback.h"
-#include "cupti/gpu_guest.h"
 #include "cupti/gpu_state.h"
+#include "cupti/gpu_subscriber.h"
 #include "hook/call.h"
 #include "range/user_ranges.h"
 #include "record/recorded.h"
@@ -272,7 +272,7 @@ const struct call_site *const call_sites[API_FUNCTION_COUNT] = {
     [API_CODE_cudaEventRecord] = &record_event, [API_CODE_cuEventRecord] = &cuda_event_record};
 
 /* No other client is here. */
-void gpu_guest_tell(CUpti_CallbackDomain domain, CUpti_CallbackId cbid, const void *cbdata)
+void gpu_subscriber_tell(CUpti_CallbackDomain domain, CUpti_CallbackId cbid, const void *cbdata)
 {
     (void)domain, (void)cbid, (void)cbdata;
 }

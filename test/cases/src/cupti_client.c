@@ -366,25 +366,25 @@ static void step_locked(void)
     pthread_join(thread, NULL);
 }
 
-/* What the rival's library, if it is preloaded, does in the middle. */
-static void rival(const char *function)
+/* What the other client's library, if it is preloaded, does in the middle. */
+static void other_client(const char *function)
 {
     void (*act)(const char *) = (void (*)(const char *))(uintptr_t)dlsym(RTLD_DEFAULT, function);
     if (!act) {
-        fprintf(stderr, "no %s: preload the rival\n", function);
+        fprintf(stderr, "no %s: preload the other_client\n", function);
         exit(2);
     }
     act("thief");
 }
 
-static void step_rival_start(void)
+static void step_other_client_start(void)
 {
-    rival("rival_start");
+    other_client("other_client_start");
 }
 
-static void step_rival_stop(void)
+static void step_other_client_stop(void)
 {
-    rival("rival_stop");
+    other_client("other_client_stop");
 }
 
 /* A launch that asks for a buffer waits for our lock, and we for CUPTI's. */
@@ -475,8 +475,8 @@ static bool step_other(const char *step)
         {"walk-wrong", step_walk_wrong},
         {"walk-held", step_walk_held},
         {"ids", step_ids},
-        {"rival-start", step_rival_start},
-        {"rival-stop", step_rival_stop},
+        {"other_client-start", step_other_client_start},
+        {"other_client-stop", step_other_client_stop},
         {"timestamp", step_timestamp},
         {"dropped", step_dropped},
         {"threads", step_threads},

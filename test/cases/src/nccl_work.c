@@ -89,7 +89,7 @@ static __attribute__((noinline)) void stays_away(void)
 }
 
 /* The rank and the number of the collective of the whole world that SIMNCCL_ABSENT names. */
-static int is_absent(uint64_t number)
+static int is_missing(uint64_t number)
 {
     const char *text = getenv("SIMNCCL_ABSENT");
     int who = -1;
@@ -100,11 +100,11 @@ static int is_absent(uint64_t number)
 static __attribute__((noinline)) void step(ncclComm_t comm, uint64_t *number)
 {
     launch(compute, 4, 128, 0, stream);
-    if (is_absent(*number))
+    if (is_missing(*number))
         stays_away(); /* instead of the collective */
     MUST(ncclAllReduce(memory, memory, FLOATS, ncclFloat32, ncclSum, comm, stream));
     ++*number;
-    if (is_absent(*number))
+    if (is_missing(*number))
         stays_away();
     MUST(ncclAllGather(memory, more, FLOATS / (size_t)world, ncclBfloat16, comm, stream));
     ++*number;

@@ -557,8 +557,8 @@ static PyObject *walk(PyObject *self, PyObject *values)
                 python_code_place(&view, frames_found[i].code, head, frames_found[i].instruction,
                                   &place);
     }
-    for (unsigned i = 0; i < SIGHT_SLOTS; i++) /* of no use to the right layout */
-        atomic_store(&sights[i], 0);
+    for (unsigned i = 0; i < KNOWN_SLOTS; i++) /* of no use to the right layout */
+        atomic_store(&known_addresses[i], 0);
     return PyLong_FromLong(count);
 }
 

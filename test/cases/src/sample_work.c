@@ -39,7 +39,7 @@ BURN(heavy)
 BURN(light)
 BURN(burn_beside)
 
-static int is_deaf;
+static int is_detached;
 static _Atomic unsigned done;
 
 static void *beside(void *ns)
@@ -49,7 +49,7 @@ static void *beside(void *ns)
     snprintf(text, sizeof text, "burn_beside %llu\n", (unsigned long long)used);
     write(1, text, sizeof text - 1 < 64 ? __builtin_strlen(text) : 0);
     done++;
-    while (is_deaf) /* until the process ends: it is there to be counted */
+    while (is_detached) /* until the process ends: it is there to be counted */
         pause();
     return NULL;
 }
@@ -72,8 +72,8 @@ int main(int argc, char **argv)
     burn("before", ns);
     cudaMalloc(&memory, 64);
     sigfillset(&deaf);
-    is_deaf = argc > 3;
-    if (is_deaf)
+    is_detached = argc > 3;
+    if (is_detached)
         pthread_sigmask(SIG_BLOCK, &deaf, NULL);
     for (unsigned i = 0; i < count; i++)
         pthread_create(&threads[i], NULL, beside, (void *)(uintptr_t)ns);
@@ -81,7 +81,7 @@ int main(int argc, char **argv)
     burn("after", ns);
     while (done < count)
         usleep(1000);
-    for (unsigned i = 0; i < count && !is_deaf; i++)
+    for (unsigned i = 0; i < count && !is_detached; i++)
         pthread_join(threads[i], NULL);
     usleep(100000); /* it uses no CPU time */
     cudaDeviceSynchronize();

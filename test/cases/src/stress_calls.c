@@ -21,7 +21,7 @@ bool sanitizer_is_here(void)
     return false;
 }
 
-void getproc_tell(struct thread *writer)
+void getproc_report(struct thread *writer)
 {
     (void)writer;
 }

@@ -14,7 +14,7 @@ import toolchain
 
 def recorder(version, library, tmp_path):
     """Runs the other client bare and under gpuprof: (its output bare, under it, the recording)."""
-    program = cupti_client.rival(version)
+    program = cupti_client.other_client(version)
     cupti = toolchain.SIM / cupti_client.VERSIONS[version][0]
 
     def run(*arguments, **settings):
@@ -78,7 +78,7 @@ def test_kineto(recorded, run_collector, tmp_path):
 
 def test_kineto_first(recorded):
     """It is at work when we begin: that is stated from then on, and what comes after it is ours."""
-    _, done, process = recorded("kineto", "600", RIVAL_FIRST="1")
+    _, done, process = recorded("kineto", "600", OTHER_CLIENT_FIRST="1")
     assert done.stderr == ""
     taken, back = sorted((r.begin, r.text.decode().split()[0]) for r in of(process, "note"))
     assert (taken[1], back[1]) == ("another", "the")
@@ -102,7 +102,7 @@ def test_pause_in_its_session(recorded):
 
 def test_it_comes_in_a_pause(recorded):
     """The recording goes on in its session, whose records are its; after it they are ours."""
-    bare, done, process = recorded("kineto", "600", RIVAL_STOPPED="1")
+    bare, done, process = recorded("kineto", "600", OTHER_CLIENT_STOPPED="1")
     assert done.stderr == ""
     kept = "kineto started 0|kernels=[0-9]+ strangers=0"
     assert re.findall(kept, done.stdout) == re.findall(kept, bare.stdout)
@@ -162,9 +162,9 @@ def test_held_before(library, tmp_path):
     """One that subscribed before us shares its subscription: device rows for us, too."""
     version = "13.0"
     program = toolchain.build("runtime_work.c", *toolchain.runtime(13))
-    env = toolchain.environment(tmp_path / "out", library, GPUPROF_GPU="on", RIVAL="holder",
+    env = toolchain.environment(tmp_path / "out", library, GPUPROF_GPU="on", OTHER_CLIENT="holder",
                                 GPUPROF_CUPTI=toolchain.SIM / cupti_client.VERSIONS[version][0])
-    env["LD_PRELOAD"] += os.pathsep + str(cupti_client.rival_library(version))
+    env["LD_PRELOAD"] += os.pathsep + str(cupti_client.other_client_library(version))
     done = toolchain.run([program, "basic"], env, status=3)
     assert done.stderr == "" and "holder started 0" in done.stdout
     [process] = stream_reader.read_folder(tmp_path / "out")
@@ -176,7 +176,7 @@ def test_held_before(library, tmp_path):
 def test_graphs_after_its_session(library, tmp_path, version, untied):
     """Where CUPTI's ids of graph launches are wrong by then, none is taken, and that is said."""
     settings = {"SIMCUPTI_GRAPH_DEFECT": "1"} if untied else {}
-    _, done, process = recorder(version, library, tmp_path)("kineto", "400", RIVAL_GRAPHS="1",
+    _, done, process = recorder(version, library, tmp_path)("kineto", "400", OTHER_CLIENT_GRAPHS="1",
                                                             **settings)
     assert done.stderr == ""
     calls = {c.correlation: process.functions[c.code].symbol for c in launches_of(process)}
@@ -219,7 +219,7 @@ def on_time(process):
 @pytest.mark.parametrize("settings", [{}, {"SIMCUPTI_SOLE_CLOCK": "1"}], ids=["clock", "realtime"])
 def test_beside_one_that_shares(several, settings):
     """It came first and lets others come: both have all records, at the same time."""
-    bare, done, process = several("shared", RIVAL_FIRST="1", **settings)
+    bare, done, process = several("shared", OTHER_CLIENT_FIRST="1", **settings)
     assert "state 1\nshared started 0\n" in bare.stdout
     assert done.stdout == bare.stdout and re.search("kernels=[1-9]", stopped(done))
     assert done.stderr == bare.stderr == "off the clock: 0\n"
@@ -229,7 +229,7 @@ def test_beside_one_that_shares(several, settings):
                         + (", times by CLOCK_REALTIME" if settings else ""), status)
 
 
-@pytest.mark.parametrize("settings", [{}, {"RIVAL_ABRUPT": "1"}], ids=["stops", "leaves"])
+@pytest.mark.parametrize("settings", [{}, {"OTHER_CLIENT_ABRUPT": "1"}], ids=["stops", "leaves"])
 def test_one_that_would_share_comes_later(several, settings):
     """It is served by ours, which is alone: the records are its for as long as it is there."""
     bare, done, process = several("shared", "400", **settings)
@@ -252,7 +252,7 @@ def test_one_alone_comes_later(several):
 
 def test_one_alone_came_first(several):
     """There is nothing to share, which is said; it has its records as without us."""
-    bare, done, process = several("alone", RIVAL_FIRST="1")
+    bare, done, process = several("alone", OTHER_CLIENT_FIRST="1")
     assert done.stdout == bare.stdout and "alone started 0" in done.stdout
     said = "CUPTI gives no records: another client subscribed to them exclusively"
     assert process.meta["gpu_rows"] == f"absent: {said}"
@@ -263,7 +263,7 @@ def test_one_alone_came_first(several):
 @pytest.mark.parametrize("which, status", [("alone", ""), ("shared", ", beside other subscribers")])
 def test_one_that_has_gone(several, which, status):
     """Its functions are those of the process for ever: ours are the same, and all is there."""
-    bare, done, process = several(which, RIVAL_FIRST="gone")
+    bare, done, process = several(which, OTHER_CLIENT_FIRST="gone")
     assert done.stdout == bare.stdout and done.stderr == bare.stderr
     assert whole(process) and on_time(process)
     assert process.meta["gpu_rows"].endswith("/13.5/libcupti.so.13" + status)
@@ -271,7 +271,7 @@ def test_one_that_has_gone(several, which, status):
 
 def test_graphs_as_another_one_wants_them(several):
     """It came first, and chose for all: so a launch has one record, and that is said."""
-    bare, done, process = several("shared", RIVAL_FIRST="1", RIVAL_GRAPHS="1", RIVAL_WHOLE="1")
+    bare, done, process = several("shared", OTHER_CLIENT_FIRST="1", OTHER_CLIENT_GRAPHS="1", OTHER_CLIENT_WHOLE="1")
     assert done.stdout == bare.stdout
     assert "graphs as a whole (another subscriber chose this)" in process.meta["gpu_rows"]
     calls = {c.correlation: process.functions[c.code].symbol for c in launches_of(process)}
@@ -301,7 +301,7 @@ def test_held_by_nobody_we_saw(several):
 @pytest.mark.parametrize("version", ["12.4", "13.5"])
 def test_xla_wants_buffers_for_each_thread(library, tmp_path, version, first):
     """An attribute that must not change while kinds are enabled: ours are not, by then."""
-    settings = {"RIVAL_FIRST": first} if first else {}
+    settings = {"OTHER_CLIENT_FIRST": first} if first else {}
     bare, done, process = recorder(version, library, tmp_path)("xla", **settings)
     assert done.stdout == bare.stdout and "xla started 0" in done.stdout
     assert re.search("kernels=[1-9]", stopped(done))

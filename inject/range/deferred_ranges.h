@@ -4,8 +4,8 @@
  * end or a recording begins. Pushed ranges are on their thread's list; started ones belong to the
  * process. There is one step, whose record belongs to the thread that began it.
  */
-#ifndef GPUPROF_INJECT_KEPT_H
-#define GPUPROF_INJECT_KEPT_H
+#ifndef GPUPROF_INJECT_DEFERRED_RANGES_H
+#define GPUPROF_INJECT_DEFERRED_RANGES_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -13,10 +13,10 @@
 
 #include "range/range_event.h"
 
-#define KEPT_ANY_DOMAIN UINT32_MAX
+#define DEFERRED_ANY_DOMAIN UINT32_MAX
 
-struct kept {
-    _Atomic uint32_t owner;   /* tid, or a mark of kept.c; 0: free */
+struct deferred {
+    _Atomic uint32_t owner;   /* tid, or a mark of deferred_ranges.c; 0: free */
     uint32_t below;           /* the thread's previous one: index + 1; for a step, a tid */
     uint8_t type;             /* enum record_type */
     uint64_t begin;           /* in ticks */
@@ -27,51 +27,51 @@ struct kept {
 };
 
 /* A thread's list, newest first. */
-struct kept_list {
+struct deferred_list {
     uint32_t first; /* index + 1; 0: empty */
     /* the owner in its entries; an entry with another owner is no longer on the list */
     uint32_t owner;
 };
 
 /* Returns false, and counts it, if there is no space. */
-bool kept_push(struct kept_list *list, uint8_t type, const struct range_event *e);
+bool deferred_push(struct deferred_list *list, uint8_t type, const struct range_event *e);
 
 /*
  * Takes the newest range of that domain off the list; the caller releases it. NULL: there is none.
  */
-struct kept *kept_pop(struct kept_list *list, uint32_t domain);
-void kept_release(struct kept *k);
+struct deferred *deferred_pop(struct deferred_list *list, uint32_t domain);
+void deferred_release(struct deferred *k);
 
 /* Counts the ranges of that domain on the list. */
-uint32_t kept_count(const struct kept_list *list, uint32_t domain);
-void kept_reverse(struct kept_list *list);
+uint32_t deferred_count(const struct deferred_list *list, uint32_t domain);
+void deferred_reverse(struct deferred_list *list);
 
 /* Keeps a started range. Counted if there is no space. */
-void kept_share(uint64_t id, const struct range_event *e);
+void deferred_share(uint64_t id, const struct range_event *e);
 
 /* Takes any started range, which the caller releases; NULL: there is none. */
-struct kept *kept_take_shared(void);
+struct deferred *deferred_take_shared(void);
 
 /* The range has ended. Returns false if it is not here. */
-bool kept_drop_shared(uint64_t id);
+bool deferred_drop_shared(uint64_t id);
 
 /* Keeps a step of this thread in place of the previous one. Counted if there is no space. */
-void kept_step(uint64_t number);
+void deferred_step(uint64_t number);
 
 /* Takes the step if this thread began it, if the thread that did is gone, or if `whosever`; the
  * caller releases it. NULL: there is none. */
-struct kept *kept_take_step(bool whosever);
-bool kept_has_step(void);
+struct deferred *deferred_take_step(bool whosever);
+bool deferred_has_step(void);
 
 /* Another step has begun. */
-void kept_drop_step(void);
+void deferred_drop_step(void);
 
-extern _Atomic uint32_t kept_shared_count;
+extern _Atomic uint32_t deferred_shared_count;
 
 /* May there be a started range? */
-static inline bool kept_is_waiting(void)
+static inline bool deferred_is_waiting(void)
 {
-    return atomic_load_explicit(&kept_shared_count, memory_order_relaxed) != 0;
+    return atomic_load_explicit(&deferred_shared_count, memory_order_relaxed) != 0;
 }
 
 #endif

@@ -38,7 +38,7 @@ struct pending {
 };
 
 struct tracer {
-    struct start_sight *sight;
+    struct start_probe *probe;
     pid_t target;
     bool target_is_starter; /* what the process was, before its last exec, or before its first */
     const char *library;
@@ -112,8 +112,8 @@ static bool has_library(struct tracer *t, pid_t pid)
             continue;
         snprintf(last, sizeof last, "%s", path);
         found |= strcmp(path, t->library) == 0;
-        cupti_places_add(&t->sight->places, path, basename(path));
-        program_python_version(basename(path), &t->sight->python_minor);
+        cupti_places_add(&t->probe->places, path, basename(path));
+        program_python_version(basename(path), &t->probe->python_minor);
     }
     free(line);
     if (file)
@@ -121,7 +121,7 @@ static bool has_library(struct tracer *t, pid_t pid)
     return found;
 }
 
-static void set_path(struct start_sight *s, pid_t pid)
+static void set_path(struct start_probe *s, pid_t pid)
 {
     char link[64];
     snprintf(link, sizeof link, "/proc/%d/exe", (int)pid);
@@ -131,7 +131,7 @@ static void set_path(struct start_sight *s, pid_t pid)
 }
 
 /* Each once. */
-static void add_via(struct start_sight *s, const char *name)
+static void add_via(struct start_probe *s, const char *name)
 {
     size_t length = strlen(s->via);
     if (word_in(s->via, name) == UINT_MAX)
@@ -171,7 +171,7 @@ static bool end_break(struct tracer *t, pid_t pid)
     return false;
 }
 
-static bool is_done(struct start_sight *s, enum start_answer answer, const char *reason)
+static bool is_done(struct start_probe *s, enum start_answer answer, const char *reason)
 {
     s->answer = answer;
     snprintf(s->reason, sizeof s->reason, "%s", reason);
@@ -181,7 +181,7 @@ static bool is_done(struct start_sight *s, enum start_answer answer, const char 
 /* True: it is known what was to be known. */
 static bool at_exec(struct tracer *t, pid_t pid)
 {
-    struct start_sight *s = t->sight;
+    struct start_probe *s = t->probe;
     struct program program;
     set_path(s, pid);
     program_look(&program, s->path);
@@ -200,7 +200,7 @@ static bool at_exec(struct tracer *t, pid_t pid)
 /* In the process `pid`, before its main. True: likewise. */
 static bool at_begin(struct tracer *t, pid_t pid)
 {
-    struct start_sight *s = t->sight;
+    struct start_probe *s = t->probe;
     set_path(s, pid);
     bool is_the_program = (pid == t->target && !t->target_is_starter) ||
                           (!is_starter(s->name) && program_uses_cuda(s->path));
@@ -218,7 +218,7 @@ static bool at_begin(struct tracer *t, pid_t pid)
 }
 
 /* Looks at what has happened to `pid`, and lets it go on. True: likewise. */
-static bool start_sight_follow(struct tracer *t, pid_t pid, int status)
+static bool start_probe_follow(struct tracer *t, pid_t pid, int status)
 {
     int event = status >> 16, number = WSTOPSIG(status);
     if (!WIFSTOPPED(status))
@@ -234,7 +234,7 @@ static bool start_sight_follow(struct tracer *t, pid_t pid, int status)
     return false;
 }
 
-static _Noreturn void become_program(const struct patient *p, int go)
+static _Noreturn void become_program(const struct target *p, int go)
 {
     char byte, reason[ENVIRONMENT_REASON_BYTES];
     /* No folder can be there: what CUDA calls a starter makes are not recorded anywhere. */
@@ -247,9 +247,9 @@ static _Noreturn void become_program(const struct patient *p, int go)
 /* In a process of its own: when that ends, the kernel ends all that it traces. */
 static void trace(void *result, void *context)
 {
-    struct start_sight *s = result;
-    const struct patient *p = context;
-    struct tracer t = {.sight = s, .library = p->library, .target_is_starter = true};
+    struct start_probe *s = result;
+    const struct target *p = context;
+    struct tracer t = {.probe = s, .library = p->library, .target_is_starter = true};
     int go[2], status;
     if (pipe2(go, O_CLOEXEC) != 0 || (t.target = fork()) < 0)
         return;
@@ -264,14 +264,14 @@ static void trace(void *result, void *context)
     if (write(go[1], "", 1) != 1)
         return;
     for (pid_t pid; (pid = waitpid(-1, &status, __WALL)) > 0;)
-        if (start_sight_follow(&t, pid, status))
+        if (start_probe_follow(&t, pid, status))
             return;
 }
 
-void start_sight_take(struct patient *p)
+void start_probe_take(struct target *p)
 {
-    struct start_sight *s = &p->start;
-    *s = (struct start_sight){.reason = "cannot start a process"};
+    struct start_probe *s = &p->start;
+    *s = (struct start_probe){.reason = "cannot start a process"};
     bool is_whole = aside_run(trace, s, sizeof *s, p, START_SECONDS);
     s->is_cut = !is_whole && s->answer != START_NOT_SEEN;
 }

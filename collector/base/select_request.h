@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The selection that a user requests with the options of a reading verb. selection.h (resolve/)
  * applies it to a recording. An event must match all options. */
-#ifndef GPUPROF_COLLECTOR_SELECT_WISH_H
-#define GPUPROF_COLLECTOR_SELECT_WISH_H
+#ifndef GPUPROF_COLLECTOR_SELECT_REQUEST_H
+#define GPUPROF_COLLECTOR_SELECT_REQUEST_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -63,7 +63,7 @@ const char *select_kind_word(enum select_kind kind);
 /* Returns the name of an option by its place in `said`. */
 const char *select_option_name(unsigned place);
 
-struct select_wish {
+struct select_request {
     const char *said[SELECT_OPTIONS]; /* values as given; NULL: not given */
     struct select_moment from;
     struct select_moment to;
@@ -93,6 +93,6 @@ static inline bool number_list_has(const struct number_list *l, uint64_t number)
 
 /* Parses the value of --kind, words separated by commas. Returns EXIT_OK, or EXIT_USAGE after one
  * line. */
-enum exit_code select_kinds_take(struct select_wish *w, const char *verb, const char *text);
+enum exit_code select_kinds_take(struct select_request *w, const char *verb, const char *text);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "analyse/told_stacks.h"
+#include "analyse/reported_stacks.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,14 +9,15 @@
 #include "base/new_text.h"
 #include "symbol/own_line.h"
 
-void told_stacks_init(struct told_stacks *t, struct recording *rec, const struct stack_table *all)
+void reported_stacks_init(struct reported_stacks *t, struct recording *rec,
+                          const struct stack_table *all)
 {
-    *t = (struct told_stacks){.few.rec = rec};
+    *t = (struct reported_stacks){.few.rec = rec};
     stack_table_init(&t->few.stacks, recording_bytes(rec));
     t->few.stacks.frames_max = all->frames_max;
 }
 
-void told_stacks_release(struct told_stacks *t)
+void reported_stacks_release(struct reported_stacks *t)
 {
     if (t->has_tree)
         call_tree_release(&t->tree);
@@ -24,13 +25,13 @@ void told_stacks_release(struct told_stacks *t)
         stack_table_release(&t->few.stacks);
 }
 
-int told_stacks_add(struct told_stacks *t, const struct stack_table *all,
-                    const struct told_stack *s)
+int reported_stacks_add(struct reported_stacks *t, const struct stack_table *all,
+                        const struct reported_stack *s)
 {
     return s->stack ? stack_table_pick(&t->few.stacks, all, s->process->index, s->stack, NULL) : 0;
 }
 
-int told_stacks_finish(struct told_stacks *t, const char *symbol_folder)
+int reported_stacks_finish(struct reported_stacks *t, const char *symbol_folder)
 {
     if (!t->few.stacks.stack_count)
         return 0;
@@ -38,16 +39,16 @@ int told_stacks_finish(struct told_stacks *t, const char *symbol_folder)
     return call_tree_init(&t->tree, &t->few, symbol_folder);
 }
 
-void told_stacks_find(struct told_stacks *t, struct told_stack *s)
+void reported_stacks_find(struct reported_stacks *t, struct reported_stack *s)
 {
     uint32_t node = 0;
     if (t->has_tree && s->stack &&
         call_tree_stack(&t->tree, 0, s->process->index, s->stack, NULL, &node) == 0)
         s->node = node;
-    s->line = told_stack_line(t, s->node);
+    s->line = reported_stack_line(t, s->node);
 }
 
-bool told_stack_is_python(const struct told_stacks *t, uint32_t node)
+bool reported_stack_is_python(const struct reported_stacks *t, uint32_t node)
 {
     bool is_python = node != 0;
     for (; node; node = call_tree_node(&t->tree, node)->parent) {
@@ -57,7 +58,7 @@ bool told_stack_is_python(const struct told_stacks *t, uint32_t node)
     return is_python;
 }
 
-char *told_stack_line(const struct told_stacks *t, uint32_t node)
+char *reported_stack_line(const struct reported_stacks *t, uint32_t node)
 {
     uint32_t own = 0;
     if (!node)
@@ -73,7 +74,7 @@ char *told_stack_line(const struct told_stacks *t, uint32_t node)
 }
 
 /* All frames, innermost first, in one of the two forms. */
-static char *told_stacks_join(const struct told_stacks *t, uint32_t node, bool is_json)
+static char *reported_stacks_join(const struct reported_stacks *t, uint32_t node, bool is_json)
 {
     struct new_text text;
     FILE *memory = new_text_begin(&text);
@@ -92,14 +93,14 @@ static char *told_stacks_join(const struct told_stacks *t, uint32_t node, bool i
     return new_text_end(&text, memory);
 }
 
-char *told_stack_text(const struct told_stacks *t, uint32_t node)
+char *reported_stack_text(const struct reported_stacks *t, uint32_t node)
 {
-    return told_stacks_join(t, node, false);
+    return reported_stacks_join(t, node, false);
 }
 
-char *told_stack_below(const struct told_stacks *t, uint32_t node, char *title)
+char *reported_stack_below(const struct reported_stacks *t, uint32_t node, char *title)
 {
-    char *line = title ? json_line(title) : NULL, *stack = told_stack_text(t, node);
+    char *line = title ? json_line(title) : NULL, *stack = reported_stack_text(t, node);
     char *all = line ? text_printf("%s%s", line, stack ? stack : "") : NULL;
     free(stack);
     free(line);
@@ -107,7 +108,7 @@ char *told_stack_below(const struct told_stacks *t, uint32_t node, char *title)
     return all;
 }
 
-char *told_stack_json(const struct told_stacks *t, uint32_t node)
+char *reported_stack_json(const struct reported_stacks *t, uint32_t node)
 {
-    return told_stacks_join(t, node, true);
+    return reported_stacks_join(t, node, true);
 }

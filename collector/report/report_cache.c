@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "report/kept_report.h"
+#include "report/report_cache.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -83,7 +83,7 @@ static void put_findings(struct part *p, const struct findings *f)
     part_put_end(p);
 }
 
-int kept_report_memory(struct kept_report *k, struct combination *c)
+int report_cache_memory(struct report_cache *k, struct combination *c)
 {
     struct part *p = &k->head;
     struct findings *f = c->report.findings;
@@ -124,8 +124,8 @@ static void carry_head(struct part *p, struct kept_head *h)
     part_flag(p, &h->has_memory);
 }
 
-static int kept_report_write_all(int fd, const struct kept_key *key, const struct combination *c,
-                                 bool has_memory)
+static int report_cache_write_all(int fd, const struct kept_key *key, const struct combination *c,
+                                  bool has_memory)
 {
     char hash[SHA256_BASE64_BYTES];
     const struct recording *rec = &c->rec;
@@ -153,21 +153,21 @@ static int kept_report_write_all(int fd, const struct kept_key *key, const struc
     return error;
 }
 
-void kept_report_write(const char *folder, const struct kept_key *key, const struct combination *c,
-                       bool has_memory)
+void report_cache_write(const char *folder, const struct kept_key *key, const struct combination *c,
+                        bool has_memory)
 {
     char path[PATH_MAX];
     struct new_file file;
     if (new_file_open(&file, path_in(folder, path), 0600) < 0)
         return;
-    if (kept_report_write_all(file.fd, key, c, has_memory) < 0)
+    if (report_cache_write_all(file.fd, key, c, has_memory) < 0)
         new_file_drop(&file);
     else
         new_file_place(&file, false);
 }
 
 /* Opens it. What others could have written is not looked at. */
-static bool open_own(struct kept_report *k, const char *path)
+static bool open_own(struct report_cache *k, const char *path)
 {
     struct stat s;
     k->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
@@ -179,7 +179,7 @@ static bool open_own(struct kept_report *k, const char *path)
 
 /* Was it made of these recordings, and are the files in which names were looked up what they were?
  */
-static bool kept_report_is_same(const struct kept_head *h, const struct kept_key *key)
+static bool report_cache_is_same(const struct kept_head *h, const struct kept_key *key)
 {
     char hash[SHA256_BASE64_BYTES];
     const char *files = (const char *)h->files;
@@ -188,12 +188,12 @@ static bool kept_report_is_same(const struct kept_head *h, const struct kept_key
            strcmp(hash_of_files(files, h->files_bytes, hash), h->hash) == 0;
 }
 
-bool kept_report_read(struct kept_report *k, const char *folder, const struct kept_key *key)
+bool report_cache_read(struct report_cache *k, const char *folder, const struct kept_key *key)
 {
     char path[PATH_MAX];
     struct kept_head h = {0};
     int error = 0;
-    *k = (struct kept_report){0};
+    *k = (struct report_cache){0};
     if (!open_own(k, path_in(folder, path)) || part_open(&k->head, k->fd, 0, k->bytes, &error) ||
         error < 0)
         return false;
@@ -201,12 +201,13 @@ bool kept_report_read(struct kept_report *k, const char *folder, const struct ke
     k->at = k->head.file_bytes;
     k->count = h.count;
     k->has_memory = h.has_memory;
-    return !k->head.has_failed && h.count && h.count <= WORKERS_MAX && kept_report_is_same(&h, key);
+    return !k->head.has_failed && h.count && h.count <= WORKERS_MAX &&
+           report_cache_is_same(&h, key);
 }
 
-enum exit_code kept_report_part(void *kept, uint32_t index, struct part *part)
+enum exit_code report_cache_part(void *kept, uint32_t index, struct part *part)
 {
-    struct kept_report *k = kept;
+    struct report_cache *k = kept;
     int error = 0;
     const char *wrong = part_open(part, k->fd, k->at, k->bytes - k->at, &error);
     part->path = NAME;
@@ -215,7 +216,7 @@ enum exit_code kept_report_part(void *kept, uint32_t index, struct part *part)
     return error < 0 || wrong || is_last != (k->at == k->bytes) ? EXIT_ENVIRONMENT : EXIT_OK;
 }
 
-void kept_report_release(struct kept_report *k)
+void report_cache_release(struct report_cache *k)
 {
     if (k->fd >= 0)
         close(k->fd);

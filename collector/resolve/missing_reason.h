@@ -3,8 +3,8 @@
  * Reasons why processes have no stacks, no Python frames, or no GPU rows. The processes give them
  * in META records; each reason is listed once.
  */
-#ifndef GPUPROF_COLLECTOR_ABSENCE_H
-#define GPUPROF_COLLECTOR_ABSENCE_H
+#ifndef GPUPROF_COLLECTOR_MISSING_REASON_H
+#define GPUPROF_COLLECTOR_MISSING_REASON_H
 
 #include <stdio.h>
 
@@ -12,29 +12,32 @@
 
 #define ABSENCES_MAX 4 /* different reasons */
 
-struct absence {
+struct missing_reason {
     const char *reason; /* a view */
     uint32_t processes; /* number of processes that gave it */
 };
 
 /* Writes the reasons under that key ("stacks", "python") to `found`, of ABSENCES_MAX. Returns their
  * number. */
-unsigned absences_find(const struct recording *rec, const char *key, struct absence *found);
+unsigned missing_reasons_find(const struct recording *rec, const char *key,
+                              struct missing_reason *found);
 
 /* The same for the notes of the injected library, which are whole sentences. */
-unsigned notes_find(const struct recording *rec, struct absence *found);
+unsigned notes_find(const struct recording *rec, struct missing_reason *found);
 
 /* The same for the kinds of GPU rows that CUPTI refused ("kernels: not supported here"). */
-unsigned gpu_lacks_find(const struct recording *rec, struct absence *found);
+unsigned gpu_lacks_find(const struct recording *rec, struct missing_reason *found);
 
 /* The same for how each process recorded GPU rows, or why it has none ("absent: REASON"). */
-unsigned gpu_statuses_find(const struct recording *rec, struct absence *found);
+unsigned gpu_statuses_find(const struct recording *rec, struct missing_reason *found);
 
 /* Prints them as a JSON list; `word` is the key of the reason. */
-void absences_print_json(const struct absence *found, unsigned count, const char *word, FILE *out);
+void missing_reasons_print_json(const struct missing_reason *found, unsigned count,
+                                const char *word, FILE *out);
 
 /* Returns "Python frames absent: REASON" and the number of processes, in new memory; NULL: no
  * memory. */
-char *absence_text(const struct absence *a, const struct recording *rec, const char *what);
+char *missing_reason_text(const struct missing_reason *a, const struct recording *rec,
+                          const char *what);
 
 #endif

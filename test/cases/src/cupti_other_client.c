@@ -13,12 +13,12 @@
  * PyTorch's CUPTI monitor has them switcher subscribes, turns all callbacks on, off and some on
  * again; then leaves, and comes again with none
  *
- * A library with rival_start and rival_stop, which acts by itself when it is loaded if RIVAL names
- * one of them; with -DRIVAL_PROGRAM a program: work, start, work, stop, work (argv[2] ms
- * later). With argv[3] gpuprof pauses during the session, for a further piece of work after it.
- * With RIVAL_FIRST it starts before all else, and with "gone" has left by then; with RIVAL_WHOLE it
- * wants graphs as single records; RIVAL_GRAPHS makes graphs a part of the work, and
- * with RIVAL_ABRUPT it leaves without turning its kinds off.
+ * A library with other_client_start and other_client_stop, which acts by itself when it is loaded
+ * if OTHER_CLIENT names one of them; with -DRIVAL_PROGRAM a program: work, start, work, stop, work
+ * (argv[2] ms later). With argv[3] gpuprof pauses during the session, for a further piece of work
+ * after it. With OTHER_CLIENT_FIRST it starts before all else, and with "gone" has left by then;
+ * with OTHER_CLIENT_WHOLE it wants graphs as single records; OTHER_CLIENT_GRAPHS makes graphs a
+ * part of the work, and with OTHER_CLIENT_ABRUPT it leaves without turning its kinds off.
  */
 #include <pthread.h>
 #include <stdbool.h>
@@ -48,8 +48,8 @@ SIM_CUPTI_SCOPED_FUNCTIONS(FUNCTION)
 #pragma weak cuptiActivityPopExternalCorrelationId_v2
 #pragma weak cuptiGetTimestamp_v2
 
-void rival_start(const char *which);
-void rival_stop(const char *which);
+void other_client_start(const char *which);
+void other_client_stop(const char *which);
 
 enum { BUFFER_BYTES = 1 << 20, API_THREAD_AT = 28, START_AT = 16, EXTERNAL_ID = 77 };
 
@@ -153,14 +153,14 @@ static uint64_t kineto_clock(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-#ifdef RIVAL_PROGRAM
+#ifdef OTHER_CLIENT_PROGRAM
 #include "cupti_work.h"
 #include "range/gpuprof.h"
 
 static void cupti_work(void)
 {
     cupti_work_launches();
-    if (getenv("RIVAL_GRAPHS"))
+    if (getenv("OTHER_CLIENT_GRAPHS"))
         cupti_work_graph();
     cupti_work_sync();
 }
@@ -226,7 +226,7 @@ static CUptiResult take(bool sets_per_thread)
     CUptiResult result = CUPTI_SUCCESS;
     if (sets_per_thread)
         result = attribute_set(CUPTI_ACTIVITY_ATTR_PER_THREAD_ACTIVITY_BUFFER, 1);
-    if (result == CUPTI_SUCCESS && getenv("RIVAL_WHOLE"))
+    if (result == CUPTI_SUCCESS && getenv("OTHER_CLIENT_WHOLE"))
         result = attribute_set(CUPTI_ACTIVITY_ATTR_ENABLE_MULTI_SUBSCRIBER_GRAPH_TRACE, 1);
     if (result == CUPTI_SUCCESS)
         result = is_scoped
@@ -260,7 +260,7 @@ static void leave(const char *which)
 {
     uint64_t last = 0, now = 0;
     size_t dropped = 99;
-    for (int i = 0; i < XLA_KIND_COUNT && !getenv("RIVAL_ABRUPT"); i++)
+    for (int i = 0; i < XLA_KIND_COUNT && !getenv("OTHER_CLIENT_ABRUPT"); i++)
         kind_enable(xla_kinds[i], false);
     if (is_scoped) {
         cuptiActivityPopExternalCorrelationId_v2(subscriber, EXTERNAL_CUSTOM, &last);
@@ -338,7 +338,7 @@ static int switch_on_and_off(void)
     return result;
 }
 
-void rival_start(const char *which)
+void other_client_start(const char *which)
 {
     int result;
     own_thread = (uint32_t)pthread_self();
@@ -369,7 +369,7 @@ void rival_start(const char *which)
     printf("%s started %d\n", which, result);
 }
 
-void rival_stop(const char *which)
+void other_client_stop(const char *which)
 {
     if (strcmp(which, "finalizer") == 0)
         return;
@@ -389,29 +389,29 @@ void rival_stop(const char *which)
            record_count, kernel_count, stranger_count);
 }
 
-#ifdef RIVAL_PROGRAM
+#ifdef OTHER_CLIENT_PROGRAM
 int main(int argc, char **argv)
 {
     const char *which = argc > 1 ? argv[1] : "kineto";
-    const char *first = getenv("RIVAL_FIRST");
+    const char *first = getenv("OTHER_CLIENT_FIRST");
     if (first)
-        rival_start(which);
+        other_client_start(which);
     if (first && strcmp(first, "gone") == 0) {
-        rival_stop(which);
+        other_client_stop(which);
         cupti_work();
         return 0;
     }
     cupti_work();
-    if (getenv("RIVAL_STOPPED"))
+    if (getenv("OTHER_CLIENT_STOPPED"))
         gpuprof_stop();
     if (!first)
-        rival_start(which);
-    if (getenv("RIVAL_STOPPED"))
+        other_client_start(which);
+    if (getenv("OTHER_CLIENT_STOPPED"))
         gpuprof_start();
     cupti_work();
     if (argc > 3)
         gpuprof_stop();
-    rival_stop(which);
+    other_client_stop(which);
     if (argc > 2)
         usleep((unsigned)atoi(argv[2]) * 1000);
     if (argc > 3) {
@@ -422,10 +422,10 @@ int main(int argc, char **argv)
     return 0;
 }
 #else
-__attribute__((constructor)) static void rival_loaded(void)
+__attribute__((constructor)) static void other_client_loaded(void)
 {
-    const char *which = getenv("RIVAL");
+    const char *which = getenv("OTHER_CLIENT");
     if (which && *which)
-        rival_start(which);
+        other_client_start(which);
 }
 #endif

@@ -7,13 +7,13 @@
  * other files were in which names were looked up, and with the findings; behind it the parts of the
  * report. It is used only while all these files are what they were.
  */
-#ifndef GPUPROF_COLLECTOR_KEPT_REPORT_H
-#define GPUPROF_COLLECTOR_KEPT_REPORT_H
+#ifndef GPUPROF_COLLECTOR_REPORT_CACHE_H
+#define GPUPROF_COLLECTOR_REPORT_CACHE_H
 
 #include "report/kept_key.h"
 #include "report/part_report.h"
 
-struct kept_report {
+struct report_cache {
     int fd;             /* owned; -1: it is not open */
     uint64_t at, bytes; /* where the next part begins, and how long the file is */
     uint32_t count;     /* of parts */
@@ -21,20 +21,21 @@ struct kept_report {
     struct part head;
 };
 
-/* What was kept with that key. False: nothing that can be used. kept_report_release in any case. */
-bool kept_report_read(struct kept_report *k, const char *folder, const struct kept_key *key);
-void kept_report_release(struct kept_report *k);
+/* What was kept with that key. False: nothing that can be used. report_cache_release in any case.
+ */
+bool report_cache_read(struct report_cache *k, const char *folder, const struct kept_key *key);
+void report_cache_release(struct report_cache *k);
 
-/* The next part of it (combination_part_fn; the context is the struct kept_report). */
-enum exit_code kept_report_part(void *kept, uint32_t index, struct part *part);
+/* The next part of it (combination_part_fn; the context is the struct report_cache). */
+enum exit_code report_cache_part(void *kept, uint32_t index, struct part *part);
 
 /* Puts the findings about memory into the report that was added up. 0; GPUPROF_DAMAGED or
  * GPUPROF_NO_MEMORY, and then the report must be made anew. */
-int kept_report_memory(struct kept_report *k, struct combination *c);
+int report_cache_memory(struct report_cache *k, struct combination *c);
 
 /* Keeps a combination of parts that were read from files; `has_memory`: with its findings about
  * memory. What goes wrong there is no error. */
-void kept_report_write(const char *folder, const struct kept_key *key, const struct combination *c,
-                       bool has_memory);
+void report_cache_write(const char *folder, const struct kept_key *key, const struct combination *c,
+                        bool has_memory);
 
 #endif

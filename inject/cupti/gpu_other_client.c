@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cupti/gpu_rival.h"
+#include "cupti/gpu_other_client.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -27,7 +27,7 @@ static struct {
     _Atomic(CUpti_BuffersCallbackCompleteFunc_v2) completed_v2;
     _Atomic uint64_t kinds; /* kinds that it has enabled, one bit each */
     _Atomic uint64_t acted_ns;
-} rival;
+} other;
 
 /* Prototypes of the exported functions; none of our headers declares CUPTI's functions. */
 #define HOOK(symbol, domain, proc, returns, params) EXPORT returns symbol params;
@@ -36,20 +36,20 @@ static struct {
 
 #define NO_CUPTI CUPTI_ERROR_NOT_INITIALIZED
 
-bool gpu_rival_is_at_work(void)
+bool gpu_other_client_is_at_work(void)
 {
-    return atomic_load(&rival.kinds) != 0 &&
-           (atomic_load(&rival.requested) || atomic_load(&rival.requested_v2));
+    return atomic_load(&other.kinds) != 0 &&
+           (atomic_load(&other.requested) || atomic_load(&other.requested_v2));
 }
 
-void gpu_rival_requested(uint8_t **buffer, size_t *size, size_t *record_count_max)
+void gpu_other_client_requested(uint8_t **buffer, size_t *size, size_t *record_count_max)
 {
-    CUpti_BuffersCallbackRequestFunc requested = atomic_load(&rival.requested);
-    CUpti_BuffersCallbackRequestFunc_v2 requested_v2 = atomic_load(&rival.requested_v2);
+    CUpti_BuffersCallbackRequestFunc requested = atomic_load(&other.requested);
+    CUpti_BuffersCallbackRequestFunc_v2 requested_v2 = atomic_load(&other.requested_v2);
     CUpti_BufferCallbackRequestInfo info = {sizeof info};
     uint32_t phase = atomic_load(&gpu.phase);
     bool is_ours = phase == GPU_ACTIVE || phase == GPU_STARTING ||
-                   (phase != GPU_YIELDED && !atomic_load(&rival.kinds));
+                   (phase != GPU_YIELDED && !atomic_load(&other.kinds));
     if (is_ours || !(requested || requested_v2)) {
         gpu_buffers_requested(buffer, size, record_count_max);
         return;
@@ -62,11 +62,11 @@ void gpu_rival_requested(uint8_t **buffer, size_t *size, size_t *record_count_ma
         memset(*buffer, 0, *size);
 }
 
-void gpu_rival_completed(CUcontext context, uint32_t stream, uint8_t *buffer, size_t size,
-                         size_t valid_bytes)
+void gpu_other_client_completed(CUcontext context, uint32_t stream, uint8_t *buffer, size_t size,
+                                size_t valid_bytes)
 {
-    CUpti_BuffersCallbackCompleteFunc completed = atomic_load(&rival.completed);
-    CUpti_BuffersCallbackCompleteFunc_v2 completed_v2 = atomic_load(&rival.completed_v2);
+    CUpti_BuffersCallbackCompleteFunc completed = atomic_load(&other.completed);
+    CUpti_BuffersCallbackCompleteFunc_v2 completed_v2 = atomic_load(&other.completed_v2);
     CUpti_BufferCallbackCompleteInfo info = {.structSize = sizeof info,
                                              .threadId = (uint64_t)pthread_self()};
     if (gpu_buffers_has(buffer))
@@ -77,7 +77,7 @@ void gpu_rival_completed(CUcontext context, uint32_t stream, uint8_t *buffer, si
         completed(context, stream, buffer, size, valid_bytes);
 }
 
-void gpu_rival_has(bool has)
+void gpu_other_client_has(bool has)
 {
     struct thread *t = &this_thread;
     struct call *outside = t->inside;
@@ -98,7 +98,7 @@ static void yield(void)
     if (!gpu_is_active() || gpu.scope) /* as a subscriber we have records of our own */
         return;
     gpu_drain(gp.settings.numbers[SETTING_EXIT_WAIT]);
-    gpu_rival_has(true);
+    gpu_other_client_has(true);
     gpu_kinds_follow(); /* another thread may be changing the kinds: wait until they are off */
     gpu_scope_thread_ids(CUPTI_ACTIVITY_THREAD_ID_TYPE_DEFAULT); /* the format that it expects */
     if (!atomic_compare_exchange_strong(&gpu.phase, &active, GPU_YIELDED))
@@ -107,66 +107,66 @@ static void yield(void)
     counter_add(COUNTER_GPU_YIELDS, 1);
 }
 
-void gpu_rival_look(void)
+void gpu_other_client_look(void)
 {
     uint32_t yielded = GPU_YIELDED;
-    if (atomic_load(&gpu.phase) != GPU_YIELDED || gpu_rival_is_at_work() ||
-        clock_ns(CLOCK_MONOTONIC) - atomic_load(&rival.acted_ns) < QUIET_NS)
+    if (atomic_load(&gpu.phase) != GPU_YIELDED || gpu_other_client_is_at_work() ||
+        clock_ns(CLOCK_MONOTONIC) - atomic_load(&other.acted_ns) < QUIET_NS)
         return;
     gpu.cupti.cuptiActivityFlushAll(1); /* delivers all of its records to its own buffers */
     gpu_scope_thread_ids(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM);
-    gpu_rival_has(false);
+    gpu_other_client_has(false);
     atomic_compare_exchange_strong(&gpu.phase, &yielded, GPU_ACTIVE);
 }
 
-void gpu_rival_acts(void)
+void gpu_other_client_acts(void)
 {
-    atomic_store(&rival.acted_ns, clock_ns(CLOCK_MONOTONIC));
+    atomic_store(&other.acted_ns, clock_ns(CLOCK_MONOTONIC));
     yield();
 }
 
-int gpu_rival_register_v2(CUpti_BuffersCallbackRequestFunc_v2 requested,
-                          CUpti_BuffersCallbackCompleteFunc_v2 completed)
+int gpu_other_client_register_v2(CUpti_BuffersCallbackRequestFunc_v2 requested,
+                                 CUpti_BuffersCallbackCompleteFunc_v2 completed)
 {
     bool is_shared = gpu_has_process();
-    atomic_store(&rival.requested_v2, requested);
-    atomic_store(&rival.completed_v2, completed);
-    gpu_rival_acts();
+    atomic_store(&other.requested_v2, requested);
+    atomic_store(&other.completed_v2, completed);
+    gpu_other_client_acts();
     return is_shared ? CUPTI_SUCCESS
-                     : (int)gpu.cupti.cuptiActivityRegisterCallbacks(gpu_rival_requested,
-                                                                     gpu_rival_completed);
+                     : (int)gpu.cupti.cuptiActivityRegisterCallbacks(gpu_other_client_requested,
+                                                                     gpu_other_client_completed);
 }
 
-void gpu_rival_leaves(void)
+void gpu_other_client_leaves(void)
 {
-    uint64_t kinds = atomic_load(&rival.requested_v2) ? atomic_exchange(&rival.kinds, 0) : 0;
+    uint64_t kinds = atomic_load(&other.requested_v2) ? atomic_exchange(&other.kinds, 0) : 0;
     /* buffers in use still come back to the other client */
-    atomic_store(&rival.requested_v2, NULL);
+    atomic_store(&other.requested_v2, NULL);
     for (unsigned kind = 0; kind < CUPTI_KIND_MAX; kind++)
         if (kinds >> kind & 1 && !gpu_is_active())
             gpu.cupti.cuptiActivityDisable((CUpti_ActivityKind)kind);
 }
 
-int gpu_rival_enable(gpu_rival_kind_fn *real, int kind)
+int gpu_other_client_enable(gpu_other_client_kind_fn *real, int kind)
 {
-    atomic_store(&rival.acted_ns, clock_ns(CLOCK_MONOTONIC));
-    if (atomic_load(&rival.requested) || atomic_load(&rival.requested_v2))
+    atomic_store(&other.acted_ns, clock_ns(CLOCK_MONOTONIC));
+    if (atomic_load(&other.requested) || atomic_load(&other.requested_v2))
         yield();
     gpu_client_calls();
     int result = gpu_client_called(real ? real(kind) : (int)NO_CUPTI);
     if (result == CUPTI_SUCCESS && kind >= 0 && kind < CUPTI_KIND_MAX) {
-        atomic_store(&gpu.rival_has_been, true);
-        atomic_fetch_or(&rival.kinds, 1ull << kind);
+        atomic_store(&gpu.other_has_been, true);
+        atomic_fetch_or(&other.kinds, 1ull << kind);
     }
     return result;
 }
 
-int gpu_rival_disable(gpu_rival_kind_fn *real, int kind)
+int gpu_other_client_disable(gpu_other_client_kind_fn *real, int kind)
 {
     bool is_known = kind >= 0 && kind < CUPTI_KIND_MAX;
-    atomic_store(&rival.acted_ns, clock_ns(CLOCK_MONOTONIC));
+    atomic_store(&other.acted_ns, clock_ns(CLOCK_MONOTONIC));
     if (is_known)
-        atomic_fetch_and(&rival.kinds, ~(1ull << kind));
+        atomic_fetch_and(&other.kinds, ~(1ull << kind));
     /* Kinds that are ours stay on, even if another client turns them off. */
     if (gpu_is_active() && !gpu.scope && is_known && gpu.kinds >> kind & 1)
         return CUPTI_SUCCESS;
@@ -174,9 +174,10 @@ int gpu_rival_disable(gpu_rival_kind_fn *real, int kind)
 }
 
 /* CUPTI forbids it while kinds are enabled; XLA asks for per-thread buffers before its session. */
-int gpu_rival_set(gpu_rival_attribute_fn *real, int attribute, size_t *bytes, void *value)
+int gpu_other_client_set(gpu_other_client_attribute_fn *real, int attribute, size_t *bytes,
+                         void *value)
 {
-    gpu_rival_acts();
+    gpu_other_client_acts();
     gpu_client_calls();
     return gpu_client_called(real ? real(attribute, bytes, value) : (int)NO_CUPTI);
 }
@@ -185,11 +186,11 @@ EXPORT int cuptiActivityRegisterCallbacks(void *funcBufferRequested, void *funcB
 {
     __typeof__(&cuptiActivityRegisterCallbacks) real = HOOK_REAL(cuptiActivityRegisterCallbacks);
     bool is_shared = gpu_has_process(); /* our callbacks are registered, and serve both */
-    atomic_store(&rival.requested_v2, NULL);
-    atomic_store(&rival.completed_v2, NULL);
-    atomic_store(&rival.requested, (CUpti_BuffersCallbackRequestFunc)funcBufferRequested);
-    atomic_store(&rival.completed, (CUpti_BuffersCallbackCompleteFunc)funcBufferCompleted);
-    gpu_rival_acts();
+    atomic_store(&other.requested_v2, NULL);
+    atomic_store(&other.completed_v2, NULL);
+    atomic_store(&other.requested, (CUpti_BuffersCallbackRequestFunc)funcBufferRequested);
+    atomic_store(&other.completed, (CUpti_BuffersCallbackCompleteFunc)funcBufferCompleted);
+    gpu_other_client_acts();
     if (is_shared)
         return CUPTI_SUCCESS;
     return real ? real(funcBufferRequested, funcBufferCompleted) : (int)NO_CUPTI;
@@ -200,22 +201,22 @@ EXPORT int cuptiActivityRegisterTimestampCallback(void *funcTimestamp)
 {
     __typeof__(&cuptiActivityRegisterTimestampCallback) real =
         HOOK_REAL(cuptiActivityRegisterTimestampCallback);
-    gpu_rival_acts();
+    gpu_other_client_acts();
     gpu_client_calls();
     return gpu_client_called(real ? real(funcTimestamp) : (int)NO_CUPTI);
 }
 
 EXPORT int cuptiActivityEnable(int kind)
 {
-    return gpu_rival_enable(HOOK_REAL(cuptiActivityEnable), kind);
+    return gpu_other_client_enable(HOOK_REAL(cuptiActivityEnable), kind);
 }
 
 EXPORT int cuptiActivityDisable(int kind)
 {
-    return gpu_rival_disable(HOOK_REAL(cuptiActivityDisable), kind);
+    return gpu_other_client_disable(HOOK_REAL(cuptiActivityDisable), kind);
 }
 
 EXPORT int cuptiActivitySetAttribute(int attr, size_t *valueSize, void *value)
 {
-    return gpu_rival_set(HOOK_REAL(cuptiActivitySetAttribute), attr, valueSize, value);
+    return gpu_other_client_set(HOOK_REAL(cuptiActivitySetAttribute), attr, valueSize, value);
 }
