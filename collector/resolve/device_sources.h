@@ -14,7 +14,7 @@
 #define DEVICE_SOURCES_MAX 1024
 #define DEVICE_ARGS_MAX    16
 #define DEVICE_TITLE_BYTES 64
-#define DEVICE_GAP         16 /* after so many periods without a reading, the time between is unknown */
+#define DEVICE_GAP         16 /* periods without a reading; after more, time is unknown */
 #define DEVICE_UUID_BYTES  48
 
 /* Groups of counters; each reading writes one record a group. Numbered from DEVICE_USE on. */

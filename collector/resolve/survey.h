@@ -23,7 +23,7 @@
 #define SURVEY_PAUSES_MAX   (1u << 17)
 #define SURVEY_CONTENTS_MAX (1u << 15)
 #define DEVICE_NAME_BYTES   128
-#define SURVEY_HANG_NS      1000000000u /* by then CUPTI has delivered the record of work that ended */
+#define SURVEY_HANG_NS      1000000000u /* CUPTI delivers the record of ended work before this */
 
 struct surveyed_device {
     uint32_t process;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A rival is another CUPTI client in this process, such as PyTorch's profiler, that takes the
+ * This is another CUPTI client in this process, such as PyTorch's profiler, that takes the
  * records for a while without subscribing, by registering its own buffer callbacks. Meanwhile the
  * records are its; earlier ones are ours, and we continue after it. Since we started, only our pair
  * of callbacks is registered with CUPTI: it passes each buffer to its owner.

@@ -98,13 +98,15 @@ def bare(library):
 def other_client(version):
     """The other client as a program: `kineto` or `holder` is its argument."""
     library, major = VERSIONS[version]
-    return build(major, "-DRIVAL_PROGRAM", str(toolchain.SIM / library), source="cupti_other_client.c")
+    return build(major, "-DOTHER_CLIENT_PROGRAM", str(toolchain.SIM / library),
+                 source="cupti_other_client.c")
 
 
 def other_client_library(version):
     """The other client as a library to preload; OTHER_CLIENT says what it does at once."""
     library, major = VERSIONS[version]
-    return build(major, "-shared", "-fPIC", str(toolchain.SIM / library), source="cupti_other_client.c")
+    return build(major, "-shared", "-fPIC", str(toolchain.SIM / library),
+                 source="cupti_other_client.c")
 
 
 def read_log(folder):

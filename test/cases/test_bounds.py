@@ -147,7 +147,8 @@ def test_what_fails_once_is_run_again_alone(tmp_path, mark, last, names):
     (tmp_path / "test" / "test_scratch.py").write_text(UNSURE.format(mark))
     done = subprocess.run([sys.executable, "-m", "pytest", "-n2", "--junitxml=x.xml", "test"],
                           cwd=tmp_path, env=environment(), capture_output=True, check=False)
-    told = subprocess.run([conftest.ROOT / "scripts" / "check-words", "x.xml", str(done.returncode)],
+    told = subprocess.run([conftest.ROOT / "scripts" / "check-words", "x.xml",
+                           str(done.returncode)],
                           cwd=tmp_path, env=environment(), capture_output=True, text=True,
                           check=False)
     lines = told.stdout.splitlines()

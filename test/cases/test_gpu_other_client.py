@@ -176,8 +176,8 @@ def test_held_before(library, tmp_path):
 def test_graphs_after_its_session(library, tmp_path, version, untied):
     """Where CUPTI's ids of graph launches are wrong by then, none is taken, and that is said."""
     settings = {"SIMCUPTI_GRAPH_DEFECT": "1"} if untied else {}
-    _, done, process = recorder(version, library, tmp_path)("kineto", "400", OTHER_CLIENT_GRAPHS="1",
-                                                            **settings)
+    record = recorder(version, library, tmp_path)
+    _, done, process = record("kineto", "400", OTHER_CLIENT_GRAPHS="1", **settings)
     assert done.stderr == ""
     calls = {c.correlation: process.functions[c.code].symbol for c in launches_of(process)}
     back = max(r.begin for r in of(process, "note"))
@@ -271,7 +271,8 @@ def test_one_that_has_gone(several, which, status):
 
 def test_graphs_as_another_one_wants_them(several):
     """It came first, and chose for all: so a launch has one record, and that is said."""
-    bare, done, process = several("shared", OTHER_CLIENT_FIRST="1", OTHER_CLIENT_GRAPHS="1", OTHER_CLIENT_WHOLE="1")
+    bare, done, process = several("shared", OTHER_CLIENT_FIRST="1", OTHER_CLIENT_GRAPHS="1",
+                                  OTHER_CLIENT_WHOLE="1")
     assert done.stdout == bare.stdout
     assert "graphs as a whole (another subscriber chose this)" in process.meta["gpu_rows"]
     calls = {c.correlation: process.functions[c.code].symbol for c in launches_of(process)}

@@ -521,20 +521,22 @@ def test_other_client_alone(versions, which):
 
 def test_kineto_steals(versions):
     """Callbacks, clock and kinds are the last one's: the first sees nothing, then has to ask."""
-    steps = (*START, "launches", "sync", "other_client-start", "launches", "sync", "flush", "other_client-stop",
-             "launches", "sync", "flush", "buffers", "enable", "launches", "sync", "flush")
+    steps = (*START, "launches", "sync", "other_client-start", "launches", "sync", "flush",
+             "other_client-stop", "launches", "sync", "flush", "buffers", "enable", "launches",
+             "sync", "flush")
     found = cupti.run(versions, *steps, kinds="10", LD_PRELOAD=cupti.other_client_library(versions))
     # The other client even gets what was recorded for the first one.
     assert "kernels=400" in found.text and len(found.of(KERNEL)) == 200
     assert found.text.index("record 10") > found.text.rindex("step launches")
     flushed = [*steps[:7], "flush", *steps[7:]]
-    kept = cupti.run(versions, *flushed, kinds="10", LD_PRELOAD=cupti.other_client_library(versions))
+    kept = cupti.run(versions, *flushed, kinds="10",
+                     LD_PRELOAD=cupti.other_client_library(versions))
     assert "kernels=200" in kept.text and len(kept.of(KERNEL)) == 400
 
 
 def test_holder_holds(versions):
-    found = cupti.run(versions, "subscribe", "subscribe2", LD_PRELOAD=cupti.other_client_library(versions),
-                      OTHER_CLIENT="holder")
+    found = cupti.run(versions, "subscribe", "subscribe2", OTHER_CLIENT="holder",
+                      LD_PRELOAD=cupti.other_client_library(versions))
     assert "holder started 0" in found.text and found.results["subscribe"] == 39
     if versions == "13.0":
         assert found.lines["holder"][-1] == "CUPTI for the holder"
@@ -542,7 +544,8 @@ def test_holder_holds(versions):
 
 def test_two_versions_in_one_process():
     """The driver is traced by one library; the other's client finds it taken."""
-    found = cupti.run("13.0", "subscribe", LD_PRELOAD=cupti.other_client_library("12.4"), OTHER_CLIENT="holder")
+    found = cupti.run("13.0", "subscribe", OTHER_CLIENT="holder",
+                      LD_PRELOAD=cupti.other_client_library("12.4"))
     assert "holder started 0" in found.text and found.results["subscribe"] == 39
 
 

@@ -14,11 +14,12 @@
  * again; then leaves, and comes again with none
  *
  * A library with other_client_start and other_client_stop, which acts by itself when it is loaded
- * if OTHER_CLIENT names one of them; with -DRIVAL_PROGRAM a program: work, start, work, stop, work
- * (argv[2] ms later). With argv[3] gpuprof pauses during the session, for a further piece of work
- * after it. With OTHER_CLIENT_FIRST it starts before all else, and with "gone" has left by then;
- * with OTHER_CLIENT_WHOLE it wants graphs as single records; OTHER_CLIENT_GRAPHS makes graphs a
- * part of the work, and with OTHER_CLIENT_ABRUPT it leaves without turning its kinds off.
+ * if OTHER_CLIENT names one of them; with -DOTHER_CLIENT_PROGRAM a program: work, start, work,
+ * stop, work (argv[2] ms later). With argv[3] gpuprof pauses during the session, for a further
+ * piece of work after it. With OTHER_CLIENT_FIRST it starts before all else, and with "gone" has
+ * left by then; with OTHER_CLIENT_WHOLE it wants graphs as single records; OTHER_CLIENT_GRAPHS
+ * makes graphs a part of the work, and with OTHER_CLIENT_ABRUPT it leaves without turning its kinds
+ * off.
  */
 #include <pthread.h>
 #include <stdbool.h>
