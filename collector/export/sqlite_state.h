@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * State shared by the SQLite exporter's files, bottom up: sql_base.c (database), sqlite_texts.c
- * (StringIds), sqlite_chains.c (stacks), sqlite_tables.h (an insert function per table of
- * sql_tables.def), sqlite_facts.c (facts around the events), sqlite_writer.c (events).
+ * (StringIds and stacks), sqlite_tables.h (an insert function per table of sql_tables.def),
+ * sqlite_facts.c (facts around the events), sqlite_writer.c (events).
  * As in nsys' exports, times are ns since the session's start, the first event of all recordings. A
  * thread is its machine, pid and tid in one number. Correlation ids are unique across processes, so
  * tables join by them alone. After the first error, functions do nothing.

@@ -23,7 +23,7 @@
 
 struct member {
     struct process *process;
-    char *identity; /* owned: from job_identity */
+    char *identity; /* owned: text of process_job */
     uint64_t begin_ns, end_ns;
     uint64_t size;   /* ranks of its job; 0: unknown */
     uint32_t family; /* index of the family's first member */
