@@ -8,14 +8,14 @@
 #include "error.h"
 #include "record/gpu_record.h"
 
-#define POOLED        (1ull << 32) /* in `told` */
-#define OUT_OF_MEMORY 2            /* of the runtime and of the driver alike */
+#define POOLED        (1ull << 32) /* a flag in `reported` */
+#define OUT_OF_MEMORY 2            /* of the runtime and the driver */
 
-/* CUPTI's kinds of memory: variables of modules. */
+/* CUPTI's kinds of memory for variables of modules. */
 #define KIND_STATIC         6
 #define KIND_MANAGED_STATIC 7
 
-/* What comes to pass when a call returns. */
+/* An effect that takes place when its call returns. */
 struct ledger_late {
     uint64_t at_ns;
     uint64_t order;
@@ -44,7 +44,7 @@ void ledger_release(struct ledger *l)
     *l = (struct ledger){0};
 }
 
-/* ---- what comes to pass when a call returns -------------------------------------------------- */
+/* ---- effects of returning calls -------------------------------------------------------------- */
 
 static bool is_earlier(const struct ledger_late *a, const struct ledger_late *b)
 {
@@ -77,7 +77,7 @@ static int ledger_settle(struct ledger *l, const struct ledger_late *late)
     return books_put_in(&l->books, &block, late->at_ns);
 }
 
-/* All that has come to pass by then. */
+/* Applies all effects up to then. */
 static int catch_up(struct ledger *l, uint64_t now_ns)
 {
     int error = 0;
@@ -97,7 +97,8 @@ static int catch_up(struct ledger *l, uint64_t now_ns)
     return error;
 }
 
-/* More than can be under way: a file made for it. It is taken for done. */
+/* Stores an effect for later. Too many open calls exist only in a forged file; then it applies at
+ * once. */
 static int do_later(struct ledger *l, struct ledger_late *late)
 {
     late->order = l->late_order++;
@@ -143,7 +144,7 @@ static void set_kind(struct ledger_block *b, unsigned kind)
     b->is_host = kind == LEDGER_PINNED || kind == LEDGER_REGISTERED;
 }
 
-/* The kind of block that a call gets, + 1; 0: it gets none. */
+/* The kind of block that a call allocates, + 1; 0: none. */
 static const uint8_t got_kinds[API_MEMORY_COUNT] = {
     [API_MEMORY_GET_DEVICE] = LEDGER_LINEAR + 1,
     [API_MEMORY_GET_MANAGED] = LEDGER_MANAGED + 1,
@@ -156,20 +157,20 @@ static const uint8_t got_kinds[API_MEMORY_COUNT] = {
     [API_MEMORY_NODE_GET] = LEDGER_NOT_OWN + 1,
 };
 
-/* Who gets it is known now, and when and where at its end. */
+/* The owner is known at the call's begin; the time and the device at its end. */
 static int ask_owner(const struct ledger *l, const struct slice *s, struct ledger_block *b)
 {
     return l->user.owner ? l->user.owner(l->user.context, s, b->kind, &b->owner) : 0;
 }
 
-/* Is the argument that is called `ptr` the handle of an array? */
+/* True if the argument `ptr` is the handle of an array. */
 static bool is_array(const struct function *f)
 {
     uint32_t place = function_arg_place(f, "ptr");
     return place < f->arg_count && f->args[place].kind == ARG_HANDLE;
 }
 
-/* A call that gets something, or asks, and has its answer when it returns. */
+/* Takes an allocation or a query, which has its result when the call returns. */
 static int take_get(struct ledger *l, const struct slice *s, unsigned memory)
 {
     const struct event *e = &s->event;
@@ -192,13 +193,13 @@ static int take_get(struct ledger *l, const struct slice *s, unsigned memory)
     b->is_driver = e->function->domain == API_DRIVER;
     if (is_physical && function_arg_place(e->function, "device") != UINT32_MAX &&
         b->device == LEDGER_NO_DEVICE)
-        b->is_host = true; /* its properties say where it is */
+        b->is_host = true; /* its properties contain the place */
     uint64_t pool = key_map_get(
         &l->pools, (struct key){e->process->index,
                                 function_arg(e->function, e->record, "pool", UINT64_MAX), 0});
     if (pool)
         b->device = (uint32_t)(pool - 1);
-    /* Nothing was wanted, or it is opened, and mapped by another call. */
+    /* An empty request, or memory that another call maps. */
     if (gets && !late.has_failed && (!b->address || (is_own && !b->bytes)))
         return 0;
     l->has_calls[e->process->index] |= gets;
@@ -206,7 +207,7 @@ static int take_get(struct ledger *l, const struct slice *s, unsigned memory)
     return error < 0 ? error : do_later(l, &late);
 }
 
-/* A call that releases something: it counts from its begin on. */
+/* Takes a release, which counts from the call's begin on. */
 static int take_release(struct ledger *l, const struct event *e, unsigned memory)
 {
     const struct process *p = e->process;
@@ -277,7 +278,7 @@ static int take_pool(const struct ledger *l, const struct event *e)
     return record_arg(r, POOL_KIND) == POOL_LOCAL ? report_pool(l, e, pool) : 0;
 }
 
-/* What the record says of its memory; false: it is none of a program's own. */
+/* Describes the record's memory; false if it is not the program's own. */
 static bool describe_reported(const struct record *r, struct ledger_block *b)
 {
     static const uint8_t kinds[] = {[2] = LEDGER_PINNED + 1,
@@ -299,7 +300,7 @@ static bool describe_reported(const struct record *r, struct ledger_block *b)
     return true;
 }
 
-/* Of a block that a call gets, on which device it is. */
+/* Sets the device of a block that a call allocates. */
 static int ledger_take_device(struct ledger *l, const struct event *e,
                               const struct ledger_block *reported, bool comes)
 {
@@ -322,7 +323,8 @@ static int ledger_take_device(struct ledger *l, const struct event *e,
     return error == GPUPROF_LIMIT ? 0 : error;
 }
 
-/* Variables of modules are known from it alone, and all that is got by nobody knows what. */
+/* Only CUPTI's record shows variables of modules, and all blocks if allocating calls are not
+ * recorded. */
 static int take_memory(struct ledger *l, const struct slice *s)
 {
     const struct event *e = &s->event;
@@ -372,7 +374,7 @@ static __attribute__((noinline)) int take_any(struct ledger *l, const struct sli
 {
     const struct event *e = &s->event;
     bool is_left = s->change == RANGE_LEFT || s->op_change == OP_LEFT ||
-                   s->library_change == LIBRARY_OPEN; /* no event: all of them are past */
+                   s->library_change == LIBRARY_OPEN; /* no event: all events are past */
     uint64_t end_ns = l->until_ns ? l->until_ns : UINT64_MAX;
     bool is_past = is_left || e->begin_ns > end_ns;
     int error = catch_up(l, is_past ? end_ns : e->begin_ns);
@@ -390,7 +392,7 @@ static __attribute__((noinline)) int take_any(struct ledger *l, const struct sli
     }
 }
 
-/* Most are work, or calls that have nothing to do with memory. */
+/* Most slices are work, or calls unrelated to memory. */
 static int ledger_take(void *context, const struct slice *s)
 {
     struct ledger *l = context;
@@ -418,7 +420,7 @@ struct consumer ledger_consumer(struct ledger *l)
 
 /* ---- totals ---------------------------------------------------------------------------------- */
 
-#define POOL_BYTES_MAX (1ull << 61) /* sums of a few stay in range, whatever files say */
+#define POOL_BYTES_MAX (1ull << 61) /* keeps sums in range for any file */
 
 void ledger_totals_init(struct ledger_totals *t)
 {
@@ -469,7 +471,7 @@ int ledger_totals_block(struct ledger_totals *t, const struct ledger_block *b, b
     return 0;
 }
 
-/* Beyond the maximum nothing is kept of a pool. */
+/* Pools beyond the maximum are ignored. */
 int ledger_totals_pool(struct ledger_totals *t, const struct ledger_pool *pool,
                        struct place_totals **changed)
 {

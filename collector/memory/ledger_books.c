@@ -50,7 +50,7 @@ static struct key chain_of(const struct ledger_block *b)
     return (struct key){(uint64_t)b->is_driver << 32 | b->process->index, b->device, 0};
 }
 
-/* A context takes with it what was got in it; physical memory is in none. */
+/* True if the block goes with its context; physical memory belongs to none. */
 static bool is_chained(const struct ledger_block *b)
 {
     return b->device != LEDGER_NO_DEVICE && b->space != SPACE_HANDLE && b->space < SPACE_STATIC &&
@@ -89,7 +89,7 @@ static int unchain(struct ledger_books *l, uint32_t place)
     return error;
 }
 
-/* Its address does not lead to it any more. */
+/* Removes the block from `places`. */
 static void unname(struct ledger_books *l, uint32_t place)
 {
     struct ledger_block *b = &l->blocks[place];
@@ -110,7 +110,7 @@ int books_take_out(struct ledger_books *l, uint32_t place, uint64_t at_ns)
     return error;
 }
 
-/* Nobody has seen what is at this address go. Physical memory that is mapped stays without it. */
+/* Drops a block without a recorded release. Mapped physical memory stays, without its address. */
 static int replace(struct ledger_books *l, uint32_t place, uint64_t at_ns)
 {
     struct ledger_block *b = &l->blocks[place];
@@ -120,7 +120,7 @@ static int replace(struct ledger_books *l, uint32_t place, uint64_t at_ns)
     return b->maps ? 0 : books_take_out(l, place, at_ns);
 }
 
-/* Room for one more; 0: there is none, or no memory, by *error. */
+/* The place for a new block; 0 if there is none, or out of memory (*error). */
 static uint32_t new_place(struct ledger_books *l, int *error)
 {
     uint32_t place = l->unused;
@@ -136,7 +136,6 @@ static uint32_t new_place(struct ledger_books *l, int *error)
     return 0;
 }
 
-/* From now on it is there. */
 int books_put_in(struct ledger_books *l, const struct ledger_block *wanted, uint64_t at_ns)
 {
     struct key key = ledger_books_key_of(wanted->process, wanted->space, wanted->address);
@@ -184,14 +183,14 @@ uint32_t books_find(const struct ledger_books *l, const struct process *p, unsig
     uint32_t place = (uint32_t)key_map_get(&l->places, ledger_books_key_of(p, space, address));
     if (place || space != SPACE_HANDLE)
         return place;
-    /* A further handle may outlive its memory, in a file that was made for it. */
+    /* In a forged file a second handle may outlive its memory. */
     place = (uint32_t)key_map_get(&l->aliases, (struct key){p->index, address, 0});
     const struct ledger_block *b = &l->blocks[place];
     return place && b->is_live && b->space == SPACE_HANDLE && b->process == p ? place : 0;
 }
 
-/* All that the process has on the device, or, with the context that is destroyed, what the driver's
- * functions have got there: the runtime's is in the primary one. */
+/* Removes all that the process has on the device. A destroyed context takes only memory from driver
+ * functions: the runtime's is in the primary context. */
 int books_reset(struct ledger_books *l, const struct process *p, uint32_t device, bool is_context,
                 uint64_t at_ns)
 {
@@ -207,7 +206,7 @@ int books_reset(struct ledger_books *l, const struct process *p, uint32_t device
 
 /* ---- physical memory ------------------------------------------------------------------------- */
 
-/* Neither a reference nor a mapping is left? */
+/* Removes physical memory that has no reference and no mapping left. */
 static int drop_physical(struct ledger_books *l, uint32_t place, uint64_t at_ns)
 {
     struct ledger_block *b = &l->blocks[place];
@@ -221,7 +220,7 @@ int books_release_physical(struct ledger_books *l, const struct process *p, uint
 {
     uint32_t place = books_find(l, p, SPACE_HANDLE, handle);
     if (!place)
-        return 0; /* of others: imported */
+        return 0; /* imported from another process */
     struct ledger_block *b = &l->blocks[place];
     if (b->address != handle)
         key_map_remove(&l->aliases, (struct key){p->index, handle, 0});
@@ -237,9 +236,9 @@ static int report_mapped(const struct ledger_books *l, const struct mapping *whe
 }
 
 /*
- * A call got what is at this address, and others map and unmap there: a library gives addresses
- * of its own, and what it does inside that call is not recorded. From now on the block's bytes are
- * those of what is mapped at its addresses, until these are released.
+ * A call allocated this address, and other calls map and unmap there: a library manages addresses
+ * of its own, in unrecorded calls. From now on the block's bytes are those mapped at its addresses,
+ * until these are released.
  */
 static int hollow(struct ledger_books *l, const struct process *p, uint64_t address, uint64_t at_ns)
 {
@@ -274,7 +273,7 @@ int books_unmap(struct ledger_books *l, const struct process *p, uint64_t addres
     return error;
 }
 
-/* Its addresses are released, and with them the physical memory that is mapped there. */
+/* Releases such a block's addresses, with the physical memory that is mapped there. */
 static int empty_hollow(struct ledger_books *l, const struct ledger_block *hollow, uint64_t at_ns)
 {
     const struct process *p = hollow->process;
@@ -292,7 +291,7 @@ static int empty_hollow(struct ledger_books *l, const struct ledger_block *hollo
     return error;
 }
 
-/* Whatever lives there goes. Of nothing nothing goes, and nobody wonders. */
+/* Removes the block at the address. A release of NULL is not counted as a stray. */
 int books_release(struct ledger_books *l, const struct process *p, unsigned space, uint64_t address,
                   uint64_t at_ns)
 {
@@ -304,7 +303,7 @@ int books_release(struct ledger_books *l, const struct process *p, unsigned spac
     return place && error == 0 ? books_take_out(l, place, at_ns) : error;
 }
 
-/* The program's memory may be at several addresses; others' at some, too. */
+/* Maps memory, which may have several addresses; memory of other processes can be mapped, too. */
 int books_map(struct ledger_books *l, const struct ledger_block *wanted, uint64_t handle,
               uint64_t at_ns)
 {
@@ -339,7 +338,7 @@ int books_retain(struct ledger_books *l, const struct process *p, uint64_t addre
     return error == GPUPROF_LIMIT ? 0 : error;
 }
 
-/* ---- how it lies ----------------------------------------------------------------------------- */
+/* ---- layout ---------------------------------------------------------------------------------- */
 
 void ledger_layout_release(struct ledger_layout *layout)
 {

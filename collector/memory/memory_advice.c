@@ -7,11 +7,11 @@
 #include "base/new_text.h"
 #include "base/unit_text.h"
 
-#define LEAK_SHARE  10 /* a leak of 1 / LEAK_SHARE of what is held is worth saying first */
+#define LEAK_SHARE  10 /* a leak of 1 / LEAK_SHARE of the memory comes first */
 #define OWNER_SHARE 2
 #define BLOCK_SHARE 2
 
-/* Frameworks are known by what their frames' files, or their libraries, are called. */
+/* Frameworks, by parts of the names of frames' files and of libraries. */
 static const struct framework {
     const char *part;
     const char *name;
@@ -59,7 +59,7 @@ const char *memory_preallocator(const struct memory_report *m, const struct proc
     return NULL;
 }
 
-/* Of those that grow in that place the one that had most; 0 as the number: none. */
+/* The growing owner with the most memory in that place, and its bytes; NULL if it is too small. */
 static const struct memory_owner *leak_of(const struct memory_report *m,
                                           const struct memory_oom *oom, uint64_t *held)
 {
@@ -79,8 +79,8 @@ static const struct memory_owner *leak_of(const struct memory_report *m,
     return *held >= oom->live / LEAK_SHARE || *held >= oom->wanted ? most : NULL;
 }
 
-/* The block that is half of the device or more, whoever has got it; not what PyTorch's allocator
- * has, whose blocks are known one by one. */
+/* The place of a block of half the device or more; not with PyTorch's allocator, whose blocks are
+ * known one by one. */
 static const struct memory_place *preallocated(const struct memory_report *m,
                                                const struct memory_oom *oom)
 {
@@ -148,8 +148,8 @@ static char *hidden_text(const struct memory_oom *oom)
                        bytes_text(rest, oom->total - oom->on_device - oom->wanted));
 }
 
-/* PyTorch's allocator asks the driver before it gives up: was there room, and it did not take it?
- * What was asked before the process got more is no answer. */
+/* True if there was room that PyTorch's allocator did not take: it queries the driver before it
+ * gives up. A query before the process's last allocations does not count. */
 static bool is_limited(const struct memory_oom *oom)
 {
     return oom->where == MEMORY_OF_TENSORS && oom->free != UINT64_MAX && oom->free >= oom->wanted &&

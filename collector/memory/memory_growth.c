@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Steps, and what grows from one to the next by more than chance: a line through their ends. */
+/* Steps, and growth from one to the next beyond chance: a linear fit through their ends. */
 #include <math.h>
 #include <stdlib.h>
 
 #include "error.h"
 #include "memory/memory_report.h"
 
-#define GROWTH_ERRORS   5 /* a slope of so many times its error is no chance */
+#define GROWTH_ERRORS   5 /* a slope above this multiple of its error is no chance */
 #define PERSISTENCE_MAX 0.99
 
-/* Until the end of step `steps` - 1 there was so much. */
 void memory_growth_pass(struct memory_growth *g, uint32_t steps, uint32_t middle, uint64_t bytes)
 {
     if (g->steps >= steps)
@@ -27,10 +26,8 @@ void memory_growth_pass(struct memory_growth *g, uint32_t steps, uint32_t middle
     g->steps = steps;
 }
 
-/*
- * How much of what one step's end is off the line the next one is, too: blocks that live for
- * several steps look like growth for a while. From 0 to 1, of a line with that rise and that begin.
- */
+/* The correlation of neighbouring residuals, from 0 to 1, for a line with that rise and begin:
+ * blocks that live for several steps look like growth for a while. */
 static double persistence(const struct memory_growth *g, double rise, double from, double rest)
 {
     double m = g->steps - 1.0, first = (double)g->first, last = (double)g->last;
@@ -59,7 +56,7 @@ bool memory_slope(const struct memory_growth *g, struct memory_slope *slope)
     return true;
 }
 
-/* What only fills up at the beginning, as caches do, does not. */
+/* A cache that only fills up at the beginning is no leak. */
 bool memory_leaks(const struct memory_growth *g)
 {
     struct memory_slope slope;
@@ -99,7 +96,6 @@ uint64_t memory_mark_end(const struct memory_report *m, const struct process *p,
     return m->times.spans[2 * p->index] + (mark + 1) * memory_slice_ns(m, p);
 }
 
-/* When each process began and ended, and which of its steps are whole. */
 int memory_note_times(struct memory_report *m)
 {
     uint32_t count = m->rec->count;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who got a block: found when it is got, named when all is known. */
+/* Owners of blocks: found at the allocation, named at the end. */
 #include <stdio.h>
 #include <string.h>
 
@@ -10,11 +10,11 @@
 #include "resolve/call_tree.h"
 #include "symbol/own_line.h"
 
-#define FRAMES_SHOWN_MAX 24 /* of a stack */
+#define FRAMES_SHOWN_MAX 24 /* frames of a stack */
 
 static const struct number_kind origin_kind = NUMBER_KEY(struct memory_origin, kind);
 
-/* Beyond the maximum 0: everything else. */
+/* Sets *number to the owner's; beyond the maximum to 0, everything else. */
 static int memory_origin_number_of(struct memory_report *m, const struct memory_origin *wanted,
                                    uint32_t *number)
 {
@@ -24,7 +24,7 @@ static int memory_origin_number_of(struct memory_report *m, const struct memory_
     return found < 0 ? (int)found : 0;
 }
 
-/* The innermost line of the user's own, or else the innermost. */
+/* The innermost line of the user's own, else the innermost line. */
 static const struct stack_place *line_of(const struct memory_report *m, const struct process *p,
                                          uint32_t number)
 {
@@ -45,7 +45,7 @@ static const struct stack_place *line_of(const struct memory_report *m, const st
     return line;
 }
 
-/* A stack's origin is found once. */
+/* Finds the owner by line, once for each stack. 1 if found, 0 if there is no line, or an error. */
 static int line_origin(struct memory_report *m, const struct slice *s, struct memory_origin *o,
                        uint32_t *number)
 {
@@ -83,7 +83,8 @@ bool memory_has_stacks(const struct memory_report *m, uint32_t origin)
     return false;
 }
 
-/* What CUPTI alone tells of has no call; of a variable the name stands in the record. */
+/* The owner of memory that only CUPTI reports, without a call; a variable's name is in the
+ * record. */
 static int variable_origin(struct memory_report *m, const struct record *r, unsigned kind,
                            struct memory_origin *o, uint32_t *number)
 {
@@ -142,8 +143,8 @@ static bool memory_origin_is_own(const struct shown_frame *f)
     return own_frame(f) && !(f->name && strcmp(f->name->raw, "_start") == 0);
 }
 
-/* What leads to the program's own code (the C library, the interpreter) is the same for all owners:
- * they are told apart, and can be read, without it. */
+/* The number of frames to show. Frames below the program's own code (the C library, the
+ * interpreter) are the same for all owners and are left out. */
 static unsigned frames_until_own(const struct call_tree *tree, uint32_t node)
 {
     unsigned frames = 0, shown = 0;

@@ -13,15 +13,15 @@
 
 #define PLACES_SHOWN  4
 #define OWNERS_SHOWN  3
-#define LARGE_SHARE   2 /* one block of 1 / LARGE_SHARE of a device is no ordinary one */
+#define LARGE_SHARE   2 /* from 1 / LARGE_SHARE of a device on, a block is unusual */
 #define ADVICE_WIDTH  66
-#define ADVICE_LINES  6 /* about: words are not cut; on a terminal */
+#define ADVICE_LINES  6 /* roughly: words are not cut; on a terminal */
 #define HOLDERS_SHOWN 2
 #define PLACE_BYTES   96
 #define LOSS_BYTES    1000
 
-/* The owner, with whose it is where there are several: "rank 3: linear", "2 processes: linear"; in
- * new memory. */
+/* The owner, with its process if there are several: "rank 3: linear", "2 processes: linear"; new
+ * text. */
 static char *held_text(const struct memory_rows *r, const struct memory_row *row)
 {
     const struct memory_report *m = r->report;
@@ -65,7 +65,7 @@ static char *place_text(const struct memory_rows *r, const struct process *p, ui
 
 /* ---- not enough ------------------------------------------------------------------------------ */
 
-/* What can be done about it, in lines that need not be cut. */
+/* Prints the advice, wrapped to the terminal. */
 static void print_advice(struct screen *s, const struct memory_rows *r,
                          const struct memory_oom *oom)
 {
@@ -90,7 +90,7 @@ static void print_failure(struct screen *s, const struct memory_rows *r)
     if (!m->ooms.count)
         return;
     const struct memory_oom *oom =
-        &m->ooms.list[m->ooms.count - 1]; /* most often the program's end */
+        &m->ooms.list[m->ooms.count - 1]; /* usually it ended the program */
     char where[PLACE_BYTES];
     uint64_t ns = oom->at_ns > m->walk.survey.origin_ns ? oom->at_ns - m->walk.survey.origin_ns : 0;
     screen_line_freed(s, "not enough", memory_owner_text(r, oom->origin), "%s wanted by ",
@@ -115,9 +115,9 @@ static void print_failure(struct screen *s, const struct memory_rows *r)
                     m->ooms.all - 1);
 }
 
-/* ---- what there was -------------------------------------------------------------------------- */
+/* ---- peaks ----------------------------------------------------------------------------------- */
 
-/* The largest peaks first; how many there are to show. */
+/* Lists the places with the largest peaks; returns how many. */
 static uint32_t largest_places(const struct memory_report *m, uint32_t places[static PLACES_SHOWN])
 {
     uint32_t count = 0;
@@ -132,7 +132,7 @@ static uint32_t largest_places(const struct memory_report *m, uint32_t places[st
     return count;
 }
 
-/* Without records of what was got or released the books are wrong. */
+/* Warns about losses: without records of allocations and releases the books are wrong. */
 static bool memory_overview_print_losses(struct screen *s, const struct memory_report *m)
 {
     char text[LOSS_BYTES];
@@ -168,7 +168,7 @@ static void print_places(struct screen *s, const struct memory_rows *r, bool is_
                     is_whole ? "was recorded" : "is in what could be read");
 }
 
-/* Of PyTorch's tensors where there are some, else of devices, else of the host. */
+/* Prints the owners of PyTorch's tensors if any, else of devices, else of the host. */
 static void print_owners(struct screen *s, const struct memory_rows *r)
 {
     static const char *const labels[] = {
@@ -198,8 +198,8 @@ static void print_leaks(struct screen *s, const struct memory_rows *r)
         screen_line(s, "", NULL, "... and %u more: --table=leaks", r->leak_count - OWNERS_SHOWN);
 }
 
-/* What the books do not say: all that the device uses beyond them, and what lies within one block
- * of half of it. */
+/* Prints memory outside the books: device use beyond them, and the contents of one block of half
+ * the device. */
 static void print_hidden(struct screen *s, const struct memory_rows *r)
 {
     const struct memory_report *m = r->report;

@@ -30,7 +30,7 @@ int memory_ranges_add_place(struct memory_ranges *r, uint32_t process)
     return error;
 }
 
-/* The row of a name in a place; NULL: no room (*error is 0), or no memory. */
+/* The row of a name in a place; NULL if there is no room (*error is 0), or out of memory. */
 static struct memory_range_row *memory_ranges_row_of(struct memory_ranges *r,
                                                      const struct kernel_name *name, uint32_t place,
                                                      int *error)
@@ -44,7 +44,7 @@ static struct memory_range_row *memory_ranges_row_of(struct memory_ranges *r,
     return number > 0 ? &r->rows[number - 1] : NULL;
 }
 
-/* From 1 on; 0: no room. */
+/* Begins a range; returns its slot + 1, or 0 if there is no room. */
 static uint32_t memory_ranges_begin(struct memory_ranges *r, const struct process *p,
                                     const struct kernel_name *name)
 {

@@ -59,7 +59,7 @@ struct memory_amount memory_at_peak(const struct memory_place *p, const struct m
     return l->changed <= p->peak_at.change ? l->live : l->at_peak;
 }
 
-/* To be called before it changes. */
+/* Saves the amount at the peak. Call before the level changes. */
 static void level_changes(const struct memory_place *p, struct memory_level *l, uint64_t change)
 {
     l->at_peak = memory_at_peak(p, l);
@@ -84,7 +84,7 @@ uint32_t memory_place_number(const struct memory_report *m, const struct process
     return (uint32_t)key_map_get(&m->places.numbers, place_key(p, device, where));
 }
 
-/* Its number in `places`, from 1 on; 0: no room. 0 or GPUPROF_NO_MEMORY. */
+/* Sets *number to the place's, from 1 on; 0 if there is no room. 0 or GPUPROF_NO_MEMORY. */
 static int memory_report_place_of(struct memory_report *m, const struct process *process,
                                   uint32_t device, enum memory_where where, uint32_t *number)
 {
@@ -110,7 +110,7 @@ static int memory_report_place_of(struct memory_report *m, const struct process 
     return p->marks.list ? memory_ranges_add_place(&m->ranges, process->index) : GPUPROF_NO_MEMORY;
 }
 
-/* Its number in `owners`, from 1 on; beyond the maximum the place's "everything else". */
+/* Sets *number to the owner's, from 1 on; beyond the maximum the place's "everything else". */
 static int owner_of(struct memory_report *m, uint32_t origin, uint32_t place, uint32_t *number)
 {
     static const struct number_kind kind = NUMBER_KEY(struct memory_owner, place);
@@ -127,7 +127,7 @@ static int owner_of(struct memory_report *m, uint32_t origin, uint32_t place, ui
     return found < 0 ? (int)found : 0;
 }
 
-/* ---- time passes ----------------------------------------------------------------------------- */
+/* ---- time ------------------------------------------------------------------------------------ */
 
 static uint32_t curve_place(const struct memory_report *m, uint64_t at_ns)
 {
@@ -138,7 +138,7 @@ static uint32_t curve_place(const struct memory_report *m, uint64_t at_ns)
     return part < 1 ? (uint32_t)(part * MEMORY_CURVE) : MEMORY_CURVE - 1;
 }
 
-/* Until `at_ns` the place has what it has now. */
+/* Advances the place to `at_ns` with its current bytes. */
 static void memory_report_pass_time(const struct memory_report *m, struct memory_place *p,
                                     uint64_t at_ns)
 {
@@ -155,7 +155,7 @@ static void memory_report_pass_time(const struct memory_report *m, struct memory
     memory_growth_pass(&p->marks.growth, p->marks.done, p->marks.count / 2, p->live.bytes);
 }
 
-/* The piece begins: what was more before it is no peak of it. */
+/* Starts the selected time: peaks before it do not count. */
 static void begin_piece(struct memory_report *m)
 {
     for (uint32_t i = 0; i < m->places.count; i++) {
@@ -168,7 +168,7 @@ static void begin_piece(struct memory_report *m)
     m->times.is_before = false;
 }
 
-/* What was there at the moment that is asked for. */
+/* Saves the amounts at the requested moment. */
 static void pass_asked(struct memory_report *m)
 {
     for (uint32_t i = 0; i < m->owners.count; i++)
@@ -180,7 +180,7 @@ static void pass_asked(struct memory_report *m)
 
 /* ---- blocks ---------------------------------------------------------------------------------- */
 
-/* Before the block changes anything: its place and its owner, at that moment. */
+/* Prepares a change by the block: finds its place and owner, and advances them to that moment. */
 static void begin_change(struct memory_report *m, const struct ledger_block *b, uint64_t at_ns,
                          struct memory_place **place, struct memory_owner **owner)
 {
@@ -199,7 +199,7 @@ static void begin_change(struct memory_report *m, const struct ledger_block *b, 
     level_changes(*place, &(*place)->kinds[b->kind].level, m->change);
 }
 
-/* Is that its peak? */
+/* Updates the maxima of the place; true if this is its peak. */
 static bool memory_report_grow(struct memory_report *m, struct memory_place *p, uint64_t at_ns)
 {
     if (p->live.bytes > p->marks.peak)
@@ -254,7 +254,7 @@ static int memory_report_got(void *context, struct ledger_block *b, uint64_t at_
     return 0;
 }
 
-/* Was it got and released within one step? */
+/* True if it was allocated and freed within one step. */
 static bool is_temporary(const struct memory_report *m, const struct memory_place *p,
                          const struct ledger_block *b)
 {
@@ -376,7 +376,7 @@ static int note_memory(void *context, const struct slice *s)
     return 0;
 }
 
-/* What the second walk must know: steps, stacks, names of operators. */
+/* The first walk finds what the second needs: steps, stacks, names of operators. */
 static int memory_report_own_learn(struct memory_report *m, const struct memory_request *request)
 {
     int error = steps_init(&m->steps, &m->walk, request->step_by, request->step_pattern);

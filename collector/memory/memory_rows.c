@@ -40,7 +40,7 @@ static void add_owner(struct memory_row *row, const struct memory_place *p,
     row->grown += o->growth.last > o->growth.first ? o->growth.last - o->growth.first : 0;
 }
 
-/* The tree only learns the names that are asked for. */
+/* The tree changes only by the looked-up names. */
 char *memory_owner_text(const struct memory_rows *r, uint32_t origin)
 {
     struct call_tree *tree = r->has_tree ? (struct call_tree *)&r->tree : NULL;
@@ -65,7 +65,7 @@ static int memory_rows_compare(const void *left, const void *right, void *contex
     return a->origin < b->origin ? -1 : 1;
 }
 
-/* What grows fastest, seen with caution, comes first. */
+/* Orders leaks by growth, largest first. */
 static int compare_leaks(const void *left, const void *right)
 {
     const struct memory_row *a = left, *b = right;

@@ -108,14 +108,14 @@ static uint64_t least_between(const struct signs_book *b, uint32_t from, uint32_
 {
     uint64_t least = UINT64_MAX;
     for (uint32_t i = from; i <= to; i++) {
-        uint64_t had = i <= b->at ? b->least[i] : b->live; /* nothing has changed since */
+        uint64_t had = i <= b->at ? b->least[i] : b->live; /* unchanged since then */
         least = had < least ? had : least;
     }
     return least;
 }
 
-/* What a step begins with is what is least in the fourth of the time around it. A few pieces tell
- * nothing: then it is to be looked at. */
+/* True if memory may grow. The minimum in the first and last quarter of the time stands for steps'
+ * begins. With too few slices the answer is yes. */
 static bool may_grow(const struct signs_process *p, const struct signs_book *b, uint64_t begin_ns,
                      uint64_t end_ns)
 {
@@ -129,7 +129,7 @@ static bool may_grow(const struct signs_process *p, const struct signs_book *b, 
                            last - first >= b->peak / SIGNS_GROWN_PART / 2);
 }
 
-/* Nearly all of the device, and there is something in it that might be less. */
+/* True if the peak nearly fills the device, and some of it could be saved. */
 static bool may_be_less(const struct memory_signs *s, const struct process *p,
                         const struct signs_process *own)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tables of `gpuprof memory` as they are described. */
+/* The descriptions of the tables of `gpuprof memory`. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,7 +68,7 @@ static const struct column place_columns[] = {
 };
 #undef ROW
 
-/* Of one process the text need not say which. */
+/* With one process, the text leaves its name out. */
 static struct cell place_name(const struct table *t, const struct memory_place *p,
                               enum report_format format)
 {
@@ -79,7 +79,7 @@ static struct cell place_name(const struct table *t, const struct memory_place *
     return name;
 }
 
-/* Growth is said of steps, and of a second where there are none. */
+/* Growth a step, or a second if there are no steps. */
 static void fill_growth(const struct memory_report *m, const struct memory_place *p,
                         enum report_format format, struct cell *cells)
 {
@@ -166,7 +166,7 @@ static const struct column owner_columns[] = {
 };
 #undef ROW
 
-/* The same stack of two processes is two owners. */
+/* The same stack in two processes is two owners. */
 static struct cell owner_process(const struct memory_report *m, uint32_t origin)
 {
     const struct memory_origin *o = &m->origins.list[origin];
@@ -208,7 +208,7 @@ static void owners_before(const struct table *t, FILE *out)
                                      : "at the moment of --at");
 }
 
-/* Lines that grow may do so in a few of the stacks that lead to them. */
+/* A line that grows may do so in only some of its stacks. */
 static void leaks_behind(const struct table *t, FILE *out)
 {
     const struct memory_rows *r = t->source;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory over time: tables of `gpuprof memory` of steps, pieces of the time, ranges, and the host.
- */
+/* Memory over time: the tables of steps, time slices, ranges, and the host's memory. */
 #include <inttypes.h>
 
 #include "base/json_text.h"
@@ -22,7 +21,8 @@ static const struct column step_columns[] = {
     [END] = {"end_bytes", "at its end", COLUMN_BYTES, 10, .doc = "memory held when it ended"},
 };
 
-/* Rows of places that have steps, one after another. */
+/* The place of row *index, with rows of places with steps in sequence; makes *index the step in
+ * it. */
 static const struct memory_place *place_of_step(const struct memory_report *m, uint32_t *index)
 {
     for (uint32_t i = 0; i < m->places.count; i++) {
@@ -151,7 +151,7 @@ const struct table_info memory_ranges_table = {
     .row = fill_range,
 };
 
-/* ---- the host's ------------------------------------------------------------------------------ */
+/* ---- host memory ----------------------------------------------------------------------------- */
 
 #define ROW struct memory_resident
 
@@ -170,7 +170,7 @@ static const struct column resident_columns[] = {
     {"samples", "samples", COLUMN_COUNT, 9, MEMBER(ROW, samples), .doc = "readings"},
 };
 
-/* A row for each process, of which some have none. */
+/* One row for each process, which may be empty. */
 static void resident_begin(struct table *t, enum report_format format)
 {
     const struct memory_report *m = memory_of_table(t);

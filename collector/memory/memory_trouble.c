@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What went wrong, and what is in no book: how it is found, two tables of `gpuprof memory` that
- * show it, and cells of all tables. */
+/* Failed allocations and memory outside the books: how they are found, their two tables, and cells
+ * of all tables. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,8 +13,8 @@
 #include "read/process_title.h"
 
 #define TITLE_BYTES    1100
-#define JUMP_BYTES     (1ull << 20) /* more that is in no book is a row of its own */
-#define OOM_LINES_TEXT 3            /* owners of one in the text; the others have ten */
+#define JUMP_BYTES     (1ull << 20) /* growth outside the books that makes a row */
+#define OOM_LINES_TEXT 3            /* owners of one in the text; other formats have ten */
 
 /* ---- cells ----------------------------------------------------------------------------------- */
 
@@ -67,9 +67,9 @@ const char *memory_where_text(enum memory_where where)
     return texts[where];
 }
 
-/* ---- not enough ------------------------------------------------------------------------------ */
+/* ---- failed allocations ---------------------------------------------------------------------- */
 
-/* The largest owners of that place now. */
+/* Lists the largest owners of that place at this moment. */
 static void list_owners(const struct memory_report *m, struct memory_oom *oom)
 {
     for (uint32_t i = 0; i < m->owners.count; i++) {
@@ -88,8 +88,8 @@ static void list_owners(const struct memory_report *m, struct memory_oom *oom)
     }
 }
 
-/* PyTorch's allocator asks CUDA, perhaps twice, before it says that there is not enough: these are
- * parts of that. */
+/* Drops failed CUDA calls that belong to this failure: PyTorch's allocator tries CUDA, perhaps
+ * twice, before it fails. */
 static void forget_tries(struct memory_report *m, const struct memory_oom *oom)
 {
     while (oom->where == MEMORY_OF_TENSORS && m->ooms.count && m->ooms.all == m->ooms.count) {
@@ -102,7 +102,7 @@ static void forget_tries(struct memory_report *m, const struct memory_oom *oom)
     }
 }
 
-/* How what is reserved and not held lies in pieces. */
+/* Finds the holes in reserved memory. */
 static int find_holes(const struct memory_report *m, struct memory_oom *oom)
 {
     struct ledger_layout layout;
@@ -112,7 +112,7 @@ static int find_holes(const struct memory_report *m, struct memory_oom *oom)
     return error;
 }
 
-/* What the program was told, or CUPTI says. */
+/* The bytes of the device, from the program's query or CUPTI. */
 static uint64_t total_of(const struct memory_report *m, const struct process *p, uint32_t device,
                          uint32_t place)
 {
@@ -185,7 +185,7 @@ static const struct column oom_columns[] = {
 };
 #undef ROW
 
-/* The owners as lines, or as JSON. */
+/* The owners as text lines or JSON. */
 static char *oom_owners(const struct table *t, const struct memory_oom *oom, const char *first)
 {
     char unit[UNIT_TEXT_BYTES];
@@ -247,16 +247,17 @@ const struct table_info memory_ooms_table = {
     .row = fill_oom,
 };
 
-/* ---- what is in no book ---------------------------------------------------------------------- */
+/* ---- memory outside the books ---------------------------------------------------------------- */
 
-/* Managed memory may be on the device, or not: it is not taken for a part of what is used. */
+/* Bytes beyond the process's own. Managed memory may be on the device or not: it does not count as
+ * own. */
 static uint64_t beyond(const struct memory_place *p, uint64_t used)
 {
     uint64_t own = p->live.bytes - p->kinds[LEDGER_MANAGED].level.live.bytes;
     return used > own ? used - own : 0;
 }
 
-/* A row if there is more than at the answer before. */
+/* Adds a row if there is more than at the previous query. */
 static int add_jump(struct memory_report *m, struct memory_place *p, struct memory_jump *jump)
 {
     struct memory_longest *longest = &m->jumps.longest[jump->process->index];
@@ -269,7 +270,7 @@ static int add_jump(struct memory_report *m, struct memory_place *p, struct memo
         *longest = (struct memory_longest){0};
     if (before && (jump->hidden < jump->before || jump->hidden - jump->before < JUMP_BYTES))
         return 0;
-    *longest = (struct memory_longest){0}; /* the next row has another one */
+    *longest = (struct memory_longest){0}; /* the next row starts anew */
     if (m->jumps.all++ >= MEMORY_JUMPS_MAX)
         return 0;
     return ARRAY_PUSH(m->jumps.list, m->jumps.count, jump);
@@ -289,8 +290,8 @@ int memory_hidden_left(struct memory_report *m, struct memory_place *p, const st
     return add_jump(m, p, &jump);
 }
 
-/* Of two readings the lower one counts: a call that gets memory may be under way at one of them. A
- * device of which the driver does not say whose the memory is, is left to the program. */
+/* The lower of two readings counts, since an allocation may be in progress at one. If the driver
+ * does not say who owns a device's memory, only the program's queries count. */
 int memory_hidden_read(struct memory_report *m, const struct slice *s)
 {
     const struct record *r = s->event.record;
@@ -298,7 +299,7 @@ int memory_hidden_read(struct memory_report *m, const struct slice *s)
     uint32_t place = memory_place_number(m, s->event.process, (uint32_t)device, MEMORY_OF_DEVICE);
     if (!place || device > UINT32_MAX || !device_value(r, DEVICE_USE_USED, &used) ||
         !device_value(r, DEVICE_USE_OWN, &own))
-        return 0; /* it has no place before it has a block */
+        return 0; /* a place exists from its first block on */
     struct memory_place *p = &m->places.list[place - 1];
     uint64_t hidden = beyond(p, used), before = p->said.read;
     struct memory_jump jump = {.process = s->event.process,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The verb `memory`: who holds the memory of devices, and of the host what is pinned. */
+/* The verb `memory`: the owners of device memory, and of pinned host memory. */
 #include "memory/memory_rows.h"
 
 #include <inttypes.h>
@@ -14,12 +14,12 @@
 #include "output/verb_output.h"
 #include "resolve/selection.h"
 
-#define SCREEN_ROWS 5 /* of a table, unless told more */
+#define SCREEN_ROWS 5 /* of a table, by default */
 
 struct memory_view {
-    const char *tables; /* names, with commas between; NULL: those that tell most, or all */
+    const char *tables; /* names, separated by commas; NULL: the most useful, or all */
     bool is_full;
-    bool is_selection; /* of a piece of the time: not all tables are */
+    bool is_selection; /* a selection of time, which some tables do not support */
     struct table_view how;
 };
 
@@ -47,7 +47,8 @@ static const struct table_info *table_of(const char *word, size_t length)
     return NULL;
 }
 
-/* EXIT_OK, or EXIT_USAGE after one line: an unknown table or column, or no table of a piece. */
+/* EXIT_OK, or EXIT_USAGE after one line: an unknown table or column, or no table for a
+ * selection. */
 static enum exit_code check_view(const struct memory_view *v, enum report_format format)
 {
     char names[NAMES_BYTES] = "";
@@ -81,7 +82,7 @@ static enum exit_code check_view(const struct memory_view *v, enum report_format
     return v->how.sort ? table_sort_unknown("memory", v->how.sort, infos, count) : EXIT_OK;
 }
 
-/* ---- what stands around the tables ----------------------------------------------------------- */
+/* ---- around the tables ----------------------------------------------------------------------- */
 
 struct doubt {
     uint64_t count;
@@ -161,7 +162,7 @@ static enum exit_code write_csv(const struct memory_rows *r, const struct memory
     return tables_write_csv(tables, count, &v->how, path, room);
 }
 
-/* As text or JSON. 0 or GPUPROF_NO_MEMORY. */
+/* Prints text or JSON. 0 or GPUPROF_NO_MEMORY. */
 static int memory_verb_print(const struct memory_rows *r, const struct memory_view *v,
                              enum report_format format, FILE *out)
 {
@@ -174,7 +175,7 @@ static int memory_verb_print(const struct memory_rows *r, const struct memory_vi
         struct table table = {.info = memory_tables[i], .source = r};
         struct table_view how = v->how;
         if (strcmp(memory_tables[i]->name, "leaks") == 0)
-            how.rows = 0; /* as many as it has itself: each is a fault of its own */
+            how.rows = 0; /* all rows: each is a failure of its own */
         if (memory_verb_is_wanted(v, memory_tables[i], format))
             error = format == FORMAT_JSON ? table_print_json(&table, &how, out)
                                           : table_print_text(&table, &how, out);
@@ -187,8 +188,7 @@ static int memory_verb_print(const struct memory_rows *r, const struct memory_vi
     return error;
 }
 
-/* ---- the verb ---------------------------------------------------------------------------------
- */
+/* ---- the verb -------------------------------------------------------------------------------- */
 
 static enum exit_code memory_verb_write_out(struct memory_rows *rows,
                                             const struct memory_view *view,
@@ -245,7 +245,7 @@ static bool is_snapshot(const struct options *options)
            (verb_output_is(options->output, "pickle") || verb_output_is(options->output, "pkl"));
 }
 
-/* What is said of tables says nothing of a snapshot. */
+/* Refuses options of tables, which do not apply to a snapshot. */
 static enum exit_code check_snapshot(const struct options *options)
 {
     const struct memory_options *own = options->own;

@@ -3,9 +3,9 @@
 
 #include <string.h>
 
-#define HEAD_BYTES 16 /* of an opcode with its number */
+#define HEAD_BYTES 16 /* an opcode with its number */
 
-/* As Python's pickletools name them. */
+/* Named as in Python's pickletools. */
 enum opcode {
     PROTO = 0x80,
     STOP = '.',
@@ -28,7 +28,7 @@ enum opcode {
     LONG_BINGET = 'j'
 };
 
-/* The opcode and so many bytes of the number, the lowest first. */
+/* Writes the opcode and `bytes` bytes of the number, lowest first. */
 static void pickle_put(struct pickle *p, enum opcode opcode, uint64_t number, unsigned bytes)
 {
     char *out = output_room(p->out, HEAD_BYTES);
@@ -38,7 +38,7 @@ static void pickle_put(struct pickle *p, enum opcode opcode, uint64_t number, un
     output_advance(p->out, out);
 }
 
-/* One more item comes: long lists get theirs in portions. */
+/* Starts an item; long lists get theirs in batches. */
 static void begin_item(struct pickle *p)
 {
     if (!p->depth || !p->open[p->depth - 1].is_list)
@@ -88,7 +88,7 @@ void pickle_close(struct pickle *p)
     pickle_put(p, p->open[--p->depth].is_list ? APPENDS : SETITEMS, 0, 0);
 }
 
-/* Not within a character. */
+/* The length of the text, cut between characters. */
 static size_t text_bytes(const char *text)
 {
     size_t length = strlen(text);
@@ -107,7 +107,7 @@ void pickle_text(struct pickle *p, const char *text)
     output_write(p->out, text, length);
 }
 
-/* LONG1's numbers have a sign: one byte more where the highest bit is no sign. */
+/* LONG1 is signed: one more byte if the highest bit is set. */
 static void pickle_put_number(struct pickle *p, uint64_t number)
 {
     if (number <= UINT8_MAX) {

@@ -28,7 +28,8 @@ static void snapshot_release(struct snapshot *s)
     memset(s->devices, 0, sizeof s->devices);
 }
 
-/* What nobody says the device of counts as the first one's. NULL: no memory, or one too many. */
+/* The device's state; an unknown device counts as the first. NULL if out of memory, or beyond the
+ * maximum. */
 static struct snapshot_device *snapshot_device_of(struct snapshot *s, uint32_t number, int *error)
 {
     uint32_t place = number == LEDGER_NO_DEVICE ? 0 : number;
@@ -49,7 +50,7 @@ static struct snapshot_device *snapshot_device_of(struct snapshot *s, uint32_t n
 
 /* ---- segments -------------------------------------------------------------------------------- */
 
-/* Its number, under which it is found by the blocks in it; 0: beyond what is followed. 0 or
+/* Sets *number to the new segment's, by which blocks find it; 0 beyond the maximum. 0 or
  * GPUPROF_NO_MEMORY. */
 static int add_segment(struct snapshot_device *d, uint64_t address, uint64_t bytes,
                        uint32_t *number)
@@ -72,7 +73,7 @@ static int add_segment(struct snapshot_device *d, uint64_t address, uint64_t byt
     return error == GPUPROF_LIMIT ? 0 : error;
 }
 
-/* The number of the segment that begins there and is there no more; 0: not known. */
+/* Removes the segment that begins there; returns its number, 0 if not known. */
 static uint32_t remove_segment(struct snapshot_device *d, uint64_t address)
 {
     const struct mapping *found = mappings_find(&d->segments, address, 1);
@@ -82,8 +83,8 @@ static uint32_t remove_segment(struct snapshot_device *d, uint64_t address)
     return number;
 }
 
-/* The segments in which the block lies, several where they are mapped, have one. False: it begins
- * in none. */
+/* Marks the segments of the block as used; mapped memory may have several. False if it begins in
+ * none. */
 static bool use_segments(struct snapshot_device *d, const struct ledger_block *b)
 {
     uint64_t at = b->address, end = b->address + b->bytes;
@@ -95,7 +96,7 @@ static bool use_segments(struct snapshot_device *d, const struct ledger_block *b
     return at != b->address;
 }
 
-/* ---- what happens ---------------------------------------------------------------------------- */
+/* ---- actions --------------------------------------------------------------------------------- */
 
 static int snapshot_note(struct snapshot_device *d, const struct ledger_block *b, uint64_t at_ns,
                          uint32_t segment, enum snapshot_action action)
@@ -114,7 +115,7 @@ static bool is_shown(const struct ledger_block *b)
     return !b->is_host && b->kind != LEDGER_ARRAY && b->kind != LEDGER_PHYSICAL;
 }
 
-/* In `row` stays the segment's number, or of a block whether it lies in one. */
+/* Sets `row` to the segment's number; for a block, to whether it lies in a segment. */
 static int snapshot_got(void *context, struct ledger_block *b, uint64_t at_ns)
 {
     struct snapshot *s = context;
@@ -195,10 +196,8 @@ static int snapshot_left(void *context, const struct ledger_free *f)
     return error;
 }
 
-/*
- * Goes through the events of `process`, after memory_report_learn. 0, or an error after one line on
- * stderr; snapshot_release in both cases.
- */
+/* Reads the events of `process`, after memory_report_learn. 0, or an error after one line on
+ * stderr; call snapshot_release in both cases. */
 static int snapshot_make(struct snapshot *s, struct memory_report *m, const struct process *process)
 {
     const struct ledger_user user = {.context = s,
@@ -233,7 +232,7 @@ static bool shares_rank(const struct memory_report *m, const struct process *p)
     return false;
 }
 
-/* "x.pickle" becomes "x_rank3.pickle". In new memory; NULL: no memory. */
+/* "x.pickle" becomes "x_rank3.pickle". New text; NULL if out of memory. */
 static char *file_of(const struct memory_report *m, const struct process *p, const char *path)
 {
     const char *slash = strrchr(path, '/');

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A snapshot as a pickle. Keys, frames and lists of frames stand in it once. */
+/* Writes a snapshot as a pickle, with keys, frames and lists of frames only once. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,24 +10,23 @@
 
 #define NS_PER_US       1000
 #define NOBODY          UINT32_MAX
-#define SMALL_BYTES_MAX (2u << 20) /* of a segment of PyTorch's for small blocks */
+#define SMALL_BYTES_MAX (2u << 20) /* maximum of PyTorch's segments for small blocks */
 
-/* What comes again and again: texts of ours, by their address; shown frames, by their number; and
- * the frames of an origin. */
+/* Repeated items: fixed texts, by address; frames, by number; and the frames of an owner. */
 enum known { KNOWN_TEXT, KNOWN_FRAME, KNOWN_ORIGIN };
 
 struct writing {
     struct snapshot *snapshot;
     struct call_tree *tree;
     struct pickle pickle;
-    struct key_map known; /* (enum known, which) -> what it is remembered as */
-    uint64_t allocated;   /* of the device whose events are written, so far */
+    struct key_map known; /* (enum known, which) -> number in the memo */
+    uint64_t allocated;   /* bytes so far on the device being written */
     int error;
 };
 
 /* ---- frames ---------------------------------------------------------------------------------- */
 
-/* False: it is not known, and has to be put, and remembered. */
+/* Adds a remembered item again; false if the caller must add and remember it. */
 static bool put_again(struct writing *w, enum known what, uint64_t which)
 {
     uint64_t known = key_map_get(&w->known, (struct key){what, which, 0});
@@ -36,7 +35,7 @@ static bool put_again(struct writing *w, enum known what, uint64_t which)
     return known;
 }
 
-/* What a full map does not take is put once more. */
+/* Remembers the last item; if the map is full, it is written again each time. */
 static void remember(struct writing *w, enum known what, uint64_t which)
 {
     struct key key = {what, which, 0};
@@ -72,7 +71,7 @@ static void put_frame(struct writing *w, const char *name, const char *file, uin
     pickle_close(&w->pickle);
 }
 
-/* A number without a line is an offset, which the label has. */
+/* A number without a file is an offset, which is in the label. */
 static void put_shown(struct writing *w, uint32_t number)
 {
     const struct shown_frame *f = shown_frame_of(&w->tree->frames, number);
@@ -98,7 +97,7 @@ static void put_stack(struct writing *w, const struct memory_origin *o)
             put_shown(w, call_tree_node(w->tree, node)->frame);
 }
 
-/* Who got it, the innermost first. */
+/* Writes the owner's frames, innermost first. */
 static void snapshot_write_put_frames(struct writing *w, uint32_t origin)
 {
     struct memory_report *m = w->snapshot->report;
@@ -123,7 +122,7 @@ static void snapshot_write_put_frames(struct writing *w, uint32_t origin)
     remember(w, KNOWN_ORIGIN, origin);
 }
 
-/* ---- what happened --------------------------------------------------------------------------- */
+/* ---- history --------------------------------------------------------------------------------- */
 
 static void snapshot_write_put_number(struct writing *w, const char *key, uint64_t number)
 {
@@ -153,7 +152,7 @@ static void snapshot_write_put_event(struct writing *w, const char *action,
     w->allocated -= strcmp(action, "free_completed") == 0 ? item->bytes : 0;
 }
 
-/* As PyTorch does it: a block that no other stream uses is free as soon as that is wanted. */
+/* Like PyTorch: a block without other streams is free as soon as requested. */
 static void put_free(struct writing *w, const struct snapshot_item *item)
 {
     snapshot_write_put_event(w, "free_requested", item);
@@ -201,7 +200,7 @@ static uint32_t device_place(uint32_t device)
     return device == LEDGER_NO_DEVICE ? 0 : device;
 }
 
-/* When it was made: at the end. */
+/* Writes the time of the snapshot, which is the end. */
 static void put_made(struct writing *w)
 {
     const struct memory_report *m = w->snapshot->report;
@@ -239,7 +238,7 @@ static void snapshot_write_put_devices(struct writing *w)
     pickle_close(&w->pickle);
 }
 
-/* ---- what is there at the end ---------------------------------------------------------------- */
+/* ---- state at the end ------------------------------------------------------------------------ */
 
 static void put_block(struct writing *w, uint64_t address, uint64_t bytes, const uint32_t *origin)
 {
@@ -258,7 +257,7 @@ static uint32_t origin_of(const struct writing *w, const struct layout_range *ra
     return w->snapshot->ledger.books.blocks[range->place].owner;
 }
 
-/* Has a block ever been in it? */
+/* True if a block has ever been in the segment. */
 static bool was_used(const struct writing *w, const struct layout_range *s)
 {
     const struct snapshot_device *d = w->snapshot->devices[device_place(s->device)];
@@ -266,7 +265,7 @@ static bool was_used(const struct writing *w, const struct layout_range *s)
     return s->is_mapped ? d->maps_blocks : is_used(d, found ? found->to : 0);
 }
 
-/* The blocks of a segment, and what is between them; the bytes that are held. */
+/* Writes the blocks of a segment and the gaps between them; returns the bytes in use. */
 static uint64_t put_blocks(struct writing *w, const struct layout_range *s, bool writes)
 {
     const struct ledger_layout *layout = &w->snapshot->layout;
@@ -318,7 +317,7 @@ static void put_segment(struct writing *w, const struct layout_range *s)
     pickle_close(&w->pickle);
 }
 
-/* Segments, and blocks that lie in none: each is one. */
+/* Writes the segments; a block outside segments is its own. */
 static void put_segments(struct writing *w)
 {
     const struct ledger_layout *layout = &w->snapshot->layout;
