@@ -19,7 +19,7 @@ static int start_process(struct idle_process *p, struct process *process)
     return count < 0 ? (int)count : 0;
 }
 
-/* What is charged later begins with the oldest gap that is open or held. */
+/* Later charges start at the oldest open or held gap. */
 static uint64_t oldest_gap_ns(void *context, uint32_t process)
 {
     const struct idle *d = context;
@@ -61,7 +61,7 @@ int idle_init(struct idle *d, struct walk *walk, const struct steps *steps)
 
 void idle_release(struct idle *d)
 {
-    if (!d->walk) /* memory ran out before it was begun */
+    if (!d->walk) /* out of memory before it was set up */
         return;
     const struct recording *rec = d->walk->rec;
     for (uint32_t i = 0; d->way.processes && i < rec->count; i++) {
@@ -100,7 +100,7 @@ static struct idle_process *process_of(struct idle *d, const struct event *e)
     struct idle_process *p = &d->way.processes[e->process->index];
     if (!p->begin_ns) {
         uint64_t start_ns = process_start_ns(e->process);
-        uint64_t first_ns = d->walk->first_ns[e->process->index]; /* 0: it has done nothing yet */
+        uint64_t first_ns = d->walk->first_ns[e->process->index]; /* 0: no event yet */
         p->begin_ns = start_ns && start_ns < first_ns ? start_ns : first_ns;
     }
     return p;
@@ -161,14 +161,14 @@ static int idle_own_take_work(void *context, const struct slice *s)
     return idle_take_work(context, p, s);
 }
 
-/* ---- when all is known ----------------------------------------------------------------------- */
+/* ---- after the walk -------------------------------------------------------------------------- */
 
 static int idle_end(void *context)
 {
     struct idle *d = context;
     int error = idle_devices_end(d);
     idle_lost_end(d);
-    /* Of a part, this is done when all of them are there. */
+    /* For a part, this is done when all parts are combined. */
     return error < 0 || d->walk->rec->share ? error : idle_waits_charge(d);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What threads do while devices are idle. */
+/* What threads did, for the charging of idle time. */
 #include <stdlib.h>
 
 #include "analyse/idle_state.h"
@@ -21,7 +21,7 @@ static enum idle_cause cause_of(const struct event *e)
     const struct function *f = e->function;
     if (e->record->flags & RECORD_CAPTURED)
         return IDLE_CAPTURE;
-    if (f->class == API_LAUNCH) /* most are, whatever else they do */
+    if (f->class == API_LAUNCH) /* the most frequent class */
         return IDLE_LAUNCH;
     switch (f->does) {
     case API_DOES_SET:
@@ -70,7 +70,7 @@ static inline void idle_calls_set_place(struct idle_entry *call, const struct sl
     call->is_around = around != NULL;
 }
 
-/* Made twice, where it is compared and where it is kept: so it lies in registers in the former. */
+/* The fast path only compares the entry, which then stays in registers; add_call makes it again. */
 static inline struct idle_entry idle_calls_entry_of(const struct slice *s)
 {
     const struct event *e = &s->event;
@@ -86,7 +86,8 @@ static inline struct idle_entry idle_calls_entry_of(const struct slice *s)
     return call;
 }
 
-/* That call of the thread comes behind a silence: what it did meanwhile, and who made the call. */
+/* The call ends a silence: adds what the thread did meanwhile, and the call's stack if it has
+ * none. */
 static void silence_ended(struct idle_thread *t, struct idle_entry *call)
 {
     struct idle_silence *silence = &t->silence;
@@ -138,14 +139,14 @@ int idle_take_call(struct idle *d, struct idle_process *p, const struct slice *s
         p->first_call_ns = e->begin_ns;
     if (class == API_LAUNCH || class == API_GRAPH_LAUNCH || class == API_COPY)
         p->call = (struct idle_submit){t, e->begin_ns, e->end_ns, IDLE_NONE, 0};
-    /* Most calls are more of what the thread did last. */
+    /* Most calls repeat what the thread did last. */
     if (last && call.cause != IDLE_CAPTURE && idle_entry_go_on(last, &call))
         return 0;
     return idle_calls_add_call(t, s);
 }
 
-/* The thread that an overhead is of: that of its call, or that which it says; else it is most
- * likely that which submitted work last. IDLE_NONE: nobody knows. */
+/* The thread of an overhead: that of its call, else the recorded one, else the last thread that
+ * submitted work. IDLE_NONE: not known. */
 static uint32_t overhead_thread(const struct idle_process *p, const struct slice *s)
 {
     const struct record *r = s->event.record;
@@ -160,9 +161,8 @@ static uint32_t overhead_thread(const struct idle_process *p, const struct slice
     return p->call.thread ? p->call.thread->index : IDLE_NONE;
 }
 
-/* Compilation, and the loading of what is first used, are records of the device's driver: inside of
- * the call that needed it, or where that is not recorded, as those that load libraries' modules are
- * not, between two calls. */
+/* The driver records compilation and first-use loading inside the call that needed it. If that call
+ * is not recorded, as when libraries load modules, the record lies between two calls. */
 int idle_take_overhead(struct idle *d, const struct idle_process *p, const struct slice *s)
 {
     const struct event *e = &s->event;
@@ -248,6 +248,7 @@ int idle_take_silence(struct idle *d, const struct slice *s)
         return GPUPROF_NO_MEMORY;
     t->silence =
         (struct idle_silence){.ns = record_arg(s->event.record, SILENCE_NS), .is_pending = true};
-    (void)silence_look_of(s->event.record, &t->silence.look); /* else it is as if the thread ran */
+    (void)silence_look_of(s->event.record,
+                          &t->silence.look); /* if not known, the thread counts as running */
     return thread_times_take(&d->host, s);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What devices do: work of a kind, or nothing. */
+/* The time of each device: work by kind, and gaps. */
 #include "analyse/idle_state.h"
 #include "analyse/work_places.h"
 #include "base/array.h"
@@ -17,16 +17,17 @@ static uint64_t earlier(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* Of steps, ranges or windows: then a device's window is from their begin, or the end of the work
- * before its first there, to their end, or that of its last work there. So those of steps that
- * follow one another do so, too. */
+/* True for a selection of steps, ranges or windows. A device's window then begins with them, or
+ * after the work before its first there. It ends with them, or with its last work there. So windows
+ * of consecutive steps are consecutive, too. */
 static bool is_selection(const struct idle *d)
 {
     const struct walk_filter *f = d->walk->filter;
     return f && f->is_of_time && !f->is_span;
 }
 
-/* NULL: no memory, or too many of them (*error is 0). A view until the next one. */
+/* The track of the event's device, created if new. NULL if out of memory, or with *error 0 if there
+ * are too many. A view until the next call. */
 static struct idle_track *track_of(struct idle *d, const struct event *e, int *error)
 {
     uint64_t device = record_arg(e->record, KERNEL_DEVICE);
@@ -41,7 +42,7 @@ static struct idle_track *track_of(struct idle *d, const struct event *e, int *e
     return *recent ? &d->tracks[*recent - 1] : NULL;
 }
 
-/* The first work in the piece. */
+/* Opens a device's window at its first selected work. */
 static int open_window(struct idle *d, const struct idle_process *p, struct idle_track *t,
                        const struct event *e)
 {
@@ -58,7 +59,7 @@ static int open_window(struct idle *d, const struct idle_process *p, struct idle
     return ARRAY_PUSH(d->devices, d->device_count, &device);
 }
 
-/* Time of a part, before which the others are over. Returns when it began. */
+/* Charges time to a part, after all parts of higher priority. Returns when it began. */
 static inline uint64_t spend_part(struct idle *d, struct idle_track *t, enum idle_part part,
                                   uint64_t to_ns)
 {
@@ -70,7 +71,7 @@ static inline uint64_t spend_part(struct idle *d, struct idle_track *t, enum idl
     return at_ns;
 }
 
-/* The device's time up to then, but for a gap at its end, which begins at at_ns. */
+/* Charges the device's time up to then, without the gap at its end, which begins at at_ns. */
 static inline int idle_device_spend(struct idle *d, struct idle_track *t, uint64_t to_ns)
 {
     int error = 0;
@@ -95,7 +96,7 @@ static uint64_t last_work_ns(const struct idle_track *t, unsigned parts)
 
 /* ---- gaps ------------------------------------------------------------------------------------ */
 
-/* What is charged goes there. */
+/* The rows to charge to. */
 static struct idle_rows *rows_of(struct idle *d, struct idle_track *t)
 {
     struct idle_rows *rows = t->aside.is_open ? &t->aside.rows : &d->rows;
@@ -103,8 +104,8 @@ static struct idle_rows *rows_of(struct idle *d, struct idle_track *t)
     return rows;
 }
 
-/* The first time that is not over then of which nothing is known of the process's devices:
- * recording was stopped, or there were calls alone. *over_ns: the end of the last one before. */
+/* The first unknown time of the process's devices that ends after at_ns: recording was stopped, or
+ * only calls were recorded. *over_ns: the end of the last one before. */
 static struct time_span next_unknown(const struct idle_process *p, uint64_t at_ns,
                                      uint64_t *over_ns)
 {
@@ -120,7 +121,7 @@ static struct time_span next_unknown(const struct idle_process *p, uint64_t at_n
     return next;
 }
 
-/* The gap, but for the time of which nothing is known. `how` NULL: it is held. */
+/* Charges the gap without unknown time; holds it if `how` is NULL. */
 static int charge(struct idle *d, struct idle_track *t, struct idle_gap gap, idle_charge_fn *how)
 {
     const struct idle_process *p = &d->way.processes[t->process->index];
@@ -139,7 +140,7 @@ static int charge(struct idle *d, struct idle_track *t, struct idle_gap gap, idl
     return error;
 }
 
-/* From at_ns on; `call` NULL: no work ends it. */
+/* The gap from at_ns on; `call` NULL: no work ends it. */
 static struct idle_gap gap_of(const struct idle *d, const struct idle_track *t, uint64_t end_ns,
                               const struct idle_submit *call)
 {
@@ -154,8 +155,8 @@ static struct idle_gap gap_of(const struct idle *d, const struct idle_track *t, 
                              .is_first = !d->way.processes[t->process->index].has_worked};
 }
 
-/* What is held is the copies' that ended it, all of it, or (`call`) what the kernel of that call
- * may have waited for. */
+/* Charges held gaps to the copies that ended them. If `call` is given, only those in which its
+ * kernel may have waited for a copy. */
 static int give_held(struct idle *d, struct idle_track *t, const struct idle_submit *call)
 {
     return t->held.count
@@ -163,7 +164,7 @@ static int give_held(struct idle *d, struct idle_track *t, const struct idle_sub
                : 0;
 }
 
-/* As idle_gap_charge does where the host was ahead: mostly it is. */
+/* Fast path of idle_gap_charge for work that was queued in time, the usual case. */
 static void charge_own(const struct idle *d, struct idle_track *t, uint64_t to_ns)
 {
     uint64_t end_ns = idle_device_later(to_ns, t->at_ns), at_ns = idle_cut(d, t->at_ns);
@@ -183,8 +184,8 @@ static bool is_copy(const struct slice *s)
     return type == RECORD_COPY || type == RECORD_SET;
 }
 
-/* The gap before that work; before the process's first work there may be none. Of a copy's gap it
- * may have to be seen whose it is: that is known when a kernel comes. */
+/* Charges or holds the gap before work; before the process's first work it may be empty. A copy's
+ * gap may have to be held until the next kernel. */
 static __attribute__((noinline)) int take_gap(struct idle *d, struct idle_track *t,
                                               const struct slice *s, const struct idle_submit *call)
 {
@@ -193,7 +194,7 @@ static __attribute__((noinline)) int take_gap(struct idle *d, struct idle_track 
     int error = 0;
     if (!p->has_worked)
         p->first = gap;
-    else if (t->at_ns < p->first.end_ns) { /* one that it uses later starts up until then, too */
+    else if (t->at_ns < p->first.end_ns) { /* a later device starts up until then, too */
         struct idle_gap start = p->first;
         start.begin_ns = t->at_ns;
         start.device = t->place;
@@ -212,8 +213,8 @@ static __attribute__((noinline)) int take_gap(struct idle *d, struct idle_track 
     return error < 0 ? error : charge(d, t, gap, holds ? NULL : idle_gap_charge);
 }
 
-/* That work, which is not in the piece, is behind the device's time there: until then it did no
- * more than others that are not. What follows is kept aside. */
+/* Unselected work ends the device's time in the selection: until then only unselected work ran.
+ * What follows is set aside. */
 static int leave_selection(struct idle *d, struct idle_track *t, const struct idle_submit *call)
 {
     int error = give_held(d, t, NULL);
@@ -226,7 +227,7 @@ static int leave_selection(struct idle *d, struct idle_track *t, const struct id
     return error;
 }
 
-/* Is what it has aside in the device's time after all? */
+/* Adds the set-aside time to the device's time if it counts, else drops it. */
 static int close_aside(struct idle *d, struct idle_track *t, bool counts)
 {
     struct idle_aside *a = &t->aside;
@@ -264,7 +265,7 @@ static enum idle_part idle_device_part_of(struct idle *d, const struct event *e,
     return known->communicates ? IDLE_COMMUNICATING : IDLE_COMPUTE;
 }
 
-/* Of the work since the last collective the longest. */
+/* Notes the longest work since the last collective. */
 static int keep_longest(struct idle *d, struct idle_track *t, const struct slice *s)
 {
     uint64_t ns = s->event.end_ns - s->event.begin_ns;
@@ -275,7 +276,8 @@ static int keep_longest(struct idle *d, struct idle_track *t, const struct slice
     return s->is_called ? work_place_of(d->walk, &s->call, &t->since.worked) : 0;
 }
 
-/* With where the device was since the one before. A hidden one take_filtered_collective has. */
+/* Adds a collective, with its device's longest gap and work since the previous one. Unselected ones
+ * come from take_filtered_collective. */
 static int take_collective(struct idle *d, struct idle_track *t, const struct slice *s,
                            const struct kernel_name *name)
 {
@@ -301,7 +303,7 @@ static int take_collective(struct idle *d, struct idle_track *t, const struct sl
                      : idle_ranks_kernel(&d->ranks, s, (uint32_t)(t - d->tracks), name, &facts);
 }
 
-/* Of another rank it may be that a collective in the piece waited for. */
+/* Adds an unselected collective, since a selected one may have waited for it. */
 static int take_filtered_collective(struct idle *d, const struct slice *s)
 {
     const struct walk_filter *f = d->walk->filter;
@@ -323,8 +325,8 @@ static int take_filtered_collective(struct idle *d, const struct slice *s)
                : error;
 }
 
-/* Where no call has the work's number it is most likely the last one; but not where calls are
- * passed by. */
+/* The call of the work. Work without a known call most likely belongs to the last one, unless calls
+ * are sampled. */
 static struct idle_submit call_of(const struct idle *d, const struct idle_process *p,
                                   const struct slice *s)
 {
@@ -337,7 +339,7 @@ static struct idle_submit call_of(const struct idle *d, const struct idle_proces
                                 c->stack};
 }
 
-/* What the device did last, for what follows. */
+/* Stores what the device did last, for the work that follows. */
 static void keep_last(struct idle_track *t, const struct slice *s, enum idle_part part,
                       const struct idle_submit *call)
 {
@@ -375,7 +377,7 @@ static int idle_device_follow(struct idle *d, struct idle_process *p, struct idl
     if (t->once && d->rows.host_ns > host_ns)
         idle_start_host(d, t, e->begin_ns, d->rows.host_ns - host_ns);
     enum idle_part part = idle_device_part_of(d, e, &name);
-    /* What began before a piece of time lasts into it. */
+    /* Work that began before a span of time lasts into it. */
     part = s->is_filtered && !d->walk->filter->is_whole ? IDLE_OTHER : part;
     if (error == 0 && part != IDLE_OTHER && d->follows_ranks)
         error = part == IDLE_COMMUNICATING ? take_collective(d, t, s, name) : keep_longest(d, t, s);
@@ -386,8 +388,8 @@ static int idle_device_follow(struct idle *d, struct idle_process *p, struct idl
     return error < 0 || s->is_filtered ? error : close_aside(d, t, true);
 }
 
-/* Is the work before a piece, or, of a piece from one time to another, outside and far from the
- * gaps at its edges? Then only what comes last matters. */
+/* True if the work is before the selection, or for a span outside and far from the gaps at its
+ * edges. Then only the last such work matters. */
 static bool is_far(const struct idle *d, const struct idle_process *p, const struct idle_track *t,
                    const struct slice *s, const struct idle_submit *call)
 {
@@ -424,15 +426,15 @@ int idle_take_work(struct idle *d, struct idle_process *p, const struct slice *s
     return error < 0 ? error : idle_device_follow(d, p, t, s, &call);
 }
 
-/* ---- behind the last work -------------------------------------------------------------------- */
+/* ---- after the last work --------------------------------------------------------------------- */
 
-/* It does nothing any more, up to then. */
+/* Charges the idle time until then, which no work ends. */
 static int charge_last(struct idle *d, struct idle_track *t, uint64_t end_ns)
 {
     return charge(d, t, gap_of(d, t, end_ns, NULL), idle_gap_charge_last);
 }
 
-/* What it did where work is lost nobody knows. */
+/* Completes a device. Its time is unknown where work is lost. */
 static int end_of(struct idle *d, struct idle_track *t)
 {
     struct idle_device *device = &d->devices[t->place];

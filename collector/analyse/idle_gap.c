@@ -2,35 +2,35 @@
 /* Why a device did nothing (formats/answers.md, "Idle time"). */
 #include "analyse/idle_state.h"
 
-/* What a thread did in a time of which no record says it, as its silences have it. */
+/* What a thread did, by its silences, in time that no other record covers. */
 enum pool { POOL_RAN, POOL_WAITED, POOL_PREEMPTED, POOL_UNSURE, POOLS };
 
-/* A time that is to be split: how much of it is in which pool. */
+/* Time to split, by pool. */
 struct split {
     struct passage *of;
-    enum idle_cause cause; /* of the time in which the thread ran */
-    bool knows_ran;        /* it is known that it ran then */
+    enum idle_cause cause; /* for the time in which the thread ran */
+    bool knows_ran;        /* a record shows that it ran then */
     uint64_t left[POOLS];
 };
 
-/* What follows a wait for the device is charged to that wait, for so long. */
+/* Time after a wait for the device that is charged to that wait. */
 struct credit {
     uint64_t ns;
     enum idle_cause cause;
     struct idle_place place;
 };
 
-/* The way through a gap. */
+/* The progress through a gap. */
 struct passage {
     const struct idle *idle;
     struct idle_rows *rows;
     const struct idle_gap *gap;
-    uint64_t at_ns;   /* until here all is charged */
-    uint64_t call_ns; /* the end of the call before that; 0: not known */
+    uint64_t at_ns;   /* all time until here is charged */
+    uint64_t call_ns; /* end of the call before that; 0: not known */
     struct credit credit;
     uint32_t thread;
     bool is_last;        /* no work ends the gap */
-    struct split *split; /* of the time that is being charged; NULL: it is not split */
+    struct split *split; /* the time being charged; NULL: not split */
     int error;
 };
 
@@ -46,7 +46,7 @@ static uint64_t earlier(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* The row of that time, in which `place` is. */
+/* The row for time at `place` around `middle_ns`. */
 static struct idle_row idle_gap_row_of(const struct passage *p, enum idle_cause cause,
                                        const struct idle_place *place, uint64_t middle_ns)
 {
@@ -61,8 +61,8 @@ static struct idle_row idle_gap_row_of(const struct passage *p, enum idle_cause 
     return what;
 }
 
-/* What of that time is to be charged in the part of the gap from *part on, which goes on. False:
- * nothing more. */
+/* The next stretch of that time to charge, in the gap's parts from *part on. Returns false at the
+ * end. */
 static bool next_time(const struct passage *p, uint32_t *part, uint64_t begin_ns, uint64_t end_ns,
                       struct time_span *time)
 {
@@ -109,7 +109,7 @@ static void put_whole(struct passage *p, enum idle_cause cause, const struct idl
 
 /* ---- what the thread did (idle_host.c) ------------------------------------------------------- */
 
-/* Data loading and start-up are charged as a whole, whatever the thread did. */
+/* Data loading and start-up are not divided, whatever the thread did. */
 static bool idle_gap_is_whole(enum idle_cause cause)
 {
     return cause == IDLE_LOADER || cause == IDLE_START_UP;
@@ -151,7 +151,7 @@ static void split_piece(void *context, const struct thread_piece *piece)
         enum pool pool = order[i];
         if (piece->kind == DID_THROTTLED &&
             (pool == POOL_WAITED || (pool == POOL_RAN && s->knows_ran)))
-            continue; /* then it was not stopped */
+            continue; /* it was not stopped then */
         uint64_t taken = earlier(ns, s->left[pool]);
         split_add(s, piece, piece->kind, pool, taken);
         s->left[pool] -= taken;
@@ -159,7 +159,7 @@ static void split_piece(void *context, const struct thread_piece *piece)
     }
 }
 
-/* What is charged until split_end, from at_ns on, is split by what the thread did. */
+/* From here to split_end, splits charged time by what the thread did. */
 static void split_begin(struct passage *p, struct split *split, enum idle_cause cause,
                         bool knows_ran)
 {
@@ -170,7 +170,7 @@ static void split_begin(struct passage *p, struct split *split, enum idle_cause 
         p->split = split;
 }
 
-/* What silences say of a time that was charged as a whole. */
+/* Divides time that was charged as a whole by the thread's silences. */
 static void share_out(struct split *s, uint64_t from_ns)
 {
     struct thread_shares shares = {0};
@@ -210,7 +210,7 @@ static void split_end(struct passage *p, uint64_t from_ns)
     }
 }
 
-/* ---- pieces ---------------------------------------------------------------------------------- */
+/* ---- parts of a gap -------------------------------------------------------------------------- */
 
 static void idle_gap_put(struct passage *p, enum idle_cause cause, const struct idle_place *place,
                          uint64_t until_ns)
@@ -226,7 +226,7 @@ static void idle_gap_put(struct passage *p, enum idle_cause cause, const struct 
         split_end(p, from_ns);
 }
 
-/* What would have been over had the thread not waited is the wait's. */
+/* Charges to the wait what would have ended earlier without it. */
 static void put_credit(struct passage *p, uint64_t until_ns)
 {
     uint64_t ns = until_ns > p->at_ns ? earlier(until_ns - p->at_ns, p->credit.ns) : 0;
@@ -234,7 +234,7 @@ static void put_credit(struct passage *p, uint64_t until_ns)
     idle_gap_put(p, p->credit.cause, &p->credit.place, p->at_ns + ns);
 }
 
-/* Time in which the thread made no call: it ran (`cause`), or did what `look` says. */
+/* Charges time without a call: the thread ran (`cause`), or did what `look` says. */
 static void put_silent(struct passage *p, enum idle_cause cause, const struct idle_place *place,
                        const struct silence_look *look, uint64_t until_ns)
 {
@@ -259,7 +259,7 @@ static void put_silent(struct passage *p, enum idle_cause cause, const struct id
     split_end(p, at_ns);
 }
 
-/* Time of that cause, whichever it is. */
+/* Charges time of any cause. */
 static void put_any(struct passage *p, enum idle_cause cause, const struct idle_place *place,
                     const struct silence_look *look, uint64_t until_ns)
 {
@@ -272,9 +272,8 @@ static void put_any(struct passage *p, enum idle_cause cause, const struct idle_
     idle_gap_put(p, cause, place, until_ns);
 }
 
-/* The time from since_ns on, in which the thread made no call, is between the one before, if there
- * is one, and the one that it comes to; if that one's range or operator was open for half of the
- * time, in that. */
+/* The place of time without a call from since_ns on. It lies between the previous call, if any, and
+ * the next one, or in the next one's range or operator if that was open for half of it. */
 static struct idle_place towards(const struct idle_entry *from, const struct idle_entry *to,
                                  uint64_t since_ns)
 {
@@ -293,8 +292,8 @@ static struct idle_place towards(const struct idle_entry *from, const struct idl
     return place;
 }
 
-/* The thread makes no call between `from`, which may be NULL, and the next one; `to` is that which
- * it comes to. */
+/* Charges time without a call between `from`, which may be NULL, and `next`; `to` is the call that
+ * it leads to. */
 static void between(struct passage *p, const struct idle_entry *from, const struct idle_entry *next,
                     const struct idle_entry *to, uint64_t until_ns)
 {
@@ -319,7 +318,7 @@ static void between(struct passage *p, const struct idle_entry *from, const stru
     idle_gap_put(p, cause, &more, until_ns);
 }
 
-/* What time is called that a thread lost by waiting in such a call: freeing memory waits for all
+/* The cause of time that a thread lost by waiting in such a call: freeing memory waits for all
  * kernels, too. */
 static enum idle_cause cause_of_wait(const struct idle_entry *e)
 {
@@ -339,7 +338,7 @@ static void inside(struct passage *p, const struct idle_entry *e, uint64_t until
     }
 }
 
-/* Of the entries from `i` on the first that says where the thread was, or else `next`. */
+/* The first entry from `i` on that shows where the thread was, else `next`. */
 static const struct idle_entry *comes_to(const struct idle_thread *t, uint32_t i,
                                          const struct idle_entry *next)
 {
@@ -348,7 +347,7 @@ static const struct idle_entry *comes_to(const struct idle_thread *t, uint32_t i
     return i < t->count ? idle_thread_entry(t, i) : next;
 }
 
-/* What that thread did until then; `next` is its call that is not over then. */
+/* Charges what the thread did until then; `next` is its call that ends later. */
 static void idle_gap_follow(struct passage *p, const struct idle_thread *t,
                             const struct idle_entry *next, uint64_t until_ns)
 {
@@ -380,7 +379,8 @@ static void idle_gap_follow(struct passage *p, const struct idle_thread *t,
     idle_gap_put(p, IDLE_LAUNCH, &next->place, until_ns);
 }
 
-/* The last entry of the thread that begins before then, and is a call if it must be; NULL: none. */
+/* The last entry of the thread that begins before `ns`, a call if `is_call`; NULL if there is
+ * none. */
 static const struct idle_entry *entry_before(const struct idle_thread *t, uint64_t ns, bool is_call)
 {
     for (uint32_t i = t->count; i; i--) {
@@ -391,7 +391,8 @@ static const struct idle_entry *entry_before(const struct idle_thread *t, uint64
     return NULL;
 }
 
-/* Until when the thread before made calls, if the other one made none that could tell why. */
+/* Until when the previous thread made calls, if the launching thread made none that explains the
+ * gap. */
 static uint64_t handed_over(const struct passage *p)
 {
     const struct idle_thread *t = p->gap->call.thread, *b = p->gap->before;
@@ -408,7 +409,7 @@ static uint64_t handed_over(const struct passage *p)
     return !last || still_waits ? 0 : earlier(last->end_ns, call_ns);
 }
 
-/* The gap's call as its thread has it; if that is forgotten, it is known by its function. */
+/* The gap's call from its thread's entries; if that is forgotten, only its function is known. */
 static struct idle_entry idle_gap_entry_of(const struct idle_submit *call)
 {
     struct idle_entry entry = {.begin_ns = call->begin_ns,
@@ -434,14 +435,14 @@ int idle_gap_charge(const struct idle *d, struct idle_rows *rows, const struct i
         idle_gap_put(&p, IDLE_UNKNOWN, &nowhere, g->end_ns);
         return p.error;
     }
-    if (g->call.end_ns > g->begin_ns) { /* mostly the host is ahead */
+    if (g->call.end_ns > g->begin_ns) { /* usually the host is ahead */
         uint64_t until_ns = earlier(handed_over(&p), g->end_ns);
         const struct idle_entry call = idle_gap_entry_of(&g->call);
         if (until_ns > p.at_ns)
             idle_gap_follow(&p, g->before, &call, until_ns);
         idle_gap_follow(&p, g->call.thread, &call, earlier(g->call.end_ns, g->end_ns));
     }
-    /* It was queued in time, or is on its way. */
+    /* The rest was queued in time, or is on its way. */
     p.thread = IDLE_NONE;
     idle_gap_put(&p, g->end_ns - p.at_ns < IDLE_NEAR_NS ? IDLE_LAUNCH : IDLE_SYNC, &device,
                  g->end_ns);

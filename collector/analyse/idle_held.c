@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gaps that copies ended, until it is known whose they are (struct idle_held). */
+/* Held gaps: gaps that copies ended, until the next kernel decides who they belong to. */
 #include "analyse/idle_state.h"
 #include "base/array.h"
 #include "error.h"
 
-/* A launch so soon behind a copy, as a part of what the device had been idle before that, may have
- * waited for it. */
+/* A launch may have waited for a copy if it follows within this fraction of the idle time before
+ * it. */
 #define SOON_PART 10
 
 bool idle_held_may_hold(const struct idle_gap *gap, const struct idle_thread *launcher)
@@ -33,11 +33,11 @@ int idle_held_give(const struct idle *d, struct idle_held *h, uint64_t busy_ns,
     int error = 0;
     for (uint32_t i = 0; call && i < h->count; i++)
         if (h->gaps[i].call.thread == call->thread)
-            call = NULL; /* who made the kernel made the copy */
+            call = NULL; /* the kernel's thread made the copy, too */
     uint64_t call_ns = call ? call->begin_ns : 0;
     uint64_t idle_ns = call_ns > busy_ns ? call_ns - busy_ns : 0; /* before the call */
-    /* Of each, the last first: may the kernel have waited for the copy that ended it, as it had
-     * been called for half of the time, or its call, as it came soon behind? */
+    /* Decides for each gap, last first, whether the kernel may have waited for the copy that ended
+     * it: it was launched before half of the gap had passed, or soon after the copy. */
     for (uint32_t i = h->count; i; i--) {
         struct idle_gap *g = &h->gaps[i - 1];
         uint64_t ns = g->end_ns - g->begin_ns;

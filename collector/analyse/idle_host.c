@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Idle time in which the thread that fed the device made no call, split by what the thread did
- * (thread_time.h): rows of idle_rows.h beside those of the causes, whose `did` is not 0. Those of a
- * device and cause add up to what that cause has there.
+ * Idle time in which the feeding thread made no call, split by what that thread did
+ * (thread_time.h). These rows of idle_rows.h have `did` != 0 and stand beside those of the causes.
+ * Those of a device and cause add up to that cause's time there.
  *
- * While the walk lasts a row is a piece of which a record says all, a sample, or a pool: time of
- * which it is only known that the thread ran (DID_RUNNING), waited (DID_WAITED), or neither
- * (DID_UNKNOWN). Behind it samples are handed what the pools have, never more than they stand for.
+ * During the walk a row is a stretch that a record covers, a sample, or a pool. A pool is time in
+ * which the thread only is known to have run (DID_RUNNING), waited (DID_WAITED), or neither
+ * (DID_UNKNOWN). After the walk samples take time from the pools, never more than they stand for.
  */
 
 #include <math.h>
@@ -27,7 +27,7 @@ static bool is_pool(const struct idle_row *row)
             row->did == DID_UNKNOWN);
 }
 
-/* Start-up and data loading are split by themselves. */
+/* Start-up and data loading are split separately. */
 static enum idle_cause group_of(const struct idle_row *row)
 {
     return row->cause == IDLE_LOADER || row->cause == IDLE_START_UP ? (enum idle_cause)row->cause
@@ -50,7 +50,7 @@ struct group {
     uint32_t count;
 };
 
-/* What samples say, in the order in which they are handed pools: what the kernel counted first. */
+/* The kinds of samples, in the order in which they take time from pools: kernel counts first. */
 enum sampled { SAMPLED_FAULTS, SAMPLED_PREEMPTED, SAMPLED_RAN, SAMPLED_WAITED, SAMPLED_KINDS };
 
 static enum sampled sampled_of(const struct idle_row *row)
@@ -62,7 +62,7 @@ static enum sampled sampled_of(const struct idle_row *row)
                                   : SAMPLED_WAITED;
 }
 
-/* Which pools those are handed, and in which order. */
+/* True if samples of that kind take time from the pool in that turn. */
 static bool may_take(const struct idle_row *pool, enum sampled kind, unsigned turn)
 {
     static const enum thread_did first[] = {DID_RUNNING, DID_PREEMPTED, DID_RUNNING, DID_WAITED};
@@ -90,22 +90,22 @@ static bool is_wait(const struct stack_place *place)
             strcmp(name, "_wait_for_tstate_lock") == 0);
 }
 
-/* The loader's workers of a process are its children that use no device. */
+/* The loader's workers: children of a process that use no device. */
 struct workers {
-    bool works; /* the process itself uses one */
+    bool works; /* the process uses a device */
     uint32_t count;
-    uint32_t busy;                  /* of these so many ran or read for most of their time, */
-    uint64_t busy_ns, lived_ns;     /* all of these so long */
-    const struct kernel_name *text; /* NULL: not all are busy */
+    uint32_t busy;                  /* workers that ran or read for most of their time, ... */
+    uint64_t busy_ns, lived_ns;     /* ... and the total time of all workers */
+    const struct kernel_name *text; /* NULL: some are not busy */
 };
 
-/* What is said of processes; NULL: nothing. */
+/* Facts about processes; NULL: none. */
 struct facts {
     struct workers *workers;              /* owned, by index */
     const struct kernel_name **throttled; /* likewise: the quota that stopped its threads */
 };
 
-#define WORKER_NS   50000000u /* who lived for less has not worked for long */
+#define WORKER_NS   50000000u /* shorter-lived children are ignored */
 #define WORKER_BUSY 0.6
 
 static struct key pid_key(const struct process *p, uint32_t pid)
@@ -149,8 +149,7 @@ static int idle_host_name(struct idle *d, char *text, const struct kernel_name *
     return error;
 }
 
-/* "83 100 1500": of so many periods of the quota so many were used up; thousandths of a processor.
- */
+/* Names a quota from "83 100 1500": exhausted periods, all periods, thousandths of a processor. */
 static int name_quota(struct idle *d, const struct process *p, const struct kernel_name **found)
 {
     const char *said = process_meta(p, "cpu_throttled");
@@ -199,7 +198,7 @@ static void idle_host_say(struct idle_row *row, enum thread_did did, const struc
     row->place.word = (uintptr_t)what;
 }
 
-/* A thread that loads waits for a worker in a call, or in what nobody has seen. */
+/* True if a loading thread may wait for a worker here: in a call, or in unrecorded time. */
 static bool may_wait_for_worker(const struct idle_row *row)
 {
     return row->cause == IDLE_LOADER && row->did != DID_RUNNING && row->did != DID_GC &&
@@ -207,8 +206,7 @@ static bool may_wait_for_worker(const struct idle_row *row)
            row->did != DID_IMPORT && row->did != DID_PREEMPTED && row->did != DID_THROTTLED;
 }
 
-/* Adds it. Python's frames may say more of it: a module is imported, or the lock is a condition's.
- */
+/* Adds a row. Python frames may refine it: a module import, or the lock of a condition. */
 static int idle_host_put(const struct idle *d, const struct facts *f, struct idle_rows *to,
                          struct idle_row *row)
 {
@@ -220,7 +218,7 @@ static int idle_host_put(const struct idle *d, const struct facts *f, struct idl
                          : 0;
     const struct kernel_name *module = NULL, *body = NULL;
     bool imports = false;
-    for (uint32_t i = 0; i < count; i++) { /* the innermost one first */
+    for (uint32_t i = 0; i < count; i++) { /* innermost first */
         const struct stack_place *place =
             frame_kind(words[i]) == FRAME_PYTHON
                 ? stack_table_place(t, row->process, frame_python(words[i]))
@@ -231,7 +229,7 @@ static int idle_host_put(const struct idle *d, const struct facts *f, struct idl
             row->did = DID_CONDITION;
         if (strncmp(place->file->raw, "<frozen importlib", 17) == 0) {
             imports = true;
-            module = body; /* the outermost one that is imported */
+            module = body; /* the outermost imported module */
         } else if (place->function && strcmp(place->function->raw, "<module>") == 0) {
             body = place->file;
         }
@@ -248,7 +246,7 @@ static int idle_host_put(const struct idle *d, const struct facts *f, struct idl
     return idle_rows_add_sum(to, row);
 }
 
-/* From the pools to that sample's row so much; adds the rows that come of it. */
+/* Moves `ns` from the pools to the sample's row, and adds the resulting rows. */
 static int hand_out(const struct idle *d, const struct facts *f, const struct group *g,
                     const struct idle_row *sample, uint64_t ns, struct idle_rows *to)
 {
@@ -268,8 +266,8 @@ static int hand_out(const struct idle *d, const struct facts *f, const struct gr
     return error;
 }
 
-/* Who says where a thread ran: its CPU's samples, which are exact. If none of these has a frame of
- * Python's, and looks by another thread have some, it is those. */
+/* The samples that show where a thread ran: CPU samples, which are exact; or samples by another
+ * thread, if only those have Python frames. */
 static uint32_t find_witness(const struct idle *d, const struct group *g)
 {
     const struct stack_table *t = &d->walk->survey.stacks;
@@ -325,13 +323,13 @@ static int idle_host_own_settle(const struct idle *d, const struct facts *f, con
     return error;
 }
 
-/* The causes that are split wherever they are. */
+/* The causes that are always split. */
 static const enum idle_cause causes[] = {IDLE_HOST, IDLE_LOADER, IDLE_WAITING, IDLE_PREEMPTED};
 
 #define CAUSES (sizeof causes / sizeof causes[0])
 
-/* What the causes of a device have, and its rows have not: work before the process's first such
- * record. */
+/* Adds a row for the time that the causes of a device have and its rows lack: work before the
+ * process's first such record. */
 static int add_rest(struct idle *d, uint32_t device, const uint64_t have_ns[static CAUSES])
 {
     const struct idle_device *of = &d->devices[device];
@@ -353,8 +351,8 @@ static int add_rest(struct idle *d, uint32_t device, const uint64_t have_ns[stat
     return error;
 }
 
-/* Rows and causes say the same: where a step began in the middle of a time that was split, a row
- * may be of start-up, or not, that is not with the cause. */
+/* Makes rows and causes agree. If a step began within split time, a row and its cause may differ in
+ * whether they are start-up. */
 static int even_out(struct idle *d)
 {
     uint64_t(*have_ns)[CAUSES] = calloc(d->device_count + 1u, sizeof *have_ns);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the thread that fed the GPU did while the GPU waited for it: rows of idle_host.c, those of
- * one cause, kind and place together. */
+/* The table of what the feeding thread did while the GPU was idle: rows of idle_host.c, merged by
+ * cause, kind and place. */
 #include <stdlib.h>
 
 #include "analyse/idle.h"
@@ -24,7 +24,7 @@ static int idle_host_table_add(struct sums *s, struct idle *d, const struct idle
     return error;
 }
 
-/* Once the places of idle time are named, as those are that findings tell. */
+/* Runs after the places of idle time are named, as the findings need them. */
 static int idle_host_table_end(struct report *r)
 {
     struct sums *s = &r->sums[ANALYSIS_idle_host_sums];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Work that a kill, or a full disk, took: it was launched, and CUPTI had not handed it over. */
+/* Work lost by a kill or a full disk: launched, but not delivered by CUPTI. */
 #include "analyse/idle_state.h"
 
 #include "api/api.h"
@@ -15,7 +15,7 @@ void idle_lost_begin(struct idle_lost *lost, const struct process *p)
                                          process_wants_kernels(p)};
 }
 
-/* Does the call make work, which has a record in any case? */
+/* True if the call launches work that always has a record. */
 static bool launches(const struct event *e)
 {
     unsigned does = e->function->does;
@@ -37,8 +37,8 @@ void idle_lost_call(struct idle_lost *lost, const struct event *e)
         lost->behind_ns = ns;
 }
 
-/* All that was launched before it began was so before the end of the last work. Where its call is
- * not known, it may be of any of that. */
+/* All launches before the last launch precede the end of the last work. Work without a known call
+ * may belong to any of them. */
 void idle_lost_work(struct idle_lost *lost, const struct slice *s)
 {
     uint64_t made_ns = s->is_called ? s->call.begin_ns : lost->last_ns;

@@ -14,7 +14,7 @@
 #include "error.h"
 #include "read/process_title.h"
 
-/* Between characters that are of no name. */
+/* Finds `name` as a whole word in `text`. */
 static bool has_whole(const char *text, const char *name)
 {
     size_t length = strlen(name);
@@ -25,8 +25,8 @@ static bool has_whole(const char *text, const char *name)
     return false;
 }
 
-/* What a scheduler calls its queue of requests, as "get_next_batch_to_run", only has a loader's
- * name in its own. */
+/* A scheduler's "get_next_batch_to_run" is about requests: it only contains a loader's name, and
+ * does not count. */
 bool idle_says_loading(const char *name)
 {
     static const char *const things[] = {"dataloader", "data_loader", "data loader"};
@@ -43,7 +43,7 @@ bool idle_says_loading(const char *name)
     return says;
 }
 
-/* Who was waited for; returns `text`. */
+/* Writes who was waited for to `text`, and returns it. */
 static const char *waited_for(const struct walk *w, const struct idle_row *row,
                               char text[static RANK_TITLE_BYTES])
 {
@@ -54,7 +54,7 @@ static const char *waited_for(const struct walk *w, const struct idle_row *row,
     return text;
 }
 
-/* The operator or range; NULL: it is none, or has no name. */
+/* The operator or range of the place; NULL if it is none, or has no name. */
 static const struct kernel_name *idle_place_around(const struct walk *w, const struct idle_row *row)
 {
     const struct idle_place *place = &row->place;
@@ -65,7 +65,7 @@ static const struct kernel_name *idle_place_around(const struct walk *w, const s
     }
 }
 
-/* What the place is called, where it is no line; perhaps in `made`. */
+/* The name of a place that is no line; may be made in `made`. */
 static const char *idle_place_name_of(const struct walk *w, const struct idle_row *row,
                                       char made[RANK_TITLE_BYTES])
 {
@@ -82,7 +82,8 @@ static const char *idle_place_name_of(const struct walk *w, const struct idle_ro
                                               : "not known";
 }
 
-/* `text`, which it frees, of that side; `is_around`: it names what the call was made in. */
+/* Prepends the place's side to `text`, which it frees; `is_around`: `text` names what the call was
+ * made in. */
 static char *sided(char *text, const struct idle_place *place, bool is_around)
 {
     bool is_before = place->side == IDLE_BEFORE || (place->side == IDLE_TOWARDS && !is_around);
@@ -100,9 +101,9 @@ static const struct idle_reported *reported_of(const struct idle_row *row)
     return (const struct idle_reported *)(uintptr_t)row->place.word;
 }
 
-/* One end of a time between two calls: what was called, in its line or the operator or range that
- * it was in, which has quotes where its name would read as both ends ("forward and backward").
- * `is_known`: it is told by more than its function. NULL: no memory. */
+/* Text for one end of a time between two calls: the call with its line, or with its operator or
+ * range, quoted if " and " in its name would confuse. Sets *is_known if there is more than the
+ * function. NULL if out of memory. */
 static char *end_text(const struct walk *w, struct place_lines *lines, const struct idle_row *row,
                       bool has_caller, bool *is_known)
 {
@@ -125,8 +126,8 @@ static char *end_text(const struct walk *w, struct place_lines *lines, const str
     return clean;
 }
 
-/* "between cudaFree in load (train.py:3) and cudaLaunchKernel in step (train.py:7)"; of two that
- * read the same it says no more than "before" one does. */
+/* "between cudaFree in load (train.py:3) and cudaLaunchKernel in step (train.py:7)"; "before" one
+ * of them if both read the same. */
 static char *between_text(const struct walk *w, struct place_lines *lines,
                           const struct idle_row *row, bool *is_known)
 {
@@ -151,7 +152,7 @@ static char *between_text(const struct walk *w, struct place_lines *lines,
     return text;
 }
 
-/* What can be said of time of which nothing is known but the kind. */
+/* Text for time with a known kind and nothing else. */
 static const char *nothing_known(const struct idle_row *row)
 {
     switch (row->did) {
@@ -164,7 +165,7 @@ static const char *nothing_known(const struct idle_row *row)
     }
 }
 
-/* "thread 13 (loader)", in new memory. */
+/* "thread 13 (loader)", as new text. */
 static char *holder_text(const struct walk *w, const struct idle_row *row)
 {
     uint64_t tid = row->place.word;
@@ -175,7 +176,7 @@ static char *holder_text(const struct walk *w, const struct idle_row *row)
                              : text_printf("thread %llu", (unsigned long long)tid);
 }
 
-/* Of a module's file its name: "torch" of "lib/torch/__init__.py". */
+/* The module of a file: "torch" for "lib/torch/__init__.py". */
 static char *module_text(const char *file)
 {
     static const char package[] = "/__init__.py";
@@ -186,7 +187,7 @@ static char *module_text(const char *file)
     return text_printf("%.*s", (int)(file + length - name), name);
 }
 
-/* What a thread did there, but for the kind of it. */
+/* What a thread did there, without the kind. */
 static char *did_text(const struct walk *w, struct place_lines *lines, const struct idle_row *row)
 {
     const struct idle_place *place = &row->place;
@@ -212,7 +213,7 @@ static char *did_text(const struct walk *w, struct place_lines *lines, const str
     return clean;
 }
 
-/* Not if it is all in the operator or range around the call, which is named then. */
+/* False if all of it is in the operator or range around the call, which is named instead. */
 static bool idle_place_is_between(const struct walk *w, const struct idle_row *row,
                                   const char *line)
 {
@@ -295,7 +296,7 @@ static int by_ns(const void *left, const void *right)
     return ORDER(b->ns, a->ns) ?: by_cause_and_place(left, right);
 }
 
-/* Has the row at `a` the longest gap of both? Of several such the one that came first. */
+/* Orders rows by longest gap; among equal ones the earliest first. */
 static int by_longest(const struct idle_row *rows, uint32_t a, uint32_t b)
 {
     const struct idle_row *x = &rows[a], *y = &rows[b];
@@ -305,7 +306,7 @@ static int by_longest(const struct idle_row *rows, uint32_t a, uint32_t b)
            ORDER(a, b);
 }
 
-/* Those of one cause and place together, and of these each device's. */
+/* Orders totals by cause and place, then by device. */
 static int by_device(const void *left, const void *right, void *context)
 {
     const struct idle_total *a = left, *b = right;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the devices' time went, on paper. */
+/* The tables of devices' time and idle time. */
 #include "analyse/idle.h"
 #include "base/new_text.h"
 #include "base/unit_text.h"
@@ -129,7 +129,7 @@ static void idle_print_fill_place(const struct table *t, uint32_t index, enum re
     cells[CAUSE] = cell_text(idle_cause_words[total->cause]);
     cells[SHARE] = cell_share(total->ns, idle_share_of(d, total->cause));
     cells[LONGEST] = cell_number(row->longest_ns);
-    /* What begins with the process begins before the first event. */
+    /* A gap that begins with the process begins before the first event. */
     cells[AT] =
         row->longest_at_ns < origin_ns && format == FORMAT_TEXT
             ? cell_text("the start")
@@ -138,7 +138,7 @@ static void idle_print_fill_place(const struct table *t, uint32_t index, enum re
     cells[HOST] = cell_text(device->process->header.host);
     cells[PID] = cells[LONGEST_PID] = cell_number(device->process->header.pid);
     cells[GPU] = cells[LONGEST_GPU] = cell_number(device->device);
-    if (total->has_processes) /* it is the sum of all of them */
+    if (total->has_processes) /* the row adds up several processes */
         cells[RANK] = cells[HOST] = cells[PID] = cell_text(NULL);
     if (total->devices > 1)
         cells[GPU] = cell_text(NULL);

@@ -8,10 +8,10 @@
 #include "error.h"
 #include "resolve/collective.h"
 
-/* What a kernel's numbers are. */
+/* The numbers of a kernel's span. */
 enum {
-    KERNEL_NUMBER, /* of the collective on its communicator; 0: not known */
-    KERNEL_PLACE,  /* among those of its device, from 1 on */
+    KERNEL_NUMBER, /* number of the collective on its communicator; 0: not known */
+    KERNEL_PLACE,  /* index among those of its device, from 1 on */
     KERNEL_IDLE_NS,
     KERNEL_IDLE_PLACE,
     KERNEL_WORK_PLACE,
@@ -19,7 +19,7 @@ enum {
     KERNEL_NUMBERS
 };
 
-/* Beside the number of its kind, of which there are no more: it is not in the piece. */
+/* A flag above all numbers of kinds: the kernel is outside the selection. */
 #define KERNEL_FILTERED UINT64_C(0x100000000)
 
 static const struct span_kind kernel_kind = {KERNEL_NUMBERS,
@@ -96,12 +96,12 @@ int idle_ranks_alone(struct idle_ranks *r, uint32_t device, uint64_t begin_ns, u
               : GPUPROF_NO_MEMORY;
 }
 
-/* ---- behind the last: who met ---------------------------------------------------------------- */
+/* ---- after the last kernel: who met ---------------------------------------------------------- */
 
-/* By what kernels of a group are known to be of one collective. */
+/* How kernels of a group are matched to collectives. */
 enum match { BY_NUMBER, BY_COUNT, BY_TIME };
 
-/* A sequence, and what puts it into order. */
+/* A sequence with its sort key. */
 struct member {
     struct rank_device device;
     uint64_t communicator;
@@ -109,16 +109,16 @@ struct member {
     uint32_t sequence;
 };
 
-/* Where one is in a sequence. */
+/* The position in a sequence. */
 struct comer {
     struct span kernel;
-    struct span_reader ahead; /* at the next one */
+    struct span_reader ahead; /* at the next kernel */
     struct rank_sequence *sequence;
-    uint64_t number, since; /* the last number, and kernels since: 0, it is this one's */
+    uint64_t number, since; /* last number, and kernels since then; 0: this kernel has it */
     bool has_next;
-    bool has_begun; /* it is not the first */
-    bool is_of_it;  /* of the collective that is next */
-    bool loses;     /* what follows its last one may be lost */
+    bool has_begun; /* the first kernel is past */
+    bool is_of_it;  /* it belongs to the next collective */
+    bool loses;     /* kernels after its last one may be lost */
 };
 
 struct telling {
@@ -143,7 +143,7 @@ static void close_reader(const struct span_reader *reader, const struct rank_spa
         s->numbers->has_failed |= reader->has_failed;
 }
 
-/* Are they of one communicator, or of one name in a job? < 0, 0, > 0. */
+/* Orders members by communicator, or by job and name. < 0, 0, > 0. */
 static int compare_groups(const struct member *a, const struct member *b)
 {
     if (a->communicator != b->communicator)
@@ -162,7 +162,7 @@ static int compare_members(const void *left, const void *right)
     return ORDER(a->device.process, b->device.process) ?: ORDER(a->device.device, b->device.device);
 }
 
-/* Goes on to the next kernel, which it has. 0 or an error. */
+/* Advances to the next kernel, which must exist. 0 or an error. */
 static int idle_ranks_look(struct comer *c, enum match by)
 {
     c->kernel = c->ahead.span;
@@ -183,8 +183,8 @@ static uint64_t shared_ns(const struct span *a, const struct span *b)
     return to_ns > from_ns ? to_ns - from_ns : 0;
 }
 
-/* Those that did not run with the one that began last, or whose next one did so for longer, are of
- * a collective of which that one lacks its kernel. */
+/* Kernels belong to a collective that the last one's rank lacks if they did not run with the one
+ * that began last, or if their successor did so for longer. */
 static void match_by_time(struct comer **comers, uint32_t count)
 {
     const struct comer *last = comers[0];
@@ -216,8 +216,8 @@ static void match_by_number(struct comer **comers, uint32_t count)
         comers[i]->is_of_it = !idle_ranks_is_before(first, comers[i]);
 }
 
-/* Where all have as many, or no one clock, the n-th are of one. *otherwise: why those are
- * none that do not meet. */
+/* Kernels match by count if all ranks have equally many, or there is no common clock. *otherwise:
+ * why kernels without a meeting are missed. */
 static enum match match_of(const struct idle_ranks *r, const struct member *members, uint32_t count,
                            enum rank_miss *otherwise)
 {
@@ -251,14 +251,14 @@ static struct rank_kernel kernel_of(const struct comer *c)
                                       .is_filtered = numbers[KERNEL_KIND] & KERNEL_FILTERED}};
     if (!n)
         return k;
-    k.facts.is_filtered = false; /* a part is of no piece: such a number is none of its kinds */
+    k.facts.is_filtered = false; /* parts have no selection, so no kind has the flag */
     k.facts.kind = meant(n, n->kinds, n->kind_count, numbers[KERNEL_KIND]);
     k.facts.idle_place = meant(n, n->places, n->place_count, numbers[KERNEL_IDLE_PLACE]);
     k.facts.work_place = meant(n, n->places, n->place_count, numbers[KERNEL_WORK_PLACE]);
     return k;
 }
 
-/* The kernels of a collective; m->count is how many there are. */
+/* Collects the kernels of a collective; m->count is their number. */
 static void idle_ranks_gather(struct comer *const *comers, uint32_t count, struct rank_meeting *m,
                               uint64_t *first_end_ns)
 {
@@ -274,13 +274,13 @@ static void idle_ranks_gather(struct comer *const *comers, uint32_t count, struc
         m->first_ns = c->kernel.begin_ns < m->first_ns ? c->kernel.begin_ns : m->first_ns;
         *first_end_ns = c->kernel.end_ns < *first_end_ns ? c->kernel.end_ns : *first_end_ns;
     }
-    m->last = kernel_of(last); /* it is of somebody */
+    m->last = kernel_of(last); /* at least one kernel belongs to it */
     m->late = m->last;
     m->sequence = last->sequence;
     m->late_device = m->last_device = last->sequence->device;
 }
 
-/* Did it wait on its host for most of what it was late? */
+/* True if it waited on its host for at least half of its lag. */
 static bool has_waited(const struct telling *t, const struct rank_kernel *k, uint64_t first_ns)
 {
     const struct rank_kernel_facts *facts = &k->facts;
@@ -288,8 +288,8 @@ static bool has_waited(const struct telling *t, const struct rank_kernel *k, uin
            t->listener->has_waited(t->listener->context, facts->idle_place);
 }
 
-/* Who is to blame if not the last one. Its wait is taken for one that ended when its kernel began.
- */
+/* Finds the late rank if it is not the last one. The last one's wait is assumed to end at its
+ * kernel. */
 static void find_late(const struct telling *t, struct comer *const *comers, uint32_t count,
                       struct rank_meeting *m)
 {
@@ -314,7 +314,7 @@ static void find_late(const struct telling *t, struct comer *const *comers, uint
     }
 }
 
-/* `waited_for`: a device, RANK_NOT_KNOWN or RANK_NOBODY. */
+/* Stores a wait. `waited_for`: a device, RANK_NOT_KNOWN or RANK_NOBODY. */
 static int put_wait(struct telling *t, const struct comer *c, uint64_t begin_ns, uint64_t end_ns,
                     uint32_t waited_for)
 {
@@ -346,8 +346,8 @@ static int report_meeting(struct telling *t, struct comer *const *comers, uint32
     return error;
 }
 
-/* Those of the collective go on to their next kernel, or leave the list if they have none; *lost:
- * if they may have had some. */
+/* Advances the ranks of the collective to their next kernel, and drops those at their end. Sets
+ * *lost if such a rank may have lost kernels. */
 static int move_on(struct comer **comers, uint32_t *count, enum match by, bool *lost)
 {
     uint32_t left = 0;
@@ -368,8 +368,8 @@ static int move_on(struct comer **comers, uint32_t *count, enum match by, bool *
     return error;
 }
 
-/* Messages and groups, which have no numbers among those that do, are not of all ranks: that
- * somebody has none of them is no miss. `lacks`: somebody is not there at all. */
+/* Reports a group's meetings. Messages and groups without numbers need not include all ranks, so a
+ * rank without one is no miss. `lacks`: some rank is missing altogether. */
 static int report_comers(struct telling *t, struct comer **comers, uint32_t count, enum match by,
                          bool lacks, enum rank_miss otherwise)
 {
@@ -410,7 +410,7 @@ static int report_comers(struct telling *t, struct comer **comers, uint32_t coun
     return error;
 }
 
-/* Are ranks of the communicator not there, or may they be left out? */
+/* True if ranks of the communicator are missing, or may be left out. */
 static bool is_short_of_ranks(const struct telling *t, const struct member *members, uint32_t count)
 {
     uint32_t ranks = 0;
@@ -423,7 +423,7 @@ static bool is_short_of_ranks(const struct telling *t, const struct member *memb
     return ranks ? count < ranks : leaves_out;
 }
 
-/* Of one communicator or name. */
+/* Reports the meetings of one communicator or name. */
 static int report_group(struct telling *t, const struct member *members, uint32_t count)
 {
     struct comer *all = calloc(count, sizeof *all);

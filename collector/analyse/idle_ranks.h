@@ -4,23 +4,23 @@
  * for the one that begins last. Kernels belong to one collective if all of them ran at the moment
  * when the last one began, and they
  *
- * - have one number on their communicator, where the calls of NCCL are recorded (library_calls.h);
- *   kernels in between, of messages and groups, are counted from the last numbered one;
+ * - have one number on their communicator, if NCCL's calls are recorded (library_calls.h). Kernels
+ * of messages and groups in between are counted from the last numbered one;
  * - otherwise are the n-th of their communicator (by NCCL's ranges, nccl_call.h) or, if that is not
  *   known, of their name on ranks of one job. If ranks of one host, which share a clock, have
  *   different counts, kernels match that ran together longer than with any other.
  *
- * The others waited for the rank that comes last, unless it had waited on its host and another rank
- * came after half of that time, as at a barrier of the host. Then they waited for the last rank
- * that had not waited on its host, and no later rank counts as late.
+ * The others waited for the rank that comes last. But it may have waited on its host, and another
+ * rank came after half of that time, as at a barrier of the host. Then they waited for the last
+ * rank that had not waited on its host, and no later rank counts as late.
  *
  * Nobody waits for a rank before its first kernel or after its last. The last rank is unknown if a
- * rank lacks a kernel in between, or if ranks are missing: a communicator is larger than the ranks
- * with such kernels, or its size is not known and ranks were left out or have no file
- * (recording.h). With a selection all kernels still match as in the whole; a collective lies where
- * its last kernel is, and waits lie where the device waited. Processes without a rank, or with one
- * that another process of their job has too, have no known job. In a recording of one process
- * nobody waits for another.
+ * rank lacks a kernel in between, or if ranks are missing. Ranks are missing if a communicator is
+ * larger than the number of ranks with such kernels; or, if its size is not known, if ranks were
+ * left out or have no file (recording.h). With a selection all kernels match as in the whole; a
+ * collective lies where its last kernel is, and waits lie where the device waited. Processes
+ * without a rank, or with one that another process of their job has too, have no known job. In a
+ * recording of one process nobody waits for another.
  *
  * Memory: 8 MiB for kernels, for times in which nothing else ran, and for waits, which lie in two
  * spools; 140 bytes a device; 250 for each communicator or name on each device, and up to 600 more

@@ -36,7 +36,7 @@ void idle_rows_release(struct idle_rows *r)
 
 static const struct number_kind kind = NUMBER_KEY(struct idle_row, did);
 
-/* The row's number; 0: no memory. */
+/* The row's number, created if new; 0 if out of memory. */
 static uint32_t idle_rows_number_of(struct idle_rows *r, const struct idle_row *what)
 {
     struct idle_row row = {.place = what->place,
@@ -57,7 +57,7 @@ static uint32_t idle_rows_number_of(struct idle_rows *r, const struct idle_row *
 
 int idle_rows_add(struct idle_rows *r, const struct idle_row *what, uint64_t at_ns, uint64_t ns)
 {
-    /* Mostly it is the one before: a loop has few places. */
+    /* Usually it is the previous row: a loop has few places. */
     if (!r->last || memcmp(&r->list[r->last - 1], what, kind.key_bytes) != 0)
         r->last = idle_rows_number_of(r, what);
     if (!r->last)

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where a program has steps, start-up lasts until they run: until the first one begins, and in the
- * first ones as long as each takes twice the time that a step takes (it compiles, loads, tunes).
- * When that is, is known behind the walk. Until then idle time is kept apart by the first steps'
- * begins (idle_early). Launches of a graph are no such steps: a program may work for long before it
- * captures one.
+ * In a program with steps, start-up lasts until the first one begins. First steps that take more
+ * than twice the usual time (compiling, loading, tuning) belong to it, too. That is known only
+ * after the walk; until then idle time is kept apart by the begins of the first steps (idle_early).
+ * Launches of a graph are no such steps: a program may work for long before it captures one.
  *
- * Where it has none, a long gap near the beginning is start-up, too, if no later one is half as
- * long and the device works then: the program compiles, loads or tunes once. One that computes
- * between its launches all along has gaps like that later.
+ * In a program without steps, a long gap near the beginning is start-up if no later gap is half as
+ * long and the device works afterwards. There the program compiles, loads or tunes once. A program
+ * that always computes between its launches has such gaps later, too.
  */
 #include "analyse/idle_state.h"
 
@@ -17,13 +16,13 @@
 #include "base/array.h"
 #include "error.h"
 
-#define SLOW_STEP   2 /* times as long as usual */
+#define SLOW_STEP   2 /* multiple of the usual time */
 #define STEPS_LEAST 2
 #define STEPS_MANY  10
 
 #define ONCE_NS         50000000u
-#define ONCE_WORK_PART  4  /* of the gap so much work may come before it, and has to come in all, */
-#define ONCE_EARLY_PART 10 /* ... of which the work before it is so little */
+#define ONCE_WORK_PART  4  /* of the gap: work before it at most, all work at least */
+#define ONCE_EARLY_PART 10 /* of all work: work before the gap at most */
 
 void idle_start_mark(struct idle *d)
 {
@@ -31,7 +30,7 @@ void idle_start_mark(struct idle *d)
     const struct step_mark *mark = &steps->marks[steps->mark_count - 1];
     struct idle_early *early = &d->way.processes[mark->process->index].early;
     d->way.marks_made = steps->made;
-    if (early->kind != steps->kind) { /* those of a kind that goes before others are fewer */
+    if (early->kind != steps->kind) { /* marks of a kind with higher priority are fewer */
         early->kind = steps->kind;
         early->of_kind = 0;
     }
@@ -42,9 +41,9 @@ void idle_start_mark(struct idle *d)
     early->of_kind++;
 }
 
-/* How long a step takes: nine of ten of those behind the first ones, since what some later steps
- * do, too (a checkpoint), is no start-up; of few, half of all but the first. 0: there are too few,
- * or no memory (*error). */
+/* The usual time of a step: the ninth decile after the first steps, since occasional later work (a
+ * checkpoint) is no start-up. With few steps it is the median of all but the first. 0 if there are
+ * too few, or out of memory (*error). */
 static uint64_t usual_step_ns(const struct step *list, uint32_t count, int *error)
 {
     bool has_many = count >= STEPS_MANY;
@@ -62,7 +61,7 @@ static uint64_t usual_step_ns(const struct step *list, uint32_t count, int *erro
     return ns;
 }
 
-/* When the first steps of that process are over; 0 if it has none. */
+/* Sets *end_ns to the end of the process's slow first steps; 0 if it has no steps. */
 static int first_steps_end(const struct idle *d, uint32_t process, uint64_t *end_ns)
 {
     const struct steps *steps = d->way.steps;
@@ -94,7 +93,7 @@ int idle_start_begin(struct idle *d)
     return error;
 }
 
-/* The device of the process that has worked longest so far: it starts nothing up that works. */
+/* The work of the process's busiest device so far: a process that works is not starting up. */
 static uint64_t most_work_ns(const struct idle *d, const struct process *process)
 {
     uint64_t most_ns = 0;
@@ -133,8 +132,8 @@ void idle_start_host(struct idle *d, const struct idle_track *t, uint64_t end_ns
     *most_ns = ns > *most_ns ? ns : *most_ns;
 }
 
-/* Which of the long gaps near the process's beginning are start-up; the last ones first, since what
- * is start-up says nothing against those before it. */
+/* Decides which long gaps near the process's beginning are start-up. Last gaps first, since a
+ * start-up gap is no evidence against the gaps before it. */
 static void judge_once(const struct idle *d, struct idle_process *p)
 {
     for (uint32_t i = p->early.once_count; i; i--) {
@@ -155,7 +154,7 @@ static void judge_once(const struct idle *d, struct idle_process *p)
     }
 }
 
-/* Is that row, which `early` steps of its process are start-up of, start-up? */
+/* True if that row is start-up; the first `early` epochs of its process are. */
 static bool is_start_up(const struct idle *d, const struct idle_row *row, uint32_t early)
 {
     const struct idle_early *e = &d->way.processes[row->process].early;
@@ -167,8 +166,8 @@ static bool is_start_up(const struct idle *d, const struct idle_row *row, uint32
            (row->cause == IDLE_HOST || row->cause == IDLE_PREEMPTED || row->cause == IDLE_NOTHING);
 }
 
-/* How many of the times that are kept apart are start-up. Where recording began later than the
- * process, its first steps may not be here. */
+/* Sets *count to the number of epochs that are start-up; 0 if recording may have missed the
+ * process's first steps. */
 static int count_early(const struct idle *d, uint32_t process, uint32_t *count)
 {
     struct idle_process *p = &d->way.processes[process];

@@ -335,8 +335,8 @@ int idle_start_begin(struct idle *d);
 void idle_start_mark(struct idle *d);
 int idle_start_charge(struct idle *d);
 
-/* Call before charging a gap that may be start-up; and, with t->once set, add the time in which the
- * program's own code ran, or could have, in a gap that ended at end_ns. */
+/* The first: call before charging a gap that may be start-up. The second, with t->once set: add the
+ * time that the program's own code ran, or could have, in a gap that ended at end_ns. */
 void idle_start_gap(struct idle *d, struct idle_track *t, const struct idle_gap *gap);
 void idle_start_host(struct idle *d, const struct idle_track *t, uint64_t end_ns, uint64_t ns);
 

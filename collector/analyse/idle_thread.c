@@ -13,7 +13,7 @@ void idle_thread_release(struct idle_thread *t)
     *t = (struct idle_thread){0};
 }
 
-/* Room for one more; false: no memory. */
+/* Makes room for one more entry; false if out of memory. */
 static bool idle_thread_make_room(struct idle_thread *t)
 {
     if (t->count < t->capacity)
@@ -24,7 +24,7 @@ static bool idle_thread_make_room(struct idle_thread *t)
         t->has_forgotten = true;
         return true;
     }
-    /* It has not gone round yet: nothing is forgotten before the last size. */
+    /* The ring has not wrapped: nothing is forgotten before the last size. */
     uint32_t capacity = t->capacity ? 2 * t->capacity : ENTRIES_FIRST;
     struct idle_entry *entries = realloc(t->entries, capacity * sizeof *entries);
     if (!entries)
@@ -49,7 +49,7 @@ void idle_thread_ended(struct idle_thread *t, struct idle_place place, uint64_t 
         t->spent_count = 0;
     t->spent_since_ns = last->end_ns;
     if (begin_ns <= last->begin_ns)
-        place.stack = last->place.stack; /* there it was seen last */
+        place.stack = last->place.stack; /* the last known stack in it */
     uint64_t ns = end_ns - (begin_ns > last->end_ns ? begin_ns : last->end_ns);
     uint32_t i = 0, least = 0;
     for (; i < t->spent_count && !is_same_name(&t->spent[i].place, &place); i++)
@@ -62,7 +62,7 @@ void idle_thread_ended(struct idle_thread *t, struct idle_place place, uint64_t 
         t->spent[least] = (struct idle_spent){place, ns};
 }
 
-/* Of what took half of that time the innermost, which is the shortest; NULL: nothing did. */
+/* The innermost, thus shortest, name that took half of that time; NULL if there is none. */
 static const struct idle_spent *find_spent(const struct idle_thread *t, uint64_t begin_ns,
                                            uint64_t end_ns)
 {
@@ -74,7 +74,7 @@ static const struct idle_spent *find_spent(const struct idle_thread *t, uint64_t
     return found;
 }
 
-/* The time from the last call to that moment, if it is known what it went to. */
+/* Appends the time from the last call to end_ns, if a name took most of it. */
 static int append_between(struct idle_thread *t, uint64_t end_ns, struct silence_look look)
 {
     const struct idle_entry *last = idle_thread_last(t);
@@ -124,7 +124,7 @@ int idle_thread_leave(struct idle_thread *t, const struct idle_entry *what)
         return 0;
     if (t->depth && --t->depth)
         return 0;
-    /* What was not known to be that when it began has its calls here. */
+    /* Calls made before it was recognised belong to it, too. */
     for (struct idle_entry *last; (last = idle_thread_last(t)) && last->begin_ns >= what->begin_ns;)
         t->count--;
     return idle_thread_append(t, what);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The time in which devices only waited for another rank's communication. */
+/* Time in which devices only waited for another rank's communication. */
 #include "analyse/idle_state.h"
 
 #include <stdlib.h>
@@ -51,7 +51,7 @@ int idle_waited(struct idle *d, uint32_t number, uint64_t begin_ns, uint64_t end
     return 0;
 }
 
-/* NULL: it has no work in the piece. */
+/* The device of a track; NULL if it has no selected work. */
 static struct idle_device *idle_waits_device_of(const struct idle *d, uint32_t track)
 {
     uint32_t place = d->tracks[track].place;
@@ -121,8 +121,8 @@ static void miss(void *context, const struct rank_kernel *k, enum rank_miss why)
     arrivals_missed(&d->arrivals, k, why);
 }
 
-/* A device is on a rank of its job, but for those of several processes of one rank: which of them
- * the others meet is not known. */
+/* Fills in the rank of each device. If several processes share a rank, their devices get no job: it
+ * is not known which of them the others meet. */
 static int find_ranks(const struct idle *d, struct rank_device *devices)
 {
     struct key_map ranks = {0}; /* -> process index + 1 */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What importing modules of Python took, as -X importtime tells it: a stack counts for the file
- * whose code (<module>) the import system runs, and, under "all", for those that import that one.
- * While the walk lasts, rows are by stack.
+ * The cost of importing Python modules, like -X importtime: a stack counts for the file with the
+ * code (<module>) that the import system runs, and under "all" for the files that import it. During
+ * the walk rows are by stack.
  */
 #include <string.h>
 
@@ -33,14 +33,14 @@ static int imports_take(void *context, const struct slice *s)
     return 0;
 }
 
-/* The part of the interpreter that finds modules and runs their code. */
+/* True for the part of the interpreter that finds modules and runs their code. */
 static bool is_import_system(const char *file)
 {
     return strncmp(file, "<frozen importlib._bootstrap", 28) == 0 ||
            strstr(file, "/importlib/_bootstrap") != NULL;
 }
 
-/* The modules that a stack imports, the outermost first; their number. */
+/* Finds the modules that a stack imports, outermost first; returns their number. */
 static uint32_t find_modules(const struct stack_table *t, uint32_t process, uint32_t stack,
                              const struct kernel_name *modules[static FRAME_COUNT_MAX])
 {

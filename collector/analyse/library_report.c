@@ -11,11 +11,12 @@
 #include "error.h"
 #include "record/gpu_record.h"
 
-/* A collective that some of the ranks have come to: how many, and the shortest of their kernels. */
+/* Packed state of a collective that only some ranks have reached: their count, and the shortest of
+ * their kernels. */
 #define WAIT_NS_BITS 44
 #define WAIT_NS_MAX  ((1ull << WAIT_NS_BITS) - 1)
 
-/* Beside a kind: the first captured call of its call. */
+/* Flag beside a kind: this is the first captured call of its library call. */
 #define KIND_IS_FIRST (1u << 31)
 
 enum { PAIR_KIND, PAIR_PROCESS, PAIR_KERNEL };
@@ -45,7 +46,7 @@ static void library_report_analysis_release(struct report *r)
     graph_origins_release(&l->graphs);
 }
 
-/* What calls of a kind add up, but for what devices did. */
+/* The row for the calls of a kind, without device work. */
 static struct sums_row *library_report_row_of(struct library_report *l, uint32_t kind)
 {
     return sums_row(&l->sums[1], kind, 0, 0);
@@ -83,7 +84,8 @@ static int library_report_credit(struct library_report *l, uint32_t kind,
     return 0;
 }
 
-/* Of a part it waits for what other parts have, and none must be forgotten. */
+/* Stores a collective that waits for ranks. A part must not forget one, since other parts complete
+ * it. */
 static int keep_wait(struct library_report *l, struct key key, uint64_t value)
 {
     if (!l->is_part)
@@ -93,15 +95,15 @@ static int keep_wait(struct library_report *l, struct key key, uint64_t value)
     return error == GPUPROF_LIMIT && !l->is_refused ? 0 : error;
 }
 
-/* A call brings its rank, with its first kernel; what has another one is not counted again. All
- * ranks are to call the same. */
+/* Counts a rank of a collective once, at the first kernel of its call. All ranks should make the
+ * same call. */
 static int library_report_meet(struct library_report *l, struct library_node *node, uint64_t ns)
 {
     const struct library_message *m = &node->message;
     uint32_t ranks = m->communicator ? l->walk->kinds.communicators[m->communicator - 1].ranks : 0;
     int error = 0;
     if (library_kind(&l->walk->kinds, node->kind)->function->does != API_DOES_COLLECTIVE)
-        return 0; /* messages are counted apart */
+        return 0; /* messages are counted elsewhere */
     if (ranks < 2 || ranks >= 1u << (64 - WAIT_NS_BITS) || !m->sequence || node->has_come)
         return 0;
     node->has_come = true;
@@ -124,7 +126,7 @@ static int library_report_meet(struct library_report *l, struct library_node *no
     return 0;
 }
 
-/* To the innermost call and all around it. */
+/* Credits work to the innermost call and all around it. */
 static __attribute__((noinline)) int credit_calls(struct library_report *l, const struct slice *s)
 {
     const struct event *e = &s->event;
@@ -145,7 +147,7 @@ static __attribute__((noinline)) int credit_calls(struct library_report *l, cons
     return error;
 }
 
-/* A kernel of that name was of a call of that kind; 0: of none. */
+/* Adds a kernel by name to the kind of its call; 0: no call. */
 static int add_pair(struct library_report *l, uint32_t kind, const struct process *process,
                     uint64_t kernel, uint64_t ns)
 {
@@ -172,7 +174,7 @@ static int library_report_take_work(void *context, const struct slice *s)
         error = node ? credit_calls(l, s) : error;
     } else {
         error = graph_origins_work(&l->graphs, s);
-        if (error > 0) /* whose it is, is known at the end */
+        if (error > 0) /* its owner is known at the end */
             return 0;
     }
     if (error < 0 || e->record->type != RECORD_KERNEL)
@@ -182,7 +184,7 @@ static int library_report_take_work(void *context, const struct slice *s)
 
 /* ---- graphs ---------------------------------------------------------------------------------- */
 
-/* A call is captured: the kind of the library's call that it is in, which 0 stands for none of. */
+/* Stores for a captured call the kind of the library call around it; 0: none. */
 static int keep_captured(struct library_report *l, const struct slice *s)
 {
     struct library_call *call = library_innermost(&l->walk->libraries, s->event.thread);
@@ -222,22 +224,22 @@ static int library_report_take_slice(void *context, const struct slice *s)
     return error < 0 ? error : graph_origins_take(&l->graphs, s);
 }
 
-/* ---- when all is known ----------------------------------------------------------------------- */
+/* ---- after the walk -------------------------------------------------------------------------- */
 
-/* f64 is multiplied on tensor cores by GA100, GH100 and GB100. */
+/* GA100, GH100 and GB100 multiply f64 on tensor cores. */
 static bool has_double_cores(const struct surveyed_device *d)
 {
     return d && d->limits.minor == 0 && d->limits.major >= 8 && d->limits.major <= 10;
 }
 
-/* Vectors gain nothing by tensor cores. */
+/* Tensor cores do not speed up vectors. */
 static bool is_vector(const struct library_shape *shape)
 {
     return (shape->has_m && shape->m == 1) || (shape->has_n && shape->n == 1) ||
            (shape->has_k && shape->k == 1);
 }
 
-/* What a kind computes, and the device that did; `device` is one more than it, 0: none did. */
+/* Describes what a kind computes, and on which device; `device` is its number + 1, 0: none. */
 static void library_report_describe(struct library_report *l, const struct library_kind *kind,
                                     const struct library_work *work, const struct process *process,
                                     uint64_t device, uint64_t *v)
@@ -266,7 +268,7 @@ static void library_report_describe(struct library_report *l, const struct libra
     v[LIBRARY_BYTES] = work->bytes;
 }
 
-/* A row by kind and device becomes one by name. */
+/* Turns a row by kind and device into one by name. */
 static int library_report_name_row(struct sums *s, struct sums_row *row, void *context)
 {
     struct library_report *l = context;
@@ -282,7 +284,7 @@ static int library_report_name_row(struct sums *s, struct sums_row *row, void *c
     return error < 0 ? error : sums_row_add(s, key, row->values);
 }
 
-/* By the names of their kernels. */
+/* Determines the use of tensor cores from kernel names. */
 static int find_tensor_use(struct library_report *l)
 {
     for (uint32_t i = 0; i < l->pairs.count; i++) {
@@ -300,7 +302,7 @@ static int find_tensor_use(struct library_report *l)
     return 0;
 }
 
-/* What ranks of other parts are still to come to. */
+/* Stores the collectives that ranks of other parts may still reach. */
 static int report_waits(struct library_report *l)
 {
     for (uint32_t i = 0; l->is_part && i < l->waits.slot_count; i++) {
@@ -344,14 +346,14 @@ static unsigned library_report_consumers(struct report *r, struct consumer *list
                               .needs = WALK_LIBRARIES | (has_work ? (unsigned)WALK_WORK : 0),
                               .skips = WALK_SKIPS_PLAIN_CALLS |
                                        (has_work ? 0 : (unsigned)WALK_SKIPS_WORK),
-                              .sees_filtered = true, /* captures, of which graphs were made */
+                              .sees_filtered = true, /* graphs come from captures */
                               .take = library_report_take_slice,
                               .take_work = library_report_take_work,
                               .end = library_report_end};
     return 1;
 }
 
-/* Which calls of libraries launched the kernels of each name, for the table of kernels. */
+/* Notes for the table of kernels which library calls launched the kernels of each name. */
 static int library_report_analysis_end(struct report *r)
 {
     const struct library_report *l = r->libraries;

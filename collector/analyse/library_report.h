@@ -64,7 +64,7 @@ struct library_report {
     struct sums *sums;    /* library_waits_sums and library_sums; while the walk lasts, rows of the
                              latter are by kind, process and one more than the device that worked */
     struct sums pairs;    /* time of kernels by kind of call; kind 0: no call */
-    struct key_map waits; /* (communicator, sequence, text of the kind) -> wait_value */
+    struct key_map waits; /* (communicator, sequence, text of the kind) -> ranks and ns, packed */
     struct graph_origins graphs;
     bool is_part;       /* collectives that wait for other ranks go into a part */
     bool is_refused;    /* forgotten collectives end the walk with an error */

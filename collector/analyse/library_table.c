@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of calls of libraries, and what waits for other ranks (library_report.h). */
+/* The table of library calls, and collectives that wait for other ranks (library_report.h). */
 #include <string.h>
 
 #include "analyse/analyses.h"
@@ -88,7 +88,8 @@ static const struct column columns[COLUMNS] = {
 enum { F32, F64, F16, I8, BF16 = 14, E4M3 = 28, E5M2 };
 enum { FAST_F16 = 74, FAST_BF16 = 75 };
 
-/* Of a product of f32 the kernel's name says which cores did it, where the call allows both. */
+/* The peak for the data type. For f32 the kernel's name shows which cores ran, if the call allows
+ * both. */
 static uint32_t peak_of(const struct device_peaks *peaks, const uint64_t *v)
 {
     uint64_t compute = v[LIBRARY_COMPUTE];
@@ -109,7 +110,7 @@ static uint32_t peak_of(const struct device_peaks *peaks, const uint64_t *v)
     return v[LIBRARY_TENSOR + TENSOR_UNUSED] || !peaks->tf32 ? peaks->single : 0;
 }
 
-/* Could it use tensor cores, and did it? By the time of its kernels whose names say so. */
+/* Whether it could use tensor cores, and did, by the time of kernels with telling names. */
 static const char *tensor_text(const uint64_t *v)
 {
     uint64_t used = v[LIBRARY_TENSOR + TENSOR_USED], unused = v[LIBRARY_TENSOR + TENSOR_UNUSED];
@@ -124,14 +125,14 @@ static const char *tensor_text(const uint64_t *v)
     return unused ? "unused" : NULL;
 }
 
-/* What of a collective each of n ranks sends and receives: nccl-tests' doc/PERFORMANCE.md. Bytes a
- * nanosecond, GB/s, that each link of the ranks carried; 0: not known. */
+/* The bus bandwidth of a collective in bytes a nanosecond (GB/s) on each link, from what each rank
+ * sends and receives (nccl-tests' doc/PERFORMANCE.md); 0: not known. */
 static double bus_of(const char *name, const uint64_t *v)
 {
     enum { ONCE, REST, TWICE_REST };
     static const struct {
         const char *name;
-        bool is_part; /* its count is that of one rank */
+        bool is_part; /* its count is for one rank */
         uint8_t factor;
     } collectives[] = {
 #define COLLECTIVE(name, is_part, factor) {name, is_part, factor},
@@ -155,7 +156,7 @@ static double bus_of(const char *name, const uint64_t *v)
 
 /* ---- cells ----------------------------------------------------------------------------------- */
 
-/* What a program computed wrongly is below 0. */
+/* A size that a program computed wrongly can be negative. */
 static struct cell size_cell(uint64_t size)
 {
     return !size              ? (struct cell){0}
@@ -168,7 +169,7 @@ static struct cell positive(double real)
     return real > 0 ? cell_real(real) : (struct cell){0};
 }
 
-/* FLOP/s, what the device can do, and bytes of those whose number is known. */
+/* Fills in FLOP/s, the device's peak, and bytes, as far as known. */
 static void fill_rates(const uint64_t *v, uint64_t flops, struct cell *cells)
 {
     bool is_mixed = v[LIBRARY_LEAST_DEVICE] != v[LIBRARY_DEVICE];
@@ -177,7 +178,7 @@ static void fill_rates(const uint64_t *v, uint64_t flops, struct cell *cells)
     double executed = (double)v[LIBRARY_EXECUTED], ns = (double)v[LIBRARY_GPU];
     double tflops = v[LIBRARY_IS_PRODUCT] && ns > 0 ? (double)flops * executed / ns / 1e3 : 0;
     if (v[LIBRARY_IS_PRODUCT] && v[LIBRARY_ERRORS] < v[LIBRARY_CALLS])
-        cells[FLOPS] = cell_number(flops); /* what failed computed nothing */
+        cells[FLOPS] = cell_number(flops); /* failed calls computed nothing */
     cells[TFLOPS] = positive(tflops);
     if (peak)
         cells[PEAK] = positive(tflops * 1e3 / peak);
@@ -259,11 +260,11 @@ const struct sums_info library_sums = {
               .text_before = say_shares, .json_before = say_shares_json},
 };
 
-/* ---- collectives that some of the ranks have come to: in parts only -------------------------- */
+/* ---- incomplete collectives, in parts only --------------------------------------------------- */
 
 enum { SEEN, RANKS, NS };
 
-/* All ranks together know the shortest kernel. */
+/* The shortest kernel is known once all ranks are there. */
 static int complete_waits(struct sums *s)
 {
     struct sums *calls = s + 1;

@@ -7,7 +7,7 @@
 #include "base/array.h"
 #include "error.h"
 
-/* What it has had since the change before counts if any of that time is in the piece. */
+/* The value since the previous change counts if any of that time is selected. */
 static void pass(const struct memory_peaks *m, uint32_t place, uint64_t until_ns)
 {
     const struct place_totals *t = &m->totals.list[place];
@@ -75,7 +75,7 @@ static int memory_peaks_left(void *context, const struct ledger_free *f)
     return m->also.left ? m->also.left(m->also.context, f) : 0;
 }
 
-/* What a pool says with a block is about both: the block is told next. */
+/* A pool's record changes only the totals: its block is reported next. */
 static int pooled(void *context, const struct ledger_pool *pool, uint64_t at_ns)
 {
     struct memory_peaks *m = context;

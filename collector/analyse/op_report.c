@@ -11,7 +11,7 @@
 #include "resolve/op_stack.h"
 
 #define CHAINS_MAX     (1u << 22) /* words */
-#define CHAIN_IS_FIRST (1u << 31) /* beside an entry: of the operator's captured calls */
+#define CHAIN_IS_FIRST (1u << 31) /* flag beside an entry: first captured call of its operator */
 
 static int op_report_analysis_begin(struct report *r)
 {
@@ -53,7 +53,7 @@ static const struct op_formula *formula_of(struct op_report *o, const struct ker
     return o->formulae[slot].formula;
 }
 
-/* The innermost operator or label around it; NULL: there is none. */
+/* The innermost operator or label around `op`; NULL if there is none. */
 static struct op *op_report_around(const struct op_report *o, const struct op *op)
 {
     const struct op_stack *stack = ops_stack(&o->walk->ops, op->thread->index);
@@ -63,8 +63,8 @@ static struct op *op_report_around(const struct op_report *o, const struct op *o
     return NULL;
 }
 
-/* A module is its own, and a backward operator's that of its forward one, for what is in it, too.
- */
+/* A module's calls are its own. A backward operator, and all inside it, belongs to the module of
+ * its forward operator. */
 static void find_module(const struct op_report *o, const struct op *op,
                         const struct forward_op *forward, const struct op_class *outer,
                         struct op_class *is)
@@ -78,7 +78,8 @@ static void find_module(const struct op_report *o, const struct op *op,
     is->module = module && !is->backward_of ? module->row + 1 : 0;
 }
 
-/* The innermost label or range around an operator, which have numbers of one sequence. */
+/* Sets the row's range to the innermost label or range around the operator; they share a
+ * numbering. */
 static void find_range(const struct op_report *o, const struct op *op, struct op_row *row)
 {
     const struct op_stack *stack = ops_stack(&o->walk->ops, op->thread->index);
@@ -86,7 +87,7 @@ static void find_range(const struct op_report *o, const struct op *op, struct op
     const struct range *range = NULL;
     const struct op *label = NULL;
     for (uint32_t i = ranges->count; !range && i-- > 0;)
-        if (!ranges->open[i].is_op) /* those of emit_nvtx are in the other stack */
+        if (!ranges->open[i].is_op) /* emit_nvtx's are in the other stack */
             range = &ranges->open[i];
     for (uint32_t i = stack->count; !label && i-- > 0;)
         if (op_is_label(&stack->open[i]) && !stack->open[i].is_traced)
@@ -139,7 +140,7 @@ static struct op_class class_of(struct op_report *o, const struct op *op, const 
     return is;
 }
 
-/* The place of that row, or where there is no room, of the one for all others of its table. */
+/* The index of a row; if there is no room, of the row for all others of its table. */
 static int64_t row_place(struct op_report *o, const struct op_row *wanted)
 {
     static const struct number_kind kind = NUMBER_KEY(struct op_row, table);
@@ -150,8 +151,8 @@ static int64_t row_place(struct op_report *o, const struct op_row *wanted)
     return number < 0 ? number : number - 1;
 }
 
-/* The place of such calls' entry. Where there is no room for more, they count as those of which
- * neither inputs nor the forward operator nor the module are known. */
+/* The index of the entry for such calls. If there is no room, an entry without inputs, forward
+ * operator and module. */
 static int64_t entry_place(struct op_report *o, const struct op_class *is)
 {
     static const struct number_kind kind = NUMBER_KEY(struct op_entry, is);
@@ -170,7 +171,7 @@ static int64_t entry_place(struct op_report *o, const struct op_class *is)
     return number < 0 ? number : number - 1;
 }
 
-/* The operator gets another entry of its row: what it was called for is done by others. */
+/* Moves an operator to an entry without FLOPs, since other operators do its work. */
 static int hand_over(struct op_report *o, struct op *op, enum op_python python)
 {
     struct op_class is = o->entries[op->row].is;
@@ -185,9 +186,10 @@ static int hand_over(struct op_report *o, struct op *op, enum op_python python)
 }
 
 /*
- * A mode of Python's (FlopCounterMode, selective checkpointing) runs the operator that it is asked
- * for, or does not; a subclass of Tensor runs others: a DTensor its own part's. So who asked has no
- * FLOPs; of a subclass nobody around has, since sizes are others inside.
+ * Under a Python mode (FlopCounterMode, selective checkpointing) another operator runs the
+ * requested one, or skips it; a subclass of Tensor runs others, as DTensor does for its shard. So
+ * the requested operator has no FLOPs; with a subclass no operator around has, since inner sizes
+ * differ.
  */
 static int hand_to_python(struct op_report *o, const struct op *op)
 {
@@ -226,7 +228,7 @@ static int op_report_open_op(struct op_report *o, struct op *op)
     return 0;
 }
 
-/* The entry of the innermost hook around one that has ended, or NULL. */
+/* The entry of the innermost hook around a finished one; NULL if there is none. */
 static struct op_entry *hook_around(struct op_report *o, const struct op *op)
 {
     const struct op_stack *stack = ops_stack(&o->walk->ops, op->thread->index);
@@ -279,7 +281,7 @@ static int op_report_close_op(struct op_report *o, const struct slice *s)
 
 /* ---- work ------------------------------------------------------------------------------------ */
 
-/* Work, as it goes from the innermost of what it is in to the outermost. */
+/* The state of work while it is credited from the innermost operator to the outermost. */
 struct credit {
     uint64_t ns;
     uint64_t device;
@@ -288,8 +290,8 @@ struct credit {
     bool is_in_module;
     bool is_in_hook;
     bool is_backward;
-    bool is_found;                   /* in one with a formula */
-    const struct kernel_name *label; /* of compiled code */
+    bool is_found;                   /* in an entry with a formula */
+    const struct kernel_name *label; /* label of compiled code */
 };
 
 static void op_report_credit(struct op_report *o, struct credit *c, struct op_entry *entry)
@@ -324,7 +326,7 @@ static void op_report_credit(struct op_report *o, struct credit *c, struct op_en
         c->label = row->text;
 }
 
-/* Work in no operator; `label` is that of compiled code around it, or NULL. */
+/* Adds work without an operator; `label` is that of compiled code around it, or NULL. */
 static int add_none(struct op_report *o, const struct slice *s, const struct kernel_name *label)
 {
     const struct record *r = s->event.record;
@@ -338,7 +340,7 @@ static int add_none(struct op_report *o, const struct slice *s, const struct ker
                               s->event.end_ns - s->event.begin_ns);
 }
 
-/* GPU work is that of all operators and labels that were open when its call began. */
+/* Credits GPU work to all operators and labels that were open when its call began. */
 static int op_report_take_work(void *context, const struct slice *s)
 {
     struct op_report *o = context;
@@ -354,20 +356,20 @@ static int op_report_take_work(void *context, const struct slice *s)
     if (error < 0 || c.is_in_op)
         return error;
     int taken = graph_origins_work(&o->graphs, s);
-    if (taken > 0) /* whose it is, is known at the end */
+    if (taken > 0) /* its owner is known at the end */
         return 0;
     return taken < 0 ? taken : add_none(o, s, c.label);
 }
 
 /* ---- graphs ---------------------------------------------------------------------------------- */
 
-/* Keeps the entries of all that is open: a call is captured in them. */
+/* Stores the entries of all open operators for a captured call. */
 static int keep_chain(struct op_report *o, const struct slice *s)
 {
     struct op_stack *stack = ops_stack(&o->walk->ops, s->event.thread->index);
     uint32_t at = o->chains.count, count = 0;
     if (at + stack->count + 1 > CHAINS_MAX)
-        return 0; /* the nodes will be others than those of the calls that are kept */
+        return 0; /* then the graph will have more nodes than stored calls */
     for (uint32_t i = stack->count + 1; i-- > 0;) {
         struct op *op = i < stack->count ? &stack->open[i] : NULL;
         if (op && (op->is_traced || op_is_label(op)))
@@ -440,7 +442,7 @@ static unsigned op_report_consumers(struct report *r, struct consumer *list)
         .needs = WALK_OPS | (r->request.by == BY_RANGE ? (unsigned)WALK_RANGES : 0) |
                  (has_work ? (unsigned)WALK_WORK : 0),
         .skips = WALK_SKIPS_PLAIN_CALLS | (has_work ? 0 : (unsigned)WALK_SKIPS_WORK),
-        .sees_filtered = true, /* captures, of which graphs were made */
+        .sees_filtered = true, /* graphs come from captures */
         .take = op_report_take_slice,
         .take_work = op_report_take_work,
         .end = op_report_end};

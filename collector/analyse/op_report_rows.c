@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rows of operators, and what is known of them only behind the walk: names, sizes, FLOPs
+/* The rows of operators, and their names, sizes and FLOPs, which are known only after the walk
  * (op_report.h). */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -15,7 +15,8 @@
 
 /* ---- FLOPs ----------------------------------------------------------------------------------- */
 
-/* To OP_PROFILER or such: of `calls` calls with so many each. What does not fit is not known. */
+/* Adds `calls` calls of `flops` each to a FLOPs sum such as OP_PROFILER. On overflow they count as
+ * unknown. */
 static void add_flops(uint64_t *sum, uint64_t calls, bool is_known, uint64_t flops)
 {
     sum[2] += calls;
@@ -26,7 +27,7 @@ static void add_flops(uint64_t *sum, uint64_t calls, bool is_known, uint64_t flo
     sum[1] += calls;
 }
 
-/* FLOPs in the time of the GPU: of calls, and of replays of those that were captured. */
+/* Adds the FLOPs and GPU time of calls, and of replays of captured ones. */
 static void rate(struct op_report *o, struct op_row *row, const struct op_entry *entry,
                  const struct op_flops *flops)
 {
@@ -49,7 +50,7 @@ static void rate(struct op_report *o, struct op_row *row, const struct op_entry 
     op_peak_add(row->values, (uint64_t)could, (uint64_t)(could >> 64));
 }
 
-/* For modules around what is in `module`, that number and those around it. */
+/* Adds to `module` and to all modules around it. */
 static void add_to_modules(struct op_report *o, uint32_t module, unsigned measure, uint64_t calls,
                            const struct op_flops *flops)
 {
@@ -58,7 +59,8 @@ static void add_to_modules(struct op_report *o, uint32_t module, unsigned measur
                   flops->counter);
 }
 
-/* An operator that only hands on to itself (aten::mul with a number) is one in key_averages(). */
+/* Adds the FLOPs of an entry. key_averages() counts an operator that only calls itself (aten::mul
+ * with a number) once. */
 static void find_flops(struct op_report *o, const struct op_entry *entry)
 {
     const struct op_class *is = &entry->is;
@@ -83,7 +85,7 @@ static void find_flops(struct op_report *o, const struct op_entry *entry)
     }
 }
 
-/* Of a module: its own time, and for those around it, too, what its backward operators took. */
+/* Adds a module's own time, and the time of its backward operators to it and to all around it. */
 static void find_times(struct op_report *o, const struct op_entry *entry)
 {
     o->rows[entry->is.row].values[OP_SELF] +=
@@ -131,7 +133,7 @@ static int group_labels(struct op_report *o)
     return grouped < 0 ? (int)grouped : 0;
 }
 
-/* What the table calls it, and a module's class; around others a hook has its whole name. */
+/* Sets a row's name, and a module's class; --by=stack shows a hook's full name around others. */
 static int op_report_rows_name_row(struct op_report *o, struct op_row *row,
                                    const struct kernel_name **name, const struct kernel_name **more)
 {
@@ -156,8 +158,8 @@ static int op_report_rows_name_row(struct op_report *o, struct op_row *row,
     return error;
 }
 
-/* What is around a row is told by names alone: the first row of one stands for a label, too, that
- * is called as an operator is. What is around that has been found before. */
+/* Merges rows with equal names and surroundings: the first such row represents them. Outer rows
+ * come earlier, so they are already merged. */
 static int find_outer(struct op_report *o, uint32_t place, struct key_map *firsts)
 {
     struct op_row *row = &o->rows[place];
@@ -170,7 +172,7 @@ static int find_outer(struct op_report *o, uint32_t place, struct key_map *first
     return key_map_set(firsts, key, row->first);
 }
 
-/* A name or a set of sizes has many numbers: one in each process, and others with other types. */
+/* A name or a set of sizes has several numbers: one in each process, and more with other types. */
 static int join_rows(struct op_report *o)
 {
     struct key_map firsts = {0};
@@ -200,7 +202,7 @@ static int join_rows(struct op_report *o)
 int op_report_add_none(struct op_report *o, uint64_t why, const struct kernel_name *what,
                        uint64_t count, uint64_t ns)
 {
-    /* Torch's compiler names its kernels so, and whoever else writes them as it does. */
+    /* The prefix of kernels from PyTorch's compiler, and of others that imitate it. */
     if (what && strncmp(what->raw, "triton_", 7) == 0)
         why = NONE_COMPILED;
     what = why == NONE_COMPILED ? what : NULL;
@@ -222,7 +224,7 @@ const char *op_none_word(enum none_cause cause)
     return words[cause];
 }
 
-/* It is known now which threads have operators. */
+/* Names a row. Only now is it known which threads have operators. */
 static int name_none(struct sums *s, struct sums_row *row, void *context)
 {
     static const char *const causes[NONE_CAUSES] = {
@@ -252,7 +254,7 @@ static int name_none(struct sums *s, struct sums_row *row, void *context)
     return sums_row_add(s, key, row->values);
 }
 
-/* The same as a row of the operators, were they empty ones. */
+/* Adds the total without an operator as a row of the operators. */
 static int add_none(struct op_report *o)
 {
     const struct sums *none = &o->sums[OP_UNDER_NONE];

@@ -11,12 +11,12 @@
 #include "base/new_text.h"
 #include "base/unit_text.h"
 
-#define STACK_SHOWN_MAX 64 /* of what is around a row, the innermost */
+#define STACK_SHOWN_MAX 64 /* innermost rows around a row */
 #define ROWS            SUMS_TABLE, .text_limit = 100, .more = MORE
 #define MORE            "... and %s more row%s; --limit=N shows more of them"
 #define COLUMNS_ARE(c)  .columns = c, .column_count = sizeof c / sizeof c[0]
 
-enum { TEXT, AROUND, PARENT }; /* keys; of a module the path and the class are the first two */
+enum { TEXT, AROUND, PARENT }; /* keys; for a module the first two are path and class */
 
 /* ---- operators and labels -------------------------------------------------------------------- */
 
@@ -95,7 +95,7 @@ static const struct kernel_name *op_tables_text_of(uint64_t key)
     return (const struct kernel_name *)(uintptr_t)key;
 }
 
-/* What is around a row, the innermost first. */
+/* Prints the rows around a row, innermost first. */
 static void op_tables_put_around(const struct op_report *o, uint64_t parent, bool is_json,
                                  FILE *out)
 {
@@ -109,7 +109,7 @@ static void op_tables_put_around(const struct op_report *o, uint64_t parent, boo
     }
 }
 
-/* The text has one name of what the JSON has in several members. */
+/* The name in text joins what JSON has in several members. */
 static struct cell op_tables_name_of(const struct sums *s, const struct sums_row *row,
                                      enum report_format format)
 {
@@ -122,7 +122,7 @@ static struct cell op_tables_name_of(const struct sums *s, const struct sums_row
     fputs(name ? name->shown : "?", out);
     if (around && format != FORMAT_JSON)
         fprintf(out, s->by == BY_RANGE ? " in %s" : " %s", around->shown);
-    if (format != FORMAT_JSON && s->owner) /* of parts: none */
+    if (format != FORMAT_JSON && s->owner) /* none for parts */
         op_tables_put_around(s->owner, row->keys[PARENT], false, out);
     return cell_owned(new_text_end(&text, out));
 }
@@ -159,7 +159,7 @@ static void op_tables_fill_row(const struct sums *s, const struct sums_row *row,
         cells[PEAK] = cell_real((double)v[OP_RATE_FLOPS] / (double)peak);
     if (is_none)
         cells[CALLS] = cells[SELF_CPU] = cells[CPU] = (struct cell){0};
-    if (is_none || is_label) /* labels add up to nothing: operators are inside of them */
+    if (is_none || is_label) /* labels have no shares: they contain operators */
         cells[CPU_SHARE] = cells[GRAPH] = (struct cell){0};
     if (is_label)
         cells[SHARE] = (struct cell){0};
@@ -167,7 +167,7 @@ static void op_tables_fill_row(const struct sums *s, const struct sums_row *row,
         cells[GRAPH] = (struct cell){0};
 }
 
-/* FLOPs that do not fit are not known, and a peak has 128 bits. */
+/* Adds FLOPs, which are unknown on overflow, and peaks, which have 128 bits. */
 static void op_tables_join(uint64_t *values, const uint64_t *from)
 {
     for (unsigned i = OP_PROFILER; i <= OP_BACKWARD_FLOPS; i += 3) {
@@ -181,7 +181,7 @@ static void op_tables_join(uint64_t *values, const uint64_t *from)
     op_peak_add(values, from[OP_PEAK], from[OP_PEAK + 1]);
 }
 
-/* What is under no operator is shown where there is an operator, a label or a module. */
+/* Shows the row without an operator only if there is an operator, a label or a module. */
 static int complete_operators(struct sums *s)
 {
     for (unsigned i = 0; i < OP_TABLES; i++)
@@ -193,7 +193,7 @@ static int complete_operators(struct sums *s)
     return 0;
 }
 
-/* Those of parts, which were not in groups there. */
+/* Groups the labels of parts, which are ungrouped there. */
 static int complete_labels(struct sums *s)
 {
     return range_rows_complete(&(struct range_rows){s, .marks = OP_MARK});
@@ -307,7 +307,7 @@ const struct sums_info labels_sums = {
 
 /* ---- GPU time under no operator -------------------------------------------------------------- */
 
-/* Without operators, nobody asks. */
+/* Without operators the table is left out. */
 static void none_begins(struct table *t, enum report_format format)
 {
     const struct sums *s = t->source;

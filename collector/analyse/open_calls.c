@@ -55,7 +55,7 @@ void open_calls_take_library(struct open_calls *o, const struct slice *s)
         open_calls_add(o, &c, l->args);
 }
 
-/* "cudaMemcpy count=64, in thread 7 of process 5", in new memory. */
+/* "cudaMemcpy count=64, in thread 7 of process 5", as new text. */
 static char *call_text(const struct open_call *c)
 {
     char title[1200];
@@ -118,7 +118,8 @@ static void open_calls_fill_row(const struct table *t, uint32_t index, enum repo
     }
 }
 
-/* Native frames of a thread that waits only it could have told, when the call began. */
+/* Proposes --backtrace: only the thread itself could have recorded native frames, when the call
+ * began. */
 static void print_note(const struct table *t, FILE *out)
 {
     const struct open_calls *o = t->source;
@@ -145,7 +146,7 @@ const struct table_info open_calls_table = {
     .title = "calls that had not returned at the end of the recording",
     TABLE_COLUMNS(columns),
     .rows = {ROWS_IN(struct open_calls, calls, count), .total = offsetof(struct open_calls, total)},
-    /* Its time is among its function's already, so that here it is not to be added up. */
+    /* Its time is already in its function's, so it must not be added up here. */
     .place = PLACE_URGENT,
     .json_empty = "[]",
     .row = open_calls_fill_row,
@@ -156,13 +157,12 @@ void open_calls_print_summary(const struct open_calls *o, FILE *out)
 {
     char text[UNIT_TEXT_BYTES];
     const struct open_call *c = o->calls; /* the longest */
-    /* A program that runs is in some call as a rule. */
+    /* A running program usually is in some call. */
     if (!o->total || (c->process->losses.running && c->duration_ns < SURVEY_HANG_NS))
         return;
     fprintf(out, "  open       %s ", c->function->name);
     char who[RANK_TITLE_BYTES];
-    /* Nothing later is known of the process: it was killed in its work, and did not hang; or its
-     * recording could not go on. */
+    /* The process was killed while it worked, without a hang, or its recording could not go on. */
     bool is_ended = c->process->losses.counters[COUNTER_ENDED];
     if (is_ended)
         fprintf(out, "had not returned when the recording ended (the disk was full?), in");

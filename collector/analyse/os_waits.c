@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls of the system that waited, by function and by what they waited for. */
+/* System calls that waited, by function and by file or peer. */
 #include <stdio.h>
 
 #include "analyse/analyses.h"

@@ -9,7 +9,7 @@
 #include "frame.h"
 #include "symbol/own_line.h"
 
-/* How calls came to a frame of the user's own; from WAYS_ONE on by the frame of that number. */
+/* How calls reached a frame of the user's own; from WAYS_ONE on, the number of its only caller. */
 enum { WAYS_OF_LIBRARY = 1, WAYS_NONE, WAYS_SEVERAL, WAYS_ONE };
 
 void place_lines_init(struct place_lines *l, const struct stack_table *all, uint64_t bytes,
@@ -59,7 +59,7 @@ int place_lines_add(struct place_lines *l, uint32_t process, uint32_t stack)
     return stack ? stack_table_pick(&l->few, l->all, process, stack, keeps_own) : 0;
 }
 
-/* What has an own frame needs no names of libraries, which take longer to find. */
+/* A stack with an own frame needs no library names, which take longer to find. */
 int place_lines_add_any(struct place_lines *l, uint32_t process, uint32_t stack)
 {
     const struct recorded_stack *recorded = stack_table_stack(l->all, process, stack);
@@ -71,12 +71,13 @@ int place_lines_add_any(struct place_lines *l, uint32_t process, uint32_t stack)
                             i < count ? keeps_own : keeps_innermost);
 }
 
-/* The ways to all frames, not only to those that are asked for: a place has the same words whatever
- * else is told. Callers stand before what they called. */
+/* Finds the ways to all frames, not only to requested ones, so that a place's text does not depend
+ * on the requests. Callers come before what they called. */
 static int find_ways(struct place_lines *l)
 {
     const struct stack_table *t = l->all;
-    uint32_t *own = calloc(t->frame_count + 1u, sizeof *own); /* itself, or the next one out */
+    uint32_t *own =
+        calloc(t->frame_count + 1u, sizeof *own); /* its own frame, or the next outer one */
     int error = own ? 0 : GPUPROF_NO_MEMORY;
     for (uint32_t n = 1; error == 0 && n <= t->frame_count; n++) {
         const struct stack_frame *frame = &t->frames[n - 1];
@@ -106,13 +107,13 @@ int place_lines_find(struct place_lines *l, struct recording *rec, const char *s
     return error < 0 ? error : symbols_create(&l->symbols, rec, &l->few, symbol_folder, true);
 }
 
-/* A stack, as it is gone through from its innermost function out. */
+/* A walk through a stack from its innermost function outwards. */
 struct placing {
     const uint64_t *words;
     uint32_t process;
     uint32_t count;
-    uint32_t at;     /* the word that is looked at, */
-    uint32_t symbol; /* and the next function there, from what is inlined outwards */
+    uint32_t at;     /* current word, ... */
+    uint32_t symbol; /* ... and next function in it, innermost inlined first */
     const struct kernel_name *called;
 };
 
@@ -126,7 +127,7 @@ static struct placing placing_of(const struct place_lines *l, uint32_t process, 
                             .count = picked ? stack_table_words(&l->few, picked, words) : 0};
 }
 
-/* The next function at the word; false: there is none. */
+/* Gets the next function at the word; false if there is none. */
 static bool next_native(const struct place_lines *l, struct placing *p, struct shown_frame *frame)
 {
     uint64_t word = p->words[p->at];
@@ -162,7 +163,7 @@ static bool has_line(const struct shown_frame *frame)
     return frame->file && frame->line;
 }
 
-/* The next function of the user's own of which anything is known; false: there is none. */
+/* Gets the next known function of the user's own; false if there is none. */
 static bool next_own(const struct place_lines *l, struct placing *p, struct shown_frame *frame)
 {
     for (; p->at < p->count; p->at++, p->symbol = 0)
@@ -173,10 +174,8 @@ static bool next_own(const struct place_lines *l, struct placing *p, struct show
     return false;
 }
 
-/*
- * The innermost line, behind which *p stands then; false: nothing is known. A function whose line
- * is not known is only the second choice: it may be that of a library in the user's own module.
- */
+/* Finds the innermost line, and moves *p behind it; false if nothing is known. A function without a
+ * line is the second choice: it may belong to a library inside the user's module. */
 static bool find_line(const struct place_lines *l, struct placing *p, struct shown_frame *line)
 {
     struct placing next = *p;
@@ -191,7 +190,7 @@ static bool find_line(const struct place_lines *l, struct placing *p, struct sho
     return is_found;
 }
 
-/* Around that line the nearest one which tells the ways to it apart, or where it is inlined. */
+/* Finds the nearest outer line that distinguishes the ways to `line`, or contains it inlined. */
 static bool find_caller(const struct place_lines *l, struct placing *p,
                         const struct shown_frame *line, struct shown_frame *caller)
 {
@@ -259,7 +258,7 @@ int place_compare(const char *a, const char *b)
     return order || !a || !b ? order : strcmp(a, b);
 }
 
-/* The place without its caller. */
+/* The length of the place's text without its caller. */
 static size_t line_length(const char *place)
 {
     const char *called = strstr(place, PLACE_CALLED);

@@ -45,9 +45,9 @@ int place_lines_find(struct place_lines *l, struct recording *rec, const char *s
 /*
  * After place_lines_find: "train (train.py:17)"; the innermost function if only names of functions
  * are known; NULL if neither. A function that serves many callers, such as a launch wrapper, is
- * shown with its caller: if several call paths led to the line, or the compiler inlined it, "launch
- * (train.c:4), called at train (train.c:17)" has the nearest enclosing line that distinguishes
- * them. *text is a view until the next call. 0 or GPUPROF_NO_MEMORY.
+ * shown with its caller if several call paths led to the line, or if the compiler inlined it. Then
+ * "launch (train.c:4), called at train (train.c:17)" has the nearest enclosing line that
+ * distinguishes the paths. *text is a view until the next call. 0 or GPUPROF_NO_MEMORY.
  */
 int place_line(struct place_lines *l, uint32_t process, uint32_t stack, const char **text);
 

@@ -10,7 +10,7 @@
 static const uint32_t limits[2] = {
     [NUMBERS_APART] = RANGES_APART_MAX, [NUMBERS_ALL] = RANGES_ALIKE_MAX};
 
-/* The text with '*' in the place of such numbers; NULL: it has none, or found no room. */
+/* Sets *pattern to the text with '*' for such numbers; NULL if it has none, or is too long. */
 static int find_pattern(struct kernel_names *texts, const struct kernel_name *name, unsigned which,
                         const struct kernel_name **pattern)
 {
@@ -23,7 +23,7 @@ static int find_pattern(struct kernel_names *texts, const struct kernel_name *na
     return length ? kernel_name_intern(texts, (const uint8_t *)out, length, pattern) : 0;
 }
 
-/* What the text is about. */
+/* Sets *name to the subject of the text. */
 static int range_rows_find_name(struct kernel_names *texts, const struct kernel_name *text,
                                 const struct kernel_name **name)
 {
@@ -41,7 +41,7 @@ static int range_rows_find_name(struct kernel_names *texts, const struct kernel_
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-/* How many different names have such a pattern, by it and its domain. */
+/* Counts the different names of each pattern and domain. */
 static int count_patterns(struct kernel_names *texts, const struct kernel_name *const *names,
                           const struct kernel_name *const *domains, uint32_t count, unsigned which,
                           struct key_map *counts)
@@ -92,7 +92,7 @@ int64_t range_names_group(struct kernel_names *texts, const struct kernel_name *
 
 struct grouping {
     const struct kernel_name *
-        *names; /* owned: of rows that are not the one of all others, and ... */
+        *names; /* owned: names of all rows but the last one for others, and ... */
     const struct kernel_name **domains;
     uint32_t at;
     unsigned marks;
@@ -137,7 +137,7 @@ int range_rows_complete(struct range_rows *r)
     return r->sums->groups ? group(r, NUMBERS_ALL) : 0;
 }
 
-/* Only where there is no room otherwise does it matter which texts came first. */
+/* Groups rows when there are too many. The order of texts matters only if rows run out. */
 static int range_rows_make_room(struct range_rows *r)
 {
     struct sums *s = r->sums;
@@ -148,7 +148,7 @@ static int range_rows_make_room(struct range_rows *r)
     int error = group(r, is_full ? NUMBERS_ALL : NUMBERS_APART);
     r->count_max = s->count < RANGES_ALIKE_MAX / 2 ? RANGES_ALIKE_MAX : 2 * s->count;
     r->count_max = r->count_max < s->rows_max ? r->count_max : s->rows_max;
-    if (s->count >= s->rows_max) /* in vain */
+    if (s->count >= s->rows_max) /* grouping did not help */
         r->count_max = UINT32_MAX;
     return error;
 }

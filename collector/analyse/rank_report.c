@@ -72,7 +72,7 @@ void rank_report_release(struct rank_report *r)
     *r = (struct rank_report){0};
 }
 
-/* ---- on paper -------------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------- */
 
 enum { TITLE, LOCAL_RANK = 4, STEPS = 7, STEP_MEAN, WAITS = 17, AWAITED = 22 };
 
@@ -138,7 +138,7 @@ static void rank_report_begin(struct table *t, enum report_format format)
         t->none = RANKS_LEFT_OUT;
 }
 
-/* Of a file that was cut off, or a process that was killed, the sums are of less time. */
+/* A cut file or a killed process covers less time. */
 static struct cell rank_report_title(const struct process *p)
 {
     char rank[RANK_TITLE_BYTES];
@@ -181,7 +181,7 @@ const struct table_info ranks_table = {.name = "ranks",
                                        .title = "ranks",
                                        TABLE_COLUMNS(columns),
                                        .rows = {ROWS_IN(struct rank_report, rows, count)},
-                                       .name_width = 20, /* it is short */
+                                       .name_width = 20, /* short names */
                                        .text_none = ": needs recordings of at least two ranks",
                                        .json_empty = "[]",
                                        .begin = rank_report_begin,

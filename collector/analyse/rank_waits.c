@@ -5,12 +5,12 @@
 
 #include "error.h"
 
-/* What a wait's numbers are. */
+/* The numbers of a wait's span. */
 enum { WAIT_PLACE, WAIT_FOR, WAIT_NUMBERS };
 
 static const struct span_kind wait_kind = {WAIT_NUMBERS, 1u << WAIT_PLACE};
 
-/* The sequences of a device are in a list. */
+/* The waits of a sequence; the sequences of a device form a list. */
 struct waits_of {
     struct span_stream stream;
     uint32_t next; /* sequence + 1; 0: none */
@@ -48,13 +48,13 @@ int rank_waits_put(struct rank_waits *w, uint32_t sequence, uint32_t device,
     return span_put(&w->spool, &of->stream, &span, wait_kind);
 }
 
-/* On the way through the waits of a device: those of each sequence, the one whose kernel came first
- * at the root of a heap. */
+/* Merges the waits of a device's sequences: a heap of readers with the earliest kernel at the
+ * root. */
 struct merge {
     struct span_reader *readers; /* owned */
     struct span_reader **heap;   /* owned */
     uint32_t count;
-    struct span now; /* the one that is under way */
+    struct span now; /* current wait */
     bool is_reported;
 };
 
@@ -103,7 +103,7 @@ static int merge_init(struct merge *m, struct rank_waits *w, uint32_t device)
     return more < 0 ? more : 0;
 }
 
-/* On to the next one, which there is. 0 or an error. */
+/* Advances to the next wait, which must exist. 0 or an error. */
 static int go_on(struct merge *m)
 {
     m->now = m->heap[0]->span;

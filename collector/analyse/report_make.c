@@ -50,7 +50,7 @@ ANALYSIS_FREES(release_signs, memory_signs_release(&r->signs))
 const struct analysis signs_analysis = {
     .uses = USE_PARTS, .begin = begin_signs, .release = release_signs};
 
-/* Idle time is of devices: somebody must have, or should have, some. */
+/* Idle time needs devices: some process must have, or should have, some. */
 static bool wants_idle(const struct report *r)
 {
     return r->request.use == USE_PARTS || recording_expects_gpu(r->rec);
@@ -84,7 +84,7 @@ static unsigned consumers_of_hang(struct report *r, struct consumer *list)
 
 static int end_hang(struct report *r)
 {
-    /* Of a few stacks, and only if it hangs. */
+    /* Looks up a few stacks, and only if something hangs. */
     return hang_finish(&r->hang, r->request.leaves_hangs ? SYMBOLS_OFF : r->request.symbols);
 }
 
@@ -106,7 +106,7 @@ static unsigned consumers_of_findings(struct report *r, struct consumer *list)
 
 static int end_findings(struct report *r)
 {
-    /* The summary is quick. */
+    /* The summary must be quick. */
     const char *symbols = r->walk.ns_max ? SYMBOLS_OFF : r->request.symbols;
     return r->idle ? findings_finish(r->findings, &r->hang, symbols) : 0;
 }
@@ -134,7 +134,7 @@ const struct analysis piece_analysis = {.end = end_piece};
 static int end_ranks(struct report *r)
 {
     int error = rank_report_init(&r->ranks, r->rec, r->program_steps);
-    if (error == 0 && !r->request.is_part) /* a part has its rows by process */
+    if (error == 0 && !r->request.is_part) /* a part's rows stay by process */
         rank_report_make(&r->ranks, r->rec, r->idle);
     return error;
 }
@@ -144,9 +144,9 @@ ANALYSIS_FREES(release_ranks, rank_report_release(&r->ranks))
 const struct analysis ranks_analysis = {
     .uses = USE_PARTS, .end = end_ranks, .release = release_ranks};
 
-/* Where something seems to be wrong with the memory: its books, and what is to be said of them. The
- * summary, which is to be there soon, looks at failures alone, and where it has read all; so does a
- * piece, at those in it: what grows or is too much is so in the whole. */
+/* Looks into memory if there are signs of a problem. The summary must be quick: it looks at failed
+ * allocations alone, and only if it has read all. With a selection, only failures in it matter:
+ * growth and excess concern the whole recording. */
 static int end_memory(struct report *r)
 {
     const struct report_request *request = &r->request;
@@ -164,7 +164,7 @@ static int end_memory(struct report *r)
           (!is_summary && !r->selection && memory_signs_of_fault(&r->signs, steps))))
         return 0;
     if (is_summary && memory_best_by(r->rec) == MEMORY_BY_STACK)
-        memory.by = MEMORY_BY_OPERATOR; /* without symbols stacks are addresses */
+        memory.by = MEMORY_BY_OPERATOR; /* without symbols, stacks are addresses */
     r->memory =
         memory_look_create(r->rec, &memory, is_summary ? SYMBOLS_OFF : request->symbols, &error);
     return r->memory && !r->selection ? findings_add_memory(r->findings, r->memory) : error;
@@ -183,7 +183,7 @@ static int report_make_take_call(void *context, const struct slice *s)
     const struct event *e = &s->event;
     uint64_t duration_ns = e->end_ns - e->begin_ns;
     uint64_t weight = e->record->weight > 1 ? e->record->weight : 1;
-    /* The outer call has the time and the bytes of those nested in it already. */
+    /* The outer call includes the time and bytes of nested calls. */
     bool outermost = !(e->record->flags & RECORD_NESTED);
     r->total_ns += outermost ? duration_ns * weight : 0;
     if (r->calls == 0)
@@ -203,7 +203,7 @@ static int report_make_take_call(void *context, const struct slice *s)
     return 0;
 }
 
-/* Calls of libraries have tables of their own. */
+/* Library calls only matter for hangs: they have tables of their own. */
 static int report_make_take(void *context, const struct slice *s)
 {
     hang_take_library(&((struct report *)context)->hang, s);
@@ -217,7 +217,7 @@ void report_sum_up(struct report *r)
         losses_add(&r->losses, &r->walk.losses[i]);
 }
 
-/* As idle.h has the time of devices; of a piece of time, how long that is. */
+/* Measures the wall time like idle.h; for a selection of time, its length. */
 static void measure_wall(struct report *r)
 {
     r->is_selection =
@@ -246,7 +246,7 @@ static void measure_wall(struct report *r)
 unsigned report_parts_missing(const struct recording *rec)
 {
     const uint64_t ops = block_type_bit(RECORD_OP_BEGIN) | block_type_bit(RECORD_OP_END) |
-                         block_type_bit(RECORD_PUSH); /* of emit_nvtx */
+                         block_type_bit(RECORD_PUSH); /* from emit_nvtx */
     const uint64_t libraries =
         block_type_bit(RECORD_LIBRARY_BEGIN) | block_type_bit(RECORD_LIBRARY_END);
     const uint64_t host = block_type_bit(RECORD_SAMPLE) | block_type_bit(RECORD_OS_CALL) |
@@ -274,8 +274,8 @@ static int report_make_begin(struct report *r, const struct analysis *a)
     return a->begin ? a->begin(r) : 0;
 }
 
-/* Calls behind a piece tell steps, and what hangs; those before it what operators, libraries and
- * memory were like in it. */
+/* Calls after the selection show steps and hangs; calls before it affect operators, libraries and
+ * memory in it. */
 static enum selection_calls calls_of(const struct report_request *request)
 {
     const unsigned past = REPORT_OPS | REPORT_LIBRARIES | REPORT_MEMORY;
@@ -300,7 +300,7 @@ int report_begin(struct report *r, struct recording *rec, const struct report_re
     if (request->selection)
         r->walk.filter = selection_filter(request->selection, calls_of(request));
     r->walk.symbols =
-        request->walk_ns_max ? SYMBOLS_OFF : request->symbols; /* the summary is quick */
+        request->walk_ns_max ? SYMBOLS_OFF : request->symbols; /* the summary must be quick */
     analyses_start(r->sums, &r->walk, request->by, request->groups, request->leaves, request->only,
                    &r->histogram_rows);
     for (unsigned i = 0; i < REPORT_ANALYSES && error == 0; i++)
@@ -312,7 +312,7 @@ int report_begin(struct report *r, struct recording *rec, const struct report_re
 int report_walk(struct report *r, const struct consumer *first)
 {
     struct consumer list[2 + ANALYSES_COUNT + REPORT_ANALYSES * ANALYSIS_CONSUMERS_MAX] = {*first};
-    unsigned count = 2; /* how many there may be the walk checks */
+    unsigned count = 2; /* walk_run checks the maximum */
     analyses_consumers(r->sums, &r->resolver, list, &count);
     for (unsigned i = 0; i < REPORT_ANALYSES; i++)
         if (r->has_begun[i] && analyses[i]->consumers)
@@ -344,8 +344,8 @@ int report_make(struct report *r, struct recording *rec, const struct report_req
         say_error("report", error);
         return error;
     }
-    /* Whom a rank met is known only of all kernels, and what idle time at the edge of a piece ends
-     * with, of those beyond it. */
+    /* Matching collectives needs all kernels, and idle time at the edges of a selection needs work
+     * beyond them. */
     if (request->selection)
         request->selection->keeps_work =
             r->idle && (request->selection->filter.is_of_time || r->idle->follows_ranks);
@@ -362,7 +362,7 @@ int report_make(struct report *r, struct recording *rec, const struct report_req
     report_sum_up(r);
     measure_wall(r);
     error = report_end(r, "report");
-    if (request->selection) /* walks behind this one see the piece alone */
+    if (request->selection) /* later walks see only the selection */
         request->selection->keeps_work = false;
     return error;
 }

@@ -147,7 +147,7 @@ struct analysis {
 #include "analyse/analyses.def"
 
 /*
- * The stages of report_make, for callers with their own walk. Begin sets up what `wish` requests in
+ * The stages of report_make, for callers with their own walk. Begin sets up the `request` in
  * *r, which has `histogram_rows`, and joins a walk that exists. Walk gives each slice to `first`
  * before all others. All return 0, WALK_STOP or an error; report_walk prints its errors, and
  * report_end prints them as `verb`. Call report_release in any case.

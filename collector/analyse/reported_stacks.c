@@ -67,13 +67,13 @@ char *reported_stack_line(const struct reported_stacks *t, uint32_t node)
         const struct shown_frame *f = call_tree_frame(&t->tree, n);
         bool is_own = own_frame(f), has_line = is_own && f->file && f->line;
         own = has_line || (is_own && !own) ? n : own;
-        if (has_line) /* as place_lines.c has it */
+        if (has_line) /* as in place_lines.c */
             break;
     }
     return strdup(call_tree_frame(&t->tree, own ? own : node)->label);
 }
 
-/* All frames, innermost first, in one of the two forms. */
+/* Joins all frames, innermost first, as text or JSON. */
 static char *reported_stacks_join(const struct reported_stacks *t, uint32_t node, bool is_json)
 {
     struct new_text text;

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Where the CPU time went, by samples: a row is the innermost line that is the user's own, or else
- * the innermost function. While the walk lasts, rows are by stack; then their lines are known.
- */
+/* CPU time by samples: a row is the innermost line that is the user's own, else the innermost
+ * function. During the walk rows are by stack; lines are known after it. */
 #include <stdio.h>
 
 #include "analyse/analyses.h"
@@ -14,12 +12,13 @@
 enum { FUNCTION, FILE_OF, LINE };
 enum { SEEN, SAMPLES, CPU, PYTHON, NATIVE, SYSTEM, GAPS };
 
-#define STACKS_SAMPLED_MAX (1u << 18) /* rows of the walk; of the table itself there are fewer */
+#define STACKS_SAMPLED_MAX (1u << 18) /* rows during the walk; the table has fewer */
 
-/* While the walk lasts: why a sample has no stack. */
+/* During the walk: why a sample has no stack. */
 enum { HAS_STACK, IN_GPUPROF, IS_TORN, IS_SILENT, NO_STACK, LOOKED };
 
-/* ... and of a look in a thread without Python, what the kernel says: LOOKED and more. */
+/* For a sample of a thread without Python: LOOKED plus the kernel's thread state and system
+ * call. */
 static uint64_t why_looked(const struct host_sample *sample)
 {
     return LOOKED + (uint8_t)sample->state + ((uint64_t)(sample->syscall + 1) << 8);
@@ -66,7 +65,7 @@ static int samples_take(void *context, const struct slice *s)
     return 0;
 }
 
-/* "[libtorch_cpu.so]": a function that nobody named. */
+/* "[libtorch_cpu.so]": the name of a function without a known name. */
 static uint64_t unnamed(struct sums *s, const struct shown_frame *frame)
 {
     char text[256];
@@ -94,7 +93,7 @@ static int place_row(struct sums *s, struct sums_row *row, void *context)
     if (why == HAS_STACK && place_frame(lines, process, stack, &frame)) {
         key.a = frame.name ? sums_text(s, frame.name->shown) : unnamed(s, &frame);
         key.b = frame.file ? sums_text(s, frame.file->raw) : 0;
-        key.c = own_frame(&frame) ? frame.line : 0; /* of others the function is enough */
+        key.c = own_frame(&frame) ? frame.line : 0; /* for others the function is enough */
     } else {
         key.a = why < LOOKED ? sums_text(s, reasons[why]) : looked_text(s, why);
     }
@@ -123,7 +122,7 @@ static int samples_end(void *context)
     return error;
 }
 
-/* "tokenize (data.py:81)" */
+/* "tokenize (data.py:81)", in `text`. */
 static const char *samples_name(const struct sums *s, const struct sums_row *row, char *text)
 {
     const struct kernel_name *function = (const void *)(uintptr_t)row->keys[FUNCTION];

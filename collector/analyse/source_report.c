@@ -38,12 +38,12 @@ static void source_report_analysis_release(struct report *report)
 
 /* ---- which lines ---- */
 
-/* What is worked with while frames become lines; all by the frame's number. */
+/* State while frames become lines. */
 struct placing {
-    uint32_t *line_of;      /* owned: place + 1 in `lines`; 0: not below the folder */
-    struct key_map files;   /* of recorded paths: place + 1 of the file, or NO_FILE */
-    struct key_map of_tree; /* of the tree's: likewise */
-    struct key_map lines;   /* of (file, line) */
+    uint32_t *line_of; /* owned, by frame number: index in `lines` + 1; 0: not below the folder */
+    struct key_map files;   /* recorded path -> index of the file + 1, or NO_FILE */
+    struct key_map of_tree; /* tree index -> likewise */
+    struct key_map lines;   /* (file, line) -> index in `lines` + 1 */
     unsigned ambiguous;
 };
 
@@ -54,7 +54,7 @@ static bool has_line(const struct shown_frame *f)
     return f->file && f->line && f->line <= INT32_MAX && own_frame(f);
 }
 
-/* Lists the files that recorded paths may be. */
+/* Lists the tree's files that recorded paths may match. */
 static int list_files(struct source_report *r)
 {
     const struct shown_frames *frames = &r->stacks->costs.tree.frames;
@@ -79,7 +79,7 @@ static int list_files(struct source_report *r)
     return error;
 }
 
-/* The file of a recorded path: its place + 1, or NO_FILE. 0: no memory. */
+/* The file of a recorded path: its index + 1, or NO_FILE. 0 if out of memory. */
 static uint32_t file_of(struct source_report *r, struct placing *p, const struct kernel_name *name)
 {
     uint32_t index = 0;
@@ -99,7 +99,7 @@ static uint32_t file_of(struct source_report *r, struct placing *p, const struct
     return key_map_set(&p->files, (struct key){(uintptr_t)name, 0, 0}, place) < 0 ? 0 : place;
 }
 
-/* Makes *place that of the frame's line + 1, or 0 if it is not below the folder. */
+/* Sets *place to the index of the frame's line + 1, or 0 if it is not below the folder. */
 static int place_in_file(struct source_report *r, struct placing *p, const struct shown_frame *f,
                          uint32_t *place)
 {
@@ -126,7 +126,7 @@ static int place_frames(struct source_report *r, struct placing *p)
     return error;
 }
 
-/* Counts what a call's node cost for the lines that led to it. */
+/* Counts the cost of a call's node for the lines that led to it. */
 static void count_node(struct source_report *r, const struct placing *p, uint32_t node)
 {
     const struct call_tree *tree = &r->stacks->costs.tree;
@@ -150,7 +150,7 @@ static void count_node(struct source_report *r, const struct placing *p, uint32_
         stack_cost_add(&r->elsewhere, &cost);
 }
 
-/* ---- in which order, and what is around them ---- */
+/* ---- order, and lines around ----------------------------------------------------------------- */
 
 static int compare_files(const void *left, const void *right)
 {
@@ -167,7 +167,7 @@ static int compare_lines(const void *left, const void *right)
     return order ? order : ORDER(a->line, b->line);
 }
 
-/* Files by what they cost, lines by file and number. 0 or GPUPROF_NO_MEMORY. */
+/* Sorts files by cost, and lines by file and number. 0 or GPUPROF_NO_MEMORY. */
 static int sort_all(struct source_report *r)
 {
     uint32_t *place_of = calloc(r->tree.count + 1u, sizeof *place_of);
@@ -198,7 +198,7 @@ static int source_report_add_row(struct source_report *r, enum source_row_kind k
     return ARRAY_PUSH(r->rows, r->row_count, &row);
 }
 
-/* Marks the lines of the file that are shown because line `hit` is; a function's once. */
+/* Marks the lines that are shown around line `hit`; a function's only once. */
 static void mark_around(struct source_functions *f, uint32_t hit, uint32_t lines, uint8_t *shown)
 {
     struct source_span around = {hit > SOURCE_AROUND ? hit - SOURCE_AROUND : 1,
@@ -209,7 +209,7 @@ static void mark_around(struct source_functions *f, uint32_t hit, uint32_t lines
         shown[span->first] = 1;
 }
 
-/* The rows of one file, whose functions are known: behind its text lines that it does not have. */
+/* Adds the rows of a file with known functions. Lines that it does not have come after its text. */
 static int add_rows(struct source_report *r, uint32_t number, struct source_functions *f)
 {
     const struct source_file *file = &r->files[number];
@@ -266,7 +266,7 @@ static int show_file(struct source_report *r, uint32_t number, uint64_t begin_ns
     return error;
 }
 
-/* Each row of a line that has cost something knows it: both are in the same order. */
+/* Links rows to the costs of their lines: both are in the same order. */
 static void tie_rows(struct source_report *r)
 {
     for (uint32_t row = 0, at = 0; row < r->row_count && at < r->line_count; row++) {
@@ -293,7 +293,7 @@ static bool source_report_is_wanted(const struct report *r)
     return r->request.source;
 }
 
-/* When stacks are finished; what is not certain is said on stderr. */
+/* Runs after the stacks are finished; prints doubtful matches on stderr. */
 static int source_report_analysis_end(struct report *report)
 {
     struct source_report *r = report->source;

@@ -55,7 +55,7 @@ struct source_report {
     uint32_t line_count;
     struct source_row *rows; /* owned: the shown lines */
     uint32_t row_count;
-    struct stack_cost elsewhere; /* of calls whose stack has no line there */
+    struct stack_cost elsewhere; /* of calls with a stack but no line there */
 };
 
 /* Returns EXIT_OK, or EXIT_USAGE after one line on stderr if there is no such folder. */

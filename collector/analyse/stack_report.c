@@ -8,7 +8,7 @@
 #include "error.h"
 #include "symbol/own_line.h"
 
-#define LIBRARIES_ROW 1 /* that of no line, which cannot be borrowed */
+#define LIBRARIES_ROW 1 /* row of no line, which cannot be borrowed */
 
 struct sorted_stack {
     struct stack_cost cost;
@@ -39,7 +39,7 @@ static void stack_report_analysis_release(struct report *r)
     free(r->stacks->lines);
 }
 
-/* The most expensive first: on the host, which calls and samples tell, or else on the device. */
+/* Orders by cost, highest first: on the host, from calls and samples, else on the device. */
 static int compare_costs(const struct stack_cost *a, const struct stack_cost *b)
 {
     int order = ORDER(b->host_ns + b->cpu_ns, a->host_ns + a->cpu_ns);
@@ -90,7 +90,7 @@ static int sort_stacks(struct stack_report *r)
     return 0;
 }
 
-/* Counts what a call's node cost for the lines that led to it. */
+/* Counts the cost of a call's node for the lines that led to it. */
 static void count_lines(struct stack_report *r, struct line_row *rows, uint32_t node)
 {
     const struct call_tree *tree = &r->costs.tree;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is different in the slowest step (step_report.h). */
+/* The differences of the slowest step (step_report.h). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 #include "base/array.h"
 #include "error.h"
 
-/* 0: begun in the median step, 1: in the slowest, -1: in none of them. */
+/* 0 if it began in the median step, 1 in the slowest, -1 in neither. */
 static int compared_in(const struct step_differences *d, const struct process *p, uint64_t begin_ns)
 {
     for (int i = 0; d->compared[0] && i < 2; i++) {
@@ -19,8 +19,7 @@ static int compared_in(const struct step_differences *d, const struct process *p
     return -1;
 }
 
-/* How many of that kind and name there were in the median step and in the slowest, and their time.
- */
+/* Count and time of each kind and name, in the median step and in the slowest. */
 static const struct sums_info differ_info = {.keys = {KEY_NUMBER, KEY_TEXT},
                                              .values = {JOIN_ADD, JOIN_ADD, JOIN_ADD, JOIN_ADD},
                                              .rows_max = STEP_CHANGES_MAX};
@@ -62,7 +61,7 @@ static int compare_changes(const void *left, const void *right)
     return order ? order : strcmp(a->name, b->name);
 }
 
-/* What has no name of its own, or came when there were too many, is one. */
+/* Unnamed items, and those beyond the maximum, share one row. */
 int step_differences_list(struct step_differences *d)
 {
     int error = 0;
@@ -99,7 +98,7 @@ static void find_slowest(struct step_report *r)
     }
 }
 
-/* Of the process that has the slowest step the one in the middle. */
+/* Compares the slowest step with the median one of its process. */
 static void compare_slowest(struct step_report *r)
 {
     const struct step *slowest = r->differs.slowest[0], *step = NULL;

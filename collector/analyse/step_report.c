@@ -29,13 +29,13 @@ static void step_report_analysis_release(struct report *report)
 
 /* ---- the time of a process, moment by moment ------------------------------------------------- */
 
-/* Is it among those that the parts and the phases are of? */
+/* True if parts and phases include the step. */
 static bool is_split(const struct step_report *r, const struct step *step)
 {
     return !step->is_partial && (!step->is_blind || r->all.blind == r->all.whole);
 }
 
-/* Nothing has changed since sweep->at_ns, but that work and calls have come to their ends. */
+/* Splits time since at_ns, in which work and calls only ended. */
 static void split(const struct step_sweep *p, struct step *step, uint64_t to_ns)
 {
     for (uint64_t at_ns = p->at_ns; at_ns < to_ns;) {
@@ -52,7 +52,7 @@ static void split(const struct step_sweep *p, struct step *step, uint64_t to_ns)
     }
 }
 
-/* Between two operators of one phase Python works for that phase. */
+/* Python code between two operators of one phase counts for that phase. */
 static void spend_in(struct step_report *r, struct step_sweep *p, const struct step *step,
                      unsigned phase, uint64_t ns)
 {
@@ -92,7 +92,7 @@ static void leave_step(struct step_report *r, struct step_sweep *p, const struct
     p->next++;
 }
 
-/* Until `to_ns` all is as it was before what comes now. */
+/* Advances to `to_ns`, with the state from before the current event. */
 static void step_report_pass_time(struct step_report *r, struct step_sweep *p, uint64_t to_ns)
 {
     while (p->next < p->end) {
@@ -113,10 +113,8 @@ static void step_report_pass_time(struct step_report *r, struct step_sweep *p, u
 
 /* ---- operators ------------------------------------------------------------------------------- */
 
-/*
- * A thread is in the phase of the innermost that is open there; `ended`: of what has just ended. A
- * closure that an optimizer runs goes on with the forward pass between two operators of it.
- */
+/* A thread is in the phase of its innermost open operator; `ended` is the phase of one that just
+ * ended. Between operators of a closure that an optimizer runs, the forward pass goes on. */
 static void set_phase(struct step_report *r, struct step_sweep *p, const struct thread *thread,
                       uint32_t ended)
 {
@@ -130,7 +128,7 @@ static void set_phase(struct step_report *r, struct step_sweep *p, const struct 
     p->phase_threads[*phase]++;
 }
 
-/* Its phase, in `row`: that of the region or the unit that it is in. */
+/* Sets the operator's phase in `row`: that of its region or unit. */
 static void step_report_open_op(struct step_report *r, struct op *op)
 {
     const struct op_stack *stack = ops_stack(&r->walk->ops, op->thread->index);
@@ -178,7 +176,7 @@ static int step_report_take_op(struct step_report *r, const struct slice *s)
     if (s->op_change == OP_OPENED)
         step_report_open_op(r, op);
     set_phase(r, p, op->thread, s->op_change == OP_OPENED ? PHASE_NONE : op->row);
-    /* A batch counts in the step in which it was begun to be fetched. */
+    /* A batch counts for the step in which its fetch began. */
     if (p->loaders > loaders && !loaders && p->next < p->end &&
         r->steps.list[p->next].begin_ns <= s->event.begin_ns)
         r->steps.list[p->next].batches++;
@@ -211,7 +209,7 @@ static int step_report_take(void *context, const struct slice *s)
     const struct event *e = &s->event;
     struct step_sweep *p = &r->sweeps[e->process->index];
     unsigned type = e->record->type;
-    if (r->steps.firsts[e->process->index] == p->end) /* it has none */
+    if (r->steps.firsts[e->process->index] == p->end) /* no steps */
         return 0;
     if (s->op_change == OP_LEFT) {
         step_report_pass_time(r, p, s->op->end_ns);
@@ -233,7 +231,7 @@ static int step_report_take(void *context, const struct slice *s)
     return 0;
 }
 
-/* The phase of what a call was made in. */
+/* The phase of a call by the operators around it, or an error. */
 static int phase_of_call(struct step_report *r, const struct correlated_call *call)
 {
     struct op_place place = {.number = call->op};
@@ -258,7 +256,7 @@ static int phase_of_call(struct step_report *r, const struct correlated_call *ca
                : (int)found;
 }
 
-/* Work of the GPU is of the step and the phase in which it was begun by the host. */
+/* GPU work counts for the step and phase in which the host launched it. */
 static int take_slice_of_work(void *context, const struct slice *s)
 {
     struct step_report *r = context;
@@ -274,7 +272,7 @@ static int take_slice_of_work(void *context, const struct slice *s)
     return phase < 0 ? phase : 0;
 }
 
-/* ---- when all is known ----------------------------------------------------------------------- */
+/* ---- after the walk -------------------------------------------------------------------------- */
 
 const char *const step_part_names[STEP_PARTS] = {
     [STEP_KERNELS] = "kernels",
@@ -302,7 +300,7 @@ static int step_report_end(void *context)
     for (uint32_t i = 0; i < r->walk->rec->count; i++)
         step_report_pass_time(r, &r->sweeps[i], UINT64_MAX);
     if (r->all.host_ns[PHASE_NONE] + r->all.host_ns[PHASE_SYNC] ==
-        r->all.split_ns) { /* waits tell no phases */
+        r->all.split_ns) { /* waits alone show no phases */
         r->all.host_ns[PHASE_NONE] = r->all.split_ns;
         r->all.host_ns[PHASE_SYNC] = 0;
     }
@@ -313,7 +311,7 @@ static int step_report_end(void *context)
             r->all.parts[part] += is_split(r, step) ? step->parts[part] : 0;
             sum_ns += step->parts[part];
         }
-        assert(sum_ns == step_ns(step)); /* whatever is in the file */
+        assert(sum_ns == step_ns(step)); /* for any file */
         (void)sum_ns;
     }
     return step_differences_list(&r->differs);
@@ -332,7 +330,7 @@ static int compare_steps(const void *left, const void *right, void *list)
 uint64_t step_report_quantile(const struct step_report *r, double fraction)
 {
     uint64_t rank = (uint64_t)(fraction * r->all.whole);
-    rank += (double)rank < fraction * r->all.whole; /* the smallest that reaches the fraction */
+    rank += (double)rank < fraction * r->all.whole; /* rounded up */
     rank = rank < 1 ? 1 : rank;
     return r->all.whole ? step_ns(&r->steps.list[r->order[r->all.whole - rank]]) : 0;
 }
@@ -418,7 +416,7 @@ static int step_report_make(struct step_report *r, struct steps *found, struct i
     return error == 0 && r->steps.count ? walk_run(r->walk, NULL, &parts, 1) : error;
 }
 
-/* In walks of its own, but what that walk has found lost is all there is. */
+/* Uses walks of its own. Their losses are dropped: those of the report's walk are complete. */
 static int step_report_analysis_end(struct report *report)
 {
     struct step_report *r = report->steps;

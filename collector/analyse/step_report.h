@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where the time of a program's steps (steps.h) went: each step split into parts that add up to the
- * nanosecond, the phases of training on the host and on the GPU, and the differences in the slowest
- * step. It takes one more walk than the report, two with a selection, because steps are known only
- * after all marks. Memory: that of the steps and 4 bytes more for each; 100 bytes a process, 1 a
- * thread; and STEP_CHANGES_MAX rows of differences.
+ * Where the time of a program's steps (steps.h) went. Each step is split into parts that add up to
+ * the nanosecond, and into the phases of training on the host and on the GPU; the slowest step is
+ * compared. It takes one more walk than the report, two with a selection, because steps are known
+ * only after all marks. Memory: that of the steps and 4 bytes more for each; 100 bytes a process, 1
+ * a thread; and STEP_CHANGES_MAX rows of differences.
  */
 #ifndef GPUPROF_COLLECTOR_STEP_REPORT_H
 #define GPUPROF_COLLECTOR_STEP_REPORT_H

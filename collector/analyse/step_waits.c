@@ -9,12 +9,12 @@
 #include "error.h"
 #include "read/process_title.h"
 
-/* What a device has waited for each process, in one step. */
+/* How long a device waited for each process in one step. */
 struct sums {
-    uint64_t *ns;     /* owned, by process index; 0 but of */
-    uint32_t *waited; /* owned: these */
+    uint64_t *ns;     /* owned, by process index; 0 except for those in `waited` */
+    uint32_t *waited; /* owned: process indexes */
     uint32_t count;
-    uint64_t all_ns; /* with those of which nobody knows for whom */
+    uint64_t all_ns; /* including waits for an unknown process */
 };
 
 static void step_waits_add(struct sums *s, const struct step *step, const struct idle_wait *wait)
@@ -31,7 +31,7 @@ static void step_waits_add(struct sums *s, const struct step *step, const struct
     s->ns[wait->process] += to_ns - from_ns;
 }
 
-/* The step is over. */
+/* Ends a step: updates its longest wait, and clears the sums. */
 static void step_waits_settle(struct sums *s, struct process *const *processes,
                               struct step_wait *most)
 {
@@ -47,7 +47,7 @@ static void step_waits_settle(struct sums *s, struct process *const *processes,
     s->all_ns = 0;
 }
 
-/* Steps and waits are in the order of time. */
+/* Adds a device's waits; steps and waits are in time order. */
 static int step_waits_take_device(const struct steps *steps, struct idle *idle, uint32_t device,
                                   struct sums *sums, struct step_wait *waits)
 {

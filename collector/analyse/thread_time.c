@@ -11,10 +11,10 @@
 #include "resolve/system_calls.h"
 
 #define SPANS_FIRST 64
-#define OPEN_MAX    16 /* records of one moment of a thread; more are not told apart */
-/* A sample says where a thread was at another time if it is no farther from it. */
+#define OPEN_MAX    16 /* records open at one time in a thread; more are ignored */
+/* A sample shows where a thread was at another time if it is at most this far away. */
 #define SAMPLE_NEAR_NS 50000000u
-#define PART_LEAST     10 /* of a look, or of what ran in it: less is not told apart */
+#define PART_LEAST     10 /* 1/PART_LEAST of a sample: smaller parts are not separated */
 
 static const char in_gpuprof[] = "gpuprof itself", in_read[] = "read or write",
                   is_detached[] = "in no sample: its thread blocks their signal",
@@ -79,8 +79,8 @@ void thread_times_release(struct thread_times *h)
     *h = (struct thread_times){0};
 }
 
-/* Room for one more of the process: what nobody will ask for is forgotten or, if there are too
- * many, the oldest quarter. 0 or GPUPROF_NO_MEMORY. */
+/* Makes room for one more span: drops what nobody will query or, if there are too many, the oldest
+ * quarter. 0 or GPUPROF_NO_MEMORY. */
 static int thread_time_make_room(struct thread_times *h, uint32_t process, struct thread_spans *t)
 {
     uint64_t horizon_ns = t->count ? h->horizon(h->context, process) : 0;
@@ -100,7 +100,7 @@ static int thread_time_make_room(struct thread_times *h, uint32_t process, struc
     return 0;
 }
 
-/* To one of the process's. 0 or GPUPROF_NO_MEMORY. */
+/* Adds a span of the process. 0 or GPUPROF_NO_MEMORY. */
 static int thread_time_add(struct thread_times *h, const struct process *p, struct thread_spans *t,
                            const struct thread_span *new)
 {
@@ -125,7 +125,8 @@ static enum thread_did kind_of_class(uint64_t class)
     static const uint8_t kinds[OS_CLASS_COUNT] = {
         [OS_FILE] = DID_FILE,           [OS_SOCKET] = DID_SOCKET,    [OS_POLL] = DID_POLL,
         [OS_SLEEP] = DID_SLEEP,         [OS_PROCESS] = DID_CHILD,    [OS_LOCK] = DID_LOCK,
-        [OS_CONDITION] = DID_CONDITION, [OS_SEMAPHORE] = DID_LOCK, /* so Python's are made */
+        [OS_CONDITION] = DID_CONDITION, [OS_SEMAPHORE] = DID_LOCK, /* Python's locks are semaphores
+                                                                    */
         [OS_BARRIER] = DID_CONDITION,   [OS_THREAD] = DID_CONDITION, [OS_MEMORY] = DID_MEMORY,
         [OS_LOAD] = DID_LOAD,           [OS_DEVICE] = DID_DEVICE,    [OS_FUTEX] = DID_LOCK,
     };
@@ -137,17 +138,17 @@ static uint64_t least_of(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* What a call of the class OS_FILE waits for, by what its descriptor is called. */
+/* What a call of class OS_FILE waits for, by the name of its descriptor. */
 static enum thread_did kind_of_file(const char *name)
 {
     static const char pipe[] = "pipe:";
     return name[0] == '/'                              ? DID_FILE
            : strncmp(name, pipe, sizeof pipe - 1) == 0 ? DID_PIPE
-                                                       : DID_SOCKET; /* or an event's */
+                                                       : DID_SOCKET; /* or an eventfd */
 }
 
-/* What the kernel counted of the thread since it was looked at last goes before what it did when it
- * was. */
+/* Adds a sample by another thread. The kernel's counts since the previous sample precede the state
+ * at the sample. */
 static int take_look(struct thread_times *h, const struct slice *s,
                      const struct host_sample *sample, const struct thread_span *span)
 {
@@ -211,7 +212,7 @@ static int thread_time_take_sample(struct thread_times *h, const struct slice *s
     return take_look(h, s, &sample, &span);
 }
 
-/* A quota stopped all threads. */
+/* Adds a time in which a quota stopped all threads. */
 static int take_stop(struct thread_times *h, const struct slice *s)
 {
     struct thread_span span = {.kind = DID_THROTTLED};
@@ -220,7 +221,7 @@ static int take_stop(struct thread_times *h, const struct slice *s)
                : 0;
 }
 
-/* Where nothing else is recorded of the process, nobody will ask. */
+/* Adds a silence, unless the process has no other records: then nobody will query. */
 static int take_silence(struct thread_times *h, const struct event *e)
 {
     uint64_t ns = record_arg(e->record, SILENCE_NS);
@@ -296,8 +297,8 @@ int thread_times_take(struct thread_times *h, const struct slice *s)
 
 /* ---- what a thread did ----------------------------------------------------------------------- */
 
-/* Where a thread was at that time: at its sample there that stands for most, or else at the one
- * that is nearest by; 0: there is none. */
+/* The stack of a thread at that time: of its longest sample then, else of the nearest one; 0 if
+ * there is none. */
 static uint32_t stack_at(const struct thread_spans *t, const struct thread_span *time)
 {
     uint64_t most_ns = 0, near_ns = SAMPLE_NEAR_NS;
@@ -319,7 +320,8 @@ static uint32_t stack_at(const struct thread_spans *t, const struct thread_span 
     return stack;
 }
 
-/* Of a wait for the GIL that of who held it; and a collection has none of its own. */
+/* The stack of a span: for a wait for the GIL the holder's; for a collection, which has none, a
+ * sample's. */
 static uint32_t thread_time_stack_of(const struct thread_times *h, uint32_t process,
                                      const struct thread_spans *own, const struct thread_span *s)
 {
@@ -333,7 +335,7 @@ static uint32_t thread_time_stack_of(const struct thread_times *h, uint32_t proc
                              : 0;
 }
 
-/* The way through the time. */
+/* The progress through the time. */
 struct way {
     const struct thread_times *h;
     const struct thread_spans *spans;
@@ -364,7 +366,7 @@ static void thread_time_report(struct way *w, const struct thread_span *s, uint6
     w->notify(w->context, &piece);
 }
 
-/* The open one that says most: of two of a kind that began last. */
+/* The open span with the highest priority; among equal ones the last to begin. */
 static const struct thread_span *most_telling(const struct way *w)
 {
     const struct thread_span *best = NULL;
@@ -397,7 +399,7 @@ static void go_on(struct way *w, uint64_t to_ns)
     w->at_ns = to_ns > w->at_ns ? to_ns : w->at_ns;
 }
 
-/* The first one behind all that ended by then. */
+/* The index of the first span after all that ended by then. */
 static uint32_t first_after(const struct thread_spans *t, uint64_t at_ns)
 {
     uint32_t i = t->count;
@@ -406,7 +408,7 @@ static uint32_t first_after(const struct thread_spans *t, uint64_t at_ns)
     return i;
 }
 
-/* Those that lie in it in part, in proportion. */
+/* Reports stops; those partly inside the time count in proportion. */
 static void report_stops(const struct thread_spans *stops, uint64_t begin_ns, uint64_t end_ns,
                          thread_piece_fn *reported, void *context)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What each thread called, and what the devices did for it (--by=thread). */
+/* Calls of each thread, and the device work that they launched (--by=thread). */
 #include "analyse/analyses.h"
 
 enum { THREAD };

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The finding that a device was slowed down: what it cost is how much longer the steps were in
- * which it was than those in which it was not, of the same process. Said only where both are many,
- * and nearly all of the former are longer than nearly all of the latter: else nobody knows whether
- * it was that.
+ * The finding that a device was slowed down. Its cost is how much longer the slowed steps of a
+ * process were than the others. It needs many steps of both kinds, and nearly all slowed ones must
+ * be longer than nearly all others: else the cause is not certain.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,18 +13,17 @@
 #include "analyse/report_make.h"
 #include "error.h"
 
-#define SLOWED_SHARE 0.2 /* of a step, from which on it counts as slowed down */
+#define SLOWED_SHARE 0.2 /* part of a step that makes it a slowed one */
 #define FREE_SHARE   0.02
-#define STEPS_MIN    5 /* of each kind */
-#define PART_BEYOND                                                                                \
-    4 /* all but a quarter of one kind are longer than all but a quarter of the other */
+#define STEPS_MIN    5 /* steps of each kind */
+#define PART_BEYOND  4 /* 1/PART_BEYOND of each kind may be exceptions */
 
 struct slowed {
-    uint64_t *free_ns; /* owned: how long the steps were */
+    uint64_t *free_ns; /* owned: durations */
     uint64_t *slowed_ns;
     uint32_t free_count;
     uint32_t slowed_count;
-    uint64_t by_ns[THROTTLES]; /* of the slowed ones, for how long */
+    uint64_t by_ns[THROTTLES]; /* of the slowed steps, by reason */
     uint64_t longest_ns;
     uint64_t longest_at_ns;
 };
@@ -58,7 +56,7 @@ static void add_step(struct slowed *s, const struct device_row *row, const struc
     }
 }
 
-/* How much longer they were than the median one of the others; 0: it may be chance. */
+/* The time beyond the median of the other steps; 0 if it may be chance. */
 static uint64_t cost_of(struct slowed *s)
 {
     if (s->free_count < STEPS_MIN || s->slowed_count < STEPS_MIN)
@@ -122,7 +120,7 @@ static int throttle_finding_weigh(struct finding *to, const struct device_row *r
     return ns > to->ns ? throttle_finding_fill(to, s, row, ns, window_ns) : 0;
 }
 
-/* Of a piece what its steps took, which are whole. */
+/* The judged time; for a selection the time of its steps, which are complete. */
 static struct judged_time time_of(const struct walk *walk, const struct steps *steps,
                                   uint32_t process)
 {
@@ -134,7 +132,7 @@ static struct judged_time time_of(const struct walk *walk, const struct steps *s
                                 .whole_ns = whole_ns};
 }
 
-/* Findings are complete but for that and the memory's. */
+/* Runs after all findings except the memory's. */
 static int throttle_finding_analysis_end(struct report *report)
 {
     struct findings *f = report->findings;

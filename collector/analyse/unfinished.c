@@ -14,7 +14,7 @@
 
 #define DEVICE_ANY UINT64_MAX
 
-/* May something of it still run, or have run when it was killed? */
+/* True if its work may still run, or ran when it was killed. */
 static bool may_hang(const struct process *p)
 {
     return (p->end_reason != END_EXIT && p->end_reason != END_QUICK) || p->live.open_calls ||
@@ -55,7 +55,7 @@ void unfinished_release(struct unfinished *u)
 
 /* ---- the walk ---- */
 
-/* The handle of the stream or the event that the call names. False: it names none. */
+/* Gets the handle of the call's stream or event; false if it has none. */
 static bool arg_of(const struct event *e, enum arg_kind kind, uint64_t *handle)
 {
     for (unsigned i = 0; i < e->record->arg_count && i < e->function->arg_count; i++)
@@ -66,20 +66,21 @@ static bool arg_of(const struct event *e, enum arg_kind kind, uint64_t *handle)
     return false;
 }
 
-/* Does its stream wait for the host, or for others? No record of the device tells of it. */
+/* True if the stream then waits for the host or others, which no device record shows. */
 static bool is_stream_wait(const struct function *f)
 {
     return f->does == API_DOES_HOST_LAUNCH || f->does == API_DOES_STREAM_WAIT;
 }
 
-/* Default streams belong to the device that the thread has chosen, or to the thread. */
+/* The key of a stream. Default streams belong to the thread's current device, or to the thread. */
 static struct key unfinished_key_of(const struct process *p, const struct thread *t,
                                     uint64_t handle)
 {
     return (struct key){p->index, handle, handle <= 2 ? t->index + 1ull : 0};
 }
 
-/* Its place + 1; 0: there is no room. 0 or GPUPROF_NO_MEMORY. */
+/* Sets *place to the stream's index + 1, creating it if new; 0 if there is no room. 0 or
+ * GPUPROF_NO_MEMORY. */
 static int add_stream(struct unfinished *u, const struct event *e, uint64_t handle, uint32_t *place)
 {
     const struct unfinished_stream new = {.process = e->process->index, .handle = handle};
@@ -87,13 +88,13 @@ static int add_stream(struct unfinished *u, const struct event *e, uint64_t hand
                         u->streams, u->stream_count, UNFINISHED_STREAMS_MAX, &new, place);
 }
 
-/* What was launched into it up to then has ended. */
+/* Notes that all launches into the stream up to then have ended. */
 static void end_until(struct unfinished_stream *s, uint64_t ns)
 {
     s->done_ns = ns > s->done_ns ? ns : s->done_ns;
 }
 
-/* A launch gives way to a newer one: its stream keeps the first that may hang. */
+/* A newer launch replaces one in the ring: its stream remembers the first that may hang. */
 static void give_way(struct unfinished_stream *s, const struct unfinished_launch *l)
 {
     if (l->begin_ns > s->done_ns && s->oldest.begin_ns <= s->done_ns)
@@ -128,7 +129,7 @@ static int unfinished_take_launch(struct unfinished *u, const struct slice *slic
     return 0;
 }
 
-/* The place + 1 of the stream that a call names, 0 if nothing was launched into it. */
+/* The index + 1 of the stream in a call; 0 if nothing was launched into it. */
 static uint64_t named_stream(const struct unfinished *u, const struct event *e)
 {
     uint64_t handle;
@@ -155,7 +156,7 @@ static int take_record(struct unfinished *u, const struct event *e)
     return error;
 }
 
-/* The place + 1 of the stream that the event was recorded in, and when that was; 0: not known. */
+/* The index + 1 of the stream in which the event was recorded, and when; 0 if not known. */
 static uint64_t event_stream(const struct unfinished *u, const struct event *e, uint64_t handle,
                              uint64_t *at_ns)
 {
@@ -164,8 +165,8 @@ static uint64_t event_stream(const struct unfinished *u, const struct event *e, 
     return place ? u->events.list[place - 1].stream : 0;
 }
 
-/* A synchronisation that returned, or a query that found all done: what came before has ended, in
- * the stream or before the event that it names, or on its device. */
+/* Takes a synchronisation that returned, or a query that found all done: earlier work has ended in
+ * its stream, before its event, or on its device. */
 static void take_sync(struct unfinished *u, const struct event *e)
 {
     uint64_t handle, at_ns = e->begin_ns, stream = 0;
@@ -226,7 +227,7 @@ static int note_ended(struct unfinished *u, const struct unfinished_launch *l)
     return error == GPUPROF_NO_MEMORY ? error : 0;
 }
 
-/* Work that has ended, with its call: the call's stream has come so far. */
+/* Work with a record has ended, and so has all earlier work of its launch's stream. */
 static int take_ended(void *context, const struct slice *s)
 {
     struct unfinished *u = context;
@@ -257,9 +258,9 @@ bool unfinished_waits_for_ranks(const struct unfinished_launch *l)
 }
 
 /*
- * Which of them hangs is not known if there are several. A kernel that waits for other ranks is
- * likelier to than others, then what waits for the host: that may take a lock, or call CUDA, which
- * it must not. A kernel that has never ended before is likelier to than one that has.
+ * Ranks pending launches by how likely they hang. A kernel that waits for other ranks comes first,
+ * then a wait for the host, which may take a lock or wrongly call CUDA. A kernel that never ended
+ * before is likelier than one that did.
  */
 static unsigned likelihood(const struct unfinished *u, const struct unfinished_launch *l)
 {
@@ -291,13 +292,13 @@ static void count(const struct unfinished *u, struct unfinished_row *row,
     bool any;
     if (is_stream_wait(l->function) &&
         !is_waited_for(u, l->process, u->streams[l->stream].handle, &any))
-        return; /* it has no record, also when it has ended */
+        return; /* it never has a record, even when it ended */
     if (!row->count || likelihood(u, l) > likelihood(u, &row->launch))
         row->launch = *l;
     row->count++;
 }
 
-/* What is to be said of it; false: nothing. */
+/* Sets the row's age and state; false if there is nothing to report. */
 static bool unfinished_judge(const struct unfinished *u, struct unfinished_row *row)
 {
     const struct process *p = row->launch.process;
@@ -318,7 +319,7 @@ static int unfinished_compare_rows(const void *left, const void *right)
     return ORDER(b->age_ns, a->age_ns);
 }
 
-/* The newest ones by number, from `i` on; NULL: no more. */
+/* The remembered launch number `i`, oldest first; NULL at the end. */
 static const struct unfinished_launch *launch_at(const struct unfinished *u, uint64_t i)
 {
     uint64_t first =
@@ -326,7 +327,7 @@ static const struct unfinished_launch *launch_at(const struct unfinished *u, uin
     return first + i < u->launch_count ? &u->launches[(first + i) % UNFINISHED_LAUNCHES_MAX] : NULL;
 }
 
-/* What was synchronised has ended, whether its records came or not. */
+/* Synchronised work has ended, with or without records. */
 static int end_synced(struct unfinished *u)
 {
     const struct unfinished_launch *l;
@@ -384,7 +385,7 @@ struct consumer unfinished_consumer(struct unfinished *u)
 {
     return (struct consumer){.context = u,
                              .needs = WALK_WORK | WALK_STACKS | WALK_OPS,
-                             .sees_filtered = true, /* a hang is of the whole */
+                             .sees_filtered = true, /* a hang concerns the whole recording */
                              .take = unfinished_take,
                              .take_work = take_ended,
                              .end = unfinished_end};
@@ -403,7 +404,7 @@ char *unfinished_text(const struct unfinished_row *row)
                           : strdup(unfinished_name_of(row));
 }
 
-/* One line, in new memory. */
+/* The row as one line of new text. */
 static char *unfinished_row_text(const struct unfinished_row *row)
 {
     static const char *const ends[] = {
