@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The verb `completion`: how bash, zsh and fish ask what may stand in the place of the last word of
- * a command line ('completion words -- WORD...'), and the answer, of the tables of verbs, options
- * and settings.
+ * The verb `completion`: the scripts with which bash, zsh and fish ask for candidates of the last
+ * word of a command line ('completion words -- WORD...'), and the answer, from the tables of verbs,
+ * options and settings.
  */
 #include <stdio.h>
 #include <string.h>
@@ -13,11 +13,11 @@
 #include "settings.h"
 #include "table/table.h"
 
-/* ---- what may stand there -------------------------------------------------------------------- */
+/* ---- candidates ------------------------------------------------------------------------------ */
 
 struct typed {
     const char *word;
-    const char *part; /* of the word, which goes on; what stands before it is kept */
+    const char *part; /* the part of the word to complete; the text before it stays */
 };
 
 static bool has_letters(const char *text, size_t length, const char *letters)
@@ -25,7 +25,7 @@ static bool has_letters(const char *text, size_t length, const char *letters)
     return memmem(text, length, letters, strlen(letters)) != NULL;
 }
 
-/* A line of the answer, if the word goes on from what is typed: the word, a tab, what it is. */
+/* Prints a candidate if it completes the typed part: the word, a tab, its help. */
 static void completion_put(const struct typed *t, const char *word, size_t length, const char *help)
 {
     size_t part = strlen(t->part);
@@ -37,7 +37,7 @@ static void completion_put(const struct typed *t, const char *word, size_t lengt
     putchar('\n');
 }
 
-/* Of "a|b|c", "FILE", "TIME|off": what is in capitals stands for something else. */
+/* Prints candidates of "a|b|c", "FILE" or "TIME|off"; words in capitals are placeholders. */
 static void completion_put_value(const struct typed *t, const char *text, size_t length)
 {
     if (has_letters(text, length, "FILE"))
@@ -52,7 +52,7 @@ static void completion_put_value(const struct typed *t, const char *text, size_t
     }
 }
 
-/* The words of a value that help only describes; false: there are none. */
+/* Prints the words of a value that help only describes; false: none. */
 static bool put_words(const struct typed *t, const struct option *o)
 {
     const char *before = "";
@@ -67,7 +67,7 @@ static bool put_words(const struct typed *t, const struct option *o)
     }
 }
 
-/* Of words with commas between the last goes on. */
+/* Completes the last one of words with commas. */
 static void put_option_value(const struct option *o, struct typed t)
 {
     const char *comma = strrchr(t.part, ',');
@@ -76,7 +76,7 @@ static void put_option_value(const struct option *o, struct typed t)
         completion_put_value(&t, o->value, strlen(o->value));
 }
 
-/* The verb's options, and behind them its settings; false: there are no more. */
+/* The verb's options, then its settings; false: no more. */
 static bool option_of(const struct verb *verb, unsigned index, struct option *o)
 {
     const struct option *own;
@@ -93,7 +93,7 @@ static bool option_of(const struct verb *verb, unsigned index, struct option *o)
     return true;
 }
 
-/* "-o", "--output", "--output=..." */
+/* Finds the option of "-o", "--output" or "--output=...". */
 static bool find_option(const struct verb *verb, const char *word, struct option *o)
 {
     for (unsigned i = 0; word[0] == '-' && option_of(verb, i, o); i++) {
@@ -110,7 +110,7 @@ static void put_options(const struct typed *t, const struct verb *verb)
 {
     struct option o;
     for (unsigned i = 0; option_of(verb, i, &o); i++) {
-        if (o.in == HELP_TUNING) /* --tune sets it; the name works, but is not offered */
+        if (o.in == HELP_TUNING) /* set with --tune; the name works, but is not offered */
             continue;
         char letter[] = {'-', o.letter, '\0'}, name[256];
         if (o.letter)
@@ -127,8 +127,8 @@ static void put_verbs(const struct typed *t, const struct verb *const *verbs)
             completion_put(t, (*verbs)->name, strlen((*verbs)->name), (*verbs)->help);
 }
 
-/* "[DIR]" may be left out, and is the same otherwise. Operands that begin as the value of an option
- * is called are words that this lists. */
+/* Prints candidates of operands; "[DIR]" is optional. The name of an option's value lists its
+ * words. */
 static void put_operands(const struct typed *t, const struct verb *verb,
                          const struct verb *const *verbs)
 {
@@ -143,9 +143,8 @@ static void put_operands(const struct typed *t, const struct verb *verb,
     completion_put_value(t, text, is_optional ? strcspn(text, "]") : strlen(text));
 }
 
-/* The words behind "gpuprof", of which the last is being typed. bash has those of --option=value
- * one by one. ":program N": the words from the one of number N on are a command line, ":file",
- * ":folder": any such. */
+/* Answers for the words after "gpuprof"; the last one is being typed. bash splits --option=value
+ * into words. ":program N": a command line begins at word N; ":file", ":folder": any of these. */
 static void completion_answer(const struct verb *const *verbs, char *const *words, unsigned count)
 {
     const struct verb *const *verb = verbs;

@@ -38,8 +38,8 @@ static void take_notice(int number)
 }
 
 /*
- * A file that may not grow any more (ulimit -f) is an error of the write, which says what and where
- * (a signal says nothing). Taken and not ignored: what we start has it as if it had come from us.
+ * Makes a write beyond ulimit -f fail with an error, which names the file; a signal would not. The
+ * signal is caught, not ignored, so that child processes get its default.
  */
 static void outlive_file_limit(void)
 {
@@ -53,7 +53,7 @@ int main(int argc, char **argv)
 {
     const char *command = "gpuprof";
     outlive_file_limit();
-    if (argc > 2 && strcmp(argv[1], "--called") == 0) { /* the front command says how it was */
+    if (argc > 2 && strcmp(argv[1], "--called") == 0) { /* the front command passes its own name */
         command = argv[2];
         argc -= 2;
         argv += 2;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The verbs `help` and `manual`: both are made of the tables of verbs and of settings. */
+/* The verbs `help` and `manual`, made from the tables of verbs and settings. */
 #include <assert.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -17,12 +17,12 @@
 #include "stream.h"
 #include "table/table.h"
 
-#define HELP_COLUMN       26 /* where the explanations begin */
+#define HELP_COLUMN       26 /* column of the explanations */
 #define HELP_WIDTH        92
 #define SYNOPSIS_BYTES    1024
 #define TABLE_TEXT_BYTES  256
 #define COLUMN_TEXT_BYTES 128
-#define FOLDER_PATTERN    "gpuprof.PROGRAM.TIME" /* what run makes where nothing is said */
+#define FOLDER_PATTERN    "gpuprof.PROGRAM.TIME" /* the default folder of run */
 #define UNITS_TEXT                                                                                 \
     "Sizes have K, M, G or T (KB, KiB: the same, 1024 bytes); times ns, us, ms, s, min or h"
 
@@ -116,13 +116,13 @@ static void synopsis(const struct verb *verb, char *text, size_t text_bytes)
     snprintf(text, text_bytes, "%s%s", verb->options ? "[OPTIONS] " : "", verb->operands);
 }
 
-/* Is what stands `in` a group in this one, of a list of all or of few? */
+/* Whether something in group `in` belongs to this list of `group`, with all or only few entries. */
 static bool is_in(unsigned in, enum help_group group, bool all)
 {
     return (in & ~(unsigned)HELP_MORE) == group && (all || !(in & HELP_MORE));
 }
 
-/* The verb's options in that group, or the settings; how many they are. `item` may be NULL. */
+/* Passes the verb's options or settings in that group to `item` (or NULL). Returns their number. */
 static unsigned each_option(const struct verb *verb, enum help_group group, bool all, item_fn *item)
 {
     const struct option *option;
@@ -149,7 +149,7 @@ unsigned each_setting(enum help_group group, bool all, item_fn *item)
     return count;
 }
 
-/* Of --table; NULL: it has no such option, or there are no more. */
+/* A table of the option --table; NULL: no such option, or no more. */
 static const struct table_info *table_at(const struct verb *verb, unsigned index)
 {
     const struct option *option = option_named(verb, "table");
@@ -170,7 +170,7 @@ static void table_about(const struct table_info *info, char *text, size_t text_b
              info->by ? ways[info->by] : "");
 }
 
-/* The columns that have a sentence: "total_ns (total)", as JSON and csv and as the text have it. */
+/* Passes on documented columns: "total_ns (total)", the names in JSON and csv, and in text. */
 static void each_column(const struct table_info *info, item_fn *item)
 {
     char name[COLUMN_TEXT_BYTES];
@@ -201,7 +201,7 @@ static void print_verbs(const struct verb *const *verbs, unsigned which)
 {
     char name[64];
     for (; *verbs; verbs++) {
-        const struct verb *verb = *verbs; /* of the front command's the operands, too */
+        const struct verb *verb = *verbs; /* verbs of the front command also show operands */
         snprintf(name, sizeof name, "%s%s%s", verb->name, verb->run ? "" : " ",
                  verb->run ? "" : verb->operands);
         if ((verb->takes & (VERB_MORE | VERB_OLD)) == which)
@@ -226,7 +226,7 @@ static void help_all(const struct verb *const *verbs)
     printf("\n'gpuprof help WORD' explains a verb, a topic, a table or a finding.\n");
 }
 
-/* The options, by group; says how many it has left out. */
+/* Prints the options by group, and how many were left out. */
 static void help_options(const struct verb *verb, bool all)
 {
     static const struct {
@@ -295,7 +295,7 @@ static const struct verb *find_verb(const struct verb *const *verbs, const char 
     return *verbs;
 }
 
-/* What others call what we do. */
+/* Maps names of other tools to ours. */
 static const char *hint_of(const char *name)
 {
     static const char *const hints[][2] = {
@@ -310,7 +310,7 @@ static const char *hint_of(const char *name)
     return NULL;
 }
 
-/* A file of a process, or a folder that has some. */
+/* Whether it is a recording, or a folder with some. */
 static bool is_recording(const char *name)
 {
     struct path_list list;
@@ -384,7 +384,7 @@ enum exit_code verb_help(const struct verb *const *verbs, const char *name, bool
     return standard_output_end();
 }
 
-/* Of the tables of that name, or of the one that json or csv call that. False: there is none. */
+/* Help for the tables of that name, in text or in json and csv. False: no such table. */
 static bool help_table(const struct verb *const *verbs, const char *name)
 {
     const struct table_info *info;
@@ -553,7 +553,7 @@ VERB_IS(help, help, help_own, VERB_OWN(bool, false), VERB_MORE, "[VERB|TOPIC|TAB
         {PART_STATUS, "0", "it was printed"}, {PART_STATUS, "1", "input or output failed"},
         {PART_STATUS, "2", "a wrong option, or nothing to read, or to show"});
 
-/* The front command (scripts/gpuprof) runs it. */
+/* Run by the front command (scripts/gpuprof). */
 VERB_IS(demo, NULL, NULL, VERB_NO_OWN, 0, "[DIR]",
         "record a small program on a simulated CUDA, without a GPU, and show its report",
         {PART_EXAMPLE, "gpuprof demo", "record into a new folder, named by the time"},

@@ -9,9 +9,9 @@
 static const char *const manual_part_titles[PART_COUNT] = {"EXAMPLES", "ENVIRONMENT", "FILES",
                                                            "EXIT STATUS"};
 
-/* What many verbs say alike, of those that do not say it themselves. */
+/* Rows that many verbs share, unless a verb has its own. */
 static const struct manual_rule {
-    const char *option; /* verbs that have this option; NULL: that read recordings */
+    const char *option; /* verbs with this option; NULL: verbs that read recordings */
     struct manual_row row;
 } manual_rules[] = {
     {"symbols",
@@ -57,9 +57,9 @@ static const struct {
     {NULL, NULL},
 };
 
-/* ---- as troff -------------------------------------------------------------------------------- */
+/* ---- troff ----------------------------------------------------------------------------------- */
 
-/* Backslashes and hyphens escaped, lines kept; a leading dot or quote is no request. */
+/* Escapes backslashes and hyphens, keeps lines, and protects a leading dot or quote. */
 void roff_text(const char *text)
 {
     if (*text == '.' || *text == '\'')
@@ -89,7 +89,7 @@ void roff_column(const char *name, const char *text)
     roff_text(text);
 }
 
-/* Does the verb say this itself? */
+/* Whether the verb has its own row for this. */
 static bool has_own(const struct verb *verb, const struct manual_row *row)
 {
     const struct manual_row *own = verb->manual;
@@ -98,7 +98,6 @@ static bool has_own(const struct verb *verb, const struct manual_row *row)
     return own->name != NULL;
 }
 
-/* `heading` is the macro, with what follows it, of a part's title. */
 void roff_parts(const struct verb *verb, const char *heading)
 {
     for (enum manual_part part = 0; part < PART_COUNT; part++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Topics: what help and the manual explain besides verbs. Their rows are declared where the code
- * has them, or in limits.def and json_keys.def. */
+/* Topics of help and the manual besides verbs. Their rows come from the tables in the code, or from
+ * limits.def and json_keys.def. */
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The verb `doctor`: what would be recorded here, of a program, and what not, and why. */
+/* The verb `doctor`: says what would be recorded here or of a program, what not, and why. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 
 static const char *const state_names[] = {"ok", "limited", "broken"};
 
-/* In the order in which they are printed. */
+/* In the order of printing. */
 static const struct check {
     const char *id;
     check_fn *look;
@@ -43,7 +43,7 @@ static const struct check {
 
 #define CHECK_COUNT (sizeof checks / sizeof checks[0])
 
-/* What its options say beyond the settings that `gpuprof run` would be given. */
+/* Options besides the settings of `gpuprof run`. */
 struct doctor_options {
     bool json;
     bool is_ignored;
@@ -57,7 +57,7 @@ struct doctor {
     enum check_state worst;
 };
 
-/* As the library will take them: an option wins over the variable. */
+/* Reads settings like the library: an option wins over the variable. */
 static void read_settings(struct target *p, const char *const *values)
 {
     settings_init(&p->settings);
@@ -107,7 +107,7 @@ static void print_text(const struct doctor *d)
         if (!d->has_result[i])
             continue;
         counts[f->state]++;
-        char *text = json_line(f->text); /* paths and variables are anybody's */
+        char *text = json_line(f->text); /* paths and variables can contain anything */
         printf("%-8s %-10s %s\n", state_names[f->state], checks[i].id, text ? text : f->text);
         if (f->advice[0])
             printf("%-19s do: %s\n", "", f->advice);
@@ -163,8 +163,7 @@ static enum exit_code doctor_run(const struct options *options)
 static const struct option own_options[] = {
     {OPTIONS_OF(program_options, 0)},
     {0, "json", NULL, OPTION_FLAG(struct doctor_options, json), "Print JSON instead of lines"},
-    /* Those of run, too, although help does not name them: its command line does with one word
-     * changed. */
+    /* Options of run, not in help, so that its command line works with only the verb changed. */
     {0, "quiet", NULL, OPTION_FLAG(struct doctor_options, is_ignored), NULL},
     {0, "exec", NULL, OPTION_FLAG(struct doctor_options, is_ignored), NULL},
     {0, "on-cycle", "COMMAND", OPTION_TEXT(struct doctor_options, ignored), NULL},

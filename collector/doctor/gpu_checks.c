@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The checks of CUDA's driver, of CUPTI, of who else wants that, and of NVML. Libraries are asked
- * in a process of their own: without a driver some libcupti crash at any call, a driver may take
- * its time, and neither is ever unloaded.
+ * Checks of CUDA's driver, CUPTI, other CUPTI clients, and NVML. A child process loads the
+ * libraries: without a driver some libcupti crash at any call, a driver may be slow, and neither
+ * can be unloaded.
  */
 #include "base/file_at.h"
 #include "base/workers.h"
@@ -25,7 +25,7 @@
 #define NVML_VERSION_BYTES 80
 #define LINE_BYTES         256
 
-/* As the library asks for them; the types are those of inject/cuda and inject/cupti. */
+/* The functions that the library looks up; types as in inject/cuda and inject/cupti. */
 typedef int init_fn(unsigned flags);
 typedef int number_fn(int *number);
 typedef int error_name_fn(int result, const char **name);
@@ -40,7 +40,7 @@ static void path_of(void *address, char path[static CUPTI_PATH_BYTES_MAX])
         snprintf(path, CUPTI_PATH_BYTES_MAX, "%s", info.dli_fname);
 }
 
-/* False. */
+/* Writes the reason. Always returns false. */
 __attribute__((format(printf, 2, 3))) static bool say_why(char reason[static KNOWN_TEXT_BYTES],
                                                           const char *format, ...)
 {
@@ -81,12 +81,12 @@ static bool ask_driver(struct gpu_probe *s)
     return true;
 }
 
-/* Never called: nothing is enabled. */
+/* Never called, since nothing is enabled. */
 static void on_callback(void)
 {
 }
 
-/* The first that works is taken, as the library does; one that is held ends the search, too. */
+/* Tries a libcupti. The first that works, or that another client holds, ends the search. */
 static bool try_cupti(void *context, const char *name, enum cupti_place place)
 {
     struct gpu_probe *s = context;
@@ -121,7 +121,7 @@ static void ask_gpu(void *result, void *context)
 {
     struct gpu_probe *s = result;
     const struct target *p = context;
-    const char *setting = p->settings.texts[SETTING_CUPTI]; /* it goes before all places */
+    const char *setting = p->settings.texts[SETTING_CUPTI]; /* it precedes all other places */
     struct cupti_places places = p->start.places;
     if (!ask_driver(s))
         return;
@@ -140,8 +140,8 @@ void gpu_probe_take(struct target *p)
     aside_run(ask_gpu, &p->gpu, sizeof p->gpu, p, GPU_SIGHT_SECONDS);
 }
 
-/* The kernel module's, "580.65.06" of "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.65.06
- * ..." or of the open module's line; "": not known. */
+/* Finds the version of the kernel module, "580.65.06" in "NVRM version: NVIDIA UNIX x86_64 Kernel
+ * Module 580.65.06 ..." or the open module's line; "": not known. */
 static void module_version(const struct target *p, char version[static LINE_BYTES])
 {
     char path[PATH_MAX], line[LINE_BYTES], *rest = NULL;
@@ -185,7 +185,7 @@ bool check_cupti(const struct target *p, struct check_result *f)
         return limited(f, "unset GPUPROF_GPU", "no GPU rows: GPUPROF_GPU turns them off");
     switch (g->answer) {
     case GPU_NO_LIBRARY:
-    case GPU_NO_START: return false; /* it is asked where CUDA starts only */
+    case GPU_NO_START: return false; /* CUPTI is tried only if CUDA starts */
     case GPU_IN_QUESTION:
     case GPU_NO_CUPTI:
         return limited(f,
@@ -201,7 +201,7 @@ bool check_cupti(const struct target *p, struct check_result *f)
                 g->refused);
 }
 
-/* Who else is told to come into the program: they hold CUPTI, or make of it what they want. */
+/* Finds other tools that will be loaded: they hold CUPTI, or change how it works. */
 bool check_client(const struct target *p, struct check_result *f)
 {
     static const char *const variables[] = {"CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH"};
@@ -222,7 +222,7 @@ bool check_client(const struct target *p, struct check_result *f)
     return fine(f, "the environment names no other profiler");
 }
 
-/* gpuprof records none of them; who reads this may want to know whether others could. */
+/* Reports who may read hardware counters, which other tools need and gpuprof does not. */
 bool check_counters(const struct target *p, struct check_result *f)
 {
     char path[PATH_MAX], line[LINE_BYTES];
@@ -245,11 +245,11 @@ struct nvml_probe {
     char reason[KNOWN_TEXT_BYTES]; /* "": it works */
     char version[NVML_VERSION_BYTES];
     unsigned device_count;
-    unsigned readable_count; /* of those whose power is told */
-    int error;               /* of the last of the others */
+    unsigned readable_count; /* devices with a readable power */
+    int error;               /* error of the last other device */
 };
 
-/* The types are those of inject/device. */
+/* Types as in inject/device. */
 static void ask_nvml(void *result, void *context)
 {
     struct nvml_probe *s = result;

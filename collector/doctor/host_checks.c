@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The checks of what is to be recorded of the host beside calls: samples, looks at waits, calls of
- * the C library. */
+/* Checks for host recording besides calls: samples, waits, calls of the C library. */
 #include "doctor/checks.h"
 
 #include <errno.h>
@@ -19,7 +18,7 @@ static bool is_sampled(const struct target *p)
     return p->settings.numbers[SETTING_SAMPLE] != SETTING_OFF;
 }
 
-/* That the library would take. A program inherits signals that are ignored. 0: there is none. */
+/* A signal that the library can use; ignored signals are inherited. 0: none. */
 static int free_signal(const struct target *p)
 {
     int n = SAMPLE_SIGNAL_LAST, dump = (int)p->settings.numbers[SETTING_DUMP_SIGNAL];
@@ -30,7 +29,7 @@ static int free_signal(const struct target *p)
     return 0;
 }
 
-/* As the library makes it, of a thread's CPU time. 0, or why not. */
+/* Creates a timer of CPU time like the library. Returns 0, or an errno. */
 static int try_timer(int number)
 {
     struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The checks of the machine, and of the container that it may be. */
+/* Checks of the machine, which may be a container. */
 #include "base/file_at.h"
 #include "base/nearest.h"
 #include "doctor/checks.h"
@@ -23,7 +23,7 @@
 #define TMPFS_MAGIC  0x01021994
 #define RAMFS_MAGIC  0x858458f6
 
-/* `path` below the root, in `text`. */
+/* Writes `path` below the root to `text`. */
 static const char *rooted(const struct target *p, const char *path, char text[static PATH_MAX])
 {
     snprintf(text, PATH_MAX, "%s%s", p->root, path);
@@ -54,7 +54,7 @@ bool check_kernel(const struct target *p, struct check_result *f)
     unsigned major = 0, minor = 0;
     struct utsname name;
     if (!file_first_line(rooted(p, "/proc/sys/kernel/osrelease", path), release, sizeof release) &&
-        uname(&name) == 0) /* no /proc here */
+        uname(&name) == 0) /* no /proc */
         snprintf(release, sizeof release, "%.63s", name.release);
     if (sscanf(release, "%u.%u", &major, &minor) == 2 &&
         (major < KERNEL_MAJOR || (major == KERNEL_MAJOR && minor < KERNEL_MINOR)))
@@ -63,14 +63,14 @@ bool check_kernel(const struct target *p, struct check_result *f)
     return fine(f, "Linux %s", release[0] ? release : "of unknown version");
 }
 
-/* The collector would not have started with an older one than it was built for. */
+/* Always fine: the collector does not start with an older glibc than it was built for. */
 bool check_libc(const struct target *p, struct check_result *f)
 {
     (void)p;
     return fine(f, "glibc %s", gnu_get_libc_version());
 }
 
-/* Python's frames are read as memory of the own process, which seccomp may forbid. */
+/* Python frames are read from the process's own memory, which seccomp may forbid. */
 bool check_memory(const struct target *p, struct check_result *f)
 {
     char path[PATH_MAX];
@@ -114,7 +114,7 @@ bool check_live_folder(const struct target *p, struct check_result *f)
     return fine(f, "%s has %s free; each process may need %s", folder, room, wanted);
 }
 
-/* NVIDIA's container toolkit mounts libcuda for "compute" only, and devices as is asked for. */
+/* NVIDIA's container toolkit mounts libcuda for "compute" only, and devices on request. */
 bool check_container(const struct target *p, struct check_result *f)
 {
     char path[PATH_MAX];

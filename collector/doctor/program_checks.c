@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The checks of the program that is named, and of what it will load. */
+/* Checks of the named program and of what it will load. */
 #include "base/file_at.h"
 #include "doctor/checks.h"
 
@@ -17,8 +17,8 @@
 
 #include "known_versions.h"
 
-#define PROGRAM_BYTES_MAX (1ull << 30) /* of a file that is searched through */
-#define VERSION_LINES_MAX 64           /* of torch/version.py */
+#define PROGRAM_BYTES_MAX (1ull << 30) /* size of a file that is searched */
+#define VERSION_LINES_MAX 64           /* lines of torch/version.py */
 
 void program_python_version(const char *name, unsigned *minor)
 {
@@ -28,7 +28,7 @@ void program_python_version(const char *name, unsigned *minor)
     *minor = (unsigned)strtoul(number + 8, NULL, 10);
 }
 
-/* Are both of these in the file? */
+/* Whether the file contains both texts. */
 static bool file_has(const char *path, const char *one, const char *other)
 {
     struct stat st;
@@ -56,11 +56,11 @@ static bool is_python(const char *path)
 
 bool program_uses_cuda(const char *path)
 {
-    return is_python(path) || file_has(path, "libcuda", ""); /* libcudart, too */
+    return is_python(path) || file_has(path, "libcuda", ""); /* also matches libcudart */
 }
 
-/* Has it a CUDA runtime linked in, which looks up the driver's functions itself? That is the one
- * way from a static runtime to the driver; a linked one leaves it to libcudart. */
+/* Whether a CUDA runtime is linked in, which looks up the driver's functions itself. Only a static
+ * runtime does so; a shared one leaves it to libcudart. */
 static bool has_runtime(const char *path)
 {
     struct program program;
@@ -71,7 +71,7 @@ static bool has_runtime(const char *path)
 
 /* ---- Python --------------------------------------------------------------------------------- */
 
-/* The Python that a script names in its first line; false: it names none. */
+/* Finds the Python in the first line of a script; false: none. */
 static bool find_script_python(struct program *program, const char *script)
 {
     char line[PATH_MAX + 64] = "", *rest = NULL;
@@ -82,7 +82,7 @@ static bool find_script_python(struct program *program, const char *script)
     return word && is_python(word) && program_find(program, word) == 0;
 }
 
-/* __version__ = '2.5.1+cu124'. */
+/* Reads __version__ = '2.5.1+cu124'. */
 static bool read_version(const char *folder, struct target *p)
 {
     char path[PATH_MAX + 32], line[256];
@@ -102,7 +102,7 @@ static bool read_version(const char *folder, struct target *p)
     return p->torch[0] != '\0';
 }
 
-/* Where wheels have the CUDA runtime. */
+/* Adds the CUDA runtimes of wheels. */
 static void add_runtimes(const char *folder, struct cupti_places *places)
 {
     static const char *const below[] = {"nvidia/cuda_runtime/lib", "nvidia/cu13/lib", "torch/lib"};
@@ -134,7 +134,7 @@ __attribute__((format(printf, 2, 3))) static void look_in(struct target *p, cons
         add_runtimes(folder, &p->start.places);
 }
 
-/* Below the folder in which bin/python lies. */
+/* Searches below the parent of the folder bin of Python. */
 static void look_below(struct target *p, const char *python)
 {
     const char *slash = strrchr(python, '/');
@@ -147,7 +147,7 @@ static void look_below(struct target *p, const char *python)
     look_in(p, "%.*s/lib/python3/dist-packages", length, python);
 }
 
-/* Its path is not resolved first, or a virtual environment would not be seen. */
+/* The path is resolved last, to find a virtual environment first. */
 void program_packages_find(struct target *p)
 {
     char resolved[PATH_MAX];
@@ -185,7 +185,7 @@ bool check_program(const struct target *p, struct check_result *f)
     return fine(f, "%s", p->program.path);
 }
 
-/* Is there a program that can be looked at? */
+/* Whether there is a program to examine. */
 static bool has_program(const struct target *p)
 {
     return p->argv && !p->find_error && !p->program.obstacle && !p->library_reason[0];
@@ -230,7 +230,7 @@ bool check_preload(const struct target *p, struct check_result *f)
                    "cannot find out whether libgpuprof.so will be loaded: %s", s->reason);
 }
 
-/* The file that will use CUDA, as far as it is known. */
+/* The file that will use CUDA, as far as known. */
 static const char *program_path(const struct target *p)
 {
     return p->start.answer == START_LOADED ? p->start.path : p->program.path;

@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define PENDING_MAX 64 /* programs between their exec and their begin, at a time */
+#define PENDING_MAX 64 /* programs between exec and main, at a time */
 #define OPTIONS                                                                                    \
     (PTRACE_O_EXITKILL | PTRACE_O_TRACEEXEC | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK |           \
      PTRACE_O_TRACECLONE)
@@ -30,24 +30,24 @@
 #define BREAK_CODE 0xd4200000ul
 #endif
 
-/* One that is to be looked at where it begins. */
+/* A program to examine where it begins. */
 struct pending {
-    pid_t pid; /* 0: a free place */
+    pid_t pid; /* 0: unused */
     uintptr_t entry;
-    long word; /* what was there */
+    long word; /* original word at the breakpoint */
 };
 
 struct tracer {
     struct start_probe *probe;
     pid_t target;
-    bool target_is_starter; /* what the process was, before its last exec, or before its first */
+    bool target_is_starter; /* it was a starter before its last exec, or had no exec yet */
     const char *library;
     struct pending pending[PENDING_MAX];
 };
 
 /* ---- what a process is ---------------------------------------------------------------------- */
 
-/* What starts other programs, and is not one to be recorded itself. */
+/* Whether the program only starts others, and is not worth recording itself. */
 static bool is_starter(const char *name)
 {
     static const char *const starters[] = {
@@ -81,7 +81,7 @@ static uint64_t auxiliary(pid_t pid, uint64_t type)
     return value;
 }
 
-/* Is the library in its LD_PRELOAD? */
+/* Whether LD_PRELOAD of the process has the library. */
 static bool has_preload(pid_t pid, const char *library)
 {
     char *text = NULL;
@@ -96,7 +96,7 @@ static bool has_preload(pid_t pid, const char *library)
     return found;
 }
 
-/* Reads what it has mapped: is the library there? CUDA's and Python's libraries go to the sight. */
+/* Whether the library is mapped; also notes libraries of CUDA and Python. */
 static bool has_library(struct tracer *t, pid_t pid)
 {
     char *line = NULL, last[PATH_MAX] = "";
@@ -130,7 +130,7 @@ static void set_path(struct start_probe *s, pid_t pid)
     snprintf(s->name, sizeof s->name, "%.255s", basename(s->path));
 }
 
-/* Each once. */
+/* Adds a name, once. */
 static void add_via(struct start_probe *s, const char *name)
 {
     size_t length = strlen(s->via);
@@ -140,7 +140,7 @@ static void add_via(struct start_probe *s, const char *name)
 
 /* ---- the tracing ---------------------------------------------------------------------------- */
 
-/* Stops it where the loader hands over to it. Without that it is not looked at. */
+/* Sets a breakpoint where the loader enters the program; if that fails, it is not examined. */
 static void set_break(struct tracer *t, pid_t pid)
 {
     struct pending *place = t->pending;
@@ -178,7 +178,7 @@ static bool is_done(struct start_probe *s, enum start_answer answer, const char 
     return true;
 }
 
-/* True: it is known what was to be known. */
+/* Handles an exec. True: the answer is known. */
 static bool at_exec(struct tracer *t, pid_t pid)
 {
     struct start_probe *s = t->probe;
@@ -190,14 +190,14 @@ static bool at_exec(struct tracer *t, pid_t pid)
         t->target_is_starter = is_starter(s->name);
     if (program.obstacle && is_target && !t->target_is_starter)
         return is_done(s, START_LOST, program.obstacle);
-    if (program.obstacle) /* a small tool may be static, and whoever started it goes on */
+    if (program.obstacle) /* a small tool may be static, and its parent continues */
         is_done(s, START_IN_HELPER, program.obstacle);
     else
         set_break(t, pid);
     return false;
 }
 
-/* In the process `pid`, before its main. True: likewise. */
+/* Handles the entry point of `pid`, before main. True: the answer is known. */
 static bool at_begin(struct tracer *t, pid_t pid)
 {
     struct start_probe *s = t->probe;
@@ -217,7 +217,7 @@ static bool at_begin(struct tracer *t, pid_t pid)
     return is_done(s, START_LOST, "the loader did not load it");
 }
 
-/* Looks at what has happened to `pid`, and lets it go on. True: likewise. */
+/* Handles an event of `pid` and continues it. True: the answer is known. */
 static bool start_probe_follow(struct tracer *t, pid_t pid, int status)
 {
     int event = status >> 16, number = WSTOPSIG(status);
@@ -237,14 +237,14 @@ static bool start_probe_follow(struct tracer *t, pid_t pid, int status)
 static _Noreturn void become_program(const struct target *p, int go)
 {
     char byte, reason[ENVIRONMENT_REASON_BYTES];
-    /* No folder can be there: what CUDA calls a starter makes are not recorded anywhere. */
+    /* This cannot be a folder, so CUDA calls of a starter are not recorded. */
     if (environment_prepare(&p->program, reason) &&
         setenv("GPUPROF_OUT", "/dev/null/doctor", 1) == 0 && read(go, &byte, 1) == 1)
         execvp(p->program.path, p->argv);
     _exit(127);
 }
 
-/* In a process of its own: when that ends, the kernel ends all that it traces. */
+/* Runs in a child process: when it ends, the kernel ends all traced processes. */
 static void trace(void *result, void *context)
 {
     struct start_probe *s = result;

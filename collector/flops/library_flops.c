@@ -10,7 +10,7 @@
 
 _Static_assert(sizeof(struct library_shape) == 88, "no padding");
 
-/* Of each cudaDataType the bits of a number; complex ones have two. */
+/* Bits of a number by cudaDataType; complex types have two numbers. */
 static const uint8_t type_bits[] = {
     32, 64, 16, 8,  64, 128, 32, 16, 8,   16, 32,  64, 32, 64, 16, 32, 4,
     8,  4,  8,  16, 32, 16,  32, 64, 128, 64, 128, 8,  8,  8,  6,  6,  4,
@@ -21,7 +21,7 @@ static unsigned library_type_bits(unsigned type)
     return type < sizeof type_bits ? type_bits[type] : 0;
 }
 
-/* The real types are even, but for those that came before the others; from 28 on all are real. */
+/* Real types are even, except the oldest ones; from 28 on all are real. */
 static bool library_type_is_complex(unsigned type)
 {
     return (type >= 4 && type <= 7) || (type > 7 && type < 28 && type % 2);
@@ -40,7 +40,7 @@ static const char *library_flops_text_of(unsigned type)
     return cuda_type_text(type) ? cuda_type_text(type) : "?";
 }
 
-/* "bf16", "e4m3*e5m2->bf16": what is multiplied, and what comes out of it if that is another. */
+/* Prints "bf16", or "e4m3*e5m2->bf16": the factors, and the result if it differs. */
 static void put_types(const struct library_shape *s, FILE *out)
 {
     bool is_tf32 = s->a_type == 0 && s->compute == LIBRARY_COMPUTE_TF32;
@@ -51,7 +51,7 @@ static void put_types(const struct library_shape *s, FILE *out)
         fprintf(out, "->%s", library_flops_text_of(s->d_type));
 }
 
-/* How exactly it is computed, where that is not what the type is as a rule. */
+/* Whether the compute type is the usual one for the data type. */
 static bool is_usual(const struct library_shape *s)
 {
     enum { F32 = 68, F32_PEDANTIC, F64, F64_PEDANTIC, I32, I32_PEDANTIC };
@@ -96,15 +96,15 @@ void library_shape_put(const struct library_shape *s, FILE *out)
         fprintf(out, " over %u ranks", s->ranks);
 }
 
-#define NUMBER_MAX  (1ull << 48) /* of a size: what is above was negative, or made up */
+#define NUMBER_MAX  (1ull << 48) /* limit of a size: larger values are negative or corrupt */
 #define SIZES_MAX   8            /* dimensions of a tensor */
-#define TENSORS_MAX 8            /* of an operation of a plan */
+#define TENSORS_MAX 8            /* tensors of an operation in a plan */
 
 enum library_formula {
     FLOPS_NONE,
-    FLOPS_PRODUCT, /* of matrices: m x k, k x n */
-    FLOPS_GROUPED, /* of many of them */
-    FLOPS_TRIANGLE /* a triangular matrix and an m x n one: their product, or what solves it */
+    FLOPS_PRODUCT, /* matrix product: m x k, k x n */
+    FLOPS_GROUPED, /* many matrix products */
+    FLOPS_TRIANGLE /* triangular and m x n matrix: product or solution */
 };
 
 static const uint8_t formulae[API_ROLE_COUNT] = {
@@ -114,13 +114,13 @@ static const uint8_t formulae[API_ROLE_COUNT] = {
 
 /* ---- arithmetic that does not overflow ------------------------------------------------------- */
 
-/* *product times `factor`; false: more than fits, or a factor that is none. */
+/* Multiplies *product by `factor`; false: overflow, or an invalid factor. */
 static bool times(uint64_t *product, uint64_t factor)
 {
     return factor <= NUMBER_MAX && !__builtin_mul_overflow(*product, factor, product);
 }
 
-/* a * b * c numbers of that type are added to *bytes. */
+/* Adds the bytes of a * b * c numbers of that type. */
 static bool add_bytes(uint64_t *bytes, unsigned type, uint64_t a, uint64_t b, uint64_t c)
 {
     uint64_t bits = library_type_bits(type);
@@ -140,7 +140,7 @@ static bool product(const struct library_shape *s, uint64_t batch, struct librar
            times(&work->flops, s->n) && times(&work->flops, s->k) && times(&work->flops, batch);
 }
 
-/* Of several sizes: the sum of m * n * k is known, and the bytes are where all are of one. */
+/* Products of several sizes: the sum of m * n * k is known; the bytes only if all have one size. */
 static bool grouped(const struct library_shape *s, uint64_t batch, struct library_work *work)
 {
     work->flops = library_type_is_complex(s->a_type) ? 8 : 2;
@@ -154,8 +154,8 @@ static bool grouped(const struct library_shape *s, uint64_t batch, struct librar
     return s->mnk && times(&work->flops, s->mnk);
 }
 
-/* A triangle of m x m on the left, or n x n on the right, of which half is there; the right sides
- * are read and written. */
+/* A triangle, m x m on the left or n x n on the right, is half stored; the right-hand sides are
+ * read and written. */
 static bool triangle(const struct library_shape *s, uint64_t batch, struct library_work *work)
 {
     uint64_t size = s->side ? s->n : s->m, half = 0;
@@ -196,7 +196,7 @@ struct tensor {
     uint64_t sizes[SIZES_MAX];
     uint32_t count;
     uint8_t type;    /* LIBRARY_TYPE_NONE: not known */
-    bool is_virtual; /* it is never in memory */
+    bool is_virtual; /* never in memory */
 };
 
 struct operation {
@@ -239,7 +239,7 @@ static bool library_flops_read_number(struct words w, uint64_t *number)
     return w.at < w.end;
 }
 
-/* A parameter (stride=1,1) has no type, and is no tensor. */
+/* Reads a tensor. A parameter (stride=1,1) has no type, and is skipped. */
 static void read_tensor(struct words word, struct operation *o)
 {
     struct tensor *t = &o->tensors[o->count];
@@ -265,7 +265,7 @@ static void read_operation(struct words text, struct operation *o)
         read_tensor(library_flops_cut(&text, ' '), o);
 }
 
-/* The tensor of one of these names: a gradient stands for what it is the gradient of. */
+/* The tensor with one of these names: a gradient replaces its tensor. */
 static const struct tensor *tensor_of(const struct operation *o, const char *name,
                                       const char *gradient)
 {
@@ -284,7 +284,7 @@ static bool times_sizes(uint64_t *product, const struct tensor *t, uint32_t from
     return true;
 }
 
-/* Those that are not there have no bytes. */
+/* Adds the bytes of the tensors; virtual ones have none. */
 static bool add_tensors(uint64_t *bytes, const struct tensor *const *tensors, unsigned count,
                         bool all)
 {
@@ -298,7 +298,7 @@ static bool add_tensors(uint64_t *bytes, const struct tensor *const *tensors, un
     return true;
 }
 
-/* What an operation computes with which tensors. */
+/* What an operation computes, and with which tensors. */
 struct counted {
     uint64_t flops;
     const struct tensor *tensors[4]; /* the first two are multiplied */
@@ -306,9 +306,9 @@ struct counted {
 };
 
 /*
- * Forward, or one of the two gradients: the filter is laid on as often as its output has points,
- * and has for each of them the channels of its group, in all of the three. A filter of k outputs,
- * c/groups, r, s: 2 * (n * k * p * q) * (c/groups * r * s).
+ * Forward, or one of the two gradients. All three apply the filter to each output point, over the
+ * channels of a group. With k outputs and a filter of c/groups, r, s: 2 * (n * k * p * q) *
+ * (c/groups * r * s).
  */
 static bool convolution(const struct operation *o, struct counted *c)
 {
@@ -330,8 +330,8 @@ static bool matrices(const struct operation *o, struct counted *c)
     return times_sizes(&c->flops, out, 0) && times(&c->flops, left->sizes[left->count - 1]);
 }
 
-/* Products of queries and keys, and of that and the values: one of each, or, for the gradients,
- * three and two. */
+/* Products of queries and keys, and of these and values: one each, or three and two for
+ * gradients. */
 static bool attention(const struct operation *o, unsigned keys, unsigned values, struct counted *c)
 {
     const struct tensor *q = tensor_of(o, "q", "q"), *k = tensor_of(o, "k", "k");
@@ -347,7 +347,7 @@ static bool attention(const struct operation *o, unsigned keys, unsigned values,
 
 enum counts { COUNTS_NOT, COUNTS, COUNTS_UNKNOWN };
 
-/* What is none of these is little beside them. */
+/* Other operations are small in comparison. */
 static enum counts count_operation(const struct operation *o, struct counted *c)
 {
     bool is_known;
@@ -392,7 +392,7 @@ struct library_work library_plan_work(const char *text, size_t bytes)
     }
     all.has_flops = found;
     all.has_bytes = found && (found == 1 ? has_alone : has_bytes);
-    /* What the only one hands to others in its kernel comes out of them as large as it was. */
+    /* With one such operation, virtual tensors count: fused ones output as much as they get. */
     all.bytes = found == 1 ? alone : all.bytes;
     return all;
 }

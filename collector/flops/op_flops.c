@@ -5,8 +5,8 @@
 
 #include "record/op_record.h"
 
-#define INPUTS_MAX 12 /* of an operator; the last that a formula needs is output_mask */
-#define VALUES_MAX 16 /* dimensions of a tensor, values of a list */
+#define INPUTS_MAX 12 /* inputs of an operator; formulas need up to output_mask */
+#define VALUES_MAX 16 /* dimensions of a tensor, or values of a list */
 #define NUMBER_MAX (1ull << 48)
 
 enum flop_formula {
@@ -35,8 +35,7 @@ static const struct op_formula formulae[] = {
 #include "flops/op_flops.def"
 };
 
-/* A tensor's sizes, a list's numbers, or a number; `count` is UINT32_MAX where they are not known.
- */
+/* Sizes of a tensor, numbers of a list, or a number; `count` UINT32_MAX: not known. */
 struct input {
     enum op_value_kind kind;
     uint8_t type;
@@ -44,7 +43,7 @@ struct input {
     uint64_t values[VALUES_MAX];
 };
 
-/* What is beyond `count` is nothing, and fits no formula. */
+/* Inputs of a call. Those beyond `count` are zero and fit no formula. */
 struct inputs {
     uint32_t count;
     struct input list[INPUTS_MAX];
@@ -88,7 +87,7 @@ static bool op_flops_is_whole(const struct op_value *value)
            (uint64_t)value->number <= NUMBER_MAX;
 }
 
-/* Numbers that none of the formulae is for, negative ones among them, are not known. */
+/* Reads a list. Numbers that no formula can use, such as negative ones, are not known. */
 static int op_flops_take_list(struct input *in, struct op_values *v)
 {
     struct op_value value;
@@ -139,7 +138,7 @@ static const struct input *tensor(const struct inputs *all, unsigned at, unsigne
     return in && in->count == dimensions ? in : NULL;
 }
 
-/* A list of `count` numbers, or of one that stands for as many. */
+/* A list of `count` numbers, or of one that applies to all. */
 static const struct input *numbers(const struct inputs *all, unsigned at, unsigned count)
 {
     const struct input *in = input(all, at, OP_LIST);
@@ -153,7 +152,7 @@ static uint64_t number_at(const struct input *list, unsigned i)
 
 /* ---- formulae -------------------------------------------------------------------------------- */
 
-/* *flops times `factor`; false: more than fits. */
+/* Multiplies *flops by `factor`; false: overflow. */
 static bool times(uint64_t *flops, uint64_t factor)
 {
     return !__builtin_mul_overflow(*flops, factor, flops);
@@ -174,7 +173,7 @@ static bool elements(const struct inputs *all, unsigned at, uint64_t *flops)
     return in && times_all(flops, in, 0);
 }
 
-/* Matrices, `batches` dimensions before them: 2 * m * n * k. */
+/* A matrix product with `batches` leading dimensions: 2 * m * n * k. */
 static bool product(const struct inputs *all, unsigned at, unsigned batches, uint64_t *flops)
 {
     const struct input *a = tensor(all, at, batches + 2), *b = tensor(all, at + 1, batches + 2);
@@ -186,7 +185,7 @@ static bool product(const struct inputs *all, unsigned at, unsigned batches, uin
     return times_all(flops, a, 0) && times(flops, b->values[batches + 1]);
 }
 
-/* How far a convolution goes along a dimension. */
+/* Output size of a convolution in one dimension. */
 static bool output_size(uint64_t size, uint64_t kernel, uint64_t stride, uint64_t padding,
                         uint64_t dilation, uint64_t *out)
 {
@@ -198,7 +197,7 @@ static bool output_size(uint64_t size, uint64_t kernel, uint64_t stride, uint64_
     return true;
 }
 
-/* 2 * batch * (points that the filter is laid on) * (points of it) * (in) * (out). */
+/* 2 * batch * (points that the filter is applied to) * (points of the filter) * (in) * (out). */
 static bool convolve(uint64_t batch, const uint64_t *points, const uint64_t *filter,
                      unsigned dimensions, uint64_t in, uint64_t out, uint64_t *flops)
 {
@@ -209,9 +208,9 @@ static bool convolve(uint64_t batch, const uint64_t *points, const uint64_t *fil
     return times(flops, batch) && times(flops, in) && times(flops, out);
 }
 
-/* Where a convolution's parameters stand among its inputs. */
+/* Indexes of a convolution's parameters among its inputs. */
 struct parameters {
-    uint8_t stride, padding, dilation, transposed; /* 0: it is none, or 1 everywhere */
+    uint8_t stride, padding, dilation, transposed; /* 0: absent, or 1 everywhere */
 };
 
 static bool convolution(const struct inputs *all, const struct parameters *at, uint64_t *flops)
@@ -241,7 +240,7 @@ static bool convolution(const struct inputs *all, const struct parameters *at, u
     return convolve(x->values[0], points, &w->values[2], count, w->values[0], w->values[1], flops);
 }
 
-/* with_flops takes the input's channels for those of the filter, and divides by the groups. */
+/* with_flops uses the channels of the input for the filter, and divides by the groups. */
 static bool conv2d(const struct inputs *all, uint64_t *flops)
 {
     const struct input *x = tensor(all, 0, 4), *w = tensor(all, 1, 4);
@@ -261,8 +260,7 @@ static bool conv2d(const struct inputs *all, uint64_t *flops)
     return true;
 }
 
-/* The gradients of the input and of the filter, as far as they were wanted; flop_counter leaves the
- * groups out of the latter. */
+/* The requested gradients of input and filter; flop_counter ignores the groups in the latter. */
 static bool convolution_backward(const struct inputs *all, uint64_t *flops)
 {
     const struct input *grad = input(all, 0, OP_TENSOR);
@@ -286,8 +284,8 @@ static bool convolution_backward(const struct inputs *all, uint64_t *flops)
     return !__builtin_add_overflow(of_input, of_filter, flops);
 }
 
-/* 2 * b * h * sq * sk * (so many times the size of a key, so many that of a value). Several heads
- * of a query may share one of keys and values. */
+/* 2 * b * h * sq * sk * (keys * key size + values * value size). Several query heads may share one
+ * head of keys and values. */
 static bool attention(const struct inputs *all, unsigned at, unsigned keys, unsigned values,
                       uint64_t *flops)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Floating point operations of an operator, from what it was called with: as torch.profiler's
- * with_flops counts them, and as torch.utils.flop_counter does. Where the inputs are not known, or
- * not of the form that a formula is for, the answer is that it is not known.
+ * Computes the floating-point operations of an operator from its inputs, like with_flops of
+ * torch.profiler and like torch.utils.flop_counter. Not known if the inputs are not known, or do
+ * not fit the formula.
  */
 #ifndef GPUPROF_COLLECTOR_OP_FLOPS_H
 #define GPUPROF_COLLECTOR_OP_FLOPS_H
@@ -14,22 +14,22 @@ struct op_formula;
 
 struct op_flops {
     bool is_profiled; /* `profiler` is known */
-    bool is_counted;  /* `counter` is */
+    bool is_counted;  /* `counter` is known */
     uint64_t profiler;
     uint64_t counter;
-    uint8_t type; /* of both factors, where `counter` is known; OP_TYPE_MIXED: they differ */
+    uint8_t type; /* type of both factors, with `counter`; OP_TYPE_MIXED: they differ */
 };
 
 #define OP_TYPE_MIXED 255
 
-/* The operator's row of op_flops.def, or NULL. */
+/* The row of the operator in op_flops.def, or NULL. */
 const struct op_formula *op_formula_of(const char *name);
 
-/* Who counts it at all? */
+/* Whether torch.profiler or flop_counter counts the operator. */
 bool op_formula_is_profiled(const struct op_formula *f);
 bool op_formula_is_counted(const struct op_formula *f);
 
-/* Of one call with these inputs, as an OP_INPUTS record has them. */
+/* The operations of one call with the inputs of an OP_INPUTS record. */
 struct op_flops op_flops_of(const struct op_formula *f, const char *bytes, uint32_t byte_count);
 
 #endif

@@ -10,8 +10,7 @@
 
 #define ENTRIES(table) (sizeof(table) / sizeof(table)[0])
 
-/* By the numbers of library_types.h and cublas_api.h; a complex type has a "c" before its parts'.
- */
+/* By the numbers of library_types.h and cublas_api.h. "c" is the prefix of a complex type. */
 static const char *const cuda_types[] = {
     "f32", "f64",  "f16",  "i8",    "cf32", "cf64", "cf16",  "ci8",  "u8",   "cu8",  "i32", "ci32",
     "u32", "cu32", "bf16", "cbf16", "i4",   "ci4",  "u4",    "cu4",  "i16",  "ci16", "u16", "cu16",
@@ -64,7 +63,7 @@ static const char *stream_text(uint64_t value)
     return value == GPU_STREAM_NONE ? "none" : NULL;
 }
 
-/* Texts that stand for any number without a word are left to the number. */
+/* Whether the word is specific; a value with a generic word is printed as a number. */
 static bool argument_text_is_word(const char *word)
 {
     static const char *const others[] = {"unknown", "Unknown", "Sync", "Overhead"};
@@ -79,7 +78,7 @@ static char *write_number(uint64_t value, char *out)
     return json_number(out, value);
 }
 
-/* No size is so large as what is below 0 here: it is what the program computed wrongly. */
+/* Prints a size that looks negative as such: the program computed it wrongly. */
 static char *write_count(uint64_t value, char *out)
 {
     if (value <= INT64_MAX || -value > JSON_EXACT_MAX)
@@ -156,7 +155,7 @@ char *argument_json(unsigned kind, uint64_t value, char *out)
     return (kind < ARG_KIND_END && writers[kind] ? writers[kind] : write_hex)(value, out);
 }
 
-/* Without the quotes of words that are one word, and the brackets of a list. */
+/* Leaves out the quotes of a single word, and the brackets of a list. */
 void argument_print(unsigned kind, uint64_t value, FILE *out)
 {
     char json[ARGUMENT_JSON_BYTES + 1];
@@ -174,7 +173,7 @@ char *payload_json(uint64_t type, uint64_t value, char *out)
     double number;
     float single;
     memcpy(&number, &value, sizeof number);
-    memcpy(&single, &value, sizeof single); /* its low half, as both are little-endian */
+    memcpy(&single, &value, sizeof single); /* the low half: all machines here are little-endian */
     switch (type) {
     case 1: return json_number(out, value);
     case 2: snprintf(text, sizeof text, "%lld", (long long)value); break;

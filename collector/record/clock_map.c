@@ -8,7 +8,7 @@
 #include "error.h"
 
 #define SLOPE_ONE     (1ull << CLOCK_SCALE_SHIFT)
-#define SLOPE_STEP_NS (1ull << 30) /* behind the last anchor */
+#define SLOPE_STEP_NS (1ull << 30) /* after the last anchor */
 #define FIRST_ANCHORS 8
 
 static uint64_t limited(uint64_t ns)
@@ -16,7 +16,7 @@ static uint64_t limited(uint64_t ns)
     return ns < CLOCK_NS_MAX ? ns : CLOCK_NS_MAX;
 }
 
-/* For the next anchor, and the last one behind it. False: no memory. */
+/* Makes room for the next anchor and the last one after it. False: no memory. */
 static bool clock_map_make_room(struct clock_map *m)
 {
     return ARRAY_ROOM(m->anchors, m->count + 1, m->capacity, FIRST_ANCHORS);
@@ -43,7 +43,7 @@ void clock_map_release(struct clock_map *m)
     m->anchors = NULL;
 }
 
-/* Later than `before`, and the two clocks agree to 1 % (they do to 0.1 % on any real machine). */
+/* Whether it is later than `before`, and the clocks agree to 1 % (0.1 % on real machines). */
 static bool plausible(const struct clock_anchor *before, uint64_t ns, uint64_t shared_ns)
 {
     if (ns >= CLOCK_NS_MAX || shared_ns >= CLOCK_NS_MAX || ns <= before->ns ||
@@ -67,7 +67,7 @@ static void halve(struct clock_map *m)
 void clock_map_add(struct clock_map *m, uint64_t ns, uint64_t monotonic_ns)
 {
     monotonic_ns -= m->shift;
-    /* Anchors closer than a millisecond say more about noise than about the clock's rate. */
+    /* Anchors within a millisecond show noise rather than the clock's rate. */
     if (!plausible(&m->last, ns, monotonic_ns) || ns - m->last.ns < 1000000)
         return;
     m->last = (struct clock_anchor){.ns = ns, .shared_ns = monotonic_ns};

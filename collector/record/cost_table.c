@@ -10,7 +10,7 @@
 #include "error.h"
 #include "record/gpu_record.h"
 
-/* The name counts, numbers may move. */
+/* Rows are matched by name, since numbers may change. */
 static void take_row(struct cost_table *t, const struct record *r)
 {
     for (unsigned i = 0; r->bytes && i < COST_COUNT; i++) {
@@ -87,8 +87,8 @@ bool cost_table_is_blind(const struct cost_table *t)
 }
 
 /*
- * What gpuprof does before a thread's first record and behind its last one is not in the thread's
- * time as it is counted: of one that is over at once it may be more than that.
+ * gpuprof's work before a thread's first record and after its last is not part of the thread's
+ * counted time. A short thread can thus cost more than its time.
  */
 double cost_share(uint64_t part_ns, uint64_t whole_ns)
 {
@@ -97,7 +97,7 @@ double cost_share(uint64_t part_ns, uint64_t whole_ns)
     return whole_ns ? (double)part_ns / (double)whole_ns : 0;
 }
 
-/* ---- times without the devices' work --------------------------------------------------------- */
+/* ---- blind times ----------------------------------------------------------------------------- */
 
 static void cost_table_add(struct blind_times *t, uint64_t ns, bool is_blind)
 {
@@ -126,7 +126,7 @@ void blind_times_release(struct blind_times *t)
     *t = (struct blind_times){0};
 }
 
-/* Threads write them in blocks of their own. */
+/* Orders changes by time: threads write them in separate blocks. */
 static int cost_table_compare(const void *left, const void *right)
 {
     const struct blind_change *a = left, *b = right;

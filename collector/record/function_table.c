@@ -65,7 +65,7 @@ static unsigned word_index(const char *word, const char *(*name_of)(unsigned), u
     return unknown;
 }
 
-/* The part of `text` up to `separator`, terminated; *text moves behind it, NULL after the last. */
+/* Cuts `text` at `separator` and returns that part; *text moves past it, to NULL at the end. */
 static char *function_table_cut(char **text, char separator)
 {
     char *begin = *text;
@@ -78,7 +78,7 @@ static char *function_table_cut(char **text, char separator)
     return begin;
 }
 
-/* This build's own row of that symbol, or NULL; the search begins where it is, as a rule. */
+/* This build's row of that symbol, or NULL; the search starts at its likely index. */
 static const struct api_function *own_row(const char *symbol, uint32_t index)
 {
     for (uint32_t i = 0; i < API_FUNCTION_COUNT; i++) {
@@ -89,7 +89,7 @@ static const struct api_function *own_row(const char *symbol, uint32_t index)
     return NULL;
 }
 
-/* What most functions of a class do. */
+/* The role of most functions of a class. */
 static unsigned usual_role(unsigned class)
 {
     static const uint8_t classes[] = {
@@ -124,14 +124,14 @@ static int function_cut(struct function *f)
         char *kind = function_table_cut(&label, ':');
         if (!label || !label[0] || f->arg_count == RECORD_ARGS_MAX)
             return GPUPROF_DAMAGED;
-        /* A kind that a later version added is shown as a number. */
+        /* A kind from a later version is shown as a number. */
         f->args[f->arg_count].kind =
             (uint8_t)word_index(kind, arg_kind_name, ARG_CALL_KIND_COUNT, ARG_COUNT);
         if (f->args[f->arg_count].kind == ARG_BYTES)
             f->bytes |= (uint16_t)(1u << f->arg_count);
         f->args[f->arg_count++].label = label;
     }
-    for (unsigned i = 0; i < f->arg_count; i++) { /* one without the other is but a number */
+    for (unsigned i = 0; i < f->arg_count; i++) { /* one without the other is just a number */
         if (f->args[i].kind == ARG_DIM3_XY && i + 1 < f->arg_count &&
             f->args[i + 1].kind == ARG_DIM3_Z)
             i++;
@@ -162,7 +162,7 @@ fail:
     return error;
 }
 
-/* What there is no room for is one function. */
+/* Represents all functions beyond the maximum. */
 static const char others[] = "other_functions|?|?|";
 
 static int table_find(struct function_table *t, const char *description,
@@ -226,7 +226,7 @@ int function_codes_share(struct function_table *t, struct function_codes *codes)
     return 0;
 }
 
-/* Room for `code` in functions that are the process's own. */
+/* Makes room for `code` in a list that the process owns. */
 static int codes_reserve(struct function_codes *codes, unsigned code)
 {
     uint32_t count = codes->count ? codes->count : 256;
@@ -326,7 +326,7 @@ function_made_up(struct function_table *t, struct function_codes *codes, unsigne
     return f;
 }
 
-/* ---- functions of the system ----------------------------------------------------------------- */
+/* ---- system functions ------------------------------------------------------------------------ */
 
 void os_functions_release(struct os_functions *f)
 {

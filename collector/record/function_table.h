@@ -27,8 +27,7 @@ struct function_arg {
     const char *label; /* a view of the description */
 };
 
-/* Packs x, y and z of a dim3 from two words into one; values that do not fit, which no device has,
- * are saturated. */
+/* Packs x, y and z of a dim3 from two words into one; saturates values that do not fit. */
 static inline uint64_t function_dim3(uint64_t xy, uint64_t z)
 {
     uint64_t y = xy >> 32 < UINT16_MAX ? xy >> 32 : UINT16_MAX;
@@ -143,8 +142,7 @@ void function_table_release(struct function_table *t);
 int function_describe(struct function_table *t, struct function_codes *codes, unsigned code,
                       const uint8_t *text, size_t length);
 
-/* Sets CUPTI's number of the described function of `code`, also for other processes: CUPTI never
- * reuses a number. */
+/* Sets CUPTI's number of a described function, which is the same in all processes. */
 void function_set_callback(struct function_table *t, const struct function_codes *codes,
                            unsigned code, uint64_t callback);
 

@@ -31,7 +31,7 @@ const char *sync_kind_text(uint64_t kind)
 
 const char *overhead_kind_text(uint64_t kind)
 {
-    /* CUPTI numbers its first one 1 and all others in steps of 65536. */
+    /* CUPTI numbers the first kind 1 and all others in steps of 65536. */
     static const char *const names[] = {"Overhead",
                                         "Buffer Flush",
                                         "Instrumentation",
@@ -140,11 +140,10 @@ uint64_t dim3_volume(uint64_t dim3)
     return volume < VOLUME_MAX ? (uint64_t)volume : VOLUME_MAX;
 }
 
-/* ---- silences
- * ------------------------------------------------------------------------------------- */
+/* ---- silences -------------------------------------------------------------------------------- */
 
-#define PART_LEAST 10 /* what has less than this part of a silence is not told apart */
-#define BURST_MOST 4  /* times the silence: in so many calls before it a thread may wait as long */
+#define PART_LEAST 10 /* parts below this fraction of a silence are not separated */
+#define BURST_MOST 4  /* a thread may wait in calls that take so many times the silence */
 
 enum { RAN, WAITED, DELAYED, OFF, PARTS };
 
@@ -153,7 +152,7 @@ static uint64_t least_of(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* Small parts go to the largest one. */
+/* Computes the shares; small parts are added to the largest one. */
 static struct silence_look shares_of(uint64_t ns[static PARTS], uint64_t all_ns)
 {
     uint32_t shares[PARTS], most = RAN;
@@ -168,8 +167,8 @@ static struct silence_look shares_of(uint64_t ns[static PARTS], uint64_t all_ns)
     return (struct silence_look){shares[WAITED], shares[DELAYED], shares[OFF], true};
 }
 
-/* A thread that makes calls one after another runs: what it waited, it waited in the silence.
- * Others may have kept it from running in both. */
+/* Assumes that a thread runs while it makes calls one after another, so it waited in the silence.
+ * Preemption is spread over both. */
 bool silence_look_of(const struct record *r, struct silence_look *look)
 {
     uint64_t silent_ns = record_arg(r, SILENCE_NS), since_ns = record_arg(r, SILENCE_SINCE);

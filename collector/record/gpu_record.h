@@ -105,8 +105,7 @@ struct silence_look {
     bool is_known;    /* it ran for the rest */
 };
 
-/* Reads a SILENCE record. It includes the calls between the silence and the reading before. False:
- * not known. */
+/* Reads a SILENCE record, which includes the calls since the reading before. False: not known. */
 bool silence_look_of(const struct record *r, struct silence_look *look);
 
 #endif

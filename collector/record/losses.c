@@ -54,9 +54,9 @@ void losses_add(struct losses *a, const struct losses *b)
         ((uint64_t *)a)[row] += loss_value(b, row);
 }
 
-/* What is in no block yet is of the last second as a rule, and of a minute at most (--seal). */
+/* Records outside of blocks are usually of the last second, at most of a minute (--seal). */
 #define UNSTORED_NS    60000000000u
-#define COUNTS_EACH_NS 64 /* more than all cores of a machine come to together */
+#define COUNTS_EACH_NS 64 /* more than all cores of a machine produce together */
 
 uint64_t losses_believable(uint64_t ns)
 {
@@ -90,7 +90,7 @@ char *losses_text(const struct losses *l, char *text, size_t capacity)
     return text;
 }
 
-/* Of these rows a file says nothing that was read, made whole and written anew. */
+/* Losses that cannot be seen any more in a file that recover wrote. */
 static const char *const found_keys[] = {"header_lost",        "damaged_blocks", "damaged_records",
                                          "skipped_bytes",      "torn_bytes",     "repeated_blocks",
                                          "live_damaged_bytes", "live_records",   "open_calls",

@@ -44,8 +44,7 @@ uint64_t losses_believable(uint64_t ns);
 /* The heaviest of the losses that are not zero. */
 enum loss_weight losses_weight(const struct losses *l);
 
-/* Describes everything that is missing, "12 blocks damaged, ..."; "" if nothing is. Returns
- * `text`. */
+/* Describes all that is missing, "12 blocks damaged, ..."; "" if nothing is. Returns `text`. */
 char *losses_text(const struct losses *l, char *text, size_t capacity);
 
 /*

@@ -9,7 +9,7 @@
 #include "base/json_text.h"
 #include "error.h"
 
-#define PRINTED_WHOLE_MAX 1e10 /* from there on all numbers have their digits and an exponent */
+#define PRINTED_WHOLE_MAX 1e10 /* larger numbers are printed with all digits and an exponent */
 
 static void op_record_take_tensor(struct op_values *v, struct op_value *out)
 {
@@ -24,12 +24,12 @@ static void op_record_take_tensor(struct op_values *v, struct op_value *out)
 static void op_record_take_list(struct op_values *v, struct op_value *out)
 {
     uint64_t count = get_varint(&v->bytes);
-    if (v->list_left || count > RECORD_BYTES_MAX) /* a value takes a byte at least */
+    if (v->list_left || count > RECORD_BYTES_MAX) /* each value takes a byte at least */
         v->bytes.failed = true;
     out->count = v->list_left = (uint32_t)count;
 }
 
-/* What follows the first byte of a value. */
+/* Reads the value after its first byte. */
 static void take_rest(struct op_values *v, struct op_value *out)
 {
     uint64_t bits;
@@ -63,7 +63,7 @@ int op_values_next(struct op_values *v, struct op_value *out)
     return 1;
 }
 
-/* As PyTorch's own traces name the type ("float", "long int"); NULL: not known. */
+/* The type as in PyTorch's own traces ("float", "long int"); NULL: not known. */
 static const char *op_type_text(unsigned type)
 {
     static const char *const texts[] = {"unsigned char",
@@ -99,7 +99,7 @@ static const char *op_type_text(unsigned type)
     return type < sizeof texts / sizeof texts[0] ? texts[type] : NULL;
 }
 
-/* ---- as PyTorch's traces have them ----------------------------------------------------------- */
+/* ---- JSON as in PyTorch's traces ------------------------------------------------------------- */
 
 static char *op_record_put_text(char *out, const char *text)
 {
@@ -108,7 +108,7 @@ static char *op_record_put_text(char *out, const char *text)
     return out + length;
 }
 
-/* A list's end, where `separator` is what would stand before one more. */
+/* Ends a list; `separator` is what would precede the next element. */
 static char *op_record_put_end(char *out, const char *separator)
 {
     return op_record_put_text(out, *separator == '[' ? "[]" : "]");
@@ -124,7 +124,7 @@ static char *put_sizes(char *out, const struct op_value *value)
     return op_record_put_end(out, separator);
 }
 
-/* What a list may be made of. Of what is cut off nothing is known. */
+/* Kinds that a list can contain. What was cut off is not known. */
 static bool is_tensor(enum op_value_kind kind)
 {
     return kind == OP_TENSOR || kind == OP_UNDEFINED || kind == OP_UNREAD || kind == OP_CUT;
@@ -140,7 +140,7 @@ static bool is_number(enum op_value_kind kind)
     return is_kept(kind) || kind == OP_SCALAR || kind == OP_CUT;
 }
 
-/* Are all further values of the list `v` is in of one sort? (A copy of it goes through them.) */
+/* Whether all further values of the current list are of that kind; `v` is a copy. */
 static bool is_all(struct op_values v, bool (*is_one)(enum op_value_kind kind))
 {
     struct op_value value;
@@ -163,7 +163,7 @@ static char *put_type(char *out, struct op_values *v, const struct op_value *val
     return op_record_put_text(op_record_put_text(out, type ? type : ""), "\"");
 }
 
-/* Whole numbers that are no integers have a point behind them, as PyTorch prints them. */
+/* Whole floating-point numbers end with a point, as PyTorch prints them. */
 static char *op_record_put_number(char *out, const struct op_value *value)
 {
     if (value->kind == OP_BOOL)
@@ -178,7 +178,7 @@ static char *op_record_put_number(char *out, const struct op_value *value)
     return out + sprintf(out, "%.17g", value->fraction);
 }
 
-/* A list of which not all is known is told as if nothing were. */
+/* A list is empty in the output unless all its values are known. */
 static char *op_record_put_numbers(char *out, struct op_values *v, const struct op_value *value)
 {
     const char *separator = "[";
@@ -195,7 +195,7 @@ static char *op_record_put_numbers(char *out, struct op_values *v, const struct 
     return out;
 }
 
-/* The sizes of a tensor, or of those in a list; a list of other things is as an empty one. */
+/* The sizes of a tensor, or of tensors in a list; other lists are empty. */
 static char *put_dims(char *out, struct op_values *v, const struct op_value *value)
 {
     struct op_value part;
@@ -212,7 +212,7 @@ static char *put_dims(char *out, struct op_values *v, const struct op_value *val
     return op_record_put_end(out, separator);
 }
 
-/* `put` may leave the values of a list to us. */
+/* Writes all values; `put` may skip those of a list. */
 static char *put_values(char *out, const char *bytes, uint32_t byte_count,
                         char *(*put)(char *out, struct op_values *v, const struct op_value *value))
 {
@@ -243,7 +243,7 @@ char *op_put_numbers(char *out, const char *bytes, uint32_t byte_count)
     return put_values(out, bytes, byte_count, op_record_put_numbers);
 }
 
-/* ---- for people ------------------------------------------------------------------------------ */
+/* ---- text ------------------------------------------------------------------------------------ */
 
 static void print_tensor(const struct op_value *value, FILE *out)
 {

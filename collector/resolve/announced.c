@@ -117,7 +117,7 @@ static int launch(struct announced *a, const struct event *e, uint32_t *graph)
 {
     struct key exec = announced_key_of(e->process, EXEC, handle_of(e, "exec"));
     uint64_t index = key_map_get(&a->keys, exec);
-    int error = index ? 0 : make_graph(a, exec, 0); /* it was made before the recording */
+    int error = index ? 0 : make_graph(a, exec, 0); /* made before the recording */
     *graph = (uint32_t)(index ? index : key_map_get(&a->keys, exec));
     return error < 0 ? error : CORRELATION_GRAPH;
 }

@@ -40,8 +40,7 @@ struct ends_windows {
     uint64_t length_ns;
 };
 
-/* Reads `rec`. Returns 0, or an error after one line on stderr; collective_ends_release in both
- * cases. */
+/* Reads `rec`. 0, or an error after one line on stderr; collective_ends_release in both cases. */
 int collective_ends_gather(struct collective_ends *e, struct recording *rec,
                            const struct ends_windows *windows);
 void collective_ends_release(struct collective_ends *e);
@@ -67,8 +66,7 @@ struct common_moments {
     uint32_t *taken;   /* the hosts that were taken last */
 };
 
-/* Uses all of `ends`, once gathered. Returns 0 or GPUPROF_NO_MEMORY; common_moments_release in both
- * cases. */
+/* Takes `ends`, once gathered. 0 or GPUPROF_NO_MEMORY; common_moments_release in both cases. */
 int common_moments_init(struct common_moments *m, const struct collective_ends *ends,
                         uint32_t host_count);
 void common_moments_release(struct common_moments *m);

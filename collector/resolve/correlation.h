@@ -137,8 +137,7 @@ static inline int correlation_add(struct correlation *c, const struct correlated
     return 0;
 }
 
-/* Adds a link: work with the id `further` belongs to the call with `id` that was open at
- * `at_ns`. */
+/* Adds a link: work with id `further` belongs to the call `id` that was open at `at_ns`. */
 int correlation_link(struct correlation *c, uint32_t process, uint32_t id, uint32_t further,
                      uint64_t at_ns);
 

@@ -60,8 +60,7 @@ struct curve_growth {
     double error; /* largest deviation from `value` */
 };
 
-/* A growth that is no larger than its error, as rounded for display, becomes CURVE_SHORT without a
- * value. */
+/* Turns a growth no larger than its error, as rounded for display, into CURVE_SHORT. */
 struct curve_growth curve_reported(struct curve_growth growth);
 
 /* Rounds and bounds a value: a file can contain anything. */
@@ -77,12 +76,10 @@ void device_curve_release(struct device_curve *c);
  * GPUPROF_NO_MEMORY. */
 int device_curve_add(struct device_curve *c, uint64_t at_ns, uint64_t raw, uint32_t curves);
 
-/* Time between two changes of the counter, or between readings if it may rest; 0: it never
- * changed. */
+/* Mean time between changes, or between readings if it may rest; 0: it never changed. */
 uint64_t device_curve_period_ns(const struct device_curve *c);
 
-/* How far the counter may be behind the device: more than the period, which is a mean; 0 if it may
- * rest. */
+/* How far the counter may lag: more than the period, which is a mean; 0 if it may rest. */
 static inline uint64_t device_curve_lag_ns(const struct device_curve *c)
 {
     return c->may_rest ? 0 : device_curve_period_ns(c) / 8 * 9;

@@ -396,7 +396,7 @@ int walk_run(struct walk *w, const struct process *only, const struct consumer *
     bool looks_around = p.ties && (!w->survey.is_bare || p.needs & WALK_LOSSES);
     p.needs |= looks_around ? (unsigned)WALK_LIBRARIES : 0;
     if (looks_around || p.needs & WALK_OPS)
-        p.needs |= WALK_RANGES; /* in which calls were made, and operators of emit_nvtx */
+        p.needs |= WALK_RANGES; /* ranges around calls, and operators of emit_nvtx */
     if (p.needs & WALK_RANGES)
         p.needs |= WALK_LIBRARIES; /* some ranges duplicate library calls */
     bool asks_names = !w->is_surveyed && (p.learns || p.needs & (WALK_OPS | WALK_NAMES));

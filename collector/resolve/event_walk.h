@@ -60,8 +60,7 @@ enum exit_code walk_verdict(const struct walk *w, bool strict);
 const struct kernel_name *walk_kernel(const struct walk *w, const struct process *p,
                                       uint64_t number);
 
-/* The last moment at which the process is known to have run; call it after the walk or at its
- * end. */
+/* The last moment at which the process is known to have run, at the end of the walk. */
 uint64_t walk_lived_ns(const struct walk *w, const struct process *p);
 
 /* The kernel that a call launches; NULL: none, or no name. Call it during the walk: a handle has a

@@ -67,8 +67,8 @@ int graph_origins_take(struct graph_origins *g, const struct slice *s);
  * room, or GPUPROF_NO_MEMORY. */
 int graph_origins_work(struct graph_origins *g, const struct slice *s);
 
-/* After all work: calls `tell` once for each node. `user` is that of its call if `origin` is
- * GRAPH_KNOWN. Returns 0 or the result of `tell`. */
+/* After all work: calls `notify` once for each node. `user` is that of its call if `origin` is
+ * GRAPH_KNOWN. Returns 0 or the result of `notify`. */
 typedef int graph_origin_fn(void *context, const struct graph_node *node, enum graph_origin origin,
                             uint32_t user);
 int graph_origins_report(struct graph_origins *g, graph_origin_fn *notify, void *context);

@@ -42,8 +42,7 @@ struct host_sample {
     uint32_t stack;
     uint64_t holder; /* tid of the holder of the GIL that it waits for; 0: none */
     uint32_t holder_stack;
-    /* For a sample in a gap, if known: time it ran, time it was runnable, page faults, major
-     * faults. */
+    /* For a sample in a gap, if known: time it ran, was runnable; page faults, major faults. */
     uint64_t ran_ns, delay_ns, faults, major_faults;
 };
 
@@ -82,8 +81,7 @@ enum host_time {
     HOST_TIMES
 };
 
-/* After the walk: the kind of time of a sample; `stack` is of that process, `in_kernel` is the
- * sample's. */
+/* After the walk: the kind of time of a sample. `stack` is a stack of that process. */
 enum host_time host_time_of(const struct stack_table *t, uint32_t process, uint32_t stack,
                             bool in_kernel);
 

@@ -15,11 +15,11 @@ static bool has_any(const char *name, const char *const *words)
 }
 
 /*
- * cuBLAS, cuDNN, CUTLASS and MAGMA write an "s" before what computes in FP32 on the ordinary cores:
- * ampere_sgemm_128x64_nn, cutlass_80_simt_sgemm_..., volta_scudnn_winograd_...; on tensor cores the
- * shape of an instruction stands between them (s1688gemm, s16816gemm), or the word itself. Of
- * implicit_convolve_sgemm<__half, ...> the "s" is its sums' alone. xmma names the types of factors
- * and sums: sm80_xmma_gemm_f32f32_f32f32_f32_... is FP32, ..._tf32f32_... TF32.
+ * cuBLAS, cuDNN, CUTLASS and MAGMA write an "s" in names of FP32 kernels on ordinary cores:
+ * ampere_sgemm_128x64_nn, cutlass_80_simt_sgemm_..., volta_scudnn_winograd_... On tensor cores, the
+ * shape of an instruction precedes "gemm" (s1688gemm, s16816gemm), or the word does. In
+ * implicit_convolve_sgemm<__half, ...> the "s" is the type of sums only. xmma names the types of
+ * factors and sums: sm80_xmma_gemm_f32f32_f32f32_f32_... is FP32, ..._tf32f32_... TF32.
  */
 static bool is_fp32_gemm(const char *name)
 {
@@ -41,9 +41,9 @@ enum kernel_class kernel_class_of(const struct kernel_name *known)
 }
 
 /*
- * cuBLAS, cuDNN and CUTLASS name the instruction that a kernel is made of: its shape (s884, h1688,
- * s16816, i16832 ... before "gemm" or "fprop"), or tensorop, wmma, gmma and the like; "simt" and
- * "ffma" are the ordinary cores. Kernels of nvjet, cuBLAS's newest, exist for tensor cores only.
+ * cuBLAS, cuDNN and CUTLASS name the instruction of a kernel by its shape (s884, h1688, s16816,
+ * i16832 ... before "gemm" or "fprop"), or as tensorop, wmma, gmma and the like. "simt" and "ffma"
+ * mean ordinary cores. Kernels of nvjet, the newest in cuBLAS, exist for tensor cores only.
  */
 enum tensor_use tensor_use_of(const char *name)
 {
@@ -57,7 +57,7 @@ enum tensor_use tensor_use_of(const char *name)
         return TENSOR_UNUSED;
     if (has_any(name, tensor))
         return TENSOR_USED;
-    /* xmma has both: ordinary ones say so. */
+    /* xmma has both kinds; names say if cores are ordinary. */
     if (strstr(name, "xmma_"))
         return TENSOR_USED;
     return has_any(name, products) ? TENSOR_UNUSED : TENSOR_UNKNOWN;

@@ -59,7 +59,7 @@ struct visit {
     int error;
 };
 
-/* A node is visited in its order between what is left and what is right of it. */
+/* Visits each node between its left and its right subtree. */
 static void mappings_visit(const void *node, VISIT when, void *closure)
 {
     struct visit *v = closure;
@@ -78,6 +78,6 @@ int mappings_each(const struct mappings *m, int (*each)(void *context, const str
 void mappings_remove(struct mappings *m, const struct mapping *found)
 {
     tdelete(found, &m->root, mappings_compare);
-    free((void *)found); /* the tree's own, of which the view was given */
+    free((void *)found); /* memory of the tree; `found` is a view of it */
     m->count--;
 }

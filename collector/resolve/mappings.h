@@ -15,7 +15,7 @@ struct mapping {
 };
 
 struct mappings {
-    void *root; /* owned: a tree of the C library's, of struct mapping */
+    void *root; /* owned: a tree (tsearch) of struct mapping */
     uint32_t count;
 };
 

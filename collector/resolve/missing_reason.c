@@ -62,7 +62,7 @@ unsigned gpu_lacks_find(const struct recording *rec, struct missing_reason *foun
     unsigned count = 0;
     for (uint32_t i = 0; i < rec->count; i++) {
         const char *lack = NULL, *at = process_gpu_rows(rec->processes[i]);
-        while ((at = strstr(at, head))) /* the last one: a path may have the same words */
+        while ((at = strstr(at, head))) /* take the last one: a path may contain these words */
             lack = at += sizeof head - 1;
         if (lack)
             count = missing_reason_add(found, count, lack);

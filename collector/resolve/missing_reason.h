@@ -17,7 +17,7 @@ struct missing_reason {
     uint32_t processes; /* number of processes that gave it */
 };
 
-/* Writes the reasons under that key ("stacks", "python") to `found`, of ABSENCES_MAX. Returns their
+/* Finds the reasons under a key ("stacks", "python"), ABSENCES_MAX at most; returns their
  * number. */
 unsigned missing_reasons_find(const struct recording *rec, const char *key,
                               struct missing_reason *found);
@@ -35,8 +35,7 @@ unsigned gpu_statuses_find(const struct recording *rec, struct missing_reason *f
 void missing_reasons_print_json(const struct missing_reason *found, unsigned count,
                                 const char *word, FILE *out);
 
-/* Returns "Python frames absent: REASON" and the number of processes, in new memory; NULL: no
- * memory. */
+/* "Python frames absent: REASON", with the number of processes, in new memory; NULL: none. */
 char *missing_reason_text(const struct missing_reason *a, const struct recording *rec,
                           const char *what);
 

@@ -3,10 +3,9 @@
 
 #include <string.h>
 
-#define STATIC_SCHEMAS (1u << 24) /* the first of those whose numbers a library chooses itself */
+#define STATIC_SCHEMAS (1u << 24) /* first schema with a number that the library chose itself */
 
-/* Behind the communicator: its bytes, if it is a transfer, and 32-bit numbers. A payload may be
- * longer: later versions add to the end. */
+/* After the communicator: bytes of a transfer, then 32-bit numbers. Later versions may append. */
 struct form {
     bool is_known;
     bool has_bytes;
@@ -38,7 +37,7 @@ bool nccl_call_of(const struct range *range, struct nccl_call *call)
         return false;
     const struct form *form = &forms[number];
     unsigned first = form->has_bytes ? 2 : 1; /* word of the numbers */
-    /* Older versions have no communicator, and so less. */
+    /* Payloads of older versions are shorter: they have no communicator. */
     if (range->data_bytes < 8 * (first + (form->count + 1u) / 2))
         return false;
     *call = (struct nccl_call){.communicator = range->data[0],

@@ -2,8 +2,8 @@
 #include "resolve/occupancy.h"
 
 #define REGISTER_UNIT    256  /* registers of a warp are allocated in multiples of this */
-#define WARP_UNIT        4    /* and warps, where registers limit them, in groups of this */
-#define SHARED_RESERVED  1024 /* of each block, from compute capability 8 on */
+#define WARP_UNIT        4    /* warps limited by registers are allocated in groups of this */
+#define SHARED_RESERVED  1024 /* bytes reserved for each block, from compute capability 8 on */
 #define SHARED_UNIT      128
 #define SHARED_UNIT_OLD  256          /* before compute capability 8 */
 #define LIMIT_MAX        (1ull << 28) /* the product of two does not overflow */

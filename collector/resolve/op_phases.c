@@ -54,7 +54,7 @@ void op_phases_release(struct op_phases *p)
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-/* Lightning's profilers call a hook "[pl][profile][Strategy]SingleDeviceStrategy.training_step". */
+/* Lightning's profilers name a hook "[pl][profile][Strategy]SingleDeviceStrategy.training_step". */
 static enum step_phase phase_of_hook(const char *text)
 {
     static const struct {

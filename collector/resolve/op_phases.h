@@ -55,8 +55,7 @@ void op_phases_release(struct op_phases *p);
 /* The consumer that finds them; its `end` completes the phases. */
 struct consumer op_phases_consumer(struct op_phases *p);
 
-/* The phase that the name and scope of an operator, label or module give; `text` is the name, or
- * NULL. */
+/* The phase that an operator, label or module has by itself; `text` is its name, or NULL. */
 enum step_phase op_phase_said(unsigned scope, const struct kernel_name *text);
 
 /* Whether something inside the phase `outer` takes its own phase `said`. A forward pass that the

@@ -87,8 +87,7 @@ static int op_stack_fill(const struct ops *o, const struct event *e,
     return 0;
 }
 
-/* Gives the function that evaluates a backward operator the numbers of that, as PyTorch's own
- * traces do. */
+/* Gives the evaluation of a backward operator that one's numbers, like PyTorch's own traces. */
 static void number_evaluation(struct op *around, const struct op *made)
 {
     static const char evaluates[] = RANGE_OP_EVALUATES;
@@ -189,8 +188,7 @@ int ops_take(struct ops *o, const struct event *e, const struct op_numbers *numb
 
 /* ---- operators of emit_nvtx ------------------------------------------------------------------ */
 
-/* Derives scope and is_traced, which gpuprof's own records have, from the text and the operator
- * around it. */
+/* Derives scope and is_traced from the text and the operator around. */
 static void find_kind(const struct op *around, const struct range *range, struct op *op)
 {
     static const char evaluates[] = RANGE_OP_EVALUATES;
@@ -304,8 +302,7 @@ struct op *ops_drain(struct ops *o, const uint64_t *last_ns)
     return &o->result;
 }
 
-/* ---- what names say
- * ------------------------------------------------------------------------------- */
+/* ---- names ----------------------------------------------------------------------------------- */
 
 static bool op_stack_begins_with(const char *text, const char *prefix)
 {
@@ -352,8 +349,7 @@ const char *op_hook_name(const struct kernel_name *text)
 
 /* ---- forward and backward operators ---------------------------------------------------------- */
 
-/* It shares the sequence number of the operator that it evaluates; PyTorch's arrows lead to that
- * one. */
+/* Has the numbers of the operator that it evaluates; PyTorch's arrows lead to that one. */
 #define EVALUATES "autograd::engine::evaluate_function"
 
 void op_pairs_release(struct op_pairs *pairs)

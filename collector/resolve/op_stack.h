@@ -47,7 +47,7 @@ struct op {
     uint16_t scope;        /* enum op_scope */
     uint8_t region;        /* for op_phases.h */
     bool is_traced;        /* traced by torch.compile: it does no work */
-    bool is_moved;         /* it ended on another thread */
+    bool is_moved;         /* ended on another thread */
     bool is_nvtx; /* from emit_nvtx: no types, no forward thread; `object` is its number there */
     bool is_captured; /* for its user */
 };
@@ -150,7 +150,7 @@ struct op *ops_drain(struct ops *o, const uint64_t *last_ns);
 enum op_kind {
     OP_KIND_PLAIN,
     OP_KIND_BACKWARD,  /* work of autograd */
-    OP_KIND_OPTIMIZER, /* the labels "Optimizer.step#SGD.step", */
+    OP_KIND_OPTIMIZER, /* labels such as "Optimizer.step#SGD.step", */
     OP_KIND_ZERO_GRAD, /* "Optimizer.zero_grad#SGD.zero_grad", */
     OP_KIND_LOADER,    /* "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__" */
     OP_KIND_PROFILER,  /* and "ProfilerStep#17" */

@@ -22,7 +22,7 @@ void projections_release(struct projections *s)
     key_map_release(&s->lanes);
 }
 
-/* Ends the innermost range; what comes next on the stream begins at `next_ns`. */
+/* Ends the innermost range; the next work on the stream begins at `next_ns`. */
 static int close_innermost(struct projections *s, struct projection *p, uint64_t next_ns)
 {
     struct projected_range *range = &p->open[--p->count];
@@ -84,8 +84,7 @@ static int projection_find(struct projections *s, struct process *process, uint6
 
 /* ---- ranges around a call -------------------------------------------------------------------- */
 
-/* Finds the next range around the call, outwards from *number. Returns 1, 0 if there is none, or an
- * error. */
+/* The next range around the call, outwards from *number. Returns 1, 0 if none, or an error. */
 static int next_range(struct projections *s, const struct correlated_call *call, uint32_t *number,
                       struct projected_range *found, uint64_t *end_ns)
 {

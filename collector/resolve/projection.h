@@ -63,7 +63,7 @@ void projections_release(struct projections *s);
 
 /*
  * Adds work on a stream that `call` launched (NULL: not known, so in no range). Times may have any
- * origin. Returns 0, GPUPROF_NO_MEMORY, GPUPROF_IO, or the result of `tell`.
+ * origin. Returns 0, GPUPROF_NO_MEMORY, GPUPROF_IO, or the result of `notify`.
  */
 int projections_add(struct projections *s, struct process *process, uint64_t device,
                     uint64_t stream, uint64_t begin_ns, uint64_t end_ns,

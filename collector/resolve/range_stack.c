@@ -103,7 +103,7 @@ static int fill_op(struct ranges *r, const struct range_op *op, const uint8_t *t
     return kernel_name_intern(r->texts, op->inputs, op->input_bytes, &range->inputs);
 }
 
-/* The label of a domain is one of the default domain, or of its own. */
+/* Labels of domains are in the default domain, or in the domain itself. */
 static const struct kernel_name *domain_text(const struct ranges *r, const struct process *p,
                                              uint64_t domain)
 {
@@ -111,7 +111,7 @@ static const struct kernel_name *domain_text(const struct ranges *r, const struc
     return text ? text : ranges_label(r, p, LABEL_OF_DOMAIN, domain, domain);
 }
 
-/* The attributes that a push, a mark and, one argument later, a start have alike. */
+/* Reads the attributes of a push, a mark, or, one argument later, a start. */
 static int range_stack_fill(struct ranges *r, const struct event *e, unsigned first,
                             struct range *range)
 {
@@ -212,7 +212,7 @@ static int range_stack_pop(struct ranges *r, const struct event *e, struct range
     return RANGE_NONE;
 }
 
-/* The end of a free range may come on any thread of the process. */
+/* Ends a free range; the record may come from any thread of the process. */
 static int end_range(struct ranges *r, const struct event *e, struct range **out)
 {
     uint64_t number = record_arg(e->record, RANGE_END_RANGE);

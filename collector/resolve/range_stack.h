@@ -41,8 +41,7 @@ struct range {
     uint32_t mark;         /* for steps.h */
     bool nested;           /* push and pop */
     bool used;             /* for its user */
-    /* An operator or label of PyTorch's emit_nvtx, not shown as a range. Its text is the name
-     * alone. */
+    /* An operator or label of emit_nvtx, not shown as a range. Its text is the name alone. */
     bool is_op;
     bool is_label;
     bool is_duplicate; /* duplicates the library call around it */
@@ -71,7 +70,7 @@ struct ranges {
     struct key_map started; /* (process, number) -> thread index + 1 */
     struct range result;    /* the copy that ranges_take returns */
     uint32_t drained;       /* leading threads without open ranges */
-    bool *has_ops;          /* owned, as sequences: gpuprof recorded PyTorch's operators itself */
+    bool *has_ops;          /* owned, like sequences: gpuprof recorded PyTorch's operators */
 };
 
 static inline struct range_stack *ranges_stack(const struct ranges *r, uint32_t thread_index)
@@ -94,8 +93,7 @@ void ranges_release(struct ranges *r);
  */
 int ranges_take(struct ranges *r, const struct event *event, struct range **range);
 
-/* The innermost open range on the thread that is no operator, or NULL; `nested`: push and pop
- * only. */
+/* The innermost open range on the thread, no operator; `nested`: push and pop only. Or NULL. */
 struct range *ranges_innermost(struct ranges *r, const struct thread *thread, bool nested);
 
 /* After the last event: removes a range that is still open, innermost first. It ends at its

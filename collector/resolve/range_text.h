@@ -18,7 +18,7 @@
 
 #include "record.h"
 
-/* The library cuts longer texts than 4096 bytes, at the end of a character. */
+/* The library cuts texts beyond 4096 bytes, at the end of a character. */
 #define RANGE_TEXT_CUT_BYTES 4093
 
 /* An operator of emit_nvtx. */
@@ -28,8 +28,7 @@ struct range_op {
     uint64_t id;
     uint64_t sequence;    /* autograd sequence number + 1; 0: none */
     uint32_t input_bytes; /* 0: no sizes */
-    /* As in an OP_INPUTS record, with tensors of unknown type; inputs without sizes are
-     * OP_OTHER. */
+    /* As in an OP_INPUTS record, with unknown types of tensors; without sizes OP_OTHER. */
     uint8_t inputs[RECORD_BYTES_MAX];
 };
 
@@ -40,8 +39,7 @@ struct range_op {
  */
 bool range_text_op(const char *text, uint32_t byte_count, struct range_op *op);
 
-/* Prefix of the name of the function that evaluates a backward operator; the name of that operator
- * follows. */
+/* Names of functions that evaluate a backward operator: this, then the name of the operator. */
 #define RANGE_OP_EVALUATES "autograd::engine::evaluate_function: "
 
 /* Whether operators inside one of this name are traced by torch.compile, and so do no work. */

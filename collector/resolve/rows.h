@@ -35,7 +35,7 @@ enum row_column {
     ROW_NAME,     /* number of the kernel name, for rows_name_key; 0: none */
     ROW_BYTES,    /* bytes copied, set or allocated, if the call succeeded */
     ROW_FUNCTION, /* function index of a call */
-    ROW_WEIGHT,   /* how many calls it stands for */
+    ROW_WEIGHT,   /* number of calls that it represents */
     ROW_FLAGS,    /* enum row_flag */
     ROW_DEVICE,   /* device of the work */
     ROW_GRID,     /* of a kernel, as recorded, like ROW_BLOCK */
@@ -65,8 +65,7 @@ enum row_flag {
     ROW_IS_KERNEL = 16
 };
 
-/* Kinds of copies: CUPTI's, 0 if it has none, and sets after them; cudaMemcpyKind if only calls are
- * known. */
+/* Kinds of copies: CUPTI's, or 0, and sets after them; cudaMemcpyKind if only calls are known. */
 enum { GPU_COPY_KINDS = 11, GPU_COPY_SET = GPU_COPY_KINDS };
 enum { HOST_COPY_UNKNOWN = 5, HOST_COPY_SET };
 

@@ -140,8 +140,7 @@ static void tie_to_call(const struct slice *slice, bool counts_there, struct sub
         e->place_ns = slice->is_called ? slice->call.begin_ns : UINT64_MAX;
 }
 
-/* Fills in an event other than a call, with its name in traces. False: it is never filtered by
- * itself. */
+/* Fills in an event other than a call, named as in traces. False: it is never filtered itself. */
 static bool describe_other(const struct selection *s, const struct slice *slice, char *text,
                            struct subject *e)
 {

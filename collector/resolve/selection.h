@@ -97,9 +97,9 @@ struct selection_steps {
 };
 
 /*
- * Resolves `wish`, which must stay, for `rec`. It uses walks of `surveyed`, which must stay, too,
- * or of its own if that is NULL. Returns EXIT_OK, or another code after one line on stderr that
- * begins with `verb`; selection_release in both cases. Does nothing if nothing is requested.
+ * Resolves `request`, which must stay, for `rec`. It uses walks of `surveyed`, which must stay,
+ * too, or of its own if that is NULL. Returns EXIT_OK, or another code after one line on stderr
+ * that begins with `verb`; selection_release in both cases. Does nothing if nothing is requested.
  */
 enum exit_code selection_make(struct selection *s, struct recording *rec, struct walk *surveyed,
                               const struct select_request *request,

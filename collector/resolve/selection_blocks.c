@@ -63,20 +63,20 @@ bool selection_wants(void *context, const struct process *p, const struct block_
     return is_wanted;
 }
 
-/* ---- calls before a piece -------------------------------------------------------------------- */
+/* ---- calls before the selection -------------------------------------------------------------- */
 
 /*
- * Correlation ids rise along each thread. So the calls of the work in a piece are in those blocks
- * of each thread that come behind the last one whose first call has a smaller id than any of that
- * work, and in that one.
+ * Finds the calls of selected work. Correlation ids rise along each thread, so take the least id of
+ * that work. Each thread's calls are in the last block that begins with a smaller id, and in the
+ * blocks after it.
  */
 struct called {
     struct selection *s;
-    uint64_t *least;       /* owned, by process index: of the work; UINT64_MAX: there is none */
-    uint8_t *left;         /* owned, by thread index: blocks that are to be looked at; 0: none */
-    struct time_span span; /* the piece, of the process that is looked at */
-    bool is_work;          /* what is looked for now; else calls */
-    uint8_t *payload;      /* owned, of the block that is looked at */
+    uint64_t *least;       /* owned, by process index: least id of the work; UINT64_MAX: none */
+    uint8_t *left;         /* owned, by thread index: whether more blocks are needed */
+    struct time_span span; /* selected time of the current process */
+    bool is_work;          /* looks for work now; else for calls */
+    uint8_t *payload;      /* owned, of the current block */
     size_t capacity;
 };
 
@@ -88,7 +88,7 @@ static bool is_correlated(unsigned type)
            type == RECORD_MEMORY;
 }
 
-/* Of work that reaches into the piece. 0 or an error. */
+/* Updates the least id by work that overlaps the selection. Returns 0 or an error. */
 static int selection_blocks_take_work(struct called *c, struct process *p,
                                       struct block_decoder *decoder)
 {
@@ -107,7 +107,7 @@ static int selection_blocks_take_work(struct called *c, struct process *p,
     return more;
 }
 
-/* A link may stand in the block behind that of its call. */
+/* Checks the first call of a block. A link may be in the block after its call. */
 static int take_calls(struct called *c, struct process *p, const struct block_header *h,
                       struct block_decoder *decoder)
 {
@@ -125,7 +125,7 @@ static int take_calls(struct called *c, struct process *p, const struct block_he
     return more < 0 ? more : 0;
 }
 
-/* A damaged block tells nothing: the walk counts it. 0 or an error. */
+/* Reads a block; ignores a damaged one, which the walk counts. Returns 0 or an error. */
 static int look_at(struct called *c, struct process *p, uint64_t offset)
 {
     struct reader *reader = &c->s->walk->rec->reader;
@@ -143,7 +143,7 @@ static int look_at(struct called *c, struct process *p, uint64_t offset)
     return error == GPUPROF_DAMAGED ? 0 : error;
 }
 
-/* All blocks of an entry. */
+/* Reads all blocks of an entry. */
 static int look_into(struct called *c, const struct index_entry *entry)
 {
     struct recording *rec = c->s->walk->rec;
@@ -162,7 +162,7 @@ static int look_into(struct called *c, const struct index_entry *entry)
     return error;
 }
 
-/* May its blocks have records of these types? */
+/* Whether its blocks may have records of these types. */
 static bool may_have(const struct index_entry *entry, uint64_t types)
 {
     return !entry->types || entry->types & types;
@@ -184,7 +184,7 @@ static int find_least(struct called *c)
     return error;
 }
 
-/* From the last block before the end of the piece backwards. */
+/* Goes backwards from the last block before the end of the selection. */
 static int find_calls(struct called *c)
 {
     struct selection *s = c->s;
@@ -209,7 +209,7 @@ static int find_calls(struct called *c)
     return error;
 }
 
-/* In the time of steps or ranges work is where its call is: those before are of no matter. */
+/* Steps and ranges select work by its call, so earlier calls are not needed. */
 int selection_begin(void *context, bool ties)
 {
     struct selection *s = context;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is said of a piece: which one it is, and that nothing is in it. */
+/* Texts about a selection: a description, and why it is empty. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -92,7 +92,7 @@ char *selection_begun_text(const struct selection *s)
     return length < 0 ? NULL : text;
 }
 
-/* None of the devices that are wanted is in the recording; then `text` says which there are. */
+/* Whether no selected device is in the recording; then `text` lists those that are. */
 static bool lacks_devices(const struct selection *s, char text[static NUMBER_SPANS_BYTES])
 {
     const struct survey *survey = &s->walk->survey;
@@ -112,7 +112,7 @@ static bool lacks_devices(const struct selection *s, char text[static NUMBER_SPA
     return !has_any;
 }
 
-/* No event is in the time of the piece; `begun`: what began before, or NULL. */
+/* Prints that no event is in the selected time; `begun`: what began earlier, or NULL. */
 static void say_time(const struct selection *s, const char *begun, FILE *out)
 {
     char length[UNIT_TEXT_BYTES], moment[32] = "";

@@ -44,8 +44,7 @@ struct walk_filter {
     void *context;
     bool (*has)(void *context, const struct slice *s);
     bool (*has_call)(void *context, const struct slice *s); /* for the call of GPU work */
-    /* Called before a walk; `ties`: the walk looks up the calls of work. May be NULL. 0 or an
-     * error. */
+    /* Called before a walk; `ties`: it looks up the calls of work. May be NULL. 0 or an error. */
     int (*begin)(void *context, bool ties);
     timeline_wants_fn *wants; /* NULL: all blocks are read */
     /* Whether it selects some of that time of a process (NULL: any time) and device (UINT64_MAX:
@@ -99,8 +98,7 @@ struct recorded_now {
 #define WALK_STOP          1
 #define WALK_CONSUMERS_MAX 32
 
-/* A consumer of slices. All functions may be NULL. Each returns 0 or an error, which ends the
- * walk. */
+/* A consumer of slices. All functions may be NULL. Each returns 0, or an error to end the walk. */
 struct consumer {
     void *context;
     unsigned needs; /* enum walk_need */
@@ -121,7 +119,7 @@ struct consumer {
 
 /* Meaning of the numbers of names in a process. */
 struct named_numbers {
-    struct kernel_handles handles; /* of registered kernels, at this moment of the walk */
+    struct kernel_handles handles; /* registered kernels, at this moment of the walk */
     struct kernel_handles kernels; /* of KERNEL_NAME records */
     struct op_numbers ops;         /* of OP_NAME and OP_INPUTS records */
 };
@@ -131,7 +129,7 @@ struct walk {
     struct losses *losses;       /* owned, by process index: from loading, and from this walk */
     struct named_numbers *names; /* owned, by process index */
     struct kernel_names kernels; /* texts of names, and of ranges */
-    struct kernel_names texts;   /* and what is recorded of operators */
+    struct kernel_names texts;   /* texts of operators */
     struct survey survey;
     bool is_surveyed;
     bool knows_pauses;                /* as is_surveyed, for pauses alone */

@@ -85,8 +85,7 @@ void stack_costs_release(struct stack_costs *s);
 /* The consumer of all calls and work; `s` must not move. */
 struct consumer stack_costs_consumer(struct stack_costs *s);
 
-/* After the walk: makes the tree, with symbols from `symbol_folder` (symbols.h). Returns 0 or an
- * error. */
+/* After the walk: makes the tree, with symbols from `symbol_folder` (symbols.h). 0 or an error. */
 int stack_costs_finish(struct stack_costs *s, const char *symbol_folder);
 
 /* The cost of a node itself; zeros if it has none. */
@@ -103,8 +102,7 @@ struct stack_cost stack_costs_without(const struct stack_costs *s);
 #define NO_STACK_BYTES 128
 char *stack_costs_reason(const struct stack_cost *without, char *text);
 
-/* After the last event: adds a node for costs without a stack to each process. Returns 0 or an
- * error. */
+/* After the last event: adds a node for costs without a stack to each process. 0 or an error. */
 int stack_costs_show_stackless(struct stack_costs *s);
 
 #endif

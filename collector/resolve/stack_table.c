@@ -135,8 +135,7 @@ static int take_place(struct stack_table *t, struct key key, const struct record
 
 static const struct number_kind frame_kind_of = NUMBER_KEY(struct stack_frame, process);
 
-/* Adds the frame that *frame called and stores its number there. Returns 1, 0 if there is no room,
- * or an error. */
+/* Adds the frame that *frame called and stores its number there. 1, 0: no room, or an error. */
 static int add_frame(struct stack_table *t, uint32_t process, uint64_t word, uint32_t *frame)
 {
     struct stack_frame inner = {.word = word, .parent = *frame, .process = process};

@@ -117,8 +117,7 @@ void steps_release(struct steps *s);
 /* The consumer that collects them; its `end` completes the steps. */
 struct consumer steps_consumer(struct steps *s);
 
-/* After the walk: makes steps from the marks and frees these. Returns 0 or GPUPROF_NO_MEMORY.
- * (step_make.c) */
+/* After the walk: makes steps from marks, frees these. 0 or GPUPROF_NO_MEMORY. (step_make.c) */
 int steps_make(struct steps *s);
 
 /* The word for --step-by; "none" for STEPS_NONE. */

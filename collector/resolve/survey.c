@@ -86,8 +86,7 @@ static int survey_take_op(struct survey *s, struct op *op, uint32_t parent)
     return error;
 }
 
-/* Numbers the operators around a call; *innermost is the last number, or 0. Traced operators get
- * none. */
+/* Numbers the operators around a call, except traced ones; *innermost is the last number, or 0. */
 static int take_ops(struct survey *s, struct op_stack *stack, uint32_t *innermost)
 {
     int error = 0;
@@ -454,8 +453,7 @@ static uint32_t first_pause(const struct survey *s, uint32_t process)
     return low;
 }
 
-/* Finds when `process` recorded nothing. The caller frees *gaps. Returns their number, or an
- * error. */
+/* Finds when `process` recorded nothing. The caller frees *gaps. Their number, or an error. */
 static int64_t find_gaps(const struct survey *s, uint32_t process, struct correlation_gap **gaps)
 {
     uint32_t count = 0;

@@ -46,7 +46,7 @@ struct range_node {
     const struct kernel_name *text;
     const struct kernel_name *domain_text; /* as struct range */
     uint64_t begin_ns;
-    uint64_t end_ns;        /* UINT64_MAX: it did not end */
+    uint64_t end_ns;        /* UINT64_MAX: not ended */
     uint64_t communicator;  /* from NCCL's payload; 0: none, or not a range of NCCL */
     uint64_t work_begin_ns; /* of the first and the last work added by survey_project */
     uint64_t work_end_ns;   /* UINT64_MAX and 0: none */
@@ -57,7 +57,7 @@ struct range_node {
 
 /* An operator or label in which a call was made, likewise. */
 struct op_node {
-    uint64_t end_ns;                /* UINT64_MAX: it did not end */
+    uint64_t end_ns;                /* UINT64_MAX: not ended */
     const struct kernel_name *text; /* as struct op, and so the members below, except parent */
     uint64_t name;
     uint32_t parent; /* number of the operator around it at its begin; 0: none */
@@ -104,8 +104,7 @@ struct survey {
 int survey_init(struct survey *s, struct recording *rec);
 void survey_release(struct survey *s);
 
-/* Forgets calls, ranges, operators and library calls. Call it before a walk through process `only`,
- * or NULL for all. */
+/* Forgets calls, ranges, operators and library calls, before a walk of `only`, or NULL: of all. */
 void survey_begin(struct survey *s, const struct process *only);
 
 /*
@@ -148,8 +147,7 @@ void survey_finish_pauses(struct survey *s);
 const struct surveyed_device *survey_device(const struct survey *s, const struct process *p,
                                             uint64_t device);
 
-/* A key that identifies a device across processes: its UUID if known. `s` is the result of
- * survey_device. */
+/* Identifies a device across processes, by its UUID if known. `s` is of survey_device. */
 struct key surveyed_device_key(const struct surveyed_device *s, const struct process *p,
                                uint64_t device);
 
@@ -199,8 +197,7 @@ struct library_node *survey_library(struct survey *s, uint32_t number, int *erro
 int survey_project(struct survey *s, const struct correlated_call *call, uint64_t begin_ns,
                    uint64_t end_ns);
 
-/* After the last look-up: adds a process's launches without work to its losses. Returns 0 or an
- * error. */
+/* After the last look-up: adds a process's launches without work to its losses. 0 or an error. */
 int survey_report(struct survey *s, const struct process *p, struct losses *losses);
 
 #endif

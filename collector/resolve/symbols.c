@@ -71,10 +71,10 @@ struct symbols {
     double vain_s;       /* time spent on requests without result */
 };
 
-/* ---- the process that looks up ----------------------------------------------------------------
+/* ---- the child process --------------------------------------------------------------------------
  *
- * An answer is three texts: the place of the address, whether it is inlined and the line; the
- * function and the file, which are empty where they are not known.
+ * An answer is three texts: index of the address, whether it is inlined, and the line; the
+ * function; the file. The last two are empty if not known.
  */
 
 struct looking_up {

@@ -50,7 +50,7 @@ struct timeline {
     bool is_handed_out;  /* the root event was returned, so the root must advance */
     struct buffer spare[SPARE_BUFFERS];
     uint32_t spare_count;
-    uint64_t open_bytes; /* of payloads, spare ones included, decoders and windows */
+    uint64_t open_bytes; /* bytes of payloads, including spare ones, decoders and windows */
     uint64_t open_bytes_max;
     struct process *failed;
     uint64_t late_ns; /* monotonic time from which no block is opened */
@@ -80,7 +80,7 @@ struct timeline *timeline_create(struct recording *rec, struct losses *losses,
     return t;
 }
 
-/* Gives the payload to the spare buffers, if there is room. */
+/* Moves the payload to the spare buffers, if there is room. */
 static void drop_payload(struct timeline *t, struct open_block *b)
 {
     if (!b->payload)
@@ -229,7 +229,7 @@ static int open_payload(struct timeline *t, struct open_block *b)
     return 0;
 }
 
-/* Takes the next records out of the payload, then drops it. */
+/* Copies the next records from the payload, then drops it. */
 static int fill_window(struct timeline *t, struct open_block *b)
 {
     uint32_t left = b->place.header.record_count - b->done;
@@ -250,8 +250,7 @@ static int fill_window(struct timeline *t, struct open_block *b)
             b->window_count++;
             continue;
         }
-        /* A record with a byte string has a window of its own; it is read again after the
-         * others. */
+        /* A record with a byte string has its own window, so read it again after the others. */
         if (b->window_count == 0) {
             b->window_text = malloc(r->byte_count);
             if (!b->window_text)

@@ -19,20 +19,19 @@
 #include "base/file_at.h"
 #include "base/moment.h"
 
-#define CHILD_LOST_EXIT 127 /* seen by nobody: the launcher is gone, or knows the reason */
+#define CHILD_LOST_EXIT 127 /* not seen: the launcher is gone, or knows the reason */
 
-/* The kernel signals a group's members one after another, and a machine may rest meanwhile. */
+/* The kernel signals the members of a group one after another, possibly with delays. */
 #define WITNESS_SETTLE_NS  20000000
 #define WITNESS_ANSWER_MS  1000
 #define WITNESS_LOOK_MS    50
 #define WITNESS_KEEP_NS    1000000000u
 #define WITNESS_STAT_BYTES 512
-#define WITNESS_REPORT     -1 /* an order; others are the process to watch, 0 = none */
+#define WITNESS_REPORT     -1 /* a request; other values are the process to watch, 0: none */
 
-/* ---- the witness ------------------------------------------------------------------------------
- */
+/* ---- the witness ----------------------------------------------------------------------------- */
 
-/* Without /proc nothing counts as stopped. */
+/* Whether the process is stopped; never without /proc. */
 static bool is_stopped(pid_t pid)
 {
     char name[32], text[WITNESS_STAT_BYTES];
@@ -42,14 +41,14 @@ static bool is_stopped(pid_t pid)
     return state && state[1] == ' ' && state[2] == 'T';
 }
 
-/* All signals received since the last report, and the end mark. False if nobody reads it. */
+/* Writes all signals since the last report, and the end mark. False if the launcher is gone. */
 static bool report_signals(int signals, int launcher)
 {
     struct signalfd_siginfo info;
     struct witness_seen seen = {0};
     while (read(signals, &info, sizeof info) == (ssize_t)sizeof info) {
         if (info.ssi_code == SI_KERNEL)
-            continue; /* the terminal's: nobody asks about them */
+            continue; /* from the terminal: the launcher never needs these */
         seen = (struct witness_seen){(int)info.ssi_signo, (pid_t)info.ssi_pid, monotonic_ns()};
         if (write(launcher, &seen, sizeof seen) < 0)
             return false;
@@ -59,8 +58,8 @@ static bool report_signals(int signals, int launcher)
 }
 
 /*
- * Closes all files but stderr and `kept` (0: none), reading and writing /dev/null instead: a pipe
- * must see its end when the program closes it, not when the launcher or the witness ends.
+ * Closes all files except stderr and `kept` (0: none), and connects stdin and stdout to /dev/null.
+ * A pipe must see its end when the program closes it, not when the launcher or the witness ends.
  */
 static void let_files_go(int kept)
 {
@@ -78,7 +77,7 @@ static void let_files_go(int kept)
     close_range(first, ~0u, 0);
 }
 
-/* `fd` is for orders, and for what is said to them. */
+/* The witness process; `fd` carries requests and reports. */
 static _Noreturn void be_witness(int fd, pid_t launcher)
 {
     sigset_t all;
@@ -104,7 +103,7 @@ static _Noreturn void be_witness(int fd, pid_t launcher)
     }
 }
 
-/* With all signals blocked, SIGCHLD at its default. */
+/* Starts the witness. All signals are blocked, and SIGCHLD has its default action. */
 static void start_witness(struct witness *w)
 {
     int ends[2];
@@ -132,8 +131,9 @@ static void end_witness(struct witness *w)
 }
 
 /*
- * What is one signal for the one may be two for the other: while a further one waits for the
- * launcher, what the witness has seen counts for that, too, and after it no more.
+ * Whether the witness saw that signal. Two pending signals of one kind merge, possibly for one
+ * process only. So a report stays valid while another one is pending for the launcher, but not
+ * after it.
  */
 static bool take_seen(struct witness *w, const siginfo_t *info, uint64_t now)
 {
@@ -154,16 +154,16 @@ static bool take_seen(struct witness *w, const siginfo_t *info, uint64_t now)
 static void give_order(struct witness *w, pid_t program)
 {
     if (w->pid > 0 && write(w->fd, &program, sizeof program) < 0)
-        w->pid = 0; /* killed: go on without */
+        w->pid = 0; /* killed: continue without it */
 }
 
 static void child_give_up(struct witness *w)
 {
-    kill(w->pid, SIGKILL); /* reaped by whoever waits for the program */
+    kill(w->pid, SIGKILL); /* reaped while waiting for the program */
     w->pid = 0;
 }
 
-/* Asks for the report and reads it. A witness that does not answer is given up. */
+/* Requests the report and reads it. Gives up a witness that does not answer. */
 static void read_report(struct witness *w)
 {
     struct witness_seen seen = {1, 0, 0};
@@ -178,7 +178,7 @@ static void read_report(struct witness *w)
     }
 }
 
-/* Was the signal that `info` tells of sent to the whole group? Takes about 20 ms, at most 1 s. */
+/* Whether the signal was sent to the whole group. Takes about 20 ms, at most 1 s. */
 static bool witness_saw(struct witness *w, const siginfo_t *info)
 {
     const struct timespec settle = {0, WITNESS_SETTLE_NS};
@@ -190,20 +190,19 @@ static bool witness_saw(struct witness *w, const siginfo_t *info)
     return take_seen(w, info, monotonic_ns());
 }
 
-/* ---- the program ------------------------------------------------------------------------------
- */
+/* ---- the program ----------------------------------------------------------------------------- */
 
-/* When the launcher has sent a byte: before that there is no witness of a signal to the group. */
+/* Runs the program once the launcher has sent a byte: only then does a witness see signals. */
 static _Noreturn void become_program(const struct child *c, pid_t launcher, const char *path,
                                      char **argv, int fd)
 {
     char byte;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != launcher || read(fd, &byte, 1) < 0)
-        _exit(CHILD_LOST_EXIT); /* it was killed before the line above */
+        _exit(CHILD_LOST_EXIT); /* the launcher was killed before prctl */
     sigaction(SIGCHLD, &c->on_child, NULL);
     sigprocmask(SIG_SETMASK, &c->mask, NULL);
-    execvp(path, argv); /* with a slash in it: no search, but a script without #! goes to sh */
+    execvp(path, argv); /* the path has a slash: no search, but a script without #! runs in sh */
     int error = errno;
     if (write(fd, &error, sizeof error) < 0)
         _exit(CHILD_LOST_EXIT);
@@ -219,7 +218,7 @@ int child_start(struct child *c, const char *path, char **argv)
         return errno;
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, &c->mask);
-    sigaction(SIGCHLD, &standard, &c->on_child); /* ignored, it would reap the program */
+    sigaction(SIGCHLD, &standard, &c->on_child); /* if ignored, the kernel would reap the program */
     pid_t launcher = getpid();
     c->pid = fork();
     if (c->pid == 0)
@@ -245,8 +244,8 @@ int child_start(struct child *c, const char *path, char **argv)
 }
 
 /*
- * Sent by the terminal driver to its foreground group: the program has it already. A hang-up goes
- * to the session's leader alone, SIGHUP and SIGCONT; when the leader ends, to the group.
+ * Whether the terminal driver sent it to its foreground group, so that the program has it. After a
+ * hang-up, SIGHUP and SIGCONT go to the session leader only, and to the group when the leader ends.
  */
 static bool is_from_terminal(const siginfo_t *info)
 {
@@ -266,8 +265,8 @@ static bool is_from_terminal(const siginfo_t *info)
 }
 
 /*
- * A SIGCONT that reached the group has continued the program; the witness may have lost its own,
- * because the next control-Z takes a pending SIGCONT away. Passing it on would undo that control-Z.
+ * Whether a SIGCONT to the group has continued the program. The witness may have lost its own, as
+ * the next control-Z removes a pending SIGCONT. Passing it on would undo that control-Z.
  */
 static bool is_continued(struct child *c)
 {
@@ -282,7 +281,7 @@ static bool is_continued(struct child *c)
 static bool has_program(struct child *c, const siginfo_t *info)
 {
     if (info->si_pid == getpid() || info->si_pid == c->pid)
-        return true; /* the launcher itself, or the program's word to its parent */
+        return true; /* from the launcher itself, or from the program to its parent */
     bool seen = info->si_pid == c->witness.pid || witness_saw(&c->witness, info);
     return (info->si_signo == SIGCONT && is_continued(c)) || seen;
 }
@@ -302,15 +301,15 @@ static void pass_on(struct child *c, const siginfo_t *info)
         kill(c->pid, info->si_signo);
 }
 
-/* Whoever controls the job must see it stopped: it looks at the launcher. */
+/* Stops the launcher, too: the job control of the shell watches the launcher. */
 static void stop_too(struct child *c)
 {
     give_order(&c->witness, c->pid);
-    raise(SIGSTOP); /* not blockable; a SIGCONT for the group or the witness ends it */
+    raise(SIGSTOP); /* cannot be blocked; a SIGCONT from the group or the witness ends it */
     give_order(&c->witness, 0);
 }
 
-/* True when the program has ended, with its status. Other children are reaped on the way. */
+/* Handles children. True when the program has ended, with its status; also reaps other children. */
 static bool look_at_children(struct child *c, int *status)
 {
     int seen;
@@ -355,7 +354,7 @@ int child_wait(struct child *c)
     }
     const struct timespec none = {0, 0};
     while (sigtimedwait(&all, NULL, &none) > 0)
-        ; /* what came with the program's end was meant for the program */
+        ; /* signals that arrived with the program's end were meant for it */
     end_witness(&c->witness);
     return status;
 }
@@ -366,7 +365,7 @@ static bool is_request_to_end(int signal_number)
            signal_number == SIGQUIT;
 }
 
-/* A process of ours; as child_aside. -1: none. */
+/* Starts a process as for child_aside. Returns its pid; -1: none. */
 static pid_t child_begin(const struct child *c, int (*work)(void *), void *context)
 {
     pid_t launcher = getpid();
@@ -391,8 +390,7 @@ bool child_begin_helper(struct child *c, int (*work)(void *), void *context)
     return pid > 0;
 }
 
-/* Waits until it has ended, at the latest by our signal, which it gets after so many seconds and
- * when we are asked to end. False: we were. */
+/* Waits for the process; kills it after `seconds`, or on a request to end. False: requested. */
 static bool await(pid_t pid, double seconds, int *status)
 {
     const struct timespec tick = {0, 100000000};
@@ -433,12 +431,12 @@ void child_end_like(int status)
     int signal_number = WTERMSIG(status);
     sigset_t only;
     setrlimit(RLIMIT_CORE, &no_core);
-    prctl(PR_SET_DUMPABLE, 0); /* a piped core_pattern does not look at the limit */
+    prctl(PR_SET_DUMPABLE, 0); /* a piped core_pattern ignores the limit */
     fflush(NULL);
     sigaction(signal_number, &standard, NULL);
     sigemptyset(&only);
     sigaddset(&only, signal_number);
     raise(signal_number);
     sigprocmask(SIG_UNBLOCK, &only, NULL);
-    exit(128 + signal_number); /* the first process of a container cannot die by a signal */
+    exit(128 + signal_number); /* process 1 of a container cannot die by a signal */
 }

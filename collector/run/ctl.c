@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The verb `ctl`: has running processes start or stop recording, or say which they do, through the
- * control file of their data folder (formats/control_text.h), and waits for their answers.
- * EXIT_ENVIRONMENT: some did not answer; they are named.
+ * The verb `ctl`: makes running processes start or stop recording, or report their state, through
+ * the control file of their data folder (formats/control_text.h), and waits for answers. Returns
+ * EXIT_ENVIRONMENT if some did not answer, and names them.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -21,19 +21,18 @@
 #include "rank.h"
 #include "run/ctl_folder.h"
 
-#define LOOK_US       50000 /* how often answers are looked for; they come once a second */
-#define NAMED_MAX     16    /* commands for one process; and processes that get a line each */
+#define LOOK_US       50000 /* interval for reading answers; they arrive once a second */
+#define NAMED_MAX     16    /* commands to single processes; and processes with a line each */
 #define SECONDS_USUAL 10.0
 
-/* What its options say. */
+/* Options of the verb. */
 struct ctl_words {
     struct ctl_options which;
-    const char *at;      /* a moment, as it was said; NULL: at once */
-    const char *at_step; /* likewise, a step */
+    const char *at;      /* time as given; NULL: now */
+    const char *at_step; /* step as given, likewise */
 };
 
-/* ---- what is asked for ------------------------------------------------------------------------
- */
+/* ---- command --------------------------------------------------------------------------------- */
 
 static enum exit_code parse_step(const char *text, struct control_command *c, bool *is_ahead)
 {
@@ -82,14 +81,14 @@ static enum exit_code parse_schedule(const struct options *o, struct control_com
                            text);
     if (!isdigit((unsigned char)*text))
         return EXIT_OK;
-    c->when = CONTROL_AT_STEP; /* these steps, by their numbers */
+    c->when = CONTROL_AT_STEP; /* these step numbers */
     c->at = 0;
     return own->at_step
                ? usage_error("ctl: '%s' already names its steps; leave out --at-step", text)
                : EXIT_OK;
 }
 
-/* The command that a word is; CONTROL_WATCH: none. */
+/* The command of a word; CONTROL_WATCH: none. */
 static unsigned command_of(const char *word)
 {
     unsigned what = 0;
@@ -98,8 +97,7 @@ static unsigned command_of(const char *word)
     return what;
 }
 
-/* Fills the command, but for whom it is. *is_ahead: its `at` is so many steps ahead of the process
- * that is farthest. */
+/* Fills the command, except its target. *is_ahead: `at` counts from the farthest process. */
 static enum exit_code parse_command(const struct options *o, struct control_command *c,
                                     bool *is_ahead)
 {
@@ -136,18 +134,17 @@ static enum exit_code parse_command(const struct options *o, struct control_comm
     return code;
 }
 
-/* ---- the processes ----------------------------------------------------------------------------
- */
+/* ---- the processes --------------------------------------------------------------------------- */
 
 struct ctl {
     struct ctl_folder folder;
     struct ctl_options which;
-    struct control_command asked; /* of all or each of whom it is */
+    struct control_command asked; /* the command for all, or for each selected process */
     struct control_command commands[NAMED_MAX];
     size_t command_count;
 };
 
-/* One for all, or one for each of those that were named. */
+/* Makes one command for all, or one for each selected process. */
 static enum exit_code make_commands(struct ctl *c)
 {
     bool is_for_all = !c->which.pid && c->which.rank == RANK_NONE;
@@ -174,7 +171,7 @@ static enum exit_code make_commands(struct ctl *c)
                  : usage_error("ctl: no matching process records into '%s' now", c->folder.path);
 }
 
-/* Those that have appeared meanwhile follow what was said to all. */
+/* Adds processes that appeared meanwhile to a command for all. */
 static void enrol(struct ctl *c)
 {
     for (size_t i = 0; i < c->folder.count && c->commands[0].is_for_all; i++) {
@@ -220,13 +217,13 @@ static int wait_for_all(struct ctl *c)
 static void print_who(const struct ctl_process *p)
 {
     printf("pid %u on ", p->header.pid);
-    for (const char *at = p->header.host; *at; at++) /* out of a file */
+    for (const char *at = p->header.host; *at; at++) /* comes from a file */
         putchar(*at > ' ' && *at <= '~' ? *at : '?');
     if (p->rank != RANK_NONE)
         printf(" (rank %" PRIu64 ")", p->rank);
 }
 
-/* All say first how they are. */
+/* Asks all processes for their status first. */
 static enum exit_code ask_status(struct ctl *c)
 {
     struct control_command asked = c->asked;
@@ -237,8 +234,7 @@ static enum exit_code ask_status(struct ctl *c)
     return error < 0 ? ctl_folder_failed(&c->folder, "ctl", error) : code;
 }
 
-/* Of some the files do not tell the rank yet (a flight recorder's are empty): they do themselves.
- */
+/* Asks processes for their rank if their files lack it (a flight recorder's are empty). */
 static enum exit_code find_ranks(struct ctl *c)
 {
     const uint64_t rank = c->which.rank;
@@ -253,7 +249,7 @@ static enum exit_code find_ranks(struct ctl *c)
     return code;
 }
 
-/* Steps ahead of the process that is farthest. */
+/* Counts the requested step from the process that is farthest. */
 static enum exit_code find_step(struct ctl *c)
 {
     uint64_t farthest = CONTROL_UNKNOWN;
@@ -274,10 +270,9 @@ static enum exit_code find_step(struct ctl *c)
     return EXIT_OK;
 }
 
-/* ---- what is answered -------------------------------------------------------------------------
- */
+/* ---- answers --------------------------------------------------------------------------------- */
 
-/* What it says to the command: ANSWER_DONE where it says nothing. */
+/* The answer to the command; ANSWER_DONE if there is none. */
 static enum control_answer answer_to(const struct control_status *s, uint64_t id)
 {
     for (unsigned i = 0; i < s->count; i++)
@@ -318,7 +313,7 @@ static void print_answer(const struct control_status *s, const struct control_co
         fputs("; it has too many commands waiting", stdout);
 }
 
-/* From ": " on, with the line's end. */
+/* Prints the status from ": " on, and ends the line. */
 static void print_status(const struct control_status *s, const struct control_command *asked)
 {
     static const char *const who[] = {"the program", "gpuprof ctl", "its windows"};

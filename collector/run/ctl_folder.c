@@ -20,8 +20,7 @@
 #include "rank.h"
 #include "read/process.h"
 
-/* The bytes of a small regular file that is ours or root's; -1: there is none such (errno; 0: there
- * is another one). */
+/* Reads a small regular file. Its size; -1: none (errno), or another kind of file (errno 0). */
 static ssize_t read_small(const char *path, char *data, size_t capacity)
 {
     struct stat st;
@@ -39,8 +38,7 @@ static ssize_t read_small(const char *path, char *data, size_t capacity)
     return got;
 }
 
-/* What only the blocks tell: the rank, and of a process of another machine, whether it has ended.
- */
+/* Reads the rank from the blocks and, for a process on another machine, whether it has ended. */
 static void ctl_folder_load(struct ctl_process *p, bool is_elsewhere)
 {
     struct reader reader;
@@ -60,7 +58,7 @@ static int ctl_folder_add(struct ctl_folder *f, const char *path)
 {
     struct ctl_process p = {.rank = RANK_NONE};
     if (stream_header_of(path, &p.header) < 0)
-        return 0; /* no recording, or none yet */
+        return 0; /* no recording, or not yet */
     p.path = strdup(path);
     if (!p.path)
         return GPUPROF_NO_MEMORY;
@@ -74,8 +72,8 @@ static int ctl_folder_add(struct ctl_folder *f, const char *path)
     return error;
 }
 
-/* Names are sorted, and what is known stands in the order in which it was found: a few thousand
- * names at most are compared with each other once a second. */
+/* Whether the path is known. Compares with all known ones, which are not sorted: a few thousand
+ * names at most, once a second. */
 static bool ctl_folder_is_known(const struct ctl_folder *f, const char *path)
 {
     for (size_t i = 0; i < f->count; i++)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `ctl` knows of a data folder: the processes that record there, and its two kinds of files.
- */
+/* A data folder for `ctl` and `top`: its recording processes, the control and status files. */
 #ifndef GPUPROF_COLLECTOR_CTL_FOLDER_H
 #define GPUPROF_COLLECTOR_CTL_FOLDER_H
 
@@ -15,11 +14,11 @@
 #include "rank.h"
 #include "stream.h"
 
-/* What the options of verbs that ask running processes say alike. */
+/* Common options of verbs that query running processes. */
 struct ctl_options {
     uint64_t pid;   /* 0: any */
     uint64_t rank;  /* RANK_NONE: any */
-    double timeout; /* seconds; below 0: not said */
+    double timeout; /* seconds; below 0: not given */
 };
 
 #define CTL_OPTIONS_USUAL                                                                          \
@@ -30,51 +29,51 @@ struct ctl_options {
 extern const struct option ctl_options[];
 
 struct ctl_process {
-    char *path; /* owned; of the stream file */
+    char *path; /* owned; path of the stream file */
     struct stream_header header;
-    uint64_t rank; /* RANK_NONE; known where it was asked for, or the status says it */
+    uint64_t rank; /* RANK_NONE: not known; read if needed, or from the status */
     bool has_ended;
     bool is_meant;
-    uint64_t command; /* the id of what it is to answer */
+    uint64_t command; /* id of the command that it should answer */
     bool has_answered;
-    struct control_status status; /* the newest that was read, if one was */
+    struct control_status status; /* the newest status that was read, if any */
 };
 
 struct ctl_folder {
     const char *path; /* a view */
     bool needs_ranks;
-    double watched;                /* when ctl_folder_watch asked last; 0: never */
+    double watched;                /* time of the last ctl_folder_watch; 0: never */
     struct ctl_process *processes; /* owned */
     uint32_t count;
 };
 
 /*
- * Looks for processes that are not known yet; those that run on another machine count as running
- * until their stream says that they have ended. 0, GPUPROF_IO (errno), GPUPROF_LIMIT or
- * GPUPROF_NO_MEMORY. ctl_folder_release in every case.
+ * Looks for new processes. Those on another machine count as running until their stream says that
+ * they ended. Returns 0, GPUPROF_IO (errno), GPUPROF_LIMIT or GPUPROF_NO_MEMORY; ctl_folder_release
+ * in every case.
  */
 int ctl_folder_look(struct ctl_folder *f);
 void ctl_folder_release(struct ctl_folder *f);
 
-/* Says what one of these errors was, for that verb; an exit code. */
+/* Prints one of these errors for that verb. Returns an exit code. */
 enum exit_code ctl_folder_failed(const struct ctl_folder *f, const char *verb, int error);
 
-/* Is it one that was asked for? */
+/* Whether the options select the process. */
 bool ctl_process_is_named(const struct ctl_process *p, const struct ctl_options *o);
 
-/* Reads its status. True: there is one of this process. */
+/* Reads its status file. True: it is of this process. */
 bool ctl_process_read(struct ctl_process *p);
 
-/* The same. Has it answered, or ended, by now? */
+/* Reads its status, unless it has answered or ended; updates has_answered and has_ended. */
 void ctl_process_look(struct ctl_process *p);
 
-/* Sees to it that these commands stand in the control file: two of us may have written it at the
- * same time. 0, GPUPROF_IO (errno), or GPUPROF_NOT_OURS: what is there is no control file. */
+/* Writes the commands to the control file, unless they are there: two instances may write it at the
+ * same time. Returns 0, GPUPROF_IO (errno), or GPUPROF_NOT_OURS if the file there is no control
+ * file. */
 int ctl_folder_report(const struct ctl_folder *f, const struct control_command *commands,
                       size_t count);
 
-/* Has all processes go on saying what they do: who calls this now and then. As ctl_folder_report.
- */
+/* Keeps all processes reporting their status; call it regularly. Returns as ctl_folder_report. */
 int ctl_folder_watch(struct ctl_folder *f);
 
 /* ---- what `top` prints (top_print.c) ---- */
@@ -84,22 +83,22 @@ enum top_format { TOP_TEXT, TOP_JSON, TOP_OPENMETRICS }; /* in the order of --fo
 enum top_state {
     TOP_RECORDING,
     TOP_STOPPED, /* by the program or gpuprof ctl */
-    TOP_BETWEEN, /* its windows */
-    TOP_SILENT,  /* it has not answered, lately or ever */
+    TOP_BETWEEN, /* between two windows */
+    TOP_SILENT,  /* no answer lately, or ever */
     TOP_ENDED,
 };
 
 struct top_row {
-    const struct ctl_process *process; /* its status counts unless the state is TOP_SILENT, ... */
-    enum top_state state;              /* ... or it has ended */
-    /* Since the answer before this one; NAN: not known. */
+    const struct ctl_process *process; /* its status is valid unless the state is TOP_SILENT ... */
+    enum top_state state;              /* ... or TOP_ENDED */
+    /* Rates since the previous answer; NAN: not known. */
     double calls_per_second;
     double launches_per_second;
-    double busy_share; /* of its devices' time */
+    double busy_share; /* share of its devices' time */
 };
 
-/* Rows stand by rank, then by process; `width` of a terminal in columns and `height` in lines, 0:
- * any. */
+/* Prints rows sorted by rank, then by process. `width` (columns) and `height` (lines) are those of
+ * a terminal; 0: unlimited. */
 void top_print(FILE *out, enum top_format format, const struct top_row *rows, uint32_t count,
                uint32_t width, uint32_t height);
 

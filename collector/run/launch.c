@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The verb `run`: starts a program with libgpuprof.so preloaded, and tells what was recorded when
- * it has ended. Its exit code is the program's; a signal that ended the program ends us, too.
+ * The verb `run`: starts a program with libgpuprof.so preloaded, and prints a summary when it has
+ * ended. Its exit code is the program's; a signal that ended the program also ends the launcher.
  */
 
 #include <errno.h>
@@ -36,47 +36,47 @@
 
 #define LAUNCH_ADOPT_SECONDS   30
 #define LAUNCH_SUMMARY_SECONDS 5
-#define LAUNCH_WALK_NS         2000000000u /* of the summary's two at most */
-#define LAUNCH_PEERS_SECONDS   60          /* within which the ranks of a job begin */
+#define LAUNCH_WALK_NS         2000000000u /* maximum duration of each of the summary's two walks */
+#define LAUNCH_PEERS_SECONDS   60          /* time within which the ranks of a job start */
 #define SETTING_PREFIX         "GPUPROF_"
-#define WINDOWS_META           "windows" /* windows.c says it */
+#define WINDOWS_META           "windows" /* written by windows.c */
 #define WINDOWS_MAX            1000000000u
 
 /*
- * --on-cycle: a command for each window of the job's, once it is whole in the data of all processes
- * that have steps. The processes say which one that is while they run (control_text.h), and their
- * files afterwards. One command at a time; the job does not wait for it.
+ * --on-cycle: a command for each window of the job, once its data is complete in all processes with
+ * steps. The processes report that while they run (control_text.h), and their files do so
+ * afterwards. One command runs at a time, and the job does not wait for it.
  */
 struct cycles {
-    const char *command; /* for sh -c; NULL: nothing here is of use */
-    char **environment;  /* of the command, but for GPUPROF_OUT and GPUPROF_CYCLE; a view */
+    const char *command; /* for sh -c; NULL: none, and the struct is unused */
+    char **environment;  /* a view: of the command, without GPUPROF_OUT and GPUPROF_CYCLE */
     struct ctl_folder folder;
-    uint64_t begun;  /* the number of the window whose command was started last */
-    bool has_failed; /* one did; later ones are not told of */
+    uint64_t begun;  /* window number of the last started command */
+    bool has_failed; /* a command failed; later failures are not reported */
 };
 
-/* What its options say beyond settings. */
+/* Options besides settings. */
 struct run_options {
     bool quiet;
     bool exec;
-    const char *on_cycle; /* a command; NULL: none */
+    const char *on_cycle; /* command; NULL: none */
 };
 
 struct launch {
-    const char *command;       /* how gpuprof was called: words for a shell */
-    const char *const *values; /* of settings, given as options; NULL: not given */
+    const char *command;       /* how the user called gpuprof: words for a shell */
+    const char *const *values; /* settings given as options; NULL: not given */
     bool quiet;
     char **argv;                          /* the program and its arguments */
     char out[SETTING_TEXT_BYTES_MAX + 1]; /* the data folder, absolute */
-    const char *out_shown;                /* as to be named to the user: a view of out, or given */
-    struct path_list before;              /* what was in the folder when we began ... */
-    uint32_t earlier_count;               /* ... so many of earlier runs at the front */
-    struct path_list now;                 /* what is in it at the end ... */
-    uint32_t new_count;                   /* ... so many of the last run at the front */
+    const char *out_shown;   /* name of the folder for the user: a view of `out`, or as given */
+    struct path_list before; /* files in the folder at the start ... */
+    uint32_t earlier_count;  /* ... number of those from earlier runs, at the front */
+    struct path_list now;    /* files in it at the end ... */
+    uint32_t new_count;      /* ... number of those from this run, at the front */
     struct program program;
     struct child child;
     struct cycles cycles;
-    struct next_words next; /* of what is proposed at the end */
+    struct next_words next; /* for the commands proposed at the end */
 };
 
 static enum exit_code check_options(const struct options *o)
@@ -98,7 +98,7 @@ static enum exit_code check_options(const struct options *o)
 
 /* ---- the data folder ------------------------------------------------------------------------ */
 
-/* Puts those for which is_front is true in front, in their order; how many. */
+/* Moves the paths for which is_front is true to the front, in order. Returns their number. */
 static uint32_t to_front(const struct launch *l, struct path_list *list,
                          bool (*is_front)(const struct launch *l, char *path))
 {
@@ -113,7 +113,7 @@ static uint32_t to_front(const struct launch *l, struct path_list *list,
     return count;
 }
 
-/* Of a job of several ranks, others may have begun just before. */
+/* Whether the file is not from another rank of this job, which may have started just before. */
 static bool is_no_peer(const struct launch *l, char *path)
 {
     (void)l;
@@ -130,7 +130,8 @@ static bool is_new(const struct launch *l, char *path)
 
 /* ---- the environment ------------------------------------------------------------------------ */
 
-/* Options win over variables. Paths are made absolute: the program may change its folder. */
+/* Exports all settings; options win over variables. Paths become absolute, as the program may
+ * change its folder. */
 static enum exit_code export_settings(struct launch *l)
 {
     for (int i = 0; i < SETTING_COUNT; i++) {
@@ -158,7 +159,7 @@ static enum exit_code export_settings(struct launch *l)
     return EXIT_OK;
 }
 
-/* A variable that nobody reads may be a misspelt one; others may have names like ours, too. */
+/* Warns of variables that are not settings, and suggests a similar name. */
 static void warn_of_variables(void)
 {
     const size_t head = strlen(SETTING_PREFIX);
@@ -178,7 +179,7 @@ static void warn_of_variables(void)
 
 /* ---- cycles --------------------------------------------------------------------------------- */
 
-/* In the command's process. */
+/* Runs in the child process of the command. */
 static int run_command(void *context)
 {
     const struct launch *l = context;
@@ -194,7 +195,7 @@ static int run_command(void *context)
     return 127;
 }
 
-/* Is one running, or has the newest been seen to? */
+/* Whether a command is running. Otherwise reports a failure of the last one. */
 static bool is_busy(struct launch *l)
 {
     struct cycles *c = &l->cycles;
@@ -212,7 +213,7 @@ static bool is_busy(struct launch *l)
     return false;
 }
 
-/* The last window that is whole for all who have steps. */
+/* The last window that is complete in all processes with steps. */
 static uint64_t whole_now(struct cycles *c)
 {
     uint64_t whole = UINT64_MAX;
@@ -229,7 +230,7 @@ static uint64_t whole_now(struct cycles *c)
     return whole == UINT64_MAX ? 0 : whole;
 }
 
-/* While the program runs, about once a second: starts what is due. */
+/* Called about once a second while the program runs: starts a command that is due. */
 static void begin_cycle(void *context)
 {
     struct launch *l = context;
@@ -245,7 +246,7 @@ static void begin_cycle(void *context)
     child_begin_helper(&l->child, run_command, l);
 }
 
-/* What the files of this run say of the last one. */
+/* The number of the last window, from the files of this run. */
 static uint64_t last_window(const struct launch *l)
 {
     uint64_t last = 0;
@@ -264,7 +265,7 @@ static uint64_t last_window(const struct launch *l)
     return last < WINDOWS_MAX ? last : 0;
 }
 
-/* After the program's end: what is still due, one after another. */
+/* After the program: runs the commands that are still due, one after another. */
 static void end_cycles(struct launch *l)
 {
     struct cycles *c = &l->cycles;
@@ -275,14 +276,14 @@ static void end_cycles(struct launch *l)
     while (!is_busy(l) && c->begun < last) {
         c->begun++;
         if (!child_begin_helper(&l->child, run_command, l) || !child_await_helper(&l->child))
-            break; /* it was interrupted */
+            break; /* interrupted */
     }
     ctl_folder_release(&c->folder);
 }
 
-/* ---- the end -------------------------------------------------------------------------------- */
+/* ---- after the program ----------------------------------------------------------------------- */
 
-/* What a killed process has left in memory would be lost with the machine or the container. */
+/* Stores events that a killed process left in memory, before the machine or container goes away. */
 static int work_adopt(void *context)
 {
     const struct launch *l = context;
@@ -301,20 +302,20 @@ static int work_summary(void *context)
     return report_summary(l->now.paths, (int)l->new_count, LAUNCH_WALK_NS, &l->next, stderr);
 }
 
-/* Of the ranks of a job the first speaks for all. */
+/* Whether this launcher prints: of a job, only the first rank does. */
 static bool speaks(void)
 {
     return !*environment_rank() || strcmp(environment_rank(), "0") == 0;
 }
 
-/* For who has what there is to be pasted. Lasts as long as we do. */
+/* Prepares the commands that are proposed at the end, for pasting into a shell. Never freed. */
 static void name_next(struct launch *l)
 {
     char *const folder[] = {(char *)l->out_shown}, *arguments = NULL;
     size_t length;
     FILE *out = open_memstream(&arguments, &length);
     next_words_init(&l->next, l->command, folder, 1);
-    bool has_mark = false; /* then they could not be told apart */
+    bool has_mark = false; /* the separator would be ambiguous */
     for (char **word = l->argv; out && *word; word++) {
         has_mark |= strchr(*word, ARGUMENT_SEPARATOR) != NULL;
         fprintf(out, "%.*s%s", word != l->argv, (char[]){ARGUMENT_SEPARATOR, 0}, *word);
@@ -355,7 +356,7 @@ static void launch_report(struct launch *l)
     message("next: %s report %s; %s merge %s -o trace.json", l->command, word, l->command, word);
 }
 
-/* Of who is started beside the program, and not recorded: the pointers, before any is replaced. */
+/* Copies the environment before it is changed, for unrecorded processes beside the program. */
 static char **environment_now(void)
 {
     size_t count = 0;
@@ -407,7 +408,7 @@ static enum exit_code run(const struct options *options)
     l.child.context = &l;
     if (path_list_read(&l.before, l.out) == 0)
         l.earlier_count = to_front(&l, &l.before, is_no_peer);
-    if (l.earlier_count && speaks()) /* with --quiet, too: diff would take both for one run */
+    if (l.earlier_count && speaks()) /* with --quiet, too, since diff would take them for one run */
         message("run: %s has recordings of earlier runs: %u; report and merge will include them; "
                 "use -o to name another folder",
                 l.out_shown, l.earlier_count);

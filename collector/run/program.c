@@ -16,12 +16,12 @@
 #include "settings.h"
 
 #define LIBRARY_NAME          "libgpuprof.so"
-#define OS_LIBRARY_NAME       "libgpuprof-os.so" /* beside it: os_table.h */
+#define OS_LIBRARY_NAME       "libgpuprof-os.so" /* beside LIBRARY_NAME: os_table.h */
 #define PROGRAM_SEGMENTS_MAX  64
-#define PROGRAM_DYNAMIC_MAX   512         /* entries of its dynamic section that are looked at */
-#define PROGRAM_NAME_BYTES    64          /* of an interpreter's or a library's name */
-#define FOLDER_NAME_BYTES_MAX 64          /* of the program's name in the data folder's */
-#define FOLDERS_MAX           1000        /* that begin in the same second */
+#define PROGRAM_DYNAMIC_MAX   512  /* entries read of its dynamic section */
+#define PROGRAM_NAME_BYTES    64   /* length of the name of an interpreter or a library */
+#define FOLDER_NAME_BYTES_MAX 64   /* length of the program's name in the name of the data folder */
+#define FOLDERS_MAX           1000 /* folders named in the same second */
 #define PROGRAM_STRINGS_MAX   (64u << 20) /* bytes of the names of its dynamic symbols */
 
 #if defined(__x86_64__)
@@ -38,7 +38,7 @@ static void read_name(int fd, uint64_t offset, char name[static PROGRAM_NAME_BYT
     name[length > 0 ? length : 0] = '\0';
 }
 
-/* Where in the file an address of the program comes from; 0 if nowhere. */
+/* The offset in the file for an address of the program; 0: none. */
 static uint64_t offset_of(const Elf64_Phdr *segments, unsigned count, uint64_t address)
 {
     for (unsigned i = 0; i < count; i++)
@@ -47,7 +47,7 @@ static uint64_t offset_of(const Elf64_Phdr *segments, unsigned count, uint64_t a
     return 0;
 }
 
-/* Is it one of the names in the file? What a program has linked in, its libraries are to find. */
+/* Whether a dynamic symbol has that name: a function that is linked in, for its libraries. */
 static bool has_symbol(int fd, uint64_t offset, uint64_t bytes, const char *name)
 {
     char *strings = bytes <= PROGRAM_STRINGS_MAX ? malloc(bytes + 1) : NULL;
@@ -88,8 +88,8 @@ static void find_libraries(int fd, const Elf64_Phdr *segments, unsigned count,
     program->has_tsan = has_symbol(fd, strings, string_bytes, "__tsan_init");
 }
 
-/* Static: no segment names an interpreter, and it is none itself (`ld.so PROGRAM`). Anything
- * unreadable or odd counts as dynamic. */
+/* Whether the program is static: no segment names an interpreter, and it is no loader itself
+ * (`ld.so PROGRAM`). Anything unreadable or unusual counts as dynamic. */
 static const char *elf_obstacle(int fd, struct program *program)
 {
     Elf64_Ehdr elf;
@@ -141,7 +141,7 @@ void program_look(struct program *program, const char *path)
         program->obstacle = find_obstacle(program, &st);
 }
 
-/* 0 if program->path can be executed, else an errno. */
+/* Returns 0 if program->path can be executed, else an errno. */
 static int try_path(struct program *program)
 {
     struct stat st;
@@ -169,14 +169,14 @@ int program_find(struct program *program, const char *name)
         return set_path(program, "", 0, name) ? try_path(program) : ENAMETOOLONG;
     const char *folders = getenv("PATH");
     if (!folders)
-        folders = "/bin:/usr/bin"; /* what the C library's execvp does */
+        folders = "/bin:/usr/bin"; /* the default of execvp in the C library */
     for (;;) {
         size_t length = strcspn(folders, ":");
         if (length < PATH_MAX && set_path(program, folders, length, name)) {
             int failed = try_path(program);
             if (failed == 0)
                 return 0;
-            /* A folder of PATH that we may not enter says nothing about the program. */
+            /* A PATH folder without access says nothing about the program. */
             if (failed == EACCES && access(program->path, F_OK) == 0)
                 error = EACCES;
         }
@@ -195,7 +195,7 @@ static bool program_refuse(char reason[static ENVIRONMENT_REASON_BYTES], const c
     return false;
 }
 
-/* The folder where this executable is, with a final slash. 0 or an errno. */
+/* The folder of this executable, with a final slash. Returns 0 or an errno. */
 static int own_folder(char *folder, size_t capacity)
 {
     ssize_t length = readlink("/proc/self/exe", folder, capacity - 1);
@@ -243,7 +243,7 @@ static bool program_set(const char *variable, const char *text, bool overwrite,
            program_refuse(reason, variable, strerror(errno));
 }
 
-/* What the environment says of it; what is wrong there the library says. */
+/* The value of a setting in the environment. The library reports invalid values. */
 static uint64_t setting_number(enum setting_index setting)
 {
     const char *text = getenv(setting_infos[setting].variable);
@@ -255,14 +255,14 @@ static uint64_t setting_number(enum setting_index setting)
     return settings.numbers[setting];
 }
 
-/* NVTX and the driver are to load our library, unless somebody else has claimed that. */
+/* Lets NVTX and the driver load our library, unless another tool is set. */
 static bool export_tool(const char *library, enum setting_index setting, const char *variable,
                         char reason[static ENVIRONMENT_REASON_BYTES])
 {
     return !setting_number(setting) || program_set(variable, library, false, reason);
 }
 
-/* `text` before what the variable has, with a colon between. */
+/* Puts `text` and a colon before the value of the variable. */
 static bool put_before(const char *variable, const char *text,
                        char reason[static ENVIRONMENT_REASON_BYTES])
 {
@@ -280,11 +280,11 @@ static bool preload(const char *library, char reason[static ENVIRONMENT_REASON_B
     const char *others = getenv("LD_PRELOAD");
     size_t length = strlen(library);
     if (others && strncmp(others, library, length) == 0 && strchr(" :", others[length]))
-        return true; /* inside another gpuprof run; strchr finds the end of the text, too */
+        return true; /* inside another gpuprof run; strchr also finds the terminator */
     return put_before("LD_PRELOAD", library, reason);
 }
 
-/* What hooks the calls of --os, behind libgpuprof.so or, inside another gpuprof run, before it. */
+/* Preloads the hooks of --os, after libgpuprof.so or, inside another gpuprof run, before it. */
 static bool preload_os(const char *library, char reason[static ENVIRONMENT_REASON_BYTES])
 {
     char path[ENVIRONMENT_PATH_BYTES];
@@ -297,14 +297,14 @@ static bool preload_os(const char *library, char reason[static ENVIRONMENT_REASO
 }
 
 /*
- * ASan's library ends a program in which another one comes first, unless told not to look. (Were
- * it put before ours in LD_PRELOAD, each child of the program's had it, too, and reported leaks.)
- * The library says the same, but a program may have default options of its own.
+ * ASan's runtime ends a program if another library comes first, unless told not to check. (Before
+ * ours in LD_PRELOAD, each child process would get it, too, and report leaks.) gpuprof's library
+ * sets the same, but a program may have default options.
  *
- * ThreadSanitizer ends a forked child that starts a thread, if its parent had several: gpuprof's is
- * one. Where clang has linked it in, no library of ours can tell it.
+ * ThreadSanitizer ends a forked child that starts a thread if its parent had several, and gpuprof's
+ * is one. If clang linked it in, none of our libraries can change that.
  *
- * Ours comes first: the program's user has the last word.
+ * Our options come first, so that the user's options win.
  */
 bool environment_prepare(const struct program *program,
                          char reason[static ENVIRONMENT_REASON_BYTES])
@@ -365,7 +365,7 @@ enum exit_code environment_name_folder(const char *program, char *out, size_t ca
     localtime_r(&now, &broken_down);
     strftime(when, sizeof when, "%Y%m%d-%H%M%S", &broken_down);
     int length = snprintf(path, sizeof path, "gpuprof.%s.%s", name, when);
-    /* The ranks of a job that start in the same second share a folder, whoever is first. */
+    /* The ranks of a job that start in the same second share a folder. */
     for (unsigned i = 2; access(path, F_OK) == 0 && !*environment_rank(); i++) {
         if (i > FOLDERS_MAX)
             return usage_error("run: %.200s: too many folders have this name; name one with -o",
@@ -392,11 +392,11 @@ enum exit_code environment_check_folder(const char *out, const char *shown)
         char *slash = strrchr(path, '/');
         if (errno != ENOENT || !slash)
             return bad_folder(shown, errno);
-        slash[slash == path] = '\0'; /* the library makes the folder and those above it */
+        slash[slash == path] = '\0'; /* the library creates the folder and its parents */
     }
     if (!S_ISDIR(st.st_mode))
         return bad_folder(shown, ENOTDIR);
-    /* Only trying tells: of a folder of /proc everything says that root may write to it. */
+    /* Only a test shows it: in /proc, permissions say that root may write everywhere. */
     char probe[sizeof path + sizeof PROBE];
     snprintf(probe, sizeof probe, "%s" PROBE, path);
     if (!mkdtemp(probe))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The program that `gpuprof run` is to start: where it is, and whether a preloaded library can work
- * in it at all, and what stands in its environment, beside the settings.
+ * The program that `gpuprof run` starts: its path, whether a preloaded library can work in it, and
+ * its environment, besides the settings.
  */
 #ifndef GPUPROF_COLLECTOR_PROGRAM_H
 #define GPUPROF_COLLECTOR_PROGRAM_H
@@ -18,47 +18,47 @@
 struct program {
     char path[PATH_MAX];
     const char
-        *obstacle;   /* why nothing can be recorded in it (static text); NULL = nothing known */
-    bool needs_asan; /* it is linked with AddressSanitizer's library */
-    bool has_tsan;   /* ThreadSanitizer is in it, or in a library that it is linked with */
-    bool is_loader;  /* it is glibc's loader, which is given the program as an argument */
-    bool needs_cuda; /* it is linked with libcuda or libcudart */
+        *obstacle;   /* why nothing can be recorded in it (static text); NULL: no reason known */
+    bool needs_asan; /* linked with AddressSanitizer's library */
+    bool has_tsan;   /* ThreadSanitizer is in it, or in one of its libraries */
+    bool is_loader;  /* glibc's loader, with the program as an argument */
+    bool needs_cuda; /* linked with libcuda or libcudart */
 };
 
-/* Looks `name` up as execvp would. 0, or the errno that execvp would fail with. */
+/* Looks up `name` like execvp. Returns 0, or the errno of execvp. */
 int program_find(struct program *program, const char *name);
 
-/* The same of a file that is known to be a program; of what cannot be read nothing is known. */
+/* The same for a file that is a program; nothing is known if it cannot be read. */
 void program_look(struct program *program, const char *path);
 
 /*
- * Where libgpuprof.so is: beside this executable. False: it cannot be preloaded, and `reason` says
- * why and what to do; `path` has it all the same, or is empty.
+ * Finds libgpuprof.so beside this executable. False: it cannot be preloaded, and `reason` says why
+ * and what to do; `path` has it anyway, or is empty.
  */
 bool environment_library(char path[static ENVIRONMENT_PATH_BYTES],
                          char reason[static ENVIRONMENT_REASON_BYTES]);
 
 /*
- * Where libgpuprof-os.so is, beside `library`, which environment_library found. False: it cannot be
- * read, and `reason` says so.
+ * Finds libgpuprof-os.so beside `library` (from environment_library). False: it cannot be read, and
+ * `reason` says why.
  */
 bool environment_os_library(const char *library, char path[static ENVIRONMENT_PATH_BYTES],
                             char reason[static ENVIRONMENT_REASON_BYTES]);
 
 /*
- * Puts the library into LD_PRELOAD, before what is there, and to where NVTX and CUDA's driver look
- * for a tool, unless somebody else has claimed that; and tells the program's sanitizer, if it has
- * one. False: `reason` says why not.
+ * Puts the library first in LD_PRELOAD, and into the variables from which NVTX and the CUDA driver
+ * load a tool, unless they are set. Sets options of the program's sanitizer, if any. False:
+ * `reason` says why not.
  */
 bool environment_prepare(const struct program *program,
                          char reason[static ENVIRONMENT_REASON_BYTES]);
 
-/* The rank that a launcher gave us: "" if none is set; "0" for the first of a job. */
+/* The rank set by a launcher: "" if none is set; "0" for the first of a job. */
 const char *environment_rank(void);
 
-/* EXIT_OK, or EXIT_USAGE after one line: `path` from the root on; the data folder where none was
- * named, gpuprof.<program>.<time>, with -2, -3 ... if there is one of that name already; and
- * whether anything can be recorded there, which is said before a long job has run in vain. */
+/* Return EXIT_OK, or EXIT_USAGE after one line. They make `path` absolute; make a default data
+ * folder name, gpuprof.<program>.<time>, with -2, -3 ... if that exists; and check before a long
+ * job that the folder can be written. */
 enum exit_code environment_absolute(const char *path, char *out, size_t capacity);
 enum exit_code environment_name_folder(const char *program, char *out, size_t capacity);
 enum exit_code environment_check_folder(const char *out, const char *shown);

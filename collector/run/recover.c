@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The verb `recover`: of a killed process, the stream file with what only the live file has, as one
- * file. It takes the old one's place when it is on disk, and then the live file goes; a recover
- * that is killed itself leaves either both files or the new one.
+ * The verb `recover`: combines the stream file and the live file of a killed process. The new file
+ * replaces the old one once it is on disk, then the live file is removed. If recover is killed
+ * itself, either both files or the new one remain.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -28,11 +28,11 @@ struct recover {
     bool is_loaded; /* process must be released */
     int fd;         /* a view */
     uint64_t size;
-    uint64_t sequence;     /* of the next block that is new */
-    uint64_t own_position; /* of gpuprof's own records */
-    uint32_t open_thread;  /* whose open calls stand in the blocks that come now */
-    uint32_t flags;        /* of further blocks: BLOCK_AFTER_GAP if others have it */
-    uint64_t open_shift;   /* what those before it have moved them by */
+    uint64_t sequence;     /* sequence number of the next new block */
+    uint64_t own_position; /* position of gpuprof's own records */
+    uint32_t open_thread;  /* thread of the open calls in the present blocks */
+    uint32_t flags;        /* flags of further blocks: BLOCK_AFTER_GAP if others have it */
+    uint64_t open_shift;   /* shift of their positions by the blocks before */
     uint64_t last_ns;
 };
 
@@ -53,7 +53,7 @@ static int put_block(struct recover *r, struct block_header *h, const uint8_t *s
     return error < 0 ? error : recover_put_data(r, stored, h->stored_bytes);
 }
 
-/* As it stands in the file, damaged or not: who reads it finds what there is to find. */
+/* Copies a block as it is in the file, damaged or not: readers will detect it. */
 static int copy_block(struct recover *r, struct process *p, const struct block_place *place)
 {
     uint8_t head[BLOCK_HEADER_BYTES_MAX];
@@ -77,7 +77,7 @@ static int copy_block(struct recover *r, struct process *p, const struct block_p
     return error < 0 ? error : recover_put_data(r, r->reader.stored, h.stored_bytes);
 }
 
-/* An open call has no position of its own in the live file; in a stream every record has one. */
+/* Writes a live block. Open calls get positions, which only a stream has. */
 static int put_live_block(struct recover *r, const struct live_block *block)
 {
     struct block_header h = block->header;
@@ -102,7 +102,7 @@ static int on_block(void *context, struct process *p, struct block_place *place)
     return copy_block(r, p, place);
 }
 
-/* Adds a record to the last block; `room` keeps it until that is encoded. */
+/* Adds a record to the last block; `room` stores it until that is encoded. */
 static size_t recover_add(struct recover *r, struct block_encoder *e, uint8_t *room, size_t at,
                           const struct record *record)
 {
@@ -114,7 +114,7 @@ static size_t recover_add(struct recover *r, struct block_encoder *e, uint8_t *r
     return bytes > 0 ? at + (size_t)bytes : at;
 }
 
-/* Where the GPU's rows come from: a thread may have said it in the midst of its calls. */
+/* Adds the source of GPU rows: a thread may have recorded it between its calls. */
 static size_t add_gpu_rows(struct recover *r, struct block_encoder *e, uint8_t *room, size_t at)
 {
     const char *rows = process_meta(&r->process, "gpu_rows");
@@ -127,7 +127,7 @@ static size_t add_gpu_rows(struct recover *r, struct block_encoder *e, uint8_t *
     return recover_add(r, e, room, at, &its);
 }
 
-/* What the process could not write any more: its counters, what was found, and that it ended. */
+/* Adds what the process could not write: its counters, the losses found, and its end. */
 static size_t make_last_records(struct recover *r, struct block_encoder *e, uint8_t *room)
 {
     const struct losses *l = &r->process.losses;
@@ -169,7 +169,7 @@ static int put_last_block(struct recover *r)
     return error;
 }
 
-/* The header as it was, from the live file if the stream file has none. */
+/* Writes the header, from the live file if the stream file has none. */
 static int put_header(struct recover *r, const struct live_file *live)
 {
     uint8_t head[STREAM_HEADER_BYTES_MAX];
@@ -183,7 +183,7 @@ struct replacement {
     const struct live_file *live;
 };
 
-/* The whole file, in place of the old one. */
+/* Writes the whole new file. */
 static int write_whole(void *context, int fd)
 {
     const struct replacement *its = context;
@@ -199,7 +199,7 @@ static int write_whole(void *context, int fd)
     return error < 0 ? error : 1;
 }
 
-/* The new file lies beside the old one until it is whole. */
+/* Advice for an errno. Until the new file is complete, it lies beside the old one. */
 static const char *advice(int number)
 {
     switch (number) {
@@ -224,7 +224,7 @@ static enum exit_code recover_failed(const char *path, int error)
                                                              : EXIT_DAMAGED;
 }
 
-/* Whether the stream file has all of it already: an earlier recover was ended before its end. */
+/* Whether the stream file is complete already: an earlier recover was stopped near its end. */
 static int is_recovered(struct recover *r, const char *path)
 {
     int error = process_load(&r->process, &r->reader, path, 0, NULL, NULL);
@@ -253,7 +253,7 @@ static enum exit_code recover_from(struct recover *r, const char *path,
     return error < 0 ? recover_failed(path, error) : EXIT_OK;
 }
 
-/* One stream file; nothing to do is well, and not counted. */
+/* Recovers one stream file. A file with nothing to recover is fine, and not counted. */
 static enum exit_code recover_file(struct recover *r, const char *path, uint32_t *count)
 {
     struct live_file live;
@@ -280,7 +280,7 @@ static enum exit_code recover_file(struct recover *r, const char *path, uint32_t
     return code;
 }
 
-/* Each with a state of its own, so that what is wrong with one is not in the others' way. */
+/* Uses a new state for each file, so that a failure does not affect others. */
 static enum exit_code recover_alone(const char *path, uint32_t *count)
 {
     struct recover *r = calloc(1, sizeof *r);
@@ -288,7 +288,7 @@ static enum exit_code recover_alone(const char *path, uint32_t *count)
         free(r);
         return recover_failed(path, GPUPROF_NO_MEMORY);
     }
-    r->reader.keep_live = true; /* it is removed, not moved */
+    r->reader.keep_live = true; /* recover removes the live file, so do not move it */
     enum exit_code code = recover_file(r, path, count);
     if (r->is_loaded)
         process_release(&r->process, &r->reader);
@@ -323,7 +323,7 @@ static enum exit_code recover_path(const char *path)
         code = usage_error("no recording found in %s", path);
     for (uint32_t i = 0; i < list.count && error == 0; i++) {
         enum exit_code its = recover_alone(list.paths[i], &count);
-        its = its == EXIT_USAGE ? EXIT_DAMAGED : its; /* it was not named by the user */
+        its = its == EXIT_USAGE ? EXIT_DAMAGED : its; /* the user did not name this file */
         code = code == EXIT_OK || its == EXIT_ENVIRONMENT ? its : code;
     }
     path_list_release(&list);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The verb `top`: what the processes that record into a folder do now. */
+/* The verb `top`: shows what the processes that record into a folder are doing. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,28 +19,27 @@
 #include "table/text_width.h"
 
 #define SECONDS_USUAL  1.0
-#define SECONDS_ONCE   10.0 /* within which all have answered twice, or are said not to */
+#define SECONDS_ONCE   10.0 /* by then all have answered twice, or count as silent */
 #define SILENT_SECONDS 5.0
 #define LOOK_SECONDS   0.2
 #define ASK_SECONDS    2.0 /* well within CONTROL_WATCH_SECONDS / 2 */
 
-/* ---- what is found ----------------------------------------------------------------------------
- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
-/* Of one process, in the folder's order. */
+/* Readings of one process, in the folder's order. */
 struct seen {
-    uint64_t figures[CONTROL_FIGURES]; /* of the answer before the newest */
-    uint64_t answers;                  /* different ones; two make a rate */
-    double answered;                   /* when the newest came, by our clock */
-    double calls, launches, busy;      /* since the answer before; NAN: not known */
-    bool was_stopped;                  /* as the newest answer says */
+    uint64_t figures[CONTROL_FIGURES]; /* of the previous answer */
+    uint64_t answers;                  /* distinct answers; a rate needs two */
+    double answered;                   /* time of the newest answer, by our clock */
+    double calls, launches, busy;      /* since the previous answer; NAN: not known */
+    bool was_stopped;                  /* by the newest answer */
 };
 
-/* What its options say. */
+/* Options of the verb. */
 struct top_options {
     struct ctl_options which;
     bool is_once;
-    double interval; /* seconds; below 0: not said */
+    double interval; /* seconds; below 0: not given */
     enum top_format format;
 };
 
@@ -59,20 +58,20 @@ static double rate(uint64_t before, uint64_t after, double seconds)
     return is_known ? (double)(after - before) / seconds : NAN;
 }
 
-/* Of calls that nobody records it is not known how many there were. */
+/* Takes an answer. Without recording, the number of calls is not known. */
 static void top_take_answer(struct seen *s, const uint64_t *figures, bool is_stopped)
 {
     double seconds = (double)(figures[FIGURE_NOW_NS] - s->figures[FIGURE_NOW_NS]) / 1e9;
     double devices = (double)figures[FIGURE_DEVICES];
     s->calls = s->launches = s->busy = NAN;
-    if (s->answers && seconds > 0 && seconds <= SILENT_SECONDS) { /* else it is not how it is now */
+    if (s->answers && seconds > 0 && seconds <= SILENT_SECONDS) { /* else it is too old */
         if (!is_stopped && !s->was_stopped) {
             s->calls = rate(s->figures[FIGURE_CALLS], figures[FIGURE_CALLS], seconds);
             s->launches = rate(s->figures[FIGURE_LAUNCHES], figures[FIGURE_LAUNCHES], seconds);
         }
         s->busy = rate(s->figures[FIGURE_BUSY_NS], figures[FIGURE_BUSY_NS], seconds * 1e9) /
                   (devices >= 1 ? devices : 1);
-        s->busy = s->busy > 1 ? 1 : s->busy; /* records of some time before came late */
+        s->busy = s->busy > 1 ? 1 : s->busy; /* late records of earlier work */
     }
     s->was_stopped = is_stopped;
     s->answers++;
@@ -80,7 +79,7 @@ static void top_take_answer(struct seen *s, const uint64_t *figures, bool is_sto
     memcpy(s->figures, figures, sizeof s->figures);
 }
 
-/* Reads what has come. 0, or as ctl_folder_look. */
+/* Reads new answers. Returns 0, or an error of ctl_folder_look. */
 static int top_look(struct top *t)
 {
     int error = ctl_folder_look(&t->folder);
@@ -91,13 +90,13 @@ static int top_look(struct top *t)
                 .answered = monotonic_seconds(), .calls = NAN, .launches = NAN, .busy = NAN};
             if ((error = ARRAY_PUSH(t->seen, t->seen_count, &unseen)) < 0)
                 return error;
-            p->is_meant = !p->has_ended; /* what had ended before is not shown */
+            p->is_meant = !p->has_ended; /* processes that ended earlier are not shown */
         }
         if (!p->is_meant || p->has_ended)
             continue;
         struct seen *s = &t->seen[i];
         if (ctl_process_read(p) && p->status.figures[FIGURE_NOW_NS] != CONTROL_UNKNOWN &&
-            p->status.figures[FIGURE_CALLS] != CONTROL_UNKNOWN && /* else it answered `ctl` */
+            p->status.figures[FIGURE_CALLS] != CONTROL_UNKNOWN && /* otherwise it answered `ctl` */
             (!s->answers || p->status.figures[FIGURE_NOW_NS] != s->figures[FIGURE_NOW_NS]))
             top_take_answer(s, p->status.figures, p->status.stopped != 0);
         p->has_ended = live_owner(&p->header) == LIVE_OWNER_ENDED;
@@ -124,11 +123,11 @@ static int top_compare_rows(const void *a, const void *b)
     const struct ctl_process *y = ((const struct top_row *)b)->process;
     int host = strcmp(x->header.host, y->header.host);
     if (x->rank != y->rank)
-        return x->rank < y->rank ? -1 : 1; /* those without one last */
+        return x->rank < y->rank ? -1 : 1; /* without a rank: last */
     return host ? host : x->header.pid < y->header.pid ? -1 : x->header.pid > y->header.pid;
 }
 
-/* How many rows; -1: no memory. *running: of these have not ended. */
+/* Makes the rows. Returns their number; -1: no memory. *running: of these have not ended. */
 static int64_t make_rows(struct top *t, uint32_t *running, bool *is_whole)
 {
     uint32_t count = 0;
@@ -157,7 +156,7 @@ static int64_t make_rows(struct top *t, uint32_t *running, bool *is_whole)
     return count;
 }
 
-/* Over the last one, on a terminal; into the file that was named; or one after another. */
+/* Prints over the last output on a terminal, to the named file, or one output after another. */
 static enum exit_code top_own_print(const struct top *t, uint32_t count)
 {
     const struct top_options *o = t->own;

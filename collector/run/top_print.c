@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `top` shows, as text for a terminal, JSON (a line each time) or OpenMetrics. */
+/* Output of `top` as text for a terminal, JSON (a line each time) or OpenMetrics. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -10,13 +10,13 @@
 #include "run/ctl_folder.h"
 
 #define CELL_BYTES 96
-#define HOST_BYTES 256         /* of a header's, escaped */
-#define QUIET_NS   5000000000u /* what is stored is older than now, too */
+#define HOST_BYTES 256         /* host name of a header, escaped */
+#define QUIET_NS   5000000000u /* stored figures are older than now, too */
 
-/* The row's figure; CONTROL_UNKNOWN: it has none. */
+/* A figure of the row; CONTROL_UNKNOWN: none. */
 static uint64_t figure_of(const struct top_row *row, enum control_figure which)
 {
-    /* What is stored is a little older than now: who makes calls is not quiet since the last. */
+    /* Stored figures are a little old: a process that makes calls is not quiet. */
     if (which == FIGURE_QUIET_NS && (row->state != TOP_RECORDING || row->calls_per_second > 0))
         return CONTROL_UNKNOWN;
     return row->state < TOP_SILENT ? row->process->status.figures[which] : CONTROL_UNKNOWN;
@@ -32,7 +32,7 @@ static const char *state_word(enum top_state state)
     return words[state];
 }
 
-/* Out of a file: letters, digits and the like; the others become '?'. */
+/* Replaces unusual characters of the name, which comes from a file, by '?'. */
 static const char *host_text(char *text, const struct ctl_process *p)
 {
     size_t length = 0;
@@ -42,8 +42,7 @@ static const char *host_text(char *text, const struct ctl_process *p)
     return text;
 }
 
-/* ---- text -------------------------------------------------------------------------------------
- */
+/* ---- text ------------------------------------------------------------------------------------ */
 
 enum { RANK, PID, HOST, STATE, CALLS, LAUNCHES, BUSY, MEMORY, TENSORS, STEP, LAST, MEDIAN, OPEN };
 static const char *const labels[] = {"rank",       "pid",    "host",     "state",   "calls/s",
@@ -97,7 +96,7 @@ static void fill_cells(cells c, const struct top_row *row)
         snprintf(c[OPEN], CELL_BYTES, "no call for %s", time_text(text, quiet_ns));
 }
 
-/* Columns of no width say nothing of anybody. */
+/* Prints a line, without columns that are empty in all rows. */
 static void top_print_line(FILE *out, cells c, const int *widths, uint32_t width)
 {
     char line[CELLS * CELL_BYTES];
@@ -145,12 +144,11 @@ static void print_text(FILE *out, const struct top_row *rows, uint32_t count, ui
         fprintf(out, "... and %u more\n", count - shown);
 }
 
-/* ---- JSON and OpenMetrics ----------------------------------------------------------------------
- */
+/* ---- JSON and OpenMetrics -------------------------------------------------------------------- */
 
-/* What both say of a process, by one name, which says the unit that its values are in. */
+/* Metrics of a process for both formats; the end of the name is the unit. */
 static const struct metric {
-    const char *name; /* in OpenMetrics behind "gpuprof_" */
+    const char *name; /* in OpenMetrics after "gpuprof_" */
     bool is_counter;
     enum control_figure figure;
     const char *help;
