@@ -38,7 +38,7 @@ enum library_value {
     LIBRARY_FLOPS_NS,       /* GPU time of work with known FLOPs */
     LIBRARY_ALL_NS,         /* of all work; in a row that is not shown */
     LIBRARY_OWN_NS,         /* of work of a library's call; likewise */
-    LIBRARY_LEAST_DEVICE,   /* the least and the most of device_peaks_number */
+    LIBRARY_LEAST_DEVICE,   /* least and most device_peaks_number */
     LIBRARY_DEVICE,
     LIBRARY_DOUBLE, /* one of the devices multiplies f64 on tensor cores */
     /* ... and attributes that all calls of the name share. */
@@ -61,9 +61,9 @@ enum library_value {
 
 struct library_report {
     struct walk *walk;
-    struct sums *sums;    /* library_waits_sums and library_sums; while the walk lasts, rows of the
-                             latter are by kind, process and one more than the device that worked */
-    struct sums pairs;    /* time of kernels by kind of call; kind 0: no call */
+    struct sums *sums; /* library_waits_sums and library_sums; during the walk the latter's rows are
+                          keyed by kind, process and device + 1 */
+    struct sums pairs; /* time of kernels by kind of call; kind 0: no call */
     struct key_map waits; /* (communicator, sequence, text of the kind) -> ranks and ns, packed */
     struct graph_origins graphs;
     bool is_part;       /* collectives that wait for other ranks go into a part */

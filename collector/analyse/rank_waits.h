@@ -24,7 +24,7 @@ struct rank_waits {
     uint32_t *firsts;           /* owned, by device: a sequence + 1; 0: none */
 };
 
-/* 0 or GPUPROF_NO_MEMORY; rank_waits_release in both cases. */
+/* 0 or GPUPROF_NO_MEMORY; call rank_waits_release in both cases. */
 int rank_waits_init(struct rank_waits *w, uint32_t sequence_count, uint32_t device_count);
 void rank_waits_release(struct rank_waits *w);
 

@@ -16,7 +16,7 @@
 #include "table/table.h"
 
 #define STACK_ROWS_SHOWN_MAX   40 /* in the text; the other forms have all */
-#define STACK_FRAMES_SHOWN_MAX 64 /* of a row of the text */
+#define STACK_FRAMES_SHOWN_MAX 64 /* frames of a row of the text */
 #define STACK_SAMPLES_NOTE                                                                         \
     "CPU time is estimated from samples (hits), in the interpreter (Python), in native code, and " \
     "in "                                                                                          \

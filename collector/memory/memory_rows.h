@@ -67,8 +67,8 @@ void memory_look_free(struct memory_look *look);
  *   leak                an owner that grows from step to step had a tenth of the memory, or as much
  *                       as was requested
  *   preallocation       one block of half the device or more, which a framework manages
- *   hidden              the process had room: others, or libraries, had the rest
  *   limited             there was room, but a limit of PyTorch's allocator forbade it
+ *   hidden              the process had room: others, or libraries, had the rest
  *   one-owner           one owner had half of the memory
  *   full                none of the above
  */
