@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The verb `completion`: the scripts with which bash, zsh and fish ask for candidates of the last
- * word of a command line ('completion words -- WORD...'), and the answer, from the tables of verbs,
+ * The verb `completion`: scripts for bash, zsh and fish, which ask for candidates of the last word
+ * of a command line ('completion words -- WORD...'). The answer comes from the tables of verbs,
  * options and settings.
  */
 #include <stdio.h>

@@ -17,9 +17,9 @@ enum exit_code verb_unknown(const struct verb *const *verbs, const char *before,
 /* Prints a row of a list. */
 typedef void item_fn(const char *name, const char *text);
 
-/* Print parts of help on stdout: `text` wrapped from column `column` on (the first line begins at
- * `at`, and its line breaks stay); a row of a list; the tables of a verb's --table, each name once,
- * with their columns unless `column` is NULL. */
+/* Print parts of help on stdout. print_wrapped: `text` from column `column` on; the first line
+ * begins at `at`, and line breaks in `text` stay. print_row: a row of a list. each_table: the
+ * tables of a verb's --table, each name once, with their columns unless `column` is NULL. */
 void print_wrapped(const char *text, size_t at, size_t column);
 item_fn print_row;
 void each_table(const struct verb *verb, item_fn *item, item_fn *column);

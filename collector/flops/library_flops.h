@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Computes the work of a library call from its arguments: floating-point operations (a multiply-add
- * is two; four times as many for complex numbers), and the least bytes to move (operands and
- * result, once each). The work is not known if an argument is not known, or a number does not fit.
+ * Computes the work of a library call from its arguments. Floating-point operations: a multiply-add
+ * is two, or eight for complex numbers. Bytes: those of operands and result, once each, which must
+ * be moved at least. The work is not known if an argument is not known, or a number does not fit.
  */
 #ifndef GPUPROF_COLLECTOR_LIBRARY_FLOPS_H
 #define GPUPROF_COLLECTOR_LIBRARY_FLOPS_H

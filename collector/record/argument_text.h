@@ -13,9 +13,9 @@ const char *compute_type_text(uint64_t compute); /* cublasComputeType_t */
 /* Prints the value of an argument; `kind` is its enum arg_kind. */
 void argument_print(unsigned kind, uint64_t value, FILE *out);
 
-/* The same as JSON: a word as a string, bits as a hexadecimal string, a dim3 as a list, anything
- * else as a number, or as a string if JavaScript would round it. Writes at most ARGUMENT_JSON_BYTES
- * to `out` and returns the end. */
+/* The same as JSON: words and hexadecimal bits as strings, a dim3 as a list, anything else as a
+ * number, or as a string if JavaScript would round it. Writes at most ARGUMENT_JSON_BYTES to `out`;
+ * returns the end. */
 #define ARGUMENT_JSON_BYTES 128
 char *argument_json(unsigned kind, uint64_t value, char *out);
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Converts a process's nanoseconds (frozen scale) to the time that all processes share. The first
- * step, to CLOCK_MONOTONIC, is piecewise linear through the process's ANCHOR records; all processes
- * of one boot share that clock (the shift of a time namespace is removed). One offset per boot then
- * leads to CLOCK_REALTIME, which hosts share. The map never decreases, so order and nesting within
- * a process stay. At most CLOCK_ANCHORS_MAX anchors are stored; beyond that, every second one is
- * dropped.
+ * step leads to CLOCK_MONOTONIC, which all processes of one boot share (the shift of a time
+ * namespace is removed). It is piecewise linear through the process's ANCHOR records. One offset
+ * per boot then leads to CLOCK_REALTIME, which hosts share. The map never decreases, so order and
+ * nesting within a process stay. At most CLOCK_ANCHORS_MAX anchors are stored; beyond that, every
+ * second one is dropped.
  */
 #ifndef GPUPROF_COLLECTOR_CLOCK_MAP_H
 #define GPUPROF_COLLECTOR_CLOCK_MAP_H

@@ -62,8 +62,8 @@ int op_values_next(struct op_values *v, struct op_value *out);
 
 /*
  * Write the sizes, types or numbers of the inputs in an OP_INPUTS record as a JSON list, like
- * PyTorch's own traces: sizes are empty for what is no tensor, and what is no number, or not
- * stored, is "". At most OP_TEXT_BYTES(byte_count); return the end.
+ * PyTorch's own traces. Only tensors have sizes; among the numbers, anything but a stored number is
+ * "". Write at most OP_TEXT_BYTES(byte_count); return the end.
  */
 #define OP_TEXT_BYTES(byte_count) (12ull * (byte_count) + 64)
 char *op_put_dims(char *out, const char *bytes, uint32_t byte_count);

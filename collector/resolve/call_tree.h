@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Stacks as paths in one tree, from the outermost frame to the innermost. Nodes are numbered from 1
- * on, and each node stands for one chain of callers. Inlined functions have nodes of their own.
+ * on, and each node represents one chain of callers. Inlined functions have nodes of their own.
  * Memory: 20 to 40 bytes a node up to TREE_NODES_MAX, or the limit for files of this size
- * (stack_table.h); plus shown_frame.h, symbols.h, and 64 to 128 bytes a stack.
+ * (stack_table.h); 64 to 128 bytes a stack. shown_frame.h and symbols.h bound theirs.
  */
 #ifndef GPUPROF_COLLECTOR_CALL_TREE_H
 #define GPUPROF_COLLECTOR_CALL_TREE_H

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds the collective that a kernel belongs to, by the NCCL call that launched it
- * (library_calls.h) or, if those are not recorded, by NCCL's range around the launch
- * (nccl_call.h). */
+/* Finds the collective of a kernel: by the NCCL call that launched it (library_calls.h) or, if
+ * those are not recorded, by NCCL's range around the launch (nccl_call.h). */
 #ifndef GPUPROF_COLLECTOR_COLLECTIVE_H
 #define GPUPROF_COLLECTOR_COLLECTIVE_H
 

@@ -6,8 +6,8 @@
  * rank's call number; without recorded NCCL calls, nothing is known.
  *
  * Memory: 32 bytes an end, up to ENDS_MAX, and 6 MiB for launches. If there are more collectives,
- * the first ENDS_FIRST of each communicator are stored, and a sample of the others, the same on all
- * ranks, spread over the whole time.
+ * the first ENDS_FIRST of each communicator are stored. Of the others a sample is stored, the same
+ * on all ranks, spread over the whole time.
  */
 #ifndef GPUPROF_COLLECTOR_COLLECTIVE_ENDS_H
 #define GPUPROF_COLLECTOR_COLLECTIVE_ENDS_H

@@ -197,10 +197,10 @@ bool correlation_meets_gap(const struct correlated_call *e, const struct correla
                            uint32_t count);
 
 /*
- * Counts into *count the launches of `process` without work. It leaves out those in one of the
- * sorted gaps, and counts the last launch of each thread in `hangs` (NULL: none) in *pending: the
- * thread waits, so that work cannot have ended. CUPTI may hold back earlier work in the same
- * buffer. Returns 0 or an error.
+ * Counts into *count the launches of `process` without work, except those in one of the sorted
+ * gaps. The last launch of each thread in `hangs` (NULL: none) counts in *pending: the thread
+ * waits, so that work cannot have ended. CUPTI may hold back earlier work in the same buffer.
+ * Returns 0 or an error.
  */
 int correlation_unmatched(struct correlation *c, uint32_t process,
                           const struct correlation_gap *gaps, uint32_t gap_count,

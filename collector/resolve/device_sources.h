@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds the device of a sample of counters (run --device): its source, as known at that moment of
- * the walk, with the previous record of the same group, from which growth is computed. Memory: 1 KB
- * for each source, up to DEVICE_SOURCES_MAX; further ones have no device.
+ * Finds the source, and so the device, of a sample of counters (run --device), as known at that
+ * moment of the walk. It has the previous record of the same group, from which growth is computed.
+ * Memory: 1 KB for each source, up to DEVICE_SOURCES_MAX; further ones have no device.
  */
 #ifndef GPUPROF_COLLECTOR_DEVICE_SOURCES_H
 #define GPUPROF_COLLECTOR_DEVICE_SOURCES_H

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Computes how much of a multiprocessor a launch can fill: the theoretical occupancy by the
- * device's limits on threads, blocks, registers and shared memory, and by the size of the grid.
+ * Computes how much of a multiprocessor a launch can fill. The theoretical occupancy follows from
+ * the device's limits on threads, blocks, registers and shared memory; the rest from the size of
+ * the grid.
  */
 #ifndef GPUPROF_COLLECTOR_OCCUPANCY_H
 #define GPUPROF_COLLECTOR_OCCUPANCY_H

@@ -34,8 +34,7 @@ struct range_op {
 
 /*
  * Whether the text is an operator's or a label's. It is a label if it has neither a sequence number
- * nor sizes, and its name is not one of C++ (namespace::name) or of the few others that PyTorch
- * uses.
+ * nor sizes, and no C++ name (namespace::name) or one of the few others that PyTorch uses.
  */
 bool range_text_op(const char *text, uint32_t byte_count, struct range_op *op);
 

@@ -34,7 +34,7 @@ struct time_spans {
     uint32_t capacity;
 };
 
-/* How the time is selected; for cycles also without a number: the window that was asked for. */
+/* How the time is selected; SPANS_CYCLE: the requested window of a process, if it had one. */
 enum selection_spans { SPANS_STEPS, SPANS_RANGES, SPANS_CYCLE, SELECTION_SPANS };
 
 /* The filters that an event passes, in this order. */
@@ -83,7 +83,7 @@ struct selection {
     struct walk_filter of_steps; /* selection_steps_filter */
     enum selection_calls reads;
     bool keeps_work;    /* all blocks of GPU work are read */
-    bool *called;       /* owned, by index of the block: it has such calls; NULL: not searched */
+    bool *called;       /* owned, by index entry: its blocks have such calls; NULL: not searched */
     uint64_t length_ns; /* length of the recording, from its first event on */
     struct selection_found found;
     struct key_map begun; /* devices and threads that `found` has counted */

@@ -96,7 +96,7 @@ struct survey {
     bool *has_tensors;        /* owned, by process index: PyTorch's allocator reported blocks */
     bool *is_hung;            /* owned, by thread index: it waits for the device at its end */
     uint64_t *last_launch_ns; /* owned, likewise: begin of its last launch */
-    uint64_t *untied;         /* owned, likewise: launches without a correlation id */
+    uint64_t *untied;         /* owned, by process index: launches without a correlation id */
     uint64_t origin_ns;       /* first event of the program or the device; 0: there is none */
 };
 
@@ -108,9 +108,9 @@ void survey_release(struct survey *s);
 void survey_begin(struct survey *s, const struct process *only);
 
 /*
- * Take events in the order of time: a call, with the ranges, operators and library calls that are
- * open; a change of a range, with the number of the range around it in `parent`; the end of an
- * operator; any other record. Return 0 or an error.
+ * Take events in the order of time. survey_take_call: a call, with what is open around it.
+ * survey_take_range: a change of a range; `parent` is the number of the range around it.
+ * survey_take: any other record. Return 0 or an error.
  */
 int survey_take_call(struct survey *s, struct ranges *ranges, struct ops *ops,
                      struct library_calls *libraries, const struct event *e);

@@ -47,7 +47,7 @@ static uint64_t offset_of(const Elf64_Phdr *segments, unsigned count, uint64_t a
     return 0;
 }
 
-/* Whether a dynamic symbol has that name: a function that is linked in, for its libraries. */
+/* Whether a dynamic symbol has that name. A program exports what is linked in to its libraries. */
 static bool has_symbol(int fd, uint64_t offset, uint64_t bytes, const char *name)
 {
     char *strings = bytes <= PROGRAM_STRINGS_MAX ? malloc(bytes + 1) : NULL;

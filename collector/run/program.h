@@ -56,9 +56,10 @@ bool environment_prepare(const struct program *program,
 /* The rank set by a launcher: "" if none is set; "0" for the first of a job. */
 const char *environment_rank(void);
 
-/* Return EXIT_OK, or EXIT_USAGE after one line. They make `path` absolute; make a default data
- * folder name, gpuprof.<program>.<time>, with -2, -3 ... if that exists; and check before a long
- * job that the folder can be written. */
+/* Return EXIT_OK, or EXIT_USAGE after one line. environment_absolute makes `path` absolute.
+ * environment_name_folder makes a default name, gpuprof.<program>.<time>, with -2, -3 ... if
+ * that exists. environment_check_folder finds out before a long job whether the folder can be
+ * written. */
 enum exit_code environment_absolute(const char *path, char *out, size_t capacity);
 enum exit_code environment_name_folder(const char *program, char *out, size_t capacity);
 enum exit_code environment_check_folder(const char *out, const char *shown);
