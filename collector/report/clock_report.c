@@ -10,7 +10,7 @@
 #include "report/report.h"
 
 #define RANKS_SHOWN_MAX 8
-#define LONG_NS         999999500u /* from there on microseconds are said of seconds */
+#define LONG_NS         999999500u /* above this, times are shown in seconds with microseconds */
 
 enum {
     NAME,
@@ -58,8 +58,8 @@ static void clock_report_begin(struct table *t, enum report_format format)
     t->count = t->is_there ? r->rec->host_count : 0;
 }
 
-/* How well a host's clock is known against those that have collectives with it; UINT64_MAX: there
- * are none such. */
+/* Returns how well a host's clock is known relative to those that have the same reference;
+ * UINT64_MAX: there are none. */
 static uint64_t known_to(const struct recording *rec, uint32_t host)
 {
     uint64_t most = 0;
@@ -72,7 +72,7 @@ static uint64_t known_to(const struct recording *rec, uint32_t host)
     return others ? most : UINT64_MAX;
 }
 
-/* Is it less than that by which it came behind other ranks? */
+/* Returns whether a rank's mean delay is not larger than the uncertainty of the clocks. */
 static bool clock_report_is_unsure(const struct report *r, const struct rank_row *row)
 {
     return r->rec->host_count > 1 && row->late &&
@@ -132,7 +132,7 @@ static void clock_report_fill(const struct table *t, uint32_t index, enum report
     cells[UNSURE] = cell_number(count_unsure(r, index));
 }
 
-/* Of whom the table of ranks says more than is known. */
+/* Names the ranks with a delay that is smaller than the uncertainty. */
 static void say_unsure(const struct table *t, FILE *out)
 {
     const struct report *r = t->source;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Collectives in a part, as far as nothing is to be told of them: of each order of calls what its
- * ranks have called, in a number. If all parts have the same of it, and no process has left
- * anything unfinished, nobody has called something else than others and nobody waits. If not, it
- * may be that something is to be told, and only all recordings together know: PART_COLLECTIVES.
+ * Collectives in a part: for each channel, a hash of the calls that its ranks made. If the hashes
+ * of all parts agree and no process left anything unfinished, no rank called something else than
+ * the others and none waits. Otherwise only all recordings together can say what happened:
+ * PART_COLLECTIVES.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 #include "report/part_report.h"
 
 struct called_part {
-    uint64_t order[4]; /* of calls: id of the communicator, kind, from, to */
+    uint64_t order[4]; /* id of the communicator, kind, from, to */
     uint64_t called, hash;
 };
 
@@ -22,7 +22,7 @@ static const struct part_field fields[] = {PART(struct called_part, order),
                                            PART(struct called_part, hash),
                                            {0}};
 
-/* Of the making of communicators nothing is compared. */
+/* Calls that create communicators are not compared. */
 static bool is_compared(const struct channel *of)
 {
     return !collectives_is_made(of->kind) && of->first;
@@ -80,7 +80,7 @@ static int collective_part_compare(const void *left, const void *right)
     return memcmp(left, right, sizeof((struct called_part *)0)->order);
 }
 
-/* Have they all called the same? */
+/* Marks PART_COLLECTIVES as missing if two ranks made different calls in one channel. */
 static int collective_part_end(struct combination *c)
 {
     if (c->called_count)

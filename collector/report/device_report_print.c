@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the driver said of the devices, on paper. */
+/* Prints the driver's readings of the devices. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,8 +23,8 @@ static struct cell device_report_print_known(bool is_known, uint64_t value)
     return is_known ? cell_number(value) : (struct cell){.kind = CELL_NULL};
 }
 
-/* The kernels of this process alone, those that only wait for another rank, too: what NVML calls
- * utilisation, if nobody else uses the device. */
+/* Returns the share of time in which kernels of this process ran, including those that only wait
+ * for another rank. NVML calls this utilisation, if nobody else uses the device. */
 static struct cell busy_share(const struct device_report *r, const struct device_row *row)
 {
     for (uint32_t i = 0; r->idle && i < r->idle->device_count; i++) {
@@ -37,7 +37,7 @@ static struct cell busy_share(const struct device_report *r, const struct device
     return (struct cell){.kind = CELL_NULL};
 }
 
-/* How a column shows the mean that it is `of`. */
+/* How a column shows the mean with the index `of`. */
 enum { BY_ITSELF, BY_MEAN, BY_MAX, BY_SHARE };
 
 #define IDENTITY_COLUMNS                                                                           \
@@ -48,7 +48,7 @@ enum { BY_ITSELF, BY_MEAN, BY_MAX, BY_SHARE };
         "device", NULL, COLUMN_NUMBER, .ascending = true, .doc = "CUDA's number of the device"     \
     }
 
-/* What both tables begin with, and the means, which are nothing where they were never known. */
+/* Fills the first columns of both tables, and the means; a mean without readings stays empty. */
 static void fill_common(const struct table *t, const struct device_row *row, struct cell *cells)
 {
     cells[0] = cell_owned(device_row_title(row));
@@ -129,9 +129,9 @@ static void fill_use(const struct table *t, uint32_t index, enum report_format f
                                                             curve_whole(row->links[link].bytes));
 }
 
-/* ---- what does not come, and why ---- */
+/* ---- missing counters, and why ---- */
 
-/* "power", or "power.energy, power.limit" as the database has them. */
+/* Returns "power", or "power.energy, power.limit" with the database's labels. */
 static char *missing_words(const struct device_missing *a)
 {
     bool is_group = a->group >= RECORD_DEVICE_USE && a->group <= RECORD_DEVICE_GPM;
@@ -155,7 +155,7 @@ static bool are_alike(const struct device_missing *a, const struct device_missin
            strcmp(a->text, b->text) == 0;
 }
 
-/* Was anything read of it, before that? */
+/* Returns whether readings were made before they went missing. */
 static bool was_there(const struct device_report *r, const struct device_missing *a)
 {
     if (a->row)
@@ -284,7 +284,7 @@ static const struct column power_columns[] = {
      .doc = "1: the throttled times come from readings, since there are no counters"},
 };
 
-/* The text leaves out parts of devices, which have neither. */
+/* Text leaves out MIG partitions, which have neither power nor clocks. */
 static bool has_power(const struct table *t, uint32_t index, enum report_format format)
 {
     const struct device_row *row = table_item(t, index);

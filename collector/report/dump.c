@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The verb `dump`: files as text, for people and for tests, in the order of the file; one line per
- * header, block and event. Words are separated by one blank, numbers are decimal or 0x and hex,
+ * The verb `dump`: prints files as text, for people and tests, in the order of the file; one line
+ * per header, block and event. Words are separated by one blank, numbers are decimal or 0x and hex,
  * times are nanoseconds on the process's own scale, strings are JSON strings.
  *
  *   file PATH
  *   header process_id= boot_id= host="" pid= parent= pid_namespace= start_time= api_crc= clock=
  *       ticks_zero= mult= monotonic_zero_ns= realtime_zero_ns= live_path=""
  *   block at=OFFSET sequence= thread= records= min_ns= max_ns= position=BEGIN..END payload= stored=
- *       ("at=live" for what comes from the live file), then "damaged" if its content does not hold
+ *       ("at=live" for blocks of the live file), then "damaged" if its content is not valid
  *   call SYMBOL begin= dur= result= [error=NAME] LABEL=VALUE... thread= tid= [correlation=]
  *       [weight=] [stack=] [captured] [nested] [stale] [open]
  *       after a kernel's handle: LABEL_name="demangled", if the file names it
@@ -45,7 +45,7 @@
 
 #define DUMP_NAMES_MAX (1u << 20)
 
-/* A NAME record; the latest of a handle that is not later than a call names the call's kernel. */
+/* A NAME record. A call's kernel has the name of the last record before it with its handle. */
 struct dump_name {
     uint64_t handle;
     uint64_t begin;
@@ -55,12 +55,12 @@ struct dump_name {
 struct dump {
     struct recording rec;
     struct output out;
-    FILE *text; /* a view: what is printed goes to `out` */
+    FILE *text; /* a view of the stream of `out` */
     struct process *process;
-    struct losses *losses; /* owned, by process index: of loading, and what was met */
-    struct losses *met;    /* those of the process */
+    struct losses *losses; /* owned, by process index: from loading and from this pass */
+    struct losses *met;    /* those of `process` */
     struct kernel_names texts;
-    struct kernel_handles handles; /* of registered kernels of the process, and of KERNEL_NAME */
+    struct kernel_handles handles; /* from NAME; `kernels`: from KERNEL_NAME */
     struct kernel_handles kernels;
     struct stream_scan scan;
     struct {
@@ -73,11 +73,11 @@ struct dump {
     } payload;
     bool blocks_only;
     struct dump_pick pick;
-    bool printed; /* a record */
+    bool printed; /* a record was printed */
     struct {
-        bool is_sought; /* the pass is for that alone */
+        bool is_sought; /* this pass only looks for it */
         uint64_t ns;
-    } first; /* when the recording's first event was */
+    } first; /* time of the recording's first event */
 };
 
 static void print_string(const char *text, size_t length, FILE *out)
@@ -87,7 +87,7 @@ static void print_string(const char *text, size_t length, FILE *out)
     free(quoted);
 }
 
-/* A name out of a file; it may hold anything. */
+/* Prints a name from the file; it may contain any bytes. */
 static void print_name(const char *before, const char *name, const char *behind, FILE *out)
 {
     char *line = json_line(name);
@@ -135,7 +135,7 @@ static const struct kernel_name *name_at(const struct dump *d, uint64_t handle, 
     uint32_t low = 0;
     uint32_t high = d->names.count;
     struct dump_name key = {.handle = handle, .begin = begin};
-    while (low < high) { /* the first that is later than the key */
+    while (low < high) { /* find the first one later than the key */
         uint32_t middle = low + (high - low) / 2;
         if (dump_compare_names(&d->names.list[middle], &key) <= 0)
             low = middle + 1;
@@ -194,7 +194,7 @@ static void print_call(struct dump *d, const struct record *r, const struct func
     }
 }
 
-/* The frames of a STACK record, " frames=3+0x4f,python:7,0x7f00", innermost first. */
+/* Prints the frames of a STACK record, " frames=3+0x4f,python:7,0x7f00", innermost first. */
 static void dump_frames(const struct record *r, FILE *out)
 {
     fputs(" frames=", out);
@@ -215,7 +215,7 @@ static void dump_frames(const struct record *r, FILE *out)
         fputs(",cut", out);
 }
 
-/* Any other record: its arguments by the labels of events.def. */
+/* Prints any other record, with the argument labels of events.def. */
 static void print_other(const struct dump *d, const struct record *r,
                         const struct kernel_name *name)
 {
@@ -278,7 +278,7 @@ static void print_record(struct dump *d, const struct record *r, const struct th
     else
         print_other(d, r, kernel);
     fprintf(out, " thread=%u", thread->number);
-    if (r->type != RECORD_THREAD) /* which has said it */
+    if (r->type != RECORD_THREAD) /* a THREAD record has it among its arguments */
         fprintf(out, " tid=%u", thread->tid);
     if (r->correlation)
         fprintf(out, " correlation=%u", r->correlation);
@@ -314,7 +314,7 @@ static void see_first(struct dump *d, const struct record *r)
         d->first.ns = ns;
 }
 
-/* Reads a block; prints it and its events, or only takes its names, or what `first` seeks. */
+/* Reads a block. Prints it and its events, or collects names, or the time of the first event. */
 static int dump_take_block(struct dump *d, struct block_place *place, bool print)
 {
     struct process *p = d->process;
@@ -410,7 +410,7 @@ static int dump_process(struct dump *d, struct process *p)
     return error < 0 ? unread(p, error) : 0;
 }
 
-/* What is to be printed; times since the first event need that one's. */
+/* Makes the filter. Times relative to the first event need a pass that finds it. */
 static enum exit_code dump_choose(struct dump *d, const struct select_request *request)
 {
     bool is_relative = (request->from.is_given && !request->from.is_absolute) ||

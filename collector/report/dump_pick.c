@@ -8,7 +8,7 @@
 #include "record/gpu_record.h"
 #include "resolve/selection.h"
 
-#define PICK_NAME_BYTES 1024 /* of a text in a record, what is looked at of it */
+#define PICK_NAME_BYTES 1024 /* the length to which a record's text is matched */
 
 static uint64_t moment_ns(const struct select_moment *m, uint64_t origin_ns, uint64_t otherwise)
 {
@@ -34,7 +34,7 @@ void dump_pick_release(struct dump_pick *p)
     *p = (struct dump_pick){0};
 }
 
-/* As a trace names it, or the text that the record has; NULL: it has no name. */
+/* Returns the name as in a trace, or the record's text; NULL: it has no name. */
 static const char *dump_pick_name_of(const struct record *r, const struct function *f,
                                      const struct kernel_name *kernel, char text[PICK_NAME_BYTES])
 {

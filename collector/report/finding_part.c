@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What findings are made of, in a part: of each device what it is charged with, of the devices that
- * may be told of the names and places of that, and of all what they communicated and nothing hid,
- * since how much of that was a wait for another rank comes out of all parts together. Some 20 bytes
- * each.
+ * What findings are made of, in a part: the time charged to each device, the names and places that
+ * a finding may report, and each device's exposed communication. How much of that was a wait for
+ * another rank is known only when all parts are there. Some 20 bytes each.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +24,7 @@ static const struct part_field sum_fields[] = {
     PART_SPAN(struct finding_sum, count, at_ns),
     {0}};
 
-/* With no idle time there are none. */
+/* Returns 0 if there is no idle time. */
 static uint32_t device_count(const struct findings *f)
 {
     return f->idle ? f->gpu.device_count : 0;
@@ -71,7 +70,7 @@ static int add_place(struct combination *c, const char *text, uint32_t *number)
                : error;
 }
 
-/* The name and place of a part become those that they are here. */
+/* Translates numbers of a name and a place from the part to the combination. */
 static void translate(struct part *p, const struct part_numbers *n, uint64_t *what, uint32_t *where)
 {
     bool is_copy = finding_gpu_is_copy(*what);
@@ -82,7 +81,7 @@ static void translate(struct part *p, const struct part_numbers *n, uint64_t *wh
     *where = *where ? n->places[*where - 1] : 0;
 }
 
-/* Places that are not known, of which a part has several, are one here. */
+/* Adds one sum to another. Unknown places, of which a part may have several, become one here. */
 static void add_sum(struct finding_sum *to, const struct finding_sum *sum)
 {
     if (sum->longest_ns > to->longest_ns || !to->count) {
@@ -122,7 +121,7 @@ static int finding_part_add(struct combination *c, struct part *p)
 
 const struct part_section finding_part = {finding_part_put, finding_part_add, NULL};
 
-/* ---- exposed communication, once it is known who waited -------------------------------------- */
+/* ---- exposed communication, once the waiting ranks are known --------------------------------- */
 
 static int put_exposed(struct report *r, struct part *p)
 {

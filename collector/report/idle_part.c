@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the tables of devices' time, of idle time, ranks and arrivals are made of, in a part: of
- * each device its times, what its idle time is charged to, each of its collectives' kernels, by
- * communicator and in their order, and the times in which nothing else ran there. Which kernels
- * met, and who waited, comes out of all parts together, as it does of all recordings. Some 20 bytes
- * a kernel, and 5 for each of these times. Places are texts: a part knows their lines.
+ * What the tables of device time, idle time, ranks and arrivals are made of, in a part: the times
+ * of each device, the places its idle time is charged to, its collective kernels by communicator
+ * and in order, and the times in which nothing else ran there. The combination finds which kernels
+ * met and who waited, as a report of all recordings does. Some 20 bytes a kernel, and 5 for each of
+ * these times. Places are texts, because only the part can resolve their lines.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -15,17 +15,17 @@
 #include "error.h"
 #include "report/part_report.h"
 
-/* What is owned of a place that a part tells. */
+/* Owned data of a place that came from a part. */
 struct reported_place {
     struct idle_reported reported;
     struct thread thread;
 };
 
-/* A device, as it is put into order. */
+/* A device with what is needed to sort it. */
 struct placed {
     struct idle_device device;
-    uint32_t *number; /* in its part */
-    uint32_t at;      /* among all, in the order of the parts */
+    uint32_t *number; /* its number in its part */
+    uint32_t at;      /* position among all, in the order of the parts */
 };
 
 struct carried_device {
@@ -80,7 +80,7 @@ static const struct part_field sequence_fields[] = {
     PART(struct rank_sequence, is_numbered),
     {0}};
 
-/* ---- devices, which go before all that is of one --------------------------------------------- */
+/* ---- devices; they come before everything that refers to one --------------------------------- */
 
 static int idle_part_put_devices(struct report *r, struct part *p)
 {
@@ -119,7 +119,7 @@ static int add_devices(struct combination *c, struct part *p)
     return error;
 }
 
-/* As one walk meets them: by their first work, at one time by process. */
+/* Orders devices as one walk meets them: by their first work, then by process. */
 static int compare_placed(const void *left, const void *right)
 {
     const struct placed *a = left, *b = right;
@@ -158,7 +158,7 @@ static int order_devices(struct combination *c)
 
 const struct part_section device_part = {idle_part_put_devices, add_devices, order_devices};
 
-/* ---- idle time, and who met whom ------------------------------------------------------------- */
+/* ---- idle time, and which kernels met -------------------------------------------------------- */
 
 static int put_rows(struct idle *d, struct part *p)
 {
@@ -235,8 +235,8 @@ static int add_kind(struct combination *c, const char *text, uint32_t *number)
     return arrivals_kind_named(&c->report.idle->arrivals, text, strlen(text), number);
 }
 
-/* Each text of the part is a place of its own there; there is one more, since they count from 1 on.
- */
+/* Makes a place for each text of the part. The list has one more item, since places count from
+ * 1. */
 static int add_places(struct part *p, struct arrivals *to, struct rank_numbers *n)
 {
     struct arrival_place row = {0};
@@ -255,7 +255,7 @@ static int add_places(struct part *p, struct arrivals *to, struct rank_numbers *
     return error;
 }
 
-/* Those of a device are in one part, and come in their order. */
+/* Adds the rows. All rows of a device are in one part, in order. */
 static int add_rows(struct combination *c, struct part *p, struct idle *d)
 {
     struct carried_row row = {0};

@@ -18,8 +18,8 @@ static bool add_file(struct sha256 *hash, const char *path, struct stat *status)
     return true;
 }
 
-/* Its file, and what loading found: part of it may stand in a live file elsewhere, which goes. A
- * file that grew since then, or was put together here, is not what is on the disk. */
+/* Adds a process's file and what loading found, part of which may be in a live file elsewhere.
+ * Returns false if the file grew or was put together here: it differs from what is on disk. */
 static bool add_process(struct sha256 *hash, const struct process *p)
 {
     struct stat status;

@@ -5,7 +5,7 @@
 #include "base/unit_text.h"
 #include "report/report.h"
 
-#define UNREAD_FILES LOSS_COUNT /* the row behind those of struct losses */
+#define UNREAD_FILES LOSS_COUNT /* the row after those of struct losses */
 
 enum { NAME, WEIGHT, KEY, COUNT, COLUMNS };
 

@@ -29,14 +29,14 @@ static int count_devices(struct overview *o)
             error = key_map_set(&known, key, 1);
     }
     o->devices = known.count;
-    const struct device_sources *sources = &o->report->walk.sources; /* say so, too */
+    const struct device_sources *sources = &o->report->walk.sources; /* they have names, too */
     if (o->devices && !o->device && sources->count && sources->list[0]->title[0])
         o->device = sources->list[0]->title;
     key_map_release(&known);
     return error == GPUPROF_LIMIT ? 0 : error;
 }
 
-/* Whose devices are none of those counted: of a job that hangs often all but one. */
+/* Counts processes that lack GPU work and have no device: in a job that hangs often all but one. */
 static int count_workless(struct overview *o)
 {
     const struct report *r = o->report;
@@ -102,7 +102,7 @@ uint64_t overview_start_up_ns(const struct report *r)
     uint64_t until_ns = idle && idle->device_count ? idle->devices[0].begin_ns : r->begin_ns;
     until_ns = until_ns < r->wall_end_ns ? until_ns : r->wall_end_ns;
     uint64_t ns = until_ns > r->wall_begin_ns ? until_ns - r->wall_begin_ns : 0;
-    /* What was not recorded is not known to be start-up. */
+    /* Only recorded time can be start-up. */
     return ns + (idle && idle->device_count ? idle->devices[0].causes[IDLE_START_UP] : 0);
 }
 
@@ -119,7 +119,7 @@ const char *overview_start_up_end(const struct overview *o)
                : "a GPU's first work, and long pauses soon after it";
 }
 
-/* As the table of steps has it: half of them are no longer. */
+/* Finds the slowest step and the median as in the table of steps. */
 static int measure_steps(struct overview *o)
 {
     const struct report *r = o->report;
@@ -154,8 +154,8 @@ static int measure_steps(struct overview *o)
     return 0;
 }
 
-/* Children that a rank forked have its number, too. Processes are in the order of their ranks:
- * those of one rank, in whatever job, are neighbours. */
+/* Returns whether the process is the first of its rank; forked children have the same number.
+ * Processes are sorted by rank, so those of one rank, in any job, are neighbours. */
 static bool is_first_of_rank(const struct recording *rec, uint32_t index)
 {
     const struct process *p = rec->processes[index];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The lines of the first screen that say what the devices did, and what is not known of them. */
+/* The lines of the first screen about what the devices did, and why data is missing. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,11 +11,11 @@
 #include "resolve/missing_reason.h"
 
 #define CAUSES_SHOWN   3
-#define ALARMING_LINES 7 /* so many above the causes: the summary of a run has room for one */
-#define ABSENCES_SHOWN 2 /* reasons */
+#define ALARMING_LINES 7 /* above the causes; the summary of a run then has room for one */
+#define ABSENCES_SHOWN 2 /* missing reasons */
 #define BAR_WIDTH      40
 
-/* Each part has its letter, at least one of what the line above does not round to 0.0%. */
+/* Prints a bar with a letter per kind of work, at least one if the share is not shown as 0.0%. */
 static void print_bar(struct screen *s, const struct overview *o)
 {
     const struct idle *d = o->report->idle;
@@ -45,9 +45,9 @@ static void print_bar(struct screen *s, const struct overview *o)
                 workless);
 }
 
-/* The largest of the places: in all processes, by cause. Shares are of the time behind start-up, as
- * those of the line above and of findings are: of two bases nobody could tell which one a number is
- * of. Of start-up itself a line above says how long it was. */
+/* Prints the places with most idle time in all processes. Shares refer to the time after start-up,
+ * like those of the line above and of findings, so that numbers can be compared. The line on
+ * start-up has its own length. */
 static void print_causes(struct screen *s, const struct idle *d)
 {
     char time[UNIT_TEXT_BYTES];
@@ -62,7 +62,7 @@ static void print_causes(struct screen *s, const struct idle *d)
     }
 }
 
-/* Did a kill take the work of launches, of which CUPTI had handed over none? */
+/* Returns whether a process was killed before CUPTI delivered the work of its launches. */
 static bool was_killed_too_soon(const struct report *r)
 {
     bool is_killed = false;
@@ -73,7 +73,7 @@ static bool was_killed_too_soon(const struct report *r)
     return is_killed && r->losses.gpu_missing;
 }
 
-/* Why, and what to do; where a library was looked for is said elsewhere. */
+/* Prints the reason and the advice, without the folders where a library was searched. */
 static void print_missing(struct screen *s, const char *before, const char *reason)
 {
     static const char looked_at[] = "; looked at ";
@@ -84,12 +84,12 @@ static void print_missing(struct screen *s, const char *before, const char *reas
     free(text);
 }
 
-/* Why rows of devices are missing in some processes, or all; in one line. */
+/* Prints in one line why GPU rows are missing in some or all processes. */
 void overview_print_missing_reason(const struct report *r, struct screen *s)
 {
     struct missing_reason found[ABSENCES_MAX];
     const char *rows = recording_gpu_rows(r->rec);
-    bool has_gpu = recording_has_gpu(r->rec); /* if only what there is of devices */
+    bool has_gpu = recording_has_gpu(r->rec); /* even if only readings of devices */
     bool has_worked = r->idle ? r->idle->window_ns : has_gpu;
     unsigned count = has_gpu ? missing_reasons_find(r->rec, "gpu_rows", found) : 0;
     if (!has_gpu && strncmp(rows, "absent", 6) == 0)
@@ -106,7 +106,7 @@ void overview_print_missing_reason(const struct report *r, struct screen *s)
     }
 }
 
-/* Only where a device was slower than it could be for a time that matters. */
+/* Prints a line if a device was throttled for a relevant share of the time. */
 static void print_throttled(struct screen *s, const struct report *r)
 {
     enum throttle why = THROTTLE_POWER;
@@ -119,7 +119,7 @@ static void print_throttled(struct screen *s, const struct report *r)
     free(title);
 }
 
-/* What --device did not read, or no more, and why. */
+/* Prints why --device could not read counters, or not to the end. */
 static void print_unread(struct screen *s, const struct report *r)
 {
     const struct device_report *d = r->devices;
@@ -134,7 +134,7 @@ static void print_unread(struct screen *s, const struct report *r)
     }
 }
 
-/* What a recording lacks, once for all processes. */
+/* Prints what the recording lacks, once for all processes. */
 static void print_lacks(struct screen *s, const struct recording *rec, const char *head,
                         const char *before, const struct missing_reason *found, unsigned count)
 {

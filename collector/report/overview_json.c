@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The first screen for programs: its keys stay as they are for ever. */
+/* The first screen as JSON. Its keys never change. */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -49,7 +49,7 @@ static void print_steps(const struct overview *o, FILE *out)
     fputs("},\n", out);
 }
 
-/* Of each job: the first and the last of ranks without a file that follow one another. */
+/* Prints the missing ranks of each job as spans: first and last rank. */
 static void print_missing(const struct report *r, FILE *out)
 {
     const char *before = "";
@@ -71,8 +71,8 @@ static void print_missing(const struct report *r, FILE *out)
     fprintf(out, "],\n");
 }
 
-/* How many processes are left out, and the piece. Null: of the whole; times are since the first
- * event. */
+/* Prints how many processes are left out, and the selection; null: there is none. Times count from
+ * the first event. */
 static void print_piece(const struct report *r, FILE *out)
 {
     uint64_t from_ns, to_ns;
@@ -99,7 +99,7 @@ static void print_piece(const struct report *r, FILE *out)
     fprintf(out, "}},\n");
 }
 
-/* JSON: null where all of the program's time was recorded. */
+/* Prints the windows; null if the whole run was recorded. */
 static void print_windows(const struct overview *o, FILE *out)
 {
     fprintf(out, "\"windows\": ");
@@ -128,7 +128,7 @@ static void print_owner(const struct report *r, uint32_t origin, FILE *out)
     free(name);
 }
 
-/* The last allocation that failed, as it stood. */
+/* Prints the memory state at the last failed allocation. */
 static void print_shortage(const struct report *r, FILE *out)
 {
     const struct memory_report *m = r->memory ? &r->memory->report : NULL;
@@ -162,7 +162,7 @@ static void print_shortage(const struct report *r, FILE *out)
     free(advice.text);
 }
 
-/* Processes that made no call any more, those first that have been so longest. */
+/* Prints processes that had stopped making calls, those with the longest silence first. */
 static void print_quiet(const struct report *r, FILE *out)
 {
     const struct quiet *q = &r->hang.quiet;
@@ -189,7 +189,7 @@ static void print_quiet(const struct report *r, FILE *out)
     fputc(']', out);
 }
 
-/* The device that was slowed down most, whatever that matters. */
+/* Prints the most throttled device, however short that was. */
 static void print_throttled(const struct report *r, FILE *out)
 {
     enum throttle why = THROTTLE_POWER;

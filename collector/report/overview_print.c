@@ -19,13 +19,13 @@
 #include "resolve/selection.h"
 #include "table/text_width.h"
 
-#define ORIGIN_LATE_NS  1000000000u /* behind the start of the first process */
+#define ORIGIN_LATE_NS  1000000000u /* after the start of the first process */
 #define FINDINGS_SHOWN  3
-#define LINES_BELOW     5 /* of what is printed behind the findings, at most */
-#define FUNCTIONS_SHOWN 4 /* where there is nothing of devices */
+#define LINES_BELOW     5 /* the most lines printed below the findings */
+#define FUNCTIONS_SHOWN 4 /* if there is no GPU work */
 #define LINE_BYTES      2048
 #define FRAMES_SHOWN    3
-#define HOLDERS_SHOWN   2 /* of what there was when there was not enough */
+#define HOLDERS_SHOWN   2 /* the largest holders when memory ran out */
 
 /* ---- what went wrong ---- */
 
@@ -39,7 +39,7 @@ static void print_failures(struct screen *s, const struct report *r)
                     failure_name(failures->rows, name));
 }
 
-/* The call that has lasted longest, and what the device had not finished. */
+/* Prints the longest open call, and the device's unfinished work. */
 static void print_hang(struct screen *s, const struct report *r)
 {
     struct new_text made;
@@ -59,7 +59,7 @@ static void print_hang(struct screen *s, const struct report *r)
     free(text);
 }
 
-/* Of a stack the call and who called it. */
+/* Cuts a stack to the call and its callers. */
 static char *short_owner(const struct report *r, uint32_t origin)
 {
     char *owner = memory_owner_text(&r->memory->rows, origin), *end = owner;
@@ -70,8 +70,8 @@ static char *short_owner(const struct report *r, uint32_t origin)
     return owner;
 }
 
-/* The last allocation that failed, which most often is the end of the program: who wanted how much,
- * who had most, what to do. */
+/* Prints the last failed allocation, which is often the end of the program: who wanted how much,
+ * who held most, what to do. */
 static void print_shortage(struct screen *s, const struct report *r)
 {
     char wanted[UNIT_TEXT_BYTES], held[UNIT_TEXT_BYTES], of[UNIT_TEXT_BYTES + 8] = "";
@@ -102,7 +102,7 @@ static void print_shortage(struct screen *s, const struct report *r)
     free(advice.text);
 }
 
-/* ---- what it was ---- */
+/* ---- what was recorded ---- */
 
 static void print_piece(struct screen *s, const struct report *r)
 {
@@ -120,14 +120,14 @@ static void print_piece(struct screen *s, const struct report *r)
                         : "");
     free(text);
     free(begun);
-    /* While a program is run others may still come. */
+    /* While the program runs, ranks may still start. */
     text = s->is_short ? NULL : overview_missing_text(r);
     if (text)
         screen_long(s, "missing", text);
     free(text);
 }
 
-/* The figures of several jobs are added up, and the time between them is nobody's. */
+/* Says that figures of several jobs are added up, and wall time includes gaps between them. */
 static void print_jobs(struct screen *s, const struct recording *rec)
 {
     uint32_t first = JOB_NONE, last = 0;
@@ -168,7 +168,7 @@ static void print_program(struct screen *s, const struct overview *o)
                     time_text(time, r->wall_end_ns - r->wall_begin_ns));
 }
 
-/* Of so little of the time that it rounds to 0.0% nobody need know. */
+/* Prints the start-up, unless its share rounds to 0.0%. */
 static void print_start_up(struct screen *s, const struct overview *o)
 {
     const struct report *r = o->report;
@@ -193,8 +193,8 @@ static void print_start_up(struct screen *s, const struct overview *o)
                 d->all.causes[IDLE_START_UP] ? ", without start-up" : "");
 }
 
-/* Times of the tables, and of what one asks for, are none of the line above, which begins with the
- * process: it says so where one may look at another moment for that. */
+/* Tables and options count from the first event, but the line above counts from the process's
+ * start. Explains that if the two differ noticeably. */
 static void print_origin(struct screen *s, const struct report *r)
 {
     char time[UNIT_TEXT_BYTES];
@@ -227,7 +227,7 @@ static void print_steps(struct screen *s, const struct overview *o)
     screen_long(s, "steps", text);
 }
 
-/* Of the process with most of them, and what one that followed a schedule says of its steps. */
+/* Prints the dumps, or the schedule and windows of the process with most of them. */
 static void print_windows(struct screen *s, const struct overview *o)
 {
     uint64_t count;
@@ -243,7 +243,7 @@ static void print_windows(struct screen *s, const struct overview *o)
     free(why);
 }
 
-/* Where nothing is known of devices. */
+/* Prints the functions with most time, if there is no GPU work. */
 static void print_functions(struct screen *s, const struct report *r, unsigned count)
 {
     char time[UNIT_TEXT_BYTES], number[UNIT_TEXT_BYTES];
@@ -268,7 +268,7 @@ static void print_functions(struct screen *s, const struct report *r, unsigned c
 
 /* ---- what to do ---- */
 
-/* To be copied: it stands farther to the left where there is little room, and is never cut. */
+/* Prints a command to copy. It is never cut: on a narrow screen it starts farther left. */
 static void print_next(struct screen *s, const struct findings *f, const struct finding *found)
 {
     static const char next[] = "next: ";
@@ -284,8 +284,8 @@ static void print_next(struct screen *s, const struct findings *f, const struct 
     free(command);
 }
 
-/* What the thread did that the GPU waits for: where it is known, that is said rather than a place.
- * NULL: it is not. */
+/* Returns what the thread did while the GPU waited, to be shown instead of a place; NULL: not
+ * known. */
 static char *did_text(const struct finding *found)
 {
     char ns[UNIT_TEXT_BYTES], of[UNIT_TEXT_BYTES];
@@ -298,14 +298,14 @@ static char *did_text(const struct finding *found)
                        most->did == DID_RUNNING && most->where ? " sampled there" : "");
 }
 
-/* Which device it is about, where there are several, and where. */
+/* Prints the device, if there are several, and the place. */
 static void print_place(struct screen *s, const struct findings *f, const struct finding *found)
 {
     char on[80] = "", by[64] = "", who[RANK_TITLE_BYTES];
     const struct finding_row *most = found->row_count ? &found->rows[0] : NULL;
     const char *place = found->where ? found->where : most ? most->name : NULL;
     if (found->kind == &finding_kinds[FINDING_STRAGGLER] || found->says.is_awaited)
-        place = found->where; /* it is the rank itself */
+        place = found->where; /* then the name is the rank itself */
     if (f->idle && f->idle->device_count > 1 && found->device != UINT64_MAX)
         snprintf(on, sizeof on, "%s, GPU %llu%s", process_who(found->process, who),
                  (unsigned long long)found->device, place ? ", " : "");
@@ -321,8 +321,8 @@ static void print_place(struct screen *s, const struct findings *f, const struct
     free(did);
 }
 
-/* What costs most, with its place and what to run next; places, what to run, and then findings give
- * way to what still has to stand on the screen. */
+/* Prints the most expensive findings, each with its place and the next command. If the screen is
+ * full, places go first, then commands, then findings. */
 static void print_findings(struct screen *s, const struct findings *f)
 {
     char time[UNIT_TEXT_BYTES];
@@ -357,7 +357,7 @@ static const char *of_whole(const struct report *r)
     return r->selection ? ", of the whole recording" : "";
 }
 
-/* Is there something to know though nothing is missing? Who was still running has a line here. */
+/* Returns whether there are notes, other than running processes, which have their own line. */
 static bool has_notes(const struct losses *l)
 {
     struct losses others = *l;
@@ -374,7 +374,7 @@ static void overview_print_losses(struct screen *s, const struct report *r)
     struct losses losses = r->losses;
     uint64_t held = overview_held_back(r);
     losses.gpu_missing -= held;
-    if (held) /* it gives away whole buffers of finished records: none behind a kernel that hangs */
+    if (held) /* CUPTI delivers full buffers only, and a hanging kernel blocks them */
         screen_line(s, "held back", NULL,
                     "%s kernels, copies and fills: CUPTI had not delivered their records",
                     count_text(number, held));
@@ -413,7 +413,7 @@ static void print_cost(struct screen *s, const struct report *r)
                     s->is_short ? "" : "; --table=cost");
 }
 
-/* What the first screen and the summary have in common. */
+/* Prints what the first screen and the summary have in common. */
 static void print_most(struct screen *s, const struct overview *o, unsigned function_count)
 {
     const struct report *r = o->report;

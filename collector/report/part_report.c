@@ -16,7 +16,7 @@
 #include "base/message.h"
 #include "error.h"
 
-/* Tables that need every event in one place, and of a combination are empty. */
+/* Returns whether the table needs every event in one place, so a combination cannot have it. */
 static bool is_asked_for(const struct table_info *info)
 {
     return info->by != BY_NAME || info == &step_changes_table ||
@@ -60,7 +60,7 @@ const char *part_report_missing(unsigned missing, char text[static PART_MISSING_
     return text;
 }
 
-/* What the report has that is in no part. */
+/* Returns what the report has that no part has. */
 static unsigned find_missing(const struct report *r)
 {
     const struct hang *h = &r->hang;
@@ -75,7 +75,7 @@ static unsigned find_missing(const struct report *r)
     return missing;
 }
 
-/* ---- what there is one of -------------------------------------------------------------------- */
+/* ---- single values --------------------------------------------------------------------------- */
 
 static const struct part_field whole_fields[] = {
     PART(struct report, walk.survey.origin_ns, .join = PART_FIRST),
@@ -174,10 +174,10 @@ int part_texts(struct combination *c, struct part *p, uint32_t **numbers, uint32
 
 /* ---- a combination --------------------------------------------------------------------------- */
 
-/* What is wrong with a part, unless nothing is to be said. */
+/* Reports a fault of a part, unless the combination is quiet. */
 #define WRONG(c, ...) ((c)->is_quiet ? EXIT_USAGE : usage_error("report: " __VA_ARGS__))
 
-/* The parts of one set, each once; they are put in the order of their numbers. */
+/* Checks that the parts are one complete set without duplicates, and sorts them by number. */
 static enum exit_code check_set(struct combination *c)
 {
     const struct part *first = &c->parts[0];
@@ -245,7 +245,7 @@ static int part_report_start(struct combination *c)
         r->walk.recorded[i].window = reported->window;
     }
     for (uint32_t i = 0, first = 0; i < c->part_count; first += c->parts[i++].process_count)
-        c->parts[i].processes = rec->loaded ? rec->loaded + first : NULL; /* in the parts' order */
+        c->parts[i].processes = rec->loaded ? rec->loaded + first : NULL; /* in parts' order */
     return error;
 }
 
@@ -342,7 +342,7 @@ enum exit_code combination_make(struct combination *c, uint32_t count, combinati
 void combination_release(struct combination *c)
 {
     free(c->called);
-    c->rec.thread_count = 0; /* those of the parts; nothing here was made for them */
+    c->rec.thread_count = 0; /* the threads are in the parts */
     if (c->report.rec)
         report_release(&c->report);
     recording_release(&c->rec);

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What of a report a part has, and a report that is made of parts. Carried is what sums over
- * processes give to the nanosecond: all tables of sums (analyses.def), losses, what processes say
- * of themselves and what gpuprof cost them; steps; idle time by place, findings, and of what ranks
- * do together what each of them did, from which it follows who met whom. A process is in one share,
- * whole, and so are its work, its ranges, its books of memory; what shares have in common is put
- * right here:
+ * What of a report is stored in a part, and how parts are combined into a report. A part has
+ * everything that can be added up over processes exactly: all tables of sums (analyses.def),
+ * losses, the processes' metadata, gpuprof's own cost, steps, idle time by place and findings. For
+ * collectives it has what each rank did, from which the combination finds who waited for whom. A
+ * process is in one share as a whole, with its work, ranges and memory ledger. What shares have in
+ * common is adjusted here:
  *
- *  - times of a host's processes have one offset (share.h), so that first and last can be compared;
+ *  - times of the processes of a host have one offset (share.h), so first and last are comparable;
  *  - rows of devices have the rank in their names, or the process if there are several;
- *  - devices come in the order of their first work, as one walk meets them;
- *  - how many ranges differ in their numbers alone is told when all are there;
- *  - quantiles are of histograms, which are added up, shares and means of the sums.
+ *  - devices come in the order of their first work, as in one walk;
+ *  - how many ranges differ only in their numbers is known when all parts are there;
+ *  - quantiles come from histograms, which are added up; shares and means come from the sums.
  *
- * Where something has a bound, a part keeps as much for its share as a report does for all, and
- * says so if that was not enough. What is not carried is in enum part_missing, and what is there
- * only if it is asked for: rows by stack, thread or line of source, and the tables of steps.
+ * Where something has a bound, a part stores as much for its share as a report does for everything,
+ * and has a flag if that was not enough. Parts lack what enum part_missing lists, and what is made
+ * only on request: rows by stack, thread or source line, and the tables of steps.
  */
 #ifndef GPUPROF_COLLECTOR_PART_REPORT_H
 #define GPUPROF_COLLECTOR_PART_REPORT_H
@@ -24,46 +24,46 @@
 #include "query/part_file.h"
 #include "report/report.h"
 
-/* Puts into the part what report_make has found. 0 or an error. */
+/* Puts the results of report_make into the part. Returns 0 or an error. */
 int part_report_put(struct report *r, struct part *part);
 
-/* A report of parts; what its rows are views of. */
+/* A report made of parts, and what its rows are views of. */
 struct combination {
-    bool is_quiet;      /* nothing is said: somebody else says it, or another way is left */
-    bool groups;        /* what one of ranges is; range_rows.h */
+    bool is_quiet;      /* print no messages: the caller does, or has another way left */
+    bool groups;        /* rows of ranges are groups; range_rows.h */
     struct part *parts; /* owned */
     uint32_t part_count;
-    struct packed_cache cache;         /* of their spans */
-    struct part_numbers *numbers;      /* owned, by part */
-    struct process_reported *reported; /* owned, by the processes' numbers */
-    struct recording rec;              /* of processes without events */
+    struct packed_cache cache;         /* for the parts' spans */
+    struct part_numbers *numbers;      /* owned, indexed by part */
+    struct process_reported *reported; /* owned, indexed by the process number */
+    struct recording rec;              /* its processes have no events */
     struct report report;
-    struct reported_place **places; /* owned, and so are they; what idle time is charged to */
+    struct reported_place **places; /* owned, with the items; what idle time is charged to */
     uint32_t place_count;
-    struct called_part *called; /* owned; what the ranks have called */
+    struct called_part *called; /* owned; what the ranks called */
     uint32_t called_count;
-    bool has_few_times; /* a part had more different ones than it could keep */
-    bool has_more;      /* rows for which there was no room, here or in a part */
+    bool has_few_times; /* a part had more different times than it could store */
+    bool has_more;      /* some rows had no room, here or in a part */
 };
 
-/* What numbers of a part mean where all are added up. Its lists are owned. */
+/* Translates numbers of one part to numbers of the combination. The lists are owned. */
 struct part_numbers {
     struct rank_numbers ranks;
-    uint32_t *names, *places; /* of findings; 0: it is not known */
+    uint32_t *names, *places; /* of findings; 0: not known */
     uint32_t name_count, place_count, device_count;
 };
 
-/* What the walk knows of a process. */
+/* Facts about a process that come from the event walk. */
 struct process_reported {
     struct losses losses;
     uint64_t calls;
-    uint64_t window; /* the number of the last one; 0: none */
+    uint64_t window; /* number of the last window; 0: none */
 };
 
 /*
- * A section of a part: what puts it there, what adds it to the others', and what follows when that
- * of all parts is there (NULL: nothing). Sections come in the order of part_report.c, each of all
- * parts before the next one. 0 or an error; that it is damaged the part says.
+ * A section of a part: writes it, adds it to the combination, and finishes after the last part
+ * (NULL: nothing to do). Sections have the order of part_report.c; each is added from all parts
+ * before the next one. Functions return 0 or an error; damage is noted in the part.
  */
 struct part_section {
     int (*put)(struct report *r, struct part *p);
@@ -74,39 +74,40 @@ struct part_section {
 extern const struct part_section process_part, device_part, step_part, collective_part, idle_part,
     finding_part, exposed_part;
 
-/* Is something to be told of collectives, or may it be when other parts are there? */
+/* Returns whether collectives have something to report, or may have together with other parts. */
 bool collective_part_is_doubtful(const struct hang *h);
 
-/* Texts that a part counts, and the end of them; reading them, what `number` says of each, which
- * may be NULL there: *numbers is owned by the caller. 0 or an error. (part_report.c) */
+/* Puts a text into the part; an end mark follows the last. part_texts reads such a list into
+ * *numbers, owned by the caller, as `number` returns them. Returns 0 or an error.
+ * (part_report.c) */
 void part_put_text(struct part *p, const char *text);
 int part_texts(struct combination *c, struct part *p, uint32_t **numbers, uint32_t *count,
                int (*number)(struct combination *c, const char *text, uint32_t *number));
 
-/* A place with that text, at that `where` (NULL: it is not known), of the thread with that id (0:
- * of none), whose share of the work that is (idle_row_work_share); the texts must stay. What
- * *place says of the call stays. 0 or GPUPROF_NO_MEMORY. (idle_part.c) */
+/* Fills *place with a place that has these texts and this share of the work (idle_row_work_share).
+ * `tid`: its thread, 0: none. The texts must stay valid; is_open and side of *place are preserved.
+ * Returns 0 or GPUPROF_NO_MEMORY. (idle_part.c) */
 int part_report_place(struct combination *c, const struct idle_reported *what, uint32_t tid,
                       struct idle_place *place);
 
-/* Reads part `index`, as part_read does. */
+/* Reads part `index`, like part_read. */
 typedef enum exit_code combination_part_fn(void *context, uint32_t index, struct part *part);
 
 /*
- * Of `count` parts. `quiet`: says nothing of several jobs, nor of what is wrong with parts;
- * `groups` as struct report_request has it. EXIT_OK, or another exit code after one line on stderr;
+ * Combines `count` parts. `quiet`: prints nothing about several jobs or faulty parts; `groups`: see
+ * struct report_request. Returns EXIT_OK, or another exit code after one line on stderr. Call
  * combination_release in every case.
  */
 enum exit_code combination_make(struct combination *c, uint32_t count, combination_part_fn *read,
                                 void *context, bool quiet, bool groups);
 void combination_release(struct combination *c);
 
-/* Is it one that a combination can have? Then it is as of all recordings, unless something is
- * missing that it needs: enum part_missing. */
+/* Returns whether a combination can have the table. The rows are the same as from all recordings,
+ * unless something is missing that part_report_needs names (enum part_missing). */
 bool part_report_has(const struct table_info *info);
 unsigned part_report_needs(const struct table_info *info);
 
-/* In words, with commas between; returns `text`. */
+/* Writes the names of what is missing, separated by commas; returns `text`. */
 #define PART_MISSING_BYTES 256
 const char *part_report_missing(unsigned missing, char text[static PART_MISSING_BYTES]);
 

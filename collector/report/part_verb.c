@@ -17,7 +17,7 @@
 #include "report/report_tables.h"
 #include "resolve/symbols.h"
 
-/* By which the launchers of jobs number their processes, the most telling first (rank.h). */
+/* Variables in which job launchers number their processes, the most reliable first (rank.h). */
 static const struct {
     const char *index, *count;
 } launchers[] = {{"RANK", "WORLD_SIZE"},
@@ -28,7 +28,7 @@ static const struct {
                  {"SLURM_PROCID", "SLURM_NTASKS"},
                  {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS"}};
 
-/* What a part cannot have, and what is said when parts are shown. */
+/* Returns the first option that a part cannot apply, without "--"; NULL: none. */
 static const char *chosen_option(const struct options *all, const struct report_options *o)
 {
     for (unsigned i = 0; i < SELECT_OPTIONS; i++)
@@ -102,7 +102,7 @@ enum exit_code part_verb_check(const struct options *all, const struct report_vi
     return EXIT_OK;
 }
 
-/* A number without a sign, up to SHARES_MAX; what stands behind it is *rest. False: it is none. */
+/* Reads a number of at most SHARES_MAX + 1; *rest is the text after it. False: no digit. */
 static bool part_verb_read_number(const char *text, uint32_t *number, const char **rest)
 {
     char *end;
@@ -117,12 +117,12 @@ static bool is_share(const struct share *share)
     return share->count <= SHARES_MAX && share->index < share->count;
 }
 
-/* Which share: as the user says it or else the launcher; *by is what said so, NULL: nobody. */
+/* Finds the share from the option or else the launcher. *by is the source; NULL: none. */
 static enum exit_code find_share(const struct report_options *o, struct share *share,
                                  const char **by)
 {
     const char *rest;
-    unsigned half = 0; /* of the first launcher that does not say of how many, and 1 */
+    unsigned half = 0; /* 1 + index of the first launcher that gives no count; 0: none */
     *share = (struct share){.count = 1};
     *by = o->share ? "--share" : NULL;
     if (o->share && (!part_verb_read_number(o->share, &share->index, &rest) || *rest != '/' ||
@@ -179,7 +179,7 @@ enum exit_code part_make(struct part *part, int fd, struct report *report, struc
     part->index = share->index;
     part->count = share->count;
     memcpy(part->set, share->set, sizeof part->set);
-    int error = report_make(report, rec, request); /* which says what went wrong */
+    int error = report_make(report, rec, request); /* it prints its own errors */
     if (error < 0)
         return EXIT_ENVIRONMENT;
     error = begun < 0 ? begun : part_report_put(report, part);
@@ -224,10 +224,10 @@ enum exit_code part_verb(const struct options *options)
     enum exit_code code = find_share(own, &share, &by);
     if (code != EXIT_OK)
         return code;
-    /* A launcher starts the same words everywhere: there each part needs a name of its own. */
+    /* A launcher starts the same command everywhere, so each part needs a name of its own. */
     if (asprintf(&path, own->share || !by ? "%s" : "%s.%u", options->output, share.index) < 0)
         return say_error("report", GPUPROF_NO_MEMORY);
-    /* Others may look at a file at the same time: none is changed. */
+    /* Other processes may read the same file at the same time, so none is changed. */
     struct recording_options how = {
         .keep_live = true, .processors = options->jobs, .share = &share};
     code = recording_open(&rec, options->paths, options->path_count, &how);

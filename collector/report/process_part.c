@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A process in a part: its header, what it says of itself, its losses, what gpuprof cost it, and
- * its dumps.
- */
+/* A process in a part: header, metadata, losses, gpuprof's own cost, and dumps. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,7 +35,7 @@ static const struct part_field process_fields[] = {
 static const struct part_field reported_fields[] = {
     PART_SPAN(struct process_reported, losses, window), {0}};
 
-/* Who reads the part knows no clock but the header's: a moment as that clock tells it. */
+/* Converts a time to the header's clock, since the reader of a part has no other. */
 static void report_moment(struct process *p, uint64_t *ns)
 {
     uint64_t shown_ns = clock_map_ns(&p->clock, *ns), zero_ns = clock_map_ns(&p->clock, 0);
@@ -69,7 +66,7 @@ static int process_part_put(struct report *r, struct part *p)
     return 0;
 }
 
-/* Into a process that has nothing. */
+/* Reads into an empty process. */
 static int process_part_get(struct part *p, struct process *process,
                             struct process_reported *reported)
 {

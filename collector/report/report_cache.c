@@ -18,14 +18,14 @@
 #define NAME ".gpuprof-report"
 
 struct kept_head {
-    const uint8_t *key, *files; /* files: the names of those looked at, each with its zero */
+    const uint8_t *key, *files; /* files: names of the files looked at, each with its zero */
     uint32_t key_bytes, files_bytes;
-    const char *hash; /* of what these files were */
-    uint32_t count;   /* of parts */
+    const char *hash; /* of the state of these files */
+    uint32_t count;   /* number of parts */
     bool has_memory;
 };
 
-/* Each as it is now, or as missing. Returns `text`. */
+/* Hashes the current state of each file, also that it is missing. Returns `text`. */
 static const char *hash_of_files(const char *names, size_t length, char *text)
 {
     struct sha256 hash;
@@ -77,7 +77,7 @@ static void put_findings(struct part *p, const struct findings *f)
         struct kept_finding row = {.finding = f->list[i]};
         row.rows = row.finding.rows;
         row.kind = (uint32_t)(row.finding.kind - finding_kinds);
-        if (row.finding.bytes) /* those of time cost none */
+        if (row.finding.bytes) /* findings about time have no bytes */
             part_put_row(p, finding_fields, &row);
     }
     part_put_end(p);
@@ -114,7 +114,7 @@ int report_cache_memory(struct report_cache *k, struct combination *c)
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
-/* What both directions have in front of the findings. */
+/* Reads or writes what precedes the findings. */
 static void carry_head(struct part *p, struct kept_head *h)
 {
     part_bytes(p, &h->key, &h->key_bytes);
@@ -166,7 +166,7 @@ void report_cache_write(const char *folder, const struct kept_key *key, const st
         new_file_place(&file, false);
 }
 
-/* Opens it. What others could have written is not looked at. */
+/* Opens the file. Returns false for a file that another user could have written. */
 static bool open_own(struct report_cache *k, const char *path)
 {
     struct stat s;
@@ -177,8 +177,8 @@ static bool open_own(struct report_cache *k, const char *path)
     return S_ISREG(s.st_mode) && s.st_uid == geteuid() && !(s.st_mode & (S_IWGRP | S_IWOTH));
 }
 
-/* Was it made of these recordings, and are the files in which names were looked up what they were?
- */
+/* Returns whether it was made from these recordings, and the files used to resolve names are
+ * unchanged. */
 static bool report_cache_is_same(const struct kept_head *h, const struct kept_key *key)
 {
     char hash[SHA256_BASE64_BYTES];

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A whole report, kept beside its recordings for the next questions: the parts that a first report
- * of a folder was added up from, in FOLDER/.gpuprof-report, and what it had found about memory. Any
- * table of which parts are made comes from there (report/part_report.h). It is derived data, and
- * may be deleted at any time: a part (query/part_file.h) with the key of kept_key.h, with what the
- * other files were in which names were looked up, and with the findings; behind it the parts of the
- * report. It is used only while all these files are what they were.
+ * A whole report, stored beside its recordings so that later questions are answered quickly.
+ * FOLDER/.gpuprof-report has the parts that the first report was combined from, and its findings
+ * about memory. Every table that parts can give comes from there (report/part_report.h). It is
+ * derived data and may be deleted at any time. It begins with a part (query/part_file.h) that has
+ * the key of kept_key.h, the state of other files used to resolve names, and the findings; the
+ * report's parts follow. It is used only while all these files are unchanged.
  */
 #ifndef GPUPROF_COLLECTOR_REPORT_CACHE_H
 #define GPUPROF_COLLECTOR_REPORT_CACHE_H
@@ -14,27 +14,27 @@
 #include "report/part_report.h"
 
 struct report_cache {
-    int fd;             /* owned; -1: it is not open */
-    uint64_t at, bytes; /* where the next part begins, and how long the file is */
-    uint32_t count;     /* of parts */
-    bool has_memory;    /* the findings about memory are in the head */
+    int fd;             /* owned; -1: not open */
+    uint64_t at, bytes; /* where the next part begins; length of the file */
+    uint32_t count;     /* number of parts */
+    bool has_memory;    /* the head has the findings about memory */
     struct part head;
 };
 
-/* What was kept with that key. False: nothing that can be used. report_cache_release in any case.
- */
+/* Opens what was stored with that key. Returns false if nothing usable is there. Call
+ * report_cache_release in both cases. */
 bool report_cache_read(struct report_cache *k, const char *folder, const struct kept_key *key);
 void report_cache_release(struct report_cache *k);
 
-/* The next part of it (combination_part_fn; the context is the struct report_cache). */
+/* Reads the next part (combination_part_fn; the context is the struct report_cache). */
 enum exit_code report_cache_part(void *kept, uint32_t index, struct part *part);
 
-/* Puts the findings about memory into the report that was added up. 0; GPUPROF_DAMAGED or
- * GPUPROF_NO_MEMORY, and then the report must be made anew. */
+/* Puts the findings about memory into the combined report. Returns 0; after GPUPROF_DAMAGED or
+ * GPUPROF_NO_MEMORY the report must be made anew. */
 int report_cache_memory(struct report_cache *k, struct combination *c);
 
-/* Keeps a combination of parts that were read from files; `has_memory`: with its findings about
- * memory. What goes wrong there is no error. */
+/* Stores a combination of parts that were read from files. `has_memory`: with its findings about
+ * memory. A failure to write is ignored. */
 void report_cache_write(const char *folder, const struct kept_key *key, const struct combination *c,
                         bool has_memory);
 

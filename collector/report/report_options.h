@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the options of `report` say; report_verb.c declares them. */
+/* Values of the options of `report`; report_verb.c declares them. */
 #ifndef GPUPROF_COLLECTOR_REPORT_OPTIONS_H
 #define GPUPROF_COLLECTOR_REPORT_OPTIONS_H
 
 #include "base/options.h"
 #include "table/table.h"
 
-/* Rows of ranges that are groups: scripts look for rows by their names. */
+/* Whether ranges are rows as groups; by default only in text. */
 enum report_groups { GROUPS_IN_TEXT, GROUPS_ALWAYS, GROUPS_NEVER };
 
-/* What the options say beyond those of all verbs that read recordings. */
+/* Options that only `report` has. */
 struct report_options {
     struct table_options table;
     enum report_by by;
     enum report_groups groups;
-    bool is_mine;        /* the user's own lines only (own_line.h) */
+    bool is_mine;        /* only the user's own lines (own_line.h) */
     const char *source;  /* a folder; NULL: none */
-    double step_samples; /* 0: not said */
+    double step_samples; /* 0: not given */
     bool is_partial;
-    const char *share; /* I/N; NULL: as the launcher says */
+    const char *share; /* I/N; NULL: taken from the launcher */
     bool is_combined;
 };
 

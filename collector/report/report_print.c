@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The report on paper: text, JSON, csv, and the summary at the end of a run. */
+/* Prints the report: text, JSON, csv, and the summary at the end of a run. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,7 +34,7 @@ static void print_processes(const struct report *r, FILE *out)
         fprintf(out, "  ... and %u more\n", r->rec->count - PROCESSES_SHOWN_MAX);
 }
 
-/* In any case, and always at the end. */
+/* Prints the table of losses, which always ends the text. */
 static int report_print_losses(const struct report *r, const struct report_view *v, FILE *out)
 {
     struct table losses = {.info = &losses_table, .source = r};
@@ -43,7 +43,7 @@ static int report_print_losses(const struct report *r, const struct report_view 
     return table_print_text(&losses, &how, out);
 }
 
-/* A rank without rows must not hide behind the others, which have some. */
+/* Prints where GPU rows come from, by groups of processes, so that a rank without rows shows. */
 static void print_gpu_rows(const struct recording *rec, FILE *out)
 {
     struct missing_reason found[ABSENCES_MAX];
@@ -63,7 +63,7 @@ static void print_gpu_rows(const struct recording *rec, FILE *out)
                 rec->count);
 }
 
-/* What is not on the first screen of parts. */
+/* Says what a combination of parts lacks. */
 static void print_missing(const struct report *r, FILE *out)
 {
     char text[PART_MISSING_BYTES];
@@ -74,7 +74,7 @@ static void print_missing(const struct report *r, FILE *out)
             part_report_missing(r->missing, text));
 }
 
-/* What was read, and the first screen; with --full each process, and where its rows are from. */
+/* Prints the first screen; with --full also each process, and where its rows come from. */
 static int print_recording(const struct report *r, const struct report_view *v, FILE *out)
 {
     struct overview o;
@@ -94,7 +94,7 @@ static int print_recording(const struct report *r, const struct report_view *v, 
     return 0;
 }
 
-/* Fills `tables` with those that are wanted; their number. */
+/* Fills `tables` with those to be shown; returns the number. */
 static unsigned wanted_tables(const struct report *r, const struct report_view *v,
                               enum report_format format, struct table *tables)
 {
@@ -119,7 +119,7 @@ static int print_tables(const struct report *r, const struct report_view *v,
     return error;
 }
 
-/* The names of tables that are there and were not shown. */
+/* Prints the names of tables that have rows and were not shown. */
 static int print_others(const struct report *r, const struct report_view *v, FILE *out)
 {
     struct table tables[REPORT_TABLES_MAX];
@@ -155,7 +155,7 @@ int report_print_text(const struct report *r, const struct report_view *v, FILE 
     if (!v->tables)
         error = print_recording(r, v, out);
     else if (!recording_has_gpu(r->rec) || missing_reasons_find(r->rec, "gpu_rows", found))
-        print_gpu_rows(r->rec, out); /* why tables of the GPU may have none */
+        print_gpu_rows(r->rec, out); /* explains empty GPU tables */
     if (error == 0)
         error = print_tables(r, v, FORMAT_TEXT, out);
     if (error == 0 && !v->tables && !v->is_full && v->by <= BY_RANGE)

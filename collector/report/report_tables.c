@@ -26,7 +26,7 @@ struct table_list {
     const struct table_info *infos;
     unsigned count;
     const void *source;
-    unsigned parts; /* enum report_part: what it is made of */
+    unsigned parts; /* enum report_part: what the table is made of */
 };
 
 #define LISTS_MAX 64
@@ -57,7 +57,7 @@ unsigned report_tables(const struct report *r, struct table *tables)
     return count;
 }
 
-/* Which of those that are asked for is the table, by its name, or its old one? UINT_MAX: none. */
+/* Returns the table's position in --table, by its name or old name; UINT_MAX: not named. */
 static unsigned request_of(const struct report_view *v, const struct table_info *info)
 {
     unsigned old = word_in(v->tables, info->old_name), own = word_in(v->tables, info->name);
@@ -71,7 +71,7 @@ static bool report_tables_is_named(const struct report_view *v, const struct tab
 
 const struct table_info *report_table_at(unsigned index)
 {
-    static const struct report nothing; /* the descriptions will do */
+    static const struct report nothing; /* only the declarations are used */
     struct table tables[REPORT_TABLES_MAX];
     return index < report_tables(&nothing, tables) ? tables[index].info : NULL;
 }
@@ -87,13 +87,13 @@ bool report_names(const struct report_view *v, const struct table_info *infos, u
 unsigned report_leaves(const struct report_view *v, enum report_format format,
                        const struct recording *rec)
 {
-    static const struct report nothing; /* the descriptions will do */
+    static const struct report nothing; /* only the declarations are used */
     struct table_list lists[LISTS_MAX];
     unsigned count = list_tables(&nothing, lists), parts = 0, missing = report_parts_missing(rec);
     bool is_text = format == FORMAT_TEXT;
     if (is_text && !v->tables && !v->is_full)
         return missing | REPORT_UNSEEN | REPORT_HOST;
-    if (v->tables && format == FORMAT_JSON) /* which has sums beside tables without rows */
+    if (v->tables && format == FORMAT_JSON) /* JSON has sums beside tables without rows */
         return 0;
     if (!v->tables || v->by != BY_NAME || !(is_text || format == FORMAT_CSV))
         return missing;
@@ -139,12 +139,12 @@ bool report_leaves_hangs(const struct report_view *v, enum report_format format)
     return !(report_needs(v, format) & (PART_HANGS | PART_COLLECTIVES | PART_OVERVIEW));
 }
 
-/* Whoever asks for the stacks wants their table, not to look for it among all the others. */
+/* Returns whether the table is shown. --by=stack shows its table alone, not among all others. */
 bool report_wants(const struct report_view *v, const struct table_info *info,
                   enum report_format format)
 {
     if (!info->key && format != FORMAT_CSV)
-        return false; /* it is there whatever is wanted */
+        return false; /* a part of every text and JSON in another form */
     if (v->tables)
         return report_tables_is_named(v, info);
     if (info->by != BY_NAME)
@@ -161,7 +161,7 @@ static unsigned text_rank(const struct report_view *v, const struct table_info *
     return info->place == PLACE_ASKED ? (unsigned)PLACES : info->place;
 }
 
-/* Insertion keeps those of one place, or of one name, in their order. */
+/* Sorts by insertion, which preserves the order of equal ranks. */
 void report_tables_order(const struct report_view *v, struct table *tables, unsigned count)
 {
     for (unsigned i = 1; i < count; i++) {
@@ -202,7 +202,7 @@ static enum exit_code check_table(const char *word, const struct report_view *v,
                                                    : "by=python-line");
     }
     for (unsigned i = 0; i < count; i++) {
-        const struct table_info *info = tables[i].info; /* several of one name have other files */
+        const struct table_info *info = tables[i].info; /* one name may have several files */
         const char *file = info->csv_name ? info->csv_name : info->key;
         if (file && report_tables_is_word(word, length, file))
             return usage_error("report: '%s' is a csv file of the table %s; give --table=%s", file,
@@ -212,7 +212,7 @@ static enum exit_code check_table(const char *word, const struct report_view *v,
                        (int)length, word, nearest_text(&nearest, "", text));
 }
 
-/* `r` is NULL: whatever of them is there. */
+/* Checks the --sort column. `r` NULL: every shown table counts, not only those with rows. */
 static enum exit_code check_sort(const struct report_view *v, enum report_format format,
                                  struct table *tables, unsigned count, const struct report *r)
 {
@@ -238,7 +238,7 @@ static enum exit_code check_sort(const struct report_view *v, enum report_format
 
 enum exit_code report_view_check(const struct report_view *v, enum report_format format)
 {
-    static const struct report nothing; /* of the tables the descriptions will do */
+    static const struct report nothing; /* only the declarations of tables are used */
     struct table tables[REPORT_TABLES_MAX];
     unsigned count = report_tables(&nothing, tables);
     for (const char *word = v->tables; word;) {

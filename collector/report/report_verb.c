@@ -53,7 +53,7 @@ static enum exit_code report_print(struct report *r, const struct report_view *v
     return verb_output_close(&out, path, error);
 }
 
-/* Who says what a step is, or how large, wants to see them. */
+/* Steps are shown if an option defines them or their size, or names their table. */
 static struct step_request request_of(const struct options *options, const struct report_view *view,
                                       enum report_format format)
 {
@@ -66,7 +66,7 @@ static struct step_request request_of(const struct options *options, const struc
                                  .samples = own->step_samples};
 }
 
-/* Is a table that is asked for by its name not whole? */
+/* Returns an error if a named table is incomplete in these parts. */
 static enum exit_code check_missing(const struct report *r, const struct report_view *view)
 {
     static const struct report nothing;
@@ -83,7 +83,7 @@ static enum exit_code check_missing(const struct report *r, const struct report_
     return EXIT_OK;
 }
 
-/* What is in no part, for who did not ask for tables by their names. */
+/* Says what parts lack, if no table was named. */
 static void say_missing(const struct report *r, const struct report_view *view,
                         enum report_format format)
 {
@@ -128,7 +128,7 @@ static bool groups_of(const struct options *options, enum report_format format)
 
 struct named_parts {
     char **paths;
-    int copies; /* of all of them, so that they are one open file and stay as they are */
+    int copies; /* a file with copies of all parts, so that they cannot change */
     uint64_t end;
 };
 
@@ -149,7 +149,7 @@ static enum exit_code combine(const struct options *options, const struct report
                                            false, groups_of(options, format));
     if (code == EXIT_OK) {
         struct next_words next;
-        next_words_init(&next, options->command, NULL, 0); /* who knows where the recordings are? */
+        next_words_init(&next, options->command, NULL, 0); /* the recordings' place is unknown */
         recorded_program(&c.rec, &next);
         code = show_combination(&c, options, view, format, &next);
         next_words_release(&next);
@@ -159,8 +159,8 @@ static enum exit_code combine(const struct options *options, const struct report
     return code;
 }
 
-/* The tables of a piece, if they are of rows alone (bits, as of report_only). Which library
- * launched a kernel is known of the whole. */
+/* Returns the tables (bits as in report_only) if a selection needs only rows, else 0. The library
+ * that launched a kernel is known only after reading everything. */
 static uint64_t only_rows(const struct recording *rec, const struct options *options,
                           const struct report_view *view, enum report_format format,
                           const struct step_request *steps)
@@ -171,7 +171,7 @@ static uint64_t only_rows(const struct recording *rec, const struct options *opt
     return options->select.is_given && !steps->is_wanted && !has_makers ? only : 0;
 }
 
-/* Makes the report of what was selected, and prints it. */
+/* Makes the report of the selection and prints it. */
 static enum exit_code show_report(struct recording *rec, struct selection *selection,
                                   const struct options *options, struct report_view *view,
                                   enum report_format format, struct step_request *steps,
@@ -180,7 +180,7 @@ static enum exit_code show_report(struct recording *rec, struct selection *selec
     const struct report_options *own = options->own;
     struct report report;
     steps->selection = options->select.is_given ? selection : NULL;
-    /* A page has all that there is, and lines of Python go beside the other tables. */
+    /* A page shows everything, with Python lines beside the other tables. */
     if (format == FORMAT_HTML && view->by == BY_NAME && recording_has_stacks(rec))
         view->by = BY_PYTHON_LINE;
     struct report_request request = {
@@ -198,7 +198,7 @@ static enum exit_code show_report(struct recording *rec, struct selection *selec
         .only = only_rows(rec, options, view, format, steps),
     };
     int error = report_make(&report, rec, &request);
-    if (error == 0 && request.only && !report.piece_events) { /* others may be in the piece */
+    if (error == 0 && request.only && !report.piece_events) { /* there may be other events in it */
         report_release(&report);
         request.only = 0;
         error = report_make(&report, rec, &request);
@@ -235,8 +235,8 @@ static enum exit_code check_options(const struct options *options)
                                           "current folder); try 'gpuprof help report'");
 }
 
-/* Somebody at a terminal waits: as many processes read what is large as there are processors. Each
- * of them takes some 25 MiB. */
+/* Uses a worker per processor for a large recording, because somebody waits at a terminal. A worker
+ * takes some 25 MiB. */
 static void use_processors(struct recording *rec)
 {
     uint32_t most = parallel_processors(0);
@@ -260,7 +260,7 @@ enum exit_code report_run(const struct options *options, report_page_fn *page)
     enum exit_code code = check_options(options);
     if (code != EXIT_OK)
         return code;
-    if (format == FORMAT_BY_NAME && !own->is_partial) /* a part has any name */
+    if (format == FORMAT_BY_NAME && !own->is_partial) /* a part may have any name */
         return usage_error("report: %s: unknown file type; name it .txt, .csv, .json or .html, or "
                            "give --format; 'gpuprof export' and 'gpuprof merge' write other types",
                            options->output);
@@ -321,7 +321,7 @@ enum exit_code report_run(const struct options *options, report_page_fn *page)
     return code;
 }
 
-/* Not all was read: how long all took the block headers say. */
+/* Estimates the whole time from the block headers if the walk was cut short. */
 static void say_cut(struct report *r, const struct recording *rec)
 {
     uint64_t end_ns = 0;
@@ -331,7 +331,7 @@ static void say_cut(struct report *r, const struct recording *rec)
         end_ns = to_ns > end_ns ? to_ns : end_ns;
     }
     r->whole_ns = end_ns > r->wall_begin_ns ? end_ns - r->wall_begin_ns : 1;
-    /* Work and the calls that made it were not read equally far. */
+    /* GPU work and its calls were not read equally far. */
     r->losses.gpu_missing = r->losses.gpu_unpaired = 0;
 }
 

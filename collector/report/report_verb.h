@@ -14,15 +14,15 @@
 extern const struct option report_options[];
 
 /*
- * Writes about ten lines on the recordings in `paths` (folders, or files) to `out`: wall time,
- * processes, calls, the functions with most time, bytes copied, losses. The walk through the events
- * ends after `walk_ns_max`; the figures then are of what was read, and that is
- * said. With EXIT_USAGE (no recording there) it has written nothing.
+ * Writes a summary of about ten lines on the recordings in `paths` (folders or files) to `out`:
+ * wall time, processes, calls, the functions with most time, bytes copied, losses. The event walk
+ * ends after `walk_ns_max`; the summary then says how much was read. After EXIT_USAGE (no
+ * recording) nothing was written.
  */
 enum exit_code report_summary(char **paths, int path_count, uint64_t walk_ns_max,
                               const struct next_words *next, FILE *out);
 
-/* The verb `report`; `page`, which is of a layer above, writes it as HTML. */
+/* Runs the verb `report`. `page` writes HTML; it belongs to a layer above. */
 enum exit_code report_run(const struct options *options, report_page_fn *page);
 
 #endif

@@ -20,13 +20,13 @@ struct shared_report {
     uint32_t count;
     unsigned leaves;
     bool leaves_hangs;
-    unsigned refused;          /* who meets that ends at once */
-    struct progress *progress; /* of all of them */
+    unsigned refused;          /* a worker that finds one of these stops at once */
+    struct progress *progress; /* shared by all workers */
     int files[WORKERS_MAX];
     struct workers workers;
 };
 
-/* May what is wanted be in parts, and in them what it is without them? */
+/* Returns whether parts can have everything that is shown, with the same result. */
 static bool may_be_in_parts(const struct recording *rec, const struct options *o,
                             const struct report_view *view, enum report_format format)
 {
@@ -45,14 +45,14 @@ static bool may_be_in_parts(const struct recording *rec, const struct options *o
     return true;
 }
 
-/* And is it, now that it is known what there is? But for what is wrong with the memory. */
+/* Returns whether the parts have everything after all. Memory is handled separately. */
 static bool shared_report_is_whole(const struct combination *c, unsigned refused)
 {
     return !(c->report.missing & refused & ~PART_MEMORY) && !c->has_more &&
            !gpu_report_is_unsure(c->report.gpu);
 }
 
-/* Of which the books are made of all recordings. False: they could not be. */
+/* Adds the findings about memory, which need all recordings. Returns false on failure. */
 static bool look_at_memory(struct report *r, struct recording *rec, const char *symbols)
 {
     const struct memory_request request = {.by = MEMORY_BY_BEST, .at_seconds = -1};
@@ -64,7 +64,7 @@ static bool look_at_memory(struct report *r, struct recording *rec, const char *
     return error == 0;
 }
 
-/* What is said here nobody will see: who then makes the report alone says it. */
+/* Makes one part, and prints nothing: the report made without workers prints the errors. */
 static enum exit_code shared_report_work(void *context, uint32_t index, int to)
 {
     struct shared_report *s = context;
@@ -114,8 +114,8 @@ static enum exit_code read_made(void *context, uint32_t index, struct part *part
     return wrong || error < 0 ? EXIT_ENVIRONMENT : EXIT_OK;
 }
 
-/* Adds the parts up, if that gives what is wanted: also whether the host did anything is told only
- * by a report that looks for it. False: nothing is left to be released. */
+/* Combines the parts if they have everything, and leaves out tables of the host that were not asked
+ * for. Returns false after releasing the combination. */
 static bool shared_report_add_up(struct combination *c, uint32_t count, combination_part_fn *read,
                                  void *context, unsigned refused, unsigned leaves, bool groups)
 {
@@ -133,7 +133,7 @@ bool shared_report_make(struct combination *c, struct recording *rec, const stru
                         const struct kept_key *key)
 {
     struct shared_report *s = calloc(1, sizeof *s);
-    /* What is kept is of all that somebody may ask for next. */
+    /* What is stored must serve every later question. */
     bool keeps = key->is_made && !options->symbols && !view->tables;
     if (!s || (rec->workers < 2 && !keeps) || !may_be_in_parts(rec, options, view, format)) {
         free(s);
@@ -151,7 +151,7 @@ bool shared_report_make(struct combination *c, struct recording *rec, const stru
     unsigned leaves = report_leaves(view, format, rec);
     bool is_made = make_parts(s) &&
                    shared_report_add_up(c, s->count, read_made, s, s->refused, leaves, groups);
-    workers_end(&s->workers, WORKERS_UNWANTED); /* they give their memory back meanwhile */
+    workers_end(&s->workers, WORKERS_UNWANTED); /* they free their memory meanwhile */
     progress_unshare(s->progress);
     bool has_memory = is_made && c->report.missing & s->refused;
     if (has_memory && !look_at_memory(&c->report, rec, options->symbols)) {
@@ -179,7 +179,7 @@ bool shared_report_kept(struct combination *c, struct recording *rec, const stru
                    shared_report_add_up(c, k.count, report_cache_part, &k, refused,
                                         report_leaves(view, format, rec), groups);
     if (is_made && c->report.missing & refused) {
-        is_made = k.has_memory && !c->report.signs.ooms /* the overview tells more of these */
+        is_made = k.has_memory && !c->report.signs.ooms /* the overview has more than these */
                       ? report_cache_memory(&k, c) == 0
                       : look_at_memory(&c->report, rec, options->symbols);
         if (!is_made)

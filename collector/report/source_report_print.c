@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Annotated source on paper. */
+/* Prints annotated source. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -60,7 +60,7 @@ char *source_line_text(const struct source_file *file, uint32_t line)
     return clean;
 }
 
-/* "train.py (recorded as /x/train.py; newer than the recording: lines may have moved)" */
+/* Returns "train.py (recorded as /x/train.py; newer than the recording: lines may have moved)". */
 char *source_head_text(const struct source_report *r, const struct source_file *file)
 {
     const char *path = source_tree_path(&r->tree, file->index);
@@ -134,7 +134,7 @@ static void source_report_print_table_begins(struct table *t, enum report_format
     t->count = r ? r->row_count : 0;
 }
 
-/* All that is shown is in the text alone, and there unless somebody asks for an order. */
+/* Lines without cost are shown only in text, unless a list is sorted. */
 static bool has_row(const struct table *t, uint32_t index, enum report_format format)
 {
     const struct source_report *r = t->source;

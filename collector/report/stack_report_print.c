@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tables of stacks and of lines of Python on paper. */
+/* Prints the tables of stacks and of Python lines. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,7 +22,7 @@ static double share_of(const struct stack_report *r, const struct stack_cost *co
 
 /* ---- names ---- */
 
-/* "train (/home/me/train.py:12)", in new memory. */
+/* Returns "train (/home/me/train.py:12)" in new memory. */
 static char *line_name(const struct stack_report *r, const struct line_row *row)
 {
     const char *mark = row->borrowed && !r->is_mine ? BORROWED : "";
@@ -47,7 +47,7 @@ static bool is_borrowed(const struct stack_report *r, uint32_t node)
     return false;
 }
 
-/* "cudaMalloc", "alloc (a.c:12)", "main (a.c:20)", a line each, in new memory. */
+/* Returns "cudaMalloc", "alloc (a.c:12)", "main (a.c:20)", one per line, in new memory. */
 static char *stack_name(const struct stack_report *r, uint32_t node)
 {
     const struct call_tree *tree = &r->costs.tree;
@@ -67,7 +67,7 @@ static char *stack_name(const struct stack_report *r, uint32_t node)
     return new_text_end(&text, memory);
 }
 
-/* The frames that led to the call, as a list in JSON, in new memory. */
+/* Returns the callers of the call as a JSON list, in new memory. */
 static char *stack_json(const struct stack_report *r, uint32_t node)
 {
     const char *separator = "";
@@ -211,7 +211,7 @@ static void stack_report_print_table_begins(struct table *t, enum report_format 
     t->count = is_of_lines(t) ? r->line_count : r->stack_count;
 }
 
-/* What has no stack. */
+/* Fills the row of calls without a stack. */
 static bool stack_report_print_fill_foot(const struct table *t, struct cell *cells)
 {
     const struct stack_report *r = t->source;
@@ -224,7 +224,7 @@ static bool stack_report_print_fill_foot(const struct table *t, struct cell *cel
     return true;
 }
 
-/* ---- what stands around them ---- */
+/* ---- notes around the tables ---- */
 
 static void print_missing_reasons(const struct stack_report *r, const char *key, const char *what,
                                   FILE *out)
@@ -267,12 +267,12 @@ static void stack_report_print_notes(const struct table *t, FILE *out)
     stack_report_print_missing_reasons(r, is_of_lines(t), out);
 }
 
-/* Nobody looks for lines of Python in vain. */
+/* Explains an empty table of Python lines. */
 static void say_no_python(const struct table *t, FILE *out)
 {
     const struct stack_report *r = t->source;
     for (uint32_t i = 0; i < r->line_count; i++)
-        if (r->lines[i].frame || r->lines[i].borrowed) /* or of libraries alone */
+        if (r->lines[i].frame || r->lines[i].borrowed) /* or the row of libraries */
             return;
     fprintf(out, "no line of Python is known; for a C or C++ program, 'gpuprof report --by=stack' "
                  "shows\nfunctions, and '--source=DIR' lines\n");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What differs between the slowest step and the median one of its process, as a table. */
+/* The table of differences between the slowest step and the median step of its process. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "base/unit_text.h"
 #include "read/process_title.h"
 
-#define CHANGES_SHOWN 5 /* in the text, of kernels, and of operators */
+#define CHANGES_SHOWN 5 /* rows of kernels in text, and as many of operators */
 
 enum { CHANGE_NAME, CHANGE_KIND, SLOWEST_COUNT = 4, MEDIAN_COUNT, DIFFERENCE };
 
@@ -30,7 +30,7 @@ static const struct column change_columns[] = {
     [DIFFERENCE] = {"difference_ns", NULL, COLUMN_NUMBER, .doc = "slowest_ns minus median_ns"},
 };
 
-/* Does it say anything of why one step took longer: more or fewer, or a hundredth of that? */
+/* Returns whether a row explains the difference: by its count, or a hundredth of the time. */
 static bool differs(const struct step_report *r, const struct step_change *c)
 {
     uint64_t ns = c->ns[1] > c->ns[0] ? c->ns[1] - c->ns[0] : c->ns[0] - c->ns[1];
@@ -49,7 +49,7 @@ static void changes_begin(struct table *t, enum report_format format)
     t->count = t->is_there ? r->differs.count : 0;
 }
 
-/* The text has those that differ most. */
+/* Text has only the largest differences. */
 static bool has_change(const struct table *t, uint32_t index, enum report_format format)
 {
     const struct step_report *r = t->source;
@@ -72,15 +72,15 @@ static void fill_change(const struct table *t, uint32_t index, enum report_forma
         if (strcmp(c->name, step_part_names[i]) == 0)
             cells[CHANGE_NAME] = cell_text(step_part_titles[i]);
     cells[CHANGE_KIND] = cell_text(kinds[c->kind]);
-    cells[DIFFERENCE] = cell_number(c->ns[1] - c->ns[0]); /* printed with a sign */
+    cells[DIFFERENCE] = cell_number(c->ns[1] - c->ns[0]); /* shown with a sign */
     if (c->kind == CHANGE_PART)
         return;
     cells[SLOWEST_COUNT] = cell_number(c->count[1]);
     cells[MEDIAN_COUNT] = cell_number(c->count[0]);
 }
 
-/* The command for what no part of the steps tells: which range, or call, took so long; if it waited
- * for another rank for half of that or more, in that one's step. */
+/* Prints a command that shows the ranges and calls of the step. If it waited for another rank for
+ * half of the difference or more, the command shows that rank's step. */
 static void print_alone(const struct step_report *r, FILE *out)
 {
     const struct step *step = r->differs.compared[1],
@@ -101,7 +101,7 @@ static void print_alone(const struct step_report *r, FILE *out)
     free(next);
 }
 
-/* How many others waited for that step's process longest in theirs, and for how long at most. */
+/* Counts the steps of other processes that waited longest for this one, and the longest wait. */
 static uint32_t count_waiting(const struct step_report *r, const struct step *step,
                               uint64_t *most_ns)
 {
@@ -118,7 +118,7 @@ static uint32_t count_waiting(const struct step_report *r, const struct step *st
     return count;
 }
 
-/* Which rank was waited for in the slowest one, and in the median one. */
+/* Prints which rank the slowest step and the median step waited for. */
 static void print_waits(const struct step_report *r, FILE *out)
 {
     const struct step *list = r->steps.list;

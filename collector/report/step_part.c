@@ -15,7 +15,7 @@ static const struct part_field whole_fields[] = {PART(struct steps, kind, .below
 
 struct carried {
     struct step step;
-    uint64_t after_ns, ns; /* it begins so long after the one before did, and takes so long */
+    uint64_t after_ns, ns; /* time since the previous step began, and duration */
 };
 
 static const struct part_field fields[] = {PART(struct carried, step.process),
@@ -76,7 +76,7 @@ static int step_part_compare(const void *left, const void *right)
 static int step_part_end(struct combination *c)
 {
     struct steps *s = c->report.marks;
-    if (s->kind == STEPS_GRAPH && s->has_sampled) /* as if one process had recorded them all */
+    if (s->kind == STEPS_GRAPH && s->has_sampled) /* the same as if one process had recorded all */
         s->count = 0;
     if (s->count)
         qsort(s->list, s->count, sizeof *s->list, step_part_compare);

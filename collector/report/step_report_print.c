@@ -43,7 +43,7 @@ static struct cell rate_of(double samples, uint64_t ns)
                              : (struct cell){.kind = CELL_NONE};
 }
 
-/* Processes work at the same time: their rates add up. */
+/* Returns the rate of all processes: they run at the same time, so rates are added. */
 static double rate_of_all(const struct step_report *r)
 {
     double rate = 0;
@@ -75,7 +75,7 @@ static const struct column stat_columns[] = {
 
 static const struct {
     const char *name;
-    double fraction; /* 0: the mean */
+    double fraction; /* 0: mean */
 } stats[] = {{"mean", 0}, {"median", 0.5}, {"p95", 0.95}, {"p99", 0.99}};
 enum { STATS = sizeof stats / sizeof stats[0] };
 
@@ -83,7 +83,7 @@ static void stats_begin(struct table *t, enum report_format format)
 {
     const struct step_report *r = t->source;
     (void)format;
-    t->is_there = r != NULL; /* it says why there are none */
+    t->is_there = r != NULL; /* an empty table says why */
     if (r && r->all.whole)
         t->count = STATS + r->differs.slowest_count;
 }
@@ -142,7 +142,7 @@ static void say_definition(const struct step_report *r, FILE *out)
     fprintf(out, "\n");
 }
 
-/* Of which steps parts and phases are not. */
+/* Says how many steps have no parts and phases. */
 static void say_blind(const struct step_report *r, FILE *out)
 {
     char count[UNIT_TEXT_BYTES];
@@ -192,7 +192,7 @@ static void stats_json(const struct table *t, FILE *out)
         fprintf(out, "\"samples_per_second\": %.6f,\n", rate_of_all(r));
 }
 
-/* ---- the split ------------------------------------------------------------------------------- */
+/* ---- parts ----------------------------------------------------------------------------------- */
 
 enum { PART_NAME, PART_TOTAL, PART_MEAN, PART_SHARE };
 
@@ -279,7 +279,7 @@ static const struct column columns[] = {
     [WAITED_FOR_NS] = {"waited_for_ns", NULL, COLUMN_NS, .doc = "how long it waited for that rank"},
 };
 
-/* What all devices of its process burnt in it, and what slowed one of them down most. */
+/* Fills the energy of all devices of the process, and the throttling of the worst one. */
 static void fill_devices(const struct step_report *r, const struct step *step,
                          enum report_format format, struct cell *cells)
 {
@@ -305,7 +305,7 @@ static void fill_devices(const struct step_report *r, const struct step *step,
     }
 }
 
-/* Whom its process waited for. */
+/* Fills the rank that the process waited for. */
 static void fill_wait(const struct step_report *r, uint32_t index, enum report_format format,
                       struct cell *cells)
 {
@@ -352,7 +352,7 @@ static void step_report_print_fill_step(const struct table *t, uint32_t index,
     fill_wait(r, index, format, cells);
 }
 
-/* What busy means here: where ranks are looked at, the same time is idle time. */
+/* Explains "busy": the table of ranks counts the same time as idle. */
 static void say_busy(const struct table *t, FILE *out)
 {
     const struct step_report *r = t->source;
