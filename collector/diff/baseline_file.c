@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Baselines as files, and what a command line names beside recordings. */
+/* Reads and writes baseline files, and resolves the operands of a command line. */
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -19,12 +19,12 @@
 
 #define NAME_CHARACTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
 
-/* Of a file: what is more is not true. */
+/* Larger numbers in a file are rejected. */
 #define STEPS_BELIEVED  (1ll << 40)
 #define AMOUNT_BELIEVED 1e18
 
-#define NUMBER_BYTES 40 /* of a number's text: longer ones nobody writes */
-#define SHOWN_BYTES  40 /* of a value that is refused */
+#define NUMBER_BYTES 40 /* longest text of a number */
+#define SHOWN_BYTES  40 /* of a rejected value */
 #define WHERE_BYTES  24
 
 static const char *const place_keys[RUN_PLACES] = {[RUN_OPERATOR] = "operator",
@@ -32,7 +32,7 @@ static const char *const place_keys[RUN_PLACES] = {[RUN_OPERATOR] = "operator",
                                                    [RUN_RANGE] = "range",
                                                    [RUN_LINE] = "line"};
 
-/* May the metric be that? What a run has once is not there where it is nothing. */
+/* Returns whether the value is possible. A metric of the run is left out when it is 0. */
 static bool can_be(enum run_metric m, double number)
 {
     return number <= AMOUNT_BELIEVED &&
@@ -119,11 +119,11 @@ void baseline_write(struct run_set *s, FILE *out)
 
 struct baseline_reader {
     struct run_set *set;
-    char *why;               /* BASELINE_WHY_BYTES: what is damaged */
-    char where[WHERE_BYTES]; /* "run 2", "kernel 7": what is being read */
+    char *why;               /* BASELINE_WHY_BYTES: describes the damage */
+    char where[WHERE_BYTES]; /* what is being read: "run 2", "kernel 7" */
 };
 
-/* Says what of it is no `wanted`; the value of length 0: it is not there. */
+/* Describes a value that is not a `wanted`; length 0: it is missing. */
 static int damaged(const struct baseline_reader *r, const char *key, struct json_piece value,
                    const char *wanted)
 {
@@ -146,7 +146,7 @@ static int read_whole(const struct baseline_reader *r, struct json_piece object,
     return 0;
 }
 
-/* A text that must be there. *text is new memory. */
+/* Reads a required text into new memory. */
 static int read_text(const struct baseline_reader *r, struct json_piece object, const char *key,
                      char **text)
 {
@@ -159,14 +159,14 @@ static int read_text(const struct baseline_reader *r, struct json_piece object, 
     return 0;
 }
 
-/* A text that need not be there. */
+/* Reads an optional text. */
 static int read_known(const struct baseline_reader *r, struct json_piece object, const char *key,
                       char **text)
 {
     return json_member(object, key).length ? read_text(r, object, key, text) : 0;
 }
 
-/* All of the piece, as JSON has numbers; NAN: it is none, or below 0 or beyond belief. */
+/* Returns the number; NAN: the text is not one, or the number is negative or too large. */
 static double baseline_file_number_of(struct json_piece piece)
 {
     char text[NUMBER_BYTES], *end = text;
@@ -253,7 +253,7 @@ static int read_kernel(const struct baseline_reader *r, struct json_piece object
     return error;
 }
 
-/* Each object of the array, of which messages are about `what`. */
+/* Reads each object of the array; `what` names it in messages. */
 static int baseline_file_read_all(struct baseline_reader *r, const char *what,
                                   struct json_piece array, uint32_t most,
                                   int (*read)(const struct baseline_reader *, struct json_piece))
@@ -291,7 +291,7 @@ int baseline_read(struct run_set *s, const char *text, size_t length, char why[B
     if (error == 0)
         error = baseline_file_read_all(&r, "run", runs, RUNS_MAX, read_run);
     if (error == 0 && s->count == before)
-        error = GPUPROF_DAMAGED; /* `why` is as above */
+        error = GPUPROF_DAMAGED; /* `why` was set above */
     if (error == 0)
         error = baseline_file_read_all(&r, "kernel", kernels, BASELINE_KERNELS_MAX, read_kernel);
     s->together.steps += steps;
@@ -310,12 +310,11 @@ char *baseline_path(const char *folder, const char *name)
     return text_printf("%s/%s.json", folder, name);
 }
 
-/* The file's bytes without white space at the end, in new memory; NULL: errno, EFBIG if there are
- * too many. */
+/* Reads a file without trailing white space into new memory. NULL: see errno; EFBIG: too large. */
 static char *baseline_file_read_file(const char *path, size_t *length)
 {
     int fd =
-        open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); /* a FIFO is not waited for */
+        open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); /* does not wait for a FIFO */
     char *text = fd < 0 ? NULL : malloc(BASELINE_BYTES_MAX + 1u);
     ssize_t got = text ? file_read_at(fd, 0, text, BASELINE_BYTES_MAX + 1u) : -1;
     int number = got > (ssize_t)BASELINE_BYTES_MAX ? EFBIG : errno;
@@ -355,7 +354,7 @@ enum exit_code run_operands_baseline(struct run_set *s, const char *path, const 
     }
 }
 
-/* `paths` as one run, which is called `name`. */
+/* Adds the recording in `paths` as one run with the name `name`. */
 static enum exit_code read_recording(struct run_set *s, const char *name, char **paths, int count,
                                      const struct run_reading *how)
 {
@@ -381,7 +380,7 @@ static enum exit_code read_recording(struct run_set *s, const char *name, char *
     return code;
 }
 
-/* Does the file begin as a baseline does? */
+/* Returns whether the file begins like a baseline. */
 static bool is_baseline(const char *path)
 {
     FILE *file = fopen(path, "re");
@@ -400,7 +399,7 @@ bool run_operands_same(const char *one, const char *other)
            first.st_ino == second.st_ino;
 }
 
-/* *path: the file, in new memory, of the baseline that the word names or is; NULL: it is none. */
+/* Sets *path to the baseline's file that the word names or is, in new memory; NULL: neither. */
 static enum exit_code find_baseline(const char *word, const struct run_reading *how, char **path)
 {
     struct stat status, other;
@@ -420,8 +419,8 @@ static enum exit_code find_baseline(const char *word, const struct run_reading *
     return code;
 }
 
-/* One of `count` names of the word: a baseline, whose runs are added, or else of *paths, which it
- * moves on, the next one. */
+/* Reads the last of `count` names in the word: adds the runs of a baseline, or else stores the name
+ * as the next of *paths. */
 static enum exit_code read_name(struct run_set *s, char **names, int count, const char *word,
                                 const struct run_reading *how, char ***paths)
 {
@@ -449,7 +448,7 @@ static enum exit_code read_name(struct run_set *s, char **names, int count, cons
     return code;
 }
 
-/* With commas between, unless there is something of that name: baselines, and all else as files of
+/* Reads an operand. If nothing has that name, commas separate names: baselines, and files that form
  * one run: "a.gpuprof,b.gpuprof". */
 static enum exit_code read_operand(struct run_set *s, const char *word,
                                    const struct run_reading *how)
@@ -457,7 +456,7 @@ static enum exit_code read_operand(struct run_set *s, const char *word,
     struct stat status;
     const char *separators = stat(word, &status) == 0 ? "" : ",";
     char *text = strdup(word), *rest = text;
-    char **names = calloc(strlen(word) + 2, sizeof *names); /* and NULL */
+    char **names = calloc(strlen(word) + 2, sizeof *names); /* with a NULL at the end */
     char **paths = calloc(strlen(word) + 1, sizeof *paths), **end = paths;
     enum exit_code code = EXIT_OK;
     if (!text || !names || !paths) {

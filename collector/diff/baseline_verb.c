@@ -17,16 +17,16 @@
 #include "output/verb_output.h"
 
 #define VERB             "baseline"
-#define NAMES_TOLD_BYTES 1000 /* of those that a message lists */
+#define NAMES_TOLD_BYTES 1000 /* of names listed in a message */
 #define SUFFIX           ".json"
 #define GIT_COMMIT_BYTES 65 /* 40 digits, or 64 with SHA-256 */
 #define LINE_BYTES       1024
-#define REFS_BYTES_MAX   (8u << 20) /* of packed-refs */
+#define REFS_BYTES_MAX   (8u << 20) /* read of packed-refs */
 #define HEX_DIGITS       "0123456789abcdef"
 
-/* ---- which commit is checked out ---- */
+/* ---- the commit that is checked out ---- */
 
-/* Does the text begin with a commit, and does nothing or white space follow? */
+/* Copies a commit; false unless the text begins with one and then ends or has a blank. */
 static bool take_commit(const char *text, char commit[GIT_COMMIT_BYTES])
 {
     size_t length = strspn(text, HEX_DIGITS);
@@ -37,7 +37,7 @@ static bool take_commit(const char *text, char commit[GIT_COMMIT_BYTES])
     return true;
 }
 
-/* `name`, or, if it is relative, what it is in `folder`. */
+/* Makes a path of `name`, relative to `folder`. */
 static bool baseline_verb_resolve(const char *folder, const char *name, char path[PATH_MAX])
 {
     int length = *name == '/' ? snprintf(path, PATH_MAX, "%s", name)
@@ -52,8 +52,8 @@ static bool read_line(const char *folder, const char *name, char line[LINE_BYTES
            file_first_line(path, line, LINE_BYTES);
 }
 
-/* Git's own folder of a working tree of which `folder` is the top: ".git", or what a file of that
- * name says. */
+/* Finds git's folder of the working tree at `folder`: ".git", or the folder that this file
+ * names. */
 static bool find_git(const char *folder, char git[PATH_MAX])
 {
     char line[LINE_BYTES];
@@ -66,7 +66,7 @@ static bool find_git(const char *folder, char git[PATH_MAX])
            baseline_verb_resolve(folder, line + 8, git);
 }
 
-/* Of packed-refs, "COMMIT NAME" on each line. */
+/* Searches packed-refs, "COMMIT NAME" on each line. */
 static bool find_packed(const char *git, const char *ref, char commit[GIT_COMMIT_BYTES])
 {
     char path[PATH_MAX];
@@ -85,7 +85,7 @@ static bool find_packed(const char *git, const char *ref, char commit[GIT_COMMIT
     return found;
 }
 
-/* What the branch is at: refs of a further working tree are those of the first one. */
+/* Finds the commit of a branch. A linked working tree shares the refs of the main one. */
 static bool find_ref(const char *git, const char *ref, char commit[GIT_COMMIT_BYTES])
 {
     char line[LINE_BYTES], common[PATH_MAX];
@@ -100,9 +100,9 @@ static bool find_ref(const char *git, const char *ref, char commit[GIT_COMMIT_BY
                                          : find_packed(common, ref, commit));
 }
 
-/* The commit of the working tree around the current folder, from git's own files, since there may
- * be no git to be asked. False: it is in none, or the files say nothing. Neither changes nor runs
- * anything, and takes what it reads for anyone's. */
+/* Finds the commit of the working tree around the current folder, without running git, which may
+ * not be installed. Returns false if there is none. The files are untrusted input, and nothing is
+ * changed. */
 static bool git_commit_here(char commit[GIT_COMMIT_BYTES])
 {
     char folder[PATH_MAX], git[PATH_MAX], line[LINE_BYTES];
@@ -121,7 +121,7 @@ static bool git_commit_here(char commit[GIT_COMMIT_BYTES])
 
 /* ---- save ---- */
 
-/* Makes the folder, and those around it. */
+/* Makes the folder and its parents. */
 static bool make_folder(const char *folder)
 {
     char *path = strdup(folder);
@@ -140,7 +140,7 @@ static bool make_folder(const char *folder)
     return is_made;
 }
 
-/* What is built and tested, as those who run such jobs say it, or as it is checked out here. */
+/* Sets the commit, from variables of CI systems or from the working tree. */
 static int set_commit(struct run_set *s)
 {
     char here[GIT_COMMIT_BYTES];
@@ -168,7 +168,7 @@ static enum exit_code baseline_verb_write_file(struct run_set *s, const char *pa
     return verb_output_close(&out, path, 0);
 }
 
-/* Whoever compares with it would be told that nothing is comparable, and when it is too late. */
+/* Warns now, since a comparison would fail later, when it cannot be repaired. */
 static void warn_of_losses(const struct run_set *s)
 {
     for (uint32_t i = 0; i < s->count; i++)
@@ -236,8 +236,8 @@ static int by_name(const void *left, const void *right)
                   (*(struct dirent *const *)right)->d_name);
 }
 
-/* How many baselines there are in the folder, which need not be there; their names in d_name of
- * *list, new memory, sorted. -1 after a line on stderr. */
+/* Returns the number of baselines in the folder, 0 if there is no folder. *list has their sorted
+ * names in d_name, in new memory. -1: failed, after a line on stderr. */
 static int read_names(const char *folder, struct dirent ***list)
 {
     *list = NULL;
@@ -253,7 +253,7 @@ static int read_names(const char *folder, struct dirent ***list)
     return count;
 }
 
-/* One line that says which names there are instead. */
+/* Prints one line with the names that exist. */
 static enum exit_code unknown_name(const char *folder, const char *wrong)
 {
     struct dirent **names;
@@ -298,7 +298,7 @@ static enum exit_code remove_named(const struct options *options, const char *fo
     return code;
 }
 
-/* Of all runs, as diff says it of what it compares with; returns `text`. */
+/* Formats the median step time of all runs, as diff does; returns `text`. */
 static const char *step_time(const struct run_set *s, char text[static UNIT_TEXT_BYTES + 6])
 {
     double times[RUNS_MAX];

@@ -6,7 +6,7 @@
 #include "base/unit_text.h"
 #include "diff/comparison.h"
 
-/* Of a count a median of an even number of runs may be a half. */
+/* Formats an amount. The median of counts may end in .5. */
 static void put_amount(char text[CHANGE_CELL_BYTES], enum run_metric m, double amount)
 {
     char unit[UNIT_TEXT_BYTES];
@@ -34,8 +34,7 @@ void change_put_ns(char text[CHANGE_CELL_BYTES], double ns)
              time_text(unit, (uint64_t)fabs(ns)));
 }
 
-/* "+5.1 %"; what became more than ten times as much, as "x 12.3"; of what is shown as nothing no
- * sign is. */
+/* Formats "+5.1 %", or "x 12.3" from ten times as much on. 0.0 % has no sign. */
 static void put_share(char text[CHANGE_CELL_BYTES], double share, bool with_sign)
 {
     with_sign &= fabs(share) >= 0.0005;
@@ -135,7 +134,7 @@ static size_t put_metrics(const struct comparison *c, enum verdict verdict, char
     return at;
 }
 
-/* The largest of what is the smallest that each metric would have shown; and whose. */
+/* Returns the largest of the metrics' smallest visible shifts, and its metric. */
 static double least_seen(const struct comparison *c, enum run_metric *of)
 {
     double least = 0;

@@ -11,7 +11,7 @@
 
 #define FACT_SHOWN  150 /* bytes of a fact in a line */
 #define NAME_SHOWN  80  /* of a run's name */
-#define TEXT_SHOWN  300 /* of what was lost */
+#define TEXT_SHOWN  300 /* of a text on losses */
 #define TEXT_BYTES  (TEXT_SHOWN + 8)
 #define SIDE_BYTES  200
 #define NOTED_SHARE 0.1
@@ -23,12 +23,12 @@ const char *const verdict_words[] = {
 
 /* ---- the numbers of a metric ----------------------------------------------------------------- */
 
-/* As they are, then on the scale on which they are compared. */
+/* A metric's values, first as they are, then on the scale of the comparison. */
 struct metric_values {
     double lists[2][RUNS_MAX];
     uint32_t known[2];
     bool is_log;
-    double unit; /* of a scale that is no logarithm */
+    double unit; /* divisor of a scale that is not a logarithm */
 };
 
 static bool agrees(const double *list, uint32_t count)
@@ -48,7 +48,7 @@ static bool has_zero(const struct metric_values *v)
     return false;
 }
 
-/* The median step of the side that is compared with; where it is not known, the metric's own. */
+/* Returns the median step of the old side; if not known, the metric's own median. */
 static double unit_of(const struct comparison *c, enum run_metric m, const double medians[2])
 {
     double steps[RUNS_MAX];
@@ -91,7 +91,7 @@ static double exact_shift(const struct comparison *c, enum run_metric m, const d
     return unit > 0 ? (medians[0] - medians[1]) / unit : INFINITY;
 }
 
-/* Of runs that agree. What is no count may differ by what is not to be found anyway. */
+/* Judges runs that agree. Only in counts does a difference below the threshold count. */
 static void decide_exactly(const struct comparison *c, enum run_metric m,
                            struct metric_change *change)
 {
@@ -105,7 +105,7 @@ static void decide_exactly(const struct comparison *c, enum run_metric m,
                                                  : VERDICT_SAME;
 }
 
-/* What is known of the metric without judging it by rank. True: it is to be judged so. */
+/* Fills in what is known without ranks. Returns true if the metric must be judged by rank. */
 static bool comparison_look(const struct comparison *c, enum run_metric m, struct metric_values *v,
                             struct metric_change *change)
 {
@@ -162,7 +162,7 @@ static int find_smallest(const struct comparison *c, const struct metric_values 
     return error;
 }
 
-/* ---- all of them ----------------------------------------------------------------------------- */
+/* ---- all metrics ----------------------------------------------------------------------------- */
 
 struct ranked {
     enum run_metric metric;
@@ -181,8 +181,8 @@ static bool has_few(const struct comparison *c)
     return c->sides[0]->count < COMPARISON_RUNS_MIN || c->sides[1]->count < COMPARISON_RUNS_MIN;
 }
 
-/* With values that are alike the test may see what the interval, which is wider then, does not: it
- * is shown if both do. */
+/* With tied values the test may find a shift that the wider interval does not: both must show
+ * it. */
 static void comparison_judge(const struct comparison *c, struct metric_change *change,
                              bool is_shown, bool is_shown_better)
 {
@@ -201,8 +201,8 @@ static void comparison_judge(const struct comparison *c, struct metric_change *c
     }
 }
 
-/* By Holm: the smallest p is held against alpha / count, the next one against alpha / (count - 1),
- * as long as they are below. What does not gate is judged alone. */
+/* Applies Holm's method: the smallest p must not exceed alpha / count, the next one alpha / (count
+ * - 1), and so on until one fails. Metrics that do not gate are judged alone. */
 static void judge_all(struct comparison *c, struct ranked *list, uint32_t count, uint32_t gating)
 {
     uint32_t left = gating;
@@ -222,7 +222,7 @@ static void judge_all(struct comparison *c, struct ranked *list, uint32_t count,
     }
 }
 
-/* ---- can they be compared? ------------------------------------------------------------------- */
+/* ---- lines of text --------------------------------------------------------------------------- */
 
 static void __attribute__((format(printf, 2, 3)))
 comparison_say(struct comparison_lines *lines, const char *format, ...)
@@ -235,7 +235,7 @@ comparison_say(struct comparison_lines *lines, const char *format, ...)
     va_end(list);
 }
 
-/* Of a longer text its beginning, to the end of a character. Returns `out`. */
+/* Shortens a text at the end of a character. Returns `out`. */
 static const char *comparison_shown(char out[TEXT_BYTES], const char *text, size_t most)
 {
     size_t length = strlen(text);
@@ -246,7 +246,7 @@ static const char *comparison_shown(char out[TEXT_BYTES], const char *text, size
     return out;
 }
 
-/* ---- why they cannot be ---------------------------------------------------------------------- */
+/* ---- why the sides cannot be compared -------------------------------------------------------- */
 
 static bool same_fact(enum run_fact fact, const char *a, const char *b)
 {
@@ -255,7 +255,7 @@ static bool same_fact(enum run_fact fact, const char *a, const char *b)
     return strcmp(a, b) == 0;
 }
 
-/* The first run of a side that has this fact; NULL: none has. */
+/* Returns the fact of the first run that has it, and the run's name; NULL: none. */
 static const char *first_with(const struct run_set *s, enum run_fact fact, const char **name)
 {
     for (uint32_t i = 0; i < s->count; i++)
@@ -266,7 +266,7 @@ static const char *first_with(const struct run_set *s, enum run_fact fact, const
     return NULL;
 }
 
-/* That one run differs from the first one compared with is enough to know. */
+/* Reports the first run that differs from the first old run: one is enough. */
 static void compare_fact(struct comparison *c, enum run_fact fact)
 {
     const char *name = c->sides[1]->names[0], *first = c->sides[1]->runs[0].facts[fact];
@@ -287,7 +287,7 @@ static void compare_fact(struct comparison *c, enum run_fact fact)
         }
 }
 
-/* Numbers of a run with losses are not what they would be. */
+/* Reports runs with losses, whose numbers are wrong. */
 static void compare_losses(struct comparison *c)
 {
     char texts[2][TEXT_BYTES];
@@ -305,7 +305,7 @@ static void compare_losses(struct comparison *c)
                        comparison_shown(texts[1], text[0] ? text[0] : text[1], TEXT_SHOWN));
 }
 
-/* What gpuprof takes is part of what is compared. */
+/* Reports a difference in gpuprof's own cost, which is part of the metrics. */
 static void compare_cost(struct comparison *c)
 {
     double costs[2];
@@ -325,9 +325,9 @@ static void compare_cost(struct comparison *c)
                        100 * costs[0], 100 * costs[1]);
 }
 
-/* ---- what is said beside it ------------------------------------------------------------------ */
+/* ---- notes ----------------------------------------------------------------------------------- */
 
-/* "2 steps of each run", "1 to 47 steps of a run (47 of new3)". */
+/* Formats "2 steps of each run", or "1 to 47 steps of a run (47 of new3)". */
 static void warm_up_text(const struct run_set *s, char text[SIDE_BYTES])
 {
     char name[TEXT_BYTES];
@@ -372,7 +372,7 @@ static void note_outweighed(struct comparison *c)
                            -100 * c->metrics[RUN_STEP_TIME].shift);
 }
 
-/* Readings of the energy may begin late: then it is not of all steps. */
+/* Notes that energy readings do not cover all steps: they may begin late. */
 static void note_energy(struct comparison *c)
 {
     uint64_t of[2] = {0}, all[2] = {0};
@@ -388,7 +388,7 @@ static void note_energy(struct comparison *c)
                        (unsigned long long)of[1], (unsigned long long)all[1]);
 }
 
-/* The median of the numbers that the fact is; NAN: no run knows it. */
+/* Returns the median of a numeric fact; NAN: no run has it. */
 static double median_of(const struct run_set *s, enum run_fact fact)
 {
     double list[RUNS_MAX];
@@ -410,10 +410,10 @@ static void note_fact(struct comparison *c, enum run_fact fact)
         comparison_say(&c->notes, "%s: %.4g, before: %.4g", run_fact_infos[fact].text, now, before);
 }
 
-/* Sets reasons and notes, when the metrics are known. */
+/* Sets reasons and notes, once the metrics are known. */
 static void comparability_find(struct comparison *c)
 {
-    compare_losses(c); /* first: of a run that was killed facts may be unknown, too */
+    compare_losses(c); /* first: a killed run may also lack facts */
     for (unsigned i = 0; i < RUN_FACTS; i++)
         if (run_fact_infos[i].matters <= FACT_IF_KNOWN)
             compare_fact(c, (enum run_fact)i);
@@ -426,9 +426,9 @@ static void comparability_find(struct comparison *c)
             note_fact(c, (enum run_fact)i);
 }
 
-/* ---- all together ---------------------------------------------------------------------------- */
+/* ---- the result ------------------------------------------------------------------------------ */
 
-/* Both changes are shares of the step before. */
+/* Returns whether the step improved by more. Both changes are shares of the old step. */
 static bool is_outweighed(const struct comparison *c, enum run_metric m)
 {
     const struct metric_change *step = &c->metrics[RUN_STEP_TIME], *part = &c->metrics[m];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A comparison as text, as JSON, and as JUnit has tests. */
+/* Prints a comparison as text, JSON, and JUnit tests. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,15 +9,15 @@
 #include "diff/comparison.h"
 #include "table/text_width.h"
 
-#define CHANGE_MIN   0.001 /* of the kernels' time: what changes by less explains nothing */
-#define KERNELS_TEXT 4     /* that became slower, and faster */
+#define CHANGE_MIN   0.001 /* of the kernels' time: smaller changes explain nothing */
+#define KERNELS_TEXT 4     /* slower ones, and as many faster ones */
 #define KERNELS_JSON 1000
 
 #define DIFF_JSON_VERSION 1
 
 /* ---- kernels --------------------------------------------------------------------------------- */
 
-/* Time of all kernels in a step, of the side that has more. */
+/* Returns the time of all kernels in a step, of the side with more. */
 static double all_ns(const struct kernel_match *m)
 {
     double most = 0;
@@ -30,8 +30,8 @@ static double all_ns(const struct kernel_match *m)
     return most;
 }
 
-/* The next row after number *at - 1 that takes longer (`slower`) or shorter, by CHANGE_MIN of all
- * kernels' time at least; *at moves on. NULL: there is none. */
+/* Returns the next row from *at on that became slower (or faster) by at least CHANGE_MIN of all
+ * kernels' time; advances *at. NULL: none. */
 static const struct match_row *next_row(const struct kernel_match *m, bool slower, uint32_t *at)
 {
     double least = CHANGE_MIN * all_ns(m);
@@ -44,7 +44,7 @@ static const struct match_row *next_row(const struct kernel_match *m, bool slowe
     return NULL;
 }
 
-/* A name on one line, cut unless `width` is 0; "?": no memory, or it has none. */
+/* Returns a name on one line, cut unless `width` is 0; "?": none, or no memory. */
 static char *short_name(const char *name, size_t width)
 {
     char *line = name ? json_line(name) : NULL;
@@ -55,7 +55,7 @@ static char *short_name(const char *name, size_t width)
     return cut ? cut : strdup("?");
 }
 
-/* Of names that differ in template arguments alone, the one that takes the longest. */
+/* Returns the longest-running name; the others differ only in template arguments. */
 static char *side_name(const struct match_row *row, enum match_which side, size_t width)
 {
     char *name = short_name(row->side[side].name, width), *all = name;
@@ -67,8 +67,8 @@ static char *side_name(const struct match_row *row, enum match_which side, size_
     return all;
 }
 
-/* What the row is, in new memory; NULL: no memory: its name; "new: NAME", "gone: NAME"; "renamed:
- * OLD -> NEW (same operator: aten::mm)". */
+/* Describes a row in new memory: its name; "new: NAME", "gone: NAME"; "renamed: OLD -> NEW (same
+ * operator: aten::mm)". NULL: no memory. */
 static char *diff_print_row_text(const struct match_row *row, size_t width)
 {
     static const char *const places[RUN_PLACES] = {[RUN_OPERATOR] = "operator",
@@ -148,7 +148,7 @@ static void put_sides(const struct comparison *c, FILE *out)
         fprintf(out, "%s\n", c->notes.texts[i]);
 }
 
-/* Nothing that compares them: the amounts may say why. */
+/* Prints both sides' amounts without comparing them: they may explain the difference. */
 static void put_amounts(const struct comparison *c, FILE *out)
 {
     fprintf(out, "\n%-26s %10s %10s\n", diff_per_what(c), "before", "now");
@@ -179,17 +179,18 @@ static void put_changes(const struct comparison *c, FILE *out)
     fputs(diff_change_text(c, text), out);
 }
 
-/* That they cannot be compared is said before anything else is looked at. */
+/* If the sides cannot be compared, says so before anything else. */
 int diff_print_text(const struct comparison *c, const struct kernel_match *kernels, FILE *out)
 {
     char headline[HEADLINE_BYTES];
     if (!diff_compares(c)) {
         fprintf(out, "%s\n", diff_headline(c, headline));
-        for (uint32_t i = 1; i < c->reasons.count; i++) /* the headline has the first */
+        for (uint32_t i = 1; i < c->reasons.count; i++) /* the headline has reason 0 */
             fprintf(out, "and: %s\n", c->reasons.texts[i]);
         fputc('\n', out);
         put_sides(c, out);
-        if (!c->sides[0]->runs[0].steps == !c->sides[1]->runs[0].steps) /* of the same thing */
+        if (!c->sides[0]->runs[0].steps == !c->sides[1]->runs[0].steps) /* both per step, or both
+                                                                         * per run */
             put_amounts(c, out);
         return 0;
     }
@@ -236,7 +237,7 @@ static void put_metric(const struct comparison *c, enum run_metric m, FILE *out)
     fputc('}', out);
 }
 
-/* Of a side of a row: a step's. */
+/* Prints a side of a row, per step. */
 static void put_kernel_side(const struct kernel_match *m, const struct match_row *row,
                             enum match_which which, FILE *out)
 {
@@ -300,7 +301,7 @@ int diff_print_json(const struct comparison *c, const struct kernel_match *kerne
 
 /* ---- JUnit ----------------------------------------------------------------------------------- */
 
-/* Of a text below HEADLINE_BYTES, as all here are. */
+/* Writes a text of less than HEADLINE_BYTES, as all here are. */
 static void put_xml(const char *text, FILE *out)
 {
     char escaped[XML_ESCAPE_BYTES_MAX * HEADLINE_BYTES];
@@ -312,7 +313,7 @@ static bool diff_print_is_unsure(const struct comparison *c, enum run_metric m)
     return c->result == RESULT_NOT_COMPARABLE || c->metrics[m].verdict == VERDICT_UNSURE;
 }
 
-/* As the exit code has it: --inconclusive=fail is for who takes a skipped test for a passed one. */
+/* Agrees with the exit code. --inconclusive=fail is for CI that counts a skipped test as passed. */
 static bool is_failure(const struct comparison *c, enum run_metric m)
 {
     const struct metric_change *change = &c->metrics[m];

@@ -14,7 +14,7 @@
 #define VERB            "diff"
 #define GATE_MIN        0.001
 #define GATE_MAX        10.0
-#define NAME_WIDTH      60 /* of kernels on a terminal */
+#define NAME_WIDTH      60 /* of kernel names on a terminal */
 #define EXIT_REGRESSION EXIT_ENVIRONMENT
 #define EXIT_UNSURE     EXIT_DAMAGED
 _Static_assert(EXIT_REGRESSION == 1 && EXIT_UNSURE == 3, "as diff_verb.h has them");
@@ -22,7 +22,7 @@ _Static_assert(EXIT_REGRESSION == 1 && EXIT_UNSURE == 3, "as diff_verb.h has the
 static diff_print_fn *const printers[] = {
     [DIFF_TEXT] = diff_print_text, [DIFF_JUNIT] = diff_print_junit, [DIFF_JSON] = diff_print_json};
 
-/* As --format says, or else the file's name; DIFF_BY_NAME: there is none of that name. */
+/* Returns the format from --format or the file's name; DIFF_BY_NAME: the ending is unknown. */
 static enum diff_format diff_verb_format_of(const struct options *options, const char *path)
 {
     const struct diff_options *own = options->own;
@@ -102,7 +102,7 @@ static enum exit_code diff_verb_compare(const struct run_set *sets, const struct
     for (int i = 0; code == EXIT_OK && i < (own->output_count ? own->output_count : 1); i++) {
         const char *path = own->output_count ? own->outputs[i] : NULL;
         if (diff_verb_print(c, &kernels, options, path, page) != EXIT_OK)
-            code = EXIT_USAGE; /* 1 is a regression */
+            code = EXIT_USAGE; /* since 1 means a regression */
         is_reported |=
             diff_verb_format_of(options, path) == DIFF_TEXT && (!path || strcmp(path, "-") == 0);
     }
@@ -116,7 +116,7 @@ static enum exit_code diff_verb_compare(const struct run_set *sets, const struct
     return code;
 }
 
-/* --save and --list. */
+/* Runs --save and --list. */
 static enum exit_code diff_verb_keep(const struct options *options, const char *folder)
 {
     const struct diff_options *own = options->own;
@@ -129,7 +129,7 @@ static enum exit_code diff_verb_keep(const struct options *options, const char *
     enum exit_code code = own->is_list ? baseline_list(folder)
                                        : baseline_save(options, own->save, true, options->paths,
                                                        options->path_count, folder);
-    return code == EXIT_ENVIRONMENT ? EXIT_USAGE : code; /* 1 is a regression */
+    return code == EXIT_ENVIRONMENT ? EXIT_USAGE : code; /* since 1 means a regression */
 }
 
 enum exit_code diff_run(const struct options *options, diff_print_fn *page)
@@ -148,7 +148,7 @@ enum exit_code diff_run(const struct options *options, diff_print_fn *page)
     struct run_set *sets = calloc(2, sizeof *sets);
     if (!sets) {
         say_error(VERB, GPUPROF_NO_MEMORY);
-        return EXIT_USAGE; /* 1 is a regression */
+        return EXIT_USAGE; /* since 1 means a regression */
     }
     for (int side = 0; code == EXIT_OK && side < 2; side++) {
         int from = side ? options->against : 0;
@@ -190,7 +190,7 @@ static enum exit_code take_file(const struct given *g)
     return output_check(g);
 }
 
-/* JUnit's as its file's name ends, too. */
+/* JUnit may also be given as xml, like the file's ending. */
 static enum exit_code take_format(const struct given *g)
 {
     struct given in_ours = *g;

@@ -9,16 +9,16 @@
 #include "symbol/demangle.h"
 #include "symbol/kernel_names.h"
 
-/* What two names may have in common. */
+/* Keys by which two names can match. */
 enum match_key {
     KEY_NAME,     /* as recorded */
     KEY_TEMPLATE, /* strip_template */
-    KEY_LIBRARY,  /* where they are launched */
+    KEY_LIBRARY,  /* where they were launched */
     KEY_OPERATOR,
     KEY_LINE,
-    KEY_FUNCTION, /* of the line, whose number an edit above it changes */
+    KEY_FUNCTION, /* of the line; its number changes with edits above it */
     KEY_RANGE,
-    KEY_NOWHERE, /* all of these are unknown */
+    KEY_NOWHERE, /* none of these places is known */
     MATCH_KEYS
 };
 
@@ -27,7 +27,7 @@ static const enum run_place places[MATCH_KEYS] = {
     [KEY_FUNCTION] = RUN_LINE,   [KEY_RANGE] = RUN_RANGE,
 };
 
-/* Both keys of a round must agree. The surest rounds come first. */
+/* Both keys of a round must agree. The most certain rounds come first. */
 static const enum match_key rounds[][2] = {
     {KEY_NAME, KEY_NAME},        {KEY_TEMPLATE, KEY_LIBRARY},  {KEY_TEMPLATE, KEY_OPERATOR},
     {KEY_TEMPLATE, KEY_LINE},    {KEY_TEMPLATE, KEY_FUNCTION}, {KEY_TEMPLATE, KEY_RANGE},
@@ -36,37 +36,37 @@ static const enum match_key rounds[][2] = {
 };
 
 struct match_name {
-    const char *keys[MATCH_KEYS]; /* NULL: it has none such, and is in no round of that key */
-    char *demangled;              /* owned, as are the next two; NULL: the name is none of C++'s */
+    const char *keys[MATCH_KEYS]; /* NULL: the name lacks it and skips such rounds */
+    char *demangled;              /* owned, as are the next two; NULL: not a C++ name */
     char *stripped;
     char *function;
     uint32_t side;
     bool is_matched;
     uint64_t count, ns;
-    uint64_t longest_ns; /* at one place, which is in `keys` */
+    uint64_t longest_ns; /* at one place, the one in `keys` */
 };
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
 /*
- * Takes template arguments, parameters, the type of the result and unnamed namespaces out of a
- * name, in place: "void n::f<int>(float*)" becomes "n::f". Linear in the length, whatever the name.
+ * Removes template arguments, parameters, the result type and unnamed namespaces from a name, in
+ * place: "void n::f<int>(float*)" becomes "n::f". Takes linear time for any name.
  */
 static void strip_template(char *name)
 {
     static const char unnamed[] = "(anonymous namespace)::";
-    size_t begin = 0, written = 0, angles = 0, parentheses = 0; /* the last two: open */
+    size_t begin = 0, written = 0, angles = 0, parentheses = 0; /* the last two count open ones */
     const char *from = name;
     for (; *from; from++) {
         if (!angles && strncmp(from, unnamed, sizeof unnamed - 1) == 0)
             from += sizeof unnamed - 2;
         else if (*from == '(' && !angles)
-            break; /* parameters */
+            break; /* parameters follow */
         else if (*from == '(')
             parentheses++;
         else if (*from == ')')
             parentheses -= parentheses > 0;
-        else if (*from == '<' && !parentheses) /* else it compares: f<(3 < 4)> */
+        else if (*from == '<' && !parentheses) /* otherwise a comparison: f<(3 < 4)> */
             angles++;
         else if (*from == '>' && !parentheses)
             angles -= angles > 0;
@@ -75,14 +75,14 @@ static void strip_template(char *name)
         if (*from == ' ' && !angles)
             begin = written;
     }
-    if (*from) { /* else what stands before a space is no type */
+    if (*from) { /* without parameters, the word before a space is not a type */
         memmove(name, name + begin, written - begin);
         written -= begin;
     }
     name[written] = '\0';
 }
 
-/* The place of a name is the one that it takes the longest at. */
+/* Sets the place of a name, where it takes longest. */
 static int kernel_match_set_place(struct match_name *name, const struct run_kernel *k)
 {
     const char *line = k->place[RUN_LINE], *number = line ? strrchr(line, ':') : NULL;
@@ -173,10 +173,10 @@ static int kernel_match_compare_names(const void *left, const void *right, void 
     const struct match_name *a = *(struct match_name *const *)left;
     const struct match_name *b = *(struct match_name *const *)right;
     int order = compare_keys(a, b, round);
-    return order ? order : (a > b) - (a < b); /* the base's first */
+    return order ? order : (a > b) - (a < b); /* base side first */
 }
 
-/* One row of `count` names that agree, of which the base has the first `base`. */
+/* Makes one row of `count` matching names; the first `base` are from the base side. */
 static void make_row(struct kernel_match *m, const enum match_key *round, struct match_name **names,
                      uint32_t base, uint32_t count)
 {

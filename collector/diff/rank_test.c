@@ -18,15 +18,15 @@ double rank_median(const double *list, uint32_t count)
     return array_median(sorted, count);
 }
 
-/* ---- how likely sums of ranks are ------------------------------------------------------------ */
+/* ---- the distribution of rank sums ----------------------------------------------------------- */
 
-/* Ranks are doubled, so that those of equal numbers, which share theirs, are whole. */
+/* Ranks are doubled, so that the shared ranks of equal numbers are whole. */
 struct rank_sums {
-    double *chances; /* owned: that the sum is this */
+    double *chances; /* owned: chance of each sum */
     uint32_t most;   /* the largest sum */
 };
 
-/* Of `count` of the `all` ranks, each choice of which is as likely as any other. */
+/* Computes the chances of the sum of `count` out of `all` ranks, all choices equally likely. */
 static int sums_make(struct rank_sums *s, const uint32_t *ranks, uint32_t all, uint32_t count)
 {
     s->most = 0;
@@ -62,12 +62,12 @@ static double chance_between(const struct rank_sums *s, uint32_t from, uint32_t 
     return chance < 1 ? chance : 1;
 }
 
-/* Of so many pairs, with all numbers different: how many may be the other way round with a chance
- * of at most `alpha`; -1: not even none. Its chance in *reached. */
+/* Returns how many pairs may be the wrong way round with a chance of at most `alpha`, if all
+ * numbers differ; -1: none, not even 0. *reached is that chance. */
 static int64_t pairs_allowed(const struct rank_sums *untied, uint32_t count, double alpha,
                              double *reached)
 {
-    uint32_t least = count * (count + 1); /* doubled */
+    uint32_t least = count * (count + 1); /* doubled ranks */
     double chance = 0;
     for (int64_t pairs = 0;; pairs++) {
         double more = chance + untied->chances[least + 2 * (uint32_t)pairs];
@@ -87,7 +87,7 @@ static int untied_make(struct rank_sums *s, uint32_t count, uint32_t other_count
     return sums_make(s, ranks, count + other_count, count);
 }
 
-/* The smallest p that groups of that size can have. */
+/* Returns the smallest p possible for groups of that size. */
 static double rank_least_p(uint32_t of_count, uint32_t against_count)
 {
     double p = 1;
@@ -98,7 +98,7 @@ static double rank_least_p(uint32_t of_count, uint32_t against_count)
 
 /* ---- the test -------------------------------------------------------------------------------- */
 
-/* How many are smaller, twice, and how many are equal. */
+/* Returns twice the number of smaller values plus the number of equal ones. */
 static uint32_t place_among(double value, const double *list, uint32_t count)
 {
     uint32_t place = 0;
@@ -125,7 +125,7 @@ static int find_p(struct rank_shift *s, const struct rank_groups *g)
     return 0;
 }
 
-/* All differences in new memory; NULL: no memory. */
+/* Returns all differences in new memory; NULL: no memory. */
 static double *differences(const struct rank_groups *g)
 {
     double *list = malloc((size_t)g->of_count * g->against_count * sizeof *list);
@@ -158,9 +158,9 @@ int rank_shift(struct rank_shift *s, const struct rank_groups *g)
     return error;
 }
 
-/* ---- what it could have seen ----------------------------------------------------------------- */
+/* ---- what the test could have found ---------------------------------------------------------- */
 
-/* The same numbers each time: a report does not change by being made again. */
+/* Draws the same numbers each time, so that a report is reproducible. */
 static double uniform(uint64_t *state)
 {
     *state = *state * 6364136223846793005u + 1442695040888963407u;
@@ -183,7 +183,7 @@ static double squares_around_mean(const double *list, uint32_t count)
     return squares;
 }
 
-/* The standard deviation in the groups. */
+/* Returns the standard deviation within the groups. */
 static double noise_of(const struct rank_groups *g)
 {
     return sqrt((squares_around_mean(g->of, g->of_count) +
@@ -192,9 +192,9 @@ static double noise_of(const struct rank_groups *g)
 }
 
 /*
- * A draw of noise: the shift from which on the test finds it. As the shift is added to all
- * differences of a draw, that is when all pairs but those that are allowed are the right way round,
- * and the middle one is above the threshold.
+ * Returns the shift from which the test finds it in this draw of noise. A shift is added to all
+ * differences. The test finds it when all pairs but the allowed ones are the right way round, and
+ * the median difference exceeds the threshold.
  */
 static double found_from(const struct rank_groups *g, uint32_t allowed, double threshold,
                          double *list)

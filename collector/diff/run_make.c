@@ -16,16 +16,16 @@
 
 #define GRAPH_NAME "CUDA graph"
 
-/* ---- the kernels of the steps that are kept, by name and where they were launched ---- */
+/* ---- the kernels of kept steps, by name and place of launch ---------------------------------- */
 
-/* What tells it apart stands first. The texts are views of the walk's. */
+/* A row; its key comes first. The texts are views into the walk. */
 struct run_work_row {
-    const struct kernel_name *name; /* NULL: it is not known, or work of a graph */
+    const struct kernel_name *name; /* NULL: not known, or work of a graph */
     const struct kernel_name *op;
     const struct kernel_name *range;
     uint32_t kind;    /* of library_calls.h; 0: none */
-    uint32_t process; /* index, of the stack, */
-    uint32_t stack;   /* whose number this is; 0: none */
+    uint32_t process; /* process index of the stack */
+    uint32_t stack;   /* number of the stack in that process; 0: none */
     uint32_t is_graph;
     uint64_t count;
     uint64_t ns;
@@ -40,7 +40,7 @@ struct run_work {
 
 /* ---- the walk -------------------------------------------------------------------------------- */
 
-/* What the call was made in. 0 or an error. */
+/* Fills in the place of a call. Returns 0 or an error. */
 static int run_make_place_of(struct walk *walk, const struct correlated_call *call,
                              struct run_work_row *row)
 {
@@ -66,7 +66,7 @@ static int run_make_place_of(struct walk *walk, const struct correlated_call *ca
     return error;
 }
 
-/* Where there is no room for another row, it loses its place, or is left out. */
+/* Adds work to its row. If there is no room for another row, it loses its place, or is left out. */
 static int run_make_add(struct run_work *w, struct run_work_row *row, uint64_t ns)
 {
     static const struct number_kind kind = NUMBER_KEY(struct run_work_row, is_graph);
@@ -108,7 +108,7 @@ static struct consumer run_work_consumer(struct run_work *w)
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-/* The range with '*' for its numbers, in new memory; NULL: no memory. */
+/* Returns the range with '*' for its numbers, in new memory; NULL: no memory. */
 static char *pattern_of(const struct kernel_name *range)
 {
     size_t length = strlen(range->shown);
@@ -135,7 +135,7 @@ static int run_make_name_row(struct run_work *w, struct place_lines *lines,
         free(range);
         return error < 0 ? error : GPUPROF_NO_MEMORY;
     }
-    /* run_kernel_add writes to none of them. */
+    /* run_kernel_add does not write to them */
     struct run_kernel kernel = {
         .name = (char *)(uintptr_t)(row->is_graph ? GRAPH_NAME : row->name->raw),
         .place = {[RUN_OPERATOR] = (char *)(uintptr_t)(row->op ? row->op->shown : NULL),
@@ -149,8 +149,8 @@ static int run_make_name_row(struct run_work *w, struct place_lines *lines,
     return error;
 }
 
-/* After the walk: the rows as the run's kernels, with lines by `symbols` (symbols.h). 0 or an
- * error. */
+/* Adds the rows to the run's kernels after the walk, with lines from `symbols` (symbols.h). Returns
+ * 0 or an error. */
 static int run_work_name(struct run_work *w, const char *symbols, struct run_summary *r)
 {
     struct walk *walk = w->steps->walk;
@@ -168,10 +168,9 @@ static int run_work_name(struct run_work *w, const char *symbols, struct run_sum
     return error;
 }
 
-/* ---- energy
- * -------------------------------------------------------------------------------------- */
+/* ---- energy ---------------------------------------------------------------------------------- */
 
-/* Are all devices that the process reads counted for other ones? */
+/* Returns whether all devices that the process reads are counted in other processes. */
 static bool run_make_is_counted(const struct device_report *devices, const struct process *p)
 {
     uint32_t i = devices->firsts[p->index];
@@ -185,7 +184,7 @@ struct kept {
     uint32_t first, end;
 };
 
-/* The kept steps of a process that lie within. */
+/* Returns the kept steps of a process that lie within that time. */
 static struct kept kept_between(const struct run_steps *r, const struct process *p,
                                 uint64_t from_ns, uint64_t to_ns)
 {
@@ -198,7 +197,7 @@ static struct kept kept_between(const struct run_steps *r, const struct process 
     return k;
 }
 
-/* What a step of the process burnt, NAN if that is not known; how many steps it is of. */
+/* Returns the energy of a step of the process, NAN if not known, and the number of steps. */
 static double of_process(const struct run_steps *r, const struct device_report *devices,
                          const struct process *p, uint64_t *count)
 {
@@ -216,7 +215,7 @@ static double of_process(const struct run_steps *r, const struct device_report *
     return energy.value / (double)*count;
 }
 
-/* The steps of a process whose devices all count for others that those have read. */
+/* Returns the number of steps covered, if other processes read all devices of this one. */
 static uint64_t read_by_others(const struct run_steps *r, const struct device_report *devices,
                                const struct process *p)
 {
@@ -233,11 +232,10 @@ static uint64_t read_by_others(const struct run_steps *r, const struct device_re
 }
 
 /*
- * Sets the metric of energy, after the walk: what the devices of each process burnt
- * from its first kept step to its last one, by their number, of those steps that the readings
- * reach; and how many steps these are. A device that several processes read counts once, which
- * changes `devices`, and says what it burnt in the steps of all of them. It stays NAN where a
- * process with steps has no reading. 0 or GPUPROF_NO_MEMORY.
+ * Sets the metric of energy, after the walk: for each process, the energy of its devices from the
+ * first to the last kept step that the readings cover, divided by the number of steps. A device
+ * that several processes read counts once, which changes `devices`. The metric stays NAN if a
+ * process with steps has no reading. Returns 0 or GPUPROF_NO_MEMORY.
  */
 static int run_energy_find(struct run_summary *r, const struct run_steps *steps,
                            struct device_report *devices)
@@ -279,7 +277,7 @@ struct parts {
     struct device_report devices;
 };
 
-/* The most that a process had of a device. */
+/* Returns the most device memory that a process held on one device. */
 static double peak_of(const struct memory_peaks *peaks)
 {
     uint64_t most = 0;
@@ -292,7 +290,7 @@ static double peak_of(const struct memory_peaks *peaks)
     return most ? (double)most : NAN;
 }
 
-/* EXIT_OK, or another exit code after one line on stderr. */
+/* Returns EXIT_OK, or another exit code after one line on stderr. */
 static enum exit_code walk_through(struct parts *p, const struct run_request *request)
 {
     enum exit_code code = say_error(request->verb, memory_peaks_init(&p->peaks, &p->walk));

@@ -11,9 +11,9 @@
 #include "base/unit_text.h"
 
 #define FACT_BYTES    512
-#define LIBRARIES_MAX 256 /* of all processes */
+#define LIBRARIES_MAX 256 /* in all processes */
 
-/* "2 x NVIDIA H100": the devices that did something, each once, whoever shares it. */
+/* Names the devices that did work, each once: "2 x NVIDIA H100". */
 static void name_devices(const struct run_steps *steps, char text[FACT_BYTES])
 {
     const struct walk *walk = steps->walk;
@@ -48,7 +48,7 @@ static void name_losses(const struct walk *walk, char text[FACT_BYTES])
     struct losses all = {0};
     for (uint32_t i = 0; i < walk->rec->count; i++)
         losses_add(&all, &walk->losses[i]);
-    all.devices_unread = 0; /* energy does not gate, and says itself where it is not known */
+    all.devices_unread = 0; /* energy does not gate, and has its own note */
     if (losses_weight(&all) >= LOSS_COUNTED)
         losses_text(&all, text, FACT_BYTES);
     else if (walk->rec->unread_files)
@@ -66,7 +66,7 @@ static void measure_cost(struct run_summary *r, const struct recording *rec)
     r->cost = wall_ns ? cost_share(cost_ns, wall_ns) : NAN;
 }
 
-/* Processes that have steps. */
+/* Returns the number of processes with steps. */
 static uint32_t process_count(const struct run_steps *steps)
 {
     uint32_t count = 0;
@@ -75,7 +75,7 @@ static uint32_t process_count(const struct run_steps *steps)
     return count;
 }
 
-/* Where the rows of the GPU come from: of a libcupti its version, wherever it lies. */
+/* Names the source of GPU rows; for CUPTI its version, not its path. */
 static void name_gpu_rows(const struct recording *rec, char text[FACT_BYTES])
 {
     for (uint32_t i = 0; !*text && i < rec->count; i++) {
@@ -86,7 +86,7 @@ static void name_gpu_rows(const struct recording *rec, char text[FACT_BYTES])
     }
 }
 
-/* Steps of the same kind are the same steps if they have the same names, too. */
+/* Names the kind of steps and their name: only then are they the same. */
 static void name_steps(const struct steps *steps, char text[FACT_BYTES])
 {
     const char *name = steps->pattern ? steps->pattern : steps->class;
@@ -94,7 +94,7 @@ static void name_steps(const struct steps *steps, char text[FACT_BYTES])
              name ? name : "");
 }
 
-/* Adds the text behind others, unless it is among them, and there is room. */
+/* Appends the text unless it is in the list already, or there is no room. */
 static void add_once(char text[FACT_BYTES], const char *more)
 {
     size_t at = strlen(text), length = strlen(more);
@@ -105,7 +105,7 @@ static void add_once(char text[FACT_BYTES], const char *more)
         snprintf(text + at, FACT_BYTES - at, "%s%s", at ? ", " : "", more);
 }
 
-/* Each thing once that was given up to cost less. */
+/* Lists what was given up to keep --overhead-max, each thing once. */
 static void name_given_up(const struct recording *rec, char text[FACT_BYTES])
 {
     for (uint32_t i = 0; i < rec->count; i++)
@@ -113,7 +113,7 @@ static void name_given_up(const struct recording *rec, char text[FACT_BYTES])
             add_once(text, rec->processes[i]->costs.steps[k].text);
 }
 
-/* What changes how CUDA and PyTorch work: not which of a machine's devices a rank has. */
+/* Lists variables that change how CUDA and PyTorch work, not those that assign devices. */
 static void name_variables(const struct recording *rec, char text[FACT_BYTES])
 {
     static const char *const keys[] = {"env.CUDA_DEVICE_MAX_CONNECTIONS",
@@ -132,7 +132,7 @@ static void name_variables(const struct recording *rec, char text[FACT_BYTES])
         }
 }
 
-/* The files of CUDA's libraries, whose names have their versions where a system installed them. */
+/* Lists the files of CUDA libraries; installed ones have their version in the name. */
 static void name_libraries(const struct recording *rec, char text[FACT_BYTES])
 {
     const char *names[LIBRARIES_MAX];
@@ -149,7 +149,7 @@ static void name_libraries(const struct recording *rec, char text[FACT_BYTES])
         add_once(text, names[i]);
 }
 
-/* Of all devices that were read: what they may burn, and how they were on the average. */
+/* Names power limits, mean clock and mean temperature of all devices that were read. */
 static void name_conditions(const struct device_report *devices, char texts[RUN_FACTS][FACT_BYTES])
 {
     double clock = 0, temperature = 0;

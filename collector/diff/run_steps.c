@@ -11,30 +11,27 @@
 #include "error.h"
 #include "record/gpu_record.h"
 
-/* ---- the warm-up
- * --------------------------------------------------------------------------------- */
+/* ---- the warm-up ----------------------------------------------------------------------------- */
 
 /*
- * How many of the first steps of a program are its warm-up (compiling, choosing of algorithms,
- * growing of pools): found as a change point, of which there may be several. One is where those
- * before it take longer than those behind it by more than WARM_UP_DEVIATIONS of what their
- * durations, as logarithms, make likely, and by WARM_UP_SHARE; and where most of those before it
- * take longer by that share than the median of the second half. All of that is of steps without
- * those, one or two in a row, that something held up: these make no warm-up of what is before them,
- * and hide none. What is more than a fifth of the steps, and more than WARM_UP_FEW of them or half
- * of all, is none: a program that becomes faster all along its run drifts, and is compared as a
- * whole.
+ * How many of a program's first steps are its warm-up (compiling, choosing algorithms, growing
+ * pools). It ends at a change point, and there may be several. The steps before a change point take
+ * longer than those after it by more than WARM_UP_DEVIATIONS of the noise in their logarithms, and
+ * by WARM_UP_SHARE. Most of them also take longer by that share than the median of the second half.
+ * Outliers, one or two steps in a row, are smoothed first: they neither make a warm-up of the steps
+ * before them nor hide one. A warm-up is at most a fifth of the steps, or WARM_UP_FEW of them, and
+ * at most half. A program that becomes faster all along drifts, and is compared as a whole.
  */
 #define WARM_UP_DEVIATIONS 5.0
 #define WARM_UP_SHARE      0.02
-#define WARM_UP_NOISE      0.001 /* steps that differ by less are alike */
-#define WARM_UP_STEPS      5     /* of fewer steps all stay */
-#define WARM_UP_PART       5     /* one in so many steps may be one */
+#define WARM_UP_NOISE      0.001 /* smaller differences between steps are ignored */
+#define WARM_UP_STEPS      5     /* of fewer steps none is left out */
+#define WARM_UP_PART       5     /* a warm-up is at most one in so many steps, */
 #define WARM_UP_FEW        10    /* or so many, up to half of all: compilers take a few steps */
-#define WINDOW             5     /* steps around one */
-#define HELD_UP            8     /* times as far from those around it as half of all steps are */
+#define WINDOW             5     /* steps around a step */
+#define HELD_UP            8     /* an outlier's distance, in median distances */
 
-/* Sums of a piece of the steps. */
+/* Sums over a range of steps. */
 struct piece {
     double count, sum, squares;
 };
@@ -52,8 +49,8 @@ static double spread(const struct piece *p)
     return squares > 0 ? squares : 0;
 }
 
-/* The median of those around a step: a level stays where it ends. At the begin there are fewer, and
- * the first step, which may be all of a warm-up, is alone. */
+/* Returns the median around a step, which preserves edges. The window is smaller at the start, and
+ * the first step, which may be the whole warm-up, is alone. */
 static double run_steps_around(const double *logs, uint32_t count, uint32_t i)
 {
     double window[WINDOW];
@@ -64,7 +61,7 @@ static double run_steps_around(const double *logs, uint32_t count, uint32_t i)
     return array_median(window, width);
 }
 
-/* What was held up, one step or two in a row, becomes what is around it: `quiet`. */
+/* Replaces outliers, one or two steps in a row, by their surroundings: `quiet`. */
 static void calm(const double *logs, uint32_t count, double *quiet)
 {
     for (uint32_t i = 0; i < count; i++)
@@ -77,8 +74,8 @@ static void calm(const double *logs, uint32_t count, double *quiet)
     }
 }
 
-/* The place in logs[0..count) before which the mean is highest above that of what is behind, in
- * units of what is likely, and most are above `high`; at most `last`. 0: there is none. */
+/* Returns the place in logs[0..count), at most `last`, where the mean before it exceeds the mean
+ * after it most, in units of the noise, and most values before it are above `high`. 0: none. */
 static uint32_t change_point(const double *logs, uint32_t count, uint32_t last, double high)
 {
     struct piece before = {0}, behind = {0};
@@ -108,10 +105,9 @@ static uint32_t most_steps(uint32_t count)
     return most < count / 2 ? most : count / 2;
 }
 
-/* `logs`: of the durations of all steps, in their order, which are lost. `room` has `count`
- * numbers.
- * Looked for is what is up to half of the steps: of a drift, which has its place there, no part is
- * taken for a warm-up. */
+/* Returns the number of warm-up steps. `logs`: of the durations in order, overwritten; `room`:
+ * `count` numbers. Searches the first half: the change point of a drift lies there, and then
+ * nothing counts as warm-up. */
 static uint32_t warm_up_steps(double *logs, uint32_t count, double *room)
 {
     uint32_t left_out = 0, half = count / 2, most = most_steps(count), more;
@@ -134,8 +130,8 @@ static bool run_steps_is_whole(const struct step *s)
     return !s->is_partial && s->end_ns > s->begin_ns;
 }
 
-/* Of a process's steps those that are whole, without the warm-up, are kept; of these, if there are
- * any, those of which the GPU's time is known. `logs` and `room` have room for all. */
+/* Marks the complete steps of a process without the warm-up as kept; if there are some with known
+ * GPU time, only those. `logs` and `room` have room for all. */
 static void run_steps_keep(struct run_steps *r, uint32_t first, uint32_t end, double *logs,
                            double *room)
 {
@@ -159,7 +155,7 @@ static void run_steps_keep(struct run_steps *r, uint32_t first, uint32_t end, do
         }
 }
 
-/* In place of steps: each process from its first event to its last. */
+/* Makes each process a step, from its first event to its last. */
 static int take_processes(struct run_steps *r)
 {
     const struct recording *rec = r->walk->rec;
@@ -193,7 +189,7 @@ static int keep_all(struct run_steps *r)
     return logs && r->list ? 0 : GPUPROF_NO_MEMORY;
 }
 
-/* Where steps were asked for, nothing else is compared in their place. */
+/* Fails if steps were requested and none is complete: nothing else is compared instead. */
 static enum exit_code check_request(struct run_steps *r, const struct run_request *request)
 {
     bool has_request = request->step_by || request->step_pattern;
@@ -244,7 +240,7 @@ struct run_step *run_step_at(const struct run_steps *r, const struct process *p,
     return step && step->is_kept ? step : NULL;
 }
 
-/* ---- what comes to pass in them -------------------------------------------------------------- */
+/* ---- events in steps ------------------------------------------------------------------------- */
 
 static struct run_device *run_steps_device_of(struct run_steps *r, const struct event *e)
 {
@@ -257,7 +253,7 @@ static struct run_device *run_steps_device_of(struct run_steps *r, const struct 
     return error < 0 ? NULL : &r->devices[(place ? place : SURVEY_DEVICES_MAX) - 1];
 }
 
-/* What the device was not known to be busy with yet goes to the steps in which it is. */
+/* Adds the time that the device was not busy before to the steps in which it passes. */
 static int run_steps_take_work(struct run_steps *r, const struct event *e)
 {
     struct run_device *d = run_steps_device_of(r, e);
@@ -322,9 +318,9 @@ struct consumer run_steps_consumer(struct run_steps *r)
     return (struct consumer){.context = r, .needs = WALK_WORK, .take = run_steps_take};
 }
 
-/* ---- the run's ------------------------------------------------------------------------------- */
+/* ---- metrics of the run ---------------------------------------------------------------------- */
 
-/* Of sorted numbers, of which there are some. */
+/* Returns a quantile of a sorted, non-empty list. */
 static double quantile(const double *list, uint32_t count, double fraction)
 {
     double at = fraction * (count - 1);
@@ -333,7 +329,7 @@ static double quantile(const double *list, uint32_t count, double fraction)
     return list[low] + (at - low) * (high - list[low]);
 }
 
-/* What the kept steps have of the metric, sorted; of steps that are processes their sum. */
+/* Returns a quantile of the metric in the kept steps; if steps are processes, their sum. */
 static double of_steps(const struct run_steps *r, enum run_metric m, double *list, double fraction)
 {
     uint32_t count = 0;
@@ -361,7 +357,7 @@ static void fill_in(struct run_steps *r)
     }
 }
 
-/* From the first event of all processes to the last. */
+/* Returns the time from the first event of all processes to the last. */
 static double whole_time(const struct run_steps *r)
 {
     uint64_t begin_ns = UINT64_MAX, end_ns = 0;

@@ -44,7 +44,7 @@ int run_kernel_add(struct run_summary *r, const struct run_kernel *kernel)
     return GPUPROF_NO_MEMORY;
 }
 
-/* What is not there goes first. */
+/* NULL comes first. */
 static int compare_or_none(const char *a, const char *b)
 {
     return a && b ? strcmp(a, b) : (a != NULL) - (b != NULL);
@@ -100,8 +100,7 @@ int run_fact_set(struct run_summary *r, enum run_fact fact, const char *text)
     return 0;
 }
 
-/* ---- runs
- * ---------------------------------------------------------------------------------------- */
+/* ---- runs ------------------------------------------------------------------------------------ */
 
 void run_set_release(struct run_set *s)
 {
@@ -119,14 +118,14 @@ int run_set_add(struct run_set *s, struct run_summary *run, const char *name)
     int error = 0;
     for (uint32_t i = 0; error == 0 && i < run->kernel_count; i++)
         error = run_kernel_add(&s->together, &run->kernels[i]);
-    char *copy = json_line(name); /* a path, which may hold anything */
+    char *copy = json_line(name); /* a path, which may contain anything */
     if (error < 0 || !copy) {
         free(copy);
         return GPUPROF_NO_MEMORY;
     }
     run_kernels_order(&s->together);
     if (run->kernel_count)
-        s->together.steps += run->steps ? run->steps : 1; /* a run without is one */
+        s->together.steps += run->steps ? run->steps : 1; /* a run without steps counts as one */
     run_kernels_release(run);
     s->names[s->count] = copy;
     s->runs[s->count++] = *run;
