@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs against others: the verdict, each metric with its interval, what differs, and kernels. */
+/* The comparison: the verdict, each metric with its interval, differing facts, and kernels. */
 "use strict";
 
 const COVERAGE_MIN = .95, KERNEL_CHANGE_MIN = .001; /* of all kernels' time */
-const SHARE_SEEN = .001;                            /* less is shown as nothing */
+const SHARE_SEEN = .001;                            /* less is shown as 0 */
 const energy = (mj) => scaled(mj / 1000, ["J", "kJ", "MJ", "GJ"], 1000);
 const half = (n) => Number.isInteger(n) ? count(n) : n.toFixed(1);
 const unitWriters = {ns: time, bytes, mj: energy, count: half};
@@ -12,7 +12,7 @@ const signed = (share) => share >= 10 ?
   `x ${(share + 1).toFixed(1)}` :
   (Math.abs(share) < .0005 ? "" : share < 0 ? "\u2212" : "+") +
     (100 * Math.abs(share)).toFixed(1) + " %";
-/* A change that is no number is one from nothing, if both sides are known. */
+/* A change is null if the old value is 0, or a side is not known. */
 const changeOf = (metric) => metric.change !== null      ? signed(metric.change) :
   metric.before !== null && metric.now !== null          ? "from 0" :
                                                            "";
@@ -26,8 +26,8 @@ const seenFrom = (metric) => metric.exact && metric.seen_from === 0 ? "any" :
                                                                       percent(metric.seen_from);
 
 /*
- * From `limit` less to `limit` more, with what is worse on the right of the dashed line. Nothing is
- * off the scale: around `threshold` it is even, and farther out it goes by the logarithm.
+ * Draws the scale from -`limit` to +`limit`; right of the dashed line is worse. The scale is linear
+ * around `threshold` and logarithmic farther out, so that everything fits.
  */
 function drawInterval(metric, limit, threshold) {
   const W = 140, H = 18;
@@ -98,7 +98,7 @@ function drawMetrics(c) {
   return [table, about];
 }
 
-/* Facts of which not all runs say the same. */
+/* Draws the facts that differ between runs. */
 function drawFacts(box, c) {
   const said = (runs, key) => [...new Set(runs.map((run) => run.facts[key]))];
   const rows = Object.keys(c.runs[0].facts)

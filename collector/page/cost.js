@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What gpuprof itself has cost, and what is missing from all that stands above. */
+/* gpuprof's own cost, and what is missing from the sections above. */
 "use strict";
 
-/* How many of a loss are gone, and not held back by CUPTI behind a kernel that hangs. */
+/* Returns the lost ones, without those that CUPTI holds back because a kernel hangs. */
 const missing = ([key, n]) => n - (key === "gpu_missing" ? data.overview.held_back : 0);
 
-/* Of some costs only the sum is known: JSON has 0 for how often, and how long one was. */
+/* Blanks count and mean of costs with only a sum, for which JSON has 0. */
 function blankCounts(cost) {
   const [count, total, mean] = ["count", "total_ns", "mean_ns"].map((key) => columnAt(cost, key));
   for (const row of cost.rows)

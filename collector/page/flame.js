@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who made the calls: callers above, what they called below, as wide as its share. */
+/* The flame graph of calls: callers above callees; the width is the share. */
 "use strict";
 
 const FLAME_ROW = 20, NARROWEST = 2, FLAME_ROWS_MAX = 400;
@@ -62,7 +62,7 @@ sections.flame = (box, raw) => {
     percent(node.total[weight] / root.total[weight])}`;
   const hits = (node) => words !== "" && node.label.toLowerCase().includes(words);
 
-  /* What is found inside of what is found is not counted again. */
+  /* Matches inside a match are not counted twice. */
   const found = (node) =>
     hits(node) ? node.total[weight] : node.children.reduce((sum, c) => sum + found(c), 0);
 

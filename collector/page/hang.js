@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where the program hung: for each process its open calls with their stacks, and what each stream
- * had before it that had not finished. First the collectives that some ranks wait in: of each all
- * ranks, by what state they are in.
+ * Where the program hung: for each process its open calls with their stacks, and the unfinished
+ * work of each stream. Before that, the collectives in which ranks wait, with all ranks by state.
  */
 "use strict";
 
 const HANG_PROCESSES = 16, HANG_CALLS = 8, HANG_COLLECTIVES = 8;
-const HANG_NS = 1e9; /* a call that has been open for less was only under way */
+const HANG_NS = 1e9; /* a call open for a shorter time was just running */
 
-/* Frames, innermost first; the first of them is the line that is looked for. */
+/* Lists the frames, the innermost first. */
 const stackOf = (row) => Array.isArray(row.stack) && row.stack.length > 0 ?
   el("ol", {class: "stack"}, row.stack.map((frame) => el("li", {}, String(frame)))) :
   null;
@@ -38,7 +37,7 @@ function drawUnfinished(rows) {
     stackOf(row)));
 }
 
-/* What a rank is to the others: they wait for it, it waits, it has done its part, or who knows. */
+/* Classifies a rank: others wait for it, it waits, it is done, or unknown. */
 const standingOf = (state) => ["not called", "called something else"].includes(state) ? "late" :
   ["called", "kernel not finished"].includes(state)                                   ? "waits" :
   state === "finished"                                                                ? "done" :
@@ -72,7 +71,7 @@ function drawCollective(rows) {
              el("code", {}, row.line))));
 }
 
-/* The rows of one are one after another. */
+/* Draws the collectives; rows of one collective are neighbours. */
 function drawCollectives(box) {
   const found = grouped(rowsOf("collectives"),
     (row) => [row.communicator, row.sequence, row.from, row.to].join(" "));

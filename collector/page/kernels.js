@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which kernels take the time, and how their times are distributed. */
+/* The kernels with most time, and the distribution of their durations. */
 "use strict";
 
-/* Buckets grow by an eighth of a power of two: equal widths on a scale of logarithms. */
+/* Buckets are eighths of a power of two, so they have equal widths on a log scale. */
 function drawDurations(name, list, W) {
   const H = 150,
         box = el("div", {class: "panel", id: "kernel"}, el("h3", {"aria-live": "polite"}, name));
@@ -49,7 +49,7 @@ sections.kernels = (box, kernels) => {
   if (!table || !table.rows.length) return "No kernels were recorded.";
   const detail = el("div");
   const nameAt = columnAt(table, "name");
-  /* Both are in one order. Long names may differ only behind where this page cuts them. */
+  /* Both have the same order. Names are no keys: the page cuts long ones. */
   const durations = new Map(kernels.durations.map(([, list], i) => [table.rows[i], list]));
   const choose = (row) => detail.replaceChildren(
     drawDurations(row[nameAt], durations.get(row), chartWidth(detail.clientWidth - 36, 760)));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What calls of libraries computed, how fast, and how far below what the device can do. */
+/* What library calls computed, how fast, and how that compares with the device's peak. */
 "use strict";
 
 const POINTS_MAX = 1000; /* those with most GPU time */
@@ -7,8 +7,8 @@ const ROOFS = {f64: ["f64"], f32: ["f32", "tf32"], f16: ["f16"], bf16: ["bf16"],
 const roofsOf = (type) => ROOFS[type] || (/^e\dm\d$/.test(type || "") ? ["fp8"] : []);
 
 /*
- * Intensity and speed on scales of powers of ten. A roof rises with the memory's bandwidth up to
- * what the device multiplies of a type at most; a device that nobody knows has none.
+ * Draws intensity and speed on log scales. A roof rises with the memory bandwidth up to the
+ * device's peak for a type; an unknown device has none.
  */
 function drawRoofline(rows, devices, W) {
   const H = 330, LEFT = 52, BELOW = 40, log = Math.log10;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who held the memory: what there was not enough of, how much over time, owners, what grows. */
+/* Who held memory: failed allocations, use over time, owners, growth. */
 "use strict";
 
 const CHARTS_MAX = 4, FAILURES_SHOWN = 4, HOLDERS_SHOWN = 5, MEMORY_PIECES = 240;
@@ -14,7 +14,7 @@ function placeName(place) {
                                        "");
 }
 
-/* Parts of the place's peak, from 0 to 1. */
+/* Decodes shares of the place's peak, from 0 to 1. */
 const curveOf = (letters) => Array.from({length: MEMORY_PIECES},
   (_, i) => (64 * LETTERS.indexOf(letters[2 * i]) +
               LETTERS.indexOf(letters[2 * i + 1])) / 4095);
@@ -71,7 +71,7 @@ function drawFailures(box, rows) {
                           el("code", {}, owner.name))))))));
 }
 
-/* Names stand before the numbers, and what is reserved beside what of it lies idle at the peak. */
+/* Puts names before numbers, and adds the idle share of reserved memory at the peak. */
 function placesTable(table, places) {
   const idle = (place) =>
     place.where === "tensor" && place.reserved_at_peak_bytes >= place.peak_bytes ?
@@ -94,7 +94,7 @@ function placesTable(table, places) {
 
 function drawPlaces(box, memory, places) {
   const table = placesTable(tableOf("places", data.memory.tables), places);
-  /* What tensors do tells more than what their allocator keeps for them. */
+  /* Tensors come first: they say more than the memory that their allocator reserves. */
   const order = places.map((_, i) => i).sort(
     (a, b) => (places[b].where === "tensor") - (places[a].where === "tensor") ||
       places[b].peak_bytes - places[a].peak_bytes);

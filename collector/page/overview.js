@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The answer to the first questions: were the devices busy, if not why, and what is to be done. */
+/* Answers the first questions: were the devices busy, if not why, and what to do. */
 "use strict";
 
 const causeTexts = {
@@ -18,14 +18,14 @@ const causeTexts = {
   unknown: "unknown",
 };
 const CAUSES_SHOWN = 6, PLACES_SHOWN = 3, CALLS_SHOWN = 5;
-const START_UP_MIN = .0005; /* of the time: less is shown as none of it */
+const START_UP_MIN = .0005; /* of the time: less is shown as 0 */
 
-/* [name, class, ns] of all devices together, after start-up, as far as it was recorded. */
+/* Returns [name, class, ns] for all devices together: recorded time after start-up. */
 function deviceTime() {
   const sum = (key) => rowsOf("gpu_time").reduce((all, row) => all + (row[key] || 0), 0);
   const parts = ["compute", "communication", "copies", "idle"].map(
     (kind) => [kind, "c-" + kind, sum(kind + "_ns")]);
-  parts.push(["other work", "c-none", sum("other_ns")]); /* that is not in the piece */
+  parts.push(["other work", "c-none", sum("other_ns")]); /* not in the selection */
   const startUp = sum("idle_start_up_ns"), stopped = sum("stopped_ns"), all = sum("window_ns");
   const whole = all - startUp - stopped;
   parts[3][2] -= startUp;
@@ -43,7 +43,7 @@ const processOf = (row) => row.rank !== null ? `rank ${row.rank}` :
   data.overview.process_count > 1            ? `process ${row.pid}` :
                                                null;
 
-/* A call that hangs is of no device. */
+/* A hanging call has no device. */
 const whose = (row) => [processOf(row), row.device !== null && `GPU ${row.device}`]
   .filter(Boolean).join(", ");
 
@@ -68,7 +68,7 @@ function drawEvidence(rows) {
                      (text) => el("td", {class: "number"}, text)))))));
 }
 
-/* What its share is of, where that is not the time after start-up. */
+/* Names the base of a share if it is not the time after start-up. */
 const shareOf = (f) => f.bytes ? " of the peak" : f.id === "start-up" ? " of all the time" : "";
 
 function drawFindings(box) {
@@ -95,7 +95,7 @@ function drawFindings(box) {
       "Paths in commands are from the folder in which this page was made."));
 }
 
-/* [place, ns]: a few as they are, the rest of them added up. */
+/* Returns a few places as [place, ns], and the sum of the rest. */
 function placesOf(places) {
   const sorted = [...places].sort((a, b) => b[1] - a[1]);
   const rest = sorted.length > PLACES_SHOWN + 1 ? sorted.splice(PLACES_SHOWN) : [];
@@ -103,13 +103,12 @@ function placesOf(places) {
   return rest.length ? [...sorted, [`${count(rest.length)} more places`, ns]] : sorted;
 }
 
-/* Idle time by cause, as a share of the time after start-up, and of each the places that have most
- * of it. */
+/* Draws idle time by cause as a share of the time after start-up, and each cause's top places. */
 function drawIdle(box, whole) {
   const causes = new Map(), host = rowsOf("idle_host").map((row) =>
     ({...row, place: `${row.did}: ${row.place}`}));
   const split = new Set(host.map((row) => row.cause));
-  split.delete("unknown"), split.delete("nothing"); // of these some alone is split
+  split.delete("unknown"), split.delete("nothing"); // only partly split
   const idle = rowsOf("idle").filter((row) => !split.has(row.cause));
   for (const row of [...idle, ...host.filter((row) => split.has(row.cause))]) {
     if (row.cause === "start-up") continue;
@@ -136,7 +135,7 @@ function drawIdle(box, whole) {
       rest.length > 0 && line("other causes", rest.reduce((sum, [, {ns}]) => sum + ns, 0), [])));
 }
 
-/* Who is not there, or hangs, comes before all numbers. */
+/* Draws hanging calls and missing ranks before all numbers. */
 function drawOpen(box, collective) {
   const open = rowsOf("open_calls");
   if (!open.length && !collective) return;
@@ -158,7 +157,7 @@ function drawOpen(box, collective) {
       el("a", {href: "#hang"}, "What they wait for")));
 }
 
-/* So does an allocation for which there was not enough memory: the last most often was the end. */
+/* Draws the last failed allocation, which is often the end of the program. */
 function drawShortage(box) {
   const last = rowsOf("out_of_memory", data.memory.tables).pop();
   if (!last) return;

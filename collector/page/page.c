@@ -15,7 +15,7 @@
 #define CUT     "\xe2\x80\xa6"
 #define ESCAPED "\\u003c"
 
-#define ESCAPE_BEGUN 5 /* in `escape`: its second byte comes */
+#define ESCAPE_BEGUN 5 /* `escape` before the second byte of an escape */
 
 /* ---- data ------------------------------------------------------------------------------------ */
 
@@ -25,7 +25,7 @@ static void put_data_bytes(struct page_data *d, const char *bytes, size_t length
     d->written += length;
 }
 
-/* A byte of a string. It is cut where a letter or an escape begins, never inside of one. */
+/* Writes a byte of a string. Cuts only before a character or an escape, never inside one. */
 static void take_text(struct page_data *d, char c)
 {
     bool begins = !d->escape && ((unsigned char)c & 0xc0) != 0x80;
@@ -67,7 +67,7 @@ static ssize_t filter(void *cookie, const char *bytes, size_t length)
     return ferror(d->out) ? 0 : (ssize_t)length;
 }
 
-/* 0 or GPUPROF_NO_MEMORY. */
+/* Returns 0 or GPUPROF_NO_MEMORY. */
 static int page_data_open(struct page_data *d, FILE *out)
 {
     *d = (struct page_data){.out = out};
@@ -94,7 +94,7 @@ uint64_t page_data_written(struct page_data *d)
 
 /* ---- the walk -------------------------------------------------------------------------------- */
 
-/* How far apart steps begin: half of them no farther; 0: there are none, or too few. 0 or
+/* Finds the median distance between the starts of steps; 0: too few steps. Returns 0 or
  * GPUPROF_NO_MEMORY. */
 static int find_period(const struct report *r, uint64_t *period_ns)
 {
@@ -147,7 +147,7 @@ static int page_gather(struct page *p)
     return walk_run(walk, NULL, consumers, count);
 }
 
-/* What the walk before has found lost is all there is. */
+/* Gathers the data without changing the losses, which an earlier walk has found. */
 static int gather_aside(struct page *p)
 {
     struct walk *walk = &p->report->walk;
@@ -167,7 +167,7 @@ static int page_finish(struct page *p, const struct options *options)
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
-/* The script is one: its own functions, then the sections'. */
+/* Returns part i of the script: the common functions, then the sections. */
 static const char *script_part(const struct page_section *sections, unsigned i)
 {
     return i ? sections[i - 1].id ? sections[i - 1].script : NULL : page_script;
@@ -247,7 +247,7 @@ int page_write(struct report *r, const struct report_view *v, const struct optio
         error = page_finish(&p, options);
     if (error == 0)
         error = page_put(&p, out);
-    if (error < 0 && !walked) /* a walk has said it */
+    if (error < 0 && !walked) /* a walk prints its own errors */
         say_error("report", error);
     page_use_release(&p.use);
     page_steps_release(&p.steps);
@@ -256,8 +256,7 @@ int page_write(struct report *r, const struct report_view *v, const struct optio
     return error;
 }
 
-/* ---- a comparison: what `gpuprof diff --format=json` prints, drawn
- * ------------------------------- */
+/* ---- a comparison: draws the output of `gpuprof diff --format=json` -------------------------- */
 
 static int put_comparison(const struct page *p, struct page_data *d)
 {
@@ -266,7 +265,7 @@ static int put_comparison(const struct page *p, struct page_data *d)
 
 int page_write_comparison(const struct comparison *c, const struct kernel_match *kernels, FILE *out)
 {
-    /* Of the first run of each side. */
+    /* Names the first run of each side. */
     char *name = text_printf("%s against %s", c->sides[0]->names[0], c->sides[1]->names[0]);
     if (!name)
         return GPUPROF_NO_MEMORY;

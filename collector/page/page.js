@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What all sections use: elements made without markup (names are text nodes, whatever is in them),
- * numbers with their units, tables, bars, and what follows the pointer. A section is a function
- * sections.ID(box, data) that draws into the element `box`, or returns a sentence that says why
- * there is nothing to draw.
+ * What all sections use: elements made without markup (names are always text nodes), numbers with
+ * units, tables, bars, and the tip at the pointer. A section is a function sections.ID(box, data).
+ * It draws into the element `box`, or returns a sentence that says why there is nothing to draw.
  */
 "use strict";
 
 const sections = {};
-let data; /* of the page, as page_sections.def lists its members */
+let data; /* the page's data; page_sections.def lists its members */
 
 /* ---- elements ---- */
 
@@ -27,14 +26,14 @@ function fill(node, attributes, children) {
   }
   return node;
 }
-/* A line does not end within --an-option. */
+/* Prevents line breaks inside --an-option. */
 const kept = (child) => typeof child === "string" && child.includes("--") ?
   child.split(/(--[a-z][a-z-]*)/).map((part, i) => i % 2 ? el("span", {class: "kept"}, [part]) :
                                                            part) :
   child;
 const el = (name, attributes, ...children) => fill(document.createElement(name), attributes,
   attributes && attributes.class === "kept" ? children : children.flat().flatMap(kept));
-/* Appends what is there of `children`. */
+/* Appends the children that are not null. */
 const add = (node, ...children) => fill(node, {}, children);
 const svg = (name, attributes, ...children) =>
   fill(document.createElementNS("http://www.w3.org/2000/svg", name), attributes, children);
@@ -66,7 +65,7 @@ const amount = (n) => scaled(n, ["", "k", "M", "G", "T", "P"], 1000);
 const percent = (share) => share > 0 && share < .00005 ? "< 0.01 %" :
   (100 * share).toFixed(share && Math.abs(share) < .001 ? 2 : 1) + " %";
 
-/* Numbers as letters, the smallest first. */
+/* Digits of numbers encoded as letters, 0 to 63. */
 const LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
 const writers = {
@@ -91,15 +90,15 @@ const isNumeric =
 
 const clamp = (value, least, most) => Math.max(least, Math.min(most, value));
 
-/* As wide as there is room: what is written in a drawing then has the size of other text. */
+/* Fits a chart to the room, so that its text has the size of other text. */
 const chartWidth = (room, most) => Math.max(240, Math.min(most, room));
 
 const chart = (W, H, said, attributes, ...children) => svg("svg",
   {viewBox: `0 0 ${W} ${H}`, role: "img", "aria-label": said, ...attributes}, ...children);
-/* What stands at the begin, in the middle and at the end; `write` of these parts of the whole. */
+/* Labels an axis at its start, middle and end; `write` formats the fraction. */
 const axisTexts = (W, y, write) => [0, .5, 1].map((part) => svg("text",
   {x: part * W, y, "text-anchor": ["start", "middle", "end"][2 * part]}, write(part)));
-/* Of `count` equal parts of the node, from left to right (or down), the pointer's. */
+/* Returns which of `count` equal parts of the node, left to right (or down), has the pointer. */
 const partAt = (event, node, count, isDown) => {
   const area = node.getBoundingClientRect();
   const at = isDown ? (event.clientY - area.top) / area.height :
@@ -107,12 +106,12 @@ const partAt = (event, node, count, isDown) => {
   return clamp(Math.floor(at * count), 0, count - 1);
 };
 
-/* ---- the data's tables ---- */
+/* ---- tables in the data ---- */
 
 const tableOf = (key, tables = data.tables) => tables.find((table) => table.key === key);
 const columnAt = (table, key) => table.columns.findIndex((column) => column.key === key);
 
-/* One of rows that a section makes; columns are [label, type]. */
+/* Makes a table of a section's own rows; columns are [label, type]. */
 const made = (title, columns, rows, left_out = 0) => ({
   key: title,
   title,
@@ -121,7 +120,7 @@ const made = (title, columns, rows, left_out = 0) => ({
   rows
 });
 
-/* Rows by what they have alike, in the order of the first of each. */
+/* Groups rows by key, in the order of each group's first row. */
 function grouped(rows, keyOf) {
   const groups = new Map();
   for (const row of rows) {
@@ -131,7 +130,7 @@ function grouped(rows, keyOf) {
   return groups;
 }
 
-/* Rows as objects by the columns' keys; of a table that is not there none. */
+/* Returns rows as objects with the columns' keys; none if there is no table. */
 function rowsOf(key, tables) {
   const table = tableOf(key, tables);
   return table ? table.rows.map((row) => Object.fromEntries(
@@ -162,7 +161,7 @@ function showTip(event, text) {
   box.style.top = (above ? event.clientY - box.offsetHeight - 12 : event.clientY + 18) + "px";
 }
 
-/* `text` of a pointer's event, or "". */
+/* Shows a tip: `text` returns it for a pointer's event, or "". */
 function tipped(node, text) {
   node.addEventListener("pointermove", (event) => showTip(event, text(event)));
   node.addEventListener("pointerleave", () => {
@@ -173,7 +172,7 @@ function tipped(node, text) {
 
 /* ---- bars ---- */
 
-/* Parts are [name, class, value]; `whole` is what they are parts of. */
+/* Draws a bar of parts [name, class, value]; `whole` is their base. */
 function bar(parts, whole, thin) {
   const shown = parts.filter((part) => part[2] > 0);
   const said = shown.map(([name, , value]) => `${name} ${time(value)}, ${percent(value / whole)}`);
@@ -189,7 +188,7 @@ const legend = (parts, whole) => el("ul", {class: "legend"},
     .map(([name, kind, value]) => keyed(
            kind, name + " ", el("b", {}, percent(value / whole)), " " + time(value))));
 
-/* Buttons of which one is pressed. */
+/* Makes buttons; one is pressed. */
 function choice(label, words, chosen, choose) {
   const buttons = words.map(([word, text]) => el("button", {
     type: "button",
@@ -210,7 +209,7 @@ const PAGE_ROWS = 15, NARROW_MAX = 12; /* letters */
 
 const labelOf = (column) => column.label || column.key.replace(/_ns$/, "").replace(/_/g, " ");
 
-/* Is there anything in the column that differs from nothing, or from row to row? */
+/* Return whether a column has values, and whether they differ. */
 const isFilled = (table, i) => table.rows.some((row) => row[i] !== null && row[i] !== "");
 const differs = (table, i) => table.rows.some((row) => row[i] !== table.rows[0][i]);
 
@@ -237,9 +236,9 @@ function cellOf(type, value, isFirst, isNarrow) {
 }
 
 /*
- * A table that sorts by each column, filters by what its texts contain, and shows a page of rows at
- * a time. `how`: {rows, choose(row), columns: keys, differing: of these, those that are left out
- * where all rows have the same, caption}.
+ * Draws a table that sorts by column, filters by text, and shows a page of rows at a time.
+ * `how`: {rows, choose(row), columns: keys, differing: keys that are left out if all rows have the
+ * same value, caption}.
  */
 function drawTable(table, how = {}) {
   const shown =
@@ -371,11 +370,11 @@ function theme() {
   name();
 }
 
-/* A colour of the style sheet, for what is painted. */
+/* Returns a colour of the style sheet, to paint on a canvas. */
 const colour = (name) =>
   getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
 
-/* "", or why there is nothing in it. */
+/* Draws a section; returns "", or why it is empty. */
 function drawSection(id, box) {
   try {
     const none = sections[id](box, data[id]) || "";
@@ -389,14 +388,14 @@ function drawSection(id, box) {
   }
 }
 
-/* What has no section, and what to do about it: behind all that there is. */
+/* Lists empty sections and what to do about them, after all others. */
 const drawAbsent = (absent) => el("details", {id: "absent"},
   el("summary", {}, "Nothing to show of: " + absent.map(([title]) => title).join(", ")),
   el("dl", {}, absent.map(([title, why]) => [el("dt", {}, title), el("dd", {}, why)])));
 
 function follow(links) {
   const seen = new Map();
-  /* Not what the bars of a narrow window hide. */
+  /* The margin is what bars hide in a narrow window. */
   const watcher = new IntersectionObserver((entries) => {
     for (const entry of entries) seen.set(entry.target.id, entry.isIntersecting);
     const first = data.sections.find(([id]) => seen.get(id));
@@ -434,7 +433,7 @@ function start() {
   };
   nav.append(...links.values());
   follow(links);
-  /* The first is there at once; each other one when the browser has had time to paint. */
+  /* Draws the first section at once, each other one after the browser has painted. */
   const next = (i) => {
     if (i === boxes.length) {
       if (absent.length) main.append(drawAbsent(absent));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The page's files, put into the program by the assembler. This file is compiled without link-time
- * optimisation, which would not see their names (Makefile). */
+/* Embeds the page's files with the assembler. Compiled without link-time optimisation, which would
+ * not see their symbols (Makefile). */
 #include "page/page.h"
 
 #define EMBED(symbol, file)                                                                        \

@@ -7,19 +7,18 @@
 #include "error.h"
 #include "resolve/missing_reason.h"
 
-#define NARROWEST                                                                                  \
-    20000 /* a node of a smaller part of all weights than one in so many is not shown */
+#define NARROWEST 20000 /* nodes with smaller shares of all weights, 1 in so many, are hidden */
 
 struct weights {
     uint64_t own[PAGE_WEIGHTS];
     uint64_t total[PAGE_WEIGHTS];
 };
 
-/* Numbers of nodes are those of the tree; [0] is the root of all. */
+/* The tree as shown. Indices are node numbers of the tree; 0 is the root. */
 struct shown_tree {
     const struct call_tree *tree;
     struct weights *weights;
-    uint32_t *numbers; /* of what is shown, in their order, from 1 on; 0: it is not */
+    uint32_t *numbers; /* numbers of shown nodes, from 1; 0: not shown */
     uint32_t count;
 };
 
@@ -46,7 +45,7 @@ static bool is_wide(const struct shown_tree *t, uint32_t n, uint64_t narrowest)
     return false;
 }
 
-/* A child is never wider than its parent: what is shown is a tree. */
+/* Chooses the nodes to show. A child is never wider than its parent, so they form a tree. */
 static void page_flame_choose(struct shown_tree *t)
 {
     uint64_t narrowest = NARROWEST;
@@ -68,7 +67,7 @@ static void page_flame_choose(struct shown_tree *t)
     }
 }
 
-/* A node is [parent, kind, label, own weights without the zeros at their end]. */
+/* Writes the nodes: [parent, kind, label, own weights without trailing zeros]. */
 static void put_nodes(const struct shown_tree *t, struct page_data *d)
 {
     for (uint32_t n = 1; n <= t->tree->count; n++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the devices computed: kernels, and what there is of them to compute with. */
+/* Data on kernels, and on the peak performance of the devices. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -8,12 +8,12 @@
 #include "page/page.h"
 
 #define KERNELS_MAX      200
-#define TOGETHER         8 /* buckets of a histogram that are one here */
-#define ROOF_DEVICES_MAX 8 /* different ones */
+#define TOGETHER         8 /* histogram buckets that are one bucket here */
+#define ROOF_DEVICES_MAX 8 /* different models */
 
-/* How long the kernels took that take most: their times in buckets, eight to each power of two. */
+/* ---- durations of the kernels with most time: buckets, eight to each power of two ------------ */
 
-/* A list of [from, to, count], the shortest first. */
+/* Writes a list of [from, to, count], the shortest first. */
 static void put_durations(const struct histogram *h, FILE *out)
 {
     const char *separator = "";
@@ -30,7 +30,7 @@ static void put_durations(const struct histogram *h, FILE *out)
         }
 }
 
-/* A kernel is [name, its durations]. */
+/* Writes the kernels: [name, durations]. */
 int page_put_kernels(const struct page *p, struct page_data *d)
 {
     const struct sums *kernels = &p->report->sums[ANALYSIS_kernels_sums];
@@ -47,8 +47,7 @@ int page_put_kernels(const struct page *p, struct page_data *d)
     return 0;
 }
 
-/* ---- what the devices of a recording can do at most, for the roofline
- * ---------------------------- */
+/* ---- peak performance of the devices, for the roofline --------------------------------------- */
 
 static bool page_kernels_is_there(const struct device_peaks *const *found, unsigned count,
                                   const struct device_peaks *peaks)
@@ -59,7 +58,7 @@ static bool page_kernels_is_there(const struct device_peaks *const *found, unsig
     return false;
 }
 
-/* Of what is published: TFLOP/s by type, and GB/s. */
+/* Writes published figures: TFLOP/s by type, and GB/s. */
 static void page_kernels_put_device(const struct device_peaks *p, struct page_data *d)
 {
     const struct {

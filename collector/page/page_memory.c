@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who held the memory: the tables of `gpuprof memory`, and the curve of each row of its places. */
+/* Data on who held the memory: tables of `gpuprof memory`, and a curve for each place. */
 #include <inttypes.h>
 #include <string.h>
 
 #include "error.h"
 #include "page/page.h"
 
-#define ROWS_MAX        5000 /* of a table: all places are among them */
+#define ROWS_MAX        5000 /* of a table; all places fit */
 #define TABLE_BYTES_MAX (1u << 20)
-#define LEVELS          4095 /* a place's peak; two letters tell a height */
+#define LEVELS          4095 /* of a place's peak; two letters encode a height */
 _Static_assert(ROWS_MAX > MEMORY_PLACES_MAX, "the curves are those of the table's rows");
 
 static const char *const tables[] = {"out_of_memory", "places", "owners",
                                      "leaks",         "hidden", "kinds"};
 
-/* In each piece of the time the most that there was. */
+/* Writes the maximum of each span of time. */
 static void put_curve(const struct memory_place *p, FILE *out)
 {
     static const char letters[] =
@@ -35,7 +35,7 @@ static int put_tables(const struct page *p, const struct memory_rows *rows, stru
     const char *separator = "";
     int error = 0;
     how.limit = ROWS_MAX;
-    how.sort = NULL; /* rows of places are in the order of their curves */
+    how.sort = NULL; /* rows of places keep the order of their curves */
     fputs("\"tables\": [", d->stream);
     for (unsigned i = 0; error == 0 && i < MEMORY_TABLES; i++) {
         struct table table = {.info = memory_tables[i], .source = rows};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the recording is of: its processes, what they say of themselves, and what is missing. */
+/* Data on the recording: its processes, their metadata, and what is missing. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 #define TITLE_BYTES   512
 #define KEYS_BYTES    (64u << 10) /* of the settings */
 
-/* The text is freed. */
+/* Writes and frees the text. */
 static void put_owned(const char *key, char *text, struct page_data *d)
 {
     fprintf(d->stream, ", \"%s\": ", key);
@@ -28,7 +28,7 @@ static void put_count(const char *key, uint64_t count, struct page_data *d)
     fprintf(d->stream, "\"%s\": %" PRIu64 ", ", key, count);
 }
 
-/* A process is [title, rank or null, calls, GPU rows]. */
+/* Writes a process: [title, rank or null, calls, GPU rows]. */
 static void page_overview_put_process(const struct page *p, const struct process *process,
                                       struct page_data *d)
 {
@@ -106,7 +106,7 @@ int page_put_overview(const struct page *p, struct page_data *d)
 
 /* ---- settings and versions ------------------------------------------------------------------- */
 
-/* How many say the same of that key as the first one. */
+/* Returns the number of processes with the same value as the first one. */
 static uint32_t agreeing(const struct recording *rec, const char *key, const char *value)
 {
     uint32_t count = 0;
@@ -117,7 +117,7 @@ static uint32_t agreeing(const struct recording *rec, const char *key, const cha
     return count;
 }
 
-/* What the first process says of itself, [key, value, processes that say the same]. */
+/* Writes the first process's metadata: [key, value, processes with the same value]. */
 int page_put_settings(const struct page *p, struct page_data *d)
 {
     const struct recording *rec = p->report->rec;
@@ -129,7 +129,7 @@ int page_put_settings(const struct page *p, struct page_data *d)
         const char *text = first->meta[i].text, *is = strchr(text, '=');
         char *key = is ? strndup(text, (size_t)(is - text)) : NULL;
         const char *value = key ? process_meta(first, key) : NULL;
-        /* What was said twice holds as it was said last. */
+        /* Of several values for a key, the last is valid. */
         if (value == is + 1 && page_data_written(d) - before < KEYS_BYTES) {
             fprintf(d->stream, "%s\n[", separator);
             page_put_text(d, key);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lines of source beside what they cost, as the text of report --source shows them. All text is of
- * files that were found below the folder (source_tree.h).
+ * Data on source lines and their costs, like the text of report --source. All text comes from files
+ * found below the folder (source_tree.h).
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -14,15 +14,15 @@
 #include "page/page.h"
 
 #define FILES_MAX      300
-#define FILE_LINES_MAX 2000 /* a file that shows more shows only those that cost something */
+#define FILE_LINES_MAX 2000 /* longer files show only lines with costs */
 #define LINES_MAX      10000
-#define TEXT_BYTES_MAX (2u << 20) /* about: a line that begins before is written whole */
+#define TEXT_BYTES_MAX (2u << 20) /* approximate: the last line is written whole */
 
-/* What is written, and how much of it. */
+/* What is being written, and how much. */
 struct listing {
     const struct source_report *source;
     struct page_data *d;
-    uint64_t before; /* bytes of the page */
+    uint64_t before; /* bytes of the page before it */
     uint32_t lines;
 };
 
@@ -41,7 +41,7 @@ static int put_owned(char *text, struct page_data *d)
     return 0;
 }
 
-/* [number, text], and of one that cost something: own cost, that of all, its function. */
+/* Writes [number, text], and for a line with costs: own cost, cost of all, function. */
 static int put_line(struct listing *l, const struct source_row *row)
 {
     const struct source_report *r = l->source;
@@ -61,8 +61,8 @@ static int put_line(struct listing *l, const struct source_row *row)
     return error;
 }
 
-/* The lines of rows from `at` on that are of one file, a 0 where some are not shown; then how many
- * are left out that cost something, and others that the text has. Returns the next file's row. */
+/* Writes the rows of one file from `at` on, with 0 for a gap; then the number of lines left out
+ * with costs, and without. Returns the row of the next file. */
 static uint32_t put_lines(struct listing *l, uint32_t at, int *error)
 {
     const struct source_row *rows = l->source->rows;
@@ -95,7 +95,7 @@ static uint32_t put_lines(struct listing *l, uint32_t at, int *error)
     return end;
 }
 
-/* A file is [path, what is to be said of it, its cost, its lines ...]; the most expensive first. */
+/* Writes the files, the most expensive first: [path, heading, cost, lines ...]. */
 static int put_files(struct listing *l)
 {
     const struct source_report *r = l->source;

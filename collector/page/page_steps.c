@@ -21,7 +21,7 @@ void page_steps_release(struct page_steps *s)
     key_map_release(&s->found);
 }
 
-/* Rows come with the longest time first. */
+/* Rows are sorted by time, the longest first. */
 static void name_kernels(struct page_steps *s, const struct report *r)
 {
     const struct sums *kernels = &r->sums[ANALYSIS_kernels_sums];
@@ -40,7 +40,7 @@ static bool page_steps_is_named(const struct page_steps *s, const char *name)
     return false;
 }
 
-/* Those with the longest time of their own. */
+/* Names the operators with the longest own time. */
 static void name_operators(struct page_steps *s, const struct report *r)
 {
     uint64_t below_ns = UINT64_MAX;
@@ -71,7 +71,7 @@ static void add_detail(struct page_steps *s, uint32_t step)
     s->places[step] = ++s->detail_count;
 }
 
-/* Of each process the step in the middle, which report has as the median, too. */
+/* Finds the median step of each process, the same as in the report. */
 static void find_medians(struct page_steps *s, uint32_t *left)
 {
     const struct step_report *r = s->report;
@@ -115,7 +115,7 @@ int page_steps_init(struct page_steps *s, const struct report *r)
 
 /* ---- the walk -------------------------------------------------------------------------------- */
 
-/* The place of a name among those that are looked for; PAGE_NAMES_MAX: it is none; or an error. */
+/* Returns the place of a name in `names`; PAGE_NAMES_MAX: not there; or an error. */
 static int page_steps_place_of(struct page_steps *s, enum page_name_kind kind,
                                const struct kernel_name *name)
 {
@@ -167,7 +167,7 @@ struct consumer page_steps_consumer(struct page_steps *s)
     return (struct consumer){.context = s, .needs = WALK_OPS, .take = page_steps_take};
 }
 
-/* ---- its data -------------------------------------------------------------------------------- */
+/* ---- the data -------------------------------------------------------------------------------- */
 
 static void put_names(const struct page_steps *s, enum page_name_kind kind, struct page_data *d)
 {
@@ -189,7 +189,7 @@ static void page_steps_put_numbers(const struct step *list, uint32_t from, uint3
     fputc(']', out);
 }
 
-/* Behind the durations: how long each waited for other ranks; nothing if none did. */
+/* Writes each step's wait for other ranks after the durations; nothing if none waited. */
 static void put_waits(const struct step_wait *waits, uint32_t from, uint32_t to, FILE *out)
 {
     bool any = false;
@@ -202,8 +202,8 @@ static void put_waits(const struct step_wait *waits, uint32_t from, uint32_t to,
     fputc(']', out);
 }
 
-/* A process is [index, place of its median step or -1, first number or all, durations, negative of
- * partial steps, and, if it waited for other ranks, how long in each]. */
+/* Writes the processes: [index, place of the median step or -1, first number or all, durations
+ * (negative: partial steps), waits for other ranks if any]. Returns the number left out. */
 static uint32_t put_processes(const struct page_steps *s, struct page_data *d)
 {
     const struct steps *steps = &s->report->steps;
@@ -233,8 +233,8 @@ static uint32_t put_processes(const struct page_steps *s, struct page_data *d)
     return left_out;
 }
 
-/* [process, place, begin in the recording, parts, times of the kernels, and of the operators, then
- * the process that it waited for longest or -1, and how long]. */
+/* Writes [process, place, begin in the recording, parts, kernel times, operator times, process that
+ * it waited for longest or -1, how long]. */
 static void put_detail(const struct page_steps *s, const struct page_step *detail,
                        uint64_t origin_ns, FILE *out)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The report's tables, as the page shows them: columns once, then rows that are lists. */
+/* Data of the report's tables: columns once, then rows as lists. */
 #include <stdlib.h>
 
 #include "base/new_text.h"
@@ -7,7 +7,7 @@
 #include "report/report_tables.h"
 
 #define ROWS_MAX        5000
-#define TABLE_BYTES_MAX (3u << 20) /* about: a row that begins before is written whole */
+#define TABLE_BYTES_MAX (3u << 20) /* approximate: the last row is written whole */
 #define ALL_BYTES_MAX   (7u << 20)
 
 static const char *const types[] = {
@@ -43,7 +43,7 @@ static void put_cell(enum column_type type, const struct cell *cell, struct page
         fputs(cell->text, d->stream);
     else if (cell->kind == CELL_TEXT)
         page_put_text(d, cell->text);
-    else if (cell->kind == CELL_NUMBER && type == COLUMN_NUMBER) /* which may be negative */
+    else if (cell->kind == CELL_NUMBER && type == COLUMN_NUMBER) /* may be negative */
         fprintf(d->stream, "%lld", (long long)cell->number);
     else if (cell->kind == CELL_NUMBER)
         fprintf(d->stream, "%llu", (unsigned long long)cell->number);
@@ -65,7 +65,7 @@ static void page_tables_put_row(const struct table_info *info, const struct cell
     fputc(']', d->stream);
 }
 
-/* What the text has around the table says what it is of. */
+/* Writes a note that the text has before or after the table. */
 static void put_note(void (*print)(const struct table *, FILE *), const struct table *t,
                      struct page_data *d)
 {

@@ -11,9 +11,9 @@
 #include "resolve/device_sources.h"
 #include "resolve/nccl_call.h"
 
-#define SPANS_A_STEP 4 /* so many show it as it is */
+#define SPANS_A_STEP 4 /* so many spans show a step well */
 
-/* Spans of about a step have now more of its busy part and now less: waves that nothing made. */
+/* Makes a span whole steps, unless it is much shorter: uneven parts would look like waves. */
 static uint64_t whole_steps(uint64_t bucket_ns, uint64_t step_ns, uint64_t end_ns)
 {
     if (!step_ns || step_ns / SPANS_A_STEP > bucket_ns)
@@ -47,7 +47,7 @@ void page_use_release(struct page_use *u)
     key_map_release(&u->beyond);
 }
 
-/* NULL with *error 0: there is no room for it. */
+/* Returns the device. NULL with *error 0: there is no room for it. */
 static struct page_device *page_use_device_of(struct page_use *u, const struct process *p,
                                               uint64_t number, int *error)
 {
@@ -64,8 +64,8 @@ static struct page_device *page_use_device_of(struct page_use *u, const struct p
     return device;
 }
 
-/* The bucket that the time lies in, and how far that and the time until `to_ns` go together. False:
- * no such time is left, or it lies behind all buckets. */
+/* Finds the bucket of a time, and where it or the time until `to_ns` ends. Returns false if no time
+ * is left, or it lies after all buckets. */
 static bool bucket_at(const struct page_use *u, uint64_t from_ns, uint64_t to_ns, uint64_t *place,
                       uint64_t *end_ns)
 {
@@ -83,7 +83,7 @@ static void spread(struct page_use *u, uint64_t *buckets, uint64_t from_ns, uint
         buckets[place] += end_ns - from_ns;
 }
 
-/* Nothing has begun since device->at_ns. */
+/* Counts the time until `to_ns`; nothing has begun since device->at_ns. */
 static void page_use_pass_time(struct page_use *u, struct page_device *device, uint64_t to_ns)
 {
     while (device->at_ns < to_ns) {
@@ -110,7 +110,7 @@ static void spread_value(struct page_use *u, struct page_curve *curve, uint64_t 
     }
 }
 
-/* The value in the middle between two readings. */
+/* Spreads the mean of two readings over the time between them. */
 static void take_level(struct page_use *u, const struct slice *s, struct page_curve *curve,
                        unsigned argument, uint64_t since_ns)
 {
@@ -203,7 +203,7 @@ static int compare_devices(const void *left, const void *right)
     return order ? order : ORDER(a->device, b->device);
 }
 
-/* For whom it waited longest. `ns` is by process index, and may hold anything. */
+/* Finds the process that it waited for longest. `ns` is a buffer indexed by process. */
 static int take_whom(struct page_use *u, struct page_device *device, uint32_t place, uint64_t *ns)
 {
     struct idle_wait wait;
@@ -220,7 +220,7 @@ static int take_whom(struct page_use *u, struct page_device *device, uint32_t pl
     return more;
 }
 
-/* What of its communication only waited for another rank; and how long it ran. */
+/* Separates waits for other ranks from communication, and finds the run time. */
 static int take_waits(struct page_use *u, struct page_device *device, uint64_t *by_process)
 {
     struct idle *idle = u->idle;
@@ -246,7 +246,7 @@ static int take_waits(struct page_use *u, struct page_device *device, uint64_t *
     return error == 0 ? take_whom(u, device, place, by_process) : error;
 }
 
-/* Devices are shown by rank, whichever worked first. */
+/* Finishes the counts and sorts devices by rank. */
 static int page_use_end(void *context)
 {
     struct page_use *u = context;
@@ -267,14 +267,14 @@ struct consumer page_use_consumer(struct page_use *u)
     return (struct consumer){.context = u, .take = page_use_take, .end = page_use_end};
 }
 
-/* Shares of a bucket in 64 steps, a letter each: a quarter of the bytes that numbers take. */
+/* Writes shares of a bucket in 64 levels, a letter each: a quarter of the bytes of numbers. */
 static void put_shares(const struct page_use *u, const uint64_t *buckets, FILE *out)
 {
     static const char letters[] =
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     fputs(", \"", out);
     for (unsigned i = 0; i < u->spans; i++) {
-        uint64_t left_ns = u->window_ns - i * u->bucket_ns; /* the last may be shorter */
+        uint64_t left_ns = u->window_ns - i * u->bucket_ns; /* the last bucket may be shorter */
         uint64_t ns = left_ns && left_ns < u->bucket_ns ? left_ns : u->bucket_ns;
         double share = (double)buckets[i] / (double)ns;
         fputc(letters[(unsigned)((share < 1 ? share : 1) * 63 + 0.5)], out);
@@ -290,8 +290,8 @@ static uint64_t sum(const uint64_t *buckets)
     return ns;
 }
 
-/* [name, the highest, the mean, then a letter for each span: A it is not known, B to _ from 0 to
- * the highest]. */
+/* Writes [name, highest, mean, a letter for each span]. A: not known; B to _: from 0 to the
+ * highest. */
 static void put_curve(const struct page_curve *curve, unsigned spans, const char *name, double unit,
                       bool is_first, FILE *out)
 {
@@ -341,8 +341,8 @@ static void put_curves(const struct page_device *device, unsigned spans, FILE *o
     fputc(']', out);
 }
 
-/* A device is [process, number, then of each kind its time, and of each kind the shares; curves,
- * its time after start-up, the process that it waited for longest or -1, and how long]. */
+/* Writes the devices: [process, number, time of each kind, shares of each kind, curves, time after
+ * start-up, process that it waited for longest or -1, how long]. */
 int page_put_use(const struct page *p, struct page_data *d)
 {
     const struct page_use *u = &p->use;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The verbs `report`, `memory` and `diff`, which write a page, too. */
+/* The verbs `report`, `memory` and `diff`, which can also write a page. */
 
 #include "base/message.h"
 #include "diff/comparison.h"
@@ -14,7 +14,7 @@ static bool is_page(const struct table_options *table, const char *output)
             (verb_output_is(output, "html") || verb_output_is(output, "htm")));
 }
 
-/* Its sections draw what many tables have, of all rows. */
+/* Returns whether an option restricts tables: sections of a page need all rows. */
 static bool wants_some(const struct table_options *table)
 {
     return table->names || table->sort || table->limit != ROWS_UNLIMITED;

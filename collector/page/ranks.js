@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Steps by ranks: a colour for how long each took. A slow rank is a row, a slow moment a column.
- * And who waited for whom. */
+/* Steps by rank, coloured by duration, and which rank waited for which. A slow rank shows as a row,
+ * a slow moment as a column. */
 "use strict";
 
 const CELLS_ACROSS = 400, LABEL_HEIGHT = 14;
 
-/* The place of the longest of each span of steps, by series, without its waits for other ranks: all
- * ranks have these where one is late. -1: none is whole. */
+/* Returns the place of the longest step in each span, by series; -1: none is complete. Waits for
+ * other ranks do not count: if one rank is late, all others wait. */
 function cellsOf(series, across) {
   const longest = Math.max(...series.map((s) => s.durations.length));
   const width = Math.ceil(longest / across), columns = Math.ceil(longest / width);
@@ -24,15 +24,15 @@ function cellsOf(series, across) {
   };
 }
 
-/* JSON has 0 where a rank has no whole step: here that would look like steps that take no time. */
+/* Blanks the mean of ranks without a complete step, for which JSON has 0. */
 function blankSteps(ranks) {
   const [steps, mean] = ["steps", "step_mean_ns"].map((key) => columnAt(ranks, key));
   for (const row of ranks.rows)
     if (!row[steps]) row[steps] = row[mean] = null;
 }
 
-/* The rank that each waited for longest on its devices; of jobs whose ranks have the same numbers
- * it is not known which is meant. */
+/* Adds the rank that each rank waited for longest. If jobs have the same rank numbers, it is not
+ * known which one is meant. */
 function addWhom(ranks) {
   const rank = columnAt(ranks, "rank"), behind = columnAt(ranks, "waits_ns") + 1;
   const processes = new Map(), whom = new Map();
@@ -54,7 +54,7 @@ function addWhom(ranks) {
   };
 }
 
-/* What the report has of ranks, and of their collectives. */
+/* Draws the report's tables of ranks and collectives. */
 function drawWaits(box) {
   const shown = [
     [
@@ -79,7 +79,7 @@ function drawWaits(box) {
     if (table && table.rows.length)
       add(box, el("h3", {}, title),
         drawTable(change ? change(table) : table, {rows: 8, columns, differing, caption: title}));
-    /* Collectives that the table does not count, as where ranks were left out. */
+    /* Says which collectives the table does not count, for example if ranks were left out. */
     if (table && key === "arrivals" && table.behind)
       add(box, el("p", {class: "small", id: "arrivals-missed"}, table.behind.trim()));
   }
@@ -94,7 +94,7 @@ sections.ranks = (box) => {
                                      "Neither steps of several processes nor ranks are recorded.";
 };
 
-/* Beside the rows, or the first and the last where there is no room for more. */
+/* Labels the rows, or only the first and the last if there is no room for more. */
 function rankLabels(series, height) {
   const each = height / series.length;
   const shown = each >= LABEL_HEIGHT ? series : [series[0], series[series.length - 1]];
@@ -104,7 +104,7 @@ function rankLabels(series, height) {
                 processName(s.process))));
 }
 
-/* Below the columns, the first and the last. */
+/* Labels the first and the last column. */
 function stepLabels(series) {
   const longest = series.reduce((a, b) => b.durations.length > a.durations.length ? b : a);
   return el("div", {class: "tools small"}, el("span", {}, "step " + longest.number(0)),
@@ -196,7 +196,7 @@ function drawSteps(box, series) {
     el("p", {class: "small"}, time(low), el("span", {class: "scale", "aria-hidden": "true"}),
       time(high)));
   const half = (list) => [...list].filter((ns) => ns > 0).sort((a, b) => a - b);
-  /* Of devices that had work of it: others are there if their counters were read. */
+  /* Only devices with work: others are listed if their counters were read. */
   const busy = new Map();
   for (const device of data.use.devices) {
     const share = busyShare(device);

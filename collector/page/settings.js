@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the processes say of themselves: program, versions, settings, environment. */
+/* Metadata of the processes: program, versions, settings, environment. */
 "use strict";
 
 sections.settings = (box, settings) => {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The program's own lines, file by file, beside what they cost. A file is drawn when it is opened.
+ * The program's own lines and their costs, by file. A file is drawn when it is opened.
  */
 "use strict";
 
-/* A cost is [calls, host, GPU, bytes]: its columns, of a line's own cost and then of all. */
+/* Columns of a cost [calls, host, GPU, bytes]: a line's own cost, then that of all. */
 const sourceColumns = [
   ["GPU", "ns", 2, 2], ["host", "ns", 2, 1], ["calls", "count", 2, 0], ["bytes", "bytes", 2, 3],
   ["GPU, all", "ns", 3, 2], ["host, all", "ns", 3, 1]
@@ -24,7 +24,7 @@ function drawSourceLine(line, columns, most) {
     el("th", {scope: "row"}, number), el("td", {class: "source-text"}, text));
 }
 
-/* Where a file is drawn, and how to get to one of its lines. */
+/* Makes the element of a file, and a function that jumps to a line. */
 function sourceFile([path, title, cost, lines, costly, others], columns, most) {
   const inside = el("div");
   const show = () => {
@@ -69,7 +69,7 @@ function sourceFile([path, title, cost, lines, costly, others], columns, most) {
   return {box, open, choose};
 }
 
-/* What costs most, of all files; a row leads to the line. */
+/* Draws the most expensive lines of all files; a row links to its line. */
 function drawDearest(source, files, columns) {
   const own = columns.filter(([, , part]) => part === 2);
   const lines = source.files.flatMap(

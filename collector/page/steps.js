@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How long steps took, what their time was spent on, and what is different in the chosen one. */
+/* Durations of steps, how their time was spent, and how the chosen step differs. */
 "use strict";
 
 const COLUMNS_MAX = 300, ALIKE = .99;
 
-/* `data.steps` with the details by process and place, what is chosen, and who is told of it. */
+/* `data.steps` with details by process and place, the chosen step, and its listeners. */
 const steps = {
   listeners: []
 };
@@ -14,7 +14,7 @@ function prepareSteps(raw) {
     process,
     median,
     durations,
-    /* What it took without its waits for other ranks; 0: it is not whole. */
+    /* Duration without waits for other ranks; 0: not complete. */
     own: (i) => Math.max(0, durations[i] - (waits ? waits[i] : 0)),
     number: (i) => numbers.length > 1 ? numbers[i] : numbers[0] + i,
     details: new Map()
@@ -29,7 +29,7 @@ function prepareSteps(raw) {
 const partsOf = (ns) =>
   data.steps.parts.map(([name, title], i) => [title, "c-" + name, ns[i]]);
 
-/* A step that is shown where there is no room for all is the longest of its neighbours. */
+/* If there is no room for all steps, each column shows the longest of several. */
 function columnsOf(series) {
   const n = series.durations.length, width = Math.ceil(n / COLUMNS_MAX), columns = [];
   for (let from = 0; from < n; from += width) {
@@ -41,7 +41,7 @@ function columnsOf(series) {
   return {columns, width};
 }
 
-/* A round number that is at least `value`. */
+/* Returns a round number of at least `value`. */
 function ceiling(value) {
   const power = 10 ** Math.floor(Math.log10(value || 1));
   return [1, 1.5, 2, 3, 4, 5, 7.5, 10].map((x) => x * power).find((x) => x >= value * .999) ||
@@ -51,7 +51,7 @@ function ceiling(value) {
 function drawSeries(series, chosen, choose) {
   const W = 1000, H = 180, {columns, width} = columnsOf(series);
   const sorted = columns.map((i) => Math.abs(series.durations[i])).sort((a, b) => a - b);
-  /* One that is far longer than all others does not make those flat: its bar is cut. */
+  /* The bar of an outlier is cut, so that the others stay visible. */
   const usual = sorted[Math.floor(.98 * (sorted.length - 1))] * 1.6;
   const top = ceiling(Math.min(sorted[sorted.length - 1], usual)), slot = W / columns.length;
   const y = (ns) => H * (1 - Math.min(1, ns / top));
@@ -122,8 +122,8 @@ function drawSeries(series, chosen, choose) {
   ].filter(Boolean);
 }
 
-/* Collectives make a step as long on all ranks as on the one that is late. Of steps that are about
- * as long as the longest, [process, place] of the one that waited least. */
+/* Returns [process, place] of the step that waited least, among steps about as long as the longest.
+ * Collectives make a step equally long on all ranks if one rank is late. */
 function tellingStep() {
   const longest =
     Math.max(...steps.series.map((s) => s.durations.reduce((a, b) => Math.max(a, b))));
@@ -137,10 +137,10 @@ function tellingStep() {
   return found;
 }
 
-/* Clock readings of two processes agree no better. */
+/* Clocks of two processes agree only so well. */
 const WAIT_NS = 1000;
 
-/* Whom its process waited for, and who waited for it in its step of that number. */
+/* Says which rank the process waited for in this step, and which ranks waited for it. */
 function waitsText(series, step, detail) {
   if (!data.steps.knows_waits) return "";
   const others =
@@ -153,7 +153,7 @@ function waitsText(series, step, detail) {
     (others.length ? `; ${counted(others.length, "rank")} waited for it, up to ${time(most)}` : "");
 }
 
-/* Rows [kind, name, this step's, the median one's], those that differ most first. */
+/* Returns rows [kind, name, this step, median step], the largest difference first. */
 function differences(mine, median) {
   const rows = data.steps.parts.map(
     ([, title], i) => ["part", title, mine.parts[i], median.parts[i], null, null]);

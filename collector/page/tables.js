@@ -7,8 +7,8 @@ const plainTitles = {
   slowest_step: "The slowest step and the median step",
   steps: "Each step"
 };
-/* Tables that have a row even where there is nothing of what they are of, as of a program without
- * Python or without phases of training, or of one host's clock. */
+/* Tables that may have rows without content, for example if there is no Python, no phase of
+ * training, or only one host's clock. */
 const saysSomething = {
   clocks: () => tableOf("clocks").rows.length > 1,
   calls_by_python_line: (row) => row.file !== null || row.range !== null,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What each device did over time: an area for each of a few, one colour a moment for many. */
+/* What each device did over time: areas for few devices, coloured cells for many. */
 "use strict";
 
 const ROWS_MAX = 16;
@@ -11,7 +11,7 @@ const sharesOf = (device) =>
     (kind, k) => Array.from(device[2 + KINDS + k], (letter) => LETTERS.indexOf(letter) / 63));
 const deviceName = (device) => `${processName(device[0])}, GPU ${device[1]}`;
 
-/* A moment of the recording, so fine that a hundredth of what is shown can be told. */
+/* Formats a time with digits down to a hundredth of the window. */
 function momentOf(ns, window) {
   const units = [[1e9, "s"], [1e6, "ms"], [1e3, "\u00b5s"], [1, "ns"]];
   const [unit, name] = units.find(([of]) => ns >= of) || units[3];
@@ -31,7 +31,7 @@ function momentText(use, device, bucket) {
 
 const bucketAt = (use, event, node) => partAt(event, node, use.spans);
 
-/* Compute at the bottom, on it communication, copies, and waits; the rest is idle. */
+/* Draws compute at the bottom, then communication, copies, and waits; the rest is idle. */
 function drawAreas(use, device, height) {
   const shares = sharesOf(device), below = new Array(use.spans).fill(0);
   const drawing = chart(use.spans, 100,
@@ -52,7 +52,7 @@ function drawAreas(use, device, height) {
   return tipped(drawing, (event) => momentText(use, device, bucketAt(use, event, drawing)));
 }
 
-/* What the driver said of it: a line each, from 0 to its highest. */
+/* Draws a curve of the driver's readings, from 0 to the highest. */
 function drawCurve(use, device, [name, highest, mean, letters]) {
   const values = Array.from(letters, (letter) => LETTERS.indexOf(letter) - 1);
   const shown = (value) => `${+value.toPrecision(4)}`;
@@ -78,10 +78,10 @@ function drawCurve(use, device, [name, highest, mean, letters]) {
 const drawCurves = (use, device) =>
   (device[2 + 2 * KINDS] || []).map((curve) => drawCurve(use, device, curve));
 
-/* As the overview has it: of the time after start-up, and waiting for other ranks is idle time. */
+/* As in the overview: a share of the time after start-up, where waits for ranks are idle. */
 const busyShare = (device) => (device[2] + device[3] + device[4]) / (device[3 + 2 * KINDS] || 1);
 
-/* A row of one or more pixels for each device. */
+/* Draws a row of one or more pixels for each device. */
 function drawMany(use, box) {
   const {devices, spans} = use, height = Math.max(160, Math.min(480, devices.length * 4));
   const size = {width: spans, height: devices.length, style: {height: height + "px"}};
@@ -141,7 +141,7 @@ function drawMany(use, box) {
     (event) => momentText(use, devices[rowAt(event)], bucketAt(use, event, canvas)));
   paint();
   addEventListener("recolour", paint);
-  /* Of those that had work: of others only the counters were read. */
+  /* Only devices with work: of others only counters were read. */
   const idlest = devices.reduce((a, d, i) => {
     const share = busyShare(d), least = busyShare(devices[a]);
     return share > 0 && (share < least || !least) ? i : a;
@@ -150,7 +150,7 @@ function drawMany(use, box) {
   choose(idlest);
 }
 
-/* The numbers of a colour of the style sheet, #rrggbb. */
+/* Returns the components of a colour #rrggbb. */
 const rgb = (hex) => [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16));
 
 sections.use = (box, use) => {
