@@ -66,7 +66,7 @@ static const char *const class_names[API_CLASS_COUNT] = {
 
 static uint32_t crc_string(uint32_t crc, const char *string)
 {
-    /* With its terminator, so that "ab" "c" and "a" "bc" differ. */
+    /* Includes the terminator, so that "ab" "c" and "a" "bc" differ. */
     return crc32c(crc, string, strlen(string) + 1);
 }
 

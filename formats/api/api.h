@@ -14,7 +14,7 @@
 #include "api/cost.h"
 #include "argument_kind.h"
 
-#define API_ARGS_MAX     10 /* of a CALL */
+#define API_ARGS_MAX     10 /* of a CALL record */
 #define LIBRARY_ARGS_MAX 14 /* of a call of an enclosing library */
 
 /* Libraries whose calls are hooked, by the rows of api.def. */
@@ -24,26 +24,26 @@ enum api_domain {
     API_DOMAIN_COUNT
 };
 
-/* The result of theirs that is no failure, as 0 is not. */
+/* The result of a library that is not a failure, besides 0. */
 enum api_pending {
 #define API_DOMAIN(NAME, name, prefix, soname, layer, bound, pending, ...)                         \
     API_PENDING_OF_##NAME = (pending),
 #include "api/api.def"
 };
 
-/* Whose event is a call inside another call? */
+/* Which call is the event when one call is inside another. */
 enum api_layer {
     /* The outermost call is the event; calls that the library makes inside it are part of it. */
     API_OWNER,
     /*
-     * The outermost of its own library; OWNERs' calls inside it stay events, and are tied to it by
-     * time on the thread. It is a begin and an end record, as a range is: none is open in
-     * thread.open, and the short way knows nothing of them.
+     * The outermost call of its own library is an event. OWNERs' calls inside it stay events,
+     * correlated by time on the thread. It has a begin and an end record like a range, is not in
+     * thread.open, and does not concern the fast path.
      */
     API_ENCLOSING,
 };
 
-/* Are several such libraries in a process? */
+/* Whether a process may have several copies of the library. */
 enum api_bound { API_EACH, API_ONE };
 
 struct api_library {
@@ -52,9 +52,9 @@ struct api_library {
     const char *soname;
     uint8_t layer; /* enum api_layer */
     uint8_t bound; /* enum api_bound */
-    uint8_t cupti; /* CUPTI's number of its callbacks' domain; 0: none */
+    uint8_t cupti; /* CUPTI's number for the domain of its callbacks; 0: none */
     const char *category;
-    uint8_t within; /* enum api_domain: whose calls those inside of them are part of */
+    uint8_t within; /* enum api_domain: calls inside calls of that library are part of them */
 };
 
 extern const struct api_library api_libraries[API_DOMAIN_COUNT];
@@ -67,11 +67,11 @@ enum api_class {
     API_SYNC,
     API_GRAPH_LAUNCH,
     API_GRAPH,
-    API_LIBRARY, /* of a library that uses CUDA */
+    API_LIBRARY, /* a call of a library that uses CUDA */
     API_CLASS_COUNT
 };
 
-/* What a call that succeeds means for stream captures. */
+/* What a successful call means for stream captures. */
 enum api_capture {
     API_CAPTURE_NONE,
     API_CAPTURE_BEGIN,
@@ -81,39 +81,39 @@ enum api_capture {
 };
 
 /*
- * What a call that succeeds means for who holds which memory. What is got is found again by the
- * argument `ptr`, an address or an array's handle; physical memory and imports by `handle`.
+ * What a successful call means for the memory ledger. Memory is identified by the argument `ptr`,
+ * an address or an array's handle; physical memory and imports by `handle`.
  */
 enum api_memory {
     API_MEMORY_NONE,
     API_MEMORY_GET_DEVICE,
     API_MEMORY_GET_MANAGED,
-    API_MEMORY_GET_POOLED,   /* in the order of a stream; captured, it is a graph's node */
-    API_MEMORY_GET_PHYSICAL, /* without an address; it has one reference, by its handle */
+    API_MEMORY_GET_POOLED,   /* in stream order; if captured, a node of a graph */
+    API_MEMORY_GET_PHYSICAL, /* without an address; it has one reference, its handle */
     API_MEMORY_GET_ARRAY,
     API_MEMORY_GET_HOST,
-    API_MEMORY_REGISTER_HOST, /* the program's own memory, pinned */
-    API_MEMORY_OPEN_FOREIGN,  /* others' memory (IPC, imports): no bytes of the process's own */
-    API_MEMORY_RETAIN,        /* one more reference to the physical memory at an address */
-    API_MEMORY_MAP,           /* physical memory at an address: no bytes more */
-    API_MEMORY_UNMAP,         /* all that is mapped within a range of addresses */
-    API_MEMORY_FREE,          /* device, managed or pooled: what is at that address */
+    API_MEMORY_REGISTER_HOST, /* the program's own memory becomes pinned */
+    API_MEMORY_OPEN_FOREIGN,  /* memory of others (IPC, imports): no bytes of this process */
+    API_MEMORY_RETAIN,        /* another reference to the physical memory at an address */
+    API_MEMORY_MAP,           /* maps physical memory at an address: no additional bytes */
+    API_MEMORY_UNMAP,         /* unmaps everything within a range of addresses */
+    API_MEMORY_FREE,          /* device, managed or pooled memory at that address */
     API_MEMORY_FREE_HOST,
     API_MEMORY_FREE_ARRAY,
     API_MEMORY_UNREGISTER_HOST,
-    /* One reference less. Its bytes go when none is left and nothing of it is mapped. */
+    /* Drops a reference. The bytes are freed when no reference and no mapping is left. */
     API_MEMORY_RELEASE_PHYSICAL,
     API_MEMORY_CLOSE_FOREIGN,
-    API_MEMORY_RESET,     /* all of this process's on a device, or in a context, goes */
-    API_MEMORY_POOL,      /* a pool, and which device's it is */
-    API_MEMORY_POOL_END,  /* that pool goes, when nothing is left that was got from it */
-    API_MEMORY_NODE_GET,  /* not now, but at each launch of the graph, and at that address */
-    API_MEMORY_NODE_FREE, /* likewise */
-    API_MEMORY_INFO,      /* how much of the device is free, whoever holds the rest */
+    API_MEMORY_RESET,     /* frees everything of this process on a device, or in a context */
+    API_MEMORY_POOL,      /* makes a pool on a device */
+    API_MEMORY_POOL_END,  /* destroys the pool, once nothing allocated from it is left */
+    API_MEMORY_NODE_GET,  /* not now, but at each launch of the graph, at that address */
+    API_MEMORY_NODE_FREE, /* the same for freeing */
+    API_MEMORY_INFO,      /* reads how much of the device is free */
     API_MEMORY_COUNT
 };
 
-/* Does such a call get memory of the process's own, whose bytes count? */
+/* Returns whether such a call allocates memory of the process itself, which counts in bytes. */
 static inline bool api_gets_memory(unsigned memory)
 {
     return memory >= API_MEMORY_GET_DEVICE && memory <= API_MEMORY_GET_HOST;
@@ -143,7 +143,7 @@ static inline bool api_is_copy(unsigned does)
     return does == API_DOES_COPY || does == API_DOES_COPY_PIECE;
 }
 
-/* A flag of cuGetProcAddress: the form for a default stream per thread. */
+/* A flag of cuGetProcAddress: the variant for per-thread default streams. */
 #define API_PER_THREAD 2
 
 struct api_arg {
@@ -153,20 +153,19 @@ struct api_arg {
 
 struct api_function {
     const char *symbol;
-    const char *name;    /* as people know it */
+    const char *name;    /* as shown to people */
     uint8_t domain;      /* enum api_domain */
-    uint8_t does;        /* enum api_role; and its columns: */
+    uint8_t does;        /* enum api_role; its columns follow */
     uint8_t class;       /* enum api_class */
     uint8_t cost;        /* enum cost_class */
     uint8_t capture;     /* enum api_capture */
     uint8_t memory;      /* enum api_memory */
-    bool for_own_stream; /* its default stream is the thread's own */
+    bool for_own_stream; /* its default stream is per thread */
     uint8_t arg_count;
     struct api_arg args[LIBRARY_ARGS_MAX];
 };
 
-/* The place of each row, in table order: what the `code` of a CALL or LIBRARY record says within
- * one version. */
+/* The index of each row in table order: the `code` of a CALL or LIBRARY record of one version. */
 enum api_code {
 #define API(id, ...)         API_CODE_##id,
 #define API_VARIANT(id, ...) API_CODE_##id,
@@ -177,16 +176,16 @@ enum api_code {
 
 extern const struct api_function api_functions[API_FUNCTION_COUNT];
 
-/* CRC-32C over symbols, classes and labels: two builds with the same value share their indexes. */
+/* Returns a CRC-32C of symbols, classes and labels; equal values mean equal indexes. */
 uint32_t api_table_crc(void);
 
 const char *api_domain_name(unsigned domain); /* "runtime", ...; "?" if out of range */
 const char *api_class_name(unsigned class);   /* "launch", "alloc", ... */
 
-/* The library that a symbol of this name would be of; API_DOMAIN_COUNT: of none. */
+/* Returns the library of a symbol by its prefix; API_DOMAIN_COUNT: none. */
 enum api_domain api_domain_of(const char *symbol);
 
-/* Does this result of that library's mean that the call failed? "Not ready yet" does not. */
+/* Returns whether the result means that the call failed. "Not ready yet" is not a failure. */
 bool api_has_failed(unsigned domain, int result);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-/* The name of a result of that library's (enum api_domain); NULL for success and unknown codes. */
+/* Returns the name of a library's result (enum api_domain); NULL for success and unknown codes. */
 const char *api_error_name(unsigned domain, int32_t code);
 
 #endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What gpuprof's own cost is made of: the rows of costs.def, and the steps against too much of it.
- */
+/* Classes of gpuprof's own cost (costs.def), and the steps that reduce it. */
 #ifndef GPUPROF_FORMATS_COST_H
 #define GPUPROF_FORMATS_COST_H
 
@@ -23,8 +22,8 @@ struct cost_info {
 
 extern const struct cost_info cost_infos[COST_COUNT];
 
-/* What is given up to stay within --overhead-max, as it is numbered in STEP_DOWN records; in which
- * order says ladder.c. */
+/* Steps to stay within --overhead-max, as numbered in STEP_DOWN records; ladder.c has their
+ * order. */
 enum ladder_step {
     LADDER_STACKS,
     LADDER_QUERIES,
@@ -34,16 +33,16 @@ enum ladder_step {
     LADDER_CUPTI,
     LADDER_STEP_COUNT,
     LADDER_BOTTOM =
-        LADDER_STEP_COUNT, /* nothing is left to give up: the budget is not attainable */
-    LADDER_SHAPES,         /* of PyTorch's operators */
+        LADDER_STEP_COUNT, /* nothing is left to switch off: the budget is not attainable */
+    LADDER_SHAPES,         /* input shapes of PyTorch's operators */
     LADDER_OPERATORS,
-    LADDER_OP_STACKS, /* of those */
-    LADDER_ARGUMENTS, /* of libraries' calls */
+    LADDER_OP_STACKS, /* stacks of operators */
+    LADDER_ARGUMENTS, /* arguments of library calls */
     LADDER_LIBRARIES,
     LADDER_CODE_COUNT,
 };
 
-/* "stacks off"; of LADDER_BOTTOM that the budget is not attainable. NULL: not known. */
+/* Returns a text such as "stacks off"; NULL: unknown step. */
 const char *ladder_step_text(unsigned step);
 
 #endif
