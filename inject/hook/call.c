@@ -11,7 +11,7 @@
 #include "record/wake.h"
 #include "stack/stack.h"
 
-/* While captures exist, calls that define which streams take part must go on, too. */
+/* During captures, calls that define which streams take part are followed, too. */
 static bool call_goes_on(const struct call_site *site)
 {
     return call_always_goes_on(site) || (site->capture && attention_captures());
@@ -37,14 +37,14 @@ bool call_attach(struct thread *t, uintptr_t caller)
 }
 
 /* A process that has made no other call has nothing to record: many programs only check whether
- * there is a GPU, and some create a stream for that. */
+ * there is a GPU, and some create a stream to do so. */
 static bool begins_nothing(const struct call_site *site)
 {
     return site->only_ends && epoch_now() == EPOCH_NONE;
 }
 
-/* Decides what becomes of a call. Unless it passes through, we are in our own code from here on:
- * what a signal handler opened or forked in between would change what was found here. */
+/* Decides how to treat a call. Unless it passes through, we are in our own code from here on: calls
+ * or forks of a signal handler in between would invalidate the decision. */
 static enum call_mode choose_mode(struct thread *t, struct call *c, const struct call_site *site,
                                   uintptr_t caller)
 {
@@ -64,13 +64,13 @@ static enum call_mode choose_mode(struct thread *t, struct call *c, const struct
     }
     call_enter(t, c);
     enum call_mode mode = call_attach(t, caller) ? CALL_OWNER : CALL_PASS;
-    if (is_left_out(site)) { /* the recording that has just begun says so */
+    if (is_left_out(site)) { /* the recording that has just begun leaves it out */
         call_leave(t);
         return t->open ? CALL_PASS : CALL_LEFT_OUT;
     }
     if (gp.settings.numbers[SETTING_FRONT] == FRONT_CUPTI && !call_newest(t) && caller &&
         call_watcher() && call_watcher()->shows(site->code)) {
-        mode = CALL_PASS; /* whoever watches it makes the event */
+        mode = CALL_PASS; /* the watcher makes the event */
         thread_cost_count(t->cost, COST_NESTED);
     }
     if (mode != CALL_PASS) {
@@ -93,13 +93,13 @@ static enum call_mode choose_mode(struct thread *t, struct call *c, const struct
     return mode;
 }
 
-/* Does a call of this function have a fast path if it takes the usual course? */
+/* Returns whether calls of this function have a fast path. */
 static bool has_short_way(const struct thread *t, const struct call_site *site)
 {
     return site->class != API_GRAPH && !passing_calls() && thread_usual_limit(t);
 }
 
-/* Is it one of the burst's calls, and not inside another call? */
+/* Returns whether it is a call of the burst, and not inside another call. */
 static bool take_of_burst(struct thread *t)
 {
     if (t->open || !thread_takes_part(t))
@@ -118,9 +118,9 @@ static uint32_t call_take_stack(struct thread *t)
 }
 
 /*
- * Stacks that are wanted however short the call is, and those after a gap, are taken at its begin:
- * a call that never returns would have none otherwise. It is taken before the call's own record is
- * written, since it may need the space. Returns how long that took, in ticks.
+ * Stacks for calls of any length, and those after a gap, are taken at the begin: otherwise a call
+ * that never returns would have none. The stack comes before the call's own record, since it may
+ * need the space. Returns the ticks that this took.
  */
 static uint64_t begin_with_stack(struct thread *t, struct call *c, const struct call_site *site)
 {
@@ -155,8 +155,8 @@ static uint64_t begin_with_content(struct thread *t, struct call *c, const struc
     return ticks;
 }
 
-/* Records the hash of the copied bytes, by the correlation id that the GPU work has. It uses the
- * space in which the call's own record is. */
+/* Records the hash of the copied bytes, with the correlation id of the GPU work. It uses the space
+ * that holds the call's own record. */
 static void note_content(struct thread *t, const uint64_t *record)
 {
     const struct record r = {
@@ -169,8 +169,8 @@ static void note_content(struct thread *t, const uint64_t *record)
     thread_append(t, &r);
 }
 
-/* The next call of a burst, which began at `begin`, on the fast path. Returns false if it cannot
- * take the fast path. */
+/* Opens the next call of a burst, which began at `begin`, on the fast path. Returns false if it
+ * cannot take that path. */
 static bool open_timed(struct thread *t, struct call *c, const struct call_site *site,
                        const uint64_t *words, uint64_t begin)
 {
@@ -184,7 +184,7 @@ static bool open_timed(struct thread *t, struct call *c, const struct call_site 
     return opened;
 }
 
-/* As in choose_mode: is it part of a hook's call, and not recorded itself? */
+/* Returns whether it is part of a hook's call, and not recorded itself, as in choose_mode. */
 static bool is_inner(struct thread *t, const struct call *c, uintptr_t caller)
 {
     const struct call *open = call_newest(t);
@@ -223,7 +223,7 @@ void call_begin(struct call *c, const struct call_site *site, const uint64_t *wo
     if (is_timed && has_short_way(t, site)) {
         if (open_timed(t, c, site, words, begin))
             return;
-        is_timed = false; /* the first use of a name, or a full chunk */
+        is_timed = false; /* a new name, or a full chunk */
     }
     enum call_mode mode = choose_mode(t, c, site, caller);
     c->mark = call_mark(c, mode);
@@ -297,15 +297,15 @@ static bool follow_capture(const struct call_site *site, int result, const uint6
     if (site->capture && (result == 0 || site->capture == API_CAPTURE_END) &&
         result != CAPTURE_ERROR_WRONG_THREAD)
         capture_note((enum api_capture)site->capture, site->code, *stream, event ? *event : 0);
-    if (!capturing && recorded_off() & OFF_CALLS) /* more calls are recorded than before */
+    if (!capturing && recorded_off() & OFF_CALLS) /* more calls are recorded from now on */
         FEATURES_DO(turn, ());
     /*
-     * Checked afterwards: the wait that draws a stream into a capture goes into the graph itself.
+     * Checked afterwards: the wait that draws a stream into a capture is part of the graph itself.
      */
     return !begins_or_ends && result == 0 && capture_has_stream(site->code, *stream);
 }
 
-/* The stack taken when the call began, or one taken now. */
+/* Returns the stack taken when the call began, or takes one now. */
 static uint32_t call_stack_of(struct thread *t, const struct call *c)
 {
     bool is_begun = t->begun == c;
@@ -369,7 +369,7 @@ static uint64_t ticks_of_stacks(const struct thread *t)
     return atomic_load_explicit(&t->cost->ticks[COST_STACK], memory_order_relaxed);
 }
 
-/* The end of a call whose begin was timed. */
+/* Ends a call whose begin was timed. */
 static int end_timed(struct thread *t, struct call *c, const struct call_site *site, int result,
                      const uint64_t *words)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One call that the program makes: the outermost hook on a thread's stack owns the event. Calls
- * that CUDA makes inside it pass through, or add nested events if wanted. The owner is identified
- * by the address of its struct on the stack. siglongjmp, exceptions and cancellation leave a call
- * without its end: an owner that is no longer on the stack above the caller is abandoned, and the
- * next call closes it. One that only seems to be there, because the stack was not overwritten
- * since, looks like one that a signal handler has interrupted. In both cases a call from the user's
- * code is an event, and open calls stay open below it. So does a call on another stack (a
- * coroutine's, or the one that a signal handler has interrupted): it may return at any time, before
- * newer calls and after them.
+ * that CUDA makes inside it pass through, or add nested events if requested. The owner is
+ * identified by the address of its struct on the stack. siglongjmp, exceptions and cancellation
+ * leave a call without its end. An owner that is no longer on the stack above the caller is
+ * abandoned, and the next call closes it. An abandoned owner looks like one that a signal handler
+ * interrupted, if the stack was not overwritten since. In both cases a call from the user's code is
+ * an event, and open calls stay open below it. A call on another stack (a coroutine's, or the one
+ * that a signal handler interrupted) also stays open: it may return before newer calls or after
+ * them.
  */
 #ifndef GPUPROF_INJECT_CALL_H
 #define GPUPROF_INJECT_CALL_H
@@ -85,8 +85,8 @@ static inline bool call_enter_quietly(struct thread *t, struct call *c)
  * if it cannot, which is counted. Call it between call_enter and call_leave. */
 bool call_attach(struct thread *t, uintptr_t caller);
 
-/* Is this a call that CUDA makes inside the newest open one, and that only passes through? Most
- * are: then only the real function is left to call. False: call call_begin. */
+/* Returns whether CUDA makes this call inside the newest open one, and it only passes through. That
+ * is usual: then only the real function must be called. False: call call_begin. */
 bool call_is_inner(const struct call *c, uintptr_t caller);
 
 /* Called before the real function; `words` are the arguments known at entry, the kernel first.
@@ -120,7 +120,7 @@ void call_end_seen(struct seen_call *s, const struct call_site *site, int result
                    const uint64_t *words);
 void call_abandon_seen(struct thread *t, struct seen_call *s);
 
-/* Writes the record of a call that begins now. */
+/* Writes the record of a call that begins now, with the arguments known at entry. */
 static inline __attribute__((always_inline)) void call_write(uint64_t *record,
                                                              const struct call_site *site,
                                                              unsigned flags, const uint64_t *words,
@@ -179,10 +179,10 @@ call_open(struct call *c, const struct call_site *site, const uint64_t *words)
 }
 
 /*
- * The fast path while calls are off, for functions that nothing later depends on. It only keeps the
+ * The fast path while calls are off, for functions that nothing later depends on. It only prevents
  * calls that CUDA makes inside from becoming events, in case recording resumes meanwhile; inside
- * such a call not even that. Returns false if the call cannot take this path. After true, call the
- * real function and call_was_off.
+ * such a call it does nothing. Returns false if the call cannot take this path. After true, call
+ * the real function and call_was_off.
  */
 static inline __attribute__((always_inline)) bool call_is_off(struct call *c,
                                                               const struct call_site *site)
@@ -204,14 +204,14 @@ static inline __attribute__((always_inline)) void call_was_off(struct call *c)
         pass_leave(&this_thread, c);
 }
 
-/* Has a call of this class lasted long enough for its stack to be taken? */
+/* Returns whether a call of this class lasted long enough for a stack. */
 static inline __attribute__((always_inline)) bool call_is_slow(const struct call_site *site,
                                                                uint64_t ticks)
 {
     return ticks >= atomic_load_explicit(&fork_page.slow_ticks[site->class], memory_order_relaxed);
 }
 
-/* Has a successful call allocated memory whose stack is wanted? `words`: all of them. */
+/* Returns whether a successful call allocated memory whose stack is wanted, from all its words. */
 static inline __attribute__((always_inline)) bool
 call_is_sampled(struct thread *t, const struct call_site *site, const uint64_t *words)
 {
@@ -223,7 +223,7 @@ call_is_sampled(struct thread *t, const struct call_site *site, const uint64_t *
     return false;
 }
 
-/* Has the call waited for the device when it returns? Most copies without a stream have. */
+/* Returns whether the call has waited for the device: most copies without a stream have. */
 static inline __attribute__((always_inline)) bool call_waits(const struct call_site *site)
 {
     bool has_stream = false;
@@ -233,7 +233,7 @@ static inline __attribute__((always_inline)) bool call_waits(const struct call_s
     return site->waits || (site->class == API_COPY && !has_stream);
 }
 
-/* `end`: now. */
+/* Ends a call on the fast path at time `end`, or leaves it to call_close_slow. Returns `result`. */
 static inline __attribute__((always_inline)) int call_close_at(struct call *c,
                                                                const struct call_site *site,
                                                                uint64_t end, int result,

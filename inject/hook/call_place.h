@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is known of a single call: its function, and from its struct's place on the stack whether it
- * may still return. */
+/* Facts about a single call: its function, and whether it may still return, which follows from the
+ * place of its struct on the stack. */
 #ifndef GPUPROF_INJECT_CALL_PLACE_H
 #define GPUPROF_INJECT_CALL_PLACE_H
 
@@ -15,8 +15,8 @@ enum call_mode {
     CALL_ON_TOP, /* another call is open below it */
     CALL_NESTED, /* the same, and CUDA made it inside that call */
     CALL_LOST,   /* an event without space: dropped, and counted */
-    CALL_PASSED, /* an event that is passed by, and counted; pass_by.h */
-    /* calls are off: it is no event, and neither are calls that CUDA makes inside it, even if
+    CALL_PASSED, /* an event that is passed by and only counted; pass_by.h */
+    /* calls are off: not an event, and neither are calls that CUDA makes inside it, even if
      * recording resumes */
     CALL_LEFT_OUT,
 };
@@ -37,10 +37,10 @@ struct call_site {
     uint8_t memory;       /* enum api_memory */
 };
 
-/* The stack that CUDA uses between an outer and an inner call is far smaller than this. */
+/* Far more stack than CUDA uses between an outer and an inner call. */
 #define CALL_STACK_BYTES_MAX (256u << 10)
 
-/* Usually it is smaller than this, which is so little that no other stack ends in between. */
+/* The usual distance is below this, and no other stack ends within so few bytes. */
 #define CALL_NEAR_BYTES 8192u
 
 #define CALL_MODE_MASK ((uintptr_t)7)
@@ -60,19 +60,19 @@ static inline bool call_has_mark(const struct call *c, uintptr_t mark)
     return (mark ^ ~(uintptr_t)c) <= CALL_MODE_MASK;
 }
 
-/* Is it a call that only CUPTI's callbacks saw? */
+/* Returns whether only CUPTI's callbacks saw the call. */
 static inline bool call_is_seen(const struct thread *t, const struct call *c)
 {
     return (uintptr_t)c - (uintptr_t)t->seen < sizeof t->seen;
 }
 
-/* Like call_is_live, wherever `outer` lies. */
+/* Like call_is_live, at any distance of `outer`. */
 bool call_is_live_afar(const struct call *outer, const struct call *inner);
 
 /*
- * May the open call `outer` still return? Not if its frame is gone, as seen from `inner`, or if
- * something else lies there now. Reads the memory directly only where the stack of `inner` must be
- * mapped.
+ * Returns whether the open call `outer` may still return. It may not if its frame is gone, as seen
+ * from `inner`, or if something else is there now. Reads the memory directly only where the stack
+ * of `inner` must be mapped.
  */
 static inline bool call_is_live(const struct call *outer, const struct call *inner)
 {

@@ -30,7 +30,7 @@ static struct call *open_at(const struct thread *t, uint32_t i)
     return open_listed(t) ? t->opens[i].call : call_newest(t);
 }
 
-/* Counts the recorded calls among the first `count` open calls. */
+/* Returns the number of recorded calls among the first `count` open ones. */
 static unsigned recorded_before(const struct thread *t, uint32_t count)
 {
     unsigned recorded = 0;
@@ -49,8 +49,8 @@ static uint64_t *record_at(struct thread *t, uint32_t i)
     return (uint64_t *)(void *)(t->records + t->used + o.at[before]);
 }
 
-/* The same, if it is still a call of this function. Otherwise the program has overwritten it, and
- * it is lost. */
+/* Returns the same record if it is still a call of this function. Otherwise the program has
+ * overwritten it, and it is lost. */
 uint64_t *open_record(struct thread *t, uint32_t i, const struct call_site *site)
 {
     uint64_t *record = record_at(t, i);
@@ -113,7 +113,7 @@ void open_close(struct thread *t, uint32_t i, uint32_t stack, uint32_t weight)
         restore_signals(mask);
 }
 
-/* If a handler left this by a jump, the call would be closed again and counted twice. */
+/* Blocks signals: after a handler's jump the call would be closed again and counted twice. */
 void open_close_abandoned(struct thread *t, uint32_t i)
 {
     uint64_t mask = block_signals();
@@ -138,9 +138,9 @@ uint32_t open_find(const struct thread *t, const struct call *c)
 }
 
 /*
- * A call that looks as if a signal handler had interrupted it may be one that the handler left, if
- * its stack was not overwritten since. If there is not even space for a handler's frame in between,
- * it was left. CUDA calls that our own code makes may be that close.
+ * A call that seems interrupted by a signal handler may be one that a handler left by a jump, if
+ * its stack was not overwritten since. It was left if not even a handler's frame fits in between.
+ * CUDA calls that our own code makes may be that close.
  */
 static bool is_too_near(const struct call *where, const struct call *c, uintptr_t caller)
 {
@@ -183,7 +183,7 @@ static bool is_live(struct thread *t, const struct call *outer, const struct cal
     return s ? call_seen_is_live(s, inner) : call_is_live(outer, inner);
 }
 
-/* Is it a call of this function? */
+/* Returns whether the record is of a call of this function. */
 static bool calls_open_is_of(const uint64_t *record, const struct call_site *site)
 {
     return record_shape_key(record[0]) ==
@@ -212,7 +212,7 @@ void open_close_left(struct thread *t, uint32_t first, const struct call *inner)
             open_close_abandoned(t, i - 1);
 }
 
-/* Could `inner` have been called from the frame of this open call? */
+/* Returns whether `inner` could have been called from the frame of this open call. */
 static bool encloses(struct thread *t, uint32_t i, const struct call *inner)
 {
     return seen_of(t, open_at(t, i)) ||
@@ -228,7 +228,7 @@ static uint32_t find_enclosing(struct thread *t, const struct call *inner)
     return open_count(t);
 }
 
-/* A stub called by another stub, and not by CUDA: the same function is open, in its own library. */
+/* Returns whether a stub made this call: it defines the function, and a call of it is open. */
 static bool is_stubs(struct thread *t, uint32_t i, const struct call_site *site, uintptr_t caller)
 {
     const uint64_t *record = record_at(t, i);
@@ -236,8 +236,8 @@ static bool is_stubs(struct thread *t, uint32_t i, const struct call_site *site,
            resolve_defines(api_functions[site->code].symbol, caller);
 }
 
-/* Is a call from `caller` part of an open call? 0: a call that only CUPTI saw. A CUDA call on a
- * stack without open calls is part of none. */
+/* Returns whether a call from `caller` (0: only CUPTI saw it) is part of an open call. A CUDA call
+ * on a stack without open calls is part of none. */
 bool open_has_part(struct thread *t, const struct call *c, const struct call_site *site,
                    uintptr_t caller)
 {
@@ -246,8 +246,8 @@ bool open_has_part(struct thread *t, const struct call *c, const struct call_sit
            (seen_of(t, call_newest(t)) || resolve_is_cuda(caller) || is_stubs(t, i, site, caller));
 }
 
-/* The list of open calls is full. Calls on other stacks may never return: closes the oldest of
- * them, so that the thread does not stay unrecorded. */
+/* Makes room in the full list of open calls: closes the oldest on another stack, which may never
+ * return, so that the thread is recorded again. */
 bool open_give_up_one(struct thread *t, const struct call *c)
 {
     for (uint32_t i = 0; i < open_count(t); i++)
@@ -278,7 +278,8 @@ uint64_t *call_outer_record(struct thread *t, const struct call *inner)
 }
 
 /*
- * Is `inner` inside the newest call that is passed by or left out? Removes that call if it is over.
+ * Returns whether `inner` is inside the newest call that is passed by or left out; removes that
+ * call if it is over.
  */
 static bool passed_encloses(struct thread *t, const struct call *inner)
 {
@@ -293,8 +294,8 @@ static bool passed_encloses(struct thread *t, const struct call *inner)
     return call_is_seen(t, c) || (uintptr_t)c - (uintptr_t)inner - 1 < CALL_STACK_BYTES_MAX;
 }
 
-/* Is a call from `caller` part of a call that is passed by or left out? Like open_has_part. This
- * stays so even if recording resumes or a capture begins inside that call. */
+/* Returns whether a call from `caller` is part of a call that is passed by or left out, like
+ * open_has_part. This does not change if recording resumes or a capture begins inside that call. */
 bool open_passed_has_part(struct thread *t, const struct call *c, uintptr_t caller)
 {
     return caller && passed_encloses(t, c) &&

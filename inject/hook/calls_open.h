@@ -10,11 +10,11 @@
 
 #include "hook/call_place.h"
 
-/* Another part that sees calls and reports those without a hook (call_begin_seen). There is at most
- * one, which stays. Any thread calls it. */
+/* Another module that sees calls and reports those without a hook (call_begin_seen). There is at
+ * most one, which stays for good. Any thread may call it. */
 struct call_watcher {
-    bool (*shows)(unsigned code); /* does it report all calls of that function from now on? */
-    bool (*is_detached)(void);    /* does it report no further ends of calls? */
+    bool (*shows)(unsigned code); /* returns whether it reports all calls of a function */
+    bool (*is_detached)(void);    /* returns whether it will report no more ends of calls */
 };
 void call_watch(const struct call_watcher *w);
 
@@ -56,8 +56,8 @@ void open_close_abandoned(struct thread *t, uint32_t i);
 void open_close_moved(struct thread *t);
 void open_close_left(struct thread *t, uint32_t first, const struct call *inner);
 
-/* Is a call from `caller` part of an open call, or of one that is passed by or left out? 0: a call
- * that only CUPTI saw. */
+/* Return whether a call from `caller` (0: a call that only CUPTI saw) is part of an open call, or
+ * of one that is passed by or left out. */
 bool open_has_part(struct thread *t, const struct call *c, const struct call_site *site,
                    uintptr_t caller);
 bool open_passed_has_part(struct thread *t, const struct call *c, uintptr_t caller);
@@ -74,18 +74,18 @@ bool call_is_inside_quietly(struct thread *t, const struct call *c, uintptr_t ca
 struct seen_call *call_newest_seen(struct thread *t);
 bool call_seen_is_live(const struct seen_call *s, const void *inner);
 
-/* Is `inner` inside an open call? */
+/* Returns whether `inner` is inside an open call. */
 bool call_is_part(struct thread *t, const struct call *inner);
 
 /*
- * Is the call that a callback reports, from the frame of `inner`, passed by or left out, or part of
- * such a call? CUDA makes no runtime calls inside one that only callbacks saw: such a call is the
- * program's.
+ * Returns whether the call that a callback reports, from the frame of `inner`, is passed by or left
+ * out, or part of such a call. CUDA makes no runtime calls inside a call that only callbacks saw,
+ * so a runtime call there is the program's.
  */
 bool call_is_passed(struct thread *t, const struct call *inner, bool of_runtime);
 
-/* Returns the record of the user's call around `inner`, if it has one; if it is not known which
- * call that is, the newest one's. */
+/* Returns the record of the user's call around `inner`, if it has one. If that call is not known,
+ * returns the newest one's record. */
 uint64_t *call_outer_record(struct thread *t, const struct call *inner);
 
 #endif

@@ -18,7 +18,7 @@ void content_start(void)
 {
     int saved = errno;
     if (getrandom(&key, sizeof key, GRND_NONBLOCK) != sizeof key)
-        /* too soon after boot for random bytes: uses an address that ASLR chose */
+        /* too soon after boot for random bytes: uses an address chosen by ASLR */
         key = (uintptr_t)&saved;
     errno = saved;
 }

@@ -30,7 +30,7 @@ static void note(CUcontext *context, CUdevice device)
         device_note(*context, device);
 }
 
-/* The new context has become current. */
+/* Follows a new context, which is now current. */
 static void created(CUcontext *context, CUdevice device)
 {
     if (!context)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dlsym and dlvsym for aarch64; see dlsym_x86_64.S. The filter's pair comes back in x0, x1. */
+/* dlsym and dlvsym for aarch64; see dlsym_x86_64.S. The filter returns its pair in x0, x1. */
 #if defined(__aarch64__)
     .text
 

@@ -56,7 +56,7 @@ struct look_up {
     bool past_self;
 };
 
-/* What dlopen returns for this library: an entry of the loader's list. */
+/* Returns what dlopen returns for this library: an entry of the loader's list. */
 static struct link_map *our_map(void)
 {
     static _Atomic(struct link_map *) ours;
@@ -67,8 +67,8 @@ static struct link_map *our_map(void)
     return map;
 }
 
-/* Is it the handle of dlopen(NULL)? The program is first in the list, and objects before us stay
- * loaded. */
+/* Returns whether it is the handle of dlopen(NULL). The program is first in the list, and objects
+ * before us stay loaded. */
 static bool is_programs(const void *handle)
 {
     const struct link_map *map = our_map();
@@ -94,7 +94,7 @@ static bool is_helpers(void **slot, const char *name, void *data)
     return object_symbol(user->helper, name) != NULL;
 }
 
-/* A library outside CUDA that the caller is linked with and that changes code. */
+/* Finds a library outside CUDA that the caller is linked with and that changes code. */
 static int visit_helper(const struct object *o, void *data)
 {
     struct user *user = data;
@@ -103,8 +103,8 @@ static int visit_helper(const struct object *o, void *data)
            !resolve_is_part(o, API_RUNTIME) && object_each_import(user->from, is_helpers, user);
 }
 
-/* Does it search all objects, or its own handle, and not the handle of the program or of another
- * library? */
+/* Returns whether it searches all objects, or its own handle, and not the handle of the program or
+ * of another library. */
 static bool asks_anywhere(const struct look_up *l)
 {
     const struct link_map *map = l->handle; /* handles are pointers to these entries */
@@ -113,10 +113,10 @@ static bool asks_anywhere(const struct look_up *l)
 }
 
 /*
- * Does the caller want to patch the function's code instead of calling it? UCX's memory hooks (the
- * default in MPI programs with CUDA) and Frida's interceptor write a jump at the start of the
- * driver's functions. They would patch our hook instead, or refuse it, since its first instructions
- * cannot be moved, and UCX would turn its caches off.
+ * Returns whether the caller wants to patch the function's code instead of calling it. UCX's memory
+ * hooks (the default in MPI programs with CUDA) and Frida's interceptor write a jump at the start
+ * of the driver's functions. They would patch our hook instead, or refuse it, since its first
+ * instructions cannot be moved, and UCX would turn its caches off.
  *
  * A caller is linked with the library, or opens it and asks by its handle, as ctypes, JAX and
  * Triton do. A patcher wants whatever function the process has: it searches all objects, or itself
@@ -145,7 +145,7 @@ static struct filter_answer dlsym_filter_answer(void *address)
     return (struct filter_answer){address, 1};
 }
 
-/* It was found after a failed look-up of ours: clears dlerror(). */
+/* Answers with a function found after a failed look-up of ours: clears dlerror(). */
 static struct filter_answer found(void *address)
 {
     real_dlsym(RTLD_NEXT, "dlclose");
@@ -186,8 +186,8 @@ static int visit_behind(const struct object *o, void *data)
     return 0;
 }
 
-/* Does a preload that hooks dlsym ask for a stub's function? The stub itself may be asking, and if
- * it finds itself, it looks elsewhere. */
+/* Returns whether a preload that hooks dlsym asks for a stub's function. The stub itself may be
+ * asking, and if it finds itself, it looks elsewhere. */
 static bool is_for_stub(const struct look_up *l, void *real)
 {
     return l->known && object_symbol(&l->from, "dlsym") &&
@@ -232,15 +232,15 @@ static struct filter_answer find_in_all(struct look_up *l, bool local)
                  : found(l->by_patcher ? real : l->hook->wrapper);
 }
 
-/* The handle is ours: dladdr() of a hook has led the caller here. It wants the functions that hooks
- * stand for, and also those without a hook. A driver wants its own. */
+/* Answers a look-up by our own handle: dladdr() of a hook has led the caller here. It wants the
+ * functions that hooks stand for, and also those without a hook. A driver wants its own. */
 static struct filter_answer find_behind_us(const struct look_up *l)
 {
     bool itself = l->by_driver && resolve_is_vendors(l->name, l->caller);
     void *real = itself ? object_symbol(&l->from, l->name) : resolve_definition(l->name, l->caller);
     if (real)
         return found(l->hook && !l->by_driver ? l->hook->wrapper : real);
-    /* For its dlerror: we define the name in no version. */
+    /* For its dlerror: no version of the name is defined by us. */
     return dlsym_filter_answer(real_dlvsym(l->handle, l->name, l->version ? l->version : "CUDA"));
 }
 

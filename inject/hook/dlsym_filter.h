@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What our exported dlsym and dlvsym do before they jump to the real ones. It does nothing, except
- * for names of the hook table that libcuda or libcudart defines. */
+/* Run by our exported dlsym and dlvsym before they jump to the real ones. Only names of the hook
+ * table that libcuda or libcudart defines have an effect. */
 #ifndef GPUPROF_INJECT_DLSYM_FILTER_H
 #define GPUPROF_INJECT_DLSYM_FILTER_H
 

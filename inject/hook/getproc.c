@@ -17,13 +17,13 @@
 /* A search ends at an empty slot, so there must be one. */
 _Static_assert(HOOK_SLOT_COUNT * 2 < ADDRESS_SLOTS, "the table stays sparse");
 
-/* The library that is asked, and whose functions are returned. */
+/* The library of cuGetProcAddress and of the functions that it returns. */
 #define ASKED ((unsigned)HOOK_DOMAIN_cuGetProcAddress)
 
 /*
  * The driver's functions by address: the reliable way to distinguish the two forms of
- * cuCtxSynchronize. One of the first threads that ask builds it; the others do without it
- * meanwhile.
+ * cuCtxSynchronize. One of the first threads that ask builds the table; meanwhile the others do
+ * without it.
  */
 static _Atomic(const struct hook *) by_address[ADDRESS_SLOTS];
 static uintptr_t addresses[ADDRESS_SLOTS];
@@ -120,7 +120,7 @@ void *getproc_substitute(void *real, const char *name, int version, uint64_t fla
 
 void getproc_report(struct thread *writer)
 {
-    static uint64_t reported_epoch; /* the writer's: the recording for which it was last written */
+    static uint64_t reported_epoch; /* the writer's: the recording of the last report */
     char text[16];
     uint32_t asked = atomic_load(&version_asked);
     if (asked && reported_epoch != writer->epoch) {

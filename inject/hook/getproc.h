@@ -12,15 +12,14 @@
 struct thread;
 
 /*
- * Returns what the code at `caller` is to get, which asked for a driver function by name and was
- * answered `real`: the wrapper, or `real` itself. NULL if that is a wrapper without a function
- * behind it.
+ * Returns the function for the code at `caller`, which asked for a driver function by name and got
+ * `real`: the wrapper, or `real` itself. NULL if that is a wrapper with no function behind it.
  */
 void *getproc_substitute(void *real, const char *name, int version, uint64_t flags,
                          uintptr_t caller);
 
-/* Writes the META record "cuda_asked" if anybody has asked: the largest CUDA version (12040 =
- * 12.4). */
+/* Writes the META record "cuda_asked": the largest CUDA version that was asked for (12040 = 12.4),
+ * if any. */
 void getproc_report(struct thread *writer);
 
 #endif

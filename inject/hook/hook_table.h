@@ -39,7 +39,7 @@ struct hook {
 extern const struct hook hooks[];
 extern const uint32_t hook_count;
 
-/* Does the name begin as all names in the table do? */
+/* Returns whether the name begins like the names in the table. */
 static inline bool hook_name_possible(const char *name)
 {
     name += name[0] == '_' && name[1] == '_' ? 2 : 0;

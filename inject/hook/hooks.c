@@ -110,7 +110,7 @@ enum hook_missing {
     ((int)API_DOES_##does == (int)API_DOES_DOOR_OPEN ||                                            \
      (int)API_DOES_##does == (int)API_DOES_DOOR_CLOSE)
 
-/* Outside of all calls it is none: an exception may have skipped the code that resets it. */
+/* Outside of all calls it is 0: an exception may have skipped the code that resets it. */
 #define STAND_IN (this_thread.stand_in = this_thread.open ? this_thread.stand_in : 0)
 
 /*

@@ -123,8 +123,7 @@ EXPORT CUresult cuKernelGetFunction(CUfunction *pFunc, CUkernel kernel)
     return result;
 }
 
-/* ---- all of a module at once: the driver is asked for the names --------------------------------
- */
+/* ---- all kernels of a module at once: the driver names them ---------------------------------- */
 
 /*
  * Names the kernels that `real`, the driver's listing function, has written to `handles`, at most

@@ -4,7 +4,7 @@
 enum { FREE, BUSY, FULL };
 
 static struct {
-    _Atomic uint32_t state; /* BUSY for good if a jump has left it so */
+    _Atomic uint32_t state; /* stays BUSY for good if a jump left it so */
     _Atomic uintptr_t call;
     _Atomic uint64_t end;
     struct moved_end moved;

@@ -14,7 +14,7 @@ static uint32_t pass_by_draw(struct passer *p, uint32_t seed, uint32_t below)
     return (uint32_t)((uint64_t)x * below >> 32);
 }
 
-/* Is this call to be passed by? If not, it is recorded on behalf of those before it. */
+/* Returns whether to pass by this call. If not, it is recorded on behalf of those before it. */
 static bool is_its_turn(struct thread *t, struct call *c, const struct call_site *site)
 {
     struct passer *p = &t->passer;
@@ -44,14 +44,14 @@ static void note_passed(struct thread *t)
     __atomic_store_n(passed, __atomic_load_n(passed, __ATOMIC_RELAXED) + 1, __ATOMIC_RELAXED);
 }
 
-/* No call is open, nothing is captured, and the thread's chunk can count. */
+/* Returns whether no call is open, nothing is captured, and the thread's chunk can count. */
 static bool can_pass(const struct thread *t)
 {
     return !t->open && t->records && thread_takes_part(t) && !attention_captures() &&
            !(recorded_off() & OFF_CALLS);
 }
 
-/* Is the newest call inside `c`, or `c` itself? Otherwise `c` began on another thread, or a
+/* Returns whether the newest call is `c` or inside it. Otherwise `c` began on another thread, or a
  * coroutine waits in the newest one. */
 static bool has_newest(const struct thread *t, const struct call *c)
 {
@@ -62,7 +62,7 @@ static bool has_newest(const struct thread *t, const struct call *c)
 void pass_leave(struct thread *t, struct call *c)
 {
     if (!has_newest(t, c)) {
-        *(volatile uintptr_t *)&c->mark = 0; /* the thread that has it sees that it is over */
+        *(volatile uintptr_t *)&c->mark = 0; /* its own thread will see that it is over */
         return;
     }
     t->passed = c->below; /* also removes calls passed by inside it and left by an exception */

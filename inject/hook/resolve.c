@@ -27,7 +27,7 @@ static struct binding *binding_at(uint32_t i)
     return i < HOOK_SLOT_COUNT ? &bindings[i] : &arena[i - HOOK_SLOT_COUNT];
 }
 
-/* Results of checks, written by any thread: is the object CUDA's, or does it stand in for CUDA?
+/* Results of checks, written by any thread: whether the object is CUDA's, or stands in for CUDA.
  * resolve_refresh empties it. */
 static struct {
     _Atomic uint32_t version; /* odd while the entry is being written */
@@ -87,8 +87,8 @@ bool resolve_is_cuda(uintptr_t caller)
     if (is_cuda < 0 && object_at(caller, &o)) {
         if (this_thread.stand_in && object_has(&o, this_thread.stand_in))
             return true; /* it counts only while it is called in place of CUDA */
-        /* The caller is ourselves: a function that a hook called has jumped to another hook, or to
-         * the same one. */
+        /* The caller is this library: a function that a hook called has jumped to another hook, or
+         * to the same one. */
         is_cuda = is_self(&o);
         for (unsigned i = 0; !is_cuda && i < API_DOMAIN_COUNT; i++)
             is_cuda = is_owners(i) && object_is(&o, api_libraries[i].soname);
@@ -169,16 +169,16 @@ bool resolve_is_part(const struct object *o, enum api_domain domain)
 }
 
 /*
- * Are this object's calls of the library's functions part of the call that it is in? True for
- * libraries of the same family, for a stub or hook whose function of that name calls on, and for
- * ourselves, after a jump.
+ * Returns whether this object's calls of the library's functions are part of the call around them.
+ * True for libraries of the same family, for a stub or hook whose function of that name calls on,
+ * and for ourselves, after a jump.
  */
 static bool calls_own(const struct object *from, enum api_domain domain, const char *symbol)
 {
     return is_self(from) || object_symbol(from, symbol) || resolve_is_part(from, domain);
 }
 
-/* Does a process have only one of this library, for all callers? */
+/* Returns whether a process has only one of this library, for all callers. */
 static bool is_one(unsigned domain)
 {
     return api_libraries[domain].bound == API_ONE;
@@ -196,7 +196,7 @@ bool resolve_defines(const char *symbol, uintptr_t caller)
     return object_at(caller, &o) && object_symbol(&o, symbol);
 }
 
-/* Returns the digits in its soname; 0 if there are none, or if another object stands in for the
+/* Returns the digits in the object's soname; 0 if there are none, or if it stands in for the
  * library. */
 static uint32_t major_of(const struct object *o, const char *stem)
 {
@@ -288,7 +288,7 @@ static void search(struct search *s, const char *symbol, const struct object *ca
     objects_each(visit_search, s);
 }
 
-/* Returns the lasting definition; NULL: there are only stubs. */
+/* Returns the permanent definition; NULL: there are only stubs. */
 static void *lasting(const struct search *s)
 {
     return s->chain ? s->chain : s->needed ? s->needed : s->first;
@@ -308,7 +308,7 @@ void *resolve_definition(const char *symbol, uintptr_t caller)
     return real ? real : passing(&s);
 }
 
-/* Makes a binding for all callers, or for those in the object of one, which may be in none. */
+/* Makes a binding for all callers, or for those in the caller's object, if it is in one. */
 static struct binding *bind_for(unsigned slot, bool for_all, const struct object *caller,
                                 uintptr_t address, const struct target *to)
 {
@@ -329,7 +329,7 @@ struct chain {
     bool is_linked; /* not a preload: others are linked with it */
 };
 
-/* Ends where no other preload's hook can follow: 1: found, -1: not. */
+/* Stops where no other preload's hook can follow: 1: found, -1: not. */
 static int visit_chain(const struct object *o, void *data)
 {
     struct chain *chain = data;
@@ -356,9 +356,9 @@ bool resolve_is_stub(const char *symbol, uintptr_t address)
 }
 
 /*
- * Returns the function that all who asked for this slot by a handle got, if it is the same for all
- * and not `real`; otherwise NULL. A caller that is not linked with a libcudart has the hook from
- * one of them: ctypes asks in one object and calls from another.
+ * Returns the binding if all callers that asked for this slot by a handle got the same function,
+ * other than `real`; else NULL. A caller that is not linked with a libcudart has the hook from one
+ * of them: ctypes asks in one object and calls from another.
  */
 static const struct binding *only_asked(unsigned slot, const void *real)
 {
@@ -448,7 +448,7 @@ static int visit_count(struct dl_phdr_info *info, size_t size, void *data)
     return 1;
 }
 
-/* Is the object for which the binding was made still at that address? */
+/* Returns whether the object for which the binding was made is still at that address. */
 static bool caller_is_there(const struct binding *b)
 {
     struct object o;

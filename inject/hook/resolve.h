@@ -26,21 +26,20 @@ struct binding {
     _Atomic uintptr_t bytes; /* 0: not valid yet, or no longer, since an object was unloaded */
     void *real;
     uint32_t major; /* major version of the library that `real` belongs to; 0: unknown */
-    /* calls of that library own the calls that they make of owners: API_OWNER */
+    /* the library's calls own the calls of OWNERs inside them: API_OWNER */
     bool is_owners;
     bool is_own;           /* the callers are such a library, one of its parts, or a stub */
     _Atomic bool is_asked; /* a caller asked for `real` by its handle */
     _Atomic(struct binding *) next;
 };
 
-/* The first binding of each slot, which is nearly always the only one: its address is known without
- * a load. */
+/* The first binding of each slot, nearly always the only one: its address needs no load. */
 extern HIDDEN struct binding bindings[HOOK_SLOT_COUNT];
 
 /*
- * Returns the binding; NULL if no loaded object defines the symbol. A binding that is good for one
- * call only is written to `unbound`, which the caller provides. If it stands in for CUDA,
- * this_thread.stand_in says so until the caller restores it. Keeps errno and dlerror().
+ * Returns the binding; NULL if no loaded object defines the symbol. A binding for one call only is
+ * written to `unbound`, which the caller provides. If it stands in for CUDA, this_thread.stand_in
+ * says so until the caller restores it. Preserves errno and dlerror().
  */
 const struct binding *resolve_slow(unsigned slot, enum api_domain domain, const char *symbol,
                                    uintptr_t caller, struct binding *unbound);
@@ -70,30 +69,30 @@ static inline const struct binding *resolve(unsigned slot, enum api_domain domai
  * NULL: none. */
 void *resolve_definition(const char *symbol, uintptr_t caller);
 
-/* Is `address` inside the library that `symbol` belongs to? */
+/* Returns whether `address` is inside the library that `symbol` belongs to. */
 bool resolve_is_vendors(const char *symbol, uintptr_t address);
 
-/* Is it neither in that library nor in another preload between us and libc? */
+/* Returns whether it is neither in that library nor in another preload between us and libc. */
 bool resolve_is_stub(const char *symbol, uintptr_t address);
 
-/* Does the object of the code at `caller` define the symbol itself? */
+/* Returns whether the object of the code at `caller` defines the symbol itself. */
 bool resolve_defines(const char *symbol, uintptr_t caller);
 
-/* Is the object that library, a part of it, or one whose calls may be inside its own? */
+/* Returns whether it is that library, a part of it, or one whose calls may be inside its own. */
 bool resolve_is_part(const struct object *o, enum api_domain domain);
 
-/* Is the code at `caller` CUDA's, or another object's that hooked calls go to? */
+/* Returns whether the code at `caller` is CUDA's, or another object's that hooked calls go to. */
 bool resolve_is_cuda(uintptr_t caller);
 
 /*
  * The code at `caller` asked for the hook's function (dlsym, cuGetProcAddress) and got `real`.
- * Returns true if that is CUDA's, or another preload's, so that the caller may get the hook
- * instead: its calls then go from there to `real`; a driver function goes where it is known to go.
+ * Returns true if that is CUDA's or another preload's, so that the caller may get the hook instead.
+ * Its calls then go to `real`, or for a driver function to the known binding.
  */
 bool resolve_asked(const struct hook *hook, uintptr_t caller, void *real);
 
 /* Drops bindings of and into unloaded objects. Called after each dlclose, and regularly by the
- * writer for dlclose calls that bypassed our hook. Keeps errno and dlerror(). */
+ * writer for dlclose calls that bypassed our hook. Preserves errno and dlerror(). */
 void resolve_refresh(void);
 
 #endif

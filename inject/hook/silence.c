@@ -20,7 +20,7 @@
 #define USUAL_NS     20000
 #define FIRSTS_MAX   64
 
-#define TEXT_BYTES  96 /* three numbers */
+#define TEXT_BYTES  96 /* room for three numbers */
 #define FILES_MAX   64 /* open files per process; the run delay of further threads is not known */
 #define TID_FILLING UINT32_MAX
 
@@ -60,7 +60,7 @@ static void silence_close_file(struct delay_file *f)
     atomic_store_explicit(&f->tid, 0, memory_order_release);
 }
 
-/* Returns NULL if too many threads have one, or if the kernel lacks it. */
+/* Returns NULL if too many threads have a file, or the kernel lacks it. */
 static struct delay_file *take_file(uint32_t tid)
 {
     for (unsigned i = 0; i < FILES_MAX; i++) {
@@ -97,8 +97,8 @@ static void read_times(struct thread_look *l, uint64_t now)
     l->read_delay_ns = read_delay(l);
 }
 
-/* Returns for how much of the `ticks` since read_times the thread ran. The scheduler switches
- * threads in system calls, so it is asked only if the thread may have been off the processor. */
+/* Returns for how many of the `ticks` since read_times the thread ran. Reads the CPU clock, a
+ * system call in which threads switch, only if it may have been off the processor. */
 static uint64_t ran(const struct thread_look *l, uint64_t ticks)
 {
     if (ticks <= silence_ticks_of(USUAL_NS))
@@ -198,7 +198,7 @@ void silence_tick(struct thread *writer)
     }
 }
 
-/* The files belong to the parent's threads. */
+/* Closes the files in the child of a fork: they belong to the parent's threads. */
 void silence_reset(void)
 {
     for (unsigned i = 0; i < FILES_MAX; i++)

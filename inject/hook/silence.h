@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a thread did while it made no call. Its next call after a gap of --silence takes its stack
+ * What a thread did while it made no call. The next call after a gap of --silence takes its stack
  * at the begin, so that the place has a source line, and records how long the thread ran and how
- * long it waited for a processor. Nobody can know beforehand that a thread is about to make no
- * call. So the times count from the last reading: at the end of the previous gap, after a call as
- * long as a gap, or at the thread's first call.
+ * long it waited for a processor. Since a gap cannot be foreseen, these times count from the last
+ * reading: at the end of the previous gap, after a call as long as a gap, or at the thread's first
+ * call.
  *
  * An observation (stack and readings, four system calls) is not on the fast path, and is skipped if
  * it would cost more than 1/SILENCE_PART of the thread's time: see silence.c. The thread does it
- * itself, inside our own code. Keeps errno.
+ * itself, inside our own code. Preserves errno.
  */
 #ifndef GPUPROF_INJECT_SILENCE_H
 #define GPUPROF_INJECT_SILENCE_H
@@ -25,7 +25,7 @@ static inline uint64_t silence_ticks(const struct thread *t, uint64_t begin)
                : 0;
 }
 
-/* May the thread be observed now? */
+/* Returns whether the thread may be observed now. */
 bool silence_may_look(struct thread *t, uint64_t begin);
 
 /* Records what the thread did in the `ticks` before `begin`. The observation, with the stack, began
@@ -36,7 +36,7 @@ void silence_report(struct thread *t, uint64_t begin, uint64_t ticks);
  * first call. */
 void silence_called(struct thread *t, uint64_t ticks);
 
-/* For feature.h. */
+/* Functions for feature.h. */
 void silence_start(void);
 void silence_attached(struct thread *t);
 void silence_tick(struct thread *writer);
