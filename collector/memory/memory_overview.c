@@ -154,11 +154,11 @@ static void print_places(struct screen *s, const struct memory_rows *r, bool is_
         const struct memory_place *p = &m->places.list[places[i]];
         char share[32] = "";
         if (p->total)
-            snprintf(share, sizeof share, " (%.0f%% of it)",
+            snprintf(share, sizeof share, " (%.0f%% of the device)",
                      100.0 * (double)p->peak.bytes / (double)p->total);
-        screen_line(s, i ? "" : "peak", NULL, "%10s%s: %s; %s at the end",
-                    bytes_text(peak, p->peak.bytes), share,
-                    place_text(r, p->process, p->device, p->where, name),
+        screen_line(s, i ? "" : "peak", NULL, "%10s: %s%s; %s at the end",
+                    bytes_text(peak, p->peak.bytes),
+                    place_text(r, p->process, p->device, p->where, name), share,
                     bytes_text(end, p->live.bytes));
     }
     if (m->places.count > count)
@@ -241,7 +241,7 @@ void memory_overview_print(const struct memory_rows *r, const struct table_view 
         &s, "memory", NULL, "of %u process%s, recorded for %s%s%s%s", m->rec->count,
         m->rec->count == 1 ? "" : "es", time_text(time, m->times.end_ns - m->times.begin_ns),
         resident ? "; resident (RSS) at most " : "", resident ? bytes_text(host, resident) : "",
-        resident && m->rec->count > 1 ? " of one" : "");
+        resident && m->rec->count > 1 ? " in one process" : "");
     bool is_whole = !memory_overview_print_losses(&s, m);
     print_failure(&s, r);
     print_places(&s, r, is_whole);

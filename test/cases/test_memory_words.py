@@ -48,7 +48,7 @@ def test_first_screen(columns, memory, collector, run_verb, tmp_path):
             "(/home/me/train.py:17)".split()
         assert lines[at + 3].split()[-1] == "--table=leaks"
         peaks = lines[labels.index("peak"):labels.index("held by")]
-        assert [line.split(": ")[1].split(";")[0] for line in peaks[:4]] == \
+        assert [line.split(": ")[1].split(";")[0].partition(" (")[0] for line in peaks[:4]] == \
             ["device 0", "device 1", "device 2", "device 3"]
         assert peaks[4].split() == "... and 2 more: --table=places".split()
     found = csv_tables.tables(run_verb("memory", tmp_path / "data", "--format=csv").stdout)
