@@ -304,7 +304,7 @@ static void print_answer(const struct control_status *s, const struct control_co
     if (answer == ANSWER_LATE && asked->what == CONTROL_SCHEDULE)
         fputs("; that step is over: it records the rest of the first window", stdout);
     else if (answer == ANSWER_LATE)
-        fputs("; that step is over: it follows at the next step", stdout);
+        fputs("; that step is over, so it takes place at the next step", stdout);
     else if (answer == ANSWER_REFUSED && asked->what == CONTROL_DUMP)
         fputs("; it has no flight recorder; start it with 'gpuprof run --flight=30s'", stdout);
     else if (answer == ANSWER_REFUSED && asked->what == CONTROL_SCHEDULE && s->has_flight)

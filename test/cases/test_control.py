@@ -191,7 +191,7 @@ def test_all_ranks_turn_with_the_same_step(job, ctl, collector, tmp_path):
     steps_of(second, range(108, 116))
     wait_for(collector, tmp_path, "\npause ", 10)  # until the devices are off, too
     late = ctl("start", "--at-step=112", status=1)
-    assert late.count("that step is over: it follows at the next step") == 2
+    assert late.count("that step is over, so it takes place at the next step") == 2
     steps_of(first, [116])
     steps_of(second, [120])
     assert end(first) == end(second) == ""
