@@ -192,16 +192,16 @@ const struct topic topics[] = {
      "--table=NAME,NAME shows only these tables. 'gpuprof help TABLE' explains the columns.",
      each_table_of_all},
     {"findings", "what report can find, and when it says so",
-     "A finding is time or memory that a program can get back. It is about one device of one "
-     "process, the one that it costs most. It must cost more than both thresholds: a share of the "
-     "device's recorded time after start-up, and a minimum. Of a part of a recording the minimum "
-     "is smaller in proportion. 'gpuprof help FINDING' explains one.",
+     "A finding is time or memory that a program can get back. Its costs are those of the device "
+     "that loses most by it. They must exceed two thresholds: a share of the device's recorded "
+     "time after start-up, and a minimum. If you select a part of a recording, the minimum "
+     "shrinks in proportion. 'gpuprof help FINDING' explains one.",
      each_finding},
     {"losses", "what may be missing from a recording",
      "Each is a row of the table losses and a member of losses in the JSON.", each_loss},
     {"json", "members of report --format=json",
      "Each table is a list of objects under its name; 'gpuprof help TABLE' has their members. "
-     "Times are nanoseconds, since the first event or long; null means unknown.",
+     "Times are in nanoseconds: durations, or moments since the first event. null means unknown.",
      each_key},
     {"events", "columns of export to csv and JSON lines",
      "A row is an event. A column that an event does not have is empty, and left out in JSON.",
@@ -209,8 +209,8 @@ const struct topic topics[] = {
     {"nsys", "reports of nsys stats and the tables here",
      "'gpuprof stats REPORT DIR' prints the table by nsys' name.", each_nsys_report},
     {"limits", "limits of the collector",
-     "What happens when a recording has more. The program's limits are settings: 'gpuprof help "
-     "run'.",
+     "A line has the limit, and what happens beyond it. The limits of the recorded program are "
+     "options of run: 'gpuprof help run'.",
      each_limit},
     {"exit-status", "exit statuses of all commands", "", each_status},
     {0}};

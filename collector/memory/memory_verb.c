@@ -319,8 +319,8 @@ const struct option memory_options[] = {
     {0, "by", "python-line|stack|operator|function|kind|library",
      OPTION_OWN(option_choice, struct memory_options, by),
      "Group memory by the innermost Python line, the stack or the operator that allocated it, the "
-     "function called, the kind of memory, or the library. Default: the first of the first four "
-     "that was recorded.",
+     "function called, the kind of memory, or the library. Default: the first of python-line, "
+     "stack, operator and function that was recorded.",
      .in = HELP_SHOW},
     {0, "at", "peak|end|SECONDS", .take = take_at, .at = 0,
      "Show the owners at this time: each device's peak, the end, or SECONDS after the first event; "

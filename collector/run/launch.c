@@ -443,7 +443,7 @@ static const struct option own_options[] = {
 VERB_IS(run, run, own_options, VERB_OWN(struct run_options, 0), TAKES_PROGRAM | LISTS_SETTINGS,
         "[--] PROGRAM [ARGUMENTS]", "run a program and record it",
         {PART_EXAMPLE, "gpuprof run python train.py",
-         "record a program into a new folder, which is named at the end"},
+         "record a program into a new folder; its name is printed at the end"},
         {PART_EXAMPLE, "gpuprof run -o data --pytorch=shapes --schedule=10-20 torchrun train.py",
          "record steps 10 to 20 of all ranks into one folder, with PyTorch's operators"},
         {PART_EXAMPLE, "gpuprof run --overhead-max=2% -- ./solver --steps 100",

@@ -342,7 +342,7 @@ static enum exit_code recover_run(const struct options *options)
 
 VERB_IS(
     recover, recover_run, NULL, VERB_NO_OWN, TAKES_RECORDINGS | VERB_MORE, "DIR|FILE...",
-    "complete the files of killed processes, for your own readers; merge and report read them as "
-    "they are",
+    "complete the files of killed processes, for programs of your own; gpuprof reads them as they "
+    "are",
     {PART_EXAMPLE, "gpuprof recover data", "complete all files of a folder"},
     {PART_EXAMPLE, "gpuprof recover data/*.gpuprof", "complete these files"});
