@@ -235,7 +235,7 @@ static int take_missing(struct device_report *r, const struct event *e)
     const struct record *record = e->record;
     struct device_missing *a = &r->missing_reasons[r->missing_reason_count];
     uint64_t place = device_sources_place(&r->walk->sources, e);
-    if (r->missing_reason_count == DEVICE_ABSENCES_MAX)
+    if (r->missing_reason_count == DEVICE_MISSING_REASONS_MAX)
         return 0;
     if (place && !device_report_row_of(r, r->walk->sources.list[place - 1]))
         return GPUPROF_NO_MEMORY;

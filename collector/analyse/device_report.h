@@ -16,9 +16,9 @@
 #include "resolve/event_walk.h"
 #include "table/table.h"
 
-#define THROTTLED_SHARE_MIN 0.05 /* of a step or the run; less throttling is not reported */
-#define DEVICE_ABSENCES_MAX 256  /* more are not reported */
-#define DEVICE_ABSENT_BYTES 160
+#define THROTTLED_SHARE_MIN        0.05 /* of a step or the run; less throttling is not reported */
+#define DEVICE_MISSING_REASONS_MAX 256  /* more are not reported */
+#define DEVICE_ABSENT_BYTES        160
 
 /* Printed below each table with a ">". */
 #define DEVICE_AT_LEAST_LINE                                                                       \
@@ -106,7 +106,7 @@ struct device_report {
     struct device_row **rows; /* owned, like the rows; by index of their source */
     uint32_t *firsts;         /* owned, by process index: its first row + 1; 0: none */
     uint32_t count;
-    struct device_missing missing_reasons[DEVICE_ABSENCES_MAX];
+    struct device_missing missing_reasons[DEVICE_MISSING_REASONS_MAX];
     uint32_t missing_reason_count;
 };
 

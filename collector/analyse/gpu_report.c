@@ -276,7 +276,7 @@ static int gpu_report_end(void *context)
 static void add_readers(struct report *r)
 {
     struct gpu_report *g = r->gpu;
-    if (r->sums[ANALYSIS_launches_sums].info && g->has_work && !(g->leaves & REPORT_TIED))
+    if (r->sums[ANALYSIS_launches_sums].info && g->has_work && !(g->leaves & REPORT_CORRELATED))
         resolver_add(&r->resolver,
                      &(struct rows_reader){.context = g,
                                            .columns = 1u << ROW_BEGIN | 1u << ROW_FLAGS |
@@ -298,7 +298,8 @@ static void add_readers(struct report *r)
 static unsigned gpu_report_consumers(struct report *r, struct consumer *list)
 {
     struct gpu_report *g = r->gpu;
-    bool ties = g->has_work && !(g->leaves & REPORT_TIED), has_idle = !(g->leaves & REPORT_IDLE);
+    bool ties = g->has_work && !(g->leaves & REPORT_CORRELATED),
+         has_idle = !(g->leaves & REPORT_IDLE);
     unsigned work = g->has_work ? WALK_LOSSES | (ties ? (unsigned)WALK_WORK : 0) : 0;
     unsigned count = 0;
     add_readers(r);

@@ -355,7 +355,7 @@ const struct sums_info syncs_sums = {
     .table = {TABLE("cuda_sync_sum", "synchronizations", times), .text = {SHARE, TEXT_NUMBERS}}};
 
 const struct sums_info launches_sums = {
-    OF_KINDS, BY_READER, .parts = REPORT_WORK | REPORT_TIED, .number_name = launch_name,
+    OF_KINDS, BY_READER, .parts = REPORT_WORK | REPORT_CORRELATED, .number_name = launch_name,
     .table = {TABLE("cuda_kern_exec_sum", "time from launch to kernel", launches),
               .text = {BLANK, TEXT_NUMBERS}}};
 
@@ -365,7 +365,7 @@ const struct sums_info ranges_sums = {
               .text = {BLANK, TEXT_NUMBERS}, .text_behind = say_groups}};
 
 const struct sums_info projections_sums = {
-    OF_RANGES, .parts = REPORT_WORK | REPORT_TIED,
+    OF_RANGES, .parts = REPORT_WORK | REPORT_CORRELATED,
     .table = {TABLE("nvtx_gpu_proj_sum", "ranges (projected on the GPU)", ranges),
               .text = {BLANK, TEXT_NUMBERS}, .text_behind = say_groups}};
 

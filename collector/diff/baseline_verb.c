@@ -16,13 +16,13 @@
 #include "error.h"
 #include "output/verb_output.h"
 
-#define VERB             "baseline"
-#define NAMES_TOLD_BYTES 1000 /* of names listed in a message */
-#define SUFFIX           ".json"
-#define GIT_COMMIT_BYTES 65 /* 40 digits, or 64 with SHA-256 */
-#define LINE_BYTES       1024
-#define REFS_BYTES_MAX   (8u << 20) /* read of packed-refs */
-#define HEX_DIGITS       "0123456789abcdef"
+#define VERB                 "baseline"
+#define NAMES_REPORTED_BYTES 1000 /* of names listed in a message */
+#define SUFFIX               ".json"
+#define GIT_COMMIT_BYTES     65 /* 40 digits, or 64 with SHA-256 */
+#define LINE_BYTES           1024
+#define REFS_BYTES_MAX       (8u << 20) /* read of packed-refs */
+#define HEX_DIGITS           "0123456789abcdef"
 
 /* ---- the commit that is checked out ---- */
 
@@ -257,7 +257,7 @@ static int read_names(const char *folder, struct dirent ***list)
 static enum exit_code unknown_name(const char *folder, const char *wrong)
 {
     struct dirent **names;
-    char text[NAMES_TOLD_BYTES] = "";
+    char text[NAMES_REPORTED_BYTES] = "";
     size_t length = 0;
     int reported = 0, count = read_names(folder, &names);
     for (int i = 0; i < count; i++) {

@@ -17,7 +17,7 @@
 #include "base/unit_text.h"
 #include "nvml_results.h"
 
-#define GPU_SIGHT_SECONDS  20
+#define GPU_PROBE_SECONDS  20
 #define NVML_SECONDS       10
 #define CUPTI_SUCCESS      0
 #define CUPTI_HELD         39 /* CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED */
@@ -137,7 +137,7 @@ static void ask_gpu(void *result, void *context)
 void gpu_probe_take(struct target *p)
 {
     p->gpu = (struct gpu_probe){.answer = GPU_NO_LIBRARY, .reason = "cannot start a process"};
-    aside_run(ask_gpu, &p->gpu, sizeof p->gpu, p, GPU_SIGHT_SECONDS);
+    aside_run(ask_gpu, &p->gpu, sizeof p->gpu, p, GPU_PROBE_SECONDS);
 }
 
 /* Finds the version of the kernel module, "580.65.06" in "NVRM version: NVIDIA UNIX x86_64 Kernel

@@ -197,7 +197,7 @@ int flame_gather(struct flame *f, const char *symbol_folder)
 
 static void say_missing_reasons(const struct recording *rec, const char *key, const char *what)
 {
-    struct missing_reason found[ABSENCES_MAX];
+    struct missing_reason found[MISSING_REASONS_MAX];
     unsigned count = missing_reasons_find(rec, key, found);
     for (unsigned i = 0; i < count; i++) {
         char *text = missing_reason_text(&found[i], rec, what);

@@ -108,7 +108,7 @@ static int put_tree(const struct stack_costs *costs, struct page_data *d)
 int page_put_flame(const struct page *p, struct page_data *d)
 {
     const struct recording *rec = p->report->rec;
-    struct missing_reason found[ABSENCES_MAX];
+    struct missing_reason found[MISSING_REASONS_MAX];
     char *missing = missing_reasons_find(rec, "stacks", found)
                         ? missing_reason_text(found, rec, "stacks")
                         : NULL;

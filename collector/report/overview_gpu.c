@@ -10,10 +10,10 @@
 #include "report/overview.h"
 #include "resolve/missing_reason.h"
 
-#define CAUSES_SHOWN   3
-#define ALARMING_LINES 7 /* above the causes; the summary of a run then has room for one */
-#define ABSENCES_SHOWN 2 /* missing reasons */
-#define BAR_WIDTH      40
+#define CAUSES_SHOWN          3
+#define ALARMING_LINES        7 /* above the causes; the summary of a run then has room for one */
+#define MISSING_REASONS_SHOWN 2 /* missing reasons */
+#define BAR_WIDTH             40
 
 /* Prints a bar with a letter per kind of work, at least one if the share is not shown as 0.0%. */
 static void print_bar(struct screen *s, const struct overview *o)
@@ -87,7 +87,7 @@ static void print_missing(struct screen *s, const char *before, const char *reas
 /* Prints in one line why GPU rows are missing in some or all processes. */
 void overview_print_missing_reason(const struct report *r, struct screen *s)
 {
-    struct missing_reason found[ABSENCES_MAX];
+    struct missing_reason found[MISSING_REASONS_MAX];
     const char *rows = recording_gpu_rows(r->rec);
     bool has_gpu = recording_has_gpu(r->rec); /* even if only readings of devices */
     bool has_worked = r->idle ? r->idle->window_ns : has_gpu;
@@ -99,7 +99,7 @@ void overview_print_missing_reason(const struct report *r, struct screen *s)
                     "killed before CUPTI delivered any work (try run --tune gpu-flush=50ms)");
     else if (!has_gpu)
         screen_line(s, "GPU", NULL, "no work recorded");
-    for (unsigned i = 0; i < count && i < ABSENCES_SHOWN; i++) {
+    for (unsigned i = 0; i < count && i < MISSING_REASONS_SHOWN; i++) {
         char *text = missing_reason_text(&found[i], r->rec, "rows");
         print_missing(s, "", text ? text : "?");
         free(text);
@@ -124,7 +124,7 @@ static void print_unread(struct screen *s, const struct report *r)
 {
     const struct device_report *d = r->devices;
     unsigned shown = 0;
-    for (uint32_t i = 0; d && i < d->missing_reason_count && shown < ABSENCES_SHOWN; i++) {
+    for (uint32_t i = 0; d && i < d->missing_reason_count && shown < MISSING_REASONS_SHOWN; i++) {
         const struct device_missing *a = &d->missing_reasons[i];
         uint32_t alike = device_missing_is_whole(a) ? device_missing_alike(d, a) : 0;
         char *text = alike ? device_missing_text(d, a, alike) : NULL;
@@ -150,7 +150,7 @@ static void print_lacks(struct screen *s, const struct recording *rec, const cha
 
 static void overview_gpu_print_notes(struct screen *s, const struct recording *rec)
 {
-    struct missing_reason found[ABSENCES_MAX];
+    struct missing_reason found[MISSING_REASONS_MAX];
     print_lacks(s, rec, "GPU", "rows without ", found, gpu_lacks_find(rec, found));
     print_lacks(s, rec, "note", "", found, notes_find(rec, found));
 }

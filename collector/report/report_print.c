@@ -46,7 +46,7 @@ static int report_print_losses(const struct report *r, const struct report_view 
 /* Prints where GPU rows come from, by groups of processes, so that a rank without rows shows. */
 static void print_gpu_rows(const struct recording *rec, FILE *out)
 {
-    struct missing_reason found[ABSENCES_MAX];
+    struct missing_reason found[MISSING_REASONS_MAX];
     unsigned count = gpu_statuses_find(rec, found), left = rec->count;
     for (unsigned i = 0; i < count; i++) {
         char *clean = json_line(found[i].reason);
@@ -150,7 +150,7 @@ static int print_others(const struct report *r, const struct report_view *v, FIL
 
 int report_print_text(const struct report *r, const struct report_view *v, FILE *out)
 {
-    struct missing_reason found[ABSENCES_MAX];
+    struct missing_reason found[MISSING_REASONS_MAX];
     int error = 0;
     if (!v->tables)
         error = print_recording(r, v, out);
@@ -173,7 +173,7 @@ enum exit_code report_write_csv(const struct report *r, const struct report_view
 
 static void print_json_gpu_rows(const struct recording *rec, FILE *out)
 {
-    struct missing_reason found[ABSENCES_MAX];
+    struct missing_reason found[MISSING_REASONS_MAX];
     unsigned count = gpu_statuses_find(rec, found);
     fprintf(out, "\"gpu_rows_of\": ");
     missing_reasons_print_json(found, count, "status", out);

@@ -229,7 +229,7 @@ static bool stack_report_print_fill_foot(const struct table *t, struct cell *cel
 static void print_missing_reasons(const struct stack_report *r, const char *key, const char *what,
                                   FILE *out)
 {
-    struct missing_reason found[ABSENCES_MAX];
+    struct missing_reason found[MISSING_REASONS_MAX];
     unsigned count = missing_reasons_find(r->costs.rec, key, found);
     for (unsigned i = 0; i < count; i++) {
         char *text = missing_reason_text(&found[i], r->costs.rec, what);
@@ -280,7 +280,7 @@ static void say_no_python(const struct table *t, FILE *out)
 
 static void print_json_missing_reasons(const struct stack_report *r, const char *key, FILE *out)
 {
-    struct missing_reason found[ABSENCES_MAX];
+    struct missing_reason found[MISSING_REASONS_MAX];
     unsigned count = missing_reasons_find(r->costs.rec, key, found);
     fprintf(out, "\"%s_absent\": ", key);
     missing_reasons_print_json(found, count, "reason", out);

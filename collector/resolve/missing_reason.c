@@ -15,7 +15,7 @@ static unsigned missing_reason_add(struct missing_reason *found, unsigned count,
     unsigned at = 0;
     while (at < count && strcmp(found[at].reason, text) != 0)
         at++;
-    if (at == ABSENCES_MAX)
+    if (at == MISSING_REASONS_MAX)
         return count;
     if (at == count)
         found[count++] = (struct missing_reason){.reason = text};

@@ -10,14 +10,14 @@
 
 #include "read/recording.h"
 
-#define ABSENCES_MAX 4 /* different reasons */
+#define MISSING_REASONS_MAX 4 /* different reasons */
 
 struct missing_reason {
     const char *reason; /* a view */
     uint32_t processes; /* number of processes that gave it */
 };
 
-/* Finds the reasons under a key ("stacks", "python"), ABSENCES_MAX at most; returns their
+/* Finds the reasons under a key ("stacks", "python"), MISSING_REASONS_MAX at most; returns their
  * number. */
 unsigned missing_reasons_find(const struct recording *rec, const char *key,
                               struct missing_reason *found);

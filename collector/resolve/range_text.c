@@ -384,9 +384,9 @@ const char *step_names_text(struct step_names *n, char text[STEP_NAMES_ALL_BYTES
     size_t at = (size_t)sprintf(text, "%s", n->count ? "; the names are " : "");
     if (n->count)
         qsort(n->list, n->count, sizeof n->list[0], most_first);
-    for (uint32_t i = 0; i < n->count && i < STEP_NAMES_TOLD; i++)
+    for (uint32_t i = 0; i < n->count && i < STEP_NAMES_REPORTED; i++)
         at += (size_t)sprintf(text + at, "%s'%s'", i ? ", " : "", n->list[i].pattern);
-    if (n->count > STEP_NAMES_TOLD)
+    if (n->count > STEP_NAMES_REPORTED)
         strcpy(text + at, " ...");
     return text;
 }

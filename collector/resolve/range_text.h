@@ -69,8 +69,8 @@ uint32_t range_text_pattern(const char *text, uint32_t byte_count, enum range_nu
  */
 #define STEP_NAMES_MAX       32 /* names that are counted: the first ones */
 #define STEP_NAME_BYTES      64 /* of a longer name the beginning, and '*' */
-#define STEP_NAMES_TOLD      5
-#define STEP_NAMES_ALL_BYTES (STEP_NAMES_TOLD * (STEP_NAME_BYTES + 4) + 24)
+#define STEP_NAMES_REPORTED  5
+#define STEP_NAMES_ALL_BYTES (STEP_NAMES_REPORTED * (STEP_NAME_BYTES + 4) + 24)
 
 struct step_name {
     char pattern[STEP_NAME_BYTES]; /* with '*' for its numbers */

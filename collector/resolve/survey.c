@@ -135,10 +135,7 @@ static int take_libraries(struct survey *s, struct library_calls *libraries,
 
 /* The context and stack of a call, for struct correlated_call. */
 struct around {
-    uint32_t range;
-    uint32_t library;
-    uint32_t op;
-    uint32_t stack;
+    uint32_t range, library, op, stack;
 };
 
 static inline int survey_add_call(struct survey *s, const struct event *e, unsigned flags,

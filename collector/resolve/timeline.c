@@ -24,8 +24,7 @@ struct open_block {
     struct record *window; /* owned; NULL: the whole payload is in memory */
     uint8_t *window_text;  /* owned: the byte string of the window's only record, or NULL */
     size_t window_bytes;   /* of both */
-    uint32_t window_at;
-    uint32_t window_count;
+    uint32_t window_at, window_count;
 };
 
 /* Holds the begin, so that most comparisons do not access the block. */

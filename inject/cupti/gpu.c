@@ -160,7 +160,7 @@ static bool shows(unsigned code)
 
 static bool is_detached(void)
 {
-    return gpu_detachment() == GPU_DEAF;
+    return gpu_detachment() == GPU_DETACHED;
 }
 
 static const struct call_watcher callbacks = {.shows = shows, .is_detached = is_detached};

@@ -25,7 +25,7 @@ enum gpu_phase {
 enum gpu_detachment {
     GPU_HEARS,
     GPU_HEARS_ENDS, /* only the ends of calls that had begun */
-    GPU_DEAF,
+    GPU_DETACHED,
 };
 
 #define GPU_MISSING_BYTES_MAX 160

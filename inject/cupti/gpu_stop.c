@@ -51,7 +51,7 @@ void gpu_stop_callbacks(void)
 {
     uint32_t hears = GPU_HEARS, hears_ends = GPU_HEARS_ENDS;
     if (atomic_compare_exchange_strong(&gpu.detached, &hears, GPU_HEARS_ENDS) ||
-        !atomic_compare_exchange_strong(&gpu.detached, &hears_ends, GPU_DEAF))
+        !atomic_compare_exchange_strong(&gpu.detached, &hears_ends, GPU_DETACHED))
         return;
     struct quiet quiet = quiet_begin();
     for (unsigned d = 1; d < CUPTI_API_DOMAINS; d++)

@@ -70,7 +70,7 @@ static bool gpu_subscriber_is_ours(int domain, uint32_t cbid)
 {
     int code = cupti_callback_code(&gpu.callbacks, (CUpti_CallbackDomain)domain, cbid);
     return gpu.subscriber && gpu.subscriber == atomic_load(&other.handle) && code >= 0 &&
-           gpu.is_called_back[code] && gpu_detachment() != GPU_DEAF &&
+           gpu.is_called_back[code] && gpu_detachment() != GPU_DETACHED &&
            !atomic_load(&gpu.rests[code]);
 }
 
