@@ -371,7 +371,7 @@ def test_live_folder_cannot_be_used(life):
     life("calls", settings={"GPUPROF_LIVE": "/proc/x"})
     [process] = life.processes()
     [note] = process.said
-    assert note.startswith("no live file could be made (")
+    assert note.startswith("no live file: ")
     assert process.header.live_path == "" and process.meta["live"] == "memory"
     assert life.recorded([process]) == life.arrived()
 
@@ -424,7 +424,7 @@ def test_full_live_disk(life, disk):
     [process] = life.processes()
     assert not process.losses
     [note] = process.said
-    assert note.startswith("no live file could be made (")
+    assert note.startswith("no live file: ")
     assert [c.args["bytes"] for c in process.calls()] == list(range(1, 20001))
 
 

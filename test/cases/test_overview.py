@@ -96,7 +96,7 @@ def test_a_file_that_ends_early(run_collector, make_gpu):
     path, = folder.glob("*.gpuprof")
     path.write_bytes(path.read_bytes()[:1500])
     text = run_collector("report", folder).stdout
-    assert "\n  GPU        rows absent: the file ends before the reason\n" in text
+    assert "\n  GPU        rows absent: the file ends before it says why\n" in text
 
 
 def test_colours(collector, run_collector, make_gpu):

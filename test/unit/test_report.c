@@ -69,7 +69,7 @@ static void test_summary(void **state)
                         "  error      1 failed; first cudaErrorMemoryAllocation of cudaMalloc\n"
                         "  wall time  4.000 s; 1 process, 2 threads, 200 calls\n"
                         "  start-up   4.000 s until the first call\n"
-                        "  GPU        rows absent: the recording gives no reason\n"
+                        "  GPU        rows absent: the recording does not say why\n"
                         "  calls       80.0%   40.000 us  100 x cudaMemcpyAsync\n"
                         "              20.0%   10.000 us  100 x cudaMalloc\n"
                         "  copied     100.0 MiB in 100 calls\n"

@@ -92,7 +92,7 @@ def test_without_a_network(collector, make_gpu):
     with viewing(collector, make_gpu("train", 1, 1)) as address:
         page = look(f"{address}perfetto.html", "--disable-popup-blocking",
                     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1", budget_ms=90000)
-    assert "Perfetto does not answer." in page and 'href="trace.json"' in page
+    assert "Perfetto did not answer." in page and 'href="trace.json"' in page
 
 
 def test_a_window_that_the_browser_does_not_open(collector, make_gpu):
