@@ -236,7 +236,7 @@ static int train(int rank)
     pthread_join(compute, NULL);
     int failed = make_mistakes(&trainer);
     trainer_release(&trainer);
-    printf("demo: rank %d on %s: %d steps, %u kernels, %d calls failed on purpose\n", rank,
+    printf("demo: process %d on %s: %d steps, %u kernels, %d calls failed on purpose\n", rank,
            prop.name, STEP_COUNT, trainer.kernel_count, failed);
     return failed == 2 ? 0 : 1;
 }
