@@ -345,7 +345,7 @@ int finding_add_evidence(const struct findings *f, struct finding *to, uint32_t 
     struct candidates all = {0};
     uint32_t count = 0;
     int error = find_candidates(f, to, place, &all);
-    const struct candidate *next = all.list, *end = all.list + all.count;
+    const struct candidate *next = all.list, *end = next ? next + all.count : NULL;
     if (to->kind !=
         &finding_kinds[FINDING_STRAGGLER]) /* its cost is a mean of several ranks' waits */
         share_out(&all, to->ns);
