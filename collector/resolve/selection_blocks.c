@@ -7,7 +7,8 @@
 #include "resolve/look_ahead.h"
 #include "resolve/selection.h"
 
-/* Context of calls, which a table of rows (rows.h) does not need. */
+/* Context of calls, which a table of rows (rows.h) does not need. It needs a link (rare), which may
+ * be in a later block than its call. */
 #define AROUND_TYPES                                                                               \
     (block_type_bit(RECORD_PUSH) | block_type_bit(RECORD_POP) |                                    \
      block_type_bit(RECORD_RANGE_START) | block_type_bit(RECORD_RANGE_END) |                       \
@@ -15,7 +16,7 @@
      block_type_bit(RECORD_OP_END) | block_type_bit(RECORD_LIBRARY_BEGIN) |                        \
      block_type_bit(RECORD_LIBRARY_END) | block_type_bit(RECORD_MEMORY) |                          \
      block_type_bit(RECORD_TENSOR) | block_type_bit(RECORD_CONTENT) |                              \
-     block_type_bit(RECORD_LINK) | block_type_bit(RECORD_SILENCE))
+     block_type_bit(RECORD_SILENCE))
 
 /* Clock noise can place work this long before its call. */
 static uint64_t selection_blocks_later(uint64_t ns)
@@ -65,6 +66,12 @@ bool selection_wants(void *context, const struct process *p, const struct block_
 
 /* ---- calls before the selection -------------------------------------------------------------- */
 
+/* Correlation ids of a process as if they had 64 bits: they start again after 2^32. */
+struct called_ids {
+    uint64_t last;  /* seen; the next one is less than 2^31 away */
+    uint64_t least; /* of the work; UINT64_MAX: none */
+};
+
 /*
  * Finds the calls of selected work. Correlation ids rise along each thread, so take the least id of
  * that work. Each thread's calls are in the last block that begins with a smaller id, and in the
@@ -72,11 +79,11 @@ bool selection_wants(void *context, const struct process *p, const struct block_
  */
 struct called {
     struct selection *s;
-    uint64_t *least;       /* owned, by process index: least id of the work; UINT64_MAX: none */
-    uint8_t *left;         /* owned, by thread index: whether more blocks are needed */
-    struct time_span span; /* selected time of the current process */
-    bool is_work;          /* looks for work now; else for calls */
-    uint8_t *payload;      /* owned, of the current block */
+    struct called_ids *ids; /* owned, by process index */
+    uint8_t *left;          /* owned, by thread index: whether more blocks are needed */
+    struct time_span span;  /* selected time of the current process */
+    bool is_work;           /* looks for work now; else for calls */
+    uint8_t *payload;       /* owned, of the current block */
     size_t capacity;
 };
 
@@ -88,21 +95,28 @@ static bool is_correlated(unsigned type)
            type == RECORD_MEMORY;
 }
 
+static uint64_t whole_id(struct called_ids *ids, uint32_t id)
+{
+    ids->last += (uint64_t)(int32_t)(id - (uint32_t)ids->last);
+    return ids->last;
+}
+
 /* Updates the least id by work that overlaps the selection. Returns 0 or an error. */
 static int selection_blocks_take_work(struct called *c, struct process *p,
                                       struct block_decoder *decoder)
 {
+    struct called_ids *ids = &c->ids[p->index];
     struct clock_place clock = {0};
     struct record r;
     int more;
     while ((more = block_decoder_next(decoder, &r)) > 0) {
         uint64_t begin_ns, end_ns, begin = r.begin < CLOCK_NS_MAX ? r.begin : CLOCK_NS_MAX;
         uint64_t duration = r.duration < CLOCK_NS_MAX ? r.duration : CLOCK_NS_MAX;
-        if (!is_correlated(r.type) || !r.correlation || r.correlation >= c->least[p->index])
+        if (!is_correlated(r.type) || !r.correlation || whole_id(ids, r.correlation) >= ids->least)
             continue;
         clock_map_look_both(&p->clock, &clock, begin, begin + duration, &begin_ns, &end_ns);
         if (begin_ns < c->span.end_ns && end_ns >= c->span.begin_ns)
-            c->least[p->index] = r.correlation;
+            ids->least = ids->last;
     }
     return more;
 }
@@ -117,7 +131,7 @@ static int take_calls(struct called *c, struct process *p, const struct block_he
     while ((more = block_decoder_next(decoder, &r)) > 0 &&
            !(r.type == RECORD_CALL && r.correlation))
         ;
-    if (more > 0 && thread && r.correlation < c->least[p->index])
+    if (more > 0 && thread && whole_id(&c->ids[p->index], r.correlation) < c->ids[p->index].least)
         c->left[thread->index] =
             h->types & block_type_bit(RECORD_LINK) && c->left[thread->index] == LEFT_MORE
                 ? LEFT_ONE
@@ -197,7 +211,7 @@ static int find_calls(struct called *c)
         const struct thread *thread =
             entry->thread == INDEX_THREADS ? NULL : thread_find(&p->threads, entry->thread);
         uint8_t *left = thread ? &c->left[thread->index] : NULL;
-        if (c->least[p->index] == UINT64_MAX || !may_have(entry, CALL_TYPES) ||
+        if (c->ids[p->index].least == UINT64_MAX || !may_have(entry, CALL_TYPES) ||
             entry->time >= selection_blocks_later(s->to_ns) || (left && *left == LEFT_NONE))
             continue;
         s->called[i] = true;
@@ -222,18 +236,18 @@ int selection_begin(void *context, bool ties)
     if (!is_needed)
         return 0;
     s->called = calloc(rec->index.count + 1u, sizeof *s->called);
-    c.least = malloc((rec->count + 1u) * sizeof *c.least);
+    c.ids = malloc((rec->count + 1u) * sizeof *c.ids);
     c.left = malloc(rec->thread_count + 1u);
-    int error = s->called && c.least && c.left ? 0 : GPUPROF_NO_MEMORY;
+    int error = s->called && c.ids && c.left ? 0 : GPUPROF_NO_MEMORY;
     for (uint32_t i = 0; error == 0 && i < rec->count; i++)
-        c.least[i] = UINT64_MAX;
+        c.ids[i] = (struct called_ids){1ull << 62, UINT64_MAX};
     if (error == 0)
         memset(c.left, LEFT_MORE, rec->thread_count + 1u);
     if (error == 0)
         error = find_least(&c);
     if (error == 0)
         error = find_calls(&c);
-    free(c.least);
+    free(c.ids);
     free(c.left);
     free(c.payload);
     return error;

@@ -846,6 +846,43 @@ def test_calls_long_before_a_piece_are_not_read(tmp_path, run_collector, tables,
     assert (shown.returncode, shown.stderr, shown.stdout) == (0, "", wanted.stdout)
 
 
+def test_calls_before_their_ids_start_again(tmp_path, run_collector):
+    """Correlation ids have 32 bits. Calls with small ones may follow, and their work."""
+    r = Recording()
+    for batch, first in enumerate((2**32 - 1 - 2 * EACH, 2**32 - 1 - EACH, 0)):
+        r.calls, r.now = first, batch * BATCH_NS
+        calls = [r.call("cudaLaunchKernel", [0]) for _ in range(EACH)]
+        r.now += 2 * BATCH_NS
+        for call in calls:
+            r.kernel("kernel", 700, call)
+    folder = r.write(built(BUILD / "make_raw"), tmp_path)
+    for begin, end, wanted in ((11.9, 12.1, EACH), (15.9, 16.1, EACH), (11.9, 16.1, 2 * EACH)):
+        text = run_collector("report", "--table=cuda_kern_exec_sum", f"--from={begin}",
+                             f"--to={end}", "--format=csv", folder).stdout
+        assert [int(row["instances"]) for row in csv_tables.table(text)] == [wanted] * 3
+
+
+def test_a_link_far_from_its_call_and_its_work(tmp_path, run_collector):
+    """It is in a block without calls."""
+    r = Recording()
+    for moment in range(2):
+        r.now = moment * BATCH_NS
+        call = r.call("cudaLaunchKernel", [0])
+        with r.range("between", OTHER):
+            r.now += BATCH_NS // 4
+        r.calls += 1
+        r.add(MAIN, TYPES["link"], [r.calls], call=call)
+        with r.range("between", OTHER):
+            pass
+    r.now = 2 * BATCH_NS
+    r.kernel("kernel", 700, 2)
+    r.kernel("kernel", 700, 4)
+    folder = r.write(built(BUILD / "make_raw"), tmp_path)
+    text = run_collector("report", "--table=cuda_kern_exec_sum", "--from=7.9", "--format=csv",
+                         folder).stdout
+    assert [int(row["instances"]) for row in csv_tables.table(text)] == [2] * 3
+
+
 def lengths(run_collector, folder, name, *options):
     """How long a range lasts: by the table, by its row, by the trace."""
     report = json.loads(run_collector("report", "--format=json", *options, folder).stdout)
