@@ -122,7 +122,7 @@ def full():
 
 SHORTAGES = {"larger-than-device": too_large, "fragmented": fragmented,
              "kept-apart": lambda: fragmented(2 * GIB), "leak": leak,
-             "preallocation": preallocation, "hidden": hidden, "limited": limited,
+             "preallocation": preallocation, "limited": limited, "hidden": hidden,
              "one-owner": one_owner, "full": full}
 
 
