@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
+#include "base/new_text.h"
 #include "bytes.h"
 
 /* The table rows for the tens or hundreds digit `d`; `zeros` is the row's count of leading
@@ -268,14 +269,12 @@ char *json_line(const char *text)
 
 char *line_printf(const char *format, ...)
 {
-    char *text = NULL;
     va_list list;
     va_start(list, format);
-    int length = vasprintf(&text, format, list);
+    char *text = text_vprintf(format, list);
     va_end(list);
-    char *line = length < 0 ? NULL : json_line(text);
-    if (length >= 0)
-        free(text);
+    char *line = text ? json_line(text) : NULL;
+    free(text);
     return line;
 }
 

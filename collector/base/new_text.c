@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/new_text.h"
 
-#include <stdarg.h>
 #include <stdlib.h>
+
+char *text_vprintf(const char *format, va_list list)
+{
+    char *text = NULL;
+    return vasprintf(&text, format, list) < 0 ? NULL : text;
+}
 
 char *text_printf(const char *format, ...)
 {
-    char *text = NULL;
     va_list list;
     va_start(list, format);
-    int length = vasprintf(&text, format, list);
+    char *text = text_vprintf(format, list);
     va_end(list);
-    return length < 0 ? NULL : text;
+    return text;
 }
 
 FILE *new_text_begin(struct new_text *t)

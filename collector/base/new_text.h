@@ -3,11 +3,13 @@
 #ifndef GPUPROF_COLLECTOR_NEW_TEXT_H
 #define GPUPROF_COLLECTOR_NEW_TEXT_H
 
+#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 
-/* Returns NULL without memory. */
+/* Return NULL without memory. */
 char *text_printf(const char *format, ...) __attribute__((format(printf, 1, 2)));
+char *text_vprintf(const char *format, va_list list) __attribute__((format(printf, 1, 0)));
 
 struct new_text {
     char *text;

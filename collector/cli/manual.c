@@ -11,18 +11,16 @@
 #include "base/message.h"
 #include "base/nearest.h"
 #include "base/next_words.h"
+#include "cli/help_rows.h"
 #include "cli/manual.h"
+#include "cli/manual_parts.h"
+#include "cli/topics.h"
 #include "output/verb_output.h"
 #include "settings.h"
 #include "stream.h"
 #include "table/table.h"
 
-#define HELP_COLUMN       26 /* column of the explanations */
-#define HELP_WIDTH        92
-#define SYNOPSIS_BYTES    1024
-#define TABLE_TEXT_BYTES  256
-#define COLUMN_TEXT_BYTES 128
-#define FOLDER_PATTERN    "gpuprof.PROGRAM.TIME" /* the default folder of run */
+#define SYNOPSIS_BYTES 1024
 #define UNITS_TEXT                                                                                 \
     "Sizes have K, M, G or T (KB, KiB: the same, 1024 bytes); times ns, us, ms, s, min or h"
 
@@ -37,164 +35,10 @@ static const char intro[] =
     "gpuprof shows where the time and the memory of a CUDA program go, in all its processes and "
     "threads, and what to change first. The program is not changed, and no root rights are needed.";
 
-/* ---- text ----------------------------------------------------------------------------------- */
-
-void print_wrapped(const char *text, size_t at, size_t column)
-{
-    if (at > 0 && at + 1 >= column) {
-        putchar('\n');
-        at = 0;
-    }
-    while (*text) {
-        size_t length = strcspn(text, " \n");
-        if (at > column && at + 1 + length > HELP_WIDTH) {
-            putchar('\n');
-            at = 0;
-        }
-        if (at < column)
-            printf("%*s", (int)(column - at), "");
-        else if (at > column)
-            putchar(' ');
-        at = at < column ? column : at > column ? at + 1 : at;
-        printf("%.*s", (int)length, text);
-        at += length;
-        text += length;
-        if (*text == '\n') {
-            putchar('\n');
-            at = 0;
-        }
-        text += *text != '\0';
-    }
-    putchar('\n');
-}
-
-void print_row(const char *name, const char *text)
-{
-    print_wrapped(text, (size_t)printf("  %s", name), HELP_COLUMN);
-}
-
-/* "--buffer SIZE", "--nested", "--sample[=RATE|off]"; for --tune "seal=TIME". */
-static void option_name(int index, char *name, size_t name_bytes)
-{
-    const struct setting_info *info = &setting_infos[index];
-    bool may_be_alone = *info->value && setting_alone((enum setting_index)index);
-    bool is_tuning = info->group == HELP_TUNING;
-    snprintf(name, name_bytes, "%s%s%s%s%s",
-             index == SETTING_OUT ? "-o, --"
-             : is_tuning          ? ""
-                                  : "--",
-             info->option,
-             may_be_alone   ? "[="
-             : is_tuning    ? "="
-             : *info->value ? " "
-                            : "",
-             is_tuning && !*info->value ? "off|on" : info->value, may_be_alone ? "]" : "");
-}
-
-static void setting_text(int index, char *text, size_t text_bytes)
-{
-    const struct setting_info *info = &setting_infos[index];
-    const char *default_value = index == SETTING_OUT ? FOLDER_PATTERN : info->default_value;
-    snprintf(text, text_bytes, "%s (%s%s%s)", info->help, info->variable,
-             *default_value ? "; default: " : "", default_value);
-}
-
-typedef void item_fn(const char *name, const char *text);
-
-/* "-o, --output FILE". */
-static void option_words(const struct option *info, char *words, size_t words_bytes)
-{
-    char letter[3] = {'-', info->letter, '\0'};
-    snprintf(words, words_bytes, "%s%s%s%s%s%s", info->letter ? letter : "",
-             info->letter && info->name ? ", " : "", info->name ? "--" : "",
-             info->name ? info->name : "", info->value ? " " : "", info->value ? info->value : "");
-}
-
 /* "[OPTIONS] DIR|FILE...". */
 static void synopsis(const struct verb *verb, char *text, size_t text_bytes)
 {
     snprintf(text, text_bytes, "%s%s", verb->options ? "[OPTIONS] " : "", verb->operands);
-}
-
-/* Whether something in group `in` belongs to this list of `group`, with all or only few entries. */
-static bool is_in(unsigned in, enum help_group group, bool all)
-{
-    return (in & ~(unsigned)HELP_MORE) == group && (all || !(in & HELP_MORE));
-}
-
-/* Passes the verb's options or settings in that group to `item` (or NULL). Returns their number. */
-static unsigned each_option(const struct verb *verb, enum help_group group, bool all, item_fn *item)
-{
-    const struct option *option;
-    unsigned count = 0;
-    for (unsigned i = 0; (option = option_at(verb, i)); i++) {
-        char words[64];
-        option_words(option, words, sizeof words);
-        if (option->help && is_in(option->in, group, all) && ++count && item)
-            item(words, option->help);
-    }
-    return count;
-}
-
-unsigned each_setting(enum help_group group, bool all, item_fn *item)
-{
-    unsigned count = 0;
-    for (int i = 0; i < SETTING_COUNT; i++) {
-        char name[128], text[512];
-        option_name(i, name, sizeof name);
-        setting_text(i, text, sizeof text);
-        if (is_in(setting_infos[i].group, group, all) && ++count && item)
-            item(name, text);
-    }
-    return count;
-}
-
-/* A table of the option --table; NULL: no such option, or no more. */
-static const struct table_info *table_at(const struct verb *verb, unsigned index)
-{
-    const struct option *option = option_named(verb, "table");
-    return option && option->table_at ? option->table_at(index) : NULL;
-}
-
-/* "GPU idle time by cause", "... (--by=stack)". */
-static void table_about(const struct table_info *info, char *text, size_t text_bytes)
-{
-    static const char *const ways[] = {[BY_STACK] = " (--by=stack)",
-                                       [BY_PYTHON_LINE] = " (--by=python-line)",
-                                       [BY_THREAD] = " (--by=thread)",
-                                       [BY_SOURCE] = " (--source)"};
-    snprintf(text, text_bytes, "%s%s",
-             info->about   ? info->about
-             : info->title ? info->title
-                           : info->name,
-             info->by ? ways[info->by] : "");
-}
-
-/* Passes on documented columns: "total_ns (total)", the names in JSON and csv, and in text. */
-static void each_column(const struct table_info *info, item_fn *item)
-{
-    char name[COLUMN_TEXT_BYTES];
-    for (unsigned i = 0; i < info->column_count; i++) {
-        const struct column *c = &info->columns[i];
-        bool has_label = c->label && *c->label;
-        snprintf(name, sizeof name, has_label ? "%s%s(%s)" : "%s", c->key ? c->key : "",
-                 c->key ? " " : "", c->label);
-        if (c->doc)
-            item(name, c->doc);
-    }
-}
-
-void each_table(const struct verb *verb, item_fn *item, item_fn *column)
-{
-    const struct table_info *info, *before = NULL;
-    char text[TABLE_TEXT_BYTES];
-    for (unsigned i = 0; (info = table_at(verb, i)); i++, before = info) {
-        table_about(info, text, sizeof text);
-        if (!before || strcmp(info->name, before->name) != 0)
-            item(info->name, text);
-        if (column)
-            each_column(info, column);
-    }
 }
 
 static void print_verbs(const struct verb *const *verbs, unsigned which)
@@ -281,7 +125,7 @@ static void help_one(const struct verb *verb, bool all)
             print_wrapped(row->text, 0, 6);
         }
     help_options(verb, all);
-    if (table_at(verb, 0)) {
+    if (help_table_at(verb, 0)) {
         printf("\ntables:\n");
         each_table(verb, print_row, NULL);
         printf("\n'gpuprof help TABLE' prints a table's columns.\n");
@@ -388,17 +232,17 @@ enum exit_code verb_help(const struct verb *const *verbs, const char *name, bool
 static bool help_table(const struct verb *const *verbs, const char *name)
 {
     const struct table_info *info;
-    char text[TABLE_TEXT_BYTES];
+    char text[HELP_TABLE_BYTES];
     bool any = false;
     for (; *verbs && !any; verbs++)
-        for (unsigned i = 0; (info = table_at(*verbs, i)); i++) {
+        for (unsigned i = 0; (info = help_table_at(*verbs, i)); i++) {
             const char *names[] = {info->name, info->old_name, info->key, info->csv_name};
             unsigned own = 0;
             while (own < 4 && !(names[own] && strcmp(names[own], name) == 0))
                 own++;
             if (own == 4)
                 continue;
-            table_about(info, text, sizeof text);
+            help_table_about(info, text, sizeof text);
             if (!any) {
                 printf("usage: gpuprof %s --table=%s ...\n\n", (*verbs)->name, info->name);
                 print_wrapped(TABLE_WORDS, 0, 0);
@@ -454,7 +298,7 @@ static void roff_verb(const struct verb *verb)
     printf("\"\n");
     roff_text(verb->help);
     roff_options(verb);
-    if (table_at(verb, 0)) {
+    if (help_table_at(verb, 0)) {
         printf(".PP\n.B Tables\n");
         each_table(verb, roff_item, roff_column);
     }
@@ -483,13 +327,27 @@ static enum exit_code manual_of_verb(const struct verb *verb)
     roff_synopsis(verb);
     printf("\n.SH OPTIONS\n");
     roff_options(verb);
-    if (table_at(verb, 0)) {
+    if (help_table_at(verb, 0)) {
         printf(".SH TABLES\n");
         each_table(verb, roff_item, roff_column);
     }
     if (verb->takes & LISTS_SETTINGS)
         roff_settings();
     roff_parts(verb, ".SH ");
+    printf(".SH \"SEE ALSO\"\n.BR gpuprof (1)\n");
+    return standard_output_end();
+}
+
+static enum exit_code manual_of_topic(const struct verb *const *verbs, const struct topic *topic)
+{
+    printf(".TH GPUPROF\\-%s 7 \"\" \"gpuprof %s\" \"Miscellaneous\"\n", topic->name,
+           GPUPROF_RELEASE);
+    printf(".SH NAME\ngpuprof\\-%s \\- ", topic->name);
+    roff_text(topic->title);
+    printf(".SH DESCRIPTION\n");
+    if (*topic->about)
+        roff_text(topic->about);
+    topic->each(verbs, roff_item, roff_column);
     printf(".SH \"SEE ALSO\"\n.BR gpuprof (1)\n");
     return standard_output_end();
 }

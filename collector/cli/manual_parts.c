@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/manual.h"
+#include "cli/manual_parts.h"
 
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/topics.h"
 #include "output/verb_output.h"
 
 static const char *const manual_part_titles[PART_COUNT] = {"EXAMPLES", "ENVIRONMENT", "FILES",
@@ -184,7 +185,7 @@ void roff_sections(void)
         "and its rows. Several tables are blocks: a line '# NAME', the heading, the rows, and an "
         "empty line. With -o DIR each table is a file, DIR/NAME.csv.");
     printf(".SH \"EXIT STATUS\"\n");
-    topic_find("exit-status")->each(NULL, roff_item, true);
+    topic_find("exit-status")->each(NULL, roff_item, roff_column);
 }
 
 enum exit_code manual_of_header(void)

@@ -23,7 +23,7 @@
 #include "base/file_at.h"
 #include "base/unit_text.h"
 #include "base/workers.h"
-#include "cli/manual.h"
+#include "cli/topics.h"
 #include "diff/run_summary.h"
 #include "memory/snapshot.h"
 #include "output/verb_output.h"
@@ -54,14 +54,14 @@ static void finding_text(const struct finding_kind *kind, char text[TOPIC_TEXT_B
     (void)length;
 }
 
-static void each_finding(const struct verb *const *verbs, item_fn *item, bool is_whole)
+static void each_finding(const struct verb *const *verbs, item_fn *item, item_fn *column)
 {
     char text[TOPIC_TEXT_BYTES];
     (void)verbs;
     for (unsigned i = 0; i < FINDING_KINDS; i++) {
-        if (is_whole)
+        if (column)
             finding_text(&finding_kinds[i], text);
-        item(finding_kinds[i].id, is_whole ? text : finding_kinds[i].title);
+        item(finding_kinds[i].id, column ? text : finding_kinds[i].title);
     }
 }
 
@@ -81,50 +81,50 @@ bool help_finding(const char *name)
 
 /* ---- other topics ---------------------------------------------------------------------------- */
 
-static void each_table_of_all(const struct verb *const *verbs, item_fn *item, bool is_whole)
+static void each_table_of_all(const struct verb *const *verbs, item_fn *item, item_fn *column)
 {
     for (; *verbs; verbs++)
-        each_table(*verbs, item, is_whole ? roff_column : NULL);
+        each_table(*verbs, item, column);
 }
 
-static void each_loss(const struct verb *const *verbs, item_fn *item, bool is_whole)
+static void each_loss(const struct verb *const *verbs, item_fn *item, item_fn *column)
 {
-    (void)verbs, (void)is_whole;
+    (void)verbs, (void)column;
     for (unsigned i = 0; i < LOSS_COUNT; i++)
         item(loss_info(i).key, loss_info(i).text);
 }
 
-static void each_key(const struct verb *const *verbs, item_fn *item, bool is_whole)
+static void each_key(const struct verb *const *verbs, item_fn *item, item_fn *column)
 {
     static const char *const keys[][2] = {
 #define JSON_KEY(key, meaning) {key, meaning},
 #include "cli/json_keys.def"
     };
-    (void)verbs, (void)is_whole;
+    (void)verbs, (void)column;
     for (unsigned i = 0; i < sizeof keys / sizeof keys[0]; i++)
         item(keys[i][0], keys[i][1]);
 }
 
-static void each_event_column(const struct verb *const *verbs, item_fn *item, bool is_whole)
+static void each_event_column(const struct verb *const *verbs, item_fn *item, item_fn *column)
 {
     static const char *const columns[][2] = {
 #define EVENT_COLUMN(NAME, name, meaning) {#name, meaning},
 #include "export/event_columns.def"
 #undef EVENT_COLUMN
     };
-    (void)verbs, (void)is_whole;
+    (void)verbs, (void)column;
     for (unsigned i = 0; i < sizeof columns / sizeof columns[0]; i++)
         item(columns[i][0], columns[i][1]);
 }
 
-static void each_nsys_report(const struct verb *const *verbs, item_fn *item, bool is_whole)
+static void each_nsys_report(const struct verb *const *verbs, item_fn *item, item_fn *column)
 {
     static const char *const reports[][3] = {
 #define STATS_REPORT(name, old_name, tables, by, note) {#name, tables, note},
 #define STATS_TRACE(name, old_name, kinds, note)       {#name, "a row an event", note},
 #include "export/stats_reports.def"
     };
-    (void)verbs, (void)is_whole;
+    (void)verbs, (void)column;
     for (unsigned i = 0; i < sizeof reports / sizeof reports[0]; i++) {
         char text[TOPIC_TEXT_BYTES];
         const char *table = reports[i][1], *note = reports[i][2];
@@ -133,7 +133,7 @@ static void each_nsys_report(const struct verb *const *verbs, item_fn *item, boo
     }
 }
 
-static void each_limit(const struct verb *const *verbs, item_fn *item, bool is_whole)
+static void each_limit(const struct verb *const *verbs, item_fn *item, item_fn *column)
 {
     enum limit_unit { COUNT, BYTES, SECONDS };
     static const struct {
@@ -146,7 +146,7 @@ static void each_limit(const struct verb *const *verbs, item_fn *item, bool is_w
 #define GROWING(least, bytes, most, name, beyond) {COUNT, least, bytes, most, name, beyond},
 #include "cli/limits.def"
     };
-    (void)verbs, (void)is_whole;
+    (void)verbs, (void)column;
     for (unsigned i = 0; i < sizeof limits / sizeof limits[0]; i++) {
         char text[TOPIC_TEXT_BYTES], most[UNIT_TEXT_BYTES], least[UNIT_TEXT_BYTES];
         if (limits[i].unit == BYTES)
@@ -165,9 +165,9 @@ static void each_limit(const struct verb *const *verbs, item_fn *item, bool is_w
     }
 }
 
-static void each_status(const struct verb *const *verbs, item_fn *item, bool is_whole)
+static void each_status(const struct verb *const *verbs, item_fn *item, item_fn *column)
 {
-    (void)verbs, (void)is_whole;
+    (void)verbs, (void)column;
     item("0", "everything that was recorded was read");
     item("1", "input or output failed");
     item("2", "a wrong option, a missing program, an empty selection, or no recording");
@@ -179,9 +179,9 @@ static void each_status(const struct verb *const *verbs, item_fn *item, bool is_
     item("ctl", "1: a process did not answer, was past the step, or cannot do it; 2: none runs");
 }
 
-static void each_tuning(const struct verb *const *verbs, item_fn *item, bool is_whole)
+static void each_tuning(const struct verb *const *verbs, item_fn *item, item_fn *column)
 {
-    (void)verbs, (void)is_whole;
+    (void)verbs, (void)column;
     each_setting(HELP_TUNING, true, item);
 }
 
@@ -230,19 +230,5 @@ void help_topic(const struct verb *const *verbs, const struct topic *topic)
         print_wrapped(topic->about, 0, 0);
         putchar('\n');
     }
-    topic->each(verbs, print_row, false);
-}
-
-enum exit_code manual_of_topic(const struct verb *const *verbs, const struct topic *topic)
-{
-    printf(".TH GPUPROF\\-%s 7 \"\" \"gpuprof %s\" \"Miscellaneous\"\n", topic->name,
-           GPUPROF_RELEASE);
-    printf(".SH NAME\ngpuprof\\-%s \\- ", topic->name);
-    roff_text(topic->title);
-    printf(".SH DESCRIPTION\n");
-    if (*topic->about)
-        roff_text(topic->about);
-    topic->each(verbs, roff_item, true);
-    printf(".SH \"SEE ALSO\"\n.BR gpuprof (1)\n");
-    return standard_output_end();
+    topic->each(verbs, print_row, NULL);
 }

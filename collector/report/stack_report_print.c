@@ -22,7 +22,7 @@ static double share_of(const struct stack_report *r, const struct stack_cost *co
 
 /* ---- names ---- */
 
-/* Returns "train (/home/me/train.py:12)" in new memory. */
+/* Returns "train (train.py:12)" in new memory. */
 static char *line_name(const struct stack_report *r, const struct line_row *row)
 {
     const char *mark = row->borrowed && !r->is_mine ? BORROWED : "";
