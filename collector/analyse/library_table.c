@@ -222,8 +222,8 @@ static void say_shares(const struct table *t, FILE *out)
         fprintf(out,
                 "GPU time in library calls: %.1f%%; FLOPs are known for %.1f%% of the GPU "
                 "time\n",
-                cell_share(s->whole[LIBRARY_OWN_NS], *s->all).percent,
-                cell_share(s->whole[LIBRARY_FLOPS_NS], *s->all).percent);
+                100 * cell_share(s->whole[LIBRARY_OWN_NS], *s->all).real,
+                100 * cell_share(s->whole[LIBRARY_FLOPS_NS], *s->all).real);
 }
 
 static void say_shares_json(const struct table *t, FILE *out)
@@ -255,7 +255,7 @@ const struct sums_info library_sums = {
               .title = "library calls", .columns = columns, .column_count = COLUMNS,
               .text = {SHARE, GPU, CPU, CALLS, ERRORS, TFLOPS, PEAK, TENSOR, INTENSITY, FLOPS,
                        BYTES, BUS},
-              .text_limit = 30, .more = "... and %s more row%s; --limit=N shows more of them",
+              .text_limit = 30,
               .text_none = ": no call of cuBLAS, cuDNN or NCCL is recorded (--libraries)",
               .text_before = say_shares, .json_before = say_shares_json},
 };

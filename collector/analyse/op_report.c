@@ -114,7 +114,6 @@ static struct op_row op_report_row_of(const struct op_report *o, const struct op
                                                    : OP_OPERATORS,
                          .text = op->text,
                          .process = op->process,
-                         .name = op->text ? 0 : op->name,
                          .inputs = o->by == BY_SHAPE ? op->inputs : 0};
     if (o->by == BY_STACK && outer && row.table != OP_MODULES)
         row.parent = o->entries[outer->row].is.row + 1;
@@ -151,8 +150,7 @@ static int64_t row_place(struct op_report *o, const struct op_row *wanted)
     return number < 0 ? number : number - 1;
 }
 
-/* The index of the entry for such calls. If there is no room, an entry without inputs, forward
- * operator and module. */
+/* The index of the entry for such calls; if there is no room, of one for all calls of the row. */
 static int64_t entry_place(struct op_report *o, const struct op_class *is)
 {
     static const struct number_kind kind = NUMBER_KEY(struct op_entry, is);
@@ -160,11 +158,7 @@ static int64_t entry_place(struct op_report *o, const struct op_class *is)
     int64_t number =
         NUMBER_ADD(&o->entry_numbers, &kind, o->entries, o->entry_count, o->rows_max, &wanted);
     if (!number) {
-        wanted.is = (struct op_class){.formula = is->formula,
-                                      .row = is->row,
-                                      .is_covered = is->is_covered,
-                                      .counts = is->counts,
-                                      .is_compiled = is->is_compiled};
+        wanted.is = (struct op_class){.formula = is->formula, .row = is->row};
         number =
             NUMBER_ADD(&o->entry_numbers, &kind, o->entries, o->entry_count, UINT32_MAX, &wanted);
     }
@@ -285,32 +279,28 @@ static int op_report_close_op(struct op_report *o, const struct slice *s)
 struct credit {
     uint64_t ns;
     uint64_t device;
-    bool is_in_op;
-    bool is_in_label; /* or operator */
-    bool is_in_module;
-    bool is_in_hook;
+    unsigned tables; /* bits of enum op_table: of the entries so far */
     bool is_backward;
     bool is_found;                   /* in an entry with a formula */
     const struct kernel_name *label; /* label of compiled code */
 };
 
+static bool is_in_op(const struct credit *c)
+{
+    return c->tables >> OP_OPERATORS & 1;
+}
+
 static void op_report_credit(struct op_report *o, struct credit *c, struct op_entry *entry)
 {
     const struct op_class *is = &entry->is;
     struct op_row *row = &o->rows[is->row];
-    bool is_label = row->table == OP_LABELS, is_module = row->table == OP_MODULES;
-    bool is_hook = row->table == OP_HOOKS;
-    bool is_inner = is_module  ? c->is_in_module
-                    : is_hook  ? c->is_in_hook
-                    : is_label ? c->is_in_label || c->is_in_op
-                               : c->is_in_op;
+    /* An operator's or hook's work is not the own work of a label around it. */
+    unsigned inner = row->table == OP_LABELS ? ~(1u << OP_MODULES) : 1u << row->table;
     row->values[OP_GPU] += c->ns;
-    row->values[OP_GPU_SELF] += is_inner ? 0 : c->ns;
+    row->values[OP_GPU_SELF] += c->tables & inner ? 0 : c->ns;
     if (is->forward)
         o->rows[is->forward - 1].values[OP_BACKWARD_GPU] += c->ns;
-    entry->devices.is_mixed |= entry->devices.has_any && entry->devices.device != c->device;
-    entry->devices.device = c->device;
-    entry->devices.has_any = true;
+    entry->device = c->device;
     entry->gpu_ns += c->ns;
     if (is->formula && !c->is_found)
         entry->found_ns += c->ns;
@@ -318,10 +308,7 @@ static void op_report_credit(struct op_report *o, struct credit *c, struct op_en
     if (is->backward_of && !c->is_backward)
         o->entries[is->backward_of - 1].backward_gpu_ns += c->ns;
     c->is_backward |= is->backward_of != 0;
-    c->is_in_op |= row->table == OP_OPERATORS;
-    c->is_in_label |= !is_module;
-    c->is_in_module |= is_module;
-    c->is_in_hook |= is_hook;
+    c->tables |= 1u << row->table;
     if (is->is_compiled && !c->label)
         c->label = row->text;
 }
@@ -353,7 +340,7 @@ static int op_report_take_work(void *context, const struct slice *s)
         return 0;
     while ((node = survey_op(&o->walk->survey, &s->call, &place, &error)))
         op_report_credit(o, &c, &o->entries[node->row]);
-    if (error < 0 || c.is_in_op)
+    if (error < 0 || is_in_op(&c))
         return error;
     int taken = graph_origins_work(&o->graphs, s);
     if (taken > 0) /* its owner is known at the end */
@@ -397,16 +384,16 @@ static int report_node(void *context, const struct graph_node *node, enum graph_
     for (uint32_t i = 0; i < count; i++) {
         uint32_t word = o->chains.words[chain + 1 + i];
         struct op_entry *entry = &o->entries[word & ~CHAIN_IS_FIRST];
-        bool was_in_op = c.is_in_op;
+        bool was_in_op = is_in_op(&c);
         entry->replays += word & CHAIN_IS_FIRST ? node->count : 0;
         op_report_credit(o, &c, entry);
-        o->rows[entry->is.row].values[OP_GRAPH] += c.is_in_op && !was_in_op ? node->ns : 0;
+        o->rows[entry->is.row].values[OP_GRAPH] += is_in_op(&c) && !was_in_op ? node->ns : 0;
     }
     const struct kernel_name *kernel =
         node->kernel ? walk_kernel(o->walk, node->process, node->kernel) : NULL;
-    return c.is_in_op ? 0
-                      : op_report_add_none(o, NONE_GRAPH | (uint64_t)origin << 8, kernel,
-                                           node->count, node->ns);
+    return is_in_op(&c) ? 0
+                        : op_report_add_none(o, NONE_GRAPH | (uint64_t)origin << 8, kernel,
+                                             node->count, node->ns);
 }
 
 /* ---- as a consumer --------------------------------------------------------------------------- */

@@ -44,11 +44,11 @@ enum op_measure {
     OP_COUNTER = 13,        /* counted as flop_counter does; for a module, of its operators ... */
     OP_BACKWARD_FLOPS = 16, /* ... and of their backward ones */
     OP_RATE_FLOPS = 19,
-    OP_RATE_NS, /* GPU time of these */
-    OP_PEAK, /* 128 bits: FLOPs that devices could have done in that time, if their peak is known */
-    OP_NO_PEAK = 23, /* the peak of some device is not known */
-    OP_FLOPS_NS,     /* GPU time in operators with known FLOPs */
-    OP_MARK,         /* row without an operator; a label that stands for several */
+    OP_RATE_NS,  /* GPU time of these */
+    OP_PEAK,     /* thousands of FLOPs that devices could have done in that time */
+    OP_NO_PEAK,  /* the peak of some device is not known */
+    OP_FLOPS_NS, /* GPU time in operators with known FLOPs */
+    OP_MARK,     /* row without an operator; a label that stands for several */
     OP_VALUES
 };
 
@@ -71,18 +71,10 @@ enum { NONE_COUNT, NONE_NS };
 /* Its tables, in the order of analyses.def. */
 enum op_table { OP_OPERATORS, OP_UNDER_NONE, OP_LABELS, OP_MODULES, OP_HOOKS, OP_TABLES };
 
-/* Adds a 128-bit number to OP_PEAK. */
-static inline void op_peak_add(uint64_t *values, uint64_t low, uint64_t high)
-{
-    values[OP_PEAK + 1] += high;
-    values[OP_PEAK + 1] += __builtin_add_overflow(values[OP_PEAK], low, &values[OP_PEAK]);
-}
-
 /* A row, before equal rows of several processes are merged. */
 struct op_row {
-    const struct process *process; /* its numbers' process; NULL: all without a row */
-    const struct kernel_name *text;
-    uint64_t name; /* name number if `text` is NULL */
+    const struct process *process;  /* its numbers' process; NULL: all without a row */
+    const struct kernel_name *text; /* NULL: not known */
     uint64_t inputs;
     const struct kernel_name *range; /* by range: the range or label around it; NULL: none */
     uint32_t parent;                 /* by stack: index of the row around it + 1; 0: none */
@@ -108,17 +100,10 @@ struct op_class {
     uint32_t reserved;
 };
 
-/* The devices that did the work. */
-struct op_devices {
-    uint64_t device;
-    bool has_any;
-    bool is_mixed; /* several devices */
-};
-
 /* Sums over the calls of one class. */
 struct op_entry {
     struct op_class is;
-    struct op_devices devices;
+    uint64_t device; /* that did its last work */
     uint64_t calls;
     uint64_t duplicates; /* calls that are the only content of a call of the same name */
     uint64_t captured;   /* calls captured into graphs: they did no work themselves ... */
@@ -165,6 +150,10 @@ int op_report_add_none(struct op_report *o, uint64_t why, const struct kernel_na
 /* Call after the walk: fills the tables. 0 or GPUPROF_NO_MEMORY. */
 int op_report_complete(struct op_report *o);
 
-const char *op_none_word(enum none_cause cause);
+/* A cause as one word, in the table's rows, and in the sentence above the table. */
+struct none_words {
+    const char *word, *row, *sentence;
+};
+extern const struct none_words none_words[NONE_CAUSES];
 
 #endif

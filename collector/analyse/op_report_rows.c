@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The rows of operators, and their names, sizes and FLOPs, which are known only after the walk
  * (op_report.h). */
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,15 +38,12 @@ static void rate(struct op_report *o, struct op_row *row, const struct op_entry 
         __builtin_add_overflow(row->values[OP_RATE_FLOPS], all, &all))
         return;
     const struct surveyed_device *device =
-        is_product && !entry->devices.is_mixed
-            ? survey_device(&o->walk->survey, row->process, entry->devices.device)
-            : NULL;
+        is_product ? survey_device(&o->walk->survey, row->process, entry->device) : NULL;
     uint32_t peak = device ? device_peak(device->name, flops->type) : 0;
-    unsigned __int128 could = (unsigned __int128)peak * entry->gpu_ns;
     row->values[OP_NO_PEAK] |= !peak;
     row->values[OP_RATE_FLOPS] = all;
     row->values[OP_RATE_NS] += entry->gpu_ns;
-    op_peak_add(row->values, (uint64_t)could, (uint64_t)(could >> 64));
+    row->values[OP_PEAK] += peak * (entry->gpu_ns / 1000);
 }
 
 /* Adds to `module` and to all modules around it. */
@@ -123,7 +119,7 @@ static int group_labels(struct op_report *o)
         return GPUPROF_NO_MEMORY;
     for (uint32_t i = 0; i < o->count; i++)
         names[i] = o->rows[i].table == OP_LABELS ? o->rows[i].text : NULL;
-    int64_t grouped = range_names_group(&o->walk->texts, names, NULL, o->count, NUMBERS_ALL);
+    int64_t grouped = range_names_group(&o->walk->texts, names, NULL, o->count);
     for (uint32_t i = 0; grouped > 0 && i < o->count; i++)
         if (names[i] && names[i] != o->rows[i].text) {
             o->rows[i].text = names[i];
@@ -138,15 +134,12 @@ static int op_report_rows_name_row(struct op_report *o, struct op_row *row,
                                    const struct kernel_name **name, const struct kernel_name **more)
 {
     struct kernel_names *names = &o->sums[row->table].texts;
-    char number[64];
-    const char *text = !row->process ? "(others)" : row->text ? row->text->raw : number;
+    const char *text = !row->process ? "(others)" : row->text ? row->text->raw : "(not named)";
     const char *path = row->table == OP_MODULES && row->text ? strchr(text, ' ') : NULL;
     int error = 0;
     *name = row->text;
     if (row->text && row->table <= OP_LABELS)
         return 0;
-    snprintf(number, sizeof number, row->table == OP_MODULES ? "(not named)" : "operator %" PRIu64,
-             row->name);
     if (row->text && row->table == OP_HOOKS)
         text = op_hook_name(row->text);
     if (path)
@@ -214,27 +207,17 @@ int op_report_add_none(struct op_report *o, uint64_t why, const struct kernel_na
     return 0;
 }
 
-const char *op_none_word(enum none_cause cause)
-{
-    static const char *const words[NONE_CAUSES] = {[NONE_COMPILED] = "compiled",
-                                                   [NONE_GRAPH] = "graph",
-                                                   [NONE_THREAD] = "thread",
-                                                   [NONE_CALL] = "call",
-                                                   [NONE_BETWEEN] = "between"};
-    return words[cause];
-}
+const struct none_words none_words[NONE_CAUSES] = {
+    [NONE_COMPILED] = {"compiled", "compiled code", "compiled code"},
+    [NONE_GRAPH] = {"graph", "replays of graphs captured in no operator", "replays of graphs"},
+    [NONE_THREAD] = {"thread", "calls of threads without operators", "threads without operators"},
+    [NONE_CALL] = {"call", "work whose call is not known", "calls not known"},
+    [NONE_BETWEEN] = {"between", "calls between operators", "between operators"}};
 
 /* Names a row. Only now is it known which threads have operators. */
 static int name_none(struct sums *s, struct sums_row *row, void *context)
 {
-    static const char *const causes[NONE_CAUSES] = {
-        [NONE_COMPILED] = "compiled code",
-        [NONE_GRAPH] = "replays of graphs captured in no operator",
-        [NONE_THREAD] = "calls of threads without operators",
-        [NONE_CALL] = "work whose call is not known",
-        [NONE_BETWEEN] = "calls between operators"};
     static const char *const graphs[GRAPH_ORIGINS] = {
-        [GRAPH_KNOWN] = "replays of graphs captured in no operator",
         [GRAPH_WHOLE] = "replays of graphs, recorded as a whole",
         [GRAPH_UNSEEN] = "replays of graphs whose capture was not recorded",
         [GRAPH_DIFFERENT] = "replays of graphs with other nodes than were captured"};
@@ -244,12 +227,12 @@ static int name_none(struct sums *s, struct sums_row *row, void *context)
     enum none_cause cause = (enum none_cause)(row->keys[NONE_WHY] & 0xff);
     if (thread && !o->has_ops[thread - 1])
         cause = NONE_THREAD;
-    char *text = text_printf("%s%s%s",
-                             cause == NONE_GRAPH ? graphs[row->keys[NONE_WHY] >> 8] : causes[cause],
-                             what ? ": " : "", what ? what->shown : "");
+    const char *graph = cause == NONE_GRAPH ? graphs[row->keys[NONE_WHY] >> 8] : NULL;
+    char *text = text_printf("%s%s%s", graph ? graph : none_words[cause].row, what ? ": " : "",
+                             what ? what->shown : "");
     if (!text)
         return GPUPROF_NO_MEMORY;
-    struct key key = {sums_text(s, text), sums_text(s, op_none_word(cause)), 0};
+    struct key key = {sums_text(s, text), sums_text(s, none_words[cause].word), 0};
     free(text);
     return sums_row_add(s, key, row->values);
 }

@@ -12,8 +12,7 @@
 #include "base/unit_text.h"
 
 #define STACK_SHOWN_MAX 64 /* innermost rows around a row */
-#define ROWS            SUMS_TABLE, .text_limit = 100, .more = MORE
-#define MORE            "... and %s more row%s; --limit=N shows more of them"
+#define ROWS            SUMS_TABLE, .text_limit = 100
 #define COLUMNS_ARE(c)  .columns = c, .column_count = sizeof c / sizeof c[0]
 
 enum { TEXT, AROUND, PARENT }; /* keys; for a module the first two are path and class */
@@ -95,10 +94,14 @@ static const struct kernel_name *op_tables_text_of(uint64_t key)
     return (const struct kernel_name *)(uintptr_t)key;
 }
 
-/* Prints the rows around a row, innermost first. */
-static void op_tables_put_around(const struct op_report *o, uint64_t parent, bool is_json,
-                                 FILE *out)
+/* The rows around a row, innermost first: a JSON list, or " < outer" for each. */
+static char *stack_of(const struct op_report *o, uint64_t parent, bool is_json)
 {
+    struct new_text text;
+    FILE *out = new_text_begin(&text);
+    if (!out)
+        return NULL;
+    fputs(is_json ? "[" : "", out);
     for (unsigned i = 0; parent && i < STACK_SHOWN_MAX; i++) {
         const struct kernel_name *name = o->rows[parent - 1].text;
         if (is_json)
@@ -107,6 +110,8 @@ static void op_tables_put_around(const struct op_report *o, uint64_t parent, boo
             fprintf(out, " < %s", name ? name->shown : "?");
         parent = o->rows[parent - 1].parent;
     }
+    fputs(is_json ? "]" : "", out);
+    return new_text_end(&text, out);
 }
 
 /* The name in text joins what JSON has in several members. */
@@ -115,28 +120,17 @@ static struct cell op_tables_name_of(const struct sums *s, const struct sums_row
 {
     const struct kernel_name *name = op_tables_text_of(row->keys[TEXT]),
                              *around = op_tables_text_of(row->keys[AROUND]);
-    struct new_text text;
-    FILE *out = new_text_begin(&text);
-    if (!out)
-        return cell_owned(NULL);
-    fputs(name ? name->shown : "?", out);
-    if (around && format != FORMAT_JSON)
-        fprintf(out, s->by == BY_RANGE ? " in %s" : " %s", around->shown);
-    if (format != FORMAT_JSON && s->owner) /* none for parts */
-        op_tables_put_around(s->owner, row->keys[PARENT], false, out);
-    return cell_owned(new_text_end(&text, out));
-}
-
-static struct cell op_tables_stack_of(const struct op_report *o, uint64_t parent)
-{
-    struct new_text text;
-    FILE *out = new_text_begin(&text);
-    if (!out)
-        return cell_owned(strdup("[]"));
-    fputc('[', out);
-    op_tables_put_around(o, parent, true, out);
-    fputc(']', out);
-    return cell_owned(new_text_end(&text, out));
+    const char *shown = name ? name->shown : "?";
+    if (format == FORMAT_JSON)
+        return cell_text(shown);
+    char *stack = s->owner ? stack_of(s->owner, row->keys[PARENT], false) : NULL; /* no parts */
+    struct cell cell = cell_printf("%s%s%s%s", shown,
+                                   !around             ? ""
+                                   : s->by == BY_RANGE ? " in "
+                                                       : " ",
+                                   around ? around->shown : "", stack ? stack : "");
+    free(stack);
+    return cell;
 }
 
 static void op_tables_fill_row(const struct sums *s, const struct sums_row *row,
@@ -145,18 +139,17 @@ static void op_tables_fill_row(const struct sums *s, const struct sums_row *row,
     const uint64_t *v = row->values;
     bool is_label = s->info == &labels_sums, is_none = !is_label && v[OP_MARK];
     const struct kernel_name *around = op_tables_text_of(row->keys[AROUND]);
-    unsigned __int128 peak = (unsigned __int128)v[OP_PEAK + 1] << 64 | v[OP_PEAK];
     cells[NAME] = op_tables_name_of(s, row, format);
     if (s->by == BY_SHAPE && !is_label && !is_none)
         cells[DIMS] = cell_text(around ? around->shown : NULL);
     if (s->by == BY_RANGE && !is_label && !is_none)
         cells[RANGE] = cell_text(around ? around->shown : NULL);
     if (s->by == BY_STACK && !is_none && format == FORMAT_JSON)
-        cells[STACK] = op_tables_stack_of(s->owner, row->keys[PARENT]);
+        cells[STACK] = cell_owned(stack_of(s->owner, row->keys[PARENT], true));
     if (v[OP_RATE_NS])
         cells[TFLOPS] = cell_real((double)v[OP_RATE_FLOPS] / (double)v[OP_RATE_NS] / 1e3);
-    if (v[OP_RATE_NS] && !v[OP_NO_PEAK] && peak > 0)
-        cells[PEAK] = cell_real((double)v[OP_RATE_FLOPS] / (double)peak);
+    if (v[OP_RATE_NS] && !v[OP_NO_PEAK] && v[OP_PEAK])
+        cells[PEAK] = cell_real((double)v[OP_RATE_FLOPS] / 1e3 / (double)v[OP_PEAK]);
     if (is_none)
         cells[CALLS] = cells[SELF_CPU] = cells[CPU] = (struct cell){0};
     if (is_none || is_label) /* labels have no shares: they contain operators */
@@ -167,7 +160,7 @@ static void op_tables_fill_row(const struct sums *s, const struct sums_row *row,
         cells[GRAPH] = (struct cell){0};
 }
 
-/* Adds FLOPs, which are unknown on overflow, and peaks, which have 128 bits. */
+/* Adds FLOPs, which are unknown on overflow. */
 static void op_tables_join(uint64_t *values, const uint64_t *from)
 {
     for (unsigned i = OP_PROFILER; i <= OP_BACKWARD_FLOPS; i += 3) {
@@ -178,7 +171,6 @@ static void op_tables_join(uint64_t *values, const uint64_t *from)
         values[i] = flops;
         values[i + 1] += from[i + 1];
     }
-    op_peak_add(values, from[OP_PEAK], from[OP_PEAK + 1]);
 }
 
 /* Shows the row without an operator only if there is an operator, a label or a module. */
@@ -204,39 +196,35 @@ static uint64_t cause_ns(const struct sums *none, enum none_cause cause)
     uint64_t ns = 0;
     for (uint32_t i = 0; i < none->shown; i++) {
         const char *word = sums_name(none, &none->rows[i], 1, NULL);
-        ns += word && strcmp(word, op_none_word(cause)) == 0 ? none->rows[i].values[NONE_NS] : 0;
+        ns += word && strcmp(word, none_words[cause].word) == 0 ? none->rows[i].values[NONE_NS] : 0;
     }
     return ns;
 }
 
 static void say_none(const struct table *t, FILE *out)
 {
-    static const char *const causes[NONE_CAUSES] = {[NONE_COMPILED] = "compiled code",
-                                                    [NONE_GRAPH] = "replays of graphs",
-                                                    [NONE_THREAD] = "threads without operators",
-                                                    [NONE_CALL] = "calls not known",
-                                                    [NONE_BETWEEN] = "between operators"};
     const struct sums *s = t->source, *none = s + OP_UNDER_NONE;
     uint64_t all_ns = *s->all, none_ns = none->whole[NONE_NS];
     char text[UNIT_TEXT_BYTES], all[UNIT_TEXT_BYTES];
     if (!all_ns)
         return;
     fprintf(out, "GPU time under no operator: %.1f%% (%s of %s)",
-            cell_share(none_ns, all_ns).percent, time_text(text, none_ns), time_text(all, all_ns));
+            100 * cell_share(none_ns, all_ns).real, time_text(text, none_ns),
+            time_text(all, all_ns));
     for (unsigned i = 0, said = 0; i < NONE_CAUSES; i++) {
         uint64_t ns = cause_ns(none, i);
         if (ns)
-            fprintf(out, "%s %s %.1f%%", said++ ? "," : ":", causes[i],
-                    cell_share(ns, all_ns).percent);
+            fprintf(out, "%s %s %.1f%%", said++ ? "," : ":", none_words[i].sentence,
+                    100 * cell_share(ns, all_ns).real);
     }
     fputc('\n', out);
     if (s->whole[OP_GRAPH])
         fprintf(out,
                 "graph replays, by the operators that captured the graph: %.1f%% of GPU time\n",
-                cell_share(s->whole[OP_GRAPH], all_ns).percent);
+                100 * cell_share(s->whole[OP_GRAPH], all_ns).real);
     if (s->whole[OP_PROFILER + 1] || s->whole[OP_COUNTER + 1])
         fprintf(out, "FLOPs known for %.1f%% of the GPU time\n",
-                cell_share(s->whole[OP_FLOPS_NS], all_ns).percent);
+                100 * cell_share(s->whole[OP_FLOPS_NS], all_ns).real);
 }
 
 static void say_none_json(const struct table *t, FILE *out)
@@ -262,16 +250,13 @@ static void say_groups(const struct table *t, FILE *out)
 }
 
 #define OP_SUMS                                                                                    \
-    .values = {JOIN_MOST,                                                                          \
+    .values = {[OP_SEEN] = JOIN_MOST,                                                              \
                [OP_CALLS... OP_GPU_BOTH] = JOIN_ADD,                                               \
-               [OP_PROFILER... 18] = JOIN_OWN,                                                     \
-               JOIN_ADD,                                                                           \
-               JOIN_ADD,                                                                           \
-               JOIN_OWN,                                                                           \
-               JOIN_OWN,                                                                           \
-               JOIN_MOST,                                                                          \
-               JOIN_ADD,                                                                           \
-               JOIN_MOST},                                                                         \
+               [OP_PROFILER... OP_RATE_FLOPS - 1] = JOIN_OWN,                                      \
+               [OP_RATE_FLOPS... OP_PEAK] = JOIN_ADD,                                              \
+               [OP_NO_PEAK] = JOIN_MOST,                                                           \
+               [OP_FLOPS_NS] = JOIN_ADD,                                                           \
+               [OP_MARK] = JOIN_MOST},                                                             \
     .join = op_tables_join, .parts = REPORT_OPS, .keeps_filtered = true, .is_left_out = true
 
 const struct sums_info ops_sums = {
@@ -341,8 +326,7 @@ const struct sums_info ops_under_none_sums = {
               .title = "GPU time under no operator",
               COLUMNS_ARE(none_columns),
               .text = {4, 3, 2},
-              .text_limit = 30,
-              .more = MORE},
+              .text_limit = 30},
 };
 
 /* ---- modules and hooks ----------------------------------------------------------------------- */

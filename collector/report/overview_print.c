@@ -256,7 +256,7 @@ static void print_functions(struct screen *s, const struct report *r, unsigned c
         char part[16] = "";
         sums_show(&t, i, FORMAT_TEXT, cells);
         if (cells[shared].kind == CELL_REAL)
-            snprintf(part, sizeof part, "%.1f%%", cells[shared].percent);
+            snprintf(part, sizeof part, "%.1f%%", 100 * cells[shared].real);
         screen_line(s, i ? "" : "calls", cells[0].text, "%6s  %10s  %s x ", part,
                     time_text(time, cells[total].number), count_text(number, cells[called].number));
         cells_release(cells);

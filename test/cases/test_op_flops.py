@@ -243,17 +243,6 @@ def test_rate(report, device, kind, peak):
     assert made["ops_flops_known_ns"] == 5500 and made["ops_flops_known_share"] == 0.55
 
 
-def test_rate_of_several_devices(report):
-    """Nobody says which device's peak that would be a share of."""
-    recording = Recording()
-    for number in range(2):
-        recording.device("Tesla V100-SXM2-16GB", number)
-        with recording.op("aten::mm", T((256, 512)), T((512, 1024))):
-            recording.launch(2000, device=number)
-    _, rows = report(recording)
-    assert "tflops" in rows["aten::mm"] and "peak_share" not in rows["aten::mm"]
-
-
 def test_partly_known(report, tmp_path, run_verb):
     recording = Recording()
     with recording.op("aten::mm", T((256, 512)), T((512, 1024))):
