@@ -83,6 +83,8 @@ static void gpu_report_analysis_release(struct report *r)
     struct gpu_report *g = r->gpu;
     free(g->devices);
     memory_peaks_release(&g->memory);
+    key_map_release(&g->ranges.counts);
+    key_map_release(&g->projections.counts);
     key_map_release(&g->device_places);
 }
 
@@ -357,11 +359,6 @@ const struct analysis gpu_analysis = {ANALYSIS_STATE(gpu),
                                       .consumers = gpu_report_consumers,
                                       .has_readers = true,
                                       .release = gpu_report_analysis_release};
-
-bool gpu_report_is_unsure(const struct gpu_report *g)
-{
-    return g->ranges.is_unsure || g->projections.is_unsure;
-}
 
 struct gpu_totals gpu_totals(const struct sums *use)
 {

@@ -49,9 +49,6 @@ void gpu_join_makers(struct row_name *to, const struct row_name *from);
 /* Copies from the resolver which calls launched kernels to their table. Returns 0 or an error. */
 int gpu_take_makers(struct report *report);
 
-/* Might ranges form other groups if they came in another order? */
-bool gpu_report_is_unsure(const struct gpu_report *g);
-
 /* The work of all devices together. */
 struct gpu_totals {
     uint32_t devices; /* devices with work */

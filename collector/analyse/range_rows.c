@@ -66,13 +66,12 @@ static int count_patterns(struct kernel_names *texts, const struct kernel_name *
 }
 
 int64_t range_names_group(struct kernel_names *texts, const struct kernel_name **names,
-                          const struct kernel_name *const *domains, uint32_t count,
-                          enum range_numbers last)
+                          const struct kernel_name *const *domains, uint32_t count)
 {
     const struct kernel_name *pattern;
     int64_t grouped = 0;
     int error = 0;
-    for (unsigned which = NUMBERS_APART; error == 0 && which <= last; which++) {
+    for (unsigned which = NUMBERS_APART; error == 0 && which <= NUMBERS_ALL; which++) {
         struct key_map counts = {0};
         error = count_patterns(texts, names, domains, count, which, &counts);
         for (uint32_t i = 0; error == 0 && i < count; i++) {
@@ -91,8 +90,7 @@ int64_t range_names_group(struct kernel_names *texts, const struct kernel_name *
 /* ---- rows ------------------------------------------------------------------------------------ */
 
 struct grouping {
-    const struct kernel_name *
-        *names; /* owned: names of all rows but the last one for others, and ... */
+    const struct kernel_name **names; /* owned: of all rows, except others, and ... */
     const struct kernel_name **domains;
     uint32_t at;
     unsigned marks;
@@ -111,10 +109,12 @@ static int regroup(struct sums *s, struct sums_row *row, void *context)
     return 0;
 }
 
-static int group(struct range_rows *r, enum range_numbers last)
+int range_rows_complete(struct range_rows *r)
 {
     struct sums *s = r->sums;
     struct grouping g = {.marks = r->marks};
+    if (!s->groups)
+        return 0;
     g.names = calloc(2 * (s->count + 1u), sizeof *g.names);
     g.domains = g.names + s->count;
     for (uint32_t i = 0; g.names && i < s->count; i++) {
@@ -125,31 +125,10 @@ static int group(struct range_rows *r, enum range_numbers last)
     }
     int64_t grouped = GPUPROF_NO_MEMORY;
     if (g.names)
-        grouped = range_names_group(&s->walk->texts, g.names, g.domains, g.at, last);
+        grouped = range_names_group(&s->walk->texts, g.names, g.domains, g.at);
     g.at = 0;
     int error = grouped > 0 ? sums_remake(s, regroup, &g) : (int)grouped;
     free(g.names);
-    return error;
-}
-
-int range_rows_complete(struct range_rows *r)
-{
-    return r->sums->groups ? group(r, NUMBERS_ALL) : 0;
-}
-
-/* Groups rows when there are too many. The order of texts matters only if rows run out. */
-static int range_rows_make_room(struct range_rows *r)
-{
-    struct sums *s = r->sums;
-    bool is_full = s->count >= s->rows_max;
-    if (s->count < r->count_max)
-        return 0;
-    r->is_unsure |= is_full;
-    int error = group(r, is_full ? NUMBERS_ALL : NUMBERS_APART);
-    r->count_max = s->count < RANGES_ALIKE_MAX / 2 ? RANGES_ALIKE_MAX : 2 * s->count;
-    r->count_max = r->count_max < s->rows_max ? r->count_max : s->rows_max;
-    if (s->count >= s->rows_max) /* grouping did not help */
-        r->count_max = UINT32_MAX;
     return error;
 }
 
@@ -162,17 +141,24 @@ struct sums_row *range_rows_get(struct range_rows *r, const struct kernel_name *
     const struct kernel_name *name, *pattern;
     if (row || !s->groups)
         return row ? row : sums_row(s, key.a, key.b, 0);
-    if (range_rows_make_room(r) < 0 || range_rows_find_name(&s->walk->texts, text, &name) < 0)
+    if (range_rows_find_name(&s->walk->texts, text, &name) < 0)
         return NULL;
-    for (unsigned which = NUMBERS_APART; which <= NUMBERS_ALL; which++) {
-        if (find_pattern(&s->walk->texts, name, which, &pattern) < 0)
-            return NULL;
-        key.a = sums_name_key(pattern);
-        row = pattern ? sums_find(s, key) : NULL;
-        if (row && row->values[r->marks])
-            return row;
-    }
-    return sums_row(s, sums_name_key(name), key.b, 0);
+    key.a = sums_name_key(name);
+    row = sums_find(s, key);
+    unsigned which = NUMBERS_APART;
+    int error = row ? 0 : find_pattern(&s->walk->texts, name, which, &pattern);
+    if (!row && error == 0 && !pattern)
+        error = find_pattern(&s->walk->texts, name, which = NUMBERS_ALL, &pattern);
+    if (row || error < 0 || !pattern)
+        return row || error < 0 ? row : sums_row(s, key.a, key.b, 0);
+    struct key group = {sums_name_key(pattern), key.b, 0};
+    uint64_t count = key_map_get(&r->counts, group);
+    if (count <= limits[which])
+        return key_map_set(&r->counts, group, count + 1) < 0 ? NULL : sums_row(s, key.a, key.b, 0);
+    row = sums_row(s, group.a, group.b, 0);
+    if (row)
+        row->values[r->marks] = 1;
+    return row;
 }
 
 void range_rows_say(FILE *out)

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "analyse/findings.h"
-#include "analyse/gpu_report.h"
 #include "base/file_at.h"
 #include "base/workers.h"
 #include "memory/memory_rows.h"
@@ -48,8 +47,7 @@ static bool may_be_in_parts(const struct recording *rec, const struct options *o
 /* Returns whether the parts have everything after all. Memory is handled separately. */
 static bool shared_report_is_whole(const struct combination *c, unsigned refused)
 {
-    return !(c->report.missing & refused & ~PART_MEMORY) && !c->has_more &&
-           !gpu_report_is_unsure(c->report.gpu);
+    return !(c->report.missing & refused & ~PART_MEMORY) && !c->has_more;
 }
 
 /* Adds the findings about memory, which need all recordings. Returns false on failure. */
