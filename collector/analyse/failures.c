@@ -10,8 +10,8 @@
 #include "read/process_title.h"
 
 enum { FUNCTION, RESULT };
-/* FIRST is when the walk reports it, PLACE its row: together they give the order. */
-enum { COUNT, FIRST, PROCESS, PLACE, THREAD, ENDED };
+/* FIRST is when the walk reports it. */
+enum { COUNT, FIRST, PROCESS, THREAD, TITLE, ENDED };
 
 static const struct function *called_function(const struct sums_row *row)
 {
@@ -30,15 +30,20 @@ const char *failure_name(const struct sums_row *row, char text[static FAILURE_TE
 }
 
 static int failures_take(struct sums *s, const struct function *f, int32_t result, uint64_t weight,
-                         const uint64_t first[static ENDED - FIRST + 1])
+                         const struct process *p, const struct thread *thread, uint64_t first_ns,
+                         uint64_t ended_ns)
 {
+    char title[1200];
     uint64_t function = sums_function(s, f);
     struct sums_row *row = function ? sums_row(s, function, (uint64_t)result, 0) : NULL;
     if (!row)
         return GPUPROF_NO_MEMORY;
     if (!row->values[COUNT]) {
-        memcpy(&row->values[FIRST], first, (ENDED - FIRST + 1) * sizeof *first);
-        row->values[PLACE] = s->count;
+        row->values[FIRST] = first_ns;
+        row->values[PROCESS] = p->index;
+        row->values[THREAD] = thread->tid;
+        row->values[TITLE] = sums_text(s, thread_title(p, thread, title, sizeof title));
+        row->values[ENDED] = ended_ns;
     }
     row->values[COUNT] += weight;
     return 0;
@@ -50,9 +55,8 @@ static int failures_take_library(void *context, const struct slice *slice)
     if (slice->library_change != LIBRARY_CLOSED || slice->is_filtered ||
         !api_has_failed(l->function->domain, l->result))
         return 0;
-    return failures_take(
-        context, l->function, l->result, 1,
-        (uint64_t[]){l->end_ns, l->process->index, 0, (uintptr_t)l->thread, l->end_ns});
+    return failures_take(context, l->function, l->result, 1, l->process, l->thread, l->end_ns,
+                         l->end_ns);
 }
 
 static int failures_take_call(void *context, const struct slice *s)
@@ -63,9 +67,9 @@ static int failures_take_call(void *context, const struct slice *s)
         sums->begin_ns = e->begin_ns;
     if (!api_has_failed(e->function->domain, e->record->result))
         return 0;
-    return failures_take(
-        sums, e->function, e->record->result, e->record->weight > 1 ? e->record->weight : 1,
-        (uint64_t[]){e->begin_ns, e->process->index, 0, (uintptr_t)e->thread, e->end_ns});
+    return failures_take(sums, e->function, e->record->result,
+                         e->record->weight > 1 ? e->record->weight : 1, e->process, e->thread,
+                         e->begin_ns, e->end_ns);
 }
 
 static int complete(struct sums *s)
@@ -79,16 +83,16 @@ enum { NAME, ERROR = 4 };
 static void failures_fill(const struct sums *s, const struct sums_row *row,
                           enum report_format format, struct cell *cells)
 {
-    char title[1200], error[FAILURE_TEXT_BYTES];
+    const struct kernel_name *title = (const void *)(uintptr_t)row->values[TITLE];
+    char error[FAILURE_TEXT_BYTES];
+    (void)s;
     if (row->keys[FUNCTION] == SUMS_OTHERS) {
         cells[NAME] = cell_text("others");
         return;
     }
-    bool is_text = format == FORMAT_TEXT;
-    thread_title(s->rec->processes[row->values[PROCESS]],
-                 (const void *)(uintptr_t)row->values[THREAD], title, sizeof title);
-    cells[NAME] = cell_printf(is_text ? "%s of %s, in %s" : "%s of %.400s",
-                              failure_name(row, error), called_function(row)->name, title);
+    cells[NAME] = cell_printf(format == FORMAT_TEXT ? "%s of %s, in %s" : "%s of %.400s",
+                              failure_name(row, error), called_function(row)->name,
+                              title ? title->shown : "?");
     cells[ERROR] = cell_owned(strdup(error));
 }
 
@@ -107,14 +111,14 @@ static const struct column columns[] = {
     {"host", .shows = SHOWS_HOST, .of = SUMS_OF_VALUE(PROCESS), .doc = "the host of that call"},
     {"pid", .type = COLUMN_NUMBER, .ascending = true, .shows = SHOWS_PID,
      .of = SUMS_OF_VALUE(PROCESS), .doc = "the process of that call"},
-    {"tid", .type = COLUMN_NUMBER, .ascending = true, .shows = SHOWS_TID,
-     .of = SUMS_OF_VALUE(THREAD), .doc = "the thread of that call"},
+    {"tid", .type = COLUMN_NUMBER, .ascending = true, .shows = SHOWS_VALUE, .of = THREAD,
+     .doc = "the thread of that call"},
 };
 
 const struct sums_info failures_sums = {
     .keys = {KEY_FUNCTION, KEY_NUMBER},
-    .values = {JOIN_ADD, JOIN_FIRST, JOIN_FIRST, JOIN_FIRST, JOIN_FIRST, JOIN_FIRST},
-    .is = {[PROCESS] = KEY_PROCESS, [THREAD] = KEY_THREAD_AT},
+    .values = {[COUNT] = JOIN_ADD, [FIRST] = JOIN_LEAST, [PROCESS... ENDED] = JOIN_WITH},
+    .is = {[PROCESS] = KEY_PROCESS, [TITLE] = KEY_TEXT},
     .rows_max = FAILURES_MAX,
     .order = FIRST,
     .parts = REPORT_CALLS,
@@ -128,5 +132,5 @@ const struct sums_info failures_sums = {
     .table = {SUMS_TABLE, .name = "failures", .key = "failures",
               .title = "calls that returned an error", .columns = columns,
               .column_count = sizeof columns / sizeof columns[0], .text = {5, 6}, /* count, first */
-              .place = PLACE_URGENT, .json_empty = "[]"},
+              .place = PLACE_URGENT},
 };

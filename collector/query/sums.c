@@ -31,12 +31,6 @@ static void free_durations(struct histogram *durations)
     free(durations);
 }
 
-/* A thread named in a part. */
-struct sums_thread {
-    struct sums_thread *next;
-    struct thread thread;
-};
-
 void sums_release(struct sums *s)
 {
     for (uint32_t i = 0; i < s->count; i++)
@@ -44,10 +38,6 @@ void sums_release(struct sums *s)
     for (struct function *f = s->made, *next; f; f = next) {
         next = (struct function *)f->text;
         free(f);
-    }
-    for (struct sums_thread *t = s->threads, *next; t; t = next) {
-        next = t->next;
-        free(t);
     }
     free(s->rows);
     free(s->values);
@@ -241,18 +231,6 @@ static int compare_keys(const struct sums *s, const struct sums_row *a, const st
         else
             order = x || y ? (x != NULL) - (y != NULL) : ORDER(a->keys[i], b->keys[i]);
     }
-    for (unsigned i = 0; i < SUMS_KEYS && order == 0; i++)
-        if (s->info->keys[i] == KEY_TEXT && a->keys[i] && b->keys[i] && !sums_is_others(a))
-            order = strcmp(((const struct kernel_name *)(uintptr_t)a->keys[i])->raw,
-                           ((const struct kernel_name *)(uintptr_t)b->keys[i])->raw);
-    return order;
-}
-
-static int compare_firsts(const struct sums_info *info, const uint64_t *a, const uint64_t *b)
-{
-    int order = 0;
-    for (unsigned i = 0; i < SUMS_VALUES && order == 0; i++)
-        order = info->values[i] == JOIN_FIRST ? ORDER(a[i], b[i]) : 0;
     return order;
 }
 
@@ -261,11 +239,9 @@ static int sums_compare_rows(const void *left, const void *right, void *context)
     const struct sums *s = context;
     const struct sums_row *a = left, *b = right;
     int order = ORDER(!a->values[0], !b->values[0]);
-    if (order == 0 && s->info->order != SUMS_BY_KEYS &&
-        s->info->values[s->info->order] == JOIN_FIRST)
-        return compare_firsts(s->info, a->values, b->values);
     if (order == 0 && s->info->order != SUMS_BY_KEYS)
-        order = ORDER(b->values[s->info->order], a->values[s->info->order]);
+        order = ORDER(b->values[s->info->order], a->values[s->info->order]) *
+                (s->info->values[s->info->order] == JOIN_LEAST ? -1 : 1);
     for (unsigned i = 0; i < sizeof s->info->then && s->info->then[i] && order == 0; i++)
         order = ORDER(b->values[s->info->then[i]], a->values[s->info->then[i]]);
     return order ? order : compare_keys(s, a, b);
@@ -274,8 +250,7 @@ static int sums_compare_rows(const void *left, const void *right, void *context)
 static void sums_own_join(const struct sums_info *info, struct sums_row *into,
                           const uint64_t *values)
 {
-    bool is_taken = false,
-         is_first = !into->values[0] || compare_firsts(info, values, into->values) < 0;
+    bool is_taken = false;
     if (info->join)
         info->join(into->values, values);
     for (unsigned i = 0; i < SUMS_VALUES && info->values[i]; i++) {
@@ -285,8 +260,6 @@ static void sums_own_join(const struct sums_info *info, struct sums_row *into,
             *to += from;
         if (how == JOIN_MOST || how == JOIN_LEAST)
             is_taken = how == JOIN_MOST ? from > *to : from < *to;
-        if (how == JOIN_FIRST)
-            is_taken = is_first;
         if (how != JOIN_ADD && how != JOIN_OWN && is_taken)
             *to = from;
     }
@@ -382,25 +355,6 @@ static int carry_function(struct sums *s, struct part *p, uint64_t *key)
     return *key ? 0 : GPUPROF_NO_MEMORY;
 }
 
-static const struct part_field thread_fields[] = {
-    PART(struct thread, number), PART(struct thread, tid), PART(struct thread, name), {0}};
-
-static int carry_thread(struct sums *s, struct part *p, uint64_t *key)
-{
-    if (p->is_written) {
-        part_put(p, thread_fields, (const void *)(uintptr_t)*key);
-        return 0;
-    }
-    struct sums_thread *made = calloc(1, sizeof *made);
-    if (!made)
-        return GPUPROF_NO_MEMORY;
-    made->next = s->threads;
-    s->threads = made;
-    part_get(p, thread_fields, &made->thread);
-    *key = (uintptr_t)&made->thread;
-    return 0;
-}
-
 /* Transfers the shown name, and the recorded one if it differs. */
 static int carry_text(struct sums *s, struct part *p, uint64_t *key)
 {
@@ -423,7 +377,6 @@ static int carry_key(struct sums *s, struct part *p, enum sums_key kind, uint64_
     switch (kind) {
     case KEY_FUNCTION: return carry_function(s, p, key);
     case KEY_TEXT: return carry_text(s, p, key);
-    case KEY_THREAD_AT: return carry_thread(s, p, key);
     default: part_number(p, key);
     }
     if (kind != KEY_PROCESS || p->is_written || p->has_failed)

@@ -39,8 +39,7 @@ enum sums_key {
     KEY_THREAD,   /* index among all processes' threads; never in parts */
     KEY_TEXT,     /* a struct kernel_name of the walk or sums_text(); 0: none */
     KEY_NUMBER,
-    KEY_PROCESS,  /* index */
-    KEY_THREAD_AT /* values only: a struct thread; the value before is its process */
+    KEY_PROCESS /* index */
 };
 
 /* All keys of the row that collects what exceeds rows_max. */
@@ -56,8 +55,6 @@ enum sums_join {
     JOIN_MOST,
     JOIN_LEAST, /* UINT64_MAX: no value yet */
     JOIN_WITH,  /* from the row that decided the last MOST or LEAST */
-    JOIN_FIRST, /* all values of this kind come from the row with the lesser first difference (say a
-                 * time, and then what happened at it) */
     JOIN_OWN    /* by sums_info.join */
 };
 
@@ -87,10 +84,9 @@ struct sums_info {
     enum sums_key is[SUMS_VALUES];      /* what a value stands for: a process, a thread ... */
     uint32_t rows_max;                  /* more go to the row of others; 0: no limit */
     bool has_durations;                 /* a histogram, for quantiles */
-    uint8_t order;       /* sort value, largest first (JOIN_FIRST: least first), or SUMS_BY_KEYS
-                          * ... */
-    uint8_t then[3];     /* ... and values for ties; 0: none. Last come the keys */
-    uint8_t part_of;     /* the value whose total (sums.all) SHOWS_PART refers to */
+    uint8_t order;   /* sort value, largest first (JOIN_LEAST: least first), or SUMS_BY_KEYS ... */
+    uint8_t then[3]; /* ... and values for ties; 0: none. Last come the keys */
+    uint8_t part_of; /* the value whose total (sums.all) SHOWS_PART refers to */
     bool keeps_filtered; /* hidden rows count in totals and go to parts */
     bool is_left_out;    /* JSON omits the table if no row is shown */
     uint8_t recorded;    /* the value that counts records; with a larger value 0, sums are estimated
@@ -152,10 +148,9 @@ struct sums {
     struct number_set function_names;
     uint32_t *function_of; /* owned: function index -> index here + 1 */
     uint32_t function_of_count;
-    struct function *made;       /* owned: functions from parts, linked by `text` */
-    struct sums_thread *threads; /* owned, likewise */
-    uint64_t begin_ns;           /* times are shown relative to this */
-    struct kernel_names texts;   /* for sums_text: each table limits its own names */
+    struct function *made;     /* owned: functions from parts, linked by `text` */
+    uint64_t begin_ns;         /* times are shown relative to this */
+    struct kernel_names texts; /* for sums_text: each table limits its own names */
 };
 
 /* `walk` and *histogram_rows, the limit for histograms, must outlive it. */

@@ -75,7 +75,6 @@ static struct cell show_key(const struct sums *s, const struct sums_row *row,
                              : ((const struct function *)what)->name);
     case KEY_TEXT: return cell_text(what ? ((const struct kernel_name *)what)->shown : NULL);
     case KEY_THREAD: return show_thread(s, key, c->shows);
-    case KEY_THREAD_AT: return cell_number(((const struct thread *)what)->tid);
     case KEY_PROCESS: return show_process(s->rec->processes[key], c->shows);
     default: return cell_number(key);
     }
