@@ -8,12 +8,9 @@
 #include "analyse/report_make.h"
 #include "base/array.h"
 #include "base/message.h"
-#include "base/unit_text.h"
 #include "error.h"
 #include "source/source_functions.h"
 #include "symbol/own_line.h"
-
-#define SAID_MAX 5 /* lines on stderr of one kind */
 
 enum exit_code source_report_check(const char *folder)
 {
@@ -44,7 +41,7 @@ struct placing {
     struct key_map files;   /* recorded path -> index of the file + 1, or NO_FILE */
     struct key_map of_tree; /* tree index -> likewise */
     struct key_map lines;   /* (file, line) -> index in `lines` + 1 */
-    unsigned ambiguous;
+    bool is_ambiguous;      /* a path matched several files */
 };
 
 #define NO_FILE UINT32_MAX
@@ -87,10 +84,11 @@ static uint32_t file_of(struct source_report *r, struct placing *p, const struct
     if (known)
         return (uint32_t)known;
     enum source_match match = source_tree_match(&r->tree, name->raw, &index);
-    if (match == SOURCE_SEVERAL && p->ambiguous++ < SAID_MAX)
+    if (match == SOURCE_SEVERAL && !p->is_ambiguous)
         message("report: --source: %s is not shown, since both %s and another file below %s match "
                 "it; name a folder in it",
                 name->raw, source_tree_path(&r->tree, index), r->tree.folder);
+    p->is_ambiguous |= match == SOURCE_SEVERAL;
     uint32_t place = NO_FILE;
     if (match == SOURCE_ONE &&
         KEY_MAP_ITEM(&p->of_tree, ((struct key){index, 0, 0}), r->files, r->file_count, NO_FILE,
@@ -120,9 +118,6 @@ static int place_frames(struct source_report *r, struct placing *p)
     for (uint32_t i = 1; error == 0 && i <= frames->count; i++)
         if (has_line(shown_frame_of(frames, i)))
             error = place_in_file(r, p, shown_frame_of(frames, i), &p->line_of[i]);
-    if (p->ambiguous > SAID_MAX)
-        message("report: --source: ... and the same for %u more file%s", p->ambiguous - SAID_MAX,
-                plural_end(p->ambiguous - SAID_MAX));
     return error;
 }
 
@@ -194,8 +189,19 @@ static int sort_all(struct source_report *r)
 static int source_report_add_row(struct source_report *r, enum source_row_kind kind, uint32_t file,
                                  uint32_t line)
 {
+    const struct source_line_cost *next = &r->lines[r->tied];
     struct source_row row = {.kind = kind, .file = file, .line = line};
+    if (r->tied < r->line_count && line && next->file == file && next->line == line)
+        row.cost = ++r->tied;
     return ARRAY_PUSH(r->rows, r->row_count, &row);
+}
+
+/* Adds the row of a line, after a gap if it does not follow line *last. */
+static int add_line(struct source_report *r, uint32_t file, uint32_t line, uint32_t *last)
+{
+    int error = line == *last + 1 ? 0 : source_report_add_row(r, SOURCE_GAP, file, 0);
+    *last = line;
+    return error == 0 ? source_report_add_row(r, SOURCE_LINE, file, line) : error;
 }
 
 /* Marks the lines that are shown around line `hit`; a function's only once. */
@@ -218,25 +224,12 @@ static int add_rows(struct source_report *r, uint32_t number, struct source_func
     int error = shown ? source_report_add_row(r, SOURCE_HEAD, number, 0) : GPUPROF_NO_MEMORY;
     for (uint32_t i = at; shown && i < file->first + file->count && r->lines[i].line <= lines; i++)
         mark_around(f, r->lines[at = i].line, lines, shown);
-    for (uint32_t n = 1; error == 0 && n <= lines; n++) {
-        if (!shown[n])
-            continue;
-        if (n != last + 1)
-            error = source_report_add_row(r, SOURCE_GAP, number, 0);
-        if (error == 0)
-            error = source_report_add_row(r, SOURCE_LINE, number, n);
-        last = n;
-    }
-    for (; error == 0 && at < file->first + file->count; at++) {
-        uint32_t hit = r->lines[at].line;
-        if (hit <= lines)
-            continue;
-        if (hit != last + 1)
-            error = source_report_add_row(r, SOURCE_GAP, number, 0);
-        if (error == 0)
-            error = source_report_add_row(r, SOURCE_LINE, number, hit);
-        last = hit;
-    }
+    for (uint32_t n = 1; error == 0 && n <= lines; n++)
+        if (shown[n])
+            error = add_line(r, number, n, &last);
+    for (; error == 0 && at < file->first + file->count; at++)
+        if (r->lines[at].line > lines)
+            error = add_line(r, number, r->lines[at].line, &last);
     free(shown);
     return error == 0 && last < lines ? source_report_add_row(r, SOURCE_GAP, number, 0) : error;
 }
@@ -266,28 +259,6 @@ static int show_file(struct source_report *r, uint32_t number, uint64_t begin_ns
     return error;
 }
 
-/* Links rows to the costs of their lines: both are in the same order. */
-static void tie_rows(struct source_report *r)
-{
-    for (uint32_t row = 0, at = 0; row < r->row_count && at < r->line_count; row++) {
-        const struct source_line_cost *line = &r->lines[at];
-        if (r->rows[row].kind == SOURCE_LINE && r->rows[row].file == line->file &&
-            r->rows[row].line == line->line)
-            r->rows[row].cost = ++at;
-    }
-}
-
-static uint64_t begin_of(const struct recording *rec)
-{
-    uint64_t begin_ns = UINT64_MAX;
-    for (uint32_t i = 0; i < rec->count; i++) {
-        struct process *p = rec->processes[i];
-        uint64_t ns = p->min_ns <= p->max_ns ? clock_map_ns(&p->clock, p->min_ns) : UINT64_MAX;
-        begin_ns = ns < begin_ns ? ns : begin_ns;
-    }
-    return begin_ns;
-}
-
 static bool source_report_is_wanted(const struct report *r)
 {
     return r->request.source;
@@ -298,7 +269,6 @@ static int source_report_analysis_end(struct report *report)
 {
     struct source_report *r = report->source;
     const struct stack_report *stacks = report->stacks;
-    uint64_t begin_ns = begin_of(report->rec);
     struct placing p = {0};
     size_t room = SOURCE_TEXT_MAX;
     *r = (struct source_report){.stacks = stacks, .is_list = report->request.is_sorted};
@@ -310,9 +280,7 @@ static int source_report_analysis_end(struct report *report)
     if (error == 0)
         error = sort_all(r);
     for (uint32_t i = 0; error == 0 && i < r->file_count; i++)
-        error = show_file(r, i, begin_ns, &room);
-    if (error == 0)
-        tie_rows(r);
+        error = show_file(r, i, report->walk.survey.origin_ns, &room);
     free(p.line_of);
     key_map_release(&p.files);
     key_map_release(&p.of_tree);

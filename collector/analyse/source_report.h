@@ -53,6 +53,7 @@ struct source_report {
     uint32_t file_count;
     struct source_line_cost *lines; /* owned; by file and line */
     uint32_t line_count;
+    uint32_t tied;           /* lines that have a row so far: both are in the same order */
     struct source_row *rows; /* owned: the shown lines */
     uint32_t row_count;
     struct stack_cost elsewhere; /* of calls with a stack but no line there */
