@@ -259,7 +259,7 @@ static void carry_text(struct part *p, const struct part_field *f, void *at)
     if (p->is_written || p->has_failed)
         return;
     if (f->kind == PART_OWNED && text && !(copy = strdup(text)))
-        p->has_failed = p->is_short = true;
+        p->has_failed = true;
     if (f->kind == PART_CHARS)
         memcpy(at, text, strlen(text) + 1);
     else
@@ -302,7 +302,6 @@ static void carry_list(struct part *p, const struct part_field *f, uint8_t *of)
     memcpy(&list, of + f->at, sizeof list);
     if (!p->is_written) {
         list = p->has_failed ? NULL : calloc(count + 1u, f->item_bytes);
-        p->is_short |= !list && !p->has_failed;
         p->has_failed |= !list;
         *there = list ? count : 0;
         memcpy(of + f->at, &list, sizeof list);
@@ -422,84 +421,63 @@ int part_end(struct part *p)
     return file_write_at(p->fd, p->file_at, header, sizeof header);
 }
 
-/* Reads the values and opens the spans of a valid header. Returns NULL, or what is wrong. */
-static const char *read_content(struct part *p, uint64_t spans, uint64_t stored, int *error)
-{
-    p->data = malloc(p->length + 1);
-    if (!p->data) {
-        *error = GPUPROF_NO_MEMORY;
-        return NULL;
-    }
-    uint64_t values_at = p->file_at + HEADER_BYTES + stored;
-    ssize_t got = file_read_at(p->fd, values_at, p->data, p->length);
-    *error = got < 0 ? GPUPROF_IO
-                     : packed_open(&p->spans, p->fd, p->file_at + HEADER_BYTES, spans, stored);
-    bool is_damaged = *error == GPUPROF_DAMAGED || (*error == 0 && got != (ssize_t)p->length);
-    *error = is_damaged ? 0 : *error;
-    return is_damaged ? "is damaged: it does not hold what it says" : NULL;
-}
-
 const char *part_open(struct part *p, int fd, uint64_t at, uint64_t bytes, int *error)
 {
+    static const char damaged[] = "is cut off or damaged; make this part again";
     uint8_t header[HEADER_BYTES];
     *error = 0;
     *p = (struct part){.fd = fd, .file_at = at};
-    if (!bytes)
-        return "is empty: it was not written completely; make this part again";
     ssize_t got = file_read_at(fd, at, header, bytes < sizeof header ? bytes : sizeof header);
-    struct byte_reader r = byte_reader(header, got < (ssize_t)sizeof header ? 0 : sizeof header);
+    struct byte_reader r = byte_reader(header, got < 0 ? 0 : (size_t)got);
     uint64_t magic = get_u64(&r);
     uint32_t version = get_u32(&r), crc = get_u32(&r);
     uint64_t values = get_u64(&r), spans = get_u64(&r), stored = get_u64(&r);
     p->index = get_u32(&r);
     p->count = get_u32(&r);
     const uint8_t *set = get_space(&r, sizeof p->set - 1);
-    if (!r.failed && magic != PART_MAGIC)
-        return "is not a part that 'gpuprof report --partial' made";
-    if (r.failed)
-        return "is not a part that 'gpuprof report --partial' made, or is cut off in its first "
-               "bytes";
+    if (magic != PART_MAGIC)
+        return "is not a part that 'gpuprof report --partial' made, or is empty";
     if (version != PART_VERSION)
         return "is a part of another version of gpuprof; make all parts with this one";
-    if (values > bytes - HEADER_BYTES || stored > bytes - HEADER_BYTES - values)
-        return "is cut off: its end is missing; make this part again";
+    if (r.failed || values > bytes - HEADER_BYTES || stored > bytes - HEADER_BYTES - values)
+        return damaged;
+    uint64_t spans_at = at + HEADER_BYTES, values_at = spans_at + stored;
     uint32_t found = crc32c(0, header + CHECKED_FROM, sizeof header - CHECKED_FROM);
-    if (!add_to_crc(fd, at + HEADER_BYTES, stored + values, &found) || found != crc ||
+    if (!add_to_crc(fd, spans_at, stored + values, &found) || found != crc ||
         p->index >= p->count || p->count > SHARES_MAX)
-        return "is damaged: its checksum is wrong; make this part again";
+        return damaged;
     memcpy(p->set, set, sizeof p->set - 1);
     p->length = values;
     p->file_bytes = HEADER_BYTES + stored + values;
-    return read_content(p, spans, stored, error);
-}
-
-/* Copies the file of a part, at most PART_BYTES_MAX. Returns NULL, or what is wrong with it; sets
- * *error if reading or writing fails. */
-static const char *copy_file(int fd, int to, uint64_t at, uint64_t *bytes, int *error)
-{
-    struct stat status;
-    *error = fstat(fd, &status) < 0 ? GPUPROF_IO : 0;
-    if (*error < 0)
+    p->data = malloc(values + 1);
+    if (!p->data)
+        *error = GPUPROF_NO_MEMORY;
+    else if (file_read_at(fd, values_at, p->data, values) != (ssize_t)values)
+        *error = GPUPROF_IO;
+    else
+        *error = packed_open(&p->spans, fd, spans_at, spans, stored);
+    if (*error != GPUPROF_DAMAGED)
         return NULL;
-    if (!S_ISREG(status.st_mode))
-        return "is not a file";
-    *bytes = (uint64_t)status.st_size;
-    if (*bytes > PART_BYTES_MAX)
-        return "is too large for a part";
-    *error = file_copy_at(fd, 0, to, at, *bytes) < 0 ? GPUPROF_SPOOL : 0;
-    return NULL;
+    *error = 0;
+    return damaged;
 }
 
 enum exit_code part_read(struct part *p, const char *path, int to, uint64_t *end)
 {
-    uint64_t bytes = 0;
+    struct stat status;
     int error = 0, fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     *p = (struct part){.path = path};
-    if (fd < 0) {
+    if (fd < 0 || fstat(fd, &status) < 0) {
         message("%s: %s", path, strerror(errno));
+        close(fd);
         return EXIT_USAGE;
     }
-    const char *wrong = copy_file(fd, to, *end, &bytes, &error);
+    uint64_t bytes = (uint64_t)status.st_size;
+    const char *wrong = !S_ISREG(status.st_mode) ? "is not a file"
+                        : bytes > PART_BYTES_MAX ? "is too large for a part"
+                                                 : NULL;
+    if (!wrong && file_copy_at(fd, 0, to, *end, bytes) < 0)
+        error = GPUPROF_SPOOL;
     close(fd);
     if (!wrong && error == 0)
         wrong = part_open(p, to, *end, bytes, &error);

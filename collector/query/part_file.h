@@ -35,7 +35,7 @@
 #include "base/sha256.h"
 #include "base/span_stream.h"
 
-#define PART_VERSION       25
+#define PART_VERSION       26
 #define PART_BYTES_MAX     (1ull << 30) /* of a part's file */
 #define SHARES_MAX         65536
 #define PART_HISTOGRAM_ROW 4 /* least bytes of a histogram row */
@@ -48,7 +48,6 @@ struct part {
     char set[SHA256_BASE64_BYTES];
     bool is_written; /* false: being read */
     bool has_failed; /* no memory, or impossible counts */
-    bool is_short;   /* no memory while reading */
     bool has_more;   /* some list had more rows than fit */
     uint8_t *data;   /* owned: the values */
     size_t length;

@@ -411,10 +411,10 @@ def test_damaged_parts(run_verb, parts):
     whole = (parts / "part1").read_bytes()
     for content, says in ((whole[:-1], "is cut off"), (whole + b"x", "has extra bytes"),
                           (b"", "is empty"),
-                          (whole[:90] + bytes([whole[90] ^ 1]) + whole[91:], "checksum"),
+                          (whole[:90] + bytes([whole[90] ^ 1]) + whole[91:], "damaged"),
                           (whole[:8] + b"\1" + whole[9:], "another version"),
-                          (sealed(whole[:-1]), "is damaged"), (sealed(whole + b"x"), "is damaged"),
-                          (whole[:40], "is not a part")):
+                          (sealed(whole[:-1]), "damaged"), (sealed(whole + b"x"), "damaged"),
+                          (whole[:40], "is cut off"), (whole[:5], "is not a part")):
         (parts / "part1").write_bytes(content)
         refused(run_verb, "part0", "part1", "part2", says=says)
 
