@@ -13,23 +13,14 @@
 #define CURVES       (THROTTLES + 1) /* curves of a row */
 #define POWER_MAX_MW 20000000u       /* no device uses more: its energy counter is wrong */
 
-int device_report_init(struct device_report *r, struct walk *walk, const struct idle *idle)
-{
-    *r = (struct device_report){.walk = walk, .idle = idle};
-    r->firsts = calloc(walk->rec->count + 1u, sizeof *r->firsts);
-    return r->firsts ? 0 : GPUPROF_NO_MEMORY;
-}
-
 void device_report_release(struct device_report *r)
 {
     for (uint32_t i = 0; i < r->count; i++) {
-        device_curve_release(&r->rows[i]->energy);
+        device_curve_release(&r->rows[i].energy);
         for (unsigned why = 0; why < THROTTLES; why++)
-            device_curve_release(&r->rows[i]->throttle.curve[why]);
-        free(r->rows[i]);
+            device_curve_release(&r->rows[i].throttle.curve[why]);
     }
     free(r->rows);
-    free(r->firsts);
 }
 
 /* ---- readings -------------------------------------------------------------------------------- */
@@ -40,43 +31,24 @@ static bool is_same_device(const struct device_row *row, const struct device_row
            row->uuid.high == other->uuid.high && row->uuid.low == other->uuid.low;
 }
 
-/* Appends the last row to those of its process, and marks it if one of them is the same device. */
-static void add_to_process(struct device_report *r, struct device_row *row)
-{
-    uint32_t *next = &r->firsts[row->process->index];
-    while (*next) {
-        struct device_row *other = r->rows[*next - 1];
-        row->is_double |= is_same_device(row, other);
-        next = &other->next;
-    }
-    *next = r->count;
-}
-
 /* The row of a source; makes rows up to it. NULL: no memory. */
 static struct device_row *device_report_row_of(struct device_report *r,
                                                const struct device_source *source)
 {
     while (r->count <= source->place) {
-        struct device_row *row = calloc(1, sizeof *row);
-        if (!row)
-            return NULL;
-        row->energy.rate_max = POWER_MAX_MW;
-        for (unsigned why = 0; why < THROTTLES; why++)
-            row->throttle.curve[why].may_rest = true;
         const struct device_source *its = r->walk->sources.list[r->count];
-        row->process = its->process;
-        row->device = its->device;
-        row->uuid.high = its->uuid_high;
-        row->uuid.low = its->uuid_low;
-        device_source_uuid_text(its, row->uuid.text);
-        row->is_part = device_source_is_part(its);
-        if (ARRAY_PUSH(r->rows, r->count, &row) < 0) {
-            free(row);
+        struct device_row row = {.process = its->process,
+                                 .device = its->device,
+                                 .uuid = {its->uuid_high, its->uuid_low},
+                                 .is_part = device_source_is_part(its),
+                                 .energy.rate_max = POWER_MAX_MW};
+        for (unsigned why = 0; why < THROTTLES; why++)
+            row.throttle.curve[why].may_rest = true;
+        device_source_uuid_text(its, row.uuid.text);
+        if (ARRAY_PUSH(r->rows, r->count, &row) < 0)
             return NULL;
-        }
-        add_to_process(r, row);
     }
-    return r->rows[source->place];
+    return &r->rows[source->place];
 }
 
 /* Adds a value. `before` was read `ns` earlier; 0: the reading before is not known. */
@@ -284,9 +256,9 @@ struct consumer device_report_consumer(struct device_report *r)
 
 static int device_report_analysis_begin(struct report *r)
 {
-    int error = device_report_init(r->devices, &r->walk, r->idle);
-    r->devices->is_refused = r->request.refused & PART_COUNTERS;
-    return error;
+    *r->devices = (struct device_report){
+        .walk = &r->walk, .idle = r->idle, .is_refused = r->request.refused & PART_COUNTERS};
+    return 0;
 }
 
 ANALYSIS_HEARS(device_report_consumers, device_report_consumer(r->devices))
@@ -298,10 +270,10 @@ const struct analysis devices_analysis = {
 
 /* ---- values in an interval ------------------------------------------------------------------- */
 
-/* Does the row's energy count? A part (MIG) has none of its own; its device has a row. */
-static bool burns(const struct device_row *row)
+/* Does the row's energy count for the process? A part (MIG) has none; its device has a row. */
+static bool burns(const struct device_row *row, const struct process *p)
 {
-    return !row->is_double && row->samples && !row->is_part;
+    return row->process == p && !row->is_double && row->samples && !row->is_part;
 }
 
 bool device_report_read_for(const struct device_report *r, const struct process *p,
@@ -309,10 +281,10 @@ bool device_report_read_for(const struct device_report *r, const struct process 
 {
     *begin_ns = 0;
     *end_ns = UINT64_MAX;
-    for (uint32_t i = r->firsts[p->index]; i; i = r->rows[i - 1]->next) {
-        const struct device_curve *c = &r->rows[i - 1]->energy;
+    for (uint32_t i = 0; i < r->count; i++) {
+        const struct device_curve *c = &r->rows[i].energy;
         uint64_t lag_ns = device_curve_lag_ns(c), last_ns;
-        if (!burns(r->rows[i - 1]))
+        if (!burns(&r->rows[i], p))
             continue;
         if (!c->count)
             return false;
@@ -329,10 +301,10 @@ bool device_report_energy(const struct device_report *r, const struct process *p
 {
     bool any = false;
     *energy = (struct curve_growth){0};
-    for (uint32_t i = r->firsts[p->index]; i; i = r->rows[i - 1]->next) {
-        const struct device_row *row = r->rows[i - 1];
+    for (uint32_t i = 0; i < r->count; i++) {
+        const struct device_row *row = &r->rows[i];
         struct curve_growth growth;
-        if (!burns(row))
+        if (!burns(row, p))
             continue;
         any = true;
         if (!device_curve_between(&row->energy, begin_ns, end_ns, &growth)) {
@@ -346,33 +318,15 @@ bool device_report_energy(const struct device_report *r, const struct process *p
     return energy->known == CURVE_KNOWN;
 }
 
-static uint64_t read_ns(const struct device_curve *energy)
-{
-    return energy->count ? energy->points[energy->count - 1].at_ns - energy->first_ns : 0;
-}
-
 void device_report_count_once(struct device_report *r, const bool *is_wanted)
 {
     for (uint32_t i = 1; i < r->count; i++)
-        for (uint32_t k = 0; k < i && !r->rows[i]->is_double; k++) {
-            struct device_row *row = r->rows[i], *before = r->rows[k];
-            bool is_here = is_wanted[row->process->index];
-            bool is_there = is_wanted[before->process->index];
-            if (before->is_double || !is_same_device(row, before))
-                continue;
-            bool is_better =
-                is_here != is_there ? is_here : read_ns(&row->energy) > read_ns(&before->energy);
-            *(is_better ? &before->is_double : &row->is_double) = true;
+        for (uint32_t k = 0; k < i && !r->rows[i].is_double; k++) {
+            struct device_row *row = &r->rows[i], *before = &r->rows[k];
+            bool is_better = is_wanted[row->process->index] && !is_wanted[before->process->index];
+            if (!before->is_double && is_same_device(row, before))
+                *(is_better ? &before->is_double : &row->is_double) = true;
         }
-}
-
-const struct device_row *device_report_counted(const struct device_report *r,
-                                               const struct device_row *row)
-{
-    for (uint32_t i = 0; i < r->count && row->is_double; i++)
-        if (!r->rows[i]->is_double && is_same_device(r->rows[i], row))
-            row = r->rows[i];
-    return row;
 }
 
 bool device_throttled_between(const struct device_row *row, enum throttle why, uint64_t begin_ns,
@@ -390,10 +344,11 @@ bool device_report_throttle(const struct device_report *r, const struct process 
                             uint64_t begin_ns, uint64_t end_ns, enum throttle *why, uint64_t *ns)
 {
     *ns = 0;
-    for (uint32_t i = r ? r->firsts[p->index] : 0; i; i = r->rows[i - 1]->next)
+    for (uint32_t i = 0; r && i < r->count; i++)
         for (unsigned reason = 0; reason < THROTTLES; reason++) {
             uint64_t one_ns;
-            if (!device_throttled_between(r->rows[i - 1], (enum throttle)reason, begin_ns, end_ns,
+            if (r->rows[i].process != p ||
+                !device_throttled_between(&r->rows[i], (enum throttle)reason, begin_ns, end_ns,
                                           &one_ns) ||
                 one_ns <= *ns)
                 continue;
@@ -447,7 +402,7 @@ uint64_t device_report_energy_period_ns(const struct device_report *r)
 {
     uint64_t longest_ns = 0;
     for (uint32_t i = 0; r && i < r->count; i++) {
-        uint64_t ns = device_curve_period_ns(&r->rows[i]->energy);
+        uint64_t ns = device_curve_period_ns(&r->rows[i].energy);
         longest_ns = ns > longest_ns ? ns : longest_ns;
     }
     return longest_ns;
@@ -460,7 +415,7 @@ const struct device_row *device_report_worst(const struct device_report *r, enum
     *share = 0;
     for (uint32_t i = 0; r && i < r->count; i++)
         for (unsigned reason = 0; reason < THROTTLES; reason++) {
-            const struct device_row *row = r->rows[i];
+            const struct device_row *row = &r->rows[i];
             uint64_t ns = device_row_throttled_ns(row, (enum throttle)reason);
             double part = row->last_ns > row->first_ns
                               ? (double)ns / (double)(row->last_ns - row->first_ns)

@@ -57,9 +57,7 @@ struct device_row {
         char text[DEVICE_UUID_BYTES]; /* of this part of it */
     } uuid;
     bool is_part;     /* part of a device (MIG) */
-    bool is_double;   /* another row shows the same device: of its process or, after
-                         device_report_count_once, of any */
-    uint32_t next;    /* its process's next row + 1; 0: none */
+    bool is_double;   /* after device_report_count_once: another row counts for the device */
     uint64_t samples; /* readings of the group that has most */
     uint64_t group_samples[DEVICE_GROUPS];
     uint64_t first_ns; /* first reading in the selection */
@@ -100,30 +98,22 @@ struct device_missing {
 };
 
 struct device_report {
-    struct walk *walk;
-    const struct idle *idle;  /* a view; NULL: nothing is known about work */
-    bool is_refused;          /* the first reading ends the walk with an error */
-    struct device_row **rows; /* owned, like the rows; by index of their source */
-    uint32_t *firsts;         /* owned, by process index: its first row + 1; 0: none */
+    struct walk *walk;       /* a view */
+    const struct idle *idle; /* a view; NULL: nothing is known about work */
+    bool is_refused;         /* the first reading ends the walk with an error */
+    struct device_row *rows; /* owned; by index of their source */
     uint32_t count;
     struct device_missing missing_reasons[DEVICE_MISSING_REASONS_MAX];
     uint32_t missing_reason_count;
 };
 
-/* `walk` and `idle` (may be NULL) must outlive it. Returns 0 or GPUPROF_NO_MEMORY; call
- * device_report_release in both cases. */
-int device_report_init(struct device_report *r, struct walk *walk, const struct idle *idle);
 void device_report_release(struct device_report *r);
 
 struct consumer device_report_consumer(struct device_report *r);
 
-/* After the walk: makes one row count for a device that several processes read. Wanted processes
- * (by index) come first, then the one that read its energy for longest. */
+/* After the walk: makes one row count for a device that several processes read, of a wanted process
+ * (by index) if possible. */
 void device_report_count_once(struct device_report *r, const bool *is_wanted);
-
-/* Then: the row that counts for the device of `row`; may be `row`. */
-const struct device_row *device_report_counted(const struct device_report *r,
-                                               const struct device_row *row);
 
 /* Nanoseconds for which the device was throttled for this reason between two times. Returns false
  * if not known. */

@@ -66,13 +66,13 @@ static int add_run(struct energy_report *e, const struct process *p)
 {
     const struct device_report *r = e->devices;
     struct energy_row row = {.kind = ENERGY_OF_RUN, .process = p};
-    for (uint32_t i = r->firsts[p->index]; i; i = r->rows[i - 1]->next) {
+    for (uint32_t i = 0; i < r->count; i++) {
         uint64_t ns = 0;
-        struct curve_growth energy = {0};
-        if (!r->rows[i - 1]->is_double)
-            energy = device_row_energy(r->rows[i - 1], &ns);
+        if (r->rows[i].process != p)
+            continue;
+        struct curve_growth energy = device_row_energy(&r->rows[i], &ns);
         row.count += ns != 0;
-        row.at_least |= r->rows[i - 1]->energy.jump_count;
+        row.at_least |= r->rows[i].energy.jump_count;
         row.ns = ns > row.ns ? ns : row.ns;
         row.mj += energy.value;
         row.error_mj += energy.error;
@@ -185,7 +185,7 @@ static int energy_report_analysis_end(struct report *r)
     int error = 0;
     for (uint32_t i = 0; error == 0 && r->devices->count && i < rec->count; i++) {
         error = add_run(e, rec->processes[i]);
-        if (error == 0 && steps && steps->count && r->devices->firsts[i])
+        if (error == 0 && steps && steps->count)
             error = add_steps(e, rec->processes[i], steps);
     }
     if (error == 0)
@@ -347,7 +347,6 @@ const struct table_info energy_table = {.name = "energy",
                                         .rows = {ROWS_IN(struct energy_report, rows, count)},
                                         .text_none =
                                             ": 'gpuprof run --device' records it (needs NVML)",
-                                        .json_empty = "[]",
                                         .begin = energy_report_begin,
                                         .row = energy_report_fill,
                                         .text_behind = energy_behind};

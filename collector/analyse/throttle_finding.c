@@ -144,7 +144,7 @@ static int throttle_finding_analysis_end(struct report *report)
                        .slowed_ns = calloc(count + 1u, sizeof *s.slowed_ns)};
     int error = s.free_ns && s.slowed_ns ? 0 : GPUPROF_NO_MEMORY;
     for (uint32_t i = 0; error == 0 && count && i < r->count; i++) {
-        const struct device_row *row = r->rows[i];
+        const struct device_row *row = &r->rows[i];
         uint32_t process = row->process->index;
         if (!row->is_double && row->samples)
             error =

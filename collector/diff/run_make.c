@@ -173,10 +173,11 @@ static int run_work_name(struct run_work *w, const char *symbols, struct run_sum
 /* Returns whether all devices that the process reads are counted in other processes. */
 static bool run_make_is_counted(const struct device_report *devices, const struct process *p)
 {
-    uint32_t i = devices->firsts[p->index];
-    bool is_read = i != 0, has_own = false;
-    for (; i; i = devices->rows[i - 1]->next)
-        has_own |= !devices->rows[i - 1]->is_double;
+    bool is_read = false, has_own = false;
+    for (uint32_t i = 0; i < devices->count; i++) {
+        is_read |= devices->rows[i].process == p;
+        has_own |= devices->rows[i].process == p && !devices->rows[i].is_double;
+    }
     return is_read && !has_own;
 }
 
@@ -215,22 +216,6 @@ static double of_process(const struct run_steps *r, const struct device_report *
     return energy.value / (double)*count;
 }
 
-/* Returns the number of steps covered, if other processes read all devices of this one. */
-static uint64_t read_by_others(const struct run_steps *r, const struct device_report *devices,
-                               const struct process *p)
-{
-    uint64_t begin_ns = 0, end_ns = UINT64_MAX, from_ns, to_ns;
-    for (uint32_t i = devices->firsts[p->index]; i; i = devices->rows[i - 1]->next) {
-        const struct device_row *row = device_report_counted(devices, devices->rows[i - 1]);
-        if (!device_report_read_for(devices, row->process, &from_ns, &to_ns))
-            return 0;
-        begin_ns = from_ns > begin_ns ? from_ns : begin_ns;
-        end_ns = to_ns < end_ns ? to_ns : end_ns;
-    }
-    struct kept k = kept_between(r, p, begin_ns, end_ns);
-    return k.end - k.first;
-}
-
 /*
  * Sets the metric of energy, after the walk: for each process, the energy of its devices from the
  * first to the last kept step that the readings cover, divided by the number of steps. A device
@@ -252,12 +237,9 @@ static int run_energy_find(struct run_summary *r, const struct run_steps *steps,
     device_report_count_once(devices, has_kept);
     for (uint32_t i = 0; i < rec->count; i++) {
         const struct process *p = rec->processes[i];
-        uint64_t count;
-        if (!has_kept[i])
-            continue;
-        if (run_make_is_counted(devices, p))
-            count = read_by_others(steps, devices, p);
-        else
+        struct kept k = kept_between(steps, p, 0, UINT64_MAX);
+        uint64_t count = k.end - k.first;
+        if (has_kept[i] && !run_make_is_counted(devices, p))
             mj += of_process(steps, devices, p, &count);
         r->energy_steps += count;
     }
@@ -298,10 +280,9 @@ static enum exit_code walk_through(struct parts *p, const struct run_request *re
         code = EXIT_ENVIRONMENT;
     if (code == EXIT_OK)
         code = run_steps_find(&p->steps, &p->walk, request);
-    if (code == EXIT_OK)
-        code = say_error(request->verb, device_report_init(&p->devices, &p->walk, NULL));
     if (code != EXIT_OK)
         return code;
+    p->devices.walk = &p->walk;
     p->work.steps = &p->steps;
     const struct consumer consumers[] = {memory_peaks_consumer(&p->peaks),
                                          run_steps_consumer(&p->steps), run_work_consumer(&p->work),

@@ -155,7 +155,7 @@ static void name_conditions(const struct device_report *devices, char texts[RUN_
     double clock = 0, temperature = 0;
     uint64_t clocks = 0, temperatures = 0;
     for (uint32_t i = 0; i < devices->count; i++) {
-        const struct device_row *row = devices->rows[i];
+        const struct device_row *row = &devices->rows[i];
         char limit[UNIT_TEXT_BYTES];
         if (row->is_double)
             continue;

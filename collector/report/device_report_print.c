@@ -159,9 +159,9 @@ static bool are_alike(const struct device_missing *a, const struct device_missin
 static bool was_there(const struct device_report *r, const struct device_missing *a)
 {
     if (a->row)
-        return !a->group && r->rows[a->row - 1]->samples;
-    for (uint32_t i = r->firsts[a->process->index]; i; i = r->rows[i - 1]->next)
-        if (r->rows[i - 1]->samples)
+        return !a->group && r->rows[a->row - 1].samples;
+    for (uint32_t i = 0; i < r->count; i++)
+        if (r->rows[i].process == a->process && r->rows[i].samples)
             return true;
     return false;
 }
@@ -172,7 +172,7 @@ char *device_missing_text(const struct device_report *r, const struct device_mis
     char *words = missing_words(a), *clean = json_line(a->text);
     char *whose = alike != 1 ? text_printf("%u %s", alike, a->row ? "devices" : "processes")
                   : !a->row  ? text_printf("process %u", a->process->header.pid)
-                             : device_row_title(r->rows[a->row - 1]);
+                             : device_row_title(&r->rows[a->row - 1]);
     char *text =
         text_printf("no %s%s of %s: %s", was_there(r, a) ? "more " : "", words ? words : "counters",
                     whose ? whose : "?", clean && clean[0] ? clean : "no reason was recorded");
@@ -222,7 +222,7 @@ static void put_missing(const struct table *t, FILE *out)
     fprintf(out, ",\n\"device_counters_absent\": [");
     for (uint32_t i = 0; r && i < r->missing_reason_count; i++) {
         const struct device_missing *a = &r->missing_reasons[i];
-        const struct device_row *row = a->row ? r->rows[a->row - 1] : NULL;
+        const struct device_row *row = a->row ? &r->rows[a->row - 1] : NULL;
         char *text = json_string(a->text, strlen(a->text));
         char *words = missing_words(a);
         fprintf(out, "%s{\"pid\": %u, \"device\": ", i ? ", " : "", a->process->header.pid);
@@ -351,9 +351,8 @@ const struct table_info device_tables[DEVICE_TABLES] = {
      .key = "device_counters",
      .title = "readings of the devices",
      TABLE_COLUMNS(use_columns),
-     .rows = {ROWS_IN(struct device_report, rows, count), .are_pointers = true},
+     .rows = {ROWS_IN(struct device_report, rows, count)},
      .text_none = ": 'gpuprof run --device' records it (needs NVML)",
-     .json_empty = "[]",
      .begin = device_report_print_begin,
      .row = fill_use,
      .text_behind = say_missing,
@@ -362,9 +361,8 @@ const struct table_info device_tables[DEVICE_TABLES] = {
      .key = "device_power",
      .title = "power, clocks and throttling",
      TABLE_COLUMNS(power_columns),
-     .rows = {ROWS_IN(struct device_report, rows, count), .are_pointers = true},
+     .rows = {ROWS_IN(struct device_report, rows, count)},
      .is_further = true,
-     .json_empty = "[]",
      .begin = device_report_print_begin,
      .has = has_power,
      .row = fill_power,
