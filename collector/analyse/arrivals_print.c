@@ -177,7 +177,6 @@ const struct table_info arrivals_table = {
     .rows = {ROWS_IN(struct idle, arrivals.rows, arrivals.row_count)},
     .name_width = 46, /* the rank is in it */
     .text_none = ": needs recordings of at least two ranks that ran NCCL collectives together",
-    .json_empty = "[]",
     .begin = arrivals_print_begin,
     .row = arrivals_print_fill,
     .text_behind = say_missed,

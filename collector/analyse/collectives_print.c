@@ -385,7 +385,6 @@ const struct table_info collectives_table = {
     TABLE_COLUMNS(columns),
     .rows = {ROWS_IN(struct collectives, pending.rows, pending.row_count)},
     .place = PLACE_URGENT,
-    .json_empty = "[]",
     .row = collectives_print_fill_row,
     .foot = collectives_print_fill_foot,
 };

@@ -350,7 +350,6 @@ const struct table_info cost_tables[2] = {
      .is_bare = true,
      .is_joined = true,
      .text_limit = STEPS_SHOWN_MAX,
-     .more = "--overhead-max: ... and %s more step%s",
      .row = cost_report_fill_step,
      .json_behind = print_json_end},
 };

@@ -291,6 +291,5 @@ const struct table_info findings_table = {
     .is_summary = true,
     .text_none = ": nothing costs enough (most findings need 5% of the time and 50 ms); idle time "
                  "with the cause waiting or preempted is never one",
-    .json_empty = "[]",
     .row = findings_print_fill_row,
 };

@@ -71,6 +71,6 @@ const struct sums_info gc_sums = {
     .table = {SUMS_TABLE, .name = "gc", .key = "gc", .title = "Python's garbage collections",
               .columns = columns, .column_count = sizeof columns / sizeof columns[0],
               .text = {5, 4, 6, 7, 8, 9}, /* total, collections, mean, longest, objects */
-              .text_limit = 40, .more = "... and %s more row%s; --limit=N shows more of them",
+              .text_limit = 40,
               .text_none = ": no garbage collection is recorded (gpuprof run --sample)"},
 };

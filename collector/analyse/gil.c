@@ -137,6 +137,5 @@ const struct sums_info gil_sums = {
     .table = {SUMS_TABLE, .name = "gil", .key = "gil", .title = "waits for Python's lock (GIL)",
               .columns = columns, .column_count = sizeof columns / sizeof columns[0],
               .text = {8, 7, 9, 12, 11, 10}, /* waited, waits, longest, switches, held, holds */
-              .text_limit = 40, .more = "... and %s more row%s; --limit=N shows more of them",
-              .text_none = ": the GIL was not recorded (gpuprof run --os)"},
+              .text_limit = 40, .text_none = ": the GIL was not recorded (gpuprof run --os)"},
 };

@@ -317,8 +317,7 @@ static void say_memory(const struct table *t, FILE *out)
 #define OF_DEVICES                                                                                 \
     .keys = {KEY_PROCESS, KEY_NUMBER, KEY_NUMBER}, .is_left_out = true, .order = SUMS_BY_KEYS
 /* Shows 16 devices: each has up to six rows, or two. */
-#define FEW(rows)                                                                                  \
-    .text_limit = 16 * (rows), .more = "... and %s more row%s; --limit=N shows more of them"
+#define FEW(rows) .text_limit = 16 * (rows)
 
 const struct sums_info kernels_sums = {
     OF_TIMES,

@@ -72,6 +72,5 @@ const struct sums_info idle_host_sums = {
     .table = {SUMS_TABLE, .name = "idle_host", .key = "idle_host",
               .title = "host activity while the GPUs waited", .columns = columns,
               .column_count = sizeof columns / sizeof columns[0], .text = {1, 2, 4, 5, 3, 6},
-              .text_none = ": not recorded (gpuprof run --sample --os PROGRAM)",
-              .more = "... and %s more place%s; --limit=N shows more of them"},
+              .text_none = ": not recorded (gpuprof run --sample --os PROGRAM)"},
 };

@@ -161,7 +161,6 @@ const struct table_info idle_tables[IDLE_TABLES] = {
      TABLE_COLUMNS(device_columns),
      .rows = {ROWS_IN(struct idle, devices, device_count)},
      .order = ORDER,
-     .json_empty = "[]",
      .row = fill_device},
     {.name = "idle",
      .place = PLACE_IDLE,
@@ -170,7 +169,6 @@ const struct table_info idle_tables[IDLE_TABLES] = {
      TABLE_COLUMNS(place_columns),
      .rows = {ROWS_IN(struct idle, totals.list, totals.count)},
      .text = {CAUSE, TOTAL, SHARE, COUNT, LONGEST, AT},
-     .json_empty = "[]",
      .row = idle_print_fill_place,
      .text_behind = say_shares},
 };

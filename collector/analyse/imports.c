@@ -132,7 +132,6 @@ const struct sums_info imports_sums = {
     .table = {SUMS_TABLE, .name = "imports", .key = "imports", .title = "Python imports",
               .columns = columns, .column_count = sizeof columns / sizeof columns[0],
               .text = {2, 1, 4, 3, 6, 5}, /* all, CPU, OS all, OS, in gaps */
-              .text_limit = 40, .more = "... and %s more row%s; --limit=N shows more of them",
-              .text_none = ": no import is recorded (gpuprof run --sample)",
+              .text_limit = 40, .text_none = ": no import is recorded (gpuprof run --sample)",
               .text_behind = imports_print_notes},
 };

@@ -148,7 +148,6 @@ const struct table_info open_calls_table = {
     .rows = {ROWS_IN(struct open_calls, calls, count), .total = offsetof(struct open_calls, total)},
     /* Its time is already in its function's, so it must not be added up here. */
     .place = PLACE_URGENT,
-    .json_empty = "[]",
     .row = open_calls_fill_row,
     .text_behind = print_note,
 };

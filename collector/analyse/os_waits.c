@@ -102,6 +102,5 @@ const struct sums_info os_sums = {
     .table = {SUMS_TABLE, .name = "os", .key = "os", .title = "system calls that waited",
               .columns = columns, .column_count = sizeof columns / sizeof columns[0],
               .text = {6, 5, 4, 7, 8, 9, 10, 11, 3}, /* share, total, calls, mean ... class */
-              .text_limit = 40, .more = "... and %s more row%s; --limit=N shows more of them",
-              .text_none = ": no system call is recorded (gpuprof run --os)"},
+              .text_limit = 40, .text_none = ": no system call is recorded (gpuprof run --os)"},
 };

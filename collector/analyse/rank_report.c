@@ -183,7 +183,6 @@ const struct table_info ranks_table = {.name = "ranks",
                                        .rows = {ROWS_IN(struct rank_report, rows, count)},
                                        .name_width = 20, /* short names */
                                        .text_none = ": needs recordings of at least two ranks",
-                                       .json_empty = "[]",
                                        .begin = rank_report_begin,
                                        .row = rank_report_fill,
                                        .text_behind = rank_report_print_notes};

@@ -210,7 +210,6 @@ const struct sums_info samples_sums = {
               .column_count = sizeof columns / sizeof columns[0],
               .text = {6, 5, 7, 8, 9, 4,
                        10}, /* share, CPU, Python, native, system, samples, in gaps */
-              .text_limit = 40, .more = "... and %s more row%s; --limit=N shows more of them",
-              .text_none = ": no samples are recorded (gpuprof run --sample)",
+              .text_limit = 40, .text_none = ": no samples are recorded (gpuprof run --sample)",
               .text_behind = samples_print_notes},
 };

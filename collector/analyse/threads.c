@@ -70,6 +70,5 @@ const struct sums_info threads_sums = {
               .title = "calls by thread, and the GPU work that they launched", .columns = columns,
               .column_count = sizeof columns / sizeof columns[0],
               .text = {8, 7, 5, 9, 10, 12, 11}, /* share, total, calls, max, errors, GPU */
-              .by = BY_THREAD, .text_limit = 40,
-              .more = "... and %s more thread%s; --limit=N shows more of them"},
+              .by = BY_THREAD, .text_limit = 40},
 };

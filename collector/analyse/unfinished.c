@@ -498,6 +498,5 @@ const struct table_info unfinished_table = {
     .rows = {ROWS_IN(struct unfinished, rows, row_count),
              .total = offsetof(struct unfinished, total)},
     .place = PLACE_URGENT,
-    .json_empty = "[]",
     .row = unfinished_fill_row,
 };

@@ -123,7 +123,6 @@ static const struct table_info places_table = {
     TABLE_COLUMNS(place_columns),
     .text = {P_PEAK, P_SHARE, P_PEAK_AT, P_RESERVED, P_END, P_GROWTH, P_BLOCKS},
     .text_limit = 8,
-    .more = "... and %s more; --limit=N shows more of them",
     .rows = {ROWS_IN(struct memory_report, places.list, places.count), .of = memory_of_table},
     .row = memory_tables_fill_place,
 };
@@ -227,7 +226,6 @@ static const struct table_info owners_table = {
     TABLE_COLUMNS(owner_columns),
     .text = {O_BYTES, O_SHARE, O_BLOCKS, O_END, O_GROWTH, O_WHERE, O_PROCESS},
     .text_limit = 10,
-    .more = "... and %s more owner%s; --limit=N shows more of them",
     .rows = {ROWS_IN(struct memory_rows, list, count)},
     .has = has_owner,
     .row = fill_owner,
@@ -242,7 +240,6 @@ static const struct table_info leaks_table = {
     TABLE_COLUMNS(owner_columns),
     .text = {O_GROWTH, O_GROWN, O_END, O_WHERE, O_PROCESS},
     .text_limit = 10,
-    .more = "... and %s more; --limit=N shows more of them",
     .rows = {ROWS_IN(struct memory_rows, leaks, leak_count)},
     .row = fill_owner,
     .text_behind = leaks_behind,

@@ -92,7 +92,6 @@ const struct table_info memory_steps_table = {
     TABLE_COLUMNS(step_columns),
     .text = {PEAK, END, END_AT},
     .text_limit = 100,
-    .more = "... and %s more step%s; --limit=N shows more of them",
     .begin = steps_begin,
     .row = memory_times_fill_step,
 };
@@ -146,7 +145,6 @@ const struct table_info memory_ranges_table = {
     TABLE_COLUMNS(range_columns),
     .text = {RANGE_PEAK, RISE, KEPT, COUNT, WHERE},
     .text_limit = 100,
-    .more = "... and %s more; --limit=N shows more of them",
     .rows = {ROWS_IN(struct memory_report, ranges.rows, ranges.count), .of = memory_of_table},
     .row = fill_range,
 };

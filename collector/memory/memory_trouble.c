@@ -358,7 +358,6 @@ const struct table_info memory_hidden_table = {
     .place = PLACE_MEMORY,
     TABLE_COLUMNS(hidden_columns),
     .text_limit = 5,
-    .more = "... and %s more; --limit=N shows more of them",
     .rows = {ROWS_IN(struct memory_report, jumps.list, jumps.count), .of = memory_of_table},
     .row = fill_hidden,
 };

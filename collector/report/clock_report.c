@@ -164,7 +164,6 @@ const struct table_info clocks_table = {
     .text = {PROCESSES, OFFSET, DRIFT, UNCERTAINTY, BY},
     .place = PLACE_IDLE,
     .text_none = ": needs recordings of at least two hosts",
-    .json_empty = "[]",
     .begin = clock_report_begin,
     .row = clock_report_fill,
     .text_behind = say_unsure,

@@ -121,7 +121,6 @@ const struct table_info dumps_table = {
     .column_count = COLUMNS,
     .text = {NUMBER, AT, LENGTH},
     .place = PLACE_URGENT,
-    .json_empty = "[]",
     .begin = dumps_table_begins,
     .row = dumps_fill_row,
 };

@@ -297,8 +297,6 @@ static void print_json_without(const struct table *t, FILE *out)
 
 /* ---- the tables ---- */
 
-#define MORE "  ... and %s more row%s; --format=csv and json have them"
-
 const struct table_info stack_tables[2] = {
     {.name = "calls_by_stack",
      .key = "calls_by_stack",
@@ -308,7 +306,6 @@ const struct table_info stack_tables[2] = {
      .text = {SHARE, HOST, CALLS, GPU, WORKS, BYTES},
      .by = BY_STACK,
      .text_limit = STACK_ROWS_SHOWN_MAX,
-     .more = MORE,
      .begin = stack_report_print_table_begins,
      .row = fill_stack,
      .foot = stack_report_print_fill_foot,
@@ -323,7 +320,6 @@ const struct table_info stack_tables[2] = {
               HOST_ALL, GPU_ALL},
      .by = BY_PYTHON_LINE,
      .text_limit = STACK_ROWS_SHOWN_MAX,
-     .more = MORE,
      .begin = stack_report_print_table_begins,
      .row = fill_line,
      .foot = stack_report_print_fill_foot,

@@ -464,7 +464,6 @@ const struct table_info step_tables[STEP_TABLES] = {
      .rows = {ROWS_IN(struct step_report, steps.list, steps.count)},
      .name_width = 26, /* "step 102 of rank 7, partial" */
      .text_limit = 100,
-     .more = "... and %s more step%s; --limit=N shows more of them",
      .is_further = true,
      .begin = steps_begin,
      .row = step_report_print_fill_step,

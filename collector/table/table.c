@@ -66,17 +66,12 @@ struct cell cell_number(uint64_t number)
 
 struct cell cell_real(double real)
 {
-    return (struct cell){.kind = CELL_REAL, .real = real, .percent = 100 * real};
+    return (struct cell){.kind = CELL_REAL, .real = real};
 }
 
 struct cell cell_share(uint64_t part, uint64_t whole)
 {
-    struct cell cell = {.kind = CELL_REAL};
-    if (whole) {
-        cell.real = (double)part / (double)whole;
-        cell.percent = 100.0 * (double)part / (double)whole;
-    }
-    return cell;
+    return cell_real(whole ? (double)part / (double)whole : 0);
 }
 
 struct cell cell_text(const char *text)

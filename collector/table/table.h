@@ -144,7 +144,6 @@ struct table_rows {
     uint16_t total;       /* a uint64_t that includes rows not stored; 0: none */
     uint16_t bytes;       /* per row; 0: the table finds its rows itself */
     bool is_inside;       /* the list itself, not a pointer */
-    bool are_pointers;    /* a list of pointers to structs */
     const void *(*of)(const struct table *t);
 };
 
@@ -164,7 +163,6 @@ struct cell {
     bool at_least;  /* likewise ">" */
     uint64_t number;
     double real;
-    double percent; /* a percentage, rounded only once */
     const char *text;
     char *memory; /* owned; freed with the row */
 };
@@ -215,10 +213,7 @@ struct table_info {
     bool is_further;        /* only the first table of a name reports that it is empty */
     enum report_by by;      /* other than BY_NAME: only with this --by */
     uint32_t text_limit;    /* default limit of rows in text; 0: all */
-    const char *more;       /* the line about rows not shown: %s for their number, then %s for a
-                             * plural ending */
     const char *text_none;  /* after "none": how to get some */
-    const char *json_empty; /* of no rows; default: "[\n]" */
 
     /* Sets count and is_there, and what `row` needs in `first` and `whole`. NULL: all `rows`, and
      * JSON always has it. */

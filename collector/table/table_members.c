@@ -18,10 +18,7 @@ const void *table_item(const struct table *t, uint32_t index)
     const char *list = source_of(t) + rows->list;
     if (!rows->is_inside)
         memcpy(&list, list, sizeof list);
-    list += (size_t)index * rows->bytes;
-    if (rows->are_pointers)
-        memcpy(&list, list, sizeof list);
-    return list;
+    return list + (size_t)index * rows->bytes;
 }
 
 void members_begin(struct table *t, enum report_format format)

@@ -80,7 +80,7 @@ int table_print_json(struct table *t, const struct table_view *view, FILE *out)
             t->info->json_before(t, out);
         fprintf(out, "\"%s\": ", t->info->key);
         bool any = print_rows(t, print_json_row, out);
-        fputs(any ? "\n]" : t->info->json_empty ? t->info->json_empty : "[\n]", out);
+        fputs(any ? "\n]" : "[]", out);
         if (t->shown < t->rows)
             fprintf(out, ",\n\"%s_left_out\": %u", t->info->key, t->rows - t->shown);
         if (t->info->json_behind)

@@ -40,31 +40,22 @@ static void leave_out(struct layout *l, unsigned at)
     memmove(l->shown + at, l->shown + at + 1, --l->count - at);
 }
 
-static bool is_filled(const struct cell *cell)
+/* Finds out which columns have a value in a visible row, and which have one that is not 0; looks
+ * only for those wanted. */
+static void find_columns(const struct table *t, uint32_t wanted, uint32_t *filled,
+                         uint32_t *telling)
 {
-    return cell->kind > CELL_NULL;
-}
-
-static bool reports(const struct cell *cell)
-{
-    return cell->kind == CELL_NUMBER ? cell->number != 0
-           : cell->kind == CELL_REAL ? cell->real != 0
-                                     : is_filled(cell);
-}
-
-/* Returns which of these columns have a value in a visible row. */
-static uint32_t find_columns(const struct table *t, uint32_t wanted,
-                             bool (*has)(const struct cell *cell))
-{
-    uint32_t found = 0;
-    for (uint32_t i = 0; wanted & ~found && i < t->shown; i++) {
+    *filled = *telling = 0;
+    for (uint32_t i = 0; wanted & ~*telling && i < t->shown; i++) {
         struct cell cells[TABLE_COLUMNS_MAX];
         table_row(t, i, FORMAT_TEXT, cells);
-        for (unsigned c = 0; c < t->info->column_count; c++)
-            found |= (uint32_t)has(&cells[c]) << c;
+        for (unsigned c = 0; c < t->info->column_count; c++) {
+            bool is_zero = cells[c].kind != CELL_TEXT && !cells[c].number && !(cells[c].real != 0);
+            *filled |= (uint32_t)(cells[c].kind > CELL_NULL) << c;
+            *telling |= (uint32_t)!is_zero << c;
+        }
         cells_release(cells);
     }
-    return found & wanted;
 }
 
 _Static_assert(TABLE_COLUMNS_MAX <= 32, "a bit for each column");
@@ -86,23 +77,19 @@ static struct layout lay_out(const struct table *t, uint32_t width)
     const struct table_info *info = t->info;
     struct layout l = {.columns = info->columns};
     unsigned wanted = info->name_width ? info->name_width : NAME_WIDTH_MIN;
-    uint32_t if_filled = 0, spares = 0;
+    uint32_t filled, telling, looked_for = 0;
     uint8_t text[TABLE_TEXT_MAX];
     unsigned count = text_columns(info, text);
     for (unsigned i = 0; i < count; i++) {
-        if_filled |= (uint32_t)info->columns[text[i]].is_filled << text[i];
-        spares |= (uint32_t)(info->columns[text[i]].spare > 0) << text[i];
+        const struct column *c = &info->columns[text[i]];
+        looked_for |= (uint32_t)(c->is_filled || (width && c->spare)) << text[i];
     }
-    uint32_t empty = if_filled & ~find_columns(t, if_filled, is_filled);
+    find_columns(t, looked_for, &filled, &telling);
     for (unsigned i = 0; i < count; i++)
-        if (!(empty >> text[i] & 1))
+        if (!info->columns[text[i]].is_filled || filled >> text[i] & 1)
             l.shown[l.count++] = text[i];
-    if (width && table_text_measure(&l) + wanted > width) /* columns of zeros tell least */
-        spares &= ~find_columns(t, spares, reports);
-    else
-        spares = 0;
-    for (unsigned i = l.count; i-- > 0 && table_text_measure(&l) + wanted > width;)
-        if (spares >> l.shown[i] & 1)
+    for (unsigned i = l.count; width && i-- > 0 && table_text_measure(&l) + wanted > width;)
+        if (info->columns[l.shown[i]].spare && !(telling >> l.shown[i] & 1))
             leave_out(&l, i);
     for (unsigned spare = 1; width && spare <= SPARE_MAX; spare++)
         for (unsigned i = l.count; i-- > 0 && table_text_measure(&l) + wanted > width;)
@@ -152,7 +139,7 @@ static void print_cell(const struct column *c, const struct cell *cell, bool is_
                  c->type == COLUMN_SHARE        ? "%.1f%%"
                  : c->type == COLUMN_FINE_SHARE ? "%.2f%%"
                                                 : "%.3f",
-                 c->type == COLUMN_RATE ? cell->real : cell->percent);
+                 c->type == COLUMN_RATE ? cell->real : 100 * cell->real);
     else if (cell->kind != CELL_NUMBER)
         shown = "";
     else if (c->type == COLUMN_NS)
@@ -191,17 +178,13 @@ static void print_more(const struct table *t, const struct table_view *view, con
                        FILE *out)
 {
     char number[UNIT_TEXT_BYTES];
-    bool is_own = t->info->more && view->limit == ROWS_UNLIMITED;
-    const char *more = table_is_short(t->info, view) ? "... and %s more: --full"
-                       : is_own                      ? t->info->more
-                                                     : "... and %s more row%s";
-    size_t before = strcspn(more, "%");
-    const char *word = more + before + 2;
-    size_t length = strcspn(word, "%");
     uint32_t left = t->rows - t->shown;
-    fprintf(out, "%*s%.*s%s%.*s%s%s\n", (int)l->name_at, "", (int)before, more,
-            count_text(number, left), (int)length, word, word[length] ? plural_end(left) : "",
-            word[length] ? word + length + 2 : "");
+    fprintf(out, "%*s... and %s more", (int)l->name_at, "", count_text(number, left));
+    if (table_is_short(t->info, view))
+        fprintf(out, ": --full\n");
+    else
+        fprintf(out, " row%s%s\n", plural_end(left),
+                view->limit == ROWS_UNLIMITED ? "; --limit=N shows more of them" : "");
 }
 
 static void print_table(const struct table *t, const struct table_view *view, FILE *out)

@@ -295,7 +295,7 @@ def test_limit_replaces_the_texts_own(make_stacks, run_verb):
     data = make_stacks("process 0", *places, *lines, *calls)
     text = run_verb("report", "--by=stack", data).stdout
     assert text.count("cudaMalloc\n") == 40
-    assert "... and 10 more rows; --format=csv and json have them\n" in text
+    assert "... and 10 more rows; --limit=N shows more of them\n" in text
     text = run_verb("report", "--by=stack", "--limit=45", data).stdout
     assert text.count("cudaMalloc\n") == 45 and "... and 5 more rows\n" in text
 
