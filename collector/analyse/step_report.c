@@ -372,51 +372,27 @@ static int step_report_start(struct step_report *r)
     return r->sweeps && r->thread_phases ? 0 : GPUPROF_NO_MEMORY;
 }
 
-static int step_report_say(int error)
-{
-    say_error("report", error);
-    return error;
-}
-
-static int step_report_find_steps(struct step_report *r, struct steps *found,
-                                  const struct step_request *request)
-{
-    if (found) {
-        r->steps = *found;
-        *found = (struct steps){.kind = STEPS_NONE};
-        return 0;
-    }
-    int error = step_report_say(steps_init(&r->steps, r->walk, request->by, request->pattern));
-    struct consumer marks = steps_consumer(&r->steps);
-    if (error == 0)
-        error = walk_run(r->walk, NULL, &marks, 1);
-    if (error == 0)
-        selection_keep_steps(request->selection, &r->steps);
-    return error;
-}
-
 ANALYSIS_DOES(step_report_analysis_begin, op_phases_init(&r->steps->phases, &r->walk))
 ANALYSIS_HEARS(step_report_consumers, op_phases_consumer(&r->steps->phases))
 
-static int step_report_make(struct step_report *r, struct steps *found, struct idle *idle,
-                            const struct step_request *request)
+static int step_report_make(struct step_report *r, struct idle *idle)
 {
     struct consumer parts = {.context = r,
                              .needs = WALK_OPS | WALK_WORK,
                              .take = step_report_take,
                              .take_work = take_slice_of_work,
                              .end = step_report_end};
-    int error = step_report_find_steps(r, found, request);
+    int error = r->walk->losses ? step_report_start(r) : GPUPROF_NO_MEMORY;
     if (error == 0)
-        error = step_report_say(step_report_start(r));
+        error = step_waits_find(&r->steps, idle, &r->waits);
     if (error == 0)
-        error = step_report_say(step_waits_find(&r->steps, idle, &r->waits));
-    if (error == 0)
-        error = step_report_say(order_steps(r));
+        error = order_steps(r);
+    if (error < 0)
+        say_error("report", error);
     return error == 0 && r->steps.count ? walk_run(r->walk, NULL, &parts, 1) : error;
 }
 
-/* Uses walks of its own. Their losses are dropped: those of the report's walk are complete. */
+/* Uses a walk of its own. Its losses are dropped: those of the report's walk are complete. */
 static int step_report_analysis_end(struct report *report)
 {
     struct step_report *r = report->steps;
@@ -426,11 +402,12 @@ static int step_report_analysis_end(struct report *report)
     const struct walk_filter *filter = walk->filter;
     r->samples = request->samples;
     r->report = report;
+    r->steps = *report->marks;
+    *report->marks = (struct steps){.kind = STEPS_NONE};
     report->program_steps = &r->steps;
     walk->filter = selection_steps_filter(request->selection);
     walk->losses = calloc(walk->rec->count + 1u, sizeof *losses);
-    int error = walk->losses ? step_report_make(r, report->marks, report->idle, request)
-                             : step_report_say(GPUPROF_NO_MEMORY);
+    int error = step_report_make(r, report->idle);
     free(walk->losses);
     walk->losses = losses;
     walk->filter = filter;

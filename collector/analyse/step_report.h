@@ -2,8 +2,8 @@
 /*
  * Where the time of a program's steps (steps.h) went. Each step is split into parts that add up to
  * the nanosecond, and into the phases of training on the host and on the GPU; the slowest step is
- * compared. It takes one more walk than the report, two with a selection, because steps are known
- * only after all marks. Memory: that of the steps and 4 bytes more for each; 100 bytes a process, 1
+ * compared. It takes one more walk than the report, because steps are known only after all marks.
+ * Memory: that of the steps and 4 bytes more for each; 100 bytes a process, 1
  * a thread; and STEP_CHANGES_MAX rows of differences.
  */
 #ifndef GPUPROF_COLLECTOR_STEP_REPORT_H
