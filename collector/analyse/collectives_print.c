@@ -295,7 +295,7 @@ static char *collectives_print_row_text(const struct collectives *c, const struc
 {
     const struct pending_collective *p = row->pending;
     bool is_making = c->channels[p->channel].kind == COLLECTIVE_MAKING;
-    char *stack = reported_stack_text(c->stacks, row->reported.node);
+    char *stack = reported_stack_text(c->stacks, row->reported.node, false);
     struct new_text made;
     FILE *out = new_text_begin(&made);
     if (out) {
@@ -335,7 +335,7 @@ static void collectives_print_fill_place(const struct collectives *c, const stru
     if (row->reported.line && place)
         cells[STACK_AGO] = cell_number(now_ns > place->stack_ns ? now_ns - place->stack_ns : 0);
     if (row->reported.node && format == FORMAT_JSON)
-        cells[STACK] = cell_owned(reported_stack_json(c->stacks, row->reported.node));
+        cells[STACK] = cell_owned(reported_stack_text(c->stacks, row->reported.node, true));
 }
 
 static void collectives_print_fill_row(const struct table *t, uint32_t index,

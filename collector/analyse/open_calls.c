@@ -114,7 +114,7 @@ static void open_calls_fill_row(const struct table *t, uint32_t index, enum repo
     cells[DOMAIN] = cell_text(api_domain_name(c->function->domain));
     if (c->reported.node && format == FORMAT_JSON) {
         cells[LINE] = cell_text(c->reported.line);
-        cells[STACK] = cell_owned(reported_stack_json(o->stacks, c->reported.node));
+        cells[STACK] = cell_owned(reported_stack_text(o->stacks, c->reported.node, true));
     }
 }
 

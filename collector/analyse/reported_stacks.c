@@ -73,8 +73,7 @@ char *reported_stack_line(const struct reported_stacks *t, uint32_t node)
     return strdup(call_tree_frame(&t->tree, own ? own : node)->label);
 }
 
-/* Joins all frames, innermost first, as text or JSON. */
-static char *reported_stacks_join(const struct reported_stacks *t, uint32_t node, bool is_json)
+char *reported_stack_text(const struct reported_stacks *t, uint32_t node, bool is_json)
 {
     struct new_text text;
     FILE *memory = new_text_begin(&text);
@@ -93,22 +92,12 @@ static char *reported_stacks_join(const struct reported_stacks *t, uint32_t node
     return new_text_end(&text, memory);
 }
 
-char *reported_stack_text(const struct reported_stacks *t, uint32_t node)
-{
-    return reported_stacks_join(t, node, false);
-}
-
 char *reported_stack_below(const struct reported_stacks *t, uint32_t node, char *title)
 {
-    char *line = title ? json_line(title) : NULL, *stack = reported_stack_text(t, node);
+    char *line = title ? json_line(title) : NULL, *stack = reported_stack_text(t, node, false);
     char *all = line ? text_printf("%s%s", line, stack ? stack : "") : NULL;
     free(stack);
     free(line);
     free(title);
     return all;
-}
-
-char *reported_stack_json(const struct reported_stacks *t, uint32_t node)
-{
-    return reported_stacks_join(t, node, true);
 }

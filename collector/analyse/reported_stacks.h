@@ -40,12 +40,11 @@ bool reported_stack_is_python(const struct reported_stacks *t, uint32_t node);
 
 /*
  * New text, NULL if there is none. _line: the innermost line of the user's own, else the user's
- * innermost function, else the innermost frame. _text: all frames, each after a line break. _below:
- * the same after `title`, which it frees. _json: all frames as a JSON list.
+ * innermost function, else the innermost frame. _text: all frames, innermost first, each after a
+ * line break, or as a JSON list. _below: lines after `title`, which it frees.
  */
 char *reported_stack_line(const struct reported_stacks *t, uint32_t node);
-char *reported_stack_text(const struct reported_stacks *t, uint32_t node);
+char *reported_stack_text(const struct reported_stacks *t, uint32_t node, bool is_json);
 char *reported_stack_below(const struct reported_stacks *t, uint32_t node, char *title);
-char *reported_stack_json(const struct reported_stacks *t, uint32_t node);
 
 #endif

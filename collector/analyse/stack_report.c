@@ -10,11 +10,6 @@
 
 #define LIBRARIES_ROW 1 /* row of no line, which cannot be borrowed */
 
-struct sorted_stack {
-    struct stack_cost cost;
-    uint32_t node;
-};
-
 static bool stack_report_is_wanted(const struct report *r)
 {
     return r->request.by == BY_STACK || r->request.by == BY_PYTHON_LINE ||
@@ -47,11 +42,13 @@ static int compare_costs(const struct stack_cost *a, const struct stack_cost *b)
     return order ? order : ORDER(b->calls, a->calls);
 }
 
-static int compare_stacks(const void *left, const void *right)
+/* Compares nodes of calls. */
+static int compare_stacks(const void *left, const void *right, void *costs)
 {
-    const struct sorted_stack *a = left, *b = right;
-    int order = compare_costs(&a->cost, &b->cost);
-    return order ? order : ORDER(a->node, b->node);
+    uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
+    struct stack_cost cost_a = stack_cost_of(costs, a), cost_b = stack_cost_of(costs, b);
+    int order = compare_costs(&cost_a, &cost_b);
+    return order ? order : ORDER(a, b);
 }
 
 static int compare_lines(const void *left, const void *right)
@@ -70,23 +67,16 @@ static bool has_cost(const struct stack_cost *cost)
 
 static int sort_stacks(struct stack_report *r)
 {
-    uint32_t count = r->costs.tree.count, costs = r->costs.cost_count;
-    struct sorted_stack *sorted = calloc(costs + 1u, sizeof *sorted);
-    r->stacks = calloc(costs + 1u, sizeof *r->stacks);
-    if (!sorted || !r->stacks) {
-        free(sorted);
+    r->stacks = calloc(r->costs.cost_count + 1u, sizeof *r->stacks);
+    if (!r->stacks)
         return GPUPROF_NO_MEMORY;
-    }
-    for (uint32_t n = 1; n <= count; n++) {
+    for (uint32_t n = 1; n <= r->costs.tree.count; n++) {
         struct stack_cost cost = stack_cost_of(&r->costs, n);
         if (has_cost(&cost))
-            sorted[r->stack_count++] = (struct sorted_stack){.cost = cost, .node = n};
+            r->stacks[r->stack_count++] = n;
     }
     if (r->stack_count)
-        qsort(sorted, r->stack_count, sizeof *sorted, compare_stacks);
-    for (uint32_t i = 0; i < r->stack_count; i++)
-        r->stacks[i] = sorted[i].node;
-    free(sorted);
+        qsort_r(r->stacks, r->stack_count, sizeof *r->stacks, compare_stacks, &r->costs);
     return 0;
 }
 

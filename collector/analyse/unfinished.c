@@ -486,7 +486,7 @@ static void unfinished_fill_row(const struct table *t, uint32_t index, enum repo
     }
     if (row->reported.node && format == FORMAT_JSON) {
         cells[LINE] = cell_text(row->reported.line);
-        cells[STACK] = cell_owned(reported_stack_json(u->stacks, row->reported.node));
+        cells[STACK] = cell_owned(reported_stack_text(u->stacks, row->reported.node, true));
     }
 }
 
