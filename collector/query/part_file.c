@@ -259,7 +259,7 @@ static void carry_text(struct part *p, const struct part_field *f, void *at)
     if (p->is_written || p->has_failed)
         return;
     if (f->kind == PART_OWNED && text && !(copy = strdup(text)))
-        p->has_failed = true;
+        p->has_failed = p->is_short = true;
     if (f->kind == PART_CHARS)
         memcpy(at, text, strlen(text) + 1);
     else
@@ -302,6 +302,7 @@ static void carry_list(struct part *p, const struct part_field *f, uint8_t *of)
     memcpy(&list, of + f->at, sizeof list);
     if (!p->is_written) {
         list = p->has_failed ? NULL : calloc(count + 1u, f->item_bytes);
+        p->is_short |= !list && !p->has_failed;
         p->has_failed |= !list;
         *there = list ? count : 0;
         memcpy(of + f->at, &list, sizeof list);

@@ -48,6 +48,7 @@ struct part {
     char set[SHA256_BASE64_BYTES];
     bool is_written; /* false: being read */
     bool has_failed; /* no memory, or impossible counts */
+    bool is_short;   /* no memory while reading */
     bool has_more;   /* some list had more rows than fit */
     uint8_t *data;   /* owned: the values */
     size_t length;

@@ -303,6 +303,7 @@ static enum exit_code part_report_add_up(struct combination *c)
         for (uint32_t i = 0; i < c->part_count && error == 0 && sections[s]->add; i++) {
             struct part *p = &c->parts[i];
             error = sections[s]->add(c, p);
+            error = p->is_short ? GPUPROF_NO_MEMORY : error;
             if (error == 0 && p->has_failed)
                 return damaged(c, p);
         }

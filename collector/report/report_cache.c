@@ -107,7 +107,9 @@ int report_cache_memory(struct report_cache *k, struct combination *c)
     free(row.finding.where);
     findings_sort(f);
     c->report.missing &= ~(unsigned)PART_MEMORY;
-    return p->has_failed || p->at != p->length ? GPUPROF_DAMAGED : 0;
+    return p->is_short                           ? GPUPROF_NO_MEMORY
+           : p->has_failed || p->at != p->length ? GPUPROF_DAMAGED
+                                                 : 0;
 }
 
 /* ---- the file -------------------------------------------------------------------------------- */
