@@ -18,7 +18,6 @@
 static int energy_report_analysis_begin(struct report *r)
 {
     r->energy->devices = r->devices;
-    r->energy->has_ranges = r->request.walk_ns_max == 0;
     return 0;
 }
 
@@ -33,8 +32,7 @@ static int energy_report_take(void *context, const struct slice *s)
 {
     struct energy_report *e = context;
     bool is_label = s->op_change == OP_CLOSED && op_is_label(s->op) && !s->op->is_moved;
-    if (!e->has_ranges || !s->walk->sources.count || s->is_filtered ||
-        (s->change != RANGE_CLOSED && !is_label))
+    if (!s->walk->sources.count || s->is_filtered || (s->change != RANGE_CLOSED && !is_label))
         return 0;
     uint64_t begin_ns = is_label ? s->op->begin_ns : s->range->begin_ns;
     uint64_t end_ns = is_label ? s->op->end_ns : s->range->end_ns;
@@ -53,7 +51,7 @@ static int energy_report_take(void *context, const struct slice *s)
 static unsigned energy_report_consumers(struct report *r, struct consumer *list)
 {
     *list = (struct consumer){.context = r->energy,
-                              .needs = r->energy->has_ranges ? WALK_RANGES : 0,
+                              .needs = WALK_RANGES,
                               .skips = WALK_SKIPS_CALLS | WALK_SKIPS_WORK,
                               .take = energy_report_take};
     return 1;
@@ -327,10 +325,10 @@ static void energy_behind(const struct table *t, FILE *out)
         if (any[known])
             fprintf(out, "  '%s': %s\n", why_not[known].word, why_not[known].reason);
     uint64_t period_ns = e && e->count ? device_report_energy_period_ns(e->devices) : 0;
-    if ((any[CURVE_SHORT] || any[CURVE_LATE]) && period_ns)
-        fprintf(out, "  the counter changes every %s\n", time_text(text, period_ns));
-    else if (any[CURVE_SHORT] || any[CURVE_LATE])
-        fprintf(out, "  the counter was not seen to change\n");
+    if (any[CURVE_SHORT] || any[CURVE_LATE])
+        fprintf(out, "  the counter %s%s\n",
+                period_ns ? "changes every " : "was not seen to change",
+                period_ns ? time_text(text, period_ns) : "");
     bool has_all = e && e->count && !any[CURVE_UNREAD] && !any[CURVE_LATE];
     any_missing = e && !has_all && device_report_say_missing(e->devices, is_of_energy, out);
     if (e && !e->count && !any_missing)

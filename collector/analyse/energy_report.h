@@ -46,8 +46,7 @@ struct device_report;
 
 struct energy_report {
     const struct device_report *devices; /* a view */
-    bool has_ranges;
-    struct energy_window *windows; /* owned */
+    struct energy_window *windows;       /* owned */
     uint32_t window_count;
     uint64_t beyond;         /* ranges beyond the limits */
     struct energy_row *rows; /* owned */

@@ -34,16 +34,15 @@ enum {
 enum { GPU_USE_ROWS, GPU_USE_NS, GPU_USE_OF };
 enum { PEAK_ALLOCATED, PEAK_RESERVED };
 
-/* Which library calls launched the kernels of a name. When joined, the larger value wins. */
+/* Which library calls launched the kernels of a name. */
 enum kernel_maker {
     MAKER_UNKNOWN, /* not known for any kernel */
     MAKER_KIND,    /* calls of one function and shape */
     MAKER_FUNCTION,
-    MAKER_SEVERAL, /* functions */
-    MAKER_NONE     /* some or all were launched in no call */
+    MAKER_NONE /* of several functions, or some were launched in no call */
 };
 
-/* Joins two makers: the more general one, or MAKER_SEVERAL for different functions. */
+/* Joins two makers: the more general one. */
 void gpu_join_makers(struct row_name *to, const struct row_name *from);
 
 /* Copies from the resolver which calls launched kernels to their table. Returns 0 or an error. */

@@ -121,23 +121,23 @@ static const char *kernel_name(const struct sums *s, const struct sums_row *row,
 static const char *maker_name(const struct sums_row *row)
 {
     const struct function *f = (const void *)(uintptr_t)row->values[KERNEL_MAKER_FUNCTION];
-    uint64_t maker = row->values[KERNEL_MAKER], text = row->values[KERNEL_MAKER_TEXT];
-    if (!f || (maker != MAKER_KIND && maker != MAKER_FUNCTION))
+    uint64_t text = row->values[KERNEL_MAKER_TEXT];
+    if (!f)
         return NULL;
-    return maker == MAKER_KIND && text ? gpu_tables_shown(text) : f->name;
+    return row->values[KERNEL_MAKER] == MAKER_KIND && text ? gpu_tables_shown(text) : f->name;
 }
 
 void gpu_join_makers(struct row_name *to, const struct row_name *from)
 {
-    bool both = to->maker_function && from->maker_function;
-    bool is_same = to->maker_function == from->maker_function;
-    bool is_text = is_same && to->maker_text == from->maker_text;
-    if (both && !is_same && to->maker < MAKER_SEVERAL && from->maker < MAKER_SEVERAL)
-        to->maker = MAKER_SEVERAL;
-    else if (both && !is_text && to->maker == MAKER_KIND && from->maker == MAKER_KIND)
-        to->maker = MAKER_FUNCTION;
-    else if (from->maker > to->maker)
+    if (from->maker == MAKER_UNKNOWN)
+        return;
+    if (to->maker == MAKER_UNKNOWN)
         *to = (struct row_name){to->name, from->maker, from->maker_function, from->maker_text};
+    else if (to->maker_function != from->maker_function)
+        *to = (struct row_name){to->name, MAKER_NONE, NULL, NULL};
+    else if (to->maker == MAKER_KIND &&
+             (from->maker != MAKER_KIND || to->maker_text != from->maker_text))
+        to->maker = MAKER_FUNCTION;
 }
 
 static struct row_name maker_of(const uint64_t *values)
@@ -270,18 +270,6 @@ static void fill_use(const struct sums *s, const struct sums_row *row, enum repo
         cells[PART] = cell_share(row->values[GPU_USE_NS], row->values[GPU_USE_OF]);
 }
 
-/* Fills the foot with all devices together if rows are left out. A single device needs no foot. */
-static bool fill_all_devices(const struct table *t, struct cell *cells)
-{
-    struct gpu_totals all = gpu_totals(t->source);
-    if (t->shown == t->rows || all.devices < 2)
-        return false;
-    cells[NAME] = cell_printf("all %u devices: busy", all.devices);
-    cells[TOTAL] = cell_number(all.busy_ns);
-    cells[PART] = cell_share(all.busy_ns, all.span_ns);
-    return true;
-}
-
 static void fill_peak(const struct sums *s, const struct sums_row *row, enum report_format format,
                       struct cell *cells)
 {
@@ -380,8 +368,7 @@ const struct sums_info gpu_use_sums = {OF_DEVICES,
                                        .parts = REPORT_WORK | REPORT_USE,
                                        .fill = fill_use,
                                        .table = {TABLE("gpu_time_util", "GPU utilization", uses),
-                                                 .text = {PART, TOTAL}, .is_bare = true, FEW(6),
-                                                 .foot = fill_all_devices}};
+                                                 .text = {PART, TOTAL}, .is_bare = true, FEW(6)}};
 
 const struct sums_info gpu_memory_sums = {
     OF_DEVICES, .values = {JOIN_MOST}, .parts = REPORT_MEMORY, .fill = fill_peak,

@@ -56,7 +56,7 @@ static int list_files(struct source_report *r)
 {
     const struct shown_frames *frames = &r->stacks->costs.tree.frames;
     const char **names = calloc(frames->count + 1u, sizeof *names);
-    uint32_t count = 0, distinct = 0;
+    uint32_t count = 0;
     if (!names)
         return GPUPROF_NO_MEMORY;
     for (uint32_t i = 1; i <= frames->count; i++)
@@ -64,10 +64,7 @@ static int list_files(struct source_report *r)
             names[count++] = path_base(shown_frame_of(frames, i)->file->raw);
     if (count)
         qsort(names, count, sizeof *names, compare_texts);
-    for (uint32_t i = 0; i < count; i++)
-        if (!i || strcmp(names[i], names[distinct - 1]) != 0)
-            names[distinct++] = names[i];
-    int error = source_tree_list(&r->tree, names, distinct);
+    int error = source_tree_list(&r->tree, names, count);
     if (r->tree.is_cut)
         message(
             "report: --source: too many files below %s, so some were not read; name a folder in it",
