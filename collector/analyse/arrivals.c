@@ -11,13 +11,12 @@
 
 #define HISTOGRAM_ROWS_LEFT 16384
 
-int arrivals_init(struct arrivals *a, uint32_t process_count)
+int arrivals_init(struct arrivals *a)
 {
     *a = (struct arrivals){.histogram_rows = HISTOGRAM_ROWS_LEFT,
                            .late_of.count_max = ARRIVAL_LATE_MAX};
-    a->place_counts = calloc(process_count + 1u, sizeof *a->place_counts);
     a->kinds = calloc(ARRIVAL_KINDS_MAX, sizeof *a->kinds);
-    return a->place_counts && a->kinds ? 0 : GPUPROF_NO_MEMORY;
+    return a->kinds ? 0 : GPUPROF_NO_MEMORY;
 }
 
 void arrivals_release(struct arrivals *a)
@@ -32,7 +31,6 @@ void arrivals_release(struct arrivals *a)
     free(a->rows);
     free(a->late);
     free(a->kinds);
-    free(a->place_counts);
     number_set_release(&a->place_numbers);
     key_map_release(&a->row_of);
     key_map_release(&a->late_of);
@@ -85,11 +83,8 @@ static const struct number_kind place_kind = NUMBER_KEY(struct arrival_place, ca
 
 int arrivals_place(struct arrivals *a, const struct arrival_place *what, uint32_t *number)
 {
-    uint32_t before = a->place_count;
-    uint32_t most = a->place_counts[what->process] < ARRIVAL_PLACES_EACH_MAX ? UINT32_MAX : before;
-    int64_t found =
-        NUMBER_ADD(&a->place_numbers, &place_kind, a->places, a->place_count, most, what);
-    a->place_counts[what->process] += a->place_count - before;
+    int64_t found = NUMBER_ADD(&a->place_numbers, &place_kind, a->places, a->place_count,
+                               ARRIVAL_PLACES_MAX, what);
     *number = found < 0 ? 0 : (uint32_t)found;
     return found < 0 ? (int)found : 0;
 }
@@ -124,10 +119,10 @@ static int add_late(struct arrivals *a, uint32_t row, uint32_t device, uint32_t 
 
 int arrivals_met(struct arrivals *a, const struct rank_meeting *m, uint32_t job)
 {
-    const struct rank_kernel_facts *facts = &m->late.facts;
-    uint64_t ns = m->last.begin_ns - m->first_ns, late_ns = m->late.begin_ns - m->first_ns;
+    const struct rank_kernel_facts *facts = &m->last.facts;
+    uint64_t ns = m->last.begin_ns - m->first_ns;
     uint32_t number;
-    int error = arrivals_row_of(a, m->sequence->communicator, m->last.facts.kind, job, &number);
+    int error = arrivals_row_of(a, m->sequence->communicator, facts->kind, job, &number);
     if (error < 0)
         return error;
     struct arrival_row *row = &a->rows[number - 1];
@@ -137,8 +132,8 @@ int arrivals_met(struct arrivals *a, const struct rank_meeting *m, uint32_t job)
     row->max_ns = ns > row->max_ns ? ns : row->max_ns;
     error = histogram_add(&row->skews, ns, 1, &a->histogram_rows);
     uint32_t place =
-        facts->idle_ns >= late_ns / 2 && facts->idle_place ? facts->idle_place : facts->work_place;
-    return error == 0 && late_ns ? add_late(a, number - 1, m->late_device, place, late_ns) : error;
+        facts->idle_ns >= ns / 2 && facts->idle_place ? facts->idle_place : facts->work_place;
+    return error == 0 && ns ? add_late(a, number - 1, m->sequence->device, place, ns) : error;
 }
 
 void arrivals_missed(struct arrivals *a, const struct rank_kernel *k, enum rank_miss why)
@@ -148,22 +143,12 @@ void arrivals_missed(struct arrivals *a, const struct rank_kernel *k, enum rank_
 
 /* ---- when all is known ----------------------------------------------------------------------- */
 
-struct sorter {
-    const struct arrivals *a;
-    const struct rank_device *devices;
-};
-
 /* Sorts by row and device, then places by time, longest first. Equal ones stay in the order of
  * their first use. */
-static int compare_late(const void *left, const void *right, void *context)
+static int compare_late(const void *left, const void *right)
 {
     const struct arrival_late *a = left, *b = right;
-    const struct sorter *s = context;
-    const struct rank_device *x = &s->devices[a->device], *y = &s->devices[b->device];
-    return ORDER(a->row, b->row) ?:
-           ORDER(x->process, y->process) ?:
-           ORDER(x->device, y->device) ?:
-           ORDER(b->ns, a->ns) ?:
+    return ORDER(a->row, b->row) ?: ORDER(a->device, b->device) ?: ORDER(b->ns, a->ns) ?:
            ORDER(a->place, b->place);
 }
 
@@ -171,33 +156,17 @@ static int arrivals_compare_rows(const void *left, const void *right, void *cont
 {
     const struct arrival_row *a = left, *b = right;
     const struct arrivals *of = context;
-    if (a->skew_ns != b->skew_ns)
-        return a->skew_ns > b->skew_ns ? -1 : 1;
-    if (a->kind != b->kind)
-        return strcmp(of->kinds[a->kind], of->kinds[b->kind]);
-    return ORDER(a->job, b->job) ?: ORDER(a->communicator, b->communicator);
+    return ORDER(b->skew_ns, a->skew_ns) ?: strcmp(of->kinds[a->kind], of->kinds[b->kind]) ?:
+           ORDER(a->job, b->job) ?: ORDER(a->communicator, b->communicator);
 }
 
-/* Makes this device the row's late one if its total delay is longer. How often it was last says
- * little: when ranks arrive together, one is last by a few ns. */
-static void offer(struct arrival_row *row, uint32_t device, uint32_t place, uint64_t count,
-                  uint64_t ns)
+void arrivals_finish(struct arrivals *a)
 {
-    if (ns <= row->late_ns)
-        return;
-    row->late = device;
-    row->place = place;
-    row->late_count = count;
-    row->late_ns = ns;
-}
-
-int arrivals_finish(struct arrivals *a, const struct rank_device *devices)
-{
-    struct sorter sorter = {a, devices};
     if (a->late_count)
-        qsort_r(a->late, a->late_count, sizeof *a->late, compare_late, &sorter);
+        qsort(a->late, a->late_count, sizeof *a->late, compare_late);
     for (uint32_t i = 0; i < a->late_count;) {
         const struct arrival_late *first = &a->late[i];
+        struct arrival_row *row = &a->rows[first->row];
         uint64_t count = 0, ns = 0;
         for (; i < a->late_count && a->late[i].row == first->row &&
                a->late[i].device == first->device;
@@ -205,40 +174,34 @@ int arrivals_finish(struct arrivals *a, const struct rank_device *devices)
             count += a->late[i].count;
             ns += a->late[i].ns;
         }
-        offer(&a->rows[first->row], first->device, first->place, count, ns);
+        /* How often it was last says little: when ranks arrive together, one is last by a few
+         * ns. */
+        if (ns <= row->late_ns)
+            continue;
+        row->late = first->device;
+        row->place = first->place;
+        row->late_count = count;
+        row->late_ns = ns;
     }
     if (a->row_count)
         qsort_r(a->rows, a->row_count, sizeof *a->rows, arrivals_compare_rows, a);
-    return 0;
 }
 
-int arrivals_want(struct arrivals *a, struct place_lines *lines, bool all)
+int arrivals_want(struct arrivals *a, struct place_lines *lines)
 {
     int error = 0;
-    for (uint32_t i = 0; all && i < a->place_count && error == 0; i++)
+    for (uint32_t i = 0; i < a->place_count && error == 0; i++)
         error = idle_place_want(lines, a->places[i].process, &a->places[i].place);
-    for (uint32_t i = 0; !all && i < a->row_count && error == 0; i++) {
-        const struct arrival_place *p = a->rows[i].place ? &a->places[a->rows[i].place - 1] : NULL;
-        error = p ? idle_place_want(lines, p->process, &p->place) : 0;
+    return error;
+}
+
+int arrivals_name(struct arrivals *a, const struct walk *w, struct place_lines *lines)
+{
+    for (uint32_t i = 0; i < a->place_count; i++) {
+        struct arrival_place *p = &a->places[i];
+        const struct idle_row row = {.place = p->place, .process = p->process};
+        if (!p->text && !(p->text = idle_place_text(w, lines, &row)))
+            return GPUPROF_NO_MEMORY;
     }
-    return error;
-}
-
-static int arrivals_own_name(struct arrival_place *p, const struct walk *w,
-                             struct place_lines *lines)
-{
-    const struct idle_row row = {.place = p->place, .process = p->process};
-    p->text = p->text ? p->text : idle_place_text(w, lines, &row);
-    return p->text ? 0 : GPUPROF_NO_MEMORY;
-}
-
-int arrivals_name(struct arrivals *a, const struct walk *w, struct place_lines *lines, bool all)
-{
-    int error = 0;
-    for (uint32_t i = 0; all && i < a->place_count && error == 0; i++)
-        error = arrivals_own_name(&a->places[i], w, lines);
-    for (uint32_t i = 0; !all && i < a->row_count && error == 0; i++)
-        if (a->rows[i].place)
-            error = arrivals_own_name(&a->places[a->rows[i].place - 1], w, lines);
-    return error;
+    return 0;
 }

@@ -6,8 +6,8 @@
  * the delay or more. Otherwise it is where its longest work since then was launched.
  *
  * Memory: ARRIVAL_ROWS_MAX rows of 600 bytes, and 8 MiB for their histograms; after that all
- * communicators share a row. 72 bytes a place, ARRIVAL_PLACES_EACH_MAX for a process; 40 to 48 for
- * each row, device and place of a late rank, ARRIVAL_LATE_MAX. Later ones are not recorded.
+ * communicators share a row. 72 bytes a place, ARRIVAL_PLACES_MAX; 40 to 48 for each row, device
+ * and place of a late rank, ARRIVAL_LATE_MAX. Later ones are not recorded.
  */
 #ifndef GPUPROF_COLLECTOR_ARRIVALS_H
 #define GPUPROF_COLLECTOR_ARRIVALS_H
@@ -17,11 +17,11 @@
 #include "base/histogram.h"
 #include "table/table.h"
 
-#define ARRIVAL_ROWS_MAX        4096
-#define ARRIVAL_KINDS_MAX       256
-#define ARRIVAL_PLACES_EACH_MAX 512
-#define ARRIVAL_LATE_MAX        (1u << 20)
-#define ARRIVAL_WORKED          IDLE_CAUSES /* in place of a cause: work */
+#define ARRIVAL_ROWS_MAX   4096
+#define ARRIVAL_KINDS_MAX  256
+#define ARRIVAL_PLACES_MAX (1u << 16)
+#define ARRIVAL_LATE_MAX   (1u << 20)
+#define ARRIVAL_WORKED     IDLE_CAUSES /* in place of a cause: work */
 
 struct idle;
 
@@ -56,7 +56,6 @@ struct arrivals {
     struct arrival_row *rows;
     struct arrival_late *late;
     char **kinds;
-    uint32_t *place_counts; /* by process index */
     uint32_t place_count, row_count, late_count, kind_count;
     uint64_t missed[RANK_MISSES]; /* collectives whose last rank is unknown, by reason */
     struct number_set place_numbers;
@@ -65,14 +64,14 @@ struct arrivals {
 };
 
 /* Returns 0 or GPUPROF_NO_MEMORY; call arrivals_release in both cases. */
-int arrivals_init(struct arrivals *a, uint32_t process_count);
+int arrivals_init(struct arrivals *a);
 void arrivals_release(struct arrivals *a);
 
 /* The number of the collective in a kernel's name ("AllReduce"). Returns 0 or GPUPROF_NO_MEMORY. */
 int arrivals_kind(struct arrivals *a, const struct kernel_name *name, uint32_t *number);
 int arrivals_kind_named(struct arrivals *a, const char *name, size_t length, uint32_t *number);
 
-/* The number of a place; 0: the process has too many. Returns 0 or GPUPROF_NO_MEMORY. */
+/* The number of a place; 0: there are too many. Returns 0 or GPUPROF_NO_MEMORY. */
 int arrivals_place(struct arrivals *a, const struct arrival_place *what, uint32_t *number);
 
 /* Adds one collective that all ranks ran. Returns 0 or GPUPROF_NO_MEMORY. */
@@ -81,14 +80,14 @@ int arrivals_met(struct arrivals *a, const struct rank_meeting *m, uint32_t job)
 /* Counts a collective without a known last rank. Ignores messages: they are not of all ranks. */
 void arrivals_missed(struct arrivals *a, const struct rank_kernel *k, enum rank_miss why);
 
-/* After the last collective: finds the rank that was late by most in each row, and sorts the rows.
- * `devices` by number. Returns 0 or GPUPROF_NO_MEMORY. */
-int arrivals_finish(struct arrivals *a, const struct rank_device *devices);
+/* After the last collective: finds the rank that was late by most in each row, and sorts the
+ * rows. */
+void arrivals_finish(struct arrivals *a);
 
-/* Then: the texts of the places that rows name, or of all. arrivals_want requests their stacks;
- * arrivals_name makes the texts from looked-up lines. Return 0 or GPUPROF_NO_MEMORY. */
-int arrivals_want(struct arrivals *a, struct place_lines *lines, bool all);
-int arrivals_name(struct arrivals *a, const struct walk *w, struct place_lines *lines, bool all);
+/* Then: the texts of the places. arrivals_want requests their stacks; arrivals_name makes the texts
+ * from looked-up lines. Return 0 or GPUPROF_NO_MEMORY. */
+int arrivals_want(struct arrivals *a, struct place_lines *lines);
+int arrivals_name(struct arrivals *a, const struct walk *w, struct place_lines *lines);
 
 /* Why a table that compares ranks is empty although the recording has several. */
 #define RANKS_LEFT_OUT ": needs at least two ranks, but --rank or --pid left the others out"

@@ -199,7 +199,7 @@ static int part_is_over(void *context, enum lane lane, const struct lane_part *p
                                 part->where, 1, part->alone_ns, part->begin_ns);
     if (lane == LANE_COMMUNICATION) {
         uint64_t hidden_ns = part->end_ns - part->begin_ns - part->alone_ns;
-        work_places_meet(&o->gpu->wheres, part->where);
+        work_places_want(&o->gpu->wheres, part->where);
         const struct span exposed = {part->begin_ns, part->end_ns, {hidden_ns, what, part->where}};
         return span_put(&o->gpu->exposed, &o->gpu->devices[o->device].exposed, &exposed,
                         exposed_kind);
@@ -429,7 +429,7 @@ int finding_gpu_settle(struct finding_gpu *g, struct idle *idle)
 {
     int error = 0, more;
     if (g->walk->rec->share)
-        return work_places_want_met(&g->wheres, &idle->lines);
+        return 0;
     for (uint32_t i = 0; error == 0 && i < g->device_count; i++) {
         struct span_reader reader;
         span_reader_init(&reader, &g->exposed, &g->devices[i].exposed);

@@ -231,9 +231,11 @@ static int name_places(struct findings *f, const struct open_call *hung, const c
 {
     struct place_lines *lines = &f->idle->lines;
     int error = hung ? place_lines_add(lines, hung->process->index, hung->reported.stack) : 0;
-    for (uint32_t i = 0; error == 0 && i < f->sums.count; i++)
+    for (uint32_t i = 0; i < f->sums.count; i++)
         if (findings_may_report(f, &f->sums.rows[i]))
-            error = work_places_want(&f->gpu.wheres, lines, f->sums.rows[i].where);
+            work_places_want(&f->gpu.wheres, f->sums.rows[i].where);
+    if (error == 0)
+        error = work_places_add_lines(&f->gpu.wheres, lines);
     if (error == 0)
         error = idle_name(f->idle, symbol_folder);
     return error < 0 ? error : work_places_name(&f->gpu.wheres, lines);

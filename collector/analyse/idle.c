@@ -33,14 +33,15 @@ static uint64_t oldest_gap_ns(void *context, uint32_t process)
     return ns == UINT64_MAX ? 0 : ns;
 }
 
-static int idle_own_start(struct idle *d)
+int idle_init(struct idle *d, struct walk *walk, const struct steps *steps)
 {
-    const struct recording *rec = d->walk->rec;
+    const struct recording *rec = walk->rec;
+    *d = (struct idle){.walk = walk, .way.steps = steps};
     d->follows_ranks = rec->count > 1 || rec->share;
     idle_ranks_init(&d->ranks);
-    idle_waits_init(d);
+    spool_init(&d->waits, sizeof(struct idle_wait));
     place_lines_init(&d->lines, &d->walk->survey.stacks, recording_bytes(rec), true);
-    if (arrivals_init(&d->arrivals, rec->count) < 0 ||
+    if (arrivals_init(&d->arrivals) < 0 ||
         thread_times_init(&d->host, d->walk, oldest_gap_ns, d) < 0)
         return GPUPROF_NO_MEMORY;
     d->way.processes = calloc(rec->count + 1u, sizeof *d->way.processes);
@@ -51,12 +52,6 @@ static int idle_own_start(struct idle *d)
     for (uint32_t i = 0; error == 0 && i < rec->count; i++)
         error = start_process(&d->way.processes[i], rec->processes[i]);
     return error == 0 ? idle_start_begin(d) : error;
-}
-
-int idle_init(struct idle *d, struct walk *walk, const struct steps *steps)
-{
-    *d = (struct idle){.walk = walk, .way.steps = steps};
-    return idle_own_start(d);
 }
 
 void idle_release(struct idle *d)
@@ -244,16 +239,15 @@ int idle_finish(struct idle *d)
 
 int idle_name(struct idle *d, const char *symbol_folder)
 {
-    bool is_part = d->walk->rec->share;
     int error = 0;
     for (uint32_t i = 0; error == 0 && i < d->rows.count; i++)
         error = idle_place_want(&d->lines, d->rows.list[i].process, &d->rows.list[i].place);
     if (error == 0)
-        error = arrivals_want(&d->arrivals, &d->lines, is_part);
+        error = arrivals_want(&d->arrivals, &d->lines);
     if (error == 0)
         error = place_lines_find(&d->lines, d->walk->rec, symbol_folder);
     if (error == 0)
-        error = arrivals_name(&d->arrivals, d->walk, &d->lines, is_part);
+        error = arrivals_name(&d->arrivals, d->walk, &d->lines);
     return error < 0 ? error
                      : idle_totals(d->walk, &d->lines, &d->rows, &d->totals.list, &d->totals.count);
 }

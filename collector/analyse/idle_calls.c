@@ -150,15 +150,14 @@ int idle_take_call(struct idle *d, struct idle_process *p, const struct slice *s
 static uint32_t overhead_thread(const struct idle_process *p, const struct slice *s)
 {
     const struct record *r = s->event.record;
-    const struct thread_table *threads = &s->event.process->threads;
-    bool says = record_arg(r, OVERHEAD_OBJECT) == OBJECT_THREAD && record_arg(r, OVERHEAD_THREAD);
-    if (s->is_called)
-        return s->call.thread;
-    for (uint32_t i = 0; says && i < threads->count; i++)
-        if (threads->threads[i]->number &&
-            threads->threads[i]->tid == record_arg(r, OVERHEAD_THREAD))
-            return threads->threads[i]->index;
-    return p->call.thread ? p->call.thread->index : IDLE_NONE;
+    const struct thread *says =
+        record_arg(r, OVERHEAD_OBJECT) == OBJECT_THREAD
+            ? thread_of_tid(&s->event.process->threads, record_arg(r, OVERHEAD_THREAD))
+            : NULL;
+    return s->is_called     ? s->call.thread
+           : says           ? says->index
+           : p->call.thread ? p->call.thread->index
+                            : IDLE_NONE;
 }
 
 /* The driver records compilation and first-use loading inside the call that needed it. If that call

@@ -388,20 +388,6 @@ static int idle_device_follow(struct idle *d, struct idle_process *p, struct idl
     return error < 0 || s->is_filtered ? error : close_aside(d, t, true);
 }
 
-/* True if the work is before the selection, or for a span outside and far from the gaps at its
- * edges. Then only the last such work matters. */
-static bool is_far(const struct idle *d, const struct idle_process *p, const struct idle_track *t,
-                   const struct slice *s, const struct idle_submit *call)
-{
-    const struct walk_filter *f = d->walk->filter;
-    if (is_selection(d))
-        return t->place == IDLE_NONE;
-    if (!f->is_span || t->place == IDLE_NONE || !p->has_worked || t->held.count)
-        return false;
-    bool may_hold = is_copy(s) && t->launcher != call->thread;
-    return s->event.end_ns <= f->from_ns ? !may_hold : t->at_ns >= f->to_ns;
-}
-
 int idle_take_work(struct idle *d, struct idle_process *p, const struct slice *s)
 {
     const struct walk_filter *f = d->walk->filter;
@@ -416,7 +402,7 @@ int idle_take_work(struct idle *d, struct idle_process *p, const struct slice *s
     if (!t)
         return error;
     const struct idle_submit call = call_of(d, p, s);
-    if (s->is_filtered && is_far(d, p, t, s, &call)) {
+    if (s->is_filtered && is_selection(d) && t->place == IDLE_NONE) { /* it is before it */
         t->at_ns = idle_device_later(t->at_ns, e->begin_ns);
         keep_last(t, s, IDLE_OTHER, &call);
         p->has_worked = true;

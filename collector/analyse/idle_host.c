@@ -394,7 +394,7 @@ int idle_host_settle(struct idle *d)
         d->devices[list[i]->device].is_split = true;
     struct facts facts = {0};
     error = find_facts(d, &facts);
-    d->rows = (struct idle_rows){.gap = rows.gap};
+    d->rows = (struct idle_rows){0};
     for (uint32_t i = 0; error == 0 && i < rows.count; i++)
         if (!rows.list[i].did)
             error = idle_rows_add_sum(&d->rows, &rows.list[i]);

@@ -4,14 +4,10 @@
 
 #include "api/api.h"
 
-static bool has_ended_itself(const struct process *p)
-{
-    return p->end_reason && p->end_reason != END_KILLED;
-}
-
 void idle_lost_begin(struct idle_lost *lost, const struct process *p)
 {
-    *lost = (struct idle_lost){.may_be = !has_ended_itself(p) && process_expects_gpu(p) &&
+    bool has_ended_itself = p->end_reason && p->end_reason != END_KILLED;
+    *lost = (struct idle_lost){.may_be = !has_ended_itself && process_expects_gpu(p) &&
                                          process_wants_kernels(p)};
 }
 
@@ -31,10 +27,7 @@ void idle_lost_call(struct idle_lost *lost, const struct event *e)
         return;
     lost->last_ns = ns;
     lost->returned_ns = e->end_ns > lost->returned_ns ? e->end_ns : lost->returned_ns;
-    if (ns <= lost->worked_ns)
-        lost->queued_ns = ns;
-    else if (lost->behind_ns <= lost->worked_ns)
-        lost->behind_ns = ns;
+    lost->pending_ns = lost->pending_ns ? lost->pending_ns : ns;
 }
 
 /* All launches before the last launch precede the end of the last work. Work without a known call
@@ -44,18 +37,16 @@ void idle_lost_work(struct idle_lost *lost, const struct slice *s)
     uint64_t made_ns = s->is_called ? s->call.begin_ns : lost->last_ns;
     lost->made_ns = made_ns > lost->made_ns ? made_ns : lost->made_ns;
     lost->worked_ns = s->event.end_ns > lost->worked_ns ? s->event.end_ns : lost->worked_ns;
-    lost->queued_ns = lost->last_ns;
+    lost->pending_ns = lost->last_ns > lost->made_ns ? lost->last_ns : 0;
 }
 
 bool idle_lost_span(const struct idle_lost *lost, uint64_t end_ns, struct time_span *span)
 {
-    bool had_more = lost->queued_ns > lost->made_ns; /* when its last work ended */
-    bool had_next = lost->behind_ns > lost->worked_ns;
     bool goes_on = end_ns < lost->returned_ns + SURVEY_HANG_NS;
-    *span = (struct time_span){had_more ? lost->worked_ns : lost->behind_ns,
+    uint64_t pending_ns = lost->pending_ns;
+    *span = (struct time_span){pending_ns > lost->worked_ns ? pending_ns : lost->worked_ns,
                                goes_on ? end_ns : lost->last_ns};
-    return lost->may_be && !lost->has_hung && (had_more || had_next) &&
-           span->begin_ns < span->end_ns;
+    return lost->may_be && !lost->has_hung && pending_ns && span->begin_ns < span->end_ns;
 }
 
 void idle_lost_end(struct idle *d)

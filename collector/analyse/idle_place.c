@@ -221,45 +221,43 @@ static bool idle_place_is_between(const struct walk *w, const struct idle_row *r
            (row->place.side == IDLE_BEFORE || line || !idle_place_around(w, row));
 }
 
-char *idle_place_text(const struct walk *w, struct place_lines *lines, const struct idle_row *row)
+/* New text. Sets *is_known if the place is a line, operator or range. NULL if out of memory. */
+static char *idle_place_own_text(const struct walk *w, struct place_lines *lines,
+                                 const struct idle_row *row, bool *is_known)
 {
     char made[RANK_TITLE_BYTES];
     const char *line;
-    if (row->place.kind == IDLE_WORD_REPORTED)
-        return strdup(reported_of(row)->text);
-    if (row->did)
-        return did_text(w, lines, row);
     if (place_line(lines, row->process, row->place.stack, &line) < 0)
         return NULL;
     if (idle_place_is_between(w, row, line))
-        return between_text(w, lines, row, &(bool){false});
-    return sided(json_line(line ? line : idle_place_name_of(w, row, made)), &row->place,
-                 !line && idle_place_around(w, row));
+        return between_text(w, lines, row, is_known);
+    bool is_around = !line && !row->did && idle_place_around(w, row);
+    *is_known = line || is_around;
+    return sided(json_line(line ? line : idle_place_name_of(w, row, made)), &row->place, is_around);
+}
+
+char *idle_place_text(const struct walk *w, struct place_lines *lines, const struct idle_row *row)
+{
+    if (row->place.kind == IDLE_WORD_REPORTED)
+        return strdup(reported_of(row)->text);
+    return row->did ? did_text(w, lines, row) : idle_place_own_text(w, lines, row, &(bool){false});
 }
 
 int idle_where_text(const struct walk *w, struct place_lines *lines, const struct idle_row *row,
                     char **text)
 {
-    const char *line;
+    bool is_known = false;
     *text = NULL;
-    if (row->place.kind == IDLE_WORD_REPORTED && !reported_of(row)->where)
-        return 0;
-    if (row->place.kind == IDLE_WORD_REPORTED)
-        return (*text = strdup(reported_of(row)->where)) ? 0 : GPUPROF_NO_MEMORY;
-    int error = place_line(lines, row->process, row->place.stack, &line);
-    if (error == 0 && idle_place_is_between(w, row, line)) {
-        bool is_known = false;
-        char *between = between_text(w, lines, row, &is_known);
-        if (is_known)
-            *text = between;
-        else
-            free(between);
-        return between ? 0 : GPUPROF_NO_MEMORY;
+    if (row->place.kind == IDLE_WORD_REPORTED) {
+        const char *where = reported_of(row)->where;
+        return !where || (*text = strdup(where)) ? 0 : GPUPROF_NO_MEMORY;
     }
-    const struct kernel_name *name = line || row->did ? NULL : idle_place_around(w, row);
-    const char *known = line ? line : name ? name->shown : NULL;
-    *text = known ? sided(json_line(known), &row->place, name) : NULL;
-    return known && !*text ? GPUPROF_NO_MEMORY : error;
+    char *made = idle_place_own_text(w, lines, row, &is_known);
+    if (is_known)
+        *text = made;
+    else
+        free(made);
+    return made ? 0 : GPUPROF_NO_MEMORY;
 }
 
 char *idle_did_text(const struct walk *w, struct place_lines *lines, const struct idle_row *row)

@@ -275,52 +275,7 @@ static void idle_ranks_gather(struct comer *const *comers, uint32_t count, struc
         *first_end_ns = c->kernel.end_ns < *first_end_ns ? c->kernel.end_ns : *first_end_ns;
     }
     m->last = kernel_of(last); /* at least one kernel belongs to it */
-    m->late = m->last;
     m->sequence = last->sequence;
-    m->late_device = m->last_device = last->sequence->device;
-}
-
-/* True if it waited on its host for at least half of its lag. */
-static bool has_waited(const struct telling *t, const struct rank_kernel *k, uint64_t first_ns)
-{
-    const struct rank_kernel_facts *facts = &k->facts;
-    return facts->idle_place && facts->idle_ns >= (k->begin_ns - first_ns) / 2 &&
-           t->listener->has_waited(t->listener->context, facts->idle_place);
-}
-
-/* Finds the late rank if it is not the last one. The last one's wait is assumed to end at its
- * kernel. */
-static void find_late(const struct telling *t, struct comer *const *comers, uint32_t count,
-                      struct rank_meeting *m)
-{
-    uint64_t others_ns = 0;
-    if (!has_waited(t, &m->last, m->first_ns))
-        return;
-    for (uint32_t i = 0; i < count; i++)
-        if (comers[i]->is_of_it && comers[i]->sequence != m->sequence &&
-            comers[i]->kernel.begin_ns > others_ns)
-            others_ns = comers[i]->kernel.begin_ns;
-    if (m->last.begin_ns - others_ns > m->last.facts.idle_ns / 2)
-        return;
-    m->late_device = RANK_NOT_KNOWN;
-    m->late.begin_ns = m->first_ns;
-    for (uint32_t i = 0; i < count; i++) {
-        struct rank_kernel k = kernel_of(comers[i]);
-        if (!comers[i]->is_of_it || k.begin_ns <= m->late.begin_ns ||
-            has_waited(t, &k, m->first_ns))
-            continue;
-        m->late = k;
-        m->late_device = comers[i]->sequence->device;
-    }
-}
-
-/* Stores a wait. `waited_for`: a device, RANK_NOT_KNOWN or RANK_NOBODY. */
-static int put_wait(struct telling *t, const struct comer *c, uint64_t begin_ns, uint64_t end_ns,
-                    uint32_t waited_for)
-{
-    return rank_waits_put(
-        &t->waits, (uint32_t)(c->sequence - t->ranks->list), c->sequence->device,
-        &(struct rank_wait){begin_ns, end_ns, c->kernel.numbers[KERNEL_PLACE], waited_for});
 }
 
 static int report_meeting(struct telling *t, struct comer *const *comers, uint32_t count,
@@ -335,13 +290,14 @@ static int report_meeting(struct telling *t, struct comer *const *comers, uint32
             continue;
         if (is_reported)
             l->joined(l->context, c->sequence->device, m);
-        uint64_t begin_ns = c->kernel.begin_ns, late_ns = m->late.begin_ns;
-        if (c->sequence->device == m->last_device)
-            continue;
-        error = put_wait(t, c, begin_ns, late_ns, is_short ? RANK_NOT_KNOWN : m->late_device);
-        if (error == 0)
-            error = put_wait(t, c, begin_ns > late_ns ? begin_ns : late_ns, m->last.begin_ns,
-                             RANK_NOBODY);
+        const struct rank_wait wait = {.begin_ns = c->kernel.begin_ns,
+                                       .end_ns = m->last.begin_ns,
+                                       .place = c->kernel.numbers[KERNEL_PLACE],
+                                       .waited_for =
+                                           is_short ? RANK_NOT_KNOWN : m->sequence->device};
+        if (c->sequence->device != m->sequence->device)
+            error = rank_waits_put(&t->waits, (uint32_t)(c->sequence - t->ranks->list),
+                                   c->sequence->device, &wait);
     }
     return error;
 }
@@ -393,8 +349,6 @@ static int report_comers(struct telling *t, struct comer **comers, uint32_t coun
         is_missed &= is_of_all;
         /* All of them ran when the last one began. */
         bool meets = !is_missed && m.count >= 2 && first_end_ns > m.last.begin_ns;
-        if (meets && !is_short)
-            find_late(t, comers, count, &m);
         if (meets)
             error = report_meeting(t, comers, count, &m, is_short);
         if (is_of_all && (is_short || (!meets && (is_missed || m.count >= 2))) &&

@@ -10,17 +10,13 @@
  *   known, of their name on ranks of one job. If ranks of one host, which share a clock, have
  *   different counts, kernels match that ran together longer than with any other.
  *
- * The others waited for the rank that comes last. But it may have waited on its host, and another
- * rank came after half of that time, as at a barrier of the host. Then they waited for the last
- * rank that had not waited on its host, and no later rank counts as late.
- *
- * Nobody waits for a rank before its first kernel or after its last. The last rank is unknown if a
- * rank lacks a kernel in between, or if ranks are missing. Ranks are missing if a communicator is
- * larger than the number of ranks with such kernels; or, if its size is not known, if ranks were
- * left out or have no file (recording.h). With a selection all kernels match as in the whole; a
- * collective lies where its last kernel is, and waits lie where the device waited. Processes
- * without a rank, or with one that another process of their job has too, have no known job. In a
- * recording of one process nobody waits for another.
+ * The others waited for the rank that comes last. Nobody waits for a rank before its first kernel
+ * or after its last. The last rank is unknown if a rank lacks a kernel in between, or if ranks are
+ * missing. Ranks are missing if a communicator is larger than the number of ranks with such
+ * kernels; or, if its size is not known, if ranks were left out or have no file (recording.h). With
+ * a selection all kernels match as in the whole; a collective lies where its last kernel is, and
+ * waits lie where the device waited. Processes without a rank, or with one that another process of
+ * their job has too, have no known job. In a recording of one process nobody waits for another.
  *
  * Memory: 8 MiB for kernels, for times in which nothing else ran, and for waits, which lie in two
  * spools; 140 bytes a device; 250 for each communicator or name on each device, and up to 600 more
@@ -126,9 +122,6 @@ struct rank_meeting {
     const struct rank_sequence *sequence; /* of the kernel that began last */
     struct rank_kernel last;
     uint64_t first_ns; /* begin of the kernel that began first */
-    uint32_t last_device;
-    uint32_t late_device;    /* waited for by the others, or RANK_NOT_KNOWN, RANK_NOBODY ... */
-    struct rank_kernel late; /* ... and its kernel; for RANK_NOBODY one that begins at first_ns */
     uint32_t count;
 };
 
@@ -143,17 +136,15 @@ enum rank_miss {
 };
 
 #define RANK_NOT_KNOWN UINT32_MAX
-#define RANK_NOBODY    (UINT32_MAX - 1) /* the last rank had waited on its host */
 
-/* Callbacks, for what is in the selection. `has_waited` returns whether a thread waited on the host
- * at that idle place number. `joined`: each device in each meeting. `met`: each meeting. `missed`:
+/* Callbacks, for what is in the selection. `joined`: each device in each meeting. `met`: each
+ * meeting. `missed`:
  * each collective without a meeting, by one kernel. `waited`: each time in which a device only
  * waited for another; if ranks are missing, until the last known one came, with RANK_NOT_KNOWN.
  * Meetings come first, by communicator and independent of the order of devices, then times by
  * device. */
 struct rank_listener {
     void *context;
-    bool (*has_waited)(void *context, uint32_t place);
     void (*joined)(void *context, uint32_t device, const struct rank_meeting *m);
     int (*met)(void *context, const struct rank_meeting *m);
     void (*missed)(void *context, const struct rank_kernel *k, enum rank_miss why);

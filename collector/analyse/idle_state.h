@@ -152,8 +152,7 @@ struct idle_lost {
     uint64_t made_ns;     /* begin of the last launch with recorded work */
     uint64_t last_ns;     /* begin of the last launch, ... */
     uint64_t returned_ns; /* ... and its end */
-    uint64_t queued_ns;   /* begin of the last launch before worked_ns, ... */
-    uint64_t behind_ns;   /* ... and of the first one after it and after worked_ns */
+    uint64_t pending_ns;  /* begin of a launch without work yet, the first one after worked_ns; 0 */
 };
 
 #define IDLE_EARLY_STEPS 5
@@ -283,7 +282,6 @@ static inline uint32_t idle_device_place(const struct idle *d, const struct proc
 
 /* Start, and finish when all communication is known: turns waits for other ranks into idle time
  * with rows, and stores them for idle_waited. (idle_waits.c) */
-void idle_waits_init(struct idle *d);
 int idle_waits_charge(struct idle *d);
 
 /*

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "error.h"
 
 #define ENTRIES_FIRST 8
@@ -25,13 +26,7 @@ static bool idle_thread_make_room(struct idle_thread *t)
         return true;
     }
     /* The ring has not wrapped: nothing is forgotten before the last size. */
-    uint32_t capacity = t->capacity ? 2 * t->capacity : ENTRIES_FIRST;
-    struct idle_entry *entries = realloc(t->entries, capacity * sizeof *entries);
-    if (!entries)
-        return false;
-    t->entries = entries;
-    t->capacity = capacity;
-    return true;
+    return array_grow(&t->entries, &t->capacity, sizeof *t->entries, ENTRIES_FIRST);
 }
 
 static bool is_same_name(const struct idle_place *a, const struct idle_place *b)

@@ -7,11 +7,6 @@
 #include "error.h"
 #include "read/recording.h"
 
-void idle_waits_init(struct idle *d)
-{
-    spool_init(&d->waits, sizeof(struct idle_wait));
-}
-
 static int keep_wait(struct idle *d, struct idle_device *device, const struct idle_wait *wait)
 {
     if (!device->waits.end)
@@ -65,9 +60,7 @@ static int wait_for_rank(void *context, uint32_t number, uint32_t waited_for, bo
     struct idle_device *device = idle_waits_device_of(d, number);
     const struct idle_track *other = waited_for < d->track_count ? &d->tracks[waited_for] : NULL;
     uint64_t ns = end_ns - begin_ns;
-    struct idle_row what = {.place = idle_text(waited_for == RANK_NOBODY
-                                                   ? "a rank that had waited on its host"
-                                                   : "a rank, maybe one that is not here"),
+    struct idle_row what = {.place = idle_text("a rank, maybe one that is not here"),
                             .process = device->process->index,
                             .device = d->tracks[number].place,
                             .thread = IDLE_NONE,
@@ -97,22 +90,16 @@ static void idle_waits_join(void *context, uint32_t number, const struct rank_me
     if (!device)
         return;
     device->collectives++;
-    if (m->late_device != number || m->late.begin_ns == m->first_ns)
+    if (m->sequence->device != number || m->last.begin_ns == m->first_ns)
         return;
     device->late++;
-    device->late_ns += m->late.begin_ns - m->first_ns;
+    device->late_ns += m->last.begin_ns - m->first_ns;
 }
 
 static int idle_waits_meet(void *context, const struct rank_meeting *m)
 {
     struct idle *d = context;
-    return arrivals_met(&d->arrivals, m, d->tracks[m->last_device].process->job);
-}
-
-static bool has_waited(void *context, uint32_t place)
-{
-    const struct arrivals *a = &((const struct idle *)context)->arrivals;
-    return place <= a->place_count && a->places[place - 1].cause == IDLE_WAITING;
+    return arrivals_met(&d->arrivals, m, d->tracks[m->sequence->device].process->job);
 }
 
 static void miss(void *context, const struct rank_kernel *k, enum rank_miss why)
@@ -151,8 +138,8 @@ static int find_ranks(const struct idle *d, struct rank_device *devices)
 
 int idle_waits_charge(struct idle *d)
 {
-    const struct rank_listener listener = {d,    has_waited,   idle_waits_join, idle_waits_meet,
-                                           miss, wait_for_rank};
+    const struct rank_listener listener = {d, idle_waits_join, idle_waits_meet, miss,
+                                           wait_for_rank};
     bool leaves_out = d->walk->rec->left_out_ranks || d->way.leaves_out_ranks;
     struct rank_device *devices = calloc(d->track_count + 1u, sizeof *devices);
     int error = devices ? find_ranks(d, devices) : GPUPROF_NO_MEMORY;
@@ -160,7 +147,7 @@ int idle_waits_charge(struct idle *d)
     if (error == 0)
         error = idle_ranks_report(&d->ranks, devices, d->track_count, leaves_out, &listener);
     if (error == 0)
-        error = arrivals_finish(&d->arrivals, devices);
+        arrivals_finish(&d->arrivals);
     free(devices);
     return error;
 }

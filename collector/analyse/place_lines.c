@@ -28,8 +28,10 @@ void place_lines_release(struct place_lines *l)
     stack_table_release(&l->few);
 }
 
-static bool may_be_own(const struct stack_table *t, uint32_t process, uint64_t word)
+static bool may_be_own(const struct stack_table *t, uint32_t process, uint64_t word,
+                       bool is_innermost)
 {
+    (void)is_innermost;
     if (frame_kind(word) == FRAME_PYTHON) {
         const struct stack_place *place = stack_table_place(t, process, frame_python(word));
         return place && place->file && own_python_file(place->file->raw);
@@ -38,13 +40,6 @@ static bool may_be_own(const struct stack_table *t, uint32_t process, uint64_t w
                                             ? stack_table_module(t, process, frame_module(word))
                                             : NULL;
     return module && module->path && own_module(module->path->raw);
-}
-
-static bool keeps_own(const struct stack_table *t, uint32_t process, uint64_t word,
-                      bool is_innermost)
-{
-    (void)is_innermost;
-    return may_be_own(t, process, word);
 }
 
 static bool keeps_innermost(const struct stack_table *t, uint32_t process, uint64_t word,
@@ -56,7 +51,7 @@ static bool keeps_innermost(const struct stack_table *t, uint32_t process, uint6
 
 int place_lines_add(struct place_lines *l, uint32_t process, uint32_t stack)
 {
-    return stack ? stack_table_pick(&l->few, l->all, process, stack, keeps_own) : 0;
+    return stack ? stack_table_pick(&l->few, l->all, process, stack, may_be_own) : 0;
 }
 
 /* A stack with an own frame needs no library names, which take longer to find. */
@@ -65,10 +60,10 @@ int place_lines_add_any(struct place_lines *l, uint32_t process, uint32_t stack)
     const struct recorded_stack *recorded = stack_table_stack(l->all, process, stack);
     uint64_t words[FRAME_COUNT_MAX];
     uint32_t count = recorded ? stack_table_words(l->all, recorded, words) : 0, i = 0;
-    while (i < count && !may_be_own(l->all, process, words[i]))
+    while (i < count && !may_be_own(l->all, process, words[i], false))
         i++;
     return stack_table_pick(&l->few, l->all, process, stack,
-                            i < count ? keeps_own : keeps_innermost);
+                            i < count ? may_be_own : keeps_innermost);
 }
 
 /* Finds the ways to all frames, not only to requested ones, so that a place's text does not depend
@@ -85,7 +80,7 @@ static int find_ways(struct place_lines *l)
         uint64_t known = key_map_get(&l->ways, key), ways = known;
         uint32_t caller = own[frame->parent];
         if (!known)
-            ways = may_be_own(t, frame->process, frame->word) ? WAYS_NONE : WAYS_OF_LIBRARY;
+            ways = may_be_own(t, frame->process, frame->word, false) ? WAYS_NONE : WAYS_OF_LIBRARY;
         own[n] = ways == WAYS_OF_LIBRARY ? caller : n;
         if (caller && ways == WAYS_NONE)
             ways = WAYS_ONE + caller;

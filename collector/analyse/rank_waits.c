@@ -48,72 +48,58 @@ int rank_waits_put(struct rank_waits *w, uint32_t sequence, uint32_t device,
     return span_put(&w->spool, &of->stream, &span, wait_kind);
 }
 
-/* Merges the waits of a device's sequences: a heap of readers with the earliest kernel at the
- * root. */
+/* The waits of a sequence, from the next one on. */
+struct source {
+    struct span_reader reader;
+    bool has_next;
+};
+
+/* Merges the waits of a device's few sequences. */
 struct merge {
-    struct span_reader *readers; /* owned */
-    struct span_reader **heap;   /* owned */
+    struct source *sources; /* owned */
     uint32_t count;
     struct span now; /* current wait */
     bool is_reported;
 };
 
-static bool comes_before(const struct span_reader *a, const struct span_reader *b)
+static int advance(struct source *s)
 {
-    return a->span.numbers[WAIT_PLACE] < b->span.numbers[WAIT_PLACE];
-}
-
-static int compare_readers(const void *left, const void *right)
-{
-    const struct span_reader *a = *(struct span_reader *const *)left,
-                             *b = *(struct span_reader *const *)right;
-    return comes_before(a, b) ? -1 : comes_before(b, a);
-}
-
-static void sink_root(struct merge *m)
-{
-    struct span_reader *root = m->heap[0];
-    uint32_t at = 0, child;
-    for (; (child = 2 * at + 1) < m->count; at = child) {
-        child += child + 1 < m->count && comes_before(m->heap[child + 1], m->heap[child]);
-        if (!comes_before(m->heap[child], root))
-            break;
-        m->heap[at] = m->heap[child];
-    }
-    m->heap[at] = root;
+    int more = span_next(&s->reader, wait_kind);
+    s->has_next = more > 0;
+    return more < 0 ? more : 0;
 }
 
 static int merge_init(struct merge *m, struct rank_waits *w, uint32_t device)
 {
     uint32_t count = 0;
-    int more = 1;
+    int error = 0;
     for (uint32_t i = w->firsts[device]; i; i = w->sequences[i - 1].next)
         count++;
-    *m = (struct merge){.readers = calloc(count, sizeof *m->readers),
-                        .heap = calloc(count, sizeof(struct span_reader *))};
-    if (!m->readers || !m->heap)
+    *m = (struct merge){.sources = calloc(count, sizeof *m->sources), .count = count};
+    if (!m->sources)
         return GPUPROF_NO_MEMORY;
-    for (uint32_t i = w->firsts[device]; i && more > 0; i = w->sequences[i - 1].next) {
-        struct span_reader *reader = m->heap[m->count] = &m->readers[m->count];
-        span_reader_init(reader, &w->spool, &w->sequences[i - 1].stream);
-        more = span_next(reader, wait_kind);
-        m->count++;
+    for (uint32_t i = w->firsts[device]; i && error == 0; i = w->sequences[i - 1].next) {
+        struct source *source = &m->sources[--count];
+        span_reader_init(&source->reader, &w->spool, &w->sequences[i - 1].stream);
+        error = advance(source);
     }
-    qsort(m->heap, m->count, sizeof *m->heap, compare_readers);
-    return more < 0 ? more : 0;
+    return error;
 }
 
-/* Advances to the next wait, which must exist. 0 or an error. */
+/* Moves to the wait of the earliest kernel: 1, 0 at the end, or an error. */
 static int go_on(struct merge *m)
 {
-    m->now = m->heap[0]->span;
+    struct source *first = NULL;
+    for (struct source *s = m->sources; s < m->sources + m->count; s++)
+        if (s->has_next &&
+            (!first || s->reader.span.numbers[WAIT_PLACE] < first->reader.span.numbers[WAIT_PLACE]))
+            first = s;
+    if (!first)
+        return 0;
+    m->now = first->reader.span;
     m->is_reported = false;
-    int more = span_next(m->heap[0], wait_kind);
-    if (more == 0)
-        m->heap[0] = m->heap[--m->count];
-    if (m->count)
-        sink_root(m);
-    return more < 0 ? more : 0;
+    int error = advance(first);
+    return error < 0 ? error : 1;
 }
 
 static int report_span(struct merge *m, uint32_t device, const struct span *span,
@@ -123,12 +109,10 @@ static int report_span(struct merge *m, uint32_t device, const struct span *span
     int error = 0;
     while (error == 0 && at_ns < span->end_ns) {
         const struct span *now = &m->now;
-        if (now->end_ns <= at_ns) {
-            if (!m->count)
-                return 0;
-            error = go_on(m);
-            continue;
-        }
+        while (now->end_ns <= at_ns)
+            if ((error = go_on(m)) <= 0)
+                return error;
+        error = 0;
         at_ns = at_ns > now->begin_ns ? at_ns : now->begin_ns;
         uint64_t end_ns = now->end_ns < span->end_ns ? now->end_ns : span->end_ns;
         if (at_ns >= end_ns)
@@ -150,7 +134,6 @@ int rank_waits_report(struct rank_waits *w, uint32_t device, struct span_reader 
     int error = merge_init(&m, w, device), more = 1;
     while (error == 0 && (more = span_next(alone, (struct span_kind){0})) > 0)
         error = report_span(&m, device, &alone->span, notify, context);
-    free(m.readers);
-    free(m.heap);
+    free(m.sources);
     return more < 0 ? more : error;
 }

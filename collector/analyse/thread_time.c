@@ -212,15 +212,6 @@ static int thread_time_take_sample(struct thread_times *h, const struct slice *s
     return take_look(h, s, &sample, &span);
 }
 
-/* Adds a time in which a quota stopped all threads. */
-static int take_stop(struct thread_times *h, const struct slice *s)
-{
-    struct thread_span span = {.kind = DID_THROTTLED};
-    return host_stop(s, &span.begin_ns, &span.end_ns, &span.ns)
-               ? thread_time_add(h, s->event.process, &h->stops[s->event.process->index], &span)
-               : 0;
-}
-
 /* Adds a silence, unless the process has no other records: then nobody will query. */
 static int take_silence(struct thread_times *h, const struct event *e)
 {
@@ -232,67 +223,59 @@ static int take_silence(struct thread_times *h, const struct event *e)
     return is_asked ? thread_time_add(h, e->process, &h->silences[e->thread->index], &span) : 0;
 }
 
-static int thread_time_take_call(struct thread_times *h, const struct event *e)
+static int name_call(struct thread_times *h, const struct event *e, struct thread_span *span)
 {
     const struct record *r = e->record;
     char text[OS_TEXT_BYTES];
     const char *name = r->byte_count ? (const char *)r->bytes : host_os_name(e, text);
     const struct kernel_name *word;
-    enum thread_did kind = kind_of_class(host_os_class(e));
     int error = kernel_name_intern(&h->names, (const uint8_t *)name,
                                    r->byte_count ? r->byte_count : strlen(name), &word);
-    return error < 0 ? error
-                     : thread_time_add(
-                           h, e->process, &h->threads[e->thread->index],
-                           &(struct thread_span){.begin_ns = e->begin_ns,
-                                                 .end_ns = e->end_ns,
-                                                 .stack = r->stack_id,
-                                                 .kind = kind == DID_FILE && r->byte_count && word
-                                                             ? kind_of_file(word->shown)
-                                                             : kind,
-                                                 .word_kind = word ? IDLE_WORD_NAME : 0,
-                                                 .word = (uintptr_t)word});
-}
-
-static int take_collection(struct thread_times *h, const struct event *e)
-{
-    static const char *const texts[] = {"generation 0", "generation 1", "generation 2"};
-    const char *text = e->record->code < 3 ? texts[e->record->code] : "all generations";
-    return thread_time_add(h, e->process, &h->threads[e->thread->index],
-                           &(struct thread_span){.begin_ns = e->begin_ns,
-                                                 .end_ns = e->end_ns,
-                                                 .stack = e->record->stack_id,
-                                                 .kind = DID_GC,
-                                                 .word_kind = IDLE_WORD_OURS,
-                                                 .word = (uintptr_t)text});
-}
-
-static int take_gil(struct thread_times *h, const struct event *e)
-{
-    bool is_stop = e->record->code == GIL_STOPPED;
-    if (e->record->code != GIL_WAITED && !is_stop)
-        return 0;
-    return thread_time_add(
-        h, e->process, &h->threads[e->thread->index],
-        &(struct thread_span){.begin_ns = e->begin_ns,
-                              .end_ns = e->end_ns,
-                              .stack = is_stop ? e->record->stack_id : 0,
-                              .kind = is_stop ? DID_STOPPED : DID_GIL,
-                              .word_kind = is_stop ? IDLE_WORD_NONE : IDLE_WORD_HOLDER,
-                              .word = record_arg(e->record, GIL_OTHER)});
+    span->kind = (uint8_t)kind_of_class(host_os_class(e));
+    if (error < 0 || !word)
+        return error;
+    if (span->kind == DID_FILE && r->byte_count)
+        span->kind = (uint8_t)kind_of_file(word->shown);
+    span->word_kind = IDLE_WORD_NAME;
+    span->word = (uintptr_t)word;
+    return 0;
 }
 
 int thread_times_take(struct thread_times *h, const struct slice *s)
 {
-    switch (s->event.record->type) {
+    static const char *const generations[] = {"generation 0", "generation 1", "generation 2"};
+    const struct event *e = &s->event;
+    const struct record *r = e->record;
+    struct thread_span span = {.begin_ns = e->begin_ns, .end_ns = e->end_ns, .stack = r->stack_id};
+    int error = 0;
+    switch (r->type) {
     case RECORD_SAMPLE: return thread_time_take_sample(h, s);
-    case RECORD_OS_CALL: return thread_time_take_call(h, &s->event);
-    case RECORD_GIL: return take_gil(h, &s->event);
-    case RECORD_GC: return take_collection(h, &s->event);
-    case RECORD_HOST_COUNTERS: return take_stop(h, s);
-    case RECORD_SILENCE: return take_silence(h, &s->event);
+    case RECORD_SILENCE: return take_silence(h, e);
+    case RECORD_HOST_COUNTERS:
+        span = (struct thread_span){.kind = DID_THROTTLED};
+        return host_stop(s, &span.begin_ns, &span.end_ns, &span.ns)
+                   ? thread_time_add(h, e->process, &h->stops[e->process->index], &span)
+                   : 0;
+    case RECORD_OS_CALL: error = name_call(h, e, &span); break;
+    case RECORD_GIL:
+        if (r->code != GIL_WAITED && r->code != GIL_STOPPED)
+            return 0;
+        span.kind = DID_STOPPED;
+        if (r->code == GIL_STOPPED)
+            break;
+        span.kind = DID_GIL;
+        span.stack = 0; /* the holder's counts */
+        span.word_kind = IDLE_WORD_HOLDER;
+        span.word = record_arg(r, GIL_OTHER);
+        break;
+    case RECORD_GC:
+        span.kind = DID_GC;
+        span.word_kind = IDLE_WORD_OURS;
+        span.word = (uintptr_t)(r->code < 3 ? generations[r->code] : "all generations");
+        break;
     default: return 0;
     }
+    return error < 0 ? error : thread_time_add(h, e->process, &h->threads[e->thread->index], &span);
 }
 
 /* ---- what a thread did ----------------------------------------------------------------------- */

@@ -72,20 +72,12 @@ int work_places_find(struct work_places *p, const struct slice *s, uint32_t *num
     return error;
 }
 
-int work_places_want(struct work_places *p, struct place_lines *lines, uint32_t number)
-{
-    struct work_place *place = number && number <= p->count ? &p->list[number - 1] : NULL;
-    if (!place || place->is_wanted)
-        return 0;
-    place->is_wanted = true;
-    return place_lines_add(lines, place->process, place->place.stack);
-}
-
-int work_places_want_met(struct work_places *p, struct place_lines *lines)
+int work_places_add_lines(const struct work_places *p, struct place_lines *lines)
 {
     int error = 0;
     for (uint32_t i = 0; error == 0 && i < p->count; i++)
-        error = p->list[i].is_met ? work_places_want(p, lines, i + 1) : 0;
+        if (p->list[i].is_wanted)
+            error = place_lines_add(lines, p->list[i].process, p->list[i].place.stack);
     return error;
 }
 

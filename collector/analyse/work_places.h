@@ -17,7 +17,6 @@
 struct work_place {
     struct idle_place place;
     uint32_t process; /* index */
-    bool is_met;      /* work_places_meet was called for it */
     bool is_wanted;   /* its text is requested */
     char *text;       /* owned; NULL: not known */
 };
@@ -53,19 +52,16 @@ int work_place_of(struct walk *w, const struct correlated_call *call, struct idl
 int work_places_number(struct work_places *p, uint32_t process, const struct idle_place *place,
                        uint32_t *number);
 
-/* Call after the walk: request the text and line of one place, or of all places passed to
- * work_places_meet. 0 or GPUPROF_NO_MEMORY. */
-int work_places_want(struct work_places *p, struct place_lines *lines, uint32_t number);
-int work_places_want_met(struct work_places *p, struct place_lines *lines);
-
-/* Marks a place during the walk, for work_places_want_met. */
-static inline void work_places_meet(struct work_places *p, uint32_t number)
+/* Requests the text of a place. */
+static inline void work_places_want(struct work_places *p, uint32_t number)
 {
     if (number && number <= p->count)
-        p->list[number - 1].is_met = true;
+        p->list[number - 1].is_wanted = true;
 }
 
-/* Makes the requested texts, after lines have been looked up. 0 or GPUPROF_NO_MEMORY. */
+/* Then: request the lines of these places and, once they are looked up, make the texts. 0 or
+ * GPUPROF_NO_MEMORY. */
+int work_places_add_lines(const struct work_places *p, struct place_lines *lines);
 int work_places_name(struct work_places *p, struct place_lines *lines);
 
 /* The text of a place, as in idle_place.h; NULL if not known or not requested. A view. */

@@ -974,61 +974,6 @@ def test_who_waits_for_which_rank(report):
         [200 + 150 + 200, 200 + 150 + 200]
 
 
-def held_up(rank, begin, did, count=12):
-    """A rank whose collectives, but for the first one, begin so many us behind the end of the one
-    before; then its thread `did` that."""
-    s = Script(rank)
-    for n in range(count):
-        at, last = 1_000_000 + 50_000 * n + (begin if n else 0), s.now
-        s.now = at
-        if n and did:
-            s.add("silence", MAIN, at, 0, args=((at - last) * US, (at - last + 3) * US,
-                                                (at - last) * US * (did == "ran"), 1))
-        s.launch(us=3, after=5, lasts=50_000 * (n + 1) + 1_000_000 - at - 5, kernel=3)
-    return s
-
-
-TABLES = "gpu_time", "idle", "ranks", "arrivals"
-HOST_WAIT = "a rank that had waited on its host"
-HELD_UP = {  # when each rank comes, and what its thread did; whom the others wait for, how long
-    "barrier": ([(40_000, "waited"), (45_000, "waited"), (40_020, "ran")], "2",
-                {"rank 2": 20, HOST_WAIT: 4980 + 5000 - 20}),
-    "barrier of two": ([(1000, "ran"), (45_000, "waited"), (40_000, "ran")], "2",
-                       {"rank 2": 39_000, HOST_WAIT: 5000 + 5000}),
-    "all waited": ([(40_000, "waited"), (45_000, "waited"), (41_000, "waited")], None,
-                   {HOST_WAIT: 5000 + 4000}),
-    "nobody to wait for": ([(1000, "ran"), (45_000, "waited"), (1200, "ran")], "1",
-                           {"rank 1": 44_000 + 43_800}),
-    "ran": ([(40_000, "waited"), (45_000, "ran"), (40_020, "waited")], "1",
-            {"rank 1": 5000 + 4980}),
-    "not known": ([(40_000, None), (45_000, None), (40_020, None)], "1", {"rank 1": 5000 + 4980}),
-}
-
-
-@pytest.mark.parametrize("kind", HELD_UP)
-def test_who_waited_on_the_host_is_not_blamed(kind, run_verb, make_records, tmp_path):
-    """If another rank was as long in coming: so do all that meet at a barrier of the host."""
-    ranks, late, expected = HELD_UP[kind]
-    folder = make_records(line for rank, (begin, did) in enumerate(ranks)
-                          for line in held_up(rank, begin, did).text())
-    words = "--format=json", f"--table=findings,{','.join(TABLES)}"
-    made = check_sums(json.loads(run_verb("report", *words, folder).stdout))
-    assert {row["place"]: row["total_ns"] for row in made["idle"]
-            if row["cause"] == "communication"} == \
-        {who: 11 * us * US for who, us in expected.items()}
-    assert [row["rank"] for row in made["ranks"] if row["late"]] == [late] * bool(late)
-    arrival, = made["arrivals"]
-    apart = max(begin for begin, _ in ranks) - min(begin for begin, _ in ranks)
-    assert arrival["rank"] == late and arrival["skew_total_ns"] == 11 * apart * US
-    assert [row["rank"] for row in made["findings"] if row["id"] == "straggler"] == \
-        [late] * any(us > 5000 for who, us in expected.items() if who != HOST_WAIT)
-    parts = [tmp_path / str(i) for i in range(2)]
-    for i, part in enumerate(parts):
-        run_verb("report", f"--share={i}/2", "--partial", "-o", part, folder)
-    again = json.loads(run_verb("report", "--combine", *parts, *words).stdout)
-    assert [again[table] for table in TABLES] == [made[table] for table in TABLES]
-
-
 @pytest.mark.parametrize("seed", range(3))
 def test_a_row_for_each_rank(seed, run_verb, make_records):
     """Who was late, how often and by how much; for how long others only waited for it. All this is
