@@ -11,9 +11,10 @@
 
 #define HISTOGRAM_ROWS_LEFT 16384
 
-int arrivals_init(struct arrivals *a)
+int arrivals_init(struct arrivals *a, struct walk *walk)
 {
-    *a = (struct arrivals){.histogram_rows = HISTOGRAM_ROWS_LEFT,
+    *a = (struct arrivals){.places = {.walk = walk, .has_all_texts = true},
+                           .histogram_rows = HISTOGRAM_ROWS_LEFT,
                            .late_of.count_max = ARRIVAL_LATE_MAX};
     a->kinds = calloc(ARRIVAL_KINDS_MAX, sizeof *a->kinds);
     return a->kinds ? 0 : GPUPROF_NO_MEMORY;
@@ -21,24 +22,20 @@ int arrivals_init(struct arrivals *a)
 
 void arrivals_release(struct arrivals *a)
 {
-    for (uint32_t i = 0; i < a->place_count; i++)
-        free(a->places[i].text);
     for (uint32_t i = 0; i < a->row_count; i++)
         histogram_release(&a->rows[i].skews);
     for (uint32_t i = 0; i < a->kind_count; i++)
         free(a->kinds[i]);
-    free(a->places);
+    work_places_release(&a->places);
     free(a->rows);
     free(a->late);
     free(a->kinds);
-    number_set_release(&a->place_numbers);
     key_map_release(&a->row_of);
     key_map_release(&a->late_of);
-    key_map_release(&a->kind_of);
     *a = (struct arrivals){0};
 }
 
-/* ---- kinds and places ------------------------------------------------------------------------ */
+/* ---- kinds ----------------------------------------------------------------------------------- */
 
 /* Finds "AllReduce" in ncclDevKernel_AllReduce_Sum_f32_RING_LL(...). Returns its length. */
 static size_t kind_in(const char *name, const char **kind)
@@ -66,27 +63,9 @@ int arrivals_kind_named(struct arrivals *a, const char *name, size_t length, uin
 
 int arrivals_kind(struct arrivals *a, const struct kernel_name *name, uint32_t *number)
 {
-    struct key key = {(uintptr_t)name, 0, 0};
-    uint64_t known = key_map_get(&a->kind_of, key);
     const char *kind;
-    *number = (uint32_t)known - 1;
-    if (known)
-        return 0;
     size_t length = kind_in(name->shown, &kind);
-    int error = arrivals_kind_named(a, kind, length, number);
-    if (error == 0)
-        error = key_map_set(&a->kind_of, key, *number + 1ull);
-    return error == GPUPROF_LIMIT ? 0 : error;
-}
-
-static const struct number_kind place_kind = NUMBER_KEY(struct arrival_place, cause);
-
-int arrivals_place(struct arrivals *a, const struct arrival_place *what, uint32_t *number)
-{
-    int64_t found = NUMBER_ADD(&a->place_numbers, &place_kind, a->places, a->place_count,
-                               ARRIVAL_PLACES_MAX, what);
-    *number = found < 0 ? 0 : (uint32_t)found;
-    return found < 0 ? (int)found : 0;
+    return arrivals_kind_named(a, kind, length, number);
 }
 
 /* ---- meetings -------------------------------------------------------------------------------- */
@@ -185,23 +164,4 @@ void arrivals_finish(struct arrivals *a)
     }
     if (a->row_count)
         qsort_r(a->rows, a->row_count, sizeof *a->rows, arrivals_compare_rows, a);
-}
-
-int arrivals_want(struct arrivals *a, struct place_lines *lines)
-{
-    int error = 0;
-    for (uint32_t i = 0; i < a->place_count && error == 0; i++)
-        error = idle_place_want(lines, a->places[i].process, &a->places[i].place);
-    return error;
-}
-
-int arrivals_name(struct arrivals *a, const struct walk *w, struct place_lines *lines)
-{
-    for (uint32_t i = 0; i < a->place_count; i++) {
-        struct arrival_place *p = &a->places[i];
-        const struct idle_row row = {.place = p->place, .process = p->process};
-        if (!p->text && !(p->text = idle_place_text(w, lines, &row)))
-            return GPUPROF_NO_MEMORY;
-    }
-    return 0;
 }

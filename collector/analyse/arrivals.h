@@ -6,31 +6,23 @@
  * the delay or more. Otherwise it is where its longest work since then was launched.
  *
  * Memory: ARRIVAL_ROWS_MAX rows of 600 bytes, and 8 MiB for their histograms; after that all
- * communicators share a row. 72 bytes a place, ARRIVAL_PLACES_MAX; 40 to 48 for each row, device
+ * communicators share a row. places as work_places.h has them; 40 to 48 for each row, device
  * and place of a late rank, ARRIVAL_LATE_MAX. Later ones are not recorded.
  */
 #ifndef GPUPROF_COLLECTOR_ARRIVALS_H
 #define GPUPROF_COLLECTOR_ARRIVALS_H
 
-#include "analyse/idle_place.h"
 #include "analyse/idle_ranks.h"
+#include "analyse/work_places.h"
 #include "base/histogram.h"
 #include "table/table.h"
 
-#define ARRIVAL_ROWS_MAX   4096
-#define ARRIVAL_KINDS_MAX  256
-#define ARRIVAL_PLACES_MAX (1u << 16)
-#define ARRIVAL_LATE_MAX   (1u << 20)
-#define ARRIVAL_WORKED     IDLE_CAUSES /* in place of a cause: work */
+#define ARRIVAL_ROWS_MAX  4096
+#define ARRIVAL_KINDS_MAX 256
+#define ARRIVAL_LATE_MAX  (1u << 20)
+#define ARRIVAL_WORKED    IDLE_CAUSES /* in place of a cause of idle time: work */
 
 struct idle;
-
-struct arrival_place {
-    struct idle_place place;
-    uint32_t process; /* index */
-    uint32_t cause;   /* the key ends here */
-    char *text;       /* owned; NULL: not known */
-};
 
 struct arrival_row {
     uint64_t communicator; /* 0: unknown (matched by kernels' names), or several */
@@ -52,27 +44,23 @@ struct arrival_late {
 };
 
 struct arrivals {
-    struct arrival_place *places; /* owned, like the other pointers; numbers start at 1 */
-    struct arrival_row *rows;
+    struct work_places places;
+    struct arrival_row *rows; /* owned, like the other pointers */
     struct arrival_late *late;
     char **kinds;
-    uint32_t place_count, row_count, late_count, kind_count;
+    uint32_t row_count, late_count, kind_count;
     uint64_t missed[RANK_MISSES]; /* collectives whose last rank is unknown, by reason */
-    struct number_set place_numbers;
-    struct key_map row_of, late_of, kind_of;
+    struct key_map row_of, late_of;
     uint64_t histogram_rows;
 };
 
 /* Returns 0 or GPUPROF_NO_MEMORY; call arrivals_release in both cases. */
-int arrivals_init(struct arrivals *a);
+int arrivals_init(struct arrivals *a, struct walk *walk);
 void arrivals_release(struct arrivals *a);
 
 /* The number of the collective in a kernel's name ("AllReduce"). Returns 0 or GPUPROF_NO_MEMORY. */
 int arrivals_kind(struct arrivals *a, const struct kernel_name *name, uint32_t *number);
 int arrivals_kind_named(struct arrivals *a, const char *name, size_t length, uint32_t *number);
-
-/* The number of a place; 0: there are too many. Returns 0 or GPUPROF_NO_MEMORY. */
-int arrivals_place(struct arrivals *a, const struct arrival_place *what, uint32_t *number);
 
 /* Adds one collective that all ranks ran. Returns 0 or GPUPROF_NO_MEMORY. */
 int arrivals_met(struct arrivals *a, const struct rank_meeting *m, uint32_t job);
@@ -83,11 +71,6 @@ void arrivals_missed(struct arrivals *a, const struct rank_kernel *k, enum rank_
 /* After the last collective: finds the rank that was late by most in each row, and sorts the
  * rows. */
 void arrivals_finish(struct arrivals *a);
-
-/* Then: the texts of the places. arrivals_want requests their stacks; arrivals_name makes the texts
- * from looked-up lines. Return 0 or GPUPROF_NO_MEMORY. */
-int arrivals_want(struct arrivals *a, struct place_lines *lines);
-int arrivals_name(struct arrivals *a, const struct walk *w, struct place_lines *lines);
 
 /* Why a table that compares ranks is empty although the recording has several. */
 #define RANKS_LEFT_OUT ": needs at least two ranks, but --rank or --pid left the others out"
@@ -101,7 +84,7 @@ void arrivals_say_missed(const uint64_t missed[static RANK_MISSES], FILE *out);
 int arrivals_late_text(const struct idle *d, const struct process *p, char **text);
 
 /* The word for a cause of idle time, or "work". (arrivals_print.c) */
-const char *arrivals_cause(const struct arrival_place *p);
+const char *arrivals_cause(const struct work_place *p);
 
 /* Its source is a struct idle or NULL. (arrivals_print.c) */
 extern const struct table_info arrivals_table;

@@ -97,14 +97,14 @@ static void put_missed(const struct table *t, FILE *out)
     fprintf(out, "}");
 }
 
-const char *arrivals_cause(const struct arrival_place *p)
+const char *arrivals_cause(const struct work_place *p)
 {
     return p->cause < IDLE_CAUSES ? idle_cause_words[p->cause] : "work";
 }
 
 /* "AllReduce of 8: rank 3, load (train.py:3), host" */
 static struct cell arrivals_print_title(const struct idle *d, const struct arrival_row *row,
-                                        const struct arrival_place *place)
+                                        const struct work_place *place)
 {
     const struct process *p = d->tracks[row->late].process;
     char rank[RANK_TITLE_BYTES];
@@ -130,7 +130,7 @@ int arrivals_late_text(const struct idle *d, const struct process *p, char **tex
     }
     if (!most)
         return 0;
-    const struct arrival_place *place = most->place ? &d->arrivals.places[most->place - 1] : NULL;
+    const struct work_place *place = work_places_at(&d->arrivals.places, most->place);
     bool is_placed = place && place->text;
     *text = text_printf("%s of %u, last %llu time%s, %s behind%s%s%s",
                         d->arrivals.kinds[most->kind], most->ranks,
@@ -151,7 +151,7 @@ static void arrivals_print_fill(const struct table *t, uint32_t index, enum repo
     const struct idle *d = t->source;
     const struct arrival_row *row = &d->arrivals.rows[index];
     const struct idle_track *late = &d->tracks[row->late];
-    const struct arrival_place *place = row->place ? &d->arrivals.places[row->place - 1] : NULL;
+    const struct work_place *place = work_places_at(&d->arrivals.places, row->place);
     cells[TITLE] = format == FORMAT_TEXT ? arrivals_print_title(d, row, place)
                                          : cell_text(d->arrivals.kinds[row->kind]);
     cells[KIND] = cell_text(d->arrivals.kinds[row->kind]);

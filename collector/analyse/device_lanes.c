@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analyse/device_lanes.h"
 
-/* `ns`, limited to `from` to `to`. */
-static uint64_t within(uint64_t ns, uint64_t from, uint64_t to)
-{
-    return ns < from ? from : ns > to ? to : ns;
-}
-
 int device_lanes_use_up(struct device_lanes *d, enum lane lane, uint64_t alone_from, uint64_t ns,
                         lane_part_fn *over, void *context)
 {
@@ -16,8 +10,8 @@ int device_lanes_use_up(struct device_lanes *d, enum lane lane, uint64_t alone_f
         struct lane_part *part = &parts->list[parts->first];
         if (part->known_ns >= ns)
             break;
-        uint64_t end_ns = part->end_ns < ns ? part->end_ns : ns;
-        part->alone_ns += end_ns - within(alone_from, part->known_ns, end_ns);
+        uint64_t end_ns = min_of(part->end_ns, ns);
+        part->alone_ns += overlap_ns(alone_from, end_ns, part->known_ns, end_ns);
         part->known_ns = end_ns;
         if (part->end_ns > ns)
             break;
@@ -40,6 +34,6 @@ uint64_t device_lanes_end(const struct device_lanes *d)
 {
     uint64_t end_ns = d->at_ns;
     for (unsigned lane = 0; lane < LANES; lane++)
-        end_ns = d->end_ns[lane] > end_ns ? d->end_ns[lane] : end_ns;
+        end_ns = max_of(d->end_ns[lane], end_ns);
     return end_ns;
 }

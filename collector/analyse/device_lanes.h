@@ -11,6 +11,8 @@
 
 #include <stdint.h>
 
+#include "base/numbers.h"
+
 #define LANE_PARTS_MAX 32
 
 enum lane { LANE_COMPUTE, LANE_COMMUNICATION, LANE_COPIES, LANES };
@@ -55,7 +57,7 @@ static inline int device_lanes_advance(struct device_lanes *d, uint64_t ns, lane
         return 0;
     /* No work begins between at_ns and `ns`: work covers each lane from at_ns until its end. */
     for (unsigned lane = 0; error == 0 && lane < LANES; lane++) {
-        uint64_t alone_from = from_ns, to_ns = d->end_ns[lane] < ns ? d->end_ns[lane] : ns;
+        uint64_t alone_from = from_ns, to_ns = min_of(d->end_ns[lane], ns);
         if (to_ns > from_ns) {
             d->alone_ns[lane] += to_ns - from_ns;
             from_ns = to_ns;
@@ -74,8 +76,7 @@ void device_lanes_put(struct lane_parts *parts, const struct lane_part *part);
 static inline uint64_t device_lanes_add(struct device_lanes *d, enum lane lane, uint64_t begin_ns,
                                         uint64_t end_ns, uint64_t what, uint32_t where)
 {
-    begin_ns = begin_ns < d->at_ns ? d->at_ns : begin_ns;
-    begin_ns = begin_ns < d->end_ns[lane] ? d->end_ns[lane] : begin_ns;
+    begin_ns = max_of(max_of(begin_ns, d->at_ns), d->end_ns[lane]);
     if (end_ns <= begin_ns)
         return 0;
     d->end_ns[lane] = end_ns;

@@ -302,8 +302,9 @@ static int find_candidates(const struct findings *f, const struct finding *to, u
     int error = 0;
     for (uint32_t i = 0; error == 0 && i < sums; i++) {
         const struct finding_sum *sum = &f->sums.rows[i];
+        const struct work_place *where = work_places_at(&f->gpu.wheres, sum->where);
         const struct candidate new = {.sum = sum,
-                                      .where = work_places_text(&f->gpu.wheres, sum->where),
+                                      .where = where ? where->text : NULL,
                                       .what = sum->what,
                                       .ns = sum->ns,
                                       .count = sum->count,

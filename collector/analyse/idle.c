@@ -41,7 +41,7 @@ int idle_init(struct idle *d, struct walk *walk, const struct steps *steps)
     idle_ranks_init(&d->ranks);
     spool_init(&d->waits, sizeof(struct idle_wait));
     place_lines_init(&d->lines, &d->walk->survey.stacks, recording_bytes(rec), true);
-    if (arrivals_init(&d->arrivals) < 0 ||
+    if (arrivals_init(&d->arrivals, walk) < 0 ||
         thread_times_init(&d->host, d->walk, oldest_gap_ns, d) < 0)
         return GPUPROF_NO_MEMORY;
     d->way.processes = calloc(rec->count + 1u, sizeof *d->way.processes);
@@ -224,17 +224,25 @@ int idle_finish(struct idle *d)
             d->way.processes[i].work_ns += t ? t->work_ns : 0;
         }
     }
-    for (uint32_t i = 0; i < d->device_count; i++) {
-        const struct idle_device *device = &d->devices[i];
-        d->window_ns += device->end_ns - device->begin_ns;
-        d->all.idle_ns += device->idle_ns;
-        d->all.stopped_ns += device->stopped_ns;
-        for (unsigned k = 0; k < IDLE_PARTS; k++)
-            d->all.parts[k] += device->parts[k];
-        for (unsigned k = 0; k < IDLE_CAUSES; k++)
-            d->all.causes[k] += device->causes[k];
-    }
+    for (uint32_t i = 0; i < d->device_count; i++)
+        idle_device_add(&d->all, &d->devices[i]);
+    d->window_ns = d->all.end_ns;
     return error;
+}
+
+void idle_device_add(struct idle_device *sum, const struct idle_device *device)
+{
+    sum->end_ns += device->end_ns - device->begin_ns;
+    for (unsigned k = 0; k < IDLE_PARTS; k++)
+        sum->parts[k] += device->parts[k];
+    sum->idle_ns += device->idle_ns;
+    sum->stopped_ns += device->stopped_ns;
+    for (unsigned k = 0; k < IDLE_CAUSES; k++)
+        sum->causes[k] += device->causes[k];
+    sum->collectives += device->collectives;
+    sum->late += device->late;
+    sum->late_ns += device->late_ns;
+    sum->awaited_ns += device->awaited_ns;
 }
 
 int idle_name(struct idle *d, const char *symbol_folder)
@@ -243,11 +251,11 @@ int idle_name(struct idle *d, const char *symbol_folder)
     for (uint32_t i = 0; error == 0 && i < d->rows.count; i++)
         error = idle_place_want(&d->lines, d->rows.list[i].process, &d->rows.list[i].place);
     if (error == 0)
-        error = arrivals_want(&d->arrivals, &d->lines);
+        error = work_places_add_lines(&d->arrivals.places, &d->lines);
     if (error == 0)
         error = place_lines_find(&d->lines, d->walk->rec, symbol_folder);
     if (error == 0)
-        error = arrivals_name(&d->arrivals, d->walk, &d->lines);
+        error = work_places_name(&d->arrivals.places, &d->lines);
     return error < 0 ? error
                      : idle_totals(d->walk, &d->lines, &d->rows, &d->totals.list, &d->totals.count);
 }

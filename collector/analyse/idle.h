@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where the time of each device of each process went: computing, communication, copies or idle, and
- * the idle time by cause and place. formats/answers.md, "Idle time", has the rules. The time runs
- * from the process's start, or its first event if the start is not recorded, to its last event;
- * --from and --to cut it. With steps, ranges and windows it runs from their begin (or the end of
- * the work before) to their end (or that of their last work). All sums are exact to the nanosecond.
- * Time counts as not recorded while recording was stopped, while only calls were recorded and no
- * work was seen, and where a kill lost the work. Work outside the selection only makes the device
- * not idle.
+ * the idle time by cause and place, exact to the nanosecond. formats/answers.md, "Idle time", has
+ * the rules. Work outside the selection only makes the device not idle.
  *
  * Memory: idle_rows.h, idle_thread.h, thread_time.h, idle_state.h, idle_ranks.h, arrivals.h,
  * place_lines.h; 8 bytes a thread, 448 a process, 1 KB a device of a process (IDLE_DEVICES_MAX at

@@ -60,10 +60,7 @@ static inline void idle_calls_set_place(struct idle_entry *call, const struct sl
     const struct range *range = op ? NULL : walk_range(s, false);
     uint32_t own = s->event.record->stack_id;
     const struct op *around = own ? NULL : ops_with_stack(&s->walk->ops, s->event.thread);
-    const struct kernel_name *name = op ? op->text : range ? range->text : NULL;
-    bool is_number = op && !name;
-    place->word = is_number ? op->name : (uintptr_t)name;
-    place->kind = is_number ? IDLE_WORD_OP : name ? IDLE_WORD_NAME : 0;
+    *place = op ? place_of_op(op) : named(range ? range->text : NULL);
     place->stack = around ? around->stack : own;
     place->function = s->event.function->index;
     call->since_ns = around ? around->begin_ns : op ? op->begin_ns : range ? range->begin_ns : 0;

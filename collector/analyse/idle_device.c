@@ -3,19 +3,10 @@
 #include "analyse/idle_state.h"
 #include "analyse/work_places.h"
 #include "base/array.h"
+#include "base/numbers.h"
 #include "error.h"
 #include "record/gpu_record.h"
 #include "resolve/nccl_call.h"
-
-static uint64_t idle_device_later(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
-
-static uint64_t earlier(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
 
 /* True for a selection of steps, ranges or windows. A device's window then begins with them, or
  * after the work before its first there. It ends with them, or with its last work there. So windows
@@ -49,7 +40,7 @@ static int open_window(struct idle *d, const struct idle_process *p, struct idle
     struct time_span span = {p->begin_ns, 0};
     if (is_selection(d))
         span = d->walk->filter->bounds(d->walk->filter->context, e->process);
-    t->at_ns = earlier(idle_device_later(t->until_ns[IDLE_OTHER], span.begin_ns), e->begin_ns);
+    t->at_ns = min_of(max_of(t->until_ns[IDLE_OTHER], span.begin_ns), e->begin_ns);
     t->to_ns = span.end_ns;
     t->place = d->device_count;
     const struct idle_device device = {.process = e->process,
@@ -63,7 +54,7 @@ static int open_window(struct idle *d, const struct idle_process *p, struct idle
 static inline uint64_t spend_part(struct idle *d, struct idle_track *t, enum idle_part part,
                                   uint64_t to_ns)
 {
-    uint64_t end_ns = earlier(t->until_ns[part], to_ns), at_ns = t->at_ns;
+    uint64_t end_ns = min_of(t->until_ns[part], to_ns), at_ns = t->at_ns;
     if (end_ns > at_ns) {
         d->devices[t->place].parts[part] += idle_cut(d, end_ns) - idle_cut(d, at_ns);
         t->at_ns = end_ns;
@@ -76,8 +67,7 @@ static inline int idle_device_spend(struct idle *d, struct idle_track *t, uint64
 {
     int error = 0;
     spend_part(d, t, IDLE_COMPUTE, to_ns);
-    uint64_t at_ns =
-        idle_device_later(spend_part(d, t, IDLE_COMMUNICATING, to_ns), t->until_ns[IDLE_OTHER]);
+    uint64_t at_ns = max_of(spend_part(d, t, IDLE_COMMUNICATING, to_ns), t->until_ns[IDLE_OTHER]);
     if (d->follows_ranks && at_ns < t->at_ns)
         error = idle_ranks_alone(&d->ranks, (uint32_t)(t - d->tracks), idle_cut(d, at_ns),
                                  idle_cut(d, t->at_ns));
@@ -90,7 +80,7 @@ static uint64_t last_work_ns(const struct idle_track *t, unsigned parts)
 {
     uint64_t ns = 0;
     for (unsigned part = IDLE_COMPUTE; part < parts; part++)
-        ns = idle_device_later(ns, t->until_ns[part]);
+        ns = max_of(ns, t->until_ns[part]);
     return ns;
 }
 
@@ -112,8 +102,8 @@ static struct time_span next_unknown(const struct idle_process *p, uint64_t at_n
     struct time_span next = {UINT64_MAX, UINT64_MAX};
     uint32_t pause = ARRAY_UP_TO(p->pauses, p->pause_count, end_ns, at_ns);
     uint32_t blind = ARRAY_UP_TO(p->blind, p->blind_count, end_ns, at_ns);
-    *over_ns = idle_device_later(pause ? p->pauses[pause - 1].end_ns : 0,
-                                 blind ? p->blind[blind - 1].end_ns : 0);
+    *over_ns =
+        max_of(pause ? p->pauses[pause - 1].end_ns : 0, blind ? p->blind[blind - 1].end_ns : 0);
     if (pause < p->pause_count)
         next = p->pauses[pause];
     if (blind < p->blind_count && p->blind[blind].begin_ns < next.begin_ns)
@@ -130,13 +120,13 @@ static int charge(struct idle *d, struct idle_track *t, struct idle_gap gap, idl
     int error = 0;
     while (error == 0 && gap.begin_ns < end_ns) {
         struct time_span unknown = next_unknown(p, gap.begin_ns, &over_ns);
-        gap.end_ns = earlier(idle_device_later(unknown.begin_ns, gap.begin_ns), end_ns);
+        gap.end_ns = min_of(max_of(unknown.begin_ns, gap.begin_ns), end_ns);
         gap.is_behind_unknown = how == idle_gap_charge && over_ns > gap.busy_ns;
         if (gap.begin_ns < gap.end_ns)
             error = how ? how(d, rows, &gap) : idle_held_add(&t->held, &gap);
-        gap.begin_ns = idle_device_later(gap.end_ns, earlier(unknown.end_ns, end_ns));
+        gap.begin_ns = max_of(gap.end_ns, min_of(unknown.end_ns, end_ns));
     }
-    t->at_ns = idle_device_later(t->at_ns, end_ns);
+    t->at_ns = max_of(t->at_ns, end_ns);
     return error;
 }
 
@@ -167,7 +157,7 @@ static int give_held(struct idle *d, struct idle_track *t, const struct idle_sub
 /* Fast path of idle_gap_charge for work that was queued in time, the usual case. */
 static void charge_own(const struct idle *d, struct idle_track *t, uint64_t to_ns)
 {
-    uint64_t end_ns = idle_device_later(to_ns, t->at_ns), at_ns = idle_cut(d, t->at_ns);
+    uint64_t end_ns = max_of(to_ns, t->at_ns), at_ns = idle_cut(d, t->at_ns);
     uint64_t ns = idle_cut(d, end_ns) - at_ns;
     t->own.ns += ns;
     t->own.count += ns > 0;
@@ -283,7 +273,7 @@ static int take_collective(struct idle *d, struct idle_track *t, const struct sl
 {
     const struct idle_since since = t->since;
     struct rank_kernel_facts facts = {.idle_ns = since.rest.ns};
-    struct arrival_place place = {.process = s->event.process->index};
+    struct work_place place = {.process = s->event.process->index};
     t->since = (struct idle_since){.worked = {.function = IDLE_NONE}};
     if (s->is_filtered)
         return 0;
@@ -292,12 +282,12 @@ static int take_collective(struct idle *d, struct idle_track *t, const struct sl
         place.place = d->rows.list[since.rest.row].place;
         place.place.epoch = 0;
         place.cause = d->rows.list[since.rest.row].cause;
-        error = arrivals_place(&d->arrivals, &place, &facts.idle_place);
+        error = work_places_number(&d->arrivals.places, &place, &facts.idle_place);
     }
     if (error == 0 && (since.worked.stack || since.worked.kind)) {
         place.place = since.worked;
         place.cause = ARRIVAL_WORKED;
-        error = arrivals_place(&d->arrivals, &place, &facts.work_place);
+        error = work_places_number(&d->arrivals.places, &place, &facts.work_place);
     }
     return error < 0 ? error
                      : idle_ranks_kernel(&d->ranks, s, (uint32_t)(t - d->tracks), name, &facts);
@@ -344,10 +334,10 @@ static void keep_last(struct idle_track *t, const struct slice *s, enum idle_par
                       const struct idle_submit *call)
 {
     if (!is_copy(s)) {
-        t->kernel_ns = idle_device_later(t->kernel_ns, s->event.end_ns);
+        t->kernel_ns = max_of(t->kernel_ns, s->event.end_ns);
         t->launcher = s->is_called ? call->thread : NULL;
     }
-    t->until_ns[part] = idle_device_later(t->until_ns[part], s->event.end_ns);
+    t->until_ns[part] = max_of(t->until_ns[part], s->event.end_ns);
     if (call->thread)
         t->before = call->thread;
 }
@@ -361,7 +351,7 @@ static int idle_device_follow(struct idle *d, struct idle_process *p, struct idl
     bool is_own, reports_held = t->held.count && !is_copy(s);
     int error = reports_held ? give_held(d, t, s->is_called ? call : NULL) : 0;
     if (!s->is_filtered)
-        t->to_ns = idle_device_later(t->to_ns, e->end_ns);
+        t->to_ns = max_of(t->to_ns, e->end_ns);
     else if (error == 0 && is_selection(d) && e->begin_ns >= t->to_ns && !t->aside.is_open)
         error = leave_selection(d, t, call);
     if (error < 0 || (error = idle_device_spend(d, t, e->begin_ns)) < 0)
@@ -403,7 +393,7 @@ int idle_take_work(struct idle *d, struct idle_process *p, const struct slice *s
         return error;
     const struct idle_submit call = call_of(d, p, s);
     if (s->is_filtered && is_selection(d) && t->place == IDLE_NONE) { /* it is before it */
-        t->at_ns = idle_device_later(t->at_ns, e->begin_ns);
+        t->at_ns = max_of(t->at_ns, e->begin_ns);
         keep_last(t, s, IDLE_OTHER, &call);
         p->has_worked = true;
         return 0;
@@ -427,8 +417,8 @@ static int end_of(struct idle *d, struct idle_track *t)
     uint64_t end_ns = d->walk->last_ns[t->process->index];
     struct time_span lost;
     if (is_selection(d))
-        end_ns = earlier(t->to_ns, idle_device_later(end_ns, last_work_ns(t, IDLE_BUSY_PARTS)));
-    device->end_ns = idle_device_later(idle_cut(d, end_ns), device->begin_ns);
+        end_ns = min_of(t->to_ns, max_of(end_ns, last_work_ns(t, IDLE_BUSY_PARTS)));
+    device->end_ns = max_of(idle_cut(d, end_ns), device->begin_ns);
     int error = give_held(d, t, NULL);
     if (error == 0)
         error = close_aside(d, t, false);
@@ -437,7 +427,7 @@ static int end_of(struct idle *d, struct idle_track *t)
     if (error == 0 && !is_selection(d) && !d->walk->is_cut &&
         idle_lost_span(&d->way.processes[t->process->index].lost, end_ns, &lost)) {
         error = charge_last(d, t, lost.begin_ns);
-        t->at_ns = idle_device_later(t->at_ns, lost.end_ns);
+        t->at_ns = max_of(t->at_ns, lost.end_ns);
     }
     if (error == 0)
         error = charge_last(d, t, end_ns);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Why a device did nothing (formats/answers.md, "Idle time"). */
 #include "analyse/idle_state.h"
+#include "base/numbers.h"
 
 /* What a thread did, by its silences, in time that no other record covers. */
 enum pool { POOL_RAN, POOL_WAITED, POOL_PREEMPTED, POOL_UNSURE, POOLS };
@@ -36,16 +37,6 @@ struct passage {
 
 static const struct idle_place nowhere = {.function = IDLE_NONE};
 
-static uint64_t idle_gap_later(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
-
-static uint64_t earlier(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* The row for time at `place` around `middle_ns`. */
 static struct idle_row idle_gap_row_of(const struct passage *p, enum idle_cause cause,
                                        const struct idle_place *place, uint64_t middle_ns)
@@ -69,8 +60,8 @@ static bool next_time(const struct passage *p, uint32_t *part, uint64_t begin_ns
     const struct idle_gap *g = p->gap;
     for (; *part < (g->parts ? g->part_count : 1); ++*part) {
         const struct idle_gap *of = g->parts ? &g->parts[*part] : g;
-        time->begin_ns = idle_cut(p->idle, idle_gap_later(begin_ns, of->begin_ns));
-        time->end_ns = idle_cut(p->idle, earlier(end_ns, of->end_ns));
+        time->begin_ns = idle_cut(p->idle, max_of(begin_ns, of->begin_ns));
+        time->end_ns = idle_cut(p->idle, min_of(end_ns, of->end_ns));
         if (time->begin_ns < time->end_ns) {
             ++*part;
             return true;
@@ -152,7 +143,7 @@ static void split_piece(void *context, const struct thread_piece *piece)
         if (piece->kind == DID_THROTTLED &&
             (pool == POOL_WAITED || (pool == POOL_RAN && s->knows_ran)))
             continue; /* it was not stopped then */
-        uint64_t taken = earlier(ns, s->left[pool]);
+        uint64_t taken = min_of(ns, s->left[pool]);
         split_add(s, piece, piece->kind, pool, taken);
         s->left[pool] -= taken;
         ns -= taken;
@@ -229,7 +220,7 @@ static void idle_gap_put(struct passage *p, enum idle_cause cause, const struct 
 /* Charges to the wait what would have ended earlier without it. */
 static void put_credit(struct passage *p, uint64_t until_ns)
 {
-    uint64_t ns = until_ns > p->at_ns ? earlier(until_ns - p->at_ns, p->credit.ns) : 0;
+    uint64_t ns = until_ns > p->at_ns ? min_of(until_ns - p->at_ns, p->credit.ns) : 0;
     p->credit.ns -= ns;
     idle_gap_put(p, p->credit.cause, &p->credit.place, p->at_ns + ns);
 }
@@ -314,7 +305,7 @@ static void between(struct passage *p, const struct idle_entry *from, const stru
         return;
     }
     idle_gap_put(p, cause, &first,
-                 earlier(until_ns, p->idle->way.processes[p->gap->process].first_call_ns));
+                 min_of(until_ns, p->idle->way.processes[p->gap->process].first_call_ns));
     idle_gap_put(p, cause, &more, until_ns);
 }
 
@@ -329,8 +320,8 @@ static void inside(struct passage *p, const struct idle_entry *e, uint64_t until
 {
     uint64_t busy_ns = p->gap->busy_ns;
     uint64_t waited_ns = e->cause == IDLE_COPY ? p->gap->compute_ns : busy_ns;
-    put_any(p, (enum idle_cause)e->cause, &e->place, &e->look, earlier(until_ns, e->end_ns));
-    p->call_ns = idle_gap_later(p->call_ns, e->end_ns);
+    put_any(p, (enum idle_cause)e->cause, &e->place, &e->look, min_of(until_ns, e->end_ns));
+    p->call_ns = max_of(p->call_ns, e->end_ns);
     if (e->waits && e->begin_ns < busy_ns && busy_ns < e->end_ns) {
         p->credit = (struct credit){waited_ns > e->begin_ns ? waited_ns - e->begin_ns : 0,
                                     cause_of_wait(e), e->place};
@@ -358,10 +349,10 @@ static void idle_gap_follow(struct passage *p, const struct idle_thread *t,
         i--;
     before = i ? idle_thread_entry(t, i - 1) : NULL;
     if (before)
-        p->call_ns = idle_gap_later(p->call_ns, before->end_ns);
+        p->call_ns = max_of(p->call_ns, before->end_ns);
     else if (t->has_forgotten)
         idle_gap_put(p, IDLE_UNKNOWN, &nowhere,
-                     earlier(until_ns, idle_thread_entry(t, 0)->begin_ns));
+                     min_of(until_ns, idle_thread_entry(t, 0)->begin_ns));
     for (; i < t->count && p->at_ns < until_ns; i++) {
         const struct idle_entry *e = idle_thread_entry(t, i);
         if (e->begin_ns >= until_ns)
@@ -375,7 +366,7 @@ static void idle_gap_follow(struct passage *p, const struct idle_thread *t,
         idle_gap_put(p, (enum idle_cause)t->in.cause, &t->in.place, until_ns);
     }
     const struct idle_entry *then = i < t->count ? idle_thread_entry(t, i) : next;
-    between(p, before, then, comes_to(t, i, next), earlier(until_ns, then->begin_ns));
+    between(p, before, then, comes_to(t, i, next), min_of(until_ns, then->begin_ns));
     idle_gap_put(p, IDLE_LAUNCH, &next->place, until_ns);
 }
 
@@ -406,7 +397,7 @@ static uint64_t handed_over(const struct passage *p)
         return call_ns;
     const struct idle_entry *last = entry_before(b, call_ns, false);
     bool still_waits = last && last->cause == IDLE_SYNC && last->end_ns > call_ns;
-    return !last || still_waits ? 0 : earlier(last->end_ns, call_ns);
+    return !last || still_waits ? 0 : min_of(last->end_ns, call_ns);
 }
 
 /* The gap's call from its thread's entries; if that is forgotten, only its function is known. */
@@ -436,11 +427,11 @@ int idle_gap_charge(const struct idle *d, struct idle_rows *rows, const struct i
         return p.error;
     }
     if (g->call.end_ns > g->begin_ns) { /* usually the host is ahead */
-        uint64_t until_ns = earlier(handed_over(&p), g->end_ns);
+        uint64_t until_ns = min_of(handed_over(&p), g->end_ns);
         const struct idle_entry call = idle_gap_entry_of(&g->call);
         if (until_ns > p.at_ns)
             idle_gap_follow(&p, g->before, &call, until_ns);
-        idle_gap_follow(&p, g->call.thread, &call, earlier(g->call.end_ns, g->end_ns));
+        idle_gap_follow(&p, g->call.thread, &call, min_of(g->call.end_ns, g->end_ns));
     }
     /* The rest was queued in time, or is on its way. */
     p.thread = IDLE_NONE;
@@ -463,7 +454,7 @@ int idle_gap_charge_last(const struct idle *d, struct idle_rows *rows, const str
     if (last && last->is_open && last->waits) {
         p.thread = g->before->index;
         idle_gap_put(&p, IDLE_NOTHING, &behind,
-                     earlier(idle_gap_later(last->begin_ns, g->begin_ns), g->end_ns));
+                     min_of(max_of(last->begin_ns, g->begin_ns), g->end_ns));
         idle_gap_put(&p, cause_of_wait(last), &last->place, g->end_ns);
     }
     p.thread = IDLE_NONE;

@@ -213,14 +213,6 @@ static char *did_text(const struct walk *w, struct place_lines *lines, const str
     return clean;
 }
 
-/* False if all of it is in the operator or range around the call, which is named instead. */
-static bool idle_place_is_between(const struct walk *w, const struct idle_row *row,
-                                  const char *line)
-{
-    return row->place.from_function &&
-           (row->place.side == IDLE_BEFORE || line || !idle_place_around(w, row));
-}
-
 /* New text. Sets *is_known if the place is a line, operator or range. NULL if out of memory. */
 static char *idle_place_own_text(const struct walk *w, struct place_lines *lines,
                                  const struct idle_row *row, bool *is_known)
@@ -229,9 +221,10 @@ static char *idle_place_own_text(const struct walk *w, struct place_lines *lines
     const char *line;
     if (place_line(lines, row->process, row->place.stack, &line) < 0)
         return NULL;
-    if (idle_place_is_between(w, row, line))
-        return between_text(w, lines, row, is_known);
     bool is_around = !line && !row->did && idle_place_around(w, row);
+    /* Time that lies in the operator or range around the call is that one's. */
+    if (row->place.from_function && (row->place.side == IDLE_BEFORE || !is_around))
+        return between_text(w, lines, row, is_known);
     *is_known = line || is_around;
     return sided(json_line(line ? line : idle_place_name_of(w, row, made)), &row->place, is_around);
 }

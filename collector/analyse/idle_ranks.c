@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/numbers.h"
 #include "error.h"
 #include "resolve/collective.h"
 
@@ -85,15 +86,41 @@ int idle_ranks_kernel(struct idle_ranks *r, const struct slice *s, uint32_t devi
     struct rank_sequence *of = &r->list[sequence - 1];
     of->ranks = of->ranks ? of->ranks : what.ranks;
     of->is_numbered |= what.number != 0;
-    return span_put(&r->spool, &of->kernels.spans, &kernel, kernel_kind);
+    return span_put(&r->spool, &of->kernels, &kernel, kernel_kind);
 }
 
 int idle_ranks_alone(struct idle_ranks *r, uint32_t device, uint64_t begin_ns, uint64_t end_ns)
 {
     struct ranked_device *on = idle_ranks_device(r, device);
     const struct span span = {.begin_ns = begin_ns, .end_ns = end_ns};
-    return on ? span_put(&r->spool, &on->alone.spans, &span, (struct span_kind){0})
-              : GPUPROF_NO_MEMORY;
+    return on ? span_put(&r->spool, &on->alone, &span, (struct span_kind){0}) : GPUPROF_NO_MEMORY;
+}
+
+/* Translates a number of a part. */
+static void mean(uint64_t *number, const uint32_t *list, uint32_t count, bool *has_failed)
+{
+    *has_failed |= *number >= count;
+    *number = *number < count ? list[*number] : 0;
+}
+
+int idle_ranks_copy(struct idle_ranks *r, struct span_stream *to, const struct packed_spans *from,
+                    const struct rank_numbers *n, bool *has_failed)
+{
+    struct span_kind kind = n ? kernel_kind : (struct span_kind){0};
+    struct span_reader reader;
+    int error = 0, more = 1;
+    span_reader_init_packed(&reader, from);
+    while (error == 0 && (more = span_next(&reader, kind)) > 0) {
+        struct span span = reader.span;
+        if (n) {
+            mean(&span.numbers[KERNEL_KIND], n->kinds, n->kind_count, has_failed);
+            mean(&span.numbers[KERNEL_IDLE_PLACE], n->places, n->place_count, has_failed);
+            mean(&span.numbers[KERNEL_WORK_PLACE], n->places, n->place_count, has_failed);
+        }
+        error = span_put(&r->spool, to, &span, kind);
+    }
+    *has_failed |= reader.has_failed;
+    return more < 0 ? more : error;
 }
 
 /* ---- after the last kernel: who met ---------------------------------------------------------- */
@@ -101,19 +128,17 @@ int idle_ranks_alone(struct idle_ranks *r, uint32_t device, uint64_t begin_ns, u
 /* How kernels of a group are matched to collectives. */
 enum match { BY_NUMBER, BY_COUNT, BY_TIME };
 
-/* A sequence with its sort key. */
+/* A sequence and its device. Views. */
 struct member {
-    struct rank_device device;
-    uint64_t communicator;
-    const char *name;
-    uint32_t sequence;
+    const struct rank_sequence *sequence;
+    const struct rank_device *device;
 };
 
 /* The position in a sequence. */
 struct comer {
     struct span kernel;
     struct span_reader ahead; /* at the next kernel */
-    struct rank_sequence *sequence;
+    const struct rank_sequence *sequence;
     uint64_t number, since; /* last number, and kernels since then; 0: this kernel has it */
     bool has_next;
     bool has_begun; /* the first kernel is past */
@@ -128,38 +153,22 @@ struct telling {
     bool leaves_out;
 };
 
-static void open_reader(struct idle_ranks *r, struct span_reader *reader,
-                        const struct rank_spans *s)
-{
-    if (s->packed.in)
-        span_reader_init_packed(reader, &s->packed);
-    else
-        span_reader_init(reader, &r->spool, &s->spans);
-}
-
-static void close_reader(const struct span_reader *reader, const struct rank_spans *s)
-{
-    if (s->numbers)
-        s->numbers->has_failed |= reader->has_failed;
-}
-
 /* Orders members by communicator, or by job and name. < 0, 0, > 0. */
 static int compare_groups(const struct member *a, const struct member *b)
 {
-    if (a->communicator != b->communicator)
-        return a->communicator < b->communicator ? -1 : 1;
-    if (a->communicator)
-        return 0;
-    return ORDER(a->device.job, b->device.job) ?: strcmp(a->name, b->name);
+    const struct rank_sequence *x = a->sequence, *y = b->sequence;
+    int order = ORDER(x->communicator, y->communicator);
+    return order || x->communicator
+               ? order
+               : ORDER(a->device->job, b->device->job) ?: strcmp(x->name, y->name);
 }
 
 static int compare_members(const void *left, const void *right)
 {
     const struct member *a = left, *b = right;
-    int order = compare_groups(a, b);
-    if (order)
-        return order;
-    return ORDER(a->device.process, b->device.process) ?: ORDER(a->device.device, b->device.device);
+    return compare_groups(a, b) ?:
+           ORDER(a->device->process, b->device->process) ?:
+           ORDER(a->device->device, b->device->device);
 }
 
 /* Advances to the next kernel, which must exist. 0 or an error. */
@@ -178,9 +187,7 @@ static int idle_ranks_look(struct comer *c, enum match by)
 
 static uint64_t shared_ns(const struct span *a, const struct span *b)
 {
-    uint64_t from_ns = a->begin_ns > b->begin_ns ? a->begin_ns : b->begin_ns;
-    uint64_t to_ns = a->end_ns < b->end_ns ? a->end_ns : b->end_ns;
-    return to_ns > from_ns ? to_ns - from_ns : 0;
+    return overlap_ns(a->begin_ns, a->end_ns, b->begin_ns, b->end_ns);
 }
 
 /* Kernels belong to a collective that the last one's rank lacks if they did not run with the one
@@ -218,44 +225,29 @@ static void match_by_number(struct comer **comers, uint32_t count)
 
 /* Kernels match by count if all ranks have equally many, or there is no common clock. *otherwise:
  * why kernels without a meeting are missed. */
-static enum match match_of(const struct idle_ranks *r, const struct member *members, uint32_t count,
-                           enum rank_miss *otherwise)
+static enum match match_of(const struct member *members, uint32_t count, enum rank_miss *otherwise)
 {
     bool is_numbered = true, has_as_many = true, is_one_clock = true;
     for (uint32_t i = 0; i < count; i++) {
-        const struct rank_sequence *s = &r->list[members[i].sequence];
+        const struct rank_sequence *s = members[i].sequence;
         is_numbered &= s->is_numbered;
-        has_as_many &= s->kernels.spans.count == r->list[members[0].sequence].kernels.spans.count;
-        is_one_clock &= members[i].device.host == members[0].device.host;
+        has_as_many &= s->kernels.count == members[0].sequence->kernels.count;
+        is_one_clock &= members[i].device->host == members[0].device->host;
     }
     *otherwise = is_numbered || has_as_many ? RANK_MISS_TIME : RANK_MISS_NUMBER;
     return is_numbered ? BY_NUMBER : has_as_many || !is_one_clock ? BY_COUNT : BY_TIME;
 }
 
-static uint32_t meant(struct rank_numbers *n, const uint32_t *list, uint32_t count, uint64_t number)
-{
-    n->has_failed |= number >= count;
-    return number < count ? list[number] : 0;
-}
-
 static struct rank_kernel kernel_of(const struct comer *c)
 {
     const uint64_t *numbers = c->kernel.numbers;
-    struct rank_numbers *n = c->sequence->kernels.numbers;
-    struct rank_kernel k = {.begin_ns = c->kernel.begin_ns,
-                            .end_ns = c->kernel.end_ns,
-                            .facts = {.idle_ns = numbers[KERNEL_IDLE_NS],
-                                      .idle_place = (uint32_t)numbers[KERNEL_IDLE_PLACE],
-                                      .work_place = (uint32_t)numbers[KERNEL_WORK_PLACE],
-                                      .kind = (uint32_t)numbers[KERNEL_KIND],
-                                      .is_filtered = numbers[KERNEL_KIND] & KERNEL_FILTERED}};
-    if (!n)
-        return k;
-    k.facts.is_filtered = false; /* parts have no selection, so no kind has the flag */
-    k.facts.kind = meant(n, n->kinds, n->kind_count, numbers[KERNEL_KIND]);
-    k.facts.idle_place = meant(n, n->places, n->place_count, numbers[KERNEL_IDLE_PLACE]);
-    k.facts.work_place = meant(n, n->places, n->place_count, numbers[KERNEL_WORK_PLACE]);
-    return k;
+    return (struct rank_kernel){.begin_ns = c->kernel.begin_ns,
+                                .end_ns = c->kernel.end_ns,
+                                .facts = {.idle_ns = numbers[KERNEL_IDLE_NS],
+                                          .idle_place = (uint32_t)numbers[KERNEL_IDLE_PLACE],
+                                          .work_place = (uint32_t)numbers[KERNEL_WORK_PLACE],
+                                          .kind = (uint32_t)numbers[KERNEL_KIND],
+                                          .is_filtered = numbers[KERNEL_KIND] & KERNEL_FILTERED}};
 }
 
 /* Collects the kernels of a collective; m->count is their number. */
@@ -271,8 +263,8 @@ static void idle_ranks_gather(struct comer *const *comers, uint32_t count, struc
             continue;
         m->count++;
         last = !last || c->kernel.begin_ns >= last->kernel.begin_ns ? c : last;
-        m->first_ns = c->kernel.begin_ns < m->first_ns ? c->kernel.begin_ns : m->first_ns;
-        *first_end_ns = c->kernel.end_ns < *first_end_ns ? c->kernel.end_ns : *first_end_ns;
+        m->first_ns = min_of(c->kernel.begin_ns, m->first_ns);
+        *first_end_ns = min_of(c->kernel.end_ns, *first_end_ns);
     }
     m->last = kernel_of(last); /* at least one kernel belongs to it */
     m->sequence = last->sequence;
@@ -370,9 +362,8 @@ static bool is_short_of_ranks(const struct telling *t, const struct member *memb
     uint32_t ranks = 0;
     bool leaves_out = t->leaves_out;
     for (uint32_t i = 0; i < count; i++) {
-        uint32_t its = t->ranks->list[members[i].sequence].ranks;
-        ranks = its > ranks ? its : ranks;
-        leaves_out |= members[i].device.lacks_ranks;
+        ranks = (uint32_t)max_of(ranks, members[i].sequence->ranks);
+        leaves_out |= members[i].device->lacks_ranks;
     }
     return ranks ? count < ranks : leaves_out;
 }
@@ -383,14 +374,14 @@ static int report_group(struct telling *t, const struct member *members, uint32_
     struct comer *all = calloc(count, sizeof *all);
     struct comer **comers = calloc(count, sizeof(struct comer *));
     enum rank_miss otherwise;
-    enum match by = match_of(t->ranks, members, count, &otherwise);
+    enum match by = match_of(members, count, &otherwise);
     uint32_t there = 0;
     int error = all && comers ? 0 : GPUPROF_NO_MEMORY;
     for (uint32_t i = 0; i < count && error == 0; i++) {
         struct comer *c = &all[i];
-        c->sequence = &t->ranks->list[members[i].sequence];
-        c->loses = members[i].device.loses_work;
-        open_reader(t->ranks, &c->ahead, &c->sequence->kernels);
+        c->sequence = members[i].sequence;
+        c->loses = members[i].device->loses_work;
+        span_reader_init(&c->ahead, &t->ranks->spool, &c->sequence->kernels);
         int more = span_next(&c->ahead, kernel_kind);
         error = more > 0 ? idle_ranks_look(c, by) : more;
         if (more > 0)
@@ -400,9 +391,6 @@ static int report_group(struct telling *t, const struct member *members, uint32_
     t->ranks->lacks_some |= is_short;
     if (error == 0)
         error = report_comers(t, comers, there, by, is_short, otherwise);
-    for (uint32_t i = 0; all && i < count; i++)
-        if (all[i].sequence)
-            close_reader(&all[i].ahead, &all[i].sequence->kernels);
     free(comers);
     free(all);
     return error;
@@ -417,10 +405,7 @@ static int report_meetings(struct telling *t, const struct rank_device *devices)
     for (uint32_t i = 0; members && i < r->count; i++) {
         const struct rank_sequence *s = &r->list[i];
         if (s->communicator || devices[s->device].job != JOB_NONE)
-            members[count++] = (struct member){.sequence = i,
-                                               .device = devices[s->device],
-                                               .communicator = s->communicator,
-                                               .name = s->name};
+            members[count++] = (struct member){s, &devices[s->device]};
     }
     if (members)
         qsort(members, count, sizeof *members, compare_members);
@@ -442,11 +427,9 @@ int idle_ranks_report(struct idle_ranks *r, const struct rank_device *devices,
     if (error == 0)
         error = report_meetings(&t, devices);
     for (uint32_t i = 0; i < device_count && i < r->device_count && error == 0; i++) {
-        const struct rank_spans *alone = &r->devices[i].alone;
-        struct span_reader reader;
-        open_reader(r, &reader, alone);
-        error = rank_waits_report(&t.waits, i, &reader, l->waited, l->context);
-        close_reader(&reader, alone);
+        struct span_reader alone;
+        span_reader_init(&alone, &r->spool, &r->devices[i].alone);
+        error = rank_waits_report(&t.waits, i, &alone, l->waited, l->context);
     }
     rank_waits_release(&t.waits);
     return error;

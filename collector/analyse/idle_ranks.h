@@ -1,22 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which rank the others waited for. The kernels of one collective on all ranks of a recording wait
- * for the one that begins last. Kernels belong to one collective if all of them ran at the moment
- * when the last one began, and they
- *
- * - have one number on their communicator, if NCCL's calls are recorded (library_calls.h). Kernels
- * of messages and groups in between are counted from the last numbered one;
- * - otherwise are the n-th of their communicator (by NCCL's ranges, nccl_call.h) or, if that is not
- *   known, of their name on ranks of one job. If ranks of one host, which share a clock, have
- *   different counts, kernels match that ran together longer than with any other.
- *
- * The others waited for the rank that comes last. Nobody waits for a rank before its first kernel
- * or after its last. The last rank is unknown if a rank lacks a kernel in between, or if ranks are
- * missing. Ranks are missing if a communicator is larger than the number of ranks with such
- * kernels; or, if its size is not known, if ranks were left out or have no file (recording.h). With
- * a selection all kernels match as in the whole; a collective lies where its last kernel is, and
- * waits lie where the device waited. Processes without a rank, or with one that another process of
- * their job has too, have no known job. In a recording of one process nobody waits for another.
+ * Which rank the others waited for: finds the kernels of each collective on all ranks, and who came
+ * last (formats/answers.md, "Ranks"). Kernels of messages and groups are counted from the last one
+ * with a number. Processes without a rank, or with one that another process of their job has too,
+ * have no known job. In a recording of one process nobody waits for another.
  *
  * Memory: 8 MiB for kernels, for times in which nothing else ran, and for waits, which lie in two
  * spools; 140 bytes a device; 250 for each communicator or name on each device, and up to 600 more
@@ -32,26 +19,17 @@
 
 #define IDLE_SEQUENCES_MAX (1u << 19)
 
-/* The meaning of numbers in kernels that another process of gpuprof, or another run, has
- * written. */
+/* The meaning of numbers in a part's kernels. */
 struct rank_numbers {
     uint32_t *kinds, *places; /* owned by the holder of this struct */
     uint32_t kind_count, place_count;
-    bool has_failed; /* a number is unknown, or kernels are malformed */
-};
-
-/* Kernels, or times of a device, in order. */
-struct rank_spans {
-    struct span_stream spans;
-    struct packed_spans packed;   /* of a part; if .in is NULL they are in the spool */
-    struct rank_numbers *numbers; /* a view; NULL: numbers are this process's own */
 };
 
 /* The kernels of a communicator or name on a device, in order. */
 struct rank_sequence {
     uint64_t communicator; /* 0: identified by name */
     const char *name;      /* a view */
-    struct rank_spans kernels;
+    struct span_stream kernels;
     uint32_t device;
     uint32_t ranks;   /* size of its communicator; 0: not known */
     bool is_numbered; /* some kernels have a number */
@@ -72,8 +50,8 @@ struct rank_kernel {
 };
 
 struct ranked_device {
-    struct rank_spans alone; /* the times in which nothing else ran */
-    uint64_t kernels;        /* communication kernels so far */
+    struct span_stream alone; /* the times in which nothing else ran */
+    uint64_t kernels;         /* communication kernels so far */
 };
 
 struct idle_ranks {
@@ -100,6 +78,11 @@ int idle_ranks_sequence(struct idle_ranks *r, uint32_t device, uint64_t communic
 
 /* The state of the device, created if new. NULL if out of memory. */
 struct ranked_device *idle_ranks_device(struct idle_ranks *r, uint32_t device);
+
+/* Appends a part's kernels with these numbers, or (NULL) its times of a device. Sets *has_failed if
+ * they are malformed or a number is unknown. 0 or an error. */
+int idle_ranks_copy(struct idle_ranks *r, struct span_stream *to, const struct packed_spans *from,
+                    const struct rank_numbers *n, bool *has_failed);
 
 /* Adds a time in which nothing else ran on the device. Call in time order. 0 or an error. */
 int idle_ranks_alone(struct idle_ranks *r, uint32_t device, uint64_t begin_ns, uint64_t end_ns);

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * In a program with steps, start-up lasts until the first one begins. First steps that take more
- * than twice the usual time (compiling, loading, tuning) belong to it, too. That is known only
- * after the walk; until then idle time is kept apart by the begins of the first steps (idle_early).
- * Launches of a graph are no such steps: a program may work for long before it captures one.
- *
- * In a program without steps, a long gap near the beginning is start-up if no later gap is half as
- * long and the device works afterwards. There the program compiles, loads or tunes once. A program
- * that always computes between its launches has such gaps later, too.
+ * The end of start-up (formats/answers.md, "Causes"). The first steps are known only after the
+ * walk; until then idle time is kept apart by their begins (idle_early). In a program without
+ * steps, a long gap near the beginning is start-up if no later gap is half as long. There the
+ * program compiles, loads or tunes once; one that always computes between its launches has such
+ * gaps later.
  */
 #include "analyse/idle_state.h"
 

@@ -70,8 +70,8 @@ struct idle_held {
 /* The waits of a device for other ranks, stored consecutively in a spool. */
 struct idle_waits {
     uint64_t first; /* place of the first one, ... */
-    uint64_t next;  /* ... of the next one for idle_waited, ... */
     uint64_t end;   /* ... and after the last one; 0: none */
+    uint64_t next;  /* number of the next one for idle_waited */
     uint64_t gap;   /* gap number for idle_rows.h of the current collective */
 };
 
@@ -297,7 +297,7 @@ int idle_wait_at(struct idle *d, uint32_t device, uint64_t place, struct idle_wa
 
 static inline void idle_waited_begin(struct idle_device *device)
 {
-    device->waits.next = device->waits.first;
+    device->waits.next = 0;
 }
 
 /* The state of a thread, created if new. NULL if out of memory. */
@@ -337,6 +337,9 @@ int idle_start_charge(struct idle *d);
  * time that the program's own code ran, or could have, in a gap that ended at end_ns. */
 void idle_start_gap(struct idle *d, struct idle_track *t, const struct idle_gap *gap);
 void idle_start_host(struct idle *d, const struct idle_track *t, uint64_t end_ns, uint64_t ns);
+
+/* Adds a device's times and counts; the sum's window begins at 0. */
+void idle_device_add(struct idle_device *sum, const struct idle_device *device);
 
 /* Time that the device has worked so far. */
 static inline uint64_t idle_work_ns(const struct idle_device *device)

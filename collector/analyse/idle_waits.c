@@ -4,46 +4,41 @@
 
 #include <stdlib.h>
 
+#include "base/numbers.h"
 #include "error.h"
 #include "read/recording.h"
 
 static int keep_wait(struct idle *d, struct idle_device *device, const struct idle_wait *wait)
 {
     if (!device->waits.end)
-        device->waits.first = device->waits.next = d->waits.count;
+        device->waits.first = d->waits.count;
     device->waits.end = d->waits.count + 1;
     return spool_append(&d->waits, wait);
 }
 
 int idle_wait_at(struct idle *d, uint32_t number, uint64_t place, struct idle_wait *wait)
 {
-    const struct idle_device *device = &d->devices[number];
+    const struct idle_waits *waits = &d->devices[number].waits;
     int error = 0;
-    if (place >= device->waits.end - device->waits.first)
+    if (place >= waits->end - waits->first)
         return 0;
-    const struct idle_wait *found = spool_at(&d->waits, device->waits.first + place, false, &error);
-    if (!found)
-        return error;
-    *wait = *found;
-    return 1;
+    const struct idle_wait *found = spool_at(&d->waits, waits->first + place, false, &error);
+    *wait = found ? *found : (struct idle_wait){0};
+    return found ? 1 : error;
 }
 
 int idle_waited(struct idle *d, uint32_t number, uint64_t begin_ns, uint64_t end_ns, uint64_t *ns)
 {
-    struct idle_device *device = number < d->device_count ? &d->devices[number] : NULL;
-    int error = 0;
+    struct idle_waits *waits = number < d->device_count ? &d->devices[number].waits : NULL;
+    struct idle_wait wait;
+    int more = 0;
     *ns = 0;
-    for (; device && device->waits.next < device->waits.end; device->waits.next++) {
-        const struct idle_wait *wait = spool_at(&d->waits, device->waits.next, false, &error);
-        if (!wait)
-            return error;
-        uint64_t from_ns = wait->begin_ns > begin_ns ? wait->begin_ns : begin_ns;
-        uint64_t to_ns = wait->end_ns < end_ns ? wait->end_ns : end_ns;
-        *ns += to_ns > from_ns ? to_ns - from_ns : 0;
-        if (wait->end_ns > end_ns)
-            return 0;
+    for (; waits && (more = idle_wait_at(d, number, waits->next, &wait)) > 0; waits->next++) {
+        *ns += overlap_ns(wait.begin_ns, wait.end_ns, begin_ns, end_ns);
+        if (wait.end_ns > end_ns)
+            break;
     }
-    return 0;
+    return more < 0 ? more : 0;
 }
 
 /* The device of a track; NULL if it has no selected work. */

@@ -18,24 +18,6 @@ static int rank_report_compare(const void *left, const void *right)
     return order ? order : ORDER(a->index, b->index);
 }
 
-static void add_device(struct rank_row *row, const struct idle_device *device)
-{
-    row->devices++;
-    row->window_ns += device->end_ns - device->begin_ns;
-    row->stopped_ns += device->stopped_ns;
-    for (unsigned part = 0; part < IDLE_PARTS; part++)
-        row->parts[part] += device->parts[part];
-    row->idle_ns += device->idle_ns;
-    row->start_up_ns += device->causes[IDLE_START_UP];
-    row->run_idle_ns = row->idle_ns - row->start_up_ns;
-    row->run_ns = row->window_ns - row->start_up_ns - row->stopped_ns;
-    row->waits_ns += device->causes[IDLE_COMMUNICATION];
-    row->collectives += device->collectives;
-    row->late += device->late;
-    row->late_ns += device->late_ns;
-    row->awaited_ns += device->awaited_ns;
-}
-
 int rank_report_init(struct rank_report *r, const struct recording *rec, const struct steps *steps)
 {
     struct rank_row *rows = calloc(rec->count + 1u, sizeof *rows);
@@ -54,8 +36,13 @@ void rank_report_make(struct rank_report *r, const struct recording *rec, const 
 {
     struct rank_row *rows = r->rows;
     r->left_out = rec->left_out_ranks;
-    for (uint32_t i = 0; idle && i < idle->device_count; i++)
-        add_device(&rows[idle->devices[i].process->index], &idle->devices[i]);
+    for (uint32_t i = 0; idle && i < idle->device_count; i++) {
+        struct rank_row *row = &rows[idle->devices[i].process->index];
+        idle_device_add(&row->all, &idle->devices[i]);
+        row->devices++;
+        row->run_idle_ns = row->all.idle_ns - row->all.causes[IDLE_START_UP];
+        row->run_ns = row->all.end_ns - row->all.causes[IDLE_START_UP] - row->all.stopped_ns;
+    }
     if (idle)
         memcpy(r->missed, idle->arrivals.missed, sizeof r->missed);
     for (uint32_t i = 0; i < rec->count; i++) {
@@ -89,43 +76,44 @@ static const struct column columns[] = {
                MEMBER(struct rank_row, steps), .doc = "whole steps that it made"},
     [STEP_MEAN] = {"step_mean_ns", "a step", COLUMN_NS, 11, .spare = 3, .is_filled = true,
                    .doc = "mean time of a step"},
-    {"window_ns", NULL, COLUMN_NS, MEMBER(struct rank_row, window_ns),
+    {"window_ns", NULL, COLUMN_NS, MEMBER(struct rank_row, all.end_ns),
      .doc = "time from the start of the process to its last event, for all of its GPUs"},
     {"compute_ns", "compute", COLUMN_NS, 11, .spare = 2,
-     MEMBER(struct rank_row, parts[IDLE_COMPUTE]),
+     MEMBER(struct rank_row, all.parts[IDLE_COMPUTE]),
      .doc = "a kernel or graph ran, other than communication"},
     {"communication_ns", "communication", COLUMN_NS, 13, .spare = 2,
-     MEMBER(struct rank_row, parts[IDLE_COMMUNICATING]),
+     MEMBER(struct rank_row, all.parts[IDLE_COMMUNICATING]),
      .doc = "only communication ran, and waited for no other rank"},
-    {"copies_ns", NULL, COLUMN_NS, MEMBER(struct rank_row, parts[IDLE_COPYING]),
+    {"copies_ns", NULL, COLUMN_NS, MEMBER(struct rank_row, all.parts[IDLE_COPYING]),
      .doc = "only copies and sets ran"},
-    {"idle_ns", NULL, COLUMN_NS, MEMBER(struct rank_row, idle_ns),
+    {"idle_ns", NULL, COLUMN_NS, MEMBER(struct rank_row, all.idle_ns),
      .doc = "nothing ran, including start-up"},
     {NULL, "GPU idle", COLUMN_NS, 11, .spare = 3, MEMBER(struct rank_row, run_idle_ns),
      .doc = "nothing ran, without start-up"},
     {"idle_share", "idle", COLUMN_SHARE, 6, .spare = 1,
      MEMBER_SHARE(struct rank_row, run_idle_ns, run_ns),
      .doc = "nothing ran, as a share of the recorded time after start-up"},
-    {"idle_start_up_ns", NULL, COLUMN_NS, MEMBER(struct rank_row, start_up_ns),
+    {"idle_start_up_ns", NULL, COLUMN_NS, MEMBER(struct rank_row, all.causes[IDLE_START_UP]),
      .doc = "the part of idle_ns before the steps ran"},
     [WAITS] = {"waits_ns", "it waited", COLUMN_NS, 11, .is_filled = true,
-               MEMBER(struct rank_row, waits_ns),
+               MEMBER(struct rank_row, all.causes[IDLE_COMMUNICATION]),
                .doc = "the part of idle_ns in which only NCCL ran and waited for a rank"},
-    {"collectives", NULL, COLUMN_COUNT, MEMBER(struct rank_row, collectives),
+    {"collectives", NULL, COLUMN_COUNT, MEMBER(struct rank_row, all.collectives),
      .doc = "collectives with other ranks"},
     {"late", "came last", COLUMN_COUNT, 9, .spare = 4, .is_filled = true,
-     MEMBER(struct rank_row, late), .doc = "collectives that this rank was last to begin"},
+     MEMBER(struct rank_row, all.late), .doc = "collectives that this rank was last to begin"},
     {"late_share", "last", COLUMN_SHARE, 6, .spare = 1, .is_filled = true,
-     MEMBER_SHARE(struct rank_row, late, collectives), .doc = "late as a share of collectives"},
+     MEMBER_SHARE(struct rank_row, all.late, all.collectives),
+     .doc = "late as a share of collectives"},
     {"late_ns", "behind", COLUMN_NS, 11, .spare = 4, .is_filled = true,
-     MEMBER(struct rank_row, late_ns),
+     MEMBER(struct rank_row, all.late_ns),
      .doc = "total delay behind the first rank in the collectives of late"},
     [AWAITED] = {"awaited_ns", "others waited", COLUMN_NS, 13, .is_filled = true,
-                 MEMBER(struct rank_row, awaited_ns),
+                 MEMBER(struct rank_row, all.awaited_ns),
                  .doc = "how long the GPUs of other ranks only waited for this rank"},
-    {"stopped_ns", NULL, COLUMN_NS, MEMBER(struct rank_row, stopped_ns),
+    {"stopped_ns", NULL, COLUMN_NS, MEMBER(struct rank_row, all.stopped_ns),
      .doc = "time that was not recorded"},
-    {"other_ns", NULL, COLUMN_NS, MEMBER(struct rank_row, parts[IDLE_OTHER]),
+    {"other_ns", NULL, COLUMN_NS, MEMBER(struct rank_row, all.parts[IDLE_OTHER]),
      .doc = "work outside of the selection ran"},
 };
 
@@ -159,7 +147,7 @@ static void rank_report_fill(const struct table *t, uint32_t index, enum report_
     cells[STEP_MEAN] = cell_number(row->steps ? row->step_ns / row->steps : 0);
     if (is_text && !row->steps)
         cells[STEPS] = cells[STEP_MEAN] = (struct cell){0};
-    if (is_text && !row->collectives)
+    if (is_text && !row->all.collectives)
         memset(&cells[WAITS], 0, (AWAITED + 1 - WAITS) * sizeof *cells);
 }
 
@@ -168,7 +156,7 @@ static void rank_report_print_notes(const struct table *t, FILE *out)
     const struct rank_report *r = t->source;
     bool has_waited = false;
     for (uint32_t i = 0; i < t->count && !has_waited; i++)
-        has_waited = r->rows[i].waits_ns;
+        has_waited = r->rows[i].all.causes[IDLE_COMMUNICATION];
     if (has_waited)
         fputs("  GPU idle includes waits for other ranks; the table 'steps' counts them as busy\n",
               out);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One row for each rank of a job: its steps, the time of its devices, and how often the others
- * waited for it. Memory: 160 bytes a process. */
+ * waited for it. Memory: 350 bytes a process. */
 #ifndef GPUPROF_COLLECTOR_RANK_REPORT_H
 #define GPUPROF_COLLECTOR_RANK_REPORT_H
 
@@ -13,17 +13,8 @@ struct rank_row {
     uint32_t devices;
     uint64_t steps; /* complete steps */
     uint64_t step_ns;
-    uint64_t window_ns; /* of its devices, like the next members */
-    uint64_t parts[IDLE_PARTS];
-    uint64_t stopped_ns;
-    uint64_t idle_ns;
-    uint64_t start_up_ns;         /* of idle_ns */
+    struct idle_device all;       /* the sum of its devices */
     uint64_t run_idle_ns, run_ns; /* idle and total time, without start-up and unrecorded time */
-    uint64_t waits_ns;            /* part of idle_ns spent waiting for other ranks */
-    uint64_t collectives;         /* that another rank joined */
-    uint64_t late;                /* collectives where this rank began last */
-    uint64_t late_ns;             /* total lag behind the first rank */
-    uint64_t awaited_ns;          /* time in which other devices only waited for it */
 };
 
 struct rank_report {

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/numbers.h"
 #include "error.h"
 
 /* The numbers of a wait's span. */
@@ -113,8 +114,8 @@ static int report_span(struct merge *m, uint32_t device, const struct span *span
             if ((error = go_on(m)) <= 0)
                 return error;
         error = 0;
-        at_ns = at_ns > now->begin_ns ? at_ns : now->begin_ns;
-        uint64_t end_ns = now->end_ns < span->end_ns ? now->end_ns : span->end_ns;
+        at_ns = max_of(at_ns, now->begin_ns);
+        uint64_t end_ns = min_of(now->end_ns, span->end_ns);
         if (at_ns >= end_ns)
             return 0;
         error = notify(context, device, (uint32_t)now->numbers[WAIT_FOR], !m->is_reported, at_ns,

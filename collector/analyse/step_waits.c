@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/new_text.h"
+#include "base/numbers.h"
 #include "base/unit_text.h"
 #include "error.h"
 #include "read/process_title.h"
@@ -19,16 +20,13 @@ struct sums {
 
 static void step_waits_add(struct sums *s, const struct step *step, const struct idle_wait *wait)
 {
-    uint64_t from_ns = wait->begin_ns > step->begin_ns ? wait->begin_ns : step->begin_ns;
-    uint64_t to_ns = wait->end_ns < step->end_ns ? wait->end_ns : step->end_ns;
-    if (from_ns >= to_ns)
-        return;
-    s->all_ns += to_ns - from_ns;
-    if (wait->process == IDLE_NONE)
+    uint64_t ns = overlap_ns(wait->begin_ns, wait->end_ns, step->begin_ns, step->end_ns);
+    s->all_ns += ns;
+    if (!ns || wait->process == IDLE_NONE)
         return;
     if (!s->ns[wait->process])
         s->waited[s->count++] = wait->process;
-    s->ns[wait->process] += to_ns - from_ns;
+    s->ns[wait->process] += ns;
 }
 
 /* Ends a step: updates its longest wait, and clears the sums. */
@@ -43,7 +41,7 @@ static void step_waits_settle(struct sums *s, struct process *const *processes,
         }
         s->ns[process] = 0;
     }
-    most->all_ns = s->all_ns > most->all_ns ? s->all_ns : most->all_ns;
+    most->all_ns = max_of(s->all_ns, most->all_ns);
     s->all_ns = 0;
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/numbers.h"
 #include "error.h"
 #include "resolve/host_facts.h"
 #include "resolve/system_calls.h"
@@ -114,7 +115,7 @@ static int thread_time_add(struct thread_times *h, const struct process *p, stru
     uint64_t reach_ns = t->count ? t->spans[t->count - 1].reach_ns : 0;
     struct thread_span *s = &t->spans[t->count++];
     *s = *new;
-    s->reach_ns = new->end_ns > reach_ns ? new->end_ns : reach_ns;
+    s->reach_ns = max_of(new->end_ns, reach_ns);
     return 0;
 }
 
@@ -131,11 +132,6 @@ static enum thread_did kind_of_class(uint64_t class)
         [OS_LOAD] = DID_LOAD,           [OS_DEVICE] = DID_DEVICE,    [OS_FUTEX] = DID_LOCK,
     };
     return class < OS_CLASS_COUNT && kinds[class] ? (enum thread_did)kinds[class] : DID_WAITED;
-}
-
-static uint64_t least_of(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
 }
 
 /* What a call of class OS_FILE waits for, by the name of its descriptor. */
@@ -162,8 +158,8 @@ static int take_look(struct thread_times *h, const struct slice *s,
     delay.word_kind = IDLE_WORD_NONE;
     fault.word_kind = IDLE_WORD_OURS;
     fault.word = (uintptr_t)in_faults;
-    delay.ns = least_of(sample->delay_ns, span->ns);
-    fault.ns = least_of(sample->ran_ns, span->ns - delay.ns);
+    delay.ns = min_of(sample->delay_ns, span->ns);
+    fault.ns = min_of(sample->ran_ns, span->ns - delay.ns);
     if (!fault_ns || sample->faults < fault.ns / fault_ns)
         fault.ns = sample->faults * fault_ns;
     delay.ns = delay.ns < span->ns / PART_LEAST ? 0 : delay.ns;
@@ -216,7 +212,7 @@ static int thread_time_take_sample(struct thread_times *h, const struct slice *s
 static int take_silence(struct thread_times *h, const struct event *e)
 {
     uint64_t ns = record_arg(e->record, SILENCE_NS);
-    struct thread_span span = {.begin_ns = e->begin_ns - least_of(ns, e->begin_ns),
+    struct thread_span span = {.begin_ns = e->begin_ns - min_of(ns, e->begin_ns),
                                .end_ns = e->begin_ns};
     bool is_asked =
         thread_times_has(h, e->process->index) && silence_look_of(e->record, &span.look);
@@ -369,17 +365,17 @@ static void go_on(struct way *w, uint64_t to_ns)
         const struct thread_span *best = most_telling(w);
         uint64_t end_ns = to_ns;
         for (unsigned i = 0; i < w->count; i++)
-            end_ns = w->open[i]->end_ns < end_ns ? w->open[i]->end_ns : end_ns;
+            end_ns = min_of(w->open[i]->end_ns, end_ns);
         if (end_ns > w->at_ns)
             thread_time_report(w, best, end_ns);
-        w->at_ns = end_ns > w->at_ns ? end_ns : w->at_ns;
+        w->at_ns = max_of(end_ns, w->at_ns);
         unsigned kept = 0;
         for (unsigned i = 0; i < w->count; i++)
             if (w->open[i]->end_ns > w->at_ns)
                 w->open[kept++] = w->open[i];
         w->count = kept;
     }
-    w->at_ns = to_ns > w->at_ns ? to_ns : w->at_ns;
+    w->at_ns = max_of(to_ns, w->at_ns);
 }
 
 /* The index of the first span after all that ended by then. */
@@ -397,13 +393,11 @@ static void report_stops(const struct thread_spans *stops, uint64_t begin_ns, ui
 {
     for (uint32_t i = first_after(stops, begin_ns); i < stops->count; i++) {
         const struct thread_span *s = &stops->spans[i];
-        uint64_t from_ns = s->begin_ns > begin_ns ? s->begin_ns : begin_ns;
-        uint64_t to_ns = least_of(s->end_ns, end_ns);
-        double part =
-            from_ns < to_ns ? (double)(to_ns - from_ns) / (double)(s->end_ns - s->begin_ns) : 0;
+        uint64_t ns = overlap_ns(s->begin_ns, s->end_ns, begin_ns, end_ns);
+        double part = ns ? (double)ns / (double)(s->end_ns - s->begin_ns) : 0;
         struct thread_piece piece = {.kind = DID_THROTTLED,
                                      .place = {.function = IDLE_NONE},
-                                     .at_ns = from_ns,
+                                     .at_ns = max_of(s->begin_ns, begin_ns),
                                      .ns = (uint64_t)(part * (double)s->ns)};
         reported(context, &piece);
     }
@@ -443,9 +437,7 @@ void thread_times_silences(const struct thread_times *h, uint32_t thread, uint64
     const struct thread_spans *t = &h->silences[thread];
     for (uint32_t i = first_after(t, begin_ns); i < t->count; i++) {
         const struct thread_span *s = &t->spans[i];
-        uint64_t from_ns = s->begin_ns > begin_ns ? s->begin_ns : begin_ns;
-        uint64_t to_ns = least_of(s->end_ns, end_ns);
-        double ns = from_ns < to_ns ? (double)(to_ns - from_ns) : 0;
+        double ns = (double)overlap_ns(s->begin_ns, s->end_ns, begin_ns, end_ns);
         uint64_t waited_ns = (uint64_t)(ns * s->look.waiting / SILENCE_ALL);
         uint64_t preempted_ns = (uint64_t)(ns * s->look.preempted / SILENCE_ALL);
         uint64_t off_ns = (uint64_t)(ns * s->look.unknown / SILENCE_ALL);
@@ -453,6 +445,6 @@ void thread_times_silences(const struct thread_times *h, uint32_t thread, uint64
         shares->preempted_ns += preempted_ns;
         shares->off_ns += off_ns;
         shares->ran_ns += (uint64_t)ns - waited_ns - preempted_ns - off_ns;
-        begin_ns = to_ns > begin_ns ? to_ns : begin_ns;
+        begin_ns = max_of(begin_ns, min_of(s->end_ns, end_ns));
     }
 }

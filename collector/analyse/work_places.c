@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analyse/work_places.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 
 #include "analyse/idle_place.h"
@@ -16,7 +17,7 @@ void work_places_release(struct work_places *p)
     for (uint32_t i = 0; i < p->count; i++)
         free(p->list[i].text);
     free(p->list);
-    key_map_release(&p->numbers);
+    number_set_release(&p->numbers);
 }
 
 int work_place_of(struct walk *w, const struct correlated_call *call, struct idle_place *place)
@@ -41,12 +42,13 @@ int work_place_of(struct walk *w, const struct correlated_call *call, struct idl
     return error;
 }
 
-int work_places_number(struct work_places *p, uint32_t process, const struct idle_place *place,
-                       uint32_t *number)
+static const struct number_kind kind = NUMBER_KEY(struct work_place, cause);
+
+int work_places_number(struct work_places *p, const struct work_place *place, uint32_t *number)
 {
-    struct key key = {(uint64_t)process << 32 | place->stack, place->word, place->kind};
-    const struct work_place new = {.place = *place, .process = process};
-    return KEY_MAP_ITEM(&p->numbers, key, p->list, p->count, WORK_PLACES_MAX, &new, number);
+    int64_t found = NUMBER_ADD(&p->numbers, &kind, p->list, p->count, WORK_PLACES_MAX, place);
+    *number = found < 0 ? 0 : (uint32_t)found;
+    return found < 0 ? (int)found : 0;
 }
 
 static bool same_place(const struct correlated_call *a, const struct correlated_call *b)
@@ -58,15 +60,15 @@ static bool same_place(const struct correlated_call *a, const struct correlated_
 int work_places_find(struct work_places *p, const struct slice *s, uint32_t *number)
 {
     const struct correlated_call *call = &s->call;
-    struct idle_place place;
+    struct work_place place = {.process = call->process};
     if (p->last_number && same_place(call, &p->last)) {
         *number = p->last_number;
         return 0;
     }
     *number = 0;
-    int error = work_place_of(p->walk, call, &place);
-    if (error == 0 && (place.stack || place.kind))
-        error = work_places_number(p, call->process, &place, number);
+    int error = work_place_of(p->walk, call, &place.place);
+    if (error == 0 && (place.place.stack || place.place.kind))
+        error = work_places_number(p, &place, number);
     p->last = *call;
     p->last_number = *number;
     return error;
@@ -76,8 +78,8 @@ int work_places_add_lines(const struct work_places *p, struct place_lines *lines
 {
     int error = 0;
     for (uint32_t i = 0; error == 0 && i < p->count; i++)
-        if (p->list[i].is_wanted)
-            error = place_lines_add(lines, p->list[i].process, p->list[i].place.stack);
+        if (p->has_all_texts || p->list[i].is_wanted)
+            error = idle_place_want(lines, p->list[i].process, &p->list[i].place);
     return error;
 }
 
@@ -85,14 +87,12 @@ int work_places_name(struct work_places *p, struct place_lines *lines)
 {
     int error = 0;
     for (uint32_t i = 0; error == 0 && i < p->count; i++) {
-        const struct idle_row row = {.place = p->list[i].place, .process = p->list[i].process};
-        if (p->list[i].is_wanted)
-            error = idle_where_text(p->walk, lines, &row, &p->list[i].text);
+        struct work_place *place = &p->list[i];
+        const struct idle_row row = {.place = place->place, .process = place->process};
+        if (p->has_all_texts)
+            error = (place->text = idle_place_text(p->walk, lines, &row)) ? 0 : GPUPROF_NO_MEMORY;
+        else if (place->is_wanted)
+            error = idle_where_text(p->walk, lines, &row, &place->text);
     }
     return error;
-}
-
-const char *work_places_text(const struct work_places *p, uint32_t number)
-{
-    return number && number <= p->count ? p->list[number - 1].text : NULL;
 }

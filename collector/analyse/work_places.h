@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where device work was launched: the innermost line of the launching call that is the user's own,
- * else its operator, else its range. Places are numbered from 1; 0 is not known. Memory: 120 to 160
- * bytes a place and its text, WORK_PLACES_MAX at most; later places are not known.
+ * Numbered places in the program: where device work was launched (the innermost line of the
+ * launching call that is the user's own, else its operator, else its range), or where a device was
+ * idle. Numbers start at 1; 0 is not known. Memory: 80 to 96 bytes a place and its text,
+ * WORK_PLACES_MAX at most; later places are not known.
  */
 #ifndef GPUPROF_COLLECTOR_WORK_PLACES_H
 #define GPUPROF_COLLECTOR_WORK_PLACES_H
@@ -17,6 +18,7 @@
 struct work_place {
     struct idle_place place;
     uint32_t process; /* index */
+    uint32_t cause;   /* 0, or for arrivals.h; the key ends here */
     bool is_wanted;   /* its text is requested */
     char *text;       /* owned; NULL: not known */
 };
@@ -25,7 +27,8 @@ struct work_places {
     struct walk *walk;
     struct work_place *list; /* owned */
     uint32_t count;
-    struct key_map numbers;
+    struct number_set numbers;
+    bool has_all_texts; /* texts of all places are requested, as idle_place_text makes them */
     struct correlated_call last; /* call of the last lookup */
     uint32_t last_number;
 };
@@ -48,9 +51,8 @@ static inline int work_places_take(struct work_places *p, const struct slice *s,
 /* Sets *place to the call's stack, and its operator or else its range. 0 or an error. */
 int work_place_of(struct walk *w, const struct correlated_call *call, struct idle_place *place);
 
-/* Sets *number to the number of a place of that process. 0 or GPUPROF_NO_MEMORY. */
-int work_places_number(struct work_places *p, uint32_t process, const struct idle_place *place,
-                       uint32_t *number);
+/* Sets *number to the number of a place. 0 or GPUPROF_NO_MEMORY. */
+int work_places_number(struct work_places *p, const struct work_place *place, uint32_t *number);
 
 /* Requests the text of a place. */
 static inline void work_places_want(struct work_places *p, uint32_t number)
@@ -64,7 +66,10 @@ static inline void work_places_want(struct work_places *p, uint32_t number)
 int work_places_add_lines(const struct work_places *p, struct place_lines *lines);
 int work_places_name(struct work_places *p, struct place_lines *lines);
 
-/* The text of a place, as in idle_place.h; NULL if not known or not requested. A view. */
-const char *work_places_text(const struct work_places *p, uint32_t number);
+/* The place of that number; NULL: not known. Its text is as in idle_place.h. */
+static inline const struct work_place *work_places_at(const struct work_places *p, uint32_t number)
+{
+    return number && number <= p->count ? &p->list[number - 1] : NULL;
+}
 
 #endif

@@ -181,11 +181,9 @@ static void put_idle(struct export_writer *w, struct idle *d)
     }
     for (uint32_t i = 0; i < d->arrivals.row_count; i++) {
         const struct arrival_row *row = &d->arrivals.rows[i];
-        bool has_place = row->late_count && row->place;
         char communicator[sizeof "0x0123456789abcdef"];
         snprintf(communicator, sizeof communicator, "0x%016" PRIx64, row->communicator);
-        put_ARRIVALS(w, d, row, has_place ? &d->arrivals.places[row->place - 1] : NULL,
-                     communicator);
+        put_ARRIVALS(w, d, row, work_places_at(&d->arrivals.places, row->place), communicator);
     }
 }
 

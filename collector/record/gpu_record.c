@@ -3,6 +3,8 @@
 
 #include <stdio.h>
 
+#include "base/numbers.h"
+
 #define VOLUME_MAX (1ull << 62)
 
 #define CHOOSE(table, value, other)                                                                \
@@ -147,11 +149,6 @@ uint64_t dim3_volume(uint64_t dim3)
 
 enum { RAN, WAITED, DELAYED, OFF, PARTS };
 
-static uint64_t least_of(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* Computes the shares; small parts are added to the largest one. */
 static struct silence_look shares_of(uint64_t ns[static PARTS], uint64_t all_ns)
 {
@@ -176,18 +173,18 @@ bool silence_look_of(const struct record *r, struct silence_look *look)
     if (!silent_ns || since_ns < silent_ns)
         return false;
     uint64_t burst_ns = since_ns - silent_ns;
-    uint64_t off_ns = since_ns - least_of(record_arg(r, SILENCE_CPU), since_ns);
-    uint64_t most_ns = least_of(off_ns, silent_ns);
+    uint64_t off_ns = since_ns - min_of(record_arg(r, SILENCE_CPU), since_ns);
+    uint64_t most_ns = min_of(off_ns, silent_ns);
     uint64_t least_ns = off_ns > burst_ns ? off_ns - burst_ns : 0;
     if (burst_ns / BURST_MOST > silent_ns && most_ns > least_ns + silent_ns / 2)
         return false;
     if (!delay_ns) {
         ns[OFF] = most_ns;
     } else {
-        delay_ns = least_of(delay_ns - 1, off_ns);
-        ns[WAITED] = least_of(off_ns - delay_ns, silent_ns);
+        delay_ns = min_of(delay_ns - 1, off_ns);
+        ns[WAITED] = min_of(off_ns - delay_ns, silent_ns);
         ns[DELAYED] = (uint64_t)((unsigned __int128)delay_ns * silent_ns / since_ns);
-        ns[DELAYED] = least_of(ns[DELAYED], silent_ns - ns[WAITED]);
+        ns[DELAYED] = min_of(ns[DELAYED], silent_ns - ns[WAITED]);
     }
     ns[RAN] = silent_ns - ns[WAITED] - ns[DELAYED] - ns[OFF];
     *look = shares_of(ns, silent_ns);

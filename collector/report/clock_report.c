@@ -75,8 +75,8 @@ static uint64_t known_to(const struct recording *rec, uint32_t host)
 /* Returns whether a rank's mean delay is not larger than the uncertainty of the clocks. */
 static bool clock_report_is_unsure(const struct report *r, const struct rank_row *row)
 {
-    return r->rec->host_count > 1 && row->late &&
-           row->late_ns / row->late <= known_to(r->rec, row->process->host);
+    return r->rec->host_count > 1 && row->all.late &&
+           row->all.late_ns / row->all.late <= known_to(r->rec, row->process->host);
 }
 
 static uint32_t count_unsure(const struct report *r, uint32_t host)

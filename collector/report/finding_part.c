@@ -60,14 +60,11 @@ static int add_name(struct combination *c, const char *text, uint32_t *number)
 
 static int add_place(struct combination *c, const char *text, uint32_t *number)
 {
-    struct idle_place place = {0};
-    int error = 0;
-    if (text)
-        error =
-            part_report_place(c, &(struct idle_reported){text, text, NULL, IDLE_NONE}, 0, &place);
-    return text && error == 0
-               ? work_places_number(&c->report.findings->gpu.wheres, 0, &place, number)
-               : error;
+    const struct idle_reported reported = {text, text, NULL, IDLE_NONE};
+    struct work_place place = {0};
+    int error = text ? part_report_place(c, &reported, 0, &place.place) : 0;
+    return text && error == 0 ? work_places_number(&c->report.findings->gpu.wheres, &place, number)
+                              : error;
 }
 
 /* Translates numbers of a name and a place from the part to the combination. */

@@ -67,9 +67,9 @@ static const struct part_field row_fields[] = {
     {0}};
 
 static const struct part_field place_fields[] = {
-    PART_AS(struct arrival_place, process, PART_PROCESS_INDEX),
-    PART(struct arrival_place, cause, .below = ARRIVAL_WORKED + 1),
-    PART_AS(struct arrival_place, text, PART_TEXT, .is_needed = true),
+    PART_AS(struct work_place, process, PART_PROCESS_INDEX),
+    PART(struct work_place, cause, .below = ARRIVAL_WORKED + 1),
+    PART_AS(struct work_place, text, PART_TEXT, .is_needed = true),
     {0}};
 
 static const struct part_field sequence_fields[] = {
@@ -193,19 +193,19 @@ static int idle_part_put(struct report *r, struct part *p)
     for (uint32_t i = 0; i < a->kind_count; i++)
         part_put_text(p, a->kinds[i]);
     part_put_end(p);
-    for (uint32_t i = 0; i < a->place_count; i++)
-        part_put_row(p, place_fields, &a->places[i]);
+    for (uint32_t i = 0; i < a->places.count; i++)
+        part_put_row(p, place_fields, &a->places.list[i]);
     part_put_end(p);
     int error = put_rows(d, p);
     struct idle_ranks *ranks = &d->ranks;
     for (uint32_t i = 0; i < ranks->count && error == 0; i++) {
         part_put_row(p, sequence_fields, &ranks->list[i]);
-        error = part_put_spans(p, &ranks->spool, &ranks->list[i].kernels.spans);
+        error = part_put_spans(p, &ranks->spool, &ranks->list[i].kernels);
     }
     part_put_end(p);
     for (uint32_t i = 0; i < d->device_count && error == 0; i++) {
         const struct ranked_device *device = idle_ranks_device(ranks, i);
-        error = device ? part_put_spans(p, &ranks->spool, &device->alone.spans) : GPUPROF_NO_MEMORY;
+        error = device ? part_put_spans(p, &ranks->spool, &device->alone) : GPUPROF_NO_MEMORY;
     }
     return error;
 }
@@ -237,19 +237,15 @@ static int add_kind(struct combination *c, const char *text, uint32_t *number)
 
 /* Makes a place for each text of the part. The list has one more item, since places count from
  * 1. */
-static int add_places(struct part *p, struct arrivals *to, struct rank_numbers *n)
+static int add_places(struct part *p, struct work_places *to, struct rank_numbers *n)
 {
-    struct arrival_place row = {0};
+    struct work_place row = {0};
     int error = ARRAY_PUSH(n->places, n->place_count, NULL);
-    for (; error == 0 && part_get_row(p, place_fields, &row); row = (struct arrival_place){0}) {
-        const char *text = row.text;
+    for (; error == 0 && part_get_row(p, place_fields, &row); row = (struct work_place){0}) {
         uint32_t number = 0;
+        row.place = idle_text(row.text);
         row.text = NULL;
-        row.place = idle_text(text);
-        error = arrivals_place(to, &row, &number);
-        struct arrival_place *made = number ? &to->places[number - 1] : NULL;
-        if (made && !made->text && !(made->text = strdup(text)))
-            return GPUPROF_NO_MEMORY;
+        error = work_places_number(to, &row, &number);
         error = error == 0 ? ARRAY_PUSH(n->places, n->place_count, &number) : error;
     }
     return error;
@@ -273,23 +269,23 @@ static int add_rows(struct combination *c, struct part *p, struct idle *d)
     return error;
 }
 
-static struct rank_spans get_spans(struct part *p, struct rank_numbers *n)
+static int add_spans(struct part *p, struct idle_ranks *ranks, struct span_stream *to,
+                     const struct rank_numbers *n)
 {
-    struct rank_spans s = {.numbers = n};
-    part_get_spans(p, &s.packed);
-    s.spans.count = s.packed.count;
-    return s;
+    struct packed_spans spans;
+    part_get_spans(p, &spans);
+    return p->has_failed ? 0 : idle_ranks_copy(ranks, to, &spans, n, &p->has_failed);
 }
 
-static int add_sequences(struct part *p, struct idle_ranks *ranks, struct rank_numbers *n)
+static int add_sequences(struct part *p, struct idle_ranks *ranks, const struct rank_numbers *n)
 {
     struct rank_sequence s = {0};
     int error = 0;
     for (; error == 0 && part_get_row(p, sequence_fields, &s); s = (struct rank_sequence){0}) {
         uint32_t place = 0;
-        s.kernels = get_spans(p, n);
-        if (p->has_failed)
-            return 0;
+        error = add_spans(p, ranks, &s.kernels, n);
+        if (error < 0 || p->has_failed)
+            return error;
         error = idle_ranks_sequence(ranks, s.device, s.communicator, s.name,
                                     s.communicator ? s.communicator : (uintptr_t)s.name, &place);
         if (place)
@@ -301,29 +297,26 @@ static int add_sequences(struct part *p, struct idle_ranks *ranks, struct rank_n
 static int idle_part_add(struct combination *c, struct part *p)
 {
     struct idle *d = c->report.idle;
-    struct rank_numbers *n = &c->numbers[p->index].ranks;
-    int error = part_texts(c, p, &n->kinds, &n->kind_count, add_kind);
+    struct rank_numbers n = {0};
+    int error = part_texts(c, p, &n.kinds, &n.kind_count, add_kind);
     if (error == 0)
-        error = add_places(p, &d->arrivals, n);
+        error = add_places(p, &d->arrivals.places, &n);
     if (error == 0)
         error = add_rows(c, p, d);
     if (error == 0)
-        error = add_sequences(p, &d->ranks, n);
+        error = add_sequences(p, &d->ranks, &n);
     for (uint32_t i = 0; i < p->device_count && error == 0 && !p->has_failed; i++) {
         struct ranked_device *device = idle_ranks_device(&d->ranks, p->devices[i]);
-        if (device)
-            device->alone = get_spans(p, n);
-        else
-            error = GPUPROF_NO_MEMORY;
+        error = device ? add_spans(p, &d->ranks, &device->alone, NULL) : GPUPROF_NO_MEMORY;
     }
+    free(n.kinds);
+    free(n.places);
     return error;
 }
 
 static int idle_part_end(struct combination *c)
 {
     int error = c->rec.count < 2 ? 0 : idle_waits_charge(c->report.idle);
-    for (uint32_t i = 0; i < c->part_count; i++)
-        c->parts[i].has_failed |= c->numbers[i].ranks.has_failed;
     return error == 0 ? idle_finish(c->report.idle) : error;
 }
 

@@ -347,8 +347,6 @@ void combination_release(struct combination *c)
         report_release(&c->report);
     recording_release(&c->rec);
     for (uint32_t i = 0; i < c->part_count; i++) {
-        free(c->numbers[i].ranks.kinds);
-        free(c->numbers[i].ranks.places);
         free(c->numbers[i].names);
         free(c->numbers[i].places);
         part_release(&c->parts[i]);

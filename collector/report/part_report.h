@@ -48,7 +48,6 @@ struct combination {
 
 /* Translates numbers of one part to numbers of the combination. The lists are owned. */
 struct part_numbers {
-    struct rank_numbers ranks;
     uint32_t *names, *places; /* of findings; 0: not known */
     uint32_t name_count, place_count, device_count;
 };

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "resolve/occupancy.h"
 
+#include "base/numbers.h"
+
 #define REGISTER_UNIT    256  /* registers of a warp are allocated in multiples of this */
 #define WARP_UNIT        4    /* warps limited by registers are allocated in groups of this */
 #define SHARED_RESERVED  1024 /* bytes reserved for each block, from compute capability 8 on */
@@ -14,15 +16,10 @@ static uint64_t round_up(uint64_t value, uint64_t unit)
     return (value + unit - 1) / unit * unit;
 }
 
-static uint64_t least(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* Limits a number from a file, so that calculations below cannot overflow. */
 static uint64_t sane(uint64_t value)
 {
-    return least(value, LIMIT_MAX);
+    return min_of(value, LIMIT_MAX);
 }
 
 static uint64_t resident_blocks(const struct device_limits *d, const struct launch_shape *shape)
@@ -31,16 +28,16 @@ static uint64_t resident_blocks(const struct device_limits *d, const struct laun
     uint64_t warps = round_up(sane(shape->threads), warp) / warp;
     uint64_t blocks = sane(d->threads_max) / warp / warps;
     if (d->blocks_max)
-        blocks = least(blocks, sane(d->blocks_max));
+        blocks = min_of(blocks, sane(d->blocks_max));
     if (shape->registers && d->registers_max) {
         uint64_t of_warp = round_up(sane(shape->registers) * warp, REGISTER_UNIT);
         uint64_t fit = sane(d->registers_max) / of_warp / WARP_UNIT * WARP_UNIT;
-        blocks = least(blocks, fit / warps);
+        blocks = min_of(blocks, fit / warps);
     }
     uint64_t shared = sane(shape->shared) + (d->major >= 8 ? SHARED_RESERVED : 0);
     shared = round_up(shared, d->major >= 8 ? SHARED_UNIT : SHARED_UNIT_OLD);
     if (shared && d->shared_max)
-        blocks = least(blocks, sane(d->shared_max) / shared);
+        blocks = min_of(blocks, sane(d->shared_max) / shared);
     return blocks;
 }
 
@@ -67,8 +64,8 @@ struct occupancy occupancy_of(const struct device_limits *d, const struct launch
     uint64_t warps_max = limit / sane(d->warp);
     if (warps_max)
         o.percent_limited =
-            (unsigned)least(100, (o.resident * warps * 100 + warps_max / 2) / warps_max);
-    uint64_t active_milli = least(blocks_milli, o.resident * 1000);
-    o.percent = (unsigned)least(100, (active_milli * threads / 10 + limit / 2) / limit);
+            (unsigned)min_of(100, (o.resident * warps * 100 + warps_max / 2) / warps_max);
+    uint64_t active_milli = min_of(blocks_milli, o.resident * 1000);
+    o.percent = (unsigned)min_of(100, (active_milli * threads / 10 + limit / 2) / limit);
     return o;
 }
