@@ -18,7 +18,6 @@
 /* An effect that takes place when its call returns. */
 struct ledger_late {
     uint64_t at_ns;
-    uint64_t order;
     struct ledger_block block;
     uint64_t handle;
     uint8_t memory; /* enum api_memory */
@@ -30,8 +29,9 @@ int ledger_init(struct ledger *l, struct walk *walk, const struct ledger_user *u
     *l = (struct ledger){.walk = walk, .user = *user};
     l->pools.count_max = l->reported.count_max = LEDGER_POOLS_MAX;
     l->has_calls = calloc(walk->rec->count + 1u, sizeof *l->has_calls);
+    l->late = calloc(LEDGER_LATE_MAX, sizeof *l->late);
     int error = books_init(&l->books, walk->rec->count, &l->user);
-    return l->has_calls ? error : GPUPROF_NO_MEMORY;
+    return l->has_calls && l->late ? error : GPUPROF_NO_MEMORY;
 }
 
 void ledger_release(struct ledger *l)
@@ -46,9 +46,9 @@ void ledger_release(struct ledger *l)
 
 /* ---- effects of returning calls -------------------------------------------------------------- */
 
-static bool is_earlier(const struct ledger_late *a, const struct ledger_late *b)
+static bool is_later(const void *one, const void *other)
 {
-    return a->at_ns != b->at_ns ? a->at_ns < b->at_ns : a->order < b->order;
+    return ((const struct ledger_late *)one)->at_ns >= ((const struct ledger_late *)other)->at_ns;
 }
 
 static int ledger_settle(struct ledger *l, const struct ledger_late *late)
@@ -61,7 +61,7 @@ static int ledger_settle(struct ledger *l, const struct ledger_late *late)
     if (late->memory == API_MEMORY_MAP)
         return books_map(&l->books, &block, late->handle, late->at_ns);
     if (late->memory == API_MEMORY_RETAIN)
-        return books_retain(&l->books, block.process, block.address, late->handle);
+        return books_retain(&l->books, block.process, block.address);
     if (late->memory == API_MEMORY_INFO) {
         struct ledger_free left = {block.process, late->at_ns, block.bytes, block.address,
                                    block.device};
@@ -81,36 +81,18 @@ static int ledger_settle(struct ledger *l, const struct ledger_late *late)
 static int catch_up(struct ledger *l, uint64_t now_ns)
 {
     int error = 0;
-    while (error == 0 && l->late_count && l->late[0].at_ns <= now_ns) {
-        struct ledger_late first = l->late[0], last = l->late[--l->late_count];
-        uint32_t at = 0;
-        for (uint32_t below = 1; below < l->late_count; below = 2 * at + 1) {
-            below += below + 1 < l->late_count && is_earlier(&l->late[below + 1], &l->late[below]);
-            if (!is_earlier(&l->late[below], &last))
-                break;
-            l->late[at] = l->late[below];
-            at = below;
-        }
-        l->late[at] = last;
-        error = ledger_settle(l, &first);
-    }
+    while (error == 0 && l->late_count && l->late[l->late_count - 1].at_ns <= now_ns)
+        error = ledger_settle(l, &l->late[--l->late_count]);
     return error;
 }
 
 /* Stores an effect for later. Too many open calls exist only in a forged file; then it applies at
  * once. */
-static int do_later(struct ledger *l, struct ledger_late *late)
+static int do_later(struct ledger *l, const struct ledger_late *late)
 {
-    late->order = l->late_order++;
-    if (l->late_count >= LEDGER_LATE_MAX)
+    if (l->late_count == LEDGER_LATE_MAX)
         return ledger_settle(l, late);
-    if (ARRAY_PUSH(l->late, l->late_count, late) < 0)
-        return GPUPROF_NO_MEMORY;
-    struct ledger_late *heap = l->late;
-    uint32_t at = l->late_count - 1;
-    for (; at && is_earlier(late, &heap[(at - 1) / 2]); at = (at - 1) / 2)
-        heap[at] = heap[(at - 1) / 2];
-    heap[at] = *late;
+    ARRAY_KEEP(l->late, l->late_count, LEDGER_LATE_MAX, late, is_later);
     return 0;
 }
 

@@ -28,8 +28,7 @@
 
 #define LEDGER_BLOCKS_MAX   (1u << 20) /* live at one time, in all processes together */
 #define LEDGER_MAPPINGS_MAX (1u << 20)
-#define LEDGER_CHAINS_MAX   (1u << 16)
-#define LEDGER_LATE_MAX     (1u << 16) /* calls open at one time */
+#define LEDGER_LATE_MAX     1024 /* calls open at one time */
 #define LEDGER_POOLS_MAX    (1u << 16)
 
 #define LEDGER_BYTES_MAX (1ull << 43) /* of one block: keeps sums in range for any file */
@@ -78,8 +77,7 @@ struct ledger_block {
     uint32_t step;
     uint32_t refs; /* of physical memory: references and mappings left */
     uint32_t maps;
-    uint32_t next; /* next in its chain, or in the free list; 0: none */
-    uint32_t before;
+    uint32_t next; /* in the free list; 0: none */
     uint8_t kind;  /* enum ledger_kind */
     uint8_t space; /* enum ledger_space of its address */
     bool is_host;
@@ -138,8 +136,6 @@ struct ledger_books {
     const struct ledger_user *user; /* a view */
     struct ledger_doubts doubts;
     struct key_map places;       /* (process and space, address) -> place in blocks */
-    struct key_map aliases;      /* (process, second handle) -> likewise, for physical memory */
-    struct key_map chains;       /* (process and domain, device) -> the first of its blocks */
     struct ledger_block *blocks; /* owned; from 1 on */
     uint32_t count;
     uint32_t capacity;
@@ -173,15 +169,14 @@ int books_reset(struct ledger_books *l, const struct process *p, uint32_t device
                 uint64_t at_ns);
 
 /* Physical memory: release a reference by handle; map a handle at an address; unmap a range of
- * addresses; retain a reference by address, under a handle that may be new. */
+ * addresses; retain a reference by address. */
 int books_release_physical(struct ledger_books *l, const struct process *p, uint64_t handle,
                            uint64_t at_ns);
 int books_map(struct ledger_books *l, const struct ledger_block *wanted, uint64_t handle,
               uint64_t at_ns);
 int books_unmap(struct ledger_books *l, const struct process *p, uint64_t address, uint64_t bytes,
                 uint64_t at_ns);
-int books_retain(struct ledger_books *l, const struct process *p, uint64_t address,
-                 uint64_t handle);
+int books_retain(struct ledger_books *l, const struct process *p, uint64_t address);
 
 /*
  * The layout of a process's memory at a moment: segments, which CUDA gave, by address, and the
@@ -239,9 +234,8 @@ struct ledger {
     struct key_map reported;  /* (process, address) -> device + 1 and POOLED: from CUPTI, before the
                              end  of the call */
     bool *has_calls;          /* owned, by process index: an allocating call reported a device */
-    struct ledger_late *late; /* owned: a heap, earliest first */
+    struct ledger_late *late; /* owned: LEDGER_LATE_MAX, the earliest last */
     uint32_t late_count;
-    uint64_t late_order;
     uint64_t until_ns; /* moment of the books, set by the user; 0: the end */
 };
 

@@ -21,7 +21,6 @@ int books_init(struct ledger_books *l, uint32_t process_count, const struct ledg
 {
     *l = (struct ledger_books){.user = user, .process_count = process_count};
     l->places.count_max = LEDGER_BLOCKS_MAX;
-    l->aliases.count_max = l->chains.count_max = LEDGER_CHAINS_MAX;
     l->mappings = calloc(process_count + 1u, sizeof *l->mappings);
     return l->mappings ? 0 : GPUPROF_NO_MEMORY;
 }
@@ -32,8 +31,6 @@ void books_release_all(struct ledger_books *l)
         mappings_release(&l->mappings[i]);
     free(l->mappings);
     key_map_release(&l->places);
-    key_map_release(&l->aliases);
-    key_map_release(&l->chains);
     free(l->blocks);
     *l = (struct ledger_books){0};
 }
@@ -43,50 +40,6 @@ void books_release_all(struct ledger_books *l)
 static struct key ledger_books_key_of(const struct process *p, unsigned space, uint64_t address)
 {
     return (struct key){(uint64_t)space << 32 | p->index, address, 0};
-}
-
-static struct key chain_of(const struct ledger_block *b)
-{
-    return (struct key){(uint64_t)b->is_driver << 32 | b->process->index, b->device, 0};
-}
-
-/* True if the block goes with its context; physical memory belongs to none. */
-static bool is_chained(const struct ledger_block *b)
-{
-    return b->device != LEDGER_NO_DEVICE && b->space != SPACE_HANDLE && b->space < SPACE_STATIC &&
-           b->kind != LEDGER_NOT_OWN;
-}
-
-static int chain(struct ledger_books *l, uint32_t place)
-{
-    struct ledger_block *b = &l->blocks[place];
-    b->before = b->next = 0;
-    if (!is_chained(b))
-        return 0;
-    uint64_t first = key_map_get(&l->chains, chain_of(b));
-    int error = key_map_set(&l->chains, chain_of(b), place);
-    if (error < 0)
-        return error == GPUPROF_LIMIT ? 0 : error;
-    b->next = (uint32_t)first;
-    if (first)
-        l->blocks[first].before = place;
-    return 0;
-}
-
-static int unchain(struct ledger_books *l, uint32_t place)
-{
-    struct ledger_block *b = &l->blocks[place];
-    int error = 0;
-    if (b->next)
-        l->blocks[b->next].before = b->before;
-    if (b->before)
-        l->blocks[b->before].next = b->next;
-    else if (b->next)
-        error = key_map_set(&l->chains, chain_of(b), b->next);
-    else if (is_chained(b) && key_map_get(&l->chains, chain_of(b)) == place)
-        key_map_remove(&l->chains, chain_of(b));
-    b->before = b->next = 0;
-    return error;
 }
 
 /* Removes the block from `places`. */
@@ -102,9 +55,7 @@ int books_take_out(struct ledger_books *l, uint32_t place, uint64_t at_ns)
 {
     struct ledger_block *b = &l->blocks[place];
     unname(l, place);
-    int error = unchain(l, place);
-    if (error == 0 && b->kind != LEDGER_NOT_OWN)
-        error = l->user->gone(l->user->context, b, at_ns);
+    int error = b->kind != LEDGER_NOT_OWN ? l->user->gone(l->user->context, b, at_ns) : 0;
     *b = (struct ledger_block){.next = l->unused};
     l->unused = place;
     return error;
@@ -153,8 +104,6 @@ int books_put_in(struct ledger_books *l, const struct ledger_block *wanted, uint
     b->refs = 1;
     b->is_named = b->is_live = true;
     error = key_map_set(&l->places, key, place);
-    if (error == 0)
-        error = chain(l, place);
     return error == 0 && b->kind != LEDGER_NOT_OWN ? l->user->got(l->user->context, b, at_ns)
                                                    : error;
 }
@@ -164,13 +113,9 @@ int books_move(struct ledger_books *l, uint32_t place, uint32_t device, bool is_
 {
     struct ledger_block *b = &l->blocks[place];
     b->is_moved = true;
-    int error = unchain(l, place);
-    if (error == 0)
-        error = l->user->gone(l->user->context, b, at_ns);
+    int error = l->user->gone(l->user->context, b, at_ns);
     b->device = device;
     b->is_pooled = is_pooled;
-    if (error == 0)
-        error = chain(l, place);
     if (error == 0)
         error = l->user->got(l->user->context, b, at_ns);
     b->is_moved = false;
@@ -180,26 +125,21 @@ int books_move(struct ledger_books *l, uint32_t place, uint32_t device, bool is_
 uint32_t books_find(const struct ledger_books *l, const struct process *p, unsigned space,
                     uint64_t address)
 {
-    uint32_t place = (uint32_t)key_map_get(&l->places, ledger_books_key_of(p, space, address));
-    if (place || space != SPACE_HANDLE)
-        return place;
-    /* In a forged file a second handle may outlive its memory. */
-    place = (uint32_t)key_map_get(&l->aliases, (struct key){p->index, address, 0});
-    const struct ledger_block *b = &l->blocks[place];
-    return place && b->is_live && b->space == SPACE_HANDLE && b->process == p ? place : 0;
+    return (uint32_t)key_map_get(&l->places, ledger_books_key_of(p, space, address));
 }
 
-/* Removes all that the process has on the device. A destroyed context takes only memory from driver
- * functions: the runtime's is in the primary context. */
+/* A destroyed context takes only memory from driver functions: the runtime's is in the primary
+ * context. Physical memory belongs to no context. */
 int books_reset(struct ledger_books *l, const struct process *p, uint32_t device, bool is_context,
                 uint64_t at_ns)
 {
     int error = 0;
-    for (uint64_t driver = is_context; driver < 2; driver++) {
-        struct key key = {driver << 32 | p->index, device, 0};
-        uint64_t place;
-        while (error == 0 && (place = key_map_get(&l->chains, key)))
-            error = books_take_out(l, (uint32_t)place, at_ns);
+    for (uint32_t place = 1; error == 0 && place <= l->count; place++) {
+        const struct ledger_block *b = &l->blocks[place];
+        if (b->process == p && b->device == device && device != LEDGER_NO_DEVICE &&
+            (b->is_driver || !is_context) && b->kind != LEDGER_NOT_OWN &&
+            b->space != SPACE_HANDLE && b->space < SPACE_STATIC)
+            error = books_take_out(l, place, at_ns);
     }
     return error;
 }
@@ -221,10 +161,7 @@ int books_release_physical(struct ledger_books *l, const struct process *p, uint
     uint32_t place = books_find(l, p, SPACE_HANDLE, handle);
     if (!place)
         return 0; /* imported from another process */
-    struct ledger_block *b = &l->blocks[place];
-    if (b->address != handle)
-        key_map_remove(&l->aliases, (struct key){p->index, handle, 0});
-    b->refs -= b->refs > 0;
+    l->blocks[place].refs -= l->blocks[place].refs > 0;
     return drop_physical(l, place, at_ns);
 }
 
@@ -246,9 +183,7 @@ static int hollow(struct ledger_books *l, const struct process *p, uint64_t addr
     struct ledger_block *b = place ? &l->blocks[place] : NULL;
     if (!b || b->kind == LEDGER_NOT_OWN)
         return 0;
-    int error = unchain(l, place);
-    if (error == 0)
-        error = l->user->gone(l->user->context, b, at_ns);
+    int error = l->user->gone(l->user->context, b, at_ns);
     b->kind = LEDGER_NOT_OWN;
     return error;
 }
@@ -323,18 +258,19 @@ int books_map(struct ledger_books *l, const struct ledger_block *wanted, uint64_
     return report_mapped(l, &mapping, true, at_ns);
 }
 
-int books_retain(struct ledger_books *l, const struct process *p, uint64_t address, uint64_t handle)
+/* The handle is the one that the memory was made with, even if it was released since. */
+int books_retain(struct ledger_books *l, const struct process *p, uint64_t address)
 {
     const struct mapping *found = mappings_find(&l->mappings[p->index], address, 1);
-    if (!found || !found->to)
-        return 0;
-    struct ledger_block *physical = &l->blocks[found->to];
-    if (physical->is_named && physical->address == handle) {
-        physical->refs++;
-        return 0;
+    struct ledger_block *b = found && found->to ? &l->blocks[found->to] : NULL;
+    int error = 0;
+    if (b && !b->is_named && !books_find(l, p, SPACE_HANDLE, b->address)) {
+        error =
+            key_map_set(&l->places, ledger_books_key_of(p, SPACE_HANDLE, b->address), found->to);
+        b->is_named = error == 0;
     }
-    int error = key_map_set(&l->aliases, (struct key){p->index, handle, 0}, found->to);
-    physical->refs += error == 0;
+    if (b && b->is_named)
+        b->refs++;
     return error == GPUPROF_LIMIT ? 0 : error;
 }
 
