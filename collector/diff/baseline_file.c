@@ -23,10 +23,6 @@
 #define STEPS_BELIEVED  (1ll << 40)
 #define AMOUNT_BELIEVED 1e18
 
-#define NUMBER_BYTES 40 /* longest text of a number */
-#define SHOWN_BYTES  40 /* of a rejected value */
-#define WHERE_BYTES  24
-
 static const char *const place_keys[RUN_PLACES] = {[RUN_OPERATOR] = "operator",
                                                    [RUN_LIBRARY] = "library",
                                                    [RUN_RANGE] = "range",
@@ -117,42 +113,21 @@ void baseline_write(struct run_set *s, FILE *out)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-struct baseline_reader {
-    struct run_set *set;
-    char *why;               /* BASELINE_WHY_BYTES: describes the damage */
-    char where[WHERE_BYTES]; /* what is being read: "run 2", "kernel 7" */
-};
-
-/* Describes a value that is not a `wanted`; length 0: it is missing. */
-static int damaged(const struct baseline_reader *r, const char *key, struct json_piece value,
-                   const char *wanted)
-{
-    if (value.length)
-        snprintf(r->why, BASELINE_WHY_BYTES, "%s: \"%s\" is %.*s, which is no %s", r->where, key,
-                 (int)(value.length < SHOWN_BYTES ? value.length : SHOWN_BYTES), value.at, wanted);
-    else
-        snprintf(r->why, BASELINE_WHY_BYTES, "%s: \"%s\" is missing", r->where, key);
-    return GPUPROF_DAMAGED;
-}
-
-static int read_whole(const struct baseline_reader *r, struct json_piece object, const char *key,
-                      int64_t most, uint64_t *number)
+static int read_whole(struct json_piece object, const char *key, int64_t most, uint64_t *number)
 {
     int64_t value;
-    struct json_piece piece = json_member(object, key);
-    if (!json_whole(piece, &value) || value < 0 || value > most)
-        return damaged(r, key, piece, "whole number that can be");
+    if (!json_whole(json_member(object, key), &value) || value < 0 || value > most)
+        return GPUPROF_DAMAGED;
     *number = (uint64_t)value;
     return 0;
 }
 
 /* Reads a required text into new memory. */
-static int read_text(const struct baseline_reader *r, struct json_piece object, const char *key,
-                     char **text)
+static int read_text(struct json_piece object, const char *key, char **text)
 {
     struct json_piece piece = json_member(object, key);
     if (!json_is(piece, '"'))
-        return damaged(r, key, piece, "text");
+        return GPUPROF_DAMAGED;
     if (!(*text = malloc(piece.length + 1)))
         return GPUPROF_NO_MEMORY;
     (*text)[json_unescape(piece, *text)] = '\0';
@@ -160,52 +135,39 @@ static int read_text(const struct baseline_reader *r, struct json_piece object, 
 }
 
 /* Reads an optional text. */
-static int read_known(const struct baseline_reader *r, struct json_piece object, const char *key,
-                      char **text)
+static int read_known(struct json_piece object, const char *key, char **text)
 {
-    return json_member(object, key).length ? read_text(r, object, key, text) : 0;
+    return json_member(object, key).length ? read_text(object, key, text) : 0;
 }
 
-/* Returns the number; NAN: the text is not one, or the number is negative or too large. */
+/* Returns the number; NAN: it is none, or negative. */
 static double baseline_file_number_of(struct json_piece piece)
 {
-    char text[NUMBER_BYTES], *end = text;
-    if (!piece.length || piece.length >= sizeof text || *piece.at < '0' || *piece.at > '9')
-        return NAN;
-    memcpy(text, piece.at, piece.length);
-    text[piece.length] = '\0';
-    double number = strspn(text, "0123456789.eE+-") == piece.length ? strtod(text, &end) : NAN;
-    return *end || number > AMOUNT_BELIEVED ? NAN : number;
+    return piece.length && *piece.at >= '0' && *piece.at <= '9' ? json_double(piece) : NAN;
 }
 
-static int read_numbers(const struct baseline_reader *r, struct json_piece object,
-                        struct run_summary *run)
+static int read_numbers(struct json_piece object, struct run_summary *run)
 {
     struct json_piece metrics = json_member(object, "metrics"), cost = json_member(object, "cost");
     if (!json_is(metrics, '{'))
-        return damaged(r, "metrics", metrics, "object");
+        return GPUPROF_DAMAGED;
     for (unsigned i = 0; i < RUN_METRICS; i++) {
         struct json_piece piece = json_member(metrics, run_metric_infos[i].key);
         run->metrics[i] = baseline_file_number_of(piece);
         if (piece.length && !can_be((enum run_metric)i, run->metrics[i]))
-            return damaged(r, run_metric_infos[i].key, piece,
-                           run_metric_infos[i].of == RUN_OF_RUN ? "number above 0 that can be"
-                                                                : "number that can be");
+            return GPUPROF_DAMAGED;
     }
     run->cost = baseline_file_number_of(cost);
-    return cost.length && isnan(run->cost) ? damaged(r, "cost", cost, "number that can be") : 0;
+    return cost.length && !(run->cost <= AMOUNT_BELIEVED) ? GPUPROF_DAMAGED : 0;
 }
 
-static int read_facts(const struct baseline_reader *r, struct json_piece object,
-                      struct run_summary *run)
+static int read_facts(struct json_piece object, struct run_summary *run)
 {
     struct json_piece facts = json_member(object, "facts");
     int error = 0;
-    if (facts.length && !json_is(facts, '{'))
-        return damaged(r, "facts", facts, "object");
     for (unsigned i = 0; error == 0 && facts.length && i < RUN_FACTS; i++) {
         char *text = NULL;
-        error = read_known(r, facts, run_fact_infos[i].key, &text);
+        error = read_known(facts, run_fact_infos[i].key, &text);
         if (error == 0)
             error = run_fact_set(run, (enum run_fact)i, text);
         free(text);
@@ -213,68 +175,61 @@ static int read_facts(const struct baseline_reader *r, struct json_piece object,
     return error;
 }
 
-static int read_run(const struct baseline_reader *r, struct json_piece object)
+static int read_run(struct run_set *s, struct json_piece object)
 {
     struct run_summary run = {.steps = 0};
     char *name = NULL;
-    int error = read_text(r, object, "name", &name);
+    int error = read_text(object, "name", &name);
     if (error == 0)
-        error = read_whole(r, object, "steps", STEPS_BELIEVED, &run.steps);
+        error = read_whole(object, "steps", STEPS_BELIEVED, &run.steps);
     if (error == 0)
-        error = read_whole(r, object, "warm_up", STEPS_BELIEVED, &run.warm_up);
+        error = read_whole(object, "warm_up", STEPS_BELIEVED, &run.warm_up);
     if (error == 0 && json_member(object, "energy_steps").length)
-        error = read_whole(r, object, "energy_steps", STEPS_BELIEVED, &run.energy_steps);
+        error = read_whole(object, "energy_steps", STEPS_BELIEVED, &run.energy_steps);
     if (error == 0)
-        error = read_numbers(r, object, &run);
+        error = read_numbers(object, &run);
     if (error == 0)
-        error = read_facts(r, object, &run);
+        error = read_facts(object, &run);
     if (error == 0)
-        error = run_set_add(r->set, &run, name);
+        error = run_set_add(s, &run, name);
     run_summary_release(&run);
     free(name);
     return error;
 }
 
-static int read_kernel(const struct baseline_reader *r, struct json_piece object)
+static int read_kernel(struct run_set *s, struct json_piece object)
 {
     struct run_kernel k = {.name = NULL};
-    int error = read_text(r, object, "name", &k.name);
+    int error = read_text(object, "name", &k.name);
     if (error == 0)
-        error = read_whole(r, object, "count", INT64_MAX, &k.count);
+        error = read_whole(object, "count", INT64_MAX, &k.count);
     if (error == 0)
-        error = read_whole(r, object, "ns", INT64_MAX, &k.ns);
+        error = read_whole(object, "ns", INT64_MAX, &k.ns);
     for (unsigned i = 0; error == 0 && i < RUN_PLACES; i++)
-        error = read_known(r, object, place_keys[i], &k.place[i]);
+        error = read_known(object, place_keys[i], &k.place[i]);
     if (error == 0)
-        error = run_kernel_add(&r->set->together, &k);
+        error = run_kernel_add(&s->together, &k);
     free(k.name);
     for (unsigned i = 0; i < RUN_PLACES; i++)
         free(k.place[i]);
     return error;
 }
 
-/* Reads each object of the array; `what` names it in messages. */
-static int baseline_file_read_all(struct baseline_reader *r, const char *what,
-                                  struct json_piece array, uint32_t most,
-                                  int (*read)(const struct baseline_reader *, struct json_piece))
+/* Reads each object of the array. */
+static int baseline_file_read_all(struct run_set *s, struct json_piece array, uint32_t most,
+                                  int (*read)(struct run_set *, struct json_piece))
 {
     struct json_piece key, object;
     const char *at = array.at + 1;
     int error = 0;
-    for (uint32_t i = 0; error == 0 && json_next(&at, array.at + array.length, &key, &object);
-         i++) {
-        snprintf(r->where, WHERE_BYTES, "%s %u", what, i + 1);
-        error = i == most              ? GPUPROF_LIMIT
-                : json_is(object, '{') ? read(r, object)
-                                       : damaged(r, what, object, "object");
-    }
+    for (uint32_t i = 0; error == 0 && json_next(&at, array.at + array.length, &key, &object); i++)
+        error = i == most ? GPUPROF_LIMIT : read(s, object);
     return error;
 }
 
-int baseline_read(struct run_set *s, const char *text, size_t length, char why[BASELINE_WHY_BYTES])
+int baseline_read(struct run_set *s, const char *text, size_t length)
 {
     struct json_piece file = {text, length}, kernels, runs;
-    struct baseline_reader r = {.set = s, .why = why, .where = "the file"};
     int64_t version;
     uint64_t steps = 0;
     if (!json_is(file, '{') || !json_whole(json_member(file, "gpuprof_baseline"), &version))
@@ -283,17 +238,16 @@ int baseline_read(struct run_set *s, const char *text, size_t length, char why[B
         return GPUPROF_VERSION;
     runs = json_member(file, "runs");
     kernels = json_member(file, "kernels");
-    snprintf(why, BASELINE_WHY_BYTES, "it has no runs, or its end is missing");
     if (!json_is(runs, '[') || !json_is(kernels, '[') || text[length - 1] != '}')
         return GPUPROF_DAMAGED;
     uint32_t before = s->count;
-    int error = read_whole(&r, file, "kernel_steps", STEPS_BELIEVED, &steps);
+    int error = read_whole(file, "kernel_steps", STEPS_BELIEVED, &steps);
     if (error == 0)
-        error = baseline_file_read_all(&r, "run", runs, RUNS_MAX, read_run);
+        error = baseline_file_read_all(s, runs, RUNS_MAX, read_run);
     if (error == 0 && s->count == before)
-        error = GPUPROF_DAMAGED; /* `why` was set above */
+        error = GPUPROF_DAMAGED;
     if (error == 0)
-        error = baseline_file_read_all(&r, "kernel", kernels, BASELINE_KERNELS_MAX, read_kernel);
+        error = baseline_file_read_all(s, kernels, BASELINE_KERNELS_MAX, read_kernel);
     s->together.steps += steps;
     run_kernels_order(&s->together);
     return error;
@@ -332,12 +286,12 @@ static char *baseline_file_read_file(const char *path, size_t *length)
 enum exit_code run_operands_baseline(struct run_set *s, const char *path, const char *verb)
 {
     size_t length;
-    char why[BASELINE_WHY_BYTES], *text = baseline_file_read_file(path, &length);
+    char *text = baseline_file_read_file(path, &length);
     if (!text) {
         message("%s: %s: %s%s", verb, path, strerror(errno), reading_advice(errno));
         return EXIT_USAGE;
     }
-    int error = length ? baseline_read(s, text, length, why) : GPUPROF_NOT_OURS;
+    int error = length ? baseline_read(s, text, length) : GPUPROF_NOT_OURS;
     free(text);
     switch (error) {
     case 0: return EXIT_OK;
@@ -350,7 +304,7 @@ enum exit_code run_operands_baseline(struct run_set *s, const char *path, const 
     case GPUPROF_LIMIT:
         return usage_error("%s: %s: more than %d runs on a side, or %d kernels", verb, path,
                            RUNS_MAX, BASELINE_KERNELS_MAX);
-    default: return usage_error("%s: %s: damaged: %s; save the baseline again", verb, path, why);
+    default: return usage_error("%s: %s: damaged; save the baseline again", verb, path);
     }
 }
 

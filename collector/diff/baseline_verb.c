@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <dirent.h>
 #include <errno.h>
-#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file_at.h"
 #include "base/message.h"
 #include "base/unit_text.h"
 #include "diff/comparison.h"
@@ -16,107 +14,20 @@
 #include "error.h"
 #include "output/verb_output.h"
 
-#define VERB                 "baseline"
-#define NAMES_REPORTED_BYTES 1000 /* of names listed in a message */
-#define SUFFIX               ".json"
-#define GIT_COMMIT_BYTES     65 /* 40 digits, or 64 with SHA-256 */
-#define LINE_BYTES           1024
-#define REFS_BYTES_MAX       (8u << 20) /* read of packed-refs */
-#define HEX_DIGITS           "0123456789abcdef"
+#define VERB             "baseline"
+#define SUFFIX           ".json"
+#define GIT_COMMIT_BYTES 66 /* a line of 40 digits, or 64 with SHA-256 */
+#define HEX_DIGITS       "0123456789abcdef"
 
-/* ---- the commit that is checked out ---- */
-
-/* Copies a commit; false unless the text begins with one and then ends or has a blank. */
-static bool take_commit(const char *text, char commit[GIT_COMMIT_BYTES])
-{
-    size_t length = strspn(text, HEX_DIGITS);
-    if ((length != 40 && length != 64) || (text[length] && text[length] != ' '))
-        return false;
-    memcpy(commit, text, length);
-    commit[length] = '\0';
-    return true;
-}
-
-/* Makes a path of `name`, relative to `folder`. */
-static bool baseline_verb_resolve(const char *folder, const char *name, char path[PATH_MAX])
-{
-    int length = *name == '/' ? snprintf(path, PATH_MAX, "%s", name)
-                              : snprintf(path, PATH_MAX, "%s/%s", folder, name);
-    return length > 0 && length < PATH_MAX;
-}
-
-static bool read_line(const char *folder, const char *name, char line[LINE_BYTES])
-{
-    char path[PATH_MAX];
-    return snprintf(path, sizeof path, "%s/%s", folder, name) < (int)sizeof path &&
-           file_first_line(path, line, LINE_BYTES);
-}
-
-/* Finds git's folder of the working tree at `folder`: ".git", or the folder that this file
- * names. */
-static bool find_git(const char *folder, char git[PATH_MAX])
-{
-    char line[LINE_BYTES];
-    struct stat status;
-    if (!baseline_verb_resolve(folder, ".git", git) || stat(git, &status) < 0)
-        return false;
-    if (S_ISDIR(status.st_mode))
-        return true;
-    return read_line(folder, ".git", line) && strncmp(line, "gitdir: ", 8) == 0 &&
-           baseline_verb_resolve(folder, line + 8, git);
-}
-
-/* Searches packed-refs, "COMMIT NAME" on each line. */
-static bool find_packed(const char *git, const char *ref, char commit[GIT_COMMIT_BYTES])
-{
-    char path[PATH_MAX];
-    FILE *file = baseline_verb_resolve(git, "packed-refs", path) ? fopen(path, "re") : NULL;
-    char line[LINE_BYTES];
-    size_t left = REFS_BYTES_MAX;
-    bool found = false;
-    while (file && !found && left > sizeof line && fgets(line, sizeof line, file)) {
-        left -= strlen(line);
-        line[strcspn(line, "\n")] = '\0';
-        const char *name = strchr(line, ' ');
-        found = name && strcmp(name + 1, ref) == 0 && take_commit(line, commit);
-    }
-    if (file)
-        fclose(file);
-    return found;
-}
-
-/* Finds the commit of a branch. A linked working tree shares the refs of the main one. */
-static bool find_ref(const char *git, const char *ref, char commit[GIT_COMMIT_BYTES])
-{
-    char line[LINE_BYTES], common[PATH_MAX];
-    if (strncmp(ref, "refs/", 5) != 0 || strstr(ref, ".."))
-        return false;
-    if (read_line(git, ref, line))
-        return take_commit(line, commit);
-    if (!read_line(git, "commondir", line))
-        return find_packed(git, ref, commit);
-    return baseline_verb_resolve(git, line, common) &&
-           (read_line(common, ref, line) ? take_commit(line, commit)
-                                         : find_packed(common, ref, commit));
-}
-
-/* Finds the commit of the working tree around the current folder, without running git, which may
- * not be installed. Returns false if there is none. The files are untrusted input, and nothing is
- * changed. */
+/* Asks git for the commit that is checked out here; false if there is none, or no git. */
 static bool git_commit_here(char commit[GIT_COMMIT_BYTES])
 {
-    char folder[PATH_MAX], git[PATH_MAX], line[LINE_BYTES];
-    if (!getcwd(folder, sizeof folder) || *folder != '/')
-        return false;
-    while (!find_git(*folder ? folder : "/", git)) {
-        if (!*folder)
-            return false;
-        *strrchr(folder, '/') = '\0';
-    }
-    if (!read_line(git, "HEAD", line))
-        return false;
-    return strncmp(line, "ref: ", 5) == 0 ? find_ref(git, line + 5, commit)
-                                          : take_commit(line, commit);
+    FILE *git = popen("git rev-parse --verify --quiet HEAD 2>/dev/null", "re");
+    size_t length = git && fgets(commit, GIT_COMMIT_BYTES, git) ? strspn(commit, HEX_DIGITS) : 0;
+    if (git)
+        pclose(git);
+    commit[length] = '\0';
+    return length == 40 || length == 64;
 }
 
 /* ---- save ---- */
@@ -230,52 +141,19 @@ static int baseline_verb_is_named(const struct dirent *entry)
     return end && end != entry->d_name && strcmp(end, SUFFIX) == 0;
 }
 
-static int by_name(const void *left, const void *right)
-{
-    return strcmp((*(struct dirent *const *)left)->d_name,
-                  (*(struct dirent *const *)right)->d_name);
-}
-
 /* Returns the number of baselines in the folder, 0 if there is no folder. *list has their sorted
  * names in d_name, in new memory. -1: failed, after a line on stderr. */
 static int read_names(const char *folder, struct dirent ***list)
 {
     *list = NULL;
-    int count = scandir(folder, list, baseline_verb_is_named, NULL);
+    int count = scandir(folder, list, baseline_verb_is_named, alphasort);
     if (count < 0 && errno == ENOENT)
         return 0;
     if (count < 0)
         message(VERB ": %s: %s", folder, strerror(errno));
     for (int i = 0; i < count; i++)
         *strrchr((*list)[i]->d_name, '.') = '\0';
-    if (count > 0)
-        qsort(*list, (size_t)count, sizeof **list, by_name);
     return count;
-}
-
-/* Prints one line with the names that exist. */
-static enum exit_code unknown_name(const char *folder, const char *wrong)
-{
-    struct dirent **names;
-    char text[NAMES_REPORTED_BYTES] = "";
-    size_t length = 0;
-    int reported = 0, count = read_names(folder, &names);
-    for (int i = 0; i < count; i++) {
-        const char *name = names[i]->d_name;
-        if (reported == i && length + strlen(name) + 2 < sizeof text) {
-            length +=
-                (size_t)snprintf(text + length, sizeof text - length, "%s%s", i ? ", " : "", name);
-            reported++;
-        }
-        free(names[i]);
-    }
-    free(names);
-    if (count < 0)
-        return EXIT_ENVIRONMENT;
-    if (!count)
-        return usage_error(VERB ": no baseline is named '%s': %s has no baselines", wrong, folder);
-    return usage_error(VERB ": no baseline is named '%s' in %s; the baselines are: %s%s", wrong,
-                       folder, text, reported < count ? " and others (gpuprof diff --list)" : "");
 }
 
 static enum exit_code remove_named(const struct options *options, const char *folder)
@@ -287,7 +165,9 @@ static enum exit_code remove_named(const struct options *options, const char *fo
     char *path = baseline_path(folder, name);
     enum exit_code code = EXIT_OK;
     if (!path || (lstat(path, &status) < 0 && errno == ENOENT)) {
-        code = unknown_name(folder, name);
+        code = usage_error(VERB ": no baseline is named '%s' in %s; 'gpuprof diff --list' shows "
+                                "the baselines",
+                           name, folder);
     } else if (unlink(path) < 0) {
         message(VERB ": %s: %s%s", path, strerror(errno), writing_advice(errno));
         code = EXIT_ENVIRONMENT;

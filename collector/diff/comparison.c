@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/unit_text.h"
 #include "error.h"
 
 #define FACT_SHOWN  150 /* bytes of a fact in a line */
@@ -327,23 +328,19 @@ static void compare_cost(struct comparison *c)
 
 /* ---- notes ----------------------------------------------------------------------------------- */
 
-/* Formats "2 steps of each run", or "1 to 47 steps of a run (47 of new3)". */
+/* Formats "2 steps of each run", or "1 to 47 steps of a run". */
 static void warm_up_text(const struct run_set *s, char text[SIDE_BYTES])
 {
-    char name[TEXT_BYTES];
-    uint32_t most = 0, least = 0;
-    for (uint32_t i = 1; i < s->count; i++) {
-        most = s->runs[i].warm_up > s->runs[most].warm_up ? i : most;
-        least = s->runs[i].warm_up < s->runs[least].warm_up ? i : least;
+    unsigned long long high = 0, low = UINT64_MAX;
+    for (uint32_t i = 0; i < s->count; i++) {
+        high = s->runs[i].warm_up > high ? s->runs[i].warm_up : high;
+        low = s->runs[i].warm_up < low ? s->runs[i].warm_up : low;
     }
-    unsigned long long high = s->runs[most].warm_up, low = s->runs[least].warm_up;
-    const char *plural = high == 1 ? "" : "s";
     if (high == low)
-        snprintf(text, SIDE_BYTES, "%llu step%s%s", high, plural,
+        snprintf(text, SIDE_BYTES, "%llu step%s%s", high, plural_end(high),
                  s->count > 1 ? " of each run" : "");
     else
-        snprintf(text, SIDE_BYTES, "%llu to %llu step%s of a run (%llu of %.*s)", low, high, plural,
-                 high, NAME_SHOWN + 3, comparison_shown(name, s->names[most], NAME_SHOWN));
+        snprintf(text, SIDE_BYTES, "%llu to %llu step%s of a run", low, high, plural_end(high));
 }
 
 static void note_warm_up(struct comparison *c)

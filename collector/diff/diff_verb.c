@@ -190,15 +190,6 @@ static enum exit_code take_file(const struct given *g)
     return output_check(g);
 }
 
-/* JUnit may also be given as xml, like the file's ending. */
-static enum exit_code take_format(const struct given *g)
-{
-    struct given in_ours = *g;
-    if (strcmp(g->value, "xml") == 0)
-        in_ours.value = "junit";
-    return option_choice(&in_ours);
-}
-
 const struct option baseline_folder[] = {
     {0, "dir", "DIR", .take = option_text, .at = 0,
      "Read and write baselines in this folder; default: .gpuprof/baselines"},
@@ -219,7 +210,7 @@ const struct option diff_options[] = {
     {'o', "output", "FILE", .take = take_file, .at = 0,
      "Write the comparison to this file, in the format that its name ends with; may be repeated; "
      "default: standard output"},
-    {0, "format", "text|junit|json|html", OPTION_OWN(take_format, struct diff_options, format),
+    {0, "format", "text|junit|json|html", OPTION_OWN(option_choice, struct diff_options, format),
      "Write this format; default: by the end of the file's name: .xml (JUnit), .json, .html (a "
      "page for a browser), or else text"},
     {0, "save", "NAME|FILE", OPTION_TEXT(struct diff_options, save),

@@ -166,10 +166,9 @@ enum exit_code run_summary_make(struct run_summary *r, struct recording *rec,
 /* Writes the set; sorts its kernels by time. */
 void baseline_write(struct run_set *s, FILE *out);
 
-/* Adds the runs of a baseline's text. Returns 0; GPUPROF_NOT_OURS, GPUPROF_VERSION, GPUPROF_DAMAGED
- * (`why` says what and where), GPUPROF_LIMIT or GPUPROF_NO_MEMORY. */
-#define BASELINE_WHY_BYTES 160
-int baseline_read(struct run_set *s, const char *text, size_t length, char why[BASELINE_WHY_BYTES]);
+/* Adds the runs of a baseline's text. Returns 0; GPUPROF_NOT_OURS, GPUPROF_VERSION,
+ * GPUPROF_DAMAGED, GPUPROF_LIMIT or GPUPROF_NO_MEMORY. */
+int baseline_read(struct run_set *s, const char *text, size_t length);
 
 /* ---- runs named on a command line: recordings, and files or names of baselines --------------- */
 
