@@ -18,9 +18,8 @@
 #define ROW          17
 #define HEAD         64 /* px at the top */
 #define FOOT         12
-#define CHARACTER    7    /* px, for 12 px monospaced text */
-#define ROWS_MAX     1200 /* drawn rows; deeper frames are only counted */
-#define NARROWEST    0.1  /* px; narrower neighbours are drawn as one */
+#define CHARACTER    7   /* px, for 12 px monospaced text */
+#define NARROWEST    0.1 /* px; narrower neighbours are drawn as one */
 #define TOGETHER     0xd8d8d8
 #define GREY         0xb4b4b4
 #define ROOT         0xd0d0d0
@@ -40,7 +39,6 @@ struct drawing {
     unsigned head; /* px above the graph */
     uint64_t total;
     uint32_t narrow; /* nodes too narrow to draw alone */
-    uint32_t deep;   /* nodes too deep to draw */
 };
 
 static void put_escaped(struct output *out, const char *text, size_t length)
@@ -140,8 +138,7 @@ static void flame_svg_place(struct drawing *d)
         bool narrow = width_of(d, d->nodes[n].total) < NARROWEST;
         bool drawn = !narrow || !parent || width_of(d, d->nodes[parent].total) >= NARROWEST;
         d->narrow += narrow;
-        d->deep += !narrow && d->depth[n] >= ROWS_MAX;
-        if (drawn && d->depth[n] < ROWS_MAX && d->depth[n] >= d->rows)
+        if (drawn && d->depth[n] >= d->rows)
             d->rows = d->depth[n] + 1;
         d->left[n] = d->filled[n] = d->filled[parent];
         d->filled[parent] += (double)d->nodes[n].total / (double)d->total;
@@ -165,7 +162,7 @@ static void draw_narrow(struct drawing *d, uint32_t parent)
             continue;
         snprintf(label, sizeof label, "[%s narrow frame%s]", count_text(number, count),
                  count == 1 ? "" : "s");
-        if (width_of(d, total) >= NARROWEST && d->depth[n] < ROWS_MAX) {
+        if (width_of(d, total) >= NARROWEST) {
             flame_svg_describe(d, total, text);
             put_frame(d, left, width_of(d, total), d->depth[n], label, TOGETHER, text);
         }
@@ -193,35 +190,14 @@ static void flame_svg_draw(struct drawing *d)
     draw_node(d, 0, WIDTH - 2 * MARGIN);
     for (uint32_t n = flame_next(d->tree, d->nodes, 0); n; n = flame_next(d->tree, d->nodes, n)) {
         double width = width_of(d, d->nodes[n].total);
-        if (width >= NARROWEST && d->depth[n] < ROWS_MAX)
+        if (width >= NARROWEST)
             draw_node(d, n, width);
     }
 }
 
-/* Returns a line about parts not fully drawn; "" if none. */
-static const char *details(const struct drawing *d, char *line, size_t bytes)
-{
-    char narrow[UNIT_TEXT_BYTES], deep[UNIT_TEXT_BYTES];
-    count_text(narrow, d->narrow);
-    count_text(deep, d->deep);
-    if (d->narrow && d->deep)
-        snprintf(
-            line, bytes,
-            "%s frames narrower than %.1f px are drawn together, %s deeper than %d are left out",
-            narrow, NARROWEST, deep, ROWS_MAX);
-    else if (d->narrow)
-        snprintf(line, bytes, "%s frames narrower than %.1f px are drawn together", narrow,
-                 NARROWEST);
-    else if (d->deep)
-        snprintf(line, bytes, "%s frames deeper than %d are left out", deep, ROWS_MAX);
-    else
-        *line = '\0';
-    return line;
-}
-
 static void flame_svg_put_head(struct drawing *d)
 {
-    char line[FLAME_TITLE_BYTES];
+    char line[FLAME_TITLE_BYTES] = "", narrow[UNIT_TEXT_BYTES];
     unsigned height = d->head + d->rows * ROW + FOOT;
     output_print(
         d->out,
@@ -241,7 +217,10 @@ static void flame_svg_put_head(struct drawing *d)
                  d->picture->style ? d->picture->style : "");
     put_text_element(d->out, MARGIN, 16, "title", d->picture->title);
     put_text_element(d->out, MARGIN, 32, "note", d->picture->note);
-    put_text_element(d->out, MARGIN, 48, "details", details(d, line, sizeof line));
+    if (d->narrow)
+        snprintf(line, sizeof line, "%s frames narrower than %.1f px are drawn together",
+                 count_text(narrow, d->narrow), NARROWEST);
+    put_text_element(d->out, MARGIN, 48, "details", line);
     output_print(
         d->out,
         "<text x=\"%d\" y=\"16\" id=\"search\" text-anchor=\"end\">search</text>\n"

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The verb `flame`: shows the time of calls by stack. */
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/message.h"
@@ -24,55 +21,22 @@ struct flame_options {
     bool is_shares;
 };
 
-static bool ends_with(const char *text, size_t length, const char *suffix)
-{
-    size_t end = strlen(suffix);
-    return length > end && strncasecmp(text + length - end, suffix, end) == 0;
-}
-
-/* Returns the output file's name, also of standard output if a shell redirected it: `> f.svg`
- * should do the same as `-o f.svg`. NULL: no name. The name is cut to fit. */
-static const char *flame_verb_name_of(const struct options *options, char *text, size_t bytes)
-{
-    struct stat status;
-    if (options->output && strcmp(options->output, "-") != 0)
-        return options->output;
-    if (fstat(STDOUT_FILENO, &status) != 0 || !S_ISREG(status.st_mode))
-        return NULL;
-    ssize_t length = readlink("/proc/self/fd/1", text, bytes - 1);
-    text[length > 0 ? length : 0] = '\0';
-    return length > 0 ? text : NULL;
-}
-
-/* Returns the format of the option, or else of the file's name, which may also have an ending for
- * compression. */
+/* Returns the format of the option, or else of the file's name; FLAME_BY_NAME: the name promises a
+ * format that flame cannot write. */
 static enum flame_format flame_verb_format_of(const struct options *options)
 {
     const struct flame_options *own = options->own;
-    char text[PATH_MAX];
-    const char *path = flame_verb_name_of(options, text, sizeof text);
-    if (own->format != FLAME_BY_NAME || !path)
-        return own->format != FLAME_BY_NAME ? own->format : FLAME_FOLDED;
-    size_t length = strlen(path);
-    if (path != text)
-        length = output_plain_length(path, length);
-    if (ends_with(path, length, ".svg"))
-        return FLAME_SVG;
-    return ends_with(path, length, ".json") ? FLAME_SPEEDSCOPE : FLAME_FOLDED;
-}
-
-/* Returns the file's name if it promises a format that flame cannot write, else NULL. */
-static const char *of_another_kind(const struct options *options, char *text, size_t bytes)
-{
-    const struct flame_options *own = options->own;
-    static const char *const endings[] = {".html", ".htm", ".png", ".pdf", ".pb", ".perf"};
-    const char *path = flame_verb_name_of(options, text, bytes);
-    if (own->format != FLAME_BY_NAME || !path)
-        return NULL;
-    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++)
-        if (ends_with(path, strlen(path), endings[i]))
-            return path;
-    return NULL;
+    static const struct {
+        const char *kind;
+        enum flame_format format;
+    } kinds[] = {{"svg", FLAME_SVG},     {"json", FLAME_SPEEDSCOPE}, {"html", FLAME_BY_NAME},
+                 {"htm", FLAME_BY_NAME}, {"png", FLAME_BY_NAME},     {"pdf", FLAME_BY_NAME}};
+    if (own->format != FLAME_BY_NAME)
+        return own->format;
+    for (unsigned i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        if (verb_output_is(options->output, kinds[i].kind))
+            return kinds[i].format;
+    return FLAME_FOLDED;
 }
 
 /* The graph to write, of one recording or a comparison. */
@@ -239,12 +203,10 @@ static enum exit_code flame_verb_run(const struct options *options)
     if (!options->output && isatty(STDOUT_FILENO) && own->format > FLAME_FOLDED)
         return usage_error("flame: not written to the terminal; name a file: -o flame.svg (or -o - "
                            "to write it anyway)");
-    char text[PATH_MAX];
-    const char *other = of_another_kind(options, text, sizeof text);
-    if (other)
+    if (flame_verb_format_of(options) == FLAME_BY_NAME)
         return usage_error("flame: %s: unknown file type; name it .svg (for a browser), .json "
                            "(speedscope) or .folded",
-                           other);
+                           options->output);
     enum exit_code code = check_sides(options);
     if (code != EXIT_OK)
         return code;

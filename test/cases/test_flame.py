@@ -6,7 +6,6 @@ import gzip
 import json
 import os
 import signal
-import subprocess
 import time
 import xml.etree.ElementTree
 
@@ -215,27 +214,6 @@ def test_forms_agree_about_what_has_no_stack(run_verb, make_stacks, tmp_path):
     assert len(lines) == 5 and drawn["all"][0][1] == 1180
 
 
-@pytest.mark.parametrize("name,begin", [("f.svg", "<?xml"), ("f.json", "{"), ("f.folded", "rank"),
-                                        ("f.svg.gz", "rank")])
-def test_redirected_output_is_what_its_name_says(collector, make_stacks, tmp_path, name, begin):
-    folder = make_stacks(*TRAIN)
-    for words in ([], ["-o", "-"]):
-        with open(tmp_path / name, "w", encoding="utf-8") as output:
-            subprocess.run([collector, "flame", folder, *words], stdout=output, check=True,
-                           stderr=subprocess.DEVNULL, timeout=20)
-        assert (tmp_path / name).read_text().startswith(begin)
-    piped = subprocess.run([collector, "flame", folder], capture_output=True, text=True, check=True,
-                           timeout=20)
-    assert piped.stdout.startswith("rank")
-
-
-def test_redirected_to_another_kind(collector, make_stacks, tmp_path):
-    with open(tmp_path / "f.png", "w", encoding="utf-8") as output:
-        done = subprocess.run([collector, "flame", make_stacks(*TRAIN)], stdout=output, check=False,
-                              stderr=subprocess.PIPE, text=True, timeout=20)
-    assert done.returncode == 2 and "f.png: unknown file type" in done.stderr
-
-
 def test_a_hang_is_told_as_one(run_verb, collector, program, tmp_path):
     """A call that never returned has no stack, for a reason of its own; nor is its kernel lost."""
     environment = {**os.environ, "SIMCUDA_KERNEL_NS": "60000000000"}
@@ -256,17 +234,6 @@ def test_a_hang_is_told_as_one(run_verb, collector, program, tmp_path):
     assert report["losses"].get("gpu_pending")
     said = run_verb("flame", "data").stderr
     assert "lost, or not returned (" in said or "): not returned\n" in said
-
-
-def test_deeper_than_is_drawn(run_verb, make_stacks, tmp_path):
-    """Inlined functions have frames of their own."""
-    frames = build_frames()
-    address = " ".join([f"1+{offsets_of(frames)['inlined']}"] * 500)
-    folder = make_stacks("process 0", "meta stacks=x", f"module 1 {build_id(frames)} {frames}",
-                         f"stack 1 0 {address}", "call cudaMalloc 1000 500 1 1 64")
-    run_verb("flame", folder, "-o", "x.svg")
-    assert "303 frames deeper than 1200 are left out" in (tmp_path / "x.svg").read_text()
-    assert sum(map(len, rectangles(tmp_path / "x.svg").values())) == 1200
 
 
 def test_narrow_frames_are_drawn_together(run_verb, make_stacks, tmp_path):
