@@ -17,7 +17,6 @@ enum opcode {
     BINUNICODE = 'X',
     BININT1 = 'K',
     BININT2 = 'M',
-    BININT = 'J',
     LONG1 = 0x8a,
     NEWTRUE = 0x88,
     NEWFALSE = 0x89,
@@ -88,20 +87,9 @@ void pickle_close(struct pickle *p)
     pickle_put(p, p->open[--p->depth].is_list ? APPENDS : SETITEMS, 0, 0);
 }
 
-/* The length of the text, cut between characters. */
-static size_t text_bytes(const char *text)
-{
-    size_t length = strlen(text);
-    if (length <= PICKLE_TEXT_MAX)
-        return length;
-    for (length = PICKLE_TEXT_MAX; length && ((unsigned char)text[length] & 0xc0) == 0x80;)
-        length--;
-    return length;
-}
-
 void pickle_text(struct pickle *p, const char *text)
 {
-    size_t length = text_bytes(text);
+    size_t length = strlen(text);
     begin_item(p);
     pickle_put(p, BINUNICODE, length, 4);
     output_write(p->out, text, length);
@@ -114,10 +102,8 @@ static void pickle_put_number(struct pickle *p, uint64_t number)
         pickle_put(p, BININT1, number, 1);
     } else if (number <= UINT16_MAX) {
         pickle_put(p, BININT2, number, 2);
-    } else if (number <= INT32_MAX) {
-        pickle_put(p, BININT, number, 4);
     } else {
-        unsigned bytes = 5;
+        unsigned bytes = 3;
         while (bytes < 9 && number >> (8 * bytes - 1))
             bytes++;
         pickle_put(p, LONG1, bytes, 1);

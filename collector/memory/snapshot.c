@@ -4,13 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/message.h"
 #include "base/new_text.h"
 #include "error.h"
 #include "output/verb_output.h"
 #include "rank.h"
-
-#define USED_BYTES_FIRST 64
 
 static void snapshot_release(struct snapshot *s)
 {
@@ -28,16 +27,11 @@ static void snapshot_release(struct snapshot *s)
     memset(s->devices, 0, sizeof s->devices);
 }
 
-/* The device's state; an unknown device counts as the first. NULL if out of memory, or beyond the
- * maximum. */
+/* The device's state; NULL if out of memory. */
 static struct snapshot_device *snapshot_device_of(struct snapshot *s, uint32_t number, int *error)
 {
-    uint32_t place = number == LEDGER_NO_DEVICE ? 0 : number;
+    uint32_t place = snapshot_place(number);
     *error = 0;
-    if (place >= SNAPSHOT_DEVICES_MAX) {
-        s->left_out++;
-        return NULL;
-    }
     if (!s->devices[place]) {
         s->devices[place] = calloc(1, sizeof *s->devices[place]);
         if (s->devices[place])
@@ -58,15 +52,10 @@ static int add_segment(struct snapshot_device *d, uint64_t address, uint64_t byt
     *number = 0;
     if (d->segment_count >= SNAPSHOT_SEGMENTS_MAX)
         return 0;
-    if (d->segment_count + 1 >= 8 * d->used_bytes) {
-        uint32_t more = d->used_bytes ? d->used_bytes : USED_BYTES_FIRST;
-        uint8_t *used = realloc(d->used, d->used_bytes + more);
-        if (!used)
-            return GPUPROF_NO_MEMORY;
-        memset(used + d->used_bytes, 0, more);
-        d->used = used;
-        d->used_bytes += more;
-    }
+    bool *used = array_reach(d->used, &d->used_count, d->segment_count + 1, sizeof *used);
+    if (!used)
+        return GPUPROF_NO_MEMORY;
+    d->used = used;
     *number = ++d->segment_count;
     struct mapping segment = {.address = address, .bytes = bytes, .to = *number};
     int error = mappings_add(&d->segments, &segment);
@@ -90,7 +79,7 @@ static bool use_segments(struct snapshot_device *d, const struct ledger_block *b
     uint64_t at = b->address, end = b->address + b->bytes;
     const struct mapping *found;
     while (at < end && (found = mappings_find(&d->segments, at, 1))) {
-        d->used[found->to / 8] |= (uint8_t)(1u << found->to % 8);
+        d->used[found->to] = true;
         at = found->address + found->bytes;
     }
     return at != b->address;
@@ -258,9 +247,6 @@ static enum exit_code write_one(struct memory_report *m, struct call_tree *tree,
         say_error("memory", error);
         code = verb_output_close(&out, path, error);
     }
-    if (s.left_out)
-        message("memory: %s: %llu events are left out: a snapshot has at most %u devices", path,
-                (unsigned long long)s.left_out, SNAPSHOT_DEVICES_MAX);
     snapshot_release(&s);
     return code;
 }

@@ -5,8 +5,8 @@
  * Segments come from CUDA, blocks from PyTorch's allocator; a segment without blocks is its own
  * block. Host memory and arrays are left out. If a moment is requested, the history ends there.
  *
- * Memory: 1 bit a segment, up to SNAPSHOT_SEGMENTS_MAX of a device, beside the ledger's. An unnamed
- * file (spool.h) stores 40 bytes for each action.
+ * Memory: 1 byte a segment, up to SNAPSHOT_SEGMENTS_MAX of a device, beside the ledger's. An
+ * unnamed file (spool.h) stores 40 bytes for each action.
  */
 #ifndef GPUPROF_COLLECTOR_SNAPSHOT_H
 #define GPUPROF_COLLECTOR_SNAPSHOT_H
@@ -18,8 +18,8 @@
 #include "output/output.h"
 #include "resolve/call_tree.h"
 
-#define SNAPSHOT_DEVICES_MAX  64         /* more are left out, and counted */
-#define SNAPSHOT_SEGMENTS_MAX (1u << 26) /* beyond that, blocks in them are not tracked */
+#define SNAPSHOT_DEVICES_MAX  64
+#define SNAPSHOT_SEGMENTS_MAX (1u << 23) /* beyond that, blocks in them are not tracked */
 
 /* PyTorch's actions, on a block of CUDA's or of PyTorch's. */
 enum snapshot_action {
@@ -49,8 +49,8 @@ struct snapshot_device {
     struct spool items;
     struct mappings segments; /* live segments; each leads to its number */
     uint32_t segment_count;
-    uint8_t *used; /* owned: bits by number: a block has been in it */
-    uint32_t used_bytes;
+    bool *used; /* owned, by number: a block has been in it */
+    uint32_t used_count;
     bool has_blocks;  /* it has PyTorch blocks */
     bool maps_blocks; /* some blocks lie in mapped memory: then all mapped memory is for blocks */
     uint64_t free;    /* free bytes at the program's last query; 0: no query */
@@ -62,8 +62,14 @@ struct snapshot {
     struct ledger ledger;
     struct ledger_layout layout;                           /* at the end */
     struct snapshot_device *devices[SNAPSHOT_DEVICES_MAX]; /* owned, by number; NULL: nothing */
-    uint64_t left_out; /* actions on devices beyond the maximum */
 };
+
+/* The place of a device in `devices`; one that is not known, or beyond the maximum, counts as the
+ * first. */
+static inline uint32_t snapshot_place(uint32_t device)
+{
+    return device < SNAPSHOT_DEVICES_MAX ? device : 0;
+}
 
 /* (snapshot_write.c) Writes its pickle; `tree` (NULL: there are no stacks) has the frames. 0 or an
  * error. */
@@ -84,7 +90,6 @@ enum exit_code snapshot_files(struct recording *rec, const struct options *optio
  */
 #define PICKLE_BATCH     1000 /* items of a list on a reader's stack at a time */
 #define PICKLE_DEPTH_MAX 8
-#define PICKLE_TEXT_MAX  65536 /* bytes; longer texts are cut */
 
 struct pickle {
     struct output *out;

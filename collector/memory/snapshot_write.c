@@ -161,7 +161,7 @@ static void put_free(struct writing *w, const struct snapshot_item *item)
 
 static bool is_used(const struct snapshot_device *d, uint32_t segment)
 {
-    return segment && d->used[segment / 8] >> segment % 8 & 1;
+    return segment && d->used[segment];
 }
 
 static void put_item(struct writing *w, const struct snapshot_device *d,
@@ -193,11 +193,6 @@ static void put_item(struct writing *w, const struct snapshot_device *d,
     case SNAPSHOT_OOM: snapshot_write_put_event(w, "oom", item); break;
     case SNAPSHOT_MADE: break;
     }
-}
-
-static uint32_t device_place(uint32_t device)
-{
-    return device == LEDGER_NO_DEVICE ? 0 : device;
 }
 
 /* Writes the time of the snapshot, which is the end. */
@@ -260,7 +255,7 @@ static uint32_t origin_of(const struct writing *w, const struct layout_range *ra
 /* True if a block has ever been in the segment. */
 static bool was_used(const struct writing *w, const struct layout_range *s)
 {
-    const struct snapshot_device *d = w->snapshot->devices[device_place(s->device)];
+    const struct snapshot_device *d = w->snapshot->devices[snapshot_place(s->device)];
     const struct mapping *found = mappings_find(&d->segments, s->address, 1);
     return s->is_mapped ? d->maps_blocks : is_used(d, found ? found->to : 0);
 }
@@ -292,8 +287,8 @@ static uint64_t put_blocks(struct writing *w, const struct layout_range *s, bool
 
 static void put_segment(struct writing *w, const struct layout_range *s)
 {
-    uint32_t device = device_place(s->device);
-    if (device >= SNAPSHOT_DEVICES_MAX || !w->snapshot->devices[device])
+    uint32_t device = snapshot_place(s->device);
+    if (!w->snapshot->devices[device])
         return;
     uint64_t held = put_blocks(w, s, false);
     pickle_open_dict(&w->pickle);
