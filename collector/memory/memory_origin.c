@@ -69,20 +69,6 @@ static int line_origin(struct memory_report *m, const struct slice *s, struct me
     return error < 0 && error != GPUPROF_LIMIT ? error : 1;
 }
 
-bool memory_has_stacks(const struct memory_report *m, uint32_t origin)
-{
-    const struct key_slot *first = NULL;
-    for (uint32_t i = 0; i < m->origins.of_stacks.slot_count; i++) {
-        const struct key_slot *slot = &m->origins.of_stacks.slots[i];
-        if (slot->value != origin + 1ull)
-            continue;
-        if (first && first->key.a == slot->key.a)
-            return true;
-        first = first ? first : slot;
-    }
-    return false;
-}
-
 /* The owner of memory that only CUPTI reports, without a call; a variable's name is in the
  * record. */
 static int variable_origin(struct memory_report *m, const struct record *r, unsigned kind,

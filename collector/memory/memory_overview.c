@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/json_text.h"
 #include "base/unit_text.h"
 #include "memory/memory_rows.h"
@@ -20,30 +21,15 @@
 #define PLACE_BYTES   96
 #define LOSS_BYTES    1000
 
-/* The owner, with its process if there are several: "rank 3: linear", "2 processes: linear"; new
+/* The owner, with its process if there are several: "rank 3: linear", "2 places: linear"; new
  * text. */
 static char *held_text(const struct memory_rows *r, const struct memory_row *row)
 {
-    const struct memory_report *m = r->report;
     char who[RANK_TITLE_BYTES], *owner = memory_owner_text(r, row->origin);
-    bool *is_counted = calloc(m->rec->count + 1u, sizeof *is_counted);
-    const struct process *of = NULL;
-    uint32_t processes = 0;
-    for (uint32_t i = 0; m->rec->count > 1 && is_counted && i < m->owners.count; i++) {
-        const struct memory_place *place = &m->places.list[m->owners.list[i].place];
-        if (m->owners.list[i].origin != row->origin || place->where != row->where ||
-            is_counted[place->process->index])
-            continue;
-        is_counted[place->process->index] = true;
-        of = place->process;
-        processes++;
-    }
-    free(is_counted);
-    char *text = processes == 1 ? text_printf("%s: %s", process_who(of, who), owner ? owner : "?")
-                 : processes    ? text_printf("%u processes: %s", processes, owner ? owner : "?")
-                                : NULL;
-    if (!text)
+    if (r->report->rec->count == 1)
         return owner;
+    char *text = row->places == 1 ? text_printf("%s: %s", process_who(row->process, who), owner)
+                                  : text_printf("%u places: %s", row->places, owner);
     free(owner);
     return text;
 }
@@ -110,26 +96,17 @@ static void print_failure(struct screen *s, const struct memory_rows *r)
         screen_line_freed(s, "", memory_owner_text(r, oom->owners[i].origin), "%10s  ",
                           bytes_text(held, oom->owners[i].live.bytes));
     print_advice(s, r, oom);
-    if (m->ooms.all > 1)
+    if (m->ooms.count + m->ooms.beyond > 1)
         screen_line(s, "", NULL, "... and %" PRIu64 " earlier: --table=out_of_memory",
-                    m->ooms.all - 1);
+                    m->ooms.count + m->ooms.beyond - 1);
 }
 
 /* ---- peaks ----------------------------------------------------------------------------------- */
 
-/* Lists the places with the largest peaks; returns how many. */
-static uint32_t largest_places(const struct memory_report *m, uint32_t places[static PLACES_SHOWN])
+static bool has_larger_peak(const void *one, const void *other)
 {
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < m->places.count; i++) {
-        uint32_t at = count < PLACES_SHOWN ? count++ : PLACES_SHOWN;
-        for (; at && m->places.list[places[at - 1]].peak.bytes < m->places.list[i].peak.bytes; at--)
-            if (at < PLACES_SHOWN)
-                places[at] = places[at - 1];
-        if (at < PLACES_SHOWN)
-            places[at] = i;
-    }
-    return count;
+    const struct memory_place *const *a = one, *const *b = other;
+    return (*a)->peak.bytes > (*b)->peak.bytes;
 }
 
 /* Warns about losses: without records of allocations and releases the books are wrong. */
@@ -149,9 +126,14 @@ static void print_places(struct screen *s, const struct memory_rows *r, bool is_
 {
     const struct memory_report *m = r->report;
     char peak[UNIT_TEXT_BYTES], end[UNIT_TEXT_BYTES], name[PLACE_BYTES];
-    uint32_t places[PLACES_SHOWN], count = largest_places(m, places);
+    const struct memory_place *places[PLACES_SHOWN];
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < m->places.count; i++) {
+        const struct memory_place *p = &m->places.list[i];
+        ARRAY_KEEP(places, count, PLACES_SHOWN, &p, has_larger_peak);
+    }
     for (uint32_t i = 0; i < count; i++) {
-        const struct memory_place *p = &m->places.list[places[i]];
+        const struct memory_place *p = places[i];
         char share[32] = "";
         if (p->total)
             snprintf(share, sizeof share, " (%.0f%% of the device)",

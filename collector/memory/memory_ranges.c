@@ -106,10 +106,9 @@ int memory_ranges_take(struct memory_ranges *r, const struct slice *s)
 static int memory_ranges_compare(const void *left, const void *right)
 {
     const struct memory_range_row *a = left, *b = right;
-    if (a->peak != b->peak)
-        return a->peak > b->peak ? -1 : 1;
-    int order = strcmp(a->name ? a->name->raw : "", b->name ? b->name->raw : "");
-    return order ? order : a->place < b->place ? -1 : a->place > b->place;
+    return ORDER(b->peak, a->peak)
+               ?: strcmp(a->name ? a->name->raw : "", b->name ? b->name->raw : "")
+               ?: ORDER(a->place, b->place);
 }
 
 void memory_ranges_sort(struct memory_ranges *r)

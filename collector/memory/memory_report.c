@@ -37,14 +37,9 @@ void memory_report_release(struct memory_report *m)
 
 /* ---- places and owners ----------------------------------------------------------------------- */
 
-static uint64_t plus(uint64_t sum, uint64_t bytes)
-{
-    return __builtin_add_overflow(sum, bytes, &sum) ? UINT64_MAX : sum;
-}
-
 static void memory_report_add(struct memory_amount *to, uint64_t bytes)
 {
-    to->bytes = plus(to->bytes, bytes);
+    to->bytes += bytes;
     to->blocks++;
 }
 
@@ -118,7 +113,6 @@ static int owner_of(struct memory_report *m, uint32_t origin, uint32_t place, ui
     int64_t found = NUMBER_ADD(&m->owners.numbers, &kind, m->owners.list, m->owners.count,
                                m->owners.most, &wanted);
     if (found == 0) {
-        m->owners.beyond++;
         wanted.origin = 0;
         found = NUMBER_ADD(&m->owners.numbers, &kind, m->owners.list, m->owners.count, UINT32_MAX,
                            &wanted);
@@ -129,20 +123,11 @@ static int owner_of(struct memory_report *m, uint32_t origin, uint32_t place, ui
 
 /* ---- time ------------------------------------------------------------------------------------ */
 
-static uint32_t curve_place(const struct memory_report *m, uint64_t at_ns)
-{
-    if (at_ns <= m->times.begin_ns)
-        return 0;
-    double part =
-        (double)(at_ns - m->times.begin_ns) / ((double)(m->times.end_ns - m->times.begin_ns) + 1);
-    return part < 1 ? (uint32_t)(part * MEMORY_CURVE) : MEMORY_CURVE - 1;
-}
-
 /* Advances the place to `at_ns` with its current bytes. */
 static void memory_report_pass_time(const struct memory_report *m, struct memory_place *p,
                                     uint64_t at_ns)
 {
-    uint32_t selected = curve_place(m, at_ns);
+    uint32_t selected = memory_slice(m->times.begin_ns, m->times.end_ns, at_ns);
     while (p->curve.at < selected) {
         p->curve.end[p->curve.at] = p->live.bytes;
         p->curve.max[++p->curve.at] = p->live.bytes;
@@ -227,7 +212,7 @@ static int memory_report_got(void *context, struct ledger_block *b, uint64_t at_
     if (error < 0)
         return error;
     if (!place) {
-        m->places.beyond++;
+        m->ledger.books.doubts.beyond++;
         return 0;
     }
     error = owner_of(m, b->owner, place - 1, &b->row);

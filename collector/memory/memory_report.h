@@ -15,7 +15,7 @@
 #include "memory/ledger.h"
 #include "resolve/steps.h"
 
-#define MEMORY_CURVE       240  /* slices of the recording's time */
+#define MEMORY_CURVE       240  /* slices of the time */
 #define MEMORY_PLACES_MAX  4096 /* more are dropped, and the report says so */
 #define MEMORY_PLACE_BYTES 6000
 #define MEMORY_OWNERS_FREE (1u << 16)
@@ -58,6 +58,15 @@ struct memory_origin {
     const struct function *function;
     unsigned kind; /* enum ledger_kind, --by=kind */
 };
+
+/* The slice of that time, 0 to MEMORY_CURVE - 1, in which `ns` is. */
+static inline uint32_t memory_slice(uint64_t begin_ns, uint64_t end_ns, uint64_t ns)
+{
+    if (ns <= begin_ns || end_ns <= begin_ns)
+        return 0;
+    double part = (double)(ns - begin_ns) / ((double)(end_ns - begin_ns) + 1);
+    return part < 1 ? (uint32_t)(part * MEMORY_CURVE) : MEMORY_CURVE - 1;
+}
 
 /* Bytes and blocks. */
 struct memory_amount {
@@ -150,6 +159,11 @@ struct memory_resident {
     uint64_t samples;
 };
 
+struct memory_held {
+    uint32_t origin;
+    struct memory_amount live;
+};
+
 /* An allocation that failed for lack of memory, and the state at that moment. */
 struct memory_oom {
     uint32_t place; /* UINT32_MAX: a place without blocks */
@@ -167,10 +181,7 @@ struct memory_oom {
     uint64_t on_device;        /* bytes of the process there, by CUDA */
     uint32_t origin;
     uint32_t owner_count;
-    struct {
-        uint32_t origin;
-        struct memory_amount live;
-    } owners[MEMORY_OOM_OWNERS]; /* the largest first */
+    struct memory_held owners[MEMORY_OOM_OWNERS]; /* the largest first */
 };
 
 /* Growth of the device's use beyond the ledger, between two queries of the program or between two
@@ -265,13 +276,11 @@ struct memory_report {
         uint32_t count;
         uint32_t most;
         struct number_set numbers;
-        uint64_t beyond; /* changes of owners that were dropped for lack of room */
     } owners;
     struct {
         struct memory_place *list; /* owned */
         uint32_t count;
         struct key_map numbers; /* (process, device, where) -> place + 1 */
-        uint64_t beyond;        /* blocks without a place, for lack of room */
         uint32_t marks_left;    /* marks left for new places */
     } places;
     struct memory_ranges ranges;
@@ -279,12 +288,11 @@ struct memory_report {
     struct {
         struct memory_oom list[MEMORY_OOMS_MAX];
         uint32_t count;
-        uint64_t all;
+        uint64_t beyond; /* not in the list, for lack of room */
     } ooms;
     struct {
         struct memory_jump *list; /* owned */
         uint32_t count;
-        uint64_t all;
         struct memory_longest
             *longest; /* owned, by process index: longest call since the last query */
     } jumps;
@@ -368,9 +376,6 @@ struct memory_amount memory_at_peak(const struct memory_place *p, const struct m
 int memory_origin_of(struct memory_report *m, const struct slice *s, unsigned kind,
                      uint32_t *number);
 
-/* True for a line that several stacks of a process lead to. */
-bool memory_has_stacks(const struct memory_report *m, uint32_t origin);
-
 /* The recorded name of an owner, with stacks from `tree`; malloc'ed, NULL if out of memory. */
 struct call_tree;
 char *memory_origin_text(const struct memory_report *m, uint32_t origin, struct call_tree *tree);
@@ -411,9 +416,8 @@ void memory_ranges_sort(struct memory_ranges *r);
  *
  * Memory: SIGNS_BYTES a process.
  */
-#define SIGNS_PIECES 240 /* slices of a process's time */
-#define SIGNS_BYTES  4000
-#define SIGNS_STEPS  8 /* fewer show no growth */
+#define SIGNS_BYTES 4000
+#define SIGNS_STEPS 8 /* fewer show no growth */
 
 #define SIGNS_GROWN_MIN  (16ull << 20) /* bytes: a smaller leak does not matter, ... */
 #define SIGNS_GROWN_PART 50            /* ... nor one below this fraction of the peak */
@@ -429,7 +433,7 @@ struct signs_book {
     uint64_t reserved;            /* by PyTorch's allocator, at the peak */
     uint32_t device;              /* of the peak */
     uint32_t at;                  /* current slice */
-    uint64_t least[SIGNS_PIECES]; /* minimum in each slice */
+    uint64_t least[MEMORY_CURVE]; /* minimum in each slice */
 };
 
 struct memory_signs {

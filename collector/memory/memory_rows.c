@@ -27,6 +27,7 @@ static void add_owner(struct memory_row *row, const struct memory_place *p,
 {
     struct memory_slope slope;
     row->places++;
+    row->process = p->process;
     sum(&row->at_peak, memory_at_peak(p, &o->level));
     sum(&row->end, o->level.live);
     sum(&row->asked, o->asked);
@@ -56,13 +57,8 @@ static int memory_rows_compare(const void *left, const void *right, void *contex
 {
     const struct memory_row *a = left, *b = right;
     uint64_t x = memory_row_shown(context, a).bytes, y = memory_row_shown(context, b).bytes;
-    if (a->where != b->where)
-        return a->where < b->where ? -1 : 1;
-    if (x != y)
-        return x > y ? -1 : 1;
-    if (a->got.bytes != b->got.bytes)
-        return a->got.bytes > b->got.bytes ? -1 : 1;
-    return a->origin < b->origin ? -1 : 1;
+    return ORDER(a->where, b->where)
+               ?: ORDER(y, x) ?: ORDER(b->got.bytes, a->got.bytes) ?: ORDER(a->origin, b->origin);
 }
 
 /* Orders leaks by growth, largest first. */

@@ -14,7 +14,8 @@ struct memory_row {
     enum memory_where where;
     bool leaks; /* in any place */
     uint32_t places;
-    struct memory_amount at_peak; /* each place at its own peak */
+    const struct process *process; /* of the last of them */
+    struct memory_amount at_peak;  /* each place at its own peak */
     struct memory_amount end;
     struct memory_amount asked;
     struct memory_amount got;

@@ -9,10 +9,7 @@ enum { OF_CUDA, OF_TENSORS };
 
 static uint32_t piece_of(const struct signs_process *p, uint64_t ns)
 {
-    if (ns <= p->begin_ns || p->end_ns <= p->begin_ns)
-        return 0;
-    double part = (double)(ns - p->begin_ns) / ((double)(p->end_ns - p->begin_ns) + 1);
-    return part < 1 ? (uint32_t)(part * SIGNS_PIECES) : SIGNS_PIECES - 1;
+    return memory_slice(p->begin_ns, p->end_ns, ns);
 }
 
 static void memory_signs_pass_time(struct signs_book *b, uint32_t selected)
@@ -36,8 +33,7 @@ static int memory_signs_got(void *context, struct ledger_block *block, uint64_t 
     struct signs_book *b = book_of(context, block, at_ns);
     if (block->is_host)
         return 0;
-    if (__builtin_add_overflow(b->live, block->bytes, &b->live))
-        b->live = UINT64_MAX; /* LEDGER_BYTES_MAX keeps all blocks together below it */
+    b->live += block->bytes; /* LEDGER_BYTES_MAX keeps all blocks together in range */
     if (b->live <= b->peak)
         return 0;
     b->peak = b->live;

@@ -207,17 +207,6 @@ static void owners_before(const struct table *t, FILE *out)
                                      : "at the moment of --at");
 }
 
-/* A line that grows may do so in only some of its stacks. */
-static void leaks_behind(const struct table *t, FILE *out)
-{
-    const struct memory_rows *r = t->source;
-    uint32_t several = 0;
-    for (uint32_t i = 0; i < t->shown; i++)
-        several += memory_has_stacks(r->report, r->leaks[i].origin);
-    if (several)
-        fprintf(out, "several stacks lead to %u of these; --by=stack shows each\n", several);
-}
-
 static const struct table_info owners_table = {
     .name = "owners",
     .key = "owners",
@@ -242,7 +231,6 @@ static const struct table_info leaks_table = {
     .text_limit = 10,
     .rows = {ROWS_IN(struct memory_rows, leaks, leak_count)},
     .row = fill_owner,
-    .text_behind = leaks_behind,
 };
 
 /* ---- kinds ----------------------------------------------------------------------------------- */

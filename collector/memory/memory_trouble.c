@@ -69,22 +69,20 @@ const char *memory_where_text(enum memory_where where)
 
 /* ---- failed allocations ---------------------------------------------------------------------- */
 
+static bool holds_more(const void *one, const void *other)
+{
+    const struct memory_held *a = one, *b = other;
+    return a->live.bytes > b->live.bytes;
+}
+
 /* Lists the largest owners of that place at this moment. */
 static void list_owners(const struct memory_report *m, struct memory_oom *oom)
 {
     for (uint32_t i = 0; i < m->owners.count; i++) {
         const struct memory_owner *o = &m->owners.list[i];
-        uint32_t at = oom->owner_count;
-        if (o->place != oom->place || !o->level.live.bytes)
-            continue;
-        if (at < MEMORY_OOM_OWNERS)
-            oom->owner_count++;
-        else if (o->level.live.bytes <= oom->owners[--at].live.bytes)
-            continue;
-        for (; at && oom->owners[at - 1].live.bytes < o->level.live.bytes; at--)
-            oom->owners[at] = oom->owners[at - 1];
-        oom->owners[at].origin = o->origin;
-        oom->owners[at].live = o->level.live;
+        const struct memory_held held = {o->origin, o->level.live};
+        if (o->place == oom->place && held.live.bytes)
+            ARRAY_KEEP(oom->owners, oom->owner_count, MEMORY_OOM_OWNERS, &held, holds_more);
     }
 }
 
@@ -92,13 +90,12 @@ static void list_owners(const struct memory_report *m, struct memory_oom *oom)
  * twice, before it fails. */
 static void forget_tries(struct memory_report *m, const struct memory_oom *oom)
 {
-    while (oom->where == MEMORY_OF_TENSORS && m->ooms.count && m->ooms.all == m->ooms.count) {
+    while (oom->where == MEMORY_OF_TENSORS && m->ooms.count && !m->ooms.beyond) {
         const struct memory_oom *last = &m->ooms.list[m->ooms.count - 1];
         if (last->where != MEMORY_OF_DEVICE || last->process != oom->process ||
             last->device != oom->device || last->tensors != oom->tensors)
             return;
         m->ooms.count--;
-        m->ooms.all--;
     }
 }
 
@@ -146,8 +143,10 @@ int memory_failed(struct memory_report *m, const struct ledger_block *wanted)
     forget_tries(m, &oom);
     if (!ledger_reaches(m->selected, p, wanted->device, oom.at_ns, oom.at_ns))
         return 0;
-    if (m->ooms.all++ >= MEMORY_OOMS_MAX)
+    if (m->ooms.count == MEMORY_OOMS_MAX) {
+        m->ooms.beyond++;
         return 0;
+    }
     if (number)
         list_owners(m, &oom);
     int error = oom.where == MEMORY_OF_TENSORS ? find_holes(m, &oom) : 0;
@@ -271,9 +270,7 @@ static int add_jump(struct memory_report *m, struct memory_place *p, struct memo
     if (before && (jump->hidden < jump->before || jump->hidden - jump->before < JUMP_BYTES))
         return 0;
     *longest = (struct memory_longest){0}; /* the next row starts anew */
-    if (m->jumps.all++ >= MEMORY_JUMPS_MAX)
-        return 0;
-    return ARRAY_PUSH(m->jumps.list, m->jumps.count, jump);
+    return m->jumps.count < MEMORY_JUMPS_MAX ? ARRAY_PUSH(m->jumps.list, m->jumps.count, jump) : 0;
 }
 
 int memory_hidden_left(struct memory_report *m, struct memory_place *p, const struct ledger_free *f)

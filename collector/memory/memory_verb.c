@@ -23,8 +23,6 @@ struct memory_view {
     struct table_view how;
 };
 
-#define NAMES_BYTES 300
-
 static bool memory_verb_is_wanted(const struct memory_view *v, const struct table_info *info,
                                   enum report_format format)
 {
@@ -51,17 +49,13 @@ static const struct table_info *table_of(const char *word, size_t length)
  * selection. */
 static enum exit_code check_view(const struct memory_view *v, enum report_format format)
 {
-    char names[NAMES_BYTES] = "";
-    size_t length = 0;
-    for (unsigned i = 0; i < MEMORY_TABLES; i++)
-        length += (size_t)snprintf(names + length, sizeof names - length, "%s%s", i ? ", " : "",
-                                   memory_tables[i]->name);
     for (const char *word = v->tables; word; word += *word == ',') {
-        length = strcspn(word, ",");
+        size_t length = strcspn(word, ",");
         const struct table_info *info = table_of(word, length);
         if (!info)
-            return usage_error("memory: unknown table '%.*s'; the tables are %s", (int)length, word,
-                               names);
+            return usage_error(
+                "memory: unknown table '%.*s'; 'gpuprof help memory' lists the tables", (int)length,
+                word);
         if (v->is_selection && word_in("places,owners,curve", info->name) == UINT_MAX)
             return usage_error("memory: --from and --to: the table %s always covers the whole "
                                "recording; name only places, owners and curve",
@@ -84,43 +78,42 @@ static enum exit_code check_view(const struct memory_view *v, enum report_format
 
 /* ---- around the tables ----------------------------------------------------------------------- */
 
-struct doubt {
-    uint64_t count;
+/* What the books may lack; `at` leads to a number of the report. */
+static const struct doubt {
+    size_t at;
     const char *key;
     const char *text;
+} doubts[] = {
+    {offsetof(struct memory_report, ledger.books.doubts.replaced), "replaced",
+     "blocks whose release was not recorded"},
+    {offsetof(struct memory_report, ledger.books.doubts.strays), "strays",
+     "releases of blocks whose allocation was not recorded"},
+    {offsetof(struct memory_report, ledger.books.doubts.beyond), "beyond",
+     "blocks that were too many to follow, left out of all sums"},
+    {offsetof(struct memory_report, ledger.books.doubts.in_graphs), "in_graphs",
+     "allocations by graph launches, left out of all sums"},
+    {offsetof(struct memory_report, ledger.books.doubts.sampled), "sampled",
+     "calls that stand for unrecorded ones, which are left out of all sums"},
+    {offsetof(struct memory_report, ranges.beyond), "ranges_beyond",
+     "ranges that were too many to follow"},
+    {offsetof(struct memory_report, ooms.beyond), "more_out_of_memory", "more failed allocations"},
 };
+#define DOUBTS (sizeof doubts / sizeof doubts[0])
 
-#define DOUBTS 9
-
-static void doubts_of(const struct memory_report *m, struct doubt doubts[static DOUBTS])
+static uint64_t doubt_count(const struct memory_report *m, const struct doubt *d)
 {
-    const struct ledger_doubts *d = &m->ledger.books.doubts;
-    const struct doubt all[DOUBTS] = {
-        {d->replaced, "replaced", "blocks whose release was not recorded"},
-        {d->strays, "strays", "releases of blocks whose allocation was not recorded"},
-        {d->beyond, "beyond", "blocks that were too many to follow, left out of all sums"},
-        {d->in_graphs, "in_graphs", "allocations by graph launches, left out of all sums"},
-        {d->sampled, "sampled",
-         "calls that stand for unrecorded ones, which are left out of all sums"},
-        {m->places.beyond, "placeless", "blocks on devices that were too many to follow"},
-        {m->owners.beyond, "others", "changes of owners that were too many to follow"},
-        {m->ranges.beyond, "ranges_beyond", "ranges that were too many to follow"},
-        {m->ooms.all - m->ooms.count, "more_out_of_memory", "more failed allocations"},
-    };
-    memcpy(doubts, all, sizeof all);
+    return *(const uint64_t *)((const char *)m + d->at);
 }
 
 static void print_doubts(const struct memory_report *m, FILE *out)
 {
-    struct doubt doubts[DOUBTS];
     char count[UNIT_TEXT_BYTES];
     bool any = false;
-    doubts_of(m, doubts);
     for (unsigned i = 0; i < DOUBTS; i++) {
-        if (!doubts[i].count)
+        if (!doubt_count(m, &doubts[i]))
             continue;
-        fprintf(out, "%s  %12s  %s\n", any ? "" : "\nnotes\n", count_text(count, doubts[i].count),
-                doubts[i].text);
+        fprintf(out, "%s  %12s  %s\n", any ? "" : "\nnotes\n",
+                count_text(count, doubt_count(m, &doubts[i])), doubts[i].text);
         any = true;
     }
 }
@@ -134,18 +127,16 @@ static void print_json_head(const struct memory_rows *r, FILE *out)
     static const char *const at[] = {
         [MEMORY_AT_PEAK] = "peak", [MEMORY_AT_END] = "end", [MEMORY_AT_TIME] = "time"};
     const struct memory_report *m = r->report;
-    struct doubt doubts[DOUBTS];
     const char *separator = "";
     fprintf(out, "{\n\"processes\": %u,\n\"wall_ns\": %" PRIu64 ",\n", m->rec->count,
             m->times.end_ns - m->times.begin_ns);
     fprintf(out, "\"by\": \"%s\",\n\"at\": \"%s\",\n\"steps_by\": \"%s\",\n", by[m->by], at[r->at],
             step_kind_word(m->steps.count ? m->steps.kind : STEPS_NONE));
-    doubts_of(m, doubts);
     fputs("\"doubts\": {", out);
     for (unsigned i = 0; i < DOUBTS; i++) {
-        if (!doubts[i].count)
+        if (!doubt_count(m, &doubts[i]))
             continue;
-        fprintf(out, "%s\"%s\": %" PRIu64, separator, doubts[i].key, doubts[i].count);
+        fprintf(out, "%s\"%s\": %" PRIu64, separator, doubts[i].key, doubt_count(m, &doubts[i]));
         separator = ", ";
     }
     fputs("}", out);

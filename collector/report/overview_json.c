@@ -144,7 +144,7 @@ static void print_shortage(const struct report *r, FILE *out)
             "{\"count\": %" PRIu64
             ", \"where\": {\"pid\": %u, \"device\": %lld, \"at_ns\": %" PRIu64
             "}, \"wanted_bytes\": %" PRIu64 ", \"held_bytes\": %" PRIu64 ", \"device_bytes\": ",
-            m->ooms.all, oom->process->header.pid,
+            m->ooms.count + m->ooms.beyond, oom->process->header.pid,
             oom->device == LEDGER_NO_DEVICE ? -1ll : (long long)oom->device,
             oom->at_ns > origin_ns ? oom->at_ns - origin_ns : 0, oom->wanted, oom->live);
     fprintf(out, oom->total ? "%" PRIu64 : "null", oom->total);

@@ -82,22 +82,10 @@ def test_the_screen_says_whose_it_is(memory, run_verb, tmp_path):
     screen = run_verb("memory", tmp_path / "data").stdout.partition("\n\n")[0]
     held = screen.partition("  held by ")[2].splitlines()
     assert [line.partition("%  ")[2].partition(" (")[0] for line in held] == [
-        "2 processes: train", "rank 1: train"]
+        "2 places: train", "rank 1: train"]
     memory(both[:1])
     assert "process" not in run_verb("memory", "--rank=0", tmp_path / "data").stdout.partition(
         "  held by ")[2].partition("\n\n")[0]
-
-
-def test_stacks_of_one_line(memory, run_verb, tmp_path):
-    process = leaking(20, 0, leaks=2)
-    assert memory([process])["leaks"] and "--by=stack" not in run_verb(
-        "memory", tmp_path / "data").stdout
-    process.raw(1, TYPES["stack"], [90, 0], struct.pack("<Q", 2 << 60 | 2))
-    process.call("cudaMalloc", [1 << 45, 256, 0], code=90)
-    memory([process])
-    assert "several stacks lead to 1 of these; --by=stack shows each" in run_verb(
-        "memory", tmp_path / "data").stdout
-    assert "tells them apart" not in run_verb("memory", tmp_path / "data", "--by=stack").stdout
 
 
 def test_whose_stack_it_is(memory, run_verb, tmp_path):
@@ -150,7 +138,7 @@ def test_nothing_could_be_read(memory, run_verb, run_collector, tmp_path):
 
 
 def test_wrong_usage(run_collector):
-    for words, says in ((["--table=peaks"], "the tables are out_of_memory, places, owners, leaks"),
+    for words, says in ((["--table=peaks"], "unknown table 'peaks'; 'gpuprof help memory' lists the"),
                         (["--sort=colour", "--table=owners"],
                          "column 'colour'; the columns are: name, "),
                         (["--at=noon"], "neither peak nor end nor a number of seconds"),
