@@ -134,7 +134,7 @@ static struct op_class class_of(struct op_report *o, const struct op *op, const 
                           .inputs = formula ? op->inputs : 0,
                           .is_covered = outer_is && outer_is->counts,
                           .is_compiled = op_is_label(op) && is_compiled(op->text)};
-    is.counts = is.is_covered || (formula && op_formula_is_counted(formula));
+    is.counts = is.is_covered || (formula && formula->counter);
     find_module(o, op, forward, outer_is, &is);
     return is;
 }

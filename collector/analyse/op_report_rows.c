@@ -66,11 +66,11 @@ static void find_flops(struct op_report *o, const struct op_entry *entry)
     struct op_flops flops = {0};
     if (inputs)
         flops = op_flops_of(is->formula, inputs->raw, inputs->raw_bytes);
-    if (op_formula_is_profiled(is->formula))
+    if (is->formula->profiler)
         add_flops(&row->values[OP_PROFILER],
                   entry->calls > entry->duplicates ? entry->calls - entry->duplicates : 0,
                   flops.is_profiled, flops.profiler);
-    if (op_formula_is_counted(is->formula) && !is->is_covered) {
+    if (is->formula->counter && !is->is_covered) {
         add_flops(&row->values[OP_COUNTER], entry->calls, flops.is_counted, flops.counter);
         add_to_modules(o, is->backward_of, OP_BACKWARD_FLOPS, entry->calls, &flops);
         add_to_modules(o, is->module, OP_COUNTER, entry->calls, &flops);

@@ -2,6 +2,7 @@
 #include "flops/library_flops.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -100,87 +101,46 @@ void library_shape_put(const struct library_shape *s, FILE *out)
 #define SIZES_MAX   8            /* dimensions of a tensor */
 #define TENSORS_MAX 8            /* tensors of an operation in a plan */
 
-enum library_formula {
-    FLOPS_NONE,
-    FLOPS_PRODUCT, /* matrix product: m x k, k x n */
-    FLOPS_GROUPED, /* many matrix products */
-    FLOPS_TRIANGLE /* triangular and m x n matrix: product or solution */
-};
+#define AMOUNT_MAX 0x1p63 /* larger amounts are not known, nor is NAN */
 
-static const uint8_t formulae[API_ROLE_COUNT] = {
-#define LIBRARY_FLOPS(ROLE, formula) [API_DOES_##ROLE] = FLOPS_##formula,
-#include "flops/library_flops.def"
-};
-
-/* ---- arithmetic that does not overflow ------------------------------------------------------- */
-
-/* Multiplies *product by `factor`; false: overflow, or an invalid factor. */
-static bool times(uint64_t *product, uint64_t factor)
+static struct library_work work_made(uint8_t type, double flops, double bytes)
 {
-    return factor <= NUMBER_MAX && !__builtin_mul_overflow(*product, factor, product);
+    struct library_work work = {.type = type, .has_flops = flops < AMOUNT_MAX};
+    work.has_bytes = work.has_flops && bytes < AMOUNT_MAX;
+    work.flops = work.has_flops ? (uint64_t)flops : 0;
+    work.bytes = work.has_bytes ? (uint64_t)bytes : 0;
+    return work;
 }
 
-/* Adds the bytes of a * b * c numbers of that type. */
-static bool add_bytes(uint64_t *bytes, unsigned type, uint64_t a, uint64_t b, uint64_t c)
+/* The bytes of so many numbers of that type; NAN: not known. */
+static double bytes_of(unsigned type, double numbers)
 {
-    uint64_t bits = library_type_bits(type);
-    return bits && times(&bits, a) && times(&bits, b) && times(&bits, c) &&
-           !__builtin_add_overflow(*bytes, bits / 8 + (bits % 8 != 0), bytes);
+    return library_type_bits(type) ? ceil(library_type_bits(type) * numbers / 8) : NAN;
 }
 
 /* ---- of arguments ---------------------------------------------------------------------------- */
 
-static bool product(const struct library_shape *s, uint64_t batch, struct library_work *work)
-{
-    work->flops = library_type_is_complex(s->a_type) ? 8 : 2;
-    work->has_bytes = add_bytes(&work->bytes, s->a_type, s->m, s->k, batch) &&
-                      add_bytes(&work->bytes, s->b_type, s->k, s->n, batch) &&
-                      add_bytes(&work->bytes, s->d_type, s->m, s->n, batch);
-    return s->has_m && s->has_n && s->has_k && times(&work->flops, s->m) &&
-           times(&work->flops, s->n) && times(&work->flops, s->k) && times(&work->flops, batch);
-}
-
-/* Products of several sizes: the sum of m * n * k is known; the bytes only if all have one size. */
-static bool grouped(const struct library_shape *s, uint64_t batch, struct library_work *work)
-{
-    work->flops = library_type_is_complex(s->a_type) ? 8 : 2;
-    bool is_one_size = s->m && s->n && s->k;
-    if (is_one_size) {
-        struct library_work same = {0};
-        product(s, batch, &same);
-        work->has_bytes = same.has_bytes;
-        work->bytes = same.bytes;
-    }
-    return s->mnk && times(&work->flops, s->mnk);
-}
-
-/* A triangle, m x m on the left or n x n on the right, is half stored; the right-hand sides are
- * read and written. */
-static bool triangle(const struct library_shape *s, uint64_t batch, struct library_work *work)
-{
-    uint64_t size = s->side ? s->n : s->m, half = 0;
-    work->flops = library_type_is_complex(s->a_type) ? 4 : 1;
-    work->has_bytes = size < NUMBER_MAX && add_bytes(&half, s->a_type, size, size + 1, batch) &&
-                      add_bytes(&work->bytes, s->a_type, s->m, s->n, batch) &&
-                      !__builtin_mul_overflow(work->bytes, 2, &work->bytes) &&
-                      !__builtin_add_overflow(work->bytes, half / 2, &work->bytes);
-    return s->has_m && s->has_n && times(&work->flops, s->m) && times(&work->flops, s->n) &&
-           times(&work->flops, size) && times(&work->flops, batch);
-}
-
 struct library_work library_work_of(unsigned does, const struct library_shape *s)
 {
     bool is_alike = s->a_type == s->b_type || s->b_type == LIBRARY_TYPE_NONE;
-    struct library_work work = {.type = is_alike ? s->a_type : LIBRARY_TYPE_NONE};
-    uint64_t batch = s->batch ? s->batch : 1;
-    switch (does < API_ROLE_COUNT ? formulae[does] : FLOPS_NONE) {
-    case FLOPS_PRODUCT: work.has_flops = product(s, batch, &work); break;
-    case FLOPS_GROUPED: work.has_flops = grouped(s, batch, &work); break;
-    case FLOPS_TRIANGLE: work.has_flops = triangle(s, batch, &work); break;
-    default: break;
+    double m = (double)s->m, n = (double)s->n, k = (double)s->k;
+    double batch = s->batch ? (double)s->batch : 1;
+    double each = library_type_is_complex(s->a_type) ? 8 : 2; /* a multiply-add */
+    double size = s->side ? n : m, flops = NAN, bytes = NAN;
+    if (does == API_DOES_GEMM && s->has_m && s->has_n && s->has_k) {
+        flops = each * m * n * k * batch;
+        bytes = bytes_of(s->a_type, m * k * batch) + bytes_of(s->b_type, k * n * batch) +
+                bytes_of(s->d_type, m * n * batch);
+    } else if (does == API_DOES_GEMM_GROUPED && s->mnk) {
+        flops = each * (double)s->mnk;
+    } else if (does == API_DOES_TRIANGLE && s->has_m && s->has_n) {
+        /* m x m on the left or n x n on the right is half stored; the right-hand sides are read and
+         * written. */
+        flops = each / 2 * m * n * size * batch;
+        bytes = 2 * bytes_of(s->a_type, m * n * batch) +
+                floor(bytes_of(s->a_type, size * (size + 1) * batch) / 2);
     }
-    work.has_bytes &= work.has_flops;
-    return work;
+    return work_made(is_alike ? s->a_type : LIBRARY_TYPE_NONE, flops, bytes);
 }
 
 /* ---- of a plan's text ------------------------------------------------------------------------ */
@@ -276,123 +236,108 @@ static const struct tensor *tensor_of(const struct operation *o, const char *nam
     return NULL;
 }
 
-static bool times_sizes(uint64_t *product, const struct tensor *t, uint32_t from)
+static double sizes_product(const struct tensor *t, uint32_t from)
 {
+    double product = 1;
     for (uint32_t i = from; i < t->count; i++)
-        if (!times(product, t->sizes[i]))
-            return false;
-    return true;
-}
-
-/* Adds the bytes of the tensors; virtual ones have none. */
-static bool add_tensors(uint64_t *bytes, const struct tensor *const *tensors, unsigned count,
-                        bool all)
-{
-    for (unsigned i = 0; i < count; i++) {
-        uint64_t numbers = 1;
-        if (all || !tensors[i]->is_virtual)
-            if (!times_sizes(&numbers, tensors[i], 0) ||
-                !add_bytes(bytes, tensors[i]->type, numbers, 1, 1))
-                return false;
-    }
-    return true;
+        product *= (double)t->sizes[i];
+    return product;
 }
 
 /* What an operation computes, and with which tensors. */
 struct counted {
-    uint64_t flops;
+    double flops;                    /* NAN: not known */
     const struct tensor *tensors[4]; /* the first two are multiplied */
-    unsigned count;
+    unsigned count;                  /* 0: it does not count */
 };
+
+static const struct counted unknown = {.flops = NAN};
+
+/* The bytes of its tensors; without those that are virtual unless `all`. */
+static double tensor_bytes(const struct counted *c, bool all)
+{
+    double bytes = 0;
+    for (unsigned i = 0; i < c->count; i++)
+        if (all || !c->tensors[i]->is_virtual)
+            bytes += bytes_of(c->tensors[i]->type, sizes_product(c->tensors[i], 0));
+    return bytes;
+}
 
 /*
  * Forward, or one of the two gradients. All three apply the filter to each output point, over the
  * channels of a group. With k outputs and a filter of c/groups, r, s: 2 * (n * k * p * q) *
  * (c/groups * r * s).
  */
-static bool convolution(const struct operation *o, struct counted *c)
+static struct counted convolution(const struct operation *o)
 {
     const struct tensor *x = tensor_of(o, "x", "dx"), *w = tensor_of(o, "w", "dw");
     const struct tensor *y = tensor_of(o, "y", "dy");
     if (!x || !w || !y || w->count < 3 || x->count != w->count || y->count != w->count)
-        return false;
-    *c = (struct counted){2, {x, w, y}, 3};
-    return times_sizes(&c->flops, y, 0) && times_sizes(&c->flops, w, 1);
+        return unknown;
+    return (struct counted){2 * sizes_product(y, 0) * sizes_product(w, 1), {x, w, y}, 3};
 }
 
-static bool matrices(const struct operation *o, struct counted *c)
+static struct counted matrices(const struct operation *o)
 {
     const struct tensor *left = tensor_of(o, "a", "a"), *right = tensor_of(o, "b", "b");
     const struct tensor *out = tensor_of(o, "c", "c");
     if (!left || !right || !out || left->count < 2 || out->count < 2)
-        return false;
-    *c = (struct counted){2, {left, right, out}, 3};
-    return times_sizes(&c->flops, out, 0) && times(&c->flops, left->sizes[left->count - 1]);
+        return unknown;
+    return (struct counted){
+        2 * sizes_product(out, 0) * sizes_product(left, left->count - 1), {left, right, out}, 3};
 }
 
 /* Products of queries and keys, and of these and values: one each, or three and two for
  * gradients. */
-static bool attention(const struct operation *o, unsigned keys, unsigned values, struct counted *c)
+static struct counted attention(const struct operation *o, double keys, double values)
 {
     const struct tensor *q = tensor_of(o, "q", "q"), *k = tensor_of(o, "k", "k");
     const struct tensor *v = tensor_of(o, "v", "v"), *out = tensor_of(o, "o", "o");
     if (!q || !k || !v || !out || q->count != 4 || k->count != 4 || v->count != 4 ||
-        out->count != 4 || q->sizes[3] > NUMBER_MAX || v->sizes[3] > NUMBER_MAX)
-        return false;
-    *c = (struct counted){2, {q, k, v, out}, 4};
-    return times(&c->flops, q->sizes[0]) && times(&c->flops, q->sizes[1]) &&
-           times(&c->flops, q->sizes[2]) && times(&c->flops, k->sizes[2]) &&
-           times(&c->flops, keys * q->sizes[3] + values * v->sizes[3]);
+        out->count != 4)
+        return unknown;
+    double each = keys * (double)q->sizes[3] + values * (double)v->sizes[3];
+    return (struct counted){2 * (double)q->sizes[0] * (double)q->sizes[1] * (double)q->sizes[2] *
+                                (double)k->sizes[2] * each,
+                            {q, k, v, out},
+                            4};
 }
 
-enum counts { COUNTS_NOT, COUNTS, COUNTS_UNKNOWN };
-
 /* Other operations are small in comparison. */
-static enum counts count_operation(const struct operation *o, struct counted *c)
+static struct counted count_operation(const struct operation *o)
 {
-    bool is_known;
     if (library_flops_is_word(o->name, "convolution_forward") ||
         library_flops_is_word(o->name, "convolution_backward_data") ||
         library_flops_is_word(o->name, "convolution_backward_filter"))
-        is_known = convolution(o, c);
-    else if (library_flops_is_word(o->name, "matmul"))
-        is_known = matrices(o, c);
-    else if (library_flops_is_word(o->name, "sdpa_fwd"))
-        is_known = attention(o, 1, 1, c);
-    else if (library_flops_is_word(o->name, "sdpa_bwd"))
-        is_known = attention(o, 3, 2, c);
-    else
-        return library_flops_is_word(o->name, "...") ? COUNTS_UNKNOWN : COUNTS_NOT;
-    return is_known ? COUNTS : COUNTS_UNKNOWN;
+        return convolution(o);
+    if (library_flops_is_word(o->name, "matmul"))
+        return matrices(o);
+    if (library_flops_is_word(o->name, "sdpa_fwd"))
+        return attention(o, 1, 1);
+    if (library_flops_is_word(o->name, "sdpa_bwd"))
+        return attention(o, 3, 2);
+    return library_flops_is_word(o->name, "...") ? unknown : (struct counted){0};
 }
 
 struct library_work library_plan_work(const char *text, size_t bytes)
 {
-    static const struct library_work unknown = {.type = LIBRARY_TYPE_NONE};
-    struct library_work all = unknown;
     struct words rest = {text, text + bytes};
-    uint64_t alone = 0;
+    double flops = 0, alone = 0, in_memory = 0;
+    uint8_t type = LIBRARY_TYPE_NONE;
     unsigned found = 0;
-    bool has_alone = true, has_bytes = true;
     while (rest.at < rest.end) {
         struct operation o;
-        struct counted c;
         read_operation(library_flops_cut(&rest, ';'), &o);
-        enum counts counts = count_operation(&o, &c);
-        if (counts == COUNTS_UNKNOWN ||
-            (counts == COUNTS && __builtin_add_overflow(all.flops, c.flops, &all.flops)))
-            return unknown;
-        if (counts == COUNTS_NOT)
+        struct counted c = count_operation(&o);
+        flops += c.flops;
+        if (!c.count)
             continue;
-        uint8_t type =
+        uint8_t its =
             c.tensors[0]->type == c.tensors[1]->type ? c.tensors[0]->type : LIBRARY_TYPE_NONE;
-        all.type = found++ && all.type != type ? LIBRARY_TYPE_NONE : type;
-        has_alone = has_alone && add_tensors(&alone, c.tensors, c.count, true);
-        has_bytes = has_bytes && add_tensors(&all.bytes, c.tensors, c.count, false);
+        type = found++ && type != its ? LIBRARY_TYPE_NONE : its;
+        alone += tensor_bytes(&c, true);
+        in_memory += tensor_bytes(&c, false);
     }
-    all.has_flops = found;
-    all.has_bytes = found && (found == 1 ? has_alone : has_bytes);
     /* With one such operation, virtual tensors count: fused ones output as much as they get. */
-    all.bytes = found == 1 ? alone : all.bytes;
-    return all;
+    return work_made(type, found ? flops : NAN, found == 1 ? alone : in_memory);
 }

@@ -10,7 +10,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct op_formula;
+struct op_formula {
+    const char *name;
+    uint8_t profiler; /* enum flop_formula; 0: torch.profiler does not count the operator */
+    uint8_t counter;  /* likewise for flop_counter */
+    uint8_t first;    /* index of the first input */
+};
 
 struct op_flops {
     bool is_profiled; /* `profiler` is known */
@@ -24,10 +29,6 @@ struct op_flops {
 
 /* The row of the operator in op_flops.def, or NULL. */
 const struct op_formula *op_formula_of(const char *name);
-
-/* Whether torch.profiler or flop_counter counts the operator. */
-bool op_formula_is_profiled(const struct op_formula *f);
-bool op_formula_is_counted(const struct op_formula *f);
 
 /* The operations of one call with the inputs of an OP_INPUTS record. */
 struct op_flops op_flops_of(const struct op_formula *f, const char *bytes, uint32_t byte_count);
