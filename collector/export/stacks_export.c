@@ -282,7 +282,7 @@ struct export_writer {
 
 static struct export_writer *
 stacks_export_create(struct output *out, struct walk *walk, const struct export_scope *scope,
-                     bool and_host, int (*write)(const struct flame *f, struct output *out))
+                     int (*write)(const struct flame *f, struct output *out))
 {
     struct export_writer *w = calloc(1, sizeof *w);
     if (!w)
@@ -294,10 +294,11 @@ stacks_export_create(struct output *out, struct walk *walk, const struct export_
         free(w);
         return NULL;
     }
-    flame_wants(&w->flame, scope->weight, and_host);
-    w->flame.costs.split_processes = true;
+    struct stack_costs *costs = &w->flame.costs;
+    flame_wants(&w->flame, scope->weight);
+    costs->split_processes = true;
     if (!write)
-        w->flame.costs.split_threads = w->flame.costs.split_work = true;
+        costs->split_threads = costs->split_work = costs->has_samples = costs->has_waits = true;
     w->costs = stack_costs_consumer(&w->flame.costs);
     return w;
 }
@@ -335,11 +336,11 @@ static void stacks_free(struct export_writer *w)
 
 /* ---- the formats ----------------------------------------------------------------------------- */
 
-#define STACKS_FORMAT(format, its_ending, and_host, write)                                         \
+#define STACKS_FORMAT(format, its_ending, write)                                                   \
     static struct export_writer *create_##format(struct output *out, struct walk *walk,            \
                                                  const struct export_scope *scope)                 \
     {                                                                                              \
-        return stacks_export_create(out, walk, scope, and_host, write);                            \
+        return stacks_export_create(out, walk, scope, write);                                      \
     }                                                                                              \
     const struct export_format format##_export = {                                                 \
         .file = {#format, its_ending},                                                             \
@@ -352,6 +353,6 @@ static void stacks_free(struct export_writer *w)
 
 /* Calls, times and bytes by stack: for go tool pprof, as lines for flame graph tools, and for
  * speedscope. */
-STACKS_FORMAT(pprof, "pb", true, NULL);
-STACKS_FORMAT(folded, "folded", false, flame_write_folded);
-STACKS_FORMAT(speedscope, "json", true, flame_write_speedscope);
+STACKS_FORMAT(pprof, "pb", NULL);
+STACKS_FORMAT(folded, "folded", flame_write_folded);
+STACKS_FORMAT(speedscope, "json", flame_write_speedscope);

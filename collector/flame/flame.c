@@ -50,12 +50,12 @@ bool flame_lacks(enum flame_weight weight, const struct stack_cost *without)
                                   : without->calls;
 }
 
-void flame_wants(struct flame *f, enum flame_weight weight, bool and_host)
+void flame_wants(struct flame *f, enum flame_weight weight)
 {
     f->weight = weight;
     f->costs.split_work = weight == WEIGHT_GPU;
-    f->costs.has_samples = weight == WEIGHT_CPU || weight == WEIGHT_WALL || and_host;
-    f->costs.has_waits = weight == WEIGHT_OFF_CPU || weight == WEIGHT_WALL || and_host;
+    f->costs.has_samples = weight == WEIGHT_CPU || weight == WEIGHT_WALL;
+    f->costs.has_waits = weight == WEIGHT_OFF_CPU || weight == WEIGHT_WALL;
 }
 
 const char *flame_value_text(enum flame_weight weight, char *text, uint64_t value)
@@ -113,20 +113,13 @@ char *flame_note(const struct flame *f, const struct stack_cost *without, char *
 char *flame_title(const struct flame *f, char *text)
 {
     const struct recording *rec = f->costs.rec;
-    char program[256] = "nothing", another[256], count[UNIT_TEXT_BYTES], value[UNIT_TEXT_BYTES];
-    char processes[64] = "", others[64] = "";
-    uint32_t alike = 0;
+    char program[256] = "nothing", count[UNIT_TEXT_BYTES], value[UNIT_TEXT_BYTES];
+    char processes[64] = "";
     if (rec->count)
         process_program(rec->processes[0], program, sizeof program);
-    for (uint32_t i = 0; i < rec->count; i++)
-        alike += strcmp(process_program(rec->processes[i], another, sizeof another), program) == 0;
-    if (alike > 1)
-        snprintf(processes, sizeof processes, " (%s processes%s)", count_text(count, alike),
-                 f->costs.merges_ranks ? " as one" : "");
-    if (alike < rec->count)
-        snprintf(others, sizeof others, " and %s other%s", count_text(count, rec->count - alike),
-                 rec->count - alike > 1 ? "s" : "");
-    snprintf(text, FLAME_TITLE_BYTES, "%s%s%s: %s: %s", program, processes, others,
+    if (rec->count > 1)
+        snprintf(processes, sizeof processes, " (%s processes)", count_text(count, rec->count));
+    snprintf(text, FLAME_TITLE_BYTES, "%s%s: %s: %s", program, processes,
              flame_weight_text(f->weight), flame_value_text(f->weight, value, f->nodes[0].total));
     return text;
 }

@@ -38,9 +38,8 @@ struct flame {
 /* Returns true if some events of that weight have no stack. */
 bool flame_lacks(enum flame_weight weight, const struct stack_cost *without);
 
-/* Sets what the costs must count; `and_host`: host activities too. Call it after
- * stack_costs_init. */
-void flame_wants(struct flame *f, enum flame_weight weight, bool and_host);
+/* Sets what the costs must count. Call it after stack_costs_init. */
+void flame_wants(struct flame *f, enum flame_weight weight);
 
 /* Walks the recording of the initialised costs, with symbols from `symbol_folder` (symbols.h). The
  * caller owns costs and nodes. Returns 0, or an error after a message. */
@@ -67,7 +66,7 @@ int flame_arrange(const struct call_tree *tree, struct flame_node *nodes);
 const char *flame_value_text(enum flame_weight weight, char *text, uint64_t value);
 const char *flame_weight_text(enum flame_weight weight); /* "time on the host" */
 
-/* "train.py (8 processes) and 1 other: time of calls on the host: 12.000 us"; returns `text`. */
+/* "train.py (8 processes): time of calls on the host: 12.000 us"; returns `text`. */
 #define FLAME_TITLE_BYTES 512
 char *flame_title(const struct flame *f, char *text);
 
@@ -100,7 +99,7 @@ struct flame_picture {
     /* The colour of a node (0: the root), and its description, without a colon. NULL: by the
      * frame's kind, and number and share. */
     unsigned (*colour)(const void *context, uint32_t node);
-    void (*describe)(const void *context, uint32_t node, uint64_t total, char *text);
+    void (*describe)(const void *context, uint32_t node, char *text);
     const void *context;
 };
 

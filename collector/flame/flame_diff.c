@@ -10,8 +10,7 @@
 #include "base/unit_text.h"
 #include "error.h"
 
-#define GONE_LABEL "[gone]"
-#define LEGEND     26 /* px */
+#define LEGEND 26 /* px */
 
 void flame_diff_init(struct flame_diff *d, enum flame_weight weight, bool is_shares)
 {
@@ -87,22 +86,18 @@ int flame_diff_add(struct flame_diff *d, enum flame_side side, const struct flam
 
 /* ---- both sides ------------------------------------------------------------------------------ */
 
-/* A graph of both sides. Nodes are as wide as their cost now; those after `there` only existed
- * before, and are as wide as they were. Indexed by node, [0] is the root. */
+/* A graph of both sides, indexed by node, [0] is the root. A node is as wide as its cost on the
+ * side where it is higher, so that what is gone has a place, too. */
 struct both {
     struct flame_diff *d;
-    uint32_t there;
     struct flame_node *nodes; /* owned, as is the next */
     uint64_t (*totals)[FLAME_SIDES];
-    uint32_t *duplicates; /* owned: duplicates of nodes that are gone, and of their callers */
-    const char *note;
 };
 
 static void both_release(struct both *b)
 {
     free(b->nodes);
     free(b->totals);
-    free(b->duplicates);
 }
 
 static double scale_of(const struct flame_diff *d, const uint64_t sums[FLAME_SIDES],
@@ -119,18 +114,17 @@ static int flame_diff_add_up(struct both *b)
 {
     struct flame_diff *d = b->d;
     uint64_t sums[FLAME_SIDES] = {0};
-    b->there = d->tree.count;
-    b->totals = calloc(b->there + 1u, sizeof *b->totals);
-    b->duplicates = calloc(b->there + 1u, sizeof *b->duplicates);
-    if (!b->totals || !b->duplicates)
+    uint32_t count = d->tree.count;
+    b->totals = calloc(count + 1u, sizeof *b->totals);
+    if (!b->totals)
         return GPUPROF_NO_MEMORY;
     for (unsigned side = 0; side < FLAME_SIDES; side++) {
-        for (uint32_t n = 0; n < b->there; n++)
+        for (uint32_t n = 0; n < count; n++)
             sums[side] += d->own[n][side];
     }
     for (unsigned side = 0; side < FLAME_SIDES; side++) {
         double scale = scale_of(d, sums, (enum flame_side)side);
-        for (uint32_t n = b->there; n > 0; n--) {
+        for (uint32_t n = count; n > 0; n--) {
             d->own[n - 1][side] = (uint64_t)llround((double)d->own[n - 1][side] * scale);
             b->totals[n][side] += d->own[n - 1][side];
             b->totals[call_tree_node(&d->tree, n)->parent][side] += b->totals[n][side];
@@ -139,71 +133,17 @@ static int flame_diff_add_up(struct both *b)
     return 0;
 }
 
-static bool flame_diff_is_gone(const struct both *b, uint32_t n)
-{
-    return !b->totals[n][FLAME_NOW] && b->totals[n][FLAME_BEFORE];
-}
-
-/* Stacks that are gone have no width now: duplicates them under a root of their own, with the same
- * frames. */
-static int add_gone(struct both *b)
-{
-    struct flame_diff *d = b->d;
-    struct shown_frame frame = {.kind = SHOWN_WORK}; /* no other frame has this kind here */
-    uint32_t root = 0;
-    for (uint32_t n = b->there; n > 0; n--)
-        if (b->duplicates[n] || (flame_diff_is_gone(b, n) && d->own[n - 1][FLAME_BEFORE]))
-            b->duplicates[n] = b->duplicates[call_tree_node(&d->tree, n)->parent] = UINT32_MAX;
-    if (!b->duplicates[0])
-        return 0;
-    int error =
-        kernel_name_intern(&d->names, (const uint8_t *)GONE_LABEL, strlen(GONE_LABEL), &frame.name);
-    if (error == 0)
-        error = call_tree_child(&d->tree, 0, &frame, &root);
-    b->duplicates[0] = root;
-    for (uint32_t n = 1; error == 0 && n <= b->there; n++)
-        if (b->duplicates[n])
-            error = call_tree_child(&d->tree, b->duplicates[call_tree_node(&d->tree, n)->parent],
-                                    call_tree_frame(&d->tree, n), &b->duplicates[n]);
-    uint64_t(*totals)[FLAME_SIDES] = realloc(b->totals, (d->tree.count + 1u) * sizeof *totals);
-    if (!totals)
-        return GPUPROF_NO_MEMORY;
-    b->totals = totals;
-    memset(totals + b->there + 1, 0, (d->tree.count - b->there) * sizeof *totals);
-    for (uint32_t n = 1; n <= b->there; n++)
-        if (b->duplicates[n] > b->there)
-            memcpy(totals[b->duplicates[n]], totals[n], sizeof *totals);
-    return error;
-}
-
-/* Puts the root of what is gone last, whatever the labels. */
-static void put_last(struct flame_node *nodes, uint32_t node)
-{
-    uint32_t *at = &nodes[0].first_child;
-    while (*at && *at != node)
-        at = &nodes[*at].sibling;
-    *at = *at ? nodes[node].sibling : 0;
-    while (*at)
-        at = &nodes[*at].sibling;
-    nodes[node].sibling = 0;
-    *at = node;
-}
-
 static int arrange(struct both *b)
 {
     struct flame_diff *d = b->d;
     b->nodes = calloc(d->tree.count + 1u, sizeof *b->nodes);
     if (!b->nodes)
         return GPUPROF_NO_MEMORY;
-    for (uint32_t n = 1; n <= b->there; n++) {
-        b->nodes[n].own = d->own[n - 1][FLAME_NOW];
-        if (b->duplicates[n] && flame_diff_is_gone(b, n))
-            b->nodes[b->duplicates[n]].own += d->own[n - 1][FLAME_BEFORE];
+    for (uint32_t n = 1; n <= d->tree.count; n++) {
+        const uint64_t *own = d->own[n - 1];
+        b->nodes[n].own = own[FLAME_NOW] > own[FLAME_BEFORE] ? own[FLAME_NOW] : own[FLAME_BEFORE];
     }
-    int error = flame_arrange(&d->tree, b->nodes);
-    if (error == 0 && b->duplicates[0])
-        put_last(b->nodes, b->duplicates[0]);
-    return error;
+    return flame_arrange(&d->tree, b->nodes);
 }
 
 /* ---- folded stacks --------------------------------------------------------------------------- */
@@ -213,7 +153,7 @@ int flame_diff_write_folded(struct flame_diff *d, struct output *out)
     struct both b = {.d = d};
     uint32_t *path = calloc(d->tree.count + 1u, sizeof *path);
     int error = path ? flame_diff_add_up(&b) : GPUPROF_NO_MEMORY;
-    for (uint32_t n = 1; error == 0 && n <= b.there && !out->error; n++)
+    for (uint32_t n = 1; error == 0 && n <= d->tree.count && !out->error; n++)
         if (d->own[n - 1][FLAME_BEFORE] || d->own[n - 1][FLAME_NOW])
             flame_put_stack(&d->tree, n, path, d->own[n - 1], FLAME_SIDES, out);
     both_release(&b);
@@ -245,12 +185,10 @@ static unsigned colour_of(double change)
     return colour;
 }
 
-#define PALE 0xdcdfe6 /* callers of what is gone that still exist */
-
 static unsigned node_colour(const void *context, uint32_t n)
 {
     const struct both *b = context;
-    return n <= b->there || flame_diff_is_gone(b, n) ? colour_of(change_of(b->totals[n])) : PALE;
+    return colour_of(change_of(b->totals[n]));
 }
 
 static char *change_text(char *text, size_t bytes, const uint64_t totals[FLAME_SIDES])
@@ -258,6 +196,8 @@ static char *change_text(char *text, size_t bytes, const uint64_t totals[FLAME_S
     double now = (double)totals[FLAME_NOW], before = (double)totals[FLAME_BEFORE];
     if (!totals[FLAME_BEFORE])
         snprintf(text, bytes, "new");
+    else if (!totals[FLAME_NOW])
+        snprintf(text, bytes, "gone");
     else if (now >= 10 * before)
         snprintf(text, bytes, "x %.1f", now / before);
     else
@@ -265,16 +205,10 @@ static char *change_text(char *text, size_t bytes, const uint64_t totals[FLAME_S
     return text;
 }
 
-static void flame_diff_describe(const void *context, uint32_t n, uint64_t total, char *text)
+static void flame_diff_describe(const void *context, uint32_t n, char *text)
 {
     const struct both *b = context;
     char now[UNIT_TEXT_BYTES], before[UNIT_TEXT_BYTES], change[32];
-    if (n > b->there) {
-        snprintf(text, FLAME_DESCRIBE_BYTES, "%s before, %s",
-                 flame_value_text(b->d->weight, before, total),
-                 flame_diff_is_gone(b, n) ? "gone" : "inside a gone frame");
-        return;
-    }
     flame_value_text(b->d->weight, now, b->totals[n][FLAME_NOW]);
     flame_value_text(b->d->weight, before, b->totals[n][FLAME_BEFORE]);
     double all = (double)b->totals[0][FLAME_NOW];
@@ -306,8 +240,6 @@ int flame_diff_write_svg(struct flame_diff *d, const char *names, struct output 
     struct both b = {.d = d};
     char title[FLAME_TITLE_BYTES], now[UNIT_TEXT_BYTES], before[UNIT_TEXT_BYTES], change[32];
     int error = flame_diff_add_up(&b);
-    if (error == 0)
-        error = add_gone(&b);
     if (error == 0)
         error = arrange(&b);
     if (error == 0) {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * speedscope's file format (https://www.speedscope.app/file-format-schema.json): a sampled profile
- * per process, with a sample per stack weighted by its number. If the host was sampled or its waits
- * recorded, more profiles follow.
+ * per process, with a sample per stack weighted by its number.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -71,19 +70,7 @@ static void put_samples(const struct flame *f, struct output *out, uint32_t root
     }
 }
 
-/* The title of a further profile of a process includes its weight. */
-static void put_title(const struct flame *f, struct output *out, uint32_t root, bool is_further)
-{
-    const struct shown_frame *frame = call_tree_frame(&f->costs.tree, root);
-    char text[SHOWN_LABEL_BYTES + 64];
-    snprintf(text, sizeof text, "%s: %s", frame->label, flame_weight_text(f->weight));
-    if (is_further)
-        output_json(out, "", text);
-    else
-        flame_speedscope_put_text(out, frame->json);
-}
-
-static void put_profile(const struct flame *f, struct output *out, uint32_t root, bool is_further,
+static void put_profile(const struct flame *f, struct output *out, uint32_t root,
                         const uint32_t *places, uint32_t *way)
 {
     static const char *const units[] = {
@@ -92,7 +79,7 @@ static void put_profile(const struct flame *f, struct output *out, uint32_t root
         [WEIGHT_CPU] = "nanoseconds",  [WEIGHT_OFF_CPU] = "nanoseconds",
         [WEIGHT_WALL] = "nanoseconds"};
     flame_speedscope_put_text(out, "{\"type\":\"sampled\",\"name\":");
-    put_title(f, out, root, is_further);
+    flame_speedscope_put_text(out, call_tree_frame(&f->costs.tree, root)->json);
     flame_speedscope_put_text(out, ",\"unit\":\"");
     flame_speedscope_put_text(out, units[f->weight]);
     output_print(out, "\",\"startValue\":0,\"endValue\":%llu,\"samples\":[",
@@ -109,36 +96,16 @@ static void put_profile(const struct flame *f, struct output *out, uint32_t root
     flame_speedscope_put_text(out, "]}");
 }
 
-/* Further profiles if stacks have such costs: CPU time and time off the CPU. */
-enum { GRAPHS = 3 };
-
-static int weigh_others(const struct flame *f, struct flame graphs[GRAPHS])
-{
-    static const enum flame_weight others[GRAPHS] = {WEIGHT_HOST, WEIGHT_CPU, WEIGHT_OFF_CPU};
-    bool has_others = f->weight < WEIGHT_CPU && stack_costs_has_host(&f->costs);
-    int error = 0;
-    for (unsigned i = 0; i < GRAPHS; i++) {
-        graphs[i] = *f;
-        graphs[i].nodes = i ? NULL : f->nodes;
-        if (i && has_others && error == 0)
-            error = flame_weigh(&graphs[i], others[i]);
-    }
-    return error;
-}
-
 int flame_write_speedscope(const struct flame *f, struct output *out)
 {
     char text[2 * FLAME_NOTE_BYTES], note[FLAME_NOTE_BYTES];
     struct stack_cost without = stack_costs_without(&f->costs);
     uint32_t *places = calloc(f->costs.tree.frames.count + 1u, sizeof *places);
     uint32_t *way = calloc(f->costs.tree.count + 1u, sizeof *way), frames = 0;
-    struct flame graphs[GRAPHS];
     const char *separator = "\n";
-    int error = weigh_others(f, graphs);
-    if (!places || !way || error < 0) {
-        error = GPUPROF_NO_MEMORY;
+    int error = places && way ? 0 : GPUPROF_NO_MEMORY;
+    if (error < 0)
         goto done;
-    }
     snprintf(text, sizeof text, "%s (%s)", flame_weight_text(f->weight),
              flame_note(f, &without, note));
     output_json(out,
@@ -146,20 +113,15 @@ int flame_write_speedscope(const struct flame *f, struct output *out)
                 "\",\n\"name\":",
                 text);
     flame_speedscope_put_text(out, ",\n\"activeProfileIndex\":0,\n\"shared\":{\"frames\":[");
-    for (unsigned i = 0; i < GRAPHS && graphs[i].nodes; i++)
-        flame_speedscope_put_frames(&graphs[i], out, places, &frames);
+    flame_speedscope_put_frames(f, out, places, &frames);
     flame_speedscope_put_text(out, "]},\n\"profiles\":[");
-    for (unsigned i = 0; i < GRAPHS && graphs[i].nodes; i++)
-        for (uint32_t root = graphs[i].nodes[0].first_child; root;
-             root = graphs[i].nodes[root].sibling) {
-            flame_speedscope_put_text(out, separator);
-            put_profile(&graphs[i], out, root, i > 0, places, way);
-            separator = ",\n";
-        }
+    for (uint32_t root = f->nodes[0].first_child; root; root = f->nodes[root].sibling) {
+        flame_speedscope_put_text(out, separator);
+        put_profile(f, out, root, places, way);
+        separator = ",\n";
+    }
     flame_speedscope_put_text(out, "]}\n");
 done:
-    for (unsigned i = 1; i < GRAPHS; i++)
-        free(graphs[i].nodes);
     free(places);
     free(way);
     return error;

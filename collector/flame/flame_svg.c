@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/json_text.h"
+#include "base/key_map.h"
 #include "base/unit_text.h"
 #include "error.h"
 #include "flame/flame.h"
@@ -19,8 +20,7 @@
 #define HEAD         64 /* px at the top */
 #define FOOT         12
 #define CHARACTER    7   /* px, for 12 px monospaced text */
-#define NARROWEST    0.1 /* px; narrower neighbours are drawn as one */
-#define TOGETHER     0xd8d8d8
+#define NARROWEST    0.1 /* px; narrower frames are left out */
 #define GREY         0xb4b4b4
 #define ROOT         0xd0d0d0
 #define ESCAPED_MAX  (XML_ESCAPE_BYTES_MAX * SHOWN_LABEL_BYTES)
@@ -38,7 +38,7 @@ struct drawing {
     uint32_t rows;
     unsigned head; /* px above the graph */
     uint64_t total;
-    uint32_t narrow; /* nodes too narrow to draw alone */
+    uint32_t narrow; /* nodes too narrow to draw */
 };
 
 static void put_escaped(struct output *out, const char *text, size_t length)
@@ -54,14 +54,6 @@ static void put_text_element(struct output *out, unsigned x, unsigned y, const c
     output_print(out, "</text>\n");
 }
 
-static uint32_t flame_svg_hash_of(const char *text)
-{
-    uint32_t hash = 2166136261u;
-    for (; *text; text++)
-        hash = (hash ^ (uint8_t)*text) * 16777619u;
-    return hash ^ hash >> 15;
-}
-
 /* Each kind of frame has a range of colours; the name selects one. */
 static unsigned colour_of(const struct shown_frame *frame)
 {
@@ -75,7 +67,8 @@ static unsigned colour_of(const struct shown_frame *frame)
     };
     if (frame->kind == SHOWN_STACKLESS)
         return GREY; /* unknown frames only */
-    uint32_t hash = flame_svg_hash_of(frame->name ? frame->name->shown : frame->label);
+    const char *name = frame->name ? frame->name->shown : frame->label;
+    uint32_t hash = text_hash(name, strlen(name));
     const uint8_t *family = families[frame->kind];
     unsigned red = family[0] + (hash & 31);
     unsigned green = family[1] + (hash >> 5 & 31);
@@ -136,37 +129,11 @@ static void flame_svg_place(struct drawing *d)
         uint32_t parent = call_tree_node(d->tree, n)->parent;
         d->depth[n] = d->depth[parent] + 1;
         bool narrow = width_of(d, d->nodes[n].total) < NARROWEST;
-        bool drawn = !narrow || !parent || width_of(d, d->nodes[parent].total) >= NARROWEST;
         d->narrow += narrow;
-        if (drawn && d->depth[n] >= d->rows)
+        if (!narrow && d->depth[n] >= d->rows)
             d->rows = d->depth[n] + 1;
         d->left[n] = d->filled[n] = d->filled[parent];
         d->filled[parent] += (double)d->nodes[n].total / (double)d->total;
-    }
-}
-
-/* Draws children of `parent` that are too narrow, joining neighbours. */
-static void draw_narrow(struct drawing *d, uint32_t parent)
-{
-    char label[64], number[UNIT_TEXT_BYTES], text[FLAME_DESCRIBE_BYTES];
-    double left = 0;
-    uint64_t total = 0;
-    uint32_t count = 0;
-    for (uint32_t n = d->nodes[parent].first_child; n; n = d->nodes[n].sibling) {
-        bool narrow = width_of(d, d->nodes[n].total) < NARROWEST;
-        if (narrow && !count)
-            left = d->left[n];
-        count += narrow;
-        total += narrow ? d->nodes[n].total : 0;
-        if (narrow && d->nodes[n].sibling)
-            continue;
-        snprintf(label, sizeof label, "[%s narrow frame%s]", count_text(number, count),
-                 count == 1 ? "" : "s");
-        if (width_of(d, total) >= NARROWEST) {
-            flame_svg_describe(d, total, text);
-            put_frame(d, left, width_of(d, total), d->depth[n], label, TOGETHER, text);
-        }
-        total = count = 0;
     }
 }
 
@@ -178,21 +145,10 @@ static void draw_node(struct drawing *d, uint32_t n, double width)
     uint64_t total = d->nodes[n].total;
     unsigned colour = p->colour ? p->colour(p->context, n) : frame ? colour_of(frame) : ROOT;
     if (p->describe)
-        p->describe(p->context, n, total, text);
+        p->describe(p->context, n, text);
     else
         flame_svg_describe(d, total, text);
     put_frame(d, d->left[n], width, d->depth[n], frame ? frame->label : "all", colour, text);
-    draw_narrow(d, n);
-}
-
-static void flame_svg_draw(struct drawing *d)
-{
-    draw_node(d, 0, WIDTH - 2 * MARGIN);
-    for (uint32_t n = flame_next(d->tree, d->nodes, 0); n; n = flame_next(d->tree, d->nodes, n)) {
-        double width = width_of(d, d->nodes[n].total);
-        if (width >= NARROWEST)
-            draw_node(d, n, width);
-    }
 }
 
 static void flame_svg_put_head(struct drawing *d)
@@ -218,7 +174,7 @@ static void flame_svg_put_head(struct drawing *d)
     put_text_element(d->out, MARGIN, 16, "title", d->picture->title);
     put_text_element(d->out, MARGIN, 32, "note", d->picture->note);
     if (d->narrow)
-        snprintf(line, sizeof line, "%s frames narrower than %.1f px are drawn together",
+        snprintf(line, sizeof line, "%s frames narrower than %.1f px are left out",
                  count_text(narrow, d->narrow), NARROWEST);
     put_text_element(d->out, MARGIN, 48, "details", line);
     output_print(
@@ -246,7 +202,10 @@ int flame_draw(const struct flame_picture *p, struct output *out)
     if (error == 0) {
         flame_svg_place(&d);
         flame_svg_put_head(&d);
-        flame_svg_draw(&d);
+        draw_node(&d, 0, WIDTH - 2 * MARGIN);
+        for (uint32_t n = flame_next(d.tree, d.nodes, 0); n; n = flame_next(d.tree, d.nodes, n))
+            if (width_of(&d, d.nodes[n].total) >= NARROWEST)
+                draw_node(&d, n, width_of(&d, d.nodes[n].total));
         output_print(out, "<script><![CDATA[\n");
         output_write(out, flame_script, strlen(flame_script));
         output_print(out, "]]></script>\n</svg>\n");

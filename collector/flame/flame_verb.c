@@ -76,15 +76,6 @@ static enum exit_code flame_verb_write_out(const struct graph *g)
     return verb_output_close(&out, g->options->output, error);
 }
 
-/* Adds a run to a side. */
-static enum exit_code add_run(const struct flame *f, struct flame_diff *compared,
-                              enum flame_side side)
-{
-    int error = flame_diff_add(compared, side, f);
-    flame_say(f, f->costs.rec, NULL);
-    return say_error("flame", error);
-}
-
 /* `compared` is NULL for the graph of one recording. */
 static enum exit_code flame_recording(struct recording *rec, const struct options *options,
                                       struct flame_diff *compared, enum flame_side side)
@@ -103,7 +94,7 @@ static enum exit_code flame_recording(struct recording *rec, const struct option
     f.costs.merges_ranks = own->merges_ranks || compared; /* process numbers differ between runs */
     f.costs.only_own = own->is_mine;
     f.costs.only_named = own->folds_unnamed;
-    flame_wants(&f, own->weight, !compared && flame_verb_format_of(options) == FLAME_SPEEDSCOPE);
+    flame_wants(&f, own->weight);
     enum exit_code found = selection_make(&selection, rec, NULL, &options->select, &steps, "flame");
     walk.filter = selection_filter(&selection, CALLS_UP_TO);
     if (error < 0)
@@ -113,8 +104,12 @@ static enum exit_code flame_recording(struct recording *rec, const struct option
     else if (flame_gather(&f, options->symbols) == 0)
         code = selection_check(&selection, "flame");
     const struct graph graph = {.options = options, .flame = &f, .bytes = recording_bytes(rec)};
-    if (code == EXIT_OK)
-        code = compared ? add_run(&f, compared, side) : flame_verb_write_out(&graph);
+    if (code == EXIT_OK && compared) {
+        code = say_error("flame", flame_diff_add(compared, side, &f));
+        flame_say(&f, rec, NULL);
+    } else if (code == EXIT_OK) {
+        code = flame_verb_write_out(&graph);
+    }
     if (code == EXIT_OK)
         code = walk_verdict(&walk, options->strict);
     selection_release(&selection);

@@ -114,7 +114,7 @@ def test_ranks_over_one_another(run_verb, make_stacks, tmp_path):
     threads = run_verb("flame", folder, "--merge-ranks", "--threads").stdout
     assert threads.count("python train.py;python;") == 4
     run_verb("flame", folder, "--merge-ranks", "-o", "x.svg")
-    assert ">python train.py (3 processes as one) and 2 others: time of calls on the host: " \
+    assert ">python train.py (5 processes): time of calls on the host: " \
         "513.500 us<" in (tmp_path / "x.svg").read_text()
 
 
@@ -236,7 +236,7 @@ def test_a_hang_is_told_as_one(run_verb, collector, program, tmp_path):
     assert "lost, or not returned (" in said or "): not returned\n" in said
 
 
-def test_narrow_frames_are_drawn_together(run_verb, make_stacks, tmp_path):
+def test_narrow_frames_are_left_out(run_verb, make_stacks, tmp_path):
     """What is too narrow to be seen keeps its place, and the file stays small."""
     count = 50000
     folder = make_stacks(
@@ -247,13 +247,10 @@ def test_narrow_frames_are_drawn_together(run_verb, make_stacks, tmp_path):
         f"call cudaMalloc 9000000 {10 * count} 99 {count + 1} 64")
     run_verb("flame", folder, "-o", "x.svg")
     found = rectangles(tmp_path / "x.svg")
-    left, right = sorted(found.pop(f"[{count // 2:,} narrow frames]"))
     (middle,) = found.pop("in_the_middle (f.py:1)")
-    assert left[2] == middle[2] == right[2]
-    assert [round(x) for x, *_ in (left, middle, right)] == [10, 305, 895]
-    assert [round(width) for _, width, _ in (left, middle, right)] == [295, 590, 295]
+    assert [round(x) for x in middle[:2]] == [305, 590]
     assert len(found) == 3 and (tmp_path / "x.svg").stat().st_size < 10000
-    assert f"{2 * count:,} frames narrower than 0.1 px are drawn together" in \
+    assert f"{2 * count:,} frames narrower than 0.1 px are left out" in \
         (tmp_path / "x.svg").read_text()
 
 

@@ -42,21 +42,6 @@ def test_by_stack(run_verb, make_stacks, tmp_path, weight, expected):
         run_verb("flame", folder, f"--weight={weight}").stdout
 
 
-def test_speedscope_has_them_behind_the_others(run_verb, make_stacks, tmp_path):
-    folder = make_stacks(*HOST)
-    for verb in ("flame", "export"):
-        run_verb(verb, folder, "--format=speedscope", "-o", "x.json")
-        document = json.loads((tmp_path / "x.json").read_text())
-        check_speedscope(document)
-        names = [frame["name"] for frame in document["shared"]["frames"]]
-        title = document["profiles"][0]["name"]
-        assert [p["name"] for p in document["profiles"]] == [
-            title, f"{title}: CPU time of samples", f"{title}: time off the CPU"]
-        for profile, expected in zip(document["profiles"][1:], (CPU, OFF_CPU)):
-            assert {tuple(names[i] for i in stack): weight / MS for stack, weight in
-                    zip(profile["samples"], profile["weights"])} == expected
-
-
 def test_each_moment_counts_once(run_verb, make_stacks):
     """What ran inside of a wait is no time off the CPU, nor is a wait inside of a wait twice."""
     folder = make_stacks(
