@@ -326,9 +326,7 @@ static enum exit_code read_recording(struct run_set *s, const char *name, char *
         code =
             usage_error("%s: %s: more than %d runs on a side", how->request.verb, name, RUNS_MAX);
     else if (error < 0)
-        code = EXIT_ENVIRONMENT;
-    if (error < 0 && error != GPUPROF_LIMIT)
-        say_error(how->request.verb, error);
+        code = say_error(how->request.verb, error);
     run_summary_release(&run);
     recording_release(&rec);
     return code;
@@ -373,56 +371,29 @@ static enum exit_code find_baseline(const char *word, const struct run_reading *
     return code;
 }
 
-/* Reads the last of `count` names in the word: adds the runs of a baseline, or else stores the name
- * as the next of *paths. */
-static enum exit_code read_name(struct run_set *s, char **names, int count, const char *word,
-                                const struct run_reading *how, char ***paths)
-{
-    struct stat status;
-    char *name = names[count - 1], *baseline;
-    for (int i = 0; i < count - 1; i++)
-        if (run_operands_same(names[i], name))
-            return usage_error("%s: %s: %s was named twice", how->request.verb, word, name);
-    enum exit_code code = find_baseline(name, how, &baseline);
-    if (baseline)
-        code = run_operands_baseline(s, baseline, how->request.verb);
-    else if (code == EXIT_OK && stat(name, &status) == 0)
-        *(*paths)++ = name;
-    else if (code == EXIT_OK && strcmp(name, word) == 0)
-        code = usage_error("%s: %s: neither a recording nor a baseline in %s; 'gpuprof baseline "
-                           "list' shows the baselines",
-                           how->request.verb, word, how->folder);
-    else if (code == EXIT_OK && !*name)
-        code = usage_error("%s: %s: there is no name before or after a comma", how->request.verb,
-                           word);
-    else if (code == EXIT_OK)
-        code = usage_error("%s: %s: %s does not exist, and is not a baseline in %s",
-                           how->request.verb, word, name, how->folder);
-    free(baseline);
-    return code;
-}
-
-/* Reads an operand. If nothing has that name, commas separate names: baselines, and files that form
- * one run: "a.gpuprof,b.gpuprof". */
+/* Reads an operand. If nothing has that name, commas separate files that form one run:
+ * "a.gpuprof,b.gpuprof". */
 static enum exit_code read_operand(struct run_set *s, const char *word,
                                    const struct run_reading *how)
 {
     struct stat status;
     const char *separators = stat(word, &status) == 0 ? "" : ",";
-    char *text = strdup(word), *rest = text;
-    char **names = calloc(strlen(word) + 2, sizeof *names); /* with a NULL at the end */
-    char **paths = calloc(strlen(word) + 1, sizeof *paths), **end = paths;
-    enum exit_code code = EXIT_OK;
-    if (!text || !names || !paths) {
-        say_error(how->request.verb, GPUPROF_NO_MEMORY);
-        code = EXIT_ENVIRONMENT;
-    }
-    for (int count = 0; code == EXIT_OK && (names[count] = strsep(&rest, separators)); count++)
-        code = read_name(s, names, count + 1, word, how, &end);
-    if (code == EXIT_OK && end > paths)
-        code = read_recording(s, word, paths, (int)(end - paths), how);
+    char *baseline, *text = strdup(word), *rest = text;
+    char **paths = calloc(strlen(word) + 2, sizeof *paths); /* with a NULL at the end */
+    int count = 0;
+    enum exit_code code = find_baseline(word, how, &baseline);
+    if (!text || !paths)
+        code = say_error(how->request.verb, GPUPROF_NO_MEMORY);
+    for (; code == EXIT_OK && !baseline && (paths[count] = strsep(&rest, separators)); count++)
+        if (stat(paths[count], &status) < 0)
+            code = usage_error("%s: %s: neither a recording nor a baseline in %s; 'gpuprof "
+                               "baseline list' shows the baselines",
+                               how->request.verb, word, how->folder);
+    if (code == EXIT_OK)
+        code = baseline ? run_operands_baseline(s, baseline, how->request.verb)
+                        : read_recording(s, word, paths, count, how);
+    free(baseline);
     free(paths);
-    free(names);
     free(text);
     return code;
 }

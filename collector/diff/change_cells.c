@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -82,7 +81,7 @@ static bool has_steps(const struct comparison *c)
 
 const char *diff_metric_text(const struct comparison *c, enum run_metric m)
 {
-    return has_steps(c) ? run_metric_infos[m].text : run_metric_infos[m].whole;
+    return m == RUN_STEP_TIME && !has_steps(c) ? "run time" : run_metric_infos[m].text;
 }
 
 const char *diff_per_what(const struct comparison *c)
@@ -95,25 +94,6 @@ const char *diff_change_of(const struct comparison *c, enum run_metric m)
     return run_metric_infos[m].scale != RUN_SCALE_STEP_TIME ? NULL
            : has_steps(c)                                   ? "of the step before"
                                                             : "of the run before";
-}
-
-const char *diff_change_text(const struct comparison *c, char text[HEADLINE_BYTES])
-{
-    uint64_t pairs = (uint64_t)c->sides[0]->count * c->sides[1]->count;
-    size_t at = 0;
-    *text = '\0';
-    for (unsigned m = 0; m < RUN_METRICS; m++)
-        if (diff_change_of(c, (enum run_metric)m) && c->metrics[m].verdict != VERDICT_ABSENT)
-            at += (size_t)snprintf(text + at, HEADLINE_BYTES - at, "change of %s is a share %s\n",
-                                   diff_metric_text(c, (enum run_metric)m),
-                                   diff_change_of(c, (enum run_metric)m));
-    if (pairs > 1)
-        snprintf(text + at, HEADLINE_BYTES - at,
-                 "change is the median over all %" PRIu64 " pairs of a run now and a run before "
-                 "(Hodges-Lehmann); it can\ndiffer from the change between the medians before and "
-                 "now\n",
-                 pairs);
-    return text;
 }
 
 static size_t put_metrics(const struct comparison *c, enum verdict verdict, char *text, size_t at)
@@ -160,10 +140,9 @@ const char *diff_headline(const struct comparison *c, char text[HEADLINE_BYTES])
         break;
     case RESULT_UNSURE:
         if (c->sides[0]->count < COMPARISON_RUNS_MIN || c->sides[1]->count < COMPARISON_RUNS_MIN) {
-            bool is_one = c->sides[0]->count == 1 && c->sides[1]->count == 1;
-            snprintf(text, HEADLINE_BYTES, "inconclusive: %s: record %d or more on each side",
-                     is_one ? "one run each is not enough"
-                            : "too few runs for all but exact metrics",
+            snprintf(text, HEADLINE_BYTES,
+                     "inconclusive: too few runs for all but exact metrics: record %d or more on "
+                     "each side",
                      COMPARISON_RUNS_MIN + 1);
             break;
         }

@@ -10,10 +10,6 @@
 #include "base/unit_text.h"
 #include "error.h"
 
-#define FACT_SHOWN  150 /* bytes of a fact in a line */
-#define NAME_SHOWN  80  /* of a run's name */
-#define TEXT_SHOWN  300 /* of a text on losses */
-#define TEXT_BYTES  (TEXT_SHOWN + 8)
 #define SIDE_BYTES  200
 #define NOTED_SHARE 0.1
 
@@ -24,13 +20,16 @@ const char *const verdict_words[] = {
 
 /* ---- the numbers of a metric ----------------------------------------------------------------- */
 
-/* A metric's values, first as they are, then on the scale of the comparison. */
+/* A metric's values, first as they are, then as shares of a unit. */
 struct metric_values {
     double lists[2][RUNS_MAX];
     uint32_t known[2];
-    bool is_log;
-    double unit; /* divisor of a scale that is not a logarithm */
 };
+
+static struct rank_groups groups_of(const struct metric_values *v)
+{
+    return (struct rank_groups){v->lists[0], v->known[0], v->lists[1], v->known[1]};
+}
 
 static bool agrees(const double *list, uint32_t count)
 {
@@ -38,15 +37,6 @@ static bool agrees(const double *list, uint32_t count)
         if (list[i] != list[0])
             return false;
     return true;
-}
-
-static bool has_zero(const struct metric_values *v)
-{
-    for (unsigned side = 0; side < 2; side++)
-        for (uint32_t i = 0; i < v->known[side]; i++)
-            if (!(v->lists[side][i] > 0))
-                return true;
-    return false;
 }
 
 /* Returns the median step of the old side; if not known, the metric's own median. */
@@ -60,45 +50,27 @@ static double unit_of(const struct comparison *c, enum run_metric m, const doubl
     return unit > 0 ? unit : medians[0];
 }
 
+/* Makes the values shares of a unit. */
 static void rescale(const struct comparison *c, enum run_metric m, const double medians[2],
                     struct metric_values *v)
 {
-    v->is_log = run_metric_infos[m].scale != RUN_SCALE_STEP_TIME && !has_zero(v);
-    v->unit = v->is_log ? 1 : unit_of(c, m, medians);
-    v->unit = v->unit > 0 ? v->unit : 1;
+    double unit = unit_of(c, m, medians);
     for (unsigned side = 0; side < 2; side++)
         for (uint32_t i = 0; i < v->known[side]; i++)
-            v->lists[side][i] = v->is_log ? log(v->lists[side][i]) : v->lists[side][i] / v->unit;
-}
-
-static double share_of(const struct metric_values *v, double on_scale)
-{
-    return v->is_log ? expm1(on_scale) : on_scale;
-}
-
-static double on_scale(const struct metric_values *v, double share)
-{
-    return v->is_log ? log1p(share) : share;
+            v->lists[side][i] /= unit > 0 ? unit : 1;
 }
 
 /* ---- one metric ------------------------------------------------------------------------------ */
-
-static double exact_shift(const struct comparison *c, enum run_metric m, const double medians[2])
-{
-    double unit =
-        run_metric_infos[m].scale == RUN_SCALE_STEP_TIME ? unit_of(c, m, medians) : medians[1];
-    if (medians[0] == medians[1])
-        return 0;
-    return unit > 0 ? (medians[0] - medians[1]) / unit : INFINITY;
-}
 
 /* Judges runs that agree. Only in counts does a difference below the threshold count. */
 static void decide_exactly(const struct comparison *c, enum run_metric m,
                            struct metric_change *change)
 {
     double allowed = run_metric_infos[m].scale == RUN_SCALE_EXACT ? 0 : c->threshold;
+    double now = change->medians[0], before = change->medians[1];
     change->is_exact = true;
-    change->shift = change->low = change->high = exact_shift(c, m, change->medians);
+    change->shift = now == before ? 0 : before > 0 ? (now - before) / before : INFINITY;
+    change->low = change->high = change->shift;
     change->coverage = 1;
     change->smallest = allowed;
     change->verdict = change->shift > allowed    ? VERDICT_WORSE
@@ -139,28 +111,18 @@ static int comparison_measure(const struct comparison *c, enum run_metric m,
                               double *p_better)
 {
     rescale(c, m, change->medians, v);
-    const struct rank_groups groups = {v->lists[0], v->known[0], v->lists[1], v->known[1]};
+    const struct rank_groups groups = groups_of(v);
     struct rank_shift shift;
     int error = rank_shift(&shift, &groups);
     if (error < 0)
         return error;
-    change->shift = share_of(v, shift.shift);
-    change->low = share_of(v, shift.low);
-    change->high = share_of(v, shift.high);
+    change->shift = shift.shift;
+    change->low = shift.low;
+    change->high = shift.high;
     change->coverage = shift.coverage;
     change->p = shift.p_larger;
     *p_better = shift.p_smaller;
     return 0;
-}
-
-static int find_smallest(const struct comparison *c, const struct metric_values *v, double alpha,
-                         struct metric_change *change)
-{
-    const struct rank_groups groups = {v->lists[0], v->known[0], v->lists[1], v->known[1]};
-    double smallest;
-    int error = rank_smallest(&smallest, &groups, alpha, on_scale(v, c->threshold));
-    change->smallest = error < 0 || isinf(smallest) ? INFINITY : share_of(v, smallest);
-    return error;
 }
 
 /* ---- all metrics ----------------------------------------------------------------------------- */
@@ -177,18 +139,13 @@ static int smaller_p_first(const void *left, const void *right)
     return a->p != b->p ? (a->p > b->p) - (a->p < b->p) : (int)a->metric - (int)b->metric;
 }
 
-static bool has_few(const struct comparison *c)
-{
-    return c->sides[0]->count < COMPARISON_RUNS_MIN || c->sides[1]->count < COMPARISON_RUNS_MIN;
-}
-
 /* With tied values the test may find a shift that the wider interval does not: both must show
  * it. */
 static void comparison_judge(const struct comparison *c, struct metric_change *change,
                              bool is_shown, bool is_shown_better)
 {
     bool is_larger = is_shown && change->shift > c->threshold;
-    if (has_few(c)) {
+    if (c->sides[0]->count < COMPARISON_RUNS_MIN || c->sides[1]->count < COMPARISON_RUNS_MIN) {
         change->why = "few runs";
         change->smallest = INFINITY;
     } else if (is_larger && change->low > 0) {
@@ -236,17 +193,6 @@ comparison_say(struct comparison_lines *lines, const char *format, ...)
     va_end(list);
 }
 
-/* Shortens a text at the end of a character. Returns `out`. */
-static const char *comparison_shown(char out[TEXT_BYTES], const char *text, size_t most)
-{
-    size_t length = strlen(text);
-    if (length > most)
-        for (length = most; length && (text[length] & 0xC0) == 0x80;)
-            length--;
-    snprintf(out, TEXT_BYTES, "%.*s%s", (int)length, text, text[length] ? "..." : "");
-    return out;
-}
-
 /* ---- why the sides cannot be compared -------------------------------------------------------- */
 
 static bool same_fact(enum run_fact fact, const char *a, const char *b)
@@ -271,7 +217,6 @@ static const char *first_with(const struct run_set *s, enum run_fact fact, const
 static void compare_fact(struct comparison *c, enum run_fact fact)
 {
     const char *name = c->sides[1]->names[0], *first = c->sides[1]->runs[0].facts[fact];
-    char texts[2][TEXT_BYTES], names[2][TEXT_BYTES];
     for (unsigned side = 2; run_fact_infos[fact].matters == FACT_IF_KNOWN && !first && side-- > 0;)
         first = first_with(c->sides[side], fact, &name);
     for (unsigned side = 0; side < 2; side++)
@@ -279,11 +224,9 @@ static void compare_fact(struct comparison *c, enum run_fact fact)
             const char *other = c->sides[side]->runs[i].facts[fact];
             if (same_fact(fact, first, other))
                 continue;
-            comparison_say(&c->reasons, "%s: %s (%s), %s (%s)", run_fact_infos[fact].text,
-                           comparison_shown(texts[0], other ? other : "none", FACT_SHOWN),
-                           comparison_shown(names[0], c->sides[side]->names[i], NAME_SHOWN),
-                           comparison_shown(texts[1], first ? first : "none", FACT_SHOWN),
-                           comparison_shown(names[1], name, NAME_SHOWN));
+            comparison_say(&c->reasons, "%s: %.150s (%.80s), %.150s (%.80s)",
+                           run_fact_infos[fact].text, other ? other : "none",
+                           c->sides[side]->names[i], first ? first : "none", name);
             return;
         }
 }
@@ -291,19 +234,16 @@ static void compare_fact(struct comparison *c, enum run_fact fact)
 /* Reports runs with losses, whose numbers are wrong. */
 static void compare_losses(struct comparison *c)
 {
-    char texts[2][TEXT_BYTES];
     const char *name = "", *text[2];
     for (unsigned side = 0; side < 2; side++)
         if ((text[side] = first_with(c->sides[side], RUN_FACT_LOSSES, &name)))
-            comparison_say(&c->reasons, "losses: %s: %s",
-                           comparison_shown(texts[0], name, NAME_SHOWN),
-                           comparison_shown(texts[1], text[side], TEXT_SHOWN));
+            comparison_say(&c->reasons, "losses: %.80s: %.300s", name, text[side]);
     for (unsigned side = 0; side < 2; side++)
         text[side] = first_with(c->sides[side], RUN_FACT_GIVEN_UP, &name);
     if (!text[0] != !text[1])
-        comparison_say(&c->reasons, "given up to keep --overhead-max, on one side only: %s: %s",
-                       comparison_shown(texts[0], name, NAME_SHOWN),
-                       comparison_shown(texts[1], text[0] ? text[0] : text[1], TEXT_SHOWN));
+        comparison_say(&c->reasons,
+                       "given up to keep --overhead-max, on one side only: %.80s: %.300s", name,
+                       text[0] ? text[0] : text[1]);
 }
 
 /* Reports a difference in gpuprof's own cost, which is part of the metrics. */
@@ -369,22 +309,6 @@ static void note_outweighed(struct comparison *c)
                            -100 * c->metrics[RUN_STEP_TIME].shift);
 }
 
-/* Notes that energy readings do not cover all steps: they may begin late. */
-static void note_energy(struct comparison *c)
-{
-    uint64_t of[2] = {0}, all[2] = {0};
-    for (unsigned side = 0; side < 2; side++)
-        for (uint32_t i = 0; i < c->sides[side]->count; i++)
-            if (c->sides[side]->runs[i].energy_steps) {
-                of[side] += c->sides[side]->runs[i].energy_steps;
-                all[side] += c->sides[side]->runs[i].steps;
-            }
-    if (of[0] < all[0] || of[1] < all[1])
-        comparison_say(&c->notes, "energy is known for %llu of %llu steps; before: %llu of %llu",
-                       (unsigned long long)of[0], (unsigned long long)all[0],
-                       (unsigned long long)of[1], (unsigned long long)all[1]);
-}
-
 /* Returns the median of a numeric fact; NAN: no run has it. */
 static double median_of(const struct run_set *s, enum run_fact fact)
 {
@@ -400,13 +324,6 @@ static double median_of(const struct run_set *s, enum run_fact fact)
     return count ? rank_median(list, count) : NAN;
 }
 
-static void note_fact(struct comparison *c, enum run_fact fact)
-{
-    double now = median_of(c->sides[0], fact), before = median_of(c->sides[1], fact);
-    if (fabs(now - before) > NOTED_SHARE * fmax(fabs(now), fabs(before)))
-        comparison_say(&c->notes, "%s: %.4g, before: %.4g", run_fact_infos[fact].text, now, before);
-}
-
 /* Sets reasons and notes, once the metrics are known. */
 static void comparability_find(struct comparison *c)
 {
@@ -417,10 +334,14 @@ static void comparability_find(struct comparison *c)
     compare_cost(c);
     note_warm_up(c);
     note_outweighed(c);
-    note_energy(c);
     for (unsigned i = 0; i < RUN_FACTS; i++)
-        if (run_fact_infos[i].matters == FACT_NOTED)
-            note_fact(c, (enum run_fact)i);
+        if (run_fact_infos[i].matters == FACT_NOTED) {
+            double now = median_of(c->sides[0], (enum run_fact)i);
+            double before = median_of(c->sides[1], (enum run_fact)i);
+            if (fabs(now - before) > NOTED_SHARE * fmax(fabs(now), fabs(before)))
+                comparison_say(&c->notes, "%s: %.4g, before: %.4g", run_fact_infos[i].text, now,
+                               before);
+        }
 }
 
 /* ---- the result ------------------------------------------------------------------------------ */
@@ -468,7 +389,8 @@ int comparison_make(struct comparison *c, const struct run_set *runs, const stru
     for (uint32_t i = 0; i < count; i++) {
         enum run_metric m = ranked[i].metric;
         double alpha = run_metric_infos[m].gates ? COMPARISON_ALPHA / gating : COMPARISON_ALPHA;
-        if (find_smallest(c, &values[m], alpha, &c->metrics[m]) < 0)
+        const struct rank_groups groups = groups_of(&values[m]);
+        if (rank_smallest(&c->metrics[m].smallest, &groups, alpha, c->threshold) < 0)
             return GPUPROF_NO_MEMORY;
     }
     judge_all(c, ranked, count, gating);

@@ -1,23 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Compares two sides, each a set of runs, and decides whether the new one is worse. A run is one
- * observation, since its steps depend on each other. Each metric (run_metrics.def) is judged:
- *
- *   exact    if it is not a time, each side has two runs or more, and they agree: any difference
- *            counts
- *   by rank  otherwise. It is worse if the estimated shift exceeds the threshold, and equal runs
- *            would show such a shift with a chance below COMPARISON_ALPHA, one-sided, for all
- *            gating metrics together (Holm). The size of the shift is not tested.
- *
- * The threshold is half of the gate, the smallest regression to find, so that a regression of that
- * size is found nearly always. A metric is unsure if it has too few runs, or so much noise that
- * such a regression could have been missed.
- *
- * A part of the step's time (RUN_SCALE_STEP_TIME) that is worse does not gate if the step is better
- * by more: a faster step may have more idle time.
- *
- * Times and sizes are compared as logarithms, so a shift is a share; metrics of RUN_SCALE_STEP_TIME
- * as shares of the old side's median step.
+ * Compares two sides, each a set of runs, and decides whether the new one is worse, by the rules of
+ * formats/answers.md. A run is one observation, since its steps depend on each other. The threshold
+ * is half of the gate, the smallest regression to find, so that a regression of that size is found
+ * nearly always. The size of a shift is not tested, only that there is one.
  */
 #ifndef GPUPROF_COLLECTOR_COMPARISON_H
 #define GPUPROF_COLLECTOR_COMPARISON_H
@@ -122,15 +108,9 @@ double rank_median(const double *list, uint32_t count);
 
 /*
  * Matches the kernels of both sides, to explain a comparison. They do not gate: of hundreds some
- * always differ. Kernels match if they have the same name; else the same name without template
- * arguments, at the same place; else only the same place. The rest is new or gone. The place of a
- * name is where it takes longest.
- *
- * Rarely launched names match only by the whole name: a few launches fall on either side of a
- * step's border by chance.
- *
- * The same input makes the same rows. Takes n log n steps for n kernels, and 300 bytes of memory
- * for each beside three copies of their names. (kernel_match.c)
+ * always differ. Rarely launched names match only by the whole name: a few launches fall on either
+ * side of a step's border by chance. Takes n log n steps for n kernels, and 300 bytes of memory for
+ * each beside three copies of their names. (kernel_match.c)
  */
 #define SELDOM_RATE 0.1 /* launches a step: a name with fewer is rare */
 
@@ -228,9 +208,6 @@ const char *diff_headline(const struct comparison *c, char text[HEADLINE_BYTES])
 
 /* Returns what a change of the metric is a share of; NULL: the metric itself. */
 const char *diff_change_of(const struct comparison *c, enum run_metric m);
-
-/* Explains in lines why a change may differ from the change of the medians; returns `text`. */
-const char *diff_change_text(const struct comparison *c, char text[HEADLINE_BYTES]);
 
 /* ---- the verbs `diff` and `baseline` ---- */
 

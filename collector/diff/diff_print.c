@@ -5,97 +5,70 @@
 #include <string.h>
 
 #include "base/json_text.h"
-#include "base/new_text.h"
 #include "diff/comparison.h"
 #include "table/text_width.h"
 
-#define CHANGE_MIN   0.001 /* of the kernels' time: smaller changes explain nothing */
-#define KERNELS_TEXT 4     /* slower ones, and as many faster ones */
+#define KERNELS_TEXT 4 /* slower ones, and as many faster ones */
 #define KERNELS_JSON 1000
 
 #define DIFF_JSON_VERSION 1
 
 /* ---- kernels --------------------------------------------------------------------------------- */
 
-/* Returns the time of all kernels in a step, of the side with more. */
-static double all_ns(const struct kernel_match *m)
-{
-    double most = 0;
-    for (unsigned side = 0; side < MATCH_SIDES; side++) {
-        double sum = 0;
-        for (uint32_t i = 0; i < m->sides[side]->kernel_count; i++)
-            sum += match_per_step(m, (enum match_which)side, m->sides[side]->kernels[i].ns);
-        most = sum > most ? sum : most;
-    }
-    return most;
-}
-
-/* Returns the next row from *at on that became slower (or faster) by at least CHANGE_MIN of all
- * kernels' time; advances *at. NULL: none. */
+/* Returns the next row from *at on that became slower (or faster); advances *at. NULL: none. */
 static const struct match_row *next_row(const struct kernel_match *m, bool slower, uint32_t *at)
 {
-    double least = CHANGE_MIN * all_ns(m);
     while (*at < m->count) {
         const struct match_row *row = &m->rows[(*at)++];
         double added = match_added(m, row);
-        if (fabs(added) > 0 && fabs(added) >= least && (added > 0) == slower)
+        if (slower ? added > 0 : added < 0)
             return row;
     }
     return NULL;
 }
 
-/* Returns a name on one line, cut unless `width` is 0; "?": none, or no memory. */
-static char *short_name(const char *name, size_t width)
+/* Prints a name on one line, cut unless `width` is 0. */
+static void put_name(const char *name, size_t width, FILE *out)
 {
-    char *line = name ? json_line(name) : NULL;
-    if (line && !width)
-        return line;
-    char *cut = line ? text_cut(line, strlen(line), width) : NULL;
+    char *line = json_line(name);
+    char *cut = line && width ? text_cut(line, strlen(line), width) : NULL;
+    fputs(cut ? cut : line ? line : "?", out);
+    free(cut);
     free(line);
-    return cut ? cut : strdup("?");
 }
 
-/* Returns the longest-running name; the others differ only in template arguments. */
-static char *side_name(const struct match_row *row, enum match_which side, size_t width)
+/* Prints the longest-running name; the others differ only in template arguments. */
+static void put_side(const struct match_row *row, enum match_which side, size_t width, FILE *out)
 {
-    char *name = short_name(row->side[side].name, width), *all = name;
-    uint32_t others = row->kind == MATCH_SAME ? row->side[side].names - 1 : 0;
-    if (name && others) {
-        all = text_printf("%s and %u more", name, others);
-        free(name);
-    }
-    return all;
+    put_name(row->side[side].name, width, out);
+    if (row->kind == MATCH_SAME && row->side[side].names > 1)
+        fprintf(out, " and %u more", row->side[side].names - 1);
 }
 
-/* Describes a row in new memory: its name; "new: NAME", "gone: NAME"; "renamed: OLD -> NEW (same
- * operator: aten::mm)". NULL: no memory. */
-static char *diff_print_row_text(const struct match_row *row, size_t width)
+/* Prints a row: its name; "new: NAME", "gone: NAME"; "renamed: OLD -> NEW (same operator:
+ * aten::mm)". */
+static void put_row(const struct match_row *row, size_t width, FILE *out)
 {
     static const char *const places[RUN_PLACES] = {[RUN_OPERATOR] = "operator",
                                                    [RUN_LIBRARY] = "call",
                                                    [RUN_RANGE] = "range",
                                                    [RUN_LINE] = "line"};
-    char *before = side_name(row, MATCH_BASE, width);
-    char *now = side_name(row, MATCH_OTHER, width);
-    char *place = short_name(row->place, width), *text = NULL;
-    const char *kind = match_kind_text(row->kind);
-    if (!before || !now || !place)
-        text = NULL;
-    else if (row->kind == MATCH_SAME && strcmp(before, now) == 0)
-        text = text_printf("%s", now);
-    else if (row->kind == MATCH_SAME)
-        text = text_printf("%s -> %s", before, now);
-    else if (row->kind >= MATCH_NEW)
-        text = text_printf("%s: %s", kind, row->side[MATCH_OTHER].name ? now : before);
-    else if (row->place)
-        text =
-            text_printf("%s: %s -> %s (same %s: %s)", kind, before, now, places[row->where], place);
-    else
-        text = text_printf("%s: %s -> %s", kind, before, now);
-    free(before);
-    free(now);
-    free(place);
-    return text;
+    const char *before = row->side[MATCH_BASE].name, *now = row->side[MATCH_OTHER].name;
+    if (row->kind != MATCH_SAME)
+        fprintf(out, "%s: ", match_kind_text(row->kind));
+    if (before)
+        put_side(row, MATCH_BASE, width, out);
+    if (now && before && strcmp(before, now) == 0)
+        return;
+    if (now && before)
+        fputs(" -> ", out);
+    if (now)
+        put_side(row, MATCH_OTHER, width, out);
+    if (row->place) {
+        fprintf(out, " (same %s: ", places[row->where]);
+        put_name(row->place, width, out);
+        fputs(")", out);
+    }
 }
 
 static void text_kernels(const struct comparison *c, const struct kernel_match *m, FILE *out)
@@ -109,10 +82,11 @@ static void text_kernels(const struct comparison *c, const struct kernel_match *
         const struct match_row *row;
         uint32_t at = 0;
         for (unsigned i = 0; i < KERNELS_TEXT && (row = next_row(m, slower, &at)); i++) {
-            char added[CHANGE_CELL_BYTES], *text = diff_print_row_text(row, m->name_width);
+            char added[CHANGE_CELL_BYTES];
             change_put_ns(added, match_added(m, row));
-            fprintf(out, "%s%12s  %s\n", before, added, text ? text : "?");
-            free(text);
+            fprintf(out, "%s%12s  ", before, added);
+            put_row(row, m->name_width, out);
+            fputc('\n', out);
             before = "";
         }
     }
@@ -136,10 +110,8 @@ static void put_sides(const struct comparison *c, FILE *out)
     put_steps(steps[0], out);
     fprintf(out, " against %u", c->sides[1]->count);
     put_steps(steps[1], out);
-    if (!steps[0] && !steps[1])
-        fputs("; no steps: metrics are for whole runs", out);
-    else if (!steps[0] || !steps[1])
-        fputs("; one side has no steps: its metrics are for whole runs", out);
+    if (!steps[0] || !steps[1])
+        fputs("; metrics of a side with no steps are for whole runs", out);
     fprintf(
         out,
         "\ngate %g %%: a metric is worse if it grew by over %g %% and its interval is above 0\n",
@@ -163,7 +135,6 @@ static void put_amounts(const struct comparison *c, FILE *out)
 
 static void put_changes(const struct comparison *c, FILE *out)
 {
-    char text[HEADLINE_BYTES];
     fprintf(out, "\n%-26s %10s %10s %8s  %-18s %9s  %s\n", diff_per_what(c), "before", "now",
             "change", "95 % interval", "seen from", "verdict");
     for (unsigned m = 0; m < RUN_METRICS; m++) {
@@ -176,7 +147,10 @@ static void put_changes(const struct comparison *c, FILE *out)
                 cells.shift, cells.interval, cells.smallest, cells.verdict,
                 c->metrics[m].gates ? "" : " (does not gate)");
     }
-    fputs(diff_change_text(c, text), out);
+    for (unsigned m = 0; m < RUN_METRICS; m++)
+        if (diff_change_of(c, (enum run_metric)m) && c->metrics[m].verdict != VERDICT_ABSENT)
+            fprintf(out, "change of %s is a share %s\n", diff_metric_text(c, (enum run_metric)m),
+                    diff_change_of(c, (enum run_metric)m));
 }
 
 /* If the sides cannot be compared, says so before anything else. */

@@ -122,10 +122,7 @@ static enum exit_code diff_verb_keep(const struct options *options, const char *
     const struct diff_options *own = options->own;
     if (options->against >= 0 || (own->save && own->is_list) ||
         (own->is_list && options->path_count))
-        return usage_error(VERB ": --save NAME DIR... and --list compare nothing; leave out %s",
-                           options->against >= 0 ? "--against"
-                           : own->save           ? "one of them"
-                                                 : "the recordings");
+        return usage_error(VERB ": --save NAME DIR... and --list compare nothing, and go alone");
     enum exit_code code = own->is_list ? baseline_list(folder)
                                        : baseline_save(options, own->save, true, options->paths,
                                                        options->path_count, folder);

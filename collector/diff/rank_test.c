@@ -87,15 +87,6 @@ static int untied_make(struct rank_sums *s, uint32_t count, uint32_t other_count
     return sums_make(s, ranks, count + other_count, count);
 }
 
-/* Returns the smallest p possible for groups of that size. */
-static double rank_least_p(uint32_t of_count, uint32_t against_count)
-{
-    double p = 1;
-    for (uint32_t i = 1; i <= of_count; i++)
-        p *= (double)i / (against_count + i);
-    return p;
-}
-
 /* ---- the test -------------------------------------------------------------------------------- */
 
 /* Returns twice the number of smaller values plus the number of equal ones. */
@@ -125,21 +116,20 @@ static int find_p(struct rank_shift *s, const struct rank_groups *g)
     return 0;
 }
 
-/* Returns all differences in new memory; NULL: no memory. */
-static double *differences(const struct rank_groups *g)
+/* Fills `list` with all differences; returns their number. */
+static uint32_t differences(const struct rank_groups *g, double *list)
 {
-    double *list = malloc((size_t)g->of_count * g->against_count * sizeof *list);
     uint32_t count = 0;
-    for (uint32_t i = 0; list && i < g->of_count; i++)
+    for (uint32_t i = 0; i < g->of_count; i++)
         for (uint32_t k = 0; k < g->against_count; k++)
             list[count++] = g->of[i] - g->against[k];
-    return list;
+    return count;
 }
 
 int rank_shift(struct rank_shift *s, const struct rank_groups *g)
 {
     uint32_t pairs = g->of_count * g->against_count;
-    double *list = differences(g), reached;
+    double *list = malloc(pairs * sizeof *list), reached;
     struct rank_sums untied = {NULL, 0};
     int error = list ? untied_make(&untied, g->of_count, g->against_count) : GPUPROF_NO_MEMORY;
     if (error == 0)
@@ -147,10 +137,11 @@ int rank_shift(struct rank_shift *s, const struct rank_groups *g)
     if (error == 0) {
         int64_t allowed = pairs_allowed(&untied, g->of_count, (1 - RANK_COVERAGE) / 2, &reached);
         uint32_t cut = allowed < 0 ? 0 : (uint32_t)allowed;
-        s->shift = array_median(list, pairs);
+        s->shift = array_median(list, differences(g, list));
         s->low = list[cut];
         s->high = list[pairs - 1 - cut];
-        s->coverage = 1 - 2 * (allowed < 0 ? rank_least_p(g->of_count, g->against_count) : reached);
+        s->coverage =
+            1 - 2 * (allowed < 0 ? untied.chances[g->of_count * (g->of_count + 1)] : reached);
         s->coverage = s->coverage > 0 ? s->coverage : 0;
     }
     free(untied.chances);
@@ -199,11 +190,8 @@ static double noise_of(const struct rank_groups *g)
 static double found_from(const struct rank_groups *g, uint32_t allowed, double threshold,
                          double *list)
 {
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < g->of_count; i++)
-        for (uint32_t k = 0; k < g->against_count; k++)
-            list[count++] = g->of[i] - g->against[k];
-    double by_size = threshold - array_median(list, count), by_rank = -list[allowed];
+    double by_size = threshold - array_median(list, differences(g, list));
+    double by_rank = -list[allowed];
     return by_rank > by_size ? by_rank : by_size;
 }
 

@@ -97,28 +97,17 @@ static int run_make_take_work(void *context, const struct slice *s)
     return error == 0 ? run_make_add(w, &row, e->end_ns - e->begin_ns) : error;
 }
 
-static struct consumer run_work_consumer(struct run_work *w)
-{
-    return (struct consumer){.context = w,
-                             .needs = WALK_WORK | WALK_RANGES | WALK_OPS | WALK_LIBRARIES |
-                                      WALK_STACKS | WALK_LOSSES,
-                             .skips = WALK_SKIPS_CALLS | WALK_SKIPS_OTHERS,
-                             .take_work = run_make_take_work};
-}
-
 /* ---- names ----------------------------------------------------------------------------------- */
 
 /* Returns the range with '*' for its numbers, in new memory; NULL: no memory. */
 static char *pattern_of(const struct kernel_name *range)
 {
-    size_t length = strlen(range->shown);
-    char *text = length <= UINT32_MAX ? malloc(length + 1) : NULL;
-    uint32_t made =
-        text ? range_text_pattern(range->shown, (uint32_t)length, NUMBERS_ALL, text) : 0;
-    if (text && !made)
-        memcpy(text, range->shown, length);
-    if (text)
-        text[made ? made : length] = '\0';
+    char *text = strdup(range->shown);
+    uint32_t length =
+        text ? range_text_pattern(range->shown, (uint32_t)strlen(range->shown), NUMBERS_ALL, text)
+             : 0;
+    if (length)
+        text[length] = '\0';
     return text;
 }
 
@@ -284,9 +273,14 @@ static enum exit_code walk_through(struct parts *p, const struct run_request *re
         return code;
     p->devices.walk = &p->walk;
     p->work.steps = &p->steps;
-    const struct consumer consumers[] = {memory_peaks_consumer(&p->peaks),
-                                         run_steps_consumer(&p->steps), run_work_consumer(&p->work),
-                                         device_report_consumer(&p->devices)};
+    const struct consumer consumers[] = {
+        memory_peaks_consumer(&p->peaks),
+        run_steps_consumer(&p->steps),
+        {.context = &p->work,
+         .needs = WALK_WORK | WALK_RANGES | WALK_OPS | WALK_LIBRARIES | WALK_STACKS | WALK_LOSSES,
+         .skips = WALK_SKIPS_CALLS | WALK_SKIPS_OTHERS,
+         .take_work = run_make_take_work},
+        device_report_consumer(&p->devices)};
     return walk_run(&p->walk, NULL, consumers, 4) < 0 ? EXIT_ENVIRONMENT : EXIT_OK;
 }
 

@@ -86,14 +86,6 @@ static void name_gpu_rows(const struct recording *rec, char text[FACT_BYTES])
     }
 }
 
-/* Names the kind of steps and their name: only then are they the same. */
-static void name_steps(const struct steps *steps, char text[FACT_BYTES])
-{
-    const char *name = steps->pattern ? steps->pattern : steps->class;
-    snprintf(text, FACT_BYTES, "%s%s%s", step_kind_word(steps->kind), name ? " " : "",
-             name ? name : "");
-}
-
 /* Appends the text unless it is in the list already, or there is no room. */
 static void add_once(char text[FACT_BYTES], const char *more)
 {
@@ -103,14 +95,6 @@ static void add_once(char text[FACT_BYTES], const char *more)
             return;
     if (length && at + length + 3 < FACT_BYTES)
         snprintf(text + at, FACT_BYTES - at, "%s%s", at ? ", " : "", more);
-}
-
-/* Lists what was given up to keep --overhead-max, each thing once. */
-static void name_given_up(const struct recording *rec, char text[FACT_BYTES])
-{
-    for (uint32_t i = 0; i < rec->count; i++)
-        for (uint32_t k = 0; k < rec->processes[i]->costs.step_count; k++)
-            add_once(text, rec->processes[i]->costs.steps[k].text);
 }
 
 /* Lists variables that change how CUDA and PyTorch work, not those that assign devices. */
@@ -185,6 +169,7 @@ int run_provenance_find(struct run_summary *r, const struct run_steps *steps,
                 {RUN_FACT_BLOCKING, "env.CUDA_LAUNCH_BLOCKING"},
                 {RUN_FACT_PROGRAM, "cmdline"}};
     const struct recording *rec = steps->walk->rec;
+    const char *step_name = steps->steps.pattern ? steps->steps.pattern : steps->steps.class;
     char texts[RUN_FACTS][FACT_BYTES] = {{0}};
     int error = 0;
     for (uint32_t i = 0; i < rec->count; i++)
@@ -192,10 +177,13 @@ int run_provenance_find(struct run_summary *r, const struct run_steps *steps,
             error = run_fact_set(r, said[k].fact, process_meta(rec->processes[i], said[k].key));
     name_devices(steps, texts[RUN_FACT_GPU]);
     name_losses(steps->walk, texts[RUN_FACT_LOSSES]);
-    name_given_up(rec, texts[RUN_FACT_GIVEN_UP]);
+    for (uint32_t i = 0; i < rec->count; i++)
+        for (uint32_t k = 0; k < rec->processes[i]->costs.step_count; k++)
+            add_once(texts[RUN_FACT_GIVEN_UP], rec->processes[i]->costs.steps[k].text);
     snprintf(texts[RUN_FACT_RANKS], FACT_BYTES, "%u", process_count(steps));
     name_gpu_rows(rec, texts[RUN_FACT_GPU_ROWS]);
-    name_steps(&steps->steps, texts[RUN_FACT_STEPS_BY]);
+    snprintf(texts[RUN_FACT_STEPS_BY], FACT_BYTES, "%s%s%s", step_kind_word(steps->steps.kind),
+             step_name ? " " : "", step_name ? step_name : "");
     name_variables(rec, texts[RUN_FACT_VARIABLES]);
     name_libraries(rec, texts[RUN_FACT_LIBRARIES]);
     name_conditions(devices, texts);

@@ -15,112 +15,40 @@
 
 /*
  * How many of a program's first steps are its warm-up (compiling, choosing algorithms, growing
- * pools). It ends at a change point, and there may be several. The steps before a change point take
- * longer than those after it by more than WARM_UP_DEVIATIONS of the noise in their logarithms, and
- * by WARM_UP_SHARE. Most of them also take longer by that share than the median of the second half.
- * Outliers, one or two steps in a row, are smoothed first: they neither make a warm-up of the steps
- * before them nor hide one. A warm-up is at most a fifth of the steps, or WARM_UP_FEW of them, and
- * at most half. A program that becomes faster all along drifts, and is compared as a whole.
+ * pools). A step is slow if it takes longer than the median of the second half by WARM_UP_SHARE,
+ * and by WARM_UP_DEVIATIONS median distances from it. The warm-up ends with a slow step; most of
+ * its steps are slow, and WARM_UP_REST in a row are not behind it. It is at most a fifth of the
+ * steps, or WARM_UP_FEW of them, and at most half: a program that becomes faster all along drifts,
+ * and is compared as a whole.
  */
-#define WARM_UP_DEVIATIONS 5.0
+#define WARM_UP_DEVIATIONS 5
 #define WARM_UP_SHARE      0.02
-#define WARM_UP_NOISE      0.001 /* smaller differences between steps are ignored */
-#define WARM_UP_STEPS      5     /* of fewer steps none is left out */
-#define WARM_UP_PART       5     /* a warm-up is at most one in so many steps, */
-#define WARM_UP_FEW        10    /* or so many, up to half of all: compilers take a few steps */
-#define WINDOW             5     /* steps around a step */
-#define HELD_UP            8     /* an outlier's distance, in median distances */
+#define WARM_UP_REST       4
+#define WARM_UP_STEPS      5  /* of fewer steps none is left out */
+#define WARM_UP_PART       5  /* a warm-up is at most one in so many steps, */
+#define WARM_UP_FEW        10 /* or so many, up to half of all: compilers take a few steps */
 
-/* Sums over a range of steps. */
-struct piece {
-    double count, sum, squares;
-};
-
-static void run_steps_move(struct piece *p, double value, double sign)
+/* Returns the number of warm-up steps. `list`: the durations in order; `room`: `count` numbers. */
+static uint32_t warm_up_steps(const double *list, uint32_t count, double *room)
 {
-    p->count += sign;
-    p->sum += sign * value;
-    p->squares += sign * value * value;
-}
-
-static double spread(const struct piece *p)
-{
-    double squares = p->squares - p->sum * p->sum / p->count;
-    return squares > 0 ? squares : 0;
-}
-
-/* Returns the median around a step, which preserves edges. The window is smaller at the start, and
- * the first step, which may be the whole warm-up, is alone. */
-static double run_steps_around(const double *logs, uint32_t count, uint32_t i)
-{
-    double window[WINDOW];
-    uint32_t half = i < WINDOW / 2 ? i : WINDOW / 2;
-    uint32_t first = i - half < count - WINDOW ? i - half : count - WINDOW;
-    uint32_t width = first == count - WINDOW ? WINDOW : 2 * half + 1;
-    memcpy(window, logs + first, width * sizeof *window);
-    return array_median(window, width);
-}
-
-/* Replaces outliers, one or two steps in a row, by their surroundings: `quiet`. */
-static void calm(const double *logs, uint32_t count, double *quiet)
-{
-    for (uint32_t i = 0; i < count; i++)
-        quiet[i] = fabs(logs[i] - run_steps_around(logs, count, i));
-    double usual = array_median(quiet, count);
-    usual = usual > WARM_UP_NOISE ? usual : WARM_UP_NOISE;
-    for (uint32_t i = 0; i < count; i++) {
-        double level = run_steps_around(logs, count, i);
-        quiet[i] = logs[i] - level > HELD_UP * usual ? level : logs[i];
-    }
-}
-
-/* Returns the place in logs[0..count), at most `last`, where the mean before it exceeds the mean
- * after it most, in units of the noise, and most values before it are above `high`. 0: none. */
-static uint32_t change_point(const double *logs, uint32_t count, uint32_t last, double high)
-{
-    struct piece before = {0}, behind = {0};
-    double highest = WARM_UP_DEVIATIONS;
-    uint32_t found = 0, slow = 0;
-    for (uint32_t i = 0; i < count; i++)
-        run_steps_move(&behind, logs[i], 1);
-    for (uint32_t i = 1; i <= last; i++) {
-        run_steps_move(&before, logs[i - 1], 1);
-        run_steps_move(&behind, logs[i - 1], -1);
-        slow += logs[i - 1] > high;
-        double rise = before.sum / before.count - behind.sum / behind.count;
-        double each = sqrt(spread(&behind) / (behind.count > 1 ? behind.count - 1 : 1));
-        each = each > WARM_UP_NOISE ? each : WARM_UP_NOISE;
-        double likely = each * sqrt(1 / before.count + 1 / behind.count);
-        if (2 * slow > i && rise > log1p(WARM_UP_SHARE) && rise > highest * likely) {
-            highest = rise / likely;
-            found = i;
-        }
-    }
-    return found;
-}
-
-static uint32_t most_steps(uint32_t count)
-{
+    uint32_t rest = count - count / 2, end = 0;
     uint32_t most = count / WARM_UP_PART > WARM_UP_FEW ? count / WARM_UP_PART : WARM_UP_FEW;
-    return most < count / 2 ? most : count / 2;
-}
-
-/* Returns the number of warm-up steps. `logs`: of the durations in order, overwritten; `room`:
- * `count` numbers. Searches the first half: the change point of a drift lies there, and then
- * nothing counts as warm-up. */
-static uint32_t warm_up_steps(double *logs, uint32_t count, double *room)
-{
-    uint32_t left_out = 0, half = count / 2, most = most_steps(count), more;
     if (count < WARM_UP_STEPS)
         return 0;
-    calm(logs, count, room);
-    memcpy(logs, room + half, (count - half) * sizeof *logs);
-    double high = array_median(logs, count - half) + log1p(WARM_UP_SHARE);
-    while (left_out < half &&
-           (more = change_point(room + left_out, count - left_out, half - left_out, high)) > 0 &&
-           left_out + more <= most)
-        left_out += more;
-    return left_out;
+    memcpy(room, list + count / 2, rest * sizeof *room);
+    double usual = array_median(room, rest);
+    for (uint32_t i = 0; i < rest; i++)
+        room[i] = fabs(room[i] - usual);
+    double slow_from =
+        usual + fmax(WARM_UP_SHARE * usual, WARM_UP_DEVIATIONS * array_median(room, rest));
+    for (uint32_t i = 0, slow = 0, quick = 0; i < count && quick < WARM_UP_REST; i++) {
+        bool is_slow = list[i] > slow_from;
+        slow += is_slow;
+        quick = is_slow ? 0 : quick + 1;
+        if (is_slow && 2 * slow > i + 1)
+            end = i + 1;
+    }
+    return end <= most && end <= count / 2 ? end : 0;
 }
 
 /* ---- which steps there are ------------------------------------------------------------------- */
@@ -131,8 +59,8 @@ static bool run_steps_is_whole(const struct step *s)
 }
 
 /* Marks the complete steps of a process without the warm-up as kept; if there are some with known
- * GPU time, only those. `logs` and `room` have room for all. */
-static void run_steps_keep(struct run_steps *r, uint32_t first, uint32_t end, double *logs,
+ * GPU time, only those. `list` and `room` have room for all. */
+static void run_steps_keep(struct run_steps *r, uint32_t first, uint32_t end, double *list,
                            double *room)
 {
     uint32_t whole = 0;
@@ -143,9 +71,9 @@ static void run_steps_keep(struct run_steps *r, uint32_t first, uint32_t end, do
         const struct step *s = &r->steps.list[i];
         r->list[i].is_kept = run_steps_is_whole(s) && !(knows_some && s->is_blind);
         if (r->list[i].is_kept)
-            logs[whole++] = log((double)(s->end_ns - s->begin_ns));
+            list[whole++] = (double)(s->end_ns - s->begin_ns);
     }
-    uint32_t left_out = warm_up_steps(logs, whole, room);
+    uint32_t left_out = warm_up_steps(list, whole, room);
     r->warm_up += left_out;
     r->kept += whole - left_out;
     for (uint32_t i = first; left_out; i++)
@@ -180,13 +108,13 @@ static int take_processes(struct run_steps *r)
 static int keep_all(struct run_steps *r)
 {
     struct steps *s = &r->steps;
-    double *logs = malloc(2 * (s->count + 1u) * sizeof *logs);
+    double *list = malloc(2 * (s->count + 1u) * sizeof *list);
     r->list = calloc(s->count + 1u, sizeof *r->list);
-    if (logs && r->list)
+    if (list && r->list)
         for (uint32_t i = 0; i < r->walk->rec->count; i++)
-            run_steps_keep(r, s->firsts[i], s->firsts[i + 1], logs, logs + s->count + 1);
-    free(logs);
-    return logs && r->list ? 0 : GPUPROF_NO_MEMORY;
+            run_steps_keep(r, s->firsts[i], s->firsts[i + 1], list, list + s->count + 1);
+    free(list);
+    return list && r->list ? 0 : GPUPROF_NO_MEMORY;
 }
 
 /* Fails if steps were requested and none is complete: nothing else is compared instead. */

@@ -10,8 +10,8 @@
 #include "error.h"
 
 const struct run_metric_info run_metric_infos[RUN_METRICS] = {
-#define RUN_METRIC(id, key, text, whole, unit, of, scale, gates)                                   \
-    {key, text, whole, RUN_UNIT_##unit, RUN_OF_##of, RUN_SCALE_##scale, gates},
+#define RUN_METRIC(id, key, text, unit, of, scale, gates)                                          \
+    {key, text, RUN_UNIT_##unit, RUN_OF_##of, RUN_SCALE_##scale, gates},
 #include "diff/run_metrics.def"
 };
 

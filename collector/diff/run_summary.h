@@ -16,7 +16,7 @@
 #define RUN_KERNELS_MAX (1u << 16)
 
 enum run_metric {
-#define RUN_METRIC(id, key, text, whole, unit, of, scale, gates) RUN_##id,
+#define RUN_METRIC(id, key, text, unit, of, scale, gates) RUN_##id,
 #include "diff/run_metrics.def"
     RUN_METRICS
 };
@@ -28,7 +28,6 @@ enum run_scale { RUN_SCALE_OWN, RUN_SCALE_STEP_TIME, RUN_SCALE_EXACT };
 struct run_metric_info {
     const char *key;
     const char *text;
-    const char *whole; /* `text` for runs without steps */
     enum run_unit unit;
     enum run_of of;
     enum run_scale scale;
@@ -188,7 +187,7 @@ struct run_reading {
 
 /*
  * Adds the runs of each operand: a baseline file, a baseline's name, a recording (one run), or
- * several of these separated by commas, where all recordings form one run. Rejects a word that is
+ * several files with commas (one run). Rejects a word that is
  * both a file here and the name of a baseline. Returns EXIT_OK, or another exit code after one line
  * on stderr.
  */
