@@ -27,7 +27,7 @@ struct ledger_late {
 int ledger_init(struct ledger *l, struct walk *walk, const struct ledger_user *user)
 {
     *l = (struct ledger){.walk = walk, .user = *user};
-    l->pools.count_max = l->reported.count_max = LEDGER_POOLS_MAX;
+    l->reported.count_max = LEDGER_REPORTED_MAX;
     l->has_calls = calloc(walk->rec->count + 1u, sizeof *l->has_calls);
     l->late = calloc(LEDGER_LATE_MAX, sizeof *l->late);
     int error = books_init(&l->books, walk->rec->count, &l->user);
@@ -37,7 +37,6 @@ int ledger_init(struct ledger *l, struct walk *walk, const struct ledger_user *u
 void ledger_release(struct ledger *l)
 {
     books_release_all(&l->books);
-    key_map_release(&l->pools);
     key_map_release(&l->reported);
     free(l->late);
     free(l->has_calls);
@@ -135,21 +134,12 @@ static const uint8_t got_kinds[API_MEMORY_COUNT] = {
     [API_MEMORY_GET_ARRAY] = LEDGER_ARRAY + 1,
     [API_MEMORY_GET_HOST] = LEDGER_PINNED + 1,
     [API_MEMORY_REGISTER_HOST] = LEDGER_REGISTERED + 1,
-    [API_MEMORY_OPEN_FOREIGN] = LEDGER_NOT_OWN + 1,
-    [API_MEMORY_NODE_GET] = LEDGER_NOT_OWN + 1,
 };
 
 /* The owner is known at the call's begin; the time and the device at its end. */
 static int ask_owner(const struct ledger *l, const struct slice *s, struct ledger_block *b)
 {
     return l->user.owner ? l->user.owner(l->user.context, s, b->kind, &b->owner) : 0;
-}
-
-/* True if the argument `ptr` is the handle of an array. */
-static bool is_array(const struct function *f)
-{
-    uint32_t place = function_arg_place(f, "ptr");
-    return place < f->arg_count && f->args[place].kind == ARG_HANDLE;
 }
 
 /* Takes an allocation or a query, which has its result when the call returns. */
@@ -165,9 +155,6 @@ static int take_get(struct ledger *l, const struct slice *s, unsigned memory)
     bool is_physical = memory == API_MEMORY_GET_PHYSICAL;
     if (gets)
         set_kind(b, got_kinds[memory] - 1u);
-    bool is_own = gets && b->kind != LEDGER_NOT_OWN;
-    if (gets && !is_own && is_array(e->function))
-        b->space = SPACE_ARRAY;
     b->process = e->process;
     b->bytes = argument(e, asks ? "free" : "bytes");
     b->address = argument(e, asks ? "total" : is_physical ? "handle" : "ptr");
@@ -176,16 +163,11 @@ static int take_get(struct ledger *l, const struct slice *s, unsigned memory)
     if (is_physical && function_arg_place(e->function, "device") != UINT32_MAX &&
         b->device == LEDGER_NO_DEVICE)
         b->is_host = true; /* its properties contain the place */
-    uint64_t pool = key_map_get(
-        &l->pools, (struct key){e->process->index,
-                                function_arg(e->function, e->record, "pool", UINT64_MAX), 0});
-    if (pool)
-        b->device = (uint32_t)(pool - 1);
     /* An empty request, or memory that another call maps. */
-    if (gets && !late.has_failed && (!b->address || (is_own && !b->bytes)))
+    if (gets && !late.has_failed && (!b->address || !b->bytes))
         return 0;
     l->has_calls[e->process->index] |= gets;
-    int error = is_own ? ask_owner(l, s, b) : 0;
+    int error = gets ? ask_owner(l, s, b) : 0;
     return error < 0 ? error : do_later(l, &late);
 }
 
@@ -194,7 +176,6 @@ static int take_release(struct ledger *l, const struct event *e, unsigned memory
 {
     const struct process *p = e->process;
     uint64_t ptr = argument(e, "ptr"), at_ns = e->begin_ns;
-    uint32_t place;
     switch (memory) {
     case API_MEMORY_FREE: return books_release(&l->books, p, SPACE_ADDRESS, ptr, at_ns);
     case API_MEMORY_FREE_HOST: return books_release(&l->books, p, SPACE_HOST, ptr, at_ns);
@@ -204,11 +185,6 @@ static int take_release(struct ledger *l, const struct event *e, unsigned memory
     case API_MEMORY_RELEASE_PHYSICAL:
         return books_release_physical(&l->books, p, argument(e, "handle"), at_ns);
     case API_MEMORY_UNMAP: return books_unmap(&l->books, p, ptr, argument(e, "bytes"), at_ns);
-    case API_MEMORY_CLOSE_FOREIGN:
-        place = books_find(&l->books, p, SPACE_ADDRESS, ptr);
-        return place && l->books.blocks[place].kind == LEDGER_NOT_OWN
-                   ? books_take_out(&l->books, place, at_ns)
-                   : 0;
     case API_MEMORY_RESET:
         return books_reset(&l->books, p, ledger_device_of(e),
                            function_arg_place(e->function, "handle") != UINT32_MAX, at_ns);
@@ -230,12 +206,6 @@ static int ledger_take_call(struct ledger *l, const struct slice *s)
     if (is_captured && (memory == API_MEMORY_GET_POOLED || memory == API_MEMORY_FREE))
         memory = memory == API_MEMORY_FREE ? API_MEMORY_NODE_FREE : API_MEMORY_NODE_GET;
     l->books.doubts.in_graphs += memory == API_MEMORY_NODE_GET;
-    if (memory == API_MEMORY_POOL) {
-        uint32_t device = ledger_device_of(e);
-        struct key key = {e->process->index, argument(e, "pool"), 0};
-        int error = device == LEDGER_NO_DEVICE ? 0 : key_map_set(&l->pools, key, device + 1ull);
-        return error == GPUPROF_LIMIT ? 0 : error;
-    }
     return got_kinds[memory] || memory == API_MEMORY_RETAIN || memory == API_MEMORY_MAP ||
                    memory == API_MEMORY_INFO
                ? take_get(l, s, memory)

@@ -13,8 +13,8 @@
  *
  * Blocks of PyTorch's allocator lie within those of CUDA: a user must not add the two up.
  *
- * The device comes from CUPTI's record of the address, else from the pool, else from the call. If
- * no allocating call is recorded, the blocks come from CUPTI.
+ * The device comes from CUPTI's record of the address, else from the call. If no allocating call is
+ * recorded, the blocks come from CUPTI.
  *
  * Memory: 200 bytes a live block and 64 a mapping, up to the maxima below. Blocks beyond them are
  * counted but not followed.
@@ -29,7 +29,7 @@
 #define LEDGER_BLOCKS_MAX   (1u << 20) /* live at one time, in all processes together */
 #define LEDGER_MAPPINGS_MAX (1u << 20)
 #define LEDGER_LATE_MAX     1024 /* calls open at one time */
-#define LEDGER_POOLS_MAX    (1u << 16)
+#define LEDGER_REPORTED_MAX (1u << 16)
 
 #define LEDGER_BYTES_MAX (1ull << 43) /* of one block: keeps sums in range for any file */
 
@@ -49,7 +49,7 @@ enum ledger_kind {
     LEDGER_KINDS
 };
 
-#define LEDGER_NOT_OWN LEDGER_KINDS /* a block that is not reported: its bytes belong to others */
+#define LEDGER_NOT_OWN LEDGER_KINDS /* its bytes are those that are mapped at its address */
 
 /* "linear", "managed", ... */
 const char *ledger_kind_name(unsigned kind);
@@ -230,7 +230,6 @@ struct ledger {
     struct walk *walk;
     struct ledger_user user;
     struct ledger_books books;
-    struct key_map pools;     /* (process, pool) -> device + 1 */
     struct key_map reported;  /* (process, address) -> device + 1 and POOLED: from CUPTI, before the
                              end  of the call */
     bool *has_calls;          /* owned, by process index: an allocating call reported a device */

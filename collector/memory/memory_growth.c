@@ -67,20 +67,20 @@ bool memory_leaks(const struct memory_growth *g)
 
 /* ---- steps ----------------------------------------------------------------------------------- */
 
-uint32_t memory_whole_count(const struct memory_report *m, const struct process *p)
+uint32_t memory_step_count(const struct memory_report *m, const struct process *p)
 {
-    return m->times.firsts[p->index + 1] - m->times.firsts[p->index];
+    return m->steps.firsts[p->index + 1] - m->steps.firsts[p->index];
 }
 
 bool memory_has_steps(const struct memory_report *m, const struct process *p)
 {
-    return memory_whole_count(m, p) >= MEMORY_STEPS_MIN;
+    return memory_step_count(m, p) >= MEMORY_STEPS_MIN;
 }
 
 const struct step *memory_step(const struct memory_report *m, const struct process *p,
                                uint32_t mark)
 {
-    return &m->steps.list[m->times.wholes[m->times.firsts[p->index] + mark]];
+    return &m->steps.list[m->steps.firsts[p->index] + mark];
 }
 
 uint64_t memory_slice_ns(const struct memory_report *m, const struct process *p)
@@ -98,14 +98,12 @@ uint64_t memory_mark_end(const struct memory_report *m, const struct process *p,
 
 int memory_note_times(struct memory_report *m)
 {
-    uint32_t count = m->rec->count;
+    uint32_t count = m->rec->count, kept = 0;
     m->times.begin_ns = UINT64_MAX;
-    m->times.wholes = calloc(m->steps.count + 1u, sizeof *m->times.wholes);
-    m->times.firsts = calloc(count + 1u, sizeof *m->times.firsts);
     m->times.spans = calloc(2 * (size_t)count + 1, sizeof *m->times.spans);
-    if (!m->times.wholes || !m->times.firsts || !m->times.spans)
+    if (!m->times.spans)
         return GPUPROF_NO_MEMORY;
-    for (uint32_t i = 0, wholes = 0; i < count; i++) {
+    for (uint32_t i = 0, k = 0; i < count; i++) {
         uint64_t first_ns = m->walk.first_ns[i], last_ns = m->walk.last_ns[i];
         m->times.spans[2 * i] = first_ns;
         m->times.spans[2 * i + 1] = last_ns;
@@ -113,10 +111,10 @@ int memory_note_times(struct memory_report *m)
             m->times.begin_ns = first_ns < m->times.begin_ns ? first_ns : m->times.begin_ns;
             m->times.end_ns = last_ns > m->times.end_ns ? last_ns : m->times.end_ns;
         }
-        for (uint32_t k = m->steps.firsts[i]; k < m->steps.firsts[i + 1]; k++)
+        for (; k < m->steps.firsts[i + 1]; k++)
             if (!m->steps.list[k].is_partial)
-                m->times.wholes[wholes++] = k;
-        m->times.firsts[i + 1] = wholes;
+                m->steps.list[kept++] = m->steps.list[k];
+        m->steps.firsts[i + 1] = kept;
     }
     if (m->times.begin_ns > m->times.end_ns)
         m->times.begin_ns = m->times.end_ns;

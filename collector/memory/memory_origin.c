@@ -124,19 +124,17 @@ int memory_origin_of(struct memory_report *m, const struct slice *s, unsigned ki
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-static bool memory_origin_is_own(const struct shown_frame *f)
-{
-    return own_frame(f) && !(f->name && strcmp(f->name->raw, "_start") == 0);
-}
-
 /* The number of frames to show. Frames below the program's own code (the C library, the
  * interpreter) are the same for all owners and are left out. */
 static unsigned frames_until_own(const struct call_tree *tree, uint32_t node)
 {
     unsigned frames = 0, shown = 0;
-    for (; node && frames < FRAMES_SHOWN_MAX; node = call_tree_node(tree, node)->parent)
-        if (frames++, memory_origin_is_own(call_tree_frame(tree, node)))
+    for (; node && frames < FRAMES_SHOWN_MAX; node = call_tree_node(tree, node)->parent) {
+        const struct shown_frame *f = call_tree_frame(tree, node);
+        frames++;
+        if (own_frame(f) && !(f->name && strcmp(f->name->raw, "_start") == 0))
             shown = frames;
+    }
     return shown ? shown : frames;
 }
 

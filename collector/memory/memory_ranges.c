@@ -30,20 +30,6 @@ int memory_ranges_add_place(struct memory_ranges *r, uint32_t process)
     return error;
 }
 
-/* The row of a name in a place; NULL if there is no room (*error is 0), or out of memory. */
-static struct memory_range_row *memory_ranges_row_of(struct memory_ranges *r,
-                                                     const struct kernel_name *name, uint32_t place,
-                                                     int *error)
-{
-    static const struct number_kind kind = NUMBER_KEY(struct memory_range_row, place);
-    struct memory_range_row wanted = {.name = name, .place = place};
-    int64_t number =
-        NUMBER_ADD(&r->numbers, &kind, r->rows, r->count, MEMORY_RANGE_ROWS_MAX, &wanted);
-    *error = number < 0 ? (int)number : 0;
-    r->beyond += number == 0;
-    return number > 0 ? &r->rows[number - 1] : NULL;
-}
-
 /* Begins a range; returns its slot + 1, or 0 if there is no room. */
 static uint32_t memory_ranges_begin(struct memory_ranges *r, const struct process *p,
                                     const struct kernel_name *name)
@@ -63,25 +49,31 @@ static uint32_t memory_ranges_begin(struct memory_ranges *r, const struct proces
 
 static int memory_ranges_end(struct memory_ranges *r, const struct process *p, uint32_t number)
 {
+    static const struct number_kind kind = NUMBER_KEY(struct memory_range_row, place);
     struct memory_open_ranges *process = &r->processes[p->index];
     unsigned slot = number - 1;
-    int error = 0;
     if (!number || number > MEMORY_RANGES_OPEN || !(process->open >> slot & 1))
         return 0;
     process->open &= ~(1ull << slot);
-    for (uint32_t i = process->first_place; error == 0 && i; i = r->places[i - 1].next) {
+    for (uint32_t i = process->first_place; i; i = r->places[i - 1].next) {
         struct memory_in_ranges *in = &r->places[i - 1];
         uint64_t from = in->begin[slot], peak = in->peak[slot];
-        struct memory_range_row *row = memory_ranges_row_of(r, process->names[slot], i - 1, &error);
+        const struct memory_range_row wanted = {.name = process->names[slot], .place = i - 1};
+        int64_t found =
+            NUMBER_ADD(&r->numbers, &kind, r->rows, r->count, MEMORY_RANGE_ROWS_MAX, &wanted);
+        if (found < 0)
+            return (int)found;
         in->begin[slot] = in->peak[slot] = 0;
-        if (!row)
+        r->beyond += found == 0;
+        if (!found)
             continue;
+        struct memory_range_row *row = &r->rows[found - 1];
         row->count++;
         row->peak = peak > row->peak ? peak : row->peak;
         row->rise = peak - from > row->rise ? peak - from : row->rise;
         row->kept += (double)in->live - (double)from;
     }
-    return error;
+    return 0;
 }
 
 int memory_ranges_take(struct memory_ranges *r, const struct slice *s)

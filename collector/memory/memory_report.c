@@ -23,8 +23,6 @@ void memory_report_release(struct memory_report *m)
     free(m->gets_memory);
     free(m->resident);
     memory_ranges_release(&m->ranges);
-    free(m->times.wholes);
-    free(m->times.firsts);
     free(m->times.spans);
     number_set_release(&m->origins.numbers);
     number_set_release(&m->owners.numbers);
@@ -95,7 +93,7 @@ static int memory_report_place_of(struct memory_report *m, const struct process 
     p->where = where;
     const struct surveyed_device *about = survey_device(&m->walk.survey, process, device);
     p->total = where == MEMORY_OF_DEVICE && about ? about->limits.memory : 0;
-    p->marks.count = memory_has_steps(m, process)      ? memory_whole_count(m, process)
+    p->marks.count = memory_has_steps(m, process)      ? memory_step_count(m, process)
                      : memory_slice_ns(m, process) > 0 ? MEMORY_SLICES
                                                        : 0;
     if (p->marks.count > m->places.marks_left)
@@ -281,11 +279,6 @@ static int memory_report_owner(void *context, const struct slice *s, unsigned ki
     return memory_origin_of(context, s, kind, number);
 }
 
-static int memory_report_failed(void *context, const struct ledger_block *wanted)
-{
-    return memory_failed(context, wanted);
-}
-
 /* ---- the walks ------------------------------------------------------------------------------- */
 
 static void take_resident(struct memory_report *m, const struct event *e)
@@ -419,7 +412,7 @@ int memory_report_make(struct memory_report *m, struct recording *rec,
                                      .got = memory_report_got,
                                      .gone = memory_report_gone,
                                      .owner = memory_report_owner,
-                                     .failed = memory_report_failed,
+                                     .failed = memory_failed,
                                      .left = memory_report_left};
     int error = memory_report_learn(m, rec, request);
     if (error < 0)

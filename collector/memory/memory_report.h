@@ -241,11 +241,8 @@ struct memory_ranges {
     uint64_t beyond; /* ranges beyond the maximum */
 };
 
-/* Which steps are complete, when each process began and ended, and the time that the books
- * cover. */
+/* When each process began and ended, and the time that the books cover. */
 struct memory_times {
-    uint32_t *wholes;  /* owned: indexes of complete steps in steps.list */
-    uint32_t *firsts;  /* owned, by process index, plus one: where its own begin */
     uint64_t *spans;   /* owned: first and last moment of each process */
     uint64_t begin_ns; /* of the curves, like their end */
     uint64_t end_ns;
@@ -348,8 +345,8 @@ const struct step *memory_step(const struct memory_report *m, const struct proce
 uint64_t memory_mark_end(const struct memory_report *m, const struct process *p, uint32_t mark);
 
 /* The number of complete steps. And: stores, after the first walk, when each process began and
- * ended and which steps are complete. 0 or GPUPROF_NO_MEMORY. */
-uint32_t memory_whole_count(const struct memory_report *m, const struct process *p);
+ * ended, and removes partial steps. 0 or GPUPROF_NO_MEMORY. */
+uint32_t memory_step_count(const struct memory_report *m, const struct process *p);
 int memory_note_times(struct memory_report *m);
 
 /* True if the process's marks are steps. Otherwise they are slices of memory_slice_ns. */
@@ -358,7 +355,7 @@ uint64_t memory_slice_ns(const struct memory_report *m, const struct process *p)
 
 /* (memory_trouble.c) Handle a failed allocation; free memory of the device `p` from a query of the
  * program; and the source of a slice with a DEVICE_USE record. 0 or GPUPROF_NO_MEMORY. */
-int memory_failed(struct memory_report *m, const struct ledger_block *wanted);
+int memory_failed(void *report, const struct ledger_block *wanted);
 int memory_hidden_left(struct memory_report *m, struct memory_place *p,
                        const struct ledger_free *f);
 int memory_hidden_read(struct memory_report *m, const struct slice *s);

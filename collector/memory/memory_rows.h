@@ -59,20 +59,7 @@ struct memory_look *memory_look_create(struct recording *rec, const struct memor
                                        const char *symbols, int *error);
 void memory_look_free(struct memory_look *look);
 
-/*
- * Why there was not enough memory, and what to do: the first of these that fits. (memory_advice.c)
- *
- *   larger-than-device  the request exceeds the device's memory
- *   fragmented          PyTorch's allocator had enough, in blocks that were too small
- *   kept-apart          it had a large enough block, for another stream, pool or size
- *   leak                an owner that grows from step to step had a tenth of the memory, or as much
- *                       as was requested
- *   preallocation       one block of half the device or more, which a framework manages
- *   limited             there was room, but a limit of PyTorch's allocator forbade it
- *   hidden              the process had room: others, or libraries, had the rest
- *   one-owner           one owner had half of the memory
- *   full                none of the above
- */
+/* Why there was not enough memory, and what to do. (memory_advice.c; GUIDE.md lists them) */
 struct memory_advice {
     const char *id; /* stable */
     char *text;     /* owned, with names as recorded; NULL: out of memory */

@@ -12,19 +12,14 @@ static uint32_t piece_of(const struct signs_process *p, uint64_t ns)
     return memory_slice(p->begin_ns, p->end_ns, ns);
 }
 
-static void memory_signs_pass_time(struct signs_book *b, uint32_t selected)
-{
-    while (b->at < selected)
-        b->least[++b->at] = b->live;
-}
-
 static struct signs_book *book_of(struct memory_signs *s, const struct ledger_block *block,
                                   uint64_t at_ns)
 {
     struct signs_process *p = &s->processes[block->process->index];
     s->any = true;
     struct signs_book *b = &p->books[block->kind == LEDGER_TENSOR ? OF_TENSORS : OF_CUDA];
-    memory_signs_pass_time(b, piece_of(p, at_ns));
+    for (uint32_t now = piece_of(p, at_ns); b->at < now;)
+        b->least[++b->at] = b->live;
     return b;
 }
 

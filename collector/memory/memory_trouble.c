@@ -99,16 +99,6 @@ static void forget_tries(struct memory_report *m, const struct memory_oom *oom)
     }
 }
 
-/* Finds the holes in reserved memory. */
-static int find_holes(const struct memory_report *m, struct memory_oom *oom)
-{
-    struct ledger_layout layout;
-    int error = ledger_layout_make(&layout, &m->ledger.books, oom->process);
-    oom->holes = layout_holes_of(&layout, oom->device);
-    ledger_layout_release(&layout);
-    return error;
-}
-
 /* The bytes of the device, from the program's query or CUPTI. */
 static uint64_t total_of(const struct memory_report *m, const struct process *p, uint32_t device,
                          uint32_t place)
@@ -119,8 +109,9 @@ static uint64_t total_of(const struct memory_report *m, const struct process *p,
                                                     : 0;
 }
 
-int memory_failed(struct memory_report *m, const struct ledger_block *wanted)
+int memory_failed(void *report, const struct ledger_block *wanted)
 {
+    struct memory_report *m = report;
     const struct process *p = wanted->process;
     uint32_t number = memory_place_number(m, p, wanted->device, memory_where_of(wanted));
     uint32_t tensors = memory_place_number(m, p, wanted->device, MEMORY_OF_TENSORS);
@@ -149,7 +140,13 @@ int memory_failed(struct memory_report *m, const struct ledger_block *wanted)
     }
     if (number)
         list_owners(m, &oom);
-    int error = oom.where == MEMORY_OF_TENSORS ? find_holes(m, &oom) : 0;
+    struct ledger_layout layout = {0};
+    int error = 0;
+    if (oom.where == MEMORY_OF_TENSORS) {
+        error = ledger_layout_make(&layout, &m->ledger.books, p);
+        oom.holes = layout_holes_of(&layout, oom.device);
+    }
+    ledger_layout_release(&layout);
     m->ooms.list[m->ooms.count++] = oom;
     return error;
 }

@@ -36,34 +36,25 @@ static const struct table_info *table_at(unsigned index)
     return index < MEMORY_TABLES ? memory_tables[index] : NULL;
 }
 
-static const struct table_info *table_of(const char *word, size_t length)
-{
-    for (unsigned i = 0; i < MEMORY_TABLES; i++)
-        if (strlen(memory_tables[i]->name) == length &&
-            memcmp(memory_tables[i]->name, word, length) == 0)
-            return memory_tables[i];
-    return NULL;
-}
-
 /* EXIT_OK, or EXIT_USAGE after one line: an unknown table or column, or no table for a
  * selection. */
 static enum exit_code check_view(const struct memory_view *v, enum report_format format)
 {
-    for (const char *word = v->tables; word; word += *word == ',') {
-        size_t length = strcspn(word, ",");
-        const struct table_info *info = table_of(word, length);
-        if (!info)
-            return usage_error(
-                "memory: unknown table '%.*s'; 'gpuprof help memory' lists the tables", (int)length,
-                word);
-        if (v->is_selection && word_in("places,owners,curve", info->name) == UINT_MAX)
+    unsigned known = 0, words = v->tables != NULL;
+    for (const char *comma = v->tables; comma && (comma = strchr(comma, ',')); comma++)
+        words++;
+    for (unsigned i = 0; v->tables && i < MEMORY_TABLES; i++) {
+        const char *name = memory_tables[i]->name;
+        bool is_named = word_in(v->tables, name) != UINT_MAX;
+        known += is_named;
+        if (is_named && v->is_selection && word_in("places,owners,curve", name) == UINT_MAX)
             return usage_error("memory: --from and --to: the table %s always covers the whole "
                                "recording; name only places, owners and curve",
-                               info->name);
-        word += length;
-        if (!*word)
-            break;
+                               name);
     }
+    if (known < words)
+        return usage_error("memory: unknown table in '%s'; 'gpuprof help memory' lists the tables",
+                           v->tables);
     const struct table_info *infos[MEMORY_TABLES];
     unsigned count = 0;
     for (unsigned i = 0; v->how.sort && i < MEMORY_TABLES; i++) {
@@ -142,40 +133,27 @@ static void print_json_head(const struct memory_rows *r, FILE *out)
     fputs("}", out);
 }
 
-static enum exit_code write_csv(const struct memory_rows *r, const struct memory_view *v,
-                                const char *path, uint64_t *room)
-{
-    struct table tables[MEMORY_TABLES];
-    unsigned count = 0;
-    for (unsigned i = 0; i < MEMORY_TABLES; i++)
-        if (memory_verb_is_wanted(v, memory_tables[i], FORMAT_CSV))
-            tables[count++] = (struct table){.info = memory_tables[i], .source = r};
-    return tables_write_csv(tables, count, &v->how, path, room);
-}
-
 /* Prints text or JSON. 0 or GPUPROF_NO_MEMORY. */
 static int memory_verb_print(const struct memory_rows *r, const struct memory_view *v,
-                             enum report_format format, FILE *out)
+                             enum report_format format, struct table *tables, unsigned count,
+                             FILE *out)
 {
     int error = 0;
     if (format == FORMAT_JSON)
         print_json_head(r, out);
     else if (!v->tables)
         memory_overview_print(r, &v->how, out);
-    for (unsigned i = 0; error == 0 && i < MEMORY_TABLES; i++) {
-        struct table table = {.info = memory_tables[i], .source = r};
+    for (unsigned i = 0; error == 0 && i < count; i++) {
         struct table_view how = v->how;
-        if (strcmp(memory_tables[i]->name, "leaks") == 0)
+        if (strcmp(tables[i].info->name, "leaks") == 0)
             how.rows = 0; /* all rows: each is a failure of its own */
-        if (memory_verb_is_wanted(v, memory_tables[i], format))
-            error = format == FORMAT_JSON ? table_print_json(&table, &how, out)
-                                          : table_print_text(&table, &how, out);
+        error = format == FORMAT_JSON ? table_print_json(&tables[i], &how, out)
+                                      : table_print_text(&tables[i], &how, out);
     }
     if (format == FORMAT_JSON)
         fputs("\n}\n", out);
-    if (format != FORMAT_TEXT)
-        return error;
-    print_doubts(r->report, out);
+    else
+        print_doubts(r->report, out);
     return error;
 }
 
@@ -188,12 +166,17 @@ static enum exit_code memory_verb_write_out(struct memory_rows *rows,
 {
     struct output out;
     uint64_t room = verb_output_room(recording_bytes(rows->report->rec));
+    struct table tables[MEMORY_TABLES];
+    unsigned count = 0;
+    for (unsigned i = 0; i < MEMORY_TABLES; i++)
+        if (memory_verb_is_wanted(view, memory_tables[i], format))
+            tables[count++] = (struct table){.info = memory_tables[i], .source = rows};
     if (format == FORMAT_CSV)
-        return write_csv(rows, view, options->output, &room);
+        return tables_write_csv(tables, count, &view->how, options->output, &room);
     enum exit_code code = verb_output_open(&out, options->output, &room);
     if (code != EXIT_OK)
         return code;
-    int error = memory_verb_print(rows, view, format, out.stream);
+    int error = memory_verb_print(rows, view, format, tables, count, out.stream);
     say_error("memory", error);
     return verb_output_close(&out, options->output, error);
 }

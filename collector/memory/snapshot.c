@@ -14,32 +14,12 @@
 static void snapshot_release(struct snapshot *s)
 {
     for (unsigned i = 0; i < SNAPSHOT_DEVICES_MAX; i++) {
-        struct snapshot_device *d = s->devices[i];
-        if (!d)
-            continue;
-        spool_release(&d->items);
-        mappings_release(&d->segments);
-        free(d->used);
-        free(d);
+        spool_release(&s->devices[i].items);
+        mappings_release(&s->devices[i].segments);
+        free(s->devices[i].used);
     }
     ledger_layout_release(&s->layout);
     ledger_release(&s->ledger);
-    memset(s->devices, 0, sizeof s->devices);
-}
-
-/* The device's state; NULL if out of memory. */
-static struct snapshot_device *snapshot_device_of(struct snapshot *s, uint32_t number, int *error)
-{
-    uint32_t place = snapshot_place(number);
-    *error = 0;
-    if (!s->devices[place]) {
-        s->devices[place] = calloc(1, sizeof *s->devices[place]);
-        if (s->devices[place])
-            spool_init(&s->devices[place]->items, sizeof(struct snapshot_item));
-        else
-            *error = GPUPROF_NO_MEMORY;
-    }
-    return s->devices[place];
 }
 
 /* ---- segments -------------------------------------------------------------------------------- */
@@ -96,6 +76,7 @@ static int snapshot_note(struct snapshot_device *d, const struct ledger_block *b
                                  .origin = b->owner,
                                  .segment = segment,
                                  .action = (uint8_t)action};
+    d->is_used = true;
     return spool_append(&d->items, &item);
 }
 
@@ -104,34 +85,32 @@ static bool is_shown(const struct ledger_block *b)
     return !b->is_host && b->kind != LEDGER_ARRAY && b->kind != LEDGER_PHYSICAL;
 }
 
-/* Sets `row` to the segment's number; for a block, to whether it lies in a segment. */
+/* Sets `row` to the segment's number; for a block, to whether it lies in a segment. If not, it is
+ * its own. */
 static int snapshot_got(void *context, struct ledger_block *b, uint64_t at_ns)
 {
     struct snapshot *s = context;
-    int error;
-    struct snapshot_device *d = is_shown(b) ? snapshot_device_of(s, b->device, &error) : NULL;
-    if (!d)
-        return is_shown(b) ? error : 0;
+    struct snapshot_device *d = snapshot_device(s, b->device);
+    if (!is_shown(b))
+        return 0;
     if (b->kind != LEDGER_TENSOR) {
-        error = add_segment(d, b->address, b->bytes, &b->row);
+        int error = add_segment(d, b->address, b->bytes, &b->row);
         return error < 0 ? error : snapshot_note(d, b, at_ns, b->row, SNAPSHOT_SEGMENT_GOT);
     }
     b->row = use_segments(d, b);
     d->has_blocks = true;
     d->maps_blocks |=
         b->row && mappings_find(&s->ledger.books.mappings[b->process->index], b->address, 1);
-    return snapshot_note(d, b, at_ns, 0, b->row ? SNAPSHOT_BLOCK_GOT : SNAPSHOT_LONE_GOT);
+    return snapshot_note(d, b, at_ns, 0, b->row ? SNAPSHOT_BLOCK_GOT : SNAPSHOT_SEGMENT_GOT);
 }
 
 static int snapshot_gone(void *context, struct ledger_block *b, uint64_t at_ns)
 {
-    struct snapshot *s = context;
-    int error;
-    struct snapshot_device *d = is_shown(b) ? snapshot_device_of(s, b->device, &error) : NULL;
-    if (!d)
-        return is_shown(b) ? error : 0;
+    struct snapshot_device *d = snapshot_device(context, b->device);
+    if (!is_shown(b))
+        return 0;
     if (b->kind == LEDGER_TENSOR)
-        return snapshot_note(d, b, at_ns, 0, b->row ? SNAPSHOT_BLOCK_GONE : SNAPSHOT_LONE_GONE);
+        return snapshot_note(d, b, at_ns, 0, b->row ? SNAPSHOT_BLOCK_GONE : SNAPSHOT_SEGMENT_GONE);
     remove_segment(d, b->address);
     return snapshot_note(d, b, at_ns, b->row, SNAPSHOT_SEGMENT_GONE);
 }
@@ -139,14 +118,13 @@ static int snapshot_gone(void *context, struct ledger_block *b, uint64_t at_ns)
 static int mapped(void *context, struct ledger_block *b, const struct mapping *where, bool is_there,
                   uint64_t at_ns)
 {
-    struct snapshot *s = context;
+    struct snapshot_device *d = snapshot_device(context, b->device);
     struct ledger_block there = {
         .address = where->address, .bytes = where->bytes, .owner = b->owner};
     int error = 0;
-    struct snapshot_device *d = b->is_host ? NULL : snapshot_device_of(s, b->device, &error);
     uint32_t number = 0;
-    if (!d)
-        return error;
+    if (b->is_host)
+        return 0;
     if (is_there)
         error = add_segment(d, where->address, where->bytes, &number);
     else
@@ -164,13 +142,10 @@ static int snapshot_owner(void *context, const struct slice *slice, unsigned kin
 
 static int snapshot_failed(void *context, const struct ledger_block *wanted)
 {
-    struct snapshot *s = context;
-    int error = 0;
-    struct snapshot_device *d =
-        wanted->is_host ? NULL : snapshot_device_of(s, wanted->device, &error);
+    struct snapshot_device *d = snapshot_device(context, wanted->device);
     struct ledger_block b = *wanted;
-    if (!d)
-        return error;
+    if (wanted->is_host)
+        return 0;
     b.address = d->free;
     return snapshot_note(d, &b, wanted->begin_ns, 0,
                          b.kind == LEDGER_TENSOR ? SNAPSHOT_OOM : SNAPSHOT_REFUSED);
@@ -178,11 +153,10 @@ static int snapshot_failed(void *context, const struct ledger_block *wanted)
 
 static int snapshot_left(void *context, const struct ledger_free *f)
 {
-    int error;
-    struct snapshot_device *d = snapshot_device_of(context, f->device, &error);
-    if (d)
-        d->free = f->free;
-    return error;
+    struct snapshot_device *d = snapshot_device(context, f->device);
+    d->free = f->free;
+    d->is_used = true;
+    return 0;
 }
 
 /* Reads the events of `process`, after memory_report_learn. 0, or an error after one line on
@@ -197,6 +171,8 @@ static int snapshot_make(struct snapshot *s, struct memory_report *m, const stru
                                      .failed = snapshot_failed,
                                      .left = snapshot_left};
     *s = (struct snapshot){.report = m, .process = process};
+    for (unsigned i = 0; i < SNAPSHOT_DEVICES_MAX; i++)
+        spool_init(&s->devices[i].items, sizeof(struct snapshot_item));
     int error = ledger_init(&s->ledger, &m->walk, &user);
     if (error == 0) {
         s->ledger.until_ns = m->times.asked_ns == UINT64_MAX ? 0 : m->times.asked_ns;
@@ -280,9 +256,6 @@ enum exit_code snapshot_files(struct recording *rec, const struct options *optio
     struct memory_request request = {.by = MEMORY_BY_STACK, .at_seconds = at_seconds};
     enum exit_code code = EXIT_ENVIRONMENT;
     if (memory_report_learn(&m, rec, &request) == 0) {
-        for (uint32_t i = 0; i < rec->count; i++)
-            m.times.end_ns =
-                m.walk.last_ns[i] > m.times.end_ns ? m.walk.last_ns[i] : m.times.end_ns;
         enum exit_code late = memory_check_moment(&m);
         if (call_tree_init(&tree, &m.walk.survey, options->symbols) == 0)
             code = late != EXIT_OK ? late : snapshot_write_all(&m, &tree, options->output);

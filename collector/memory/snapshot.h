@@ -18,7 +18,7 @@
 #include "output/output.h"
 #include "resolve/call_tree.h"
 
-#define SNAPSHOT_DEVICES_MAX  64
+#define SNAPSHOT_DEVICES_MAX  32
 #define SNAPSHOT_SEGMENTS_MAX (1u << 23) /* beyond that, blocks in them are not tracked */
 
 /* PyTorch's actions, on a block of CUDA's or of PyTorch's. */
@@ -29,8 +29,6 @@ enum snapshot_action {
     SNAPSHOT_UNMAPPED,
     SNAPSHOT_BLOCK_GOT,
     SNAPSHOT_BLOCK_GONE,
-    SNAPSHOT_LONE_GOT, /* a block outside segments is its own segment */
-    SNAPSHOT_LONE_GONE,
     SNAPSHOT_OOM,
     SNAPSHOT_REFUSED, /* refused by CUDA: PyTorch's allocator then tries another way */
     SNAPSHOT_MADE     /* the last action */
@@ -46,6 +44,7 @@ struct snapshot_item {
 };
 
 struct snapshot_device {
+    bool is_used;
     struct spool items;
     struct mappings segments; /* live segments; each leads to its number */
     uint32_t segment_count;
@@ -60,15 +59,14 @@ struct snapshot {
     struct memory_report *report;
     const struct process *process;
     struct ledger ledger;
-    struct ledger_layout layout;                           /* at the end */
-    struct snapshot_device *devices[SNAPSHOT_DEVICES_MAX]; /* owned, by number; NULL: nothing */
+    struct ledger_layout layout; /* at the end */
+    struct snapshot_device devices[SNAPSHOT_DEVICES_MAX];
 };
 
-/* The place of a device in `devices`; one that is not known, or beyond the maximum, counts as the
- * first. */
-static inline uint32_t snapshot_place(uint32_t device)
+/* One that is not known, or beyond the maximum, counts as the first. */
+static inline struct snapshot_device *snapshot_device(struct snapshot *s, uint32_t number)
 {
-    return device < SNAPSHOT_DEVICES_MAX ? device : 0;
+    return &s->devices[number < SNAPSHOT_DEVICES_MAX ? number : 0];
 }
 
 /* (snapshot_write.c) Writes its pickle; `tree` (NULL: there are no stacks) has the frames. 0 or an

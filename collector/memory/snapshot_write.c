@@ -172,14 +172,12 @@ static void put_item(struct writing *w, const struct snapshot_device *d,
     switch ((enum snapshot_action)item->action) {
     case SNAPSHOT_SEGMENT_GOT:
     case SNAPSHOT_MAPPED:
-    case SNAPSHOT_LONE_GOT:
         snapshot_write_put_event(w, is_mapped ? "segment_map" : "segment_alloc", item);
         if (is_own_block)
             snapshot_write_put_event(w, "alloc", item);
         break;
     case SNAPSHOT_SEGMENT_GONE:
     case SNAPSHOT_UNMAPPED:
-    case SNAPSHOT_LONE_GONE:
         if (is_own_block)
             put_free(w, item);
         snapshot_write_put_event(w, is_mapped ? "segment_unmap" : "segment_free", item);
@@ -210,13 +208,13 @@ static void snapshot_write_put_device(struct writing *w, struct snapshot_device 
     int error = 0;
     w->allocated = 0;
     pickle_open_list(&w->pickle);
-    for (uint64_t i = 0; d && w->error == 0 && i < d->items.count; i++) {
+    for (uint64_t i = 0; w->error == 0 && i < d->items.count; i++) {
         const struct snapshot_item *item = spool_at(&d->items, i, false, &error);
         if (item)
             put_item(w, d, item);
         w->error = item ? w->error : error;
     }
-    if (d)
+    if (d->is_used)
         put_made(w);
     pickle_close(&w->pickle);
 }
@@ -224,12 +222,12 @@ static void snapshot_write_put_device(struct writing *w, struct snapshot_device 
 static void snapshot_write_put_devices(struct writing *w)
 {
     unsigned count = SNAPSHOT_DEVICES_MAX;
-    while (count && !w->snapshot->devices[count - 1])
+    while (count && !w->snapshot->devices[count - 1].is_used)
         count--;
     pickle_text(&w->pickle, "device_traces");
     pickle_open_list(&w->pickle);
     for (unsigned i = 0; i < count; i++)
-        snapshot_write_put_device(w, w->snapshot->devices[i]);
+        snapshot_write_put_device(w, &w->snapshot->devices[i]);
     pickle_close(&w->pickle);
 }
 
@@ -255,7 +253,7 @@ static uint32_t origin_of(const struct writing *w, const struct layout_range *ra
 /* True if a block has ever been in the segment. */
 static bool was_used(const struct writing *w, const struct layout_range *s)
 {
-    const struct snapshot_device *d = w->snapshot->devices[snapshot_place(s->device)];
+    const struct snapshot_device *d = snapshot_device(w->snapshot, s->device);
     const struct mapping *found = mappings_find(&d->segments, s->address, 1);
     return s->is_mapped ? d->maps_blocks : is_used(d, found ? found->to : 0);
 }
@@ -287,12 +285,10 @@ static uint64_t put_blocks(struct writing *w, const struct layout_range *s, bool
 
 static void put_segment(struct writing *w, const struct layout_range *s)
 {
-    uint32_t device = snapshot_place(s->device);
-    if (!w->snapshot->devices[device])
-        return;
+    const struct snapshot_device *d = snapshot_device(w->snapshot, s->device);
     uint64_t held = put_blocks(w, s, false);
     pickle_open_dict(&w->pickle);
-    snapshot_write_put_number(w, "device", device);
+    snapshot_write_put_number(w, "device", (uint64_t)(d - w->snapshot->devices));
     snapshot_write_put_number(w, "address", s->address);
     snapshot_write_put_number(w, "total_size", s->bytes);
     snapshot_write_put_number(w, "allocated_size", held);

@@ -138,7 +138,7 @@ def test_nothing_could_be_read(memory, run_verb, run_collector, tmp_path):
 
 
 def test_wrong_usage(run_collector):
-    for words, says in ((["--table=peaks"], "unknown table 'peaks'; 'gpuprof help memory' lists the"),
+    for words, says in ((["--table=peaks"], "unknown table in 'peaks'; 'gpuprof help memory'"),
                         (["--sort=colour", "--table=owners"],
                          "column 'colour'; the columns are: name, "),
                         (["--at=noon"], "neither peak nor end nor a number of seconds"),
