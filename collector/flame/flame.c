@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/message.h"
 #include "base/next_words.h"
 #include "base/unit_text.h"
@@ -22,11 +23,10 @@ static int compare_nodes(const void *left, const void *right, void *tree)
 {
     const struct sorted_node *a = left;
     const struct sorted_node *b = right;
-    if (a->parent != b->parent)
-        return a->parent < b->parent ? -1 : 1;
-    int order =
-        strcmp(call_tree_frame(tree, a->node)->label, call_tree_frame(tree, b->node)->label);
-    return order ? order : a->node < b->node ? -1 : a->node > b->node;
+    return ORDER(a->parent, b->parent)
+               ?: strcmp(call_tree_frame(tree, a->node)->label,
+                         call_tree_frame(tree, b->node)->label)
+               ?: ORDER(a->node, b->node);
 }
 
 /* Returns the value that the graph shows. */

@@ -10,6 +10,7 @@
 #define LEAK_SHARE  10 /* a leak of 1 / LEAK_SHARE of the memory comes first */
 #define OWNER_SHARE 2
 #define BLOCK_SHARE 2
+#define JAX_REMEDY  "XLA_PYTHON_CLIENT_PREALLOCATE=false or a lower XLA_PYTHON_CLIENT_MEM_FRACTION"
 
 /* Frameworks, by parts of the names of frames' files and of libraries. */
 static const struct framework {
@@ -18,12 +19,9 @@ static const struct framework {
     const char *remedy;
 } frameworks[] = {
     {"/vllm/", "vLLM", "a lower gpu_memory_utilization"},
-    {"/jax/", "JAX",
-     "XLA_PYTHON_CLIENT_PREALLOCATE=false or a lower XLA_PYTHON_CLIENT_MEM_FRACTION"},
-    {"jaxlib", "JAX",
-     "XLA_PYTHON_CLIENT_PREALLOCATE=false or a lower XLA_PYTHON_CLIENT_MEM_FRACTION"},
-    {"xla_extension", "JAX",
-     "XLA_PYTHON_CLIENT_PREALLOCATE=false or a lower XLA_PYTHON_CLIENT_MEM_FRACTION"},
+    {"/jax/", "JAX", JAX_REMEDY},
+    {"jaxlib", "JAX", JAX_REMEDY},
+    {"xla_extension", "JAX", JAX_REMEDY},
     {"tensorflow", "TensorFlow", "TF_FORCE_GPU_ALLOW_GROWTH=true"},
 };
 #define FRAMEWORKS (sizeof frameworks / sizeof frameworks[0])

@@ -82,43 +82,37 @@ static int variable_origin(struct memory_report *m, const struct record *r, unsi
     return error < 0 ? error : memory_origin_number_of(m, o, number);
 }
 
-int memory_origin_of(struct memory_report *m, const struct slice *s, unsigned kind,
-                     uint32_t *number)
+int memory_origin_of(void *report, const struct slice *s, unsigned kind, uint32_t *number)
 {
+    struct memory_report *m = report;
     const struct record *r = s->event.record;
     struct memory_origin o;
     memset(&o, 0, sizeof o);
     if (r->type == RECORD_MEMORY)
         return variable_origin(m, r, kind, &o, number);
-    if (m->by == MEMORY_BY_KIND) {
-        o.by = MEMORY_BY_KIND;
-        o.kind = kind;
-        return memory_origin_number_of(m, &o, number);
-    }
     int known = m->by == MEMORY_BY_LINE ? line_origin(m, s, &o, number) : 0;
     if (known)
         return known < 0 ? known : 0;
+    const struct library_call *library = m->by == MEMORY_BY_LIBRARY ? walk_library(s) : NULL;
+    const struct op *op = m->by <= MEMORY_BY_OPERATOR ? walk_op(s) : NULL;
     if (m->by == MEMORY_BY_STACK && r->stack_id) {
         o.by = MEMORY_BY_STACK;
         o.process = s->event.process->index;
         o.stack = r->stack_id;
         o.function = kind == LEDGER_TENSOR ? NULL : s->event.function;
-        return memory_origin_number_of(m, &o, number);
-    }
-    const struct library_call *library = m->by == MEMORY_BY_LIBRARY ? walk_library(s) : NULL;
-    if (library) {
+    } else if (library) {
         o.by = MEMORY_BY_LIBRARY;
         o.function = library->function;
-        return memory_origin_number_of(m, &o, number);
+    } else if (op && op->text) {
+        o.by = MEMORY_BY_OPERATOR;
+        o.name = op->text;
+    } else if (m->by == MEMORY_BY_KIND || kind == LEDGER_TENSOR) {
+        o.by = MEMORY_BY_KIND;
+        o.kind = kind;
+    } else {
+        o.by = MEMORY_BY_FUNCTION;
+        o.function = s->event.function;
     }
-    bool has_op = m->by != MEMORY_BY_FUNCTION && m->by != MEMORY_BY_LIBRARY;
-    const struct op *op = has_op ? walk_op(s) : NULL;
-    o.name = op ? op->text : NULL;
-    o.by = o.name                  ? MEMORY_BY_OPERATOR
-           : kind == LEDGER_TENSOR ? MEMORY_BY_KIND
-                                   : MEMORY_BY_FUNCTION;
-    o.kind = o.by == MEMORY_BY_KIND ? kind : 0;
-    o.function = o.by == MEMORY_BY_FUNCTION ? s->event.function : NULL;
     return memory_origin_number_of(m, &o, number);
 }
 

@@ -273,12 +273,6 @@ static int memory_report_left(void *context, const struct ledger_free *f)
     return error < 0 || !number ? error : memory_hidden_left(m, &m->places.list[number - 1], f);
 }
 
-static int memory_report_owner(void *context, const struct slice *s, unsigned kind,
-                               uint32_t *number)
-{
-    return memory_origin_of(context, s, kind, number);
-}
-
 /* ---- the walks ------------------------------------------------------------------------------- */
 
 static void take_resident(struct memory_report *m, const struct event *e)
@@ -411,7 +405,7 @@ int memory_report_make(struct memory_report *m, struct recording *rec,
     const struct ledger_user user = {.context = m,
                                      .got = memory_report_got,
                                      .gone = memory_report_gone,
-                                     .owner = memory_report_owner,
+                                     .owner = memory_origin_of,
                                      .failed = memory_failed,
                                      .left = memory_report_left};
     int error = memory_report_learn(m, rec, request);

@@ -370,8 +370,7 @@ struct memory_amount memory_at_peak(const struct memory_place *p, const struct m
 
 /* (memory_origin.c) Sets *number to the owner of a block of that kind, by what is open around `s`.
  * 0 or GPUPROF_NO_MEMORY. */
-int memory_origin_of(struct memory_report *m, const struct slice *s, unsigned kind,
-                     uint32_t *number);
+int memory_origin_of(void *report, const struct slice *s, unsigned kind, uint32_t *number);
 
 /* The recorded name of an owner, with stacks from `tree`; malloc'ed, NULL if out of memory. */
 struct call_tree;

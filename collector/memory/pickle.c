@@ -16,7 +16,6 @@ enum opcode {
     APPENDS = 'e',
     BINUNICODE = 'X',
     BININT1 = 'K',
-    BININT2 = 'M',
     LONG1 = 0x8a,
     NEWTRUE = 0x88,
     NEWFALSE = 0x89,
@@ -100,10 +99,8 @@ static void pickle_put_number(struct pickle *p, uint64_t number)
 {
     if (number <= UINT8_MAX) {
         pickle_put(p, BININT1, number, 1);
-    } else if (number <= UINT16_MAX) {
-        pickle_put(p, BININT2, number, 2);
     } else {
-        unsigned bytes = 3;
+        unsigned bytes = 2;
         while (bytes < 9 && number >> (8 * bytes - 1))
             bytes++;
         pickle_put(p, LONG1, bytes, 1);
