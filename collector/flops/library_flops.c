@@ -127,12 +127,14 @@ struct library_work library_work_of(unsigned does, const struct library_shape *s
     double batch = s->batch ? (double)s->batch : 1;
     double each = library_type_is_complex(s->a_type) ? 8 : 2; /* a multiply-add */
     double size = s->side ? n : m, flops = NAN, bytes = NAN;
+    double operands = bytes_of(s->a_type, m * k * batch) + bytes_of(s->b_type, k * n * batch) +
+                      bytes_of(s->d_type, m * n * batch);
     if (does == API_DOES_GEMM && s->has_m && s->has_n && s->has_k) {
         flops = each * m * n * k * batch;
-        bytes = bytes_of(s->a_type, m * k * batch) + bytes_of(s->b_type, k * n * batch) +
-                bytes_of(s->d_type, m * n * batch);
+        bytes = operands;
     } else if (does == API_DOES_GEMM_GROUPED && s->mnk) {
         flops = each * (double)s->mnk;
+        bytes = m * n * k > 0 ? operands : NAN; /* 0: products of several sizes */
     } else if (does == API_DOES_TRIANGLE && s->has_m && s->has_n) {
         /* m x m on the left or n x n on the right is half stored; the right-hand sides are read and
          * written. */

@@ -21,15 +21,15 @@
 #define PLACE_BYTES   96
 #define LOSS_BYTES    1000
 
-/* The owner, with its process if there are several: "rank 3: linear", "2 places: linear"; new
+/* The owner, with its process if there are several: "rank 3: linear", "2 processes: linear"; new
  * text. */
 static char *held_text(const struct memory_rows *r, const struct memory_row *row)
 {
     char who[RANK_TITLE_BYTES], *owner = memory_owner_text(r, row->origin);
     if (r->report->rec->count == 1)
         return owner;
-    char *text = row->places == 1 ? text_printf("%s: %s", process_who(row->process, who), owner)
-                                  : text_printf("%u places: %s", row->places, owner);
+    char *text = row->processes == 1 ? text_printf("%s: %s", process_who(row->process, who), owner)
+                                     : text_printf("%u processes: %s", row->processes, owner);
     free(owner);
     return text;
 }

@@ -27,6 +27,7 @@ static void add_owner(struct memory_row *row, const struct memory_place *p,
 {
     struct memory_slope slope;
     row->places++;
+    row->processes += p->process != row->process;
     row->process = p->process;
     sum(&row->at_peak, memory_at_peak(p, &o->level));
     sum(&row->end, o->level.live);

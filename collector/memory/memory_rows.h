@@ -14,6 +14,7 @@ struct memory_row {
     enum memory_where where;
     bool leaks; /* in any place */
     uint32_t places;
+    uint32_t processes;            /* one more if the places of several alternate */
     const struct process *process; /* of the last of them */
     struct memory_amount at_peak;  /* each place at its own peak */
     struct memory_amount end;

@@ -82,7 +82,7 @@ def test_the_screen_says_whose_it_is(memory, run_verb, tmp_path):
     screen = run_verb("memory", tmp_path / "data").stdout.partition("\n\n")[0]
     held = screen.partition("  held by ")[2].splitlines()
     assert [line.partition("%  ")[2].partition(" (")[0] for line in held] == [
-        "2 places: train", "rank 1: train"]
+        "2 processes: train", "rank 1: train"]
     memory(both[:1])
     assert "process" not in run_verb("memory", "--rank=0", tmp_path / "data").stdout.partition(
         "  held by ")[2].partition("\n\n")[0]
