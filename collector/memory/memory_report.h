@@ -62,7 +62,7 @@ struct memory_origin {
 /* The slice of that time, 0 to MEMORY_CURVE - 1, in which `ns` is. */
 static inline uint32_t memory_slice(uint64_t begin_ns, uint64_t end_ns, uint64_t ns)
 {
-    if (ns <= begin_ns || end_ns <= begin_ns)
+    if (ns <= begin_ns)
         return 0;
     double part = (double)(ns - begin_ns) / ((double)(end_ns - begin_ns) + 1);
     return part < 1 ? (uint32_t)(part * MEMORY_CURVE) : MEMORY_CURVE - 1;
