@@ -39,22 +39,14 @@ static bool agrees(const double *list, uint32_t count)
     return true;
 }
 
-/* Returns the median step of the old side; if not known, the metric's own median. */
-static double unit_of(const struct comparison *c, enum run_metric m, const double medians[2])
-{
-    double steps[RUNS_MAX];
-    uint32_t count = run_metric_infos[m].scale == RUN_SCALE_STEP_TIME
-                         ? run_set_gather(c->sides[1], RUN_STEP_TIME, steps)
-                         : 0;
-    double unit = count ? rank_median(steps, count) : medians[1];
-    return unit > 0 ? unit : medians[0];
-}
-
-/* Makes the values shares of a unit. */
+/* Makes the values shares of the old side's median step, or of its median. */
 static void rescale(const struct comparison *c, enum run_metric m, const double medians[2],
                     struct metric_values *v)
 {
-    double unit = unit_of(c, m, medians);
+    double steps[RUNS_MAX], unit = medians[1] > 0 ? medians[1] : medians[0];
+    uint32_t count = run_set_gather(c->sides[1], RUN_STEP_TIME, steps);
+    if (count && run_metric_infos[m].scale == RUN_SCALE_STEP_TIME)
+        unit = rank_median(steps, count);
     for (unsigned side = 0; side < 2; side++)
         for (uint32_t i = 0; i < v->known[side]; i++)
             v->lists[side][i] /= unit > 0 ? unit : 1;
@@ -195,13 +187,6 @@ comparison_say(struct comparison_lines *lines, const char *format, ...)
 
 /* ---- why the sides cannot be compared -------------------------------------------------------- */
 
-static bool same_fact(enum run_fact fact, const char *a, const char *b)
-{
-    if (!a || !b)
-        return a == b || run_fact_infos[fact].matters == FACT_IF_KNOWN;
-    return strcmp(a, b) == 0;
-}
-
 /* Returns the fact of the first run that has it, and the run's name; NULL: none. */
 static const char *first_with(const struct run_set *s, enum run_fact fact, const char **name)
 {
@@ -216,17 +201,20 @@ static const char *first_with(const struct run_set *s, enum run_fact fact, const
 /* Reports the first run that differs from the first old run: one is enough. */
 static void compare_fact(struct comparison *c, enum run_fact fact)
 {
+    const struct run_fact_info *info = &run_fact_infos[fact];
     const char *name = c->sides[1]->names[0], *first = c->sides[1]->runs[0].facts[fact];
-    for (unsigned side = 2; run_fact_infos[fact].matters == FACT_IF_KNOWN && !first && side-- > 0;)
+    for (unsigned side = 2; info->matters == FACT_IF_KNOWN && !first && side-- > 0;)
         first = first_with(c->sides[side], fact, &name);
     for (unsigned side = 0; side < 2; side++)
         for (uint32_t i = 0; i < c->sides[side]->count; i++) {
             const char *other = c->sides[side]->runs[i].facts[fact];
-            if (same_fact(fact, first, other))
+            bool is_same = first && other ? strcmp(first, other) == 0
+                                          : first == other || info->matters == FACT_IF_KNOWN;
+            if (is_same)
                 continue;
-            comparison_say(&c->reasons, "%s: %.150s (%.80s), %.150s (%.80s)",
-                           run_fact_infos[fact].text, other ? other : "none",
-                           c->sides[side]->names[i], first ? first : "none", name);
+            comparison_say(&c->reasons, "%s: %.150s (%.80s), %.150s (%.80s)", info->text,
+                           other ? other : "none", c->sides[side]->names[i], first ? first : "none",
+                           name);
             return;
         }
 }

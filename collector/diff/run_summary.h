@@ -138,23 +138,10 @@ enum exit_code run_summary_make(struct run_summary *r, struct recording *rec,
 
 /*
  * A baseline: runs in a small file that can be stored in a repository. JSON with a line for each
- * run and kernel, so that its changes are readable:
- *
- *     {"gpuprof_baseline": 1,
- *     "runs": [
- *     {"name": .., "steps": .., "warm_up": .., "energy_steps": .., "cost": .., "metrics": {KEY: ..,
- *      ..}, "facts": {..}},
- *     ..],
- *     "kernel_steps": ..,
- *     "kernels": [
- *     {"count": .., "ns": .., "name": .., "operator": .., "library": .., "range": .., "line": ..},
- *     ..]}
- *
- * with the keys of run_metrics.def and run_facts.def. Unknown values are left out, and a reader
- * skips unknown keys. It rejects impossible values and other versions. Kernels are the
- * BASELINE_KERNELS_MAX that took longest in all runs together.
- *
- * Memory: a file of at most BASELINE_BYTES_MAX is read whole, and its texts are stored.
+ * run and kernel, so that its changes are readable, and with the keys of run_metrics.def and
+ * run_facts.def. Unknown values are left out, and a reader skips unknown keys. It rejects
+ * impossible values and other versions. Kernels are the BASELINE_KERNELS_MAX that took longest in
+ * all runs together. A file of at most BASELINE_BYTES_MAX is read whole.
  */
 #define BASELINE_VERSION     1
 #define BASELINE_BYTES_MAX   (16u << 20)
