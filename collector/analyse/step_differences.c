@@ -19,33 +19,28 @@ static int compared_in(const struct step_differences *d, const struct process *p
     return -1;
 }
 
-/* Count and time of each kind and name, in the median step and in the slowest. */
-static const struct sums_info differ_info = {.keys = {KEY_NUMBER, KEY_TEXT},
-                                             .values = {JOIN_ADD, JOIN_ADD, JOIN_ADD, JOIN_ADD},
-                                             .rows_max = STEP_CHANGES_MAX};
-
-void step_differences_init(struct step_differences *d, struct walk *walk)
-{
-    sums_init(&d->sums, &differ_info, walk, NULL);
-}
-
 void step_differences_release(struct step_differences *d)
 {
     free(d->list);
-    sums_release(&d->sums);
+    key_map_release(&d->places);
 }
 
 int step_differences_add(struct step_differences *d, enum change_kind kind,
                          const struct process *process, uint64_t begin_ns,
                          const struct kernel_name *name, uint64_t ns)
 {
+    struct step_change new = {.kind = kind, .name = name ? name->shown : "(others)"};
     int which = compared_in(d, process, begin_ns);
-    struct sums_row *row = which < 0 ? NULL : sums_row(&d->sums, kind, sums_name_key(name), 0);
-    if (!row)
-        return which < 0 ? 0 : GPUPROF_NO_MEMORY;
-    row->values[which]++;
-    row->values[2 + which] += ns;
-    return 0;
+    uint32_t number;
+    if (which < 0)
+        return 0;
+    int error = KEY_MAP_ITEM(&d->places, ((struct key){kind, (uintptr_t)name, 0}), d->list,
+                             d->count, STEP_CHANGES_MAX, &new, &number);
+    if (number) {
+        d->list[number - 1].count[which]++;
+        d->list[number - 1].ns[which] += ns;
+    }
+    return error;
 }
 
 static uint64_t difference(const struct step_change *c)
@@ -61,27 +56,13 @@ static int compare_changes(const void *left, const void *right)
     return order ? order : strcmp(a->name, b->name);
 }
 
-/* Unnamed items, and those beyond the maximum, share one row. */
 int step_differences_list(struct step_differences *d)
 {
     int error = 0;
-    if (!d->compared[0])
-        return 0;
-    for (uint32_t i = 0; error == 0 && i < STEP_PARTS + d->sums.count; i++) {
-        struct step_change change = {.kind = CHANGE_PART};
-        if (i < STEP_PARTS) {
-            change.name = step_part_names[i];
-            change.ns[0] = d->compared[0]->parts[i];
-            change.ns[1] = d->compared[1]->parts[i];
-        } else {
-            const struct sums_row *row = &d->sums.rows[i - STEP_PARTS];
-            bool is_others = sums_is_others(row) || !row->keys[1];
-            const struct kernel_name *name = (const void *)(uintptr_t)row->keys[1];
-            change.kind = sums_is_others(row) ? CHANGE_OPERATOR : (enum change_kind)row->keys[0];
-            change.name = is_others ? "(others)" : name->shown;
-            memcpy(change.count, row->values, sizeof change.count);
-            memcpy(change.ns, row->values + 2, sizeof change.ns);
-        }
+    for (uint32_t i = 0; d->compared[0] && error == 0 && i < STEP_PARTS; i++) {
+        struct step_change change = {.kind = CHANGE_PART,
+                                     .name = step_part_names[i],
+                                     .ns = {d->compared[0]->parts[i], d->compared[1]->parts[i]}};
         error = ARRAY_PUSH(d->list, d->count, &change);
     }
     if (d->count)

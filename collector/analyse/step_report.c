@@ -366,7 +366,6 @@ static int order_steps(struct step_report *r)
 static int step_report_start(struct step_report *r)
 {
     const struct recording *rec = r->walk->rec;
-    step_differences_init(&r->differs, r->walk);
     r->sweeps = calloc(rec->count + 1u, sizeof *r->sweeps);
     r->thread_phases = calloc(rec->thread_count + 1u, sizeof *r->thread_phases);
     return r->sweeps && r->thread_phases ? 0 : GPUPROF_NO_MEMORY;

@@ -3,15 +3,16 @@
  * Where the time of a program's steps (steps.h) went. Each step is split into parts that add up to
  * the nanosecond, and into the phases of training on the host and on the GPU; the slowest step is
  * compared. It takes one more walk than the report, because steps are known only after all marks.
- * Memory: that of the steps and 4 bytes more for each; 100 bytes a process, 1
- * a thread; and STEP_CHANGES_MAX rows of differences.
+ * Memory: that of the steps and 4 bytes more for each; 100 bytes a process, 1 a thread; and
+ * STEP_CHANGES_MAX rows of differences, beyond which names are left out.
  */
 #ifndef GPUPROF_COLLECTOR_STEP_REPORT_H
 #define GPUPROF_COLLECTOR_STEP_REPORT_H
 
-#include "query/sums.h"
+#include "base/key_map.h"
 #include "resolve/op_phases.h"
 #include "resolve/steps.h"
+#include "table/table.h"
 
 #define STEP_CHANGES_MAX 8192
 #define SLOWEST_SHOWN    5
@@ -58,7 +59,7 @@ struct step_differences {
     const struct step *slowest[SLOWEST_SHOWN]; /* without steps that only waited for others */
     uint32_t slowest_count;
     const struct step *compared[2]; /* the median step and the slowest; NULL: none */
-    struct sums sums;               /* while the walk lasts: of kernels and operators */
+    struct key_map places;          /* (kind, name) -> index + 1 in `list`, during the walk */
     struct step_change *list;       /* owned; by kind, largest difference first */
     uint32_t count;
 };
@@ -83,7 +84,6 @@ uint64_t step_report_quantile(const struct step_report *r, double fraction);
 
 /* ---- step_differences.c ---- */
 
-void step_differences_init(struct step_differences *d, struct walk *walk);
 void step_differences_release(struct step_differences *d);
 
 /* Call when the steps are in order: chooses the steps to compare. */
