@@ -9,19 +9,14 @@
 #include "error.h"
 #include "read/process_title.h"
 
-enum { FUNCTION, RESULT };
+enum { FUNCTION, DOMAIN, RESULT };
 /* FIRST is when the walk reports it. */
 enum { COUNT, FIRST, PROCESS, THREAD, TITLE, ENDED };
-
-static const struct function *called_function(const struct sums_row *row)
-{
-    return (const void *)(uintptr_t)row->keys[FUNCTION];
-}
 
 const char *failure_name(const struct sums_row *row, char text[static FAILURE_TEXT_BYTES])
 {
     int32_t result = (int32_t)row->keys[RESULT];
-    const char *name = api_error_name(called_function(row)->domain, result);
+    const char *name = api_error_name((uint8_t)row->keys[DOMAIN], result);
     if (name)
         snprintf(text, FAILURE_TEXT_BYTES, "%s", name);
     else
@@ -35,7 +30,7 @@ static int failures_take(struct sums *s, const struct function *f, int32_t resul
 {
     char title[1200];
     uint64_t function = sums_function(s, f);
-    struct sums_row *row = function ? sums_row(s, function, (uint64_t)result, 0) : NULL;
+    struct sums_row *row = function ? sums_row(s, function, f->domain, (uint64_t)result) : NULL;
     if (!row)
         return GPUPROF_NO_MEMORY;
     if (!row->values[COUNT]) {
@@ -84,15 +79,15 @@ static void failures_fill(const struct sums *s, const struct sums_row *row,
                           enum report_format format, struct cell *cells)
 {
     const struct kernel_name *title = (const void *)(uintptr_t)row->values[TITLE];
+    const char *name = sums_name(s, row, FUNCTION, NULL);
     char error[FAILURE_TEXT_BYTES];
-    (void)s;
     if (row->keys[FUNCTION] == SUMS_OTHERS) {
         cells[NAME] = cell_text("others");
         return;
     }
-    cells[NAME] = cell_printf(format == FORMAT_TEXT ? "%s of %s, in %s" : "%s of %.400s",
-                              failure_name(row, error), called_function(row)->name,
-                              title ? title->shown : "?");
+    cells[NAME] =
+        cell_printf(format == FORMAT_TEXT ? "%s of %s, in %s" : "%s of %.400s",
+                    failure_name(row, error), name ? name : "?", title ? title->shown : "?");
     cells[ERROR] = cell_owned(strdup(error));
 }
 
@@ -100,7 +95,7 @@ static const struct column columns[] = {
     {NULL, "error and function, where it came first",
      .doc = "the error, the function, and the thread that got the error first"},
     {"function", .shows = SHOWS_KEY, .of = FUNCTION, .doc = "the function that returned it"},
-    {"domain", .shows = SHOWS_DOMAIN, .of = FUNCTION, .doc = "the library that it belongs to"},
+    {"domain", .shows = SHOWS_KEY, .of = DOMAIN, .doc = "the library that it belongs to"},
     {"result", .type = COLUMN_NUMBER, .ascending = true, .shows = SHOWS_KEY, .of = RESULT,
      .doc = "the number of the error"},
     {"error", .doc = "the name of the error, or its number if it has no name"},
@@ -116,7 +111,7 @@ static const struct column columns[] = {
 };
 
 const struct sums_info failures_sums = {
-    .keys = {KEY_FUNCTION, KEY_NUMBER},
+    .keys = {KEY_TEXT, KEY_DOMAIN, KEY_NUMBER},
     .values = {[COUNT] = JOIN_ADD, [FIRST] = JOIN_LEAST, [PROCESS... ENDED] = JOIN_WITH},
     .is = {[PROCESS] = KEY_PROCESS, [TITLE] = KEY_TEXT},
     .rows_max = FAILURES_MAX,

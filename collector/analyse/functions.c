@@ -3,7 +3,7 @@
  * up to the whole. Functions with only nested calls have no share. */
 #include "analyse/analyses.h"
 
-enum { FUNCTION };
+enum { FUNCTION, DOMAIN };
 enum { CALLS, ERRORS, TOTAL, OUTER, MAX, BYTES, RECORDED };
 
 static int functions_take(void *context, const struct rows *rows)
@@ -13,8 +13,9 @@ static int functions_take(void *context, const struct rows *rows)
         (const struct function *const *)sums->rec->reader.functions.functions;
     int error = 0;
     for (uint32_t i = 0; error == 0 && i < rows->count; i++) {
-        uint64_t key = sums_function(sums, functions[rows->columns[ROW_FUNCTION][i]]);
-        struct sums_row *row = key ? sums_row(sums, key, 0, 0) : NULL;
+        const struct function *f = functions[rows->columns[ROW_FUNCTION][i]];
+        uint64_t key = sums_function(sums, f);
+        struct sums_row *row = key ? sums_row(sums, key, f->domain, 0) : NULL;
         if (!row)
             return GPUPROF_NO_MEMORY;
         uint64_t ns = rows->columns[ROW_NS][i], weight = rows->columns[ROW_WEIGHT][i];
@@ -46,7 +47,7 @@ static void functions_print_notes(const struct table *t, FILE *out)
 static const struct column columns[] = {
     {"function", "function", .shows = SHOWS_KEY, .of = FUNCTION,
      .doc = "the function that was called"},
-    {"domain", .shows = SHOWS_DOMAIN, .of = FUNCTION, .doc = "the library that it belongs to"},
+    {"domain", .shows = SHOWS_KEY, .of = DOMAIN, .doc = "the library that it belongs to"},
     {"calls", "calls", COLUMN_COUNT, 12, .spare = 2, .shows = SHOWS_VALUE, .of = CALLS,
      .is_estimated = true, .doc = "how many calls there were"},
     {"total_ns", "total", COLUMN_NS, 12, .shows = SHOWS_VALUE, .of = TOTAL, .is_estimated = true,
@@ -70,7 +71,7 @@ static const struct column columns[] = {
 };
 
 const struct sums_info functions_sums = {
-    .keys = {KEY_FUNCTION},
+    .keys = {KEY_TEXT, KEY_DOMAIN},
     .values = {JOIN_ADD, JOIN_ADD, JOIN_ADD, JOIN_ADD, JOIN_MOST, JOIN_ADD, JOIN_ADD},
     .has_durations = true,
     .order = TOTAL,

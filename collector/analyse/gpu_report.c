@@ -320,39 +320,6 @@ static unsigned gpu_report_consumers(struct report *r, struct consumer *list)
     return count;
 }
 
-/* Names that differ only in numbers are one here. */
-int gpu_take_makers(struct report *report)
-{
-    struct sums *kernels = &report->sums[ANALYSIS_kernels_sums];
-    const struct resolver *r = &report->resolver;
-    struct key_map places = {0}; /* index + 1 in `made`, by name */
-    struct row_name *made = NULL;
-    uint32_t count = 0, number;
-    int error = 0;
-    for (uint32_t i = 0; error == 0 && kernels->info && i < r->name_count; i++) {
-        struct row_name name = r->names[i];
-        if (name.maker_function)
-            name.maker_function =
-                (const void *)(uintptr_t)sums_function(kernels, name.maker_function);
-        error = KEY_MAP_ITEM(&places, ((struct key){sums_name_key(name.name), 0, 0}), made, count,
-                             UINT32_MAX, &name, &number);
-        if (error == 0 && number)
-            gpu_join_makers(&made[number - 1], &name);
-    }
-    for (uint32_t i = 0; error == 0 && kernels->info && i < kernels->count; i++) {
-        uint64_t *values = kernels->rows[i].values;
-        uint64_t place = key_map_get(&places, (struct key){kernels->rows[i].keys[0], 0, 0});
-        if (!place)
-            continue;
-        values[KERNEL_MAKER] = made[place - 1].maker;
-        values[KERNEL_MAKER_FUNCTION] = (uintptr_t)made[place - 1].maker_function;
-        values[KERNEL_MAKER_TEXT] = sums_name_key(made[place - 1].maker_text);
-    }
-    key_map_release(&places);
-    free(made);
-    return error;
-}
-
 const struct analysis gpu_analysis = {ANALYSIS_STATE(gpu),
                                       .uses = USE_EXPORT | USE_PARTS,
                                       .begin = gpu_report_analysis_begin,

@@ -42,11 +42,8 @@ enum kernel_maker {
     MAKER_NONE /* of several functions, or some were launched in no call */
 };
 
-/* Joins two makers: the more general one. */
-void gpu_join_makers(struct row_name *to, const struct row_name *from);
-
-/* Copies from the resolver which calls launched kernels to their table. Returns 0 or an error. */
-int gpu_take_makers(struct report *report);
+/* Joins the makers in a kernel's values: the more general one. */
+void gpu_join_makers(uint64_t *to, const uint64_t *from);
 
 /* The work of all devices together. */
 struct gpu_totals {

@@ -120,42 +120,26 @@ static const char *kernel_name(const struct sums *s, const struct sums_row *row,
 
 static const char *maker_name(const struct sums_row *row)
 {
-    const struct function *f = (const void *)(uintptr_t)row->values[KERNEL_MAKER_FUNCTION];
-    uint64_t text = row->values[KERNEL_MAKER_TEXT];
-    if (!f)
-        return NULL;
-    return row->values[KERNEL_MAKER] == MAKER_KIND && text ? gpu_tables_shown(text) : f->name;
+    uint64_t function = row->values[KERNEL_MAKER_FUNCTION], text = row->values[KERNEL_MAKER_TEXT];
+    bool is_kind = row->values[KERNEL_MAKER] == MAKER_KIND && text;
+    return function ? gpu_tables_shown(is_kind ? text : function) : NULL;
 }
 
-void gpu_join_makers(struct row_name *to, const struct row_name *from)
+void gpu_join_makers(uint64_t *to, const uint64_t *from)
 {
-    if (from->maker == MAKER_UNKNOWN)
+    bool is_same = to[KERNEL_MAKER_FUNCTION] == from[KERNEL_MAKER_FUNCTION];
+    if (from[KERNEL_MAKER] == MAKER_UNKNOWN)
         return;
-    if (to->maker == MAKER_UNKNOWN)
-        *to = (struct row_name){to->name, from->maker, from->maker_function, from->maker_text};
-    else if (to->maker_function != from->maker_function)
-        *to = (struct row_name){to->name, MAKER_NONE, NULL, NULL};
-    else if (to->maker == MAKER_KIND &&
-             (from->maker != MAKER_KIND || to->maker_text != from->maker_text))
-        to->maker = MAKER_FUNCTION;
-}
-
-static struct row_name maker_of(const uint64_t *values)
-{
-    return (struct row_name){.maker = (uint32_t)values[KERNEL_MAKER],
-                             .maker_function =
-                                 (const void *)(uintptr_t)values[KERNEL_MAKER_FUNCTION],
-                             .maker_text = (const void *)(uintptr_t)values[KERNEL_MAKER_TEXT]};
-}
-
-/* Joins the makers of kernels of two parts. */
-static void join_kernels(uint64_t *to, const uint64_t *from)
-{
-    struct row_name all = maker_of(to), more = maker_of(from);
-    gpu_join_makers(&all, &more);
-    to[KERNEL_MAKER] = all.maker;
-    to[KERNEL_MAKER_FUNCTION] = (uintptr_t)all.maker_function;
-    to[KERNEL_MAKER_TEXT] = sums_name_key(all.maker_text);
+    if (to[KERNEL_MAKER] == MAKER_UNKNOWN || !is_same) {
+        bool is_first = to[KERNEL_MAKER] == MAKER_UNKNOWN;
+        to[KERNEL_MAKER] = is_first ? from[KERNEL_MAKER] : (uint64_t)MAKER_NONE;
+        to[KERNEL_MAKER_FUNCTION] = is_first ? from[KERNEL_MAKER_FUNCTION] : 0;
+        to[KERNEL_MAKER_TEXT] = is_first ? from[KERNEL_MAKER_TEXT] : 0;
+    } else if (to[KERNEL_MAKER] == MAKER_KIND &&
+               (from[KERNEL_MAKER] != MAKER_KIND ||
+                to[KERNEL_MAKER_TEXT] != from[KERNEL_MAKER_TEXT])) {
+        to[KERNEL_MAKER] = MAKER_FUNCTION;
+    }
 }
 
 static void fill_kernel(const struct sums *s, const struct sums_row *row, enum report_format format,
@@ -311,11 +295,11 @@ const struct sums_info kernels_sums = {
     OF_TIMES,
     .keys = {KEY_TEXT, KEY_NUMBER, KEY_NUMBER},
     .values = {VALUES, JOIN_OWN, JOIN_OWN, JOIN_OWN},
-    .is = {[KERNEL_MAKER_FUNCTION] = KEY_FUNCTION, [KERNEL_MAKER_TEXT] = KEY_TEXT},
+    .is = {[KERNEL_MAKER_FUNCTION] = KEY_TEXT, [KERNEL_MAKER_TEXT] = KEY_TEXT},
     FROM(ROWS_WORK, ROW_KERNEL, ROW_NAME),
     .parts = REPORT_WORK | REPORT_MAKERS,
     .name = kernel_name,
-    .join = join_kernels,
+    .join = gpu_join_makers,
     .fill = fill_kernel,
     .table = {TABLE("cuda_gpu_kern_sum", "GPU kernels", kernels), .place = PLACE_KERNELS,
               .text = {SHARE, TEXT_NUMBERS}}};

@@ -353,30 +353,44 @@ static unsigned library_report_consumers(struct report *r, struct consumer *list
     return 1;
 }
 
-/* Notes for the table of kernels which library calls launched the kernels of each name. */
+/* Adds to the table of kernels which library calls launched the kernels of each name. */
 static int library_report_analysis_end(struct report *r)
 {
     const struct library_report *l = r->libraries;
     struct sums *kernels = &r->sums[ANALYSIS_kernels_sums];
-    for (uint32_t i = 0; kernels->info && i < l->pairs.count; i++) {
+    struct key_map places = {0}; /* name -> index + 1 in `made` */
+    struct kernel_values {
+        uint64_t is[KERNEL_VALUES];
+    } *made = NULL;
+    uint32_t count = 0, place;
+    int error = 0;
+    for (uint32_t i = 0; error == 0 && kernels->info && i < l->pairs.count; i++) {
         const struct sums_row *pair = &l->pairs.rows[i];
         uint32_t kind = l->pairs.count < l->pairs.rows_max ? (uint32_t)pair->keys[PAIR_KIND] : 0;
-        if (sums_is_others(pair))
-            continue;
+        const struct library_kind *maker = kind ? library_kind(&l->walk->kinds, kind) : NULL;
         uint64_t number =
             key_map_get(&r->resolver.name_numbers,
                         (struct key){pair->keys[PAIR_PROCESS], pair->keys[PAIR_KERNEL], 0});
-        const struct library_kind *maker = kind ? library_kind(&l->walk->kinds, kind) : NULL;
-        struct row_name made = {.maker = maker ? MAKER_KIND : MAKER_NONE,
-                                .maker_text = maker ? maker->text : NULL};
-        if (maker)
-            made.maker_function = (const void *)(uintptr_t)sums_function(kernels, maker->function);
-        if (maker && !made.maker_function)
-            return GPUPROF_NO_MEMORY;
-        if (number)
-            gpu_join_makers(&r->resolver.names[number - 1], &made);
+        struct kernel_values values = {{[KERNEL_MAKER] = maker ? MAKER_KIND : MAKER_NONE}};
+        if (sums_is_others(pair) || !number)
+            continue;
+        if (maker) {
+            values.is[KERNEL_MAKER_FUNCTION] = sums_function(kernels, maker->function);
+            values.is[KERNEL_MAKER_TEXT] = sums_name_key(maker->text);
+        }
+        struct key name = {sums_name_key(r->resolver.names[number - 1]), 0, 0};
+        error = KEY_MAP_ITEM(&places, name, made, count, UINT32_MAX, &values, &place);
+        if (error == 0 && place)
+            gpu_join_makers(made[place - 1].is, values.is);
     }
-    return gpu_take_makers(r);
+    for (uint32_t i = 0; error == 0 && count && i < kernels->count; i++) {
+        place = (uint32_t)key_map_get(&places, (struct key){kernels->rows[i].keys[0], 0, 0});
+        if (place)
+            gpu_join_makers(kernels->rows[i].values, made[place - 1].is);
+    }
+    key_map_release(&places);
+    free(made);
+    return error;
 }
 
 const struct analysis libraries_analysis = {ANALYSIS_STATE(libraries),

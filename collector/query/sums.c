@@ -35,16 +35,10 @@ void sums_release(struct sums *s)
 {
     for (uint32_t i = 0; i < s->count; i++)
         free_durations(s->rows[i].durations);
-    for (struct function *f = s->made, *next; f; f = next) {
-        next = (struct function *)f->text;
-        free(f);
-    }
     free(s->rows);
     free(s->values);
-    free(s->functions);
     free(s->function_of);
     key_map_release(&s->places);
-    number_set_release(&s->function_names);
     kernel_names_release(&s->texts);
 }
 
@@ -122,42 +116,15 @@ struct consumer sums_consumer(struct sums *s)
 
 /* ---- rows ---- */
 
-static uint32_t name_hash(const void *item)
-{
-    const struct function *f = *(const struct function *const *)item;
-    uint32_t hash = 2166136261u ^ f->domain;
-    for (const char *p = f->name; *p; p++)
-        hash = (hash ^ (uint8_t)*p) * 16777619u;
-    return hash;
-}
-
-static bool same_name(const void *a, const void *b)
-{
-    const struct function *x = *(const struct function *const *)a;
-    const struct function *y = *(const struct function *const *)b;
-    return x->domain == y->domain && strcmp(x->name, y->name) == 0;
-}
-
-static const struct number_kind by_name = {
-    .item_bytes = sizeof(struct function *), .hash = name_hash, .same = same_name};
-
-/* Returns the index + 1 of the first function of that name and domain; 0: no memory. */
-static uint32_t find_function(struct sums *s, const struct function *f)
-{
-    int64_t number =
-        NUMBER_ADD(&s->function_names, &by_name, s->functions, s->function_count, UINT32_MAX, &f);
-    return number < 0 ? 0 : (uint32_t)number;
-}
-
 uint64_t sums_function(struct sums *s, const struct function *f)
 {
-    uint32_t *places = array_reach(s->function_of, &s->function_of_count, f->index, sizeof *places);
-    if (!places)
+    uint64_t *keys = array_reach(s->function_of, &s->function_of_count, f->index, sizeof *keys);
+    if (!keys)
         return 0;
-    s->function_of = places;
-    if (!places[f->index])
-        places[f->index] = find_function(s, f);
-    return places[f->index] ? (uintptr_t)s->functions[places[f->index] - 1] : 0;
+    s->function_of = keys;
+    if (!keys[f->index])
+        keys[f->index] = sums_text(s, f->name);
+    return keys[f->index];
 }
 
 uint64_t sums_text(struct sums *s, const char *text)
@@ -194,8 +161,6 @@ struct sums_row *sums_row_make(struct sums *s, struct key key)
     struct sums_row *row = &s->rows[s->count];
     *row = (struct sums_row){.keys = {key.a, key.b, key.c},
                              .values = s->values + (size_t)s->count * s->value_count};
-    /* The row of others does not count against the limit. */
-    s->rows_max += sums_is_others(row) && s->rows_max < UINT32_MAX;
     for (unsigned i = 0; i < s->value_count; i++)
         row->values[i] = s->info->values[i] == JOIN_LEAST ? UINT64_MAX : 0;
     row->durations = s->info->has_durations ? calloc(1, sizeof *row->durations) : NULL;
@@ -213,8 +178,6 @@ const char *sums_name(const struct sums *s, const struct sums_row *row, unsigned
         return s->info->name(s, row, text);
     if (key == 0 && s->info->number_name)
         return s->info->number_name(row->keys[0]);
-    if (what && s->info->keys[key] == KEY_FUNCTION)
-        return ((const struct function *)what)->name;
     return what && s->info->keys[key] == KEY_TEXT ? ((const struct kernel_name *)what)->shown
                                                   : NULL;
 }
@@ -293,13 +256,14 @@ int sums_remake(struct sums *s, sums_remake_fn *remake, void *context)
     key_map_release(&s->places);
     memset(s->recent, 0, sizeof s->recent);
     for (uint32_t i = 0; error == 0 && i < count; i++) {
-        bool is_others = sums_is_others(&rows[i]);
-        s->rows_max -= is_others && s->rows_max < UINT32_MAX; /* sums_row_make adds it again */
-        struct sums_row *others =
-            is_others ? sums_row(s, SUMS_OTHERS, SUMS_OTHERS, SUMS_OTHERS) : NULL;
+        if (!sums_is_others(&rows[i])) {
+            error = remake(s, &rows[i], context);
+            continue;
+        }
+        struct sums_row *others = sums_row(s, SUMS_OTHERS, SUMS_OTHERS, SUMS_OTHERS);
+        error = others ? 0 : GPUPROF_NO_MEMORY;
         if (others)
             sums_join(s, others, &rows[i]);
-        error = !is_others ? remake(s, &rows[i], context) : others ? 0 : GPUPROF_NO_MEMORY;
     }
     for (uint32_t i = 0; i < count; i++)
         free_durations(rows[i].durations);
@@ -326,35 +290,6 @@ int sums_finish(struct sums *s)
 
 /* ---- parts ---- */
 
-/* Returns the key of a function named in a part; creates the function if it is new. */
-static uint64_t function_key(struct sums *s, const struct function *named)
-{
-    uint32_t place = find_function(s, named);
-    if (!place || s->functions[place - 1] != named)
-        return place ? (uintptr_t)s->functions[place - 1] : 0;
-    struct function *made = calloc(1, sizeof *made);
-    if (!made)
-        return 0;
-    *made =
-        (struct function){.domain = named->domain, .name = named->name, .text = (char *)s->made};
-    s->made = made;
-    return (uintptr_t)(s->functions[place - 1] = made);
-}
-
-static int carry_function(struct sums *s, struct part *p, uint64_t *key)
-{
-    const struct function *f = p->is_written ? (const void *)(uintptr_t)*key : NULL;
-    const char *name = f ? f->name : NULL;
-    uint32_t domain = f ? f->domain : 0;
-    part_u32(p, &domain);
-    part_text(p, &name);
-    p->has_failed |= domain > UINT8_MAX;
-    if (p->is_written || p->has_failed || !name)
-        return 0;
-    *key = function_key(s, &(struct function){.domain = (uint8_t)domain, .name = name});
-    return *key ? 0 : GPUPROF_NO_MEMORY;
-}
-
 /* Transfers the shown name, and the recorded one if it differs. */
 static int carry_text(struct sums *s, struct part *p, uint64_t *key)
 {
@@ -374,11 +309,9 @@ static int carry_text(struct sums *s, struct part *p, uint64_t *key)
 
 static int carry_key(struct sums *s, struct part *p, enum sums_key kind, uint64_t *key)
 {
-    switch (kind) {
-    case KEY_FUNCTION: return carry_function(s, p, key);
-    case KEY_TEXT: return carry_text(s, p, key);
-    default: part_number(p, key);
-    }
+    if (kind == KEY_TEXT)
+        return carry_text(s, p, key);
+    part_number(p, key);
     if (kind != KEY_PROCESS || p->is_written || p->has_failed)
         return 0;
     p->has_failed |= *key >= p->process_count;
@@ -397,7 +330,6 @@ static int carry_row(struct sums *s, struct part *p, struct sums_row *row)
         row->keys[i] = SUMS_OTHERS;
     for (unsigned i = 0; i < SUMS_KEYS && info->keys[i] && !is_others && error == 0; i++)
         error = carry_key(s, p, info->keys[i], &row->keys[i]);
-    p->has_failed |= info->keys[0] == KEY_FUNCTION && !row->keys[0];
     for (unsigned i = 0; i < SUMS_VALUES && info->values[i] && error == 0; i++)
         error = carry_key(s, p, info->is[i], &row->values[i]);
     return error;

@@ -35,9 +35,9 @@
 /* What a key, a 64-bit number, stands for. */
 enum sums_key {
     KEY_NONE,
-    KEY_FUNCTION, /* from sums_function() */
-    KEY_THREAD,   /* index among all processes' threads; never in parts */
-    KEY_TEXT,     /* a struct kernel_name of the walk or sums_text(); 0: none */
+    KEY_THREAD, /* index among all processes' threads; never in parts */
+    KEY_TEXT,   /* a struct kernel_name of the walk or sums_text(); 0: none */
+    KEY_DOMAIN, /* of a function: enum api_domain */
     KEY_NUMBER,
     KEY_PROCESS /* index */
 };
@@ -141,14 +141,9 @@ struct sums {
     const uint64_t *all;         /* a view of the totals for shares, perhaps another table's */
     enum report_by by;           /* how rows are grouped, and whether numbered names are joined */
     bool groups;
-    void *owner; /* a view: the feeding consumer if another one; NULL: parts */
-    /* Functions with the same name and domain are one: stream variants, ABI variants, builds. */
-    const struct function **functions; /* owned */
-    uint32_t function_count;
-    struct number_set function_names;
-    uint32_t *function_of; /* owned: function index -> index here + 1 */
+    void *owner;           /* a view: the feeding consumer if another one; NULL: parts */
+    uint64_t *function_of; /* owned: index of a function -> its name's key; 0: not used yet */
     uint32_t function_of_count;
-    struct function *made;     /* owned: functions from parts, linked by `text` */
     uint64_t begin_ns;         /* times are shown relative to this */
     struct kernel_names texts; /* for sums_text: each table limits its own names */
 };
@@ -172,7 +167,8 @@ static inline bool sums_is_of_rows(const struct sums_info *info)
     return info->rows.tables || info->from.types;
 }
 
-/* Returns the key of a function; 0: no memory. */
+/* Returns the key of a function's name; 0: no memory. Variants and builds of one function have the
+ * same name and domain. */
 uint64_t sums_function(struct sums *s, const struct function *f);
 
 /* Returns the key of a text, which it copies; 0: no memory or room. Too slow for every event. */

@@ -67,12 +67,7 @@ static struct cell show_key(const struct sums *s, const struct sums_row *row,
         return (struct cell){0};
     const void *what = is_others ? NULL : (const void *)(uintptr_t)key;
     switch (kind) {
-    case KEY_FUNCTION:
-        if (!what)
-            return (struct cell){0};
-        return cell_text(c->shows == SHOWS_DOMAIN
-                             ? api_domain_name(((const struct function *)what)->domain)
-                             : ((const struct function *)what)->name);
+    case KEY_DOMAIN: return cell_text(api_domain_name((uint8_t)key));
     case KEY_TEXT: return cell_text(what ? ((const struct kernel_name *)what)->shown : NULL);
     case KEY_THREAD: return show_thread(s, key, c->shows);
     case KEY_PROCESS: return show_process(s->rec->processes[key], c->shows);

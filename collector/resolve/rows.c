@@ -98,12 +98,12 @@ static inline void put_times(struct rows *rows, uint32_t at, enum row_type type,
 /* ---- names ----------------------------------------------------------------------------------- */
 
 /* Finds or adds a name; *number is 0 if there is no room. Returns 0 or GPUPROF_NO_MEMORY. */
-static int name_number(struct resolver *r, struct key key, const struct row_name *name,
+static int name_number(struct resolver *r, struct key key, const struct kernel_name *name,
                        uint64_t *number)
 {
     uint32_t found;
     int error =
-        KEY_MAP_ITEM(&r->name_numbers, key, r->names, r->name_count, UINT32_MAX, name, &found);
+        KEY_MAP_ITEM(&r->name_numbers, key, r->names, r->name_count, UINT32_MAX, &name, &found);
     *number = found;
     return error;
 }
@@ -114,7 +114,6 @@ static int number_of_kernel(struct resolver *r, const struct event *e, uint64_t 
     uint64_t of = record_arg(e->record, KERNEL_NAME_INDEX);
     uint32_t process = e->process->index, place = (uint32_t)(of ^ process << 4) % ROWS_RECENT;
     struct key key = {process, of, 0};
-    struct row_name name = {.name = NULL};
     char text[48];
     *number = r->recent[place].name;
     if (*number && r->recent[place].number == of && r->recent[place].process == process)
@@ -125,12 +124,12 @@ static int number_of_kernel(struct resolver *r, const struct event *e, uint64_t 
     r->recent[place].name = (uint32_t)*number;
     if (*number)
         return 0;
-    name.name = walk_kernel(r->walk, e->process, of);
+    const struct kernel_name *name = walk_kernel(r->walk, e->process, of);
     int length = snprintf(text, sizeof text, "kernel %llu", (unsigned long long)of);
-    int error = name.name ? 0
-                          : kernel_name_intern(&r->walk->texts, (const uint8_t *)text,
-                                               (size_t)length, &name.name);
-    return error < 0 ? error : name_number(r, key, &name, number);
+    int error =
+        name ? 0
+             : kernel_name_intern(&r->walk->texts, (const uint8_t *)text, (size_t)length, &name);
+    return error < 0 ? error : name_number(r, key, name, number);
 }
 
 /* ---- calls ----------------------------------------------------------------------------------- */
@@ -159,8 +158,8 @@ static int put_host(struct resolver *r, const struct slice *s, struct rows *rows
     const struct kernel_name *name = does == API_DOES_LAUNCH ? walk_launched(s) : NULL;
     if (does == API_DOES_LAUNCH)
         rows->columns[ROW_TYPE][at] = ROW_HOST_KERNEL;
-    return name ? name_number(r, (struct key){(uintptr_t)name, 0, 1},
-                              &(struct row_name){.name = name}, &rows->columns[ROW_NAME][at])
+    return name ? name_number(r, (struct key){(uintptr_t)name, 0, 1}, name,
+                              &rows->columns[ROW_NAME][at])
                 : 0;
 }
 

@@ -90,24 +90,15 @@ struct rows_reader {
 
 #define ROWS_READERS_MAX 32
 
-/* A kernel's name. */
-struct row_name {
-    const struct kernel_name *name;
-    /* The library calls that launch it, as in gpu_report.h. */
-    uint32_t maker;
-    const struct function *maker_function; /* NULL: not exactly one */
-    const struct kernel_name *maker_text;  /* NULL: none */
-};
-
 struct resolver {
     struct walk *walk;
     struct rows tables[ROW_TABLES];
     uint64_t *memory[ROW_TABLES]; /* owned: the columns */
     struct rows_reader readers[ROWS_READERS_MAX];
     unsigned reader_count;
-    bool leaves_work;       /* set by the user: ignores GPU work, as none was to be recorded */
-    bool *is_host;          /* owned, by process index: it has no GPU rows */
-    struct row_name *names; /* owned; number n is names[n - 1] */
+    bool leaves_work; /* set by the user: ignores GPU work, as none was to be recorded */
+    bool *is_host;    /* owned, by process index: it has no GPU rows */
+    const struct kernel_name **names; /* owned; number n is names[n - 1] */
     uint32_t name_count;
     struct {
         uint64_t number;
@@ -130,7 +121,7 @@ int resolver_consumer(struct resolver *r, struct consumer *consumer);
 /* The name of that number as a key of a table; 0: none. */
 static inline uint64_t rows_name_key(const struct rows *rows, uint64_t number)
 {
-    return number ? (uintptr_t)rows->of->names[number - 1].name : 0;
+    return number ? (uintptr_t)rows->of->names[number - 1] : 0;
 }
 
 #endif

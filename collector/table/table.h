@@ -51,7 +51,6 @@ enum column_type {
 enum column_shows {
     SHOWS_NOTHING, /* filled by the table; no column if it has no doc */
     SHOWS_KEY,     /* text, name, title */
-    SHOWS_DOMAIN,  /* of a function */
     SHOWS_HOST,    /* of a process, or of a thread's process */
     SHOWS_PID,
     SHOWS_TID, /* of a thread */
