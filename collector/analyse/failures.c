@@ -78,16 +78,15 @@ enum { NAME, ERROR = 4 };
 static void failures_fill(const struct sums *s, const struct sums_row *row,
                           enum report_format format, struct cell *cells)
 {
-    const struct kernel_name *title = (const void *)(uintptr_t)row->values[TITLE];
-    const char *name = sums_name(s, row, FUNCTION, NULL);
-    char error[FAILURE_TEXT_BYTES];
-    if (row->keys[FUNCTION] == SUMS_OTHERS) {
+    (void)s;
+    if (sums_is_others(row)) {
         cells[NAME] = cell_text("others");
         return;
     }
-    cells[NAME] =
-        cell_printf(format == FORMAT_TEXT ? "%s of %s, in %s" : "%s of %.400s",
-                    failure_name(row, error), name ? name : "?", title ? title->shown : "?");
+    const char *name = sums_shown(row->keys[FUNCTION]), *title = sums_shown(row->values[TITLE]);
+    char error[FAILURE_TEXT_BYTES];
+    cells[NAME] = cell_printf(format == FORMAT_TEXT ? "%s of %s, in %s" : "%s of %.400s",
+                              failure_name(row, error), name ? name : "?", title ? title : "?");
     cells[ERROR] = cell_owned(strdup(error));
 }
 
@@ -125,7 +124,7 @@ const struct sums_info failures_sums = {
                  .take_call = failures_take_call},
     /* Their functions already count these errors: do not add them up here. */
     .table = {SUMS_TABLE, .name = "failures", .key = "failures",
-              .title = "calls that returned an error", .columns = columns,
-              .column_count = sizeof columns / sizeof columns[0], .text = {5, 6}, /* count, first */
+              .title = "calls that returned an error", TABLE_COLUMNS(columns),
+              .text = {5, 6}, /* count, first */
               .place = PLACE_URGENT},
 };

@@ -82,7 +82,7 @@ const struct sums_info functions_sums = {
              .tables = 1u << ROWS_CALLS,
              .take = functions_take},
     .table = {SUMS_TABLE, .name = "functions", .key = "functions", .title = "calls",
-              .columns = columns, .column_count = sizeof columns / sizeof columns[0],
+              TABLE_COLUMNS(columns),
               .text = {11, 3, 2, 4, 5, 6, 7, 8, 9}, /* share, total, calls, mean ... errors */
               .place = PLACE_FUNCTIONS, .text_behind = functions_print_notes},
 };

@@ -73,17 +73,12 @@ static int gil_take(void *context, const struct slice *s)
     return 0;
 }
 
-static const char *gil_shown(uint64_t text)
-{
-    return text ? ((const struct kernel_name *)(uintptr_t)text)->shown : NULL;
-}
-
 /* "loader (thread 4711), while main (thread 4710) had it" */
 static const char *gil_name(const struct sums *s, const struct sums_row *row, char *text)
 {
     char who[RANK_TITLE_BYTES] = "";
-    const char *thread = gil_shown(row->values[THREAD_TEXT]),
-               *holder = gil_shown(row->values[HOLDER_TEXT]);
+    const char *thread = sums_shown(row->values[THREAD_TEXT]),
+               *holder = sums_shown(row->values[HOLDER_TEXT]);
     if (s->rec->count > 1)
         process_who(s->rec->processes[row->keys[PROCESS]], who);
     bool is_stop = row->keys[HOLDER] == STOPPED;

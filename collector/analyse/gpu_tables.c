@@ -100,16 +100,11 @@ static const struct column peaks[COLUMNS] = {
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-static const char *gpu_tables_shown(uint64_t key)
-{
-    return ((const struct kernel_name *)(uintptr_t)key)->shown;
-}
-
 /* "name", or with --by=grid "name <<<1x1x1, 256x1x1>>>". */
 static const char *kernel_name(const struct sums *s, const struct sums_row *row, char *text)
 {
     uint64_t grid = row->keys[1], block = row->keys[2];
-    const char *name = row->keys[0] ? gpu_tables_shown(row->keys[0]) : "(kernel of no known name)";
+    const char *name = row->keys[0] ? sums_shown(row->keys[0]) : "(kernel of no known name)";
     if (s->by != BY_GRID || !s->info->keys[1])
         return name;
     snprintf(text, SUMS_NAME_BYTES, "%s <<<%ux%ux%u, %ux%ux%u>>>", name, (unsigned)(uint32_t)grid,
@@ -122,7 +117,7 @@ static const char *maker_name(const struct sums_row *row)
 {
     uint64_t function = row->values[KERNEL_MAKER_FUNCTION], text = row->values[KERNEL_MAKER_TEXT];
     bool is_kind = row->values[KERNEL_MAKER] == MAKER_KIND && text;
-    return function ? gpu_tables_shown(is_kind ? text : function) : NULL;
+    return sums_shown(function && is_kind ? text : function);
 }
 
 void gpu_join_makers(uint64_t *to, const uint64_t *from)
@@ -196,7 +191,7 @@ static const char *launch_name(uint64_t kind)
 static const char *range_name(const struct sums *s, const struct sums_row *row, char *text)
 {
     (void)s, (void)text;
-    return row->keys[0] ? gpu_tables_shown(row->keys[0]) : "range";
+    return row->keys[0] ? sums_shown(row->keys[0]) : "range";
 }
 
 /* Puts a range's domain into its name in the text, as nsys does. */

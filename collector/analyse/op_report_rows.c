@@ -222,14 +222,14 @@ static int name_none(struct sums *s, struct sums_row *row, void *context)
         [GRAPH_UNSEEN] = "replays of graphs whose capture was not recorded",
         [GRAPH_DIFFERENT] = "replays of graphs with other nodes than were captured"};
     const struct op_report *o = context;
-    const struct kernel_name *what = (const void *)(uintptr_t)row->keys[NONE_WHAT];
+    const char *what = sums_shown(row->keys[NONE_WHAT]);
     uint64_t thread = row->keys[NONE_WHY] >> 32;
     enum none_cause cause = (enum none_cause)(row->keys[NONE_WHY] & 0xff);
     if (thread && !o->has_ops[thread - 1])
         cause = NONE_THREAD;
     const char *graph = cause == NONE_GRAPH ? graphs[row->keys[NONE_WHY] >> 8] : NULL;
     char *text = text_printf("%s%s%s", graph ? graph : none_words[cause].row, what ? ": " : "",
-                             what ? what->shown : "");
+                             what ? what : "");
     if (!text)
         return GPUPROF_NO_MEMORY;
     struct key key = {sums_text(s, text), sums_text(s, none_words[cause].word), 0};

@@ -13,7 +13,6 @@
 
 #define STACK_SHOWN_MAX 64 /* innermost rows around a row */
 #define ROWS            SUMS_TABLE, .text_limit = 100
-#define COLUMNS_ARE(c)  .columns = c, .column_count = sizeof c / sizeof c[0]
 
 enum { TEXT, AROUND, PARENT }; /* keys; for a module the first two are path and class */
 
@@ -89,11 +88,6 @@ static const struct column columns[COLUMNS] = {
               .doc = "that rate as a share of the device's peak"},
 };
 
-static const struct kernel_name *op_tables_text_of(uint64_t key)
-{
-    return (const struct kernel_name *)(uintptr_t)key;
-}
-
 /* The rows around a row, innermost first: a JSON list, or " < outer" for each. */
 static char *stack_of(const struct op_report *o, uint64_t parent, bool is_json)
 {
@@ -118,17 +112,16 @@ static char *stack_of(const struct op_report *o, uint64_t parent, bool is_json)
 static struct cell op_tables_name_of(const struct sums *s, const struct sums_row *row,
                                      enum report_format format)
 {
-    const struct kernel_name *name = op_tables_text_of(row->keys[TEXT]),
-                             *around = op_tables_text_of(row->keys[AROUND]);
-    const char *shown = name ? name->shown : "?";
+    const char *name = sums_shown(row->keys[TEXT]), *around = sums_shown(row->keys[AROUND]);
+    name = name ? name : "?";
     if (format == FORMAT_JSON)
-        return cell_text(shown);
+        return cell_text(name);
     char *stack = s->owner ? stack_of(s->owner, row->keys[PARENT], false) : NULL; /* no parts */
-    struct cell cell = cell_printf("%s%s%s%s", shown,
+    struct cell cell = cell_printf("%s%s%s%s", name,
                                    !around             ? ""
                                    : s->by == BY_RANGE ? " in "
                                                        : " ",
-                                   around ? around->shown : "", stack ? stack : "");
+                                   around ? around : "", stack ? stack : "");
     free(stack);
     return cell;
 }
@@ -138,12 +131,12 @@ static void op_tables_fill_row(const struct sums *s, const struct sums_row *row,
 {
     const uint64_t *v = row->values;
     bool is_label = s->info == &labels_sums, is_none = !is_label && v[OP_MARK];
-    const struct kernel_name *around = op_tables_text_of(row->keys[AROUND]);
+    const char *around = sums_shown(row->keys[AROUND]);
     cells[NAME] = op_tables_name_of(s, row, format);
     if (s->by == BY_SHAPE && !is_label && !is_none)
-        cells[DIMS] = cell_text(around ? around->shown : NULL);
+        cells[DIMS] = cell_text(around);
     if (s->by == BY_RANGE && !is_label && !is_none)
-        cells[RANGE] = cell_text(around ? around->shown : NULL);
+        cells[RANGE] = cell_text(around);
     if (s->by == BY_STACK && !is_none && format == FORMAT_JSON)
         cells[STACK] = cell_owned(stack_of(s->owner, row->keys[PARENT], true));
     if (v[OP_RATE_NS])
@@ -267,7 +260,7 @@ const struct sums_info ops_sums = {
     .complete = complete_operators,
     .fill = op_tables_fill_row,
     .table = {ROWS, .name = "ops", .key = "ops", .title = "PyTorch's operators",
-              COLUMNS_ARE(columns),
+              TABLE_COLUMNS(columns),
               .text = {SHARE, SELF_GPU, GPU, CPU_SHARE, SELF_CPU, CPU, CALLS, BACKWARD_GPU,
                        BACKWARD, FLOPS, COUNTER, TFLOPS, PEAK},
               .place = PLACE_OPERATORS,
@@ -285,7 +278,7 @@ const struct sums_info labels_sums = {
     .fill = op_tables_fill_row,
     .table = {ROWS, .name = "labels", .key = "labels", .about = "PyTorch's labels",
               .title = "PyTorch's labels (the table above includes their operators)",
-              COLUMNS_ARE(columns), .text = {SELF_GPU, GPU, SELF_CPU, CPU, CALLS},
+              TABLE_COLUMNS(columns), .text = {SELF_GPU, GPU, SELF_CPU, CPU, CALLS},
               .text_none = ": no labels were recorded; 'gpuprof run --pytorch=names' records them",
               .text_behind = say_groups},
 };
@@ -324,7 +317,7 @@ const struct sums_info ops_under_none_sums = {
               .key = "ops_under_none",
               .is_further = true,
               .title = "GPU time under no operator",
-              COLUMNS_ARE(none_columns),
+              TABLE_COLUMNS(none_columns),
               .text = {4, 3, 2},
               .text_limit = 30},
 };
@@ -363,7 +356,7 @@ const struct sums_info modules_sums = {
     .then = {OP_GPU_SELF, OP_SELF, OP_TOTAL},
     .table = {ROWS, .name = "modules", .key = "modules",
               .title = "PyTorch's modules: forward, and the backward of their forward's operators",
-              COLUMNS_ARE(module_columns), .text = {9, 6, 8, 5, 4, 7, 2, 10, 11, 1},
+              TABLE_COLUMNS(module_columns), .text = {9, 6, 8, 5, 4, 7, 2, 10, 11, 1},
               .text_none = ": no modules were recorded; 'gpuprof run --pytorch=modules' records "
                            "them"},
 };
@@ -393,7 +386,7 @@ const struct sums_info hooks_sums = {
     .then = {OP_GPU_SELF, OP_SELF},
     .table = {ROWS, .name = "hooks", .key = "hooks",
               .title = "Lightning's hooks (CPU includes nested hooks, self CPU does not)",
-              COLUMNS_ARE(hook_columns), .text = {4, 2, 3, 7, 6, 5, 1},
+              TABLE_COLUMNS(hook_columns), .text = {4, 2, 3, 7, 6, 5, 1},
               .text_none = ": no hooks were recorded; 'gpuprof run --pytorch=modules' records "
                            "Lightning's hooks"},
 };

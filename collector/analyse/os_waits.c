@@ -34,16 +34,10 @@ static int os_waits_take(void *context, const struct slice *s)
     return sums_took(sums, row, ns, weight);
 }
 
-static const char *os_waits_shown(uint64_t text)
-{
-    return text ? ((const struct kernel_name *)(uintptr_t)text)->shown : NULL;
-}
-
 /* "read /data/train.bin" */
 static const char *os_waits_name(const struct sums *s, const struct sums_row *row, char *text)
 {
-    const char *function = os_waits_shown(row->keys[FUNCTION]),
-               *peer = os_waits_shown(row->keys[PEER]);
+    const char *function = sums_shown(row->keys[FUNCTION]), *peer = sums_shown(row->keys[PEER]);
     (void)s;
     snprintf(text, SUMS_NAME_BYTES, "%.*s%s%.*s", OS_NAME_BYTES_MAX, function ? function : "?",
              peer ? " " : "", RECORD_BYTES_MAX, peer ? peer : "");
@@ -57,8 +51,7 @@ static void os_waits_fill(const struct sums *s, const struct sums_row *row,
 {
     (void)s, (void)format;
     bool is_others = sums_is_others(row);
-    cells[COLUMN_OF_FUNCTION] =
-        cell_text(is_others ? "(others)" : os_waits_shown(row->keys[FUNCTION]));
+    cells[COLUMN_OF_FUNCTION] = cell_text(is_others ? "(others)" : sums_shown(row->keys[FUNCTION]));
     if (!is_others)
         cells[COLUMN_OF_CLASS] = cell_text(os_class_text(row->values[CLASS]));
 }

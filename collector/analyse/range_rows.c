@@ -145,20 +145,25 @@ struct sums_row *range_rows_get(struct range_rows *r, const struct kernel_name *
         return NULL;
     key.a = sums_name_key(name);
     row = sums_find(s, key);
+    if (row)
+        return row;
     unsigned which = NUMBERS_APART;
-    int error = row ? 0 : find_pattern(&s->walk->texts, name, which, &pattern);
-    if (!row && error == 0 && !pattern)
+    int error = find_pattern(&s->walk->texts, name, which, &pattern);
+    if (error == 0 && !pattern)
         error = find_pattern(&s->walk->texts, name, which = NUMBERS_ALL, &pattern);
-    if (row || error < 0 || !pattern)
-        return row || error < 0 ? row : sums_row(s, key.a, key.b, 0);
+    if (error < 0)
+        return NULL;
     struct key group = {sums_name_key(pattern), key.b, 0};
     uint64_t count = key_map_get(&r->counts, group);
-    if (count <= limits[which])
-        return key_map_set(&r->counts, group, count + 1) < 0 ? NULL : sums_row(s, key.a, key.b, 0);
-    row = sums_row(s, group.a, group.b, 0);
-    if (row)
-        row->values[r->marks] = 1;
-    return row;
+    if (pattern && count > limits[which]) {
+        row = sums_row(s, group.a, group.b, 0);
+        if (row)
+            row->values[r->marks] = 1;
+        return row;
+    }
+    if (pattern && key_map_set(&r->counts, group, count + 1) < 0)
+        return NULL;
+    return sums_row(s, key.a, key.b, 0);
 }
 
 void range_rows_say(FILE *out)

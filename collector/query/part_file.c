@@ -158,17 +158,16 @@ static void get_row(struct part *p, struct histogram *h, unsigned row, uint64_t 
 
 void part_histogram(struct part *p, struct histogram *h, uint64_t *rows_left)
 {
-    uint64_t row = 0;
-    for (; p->is_written && row < HISTOGRAM_ROWS; row++)
+    for (uint64_t row = 0; p->is_written && row < HISTOGRAM_ROWS; row++)
         if (h->rows[row])
             part_file_put_row(p, h, row);
-    row = 0;
-    do {
-        part_number(p, &row);
+    for (uint64_t row = 0;; row = 0) {
+        part_number(p, &row); /* from 1; 0 ends the rows */
         p->has_failed |= row > HISTOGRAM_ROWS;
-        if (row && !p->is_written && !p->has_failed)
-            get_row(p, h, (unsigned)row - 1, rows_left);
-    } while (row && !p->is_written && !p->has_failed);
+        if (!row || p->has_failed)
+            return;
+        get_row(p, h, (unsigned)row - 1, rows_left);
+    }
 }
 
 int part_put_spans(struct part *p, struct spool *b, const struct span_stream *s)
@@ -200,25 +199,7 @@ void part_get_spans(struct part *p, struct packed_spans *spans)
 
 /* ---- members of structs ---------------------------------------------------------------------- */
 
-static uint64_t part_file_load(const void *at, uint32_t bytes)
-{
-    switch (bytes) {
-    case 1: return *(const uint8_t *)at;
-    case 2: return *(const uint16_t *)at;
-    case 4: return *(const uint32_t *)at;
-    default: return *(const uint64_t *)at;
-    }
-}
-
-static void store(void *at, uint32_t bytes, uint64_t number)
-{
-    switch (bytes) {
-    case 1: *(uint8_t *)at = (uint8_t)number; break;
-    case 2: *(uint16_t *)at = (uint16_t)number; break;
-    case 4: *(uint32_t *)at = (uint32_t)number; break;
-    default: *(uint64_t *)at = number;
-    }
-}
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "a number's low bytes come first");
 
 static uint64_t joined(enum part_join join, uint64_t there, uint64_t read)
 {
@@ -233,12 +214,15 @@ static uint64_t joined(enum part_join join, uint64_t there, uint64_t read)
 
 static void carry_number(struct part *p, const struct part_field *f, void *at)
 {
-    uint64_t there = part_file_load(at, f->bytes), number = there;
+    uint64_t there = 0, number;
+    memcpy(&there, at, f->bytes);
+    number = there;
     uint64_t end = f->kind == PART_FLAG ? 2 : f->bytes < 8 ? 1ull << 8 * f->bytes : 0;
     part_number(p, &number);
     p->has_failed |= (end && number >= end) || (f->below && number >= f->below);
+    number = joined(f->join, there, number);
     if (!p->is_written && !p->has_failed)
-        store(at, f->bytes, joined(f->join, there, number));
+        memcpy(at, &number, f->bytes);
 }
 
 static void carry_numbers(struct part *p, const struct part_field *f, uint64_t *numbers)

@@ -171,15 +171,13 @@ struct sums_row *sums_row_make(struct sums *s, struct key key)
 
 const char *sums_name(const struct sums *s, const struct sums_row *row, unsigned key, char *text)
 {
-    const void *what = (const void *)(uintptr_t)row->keys[key];
     if (sums_is_others(row))
         return key == 0 ? "(others)" : NULL;
     if (key == 0 && s->info->name)
         return s->info->name(s, row, text);
     if (key == 0 && s->info->number_name)
         return s->info->number_name(row->keys[0]);
-    return what && s->info->keys[key] == KEY_TEXT ? ((const struct kernel_name *)what)->shown
-                                                  : NULL;
+    return s->info->keys[key] == KEY_TEXT ? sums_shown(row->keys[key]) : NULL;
 }
 
 /* Compares keys: texts alphabetically, none before any; numbers by size. */

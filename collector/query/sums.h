@@ -66,7 +66,6 @@ struct sums_row {
 
 struct sums;
 
-/* A declaration. Value 0 counts the row's events; rows where it is 0 are not shown. */
 /* Sums of resolved events of these types, in a row per value of column `key`. The table's values
  * begin with SUMS_COUNT to SUMS_BYTES. */
 struct sums_from {
@@ -78,6 +77,7 @@ struct sums_from {
 
 enum { SUMS_COUNT, SUMS_TOTAL, SUMS_MIN, SUMS_MAX, SUMS_BYTES, SUMS_OWN };
 
+/* A declaration. Value 0 counts the row's events; rows where it is 0 are not shown. */
 struct sums_info {
     enum sums_key keys[SUMS_KEYS];      /* used up to the first KEY_NONE */
     enum sums_join values[SUMS_VALUES]; /* likewise */
@@ -176,6 +176,12 @@ uint64_t sums_text(struct sums *s, const char *text);
 static inline uint64_t sums_name_key(const struct kernel_name *name)
 {
     return (uintptr_t)name;
+}
+
+/* Returns the text of such a key; NULL: none. */
+static inline const char *sums_shown(uint64_t key)
+{
+    return key ? ((const struct kernel_name *)(uintptr_t)key)->shown : NULL;
 }
 
 struct sums_row *sums_row_make(struct sums *s, struct key key);

@@ -65,10 +65,9 @@ static struct cell show_key(const struct sums *s, const struct sums_row *row,
     bool is_others = !is_value && sums_is_others(row);
     if (is_others && kind != KEY_TEXT)
         return (struct cell){0};
-    const void *what = is_others ? NULL : (const void *)(uintptr_t)key;
     switch (kind) {
     case KEY_DOMAIN: return cell_text(api_domain_name((uint8_t)key));
-    case KEY_TEXT: return cell_text(what ? ((const struct kernel_name *)what)->shown : NULL);
+    case KEY_TEXT: return cell_text(is_others ? NULL : sums_shown(key));
     case KEY_THREAD: return show_thread(s, key, c->shows);
     case KEY_PROCESS: return show_process(s->rec->processes[key], c->shows);
     default: return cell_number(key);

@@ -155,11 +155,6 @@ struct sort_item {
     bool ascending;
 };
 
-static double cell_value(const struct cell *cell)
-{
-    return cell->kind == CELL_REAL ? cell->real : 0;
-}
-
 /* Equal rows keep their order. Cells that are not numbers come last in a numeric column. */
 static int compare_items(const void *left, const void *right)
 {
@@ -170,8 +165,8 @@ static int compare_items(const void *left, const void *right)
         return -order;
     if (a->cell.kind == CELL_TEXT && b->cell.kind == CELL_TEXT)
         order = strcmp(a->cell.text, b->cell.text);
-    else if (cell_value(&a->cell) != cell_value(&b->cell))
-        order = cell_value(&a->cell) < cell_value(&b->cell) ? -1 : 1;
+    else if (a->cell.real != b->cell.real) /* 0 in all other cells */
+        order = a->cell.real < b->cell.real ? -1 : 1;
     else
         order = (a->cell.number > b->cell.number) - (a->cell.number < b->cell.number);
     if (order)
