@@ -22,14 +22,6 @@ int device_lanes_use_up(struct device_lanes *d, enum lane lane, uint64_t alone_f
     return error;
 }
 
-void device_lanes_put(struct lane_parts *parts, const struct lane_part *part)
-{
-    if (parts->count == LANE_PARTS_MAX)
-        parts->list[(parts->first + parts->count - 1) % LANE_PARTS_MAX].end_ns = part->end_ns;
-    else
-        parts->list[(parts->first + parts->count++) % LANE_PARTS_MAX] = *part;
-}
-
 uint64_t device_lanes_end(const struct device_lanes *d)
 {
     uint64_t end_ns = d->at_ns;

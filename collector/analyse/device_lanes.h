@@ -69,23 +69,24 @@ static inline int device_lanes_advance(struct device_lanes *d, uint64_t ns, lane
     return error;
 }
 
-/* For device_lanes_add: stores a part. */
-void device_lanes_put(struct lane_parts *parts, const struct lane_part *part);
-
 /* Adds work that begins now; call device_lanes_advance first. Returns its own nanoseconds. */
 static inline uint64_t device_lanes_add(struct device_lanes *d, enum lane lane, uint64_t begin_ns,
                                         uint64_t end_ns, uint64_t what, uint32_t where)
 {
+    struct lane_parts *parts = &d->parts[lane];
     begin_ns = max_of(max_of(begin_ns, d->at_ns), d->end_ns[lane]);
     if (end_ns <= begin_ns)
         return 0;
     d->end_ns[lane] = end_ns;
-    if (lane != LANE_COMPUTE)
-        device_lanes_put(&d->parts[lane], &(struct lane_part){.begin_ns = begin_ns,
-                                                              .end_ns = end_ns,
-                                                              .known_ns = begin_ns,
-                                                              .what = what,
-                                                              .where = where});
+    if (lane != LANE_COMPUTE && parts->count == LANE_PARTS_MAX)
+        parts->list[(parts->first + parts->count - 1) % LANE_PARTS_MAX].end_ns = end_ns;
+    else if (lane != LANE_COMPUTE)
+        parts->list[(parts->first + parts->count++) % LANE_PARTS_MAX] =
+            (struct lane_part){.begin_ns = begin_ns,
+                               .end_ns = end_ns,
+                               .known_ns = begin_ns,
+                               .what = what,
+                               .where = where};
     return end_ns - begin_ns;
 }
 

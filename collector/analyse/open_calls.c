@@ -28,6 +28,8 @@ static void open_calls_add(struct open_calls *o, struct open_call *new, const ui
 void open_calls_take(struct open_calls *o, const struct slice *s)
 {
     const struct event *e = &s->event;
+    if (!(e->record->flags & RECORD_OPEN))
+        return;
     struct open_call c = {.function = e->function,
                           .process = e->process,
                           .thread = e->thread,
@@ -36,8 +38,7 @@ void open_calls_take(struct open_calls *o, const struct slice *s)
                           .duration_ns = e->end_ns - e->begin_ns,
                           .arg_count = e->record->arg_count,
                           .reported = {e->process, e->record->stack_id, 0, NULL}};
-    if (e->record->flags & RECORD_OPEN)
-        open_calls_add(o, &c, e->record->args);
+    open_calls_add(o, &c, e->record->args);
 }
 
 void open_calls_take_library(struct open_calls *o, const struct slice *s)

@@ -84,8 +84,9 @@ static struct key unfinished_key_of(const struct process *p, const struct thread
 static int add_stream(struct unfinished *u, const struct event *e, uint64_t handle, uint32_t *place)
 {
     const struct unfinished_stream new = {.process = e->process->index, .handle = handle};
-    return KEY_MAP_ITEM(&u->streams_of, unfinished_key_of(e->process, e->thread, handle),
-                        u->streams, u->stream_count, UNFINISHED_STREAMS_MAX, &new, place);
+    const struct key key = unfinished_key_of(e->process, e->thread, handle);
+    return KEY_MAP_ITEM(&u->streams_of, key, u->streams, u->stream_count, UNFINISHED_STREAMS_MAX,
+                        &new, place);
 }
 
 /* Notes that all launches into the stream up to then have ended. */

@@ -46,18 +46,18 @@ int key_map_set(struct key_map *m, struct key key, uint64_t value)
     return 0;
 }
 
-int key_map_item(struct key_map *m, struct key key, void *list, uint32_t *count, size_t item_bytes,
-                 uint32_t most, const void *item, uint32_t *number)
+int key_map_item(struct key_map *m, const struct key *key, void *list, uint32_t *count,
+                 size_t item_bytes, uint32_t most, const void *item, uint32_t *number)
 {
-    *number = (uint32_t)key_map_get(m, key);
+    *number = (uint32_t)key_map_get(m, *key);
     if (*number || *count >= most)
         return 0;
-    int error = key_map_set(m, key, *count + 1ull);
+    int error = key_map_set(m, *key, *count + 1ull);
     if (error < 0)
         return error == GPUPROF_LIMIT ? 0 : error;
     error = array_push(list, count, item_bytes, item);
     if (error < 0)
-        key_map_remove(m, key);
+        key_map_remove(m, *key);
     else
         *number = *count;
     return error;

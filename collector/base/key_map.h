@@ -67,10 +67,10 @@ int key_map_set_anew(struct key_map *m, struct key key, uint64_t value, uint32_t
  * for a new key. Sets *number to its number, from 1; 0 if `most` items exist or the map is full.
  * Returns 0 or GPUPROF_NO_MEMORY.
  */
-int key_map_item(struct key_map *m, struct key key, void *list, uint32_t *count, size_t item_bytes,
-                 uint32_t most, const void *item, uint32_t *number);
+int key_map_item(struct key_map *m, const struct key *key, void *list, uint32_t *count,
+                 size_t item_bytes, uint32_t most, const void *item, uint32_t *number);
 #define KEY_MAP_ITEM(map, key, list, count, most, item, number)                                    \
-    key_map_item(map, key, &(list), &(count), sizeof *(list), most, 1 ? (item) : (list), number)
+    key_map_item(map, &(key), &(list), &(count), sizeof *(list), most, 1 ? (item) : (list), number)
 
 void key_map_remove(struct key_map *m, struct key key);
 

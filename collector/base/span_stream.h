@@ -21,9 +21,8 @@
 #include "bytes.h"
 
 /* Byte streams that grow side by side in one spool (spool.h), as linked chunks. Memory: the
- * spool's; each stream takes at least 128 bytes there. */
-#define BYTE_CHUNK_BYTES 120
-#define BYTE_FEW         16
+ * spool's; each stream takes at least 512 bytes there. */
+#define BYTE_CHUNK_BYTES 504
 
 struct byte_chunk {
     uint64_t next; /* index + 1; 0: none */
@@ -45,20 +44,13 @@ struct byte_place {
 /* Appends to a stream, which starts zeroed. Returns 0 or an error of the spool. */
 int byte_stream_put(struct spool *b, struct byte_stream *s, const uint8_t *data, size_t length);
 
-/* Appends at most BYTE_FEW bytes from a buffer of that size, if the last chunk used is in memory
- * and has room. Returns false and does nothing otherwise. */
-static inline bool byte_stream_put_few(struct spool *b, struct byte_stream *s,
-                                       const uint8_t data[static BYTE_FEW], size_t length)
+/* The place of the next `length` bytes, if the last chunk is in memory and has that much room.
+ * NULL: use byte_stream_put. */
+static inline uint8_t *byte_stream_room(struct spool *b, const struct byte_stream *s, size_t length)
 {
     int error = 0;
-    struct byte_chunk *chunk = s->room >= BYTE_FEW ? spool_at(b, s->last - 1, true, &error) : NULL;
-    if (!chunk)
-        return false;
-    memcpy(chunk->bytes + BYTE_CHUNK_BYTES - s->room, data, BYTE_FEW); /* the bytes behind are
-                                                                        * free */
-    s->room -= length;
-    s->length += length;
-    return true;
+    struct byte_chunk *chunk = s->room >= length ? spool_at(b, s->last - 1, true, &error) : NULL;
+    return chunk ? chunk->bytes + BYTE_CHUNK_BYTES - s->room : NULL;
 }
 
 static inline struct byte_place byte_stream_begin(const struct byte_stream *s)
@@ -128,15 +120,19 @@ static inline size_t span_code(uint8_t bytes[static SPAN_BYTES_MAX], struct span
     unsigned others = 0;
     uint8_t *to = span_put_number(bytes + 1, span->begin_ns - before->begin_ns);
     to = span_put_number(to, span->end_ns - span->begin_ns);
+    before->begin_ns = span->begin_ns;
+    before->end_ns = span->end_ns;
 #pragma GCC unroll 8
     for (unsigned i = 0; i < kind.count; i++) {
-        if (span->numbers[i] == span_expected(before, kind, i))
+        /* One by one: a vector that loads words just written waits for them. */
+        uint64_t number = span->numbers[i], expected = span_expected(before, kind, i);
+        before->numbers[i] = number;
+        if (number == expected)
             continue;
         others |= 1u << i;
-        to = span_put_number(to, span->numbers[i]);
+        to = span_put_number(to, number);
     }
     bytes[0] = (uint8_t)others;
-    *before = *span;
     return (size_t)(to - bytes);
 }
 
@@ -144,12 +140,14 @@ static inline size_t span_code(uint8_t bytes[static SPAN_BYTES_MAX], struct span
 static inline int span_put(struct spool *b, struct span_stream *s, const struct span *span,
                            struct span_kind kind)
 {
-    uint8_t bytes[SPAN_BYTES_MAX];
-    size_t length = span_code(bytes, &s->before, span, kind);
+    uint8_t bytes[SPAN_BYTES_MAX], *room = byte_stream_room(b, &s->bytes, SPAN_BYTES_MAX);
+    size_t length = span_code(room ? room : bytes, &s->before, span, kind);
     s->count++;
-    return length <= BYTE_FEW && byte_stream_put_few(b, &s->bytes, bytes, length)
-               ? 0
-               : byte_stream_put(b, &s->bytes, bytes, length);
+    if (!room)
+        return byte_stream_put(b, &s->bytes, bytes, length);
+    s->bytes.room -= length;
+    s->bytes.length += length;
+    return 0;
 }
 
 /* Start reading from the first span. */

@@ -170,7 +170,7 @@ static int put_aside(struct correlation *c, uint32_t half)
 
 static int make_buffer(struct correlation *c)
 {
-    uint32_t slots = 4;
+    uint32_t slots = CORRELATION_SLOTS;
     while (slots < 4 * c->run_max)
         slots *= 2;
     c->slot_mask = slots - 1;
@@ -201,13 +201,16 @@ int correlation_make_room(struct correlation *c)
 int correlation_link(struct correlation *c, uint32_t process, uint32_t id, uint32_t further,
                      uint64_t at_ns)
 {
-    struct correlated_call link = {.process = process,
-                                   .id = further,
-                                   .begin_ns = at_ns,
-                                   .end_ns = at_ns,
-                                   .target = id,
-                                   .flags = CORRELATION_LINK};
-    return id == further ? 0 : correlation_add(c, &link);
+    struct correlated_call *link = NULL;
+    int error = id == further ? 0 : correlation_add(c, process, further, &link);
+    if (link)
+        *link = (struct correlated_call){.process = process,
+                                         .id = further,
+                                         .begin_ns = at_ns,
+                                         .end_ns = at_ns,
+                                         .target = id,
+                                         .flags = CORRELATION_LINK};
+    return error;
 }
 
 /* ---- look-up --------------------------------------------------------------------------------- */

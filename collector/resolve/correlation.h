@@ -4,12 +4,13 @@
  * looked up, in the order of time. If several calls have one id (a driver call inside a runtime
  * call), the outermost is returned. If an id (32 bits) was used twice, the newest call is returned.
  *
- * A table of ids finds the last one to two times CORRELATION_RUN calls; with more than 64
- * processes, so many times CORRELATION_AHEAD. Calls that leave this buffer are forgotten, unless
- * work may still arrive for them: launches and copies without work so far, graph launches, and
- * links. These are sorted and stored; beyond CORRELATION_RUN of them, in runs in a spool (spool.h).
- * Memory is bounded by 3.7 MB of calls, 0.8 MB for the table and 2 MB for stored calls (or 180 KB a
- * process for all of it, up to 16 times as much), the spool's 4 MiB and 40 bytes a run.
+ * A table of ids finds the last one to two times CORRELATION_RUN calls; with more than 8 processes,
+ * so many times CORRELATION_AHEAD. They fit into a processor's second cache. Calls that leave this
+ * buffer are forgotten, unless work may still arrive for them: launches and copies without work so
+ * far, graph launches, and links. These are sorted and stored; beyond CORRELATION_RUN of them, in
+ * runs in a spool (spool.h). Memory is bounded by 0.9 MB of calls, 0.6 MB for the table and 0.5 MB
+ * for stored calls (or 190 KB a process for all of it, CORRELATION_RUN_MAX times 190 bytes at
+ * most), the spool's 4 MiB and 40 bytes a run.
  */
 #ifndef GPUPROF_COLLECTOR_CORRELATION_H
 #define GPUPROF_COLLECTOR_CORRELATION_H
@@ -19,7 +20,8 @@
 
 #include "base/spool.h"
 
-#define CORRELATION_RUN     (1u << 15) /* entries sorted at a time, */
+#define CORRELATION_RUN     (1u << 13) /* entries sorted at a time, */
+#define CORRELATION_SLOTS   (1u << 17) /* least size of the table: ids of processes cross there */
 #define CORRELATION_AHEAD   1024 /* or this many for each process, as launches run ahead of work, */
 #define CORRELATION_RUN_MAX (1u << 20) /* and at most */
 #define CORRELATION_LINKS   4          /* links followed from one GPU record */
@@ -111,29 +113,26 @@ static inline uint32_t *correlation_slot(const struct correlation *c, uint32_t p
     return &c->slots[(process * 0x9E3779B1u + id) & c->slot_mask];
 }
 
-/* Reserves the place of the next entry, and enters it in the table. */
-static inline struct correlated_call *correlation_room(struct correlation *c, uint32_t process,
-                                                       uint32_t id)
+/*
+ * Makes room for a call, which the caller then writes to *call, with the same process and id; NULL
+ * for id 0, which is ignored. Returns 0, GPUPROF_NO_MEMORY or GPUPROF_IO. Not copied from a struct
+ * of the caller: copying words that were just written stalls the processor.
+ */
+static inline int correlation_add(struct correlation *c, uint32_t process, uint32_t id,
+                                  struct correlated_call **call)
 {
+    *call = NULL;
+    if (!id)
+        return 0;
+    int error = !c->buffer || c->counts[c->young] == c->run_max ? correlation_make_room(c) : 0;
+    if (error < 0)
+        return error;
     uint32_t place = ++c->added - c->lap;
     c->counts[c->young]++;
     uint32_t *slot = correlation_slot(c, process, id);
     c->next[place] = *slot;
     *slot = c->added;
-    return &c->buffer[place];
-}
-
-/* Adds a call; one with id 0 is ignored. Returns 0, GPUPROF_NO_MEMORY or GPUPROF_IO. Inline, so
- * that the caller builds the call in place: copying words that were just written stalls the
- * processor. */
-static inline int correlation_add(struct correlation *c, const struct correlated_call *call)
-{
-    if (!call->id)
-        return 0;
-    int error = !c->buffer || c->counts[c->young] == c->run_max ? correlation_make_room(c) : 0;
-    if (error < 0)
-        return error;
-    *correlation_room(c, call->process, call->id) = *call;
+    *call = &c->buffer[place];
     return 0;
 }
 

@@ -27,9 +27,10 @@ static struct key device_sources_key_of(const struct event *e)
 static struct device_source *device_sources_add(struct device_sources *d, const struct event *e)
 {
     struct device_source *source = calloc(1, sizeof *source);
+    const struct key key = device_sources_key_of(e);
     uint32_t number;
-    if (!source || KEY_MAP_ITEM(&d->places, device_sources_key_of(e), d->list, d->count,
-                                DEVICE_SOURCES_MAX, &source, &number) < 0) {
+    if (!source || KEY_MAP_ITEM(&d->places, key, d->list, d->count, DEVICE_SOURCES_MAX, &source,
+                                &number) < 0) {
         free(source);
         return NULL;
     }

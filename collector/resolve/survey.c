@@ -141,19 +141,23 @@ struct around {
 static inline int survey_add_call(struct survey *s, const struct event *e, unsigned flags,
                                   uint32_t graph, struct around around)
 {
-    struct correlated_call call = {.process = e->process->index,
-                                   .id = e->record->correlation,
-                                   .begin_ns = e->begin_ns,
-                                   .end_ns = e->end_ns,
-                                   .thread = e->thread->index,
-                                   .range = around.range,
-                                   .library = around.library,
-                                   .function = (uint16_t)e->function->index,
-                                   .flags = (uint16_t)flags,
-                                   .op = around.op,
-                                   .stack = around.stack,
-                                   .graph = graph};
-    return correlation_add(&s->calls, &call);
+    const uint32_t process = e->process->index, id = e->record->correlation;
+    struct correlated_call *call;
+    int error = correlation_add(&s->calls, process, id, &call);
+    if (call)
+        *call = (struct correlated_call){.process = process,
+                                         .id = id,
+                                         .begin_ns = e->begin_ns,
+                                         .end_ns = e->end_ns,
+                                         .thread = e->thread->index,
+                                         .range = around.range,
+                                         .library = around.library,
+                                         .function = (uint16_t)e->function->index,
+                                         .flags = (uint16_t)flags,
+                                         .op = around.op,
+                                         .stack = around.stack,
+                                         .graph = graph};
+    return error;
 }
 
 static __attribute__((noinline)) int survey_look_around(struct survey *s, struct ranges *ranges,

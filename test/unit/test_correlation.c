@@ -22,6 +22,15 @@ static struct correlated_call call_of(uint32_t process, uint32_t id)
                                     .flags = CORRELATION_LAUNCH | CORRELATION_WORKS};
 }
 
+static int add(struct correlation *c, const struct correlated_call *call)
+{
+    struct correlated_call *to;
+    int error = correlation_add(c, call->process, call->id, &to);
+    if (to)
+        *to = *call;
+    return error;
+}
+
 static void assert_found(struct correlation *c, uint32_t process, uint32_t id)
 {
     struct correlated_call found;
@@ -47,7 +56,7 @@ static void fill(struct correlation *c, uint64_t seed)
     }
     for (uint32_t i = 0; i < CALLS; i++) {
         struct correlated_call call = call_of(order[i] % 2, 2 * order[i] + 1);
-        assert_int_equal(correlation_add(c, &call), 0);
+        assert_int_equal(add(c, &call), 0);
     }
 }
 
@@ -111,10 +120,10 @@ static void test_many_and_none(void **state)
             struct correlated_call call = call_of(0, id);
             if (id == 4)
                 call.flags = 0; /* captured: it makes no work itself */
-            assert_int_equal(correlation_add(&c, &call), 0);
+            assert_int_equal(add(&c, &call), 0);
         }
         struct correlated_call other = call_of(1, 3);
-        assert_int_equal(correlation_add(&c, &other), 0);
+        assert_int_equal(add(&c, &other), 0);
         for (unsigned kernel = 0; kernel < 100; kernel++)
             assert_found(&c, 0, 7);
         struct correlated_call found;
@@ -146,7 +155,7 @@ static void test_many_ahead(void **state)
         for (uint32_t i = 0; i < processes; i++) {
             struct correlated_call call = {
                 .process = i, .id = id, .begin_ns = 1000 * id + i, .end_ns = 1000 * id + 500};
-            assert_int_equal(correlation_add(&c, &call), 0);
+            assert_int_equal(add(&c, &call), 0);
         }
     for (uint32_t i = 0; i < processes; i++) {
         assert_int_equal(correlation_find(&c, i, 1, 0, &found), 1);
@@ -174,7 +183,7 @@ static void test_hang(void **state)
             struct correlated_call call = call_of(0, id);
             call.thread = id % 2;
             call.begin_ns = 100 * id;
-            assert_int_equal(correlation_add(&c, &call), 0);
+            assert_int_equal(add(&c, &call), 0);
         }
         for (uint32_t id = 1; id < 2 * matched; id += 2)
             assert_int_equal(correlation_find(&c, 0, id, CORRELATION_MATCHED, &found), 1);
@@ -198,7 +207,7 @@ static void test_links(void **state)
         struct correlated_call nested = call_of(0, 5);
         nested.flags |= CORRELATION_NESTED;
         nested.begin_ns = 1; /* even if it were first */
-        assert_int_equal(correlation_add(&c, &nested), 0);
+        assert_int_equal(add(&c, &nested), 0);
         struct correlated_call outer = call_of(0, 5);
         assert_int_equal(correlation_link(&c, 0, 9, 10, 5000), 0);
         assert_int_equal(correlation_link(&c, 0, 10, 11, 5000), 0);
@@ -207,7 +216,7 @@ static void test_links(void **state)
         assert_int_equal(correlation_link(&c, 0, 30, 31, 5000), 0);
         assert_int_equal(correlation_link(&c, 0, 40, 40, 5000), 0);
         assert_int_equal(correlation_link(&c, 0, 5, 9, 5000), 0);
-        assert_int_equal(correlation_add(&c, &outer), 0);
+        assert_int_equal(add(&c, &outer), 0);
         assert_found(&c, 0, 5);
         for (uint32_t id = 9; id <= 11; id++) {
             assert_int_equal(correlation_find(&c, 0, id, CORRELATION_MATCHED, &found), 1);
@@ -236,7 +245,7 @@ static void test_forgets(void **state)
             call.flags = CORRELATION_GRAPH | CORRELATION_WORKS;
         if (id % 4 == 2)
             call.flags = 0;
-        assert_int_equal(correlation_add(&c, &call), 0);
+        assert_int_equal(add(&c, &call), 0);
         if (id % 4 != 3)
             assert_found(&c, 0, id);
     }
@@ -260,8 +269,8 @@ static void test_reuse(void **state)
             outer.thread = nested.thread = i;
             nested.begin_ns = outer.begin_ns + 100;
             nested.flags |= CORRELATION_NESTED;
-            assert_int_equal(correlation_add(&c, &outer), 0);
-            assert_int_equal(correlation_add(&c, &nested), 0);
+            assert_int_equal(add(&c, &outer), 0);
+            assert_int_equal(add(&c, &nested), 0);
             assert_int_equal(correlation_link(&c, 0, 5, 99, outer.begin_ns + 50), 0);
             for (uint32_t id = 5; id <= 99; id += 94) {
                 assert_int_equal(correlation_find(&c, 0, id, CORRELATION_MATCHED, &found), 1);
@@ -270,7 +279,7 @@ static void test_reuse(void **state)
             }
             for (uint32_t other = 0; other < 2 * CORRELATION_RUN; other++) {
                 struct correlated_call call = {.process = 1, .id = 1 + other};
-                assert_int_equal(correlation_add(&c, &call), 0);
+                assert_int_equal(add(&c, &call), 0);
             }
         }
         correlation_release(&c);
@@ -336,7 +345,7 @@ static void test_gaps(void **state)
     correlation_init(&c);
     for (uint32_t id = 1; id <= 9; id++) {
         struct correlated_call call = call_of(0, id);
-        assert_int_equal(correlation_add(&c, &call), 0);
+        assert_int_equal(add(&c, &call), 0);
     }
     assert_int_equal(correlation_finish(&c), 0);
     assert_int_equal(correlation_unmatched(&c, 0, gaps, 0, NULL, &count, &pending), 0);
@@ -377,7 +386,7 @@ static void test_many_processes(void **state)
     for (uint32_t id = 1; id <= MANY_CALLS; id++) {
         for (uint32_t process = 0; process < MANY_PROCESSES; process++) {
             struct correlated_call call = call_of(process, id);
-            assert_int_equal(correlation_add(&c, &call), 0);
+            assert_int_equal(add(&c, &call), 0);
         }
     }
     assert_found(&c, MANY_PROCESSES / 2, 1);
