@@ -70,7 +70,7 @@ static int finding_gpu_device_of(struct finding_gpu *g, struct process *p, uint6
 static int find_stream(struct finding_gpu *g, struct process *p, uint64_t device, uint64_t stream,
                        uint32_t *place)
 {
-    struct found_stream new = {.stream = stream};
+    struct found_stream new = {.process = p, .number = device, .stream = stream};
     int error = finding_gpu_device_of(g, p, device, &new.device);
     if (error < 0)
         return error;
@@ -89,8 +89,7 @@ static int stream_of(struct finding_gpu *g, struct process *p, const struct reco
         &g->recent_streams[(stream ^ device << 3 ^ (uint64_t)p->index << 5) % FOUND_RECENT];
     const struct found_stream *s = g->stream_count ? &g->streams[*recent] : NULL;
     *place = *recent;
-    if (s && s->stream == stream && g->devices[s->device].device == device &&
-        g->devices[s->device].process == p)
+    if (s && s->stream == stream && s->number == device && s->process == p)
         return 0;
     int error = find_stream(g, p, device, stream, place);
     *recent = error < 0 ? 0 : *place;

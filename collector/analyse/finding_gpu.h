@@ -144,6 +144,8 @@ struct chain_link {
 };
 
 struct found_stream {
+    const struct process *process;
+    uint64_t number; /* of the device, as its process counts */
     uint32_t device;
     uint64_t stream;
     bool has_kernels;

@@ -14,6 +14,7 @@
 /* A block of the heap: closed (only its time is known), open, or open with a window. */
 struct open_block {
     struct event event; /* the next event; closed: no thread, and the begin of its first */
+    uint32_t order;     /* index of the process + 1, once open; here, it is read with `event` */
     struct block_place place;
     struct clock_place clock;
     struct record record; /* record of the next event */
@@ -129,8 +130,8 @@ void timeline_free(struct timeline *t)
 /* Order of events with the same begin; closed blocks come first, so that they open in time. */
 static bool before_at_same_time(const struct open_block *a, const struct open_block *b)
 {
-    if (!a->event.thread != !b->event.thread)
-        return !a->event.thread;
+    if (a->order != b->order)
+        return a->order < b->order;
     if (a->event.process->index != b->event.process->index)
         return a->event.process->index < b->event.process->index;
     if (a->event.thread) {
@@ -425,6 +426,7 @@ static int open_root(struct timeline *t)
         if (t->scope.work_last_ns && is_work_only(&b->decoder))
             skip_work(t, b);
         b->event.thread = thread_find(&b->event.process->threads, b->place.header.thread);
+        b->order = b->event.process->index + 1;
         if (b->event.thread)
             return advance_root(t);
         error = GPUPROF_DAMAGED;
