@@ -20,12 +20,13 @@
  */
 
 #include <errno.h>
+#include <regex.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "api/api.h"
 #include "api/api_error.h"
-#include "base/array.h"
 #include "base/json_text.h"
 #include "base/message.h"
 #include "base/options.h"
@@ -38,18 +39,24 @@
 #include "record/gpu_record.h"
 #include "record/losses.h"
 #include "record/op_record.h"
-#include "report/dump_pick.h"
 #include "resolve/device_sources.h"
+#include "resolve/selection.h"
 #include "resolve/stack_table.h"
 #include "symbol/kernel_names.h"
 
-#define DUMP_NAMES_MAX (1u << 20)
+#define PICK_NAME_BYTES 1024 /* the length to which a record's text is matched */
 
-/* A NAME record. A call's kernel has the name of the last record before it with its handle. */
-struct dump_name {
-    uint64_t handle;
-    uint64_t begin;
-    const struct kernel_name *name;
+/*
+ * Which records are printed with --from, --to, --tid, --kind, --name or --min-duration: those that
+ * match every filter. Records are not correlated, so no event walk is needed. GPU work counts for
+ * the thread that recorded it. Records that only describe others have no kind.
+ */
+struct dump_pick {
+    const struct select_request *request; /* NULL: every record is printed */
+    uint64_t from_ns;
+    uint64_t to_ns;
+    regex_t name;
+    bool has_name;
 };
 
 struct dump {
@@ -64,21 +71,66 @@ struct dump {
     struct kernel_handles kernels;
     struct stream_scan scan;
     struct {
-        struct dump_name *list; /* owned */
-        uint32_t count;
-    } names;
-    struct {
         uint8_t *bytes; /* owned */
         size_t capacity;
     } payload;
     bool blocks_only;
     struct dump_pick pick;
     bool printed; /* a record was printed */
-    struct {
-        bool is_sought; /* this pass only looks for it */
-        uint64_t ns;
-    } first; /* time of the recording's first event */
 };
+
+static uint64_t moment_ns(const struct select_moment *m, uint64_t origin_ns, uint64_t otherwise)
+{
+    if (!m->is_given || m->is_absolute)
+        return m->is_given ? m->ns : otherwise;
+    return origin_ns < UINT64_MAX - m->ns ? origin_ns + m->ns : UINT64_MAX;
+}
+
+static enum exit_code dump_pick_make(struct dump_pick *p, const struct select_request *request,
+                                     uint64_t origin_ns)
+{
+    p->request = request->is_given ? request : NULL;
+    p->from_ns = moment_ns(&request->from, origin_ns, 0);
+    p->to_ns = moment_ns(&request->to, origin_ns, UINT64_MAX);
+    p->has_name = request->name && regcomp(&p->name, request->name, REG_EXTENDED | REG_NOSUB) == 0;
+    return p->from_ns < p->to_ns ? EXIT_OK : usage_error("dump: --to must be later than --from");
+}
+
+/* Returns the name as in a trace, or the record's text; NULL: it has no name. */
+static const char *dump_pick_name_of(const struct record *r, const struct function *f,
+                                     const struct kernel_name *kernel, char text[PICK_NAME_BYTES])
+{
+    if (f)
+        return f->name;
+    if (kernel)
+        return kernel->shown;
+    const char *title = record_title(r, text);
+    if (title || !r->bytes)
+        return title;
+    snprintf(text, PICK_NAME_BYTES, "%.*s",
+             r->byte_count < PICK_NAME_BYTES ? (int)r->byte_count : PICK_NAME_BYTES,
+             (const char *)r->bytes);
+    return text;
+}
+
+static bool dump_pick_has(const struct dump_pick *p, struct process *process,
+                          const struct thread *thread, const struct record *r,
+                          const struct function *f, const struct kernel_name *kernel)
+{
+    const struct select_request *w = p->request;
+    char text[PICK_NAME_BYTES];
+    if (!w)
+        return true;
+    uint64_t begin_ns = clock_map_ns(&process->clock, r->begin);
+    if (begin_ns < p->from_ns || begin_ns >= p->to_ns || r->duration < w->min_ns ||
+        !number_list_has(&w->tids, thread->tid))
+        return false;
+    enum select_kind kind = selection_kind_of(r, f);
+    if (w->kinds && (kind == SELECT_KINDS || !(w->kinds & 1u << kind)))
+        return false;
+    const char *name = p->has_name ? dump_pick_name_of(r, f, kernel, text) : NULL;
+    return !p->has_name || (name && regexec(&p->name, name, 0, NULL, 0) == 0);
+}
 
 static void print_string(const char *text, size_t length, FILE *out)
 {
@@ -121,50 +173,23 @@ static void print_header(const struct process *p, FILE *out)
     fputc('\n', out);
 }
 
-static int dump_compare_names(const void *left, const void *right)
+/* Both passes take names: a handle has its last name before the call, or else a later one. */
+static int take_name(struct dump *d, const struct record *r)
 {
-    const struct dump_name *a = left;
-    const struct dump_name *b = right;
-    if (a->handle != b->handle)
-        return a->handle < b->handle ? -1 : 1;
-    return a->begin < b->begin ? -1 : a->begin > b->begin;
-}
-
-static const struct kernel_name *name_at(const struct dump *d, uint64_t handle, uint64_t begin)
-{
-    uint32_t low = 0;
-    uint32_t high = d->names.count;
-    struct dump_name key = {.handle = handle, .begin = begin};
-    while (low < high) { /* find the first one later than the key */
-        uint32_t middle = low + (high - low) / 2;
-        if (dump_compare_names(&d->names.list[middle], &key) <= 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low && d->names.list[low - 1].handle == handle ? d->names.list[low - 1].name : NULL;
-}
-
-static int keep_name(struct dump *d, const struct record *r)
-{
-    struct kernel_handles *handles = &d->handles;
-    if (!r->bytes || r->arg_count < 1 || d->names.count == DUMP_NAMES_MAX)
+    struct kernel_handles *handles = r->type == RECORD_NAME          ? &d->handles
+                                     : r->type == RECORD_KERNEL_NAME ? &d->kernels
+                                                                     : NULL;
+    if (!handles || !r->bytes || r->arg_count < 1)
         return 0;
-    if (kernel_name_set(&d->texts, handles, r->args[NAME_HANDLE], r->bytes, r->byte_count) < 0)
-        return GPUPROF_NO_MEMORY;
-    const struct dump_name name = {.handle = r->args[NAME_HANDLE],
-                                   .begin = r->begin,
-                                   .name = kernel_name_of(handles, r->args[NAME_HANDLE])};
-    return name.name ? ARRAY_PUSH(d->names.list, d->names.count, &name) : 0;
+    return kernel_name_set(&d->texts, handles, r->args[0], r->bytes, r->byte_count);
 }
 
-static void print_arg(const struct dump *d, const struct record *r, const char *label,
-                      unsigned kind, uint64_t value)
+static void print_arg(const struct dump *d, const char *label, unsigned kind, uint64_t value)
 {
     FILE *out = d->text;
     print_name(" ", label, "=", out);
     argument_print(kind, value, out);
-    const struct kernel_name *name = kind == ARG_KERNEL ? name_at(d, value, r->begin) : NULL;
+    const struct kernel_name *name = kind == ARG_KERNEL ? kernel_name_of(&d->handles, value) : NULL;
     if (name) {
         print_name(" ", label, "_name=", out);
         fputs(name->json, out);
@@ -190,7 +215,7 @@ static void print_call(struct dump *d, const struct record *r, const struct func
         unsigned kind = known ? f->args[i].kind : ARG_HANDLE;
         uint64_t value;
         if (function_value(r->args, r->arg_count, i, &kind, &value))
-            print_arg(d, r, known ? f->args[i].label : number, kind, value);
+            print_arg(d, known ? f->args[i].label : number, kind, value);
     }
 }
 
@@ -307,14 +332,7 @@ static void print_block(const struct block_place *place, bool damaged, FILE *out
             h->payload_bytes, h->stored_bytes, damaged ? " damaged" : "");
 }
 
-static void see_first(struct dump *d, const struct record *r)
-{
-    uint64_t ns = clock_map_ns(&d->process->clock, r->begin);
-    if (event_is_visible(r->type) && ns < d->first.ns)
-        d->first.ns = ns;
-}
-
-/* Reads a block. Prints it and its events, or collects names, or the time of the first event. */
+/* Reads a block and takes its names. Prints it and its events if asked to. */
 static int dump_take_block(struct dump *d, struct block_place *place, bool print)
 {
     struct process *p = d->process;
@@ -339,15 +357,9 @@ static int dump_take_block(struct dump *d, struct block_place *place, bool print
     error = 0;
     while (thread && error == 0 && !(print && (d->blocks_only || ferror(d->text))) &&
            (more = block_decoder_next(&decoder, &record)) > 0) {
+        error = take_name(d, &record);
         if (print)
             print_record(d, &record, thread);
-        else if (d->first.is_sought)
-            see_first(d, &record);
-        else if (record.type == RECORD_NAME)
-            error = keep_name(d, &record);
-        else if (record.type == RECORD_KERNEL_NAME && record.bytes && record.arg_count >= 1)
-            error = kernel_name_set(&d->texts, &d->kernels, record.args[KERNEL_NAME_NAME],
-                                    record.bytes, record.byte_count);
     }
     if (print && more < 0) {
         d->met->damaged_blocks++;
@@ -384,49 +396,35 @@ static void dump_print_losses(const struct losses *l, FILE *out)
     fputc('\n', out);
 }
 
-static int unread(const struct process *p, int error)
-{
-    message("%s: %s", p->file.path,
-            error == GPUPROF_IO ? strerror(errno) : gpuprof_error_text(error));
-    return error;
-}
-
 static int dump_process(struct dump *d, struct process *p)
 {
     d->process = p;
     d->met = &d->losses[p->index];
     *d->met = p->losses;
-    d->names.count = 0;
     kernel_handles_release(&d->texts, &d->handles);
     kernel_handles_release(&d->texts, &d->kernels);
     print_header(p, d->text);
     int error = d->blocks_only ? 0 : dump_walk(d, false);
-    if (d->names.count)
-        qsort(d->names.list, d->names.count, sizeof *d->names.list, dump_compare_names);
     if (error == 0)
         error = dump_walk(d, true);
     if (error == 0)
         dump_print_losses(d->met, d->text);
-    return error < 0 ? unread(p, error) : 0;
+    if (error < 0)
+        message("%s: %s", p->file.path,
+                error == GPUPROF_IO ? strerror(errno) : gpuprof_error_text(error));
+    return error;
 }
 
-/* Makes the filter. Times relative to the first event need a pass that finds it. */
-static enum exit_code dump_choose(struct dump *d, const struct select_request *request)
+/* Returns when the recording's first event began. */
+static uint64_t first_event_ns(const struct recording *rec)
 {
-    bool is_relative = (request->from.is_given && !request->from.is_absolute) ||
-                       (request->to.is_given && !request->to.is_absolute);
-    int error = 0;
-    if (d->blocks_only && request->is_given)
-        return usage_error("dump: --blocks prints no events that could be chosen");
-    d->first.is_sought = is_relative;
-    d->first.ns = UINT64_MAX;
-    for (uint32_t i = 0; is_relative && error == 0 && i < d->rec.count; i++) {
-        d->process = d->rec.processes[i];
-        error = dump_walk(d, false);
-        error = error < 0 ? unread(d->process, error) : 0;
+    uint64_t first_ns = UINT64_MAX;
+    for (uint32_t i = 0; i < rec->count; i++) {
+        struct process *p = rec->processes[i];
+        uint64_t ns = p->min_ns <= p->max_ns ? clock_map_ns(&p->clock, p->min_ns) : UINT64_MAX;
+        first_ns = ns < first_ns ? ns : first_ns;
     }
-    d->first.is_sought = false;
-    return error < 0 ? EXIT_ENVIRONMENT : dump_pick_make(&d->pick, request, d->first.ns);
+    return first_ns;
 }
 
 static enum exit_code dump_recording(struct dump *d, const struct select_request *request)
@@ -440,7 +438,10 @@ static enum exit_code dump_recording(struct dump *d, const struct select_request
     kernel_names_limit(&d->texts, recording_bytes(&d->rec));
     int error = d->losses ? 0 : GPUPROF_NO_MEMORY;
     say_error("dump", error);
-    enum exit_code chosen = error == 0 ? dump_choose(d, request) : EXIT_OK;
+    enum exit_code chosen =
+        d->blocks_only && request->is_given
+            ? usage_error("dump: --blocks prints no events that could be chosen")
+            : dump_pick_make(&d->pick, request, first_event_ns(&d->rec));
     for (uint32_t i = 0; chosen == EXIT_OK && error == 0 && i < d->rec.count; i++)
         error = dump_process(d, d->rec.processes[i]);
     if (chosen == EXIT_OK && error == 0 && d->pick.request && !d->printed)
@@ -462,12 +463,12 @@ static enum exit_code dump_run(const struct options *options)
     if (code == EXIT_OK)
         code = recording_verdict(&d.rec, d.losses, d.texts.dropped, options->strict);
     free(d.losses);
-    free(d.names.list);
     free(d.payload.bytes);
     kernel_handles_release(&d.texts, &d.handles);
     kernel_handles_release(&d.texts, &d.kernels);
     kernel_names_release(&d.texts);
-    dump_pick_release(&d.pick);
+    if (d.pick.has_name)
+        regfree(&d.pick.name);
     recording_release(&d.rec);
     return code;
 }
