@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Serves a fixed table of resources to browsers on this machine (127.0.0.1), in one thread, with
- * one GET or HEAD without a body per connection. Resources are found by name after a secret that
- * begins every path, so requests never name files. The Host header must have our address; otherwise
- * a foreign page could let its own name resolve to it. Input is untrusted: anything that the
- * standard leaves open is refused.
+ * one GET or HEAD per connection; a body is not read. Resources are found by name after a secret
+ * that begins every path, so requests never name files. The Host header must have our address;
+ * otherwise a foreign page could let its own name resolve to it.
+ *
  * Memory: HTTP_CONNECTIONS_MAX connections of HTTP_REQUEST_BYTES; the kernel reads the files it
  * sends.
  */
