@@ -348,7 +348,7 @@ const struct table_info cost_tables[2] = {
      TABLE_COLUMNS(step_columns),
      .rows = {ROWS_IN(struct cost_report, steps, step_count)},
      .is_bare = true,
-     .is_joined = true,
+     .is_further = true,
      .text_limit = STEPS_SHOWN_MAX,
      .row = cost_report_fill_step,
      .json_behind = print_json_end},

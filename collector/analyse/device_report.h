@@ -158,7 +158,7 @@ static inline bool device_missing_is_whole(const struct device_missing *a)
     return !a->group && !a->counters;
 }
 
-/* "no more counters of rank 3, GPU 0: the device is lost", for `alike` equal entries. The caller
+/* "no counters of rank 3, GPU 0: the device is lost", for `alike` equal entries. The caller
  * frees it; NULL: no memory. */
 char *device_missing_text(const struct device_report *r, const struct device_missing *a,
                           uint32_t alike);

@@ -5,7 +5,7 @@
 #include "base/unit_text.h"
 #include "read/process_title.h"
 
-enum { DEVICE, WINDOW = 5, RUN_IDLE = 11, IDLE_SHARE, STOPPED, OTHER, ORDER, CAUSES };
+enum { DEVICE, WINDOW = 5, RUN_IDLE = 11, IDLE_SHARE, ORDER = 15, CAUSES };
 enum { DEVICE_COLUMNS = CAUSES + IDLE_CAUSES };
 
 _Static_assert(DEVICE_COLUMNS <= TABLE_COLUMNS_MAX, "a row has all causes");
@@ -37,11 +37,11 @@ static const struct column device_columns[DEVICE_COLUMNS] = {
     [RUN_IDLE] = {NULL, "idle", COLUMN_NS, 12, .doc = "nothing ran, without start-up"},
     [IDLE_SHARE] = {"idle_share", "idle", COLUMN_SHARE, 7,
                     .doc = "nothing ran, as a share of the recorded time after start-up"},
-    [STOPPED] = {"stopped_ns", "not recorded", COLUMN_NS, 12, .is_filled = true,
-                 MEMBER(ROW, stopped_ns),
-                 .doc = "not recorded: recording was stopped, or the last work is lost"},
-    [OTHER] = {"other_ns", "other work", COLUMN_NS, 12, .is_filled = true,
-               MEMBER(ROW, parts[IDLE_OTHER]), .doc = "work outside of the selection ran"},
+    {"stopped_ns", "not recorded", COLUMN_NS, 12, .is_filled = true, .hides_zero = true,
+     MEMBER(ROW, stopped_ns),
+     .doc = "not recorded: recording was stopped, or the last work is lost"},
+    {"other_ns", "other work", COLUMN_NS, 12, .is_filled = true, .hides_zero = true,
+     MEMBER(ROW, parts[IDLE_OTHER]), .doc = "work outside of the selection ran"},
     [ORDER] = {NULL, NULL, COLUMN_NUMBER, .ascending = true},
     CAUSE_COLUMN(IDLE_LAUNCH, "idle_launch_ns"),
     CAUSE_COLUMN(IDLE_HOST, "idle_host_ns"),
@@ -71,16 +71,13 @@ static void fill_device(const struct table *t, uint32_t index, enum report_forma
 {
     const struct idle_device *device = &((const struct idle *)t->source)->devices[index];
     uint64_t window_ns = device->end_ns - device->begin_ns;
+    (void)format;
     uint64_t start_up_ns = device->causes[IDLE_START_UP];
     cells[DEVICE] = device_name(device);
     cells[WINDOW] = cell_number(window_ns);
     cells[RUN_IDLE] = cell_number(device->idle_ns - start_up_ns);
     cells[IDLE_SHARE] =
         cell_share(device->idle_ns - start_up_ns, window_ns - start_up_ns - device->stopped_ns);
-    if (!device->stopped_ns && format == FORMAT_TEXT)
-        cells[STOPPED] = (struct cell){0};
-    if (!device->parts[IDLE_OTHER] && format == FORMAT_TEXT)
-        cells[OTHER] = (struct cell){0};
     cells[ORDER] = cell_number((uint64_t)device->process->index << 32 | (uint32_t)device->device);
 }
 

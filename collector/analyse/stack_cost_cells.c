@@ -1,34 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analyse/stack_cost_cells.h"
 
-void stack_cost_fill(const struct stack_cost *cost, enum report_format format, struct cell *cells)
+static void put(const uint64_t *numbers, unsigned count, struct cell *cells)
 {
-    bool is_text = format == FORMAT_TEXT;
-    if (!is_text || cost->calls) {
-        cells[0] = cell_number(cost->calls);
-        cells[1] = cell_number(cost->host_ns);
-    }
-    if (!is_text || cost->works) {
-        cells[2] = cell_number(cost->works);
-        cells[3] = cell_number(cost->gpu_ns);
-    }
-    if (!is_text || cost->bytes)
-        cells[4] = cell_number(cost->bytes);
+    for (unsigned i = 0; i < count; i++)
+        cells[i] = cell_number(numbers[i]);
 }
 
-void stack_samples_fill(const struct stack_cost *own, const struct stack_cost *all,
-                        enum report_format format, struct cell *cells)
+static void put_cost(const struct stack_cost *cost, struct cell *cells)
 {
-    const uint64_t numbers[] = {own->samples,
-                                own->cpu_ns,
-                                own->time_ns[HOST_PYTHON],
-                                own->time_ns[HOST_NATIVE],
-                                own->time_ns[HOST_SYSTEM],
-                                all->samples,
-                                all->cpu_ns};
-    for (unsigned i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
-        if (format != FORMAT_TEXT || numbers[i])
-            cells[i] = cell_number(numbers[i]);
+    put((const uint64_t[]){cost->calls, cost->host_ns, cost->works, cost->gpu_ns, cost->bytes}, 5,
+        cells);
+}
+
+void stack_cost_fill(const struct stack_cost *own, const struct stack_cost *all, bool has_samples,
+                     struct cell *cells)
+{
+    put_cost(own, cells);
+    if (all)
+        put_cost(all, cells + 5);
+    if (has_samples)
+        put((const uint64_t[]){own->samples, own->cpu_ns, own->time_ns[HOST_PYTHON],
+                               own->time_ns[HOST_NATIVE], own->time_ns[HOST_SYSTEM]},
+            5, cells + 10);
+    if (has_samples && all)
+        put((const uint64_t[]){all->samples, all->cpu_ns}, 2, cells + 15);
 }
 
 void stack_cost_print_json(const char *key, const struct stack_cost *cost, FILE *out)

@@ -1,32 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/json_text.h"
 #include "base/unit_text.h"
-#include "read/process_title.h"
 #include "report/report.h"
 
-#define RANKS_SHOWN_MAX 8
-#define LONG_NS         999999500u /* above this, times are shown in seconds with microseconds */
+enum { NAME, PROCESSES, OFFSET, DRIFT, UNCERTAINTY, REFERENCE, HOW, COLLECTIVES, UNSURE, BY };
 
-enum {
-    NAME,
-    PROCESSES,
-    OFFSET,
-    DRIFT,
-    UNCERTAINTY,
-    REFERENCE,
-    HOW,
-    COLLECTIVES,
-    UNSURE,
-    BY,
-    COLUMNS
-};
-
-static const struct column columns[COLUMNS] = {
+static const struct column columns[] = {
     [NAME] = {"host", "host", .doc = "the host"},
     [PROCESSES] = {"processes", "processes", COLUMN_COUNT, 9,
                    .doc = "the number of its processes in the recording"},
@@ -58,33 +40,24 @@ static void clock_report_begin(struct table *t, enum report_format format)
     t->count = t->is_there ? r->rec->host_count : 0;
 }
 
-/* Returns how well a host's clock is known relative to those that have the same reference;
- * UINT64_MAX: there are none. */
-static uint64_t known_to(const struct recording *rec, uint32_t host)
+/* Counts the host's ranks with a mean delay that is not larger than the uncertainty of the clocks
+ * that have the same reference. */
+static uint32_t count_unsure(const struct report *r, uint32_t host)
 {
-    uint64_t most = 0;
-    uint32_t others = 0;
+    const struct recording *rec = r->rec;
+    uint64_t most_ns = 0;
+    uint32_t others = 0, count = 0;
     for (uint32_t i = 0; i < rec->host_count; i++)
         if (rec->hosts[i].reference == rec->hosts[host].reference) {
             others += i != host;
-            most = rec->hosts[i].uncertainty_ns > most ? rec->hosts[i].uncertainty_ns : most;
+            most_ns =
+                rec->hosts[i].uncertainty_ns > most_ns ? rec->hosts[i].uncertainty_ns : most_ns;
         }
-    return others ? most : UINT64_MAX;
-}
-
-/* Returns whether a rank's mean delay is not larger than the uncertainty of the clocks. */
-static bool clock_report_is_unsure(const struct report *r, const struct rank_row *row)
-{
-    return r->rec->host_count > 1 && row->all.late &&
-           row->all.late_ns / row->all.late <= known_to(r->rec, row->process->host);
-}
-
-static uint32_t count_unsure(const struct report *r, uint32_t host)
-{
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < r->ranks.count; i++)
-        count +=
-            r->ranks.rows[i].process->host == host && clock_report_is_unsure(r, &r->ranks.rows[i]);
+    for (uint32_t i = 0; rec->host_count > 1 && i < r->ranks.count; i++) {
+        const struct rank_row *row = &r->ranks.rows[i];
+        count += row->process->host == host && row->all.late &&
+                 (!others || row->all.late_ns / row->all.late <= most_ns);
+    }
     return count;
 }
 
@@ -97,12 +70,8 @@ static void fill_text(const struct recording *rec, uint32_t index, struct cell *
         cells[UNCERTAINTY] = cell_text(index ? "not known" : "");
         return;
     }
-    uint64_t apart_ns = (uint64_t)llabs(h->offset_ns);
-    if (apart_ns < LONG_NS)
-        time_text(time, apart_ns);
-    else
-        snprintf(time, sizeof time, "%.6f s", (double)apart_ns / 1e9);
-    cells[OFFSET] = cell_printf("%s%s", h->offset_ns < 0 ? "-" : "", time);
+    cells[OFFSET] = cell_printf("%s%s", h->offset_ns < 0 ? "-" : "",
+                                time_text(time, (uint64_t)llabs(h->offset_ns)));
     cells[DRIFT] = cell_printf("%.3f ppm", 1e6 * h->drift);
     cells[UNCERTAINTY] = cell_printf("%s", time_text(time, h->uncertainty_ns));
     cells[BY] = cell_printf("%s collectives%s%.16s", count_text(time, h->collectives),
@@ -132,36 +101,22 @@ static void clock_report_fill(const struct table *t, uint32_t index, enum report
     cells[UNSURE] = cell_number(count_unsure(r, index));
 }
 
-/* Names the ranks with a delay that is smaller than the uncertainty. */
 static void say_unsure(const struct table *t, FILE *out)
 {
     const struct report *r = t->source;
     uint32_t count = 0;
-    for (uint32_t i = 0; i < r->ranks.count; i++) {
-        const struct process *p = r->ranks.rows[i].process;
-        if (!clock_report_is_unsure(r, &r->ranks.rows[i]) || count++ >= RANKS_SHOWN_MAX)
-            continue;
-        char *rank = json_line(process_rank(p));
-        fprintf(out,
-                count == 1 ? "  delays are smaller than the uncertainty of the hosts' clocks: "
-                             "rank %.16s"
-                           : ", %.16s",
-                rank ? rank : "?");
-        free(rank);
-    }
-    if (count > RANKS_SHOWN_MAX)
-        fprintf(out, " and %u more", count - RANKS_SHOWN_MAX);
+    for (uint32_t i = 0; i < r->rec->host_count; i++)
+        count += count_unsure(r, i);
     if (count)
-        fputc('\n', out);
+        fprintf(out, "  %u rank%s: delays are smaller than the uncertainty of the hosts' clocks\n",
+                count, plural_end(count));
 }
 
 const struct table_info clocks_table = {
     .name = "clocks",
     .key = "clocks",
     .title = "clocks of the hosts",
-    .columns = columns,
-    .column_count = COLUMNS,
-    .text = {PROCESSES, OFFSET, DRIFT, UNCERTAINTY, BY},
+    TABLE_COLUMNS(columns),
     .place = PLACE_IDLE,
     .text_none = ": needs recordings of at least two hosts",
     .begin = clock_report_begin,

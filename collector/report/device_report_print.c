@@ -18,11 +18,6 @@ static void device_report_print_begin(struct table *t, enum report_format format
         t->count || (r && r->missing_reason_count && !t->info->is_further) || format == FORMAT_JSON;
 }
 
-static struct cell device_report_print_known(bool is_known, uint64_t value)
-{
-    return is_known ? cell_number(value) : (struct cell){.kind = CELL_NULL};
-}
-
 /* Returns the share of time in which kernels of this process ran, including those that only wait
  * for another rank. NVML calls this utilisation, if nobody else uses the device. */
 static struct cell busy_share(const struct device_report *r, const struct device_row *row)
@@ -52,16 +47,15 @@ enum { BY_ITSELF, BY_MEAN, BY_MAX, BY_SHARE };
 static void fill_common(const struct table *t, const struct device_row *row, struct cell *cells)
 {
     cells[0] = cell_owned(device_row_title(row));
-    cells[4] = device_report_print_known(row->device != UINT64_MAX, row->device);
+    cells[4] = cell_known(row->device != UINT64_MAX, row->device);
     for (unsigned i = 0; i < t->info->column_count; i++) {
         const struct column *c = &t->info->columns[i];
         double mean = c->by && row->means[c->of].count ? device_row_mean(row, c->of) : 0;
         if (c->by == BY_SHARE && row->means[c->of].count)
             cells[i] = cell_real(mean / 1e6);
         else if (c->by)
-            cells[i] = device_report_print_known(row->means[c->of].count,
-                                                 c->by == BY_MAX ? row->means[c->of].max
-                                                                 : curve_whole(mean));
+            cells[i] = cell_known(row->means[c->of].count,
+                                  c->by == BY_MAX ? row->means[c->of].max : curve_whole(mean));
     }
 }
 
@@ -122,11 +116,11 @@ static void fill_use(const struct table *t, uint32_t index, enum report_format f
     cells[KERNELS_BUSY] = busy_share(t->source, row);
     if (row->means[MEAN_BUSY].count)
         cells[BUSY_MAX] = cell_real((double)row->means[MEAN_BUSY].max / 1e6);
-    cells[TOTAL] = device_report_print_known(row->most.bytes, row->most.bytes);
-    cells[PROCESSES] = device_report_print_known(row->most.processes, row->most.processes);
+    cells[TOTAL] = cell_known(row->most.bytes, row->most.bytes);
+    cells[PROCESSES] = cell_known(row->most.processes, row->most.processes);
     for (unsigned link = 0; link < LINKS; link++)
-        cells[PCIE_SENT + link] = device_report_print_known(row->links[link].is_known,
-                                                            curve_whole(row->links[link].bytes));
+        cells[PCIE_SENT + link] =
+            cell_known(row->links[link].is_known, curve_whole(row->links[link].bytes));
 }
 
 /* ---- missing counters, and why ---- */
@@ -155,17 +149,6 @@ static bool are_alike(const struct device_missing *a, const struct device_missin
            strcmp(a->text, b->text) == 0;
 }
 
-/* Returns whether readings were made before they went missing. */
-static bool was_there(const struct device_report *r, const struct device_missing *a)
-{
-    if (a->row)
-        return !a->group && r->rows[a->row - 1].samples;
-    for (uint32_t i = 0; i < r->count; i++)
-        if (r->rows[i].process == a->process && r->rows[i].samples)
-            return true;
-    return false;
-}
-
 char *device_missing_text(const struct device_report *r, const struct device_missing *a,
                           uint32_t alike)
 {
@@ -173,9 +156,8 @@ char *device_missing_text(const struct device_report *r, const struct device_mis
     char *whose = alike != 1 ? text_printf("%u %s", alike, a->row ? "devices" : "processes")
                   : !a->row  ? text_printf("process %u", a->process->header.pid)
                              : device_row_title(&r->rows[a->row - 1]);
-    char *text =
-        text_printf("no %s%s of %s: %s", was_there(r, a) ? "more " : "", words ? words : "counters",
-                    whose ? whose : "?", clean && clean[0] ? clean : "no reason was recorded");
+    char *text = text_printf("no %s of %s: %s", words ? words : "counters", whose ? whose : "?",
+                             clean && clean[0] ? clean : "no reason was recorded");
     free(whose);
     free(clean);
     free(words);
@@ -303,23 +285,22 @@ static void fill_power(const struct table *t, uint32_t index, enum report_format
          has_throttle = row->throttle.curve[THROTTLE_POWER].count;
     fill_common(t, row, cells);
     cells[POWER_SPAN] = cell_number(row->last_ns - row->first_ns);
-    cells[POWER_LIMIT] = device_report_print_known(row->most.power, row->most.power);
-    cells[ENERGY] = device_report_print_known(has_energy, curve_whole(energy.value));
-    cells[ENERGY_ERROR] = device_report_print_known(has_energy, curve_whole(energy.error));
+    cells[POWER_LIMIT] = cell_known(row->most.power, row->most.power);
+    cells[ENERGY] = cell_known(has_energy, curve_whole(energy.value));
+    cells[ENERGY_ERROR] = cell_known(has_energy, curve_whole(energy.error));
     if (energy.known == CURVE_SHORT && format == FORMAT_TEXT)
         cells[ENERGY] = cell_text("too short");
-    cells[ENERGY_SPAN] = device_report_print_known(energy_ns, energy_ns);
-    cells[ENERGY_PERIOD] =
-        device_report_print_known(energy_ns, device_curve_period_ns(&row->energy));
-    cells[ENERGY_JUMPS] = device_report_print_known(energy_ns, row->energy.jump_count);
+    cells[ENERGY_SPAN] = cell_known(energy_ns, energy_ns);
+    cells[ENERGY_PERIOD] = cell_known(energy_ns, device_curve_period_ns(&row->energy));
+    cells[ENERGY_JUMPS] = cell_known(energy_ns, row->energy.jump_count);
     cells[ENERGY].at_least = has_energy && row->energy.jump_count;
-    cells[INTEGRAL] = device_report_print_known(row->means[MEAN_POWER].area_ns,
-                                                curve_whole(row->means[MEAN_POWER].area / 1e9));
-    cells[CLOCK_MAX] = device_report_print_known(row->most.sm_clock, row->most.sm_clock);
+    cells[INTEGRAL] =
+        cell_known(row->means[MEAN_POWER].area_ns, curve_whole(row->means[MEAN_POWER].area / 1e9));
+    cells[CLOCK_MAX] = cell_known(row->most.sm_clock, row->most.sm_clock);
     for (unsigned why = 0; why < THROTTLES; why++) {
         uint64_t ns = device_row_throttled_ns(row, (enum throttle)why);
         if (ns || format != FORMAT_TEXT)
-            cells[THROTTLED + why] = device_report_print_known(row->throttle.curve[why].count, ns);
+            cells[THROTTLED + why] = cell_known(row->throttle.curve[why].count, ns);
         cells[THROTTLED + why].estimated = row->throttle.is_sampled;
     }
     if (has_throttle)

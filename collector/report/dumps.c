@@ -65,9 +65,9 @@ const struct process_dump *dumps_last(const struct recording *rec, uint64_t *cou
     return last;
 }
 
-enum { NAME, NUMBER, REASON, AT, BEGIN, LENGTH, LOST, HOST, PID, COLUMNS };
+enum { NAME, NUMBER, REASON, AT, BEGIN, LENGTH, LOST, HOST, PID };
 
-static const struct column columns[COLUMNS] = {
+static const struct column columns[] = {
     [NAME] = {"why", "reason", .doc = "why the dump was written"},
     [NUMBER] = {"dump", "dump", COLUMN_NUMBER, 5, .ascending = true, .doc = "its number"},
     [REASON] = {"reason", .type = COLUMN_NUMBER, .doc = "the same as a number (event-stream.md)"},
@@ -117,9 +117,7 @@ const struct table_info dumps_table = {
     .name = "dumps",
     .key = "dumps",
     .title = "dumps of the flight recorder (--flight)",
-    .columns = columns,
-    .column_count = COLUMNS,
-    .text = {NUMBER, AT, LENGTH},
+    TABLE_COLUMNS(columns),
     .place = PLACE_URGENT,
     .begin = dumps_table_begins,
     .row = dumps_fill_row,

@@ -22,20 +22,7 @@ static const struct column columns[COLUMNS] = {
     [TEXT] = {"text", NULL, COLUMN_JSON, .doc = "the text of the line"},
     [IS_NEWER] = {"file_is_newer", NULL, COLUMN_BOOL,
                   .doc = "1: the file changed after the recording started"},
-    [CALLS] = {"calls", "calls", COLUMN_COUNT, 9, .doc = "calls with this line as the innermost"},
-    [HOST] = {"host_ns", "host", COLUMN_NS, 11, .doc = "time of the calls on the host"},
-    [WORKS] = {"gpu_work", NULL, COLUMN_COUNT, .doc = "work that the calls launched"},
-    [GPU] = {"gpu_ns", "GPU", COLUMN_NS, 11, .doc = "GPU time of that work"},
-    [BYTES] = {"bytes", "bytes", COLUMN_BYTES, 10, .spare = 2,
-               .doc = "bytes that the calls copied or allocated"},
-    [CALLS_ALL] = {"calls_all", NULL, COLUMN_COUNT, .doc = "calls that this line led to"},
-    [HOST_ALL] = {"host_ns_all", "host, all", COLUMN_NS, 11, .spare = 1,
-                  .doc = "their time on the host"},
-    [WORKS_ALL] = {"gpu_work_all", NULL, COLUMN_COUNT, .doc = "work that they launched"},
-    [GPU_ALL] = {"gpu_ns_all", "GPU, all", COLUMN_NS, 11, .spare = 1,
-                 .doc = "GPU time of that work"},
-    [BYTES_ALL] = {"bytes_all", NULL, COLUMN_BYTES, .doc = "bytes that they copied or allocated"},
-    SAMPLE_COLUMNS,
+    COST_COLUMNS,
 };
 
 _Static_assert(COLUMNS <= TABLE_COLUMNS_MAX, "a row has room for so many cells");
@@ -104,16 +91,11 @@ static void source_report_print_fill_row(const struct table *t, uint32_t index,
         cells[NAME] = cell_owned(row_name(r, row));
     bool has_samples = r->stacks->total.samples;
     if (row->kind == SOURCE_HEAD)
-        stack_cost_fill(&file->own, format, cells + CALLS);
-    if (row->kind == SOURCE_HEAD && has_samples)
-        stack_samples_fill(&file->own, &(struct stack_cost){0}, format, cells + HITS);
+        stack_cost_fill(&file->own, NULL, has_samples, cells + CALLS);
     if (!row->cost)
         return;
     const struct source_line_cost *line = &r->lines[row->cost - 1];
-    stack_cost_fill(&line->own, format, cells + CALLS);
-    stack_cost_fill(&line->all, format, cells + CALLS_ALL);
-    if (has_samples)
-        stack_samples_fill(&line->own, &line->all, format, cells + HITS);
+    stack_cost_fill(&line->own, &line->all, has_samples, cells + CALLS);
     cells[LINE] = cell_number(row->line);
     if (format != FORMAT_JSON)
         return;
@@ -148,8 +130,7 @@ static bool source_report_print_fill_foot(const struct table *t, struct cell *ce
         return false;
     struct stack_cost other = r->elsewhere;
     stack_cost_add(&other, &r->stacks->without);
-    stack_cost_fill(&other, FORMAT_TEXT, cells + CALLS);
-    stack_samples_fill(&other, &(struct stack_cost){0}, FORMAT_TEXT, cells + HITS);
+    stack_cost_fill(&other, NULL, true, cells + CALLS);
     cells[NAME] = cell_text(OTHER);
     return other.calls || other.works || other.samples;
 }

@@ -10,14 +10,13 @@
 #include "base/unit_text.h"
 #include "resolve/missing_reason.h"
 
-#define NO_STACK  "(no stack: below the threshold, not asked for, or lost)"
 #define NO_PYTHON "(no Python frames)"
 #define LIBRARIES "(lines of libraries alone)"
 #define BORROWED  " [borrowed]"
 
-static double share_of(const struct stack_report *r, const struct stack_cost *cost)
+static struct cell share_of(const struct stack_report *r, const struct stack_cost *cost)
 {
-    return r->total.host_ns ? (double)cost->host_ns / (double)r->total.host_ns : 0;
+    return cell_share(cost->host_ns, r->total.host_ns);
 }
 
 /* ---- names ---- */
@@ -117,25 +116,7 @@ enum {
                           .doc = "1: calls with no line of your own in their stack (--mine)"},     \
         [SHARE] = {"share", "share", COLUMN_SHARE, 7,                                              \
                    .doc = "host_ns as a share of the time of all calls"},                          \
-        [CALLS] = {"calls",      "calls",                                                          \
-                   COLUMN_COUNT, 12,                                                               \
-                   .spare = 2,   .doc = "calls with that stack, or that line as the innermost"},   \
-        [HOST] = {"host_ns", "host", COLUMN_NS, 12, .doc = "time of the calls on the host"},       \
-        [WORKS] = {"gpu_work", "GPU work", COLUMN_COUNT,                                           \
-                   12,         .spare = 1, .doc = "work that the calls launched"},                 \
-        [GPU] = {"gpu_ns", "GPU", COLUMN_NS, 12, .spare = 2, .doc = "GPU time of that work"},      \
-        [BYTES] = {"bytes", "bytes",    COLUMN_BYTES,                                              \
-                   11,      .spare = 1, .doc = "bytes that the calls copied or allocated"},        \
-        [CALLS_ALL] = {"calls_all", NULL, COLUMN_COUNT, .doc = "calls that this line led to"},     \
-        [HOST_ALL] = {"host_ns_all", "host, all",                                                  \
-                      COLUMN_NS,     12,                                                           \
-                      .spare = 1,    .doc = "their time on the host"},                             \
-        [WORKS_ALL] = {"gpu_work_all", NULL, COLUMN_COUNT, .doc = "work that they launched"},      \
-        [GPU_ALL] = {"gpu_ns_all", "GPU, all", COLUMN_NS,                                          \
-                     12,           .spare = 1, .doc = "GPU time of that work"},                    \
-        [BYTES_ALL] = {"bytes_all", NULL, COLUMN_BYTES,                                            \
-                       .doc = "bytes that they copied or allocated"},                              \
-        SAMPLE_COLUMNS,                                                                            \
+        COST_COLUMNS,                                                                              \
     }
 static const struct column stack_columns[COLUMNS] =
     STACK_COLUMNS("stack, the innermost frame first");
@@ -149,20 +130,14 @@ static bool is_of_lines(const struct table *t)
     return t->info->by == BY_PYTHON_LINE;
 }
 
-static void fill_own(const struct stack_report *r, const struct stack_cost *cost,
-                     enum report_format format, struct cell *cells)
-{
-    cells[SHARE] = cell_real(share_of(r, cost));
-    stack_cost_fill(cost, format, cells + CALLS);
-}
-
 static void fill_stack(const struct table *t, uint32_t index, enum report_format format,
                        struct cell *cells)
 {
     const struct stack_report *r = t->source;
     uint32_t node = r->stacks[index];
     struct stack_cost cost = stack_cost_of(&r->costs, node);
-    fill_own(r, &cost, format, cells);
+    cells[SHARE] = share_of(r, &cost);
+    stack_cost_fill(&cost, NULL, false, cells + CALLS);
     if (format == FORMAT_JSON)
         cells[FRAMES] = cell_owned(stack_json(r, node));
     else
@@ -185,10 +160,8 @@ static void fill_line(const struct table *t, uint32_t index, enum report_format 
     const struct shown_frame *f =
         row->frame ? shown_frame_of(&r->costs.tree.frames, row->frame) : &none;
     bool range = f->kind == SHOWN_RANGE;
-    fill_own(r, &row->own, format, cells);
-    stack_cost_fill(&row->all, format, cells + CALLS_ALL);
-    if (r->total.samples)
-        stack_samples_fill(&row->own, &row->all, format, cells + HITS);
+    cells[SHARE] = share_of(r, &row->own);
+    stack_cost_fill(&row->own, &row->all, r->total.samples, cells + CALLS);
     if (format != FORMAT_JSON)
         cells[NAME] = cell_owned(line_name(r, row));
     cells[PLACE_FILE] = json_name(f->file);
@@ -218,8 +191,8 @@ static bool stack_report_print_fill_foot(const struct table *t, struct cell *cel
     char reason[NO_STACK_BYTES];
     if (!r || !(r->without.calls || r->without.works || r->without.samples))
         return false;
-    fill_own(r, &r->without, FORMAT_TEXT, cells);
-    stack_samples_fill(&r->without, &(struct stack_cost){0}, FORMAT_TEXT, cells + HITS);
+    cells[SHARE] = share_of(r, &r->without);
+    stack_cost_fill(&r->without, NULL, true, cells + CALLS);
     cells[NAME] = cell_printf("(no stack: %s)", stack_costs_reason(&r->without, reason));
     return true;
 }

@@ -64,6 +64,11 @@ struct cell cell_number(uint64_t number)
     return (struct cell){.kind = CELL_NUMBER, .number = number};
 }
 
+struct cell cell_known(bool is_known, uint64_t number)
+{
+    return is_known ? cell_number(number) : (struct cell){.kind = CELL_NULL};
+}
+
 struct cell cell_real(double real)
 {
     return (struct cell){.kind = CELL_REAL, .real = real};
@@ -183,6 +188,13 @@ static void table_fill(const struct table *t, uint32_t index, enum report_format
         t->info->row(t, index, format, cells);
 }
 
+static void hide_zeros(const struct table_info *info, struct cell *cells)
+{
+    for (unsigned i = 0; i < info->column_count; i++)
+        if (info->columns[i].hides_zero && cells[i].kind == CELL_NUMBER && !cells[i].number)
+            cells[i] = (struct cell){0};
+}
+
 static int sort_rows(struct table *t, int column, enum report_format format)
 {
     const struct column *c = &t->info->columns[column];
@@ -257,9 +269,14 @@ bool table_row(const struct table *t, uint32_t place, enum report_format format,
                struct cell cells[static TABLE_COLUMNS_MAX])
 {
     memset(cells, 0, TABLE_COLUMNS_MAX * sizeof *cells);
-    if (place == t->shown)
-        return format == FORMAT_TEXT &&
-               (t->info->foot ? t->info->foot(t, cells) : members_foot(t, cells));
-    table_fill(t, t->order[place], format, cells);
-    return true;
+    bool is_there = true;
+    if (place < t->shown)
+        table_fill(t, t->order[place], format, cells);
+    else if (format == FORMAT_TEXT)
+        is_there = t->info->foot ? t->info->foot(t, cells) : members_foot(t, cells);
+    else
+        return false;
+    if (format == FORMAT_TEXT)
+        hide_zeros(t->info, cells);
+    return is_there;
 }

@@ -121,10 +121,11 @@ struct column {
     const char *key;   /* in JSON; NULL: not there */
     const char *label; /* in text; NULL: not there. --sort accepts key and label */
     enum column_type type;
-    uint8_t width;  /* in text, without the space before */
-    bool ascending; /* sort order: smallest first, as for texts; others largest first */
-    uint8_t spare;  /* narrow terminals drop it, 1 first; 0: never */
-    bool is_filled; /* shown in text only if a visible row has a value */
+    uint8_t width;   /* in text, without the space before */
+    bool ascending;  /* sort order: smallest first, as for texts; others largest first */
+    uint8_t spare;   /* narrow terminals drop it, 1 first; 0: never */
+    bool is_filled;  /* shown in text only if a visible row has a value */
+    bool hides_zero; /* text leaves 0 empty */
     enum column_shows shows;
     uint8_t of, by;    /* keys or values, in the table's numbering */
     uint8_t where;     /* text leaves it empty in rows without this value */
@@ -167,6 +168,7 @@ struct cell {
 };
 
 struct cell cell_number(uint64_t number);
+struct cell cell_known(bool is_known, uint64_t number); /* null if not known */
 struct cell cell_real(double real);
 struct cell cell_share(uint64_t part, uint64_t whole); /* 0 if `whole` is 0 */
 struct cell cell_text(const char *text); /* a view that outlives the row; NULL: CELL_NULL */
@@ -206,7 +208,6 @@ struct table_info {
                              * NAME_WIDTH_MIN */
     uint8_t order;          /* default sort column; 0: keep the rows' order */
     bool is_bare;           /* text without a line of labels */
-    bool is_joined;         /* no empty line after the previous table */
     enum table_place place; /* in text */
     bool is_summary;        /* a few rows that ignore --limit and --sort */
     bool is_further;        /* only the first table of a name reports that it is empty */

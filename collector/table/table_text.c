@@ -191,8 +191,7 @@ static void print_table(const struct table *t, const struct table_view *view, FI
 {
     const struct table_info *info = t->info;
     struct layout l = lay_out(t, view->width);
-    if (!info->is_joined)
-        fputc('\n', out);
+    fputc('\n', out);
     if (info->title)
         fprintf(out, view->has_colour ? COLOUR_STRONG "%s" COLOUR_END "\n" : "%s\n", info->title);
     if (info->text_before)
@@ -221,7 +220,7 @@ int table_print_text(struct table *t, const struct table_view *view, FILE *out)
     int error = table_begin(t, view, FORMAT_TEXT);
     if (error == 0 && t->is_there)
         print_table(t, view, out);
-    else if (error == 0 && view->is_named && !t->info->is_joined && !t->info->is_further) {
+    else if (error == 0 && view->is_named && !t->info->is_further) {
         const char *none = t->none ? t->none : t->info->text_none;
         fprintf(out, "\n%s\n  none%s\n", t->info->title ? t->info->title : t->info->name,
                 none ? none : "");

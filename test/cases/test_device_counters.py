@@ -265,7 +265,7 @@ def test_use_and_links(run_verb, make_records):
     assert mig["uuid"] == "MIG-00000000-0000-0001-0000-000000000002"
     text = run_verb("report", "--table=device_counters", folder).stdout
     assert "no power of rank 400, GPU 0 (MIG): not supported on MIG" in text and "\x1b" not in text
-    assert f"no more counters of rank {RANK}, GPU 1: the device is lost\n" in text
+    assert f"no counters of rank {RANK}, GPU 1: the device is lost\n" in text
     assert text.count("no power.limit, power.temperature of 2 devices: no\n") == 1
     text = run_verb("report", "--table=energy", folder).stdout
     assert "no power of rank 400, GPU 0 (MIG): not supported on MIG\n" in text
@@ -282,7 +282,7 @@ def test_what_is_not_read_is_lost(run_verb, make_records, tmp_path):
     screen = run_verb("report", folder).stdout
     first, second = screen[screen.index("  --device "):].splitlines()[:2]
     assert "NO_PERMISSION for" in first and "\x1b" not in screen
-    assert second == f"{'':13}no more counters of rank {RANK}, GPU 1: the device is lost"
+    assert second == f"{'':13}no counters of rank {RANK}, GPU 1: the device is lost"
     assert "  lost       device counters that --device asked for\n" in screen
     said = json.loads(run_verb("report", "--format=json", folder).stdout)
     assert said["losses"]["devices_unread"] == 1
