@@ -15,12 +15,11 @@
 #ifndef GPUPROF_COLLECTOR_COLLECTIVES_H
 #define GPUPROF_COLLECTOR_COLLECTIVES_H
 
-#include <stdio.h>
-
 #include "analyse/reported_stacks.h"
 #include "analyse/unfinished.h"
 #include "base/key_map.h"
 #include "resolve/event_walk.h"
+#include "table/screen.h"
 #include "table/table.h"
 
 #define COMMUNICATORS_FOUND_MAX (1u << 13)
@@ -226,6 +225,6 @@ extern const struct table_info collectives_table;
 /* The first hanging collective in one line, which the caller frees; NULL: none. And prints a line
  * for the summary if there is one. */
 char *collectives_text(const struct collectives *c);
-void collectives_print_summary(const struct collectives *c, FILE *out);
+void collectives_print_summary(const struct collectives *c, struct screen *s);
 
 #endif

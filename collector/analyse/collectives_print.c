@@ -2,7 +2,6 @@
 /* Prints the table of collectives that hang, and the first of them in one line. */
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "analyse/collectives.h"
 #include "base/json_text.h"
@@ -10,9 +9,8 @@
 #include "base/unit_text.h"
 #include "read/process_title.h"
 
-#define RANKS_NAMED 4            /* ranks named in a line */
-#define TOGETHER_NS 2000000000u  /* processes that one kill ended end within this time */
-#define WALLS_NS    60000000000u /* likewise, if only wall clocks relate the hosts */
+#define RANKS_NAMED 4           /* ranks named in a line */
+#define TOGETHER_NS 2000000000u /* processes that one kill ended end within this time */
 
 static const char *const states[] = {
     [COLLECTIVE_NOT_CALLED] = "not called",
@@ -87,14 +85,6 @@ static void print_ranks(const struct collectives *c, const struct pending_collec
         fprintf(out, " and %u more", count - RANKS_NAMED);
 }
 
-/* Times of hosts that no collective has synchronised are as accurate as their wall clocks. */
-static uint64_t together_ns(const struct collectives *c, const struct process *a,
-                            const struct process *b)
-{
-    const struct host *hosts = c->walk->rec->hosts;
-    return hosts[a->host].reference == hosts[b->host].reference ? TOGETHER_NS : WALLS_NS;
-}
-
 /* Did most ranks that wait for it live on? If not, all were killed together after the hang. */
 static bool ended_before(const struct collectives *c, const struct pending_row *row)
 {
@@ -103,8 +93,7 @@ static bool ended_before(const struct collectives *c, const struct pending_row *
     uint32_t longer = 0;
     for (uint32_t i = p->late_count; i < p->row_count; i++) {
         const struct process *other = c->pending.rows[p->first_row + i].process;
-        longer += other && (process_runs(other) ||
-                            process_lived_ns(other) > end_ns + together_ns(c, row->process, other));
+        longer += other && (process_runs(other) || process_lived_ns(other) > end_ns + TOGETHER_NS);
     }
     return 2 * longer > p->row_count - p->late_count;
 }
@@ -139,28 +128,11 @@ static void collectives_print_line(const struct pending_row *row, FILE *out)
                 row->reported.line);
 }
 
-/* Do some hosts have clocks that are not synchronised with the others? */
-static bool clocks_differ(const struct recording *rec)
-{
-    uint32_t i = 0;
-    while (i < rec->host_count && rec->hosts[i].reference == rec->hosts[0].reference)
-        i++;
-    return i < rec->host_count;
-}
-
-/* The end for ages in the row: the newest time of all ranks, or its own if clocks differ. */
-static uint64_t now_of(const struct collectives *c, const struct pending_row *row)
-{
-    return row->process && clocks_differ(c->walk->rec) ? c->walk->last_ns[row->process->index]
-                                                       : row->pending->now_ns;
-}
-
 /* Prints where the row's rank is. */
 static void print_place(const struct collectives *c, const struct pending_row *row, FILE *out)
 {
     const struct process_place *place = row->place;
-    uint64_t now_ns = now_of(c, row);
-    const char *its = clocks_differ(c->walk->rec) ? "before its recording ends" : "ago";
+    uint64_t now_ns = row->pending->now_ns;
     char text[UNIT_TEXT_BYTES];
     uint64_t ago_ns = place && now_ns > place->begin_ns ? now_ns - place->begin_ns : 0;
     const char *fate = row->process ? fate_of(c, row) : "";
@@ -170,14 +142,14 @@ static void print_place(const struct collectives *c, const struct pending_row *r
         fputs("none of its calls is recorded", out);
     else if (place->is_open) {
         fprintf(out,
-                *fate && !row->process->is_stopped ? "it was in %s, called %s %s"
+                *fate && !row->process->is_stopped ? "it was in %s, called %s ago"
                                                    : "it has been in %s for %s",
-                place->function->name, time_text(text, ago_ns), its);
+                place->function->name, time_text(text, ago_ns));
         collectives_print_line(row, out);
     } else {
         collectives_print_line(row, out);
-        fprintf(out, "its last call was %s, %s %s", place->function->name, time_text(text, ago_ns),
-                its);
+        fprintf(out, "its last call was %s, %s ago", place->function->name,
+                time_text(text, ago_ns));
     }
     fputs(fate, out);
 }
@@ -230,17 +202,14 @@ char *collectives_text(const struct collectives *c)
     return new_text_end(&text, out);
 }
 
-void collectives_print_summary(const struct collectives *c, FILE *out)
+void collectives_print_summary(const struct collectives *c, struct screen *s)
 {
-    char *text = collectives_text(c), *line = text ? json_line(text) : NULL;
-    char number[UNIT_TEXT_BYTES];
-    if (line)
-        fprintf(out, "  collective %s", line);
-    if (line && c->pending.total > 1)
-        fprintf(out, "; and %s more", count_text(number, c->pending.total - 1));
-    if (line)
-        fputc('\n', out);
-    free(line);
+    char *text = collectives_text(c);
+    char number[UNIT_TEXT_BYTES], more[UNIT_TEXT_BYTES + 16] = "";
+    if (c->pending.total > 1)
+        snprintf(more, sizeof more, "; and %s more", count_text(number, c->pending.total - 1));
+    if (text)
+        screen_long(s, "collective", "%s%s", text, more);
     free(text);
 }
 
@@ -290,34 +259,41 @@ static const struct column columns[] = {
     [THREAD] = {"thread", .doc = "the name of that thread"},
 };
 
-/* "rank 5: ncclAllReduce 37 (64.0 KiB) of 8 ranks", and below it "it was at ..." and the stack. */
-static char *collectives_print_row_text(const struct collectives *c, const struct pending_row *row)
+/* "rank 5: ncclAllReduce 37 (64.0 KiB) of 8 ranks" */
+static void print_title(const struct collectives *c, const struct pending_row *row, FILE *out)
 {
     const struct pending_collective *p = row->pending;
     bool is_making = c->channels[p->channel].kind == COLLECTIVE_MAKING;
-    char *stack = reported_stack_text(c->stacks, row->reported.node, false);
+    print_rank(row, out);
+    fputs(": ", out);
+    print_call(p, row->state == COLLECTIVE_DIFFERENT ? &row->call : &p->call, is_making, out);
+    print_of(c, p, " ranks", out);
+}
+
+static char *printed(const struct collectives *c, const struct pending_row *row,
+                     void (*print)(const struct collectives *, const struct pending_row *, FILE *))
+{
     struct new_text made;
     FILE *out = new_text_begin(&made);
-    if (out) {
-        print_rank(row, out);
-        fputs(": ", out);
-        print_call(p, row->state == COLLECTIVE_DIFFERENT ? &row->call : &p->call, is_making, out);
-        print_of(c, p, " ranks", out);
-        if (row->state == COLLECTIVE_NOT_CALLED || row->state == COLLECTIVE_DIFFERENT) {
-            fputc('\0', out);
-            print_place(c, row, out);
-        }
-    }
+    if (out)
+        print(c, row, out);
     char *text = new_text_end(&made, out), *line = text ? json_line(text) : NULL;
-    bool has_place = text && strlen(text) < made.length;
-    char *place = has_place ? json_line(text + strlen(text) + 1) : NULL;
-    char *all = line ? text_printf("%s%s%s%s", line, place ? "\n" : "", place ? place : "",
-                                   stack ? stack : "")
-                     : NULL;
-    free(place);
-    free(line);
     free(text);
+    return line;
+}
+
+/* The title, and below it "it was at ..." and the stack. */
+static char *collectives_print_row_text(const struct collectives *c, const struct pending_row *row)
+{
+    bool is_late = row->state == COLLECTIVE_NOT_CALLED || row->state == COLLECTIVE_DIFFERENT;
+    char *title = printed(c, row, print_title);
+    char *place = is_late ? printed(c, row, print_place) : NULL;
+    char *stack = reported_stack_text(c->stacks, row->reported.node, false);
+    char *all = text_printf("%s%s%s%s", title ? title : "?", place ? "\n" : "", place ? place : "",
+                            stack ? stack : "");
     free(stack);
+    free(place);
+    free(title);
     return all;
 }
 
@@ -325,7 +301,7 @@ static void collectives_print_fill_place(const struct collectives *c, const stru
                                          enum report_format format, struct cell *cells)
 {
     const struct process_place *place = row->place;
-    uint64_t now_ns = now_of(c, row);
+    uint64_t now_ns = row->pending->now_ns;
     if (place) {
         cells[LAST] = cell_text(place->function->name);
         cells[LAST_AGO] = cell_number(now_ns > place->begin_ns ? now_ns - place->begin_ns : 0);
@@ -346,7 +322,7 @@ static void collectives_print_fill_row(const struct table *t, uint32_t index,
     const struct pending_collective *p = row->pending;
     const struct channel *of = &c->channels[p->channel];
     const struct collective_call *call = row->call.function ? &row->call : &p->call;
-    uint64_t now_ns = now_of(c, row);
+    uint64_t now_ns = row->pending->now_ns;
     const char *name = call->function ? call->function->name : "collective";
     cells[NAME] =
         format == FORMAT_TEXT ? cell_owned(collectives_print_row_text(c, row)) : cell_text(name);

@@ -10,6 +10,7 @@
 #include "base/next_words.h"
 #include "base/unit_text.h"
 #include "read/process_title.h"
+#include "table/text_width.h"
 
 #define WRAP_COLUMNS 54
 
@@ -162,10 +163,8 @@ static void put_evidence(const struct findings *f, const struct finding *found, 
     fputc('[', out);
     for (uint32_t i = 0; i < found->row_count; i++) {
         const struct finding_row *row = &found->rows[i];
-        fputs(i ? ", {\"name\": " : "{\"name\": ", out);
-        json_put("", row->name, out);
-        fputs(", \"where\": ", out);
-        json_put("", row->where, out);
+        json_put(i ? ", {\"name\": " : "{\"name\": ", row->name, out);
+        json_put(", \"where\": ", row->where, out);
         fprintf(out, ", \"count\": %llu, \"ns\": %llu, \"longest_ns\": %llu, \"at_ns\": %llu",
                 (unsigned long long)row->count, (unsigned long long)row->ns,
                 (unsigned long long)row->longest_ns, (unsigned long long)since(f, row->at_ns));
@@ -183,14 +182,9 @@ static void put_evidence(const struct findings *f, const struct finding *found, 
 /* Wraps the text for a terminal of 80 columns, beside the table's numbers. */
 static void put_wrapped(const char *text, FILE *out)
 {
-    while (*text) {
-        size_t length = strlen(text);
-        size_t last = 0;
-        for (size_t i = 0; length > WRAP_COLUMNS && i <= WRAP_COLUMNS; i++)
-            last = text[i] == ' ' ? i : last;
-        length = last ? last : length;
+    for (size_t length; *text; text += length + (text[length] == ' ')) {
+        length = text_wrap(text, WRAP_COLUMNS);
         fprintf(out, "\n%.*s", (int)length, text);
-        text += length + (text[length] == ' ');
     }
 }
 

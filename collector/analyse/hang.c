@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "base/json_text.h"
 #include "base/unit_text.h"
 #include "error.h"
 #include "read/process_title.h"
@@ -98,28 +97,26 @@ const char *quiet_until(const struct quiet_row *row)
     return process_runs(row->process) ? "now" : has_ended_itself(row->process) ? "end" : "killed";
 }
 
-static void quiet_print_summary(const struct quiet *q, uint64_t origin_ns, FILE *out)
+static void quiet_print_summary(const struct quiet *q, uint64_t origin_ns, struct screen *s)
 {
-    char text[UNIT_TEXT_BYTES];
+    char time[UNIT_TEXT_BYTES], at[UNIT_TEXT_BYTES], text[UNIT_TEXT_BYTES];
+    char who[RANK_TITLE_BYTES], more[UNIT_TEXT_BYTES + 24] = "";
     if (!q->count)
         return;
     const struct quiet_row *row = &q->rows[0];
-    const char *until = quiet_until(row);
-    char who[RANK_TITLE_BYTES];
-    fprintf(out, "  quiet      no call for %s until %s, in %s", time_text(text, row->for_ns),
-            *until == 'k'   ? "it was killed"
-            : *until == 'e' ? "its end"
-                            : "now",
-            process_who(row->process, who));
-    fprintf(
-        out, ": its last call was %s%s, at %s", row->place->function->name,
-        row->place->is_begun ? ", which has not returned" : "",
-        time_text(text, row->place->begin_ns > origin_ns ? row->place->begin_ns - origin_ns : 0));
-    if (row->reported.line)
-        fprintf(out, "; its newest stack is at %s", row->reported.line);
+    const struct process_place *place = row->place;
+    const char *until = quiet_until(row), *line = row->reported.line;
     if (q->total > 1)
-        fprintf(out, "; also in %s more", count_text(text, q->total - 1));
-    fputc('\n', out);
+        snprintf(more, sizeof more, "; also in %s more", count_text(text, q->total - 1));
+    screen_long(s, "quiet", "no call for %s until %s, in %s: its last call was %s%s, at %s%s%s%s",
+                time_text(time, row->for_ns),
+                *until == 'k'   ? "it was killed"
+                : *until == 'e' ? "its end"
+                                : "now",
+                process_who(row->process, who), place->function->name,
+                place->is_begun ? ", which has not returned" : "",
+                time_text(at, place->begin_ns > origin_ns ? place->begin_ns - origin_ns : 0),
+                line ? "; its newest stack is at " : "", line ? line : "", more);
 }
 
 /* ---- all parts ------------------------------------------------------------------------------- */
@@ -201,19 +198,19 @@ bool hang_first(const struct hang *h, struct hang_reported *reported)
     return reported->call || reported->unfinished;
 }
 
-void hang_print_summary(const struct hang *h, FILE *out)
+void hang_print_summary(const struct hang *h, struct screen *s)
 {
     struct hang_reported reported;
     char text[UNIT_TEXT_BYTES];
-    collectives_print_summary(&h->collectives, out);
-    open_calls_print_summary(&h->open, out);
-    quiet_print_summary(&h->quiet, h->unfinished.walk->survey.origin_ns, out);
+    if (!h->open.total && !h->collectives.pending.count && !h->quiet.count)
+        return;
+    collectives_print_summary(&h->collectives, s);
+    open_calls_print_summary(&h->open, s);
+    quiet_print_summary(&h->quiet, h->unfinished.walk->survey.origin_ns, s);
     if (!hang_first(h, &reported) || !reported.unfinished)
         return;
-    char *what = unfinished_text(reported.unfinished), *line = what ? json_line(what) : NULL;
-    if (line)
-        fprintf(out, "  unfinished %s, launched %s ago\n", line,
+    char *what = unfinished_text(reported.unfinished);
+    screen_long(s, "unfinished", "%s, launched %s ago", what ? what : "?",
                 time_text(text, reported.unfinished->age_ns));
-    free(line);
     free(what);
 }

@@ -7,8 +7,6 @@
 #ifndef GPUPROF_COLLECTOR_HANG_H
 #define GPUPROF_COLLECTOR_HANG_H
 
-#include <stdio.h>
-
 #include "analyse/collectives.h"
 #include "analyse/open_calls.h"
 #include "analyse/unfinished.h"
@@ -93,6 +91,6 @@ struct hang_reported {
 bool hang_first(const struct hang *h, struct hang_reported *reported);
 
 /* Prints lines for the summary of a run. */
-void hang_print_summary(const struct hang *h, FILE *out);
+void hang_print_summary(const struct hang *h, struct screen *s);
 
 #endif

@@ -153,28 +153,25 @@ const struct table_info open_calls_table = {
     .text_behind = print_note,
 };
 
-void open_calls_print_summary(const struct open_calls *o, FILE *out)
+void open_calls_print_summary(const struct open_calls *o, struct screen *s)
 {
+    char time[UNIT_TEXT_BYTES + 32], more[UNIT_TEXT_BYTES + 32] = "", who[RANK_TITLE_BYTES];
     char text[UNIT_TEXT_BYTES];
     const struct open_call *c = o->calls; /* the longest */
     /* A running program usually is in some call. */
     if (!o->total || (c->process->losses.running && c->duration_ns < SURVEY_HANG_NS))
         return;
-    fprintf(out, "  open       %s ", c->function->name);
-    char who[RANK_TITLE_BYTES];
     /* The process was killed while it worked, without a hang, or its recording could not go on. */
     bool is_ended = c->process->losses.counters[COUNTER_ENDED];
-    if (is_ended)
-        fprintf(out, "had not returned when the recording ended (the disk was full?), in");
-    else if (c->duration_ns)
-        fprintf(out, "had not returned after %s, in", time_text(text, c->duration_ns));
-    else
-        fprintf(out, "had just begun at the end of");
-    fprintf(out, " %s", process_who(c->process, who));
-    if (c->reported.line)
-        fprintf(out, ", at %s", c->reported.line);
+    snprintf(time, sizeof time, "had not returned after %s, in", time_text(text, c->duration_ns));
     if (o->total > 1)
-        fprintf(out, is_ended || c->duration_ns ? "; nor had %s more" : "; so had %s more",
-                count_text(text, o->total - 1));
-    fprintf(out, "\n");
+        snprintf(more, sizeof more,
+                 is_ended || c->duration_ns ? "; nor had %s more" : "; so had %s more",
+                 count_text(text, o->total - 1));
+    screen_long(s, "open", "%s %s %s%s%s%s", c->function->name,
+                is_ended ? "had not returned when the recording ended (the disk was full?), in"
+                : c->duration_ns ? time
+                                 : "had just begun at the end of",
+                process_who(c->process, who), c->reported.line ? ", at " : "",
+                c->reported.line ? c->reported.line : "", more);
 }

@@ -4,10 +4,9 @@
 #ifndef GPUPROF_COLLECTOR_OPEN_CALLS_H
 #define GPUPROF_COLLECTOR_OPEN_CALLS_H
 
-#include <stdio.h>
-
 #include "analyse/reported_stacks.h"
 #include "resolve/event_walk.h"
+#include "table/screen.h"
 #include "table/table.h"
 
 #define OPEN_CALLS_MAX 32
@@ -43,6 +42,6 @@ void open_calls_take_library(struct open_calls *o, const struct slice *s);
 extern const struct table_info open_calls_table;
 
 /* Prints a line for the summary of a run. */
-void open_calls_print_summary(const struct open_calls *o, FILE *out);
+void open_calls_print_summary(const struct open_calls *o, struct screen *s);
 
 #endif

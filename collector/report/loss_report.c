@@ -7,9 +7,9 @@
 
 #define UNREAD_FILES LOSS_COUNT /* the row after those of struct losses */
 
-enum { NAME, WEIGHT, KEY, COUNT, COLUMNS };
+enum { NAME, WEIGHT, KEY, COUNT };
 
-static const struct column columns[COLUMNS] = {
+static const struct column columns[] = {
     [NAME] = {NULL, "what", .doc = "a loss, damage or note"},
     [WEIGHT] = {"kind", .doc = "loss, note or damage"},
     [KEY] = {"name", .doc = "the name of the counter"},
@@ -58,9 +58,7 @@ const struct table_info losses_table = {
     .name = "losses",
     .csv_name = "losses",
     .title = "losses and notes",
-    .columns = columns,
-    .column_count = COLUMNS,
-    .text = {COUNT},
+    TABLE_COLUMNS(columns),
     .is_summary = true,
     .text_none = ": nothing was lost, and there are no notes",
     .begin = loss_report_begin,

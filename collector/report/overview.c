@@ -60,22 +60,15 @@ char *overview_missing_text(const struct report *r)
 {
     const struct recording *rec = r->rec;
     const struct missing_ranks *first = NULL;
-    char ranks[MISSING_RANKS_BYTES], job[32] = "", more[64] = "";
-    uint32_t jobs = 0;
-    for (uint32_t i = 0; i < rec->missing_count; i++)
-        if (overview_has_missing(r, &rec->missing[i])) {
-            first = first ? first : &rec->missing[i];
-            jobs++;
-        }
+    char ranks[MISSING_RANKS_BYTES], job[32] = "";
+    for (uint32_t i = 0; !first && i < rec->missing_count; i++)
+        first = overview_has_missing(r, &rec->missing[i]) ? &rec->missing[i] : NULL;
     if (!first)
         return NULL;
     if (rec->job_count > 1)
         snprintf(job, sizeof job, "in job %u ", first->job);
-    if (jobs > 1)
-        snprintf(more, sizeof more, ", and %u more job%s ranks without a file", jobs - 1,
-                 jobs > 2 ? "s have" : " has");
-    return text_printf("%s%s %s no file%s%s", job, missing_ranks_text(first, ranks),
-                       first->count > 1 ? "have" : "has", more,
+    return text_printf("%s%s %s no file%s", job, missing_ranks_text(first, ranks),
+                       first->count > 1 ? "have" : "has",
                        r->idle && idle_lacks_ranks(r->idle) ? "; who waited for whom is not known"
                                                             : "");
 }

@@ -79,9 +79,7 @@ static void print_missing(struct screen *s, const char *before, const char *reas
     static const char looked_at[] = "; looked at ";
     const char *end = strstr(reason, looked_at);
     int length = end ? (int)(end - reason) : (int)strlen(reason);
-    char *text = text_printf("%s%.*s", before, length, reason);
-    screen_long(s, "GPU", text ? text : "?");
-    free(text);
+    screen_long(s, "GPU", "%s%.*s", before, length, reason);
 }
 
 /* Prints in one line why GPU rows are missing in some or all processes. */
@@ -129,7 +127,7 @@ static void print_unread(struct screen *s, const struct report *r)
         uint32_t alike = device_missing_is_whole(a) ? device_missing_alike(d, a) : 0;
         char *text = alike ? device_missing_text(d, a, alike) : NULL;
         if (text)
-            screen_long(s, shown++ ? "" : "--device", text);
+            screen_long(s, shown++ ? "" : "--device", "%s", text);
         free(text);
     }
 }
@@ -142,9 +140,7 @@ static void print_lacks(struct screen *s, const struct recording *rec, const cha
         char of[64] = "";
         if (rec->count > 1)
             snprintf(of, sizeof of, " (%u of %u processes)", found[i].processes, rec->count);
-        char *text = text_printf("%s%s%s", before, found[i].reason, of);
-        screen_long(s, i ? "" : head, text ? text : "?");
-        free(text);
+        screen_long(s, i ? "" : head, "%s%s%s", before, found[i].reason, of);
     }
 }
 

@@ -44,8 +44,7 @@ static void print_steps(const struct overview *o, FILE *out)
             o->slowest->end_ns - o->slowest->begin_ns, o->slowest->number,
             o->slowest->process->header.pid);
     json_put("", process_rank(o->slowest->process), out);
-    fputs(", \"slowest_host\": ", out);
-    json_put("", o->slowest->process->header.host, out);
+    json_put(", \"slowest_host\": ", o->slowest->process->header.host, out);
     fputs("},\n", out);
 }
 
@@ -121,10 +120,10 @@ static void print_findings(const struct findings *f, FILE *out)
     fputc(']', out);
 }
 
-static void print_owner(const struct report *r, uint32_t origin, FILE *out)
+static void print_owner(const struct report *r, const char *before, uint32_t origin, FILE *out)
 {
     char *name = memory_owner_text(&r->memory->rows, origin);
-    json_put("", name, out);
+    json_put(before, name, out);
     free(name);
 }
 
@@ -148,12 +147,10 @@ static void print_shortage(const struct report *r, FILE *out)
             oom->device == LEDGER_NO_DEVICE ? -1ll : (long long)oom->device,
             oom->at_ns > origin_ns ? oom->at_ns - origin_ns : 0, oom->wanted, oom->live);
     fprintf(out, oom->total ? "%" PRIu64 : "null", oom->total);
-    fprintf(out, ", \"owner\": ");
-    print_owner(r, oom->origin, out);
+    print_owner(r, ", \"owner\": ", oom->origin, out);
     fprintf(out, ", \"owners\": [");
     for (uint32_t i = 0; i < oom->owner_count; i++) {
-        fprintf(out, "%s{\"name\": ", i ? ", " : "");
-        print_owner(r, oom->owners[i].origin, out);
+        print_owner(r, i ? ", {\"name\": " : "{\"name\": ", oom->owners[i].origin, out);
         fprintf(out, ", \"bytes\": %" PRIu64 "}", oom->owners[i].live.bytes);
     }
     fprintf(out, "], \"advice\": {\"id\": \"%s\", \"text\": ", advice.id);
@@ -170,10 +167,8 @@ static void print_quiet(const struct report *r, FILE *out)
     fprintf(out, ",\n\"quiet\": [");
     for (uint32_t i = 0; i < q->count; i++) {
         const struct quiet_row *row = &q->rows[i];
-        fprintf(out, "%s{\"host\": ", i ? ", " : "");
-        json_put("", row->process->header.host, out);
-        fprintf(out, ", \"rank\": ");
-        json_put("", process_rank(row->process), out);
+        json_put(i ? ", {\"host\": " : "{\"host\": ", row->process->header.host, out);
+        json_put(", \"rank\": ", process_rank(row->process), out);
         fprintf(out, row->process->is_of_several ? ", \"job\": %u" : ", \"job\": null",
                 row->process->job);
         fprintf(out,
@@ -182,8 +177,7 @@ static void print_quiet(const struct report *r, FILE *out)
                 row->process->header.pid, row->since_ns > origin_ns ? row->since_ns - origin_ns : 0,
                 row->for_ns, quiet_until(row));
         json_put("", row->place->function->name, out);
-        fprintf(out, ", \"line\": ");
-        json_put("", row->reported.line, out);
+        json_put(", \"line\": ", row->reported.line, out);
         fputc('}', out);
     }
     fputc(']', out);
@@ -208,15 +202,13 @@ static void print_throttled(const struct report *r, FILE *out)
 void overview_print_json(const struct overview *o, FILE *out)
 {
     const struct report *r = o->report;
-    fprintf(out, "\"overview\": {\n\"program\": ");
-    json_put("", o->program, out);
+    json_put("\"overview\": {\n\"program\": ", o->program, out);
     fprintf(out,
             ",\n\"wall_ns\": %" PRIu64 ", \"start_up_ns\": %" PRIu64
             ", \"processes\": %u, \"ranks\": %u, \"devices\": %u,\n",
             r->wall_end_ns - r->wall_begin_ns, overview_start_up_ns(r), r->rec->count, o->ranks,
             o->devices);
-    fprintf(out, "\"device\": ");
-    json_put("", o->device, out);
+    json_put("\"device\": ", o->device, out);
     fprintf(out,
             ", \"calls\": %" PRIu64 ", \"errors\": %" PRIu64 ", \"open_calls\": %" PRIu64 ",\n",
             r->calls, r->errors, r->hang.open.total);

@@ -7,7 +7,6 @@
 #include "analyse/findings.h"
 #include "analyse/idle.h"
 #include "analyse/step_report.h"
-#include "base/json_text.h"
 #include "base/new_text.h"
 #include "base/next_words.h"
 #include "base/unit_text.h"
@@ -23,7 +22,7 @@
 #define FINDINGS_SHOWN  3
 #define LINES_BELOW     5 /* the most lines printed below the findings */
 #define FUNCTIONS_SHOWN 4 /* if there is no GPU work */
-#define LINE_BYTES      2048
+#define LOSSES_BYTES    1024
 #define FRAMES_SHOWN    3
 #define HOLDERS_SHOWN   2 /* the largest holders when memory ran out */
 
@@ -37,26 +36,6 @@ static void print_failures(struct screen *s, const struct report *r)
         screen_line(s, "error", sums_name(failures, failures->rows, 0, NULL),
                     "%s failed; first %s of ", count_text(number, failures->whole[0]),
                     failure_name(failures->rows, name));
-}
-
-/* Prints the longest open call, and the device's unfinished work. */
-static void print_hang(struct screen *s, const struct report *r)
-{
-    struct new_text made;
-    char *rest = NULL;
-    bool is_any = r->hang.open.total || r->hang.collectives.pending.count || r->hang.quiet.count;
-    FILE *out = is_any ? new_text_begin(&made) : NULL;
-    if (!out)
-        return;
-    hang_print_summary(&r->hang, out);
-    char *text = new_text_end(&made, out);
-    for (char *one = text ? strtok_r(text, "\n", &rest) : NULL; one;
-         one = strtok_r(NULL, "\n", &rest)) {
-        size_t label = strcspn(one + 2, " ");
-        one[2 + label] = '\0';
-        screen_long(s, one + 2, one + 3 + label + strspn(one + 3 + label, " "));
-    }
-    free(text);
 }
 
 /* Cuts a stack to the call and its callers. */
@@ -123,7 +102,7 @@ static void print_piece(struct screen *s, const struct report *r)
     /* While the program runs, ranks may still start. */
     text = s->is_short ? NULL : overview_missing_text(r);
     if (text)
-        screen_long(s, "missing", text);
+        screen_long(s, "missing", "%s", text);
     free(text);
 }
 
@@ -200,12 +179,7 @@ static void print_origin(struct screen *s, const struct report *r)
     char time[UNIT_TEXT_BYTES];
     uint64_t origin_ns = r->walk.survey.origin_ns;
     uint64_t ns = origin_ns > r->wall_begin_ns ? origin_ns - r->wall_begin_ns : 0;
-    if (!s->is_short && r->rec->left_out)
-        screen_line(
-            s, "time 0", NULL,
-            "the first event of the processes that are read; --from, --to and tables count from "
-            "it");
-    else if (!s->is_short && !r->selection && overview_start_up_ns(r) && ns >= ORIGIN_LATE_NS)
+    if (!s->is_short && !r->selection && overview_start_up_ns(r) && ns >= ORIGIN_LATE_NS)
         screen_line(s, "time 0", NULL,
                     "the first event, %s after the start; --from, --to and tables count "
                     "from it",
@@ -215,16 +189,16 @@ static void print_origin(struct screen *s, const struct report *r)
 static void print_steps(struct screen *s, const struct overview *o)
 {
     char median[UNIT_TEXT_BYTES], slowest[UNIT_TEXT_BYTES], count[UNIT_TEXT_BYTES], of[64] = "";
-    char who[RANK_TITLE_BYTES], text[LINE_BYTES];
+    char who[RANK_TITLE_BYTES];
     if (!o->steps)
         return;
     if (o->report->rec->count > 1)
         snprintf(of, sizeof of, " of %s", process_who(o->slowest->process, who));
-    snprintf(text, sizeof text, "%s (by %s), median %s, slowest %s (step %" PRIu64 "%s)",
-             count_text(count, o->steps), step_kind_text(o->marks->kind),
-             time_text(median, o->step_median_ns),
-             time_text(slowest, o->slowest->end_ns - o->slowest->begin_ns), o->slowest->number, of);
-    screen_long(s, "steps", text);
+    screen_long(s, "steps", "%s (by %s), median %s, slowest %s (step %" PRIu64 "%s)",
+                count_text(count, o->steps), step_kind_text(o->marks->kind),
+                time_text(median, o->step_median_ns),
+                time_text(slowest, o->slowest->end_ns - o->slowest->begin_ns), o->slowest->number,
+                of);
 }
 
 /* Prints the dumps, or the schedule and windows of the process with most of them. */
@@ -370,7 +344,7 @@ static bool has_notes(const struct losses *l)
 
 static void overview_print_losses(struct screen *s, const struct report *r)
 {
-    char text[LINE_BYTES / 2], number[UNIT_TEXT_BYTES];
+    char text[LOSSES_BYTES], number[UNIT_TEXT_BYTES];
     struct losses losses = r->losses;
     uint64_t held = overview_held_back(r);
     losses.gpu_missing -= held;
@@ -380,8 +354,7 @@ static void overview_print_losses(struct screen *s, const struct report *r)
                     count_text(number, held));
     uint32_t unread = r->rec->unread_files;
     if (unread)
-        screen_line(s, "lost", NULL, "%u file%s that cannot be read", unread,
-                    unread == 1 ? "" : "s");
+        screen_line(s, "lost", NULL, "%u file%s that cannot be read", unread, plural_end(unread));
     if (losses_weight(&losses) != LOSS_NONE)
         screen_line(s, unread ? "" : "lost", NULL, "%s%s", losses_text(&losses, text, sizeof text),
                     of_whole(r));
@@ -417,7 +390,7 @@ static void print_cost(struct screen *s, const struct report *r)
 static void print_most(struct screen *s, const struct overview *o, unsigned function_count)
 {
     const struct report *r = o->report;
-    print_hang(s, r);
+    hang_print_summary(&r->hang, s);
     print_shortage(s, r);
     print_failures(s, r);
     print_program(s, o);

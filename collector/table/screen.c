@@ -78,26 +78,28 @@ void screen_line_freed(struct screen *s, const char *label, char *name, const ch
 void screen_wrapped(struct screen *s, const char *label, const char *text, size_t room)
 {
     room = room ? room : (s->width ? s->width : WRAP_WIDTH) - SCREEN_LABEL_WIDTH - 1;
-    for (size_t rest = strlen(text); rest; rest = strlen(text)) {
-        size_t length = rest;
-        for (size_t i = 0; rest > room && i <= room; i++)
-            length = text[i] == ' ' ? i : length;
+    for (size_t length; *text; text += length + (text[length] == ' ')) {
+        length = text_wrap(text, room);
         screen_line(s, label, NULL, "%.*s", (int)length, text);
-        text += length + (text[length] == ' ');
         label = "";
     }
 }
 
-void screen_long(struct screen *s, const char *label, const char *text)
+void screen_long(struct screen *s, const char *label, const char *format, ...)
 {
     size_t room = s->width > SCREEN_LABEL_WIDTH + 1 ? s->width - SCREEN_LABEL_WIDTH - 1
                                                     : (size_t)TEXT_WIDTH_MIN;
-    char *clean = s->width && !s->is_short ? json_line(text) : NULL;
+    va_list list;
+    va_start(list, format);
+    char *text = text_vprintf(format, list);
+    va_end(list);
+    char *clean = text && s->width && !s->is_short ? json_line(text) : NULL;
     char *cut = clean ? text_cut(clean, strlen(clean), 3 * room - room / 5) : NULL;
     if (cut)
         screen_wrapped(s, label, cut, 0);
     else
-        screen_line(s, label, NULL, "%s", text);
+        screen_line(s, label, NULL, "%s", text ? text : "?");
     free(cut);
     free(clean);
+    free(text);
 }

@@ -34,6 +34,7 @@ void screen_line_freed(struct screen *s, const char *label, char *name, const ch
 void screen_wrapped(struct screen *s, const char *label, const char *text, size_t room);
 
 /* Prints one line; on a narrow terminal up to three, to show more of the text. */
-void screen_long(struct screen *s, const char *label, const char *text);
+void screen_long(struct screen *s, const char *label, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 #endif

@@ -224,6 +224,14 @@ char *text_cut_stack(const char *text, size_t length, size_t width)
     return cut;
 }
 
+size_t text_wrap(const char *text, size_t room)
+{
+    size_t length = strlen(text), last = 0;
+    for (size_t i = 0; length > room && i <= room; i++)
+        last = text[i] == ' ' ? i : last;
+    return last ? last : length;
+}
+
 uint32_t terminal_width(int fd)
 {
     struct winsize size = {0};

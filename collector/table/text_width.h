@@ -22,6 +22,10 @@ char *text_cut(const char *text, size_t length, size_t width);
  * stack, drops namespaces and arguments first, then the call after it. */
 char *text_cut_stack(const char *text, size_t length, size_t width);
 
+/* Returns the bytes of the words that fit into the first `room` bytes of `text`; all if it is
+ * shorter, or no word fits. */
+size_t text_wrap(const char *text, size_t room);
+
 /* Returns the width of the terminal `fd`, from it or from COLUMNS; 0: not a terminal, or
  * unknown. */
 uint32_t terminal_width(int fd);

@@ -167,7 +167,7 @@ def test_of_several_jobs(recorded, run_verb):
     folder = recorded(first + second + third)
     lines, missing, _, _ = said(run_verb, folder)
     assert lines == [
-        "in job 1 ranks 0, 3 of 4 have no file, and 1 more job has ranks without a file"]
+        "in job 1 ranks 0, 3 of 4 have no file"]
     assert [(one["job"], one["ranks"]) for one in missing] == [(1, [[0, 0], [3, 3]]), (2, [[2, 2]])]
     for job, wanted in ((0, []), (1, missing[:1]), (2, missing[1:])):
         assert said(run_verb, folder, f"--job={job}")[1] == wanted

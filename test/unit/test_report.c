@@ -266,7 +266,7 @@ static void test_open_calls(void **state)
     char *text = NULL;
     size_t length = 0;
     FILE *out = open_memstream(&text, &length);
-    open_calls_print_summary(&open, out);
+    open_calls_print_summary(&open, &(struct screen){.out = out});
     print_open_calls(&open, out);
     fclose(out);
     assert_memory_equal(text,
@@ -282,7 +282,7 @@ static void test_open_calls(void **state)
     open_calls_take(&open, &slice);
     open_calls_take(&open, &slice);
     out = open_memstream(&text, &length);
-    open_calls_print_summary(&open, out);
+    open_calls_print_summary(&open, &(struct screen){.out = out});
     print_open_calls(&open, out);
     fclose(out);
     assert_non_null(
