@@ -5,85 +5,41 @@
 #include <string.h>
 
 #include "analyse/idle.h"
-#include "base/array.h"
 #include "base/json_text.h"
 #include "base/message.h"
 #include "base/new_text.h"
 #include "base/sha256.h"
 #include "error.h"
+#include "table/text_width.h"
 
-#define CUT     "\xe2\x80\xa6"
 #define ESCAPED "\\u003c"
 
-#define ESCAPE_BEGUN 5 /* `escape` before the second byte of an escape */
-
 /* ---- data ------------------------------------------------------------------------------------ */
-
-static void put_data_bytes(struct page_data *d, const char *bytes, size_t length)
-{
-    fwrite(bytes, 1, length, d->out);
-    d->written += length;
-}
-
-/* Writes a byte of a string. Cuts only before a character or an escape, never inside one. */
-static void take_text(struct page_data *d, char c)
-{
-    bool begins = !d->escape && ((unsigned char)c & 0xc0) != 0x80;
-    if (d->escape == ESCAPE_BEGUN)
-        d->escape = c == 'u' ? 4 : 0;
-    else if (d->escape)
-        d->escape--;
-    else if (c == '\\')
-        d->escape = ESCAPE_BEGUN;
-    if (begins && c == '"') {
-        d->in_text = false;
-        put_data_bytes(d, &c, 1);
-        return;
-    }
-    if (begins && d->text_bytes >= PAGE_TEXT_BYTES && !d->is_cut) {
-        put_data_bytes(d, CUT, sizeof CUT - 1);
-        d->is_cut = true;
-    }
-    d->text_bytes++;
-    if (!d->is_cut && c == '<')
-        put_data_bytes(d, ESCAPED, sizeof ESCAPED - 1);
-    else if (!d->is_cut)
-        put_data_bytes(d, &c, 1);
-}
 
 static ssize_t filter(void *cookie, const char *bytes, size_t length)
 {
     struct page_data *d = cookie;
-    for (size_t i = 0; i < length; i++) {
-        if (d->in_text) {
-            take_text(d, bytes[i]);
-            continue;
-        }
-        d->in_text = bytes[i] == '"';
-        d->text_bytes = 0;
-        d->is_cut = false;
-        put_data_bytes(d, &bytes[i], 1);
-    }
+    for (size_t i = 0; i < length; i++)
+        if (bytes[i] == '<')
+            d->written += fwrite(ESCAPED, 1, sizeof ESCAPED - 1, d->out);
+        else
+            d->written += fwrite(&bytes[i], 1, 1, d->out);
     return ferror(d->out) ? 0 : (ssize_t)length;
 }
 
-/* Returns 0 or GPUPROF_NO_MEMORY. */
-static int page_data_open(struct page_data *d, FILE *out)
+void page_put_text(struct page_data *d, const char *before, const char *text)
 {
-    *d = (struct page_data){.out = out};
-    d->stream = fopencookie(d, "w", (cookie_io_functions_t){.write = filter});
-    return d->stream ? 0 : GPUPROF_NO_MEMORY;
+    size_t length = text ? strlen(text) : 0;
+    char *cut = length > PAGE_TEXT_BYTES ? text_cut(text, length, PAGE_TEXT_BYTES) : NULL;
+    json_put(before, cut ? cut : text, d->stream);
+    free(cut);
 }
 
-static void page_data_close(struct page_data *d)
+int page_put_owned(struct page_data *d, const char *before, char *text)
 {
-    if (d->stream)
-        fclose(d->stream);
-}
-
-void page_put_text(struct page_data *d, const char *text)
-{
-    json_put("", text, d->stream);
+    page_put_text(d, before, text);
+    free(text);
+    return text ? 0 : GPUPROF_NO_MEMORY;
 }
 
 uint64_t page_data_written(struct page_data *d)
@@ -94,26 +50,6 @@ uint64_t page_data_written(struct page_data *d)
 
 /* ---- the walk -------------------------------------------------------------------------------- */
 
-/* Finds the median distance between the starts of steps; 0: too few steps. Returns 0 or
- * GPUPROF_NO_MEMORY. */
-static int find_period(const struct report *r, uint64_t *period_ns)
-{
-    const struct steps *s = r->program_steps;
-    uint64_t *times = s && s->count ? calloc(s->count, sizeof *times) : NULL;
-    size_t count = 0;
-    *period_ns = 0;
-    if (!times)
-        return s && s->count ? GPUPROF_NO_MEMORY : 0;
-    for (uint32_t i = 1; i < s->count; i++)
-        if (s->list[i].process == s->list[i - 1].process &&
-            s->list[i].begin_ns > s->list[i - 1].begin_ns)
-            times[count++] = s->list[i].begin_ns - s->list[i - 1].begin_ns;
-    array_sort_whole(times, count);
-    *period_ns = count ? times[(count - 1) / 2] : 0;
-    free(times);
-    return 0;
-}
-
 static int page_start(struct page *p, const struct options *options)
 {
     const struct report *r = p->report;
@@ -122,11 +58,9 @@ static int page_start(struct page *p, const struct options *options)
     for (uint32_t i = 0; r->idle && i < r->idle->device_count; i++)
         end_ns = r->idle->devices[i].end_ns > end_ns ? r->idle->devices[i].end_ns : end_ns;
     p->name = options->paths[0];
-    uint64_t period_ns;
-    int error = find_period(r, &period_ns);
-    page_use_init(&p->use, &p->report->walk, r->idle, begin_ns, end_ns, period_ns);
-    if (error == 0)
-        error = page_steps_init(&p->steps, r);
+    page_use_init(&p->use, &p->report->walk, r->idle, begin_ns, end_ns,
+                  r->steps ? step_report_quantile(r->steps, 0.5) : 0);
+    int error = page_steps_init(&p->steps, r);
     if (error < 0 || !recording_has_stacks(r->rec))
         return error;
     p->flame.is_there = true;
@@ -135,25 +69,19 @@ static int page_start(struct page *p, const struct options *options)
     return error;
 }
 
+/* Gathers the data without changing the losses, which an earlier walk has found. */
 static int page_gather(struct page *p)
 {
     struct walk *walk = &p->report->walk;
     struct consumer consumers[3] = {page_use_consumer(&p->use)};
     unsigned count = 1;
+    struct losses *losses = walk->losses;
     if (p->steps.detail_count)
         consumers[count++] = page_steps_consumer(&p->steps);
     if (p->flame.is_there)
         consumers[count++] = stack_costs_consumer(&p->flame.costs);
-    return walk_run(walk, NULL, consumers, count);
-}
-
-/* Gathers the data without changing the losses, which an earlier walk has found. */
-static int gather_aside(struct page *p)
-{
-    struct walk *walk = &p->report->walk;
-    struct losses *losses = walk->losses;
     walk->losses = calloc(walk->rec->count + 1u, sizeof *losses);
-    int error = walk->losses ? page_gather(p) : GPUPROF_NO_MEMORY;
+    int error = walk->losses ? walk_run(walk, NULL, consumers, count) : GPUPROF_NO_MEMORY;
     free(walk->losses);
     walk->losses = losses;
     return error;
@@ -192,12 +120,12 @@ static void put_policy(const struct page_section *sections, FILE *out)
 
 static int page_put_data(const struct page *p, FILE *out)
 {
-    struct page_data d;
-    int error = page_data_open(&d, out);
-    if (error < 0)
-        return error;
-    fputs("{\"name\": ", d.stream);
-    page_put_text(&d, p->name);
+    struct page_data d = {.out = out};
+    int error = 0;
+    d.stream = fopencookie(&d, "w", (cookie_io_functions_t){.write = filter});
+    if (!d.stream)
+        return GPUPROF_NO_MEMORY;
+    page_put_text(&d, "{\"name\": ", p->name);
     fputs(", \"sections\": [", d.stream);
     for (const struct page_section *s = p->sections; s->id; s++)
         fprintf(d.stream, "%s[\"%s\", \"%s\"]", s == p->sections ? "" : ", ", s->id, s->title);
@@ -209,7 +137,7 @@ static int page_put_data(const struct page *p, FILE *out)
         error = s->put(p, &d);
     }
     fputs("}\n", d.stream);
-    page_data_close(&d);
+    fclose(d.stream);
     return error;
 }
 
@@ -242,7 +170,7 @@ int page_write(struct report *r, const struct report_view *v, const struct optio
                                 .step_pattern = options->step_range}};
     int error = page_start(&p, options), walked = 0;
     if (error == 0)
-        error = walked = gather_aside(&p);
+        error = walked = page_gather(&p);
     if (error == 0)
         error = page_finish(&p, options);
     if (error == 0)

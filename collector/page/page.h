@@ -26,23 +26,25 @@
 /* ---- the data ---- */
 
 /*
- * The data of a page: JSON inside a <script> element. Text written to `stream` is changed on its
- * way, so that it cannot end the element: `<` becomes \u003c. Strings are cut to PAGE_TEXT_BYTES.
+ * The data of a page: JSON inside a <script> element. `<` in what is written to `stream` becomes
+ * \u003c, so that no string can end the element.
  */
-#define PAGE_TEXT_BYTES 1000 /* of a string, with its escapes */
+#define PAGE_TEXT_BYTES 1000
+
+/* Digits of numbers as letters, 0 to 63: a quarter of the bytes of numbers. */
+#define PAGE_LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
 struct page_data {
     FILE *stream; /* takes JSON */
     FILE *out;    /* a view */
     uint64_t written;
-    uint32_t text_bytes; /* bytes of the current string */
-    uint8_t escape;      /* bytes left of the current escape */
-    bool in_text;
-    bool is_cut;
 };
 
-/* Writes a JSON string; NULL: null. */
-void page_put_text(struct page_data *d, const char *text);
+/* Writes `before` and a JSON string, cut to PAGE_TEXT_BYTES; NULL: null. */
+void page_put_text(struct page_data *d, const char *before, const char *text);
+
+/* The same for a text in new memory, which it frees. Returns 0, or GPUPROF_NO_MEMORY for NULL. */
+int page_put_owned(struct page_data *d, const char *before, char *text);
 
 /* Returns the bytes written so far. */
 uint64_t page_data_written(struct page_data *d);
@@ -77,8 +79,6 @@ struct page_device {
     uint64_t at_ns;               /* end of the counted time */
     uint64_t until_ns[USE_KINDS]; /* last end of work that has begun, by kind */
     uint64_t ns[USE_KINDS][PAGE_BUCKETS];
-    uint32_t whom;             /* index of the process that it waited for longest, */
-    uint64_t whom_ns;          /* and how long; 0: not known */
     struct page_curve *curves; /* owned, PAGE_CURVES; NULL: no readings */
 };
 

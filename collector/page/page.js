@@ -352,22 +352,16 @@ function drawTable(table, how = {}) {
 
 function theme() {
   const root = document.documentElement, button = document.getElementById("theme");
-  const isDark = () => root.dataset.theme ? root.dataset.theme === "dark" :
-                                            matchMedia("(prefers-color-scheme: dark)").matches;
-  const name = () => {
-    button.textContent = isDark() ? "Light" : "Dark";
-    button.setAttribute("aria-label", isDark() ? "Use light colours" : "Use dark colours");
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  const use = (isDark) => {
+    root.dataset.theme = isDark ? "dark" : "light";
+    button.textContent = isDark ? "Light" : "Dark";
+    button.setAttribute("aria-label", isDark ? "Use light colours" : "Use dark colours");
+    dispatchEvent(new Event("recolour"));
   };
-  button.addEventListener("click", () => {
-    root.dataset.theme = isDark() ? "light" : "dark";
-    name();
-    dispatchEvent(new Event("recolour"));
-  });
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
-    name();
-    dispatchEvent(new Event("recolour"));
-  });
-  name();
+  button.addEventListener("click", () => use(root.dataset.theme !== "dark"));
+  dark.addEventListener("change", () => use(dark.matches));
+  use(dark.matches);
 }
 
 /* Returns a colour of the style sheet, to paint on a canvas. */

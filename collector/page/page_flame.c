@@ -80,7 +80,7 @@ static void put_nodes(const struct shown_tree *t, struct page_data *d)
             count--;
         fprintf(d->stream, "%s[%u,%u,", t->numbers[n] > 1 ? ",\n" : "\n",
                 t->numbers[t->tree->nodes[n - 1].parent], frame->kind);
-        page_put_text(d, frame->label);
+        page_put_text(d, "", frame->label);
         for (unsigned i = 0; i < count; i++)
             fprintf(d->stream, ",%" PRIu64, own[i]);
         fputc(']', d->stream);
@@ -116,8 +116,7 @@ int page_put_flame(const struct page *p, struct page_data *d)
             "{\"kinds\": {\"python\": %u, \"native\": %u, \"inlined\": %u, \"call\": %u, "
             "\"work\": %u, \"none\": %u}, \"absent\": ",
             SHOWN_PYTHON, SHOWN_NATIVE, SHOWN_INLINED, SHOWN_CALL, SHOWN_WORK, SHOWN_STACKLESS);
-    page_put_text(d, missing);
-    free(missing);
+    page_put_owned(d, "", missing);
     int error = p->flame.is_there ? put_tree(&p->flame.costs, d) : 0;
     fputc('}', d->stream);
     return error;

@@ -37,8 +37,7 @@ int page_put_kernels(const struct page *p, struct page_data *d)
     char name[SUMS_NAME_BYTES];
     fputs("{\"durations\": [", d->stream);
     for (uint32_t i = 0; i < kernels->count && i < KERNELS_MAX; i++) {
-        fputs(i ? ",\n[" : "\n[", d->stream);
-        page_put_text(d, sums_name(kernels, &kernels->rows[i], 0, name));
+        page_put_text(d, i ? ",\n[" : "\n[", sums_name(kernels, &kernels->rows[i], 0, name));
         fputs(", [", d->stream);
         put_durations(kernels->rows[i].durations, d->stream);
         fputs("]]", d->stream);
@@ -67,8 +66,7 @@ static void page_kernels_put_device(const struct device_peaks *p, struct page_da
     } peaks[] = {{"f64", p->double_},   {"f32", p->single}, {"tf32", p->tf32}, {"f16", p->half},
                  {"bf16", p->bfloat16}, {"fp8", p->float8}, {"i8", p->int8}};
     const char *separator = "";
-    fputs("{\"name\": ", d->stream);
-    page_put_text(d, p->name);
+    page_put_text(d, "{\"name\": ", p->name);
     fprintf(d->stream, ", \"bandwidth\": %u, \"peaks\": {", p->bandwidth);
     for (unsigned i = 0; i < sizeof peaks / sizeof peaks[0]; i++)
         if (peaks[i].peak) {

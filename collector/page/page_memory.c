@@ -17,14 +17,12 @@ static const char *const tables[] = {"out_of_memory", "places", "owners",
 /* Writes the maximum of each span of time. */
 static void put_curve(const struct memory_place *p, FILE *out)
 {
-    static const char letters[] =
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     double most = p->peak.bytes ? (double)p->peak.bytes : 1;
     fputc('"', out);
     for (unsigned i = 0; i < MEMORY_CURVE; i++) {
         unsigned level = (unsigned)((double)p->curve.max[i] / most * LEVELS + 0.5);
-        fputc(letters[level >> 6 & 63], out);
-        fputc(letters[level & 63], out);
+        fputc(PAGE_LETTERS[level >> 6 & 63], out);
+        fputc(PAGE_LETTERS[level & 63], out);
     }
     fputc('"', out);
 }

@@ -15,14 +15,6 @@
 #define TITLE_BYTES   512
 #define KEYS_BYTES    (64u << 10) /* of the settings */
 
-/* Writes and frees the text. */
-static void put_owned(const char *key, char *text, struct page_data *d)
-{
-    fprintf(d->stream, ", \"%s\": ", key);
-    page_put_text(d, text);
-    free(text);
-}
-
 static void put_count(const char *key, uint64_t count, struct page_data *d)
 {
     fprintf(d->stream, "\"%s\": %" PRIu64 ", ", key, count);
@@ -33,12 +25,10 @@ static void page_overview_put_process(const struct page *p, const struct process
                                       struct page_data *d)
 {
     char title[TITLE_BYTES];
-    fputc('[', d->stream);
-    page_put_text(d, process_title(process, true, title, sizeof title));
-    fputs(", ", d->stream);
-    page_put_text(d, process_rank(process));
+    page_put_text(d, "[", process_title(process, true, title, sizeof title));
+    page_put_text(d, ", ", process_rank(process));
     fprintf(d->stream, ", %" PRIu64 ", ", p->report->process_calls[process->index]);
-    page_put_text(d, process_gpu_rows(process));
+    page_put_text(d, "", process_gpu_rows(process));
     fputc(']', d->stream);
 }
 
@@ -51,7 +41,7 @@ static void put_losses(const struct report *r, struct page_data *d)
             continue;
         fprintf(d->stream, "%s[\"%s\", %" PRIu64 ", %d, %d, ", separator, info.key,
                 loss_value(&r->losses, i), info.weight, info.is_count);
-        page_put_text(d, info.text);
+        page_put_text(d, "", info.text);
         fprintf(d->stream, ", %d]", info.leaves_out);
         separator = ", ";
     }
@@ -64,7 +54,6 @@ static void put_losses(const struct report *r, struct page_data *d)
 int page_put_overview(const struct page *p, struct page_data *d)
 {
     const struct report *r = p->report;
-    struct gpu_totals gpu = gpu_totals(&r->sums[ANALYSIS_gpu_use_sums]);
     struct overview o;
     uint32_t shown = r->rec->count < PROCESSES_MAX ? r->rec->count : PROCESSES_MAX;
     int error = overview_init(&o, r);
@@ -73,26 +62,21 @@ int page_put_overview(const struct page *p, struct page_data *d)
     fputs("{", d->stream);
     put_count("wall_ns", r->wall_end_ns - r->wall_begin_ns, d);
     put_count("start_up_ns", overview_start_up_ns(r), d);
-    fputs("\"start_up_end\": ", d->stream);
-    page_put_text(d, overview_start_up_end(&o));
+    page_put_text(d, "\"start_up_end\": ", overview_start_up_end(&o));
     fputs(", ", d->stream);
     put_count("process_count", r->rec->count, d);
     put_count("left_out", r->rec->left_out, d);
-    put_count("threads", r->rec->thread_count - r->rec->own_thread_count, d);
     put_count("calls", r->calls, d);
     put_count("errors", r->errors, d);
     put_count("held_back", overview_held_back(r), d);
     put_count("devices", o.devices, d);
     put_count("kernels", r->sums[ANALYSIS_kernels_sums].whole[SUMS_COUNT], d);
-    put_count("busy_ns", gpu.busy_ns, d);
-    put_count("span_ns", gpu.span_ns, d);
-    bool hides_waits = r->rec->left_out_ranks && r->idle && idle_lacks_ranks(r->idle);
-    fprintf(d->stream, "\"hides_waits\": %s, ", hides_waits ? "true" : "false");
-    fprintf(d->stream, "\"estimated\": %s, \"gpu_rows\": ", r->is_estimated ? "true" : "false");
-    page_put_text(d, recording_gpu_rows(r->rec));
-    put_owned("piece", r->selection ? selection_text(r->selection) : NULL, d);
-    put_owned("missing_ranks", overview_missing_text(r), d);
-    put_owned("collective", collectives_text(&r->hang.collectives), d);
+    put_count("hides_waits", r->rec->left_out_ranks && r->idle && idle_lacks_ranks(r->idle), d);
+    put_count("estimated", r->is_estimated, d);
+    page_put_text(d, "\"gpu_rows\": ", recording_gpu_rows(r->rec));
+    page_put_owned(d, ", \"piece\": ", r->selection ? selection_text(r->selection) : NULL);
+    page_put_owned(d, ", \"missing_ranks\": ", overview_missing_text(r));
+    page_put_owned(d, ", \"collective\": ", collectives_text(&r->hang.collectives));
     fputs(",\n\"losses\": [", d->stream);
     put_losses(r, d);
     fputs("],\n\"processes\": [", d->stream);
@@ -123,7 +107,7 @@ int page_put_settings(const struct page *p, struct page_data *d)
     const struct recording *rec = p->report->rec;
     const struct process *first = rec->count ? rec->processes[0] : NULL;
     uint64_t before = page_data_written(d);
-    const char *separator = "";
+    const char *separator = "\n[";
     fputs("{\"release\": \"" GPUPROF_RELEASE "\", \"meta\": [", d->stream);
     for (uint32_t i = 0; first && i < first->meta_count; i++) {
         const char *text = first->meta[i].text, *is = strchr(text, '=');
@@ -131,12 +115,10 @@ int page_put_settings(const struct page *p, struct page_data *d)
         const char *value = key ? process_meta(first, key) : NULL;
         /* Of several values for a key, the last is valid. */
         if (value == is + 1 && page_data_written(d) - before < KEYS_BYTES) {
-            fprintf(d->stream, "%s\n[", separator);
-            page_put_text(d, key);
-            fputs(", ", d->stream);
-            page_put_text(d, value);
+            page_put_text(d, separator, key);
+            page_put_text(d, ", ", value);
             fprintf(d->stream, ", %u]", agreeing(rec, key, value));
-            separator = ",";
+            separator = ",\n[";
         }
         free(key);
     }

@@ -13,17 +13,13 @@
 #include "error.h"
 #include "page/page.h"
 
-#define FILES_MAX      300
-#define FILE_LINES_MAX 2000 /* longer files show only lines with costs */
-#define LINES_MAX      10000
-#define TEXT_BYTES_MAX (2u << 20) /* approximate: the last line is written whole */
+#define BYTES_MAX (2u << 20) /* approximate: the last line is written whole */
 
 /* What is being written, and how much. */
 struct listing {
     const struct source_report *source;
     struct page_data *d;
     uint64_t before; /* bytes of the page before it */
-    uint32_t lines;
 };
 
 static void put_cost(const struct stack_cost *cost, FILE *out)
@@ -32,22 +28,13 @@ static void put_cost(const struct stack_cost *cost, FILE *out)
             cost->gpu_ns, cost->bytes);
 }
 
-static int put_owned(char *text, struct page_data *d)
-{
-    if (!text)
-        return GPUPROF_NO_MEMORY;
-    page_put_text(d, text);
-    free(text);
-    return 0;
-}
-
 /* Writes [number, text], and for a line with costs: own cost, cost of all, function. */
 static int put_line(struct listing *l, const struct source_row *row)
 {
     const struct source_report *r = l->source;
     FILE *out = l->d->stream;
     fprintf(out, "[%u,", row->line);
-    int error = put_owned(source_line_text(&r->files[row->file], row->line), l->d);
+    int error = page_put_owned(l->d, "", source_line_text(&r->files[row->file], row->line));
     if (row->cost) {
         const struct source_line_cost *line = &r->lines[row->cost - 1];
         fputc(',', out);
@@ -57,64 +44,52 @@ static int put_line(struct listing *l, const struct source_row *row)
         fprintf(out, ",%s", line->function ? line->function->json : "null");
     }
     fputc(']', out);
-    l->lines++;
     return error;
 }
 
-/* Writes the rows of one file from `at` on, with 0 for a gap; then the number of lines left out
- * with costs, and without. Returns the row of the next file. */
+/* Writes the rows of one file from `at` on, with 0 for a gap, and the number of lines left out.
+ * Returns the row of the next file. */
 static uint32_t put_lines(struct listing *l, uint32_t at, int *error)
 {
     const struct source_row *rows = l->source->rows;
-    uint32_t file = rows[at].file, end = at, lines = 0, first = l->lines, left_out[2] = {0, 0};
+    uint32_t file = rows[at].file, left_out = 0;
     const char *separator = "\n";
-    bool is_gap = false;
-    for (; end < l->source->row_count && rows[end].file == file; end++)
-        lines += rows[end].kind == SOURCE_LINE;
-    for (; at < end && *error == 0; at++) {
-        const struct source_row *row = &rows[at];
-        is_gap |= row->kind == SOURCE_GAP;
-        if (row->kind != SOURCE_LINE)
+    for (; *error == 0 && at < l->source->row_count && rows[at].file == file; at++) {
+        if (rows[at].kind == SOURCE_HEAD)
             continue;
-        if ((!row->cost && lines > FILE_LINES_MAX) || l->lines - first == FILE_LINES_MAX ||
-            l->lines == LINES_MAX || page_data_written(l->d) - l->before > TEXT_BYTES_MAX) {
-            is_gap = true;
-            left_out[!row->cost]++;
+        if (page_data_written(l->d) - l->before > BYTES_MAX) {
+            left_out += rows[at].kind == SOURCE_LINE;
             continue;
         }
-        fprintf(l->d->stream, "%s%s", separator, is_gap ? "0," : "");
-        *error = put_line(l, row);
+        fputs(separator, l->d->stream);
+        if (rows[at].kind == SOURCE_LINE)
+            *error = put_line(l, &rows[at]);
+        else
+            fputc('0', l->d->stream);
         separator = ",\n";
-        is_gap = false;
     }
-    fprintf(l->d->stream, "%s], %u, %u]",
-            !is_gap            ? ""
-            : l->lines > first ? ",0"
-                               : "0",
-            left_out[0], left_out[1]);
-    return end;
+    fprintf(l->d->stream, "], %u]", left_out);
+    return at;
 }
 
 /* Writes the files, the most expensive first: [path, heading, cost, lines ...]. */
 static int put_files(struct listing *l)
 {
     const struct source_report *r = l->source;
-    uint32_t count = r->file_count < FILES_MAX ? r->file_count : FILES_MAX;
     int error = 0;
     fputs("\"files\": [", l->d->stream);
-    for (uint32_t i = 0, row = 0; error == 0 && i < count; i++) {
-        fputs(i ? ",\n[" : "\n[", l->d->stream);
-        error = put_owned(json_line(source_tree_path(&r->tree, r->files[i].index)), l->d);
-        fputs(", ", l->d->stream);
+    for (uint32_t i = 0, row = 0; error == 0 && i < r->file_count; i++) {
+        error = page_put_owned(l->d, i ? ",\n[" : "\n[",
+                               json_line(source_tree_path(&r->tree, r->files[i].index)));
         if (error == 0)
-            error = put_owned(source_head_text(r, &r->files[i]), l->d);
+            error = page_put_owned(l->d, ", ", source_head_text(r, &r->files[i]));
         fputs(", ", l->d->stream);
         put_cost(&r->files[i].own, l->d->stream);
         fputs(", [", l->d->stream);
         if (error == 0)
             row = put_lines(l, row, &error);
     }
-    fprintf(l->d->stream, "],\n\"files_left_out\": %u", r->file_count - count);
+    fputc(']', l->d->stream);
     return error;
 }
 
@@ -125,7 +100,7 @@ static int put_missing_reasons(const struct source_report *r, struct page_data *
     if (!note)
         return GPUPROF_NO_MEMORY;
     stack_report_print_missing_reasons(r->stacks, true, note);
-    return put_owned(new_text_end(&text, note), d);
+    return page_put_owned(d, ", \"absent\": ", new_text_end(&text, note));
 }
 
 int page_put_source(const struct page *p, struct page_data *d)
@@ -142,7 +117,6 @@ int page_put_source(const struct page *p, struct page_data *d)
     put_cost(&r->stacks->total, d->stream);
     fputs(", \"other\": ", d->stream);
     put_cost(&other, d->stream);
-    fputs(", \"absent\": ", d->stream);
     int error = put_missing_reasons(r, d);
     fputs(",\n", d->stream);
     if (error == 0)

@@ -43,7 +43,6 @@ static bool page_steps_is_named(const struct page_steps *s, const char *name)
 /* Names the operators with the longest own time. */
 static void name_operators(struct page_steps *s, const struct report *r)
 {
-    uint64_t below_ns = UINT64_MAX;
     const struct sums *ops = &r->sums[ANALYSIS_ops_sums];
     for (unsigned names = 0; names < PAGE_NAMES_MAX; names++) {
         const struct sums_row *best = NULL;
@@ -51,14 +50,13 @@ static void name_operators(struct page_steps *s, const struct report *r)
         for (uint32_t i = 0; i < ops->shown; i++) {
             const struct sums_row *row = &ops->rows[i];
             uint64_t ns = row->values[OP_SELF];
-            if (ns > most_ns && ns <= below_ns &&
-                !page_steps_is_named(s, sums_name(ops, row, 0, NULL)))
+            if (ns > most_ns && !page_steps_is_named(s, sums_name(ops, row, 0, NULL))) {
                 best = row;
-            most_ns = best == row ? ns : most_ns;
+                most_ns = ns;
+            }
         }
         if (!best)
             return;
-        below_ns = most_ns;
         s->names[NAME_OPERATORS][names] = sums_name(ops, best, 0, NULL);
     }
 }
@@ -171,10 +169,8 @@ struct consumer page_steps_consumer(struct page_steps *s)
 
 static void put_names(const struct page_steps *s, enum page_name_kind kind, struct page_data *d)
 {
-    for (unsigned i = 0; i < PAGE_NAMES_MAX && s->names[kind][i]; i++) {
-        fputs(i ? ", " : "[", d->stream);
-        page_put_text(d, s->names[kind][i]);
-    }
+    for (unsigned i = 0; i < PAGE_NAMES_MAX && s->names[kind][i]; i++)
+        page_put_text(d, i ? ", " : "[", s->names[kind][i]);
     fputs(s->names[kind][0] ? "]" : "[]", d->stream);
 }
 

@@ -15,7 +15,7 @@ static const char *const types[] = {
     [COLUMN_NS] = "ns",         [COLUMN_BYTES] = "bytes",      [COLUMN_AMOUNT] = "amount",
     [COLUMN_SHARE] = "share",   [COLUMN_FINE_SHARE] = "share", [COLUMN_RATE] = "rate",
     [COLUMN_NUMBER] = "number", [COLUMN_BOOL] = "bool",        [COLUMN_JSON] = "json",
-    [COLUMN_LIST] = "list",
+    [COLUMN_LIST] = "list",     [COLUMN_POWER] = "number",     [COLUMN_ENERGY] = "number",
 };
 
 static void put_columns(const struct table_info *info, struct page_data *d)
@@ -27,9 +27,8 @@ static void put_columns(const struct table_info *info, struct page_data *d)
             continue;
         fprintf(d->stream, "%s{\"key\": \"%s\", \"type\": \"%s\", \"label\": ", separator, c->key,
                 types[c->type]);
-        page_put_text(d, c->label);
-        fputs(", \"doc\": ", d->stream);
-        page_put_text(d, c->doc);
+        page_put_text(d, "", c->label);
+        page_put_text(d, ", \"doc\": ", c->doc);
         fputc('}', d->stream);
         separator = ", ";
     }
@@ -42,7 +41,7 @@ static void put_cell(enum column_type type, const struct cell *cell, struct page
     else if (cell->kind == CELL_TEXT && (type == COLUMN_JSON || type == COLUMN_LIST))
         fputs(cell->text, d->stream);
     else if (cell->kind == CELL_TEXT)
-        page_put_text(d, cell->text);
+        page_put_text(d, "", cell->text);
     else if (cell->kind == CELL_NUMBER && type == COLUMN_NUMBER) /* may be negative */
         fprintf(d->stream, "%lld", (long long)cell->number);
     else if (cell->kind == CELL_NUMBER)
@@ -66,15 +65,15 @@ static void page_tables_put_row(const struct table_info *info, const struct cell
 }
 
 /* Writes a note that the text has before or after the table. */
-static void put_note(void (*print)(const struct table *, FILE *), const struct table *t,
-                     struct page_data *d)
+static void put_note(const char *key, void (*print)(const struct table *, FILE *),
+                     const struct table *t, struct page_data *d)
 {
     struct new_text made;
     FILE *note = print ? new_text_begin(&made) : NULL;
     if (note)
         print(t, note);
     char *text = note ? new_text_end(&made, note) : NULL;
-    page_put_text(d, text && *text ? text : NULL);
+    page_put_text(d, key, text && *text ? text : NULL);
     free(text);
 }
 
@@ -101,11 +100,9 @@ int page_put_table(struct table *t, const struct table_view *how, uint64_t bytes
     if (error == 0 && t->is_there) {
         fprintf(d->stream, "%s\n{\"name\": \"%s\", \"key\": \"%s\", \"title\": ", separator,
                 t->info->name, t->info->key);
-        page_put_text(d, t->info->title);
-        fputs(", \"note\": ", d->stream);
-        put_note(t->info->text_before, t, d);
-        fputs(", \"behind\": ", d->stream);
-        put_note(t->info->text_behind, t, d);
+        page_put_text(d, "", t->info->title);
+        put_note(", \"note\": ", t->info->text_before, t, d);
+        put_note(", \"behind\": ", t->info->text_behind, t, d);
         fputs(",\n\"columns\": [", d->stream);
         put_columns(t->info, d);
         fputs("],\n\"rows\": [", d->stream);

@@ -3,7 +3,6 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/array.h"
 #include "error.h"
@@ -14,21 +13,18 @@
 #define SPANS_A_STEP 4 /* so many spans show a step well */
 
 /* Makes a span whole steps, unless it is much shorter: uneven parts would look like waves. */
-static uint64_t whole_steps(uint64_t bucket_ns, uint64_t step_ns, uint64_t end_ns)
+static uint64_t whole_steps(uint64_t bucket_ns, uint64_t step_ns)
 {
-    if (!step_ns || step_ns / SPANS_A_STEP > bucket_ns)
-        return bucket_ns;
-    uint64_t whole_ns = (bucket_ns + step_ns - 1) / step_ns * step_ns;
-    return whole_ns <= UINT64_MAX - end_ns ? whole_ns : bucket_ns;
+    return !step_ns || step_ns / SPANS_A_STEP > bucket_ns
+               ? bucket_ns
+               : (bucket_ns + step_ns - 1) / step_ns * step_ns;
 }
 
 void page_use_init(struct page_use *u, struct walk *walk, struct idle *idle, uint64_t begin_ns,
                    uint64_t end_ns, uint64_t step_ns)
 {
-    begin_ns = begin_ns < UINT64_MAX - PAGE_BUCKETS ? begin_ns : UINT64_MAX - PAGE_BUCKETS;
-    end_ns = end_ns < UINT64_MAX - PAGE_BUCKETS ? end_ns : UINT64_MAX - PAGE_BUCKETS;
     uint64_t window_ns = end_ns > begin_ns ? end_ns - begin_ns : 0;
-    uint64_t bucket_ns = whole_steps(window_ns / PAGE_BUCKETS + 1, step_ns, end_ns);
+    uint64_t bucket_ns = whole_steps(window_ns / PAGE_BUCKETS + 1, step_ns);
     uint64_t spans = window_ns ? (window_ns - 1) / bucket_ns + 1 : 1;
     *u = (struct page_use){.walk = walk,
                            .idle = idle,
@@ -203,25 +199,8 @@ static int compare_devices(const void *left, const void *right)
     return order ? order : ORDER(a->device, b->device);
 }
 
-/* Finds the process that it waited for longest. `ns` is a buffer indexed by process. */
-static int take_whom(struct page_use *u, struct page_device *device, uint32_t place, uint64_t *ns)
-{
-    struct idle_wait wait;
-    int more;
-    memset(ns, 0, u->walk->rec->count * sizeof *ns);
-    for (uint64_t i = 0; (more = idle_wait_at(u->idle, place, i, &wait)) > 0; i++)
-        if (wait.process != IDLE_NONE)
-            ns[wait.process] += wait.end_ns - wait.begin_ns;
-    for (uint32_t i = 0; i < u->walk->rec->count; i++)
-        if (ns[i] > device->whom_ns) {
-            device->whom = i;
-            device->whom_ns = ns[i];
-        }
-    return more;
-}
-
 /* Separates waits for other ranks from communication, and finds the run time. */
-static int take_waits(struct page_use *u, struct page_device *device, uint64_t *by_process)
+static int take_waits(struct page_use *u, struct page_device *device)
 {
     struct idle *idle = u->idle;
     uint32_t place = 0;
@@ -243,22 +222,20 @@ static int take_waits(struct page_use *u, struct page_device *device, uint64_t *
         device->ns[USE_WAITS][i] = ns < *all_ns ? ns : *all_ns;
         *all_ns -= device->ns[USE_WAITS][i];
     }
-    return error == 0 ? take_whom(u, device, place, by_process) : error;
+    return error;
 }
 
 /* Finishes the counts and sorts devices by rank. */
 static int page_use_end(void *context)
 {
     struct page_use *u = context;
-    uint64_t *by_process = calloc(u->walk->rec->count + 1u, sizeof *by_process);
-    int error = by_process ? 0 : GPUPROF_NO_MEMORY;
+    int error = 0;
     if (u->count)
         qsort(u->devices, u->count, sizeof *u->devices, compare_devices);
     for (uint32_t i = 0; error == 0 && i < u->count; i++) {
         page_use_pass_time(u, &u->devices[i], u->begin_ns + u->spans * u->bucket_ns);
-        error = take_waits(u, &u->devices[i], by_process);
+        error = take_waits(u, &u->devices[i]);
     }
-    free(by_process);
     return error;
 }
 
@@ -267,17 +244,15 @@ struct consumer page_use_consumer(struct page_use *u)
     return (struct consumer){.context = u, .take = page_use_take, .end = page_use_end};
 }
 
-/* Writes shares of a bucket in 64 levels, a letter each: a quarter of the bytes of numbers. */
+/* Writes shares of a bucket in 64 levels. */
 static void put_shares(const struct page_use *u, const uint64_t *buckets, FILE *out)
 {
-    static const char letters[] =
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     fputs(", \"", out);
     for (unsigned i = 0; i < u->spans; i++) {
         uint64_t left_ns = u->window_ns - i * u->bucket_ns; /* the last bucket may be shorter */
         uint64_t ns = left_ns && left_ns < u->bucket_ns ? left_ns : u->bucket_ns;
         double share = (double)buckets[i] / (double)ns;
-        fputc(letters[(unsigned)((share < 1 ? share : 1) * 63 + 0.5)], out);
+        fputc(PAGE_LETTERS[(unsigned)((share < 1 ? share : 1) * 63 + 0.5)], out);
     }
     fputc('"', out);
 }
@@ -290,33 +265,29 @@ static uint64_t sum(const uint64_t *buckets)
     return ns;
 }
 
-/* Writes [name, highest, mean, a letter for each span]. A: not known; B to _: from 0 to the
- * highest. */
-static void put_curve(const struct page_curve *curve, unsigned spans, const char *name, double unit,
-                      bool is_first, FILE *out)
+/* Writes [name, highest, mean, a letter for each span] and returns true if the curve is known. A:
+ * not known; B to _: from 0 to the highest. */
+static bool put_curve(const struct page_curve *curve, unsigned spans, const char *name, double unit,
+                      const char *separator, FILE *out)
 {
-    static const char letters[] = "BCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-    double highest = 0, sum = 0;
+    double means[PAGE_BUCKETS], highest = 0, sum = 0;
     uint64_t ns = 0;
     for (unsigned i = 0; i < spans; i++) {
-        double value = curve->ns[i] ? curve->sums[i] / (double)curve->ns[i] : 0;
-        highest = value > highest ? value : highest;
+        means[i] = curve->ns[i] ? curve->sums[i] / (double)curve->ns[i] : 0;
+        highest = means[i] > highest ? means[i] : highest;
         sum += curve->sums[i];
         ns += curve->ns[i];
     }
     if (!ns)
-        return;
-    fprintf(out, "%s[\"%s\", %.6g, %.6g, \"", is_first ? "" : ", ", name, highest / unit,
+        return false;
+    fprintf(out, "%s[\"%s\", %.6g, %.6g, \"", separator, name, highest / unit,
             sum / (double)ns / unit);
-    for (unsigned i = 0; i < spans; i++)
-        fputc(!curve->ns[i]
-                  ? 'A'
-                  : letters[(unsigned)(highest > 0
-                                           ? curve->sums[i] / (double)curve->ns[i] / highest * 62 +
-                                                 0.5
-                                           : 0)],
-              out);
+    for (unsigned i = 0; i < spans; i++) {
+        double level = highest > 0 ? means[i] / highest * 62 + 0.5 : 0;
+        fputc(PAGE_LETTERS[curve->ns[i] ? 1 + (unsigned)level : 0], out);
+    }
     fputs("\"]", out);
+    return true;
 }
 
 static void put_curves(const struct page_device *device, unsigned spans, FILE *out)
@@ -328,21 +299,16 @@ static void put_curves(const struct page_device *device, unsigned spans, FILE *o
                             [CURVE_CLOCK] = {"SM clock, MHz", 1},
                             [CURVE_BUSY] = {"NVML busy, %", 10000},
                             [CURVE_THROTTLED] = {"throttled, %", 0.01}};
-    bool any = false;
+    const char *separator = "";
     fputs(", [", out);
-    for (unsigned i = 0; device->curves && i < PAGE_CURVES; i++) {
-        uint64_t ns = 0;
-        for (unsigned k = 0; k < PAGE_BUCKETS; k++)
-            ns += device->curves[i].ns[k];
-        if (ns)
-            put_curve(&device->curves[i], spans, kinds[i].name, kinds[i].unit, !any, out);
-        any |= ns != 0;
-    }
+    for (unsigned i = 0; device->curves && i < PAGE_CURVES; i++)
+        if (put_curve(&device->curves[i], spans, kinds[i].name, kinds[i].unit, separator, out))
+            separator = ", ";
     fputc(']', out);
 }
 
 /* Writes the devices: [process, number, time of each kind, shares of each kind, curves, time after
- * start-up, process that it waited for longest or -1, how long]. */
+ * start-up]. */
 int page_put_use(const struct page *p, struct page_data *d)
 {
     const struct page_use *u = &p->use;
@@ -361,8 +327,7 @@ int page_put_use(const struct page *p, struct page_data *d)
         for (unsigned kind = 0; kind < USE_KINDS; kind++)
             put_shares(u, device->ns[kind], d->stream);
         put_curves(device, u->spans, d->stream);
-        fprintf(d->stream, ", %" PRIu64 ", %d, %" PRIu64 "]", device->run_ns,
-                device->whom_ns ? (int)device->whom : -1, device->whom_ns);
+        fprintf(d->stream, ", %" PRIu64 "]", device->run_ns);
     }
     fputs("]}", d->stream);
     return 0;

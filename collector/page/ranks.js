@@ -31,29 +31,6 @@ function blankSteps(ranks) {
     if (!row[steps]) row[steps] = row[mean] = null;
 }
 
-/* Adds the rank that each rank waited for longest. If jobs have the same rank numbers, it is not
- * known which one is meant. */
-function addWhom(ranks) {
-  const rank = columnAt(ranks, "rank"), behind = columnAt(ranks, "waits_ns") + 1;
-  const processes = new Map(), whom = new Map();
-  data.overview.processes.forEach(
-    ([, name], i) => processes.set(name, processes.has(name) ? -1 : i));
-  for (const device of data.use.devices) {
-    const [of, ns] = device.slice(-2), most = whom.get(device[0]);
-    if (ns && (!most || ns > most[1])) whom.set(device[0], [of, ns]);
-  }
-  const said = (row) => {
-    const most = whom.get(processes.get(row[rank]));
-    return most ? `${processName(most[0])}, ${time(most[1])}` : null;
-  };
-  const put = (list, item) => [...list.slice(0, behind), item, ...list.slice(behind)];
-  return {
-    ...ranks,
-    columns: put(ranks.columns, {key: "whom", type: "text", label: "most for"}),
-    rows: ranks.rows.map((row) => put(row, said(row)))
-  };
-}
-
 /* Draws the report's tables of ranks and collectives. */
 function drawWaits(box) {
   const shown = [
@@ -61,9 +38,8 @@ function drawWaits(box) {
       "ranks", "Waits between ranks",
       [
         "rank", "job", "host", "steps", "step_mean_ns", "compute_ns", "communication_ns",
-        "idle_share", "waits_ns", "whom", "late", "late_ns", "awaited_ns"
-      ],
-      addWhom
+        "idle_share", "waits_ns", "late", "late_ns", "awaited_ns"
+      ]
     ],
     [
       "arrivals", "Arrival of ranks at their collectives",
@@ -74,11 +50,11 @@ function drawWaits(box) {
     ]
   ];
   const differing = ["job", "host", "steps"];
-  for (const [key, title, columns, change] of shown) {
+  for (const [key, title, columns] of shown) {
     const table = tableOf(key);
     if (table && table.rows.length)
       add(box, el("h3", {}, title),
-        drawTable(change ? change(table) : table, {rows: 8, columns, differing, caption: title}));
+        drawTable(table, {rows: 8, columns, differing, caption: title}));
     /* Says which collectives the table does not count, for example if ranks were left out. */
     if (table && key === "arrivals" && table.behind)
       add(box, el("p", {class: "small", id: "arrivals-missed"}, table.behind.trim()));

@@ -25,7 +25,7 @@ function drawSourceLine(line, columns, most) {
 }
 
 /* Makes the element of a file, and a function that jumps to a line. */
-function sourceFile([path, title, cost, lines, costly, others], columns, most) {
+function sourceFile([path, title, cost, lines, left_out], columns, most) {
   const inside = el("div");
   const show = () => {
     if (inside.childElementCount) return;
@@ -40,10 +40,10 @@ function sourceFile([path, title, cost, lines, costly, others], columns, most) {
                            label)),
               el("th", {scope: "col"}, "line"), el("th", {scope: "col"}, "source"))),
           el("tbody", {}, lines.map((line) => drawSourceLine(line, columns, most))))),
-      costly + others > 0 &&
+      left_out > 0 &&
         el("p", {class: "small"},
-          `${count(costly + others)} more lines are not in this page, ${
-            count(costly)} of which cost something: gpuprof report --source shows them.`));
+          `${count(left_out)} more lines are not in this page: ` +
+            "gpuprof report --source shows them."));
   };
   const sums = sourceColumns.slice(0, 3)
                  .filter(([, , , i]) => cost[i] > 0)
@@ -108,9 +108,6 @@ sections.source = (box, source) => {
     columns.length > 0 && el("h3", {}, "Lines that cost most"),
     columns.length > 0 && el("p", {class: "small"}, "Choose one to see it in its file."),
     columns.length > 0 && drawDearest(source, files, columns),
-    el("h3", {}, "File by file"), files.map((file) => file.box),
-    source.files_left_out > 0 &&
-      el("p", {class: "small"},
-        `Not in this page: ${counted(source.files_left_out, "more file")}.`));
+    el("h3", {}, "File by file"), files.map((file) => file.box));
   files[0].open();
 };

@@ -193,6 +193,7 @@ def check_light_and_dark(page, chromium):
         return page.run("getComputedStyle(document.body).backgroundColor")
     light = ground()
     chromium.look_like(scheme="dark")
+    page.browser.wait("document.documentElement.dataset.theme === 'dark'")
     dark = ground()
     page.click("#theme")
     assert light != dark and ground() == light
@@ -300,8 +301,8 @@ def test_a_late_rank(chromium, run_verb, make_gpu, tmp_path):
     assert [device[5] for device in data_of_page(page)["use"]["devices"]] == [
         behind, 0, behind, behind]
     assert [[row[0], *row[-4:]] for row in page.rows("#ranks [aria-label^=Waits]")] == [
-        ["1", "", "4", "80.0 ms", "240 ms"] if rank == 1 else
-        [str(rank), "rank 1, 80.0 ms", "0", "0 ns", "0 ns"] for rank in range(4)]
+        ["1", "0 ns", "4", "80.0 ms", "240 ms"] if rank == 1 else
+        [str(rank), "80.0 ms", "0", "0 ns", "0 ns"] for rank in range(4)]
     heads = page.texts("#ranks [aria-label^=Waits] thead th")
     assert heads[0] == "rank" and not {"job", "host", "steps"} & set(heads)  # the same everywhere
     chromium.look_like(1280)
@@ -518,7 +519,7 @@ def test_hostile_names_are_inert(chromium, page_of, tmp_path):
         {row[0] for table in data_of(path)["tables"] for row in table["rows"] if row}
     for name in (HOSTILE[0], "nccl" + HOSTILE[1], *HOSTILE[2:4], HOSTILE[5]):
         assert name in names
-    assert "x" * 1000 + "\u2026" in names  # the rest is cut
+    assert any(re.fullmatch(r"x+\.\.\.x+", str(name)) and len(name) == 1000 for name in names)
     assert HOSTILE[0] in page.text("#kernels")
     page.check_quiet()
 
