@@ -16,13 +16,6 @@
 #include "base/message.h"
 #include "error.h"
 
-/* Returns whether the table needs every event in one place, so a combination cannot have it. */
-static bool is_asked_for(const struct table_info *info)
-{
-    return info->by != BY_NAME || info == &step_changes_table ||
-           (info >= step_tables && info < step_tables + STEP_TABLES);
-}
-
 unsigned part_report_needs(const struct table_info *info)
 {
     const struct {
@@ -39,11 +32,6 @@ unsigned part_report_needs(const struct table_info *info)
         if (info >= list[i].infos && info < list[i].infos + list[i].count)
             return list[i].needs;
     return 0;
-}
-
-bool part_report_has(const struct table_info *info)
-{
-    return !is_asked_for(info);
 }
 
 const char *part_report_missing(unsigned missing, char text[static PART_MISSING_BYTES])
@@ -182,38 +170,24 @@ static enum exit_code check_set(struct combination *c)
 {
     const struct part *first = &c->parts[0];
     struct part *sorted = calloc(first->count, sizeof *sorted);
-    uint32_t missing = 0;
-    if (!sorted)
-        return say_error("report", GPUPROF_NO_MEMORY);
-    for (uint32_t i = 0; i < c->part_count; i++) {
+    enum exit_code code = sorted ? EXIT_OK : say_error("report", GPUPROF_NO_MEMORY);
+    for (uint32_t i = 0; code == EXIT_OK && i < c->part_count; i++) {
         struct part *p = &c->parts[i];
-        enum exit_code code = EXIT_OK;
-        if (strcmp(p->set, first->set) != 0)
+        if (strcmp(p->set, first->set) != 0 || p->count != first->count || sorted[p->index].path)
             code = WRONG(c,
-                         "%s: is of another recording or job than %s, or files have "
-                         "come since: parts that add up are made of the same files",
-                         p->path, first->path);
-        else if (p->count != first->count)
-            code = WRONG(c, "%s: is one of %u parts, %s one of %u", p->path, p->count, first->path,
-                         first->count);
-        else if (sorted[p->index].path)
-            code = WRONG(c, "%s: is part %u of %u, as %s is", p->path, p->index, p->count,
-                         sorted[p->index].path);
-        if (code != EXIT_OK) {
-            free(sorted);
-            return code;
-        }
-        sorted[p->index] = *p;
+                         "%s is part %u of %u, which does not fit %s: name each part of one set "
+                         "once, all made of the same files",
+                         p->path, p->index, p->count, first->path);
+        else
+            sorted[p->index] = *p;
     }
-    for (uint32_t i = 0; i < first->count && !missing; i++)
-        missing = sorted[i].path ? 0 : i + 1;
-    enum exit_code code = EXIT_OK;
-    if (missing)
-        code = WRONG(c,
-                     "part %u of %u (they count from 0 on) is missing: %u of them "
-                     "are there; name all of them",
-                     missing - 1, first->count, c->part_count);
-    else
+    for (uint32_t i = 0; code == EXIT_OK && i < first->count; i++)
+        if (!sorted[i].path)
+            code = WRONG(c,
+                         "part %u of %u (they count from 0 on) is missing: %u of them are there; "
+                         "name all of them",
+                         i, first->count, c->part_count);
+    if (code == EXIT_OK)
         memcpy(c->parts, sorted, c->part_count * sizeof *sorted);
     free(sorted);
     return code;

@@ -101,9 +101,8 @@ enum exit_code combination_make(struct combination *c, uint32_t count, combinati
                                 void *context, bool quiet, bool groups);
 void combination_release(struct combination *c);
 
-/* Returns whether a combination can have the table. The rows are the same as from all recordings,
- * unless something is missing that part_report_needs names (enum part_missing). */
-bool part_report_has(const struct table_info *info);
+/* Returns what the table needs that parts may lack (enum part_missing). If it is not missing, rows
+ * are the same as from all recordings. */
 unsigned part_report_needs(const struct table_info *info);
 
 /* Writes the names of what is missing, separated by commas; returns `text`. */

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "report/part_verb.h"
 
-#include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file_at.h"
@@ -28,25 +27,24 @@ static const struct {
                  {"SLURM_PROCID", "SLURM_NTASKS"},
                  {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS"}};
 
-/* Returns the first option that a part cannot apply, without "--"; NULL: none. */
-static const char *chosen_option(const struct options *all, const struct report_options *o)
+/* Returns the first option that does not apply to parts, without "--"; NULL: none. */
+static const char *other_option(const struct options *all)
 {
+    const struct report_options *o = all->own;
     for (unsigned i = 0; i < SELECT_OPTIONS; i++)
         if (all->select.said[i])
             return select_option_name(i);
-    return o->by != BY_NAME             ? "by"
-           : o->is_mine                 ? "mine"
-           : o->source                  ? "source"
-           : o->groups == GROUPS_ALWAYS ? "group"
-           : all->step_range            ? "step-range"
-           : all->step_by               ? "step-by"
-           : o->step_samples > 0        ? "samples-per-step"
-                                        : NULL;
-}
-
-static const char *shown_option(const struct report_options *o)
-{
-    return o->table.format != FORMAT_BY_NAME  ? "format"
+    const char *chosen = o->by != BY_NAME             ? "by"
+                         : o->is_mine                 ? "mine"
+                         : o->source                  ? "source"
+                         : o->groups == GROUPS_ALWAYS ? "group"
+                         : all->step_range            ? "step-range"
+                         : all->step_by               ? "step-by"
+                         : o->step_samples > 0        ? "samples-per-step"
+                                                      : NULL;
+    if (chosen || o->is_combined)
+        return chosen;
+    return o->table.format != FORMAT_BY_NAME  ? "format" /* a part has all tables */
            : o->groups == GROUPS_NEVER        ? "no-group"
            : o->table.names                   ? "table"
            : o->table.sort                    ? "sort"
@@ -55,105 +53,54 @@ static const char *shown_option(const struct report_options *o)
                                               : NULL;
 }
 
-enum exit_code part_verb_check(const struct options *all, const struct report_view *view,
-                               enum report_format format)
+enum exit_code part_verb_check(const struct options *all, const struct report_view *view)
 {
     const struct report_options *o = all->own;
-    const char *chosen = chosen_option(all, o), *shown = shown_option(o);
+    const char *other = other_option(all);
     if (o->is_partial && o->is_combined)
         return usage_error("report: --partial and --combine cannot be combined: the first makes a "
                            "part, the second reads all parts");
     if (o->share && !o->is_partial)
         return usage_error("report: --share needs --partial");
-    if (chosen)
+    if (other)
         return usage_error("report: --%s cannot be combined with --%s, which covers everything "
-                           "recorded; leave it out, or run it on the recordings",
-                           chosen, o->is_partial ? "partial" : "combine");
-    if (o->is_partial && shown)
-        return usage_error("report: --%s cannot be combined with --partial, which writes all "
-                           "tables; give it with --combine",
-                           shown);
-    if (o->is_partial && !all->output)
-        return usage_error("report: --partial needs a file for the part; name it with -o");
-    struct stat status;
-    size_t length = o->is_partial ? strlen(all->output) : 0;
-    if (o->is_partial && (all->output[length - 1] == '/' ||
-                          (stat(all->output, &status) == 0 && S_ISDIR(status.st_mode))))
-        return usage_error("report: --partial: %s: not a file; name a file in an existing folder",
-                           all->output);
+                           "recorded",
+                           other, o->is_partial ? "partial" : "combine");
     if (o->is_partial)
-        return verb_output_is(all->output, "gz") || strstr(all->output, ".gz") ||
-                       strstr(all->output, ".zst")
-                   ? usage_error(
-                         "report: %s: parts cannot be compressed; name a file without .gz or .zst",
-                         all->output)
-                   : EXIT_OK;
-    if (format == FORMAT_HTML)
+        return all->output
+                   ? EXIT_OK
+                   : usage_error("report: --partial needs a file for the part; name it with -o");
+    if (view->format == FORMAT_HTML)
         return usage_error("report: parts cannot make a page; use --format=text, json or csv, or "
                            "run it on the recordings");
-    static const struct report nothing;
-    struct table tables[REPORT_TABLES_MAX];
-    unsigned count = report_tables(&nothing, tables);
-    for (unsigned i = 0; i < count; i++)
-        if (report_names(view, tables[i].info, 1) && !part_report_has(tables[i].info))
-            return usage_error("report: the table %s is not in parts, since it needs all events at "
+    const struct table_info *lacks = report_not_in_parts(view);
+    return lacks ? usage_error("report: the table %s is not in parts, since it needs all events at "
                                "once; run 'gpuprof report' on the recordings",
-                               tables[i].info->name);
-    return EXIT_OK;
-}
-
-/* Reads a number of at most SHARES_MAX + 1; *rest is the text after it. False: no digit. */
-static bool part_verb_read_number(const char *text, uint32_t *number, const char **rest)
-{
-    char *end;
-    unsigned long read = strtoul(text, &end, 10);
-    *number = read <= SHARES_MAX ? (uint32_t)read : SHARES_MAX + 1;
-    *rest = end;
-    return isdigit((unsigned char)text[0]);
-}
-
-static bool is_share(const struct share *share)
-{
-    return share->count <= SHARES_MAX && share->index < share->count;
+                               lacks->name)
+                 : EXIT_OK;
 }
 
 /* Finds the share from the option or else the launcher. *by is the source; NULL: none. */
 static enum exit_code find_share(const struct report_options *o, struct share *share,
                                  const char **by)
 {
-    const char *rest;
-    unsigned half = 0; /* 1 + index of the first launcher that gives no count; 0: none */
-    *share = (struct share){.count = 1};
+    char text[64] = "0/1", rest;
+    *share = (struct share){0};
     *by = o->share ? "--share" : NULL;
-    if (o->share && (!part_verb_read_number(o->share, &share->index, &rest) || *rest != '/' ||
-                     !part_verb_read_number(rest + 1, &share->count, &rest) || *rest))
-        return usage_error("report: --share: '%s' is not I/N, such as 0/4", o->share);
+    if (o->share)
+        snprintf(text, sizeof text, "%s", o->share);
     for (unsigned i = 0; !*by && i < sizeof launchers / sizeof launchers[0]; i++) {
         const char *index = getenv(launchers[i].index), *count = getenv(launchers[i].count);
-        if (index && !count && !half)
-            half = i + 1;
         if (!index || !count)
             continue;
         *by = launchers[i].index;
-        if (!part_verb_read_number(index, &share->index, &rest) || *rest ||
-            !part_verb_read_number(count, &share->count, &rest) || *rest)
-            return usage_error("report: %s=%s and %s=%s do not name a share; give --share=I/N",
-                               launchers[i].index, index, launchers[i].count, count);
-        if (!is_share(share))
-            return usage_error("report: %s=%s and %s=%s: share %s of %s does not exist: shares "
-                               "count from 0, and there are at most %u; give --share=I/N",
-                               launchers[i].index, index, launchers[i].count, count, index, count,
-                               SHARES_MAX);
+        snprintf(text, sizeof text, "%s/%s", index, count);
     }
-    if (!*by && half)
-        return usage_error("report: %s=%s is set, but %s, the number of processes, is not; set it, "
-                           "or give --share=I/N",
-                           launchers[half - 1].index, getenv(launchers[half - 1].index),
-                           launchers[half - 1].count);
-    if (!is_share(share))
-        return usage_error(
-            "report: share %u of %u does not exist: shares count from 0, and there are at most %u",
-            share->index, share->count, SHARES_MAX);
+    if (sscanf(text, "%9u/%9u%c", &share->index, &share->count, &rest) != 2 ||
+        share->index >= share->count || share->count > SHARES_MAX)
+        return usage_error("report: %s: '%s' is not I/N, such as 0/4: shares count from 0, and "
+                           "there are at most %u; give --share=I/N",
+                           *by, text, SHARES_MAX);
     return EXIT_OK;
 }
 

@@ -10,8 +10,7 @@
 
 /* Checks whether a part can be written, or a combination shown, with these options. Returns
  * EXIT_OK, or EXIT_USAGE after one line that says what is wrong. */
-enum exit_code part_verb_check(const struct options *options, const struct report_view *view,
-                               enum report_format format);
+enum exit_code part_verb_check(const struct options *options, const struct report_view *view);
 
 enum exit_code part_verb(const struct options *options);
 

@@ -14,6 +14,8 @@ struct report_view {
     enum report_by by;
     const char *tables; /* names separated by commas; NULL: the most useful ones, or all */
     bool is_full;       /* show all tables if none is named */
+    bool groups;        /* see struct report_request */
+    enum report_format format;
     struct table_view how;
 };
 

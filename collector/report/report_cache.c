@@ -22,22 +22,72 @@ struct kept_head {
     uint32_t key_bytes, files_bytes;
     const char *hash; /* of the state of these files */
     uint32_t count;   /* number of parts */
-    bool has_memory;
 };
 
-/* Hashes the current state of each file, also that it is missing. Returns `text`. */
+/* ---- the key --------------------------------------------------------------------------------- */
+
+/* Hashes the state of a file, also that it is missing. Returns whether it is there. */
+static bool add_file(struct sha256 *hash, const char *path, struct stat *status)
+{
+    bool is_there = stat(path, status) == 0;
+    const uint64_t facts[] = {status->st_dev, status->st_ino, (uint64_t)status->st_size,
+                              (uint64_t)status->st_mtim.tv_sec, (uint64_t)status->st_mtim.tv_nsec};
+    sha256_add(hash, &is_there, sizeof is_there);
+    sha256_add(hash, facts, is_there ? sizeof facts : 0);
+    return is_there;
+}
+
+/* Adds a process's file and what loading found, part of which may be in a live file elsewhere.
+ * Returns false if the file grew or was put together here: it differs from what is on disk. */
+static bool add_process(struct sha256 *hash, const struct process *p)
+{
+    struct stat status;
+    const uint64_t found[] = {p->block_count, p->record_count, p->end_reason, p->live.count};
+    sha256_add(hash, found, sizeof found);
+    sha256_add(hash, &p->losses, sizeof p->losses);
+    return add_file(hash, p->file.path, &status) && (uint64_t)status.st_size == p->file.size;
+}
+
+bool kept_is_worth_it(const struct recording *rec)
+{
+    uint64_t records = 0;
+    bool has_ended = true;
+    for (uint32_t i = 0; i < rec->count; i++) {
+        records += rec->processes[i]->record_count;
+        has_ended &= !process_runs(rec->processes[i]);
+    }
+    return has_ended && records >= KEPT_RECORDS;
+}
+
+void kept_key_make(struct kept_key *k, const struct recording *rec, const struct options *options)
+{
+    struct stat status;
+    struct sha256 hash;
+    char text[SHA256_BASE64_BYTES];
+    *k = (struct kept_key){0};
+    if (options->no_index || options->path_count != 1 || rec->unread_files || rec->left_out ||
+        stat(options->paths[0], &status) < 0 || !S_ISDIR(status.st_mode))
+        return;
+    sha256_init(&hash);
+    bool is_there = add_file(&hash, "/proc/self/exe", &status);
+    sha256_add(&hash, &options->clock, sizeof options->clock);
+    for (uint32_t i = 0; is_there && i < rec->count; i++)
+        is_there = add_process(&hash, rec->processes[i]);
+    _Static_assert(KEPT_KEY_BYTES < sizeof text, "the key is most of the hash");
+    memcpy(k->bytes, sha256_base64(&hash, text), KEPT_KEY_BYTES);
+    k->is_made = is_there && kept_is_worth_it(rec);
+}
+
+/* ---- the file -------------------------------------------------------------------------------- */
+
+/* Hashes the current state of each file. Returns `text`. */
 static const char *hash_of_files(const char *names, size_t length, char *text)
 {
+    struct stat status;
     struct sha256 hash;
     sha256_init(&hash);
-    for (size_t at = 0; at < length; at += strlen(names + at) + 1) {
-        struct stat s;
-        bool is_there = stat(names + at, &s) == 0;
-        const uint64_t facts[] = {s.st_dev, s.st_ino, (uint64_t)s.st_size,
-                                  (uint64_t)s.st_mtim.tv_sec, (uint64_t)s.st_mtim.tv_nsec};
-        sha256_add(&hash, &is_there, sizeof is_there);
-        sha256_add(&hash, facts, is_there ? sizeof facts : 0);
-    }
+    for (size_t at = 0; at < length; at += strlen(names + at) + 1)
+        add_file(&hash, names + at, &status);
     return sha256_base64(&hash, text);
 }
 
@@ -112,8 +162,6 @@ int report_cache_memory(struct report_cache *k, struct combination *c)
                                                  : 0;
 }
 
-/* ---- the file -------------------------------------------------------------------------------- */
-
 /* Reads or writes what precedes the findings. */
 static void carry_head(struct part *p, struct kept_head *h)
 {
@@ -121,11 +169,9 @@ static void carry_head(struct part *p, struct kept_head *h)
     part_bytes(p, &h->files, &h->files_bytes);
     part_text(p, &h->hash);
     part_u32(p, &h->count);
-    part_flag(p, &h->has_memory);
 }
 
-static int report_cache_write_all(int fd, const struct kept_key *key, const struct combination *c,
-                                  bool has_memory)
+static int report_cache_write_all(int fd, const struct kept_key *key, const struct combination *c)
 {
     char hash[SHA256_BASE64_BYTES];
     const struct recording *rec = &c->rec;
@@ -134,14 +180,12 @@ static int report_cache_write_all(int fd, const struct kept_key *key, const stru
                           .files = (const uint8_t *)rec->looked_at,
                           .files_bytes = (uint32_t)rec->looked_at_bytes,
                           .hash = hash_of_files(rec->looked_at, rec->looked_at_bytes, hash),
-                          .count = c->part_count,
-                          .has_memory = has_memory};
+                          .count = c->part_count};
     struct part head;
     int error = part_begin(&head, fd, 0);
     head.count = 1;
     carry_head(&head, &h);
-    if (has_memory)
-        put_findings(&head, c->report.findings);
+    put_findings(&head, c->report.findings);
     error = error < 0 ? error : part_end(&head);
     uint64_t end = head.file_bytes;
     part_release(&head);
@@ -153,14 +197,13 @@ static int report_cache_write_all(int fd, const struct kept_key *key, const stru
     return error;
 }
 
-void report_cache_write(const char *folder, const struct kept_key *key, const struct combination *c,
-                        bool has_memory)
+void report_cache_write(const char *folder, const struct kept_key *key, const struct combination *c)
 {
     char path[PATH_MAX];
     struct new_file file;
     if (new_file_open(&file, path_in(folder, path), 0600) < 0)
         return;
-    if (report_cache_write_all(file.fd, key, c, has_memory) < 0)
+    if (report_cache_write_all(file.fd, key, c) < 0)
         new_file_drop(&file);
     else
         new_file_place(&file, false);
@@ -200,7 +243,6 @@ bool report_cache_read(struct report_cache *k, const char *folder, const struct 
     carry_head(&k->head, &h);
     k->at = k->head.file_bytes;
     k->count = h.count;
-    k->has_memory = h.has_memory;
     return !k->head.has_failed && h.count && h.count <= WORKERS_MAX &&
            report_cache_is_same(&h, key);
 }

@@ -4,20 +4,39 @@
  * FOLDER/.gpuprof-report has the parts that the first report was combined from, and its findings
  * about memory. Every table that parts can give comes from there (report/part_report.h). It is
  * derived data and may be deleted at any time. It begins with a part (query/part_file.h) that has
- * the key of kept_key.h, the state of other files used to resolve names, and the findings; the
+ * a key, the state of other files used to resolve names, and the findings; the
  * report's parts follow. It is used only while all these files are unchanged.
  */
 #ifndef GPUPROF_COLLECTOR_REPORT_CACHE_H
 #define GPUPROF_COLLECTOR_REPORT_CACHE_H
 
-#include "report/kept_key.h"
+#include "base/options.h"
+#include "read/recording.h"
 #include "report/part_report.h"
+
+#ifndef KEPT_RECORDS /* tests set a smaller number */
+#define KEPT_RECORDS 1000000u
+#endif
+
+#define KEPT_KEY_BYTES 32
+
+/* Identifies the sources: a hash of this program, of each recording's inode, size and time, and of
+ * what loading found. */
+struct kept_key {
+    bool is_made; /* false: nothing is stored */
+    uint8_t bytes[KEPT_KEY_BYTES];
+};
+
+/* Returns whether the recording has ended and has at least KEPT_RECORDS records; others are read
+ * again as fast. */
+bool kept_is_worth_it(const struct recording *rec);
+
+void kept_key_make(struct kept_key *k, const struct recording *rec, const struct options *options);
 
 struct report_cache {
     int fd;             /* owned; -1: not open */
     uint64_t at, bytes; /* where the next part begins; length of the file */
     uint32_t count;     /* number of parts */
-    bool has_memory;    /* the head has the findings about memory */
     struct part head;
 };
 
@@ -33,9 +52,9 @@ enum exit_code report_cache_part(void *kept, uint32_t index, struct part *part);
  * GPUPROF_NO_MEMORY the report must be made anew. */
 int report_cache_memory(struct report_cache *k, struct combination *c);
 
-/* Stores a combination of parts that were read from files. `has_memory`: with its findings about
- * memory. A failure to write is ignored. */
-void report_cache_write(const char *folder, const struct kept_key *key, const struct combination *c,
-                        bool has_memory);
+/* Stores a combination of parts that were read from files, with its findings about memory. A
+ * failure to write is ignored. */
+void report_cache_write(const char *folder, const struct kept_key *key,
+                        const struct combination *c);
 
 #endif

@@ -47,7 +47,7 @@ static int report_print_losses(const struct report *r, const struct report_view 
 static void print_gpu_rows(const struct recording *rec, FILE *out)
 {
     struct missing_reason found[MISSING_REASONS_MAX];
-    unsigned count = gpu_statuses_find(rec, found), left = rec->count;
+    unsigned count = gpu_statuses_find(rec, found);
     for (unsigned i = 0; i < count; i++) {
         char *clean = json_line(found[i].reason);
         if (found[i].processes < rec->count)
@@ -55,12 +55,8 @@ static void print_gpu_rows(const struct recording *rec, FILE *out)
                     clean ? clean : "?");
         else
             fprintf(out, "GPU rows %s\n", clean ? clean : "?");
-        left -= found[i].processes;
         free(clean);
     }
-    if (left)
-        fprintf(out, "GPU rows in %u of %u processes: the trace says why for each\n", left,
-                rec->count);
 }
 
 /* Says what a combination of parts lacks. */
@@ -96,26 +92,25 @@ static int print_recording(const struct report *r, const struct report_view *v, 
 
 /* Fills `tables` with those to be shown; returns the number. */
 static unsigned wanted_tables(const struct report *r, const struct report_view *v,
-                              enum report_format format, struct table *tables)
+                              struct table *tables)
 {
     unsigned all = report_tables(r, tables), count = 0;
     for (unsigned i = 0; i < all; i++)
-        if (report_wants(v, tables[i].info, format))
+        if (report_wants(v, tables[i].info, v->format))
             tables[count++] = tables[i];
     return count;
 }
 
-static int print_tables(const struct report *r, const struct report_view *v,
-                        enum report_format format, FILE *out)
+static int print_tables(const struct report *r, const struct report_view *v, FILE *out)
 {
     struct table tables[REPORT_TABLES_MAX];
-    unsigned count = wanted_tables(r, v, format, tables);
+    unsigned count = wanted_tables(r, v, tables);
     int error = 0;
-    if (format == FORMAT_TEXT)
+    if (v->format == FORMAT_TEXT)
         report_tables_order(v, tables, count);
     for (unsigned i = 0; error == 0 && i < count; i++)
-        error = format == FORMAT_TEXT ? table_print_text(&tables[i], &v->how, out)
-                                      : table_print_json(&tables[i], &v->how, out);
+        error = v->format == FORMAT_TEXT ? table_print_text(&tables[i], &v->how, out)
+                                         : table_print_json(&tables[i], &v->how, out);
     return error;
 }
 
@@ -157,7 +152,7 @@ int report_print_text(const struct report *r, const struct report_view *v, FILE 
     else if (!recording_has_gpu(r->rec) || missing_reasons_find(r->rec, "gpu_rows", found))
         print_gpu_rows(r->rec, out); /* explains empty GPU tables */
     if (error == 0)
-        error = print_tables(r, v, FORMAT_TEXT, out);
+        error = print_tables(r, v, out);
     if (error == 0 && !v->tables && !v->is_full && v->by <= BY_RANGE)
         error = print_others(r, v, out);
     return error < 0 ? error : report_print_losses(r, v, out);
@@ -167,7 +162,7 @@ enum exit_code report_write_csv(const struct report *r, const struct report_view
                                 const char *path, uint64_t *room)
 {
     struct table tables[REPORT_TABLES_MAX];
-    unsigned count = wanted_tables(r, v, FORMAT_CSV, tables);
+    unsigned count = wanted_tables(r, v, tables);
     return tables_write_csv(tables, count, &v->how, path, room);
 }
 
@@ -209,7 +204,7 @@ int report_print_json(const struct report *r, const struct report_view *v, FILE 
             fprintf(out, "\"overview\": null");
         else
             overview_print_json(&o, out);
-        error = print_tables(r, v, FORMAT_JSON, out);
+        error = print_tables(r, v, out);
     }
     fprintf(out, "\n}\n");
     return error;

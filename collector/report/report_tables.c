@@ -64,11 +64,6 @@ static unsigned request_of(const struct report_view *v, const struct table_info 
     return own < old ? own : old;
 }
 
-static bool report_tables_is_named(const struct report_view *v, const struct table_info *info)
-{
-    return request_of(v, info) != UINT_MAX;
-}
-
 const struct table_info *report_table_at(unsigned index)
 {
     static const struct report nothing; /* only the declarations are used */
@@ -80,22 +75,21 @@ bool report_names(const struct report_view *v, const struct table_info *infos, u
 {
     bool any = false;
     for (unsigned i = 0; v->tables && i < count; i++)
-        any |= report_tables_is_named(v, &infos[i]);
+        any |= request_of(v, &infos[i]) != UINT_MAX;
     return any;
 }
 
-unsigned report_leaves(const struct report_view *v, enum report_format format,
-                       const struct recording *rec)
+unsigned report_leaves(const struct report_view *v, const struct recording *rec)
 {
     static const struct report nothing; /* only the declarations are used */
     struct table_list lists[LISTS_MAX];
     unsigned count = list_tables(&nothing, lists), parts = 0, missing = report_parts_missing(rec);
-    bool is_text = format == FORMAT_TEXT;
+    bool is_text = v->format == FORMAT_TEXT;
     if (is_text && !v->tables && !v->is_full)
         return missing | REPORT_UNSEEN | REPORT_HOST;
-    if (v->tables && format == FORMAT_JSON) /* JSON has sums beside tables without rows */
+    if (v->tables && v->format == FORMAT_JSON) /* JSON has sums beside tables without rows */
         return 0;
-    if (!v->tables || v->by != BY_NAME || !(is_text || format == FORMAT_CSV))
+    if (!v->tables || v->by != BY_NAME || !(is_text || v->format == FORMAT_CSV))
         return missing;
     for (unsigned i = 0; i < count; i++)
         parts |= report_names(v, lists[i].infos, lists[i].count) ? lists[i].parts : 0;
@@ -104,17 +98,14 @@ unsigned report_leaves(const struct report_view *v, enum report_format format,
     return (REPORT_EVERYTHING & ~parts) | missing;
 }
 
-uint64_t report_only(const struct report_view *v, enum report_format format)
+uint64_t report_only(const struct report_view *v)
 {
-    static const struct report nothing;
-    struct table tables[REPORT_TABLES_MAX];
-    unsigned count = report_tables(&nothing, tables);
+    const struct table_info *info;
     uint64_t only = 0;
-    if (!v->tables || (format != FORMAT_TEXT && format != FORMAT_CSV))
+    if (!v->tables || (v->format != FORMAT_TEXT && v->format != FORMAT_CSV))
         return 0;
-    for (unsigned i = 0; i < count; i++) {
-        unsigned number =
-            report_tables_is_named(v, tables[i].info) ? analyses_find(tables[i].info) : 64;
+    for (unsigned i = 0; (info = report_table_at(i)); i++) {
+        unsigned number = report_names(v, info, 1) ? analyses_find(info) : 64;
         if (number == ANALYSES_COUNT)
             return 0;
         only |= number < 64 ? UINT64_C(1) << number : 0;
@@ -122,21 +113,28 @@ uint64_t report_only(const struct report_view *v, enum report_format format)
     return analyses_are_of_rows(only) ? only : 0;
 }
 
-unsigned report_needs(const struct report_view *v, enum report_format format)
+unsigned report_needs(const struct report_view *v)
 {
-    static const struct report nothing;
-    struct table tables[REPORT_TABLES_MAX];
-    unsigned count = report_tables(&nothing, tables);
-    unsigned needs = !v->tables || format == FORMAT_HTML ? PART_ALL : 0;
-    for (unsigned i = 0; i < count; i++)
-        if (report_names(v, tables[i].info, 1))
-            needs |= part_report_needs(tables[i].info);
-    return format == FORMAT_JSON ? needs | PART_OVERVIEW : needs;
+    const struct table_info *info;
+    unsigned needs = !v->tables || v->format == FORMAT_HTML ? PART_ALL : 0;
+    for (unsigned i = 0; (info = report_table_at(i)); i++)
+        needs |= report_names(v, info, 1) ? part_report_needs(info) : 0;
+    return v->format == FORMAT_JSON ? needs | PART_OVERVIEW : needs;
 }
 
-bool report_leaves_hangs(const struct report_view *v, enum report_format format)
+const struct table_info *report_not_in_parts(const struct report_view *v)
 {
-    return !(report_needs(v, format) & (PART_HANGS | PART_COLLECTIVES | PART_OVERVIEW));
+    const struct table_info *info;
+    for (unsigned i = 0; (info = report_table_at(i)); i++)
+        if (report_names(v, info, 1) && (info->by != BY_NAME || info == &step_changes_table ||
+                                         (info >= step_tables && info < step_tables + STEP_TABLES)))
+            return info;
+    return NULL;
+}
+
+bool report_leaves_hangs(const struct report_view *v)
+{
+    return !(report_needs(v) & (PART_HANGS | PART_COLLECTIVES | PART_OVERVIEW));
 }
 
 /* Returns whether the table is shown. --by=stack shows its table alone, not among all others. */
@@ -146,7 +144,7 @@ bool report_wants(const struct report_view *v, const struct table_info *info,
     if (!info->key && format != FORMAT_CSV)
         return false; /* a part of every text and JSON in another form */
     if (v->tables)
-        return report_tables_is_named(v, info);
+        return report_names(v, info, 1);
     if (info->by != BY_NAME)
         return info->by == v->by;
     if (format != FORMAT_TEXT || info->place == PLACE_URGENT)
@@ -173,26 +171,20 @@ void report_tables_order(const struct report_view *v, struct table *tables, unsi
     }
 }
 
-static bool report_tables_is_word(const char *word, size_t length, const char *name)
+static bool is_word(const char *word, size_t length, const char *name)
 {
-    return strlen(name) == length && memcmp(word, name, length) == 0;
+    return name && strlen(name) == length && memcmp(word, name, length) == 0;
 }
 
-static enum exit_code check_table(const char *word, const struct report_view *v,
-                                  const struct table *tables, unsigned count)
+static enum exit_code check_table(const struct report_view *v, const char *word, size_t length)
 {
     char text[NEAREST_TEXT_BYTES];
-    size_t length = strcspn(word, ",");
     struct nearest nearest = nearest_to(word, length);
-    for (unsigned i = 0; i < count; i++) {
-        const struct table_info *info = tables[i].info;
+    const struct table_info *info;
+    for (unsigned i = 0; (info = report_table_at(i)); i++) {
         nearest_offer(&nearest, info->name);
-        if (!report_tables_is_word(word, length, info->name) &&
-            (!info->old_name || !report_tables_is_word(word, length, info->old_name)))
+        if (!is_word(word, length, info->name) && !is_word(word, length, info->old_name))
             continue;
-        if (v->by == BY_PYTHON_LINE && strcmp(info->name, "ops") == 0)
-            return usage_error("report: --by=python-line: operators have no rows by line; use "
-                               "--by=stack, or the table calls_by_python_line");
         if (info->by == BY_NAME || info->by == v->by)
             return EXIT_OK;
         return usage_error("report: the table %s needs --%s", info->name,
@@ -201,59 +193,32 @@ static enum exit_code check_table(const char *word, const struct report_view *v,
                            : info->by == BY_SOURCE ? "source=DIR"
                                                    : "by=python-line");
     }
-    for (unsigned i = 0; i < count; i++) {
-        const struct table_info *info = tables[i].info; /* one name may have several files */
-        const char *file = info->csv_name ? info->csv_name : info->key;
-        if (file && report_tables_is_word(word, length, file))
-            return usage_error("report: '%s' is a csv file of the table %s; give --table=%s", file,
-                               info->name, info->name);
-    }
     return usage_error("report: unknown table '%.*s'%s; 'gpuprof help report' lists the tables",
                        (int)length, word, nearest_text(&nearest, "", text));
 }
 
-/* Checks the --sort column. `r` NULL: every shown table counts, not only those with rows. */
-static enum exit_code check_sort(const struct report_view *v, enum report_format format,
-                                 struct table *tables, unsigned count, const struct report *r)
+static enum exit_code check_sort(const struct report_view *v)
 {
-    const struct table_info *infos[REPORT_TABLES_MAX];
+    const struct table_info *info, *infos[REPORT_TABLES_MAX];
     unsigned wanted = 0;
-    for (unsigned i = 0; v->how.sort && i < count; i++)
-        if (report_wants(v, tables[i].info, format) &&
-            table_column(tables[i].info, v->how.sort) >= 0)
-            return EXIT_OK;
-    for (unsigned i = 0; v->how.sort && i < count; i++) {
-        if (!report_wants(v, tables[i].info, format))
+    for (unsigned i = 0; (info = report_table_at(i)); i++) {
+        if (!report_wants(v, info, v->format))
             continue;
-        bool is_there = !r;
-        if (r && table_begin(&tables[i], &v->how, format) == 0)
-            is_there = tables[i].is_there && tables[i].count;
-        if (r)
-            table_end(&tables[i]);
-        if (is_there)
-            infos[wanted++] = tables[i].info;
+        if (table_column(info, v->how.sort) >= 0)
+            return EXIT_OK;
+        infos[wanted++] = info;
     }
-    return v->how.sort ? table_sort_unknown("report", v->how.sort, infos, wanted) : EXIT_OK;
+    return table_sort_unknown("report", v->how.sort, infos, wanted);
 }
 
-enum exit_code report_view_check(const struct report_view *v, enum report_format format)
+enum exit_code report_view_check(const struct report_view *v)
 {
-    static const struct report nothing; /* only the declarations of tables are used */
-    struct table tables[REPORT_TABLES_MAX];
-    unsigned count = report_tables(&nothing, tables);
     for (const char *word = v->tables; word;) {
-        enum exit_code code = check_table(word, v, tables, count);
+        size_t length = strcspn(word, ",");
+        enum exit_code code = check_table(v, word, length);
         if (code != EXIT_OK)
             return code;
-        word += strcspn(word, ",");
-        word = *word ? word + 1 : NULL;
+        word = word[length] ? word + length + 1 : NULL;
     }
-    return v->tables ? check_sort(v, format, tables, count, NULL) : EXIT_OK;
-}
-
-enum exit_code report_sort_check(const struct report *r, const struct report_view *v,
-                                 enum report_format format)
-{
-    struct table tables[REPORT_TABLES_MAX];
-    return check_sort(v, format, tables, report_tables(r, tables), r);
+    return v->how.sort ? check_sort(v) : EXIT_OK;
 }

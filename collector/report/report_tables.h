@@ -25,29 +25,28 @@ bool report_names(const struct report_view *v, const struct table_info *infos, u
 /* Returns what a report of this format and recording can skip (enum report_part): what the
  * recording has no data for; in text and csv, the first screen included, all that is not named; and
  * in text without options the numbers that only --full shows. */
-unsigned report_leaves(const struct report_view *v, enum report_format format,
-                       const struct recording *rec);
+unsigned report_leaves(const struct report_view *v, const struct recording *rec);
 
 /* If the report shows only tables of sums made from resolved events, returns them as bits of enum
  * sums_table. Returns 0 if it shows more. */
-uint64_t report_only(const struct report_view *v, enum report_format format);
+uint64_t report_only(const struct report_view *v);
 
 /* Returns what the report shows that no part has: enum part_missing. */
-unsigned report_needs(const struct report_view *v, enum report_format format);
+unsigned report_needs(const struct report_view *v);
+
+/* Returns a named table that needs all events in one place, so that no combination of parts has it;
+ * NULL: there is none. */
+const struct table_info *report_not_in_parts(const struct report_view *v);
 
 /* Returns whether the report shows nothing about hanging calls. */
-bool report_leaves_hangs(const struct report_view *v, enum report_format format);
+bool report_leaves_hangs(const struct report_view *v);
 
 /* Returns whether a report of this format has the table. */
 bool report_wants(const struct report_view *v, const struct table_info *info,
                   enum report_format format);
 
-/* Returns EXIT_OK, or EXIT_USAGE after one line about an unknown table, or a column that the named
+/* Returns EXIT_OK, or EXIT_USAGE after one line about an unknown table, or a column that all shown
  * tables lack. */
-enum exit_code report_view_check(const struct report_view *v, enum report_format format);
-
-/* Checks the --sort column if no table is named: a table of the report must have it. */
-enum exit_code report_sort_check(const struct report *r, const struct report_view *v,
-                                 enum report_format format);
+enum exit_code report_view_check(const struct report_view *v);
 
 #endif

@@ -25,40 +25,30 @@
 #define SAMPLES_MAX       1e15
 #define WORKERS_UNASKED   16u
 
-static int print_as(struct report *r, const struct report_view *view, enum report_format format,
-                    FILE *text)
-{
-    int error =
-        format == FORMAT_JSON ? report_print_json(r, view, text) : report_print_text(r, view, text);
-    say_error("report", error);
-    return error;
-}
-
 static enum exit_code report_print(struct report *r, const struct report_view *view,
-                                   const struct options *options, enum report_format format,
-                                   report_page_fn *page)
+                                   const struct options *options, report_page_fn *page)
 {
     struct output out;
     const char *path = options->output;
     uint64_t room = verb_output_room(recording_bytes(r->rec));
-    enum exit_code code = report_sort_check(r, view, format);
-    if (code == EXIT_OK && format == FORMAT_CSV)
+    if (view->format == FORMAT_CSV)
         return report_write_csv(r, view, path, &room);
-    if (code == EXIT_OK)
-        code = verb_output_open(&out, path, &room);
+    enum exit_code code = verb_output_open(&out, path, &room);
     if (code != EXIT_OK)
         return code;
-    int error = format == FORMAT_HTML ? page(r, view, options, out.stream)
-                                      : print_as(r, view, format, out.stream);
+    int error = view->format == FORMAT_HTML   ? page(r, view, options, out.stream)
+                : view->format == FORMAT_JSON ? report_print_json(r, view, out.stream)
+                                              : report_print_text(r, view, out.stream);
+    if (view->format != FORMAT_HTML) /* a page reports its own errors */
+        say_error("report", error);
     return verb_output_close(&out, path, error);
 }
 
 /* Steps are shown if an option defines them or their size, or names their table. */
-static struct step_request request_of(const struct options *options, const struct report_view *view,
-                                      enum report_format format)
+static struct step_request request_of(const struct options *options, const struct report_view *view)
 {
     const struct report_options *own = options->own;
-    return (struct step_request){.is_wanted = format == FORMAT_HTML || options->step_by ||
+    return (struct step_request){.is_wanted = view->format == FORMAT_HTML || options->step_by ||
                                               options->step_range || own->step_samples > 0 ||
                                               report_names(view, step_tables, STEP_TABLES),
                                  .by = options->step_by,
@@ -69,26 +59,23 @@ static struct step_request request_of(const struct options *options, const struc
 /* Returns an error if a named table is incomplete in these parts. */
 static enum exit_code check_missing(const struct report *r, const struct report_view *view)
 {
-    static const struct report nothing;
-    struct table tables[REPORT_TABLES_MAX];
-    unsigned count = report_tables(&nothing, tables);
+    const struct table_info *info;
     char text[PART_MISSING_BYTES];
-    for (unsigned i = 0; i < count; i++) {
-        unsigned missing = r->missing & part_report_needs(tables[i].info);
-        if (missing && report_names(view, tables[i].info, 1))
+    for (unsigned i = 0; (info = report_table_at(i)); i++) {
+        unsigned missing = r->missing & part_report_needs(info);
+        if (missing && report_names(view, info, 1))
             return usage_error("report: the table %s is incomplete in parts: these recordings have "
                                "%s; run 'gpuprof report' on the recordings",
-                               tables[i].info->name, part_report_missing(missing, text));
+                               info->name, part_report_missing(missing, text));
     }
     return EXIT_OK;
 }
 
 /* Says what parts lack, if no table was named. */
-static void say_missing(const struct report *r, const struct report_view *view,
-                        enum report_format format)
+static void say_missing(const struct report *r, const struct report_view *view)
 {
     char text[PART_MISSING_BYTES];
-    if (!view->tables && format != FORMAT_TEXT && r->missing)
+    if (!view->tables && view->format != FORMAT_TEXT && r->missing)
         message("report: not available when parts are combined: %s; run 'gpuprof report' on the "
                 "recordings",
                 part_report_missing(r->missing, text));
@@ -101,7 +88,7 @@ static void say_few_times(void)
 }
 
 static enum exit_code show_combination(struct combination *c, const struct options *options,
-                                       const struct report_view *view, enum report_format format,
+                                       const struct report_view *view,
                                        const struct next_words *next)
 {
     report_print_next(&c->report, next);
@@ -112,18 +99,11 @@ static enum exit_code show_combination(struct combination *c, const struct optio
                 "them share a row");
     enum exit_code code = check_missing(&c->report, view);
     if (code == EXIT_OK)
-        code = report_print(&c->report, view, options, format, NULL);
+        code = report_print(&c->report, view, options, NULL);
     if (code != EXIT_OK)
         return code;
-    say_missing(&c->report, view, format);
+    say_missing(&c->report, view);
     return walk_verdict(&c->report.walk, options->strict);
-}
-
-static bool groups_of(const struct options *options, enum report_format format)
-{
-    const struct report_options *own = options->own;
-    bool is_text = format == FORMAT_TEXT || format == FORMAT_HTML;
-    return own->groups == GROUPS_ALWAYS || (own->groups == GROUPS_IN_TEXT && is_text);
 }
 
 struct named_parts {
@@ -138,20 +118,19 @@ static enum exit_code read_named(void *context, uint32_t index, struct part *par
     return part_read(part, named->paths[index], named->copies, &named->end);
 }
 
-static enum exit_code combine(const struct options *options, const struct report_view *view,
-                              enum report_format format)
+static enum exit_code combine(const struct options *options, const struct report_view *view)
 {
     struct combination c;
     struct named_parts named = {options->paths, file_unnamed(), 0};
     if (named.copies < 0)
         return verb_output_failed(NULL, GPUPROF_SPOOL);
     enum exit_code code = combination_make(&c, (uint32_t)options->path_count, read_named, &named,
-                                           false, groups_of(options, format));
+                                           false, view->groups);
     if (code == EXIT_OK) {
         struct next_words next;
         next_words_init(&next, options->command, NULL, 0); /* the recordings' place is unknown */
         recorded_program(&c.rec, &next);
-        code = show_combination(&c, options, view, format, &next);
+        code = show_combination(&c, options, view, &next);
         next_words_release(&next);
     }
     combination_release(&c);
@@ -162,10 +141,9 @@ static enum exit_code combine(const struct options *options, const struct report
 /* Returns the tables (bits as in report_only) if a selection needs only rows, else 0. The library
  * that launched a kernel is known only after reading everything. */
 static uint64_t only_rows(const struct recording *rec, const struct options *options,
-                          const struct report_view *view, enum report_format format,
-                          const struct step_request *steps)
+                          const struct report_view *view, const struct step_request *steps)
 {
-    uint64_t only = report_only(view, format);
+    uint64_t only = report_only(view);
     bool has_makers =
         only >> ANALYSIS_kernels_sums & 1 && !(report_parts_missing(rec) & REPORT_LIBRARIES);
     return options->select.is_given && !steps->is_wanted && !has_makers ? only : 0;
@@ -174,28 +152,28 @@ static uint64_t only_rows(const struct recording *rec, const struct options *opt
 /* Makes the report of the selection and prints it. */
 static enum exit_code show_report(struct recording *rec, struct selection *selection,
                                   const struct options *options, struct report_view *view,
-                                  enum report_format format, struct step_request *steps,
-                                  const struct next_words *next, report_page_fn *page)
+                                  struct step_request *steps, const struct next_words *next,
+                                  report_page_fn *page)
 {
     const struct report_options *own = options->own;
     struct report report;
     steps->selection = options->select.is_given ? selection : NULL;
     /* A page shows everything, with Python lines beside the other tables. */
-    if (format == FORMAT_HTML && view->by == BY_NAME && recording_has_stacks(rec))
+    if (view->format == FORMAT_HTML && view->by == BY_NAME && recording_has_stacks(rec))
         view->by = BY_PYTHON_LINE;
     struct report_request request = {
         .by = view->by,
         .is_mine = own->is_mine,
         .source = own->source,
         .is_sorted = own->table.sort != NULL,
-        .groups = groups_of(options, format),
-        .leaves = steps->is_wanted ? 0 : report_leaves(view, format, rec),
+        .groups = view->groups,
+        .leaves = steps->is_wanted ? 0 : report_leaves(view, rec),
         .symbols = options->symbols,
-        .looks_at_memory = report_needs(view, format) & PART_MEMORY,
-        .leaves_hangs = report_leaves_hangs(view, format),
+        .looks_at_memory = report_needs(view) & PART_MEMORY,
+        .leaves_hangs = report_leaves_hangs(view),
         .steps = steps,
         .selection = options->select.is_given ? selection : NULL,
-        .only = only_rows(rec, options, view, format, steps),
+        .only = only_rows(rec, options, view, steps),
     };
     int error = report_make(&report, rec, &request);
     if (error == 0 && request.only && !report.piece_events) { /* there may be other events in it */
@@ -213,7 +191,7 @@ static enum exit_code show_report(struct recording *rec, struct selection *selec
     if (code == EXIT_OK && !(has_devices && selection->filter.is_whole))
         code = selection_check(selection, "report");
     if (code == EXIT_OK)
-        code = report_print(&report, view, options, format, page);
+        code = report_print(&report, view, options, page);
     if (code == EXIT_OK)
         code = walk_verdict(&report.walk, options->strict);
     report_release(&report);
@@ -252,11 +230,16 @@ enum exit_code report_run(const struct options *options, report_page_fn *page)
     struct recording_options how = {
         .keep_live = options->keep_live, .processors = options->jobs, .select = &options->select};
     enum report_format format = verb_output_format(own->table.format, options->output);
-    struct report_view view = {own->source    ? BY_SOURCE
-                               : own->is_mine ? BY_PYTHON_LINE
-                                              : own->by,
-                               own->table.names, own->table.is_full,
-                               table_view_of(&own->table, options->output, REPORT_ROWS)};
+    struct report_view view = {.by = own->source    ? BY_SOURCE
+                                     : own->is_mine ? BY_PYTHON_LINE
+                                                    : own->by,
+                               .tables = own->table.names,
+                               .is_full = own->table.is_full,
+                               .groups = own->groups == GROUPS_ALWAYS ||
+                                         (own->groups == GROUPS_IN_TEXT &&
+                                          (format == FORMAT_TEXT || format == FORMAT_HTML)),
+                               .format = format,
+                               .how = table_view_of(&own->table, options->output, REPORT_ROWS)};
     enum exit_code code = check_options(options);
     if (code != EXIT_OK)
         return code;
@@ -264,20 +247,20 @@ enum exit_code report_run(const struct options *options, report_page_fn *page)
         return usage_error("report: %s: unknown file type; name it .txt, .csv, .json or .html, or "
                            "give --format; 'gpuprof export' and 'gpuprof merge' write other types",
                            options->output);
-    code = own->is_partial ? EXIT_OK : table_output_check("report", format, options->output);
+    code = table_output_check("report", own->is_partial ? FORMAT_TEXT : format, options->output);
     if (code == EXIT_OK)
-        code = report_view_check(&view, format);
+        code = report_view_check(&view);
     if (code == EXIT_OK && (own->is_partial || own->is_combined || own->share)) {
-        code = part_verb_check(options, &view, format);
+        code = part_verb_check(options, &view);
         if (code != EXIT_OK)
             return code;
-        return own->is_partial ? part_verb(options) : combine(options, &view, format);
+        return own->is_partial ? part_verb(options) : combine(options, &view);
     }
     if (code == EXIT_OK && own->source)
         code = source_report_check(own->source);
     if (code != EXIT_OK)
         return code;
-    struct step_request steps = request_of(options, &view, format);
+    struct step_request steps = request_of(options, &view);
     code = recording_open(&rec, options->paths, options->path_count, &how);
     if (code == EXIT_OK)
         code = host_clocks_align(&rec, options->clock, "report");
@@ -292,17 +275,17 @@ enum exit_code report_run(const struct options *options, report_page_fn *page)
     struct kept_key key = {0};
     if (code == EXIT_OK)
         kept_key_make(&key, &rec, options);
-    bool groups = groups_of(options, format), is_made = false;
+    bool is_made = false;
     if (code == EXIT_OK)
-        is_made = shared_report_kept(&shared, &rec, options, &view, format, groups, &key);
+        is_made = shared_report_kept(&shared, &rec, options, &view, &key);
     rec.progress = progress_begin(&progress, "report");
     progress.total = recording_bytes(&rec) * (steps.is_wanted ? 2 : 1);
     if (code == EXIT_OK && rec.progress && !options->jobs)
         use_processors(&rec);
     if (code == EXIT_OK && !is_made)
-        is_made = shared_report_make(&shared, &rec, options, &view, format, groups, &key);
+        is_made = shared_report_make(&shared, &rec, options, &view, &key);
     if (is_made) {
-        code = show_combination(&shared, options, &view, format, &next);
+        code = show_combination(&shared, options, &view, &next);
         combination_release(&shared);
         next_words_release(&next);
         recording_release(&rec);
@@ -314,7 +297,7 @@ enum exit_code report_run(const struct options *options, report_page_fn *page)
     if (code == EXIT_OK)
         code = selection_make(&selection, &rec, NULL, &options->select, &how_steps, "report");
     if (code == EXIT_OK)
-        code = show_report(&rec, &selection, options, &view, format, &steps, &next, page);
+        code = show_report(&rec, &selection, options, &view, &steps, &next, page);
     next_words_release(&next);
     selection_release(&selection);
     recording_release(&rec);

@@ -10,7 +10,6 @@
 #include "base/workers.h"
 #include "memory/memory_rows.h"
 #include "report/part_verb.h"
-#include "report/report_cache.h"
 #include "report/report_options.h"
 #include "report/report_tables.h"
 
@@ -27,21 +26,14 @@ struct shared_report {
 
 /* Returns whether parts can have everything that is shown, with the same result. */
 static bool may_be_in_parts(const struct recording *rec, const struct options *o,
-                            const struct report_view *view, enum report_format format)
+                            const struct report_view *view)
 {
     const struct report_options *own = o->own;
-    static const struct report nothing;
-    struct table tables[REPORT_TABLES_MAX];
-    unsigned count = report_tables(&nothing, tables);
     const struct select_request *s = &o->select;
-    if (view->by != BY_NAME || own->source || own->groups == GROUPS_ALWAYS || o->step_by ||
-        o->step_range || own->step_samples > 0 || s->is_given || s->jobs.count || s->ranks.count ||
-        s->pids.count || rec->host_count > 1 || format == FORMAT_HTML)
-        return false;
-    for (unsigned i = 0; i < count; i++)
-        if (report_names(view, tables[i].info, 1) && !part_report_has(tables[i].info))
-            return false;
-    return true;
+    return !(view->by != BY_NAME || own->source || own->groups == GROUPS_ALWAYS || o->step_by ||
+             o->step_range || own->step_samples > 0 || s->is_given || s->jobs.count ||
+             s->ranks.count || s->pids.count || rec->host_count > 1 ||
+             view->format == FORMAT_HTML || report_not_in_parts(view));
 }
 
 /* Returns whether the parts have everything after all. Memory is handled separately. */
@@ -115,49 +107,47 @@ static enum exit_code read_made(void *context, uint32_t index, struct part *part
 /* Combines the parts if they have everything, and leaves out tables of the host that were not asked
  * for. Returns false after releasing the combination. */
 static bool shared_report_add_up(struct combination *c, uint32_t count, combination_part_fn *read,
-                                 void *context, unsigned refused, unsigned leaves, bool groups)
+                                 void *context, const struct recording *rec,
+                                 const struct report_view *view)
 {
-    bool is_made = combination_make(c, count, read, context, true, groups) == EXIT_OK &&
-                   shared_report_is_whole(c, refused);
+    bool is_made = combination_make(c, count, read, context, true, view->groups) == EXIT_OK &&
+                   shared_report_is_whole(c, report_needs(view));
     if (is_made)
-        analyses_leave(c->report.sums, leaves & REPORT_HOST);
+        analyses_leave(c->report.sums, report_leaves(view, rec) & REPORT_HOST);
     else
         combination_release(c);
     return is_made;
 }
 
 bool shared_report_make(struct combination *c, struct recording *rec, const struct options *options,
-                        const struct report_view *view, enum report_format format, bool groups,
-                        const struct kept_key *key)
+                        const struct report_view *view, const struct kept_key *key)
 {
     struct shared_report *s = calloc(1, sizeof *s);
     /* What is stored must serve every later question. */
     bool keeps = key->is_made && !options->symbols && !view->tables;
-    if (!s || (rec->workers < 2 && !keeps) || !may_be_in_parts(rec, options, view, format)) {
+    if (!s || (rec->workers < 2 && !keeps) || !may_be_in_parts(rec, options, view)) {
         free(s);
         return false;
     }
     *s = (struct shared_report){.options = options,
                                 .count = rec->workers ? rec->workers : 1,
-                                .leaves = keeps ? report_parts_missing(rec)
-                                                : report_leaves(view, format, rec),
-                                .leaves_hangs = !keeps && report_leaves_hangs(view, format),
+                                .leaves =
+                                    keeps ? report_parts_missing(rec) : report_leaves(view, rec),
+                                .leaves_hangs = !keeps && report_leaves_hangs(view),
                                 .progress = progress_share(rec->progress),
-                                .refused = report_needs(view, format)};
+                                .refused = report_needs(view)};
     for (uint32_t i = 0; i < s->count; i++)
         s->files[i] = -1;
-    unsigned leaves = report_leaves(view, format, rec);
-    bool is_made = make_parts(s) &&
-                   shared_report_add_up(c, s->count, read_made, s, s->refused, leaves, groups);
+    bool is_made = make_parts(s) && shared_report_add_up(c, s->count, read_made, s, rec, view);
     workers_end(&s->workers, WORKERS_UNWANTED); /* they free their memory meanwhile */
     progress_unshare(s->progress);
-    bool has_memory = is_made && c->report.missing & s->refused;
-    if (has_memory && !look_at_memory(&c->report, rec, options->symbols)) {
+    if (is_made && c->report.missing & s->refused &&
+        !look_at_memory(&c->report, rec, options->symbols)) {
         combination_release(c);
         is_made = false;
     }
     if (is_made && keeps)
-        report_cache_write(options->paths[0], key, c, has_memory);
+        report_cache_write(options->paths[0], key, c);
     for (uint32_t i = 0; i < s->count; i++)
         if (s->files[i] >= 0)
             close(s->files[i]);
@@ -166,20 +156,17 @@ bool shared_report_make(struct combination *c, struct recording *rec, const stru
 }
 
 bool shared_report_kept(struct combination *c, struct recording *rec, const struct options *options,
-                        const struct report_view *view, enum report_format format, bool groups,
-                        const struct kept_key *key)
+                        const struct report_view *view, const struct kept_key *key)
 {
     struct report_cache k;
-    unsigned refused = report_needs(view, format);
-    if (!key->is_made || options->symbols || !may_be_in_parts(rec, options, view, format))
+    if (!key->is_made || options->symbols || !may_be_in_parts(rec, options, view))
         return false;
     bool is_made = report_cache_read(&k, options->paths[0], key) &&
-                   shared_report_add_up(c, k.count, report_cache_part, &k, refused,
-                                        report_leaves(view, format, rec), groups);
-    if (is_made && c->report.missing & refused) {
-        is_made = k.has_memory && !c->report.signs.ooms /* the overview has more than these */
-                      ? report_cache_memory(&k, c) == 0
-                      : look_at_memory(&c->report, rec, options->symbols);
+                   shared_report_add_up(c, k.count, report_cache_part, &k, rec, view);
+    if (is_made && c->report.missing & report_needs(view)) {
+        is_made = c->report.signs.ooms /* the overview has more than findings */
+                      ? look_at_memory(&c->report, rec, options->symbols)
+                      : report_cache_memory(&k, c) == 0;
         if (!is_made)
             combination_release(c);
     }

@@ -127,8 +127,6 @@ def test_calls_are_left_out_where_there_are_none(run_verb, make_gpu):
     (["--table=function"], "unknown table 'function' (did you mean functions?);"),
     (["--table=calls_by_stack"], "the table calls_by_stack needs --by=stack"),
     (["--table=calls_by_python_line", "--by=stack"], "calls_by_python_line needs --by=python-line"),
-    (["--table=ops", "--by=python-line"], "operators have no rows by line"),
-    (["--table=ops", "--mine"], "operators have no rows by line"),
     (["--sort=seconds", "--table=gpu_time_util"],
      "no selected table has a column 'seconds'; the columns are: name, total_ns, instances, "),
     (["--sort=p95", "--table=own_cost"], "no selected table has a column 'p95'; the columns are: "),
@@ -436,14 +434,3 @@ def test_a_table_alone_is_as_beside_others(make_gpu, make_ops, make_stacks, tmp_
         assert alone == lines(f"{name},losses,findings"), name
         seen.update(table for table, rows in alone[2].items() if rows)
     assert kinds <= seen, seen
-
-
-@pytest.mark.parametrize("form", ["text", "csv", "json"])
-def test_an_unknown_column_is_none_of_those_shown(make_stacks, run_verb, form):
-    """Of a recording of one call the tables of operators, libraries and memory are not there."""
-    data = make_stacks("process 0", "call cudaFree 1 500 1 0 0")
-    result = run_verb("report", "--sort=foo", f"--format={form}", data, status=2)
-    assert result.stdout == "" and result.stderr.count("\n") == 1
-    listed = result.stderr.rpartition("the columns are: ")[2].strip().split(", ")
-    assert "total_ns" in listed and len(listed) == len(set(listed)) < 60
-    assert not {"flops", "shape", "backward_ns", "energy_mj", "bandwidth"} & set(listed)
