@@ -326,7 +326,7 @@ enum memory_by memory_best_by(const struct recording *rec)
 {
     bool has_stacks = recording_has_stacks(rec);
     for (uint32_t i = 0; has_stacks && i < rec->count; i++)
-        if (call_tree_is_pythonic(rec->processes[i]))
+        if (process_has(rec->processes[i], "python"))
             return MEMORY_BY_LINE;
     return has_stacks               ? MEMORY_BY_STACK
            : recording_has_ops(rec) ? MEMORY_BY_OPERATOR

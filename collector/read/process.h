@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/select_request.h"
 #include "block.h"
@@ -197,6 +198,13 @@ bool process_wants_moves(const struct process *p);
 
 /* Returns the latest value of the META key, or NULL. */
 const char *process_meta(const struct process *p, const char *key);
+
+/* Whether there is a value that does not say "absent: REASON". */
+static inline bool process_has(const struct process *p, const char *key)
+{
+    const char *text = process_meta(p, key);
+    return text && strncmp(text, "absent", 6) != 0;
+}
 
 /* Returns the value of its first rank variable (rank.h), or NULL. */
 const char *process_rank(const struct process *p);

@@ -344,8 +344,7 @@ bool recording_has_ops(const struct recording *rec)
 
 static bool has_stacks(const struct process *p)
 {
-    const char *text = process_meta(p, "stacks");
-    return text && strncmp(text, "absent", 6) != 0;
+    return process_has(p, "stacks");
 }
 
 bool recording_has_stacks(const struct recording *rec)

@@ -90,6 +90,16 @@ static inline uint64_t function_arg(const struct function *f, const struct recor
     return i < r->arg_count ? r->args[i] : otherwise;
 }
 
+/* The first argument of that kind (enum arg_kind). */
+static inline uint64_t function_arg_of(const struct function *f, const struct record *r,
+                                       unsigned kind, uint64_t otherwise)
+{
+    for (unsigned i = 0; i < r->arg_count && i < f->arg_count; i++)
+        if (f->args[i].kind == kind)
+            return r->args[i];
+    return otherwise;
+}
+
 /* The stream of a CUDA call. False: it names none. */
 static inline bool function_stream(const struct function *f, const struct record *r,
                                    uint64_t *stream)

@@ -16,25 +16,12 @@ uint32_t call_tree_nodes_max(const struct recording *rec)
                              recording_bytes(rec));
 }
 
-bool call_tree_is_pythonic(const struct process *p)
-{
-    const char *python = process_meta(p, "python");
-    return python && strncmp(python, "absent", 6) != 0;
-}
-
 int call_tree_init(struct call_tree *t, struct survey *survey, const char *symbol_folder)
 {
-    const struct stack_table *table = &survey->stacks;
     *t = (struct call_tree){.survey = survey};
     t->nodes_max = call_tree_nodes_max(survey->rec);
     t->leaves.count_max = t->nodes_max < KEY_MAP_MAX ? t->nodes_max : KEY_MAP_MAX;
-    t->pythonic = calloc(survey->rec->count + 1u, sizeof *t->pythonic);
-    int error = symbols_create(&t->symbols, survey->rec, table, symbol_folder, false);
-    if (!t->pythonic || error < 0)
-        return GPUPROF_NO_MEMORY;
-    for (uint32_t i = 0; i < survey->rec->count; i++)
-        t->pythonic[i] = call_tree_is_pythonic(survey->rec->processes[i]);
-    return 0;
+    return symbols_create(&t->symbols, survey->rec, &survey->stacks, symbol_folder, false);
 }
 
 void call_tree_release(struct call_tree *t)
@@ -44,7 +31,6 @@ void call_tree_release(struct call_tree *t)
     key_map_release(&t->leaves);
     free(t->nodes);
     number_set_release(&t->numbers);
-    free(t->pythonic);
 }
 
 void call_tree_say(const struct call_tree *t)
@@ -147,43 +133,26 @@ static int add_frame(struct call_tree *t, uint32_t process, uint64_t frame, uint
     return add_shown(t, &shown, node);
 }
 
-static bool has_python(const uint64_t *words, uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++)
-        if (frame_kind(words[i]) == FRAME_PYTHON)
-            return true;
-    return false;
-}
-
 static int add_stack(struct call_tree *t, const struct recorded_stack *stack, const uint64_t *words,
                      const struct kernel_name *range, uint32_t *node)
 {
-    struct shown_frame mark = {.kind = SHOWN_CUT};
+    const struct shown_frame cut = {.kind = SHOWN_CUT}, borrowed = {.kind = SHOWN_BORROWED};
+    const struct shown_frame named = {.kind = SHOWN_RANGE, .name = range};
+    uint32_t python = 0; /* the innermost Python frame */
     int error = 0;
+    while (python < stack->count && frame_kind(words[python]) != FRAME_PYTHON)
+        python++;
     if (stack->flags & STACK_CUT)
-        error = add_shown(t, &mark, node);
-    if (error == 0 && range) {
-        mark = (struct shown_frame){.kind = SHOWN_RANGE, .name = range};
-        error = add_shown(t, &mark, node);
-    }
-    bool lent = false;
-    t->is_below_python = t->pythonic[stack->process] && has_python(words, stack->count);
-    for (uint32_t i = stack->count; error == 0 && i > 0; i--) {
-        bool python = frame_kind(words[i - 1]) == FRAME_PYTHON;
-        t->is_below_python &= !python;
-        /* The mark follows the last borrowed frame. */
-        if (stack->flags & STACK_BORROWED && lent && !python && !has_python(words, i)) {
-            mark = (struct shown_frame){.kind = SHOWN_BORROWED};
-            error = add_shown(t, &mark, node);
-            lent = false;
-        }
-        lent |= python;
-        if (error == 0)
-            error = add_frame(t, stack->process, words[i - 1], i > 1 ? words[i - 2] : 0, node);
-    }
-    if (error == 0 && stack->flags & STACK_BORROWED && lent) {
-        mark = (struct shown_frame){.kind = SHOWN_BORROWED};
-        error = add_shown(t, &mark, node);
+        error = add_shown(t, &cut, node);
+    if (error == 0 && range)
+        error = add_shown(t, &named, node);
+    t->is_below_python =
+        python < stack->count && process_has(t->survey->rec->processes[stack->process], "python");
+    for (uint32_t i = stack->count; error == 0 && i-- > 0;) {
+        t->is_below_python &= frame_kind(words[i]) != FRAME_PYTHON;
+        error = add_frame(t, stack->process, words[i], i ? words[i - 1] : 0, node);
+        if (error == 0 && i == python && stack->flags & STACK_BORROWED)
+            error = add_shown(t, &borrowed, node);
     }
     return error;
 }
@@ -197,7 +166,8 @@ int call_tree_stack(struct call_tree *t, uint32_t root, uint32_t process, uint32
     *node = 0;
     if (!recorded)
         return 0;
-    if (range && (!t->pythonic[process] || stack_table_has_python(table, recorded)))
+    if (range && (!process_has(t->survey->rec->processes[process], "python") ||
+                  stack_table_has_python(table, recorded)))
         range = NULL;
     struct key key = {(uint64_t)(recorded - table->stacks), root, (uintptr_t)range};
     uint64_t known = key_map_get(&t->leaves, key);

@@ -33,7 +33,6 @@ struct call_tree {
     uint32_t nodes_max;
     struct number_set numbers;
     struct key_map leaves; /* (stack, root, range) -> its node + 1 */
-    bool *pythonic;        /* owned, by process index: whether it has Python frames */
     bool only_own;         /* frames of own_line.h only; set before the first stack */
     bool only_named;       /* keeps only frames with a name, likewise */
     bool is_below_python;  /* while a stack is added: in the interpreter, before a function */
@@ -42,9 +41,6 @@ struct call_tree {
 
 /* The largest number of nodes for this recording. */
 uint32_t call_tree_nodes_max(const struct recording *rec);
-
-/* Whether stacks of the process have Python frames. */
-bool call_tree_is_pythonic(const struct process *p);
 
 /*
  * `survey` must stay. `symbol_folder` as in symbols.h. 0, or GPUPROF_NO_MEMORY; call_tree_release

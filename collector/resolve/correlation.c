@@ -7,35 +7,26 @@
 #include "base/array.h"
 #include "error.h"
 
-_Static_assert(sizeof(struct correlated_call) == 56, "a run has the size that the header says");
+_Static_assert(sizeof(struct correlated_call) == 48, "a run has the size that the header says");
 
 static uint64_t correlation_key_of(uint32_t process, uint32_t id)
 {
     return (uint64_t)process << 32 | id;
 }
 
+/* Calls come before links, and outer calls before nested ones. */
 static int compare_calls(const void *left, const void *right)
 {
-    const struct correlated_call *a = left;
-    const struct correlated_call *b = right;
-    uint64_t a_key = correlation_key_of(a->process, a->id);
-    uint64_t b_key = correlation_key_of(b->process, b->id);
-    if (a_key != b_key)
-        return a_key < b_key ? -1 : 1;
-    unsigned a_rank = a->flags & (CORRELATION_LINK | CORRELATION_NESTED);
-    unsigned b_rank = b->flags & (CORRELATION_LINK | CORRELATION_NESTED);
-    if (a_rank != b_rank) /* links come last */
-        return (a_rank & CORRELATION_LINK) != (b_rank & CORRELATION_LINK)
-                   ? (a_rank & CORRELATION_LINK ? 1 : -1)
-                   : (a_rank ? 1 : -1);
-    if (a->begin_ns != b->begin_ns)
-        return a->begin_ns < b->begin_ns ? -1 : 1;
-    return 0;
+    const struct correlated_call *a = left, *b = right;
+    return ORDER(a->process, b->process) ?: ORDER(a->id, b->id) ?:
+           ORDER(a->flags & CORRELATION_LINK, b->flags & CORRELATION_LINK) ?:
+           ORDER(a->flags & CORRELATION_NESTED, b->flags & CORRELATION_NESTED) ?:
+           ORDER(a->begin_ns, b->begin_ns);
 }
 
 void correlation_init(struct correlation *c)
 {
-    *c = (struct correlation){.run_max = CORRELATION_RUN, .lap = 1};
+    *c = (struct correlation){.run_max = CORRELATION_RUN};
     spool_init(&c->spool, sizeof(struct correlated_call));
 }
 
@@ -64,59 +55,16 @@ void correlation_forget(struct correlation *c)
     correlation_init(c);
     c->run_max = run_max;
     c->added = added;
-    c->lap = added + 1;
 }
 
-static bool are_sorted(const struct correlated_call *calls, uint32_t count)
-{
-    for (uint32_t i = 1; i < count; i++)
-        if (compare_calls(&calls[i - 1], &calls[i]) > 0)
-            return false;
-    return true;
-}
-
-static void sort_if_needed(struct correlated_call *calls, uint32_t count)
-{
-    if (!are_sorted(calls, count))
-        qsort(calls, count, sizeof *calls, compare_calls);
-}
-
-/* Groups the calls by process, from `first` on, in stable order. `ends` has an item for each
- * process, and one more: zeros, then the end of each group. */
-static void group_calls(struct correlated_call *calls, uint32_t count, uint32_t first,
-                        uint32_t *ends, uint32_t end_count, struct correlated_call *room)
-{
-    for (uint32_t i = 0; i < count; i++)
-        ends[calls[i].process - first + 1]++;
-    for (uint32_t p = 1; p < end_count; p++)
-        ends[p] += ends[p - 1];
-    for (uint32_t i = 0; i < count; i++)
-        room[ends[calls[i].process - first]++] = calls[i];
-    memcpy(calls, room, count * sizeof *calls);
-}
-
-/* Sorts calls. Ids of a process usually rise, so grouping by process is often enough. */
+/* Ids usually rise, so a single process needs no sort. */
 static void sort_calls(struct correlated_call *calls, uint32_t count)
 {
-    uint32_t first = UINT32_MAX, last = 0;
-    if (are_sorted(calls, count))
-        return;
-    for (uint32_t i = 0; i < count; i++) {
-        first = calls[i].process < first ? calls[i].process : first;
-        last = calls[i].process > last ? calls[i].process : last;
-    }
-    uint32_t end_count = last - first + 2;
-    uint32_t *ends = calloc(end_count, sizeof *ends);
-    struct correlated_call *room = malloc(count * sizeof *room);
-    if (ends && room) {
-        group_calls(calls, count, first, ends, end_count, room);
-        for (uint32_t p = 0, begin = 0; p + 1 < end_count; begin = ends[p++])
-            sort_if_needed(calls + begin, ends[p] - begin);
-    } else {
-        qsort(calls, count, sizeof *calls, compare_calls);
-    }
-    free(ends);
-    free(room);
+    for (uint32_t i = 1; i < count; i++)
+        if (compare_calls(&calls[i - 1], &calls[i]) > 0) {
+            qsort(calls, count, sizeof *calls, compare_calls);
+            return;
+        }
 }
 
 /* Whether work may still look for the call after it left the buffer. */
@@ -142,27 +90,25 @@ static int end_run(struct correlation *c)
     return error == 0 ? spool_append_several(&c->spool, c->aside, run.count) : error;
 }
 
-/* Empties half of the buffer, and stores the calls that may still be needed. */
-static int put_aside(struct correlation *c, uint32_t half)
+/* Removes the oldest calls from the buffer, and stores those that may still be needed. */
+static int put_aside(struct correlation *c, uint32_t count)
 {
-    const struct correlated_call *calls = c->buffer + half * c->run_max;
-    uint32_t before = c->aside_count, count = c->counts[half];
+    uint32_t before = c->aside_count, first = c->added - c->count + 1;
     int error = 0;
-    c->counts[half] = 0;
-    if (!count)
-        return 0;
-    if (!c->aside && !(c->aside = malloc(c->run_max * sizeof *c->aside)))
+    if (count && !c->aside && !(c->aside = malloc(c->run_max * sizeof *c->aside)))
         return GPUPROF_NO_MEMORY;
     for (uint32_t i = 0; error == 0 && i < count; i++) {
-        if (!stays(&calls[i]))
+        const struct correlated_call *e = &c->buffer[(first + i) & c->place_mask];
+        if (!stays(e))
             continue;
         if (c->aside_count == c->run_max) {
             sort_calls(c->aside, c->aside_count);
             error = end_run(c);
             before = 0;
         }
-        c->aside[c->aside_count++] = calls[i];
+        c->aside[c->aside_count++] = *e;
     }
+    c->count -= count;
     if (c->aside_count > before)
         sort_calls(c->aside, c->aside_count);
     return error;
@@ -170,32 +116,22 @@ static int put_aside(struct correlation *c, uint32_t half)
 
 static int make_buffer(struct correlation *c)
 {
-    uint32_t slots = CORRELATION_SLOTS;
-    while (slots < 4 * c->run_max)
-        slots *= 2;
-    c->slot_mask = slots - 1;
-    c->buffer = malloc(2ull * c->run_max * sizeof *c->buffer);
-    c->next = malloc(2ull * c->run_max * sizeof *c->next);
-    c->slots = malloc(slots * sizeof *c->slots);
-    for (uint32_t i = 0; c->slots && i < slots; i++)
+    uint32_t size = 2;
+    while (size < 2 * c->run_max)
+        size *= 2;
+    c->place_mask = size - 1;
+    c->slot_mask = (2 * size > CORRELATION_SLOTS ? 2 * size : CORRELATION_SLOTS) - 1;
+    c->buffer = malloc(size * sizeof *c->buffer);
+    c->next = malloc(size * sizeof *c->next);
+    c->slots = malloc((c->slot_mask + 1ull) * sizeof *c->slots);
+    for (uint32_t i = 0; c->slots && i <= c->slot_mask; i++)
         c->slots[i] = c->added; /* no call yet */
     return c->buffer && c->next && c->slots ? 0 : GPUPROF_NO_MEMORY;
 }
 
-/* The current half is full: empties the other one and continues there. */
-static int correlation_turn(struct correlation *c)
-{
-    uint32_t old = !c->young;
-    int error = put_aside(c, old);
-    c->young = old;
-    if (!old)
-        c->lap = c->added + 1;
-    return error;
-}
-
 int correlation_make_room(struct correlation *c)
 {
-    return c->buffer ? correlation_turn(c) : make_buffer(c);
+    return c->buffer ? put_aside(c, c->run_max) : make_buffer(c);
 }
 
 int correlation_link(struct correlation *c, uint32_t process, uint32_t id, uint32_t further,
@@ -220,16 +156,14 @@ static struct correlated_call *find_young(const struct correlation *c, uint32_t 
                                           uint32_t id)
 {
     struct correlated_call *best = NULL;
-    uint32_t buffered = c->counts[0] + c->counts[1];
     /* If a slot or call names one that left the buffer, so have all before it. Only a crafted file
      * has this many in one slot. */
-    uint32_t number = c->slots ? *correlation_slot(c, process, id) : c->added - buffered;
-    for (uint32_t seen = 0; c->added - number < buffered && seen < CORRELATION_SAME; seen++) {
-        uint32_t place = correlation_place(c, number);
-        struct correlated_call *e = &c->buffer[place];
+    uint32_t number = c->count ? *correlation_slot(c, process, id) : c->added;
+    for (uint32_t seen = 0; c->added - number < c->count && seen < CORRELATION_SAME; seen++) {
+        struct correlated_call *e = &c->buffer[number & c->place_mask];
         if (e->process == process && e->id == id && (!best || compare_calls(e, best) < 0))
             best = e;
-        number = c->next[place];
+        number = c->next[number & c->place_mask];
     }
     return best;
 }
@@ -293,7 +227,7 @@ __attribute__((noinline)) int correlation_find_among(struct correlation *c, uint
             return error;
         *found = *e;
         if (!(e->flags & CORRELATION_LINK)) {
-            correlation_mark(e, marks);
+            e->flags |= (uint16_t)marks;
             return 1;
         }
         id = e->target;
@@ -305,9 +239,7 @@ __attribute__((noinline)) int correlation_find_among(struct correlation *c, uint
 
 int correlation_finish(struct correlation *c)
 {
-    int error = c->buffer ? put_aside(c, !c->young) : 0;
-    if (error == 0 && c->buffer)
-        error = put_aside(c, c->young);
+    int error = put_aside(c, c->count);
     free(c->buffer);
     free(c->slots);
     free(c->next);
@@ -316,63 +248,49 @@ int correlation_finish(struct correlation *c)
     return error;
 }
 
-bool correlation_meets_gap(const struct correlated_call *e, const struct correlation_gap *gaps,
-                           uint32_t count)
+/* Whether the call was open in a gap. */
+static bool meets_gap(const struct correlated_call *e, const struct correlation_losses *l)
 {
-    uint32_t at = e->begin_ns ? ARRAY_UP_TO(gaps, count, end_ns, e->begin_ns - 1) : 0;
-    return at < count && gaps[at].begin_ns <= e->end_ns;
+    uint32_t at = e->begin_ns ? ARRAY_UP_TO(l->gaps, l->gap_count, end_ns, e->begin_ns - 1) : 0;
+    return at < l->gap_count && l->gaps[at].begin_ns <= e->end_ns;
 }
 
-int correlation_each(struct correlation *c, uint32_t process, unsigned flags,
-                     correlation_visit_fn *visit, void *data)
+static void count_missing(const struct correlation_losses *l, const struct correlated_call *e,
+                          uint64_t *count, uint64_t *pending)
 {
-    const unsigned no_call = CORRELATION_LINK | CORRELATION_NESTED;
+    const unsigned others = CORRELATION_LINK | CORRELATION_NESTED | CORRELATION_MATCHED;
+    bool launches = e->flags & CORRELATION_LAUNCH;
+    if (!(e->flags & l->kinds) || e->flags & others || meets_gap(e, l))
+        return;
+    const struct correlation_thread *t = l->threads ? &l->threads[e->thread] : NULL;
+    if (t && t->is_hung && e->begin_ns >= t->last_launch_ns)
+        *pending += launches;
+    else
+        *count += launches || e->begin_ns >= l->late_ns;
+}
+
+int correlation_missing(struct correlation *c, const struct correlation_losses *l, uint64_t *count,
+                        uint64_t *pending)
+{
     int error = 0;
+    *count = *pending = 0;
     for (uint32_t r = 0; r <= c->run_count; r++) {
         const struct correlation_run *run = r < c->run_count ? &c->runs[r] : NULL;
-        uint32_t count = run ? run->count : c->aside_count;
-        if (run && (run->first_key >> 32 > process || run->last_key >> 32 < process))
+        uint32_t end = run ? run->count : c->aside_count;
+        if (run && (run->first_key >> 32 > l->process || run->last_key >> 32 < l->process))
             continue;
         /* A run has calls of all processes: visit only those of this one. */
-        int64_t first = lower_bound(c, run, correlation_key_of(process, 0));
+        int64_t first = lower_bound(c, run, correlation_key_of(l->process, 0));
         if (first < 0)
             return (int)first;
-        for (uint32_t i = (uint32_t)first; i < count; i++) {
+        for (uint32_t i = (uint32_t)first; i < end; i++) {
             const struct correlated_call *e = correlation_entry_at(c, run, i, false, &error);
             if (!e)
                 return error;
-            if (e->process != process)
+            if (e->process != l->process)
                 break;
-            if (e->flags & flags && !(e->flags & no_call))
-                visit(e, data);
+            count_missing(l, e, count, pending);
         }
     }
     return 0;
-}
-
-struct unmatched {
-    const struct correlation_gap *gaps;
-    const struct correlation_hangs *hangs;
-    uint64_t *count;
-    uint64_t *pending;
-    uint32_t gap_count;
-};
-
-static void count_unmatched(const struct correlated_call *e, void *data)
-{
-    const struct unmatched *u = data;
-    if (e->flags & CORRELATION_MATCHED || correlation_meets_gap(e, u->gaps, u->gap_count))
-        return;
-    bool waits =
-        u->hangs && u->hangs->is_hung[e->thread] && e->begin_ns == u->hangs->last_ns[e->thread];
-    *(waits ? u->pending : u->count) += 1;
-}
-
-int correlation_unmatched(struct correlation *c, uint32_t process,
-                          const struct correlation_gap *gaps, uint32_t gap_count,
-                          const struct correlation_hangs *hangs, uint64_t *count, uint64_t *pending)
-{
-    struct unmatched u = {gaps, hangs, count, pending, gap_count};
-    *count = *pending = 0;
-    return correlation_each(c, process, CORRELATION_LAUNCH, count_unmatched, &u);
 }

@@ -8,8 +8,8 @@
  * so many times CORRELATION_AHEAD. They fit into a processor's second cache. Calls that leave this
  * buffer are forgotten, unless work may still arrive for them: launches and copies without work so
  * far, graph launches, and links. These are sorted and stored; beyond CORRELATION_RUN of them, in
- * runs in a spool (spool.h). Memory is bounded by 0.9 MB of calls, 0.6 MB for the table and 0.5 MB
- * for stored calls (or 190 KB a process for all of it, CORRELATION_RUN_MAX times 190 bytes at
+ * runs in a spool (spool.h). Memory is bounded by 0.8 MB of calls, 0.6 MB for the table and 0.4 MB
+ * for stored calls (or 170 KB a process for all of it, CORRELATION_RUN_MAX times 170 bytes at
  * most), the spool's 4 MiB and 40 bytes a run.
  */
 #ifndef GPUPROF_COLLECTOR_CORRELATION_H
@@ -33,8 +33,8 @@ enum correlation_flag {
     CORRELATION_MATCHED = 4,      /* its work was found */
     CORRELATION_NESTED = 8,       /* inside another call, which is preferred */
     CORRELATION_COUNTED = 16,     /* for the report: an earlier kernel of this call was counted */
-    CORRELATION_MOVES = 32,       /* a copy or a fill (announced.h) */
-    CORRELATION_GRAPH = 64,       /* the launch of a graph, likewise */
+    CORRELATION_MOVES = 32,       /* a copy or a fill that should have work */
+    CORRELATION_GRAPH = 64,       /* the launch of a graph */
     CORRELATION_WORKS = 128,      /* may have work, even if none is expected */
     CORRELATION_COLLECTIVE = 256, /* launches the kernel of a collective */
 };
@@ -54,8 +54,6 @@ struct correlated_call {
         uint32_t op;     /* of a call: innermost operator or label at its begin */
     };
     uint32_t stack; /* its stack id; 0 = none */
-    uint32_t work;  /* number of GPU records that were matched to it */
-    uint32_t graph; /* of a graph launch: index of announced_graph + 1; 0: not known */
 };
 
 /* An interval in which little was recorded, so that launches in it may have no work. */
@@ -64,10 +62,19 @@ struct correlation_gap {
     uint64_t end_ns;
 };
 
-/* By thread index: whether the thread was still waiting for the device when its recording ended. */
-struct correlation_hangs {
-    const bool *is_hung;
-    const uint64_t *last_ns; /* begin of the thread's last launch */
+struct correlation_thread {
+    uint64_t last_launch_ns; /* begin of its last launch */
+    bool is_hung;            /* it was still waiting for the device when its recording ended */
+};
+
+/* Which calls of a process without work have lost it. */
+struct correlation_losses {
+    uint32_t process;
+    unsigned kinds;                     /* flags of the calls that count */
+    uint64_t late_ns;                   /* copies and graph launches before it made none */
+    const struct correlation_gap *gaps; /* sorted */
+    uint32_t gap_count;
+    const struct correlation_thread *threads; /* by thread index; NULL: none hangs */
 };
 
 struct correlation_run {
@@ -78,15 +85,13 @@ struct correlation_run {
 };
 
 struct correlation {
-    struct correlated_call *buffer; /* owned: room for two runs */
-    uint32_t counts[2];             /* of entries in each half of the buffer */
-    uint32_t young;                 /* the half that is being filled */
-    uint32_t added;                 /* calls so far, modulo 2^32; numbers start at 1 */
-    uint32_t lap;    /* number of the call at place 0, or of the next one placed there */
-    uint32_t *slots; /* owned: hash table by id: the number of the newest entry */
-    uint32_t *next;  /* owned, by place: the previous number in the same slot */
-    uint32_t slot_mask;
-    uint32_t run_max;              /* entries of half the buffer, and of a run */
+    struct correlated_call *buffer; /* owned: the last calls, by the low bits of their numbers */
+    uint32_t *next;                 /* owned, likewise: the previous number in the same slot */
+    uint32_t *slots;                /* owned: hash table by id: the number of the newest entry */
+    uint32_t place_mask, slot_mask;
+    uint32_t added;                /* number of the last call, modulo 2^32 */
+    uint32_t count;                /* calls in the buffer, at most twice run_max */
+    uint32_t run_max;              /* entries of a run */
     struct correlated_call *aside; /* owned: stored calls, sorted, run_max at most; NULL: none */
     uint32_t aside_count;
     struct correlation_run
@@ -104,7 +109,7 @@ void correlation_release(struct correlation *c);
 /* Forgets all calls. */
 void correlation_forget(struct correlation *c);
 
-/* Allocates the buffer, or empties its older half for new entries. Returns 0 or an error. */
+/* Allocates the buffer, or removes its older half. Returns 0 or an error. */
 int correlation_make_room(struct correlation *c);
 
 /* Consecutive ids get consecutive slots. */
@@ -124,11 +129,11 @@ static inline int correlation_add(struct correlation *c, uint32_t process, uint3
     *call = NULL;
     if (!id)
         return 0;
-    int error = !c->buffer || c->counts[c->young] == c->run_max ? correlation_make_room(c) : 0;
+    int error = !c->buffer || c->count == 2 * c->run_max ? correlation_make_room(c) : 0;
     if (error < 0)
         return error;
-    uint32_t place = ++c->added - c->lap;
-    c->counts[c->young]++;
+    uint32_t place = ++c->added & c->place_mask;
+    c->count++;
     uint32_t *slot = correlation_slot(c, process, id);
     c->next[place] = *slot;
     *slot = c->added;
@@ -139,20 +144,6 @@ static inline int correlation_add(struct correlation *c, uint32_t process, uint3
 /* Adds a link: work with id `further` belongs to the call `id` that was open at `at_ns`. */
 int correlation_link(struct correlation *c, uint32_t process, uint32_t id, uint32_t further,
                      uint64_t at_ns);
-
-/* The place of that call, if it is still in the buffer. */
-static inline uint32_t correlation_place(const struct correlation *c, uint32_t number)
-{
-    uint32_t place = number - c->lap, size = 2 * c->run_max;
-    return place < size ? place : place + size;
-}
-
-/* Adds flags to the call, and counts its work if they include CORRELATION_MATCHED. */
-static inline void correlation_mark(struct correlated_call *call, unsigned marks)
-{
-    call->flags |= (uint16_t)marks;
-    call->work += !!(marks & CORRELATION_MATCHED);
-}
 
 /* The slow path of correlation_find: several calls share the slot, or the buffer has none. */
 int correlation_find_among(struct correlation *c, uint32_t process, uint32_t id, unsigned marks,
@@ -166,44 +157,30 @@ int correlation_find_among(struct correlation *c, uint32_t process, uint32_t id,
 static inline int correlation_find(struct correlation *c, uint32_t process, uint32_t id,
                                    unsigned marks, struct correlated_call *found)
 {
-    uint32_t buffered = c->counts[0] + c->counts[1];
-    uint32_t number = c->slots ? *correlation_slot(c, process, id) : c->added - buffered;
-    if (c->added - number < buffered) {
-        uint32_t place = correlation_place(c, number);
+    uint32_t number = c->count ? *correlation_slot(c, process, id) : c->added;
+    if (c->added - number < c->count) {
+        uint32_t place = number & c->place_mask;
         struct correlated_call *e = &c->buffer[place];
-        if (c->added - c->next[place] >= buffered && e->process == process && e->id == id &&
+        if (c->added - c->next[place] >= c->count && e->process == process && e->id == id &&
             !(e->flags & CORRELATION_LINK)) {
             *found = *e;
-            correlation_mark(e, marks);
+            e->flags |= (uint16_t)marks;
             return 1;
         }
     }
     return correlation_find_among(c, process, id, marks, found);
 }
 
-typedef void correlation_visit_fn(const struct correlated_call *e, void *data);
-
 /* Stores all calls that remain; call it after the last look-up. Returns 0 or an error. */
 int correlation_finish(struct correlation *c);
 
-/* After correlation_finish: visits each stored call of the process that has one of these flags and
- * is neither a link nor nested. Returns 0 or an error. */
-int correlation_each(struct correlation *c, uint32_t process, unsigned flags,
-                     correlation_visit_fn *visit, void *data);
-
-/* Whether the call was open in one of the sorted gaps. */
-bool correlation_meets_gap(const struct correlated_call *e, const struct correlation_gap *gaps,
-                           uint32_t count);
-
 /*
- * Counts into *count the launches of `process` without work, except those in one of the sorted
- * gaps. The last launch of each thread in `hangs` (NULL: none) counts in *pending: the thread
- * waits, so that work cannot have ended. CUPTI may hold back earlier work in the same buffer.
- * Returns 0 or an error.
+ * After correlation_finish: counts into *count the calls that lost their work, except those that
+ * were open in a gap. The last launch of a thread that hangs counts in *pending: the thread waits,
+ * so that work cannot have ended. CUPTI may hold back earlier work in the same buffer. Returns 0 or
+ * an error.
  */
-int correlation_unmatched(struct correlation *c, uint32_t process,
-                          const struct correlation_gap *gaps, uint32_t gap_count,
-                          const struct correlation_hangs *hangs, uint64_t *count,
-                          uint64_t *pending);
+int correlation_missing(struct correlation *c, const struct correlation_losses *l, uint64_t *count,
+                        uint64_t *pending);
 
 #endif

@@ -87,11 +87,8 @@ uint64_t walk_lived_ns(const struct walk *w, const struct process *p)
 
 const struct kernel_name *walk_launched(const struct slice *s)
 {
-    const struct event *e = &s->event;
-    for (unsigned i = 0; i < e->record->arg_count && i < e->function->arg_count; i++)
-        if (e->function->args[i].kind == ARG_KERNEL)
-            return walk_handle(s, e->record->args[i]);
-    return NULL;
+    uint64_t kernel = function_arg_of(s->event.function, s->event.record, ARG_KERNEL, 0);
+    return kernel ? walk_handle(s, kernel) : NULL;
 }
 
 enum exit_code walk_verdict(const struct walk *w, bool strict)
@@ -116,30 +113,30 @@ static int report_left(const struct pass *p)
     struct walk *w = p->walk;
     static const struct record nothing;
     struct slice s = {.walk = w, .event.record = &nothing, .library_change = LIBRARY_OPEN};
+    uint32_t first = w->ranges.first_thread, end = first + w->ranges.thread_count;
     int error = 0;
-    while (error == 0 && p->needs & WALK_LIBRARIES &&
-           (s.library = library_calls_drain(&w->libraries, w->last_ns))) {
-        s.event.process = s.library->process;
-        s.event.thread = s.library->thread;
-        error = pass_report(p, &s);
-    }
+    for (uint32_t i = first; p->needs & WALK_LIBRARIES && i < end; i++)
+        while (error == 0 && (s.library = library_calls_drain(&w->libraries, i, w->last_ns))) {
+            s.event.process = s.library->process;
+            s.event.thread = s.library->thread;
+            error = pass_report(p, &s);
+        }
     s.library_change = LIBRARY_SAME;
     s.op_change = OP_LEFT;
-    while (error == 0 && p->needs & WALK_OPS && (s.op = ops_drain(&w->ops, w->last_ns))) {
-        s.event.process = s.op->process;
-        s.event.thread = s.op->thread;
-        error = pass_report(p, &s);
-    }
+    for (uint32_t i = first; p->needs & WALK_OPS && i < end; i++)
+        while (error == 0 && (s.op = ops_drain(&w->ops, i, w->last_ns))) {
+            s.event.process = s.op->process;
+            s.event.thread = s.op->thread;
+            error = pass_report(p, &s);
+        }
     s.op_change = OP_SAME;
     s.change = RANGE_LEFT;
-    while (error == 0 && p->needs & WALK_RANGES &&
-           (s.range = ranges_drain(&w->ranges, w->last_ns))) {
-        if (s.range->is_op || s.range->is_duplicate)
-            continue;
-        s.event.process = s.range->process;
-        s.event.thread = s.range->thread;
-        error = pass_report(p, &s);
-    }
+    for (uint32_t i = first; p->needs & WALK_RANGES && i < end; i++)
+        while (error == 0 && (s.range = ranges_drain(&w->ranges, i, w->last_ns))) {
+            s.event.process = s.range->process;
+            s.event.thread = s.range->thread;
+            error = s.range->is_op || s.range->is_duplicate ? 0 : pass_report(p, &s);
+        }
     return error;
 }
 

@@ -24,8 +24,7 @@ struct capture {
     bool is_bad;       /* its calls are not certain */
 };
 
-/* Kinds of keys. Values: a capture's index + 1; for EXEC twice that, plus 1 once it was destroyed
- * or changed; for NODE the index + 1. */
+/* Kinds of keys. Values: a capture's index + 1; for NODE the index + 1. */
 enum sort { OPEN, GRAPH, EXEC, LAUNCH, ID, NODE };
 
 static struct key graph_origins_key_of(const struct process *p, enum sort sort, uint64_t number)
@@ -59,11 +58,7 @@ void graph_origins_release(struct graph_origins *g)
 /* The handle argument with that label, 0: none. */
 static uint64_t graph_origins_word_of(const struct event *e, const char *label)
 {
-    for (unsigned i = 0; i < e->record->arg_count && i < e->function->arg_count; i++)
-        if (e->function->args[i].kind == ARG_HANDLE &&
-            strcmp(e->function->args[i].label, label) == 0)
-            return e->record->args[i];
-    return 0;
+    return function_arg(e->function, e->record, label, 0);
 }
 
 static uint8_t work_of(const struct event *e)
@@ -129,29 +124,19 @@ static int instantiate(struct graph_origins *g, const struct event *e)
     uint64_t capture = key_map_get(
         &g->keys, graph_origins_key_of(e->process, GRAPH, graph_origins_word_of(e, "graph")));
     key_map_remove(&g->keys, exec); /* its handle may have been reused */
-    return capture ? graph_origins_set(g, exec, 2 * capture) : 0;
+    return capture ? graph_origins_set(g, exec, capture) : 0;
 }
 
 static int launch(struct graph_origins *g, const struct event *e)
 {
     uint64_t exec = key_map_get(
         &g->keys, graph_origins_key_of(e->process, EXEC, graph_origins_word_of(e, "exec")));
-    struct capture *c = exec ? &g->captures[exec / 2 - 1] : NULL;
-    if (c && exec % 2) /* the call before changed it, and did not destroy it */
-        c->is_bad = true;
+    struct capture *c = exec ? &g->captures[exec - 1] : NULL;
     if (!c || !e->record->correlation || c->launches == LAUNCHES_KEPT)
         return 0;
     c->launches++;
     return graph_origins_set(g, graph_origins_key_of(e->process, LAUNCH, e->record->correlation),
-                             exec / 2);
-}
-
-/* Any other call on a graph that can be launched destroys or changes it. */
-static int graph_origins_change(struct graph_origins *g, const struct event *e)
-{
-    struct key key = graph_origins_key_of(e->process, EXEC, graph_origins_word_of(e, "exec"));
-    uint64_t exec = key_map_get(&g->keys, key);
-    return exec ? graph_origins_set(g, key, exec | 1) : 0;
+                             exec);
 }
 
 int graph_origins_take(struct graph_origins *g, const struct slice *s)
@@ -165,7 +150,6 @@ int graph_origins_take(struct graph_origins *g, const struct slice *s)
     case API_DOES_CAPTURE_END: return end_capture(g, e);
     case API_DOES_GRAPH_INSTANTIATE: return instantiate(g, e);
     case API_DOES_GRAPH_LAUNCH: return launch(g, e);
-    case API_DOES_GRAPH: return graph_origins_change(g, e);
     default: return 0;
     }
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "resolve/library_calls.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -219,15 +220,6 @@ static int64_t library_kind_of(struct library_kinds *k, const struct event *e,
         k, &(struct library_kind){.function = e->function, .shape = a.shape});
 }
 
-/* The kind of a group of `calls` calls with so many bytes; `function` ends it. */
-static int64_t library_kind_of_group(struct library_kinds *k, const struct function *function,
-                                     uint64_t calls, uint64_t bytes)
-{
-    struct library_kind wanted = {
-        .function = function, .shape = {.batch = calls, .bytes = bytes}, .is_group = true};
-    return library_calls_number_of(k, &wanted);
-}
-
 /* ---- work and texts of kinds ----------------------------------------------------------------- */
 
 static const struct kernel_name *plan_of(const struct library_kinds *k,
@@ -350,21 +342,7 @@ static void queue(struct library_group *group, const struct library_call *call, 
         group->stream = call->stream;
     }
     add_message(group, call);
-    if (__builtin_add_overflow(group->bytes, bytes, &group->bytes))
-        group->bytes = 0;
-}
-
-static bool library_calls_make_room(struct library_stack *stack)
-{
-    struct {
-        struct library_call open[LIBRARIES_OPEN_MAX];
-        struct library_group group;
-    } *made = calloc(1, sizeof *made);
-    if (made) {
-        stack->open = made->open;
-        stack->group = &made->group;
-    }
-    return made != NULL;
+    group->bytes += bytes;
 }
 
 static int open_call(struct library_calls *l, const struct event *e, struct library_call **call)
@@ -375,10 +353,9 @@ static int open_call(struct library_calls *l, const struct event *e, struct libr
         *call = library_calls_pop(l, stack);
         return LIBRARY_LEFT;
     }
-    if (!stack->open && !library_calls_make_room(stack))
+    if (!stack->open && !(stack->open = calloc(LIBRARIES_OPEN_MAX, sizeof *stack->open)))
         return GPUPROF_NO_MEMORY;
-    if (stack->count == LIBRARIES_OPEN_MAX)
-        return GPUPROF_NO_MEMORY; /* cannot happen: there is one call per library */
+    assert(stack->count < LIBRARIES_OPEN_MAX); /* there is one call per library */
     struct library_call *open = &stack->open[stack->count];
     *open = (struct library_call){.function = e->function,
                                   .process = e->process,
@@ -413,21 +390,13 @@ static int close_call(struct library_calls *l, const struct event *e, struct lib
     for (unsigned i = 0; i < r->arg_count && i < RECORD_ARGS_MAX; i++)
         closed->args[i] |= r->args[i]; /* each is known at one end only, and 0 at the other */
     closed->arg_count = r->arg_count > closed->arg_count ? r->arg_count : closed->arg_count;
-    queue(stack->group, closed, library_kind(l->kinds, closed->kind)->shape.bytes);
+    queue(&stack->group, closed, library_kind(l->kinds, closed->kind)->shape.bytes);
     return LIBRARY_CLOSED;
 }
 
 int library_calls_take(struct library_calls *l, const struct event *e, struct library_call **call)
 {
     return e->record->type == RECORD_LIBRARY_BEGIN ? open_call(l, e, call) : close_call(l, e, call);
-}
-
-struct library_call *library_calls_leave(struct library_calls *l, const struct thread *thread,
-                                         uint64_t begin_ns)
-{
-    struct library_stack *stack = library_stack(l, thread->index);
-    bool is_left = stack->count && stack->open[stack->count - 1].begin_ns > begin_ns;
-    return is_left ? library_calls_pop(l, stack) : NULL;
 }
 
 void library_calls_see(struct library_calls *l, const struct event *e)
@@ -451,14 +420,17 @@ struct library_call *library_innermost(const struct library_calls *l, const stru
 int64_t library_call_kind(struct library_calls *l, const struct library_call *call,
                           struct library_message *message)
 {
-    const struct library_group *group = library_stack(l, call->thread->index)->group;
+    const struct library_group *group = &library_stack(l, call->thread->index)->group;
     *message = call->message;
     if (call->function->does != API_DOES_GROUP_END || !group->calls)
         return call->kind;
     *message = group->message;
     if (group->calls == 1)
         return group->kind;
-    return library_kind_of_group(l->kinds, call->function, group->calls, group->bytes);
+    struct library_kind all = {.function = call->function,
+                               .shape = {.batch = group->calls, .bytes = group->bytes},
+                               .is_group = true};
+    return library_calls_number_of(l->kinds, &all);
 }
 
 bool library_calls_launch(struct library_calls *l, const struct event *e)
@@ -467,23 +439,23 @@ bool library_calls_launch(struct library_calls *l, const struct event *e)
     struct library_call *call = stack->count ? &stack->open[stack->count - 1] : NULL;
     if (!call || e->function->does != API_DOES_LAUNCH || e->record->flags & RECORD_CAPTURED)
         return false;
-    bool is_group = call->function->does == API_DOES_GROUP_END && stack->group->calls;
-    struct library_message *message = is_group ? &stack->group->message : &call->message;
+    bool is_group = call->function->does == API_DOES_GROUP_END && stack->group.calls;
+    struct library_message *message = is_group ? &stack->group.message : &call->message;
     uint64_t stream;
     if (!message->is_collective || !function_stream(e->function, e->record, &stream) ||
-        stream != (is_group ? stack->group->stream : call->stream))
+        stream != (is_group ? stack->group.stream : call->stream))
         return false;
     message->is_collective = false;
     return true;
 }
 
-struct library_call *library_calls_drain(struct library_calls *l, const uint64_t *last_ns)
+struct library_call *library_calls_drain(struct library_calls *l, uint32_t thread_index,
+                                         const uint64_t *last_ns)
 {
-    while (l->drained < l->thread_count && !l->stacks[l->drained].count)
-        l->drained++;
-    if (l->drained == l->thread_count)
+    struct library_stack *stack = library_stack(l, thread_index);
+    if (!stack->count)
         return NULL;
-    struct library_call *call = library_calls_pop(l, &l->stacks[l->drained]);
+    struct library_call *call = library_calls_pop(l, stack);
     uint64_t end_ns = last_ns[call->process->index];
     call->seen_ns = call->end_ns;
     call->end_ns = end_ns > call->begin_ns ? end_ns : call->begin_ns;

@@ -3,8 +3,8 @@
  * Follows calls of libraries that make CUDA calls (cuBLAS, cuDNN, NCCL), in the order of the
  * timeline: which are open on each thread. Only a library's outermost call is recorded, so a thread
  * has one open call per library. If another begins, the earlier call was left (longjmp, a cancelled
- * thread), as are calls inside a call, range or operator that ends. A call that was left counts up
- * to the last CUDA call in it. Ends without a begin are ignored.
+ * thread), as are calls inside a call that ends. A call that was left counts up to the last CUDA
+ * call in it. Ends without a begin are ignored.
  *
  * NCCL does the calls of a group when the outermost group ends. Work launched there belongs to the
  * earlier calls on the thread that launched nothing themselves: to the only one, or to a kind of
@@ -127,8 +127,8 @@ struct library_group {
 };
 
 struct library_stack {
-    struct library_call *open;   /* owned; LIBRARIES_OPEN_MAX; NULL: none so far */
-    struct library_group *group; /* in the same memory, after `open` */
+    struct library_call *open; /* owned; LIBRARIES_OPEN_MAX; NULL: none so far */
+    struct library_group group;
     uint32_t count;
 };
 
@@ -141,7 +141,6 @@ struct library_calls {
     uint32_t first_thread;        /* as struct ranges */
     uint32_t thread_count;
     struct library_call result; /* the copy of a closed call that is returned */
-    uint32_t drained;
 };
 
 static inline struct library_stack *library_stack(const struct library_calls *l,
@@ -164,11 +163,6 @@ void library_calls_release(struct library_calls *l);
  */
 int library_calls_take(struct library_calls *l, const struct event *e, struct library_call **call);
 
-/* Something that began at `begin_ns` on the thread has ended: removes the innermost call if it
- * began later, and returns it, or NULL. */
-struct library_call *library_calls_leave(struct library_calls *l, const struct thread *thread,
-                                         uint64_t begin_ns);
-
 /* Notes the end of a CUDA call on its thread. */
 void library_calls_see(struct library_calls *l, const struct event *e);
 
@@ -184,8 +178,9 @@ bool library_calls_launch(struct library_calls *l, const struct event *e);
 int64_t library_call_kind(struct library_calls *l, const struct library_call *call,
                           struct library_message *message);
 
-/* After the last event: removes a call that is still open, innermost first. It ends at its
+/* After the last event: removes a call still open on the thread, innermost first. It ends at its
  * process's time in last_ns. NULL: none is left. */
-struct library_call *library_calls_drain(struct library_calls *l, const uint64_t *last_ns);
+struct library_call *library_calls_drain(struct library_calls *l, uint32_t thread_index,
+                                         const uint64_t *last_ns);
 
 #endif

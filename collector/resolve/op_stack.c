@@ -9,10 +9,6 @@
 #include "record/gpu_record.h"
 #include "resolve/range_text.h"
 
-#define NVTX_INPUTS (1ull << 63) /* never a number in a recording, as each has a record */
-
-#define TOO_DEEP UINT64_MAX /* in place of a thread: not in a stack, but its end is expected */
-
 int ops_init(struct ops *o, struct recording *rec, const struct process *only,
              struct kernel_names *texts, struct losses *losses)
 {
@@ -53,8 +49,6 @@ static void op_stack_take_out(struct ops *o, struct op_stack *stack, uint32_t at
 /* Removes the open operator with that object from its stack; false: it is in none. */
 static bool op_stack_find(struct ops *o, const struct event *e, uint64_t thread)
 {
-    if (thread == TOO_DEEP)
-        return false;
     struct op_stack *stack = ops_stack(o, (uint32_t)thread - 1);
     for (uint32_t i = stack->count; i-- > 0;) {
         if (stack->open[i].object == record_arg(e->record, OP_END_OP)) {
@@ -87,13 +81,20 @@ static int op_stack_fill(const struct ops *o, const struct event *e,
     return 0;
 }
 
+/* Whether it is the function that evaluates the backward operator with that name. */
+static bool is_evaluation(const struct op *around, const struct kernel_name *text)
+{
+    static const char evaluates[] = RANGE_OP_EVALUATES;
+    return around->text && text &&
+           strncmp(around->text->raw, evaluates, sizeof evaluates - 1) == 0 &&
+           strcmp(around->text->raw + sizeof evaluates - 1, text->raw) == 0;
+}
+
 /* Gives the evaluation of a backward operator that one's numbers, like PyTorch's own traces. */
 static void number_evaluation(struct op *around, const struct op *made)
 {
-    static const char evaluates[] = RANGE_OP_EVALUATES;
-    if (made->scope == OP_SCOPE_BACKWARD && !around->sequence && around->text && made->text &&
-        strncmp(around->text->raw, evaluates, sizeof evaluates - 1) == 0 &&
-        strcmp(around->text->raw + sizeof evaluates - 1, made->text->raw) == 0) {
+    if (made->scope == OP_SCOPE_BACKWARD && !around->sequence &&
+        is_evaluation(around, made->text)) {
         around->sequence = made->sequence;
         around->forward_thread = made->forward_thread;
     }
@@ -128,15 +129,12 @@ static int op_stack_open_op(struct ops *o, const struct event *e, const struct o
         o->is_replaced = op_stack_find(o, e, before);
         o->result.end_ns = e->begin_ns; /* unused if it was not found */
     }
-    bool is_deep = stack->count == OPS_DEPTH_MAX;
-    uint64_t thread = is_deep ? TOO_DEEP : (uint64_t)e->thread->index + 1;
-    error = key_map_set(&o->begun, object_key(e), thread);
-    if (error == GPUPROF_NO_MEMORY)
-        return error;
-    if (is_deep || error < 0) {
-        losses->deep_ops++;
-        return OP_SAME;
-    }
+    error = stack->count == OPS_DEPTH_MAX
+                ? GPUPROF_LIMIT
+                : key_map_set(&o->begun, object_key(e), (uint64_t)e->thread->index + 1);
+    losses->deep_ops += error == GPUPROF_LIMIT;
+    if (error < 0)
+        return error == GPUPROF_LIMIT ? OP_SAME : error;
     return op_stack_push(o, &made, out);
 }
 
@@ -191,21 +189,16 @@ int ops_take(struct ops *o, const struct event *e, const struct op_numbers *numb
 /* Derives scope and is_traced from the text and the operator around. */
 static void find_kind(const struct op *around, const struct range *range, struct op *op)
 {
-    static const char evaluates[] = RANGE_OP_EVALUATES;
-    const struct kernel_name *outer = around ? around->text : NULL;
     if (range->is_label)
         op->scope = OP_SCOPE_LABEL;
-    else if (outer && range->text && around->is_nvtx &&
-             strncmp(outer->raw, evaluates, sizeof evaluates - 1) == 0 &&
-             strcmp(outer->raw + sizeof evaluates - 1, range->text->raw) == 0)
+    else if (around && around->is_nvtx && is_evaluation(around, range->text))
         op->scope = OP_SCOPE_BACKWARD;
     op->is_traced =
         (around && around->is_traced) ||
         (range->text && range_op_begins_trace(range->text->raw, range->text->raw_bytes));
 }
 
-int ops_open_range(struct ops *o, const struct range *range, struct op_numbers *numbers,
-                   struct op **op)
+int ops_open_range(struct ops *o, const struct range *range, struct op **op)
 {
     const struct op_stack *stack = ops_stack(o, range->thread->index);
     struct losses *losses = &o->losses[range->process->index];
@@ -224,16 +217,6 @@ int ops_open_range(struct ops *o, const struct range *range, struct op_numbers *
     }
     find_kind(stack->count ? &stack->open[stack->count - 1] : NULL, range, &made);
     losses->traced_ops += made.is_traced;
-    if (range->inputs && !made.is_traced && !range->is_label) {
-        const struct kernel_name *inputs = range->inputs;
-        made.inputs = NVTX_INPUTS | (uintptr_t)inputs;
-        int error = kernel_name_of(&numbers->inputs, made.inputs)
-                        ? 0
-                        : kernel_name_set(o->texts, &numbers->inputs, made.inputs,
-                                          (const uint8_t *)inputs->raw, inputs->raw_bytes);
-        if (error < 0)
-            return error;
-    }
     return op_stack_push(o, &made, op);
 }
 
@@ -288,13 +271,11 @@ bool ops_was_innermost(const struct ops *o, const struct thread *thread, uint32_
     return !stack->count || stack->open[stack->count - 1].number < number;
 }
 
-struct op *ops_drain(struct ops *o, const uint64_t *last_ns)
+struct op *ops_drain(struct ops *o, uint32_t thread_index, const uint64_t *last_ns)
 {
-    while (o->drained < o->thread_count && !o->stacks[o->drained].count)
-        o->drained++;
-    if (o->drained == o->thread_count)
+    struct op_stack *stack = ops_stack(o, thread_index);
+    if (!stack->count)
         return NULL;
-    struct op_stack *stack = &o->stacks[o->drained];
     op_stack_take_out(o, stack, stack->count - 1);
     uint64_t end_ns = last_ns[o->result.process->index];
     o->result.end_ns = end_ns > o->result.begin_ns ? end_ns : o->result.begin_ns;
@@ -304,33 +285,27 @@ struct op *ops_drain(struct ops *o, const uint64_t *last_ns)
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-static bool op_stack_begins_with(const char *text, const char *prefix)
-{
-    return strncmp(text, prefix, strlen(prefix)) == 0;
-}
-
 enum op_kind op_kind_of(unsigned scope, const struct kernel_name *text)
 {
+    static const struct {
+        const char *prefix;
+        bool is_label;
+        enum op_kind kind;
+    } kinds[] = {
+        {OP_OPTIMIZER_PREFIX, true, OP_KIND_OPTIMIZER},
+        {"Optimizer.zero_grad#", true, OP_KIND_ZERO_GRAD},
+        {OP_PROFILER_PREFIX, true, OP_KIND_PROFILER},
+        {"enumerate(DataLoader)#", true, OP_KIND_LOADER},
+        /* Without PyTorch's layout, scopes are not known either. */
+        {"autograd::engine::", false, OP_KIND_BACKWARD},
+    };
     if (scope == OP_SCOPE_BACKWARD)
         return OP_KIND_BACKWARD;
-    if (!text)
-        return OP_KIND_PLAIN;
-    if (scope != OP_SCOPE_LABEL) /* without PyTorch's layout, scopes are not known either */
-        return op_stack_begins_with(text->shown, "autograd::engine::") ? OP_KIND_BACKWARD
-                                                                       : OP_KIND_PLAIN;
-    switch (text->shown[0]) {
-    case 'O':
-        return op_stack_begins_with(text->shown, OP_OPTIMIZER_PREFIX)      ? OP_KIND_OPTIMIZER
-               : op_stack_begins_with(text->shown, "Optimizer.zero_grad#") ? OP_KIND_ZERO_GRAD
-                                                                           : OP_KIND_PLAIN;
-    case 'P':
-        return op_stack_begins_with(text->shown, OP_PROFILER_PREFIX) ? OP_KIND_PROFILER
-                                                                     : OP_KIND_PLAIN;
-    case 'e':
-        return op_stack_begins_with(text->shown, "enumerate(DataLoader)#") ? OP_KIND_LOADER
-                                                                           : OP_KIND_PLAIN;
-    default: return OP_KIND_PLAIN;
-    }
+    for (size_t i = 0; text && i < sizeof kinds / sizeof kinds[0]; i++)
+        if (kinds[i].is_label == (scope == OP_SCOPE_LABEL) &&
+            strncmp(text->shown, kinds[i].prefix, strlen(kinds[i].prefix)) == 0)
+            return kinds[i].kind;
+    return OP_KIND_PLAIN;
 }
 
 enum op_python op_python_of(const struct kernel_name *text)

@@ -48,7 +48,7 @@ struct op {
     uint8_t region;        /* for op_phases.h */
     bool is_traced;        /* traced by torch.compile: it does no work */
     bool is_moved;         /* ended on another thread */
-    bool is_nvtx; /* from emit_nvtx: no types, no forward thread; `object` is its number there */
+    bool is_nvtx; /* from emit_nvtx: no inputs, no forward thread; `object` is its number there */
     bool is_captured; /* for its user */
 };
 
@@ -74,7 +74,6 @@ struct ops {
     struct key_map begun; /* (process, object) -> thread index + 1 */
     struct op result;     /* the copy that ops_take returns */
     bool is_replaced;     /* the last event replaced an open operator, now in `result` */
-    uint32_t drained;     /* leading threads without open operators */
 };
 
 static inline struct op_stack *ops_stack(const struct ops *o, uint32_t thread_index)
@@ -115,10 +114,8 @@ void ops_release(struct ops *o);
 int ops_take(struct ops *o, const struct event *event, const struct op_numbers *numbers,
              uint32_t *sequence, struct op **op);
 
-/* The same for a range that is an operator, as it opens and closes; it has the range's number.
- * `numbers` learns its inputs, by the number of their text. */
-int ops_open_range(struct ops *o, const struct range *range, struct op_numbers *numbers,
-                   struct op **op);
+/* The same for a range that is an operator, as it opens and closes; it has the range's number. */
+int ops_open_range(struct ops *o, const struct range *range, struct op **op);
 int ops_close_range(struct ops *o, const struct range *range, struct op **op);
 
 /* The innermost open operator on the thread that works (op_works), or NULL. */
@@ -141,9 +138,9 @@ const struct op *ops_module(const struct ops *o, const struct op *op);
 /* Whether `op`, which has ended, began after everything that is still open on its thread. */
 bool ops_was_innermost(const struct ops *o, const struct thread *thread, uint32_t number);
 
-/* After the last event: removes an operator that is still open, innermost first. It ends at its
- * process's time in last_ns. NULL: none is left. */
-struct op *ops_drain(struct ops *o, const uint64_t *last_ns);
+/* After the last event: removes an operator still open on the thread, innermost first. It ends at
+ * its process's time in last_ns. NULL: none is left. */
+struct op *ops_drain(struct ops *o, uint32_t thread_index, const uint64_t *last_ns);
 
 /* What PyTorch's own names of operators and labels mean. */
 

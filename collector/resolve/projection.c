@@ -10,7 +10,6 @@ void projections_init(struct projections *s, struct survey *survey, projection_f
                       void *context)
 {
     *s = (struct projections){.survey = survey, .notify = notify, .context = context};
-    s->places.count_max = s->lanes.count_max = PROJECTIONS_MAX;
 }
 
 void projections_release(struct projections *s)
@@ -41,21 +40,6 @@ static int close_innermost(struct projections *s, struct projection *p, uint64_t
     return s->notify(s->context, p, range);
 }
 
-/* Adds a lane of that stream. */
-static struct projection *projection_make(struct projections *s, struct process *process,
-                                          uint64_t device, uint64_t stream, uint32_t thread,
-                                          uint32_t lane)
-{
-    struct projection *made = malloc(sizeof *made);
-    if (!made || ARRAY_PUSH(s->list, s->count, &made) < 0) {
-        free(made);
-        return NULL;
-    }
-    *made = (struct projection){
-        .process = process, .device = device, .stream = stream, .thread = thread, .lane = lane};
-    return made;
-}
-
 /* Finds the projection of a thread on a stream, or adds it if `wanted`. Returns 0 or
  * GPUPROF_NO_MEMORY. */
 static int projection_find(struct projections *s, struct process *process, uint64_t device,
@@ -66,36 +50,25 @@ static int projection_find(struct projections *s, struct process *process, uint6
     uint64_t place = key_map_get(&s->places, key);
     *found = place ? s->list[place - 1] : NULL;
     /* Not needed, or more than any real program has. */
-    if (place || !wanted || s->places.count >= PROJECTIONS_MAX)
+    if (place || !wanted || s->count == PROJECTIONS_MAX)
         return 0;
-    place = key_map_get(&s->lanes, stream_key);
-    uint32_t lane = place ? s->list[place - 1]->lane + 1 : 0;
-    if (lane < PROJECTION_LANES_MAX) {
-        if (!projection_make(s, process, device, stream, thread, lane))
-            return GPUPROF_NO_MEMORY;
-        place = s->count;
+    uint64_t lane = key_map_get(&s->lanes, stream_key);
+    struct projection *made = calloc(1, sizeof *made);
+    if (!made || ARRAY_PUSH(s->list, s->count, &made) < 0) {
+        free(made);
+        return GPUPROF_NO_MEMORY;
     }
-    *found = s->list[place - 1];
-    int error = key_map_set(&s->places, key, place);
-    if (error == 0)
-        error = key_map_set(&s->lanes, stream_key, place);
-    return error == GPUPROF_NO_MEMORY ? error : 0;
+    *found = made;
+    made->process = process;
+    made->device = device;
+    made->stream = stream;
+    made->thread = thread;
+    made->lane = (uint32_t)lane;
+    int error = key_map_set(&s->places, key, s->count);
+    return error == 0 ? key_map_set(&s->lanes, stream_key, lane + 1) : error;
 }
 
 /* ---- ranges around a call -------------------------------------------------------------------- */
-
-/* The next range around the call, outwards from *number. Returns 1, 0 if none, or an error. */
-static int next_range(struct projections *s, const struct correlated_call *call, uint32_t *number,
-                      struct projected_range *found, uint64_t *end_ns)
-{
-    int error = 0;
-    const struct range_node *node = survey_range_around(s->survey, call, number, false, &error);
-    if (!node)
-        return error;
-    *end_ns = node->end_ns;
-    *found = (struct projected_range){.sequence = node->sequence, .text = node->text};
-    return 1;
-}
 
 /* The next label from *place, which advances past it. */
 static const struct op_node *find_label(struct projections *s, const struct correlated_call *call,
@@ -108,15 +81,20 @@ static const struct op_node *find_label(struct projections *s, const struct corr
     return node;
 }
 
-static int next_label(struct projections *s, const struct correlated_call *call,
-                      struct op_place *place, struct projected_range *found, uint64_t *end_ns)
+/* The next range around the call, outwards from *number; or, if that is NULL, the next label from
+ * *place. Returns 1, 0 if there is none, or an error. */
+static int next_around(struct projections *s, const struct correlated_call *call, uint32_t *number,
+                       struct op_place *place, struct projected_range *found, uint64_t *end_ns)
 {
     int error = 0;
-    const struct op_node *node = find_label(s, call, place, &error);
-    if (!node)
+    const struct range_node *range =
+        number ? survey_range_around(s->survey, call, number, false, &error) : NULL;
+    const struct op_node *label = number ? NULL : find_label(s, call, place, &error);
+    if (!range && !label)
         return error;
-    *end_ns = node->end_ns;
-    *found = (struct projected_range){.sequence = node->number, .text = node->text};
+    *end_ns = range ? range->end_ns : label->end_ns;
+    *found = (struct projected_range){.sequence = range ? range->sequence : label->number,
+                                      .text = range ? range->text : label->text};
     return 1;
 }
 
@@ -129,8 +107,8 @@ static int ranges_around(struct projections *s, const struct correlated_call *ca
     uint64_t range_end_ns = 0, label_end_ns = 0;
     uint32_t range_number = call->range, count = 0;
     struct op_place place = {.number = call->op};
-    int has_range = next_range(s, call, &range_number, &range, &range_end_ns);
-    int has_label = next_label(s, call, &place, &label, &label_end_ns);
+    int has_range = next_around(s, call, &range_number, NULL, &range, &range_end_ns);
+    int has_label = next_around(s, call, NULL, &place, &label, &label_end_ns);
     *valid_until_ns = UINT64_MAX;
     while (has_range + has_label > 0 && has_range >= 0 && has_label >= 0 &&
            count < PROJECTION_DEPTH_MAX) {
@@ -140,9 +118,9 @@ static int ranges_around(struct projections *s, const struct correlated_call *ca
         if (end_ns < *valid_until_ns)
             *valid_until_ns = end_ns;
         if (is_label)
-            has_label = next_label(s, call, &place, &label, &label_end_ns);
+            has_label = next_around(s, call, NULL, &place, &label, &label_end_ns);
         else
-            has_range = next_range(s, call, &range_number, &range, &range_end_ns);
+            has_range = next_around(s, call, &range_number, NULL, &range, &range_end_ns);
     }
     if (has_range < 0 || has_label < 0)
         return has_range < 0 ? has_range : has_label;

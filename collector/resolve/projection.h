@@ -5,8 +5,7 @@
  * begin. A range is complete when its thread's next work on that stream was launched outside it,
  * since a stream runs work in launch order. So only a stack for each thread and stream is stored,
  * for any number of ranges. Each thread has a lane of its own on a stream, as ranges of different
- * threads may overlap. Beyond PROJECTION_LANES_MAX, threads share one lane, and their ranges are
- * split into parts.
+ * threads may overlap.
  */
 #ifndef GPUPROF_COLLECTOR_PROJECTION_H
 #define GPUPROF_COLLECTOR_PROJECTION_H
@@ -15,7 +14,6 @@
 #include "resolve/survey.h"
 
 #define PROJECTION_DEPTH_MAX 64 /* ranges around one GPU record */
-#define PROJECTION_LANES_MAX 32
 #define PROJECTIONS_MAX      16384
 
 struct projected_range {
@@ -30,7 +28,7 @@ struct projection {
     struct process *process;
     uint64_t device;
     uint64_t stream;
-    uint32_t thread;    /* struct thread index of the first thread in this lane */
+    uint32_t thread;    /* struct thread index */
     uint32_t lane;      /* number of the lane on its stream, from 0 on */
     uint32_t innermost; /* number (survey.h) of the range around the last launch ... */
     uint32_t label;     /* ... and of the label; 0: none */
@@ -52,7 +50,7 @@ struct projections {
     projection_fn *notify;
     void *context;
     struct key_map places;    /* (thread, device, stream) -> place + 1 */
-    struct key_map lanes;     /* (process, device, stream) -> place of the last lane + 1 */
+    struct key_map lanes;     /* (process, device, stream) -> number of lanes */
     struct projection **list; /* owned, and so are they */
     uint32_t count;
 };

@@ -10,12 +10,6 @@
 #include "record/gpu_record.h"
 #include "resolve/range_text.h"
 
-static bool records_ops(const struct process *p)
-{
-    const char *text = process_meta(p, "pytorch");
-    return text && strncmp(text, "absent", 6) != 0;
-}
-
 int ranges_init(struct ranges *r, struct recording *rec, const struct process *only,
                 struct kernel_names *texts, struct losses *losses)
 {
@@ -23,17 +17,10 @@ int ranges_init(struct ranges *r, struct recording *rec, const struct process *o
                          .texts = texts,
                          .losses = losses,
                          .first_thread = only ? only->first_thread : 0,
-                         .thread_count = only ? only->thread_count : rec->thread_count,
-                         .first_process = only ? only->index : 0};
+                         .thread_count = only ? only->thread_count : rec->thread_count};
     r->stacks = calloc(r->thread_count + 1u, sizeof *r->stacks);
-    uint32_t process_count = only ? 1 : rec->count;
-    r->sequences = calloc(process_count + 1u, sizeof *r->sequences);
-    r->has_ops = calloc(process_count + 1u, sizeof *r->has_ops);
-    if (!r->stacks || !r->sequences || !r->has_ops)
-        return GPUPROF_NO_MEMORY;
-    for (uint32_t i = 0; i < process_count; i++)
-        r->has_ops[i] = records_ops(rec->processes[r->first_process + i]);
-    return 0;
+    r->sequences = calloc(rec->count + 1u, sizeof *r->sequences);
+    return r->stacks && r->sequences ? 0 : GPUPROF_NO_MEMORY;
 }
 
 void ranges_release(struct ranges *r)
@@ -42,7 +29,6 @@ void ranges_release(struct ranges *r)
         free(r->stacks[i].open);
     free(r->stacks);
     free(r->sequences);
-    free(r->has_ops);
     key_map_release(&r->labels);
     key_map_release(&r->started);
     *r = (struct ranges){0};
@@ -88,7 +74,7 @@ static int range_stack_take_label(struct ranges *r, const struct event *e)
     return error == GPUPROF_NO_MEMORY ? error : 0;
 }
 
-/* Each operator has a unique text, by its number, so only the name and inputs are stored. */
+/* Each operator has a unique text, by its number, so only the name is stored. */
 static int fill_op(struct ranges *r, const struct range_op *op, const uint8_t *text,
                    struct range *range)
 {
@@ -97,18 +83,24 @@ static int fill_op(struct ranges *r, const struct range_op *op, const uint8_t *t
     range->is_label = op->is_label;
     range->op_id = op->id;
     range->op_sequence = op->sequence;
-    int error = kernel_name_intern(r->texts, text, op->name_bytes, &range->text);
-    if (error < 0 || !op->input_bytes)
-        return error;
-    return kernel_name_intern(r->texts, op->inputs, op->input_bytes, &range->inputs);
+    return kernel_name_intern(r->texts, text, op->name_bytes, &range->text);
 }
 
-/* Labels of domains are in the default domain, or in the domain itself. */
-static const struct kernel_name *domain_text(const struct ranges *r, const struct process *p,
-                                             uint64_t domain)
+/* Names the domain of a range: by its label, which is in the default domain or in the domain
+ * itself, or by its number. */
+static int name_domain(struct ranges *r, struct range *range)
 {
-    const struct kernel_name *text = ranges_label(r, p, LABEL_OF_DOMAIN, 0, domain);
-    return text ? text : ranges_label(r, p, LABEL_OF_DOMAIN, domain, domain);
+    char text[40];
+    const struct process *p = range->process;
+    if (!range->domain)
+        return 0;
+    range->domain_text = ranges_label(r, p, LABEL_OF_DOMAIN, 0, range->domain);
+    if (!range->domain_text)
+        range->domain_text = ranges_label(r, p, LABEL_OF_DOMAIN, range->domain, range->domain);
+    if (range->domain_text)
+        return 0;
+    int length = snprintf(text, sizeof text, "domain %llu", (unsigned long long)range->domain);
+    return kernel_name_intern(r->texts, (const uint8_t *)text, (size_t)length, &range->domain_text);
 }
 
 /* Reads the attributes of a push, a mark, or, one argument later, a start. */
@@ -132,11 +124,13 @@ static int range_stack_fill(struct ranges *r, const struct event *e, unsigned fi
     };
     for (unsigned i = 0; i < RANGE_DATA_WORDS && range->schema; i++)
         range->data[i] = record_arg(record, first + PUSH_DATA + i);
-    range->domain_text = range->domain ? domain_text(r, e->process, range->domain) : NULL;
     struct range_op op;
+    int error = name_domain(r, range);
+    if (error < 0)
+        return error;
     if (record->type == RECORD_PUSH && record->byte_count &&
         range_text_op((const char *)record->bytes, record->byte_count, &op)) {
-        if (!r->has_ops[e->process->index - r->first_process])
+        if (!process_has(e->process, "pytorch"))
             return fill_op(r, &op, record->bytes, range);
         r->losses[e->process->index].nvtx_ops_again++;
     }
@@ -151,7 +145,7 @@ static int open_range(struct ranges *r, const struct event *e, bool nested, stru
     int error = range_stack_fill(r, e, nested ? 0 : 1, &made);
     if (error < 0)
         return error;
-    made.sequence = ++r->sequences[e->process->index - r->first_process];
+    made.sequence = ++r->sequences[e->process->index];
     if (stack->count == RANGES_DEPTH_MAX) {
         stack->beyond += nested;
         r->losses[e->process->index].deep_ranges++;
@@ -171,19 +165,6 @@ static int open_range(struct ranges *r, const struct event *e, bool nested, stru
     return RANGE_OPENED;
 }
 
-/* A domain without a name is named by its number. */
-static int name_domain(struct ranges *r, struct range *range)
-{
-    char text[40];
-    if (!range->domain || range->domain_text)
-        return 0;
-    range->domain_text = domain_text(r, range->process, range->domain);
-    if (range->domain_text)
-        return 0;
-    int length = snprintf(text, sizeof text, "domain %llu", (unsigned long long)range->domain);
-    return kernel_name_intern(r->texts, (const uint8_t *)text, (size_t)length, &range->domain_text);
-}
-
 static int close_at(struct ranges *r, struct range_stack *stack, uint32_t at, uint64_t end_ns,
                     struct range **out)
 {
@@ -192,8 +173,7 @@ static int close_at(struct ranges *r, struct range_stack *stack, uint32_t at, ui
     memmove(stack->open + at, stack->open + at + 1, (stack->count - at - 1) * sizeof *stack->open);
     stack->count--;
     *out = &r->result;
-    int error = name_domain(r, &r->result);
-    return error < 0 ? error : RANGE_CLOSED;
+    return RANGE_CLOSED;
 }
 
 /* A pop ends the innermost nested range of its domain. */
@@ -256,14 +236,12 @@ struct range *ranges_innermost(struct ranges *r, const struct thread *thread, bo
     return NULL;
 }
 
-struct range *ranges_drain(struct ranges *r, const uint64_t *last_ns)
+struct range *ranges_drain(struct ranges *r, uint32_t thread_index, const uint64_t *last_ns)
 {
     struct range *range;
-    while (r->drained < r->thread_count && !r->stacks[r->drained].count)
-        r->drained++;
-    if (r->drained == r->thread_count)
+    struct range_stack *stack = ranges_stack(r, thread_index);
+    if (!stack->count)
         return NULL;
-    struct range_stack *stack = &r->stacks[r->drained];
     close_at(r, stack, stack->count - 1, last_ns[stack->open[stack->count - 1].process->index],
              &range);
     return range;

@@ -23,8 +23,7 @@ struct range {
     uint64_t begin_ns;
     uint64_t end_ns; /* of an ended range */
     uint64_t domain;
-    const struct kernel_name
-        *domain_text; /* NULL: the default domain or, of an open range, not named yet */
+    const struct kernel_name *domain_text; /* NULL: the default domain */
     uint64_t category;
     uint64_t color;
     uint64_t payload_type;
@@ -46,8 +45,7 @@ struct range {
     bool is_label;
     bool is_duplicate; /* duplicates the library call around it */
     uint64_t op_id;
-    uint64_t op_sequence;             /* autograd sequence number + 1; 0: none */
-    const struct kernel_name *inputs; /* bytes as in an OP_INPUTS record; NULL: none */
+    uint64_t op_sequence; /* autograd sequence number + 1; 0: none */
 };
 
 struct range_stack {
@@ -64,13 +62,10 @@ struct ranges {
     struct range_stack *stacks; /* owned; see ranges_stack */
     uint32_t first_thread;      /* index of the thread with the first stack ... */
     uint32_t thread_count;      /* ... and number of stacks */
-    uint32_t *sequences;        /* owned, by process index from first_process on */
-    uint32_t first_process;
-    struct key_map labels;  /* (process and kind, domain, handle) -> struct kernel_name */
-    struct key_map started; /* (process, number) -> thread index + 1 */
-    struct range result;    /* the copy that ranges_take returns */
-    uint32_t drained;       /* leading threads without open ranges */
-    bool *has_ops;          /* owned, like sequences: gpuprof recorded PyTorch's operators */
+    uint32_t *sequences;        /* owned, by process index */
+    struct key_map labels;      /* (process and kind, domain, handle) -> struct kernel_name */
+    struct key_map started;     /* (process, number) -> thread index + 1 */
+    struct range result;        /* the copy that ranges_take returns */
 };
 
 static inline struct range_stack *ranges_stack(const struct ranges *r, uint32_t thread_index)
@@ -96,9 +91,9 @@ int ranges_take(struct ranges *r, const struct event *event, struct range **rang
 /* The innermost open range on the thread, no operator; `nested`: push and pop only. Or NULL. */
 struct range *ranges_innermost(struct ranges *r, const struct thread *thread, bool nested);
 
-/* After the last event: removes a range that is still open, innermost first. It ends at its
+/* After the last event: removes a range still open on the thread, innermost first. It ends at its
  * process's time in last_ns. NULL: none is left. */
-struct range *ranges_drain(struct ranges *r, const uint64_t *last_ns);
+struct range *ranges_drain(struct ranges *r, uint32_t thread_index, const uint64_t *last_ns);
 
 /* The text of a label record; NULL: none. */
 const struct kernel_name *ranges_label(const struct ranges *r, const struct process *p,

@@ -5,12 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bytes.h"
-#include "record/op_record.h"
-
-#define UNKNOWN_TYPE  255 /* type of tensors that op_type_text does not know */
-#define CUT_BYTES_MAX 24  /* the rest of a cut text is shorter: longer than any single part */
-
 /* A place in a text. */
 struct cursor {
     const char *at;
@@ -60,81 +54,6 @@ static const char *find_last(const char *text, uint32_t byte_count, const char *
 
 /* ---- operators of emit_nvtx ------------------------------------------------------------------ */
 
-/* Reads [4, 16]. An empty list [] may be a tensor of one number, a number or nothing. */
-static bool take_sizes(struct cursor *c, struct byte_writer *out)
-{
-    uint64_t size;
-    uint8_t count = 0;
-    size_t head = out->length;
-    if (!skip(c, "["))
-        return false;
-    if (skip(c, "]")) {
-        put_u8(out, OP_OTHER);
-        return true;
-    }
-    put_u8(out, OP_TENSOR);
-    put_u8(out, UNKNOWN_TYPE);
-    put_u8(out, 0);
-    do {
-        if (count == OP_DIMENSIONS_MAX || !take_number(c, &size))
-            return false;
-        put_varint(out, size);
-        count++;
-    } while (skip(c, ", "));
-    if (out->failed || !skip(c, "]"))
-        return false;
-    out->data[head + 2] = count;
-    return true;
-}
-
-static bool take_tensors(struct cursor *c, struct byte_writer *out)
-{
-    if (skip(c, "]"))
-        return true;
-    do {
-        size_t known = out->length;
-        if (!take_sizes(c, out)) {
-            out->length = known;
-            return false;
-        }
-    } while (skip(c, ", "));
-    return skip(c, "]");
-}
-
-/* (28,0), (0,-1) */
-static bool take_edges(struct cursor *c)
-{
-    uint64_t number;
-    if (skip(c, "]"))
-        return true;
-    do {
-        if (!skip(c, "(") || !take_number(c, &number) || !skip(c, ","))
-            return false;
-        skip(c, "-");
-        if (!take_number(c, &number) || !skip(c, ")"))
-            return false;
-    } while (skip(c, ", "));
-    return skip(c, "]");
-}
-
-/* Reads the lists after the number of the operator, to the end or to where the text was cut. */
-static bool take_lists(struct cursor *c, bool is_cut, struct range_op *op)
-{
-    struct byte_writer out = byte_writer(op->inputs, sizeof op->inputs);
-    bool is_whole = true;
-    if (skip(c, ", sizes = [")) {
-        is_whole = take_tensors(c, &out);
-        if (!is_whole)
-            put_u8(&out, OP_CUT);
-        op->input_bytes = (uint32_t)out.length;
-    }
-    if (is_whole && skip(c, ", input_op_ids = ["))
-        is_whole = take_edges(c);
-    if (out.failed)
-        return false;
-    return (is_whole && c->at == c->end) || (is_cut && c->end - c->at < CUT_BYTES_MAX);
-}
-
 /* Whether it is namespace::name as in C++; other names with two colons are labels. */
 static bool is_qualified(const char *name, uint32_t byte_count)
 {
@@ -170,28 +89,17 @@ static bool is_operator(const char *name, uint32_t byte_count)
     return is_qualified(name, byte_count);
 }
 
-/* Labels have no tensors. */
-static bool has_sizes(const struct range_op *op)
-{
-    for (uint32_t i = 0; i < op->input_bytes; i++)
-        if (op->inputs[i] != OP_OTHER)
-            return true;
-    return false;
-}
-
 bool range_text_op(const char *text, uint32_t byte_count, struct range_op *op)
 {
     /* A label can contain anything, also ", op_id = ", so the last one counts. */
     const char *id = find_last(text, byte_count, ", op_id = ");
-    if (!id || id == text)
-        return false;
     struct cursor c = {id, text + byte_count};
+    if (!id || id == text || !skip(&c, ", op_id = ") || !take_number(&c, &op->id))
+        return false;
+    if (c.at < c.end && !skip(&c, ", sizes = [") && !skip(&c, ", input_op_ids = ["))
+        return false;
     op->name_bytes = (uint32_t)(id - text);
     op->sequence = 0;
-    op->input_bytes = 0;
-    if (!skip(&c, ", op_id = ") || !take_number(&c, &op->id) ||
-        !take_lists(&c, byte_count >= RANGE_TEXT_CUT_BYTES, op))
-        return false;
     const char *sequence = find_last(text, op->name_bytes, ", seq = ");
     struct cursor s = {sequence, id};
     uint64_t number;
@@ -200,7 +108,7 @@ bool range_text_op(const char *text, uint32_t byte_count, struct range_op *op)
         op->name_bytes = (uint32_t)(sequence - text);
         op->sequence = number + 1;
     }
-    op->is_label = !op->sequence && !has_sizes(op) && !is_operator(text, op->name_bytes);
+    op->is_label = !op->sequence && !is_operator(text, op->name_bytes);
     return true;
 }
 
@@ -219,56 +127,46 @@ static char *copy(char *out, const char *text, size_t byte_count)
     return out + byte_count;
 }
 
-/* Length of a value of XLA, up to its delimiter; 0: no delimiter, or empty. */
-static uint32_t value_bytes(struct cursor c)
+/* The value of the last ",KEY=" or "#KEY=" in a text of XLA, up to its delimiter. */
+static bool find_value(struct cursor c, const char *key, struct cursor *value)
 {
-    const char *at = c.at;
-    while (at < c.end && *at != ',' && *at != '#')
-        at++;
-    return at < c.end ? (uint32_t)(at - c.at) : 0;
+    const char *at = find_last(c.at, (uint32_t)(c.end - c.at), key);
+    if (!at || at == c.at || (at[-1] != ',' && at[-1] != '#'))
+        return false;
+    value->at = value->end = at + strlen(key);
+    while (value->end < c.end && *value->end != ',' && *value->end != '#')
+        value->end++;
+    return value->end > value->at && value->end < c.end;
 }
 
 /* XlaModule:#prefix=jit_f,hlo_module=jit_f,program_id=3# */
 static uint32_t module_name(struct cursor c, char *out)
 {
-    struct cursor name = c;
-    const char *key = memmem(c.at, (size_t)(c.end - c.at), "#hlo_module=", 12);
-    if (!key)
-        key = memmem(c.at, (size_t)(c.end - c.at), ",hlo_module=", 12);
-    if (!key)
-        return 0;
-    name.at = key + 12;
-    uint32_t length = value_bytes(name);
-    if (!length)
+    struct cursor name;
+    if (!find_value(c, "hlo_module=", &name))
         return 0;
     char *end = copy(out, "XlaModule: ", 11);
-    return (uint32_t)(copy(end, name.at, length) - out);
+    return (uint32_t)(copy(end, name.at, (size_t)(name.end - name.at)) - out);
 }
 
 /* Thunk:#name=main/dot_general,hlo_op=fusion.3#; the name can contain anything. */
 static uint32_t thunk_name(struct cursor c, char *out)
 {
-    struct cursor name = {c.at + 1, c.end};
-    bool is_named = skip(&name, "name=");
-    const char *key = is_named ? find_last(name.at, (uint32_t)(c.end - name.at), ",hlo_op=") : c.at;
-    struct cursor op = {key, c.end};
-    if (!key || !(is_named ? skip(&op, ",hlo_op=") : skip(&op, "#hlo_op=")))
-        return 0;
-    uint32_t length = value_bytes(op);
-    if (!length)
+    struct cursor op, name = c;
+    if (!find_value(c, "hlo_op=", &op))
         return 0;
     char *end = copy(out, "Thunk: ", 7);
-    end = copy(end, op.at, length);
-    if (is_named && key > name.at) {
+    end = copy(end, op.at, (size_t)(op.end - op.at));
+    if (skip(&name, "#name=") && op.at - name.at > 8) {
         end = copy(end, " (", 2);
-        end = copy(end, name.at, (size_t)(key - name.at));
+        end = copy(end, name.at, (size_t)(op.at - name.at - 8)); /* up to ",hlo_op=" */
         *end++ = ')';
     }
     return (uint32_t)(end - out);
 }
 
 /* {'Module': 'model.layers.0.mlp', 'Inputs': ..}, with quotes as Python's repr() has them. */
-static uint32_t layer_name(struct cursor c, bool is_cut, char *out)
+static uint32_t layer_name(struct cursor c, char *out)
 {
     char quote = c.at < c.end ? *c.at++ : '\0';
     const char *begin = c.at;
@@ -278,9 +176,7 @@ static uint32_t layer_name(struct cursor c, bool is_cut, char *out)
         c.at += *c.at == '\\' && c.at + 1 < c.end ? 2 : 1;
     uint32_t length = (uint32_t)(c.at - begin);
     bool is_closed = c.at < c.end && *c.at++ == quote;
-    if (!is_closed || !length || (c.end[-1] != '}' && !is_cut))
-        return 0;
-    if (!skip(&c, ", ") && !(skip(&c, "}") && c.at == c.end))
+    if (!is_closed || !length || !(skip(&c, ", ") || skip(&c, "}")))
         return 0;
     return (uint32_t)(copy(out, begin, length) - out);
 }
@@ -289,15 +185,12 @@ uint32_t range_text_name(const char *text, uint32_t byte_count, char *out)
 {
     struct range_op op;
     struct cursor c = {text, text + byte_count};
-    bool is_cut = byte_count >= RANGE_TEXT_CUT_BYTES;
     if (skip(&c, "{'Module': "))
-        return layer_name(c, is_cut, out);
+        return layer_name(c, out);
     if (byte_count && c.end[-1] == '#' && skip(&c, "XlaModule:"))
         return module_name(c, out);
-    if (byte_count && c.end[-1] == '#' && skip(&c, "Thunk:#")) {
-        c.at--;
+    if (byte_count && c.end[-1] == '#' && skip(&c, "Thunk:"))
         return thunk_name(c, out);
-    }
     if (!range_text_op(text, byte_count, &op))
         return 0;
     return (uint32_t)(copy(out, text, op.name_bytes) - out);
@@ -345,12 +238,14 @@ uint32_t range_text_pattern(const char *text, uint32_t byte_count, enum range_nu
     return has_numbers ? length : 0;
 }
 
-/* ---- frequent names -------------------------------------------------------------------------- */
+/* ---- names for --step-range ------------------------------------------------------------------ */
 
 void step_names_take(struct step_names *n, const char *text)
 {
     char name[STEP_NAME_BYTES] = {0}, pattern[STEP_NAME_BYTES];
     int length = snprintf(name, sizeof name, "%s", text);
+    if (n->has_more)
+        return;
     if (length >= (int)sizeof name) {
         length = (int)sizeof name - 1;
         while (length > 1 && (name[length - 1] & 0xC0) == 0x80) /* do not cut a UTF-8 character */
@@ -363,30 +258,19 @@ void step_names_take(struct step_names *n, const char *text)
         name[bytes] = '\0';
     }
     for (uint32_t i = 0; i < n->count; i++)
-        if (strcmp(n->list[i].pattern, name) == 0) {
-            n->list[i].count++;
+        if (strcmp(n->list[i], name) == 0)
             return;
-        }
-    if (n->count == STEP_NAMES_MAX)
-        return;
-    memcpy(n->list[n->count].pattern, name, sizeof name);
-    n->list[n->count++].count = 1;
+    n->has_more = n->count == STEP_NAMES_MAX;
+    if (!n->has_more)
+        strcpy(n->list[n->count++], name);
 }
 
-static int most_first(const void *left, const void *right)
-{
-    const struct step_name *a = left, *b = right;
-    return a->count != b->count ? (a->count < b->count ? 1 : -1) : strcmp(a->pattern, b->pattern);
-}
-
-const char *step_names_text(struct step_names *n, char text[STEP_NAMES_ALL_BYTES])
+const char *step_names_text(const struct step_names *n, char text[STEP_NAMES_ALL_BYTES])
 {
     size_t at = (size_t)sprintf(text, "%s", n->count ? "; the names are " : "");
-    if (n->count)
-        qsort(n->list, n->count, sizeof n->list[0], most_first);
-    for (uint32_t i = 0; i < n->count && i < STEP_NAMES_REPORTED; i++)
-        at += (size_t)sprintf(text + at, "%s'%s'", i ? ", " : "", n->list[i].pattern);
-    if (n->count > STEP_NAMES_REPORTED)
+    for (uint32_t i = 0; i < n->count; i++)
+        at += (size_t)sprintf(text + at, "%s'%s'", i ? ", " : "", n->list[i]);
+    if (n->has_more)
         strcpy(text + at, " ...");
     return text;
 }

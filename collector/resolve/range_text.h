@@ -3,7 +3,7 @@
  * Parses the texts of ranges of frameworks. PyTorch's emit_nvtx has one form for an operator or
  * label:
  *
- *     NAME[, seq = N], op_id = N[, sizes = [[N, N], [], ..]][, input_op_ids = [(N,N), ..]]
+ *     NAME[, seq = N], op_id = N[, LISTS]
  *
  * XLA has `XlaModule:#..hlo_module=NAME,program_id=N#` and `Thunk:#[name=TEXT,]hlo_op=NAME#`; vLLM
  * and SGLang have a Python dictionary that begins with `{'Module': 'NAME'`. A text that deviates
@@ -16,25 +16,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "record.h"
-
-/* The library cuts texts beyond 4096 bytes, at the end of a character. */
-#define RANGE_TEXT_CUT_BYTES 4093
-
 /* An operator of emit_nvtx. */
 struct range_op {
     uint32_t name_bytes; /* length of the name, with which the text begins */
     bool is_label;       /* it is a label, not an operator: see range_text_op */
     uint64_t id;
-    uint64_t sequence;    /* autograd sequence number + 1; 0: none */
-    uint32_t input_bytes; /* 0: no sizes */
-    /* As in an OP_INPUTS record, with unknown types of tensors; without sizes OP_OTHER. */
-    uint8_t inputs[RECORD_BYTES_MAX];
+    uint64_t sequence; /* autograd sequence number + 1; 0: none */
 };
 
 /*
- * Whether the text is an operator's or a label's. It is a label if it has neither a sequence number
- * nor sizes, and no C++ name (namespace::name) or one of the few others that PyTorch uses.
+ * Whether the text is an operator's or a label's. It is a label if it has no sequence number, and
+ * no C++ name (namespace::name) or one of the few others that PyTorch uses. Lists are not read.
  */
 bool range_text_op(const char *text, uint32_t byte_count, struct range_op *op);
 
@@ -63,28 +55,21 @@ enum range_numbers {
 uint32_t range_text_pattern(const char *text, uint32_t byte_count, enum range_numbers which,
                             char *out);
 
-/*
- * Names of ranges and labels, as patterns of --step-range: lists the most frequent ones when the
- * requested name was not found.
- */
-#define STEP_NAMES_MAX       32 /* names that are counted: the first ones */
+/* The first names of ranges and labels, as patterns of --step-range ('*' for numbers), for when the
+ * requested name was not found. */
+#define STEP_NAMES_MAX       5
 #define STEP_NAME_BYTES      64 /* of a longer name the beginning, and '*' */
-#define STEP_NAMES_REPORTED  5
-#define STEP_NAMES_ALL_BYTES (STEP_NAMES_REPORTED * (STEP_NAME_BYTES + 4) + 24)
-
-struct step_name {
-    char pattern[STEP_NAME_BYTES]; /* with '*' for its numbers */
-    uint64_t count;
-};
+#define STEP_NAMES_ALL_BYTES (STEP_NAMES_MAX * (STEP_NAME_BYTES + 4) + 24)
 
 struct step_names {
-    struct step_name list[STEP_NAMES_MAX];
+    char list[STEP_NAMES_MAX][STEP_NAME_BYTES];
     uint32_t count;
+    bool has_more;
 };
 
 void step_names_take(struct step_names *n, const char *text);
 
 /* "; the names are 'load', 'step *'", or "". Returns `text`. */
-const char *step_names_text(struct step_names *n, char text[STEP_NAMES_ALL_BYTES]);
+const char *step_names_text(const struct step_names *n, char text[STEP_NAMES_ALL_BYTES]);
 
 #endif

@@ -96,14 +96,11 @@ char *selection_begun_text(const struct selection *s)
 static bool lacks_devices(const struct selection *s, char text[static NUMBER_SPANS_BYTES])
 {
     const struct survey *survey = &s->walk->survey;
-    uint64_t *numbers = calloc(survey->device_count + SURVEY_USED_MAX, sizeof *numbers);
+    uint64_t *numbers = calloc(survey->device_count + 1u, sizeof *numbers);
     bool has_any = !s->request->devices.count || s->found.met[MET_DEVICE] || !numbers;
     uint32_t count = 0;
     for (uint32_t i = 0; numbers && i < survey->device_count; i++)
         numbers[count++] = survey->devices[i].limits.device;
-    for (uint32_t i = 0; numbers && i < SURVEY_USED_MAX; i++)
-        if (survey->used >> i & 1)
-            numbers[count++] = i;
     for (uint32_t i = 0; i < count; i++)
         has_any |= number_list_has(&s->request->devices, numbers[i]);
     if (!has_any)

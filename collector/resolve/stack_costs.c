@@ -28,7 +28,7 @@ int stack_costs_init(struct stack_costs *s, struct walk *walk)
         return GPUPROF_NO_MEMORY;
     for (uint32_t i = 0; i < rec->count; i++) {
         const struct thread_table *table = &rec->processes[i]->threads;
-        s->pythonic[i] = call_tree_is_pythonic(rec->processes[i]);
+        s->pythonic[i] = process_has(rec->processes[i], "python");
         for (uint32_t k = 0; k < table->count; k++)
             if (table->threads[k]->number && table->threads[k]->index < rec->thread_count)
                 s->threads[table->threads[k]->index] = table->threads[k];
@@ -89,32 +89,19 @@ static struct stack_cost *cost_of_row(struct stack_costs *s, struct stack_row *w
     return number < 0 ? NULL : numbered(s, number, wanted->process);
 }
 
-static uint64_t allocated_bytes(const struct event *e)
-{
-    return e->function->class != API_ALLOC || e->record->result
-               ? 0
-               : function_bytes(e->function, e->record);
-}
-
 /* ---- waits ---- */
 
-#define WAITS_OPEN 2 /* while a library is loaded, its initialization waits for a file */
-
-struct open_waits {
-    struct open_wait {
-        uint64_t end_ns;
-        uint32_t row; /* number of the row; 0: no stack */
-    } list[WAITS_OPEN];
+/* The wait of a thread that ends last, of those so far. */
+struct open_wait {
+    uint64_t end_ns;
+    uint32_t row; /* number of the row; 0: no stack */
 };
 
-/* The innermost wait of the thread at that time; NULL: none. */
+/* The wait of the thread at that time; NULL: none. */
 static struct open_wait *open_wait(struct stack_costs *s, const struct thread *t, uint64_t at_ns)
 {
-    struct open_waits *open = s->open && t ? &s->open[t->index] : NULL;
-    for (unsigned i = WAITS_OPEN; open && i > 0; i--)
-        if (open->list[i - 1].end_ns > at_ns)
-            return &open->list[i - 1];
-    return NULL;
+    struct open_wait *wait = s->open && t ? &s->open[t->index] : NULL;
+    return wait && wait->end_ns > at_ns ? wait : NULL;
 }
 
 /* Subtracts time from a wait in which the thread ran, or waited in an inner wait. */
@@ -163,7 +150,8 @@ static int stack_costs_take_wait(struct stack_costs *s, const struct slice *slic
     if (around)
         shorten(s, around, row.process,
                 ns < around->end_ns - e->begin_ns ? ns : around->end_ns - e->begin_ns);
-    s->open[e->thread->index].list[around != NULL] = (struct open_wait){e->end_ns, number};
+    if (e->end_ns > s->open[e->thread->index].end_ns)
+        s->open[e->thread->index] = (struct open_wait){e->end_ns, number};
     return 0;
 }
 
@@ -201,7 +189,7 @@ static int stack_costs_take_sample(struct stack_costs *s, const struct slice *sl
     else if (s->has_waits)
         shorten(s, open_wait(s, sample.thread, sample.at_ns), slice->event.process->index,
                 sample.ns);
-    if (error < 0 || !s->has_samples)
+    if (error < 0 || !s->has_samples || !sample.is_cpu)
         return error;
     struct stack_row row = {.process = slice->event.process->index,
                             .thread = sampled_thread(s, &sample),
@@ -210,10 +198,9 @@ static int stack_costs_take_sample(struct stack_costs *s, const struct slice *sl
     struct stack_cost *cost = cost_of_row(s, &row, &error);
     if (!cost)
         return error;
-    cost->samples += sample.is_cpu ? sample.count : 0;
-    cost->cpu_ns += sample.is_cpu ? sample.ns : 0;
-    cost->time_ns[HOST_SYSTEM] += sample.is_cpu && sample.in_kernel ? sample.ns : 0;
-    cost->looks_ns += sample.is_cpu ? 0 : sample.ns;
+    cost->samples += sample.count;
+    cost->cpu_ns += sample.ns;
+    cost->time_ns[HOST_SYSTEM] += sample.in_kernel ? sample.ns : 0;
     return 0;
 }
 
@@ -244,7 +231,8 @@ static int stack_costs_take_slice(void *context, const struct slice *slice)
     cost->calls += weight;
     cost->open += r->flags & RECORD_OPEN ? weight : 0;
     cost->host_ns += ns * weight;
-    cost->bytes += allocated_bytes(e) * weight;
+    if (e->function->class == API_ALLOC && !r->result)
+        cost->bytes += function_bytes(e->function, r) * weight;
     return 0;
 }
 

@@ -4,7 +4,7 @@
  * calls and allocated bytes. During the walk, costs are added to one row for each stack, function,
  * range and kind of work. Once everything is known about these, the rows are added to the nodes of
  * a call tree. Calls nested in other calls are ignored: the outer ones include their times. Samples
- * count at the innermost frame of their stack, waits below the frame that made them. Memory: 32
+ * count at the innermost frame of their stack, waits below the frame that made them. Memory: 28
  * bytes a thread and 216 bytes a row, as many rows as the tree may have nodes; costs beyond that
  * count as without a stack.
  */
@@ -26,7 +26,6 @@ struct stack_cost {
     uint64_t samples; /* CPU samples: ticks of the thread's timer */
     uint64_t cpu_ns;  /* CPU time that samples represent, and known parts of it */
     uint64_t time_ns[HOST_TIMES];
-    uint64_t looks_ns; /* gaps between calls in which a sample saw the thread here */
     /* Off the CPU: in calls that waited, or waiting for the GIL, without calls that ran meanwhile;
      * or where a sample saw the thread wait in neither. */
     uint64_t waits;
@@ -68,11 +67,11 @@ struct stack_costs {
     bool merges_ranks; /* ranks of one program share a root; threads are matched by name */
     bool only_own;     /* as in call_tree.h */
     bool only_named;
-    bool split_threads;      /* each thread has a node below its process */
-    bool split_work;         /* work has nodes below the calls */
-    bool has_samples;        /* samples count */
-    bool has_waits;          /* waits count */
-    struct open_waits *open; /* owned, by thread index: current waits; NULL: none so far */
+    bool split_threads;     /* each thread has a node below its process */
+    bool split_work;        /* work has nodes below the calls */
+    bool has_samples;       /* samples count */
+    bool has_waits;         /* waits count */
+    struct open_wait *open; /* owned, by thread index; NULL: none so far */
 };
 
 /*

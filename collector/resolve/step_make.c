@@ -177,46 +177,23 @@ static bool is_passing(const struct steps *s, uint32_t first)
                (s->walk->last_ns[process] - s->walk->first_ns[process]) / STEPS_GRAPH_PART;
 }
 
-/* Steps of one process: index of the next one to check, number kept. */
-struct checked {
-    struct step *list;
-    uint32_t at, kept;
-};
-
-/* Removes steps inside a pause, and marks those that overlap it as partial. */
-static void step_make_take_pause(struct checked *c, uint32_t count, uint64_t from_ns,
-                                 uint64_t to_ns)
+/* Removes the steps of a process inside its pauses, and marks those that overlap one as partial.
+ * `list` is in the order of time. Returns the number of steps that remain, or an error. */
+static int64_t take_pauses(const struct survey *survey, struct step *list, uint32_t count)
 {
-    for (; c->at < count && c->list[c->at].begin_ns < to_ns; c->at++) {
-        struct step *step = &c->list[c->at];
-        step->is_partial |= step->end_ns > from_ns;
-        if (step->end_ns > to_ns)
-            return; /* the next pause may overlap it, too */
-        if (step->begin_ns < from_ns)
-            c->list[c->kept++] = *step;
+    struct correlation_gap *gaps = NULL;
+    int64_t gap_count = survey_gaps(survey, list->process->index, &gaps);
+    uint32_t kept = 0;
+    for (uint32_t i = 0; gap_count >= 0 && i < count; i++) {
+        uint32_t at = ARRAY_UP_TO(gaps, (uint32_t)gap_count, end_ns, list[i].begin_ns);
+        const struct correlation_gap *gap = at < gap_count ? &gaps[at] : NULL;
+        bool overlaps = gap && gap->begin_ns < list[i].end_ns;
+        list[i].is_partial |= overlaps;
+        if (!gap || gap->begin_ns > list[i].begin_ns || gap->end_ns < list[i].end_ns)
+            list[kept++] = list[i];
     }
-}
-
-/* Applies all pauses of the process of `list`. *at is the next pause, in process order. Returns the
- * number of steps that remain. */
-static uint32_t take_pauses(const struct survey *survey, uint32_t *at, struct step *list,
-                            uint32_t count)
-{
-    const struct surveyed_pause *p = survey->pauses;
-    uint32_t process = list->process->index;
-    struct checked c = {.list = list};
-    uint64_t from_ns = 0;
-    while (*at < survey->pause_count && p[*at].process < process)
-        ++*at;
-    for (; *at < survey->pause_count && p[*at].process == process; ++*at) {
-        if (!p[*at].begins && from_ns)
-            step_make_take_pause(&c, count, from_ns, p[*at].at_ns);
-        from_ns = !p[*at].begins ? 0 : from_ns ? from_ns : p[*at].at_ns;
-    }
-    if (from_ns)
-        step_make_take_pause(&c, count, from_ns, UINT64_MAX);
-    memmove(&list[c.kept], &list[c.at], (count - c.at) * sizeof *list);
-    return c.kept + count - c.at;
+    free(gaps);
+    return gap_count < 0 ? gap_count : kept;
 }
 
 /* Marks blind steps. `list` is of one process, in the order of time, like the blind times. */
@@ -224,14 +201,9 @@ static int take_blind(struct process *p, struct step *list, uint32_t count)
 {
     struct blind_time *times = NULL;
     int64_t time_count = blind_times_find(&p->blind, &p->clock, &times);
-    for (int64_t i = 0, at = 0; i < time_count; i++) {
-        while (at < count && list[at].end_ns <= times[i].begin_ns)
-            at++;
-        for (; at < count && list[at].begin_ns < times[i].end_ns; at++) {
-            list[at].is_blind = true;
-            if (list[at].end_ns > times[i].end_ns)
-                break; /* the next blind time may overlap it, too */
-        }
+    for (uint32_t i = 0; time_count > 0 && i < count; i++) {
+        uint32_t at = ARRAY_UP_TO(times, (uint32_t)time_count, end_ns, list[i].begin_ns);
+        list[i].is_blind = at < time_count && times[at].begin_ns < list[i].end_ns;
     }
     free(times);
     return time_count < 0 ? (int)time_count : 0;
@@ -239,7 +211,6 @@ static int take_blind(struct process *p, struct step *list, uint32_t count)
 
 int steps_make(struct steps *s)
 {
-    uint32_t pause = 0;
     int error = 0;
     if (s->mark_count)
         qsort(s->marks, s->mark_count, sizeof *s->marks, compare_marks);
@@ -253,9 +224,12 @@ int steps_make(struct steps *s)
             s->count = first;
         if (error == 0 && s->count > first) {
             uint32_t count = s->count - first;
-            s->count = first + take_pauses(&s->walk->survey, &pause, &s->list[first], count);
-            s->unrecorded += first + count - s->count;
-            error = take_blind(s->marks[i].process, &s->list[first], s->count - first);
+            int64_t kept = take_pauses(&s->walk->survey, &s->list[first], count);
+            if (kept < 0)
+                return (int)kept;
+            s->count = first + (uint32_t)kept;
+            s->unrecorded += count - (uint32_t)kept;
+            error = take_blind(s->marks[i].process, &s->list[first], (uint32_t)kept);
         }
     }
     for (uint32_t i = 0; i < s->count; i++)

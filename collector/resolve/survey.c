@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "resolve/survey.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,7 +38,6 @@ static int close_range(struct survey *s, const struct range *range)
     if (!node)
         return error;
     node->end_ns = range->end_ns;
-    node->domain_text = range->domain_text;
     error = find_outliving(s, node->parent, range->end_ns, &outlived_by);
     node = error < 0 ? NULL : spool_at(&s->nodes, range->node - 1u, true, &error);
     if (node)
@@ -51,8 +51,6 @@ int survey_take_range(struct survey *s, enum range_change change, struct range *
 {
     int error = 0;
     if (change == RANGE_OPENED) {
-        if (s->nodes.count >= UINT32_MAX - 1)
-            return 0;
         struct range_node node = {.text = range->text,
                                   .domain_text = range->domain_text,
                                   .begin_ns = range->begin_ns,
@@ -94,7 +92,7 @@ static int take_ops(struct survey *s, struct op_stack *stack, uint32_t *innermos
     while (at > 0 && !stack->open[at - 1].node)
         at--;
     *innermost = at ? stack->open[at - 1].node : 0;
-    for (; error == 0 && at < stack->count && s->ops.count < UINT32_MAX - 1; at++) {
+    for (; error == 0 && at < stack->count; at++) {
         if (stack->open[at].is_traced)
             continue;
         error = survey_take_op(s, &stack->open[at], *innermost);
@@ -121,7 +119,7 @@ static int take_libraries(struct survey *s, struct library_calls *libraries,
     *innermost = 0;
     for (uint32_t i = 0; error == 0 && i < stack->count; i++) {
         struct library_call *call = &stack->open[i];
-        if (!call->node && s->libraries.count < UINT32_MAX - 1) {
+        if (!call->node) {
             struct library_node node = {.parent = *innermost};
             int64_t kind = library_call_kind(libraries, call, &node.message);
             node.kind = (uint32_t)kind & UINT32_MAX >> 2;
@@ -139,7 +137,7 @@ struct around {
 };
 
 static inline int survey_add_call(struct survey *s, const struct event *e, unsigned flags,
-                                  uint32_t graph, struct around around)
+                                  struct around around)
 {
     const uint32_t process = e->process->index, id = e->record->correlation;
     struct correlated_call *call;
@@ -155,16 +153,14 @@ static inline int survey_add_call(struct survey *s, const struct event *e, unsig
                                          .function = (uint16_t)e->function->index,
                                          .flags = (uint16_t)flags,
                                          .op = around.op,
-                                         .stack = around.stack,
-                                         .graph = graph};
+                                         .stack = around.stack};
     return error;
 }
 
 static __attribute__((noinline)) int survey_look_around(struct survey *s, struct ranges *ranges,
                                                         struct ops *ops,
                                                         struct library_calls *libraries,
-                                                        const struct event *e, unsigned flags,
-                                                        uint32_t graph)
+                                                        const struct event *e, unsigned flags)
 {
     const struct range *range = ranges_innermost(ranges, e->thread, false);
     uint32_t own = e->record->stack_id;
@@ -174,7 +170,7 @@ static __attribute__((noinline)) int survey_look_around(struct survey *s, struct
     if (error == 0)
         error = take_libraries(s, libraries, e->thread, &around.library);
     flags |= library_calls_launch(libraries, e) ? CORRELATION_COLLECTIVE : 0;
-    return error < 0 ? error : survey_add_call(s, e, flags, graph, around);
+    return error < 0 ? error : survey_add_call(s, e, flags, around);
 }
 
 /* Whether a range, an operator or a library call is open on the thread. */
@@ -191,31 +187,49 @@ static inline bool may_work(const struct event *e)
     return classes >> e->function->class & 1 && !(e->record->flags & RECORD_CAPTURED);
 }
 
+/* Whether it is a copy or fill on the device. */
+static bool moves(const struct event *e)
+{
+    enum { HOST_TO_HOST = 0, NOT_SAID = 4 };
+    unsigned does = e->function->does;
+    return (api_is_copy(does) || does == API_DOES_SET) &&
+           function_arg_of(e->function, e->record, ARG_BYTES, 1) &&
+           function_arg_of(e->function, e->record, ARG_KIND, NOT_SAID) != HOST_TO_HOST;
+}
+
+/* Which flag says that the call should have work; 0: none is expected. */
+static inline unsigned expected_work(const struct event *e)
+{
+    const struct record *r = e->record;
+    unsigned does = e->function->does;
+    if (r->result || r->flags & (RECORD_NESTED | RECORD_CAPTURED | RECORD_OPEN | RECORD_STALE))
+        return 0;
+    if (does == API_DOES_LAUNCH)
+        return CORRELATION_LAUNCH;
+    if (does == API_DOES_GRAPH_LAUNCH)
+        return CORRELATION_GRAPH;
+    return moves(e) ? CORRELATION_MOVES : 0;
+}
+
 int survey_take_call(struct survey *s, struct ranges *ranges, struct ops *ops,
                      struct library_calls *libraries, const struct event *e)
 {
     const struct record *r = e->record;
     if (r->flags & RECORD_OPEN && e->end_ns - e->begin_ns >= SURVEY_HANG_NS &&
         (e->function->class == API_SYNC || e->function->class == API_COPY))
-        s->is_hung[e->thread->index] = true;
-    bool launches = e->function->does == API_DOES_LAUNCH && r->result == 0 &&
-                    !(r->flags & (RECORD_CAPTURED | RECORD_OPEN | RECORD_STALE));
-    uint32_t graph = 0;
-    int announces = announced_take(&s->announced, e, &graph);
-    if (announces < 0)
-        return announces;
+        s->threads[e->thread->index].is_hung = true;
+    unsigned expected = expected_work(e);
     if (!r->correlation) {
-        s->untied[e->process->index] += launches && !(r->flags & RECORD_NESTED);
+        s->processes[e->process->index].untied += expected == CORRELATION_LAUNCH;
         return 0;
     }
-    if (launches && !(r->flags & RECORD_NESTED))
-        s->last_launch_ns[e->thread->index] = e->begin_ns;
-    unsigned flags = (unsigned)announces | (launches ? (unsigned)CORRELATION_LAUNCH : 0) |
-                     (may_work(e) ? (unsigned)CORRELATION_WORKS : 0) |
+    if (expected == CORRELATION_LAUNCH)
+        s->threads[e->thread->index].last_launch_ns = e->begin_ns;
+    unsigned flags = expected | (may_work(e) ? (unsigned)CORRELATION_WORKS : 0) |
                      (r->flags & RECORD_NESTED ? (unsigned)CORRELATION_NESTED : 0);
     if (!s->is_bare && is_in_any(ranges, ops, libraries, e->thread->index))
-        return survey_look_around(s, ranges, ops, libraries, e, flags, graph);
-    return survey_add_call(s, e, flags, graph, (struct around){.stack = r->stack_id});
+        return survey_look_around(s, ranges, ops, libraries, e, flags);
+    return survey_add_call(s, e, flags, (struct around){.stack = r->stack_id});
 }
 
 int survey_add_device(struct survey *s, const struct surveyed_device *device)
@@ -245,9 +259,8 @@ static int survey_take_device(struct survey *s, const struct event *e)
         .uuid_high = record_arg(r, DEVICE_UUID_HIGH),
         .uuid_low = record_arg(r, DEVICE_UUID_LOW),
     };
-    size_t length = r->byte_count < sizeof d.name ? r->byte_count : sizeof d.name - 1;
-    if (length)
-        memcpy(d.name, r->bytes, length);
+    snprintf(d.name, sizeof d.name, "%.*s", (int)r->byte_count,
+             r->bytes ? (const char *)r->bytes : "");
     return survey_add_device(s, &d);
 }
 
@@ -282,12 +295,7 @@ int survey_take(struct survey *s, const struct event *e)
             return 0;
         return key_map_set_anew(&s->contents, (struct key){e->process->index, r->correlation, 0},
                                 record_arg(r, CONTENT_HASH), SURVEY_CONTENTS_MAX);
-    case RECORD_TENSOR:
-    case RECORD_TENSOR_OOM:
-    case RECORD_MEMORY:
-        s->has_tensors[e->process->index] |= r->type == RECORD_TENSOR;
-        survey_use_device(s, record_device(r));
-        return 0;
+    case RECORD_TENSOR: s->has_tensors[e->process->index] = true; return 0;
     default: return 0;
     }
 }
@@ -326,10 +334,8 @@ void survey_begin(struct survey *s, const struct process *only)
     correlation_forget(&s->calls);
     release_nodes(s);
     init_nodes(s);
-    announced_forget(&s->announced, only, s->rec->count);
-    memset(&s->untied[first], 0, count * sizeof *s->untied);
-    memset(&s->is_hung[first_thread], 0, threads * sizeof *s->is_hung);
-    memset(&s->last_launch_ns[first_thread], 0, threads * sizeof *s->last_launch_ns);
+    memset(&s->processes[first], 0, count * sizeof *s->processes);
+    memset(&s->threads[first_thread], 0, threads * sizeof *s->threads);
 }
 
 int survey_init(struct survey *s, struct recording *rec)
@@ -339,13 +345,10 @@ int survey_init(struct survey *s, struct recording *rec)
     init_nodes(s);
     correlation_expect(&s->calls, rec->count);
     stack_table_init(&s->stacks, recording_bytes(rec));
-    s->untied = calloc(rec->count + 1u, sizeof *s->untied);
-    s->is_hung = calloc(rec->thread_count + 1u, sizeof *s->is_hung);
-    s->last_launch_ns = calloc(rec->thread_count + 1u, sizeof *s->last_launch_ns);
+    s->processes = calloc(rec->count + 1u, sizeof *s->processes);
+    s->threads = calloc(rec->thread_count + 1u, sizeof *s->threads);
     s->has_tensors = calloc(rec->count + 1u, sizeof *s->has_tensors);
-    int error = announced_init(&s->announced, rec->count);
-    return s->untied && s->is_hung && s->last_launch_ns && s->has_tensors ? error
-                                                                          : GPUPROF_NO_MEMORY;
+    return s->processes && s->threads && s->has_tensors ? 0 : GPUPROF_NO_MEMORY;
 }
 
 void survey_release(struct survey *s)
@@ -355,13 +358,11 @@ void survey_release(struct survey *s)
     key_map_release(&s->contexts);
     key_map_release(&s->indexes);
     key_map_release(&s->contents);
-    announced_release(&s->announced);
     stack_table_release(&s->stacks);
     free(s->devices);
     free(s->pauses);
-    free(s->untied);
-    free(s->is_hung);
-    free(s->last_launch_ns);
+    free(s->processes);
+    free(s->threads);
     free(s->has_tensors);
 }
 
@@ -395,8 +396,8 @@ struct library_node *survey_library(struct survey *s, uint32_t number, int *erro
     return spool_at(&s->libraries, number - 1u, true, error);
 }
 
-const struct op_node *survey_op_there(struct survey *s, const struct correlated_call *call,
-                                      struct op_place *place, int *error)
+const struct op_node *survey_op(struct survey *s, const struct correlated_call *call,
+                                struct op_place *place, int *error)
 {
     while (place->number && place->passed++ < OPS_CHAIN_MAX) {
         const struct op_node *node = spool_at(&s->ops, place->number - 1u, false, error);
@@ -440,27 +441,11 @@ __attribute__((noinline)) int survey_project(struct survey *s, const struct corr
     return error;
 }
 
-/* Index of the first pause of that process, or of its place. */
-static uint32_t first_pause(const struct survey *s, uint32_t process)
-{
-    uint32_t low = 0;
-    for (uint32_t high = s->pause_count; low < high;) {
-        uint32_t middle = low + (high - low) / 2;
-        if (s->pauses[middle].process < process)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-/* Finds when `process` recorded nothing. The caller frees *gaps. Their number, or an error. */
-static int64_t find_gaps(const struct survey *s, uint32_t process, struct correlation_gap **gaps)
+int64_t survey_gaps(const struct survey *s, uint32_t process, struct correlation_gap **gaps)
 {
     uint32_t count = 0;
-    uint32_t first = first_pause(s, process), end = first;
-    while (end < s->pause_count && s->pauses[end].process == process)
-        end++;
+    uint32_t first = process ? ARRAY_UP_TO(s->pauses, s->pause_count, process, process - 1) : 0;
+    uint32_t end = ARRAY_UP_TO(s->pauses, s->pause_count, process, process);
     *gaps = calloc(end - first + 1u, sizeof **gaps);
     if (!*gaps)
         return GPUPROF_NO_MEMORY;
@@ -477,27 +462,39 @@ static int64_t find_gaps(const struct survey *s, uint32_t process, struct correl
     return count;
 }
 
+/* Whether records that CUPTI had not delivered may be missing. */
+static bool may_lack(const struct process *p)
+{
+    return !p->end_reason || p->end_reason == END_KILLED ||
+           p->losses.counters[COUNTER_GPU_UNFLUSHED];
+}
+
 int survey_report(struct survey *s, const struct process *p, struct losses *losses)
 {
-    uint64_t unmatched = 0;
+    const struct surveyed_process *its = &s->processes[p->index];
+    uint64_t missing = 0, worked_ns = its->worked_ns;
     struct correlation_gap *gaps;
-    const struct correlation_hangs hangs = {s->is_hung, s->last_launch_ns};
     if (!process_wants_kernels(p))
         return 0;
-    int64_t count = find_gaps(s, p->index, &gaps);
-    if (count < 0)
-        return (int)count;
-    int error = correlation_unmatched(&s->calls, p->index, gaps, (uint32_t)count, &hangs,
-                                      &unmatched, &losses->gpu_pending);
-    if (error == 0)
-        error = announced_missing(&s->announced, &s->calls, p, gaps, (uint32_t)count, &hangs,
-                                  &unmatched);
+    int64_t gap_count = survey_gaps(s, p->index, &gaps);
+    if (gap_count < 0)
+        return (int)gap_count;
+    struct correlation_losses l = {
+        .process = p->index,
+        .kinds = CORRELATION_LAUNCH,
+        .late_ns = worked_ns - (worked_ns < SURVEY_LATE_NS ? worked_ns : SURVEY_LATE_NS),
+        .gaps = gaps,
+        .gap_count = (uint32_t)gap_count,
+        .threads = s->threads};
+    if (may_lack(p))
+        l.kinds |= CORRELATION_GRAPH | (process_wants_moves(p) ? (unsigned)CORRELATION_MOVES : 0);
+    int error = correlation_missing(&s->calls, &l, &missing, &losses->gpu_pending);
     free(gaps);
-    losses->gpu_untied = s->untied[p->index];
+    losses->gpu_untied = its->untied;
     /* Work in flight when gpuprof gave up CUPTI looks the same as other missing work. */
     if (cost_table_step_ns(&p->costs, LADDER_CUPTI) != UINT64_MAX)
-        losses->gpu_given_up += unmatched;
+        losses->gpu_given_up += missing;
     else
-        losses->gpu_missing = unmatched;
+        losses->gpu_missing = missing;
     return error;
 }

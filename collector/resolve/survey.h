@@ -10,7 +10,6 @@
 #include "base/key_map.h"
 #include "base/spool.h"
 #include "read/recording.h"
-#include "resolve/announced.h"
 #include "resolve/correlation.h"
 #include "resolve/library_calls.h"
 #include "resolve/occupancy.h"
@@ -19,10 +18,10 @@
 #include "resolve/stack_table.h"
 
 #define SURVEY_DEVICES_MAX  4096
-#define SURVEY_USED_MAX     64
 #define SURVEY_PAUSES_MAX   (1u << 17)
 #define SURVEY_CONTENTS_MAX (1u << 15)
 #define DEVICE_NAME_BYTES   128
+#define SURVEY_LATE_NS      1000000000u /* twice the default of --gpu-flush */
 #define SURVEY_HANG_NS      1000000000u /* CUPTI delivers the record of ended work before this */
 
 struct surveyed_device {
@@ -35,7 +34,7 @@ struct surveyed_device {
 
 /* Recording stops there or resumes (enum pause_change). */
 struct surveyed_pause {
-    uint32_t process;
+    uint64_t process;
     uint32_t order; /* position among all pauses, in the order of time */
     bool begins;
     uint64_t at_ns;
@@ -76,11 +75,15 @@ struct library_node {
     struct library_message message;
 };
 
+struct surveyed_process {
+    uint64_t worked_ns; /* begin of the last call with work */
+    uint64_t untied;    /* launches without a correlation id */
+};
+
 struct survey {
     struct recording *rec;
     bool is_bare; /* ranges, operators and library calls around calls are not needed */
     struct correlation calls;
-    struct announced announced;
     struct key_map contents; /* survey_content */
     struct stack_table stacks;
     struct spool nodes;              /* struct range_node; number n is item n - 1 */
@@ -90,14 +93,12 @@ struct survey {
     struct key_map indexes;          /* (process, device) -> place in devices + 1 */
     struct surveyed_device *devices; /* owned */
     uint32_t device_count;
-    uint64_t used; /* bit set of devices below SURVEY_USED_MAX with work or memory */
     struct surveyed_pause *pauses; /* owned; by process, then in the order of time */
     uint32_t pause_count;
-    bool *has_tensors;        /* owned, by process index: PyTorch's allocator reported blocks */
-    bool *is_hung;            /* owned, by thread index: it waits for the device at its end */
-    uint64_t *last_launch_ns; /* owned, likewise: begin of its last launch */
-    uint64_t *untied;         /* owned, by process index: launches without a correlation id */
-    uint64_t origin_ns;       /* first event of the program or the device; 0: there is none */
+    struct correlation_thread *threads; /* owned, by thread index */
+    struct surveyed_process *processes; /* owned, by process index */
+    bool *has_tensors;                  /* owned, likewise: PyTorch's allocator reported blocks */
+    uint64_t origin_ns; /* first event of the program or the device; 0: there is none */
 };
 
 /* `rec` must stay. Returns 0 or GPUPROF_NO_MEMORY; survey_release in both cases. */
@@ -128,10 +129,11 @@ static inline uint64_t survey_content(const struct survey *s, uint32_t process,
     return key_map_get(&s->contents, (struct key){process, correlation, 0});
 }
 
-/* Notes that the device of that number has work or memory. */
-static inline void survey_use_device(struct survey *s, uint64_t device)
+/* Notes that work was found for that call. */
+static inline void survey_note_worked(struct survey *s, const struct correlated_call *call)
 {
-    s->used |= device < SURVEY_USED_MAX ? UINT64_C(1) << device : 0;
+    uint64_t *worked_ns = &s->processes[call->process].worked_ns;
+    *worked_ns = call->begin_ns > *worked_ns ? call->begin_ns : *worked_ns;
 }
 
 /* Adds a device, unless it is known already. Returns 0 or GPUPROF_NO_MEMORY. */
@@ -162,6 +164,10 @@ uint64_t survey_context_device(const struct survey *s, const struct process *p, 
 struct range_node *survey_range_around(struct survey *s, const struct correlated_call *call,
                                        uint32_t *number, bool change, int *error);
 
+/* When a process recorded nothing, in order. The caller frees *gaps. Returns their number, or
+ * GPUPROF_NO_MEMORY. */
+int64_t survey_gaps(const struct survey *s, uint32_t process, struct correlation_gap **gaps);
+
 /* The range of that number (not 0); a view until the next call. NULL: an error in *error. */
 const struct range_node *survey_range(struct survey *s, uint32_t number, int *error);
 
@@ -171,21 +177,14 @@ struct op_place {
     uint32_t passed; /* operators visited so far */
 };
 
-/* survey_op if place->number is not 0. */
-const struct op_node *survey_op_there(struct survey *s, const struct correlated_call *call,
-                                      struct op_place *place, int *error);
-
 /*
  * Iterates over the operators and labels that were open when a call began, innermost first. The
  * result is a view until the next call. NULL: no more, or an error in *error, which the caller sets
  * to 0 first. It visits OPS_CHAIN_MAX at most: crossing operators can make a chain as long as the
  * file, and each GPU record follows it.
  */
-static inline const struct op_node *survey_op(struct survey *s, const struct correlated_call *call,
-                                              struct op_place *place, int *error)
-{
-    return place->number ? survey_op_there(s, call, place, error) : NULL;
-}
+const struct op_node *survey_op(struct survey *s, const struct correlated_call *call,
+                                struct op_place *place, int *error);
 
 /* The library call of that number (not 0); a view until the next call. NULL: an error in *error. */
 struct library_node *survey_library(struct survey *s, uint32_t number, int *error);
@@ -197,7 +196,12 @@ struct library_node *survey_library(struct survey *s, uint32_t number, int *erro
 int survey_project(struct survey *s, const struct correlated_call *call, uint64_t begin_ns,
                    uint64_t end_ns);
 
-/* After the last look-up: adds a process's launches without work to its losses. 0 or an error. */
+/*
+ * After the last look-up: adds a process's calls without work to its losses: launches, and if the
+ * process was killed or CUPTI did not deliver everything, copies, fills and graph launches from
+ * SURVEY_LATE_NS before the last call with work on. Otherwise such a call made none (a copy within
+ * the host, a graph of host functions). Returns 0 or an error.
+ */
 int survey_report(struct survey *s, const struct process *p, struct losses *losses);
 
 #endif

@@ -9,8 +9,6 @@
 #include "error.h"
 #include "record/gpu_record.h"
 
-#define SPARE_BUFFERS 16
-
 /* A block of the heap: closed (only its time is known), open, or open with a window. */
 struct open_block {
     struct event event; /* the next event; closed: no thread, and the begin of its first */
@@ -34,11 +32,6 @@ struct heap_node {
     struct open_block *block;
 };
 
-struct buffer {
-    uint8_t *payload;
-    size_t capacity;
-};
-
 struct timeline {
     struct recording *rec;
     struct losses *losses;  /* a view: by process index */
@@ -48,9 +41,7 @@ struct timeline {
     uint32_t next_entry; /* next index entry */
     uint64_t next_ns;    /* begin of that; UINT64_MAX: none */
     bool is_handed_out;  /* the root event was returned, so the root must advance */
-    struct buffer spare[SPARE_BUFFERS];
-    uint32_t spare_count;
-    uint64_t open_bytes; /* bytes of payloads, including spare ones, decoders and windows */
+    uint64_t open_bytes; /* bytes of payloads, decoders and windows */
     uint64_t open_bytes_max;
     struct process *failed;
     uint64_t late_ns; /* monotonic time from which no block is opened */
@@ -80,19 +71,13 @@ struct timeline *timeline_create(struct recording *rec, struct losses *losses,
     return t;
 }
 
-/* Moves the payload to the spare buffers, if there is room. */
 static void drop_payload(struct timeline *t, struct open_block *b)
 {
     if (!b->payload)
         return;
-    t->open_bytes -= b->decoder.bytes;
+    t->open_bytes -= b->decoder.bytes + b->capacity;
     block_decoder_release(&b->decoder);
-    if (t->spare_count < SPARE_BUFFERS && t->open_bytes <= t->open_bytes_max) {
-        t->spare[t->spare_count++] = (struct buffer){b->payload, b->capacity};
-    } else {
-        t->open_bytes -= b->capacity;
-        free(b->payload);
-    }
+    free(b->payload);
     b->payload = NULL;
     b->capacity = 0;
 }
@@ -121,8 +106,6 @@ void timeline_free(struct timeline *t)
         return;
     for (uint32_t i = 0; i < t->count; i++)
         block_free(t, t->heap[i].block);
-    for (uint32_t i = 0; i < t->spare_count; i++)
-        free(t->spare[i].payload);
     free(t->heap);
     free(t);
 }
@@ -186,29 +169,9 @@ static int timeline_push(struct timeline *t, struct open_block *b)
     return 0;
 }
 
-static void timeline_pop(struct timeline *t)
-{
-    block_free(t, t->heap[0].block);
-    t->heap[0] = t->heap[--t->count];
-    if (t->count)
-        sift_root(t);
-}
-
-static void count_damage(struct timeline *t, const struct open_block *b)
-{
-    struct losses *l = &t->losses[b->event.process->index];
-    l->damaged_blocks++;
-    l->damaged_records += b->place.header.record_count - b->done;
-}
-
 /* Reads the payload and skips the records that were taken before. */
 static int open_payload(struct timeline *t, struct open_block *b)
 {
-    if (t->spare_count) {
-        b->payload = t->spare[--t->spare_count].payload;
-        b->capacity = t->spare[t->spare_count].capacity;
-        t->open_bytes -= b->capacity;
-    }
     int error =
         process_block(b->event.process, &t->rec->reader, &b->place, &b->payload, &b->capacity);
     if (t->rec->progress)
@@ -315,9 +278,15 @@ static __attribute__((noinline)) int end_root(struct timeline *t, int more)
         t->failed = b->event.process;
         return more;
     }
-    if (more < 0)
-        count_damage(t, b);
-    timeline_pop(t);
+    if (more < 0) {
+        struct losses *l = &t->losses[b->event.process->index];
+        l->damaged_blocks++;
+        l->damaged_records += b->place.header.record_count - b->done;
+    }
+    block_free(t, b);
+    t->heap[0] = t->heap[--t->count];
+    if (t->count)
+        sift_root(t);
     return 0;
 }
 
@@ -347,8 +316,17 @@ static int add_closed(struct timeline *t, struct process *p, uint64_t offset, ui
 static bool timeline_is_wanted(const struct timeline *t, const struct process *p,
                                const struct block_span *b)
 {
+    const uint64_t work = block_type_bit(RECORD_KERNEL) | block_type_bit(RECORD_COPY) |
+                          block_type_bit(RECORD_SET) | block_type_bit(RECORD_GRAPH);
     const struct timeline_scope *s = &t->scope;
-    return !s->wants || s->wants(s->wants_context, p, b);
+    if (s->wants && !s->wants(s->wants_context, p, b))
+        return false;
+    if (s->work_last_ns && b->types && !(b->types & ~work)) {
+        uint64_t *last_ns = &s->work_last_ns[p->index];
+        *last_ns = b->end_ns > *last_ns ? b->end_ns : *last_ns;
+        return false;
+    }
+    return true;
 }
 
 static int add_wanted(struct timeline *t, struct process *p, uint64_t offset,
@@ -399,45 +377,16 @@ static bool is_late(struct timeline *t)
     return *t->scope.is_cut = true;
 }
 
-/* Whether the block holds only GPU work. */
-static bool is_work_only(const struct block_decoder *d)
-{
-    for (uint32_t i = 0; i < d->shape_count; i++)
-        if (!is_stream_work(d->shapes[i].type))
-            return false;
-    return true;
-}
-
-static void skip_work(struct timeline *t, struct open_block *b)
-{
-    struct clock_place clock = {0};
-    uint64_t end_ns = clock_map_look(&b->event.process->clock, &clock, b->place.header.max_ns);
-    uint64_t *last_ns = &t->scope.work_last_ns[b->event.process->index];
-    *last_ns = end_ns > *last_ns ? end_ns : *last_ns;
-    b->place.header.record_count = 1;
-}
-
 /* Opens the closed block at the root. */
 static int open_root(struct timeline *t)
 {
     struct open_block *b = t->heap[0].block;
     int error = open_payload(t, b);
-    if (error == 0) {
-        if (t->scope.work_last_ns && is_work_only(&b->decoder))
-            skip_work(t, b);
-        b->event.thread = thread_find(&b->event.process->threads, b->place.header.thread);
-        b->order = b->event.process->index + 1;
-        if (b->event.thread)
-            return advance_root(t);
-        error = GPUPROF_DAMAGED;
-    }
-    if (error == GPUPROF_IO || error == GPUPROF_NO_MEMORY) {
-        t->failed = b->event.process;
-        return error;
-    }
-    count_damage(t, b);
-    timeline_pop(t);
-    return 0;
+    if (error < 0)
+        return end_root(t, error);
+    b->event.thread = thread_find(&b->event.process->threads, b->place.header.thread);
+    b->order = b->event.process->index + 1;
+    return b->event.thread ? advance_root(t) : end_root(t, GPUPROF_DAMAGED);
 }
 
 /* Brings the next event to the root. Returns 1, 0 at the end, or an error. */

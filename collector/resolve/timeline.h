@@ -47,8 +47,8 @@ struct timeline_scope {
     const struct process *only; /* only events of this process; NULL: all */
     timeline_wants_fn *wants;   /* decides which blocks are read; NULL: all */
     void *wants_context;
-    /* Not NULL: of a block with GPU work only, just the first record is returned. The end of the
-     * others raises the item of their process. */
+    /* Not NULL: blocks with GPU work only are skipped. Their ends raise the item of their
+     * process. */
     uint64_t *work_last_ns;
     uint64_t ns_max; /* maximum duration, after which it ends and sets *is_cut; 0: none */
     bool *is_cut;

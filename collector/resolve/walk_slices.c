@@ -82,7 +82,7 @@ static inline int find_call(struct walk *w, struct slice *s)
                                  &s->call);
     s->is_called = found > 0;
     if (s->is_called && is_work)
-        announced_work(&w->survey.announced, &s->call);
+        survey_note_worked(&w->survey, &s->call);
     return found < 0 ? found : 0;
 }
 
@@ -93,11 +93,6 @@ static bool is_behind(const struct slice *s)
     const struct event *e = &s->event;
     const struct recorded_now *now = &s->walk->recorded[e->process->index];
     return (now->is_closed || now->is_held) && (now->is_warm || e->record->correlation);
-}
-
-static bool was_launched(const struct slice *s)
-{
-    return s->is_called && s->call.begin_ns < s->event.begin_ns;
 }
 
 /* Whether the walk leaves out calls of such work. */
@@ -127,7 +122,8 @@ static int tie(const struct pass *p, struct slice *s)
     if (error == 0 && !s->is_called && !behind && s->event.record->correlation &&
         !is_left(p, &s->event))
         error = find_ahead(p, s);
-    s->is_outside = behind && !was_launched(s);
+    bool was_launched = s->is_called && s->call.begin_ns < s->event.begin_ns;
+    s->is_outside = behind && !was_launched;
     if (error == 0 && !s->is_called && !s->is_outside)
         count_unpaired(p, &s->event);
     return error;
@@ -137,10 +133,9 @@ static int tie(const struct pass *p, struct slice *s)
 static int take_op_range(const struct pass *p, struct slice *s, int range_change)
 {
     struct walk *w = p->walk;
-    struct op_numbers *numbers = &w->names[s->event.process->index].ops;
     int change = OP_SAME;
     if (p->needs & WALK_OPS && range_change == RANGE_OPENED)
-        change = ops_open_range(&w->ops, s->range, numbers, &s->op);
+        change = ops_open_range(&w->ops, s->range, &s->op);
     else if (p->needs & WALK_OPS)
         change = ops_close_range(&w->ops, s->range, &s->op);
     if (change < 0)
@@ -183,7 +178,7 @@ static int walk_slices_take_op(const struct pass *p, struct slice *s)
 {
     struct walk *w = p->walk;
     uint32_t process = s->event.process->index;
-    uint32_t *sequence = &w->ranges.sequences[process - w->ranges.first_process];
+    uint32_t *sequence = &w->ranges.sequences[process];
     int change = ops_take(&w->ops, &s->event, &w->names[process].ops, sequence, &s->op);
     int error = change < 0 ? change : 0;
     s->replaced = w->ops.is_replaced ? &w->ops.result : NULL;
@@ -206,25 +201,6 @@ static int walk_slices_take_library(const struct pass *p, struct slice *s)
         if (done || change != LIBRARY_LEFT)
             return done;
     }
-}
-
-/* Library calls end with the operator or nested range around them. */
-static int leave_libraries(const struct pass *p, const struct slice *s)
-{
-    bool is_op = s->op_change == OP_CLOSED && !s->op->is_moved;
-    bool is_range = s->change == RANGE_CLOSED && s->range->nested;
-    if (!(is_op || is_range) || !(p->needs & WALK_LIBRARIES))
-        return 0;
-    struct slice left = *s;
-    uint64_t begin_ns = is_op ? s->op->begin_ns : s->range->begin_ns;
-    int done = 0;
-    left.op_change = OP_SAME;
-    left.change = RANGE_NONE;
-    left.library_change = LIBRARY_LEFT;
-    while (done == 0 &&
-           (left.library = library_calls_leave(&p->walk->libraries, s->event.thread, begin_ns)))
-        done = pass_report(p, &left);
-    return done;
 }
 
 static int walk_slices_take_call(const struct pass *p, const struct slice *s)
@@ -331,8 +307,6 @@ int slices_pass_call(const struct pass *p, struct slice *s)
 int slices_pass_work(const struct pass *p, struct slice *s)
 {
     int done = p->ties ? tie(p, s) : 0;
-    if (p->ties || p->learns)
-        survey_use_device(&p->walk->survey, record_arg(s->event.record, KERNEL_DEVICE));
     if (done == 0 && !s->is_outside) {
         pass_hide(p, s);
         done = pass_report_as(p, HEARD_WORK, s);
@@ -345,8 +319,6 @@ int slices_pass_other(const struct pass *p, struct slice *s)
 {
     struct walk *w = p->walk;
     int done = assemble(p, s);
-    if (done == 0)
-        done = leave_libraries(p, s);
     if (done == 0 && !s->is_outside)
         done = pass_report(p, s);
     if (done == 0 && s->source)

@@ -42,6 +42,17 @@ static void assert_found(struct correlation *c, uint32_t process, uint32_t id)
     assert_int_equal(found.thread, wanted.thread);
 }
 
+/* Counts launches without work outside of the first gaps. */
+static int missing_of(struct correlation *c, uint32_t process, uint32_t gap_count, uint64_t *count,
+                      uint64_t *pending)
+{
+    static const struct correlation_gap gaps[] = {
+        {2500, 2900}, {3600, 3900}, {5499, 5501}, {7900, UINT64_MAX}};
+    const struct correlation_losses l = {
+        .process = process, .kinds = CORRELATION_LAUNCH, .gaps = gaps, .gap_count = gap_count};
+    return correlation_missing(c, &l, count, pending);
+}
+
 /* Shuffled ids 1, 3, 5, ... of two processes. */
 static void fill(struct correlation *c, uint64_t seed)
 {
@@ -130,11 +141,11 @@ static void test_many_and_none(void **state)
         assert_int_equal(correlation_find(&c, 1, 3, 0, &found), 1); /* that is no work of its */
         assert_found(&c, 0, 2);
         assert_int_equal(correlation_finish(&c), 0);
-        assert_int_equal(correlation_unmatched(&c, 0, NULL, 0, NULL, &count, &pending), 0);
+        assert_int_equal(missing_of(&c, 0, 0, &count, &pending), 0);
         assert_true(count == 7);
-        assert_int_equal(correlation_unmatched(&c, 1, NULL, 0, NULL, &count, &pending), 0);
+        assert_int_equal(missing_of(&c, 1, 0, &count, &pending), 0);
         assert_true(count == 1);
-        assert_int_equal(correlation_unmatched(&c, 2, NULL, 0, NULL, &count, &pending), 0);
+        assert_int_equal(missing_of(&c, 2, 0, &count, &pending), 0);
         assert_true(count == 0);
         correlation_release(&c);
     }
@@ -175,9 +186,9 @@ static void test_hang(void **state)
     for (uint32_t matched = 0; matched <= 4; matched++) {
         struct correlation c;
         struct correlated_call found;
-        uint64_t count, pending, last_ns[2] = {800, 700};
-        const bool is_hung[2] = {false, true};
-        const struct correlation_hangs hangs = {is_hung, last_ns};
+        uint64_t count, pending;
+        const struct correlation_thread threads[2] = {{800, false}, {700, true}};
+        const struct correlation_losses l = {.kinds = CORRELATION_LAUNCH, .threads = threads};
         correlation_init(&c);
         for (uint32_t id = 1; id <= 8; id++) {
             struct correlated_call call = call_of(0, id);
@@ -188,7 +199,7 @@ static void test_hang(void **state)
         for (uint32_t id = 1; id < 2 * matched; id += 2)
             assert_int_equal(correlation_find(&c, 0, id, CORRELATION_MATCHED, &found), 1);
         assert_int_equal(correlation_finish(&c), 0);
-        assert_int_equal(correlation_unmatched(&c, 0, NULL, 0, &hangs, &count, &pending), 0);
+        assert_int_equal(correlation_missing(&c, &l, &count, &pending), 0);
         assert_int_equal(pending, matched < 4);
         assert_int_equal(count + pending, 8 - matched);
         correlation_release(&c);
@@ -337,8 +348,6 @@ static void test_spool_turns(void **state)
 /* Calls n last from 1000 n to 1000 n + 500. */
 static void test_gaps(void **state)
 {
-    static const struct correlation_gap gaps[] = {
-        {2500, 2900}, {3600, 3900}, {5499, 5501}, {7900, UINT64_MAX}};
     struct correlation c;
     uint64_t count, pending;
     (void)state;
@@ -348,10 +357,10 @@ static void test_gaps(void **state)
         assert_int_equal(add(&c, &call), 0);
     }
     assert_int_equal(correlation_finish(&c), 0);
-    assert_int_equal(correlation_unmatched(&c, 0, gaps, 0, NULL, &count, &pending), 0);
+    assert_int_equal(missing_of(&c, 0, 0, &count, &pending), 0);
     assert_true(count == 9);
     /* 2 was open when the first began, 5 at the third, 8 and 9 lie in the last. */
-    assert_int_equal(correlation_unmatched(&c, 0, gaps, 4, NULL, &count, &pending), 0);
+    assert_int_equal(missing_of(&c, 0, 4, &count, &pending), 0);
     assert_true(count == 5);
     correlation_release(&c);
 }
@@ -394,7 +403,7 @@ static void test_many_processes(void **state)
     assert_true(c.run_count > 1);
     clock_t begin = clock();
     for (uint32_t process = 0; process <= MANY_PROCESSES; process++) {
-        assert_int_equal(correlation_unmatched(&c, process, NULL, 0, NULL, &count, &pending), 0);
+        assert_int_equal(missing_of(&c, process, 0, &count, &pending), 0);
         all += count;
     }
     assert_true(clock() - begin < 3 * CLOCKS_PER_SEC);

@@ -144,7 +144,6 @@ static void test_one_walk_or_two(void **state)
         assert_int_equal(walk_init(&walk, &rec), 0);
         walk.survey.calls.run_max = round < 3 ? 100 : CORRELATION_RUN;
         walk.survey.calls.added = UINT32_MAX - 50; /* soon they begin at 0 again */
-        walk.survey.calls.lap = walk.survey.calls.added + 1;
         assert_int_equal(walk_run(&walk, NULL, &first, 1), 0);
         assert_int_equal(walk_init(&surveyed, &rec), 0);
         assert_int_equal(walk_survey(&surveyed), 0);
@@ -505,7 +504,7 @@ static void test_deep_ops(void **state)
     assert_int_equal(changes[OP_OPENED], OPS_DEPTH_MAX);
     assert_int_equal(changes[OP_CLOSED], OPS_DEPTH_MAX);
     assert_int_equal(walk.losses[0].deep_ops, 88);
-    assert_int_equal(walk.losses[0].unmatched_ops, 0);
+    assert_int_equal(walk.losses[0].unmatched_ops, 88);
     walk_release(&walk);
     recording_release(&rec);
     scratch_remove(folder);
