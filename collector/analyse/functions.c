@@ -77,10 +77,7 @@ const struct sums_info functions_sums = {
     .order = TOTAL,
     .recorded = RECORDED,
     .parts = REPORT_CALLS,
-    .rows = {.columns = 1u << ROW_FUNCTION | 1u << ROW_NS | 1u << ROW_WEIGHT | 1u << ROW_FLAGS |
-                        1u << ROW_BYTES,
-             .tables = 1u << ROWS_CALLS,
-             .take = functions_take},
+    .rows = {.tables = 1u << ROWS_CALLS, .take = functions_take},
     .table = {SUMS_TABLE, .name = "functions", .key = "functions", .title = "calls",
               TABLE_COLUMNS(columns),
               .text = {11, 3, 2, 4, 5, 6, 7, 8, 9}, /* share, total, calls, mean ... errors */

@@ -279,19 +279,13 @@ static void add_readers(struct report *r)
 {
     struct gpu_report *g = r->gpu;
     if (r->sums[ANALYSIS_launches_sums].info && g->has_work && !(g->leaves & REPORT_CORRELATED))
-        resolver_add(&r->resolver,
-                     &(struct rows_reader){.context = g,
-                                           .columns = 1u << ROW_BEGIN | 1u << ROW_FLAGS |
-                                                      1u << ROW_CALL_BEGIN | 1u << ROW_CALL_NS,
-                                           .types = 1u << ROW_KERNEL,
-                                           .tables = 1u << ROWS_WORK,
-                                           .ties = true,
-                                           .take = take_launches,
-                                           .end = end_launches});
+        resolver_add(&r->resolver, &(struct rows_reader){.context = g,
+                                                         .tables = 1u << ROWS_WORK,
+                                                         .ties = true,
+                                                         .take = take_launches,
+                                                         .end = end_launches});
     if (r->sums[ANALYSIS_gpu_use_sums].info && g->has_work)
         resolver_add(&r->resolver, &(struct rows_reader){.context = g,
-                                                         .columns = 1u << ROW_BEGIN | 1u << ROW_NS |
-                                                                    1u << ROW_DEVICE,
                                                          .tables = 1u << ROWS_WORK,
                                                          .take = take_uses,
                                                          .end = end_uses});

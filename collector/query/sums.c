@@ -81,14 +81,8 @@ static int end_rows(void *context)
 void sums_read_rows(struct sums *s, struct resolver *r)
 {
     const struct sums_from *from = &s->info->from;
-    unsigned grid = s->by == BY_GRID ? 1u << ROW_GRID | 1u << ROW_BLOCK : 0;
-    struct rows_reader reader = {.context = s,
-                                 .columns = 1u << from->key | 1u << ROW_NS | 1u << ROW_BYTES |
-                                            1u << ROW_WEIGHT | grid,
-                                 .types = from->types,
-                                 .tables = 1u << from->table,
-                                 .take = take_declared,
-                                 .end = end_rows};
+    struct rows_reader reader = {
+        .context = s, .tables = 1u << from->table, .take = take_declared, .end = end_rows};
     if (s->info->rows.take) {
         reader = s->info->rows;
         reader.context = s;

@@ -9,19 +9,6 @@
 #include "error.h"
 #include "record/gpu_record.h"
 
-#define COLUMN(c) (1u << ROW_##c)
-
-/* Columns of each table; the others are zeros. */
-static const unsigned columns_of[ROW_TABLES] = {
-    [ROWS_CALLS] = COLUMN(TYPE) | COLUMN(BEGIN) | COLUMN(NS) | COLUMN(PROCESS) | COLUMN(THREAD) |
-                   COLUMN(KIND) | COLUMN(NAME) | COLUMN(BYTES) | COLUMN(FUNCTION) | COLUMN(WEIGHT) |
-                   COLUMN(FLAGS),
-    [ROWS_WORK] = COLUMN(TYPE) | COLUMN(BEGIN) | COLUMN(NS) | COLUMN(PROCESS) | COLUMN(THREAD) |
-                  COLUMN(KIND) | COLUMN(NAME) | COLUMN(BYTES) | COLUMN(FLAGS) | COLUMN(DEVICE) |
-                  COLUMN(GRID) | COLUMN(BLOCK) | COLUMN(CALL_BEGIN) | COLUMN(CALL_NS),
-    [ROWS_OTHERS] = COLUMN(TYPE) | COLUMN(BEGIN) | COLUMN(NS) | COLUMN(PROCESS) | COLUMN(KIND),
-};
-
 int resolver_init(struct resolver *r, struct walk *walk)
 {
     const struct recording *rec = walk->rec;
@@ -34,7 +21,7 @@ int resolver_init(struct resolver *r, struct walk *walk)
 void resolver_release(struct resolver *r)
 {
     for (unsigned t = 0; t < ROW_TABLES; t++)
-        free(r->memory[t]);
+        free(r->tables[t].columns[0]);
     free(r->is_host);
     free(r->names);
     key_map_release(&r->name_numbers);
@@ -48,23 +35,6 @@ void resolver_add(struct resolver *r, const struct rows_reader *reader)
 }
 
 /* ---- rows ------------------------------------------------------------------------------------ */
-
-static int make_columns(struct rows *rows, enum row_table table)
-{
-    unsigned count = 1; /* a column of zeros */
-    for (unsigned c = 0; c < ROW_COLUMNS; c++)
-        count += columns_of[table] >> c & 1;
-    uint64_t *memory = calloc((size_t)count * BLOCK_ROWS, sizeof *memory);
-    if (!memory)
-        return GPUPROF_NO_MEMORY;
-    uint64_t *zeros = memory + (size_t)(count - 1) * BLOCK_ROWS, *next = memory;
-    for (unsigned c = 0; c < ROW_COLUMNS; c++) {
-        bool is_there = columns_of[table] >> c & 1;
-        rows->columns[c] = is_there ? next : zeros;
-        next += is_there ? BLOCK_ROWS : 0;
-    }
-    return 0;
-}
 
 /* Passes the block to its readers and empties it. Returns 0 or an error. */
 static int hand_out(struct resolver *r, struct rows *rows)
@@ -134,14 +104,6 @@ static int number_of_kernel(struct resolver *r, const struct event *e, uint64_t 
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 
-static uint64_t kind_of_copy(const struct event *e)
-{
-    for (unsigned i = 0; i < e->record->arg_count && i < e->function->arg_count; i++)
-        if (e->function->args[i].kind == ARG_KIND)
-            return e->record->args[i] < HOST_COPY_UNKNOWN ? e->record->args[i] : HOST_COPY_UNKNOWN;
-    return HOST_COPY_UNKNOWN;
-}
-
 /* Adds the kernel launch, copy or set of a call of a process without GPU rows. Times are those of
  * the call on the host. */
 static int put_host(struct resolver *r, const struct slice *s, struct rows *rows, uint32_t at)
@@ -152,8 +114,11 @@ static int put_host(struct resolver *r, const struct slice *s, struct rows *rows
         rows->columns[ROW_FLAGS][at] & ROW_FAILED)
         return 0;
     if (api_is_copy(does) || does == API_DOES_SET) {
+        uint64_t kind = function_arg_of(e->function, e->record, ARG_KIND, HOST_COPY_UNKNOWN);
         rows->columns[ROW_TYPE][at] = ROW_HOST_COPY;
-        rows->columns[ROW_KIND][at] = api_is_copy(does) ? kind_of_copy(e) : HOST_COPY_SET;
+        rows->columns[ROW_KIND][at] = !api_is_copy(does)         ? HOST_COPY_SET
+                                      : kind < HOST_COPY_UNKNOWN ? kind
+                                                                 : HOST_COPY_UNKNOWN;
     }
     const struct kernel_name *name = does == API_DOES_LAUNCH ? walk_launched(s) : NULL;
     if (does == API_DOES_LAUNCH)
@@ -261,13 +226,16 @@ static int rows_end(void *context)
 
 static int make_tables(struct resolver *r, unsigned tables)
 {
-    int error = 0;
-    for (enum row_table t = 0; error == 0 && t < ROW_TABLES; t++) {
+    for (enum row_table t = 0; t < ROW_TABLES; t++) {
+        uint64_t *memory =
+            tables >> t & 1 ? calloc(ROW_COLUMNS * BLOCK_ROWS, sizeof *memory) : NULL;
         r->tables[t] = (struct rows){.of = r, .table = t};
-        error = tables >> t & 1 ? make_columns(&r->tables[t], t) : 0;
-        r->memory[t] = r->tables[t].columns[0]; /* all columns are one block of memory */
+        for (unsigned c = 0; memory && c < ROW_COLUMNS; c++)
+            r->tables[t].columns[c] = memory + c * BLOCK_ROWS;
+        if (!memory && tables >> t & 1)
+            return GPUPROF_NO_MEMORY;
     }
-    return error;
+    return 0;
 }
 
 int resolver_consumer(struct resolver *r, struct consumer *consumer)

@@ -6,7 +6,7 @@
  * columns. Only complete events get there.
  *
  * Memory: BLOCK_ROWS rows of 8 bytes a column for each table that is read, which stay in the
- * processor's cache (120 KB a table); and 32 bytes for each kernel name of a process, KEY_MAP_MAX
+ * processor's cache (128 KB a table); and 32 bytes for each kernel name of a process, KEY_MAP_MAX
  * at most.
  */
 #ifndef GPUPROF_COLLECTOR_ROWS_H
@@ -75,15 +75,13 @@ struct rows {
     const struct resolver *of;
     enum row_table table;
     uint32_t count;
-    uint64_t *columns[ROW_COLUMNS];
+    uint64_t *columns[ROW_COLUMNS]; /* zeros where the table has none; one block of memory */
 };
 
 struct rows_reader {
     void *context;
-    unsigned columns; /* bits of enum row_column that it reads */
-    unsigned types;   /* bits of enum row_type that it uses; 0: all. It may get others. */
-    unsigned tables;  /* bits of enum row_table */
-    bool ties;        /* it uses the calls of work */
+    unsigned tables;                                     /* bits of enum row_table */
+    bool ties;                                           /* it uses the calls of work */
     int (*take)(void *context, const struct rows *rows); /* 0 or an error */
     int (*end)(void *context);                           /* called after the last block; or NULL */
 };
@@ -93,7 +91,6 @@ struct rows_reader {
 struct resolver {
     struct walk *walk;
     struct rows tables[ROW_TABLES];
-    uint64_t *memory[ROW_TABLES]; /* owned: the columns */
     struct rows_reader readers[ROWS_READERS_MAX];
     unsigned reader_count;
     bool leaves_work; /* set by the user: ignores GPU work, as none was to be recorded */
