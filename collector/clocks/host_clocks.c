@@ -83,15 +83,15 @@ static void find_times(struct alignment *a)
 }
 
 /* Collects the host's ends of collectives with aligned hosts; times and gaps count from the first.
- * `samples` has room for all ends of the host. Returns the number of samples. */
+ * `samples` has room for all ends. Returns the number of samples. */
 static uint32_t find_samples(struct alignment *a, uint32_t host, struct clock_sample *samples)
 {
     const struct common_moments *c = &a->moments;
     struct moved *m = &a->moved[host];
     uint32_t count = 0;
-    for (uint32_t i = c->first[host]; i < c->first[host + 1]; i++) {
-        uint64_t own_ns = a->ends.list[c->by_host[i]].end_ns, moment_ns;
-        if (!common_moments_get(c, c->by_host[i], &moment_ns))
+    for (uint32_t i = 0; i < a->ends.count; i++) {
+        uint64_t own_ns = a->ends.list[i].end_ns, moment_ns;
+        if (a->ends.list[i].host != host || !common_moments_get(c, i, &moment_ns))
             continue;
         int64_t gap_ns = difference(moment_ns, own_ns);
         if (!count) {
@@ -111,8 +111,7 @@ static int host_clocks_fit(struct alignment *a, uint32_t index)
     struct host *h = &a->rec->hosts[index];
     struct moved *m = &a->moved[index];
     struct clock_fit *f = &a->fits[index];
-    uint32_t ends = a->moments.first[index + 1] - a->moments.first[index];
-    struct clock_sample *samples = malloc(ends * sizeof *samples);
+    struct clock_sample *samples = malloc(a->ends.count * sizeof *samples);
     if (!samples)
         return GPUPROF_NO_MEMORY;
     uint32_t count = find_samples(a, index, samples);
@@ -142,9 +141,9 @@ static void align_by(struct alignment *a, uint32_t host)
     struct common_moments *c = &a->moments;
     uint64_t own_ns = a->rec->hosts[host].uncertainty_ns;
     a->others_ns = own_ns > a->others_ns ? own_ns : a->others_ns;
-    for (uint32_t i = c->first[host]; i < c->first[host + 1]; i++)
-        common_moments_add(c, c->by_host[i],
-                           host_clocks_move(&a->moved[host], a->ends.list[c->by_host[i]].end_ns));
+    for (uint32_t i = 0; i < a->ends.count; i++)
+        if (a->ends.list[i].host == host)
+            common_moments_add(c, i, host_clocks_move(&a->moved[host], a->ends.list[i].end_ns));
 }
 
 /* Aligns all hosts that can be aligned to the root, until one contradicts itself. Returns 0 or
@@ -173,7 +172,8 @@ static int align(struct alignment *a)
     int error = common_moments_init(&a->moments, &a->ends, hosts);
     find_times(a);
     for (uint32_t i = 0; i < hosts && error == 0 && a->contradiction == hosts; i++)
-        if (common_moments_take_one(&a->moments, i)) {
+        if (!a->moments.is_taken[i]) {
+            a->moments.is_taken[i] = true;
             a->root = i;
             error = align_with_root(a);
         }

@@ -240,40 +240,20 @@ uint32_t common_moments_take(struct common_moments *m, const uint32_t **hosts)
     return count;
 }
 
-bool common_moments_take_one(struct common_moments *m, uint32_t host)
-{
-    bool was_taken = m->is_taken[host];
-    m->is_taken[host] = true;
-    return !was_taken;
-}
-
 int common_moments_init(struct common_moments *m, const struct collective_ends *ends,
                         uint32_t host_count)
 {
     *m = (struct common_moments){.ends = ends, .host_count = host_count};
-    m->by_host = calloc(ends->count + 1u, sizeof *m->by_host);
-    m->first = calloc(host_count + 2u, sizeof *m->first);
     m->seen = calloc(ends->count + 1u, sizeof *m->seen);
     m->times = calloc(ends->count + 1u, sizeof *m->times);
     m->counts = calloc(host_count + 1u, sizeof *m->counts);
     m->is_taken = calloc(host_count + 1u, sizeof *m->is_taken);
     m->taken = calloc(host_count + 1u, sizeof *m->taken);
-    if (!m->by_host || !m->first || !m->seen || !m->times || !m->counts || !m->is_taken ||
-        !m->taken)
-        return GPUPROF_NO_MEMORY;
-    for (uint32_t i = 0; i < ends->count; i++)
-        m->first[ends->list[i].host + 2]++;
-    for (uint32_t i = 0; i < host_count; i++)
-        m->first[i + 2] += m->first[i + 1];
-    for (uint32_t i = 0; i < ends->count; i++)
-        m->by_host[m->first[ends->list[i].host + 1]++] = i;
-    return 0;
+    return m->seen && m->times && m->counts && m->is_taken && m->taken ? 0 : GPUPROF_NO_MEMORY;
 }
 
 void common_moments_release(struct common_moments *m)
 {
-    free(m->by_host);
-    free(m->first);
     free(m->seen);
     free(m->times);
     free(m->counts);

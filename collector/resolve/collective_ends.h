@@ -49,7 +49,7 @@ void collective_ends_release(struct collective_ends *e);
  * The moments of collectives, as seen by the hosts with known clocks, and which other hosts took
  * part in most of them. The known times of each collective are stored in order.
  *
- * Memory: 16 bytes an end, and 16 a host.
+ * Memory: 12 bytes an end, and 9 a host.
  */
 #define COLLECTIVES_MIN 4 /* fewer cannot be checked */
 #define WEAKEST                                                                                    \
@@ -57,13 +57,11 @@ void collective_ends_release(struct collective_ends *e);
 struct common_moments {
     const struct collective_ends *ends; /* a view */
     uint32_t host_count;
-    uint32_t *by_host; /* owned, as all below: ends, in their order, ... */
-    uint32_t *first;   /* ... from here on; one more is the end of all */
-    uint32_t *seen;    /* by the first end of a collective: how many times of it are known ... */
-    uint64_t *times;   /* ... which are here */
-    uint32_t *counts;  /* by host: its ends in collectives with a known time */
-    bool *is_taken;    /* by host: was taken */
-    uint32_t *taken;   /* the hosts that were taken last */
+    uint32_t *seen;   /* owned, as all below; by first end: how many times are known ... */
+    uint64_t *times;  /* ... which are here */
+    uint32_t *counts; /* by host: its ends in collectives with a known time */
+    bool *is_taken;   /* by host: was taken */
+    uint32_t *taken;  /* the hosts that were taken last */
 };
 
 /* Takes `ends`, once gathered. 0 or GPUPROF_NO_MEMORY; common_moments_release in both cases. */
@@ -80,8 +78,5 @@ bool common_moments_get(const struct common_moments *m, uint32_t end, uint64_t *
 /* Takes all hosts that have enough collectives with a known time. Returns their number; *hosts
  * lists them, in order, until the next call. */
 uint32_t common_moments_take(struct common_moments *m, const uint32_t **hosts);
-
-/* Takes this host when no other has enough, whatever it has. False: it was taken before. */
-bool common_moments_take_one(struct common_moments *m, uint32_t host);
 
 #endif

@@ -25,12 +25,6 @@ static void thin(struct device_curve *c)
     c->passed = 0;
 }
 
-static bool device_curve_is_between(const struct device_curve *c, uint64_t value)
-{
-    const struct curve_point *last = c->points + c->count;
-    return c->count > 1 && last[-1].value == value && last[-2].value == value;
-}
-
 static int device_curve_put(struct device_curve *c, uint64_t at_ns, uint64_t value, uint32_t curves)
 {
     uint32_t room = ROOM_POINTS_MAX / (curves ? curves : 1);
@@ -41,18 +35,14 @@ static int device_curve_put(struct device_curve *c, uint64_t at_ns, uint64_t val
     return ARRAY_PUSH(c->points, c->count, (&(struct curve_point){at_ns, value}));
 }
 
-/* Whether it grew by more than possible. A late update may include earlier growth. */
-static bool leaps(const struct device_curve *c, uint64_t growth, uint64_t ns)
-{
-    return c->rate_max && (double)growth > (double)c->rate_max * ((double)ns / 1e9 + 1);
-}
-
 int device_curve_add(struct device_curve *c, uint64_t at_ns, uint64_t raw, uint32_t curves)
 {
     struct curve_point *last = c->count ? &c->points[c->count - 1] : NULL;
     uint64_t raw_before = c->raw;
     if (last && at_ns <= last->at_ns)
         return 0;
+    /* A late update may include earlier growth. */
+    double most = (double)c->rate_max * ((double)(at_ns - c->read_ns) / 1e9 + 1);
     c->raw = raw;
     c->readings++;
     if (!last) {
@@ -61,7 +51,7 @@ int device_curve_add(struct device_curve *c, uint64_t at_ns, uint64_t raw, uint3
         return device_curve_put(c, at_ns, 0, curves);
     }
     if (raw < raw_before || raw - raw_before > UINT64_MAX - last->value ||
-        leaps(c, raw - raw_before, at_ns - c->read_ns)) {
+        (c->rate_max && (double)(raw - raw_before) > most)) {
         if (c->jump_count < CURVE_JUMPS_MAX)
             c->jumps_ns[c->jump_count] = at_ns;
         c->jump_count++;
@@ -74,7 +64,8 @@ int device_curve_add(struct device_curve *c, uint64_t at_ns, uint64_t raw, uint3
         c->changes++;
     }
     /* Move the last point, as long as nothing is lost by that. */
-    if (device_curve_is_between(c, value) || (c->count > 1 && ++c->passed < c->step)) {
+    bool is_flat = c->count > 1 && last->value == value && last[-1].value == value;
+    if (is_flat || (c->count > 1 && ++c->passed < c->step)) {
         *last = (struct curve_point){at_ns, value};
         return 0;
     }
@@ -117,14 +108,6 @@ static bool device_curve_place(const struct device_curve *c, uint64_t at_ns, uin
     return true;
 }
 
-static bool has_jumped(const struct device_curve *c, uint64_t from_ns, uint64_t to_ns)
-{
-    bool any = c->jump_count > CURVE_JUMPS_MAX; /* their times are not known */
-    for (uint32_t i = 0; i < c->jump_count && i < CURVE_JUMPS_MAX; i++)
-        any |= c->jumps_ns[i] > from_ns && c->jumps_ns[i] <= to_ns;
-    return any;
-}
-
 /* Interpolates between the readings half a period later, which is the mean lag. Adds the distance
  * to the farther bound to *error. */
 static double estimate(const struct device_curve *c, uint64_t at_ns, struct curve_point low,
@@ -155,9 +138,12 @@ bool device_curve_between(const struct device_curve *c, uint64_t begin_ns, uint6
         !device_curve_place(c, begin_ns, lag_ns, &from_low, &from_high) ||
         !device_curve_place(c, end_ns, lag_ns, &to_low, &to_high))
         return false;
-    growth->known = has_jumped(c, from_low.at_ns, to_high.at_ns) ? CURVE_STARTED
-                    : end_ns - begin_ns < period_ns              ? CURVE_SHORT
-                                                                 : CURVE_KNOWN;
+    bool has_jumped = c->jump_count > CURVE_JUMPS_MAX; /* their times are not known */
+    for (uint32_t i = 0; i < c->jump_count && i < CURVE_JUMPS_MAX; i++)
+        has_jumped |= c->jumps_ns[i] > from_low.at_ns && c->jumps_ns[i] <= to_high.at_ns;
+    growth->known = has_jumped                      ? CURVE_STARTED
+                    : end_ns - begin_ns < period_ns ? CURVE_SHORT
+                                                    : CURVE_KNOWN;
     if (growth->known != CURVE_KNOWN)
         return false;
     double from = estimate(c, begin_ns + lag_ns / 2, from_low, from_high, &growth->error);

@@ -60,7 +60,6 @@ int device_sources_learn(struct device_sources *d, const struct event *e)
         return 0;
     if (!source && !(source = device_sources_add(d, e)))
         return GPUPROF_NO_MEMORY;
-    size_t length = r->byte_count < DEVICE_TITLE_BYTES ? r->byte_count : DEVICE_TITLE_BYTES - 1;
     if (!device_value(r, DEVICE_SOURCE_DEVICE, &source->device))
         source->device = UINT64_MAX;
     source->uuid_high = record_arg(r, DEVICE_SOURCE_UUID_HIGH);
@@ -70,9 +69,8 @@ int device_sources_learn(struct device_sources *d, const struct event *e)
     if (is_new)
         note_part(d, source);
     source->period_ns = record_arg(r, DEVICE_SOURCE_PERIOD_NS);
-    if (r->bytes)
-        memcpy(source->title, r->bytes, length);
-    source->title[r->bytes ? length : 0] = '\0';
+    snprintf(source->title, sizeof source->title, "%.*s", (int)r->byte_count,
+             r->bytes ? (const char *)r->bytes : "");
     return 0;
 }
 

@@ -5,16 +5,6 @@
  * (events.def); this file adds what is known beyond them. No survey is needed, except for the
  * meaning of stacks (WALK_STACKS).
  *
- *     static int take(void *context, const struct slice *s)
- *     {
- *         struct host_sample sample;
- *         if (host_sample(s, &sample) && sample.is_cpu)
- *             ... sample.thread ran for sample.ns up to sample.at_ns, in stack sample.stack
- *         if (s->event.record->type == RECORD_OS_CALL)
- *             ... s->event.thread waited from s->event.begin_ns to s->event.end_ns, in
- *             host_os_name(&s->event, text); the record's bytes are the file or the peer
- *     }
- *
  * After the walk, place_lines.h turns the number of a stack into a line, and reported_stacks.h into
  * frames.
  */

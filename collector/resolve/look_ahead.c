@@ -35,21 +35,15 @@ int look_ahead_take(struct look_ahead *l, struct event *event)
 static int look_ahead_keep(struct ahead_event *to, const struct event *event)
 {
     uint32_t bytes = event->record->byte_count;
-    to->event = *event;
-    to->record = *event->record;
+    free(to->bytes);
+    *to = (struct ahead_event){.event = *event, .record = *event->record};
     to->event.record = &to->record;
-    to->is_known = false;
     if (!to->record.bytes)
         return 0;
-    if (bytes > to->room) {
-        uint8_t *room = realloc(to->bytes, bytes);
-        if (!room)
-            return GPUPROF_NO_MEMORY;
-        to->bytes = room;
-        to->room = bytes;
-    }
-    memcpy(to->bytes, to->record.bytes, bytes);
-    to->record.bytes = to->bytes;
+    to->record.bytes = to->bytes = malloc(bytes);
+    if (!to->bytes)
+        return GPUPROF_NO_MEMORY;
+    memcpy(to->bytes, event->record->bytes, bytes);
     return 0;
 }
 

@@ -16,7 +16,6 @@ struct ahead_event {
     struct event event;
     struct record record; /* the record of `event` */
     uint8_t *bytes;       /* owned: byte string of the record */
-    uint32_t room;
     bool is_known;
 };
 

@@ -1,83 +1,59 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "resolve/mappings.h"
 
-#include <search.h>
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "error.h"
-
-/* Overlapping ranges compare equal, so a range finds any mapping that it overlaps. */
-static int mappings_compare(const void *left, const void *right)
-{
-    const struct mapping *a = left, *b = right;
-    if (a->address + (a->bytes - 1) < b->address)
-        return -1;
-    return b->address + (b->bytes - 1) < a->address;
-}
 
 void mappings_release(struct mappings *m)
 {
-    tdestroy(m->root, free);
+    free(m->list);
     *m = (struct mappings){0};
 }
 
-static int is_range(uint64_t address, uint64_t bytes)
+/* The last address of a range; false: it has none. */
+static bool last_of(uint64_t address, uint64_t bytes, uint64_t *last)
 {
-    uint64_t last;
-    return bytes && !__builtin_add_overflow(address, bytes - 1, &last);
+    return bytes && !__builtin_add_overflow(address, bytes - 1, last);
 }
 
 int mappings_add(struct mappings *m, const struct mapping *added)
 {
-    if (!is_range(added->address, added->bytes))
+    uint64_t last;
+    if (!last_of(added->address, added->bytes, &last) ||
+        mappings_find(m, added->address, added->bytes))
         return GPUPROF_LIMIT;
-    struct mapping *copy = malloc(sizeof *copy);
-    if (!copy)
-        return GPUPROF_NO_MEMORY;
-    *copy = *added;
-    struct mapping **there = tsearch(copy, &m->root, mappings_compare);
-    if (there && *there == copy) {
-        m->count++;
-        return 0;
-    }
-    free(copy);
-    return there ? GPUPROF_LIMIT : GPUPROF_NO_MEMORY;
+    uint32_t at = ARRAY_UP_TO(m->list, m->count, address, last);
+    int error = ARRAY_PUSH(m->list, m->count, NULL);
+    if (error < 0)
+        return error;
+    memmove(&m->list[at + 1], &m->list[at], (m->count - 1 - at) * sizeof *m->list);
+    m->list[at] = *added;
+    return 0;
 }
 
 const struct mapping *mappings_find(const struct mappings *m, uint64_t address, uint64_t bytes)
 {
-    struct mapping wanted = {.address = address, .bytes = bytes};
-    if (!is_range(address, bytes))
-        return NULL;
-    struct mapping *const *there = tfind(&wanted, &m->root, mappings_compare);
-    return there ? *there : NULL;
-}
-
-struct visit {
-    int (*each)(void *context, const struct mapping *found);
-    void *context;
-    int error;
-};
-
-/* Visits each node between its left and its right subtree. */
-static void mappings_visit(const void *node, VISIT when, void *closure)
-{
-    struct visit *v = closure;
-    if (v->error == 0 && (when == postorder || when == leaf))
-        v->error = v->each(v->context, *(struct mapping *const *)node);
+    uint64_t last;
+    uint32_t behind =
+        last_of(address, bytes, &last) ? ARRAY_UP_TO(m->list, m->count, address, last) : 0;
+    const struct mapping *found = behind ? &m->list[behind - 1] : NULL;
+    return found && found->address + (found->bytes - 1) >= address ? found : NULL;
 }
 
 int mappings_each(const struct mappings *m, int (*each)(void *context, const struct mapping *found),
                   void *context)
 {
-    struct visit v = {each, context, 0};
-    twalk_r(m->root, mappings_visit, &v);
-    return v.error;
+    int error = 0;
+    for (uint32_t i = 0; error == 0 && i < m->count; i++)
+        error = each(context, &m->list[i]);
+    return error;
 }
 
 void mappings_remove(struct mappings *m, const struct mapping *found)
 {
-    tdelete(found, &m->root, mappings_compare);
-    free((void *)found); /* memory of the tree; `found` is a view of it */
+    uint32_t at = (uint32_t)(found - m->list);
+    memmove(&m->list[at], &m->list[at + 1], (m->count - 1 - at) * sizeof *m->list);
     m->count--;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ranges of addresses in a process, and what they are mapped to. They do not overlap. Memory: 64
- * bytes a range.
+ * Ranges of addresses in a process, and what they are mapped to. They do not overlap. Memory: 24
+ * to 48 bytes a range.
  */
 #ifndef GPUPROF_COLLECTOR_MAPPINGS_H
 #define GPUPROF_COLLECTOR_MAPPINGS_H
@@ -15,7 +15,7 @@ struct mapping {
 };
 
 struct mappings {
-    void *root; /* owned: a tree (tsearch) of struct mapping */
+    struct mapping *list; /* owned; by address */
     uint32_t count;
 };
 

@@ -21,14 +21,12 @@ struct phase_span {
 struct phase_thread {
     struct phase_span *spans; /* owned; in the order of time */
     uint32_t count;
-    uint32_t capacity;
     uint32_t open;      /* index of the first span that may be unresolved */
     uint32_t last;      /* index of the unit that may have made a node, or NO_SPAN */
     uint64_t sequence;  /* sequence number of that unit */
     uint32_t backwards; /* backward operators of its process, at the last update */
     uint8_t before;     /* enum step_phase: the last known phase before `open` */
     bool trains;        /* it has run a forward operator or an optimizer */
-    uint64_t full_ns;   /* no room for spans from here on; 0: never */
 };
 
 int op_phases_init(struct op_phases *p, struct walk *walk)
@@ -125,43 +123,18 @@ uint8_t op_phase_region(struct walk *walk, const struct op *op)
 
 /* ---- spans ----------------------------------------------------------------------------------- */
 
-/* Merges resolved spans with the same phase. Returns whether that freed enough room. */
-static bool op_phases_merge(struct op_phases *p, struct phase_thread *t)
-{
-    uint32_t kept = 0, before = t->count;
-    if (!before) /* no array either */
-        return false;
-    for (uint32_t i = 0; i < t->open; i++)
-        if (!kept || t->spans[kept - 1].phase != t->spans[i].phase)
-            t->spans[kept++] = t->spans[i];
-    memmove(&t->spans[kept], &t->spans[t->open], (t->count - t->open) * sizeof *t->spans);
-    uint32_t less = t->open - kept;
-    t->count -= less;
-    t->open -= less;
-    t->last -= t->last == NO_SPAN ? 0 : less;
-    p->room += less;
-    return t->count < before / 2;
-}
-
-/* `is_own`: do not merge it with the span before. */
+/* `is_own`: do not merge it with the span before. Returns 1, 0 if it was not added, or an error. */
 static int op_phases_add(struct op_phases *p, struct phase_thread *t, uint64_t begin_ns,
                          uint8_t phase, bool is_own)
 {
+    const struct phase_span made = {begin_ns, phase};
     bool is_same = !is_own && t->count > t->open && t->last + 1 != t->count &&
                    t->spans[t->count - 1].phase == phase;
-    if (t->full_ns || is_same)
+    if (is_same || !p->room)
         return 0;
-    if (t->count == t->capacity && !op_phases_merge(p, t)) {
-        if (!ARRAY_ROOM(t->spans, t->count, t->capacity, 64))
-            return GPUPROF_NO_MEMORY;
-    }
-    if (!p->room) {
-        t->full_ns = begin_ns > 0 ? begin_ns : 1;
-        return 0;
-    }
     p->room--;
-    t->spans[t->count++] = (struct phase_span){begin_ns, phase};
-    return 0;
+    int error = ARRAY_PUSH(t->spans, t->count, &made);
+    return error < 0 ? error : 1;
 }
 
 static uint8_t resolved(const struct phase_thread *t, uint8_t phase, enum step_phase next)
@@ -175,30 +148,40 @@ static uint8_t resolved(const struct phase_thread *t, uint8_t phase, enum step_p
     return is_update && !is_trained && t->trains ? PHASE_OPTIMIZER : PHASE_FORWARD;
 }
 
-/* Resolves the spans before index `op_phases_end`, given the next phase. */
-static void op_phases_resolve(struct phase_thread *t, uint32_t end, enum step_phase next)
+/* Resolves the spans before index `end`, given the next phase, and merges equal ones. */
+static void op_phases_resolve(struct op_phases *p, struct phase_thread *t, uint32_t end,
+                              enum step_phase next)
 {
-    for (; t->open < end; t->open++)
-        t->spans[t->open].phase = resolved(t, t->spans[t->open].phase, next);
+    uint32_t kept = t->open;
+    for (uint32_t i = t->open; i < end; i++) {
+        t->spans[i].phase = resolved(t, t->spans[i].phase, next);
+        if (!kept || t->spans[kept - 1].phase != t->spans[i].phase)
+            t->spans[kept++] = t->spans[i];
+    }
+    if (end > kept)
+        memmove(&t->spans[kept], &t->spans[end], (t->count - end) * sizeof *t->spans);
+    p->room += end - kept;
+    t->count -= end - kept;
+    t->open = kept;
     t->before = (uint8_t)next;
     t->trains |= next == PHASE_FORWARD || next == PHASE_OPTIMIZER;
 }
 
 /* The last unit made a node, so it is a forward operator. */
-static void made_node(struct phase_thread *t)
+static void made_node(struct op_phases *p, struct phase_thread *t)
 {
-    op_phases_resolve(t, t->last, PHASE_FORWARD);
-    t->spans[t->open++].phase = PHASE_FORWARD;
+    t->spans[t->last].phase = PHASE_FORWARD;
+    op_phases_resolve(p, t, t->last + 1, PHASE_FORWARD);
     t->last = NO_SPAN;
 }
 
 /* Something with a known phase begins, or an update ends. */
-static void op_phases_meet(struct phase_thread *t, enum step_phase next)
+static void op_phases_meet(struct op_phases *p, struct phase_thread *t, enum step_phase next)
 {
     if (t->last != NO_SPAN && next == PHASE_BACKWARD)
-        made_node(t);
+        made_node(p, t);
     t->last = NO_SPAN;
-    op_phases_resolve(t, t->count, next);
+    op_phases_resolve(p, t, t->count, next);
 }
 
 /* ---- consumer -------------------------------------------------------------------------------- */
@@ -208,7 +191,7 @@ static struct phase_thread *thread_of(struct op_phases *p, const struct op *op)
     struct phase_thread *t = &p->threads[op->thread->index];
     uint32_t backwards = p->backwards[op->process->index];
     if (t->backwards != backwards)
-        op_phases_meet(t, PHASE_BACKWARD);
+        op_phases_meet(p, t, PHASE_BACKWARD);
     t->backwards = backwards;
     return t;
 }
@@ -219,12 +202,12 @@ static int take_unit(struct op_phases *p, struct phase_thread *t, const struct o
     bool may_make_node = phase == PHASE_PLAIN && op->sequence;
     if (may_make_node || phase == PHASE_SYNC)
         t->last = NO_SPAN; /* the unit before made no node */
-    int error = op_phases_add(p, t, op->begin_ns, phase, may_make_node);
-    if (error == 0 && may_make_node && !t->full_ns) {
+    int added = op_phases_add(p, t, op->begin_ns, phase, may_make_node);
+    if (added > 0 && may_make_node) {
         t->last = t->count - 1;
         t->sequence = op->sequence;
     }
-    return error;
+    return added < 0 ? added : 0;
 }
 
 static int op_phases_open_op(struct op_phases *p, struct op *op)
@@ -237,10 +220,10 @@ static int op_phases_open_op(struct op_phases *p, struct op *op)
     } else if (op->region & REGION_UNIT) {
         struct phase_thread *t = thread_of(p, op);
         if (t->last != NO_SPAN && op->sequence > t->sequence && !op->forward_thread)
-            made_node(t);
+            made_node(p, t);
         return outer & REGION_UNIT ? 0 : take_unit(p, t, op);
     } else if (op->region != outer && (op->region != PHASE_ZERO_GRAD || outer != PHASE_OPTIMIZER)) {
-        op_phases_meet(thread_of(p, op), (enum step_phase)op->region);
+        op_phases_meet(p, thread_of(p, op), (enum step_phase)op->region);
     }
     return 0;
 }
@@ -250,7 +233,7 @@ static void op_phases_close_op(struct op_phases *p, const struct op *op)
 {
     if (op->region == PHASE_OPTIMIZER && op_is_label(op) &&
         op_phase_said(op->scope, op->text) == PHASE_OPTIMIZER)
-        op_phases_meet(thread_of(p, op), PHASE_OPTIMIZER);
+        op_phases_meet(p, thread_of(p, op), PHASE_OPTIMIZER);
 }
 
 static int op_phases_take(void *context, const struct slice *s)
@@ -274,8 +257,8 @@ static int op_phases_end(void *context)
         for (uint32_t k = 0; k < process->thread_count; k++) {
             struct phase_thread *t = &p->threads[process->first_thread + k];
             if (t->backwards != p->backwards[i])
-                op_phases_meet(t, PHASE_BACKWARD);
-            op_phases_meet(t, PHASE_NONE);
+                op_phases_meet(p, t, PHASE_BACKWARD);
+            op_phases_meet(p, t, PHASE_NONE);
         }
     }
     return 0;
@@ -295,6 +278,5 @@ enum step_phase op_phases_at(const struct op_phases *p, uint32_t thread_index, u
 {
     const struct phase_thread *t = &p->threads[thread_index];
     uint32_t begun = ARRAY_UP_TO(t->spans, t->count, begin_ns, ns);
-    bool is_known = begun && !(t->full_ns && ns >= t->full_ns);
-    return is_known ? (enum step_phase)t->spans[begun - 1].phase : PHASE_FORWARD;
+    return begun ? (enum step_phase)t->spans[begun - 1].phase : PHASE_FORWARD;
 }

@@ -5,17 +5,18 @@
  * inside them. Any other operator, or one inside an optimizer's label (its closure may run the
  * forward pass), is a unit. Its phase follows from the operators around it in time:
  *
- * forward it created a node of autograd's graph: its thread's next operator has the next sequence
- * number, or the backward pass comes next sync it reads a value from the device (aten::item and the
- * like) optimizer it comes after the backward pass or an update, and no forward operator follows
- * before the next update, batch or zero_grad: clipping, a gradient scaler, averages of weights. So
- * are operators without a sequence number inside an optimizer's label, which run without gradients,
- * unless between forward operators (zero_grad in a closure lies between forward and backward pass,
- * and is not considered) forward all others: work on a batch, and programs that train nothing
+ *    forward    it created a node of autograd's graph: its thread's next operator has the next
+ *               sequence number, or the backward pass comes next
+ *    sync       it reads a value from the device (aten::item and the like)
+ *    optimizer  it comes after the backward pass or an update, and no forward operator follows
+ *               before the next update, batch or zero_grad: clipping, a gradient scaler, averages
+ * of weights. So are operators without a sequence number inside an optimizer's label, which run
+ * without gradients, unless between forward operators (zero_grad in a closure is not considered)
+ *    forward    all others: work on a batch, and programs that train nothing
  *
  * This needs later events, so phases are found in a walk before the one that uses them. Memory: 16
  * bytes for each change of a thread's phase, at most PHASE_SPANS_FREE and one more for each
- * PHASE_FILE_BYTES of the files; units beyond that are forward.
+ * PHASE_FILE_BYTES of the files; units beyond that have the phase of the one before.
  */
 #ifndef GPUPROF_COLLECTOR_OP_PHASES_H
 #define GPUPROF_COLLECTOR_OP_PHASES_H

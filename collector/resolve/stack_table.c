@@ -28,36 +28,14 @@ static uint32_t stack_record_first_bytes(const struct record *r)
     return end ? (uint32_t)(end - r->bytes) : r->byte_count;
 }
 
-/* Length of the hexadecimal build id in a valid MODULE record; 0: none. */
-static uint32_t stack_record_id_bytes(const struct record *r)
-{
-    uint32_t bytes = stack_record_first_bytes(r);
-    return is_build_id(r->bytes, bytes) ? bytes : 0;
-}
-
-static bool is_good_module(const struct record *r)
-{
-    uint32_t bytes = stack_record_first_bytes(r);
-    if (record_arg(r, STACK_STACK) > FRAME_MODULE_MAX || bytes >= r->byte_count)
-        return false;
-    /* Without a readable path, the build id can find the file. */
-    return is_build_id(r->bytes, bytes) ||
-           (bytes == 1 && r->bytes[0] == '-' && bytes + 1 < r->byte_count);
-}
-
-/* The number by which other records refer to it; 0: none. */
-static uint64_t stack_record_number(const struct record *r)
-{
-    return record_arg(r, r->type == RECORD_MODULE   ? MODULE_MODULE
-                         : r->type == RECORD_PYTHON ? PYTHON_LOCATION
-                                                    : STACK_STACK);
-}
+_Static_assert((int)MODULE_MODULE == (int)STACK_STACK && (int)PYTHON_LOCATION == (int)STACK_STACK,
+               "all begin with their number");
 
 bool stack_record_is_good(const struct record *r)
 {
-    uint64_t number = stack_record_number(r);
+    uint64_t number = record_arg(r, STACK_STACK);
     switch (r->type) {
-    case RECORD_MODULE: return number && is_good_module(r);
+    case RECORD_MODULE:
     case RECORD_PYTHON: return number && stack_record_first_bytes(r) < r->byte_count;
     case RECORD_STACK:
         return number && number <= UINT32_MAX && r->byte_count && r->byte_count % 8 == 0;
@@ -97,7 +75,8 @@ void stack_table_release(struct stack_table *t)
 /* Returns 1, 0 if there is no room, or GPUPROF_NO_MEMORY. */
 static int take_module(struct stack_table *t, struct key key, const struct record *r)
 {
-    uint32_t id_bytes = stack_record_id_bytes(r), bytes = stack_record_first_bytes(r) + 1;
+    uint32_t bytes = stack_record_first_bytes(r) + 1;
+    uint32_t id_bytes = is_build_id(r->bytes, bytes - 1) ? bytes - 1 : 0;
     struct stack_module m = {.process = (uint32_t)key.a};
     uint32_t number;
     char stand_in[2 * BUILD_ID_MAX + 16];
@@ -187,7 +166,7 @@ bool stack_table_has_python(const struct stack_table *t, const struct recorded_s
 int stack_table_take(struct stack_table *t, const struct event *e)
 {
     const struct record *r = e->record;
-    struct key key = {e->process->index, stack_record_number(r), 0};
+    struct key key = {e->process->index, record_arg(r, STACK_STACK), 0};
     struct key_map *map = r->type == RECORD_MODULE   ? &t->modules_of
                           : r->type == RECORD_PYTHON ? &t->places_of
                                                      : &t->stacks_of;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "resolve/symbols.h"
 
-#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,8 +29,7 @@
 #define PATHS_MAX       6
 #define DEBUG_FOLDERS   ":.debug:/usr/lib/debug" /* libdwfl's own */
 #define NAMED_MAX       3                        /* modules named in one message */
-#define ANSWER_WORDS    5
-#define CHILD_BYTES_MAX (32ull << 30) /* address space of the child, which maps files */
+#define CHILD_BYTES_MAX (32ull << 30)            /* address space of the child, which maps files */
 
 /* A file: all modules with one path and build id, in all processes. */
 struct object {
@@ -44,8 +43,8 @@ struct object {
 
 struct address {
     uint64_t offset;
-    uint32_t object;
-    uint32_t first; /* index of its first symbol */
+    uint32_t object; /* the last member of its key */
+    uint32_t first;  /* index of its first symbol */
     uint32_t count;
 };
 
@@ -58,10 +57,10 @@ struct symbols {
     uint32_t *module_objects; /* owned, by index of the module */
     struct object *objects;   /* owned */
     uint32_t object_count;
-    struct address *addresses; /* owned; in the end sorted and unique */
+    struct address *addresses; /* owned; unique, in the end sorted by object */
     uint32_t address_count;
-    bool is_full;           /* no more addresses fit */
-    struct symbol *symbols; /* owned */
+    struct number_set numbers; /* of the addresses, until they are sorted */
+    struct symbol *symbols;    /* owned */
     uint32_t symbol_count;
     struct kernel_names names; /* demangled */
     struct kernel_names files; /* plain */
@@ -363,28 +362,18 @@ static int compare_addresses(const void *left, const void *right)
     return ORDER(a->object, b->object) ?: ORDER(a->offset, b->offset);
 }
 
-/* Sorts the addresses by object and removes duplicates. */
-static void sort_addresses(struct symbols *s)
-{
-    uint32_t count = 0;
-    if (s->address_count)
-        qsort(s->addresses, s->address_count, sizeof *s->addresses, compare_addresses);
-    for (uint32_t i = 0; i < s->address_count; i++)
-        if (!count || compare_addresses(&s->addresses[count - 1], &s->addresses[i]) != 0)
-            s->addresses[count++] = s->addresses[i];
-    s->address_count = count;
-}
+static const struct number_kind address_kind = NUMBER_KEY(struct address, object);
 
 static int add_address(struct symbols *s, uint32_t process, uint64_t frame)
 {
     uint32_t object = object_of(s, process, frame);
     struct address made = {.object = object - 1, .offset = offset_of(frame)};
-    if (object && s->address_count == SYMBOL_ADDRESSES_MAX) {
-        sort_addresses(s);
-        s->is_full = s->address_count > SYMBOL_ADDRESSES_MAX / 2;
-    }
-    s->left_out += object && s->is_full;
-    return object && !s->is_full ? ARRAY_PUSH(s->addresses, s->address_count, &made) : 0;
+    if (!object)
+        return 0;
+    int64_t number = NUMBER_ADD(&s->numbers, &address_kind, s->addresses, s->address_count,
+                                SYMBOL_ADDRESSES_MAX, &made);
+    s->left_out += !number;
+    return number < 0 ? (int)number : 0;
 }
 
 static int collect(struct symbols *s)
@@ -396,7 +385,9 @@ static int collect(struct symbols *s)
     for (uint32_t i = 0; error == 0 && i < t->frame_count; i++)
         if (frame_kind(t->frames[i].word) == FRAME_MODULE)
             error = add_address(s, t->frames[i].process, t->frames[i].word);
-    sort_addresses(s);
+    if (s->address_count)
+        qsort(s->addresses, s->address_count, sizeof *s->addresses, compare_addresses);
+    number_set_release(&s->numbers);
     for (uint32_t i = 0; i < s->address_count; i++) {
         struct object *o = &s->objects[s->addresses[i].object];
         if (!o->count++)
@@ -405,44 +396,15 @@ static int collect(struct symbols *s)
     return error;
 }
 
-/* Whether all lookups together have used their CPU time. */
-static bool time_is_up(void)
-{
-    struct rusage used;
-    return getrusage(RUSAGE_CHILDREN, &used) == 0 &&
-           used.ru_utime.tv_sec + used.ru_stime.tv_sec >= SYMBOL_SECONDS_ALL;
-}
-
-/*
- * Colons separate the folders in a list of debug folders. A folder with a colon in its name is
- * named by a descriptor instead, which stays open. Returns it, or -1.
- */
-static int avoid_colon(struct symbols *s, char text[static 64])
-{
-    int fd = s->folder && strchr(s->folder, ':') ? open(s->folder, O_PATH | O_CLOEXEC) : -1;
-    if (fd >= 0) {
-        snprintf(text, 64, "/proc/self/fd/%d", fd);
-        s->folder = text;
-    }
-    return fd;
-}
-
 static int symbols_resolve(struct symbols *s)
 {
-    char text[64];
-    int fd = avoid_colon(s, text);
     char *debug_path = s->folder
                            ? text_printf(DEBUG_FOLDERS ":%s:%s/usr/lib/debug", s->folder, s->folder)
                            : strdup(DEBUG_FOLDERS);
     int error = debug_path ? 0 : GPUPROF_NO_MEMORY;
-    for (uint32_t i = 0; error == 0 && i < s->object_count; i++) {
-        s->objects[i].ended = time_is_up();
-        if (s->objects[i].count && !s->objects[i].ended)
-            error = look_up_object(s, &s->objects[i], debug_path);
-    }
+    for (uint32_t i = 0; error == 0 && i < s->object_count; i++)
+        error = s->objects[i].count ? look_up_object(s, &s->objects[i], debug_path) : 0;
     free(debug_path);
-    if (fd >= 0)
-        close(fd);
     return error;
 }
 
@@ -490,6 +452,7 @@ void symbols_free(struct symbols *s)
     key_map_release(&s->object_of);
     kernel_names_release(&s->names);
     kernel_names_release(&s->files);
+    number_set_release(&s->numbers);
     free(s->module_objects);
     free(s->objects);
     free(s->addresses);

@@ -2,7 +2,7 @@
 /*
  * Looks up names of the native frames of all stacks: each distinct (module, offset) once. A child
  * process with a time limit reads each module, so a damaged file costs no more than its names. A
- * file with another build id than the recorded one is not used. Memory: 24 bytes an address up to
+ * file with another build id than the recorded one is not used. Memory: 40 bytes an address up to
  * SYMBOL_ADDRESSES_MAX, 24 a symbol up to SYMBOLS_MAX, and their texts (kernel_names.h), plus
  * libdw's for one module at a time.
  */
@@ -16,7 +16,6 @@
 #define SYMBOLS_MAX          (1u << 23)
 #define SYMBOL_TEXT_MAX      16384 /* bytes of a name in a file, or of a path */
 #define SYMBOL_SECONDS_MAX   60    /* of CPU time for one module */
-#define SYMBOL_SECONDS_ALL   600   /* for all modules, not counting the last one looked up */
 #define SYMBOL_WAIT_SECONDS  120 /* wall-clock time for one module: a file system may not answer */
 
 /*

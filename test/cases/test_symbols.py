@@ -137,18 +137,6 @@ def test_separate_debug_file(run_verb, make_stacks, frames, tmp_path):
     assert symbols(run_verb, folder, "--symbols=none") == ([f"frames+0x{inlined}"], [])
 
 
-def test_folder_with_a_colon(run_verb, make_stacks, frames, tmp_path):
-    """Its debug file, named by a link in the stripped program, in a folder whose name has one."""
-    inlined, identity = offsets_of(frames)["inlined"], build_id(frames)
-    copy, debug = stripped(frames, tmp_path / "linked", link=True)
-    folder = make_stacks(*one_call(f"module 1 {identity} {copy}", inlined))
-    place = tmp_path / "a:b" / copy.relative_to("/").parent
-    place.mkdir(parents=True)
-    debug.rename(place / debug.name)
-    assert symbols(run_verb, folder) == ([f"frames+0x{inlined}"], [])
-    assert symbols(run_verb, folder, "--symbols=a:b") == (INLINED, [])
-
-
 def test_stripped_program_names_what_it_exports(run_verb, make_stacks, tmp_path):
     program = build_frames("-rdynamic")
     copy, debug = stripped(program, tmp_path / "s")
