@@ -306,7 +306,7 @@ static void test_failures(void **state)
     sums_init(&failures, &failures_sums, &walk, NULL);
     for (unsigned i = 0; i < 2 * (FAILURES_MAX + 3); i++) {
         m.record.result = (int)(1000 + i / 2);
-        slice.event.end_ns = 10 + i;
+        slice.event.begin_ns = slice.event.end_ns = 10 + i;
         assert_int_equal(failures_sums.consumer.take_call(&failures, &slice), 0);
     }
     sums_finish(&failures);
@@ -314,7 +314,7 @@ static void test_failures(void **state)
     for (unsigned i = 0; i < failures.count; i++) {
         const struct sums_row *row = &failures.rows[i];
         bool is_others = i == FAILURES_MAX;
-        assert_int_equal(row->keys[1], is_others ? SUMS_OTHERS : 1000 + i);
+        assert_int_equal(row->keys[2], is_others ? SUMS_OTHERS : 1000 + i);
         assert_int_equal(row->values[0], (is_others ? 3 : 1) * 2 * 2);
         assert_int_equal(row->values[5], 10 + 2 * i);
     }
