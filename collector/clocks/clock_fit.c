@@ -117,14 +117,14 @@ static void add_robust_line(struct fitting *g)
     g->fit->knots[0].gap_ns += median_residual(g, 0, g->count);
 }
 
-/* Sets the spread of the residuals around `center`, and how many samples agree with the fit. */
-static void see_agreeing(struct fitting *g, double center)
+/* Sets the spread of the residuals, and how many samples agree with the fit. */
+static void see_agreeing(struct fitting *g)
 {
     struct clock_fit *f = g->fit;
-    f->spread_ns = spread_around(g, 0, g->count, center);
+    f->spread_ns = spread_around(g, 0, g->count, 0);
     f->used = 0;
     for (uint32_t i = 0; i < g->count; i++)
-        f->used += fabs(residual(g, i) - center) <= CUT_SIGMAS * f->spread_ns + RESOLUTION;
+        f->used += fabs(residual(g, i)) <= CUT_SIGMAS * f->spread_ns + RESOLUTION;
 }
 
 /* Returns the longest time between two samples. */
@@ -164,7 +164,7 @@ static void fit_line(struct fitting *g)
     f->knots[0] = (struct clock_sample){first->at_ns / 2 + last->at_ns / 2, 0};
     for (unsigned i = 0; i < PASSES; i++)
         add_robust_line(g);
-    see_agreeing(g, 0);
+    see_agreeing(g);
     for (uint32_t i = 0; i < g->count; i++)
         square += pow(g->samples[i].at_ns - f->knots[0].at_ns, 2);
     double level_error = MEDIAN_ERROR * f->spread_ns / sqrt(f->used);
@@ -264,7 +264,7 @@ static void bend(struct fitting *g)
     const struct clock_sample *k = f->knots;
     f->first_slope = slope_between(&k[0], &k[some]); /* a quarter of the knots at each end */
     f->last_slope = slope_between(&k[last - some], &k[last]);
-    see_agreeing(g, 0);
+    see_agreeing(g);
     double swing = swing_of(f, error, &curve);
     double end = fmin(k[some].at_ns - k[0].at_ns, k[last].at_ns - k[last - some].at_ns);
     double seen = k[last].at_ns - k[0].at_ns - longest_gap(g);
@@ -345,11 +345,6 @@ int clock_fit_make(struct clock_fit *f, struct clock_sample *samples, uint32_t c
     admit_usual(&g);
     free(g.scratch);
     return 0;
-}
-
-bool clock_fit_jumps(const struct clock_fit *f)
-{
-    return f->jump_ns > SPREAD_MAX && f->spread_ns <= SPREAD_MAX && f->used >= USED_MIN * f->count;
 }
 
 bool clock_fit_is_sane(const struct clock_fit *f)

@@ -40,9 +40,6 @@ int clock_fit_make(struct clock_fit *f, struct clock_sample *samples, uint32_t c
 /* Returns true if the samples can come from two clocks that saw the same moments. */
 bool clock_fit_is_sane(const struct clock_fit *f);
 
-/* For a fit that is not sane: returns true if a clock was set, or stopped for a while. */
-bool clock_fit_jumps(const struct clock_fit *f);
-
 double clock_fit_gap(const struct clock_fit *f, double at_ns);
 
 #endif

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "base/message.h"
-#include "base/unit_text.h"
 #include "clocks/clock_fit.h"
 #include "error.h"
 #include "resolve/collective_ends.h"
@@ -14,8 +13,6 @@
 #define WINDOWS   64
 #define WINDOW_NS 2000000000ull
 #define ENOUGH    (4 * WINDOWS) /* collectives of each host */
-
-#define CLOCK_SET_NS 946684800000000000ull /* the year 2000: an earlier clock was never set */
 
 /* The correction of a host's wall clock. */
 struct moved {
@@ -146,8 +143,7 @@ static void align_by(struct alignment *a, uint32_t host)
             common_moments_add(c, i, host_clocks_move(&a->moved[host], a->ends.list[i].end_ns));
 }
 
-/* Aligns all hosts that can be aligned to the root, until one contradicts itself. Returns 0 or
- * GPUPROF_NO_MEMORY. */
+/* Aligns all hosts that can be aligned to the root, until one contradicts itself. */
 static int align_with_root(struct alignment *a)
 {
     const uint32_t *hosts;
@@ -220,8 +216,8 @@ static struct ends_windows windows_of(const struct recording *rec)
     }
     struct ends_windows windows = {.from_ns = from_ns, .length_ns = WINDOW_NS};
     if (from_ns < to_ns && to_ns - from_ns > 2 * WINDOWS * WINDOW_NS)
-        windows.every_ns = (to_ns - from_ns - WINDOW_NS) / (WINDOWS - 1); /* the last window ends
-                                                                           * with the recording */
+        windows.every_ns =
+            (to_ns - from_ns - WINDOW_NS) / (WINDOWS - 1); /* the last one: the end */
     return windows;
 }
 
@@ -245,36 +241,12 @@ static bool has_few(const struct alignment *a)
 
 static enum exit_code host_clocks_refuse(const struct alignment *a, const char *verb)
 {
-    char apart[UNIT_TEXT_BYTES];
     const struct host *h = &a->rec->hosts[a->contradiction];
     const struct clock_fit *f = &a->fits[a->contradiction];
-    if (clock_fit_jumps(f))
-        return usage_error(
-            "%s: host %.64s cannot be aligned with host %.64s: its clock jumped by %s (set, or "
-            "machine suspended); --clock=wall uses the hosts' own clocks",
-            verb, h->first->header.host, a->rec->hosts[a->root].first->header.host,
-            time_text(apart, (uint64_t)f->jump_ns));
-    return usage_error("%s: host %.64s cannot be aligned with host %.64s: of %u collectives, only "
-                       "%u end together (within %s); --clock=wall uses the hosts' own clocks",
-                       verb, h->first->header.host, a->rec->hosts[a->root].first->header.host,
-                       f->count, f->used, time_text(apart, (uint64_t)f->spread_ns));
-}
-
-/* A clock that was never set cannot be compared with other wall clocks. */
-static enum exit_code check_walls(const struct recording *rec, const char *verb)
-{
-    if (!are_apart(rec))
-        return EXIT_OK;
-    for (uint32_t i = 0; i < rec->host_count; i++) {
-        const struct host *h = &rec->hosts[i];
-        if (h->source == HOST_CLOCK_WALL && h->first->header.realtime_zero_ns < CLOCK_SET_NS)
-            return usage_error(
-                "%s: host %.64s: its clock was not set (its date is about 1970), and no "
-                "collectives align it with host %.64s; --clock=wall uses it anyway",
-                verb, h->first->header.host,
-                rec->hosts[i ? 0 : rec->host_count - 1].first->header.host);
-    }
-    return EXIT_OK;
+    return usage_error(
+        "%s: host %.64s cannot be aligned with host %.64s: its clock jumped, or only %u "
+        "of %u collectives agree; --clock=wall uses the hosts' own clocks",
+        verb, h->first->header.host, a->rec->hosts[a->root].first->header.host, f->used, f->count);
 }
 
 enum exit_code host_clocks_align(struct recording *rec, enum clock_choice choice, const char *verb)
@@ -290,9 +262,8 @@ enum exit_code host_clocks_align(struct recording *rec, enum clock_choice choice
         error = find_clocks(&a, rec, &(struct ends_windows){0});
     }
     enum exit_code code = error < 0 ? EXIT_ENVIRONMENT : EXIT_OK;
-    if (code == EXIT_OK)
-        code = a.contradiction < rec->host_count ? host_clocks_refuse(&a, verb)
-                                                 : check_walls(rec, verb);
+    if (code == EXIT_OK && a.contradiction < rec->host_count)
+        code = host_clocks_refuse(&a, verb);
     if (code == EXIT_OK)
         recording_move_clocks(rec, move_process, &a);
     alignment_release(&a);

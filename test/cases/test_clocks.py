@@ -259,7 +259,7 @@ def test_a_clock_that_stood_still_is_refused(run_collector, make_records):
     job = make(random.Random(4), hosts, 30, 300, ranks_each=1)
     done = run_collector("merge", "-o", "out.json", make_records(job.lines()))
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert "its clock jumped by 3.00" in done.stderr and "--clock=wall" in done.stderr
+    assert "its clock jumped, or " in done.stderr and "--clock=wall" in done.stderr
 
 
 def test_what_nobody_has_seen_is_uncertain(merged):
@@ -277,17 +277,11 @@ def test_what_nobody_has_seen_is_uncertain(merged):
 
 
 def test_a_clock_that_was_never_set(run_collector, make_records):
-    """It does as long as collectives say what time it is."""
-    for count, code in ((0, 2), (100, 0)):
-        rng = random.Random(9)
-        job = make(rng, [Host(0), Host(1, offset=-BEGIN + 7 * S)], 5, count)
-        folder = make_records(job.lines(), name=f"data{count}")
-        done = run_collector("merge", "-o", "out.json", folder)
-        assert done.returncode == code
-        if code:
-            assert re.fullmatch("gpuprof: merge: host host1: its clock was not set .*--clock=wall"
-                                ".*\n", done.stderr)
-        assert run_collector("merge", "-o", "out.json", "--clock=wall", folder).returncode == 0
+    """Collectives say what time it is."""
+    job = make(random.Random(9), [Host(0), Host(1, offset=-BEGIN + 7 * S)], 5, 100)
+    folder = make_records(job.lines())
+    for words in ([], ["--clock=wall"]):
+        assert run_collector("merge", "-o", "out.json", *words, folder).returncode == 0
 
 
 def test_what_is_not_everybodys_tells_nothing(merged):
