@@ -17,8 +17,7 @@ struct source_span {
 struct source_functions {
     struct source_span *spans; /* owned */
     uint32_t count;
-    uint32_t *of_line; /* owned: of_line[n] is the index + 1 of line n's innermost function; 0:
-                        * none */
+    uint32_t *of_line; /* owned: index + 1 of line n's innermost function; 0: none */
 };
 
 /* Returns 0 or GPUPROF_NO_MEMORY; call source_functions_release in both cases. */

@@ -32,31 +32,7 @@ void source_tree_release(struct source_tree *t)
         free(t->paths[i]);
     free(t->paths);
     free(t->folder);
-    if (t->fd >= 0)
-        close(t->fd);
-}
-
-/* Returns the bytes that both have in common at their ends. */
-static size_t common_tail(const char *a, size_t a_length, const char *b, size_t b_length)
-{
-    size_t length = 0;
-    while (length < a_length && length < b_length &&
-           a[a_length - 1 - length] == b[b_length - 1 - length])
-        length++;
-    return length;
-}
-
-static int compare_tails(const char *a, const char *b)
-{
-    size_t x = strlen(a), y = strlen(b), common = common_tail(a, x, b, y);
-    int left = common < x ? (uint8_t)a[x - 1 - common] : -1;
-    int right = common < y ? (uint8_t)b[y - 1 - common] : -1;
-    return left - right;
-}
-
-static int compare_paths(const void *left, const void *right)
-{
-    return compare_tails(*(char *const *)left, *(char *const *)right);
+    file_close(t->fd);
 }
 
 static int source_tree_compare_names(const void *name, const void *item)
@@ -132,67 +108,36 @@ int source_tree_list(struct source_tree *t, const char *const *names, uint32_t c
     int fd = fcntl(t->fd, F_DUPFD_CLOEXEC, 0);
     memcpy(path, t->folder, length + 1);
     struct wanted wanted = {names, count};
-    int error = fd < 0 ? 0 : list_folder(t, &wanted, fd, path, length, 0);
-    if (t->count)
-        qsort(t->paths, t->count, sizeof *t->paths, compare_paths);
-    return error;
+    return fd < 0 ? 0 : list_folder(t, &wanted, fd, path, length, 0);
 }
 
-/* Returns "a/./b/../c//d.py" as "/c/d.py" in new memory: the parts before ".." are uncertain. */
-static char *cleaned(const char *path)
-{
-    char *clean = malloc(strlen(path) + 2), *to = clean;
-    if (!clean)
-        return NULL;
-    *to = '\0';
-    for (size_t length; *path; path += length + (path[length] == '/')) {
-        length = strcspn(path, "/");
-        bool is_up = length == 2 && memcmp(path, "..", 2) == 0;
-        if (is_up)
-            *(to = clean) = '\0';
-        if (!length || is_up || (length == 1 && *path == '.'))
-            continue;
-        *to++ = '/';
-        memcpy(to, path, length);
-        to += length;
-        *to = '\0';
-    }
-    return clean;
-}
-
-/* Returns how many trailing parts are equal, each with a slash before it. */
+/* Returns how many trailing parts of the paths are equal. */
 static unsigned common_parts(const char *path, const char *recorded)
 {
-    size_t length = strlen(path), common = common_tail(path, length, recorded, strlen(recorded));
+    const char *p = path + strlen(path), *r = recorded + strlen(recorded);
     unsigned parts = 0;
-    for (const char *p = path + length - common; *p; p++)
+    while (p > path && r > recorded && p[-1] == r[-1]) {
+        p--;
+        r--;
         parts += *p == '/';
-    return parts;
+    }
+    return parts + (r == recorded && *r != '/' && p > path && p[-1] == '/');
 }
 
 enum source_match source_tree_match(const struct source_tree *t, const char *recorded,
                                     uint32_t *index)
 {
-    char *clean = cleaned(recorded);
-    uint32_t low = 0, high = t->count;
     unsigned best = 0, found = 0;
-    while (clean && low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (compare_tails(t->paths[middle], clean) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    /* Paths with the longest common tails are neighbours; two on each side show whether there are
-     * several. */
-    for (uint32_t i = low < 2 ? 0 : low - 2; clean && i < t->count && i < low + 2; i++) {
-        unsigned parts = common_parts(t->paths[i], clean);
+    /* The parts before ".." are uncertain. */
+    for (const char *up; (up = strstr(recorded, "../"));)
+        recorded = up + 3;
+    for (uint32_t i = 0; i < t->count; i++) {
+        unsigned parts = common_parts(t->paths[i], recorded);
         if (parts > best)
             *index = i;
         found = parts > best ? 1 : found + (parts && parts == best);
         best = parts > best ? parts : best;
     }
-    free(clean);
     return !found ? SOURCE_NONE : found == 1 ? SOURCE_ONE : SOURCE_SEVERAL;
 }
 

@@ -20,25 +20,22 @@
 struct source_tree {
     char *folder; /* owned: absolute, without a slash at its end */
     int fd;       /* of the folder */
-    char **paths; /* owned: absolute, sorted by their ends */
+    char **paths; /* owned: absolute */
     uint32_t count;
     uint32_t seen;
     bool is_cut; /* a maximum was reached */
 };
 
-/* Returns 0, or GPUPROF_IO (errno) if the folder does not exist; call source_tree_release in both
- * cases. */
+/* Returns 0 or GPUPROF_IO (errno); call source_tree_release in both cases. */
 int source_tree_open(struct source_tree *t, const char *folder);
 void source_tree_release(struct source_tree *t);
 
-/* Lists the files with a name in `names`, which is sorted by strcmp. Returns 0 or
- * GPUPROF_NO_MEMORY. */
+/* Lists the files with a name in the sorted `names`. Returns 0 or GPUPROF_NO_MEMORY. */
 int source_tree_list(struct source_tree *t, const char *const *names, uint32_t count);
 
 enum source_match { SOURCE_NONE, SOURCE_ONE, SOURCE_SEVERAL };
 
-/* Sets *index to the file that shares the most trailing path parts with `recorded`. Returns SEVERAL
- * if others share as many, and NONE also without memory. */
+/* Sets *index to the file that shares the most trailing parts. SEVERAL: others share as many. */
 enum source_match source_tree_match(const struct source_tree *t, const char *recorded,
                                     uint32_t *index);
 

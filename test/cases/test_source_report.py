@@ -182,8 +182,8 @@ def test_the_longest_tail_decides(run_verb, make_stacks, tmp_path):
     for name in ("a/x/m.py", "b/x/m.py", "b/y/m.py", "c/n.py", "d/n.py", "am.py", "lone.py"):
         (tmp_path / "src" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "src" / name).write_text("pass\n" * 5)
-    recorded = {"/q/b/x/m.py": "b/x/m.py", "./src/b/y//m.py": "b/y/m.py", "/q/x/m.py": None,
-                "/q/n.py": None, "lone.py": "lone.py", "/q/../d/./n.py": "d/n.py", "/q/m": None,
+    recorded = {"/q/b/x/m.py": "b/x/m.py", "./src/b/y/m.py": "b/y/m.py", "/q/x/m.py": None,
+                "/q/n.py": None, "lone.py": "lone.py", "/q/../d/n.py": "d/n.py", "/q/m": None,
                 "/w/q/am.py": "am.py", "/z/missing.py": None}
     lines = ["process 0", "meta stacks=x", "meta python=3.11"]
     for number, path in enumerate(recorded, 1):

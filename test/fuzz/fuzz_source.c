@@ -11,19 +11,11 @@
 #include "error.h"
 #include "source/source_functions.h"
 
-#define PARTS_MAX 512
-
 /* Below the folder; tails of some are those of others, and the last one has the text. */
 static const char *const files[] = {"b.py",       "a/b.py",   "c/a/b.py", "c/a.c", "a.c",
                                     "d/a b/\xff", "c/b/b.py", "c/c/a.c",  "text"};
 #define FILES     (sizeof files / sizeof files[0])
 #define TEXT_FILE files[FILES - 1]
-
-struct parts {
-    const char *at[PARTS_MAX];
-    size_t length[PARTS_MAX];
-    unsigned count;
-};
 
 static void check(bool holds)
 {
@@ -31,32 +23,22 @@ static void check(bool holds)
         abort();
 }
 
-/* The parts of a path that say something: those behind the last "..". */
-static struct parts parts_of(const char *path)
+/* The last parts that are equal, behind the last ".." of what was recorded. */
+static unsigned same_parts(const char *path, const char *recorded)
 {
-    struct parts p = {.count = 0};
-    while (*path) {
-        size_t length = strcspn(path, "/");
-        if (length == 2 && memcmp(path, "..", 2) == 0)
-            p.count = 0;
-        else if (length && !(length == 1 && *path == '.') && p.count < PARTS_MAX) {
-            p.at[p.count] = path;
-            p.length[p.count++] = length;
-        }
-        path += length + (path[length] == '/');
-    }
-    return p;
-}
-
-static unsigned same_parts(const char *left, const char *right)
-{
-    struct parts a = parts_of(left), b = parts_of(right);
     unsigned same = 0;
-    while (same < a.count && same < b.count) {
-        unsigned i = a.count - 1 - same, k = b.count - 1 - same;
-        if (a.length[i] != b.length[k] || memcmp(a.at[i], b.at[k], a.length[i]) != 0)
+    for (const char *up; (up = strstr(recorded, "../"));)
+        recorded = up + 3;
+    for (size_t a = strlen(path), b = strlen(recorded); a;) {
+        const char *p = memrchr(path, '/', a), *r = memrchr(recorded, '/', b);
+        size_t from = p ? (size_t)(p + 1 - path) : 0, its = r ? (size_t)(r + 1 - recorded) : 0;
+        if (a - from != b - its || memcmp(path + from, recorded + its, a - from) != 0)
             break;
         same++;
+        if (!r)
+            break;
+        a = from - 1;
+        b = its - 1;
     }
     return same;
 }
