@@ -16,30 +16,16 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/file_at.h"
 #include "base/moment.h"
 
 #define CHILD_LOST_EXIT 127 /* not seen: the launcher is gone, or knows the reason */
 
 /* The kernel signals the members of a group one after another, possibly with delays. */
-#define WITNESS_SETTLE_NS  20000000
-#define WITNESS_ANSWER_MS  1000
-#define WITNESS_LOOK_MS    50
-#define WITNESS_KEEP_NS    1000000000u
-#define WITNESS_STAT_BYTES 512
-#define WITNESS_REPORT     -1 /* a request; other values are the process to watch, 0: none */
+#define WITNESS_SETTLE_NS 20000000
+#define WITNESS_ANSWER_MS 1000
+#define WITNESS_KEEP_NS   1000000000u
 
 /* ---- the witness ----------------------------------------------------------------------------- */
-
-/* Whether the process is stopped; never without /proc. */
-static bool is_stopped(pid_t pid)
-{
-    char name[32], text[WITNESS_STAT_BYTES];
-    snprintf(name, sizeof name, "/proc/%d/stat", (int)pid);
-    file_first_line(name, text, sizeof text);
-    const char *state = strrchr(text, ')'); /* the name before it may contain anything */
-    return state && state[1] == ' ' && state[2] == 'T';
-}
 
 /* Writes all signals since the last report, and the end mark. False if the launcher is gone. */
 static bool report_signals(int signals, int launcher)
@@ -77,10 +63,11 @@ static void let_files_go(int kept)
     close_range(first, ~0u, 0);
 }
 
-/* The witness process; `fd` carries requests and reports. */
+/* The witness process: each byte from `fd` requests a report. */
 static _Noreturn void be_witness(int fd, pid_t launcher)
 {
     sigset_t all;
+    char request;
     let_files_go(fd);
     sigfillset(&all);
     int signals = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -88,19 +75,9 @@ static _Noreturn void be_witness(int fd, pid_t launcher)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (signals < 0 || getppid() != launcher)
         _exit(1);
-    for (pid_t order = 0, watched = 0;;) {
-        struct pollfd orders = {fd, POLLIN, 0};
-        if (poll(&orders, 1, watched ? WITNESS_LOOK_MS : -1) > 0) {
-            if (read(fd, &order, sizeof order) != (ssize_t)sizeof order)
-                _exit(0); /* the launcher has gone */
-            if (order != WITNESS_REPORT)
-                watched = order;
-            else if (!report_signals(signals, fd))
-                _exit(0);
-        }
-        if (watched && is_stopped(launcher) && !is_stopped(watched))
-            kill(launcher, SIGCONT);
-    }
+    while (read(fd, &request, 1) == 1 && report_signals(signals, fd))
+        ;
+    _exit(0); /* the launcher has gone */
 }
 
 /* Starts the witness. All signals are blocked, and SIGCHLD has its default action. */
@@ -151,31 +128,22 @@ static bool take_seen(struct witness *w, const siginfo_t *info, uint64_t now)
     return found;
 }
 
-static void give_order(struct witness *w, pid_t program)
-{
-    if (w->pid > 0 && write(w->fd, &program, sizeof program) < 0)
-        w->pid = 0; /* killed: continue without it */
-}
-
-static void child_give_up(struct witness *w)
-{
-    kill(w->pid, SIGKILL); /* reaped while waiting for the program */
-    w->pid = 0;
-}
-
 /* Requests the report and reads it. Gives up a witness that does not answer. */
 static void read_report(struct witness *w)
 {
     struct witness_seen seen = {1, 0, 0};
-    give_order(w, WITNESS_REPORT);
-    while (w->pid > 0 && seen.signal_number != 0) {
+    bool answers = write(w->fd, "", 1) == 1;
+    while (answers && seen.signal_number != 0) {
         struct pollfd answer = {w->fd, POLLIN, 0};
-        if (poll(&answer, 1, WITNESS_ANSWER_MS) <= 0 ||
-            read(w->fd, &seen, sizeof seen) != (ssize_t)sizeof seen)
-            child_give_up(w);
-        else if (seen.signal_number != 0)
+        answers = poll(&answer, 1, WITNESS_ANSWER_MS) > 0 &&
+                  read(w->fd, &seen, sizeof seen) == (ssize_t)sizeof seen;
+        if (answers && seen.signal_number != 0)
             w->seen[w->seen_next++ % WITNESS_SEEN_MAX] = seen;
     }
+    if (answers)
+        return;
+    kill(w->pid, SIGKILL); /* reaped while waiting for the program */
+    w->pid = 0;
 }
 
 /* Whether the signal was sent to the whole group. Takes about 20 ms, at most 1 s. */
@@ -249,41 +217,15 @@ int child_start(struct child *c, const char *path, char **argv)
  */
 static bool is_from_terminal(const siginfo_t *info)
 {
-    if (info->si_code != SI_KERNEL)
-        return false;
-    switch (info->si_signo) {
-    case SIGHUP:
-    case SIGCONT: return getsid(0) != getpid();
-    case SIGINT:
-    case SIGQUIT:
-    case SIGTSTP:
-    case SIGWINCH:
-    case SIGTTIN:
-    case SIGTTOU: return true;
-    default: return false;
-    }
-}
-
-/*
- * Whether a SIGCONT to the group has continued the program. The witness may have lost its own, as
- * the next control-Z removes a pending SIGCONT. Passing it on would undo that control-Z.
- */
-static bool is_continued(struct child *c)
-{
-    siginfo_t seen = {.si_pid = 0};
-    if (waitid(P_PID, (id_t)c->pid, &seen, WCONTINUED | WNOHANG) == 0 && seen.si_pid == c->pid)
-        c->continued = c->stopped;
-    bool continued = c->continued;
-    c->stopped = c->continued = false;
-    return continued;
+    return info->si_code == SI_KERNEL && info->si_signo != SIGALRM &&
+           !(info->si_signo == SIGHUP && getsid(0) == getpid());
 }
 
 static bool has_program(struct child *c, const siginfo_t *info)
 {
     if (info->si_pid == getpid() || info->si_pid == c->pid)
         return true; /* from the launcher itself, or from the program to its parent */
-    bool seen = info->si_pid == c->witness.pid || witness_saw(&c->witness, info);
-    return (info->si_signo == SIGCONT && is_continued(c)) || seen;
+    return info->si_pid == c->witness.pid || witness_saw(&c->witness, info);
 }
 
 static void pass_on(struct child *c, const siginfo_t *info)
@@ -291,7 +233,7 @@ static void pass_on(struct child *c, const siginfo_t *info)
     bool from_kernel = info->si_code == SI_KERNEL; /* such as an alarm set before the launcher */
     bool from_process =
         info->si_code == SI_USER || info->si_code == SI_QUEUE || info->si_code == SI_TKILL;
-    if (is_from_terminal(info) || !(from_kernel || from_process))
+    if (info->si_signo == SIGCONT || is_from_terminal(info) || !(from_kernel || from_process))
         return;
     if (from_process && has_program(c, info))
         return;
@@ -301,12 +243,20 @@ static void pass_on(struct child *c, const siginfo_t *info)
         kill(c->pid, info->si_signo);
 }
 
-/* Stops the launcher, too: the job control of the shell watches the launcher. */
-static void stop_too(struct child *c)
+/*
+ * Stops the launcher, too, since the job control of the shell watches it. If a SIGCONT to the
+ * launcher alone ends that, the program gets one. It has its own if it has gone on or stopped again
+ * since.
+ */
+static void stop_too(const struct child *c)
 {
-    give_order(&c->witness, c->pid);
-    raise(SIGSTOP); /* cannot be blocked; a SIGCONT from the group or the witness ends it */
-    give_order(&c->witness, 0);
+    const struct timespec settle = {0, WITNESS_SETTLE_NS};
+    siginfo_t seen = {.si_pid = 0};
+    raise(SIGSTOP); /* cannot be blocked */
+    nanosleep(&settle, NULL);
+    waitid(P_PID, (id_t)c->pid, &seen, WSTOPPED | WCONTINUED | WEXITED | WNOHANG | WNOWAIT);
+    if (seen.si_pid == 0)
+        kill(c->pid, SIGCONT);
 }
 
 /* Handles children. True when the program has ended, with its status; also reaps other children. */
@@ -314,7 +264,7 @@ static bool look_at_children(struct child *c, int *status)
 {
     int seen;
     pid_t pid;
-    while ((pid = waitpid(-1, &seen, WNOHANG | WUNTRACED | WCONTINUED)) > 0) {
+    while ((pid = waitpid(-1, &seen, WNOHANG | WUNTRACED)) > 0) {
         bool ended = WIFEXITED(seen) || WIFSIGNALED(seen);
         if (pid == c->witness.pid && ended)
             c->witness.pid = 0;
@@ -328,9 +278,7 @@ static bool look_at_children(struct child *c, int *status)
             *status = seen;
             return true;
         }
-        c->continued = WIFCONTINUED(seen) && c->stopped;
-        c->stopped = WIFSTOPPED(seen);
-        if (c->stopped)
+        if (WIFSTOPPED(seen) && WSTOPSIG(seen) != SIGSTOP)
             stop_too(c);
     }
     return false;

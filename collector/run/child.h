@@ -21,16 +21,12 @@ struct witness_seen {
 };
 
 /*
- * A small helper process in the launcher's process group. It answers two questions that the
- * launcher cannot:
- *
- *    - Was a signal sent to the whole group? Then the program has it, and the launcher must not
- * pass it on again. The witness gets the group's signals and reports them on request.
- *    - Was the stopped program continued while the launcher was stopped, too? Then the witness
- * continues the launcher, which would otherwise miss the program's end.
+ * A small helper process in the launcher's process group, which answers a question that the
+ * launcher cannot: was a signal sent to the whole group? Then the program has it, and the launcher
+ * must not pass it on again. The witness gets the group's signals and reports them on request.
  */
 struct witness {
-    pid_t pid; /* 0: not started, so every answer is "no" */
+    pid_t pid; /* 0: not started, so the answer is "no" */
     int fd;    /* socket to the witness */
     struct witness_seen seen[WITNESS_SEEN_MAX];
     unsigned seen_next;
@@ -40,8 +36,6 @@ struct child {
     pid_t pid;
     sigset_t mask;             /* signal mask with which the launcher was started */
     struct sigaction on_child; /* SIGCHLD's action at that time */
-    bool stopped;              /* the program is stopped, as far as known */
-    bool continued;            /* another process continued it since it was stopped */
     struct witness witness;
     void (*tick)(void *context); /* about once a second while the program runs; NULL: none */
     void *context;

@@ -58,9 +58,8 @@ static enum exit_code parse_time(const char *text, struct control_command *c)
     if (*text == '+' && duration_parse(text + 1, &ahead_ns))
         c->at = now_ns + ahead_ns;
     else if (!moment_parse(text, &c->at))
-        return usage_error(moment_has_form(text) ? "ctl: --at: '%s' is not a valid date and time"
-                                                 : "ctl: --at: '%s' is not a time such as "
-                                                   "2026-11-23T18:00:00, 18:00, +30s or @SECONDS",
+        return usage_error("ctl: --at: '%s' is not a time such as 2026-11-23T18:00:00, 18:00, +30s "
+                           "or @SECONDS",
                            text);
     return c->at >= now_ns ? EXIT_OK : usage_error("ctl: --at: '%s' is in the past", text);
 }

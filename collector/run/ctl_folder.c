@@ -2,12 +2,10 @@
 #include "run/ctl_folder.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/array.h"
@@ -19,24 +17,6 @@
 #include "output/new_file.h"
 #include "rank.h"
 #include "read/process.h"
-
-/* Reads a small regular file. Its size; -1: none (errno), or another kind of file (errno 0). */
-static ssize_t read_small(const char *path, char *data, size_t capacity)
-{
-    struct stat st;
-    ssize_t got = -1;
-    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    if (fd < 0) {
-        errno = errno == ELOOP ? 0 : errno;
-        return -1;
-    }
-    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && (size_t)st.st_size <= capacity)
-        got = read(fd, data, capacity);
-    close(fd);
-    if (got < 0)
-        errno = 0;
-    return got;
-}
 
 /* Reads the rank from the blocks and, for a process on another machine, whether it has ended. */
 static void ctl_folder_load(struct ctl_process *p, bool is_elsewhere)
@@ -72,8 +52,7 @@ static int ctl_folder_add(struct ctl_folder *f, const char *path)
     return error;
 }
 
-/* Whether the path is known. Compares with all known ones, which are not sorted: a few thousand
- * names at most, once a second. */
+/* Whether the path is known. There are a few thousand at most, and it is asked once a second. */
 static bool ctl_folder_is_known(const struct ctl_folder *f, const char *path)
 {
     for (size_t i = 0; i < f->count; i++)
@@ -116,7 +95,7 @@ bool ctl_process_read(struct ctl_process *p)
     char path[STREAM_PATH_BYTES_MAX + 64], data[CONTROL_BYTES_MAX];
     struct control_status status;
     snprintf(path, sizeof path, "%s" CONTROL_STATUS_SUFFIX, p->path);
-    ssize_t got = read_small(path, data, sizeof data);
+    ssize_t got = file_head(path, data, sizeof data);
     if (got <= 0 || !control_status_parse(&status, data, (size_t)got) ||
         memcmp(status.process_id, p->header.process_id, sizeof status.process_id) != 0)
         return false;
@@ -162,10 +141,10 @@ int ctl_folder_report(const struct ctl_folder *f, const struct control_command *
     bool is_new = false;
     if (asprintf(&path, "%s/" CONTROL_NAME, f->path) < 0)
         return GPUPROF_NO_MEMORY;
-    ssize_t got = read_small(path, data, sizeof data);
-    int error = got < 0 && errno && errno != ENOENT ? GPUPROF_IO : 0;
-    if (error == 0 &&
-        ((got < 0 && errno == 0) || (got >= 0 && !control_text_parse(&text, data, (size_t)got))))
+    ssize_t got = file_head(path, data, sizeof data);
+    bool is_missing = got == GPUPROF_IO && errno == ENOENT;
+    int error = got >= 0 || is_missing ? 0 : (int)got;
+    if (got >= 0 && !control_text_parse(&text, data, (size_t)got))
         error = GPUPROF_NOT_OURS;
     for (size_t i = 0; i < count && error == 0; i++)
         if (!control_text_has(&text, commands[i].id)) {

@@ -97,8 +97,7 @@ struct top_row {
     double busy_share; /* share of its devices' time */
 };
 
-/* Prints rows sorted by rank, then by process. `width` (columns) and `height` (lines) are those of
- * a terminal; 0: unlimited. */
+/* Prints rows sorted by rank and process, for a terminal of that size (0: unlimited). */
 void top_print(FILE *out, enum top_format format, const struct top_row *rows, uint32_t count,
                uint32_t width, uint32_t height);
 

@@ -130,8 +130,7 @@ static bool is_new(const struct launch *l, char *path)
 
 /* ---- the environment ------------------------------------------------------------------------ */
 
-/* Exports all settings; options win over variables. Paths become absolute, as the program may
- * change its folder. */
+/* Exports all settings; options win. Paths become absolute: the program may change its folder. */
 static enum exit_code export_settings(struct launch *l)
 {
     for (int i = 0; i < SETTING_COUNT; i++) {
@@ -311,18 +310,10 @@ static bool speaks(void)
 /* Prepares the commands that are proposed at the end, for pasting into a shell. Never freed. */
 static void name_next(struct launch *l)
 {
-    char *const folder[] = {(char *)l->out_shown}, *arguments = NULL;
-    size_t length;
-    FILE *out = open_memstream(&arguments, &length);
+    char *const folder[] = {(char *)l->out_shown};
     next_words_init(&l->next, l->command, folder, 1);
-    bool has_mark = false; /* the separator would be ambiguous */
-    for (char **word = l->argv; out && *word; word++) {
-        has_mark |= strchr(*word, ARGUMENT_SEPARATOR) != NULL;
-        fprintf(out, "%.*s%s", word != l->argv, (char[]){ARGUMENT_SEPARATOR, 0}, *word);
-    }
-    if (out && fclose(out) == 0 && !has_mark)
-        next_words_set_program(&l->next, arguments, ARGUMENT_SEPARATOR);
-    free(arguments);
+    for (char **word = l->argv; *word && next_words_add_argument(&l->next, *word); word++)
+        ;
 }
 
 static void launch_report(struct launch *l)

@@ -199,24 +199,10 @@ static int write_whole(void *context, int fd)
     return error < 0 ? error : 1;
 }
 
-/* Advice for an errno. Until the new file is complete, it lies beside the old one. */
-static const char *advice(int number)
-{
-    switch (number) {
-    case EFBIG: return "; nothing was changed; raise ulimit -f";
-    case ENOSPC:
-    case EDQUOT: return "; nothing was changed; free space for a second file of its size";
-    case EACCES:
-    case EPERM:
-    case EROFS: return "; recover it as a user who may write to its folder";
-    default: return "";
-    }
-}
-
 static enum exit_code recover_failed(const char *path, int error)
 {
     message("%s: %s%s", path, error == GPUPROF_IO ? strerror(errno) : gpuprof_error_text(error),
-            error == GPUPROF_IO         ? advice(errno)
+            error == GPUPROF_IO         ? "; nothing was changed"
             : error == GPUPROF_NOT_OURS ? foreign_advice(path)
                                         : "");
     return error == GPUPROF_IO || error == GPUPROF_NO_MEMORY ? EXIT_ENVIRONMENT
@@ -224,24 +210,13 @@ static enum exit_code recover_failed(const char *path, int error)
                                                              : EXIT_DAMAGED;
 }
 
-/* Whether the stream file is complete already: an earlier recover was stopped near its end. */
-static int is_recovered(struct recover *r, const char *path)
-{
-    int error = process_load(&r->process, &r->reader, path, 0, NULL, NULL);
-    if (error < 0)
-        return error;
-    error = process_meta(&r->process, PROCESS_RECOVERED) != NULL;
-    process_release(&r->process, &r->reader);
-    return error;
-}
-
 static enum exit_code recover_from(struct recover *r, const char *path,
                                    const struct live_file *live)
 {
     const struct losses *l = &r->process.losses;
-    int error = is_recovered(r, path);
     struct flight_place flight = live_file_flight(live);
-    if (error == 0 && (error = flight_take(&flight, path)) >= 0) {
+    int error = flight_take(&flight, path);
+    if (error >= 0) {
         struct replacement its = {r, path, live};
         error = new_file_replace(path, NULL, write_whole, &its);
         if (error > 0)

@@ -155,12 +155,12 @@ def test_killed_before_the_live_file_was_removed(run_collector, killed, tmp_path
     shutil.copy(live, kept)
     assert run_collector("recover", folder).returncode == 0
     [stream] = folder.iterdir()
-    before, whole = trace(run_collector, folder), stream.read_bytes()
+    before = trace(run_collector, folder)
     for place in (live, stream.with_suffix(".live")):
         shutil.copy(kept, place)
         assert trace(run_collector, folder) == before
         assert run_collector("recover", stream).returncode == 0
-        assert not place.exists() and stream.read_bytes() == whole
+        assert not place.exists() and trace(run_collector, folder) == before
 
 
 def test_no_room(run_collector, killed):
@@ -256,7 +256,7 @@ def test_no_room_is_not_answered_with_another_name(run_collector, killed):
         resource.setrlimit(resource.RLIMIT_FSIZE, (1, 1))
     done = run_collector("recover", folder, preexec_fn=limit)
     assert done.returncode == 1 and done.stderr.endswith(
-        ": File too large; nothing was changed; raise ulimit -f\n")
+        ": File too large; nothing was changed\n")
 
 
 def test_wrong_usage(run_collector, tmp_path):

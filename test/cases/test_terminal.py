@@ -113,20 +113,6 @@ def test_job_control_of_a_shell(terminal, collector, library):
     shell.status()
 
 
-def test_program_that_stops_itself(terminal, collector, library):
-    """As an editor does on control-Z: restore the terminal, then stop by SIGSTOP."""
-    assert library
-    shell = terminal("bash", "--norc", "--noediting", "-i")
-    shell.expect(r"\$ ")
-    shell.send(f"{collector} run --quiet sh -c 'kill -STOP $$; exit 9'\n")
-    shell.expect("Stopped")
-    shell.expect(r"\$ ")
-    shell.send("fg; echo code-$?\n")
-    shell.expect("code-9\r\n")
-    shell.send("exit\n")
-    shell.status()
-
-
 def test_terminal_that_hangs_up(terminal, collector, library):
     assert library
     session = terminal(collector, "run", "sh", "-c", "echo ready $$; exec sleep 60")
