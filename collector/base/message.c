@@ -16,7 +16,6 @@
 #include "error.h"
 
 #define MESSAGE_BYTES_MAX 4096
-#define LIMIT_ADVICE      "; raise ulimit -f"
 
 static void message_print_line(const char *format, va_list list)
 {
@@ -69,60 +68,37 @@ const char *writing_advice(int number)
 {
     switch (number) {
     case ENOENT:
-    case ENOTDIR: return "; name a file in an existing folder";
+    case ENOTDIR: return "; name one in an existing folder";
     case EACCES:
     case EPERM:
-    case EROFS: return "; name a file in a folder that you may write to";
+    case EROFS: return "; name one in a folder that you may write to";
     case EISDIR: return "; name a file, not a folder";
     case ENOSPC:
-    case EDQUOT: return "; nothing was written: name a file on a disk with free space";
-    case EFBIG: return "; nothing was written: raise ulimit -f";
-    default: return "";
-    }
-}
-
-const char *folder_advice(int number)
-{
-    switch (number) {
-    case ENOENT:
-    case ENOTDIR: return "; name a folder in an existing one";
-    case EACCES:
-    case EPERM:
-    case EROFS: return "; name a folder that you may write to";
-    case ENOSPC:
-    case EDQUOT: return "; only complete files were kept: name a folder on a disk with free space";
+    case EDQUOT: return "; only complete files were kept: name one on a disk with free space";
     case EFBIG: return "; only complete files were kept: raise ulimit -f";
-    default: return "";
-    }
-}
-
-const char *stdout_advice(int number)
-{
-    switch (number) {
-    case ENOSPC:
-    case EDQUOT: return "; redirect it to a disk with free space";
-    case EFBIG: return LIMIT_ADVICE;
     default: return "";
     }
 }
 
 const char *aside_advice(int number)
 {
-    switch (number) {
-    case ENOSPC:
-    case EDQUOT: return "; nothing was written: set TMPDIR to a folder with more space";
-    case EFBIG: return LIMIT_ADVICE;
-    default: return "; set TMPDIR to another folder";
-    }
+    return number == EFBIG ? "; raise ulimit -f" : "; set TMPDIR to another folder";
 }
 
 /* ---- progress -------------------------------------------------------------------------------- */
 
-struct progress *progress_begin(struct progress *p, const char *verb)
+struct progress *progress_begin(const char *verb, uint64_t total)
 {
     const char *terminal = getenv("TERM");
-    *p = (struct progress){.verb = verb, .begin_ns = monotonic_ns(), .to = STDERR_FILENO};
-    return isatty(STDERR_FILENO) && terminal && strcmp(terminal, "dumb") != 0 ? p : NULL;
+    if (!isatty(STDERR_FILENO) || !terminal || strcmp(terminal, "dumb") == 0)
+        return NULL;
+    struct progress *p =
+        mmap(NULL, sizeof *p, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED)
+        return NULL;
+    *p = (struct progress){.verb = verb, .total = total, .begin_ns = monotonic_ns()};
+    p->to = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1); /* workers redirect stderr */
+    return p;
 }
 
 /* Prints e.g. "gpuprof: report: 25 % read, 12.0 MiB/s, 9 s left". */
@@ -157,26 +133,4 @@ void progress_clear(struct progress *p)
         dprintf(p->to, "\r\033[K");
     if (p)
         p->is_shown = false;
-}
-
-struct progress *progress_share(const struct progress *p)
-{
-    struct progress *shared =
-        p ? mmap(NULL, sizeof *p, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)
-          : MAP_FAILED;
-    if (shared == MAP_FAILED)
-        return NULL;
-    *shared = *p;
-    shared->to = fcntl(p->to, F_DUPFD_CLOEXEC, STDERR_FILENO + 1); /* workers redirect stderr, so
-                                                                    * they need this copy */
-    return shared;
-}
-
-void progress_unshare(struct progress *p)
-{
-    progress_clear(p);
-    if (!p)
-        return;
-    close(p->to);
-    munmap(p, sizeof *p);
 }

@@ -23,19 +23,13 @@ void message(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The same for a wrong option or argument. Returns EXIT_USAGE, so that callers can return it. */
 enum exit_code usage_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Prints "VERB: no memory" or another text for a negative `error` and returns EXIT_ENVIRONMENT;
- * returns EXIT_OK otherwise. */
+/* Prints "VERB: no memory" or so for a negative `error`. Returns EXIT_ENVIRONMENT or EXIT_OK. */
 enum exit_code say_error(const char *verb, int error);
 
-/* Return advice for an errno from reading a recording or writing a result: "; ..." to append to the
- * message, or "". */
+/* Return advice for an errno from reading a recording, from writing a file or folder that the user
+ * named, or from an unnamed temporary file: "; ..." to append to the message, or "". */
 const char *reading_advice(int number);
 const char *writing_advice(int number);
-
-/* The same for a verb's output folder and the files in it, for standard output, and for an unnamed
- * temporary file. */
-const char *folder_advice(int number);
-const char *stdout_advice(int number);
 const char *aside_advice(int number);
 
 /* A progress line on a terminal, rewritten in place and cleared at the end. Does nothing, at no
@@ -53,18 +47,13 @@ struct progress {
     int to;            /* the terminal */
 };
 
-/* Returns `p`, or NULL if stderr is not a suitable terminal. `total` may be set later. */
-struct progress *progress_begin(struct progress *p, const char *verb);
+/* Returns one that worker processes share; NULL: stderr is not a suitable terminal. */
+struct progress *progress_begin(const char *verb, uint64_t total);
 
 /* Reports that `bytes` more bytes are done. `p` may be NULL, also in progress_clear. */
 void progress_add(struct progress *p, uint64_t bytes);
 
 /* Clears the line, so that the next message on stderr has a line of its own. */
 void progress_clear(struct progress *p);
-
-/* Copies it to shared memory for worker processes (workers.h); call it before the fork. Returns
- * NULL if `p` is NULL or memory is short. */
-struct progress *progress_share(const struct progress *p);
-void progress_unshare(struct progress *p);
 
 #endif

@@ -314,11 +314,9 @@ static enum exit_code read_recording(struct run_set *s, const char *name, char *
 {
     struct recording rec;
     struct run_summary run = {.steps = 0};
-    struct progress progress;
     const struct recording_options options = {.keep_live = how->keep_live};
     enum exit_code code = recording_open(&rec, paths, count, &options);
-    rec.progress = progress_begin(&progress, how->request.verb);
-    progress.total = 3 * recording_bytes(&rec);
+    rec.progress = progress_begin(how->request.verb, 3 * recording_bytes(&rec));
     if (code == EXIT_OK)
         code = run_summary_make(&run, &rec, &how->request);
     int error = code == EXIT_OK ? run_set_add(s, &run, name) : 0;

@@ -74,7 +74,6 @@ static enum exit_code baseline_verb_write_file(struct run_set *s, const char *pa
     enum exit_code code = verb_output_open(&out, path, &room);
     if (code != EXIT_OK)
         return code;
-    out.stays_plain = true;
     baseline_write(s, out.stream);
     return verb_output_close(&out, path, 0);
 }

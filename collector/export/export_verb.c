@@ -29,7 +29,6 @@ const struct file_format *const export_formats[] = {
 struct export
 {
     struct recording rec;
-    struct progress progress;
     struct report report; /* with its walk, and the exported tables */
     struct steps steps;
     struct selection selection;
@@ -136,8 +135,7 @@ static enum exit_code export_recording(struct export *x, const struct options *o
     struct output out;
     uint64_t room = verb_output_room(recording_bytes(&x->rec));
     x->is_cut = options->select.is_given;
-    x->rec.progress = progress_begin(&x->progress, VERB);
-    x->progress.total = recording_bytes(&x->rec) * 2u;
+    x->rec.progress = progress_begin(VERB, recording_bytes(&x->rec) * 2u);
     if (walk_init(&x->report.walk, &x->rec) < 0)
         return verb_output_failed(options->output, GPUPROF_NO_MEMORY);
     /* Names must be known before they are written, so a survey comes first. */
@@ -157,7 +155,6 @@ static enum exit_code export_recording(struct export *x, const struct options *o
     code = verb_output_open(&out, options->output, &room);
     if (code != EXIT_OK)
         return code;
-    out.stays_plain = x->format->is_random;
     if (x->rec.is_parallel)
         out.in_background = true;
     x->out = &out;

@@ -127,9 +127,7 @@ static enum exit_code read_paths(const struct options *options, char **paths, in
     struct recording_options how = {
         .keep_live = options->keep_live, .processors = options->jobs, .select = &options->select};
     enum exit_code code = recording_open(&rec, paths, count, &how);
-    struct progress progress;
-    rec.progress = progress_begin(&progress, "flame");
-    progress.total = recording_bytes(&rec);
+    rec.progress = progress_begin("flame", recording_bytes(&rec));
     *bytes += recording_bytes(&rec);
     if (code == EXIT_OK)
         code = flame_recording(&rec, options, compared, side);

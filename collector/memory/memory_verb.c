@@ -256,9 +256,7 @@ enum exit_code memory_run(const struct options *options)
     if (code != EXIT_OK)
         return code;
     code = recording_open(&rec, options->paths, options->path_count, &how);
-    struct progress progress;
-    rec.progress = progress_begin(&progress, "memory");
-    progress.total = 2 * recording_bytes(&rec);
+    rec.progress = progress_begin("memory", 2 * recording_bytes(&rec));
     if (code == EXIT_OK)
         code = is_snapshot(options) ? snapshot_files(&rec, options, own->at_seconds)
                                     : memory_recording(&rec, &view, options, format);

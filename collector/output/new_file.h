@@ -7,7 +7,6 @@
 #ifndef GPUPROF_COLLECTOR_NEW_FILE_H
 #define GPUPROF_COLLECTOR_NEW_FILE_H
 
-#include <pthread.h>
 #include <stdbool.h>
 #include <sys/stat.h>
 #include <sys/types.h>
@@ -23,9 +22,8 @@ struct new_file {
 int new_file_open(struct new_file *f, const char *path, mode_t mode);
 
 /*
- * Names and closes the file; `durable`: after content and name are on disk. Returns 0 or GPUPROF_IO
- * (errno); on an error the file is removed, unless only the folder could not be synced. Nothing to
- * drop in any case.
+ * Names and closes the file; `durable`: once its content is on disk. Returns 0 or GPUPROF_IO
+ * (errno); on an error the file is removed. Nothing to drop in any case.
  */
 int new_file_place(struct new_file *f, bool durable);
 
@@ -40,30 +38,5 @@ void new_file_drop(struct new_file *f);
 typedef int new_file_write_fn(void *context, int fd);
 int new_file_replace(const char *path, const struct stat *like, new_file_write_fn *write,
                      void *context);
-
-/* A folder that a verb creates for its files. If it created the folder and the folder stays empty,
- * after an error or Ctrl-C and the like, it removes it. */
-struct new_folder {
-    const char *path; /* a view */
-    bool is_made;
-    bool is_watched;
-    pthread_t thread;
-    sigset_t ends;   /* signals that would end us */
-    sigset_t before; /* signal mask before */
-};
-
-/* Returns 0, or -1 (errno): EEXIST if the name exists, which leaves it alone. Blocks the signals
- * from now on. */
-int new_folder_make(struct new_folder *f, const char *path);
-
-/* From now on, the signals end us and remove an empty folder. Starts a thread, so all workers must
- * be forked before. */
-void new_folder_watch(struct new_folder *f);
-
-/* In a forked process: restores the signals; the folder stays the parent's. */
-void new_folder_leave(struct new_folder *f);
-
-/* Call it when everything is written, or given up. */
-void new_folder_end(struct new_folder *f);
 
 #endif

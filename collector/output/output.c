@@ -88,8 +88,7 @@ static struct background *start_background(char *buffer, size_t bytes, output_si
     return NULL;
 }
 
-/* Hands over `length` bytes of the filled buffer and returns the next one to fill. Sets *error to
- * the errno of an earlier failure. */
+/* Hands over the filled buffer and returns the next. Sets *error to an earlier errno. */
 static char *exchange(struct background *b, size_t length, int *error)
 {
     pthread_mutex_lock(&b->lock);
@@ -149,12 +148,8 @@ static void release(struct output *o)
 static bool is_recording(const char *path)
 {
     uint8_t head[16] = {0};
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t got = fd < 0 ? 0 : read(fd, head, sizeof head);
-    if (fd >= 0)
-        close(fd);
-    return got == sizeof head && load_u32(head) == STREAM_FRAME_MAGIC &&
-           load_u64(head + 8) == STREAM_MAGIC;
+    return file_head(path, head, sizeof head) == sizeof head &&
+           load_u32(head) == STREAM_FRAME_MAGIC && load_u64(head + 8) == STREAM_MAGIC;
 }
 
 /* Writes devices and FIFOs in place, and regular files through a temporary one beside them. */

@@ -56,9 +56,6 @@ struct output {
     uint64_t flushed; /* bytes of text before those in the buffer */
     int fd;
     struct zstream *zstream; /* NULL: not compressed */
-    bool stays_plain;        /* set by the caller: do not compress */
-    bool is_one_of_several;  /* set by the caller: one of several files in a folder that the user
-                              * named */
     bool in_background; /* set by the caller: a thread compresses and writes, if possible, while the
                          * next text is made, with OUTPUT_BUFFERS buffers; the file is the same */
     struct background *background; /* NULL: none (yet) */
@@ -69,8 +66,7 @@ struct output {
     int error;            /* first errno, or OUTPUT_BEYOND */
     uint64_t *room; /* a view: bytes of text still allowed here and in other outputs with the same
                      * pointer; NULL: no limit */
-    FILE *stream;   /* for fprintf: text goes here at the latest in output_finish; ferror() reports
-                     * errors */
+    FILE *stream;   /* for fprintf: flushed in output_finish; ferror() reports errors */
     struct zstream_sums *sums; /* of a member, set by output_finish */
 };
 
@@ -91,8 +87,7 @@ static inline uint64_t output_bytes(const struct output *o)
 /* Returns the length of a name without the ending of a compressed file. */
 size_t output_plain_length(const char *name, size_t length);
 
-/* Sends text to `sink`: all of it at each output_drain, the rest before output_finish ends. Returns
- * 0 or GPUPROF_NO_MEMORY. */
+/* Sends text to `sink`, at the latest at each output_drain. Returns 0 or GPUPROF_NO_MEMORY. */
 int output_open_sink(struct output *o, output_sink_fn *sink, void *context);
 void output_drain(struct output *o);
 
@@ -101,8 +96,7 @@ void output_drain(struct output *o);
  * buffer. */
 void output_divert(struct output *o, char *buffer, output_sink_fn *sink, void *context);
 
-/* Returns at least `bytes` (at most OUTPUT_BUFFER_BYTES) of buffer; call output_advance after
- * filling it. */
+/* Returns `bytes` (at most OUTPUT_BUFFER_BYTES) of buffer; then call output_advance. */
 char *output_room(struct output *o, size_t bytes);
 
 static inline void output_advance(struct output *o, const char *end)

@@ -24,11 +24,6 @@ uint64_t verb_output_room(uint64_t bytes)
                                                      : UINT64_MAX;
 }
 
-static bool is_full(int number)
-{
-    return number == ENOSPC || number == EDQUOT || number == EFBIG;
-}
-
 /* Returns true if standard output is an unnamed file, as `view` has it written. */
 static bool is_nameless(void)
 {
@@ -36,54 +31,27 @@ static bool is_nameless(void)
     return fstat(STDOUT_FILENO, &status) == 0 && S_ISREG(status.st_mode) && !status.st_nlink;
 }
 
-/* SIGPIPE is blocked in our threads, so the write failed instead. Ends the process by the signal;
- * if it is ignored, a message follows. */
-static void end_of_broken_pipe(void)
+enum exit_code verb_output_failed(const char *path, int error)
 {
-    struct sigaction now;
-    sigset_t pipe;
-    sigemptyset(&pipe);
-    sigaddset(&pipe, SIGPIPE);
-    if (sigaction(SIGPIPE, NULL, &now) == 0 && now.sa_handler == SIG_DFL) {
-        pthread_sigmask(SIG_UNBLOCK, &pipe, NULL);
-        raise(SIGPIPE);
-    }
-}
-
-/* `packs`: suggest a name that ends in .gz; `is_one`: one of several files in a folder. */
-static enum exit_code say_failed(const char *path, int error, bool packs, bool is_one)
-{
-    bool named = path && strcmp(path, "-") != 0;
-    const char *shown = named ? path : "standard output";
+    int number = errno;
+    bool is_named = path && strcmp(path, "-") != 0;
+    const char *shown = is_named ? path : "standard output";
     if (error == GPUPROF_USAGE) {
         message("%s: not overwritten: it is a recording; name another file", shown);
         return EXIT_USAGE;
     }
-    int number = errno;
     if (error == GPUPROF_IO && number == EPIPE)
-        end_of_broken_pipe();
-    if (error == GPUPROF_SPOOL || (error == GPUPROF_IO && !named && is_nameless()))
-        message("%s%scannot write a temporary file in %s: %s%s", named ? path : "",
-                named ? ": " : "", file_unnamed_folder(), strerror(number), aside_advice(number));
-    else if (error == GPUPROF_LIMIT)
-        message("%s: the output is too large for recordings of this size: %s", shown,
-                gpuprof_error_text(error));
+        raise(SIGPIPE); /* blocked in the thread that wrote; if it is ignored, a message follows */
+    if (error == GPUPROF_SPOOL || (error == GPUPROF_IO && !is_named && is_nameless()))
+        message("%s: cannot write a temporary file in %s: %s%s", shown, file_unnamed_folder(),
+                strerror(number), aside_advice(number));
+    else if (error == GPUPROF_IO)
+        message("%s: %s%s", shown, strerror(number), is_named ? writing_advice(number) : "");
     else
-        message("%s: %s%s%s", shown,
-                error == GPUPROF_IO ? strerror(number) : gpuprof_error_text(error),
-                error != GPUPROF_IO ? ""
-                : !named            ? stdout_advice(number)
-                : is_one            ? folder_advice(number)
-                                    : writing_advice(number),
-                error == GPUPROF_IO && named && packs && is_full(number)
-                    ? ", or name a file that ends in .gz"
-                    : "");
+        message("%s: %s", shown,
+                error == GPUPROF_LIMIT ? "the output is too large for recordings of this size"
+                                       : gpuprof_error_text(error));
     return EXIT_ENVIRONMENT;
-}
-
-enum exit_code verb_output_failed(const char *path, int error)
-{
-    return say_failed(path, error, false, false);
 }
 
 bool verb_output_is(const char *path, const char *kind)
@@ -114,33 +82,20 @@ enum report_format verb_output_format(enum report_format asked, const char *path
     return is_text ? FORMAT_TEXT : FORMAT_BY_NAME;
 }
 
-static enum exit_code open_output(struct output *out, const char *path, uint64_t *room, bool is_one)
+enum exit_code verb_output_open(struct output *out, const char *path, uint64_t *room)
 {
     int error = output_open(out, path);
     if (error < 0)
-        return say_failed(path, error, false, is_one);
+        return verb_output_failed(path, error);
     out->room = room;
-    out->is_one_of_several = is_one;
     return EXIT_OK;
-}
-
-enum exit_code verb_output_open(struct output *out, const char *path, uint64_t *room)
-{
-    return open_output(out, path, room, false);
-}
-
-enum exit_code verb_output_open_one(struct output *out, const char *path, uint64_t *room)
-{
-    return open_output(out, path, room, true);
 }
 
 enum exit_code verb_output_close(struct output *out, const char *path, int error)
 {
-    bool is_file = out->file.fd >= 0, is_one = out->is_one_of_several;
-    bool packs = is_file && !out->zstream && !out->stays_plain;
     int its = output_finish(out, error == 0);
     if (its < 0)
-        return say_failed(path, its, packs, is_one);
+        return verb_output_failed(path, its);
     return error < 0 ? EXIT_ENVIRONMENT : EXIT_OK;
 }
 
@@ -189,7 +144,6 @@ enum exit_code standard_output_end(void)
         return EXIT_OK;
     /* An earlier write failed, and its errno is lost. */
     int number = errno;
-    message("standard output: %s%s", number ? strerror(number) : "cannot be written",
-            stdout_advice(number));
+    message("standard output: %s", number ? strerror(number) : "cannot be written");
     return EXIT_ENVIRONMENT;
 }

@@ -25,8 +25,7 @@ struct file_format {
     const char *ending; /* of a file's name, after the last point, without .gz */
 };
 
-/* Returns the format of the list, which NULL ends, with that name or for that file name; NULL:
- * none. */
+/* Returns the format with that name or for that file name; NULL: none. NULL ends the list. */
 const struct file_format *file_format_named(const struct file_format *const *list,
                                             const char *name);
 const struct file_format *file_format_of_file(const struct file_format *const *list,
@@ -43,10 +42,8 @@ enum report_format { FORMAT_TEXT, FORMAT_JSON, FORMAT_CSV, FORMAT_HTML, FORMAT_B
  * per table). FORMAT_BY_NAME: unknown name. */
 enum report_format verb_output_format(enum report_format asked, const char *path);
 
-/* Return EXIT_OK, or an exit code if the output is not open. The second is for one of several files
- * in a folder that the user named. */
+/* Returns EXIT_OK, or an exit code if the output is not open. */
 enum exit_code verb_output_open(struct output *out, const char *path, uint64_t *room);
-enum exit_code verb_output_open_one(struct output *out, const char *path, uint64_t *room);
 
 /* Ends the output; removes it after an `error`, which the caller reported. Returns an exit code. */
 enum exit_code verb_output_close(struct output *out, const char *path, int error);

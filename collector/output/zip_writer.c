@@ -39,8 +39,7 @@ void zip_writer_release(struct zip_writer *z)
     for (uint32_t i = 0; i < z->count; i++)
         free(z->members[i].name);
     free(z->members);
-    if (z->fd >= 0)
-        close(z->fd);
+    file_close(z->fd);
     *z = (struct zip_writer){.fd = -1};
 }
 
@@ -128,10 +127,8 @@ int zip_writer_end(struct zip_writer *z, struct output *member)
         zip_writer_put_head(z, m, false);
         error = copy_data(z);
     }
-    int saved = errno;
-    close(z->fd);
+    file_close(z->fd);
     z->fd = -1;
-    errno = saved;
     return error;
 }
 

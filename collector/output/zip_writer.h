@@ -31,8 +31,7 @@ void zip_writer_release(struct zip_writer *z);
 /* Begins a member; write its content to *member. Returns 0, GPUPROF_SPOOL or GPUPROF_NO_MEMORY. */
 int zip_writer_begin(struct zip_writer *z, const char *name, struct output *member);
 
-/* Finishes *member and appends it to the archive. Returns 0, GPUPROF_SPOOL (errno) or
- * GPUPROF_NO_MEMORY. */
+/* Appends *member to the archive. Returns 0, GPUPROF_SPOOL (errno) or GPUPROF_NO_MEMORY. */
 int zip_writer_end(struct zip_writer *z, struct output *member);
 
 /* Writes the directory at the archive's end. */

@@ -80,8 +80,8 @@ static int feed(struct zstream *z, const char *data, size_t length, bool ends)
                                    : feed_deflate(z, data, length, ends);
 }
 
-/* ISA-L's output depends on how much text it gets at a time, so parts have a fixed size: equal text
- * gives equal files. */
+/* ISA-L's output depends on the size of its input: with fixed parts equal text gives equal files.
+ */
 int zstream_write(struct zstream *z, const char *data, size_t length)
 {
     int error = 0;

@@ -113,7 +113,6 @@ static enum exit_code write_part(const struct part *part, const char *path)
     enum exit_code code = verb_output_open(&out, path, &room);
     if (code != EXIT_OK)
         return code;
-    out.stays_plain = true;
     while ((got = file_read_at(part->fd, at, buffer, sizeof buffer)) > 0)
         at += fwrite(buffer, 1, (size_t)got, out.stream);
     return verb_output_close(&out, path, got < 0 ? GPUPROF_SPOOL : 0);
@@ -165,7 +164,6 @@ enum exit_code part_verb(const struct options *options)
     const struct report_options *own = options->own;
     struct recording rec;
     struct share share;
-    struct progress progress;
     const char *by;
     char *path = NULL;
     enum exit_code code = find_share(own, &share, &by);
@@ -186,8 +184,7 @@ enum exit_code part_verb(const struct options *options)
             message("report: times of the %u hosts are on their own clocks, as with --clock=wall: "
                     "a part cannot align them",
                     share.host_count);
-        rec.progress = progress_begin(&progress, "report");
-        progress.total = recording_bytes(&rec);
+        rec.progress = progress_begin("report", recording_bytes(&rec));
         code = make_part(&rec, &share, options, path);
     }
     recording_release(&rec);

@@ -271,15 +271,13 @@ enum exit_code report_run(const struct options *options, report_page_fn *page)
                              is_by_wall ? "wall" : NULL);
     recorded_program(&rec, &next);
     struct combination shared;
-    struct progress progress;
     struct kept_key key = {0};
     if (code == EXIT_OK)
         kept_key_make(&key, &rec, options);
     bool is_made = false;
     if (code == EXIT_OK)
         is_made = shared_report_kept(&shared, &rec, options, &view, &key);
-    rec.progress = progress_begin(&progress, "report");
-    progress.total = recording_bytes(&rec) * (steps.is_wanted ? 2 : 1);
+    rec.progress = progress_begin("report", recording_bytes(&rec) * (steps.is_wanted ? 2 : 1));
     if (code == EXIT_OK && rec.progress && !options->jobs)
         use_processors(&rec);
     if (code == EXIT_OK && !is_made)

@@ -134,13 +134,13 @@ bool shared_report_make(struct combination *c, struct recording *rec, const stru
                                 .leaves =
                                     keeps ? report_parts_missing(rec) : report_leaves(view, rec),
                                 .leaves_hangs = !keeps && report_leaves_hangs(view),
-                                .progress = progress_share(rec->progress),
+                                .progress = rec->progress,
                                 .refused = report_needs(view)};
     for (uint32_t i = 0; i < s->count; i++)
         s->files[i] = -1;
     bool is_made = make_parts(s) && shared_report_add_up(c, s->count, read_made, s, rec, view);
     workers_end(&s->workers, WORKERS_UNWANTED); /* they free their memory meanwhile */
-    progress_unshare(s->progress);
+    progress_clear(s->progress);
     if (is_made && c->report.missing & s->refused &&
         !look_at_memory(&c->report, rec, options->symbols)) {
         combination_release(c);

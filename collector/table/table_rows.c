@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/json_text.h"
 #include "base/message.h"
 #include "error.h"
-#include "output/new_file.h"
 #include "output/verb_output.h"
 #include "table/table.h"
 
@@ -158,8 +158,7 @@ static enum exit_code table_rows_write_file(struct table *tables, unsigned count
                                             const char *path, uint64_t *room)
 {
     struct output out;
-    enum exit_code code = is_block || view->is_named ? verb_output_open(&out, path, room)
-                                                     : verb_output_open_one(&out, path, room);
+    enum exit_code code = verb_output_open(&out, path, room);
     if (code != EXIT_OK)
         return code;
     int error = 0;
@@ -197,20 +196,17 @@ static enum exit_code write_files(struct table *tables, unsigned count,
 enum exit_code tables_write_csv(struct table *tables, unsigned count, const struct table_view *view,
                                 const char *path, uint64_t *room)
 {
-    struct new_folder made;
     struct stat status;
     bool is_there = path && stat(path, &status) == 0;
     bool is_new = !is_there && path && *path && path[strlen(path) - 1] == '/';
     if (!is_new && !(is_there && S_ISDIR(status.st_mode)))
         return table_rows_write_file(tables, count, view, count > 1 || !view->is_named, path, room);
-    if (is_new && new_folder_make(&made, path) < 0) {
-        message("%s: %s%s", path, strerror(errno), folder_advice(errno));
+    if (is_new && mkdir(path, 0777) < 0) {
+        message("%s: %s%s", path, strerror(errno), writing_advice(errno));
         return EXIT_ENVIRONMENT;
     }
-    if (is_new)
-        new_folder_watch(&made);
     enum exit_code code = write_files(tables, count, view, path, room);
     if (is_new)
-        new_folder_end(&made);
+        rmdir(path); /* if it stayed empty */
     return code;
 }

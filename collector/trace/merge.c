@@ -145,9 +145,9 @@ static enum exit_code merge_write(struct merge *m, const struct options *options
     bool stacks = recording_has_stacks(&m->rec);
     bool learns = stacks || recording_has_ops(&m->rec) || recording_expects_gpu(&m->rec) ||
                   m->own->memory_events || m->is.cut;
-    m->rec.progress = progress_begin(&m->progress, "merge");
     bool surveys = m->is.split || learns;
-    m->progress.total = recording_bytes(&m->rec) * (surveys || wants_steps(m, options) ? 2u : 1u);
+    m->rec.progress = progress_begin("merge", recording_bytes(&m->rec) *
+                                                  (surveys || wants_steps(m, options) ? 2u : 1u));
     if (walk_init(&m->walk, &m->rec) < 0)
         return verb_output_failed(options->output, GPUPROF_NO_MEMORY);
     uint64_t cycle = options->select.cycle == CYCLE_ALL ? 1 : options->select.cycle;

@@ -13,7 +13,6 @@
 #include "base/new_text.h"
 #include "base/workers.h"
 #include "error.h"
-#include "output/new_file.h"
 #include "output/verb_output.h"
 #include "output/zip_writer.h"
 #include "trace/gpu_rows.h"
@@ -27,7 +26,7 @@ static enum exit_code no_folder(const char *path)
     if (errno == EEXIST)
         message("%s: is a file, but --per-rank needs a folder; name another", path);
     else
-        message("%s: %s%s", path, strerror(errno), folder_advice(errno));
+        message("%s: %s%s", path, strerror(errno), writing_advice(errno));
     return EXIT_ENVIRONMENT;
 }
 
@@ -85,7 +84,6 @@ static enum exit_code write_ranks(struct merge *m, const char *folder,
 struct rank_work {
     struct merge *merge;
     const char *folder;
-    struct new_folder *made;
     const struct rank_file *files;
 };
 
@@ -103,7 +101,6 @@ static enum exit_code work_on_ranks(void *context, uint32_t index, int to)
     struct rank_work *work = context;
     struct merge *m = work->merge;
     enum exit_code code = EXIT_OK;
-    new_folder_leave(work->made);
     m->room /= m->rec.workers;
     m->rec.is_parallel = false; /* workers use all processors; threads would not help */
     m->large.said = true;       /* reported once the file is complete */
@@ -186,18 +183,18 @@ static enum exit_code gather_ranks(struct merge *m, const char *folder,
 enum exit_code merge_write_folder(struct merge *m, const char *folder,
                                   const struct rank_file *files)
 {
-    struct new_folder made;
-    struct rank_work work = {m, folder, &made, files};
+    struct rank_work work = {m, folder, files};
     struct workers workers;
-    enum exit_code code = new_folder_make(&made, folder) == 0 ? EXIT_OK : no_folder(folder);
+    bool is_new = mkdir(folder, 0777) == 0;
+    enum exit_code code = is_new ? EXIT_OK : no_folder(folder);
     if (code != EXIT_OK)
         return code;
     recording_deal(&m->rec, m->rec.workers);
     bool has_workers =
         m->rec.workers > 1 && workers_start(&workers, m->rec.workers, work_on_ranks, &work);
-    new_folder_watch(&made);
     code = has_workers ? gather_ranks(m, folder, files, &workers) : write_ranks(m, folder, files);
-    new_folder_end(&made);
+    if (is_new)
+        rmdir(folder); /* if it stayed empty */
     return code;
 }
 
@@ -271,7 +268,6 @@ enum exit_code merge_write_archive(struct merge *m, const char *path, const stru
     enum exit_code code = verb_output_open(&out, path, NULL); /* its members are bounded */
     if (code != EXIT_OK)
         return code;
-    out.stays_plain = true;
     zip_writer_init(&zip, &out);
     int error = write_members(m, &zip, path, files);
     zip_writer_release(&zip);

@@ -295,11 +295,9 @@ enum exit_code merge_close(const struct merge *m, struct output *out, const char
 enum exit_code merge_write_file(struct merge *m, const char *path, struct trace_scope *scope)
 {
     struct output out;
-    enum exit_code code = scope->only ? verb_output_open_one(&out, path, &m->room)
-                                      : verb_output_open(&out, path, &m->room);
+    enum exit_code code = verb_output_open(&out, path, &m->room);
     if (code != EXIT_OK)
         return code;
-    out.stays_plain = !m->format->is_text; /* the format compresses itself */
     uint64_t room = m->room;
     if (m->rec.is_parallel)
         out.in_background = true;

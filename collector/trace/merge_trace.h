@@ -78,7 +78,6 @@ struct merge {
     const struct merge_options *own;
     const struct trace_format *format;
     struct recording rec;
-    struct progress progress;
     struct walk walk;
     struct call_tree tree;
     struct steps steps;

@@ -152,7 +152,7 @@ def test_full_disk(run_collector, make_gpu, tmp_path):
     result = run_collector("merge", "--per-rank", "-o", "traces", folder)
     assert result.returncode == 1 and result.stderr.count("\n") == 1
     result = run_collector("merge", "-o", "not/there.zip", folder)
-    assert result.returncode == 1 and "name a file in an existing folder" in result.stderr
+    assert result.returncode == 1 and "name one in an existing folder" in result.stderr
 
 
 @pytest.mark.long
@@ -173,19 +173,17 @@ def test_a_rank_costs_the_same_among_many(run_collector, make_gpu):
 
 @pytest.mark.parametrize("jobs", [1, 2])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_folder_without_files_goes_with_what_made_it(collector, make_gpu, tmp_path, jobs, number):
-    """As Ctrl-C does, in the middle: what was there before stays."""
-    data = make_gpu("bench", 300_000, 2)
-    (tmp_path / "old").mkdir()
-    for folder in (tmp_path / "traces", tmp_path / "old"):
-        words = [collector, "merge", f"-j{jobs}", "--per-rank", "-o", folder, data]
-        with Program(words, stderr=subprocess.PIPE) as merge:
-            while not (folder.exists() and is_writing(merge.pid, folder)):
-                assert merge.poll() is None
-                time.sleep(0.001)
-            merge.send_signal(number)
-            assert merge.wait() == -number
-        assert folder.exists() == (folder.name == "old") and not list(tmp_path.glob("*/*.gz"))
+def test_no_file_is_left_by_a_signal(collector, make_gpu, tmp_path, jobs, number):
+    """As Ctrl-C does, in the middle."""
+    data, folder = make_gpu("bench", 300_000, 2), tmp_path / "traces"
+    words = [collector, "merge", f"-j{jobs}", "--per-rank", "-o", folder, data]
+    with Program(words, stderr=subprocess.PIPE) as merge:
+        while not (folder.exists() and is_writing(merge.pid, folder)):
+            assert merge.poll() is None
+            time.sleep(0.001)
+        merge.send_signal(number)
+        assert merge.wait() == -number
+    assert not list(folder.iterdir())
 
 
 def is_writing(pid, folder):

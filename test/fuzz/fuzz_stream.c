@@ -38,14 +38,6 @@
 #include "trace/trace_writer.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-const char *__asan_default_options(void);
-
-/* AddressSanitizer of clang 14 takes the end of a cancelled thread (new_folder.c) for an overflow
- * of its stack, unless it leaves the signal stacks alone. */
-const char *__asan_default_options(void)
-{
-    return "use_sigaltstack=0";
-}
 
 #define INPUT_BYTES_MAX (1u << 20)
 
