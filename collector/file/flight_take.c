@@ -39,8 +39,7 @@ static int compare_segments(const void *left, const void *right)
     return ORDER(a->number, b->number);
 }
 
-/* Reads the recorder's page. Returns 1, 0 if there is no recorder, GPUPROF_DAMAGED or
- * GPUPROF_IO. */
+/* Reads the recorder's page. Returns 1, 0 without a recorder, or an error. */
 static int read_page(struct taker *t)
 {
     uint8_t page[FLIGHT_PAGE_BYTES];
@@ -178,38 +177,26 @@ static int report_taken(struct flight_place *place)
     snprintf(path, sizeof path, "/proc/self/fd/%d", place->fd); /* exactly the file that was read */
     int fd = open(path, O_WRONLY | O_CLOEXEC);
     int error = fd < 0 ? GPUPROF_IO : file_write_at(fd, LIVE_OFFSET_FLIGHT, none, sizeof none);
-    if (fd >= 0)
-        close(fd);
+    file_close(fd);
     if (error == 0)
         place->offset = 0;
     return error;
 }
 
-/* Returns 1 if the new file is written, 0 if there is nothing to take. */
-static int write_to(struct taker *t, int stream, int fd)
-{
-    t->fd = fd;
-    t->data = malloc(COPY_BYTES);
-    int error = t->data ? copy(t, stream, 0, t->stream_bytes) : GPUPROF_NO_MEMORY;
-    if (error == 0)
-        error = put_dump(t);
-    free(t->data);
-    return error;
-}
-
-static int open_stream(const char *path)
-{
-    return open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
-}
-
 int flight_copy(struct flight_place *place, const char *stream_path, int fd)
 {
-    struct taker t = {.place = place};
+    struct taker t = {.place = place, .fd = fd};
     int error = read_page(&t);
-    int stream = error > 0 ? open_stream(stream_path) : -1;
+    if (error <= 0)
+        return error;
+    int stream = open(stream_path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
     if (stream < 0)
-        return error > 0 ? GPUPROF_IO : error;
-    error = write_to(&t, stream, fd);
+        return GPUPROF_IO;
+    t.data = malloc(COPY_BYTES);
+    error = t.data ? copy(&t, stream, 0, t.stream_bytes) : GPUPROF_NO_MEMORY;
+    if (error == 0)
+        error = put_dump(&t);
+    free(t.data);
     close(stream);
     return error < 0 ? error : 1;
 }

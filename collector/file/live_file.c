@@ -23,20 +23,13 @@
 
 static bool is_this_boot(const struct stream_header *h)
 {
-    char text[64];
-    uint8_t id[16] = {0};
-    unsigned digits = 0;
+    char text[64], wanted[64];
+    size_t at = 0;
+    for (unsigned i = 0; i < sizeof h->boot_id; i++)
+        at += (size_t)snprintf(wanted + at, sizeof wanted - at, "%s%02x",
+                               i >= 4 && i <= 10 && i % 2 == 0 ? "-" : "", h->boot_id[i]);
     file_first_line("/proc/sys/kernel/random/boot_id", text, sizeof text);
-    for (const char *p = text; *p && digits < 32; p++) {
-        unsigned digit = *p >= '0' && *p <= '9'   ? (unsigned)(*p - '0')
-                         : *p >= 'a' && *p <= 'f' ? (unsigned)(*p - 'a' + 10)
-                                                  : 16;
-        if (digit == 16)
-            continue;
-        id[digits / 2] = (uint8_t)(id[digits / 2] << 4 | digit);
-        digits++;
-    }
-    return digits == 32 && memcmp(id, h->boot_id, sizeof id) == 0;
+    return strcmp(text, wanted) == 0;
 }
 
 /* Returns true if /proc shows our own pid namespace, and `h` is from it. */
@@ -47,18 +40,6 @@ static bool is_this_namespace(const struct stream_header *h)
     ssize_t length = readlink("/proc/self", text, sizeof text - 1);
     return length > 0 && strtol(text, NULL, 10) == getpid() &&
            stat("/proc/self/ns/pid", &status) == 0 && status.st_ino == h->pid_namespace;
-}
-
-/* Returns true if the process and we have the same time since boot. /proc shows start times in the
- * reader's time namespace, the header in its process's. False if unknown. */
-static bool shares_clock(uint32_t pid)
-{
-    char path[64];
-    struct stat own, its;
-    snprintf(path, sizeof path, "/proc/%u/ns/time", pid);
-    if (stat("/proc/self/ns/time", &own) < 0)
-        return errno == ENOENT; /* a kernel without time namespaces */
-    return stat(path, &its) == 0 && own.st_ino == its.st_ino;
 }
 
 /* Returns a field of /proc/PID/stat behind the command's name; NULL if missing. */
@@ -89,7 +70,7 @@ enum live_owner live_owner(const struct stream_header *h)
         return LIVE_OWNER_ENDED;
     if (strtoull(start, NULL, 10) == h->start_time)
         return *state == 'T' || *state == 't' ? LIVE_OWNER_STOPPED : LIVE_OWNER_RUNNING;
-    return shares_clock(h->pid) ? LIVE_OWNER_ENDED : LIVE_OWNER_UNKNOWN;
+    return LIVE_OWNER_ENDED;
 }
 
 /* Returns 0, unknown, for a time in the future by the wall clock, which may be set. */
@@ -196,8 +177,7 @@ int live_file_open(struct live_file *l, const char *stream_path, const struct st
         int found = open_at(l, l->path, place == LIVE_AS_RECORDED);
         if (found > 0 && (!h || same_process(l, h))) {
             l->owner = live_owner(&l->header);
-            /* It is only moved there after the end of its process, even if that was on another
-             * machine. */
+            /* Only an ended process's file is moved there, even from another machine. */
             if (place == LIVE_BESIDE && l->owner == LIVE_OWNER_UNKNOWN)
                 l->owner = LIVE_OWNER_ENDED;
             return 1;
@@ -211,8 +191,7 @@ int live_file_open(struct live_file *l, const char *stream_path, const struct st
 
 void live_file_release(struct live_file *l)
 {
-    if (l->fd >= 0)
-        close(l->fd);
+    file_close(l->fd);
     l->fd = -1;
 }
 
@@ -257,8 +236,7 @@ ssize_t live_chunk_records(const struct live_file *l, uint32_t index,
     return file_read_at(l->fd, offset, data, used_bytes(l, chunk));
 }
 
-/* Copies the first page and all used chunks. Leaves out chunks recycled meanwhile: the stream file
- * had their contents before. */
+/* Copies the first page and the used chunks, without those recycled meanwhile: they are stored. */
 static int copy_chunks(const struct live_file *l, int to)
 {
     int error = GPUPROF_NO_MEMORY;
@@ -306,9 +284,7 @@ int live_file_snapshot(struct live_file *l)
         return GPUPROF_IO;
     int error = copy_chunks(l, fd);
     if (error < 0) {
-        int saved = errno;
-        close(fd);
-        errno = saved;
+        file_close(fd);
         return error;
     }
     close(l->fd);

@@ -97,8 +97,7 @@ int live_file_snapshot(struct live_file *l);
 /* Reads a chunk's header. Returns 0 or GPUPROF_IO; a chunk beyond the file's end is free. */
 int live_chunk_read(const struct live_file *l, uint32_t index, struct live_chunk *chunk);
 
-/* Reads the complete records and the open ones; `data` has room for a chunk. Returns the bytes read
- * or GPUPROF_IO. */
+/* Reads complete and open records into a chunk's room. Returns the bytes or GPUPROF_IO. */
 ssize_t live_chunk_records(const struct live_file *l, uint32_t index,
                            const struct live_chunk *chunk, uint8_t *data);
 
@@ -113,8 +112,7 @@ int live_adopt(const char *stream_path);
 /* Returns the location of its flight recorder. */
 struct flight_place live_file_flight(const struct live_file *l);
 
-/* Removes the open live file once the stream file has all of its events. Returns 0 or
- * GPUPROF_IO. */
+/* Removes the live file once the stream file has its events. Returns 0 or GPUPROF_IO. */
 int live_file_remove(const struct live_file *l);
 
 #endif

@@ -56,16 +56,10 @@ static int pool_open(struct stream_file *f, struct file_pool *pool, struct stat 
     if (pool->count >= pool_max())
         pool_close_oldest(pool);
     int fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    while (fd < 0 && (errno == EMFILE || errno == ENFILE) && pool->count) {
-        pool_close_oldest(pool);
-        fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    }
     if (fd < 0)
         return GPUPROF_IO;
     if (fstat(fd, status) < 0) {
-        int saved = errno;
-        close(fd);
-        errno = saved;
+        file_close(fd);
         return GPUPROF_IO;
     }
     f->fd = fd;
@@ -230,15 +224,7 @@ int stream_file_header(struct stream_file *f, struct file_pool *pool, struct str
 int stream_header_of(const char *path, struct stream_header *h)
 {
     uint8_t data[STREAM_HEADER_BYTES_MAX];
-    struct stat st;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    ssize_t got = fd < 0 || fstat(fd, &st) < 0 ? GPUPROF_IO
-                  : !S_ISREG(st.st_mode)       ? GPUPROF_NOT_OURS
-                                               : file_read_at(fd, 0, data, sizeof data);
-    int saved = errno;
-    if (fd >= 0)
-        close(fd);
-    errno = saved;
+    ssize_t got = file_head(path, data, sizeof data);
     return got < 0 ? (int)got : stream_header_read(h, data, (size_t)got);
 }
 
@@ -352,8 +338,7 @@ int stream_scan_next(struct stream_scan *s, struct scanned_block *block)
         if (place == PLACE_END)
             return 0;
         if (place == PLACE_FRAME) {
-            /* The length has no checksum and may be wrong, so a search would begin right after
-             * it. */
+            /* Its length has no checksum: a search would begin right after it. */
             s->search_from = s->offset + 8;
             s->offset += size;
             continue;

@@ -43,8 +43,7 @@ struct file_pool {
 int stream_file_init(struct stream_file *f, struct file_pool *pool, const char *path);
 void stream_file_release(struct stream_file *f, struct file_pool *pool);
 
-/* Takes the size again, so that additions of a running process are seen. Returns 0 or
- * GPUPROF_IO. */
+/* Takes the size again, to see additions of a running process. Returns 0 or GPUPROF_IO. */
 int stream_file_resize(struct stream_file *f, struct file_pool *pool);
 
 /* Reopens it if another file has its name now. Returns as stream_file_init. */
@@ -53,15 +52,13 @@ int stream_file_renew(struct stream_file *f, struct file_pool *pool);
 /* From now on it is the unnamed copy open as `fd`, which it owns. Returns 0 or GPUPROF_IO. */
 int stream_file_exchange(struct stream_file *f, struct file_pool *pool, int fd);
 
-/* Reads the stream header and sets first_block. Returns 0, or an error of stream_header_read or
- * pread. */
+/* Reads the header and sets first_block. Returns 0 or an error of stream_header_read or pread. */
 int stream_file_header(struct stream_file *f, struct file_pool *pool, struct stream_header *h);
 
 /* Reads the header of a file that is not open. Returns 0, or an error as above. */
 int stream_header_of(const char *path, struct stream_header *h);
 
-/* Reads up to `count` bytes at `offset`, fewer only at the end of the file. Returns their number or
- * GPUPROF_IO. */
+/* Reads up to `count` bytes, fewer only at the file's end. Returns their number or GPUPROF_IO. */
 ssize_t stream_file_read(struct stream_file *f, struct file_pool *pool, uint64_t offset,
                          uint8_t *data, size_t count);
 

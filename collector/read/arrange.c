@@ -14,7 +14,6 @@
 
 struct number {
     uint32_t wanted; /* pid or tid; 0 = unknown */
-    uint32_t order;
     uint32_t *shown;
 };
 
@@ -42,8 +41,7 @@ static int compare_boot(const void *left, const void *right)
                ?: compare_start(left, right);
 }
 
-/* Numbers the hosts by the display order of their first processes. Before, p->host is the number of
- * a boot. */
+/* Numbers the hosts by display order. Before, p->host is the number of a boot. */
 static int find_hosts(struct recording *rec)
 {
     uint32_t *numbers = calloc(rec->count + 1u, sizeof *numbers); /* of hosts, + 1; 0: none yet */
@@ -89,36 +87,27 @@ static int share_clocks(struct recording *rec)
     return find_hosts(rec);
 }
 
-static int compare_numbers(const void *left, const void *right)
-{
-    const struct number *a = left, *b = right;
-    return ORDER(a->wanted, b->wanted) ?: ORDER(a->order, b->order);
-}
-
-static int compare_wanted(const void *left, const void *right)
-{
-    const struct number *a = left, *b = right;
-    return ORDER(a->wanted, b->wanted);
-}
-
 /* Gives each number to the first item that wants it. The other items, and those that want none, get
- * the next unclaimed numbers from `free_from` on. */
-static void distinguish(struct number *numbers, uint32_t count, uint32_t free_from)
+ * the next free numbers from `free_from` on. Returns 0 or GPUPROF_NO_MEMORY. */
+static int distinguish(const struct number *numbers, uint32_t count, uint32_t free_from)
 {
-    uint32_t candidate = free_from;
-    if (count)
-        qsort(numbers, count, sizeof *numbers, compare_numbers);
-    for (uint32_t i = 0; i < count; i++) {
-        if (numbers[i].wanted && (i == 0 || numbers[i - 1].wanted != numbers[i].wanted)) {
-            *numbers[i].shown = numbers[i].wanted;
-            continue;
-        }
-        struct number key = {.wanted = candidate};
-        while (bsearch(&key, numbers, count, sizeof *numbers, compare_wanted))
-            key.wanted++;
-        *numbers[i].shown = key.wanted;
-        candidate = key.wanted + 1;
+    struct key_map taken = {.count_max = UINT32_MAX};
+    int error = 0;
+    for (uint32_t i = 0; i < count && error == 0; i++) {
+        struct key key = {.a = numbers[i].wanted};
+        bool is_free = key.a && !key_map_get(&taken, key);
+        *numbers[i].shown = is_free ? numbers[i].wanted : 0;
+        error = is_free ? key_map_set(&taken, key, 1) : 0;
     }
+    for (uint32_t i = 0; i < count && error == 0; i++) {
+        if (*numbers[i].shown)
+            continue;
+        while (key_map_get(&taken, (struct key){.a = free_from}))
+            free_from++;
+        *numbers[i].shown = free_from++;
+    }
+    key_map_release(&taken);
+    return error;
 }
 
 static int distinguish_pids(struct recording *rec)
@@ -128,11 +117,11 @@ static int distinguish_pids(struct recording *rec)
         return GPUPROF_NO_MEMORY;
     for (uint32_t i = 0; i < rec->count; i++) {
         struct process *p = rec->processes[i];
-        numbers[i] = (struct number){.wanted = p->header.pid, .order = i, .shown = &p->shown_pid};
+        numbers[i] = (struct number){p->header.pid, &p->shown_pid};
     }
-    distinguish(numbers, rec->count, 1);
+    int error = distinguish(numbers, rec->count, 1);
     free(numbers);
-    return 0;
+    return error;
 }
 
 static void name_worst_thread(struct process *p)
@@ -154,7 +143,7 @@ static int distinguish_tids(struct recording *rec, struct process *p)
     uint32_t main_shown = 0;
     if (!numbers)
         return GPUPROF_NO_MEMORY;
-    numbers[count++] = (struct number){.wanted = p->shown_pid, .shown = &main_shown};
+    numbers[count++] = (struct number){p->shown_pid, &main_shown};
     bool main_found = false;
     p->first_thread = rec->thread_count;
     for (uint32_t i = 0; i < p->threads.count; i++) {
@@ -168,13 +157,12 @@ static int distinguish_tids(struct recording *rec, struct process *p)
             main_found = true;
             continue;
         }
-        numbers[count++] =
-            (struct number){.wanted = t->tid, .order = t->number, .shown = &t->shown_tid};
+        numbers[count++] = (struct number){t->tid, &t->shown_tid};
     }
     p->thread_count = rec->thread_count - p->first_thread;
-    distinguish(numbers, count, TID_SYSTEM_MAX + 1);
+    int error = distinguish(numbers, count, TID_SYSTEM_MAX + 1);
     free(numbers);
-    return 0;
+    return error;
 }
 
 /* Sorts the index, which has process times, by shared times. */
@@ -202,8 +190,7 @@ void recording_move_clocks(struct recording *rec, recording_move_fn *move, const
         struct index_entry *entry = &rec->index.entries[i];
         const struct clock_map *clock = &rec->loaded[entry->process]->clock;
         uint64_t time = clock_map_back(clock, entry->time);
-        /* Rounding down is safe: a block may be opened too early, but not after its first
-         * record. */
+        /* A block may be opened too early, but not after its first record. */
         entry->time = time > BACK_NS ? time - BACK_NS : 0;
         entry->end = clock_map_back(clock, entry->end) + BACK_NS;
     }
@@ -234,8 +221,7 @@ int recording_arrange(struct recording *rec)
 
 /* ---- the index of blocks --------------------------------------------------------------------- */
 
-/* Returns true if `b` can join `a`, which it follows: both are stored blocks, or both live blocks,
- * of one file without a gap. */
+/* Returns true if `b` follows `a`, and both are stored or both live blocks of one file. */
 static bool joins(const struct block_index *x, const struct index_entry *a,
                   const struct index_entry *b)
 {
@@ -304,11 +290,8 @@ int block_index_add(struct block_index *x, uint32_t process, uint64_t offset,
 
 void block_index_drop(struct block_index *x, uint32_t process)
 {
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < x->count; i++)
-        if (x->entries[i].process != process)
-            x->entries[kept++] = x->entries[i];
-    x->count = kept;
+    while (x->count && x->entries[x->count - 1].process == process)
+        x->count--;
 }
 
 void block_index_renumber(struct block_index *x, const uint32_t *numbers)

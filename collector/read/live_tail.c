@@ -41,13 +41,6 @@ static int compare_places(const void *left, const void *right)
            ORDER(a->index, b->index);
 }
 
-static int live_tail_add_block(struct live_tail *t, const struct block_header *h, uint8_t *stored)
-{
-    struct live_block block = {.header = *h, .stored = stored};
-    t->bytes += h->stored_bytes;
-    return ARRAY_PUSH(t->blocks, t->count, &block);
-}
-
 /* Makes a block of the encoder's records. */
 static int live_tail_flush(struct tail_reader *r, const struct clock_scale *scale,
                            uint64_t position_end)
@@ -58,12 +51,14 @@ static int live_tail_flush(struct tail_reader *r, const struct clock_scale *scal
                              .position_begin = r->block_begin,
                              .position_end = position_end,
                              .flags = r->is_flight ? BLOCK_AFTER_GAP : 0};
+    struct live_tail *t = r->tail;
     uint8_t *stored = NULL;
     int error = block_store(r->codec, r->encoder, scale, &h, &stored);
     if (error == 0)
-        error = live_tail_add_block(r->tail, &h, stored);
+        error = ARRAY_PUSH(t->blocks, t->count, (&(struct live_block){h, stored}));
     if (error < 0)
         free(stored);
+    t->bytes += error < 0 ? 0 : h.stored_bytes;
     block_encoder_reset(r->encoder);
     r->block_begin = position_end;
     return error;
@@ -107,8 +102,7 @@ static int take_chunk(struct tail_reader *r, uint32_t index)
         return 0;
     }
     if (gap) {
-        /* The thread went on from a chunk that was copied before it was complete: the snapshot of
-         * this thread ends there. */
+        /* It went on from a chunk that was copied too early: its snapshot ends there. */
         if (r->live->owner != LIVE_OWNER_ENDED)
             return 0;
         r->tail->missing_bytes += r->is_flight ? 0 : gap;
@@ -162,8 +156,7 @@ static int take_open_call(struct tail_reader *r, const struct record *record, ui
     return live_tail_flush(r, &identity_scale, r->thread->live_end);
 }
 
-/* Adds the unfinished calls of a chunk's owner. A thread that was changing chunks may have left
- * them in two chunks. */
+/* Adds the open calls of a chunk. A thread between two chunks may have left them in both. */
 static int take_open_calls(struct tail_reader *r, uint32_t index, const struct live_chunk *chunk)
 {
     ssize_t length = live_chunk_records(r->live, index, chunk, r->data);
@@ -177,8 +170,7 @@ static int take_open_calls(struct tail_reader *r, uint32_t index, const struct l
         int size = at < (size_t)length ? record_parse(r->data + at, (size_t)length - at, &record)
                                        : GPUPROF_TRUNCATED;
         if (size < 0 || record.type != RECORD_CALL || record.flags & RECORD_BYTES) {
-            if (r->live->owner == LIVE_OWNER_ENDED) /* a running program may have gone on during the
-                                                     * copy */
+            if (r->live->owner == LIVE_OWNER_ENDED) /* else it went on meanwhile */
                 r->tail->damaged_bytes += 8;
             return 0;
         }

@@ -121,19 +121,13 @@ static int look_into(struct loader *l, struct block_place *place)
     return error;
 }
 
-/* Uses the header, as the block that names the device's thread may be damaged. */
-static bool has_work(const struct block_header *h)
-{
-    return h->types & (block_type_bit(RECORD_KERNEL) | block_type_bit(RECORD_COPY) |
-                       block_type_bit(RECORD_SET) | block_type_bit(RECORD_GRAPH));
-}
-
-/* Record types with facts about the process that any thread may write at any time. */
-static bool has_news(const struct block_header *h)
-{
-    return h->types & (block_type_bit(RECORD_NOTE) | block_type_bit(RECORD_STEP_DOWN) |
-                       block_type_bit(RECORD_OS_FUNCTION));
-}
+/* Types of a device's work; types of facts that any thread may write at any time. */
+#define DEVICE_TYPES                                                                               \
+    (block_type_bit(RECORD_KERNEL) | block_type_bit(RECORD_COPY) | block_type_bit(RECORD_SET) |    \
+     block_type_bit(RECORD_GRAPH))
+#define NEWS_TYPES                                                                                 \
+    (block_type_bit(RECORD_NOTE) | block_type_bit(RECORD_STEP_DOWN) |                              \
+     block_type_bit(RECORD_OS_FUNCTION))
 
 static int process_take_block(struct loader *l, struct block_place *place)
 {
@@ -145,11 +139,13 @@ static int process_take_block(struct loader *l, struct block_place *place)
     bool first = !thread->looked;
     thread->looked = true;
     p->block_count++;
-    p->has_gpu |= has_work(h);
+    p->has_gpu |=
+        (h->types & DEVICE_TYPES) != 0; /* the block that names its thread may be damaged */
     if (h->max_ns > l->end_ns && h->max_ns < CLOCK_NS_MAX)
         l->end_ns = h->max_ns;
     /* After a kill, a live block may hold facts that the writer thread never received. */
-    bool is_reported = first || h->thread == 0 || (place->offset & LIVE_BLOCK) || has_news(h);
+    bool is_reported =
+        first || h->thread == 0 || place->offset & LIVE_BLOCK || h->types & NEWS_TYPES;
     int error = is_reported ? look_into(l, place) : 0;
     if (h->thread != 0 && !thread->own) {
         p->record_count += h->record_count;
@@ -191,8 +187,7 @@ static bool check_order(struct loader *l, const struct block_header *h)
     return true;
 }
 
-/* Rank variables are usually in the first blocks. With `is_end`, a missing variable means no
- * rank. */
+/* Rank variables are usually in the first blocks. `is_end`: a missing one means no rank. */
 static bool has_wanted_rank(const struct loader *l, bool is_end)
 {
     const struct select_request *select = l->reader->select;
@@ -238,8 +233,7 @@ static int take_live(struct loader *l, struct live_file *live)
     p->is_stopped = live->owner == LIVE_OWNER_STOPPED;
     p->losses.running = p->is_stopped || live->owner == LIVE_OWNER_RUNNING;
     p->losses.may_run = live->owner == LIVE_OWNER_UNKNOWN;
-    if (live->flight && live->owner != LIVE_OWNER_ENDED) { /* its chunks continue the unread flight
-                                                            * recorder */
+    if (live->flight && live->owner != LIVE_OWNER_ENDED) { /* they continue the unread recorder */
         p->losses.flight_unread = 1;
         return 0;
     }
@@ -259,8 +253,7 @@ static int take_live(struct loader *l, struct live_file *live)
     l->is_reported = !live->flight && live->owner == LIVE_OWNER_ENDED && p->end_reason &&
                      !l->scan.torn && !p->live.count && !p->live.open_calls &&
                      !p->live.damaged_bytes;
-    for (unsigned i = 0; i < COUNTER_COUNT; i++) { /* the live file's counters are newer than any
-                                                    * record */
+    for (unsigned i = 0; i < COUNTER_COUNT; i++) { /* newer than any record */
         l->is_reported &= live->counters[i] <= p->losses.counters[i];
         process_set_counter(p, i, live->counters[i], l->end_ns);
     }
@@ -297,8 +290,7 @@ static int take_header(struct loader *l, struct live_file *live, bool *has_live)
     if (error < 0) {
         p->header = live->header;
         p->file.first_block = 0;
-        /* An empty file means that the process died before it wrote its header; nothing was
-         * lost. */
+        /* An empty file: the process died before it wrote its header, and nothing was lost. */
         p->losses.header_lost = p->file.size >= STREAM_HEADER_BYTES_MAX;
     }
     return 0;
@@ -316,9 +308,7 @@ static int take_flight(struct loader *l, const struct live_file *live)
     int error = flight_copy(&flight, l->process->file.path, fd);
     if (error > 0)
         return stream_file_exchange(&l->process->file, &l->reader->pool, fd);
-    int saved = errno;
-    close(fd);
-    errno = saved;
+    file_close(fd);
     l->process->losses.live_damaged |= error == GPUPROF_DAMAGED;
     return error == GPUPROF_DAMAGED ? 0 : error;
 }
@@ -354,16 +344,14 @@ static int process_own_load(struct loader *l, struct live_file *live, bool *has_
     p->lived_ns = alive_ns > l->end_ns ? alive_ns : l->end_ns;
     if (l->scan.torn && !torn_is_live(l, *has_live))
         p->losses.torn_bytes += l->scan.torn;
-    for (unsigned i = 0; i < COUNTER_COUNT; i++) /* the header has the last values, written where
-                                                  * blocks found no room */
+    for (unsigned i = 0; i < COUNTER_COUNT; i++) /* written where blocks had no room */
         process_set_counter(p, i, p->header.counters[i], l->end_ns);
     /* If a recording ended early (disk full) and has no live file, counters say what is missing. */
     bool is_cut = p->losses.counters[COUNTER_ENDED] && !p->header.live_path[0];
     p->losses.not_ended = !p->end_reason && !*has_live && !found && !is_cut;
     clock_map_finish(&p->clock);
-    if (p->header.api_crc == l->reader->api_crc)
-        error = function_builtin(&l->reader->functions, &p->codes);
-    return error < 0 ? error : function_codes_share(&l->reader->functions, &p->codes);
+    p->codes.is_own = p->header.api_crc == l->reader->api_crc;
+    return 0;
 }
 
 int process_load(struct process *p, struct reader *r, const char *path, uint32_t number,
@@ -384,8 +372,7 @@ int process_load(struct process *p, struct reader *r, const char *path, uint32_t
     live_file_release(&live);
     free(l.payload);
     if (error) {
-        p->rank = rank_number(process_rank(p)); /* callers report the rank of an unselected
-                                                 * process */
+        p->rank = rank_number(process_rank(p)); /* of an unselected process */
         process_release(p, r);
     }
     errno = saved;

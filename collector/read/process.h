@@ -138,8 +138,7 @@ struct reader {
 int reader_init(struct reader *r);
 void reader_release(struct reader *r);
 
-/* Called for each block in file order, live blocks last. Returns 0, or an error that ends the
- * loading. */
+/* Called for each block in file order, live blocks last. Returns 0, or an error that ends it. */
 typedef int process_block_fn(void *context, struct process *p, struct block_place *place);
 
 /*
@@ -186,8 +185,7 @@ static inline bool process_runs(const struct process *p)
     return p->losses.running || p->losses.may_run;
 }
 
-/* Returns true if it has device activities, or CUPTI was on, so that its launches should have
- * some. */
+/* Returns true if it has device activities, or CUPTI was on for its launches. */
 bool process_expects_gpu(const struct process *p);
 
 /* Returns true if kernels were to be recorded (--kinds). */

@@ -203,36 +203,36 @@ const char *process_meta(const struct process *p, const char *key)
     return value;
 }
 
-/* Returns the first nonempty variable of `names`, which NULL ends. */
-static const char *variable_of(const struct process *p, const char *const *names)
+/* Returns the value of a nonempty variable of its environment, or NULL. */
+static const char *environment_of(const struct process *p, const char *name)
 {
-    for (const char *const *name = names; *name; name++) {
-        char key[64];
-        snprintf(key, sizeof key, "env.%s", *name);
-        const char *value = process_meta(p, key);
-        if (value && value[0])
-            return value;
-    }
-    return NULL;
+    char key[64];
+    snprintf(key, sizeof key, "env.%s", name);
+    const char *value = process_meta(p, key);
+    return value && value[0] ? value : NULL;
 }
 
 const char *process_local_rank(const struct process *p)
 {
-    return variable_of(p, local_rank_variables);
-}
-
-const char *process_rank(const struct process *p)
-{
-    return variable_of(p, rank_variables);
+    const char *value = NULL;
+    for (const char *const *name = local_rank_variables; *name && !value; name++)
+        value = environment_of(p, *name);
+    return value;
 }
 
 /* Returns the name of the variable that has its rank; NULL: none. */
 static const char *launcher_of(const struct process *p)
 {
     const char *const *name = rank_variables;
-    while (*name && !variable_of(p, (const char *const[]){*name, NULL}))
+    while (*name && !environment_of(p, *name))
         name++;
     return *name;
+}
+
+const char *process_rank(const struct process *p)
+{
+    const char *launcher = launcher_of(p);
+    return launcher ? environment_of(p, launcher) : NULL;
 }
 
 uint64_t process_world_size(const struct process *p)
@@ -241,7 +241,7 @@ uint64_t process_world_size(const struct process *p)
     uint64_t size = RANK_NONE;
     for (const struct size_variable *v = size_variables; v->name && launcher; v++)
         if (strcmp(v->of, launcher) == 0)
-            size = rank_number(variable_of(p, (const char *const[]){v->name, NULL}));
+            size = rank_number(environment_of(p, v->name));
     return size == RANK_NONE ? 0 : size;
 }
 
@@ -259,9 +259,7 @@ char *process_job(const struct process *p, char *text)
     const char *launcher = launcher_of(p);
     text[0] = '\0';
     for (const struct job_variable *v = job_variables; v->name && launcher; v++) {
-        const char *value = strcmp(v->of, launcher) == 0
-                                ? variable_of(p, (const char *const[]){v->name, NULL})
-                                : NULL;
+        const char *value = strcmp(v->of, launcher) == 0 ? environment_of(p, v->name) : NULL;
         const char *name = v->name;
         int length = value ? (int)strnlen(value, 250) : 0;
         if (value && v->kind == JOB_HOST_INDEX) {

@@ -8,8 +8,7 @@
 
 #define COMMAND_BYTES_MAX 120 /* longest command line shown */
 
-/* Returns the part of the command line to show, or a substitute: *length bytes, and perhaps "..."
- * behind. */
+/* Returns *length bytes of the command line or a substitute; *behind is "..." or "". */
 static const char *command_of(const struct process *p, size_t *length, const char **behind)
 {
     const char *command = process_meta(p, "cmdline");
@@ -62,18 +61,15 @@ char *process_rank_title(const struct process *p, char *text)
 
 char *process_command_title(const struct process *p, bool with_pid, char *text, size_t capacity)
 {
-    const char *host = p->header.host;
-    const char *cut;
+    const char *host = p->header.host, *cut;
     size_t length;
     const char *command = command_of(p, &length, &cut);
-    char behind[STREAM_HOST_BYTES_MAX + 32] = "";
-    if (host[0] && with_pid)
-        snprintf(behind, sizeof behind, " (%s, pid %u)", host, p->header.pid);
-    else if (host[0])
-        snprintf(behind, sizeof behind, " (%s)", host);
-    else if (with_pid)
-        snprintf(behind, sizeof behind, " (pid %u)", p->header.pid);
-    snprintf(text, capacity, "%.*s%s%s", (int)length, command, cut, behind);
+    char pid[24] = "";
+    if (with_pid)
+        snprintf(pid, sizeof pid, "%spid %u", host[0] ? ", " : "", p->header.pid);
+    bool is_bare = !host[0] && !with_pid;
+    snprintf(text, capacity, "%.*s%s%s%s%s%s", (int)length, command, cut, is_bare ? "" : " (", host,
+             pid, is_bare ? "" : ")");
     return text;
 }
 

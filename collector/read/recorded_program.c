@@ -12,8 +12,7 @@ static struct key recorded_program_key_of(const struct process *p, uint32_t pid)
     return key;
 }
 
-/* Returns the only process whose parent is not recorded; NULL: there are several, or a pid occurs
- * twice. */
+/* Returns the only process whose parent is not recorded; NULL: unclear. */
 static const struct process *first_of_all(const struct recording *rec)
 {
     struct key_map known = {0};

@@ -2,7 +2,6 @@
 #include "read/recording.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,8 +35,7 @@ static int recording_add_block(void *context, struct process *p, struct block_pl
     return block_index_add(&rec->index, p->number, place->offset, &place->header, place->apart);
 }
 
-/* Returns 1 after a message if the process is already loaded, else 0 after noting it, or
- * GPUPROF_NO_MEMORY. */
+/* Returns 1 after a message if the process is already loaded, 0 or GPUPROF_NO_MEMORY. */
 static int note_process(struct recording *rec, const struct process *p)
 {
     struct key key = {load_u64(p->header.process_id), load_u64(p->header.process_id + 8), 0};
@@ -69,18 +67,6 @@ static enum exit_code failure(const char *path, int error)
     return code_of(error);
 }
 
-/* One bad file must not hide the others: not a dangling link ... */
-static bool recording_is_gone(int number)
-{
-    return number == ENOENT || number == ELOOP || number == ENOTDIR;
-}
-
-/* ... and not one that permissions or the disk make unreadable. */
-static bool is_closed(int number)
-{
-    return number == EACCES || number == EPERM || number == EIO || number == ESTALE;
-}
-
 /* Loads one file; `named`: the user named it, instead of its folder. */
 static enum exit_code load_file(struct recording *rec, const char *path, bool named,
                                 const struct recording_options *options)
@@ -92,9 +78,10 @@ static enum exit_code load_file(struct recording *rec, const char *path, bool na
                              options->no_index ? NULL : recording_add_block, rec);
     if (error == PROCESS_LEFT_OUT) {
         block_index_drop(&rec->index, rec->count);
-        error = recording_note_other(rec, p);
+        rec->left_out++;
+        rec->left_out_ranks += !options->select->ranks.count || p->rank != RANK_NONE;
         free(p);
-        return error < 0 ? failure(path, error) : EXIT_OK;
+        return EXIT_OK;
     }
     int again = error == 0 ? note_process(rec, p) : 0;
     if (again) {
@@ -106,8 +93,11 @@ static enum exit_code load_file(struct recording *rec, const char *path, bool na
         free(p);
         if (error > 0)
             return EXIT_OK;
-        bool gone = error == GPUPROF_IO && !named && recording_is_gone(errno);
-        bool closed = error == GPUPROF_IO && is_closed(errno);
+        /* One bad file must not hide the others: not a dangling link, and not one that permissions
+         * or the disk make unreadable. */
+        int number = error == GPUPROF_IO ? errno : 0;
+        bool gone = !named && (number == ENOENT || number == ELOOP || number == ENOTDIR);
+        bool closed = number == EACCES || number == EPERM || number == EIO || number == ESTALE;
         bool lost = error == GPUPROF_DAMAGED || error == GPUPROF_TRUNCATED ||
                     error == GPUPROF_EMPTY || gone || closed;
         if ((code_of(error) == EXIT_ENVIRONMENT && !lost) || (named && !lost))
@@ -130,7 +120,7 @@ static enum exit_code meet_file(struct recording *rec, const char *path, bool na
 {
     if (!options->share)
         return load_file(rec, path, named, options);
-    int error = share_add(options->share, &rec->reader, path, named);
+    int error = share_add(options->share, path, named);
     return error < 0 ? failure(path, error) : EXIT_OK;
 }
 
@@ -150,29 +140,25 @@ static enum exit_code load_share(struct recording *rec, const struct recording_o
 static enum exit_code load_folder(struct recording *rec, const char *path,
                                   const struct recording_options *options);
 
-/* Handles a folder without a recording: reads its only subfolder with one, or asks the user to
- * choose. */
+/* Handles a folder without a recording: reads its only subfolder with one, or reports. */
 static enum exit_code load_below(struct recording *rec, const char *path,
                                  const struct recording_options *options)
 {
-    char *newest;
-    bool is_used;
-    uint32_t count = path_list_below(path, &newest, &is_used);
+    char *first;
+    uint32_t count = path_list_below(path, &first);
     enum exit_code code = EXIT_USAGE;
     if (count == 1) {
-        message("%s has no recording itself; reading %s", path, newest);
-        code = load_folder(rec, newest, options);
+        message("%s has no recording itself; reading %s", path, first);
+        code = load_folder(rec, first, options);
     } else if (count) {
         usage_error("no recording found in %s itself, but in %u of its folders; name one or "
-                    "several: the newest is %s",
-                    path, count, newest);
-    } else if (is_used) {
-        usage_error("no recording found in %s" RECORDING_ADVICE, path);
+                    "several, such as %s",
+                    path, count, first);
     } else {
         usage_error("no recording found in %s; make one with 'gpuprof run -o %s PROGRAM'", path,
                     path);
     }
-    free(newest);
+    free(first);
     return code;
 }
 
@@ -278,7 +264,6 @@ void recording_release(struct recording *rec)
     }
     free(rec->processes);
     free(rec->loaded);
-    free(rec->others);
     free(rec->missing);
     free(rec->hosts);
     key_map_release(&rec->known);
@@ -361,26 +346,24 @@ bool recording_may_have(const struct recording *rec, uint64_t types)
     return false;
 }
 
-const char *recording_gpu_rows(const struct recording *rec)
-{
-    bool is_gpu = recording_has_gpu(rec);
-    for (uint32_t i = 0; i < rec->count; i++) {
-        const char *text = process_meta(rec->processes[i], "gpu_rows");
-        if (text && text[0] && rec->processes[i]->has_gpu == is_gpu)
-            return text;
-    }
-    for (uint32_t i = 0; !is_gpu && i < rec->count; i++)
-        if (rec->processes[i]->end_reason)
-            return GPU_ROWS_ABSENT;
-    return is_gpu ? GPU_ROWS_PRESENT : rec->count ? GPU_ROWS_CUT : GPU_ROWS_ABSENT;
-}
-
 const char *process_gpu_rows(const struct process *p)
 {
     const char *text = process_meta(p, "gpu_rows");
     if (text && text[0])
         return text;
     return p->has_gpu ? GPU_ROWS_PRESENT : p->end_reason ? GPU_ROWS_ABSENT : GPU_ROWS_CUT;
+}
+
+const char *recording_gpu_rows(const struct recording *rec)
+{
+    bool is_gpu = recording_has_gpu(rec), has_end = !rec->count;
+    for (uint32_t i = 0; i < rec->count; i++) {
+        const char *text = process_meta(rec->processes[i], "gpu_rows");
+        if (text && text[0] && rec->processes[i]->has_gpu == is_gpu)
+            return text;
+        has_end |= rec->processes[i]->end_reason != 0;
+    }
+    return is_gpu ? GPU_ROWS_PRESENT : has_end ? GPU_ROWS_ABSENT : GPU_ROWS_CUT;
 }
 
 /* Reports what was recovered of the process, and what is missing. */
@@ -444,10 +427,7 @@ enum exit_code recording_verdict(const struct recording *rec, const struct losse
 const char *foreign_advice(const char *path)
 {
     uint8_t head[sizeof SQLITE_MAGIC] = {0};
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    ssize_t got = fd < 0 ? -1 : file_read_at(fd, 0, head, sizeof head);
-    if (fd >= 0)
-        close(fd);
+    ssize_t got = file_head(path, head, sizeof head);
     if (got == sizeof head && load_u64(head) == PART_MAGIC)
         return ", but a part of a report; read it with 'gpuprof report --combine'";
     if (got == sizeof head && memcmp(head, SQLITE_MAGIC, sizeof head) == 0)

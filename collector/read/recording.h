@@ -51,12 +51,11 @@ struct block_index {
     uint32_t run_max;     /* most blocks per entry so far */
 };
 
-/* Adds a block, in file order; `apart`: the block before it was left out. Returns 0 or
- * GPUPROF_NO_MEMORY. */
+/* Adds a block, in file order; `apart`: the one before was left out. Returns 0 or an error. */
 int block_index_add(struct block_index *x, uint32_t process, uint64_t offset,
                     const struct block_header *h, bool apart);
 
-/* Removes the entries of a process that turned out to be unused. */
+/* Removes the entries of the newest process, which turned out to be unused. */
 void block_index_drop(struct block_index *x, uint32_t process);
 
 /* Renumbers the processes; UINT32_MAX removes the entries of one. */
@@ -75,8 +74,7 @@ void block_index_release(struct block_index *x);
  */
 #define BOOT_ID_BYTES 16
 
-/* Returns true if both are the same boot, whose processes share CLOCK_MONOTONIC. An unknown boot is
- * all 0 and equals none. */
+/* Returns true for the same boot and thus CLOCK_MONOTONIC. An unknown one (0) equals none. */
 static inline bool boots_are_same(const uint8_t *a, const uint8_t *b)
 {
     static const uint8_t unknown[BOOT_ID_BYTES];
@@ -105,10 +103,9 @@ struct share {
 };
 
 /* Adds a file of the recording. Returns 0 or GPUPROF_NO_MEMORY. */
-int share_add(struct share *s, struct reader *r, const char *path, bool is_named);
+int share_add(struct share *s, const char *path, bool is_named);
 
-/* Decides which files are in this share, after the last was added. Returns 0 or
- * GPUPROF_NO_MEMORY. */
+/* Decides which files are in this share, in the end. Returns 0 or GPUPROF_NO_MEMORY. */
 int share_deal(struct share *s);
 
 /* Returns the clock offset for the process; `offset` if it is unknown. */
@@ -116,8 +113,7 @@ uint64_t share_clock_offset(const struct share *s, const uint8_t *process_id, ui
 
 void share_release(struct share *s);
 
-/* A host, which is one boot of a machine: its processes share a clock. A process with an unknown
- * boot counts as a host of its own. */
+/* A boot of a machine, whose processes share a clock. An unknown boot is a host of its own. */
 enum host_clock {
     HOST_CLOCK_WALL,        /* the machine's CLOCK_REALTIME, unchanged */
     HOST_CLOCK_COLLECTIVES, /* corrected by host_clocks.h */
@@ -147,15 +143,13 @@ struct recording {
     struct process **processes; /* owned; in display order */
     struct process **loaded;    /* owned array: in loading order, once all are loaded */
     uint32_t count;
-    struct key_map known;      /* process ids -> 1 */
-    uint32_t thread_count;     /* of all processes, including their threads 0 */
-    uint32_t own_thread_count; /* of these: thread 0 and device threads (gpu_record.h) */
-    uint32_t left_out;         /* processes not selected */
-    uint32_t left_out_ranks;   /* of these: possible ranks of a shown job */
-    uint32_t repeated;         /* duplicate files of a process */
-    uint32_t others_count;
-    uint64_t *others;   /* owned: their ranks, or else their pids, whichever was selected by */
-    uint32_t job_count; /* jobs.c; includes jobs that are not selected */
+    struct key_map known;          /* process ids -> 1 */
+    uint32_t thread_count;         /* of all processes, including their threads 0 */
+    uint32_t own_thread_count;     /* of these: thread 0 and device threads (gpu_record.h) */
+    uint32_t left_out;             /* processes not selected */
+    uint32_t left_out_ranks;       /* of these: possible ranks of a shown job */
+    uint32_t repeated;             /* duplicate files of a process */
+    uint32_t job_count;            /* jobs.c; includes jobs that are not selected */
     struct missing_ranks *missing; /* owned: missing ranks by job (see above) */
     uint32_t missing_count;
     struct host *hosts; /* owned */
@@ -208,32 +202,28 @@ uint64_t recording_bytes(const struct recording *rec);
 /* Orders the processes, puts them on one clock and makes pids and tids distinct (arrange.c). */
 int recording_arrange(struct recording *rec);
 
-/* Calls `move` to move the processes' clocks (clock_map_move) and sorts the blocks by their new
- * times. */
+/* Calls `move` for all clocks (clock_map_move) and sorts the blocks by their new times. */
 typedef void recording_move_fn(const void *context, struct process *p);
 void recording_move_clocks(struct recording *rec, recording_move_fn *move, const void *context);
 
 /*
  * Finds the processes of each job (jobs.c), since several runs may have recorded the same ranks
  * into one folder. Criteria, in order: what launchers say (torchrun's run and address, a Slurm
- * step, PMIx's namespace) and the job's size; time, as a rank's processes follow each other;
- * without a launcher, the parent process. A process without a rank has no job. Sets the processes'
- * `rank` and `job` (numbered by begin), job_count and `missing`. Memory meanwhile: about 200 bytes
- * a process. Returns 0 or GPUPROF_NO_MEMORY.
+ * step, PMIx's namespace) and the job's size; time, as a rank's processes follow each other. A
+ * process without a rank has no job. Sets the processes' `rank` and `job` (numbered by begin),
+ * job_count and `missing`. Memory meanwhile: about 150 bytes a process. Returns 0 or
+ * GPUPROF_NO_MEMORY.
  */
 int recording_find_jobs(struct recording *rec);
 
 /* If there are several jobs, prints a line on stderr that says how to select one: `how`. */
 void recording_say_jobs(const struct recording *rec, const char *how);
 
-/* Removes the processes that job, rank or pid exclude. Returns EXIT_OK, or another exit code after
- * a line on stderr. */
+/* Removes what job, rank or pid exclude. Returns EXIT_OK, or another code after one line. */
 enum exit_code recording_select_jobs(struct recording *rec, const struct select_request *request);
 
-/* Notes the rank or pid of an unselected process; returns 0 or GPUPROF_NO_MEMORY. If no process is
- * left, the second function prints what could be selected and returns EXIT_USAGE. */
-int recording_note_other(struct recording *rec, const struct process *p);
-enum exit_code recording_none_wanted(struct recording *rec);
+/* Reports that no process is selected. Returns EXIT_USAGE. */
+enum exit_code recording_none_wanted(const struct recording *rec);
 
 /*
  * Prints, one line per process, what was recovered and lost: `losses` by process index, and names

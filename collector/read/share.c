@@ -9,25 +9,7 @@
 #include "base/array.h"
 #include "error.h"
 
-/* If the stream file lost its header, loading may find it in the live file. */
-static int read_header(struct reader *r, const char *path, struct stream_header *h)
-{
-    int error = stream_header_of(path, h);
-    if (error == 0 || error == GPUPROF_IO)
-        return error;
-    struct process *p = malloc(sizeof *p);
-    if (!p)
-        return GPUPROF_NO_MEMORY;
-    error = process_load(p, r, path, 0, NULL, NULL);
-    if (error == 0) {
-        *h = p->header;
-        process_release(p, r);
-    }
-    free(p);
-    return error;
-}
-
-int share_add(struct share *s, struct reader *r, const char *path, bool is_named)
+int share_add(struct share *s, const char *path, bool is_named)
 {
     struct stream_header h = {0};
     struct clock_map clock = {0};
@@ -37,7 +19,7 @@ int share_add(struct share *s, struct reader *r, const char *path, bool is_named
         return GPUPROF_NO_MEMORY;
     }
     struct share_file *f = &s->files[s->file_count - 1];
-    f->is_lost = read_header(r, path, &h) != 0;
+    f->is_lost = stream_header_of(path, &h) < 0;
     if (f->is_lost)
         return 0;
     if (clock_map_init(&clock, &h) < 0)
@@ -145,8 +127,7 @@ static int compare_seats(const void *left, const void *right)
     return ORDER(a->job, b->job) ?: ORDER(a->rank, b->rank);
 }
 
-/* Returns the job size that all processes agree on; the last one has the greatest rank. 0: they
- * differ, or it is impossible. */
+/* Returns the job size that all processes agree on; 0: they differ, or a rank is larger. */
 static uint64_t size_of(const struct seat *seats, uint32_t count)
 {
     uint64_t size = seats[0].size;

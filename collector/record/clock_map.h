@@ -61,8 +61,7 @@ uint64_t clock_map_back(const struct clock_map *m, uint64_t shared_ns);
 typedef uint64_t clock_move_fn(const void *context, uint64_t shared_ns);
 void clock_map_move(struct clock_map *m, clock_move_fn *move, const void *context);
 
-/* CLOCK_REALTIME of the process's time `ns`. Several threads can use one map, each with a
- * `place`. */
+/* CLOCK_REALTIME of the process's time `ns`. Each thread that uses the map has a `place`. */
 static inline uint64_t clock_map_look(const struct clock_map *m, struct clock_place *place,
                                       uint64_t ns)
 {

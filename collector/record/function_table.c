@@ -41,18 +41,12 @@ void function_table_release(struct function_table *t)
         function_free(t->functions[i]);
     free(t->functions);
     number_set_release(&t->numbers);
-    for (uint32_t i = 0; i < t->list_count; i++)
-        free(t->lists[i].functions);
-    free(t->lists);
-    number_set_release(&t->list_numbers);
-    free(t->builtin);
     *t = (struct function_table){0};
 }
 
 void function_codes_release(struct function_codes *codes)
 {
-    if (!codes->shared)
-        free(codes->functions);
+    free(codes->numbers);
     *codes = (struct function_codes){0};
 }
 
@@ -190,77 +184,22 @@ static int table_find(struct function_table *t, const char *description,
     return GPUPROF_NO_MEMORY;
 }
 
-static uint32_t list_hash(const void *item)
-{
-    const struct code_list *list = item;
-    uint32_t hash = list->count;
-    for (uint32_t i = 0; i < list->count; i++)
-        hash = (hash ^ (list->functions[i] ? list->functions[i]->index + 1 : 0)) * 16777619u;
-    return hash ^ hash >> 15;
-}
-
-static bool same_list(const void *a, const void *b)
-{
-    const struct code_list *x = a, *y = b;
-    return x->count == y->count &&
-           memcmp(x->functions, y->functions, x->count * sizeof *x->functions) == 0;
-}
-
-static const struct number_kind list_kind = {
-    .item_bytes = sizeof(struct code_list), .hash = list_hash, .same = same_list};
-
-int function_codes_share(struct function_table *t, struct function_codes *codes)
-{
-    struct code_list list = {codes->functions, codes->count};
-    if (!codes->count)
-        return 0;
-    uint32_t before = t->list_count;
-    int64_t number =
-        NUMBER_ADD(&t->list_numbers, &list_kind, t->lists, t->list_count, UINT32_MAX, &list);
-    if (number < 0)
-        return (int)number;
-    if (t->list_count == before)
-        free(codes->functions);
-    codes->functions = t->lists[number - 1].functions;
-    codes->shared = true;
-    return 0;
-}
-
-/* Makes room for `code` in a list that the process owns. */
-static int codes_reserve(struct function_codes *codes, unsigned code)
-{
-    uint32_t count = codes->count ? codes->count : 256;
-    while (count <= code)
-        count *= 2;
-    if (count == codes->count && !codes->shared)
-        return 0;
-    const struct function **own =
-        realloc(codes->shared ? NULL : codes->functions, count * sizeof *own);
-    if (!own)
-        return GPUPROF_NO_MEMORY;
-    if (codes->shared)
-        memcpy(own, codes->functions, codes->count * sizeof *own);
-    memset(own + codes->count, 0, (count - codes->count) * sizeof *own);
-    *codes = (struct function_codes){.functions = own, .count = count};
-    return 0;
-}
+#define CODES_STEP 128 /* codes that a list grows by */
 
 static int codes_set(struct function_codes *codes, unsigned code, const struct function *f)
 {
     if (code >= FUNCTION_CODES_MAX)
         return GPUPROF_LIMIT;
-    int error = codes_reserve(codes, code);
-    if (error == 0)
-        codes->functions[code] = f;
-    return error;
-}
-
-static int function_table_describe(struct function_table *t, struct function_codes *codes,
-                                   unsigned code, const char *description)
-{
-    const struct function *f;
-    int error = table_find(t, description, &f);
-    return error < 0 ? error : codes_set(codes, code, f);
+    if (code >= codes->count) {
+        uint32_t count = (code / CODES_STEP + 1) * CODES_STEP;
+        uint16_t *numbers = reallocarray(codes->numbers, count, sizeof *numbers);
+        if (!numbers)
+            return GPUPROF_NO_MEMORY;
+        memset(numbers + codes->count, 0, (count - codes->count) * sizeof *numbers);
+        *codes = (struct function_codes){numbers, count, codes->is_own};
+    }
+    codes->numbers[code] = (uint16_t)(f->index + 1);
+    return 0;
 }
 
 int function_describe(struct function_table *t, struct function_codes *codes, unsigned code,
@@ -271,52 +210,38 @@ int function_describe(struct function_table *t, struct function_codes *codes, un
         return GPUPROF_DAMAGED;
     memcpy(description, text, length);
     description[length] = '\0';
-    return function_table_describe(t, codes, code, description);
+    const struct function *f;
+    int error = table_find(t, description, &f);
+    return error < 0 ? error : codes_set(codes, code, f);
 }
 
 void function_set_callback(struct function_table *t, const struct function_codes *codes,
                            unsigned code, uint64_t callback)
 {
-    if (code < codes->count && codes->functions[code] && callback <= UINT32_MAX)
-        t->functions[codes->functions[code]->index]->callback = (uint32_t)callback;
+    if (code < codes->count && codes->numbers[code] && callback <= UINT32_MAX)
+        t->functions[codes->numbers[code] - 1]->callback = (uint32_t)callback;
 }
 
-static int find_builtin(struct function_table *t, unsigned code)
+/* Writes the description of this build's function. */
+static void describe_own(unsigned code, char text[static FUNCTION_BYTES_MAX + 1])
 {
     const struct api_function *api = &api_functions[code];
-    char text[FUNCTION_BYTES_MAX + 1];
-    int at = snprintf(text, sizeof text, "%s|%s|%s|", api->symbol, api_domain_name(api->domain),
-                      api_class_name(api->class));
+    int at = snprintf(text, FUNCTION_BYTES_MAX + 1, "%s|%s|%s|", api->symbol,
+                      api_domain_name(api->domain), api_class_name(api->class));
     for (unsigned i = 0; i < api->arg_count && at < FUNCTION_BYTES_MAX; i++)
-        at += snprintf(text + at, sizeof text - (size_t)at, "%s%s:%s", i ? "," : "",
+        at += snprintf(text + at, FUNCTION_BYTES_MAX + 1 - (size_t)at, "%s%s:%s", i ? "," : "",
                        arg_kind_name(api->args[i].kind), api->args[i].label);
-    return table_find(t, text, &t->builtin[code]);
-}
-
-int function_builtin(struct function_table *t, struct function_codes *codes)
-{
-    if (!t->builtin)
-        t->builtin = calloc(API_FUNCTION_COUNT, sizeof *t->builtin);
-    if (!t->builtin)
-        return GPUPROF_NO_MEMORY;
-    for (unsigned code = 0; code < API_FUNCTION_COUNT; code++) {
-        if (code < codes->count && codes->functions[code])
-            continue;
-        int error = t->builtin[code] ? 0 : find_builtin(t, code);
-        if (error == 0)
-            error = codes_set(codes, code, t->builtin[code]);
-        if (error == GPUPROF_NO_MEMORY)
-            return error;
-    }
-    return 0;
 }
 
 __attribute__((noinline)) const struct function *
 function_made_up(struct function_table *t, struct function_codes *codes, unsigned code)
 {
-    char text[64];
+    char text[FUNCTION_BYTES_MAX + 1];
     const struct function *f;
-    snprintf(text, sizeof text, "function_%u|?|?|", code);
+    if (codes->is_own && code < API_FUNCTION_COUNT)
+        describe_own(code, text);
+    else
+        snprintf(text, sizeof text, "function_%u|?|?|", code);
     int error = table_find(t, text, &f);
     if (error == GPUPROF_LIMIT)
         error = table_find(t, others, &f);

@@ -18,7 +18,7 @@
 #include "record.h"
 
 #define FUNCTION_CODES_MAX  4096  /* codes of one process */
-#define FUNCTIONS_MAX       65536 /* of all processes; the last one represents all further ones */
+#define FUNCTIONS_MAX       65535 /* of all processes; the last one represents all further ones */
 #define FUNCTION_BYTES_MAX  1024  /* longest description */
 #define FUNCTION_DOMAIN_ANY 255   /* the description names a domain or class unknown here */
 
@@ -113,12 +113,6 @@ static inline bool function_stream(const struct function *f, const struct record
     return found;
 }
 
-/* The functions of all codes of a process. */
-struct code_list {
-    const struct function **functions; /* owned */
-    uint32_t count;
-};
-
 /* Whether the value is an unknown device. (In a hint, all bits set mean the host.) */
 static inline bool function_lacks_device(const struct function *f, unsigned kind, uint64_t value)
 {
@@ -129,18 +123,13 @@ struct function_table {
     struct function **functions; /* owned, by index */
     uint32_t count;
     struct number_set numbers;
-    struct code_list *lists; /* owned: lists that processes share */
-    uint32_t list_count;
-    struct number_set list_numbers;
-    const struct function *
-        *builtin; /* owned, by code: functions of this build's table; NULL: not built yet */
 };
 
-/* Per process: code -> function. */
+/* Per process: code -> function. Memory: 2 bytes for each code up to the largest one. */
 struct function_codes {
-    const struct function **functions; /* NULL where the code is unknown */
+    uint16_t *numbers; /* owned: index + 1 of a function; 0: unknown */
     uint32_t count;
-    bool shared; /* the table owns the list; else this struct */
+    bool is_own; /* the process had this build's table, which describes the other codes */
 };
 
 void function_table_release(struct function_table *t);
@@ -156,15 +145,6 @@ int function_describe(struct function_table *t, struct function_codes *codes, un
 void function_set_callback(struct function_table *t, const struct function_codes *codes,
                            unsigned code, uint64_t callback);
 
-/* Adds missing codes from the table of this build. Returns 0 or GPUPROF_NO_MEMORY. */
-int function_builtin(struct function_table *t, struct function_codes *codes);
-
-/*
- * Shares equal lists: processes recorded by the same gpuprof have the same codes, so the table owns
- * the first list and frees the others. Returns 0 or GPUPROF_NO_MEMORY.
- */
-int function_codes_share(struct function_table *t, struct function_codes *codes);
-
 void function_codes_release(struct function_codes *codes);
 
 /* The function for a code without a description. */
@@ -178,8 +158,8 @@ const struct function *function_made_up(struct function_table *t, struct functio
 static inline const struct function *function_of(struct function_table *t,
                                                  struct function_codes *codes, unsigned code)
 {
-    const struct function *f = code < codes->count ? codes->functions[code] : NULL;
-    return f ? f : function_made_up(t, codes, code);
+    uint32_t number = code < codes->count ? codes->numbers[code] : 0;
+    return number ? t->functions[number - 1] : function_made_up(t, codes, code);
 }
 
 /*

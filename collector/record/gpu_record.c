@@ -7,76 +7,37 @@
 
 #define VOLUME_MAX (1ull << 62)
 
-#define CHOOSE(table, value, other)                                                                \
-    ((value) < sizeof(table) / sizeof(table)[0] ? (table)[value] : (other))
+/* Defines NAME_text: the words of values from 0 on; other values have the first word. */
+#define WORDS(name, ...)                                                                           \
+    const char *name##_text(uint64_t value)                                                        \
+    {                                                                                              \
+        static const char *const words[] = {__VA_ARGS__};                                          \
+        return words[value < sizeof words / sizeof words[0] ? value : 0];                          \
+    }
+WORDS(copy_kind, "unknown", "HtoD", "DtoH", "HtoA", "AtoH", "AtoA", "AtoD", "DtoA", "DtoD", "HtoH",
+      "PtoP")
+WORDS(memory_kind, "Unknown", "Pageable", "Pinned", "Device", "Array", "Managed", "Device Static",
+      "Managed Static")
+WORDS(sync_kind, "Sync", "Event Sync", "Stream Wait Event", "Stream Sync", "Context Sync")
+WORDS(memory_operation, "unknown", "allocate", "release")
+WORDS(pool_operation, "unknown", "create", "destroy", "trim")
+WORDS(object_kind, "unknown", "process", "thread", "device", "context", "stream")
+WORDS(payload_type, "none", "u64", "i64", "double", "u32", "i32", "float")
+static WORDS(label, "unknown", "domain", "string", "category",
+             "thread") static WORDS(later_overhead, "Overhead", "Buffer Flush", "Instrumentation",
+                                    "Resource", "Runtime Triggered Module Loading",
+                                    "Lazy Function Loading", "Command Buffer Full",
+                                    "Activity Buffer Request", "UVM Activity Init")
 
-const char *copy_kind_text(uint64_t kind)
-{
-    static const char *const names[] = {"unknown", "HtoD", "DtoH", "HtoA", "AtoH", "AtoA",
-                                        "AtoD",    "DtoA", "DtoD", "HtoH", "PtoP"};
-    return CHOOSE(names, kind, "unknown");
-}
-
-const char *memory_kind_text(uint64_t kind)
-{
-    static const char *const names[] = {"Unknown", "Pageable", "Pinned",        "Device",
-                                        "Array",   "Managed",  "Device Static", "Managed Static"};
-    return CHOOSE(names, kind, "Unknown");
-}
-
-const char *sync_kind_text(uint64_t kind)
-{
-    static const char *const names[] = {"Sync", "Event Sync", "Stream Wait Event", "Stream Sync",
-                                        "Context Sync"};
-    return CHOOSE(names, kind, "Sync");
-}
-
-const char *overhead_kind_text(uint64_t kind)
+    const char *overhead_kind_text(uint64_t kind)
 {
     /* CUPTI numbers the first kind 1 and all others in steps of 65536. */
-    static const char *const names[] = {"Overhead",
-                                        "Buffer Flush",
-                                        "Instrumentation",
-                                        "Resource",
-                                        "Runtime Triggered Module Loading",
-                                        "Lazy Function Loading",
-                                        "Command Buffer Full",
-                                        "Activity Buffer Request",
-                                        "UVM Activity Init"};
-    if (kind == 1)
-        return "Driver Compiler";
-    return kind & 0xffff ? names[0] : CHOOSE(names, kind >> 16, names[0]);
-}
-
-const char *memory_operation_text(uint64_t operation)
-{
-    static const char *const names[] = {"unknown", "allocate", "release"};
-    return CHOOSE(names, operation, "unknown");
-}
-
-const char *pool_operation_text(uint64_t operation)
-{
-    static const char *const names[] = {"unknown", "create", "destroy", "trim"};
-    return CHOOSE(names, operation, "unknown");
-}
-
-const char *object_kind_text(uint64_t kind)
-{
-    static const char *const names[] = {"unknown", "process", "thread",
-                                        "device",  "context", "stream"};
-    return CHOOSE(names, kind, "unknown");
-}
-
-const char *payload_type_text(uint64_t type)
-{
-    static const char *const names[] = {"none", "u64", "i64", "double", "u32", "i32", "float"};
-    return CHOOSE(names, type, "unknown");
+    return kind == 1 ? "Driver Compiler" : later_overhead_text(kind & 0xffff ? 0 : kind >> 16);
 }
 
 const char *label_kind_text(uint64_t kind)
 {
-    static const char *const names[] = {"unknown", "domain", "string", "category", "thread"};
-    return CHOOSE(names, kind, kind >= 0x10000 ? "resource" : "unknown");
+    return kind >= 0x10000 ? "resource" : label_text(kind);
 }
 
 char *copy_title(uint64_t kind, uint64_t source, uint64_t destination, char *text)

@@ -84,8 +84,7 @@ const char *label_kind_text(uint64_t kind);
 char *copy_title(uint64_t kind, uint64_t source, uint64_t destination, char *text);
 char *set_title(uint64_t kind, char *text);
 
-/* The title of a record without a text of its own, perhaps in `text`; NULL: none. For a kernel, the
- * title if its name is not known. */
+/* The title of a record without a text, or of a nameless kernel, perhaps in `text`; NULL: none. */
 const char *record_title(const struct record *r, char text[GPU_TITLE_BYTES]);
 
 /* The threads of a dim3 (x | y << 32 | z << 48), cut at 2^62. */

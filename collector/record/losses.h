@@ -28,6 +28,7 @@ struct loss_info {
     enum loss_weight weight;
     bool is_count;
     bool leaves_out; /* counts what is recorded in part on purpose, which is no loss */
+    bool is_found;   /* a file that recover wrote says it */
 };
 
 /* The rows: first those of struct losses, then the counters. */

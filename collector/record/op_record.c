@@ -101,24 +101,17 @@ static const char *op_type_text(unsigned type)
 
 /* ---- JSON as in PyTorch's traces ------------------------------------------------------------- */
 
-static char *op_record_put_text(char *out, const char *text)
-{
-    size_t length = strlen(text);
-    memcpy(out, text, length);
-    return out + length;
-}
-
 /* Ends a list; `separator` is what would precede the next element. */
 static char *op_record_put_end(char *out, const char *separator)
 {
-    return op_record_put_text(out, *separator == '[' ? "[]" : "]");
+    return stpcpy(out, *separator == '[' ? "[]" : "]");
 }
 
 static char *put_sizes(char *out, const struct op_value *value)
 {
     const char *separator = "[";
     for (uint32_t i = 0; value->kind == OP_TENSOR && i < value->count; i++) {
-        out = json_decimal(op_record_put_text(out, separator), value->sizes[i]);
+        out = json_decimal(stpcpy(out, separator), value->sizes[i]);
         separator = ", ";
     }
     return op_record_put_end(out, separator);
@@ -160,17 +153,17 @@ static char *put_type(char *out, struct op_values *v, const struct op_value *val
     else if (value->kind == OP_LIST)
         type = is_all(*v, is_number) ? "ScalarList" : is_all(*v, is_tensor) ? "TensorList" : "";
     *out++ = '"';
-    return op_record_put_text(op_record_put_text(out, type ? type : ""), "\"");
+    return stpcpy(stpcpy(out, type ? type : ""), "\"");
 }
 
 /* Whole floating-point numbers end with a point, as PyTorch prints them. */
 static char *op_record_put_number(char *out, const struct op_value *value)
 {
     if (value->kind == OP_BOOL)
-        return op_record_put_text(out, value->number ? "True" : "False");
+        return stpcpy(out, value->number ? "True" : "False");
     if (value->kind == OP_INT) {
         uint64_t number = (uint64_t)value->number;
-        return json_decimal(value->number < 0 ? op_record_put_text(out, "-") : out,
+        return json_decimal(value->number < 0 ? stpcpy(out, "-") : out,
                             value->number < 0 ? -number : number);
     }
     if (fabs(value->fraction) < PRINTED_WHOLE_MAX && trunc(value->fraction) == value->fraction)
@@ -186,7 +179,7 @@ static char *op_record_put_numbers(char *out, struct op_values *v, const struct 
     *out++ = '"';
     if (value->kind == OP_LIST && is_all(*v, is_kept)) {
         for (; v->list_left && op_values_next(v, &part) > 0; separator = ", ")
-            out = op_record_put_number(op_record_put_text(out, separator), &part);
+            out = op_record_put_number(stpcpy(out, separator), &part);
         out = op_record_put_end(out, separator);
     } else if (is_kept(value->kind)) {
         out = op_record_put_number(out, value);
@@ -206,7 +199,7 @@ static char *put_dims(char *out, struct op_values *v, const struct op_value *val
     while (v->list_left && op_values_next(v, &part) > 0) {
         if (!is_shown || part.kind == OP_CUT)
             continue;
-        out = put_sizes(op_record_put_text(out, separator), &part);
+        out = put_sizes(stpcpy(out, separator), &part);
         separator = ", ";
     }
     return op_record_put_end(out, separator);
@@ -220,7 +213,7 @@ static char *put_values(char *out, const char *bytes, uint32_t byte_count,
     struct op_value value;
     const char *separator = "[";
     while (op_values_next(&v, &value) > 0 && value.kind != OP_CUT) {
-        out = put(op_record_put_text(out, separator), &v, &value);
+        out = put(stpcpy(out, separator), &v, &value);
         while (v.list_left && op_values_next(&v, &value) > 0)
             ;
         separator = ", ";

@@ -40,12 +40,10 @@ void thread_table_release(struct thread_table *t);
 /* The thread of that number or NULL. */
 struct thread *thread_find(struct thread_table *t, uint32_t number);
 
-/* The thread of that tid: the last one that had it; NULL: none recorded anything. Call it once all
- * threads are there. */
+/* The last thread with that tid, or NULL. Call it once all threads are there. */
 struct thread *thread_of_tid(struct thread_table *t, uint64_t tid);
 
-/* The thread of that number, added if it is new; NULL: no memory or more than THREADS_MAX, as
- * thread_get_error says. */
+/* The thread of that number, perhaps a new one. NULL: as thread_get_error says. */
 struct thread *thread_get(struct thread_table *t, uint32_t number);
 int thread_get_error(const struct thread_table *t);
 

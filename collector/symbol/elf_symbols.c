@@ -193,11 +193,9 @@ static const char *symbol_name(const struct elf_symbols *s, uint64_t address)
     return NULL;
 }
 
-/* ---- opening ---------------------------------------------------------------------------------
- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
-/* Opens a regular file, or returns -1. Paths come from a recording, so opening must not have side
- * effects. */
+/* Opens a regular file, or returns -1. A recording names it: opening has no side effects. */
 static int open_regular(const char *path)
 {
     struct stat status;
@@ -302,11 +300,9 @@ bool elf_symbols_has_dwarf(const struct elf_symbols *s)
     return s->unit_count > 0;
 }
 
-/* ---- finding ---------------------------------------------------------------------------------
- */
+/* ---- finding --------------------------------------------------------------------------------- */
 
-/* Fills in the function and the ones inlined at the address, outermost first; returns their
- * number. */
+/* Fills in the function and those inlined at the address, outermost first; returns the count. */
 static unsigned inlined_chain(const Dwarf_Die *function, uint64_t address, Dwarf_Die *chain)
 {
     unsigned count = 1;
@@ -332,8 +328,7 @@ static unsigned inlined_chain(const Dwarf_Die *function, uint64_t address, Dwarf
     return count;
 }
 
-/* `symbol` (NULL: none) is the symbol table's name: only that has the linkage name of a lambda or a
- * local function. */
+/* `symbol` (or NULL): only the symbol table has the linkage name of a lambda. */
 static const char *die_name(Dwarf_Die *die, const char *symbol)
 {
     Dwarf_Attribute attribute;

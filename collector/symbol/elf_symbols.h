@@ -31,16 +31,14 @@ struct elf_request {
 
 struct elf_symbols;
 
-/* Opens the file. Returns an enum elf_status; only ELF_USABLE sets *symbols, which the caller
- * owns. */
+/* Opens the file. Returns an enum elf_status; ELF_USABLE sets *symbols, owned by the caller. */
 int elf_symbols_open(struct elf_symbols **symbols, const struct elf_request *request);
 void elf_symbols_free(struct elf_symbols *s);
 
 /* Returns true if the file, or one beside it, has debugging information. */
 bool elf_symbols_has_dwarf(const struct elf_symbols *s);
 
-/* Receives a function as the file names it (mangled); NULL: unknown, also for file; line 0:
- * unknown. */
+/* Receives a function as the file names it (mangled). NULL, or line 0: unknown. */
 typedef void elf_symbol_fn(void *context, const char *function, const char *file, unsigned line,
                            bool inlined);
 

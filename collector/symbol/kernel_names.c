@@ -125,17 +125,12 @@ int kernel_name_intern_shown(struct kernel_names *names, const char *text, const
 /* For a handle whose name was removed. */
 static const struct kernel_name nameless;
 
-static struct key kernel_names_key_of(uint64_t handle)
-{
-    return (struct key){.a = handle};
-}
-
 int kernel_name_set(struct kernel_names *names, struct kernel_handles *handles, uint64_t handle,
                     const uint8_t *text, size_t length)
 {
     const struct kernel_name *name = NULL;
     int error = length ? kernel_name_intern(names, text, length, &name) : 0;
-    bool is_new = !key_map_get(&handles->names, kernel_names_key_of(handle));
+    bool is_new = !key_map_get(&handles->names, (struct key){.a = handle});
     if (error < 0 || (!name && is_new))
         return error;
     if (is_new &&
@@ -145,12 +140,12 @@ int kernel_name_set(struct kernel_names *names, struct kernel_handles *handles, 
     }
     names->handle_count += is_new;
     handles->names.count_max = KERNEL_HANDLES_MAX;
-    return key_map_set(&handles->names, kernel_names_key_of(handle),
+    return key_map_set(&handles->names, (struct key){.a = handle},
                        (uintptr_t)(name ? name : &nameless));
 }
 
 const struct kernel_name *kernel_name_of(const struct kernel_handles *handles, uint64_t handle)
 {
-    uintptr_t at = key_map_get(&handles->names, kernel_names_key_of(handle));
+    uintptr_t at = key_map_get(&handles->names, (struct key){.a = handle});
     return at == (uintptr_t)&nameless ? NULL : (const struct kernel_name *)at;
 }

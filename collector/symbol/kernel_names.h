@@ -66,8 +66,7 @@ void kernel_handles_release(struct kernel_names *names, struct kernel_handles *h
 int kernel_name_set(struct kernel_names *names, struct kernel_handles *handles, uint64_t handle,
                     const uint8_t *text, size_t length);
 
-/* Finds or adds the only copy of a name; *found is NULL at a limit. Returns 0 or
- * GPUPROF_NO_MEMORY. */
+/* Finds or adds a name's only copy; NULL at a limit. Returns 0 or GPUPROF_NO_MEMORY. */
 int kernel_name_intern(struct kernel_names *names, const uint8_t *text, size_t length,
                        const struct kernel_name **found);
 

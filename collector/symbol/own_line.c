@@ -28,20 +28,12 @@ static bool own_line_is_word(const char *text, size_t length, const char *word)
     return strlen(word) == length && memcmp(text, word, length) == 0;
 }
 
-/* Matches "python3.11", "python3.13t", "pypy3.10": below lib, these are folders of a standard
- * library. */
+/* Matches "python3.11", "python3.13t", "pypy3.10": standard libraries below lib. */
 static bool is_version(const char *text, size_t length)
 {
     size_t name = begins(text, "python") ? 6 : begins(text, "pypy") ? 4 : 0;
     return name && length > name && own_line_is_digit(text[name]) &&
            memchr(text, '.', length) != NULL;
-}
-
-/* Matches "python311.zip". */
-static bool is_zipped_library(const char *text, size_t length)
-{
-    return begins(text, "python") && length > 6 && own_line_is_digit(text[6]) &&
-           ends(text, length, ".zip");
 }
 
 /* Returns true if a folder of the path is for packages or a standard library. */
@@ -51,7 +43,7 @@ static bool is_in_library(const char *path)
     for (size_t length; *path; path += length + (path[length] == '/')) {
         length = strcspn(path, "/");
         if (own_line_is_word(path, length, "site-packages") ||
-            own_line_is_word(path, length, "dist-packages") || is_zipped_library(path, length))
+            own_line_is_word(path, length, "dist-packages"))
             return true;
         bool is_folder = path[length] == '/';
         if (is_folder && (ends(path, length, ".egg") || (in_lib && is_version(path, length))))
@@ -187,17 +179,6 @@ static const char *identifier_of(const char *text, size_t *length)
     }
 }
 
-/* Compares the kernel's "_Z5scalePf" with the host's, "_ZL5scalePf" if it is static. */
-static bool same_mangled(const char *host, const char *kernel)
-{
-    for (; *host && *host != '.'; host++)
-        if (*host == *kernel)
-            kernel++;
-        else if (*host != 'L')
-            return false;
-    return !*kernel || *kernel == '(';
-}
-
 /* Returns true if the mangled name contains the identifier. */
 static bool has_identifier(const char *mangled, const char *name, size_t length)
 {
@@ -216,8 +197,7 @@ static bool is_host_side(const struct kernel_name *function, const char *kernel)
     const char *name = identifier_of(function->shown, &length);
     if (!begins(kernel, MANGLED)) /* from a template's wrapper */
         return length && strncmp(kernel, name, length) == 0 && strchr("<(", kernel[length]);
-    return begins(function->raw, MANGLED) ? same_mangled(function->raw, kernel)
-                                          : has_identifier(kernel, name, length);
+    return has_identifier(kernel, name, length);
 }
 
 static bool is_of_headers(const char *path)

@@ -11,14 +11,13 @@
 
 /*
  * Returns true unless the file (Python's co_filename) belongs to a Python standard library
- * (lib/python3.N, its zip, frozen modules) or to an installed package (site-packages,
+ * (lib/python3.N, frozen modules) or to an installed package (site-packages,
  * dist-packages, eggs), or a package generated it ("<eval_with_key>.3"). Typed code ("<stdin>",
  * "<string>", a notebook's cells) is the user's.
  */
 bool own_python_file(const char *path);
 
-/* Returns true for the program or a shared library that belongs to neither the system, CUDA,
- * Python, a package nor gpuprof. */
+/* Returns true for the program or a library not of the system, CUDA, Python or a package. */
 bool own_module(const char *path);
 
 /* Whether a module is Python's interpreter, or a system library that it may call itself. */

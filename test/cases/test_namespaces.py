@@ -78,21 +78,6 @@ def notes(collector, data, before=()):
                          if row["kind"] == "note"}
 
 
-@pytest.mark.parametrize("shifted", ["recorder", "reader"])
-def test_running_in_another_time_namespace(library, collector, tmp_path, shifted):
-    """/proc shows the start time as the reader's clock has it: the live file stays all the same."""
-    before = need(SHIFTED)
-    recorder, reader = (before, ()) if shifted == "recorder" else ((), before)
-    with Recorded(library, tmp_path, *recorder) as recorded:
-        stderr, found = notes(collector, recorded.data, before=reader)
-        assert "killed" not in stderr and found & {"running", "may_run"}
-        assert len(recorded.lives()) == 1 and not list(recorded.data.glob("*.live"))
-        recorded.kill()
-        stderr, found = notes(collector, recorded.data, before=reader)
-        assert "the process was killed" in stderr and not found & {"running", "may_run"}
-        assert not recorded.lives() and len(list(recorded.data.glob("*.live"))) == 1
-
-
 def test_running_in_another_pid_namespace(library, collector, tmp_path):
     """Nobody out here knows its pid in there."""
     with Recorded(library, tmp_path, *need(PID)) as recorded:

@@ -32,7 +32,7 @@ SENTENCES = (("formats/settings.def", "SETTING", "setting", (9,)),
              ("collector/cli/limits.def", "GROWING", "advice", (4,)),
              ("collector/cli/json_keys.def", "JSON_KEY", "column", (1,)),
              ("collector/export/event_columns.def", "EVENT_COLUMN", "column", (2,)),
-             ("collector/record/losses.def", "LOSS", "loss", (4,)),
+             ("collector/record/losses.def", "LOSS", "loss", (5,)),
              ("collector/export/stats_reports.def", "STATS_REPORT", "note", (4,)),
              ("formats/counters.def", "COUNTER", "loss", (3,)))
 BANNED = re.compile("|".join((
