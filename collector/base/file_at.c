@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/new_text.h"
 #include "error.h"
 #include "stream.h"
 
@@ -74,15 +75,28 @@ int file_copy_at(int from, uint64_t offset, int to, uint64_t to_offset, uint64_t
     return 0;
 }
 
-bool file_first_line(const char *path, char *line, size_t capacity)
+ssize_t file_head(const char *path, void *data, size_t count)
 {
     struct stat status;
-    ssize_t length = -1;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (fd >= 0 && fstat(fd, &status) == 0 && S_ISREG(status.st_mode))
-        length = file_read_at(fd, 0, line, capacity - 1);
+    ssize_t got = fd < 0 || fstat(fd, &status) < 0 ? GPUPROF_IO
+                  : !S_ISREG(status.st_mode)       ? GPUPROF_NOT_OURS
+                                                   : file_read_at(fd, 0, data, count);
+    file_close(fd);
+    return got;
+}
+
+void file_close(int fd)
+{
+    int saved = errno;
     if (fd >= 0)
         close(fd);
+    errno = saved;
+}
+
+bool file_first_line(const char *path, char *line, size_t capacity)
+{
+    ssize_t length = file_head(path, line, capacity - 1);
     line[length > 0 ? length : 0] = '\0';
     line[strcspn(line, "\r\n")] = '\0';
     return length > 0;
@@ -112,16 +126,21 @@ int file_unnamed(void)
     return fd;
 }
 
-/* ---- folders
- * -------------------------------------------------------------------------------------- */
+/* ---- folders --------------------------------------------------------------------------------- */
+
+/* Returns the path of a name in the folder, in new memory; NULL: no memory. */
+static char *path_in(const char *folder, const char *name)
+{
+    size_t length = strlen(folder);
+    return text_printf("%s%s%s", folder, length && folder[length - 1] == '/' ? "" : "/", name);
+}
 
 static int path_add(struct path_list *list, const char *folder, const char *name)
 {
     if (list->count == PATH_LIST_MAX)
         return GPUPROF_LIMIT;
-    char *path = NULL;
-    size_t length = strlen(folder);
-    if (asprintf(&path, "%s%s%s", folder, length && folder[length - 1] == '/' ? "" : "/", name) < 0)
+    char *path = path_in(folder, name);
+    if (!path)
         return GPUPROF_NO_MEMORY;
     int error = ARRAY_PUSH(list->paths, list->count, &path);
     if (error < 0)
@@ -153,37 +172,20 @@ static bool has_stream(const char *folder)
     return found;
 }
 
-uint32_t path_list_below(const char *folder, char **newest, bool *is_used)
+uint32_t path_list_below(const char *folder, char **first)
 {
     uint32_t found = 0;
-    struct timespec latest = {0};
-    size_t length = strlen(folder);
     DIR *dir = opendir(folder);
     struct dirent *entry;
-    *newest = NULL;
-    *is_used = false;
+    *first = NULL;
     for (uint32_t i = 0; dir && i < PATH_BELOW_MAX && (entry = readdir(dir)); i++) {
-        char *path;
-        struct stat st;
-        if (entry->d_name[0] == '.')
-            continue;
-        *is_used = true;
-        if (asprintf(&path, "%s%s%s", folder, length && folder[length - 1] == '/' ? "" : "/",
-                     entry->d_name) < 0)
-            break;
-        bool is_data = stat(path, &st) == 0 && S_ISDIR(st.st_mode) && has_stream(path);
-        bool is_later =
-            is_data &&
-            (!*newest || st.st_mtim.tv_sec > latest.tv_sec ||
-             (st.st_mtim.tv_sec == latest.tv_sec && st.st_mtim.tv_nsec > latest.tv_nsec));
+        char *path = entry->d_name[0] == '.' ? NULL : path_in(folder, entry->d_name);
+        bool is_data = path && has_stream(path);
         found += is_data;
-        if (is_later) {
-            free(*newest);
-            *newest = path;
-            latest = st.st_mtim;
-        } else {
+        if (is_data && !*first)
+            *first = path;
+        else
             free(path);
-        }
     }
     if (dir)
         closedir(dir);

@@ -20,8 +20,14 @@ int file_write_at(int fd, uint64_t offset, const void *data, size_t count);
 /* Copies `count` bytes from one file to another. Returns 0 or GPUPROF_IO (errno). */
 int file_copy_at(int from, uint64_t offset, int to, uint64_t to_offset, uint64_t count);
 
-/* Reads the first line of a regular file without its newline, cut to fit; "" without a file.
- * Returns true if it read something. */
+/* Closes the file unless `fd` is negative; keeps errno. */
+void file_close(int fd);
+
+/* Reads the first bytes of a file that is not open. Returns their number, GPUPROF_IO (errno), or
+ * GPUPROF_NOT_OURS if it is not a regular file. */
+ssize_t file_head(const char *path, void *data, size_t count);
+
+/* Reads the first line of a regular file, cut to fit. Returns false and "" if there is none. */
 bool file_first_line(const char *path, char *line, size_t capacity);
 
 /* Returns $TMPDIR or /tmp, as a view. */
@@ -44,11 +50,8 @@ struct path_list {
 int path_list_read(struct path_list *list, const char *folder);
 void path_list_release(struct path_list *list);
 
-/*
- * Returns how many subfolders of `folder` have stream files. *newest is the one modified last
- * (owned; NULL: none). Skips unreadable folders and names that begin with a dot. Sets *is_used if
- * the folder has anything else in it.
- */
-uint32_t path_list_below(const char *folder, char **newest, bool *is_used);
+/* Returns how many subfolders of `folder` have stream files, without those whose names begin with a
+ * dot. *first is one of them (owned; NULL: none). */
+uint32_t path_list_below(const char *folder, char **first);
 
 #endif

@@ -20,21 +20,13 @@ uint64_t histogram_rows_max(uint64_t bytes)
     return ROWS_FREE + bytes / ROW_FILE_BYTES;
 }
 
-/* Returns the nearest bucket of the row closest to `row` that exists. */
-static uint64_t *nearest_bucket(struct histogram *h, unsigned row)
-{
-    for (unsigned distance = 1;; distance++) {
-        if (row >= distance && h->rows[row - distance])
-            return &h->rows[row - distance][HISTOGRAM_BUCKETS - 1];
-        if (row + distance < HISTOGRAM_ROWS && h->rows[row + distance])
-            return &h->rows[row + distance][0];
-    }
-}
-
 uint64_t *histogram_make(struct histogram *h, unsigned row, unsigned bucket, uint64_t *rows_left)
 {
-    if (!*rows_left && h->count)
-        return nearest_bucket(h, row);
+    unsigned first = 0;
+    while (first < HISTOGRAM_ROWS && !h->rows[first])
+        first++;
+    if (!*rows_left && first < HISTOGRAM_ROWS)
+        return h->rows[first];
     *rows_left -= *rows_left > 0;
     h->rows[row] = calloc(HISTOGRAM_BUCKETS, sizeof *h->rows[row]);
     return h->rows[row] ? &h->rows[row][bucket] : NULL;

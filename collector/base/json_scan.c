@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/json_scan.h"
 
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 static bool is_space(char c)
@@ -77,27 +79,6 @@ struct json_piece json_member(struct json_piece object, const char *key)
     return (struct json_piece){NULL, 0};
 }
 
-static unsigned hex_digit(char c)
-{
-    return c >= 'a'   ? (unsigned)(c - 'a') + 10
-           : c >= 'A' ? (unsigned)(c - 'A') + 10
-                      : (unsigned)(c - '0');
-}
-
-/* gpuprof escapes only control characters like this; this writes at most three bytes. */
-static char *put_utf8(char *out, unsigned code)
-{
-    if (code < 0x80) {
-        *out++ = (char)code;
-        return out;
-    }
-    if (code >= 0x800)
-        *out++ = (char)(0xE0 | code >> 12);
-    *out++ = (char)(code >= 0x800 ? 0x80 | (code >> 6 & 63) : 0xC0 | code >> 6);
-    *out++ = (char)(0x80 | (code & 63));
-    return out;
-}
-
 size_t json_unescape(struct json_piece string, char *out)
 {
     static const char from[] = "bfnrt", to[] = "\b\f\n\r\t";
@@ -115,10 +96,9 @@ size_t json_unescape(struct json_piece string, char *out)
             break;
         const char *known = strchr(from, p[1]);
         if (p[1] == 'u' && end - p >= 6) {
-            unsigned code = 0;
-            for (unsigned i = 2; i < 6; i++)
-                code = code << 4 | (hex_digit(p[i]) & 15);
-            out = put_utf8(out, code);
+            const char digits[] = {p[2], p[3], p[4], p[5], '\0'};
+            unsigned long code = strtoul(digits, NULL, 16);
+            *out++ = code < 0x80 ? (char)code : '?'; /* gpuprof escapes only control characters */
             p += 6;
         } else {
             *out++ = known && *known ? to[known - from] : p[1];
@@ -128,45 +108,28 @@ size_t json_unescape(struct json_piece string, char *out)
     return (size_t)(out - begin);
 }
 
+#define NUMBER_BYTES 32 /* of a number's text and its terminator; longer ones are cut */
+
+static char *number_text(struct json_piece piece, char text[static NUMBER_BYTES])
+{
+    size_t length = piece.length < NUMBER_BYTES ? piece.length : NUMBER_BYTES - 1;
+    memcpy(text, piece.at, length);
+    text[length] = '\0';
+    return text;
+}
+
 bool json_whole(struct json_piece piece, int64_t *value)
 {
-    size_t at = json_is(piece, '-');
-    uint64_t sum = 0;
-    if (at == piece.length || piece.length - at > 19)
-        return false;
-    for (size_t i = at; i < piece.length; i++) {
-        if (piece.at[i] < '0' || piece.at[i] > '9')
-            return false;
-        sum = 10 * sum + (uint64_t)(piece.at[i] - '0');
-    }
-    if (sum > INT64_MAX)
-        return false;
-    *value = at ? -(int64_t)sum : (int64_t)sum;
-    return true;
+    char text[NUMBER_BYTES], *end;
+    errno = 0;
+    *value = strtoll(number_text(piece, text), &end, 10);
+    return end > text && !*end && !errno;
 }
 
 double json_double(struct json_piece piece)
 {
-    double sum = 0, scale = 1;
-    int exponent = 0;
-    bool behind = false, negative = json_is(piece, '-'), shrinks = false;
-    size_t i = negative;
-    for (; i < piece.length && (piece.at[i] | 32) != 'e'; i++) {
-        if (piece.at[i] == '.') {
-            behind = true;
-            continue;
-        }
-        sum = 10 * sum + (piece.at[i] - '0');
-        scale *= behind ? 10 : 1;
-    }
-    for (i++; i < piece.length; i++) {
-        shrinks |= piece.at[i] == '-';
-        if (piece.at[i] >= '0' && piece.at[i] <= '9' && exponent < 400)
-            exponent = 10 * exponent + (piece.at[i] - '0');
-    }
-    for (; exponent > 0; exponent--)
-        sum = shrinks ? sum / 10 : sum * 10;
-    return (negative ? -sum : sum) / scale;
+    char text[NUMBER_BYTES];
+    return strtod(number_text(piece, text), NULL);
 }
 
 uint64_t json_ns(struct json_piece piece)

@@ -8,8 +8,9 @@
 #include "base/new_text.h"
 #include "bytes.h"
 
-/* The table rows for the tens or hundreds digit `d`; `zeros` is the row's count of leading
- * zeros. */
+#define REPLACEMENT "\xef\xbf\xbd" /* U+FFFD */
+
+/* The rows for tens or hundreds digit `d`; `zeros` counts the leading zeros. */
 #define ONES(d, zeros)                                                                             \
     d "0" zeros d "1" zeros d "2" zeros d "3" zeros d "4" zeros d "5" zeros d "6" zeros d          \
       "7" zeros d "8" zeros d "9" zeros
@@ -51,19 +52,13 @@ static size_t utf8_length(const uint8_t *p, size_t length)
     return 0;
 }
 
-static char *put_replacement(char *out)
-{
-    memcpy(out, "\xef\xbf\xbd", 3);
-    return out + 3;
-}
-
 /* Copies the UTF-8 sequence at p[*at], or U+FFFD for an invalid byte. */
 static char *copy_sequence(char *out, const uint8_t *p, size_t *at, size_t length)
 {
     size_t bytes = utf8_length(p + *at, length - *at);
     if (!bytes) {
         ++*at;
-        return put_replacement(out);
+        return stpcpy(out, REPLACEMENT);
     }
     memcpy(out, p + *at, bytes);
     *at += bytes;
@@ -142,11 +137,11 @@ static char *copy_clean(char *out, const uint8_t *p, size_t *at, size_t length)
 {
     if ((p[*at] < ' ' && p[*at] != '\t' && p[*at] != '\n') || p[*at] == 0x7f) {
         ++*at;
-        return put_replacement(out);
+        return stpcpy(out, REPLACEMENT);
     }
     if (is_obeyed(p + *at, length - *at)) {
         *at += p[*at] == 0xc2 ? 2 : 3;
-        return put_replacement(out);
+        return stpcpy(out, REPLACEMENT);
     }
     return copy_sequence(out, p, at, length);
 }
@@ -178,7 +173,7 @@ char *xml_escape(char *out, const char *text, size_t length)
         out = copy_clean(out, p, &at, length);
         if (out - sequence == 3 &&
             (memcmp(sequence, "\xef\xbf\xbe", 3) == 0 || memcmp(sequence, "\xef\xbf\xbf", 3) == 0))
-            put_replacement(sequence);
+            stpcpy(sequence, REPLACEMENT);
     }
     return out;
 }
@@ -299,8 +294,7 @@ static void hex_digits(char *out, uint32_t value)
     x = (x & 0xffff0000u) << 16 | (x & 0xffffu);
     x = (x & 0x0000ff000000ff00u) << 8 | (x & 0x000000ff000000ffu);
     x = (x & 0x00f000f000f000f0u) << 4 | (x & 0x000f000f000f000fu);
-    uint64_t letters = (x + 0x0606060606060606u) >> 4 & 0x0101010101010101u; /* 1 for the digits a
-                                                                              * to f */
+    uint64_t letters = (x + 0x0606060606060606u) >> 4 & 0x0101010101010101u; /* 1: a to f */
     x += 0x3030303030303030u + letters * ('a' - '0' - 10);
     x = htobe64(x);
     memcpy(out, &x, sizeof x);

@@ -85,8 +85,7 @@ static inline char *json_copy(char *out, const char *text, size_t length)
     return out + length;
 }
 
-/* Finds `byte` in eight bytes loaded by load_u64: sets the highest bit of each match. Only the
- * first match is reliable. */
+/* Sets the highest bit of each `byte` in eight (load_u64). Only the first is reliable. */
 static inline uint64_t json_find(uint64_t eight, char byte)
 {
     const uint64_t ones = 0x0101010101010101u;

@@ -17,7 +17,7 @@ void key_map_release(struct key_map *m)
 
 static int key_map_grow(struct key_map *m)
 {
-    uint32_t slot_count = m->slot_count ? 2 * m->slot_count : 64;
+    uint32_t slot_count = m->slot_count ? 2 * m->slot_count : 16;
     struct key_slot *slots = calloc(slot_count, sizeof *slots);
     if (!slots)
         return GPUPROF_NO_MEMORY;

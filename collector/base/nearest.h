@@ -19,8 +19,7 @@ void nearest_offer(struct nearest *n, const char *candidate);
 #define NEAREST_TEXT_BYTES 96
 const char *nearest_text(const struct nearest *n, const char *before, char *text);
 
-/* Returns the index of `name` in `list`, words separated by commas and optional spaces. UINT_MAX:
- * not found, or an argument is NULL. */
+/* Returns the index of `name` in `list`, words with commas between; UINT_MAX: none, or NULL. */
 unsigned word_in(const char *list, const char *name);
 
 #endif

@@ -19,8 +19,7 @@ struct new_text {
 /* Opens a stream that collects text until new_text_end. Returns NULL without memory. */
 FILE *new_text_begin(struct new_text *t);
 
-/* Closes the stream and returns the text, which the caller frees. NULL: no memory, or `out` is
- * NULL. */
+/* Closes the stream and returns the text, which the caller frees. NULL: no memory, or no `out`. */
 char *new_text_end(struct new_text *t, FILE *out);
 
 #endif

@@ -15,7 +15,8 @@
 #define SHELL_PLAIN /* characters that no shell treats specially */                                \
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_%+,-./:=@"
 
-char *shell_word(const char *text)
+/* Quotes `text` for a shell, in new memory. Returns NULL without memory. */
+static char *shell_word(const char *text)
 {
     /* zsh expands =ls to the path of ls. */
     bool is_plain = text[0] && text[0] != '=' && text[strspn(text, SHELL_PLAIN)] == '\0';
@@ -95,17 +96,20 @@ void next_words_set_selection(struct next_words *w, const struct select_request 
     }
 }
 
+bool next_words_add_argument(struct next_words *w, const char *word)
+{
+    return (w->program || next_words_is_there(word)) && add_word(&w->program, "", word);
+}
+
 void next_words_set_program(struct next_words *w, const char *arguments, char separator)
 {
-    /* A login shell's name begins with a hyphen; no file is called that, and it would parse as an
-     * option. */
-    if (arguments && (!*arguments || *arguments == '-' || *arguments == separator))
+    /* A login shell is called "-bash", which would parse as an option. */
+    if (!*arguments || *arguments == '-' || *arguments == separator)
         return;
     while (arguments) {
         const char *end = strchr(arguments, separator);
         char *word = end ? strndup(arguments, (size_t)(end - arguments)) : strdup(arguments);
-        bool is_added =
-            word && (w->program || next_words_is_there(word)) && add_word(&w->program, "", word);
+        bool is_added = word && next_words_add_argument(w, word);
         free(word);
         arguments = end && is_added ? end + 1 : NULL;
     }

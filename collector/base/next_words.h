@@ -12,11 +12,6 @@
 #include "base/select_request.h"
 #include "settings.h"
 
-/* A text quoted as one word of a shell command. */
-
-/* Quotes `text` for a shell, in new memory. Returns NULL without memory. */
-char *shell_word(const char *text);
-
 #define NEXT_BYTES_MAX 1024
 #define NEXT_OPTIONS   (SELECT_OPTIONS + 3) /* the selection, the two step options and the clock */
 struct next_words {
@@ -24,17 +19,17 @@ struct next_words {
     char *data;                   /* owned */
     char *program;                /* owned */
     char *options[SETTING_COUNT]; /* owned: "--pytorch=names"; NULL: not given */
-    char *selected[NEXT_OPTIONS]; /* owned: "--step=3", by place in select_request.h; NULL: not
-                                   * given */
+    char *selected[NEXT_OPTIONS]; /* owned: "--step=3", by place in select_request.h */
 };
 
-/* `paths` are the recordings; `arguments` are separated by `separator` (NULL, or empty or
- * option-like first: unknown). `command` must outlive `w`. Without memory, everything counts as
- * unknown. */
+/* `paths` are the recordings; `arguments` are separated by `separator` (empty or option-like first:
+ * unknown). `command` must outlive `w`. Without memory, everything counts as unknown. */
 void next_words_init(struct next_words *w, const char *command, char *const *paths, int path_count);
 /* Adds the selection and the values of --step-by, --step-range and --clock; NULL: not given. */
 void next_words_set_selection(struct next_words *w, const struct select_request *request,
                               const char *step_by, const char *step_range, const char *clock);
+/* Adds the program, then its arguments, one by one. Returns false if the command is unknown. */
+bool next_words_add_argument(struct next_words *w, const char *word);
 void next_words_set_program(struct next_words *w, const char *arguments, char separator);
 /* Adds a setting that the program was recorded with. */
 void next_words_set_option(struct next_words *w, enum setting_index setting, const char *value);

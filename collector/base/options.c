@@ -14,16 +14,11 @@
 #include "base/workers.h"
 #include "stream.h"
 
-#define JOBS_MAX 65536
-
 static enum exit_code take_jobs(const struct given *g)
 {
     uint64_t jobs;
-    if (!number_parse(g->value, 1, JOBS_MAX, &jobs))
+    if (!number_parse(g->value, 1, UINT32_MAX, &jobs))
         return option_end(g, false, "is not a number of processes, 1 or more");
-    if (jobs > WORKERS_MAX)
-        message("%s: --jobs: %u is above the limit; using %u processes", g->all->verb->name,
-                (unsigned)jobs, WORKERS_MAX);
     g->all->jobs = jobs < WORKERS_MAX ? (unsigned)jobs : WORKERS_MAX;
     return EXIT_OK;
 }
@@ -182,22 +177,12 @@ static struct found find_in(const struct option *list, unsigned parts, size_t at
     return (struct found){NULL, 0};
 }
 
-/* Returns true if help leaves out some options. */
-static bool has_more(const struct verb *verb)
-{
-    const struct option *option = NULL;
-    for (unsigned i = 0, at = 0; verb->options && !(option && option->in & HELP_MORE); at = ++i)
-        if (!(option = find_in(verb->options, 0, 0, &at).option))
-            return false;
-    return option != NULL;
-}
-
 static struct found find_option(const struct verb *verb, unsigned index)
 {
     struct found found = {NULL, 0};
     if (verb->options)
         found = find_in(verb->options, 0, 0, &index);
-    return found.option ? found : find_in(help_options + !has_more(verb), 0, 0, &index);
+    return found.option ? found : find_in(help_options, 0, 0, &index);
 }
 
 const struct option *option_at(const struct verb *verb, unsigned index)
@@ -222,29 +207,6 @@ const struct option *option_named(const struct verb *verb, const char *name)
 
 /* ---- the command line ------------------------------------------------------------------------ */
 
-/* Hints for options of nsys stats that gpuprof lacks. */
-static const struct {
-    const char *name, *hint;
-} nsys_options[] = {
-    {"-q", " (leave it out: gpuprof prints only what differs from nsys)"},
-    {"--quiet", " (leave it out: gpuprof prints only what differs from nsys)"},
-    {"--force-export", " (leave it out: gpuprof makes no database)"},
-    {"--force-overwrite", " (leave it out: -o always replaces the file)"},
-    {"--sqlite", " (gpuprof export -o x.sqlite makes a database)"},
-    {"--timeunit", " (leave it out: text has fitting units, csv and json have ns)"},
-    {"--filter-time", " (--from and --to)"},
-    {"--filter-nvtx", " (--range)"},
-};
-
-static const char *nsys_hint(const char *word)
-{
-    for (unsigned i = 0; i < sizeof nsys_options / sizeof nsys_options[0]; i++)
-        if (strlen(nsys_options[i].name) == strcspn(word, "=") &&
-            strncmp(nsys_options[i].name, word, strcspn(word, "=")) == 0)
-            return nsys_options[i].hint;
-    return "";
-}
-
 /* Returns a hint which other verb has the option of this name; "": none. */
 static const char *elsewhere_text(const struct options *o, const char *name, size_t length)
 {
@@ -260,7 +222,7 @@ static const char *elsewhere_text(const struct options *o, const char *name, siz
 static enum exit_code unknown_option(const struct options *o, const char *word)
 {
     char text[NEAREST_TEXT_BYTES];
-    bool is_long = word[0] == '-' && word[1] == '-', is_stats = option_named(o->verb, "report");
+    bool is_long = word[0] == '-' && word[1] == '-';
     size_t length = is_long ? strcspn(word + 2, "=") : 0;
     struct nearest nearest = nearest_to(word + 2, length);
     const struct option *option;
@@ -272,8 +234,7 @@ static enum exit_code unknown_option(const struct options *o, const char *word)
     if (nearest.found && nearest.distance == 0)
         return usage_error("%s: --%s takes no value", o->verb->name, nearest.found);
     /* A name that another verb has was not mistyped, even if this verb has a similar one. */
-    const char *hint = is_stats ? nsys_hint(word) : "";
-    hint = *hint ? hint : elsewhere_text(o, word + 2, length);
+    const char *hint = elsewhere_text(o, word + 2, length);
     return usage_error("%s: unknown option '%s'%s; try 'gpuprof help %s'", o->verb->name, word,
                        *hint ? hint : nearest_text(&nearest, "--", text), o->verb->name);
 }

@@ -55,8 +55,7 @@ struct given {
     void *at;    /* the member to set */
 };
 
-/* Checks the value of an option and stores it as a view. Returns EXIT_OK, or EXIT_USAGE after one
- * line on stderr. */
+/* Checks an option's value and stores it as a view. Returns EXIT_OK, or EXIT_USAGE after a line. */
 typedef enum exit_code option_take(const struct given *g);
 
 /* Which struct the option's member belongs to. */
@@ -79,8 +78,7 @@ struct option {
                                 * `parts` (0: all); their struct begins at `at` of ours */
     uint64_t least, most;      /* bounds of option_number, */
     const char *wrong;         /* and the message outside them: "is not a ..." */
-    const char *(*word_at)(unsigned index); /* the possible words if `value` only describes them; or
-                                             * NULL */
+    const char *(*word_at)(unsigned index); /* the words that `value` describes; or NULL */
     /* the possible tables, which may share names */
     const struct table_info *(*table_at)(unsigned index);
 };
@@ -140,8 +138,7 @@ extern const struct option read_options[], select_options[];
 #define READ_SELECT    (READ_TIME | READ_PLACE | READ_PROCESSES | READ_EVENTS)
 #define READ_PIECE     (READ_CYCLE | READ_SELECT)
 
-/* Options of verbs that start a program, -o and --tune; and the names that --tune can set, as
- * NAME=DEFAULT. */
+/* Options of verbs that start a program; and the names of --tune, as NAME=DEFAULT. */
 extern const struct option program_options[];
 const char *tune_word(unsigned index);
 

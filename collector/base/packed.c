@@ -100,8 +100,7 @@ int packed_open(struct packed *p, int fd, uint64_t at, uint64_t length, uint64_t
     p->begins = malloc((count + 1) * sizeof *p->begins);
     if (!p->begins)
         return GPUPROF_NO_MEMORY;
-    /* Reads the sizes into the upper half of the table; computing the begins overwrites them in
-     * order. */
+    /* Reads the sizes into the table's upper half; computing begins overwrites them in order. */
     uint8_t *sizes = (uint8_t *)(p->begins + 1) + count * SIZE_BYTES;
     ssize_t got = file_read_at(fd, end, sizes, count * SIZE_BYTES);
     bool is_good = got == (ssize_t)(count * SIZE_BYTES);
@@ -143,8 +142,7 @@ static int packed_load(struct packed *p, uint64_t piece, struct packed_slot *slo
     return error;
 }
 
-/* Returns the slot with the piece; replaces the least recently used of its slots. NULL and *error
- * as packed_read. */
+/* Returns the piece, in place of the least recently used of its slots. NULL: *error. */
 static const uint8_t *fetch(struct packed *p, uint64_t piece, int *error)
 {
     struct packed_cache *c = p->cache;

@@ -91,8 +91,7 @@ static inline bool number_list_has(const struct number_list *l, uint64_t number)
     return !l->count;
 }
 
-/* Parses the value of --kind, words separated by commas. Returns EXIT_OK, or EXIT_USAGE after one
- * line. */
+/* Parses the value of --kind. Returns EXIT_OK, or EXIT_USAGE after one line. */
 enum exit_code select_kinds_take(struct select_request *w, const char *verb, const char *text);
 
 #endif

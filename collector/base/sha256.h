@@ -18,8 +18,7 @@ struct sha256 {
 void sha256_init(struct sha256 *s);
 void sha256_add(struct sha256 *s, const void *data, size_t length);
 
-/* Writes the hash of all added bytes in base64 to `text`, of SHA256_BASE64_BYTES, and returns
- * it. */
+/* Writes the hash of all added bytes in base64 (SHA256_BASE64_BYTES) and returns `text`. */
 char *sha256_base64(struct sha256 *s, char *text);
 
 #endif

@@ -26,8 +26,7 @@ void spool_release(struct spool *s)
 {
     for (unsigned i = 0; i < SPOOL_SLOTS; i++)
         free(s->slots[i].data);
-    if (s->fd >= 0)
-        close(s->fd);
+    file_close(s->fd);
     *s = (struct spool){.fd = -1};
 }
 

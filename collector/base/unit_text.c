@@ -19,8 +19,7 @@ const char *time_text(char *text, uint64_t ns)
     return text;
 }
 
-/* Writes the value in the first unit where it is below `most`, or the last unit; each unit is
- * `step` times the one before. */
+/* Writes the value in the first unit, each `step` times the last, where it is below `most`. */
 static const char *scaled_text(char *text, double value, double step, double most,
                                const char *const *units, const char *format)
 {

@@ -24,8 +24,7 @@ static inline const char *plural_end(uint64_t count)
 /* A list of numbers as people write it: "0-3, 7". */
 #define NUMBER_SPANS_BYTES 512
 
-/* Sorts the numbers, which may have duplicates, and writes their first eight spans to `text`.
- * Returns `text`. */
+/* Sorts the numbers and writes their first eight spans to `text`, which it returns. */
 char *number_spans_text(uint64_t *numbers, uint32_t count, char text[static NUMBER_SPANS_BYTES]);
 
 #endif

@@ -33,24 +33,11 @@ bool parallel_start(pthread_t *thread, void *(*work)(void *), void *context)
 
 unsigned parallel_processors(unsigned most)
 {
-    cpu_set_t usable, used;
-    int here = sched_getcpu();
-    unsigned count = 0;
-    CPU_ZERO(&used);
-    if (here < 0 || sched_getaffinity(0, sizeof usable, &usable) < 0)
-        return most == 1 ? 1 : 2; /* a set of CPU_SETSIZE is too small for this machine */
-    /* Starts at the current processor, so that several gpuprof processes do not share the first
-     * ones. */
-    for (int i = 0; i < CPU_SETSIZE && (!most || count < most); i++) {
-        int cpu = (here + i) % CPU_SETSIZE;
-        if (CPU_ISSET(cpu, &usable)) {
-            CPU_SET(cpu, &used);
-            count++;
-        }
-    }
-    if (most)
-        sched_setaffinity(0, sizeof used, &used); /* on failure the system chooses the processors */
-    return count;
+    cpu_set_t usable;
+    unsigned count = 2; /* if a set of CPU_SETSIZE is too small for this machine */
+    if (sched_getaffinity(0, sizeof usable, &usable) == 0)
+        count = (unsigned)CPU_COUNT(&usable);
+    return most && most < count ? most : count;
 }
 
 #define WORDS_BYTES 4096
@@ -104,22 +91,16 @@ void workers_unsay(void)
         lseek(STDERR_FILENO, 0, SEEK_SET);
 }
 
-/* With `is_socket`, a closed peer gives an error instead of SIGPIPE. */
-static bool workers_write_all(int to, const void *data, size_t bytes, bool is_socket)
+bool workers_write(int to, const void *data, size_t bytes)
 {
     for (const char *next = data; bytes;) {
-        ssize_t put = is_socket ? send(to, next, bytes, MSG_NOSIGNAL) : write(to, next, bytes);
+        ssize_t put = send(to, next, bytes, MSG_NOSIGNAL);
         if (put < 0 && errno != EINTR)
             return false;
         next += put > 0 ? put : 0;
         bytes -= put > 0 ? (size_t)put : 0;
     }
     return true;
-}
-
-bool workers_write(int to, const void *data, size_t bytes)
-{
-    return workers_write_all(to, data, bytes, true);
 }
 
 static bool workers_read_all(int from, void *data, size_t bytes)
@@ -147,7 +128,7 @@ void workers_stop(const struct workers *w)
 
 bool workers_report(const struct workers *w, uint32_t index, const void *data, size_t bytes)
 {
-    return workers_write_all(w->list[index].from, data, bytes, true);
+    return workers_write(w->list[index].from, data, bytes);
 }
 
 bool workers_hear(int to, void *data, size_t bytes)
@@ -162,7 +143,7 @@ static bool repeat_words(const struct worker *worker)
     uint64_t at = 0;
     ssize_t got;
     while ((got = file_read_at(worker->words, at, text, sizeof text)) > 0 &&
-           workers_write_all(STDERR_FILENO, text, (size_t)got, false))
+           file_write_next(STDERR_FILENO, text, (size_t)got) == 0)
         at += (uint64_t)got;
     return at > 0;
 }

@@ -18,12 +18,10 @@
 
 /* Threads, and the processors they may use. */
 
-/* Starts a thread with all signals blocked, since the other threads handle them. Returns false on
- * failure. */
+/* Starts a thread with all signals blocked: the others handle them. Returns false on failure. */
 bool parallel_start(pthread_t *thread, void *(*work)(void *), void *context);
 
-/* Restricts this process, before it has threads, to `most` processors (0: all). Returns how many it
- * may use. */
+/* Returns how many processors this process may use, at most `most` (0: all). */
 unsigned parallel_processors(unsigned most);
 
 #define WORKERS_MAX 256
@@ -46,15 +44,13 @@ typedef enum exit_code worker_fn(void *context, uint32_t index, int to);
  * caller does the work alone. The caller must have no other threads. */
 bool workers_start(struct workers *w, uint32_t count, worker_fn *work, void *context);
 
-/* In a worker: writes all bytes. Returns false on failure (errno), also if the parent stopped
- * reading. */
+/* In a worker: writes all bytes. Returns false (errno) also if the parent stopped reading. */
 bool workers_write(int to, const void *data, size_t bytes);
 
 /* In a worker: drops its messages so far, because another worker prints the same. */
 void workers_unsay(void);
 
-/* Sends bytes to a worker. In the worker: waits for them. Return false if the other process
- * ended. */
+/* Sends bytes to a worker; waits for them there. Return false if the other process ended. */
 bool workers_report(const struct workers *w, uint32_t index, const void *data, size_t bytes);
 bool workers_hear(int to, void *data, size_t bytes);
 

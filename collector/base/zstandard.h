@@ -20,8 +20,7 @@ void zstandard_release(struct zstandard *z);
 int zstandard_unpack(struct zstandard *z, const uint8_t *stored, size_t stored_bytes, uint8_t *out,
                      size_t bytes);
 
-/* Compresses into a new buffer. Returns 0 and *stored (the caller frees it), or
- * GPUPROF_NO_MEMORY. */
+/* Compresses into a new buffer, *stored. Returns 0 or GPUPROF_NO_MEMORY. */
 int zstandard_pack(struct zstandard *z, const uint8_t *data, size_t bytes, uint8_t **stored,
                    size_t *stored_bytes);
 

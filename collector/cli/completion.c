@@ -127,8 +127,7 @@ static void put_verbs(const struct typed *t, const struct verb *const *verbs)
             completion_put(t, (*verbs)->name, strlen((*verbs)->name), (*verbs)->help);
 }
 
-/* Prints candidates of operands; "[DIR]" is optional. The name of an option's value lists its
- * words. */
+/* Prints candidates of operands; "[DIR]" is optional. An option's value lists its words. */
 static void put_operands(const struct typed *t, const struct verb *verb,
                          const struct verb *const *verbs)
 {

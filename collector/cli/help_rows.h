@@ -14,8 +14,7 @@
 /* Prints a row of a list. */
 typedef void item_fn(const char *name, const char *text);
 
-/* Prints `text` on stdout from column `column` on. The first line begins at `at`; line breaks in
- * `text` stay. */
+/* Prints `text` from column `column` on; the first line begins at `at`. Line breaks stay. */
 void print_wrapped(const char *text, size_t at, size_t column);
 item_fn print_row;
 
@@ -33,8 +32,7 @@ void help_table_about(const struct table_info *info, char *text, size_t text_byt
 /* Passes on documented columns: "total_ns (total)", the names in JSON and csv, and in text. */
 void each_column(const struct table_info *info, item_fn *item);
 
-/* Passes on the tables of the verb's --table, each name once, with their columns unless `column` is
- * NULL. */
+/* Passes on the tables of --table, each name once, with columns unless `column` is NULL. */
 void each_table(const struct verb *verb, item_fn *item, item_fn *column);
 
 #endif

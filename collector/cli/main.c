@@ -23,8 +23,11 @@ static enum exit_code main_run(const struct verb *verb, const char *command, int
 {
     _Alignas(max_align_t) char own[OWN_BYTES_MAX];
     struct options options = {.command = command, .verb = verb, .verbs = verbs};
-    if (!(verb->takes & TAKES_PROGRAM) && standard_files_fill() < 0)
-        return EXIT_ENVIRONMENT;
+    if (!(verb->takes & TAKES_PROGRAM)) {
+        signal(SIGXFSZ, SIG_IGN); /* beyond ulimit -f a write fails, and its file is named */
+        if (standard_files_fill() < 0)
+            return EXIT_ENVIRONMENT;
+    }
     enum exit_code code = options_parse(&options, own, argc, argv);
     if (code != EXIT_OK)
         return code;
@@ -32,27 +35,9 @@ static enum exit_code main_run(const struct verb *verb, const char *command, int
                                             : verb->run(&options);
 }
 
-static void take_notice(int number)
-{
-    (void)number;
-}
-
-/*
- * Makes a write beyond ulimit -f fail with an error, which names the file; a signal would not. The
- * signal is caught, not ignored, so that child processes get its default.
- */
-static void outlive_file_limit(void)
-{
-    const struct sigaction action = {.sa_handler = take_notice, .sa_flags = SA_RESTART};
-    struct sigaction before;
-    if (sigaction(SIGXFSZ, NULL, &before) == 0 && before.sa_handler == SIG_DFL)
-        sigaction(SIGXFSZ, &action, NULL);
-}
-
 int main(int argc, char **argv)
 {
     const char *command = "gpuprof";
-    outlive_file_limit();
     if (argc > 2 && strcmp(argv[1], "--called") == 0) { /* the front command passes its own name */
         command = argv[2];
         argc -= 2;

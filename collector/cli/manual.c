@@ -3,21 +3,17 @@
 #include <assert.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <unistd.h>
 
-#include "base/file_at.h"
 #include "base/message.h"
 #include "base/nearest.h"
-#include "base/next_words.h"
 #include "cli/help_rows.h"
 #include "cli/manual.h"
 #include "cli/manual_parts.h"
 #include "cli/topics.h"
 #include "output/verb_output.h"
 #include "settings.h"
-#include "stream.h"
 #include "table/table.h"
 
 #define SYNOPSIS_BYTES 1024
@@ -139,58 +135,12 @@ static const struct verb *find_verb(const struct verb *const *verbs, const char 
     return *verbs;
 }
 
-/* Maps names of other tools to ours. */
-static const char *hint_of(const char *name)
-{
-    static const char *const hints[][2] = {
-        {"record", "run"},       {"profile", "run"},      {"exec", "run"},
-        {"launch", "run"},       {"stat", "stats"},       {"summary", "report"},
-        {"analyze", "report"},   {"trace", "merge"},      {"timeline", "merge"},
-        {"convert", "merge"},    {"flamegraph", "flame"}, {"check", "doctor"},
-        {"version", "--version"}};
-    for (size_t i = 0; i < sizeof hints / sizeof hints[0]; i++)
-        if (strcmp(hints[i][0], name) == 0)
-            return hints[i][1];
-    return NULL;
-}
-
-/* Whether it is a recording, or a folder with some. */
-static bool is_recording(const char *name)
-{
-    struct path_list list;
-    struct stat status;
-    size_t length = strlen(name), end = strlen(STREAM_SUFFIX);
-    bool is_one = length > end && strcmp(name + length - end, STREAM_SUFFIX) == 0 &&
-                  stat(name, &status) == 0 && S_ISREG(status.st_mode);
-    if (is_one)
-        return true;
-    is_one = path_list_read(&list, name) == 0 && list.count;
-    path_list_release(&list);
-    return is_one;
-}
-
-static enum exit_code verb_left_out(const char *before, const char *name)
-{
-    char *word = shell_word(name);
-    usage_error("%s'%s' is a recording, not a verb; try: gpuprof report %s", before, name,
-                word ? word : name);
-    free(word);
-    return EXIT_USAGE;
-}
-
 enum exit_code verb_unknown(const struct verb *const *verbs, const char *before, const char *name)
 {
     char text[NEAREST_TEXT_BYTES];
-    const char *hint = hint_of(name);
-    if (hint)
-        return usage_error("%sunknown verb '%s' (did you mean %s?); try 'gpuprof help'", before,
-                           name, hint);
-    if (find_verb(verbs, name))
-        return usage_error(
-            "%s'%s' is a verb of the gpuprof command, not of this program; run: gpuprof %s", before,
-            name, name);
-    if (is_recording(name))
-        return verb_left_out(before, name);
+    if (access(name, F_OK) == 0)
+        return usage_error("%s'%s' is a file or folder, not a verb; try: gpuprof report %s", before,
+                           name, name);
     struct nearest nearest = nearest_to(name, strlen(name));
     nearest_offer(&nearest, "--version");
     for (; *verbs; verbs++)

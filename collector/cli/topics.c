@@ -94,6 +94,12 @@ static void each_loss(const struct verb *const *verbs, item_fn *item, item_fn *c
         item(loss_info(i).key, loss_info(i).text);
 }
 
+static void each_pair(const char *const (*pairs)[2], size_t bytes, item_fn *item)
+{
+    for (size_t i = 0; i < bytes / sizeof *pairs; i++)
+        item(pairs[i][0], pairs[i][1]);
+}
+
 static void each_key(const struct verb *const *verbs, item_fn *item, item_fn *column)
 {
     static const char *const keys[][2] = {
@@ -101,8 +107,7 @@ static void each_key(const struct verb *const *verbs, item_fn *item, item_fn *co
 #include "cli/json_keys.def"
     };
     (void)verbs, (void)column;
-    for (unsigned i = 0; i < sizeof keys / sizeof keys[0]; i++)
-        item(keys[i][0], keys[i][1]);
+    each_pair(keys, sizeof keys, item);
 }
 
 static void each_event_column(const struct verb *const *verbs, item_fn *item, item_fn *column)
@@ -113,8 +118,7 @@ static void each_event_column(const struct verb *const *verbs, item_fn *item, it
 #undef EVENT_COLUMN
     };
     (void)verbs, (void)column;
-    for (unsigned i = 0; i < sizeof columns / sizeof columns[0]; i++)
-        item(columns[i][0], columns[i][1]);
+    each_pair(columns, sizeof columns, item);
 }
 
 static void each_nsys_report(const struct verb *const *verbs, item_fn *item, item_fn *column)

@@ -151,9 +151,7 @@ def test_wrong_use_is_one_line_and_code_2(tmp_path, collector, arguments):
 
 
 @pytest.mark.parametrize("arguments,meant", [
-    (["repotr", "x"], "report"), (["rnu", "true"], "run"), (["flamegraph"], "flame"),
-    (["record", "x"], "run"), (["profile"], "run"), (["summary", "x"], "report"),
-    (["trace", "x"], "merge"), (["help", "trace"], "merge"),
+    (["repotr", "x"], "report"), (["rnu", "true"], "run"),
     (["nonesuch"], None), (["-version"], "--version"), (["x"], None), (["dmeo"], "demo"),
     (["run", "--backtrase=3", "true"], "--backtrace"), (["run", "--quite", "true"], "--quiet"),
     (["run", "--backtrace-thr=1us", "true"], "--backtrace-threshold"),
@@ -190,18 +188,17 @@ def test_recordings_one_level_down(run_collector, root, tmp_path):
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
     good = root / "test" / "corpus" / "good.gpuprof"
-    assert "no recording found in .; " in run_collector("report", ".").stderr
+    assert "no recording found in .; make one " in run_collector("report", ".").stderr
     shutil.copy(good, tmp_path / "two")
     for verb in ("report", "dump"):
         done, direct = run_collector(verb, "."), run_collector(verb, "./two")
         assert (done.returncode, done.stdout) == (0, direct.stdout) and done.stdout
         assert done.stderr == "gpuprof: . has no recording itself; reading ./two\n"
     shutil.copy(good, tmp_path / "one")
-    os.utime(tmp_path / "one", (2_000_000_000, 2_000_000_000))
     several = run_collector("report", ".")
     assert (several.returncode, several.stdout) == (2, "")
-    assert several.stderr == ("gpuprof: no recording found in . itself, but in 2 of its folders; "
-                              "name one or several: the newest is ./one\n")
+    assert several.stderr.startswith("gpuprof: no recording found in . itself, but in 2 of its "
+                                     "folders; name one or several, such as ./")
 
 
 def as_anyone():
@@ -233,7 +230,7 @@ def open_folder(collector, root):
 
 READ = "; name a data folder that 'gpuprof run' wrote, or a .gpuprof file in one"
 OWNER = "Permission denied; run this as a user who may read it"
-WHERE = "Permission denied; name a file in a folder that you may write to"
+WHERE = "Permission denied; name one in a folder that you may write to"
 RUN = "Permission denied; name a folder that you may write to: -o DIR"
 
 
@@ -244,25 +241,24 @@ RUN = "Permission denied; name a folder that you may write to: -o DIR"
     (["dump", "empty"], 2,
      "no recording found in empty; make one with 'gpuprof run -o empty PROGRAM'"),
     (["dump", "closed"], 1, "closed: " + OWNER),
-    (["report", "file"], 2, "no recording found in file" + READ),
+    (["report", "file"], 2,
+     "no recording found in file; make one with 'gpuprof run -o file PROGRAM'"),
     (["report", "locked"], 1, "locked/good.gpuprof: " + OWNER),
     (["merge", "locked/good.gpuprof"], 1, "locked/good.gpuprof: " + OWNER),
     (["merge", "data", "-o", "trace.json"], 1, "trace.json: " + WHERE),
     (["merge", "data", "-o", "missing/a.json"], 1, "missing/a.json: No such file or directory; "
-     "name a file in an existing folder"),
+     "name one in an existing folder"),
     (["merge", "data", "-o", "data"], 1, "data: Is a directory; name a file, not a folder"),
-    (["merge", "data", "-o", "/dev/full"], 1, "/dev/full: No space left on device; nothing was "
-     "written: name a file on a disk with free space"),
+    (["merge", "data", "-o", "/dev/full"], 1, "/dev/full: No space left on device; only "
+     "complete files were kept: name one on a disk with free space"),
     (["merge", "data", "--per-rank", "-o", "missing/a"], 1, "missing/a: No such file or directory; "
-     "name a folder in an existing one"),
-    (["merge", "data", "--per-rank", "-o", "traces"], 1, "traces: Permission denied; name a folder "
-     "that you may write to"),
+     "name one in an existing folder"),
+    (["merge", "data", "--per-rank", "-o", "traces"], 1, "traces: Permission denied; name one in "
+     "a folder that you may write to"),
     (["ctl", "status", "data"], 2, "ctl: the folder comes first: gpuprof ctl data status"),
     (["run", "-o", "out", "true"], 2, "run: out: " + RUN),
     (["run", "-o", "notes.txt", "true"], 2, "run: notes.txt: " + RUN.replace("Permission denied",
                                                                           "Not a directory")),
-    (["run", "-o", "/proc/data", "true"], 2, "run: /proc/data: " +
-     RUN.replace("Permission denied", "No such file or directory")),
     (["run", "nonesuch"], 2, "run: nonesuch: not found in PATH; give the program's path"),
     (["run", "./nonesuch"], 2, "run: ./nonesuch: No such file or directory"),
     (["run", "./data"], 2, "run: ./data: Permission denied; name a file that you may execute"),
@@ -274,22 +270,17 @@ def test_what_cannot_be_read_or_written(open_folder, arguments, code, text):
     assert (result.returncode, result.stdout, result.stderr) == (code, "", f"gpuprof: {text}\n")
 
 
-PACKED = ", or name a file that ends in .gz"
-
-
-@pytest.mark.parametrize("verb,name,advice", [
-    ("merge", "a.json", PACKED), ("merge", "a.json.gz", ""),
-    ("merge", "a.pftrace", ""), ("merge", "A.JSON.GZ", ""), ("export", "a.csv", PACKED),
-    ("export", "a.sqlite", ""), ("export --format=sqlite", "a.db", ""),
-    ("report", "a.html", PACKED)])
-def test_no_room(collector, root, tmp_path, verb, name, advice):
-    """What is compressed already, or never, is not to be compressed. The limit is a signal, too."""
+@pytest.mark.parametrize("verb,name", [
+    ("merge", "a.json"), ("merge", "a.json.gz"), ("merge", "a.pftrace"), ("export", "a.csv"),
+    ("export", "a.sqlite"), ("report", "a.html")])
+def test_no_room(collector, root, tmp_path, verb, name):
+    """The limit is a signal, too."""
     def limit():
         resource.setrlimit(resource.RLIMIT_FSIZE, (1, 1))
-    result = run(collector, *verb.split(), root / "test" / "corpus" / "good.gpuprof", "-o", name,
+    result = run(collector, verb, root / "test" / "corpus" / "good.gpuprof", "-o", name,
                  cwd=tmp_path, preexec_fn=limit)
     assert result.returncode == 1 and result.stderr.splitlines()[-1] == (
-        f"gpuprof: {name}: File too large; nothing was written: raise ulimit -f{advice}")
+        f"gpuprof: {name}: File too large; only complete files were kept: raise ulimit -f")
     assert not list(tmp_path.iterdir())
 
 
@@ -367,7 +358,7 @@ def test_no_room_for_standard_output(collector, root, tmp_path, verb):
                                 check=False, timeout=20, preexec_fn=lambda:
                                 resource.setrlimit(resource.RLIMIT_FSIZE, (10, 10)))
     assert (result.returncode, result.stderr) == (
-        1, b"gpuprof: standard output: File too large; raise ulimit -f\n")
+        1, b"gpuprof: standard output: File too large\n")
 
 
 @pytest.mark.parametrize("verb", ["merge", "report", "dump"])
@@ -696,24 +687,11 @@ def test_two_files_where_one_is_written(run_collector, tmp_path, verb):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_recording_for_a_verb(run_collector, make_gpu, tmp_path):
+def test_a_recording_for_a_verb(run_collector, make_gpu):
     """A folder, or a file of one process: `report` was left out."""
-    folder = make_gpu("train", 1, name="my data")
-    file, = folder.iterdir()
-    for word in (folder, file):
+    folder = make_gpu("train", 1)
+    for word in (folder, *folder.iterdir()):
         result = run_collector(word)
-        assert result.returncode == 2 and result.stdout == ""
-        assert result.stderr == \
-            (f"gpuprof: '{word}' is a recording, not a verb; try: gpuprof report "
-                                 f"'{word}'\n")
-    (tmp_path / "empty").mkdir()
-    assert "unknown verb" in run_collector(tmp_path / "empty").stderr
-
-
-@pytest.mark.parametrize("options,words", [
-    (["--rank=9"], "--rank"), (["--pid=9"], "--pid"),
-    (["--rank=9", "--pid=9"], "--rank and --pid")])
-def test_what_named_no_process_is_said(run_collector, make_gpu, options, words):
-    result = run_collector("report", *options, make_gpu("train", 2))
-    assert result.returncode == 2 and \
-        f"none of the 2 recorded processes matches {words}: " in result.stderr
+        assert (result.returncode, result.stdout, result.stderr) == (
+            2, "",
+            f"gpuprof: '{word}' is a file or folder, not a verb; try: gpuprof report {word}\n")
