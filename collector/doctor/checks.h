@@ -37,10 +37,11 @@ struct check_result {
 #define DOCTOR_ROOT_VARIABLE "GPUPROF_DOCTOR_ROOT"
 
 enum gpu_answer {
-    GPU_NO_LIBRARY, /* libcuda.so.1 is not found, or cannot be loaded */
-    GPU_NO_START,   /* cuInit fails */
-    GPU_NO_CUPTI,   /* CUDA starts; no CUPTI was found, or none works with the driver */
-    GPU_CUPTI_HELD, /* another CUPTI client is subscribed */
+    GPU_NO_LIBRARY,  /* libcuda.so.1 is not found, or cannot be loaded */
+    GPU_NO_START,    /* cuInit fails */
+    GPU_IN_QUESTION, /* CUDA starts; the process ended or hung while it looked for CUPTI */
+    GPU_NO_CUPTI,    /* none was found, or none works with the driver */
+    GPU_CUPTI_HELD,  /* another CUPTI client is subscribed */
     GPU_WORKS,
 };
 
@@ -50,15 +51,17 @@ struct gpu_probe {
     char driver[CUPTI_PATH_BYTES_MAX]; /* path of libcuda; "": none */
     int driver_version;                /* 12040: CUDA 12.4; 0: not known */
     int device_count;
-    char cupti[CUPTI_PATH_BYTES_MAX]; /* path of the last libcupti that was tried; "": none */
-    char reason[KNOWN_TEXT_BYTES];    /* reason for an answer other than GPU_WORKS */
+    char cupti[CUPTI_PATH_BYTES_MAX];   /* path of the last libcupti that was tried; "": none */
+    char refused[CUPTI_PATH_BYTES_MAX]; /* path of the first that the driver refused; "": none */
+    char reason[KNOWN_TEXT_BYTES];      /* reason for an answer other than GPU_WORKS */
 };
 
 enum start_answer {
-    START_NOT_SEEN, /* no ptrace permission, or the program did not start: `reason` */
-    START_LOADED,   /* loaded in the program of interest */
-    START_LOST,     /* not loaded in `name`, because of its environment or its kind */
-    START_NO_MORE,  /* loaded in all started programs that can load it; none seems to use CUDA */
+    START_NOT_SEEN,  /* no ptrace permission, or the program did not start: `reason` */
+    START_LOADED,    /* loaded in the program of interest */
+    START_LOST,      /* not loaded in `name`, because of its environment or its kind */
+    START_NO_MORE,   /* loaded in all started programs; none seems to use CUDA */
+    START_IN_HELPER, /* the same, except for `name`, in which nothing can be loaded */
 };
 
 /* Whether libgpuprof.so is loaded in the program, when started like `gpuprof run` does. */
@@ -100,16 +103,19 @@ bool check_result_set(struct check_result *f, enum check_state state, const char
 #define broken(f, advice, ...)  check_result_set(f, CHECK_BROKEN, advice, __VA_ARGS__)
 
 /* machine_checks.c */
-check_fn check_library, check_settings, check_kernel, check_memory, check_live_folder,
+check_fn check_library, check_settings, check_kernel, check_libc, check_memory, check_live_folder,
     check_container;
 
+/* host_checks.c: requirements of --sample, --gaps and --os; they do not apply without these */
+check_fn check_sample, check_gaps, check_os;
+
 /* gpu_checks.c; check_device does not apply without --device */
-check_fn check_driver, check_cupti, check_client, check_device;
+check_fn check_driver, check_cupti, check_client, check_counters, check_device;
 /* Takes at most 20 seconds. */
 void gpu_probe_take(struct target *p);
 
 /* program_checks.c: they do not apply without a program */
-check_fn check_program, check_preload, check_python, check_torch;
+check_fn check_program, check_preload, check_runtime, check_sanitizer, check_python, check_torch;
 /*
  * Sets *minor if `name`, the name of a file, is that of a CPython 3 or its library: "python3.12",
  * "libpython3.13t.so.1.0".
@@ -117,7 +123,8 @@ check_fn check_program, check_preload, check_python, check_torch;
 void program_python_version(const char *name, unsigned *minor);
 /* Whether it is a Python, or its file names libcuda or libcudart. */
 bool program_uses_cuda(const char *path);
-/* Finds PyTorch and libcudart of the Python: the program, its first line's, or as seen. */
+/* Finds PyTorch and the libcudart of the Python: the program, that of its first line, or as
+ * seen. */
 void program_packages_find(struct target *p);
 
 /*

@@ -21,15 +21,22 @@ static const struct check {
     {"library", check_library, "gpuprof's library"},
     {"settings", check_settings, "settings in the environment"},
     {"kernel", check_kernel, "kernel version"},
+    {"libc", check_libc, "the C library"},
     {"memory", check_memory, "Python frames in stacks"},
+    {"sample", check_sample, "CPU samples (--sample)"},
+    {"gaps", check_gaps, "waiting threads (--gaps)"},
+    {"os", check_os, "blocking calls of the C library (--os)"},
     {"live", check_live_folder, "folder for the live file"},
     {"container", check_container, "container settings"},
     {"driver", check_driver, "CUDA driver"},
     {"cupti", check_cupti, "libcupti in use"},
     {"client", check_client, "other profilers"},
+    {"counters", check_counters, "access to hardware counters"},
     {"device", check_device, "device counters (--device)"},
     {"program", check_program, "the program's file"},
     {"preload", check_preload, "whether the library is loaded in the program"},
+    {"runtime", check_runtime, "statically linked CUDA runtime"},
+    {"sanitizer", check_sanitizer, "sanitizer in the program"},
     {"python", check_python, "its Python"},
     {"pytorch", check_torch, "its PyTorch"},
 };
@@ -81,6 +88,15 @@ static void doctor_gather(struct target *p, const char *const *values)
     p->start.places.homes[1] = "/usr/local/cuda";
     p->start.places.library_path = getenv("LD_LIBRARY_PATH");
     gpu_probe_take(p);
+}
+
+static void examine(struct doctor *d)
+{
+    for (size_t i = 0; i < CHECK_COUNT; i++) {
+        d->has_result[i] = checks[i].look(&d->target, &d->results[i]);
+        if (d->has_result[i] && d->results[i].state > d->worst)
+            d->worst = d->results[i].state;
+    }
 }
 
 static void print_text(const struct doctor *d)
@@ -135,11 +151,7 @@ static enum exit_code doctor_run(const struct options *options)
     }
     d->target.argv = options->path_count ? options->paths : NULL;
     doctor_gather(&d->target, options->settings);
-    for (size_t i = 0; i < CHECK_COUNT; i++) {
-        d->has_result[i] = checks[i].look(&d->target, &d->results[i]);
-        if (d->has_result[i] && d->results[i].state > d->worst)
-            d->worst = d->results[i].state;
-    }
+    examine(d);
     (own->json ? doctor_print_json : print_text)(d);
     enum exit_code code = standard_output_end();
     if (code == EXIT_OK && d->worst == CHECK_BROKEN)

@@ -112,6 +112,8 @@ static bool try_cupti(void *context, const char *name, enum cupti_place place)
         why = NULL;
     say_why(s->reason, "%.*s does not work with this driver: error %d (%s)", KNOWN_TEXT_BYTES / 2,
             s->cupti, result, why ? why : "unknown");
+    if (s->answer == GPU_NO_CUPTI && !s->refused[0])
+        snprintf(s->refused, sizeof s->refused, "%s", s->cupti);
     return s->answer != GPU_NO_CUPTI;
 }
 
@@ -123,13 +125,13 @@ static void ask_gpu(void *result, void *context)
     struct cupti_places places = p->start.places;
     if (!ask_driver(s))
         return;
-    s->answer = GPU_NO_CUPTI;
+    s->answer = GPU_IN_QUESTION;
     say_why(s->reason, "libcupti was not found");
     places.driver_major = (unsigned)s->driver_version / 1000;
-    if (setting[0])
-        try_cupti(s, setting, CUPTI_PLACE_FILE);
-    else
-        cupti_places_each(&places, try_cupti, s);
+    bool found = setting[0] ? try_cupti(s, setting, CUPTI_PLACE_FILE)
+                            : cupti_places_each(&places, try_cupti, s);
+    if (!found)
+        s->answer = GPU_NO_CUPTI;
 }
 
 void gpu_probe_take(struct target *p)
@@ -184,6 +186,7 @@ bool check_cupti(const struct target *p, struct check_result *f)
     switch (g->answer) {
     case GPU_NO_LIBRARY:
     case GPU_NO_START: return false; /* CUPTI is tried only if CUDA starts */
+    case GPU_IN_QUESTION:
     case GPU_NO_CUPTI:
         return limited(f,
                        "set GPUPROF_CUPTI to a libcupti no newer than the driver (pip install "
@@ -194,7 +197,8 @@ bool check_cupti(const struct target *p, struct check_result *f)
                        "no GPU rows, host rows only: another client uses CUPTI (%s)", g->cupti);
     case GPU_WORKS: break;
     }
-    return fine(f, "%s fits the driver", g->cupti);
+    return fine(f, "%s fits the driver%s%s", g->cupti, g->refused[0] ? ", which refuses " : "",
+                g->refused);
 }
 
 /* Finds other tools that will be loaded: they hold CUPTI, or change how it works. */
@@ -216,6 +220,25 @@ bool check_client(const struct target *p, struct check_result *f)
             return limited(f, "record with one profiler at a time",
                            "LD_PRELOAD names another profiler: %s", preload);
     return fine(f, "the environment names no other profiler");
+}
+
+/* Reports who may read hardware counters, which other tools need and gpuprof does not. */
+bool check_counters(const struct target *p, struct check_result *f)
+{
+    char path[PATH_MAX], line[LINE_BYTES];
+    int closed = -1;
+    snprintf(path, sizeof path, "%s/proc/driver/nvidia/params", p->root);
+    FILE *file = fopen(path, "re");
+    while (file && fgets(line, sizeof line, file))
+        sscanf(line, "RmProfilingAdminOnly: %d", &closed);
+    if (file)
+        fclose(file);
+    return closed >= 0 &&
+           fine(f,
+                closed
+                    ? "only administrators may read the GPU's hardware counters; gpuprof does not "
+                      "need them"
+                    : "all users may read the GPU's hardware counters; gpuprof does not need them");
 }
 
 struct nvml_probe {

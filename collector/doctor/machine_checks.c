@@ -6,12 +6,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <gnu/libc-version.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/statfs.h>
 #include <sys/statvfs.h>
 #include <sys/uio.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "base/unit_text.h"
@@ -50,12 +52,22 @@ bool check_kernel(const struct target *p, struct check_result *f)
 {
     char path[PATH_MAX], release[64] = "";
     unsigned major = 0, minor = 0;
-    file_first_line(rooted(p, "/proc/sys/kernel/osrelease", path), release, sizeof release);
+    struct utsname name;
+    if (!file_first_line(rooted(p, "/proc/sys/kernel/osrelease", path), release, sizeof release) &&
+        uname(&name) == 0) /* no /proc */
+        snprintf(release, sizeof release, "%.63s", name.release);
     if (sscanf(release, "%u.%u", &major, &minor) == 2 &&
         (major < KERNEL_MAJOR || (major == KERNEL_MAJOR && minor < KERNEL_MINOR)))
         return broken(f, "use a machine with kernel 4.14 or newer", "Linux %s is older than 4.14",
                       release);
     return fine(f, "Linux %s", release[0] ? release : "of unknown version");
+}
+
+/* Always fine: the collector does not start with an older glibc than it was built for. */
+bool check_libc(const struct target *p, struct check_result *f)
+{
+    (void)p;
+    return fine(f, "glibc %s", gnu_get_libc_version());
 }
 
 /* Python frames are read from the process's own memory, which seccomp may forbid. */
@@ -67,7 +79,8 @@ bool check_memory(const struct target *p, struct check_result *f)
     if (!p->root[0] && process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == (ssize_t)sizeof to)
         return fine(f, "Python frames can be read");
     int fd = open(rooted(p, "/proc/self/mem", path), O_RDONLY | O_CLOEXEC);
-    file_close(fd);
+    if (fd >= 0)
+        close(fd);
     if (fd >= 0)
         return fine(f, "Python frames can be read through /proc/self/mem");
     return limited(f, "allow process_vm_readv in the container (docker run --cap-add=SYS_PTRACE)",

@@ -28,8 +28,8 @@ void program_python_version(const char *name, unsigned *minor)
     *minor = (unsigned)strtoul(number + 8, NULL, 10);
 }
 
-/* Whether the file contains the text. */
-static bool file_has(const char *path, const char *text)
+/* Whether the file contains both texts. */
+static bool file_has(const char *path, const char *one, const char *other)
 {
     struct stat st;
     bool found = false;
@@ -40,7 +40,8 @@ static bool file_has(const char *path, const char *text)
         (uint64_t)st.st_size <= PROGRAM_BYTES_MAX) {
         size_t bytes = (size_t)st.st_size;
         void *data = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, fd, 0);
-        found = data != MAP_FAILED && memmem(data, bytes, text, strlen(text));
+        found = data != MAP_FAILED && memmem(data, bytes, one, strlen(one)) &&
+                memmem(data, bytes, other, strlen(other));
         if (data != MAP_FAILED)
             munmap(data, bytes);
     }
@@ -55,7 +56,17 @@ static bool is_python(const char *path)
 
 bool program_uses_cuda(const char *path)
 {
-    return is_python(path) || file_has(path, "libcuda"); /* also matches libcudart */
+    return is_python(path) || file_has(path, "libcuda", ""); /* also matches libcudart */
+}
+
+/* Whether a CUDA runtime is linked in, which looks up the driver's functions itself. Only a static
+ * runtime does so; a shared one leaves it to libcudart. */
+static bool has_runtime(const char *path)
+{
+    struct program program;
+    program_look(&program, path);
+    return !program.needs_cuda && !is_python(path) &&
+           file_has(path, "libcuda.so.1", "cuGetProcAddress");
 }
 
 /* ---- Python --------------------------------------------------------------------------------- */
@@ -195,6 +206,11 @@ bool check_preload(const struct target *p, struct check_result *f)
                       "that starts it",
                       "libgpuprof.so will not be loaded in %s%s%s: %s", s->name, by, s->via,
                       s->reason);
+    case START_IN_HELPER:
+        return limited(f, "run 'gpuprof doctor' with the name of the program that uses CUDA",
+                       "one of the started programs cannot be recorded (%s), and none of the "
+                       "others uses CUDA%s%s",
+                       s->reason, by, s->via);
     case START_NO_MORE:
         if (s->is_cut)
             return limited(f, "run 'gpuprof doctor' with the name of the program that uses CUDA",
@@ -206,12 +222,38 @@ bool check_preload(const struct target *p, struct check_result *f)
                 "start it without gpuprof; if that fails, too, one of its own libraries is missing",
                 "%s does not start: the loader refuses it", s->name);
         return fine(
-            f, "libgpuprof.so is loaded in the started programs (%s), but none of them uses CUDA",
+            f, "libgpuprof.so is loaded in every started program (%s), but none of them uses CUDA",
             s->via);
     case START_NOT_SEEN: break;
     }
     return limited(f, "allow ptrace (docker run --cap-add=SYS_PTRACE), or record a short run",
                    "cannot find out whether libgpuprof.so will be loaded: %s", s->reason);
+}
+
+/* The file that will use CUDA, as far as known. */
+static const char *program_path(const struct target *p)
+{
+    return p->start.answer == START_LOADED ? p->start.path : p->program.path;
+}
+
+bool check_runtime(const struct target *p, struct check_result *f)
+{
+    if (!has_program(p) || !has_runtime(program_path(p)))
+        return false;
+    if (p->gpu.answer == GPU_WORKS && p->settings.numbers[SETTING_GPU])
+        return fine(f,
+                    "the CUDA runtime is statically linked: its calls are recorded through CUPTI");
+    return limited(
+        f, "link with -cudart=shared, or make CUPTI work",
+        "the CUDA runtime is statically linked: without CUPTI only its driver calls are recorded");
+}
+
+bool check_sanitizer(const struct target *p, struct check_result *f)
+{
+    if (!has_program(p) || (!p->program.needs_asan && !p->program.has_tsan))
+        return false;
+    return fine(f, "the program uses %s; gpuprof sets its options to run with it",
+                p->program.needs_asan ? "AddressSanitizer" : "ThreadSanitizer");
 }
 
 bool check_python(const struct target *p, struct check_result *f)

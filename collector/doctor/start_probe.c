@@ -81,6 +81,21 @@ static uint64_t auxiliary(pid_t pid, uint64_t type)
     return value;
 }
 
+/* Whether LD_PRELOAD of the process has the library. */
+static bool has_preload(pid_t pid, const char *library)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    bool found = false;
+    FILE *file = open_of(pid, "environ");
+    while (file && !found && getdelim(&text, &bytes, '\0', file) > 0)
+        found = strncmp(text, "LD_PRELOAD=", 11) == 0 && strstr(text + 11, library) != NULL;
+    free(text);
+    if (file)
+        fclose(file);
+    return found;
+}
+
 /* Whether the library is mapped; also notes libraries of CUDA and Python. */
 static bool has_library(struct tracer *t, pid_t pid)
 {
@@ -175,7 +190,9 @@ static bool at_exec(struct tracer *t, pid_t pid)
         t->target_is_starter = is_starter(s->name);
     if (program.obstacle && is_target && !t->target_is_starter)
         return is_done(s, START_LOST, program.obstacle);
-    if (!program.obstacle) /* a small tool may be static, and its parent continues */
+    if (program.obstacle) /* a small tool may be static, and its parent continues */
+        is_done(s, START_IN_HELPER, program.obstacle);
+    else
         set_break(t, pid);
     return false;
 }
@@ -193,8 +210,11 @@ static bool at_begin(struct tracer *t, pid_t pid)
         add_via(s, s->name);
         return false;
     }
-    return is_done(s, START_LOST,
-                   "its environment has no LD_PRELOAD, or it has more rights than its caller");
+    if (!has_preload(pid, t->library))
+        return is_done(s, START_LOST, "LD_PRELOAD does not name gpuprof in its environment");
+    if (auxiliary(pid, AT_SECURE))
+        return is_done(s, START_LOST, "it has more rights than its caller");
+    return is_done(s, START_LOST, "the loader did not load it");
 }
 
 /* Handles an event of `pid` and continues it. True: the answer is known. */

@@ -64,7 +64,7 @@ def test_a_machine_that_is_fit(doctor, run_collector, program, monkeypatch, devi
     monkeypatch.setenv("SIMCUDA_DRIVER_VERSION", str(version))
     monkeypatch.setenv("GPUPROF_CUPTI", str(SIM / f"libcupti.so.{version // 1000}"))
     found = doctor(program("one_call"))
-    assert {"library", "kernel", "memory", "live", "driver", "cupti", "client", "program",
+    assert {"library", "kernel", "libc", "memory", "live", "driver", "cupti", "client", "program",
             "preload"} == set(found)
     assert {check["state"] for name, check in found.items() if name != "live"} == {OK}
     assert found["driver"]["text"].startswith(text + str(SIM))
@@ -94,8 +94,11 @@ def garbage_nvml(root, monkeypatch):
 
 
 KERNEL = "proc/sys/kernel/osrelease"
+PARAMS = "proc/driver/nvidia/params"
 MODULE = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.65.06  Sun Jul 20 12:00:00 UTC 2025\n"
 DEVICE = variable("GPUPROF_DEVICE", "1")
+TASK = "proc/self/task/1"
+GAPS = variable("GPUPROF_GAPS", "on")
 NO_GPU = variable("SIMCUDA_FAIL", "cuInit:*=100")
 MACHINES = {
     "kernel 4.14": ([root_file(KERNEL, "4.14.336\n")], "kernel", OK, "Linux 4.14.336"),
@@ -135,6 +138,17 @@ MACHINES = {
     "NVML is garbage": ([DEVICE, garbage_nvml], "device", LIMITED, "too short"),
     "NVML sees nothing": ([DEVICE, variable("SIMCUDA_DEVICES", "0")], "device", LIMITED,
                           "NVML sees no device"),
+    "looks": ([GAPS, *(root_file(f"{TASK}/{name}", "1") for name in ("stat", "syscall",
+                                                                     "schedstat"))],
+              "gaps", OK, "can be observed"),
+    "looks by --sample": ([variable("GPUPROF_SAMPLE", "100"), root_file(f"{TASK}/stat", "1")],
+                          "gaps", LIMITED,
+                           "not say in which system call threads wait: .*/syscall: No such"),
+    "no looks": ([GAPS], "gaps", LIMITED, "not say what waiting threads do: .*/stat: No such file"),
+    "looks without times": ([GAPS, root_file(f"{TASK}/stat", "1"),
+                             root_file(f"{TASK}/syscall", "1"), root_file(f"{TASK}/schedstat")],
+                            "gaps", LIMITED, "say how long waiting threads ran: .*/schedstat: "
+                                             "the file is empty"),
     "no GPU": ([NO_GPU], "driver", BROKEN, r"cuInit fails with 100 \(CUDA_ERROR_NO_DEVICE\)"),
     "no libcupti": ([variable("GPUPROF_CUPTI", "/nonesuch.so")], "cupti", LIMITED,
                     "host rows only: /nonesuch.so: "),
@@ -148,6 +162,10 @@ MACHINES = {
                      "CUDA_INJECTION64_PATH names another tool, /opt/nsys.so"),
     "another preload": ([variable("LD_PRELOAD", str(SIM / "../libToolsInjection64.so"))], "client",
                         LIMITED, "LD_PRELOAD names another profiler"),
+    "closed counters": ([root_file(PARAMS, "EnableMSI: 1\nRmProfilingAdminOnly: 1\n")], "counters",
+                        OK, "only administrators may"),
+    "open counters": ([root_file(PARAMS, "RmProfilingAdminOnly: 0\n")], "counters", OK,
+     "all users may"),
 }
 
 
@@ -167,7 +185,7 @@ def test_machine(run_collector, monkeypatch, tmp_path, name):
 def test_what_needs_no_word(doctor):
     """No line of a container where there is none, nor of a program where none is named."""
     found = doctor()
-    assert not {"container", "settings", "program", "preload", "python"} & set(found)
+    assert not {"container", "settings", "counters", "program", "preload", "python"} & set(found)
 
 
 def test_cupti_crashes(doctor, tmp_path, monkeypatch):
@@ -179,6 +197,17 @@ def test_cupti_crashes(doctor, tmp_path, monkeypatch):
     subprocess.run(["gcc", "-shared", "-fPIC", "-o", tmp_path / "libcupti.so", source], check=True)
     monkeypatch.setenv("GPUPROF_CUPTI", str(tmp_path / "libcupti.so"))
     assert doctor()["cupti"]["text"].endswith("libcupti.so crashes, or does not answer")
+
+
+def test_cupti_beside_one_that_is_refused(doctor, tmp_path, monkeypatch):
+    """That of a toolkit for another driver does not end the search: both are named."""
+    fits, refused = SIM / "libcupti.so.13", tmp_path / "lib64" / "libcupti.so.13"
+    refused.parent.mkdir()
+    refused.write_bytes(fits.read_bytes())
+    monkeypatch.delenv("GPUPROF_CUPTI")
+    monkeypatch.setenv("CUDA_HOME", str(tmp_path))
+    monkeypatch.setenv("SIMCUPTI_REFUSED_BELOW", str(tmp_path))
+    assert doctor()["cupti"]["text"] == f"{fits} fits the driver, which refuses {refused}"
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="not run: only root may mount")
@@ -212,7 +241,7 @@ def test_program_does_not_run(doctor, tmp_path):
     assert not list(tmp_path.glob("gpuprof*"))
 
 
-LOST = "its environment has no LD_PRELOAD, or it has more rights than its caller"
+LOST = "LD_PRELOAD does not name gpuprof in its environment"
 
 
 @pytest.mark.parametrize("words,name", [
@@ -237,6 +266,9 @@ def test_found_behind_wrappers(doctor, program):
     found = doctor("sh", "-c", f"dirname a/b; {tool}; nice env A=b {program('one_call')}; true")
     assert found["preload"]["state"] == OK and \
         "will be loaded in one_call" in found["preload"]["text"]
+    found = doctor("sh", "-c", f"{tool}; true")
+    assert found["preload"]["state"] == LIMITED
+    assert "cannot be recorded (statically linked)" in found["preload"]["text"]
     found = doctor("sh", "-c", "dirname a/b; true")
     assert found["preload"]["state"] == OK and "(" in found["preload"]["text"]
 
@@ -274,6 +306,22 @@ def test_program_that_does_not_start(doctor, tmp_path):
     (tmp_path / "libgone.so").unlink()
     preload = doctor("./lost")["preload"]
     assert preload["state"] == BROKEN and preload["text"].startswith("lost does not start")
+
+
+def test_runtime_that_is_linked_in(doctor, monkeypatch):
+    program = toolchain.build("runtime_work.c", *toolchain.STATIC)
+    assert doctor(program)["runtime"]["state"] == OK
+    assert "runtime" not in doctor(toolchain.build("runtime_work.c", *toolchain.runtime(13)))
+    monkeypatch.setenv("GPUPROF_GPU", "off")
+    assert doctor(program)["runtime"]["state"] == LIMITED
+
+
+def test_sanitizer(doctor):
+    folder, link = toolchain.tiny()
+    program = toolchain.build("foreign_work.c", *link, "-fsanitize=address")
+    found = doctor(program, env={**os.environ, "LD_LIBRARY_PATH": f"{folder}:{SIM}"})
+    assert found["sanitizer"]["text"].startswith("the program uses AddressSanitizer")
+    assert found["preload"]["state"] == OK
 
 
 def fake_python(folder, name, torch=None):
@@ -360,6 +408,7 @@ def test_wrapper_that_goes_on(doctor):
 
 
 PTRACE = {"x86_64": 101, "aarch64": 117}
+TIMER_CREATE = {"x86_64": 222, "aarch64": 107}
 
 
 def forbid(call):
@@ -378,11 +427,38 @@ def test_without_ptrace(doctor, program):
     assert found["preload"]["text"].endswith("will be loaded: ptrace: Operation not permitted")
 
 
-def test_calls_of_the_c_library(build, tmp_path):
-    """'run --os' does not start without libgpuprof-os.so beside the library."""
+def ignore_signals(*free):
+    for number in range(signal.SIGRTMIN, signal.SIGRTMAX + 1):
+        if number not in free:
+            signal.signal(number, signal.SIG_IGN)
+
+
+def test_samples(doctor, program):
+    """Which signal they take, and what forbids them; the library says the same (test_sample)."""
+    found = doctor(program("one_call"))
+    assert not {"sample", "gaps", "os"} & set(found)
+    for words, before, state, text in (
+            (["--sample"], None, OK, "signal 62 is free for samples"),
+            (["--sample", "--dump-signal=62"], None, OK, "signal 61 is free for samples"),
+            (["--sample"], lambda: ignore_signals(40), OK, "signal 40 is free for samples"),
+            (["--sample"], ignore_signals, LIMITED, "no real-time signal is free"),
+            (["--sample"], lambda: forbid(TIMER_CREATE), LIMITED,
+             "cannot create a timer on a thread's CPU time: Operation not permitted")):
+        found = doctor(*words, program("one_call"), preexec_fn=before)
+        assert found["sample"]["state"] == state and text in found["sample"]["text"], found
+
+
+def test_calls_of_the_c_library(doctor, build, tmp_path, program):
+    """Whether libgpuprof-os.so is beside the library; 'run' does not start without it."""
+    assert doctor("--os")["os"]["text"] == f"{build}/libgpuprof-os.so can be preloaded"
     for name in ("gpuprof-collector", "libgpuprof.so"):
         shutil.copy(build / name, tmp_path)
+    done = subprocess.run([tmp_path / "gpuprof-collector", "doctor", "--os", "--json"], check=False,
+                          stdout=subprocess.PIPE, timeout=60)
+    found = {check["id"]: check for check in json.loads(done.stdout)["checks"]}
     reason = f"{tmp_path}/libgpuprof-os.so: No such file or directory"
+    assert (done.returncode, found["os"]["state"], found["os"]["text"]) == (
+        4, BROKEN, f"'gpuprof run --os' will not start: {reason}")
     for words, code, said in ((["--os"], 2, f"gpuprof: run: {reason}\n"), ([], 0, "")):
         done = subprocess.run([tmp_path / "gpuprof-collector", "run", "--quiet", *words,
                                "touch", "made"], cwd=tmp_path, check=False, capture_output=True,
