@@ -22,6 +22,7 @@
 #define PROGRAM_NAME_BYTES    64   /* length of the name of an interpreter or a library */
 #define FOLDER_NAME_BYTES_MAX 64   /* length of the program's name in the name of the data folder */
 #define FOLDERS_MAX           1000 /* folders named in the same second */
+#define PROGRAM_STRINGS_MAX   (64u << 20) /* bytes of the names of its dynamic symbols */
 
 #if defined(__x86_64__)
 #define PROGRAM_MACHINE EM_X86_64
@@ -46,6 +47,16 @@ static uint64_t offset_of(const Elf64_Phdr *segments, unsigned count, uint64_t a
     return 0;
 }
 
+/* Whether a dynamic symbol has that name. A program exports what is linked in to its libraries. */
+static bool has_symbol(int fd, uint64_t offset, uint64_t bytes, const char *name)
+{
+    char *strings = bytes <= PROGRAM_STRINGS_MAX ? malloc(bytes + 1) : NULL;
+    ssize_t got = strings ? pread(fd, strings, bytes, (off_t)offset) : 0;
+    bool found = got > 0 && memmem(strings, (size_t)got, name, strlen(name) + 1) != NULL;
+    free(strings);
+    return found;
+}
+
 static void find_libraries(int fd, const Elf64_Phdr *segments, unsigned count,
                            const Elf64_Phdr *dynamic, struct program *program)
 {
@@ -53,10 +64,13 @@ static void find_libraries(int fd, const Elf64_Phdr *segments, unsigned count,
     size_t bytes = dynamic->p_filesz < sizeof entries ? dynamic->p_filesz : sizeof entries;
     ssize_t got = pread(fd, entries, bytes, (off_t)dynamic->p_offset);
     size_t entry_count = got > 0 ? (size_t)got / sizeof *entries : 0;
-    uint64_t strings = 0;
-    for (size_t i = 0; i < entry_count; i++)
+    uint64_t strings = 0, string_bytes = 0;
+    for (size_t i = 0; i < entry_count; i++) {
         if (entries[i].d_tag == DT_STRTAB)
             strings = offset_of(segments, count, entries[i].d_un.d_ptr);
+        if (entries[i].d_tag == DT_STRSZ)
+            string_bytes = entries[i].d_un.d_val;
+    }
     for (size_t i = 0; i < entry_count; i++) {
         char name[PROGRAM_NAME_BYTES];
         if (entries[i].d_tag != DT_NEEDED && entries[i].d_tag != DT_SONAME)
@@ -68,7 +82,10 @@ static void find_libraries(int fd, const Elf64_Phdr *segments, unsigned count,
         }
         if (strncmp(name, "libasan.so", 10) == 0 || strncmp(name, "libclang_rt.asan", 16) == 0)
             program->needs_asan = true;
+        if (strncmp(name, "libcuda", 7) == 0)
+            program->needs_cuda = true;
     }
+    program->has_tsan = has_symbol(fd, strings, string_bytes, "__tsan_init");
 }
 
 /* Whether the program is static: no segment names an interpreter, and it is no loader itself
@@ -211,6 +228,14 @@ bool environment_library(char path[static ENVIRONMENT_PATH_BYTES],
     return true;
 }
 
+bool environment_os_library(const char *library, char path[static ENVIRONMENT_PATH_BYTES],
+                            char reason[static ENVIRONMENT_REASON_BYTES])
+{
+    size_t folder = strlen(library) - strlen(LIBRARY_NAME);
+    snprintf(path, ENVIRONMENT_PATH_BYTES, "%.*s" OS_LIBRARY_NAME, (int)folder, library);
+    return access(path, R_OK) == 0 || program_refuse(reason, path, strerror(errno));
+}
+
 static bool program_set(const char *variable, const char *text, bool overwrite,
                         char reason[static ENVIRONMENT_REASON_BYTES])
 {
@@ -266,18 +291,20 @@ static bool preload_os(const char *library, char reason[static ENVIRONMENT_REASO
     const char *others = getenv("LD_PRELOAD");
     if (setting_number(SETTING_OS) == SETTING_OFF)
         return true;
-    snprintf(path, sizeof path, "%.*s" OS_LIBRARY_NAME,
-             (int)(strlen(library) - strlen(LIBRARY_NAME)), library);
-    if (access(path, R_OK) != 0)
-        return program_refuse(reason, path, strerror(errno));
+    if (!environment_os_library(library, path, reason))
+        return false;
     return (others && strstr(others, path)) || put_before("LD_PRELOAD", path, reason);
 }
 
 /*
  * ASan's runtime ends a program if another library comes first, unless told not to check. (Before
  * ours in LD_PRELOAD, each child process would get it, too, and report leaks.) gpuprof's library
- * sets the same, but a program may have default options. Our option comes first, so that the user's
- * options win.
+ * sets the same, but a program may have default options.
+ *
+ * ThreadSanitizer ends a forked child that starts a thread if its parent had several, and gpuprof's
+ * is one. If clang linked it in, none of our libraries can change that.
+ *
+ * Our options come first, so that the user's options win.
  */
 bool environment_prepare(const struct program *program,
                          char reason[static ENVIRONMENT_REASON_BYTES])
@@ -287,7 +314,9 @@ bool environment_prepare(const struct program *program,
            export_tool(library, SETTING_NVTX, "NVTX_INJECTION64_PATH", reason) &&
            export_tool(library, SETTING_GPU, "CUDA_INJECTION64_PATH", reason) &&
            preload_os(library, reason) && preload(library, reason) &&
-           (!program->needs_asan || put_before("ASAN_OPTIONS", "verify_asan_link_order=0", reason));
+           (!program->needs_asan ||
+            put_before("ASAN_OPTIONS", "verify_asan_link_order=0", reason)) &&
+           (!program->has_tsan || put_before("TSAN_OPTIONS", "die_after_fork=0", reason));
 }
 
 /* ---- the data folder ------------------------------------------------------------------------ */

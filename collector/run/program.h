@@ -20,7 +20,9 @@ struct program {
     const char
         *obstacle;   /* why nothing can be recorded in it (static text); NULL: no reason known */
     bool needs_asan; /* linked with AddressSanitizer's library */
+    bool has_tsan;   /* ThreadSanitizer is in it, or in one of its libraries */
     bool is_loader;  /* glibc's loader, with the program as an argument */
+    bool needs_cuda; /* linked with libcuda or libcudart */
 };
 
 /* Looks up `name` like execvp. Returns 0, or the errno of execvp. */
@@ -35,6 +37,13 @@ void program_look(struct program *program, const char *path);
  */
 bool environment_library(char path[static ENVIRONMENT_PATH_BYTES],
                          char reason[static ENVIRONMENT_REASON_BYTES]);
+
+/*
+ * Finds libgpuprof-os.so beside `library` (from environment_library). False: it cannot be read, and
+ * `reason` says why.
+ */
+bool environment_os_library(const char *library, char path[static ENVIRONMENT_PATH_BYTES],
+                            char reason[static ENVIRONMENT_REASON_BYTES]);
 
 /*
  * Puts the library first in LD_PRELOAD, and into the variables from which NVTX and the CUDA driver

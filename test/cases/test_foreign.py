@@ -89,6 +89,22 @@ def test_run_tells_asan(run_collector, library, tmp_path, own):
     whole(tmp_path / "out")
 
 
+@pytest.mark.parametrize("own", ["", "exitcode=7"])
+def test_run_tells_tsan(run_collector, library, tmp_path, own):
+    """Where clang has linked it in, its fork's child may start a thread, too."""
+    assert library
+    program, settings = build("clang thread")
+    env = toolchain.environment(tmp_path, **settings, **({"TSAN_OPTIONS": own} if own else {}))
+    done = run_collector("run", "--quiet", "--gpu=off", "-o", "out", program, "fork", env=env)
+    assert (done.returncode, done.stdout, done.stderr) == (4, "", "")
+    processes = stream_reader.read_folder(tmp_path / "out")
+    assert sorted(len(p.calls()) for p in processes) == [100, 200]
+    # What the user says comes after ours, and holds.
+    env["TSAN_OPTIONS"] = "die_after_fork=1"
+    assert run_collector("run", "--quiet", "--gpu=off", "-o", "other", program, "fork",
+                         env=env).returncode != 4
+
+
 def test_memcheck(library, tmp_path):
     """It says nothing but that it found nothing; and it ends, which took it minutes."""
     conftest.need("valgrind")
