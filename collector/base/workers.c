@@ -85,12 +85,6 @@ bool workers_start(struct workers *w, uint32_t count, worker_fn *work, void *con
     return false;
 }
 
-void workers_unsay(void)
-{
-    if (ftruncate(STDERR_FILENO, 0) == 0)
-        lseek(STDERR_FILENO, 0, SEEK_SET);
-}
-
 bool workers_write(int to, const void *data, size_t bytes)
 {
     for (const char *next = data; bytes;) {
@@ -103,37 +97,16 @@ bool workers_write(int to, const void *data, size_t bytes)
     return true;
 }
 
-static bool workers_read_all(int from, void *data, size_t bytes)
+bool workers_read(const struct workers *w, uint32_t index, void *data, size_t bytes)
 {
     for (char *next = data; bytes;) {
-        ssize_t got = read(from, next, bytes);
+        ssize_t got = read(w->list[index].from, next, bytes);
         if (got == 0 || (got < 0 && errno != EINTR))
             return false;
         next += got > 0 ? got : 0;
         bytes -= got > 0 ? (size_t)got : 0;
     }
     return true;
-}
-
-bool workers_read(const struct workers *w, uint32_t index, void *data, size_t bytes)
-{
-    return workers_read_all(w->list[index].from, data, bytes);
-}
-
-void workers_stop(const struct workers *w)
-{
-    for (uint32_t i = 0; i < w->count; i++)
-        shutdown(w->list[i].from, SHUT_RD);
-}
-
-bool workers_report(const struct workers *w, uint32_t index, const void *data, size_t bytes)
-{
-    return workers_write(w->list[index].from, data, bytes);
-}
-
-bool workers_hear(int to, void *data, size_t bytes)
-{
-    return workers_read_all(to, data, bytes);
 }
 
 /* Prints the worker's stored messages. Returns false if there are none. */

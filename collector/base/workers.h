@@ -47,18 +47,8 @@ bool workers_start(struct workers *w, uint32_t count, worker_fn *work, void *con
 /* In a worker: writes all bytes. Returns false (errno) also if the parent stopped reading. */
 bool workers_write(int to, const void *data, size_t bytes);
 
-/* In a worker: drops its messages so far, because another worker prints the same. */
-void workers_unsay(void);
-
-/* Sends bytes to a worker; waits for them there. Return false if the other process ended. */
-bool workers_report(const struct workers *w, uint32_t index, const void *data, size_t bytes);
-bool workers_hear(int to, void *data, size_t bytes);
-
 /* Reads the next bytes from a worker. Returns false if it ended before. */
 bool workers_read(const struct workers *w, uint32_t index, void *data, size_t bytes);
-
-/* Stops reading results that the workers write from now on; earlier results can still be read. */
-void workers_stop(const struct workers *w);
 
 /*
  * Waits for all workers; writes of those still running fail, and they end cleanly. `how` is

@@ -33,7 +33,6 @@ struct export
     struct steps steps;
     struct selection selection;
     bool has_steps;
-    bool finds_steps_late; /* event_lanes_run finds the steps */
     bool is_cut;
     bool has_idle;
     const struct export_format *format;
@@ -96,8 +95,7 @@ static int write_events(struct export *x, const struct options *options)
                                 .end = export_verb_end};
     x->writer = error == 0 ? x->format->create(x->out, &x->report.walk, &scope) : NULL;
     if (x->writer && x->format->is_rows)
-        error = event_lanes_run(&x->report.walk, x->finds_steps_late ? &x->steps : NULL, &consumer,
-                                x->out, &x->selection.found);
+        error = event_lanes_run(&x->report.walk, &consumer, x->out, &x->selection.found);
     else if (x->writer && x->format->wants_tables)
         error = write_with_tables(x, &consumer);
     else if (x->writer)
@@ -111,23 +109,6 @@ static int write_events(struct export *x, const struct options *options)
     return error < 0 ? error : 0;
 }
 
-static enum exit_code export_verb_look_around(struct export *x, const struct options *options,
-                                              bool in_lanes)
-{
-    x->has_steps = x->format->wants_steps || x->is_cut || options->step_by || options->step_range;
-    /* Requested steps may not exist; that must be reported before the walk. */
-    x->finds_steps_late = x->has_steps && in_lanes && !options->step_by && !options->step_range;
-    if (walk_survey(&x->report.walk) < 0)
-        return EXIT_ENVIRONMENT;
-    if (x->finds_steps_late &&
-        steps_init(&x->steps, &x->report.walk, options->step_by, options->step_range) < 0)
-        return verb_output_failed(options->output, GPUPROF_NO_MEMORY);
-    return x->has_steps && !x->finds_steps_late
-               ? steps_find(&x->steps, &x->report.walk, options->step_by, options->step_range,
-                            !in_lanes, VERB)
-               : EXIT_OK;
-}
-
 static enum exit_code export_recording(struct export *x, const struct options *options)
 {
     const struct selection_steps how = {
@@ -139,8 +120,12 @@ static enum exit_code export_recording(struct export *x, const struct options *o
     if (walk_init(&x->report.walk, &x->rec) < 0)
         return verb_output_failed(options->output, GPUPROF_NO_MEMORY);
     /* Names must be known before they are written, so a survey comes first. */
-    bool in_lanes = x->format->is_rows && !x->is_cut; /* a selection cannot use workers */
-    enum exit_code code = export_verb_look_around(x, options, in_lanes);
+    if (walk_survey(&x->report.walk) < 0)
+        return EXIT_ENVIRONMENT;
+    x->has_steps = x->format->wants_steps || x->is_cut || options->step_by || options->step_range;
+    enum exit_code code = x->has_steps ? steps_find(&x->steps, &x->report.walk, options->step_by,
+                                                    options->step_range, false, VERB)
+                                       : EXIT_OK;
     if (code == EXIT_OK)
         code =
             selection_make(&x->selection, &x->rec, &x->report.walk, &options->select, &how, VERB);
@@ -193,27 +178,17 @@ static enum exit_code export_verb_check(const struct export_format *format,
     if (!format && own->format)
         return usage_error(VERB ": --format: unknown format '%s'; the formats are: %s", own->format,
                            names);
-    if (!format && path && is_stream)
-        return usage_error(
-            VERB
-            ": -o -: standard output needs a format, such as --format=csv; the formats are: %s",
-            names);
     if (!format && is_stream)
-        return usage_error(VERB ": name a file, such as -o profile.sqlite or -o events.csv; the "
-                                "formats are: %s",
+        return usage_error(VERB ": name a file, such as -o profile.sqlite, or a format, such as "
+                                "--format=csv; the formats are: %s",
                            names);
     if (!format)
         return usage_error(VERB ": %s: unknown file type; the formats are: %s", path, names);
-    if (format->is_random && is_stream)
-        return usage_error(VERB ": %s cannot be written to standard output; name a file: -o "
+    if (format->is_random &&
+        (is_stream || is_packed(path) || (stat(path, &status) == 0 && !S_ISREG(status.st_mode))))
+        return usage_error(VERB ": %s needs a regular, uncompressed file; name one, such as -o "
                                 "profile.%s",
                            format->file.name, format->file.ending);
-    if (format->is_random && is_packed(path))
-        return usage_error(VERB ": %s: %s cannot be compressed while it is written; name it .%s",
-                           path, format->file.name, format->file.ending);
-    if (format->is_random && stat(path, &status) == 0 && !S_ISREG(status.st_mode))
-        return usage_error(VERB ": %s: not a regular file, which %s needs", path,
-                           format->file.name);
     if (!path && isatty(STDOUT_FILENO))
         return usage_error(VERB ": not written to the terminal; name a file: -o profile.%s (or -o "
                                 "- to write it anyway)",

@@ -69,13 +69,11 @@ const char *event_step_name(enum step_kind kind, const struct step *step);
 
 /* ---- the rows of several workers (event_lanes.c) ---- */
 
-/*
- * Like walk_run with one consumer that writes to *out; its `end` runs here. The walk has surveyed.
- * *steps, if not NULL, are found first; workers get them without `made_of`. *found is the sum over
- * all, for a selection. Returns 0, or an error after a message, also if *out has an error.
- */
-int event_lanes_run(struct walk *w, struct steps *steps, const struct consumer *consumer,
-                    struct output *out, struct selection_found *found);
+/* Like walk_run with one consumer that writes to *out; its `end` runs here. The walk has surveyed.
+ * *found is the sum over all, for a selection. Returns 0, or an error after a message, also if *out
+ * has an error. */
+int event_lanes_run(struct walk *w, const struct consumer *consumer, struct output *out,
+                    struct selection_found *found);
 
 /* ---- formats ---- */
 

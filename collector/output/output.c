@@ -319,11 +319,9 @@ int output_open_sink(struct output *o, output_sink_fn *sink, void *context)
     return error;
 }
 
-void output_divert(struct output *o, char *buffer, output_sink_fn *sink, void *context)
+void output_divert(struct output *o, output_sink_fn *sink, void *context)
 {
     assert(!o->background && !o->flushed);
-    free(o->buffer);
-    o->buffer = buffer;
     o->used = 0;
     o->in_background = false;
     o->sink = sink;

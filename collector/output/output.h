@@ -92,9 +92,8 @@ int output_open_sink(struct output *o, output_sink_fn *sink, void *context);
 void output_drain(struct output *o);
 
 /* For a forked process with its parent's output, into which nothing is flushed yet. From now on,
- * text goes through `buffer`, a view of OUTPUT_BUFFER_BYTES, to `sink`, which may replace the
- * buffer. */
-void output_divert(struct output *o, char *buffer, output_sink_fn *sink, void *context);
+ * text goes to `sink`. */
+void output_divert(struct output *o, output_sink_fn *sink, void *context);
 
 /* Returns `bytes` (at most OUTPUT_BUFFER_BYTES) of buffer; then call output_advance. */
 char *output_room(struct output *o, size_t bytes);

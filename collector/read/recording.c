@@ -230,23 +230,21 @@ enum exit_code recording_open(struct recording *rec, char **paths, int path_coun
     if (code == EXIT_OK && recording_arrange(rec) < 0)
         return failure("gpuprof-collector", GPUPROF_NO_MEMORY);
     uint32_t most = rec->is_parallel ? options->processors : 1;
-    rec->processors = most < WORKERS_MAX ? most : WORKERS_MAX;
-    rec->workers = rec->processors < rec->count ? rec->processors : rec->count;
+    most = most < WORKERS_MAX ? most : WORKERS_MAX;
+    rec->workers = most < rec->count ? most : rec->count;
     return code;
 }
 
-uint64_t recording_deal(struct recording *rec, uint32_t workers)
+void recording_deal(struct recording *rec)
 {
-    uint64_t bytes[WORKERS_MAX] = {0}, most = 0;
+    uint64_t bytes[WORKERS_MAX] = {0};
     for (uint32_t i = 0; i < rec->count; i++) {
         struct process *p = rec->processes[i];
         p->worker = 0;
-        for (uint32_t w = 1; w < workers; w++)
+        for (uint32_t w = 1; w < rec->workers; w++)
             p->worker = bytes[w] < bytes[p->worker] ? w : p->worker;
         bytes[p->worker] += p->file.size + p->live.bytes + 1;
-        most = bytes[p->worker] > most ? bytes[p->worker] : most;
     }
-    return most;
 }
 
 void recording_keep_share(struct recording *rec, uint32_t worker)

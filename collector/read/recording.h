@@ -159,7 +159,6 @@ struct recording {
     struct block_index index;
     const struct share *share; /* a view; NULL: this run reads all processes */
     bool is_parallel;          /* another processor may write while this one reads */
-    uint32_t processors;       /* processors to use, at most WORKERS_MAX */
     uint32_t workers;          /* processes that may read; 1: only this one */
     struct key_map said;       /* modules reported as lacking symbols (symbols.h) */
     char *looked_at;           /* owned: zero-terminated paths of symbol files looked at */
@@ -190,10 +189,9 @@ void recording_release(struct recording *rec);
 /* Adds a path to rec->looked_at. Returns 0 or GPUPROF_NO_MEMORY. */
 int recording_note_file(struct recording *rec, const char *path);
 
-/* Deals the processes to `workers` workers, at most WORKERS_MAX, by bytes; returns the bytes of the
- * busiest worker. The second function runs in a worker (workers.h) and excludes the others'
- * processes. */
-uint64_t recording_deal(struct recording *rec, uint32_t workers);
+/* Deals the processes to `rec->workers` workers by bytes. The second function runs in a worker
+ * (workers.h) and excludes the others' processes. */
+void recording_deal(struct recording *rec);
 void recording_keep_share(struct recording *rec, uint32_t worker);
 
 /* Returns the bytes of all files, as stored. */

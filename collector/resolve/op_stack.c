@@ -265,12 +265,6 @@ const struct op *ops_module(const struct ops *o, const struct op *op)
     return NULL;
 }
 
-bool ops_was_innermost(const struct ops *o, const struct thread *thread, uint32_t number)
-{
-    const struct op_stack *stack = ops_stack(o, thread->index);
-    return !stack->count || stack->open[stack->count - 1].number < number;
-}
-
 struct op *ops_drain(struct ops *o, uint32_t thread_index, const uint64_t *last_ns)
 {
     struct op_stack *stack = ops_stack(o, thread_index);

@@ -135,9 +135,6 @@ static inline uint32_t ops_stack_around(const struct ops *o, const struct thread
 /* The innermost module around `op`, which may have ended; NULL: none. */
 const struct op *ops_module(const struct ops *o, const struct op *op);
 
-/* Whether `op`, which has ended, began after everything that is still open on its thread. */
-bool ops_was_innermost(const struct ops *o, const struct thread *thread, uint32_t number);
-
 /* After the last event: removes an operator still open on the thread, innermost first. It ends at
  * its process's time in last_ns. NULL: none is left. */
 struct op *ops_drain(struct ops *o, uint32_t thread_index, const uint64_t *last_ns);

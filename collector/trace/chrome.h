@@ -21,20 +21,6 @@
 #define CHROME_EVENT_BYTES 2048 /* of an event without its name and other texts */
 #define FLOW_PROCESS_SHIFT 36   /* JavaScript's exact ids: 16 bits of process, 36 of flow */
 
-/* The shape of recent kernel launches as text, since a program repeats its launches. */
-#define LAUNCH_CACHE_SLOTS 256
-#define LAUNCH_TEXT_BYTES  640
-#define LAUNCH_KEYS        8
-
-struct launch_text {
-    uint64_t keys[LAUNCH_KEYS]; /* grid, block, registers, shared twice, local, process, device */
-    uint32_t length;            /* 0: free */
-    char text[LAUNCH_TEXT_BYTES];
-};
-
-/* What counters of a process count, in the order of their first values. */
-enum process_counted { COUNTED_LAUNCHES, COUNTED_RESIDENT, COUNTED_LEFT_OUT, PROCESS_COUNTED };
-
 /* The extent of a process in the trace, and its steps. */
 struct process_span {
     uint64_t begin_ns; /* relative to the origin; UINT64_MAX: no events yet */
@@ -43,7 +29,7 @@ struct process_span {
     uint64_t step_begin_ns;
     uint64_t steps; /* steps shown */
     bool stepping;
-    struct counted *counted[PROCESS_COUNTED]; /* NULL: none yet */
+    struct counted *counted; /* NULL: none yet */
 };
 
 /* The processes shown, neighbours by index, with a row for each thread (chrome_row). */
@@ -106,13 +92,10 @@ struct trace_writer {
     struct output *out;
     struct walk *walk;
     struct trace_scope scope;
-    int error;                          /* first error; 0: none */
-    struct function_pieces **functions; /* owned, with their elements; by function index */
-    uint32_t function_count;
+    int error; /* first error; 0: none */
     struct chrome_processes shown;
     struct chrome_time time;
     struct chrome_totals totals;
-    struct launch_text launches[LAUNCH_CACHE_SLOTS];
     struct chrome_rows rows;
     struct chrome_counters counters;
     struct chrome_memory *memory; /* owned */
@@ -193,6 +176,9 @@ char *chrome_begin_instant(struct trace_writer *w, char *out, const char *where,
 void chrome_end_slice(struct trace_writer *w, char *out, uint32_t stack);
 char *chrome_end_arguments(const struct trace_writer *w, char *out, uint32_t stack);
 
+/* Writes the key of a member. */
+char *chrome_put_key(char *out, const char *label);
+
 /* Writes the result of a call, unless it is 0, as a member. */
 char *chrome_put_result(char *out, const struct function *f, int32_t result);
 
@@ -262,8 +248,10 @@ static inline bool chrome_binds(const struct trace_writer *w, const struct funct
             f->does == API_DOES_SYNC);
 }
 
-/* Writes the members of a slice that encode its arrow, from the process's call of that id. */
-char *chrome_put_binding(char *out, uint32_t process, uint32_t call, bool is_call);
+/* Writes the members of a slice that encode its arrow, from the process's call of that id, before
+ * its arguments. */
+char *chrome_put_binding(struct trace_writer *w, char *out, uint32_t process, uint32_t call,
+                         bool is_call);
 
 /* Writes the throttling since the last DEVICE_CLOCKS record; the second one writes open slices at
  * the end. */

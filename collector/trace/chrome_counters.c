@@ -2,7 +2,7 @@
 /*
  * Counter tracks of a Chrome trace, written at its end. Of a device: how busy it was, unfinished
  * launches, copy speed, memory, and the driver's readings (run --device). Of a process: its
- * launches. Of both: what merge --max-size left out.
+ * launches and its resident memory.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -27,10 +27,6 @@ enum counter {
     COUNT_TENSORS,
     COUNT_LAUNCHES,
     COUNT_RESIDENT,
-    COUNT_LEFT_WORK,
-    COUNT_LEFT_BUSY,
-    COUNT_LEFT,
-    COUNT_LEFT_TIME,
     COUNT_NVML_BUSY,
     COUNT_NVML_MEMORY,
     COUNT_POWER,
@@ -60,10 +56,6 @@ static const struct track_info {
     [COUNT_TENSORS] = {"PyTorch's memory (MiB)", {"allocated", "reserved"}, 1024 * 1024, 100, true},
     [COUNT_RESIDENT] = {"resident memory", {"MiB"}, 1024 * 1024, 100, true},
     [COUNT_LAUNCHES] = {"launches", {"per second"}, 1e-9, 1000, false},
-    [COUNT_LEFT_WORK] = {"left out: GPU work", {"per second"}, 1e-9, 1000, false},
-    [COUNT_LEFT_BUSY] = {"left out: GPU work, busy", {"%"}, 0.01, 100, false},
-    [COUNT_LEFT] = {"left out: calls, ranges", {"calls/s", "ranges/s"}, 1e-9, 1000, false},
-    [COUNT_LEFT_TIME] = {"left out: at a time", {"calls", "ranges"}, 1, 10, false},
     [COUNT_NVML_BUSY] = {"NVML: busy (%)", {"kernels", "memory"}, 10000, 100, false, true},
     [COUNT_NVML_MEMORY] =
         {"NVML: memory (MiB)", {"used", "by others"}, 1024 * 1024, 100, false, true},
@@ -87,7 +79,6 @@ struct counted {
     uint32_t pid;
     struct series *series[COUNTERS][KEYS_MAX]; /* NULL: no values yet */
     struct series *read[COUNTERS][KEYS_MAX];   /* time with readings, for means of readings */
-    bool is_asked[COUNTERS];
 };
 
 void chrome_counters_release(struct trace_writer *w)
@@ -114,10 +105,9 @@ static struct counted *counted_add(struct trace_writer *w, const struct process 
 }
 
 /* Returns NULL without memory. */
-static struct counted *counted_process(struct trace_writer *w, const struct process *p,
-                                       enum process_counted which)
+static struct counted *counted_process(struct trace_writer *w, const struct process *p)
 {
-    struct counted **its = &chrome_span(w, p)->counted[which];
+    struct counted **its = &chrome_span(w, p)->counted;
     return *its ? *its : (*its = counted_add(w, p, 0, p->shown_pid));
 }
 
@@ -143,14 +133,13 @@ static __attribute__((noinline)) void series_make(struct trace_writer *w, struct
         if (info->is_read)
             c->read[which][i] = counters_add(&w->counters.series, false);
     }
-    c->is_asked[which] = true;
 }
 
 /* Returns NULL if there are too many series, or no memory. */
 static inline struct series *series_of(struct trace_writer *w, struct counted *c,
                                        enum counter which, unsigned key)
 {
-    if (!c->is_asked[which])
+    if (!c->series[which][0])
         series_make(w, c, which);
     return c->series[which][key];
 }
@@ -206,25 +195,14 @@ void chrome_count_left_out(struct trace_writer *w, const struct slice *s, enum l
     /* Ranges are counted when they end. */
     const struct event *e = &s->event;
     uint64_t since_ns = e->begin_ns - (kind == LEFT_OUT_RANGES ? ns : 0);
-    uint64_t begin_ns = chrome_time(w, since_ns), end_ns = chrome_time(w, since_ns + ns);
-    unsigned key = kind == LEFT_OUT_RANGES;
     w->totals.left_out[kind]++;
     w->totals.left_out_ns[kind] += ns;
-    chrome_reach(w, e->process, begin_ns, end_ns);
-    if (!w->scope.counters || kind == LEFT_OUT_HOST ||
-        (kind == LEFT_OUT_WORK && !is_stream_work(e->record->type)))
-        return;
-    struct counted *c = kind == LEFT_OUT_WORK
+    chrome_reach(w, e->process, chrome_time(w, since_ns), chrome_time(w, since_ns + ns));
+    struct counted *c = w->scope.counters && is_stream_work(e->record->type)
                             ? counted_device(w, e->process, record_arg(e->record, KERNEL_DEVICE))
-                            : counted_process(w, e->process, COUNTED_LEFT_OUT);
-    if (c && kind == LEFT_OUT_WORK) {
+                            : NULL;
+    if (c)
         count_work(w, s, c);
-        instant(w, c, COUNT_LEFT_WORK, 0, begin_ns, 1);
-        span(w, c, COUNT_LEFT_BUSY, 0, begin_ns, chrome_time(w, e->end_ns), 1);
-    } else if (c) {
-        instant(w, c, COUNT_LEFT, key, begin_ns, 1);
-        span(w, c, COUNT_LEFT_TIME, key, begin_ns, end_ns, 1);
-    }
 }
 
 void chrome_count_memory(struct trace_writer *w, const struct place_totals *now, uint64_t at_ns)
@@ -248,14 +226,14 @@ void chrome_count_launch(struct trace_writer *w, const struct event *e, uint64_t
     const struct record *r = e->record;
     if (!w->scope.counters || r->result != 0 || r->flags & (RECORD_CAPTURED | RECORD_NESTED))
         return;
-    struct counted *c = counted_process(w, e->process, COUNTED_LAUNCHES);
+    struct counted *c = counted_process(w, e->process);
     if (c)
         instant(w, c, COUNT_LAUNCHES, 0, begin_ns, r->weight > 1 ? (double)(int64_t)r->weight : 1);
 }
 
 void chrome_count_resident(struct trace_writer *w, const struct event *e)
 {
-    struct counted *c = w->scope.counters ? counted_process(w, e->process, COUNTED_RESIDENT) : NULL;
+    struct counted *c = w->scope.counters ? counted_process(w, e->process) : NULL;
     struct series *series = c ? series_of(w, c, COUNT_RESIDENT, 0) : NULL;
     if (series)
         series->is_late = true;
@@ -422,6 +400,6 @@ void chrome_put_counters(struct trace_writer *w)
                                        t->calls + t->gpu_events + SAMPLE_WEIGHT * t->samples);
     for (uint32_t i = 0; i < w->counters.count; i++)
         for (unsigned which = 0; which < COUNTERS; which++)
-            if (w->counters.list[i]->is_asked[which])
+            if (w->counters.list[i]->series[which][0])
                 put_track(w, w->counters.list[i], which, buckets);
 }

@@ -11,7 +11,6 @@
 
 #define BIND_PROCESS_SHIFT 32  /* above the ids that Perfetto gives to other arrows */
 #define CALL_ARROW_NS      100 /* latest begin of an arrow inside its call */
-#define TIME_MAX           (1ll << 62)
 
 _Static_assert(CHROME_EVENT_BYTES + 6 * KERNEL_NAME_BYTES_MAX < OUTPUT_BUFFER_BYTES,
                "an event fits into the buffer");
@@ -26,15 +25,10 @@ struct gpu_slice {
     uint64_t stream; /* GPU_STREAM_NONE: none */
 };
 
-/* Writes b - a in microseconds; a hostile file can have any times. Negative values become 0 unless
- * `is_signed`. */
-static char *put_between(char *out, uint64_t a, uint64_t b, bool is_signed)
+/* Writes ns in microseconds; a hostile file can have any times. */
+static char *put_time(char *out, uint64_t ns)
 {
-    uint64_t distance = b > a ? b - a : a - b;
-    uint64_t cut = distance < (uint64_t)TIME_MAX ? distance : (uint64_t)TIME_MAX;
-    if (b <= a && cut && is_signed)
-        *out++ = '-';
-    return json_microseconds(out, b > a || is_signed ? cut : 0);
+    return json_microseconds(out, ns < JSON_EXACT_MAX ? ns : JSON_EXACT_MAX);
 }
 
 static char *chrome_gpu_put_text(char *out, const char *text)
@@ -42,11 +36,13 @@ static char *chrome_gpu_put_text(char *out, const char *text)
     return json_escape(out, text, strlen(text));
 }
 
-char *chrome_put_binding(char *out, uint32_t process, uint32_t call, bool is_call)
+char *chrome_put_binding(struct trace_writer *w, char *out, uint32_t process, uint32_t call,
+                         bool is_call)
 {
-    out = PUT(out, ",\"bind_id\":");
+    out = PUT(out - (sizeof(",\"args\":") - 1), ",\"bind_id\":");
     out = json_decimal(out, (process + 1ull) << BIND_PROCESS_SHIFT | call);
-    return is_call ? PUT(out, ",\"flow_out\":true") : PUT(out, ",\"flow_in\":true");
+    out = is_call ? PUT(out, ",\"flow_out\":true") : PUT(out, ",\"flow_in\":true");
+    return w->arguments = PUT(out, ",\"args\":");
 }
 
 static bool has_arrow(const struct trace_writer *w, const struct slice *s)
@@ -82,11 +78,9 @@ chrome_gpu_put_head(struct trace_writer *w, const struct gpu_slice *s, char *out
                     const char *category, const char *name, size_t name_bytes)
 {
     out = chrome_begin_slice(w, out, category, name, name_bytes, &s->at);
-    if (!has_arrow(w, s->of) || !is_bound(w, s->of))
-        return out;
-    out -= sizeof(",\"args\":") - 1;
-    out = chrome_put_binding(out, s->of->call.process, s->of->call.id, false);
-    return w->arguments = PUT(out, ",\"args\":");
+    return has_arrow(w, s->of) && is_bound(w, s->of)
+               ? chrome_put_binding(w, out, s->of->call.process, s->of->call.id, false)
+               : out;
 }
 
 /* Returns the External id of the operator or range of a work or synchronisation. */
@@ -121,9 +115,13 @@ static char *put_latency(const struct gpu_slice *s, char *out, uint64_t graph, u
     const struct slice *of = s->of;
     if (of->is_called) {
         out = PUT(out, ",\"launch latency (us)\":");
-        out = put_between(out, of->call.begin_ns, of->event.begin_ns, true);
-        out = PUT(out, ",\"queue time (us)\":");
-        out = put_between(out, of->call.end_ns, of->event.begin_ns, false);
+        if (of->call.begin_ns > of->event.begin_ns)
+            out = put_time(PUT(out, "-"), of->call.begin_ns - of->event.begin_ns);
+        else
+            out = put_time(out, of->event.begin_ns - of->call.begin_ns);
+        bool waited = of->event.begin_ns > of->call.end_ns;
+        out = put_time(PUT(out, ",\"queue time (us)\":"),
+                       waited ? of->event.begin_ns - of->call.end_ns : 0);
     }
     if (graph)
         out = PUT_FIELD(out, "graph id", graph);
@@ -136,7 +134,7 @@ static char *put_traffic(const struct gpu_slice *s, char *out, uint64_t bytes)
     out = PUT_FIELD(out, "bytes", bytes);
     out = PUT(out, ",\"memory bandwidth (GB/s)\":");
     unsigned __int128 milli = ns ? ((unsigned __int128)bytes * 1000 + ns / 2) / ns : 0;
-    return json_microseconds(out, milli < JSON_EXACT_MAX ? (uint64_t)milli : JSON_EXACT_MAX);
+    return put_time(out, milli < JSON_EXACT_MAX ? (uint64_t)milli : JSON_EXACT_MAX);
 }
 
 /* Writes an arrow from the call to the work; its ends share an id. */
@@ -159,7 +157,8 @@ static void put_flow(struct trace_writer *w, const struct gpu_slice *s)
 
 /* ---- kernels, copies, sets, graphs ----------------------------------------------------------- */
 
-static char *make_launch(struct trace_writer *w, const struct gpu_slice *s, char *out)
+/* Writes the shape of a kernel. */
+static char *put_shape(struct trace_writer *w, const struct gpu_slice *s, char *out)
 {
     const struct record *r = s->record;
     uint64_t fixed = record_arg(r, KERNEL_STATIC_SHARED);
@@ -190,33 +189,6 @@ static char *make_launch(struct trace_writer *w, const struct gpu_slice *s, char
     return json_decimal(PUT(out, ",\"theoretical occupancy %\":"), o.percent_limited);
 }
 
-/* Writes the shape of a kernel, from the cache if an earlier launch had the same. */
-static char *put_shape(struct trace_writer *w, const struct gpu_slice *s, char *out)
-{
-    const struct record *r = s->record;
-    uint64_t keys[LAUNCH_KEYS] = {
-        record_arg(r, KERNEL_GRID),           record_arg(r, KERNEL_BLOCK),
-        record_arg(r, KERNEL_REGISTERS),      record_arg(r, KERNEL_STATIC_SHARED),
-        record_arg(r, KERNEL_DYNAMIC_SHARED), record_arg(r, KERNEL_LOCAL),
-        s->of->event.process->index,          s->device};
-    uint64_t hash = 0;
-    for (unsigned i = 0; i < LAUNCH_KEYS; i++)
-        hash = (hash ^ keys[i]) * 0x9E3779B97F4A7C15u;
-    struct launch_text *known = &w->launches[hash >> 56];
-    _Static_assert(LAUNCH_CACHE_SLOTS == 256, "the hash's top byte is the slot");
-    if (!known->length || memcmp(known->keys, keys, sizeof keys) != 0) {
-        memcpy(known->keys, keys, sizeof keys);
-        known->length = (uint32_t)(make_launch(w, s, known->text) - known->text);
-    }
-    return json_copy(out, known->text, known->length);
-}
-
-/* Writes a time before the kernel's begin, in ns as the file has it. */
-static char *put_before(char *out, uint64_t ns)
-{
-    return json_microseconds(out, ns < JSON_EXACT_MAX ? ns : JSON_EXACT_MAX);
-}
-
 /* Writes the members specific to the type of work. */
 static char *put_own(struct trace_writer *w, const struct gpu_slice *s, char *out)
 {
@@ -227,9 +199,9 @@ static char *put_own(struct trace_writer *w, const struct gpu_slice *s, char *ou
     switch (r->type) {
     case RECORD_KERNEL:
         out = put_shape(w, s, out);
-        out = put_before(PUT(out, ",\"queued\":"), record_arg(r, KERNEL_QUEUED)); /* 0: unknown */
+        out = put_time(PUT(out, ",\"queued\":"), record_arg(r, KERNEL_QUEUED)); /* 0: unknown */
         if (record_arg(r, KERNEL_SUBMITTED))
-            out = put_before(PUT(out, ",\"submitted\":"), record_arg(r, KERNEL_SUBMITTED));
+            out = put_time(PUT(out, ",\"submitted\":"), record_arg(r, KERNEL_SUBMITTED));
         if (record_arg(r, KERNEL_CLUSTER))
             out = argument_json(ARG_DIM3, record_arg(r, KERNEL_CLUSTER), PUT(out, ",\"cluster\":"));
         return put_latency(s, out, record_arg(r, KERNEL_GRAPH), record_arg(r, KERNEL_GRAPH_NODE));

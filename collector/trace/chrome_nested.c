@@ -28,32 +28,23 @@ _Static_assert(CHROME_EVENT_BYTES + 3 * RANGE_TEXT_BYTES < OUTPUT_BUFFER_BYTES &
 /* ---- where they are shown ---------------------------------------------------------------------
  */
 
-/* Opens a slice of the thread; returns how far its begin moves. */
-static uint32_t open_nested(struct trace_writer *w, const struct thread *thread, uint64_t begin_ns)
+/* Opens a slice of the thread. */
+static void open_nested(struct trace_writer *w, const struct thread *thread, uint64_t begin_ns)
 {
-    uint64_t shown_ns = chrome_time(w, begin_ns);
-    uint64_t moved_ns = trace_row_open(chrome_row(w, thread->index), shown_ns) - shown_ns;
-    return moved_ns < UINT32_MAX ? (uint32_t)moved_ns : UINT32_MAX;
+    trace_row_open(chrome_row(w, thread->index), chrome_time(w, begin_ns));
 }
 
-/* Closes a slice: on its thread's row (NULL: not nested) if it was innermost there, else on a row
- * beside it. `moved_ns` is what open_nested returned. Returns false without memory. */
+/* Closes a slice: on its thread's row (NULL: not nested) if it is innermost there, else on a row
+ * beside it. Returns false without memory. */
 static bool close_nested(struct trace_writer *w, struct process *p, const struct thread *thread,
-                         bool was_innermost, uint64_t moved_ns, struct shown *at)
+                         struct shown *at)
 {
-    struct trace_row *row = thread ? chrome_row(w, thread->index) : NULL;
+    at->row = thread ? chrome_row(w, thread->index) : NULL;
     at->begin_ns = chrome_time(w, at->begin_ns);
-    uint64_t fitted_ns = at->end_ns = chrome_time(w, at->end_ns);
-    if (row && was_innermost && trace_row_close(row, &fitted_ns)) {
-        at->begin_ns += moved_ns;
-        at->end_ns = fitted_ns > at->begin_ns ? fitted_ns : at->begin_ns;
-        at->row = row;
-    } else {
-        if (row)
-            trace_row_forget(row);
-        if (!chrome_place(w, p, ROW_RANGE, 0, 0, FREE_LANE, at))
-            return false;
-    }
+    at->end_ns = chrome_time(w, at->end_ns);
+    if (!(at->row && trace_row_close(at->row, &at->begin_ns, &at->end_ns)) &&
+        !chrome_place(w, p, ROW_RANGE, 0, 0, FREE_LANE, at))
+        return false;
     chrome_reach_into(w, p, at);
     return true;
 }
@@ -109,36 +100,6 @@ char *chrome_put_attributes(struct trace_writer *w, char *out, const struct rang
     return range->schema ? chrome_nested_put_data(out, range) : out;
 }
 
-#define COLOR_NAME(name, red, green, blue) {#name, {red, green, blue}},
-static const struct {
-    char name[32];
-    int parts[3];
-} colors[] = {
-#include "trace/color_names.def"
-};
-#undef COLOR_NAME
-
-/* Viewers take names, not colours: returns the name of the closest to 0xAARRGGBB. The weights
- * follow the eye, which is most sensitive to green, then red. */
-static const char *color_name(uint32_t color)
-{
-    static const int weights[] = {3, 4, 2};
-    const char *nearest = NULL;
-    int least = 0;
-    for (size_t i = 0; i < sizeof colors / sizeof colors[0]; i++) {
-        int distance = 0;
-        for (int k = 0; k < 3; k++) {
-            int apart = colors[i].parts[k] - (int)(color >> (16 - 8 * k) & 0xff);
-            distance += weights[k] * apart * apart;
-        }
-        if (!nearest || distance < least) {
-            nearest = colors[i].name;
-            least = distance;
-        }
-    }
-    return nearest;
-}
-
 /* Writes a range up to the members after its number. */
 static char *begin_range(struct trace_writer *w, const char *category,
                          const struct kernel_name *text, uint64_t sequence, const struct shown *at)
@@ -150,36 +111,22 @@ static char *begin_range(struct trace_writer *w, const char *category,
     return json_decimal(PUT(out, ",\"External id\":"), sequence);
 }
 
-/* Free ranges are not in the thread's row; deeper nested ones have higher numbers. */
-static bool is_innermost_range(struct trace_writer *w, const struct range *closed)
-{
-    const struct range_stack *stack = ranges_stack(&w->walk->ranges, closed->thread->index);
-    for (uint32_t i = 0; i < stack->count; i++)
-        if (stack->open[i].nested && stack->open[i].sequence > closed->sequence)
-            return false;
-    return ops_was_innermost(&w->walk->ops, closed->thread, closed->sequence);
-}
-
 void chrome_range(struct trace_writer *w, const struct slice *s)
 {
     struct range *range = s->range;
     struct shown at = {.begin_ns = range->begin_ns, .end_ns = range->end_ns};
     if (s->change == RANGE_OPENED) {
-        range->row = range->nested ? open_nested(w, range->thread, range->begin_ns) : 0;
+        if (range->nested)
+            open_nested(w, range->thread, range->begin_ns);
         return;
     }
-    if (!close_nested(w, range->process, range->nested ? range->thread : NULL,
-                      range->nested && is_innermost_range(w, range), range->row, &at))
+    if (!close_nested(w, range->process, range->nested ? range->thread : NULL, &at))
         return;
     char *out = begin_range(w, "user_annotation", range->text, range->sequence, &at);
     out = chrome_put_attributes(w, out, range);
     if (s->change == RANGE_LEFT)
         out = PUT(out, ",\"open\":true");
-    out = chrome_end_arguments(w, out, 0);
-    if (range->color)
-        out += sprintf(out, ",\"cname\":\"%s\"", color_name((uint32_t)range->color));
-    *out++ = '}';
-    output_advance(w->out, out);
+    chrome_end_slice(w, out, 0);
     /* TensorBoard's operator view needs this to assign kernels. Not in a trace of a whole job,
      * which it cannot read: viewers would show each range twice. */
     if (w->scope.only && range->used && range->nested)
@@ -308,14 +255,10 @@ void chrome_op(struct trace_writer *w, const struct slice *s)
     struct shown at = {.begin_ns = op->begin_ns, .end_ns = op->end_ns};
     bool ended = s->op_change == OP_CLOSED;
     if (s->op_change == OP_OPENED) {
-        op->row = open_nested(w, op->thread, op->begin_ns);
+        open_nested(w, op->thread, op->begin_ns);
         return;
     }
-    /* True if nothing open on its thread, operator or nested range, began later. */
-    const struct range *range = ranges_innermost(&w->walk->ranges, op->thread, true);
-    bool was_innermost = ops_was_innermost(&w->walk->ops, op->thread, op->number) &&
-                         (!range || range->sequence < op->number);
-    if (!close_nested(w, op->process, op->thread, was_innermost, op->row, &at))
+    if (!close_nested(w, op->process, op->thread, &at))
         return;
     uint32_t stack = chrome_stack(w, op->process, op->stack, NULL);
     if (w->error)
@@ -363,10 +306,7 @@ static void put_library(struct trace_writer *w, const struct library_call *call,
     if (text)
         out = chrome_put(PUT(out, ",\"call\":"), text->json, text->json_bytes);
     for (unsigned i = 0; i < call->arg_count && i < f->arg_count; i++) {
-        const char *label = chrome_label(f->args[i].label);
-        *out++ = ',';
-        out = json_escape(out, label, strlen(label));
-        *out++ = ':';
+        out = chrome_put_key(out, chrome_label(f->args[i].label));
         out = argument_json(f->args[i].kind, call->args[i], out);
     }
     out = change == LIBRARY_OPEN   ? PUT(out, ",\"open\":true")
@@ -379,15 +319,8 @@ void chrome_library(struct trace_writer *w, const struct slice *s)
 {
     struct library_call *call = s->library;
     struct shown at = {.begin_ns = call->begin_ns, .end_ns = call->end_ns};
-    if (s->library_change == LIBRARY_OPENED) {
-        call->row = open_nested(w, call->thread, call->begin_ns);
-        return;
-    }
-    /* True if nothing open on its thread, operator or nested range, began later. */
-    const struct op_stack *ops = ops_stack(&w->walk->ops, call->thread->index);
-    const struct range *range = ranges_innermost(&w->walk->ranges, call->thread, true);
-    bool was_innermost = (!ops->count || ops->open[ops->count - 1].begin_ns <= call->begin_ns) &&
-                         (!range || range->begin_ns <= call->begin_ns);
-    if (close_nested(w, call->process, call->thread, was_innermost, call->row, &at))
+    if (s->library_change == LIBRARY_OPENED)
+        open_nested(w, call->thread, call->begin_ns);
+    else if (close_nested(w, call->process, call->thread, &at))
         put_library(w, call, &at, s->library_change);
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The Chrome trace format (JSON object form) as Perfetto, catapult and Kineto-based tools read it.
- * Calls are assembled from texts made once per function and once per thread. At equal times the
- * outer call comes first. A trace with GPU work has Kineto's head and fields.
+ * At equal times the outer call comes first. A trace with GPU work has Kineto's head and fields.
  */
 #include <stdlib.h>
 
@@ -12,12 +11,12 @@
 #include "record/gpu_record.h"
 #include "trace/chrome.h"
 
-#define CALL_FIXED_BYTES 768 /* of a call without its arguments */
-#define ARG_FIXED_BYTES  160 /* of an argument without its label and kernel name */
-#define CALL_KERNELS_MAX 4   /* kernels named in one call; more are shown as handles */
-_Static_assert(CALL_FIXED_BYTES + 6 * 2 * FUNCTION_BYTES_MAX + RECORD_ARGS_MAX * ARG_FIXED_BYTES +
-                       CALL_KERNELS_MAX * (6 * KERNEL_NAME_BYTES_MAX + 2) + CHROME_STACK_BYTES <
-                   OUTPUT_BUFFER_BYTES,
+#define CALL_KERNELS_MAX 4 /* kernels named in one call; more are shown as handles */
+#define CALL_BYTES                                                                                 \
+    (768 + 6 * 2 * FUNCTION_BYTES_MAX + RECORD_ARGS_MAX * 160 +                                    \
+     CALL_KERNELS_MAX * (6 * KERNEL_NAME_BYTES_MAX + 2))
+
+_Static_assert(CALL_BYTES + CHROME_STACK_BYTES < OUTPUT_BUFFER_BYTES,
                "a call fits into the buffer");
 
 /* ---- what all slices share ------------------------------------------------------------------- */
@@ -145,78 +144,6 @@ char *chrome_put_stack(const struct trace_writer *w, char *out, const char *key,
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 
-/* The constant text of a function's calls, with room for json_copy after it: up to the pid, each
- * argument's label, and the text after the arguments. */
-struct function_pieces {
-    char *text;                         /* owned */
-    uint32_t ends[RECORD_ARGS_MAX + 2]; /* end of each part */
-    uint8_t kinds[RECORD_ARGS_MAX];     /* enum arg_kind of each argument, also undescribed ones */
-    bool launches;                      /* it launches device work */
-    uint32_t bytes_max;                 /* of a call as text */
-};
-
-static inline char *put_piece(char *out, const struct function_pieces *f, unsigned i)
-{
-    uint32_t begin = i ? f->ends[i - 1] : 0;
-    return json_copy(out, f->text + begin, f->ends[i] - begin);
-}
-
-static struct function_pieces *pieces_make(const struct function *f)
-{
-    struct function_pieces *made = calloc(1, sizeof *made);
-    size_t bytes = 0;
-    FILE *text = made ? open_memstream(&made->text, &bytes) : NULL;
-    unsigned domain = f->domain < API_DOMAIN_COUNT ? f->domain : 0, kernels = 0;
-    if (!text) {
-        free(made);
-        return NULL;
-    }
-    fprintf(text, ",\n{\"ph\":\"X\",\"cat\":\"%s\"", api_libraries[domain].category);
-    json_put(",\"name\":", f->name, text);
-    fputs(",\"pid\":", text);
-    made->ends[0] = (uint32_t)ftell(text);
-    made->bytes_max = CALL_FIXED_BYTES + RECORD_ARGS_MAX * ARG_FIXED_BYTES;
-    for (unsigned i = 0; i < RECORD_ARGS_MAX; i++) {
-        char number[16];
-        bool known = i < f->arg_count;
-        snprintf(number, sizeof number, "arg%u", i);
-        json_put(",", chrome_label(known ? f->args[i].label : number), text);
-        fputc(':', text);
-        made->ends[i + 1] = (uint32_t)ftell(text);
-        made->kinds[i] = known ? f->args[i].kind : ARG_HANDLE;
-        if (made->kinds[i] == ARG_KERNEL && ++kernels > CALL_KERNELS_MAX)
-            made->kinds[i] = ARG_HANDLE;
-        if (made->kinds[i] == ARG_KERNEL)
-            made->bytes_max += (uint32_t)json_escape_bytes_max(KERNEL_NAME_BYTES_MAX);
-    }
-    if (f->callback)
-        fprintf(text, ",\"cbid\":%u", f->callback);
-    if (strcmp(f->symbol, f->name) != 0)
-        json_put(",\"symbol\":", f->symbol, text);
-    made->ends[RECORD_ARGS_MAX + 1] = (uint32_t)ftell(text);
-    made->bytes_max += made->ends[RECORD_ARGS_MAX + 1];
-    made->launches = f->does == API_DOES_LAUNCH || f->does == API_DOES_GRAPH_LAUNCH;
-    fprintf(text, "%*s", JSON_COPY_BYTES, "");
-    bool failed = ferror(text);
-    if (fclose(text) == 0 && !failed)
-        return made;
-    free(made->text);
-    free(made);
-    return NULL;
-}
-
-static const struct function_pieces *pieces_of(struct trace_writer *w, const struct function *f)
-{
-    struct function_pieces **functions =
-        array_reach(w->functions, &w->function_count, f->index, sizeof(struct function_pieces *));
-    w->functions = functions ? functions : w->functions;
-    if (functions && !functions[f->index])
-        functions[f->index] = pieces_make(f);
-    const struct function_pieces *pieces = functions ? functions[f->index] : NULL;
-    (void)chrome_ok(w, pieces ? 0 : GPUPROF_NO_MEMORY);
-    return pieces;
-}
-
 /* Writes handles and values of unknown kind as hexadecimal numbers. */
 static inline char *put_arg(char *out, const struct slice *s, unsigned kind, uint64_t value)
 {
@@ -262,45 +189,82 @@ static char *put_external_id(char *out, const struct slice *s)
                                                                : 0);
 }
 
+static bool launches(const struct function *f)
+{
+    return f->does == API_DOES_LAUNCH || f->does == API_DOES_GRAPH_LAUNCH;
+}
+
+char *chrome_put_key(char *out, const char *label)
+{
+    return PUT(json_escape(PUT(out, ","), label, strlen(label)), ":");
+}
+
+static char *put_args(char *out, const struct slice *s)
+{
+    const struct record *r = s->event.record;
+    const struct function *f = s->event.function;
+    unsigned kernels = 0;
+    for (unsigned i = 0; i < r->arg_count; i++) {
+        char number[16];
+        bool known = i < f->arg_count;
+        unsigned kind = known ? f->args[i].kind : ARG_HANDLE;
+        uint64_t value;
+        if (kind == ARG_KERNEL && ++kernels > CALL_KERNELS_MAX)
+            kind = ARG_HANDLE;
+        if (!function_value(r->args, r->arg_count, i, &kind, &value) ||
+            function_lacks_device(f, kind, value))
+            continue;
+        if (!known)
+            snprintf(number, sizeof number, "arg%u", i);
+        out = chrome_put_key(out, known ? chrome_label(f->args[i].label) : number);
+        out = put_arg(out, s, kind, value);
+    }
+    return out;
+}
+
 static void chrome_writer_take_call(struct trace_writer *w, const struct slice *s)
 {
     const struct event *e = &s->event;
     const struct record *r = e->record;
-    const struct function_pieces *pieces = pieces_of(w, e->function);
-    struct trace_row *row = chrome_row(w, e->thread->index);
-    uint64_t begin_ns = chrome_time(w, e->begin_ns), end_ns = chrome_time(w, e->end_ns);
+    const struct function *f = e->function;
+    struct shown at = {.row = chrome_row(w, e->thread->index),
+                       .begin_ns = chrome_time(w, e->begin_ns),
+                       .end_ns = chrome_time(w, e->end_ns)};
+    char name[6 * FUNCTION_BYTES_MAX + 2];
     uint32_t stack = w->scope.tree && r->stack_id
                          ? chrome_stack(w, e->process, r->stack_id, walk_range(s, false))
                          : 0;
     if (w->error)
         return;
-    trace_row_fit(row, &begin_ns, &end_ns);
-    char *out = output_room(w->out, pieces->bytes_max + (stack ? CHROME_STACK_BYTES : 0));
-    out = chrome_put_ids(put_piece(out, pieces, 0), &row->ids);
-    out = json_microseconds(out, begin_ns);
-    out = json_microseconds(PUT(out, ",\"dur\":"), end_ns - begin_ns);
-    if (r->correlation && chrome_binds(w, e->function))
-        out = chrome_put_binding(out, e->process->index, r->correlation, true);
-    w->arguments = out = PUT(out, ",\"args\":");
-    for (unsigned i = 0; i < r->arg_count; i++) {
-        unsigned kind = pieces->kinds[i];
-        uint64_t value;
-        if (function_value(r->args, r->arg_count, i, &kind, &value) &&
-            !function_lacks_device(e->function, kind, value))
-            out = put_arg(put_piece(out, pieces, i + 1), s, kind, value);
-    }
-    out = put_flags(out, e);
+    trace_row_fit(at.row, &at.begin_ns, &at.end_ns);
+    size_t bytes = (size_t)(json_escape(name, f->name, strlen(f->name)) - name);
+    char *out = output_room(w->out, CALL_BYTES + (stack ? CHROME_STACK_BYTES : 0));
+    out = chrome_begin_slice(w, out,
+                             api_libraries[f->domain < API_DOMAIN_COUNT ? f->domain : 0].category,
+                             name, bytes, &at);
+    if (r->correlation && chrome_binds(w, f))
+        out = chrome_put_binding(w, out, e->process->index, r->correlation, true);
+    out = put_flags(put_args(out, s), e);
     if (w->scope.survey && r->correlation)
         out = put_external_id(out, s);
-    chrome_end_slice(w, put_piece(out, pieces, RECORD_ARGS_MAX + 1), stack);
+    if (f->callback)
+        out = PUT_FIELD(out, "cbid", f->callback);
+    if (strcmp(f->symbol, f->name) != 0)
+        out = json_escape(PUT(out, ",\"symbol\":"), f->symbol, strlen(f->symbol));
+    chrome_end_slice(w, out, stack);
     w->totals.calls++;
-    chrome_reach(w, e->process, begin_ns, end_ns);
-    if (pieces->launches)
-        chrome_count_launch(w, e, begin_ns);
+    chrome_reach(w, e->process, at.begin_ns, at.end_ns);
+    if (launches(f))
+        chrome_count_launch(w, e, at.begin_ns);
 }
 
 /* ---- the writer -------------------------------------------------------------------------------
  */
+
+static void forget(struct trace_writer *w, const struct thread *t, uint64_t begin_ns)
+{
+    trace_row_forget(chrome_row(w, t->index), chrome_time(w, begin_ns));
+}
 
 /* Returns true if the slice is filtered. Opened ones are not: they may end where they are shown. */
 static bool is_filtered(struct trace_writer *w, const struct slice *s)
@@ -308,8 +272,12 @@ static bool is_filtered(struct trace_writer *w, const struct slice *s)
     if (!w->scope.is_filtered || !*w->scope.is_filtered || s->change == RANGE_OPENED ||
         s->op_change == OP_OPENED || s->library_change == LIBRARY_OPENED)
         return false;
-    if (s->change != RANGE_NONE || s->op_change != OP_SAME || s->library_change != LIBRARY_SAME)
-        trace_row_forget(chrome_row(w, s->event.thread->index));
+    if (s->op_change != OP_SAME)
+        forget(w, s->op->thread, s->op->begin_ns);
+    else if (s->library_change != LIBRARY_SAME)
+        forget(w, s->library->thread, s->library->begin_ns);
+    else if (s->change != RANGE_NONE && s->range->nested)
+        forget(w, s->range->thread, s->range->begin_ns);
     return true;
 }
 
@@ -322,9 +290,7 @@ static void leave_out(struct trace_writer *w, const struct slice *s)
         !thinning_leaves_out(w->scope.thinning, s, &kind, &ns))
         return;
     chrome_count_left_out(w, s, kind, ns);
-    const struct function_pieces *pieces =
-        kind == LEFT_OUT_CALLS ? pieces_of(w, s->event.function) : NULL;
-    if (pieces && pieces->launches)
+    if (kind == LEFT_OUT_CALLS && launches(s->event.function))
         chrome_count_launch(w, &s->event, chrome_time(w, s->event.begin_ns));
 }
 
@@ -370,6 +336,8 @@ static int chrome_take(struct trace_writer *w, const struct slice *s)
 {
     if (!chrome_ok(w, chrome_memory_take(w, s)))
         return w->error;
+    if (s->replaced)
+        forget(w, s->replaced->thread, s->replaced->begin_ns);
     if (is_filtered(w, s))
         leave_out(w, s);
     else
@@ -381,12 +349,6 @@ static void chrome_free(struct trace_writer *w)
 {
     if (!w)
         return;
-    for (uint32_t i = 0; i < w->function_count; i++) {
-        if (w->functions[i])
-            free(w->functions[i]->text);
-        free(w->functions[i]);
-    }
-    free(w->functions);
     free(w->shown.rows);
     free(w->shown.spans);
     free(w->frames.numbers);
@@ -461,9 +423,7 @@ static int chrome_end(struct trace_writer *w)
 const struct trace_format chrome_format = {
     .file = {"chrome", "json"},
     .rank_ending = "pt.trace.json", /* the ending that HTA and TensorBoard look for */
-    .for_perfetto = true,
     .is_text = true,
-    .needs = WALK_RANGES | WALK_OPS | WALK_LIBRARIES | WALK_WORK | WALK_LOSSES,
     .create = chrome_create,
     .begin = chrome_begin,
     .take = chrome_take,

@@ -39,11 +39,16 @@ static uint64_t gpu_rows_before(uint64_t ns)
     return ns && ns != ROW_OPEN_END ? ns - 1 : ns;
 }
 
-static void gpu_rows_push(struct trace_row *row, uint64_t end_ns, uint64_t inner_ns)
+static void drop(struct trace_row *row, uint32_t index)
+{
+    memmove(row->open + index, row->open + index + 1, (--row->depth - index) * sizeof *row->open);
+}
+
+static void gpu_rows_push(struct trace_row *row, struct open_slice slice)
 {
     if (row->depth == ROW_DEPTH_MAX)
-        memmove(row->open, row->open + 1, --row->depth * sizeof row->open[0]);
-    row->open[row->depth++] = (struct open_slice){end_ns, inner_ns};
+        drop(row, 0);
+    row->open[row->depth++] = slice;
 }
 
 /* Closes slices that ended by then. Returns a begin that differs from their ends. */
@@ -72,7 +77,7 @@ void trace_row_fit(struct trace_row *row, uint64_t *begin_ns, uint64_t *end_ns)
         *begin_ns = *end_ns > row->begin_ns ? *end_ns : row->begin_ns;
     if (*end_ns < *begin_ns)
         *end_ns = *begin_ns;
-    gpu_rows_push(row, own_end_ns, gpu_rows_before(*end_ns));
+    gpu_rows_push(row, (struct open_slice){own_end_ns, gpu_rows_before(*end_ns), 0, 0});
     row->begin_ns = *begin_ns;
 }
 
@@ -84,43 +89,54 @@ bool trace_row_holds(const struct trace_row *row, uint64_t begin_ns, uint64_t en
     return begin_ns + 1 >= row->begin_ns && (!at || end_ns <= row->open[at - 1].end_ns);
 }
 
-uint64_t trace_row_open(struct trace_row *row, uint64_t begin_ns)
+void trace_row_open(struct trace_row *row, uint64_t begin_ns)
 {
-    begin_ns = pop_until(row, begin_ns);
-    gpu_rows_push(row, ROW_OPEN_END, gpu_rows_before(limit_of(row)));
-    row->begin_ns = begin_ns + 1;
-    return begin_ns;
+    uint64_t shown_ns = pop_until(row, begin_ns);
+    gpu_rows_push(
+        row, (struct open_slice){ROW_OPEN_END, gpu_rows_before(limit_of(row)), begin_ns, shown_ns});
+    row->begin_ns = shown_ns + 1;
 }
 
-bool trace_row_close(struct trace_row *row, uint64_t *end_ns)
+/* Returns the place + 1 of the open slice that began then; 0: none. */
+static uint32_t find_open(const struct trace_row *row, uint64_t begin_ns)
 {
     uint32_t at = row->depth;
-    for (; at > 0 && row->open[at - 1].end_ns != ROW_OPEN_END; at--)
-        if (row->open[at - 1].inner_ns + 1 >= *end_ns)
-            *end_ns = row->open[at - 1].inner_ns + 2;
+    while (at > 0 &&
+           (row->open[at - 1].end_ns != ROW_OPEN_END || row->open[at - 1].since_ns != begin_ns))
+        at--;
+    return at;
+}
+
+bool trace_row_close(struct trace_row *row, uint64_t *begin_ns, uint64_t *end_ns)
+{
+    uint32_t at = find_open(row, *begin_ns);
+    uint64_t shown_ns = *end_ns;
     if (at == 0)
         return false;
-    if (*end_ns < row->begin_ns)
-        *end_ns = row->begin_ns;
-    if (at > 1 && *end_ns > row->open[at - 2].inner_ns)
-        *end_ns = row->open[at - 2].inner_ns;
-    row->open[at - 1] = (struct open_slice){*end_ns, gpu_rows_before(*end_ns)};
+    for (uint32_t i = at; i < row->depth; i++) {
+        if (row->open[i].end_ns == ROW_OPEN_END) {
+            drop(row, at - 1);
+            return false;
+        }
+        if (row->open[i].inner_ns + 1 >= shown_ns)
+            shown_ns = row->open[i].inner_ns + 2;
+    }
+    if (shown_ns < row->begin_ns)
+        shown_ns = row->begin_ns;
+    if (at > 1 && shown_ns > row->open[at - 2].inner_ns)
+        shown_ns = row->open[at - 2].inner_ns;
+    *begin_ns = row->open[at - 1].begin_ns;
+    *end_ns = shown_ns > *begin_ns ? shown_ns : *begin_ns;
+    row->open[at - 1] = (struct open_slice){shown_ns, gpu_rows_before(shown_ns), 0, 0};
     row->depth = at;
     return true;
 }
 
-void trace_row_forget(struct trace_row *row)
+void trace_row_forget(struct trace_row *row, uint64_t begin_ns)
 {
-    bool passed = false;
-    for (uint32_t at = row->depth; at-- > 0;) {
-        if (row->open[at].end_ns != ROW_OPEN_END)
-            continue;
-        if (passed) {
-            memmove(row->open + at, row->open + at + 1, (--row->depth - at) * sizeof row->open[0]);
-            return;
-        }
-        passed = true;
-    }
+    uint32_t at = find_open(row, begin_ns);
+    if (at > 0)
+        drop(row, at - 1);
 }
 
 /* ---- rows of devices and processes ----------------------------------------------------------- */
@@ -239,18 +255,20 @@ static struct gpu_row *row_make(struct gpu_rows *g, struct process *p, enum row_
     return row;
 }
 
-/* Returns the next lane, or the same one at the limit. NULL: no memory. */
-static struct gpu_row *next_lane(struct gpu_rows *g, struct gpu_row *row)
+static struct gpu_row *row_of(struct gpu_rows *g, struct process *p, enum row_kind kind,
+                              uint64_t device, uint64_t stream, uint32_t lane)
 {
-    if (row->next_lane)
-        return g->rows[row->next_lane - 1];
-    if (row->lane + 1 >= GPU_LANES_MAX || g->count >= GPU_ROWS_MAX)
-        return row;
-    struct gpu_row *made =
-        row_make(g, row->process, row->kind, row->device, row->stream, row->lane + 1);
-    if (made)
-        row->next_lane = g->count;
-    return made;
+    struct key key = {(uint64_t)p->index << 32 | kind << 16 | lane, device, stream};
+    if (!g->last_place || !key_same(g->last, key)) {
+        g->last = key;
+        g->last_place = key_map_get(&g->places, key);
+    }
+    /* Beyond any realistic number of rows, slices share existing rows. */
+    uint64_t place = g->last_place || g->count < GPU_ROWS_MAX ? g->last_place : g->count;
+    if (place)
+        return g->rows[place - 1];
+    struct gpu_row *row = row_make(g, p, kind, device, stream, lane);
+    return row && key_map_set(&g->places, key, g->count) == GPUPROF_NO_MEMORY ? NULL : row;
 }
 
 struct gpu_row *gpu_rows_get(struct gpu_rows *g, struct process *p, enum row_kind kind,
@@ -259,18 +277,11 @@ struct gpu_row *gpu_rows_get(struct gpu_rows *g, struct process *p, enum row_kin
     /* The default stream must not be 0, since readers check for numbers above 0. */
     if (stream == 0 && (kind == ROW_STREAM || kind == ROW_ANNOTATION))
         stream = GPU_STREAM_DEFAULT;
-    struct key key = {(uint64_t)p->index << 8 | kind, device, stream};
-    if (!g->last_place || !key_same(g->last, key)) {
-        g->last = key;
-        g->last_place = key_map_get(&g->places, key);
-    }
-    /* Beyond any realistic number of rows, slices share existing rows. */
-    uint64_t place = g->last_place || g->count < GPU_ROWS_MAX ? g->last_place : g->count;
-    struct gpu_row *row = place ? g->rows[place - 1] : row_make(g, p, kind, device, stream, 0);
-    if (row && !place && key_map_set(&g->places, key, g->count) == GPUPROF_NO_MEMORY)
-        return NULL;
-    while (row && (lane == FREE_LANE ? row->end_ns > begin_ns : row->lane < lane)) {
-        struct gpu_row *next = next_lane(g, row);
+    if (lane != FREE_LANE)
+        return row_of(g, p, kind, device, stream, lane < GPU_LANES_MAX ? lane : GPU_LANES_MAX - 1);
+    struct gpu_row *row = row_of(g, p, kind, device, stream, 0);
+    while (row && row->end_ns > begin_ns && row->lane + 1 < GPU_LANES_MAX) {
+        struct gpu_row *next = row_of(g, p, kind, device, stream, row->lane + 1);
         if (next == row)
             break;
         row = next;

@@ -23,6 +23,8 @@
 struct open_slice {
     uint64_t end_ns;
     uint64_t inner_ns; /* latest end for slices inside it */
+    uint64_t since_ns; /* recorded begin, and ... */
+    uint64_t begin_ns; /* ... shown begin, if the end is unknown */
 };
 
 /* A row's pid and tid, and the key "ts", as text. */
@@ -46,15 +48,16 @@ void trace_row_fit(struct trace_row *row, uint64_t *begin_ns, uint64_t *end_ns);
 /* Returns true if it fits unchanged; else it crosses an open slice. */
 bool trace_row_holds(const struct trace_row *row, uint64_t begin_ns, uint64_t end_ns);
 
-/* Opens a slice whose end is not yet known; later slices begin after it. Returns its begin. */
-uint64_t trace_row_open(struct trace_row *row, uint64_t begin_ns);
+/* Opens a slice whose end is not yet known; later slices begin after it. */
+void trace_row_open(struct trace_row *row, uint64_t begin_ns);
 
-/* Ends the innermost open slice: moves *end_ns so that it contains its inner slices and stays
- * inside the outer one. Returns false if none is open. */
-bool trace_row_close(struct trace_row *row, uint64_t *end_ns);
+/* Ends the open slice that began at *begin_ns: moves its times so that it contains its inner slices
+ * and stays inside the outer one. Returns false if it must be shown elsewhere, since a slice that
+ * began later is open, and drops it. */
+bool trace_row_close(struct trace_row *row, uint64_t *begin_ns, uint64_t *end_ns);
 
-/* Drops an open slice that is not the innermost; it will be shown elsewhere. */
-void trace_row_forget(struct trace_row *row);
+/* Drops the open slice that began then; it is not shown. */
+void trace_row_forget(struct trace_row *row, uint64_t begin_ns);
 
 /* ---- rows that are no threads ---- */
 
@@ -83,11 +86,10 @@ struct gpu_row {
     enum row_kind kind;
     uint32_t pid;
     uint32_t tid;
-    uint32_t lane;      /* 0: first of its kind */
-    uint32_t next_lane; /* index of the next + 1; 0: none */
-    uint64_t end_ns;    /* of the last slice */
-    uint32_t thread;    /* for the user: the owner, if several share a row */
-    bool named;         /* for the user, like `counted` */
+    uint32_t lane;   /* 0: first of its kind */
+    uint64_t end_ns; /* of the last slice */
+    uint32_t thread; /* for the user: the owner, if several share a row */
+    bool named;      /* for the user, like `counted` */
     struct counted *counted;
 };
 
@@ -108,7 +110,7 @@ struct gpu_rows {
     struct gpu_row **rows; /* owned, with their elements */
     uint32_t count;
     uint32_t capacity;
-    struct key_map places; /* (process and kind, device, stream) -> index + 1 */
+    struct key_map places; /* (process, kind and lane, device, stream) -> index + 1 */
     struct key last;       /* last key looked up, and its index; 0: none */
     uint64_t last_place;
     struct device_pids *pids; /* a view */

@@ -2,7 +2,6 @@
 /* The verb `merge`: writes all events of the recordings as one trace, or as one per rank. */
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <unistd.h>
 
 #include "base/message.h"
@@ -15,8 +14,7 @@
 
 static bool is_archive_name(const char *path)
 {
-    size_t length = path ? strlen(path) : 0;
-    return length > 4 && strcasecmp(path + length - 4, ".zip") == 0;
+    return verb_output_is(path, "zip");
 }
 
 /* Returns true if the process gets its rank's file: of a job's processes with that rank, the first
@@ -97,7 +95,7 @@ static enum exit_code merge_look_around(struct merge *m, const struct options *o
     if (!m->is.stepped)
         return EXIT_OK;
     enum exit_code code =
-        steps_find(&m->steps, &m->walk, options->step_by, options->step_range, surveys, "merge");
+        steps_find(&m->steps, &m->walk, options->step_by, options->step_range, false, "merge");
     m->is.with_steps = wants_steps(m, options) || m->steps.kind == STEPS_CALLED;
     return code;
 }
@@ -164,7 +162,7 @@ static enum exit_code merge_write(struct merge *m, const struct options *options
     if (!m->is.split) {
         code = merge_write_file(m, options->output, &scope);
         if (code == EXIT_OK)
-            merge_say_written(m, options->output);
+            merge_say_left_out(m, options->output);
         return code;
     }
     struct rank_file *files = rank_files_make(m, 0);
@@ -228,9 +226,6 @@ static enum exit_code merge_run(const struct options *options)
         code = host_clocks_align(&m.rec, options->clock, "merge");
     if (code == EXIT_OK)
         code = merge_write(&m, options);
-    if (code == EXIT_OK)
-        merge_say_large(&m);
-    free(m.large.path);
     if (code == EXIT_OK && own->per_rank)
         code = selection_check(&m.selection, "merge");
     if (code == EXIT_OK)

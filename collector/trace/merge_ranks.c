@@ -73,7 +73,7 @@ static enum exit_code write_ranks(struct merge *m, const char *folder,
             continue;
         code = write_rank(m, folder, &files[i], &path);
         if (code == EXIT_OK)
-            merge_say_written(m, path);
+            merge_say_left_out(m, path);
         free(path);
     }
     return code;
@@ -90,7 +90,7 @@ struct rank_work {
 /* The outcome of a file. */
 struct rank_result {
     enum exit_code code;
-    uint64_t text_bytes;
+    bool is_large;
     struct merge_fit fit;
     struct selection_found selected;
     struct walk_found found;
@@ -103,7 +103,7 @@ static enum exit_code work_on_ranks(void *context, uint32_t index, int to)
     enum exit_code code = EXIT_OK;
     m->room /= m->rec.workers;
     m->rec.is_parallel = false; /* workers use all processors; threads would not help */
-    m->large.said = true;       /* reported once the file is complete */
+    m->said_large = true;       /* by the parent */
     recording_keep_share(&m->rec, index);
     for (uint32_t i = 0; code == EXIT_OK && i < m->rec.count; i++) {
         char *path;
@@ -115,43 +115,15 @@ static enum exit_code work_on_ranks(void *context, uint32_t index, int to)
         struct rank_result result;
         memset(&result, 0, sizeof result); /* the padding is sent, too */
         result.code = code;
-        result.text_bytes = m->one.text_bytes;
+        result.is_large = m->one.is_large;
         result.fit = m->fit;
         result.selected = m->selection.found;
         result.found = walk_found(&m->walk, p);
-        bool is_wanted = workers_write(to, &result, sizeof result);
-        if (!is_wanted && code == EXIT_OK)
-            unlink(path);
         free(path);
-        if (!is_wanted)
+        if (!workers_write(to, &result, sizeof result))
             return EXIT_ENVIRONMENT;
     }
     return code;
-}
-
-/* Returns the path of a written file, in new memory; NULL: its worker failed, or no memory. */
-static char *read_result(const struct workers *workers, const char *folder,
-                         const struct rank_file *file, struct rank_result *result)
-{
-    return workers_read(workers, file->process->worker, result, sizeof *result) &&
-                   result->code == EXIT_OK
-               ? path_of(folder, file)
-               : NULL;
-}
-
-/* After a failure, removes the files behind the failed one, as if one worker had written all. */
-static void remove_behind(struct merge *m, const char *folder, const struct rank_file *files,
-                          const struct workers *workers, uint32_t failed)
-{
-    workers_stop(workers);
-    for (uint32_t i = failed + 1; i < m->rec.count; i++) {
-        struct rank_result result;
-        char *path =
-            is_written(m, &files[i]) ? read_result(workers, folder, &files[i], &result) : NULL;
-        if (path)
-            unlink(path);
-        free(path);
-    }
 }
 
 /* Prints the files' messages in file order. */
@@ -163,17 +135,20 @@ static enum exit_code gather_ranks(struct merge *m, const char *folder,
         struct rank_result result;
         if (!is_written(m, &files[i]))
             continue;
-        char *path = read_result(workers, folder, &files[i], &result);
-        if (!path) {
-            how = files[i].process->worker;
-            remove_behind(m, folder, files, workers, i);
+        uint32_t worker = files[i].process->worker;
+        char *path = path_of(folder, &files[i]);
+        if (!path || !workers_read(workers, worker, &result, sizeof result) ||
+            result.code != EXIT_OK) {
+            free(path);
+            how = worker;
             break;
         }
-        m->one.text_bytes = result.text_bytes;
+        if (result.is_large)
+            merge_say_large(m, path);
         m->fit = result.fit;
         selection_add_found(&m->selection.found, &result.selected);
         walk_add_found(&m->walk, files[i].process, &result.found);
-        merge_say_written(m, path);
+        merge_say_left_out(m, path);
         free(path);
     }
     enum exit_code code = workers_end(workers, how);
@@ -189,7 +164,7 @@ enum exit_code merge_write_folder(struct merge *m, const char *folder,
     enum exit_code code = is_new ? EXIT_OK : no_folder(folder);
     if (code != EXIT_OK)
         return code;
-    recording_deal(&m->rec, m->rec.workers);
+    recording_deal(&m->rec);
     bool has_workers =
         m->rec.workers > 1 && workers_start(&workers, m->rec.workers, work_on_ranks, &work);
     code = has_workers ? gather_ranks(m, folder, files, &workers) : write_ranks(m, folder, files);
@@ -232,7 +207,7 @@ static int write_members(struct merge *m, struct zip_writer *zip, const char *pa
 {
     struct device_pids pids;
     device_pids_init(&pids, m->rec.processes, m->rec.count);
-    int error = m->format->for_perfetto ? write_manifest(m, zip, files) : 0, failed = 0;
+    int error = write_manifest(m, zip, files), failed = 0;
     for (uint32_t i = 0; error == 0 && failed == 0 && i < m->rec.count; i++) {
         struct trace_scope scope = {
             .only = files[i].process, .rank = files[i].rank, .pids = &pids, .name = files[i].name};
@@ -242,14 +217,11 @@ static int write_members(struct merge *m, struct zip_writer *zip, const char *pa
         member.room = &m->room;
         if (m->rec.is_parallel)
             member.in_background = true;
-        uint64_t room = m->room;
         m->one.path = files[i].name;
         failed = merge_write_trace(m, &member, &scope); /* and a message was printed */
         error = zip_writer_end(zip, &member);
-        if (failed == 0 && error == 0) {
-            m->one.text_bytes = room - m->room;
-            merge_say_written(m, files[i].name);
-        }
+        if (failed == 0 && error == 0)
+            merge_say_left_out(m, files[i].name);
     }
     device_pids_release(&pids);
     if (failed < 0)

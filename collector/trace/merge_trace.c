@@ -11,10 +11,8 @@
 #include "output/verb_output.h"
 
 #define FITS_MAX         5
-#define FITS_GUESSED     2 /* tries before checking that the size is possible */
 #define FIT_PERCENT      98
 #define FIT_LESS_PERCENT 2          /* less for each try that was too large */
-#define KIB_SAID_MAX     10000      /* larger sizes are printed in MiB */
 #define VIEWER_BYTES     500000000u /* of text; V8's longest string has 536,870,888 */
 
 static uint64_t written(const struct merge *m)
@@ -27,11 +25,12 @@ static const char *merge_trace_shown(const char *path)
     return path && strcmp(path, "-") != 0 ? path : "standard output";
 }
 
-void merge_say_growing(struct merge *m, const char *path)
+void merge_say_large(struct merge *m, const char *path)
 {
-    if (m->large.said)
+    m->one.is_large = true;
+    if (m->said_large)
         return;
-    m->large.said = true;
+    m->said_large = true;
     progress_clear(m->rec.progress);
     message("%s: more than 500 MB of text, which most viewers cannot load; select less (--step, "
             "--from, --to), or drop the shortest events (--max-size=400M)%s",
@@ -47,7 +46,7 @@ static int merge_trace_take_slice(void *context, const struct slice *s)
     uint64_t before = written(m);
     m->one.is_filtered = s->is_filtered;
     if (before > VIEWER_BYTES && m->format->is_text && !m->one.weighs)
-        merge_say_growing(m, m->one.path);
+        merge_say_large(m, m->one.path);
     if (!m->one.begun && event_is_visible(s->event.record->type)) {
         m->one.begun = true;
         error = m->format->begin(m->one.writer, m->walk.survey.origin_ns);
@@ -131,8 +130,8 @@ static int write_once(struct merge *m, struct output *out, struct trace_scope *s
     scope->left_out = m->own->max_size ? &m->fit.left_out : NULL;
     m->fit.left_out_count = 0;
     scope->selection = m->is.cut ? &m->selection : NULL;
-    consumer.needs |= has_work ? m->format->needs : 0;
-    m->one.begun = false;
+    consumer.needs |= has_work ? WALK_WORK | WALK_LOSSES : 0;
+    m->one.begun = m->one.is_large = false;
     m->one.out = out;
     m->one.writer = m->format->create(out, &m->walk, scope);
     int error = m->one.writer ? walk_run(&m->walk, scope->only, &consumer, 1) : GPUPROF_NO_MEMORY;
@@ -180,52 +179,41 @@ static uint64_t on_line(struct fitting low, struct fitting high, uint64_t wanted
 }
 
 /* Reports the size of what always stays. Requesting that size leaves exactly this. */
-static void say_too_small(struct merge *m, const struct trace_scope *scope, uint64_t least)
+static void say_too_small(const struct merge *m, const struct trace_scope *scope, uint64_t least)
 {
     char text[UNIT_TEXT_BYTES];
-    bool is_cut = m->is.cut || m->rec.left_out;
-    uint64_t kib = (least + 1023) / 1024;
-    message("merge: --max-size: %s is too small%s%s: names, %smemory ([memory]), steps and failed "
-            "calls are always kept; give --max-size=%llu%c or more%s%s%s",
+    message("merge: --max-size: %s is too small%s%s: names, counters, memory, steps and failed "
+            "calls are always kept; give --max-size=%lluK or more, or select less (--step, --rank)",
             bytes_text(text, m->own->max_size), m->is.split ? " for " : "",
-            m->is.split ? scope->name : "", !m->own->no_counters ? "counters, " : "",
-            (unsigned long long)(kib < KIB_SAID_MAX ? kib : (kib + 1023) / 1024),
-            kib < KIB_SAID_MAX ? 'K' : 'M', !m->own->no_counters ? ", or --no-counters" : "",
-            m->own->memory_events ? ", or leave out --memory-events" : "",
-            is_cut        ? ""
-            : m->is.split ? ", or select less (--step)"
-                          : ", or select less (--step, --rank)");
-    m->fit.is_too_small = true;
+            m->is.split ? scope->name : "", (unsigned long long)(least + 1023) / 1024);
 }
 
 /* Finds what to leave out. One pass weighs each event; further passes are needed for counters, and
  * for arrows, which go with either of their ends. */
 static int merge_trace_fit(struct merge *m, struct trace_scope *scope)
 {
-    uint64_t all = 0, bytes = 0, most = 0, size = m->own->max_size;
-    uint64_t wanted = size / 100 * FIT_PERCENT;
+    uint64_t all = 0, bytes = 0, most = 0;
+    uint64_t wanted = m->own->max_size / 100 * FIT_PERCENT;
     struct thinning weighed, best;
     thinning_begin(&m->fit.thinning);
     int error = merge_trace_weigh(m, scope, &all);
     m->fit.thinning.weighs = false;
     best = weighed = m->fit.thinning;
-    if (all <= size)
+    if (all <= m->own->max_size)
         return error;
-    uint64_t fixed = all - weighed.weighed;
-    struct fitting low = {.size = fixed, .bytes = fixed}, high = {.size = all, .bytes = all};
+    uint64_t size = all - weighed.weighed; /* what always stays comes first */
+    struct fitting low = {0}, high = {.size = all, .bytes = all};
     for (unsigned i = 0; error == 0 && i < FITS_MAX && most <= m->own->max_size / 10 * 9; i++) {
-        if (i == FITS_GUESSED && !most)
-            size = fixed; /* check whether the parts that always stay fit */
         m->fit.thinning = weighed;
         thinning_choose(&m->fit.thinning, all, size);
         error = merge_trace_weigh(m, scope, &bytes);
-        if (bytes > m->own->max_size && size <= fixed)
-            break; /* nothing more can be left out */
         if (bytes > m->own->max_size) {
+            if (i == 0)
+                break;
             wanted -= wanted / 100 * FIT_LESS_PERCENT;
             high = (struct fitting){size, bytes};
         } else {
-            low = (struct fitting){size > fixed ? size : fixed, bytes};
+            low = (struct fitting){size, bytes};
         }
         if (bytes <= m->own->max_size && bytes > most) {
             most = bytes;
@@ -252,27 +240,7 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-static void note_large(struct merge *m, const char *path, uint64_t bytes)
-{
-    if (!m->format->is_text || bytes <= VIEWER_BYTES)
-        return;
-    merge_say_growing(m, path);
-    if (!m->large.count++)
-        m->large.path = strdup(merge_trace_shown(path));
-    m->large.bytes = bytes > m->large.bytes ? bytes : m->large.bytes;
-}
-
-void merge_say_large(const struct merge *m)
-{
-    char text[UNIT_TEXT_BYTES], others[40] = "";
-    if (m->large.count > 1)
-        snprintf(others, sizeof others, " and %u more: up to", m->large.count - 1);
-    if (m->large.count)
-        message("%s%s %s of text", m->large.path ? m->large.path : "?",
-                m->large.count > 1 ? others : ":", bytes_text(text, m->large.bytes));
-}
-
-static void say_left_out(const struct merge *m, const char *path)
+void merge_say_left_out(const struct merge *m, const char *path)
 {
     char text[UNIT_TEXT_BYTES];
     if (m->fit.left_out_count)
@@ -289,7 +257,7 @@ enum exit_code merge_close(const struct merge *m, struct output *out, const char
     bool is_whole = all && error == 0 && !out->error;
     enum exit_code checked = is_whole ? selection_check(&m->selection, "merge") : EXIT_OK;
     enum exit_code code = verb_output_close(out, path, checked == EXIT_OK ? error : GPUPROF_USAGE);
-    return m->fit.is_too_small || checked != EXIT_OK ? EXIT_USAGE : code;
+    return error == GPUPROF_USAGE || checked != EXIT_OK ? EXIT_USAGE : code;
 }
 
 enum exit_code merge_write_file(struct merge *m, const char *path, struct trace_scope *scope)
@@ -298,18 +266,10 @@ enum exit_code merge_write_file(struct merge *m, const char *path, struct trace_
     enum exit_code code = verb_output_open(&out, path, &m->room);
     if (code != EXIT_OK)
         return code;
-    uint64_t room = m->room;
+    out.stays_plain = !m->format->is_text; /* the format compresses itself */
     if (m->rec.is_parallel)
         out.in_background = true;
     scope->name = base_name(path);
     m->one.path = path;
-    code = merge_close(m, &out, path, merge_write_trace(m, &out, scope), !m->is.split);
-    m->one.text_bytes = room - m->room;
-    return code;
-}
-
-void merge_say_written(struct merge *m, const char *path)
-{
-    note_large(m, path, m->one.text_bytes);
-    say_left_out(m, path);
+    return merge_close(m, &out, path, merge_write_trace(m, &out, scope), !m->is.split);
 }

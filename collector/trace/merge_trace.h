@@ -51,10 +51,10 @@ struct merge_one {
     struct output *out;
     const char *path; /* NULL: standard output */
     bool begun;
-    bool is_filtered;    /* the current slice is filtered */
-    bool weighs;         /* only measures the size */
-    uint64_t bytes;      /* of the trace */
-    uint64_t text_bytes; /* of its file */
+    bool is_filtered; /* the current slice is filtered */
+    bool weighs;      /* only measures the size */
+    bool is_large;    /* too large for most viewers */
+    uint64_t bytes;   /* of the trace */
 };
 
 /* What --max-size leaves out. */
@@ -63,15 +63,6 @@ struct merge_fit {
     struct walk_filter filter; /* that, and the selection's */
     enum left_out left_out;    /* kind of a slice left out by --max-size */
     uint64_t left_out_count;
-    bool is_too_small; /* --max-size is; already reported */
-};
-
-/* Traces too large for viewers. */
-struct merge_large {
-    bool said; /* already reported */
-    uint32_t count;
-    uint64_t bytes; /* size of the largest */
-    char *path;     /* owned: path of the first */
 };
 
 struct merge {
@@ -86,8 +77,8 @@ struct merge {
     struct merge_kind is;
     struct merge_one one;
     struct merge_fit fit;
-    struct merge_large large;
-    uint64_t room; /* left for the text of all traces */
+    bool said_large; /* that a trace is too large for viewers */
+    uint64_t room;   /* left for the text of all traces */
 };
 
 /* Returns the filter of the walk: the selection and what --max-size leaves. */
@@ -102,16 +93,15 @@ int merge_write_trace(struct merge *m, struct output *out, struct trace_scope *s
 enum exit_code merge_close(const struct merge *m, struct output *out, const char *path, int error,
                            bool all);
 
-/* Writes one trace file and stores messages about its contents in *m; reports failures at once. */
+/* Writes one trace file; reports failures at once. */
 enum exit_code merge_write_file(struct merge *m, const char *path, struct trace_scope *scope);
 
 /* Warns once, early, that the trace at `path` is too large for viewers, so that the user can stop
  * and request less. */
-void merge_say_growing(struct merge *m, const char *path);
+void merge_say_large(struct merge *m, const char *path);
 
-/* Reports what the last trace left out; merge_say_large reports traces too large for viewers. */
-void merge_say_written(struct merge *m, const char *path);
-void merge_say_large(const struct merge *m);
+/* Reports what the last trace left out. */
+void merge_say_left_out(const struct merge *m, const char *path);
 
 /* Writes a trace for each rank: into one archive, or as files in a folder, with the recording's
  * number of workers. Their findings are then in m->walk. (merge_ranks.c) */

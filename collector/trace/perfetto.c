@@ -43,8 +43,7 @@ struct trace_writer {
     struct chrome_text text;
     struct track_packets packets;
     struct packet event;
-    struct packet interned;  /* new interned texts of the event */
-    struct packet arguments; /* fields of the event that are not annotations */
+    struct packet interned; /* new interned texts of the event */
     struct text_numbers texts[TEXTS];
     struct perfetto_samples samples;
     const bool *is_filtered;   /* as in struct trace_scope */
@@ -67,16 +66,18 @@ static void perfetto_put_event(struct trace_writer *w, uint64_t ns)
 struct text_fields {
     unsigned table, as_number, as_text;
 };
-static const struct text_fields category_fields = {INTERNED_CATEGORY, EVENT_CATEGORY,
-                                                   EVENT_CATEGORY_TEXT};
-static const struct text_fields name_fields = {INTERNED_NAME, EVENT_NAME, EVENT_NAME_TEXT};
-static const struct text_fields key_fields = {INTERNED_KEY, ANNOTATION_KEY, ANNOTATION_KEY_TEXT};
-static const struct text_fields string_fields = {INTERNED_STRING, ANNOTATION_STRING,
-                                                 ANNOTATION_TEXT};
+static const struct text_fields text_fields[TEXTS] = {
+    [CATEGORIES] = {INTERNED_CATEGORY, EVENT_CATEGORY, EVENT_CATEGORY_TEXT},
+    [NAMES] = {INTERNED_NAME, EVENT_NAME, EVENT_NAME_TEXT},
+    [KEYS] = {INTERNED_KEY, ANNOTATION_KEY, ANNOTATION_KEY_TEXT},
+    [STRINGS] = {INTERNED_STRING, ANNOTATION_STRING, ANNOTATION_TEXT},
+};
 
-static void put_numbered(struct trace_writer *w, uint32_t number, bool is_new,
-                         const struct text_fields *fields, struct json_piece string)
+static void put_interned(struct trace_writer *w, enum texts kind, struct json_piece string)
 {
+    const struct text_fields *fields = &text_fields[kind];
+    bool is_new;
+    uint32_t number = text_number(&w->texts[kind], string.at, string.length, &is_new);
     if (is_new) {
         size_t opened = packet_open(&w->interned, fields->table);
         packet_number(&w->interned, INTERNED_NUMBER, number);
@@ -89,14 +90,6 @@ static void put_numbered(struct trace_writer *w, uint32_t number, bool is_new,
         packet_string(&w->event, fields->as_text, string);
 }
 
-static void put_interned(struct trace_writer *w, struct text_numbers *known,
-                         const struct text_fields *fields, struct json_piece string)
-{
-    bool is_new;
-    uint32_t number = text_number(known, string.at, string.length, &is_new);
-    put_numbered(w, number, is_new, fields, string);
-}
-
 /* ---- arguments ------------------------------------------------------------------------------- */
 
 /* Some strings occur once (addresses), others with each event (stacks): only recently repeated ones
@@ -106,65 +99,47 @@ static void perfetto_put_string(struct trace_writer *w, struct json_piece string
     uint32_t hash = text_hash(string.at, string.length);
     uint32_t *seen = &w->seen[hash & (SEEN_SLOTS - 1)];
     if (*seen == hash)
-        put_interned(w, &w->texts[STRINGS], &string_fields, string);
+        put_interned(w, STRINGS, string);
     else
         packet_string(&w->event, ANNOTATION_TEXT, string);
     *seen = hash;
 }
 
-/* Writes the key of an annotation by number, unless the number is an argument's field. */
-static void perfetto_put_key(struct trace_writer *w, uint32_t number, bool is_new,
-                             struct json_piece key)
-{
-    put_numbered(w, track_argument_is(number) ? 0 : number, is_new, &key_fields, key);
-}
+static void put_items(struct trace_writer *w, unsigned field, struct json_piece items,
+                      unsigned depth);
 
 static void perfetto_put_value(struct trace_writer *w, struct json_piece value, unsigned depth)
 {
     struct packet *p = &w->event;
     int64_t number;
-    if (json_is(value, '"')) {
+    if (json_is(value, '"'))
         perfetto_put_string(w, value);
-    } else if (json_is(value, 't') || json_is(value, 'f')) {
+    else if (json_is(value, 't') || json_is(value, 'f'))
         packet_number(p, ANNOTATION_BOOL, *value.at == 't');
-    } else if (json_is(value, '{') || json_is(value, '[')) {
-        const char *at = value.at + 1, *end = value.at + value.length;
-        unsigned field = *value.at == '{' ? ANNOTATION_ENTRY : ANNOTATION_ITEM;
-        struct json_piece key, inner;
-        bool is_new;
-        while (depth < DEPTH_MAX && json_next(&at, end, &key, &inner)) {
-            size_t opened = packet_open(p, field);
-            if (key.length) {
-                uint32_t known = text_number(&w->texts[KEYS], key.at, key.length, &is_new);
-                perfetto_put_key(w, known, is_new, key);
-            }
-            perfetto_put_value(w, inner, depth + 1);
-            packet_close(p, opened);
-        }
-    } else if (json_whole(value, &number)) {
+    else if (json_is(value, '{'))
+        put_items(w, ANNOTATION_ENTRY, value, depth);
+    else if (json_is(value, '['))
+        put_items(w, ANNOTATION_ITEM, value, depth);
+    else if (json_whole(value, &number))
         packet_number(p, ANNOTATION_INT, (uint64_t)number);
-    } else if (!json_is(value, 'n')) {
+    else if (!json_is(value, 'n'))
         packet_double(p, ANNOTATION_DOUBLE, json_double(value));
-    }
 }
 
-static void perfetto_put_arguments(struct trace_writer *w, struct json_piece object)
+/* Writes each item of an object or array (empty: none) as that field. */
+static void put_items(struct trace_writer *w, unsigned field, struct json_piece items,
+                      unsigned depth)
 {
-    const char *at = object.at + 1;
+    const char *at = items.at + 1;
     struct json_piece key, value;
-    bool is_new;
-    while (object.length && json_next(&at, object.at + object.length, &key, &value)) {
-        uint32_t number = text_number(&w->texts[KEYS], key.at, key.length, &is_new);
-        if (track_argument_put(&w->arguments, number, value))
-            continue;
-        size_t opened = packet_open(&w->event, EVENT_ANNOTATION);
-        perfetto_put_key(w, number, is_new, key);
-        perfetto_put_value(w, value, 0);
+    while (items.length && depth <= DEPTH_MAX &&
+           json_next(&at, items.at + items.length, &key, &value)) {
+        size_t opened = packet_open(&w->event, field);
+        if (key.length)
+            put_interned(w, KEYS, key);
+        perfetto_put_value(w, value, depth + 1);
         packet_close(&w->event, opened);
     }
-    if (w->arguments.used)
-        packet_bytes(&w->event, EVENT_ARGUMENTS, w->arguments.bytes, w->arguments.used);
-    w->arguments.used = 0;
 }
 
 /* ---- events ---------------------------------------------------------------------------------- */
@@ -207,8 +182,8 @@ static void begin_event(struct trace_writer *w, const struct json_piece *m, uint
 {
     packet_number(&w->event, EVENT_TRACK, track);
     if (m[CAT].length)
-        put_interned(w, &w->texts[CATEGORIES], &category_fields, m[CAT]);
-    put_interned(w, &w->texts[NAMES], &name_fields, m[NAME]);
+        put_interned(w, CATEGORIES, m[CAT]);
+    put_interned(w, NAMES, m[NAME]);
 }
 
 static void put_arrow(struct trace_writer *w, const struct json_piece *m, uint64_t track,
@@ -271,7 +246,7 @@ static void put_slice(struct trace_writer *w, const struct json_piece *m, uint64
     int64_t bind_id;
     packet_number(&w->event, EVENT_TYPE, type);
     begin_event(w, m, track);
-    perfetto_put_arguments(w, m[ARGS]);
+    put_items(w, EVENT_ANNOTATION, m[ARGS], 0);
     if (json_whole(m[BIND_ID], &bind_id)) {
         size_t opened = packet_open(&w->event, EVENT_LEGACY);
         packet_number(&w->event, LEGACY_BIND_ID, (uint64_t)bind_id);
@@ -335,9 +310,6 @@ static void take_head(struct trace_writer *w, struct json_piece head)
     track_packets_begin(&w->packets, (uint64_t)origin_ns);
     if (w->to_ns > w->from_ns)
         track_packets_show(&w->packets, w->from_ns, w->to_ns);
-    size_t packet = track_packet_open(&w->packets);
-    track_arguments_describe(&w->packets.part);
-    track_packet_close(&w->packets, packet);
     perfetto_put_around(w, head, "\"trace\"");
 }
 
@@ -380,7 +352,7 @@ static int take_text(void *context, const char *data, size_t length)
     }
     packet_append(&w->text.line, data, (size_t)(end - data));
     bool failed = w->tracks.failed || w->text.line.failed || w->packets.part.failed ||
-                  w->packets.failed || w->event.failed || w->interned.failed || w->arguments.failed;
+                  w->packets.failed || w->event.failed || w->interned.failed;
     return failed ? ENOMEM : w->out->error;
 }
 
@@ -409,7 +381,6 @@ static void perfetto_free(struct trace_writer *w)
     track_packets_release(&w->packets);
     packet_release(&w->event);
     packet_release(&w->interned);
-    packet_release(&w->arguments);
     for (unsigned i = 0; i < TEXTS; i++)
         text_numbers_release(&w->texts[i]);
     perfetto_tracks_release(&w->tracks);
@@ -428,9 +399,7 @@ static struct trace_writer *perfetto_create(struct output *out, struct walk *wal
         w->to_ns = 0;
     track_packets_init(&w->packets, out);
     w->tracks.packets = &w->packets;
-    if (!track_arguments_number(&w->texts[KEYS]) ||
-        output_open_sink(&w->text.out, take_text, w) < 0) {
-        text_numbers_release(&w->texts[KEYS]);
+    if (output_open_sink(&w->text.out, take_text, w) < 0) {
         free(w);
         return NULL;
     }
@@ -479,8 +448,6 @@ static int perfetto_end(struct trace_writer *w)
 
 const struct trace_format perfetto_format = {
     .file = {"perfetto", "pftrace"},
-    .for_perfetto = true,
-    .needs = WALK_RANGES | WALK_OPS | WALK_LIBRARIES | WALK_WORK | WALK_LOSSES,
     .create = perfetto_create,
     .begin = perfetto_begin,
     .take = perfetto_take,

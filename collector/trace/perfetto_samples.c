@@ -44,12 +44,12 @@ static void perfetto_samples_put_text(struct packet *p, unsigned table, uint64_t
 /* Viewers colour frames by mapping; for a Python frame it is the file. */
 static uint64_t mapping_of(struct perfetto_samples *p, const struct kernel_name *path)
 {
-    uint64_t known =
-        path ? key_map_get(&p->reported, (struct key){REPORTED_MAPPING, (uintptr_t)path, 0}) : 0;
-    uint64_t number = known ? known : path ? NUMBER_NONE + 1 + p->mappings : NUMBER_NONE;
-    if (known || !is_new(p, REPORTED_MAPPING, (uintptr_t)path, number))
+    struct key key = {REPORTED_MAPPING, (uintptr_t)path, 0};
+    uint64_t number = key_map_get(&p->reported, key);
+    if (number)
         return number;
-    p->mappings += path != NULL;
+    number = ++p->mappings;
+    (void)is_new(p, REPORTED_MAPPING, (uintptr_t)path, number);
     const char *text = path ? path->shown : "";
     perfetto_samples_put_text(&p->interned, INTERNED_PATH, number, *text == '/' ? text + 1 : text);
     size_t opened = packet_open(&p->interned, INTERNED_MAPPING);

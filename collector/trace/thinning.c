@@ -26,47 +26,45 @@ static bool lasts(const struct slice *s, struct lasting *l)
 {
     const struct event *e = &s->event;
     unsigned type = e->record->type;
-    *l = (struct lasting){.kind = LEFT_OUT_RANGES, .begin_ns = e->begin_ns};
+    uint64_t end_ns = e->end_ns;
+    *l = (struct lasting){
+        .kind = LEFT_OUT_RANGES, .begin_ns = e->begin_ns, .thread = e->thread->index};
     if (s->change == RANGE_CLOSED) {
         l->begin_ns = s->range->begin_ns;
-        l->ns = between(l->begin_ns, s->range->end_ns);
+        end_ns = s->range->end_ns;
     } else if (s->op_change == OP_CLOSED) {
         l->begin_ns = s->op->begin_ns;
-        l->ns = between(l->begin_ns, s->op->end_ns);
+        end_ns = s->op->end_ns;
     } else if (s->library_change == LIBRARY_CLOSED) {
         l->begin_ns = s->library->begin_ns;
-        l->ns = between(l->begin_ns, s->library->end_ns);
+        end_ns = s->library->end_ns;
     } else if (s->change || s->op_change || s->library_change) {
         return s->change == RANGE_MARKED; /* an opened one ends later */
-    } else if (type == RECORD_CALL || is_stream_work(type) || type == RECORD_SYNC ||
-               type == RECORD_OVERHEAD) {
-        l->kind = type == RECORD_CALL ? LEFT_OUT_CALLS : LEFT_OUT_WORK;
-        l->ns = between(e->begin_ns, e->end_ns);
-        l->thread = e->thread->index;
-        return type != RECORD_CALL || !(e->record->result || e->record->flags & RECORD_OPEN);
+    } else if (type == RECORD_CALL) {
+        l->kind = LEFT_OUT_CALLS;
     } else if (is_host_record(type)) { /* a sample has no duration */
         l->kind = LEFT_OUT_HOST;
-        l->ns = between(e->begin_ns, e->end_ns);
+    } else if (is_stream_work(type) || type == RECORD_SYNC || type == RECORD_OVERHEAD) {
+        l->kind = LEFT_OUT_WORK;
     } else {
         return false;
     }
-    l->thread = e->thread->index;
-    return true;
+    l->ns = between(l->begin_ns, end_ns);
+    return l->kind != LEFT_OUT_CALLS || !(e->record->result || e->record->flags & RECORD_OPEN);
 }
 
+/* Returns the place of eighths of ns, in octaves of 1 ns and more; less is in the first one. */
 static unsigned thinning_place_of(uint64_t ns)
 {
-    unsigned octave = 63 - (unsigned)__builtin_clzll(ns | 1);
-    return octave * 8 + (unsigned)(octave < 3 ? ns << (3 - octave) & 7 : ns >> (octave - 3) & 7);
+    uint64_t eighths = ns << 3;
+    unsigned octave = 60 - (unsigned)__builtin_clzll(eighths | 8);
+    return octave * 8 + (eighths >> octave & 7);
 }
 
 /* Returns the shortest duration at a place. */
 static uint64_t thinning_first_of(unsigned place)
 {
-    unsigned octave = place / 8, eighth = place % 8 + 8;
-    return !place       ? 0
-           : octave < 3 ? (eighth + (7u >> octave)) >> (3 - octave)
-                        : (uint64_t)eighth << (octave - 3);
+    return place ? (((place % 8 + 8ull) << place / 8) + 7) / 8 : 0;
 }
 
 void thinning_begin(struct thinning *t)

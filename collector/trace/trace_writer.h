@@ -37,9 +37,7 @@ struct trace_scope {
 struct trace_format {
     struct file_format file;
     const char *rank_ending; /* ending of a file per rank, after its first point; NULL: same */
-    bool for_perfetto;       /* an archive of such files is one trace for Perfetto */
     bool is_text;            /* viewers limit the length of text */
-    unsigned needs;          /* enum walk_need with device work; else RANGES and OPS */
     /* Creates a writer. `out`, `walk` (already surveyed if needed) and what `scope` points to must
      * outlive it. Returns NULL without memory. */
     struct trace_writer *(*create)(struct output *out, struct walk *walk,

@@ -18,7 +18,6 @@ enum { TRACE_PACKET = 1 };
 enum { PACKET_CLOCK_SNAPSHOT = 6, PACKET_TIMESTAMP = 8, PACKET_SEQUENCE = 10, PACKET_TRACK_EVENT };
 enum { PACKET_INTERNED = 12, PACKET_FLAGS, PACKET_COMPRESSED = 50, PACKET_CLOCK = 58 };
 enum { PACKET_DEFAULTS = 59, PACKET_TRACK_DESCRIPTOR, PACKET_SAMPLE = 66, PACKET_SERVICE = 69 };
-enum { PACKET_EXTENSION = 72 };
 enum { DEFAULTS_CLOCK = 58 };
 enum { SNAPSHOT_CLOCK = 1, CLOCK_ID = 1, CLOCK_TIMESTAMP, CLOCK_IS_INCREMENTAL };
 enum { SERVICE_STARTED = 2, SERVICE_DISABLED = 5 };
@@ -33,54 +32,19 @@ enum { PROCESS_PID = 1, PROCESS_NAME = 6, PROCESS_LABEL = 8 };
 enum { THREAD_DESCRIPTOR_PID = 1, THREAD_DESCRIPTOR_TID, THREAD_DESCRIPTOR_NAME = 5 };
 enum { EVENT_CATEGORY = 3, EVENT_ANNOTATION, EVENT_LEGACY = 6, EVENT_TYPE = 9, EVENT_NAME };
 enum { EVENT_TRACK = 11, EVENT_CATEGORY_TEXT = 22, EVENT_NAME_TEXT, EVENT_WHOLE_COUNTER = 30 };
-enum {
-    EVENT_COUNTER = 44,
-    EVENT_ARGUMENTS = 9947
-}; /* numbers from 9900 on are free for
-    * extensions */
+enum { EVENT_COUNTER = 44 };
 enum { LEGACY_PHASE = 2, LEGACY_ID = 6, LEGACY_BIND_ID = 8, LEGACY_ENCLOSING = 12 };
 enum { LEGACY_DIRECTION = 13 };
 enum { ANNOTATION_KEY = 1, ANNOTATION_BOOL, ANNOTATION_INT = 4, ANNOTATION_DOUBLE };
 enum { ANNOTATION_TEXT = 6, ANNOTATION_KEY_TEXT = 10, ANNOTATION_ENTRY, ANNOTATION_ITEM };
 enum { ANNOTATION_STRING = 17 };
-/* From descriptor.proto. */
-enum { EXTENSION_SET = 1, SET_FILE = 1, MESSAGE_NAME = 1, MESSAGE_FIELD };
-enum { FILE_NAME = 1, FILE_PACKAGE, FILE_MESSAGE = 4, FILE_EXTENSION = 7 };
-enum { FIELD_NAME = 1, FIELD_EXTENDEE, FIELD_NUMBER, FIELD_LABEL, FIELD_TYPE, FIELD_TYPE_NAME };
 
 enum { TYPE_BEGIN = 1, TYPE_END, TYPE_INSTANT, TYPE_COUNTER };
 enum { FLOW_IN = 1, FLOW_OUT };
 enum { FLAG_CLEARED = 1 };
 enum { MODE_KERNEL = 1, MODE_USER };
-enum { LABEL_OPTIONAL = 1, LABEL_REPEATED = 3 };
-enum { FIELD_DOUBLE = 1, FIELD_INT64 = 3, FIELD_MESSAGE = 11 };
 /* The last clock is specific to the sequence. */
 enum { CLOCK_REALTIME_ID = 1, CLOCK_BOOTTIME_ID = 6, CLOCK_STEPS_ID = 64 };
-
-/* ---- numbers of texts ---- */
-
-/* Interns texts: numbers from 1 on in order of appearance. Memory: the texts, and 24 to 48 bytes
- * each. Texts beyond TEXT_NUMBERS_BYTES or TEXT_NUMBERS_MAX get no number. */
-#define TEXT_NUMBERS_MAX   65536
-#define TEXT_NUMBERS_BYTES (16u << 20)
-
-struct text_number {
-    char *text; /* owned */
-    uint32_t length;
-    uint32_t hash;
-};
-
-struct text_numbers {
-    struct text_number *texts; /* owned */
-    uint32_t count;
-    struct number_set set;
-    size_t bytes;
-};
-
-void text_numbers_release(struct text_numbers *t);
-
-/* Returns the text's number; 0: none. *is_new: the number is new. */
-uint32_t text_number(struct text_numbers *t, const char *text, size_t length, bool *is_new);
 
 /* ---- packets ---- */
 
@@ -151,25 +115,5 @@ uint64_t perfetto_track(struct perfetto_tracks *t, enum track kind, int64_t pid,
  * trace. */
 uint64_t perfetto_counter(struct perfetto_tracks *t, int64_t pid, struct json_piece name,
                           struct json_piece key);
-
-/* ---- track_arguments.c ---- */
-
-/*
- * Frequent numeric arguments. A debug annotation repeats length, key and kind for each, in an array
- * for each item. So these are fields of a message `debug`, an extension of track events that the
- * trace describes itself (Perfetto's way to extend the format). SQL finds them like annotations.
- */
-
-/* Assigns the keys their numbers, before any other key. Returns false without memory. */
-bool track_arguments_number(struct text_numbers *keys);
-
-/* Writes the description into the packet. */
-void track_arguments_describe(struct packet *p);
-
-/* Writes the argument by its key's number. Returns false if it must be an annotation. */
-bool track_argument_put(struct packet *p, uint32_t number, struct json_piece value);
-
-/* Returns true if the key has one of these numbers. */
-bool track_argument_is(uint32_t number);
 
 #endif

@@ -7,7 +7,6 @@ import zlib
 
 BEGIN, END, INSTANT, COUNTER = 1, 2, 3, 4
 FLOW_IN, FLOW_OUT = 1, 2
-ARGUMENTS = 9947  # a field of track events, described in the trace
 REALTIME, BOOTTIME, STEPS = 1, 6, 64  # clocks; the last is the sequence's own
 
 
@@ -67,7 +66,6 @@ class Trace:
         self.frames, self.mappings, self.stacks = {}, {}, {}  # of samples, by number
         self.samples = []  # ((pid, tid), ns, (frame, its module) from the outermost in, mode)
         self.tracks = {0: None}
-        self.typed = {}  # arguments that the trace describes: (key, type, of an array?) by number
         self.processes, self.threads, self.labels = {}, {}, {}
         self.slices, self.instants, self.counters, self.arrows = [], [], [], []
         self.sources, self.flows = {}, []  # of arrows that slices say: by number; (source, target)
@@ -84,8 +82,6 @@ class Trace:
             if 12 in p:
                 for table, entry in fields(p[12]):
                     self.intern(table, entry)
-            if 72 in p:
-                self.describe_arguments(one(one(p[72])[1])[1])
             if 60 in p:
                 self.describe(p[60])
             if 69 in p:
@@ -136,25 +132,6 @@ class Trace:
             assert 8 in track
             self.tracks[track[1]] = (self.tracks[track[5]][0], track[2].decode())
 
-    def describe_arguments(self, data):
-        """By a FileDescriptorProto: fields of a message that extends TrackEvent as `debug`."""
-        file, message, debug = one(data), one(one(data)[4]), one(one(data)[7])
-        assert not self.typed and debug == {1: b"debug", 2: b".perfetto.protos.TrackEvent",
-                                            3: ARGUMENTS, 4: 1, 5: 11,
-                                            6: b"." + file[2] + b"." + message[1]}
-        for field in (one(v) for n, v in fields(file[4]) if n == 2):
-            assert field[3] not in self.typed
-            self.typed[field[3]] = field[1].decode(), {1: bytes, 3: int}[field[5]], field[4] == 3
-
-    def typed_arguments(self, data):
-        found = {}
-        for number, value in fields(data):
-            key, wire, is_array = self.typed[number]
-            assert isinstance(value, wire) and (is_array or key not in found)
-            value = signed(value) if wire is int else struct.unpack("<d", value)[0]
-            found[key] = found.get(key, []) + [value] if is_array else value
-        return found
-
     def value(self, data):
         items = [self.value(v) for n, v in fields(data) if n == 12]
         entries = {self.key(v): self.value(v) for n, v in fields(data) if n == 11}
@@ -175,9 +152,6 @@ class Trace:
         e = one(data)
         row = self.tracks[e[11]]
         args = {self.key(v): self.value(v) for n, v in fields(data) if n == 4}
-        typed = self.typed_arguments(e.get(ARGUMENTS, b""))
-        assert not args.keys() & typed.keys()
-        args.update(typed)
         name = self.names[2][e[10]] if 10 in e else e[23].decode() if 23 in e else None
         category = self.names[1].get(e.get(3))
         legacy = one(e[6]) if 6 in e else {}

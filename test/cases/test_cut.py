@@ -692,10 +692,9 @@ def test_days_and_leap_seconds(whole, run_collector):
 @pytest.mark.long
 def test_a_large_trace_is_said_to_be_one(make_gpu, run_collector):
     result = run_collector("merge", "-o", "/dev/null", make_gpu("bench", 900_000))
-    early, size = result.stderr.splitlines()
+    [early] = result.stderr.splitlines()
     assert "/dev/null: more than 500 MB of text, which most viewers cannot load" in early
     assert "--max-size" in early and "--per-rank" not in early
-    assert re.fullmatch(r"gpuprof: /dev/null: [\d.]+ [MG]iB of text", size)
 
 
 @pytest.mark.long
@@ -717,9 +716,8 @@ def test_a_large_trace_says_so_while_it_is_written(make_gpu, collector):
 def test_workers_say_once_that_traces_are_large(make_gpu, run_collector, tmp_path):
     result = run_collector("merge", "-j2", "--per-rank", "-o", tmp_path / "traces",
                            make_gpu("bench", 900_000, 2))
-    early, size = result.stderr.splitlines()
+    [early] = result.stderr.splitlines()
     assert "rank_0.pt.trace.json.gz: more than 500 MB of text" in early
-    assert "rank_0.pt.trace.json.gz and 1 more: up to" in size
 
 
 # ---- what is not read --------------------------------------------------------------------------

@@ -24,9 +24,6 @@ def test_ranges(merged):
         assert (forward["pid"], forward["tid"]) == (1000, 1000)
         assert forward["args"]["category"] == "passes"
         assert forward["args"]["color"] == "0xff00ff00"
-        # Of the colours that have names in Chrome's viewer the nearest: (103, 218, 35).
-        assert forward["cname"] == "cq_build_attempt_passed"
-        assert "cname" not in by_name["backward"][step]
         assert by_name["step"][step]["args"]["payload"] == step
         # its text is a registered string
         assert by_name["backward"][step]["args"]["domain"] == "lib"

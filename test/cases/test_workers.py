@@ -168,29 +168,9 @@ def test_any_number_makes_the_same(recordings, run, request):
     assert made > 10000, request.node.name
 
 
-@pytest.mark.parametrize("kind", ["one", "several", "damaged", "operators"])
-def test_workers_of_one_recording(make_gpu, make_ops, run, kind):
-    """They take turns with its rows; of several, if one has the most by far."""
-    recordings = [make_ops(1, 20000, 1) if kind == "operators" else make_gpu("bench", 20000, 1)]
-    if kind == "several":
-        recordings.append(make_gpu("train", 3, 2, name="small"))
-    if kind == "damaged":
-        path, = recordings[0].glob("*.gpuprof")
-        data = bytearray(path.read_bytes())
-        data[len(data) // 2] ^= 0x55
-        path.write_bytes(data)
-    for words in (("csv",), ("jsonl",), ("csv", "--kind=kernel,operator"), ("csv", "--to=0.05")):
-        verb = ("export", "-o", "-", f"--format={words[0]}", *words[1:])
-        one = run("-j1", verb, recordings)
-        assert one[2].count(b"\n") > (10000 if not words[1:] else 1), words
-        assert (one[0] == 0) == (kind != "damaged"), words
-        for jobs in ("-j2", "-j3", "-j7"):
-            assert run(jobs, verb, recordings) == one, (words, jobs)
-
-
 def test_steps_that_others_find(make_stacks, run):
-    """Steps are found while workers survey, or before where they may be missing; the last one ends
-    when the longest kernel does, of which only the block says when that is."""
+    """Workers get the steps that were found before; the last one ends when the longest kernel does,
+    of which only the block says when that is."""
     lines = []
     for rank in range(3):
         lines += [f"process {rank}", "name 1 k"]
@@ -332,11 +312,6 @@ def test_who_has_workers(make_gpu, run, tmp_path, verb, count):
     assert workers_of(run, tmp_path, VERBS[verb], make_gpu("train", 4, 2)) == count
 
 
-@pytest.mark.parametrize("verb, count", [("csv", 3), ("piece", 3), ("screen", 0), ("chrome", 0)])
-def test_who_has_workers_for_one(make_gpu, run, tmp_path, verb, count):
-    assert workers_of(run, tmp_path, VERBS[verb], make_gpu("train", 1, 4)) == count
-
-
 def workers_of(run, tmp_path, arguments, recording):
     first = tmp_path / "first"
     done = run("-j3", arguments, [recording], env=shim(tmp_path, COUNTED, FIRST=str(first)))
@@ -398,7 +373,7 @@ def test_what_is_there_twice(make_gpu, run):
 
 @pytest.mark.parametrize("jobs", ["-j1", "-j4"])
 def test_what_is_whole_is_kept(make_gpu, run, jobs):
-    """Of ranks one of which is too large those before it."""
+    """Of ranks one of which is too large those before it, at least."""
     recordings = [make_gpu("train", 4, 3)]
     *_, files = run("-j1", VERBS["ranks"], recordings)
     sizes = {name: len(data) for name, data in files.items()}
@@ -409,12 +384,14 @@ def test_what_is_whole_is_kept(make_gpu, run, jobs):
     code, said, _, kept = run(jobs, VERBS["ranks"], recordings, preexec_fn=little)
     assert code == 1 and large.encode() in said
     assert b"only complete files were kept" in said
-    assert kept == {name: data for name, data in files.items() if name < large} and kept
+    before = {name for name in files if name < large}
+    assert before and before <= set(kept) <= set(files) - {large}
+    assert all(files[name] == data for name, data in kept.items())
 
 
 @pytest.mark.parametrize("large", range(5))
 def test_a_rank_with_too_much(run, tmp_path, large):
-    """Of calls that failed, which --max-size keeps: nothing is there behind it, with as many
+    """Of calls that failed, which --max-size keeps: what is there before it is kept, with as many
     processes as ranks and with two."""
     folder = tmp_path / "data"
     folder.mkdir()
@@ -430,7 +407,8 @@ def test_a_rank_with_too_much(run, tmp_path, large):
     wanted = run("-j1", arguments, [folder])
     assert wanted[0] == 2 and wanted[1].count(b"too small") == 1 and len(wanted[3]) == large
     for jobs in ("-j2", "-j5"):
-        assert run(jobs, arguments, [folder]) == wanted, jobs
+        done = run(jobs, arguments, [folder])
+        assert done[:3] == wanted[:3] and wanted[3].items() <= done[3].items(), jobs
 
 
 @pytest.mark.parametrize("verb", ["csv", "ranks", "perfetto"])

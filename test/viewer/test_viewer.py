@@ -4,7 +4,6 @@
 import collections
 import json
 import os
-import re
 import subprocess
 
 import pytest
@@ -61,16 +60,6 @@ def test_page_tells_of_a_broken_trace():
     overlap = json.loads(json.dumps(HAND_MADE))
     overlap["traceEvents"][3]["dur"] = 50
     assert trace_viewer.open_trace(json.dumps(overlap).encode())["deepest"] == 1
-
-
-@needs_viewer
-def test_the_viewer_knows_our_colors():
-    table = trace_viewer.HERE.parent.parent / "collector" / "trace" / "color_names.def"
-    viewer = (trace_viewer.find_static() / "trace_viewer_full.html").read_text()
-    ours = re.findall(r"^COLOR_NAME\((\w+), (\d+), (\d+), (\d+)\)", table.read_text(), re.MULTILINE)
-    assert len(ours) > 20
-    for name, *parts in ours:
-        assert f"{name}:new tr.b.Color({','.join(parts)})" in viewer
 
 
 @needs_viewer
