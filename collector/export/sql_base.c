@@ -2,19 +2,18 @@
 #include "export/sql_base.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "base/file_at.h"
 #include "base/json_text.h"
 #include "error.h"
 
-#define DATABASE  "gpuprof" /* SQLite's name for the output file */
-#define SQL_BYTES 4096      /* longest statement that creates a table */
+#define DATABASE    "gpuprof" /* our name for SQLite's way to files */
+#define SQL_BYTES   4096      /* longest statement that creates a table */
+#define VALUE_BYTES 8         /* of a value besides text, in the bound on the output */
 
 struct table {
     const char *name;
@@ -37,7 +36,7 @@ struct inserts {
 
 struct sql_base {
     struct output *out;
-    sqlite3_vfs files; /* SQLite's file system, on top of the output */
+    sqlite3_vfs files;
     bool is_registered;
     sqlite3 *database;
     struct inserts inserts[SQL_TABLES + 1]; /* the last: of the most recently added table */
@@ -55,129 +54,9 @@ struct sql_value sql_recorded(const char *text)
         .kind = text ? SQL_RECORDED : SQL_NULL, .text = text, .bytes = text ? strlen(text) : 0};
 }
 
-/* ---- SQLite's files: there is one, the output's ---------------------------------------------- */
+/* ---- the file -------------------------------------------------------------------------------- */
 
-struct output_file {
-    sqlite3_file base;
-    struct output *out;
-};
-
-static struct output *output_of(sqlite3_file *file)
-{
-    return ((struct output_file *)file)->out;
-}
-
-/* Closing and device properties need no action, since no other process uses the file. */
-static int nothing(sqlite3_file *file)
-{
-    (void)file;
-    return SQLITE_OK;
-}
-
-static int no_lock(sqlite3_file *file, int level)
-{
-    (void)file, (void)level;
-    return SQLITE_OK;
-}
-
-/* Bytes beyond the end read as zeros. */
-static int file_read(sqlite3_file *file, void *data, int bytes, sqlite3_int64 offset)
-{
-    struct output *out = output_of(file);
-    ssize_t got = file_read_at(out->fd, (uint64_t)offset, data, (size_t)bytes);
-    if (got < 0) {
-        out->error = out->error ? out->error : errno;
-        return SQLITE_IOERR_READ;
-    }
-    memset((char *)data + got, 0, (size_t)(bytes - got));
-    return got == bytes ? SQLITE_OK : SQLITE_IOERR_SHORT_READ;
-}
-
-/* A page may be written more than once, and each write counts: real recordings stay far below the
- * bound. */
-static int file_write(sqlite3_file *file, const void *data, int bytes, sqlite3_int64 offset)
-{
-    struct output *out = output_of(file);
-    if (!out->error && out->room && (uint64_t)bytes > *out->room)
-        out->error = OUTPUT_BEYOND;
-    if (!out->error && out->room)
-        *out->room -= (uint64_t)bytes;
-    if (!out->error && file_write_at(out->fd, (uint64_t)offset, data, (size_t)bytes) < 0)
-        out->error = errno;
-    return out->error ? SQLITE_IOERR_WRITE : SQLITE_OK;
-}
-
-static int file_truncate(sqlite3_file *file, sqlite3_int64 bytes)
-{
-    return ftruncate(output_of(file)->fd, bytes) == 0 ? SQLITE_OK : SQLITE_IOERR_TRUNCATE;
-}
-
-static int file_size(sqlite3_file *file, sqlite3_int64 *bytes)
-{
-    struct stat status;
-    if (fstat(output_of(file)->fd, &status) < 0)
-        return SQLITE_IOERR_FSTAT;
-    *bytes = status.st_size;
-    return SQLITE_OK;
-}
-
-static int file_is_reserved(sqlite3_file *file, int *is_reserved)
-{
-    (void)file;
-    *is_reserved = 0;
-    return SQLITE_OK;
-}
-
-static int file_control(sqlite3_file *file, int what, void *argument)
-{
-    (void)file, (void)what, (void)argument;
-    return SQLITE_NOTFOUND;
-}
-
-static const sqlite3_io_methods file_methods = {
-    .iVersion = 1,
-    .xClose = nothing,
-    .xRead = file_read,
-    .xWrite = file_write,
-    .xTruncate = file_truncate,
-    .xSync = no_lock,
-    .xFileSize = file_size,
-    .xLock = no_lock,
-    .xUnlock = no_lock,
-    .xCheckReservedLock = file_is_reserved,
-    .xFileControl = file_control,
-    .xSectorSize = nothing,
-    .xDeviceCharacteristics = nothing,
-};
-
-static int files_open(sqlite3_vfs *files, const char *name, sqlite3_file *file, int flags,
-                      int *opened)
-{
-    struct output_file *f = (struct output_file *)file;
-    (void)name;
-    f->base.pMethods = NULL;
-    if (!(flags & SQLITE_OPEN_MAIN_DB))
-        return SQLITE_CANTOPEN; /* there is no journal or temporary file */
-    f->base.pMethods = &file_methods;
-    f->out = files->pAppData;
-    if (opened)
-        *opened = flags;
-    return SQLITE_OK;
-}
-
-static int files_delete(sqlite3_vfs *files, const char *name, int durable)
-{
-    (void)files, (void)name, (void)durable;
-    return SQLITE_OK;
-}
-
-static int files_access(sqlite3_vfs *files, const char *name, int flags, int *result)
-{
-    (void)files, (void)name, (void)flags;
-    *result = 0;
-    return SQLITE_OK;
-}
-
+/* The name of an open file is not resolved, since the output's has none yet. */
 static int files_full_name(sqlite3_vfs *files, const char *name, int bytes, char *full)
 {
     (void)files;
@@ -185,24 +64,26 @@ static int files_full_name(sqlite3_vfs *files, const char *name, int bytes, char
     return SQLITE_OK;
 }
 
-/* Other functions (time, random numbers) are the system's. */
-static bool register_files(struct sql_base *b)
+static int open_linked(const char *name, int flags, int mode)
 {
-    const sqlite3_vfs *system = sqlite3_vfs_find(NULL);
+    return open(name, flags & ~O_NOFOLLOW, mode);
+}
+
+/* Opens the output's file once more, without locks. */
+static int open_database(struct sql_base *b)
+{
+    const sqlite3_vfs *system = sqlite3_vfs_find("unix-none");
+    char name[64];
     if (!system)
-        return false;
+        return SQLITE_ERROR;
     b->files = *system;
     b->files.pNext = NULL;
-    b->files.iVersion = system->iVersion < 2 ? system->iVersion : 2;
-    b->files.szOsFile = sizeof(struct output_file);
     b->files.zName = DATABASE;
-    b->files.pAppData = b->out;
-    b->files.xOpen = files_open;
-    b->files.xDelete = files_delete;
-    b->files.xAccess = files_access;
     b->files.xFullPathname = files_full_name;
+    b->files.xSetSystemCall(&b->files, "open", (sqlite3_syscall_ptr)open_linked);
     b->is_registered = sqlite3_vfs_register(&b->files, 0) == SQLITE_OK;
-    return b->is_registered;
+    snprintf(name, sizeof name, "/proc/self/fd/%d", b->out->fd);
+    return sqlite3_open_v2(name, &b->database, SQLITE_OPEN_READWRITE, DATABASE);
 }
 
 /* ---- tables and rows ------------------------------------------------------------------------- */
@@ -214,7 +95,8 @@ static int reported(struct sql_base *b, int said)
         return 0;
     if (said == SQLITE_NOMEM)
         return GPUPROF_NO_MEMORY;
-    b->out->error = said == SQLITE_FULL || said == SQLITE_TOOBIG ? EFBIG : EIO;
+    int number = sqlite3_system_errno(b->database);
+    b->out->error = said == SQLITE_FULL ? ENOSPC : number ? number : EIO;
     return 0;
 }
 
@@ -245,10 +127,7 @@ struct sql_base *sql_base_create(struct output *out)
     if (!b)
         return NULL;
     b->out = out;
-    int said = register_files(b)
-                   ? sqlite3_open_v2(DATABASE, &b->database,
-                                     SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, DATABASE)
-                   : SQLITE_NOMEM;
+    int said = open_database(b);
     snprintf(settings, sizeof settings,
              "PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; "
              "PRAGMA temp_store=MEMORY; PRAGMA cache_size=-%d; BEGIN",
@@ -300,13 +179,19 @@ static int sql_base_put_row(struct sql_base *b, const char *name, unsigned colum
         return 0;
     sqlite3_stmt *insert = insert_of(b, name, columns, its);
     int said = insert ? SQLITE_OK : sqlite3_errcode(b->database);
+    uint64_t bytes = 0;
     for (unsigned i = 0; said == SQLITE_OK && i < columns; i++) {
         uint64_t bit = 1ull << i;
         if (row[i].kind == SQL_NULL && !(its->bound & bit))
             continue; /* already NULL, like most columns in all rows */
         its->bound = row[i].kind == SQL_NULL ? its->bound & ~bit : its->bound | bit;
         said = sql_base_bind(insert, (int)i + 1, &row[i]);
+        bytes += VALUE_BYTES + row[i].bytes;
     }
+    if (b->out->room && bytes > *b->out->room)
+        b->out->error = OUTPUT_BEYOND;
+    else if (b->out->room)
+        *b->out->room -= bytes;
     if (said == SQLITE_OK) {
         sqlite3_step(insert);
         said = sqlite3_reset(insert);

@@ -2,9 +2,8 @@
 /*
  * An SQLite database with the tables of sql_tables.def and added ones, written once in one
  * transaction and never read again. It needs no journal: the file has no name until it is complete
- * (output.h). SQLite's input and output go through the output, where the first error sticks. Values
- * are bound, so text from a recording is never SQL. Memory: SQLite's pages, at most SQL_CACHE_KIB,
- * and a prepared statement per table.
+ * (output.h). The first error stays in the output. Values are bound, so text from a recording is
+ * never SQL. Memory: SQLite's pages, at most SQL_CACHE_KIB, and a prepared statement per table.
  */
 #ifndef GPUPROF_COLLECTOR_SQL_BASE_H
 #define GPUPROF_COLLECTOR_SQL_BASE_H

@@ -10,8 +10,7 @@
 #include "export/sqlite_tables.h"
 
 #define SCHEMA_VERSION "3.16.1" /* of nsys' tables */
-#define MACHINES_MAX   0x7fffu
-#define COLUMNS_BYTES  2048 /* "calls INTEGER, ..." */
+#define COLUMNS_BYTES  2048     /* "calls INTEGER, ..." */
 
 /* ---- enumerations ---------------------------------------------------------------------------- */
 
@@ -62,25 +61,6 @@ static const struct enumerator {
 
 /* ---- processes and threads ------------------------------------------------------------------- */
 
-/* Numbers the machines: processes of one boot share a machine. */
-static void number_machines(struct export_writer *w)
-{
-    const struct recording *rec = w->walk->rec;
-    struct key_map known = {0};
-    uint64_t count = 0;
-    for (uint32_t i = 0; i < rec->count; i++) {
-        struct key key = {0};
-        memcpy(&key, rec->processes[i]->header.boot_id, sizeof rec->processes[i]->header.boot_id);
-        uint64_t number = key_map_get(&known, key);
-        if (!number && count < MACHINES_MAX)
-            number = ++count;
-        w->machines[i] = number ? number : MACHINES_MAX;
-        if (key_map_set(&known, key, w->machines[i]) < 0)
-            break; /* the rest share machine 0, where pids are still distinct */
-    }
-    key_map_release(&known);
-}
-
 static void sqlite_facts_put_process(struct export_writer *w, const struct process *p)
 {
     char title[1200], id[2 * sizeof p->header.process_id + 1];
@@ -106,50 +86,43 @@ static void sqlite_facts_put_process(struct export_writer *w, const struct proce
 
 /* ---- devices --------------------------------------------------------------------------------- */
 
-struct gpu_numbers {
-    struct key_map numbers; /* (machine, UUID) or (machine, process, device) -> number + 1 */
-    struct key_map taken;   /* (machine, number) */
-};
-
 /*
- * Finds a device's number on its machine: its ordinal if that is free, so that kernels match.
+ * Finds a device's number on its machine (`known`: (machine, UUID) or (machine, process, device) ->
+ * number + 1, and (~machine, number) -> 1): its ordinal if that is free, so that kernels match.
  * Processes that see only some devices reuse ordinals for others, and a damaged file may have huge
  * ordinals. *is_new: first use of this device.
  */
-static int gpu_number(struct gpu_numbers *g, uint64_t machine, const struct surveyed_device *d,
+static int gpu_number(struct key_map *known, uint64_t machine, const struct surveyed_device *d,
                       uint64_t *number, bool *is_new)
 {
     bool has_uuid = d->uuid_high || d->uuid_low;
     struct key key = {machine, has_uuid ? d->uuid_high : d->process,
                       has_uuid ? d->uuid_low : ~d->limits.device};
-    uint64_t known = key_map_get(&g->numbers, key);
-    *is_new = !known;
-    *number = known ? known - 1 : d->limits.device < SURVEY_DEVICES_MAX ? d->limits.device : 0;
-    while (!known && key_map_get(&g->taken, (struct key){machine, *number, 0}))
+    uint64_t found = key_map_get(known, key);
+    *is_new = !found;
+    *number = found ? found - 1 : d->limits.device < SURVEY_DEVICES_MAX ? d->limits.device : 0;
+    while (!found && key_map_get(known, (struct key){~machine, *number, 0}))
         ++*number;
-    int error = known ? 0 : key_map_set(&g->numbers, key, *number + 1);
-    if (error == 0)
-        error = key_map_set(&g->taken, (struct key){machine, *number, 0}, 1);
-    return error;
+    int error = found ? 0 : key_map_set(known, key, *number + 1);
+    return error < 0 ? error : key_map_set(known, (struct key){~machine, *number, 0}, 1);
 }
 
 static void sqlite_facts_put_devices(struct export_writer *w)
 {
-    struct gpu_numbers g = {0};
+    struct key_map known = {0};
     for (uint32_t i = 0; !w->error && i < w->walk->survey.device_count; i++) {
         const struct surveyed_device *d = &w->walk->survey.devices[i];
         const struct process *p = w->walk->rec->processes[d->process];
-        uint64_t machine = sqlite_machine(w, p), number;
+        uint64_t machine = sqlite_machine(p), number;
         char uuid[DEVICE_UUID_BYTES];
         bool is_new;
-        w->error = gpu_number(&g, machine, d, &number, &is_new);
+        w->error = gpu_number(&known, machine, d, &number, &is_new);
         device_uuid_text(d->uuid_high, d->uuid_low, uuid);
         if (is_new)
             put_GPU(w, machine, number, d, uuid);
         put_CUDA_DEVICE(w, number, d, p->shown_pid, uuid);
     }
-    key_map_release(&g.numbers);
-    key_map_release(&g.taken);
+    key_map_release(&known);
 }
 
 /* ---- where the devices' time went: the report's gpu_time, idle and arrivals -------------------
@@ -284,7 +257,6 @@ static void put_session(struct export_writer *w)
 
 void sqlite_head(struct export_writer *w)
 {
-    number_machines(w);
     for (size_t i = 0; i < sizeof enumerators / sizeof enumerators[0]; i++)
         enumerators[i].put(w, enumerators[i].id, enumerators[i].name, enumerators[i].label);
 }

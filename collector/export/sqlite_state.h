@@ -6,8 +6,8 @@
  * As in nsys' exports, times are ns since the session's start, the first event of all recordings. A
  * thread is its machine, pid and tid in one number. Correlation ids are unique across processes, so
  * tables join by them alone. After the first error, functions do nothing.
- * Memory: sql_base.h; StringIds' texts (bounded by kernel_names.h) and 64 bytes each; 32 bytes a
- * process; with host stacks a call tree (call_tree.h) and 72 to 136 bytes per distinct frame and
+ * Memory: sql_base.h; StringIds' texts (bounded by packet.h) and 64 bytes each; with host
+ * stacks a call tree (call_tree.h) and 72 to 136 bytes per distinct frame and
  * stack.
  */
 #ifndef GPUPROF_COLLECTOR_SQLITE_STATE_H
@@ -19,25 +19,18 @@
 #include "export/export_writer.h"
 #include "export/sql_base.h"
 #include "resolve/call_tree.h"
+#include "trace/packet.h"
 
 /* The parts of a thread's or process's number. */
 #define GLOBAL_MACHINE_SHIFT 48
 #define GLOBAL_PID_SHIFT     24
 #define GLOBAL_MASK          0xffffffu
 
-/* A frame's numbers in StringIds; 0: not known yet. */
-struct frame_texts {
-    uint32_t symbol;
-    uint32_t module;
-};
-
 /* Writes stacks as callchains; starts zeroed. */
 struct sqlite_chains {
     struct call_tree tree;
     bool has_tree;
-    struct key_map reported;   /* nodes whose frames are written */
-    struct frame_texts *texts; /* owned, by number of a frame */
-    uint32_t text_count;
+    struct key_map reported; /* nodes whose frames are written */
 };
 
 struct export_writer {
@@ -45,12 +38,11 @@ struct export_writer {
     struct export_scope scope;
     struct sql_base *base;
     int error;                 /* first error; 0: none */
-    uint64_t *machines;        /* owned, by process index; numbers from 1 on */
-    struct kernel_names texts; /* of StringIds, without duplicates */
-    struct key_map text_ids;   /* (text, part of it) -> number in StringIds */
-    uint64_t text_count;
-    struct key_map reported; /* (process, domain, category + 1) with written names */
-    uint64_t end_ns;         /* end of the last event, since the session's start */
+    struct text_numbers texts; /* numbers in StringIds */
+    uint64_t text_count;       /* rows there without such a number */
+    struct key_map text_ids;   /* (permanent text or frame, part of it) -> number in StringIds */
+    struct key_map reported;   /* (process, domain, category + 1) with written names */
+    uint64_t end_ns;           /* end of the last event, since the session's start */
     struct sqlite_chains chains;
     uint64_t sample_count; /* rows of COMPOSITE_EVENTS */
     bool has_os;           /* OSRT_API has a row */
@@ -80,28 +72,26 @@ static inline struct sql_value sqlite_time(struct export_writer *w, uint64_t ns)
     return sql_integer(since);
 }
 
-static inline uint64_t sqlite_machine(const struct export_writer *w, const struct process *p)
+static inline uint64_t sqlite_machine(const struct process *p)
 {
-    return w->machines[p->index] << GLOBAL_MACHINE_SHIFT;
+    return (p->host + 1ull) << GLOBAL_MACHINE_SHIFT;
 }
 
 /* Returns the number of a thread by its tid, recorded or not; 0: the process. */
-static inline struct sql_value sqlite_any(const struct export_writer *w, const struct process *p,
-                                          uint64_t tid)
+static inline struct sql_value sqlite_any(const struct process *p, uint64_t tid)
 {
     uint64_t pid = (uint64_t)(p->shown_pid & GLOBAL_MASK) << GLOBAL_PID_SHIFT;
-    return sql_integer(sqlite_machine(w, p) | pid | (tid & GLOBAL_MASK));
+    return sql_integer(sqlite_machine(p) | pid | (tid & GLOBAL_MASK));
 }
 
-static inline struct sql_value sqlite_pid(const struct export_writer *w, const struct process *p)
+static inline struct sql_value sqlite_pid(const struct process *p)
 {
-    return sqlite_any(w, p, 0);
+    return sqlite_any(p, 0);
 }
 
-static inline struct sql_value sqlite_tid(const struct export_writer *w, const struct process *p,
-                                          const struct thread *t)
+static inline struct sql_value sqlite_tid(const struct process *p, const struct thread *t)
 {
-    return sqlite_any(w, p, t->shown_tid);
+    return sqlite_any(p, t->shown_tid);
 }
 
 /* ---- sqlite_texts.c: each gives a number of StringIds ---- */

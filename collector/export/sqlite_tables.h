@@ -52,8 +52,8 @@ struct nvtx_row {
 #define RECORD               (s->event.record)
 #define BEGIN                sqlite_time(w, s->event.begin_ns)
 #define END                  sqlite_time(w, s->event.end_ns)
-#define PROCESS              sqlite_pid(w, s->event.process)
-#define THREAD               sqlite_tid(w, s->event.process, s->event.thread)
+#define PROCESS              sqlite_pid(s->event.process)
+#define THREAD               sqlite_tid(s->event.process, s->event.thread)
 /* The call's id if the call is known, whichever of its ids the record has. */
 #define CALL                                                                                       \
     sql_integer_or_null(event_id(s->event.process, s->is_called ? s->call.id : RECORD->correlation))
@@ -67,9 +67,9 @@ struct nvtx_row {
 #define X(argument)           sql_integer((uint32_t)record_arg(RECORD, argument))
 #define Y(argument)           sql_integer(record_arg(RECORD, argument) >> 32 & 0xffff)
 #define Z(argument)           sql_integer(record_arg(RECORD, argument) >> 48)
-#define TID_OF(t, tid)        sqlite_any(w, s->event.process, (t) ? (t)->shown_tid : (tid))
+#define TID_OF(t, tid)        sqlite_any(s->event.process, (t) ? (t)->shown_tid : (tid))
 #define OTHER_TID(tid)        IF(tid, TID_OF(host_thread(&s->event, tid), tid))
-#define PID_AT(process_index) sqlite_pid(w, w->walk->rec->processes[process_index])
+#define PID_AT(process_index) sqlite_pid(w->walk->rec->processes[process_index])
 #define FIRST_NS(p)           (w->walk->first_ns[(p)->index])
 /* Negative for facts from before the session's start. */
 #define SINCE(ns) sql_integer((ns)-w->walk->survey.origin_ns)

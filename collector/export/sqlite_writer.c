@@ -175,7 +175,6 @@ static void sqlite_free(struct export_writer *w)
     sqlite_chains_release(&w->chains);
     sql_base_free(w->base);
     key_map_release(&w->reported);
-    free(w->machines);
     free(w);
 }
 
@@ -187,10 +186,7 @@ static struct export_writer *sqlite_create(struct output *out, struct walk *walk
         return NULL;
     w->walk = walk;
     w->scope = *scope;
-    w->texts.plain = true;
-    kernel_names_limit(&w->texts, recording_bytes(walk->rec));
-    w->machines = calloc(walk->rec->count + 1u, sizeof *w->machines);
-    w->base = w->machines ? sql_base_create(out) : NULL;
+    w->base = sql_base_create(out);
     if (w->base)
         sqlite_head(w);
     if (w->base && !w->error)

@@ -21,12 +21,6 @@
 #define TITLE_BYTES 1024
 #define LOST_BYTES  2048
 
-/* The absolute time of the recording. */
-struct stacks_span {
-    uint64_t begin_ns;
-    uint64_t end_ns;
-};
-
 /* ---- pprof ----------------------------------------------------------------------------------- */
 
 /* pprof's profile.proto: a sample per stack with all its costs, its frame numbers from the
@@ -61,8 +55,7 @@ struct pprof {
     const struct stack_costs *costs;
     struct output *out;
     struct packet packet;
-    struct kernel_names texts;   /* without duplicates */
-    struct key_map text_ids;     /* text -> index in the string table + 1 */
+    struct text_numbers texts;   /* indexes in the string table + 1 */
     struct key_map function_ids; /* (name, file) -> id */
     struct key_map mapping_ids;  /* module -> id */
     unsigned type_count;         /* in `types` */
@@ -80,18 +73,14 @@ static void stacks_export_flush(struct pprof *p)
 /* Returns a text's index in the string table; 0, the empty text, if there is no room. */
 static uint64_t text_id(struct pprof *p, const char *text)
 {
-    const struct kernel_name *one = NULL;
+    bool is_new = false;
     char *clean = json_clean(text, strlen(text));
-    if (!clean || kernel_name_intern(&p->texts, (uint8_t *)clean, strlen(clean), &one) < 0)
-        p->failed = true;
+    uint32_t number = clean ? text_number(&p->texts, clean, strlen(clean), &is_new) : 0;
+    if (is_new)
+        packet_bytes(&p->packet, PROFILE_TEXT, clean, strlen(clean));
+    p->failed |= !clean;
     free(clean);
-    struct key key = {(uintptr_t)one, 0, 0};
-    uint64_t place = one ? key_map_get(&p->text_ids, key) : 1;
-    if (!place && key_map_set(&p->text_ids, key, p->text_ids.count + 1u) == 0) {
-        place = p->text_ids.count;
-        packet_bytes(&p->packet, PROFILE_TEXT, one->raw, one->raw_bytes);
-    }
-    return place ? place - 1 : 0;
+    return number ? number - 1 : 0;
 }
 
 /* Returns the id for the key; *is_new: a new one. 0: no room. */
@@ -193,15 +182,14 @@ static void put_sample(struct pprof *p, uint32_t node, const struct stack_cost *
         text_id(p, f->label);
     }
     size_t opened = packet_open(&p->packet, PROFILE_SAMPLE);
-    for (uint32_t n = node; n; n = call_tree_node(tree, n)->parent)
-        if (!label_key(call_tree_frame(tree, n)))
-            packet_number(&p->packet, SAMPLE_LOCATION, call_tree_node(tree, n)->frame);
     for (size_t i = 0; i < p->type_count; i++)
         packet_number(&p->packet, SAMPLE_VALUE, values[i]);
     for (uint32_t n = node; n; n = call_tree_node(tree, n)->parent) {
         const struct shown_frame *f = call_tree_frame(tree, n);
-        if (!label_key(f))
+        if (!label_key(f)) {
+            packet_number(&p->packet, SAMPLE_LOCATION, call_tree_node(tree, n)->frame);
             continue;
+        }
         size_t label = packet_open(&p->packet, SAMPLE_LABEL);
         packet_number(&p->packet, LABEL_KEY, text_id(p, label_key(f)));
         packet_number(&p->packet, LABEL_TEXT, text_id(p, f->label));
@@ -211,7 +199,7 @@ static void put_sample(struct pprof *p, uint32_t node, const struct stack_cost *
 }
 
 /* Writes the types, the time and the losses. */
-static void stacks_export_put_head(struct pprof *p, const struct stacks_span *span)
+static void stacks_export_put_head(struct pprof *p, const struct time_span *span)
 {
     const struct recording *rec = p->costs->rec;
     char title[TITLE_BYTES], lost[LOST_BYTES], text[TITLE_BYTES + LOST_BYTES + 16];
@@ -242,10 +230,10 @@ static void stacks_export_put_head(struct pprof *p, const struct stacks_span *sp
 
 /* Writes a profile of all costs; processes and threads, to split by, are labels of its samples.
  * Returns 0 or GPUPROF_NO_MEMORY. */
-static int pprof_write(const struct stack_costs *costs, const struct stacks_span *span,
+static int pprof_write(const struct stack_costs *costs, const struct time_span *span,
                        struct output *out)
 {
-    struct pprof p = {.costs = costs, .out = out, .texts = {.plain = true}};
+    struct pprof p = {.costs = costs, .out = out};
     p.type_count = stack_costs_has_host(costs) ? TYPES : TYPES_PLAIN;
     p.is_reported = calloc(costs->tree.frames.count + 1u, sizeof *p.is_reported);
     p.failed = !p.is_reported;
@@ -261,8 +249,7 @@ static int pprof_write(const struct stack_costs *costs, const struct stacks_span
     stacks_export_flush(&p);
     bool failed = p.failed || p.packet.failed;
     packet_release(&p.packet);
-    kernel_names_release(&p.texts);
-    key_map_release(&p.text_ids);
+    text_numbers_release(&p.texts);
     key_map_release(&p.function_ids);
     key_map_release(&p.mapping_ids);
     free(p.is_reported);
@@ -276,7 +263,7 @@ struct export_writer {
     const struct export_scope *scope;
     struct flame flame;
     struct consumer costs;
-    struct stacks_span span;
+    struct time_span span;                                   /* absolute */
     int (*write)(const struct flame *f, struct output *out); /* NULL: pprof */
 };
 

@@ -4,14 +4,12 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/message.h"
 #include "base/nearest.h"
 #include "base/options.h"
 #include "export/export_writer.h"
 #include "output/verb_output.h"
-#include "report/report_tables.h"
 #include "report/report_verb.h"
 
 /* The options that only `stats` has. */
@@ -63,25 +61,8 @@ static const char *names_text(bool are_there, char *text)
     return text;
 }
 
-/* Returns a table that nsys has no report for; NULL: no such name. */
-static const char *table_named(const char *word, size_t length)
-{
-    static const struct report nothing;
-    struct table tables[REPORT_TABLES_MAX];
-    unsigned count = report_tables(&nothing, tables);
-    for (unsigned i = 0; i < count; i++)
-        if (stats_verb_is_word(word, length, tables[i].info->name))
-            return tables[i].info->name;
-    return NULL;
-}
-
 static enum exit_code unknown(const char *word, size_t length)
 {
-    const char *table = table_named(word, length);
-    if (table)
-        return usage_error("stats: '%s' is not a report of nsys but a table of gpuprof; run "
-                           "'gpuprof report --table=%s'",
-                           table, table);
     char there[NAMES_BYTES], missing[NAMES_BYTES], hint[NEAREST_TEXT_BYTES];
     struct nearest nearest = nearest_to(word, length);
     for (size_t i = 0; i < REPORT_COUNT; i++)
@@ -92,23 +73,13 @@ static enum exit_code unknown(const char *word, size_t length)
         names_text(false, missing));
 }
 
-/* Takes what follows a report's name, ":base": how nsys shows kernel names. */
-static enum exit_code take_arguments(const char *name, const char *text, size_t length)
+/* Says that what follows a report's name, ":base" (how nsys shows kernel names), has no effect. */
+static void say_suffix(const char *name, const char *text, size_t length)
 {
-    size_t count;
-    if (!length)
-        return EXIT_OK;
-    for (const char *at = text; at < text + length; at += count) {
-        count = strcspn(++at, ":,");
-        if (!stats_verb_is_word(at, count, "base") && !stats_verb_is_word(at, count, "mangled"))
-            return usage_error(
-                "stats: %s: unknown suffix ':%.*s'; the suffixes are :base and :mangled", name,
-                (int)count, at);
-    }
-    message("stats: %s: '%.*s' is ignored: names are complete and demangled; 'gpuprof export -o "
-            "x.sqlite' has short and mangled names, too",
-            name, (int)length, text);
-    return EXIT_OK;
+    if (length)
+        message("stats: %s: '%.*s' is ignored: names are complete and demangled; 'gpuprof export "
+                "-o x.sqlite' has short and mangled names, too",
+                name, (int)length, text);
 }
 
 /* Collects the tables of the reports in `list` and how their rows are grouped. */
@@ -130,8 +101,7 @@ static enum exit_code find_tables(const char *list, char *tables, enum report_by
         if (has_by && r->by != *by)
             return usage_error("stats: %s cannot be combined with the others; ask for it alone",
                                r->name);
-        if (take_arguments(r->name, word + length, all - length) != EXIT_OK)
-            return EXIT_USAGE;
+        say_suffix(r->name, word + length, all - length);
         if (*r->note)
             message("stats: %s: %s", r->name, r->note);
         *by = r->by;
@@ -152,16 +122,11 @@ static enum exit_code export_trace(const struct stats_report *t, const struct op
     struct options of_export = *options;
     bool is_json = own->table.format == FORMAT_JSON ||
                    (own->table.format == FORMAT_BY_NAME && verb_output_is(options->output, "json"));
-    if (own->table.sort || own->table.limit != ROWS_UNLIMITED)
-        return usage_error("stats: %s: --sort and --limit do not apply, since its rows are written "
-                           "as they are read; shorten it with --from and --to, or --step",
-                           t->name);
-    if (own->table.format == FORMAT_TEXT)
-        return usage_error(
-            "stats: %s has one row per event and is not available as text; use -f csv or -f json",
-            t->name);
-    if (options->select.kinds)
-        return usage_error("stats: %s always has the kinds %s; use --kind with 'gpuprof export'",
+    if (own->table.sort || own->table.limit != ROWS_UNLIMITED || options->select.kinds ||
+        own->table.format == FORMAT_TEXT)
+        return usage_error("stats: %s has one row per event, as csv or json, of the kinds %s; "
+                           "--sort, --limit and --kind do not apply; shorten it with --from and "
+                           "--to, or --step",
                            t->name, t->kinds);
     message("stats: %s: %s", t->name, t->note);
     if (is_json)
@@ -181,19 +146,12 @@ static enum exit_code stats_verb_run(const struct options *options)
     size_t length = strcspn(names, ":");
     const struct stats_report *trace = report_named(names, length);
     char tables[TABLES_BYTES];
-    bool is_folder =
-        !own->reports && access(names, F_OK) == 0 && !report_named(names, strcspn(names, ",:"));
-    if (is_folder)
-        return usage_error("stats: %s is not a report; name one before the recordings, such as "
-                           "cuda_gpu_kern_sum, or run 'gpuprof report %s'",
-                           names, names);
     if (trace && !*trace->kinds)
         trace = NULL;
-    enum exit_code code = trace
-                              ? take_arguments(trace->name, names + length, strlen(names + length))
-                              : find_tables(names, tables, &report.by);
-    if (code != EXIT_OK)
-        return code;
+    if (trace)
+        say_suffix(trace->name, names + length, strlen(names + length));
+    else if (find_tables(names, tables, &report.by) != EXIT_OK)
+        return EXIT_USAGE;
     if (!own->reports && options->path_count < 2)
         return usage_error("stats: name recordings (folders or files) after the report");
     if (verb_output_is(options->output, "html") || verb_output_is(options->output, "htm"))

@@ -266,7 +266,6 @@ enum exit_code merge_write_file(struct merge *m, const char *path, struct trace_
     enum exit_code code = verb_output_open(&out, path, &m->room);
     if (code != EXIT_OK)
         return code;
-    out.stays_plain = !m->format->is_text; /* the format compresses itself */
     if (m->rec.is_parallel)
         out.in_background = true;
     scope->name = base_name(path);

@@ -317,13 +317,13 @@ def test_losses_are_in_it(make_gpu, run_collector, tmp_path):
 
 
 @pytest.mark.parametrize("words, error", [
-    (["--format=sqlite"], "cannot be written to standard output; name a file: -o profile.sqlite"),
-    (["--format=sqlite", "-o", "-"], "cannot be written to standard output"),
-    (["-o", "x.sqlite.gz"], "cannot be compressed"), (["-o", "x.db"], "unknown file type"),
-    ([], "name a file, such as -o profile.sqlite or -o events.csv; the formats are: sqlite"),
-    (["-o", "-"], "standard output needs a format, such as --format=csv; the formats are: sql"),
+    (["--format=sqlite"], "needs a regular, uncompressed file; name one, such as -o profile.sqlit"),
+    (["--format=sqlite", "-o", "-"], "needs a regular, uncompressed file"),
+    (["-o", "x.sqlite.gz"], "uncompressed file"), (["-o", "x.db"], "unknown file type"),
+    ([], "name a file, such as -o profile.sqlite, or a format, such as --format=csv; the formats"),
+    (["-o", "-"], "a format, such as --format=csv; the formats are: sqlite"),
     (["--format=nsys", "-o", "x"], "unknown format 'nsys'"),
-    (["--format=sqlite", "-o", "/dev/null"], "not a regular file")],
+    (["--format=sqlite", "-o", "/dev/null"], "needs a regular, uncompressed file")],
     ids=lambda value: "" if isinstance(value, str) else " ".join(value))
 def test_what_cannot_be_meant(make_gpu, run_collector, tmp_path, words, error):
     result = run_collector("export", make_gpu("train", 1, 2), *words)

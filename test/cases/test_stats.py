@@ -67,17 +67,12 @@ def test_how_names_are_shown(folder, run_collector):
                 done.stderr
     both = run_collector("stats", "cuda_gpu_kern_sum:base,cuda_api_sum", folder)
     assert both.stdout == run_collector("stats", "cuda_gpu_kern_sum,cuda_api_sum", folder).stdout
-    for name in ("cuda_gpu_kern_sum:nvtx-name", "cuda_gpu_trace:base:nvtx-name"):
-        done = run_collector("stats", name, folder)
-        assert done.returncode == 2 and done.stderr.endswith(
-            ": unknown suffix ':nvtx-name'; the suffixes are :base and :mangled\n")
 
 
 @pytest.mark.parametrize("words, error", [
-    (["{}"], "is not a report; name one before the recordings"),
+    (["{}"], "; the reports are cuda_gpu_kern_sum, "),
     (["nvtx_sum"], "name recordings (folders or files) after"),
     (["nvtx_sum,", "{}"], "unknown report ''"),
-    (["ranks", "{}"], "but a table of gpuprof; run 'gpuprof report --table=ranks'"),
     (["-q", "nvtx_sum", "{}"], "unknown option '-q'"),
     (["nvtx_sum,cuda_gpu_kern_gb_sum", "{}"], "cannot be combined with the others"),
     (["nvtx_sum", "{}", "-o", "x.html"], "cannot write a page; use"),
@@ -85,10 +80,10 @@ def test_how_names_are_shown(folder, run_collector):
      "cuda_gpu_trace is not a table, and cannot be combined with others; ask"),
     (["cuda_gpu_trace"], "name recordings (folders or files) after"),
     (["-r", "cuda_gpu_kern_sum"], "name a data folder or a recording"),
-    (["cuda_gpu_trace", "--limit=3", "{}"], "--sort and --limit do not apply"),
-    (["-f", "table", "-r", "cuda_gpu_trace", "{}"], "is not available as text; use -f csv or"),
+    (["cuda_gpu_trace", "--limit=3", "{}"], "--sort, --limit and --kind do not apply"),
+    (["-f", "table", "-r", "cuda_gpu_trace", "{}"], "has one row per event, as csv or json"),
     (["cuda_gpu_trace", "--format=column", "{}"], "cuda_gpu_trace has one row per event"),
-    (["cuda_gpu_trace", "--kind=call", "{}"], "always has the kinds work")],
+    (["cuda_gpu_trace", "--kind=call", "{}"], "of the kinds work; --sort")],
     ids=lambda value: "" if isinstance(value, str) else " ".join(value))
 def test_what_cannot_be_meant(folder, run_collector, words, error):
     result = run_collector("stats", *(word.format(folder) for word in words))
