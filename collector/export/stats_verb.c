@@ -124,9 +124,8 @@ static enum exit_code export_trace(const struct stats_report *t, const struct op
                    (own->table.format == FORMAT_BY_NAME && verb_output_is(options->output, "json"));
     if (own->table.sort || own->table.limit != ROWS_UNLIMITED || options->select.kinds ||
         own->table.format == FORMAT_TEXT)
-        return usage_error("stats: %s has one row per event, as csv or json, of the kinds %s; "
-                           "--sort, --limit and --kind do not apply; shorten it with --from and "
-                           "--to, or --step",
+        return usage_error("stats: %s has one row per event of the kinds %s, as csv or json; "
+                           "--sort, --limit and --kind do not apply (--step does)",
                            t->name, t->kinds);
     message("stats: %s: %s", t->name, t->note);
     if (is_json)

@@ -259,12 +259,9 @@ static struct gpu_row *row_of(struct gpu_rows *g, struct process *p, enum row_ki
                               uint64_t device, uint64_t stream, uint32_t lane)
 {
     struct key key = {(uint64_t)p->index << 32 | kind << 16 | lane, device, stream};
-    if (!g->last_place || !key_same(g->last, key)) {
-        g->last = key;
-        g->last_place = key_map_get(&g->places, key);
-    }
-    /* Beyond any realistic number of rows, slices share existing rows. */
-    uint64_t place = g->last_place || g->count < GPU_ROWS_MAX ? g->last_place : g->count;
+    uint64_t place = key_map_get(&g->places, key);
+    if (!place && g->count == GPU_ROWS_MAX)
+        place = g->count; /* beyond any realistic number of rows, slices share the last one */
     if (place)
         return g->rows[place - 1];
     struct gpu_row *row = row_make(g, p, kind, device, stream, lane);

@@ -110,9 +110,7 @@ struct gpu_rows {
     struct gpu_row **rows; /* owned, with their elements */
     uint32_t count;
     uint32_t capacity;
-    struct key_map places; /* (process, kind and lane, device, stream) -> index + 1 */
-    struct key last;       /* last key looked up, and its index; 0: none */
-    uint64_t last_place;
+    struct key_map places;    /* (process, kind and lane, device, stream) -> index + 1 */
     struct device_pids *pids; /* a view */
 };
 

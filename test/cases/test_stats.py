@@ -81,9 +81,9 @@ def test_how_names_are_shown(folder, run_collector):
     (["cuda_gpu_trace"], "name recordings (folders or files) after"),
     (["-r", "cuda_gpu_kern_sum"], "name a data folder or a recording"),
     (["cuda_gpu_trace", "--limit=3", "{}"], "--sort, --limit and --kind do not apply"),
-    (["-f", "table", "-r", "cuda_gpu_trace", "{}"], "has one row per event, as csv or json"),
+    (["-f", "table", "-r", "cuda_gpu_trace", "{}"], "one row per event of the kinds work, as csv"),
     (["cuda_gpu_trace", "--format=column", "{}"], "cuda_gpu_trace has one row per event"),
-    (["cuda_gpu_trace", "--kind=call", "{}"], "of the kinds work; --sort")],
+    (["cuda_gpu_trace", "--kind=call", "{}"], "of the kinds work, as csv")],
     ids=lambda value: "" if isinstance(value, str) else " ".join(value))
 def test_what_cannot_be_meant(folder, run_collector, words, error):
     result = run_collector("stats", *(word.format(folder) for word in words))
