@@ -95,8 +95,11 @@ static void write_narrowly(struct recording *rec, struct output *out)
     struct narrow n = {.begun = false};
     struct trace_scope scope = {.rank = RANK_NONE};
     struct call_tree tree = {0};
-    struct consumer consumer = {
-        .context = &n, .needs = chrome_format.needs, .take = take_slice, .end = end};
+    struct consumer consumer = {.context = &n,
+                                .needs = WALK_RANGES | WALK_OPS | WALK_LIBRARIES | WALK_WORK |
+                                         WALK_LOSSES,
+                                .take = take_slice,
+                                .end = end};
     bool is_ready = walk_init(&n.walk, rec) == 0;
     n.walk.open_bytes_max = rec->processes[0]->file.size % 2 ? 4096 : OPEN_BYTES_MAX;
     if (is_ready && walk_survey(&n.walk) == 0) {
