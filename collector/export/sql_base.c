@@ -95,8 +95,8 @@ static int reported(struct sql_base *b, int said)
         return 0;
     if (said == SQLITE_NOMEM)
         return GPUPROF_NO_MEMORY;
-    int number = sqlite3_system_errno(b->database);
-    b->out->error = said == SQLITE_FULL ? ENOSPC : number ? number : EIO;
+    /* SQLite leaves errno as it found it after a failed write. */
+    b->out->error = said == SQLITE_FULL ? ENOSPC : errno ? errno : EIO;
     return 0;
 }
 

@@ -136,9 +136,9 @@ static void sqlite_texts_put_frames(struct export_writer *w, uint64_t id, uint32
         const char *symbol = is_named ? f->name->shown : f ? f->label : UNKNOWN;
         const struct kernel_name *file = !f ? NULL : f->kind == SHOWN_PYTHON ? f->file : f->module;
         const char *module = file ? file->raw : UNKNOWN;
-        (is_sample ? put_SAMPLE_CHAINS : put_OSRT_CHAINS)(
-            w, id, kept_text(w, frame, PART_SYMBOL, symbol, strlen(symbol)),
-            kept_text(w, frame, PART_MODULE, module, strlen(module)), f, depth);
+        struct sql_value symbol_id = kept_text(w, frame, PART_SYMBOL, symbol, strlen(symbol));
+        struct sql_value module_id = kept_text(w, frame, PART_MODULE, module, strlen(module));
+        (is_sample ? put_SAMPLE_CHAINS : put_OSRT_CHAINS)(w, id, symbol_id, module_id, f, depth);
     }
 }
 
