@@ -9,8 +9,7 @@
 #include "base/unit_text.h"
 #include "error.h"
 
-#define STEPS_SHOWN_MAX 32 /* rows of the text, for all processes together */
-#define UNKNOWN_STEP    "something unknown"
+#define STEPS_SHOWN_MAX 32   /* rows of the text, for all processes together */
 #define TIMED_FEW       100  /* fewer timed calls than this ... */
 #define TIMED_OF        1000 /* ... for this many times as many calls make an estimate rough */
 #define STEPS_NEWS      1.5 /* if it lived no longer than this times its steps, its share says it */
@@ -70,11 +69,6 @@ static uint64_t each_ns(const struct cost_row *row)
     return measured(row) ? row->total_ns / measured(row) : 0;
 }
 
-static bool is_empty(const struct cost_row *row)
-{
-    return !row->count && !row->total_ns;
-}
-
 static bool cost_report_is_own(unsigned class)
 {
     return cost_infos[class].place == COST_PLACE_OWN;
@@ -88,30 +82,18 @@ static double row_share(const struct cost_report *t, unsigned class)
     return cost_share(part_ns, whole_ns + (class == COST_START && whole_ns ? part_ns : 0));
 }
 
-/* What a step gave up, safe to print; or a stand-in if the recording has a newer step. */
-static char *step_text(const struct step_down *s)
-{
-    return json_line(s->text[0] ? s->text : UNKNOWN_STEP);
-}
-
-/* Is the cost extrapolated, because no call of the class was timed? */
+/* Is the cost extrapolated from few timed calls, the first of each thread, or from none? */
 static bool is_estimate(const struct cost_row *row, unsigned class)
 {
-    return !cost_report_is_own(class) && !row->timed && row->total_ns;
-}
-
-/* Is the cost a rough estimate, of each thread's first calls? A short run times only these. */
-static bool is_rough(const struct cost_row *row, unsigned class)
-{
-    return !cost_report_is_own(class) && row->timed && row->timed < TIMED_FEW &&
-           row->count / TIMED_OF > row->timed;
+    return !cost_report_is_own(class) && row->total_ns &&
+           (!row->timed || (row->timed < TIMED_FEW && row->count / TIMED_OF > row->timed));
 }
 
 bool cost_is_rough(const struct cost_report *c)
 {
     uint64_t rough_ns = 0;
     for (unsigned i = 0; i < COST_COUNT; i++)
-        rough_ns += is_rough(&c->rows[i], i) ? c->rows[i].total_ns : 0;
+        rough_ns += is_estimate(&c->rows[i], i) ? c->rows[i].total_ns : 0;
     return rough_ns > c->cost_ns / 2;
 }
 
@@ -132,11 +114,11 @@ double cost_of_steps(const struct recording *rec, const struct steps *steps)
 
 /* ---- the classes ---- */
 
-enum { NAME, COUNT, TIMED, UNMEASURED, TOTAL, EACH, SHARE, MEASURED, COLUMNS };
+enum { NAME, COUNT, TIMED, UNMEASURED, TOTAL, EACH, SHARE, COLUMNS };
 
 static const struct column class_columns[COLUMNS] = {
     [NAME] = {"name", "for", .doc = "what gpuprof did: calls by class, or its own threads"},
-    [COUNT] = {"count", NULL, COLUMN_COUNT, .doc = "the number of calls"},
+    [COUNT] = {"count", "count", COLUMN_COUNT, 12, .spare = 1, .doc = "the number of calls"},
     [TIMED] = {"timed", NULL, COLUMN_COUNT,
                .doc = "how many calls were timed; 0: assumed to cost as much as the others"},
     [UNMEASURED] = {"unmeasured", NULL, COLUMN_COUNT, .doc = "calls that nothing is known about"},
@@ -144,85 +126,54 @@ static const struct column class_columns[COLUMNS] = {
     [EACH] = {"mean_ns", "each", COLUMN_NS, 12, .spare = 1, .doc = "mean time of a call"},
     [SHARE] = {"share", "share", COLUMN_FINE_SHARE, 7,
                .doc = "total as a share of the threads' time, or of one CPU"},
-    [MEASURED] = {NULL, "count", COLUMN_COUNT, 12, .spare = 1,
-                  .doc = "calls, without those that nothing is known about"},
 };
 
-static bool cost_report_is_known(const struct cost_row *row)
-{
-    return row->total_ns || measured(row);
-}
-
-/* The text has extra rows at the end for what was not measured. */
 static void classes_begin(struct table *t, enum report_format format)
 {
     const struct cost_report *c = t->source;
-    t->count = format == FORMAT_TEXT ? 2 * COST_COUNT : COST_COUNT;
+    t->count = COST_COUNT;
     t->is_there = c->worst || c->step_count || format == FORMAT_JSON;
 }
 
 static bool has_class(const struct table *t, uint32_t index, enum report_format format)
 {
-    const struct cost_row *row = &((const struct cost_report *)t->source)->rows[index % COST_COUNT];
-    if (format == FORMAT_TEXT)
-        return index < COST_COUNT ? cost_report_is_known(row) : row->unmeasured > 0;
-    return !is_empty(row);
-}
-
-/* Fills a row of the text. */
-static void fill_class_text(const struct cost_report *c, uint32_t index, struct cell *cells)
-{
-    unsigned class = index % COST_COUNT;
-    const struct cost_row *row = &c->rows[class];
-    cells[NAME] = cell_text(cost_infos[class].meaning);
-    if (index >= COST_COUNT) {
-        cells[TOTAL] = cell_text("not measured");
-        cells[MEASURED] = cell_number(row->unmeasured);
-        return;
-    }
-    cells[SHARE] = cell_real(row_share(c, class));
-    cells[TOTAL] = cell_number(row->total_ns);
-    cells[TOTAL].estimated = is_estimate(row, class) || is_rough(row, class);
-    if (!measured(row))
-        return;
-    cells[MEASURED] = cell_number(measured(row));
-    cells[EACH] = cell_number(each_ns(row));
-    cells[EACH].estimated = cells[TOTAL].estimated;
+    const struct cost_row *row = &((const struct cost_report *)t->source)->rows[index];
+    (void)format;
+    return row->count || row->total_ns;
 }
 
 static void fill_class(const struct table *t, uint32_t index, enum report_format format,
                        struct cell *cells)
 {
     const struct cost_report *c = t->source;
-    if (format == FORMAT_TEXT) {
-        fill_class_text(c, index, cells);
-        return;
-    }
     const struct cost_row *row = &c->rows[index];
-    bool known = cost_report_is_known(row);
-    cells[NAME] = cell_text(cost_infos[index].name);
-    cells[COUNT] = cell_number(row->count);
+    bool is_text = format == FORMAT_TEXT;
+    cells[NAME] = cell_text(is_text ? cost_infos[index].meaning : cost_infos[index].name);
+    if (row->count || !is_text)
+        cells[COUNT] = cell_number(row->count);
     cells[TIMED] = cell_number(row->timed);
     cells[UNMEASURED] = cell_number(row->unmeasured);
-    cells[TOTAL] = known ? cell_number(row->total_ns) : cell_text(NULL);
-    cells[EACH] = known ? cell_number(each_ns(row)) : cell_text(NULL);
-    cells[SHARE] = known ? cell_real(row_share(c, index)) : cell_text(NULL);
+    cells[TOTAL] = cell_text(is_text ? "not measured" : NULL);
+    cells[EACH] = cells[SHARE] = cell_text(NULL);
+    if (!row->total_ns && !measured(row))
+        return;
+    cells[TOTAL] = cell_number(row->total_ns);
+    cells[SHARE] = cell_real(row_share(c, index));
+    if (measured(row) || !is_text)
+        cells[EACH] = cell_number(each_ns(row));
+    cells[TOTAL].estimated = cells[EACH].estimated = is_text && is_estimate(row, index);
 }
 
-/* "the main thread", "thread 13 (loader)" or, without a tid, "thread number 4". The caller frees
- * it; NULL: no memory. */
+/* "the main thread", "thread 13 (loader)" or, without a tid, "a thread". The caller frees it; NULL:
+ * no memory. */
 static char *worst_thread(const struct process *p)
 {
     const struct cost_table *t = &p->costs;
     char text[THREAD_NAME_BYTES_MAX + 48];
-    if (t->worst_tid && t->worst_tid == p->header.pid)
-        return strdup("the main thread");
-    if (t->worst_tid)
-        snprintf(text, sizeof text, "thread %u%s%s%s", t->worst_tid, t->worst_name[0] ? " (" : "",
-                 t->worst_name, t->worst_name[0] ? ")" : "");
-    else
-        snprintf(text, sizeof text, "thread number %llu",
-                 (unsigned long long)t->sum[COST_SUM_WORST_THREAD]);
+    if (!t->worst_tid || t->worst_tid == p->header.pid)
+        return strdup(t->worst_tid ? "the main thread" : "a thread");
+    snprintf(text, sizeof text, "thread %u%s%s%s", t->worst_tid, t->worst_name[0] ? " (" : "",
+             t->worst_name, t->worst_name[0] ? ")" : "");
     return json_line(text);
 }
 
@@ -247,20 +198,13 @@ static void print_shares(const struct cost_report *t, bool is_whole, FILE *out)
 static void cost_report_print_notes(const struct table *table, FILE *out)
 {
     const struct cost_report *c = table->source;
-    char timed[UNIT_TEXT_BYTES], count[UNIT_TEXT_BYTES];
     bool estimates = false, is_whole = true;
     for (unsigned i = 0; i < COST_COUNT; i++) {
-        if (is_rough(&c->rows[i], i))
-            fprintf(
-                out,
-                "  ~ %s: only %s of %s were timed: the first of each thread, which take longest\n",
-                cost_infos[i].name, count_text(timed, c->rows[i].timed),
-                count_text(count, c->rows[i].count));
         estimates |= is_estimate(&c->rows[i], i);
         is_whole &= !c->rows[i].unmeasured;
     }
     if (estimates)
-        fprintf(out, "  ~: none of these was timed; assumed to cost as much as the others\n");
+        fprintf(out, "  ~: few or none of these calls were timed; may be far less\n");
     print_shares(c, is_whole, out);
     fprintf(out, "\n  not included: extra work of the driver and CUPTI during recording\n");
 }
@@ -303,7 +247,7 @@ static char *step_line(const struct cost_report *c, const struct step_taken *tak
     if (c->process_count > 1)
         snprintf(process, sizeof process, "pid %u, ", taken->process->header.pid);
     return text_printf("--overhead-max: %safter %s: %s (%.3f%% of a thread's time, budget %.3f%%)",
-                       process, time_text(time, s->begin_ns), s->text[0] ? s->text : UNKNOWN_STEP,
+                       process, time_text(time, s->begin_ns), s->text,
                        100 * (double)s->share / COST_PER_MILLION,
                        100 * (double)s->budget / COST_PER_MILLION);
 }
@@ -335,7 +279,7 @@ const struct table_info cost_tables[2] = {
      .title = "gpuprof's own cost",
      .columns = class_columns,
      .column_count = COLUMNS,
-     .text = {SHARE, TOTAL, MEASURED, EACH},
+     .text = {SHARE, TOTAL, COUNT, EACH},
      .begin = classes_begin,
      .has = has_class,
      .row = fill_class,
@@ -366,7 +310,7 @@ void cost_report_print_given_up(const struct recording *rec, struct screen *s)
     }
     if (!last)
         return;
-    char *text = step_text(last);
+    char *text = json_line(last->text);
     screen_line(s, "given up", NULL, "in %u process%s, to keep --overhead-max; most recently: %s",
                 processes, processes == 1 ? "" : "es", text ? text : "?");
     free(text);

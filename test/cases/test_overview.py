@@ -314,7 +314,7 @@ def test_a_cost_that_few_calls_tell_is_rough(make_records, run_verb, timed):
     assert found["gpuprof"] == [f"took {rough}12.52% of the threads' time and 0.02% of a CPU; "
                                 "--table=cost"]
     table = run_verb("report", "--table=cost", data).stdout
-    assert (f"  ~ operator: only {timed} of 59,522 were timed" in table) == bool(rough)
+    assert ("\n  ~: few or none of these calls were timed" in table) == bool(rough)
     assert ("~410.730 ms" in table) == bool(rough) and "~90.000 ms" not in table
 
 
