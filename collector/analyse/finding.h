@@ -44,7 +44,6 @@ struct finding {
     uint32_t row_count;
     struct {
         bool is_awaited;  /* of a hang: others wait in a call for this process */
-        bool is_lineless; /* the program has no line information */
         bool lacks_ranks; /* communication may include waits for ranks that are missing here */
     } says;               /* extra facts for its sentence */
 };

@@ -31,8 +31,7 @@ static enum finding_id kind_of(enum idle_cause cause, bool is_blocking)
 
 const struct found_device *finding_worked(const struct findings *f, uint32_t place)
 {
-    return place < f->gpu.device_count && place < FOUND_DEVICES_MAX - 1 ? &f->gpu.devices[place]
-                                                                        : NULL;
+    return place < f->gpu.device_count ? &f->gpu.devices[place] : NULL;
 }
 
 /* No call for seconds, and then one. After the last work there is no next call. */
@@ -72,42 +71,11 @@ static enum finding_id kind_of_row(const struct idle_row *row, bool is_blocking)
     }
 }
 
-/* Moves time to another finding if the thread did something else than the cause says. */
-static void count_moved(struct finding_gaps *gaps, const struct idle_row *row, bool is_blocking)
-{
-    struct idle_row all = *row;
-    all.did = DID_NONE;
-    int64_t *moved = gaps->moved_ns[row->cause == IDLE_LOADER], ns = (int64_t)row->ns;
-    enum finding_id from = kind_of_row(&all, is_blocking), to = kind_of_row(row, is_blocking);
-    if (from != FINDING_KINDS)
-        moved[from] -= ns;
-    if (to != FINDING_KINDS)
-        moved[to] += ns;
-}
-
-struct finding_gaps *finding_gaps_count(const struct findings *f)
-{
-    struct finding_gaps *gaps = calloc(f->idle->device_count + 1u, sizeof *gaps);
-    for (uint32_t i = 0; gaps && i < f->idle->rows.count; i++) {
-        const struct idle_row *row = &f->idle->rows.list[i];
-        if (row->did) {
-            count_moved(&gaps[row->device], row,
-                        launches_block(f->idle->devices[row->device].process));
-            continue;
-        }
-        bool is_after = row->place.side == IDLE_AFTER;
-        gaps[row->device].counts[is_after][row->cause] += row->place.is_open ? 0 : row->count;
-        gaps[row->device].open_ns[row->cause] += row->place.is_open ? row->ns : 0;
-        gaps[row->device].between_ns += finding_charges_is_between(row) ? row->ns : 0;
-    }
-    return gaps;
-}
-
 /* Is the cause frequent enough to report? Done once, at the start or the end, it is no habit. */
-static bool is_habit(enum idle_cause cause, const struct finding_gaps *of, struct judged_time time)
+static bool is_habit(enum idle_cause cause, const struct finding_costs *of, struct judged_time time)
 {
     /* There is some after a wait in a synchronisation, too, but not after one in a copy. */
-    uint64_t at = of->counts[false][cause], after = of->counts[true][cause];
+    uint64_t at = of->gaps[false][cause], after = of->gaps[true][cause];
     uint64_t gaps = at > after ? at : after;
     bool may_be_once = cause != IDLE_SYNC && cause != IDLE_ALLOCATION && cause != IDLE_LOADER;
     return may_be_once || (double)gaps >= FINDING_HABIT_GAPS * judged_part(time);
@@ -120,29 +88,55 @@ static bool is_busy(const struct idle_device *device, struct judged_time time)
     return (double)idle_ns < (1 - FINDING_BUSY) * (double)(time.window_ns - time.aside_ns);
 }
 
-void finding_charges(const struct findings *f, uint32_t place, const struct finding_gaps *gaps,
-                     uint64_t ns[static FINDING_KINDS])
+/* Charges a row of a cause. A row of what the thread did moves its time from the finding of the
+ * cause, if that is another one. Time in calls that never returned is nobody's cost. */
+static void charge(const struct findings *f, const struct idle_row *row, struct finding_costs *to)
 {
-    const struct idle_device *device = &f->idle->devices[place];
-    const struct found_device *worked = finding_worked(f, place);
-    bool is_blocking = launches_block(device->process);
-    struct judged_time time = judged_time_of(f->walk, device);
-    for (unsigned id = 0; id < FINDING_KINDS; id++)
-        ns[id] = worked ? worked->ns[id] : 0;
-    for (unsigned cause = 0; cause < IDLE_CAUSES; cause++) {
-        enum finding_id id = kind_of((enum idle_cause)cause, is_blocking);
-        if (id != FINDING_KINDS && is_habit((enum idle_cause)cause, gaps, time))
-            ns[id] += device->causes[cause] - gaps->open_ns[cause];
+    const struct idle_device *device = &f->idle->devices[row->device];
+    struct idle_row all = *row;
+    all.did = DID_NONE;
+    enum finding_id by_cause = kind_of_row(&all, to->is_blocking);
+    enum finding_id id = kind_of_row(row, to->is_blocking);
+    bool counts = (row->did && row->cause != IDLE_LOADER) ||
+                  is_habit((enum idle_cause)row->cause, to, judged_time_of(f->walk, device));
+    if (!counts || (!row->did && row->place.is_open))
+        return;
+    if (id != FINDING_KINDS)
+        to->ns[id] += (int64_t)row->ns;
+    if (row->did && by_cause != FINDING_KINDS)
+        to->ns[by_cause] -= (int64_t)row->ns;
+}
+
+struct finding_costs *finding_costs_make(const struct findings *f)
+{
+    struct finding_costs *all = calloc(f->idle->device_count + 1u, sizeof *all);
+    const struct idle_row *rows = f->idle->rows.list;
+    for (uint32_t i = 0; all && i < f->idle->device_count; i++) {
+        const struct found_device *worked = finding_worked(f, i);
+        all[i].is_blocking = launches_block(f->idle->devices[i].process);
+        for (unsigned id = 0; worked && id < FINDING_KINDS; id++)
+            all[i].ns[id] = (int64_t)worked->ns[id];
     }
-    if (is_busy(device, time))
-        ns[FINDING_LAUNCH_BOUND] = ns[FINDING_TINY_KERNELS] = 0;
-    ns[FINDING_HOST_BOUND] += gaps->between_ns;
-    for (unsigned id = 0; id < FINDING_KINDS; id++) {
-        int64_t moved_ns = gaps->moved_ns[0][id];
-        moved_ns += is_habit(IDLE_LOADER, gaps, time) ? gaps->moved_ns[1][id] : 0;
-        ns[id] = moved_ns < 0 && ns[id] < (uint64_t)-moved_ns ? 0 : ns[id] + (uint64_t)moved_ns;
+    for (uint32_t i = 0; all && i < f->idle->rows.count; i++)
+        if (!rows[i].did && !rows[i].place.is_open)
+            all[rows[i].device].gaps[rows[i].place.side == IDLE_AFTER][rows[i].cause] +=
+                rows[i].count;
+    for (uint32_t i = 0; all && i < f->idle->rows.count; i++)
+        if (!rows[i].did)
+            charge(f, &rows[i], &all[rows[i].device]);
+    for (uint32_t i = 0; all && i < f->idle->device_count; i++)
+        if (is_busy(&f->idle->devices[i], judged_time_of(f->walk, &f->idle->devices[i])))
+            all[i].ns[FINDING_LAUNCH_BOUND] = all[i].ns[FINDING_TINY_KERNELS] = 0;
+    for (uint32_t i = 0; all && i < f->idle->rows.count; i++)
+        if (rows[i].did)
+            charge(f, &rows[i], &all[rows[i].device]);
+    for (uint32_t i = 0; all && i < f->idle->device_count; i++) {
+        for (unsigned id = 0; id < FINDING_KINDS; id++)
+            all[i].ns[id] = all[i].ns[id] < 0 ? 0 : all[i].ns[id];
+        all[i].ns[FINDING_EXPOSED_COMMUNICATION] =
+            (int64_t)f->idle->devices[i].parts[IDLE_COMMUNICATING];
     }
-    ns[FINDING_EXPOSED_COMMUNICATION] = device->parts[IDLE_COMMUNICATING];
+    return all;
 }
 
 bool finding_is_charged(const struct findings *f, enum finding_id id, const struct idle_row *row)
@@ -171,13 +165,6 @@ struct judged_time judged_time_of(const struct walk *walk, const struct idle_dev
         .whole_ns = f && f->is_of_time ? walk->last_ns[process] - walk->first_ns[process]
                                        : window_ns - start_up_ns,
     };
-}
-
-struct judged_time judged_time_mean(struct judged_time all, struct judged_time but, uint32_t count)
-{
-    return (struct judged_time){(all.window_ns - but.window_ns) / count,
-                                (all.aside_ns - but.aside_ns) / count,
-                                (all.whole_ns - but.whole_ns) / count};
 }
 
 double judged_part(struct judged_time time)

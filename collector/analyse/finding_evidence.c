@@ -1,39 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analyse/findings.h"
-#include "base/new_text.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "analyse/finding_charges.h"
 #include "base/array.h"
-#include "base/unit_text.h"
+#include "base/new_text.h"
 #include "error.h"
 #include "read/process_title.h"
 
 /* Possible evidence at one place: a sum of work or a row of idle time. */
 struct candidate {
-    const struct finding_sum *sum; /* NULL: it is a row */
-    const struct idle_row *row;
-    const char *where; /* owned for a row, a view for a sum; NULL: not known */
-    char *name; /* owned: of a row that may be merged with others of that name; NULL: use `what` */
-    uint64_t what; /* equal for equal names */
+    const struct idle_row *row; /* NULL: it is a sum */
+    const char *where;          /* owned for a row, a view for a sum; NULL: not known */
+    char *name;                 /* owned */
     uint64_t ns;
     uint64_t count;
     uint64_t longest_ns, at_ns; /* as of struct finding_row */
 };
 
-/* A line and the number of call paths to it. The text is of the path with most time. */
-struct reported_line {
-    const char *text; /* NULL: not known */
-    unsigned ways;
-};
-
-/* All candidates of one name. */
+/* All candidates of one name. Many call paths, each with its own stack, lead to a place. */
 struct evidence {
     const struct candidate *from, *end;
-    struct candidate all;       /* the candidate with the longest; count and ns are sums */
-    struct reported_line where; /* the line with most of it */
+    struct candidate all; /* the candidate with the longest; count and ns are sums */
+    const char *where;    /* the line with most of it; NULL: not known */
 };
 
 /* The candidates of a finding. */
@@ -53,64 +44,19 @@ static bool is_evidence(const struct findings *f, const struct finding *found, u
     return row->device == place && !row->place.is_open && finding_is_charged(f, id, row);
 }
 
-/* The line's text in new memory. NULL: not known, or *error is GPUPROF_NO_MEMORY. */
-static char *line_text(const struct reported_line *line, int *error)
+/* Counts the devices that waited for a rank. *one is the process of one of them. */
+static uint32_t count_waiters(const struct findings *f, const struct evidence *e,
+                              const struct process **one)
 {
-    char *text = !line->text      ? NULL
-                 : line->ways > 1 ? text_printf("%s and %u other line%s", line->text,
-                                                line->ways - 1, plural_end(line->ways - 1))
-                                  : strdup(line->text);
-    *error = line->text && !text ? GPUPROF_NO_MEMORY : *error;
-    return text;
-}
-
-/* The devices that waited for a rank. */
-struct waiters {
-    uint32_t devices;
-    uint32_t processes;          /* their processes */
-    uint64_t least_ns, most_ns;  /* total wait of one of them */
-    const struct process *first; /* process of one of them */
-};
-
-/* Counts the devices that waited. Returns 0 or GPUPROF_NO_MEMORY. */
-static int count_waiters(const struct findings *f, const struct evidence *e, struct waiters *w)
-{
-    const struct idle_device *devices = f->idle->devices;
-    uint64_t *ns = calloc(f->idle->device_count + 1u, sizeof *ns);
-    bool *is_counted = calloc(f->walk->rec->count + 1u, sizeof *is_counted);
-    *w = (struct waiters){.least_ns = UINT64_MAX};
-    for (const struct candidate *c = e->from; ns && c < e->end; c++)
-        ns[c->row->device] += c->ns;
-    for (uint32_t i = 0; ns && is_counted && i < f->idle->device_count; i++) {
-        const struct process *p = devices[i].process;
-        if (!ns[i])
-            continue;
-        w->first = w->first ? w->first : p;
-        w->devices++;
-        w->processes += !is_counted[p->index];
-        w->least_ns = ns[i] < w->least_ns ? ns[i] : w->least_ns;
-        w->most_ns = ns[i] > w->most_ns ? ns[i] : w->most_ns;
-        is_counted[p->index] = true;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < f->idle->device_count; i++) {
+        const struct candidate *c = e->from;
+        while (c < e->end && c->row->device != i)
+            c++;
+        *one = c < e->end ? f->idle->devices[i].process : *one;
+        count += c < e->end;
     }
-    int error = ns && is_counted ? 0 : GPUPROF_NO_MEMORY;
-    free(ns);
-    free(is_counted);
-    return error;
-}
-
-/* "rank 3 waits", or how many wait and how long; in new memory, NULL if there is none. */
-static char *waiters_text(const struct waiters *w)
-{
-    char who[RANK_TITLE_BYTES], least[UNIT_TEXT_BYTES], most[UNIT_TEXT_BYTES];
-    const char *noun = w->devices > w->processes ? "GPUs"
-                       : process_rank(w->first)  ? "ranks"
-                                                 : "processes";
-    time_text(least, w->least_ns);
-    time_text(most, w->most_ns);
-    bool is_same = strcmp(least, most) == 0;
-    return w->devices == 1 ? text_printf("%s waits", process_who(w->first, who))
-                           : text_printf("%u %s wait, %s%s%s each", w->devices, noun,
-                                         is_same ? "" : least, is_same ? "" : " to ", most);
+    return count;
 }
 
 /* Describes waits for a rank: who waited, at which collective it was late, and from where. Returns
@@ -118,17 +64,14 @@ static char *waiters_text(const struct waiters *w)
 static int wait_text(const struct findings *f, const struct evidence *e, char **text)
 {
     const struct process *late = f->walk->rec->processes[(uint32_t)e->all.row->place.word];
-    struct waiters waiters;
-    char *who = NULL, *where = NULL;
-    int error = count_waiters(f, e, &waiters);
-    *text = NULL;
-    if (error == 0)
-        error = arrivals_late_text(f->idle, late, &where);
-    if (error == 0)
-        who = waiters_text(&waiters);
-    if (who)
-        *text = text_printf("%s%s%s", who, where ? "; " : "", where ? where : "");
-    free(who);
+    const struct process *one = late;
+    uint32_t count = count_waiters(f, e, &one);
+    char who[RANK_TITLE_BYTES], *where = NULL;
+    int error = arrivals_late_text(f->idle, late, &where);
+    const char *joint = where ? "; " : "", *at = where ? where : "";
+    *text = error < 0    ? NULL
+            : count == 1 ? text_printf("%s waits%s%s", process_who(one, who), joint, at)
+                         : text_printf("%u GPUs wait%s%s", count, joint, at);
     free(where);
     return error == 0 && !*text ? GPUPROF_NO_MEMORY : error;
 }
@@ -141,7 +84,6 @@ static bool is_of_minor(const struct findings *f, const struct idle_row *row)
 /* Fills a row. Returns 0 or GPUPROF_NO_MEMORY. */
 static int make_row(const struct findings *f, const struct evidence *e, struct finding_row *made)
 {
-    char text[GPU_TITLE_BYTES];
     const struct candidate *all = &e->all;
     const struct idle_row *row = all->row;
     int error = 0;
@@ -149,24 +91,19 @@ static int make_row(const struct findings *f, const struct evidence *e, struct f
         (struct finding_row){.count = all->count,
                              .ns = all->ns,
                              .longest_ns = all->longest_ns < all->ns ? all->longest_ns : all->ns,
-                             .at_ns = all->at_ns,
-                             .where = line_text(&e->where, &error)};
-    if (!row)
-        made->name = strdup(finding_gpu_text(&f->gpu, all->what, text));
-    else if (e->where.text && strstr(e->where.text, PLACE_CALLED)) /* the place is its name */
-        made->name = line_text(&e->where, &error);
-    else
-        made->name = idle_did_text(f->walk, &f->idle->lines, row);
+                             .at_ns = all->at_ns};
+    bool is_place = row && e->where && strstr(e->where, PLACE_CALLED); /* the place is its name */
+    made->name = strdup(is_place ? e->where : all->name);
     if (row) {
         made->did = row->did;
         made->thread = idle_row_thread(f->idle, row);
         made->work_share = idle_row_work_share(f->idle, row);
         made->is_of_minor = is_of_minor(f, row);
     }
-    if (row && row->place.kind == IDLE_WORD_DEVICE && error == 0) {
-        free(made->where);
+    if (row && row->place.kind == IDLE_WORD_DEVICE)
         error = wait_text(f, e, &made->where);
-    }
+    else if (e->where && !(made->where = strdup(e->where)))
+        error = GPUPROF_NO_MEMORY;
     return made->name ? error : GPUPROF_NO_MEMORY;
 }
 
@@ -179,42 +116,24 @@ static int by_place(const void *left, const void *right)
 static int by_name_and_place(const void *left, const void *right)
 {
     const struct candidate *a = left, *b = right;
-    return ORDER(a->what, b->what) ?: place_compare(a->where, b->where);
+    return place_compare_lines(a->name, b->name) ?: place_compare(a->where, b->where);
 }
 
-/* Sums the candidates of the first line in a sorted list, and moves *from behind them. Work without
- * a place counts nothing: most calls have no stack. */
-static uint64_t finding_evidence_take_line(const struct candidate **from,
-                                           const struct candidate *to, struct reported_line *line)
+/* The line with most time in a sorted list, by its longest way; NULL if idle time without a line
+ * has more. Work without a place counts nothing: most calls have no stack. */
+static const char *most_of(const struct candidate *from, const struct candidate *to)
 {
-    const struct candidate *first = *from, *c = first;
-    uint64_t ns = 0, most_ns = 0;
-    *line = (struct reported_line){.text = first->where};
-    while (c < to && place_compare_lines(c->where, first->where) == 0) {
-        const struct candidate *way = c;
-        uint64_t way_ns = 0;
-        for (; c < to && by_place(c, way) == 0; c++)
-            way_ns += c->where || c->row ? c->ns : 0;
-        if (way_ns > most_ns) {
-            line->text = way->where;
-            most_ns = way_ns;
-        }
-        line->ways++;
-        ns += way_ns;
-    }
-    *from = c;
-    return ns;
-}
-
-/* The line with most time; none if idle time without a line has more. */
-static struct reported_line most_of(const struct candidate *from, const struct candidate *to)
-{
-    struct reported_line most = {0}, line;
+    const char *most = NULL;
     uint64_t most_ns = 0;
     while (from < to) {
-        uint64_t ns = finding_evidence_take_line(&from, to, &line);
+        const struct candidate *first = from, *longest = from;
+        uint64_t ns = 0;
+        for (; from < to && place_compare_lines(from->where, first->where) == 0; from++) {
+            ns += from->where || from->row ? from->ns : 0;
+            longest = from->ns > longest->ns ? from : longest;
+        }
         if (ns > most_ns) {
-            most = line;
+            most = longest->where;
             most_ns = ns;
         }
     }
@@ -235,7 +154,7 @@ static struct evidence add_together(const struct candidate *from, const struct c
 {
     struct evidence e = {.from = from, .all = *from};
     const struct candidate *c = from + 1;
-    for (; c < end && c->what == from->what; c++) {
+    for (; c < end && place_compare_lines(c->name, from->name) == 0; c++) {
         struct candidate so_far = e.all;
         if (c->longest_ns > so_far.longest_ns ||
             (c->longest_ns == so_far.longest_ns && c->at_ns < so_far.at_ns))
@@ -248,38 +167,12 @@ static struct evidence add_together(const struct candidate *from, const struct c
     return e;
 }
 
-static int by_text(const void *left, const void *right)
-{
-    const struct candidate *a = left, *b = right;
-    return place_compare(a->name, b->name);
-}
-
-/* Gives candidates of equal names one number: many call paths, each with its own stack, lead to a
- * place. */
-static void unite(struct candidates *c)
-{
-    if (c->count)
-        qsort(c->list, c->count, sizeof *c->list, by_text);
-    for (uint32_t i = 1; i < c->count; i++)
-        if (c->list[i].name && place_compare_lines(c->list[i - 1].name, c->list[i].name) == 0)
-            c->list[i].what = c->list[i - 1].what;
-}
-
-/* The number of a row: its own, in order. The waits of all other ranks for a rank share one; so do
- * waits for each device of the same process. */
-static uint64_t row_what(const struct idle_row *row, uint32_t index)
-{
-    bool is_own = row->process == (uint32_t)row->place.word;
-    uint64_t wait = is_own ? 1 + (row->place.word >> 32) : 0;
-    return UINT64_MAX - (row->place.kind == IDLE_WORD_DEVICE ? wait : index);
-}
-
 /* Adds a row of idle time. Returns 0 or GPUPROF_NO_MEMORY. */
 static int finding_evidence_add_row(const struct findings *f, const struct idle_row *row,
-                                    uint32_t index, struct candidates *c)
+                                    struct candidates *c)
 {
     struct candidate new = {.row = row,
-                            .what = row_what(row, index),
+                            .name = idle_did_text(f->walk, &f->idle->lines, row),
                             .ns = row->ns,
                             .count = row->count,
                             .longest_ns = row->longest_ns,
@@ -287,10 +180,8 @@ static int finding_evidence_add_row(const struct findings *f, const struct idle_
     char *where = NULL;
     int error = idle_where_text(f->walk, &f->idle->lines, row, &where);
     new.where = where;
-    bool has_name = row->place.kind != IDLE_WORD_DEVICE && !is_of_minor(f, row);
-    new.name = has_name ? idle_did_text(f->walk, &f->idle->lines, row) : NULL;
     int pushed = ARRAY_PUSH(c->list, c->count, &new);
-    return has_name && !new.name ? GPUPROF_NO_MEMORY : error < 0 ? error : pushed;
+    return !new.name ? GPUPROF_NO_MEMORY : error < 0 ? error : pushed;
 }
 
 /* Returns 0 or GPUPROF_NO_MEMORY; call candidates_release in both cases. */
@@ -302,31 +193,32 @@ static int find_candidates(const struct findings *f, const struct finding *to, u
     int error = 0;
     for (uint32_t i = 0; error == 0 && i < sums; i++) {
         const struct finding_sum *sum = &f->sums.rows[i];
+        char text[GPU_TITLE_BYTES];
+        if (sum->kind != kind || sum->device != place)
+            continue;
         const struct work_place *where = work_places_at(&f->gpu.wheres, sum->where);
-        const struct candidate new = {.sum = sum,
-                                      .where = where ? where->text : NULL,
-                                      .what = sum->what,
+        const struct candidate new = {.where = where ? where->text : NULL,
+                                      .name = strdup(finding_gpu_text(&f->gpu, sum->what, text)),
                                       .ns = sum->ns,
                                       .count = sum->count,
                                       .longest_ns = sum->longest_ns,
                                       .at_ns = sum->at_ns};
-        if (sum->kind == kind && sum->device == place)
-            error = ARRAY_PUSH(c->list, c->count, &new);
+        error = ARRAY_PUSH(c->list, c->count, &new);
+        error = new.name ? error : GPUPROF_NO_MEMORY;
     }
     for (uint32_t i = 0; error == 0 && i < f->idle->rows.count; i++)
         if (is_evidence(f, to, place, &f->idle->rows.list[i]))
-            error = finding_evidence_add_row(f, &f->idle->rows.list[i], i, c);
-    unite(c);
+            error = finding_evidence_add_row(f, &f->idle->rows.list[i], c);
     return error;
 }
 
 static void candidates_release(struct candidates *c)
 {
-    for (uint32_t i = 0; i < c->count; i++)
-        if (c->list[i].row) {
+    for (uint32_t i = 0; i < c->count; i++) {
+        if (c->list[i].row)
             free((char *)c->list[i].where);
-            free(c->list[i].name);
-        }
+        free(c->list[i].name);
+    }
     free(c->list);
 }
 
@@ -347,13 +239,13 @@ int finding_add_evidence(const struct findings *f, struct finding *to, uint32_t 
     uint32_t count = 0;
     int error = find_candidates(f, to, place, &all);
     const struct candidate *next = all.list, *end = next ? next + all.count : NULL;
-    if (to->kind !=
-        &finding_kinds[FINDING_STRAGGLER]) /* its cost is a mean of several ranks' waits */
+    if (to->kind != &finding_kinds[FINDING_STRAGGLER]) /* its cost is a mean of ranks' waits */
         share_out(&all, to->ns);
     if (error == 0 && all.count) {
         qsort(all.list, all.count, sizeof *all.list, by_place);
-        const struct reported_line most = most_of(next, end);
-        to->where = line_text(&most, &error);
+        const char *most = most_of(next, end);
+        to->where = most ? strdup(most) : NULL;
+        error = most && !to->where ? GPUPROF_NO_MEMORY : 0;
         qsort(all.list, all.count, sizeof *all.list, by_name_and_place);
     }
     while (error == 0 && next < end) {

@@ -14,6 +14,7 @@ const struct finding_kind finding_kinds[FINDING_KINDS] = {
 #include "analyse/finding_kinds.def"
 };
 
+#define NONE       UINT32_MAX
 #define COPY_ASYNC 1 /* flag of COPY_FLAGS, as in CUPTI */
 
 enum memory_kind { MEMORY_PAGEABLE = 1, MEMORY_PINNED = 2 };
@@ -30,8 +31,7 @@ enum { MAP_STREAM = 1u << 31, MAP_NAME };
 int finding_gpu_init(struct finding_gpu *g, struct walk *walk, struct finding_sums *sums,
                      const struct idle *idle)
 {
-    bool is_alone = walk->rec->count == 1 && !walk->rec->share;
-    *g = (struct finding_gpu){.walk = walk, .sums = sums, .idle = idle, .is_alone = is_alone};
+    *g = (struct finding_gpu){.walk = walk, .sums = sums, .idle = idle};
     work_places_init(&g->wheres, walk);
     spool_init(&g->exposed, sizeof(struct byte_chunk));
     return ARRAY_PUSH(g->names, g->name_count, NULL); /* for kernels without a name */
@@ -48,51 +48,45 @@ void finding_gpu_release(struct finding_gpu *g)
     key_map_release(&g->uploads);
 }
 
-/* The same index as in idle.h, which also counts devices without work in the selection. Devices
- * beyond the limit share the last one. */
-static int finding_gpu_device_of(struct finding_gpu *g, struct process *p, uint64_t device,
-                                 uint32_t *place)
+int finding_gpu_devices(struct finding_gpu *g, uint32_t count)
 {
-    uint32_t known = idle_device_place(g->idle, p, device);
-    *place = known && known < FOUND_DEVICES_MAX ? known - 1 : FOUND_DEVICES_MAX - 1;
-    while (g->device_count <= *place)
-        if (ARRAY_PUSH(g->devices, g->device_count, NULL) < 0)
-            return GPUPROF_NO_MEMORY;
-    struct found_device *found = &g->devices[*place];
-    if (!found->process) {
-        found->process = p;
-        found->device = device;
-    }
-    return 0;
-}
-
-/* The index of a stream; it knows its device. */
-static int find_stream(struct finding_gpu *g, struct process *p, uint64_t device, uint64_t stream,
-                       uint32_t *place)
-{
-    struct found_stream new = {.process = p, .number = device, .stream = stream};
-    int error = finding_gpu_device_of(g, p, device, &new.device);
-    if (error < 0)
-        return error;
-    struct key key = {MAP_STREAM, new.device, stream};
-    error =
-        KEY_MAP_ITEM(&g->places, key, g->streams, g->stream_count, FOUND_STREAMS_MAX, &new, place);
-    *place = *place ? *place - 1 : FOUND_STREAMS_MAX - 1;
+    int error = 0;
+    while (error == 0 && g->device_count < count && g->device_count < FOUND_DEVICES_MAX)
+        error = ARRAY_PUSH(g->devices, g->device_count, NULL);
     return error;
 }
 
-static int stream_of(struct finding_gpu *g, struct process *p, const struct record *r,
+/* Sets *place to the index of the work's stream; NONE: there are too many streams or devices. */
+static __attribute__((noinline)) int find_stream(struct finding_gpu *g, const struct process *p,
+                                                 uint64_t device, uint64_t stream, uint32_t *place)
+{
+    uint32_t known = idle_device_place(g->idle, p, device);
+    const struct found_stream new = {
+        .process = p->index, .place = known - 1, .device = device, .stream = stream};
+    struct key key = {MAP_STREAM, known, stream};
+    *place = NONE;
+    if (!known || known > FOUND_DEVICES_MAX)
+        return 0;
+    int error = finding_gpu_devices(g, known);
+    if (error == 0)
+        error = KEY_MAP_ITEM(&g->places, key, g->streams, g->stream_count, FOUND_STREAMS_MAX, &new,
+                             place);
+    *place = error == 0 && *place ? *place - 1 : NONE;
+    return error;
+}
+
+static int stream_of(struct finding_gpu *g, const struct process *p, const struct record *r,
                      uint32_t *place)
 {
     uint64_t device = record_arg(r, KERNEL_DEVICE), stream = record_arg(r, KERNEL_STREAM);
     uint32_t *recent =
         &g->recent_streams[(stream ^ device << 3 ^ (uint64_t)p->index << 5) % FOUND_RECENT];
-    const struct found_stream *s = g->stream_count ? &g->streams[*recent] : NULL;
+    const struct found_stream *s = *recent < g->stream_count ? &g->streams[*recent] : NULL;
     *place = *recent;
-    if (s && s->stream == stream && s->number == device && s->process == p)
+    if (s && s->stream == stream && s->device == device && s->process == p->index)
         return 0;
     int error = find_stream(g, p, device, stream, place);
-    *recent = error < 0 ? 0 : *place;
+    *recent = *place;
     return error;
 }
 
@@ -193,9 +187,6 @@ static int part_is_over(void *context, enum lane lane, const struct lane_part *p
     uint32_t stream = (uint32_t)(part->what >> WHAT_STREAM);
     if (!what || !part->alone_ns)
         return 0;
-    if (lane == LANE_COMMUNICATION && o->gpu->is_alone)
-        return finding_sums_add(o->gpu->sums, FINDING_EXPOSED_COMMUNICATION, o->device, what,
-                                part->where, 1, part->alone_ns, part->begin_ns);
     if (lane == LANE_COMMUNICATION) {
         uint64_t hidden_ns = part->end_ns - part->begin_ns - part->alone_ns;
         work_places_want(&o->gpu->wheres, part->where);
@@ -240,7 +231,7 @@ static int chain_close(struct finding_gpu *g, struct found_stream *s)
     int error = 0;
     uint32_t kept = s->chain_count < CHAIN_MIN ? s->chain_count : 1;
     for (uint32_t i = 0; error == 0 && i < kept; i++)
-        error = charge_tiny(g, s->device, &s->links[i]);
+        error = charge_tiny(g, s->place, &s->links[i]);
     s->chain_count = 0;
     return error;
 }
@@ -270,9 +261,9 @@ static int chain_add(struct finding_gpu *g, struct found_stream *s, const struct
         return error;
     }
     for (uint32_t i = 1; error == 0 && s->chain_count == CHAIN_MIN && i < CHAIN_MIN - 1; i++)
-        error = chain_charge(g, s->device, &s->links[0], s->links[i]);
+        error = chain_charge(g, s->place, &s->links[0], s->links[i]);
     s->chain_count = CHAIN_MIN; /* or more */
-    return error < 0 ? error : chain_charge(g, s->device, &s->links[0], *link);
+    return error < 0 ? error : chain_charge(g, s->place, &s->links[0], *link);
 }
 
 /* Adds work to a lane, cut at the end of a selection of time. Returns its own ns. */
@@ -294,11 +285,11 @@ finding_gpu_take_kernel(struct finding_gpu *g, uint32_t stream, uint32_t name, u
     struct found_stream *s = &g->streams[stream];
     enum kernel_class class = g->names[name].class;
     enum lane lane = class == KERNEL_COMMUNICATION ? LANE_COMMUNICATION : LANE_COMPUTE;
-    int error = advance(g, s->device, begin_ns);
+    int error = advance(g, s->place, begin_ns);
     struct chain_link link = {
         .name = name,
         .where = where,
-        .own_ns = add_to_lane(g, s->device, lane, begin_ns, end_ns, name, where),
+        .own_ns = add_to_lane(g, s->place, lane, begin_ns, end_ns, name, where),
         .duration_ns = end_ns - begin_ns,
         .begin_ns = begin_ns,
     };
@@ -310,8 +301,8 @@ finding_gpu_take_kernel(struct finding_gpu *g, uint32_t stream, uint32_t name, u
     if (error < 0 || class == KERNEL_COMMUNICATION)
         return error;
     return class == KERNEL_FP32_GEMM
-               ? charge(g, FINDING_FP32_GEMM, s->device, name, where, link.own_ns, begin_ns)
-               : charge_tiny(g, s->device, &link);
+               ? charge(g, FINDING_FP32_GEMM, s->place, name, where, link.own_ns, begin_ns)
+               : charge_tiny(g, s->place, &link);
 }
 
 /* ---- work ------------------------------------------------------------------------------------ */
@@ -325,15 +316,15 @@ static int take_other(struct finding_gpu *g, const struct event *e, uint32_t str
     int error = r->type == RECORD_COPY ? is_repeated(g, e, &where, &is_again) : 0;
     uint64_t what = r->type == RECORD_COPY ? copy_what(r, is_again) : 0;
     if (error == 0 && what & WHAT_REPEATED)
-        error = finding_sums_add(g->sums, FINDING_REPEATED_UPLOAD, s->device, what, where, 1, 0,
+        error = finding_sums_add(g->sums, FINDING_REPEATED_UPLOAD, s->place, what, where, 1, 0,
                                  e->begin_ns);
     if (error == 0)
-        error = advance(g, s->device, e->begin_ns);
+        error = advance(g, s->place, e->begin_ns);
     if (error < 0)
         return error;
     enum lane lane = r->type == RECORD_GRAPH ? LANE_COMPUTE : LANE_COPIES;
     s->has_kernels |= lane == LANE_COMPUTE;
-    add_to_lane(g, s->device, lane, e->begin_ns, e->end_ns, (stream + 1ull) << WHAT_STREAM | what,
+    add_to_lane(g, s->place, lane, e->begin_ns, e->end_ns, (stream + 1ull) << WHAT_STREAM | what,
                 where);
     return chain_close(g, s);
 }
@@ -344,8 +335,9 @@ int finding_gpu_take(struct finding_gpu *g, const struct slice *s)
     const struct record *r = e->record;
     uint32_t stream, where, name = 0;
     int error = stream_of(g, e->process, r, &stream);
-    if (error == 0)
-        error = work_places_take(&g->wheres, s, &where);
+    if (error < 0 || stream == NONE)
+        return error;
+    error = work_places_take(&g->wheres, s, &where);
     if (error == 0 && r->type == RECORD_KERNEL)
         error = finding_gpu_name_of(g, e->process, record_arg(r, KERNEL_NAME_INDEX), &name);
     if (error < 0)
@@ -355,20 +347,10 @@ int finding_gpu_take(struct finding_gpu *g, const struct slice *s)
                                     : take_other(g, e, stream, where);
 }
 
-int finding_gpu_pass(struct finding_gpu *g, const struct slice *s)
-{
-    uint32_t where = 0;
-    bool is_again;
-    if (!g->walk->filter->is_span || s->event.record->type != RECORD_COPY)
-        return 0;
-    int error = work_places_take(&g->wheres, s, &where);
-    return error < 0 ? error : is_repeated(g, &s->event, &where, &is_again);
-}
-
 /* Tensor cores came with compute capability 7.0. */
-static bool has_tensor_cores(const struct finding_gpu *g, const struct found_device *d)
+static bool has_tensor_cores(const struct finding_gpu *g, const struct process *p, uint64_t device)
 {
-    const struct surveyed_device *known = survey_device(&g->walk->survey, d->process, d->device);
+    const struct surveyed_device *known = survey_device(&g->walk->survey, p, device);
     return known && known->limits.major >= 7;
 }
 
@@ -378,7 +360,7 @@ static void charge_one_stream(struct finding_gpu *g)
 {
     for (uint32_t i = 0; i < g->stream_count; i++) {
         const struct found_stream *s = &g->streams[i];
-        struct found_device *d = &g->devices[s->device];
+        struct found_device *d = &g->devices[s->place];
         uint64_t *ns = &d->ns[FINDING_ONE_STREAM];
         if (s->has_kernels && *ns != UINT64_MAX)
             *ns += s->copies_alone_ns;
@@ -398,10 +380,10 @@ int finding_gpu_end(struct finding_gpu *g)
     for (uint32_t i = 0; error == 0 && i < g->stream_count; i++)
         error = chain_close(g, &g->streams[i]);
     for (uint32_t i = 0; error == 0 && i < g->device_count; i++) {
-        struct found_device *d = &g->devices[i];
-        error = advance(g, i, device_lanes_end(&d->lanes));
-        if (d->process && !has_tensor_cores(g, d))
-            d->ns[FINDING_FP32_GEMM] = 0;
+        const struct idle_device *of = &g->idle->devices[i];
+        error = advance(g, i, device_lanes_end(&g->devices[i].lanes));
+        if (!has_tensor_cores(g, of->process, of->device))
+            g->devices[i].ns[FINDING_FP32_GEMM] = 0;
     }
     charge_one_stream(g);
     return error;
@@ -413,7 +395,7 @@ int finding_gpu_add_exposed(struct finding_gpu *g, struct idle *idle, uint32_t d
     uint64_t waited_ns = 0;
     uint64_t ns = exposed->end_ns - exposed->begin_ns - exposed->numbers[EXPOSED_HIDDEN_NS];
     int error = 0;
-    if (device < FOUND_DEVICES_MAX - 1)
+    if (device < FOUND_DEVICES_MAX)
         error = idle_waited(idle, device, exposed->begin_ns, exposed->end_ns, &waited_ns);
     return error == 0 && ns > waited_ns
                ? finding_sums_add(g->sums, FINDING_EXPOSED_COMMUNICATION, device,
@@ -436,16 +418,6 @@ int finding_gpu_settle(struct finding_gpu *g, struct idle *idle)
             error = more < 0 ? more : finding_gpu_add_exposed(g, idle, i, &reader.span);
     }
     return error;
-}
-
-int finding_gpu_devices(struct finding_gpu *g, const struct idle *idle)
-{
-    uint32_t count =
-        idle->device_count < FOUND_DEVICES_MAX ? idle->device_count : FOUND_DEVICES_MAX;
-    g->devices = calloc(count + 1u, sizeof *g->devices);
-    for (uint32_t i = 0; g->devices && i < count; i++)
-        g->devices[g->device_count++].device = idle->devices[i].device;
-    return g->devices ? 0 : GPUPROF_NO_MEMORY;
 }
 
 bool finding_gpu_is_copy(uint64_t what)

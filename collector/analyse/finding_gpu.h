@@ -110,7 +110,7 @@ static inline int finding_sums_add(struct finding_sums *s, uint32_t kind, uint32
     return 0;
 }
 
-#define FOUND_DEVICES_MAX 4096 /* more share the last one; likewise below */
+#define FOUND_DEVICES_MAX 4096 /* more are not looked at; likewise streams */
 #define FOUND_STREAMS_MAX (1u << 16)
 #define FOUND_NAMES_MAX   (1u << 16)
 #define FOUND_UPLOADS_MAX (1u << 17)
@@ -121,9 +121,8 @@ static inline int finding_sums_add(struct finding_sums *s, uint32_t kind, uint32
 #define TINY_NS      5000    /* a shorter kernel takes about as long to start as to run */
 #define START_NS     2000    /* an empty kernel: what merging saves for each kernel replaced */
 
+/* By the index of idle.h's devices. */
 struct found_device {
-    struct process *process;
-    uint64_t device;
     struct device_lanes lanes;
     uint64_t ns[FINDING_KINDS]; /* charged to each kind */
     struct span_stream exposed; /* communication that other work does not hide entirely */
@@ -144,9 +143,9 @@ struct chain_link {
 };
 
 struct found_stream {
-    const struct process *process;
-    uint64_t number; /* of the device, as its process counts */
-    uint32_t device;
+    uint32_t process; /* index */
+    uint32_t place;   /* index of its device in `devices` */
+    uint64_t device;
     uint64_t stream;
     bool has_kernels;
     uint64_t copies_alone_ns; /* of copies that could run beside kernels */
@@ -173,7 +172,6 @@ struct finding_gpu {
     const struct idle *idle;   /* a view */
     struct work_places wheres;
     struct spool exposed;         /* stored until waits for other ranks are known */
-    bool is_alone;                /* there is no other rank to wait for */
     struct found_device *devices; /* owned, like the pointers below */
     uint32_t device_count;
     struct key_map uploads; /* (process and device, bytes, hash) -> first upload and its place */
@@ -195,10 +193,6 @@ void finding_gpu_release(struct finding_gpu *g);
 /* Takes each slice with device work, in the order of time. Returns 0 or an error. */
 int finding_gpu_take(struct finding_gpu *g, const struct slice *s);
 
-/* Likewise for work outside the selection. In a selection of time all work is read, so earlier
- * uploads are known. Returns 0 or an error. */
-int finding_gpu_pass(struct finding_gpu *g, const struct slice *s);
-
 /* Call it after the last slice. Returns 0 or an error. */
 int finding_gpu_end(struct finding_gpu *g);
 
@@ -211,8 +205,8 @@ int finding_gpu_settle(struct finding_gpu *g, struct idle *idle);
 int finding_gpu_add_exposed(struct finding_gpu *g, struct idle *idle, uint32_t device,
                             const struct span *exposed);
 
-/* For merging shares: takes the devices of `idle`. Returns 0 or GPUPROF_NO_MEMORY. */
-int finding_gpu_devices(struct finding_gpu *g, const struct idle *idle);
+/* Makes `count` devices, FOUND_DEVICES_MAX at most. Returns 0 or GPUPROF_NO_MEMORY. */
+int finding_gpu_devices(struct finding_gpu *g, uint32_t count);
 
 /* For merging shares: is `what` a copy rather than a name? And the number of a name (NULL: no
  * name). Returns 0 or GPUPROF_NO_MEMORY. */

@@ -36,8 +36,7 @@ void findings_release(struct findings *f)
 
 static int findings_take_work(void *context, const struct slice *s)
 {
-    struct findings *f = context;
-    return s->is_filtered ? finding_gpu_pass(&f->gpu, s) : finding_gpu_take(&f->gpu, s);
+    return finding_gpu_take(&((struct findings *)context)->gpu, s);
 }
 
 static int findings_end(void *context)
@@ -49,24 +48,9 @@ struct consumer findings_consumer(struct findings *f)
 {
     return (struct consumer){.context = f,
                              .needs = WALK_WORK | WALK_RANGES | WALK_OPS | WALK_STACKS,
-                             .sees_filtered = true,
                              .take_work = findings_take_work,
                              .end = findings_end};
 }
-
-/* Without a stack the recording has nothing more to show: suggests recording stacks. */
-static const char *stackless_next(const struct findings *f, const struct idle_place *place)
-{
-    const struct function_table *all = &f->walk->rec->reader.functions;
-    unsigned class = place->function < all->count ? all->functions[place->function]->class
-                                                  : (unsigned)API_CLASS_COUNT;
-    return class == API_LAUNCH || class == API_GRAPH_LAUNCH
-               ? "gpuprof run --backtrace=launch,sync,copy,alloc PROGRAM"
-           : class == API_LIBRARY ? "gpuprof run --backtrace=library,sync,copy,alloc PROGRAM"
-                                  : "gpuprof run --backtrace=sync,copy,alloc PROGRAM";
-}
-
-static const char hang_collective_next[] = "gpuprof report --table=collectives DATA";
 
 /* Adds who is missing: the rank that waits is not the late one. Returns 0 or GPUPROF_NO_MEMORY. */
 static int report_missing(const struct collectives *c, const struct process *waits, char **where)
@@ -93,30 +77,24 @@ static const char *line_of(const struct pending_row *late)
     return place && place->stack_ns >= place->begin_ns ? late->reported.line : NULL;
 }
 
-/* The call that has been open longest; NULL: all have returned. */
-static const struct open_call *hung_call(const struct hang *hang)
-{
-    struct hang_reported reported;
-    return hang_first(hang, &reported) ? reported.call : NULL;
-}
-
 /* Adds the finding of a hang, with that call as its only row. */
 static int add_hang(struct findings *f, const struct hang *hang)
 {
-    const struct open_call *c = hung_call(hang);
+    const struct open_call *c = hang_call(hang);
     const struct collectives *all = hang->collectives.pending.count ? &hang->collectives : NULL;
     const struct pending_row *late = collectives_late(&hang->collectives);
     struct finding *to = &f->list[f->count];
-    if (!c || c->duration_ns <= finding_kinds[FINDING_HANG].floor_ns)
+    if (!c)
         return 0;
     const struct idle_row row = {
         .place = {.stack = c->reported.stack, .function = c->function->index},
         .process = c->process->index};
     uint64_t begin_ns = f->idle->way.processes[c->process->index].begin_ns;
     *to = (struct finding){.kind = &finding_kinds[FINDING_HANG],
-                           .next = all                 ? hang_collective_next
+                           .next = all                 ? "gpuprof report --table=collectives DATA"
                                    : c->reported.stack ? NULL
-                                                       : stackless_next(f, &row.place),
+                                                       : "gpuprof run " OPEN_CALLS_BACKTRACE
+                                                         " PROGRAM",
                            .ns = c->duration_ns,
                            .window_ns = f->walk->last_ns[c->process->index] - begin_ns,
                            .of_ns = f->walk->last_ns[c->process->index] - begin_ns,
@@ -166,43 +144,29 @@ static void findings_weigh(const struct findings *f, struct finding *found, uint
     found->device = device->device;
 }
 
-static bool communicates(const struct idle_device *device)
-{
-    return device->parts[IDLE_COMMUNICATING] || device->causes[IDLE_COMMUNICATION];
-}
-
-static struct judged_time communication_time(const struct findings *f,
-                                             const struct idle_device *device)
-{
-    return communicates(device) ? judged_time_of(f->walk, device) : (struct judged_time){0};
-}
-
 /* Weighs how long the other communicating devices wait for each process, on average. The share is
- * of their time: that of the late one may be shorter. `waits`: zeros, by process index. */
+ * of the longest time of one: that of the late one may be shorter. `waits`: zeros, by process
+ * index. */
 static void weigh_ranks(const struct findings *f, struct finding *found, uint32_t *worst,
                         uint64_t *waits)
 {
-    uint32_t others = 0;
-    struct judged_time all = {0};
+    uint32_t count = 0;
+    struct judged_time longest = {0};
     for (uint32_t i = 0; i < f->idle->device_count; i++) {
-        struct judged_time own = communication_time(f, &f->idle->devices[i]);
-        others += communicates(&f->idle->devices[i]);
-        all.window_ns += own.window_ns;
-        all.aside_ns += own.aside_ns;
-        all.whole_ns += own.whole_ns;
+        struct judged_time own = judged_time_of(f->walk, &f->idle->devices[i]);
+        bool communicates = f->idle->devices[i].parts[IDLE_COMMUNICATING] ||
+                            f->idle->devices[i].causes[IDLE_COMMUNICATION];
+        count += communicates;
+        longest = communicates && own.window_ns > longest.window_ns ? own : longest;
     }
     for (uint32_t i = 0; i < f->idle->rows.count; i++) {
         const struct idle_row *row = &f->idle->rows.list[i];
         if (row->cause == IDLE_COMMUNICATION && row->place.kind == IDLE_WORD_DEVICE)
             waits[(uint32_t)row->place.word] += row->ns;
     }
-    for (uint32_t i = 0; i < f->idle->device_count; i++) {
+    for (uint32_t i = 0; count > 1 && i < f->idle->device_count; i++) {
         uint32_t process = f->idle->devices[i].process->index;
-        struct judged_time own = communication_time(f, &f->idle->devices[i]);
-        uint32_t waiting = others - communicates(&f->idle->devices[i]);
-        if (waiting)
-            findings_weigh(f, found, worst, i, waits[process] / waiting,
-                           judged_time_mean(all, own, waiting));
+        findings_weigh(f, found, worst, i, waits[process] / (count - 1), longest);
         waits[process] = 0; /* count each process once */
     }
 }
@@ -247,26 +211,23 @@ int findings_finish(struct findings *f, const struct hang *hang, const char *sym
     int settled = finding_gpu_settle(&f->gpu, f->idle);
     uint32_t *worst = f->worst;
     uint64_t *waits = calloc(f->walk->rec->count + 1u, sizeof *waits);
-    struct finding_gaps *gaps = finding_gaps_count(f);
-    int error = waits && gaps ? settled : GPUPROF_NO_MEMORY;
+    struct finding_costs *costs = finding_costs_make(f);
+    int error = waits && costs ? settled : GPUPROF_NO_MEMORY;
     for (unsigned id = 0; id < FINDING_KINDS; id++)
         found[id].kind = &finding_kinds[id];
-    for (uint32_t i = 0; gaps && i < f->idle->device_count; i++) {
-        uint64_t ns[FINDING_KINDS];
-        finding_charges(f, i, &gaps[i], ns);
+    for (uint32_t i = 0; costs && i < f->idle->device_count; i++)
         for (unsigned id = 0; id < FINDING_KINDS; id++)
-            findings_weigh(f, &found[id], &worst[id], i, ns[id],
+            findings_weigh(f, &found[id], &worst[id], i, (uint64_t)costs[i].ns[id],
                            judged_time_of(f->walk, &f->idle->devices[i]));
-    }
     if (waits)
         weigh_ranks(f, &found[FINDING_STRAGGLER], &worst[FINDING_STRAGGLER], waits);
     free(waits);
-    free(gaps);
+    free(costs);
     for (unsigned id = 0; id < FINDING_KINDS; id++)
         f->is_found[id] = found[id].devices != 0;
     found[FINDING_EXPOSED_COMMUNICATION].says.lacks_ranks = idle_lacks_ranks(f->idle);
     if (error == 0)
-        error = name_places(f, hung_call(hang), symbol_folder);
+        error = name_places(f, hang_call(hang), symbol_folder);
     if (error < 0 || f->walk->rec->share)
         return error;
     error = add_hang(f, hang);
@@ -275,7 +236,6 @@ int findings_finish(struct findings *f, const struct hang *hang, const char *sym
             f->list[f->count] = found[id];
             error = finding_add_evidence(f, &f->list[f->count++], worst[id]);
         }
-    findings_judge_lines(f);
     findings_sort(f);
     return error;
 }

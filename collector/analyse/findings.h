@@ -57,10 +57,6 @@ extern const struct table_info findings_table;
 const char *finding_title(const struct finding *f);
 char *finding_next_line(const struct findings *f, const struct finding *found);
 
-/* Once all have places: marks findings that name only a function, or nothing, while none has a
- * line. They say that the program has no line information. */
-void findings_judge_lines(struct findings *f);
-
 /*
  * Adds the findings about memory: owners that grow from step to step; owners of short-lived blocks
  * that make the peak; memory that PyTorch's allocator reserved and cannot use. The last two matter

@@ -14,34 +14,27 @@
 
 #define WRAP_COLUMNS 54
 
-/* "train.py:17" in "train (train.py:17)", but not that of a caller; NULL: none. */
-static const char *brackets_of(const char *place, size_t *length)
+/* The bracket in "train (train.py:17)"; NULL: there is none. */
+static const char *bracket_in(const char *place)
 {
-    const char *called = place ? strstr(place, PLACE_CALLED) : NULL;
-    size_t bytes = called ? (size_t)(called - place) : place ? strlen(place) : 0;
-    const char *in = bytes && place[bytes - 1] == ')' ? memrchr(place, '(', bytes) : NULL;
-    if (!in || in == place || in[-1] != ' ')
-        return NULL;
-    *length = (size_t)(place + bytes - in) - 2;
-    return in + 1;
+    size_t length = place ? strlen(place) : 0;
+    const char *in = length && place[length - 1] == ')' ? strrchr(place, '(') : NULL;
+    return in && in > place && in[-1] == ' ' ? in : NULL;
 }
 
 /* The colon before its line number; NULL: it has no line. */
 static const char *line_in(const char *place)
 {
-    size_t length;
-    const char *in = brackets_of(place, &length);
-    const char *colon = in ? memrchr(in, ':', length) : NULL;
+    const char *in = bracket_in(place), *colon = in ? strrchr(in, ':') : NULL;
     size_t digits = colon ? strspn(colon + 1, "0123456789") : 0;
-    return digits && colon + 1 + digits == in + length ? colon : NULL;
+    return digits && colon[1 + digits] == ')' ? colon : NULL;
 }
 
 /* Is it "train (train)", in an object without line information? */
 static bool is_function(const char *place)
 {
-    size_t length;
-    const char *in = brackets_of(place, &length);
-    return in && !memchr(in, ' ', length) && !line_in(place);
+    const char *in = bracket_in(place);
+    return in && !strchr(in, ' ') && !line_in(place);
 }
 
 static bool findings_print_is_of(const struct finding *f, enum finding_id id)
@@ -94,25 +87,12 @@ const char *finding_title(const struct finding *f)
 static char *finding_advice(const struct finding *f)
 {
     return text_printf("%s%s%s", f->kind->advice,
-                       f->says.is_lineless && recorded_next(f)
+                       is_function(f->where) && recorded_next(f)
                            ? " Compile the program with -g to see its lines."
                            : "",
                        f->says.lacks_ranks ? " Or ranks that are not here came late: report on "
                                              "all ranks to see which."
                                            : "");
-}
-
-void findings_judge_lines(struct findings *f)
-{
-    bool has_line = false, has_function = false;
-    for (uint32_t i = 0; i < f->count; i++)
-        for (uint32_t k = 0; k < f->list[i].row_count; k++) {
-            has_line |= line_in(f->list[i].rows[k].where) != NULL;
-            has_function |= is_function(f->list[i].rows[k].where);
-        }
-    for (uint32_t i = 0; i < f->count; i++)
-        f->list[i].says.is_lineless = is_function(f->list[i].where) ||
-                                      (has_function && !has_line && !line_in(f->list[i].where));
 }
 
 /* ---- the table ------------------------------------------------------------------------------- */

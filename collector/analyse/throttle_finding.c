@@ -72,64 +72,38 @@ static uint64_t cost_of(struct slowed *s)
     return cost_ns;
 }
 
-static int throttle_finding_fill(struct finding *to, const struct slowed *s,
-                                 const struct device_row *row, uint64_t ns, uint64_t window_ns)
+/* *word gets the reason of the worst device. */
+static void throttle_finding_weigh(struct finding *to, const struct device_row *row,
+                                   const struct steps *steps, struct slowed *s, const char **word)
 {
-    unsigned worst = 0;
+    uint32_t first = steps->firsts[row->process->index], worst = 0;
+    uint32_t end = steps->firsts[row->process->index + 1];
+    uint64_t window_ns = 0;
+    *s = (struct slowed){.free_ns = s->free_ns, .slowed_ns = s->slowed_ns};
+    for (uint32_t i = first; i < end; i++) {
+        window_ns += steps->list[i].end_ns - steps->list[i].begin_ns;
+        if (!steps->list[i].is_partial)
+            add_step(s, row, &steps->list[i]);
+    }
+    uint64_t ns = cost_of(s);
+    if (!judged_worth_it(to->kind, ns, window_ns, 1))
+        return;
+    to->devices++;
+    to->total_ns += ns;
+    if (ns <= to->ns)
+        return;
     for (unsigned why = 0; why < THROTTLES; why++)
         worst = s->by_ns[why] > s->by_ns[worst] ? why : worst;
-    char *name = strdup(throttle_words[worst]);
-    if (!name)
-        return GPUPROF_NO_MEMORY;
-    if (to->row_count)
-        free(to->rows[0].name);
+    *word = throttle_words[worst];
     to->ns = ns;
     to->of_ns = to->window_ns = window_ns;
     to->process = row->process;
     to->device = row->device;
-    to->rows[0] =
-        (struct finding_row){.name = name,
-                             .count = s->slowed_count,
-                             .ns = ns,
-                             .longest_ns = s->longest_ns - s->free_ns[(s->free_count - 1) / 2],
-                             .at_ns = s->longest_at_ns};
-    if (to->rows[0].longest_ns > ns)
-        to->rows[0].longest_ns = ns;
-    to->row_count = 1;
-    return 0;
-}
-
-static int throttle_finding_weigh(struct finding *to, const struct device_row *row,
-                                  const struct steps *steps, struct slowed *s,
-                                  struct judged_time time)
-{
-    uint32_t first = steps->firsts[row->process->index];
-    uint32_t end = steps->firsts[row->process->index + 1];
-    uint64_t window_ns = time.window_ns;
-    s->free_count = s->slowed_count = 0;
-    s->longest_ns = s->longest_at_ns = 0;
-    memset(s->by_ns, 0, sizeof s->by_ns);
-    for (uint32_t i = first; i < end; i++)
-        if (!steps->list[i].is_partial)
-            add_step(s, row, &steps->list[i]);
-    uint64_t ns = cost_of(s);
-    if (!judged_worth_it(to->kind, ns, window_ns, judged_part(time)))
-        return 0;
-    to->devices++;
-    to->total_ns += ns;
-    return ns > to->ns ? throttle_finding_fill(to, s, row, ns, window_ns) : 0;
-}
-
-/* The judged time; for a selection the time of its steps, which are complete. */
-static struct judged_time time_of(const struct walk *walk, const struct steps *steps,
-                                  uint32_t process)
-{
-    uint64_t whole_ns = walk->last_ns[process] - walk->first_ns[process], steps_ns = 0;
-    for (uint32_t i = steps->firsts[process]; i < steps->firsts[process + 1]; i++)
-        steps_ns += steps->list[i].end_ns - steps->list[i].begin_ns;
-    bool is_selection = walk->filter && walk->filter->is_of_time;
-    return (struct judged_time){.window_ns = is_selection ? steps_ns : whole_ns,
-                                .whole_ns = whole_ns};
+    uint64_t longest_ns = s->longest_ns - s->free_ns[(s->free_count - 1) / 2];
+    to->rows[0] = (struct finding_row){.count = s->slowed_count,
+                                       .ns = ns,
+                                       .longest_ns = longest_ns < ns ? longest_ns : ns,
+                                       .at_ns = s->longest_at_ns};
 }
 
 /* Runs after all findings except the memory's. */
@@ -142,20 +116,23 @@ static int throttle_finding_analysis_end(struct report *report)
     uint32_t count = steps ? steps->count : 0;
     struct slowed s = {.free_ns = calloc(count + 1u, sizeof *s.free_ns),
                        .slowed_ns = calloc(count + 1u, sizeof *s.slowed_ns)};
-    int error = s.free_ns && s.slowed_ns ? 0 : GPUPROF_NO_MEMORY;
-    for (uint32_t i = 0; error == 0 && count && i < r->count; i++) {
-        const struct device_row *row = &r->rows[i];
-        uint32_t process = row->process->index;
-        if (!row->is_double && row->samples)
-            error =
-                throttle_finding_weigh(&found, row, steps, &s, time_of(r->walk, steps, process));
-    }
+    const char *word = "";
+    bool has_memory = s.free_ns && s.slowed_ns;
+    for (uint32_t i = 0; has_memory && count && i < r->count; i++)
+        if (!r->rows[i].is_double && r->rows[i].samples)
+            throttle_finding_weigh(&found, &r->rows[i], steps, &s, &word);
     free(s.free_ns);
     free(s.slowed_ns);
+    found.rows[0].name = strdup(word);
+    if (!has_memory || !found.rows[0].name)
+        return GPUPROF_NO_MEMORY;
+    found.row_count = 1;
     if (found.devices)
         f->list[f->count++] = found;
+    else
+        free(found.rows[0].name);
     findings_sort(f);
-    return error;
+    return 0;
 }
 
 const struct analysis throttle_analysis = {.end = throttle_finding_analysis_end};

@@ -153,7 +153,7 @@ static int order_devices(struct combination *c)
     }
     d->track_count = at;
     free(list);
-    return finding_gpu_devices(&c->report.findings->gpu, d);
+    return finding_gpu_devices(&c->report.findings->gpu, d->device_count);
 }
 
 const struct part_section device_part = {idle_part_put_devices, add_devices, order_devices};

@@ -389,7 +389,7 @@ def test_finding(run_verb, make_records, slow, found):
         row, = rows
         assert row["ns"] == row["total_ns"] == excess and row["device"] == 0
         assert row["evidence"][0]["name"] == "thermal" and row["evidence"][0]["count"] == 15
-        assert row["share"] == pytest.approx(excess / borders[-1], rel=0.01)
+        assert row["share"] == pytest.approx(excess / (borders[-1] - borders[0]), rel=0.01)
         row, = piece  # what 24 steps cost of their time
         usual = sorted(length for i, length in enumerate(lengths[:24]) if i % 4 != 3)[8]
         assert row["ns"] == sum(length - usual for length in lengths[3:24:4])
