@@ -132,43 +132,12 @@ const struct collective_call *collectives_call(const struct channel_part *part, 
     return call && call->sequence == sequence ? call : NULL;
 }
 
-/* ncclBcast is ncclBroadcast in place; a message has a send and a receive. */
-static bool is_same_function(const struct collective_call *a, const struct collective_call *b)
-{
-    static const char *const broadcasts[] = {"ncclBcast", "ncclBroadcast"};
-    unsigned both = 0;
-    for (unsigned i = 0; i < 2; i++)
-        both += strcmp(a->function->name, broadcasts[i]) == 0 ||
-                strcmp(b->function->name, broadcasts[i]) == 0;
-    return a->function == b->function || both == 2 || a->function->does != b->function->does;
-}
-
 bool collectives_agree(const struct collective_call *a, const struct collective_call *b)
 {
-    /* Ranks may have different numbers for the program's own operation. */
-    bool same_op = a->op == b->op || (a->op > 4 && b->op > 4);
-    return is_same_function(a, b) && a->count == b->count && a->type == b->type && same_op &&
+    /* A message has a send and a receive. */
+    bool is_same = a->function == b->function || a->function->does != b->function->does;
+    return is_same && a->count == b->count && a->type == b->type && a->op == b->op &&
            a->root == b->root;
-}
-
-/* Compares the newest call of a part with the leader's; the part becomes leader if it is ahead. */
-static void collectives_compare(const struct collectives *c, struct channel *channel, uint32_t part)
-{
-    const struct channel_part *own = &c->parts[part];
-    const struct channel_part *leader = channel->leader ? &c->parts[channel->leader - 1] : NULL;
-    const struct collective_call *call = collectives_call(own, own->called);
-    if (!leader || leader == own || own->called > leader->called) {
-        channel->leader = part + 1;
-        return;
-    }
-    const struct collective_call *other = collectives_call(leader, own->called);
-    if (other && !channel->mismatch && !collectives_agree(call, other)) {
-        channel->mismatch = own->called;
-        channel->mismatch_parts[0] = channel->leader - 1;
-        channel->mismatch_parts[1] = part;
-        channel->mismatch_calls[0] = *other;
-        channel->mismatch_calls[1] = *call;
-    }
 }
 
 /* Returns the index of the rank's part in the channel. Returns NONE for rank 0, without room, or
@@ -211,9 +180,9 @@ static int queue(struct thread_calls *t, uint32_t part, uint64_t sequence)
 static uint64_t hash_call(uint64_t hash, const struct collective_call *call, bool is_message)
 {
     const char *name = is_message ? "" : call->function->name;
-    uint8_t op = call->op > 4 ? 5 : call->op;
-    const uint64_t numbers[] = {call->sequence, call->count, (uint64_t)call->root, call->type, op};
-    for (name = strcmp(name, "ncclBcast") == 0 ? "ncclBroadcast" : name; *name; name++)
+    const uint64_t numbers[] = {call->sequence, call->count, (uint64_t)call->root, call->type,
+                                call->op};
+    for (; *name; name++)
         hash = (hash ^ (uint8_t)*name) * 0x100000001B3u;
     for (unsigned i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
         hash = (hash ^ numbers[i] ^ hash >> 29) * 0x9E3779B97F4A7C15u;
@@ -242,8 +211,6 @@ static int collectives_add_call(struct collectives *c, const struct event *e, ui
     if (!call)
         return 0;
     *call = made;
-    if (!collectives_is_made(kind))
-        collectives_compare(c, &c->channels[own->channel], part);
     return queue(&c->threads[e->thread->index], part, sequence);
 }
 
@@ -282,29 +249,10 @@ static int take_split(struct collectives *c, const struct event *e)
     int error = 0;
     if (!rank || !number)
         return 0;
-    if (function_arg_place(e->function, "left_out") != NONE) {
-        c->communicators[c->ranks[rank - 1].communicator].is_shrunk = true;
+    if (function_arg_place(e->function, "left_out") != NONE) /* not all ranks must call it */
         return 0;
-    }
     uint32_t part = add_part(c, (uint32_t)rank, COLLECTIVE_SPLIT, 0, 0, &error);
     return error < 0 || part == NONE ? error : collectives_add_call(c, e, part, number);
-}
-
-/* Does the function communicate with other ranks, or make or destroy a communicator? */
-static bool is_talk(const struct function *f)
-{
-    switch (f->does) {
-    case API_DOES_COLLECTIVE:
-    case API_DOES_P2P:
-    case API_DOES_P2P_RECEIVE:
-    case API_DOES_GROUP_BEGIN:
-    case API_DOES_GROUP_END:
-    case API_DOES_COMM_MAKE:
-    case API_DOES_COMM_MAKE_ALL:
-    case API_DOES_COMM_SPLIT:
-    case API_DOES_COMM_END: return true;
-    default: return false;
-    }
 }
 
 static int take_begin(struct collectives *c, const struct event *e)
@@ -416,12 +364,11 @@ static int collectives_take(void *context, const struct slice *s)
         if (s->pause_change)
             c->places[e->process->index].is_paused = s->pause_change == PAUSE_BEGINS;
         return 0;
-    case RECORD_LIBRARY_BEGIN: take_place(c, e); return is_talk(e->function) ? take_begin(c, e) : 0;
+    case RECORD_LIBRARY_BEGIN: take_place(c, e); return take_begin(c, e);
     case RECORD_LIBRARY_END:
         take_times(&c->places[e->process->index], e);
         c->places[e->process->index].is_begun &= c->places[e->process->index].thread != e->thread;
-        if (is_talk(e->function))
-            take_end(c, e);
+        take_end(c, e);
         return 0;
     default: return 0;
     }

@@ -53,10 +53,9 @@ struct collective_call {
 struct communicator_rank {
     const struct process *process; /* NULL: not known */
     uint32_t communicator;
-    uint32_t rank;   /* RANK_LATER: not known yet */
-    uint32_t next;   /* next rank of the communicator, + 1 */
-    bool is_ended;   /* the rank destroyed its communicator */
-    bool is_missing; /* there is no recording of it */
+    uint32_t rank; /* RANK_LATER: not known yet */
+    uint32_t next; /* next rank of the communicator, + 1 */
+    bool is_ended; /* the rank destroyed its communicator */
 };
 
 struct found_communicator {
@@ -64,7 +63,6 @@ struct found_communicator {
     uint32_t ranks;       /* 0: not known */
     uint32_t first, last; /* ranks, + 1 */
     uint32_t rank_count;
-    bool is_shrunk; /* some of its ranks split it without the others */
 };
 
 /* An order of calls that all ranks, or two, must agree on. */
@@ -73,10 +71,6 @@ struct channel {
     enum collective_kind kind;
     uint32_t from, to;    /* of messages: sender and receiver */
     uint32_t first, last; /* parts, + 1 */
-    uint32_t leader;      /* the part that has called most, + 1; others are compared to it */
-    uint64_t mismatch;    /* first number at which two ranks' calls differ; 0: none */
-    uint32_t mismatch_parts[2];
-    struct collective_call mismatch_calls[2]; /* the leader's call and the other's */
 };
 
 /* The calls of a rank in a channel. */
@@ -133,7 +127,6 @@ struct pending_row {
     const struct pending_collective *pending;
     uint32_t rank;                 /* number in the communicator */
     const struct process *process; /* NULL: not known */
-    bool is_missing;
     enum collective_state state;
     struct collective_call call;       /* its call; function NULL: none */
     const struct process_place *place; /* NULL: not known */
@@ -222,9 +215,8 @@ bool collectives_agree(const struct collective_call *a, const struct collective_
 /* Its source is a struct collectives. (collectives_print.c) */
 extern const struct table_info collectives_table;
 
-/* The first hanging collective in one line, which the caller frees; NULL: none. And prints a line
- * for the summary if there is one. */
+/* The first hanging collective in one line, and how many more there are; in new memory. NULL: none.
+ */
 char *collectives_text(const struct collectives *c);
-void collectives_print_summary(const struct collectives *c, struct screen *s);
 
 #endif

@@ -97,6 +97,23 @@ static uint64_t find_uncalled(const struct judging *j, uint32_t channel)
     return lowest < newest ? lowest + 1 : 0;
 }
 
+/* The first stored number in which a rank called something else than the first one; 0: none. */
+static uint64_t find_mismatch(const struct collectives *c, const struct channel *of)
+{
+    const struct channel_part *first = of->first ? &c->parts[of->first - 1] : NULL;
+    uint64_t found = 0;
+    for (uint32_t i = of->first; i && !collectives_is_made(of->kind); i = c->parts[i - 1].next)
+        for (uint32_t k = 0; k < c->parts[i - 1].capacity; k++) {
+            const struct collective_call *call = &c->parts[i - 1].calls[k], *other;
+            if (!call->sequence || (found && call->sequence >= found))
+                continue;
+            other = collectives_call(first, call->sequence);
+            if (other && !collectives_agree(call, other))
+                found = call->sequence;
+        }
+    return found;
+}
+
 /* Is the rank waiting for its kernel, or for the call to return? */
 static bool is_stuck(const struct judging *j, const struct channel_part *part,
                      const struct collective_call *call)
@@ -151,23 +168,20 @@ static bool collectives_pending_judge(const struct judging *j, uint32_t channel,
                                       struct pending_collective *p)
 {
     const struct channel *of = &j->c->channels[channel];
-    bool is_shrunk = j->c->communicators[of->communicator].is_shrunk;
     *p = (struct pending_collective){.channel = channel};
-    if (of->kind == COLLECTIVE_SPLIT && is_shrunk)
-        return false;
-    p->is_mismatch = of->mismatch != 0;
-    if (of->kind == COLLECTIVE_MAKING)
-        p->sequence = is_made_by_some(j, of);
-    else
-        p->sequence = p->is_mismatch ? of->mismatch : find_uncalled(j, channel);
-    bool is_late = p->sequence != 0;
-    if (!is_late && of->kind != COLLECTIVE_MAKING)
+    bool is_making = of->kind == COLLECTIVE_MAKING;
+    p->sequence = is_making ? is_made_by_some(j, of) : find_mismatch(j->c, of);
+    p->is_mismatch = !is_making && p->sequence;
+    if (!is_making && !p->sequence)
+        p->sequence = find_uncalled(j, channel);
+    bool is_late = p->sequence;
+    if (!is_making && !is_late)
         p->sequence = find_unfinished(j, channel);
     if (!p->sequence)
         return false;
     collectives_pending_measure(j, p);
     if (p->is_mismatch)
-        p->call = of->mismatch_calls[0];
+        p->call = *collectives_call(&j->c->parts[of->first - 1], p->sequence);
     return p->is_mismatch || !is_late || p->waited_ns >= SURVEY_HANG_NS;
 }
 
@@ -195,7 +209,6 @@ static void collectives_pending_add_row(struct collectives *c, struct pending_co
     *row = (struct pending_row){.pending = p,
                                 .rank = rank->rank,
                                 .process = process,
-                                .is_missing = rank->is_missing,
                                 .state = state,
                                 .call = call ? *call : (struct collective_call){0},
                                 .place = place && place->thread ? place : NULL};
@@ -218,9 +231,6 @@ static enum collective_state judge_rank(const struct judging *j, const struct pe
     const struct process *process = j->c->ranks[rank].process;
     const struct channel *of = &j->c->channels[p->channel];
     *call = collectives_call(part, p->sequence);
-    for (unsigned i = 0; p->is_mismatch && i < 2; i++) /* the ring may have overwritten these */
-        if (part == &j->c->parts[of->mismatch_parts[i]])
-            *call = &of->mismatch_calls[i];
     if (!part || part->called < p->sequence)
         return collectives_pending_is_unsure(j, process) ? COLLECTIVE_NOT_RECORDED
                                                          : COLLECTIVE_NOT_CALLED;
@@ -280,17 +290,18 @@ static bool has_own_numbers(const struct judging *j, const struct pending_collec
     return false;
 }
 
-/* The process with this rank in the job; NULL unless exactly one has it. Counts them. */
+/* The process with this rank in the job; NULL unless exactly one has it. */
 static const struct process *process_of_rank(const struct recording *rec, uint32_t job,
-                                             uint32_t rank, uint32_t *count)
+                                             uint32_t rank)
 {
     const struct process *found = NULL;
+    uint32_t count = 0;
     for (uint32_t i = 0; i < rec->count; i++)
         if (rec->processes[i]->rank == rank && (job == JOB_NONE || rec->processes[i]->job == job)) {
             found = rec->processes[i];
-            ++*count;
+            count++;
         }
-    return *count == 1 ? found : NULL;
+    return count == 1 ? found : NULL;
 }
 
 /* Adds the ranks that did not call the creation of the communicator. Their processes are known only
@@ -307,13 +318,10 @@ static int add_missing(const struct judging *j, const struct pending_collective 
         has[c->ranks[i - 1].rank < most ? c->ranks[i - 1].rank : most] = true;
     }
     for (uint32_t i = 0; error == 0 && i < most; i++) {
-        uint32_t count = 0;
         if (has[i])
             continue;
-        const struct process *process =
-            is_numbered ? process_of_rank(c->walk->rec, p->job, i, &count) : NULL;
         const struct communicator_rank missing = {
-            .process = process, .rank = i, .is_missing = is_numbered && !count};
+            .process = is_numbered ? process_of_rank(c->walk->rec, p->job, i) : NULL, .rank = i};
         error = ARRAY_PUSH(c->ranks, c->rank_count, &missing);
         c->ranks[of->last - 1].next = c->rank_count;
         of->last = c->rank_count;
@@ -342,7 +350,8 @@ static void open_places(struct collectives *c)
 static int collectives_pending_compare_rows(const void *left, const void *right)
 {
     const struct pending_row *a = left, *b = right;
-    return ORDER(a->rank, b->rank);
+    return ORDER(is_late(b->pending, b->state), is_late(a->pending, a->state))
+               ?: ORDER(a->rank, b->rank);
 }
 
 int collectives_judge(struct collectives *c, const struct unfinished *u)
@@ -372,14 +381,11 @@ int collectives_judge(struct collectives *c, const struct unfinished *u)
         p->first_row = c->pending.row_count;
         if (c->channels[p->channel].kind == COLLECTIVE_MAKING)
             error = add_missing(&j, p);
-        for (unsigned late = 1; error == 0 && late < 2; late--) { /* late ones first */
-            add_ranks(&j, p, late);
-            uint32_t before = late ? 0 : p->late_count;
-            if (p->row_count > before)
-                qsort(&c->pending.rows[p->first_row + before], p->row_count - before,
-                      sizeof *c->pending.rows, collectives_pending_compare_rows);
-            p->late_count = late ? p->row_count : before;
-        }
+        add_ranks(&j, p, true); /* first, since there may be too many */
+        p->late_count = p->row_count;
+        add_ranks(&j, p, false);
+        qsort(&c->pending.rows[p->first_row], p->row_count, sizeof *c->pending.rows,
+              collectives_pending_compare_rows);
     }
     return error;
 }

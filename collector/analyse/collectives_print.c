@@ -85,6 +85,12 @@ static void print_ranks(const struct collectives *c, const struct pending_collec
         fprintf(out, " and %u more", count - RANKS_NAMED);
 }
 
+/* How long before the newest time of all ranks that was. */
+static uint64_t ago(const struct pending_row *row, uint64_t ns)
+{
+    return row->pending->now_ns > ns ? row->pending->now_ns - ns : 0;
+}
+
 /* Did most ranks that wait for it live on? If not, all were killed together after the hang. */
 static bool ended_before(const struct collectives *c, const struct pending_row *row)
 {
@@ -118,38 +124,35 @@ static const char *fate_of(const struct collectives *c, const struct pending_row
  * earlier call says only where it was then. */
 static void collectives_print_line(const struct pending_row *row, FILE *out)
 {
-    bool is_its = row->place->stack_ns >= row->place->begin_ns;
-    if (row->reported.line && is_its)
-        fprintf(out, row->place->is_open ? ", at %s" : "it was at %s; ", row->reported.line);
-    else if (row->reported.line)
-        fprintf(out,
-                row->place->is_open ? "; its newest stack, of an earlier call: %s"
-                                    : "newest stack: %s, of an earlier call; ",
-                row->reported.line);
+    bool is_its = row->place->stack_ns >= row->place->begin_ns, is_open = row->place->is_open;
+    const char *before = !is_its   ? "newest stack, of an earlier call: "
+                         : is_open ? "at "
+                                   : "it was at ";
+    if (row->reported.line)
+        fprintf(out, "%s%s%s%s", is_open ? ", " : "", before, row->reported.line,
+                is_open ? "" : "; ");
 }
 
 /* Prints where the row's rank is. */
 static void print_place(const struct collectives *c, const struct pending_row *row, FILE *out)
 {
     const struct process_place *place = row->place;
-    uint64_t now_ns = row->pending->now_ns;
     char text[UNIT_TEXT_BYTES];
-    uint64_t ago_ns = place && now_ns > place->begin_ns ? now_ns - place->begin_ns : 0;
     const char *fate = row->process ? fate_of(c, row) : "";
     if (!row->process)
-        fputs(row->is_missing ? "its recording is not here" : "its process is not known", out);
+        fputs("its recording is not here, or not known", out);
     else if (!place)
         fputs("none of its calls is recorded", out);
     else if (place->is_open) {
         fprintf(out,
                 *fate && !row->process->is_stopped ? "it was in %s, called %s ago"
                                                    : "it has been in %s for %s",
-                place->function->name, time_text(text, ago_ns));
+                place->function->name, time_text(text, ago(row, place->begin_ns)));
         collectives_print_line(row, out);
     } else {
         collectives_print_line(row, out);
         fprintf(out, "its last call was %s, %s ago", place->function->name,
-                time_text(text, ago_ns));
+                time_text(text, ago(row, place->begin_ns)));
     }
     fputs(fate, out);
 }
@@ -195,22 +198,14 @@ static void print_one(const struct collectives *c, const struct pending_collecti
 char *collectives_text(const struct collectives *c)
 {
     struct new_text text;
+    char number[UNIT_TEXT_BYTES];
     FILE *out = c->pending.count && c->pending.list[0].row_count ? new_text_begin(&text) : NULL;
     if (!out)
         return NULL;
     print_one(c, &c->pending.list[0], out);
-    return new_text_end(&text, out);
-}
-
-void collectives_print_summary(const struct collectives *c, struct screen *s)
-{
-    char *text = collectives_text(c);
-    char number[UNIT_TEXT_BYTES], more[UNIT_TEXT_BYTES + 16] = "";
     if (c->pending.total > 1)
-        snprintf(more, sizeof more, "; and %s more", count_text(number, c->pending.total - 1));
-    if (text)
-        screen_long(s, "collective", "%s%s", text, more);
-    free(text);
+        fprintf(out, "; and %s more", count_text(number, c->pending.total - 1));
+    return new_text_end(&text, out);
 }
 
 /* ---- the table ------------------------------------------------------------------------------- */
@@ -301,15 +296,14 @@ static void collectives_print_fill_place(const struct collectives *c, const stru
                                          enum report_format format, struct cell *cells)
 {
     const struct process_place *place = row->place;
-    uint64_t now_ns = row->pending->now_ns;
     if (place) {
         cells[LAST] = cell_text(place->function->name);
-        cells[LAST_AGO] = cell_number(now_ns > place->begin_ns ? now_ns - place->begin_ns : 0);
+        cells[LAST_AGO] = cell_number(ago(row, place->begin_ns));
         cells[TID] = cell_number(place->thread->tid);
         cells[THREAD] = cell_text(place->thread->name);
     }
     if (row->reported.line && place)
-        cells[STACK_AGO] = cell_number(now_ns > place->stack_ns ? now_ns - place->stack_ns : 0);
+        cells[STACK_AGO] = cell_number(ago(row, place->stack_ns));
     if (row->reported.node && format == FORMAT_JSON)
         cells[STACK] = cell_owned(reported_stack_text(c->stacks, row->reported.node, true));
 }
@@ -322,7 +316,6 @@ static void collectives_print_fill_row(const struct table *t, uint32_t index,
     const struct pending_collective *p = row->pending;
     const struct channel *of = &c->channels[p->channel];
     const struct collective_call *call = row->call.function ? &row->call : &p->call;
-    uint64_t now_ns = row->pending->now_ns;
     const char *name = call->function ? call->function->name : "collective";
     cells[NAME] =
         format == FORMAT_TEXT ? cell_owned(collectives_print_row_text(c, row)) : cell_text(name);
@@ -338,8 +331,8 @@ static void collectives_print_fill_row(const struct table *t, uint32_t index,
         cells[FROM] = cell_number(of->from);
         cells[TO] = cell_number(of->to);
     }
-    if (row->call.function && now_ns > row->call.begin_ns)
-        cells[SINCE] = cell_number(now_ns - row->call.begin_ns);
+    if (row->call.function)
+        cells[SINCE] = cell_number(ago(row, row->call.begin_ns));
     if (row->process)
         collectives_print_fill_place(c, row, format, cells);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/new_text.h"
 #include "base/unit_text.h"
 #include "error.h"
 #include "read/process_title.h"
@@ -48,20 +49,8 @@ static bool is_longer(const void *item, const void *other)
     return ((const struct quiet_row *)item)->for_ns > ((const struct quiet_row *)other)->for_ns;
 }
 
-/* Do other ranks of its job wait for work that only ranks can end? */
-static bool is_waited_for(const struct unfinished *u, const struct process *p)
-{
-    for (uint32_t i = 0; i < u->row_count; i++) {
-        const struct process *other = u->rows[i].launch.process;
-        if (u->rows[i].state != UNFINISHED_MAYBE && other != p && other->job == p->job &&
-            unfinished_waits_for_ranks(&u->rows[i].launch))
-            return true;
-    }
-    return false;
-}
-
 /* Finds quiet processes, after the walk and collectives_judge. */
-static void quiet_judge(struct quiet *q, const struct collectives *c, const struct unfinished *u)
+static void quiet_judge(struct quiet *q, const struct collectives *c)
 {
     const struct walk *w = c->walk;
     if (w->is_cut || (w->filter && w->filter->wants)) /* not everything was read */
@@ -81,11 +70,10 @@ static void quiet_judge(struct quiet *q, const struct collectives *c, const stru
             least_ns = (end_ns - start_ns) / LIFE_PART;
         struct quiet_row row = {.process = p,
                                 .place = place,
-                                .since_ns = place->end_ns,
                                 .for_ns = end_ns - place->end_ns,
                                 .reported = {p, place->stack, 0, NULL}};
         least_ns = least_ns > QUIET_NS_MIN ? least_ns : QUIET_NS_MIN;
-        if (row.for_ns < (is_waited_for(u, p) ? SURVEY_HANG_NS : least_ns))
+        if (row.for_ns < least_ns)
             continue;
         q->total++;
         ARRAY_KEEP(q->rows, q->count, QUIET_ROWS_MAX, &row, is_longer);
@@ -97,26 +85,27 @@ const char *quiet_until(const struct quiet_row *row)
     return process_runs(row->process) ? "now" : has_ended_itself(row->process) ? "end" : "killed";
 }
 
-static void quiet_print_summary(const struct quiet *q, uint64_t origin_ns, struct screen *s)
+static char *quiet_text(const struct quiet *q, uint64_t origin_ns)
 {
-    char time[UNIT_TEXT_BYTES], at[UNIT_TEXT_BYTES], text[UNIT_TEXT_BYTES];
-    char who[RANK_TITLE_BYTES], more[UNIT_TEXT_BYTES + 24] = "";
-    if (!q->count)
-        return;
+    char silent[UNIT_TEXT_BYTES], at[UNIT_TEXT_BYTES], number[UNIT_TEXT_BYTES];
+    char who[RANK_TITLE_BYTES], more[64] = "";
     const struct quiet_row *row = &q->rows[0];
+    if (!q->count)
+        return NULL;
     const struct process_place *place = row->place;
-    const char *until = quiet_until(row), *line = row->reported.line;
+    const char *until = quiet_until(row);
     if (q->total > 1)
-        snprintf(more, sizeof more, "; also in %s more", count_text(text, q->total - 1));
-    screen_long(s, "quiet", "no call for %s until %s, in %s: its last call was %s%s, at %s%s%s%s",
-                time_text(time, row->for_ns),
-                *until == 'k'   ? "it was killed"
-                : *until == 'e' ? "its end"
-                                : "now",
-                process_who(row->process, who), place->function->name,
-                place->is_begun ? ", which has not returned" : "",
-                time_text(at, place->begin_ns > origin_ns ? place->begin_ns - origin_ns : 0),
-                line ? "; its newest stack is at " : "", line ? line : "", more);
+        snprintf(more, sizeof more, "; also in %s more", count_text(number, q->total - 1));
+    return text_printf("no call for %s until %s, in %s: its last call was %s%s, at %s%s%s%s",
+                       time_text(silent, row->for_ns),
+                       *until == 'k'   ? "it was killed"
+                       : *until == 'e' ? "its end"
+                                       : "now",
+                       process_who(row->process, who), place->function->name,
+                       place->is_begun ? ", which has not returned" : "",
+                       time_text(at, place->begin_ns > origin_ns ? place->begin_ns - origin_ns : 0),
+                       row->reported.line ? "; its newest stack is at " : "",
+                       row->reported.line ? row->reported.line : "", more);
 }
 
 /* ---- all parts ------------------------------------------------------------------------------- */
@@ -126,9 +115,6 @@ int hang_init(struct hang *h, struct walk *walk)
     *h = (struct hang){0};
     reported_stacks_init(&h->stacks, walk->rec, &walk->survey.stacks);
     h->open.stacks = &h->stacks;
-    h->has_hung = calloc(walk->rec->count + 1u, sizeof *h->has_hung);
-    if (!h->has_hung)
-        return GPUPROF_NO_MEMORY;
     int error = collectives_init(&h->collectives, walk, &h->stacks);
     if (error == 0)
         error = unfinished_init(&h->unfinished, walk, &h->stacks);
@@ -162,7 +148,6 @@ void hang_release(struct hang *h)
         collectives_release(&h->collectives);
     unfinished_release(&h->unfinished);
     reported_stacks_release(&h->stacks);
-    free(h->has_hung);
 }
 
 int hang_finish(struct hang *h, const char *symbol_folder)
@@ -171,7 +156,7 @@ int hang_finish(struct hang *h, const char *symbol_folder)
     struct reported_stack *reported;
     int error = collectives_judge(&h->collectives, &h->unfinished);
     if (error == 0)
-        quiet_judge(&h->quiet, &h->collectives, &h->unfinished);
+        quiet_judge(&h->quiet, &h->collectives);
     if (error < 0 || !h->needs_stacks) /* no stacks were read */
         return error;
     for (uint32_t i = 0; error == 0 && (reported = reported_at(h, i)); i++)
@@ -183,34 +168,32 @@ int hang_finish(struct hang *h, const char *symbol_folder)
     return error;
 }
 
-bool hang_first(const struct hang *h, struct hang_reported *reported)
+const struct open_call *hang_call(const struct hang *h)
 {
-    const struct unfinished *u = &h->unfinished;
-    *reported = (struct hang_reported){0};
-    if (h->open.count && h->open.calls[0].duration_ns >= SURVEY_HANG_NS) {
-        reported->call = &h->open.calls[0];
-        reported->line = reported->call->reported.line;
-    }
-    for (uint32_t i = 0; i < u->row_count && !reported->unfinished; i++)
-        if (u->rows[i].state != UNFINISHED_MAYBE &&
-            (!reported->call || reported->call->process == u->rows[i].launch.process))
-            reported->unfinished = &u->rows[i];
-    return reported->call || reported->unfinished;
+    bool hangs = h->open.count && h->open.calls[0].duration_ns >= SURVEY_HANG_NS;
+    return hangs ? &h->open.calls[0] : NULL;
+}
+
+/* Prints a line, whose text it frees; NULL: none. */
+static void print_line(struct screen *s, const char *label, char *text)
+{
+    if (text)
+        screen_long(s, label, "%s", text);
+    free(text);
 }
 
 void hang_print_summary(const struct hang *h, struct screen *s)
 {
-    struct hang_reported reported;
+    const struct unfinished *u = &h->unfinished;
     char text[UNIT_TEXT_BYTES];
-    if (!h->open.total && !h->collectives.pending.count && !h->quiet.count)
+    print_line(s, "collective", collectives_text(&h->collectives));
+    print_line(s, "open", open_calls_text(&h->open));
+    print_line(s, "quiet", quiet_text(&h->quiet, u->walk->survey.origin_ns));
+    if (!u->row_count || u->rows[0].state == UNFINISHED_MAYBE)
         return;
-    collectives_print_summary(&h->collectives, s);
-    open_calls_print_summary(&h->open, s);
-    quiet_print_summary(&h->quiet, h->unfinished.walk->survey.origin_ns, s);
-    if (!hang_first(h, &reported) || !reported.unfinished)
-        return;
-    char *what = unfinished_text(reported.unfinished);
-    screen_long(s, "unfinished", "%s, launched %s ago", what ? what : "?",
-                time_text(text, reported.unfinished->age_ns));
+    char *what = unfinished_text(&u->rows[0]);
+    if (what)
+        print_line(s, "unfinished",
+                   text_printf("%s, launched %s ago", what, time_text(text, u->rows[0].age_ns)));
     free(what);
 }

@@ -80,7 +80,7 @@ static char *call_text(const struct open_call *c)
     return new_text_end(&text, out);
 }
 
-enum { NAME, LASTED, DOMAIN = 3, LINE = 5, STACK };
+enum { NAME, LASTED, DOMAIN = 3, STACK = 6 };
 
 static const struct column columns[] = {
     [NAME] = {NULL, "call, thread and process", COLUMN_LINES,
@@ -90,7 +90,8 @@ static const struct column columns[] = {
     {"function", MEMBER_OF(struct open_call, function, name), .doc = "the function"},
     [DOMAIN] = {"domain", .doc = "the library that it belongs to"},
     {"kernel", MEMBER_OF(struct open_call, kernel, shown), .doc = "the kernel that it launches"},
-    [LINE] = {"line", .doc = "the line of the program that made it"},
+    {"line", .lacks = LACKS_ZERO, MEMBER(struct open_call, reported.line),
+     .doc = "the line of the program that made it"},
     [STACK] = {"stack", .type = COLUMN_LIST, .doc = "its stack, the innermost frame first"},
     COLUMN_HOST(struct open_call, process),
     COLUMN_RANK(struct open_call, process),
@@ -113,10 +114,8 @@ static void open_calls_fill_row(const struct table *t, uint32_t index, enum repo
     if (is_text && !c->duration_ns)
         cells[LASTED] = cell_text("just begun");
     cells[DOMAIN] = cell_text(api_domain_name(c->function->domain));
-    if (c->reported.node && format == FORMAT_JSON) {
-        cells[LINE] = cell_text(c->reported.line);
+    if (c->reported.node && format == FORMAT_JSON)
         cells[STACK] = cell_owned(reported_stack_text(o->stacks, c->reported.node, true));
-    }
 }
 
 /* Proposes --backtrace: only the thread itself could have recorded native frames, when the call
@@ -124,21 +123,16 @@ static void open_calls_fill_row(const struct table *t, uint32_t index, enum repo
 static void print_note(const struct table *t, FILE *out)
 {
     const struct open_calls *o = t->source;
-    bool lacks[API_CLASS_COUNT] = {false};
-    const char *before = "\n'gpuprof run --backtrace=";
+    bool lacks = false;
     for (uint32_t i = 0; i < o->count; i++) {
-        const struct open_call *c = &o->calls[i];
-        if (c->duration_ns >= SURVEY_HANG_NS && c->function->class < API_CLASS_COUNT &&
-            (!c->reported.node || reported_stack_is_python(o->stacks, c->reported.node)))
-            lacks[c->function->class] = true;
+        const struct reported_stack *s = &o->calls[i].reported;
+        lacks |= o->calls[i].duration_ns >= SURVEY_HANG_NS &&
+                 (!s->node || reported_stack_is_python(o->stacks, s->node));
     }
-    for (unsigned class = 0; class < API_CLASS_COUNT; class ++)
-        if (lacks[class]) {
-            fprintf(out, "%s%s", before, api_class_name(class));
-            before = ",";
-        }
-    if (*before == ',')
-        fputs("' gives such a call its stack, frames in C too\n", out);
+    if (lacks)
+        fputs("\n'gpuprof run " OPEN_CALLS_BACKTRACE "' gives such a call its stack, frames in C "
+              "too\n",
+              out);
 }
 
 const struct table_info open_calls_table = {
@@ -153,25 +147,22 @@ const struct table_info open_calls_table = {
     .text_behind = print_note,
 };
 
-void open_calls_print_summary(const struct open_calls *o, struct screen *s)
+char *open_calls_text(const struct open_calls *o)
 {
-    char time[UNIT_TEXT_BYTES + 32], more[UNIT_TEXT_BYTES + 32] = "", who[RANK_TITLE_BYTES];
-    char text[UNIT_TEXT_BYTES];
+    char who[RANK_TITLE_BYTES], lasted[UNIT_TEXT_BYTES], number[UNIT_TEXT_BYTES], more[64] = "";
     const struct open_call *c = o->calls; /* the longest */
     /* A running program usually is in some call. */
     if (!o->total || (c->process->losses.running && c->duration_ns < SURVEY_HANG_NS))
-        return;
+        return NULL;
     /* The process was killed while it worked, without a hang, or its recording could not go on. */
-    bool is_ended = c->process->losses.counters[COUNTER_ENDED];
-    snprintf(time, sizeof time, "had not returned after %s, in", time_text(text, c->duration_ns));
+    bool is_ended = c->process->losses.counters[COUNTER_ENDED], has_time = c->duration_ns;
     if (o->total > 1)
-        snprintf(more, sizeof more,
-                 is_ended || c->duration_ns ? "; nor had %s more" : "; so had %s more",
-                 count_text(text, o->total - 1));
-    screen_long(s, "open", "%s %s %s%s%s%s", c->function->name,
-                is_ended ? "had not returned when the recording ended (the disk was full?), in"
-                : c->duration_ns ? time
-                                 : "had just begun at the end of",
-                process_who(c->process, who), c->reported.line ? ", at " : "",
-                c->reported.line ? c->reported.line : "", more);
+        snprintf(more, sizeof more, "; nor had %s more", count_text(number, o->total - 1));
+    return text_printf("%s had not returned %s%s, in %s%s%s%s", c->function->name,
+                       is_ended   ? "when the recording ended (the disk was full?)"
+                       : has_time ? "after "
+                                  : "at the end",
+                       has_time && !is_ended ? time_text(lasted, c->duration_ns) : "",
+                       process_who(c->process, who), c->reported.line ? ", at " : "",
+                       c->reported.line ? c->reported.line : "", more);
 }

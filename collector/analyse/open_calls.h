@@ -9,7 +9,8 @@
 #include "table/screen.h"
 #include "table/table.h"
 
-#define OPEN_CALLS_MAX 32
+#define OPEN_CALLS_MAX       32
+#define OPEN_CALLS_BACKTRACE "--backtrace=launch,library,sync,copy,alloc" /* their stacks */
 
 /* Views of the recording. */
 struct open_call {
@@ -41,7 +42,7 @@ void open_calls_take_library(struct open_calls *o, const struct slice *s);
 /* The table's state is a struct open_calls. */
 extern const struct table_info open_calls_table;
 
-/* Prints a line for the summary of a run. */
-void open_calls_print_summary(const struct open_calls *o, struct screen *s);
+/* The longest call in one line, in new memory; NULL: none, or no memory. */
+char *open_calls_text(const struct open_calls *o);
 
 #endif

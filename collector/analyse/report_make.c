@@ -190,7 +190,7 @@ static int report_make_take_call(void *context, const struct slice *s)
         r->begin_ns = e->begin_ns;
     if (e->end_ns > r->end_ns)
         r->end_ns = e->end_ns;
-    hang_take(&r->hang, s);
+    open_calls_take(&r->hang.open, s);
     r->calls += weight;
     r->is_estimated |= weight > 1;
     r->process_calls[e->process->index] += weight;
@@ -206,7 +206,8 @@ static int report_make_take_call(void *context, const struct slice *s)
 /* Library calls only matter for hangs: they have tables of their own. */
 static int report_make_take(void *context, const struct slice *s)
 {
-    hang_take_library(&((struct report *)context)->hang, s);
+    if (s->library_change == LIBRARY_OPEN)
+        open_calls_take_library(&((struct report *)context)->hang.open, s);
     return 0;
 }
 

@@ -43,8 +43,7 @@ int unfinished_init(struct unfinished *u, struct walk *walk, const struct report
 void unfinished_release(struct unfinished *u)
 {
     key_map_release(&u->streams_of);
-    key_map_release(&u->events.places);
-    free(u->events.list);
+    key_map_release(&u->events);
     key_map_release(&u->ended);
     free(u->processes);
     free(u->streams);
@@ -95,13 +94,6 @@ static void end_until(struct unfinished_stream *s, uint64_t ns)
     s->done_ns = ns > s->done_ns ? ns : s->done_ns;
 }
 
-/* A newer launch replaces one in the ring: its stream remembers the first that may hang. */
-static void give_way(struct unfinished_stream *s, const struct unfinished_launch *l)
-{
-    if (l->begin_ns > s->done_ns && s->oldest.begin_ns <= s->done_ns)
-        s->oldest = *l;
-}
-
 static int unfinished_take_launch(struct unfinished *u, const struct slice *slice)
 {
     const struct event *e = &slice->event;
@@ -112,10 +104,8 @@ static int unfinished_take_launch(struct unfinished *u, const struct slice *slic
     int error = add_stream(u, e, handle, &stream);
     if (!stream)
         return error;
-    uint32_t at = u->launch_count % UNFINISHED_LAUNCHES_MAX;
+    uint32_t at = u->launch_count++ % UNFINISHED_LAUNCHES_MAX;
     struct unfinished_launch *l = &u->launches[at];
-    if (u->launch_count++ >= UNFINISHED_LAUNCHES_MAX)
-        give_way(&u->streams[l->stream], l);
     const struct op *op = walk_op(slice);
     *l = (struct unfinished_launch){.process = e->process,
                                     .thread = e->thread,
@@ -139,63 +129,51 @@ static uint64_t named_stream(const struct unfinished *u, const struct event *e)
                : 0;
 }
 
-static int take_record(struct unfinished *u, const struct event *e)
-{
-    const struct unfinished_mark mark = {named_stream(u, e), e->begin_ns};
-    uint64_t handle;
-    uint32_t place;
-    if (!arg_of(e, ARG_EVENT, &handle))
-        return 0;
-    if (u->events.count == UNFINISHED_EVENTS_MAX) {
-        key_map_release(&u->events.places);
-        u->events.count = 0;
-    }
-    int error = KEY_MAP_ITEM(&u->events.places, ((struct key){e->process->index, handle, 0}),
-                             u->events.list, u->events.count, UNFINISHED_EVENTS_MAX, &mark, &place);
-    if (place)
-        u->events.list[place - 1] = mark;
-    return error;
-}
-
-/* The index + 1 of the stream in which the event was recorded, and when; 0 if not known. */
-static uint64_t event_stream(const struct unfinished *u, const struct event *e, uint64_t handle,
-                             uint64_t *at_ns)
-{
-    uint64_t place = key_map_get(&u->events.places, (struct key){e->process->index, handle, 0});
-    *at_ns = place ? u->events.list[place - 1].at_ns : 0;
-    return place ? u->events.list[place - 1].stream : 0;
-}
-
 /* Takes a synchronisation that returned, or a query that found all done: earlier work has ended in
- * its stream, before its event, or on its device. */
+ * its stream, or on its device. */
 static void take_sync(struct unfinished *u, const struct event *e)
 {
-    uint64_t handle, at_ns = e->begin_ns, stream = 0;
-    if (arg_of(e, ARG_STREAM, &handle))
-        stream = named_stream(u, e);
-    else if (arg_of(e, ARG_EVENT, &handle))
-        stream = event_stream(u, e, handle, &at_ns);
-    else if (e->function->does == API_DOES_SYNC)
-        u->processes[e->process->index].synced_ns = at_ns;
+    uint64_t handle, stream = named_stream(u, e);
     if (stream)
-        end_until(&u->streams[stream - 1], at_ns);
+        end_until(&u->streams[stream - 1], e->begin_ns);
+    else if (e->function->does == API_DOES_SYNC && !arg_of(e, ARG_STREAM, &handle) &&
+             !arg_of(e, ARG_EVENT, &handle))
+        u->processes[e->process->index].synced_ns = e->begin_ns;
 }
 
+/* The stream of a call that waits, as above: of its event, if it has one. */
+static uint64_t waited_stream(const struct unfinished *u, const struct event *e)
+{
+    uint64_t event;
+    return arg_of(e, ARG_EVENT, &event)
+               ? key_map_get(&u->events, (struct key){e->process->index, event, 0})
+               : named_stream(u, e);
+}
+
+static int take_record(struct unfinished *u, const struct event *e)
+{
+    uint64_t event, stream = named_stream(u, e);
+    struct key key = {e->process->index, arg_of(e, ARG_EVENT, &event) ? event : 0, 0};
+    if (stream)
+        return key_map_set_anew(&u->events, key, stream, UNFINISHED_EVENTS_MAX);
+    key_map_remove(&u->events, key);
+    return 0;
+}
+
+/* Takes a call that has waited for long: for a stream, or for all. */
 static void unfinished_take_wait(struct unfinished *u, const struct event *e)
 {
+    struct unfinished_process *p = &u->processes[e->process->index];
     unsigned class = e->function->class;
-    struct unfinished_wait w = {.process = e->process};
-    if (e->end_ns - e->begin_ns < SURVEY_HANG_NS || u->waits.count == UNFINISHED_WAITS_MAX ||
-        (class != API_SYNC && class != API_COPY && class != API_ALLOC))
+    uint64_t handle, stream = waited_stream(u, e);
+    if (e->end_ns - e->begin_ns < SURVEY_HANG_NS)
         return;
-    uint64_t event, at_ns;
-    w.is_any = !arg_of(e, ARG_STREAM, &w.handle);
-    if (w.is_any && arg_of(e, ARG_EVENT, &event)) {
-        uint64_t stream = event_stream(u, e, event, &at_ns);
-        w.is_any = !stream;
-        w.handle = stream ? u->streams[stream - 1].handle : 0;
-    }
-    u->waits.list[u->waits.count++] = w;
+    p->waits = true;
+    if (class != API_SYNC && class != API_COPY && class != API_ALLOC)
+        return;
+    p->waits_for_all |= !stream && !arg_of(e, ARG_STREAM, &handle);
+    if (stream)
+        u->streams[stream - 1].is_waited_for = true;
 }
 
 static int unfinished_take(void *context, const struct slice *s)
@@ -214,7 +192,7 @@ static int unfinished_take(void *context, const struct slice *s)
         return 0;
     if (does == API_DOES_LAUNCH || does == API_DOES_GRAPH_LAUNCH || is_stream_wait(e->function))
         return unfinished_take_launch(u, s);
-    if (does == API_DOES_EVENT_RECORD || does == API_DOES_CONTEXT_RECORD)
+    if (does == API_DOES_EVENT_RECORD)
         return take_record(u, e);
     if (does == API_DOES_SYNC || does == API_DOES_QUERY)
         take_sync(u, e);
@@ -253,7 +231,7 @@ static int take_ended(void *context, const struct slice *s)
 
 /* ---- its end ---- */
 
-bool unfinished_waits_for_ranks(const struct unfinished_launch *l)
+static bool waits_for_ranks(const struct unfinished_launch *l)
 {
     return l->kernel && strncmp(l->kernel->shown, "nccl", 4) == 0;
 }
@@ -265,7 +243,7 @@ bool unfinished_waits_for_ranks(const struct unfinished_launch *l)
  */
 static unsigned likelihood(const struct unfinished *u, const struct unfinished_launch *l)
 {
-    if (unfinished_waits_for_ranks(l))
+    if (waits_for_ranks(l))
         return 3;
     if (is_stream_wait(l->function))
         return 2;
@@ -274,25 +252,15 @@ static unsigned likelihood(const struct unfinished *u, const struct unfinished_l
     return !key_map_get(&u->ended, (struct key){l->process->index, (uintptr_t)l->kernel, 0});
 }
 
-static bool is_waited_for(const struct unfinished *u, const struct process *p, uint64_t handle,
-                          bool *any)
+static bool is_waited_for(const struct unfinished *u, const struct unfinished_stream *s)
 {
-    bool is = false;
-    *any = false;
-    for (uint32_t i = 0; i < u->waits.count; i++) {
-        bool same = u->waits.list[i].process == p;
-        *any |= same;
-        is |= same && (u->waits.list[i].is_any || u->waits.list[i].handle == handle);
-    }
-    return is;
+    return s->is_waited_for || u->processes[s->process].waits_for_all;
 }
 
 static void count(const struct unfinished *u, struct unfinished_row *row,
                   const struct unfinished_launch *l)
 {
-    bool any;
-    if (is_stream_wait(l->function) &&
-        !is_waited_for(u, l->process, u->streams[l->stream].handle, &any))
+    if (is_stream_wait(l->function) && !is_waited_for(u, &u->streams[l->stream]))
         return; /* it never has a record, even when it ended */
     if (!row->count || likelihood(u, l) > likelihood(u, &row->launch))
         row->launch = *l;
@@ -303,12 +271,12 @@ static void count(const struct unfinished *u, struct unfinished_row *row,
 static bool unfinished_judge(const struct unfinished *u, struct unfinished_row *row)
 {
     const struct process *p = row->launch.process;
-    bool any, waited = is_waited_for(u, p, row->stream->handle, &any);
+    bool waited = is_waited_for(u, row->stream);
     bool has_gpu = process_expects_gpu(p) && process_wants_kernels(p);
     uint64_t last_ns = u->walk->last_ns[p->index];
     row->age_ns = last_ns > row->launch.begin_ns ? last_ns - row->launch.begin_ns : 0;
     row->state = !waited ? UNFINISHED_MAYBE : has_gpu ? UNFINISHED_WAITED : UNFINISHED_HOST;
-    return waited || (has_gpu && (any || row->age_ns >= SURVEY_HANG_NS));
+    return waited || (has_gpu && (unfinished_waits(u, p) || row->age_ns >= SURVEY_HANG_NS));
 }
 
 static int unfinished_compare_rows(const void *left, const void *right)
@@ -353,9 +321,6 @@ static int unfinished_end(void *context)
     int error = u->rows ? end_synced(u) : GPUPROF_NO_MEMORY;
     if (error < 0)
         return error;
-    for (uint32_t i = 0; i < u->stream_count; i++)
-        if (u->streams[i].oldest.begin_ns > u->streams[i].done_ns)
-            count(u, &u->rows[i], &u->streams[i].oldest);
     for (uint64_t i = 0; (l = launch_at(u, i)); i++)
         if (l->begin_ns > u->streams[l->stream].done_ns)
             count(u, &u->rows[l->stream], l);
@@ -368,17 +333,16 @@ static int unfinished_end(void *context)
     }
     if (rows)
         qsort(u->rows, rows, sizeof *u->rows, unfinished_compare_rows);
-    u->total = rows;
-    u->row_count = rows < UNFINISHED_ROWS_MAX ? rows : UNFINISHED_ROWS_MAX;
+    u->row_count = rows;
     return 0;
 }
 
 uint64_t unfinished_done_ns(const struct unfinished *u, const struct process *p,
                             const struct thread *t, uint64_t handle, bool *is_waited)
 {
-    bool any;
     uint64_t known = key_map_get(&u->streams_of, unfinished_key_of(p, t, handle));
-    *is_waited = is_waited_for(u, p, handle, &any);
+    *is_waited = known ? is_waited_for(u, &u->streams[known - 1])
+                       : unfinished_may_of(u, p) && u->processes[p->index].waits_for_all;
     return known ? u->streams[known - 1].done_ns : 0;
 }
 
@@ -405,14 +369,15 @@ char *unfinished_text(const struct unfinished_row *row)
                           : strdup(unfinished_name_of(row));
 }
 
+static const char *const states[] = {
+    [UNFINISHED_WAITED] = "waited for",
+    [UNFINISHED_MAYBE] = "may have ended",
+    [UNFINISHED_HOST] = "device not recorded",
+};
+
 /* The row as one line of new text. */
 static char *unfinished_row_text(const struct unfinished_row *row)
 {
-    static const char *const ends[] = {
-        [UNFINISHED_WAITED] = "",
-        [UNFINISHED_MAYBE] = "; may have ended: the last work of the device is not known",
-        [UNFINISHED_HOST] = "; launched after the last synchronization: the device is not recorded",
-    };
     const struct unfinished_launch *l = &row->launch;
     char title[1200], *what = unfinished_text(row);
     struct new_text made;
@@ -427,13 +392,14 @@ static char *unfinished_row_text(const struct unfinished_row *row)
         fprintf(out, ", from %s", thread_title(l->process, l->thread, title, sizeof title));
         if (l->op)
             fprintf(out, ", in %s", l->op->shown);
-        fputs(ends[row->state], out);
+        if (row->state != UNFINISHED_WAITED)
+            fprintf(out, "; %s", states[row->state]);
     }
     free(what);
     return new_text_end(&made, out);
 }
 
-enum { NAME, STATE = 5, DEVICE, STREAM, LINE = 10, STACK };
+enum { NAME, STATE = 5, DEVICE, STREAM, STACK = 11 };
 
 #define ROW struct unfinished_row
 
@@ -454,7 +420,8 @@ static const struct column columns[] = {
     {"handle", NULL, COLUMN_NUMBER, .ascending = true, MEMBER_OF(ROW, stream, handle),
      .doc = "the program's handle of the stream"},
     {"operator", MEMBER_OF(ROW, launch.op, shown), .doc = "the operator that launched it"},
-    [LINE] = {"line", .doc = "the line of the program that launched it"},
+    {"line", .lacks = LACKS_ZERO, MEMBER(ROW, reported.line),
+     .doc = "the line of the program that launched it"},
     [STACK] = {"stack", .type = COLUMN_LIST,
                .doc = "the stack of the launch, the innermost frame first"},
     COLUMN_HOST(ROW, launch.process),
@@ -469,11 +436,6 @@ static const struct column columns[] = {
 static void unfinished_fill_row(const struct table *t, uint32_t index, enum report_format format,
                                 struct cell *cells)
 {
-    static const char *const states[] = {
-        [UNFINISHED_WAITED] = "waited for",
-        [UNFINISHED_MAYBE] = "may have ended",
-        [UNFINISHED_HOST] = "device not recorded",
-    };
     const struct unfinished *u = t->source;
     const struct unfinished_row *row = &u->rows[index];
     cells[NAME] = format == FORMAT_TEXT
@@ -485,10 +447,8 @@ static void unfinished_fill_row(const struct table *t, uint32_t index, enum repo
         cells[DEVICE] = cell_number(row->stream->device);
         cells[STREAM] = cell_number(row->stream->number);
     }
-    if (row->reported.node && format == FORMAT_JSON) {
-        cells[LINE] = cell_text(row->reported.line);
+    if (row->reported.node && format == FORMAT_JSON)
         cells[STACK] = cell_owned(reported_stack_text(u->stacks, row->reported.node, true));
-    }
 }
 
 const struct table_info unfinished_table = {
@@ -496,8 +456,7 @@ const struct table_info unfinished_table = {
     .key = "unfinished",
     .title = "launches that had not finished at the end of the recording, by stream",
     TABLE_COLUMNS(columns),
-    .rows = {ROWS_IN(struct unfinished, rows, row_count),
-             .total = offsetof(struct unfinished, total)},
+    .rows = {ROWS_IN(struct unfinished, rows, row_count)},
     .place = PLACE_URGENT,
     .row = unfinished_fill_row,
 };

@@ -8,7 +8,7 @@
  * waits for the stream.
  *
  * Processes that ended by themselves, with no call open, cost nothing. Others: the newest
- * UNFINISHED_LAUNCHES_MAX launches, 80 bytes each, 200 a stream, and up to 8 MiB for events.
+ * UNFINISHED_LAUNCHES_MAX launches, 80 bytes each, 100 a stream, and up to 6 MiB for events.
  */
 #ifndef GPUPROF_COLLECTOR_UNFINISHED_H
 #define GPUPROF_COLLECTOR_UNFINISHED_H
@@ -20,9 +20,7 @@
 
 #define UNFINISHED_LAUNCHES_MAX (1u << 16)
 #define UNFINISHED_STREAMS_MAX  4096
-#define UNFINISHED_WAITS_MAX    256
 #define UNFINISHED_EVENTS_MAX   (1u << 16) /* beyond that all are forgotten */
-#define UNFINISHED_ROWS_MAX     256
 
 /* Views of the recording. */
 struct unfinished_launch {
@@ -44,13 +42,7 @@ struct unfinished_stream {
     uint64_t device;  /* from the device's records, if `is_known` */
     uint64_t number;
     bool is_known;
-    struct unfinished_launch oldest; /* dropped from the ring, and may hang */
-};
-
-/* Where and when an event was recorded. */
-struct unfinished_mark {
-    uint64_t stream; /* index + 1; 0: a whole context, or a stream without work */
-    uint64_t at_ns;
+    bool is_waited_for; /* by a call, for a second */
 };
 
 /* The state of a stream's pending work. */
@@ -69,15 +61,10 @@ struct unfinished_row {
     struct reported_stack reported;
 };
 
-/* An open call that waits for the device. */
-struct unfinished_wait {
-    const struct process *process;
-    uint64_t handle;
-    bool is_any; /* for any stream */
-};
-
 struct unfinished_process {
     bool may_hang;
+    bool waits;         /* a call was open for a second, ... */
+    bool waits_for_all; /* ... and waited for the device, not for one stream */
     uint64_t synced_ns; /* like done_ns, for all streams of its only device */
     uint64_t device;    /* device number + 1; 0: none so far, UINT64_MAX: several */
 };
@@ -86,24 +73,15 @@ struct unfinished {
     struct walk *walk;
     struct unfinished_process *processes; /* owned, by process index; NULL: none may hang */
     struct key_map streams_of; /* (process, handle, thread + 1 if the handle is the thread's) */
-    struct {
-        struct key_map places;        /* (process, event) -> place in `list` + 1 */
-        struct unfinished_mark *list; /* owned */
-        uint32_t count;
-    } events;                          /* the last record of each event */
+    struct key_map events; /* (process, event) -> index + 1 of the stream it was last recorded in */
     struct unfinished_stream *streams; /* owned */
     uint32_t stream_count;
     struct unfinished_launch *launches; /* owned: a ring */
-    uint32_t *by_id;       /* owned: index in `launches` + 1, by the low bits of the id */
-    uint64_t launch_count; /* so far */
-    struct key_map ended;  /* (process, kernel) pairs that have ended once */
-    struct {
-        struct unfinished_wait list[UNFINISHED_WAITS_MAX];
-        uint32_t count;
-    } waits;
+    uint32_t *by_id;             /* owned: index in `launches` + 1, by the low bits of the id */
+    uint64_t launch_count;       /* so far */
+    struct key_map ended;        /* (process, kernel) pairs that have ended once */
     struct unfinished_row *rows; /* owned; awaited streams first, then the oldest */
     uint32_t row_count;
-    uint64_t total; /* including dropped ones */
     const struct reported_stacks *stacks;
 };
 
@@ -126,13 +104,16 @@ static inline bool unfinished_may_of(const struct unfinished *u, const struct pr
     return u->processes && u->processes[p->index].may_hang;
 }
 
+/* After the walk: true if one of its calls was open for a second. */
+static inline bool unfinished_waits(const struct unfinished *u, const struct process *p)
+{
+    return u->processes && u->processes[p->index].waits;
+}
+
 /* The time up to which all that this thread launched into its stream of that handle has ended; 0 if
  * not known. *is_waited: a call has waited for the stream for a second. */
 uint64_t unfinished_done_ns(const struct unfinished *u, const struct process *p,
                             const struct thread *t, uint64_t handle, bool *is_waited);
-
-/* True for a kernel that waits for other ranks. */
-bool unfinished_waits_for_ranks(const struct unfinished_launch *l);
 
 /* "gemm, or another of the 4", as new text. */
 char *unfinished_text(const struct unfinished_row *row);

@@ -83,7 +83,9 @@ uint64_t overview_held_back(const struct report *r)
 {
     uint64_t held = 0;
     for (uint32_t i = 0; i < r->rec->count; i++)
-        held += r->hang.has_hung[i] ? r->walk.losses[i].gpu_missing : 0;
+        held += unfinished_waits(&r->hang.unfinished, r->rec->processes[i])
+                    ? r->walk.losses[i].gpu_missing
+                    : 0;
     return held < r->losses.gpu_missing ? held : r->losses.gpu_missing;
 }
 

@@ -174,8 +174,9 @@ static void print_quiet(const struct report *r, FILE *out)
         fprintf(out,
                 ", \"pid\": %u, \"since_ns\": %" PRIu64 ", \"for_ns\": %" PRIu64
                 ", \"until\": \"%s\", \"function\": ",
-                row->process->header.pid, row->since_ns > origin_ns ? row->since_ns - origin_ns : 0,
-                row->for_ns, quiet_until(row));
+                row->process->header.pid,
+                row->place->end_ns > origin_ns ? row->place->end_ns - origin_ns : 0, row->for_ns,
+                quiet_until(row));
         json_put("", row->place->function->name, out);
         json_put(", \"line\": ", row->reported.line, out);
         fputc('}', out);

@@ -44,17 +44,6 @@ static __attribute__((noinline)) void wait_for_kernel(void)
     puts("goes on"); /* so that the call is no jump */
 }
 
-/* So many launches after it that it is not among those that a reader has at hand. */
-static void go_on(void)
-{
-    launch(endless, 1, 32, 0, streams[1]);
-    for (int i = 0; i < 70000; i++)
-        launch(behind, 1, 32, 0, streams[0]);
-    cudaStreamSynchronize(streams[0]);
-    hangs();
-    cudaStreamSynchronize(streams[1]);
-}
-
 /* Nobody ever writes the value. */
 static void wait_for_value(void)
 {
@@ -165,9 +154,9 @@ int main(int count, char **words)
     static const struct {
         const char *name;
         void (*run)(void);
-    } scenes[] = {{"kernel", wait_for_kernel}, {"many", go_on},         {"value", wait_for_value},
-                  {"malloc", allocate},        {"reduce", reduce},      {"outside", wait_outside},
-                  {"launch", launch_only},     {"host", wait_for_host}, {"event", wait_for_event}};
+    } scenes[] = {{"kernel", wait_for_kernel}, {"value", wait_for_value}, {"malloc", allocate},
+                  {"reduce", reduce},          {"outside", wait_outside}, {"launch", launch_only},
+                  {"host", wait_for_host},     {"event", wait_for_event}};
     for (int i = 0; i < 2; i++)
         cudaStreamCreateWithFlags(&streams[i], cudaStreamNonBlocking);
     watch();
