@@ -258,11 +258,6 @@ static int take_split(struct collectives *c, const struct event *e)
 static int take_begin(struct collectives *c, const struct event *e)
 {
     struct thread_calls *t = &c->threads[e->thread->index];
-    t->process = e->process;
-    t->thread = e->thread;
-    t->open = e->function;
-    t->begin_ns = e->begin_ns;
-    t->stack = e->record->stack_id;
     switch (e->function->does) {
     case API_DOES_COLLECTIVE:
     case API_DOES_P2P:
@@ -286,7 +281,6 @@ static int take_begin(struct collectives *c, const struct event *e)
 static void take_end(struct collectives *c, const struct event *e)
 {
     struct thread_calls *t = &c->threads[e->thread->index];
-    t->open = NULL;
     if (e->function->does == API_DOES_GROUP_END && t->depth)
         t->depth--;
     bool is_done = !t->depth && e->function->does != API_DOES_GROUP_BEGIN;
@@ -338,14 +332,15 @@ static void take_place(struct collectives *c, const struct event *e)
                         e->function->does == API_DOES_GRAPH_LAUNCH ||
                         api_is_copy(e->function->does);
     bool is_open = r->type == RECORD_CALL && r->flags & RECORD_OPEN;
-    if (p->is_open && !is_open) /* it hangs, whatever other threads do */
+    bool is_inner = r->type == RECORD_LIBRARY_BEGIN && p->thread == e->thread;
+    if (p->is_open) /* it hangs, whatever other threads do later */
         return;
-    if (is_open && p->is_open && p->begin_ns <= e->begin_ns)
-        return; /* the call that has been open longest stays */
     if (is_open || r->stack_id) {
         p->stack = r->stack_id;
         p->stack_ns = e->begin_ns;
     }
+    if (p->is_begun && !is_inner) /* an open library call says more than the calls inside */
+        return;
     p->is_open = is_open;
     p->is_begun = r->type == RECORD_LIBRARY_BEGIN;
     p->thread = e->thread;
@@ -378,9 +373,8 @@ static int collectives_take_call(void *context, const struct slice *s)
 {
     struct collectives *c = context;
     const struct event *e = &s->event;
-    const struct thread_calls *t = &c->threads[e->thread->index];
     take_place(c, e);
-    if (t->open && t->count && e->function->does == API_DOES_LAUNCH &&
+    if (c->threads[e->thread->index].count && e->function->does == API_DOES_LAUNCH &&
         !(e->record->flags & RECORD_CAPTURED))
         collectives_take_launch(c, e);
     return 0;

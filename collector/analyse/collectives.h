@@ -135,11 +135,6 @@ struct pending_row {
 
 /* The calls of the group that is open on a thread. */
 struct thread_calls {
-    const struct process *process;
-    const struct thread *thread;
-    const struct function *open; /* a call that has not returned; NULL: none */
-    uint64_t begin_ns;
-    uint32_t stack;
     uint32_t depth; /* nesting of groups */
     uint32_t count;
     struct queued_call {

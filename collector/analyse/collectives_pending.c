@@ -330,23 +330,6 @@ static int add_missing(const struct judging *j, const struct pending_collective 
     return error;
 }
 
-/* An open library call says more than the calls that it makes inside. */
-static void open_places(struct collectives *c)
-{
-    for (uint32_t i = 0; i < c->walk->rec->thread_count; i++) {
-        const struct thread_calls *t = &c->threads[i];
-        struct process_place *p = t->open ? &c->places[t->process->index] : NULL;
-        if (!p || (p->is_open && p->begin_ns < t->begin_ns))
-            continue;
-        p->thread = t->thread;
-        p->function = t->open;
-        p->begin_ns = t->begin_ns;
-        p->stack = t->stack ? t->stack : p->stack;
-        p->stack_ns = t->stack ? t->begin_ns : p->stack_ns;
-        p->is_open = true;
-    }
-}
-
 static int collectives_pending_compare_rows(const void *left, const void *right)
 {
     const struct pending_row *a = left, *b = right;
@@ -371,7 +354,8 @@ int collectives_judge(struct collectives *c, const struct unfinished *u)
         return 0;
     if (!(c->pending.rows = calloc(PENDING_ROWS_MAX, sizeof *c->pending.rows)))
         return GPUPROF_NO_MEMORY;
-    open_places(c);
+    for (uint32_t i = 0; i < c->walk->rec->count; i++)
+        c->places[i].is_open |= c->places[i].is_begun;
     for (uint32_t i = 0; i < c->pending.count; i++) { /* before ranks without a process are added */
         c->pending.list[i].job = job_of(&j, &c->pending.list[i]);
         c->pending.list[i].has_own_numbers = has_own_numbers(&j, &c->pending.list[i]);

@@ -48,6 +48,12 @@ struct finding {
     } says;               /* extra facts for its sentence */
 };
 
+/* Is its share one of the whole time? True for what happens once. */
+static inline bool finding_is_of_all(const struct finding_kind *kind)
+{
+    return kind == &finding_kinds[FINDING_START_UP] || kind == &finding_kinds[FINDING_SLOW_IMPORT];
+}
+
 struct findings {
     struct walk *walk;
     struct idle *idle;             /* a view */

@@ -176,8 +176,6 @@ double judged_part(struct judged_time time)
 /* Start-up happens once: its threshold does not shrink with the selection. */
 bool judged_worth_it(const struct finding_kind *kind, uint64_t ns, uint64_t of_ns, double part)
 {
-    bool is_once =
-        kind == &finding_kinds[FINDING_START_UP] || kind == &finding_kinds[FINDING_SLOW_IMPORT];
-    return (double)ns > (double)kind->floor_ns * (is_once ? 1 : part) &&
+    return (double)ns > (double)kind->floor_ns * (finding_is_of_all(kind) ? 1 : part) &&
            (double)ns * 100 > (double)of_ns * kind->share;
 }

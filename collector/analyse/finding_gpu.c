@@ -103,14 +103,6 @@ static int place_name(struct finding_gpu *g, const struct kernel_name *name, uin
     return error;
 }
 
-static int finding_gpu_find_name(struct finding_gpu *g, struct process *p, uint64_t number,
-                                 uint32_t *place)
-{
-    const struct kernel_name *name = walk_kernel(g->walk, p, number);
-    *place = 0;
-    return name ? place_name(g, name, place) : 0;
-}
-
 /* Sets *place to the index + 1 of the kernel's name; 0: none. */
 static inline __attribute__((always_inline)) int
 finding_gpu_name_of(struct finding_gpu *g, struct process *p, uint64_t number, uint32_t *place)
@@ -119,7 +111,9 @@ finding_gpu_name_of(struct finding_gpu *g, struct process *p, uint64_t number, u
     *place = recent->name;
     if (recent->name && recent->number == number && recent->process == p->index)
         return 0;
-    int error = finding_gpu_find_name(g, p, number, place);
+    const struct kernel_name *name = walk_kernel(g->walk, p, number);
+    *place = 0;
+    int error = name ? place_name(g, name, place) : 0;
     if (error == 0 && *place)
         *recent = (struct found_recent){.process = p->index, .name = *place, .number = number};
     return error;
@@ -168,11 +162,26 @@ static uint64_t copy_what(const struct record *r, bool is_again)
 
 /* ---- charging -------------------------------------------------------------------------------- */
 
+/* Adds `count` items that took `ns` together to the evidence; the longest began at `at_ns`. */
+static inline int add_sum(struct finding_gpu *g, enum finding_id kind, uint32_t device,
+                          uint64_t what, uint32_t where, uint32_t count, uint64_t ns,
+                          uint64_t at_ns)
+{
+    return finding_sums_add(g->sums, &(struct finding_sum){.kind = kind,
+                                                           .device = device,
+                                                           .what = what,
+                                                           .where = where,
+                                                           .count = count,
+                                                           .ns = ns,
+                                                           .longest_ns = ns,
+                                                           .at_ns = at_ns});
+}
+
 static inline int charge(struct finding_gpu *g, enum finding_id kind, uint32_t device,
                          uint64_t what, uint32_t where, uint64_t ns, uint64_t at_ns)
 {
     g->devices[device].ns[kind] += ns;
-    return finding_sums_add(g->sums, kind, device, what, where, 1, ns, at_ns);
+    return add_sum(g, kind, device, what, where, 1, ns, at_ns);
 }
 
 struct over {
@@ -196,15 +205,15 @@ static int part_is_over(void *context, enum lane lane, const struct lane_part *p
     }
     if (what & WHAT_REPEATED) { /* counted already: a hidden one is superfluous, too */
         o->gpu->devices[o->device].ns[FINDING_REPEATED_UPLOAD] += part->alone_ns;
-        return finding_sums_add(o->gpu->sums, FINDING_REPEATED_UPLOAD, o->device, what, part->where,
-                                0, part->alone_ns, part->begin_ns);
+        return add_sum(o->gpu, FINDING_REPEATED_UPLOAD, o->device, what, part->where, 0,
+                       part->alone_ns, part->begin_ns);
     }
     if (is_pageable(what >> 8 & 0xff, what & 0xff))
         return charge(o->gpu, FINDING_PAGEABLE_COPIES, o->device, what, part->where, part->alone_ns,
                       part->begin_ns);
     o->gpu->streams[stream - 1].copies_alone_ns += part->alone_ns;
-    return finding_sums_add(o->gpu->sums, FINDING_ONE_STREAM, o->device, what, part->where, 1,
-                            part->alone_ns, part->begin_ns);
+    return add_sum(o->gpu, FINDING_ONE_STREAM, o->device, what, part->where, 1, part->alone_ns,
+                   part->begin_ns);
 }
 
 static int advance(struct finding_gpu *g, uint32_t device, uint64_t ns)
@@ -316,8 +325,7 @@ static int take_other(struct finding_gpu *g, const struct event *e, uint32_t str
     int error = r->type == RECORD_COPY ? is_repeated(g, e, &where, &is_again) : 0;
     uint64_t what = r->type == RECORD_COPY ? copy_what(r, is_again) : 0;
     if (error == 0 && what & WHAT_REPEATED)
-        error = finding_sums_add(g->sums, FINDING_REPEATED_UPLOAD, s->place, what, where, 1, 0,
-                                 e->begin_ns);
+        error = add_sum(g, FINDING_REPEATED_UPLOAD, s->place, what, where, 1, 0, e->begin_ns);
     if (error == 0)
         error = advance(g, s->place, e->begin_ns);
     if (error < 0)
@@ -398,10 +406,9 @@ int finding_gpu_add_exposed(struct finding_gpu *g, struct idle *idle, uint32_t d
     if (device < FOUND_DEVICES_MAX)
         error = idle_waited(idle, device, exposed->begin_ns, exposed->end_ns, &waited_ns);
     return error == 0 && ns > waited_ns
-               ? finding_sums_add(g->sums, FINDING_EXPOSED_COMMUNICATION, device,
-                                  exposed->numbers[EXPOSED_WHAT],
-                                  (uint32_t)exposed->numbers[EXPOSED_WHERE], 1, ns - waited_ns,
-                                  exposed->begin_ns)
+               ? add_sum(g, FINDING_EXPOSED_COMMUNICATION, device, exposed->numbers[EXPOSED_WHAT],
+                         (uint32_t)exposed->numbers[EXPOSED_WHERE], 1, ns - waited_ns,
+                         exposed->begin_ns)
                : error;
 }
 
@@ -462,12 +469,10 @@ void finding_sums_release(struct finding_sums *s)
     key_map_release(&s->places);
 }
 
-int finding_sums_find(struct finding_sums *s, uint32_t kind, uint32_t device, uint64_t what,
-                      uint32_t where, uint32_t *recent, uint32_t *place)
+int finding_sums_find(struct finding_sums *s, const struct finding_sum *sum, uint32_t *recent)
 {
-    struct key key = {(uint64_t)kind << 32 | device, what, where};
-    const struct finding_sum new = {.kind = kind, .device = device, .what = what, .where = where};
-    int error = KEY_MAP_ITEM(&s->places, key, s->rows, s->count, s->rows_max, &new, place);
-    *recent = *place;
-    return error;
+    const struct finding_sum new = {
+        .kind = sum->kind, .device = sum->device, .what = sum->what, .where = sum->where};
+    struct key key = {(uint64_t)sum->kind << 32 | sum->device, sum->what, sum->where};
+    return KEY_MAP_ITEM(&s->places, key, s->rows, s->count, s->rows_max, &new, recent);
 }

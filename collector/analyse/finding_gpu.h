@@ -47,7 +47,7 @@ extern const struct finding_kind finding_kinds[FINDING_KINDS];
 /*
  * Evidence by name and place: how often and for how long something was charged to a finding on a
  * device. Memory: 160 bytes a row; FINDING_SUMS_FREE rows and one more for each FINDING_SUM_BYTES
- * of the files, FINDING_SUMS_MAX at most. Rows beyond that lose their place, then their name.
+ * of the files, FINDING_SUMS_MAX at most. Rows beyond that are left out.
  */
 #define FINDING_SUMS_FREE   4096u
 #define FINDING_SUM_BYTES   64u
@@ -77,36 +77,29 @@ struct finding_sums {
 void finding_sums_init(struct finding_sums *s, uint64_t bytes);
 void finding_sums_release(struct finding_sums *s);
 
-/* Finds or adds the row when *recent is not it. Sets *place and *recent to the row + 1, 0 if there
- * is no room. Returns 0 or GPUPROF_NO_MEMORY. */
-int finding_sums_find(struct finding_sums *s, uint32_t kind, uint32_t device, uint64_t what,
-                      uint32_t where, uint32_t *recent, uint32_t *place);
-
-/* Adds `count` items that took `ns` together; the longest began at `at_ns`. Returns 0 or
+/* Finds or adds the row of `sum`; *recent is the row + 1, 0 if there is no room. Returns 0 or
  * GPUPROF_NO_MEMORY. */
-static inline int finding_sums_add(struct finding_sums *s, uint32_t kind, uint32_t device,
-                                   uint64_t what, uint32_t where, uint32_t count, uint64_t ns,
-                                   uint64_t at_ns)
+int finding_sums_find(struct finding_sums *s, const struct finding_sum *sum, uint32_t *recent);
+
+/* Adds to the row of the same keys. Returns 0 or GPUPROF_NO_MEMORY. */
+static inline int finding_sums_add(struct finding_sums *s, const struct finding_sum *sum)
 {
-    uint32_t *recent =
-        &s->recent[(what ^ what >> 8 ^ where ^ device ^ kind << 4) % FINDING_SUMS_RECENT];
-    uint32_t place = *recent;
-    struct finding_sum *row = place ? &s->rows[place - 1] : NULL;
-    if (!row || row->kind != kind || row->device != device || row->what != what ||
-        row->where != where) {
-        int error = finding_sums_find(s, kind, device, what, where, recent, &place);
-        if (error == 0 && !place && where)
-            error = finding_sums_find(s, kind, device, what, 0, recent, &place);
-        if (error < 0 || !place)
+    uint64_t of = sum->what ^ sum->what >> 8 ^ sum->where ^ sum->device ^ sum->kind << 4;
+    uint32_t *recent = &s->recent[of % FINDING_SUMS_RECENT];
+    struct finding_sum *row = *recent ? &s->rows[*recent - 1] : NULL;
+    if (!row || row->kind != sum->kind || row->device != sum->device || row->what != sum->what ||
+        row->where != sum->where) {
+        int error = finding_sums_find(s, sum, recent);
+        if (error < 0 || !*recent)
             return error;
-        row = &s->rows[place - 1];
+        row = &s->rows[*recent - 1];
     }
-    if (ns > row->longest_ns || row->count == 0) {
-        row->longest_ns = ns;
-        row->at_ns = at_ns;
+    if (sum->longest_ns > row->longest_ns || row->count == 0) {
+        row->longest_ns = sum->longest_ns;
+        row->at_ns = sum->at_ns;
     }
-    row->count += count;
-    row->ns += ns;
+    row->count += sum->count;
+    row->ns += sum->ns;
     return 0;
 }
 

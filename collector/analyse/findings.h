@@ -20,12 +20,6 @@
  */
 const char *finding_base(const struct finding *f);
 
-/* Is its share one of the whole time? True for what happens once. */
-static inline bool finding_is_of_all(const struct finding_kind *kind)
-{
-    return kind == &finding_kinds[FINDING_START_UP] || kind == &finding_kinds[FINDING_SLOW_IMPORT];
-}
-
 /* `walk` and `idle` must outlive it. `idle` may be NULL: then do not use findings_consumer and
  * findings_finish. Returns 0 or GPUPROF_NO_MEMORY; call findings_release in both cases. */
 int findings_init(struct findings *f, struct walk *walk, struct idle *idle);

@@ -78,24 +78,12 @@ static void translate(struct part *p, const struct part_numbers *n, uint64_t *wh
     *where = *where ? n->places[*where - 1] : 0;
 }
 
-/* Adds one sum to another. Unknown places, of which a part may have several, become one here. */
-static void add_sum(struct finding_sum *to, const struct finding_sum *sum)
-{
-    if (sum->longest_ns > to->longest_ns || !to->count) {
-        to->longest_ns = sum->longest_ns;
-        to->at_ns = sum->at_ns;
-    }
-    to->count += sum->count;
-    to->ns += sum->ns;
-}
-
 static int finding_part_add(struct combination *c, struct part *p)
 {
     struct findings *f = c->report.findings;
     struct part_numbers *n = &c->numbers[p->index];
     struct found_device charged = {0};
     struct finding_sum sum = {0};
-    uint32_t place = 0, recent = 0;
     for (; part_get_row(p, device_fields, &charged); n->device_count++) {
         uint32_t device = part_device(p, n->device_count);
         if (device < f->gpu.device_count)
@@ -108,10 +96,7 @@ static int finding_part_add(struct combination *c, struct part *p)
         translate(p, n, &sum.what, &sum.where);
         if (p->has_failed)
             return 0;
-        error =
-            finding_sums_find(&f->sums, sum.kind, sum.device, sum.what, sum.where, &recent, &place);
-        if (error == 0 && place)
-            add_sum(&f->sums.rows[place - 1], &sum);
+        error = finding_sums_add(&f->sums, &sum);
     }
     return error;
 }
