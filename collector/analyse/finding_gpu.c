@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/numbers.h"
 #include "error.h"
 #include "record/gpu_record.h"
 
@@ -368,17 +369,13 @@ static void charge_one_stream(struct finding_gpu *g)
 {
     for (uint32_t i = 0; i < g->stream_count; i++) {
         const struct found_stream *s = &g->streams[i];
-        struct found_device *d = &g->devices[s->place];
-        uint64_t *ns = &d->ns[FINDING_ONE_STREAM];
-        if (s->has_kernels && *ns != UINT64_MAX)
-            *ns += s->copies_alone_ns;
-        else if (s->copies_alone_ns)
-            *ns = UINT64_MAX;
+        g->devices[s->place].ns[FINDING_ONE_STREAM] += s->copies_alone_ns;
+        g->devices[s->place].has_copy_stream |= s->copies_alone_ns && !s->has_kernels;
     }
     for (uint32_t i = 0; i < g->device_count; i++) {
+        const struct found_device *d = &g->devices[i];
         uint64_t *ns = &g->devices[i].ns[FINDING_ONE_STREAM];
-        uint64_t compute_ns = g->devices[i].lanes.alone_ns[LANE_COMPUTE];
-        *ns = *ns == UINT64_MAX ? 0 : *ns < compute_ns ? *ns : compute_ns;
+        *ns = d->has_copy_stream ? 0 : min_of(*ns, d->lanes.alone_ns[LANE_COMPUTE]);
     }
 }
 

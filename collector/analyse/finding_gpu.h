@@ -118,6 +118,7 @@ static inline int finding_sums_add(struct finding_sums *s, const struct finding_
 struct found_device {
     struct device_lanes lanes;
     uint64_t ns[FINDING_KINDS]; /* charged to each kind */
+    bool has_copy_stream;       /* a stream copies and runs no kernels */
     struct span_stream exposed; /* communication that other work does not hide entirely */
 };
 
