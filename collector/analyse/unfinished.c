@@ -129,18 +129,6 @@ static uint64_t named_stream(const struct unfinished *u, const struct event *e)
                : 0;
 }
 
-/* Takes a synchronisation that returned, or a query that found all done: earlier work has ended in
- * its stream, or on its device. */
-static void take_sync(struct unfinished *u, const struct event *e)
-{
-    uint64_t handle, stream = named_stream(u, e);
-    if (stream)
-        end_until(&u->streams[stream - 1], e->begin_ns);
-    else if (e->function->does == API_DOES_SYNC && !arg_of(e, ARG_STREAM, &handle) &&
-             !arg_of(e, ARG_EVENT, &handle))
-        u->processes[e->process->index].synced_ns = e->begin_ns;
-}
-
 /* The stream of a call that waits, as above: of its event, if it has one. */
 static uint64_t waited_stream(const struct unfinished *u, const struct event *e)
 {
@@ -154,10 +142,28 @@ static int take_record(struct unfinished *u, const struct event *e)
 {
     uint64_t event, stream = named_stream(u, e);
     struct key key = {e->process->index, arg_of(e, ARG_EVENT, &event) ? event : 0, 0};
+    int error = 0;
+    if (!stream)
+        key_map_remove(&u->events, key);
+    else if ((error = key_map_set_anew(&u->events, key, stream, UNFINISHED_EVENTS_MAX)) == 0) {
+        key.c = 1;
+        error = key_map_set_anew(&u->events, key, e->begin_ns, UNFINISHED_EVENTS_MAX);
+    }
+    return error;
+}
+
+/* Takes a synchronisation that returned, or a query that found all done: earlier work has ended in
+ * its stream, before its event, or on its device. */
+static void take_sync(struct unfinished *u, const struct event *e)
+{
+    uint64_t handle, stream = waited_stream(u, e), at_ns = e->begin_ns;
+    bool has_event = arg_of(e, ARG_EVENT, &handle);
+    if (has_event)
+        at_ns = key_map_get(&u->events, (struct key){e->process->index, handle, 1});
     if (stream)
-        return key_map_set_anew(&u->events, key, stream, UNFINISHED_EVENTS_MAX);
-    key_map_remove(&u->events, key);
-    return 0;
+        end_until(&u->streams[stream - 1], at_ns);
+    else if (e->function->does == API_DOES_SYNC && !has_event && !arg_of(e, ARG_STREAM, &handle))
+        u->processes[e->process->index].synced_ns = at_ns;
 }
 
 /* Takes a call that has waited for long: for a stream, or for all. */

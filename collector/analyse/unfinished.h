@@ -73,7 +73,8 @@ struct unfinished {
     struct walk *walk;
     struct unfinished_process *processes; /* owned, by process index; NULL: none may hang */
     struct key_map streams_of; /* (process, handle, thread + 1 if the handle is the thread's) */
-    struct key_map events; /* (process, event) -> index + 1 of the stream it was last recorded in */
+    struct key_map events; /* (process, event, 0) -> index + 1 of the stream it was last recorded
+                              in, (process, event, 1) -> when */
     struct unfinished_stream *streams; /* owned */
     uint32_t stream_count;
     struct unfinished_launch *launches; /* owned: a ring */
