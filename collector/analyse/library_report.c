@@ -11,6 +11,11 @@
 #include "error.h"
 #include "record/gpu_record.h"
 
+/* Packed state of a collective that only some ranks have reached: their count, and the shortest of
+ * their kernels. */
+#define WAIT_NS_BITS 44
+#define WAIT_NS_MAX  ((1ull << WAIT_NS_BITS) - 1)
+
 /* Flag beside a kind: this is the first captured call of its library call. */
 #define KIND_IS_FIRST (1u << 31)
 
@@ -23,7 +28,10 @@ static const struct sums_info pairs_info = {.keys = {KEY_NUMBER, KEY_PROCESS, KE
 static int library_report_analysis_begin(struct report *r)
 {
     struct library_report *l = r->libraries;
-    *l = (struct library_report){.walk = &r->walk, .sums = &r->sums[ANALYSIS_library_waits_sums]};
+    *l = (struct library_report){.walk = &r->walk,
+                                 .sums = &r->sums[ANALYSIS_library_waits_sums],
+                                 .is_part = r->request.is_part,
+                                 .is_refused = r->request.refused & PART_LIBRARIES};
     sums_init(&l->pairs, &pairs_info, l->walk, NULL);
     l->sums[1].owner = l;
     graph_origins_init(&l->graphs, l->walk);
@@ -34,6 +42,7 @@ static void library_report_analysis_release(struct report *r)
 {
     struct library_report *l = r->libraries;
     sums_release(&l->pairs);
+    key_map_release(&l->waits);
     graph_origins_release(&l->graphs);
 }
 
@@ -75,28 +84,45 @@ static int library_report_credit(struct library_report *l, uint32_t kind,
     return 0;
 }
 
-/* Counts a rank of a collective, by the first kernel of its call. All ranks should make the same
- * call. */
-static int library_report_meet(struct library_report *l, const struct library_node *node,
-                               uint64_t ns)
+/* Stores a collective that waits for ranks. A part must not forget one, since other parts complete
+ * it. */
+static int keep_wait(struct library_report *l, struct key key, uint64_t value)
 {
-    const struct library_kinds *kinds = &l->walk->kinds;
+    if (!l->is_part)
+        return key_map_set_anew(&l->waits, key, value, LIBRARY_WAITS_MAX);
+    int error = key_map_set(&l->waits, key, value);
+    l->has_forgotten |= error == GPUPROF_LIMIT;
+    return error == GPUPROF_LIMIT && !l->is_refused ? 0 : error;
+}
+
+/* Counts a rank of a collective once, at the first kernel of its call. All ranks should make the
+ * same call. */
+static int library_report_meet(struct library_report *l, struct library_node *node, uint64_t ns)
+{
     const struct library_message *m = &node->message;
-    const struct communicator *c =
-        m->communicator ? &kinds->communicators[m->communicator - 1] : NULL;
+    uint32_t ranks = m->communicator ? l->walk->kinds.communicators[m->communicator - 1].ranks : 0;
     int error = 0;
-    if (library_kind(kinds, node->kind)->function->does != API_DOES_COLLECTIVE)
+    if (library_kind(&l->walk->kinds, node->kind)->function->does != API_DOES_COLLECTIVE)
         return 0; /* messages are counted elsewhere */
-    if (!c || c->ranks < 2 || !m->sequence)
+    if (ranks < 2 || ranks >= 1u << (64 - WAIT_NS_BITS) || !m->sequence || node->has_come)
         return 0;
+    node->has_come = true;
     const struct kernel_name *text = library_kind_text(&l->walk->kinds, node->kind, &error);
-    struct sums_row *row =
-        error < 0 ? NULL : sums_row(&l->sums[0], c->id, m->sequence, sums_name_key(text));
+    if (error < 0)
+        return error;
+    struct key key = {m->communicator, m->sequence, (uintptr_t)text};
+    uint64_t value = key_map_get(&l->waits, key);
+    uint64_t seen = (value >> WAIT_NS_BITS) + 1;
+    if (value && (value & WAIT_NS_MAX) < ns)
+        ns = value & WAIT_NS_MAX;
+    if (seen < ranks)
+        return keep_wait(l, key, seen << WAIT_NS_BITS | (ns < WAIT_NS_MAX ? ns : WAIT_NS_MAX));
+    key_map_remove(&l->waits, key);
+    struct sums_row *row = library_report_row_of(l, node->kind);
     if (!row)
         return GPUPROF_NO_MEMORY;
-    row->values[WAIT_SEEN]++;
-    row->values[WAIT_RANKS] = c->ranks;
-    row->values[WAIT_NS] = ns < row->values[WAIT_NS] ? ns : row->values[WAIT_NS];
+    row->values[LIBRARY_BUS_CALLS]++;
+    row->values[LIBRARY_BUS_NS] += ns;
     return 0;
 }
 
@@ -113,7 +139,6 @@ static __attribute__((noinline)) int credit_calls(struct library_report *l, cons
         bool is_first = !node->has_work;
         node->has_work = true;
         if (number == s->call.library && e->record->type == RECORD_KERNEL &&
-            s->call.flags & CORRELATION_COLLECTIVE &&
             (error = library_report_meet(l, node, ns)) < 0)
             return error;
         number = node->parent;
@@ -277,6 +302,24 @@ static int find_tensor_use(struct library_report *l)
     return 0;
 }
 
+/* Stores the collectives that ranks of other parts may still reach. */
+static int report_waits(struct library_report *l)
+{
+    for (uint32_t i = 0; l->is_part && i < l->waits.slot_count; i++) {
+        const struct key_slot *slot = &l->waits.slots[i];
+        if (!slot->value)
+            continue;
+        const struct communicator *c = &l->walk->kinds.communicators[slot->key.a - 1];
+        const uint64_t values[] = {slot->value >> WAIT_NS_BITS, c->ranks,
+                                   slot->value & WAIT_NS_MAX};
+        int error =
+            sums_row_add(&l->sums[0], (struct key){c->id, slot->key.b, slot->key.c}, values);
+        if (error < 0)
+            return error;
+    }
+    return 0;
+}
+
 static int library_report_end(void *context)
 {
     struct library_report *l = context;
@@ -289,6 +332,7 @@ static int library_report_end(void *context)
                   l->sums[1].count >= l->sums[1].rows_max;
     error = error < 0 ? error : find_tensor_use(l);
     error = error < 0 ? error : sums_remake(&l->sums[1], library_report_name_row, l);
+    error = error < 0 ? error : report_waits(l);
     error = error < 0 ? error : sums_row_add(&l->sums[1], (struct key){0}, all);
     for (unsigned i = 0; i < 2 && error == 0; i++)
         error = sums_finish(&l->sums[i]);

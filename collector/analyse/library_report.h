@@ -9,8 +9,8 @@
  * for the last to arrive. It needs all ranks in the recording, as in nccl-tests' PERFORMANCE.md.
  *
  * Memory: 250 bytes a kind of call (library_calls.h) and device, KINDS_MAX at most; 150 bytes a
- * kernel of one, LIBRARY_PAIRS_MAX at most, beyond which the use of tensor cores is not known; 150
- * bytes a collective. The bandwidth is that of the first LIBRARY_WAITS_MAX collectives.
+ * kernel of one, LIBRARY_PAIRS_MAX at most, beyond which the use of tensor cores is not known; 8
+ * MiB for collectives that still lack ranks; 64 MiB for those of a part that wait for other parts.
  */
 #ifndef GPUPROF_COLLECTOR_LIBRARY_REPORT_H
 #define GPUPROF_COLLECTOR_LIBRARY_REPORT_H
@@ -21,7 +21,7 @@
 #include "resolve/kernel_class.h"
 
 #define LIBRARY_PAIRS_MAX (1u << 18)
-#define LIBRARY_WAITS_MAX (1u << 18)
+#define LIBRARY_WAITS_MAX (1u << 17)
 
 /* The values of a row: sums ... */
 enum library_value {
@@ -59,18 +59,19 @@ enum library_value {
     LIBRARY_VALUES
 };
 
-/* The values of a collective in library_waits_sums. */
-enum { WAIT_SEEN, WAIT_RANKS, WAIT_NS }; /* ranks that came, and are expected; shortest kernel */
-
 struct library_report {
     struct walk *walk;
     struct sums *sums; /* library_waits_sums and library_sums; during the walk the latter's rows are
                           keyed by kind, process and device + 1 */
     struct sums pairs; /* time of kernels by kind of call; kind 0: no call */
+    struct key_map waits; /* (communicator, sequence, text of the kind) -> ranks and ns, packed */
     struct graph_origins graphs;
-    bool has_more;   /* rows were dropped for lack of room */
-    uint64_t all_ns; /* of all work */
-    uint64_t own_ns; /* of work of a library's call */
+    bool is_part;       /* collectives that wait for other ranks go into a part */
+    bool is_refused;    /* forgotten collectives end the walk with an error */
+    bool has_forgotten; /* collectives that wait for other parts were dropped for lack of room */
+    bool has_more;      /* rows were dropped for lack of room */
+    uint64_t all_ns;    /* of all work */
+    uint64_t own_ns;    /* of work of a library's call */
 };
 
 #endif

@@ -44,12 +44,9 @@ static const struct column columns[COLUMNS] = {
     [FUNCTION] = {"function", .shows = SHOWS_KEY, .of = FUNCTION_NAME,
                   .doc = "the function that was called"},
     [LIBRARY] = {"library", .doc = "the library that it belongs to"},
-    [M] = {"m", .type = COLUMN_COUNT, .shows = SHOWS_VALUE, .of = LIBRARY_M, .only = LIBRARY_M,
-           .doc = "rows of the product"},
-    [N] = {"n", .type = COLUMN_COUNT, .shows = SHOWS_VALUE, .of = LIBRARY_N, .only = LIBRARY_N,
-           .doc = "columns of the product"},
-    [K] = {"k", .type = COLUMN_COUNT, .shows = SHOWS_VALUE, .of = LIBRARY_K, .only = LIBRARY_K,
-           .doc = "the inner size of the product"},
+    [M] = {"m", .type = COLUMN_COUNT, .doc = "rows of the product"},
+    [N] = {"n", .type = COLUMN_COUNT, .doc = "columns of the product"},
+    [K] = {"k", .type = COLUMN_COUNT, .doc = "the inner size of the product"},
     [BATCH] = {"batch", .type = COLUMN_COUNT, .shows = SHOWS_VALUE, .of = LIBRARY_BATCH,
                .only = LIBRARY_BATCH, .doc = "products, or calls, in one call"},
     [TYPE] = {"type", .doc = "the data type of the factors, or of the message"},
@@ -159,6 +156,14 @@ static double bus_of(const char *name, const uint64_t *v)
 
 /* ---- cells ----------------------------------------------------------------------------------- */
 
+/* A size that a program computed wrongly can be negative. */
+static struct cell size_cell(uint64_t size)
+{
+    return !size              ? (struct cell){0}
+           : size > INT64_MAX ? cell_real((double)(int64_t)size)
+                              : cell_number(size);
+}
+
 static struct cell positive(double real)
 {
     return real > 0 ? cell_real(real) : (struct cell){0};
@@ -193,6 +198,9 @@ static void library_table_fill(const struct sums *s, const struct sums_row *row,
     const char *type = cuda_type_text((uint8_t)v[LIBRARY_TYPE]);
     double bus = name ? bus_of(name, v) : 0;
     cells[LIBRARY] = cell_text(api_domain_name((uint8_t)v[LIBRARY_DOMAIN]));
+    cells[M] = size_cell(v[LIBRARY_M]);
+    cells[N] = size_cell(v[LIBRARY_N]);
+    cells[K] = size_cell(v[LIBRARY_K]);
     if (type)
         cells[TYPE] = cell_text(type);
     if (!v[LIBRARY_ERRORS] && format != FORMAT_JSON)
@@ -252,9 +260,11 @@ const struct sums_info library_sums = {
               .text_before = say_shares, .json_before = say_shares_json},
 };
 
-/* ---- collectives ----------------------------------------------------------------------------- */
+/* ---- incomplete collectives, in parts only --------------------------------------------------- */
 
-/* Adds complete collectives to their calls. The others stay, which other parts may complete. */
+enum { SEEN, RANKS, NS };
+
+/* The shortest kernel is known once all ranks are there. */
 static int complete_waits(struct sums *s)
 {
     struct sums *calls = s + 1;
@@ -263,13 +273,12 @@ static int complete_waits(struct sums *s)
     for (uint32_t i = 0; error == 0 && i < calls->count; i++)
         error = key_map_set(&places, (struct key){calls->rows[i].keys[TEXT], 0, 0}, i + 1);
     for (uint32_t i = 0; error == 0 && i < s->count; i++) {
-        uint64_t *wait = s->rows[i].values;
-        uint64_t place = key_map_get(&places, (struct key){s->rows[i].keys[2], 0, 0});
-        if (!place || wait[WAIT_SEEN] < wait[WAIT_RANKS])
+        const struct sums_row *wait = &s->rows[i];
+        uint64_t place = key_map_get(&places, (struct key){wait->keys[2], 0, 0});
+        if (!place || wait->values[SEEN] < wait->values[RANKS])
             continue;
         calls->rows[place - 1].values[LIBRARY_BUS_CALLS]++;
-        calls->rows[place - 1].values[LIBRARY_BUS_NS] += wait[WAIT_NS];
-        wait[WAIT_SEEN] = 0;
+        calls->rows[place - 1].values[LIBRARY_BUS_NS] += wait->values[NS];
     }
     key_map_release(&places);
     return error;
@@ -278,7 +287,6 @@ static int complete_waits(struct sums *s)
 const struct sums_info library_waits_sums = {
     .keys = {KEY_NUMBER, KEY_NUMBER, KEY_TEXT},
     .values = {JOIN_ADD, JOIN_MOST, JOIN_LEAST},
-    .rows_max = LIBRARY_WAITS_MAX,
     .parts = REPORT_LIBRARIES,
     .complete = complete_waits,
     .table = {SUMS_TABLE, .name = ""},

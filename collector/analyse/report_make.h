@@ -24,9 +24,10 @@ struct selection;
 enum part_missing {
     PART_HANGS = 1,       /* calls that had not returned, and unfinished work */
     PART_COLLECTIVES = 2, /* collectives that some ranks did not call, or called differently */
-    PART_COUNTERS = 4,    /* counters and energy of devices */
-    PART_MEMORY = 8,      /* a memory problem */
-    PART_ALL = 15,
+    PART_LIBRARIES = 4,   /* more collectives than a part holds */
+    PART_COUNTERS = 8,    /* counters and energy of devices */
+    PART_MEMORY = 16,     /* a memory problem */
+    PART_ALL = 31,
     PART_OVERVIEW = PART_HANGS | PART_COUNTERS | PART_MEMORY /* those in the JSON's overview */
 };
 

@@ -25,6 +25,7 @@ unsigned part_report_needs(const struct table_info *info)
                 {&open_calls_table, 1, PART_HANGS},
                 {&unfinished_table, 1, PART_HANGS},
                 {&collectives_table, 1, PART_COLLECTIVES},
+                {&library_sums.table, 1, PART_LIBRARIES},
                 {device_tables, DEVICE_TABLES, PART_COUNTERS},
                 {&energy_table, 1, PART_COUNTERS}};
     for (unsigned i = 0; i < sizeof list / sizeof list[0]; i++)
@@ -35,9 +36,9 @@ unsigned part_report_needs(const struct table_info *info)
 
 const char *part_report_missing(unsigned missing, char text[static PART_MISSING_BYTES])
 {
-    static const char *const words[] = {"hangs", "collectives that differ, or did not end",
-                                        "counters and energy of devices",
-                                        "memory problems (also in 'gpuprof memory')"};
+    static const char *const words[] = {
+        "hangs", "collectives that differ, or did not end", "more collectives than a part keeps",
+        "counters and energy of devices", "memory problems (also in 'gpuprof memory')"};
     size_t length = 0;
     text[0] = '\0';
     for (unsigned i = 0; i < sizeof words / sizeof words[0]; i++)
@@ -53,6 +54,7 @@ static unsigned find_missing(const struct report *r)
     const struct hang *h = &r->hang;
     unsigned missing = h->open.total || h->unfinished.row_count || h->quiet.count ? PART_HANGS : 0;
     missing |= collective_part_is_doubtful(h) ? PART_COLLECTIVES : 0;
+    missing |= r->libraries && r->libraries->has_forgotten ? PART_LIBRARIES : 0;
     missing |= r->devices->count || r->devices->missing_reason_count || r->energy->count
                    ? PART_COUNTERS
                    : 0;

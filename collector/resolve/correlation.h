@@ -4,12 +4,12 @@
  * looked up, in the order of time. If several calls have one id (a driver call inside a runtime
  * call), the outermost is returned. If an id (32 bits) was used twice, the newest call is returned.
  *
- * A table of ids finds the last one to two times CORRELATION_RUN calls; with more than 8 processes,
+ * A table of ids finds the last one to two times CORRELATION_RUN calls; with more than 4 processes,
  * so many times CORRELATION_AHEAD. They fit into a processor's second cache. Calls that leave this
  * buffer are forgotten, unless work may still arrive for them: launches and copies without work so
  * far, graph launches, and links. These are sorted and stored; beyond CORRELATION_RUN of them, in
  * runs in a spool (spool.h). Memory is bounded by 0.8 MB of calls, 0.6 MB for the table and 0.4 MB
- * for stored calls (or 170 KB a process for all of it, CORRELATION_RUN_MAX times 170 bytes at
+ * for stored calls (or 340 KB a process for all of it, CORRELATION_RUN_MAX times 170 bytes at
  * most), the spool's 4 MiB and 40 bytes a run.
  */
 #ifndef GPUPROF_COLLECTOR_CORRELATION_H
@@ -22,7 +22,7 @@
 
 #define CORRELATION_RUN     (1u << 13) /* entries sorted at a time, */
 #define CORRELATION_SLOTS   (1u << 17) /* least size of the table: ids of processes cross there */
-#define CORRELATION_AHEAD   1024 /* or this many for each process, as launches run ahead of work, */
+#define CORRELATION_AHEAD   2048 /* or this many for each process, as launches run ahead of work, */
 #define CORRELATION_RUN_MAX (1u << 20) /* and at most */
 #define CORRELATION_LINKS   4          /* links followed from one GPU record */
 #define CORRELATION_SAME    64         /* calls in one slot of the table that are compared */

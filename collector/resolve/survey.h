@@ -69,8 +69,9 @@ struct op_node {
 /* A library call in which a CUDA call was made, likewise. */
 struct library_node {
     uint32_t kind : 30;    /* library_calls.h */
-    uint32_t has_work : 1; /* for its user */
-    uint32_t parent;       /* number of the library call around it; 0: none */
+    uint32_t has_work : 1; /* for its user, and so is has_come: its rank has arrived */
+    uint32_t has_come : 1;
+    uint32_t parent; /* number of the library call around it; 0: none */
     struct library_message message;
 };
 

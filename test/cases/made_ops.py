@@ -112,7 +112,7 @@ class Recording:
         return self.calls
 
     def launch(self, ns, name="kernel", thread=MAIN, device=0):
-        self.kernel(name, ns, self.call("cudaLaunchKernel", [0] * 7, thread=thread), device=device)
+        self.kernel(name, ns, self.call("cudaLaunchKernel", [0], thread=thread), device=device)
 
     def device(self, name, number=0):
         self.add(DEVICE, TYPES["device"], [number, 9, 0], name)

@@ -566,7 +566,7 @@ def test_what_computes_nothing(report, run_verb, tmp_path):
     made.gemm(64, 8, 8, ns=1000)
     rows = report(made)[0]["library"]
     assert {row.get("m"): row.get("flops") for row in rows} == \
-        {2**64 - 1: None, 16: None, 32: None, 64: 2 * 64 * 8 * 8}
+        {-1: None, 16: None, 32: None, 64: 2 * 64 * 8 * 8}
     assert any(" -1x8x8 " in row["name"] for row in rows)
     run_verb("merge", tmp_path / "data", "-o", tmp_path / "trace.json")
     events = json.loads((tmp_path / "trace.json").read_text(encoding="utf-8"))["traceEvents"]
