@@ -144,6 +144,11 @@ static void findings_weigh(const struct findings *f, struct finding *found, uint
     found->device = device->device;
 }
 
+static bool communicates(const struct idle_device *d)
+{
+    return d->parts[IDLE_COMMUNICATING] || d->causes[IDLE_COMMUNICATION];
+}
+
 /* Weighs how long the other communicating devices wait for each process, on average. The share is
  * of the longest time of one: that of the late one may be shorter. `waits`: zeros, by process
  * index. */
@@ -154,19 +159,20 @@ static void weigh_ranks(const struct findings *f, struct finding *found, uint32_
     struct judged_time longest = {0};
     for (uint32_t i = 0; i < f->idle->device_count; i++) {
         struct judged_time own = judged_time_of(f->walk, &f->idle->devices[i]);
-        bool communicates = f->idle->devices[i].parts[IDLE_COMMUNICATING] ||
-                            f->idle->devices[i].causes[IDLE_COMMUNICATION];
-        count += communicates;
-        longest = communicates && own.window_ns > longest.window_ns ? own : longest;
+        bool counts = communicates(&f->idle->devices[i]);
+        count += counts;
+        longest = counts && own.window_ns > longest.window_ns ? own : longest;
     }
     for (uint32_t i = 0; i < f->idle->rows.count; i++) {
         const struct idle_row *row = &f->idle->rows.list[i];
         if (row->cause == IDLE_COMMUNICATION && row->place.kind == IDLE_WORD_DEVICE)
             waits[(uint32_t)row->place.word] += row->ns;
     }
-    for (uint32_t i = 0; count > 1 && i < f->idle->device_count; i++) {
+    for (uint32_t i = 0; i < f->idle->device_count; i++) {
         uint32_t process = f->idle->devices[i].process->index;
-        findings_weigh(f, found, worst, i, waits[process] / (count - 1), longest);
+        uint32_t waiting = count - communicates(&f->idle->devices[i]);
+        if (waiting)
+            findings_weigh(f, found, worst, i, waits[process] / waiting, longest);
         waits[process] = 0; /* count each process once */
     }
 }

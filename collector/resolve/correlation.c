@@ -123,9 +123,7 @@ static int make_buffer(struct correlation *c)
     c->slot_mask = (2 * size > CORRELATION_SLOTS ? 2 * size : CORRELATION_SLOTS) - 1;
     c->buffer = malloc(size * sizeof *c->buffer);
     c->next = malloc(size * sizeof *c->next);
-    c->slots = malloc((c->slot_mask + 1ull) * sizeof *c->slots);
-    for (uint32_t i = 0; c->slots && i <= c->slot_mask; i++)
-        c->slots[i] = c->added; /* no call yet */
+    c->slots = calloc(c->slot_mask + 1ull, sizeof *c->slots); /* 0: no call, or it is compared */
     return c->buffer && c->next && c->slots ? 0 : GPUPROF_NO_MEMORY;
 }
 

@@ -179,6 +179,17 @@ static const char *identifier_of(const char *text, size_t *length)
     }
 }
 
+/* Compares the kernel's "_Z5scalePf" with the host's, "_ZL5scalePf" if it is static. */
+static bool same_mangled(const char *host, const char *kernel)
+{
+    for (; *host && *host != '.'; host++)
+        if (*host == *kernel)
+            kernel++;
+        else if (*host != 'L')
+            return false;
+    return !*kernel || *kernel == '(';
+}
+
 /* Returns true if the mangled name contains the identifier. */
 static bool has_identifier(const char *mangled, const char *name, size_t length)
 {
@@ -197,7 +208,8 @@ static bool is_host_side(const struct kernel_name *function, const char *kernel)
     const char *name = identifier_of(function->shown, &length);
     if (!begins(kernel, MANGLED)) /* from a template's wrapper */
         return length && strncmp(kernel, name, length) == 0 && strchr("<(", kernel[length]);
-    return has_identifier(kernel, name, length);
+    return begins(function->raw, MANGLED) ? same_mangled(function->raw, kernel)
+                                          : has_identifier(kernel, name, length);
 }
 
 static bool is_of_headers(const char *path)

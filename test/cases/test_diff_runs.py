@@ -105,7 +105,7 @@ def test_steps_that_are_not_there(make_records, run_collector):
         result = run_collector(*words, "--step-range=step *")
         assert result.returncode == USAGE and result.stdout == "" and result.stderr == (
             f"gpuprof: {words[0]}: --step-range: no range or label is named 'step *'; the "
-            "names are 'load', 'train *', 'save it', 'validate'\n")
+            "names are 'train *', 'load', 'validate', 'save it'\n")
         result = run_collector(*words, "--step-range=save it")
         assert result.returncode == USAGE and \
             "no such step was recorded from start to end" in result.stderr

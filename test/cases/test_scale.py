@@ -5,6 +5,7 @@ import pytest
 import toolchain
 
 MARGIN_KIB = 512  # what the allocator and the page cache's readahead make of it
+SPOOL_KIB = 4096  # a report of few events does not fill what it keeps in memory before a file
 
 
 def peak_kib(collector, verb, folder):
@@ -23,4 +24,5 @@ def test_peak_is_that_of_a_tenth(collector, make_gpu, verb, millions):
         millions = 2
     small = peak_kib(collector, verb, make_gpu("bench", millions * 50_000, name="small"))
     large = peak_kib(collector, verb, make_gpu("bench", millions * 500_000, name="large"))
-    assert large < 1.1 * small + MARGIN_KIB, (small, large)
+    spool = SPOOL_KIB if verb == ("report",) and millions < 100 else 0
+    assert large < 1.1 * small + MARGIN_KIB + spool, (small, large)

@@ -155,7 +155,7 @@ static void one_row_has_the_rest(void **state)
     for (uint64_t i = 0; i < 2; i++)
         add(&b, sums_text(&b.sums, "x"), 6 + 3 * i, 1, 5, "b");
     combine(&a, &b, &both);
-    assert_int_equal(both.sums.count, 4); /* the row of others counts, too */
+    assert_int_equal(both.sums.count, 4);               /* the row of others counts, too */
     const struct sums_row *others = &both.sums.rows[0]; /* it has most */
     assert_string_equal(sums_name(&both.sums, others, TEXT, text), "(others)");
     assert_null(sums_name(&both.sums, others, NUMBER, text));
