@@ -86,41 +86,15 @@ int idle_ranks_kernel(struct idle_ranks *r, const struct slice *s, uint32_t devi
     struct rank_sequence *of = &r->list[sequence - 1];
     of->ranks = of->ranks ? of->ranks : what.ranks;
     of->is_numbered |= what.number != 0;
-    return span_put(&r->spool, &of->kernels, &kernel, kernel_kind);
+    return span_put(&r->spool, &of->kernels.spans, &kernel, kernel_kind);
 }
 
 int idle_ranks_alone(struct idle_ranks *r, uint32_t device, uint64_t begin_ns, uint64_t end_ns)
 {
     struct ranked_device *on = idle_ranks_device(r, device);
     const struct span span = {.begin_ns = begin_ns, .end_ns = end_ns};
-    return on ? span_put(&r->spool, &on->alone, &span, (struct span_kind){0}) : GPUPROF_NO_MEMORY;
-}
-
-/* Translates a number of a part. */
-static void mean(uint64_t *number, const uint32_t *list, uint32_t count, bool *has_failed)
-{
-    *has_failed |= *number >= count;
-    *number = *number < count ? list[*number] : 0;
-}
-
-int idle_ranks_copy(struct idle_ranks *r, struct span_stream *to, const struct packed_spans *from,
-                    const struct rank_numbers *n, bool *has_failed)
-{
-    struct span_kind kind = n ? kernel_kind : (struct span_kind){0};
-    struct span_reader reader;
-    int error = 0, more = 1;
-    span_reader_init_packed(&reader, from);
-    while (error == 0 && (more = span_next(&reader, kind)) > 0) {
-        struct span span = reader.span;
-        if (n) {
-            mean(&span.numbers[KERNEL_KIND], n->kinds, n->kind_count, has_failed);
-            mean(&span.numbers[KERNEL_IDLE_PLACE], n->places, n->place_count, has_failed);
-            mean(&span.numbers[KERNEL_WORK_PLACE], n->places, n->place_count, has_failed);
-        }
-        error = span_put(&r->spool, to, &span, kind);
-    }
-    *has_failed |= reader.has_failed;
-    return more < 0 ? more : error;
+    return on ? span_put(&r->spool, &on->alone.spans, &span, (struct span_kind){0})
+              : GPUPROF_NO_MEMORY;
 }
 
 /* ---- after the last kernel: who met ---------------------------------------------------------- */
@@ -152,6 +126,21 @@ struct telling {
     struct rank_waits waits;
     bool leaves_out;
 };
+
+static void open_reader(struct idle_ranks *r, struct span_reader *reader,
+                        const struct rank_spans *s)
+{
+    if (s->packed.in)
+        span_reader_init_packed(reader, &s->packed);
+    else
+        span_reader_init(reader, &r->spool, &s->spans);
+}
+
+static void close_reader(const struct span_reader *reader, const struct rank_spans *s)
+{
+    if (s->numbers)
+        s->numbers->has_failed |= reader->has_failed;
+}
 
 /* Orders members by communicator, or by job and name. < 0, 0, > 0. */
 static int compare_groups(const struct member *a, const struct member *b)
@@ -231,23 +220,35 @@ static enum match match_of(const struct member *members, uint32_t count, enum ra
     for (uint32_t i = 0; i < count; i++) {
         const struct rank_sequence *s = members[i].sequence;
         is_numbered &= s->is_numbered;
-        has_as_many &= s->kernels.count == members[0].sequence->kernels.count;
+        has_as_many &= s->kernels.spans.count == members[0].sequence->kernels.spans.count;
         is_one_clock &= members[i].device->host == members[0].device->host;
     }
     *otherwise = is_numbered || has_as_many ? RANK_MISS_TIME : RANK_MISS_NUMBER;
     return is_numbered ? BY_NUMBER : has_as_many || !is_one_clock ? BY_COUNT : BY_TIME;
 }
 
+static uint32_t meant(struct rank_numbers *n, const uint32_t *list, uint32_t count, uint64_t number)
+{
+    n->has_failed |= number >= count;
+    return number < count ? list[number] : 0;
+}
+
 static struct rank_kernel kernel_of(const struct comer *c)
 {
     const uint64_t *numbers = c->kernel.numbers;
-    return (struct rank_kernel){.begin_ns = c->kernel.begin_ns,
-                                .end_ns = c->kernel.end_ns,
-                                .facts = {.idle_ns = numbers[KERNEL_IDLE_NS],
-                                          .idle_place = (uint32_t)numbers[KERNEL_IDLE_PLACE],
-                                          .work_place = (uint32_t)numbers[KERNEL_WORK_PLACE],
-                                          .kind = (uint32_t)numbers[KERNEL_KIND],
-                                          .is_filtered = numbers[KERNEL_KIND] & KERNEL_FILTERED}};
+    struct rank_numbers *n = c->sequence->kernels.numbers;
+    struct rank_kernel_facts f = {.idle_ns = numbers[KERNEL_IDLE_NS],
+                                  .idle_place = (uint32_t)numbers[KERNEL_IDLE_PLACE],
+                                  .work_place = (uint32_t)numbers[KERNEL_WORK_PLACE],
+                                  .kind = (uint32_t)numbers[KERNEL_KIND],
+                                  .is_filtered = numbers[KERNEL_KIND] & KERNEL_FILTERED};
+    if (n) { /* parts have no selection, so no kind has the flag */
+        f.is_filtered = false;
+        f.kind = meant(n, n->kinds, n->kind_count, numbers[KERNEL_KIND]);
+        f.idle_place = meant(n, n->places, n->place_count, numbers[KERNEL_IDLE_PLACE]);
+        f.work_place = meant(n, n->places, n->place_count, numbers[KERNEL_WORK_PLACE]);
+    }
+    return (struct rank_kernel){c->kernel.begin_ns, c->kernel.end_ns, f};
 }
 
 /* Collects the kernels of a collective; m->count is their number. */
@@ -381,7 +382,7 @@ static int report_group(struct telling *t, const struct member *members, uint32_
         struct comer *c = &all[i];
         c->sequence = members[i].sequence;
         c->loses = members[i].device->loses_work;
-        span_reader_init(&c->ahead, &t->ranks->spool, &c->sequence->kernels);
+        open_reader(t->ranks, &c->ahead, &c->sequence->kernels);
         int more = span_next(&c->ahead, kernel_kind);
         error = more > 0 ? idle_ranks_look(c, by) : more;
         if (more > 0)
@@ -391,6 +392,9 @@ static int report_group(struct telling *t, const struct member *members, uint32_
     t->ranks->lacks_some |= is_short;
     if (error == 0)
         error = report_comers(t, comers, there, by, is_short, otherwise);
+    for (uint32_t i = 0; all && i < count; i++)
+        if (all[i].sequence)
+            close_reader(&all[i].ahead, &all[i].sequence->kernels);
     free(comers);
     free(all);
     return error;
@@ -427,9 +431,11 @@ int idle_ranks_report(struct idle_ranks *r, const struct rank_device *devices,
     if (error == 0)
         error = report_meetings(&t, devices);
     for (uint32_t i = 0; i < device_count && i < r->device_count && error == 0; i++) {
-        struct span_reader alone;
-        span_reader_init(&alone, &r->spool, &r->devices[i].alone);
-        error = rank_waits_report(&t.waits, i, &alone, l->waited, l->context);
+        const struct rank_spans *alone = &r->devices[i].alone;
+        struct span_reader reader;
+        open_reader(r, &reader, alone);
+        error = rank_waits_report(&t.waits, i, &reader, l->waited, l->context);
+        close_reader(&reader, alone);
     }
     rank_waits_release(&t.waits);
     return error;

@@ -23,13 +23,22 @@
 struct rank_numbers {
     uint32_t *kinds, *places; /* owned by the holder of this struct */
     uint32_t kind_count, place_count;
+    bool has_failed; /* a number is unknown, or kernels are malformed */
+};
+
+/* Kernels, or times of a device, in order. Those of a part are read where they are: copying them
+ * takes as long as the rest of a table that comes from parts. */
+struct rank_spans {
+    struct span_stream spans;
+    struct packed_spans packed;   /* of a part; if .in is NULL they are in the spool */
+    struct rank_numbers *numbers; /* a view; NULL: numbers are this process's own */
 };
 
 /* The kernels of a communicator or name on a device, in order. */
 struct rank_sequence {
     uint64_t communicator; /* 0: identified by name */
     const char *name;      /* a view */
-    struct span_stream kernels;
+    struct rank_spans kernels;
     uint32_t device;
     uint32_t ranks;   /* size of its communicator; 0: not known */
     bool is_numbered; /* some kernels have a number */
@@ -50,8 +59,8 @@ struct rank_kernel {
 };
 
 struct ranked_device {
-    struct span_stream alone; /* the times in which nothing else ran */
-    uint64_t kernels;         /* communication kernels so far */
+    struct rank_spans alone; /* the times in which nothing else ran */
+    uint64_t kernels;        /* communication kernels so far */
 };
 
 struct idle_ranks {
@@ -78,11 +87,6 @@ int idle_ranks_sequence(struct idle_ranks *r, uint32_t device, uint64_t communic
 
 /* The state of the device, created if new. NULL if out of memory. */
 struct ranked_device *idle_ranks_device(struct idle_ranks *r, uint32_t device);
-
-/* Appends a part's kernels with these numbers, or (NULL) its times of a device. Sets *has_failed if
- * they are malformed or a number is unknown. 0 or an error. */
-int idle_ranks_copy(struct idle_ranks *r, struct span_stream *to, const struct packed_spans *from,
-                    const struct rank_numbers *n, bool *has_failed);
 
 /* Adds a time in which nothing else ran on the device. Call in time order. 0 or an error. */
 int idle_ranks_alone(struct idle_ranks *r, uint32_t device, uint64_t begin_ns, uint64_t end_ns);

@@ -200,12 +200,12 @@ static int idle_part_put(struct report *r, struct part *p)
     struct idle_ranks *ranks = &d->ranks;
     for (uint32_t i = 0; i < ranks->count && error == 0; i++) {
         part_put_row(p, sequence_fields, &ranks->list[i]);
-        error = part_put_spans(p, &ranks->spool, &ranks->list[i].kernels);
+        error = part_put_spans(p, &ranks->spool, &ranks->list[i].kernels.spans);
     }
     part_put_end(p);
     for (uint32_t i = 0; i < d->device_count && error == 0; i++) {
         const struct ranked_device *device = idle_ranks_device(ranks, i);
-        error = device ? part_put_spans(p, &ranks->spool, &device->alone) : GPUPROF_NO_MEMORY;
+        error = device ? part_put_spans(p, &ranks->spool, &device->alone.spans) : GPUPROF_NO_MEMORY;
     }
     return error;
 }
@@ -269,23 +269,23 @@ static int add_rows(struct combination *c, struct part *p, struct idle *d)
     return error;
 }
 
-static int add_spans(struct part *p, struct idle_ranks *ranks, struct span_stream *to,
-                     const struct rank_numbers *n)
+static struct rank_spans get_spans(struct part *p, struct rank_numbers *n)
 {
-    struct packed_spans spans;
-    part_get_spans(p, &spans);
-    return p->has_failed ? 0 : idle_ranks_copy(ranks, to, &spans, n, &p->has_failed);
+    struct rank_spans s = {.numbers = n};
+    part_get_spans(p, &s.packed);
+    s.spans.count = s.packed.count;
+    return s;
 }
 
-static int add_sequences(struct part *p, struct idle_ranks *ranks, const struct rank_numbers *n)
+static int add_sequences(struct part *p, struct idle_ranks *ranks, struct rank_numbers *n)
 {
     struct rank_sequence s = {0};
     int error = 0;
     for (; error == 0 && part_get_row(p, sequence_fields, &s); s = (struct rank_sequence){0}) {
         uint32_t place = 0;
-        error = add_spans(p, ranks, &s.kernels, n);
-        if (error < 0 || p->has_failed)
-            return error;
+        s.kernels = get_spans(p, n);
+        if (p->has_failed)
+            return 0;
         error = idle_ranks_sequence(ranks, s.device, s.communicator, s.name,
                                     s.communicator ? s.communicator : (uintptr_t)s.name, &place);
         if (place)
@@ -297,26 +297,28 @@ static int add_sequences(struct part *p, struct idle_ranks *ranks, const struct 
 static int idle_part_add(struct combination *c, struct part *p)
 {
     struct idle *d = c->report.idle;
-    struct rank_numbers n = {0};
-    int error = part_texts(c, p, &n.kinds, &n.kind_count, add_kind);
+    struct rank_numbers *n = &c->numbers[p->index].ranks;
+    int error = part_texts(c, p, &n->kinds, &n->kind_count, add_kind);
     if (error == 0)
-        error = add_places(p, &d->arrivals.places, &n);
+        error = add_places(p, &d->arrivals.places, n);
     if (error == 0)
         error = add_rows(c, p, d);
     if (error == 0)
-        error = add_sequences(p, &d->ranks, &n);
+        error = add_sequences(p, &d->ranks, n);
     for (uint32_t i = 0; i < p->device_count && error == 0 && !p->has_failed; i++) {
         struct ranked_device *device = idle_ranks_device(&d->ranks, p->devices[i]);
-        error = device ? add_spans(p, &d->ranks, &device->alone, NULL) : GPUPROF_NO_MEMORY;
+        error = device ? 0 : GPUPROF_NO_MEMORY;
+        if (device)
+            device->alone = get_spans(p, n);
     }
-    free(n.kinds);
-    free(n.places);
     return error;
 }
 
 static int idle_part_end(struct combination *c)
 {
     int error = c->rec.count < 2 ? 0 : idle_waits_charge(c->report.idle);
+    for (uint32_t i = 0; i < c->part_count; i++)
+        c->parts[i].has_failed |= c->numbers[i].ranks.has_failed;
     return error == 0 ? idle_finish(c->report.idle) : error;
 }
 

@@ -323,6 +323,8 @@ void combination_release(struct combination *c)
     for (uint32_t i = 0; i < c->part_count; i++) {
         free(c->numbers[i].names);
         free(c->numbers[i].places);
+        free(c->numbers[i].ranks.kinds);
+        free(c->numbers[i].ranks.places);
         part_release(&c->parts[i]);
     }
     for (uint32_t i = 0; i < c->place_count; i++)

@@ -50,6 +50,7 @@ struct combination {
 struct part_numbers {
     uint32_t *names, *places; /* of findings; 0: not known */
     uint32_t name_count, place_count, device_count;
+    struct rank_numbers ranks;
 };
 
 /* Facts about a process that come from the event walk. */
