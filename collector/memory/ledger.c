@@ -8,8 +8,7 @@
 #include "error.h"
 #include "record/gpu_record.h"
 
-#define POOLED        (1ull << 32) /* a flag in `reported` */
-#define OUT_OF_MEMORY 2            /* of the runtime and the driver */
+#define OUT_OF_MEMORY 2 /* of the runtime and the driver */
 
 /* CUPTI's kinds of memory for variables of modules. */
 #define KIND_STATIC         6
@@ -27,7 +26,6 @@ struct ledger_late {
 int ledger_init(struct ledger *l, struct walk *walk, const struct ledger_user *user)
 {
     *l = (struct ledger){.walk = walk, .user = *user};
-    l->reported.count_max = LEDGER_REPORTED_MAX;
     l->has_calls = calloc(walk->rec->count + 1u, sizeof *l->has_calls);
     l->late = calloc(LEDGER_LATE_MAX, sizeof *l->late);
     int error = books_init(&l->books, walk->rec->count, &l->user);
@@ -37,7 +35,6 @@ int ledger_init(struct ledger *l, struct walk *walk, const struct ledger_user *u
 void ledger_release(struct ledger *l)
 {
     books_release_all(&l->books);
-    key_map_release(&l->reported);
     free(l->late);
     free(l->has_calls);
     *l = (struct ledger){0};
@@ -65,13 +62,6 @@ static int ledger_settle(struct ledger *l, const struct ledger_late *late)
         struct ledger_free left = {block.process, late->at_ns, block.bytes, block.address,
                                    block.device};
         return l->user.left ? l->user.left(l->user.context, &left) : 0;
-    }
-    struct key key = {block.process->index, block.address, 0};
-    uint64_t reported = block.space == SPACE_ADDRESS ? key_map_get(&l->reported, key) : 0;
-    if (reported) {
-        block.device = (uint32_t)((reported & (POOLED - 1)) - 1);
-        block.is_pooled = reported & POOLED;
-        key_map_remove(&l->reported, key);
     }
     return books_put_in(&l->books, &block, late->at_ns);
 }
@@ -248,31 +238,18 @@ static bool describe_reported(const struct record *r, struct ledger_block *b)
     b->address = record_arg(r, MEMORY_ADDRESS);
     b->bytes = record_arg(r, MEMORY_BYTES);
     b->device = device_reported(record_arg(r, MEMORY_DEVICE));
-    b->is_pooled = record_arg(r, MEMORY_POOL) && record_arg(r, MEMORY_POOL_BYTES);
     return true;
 }
 
-/* Sets the device of a block that a call allocates. */
-static int ledger_take_device(struct ledger *l, const struct event *e,
-                              const struct ledger_block *reported, bool comes)
+/* Sets the device of a block that an open call allocates: CUPTI knows better. */
+static void correct_device(struct ledger *l, const struct ledger_block *reported)
 {
-    struct key key = {e->process->index, reported->address, 0};
-    if (reported->space != SPACE_ADDRESS || reported->device == LEDGER_NO_DEVICE)
-        return 0;
-    if (!comes) {
-        key_map_remove(&l->reported, key);
-        return 0;
+    for (uint32_t i = 0; i < l->late_count; i++) {
+        struct ledger_block *b = &l->late[i].block;
+        if (b->process == reported->process && b->space == reported->space &&
+            b->address == reported->address && reported->device != LEDGER_NO_DEVICE)
+            b->device = reported->device;
     }
-    uint32_t place = books_find(&l->books, e->process, SPACE_ADDRESS, reported->address);
-    const struct ledger_block *b = place ? &l->books.blocks[place] : NULL;
-    if (b && b->kind != LEDGER_NOT_OWN)
-        return b->device == reported->device && b->is_pooled == reported->is_pooled
-                   ? 0
-                   : books_move(&l->books, place, reported->device, reported->is_pooled,
-                                e->begin_ns);
-    int error = key_map_set(&l->reported, key,
-                            (reported->device + 1ull) | (reported->is_pooled ? POOLED : 0));
-    return error == GPUPROF_LIMIT ? 0 : error;
 }
 
 /* Only CUPTI's record shows variables of modules, and all blocks if allocating calls are not
@@ -288,11 +265,14 @@ static int take_memory(struct ledger *l, const struct slice *s)
     struct ledger_pool pool = {.number = record_arg(r, MEMORY_POOL),
                                .bytes = record_arg(r, MEMORY_POOL_BYTES) - 1,
                                .device = block.device};
-    int error = block.is_pooled ? report_pool(l, e, pool) : 0;
+    bool is_pooled = record_arg(r, MEMORY_POOL) && record_arg(r, MEMORY_POOL_BYTES);
+    int error = is_pooled ? report_pool(l, e, pool) : 0;
     if (error < 0)
         return error;
-    if (l->has_calls[e->process->index] && block.kind != LEDGER_STATIC)
-        return ledger_take_device(l, e, &block, comes);
+    if (l->has_calls[e->process->index] && block.kind != LEDGER_STATIC) {
+        correct_device(l, &block);
+        return 0;
+    }
     if (!comes)
         return books_release(&l->books, e->process, block.space, block.address, e->begin_ns);
     error = ask_owner(l, s, &block);
@@ -418,7 +398,7 @@ int ledger_totals_block(struct ledger_totals *t, const struct ledger_block *b, b
         return 0;
     }
     ledger_change(&place->allocated, b->bytes, comes);
-    if (!b->is_pooled)
+    if (b->kind != LEDGER_POOLED)
         ledger_change(&place->outside, b->bytes, comes);
     return 0;
 }

@@ -13,8 +13,8 @@
  *
  * Blocks of PyTorch's allocator lie within those of CUDA: a user must not add the two up.
  *
- * The device comes from CUPTI's record of the address, else from the call. If no allocating call is
- * recorded, the blocks come from CUPTI.
+ * The device comes from CUPTI's record during the call, else from the call. If no allocating call
+ * is recorded, the blocks come from CUPTI.
  *
  * Memory: 200 bytes a live block and 64 a mapping, up to the maxima below. Blocks beyond them are
  * counted but not followed.
@@ -29,7 +29,6 @@
 #define LEDGER_BLOCKS_MAX   (1u << 20) /* live at one time, in all processes together */
 #define LEDGER_MAPPINGS_MAX (1u << 20)
 #define LEDGER_LATE_MAX     1024 /* calls open at one time */
-#define LEDGER_REPORTED_MAX (1u << 16)
 
 #define LEDGER_BYTES_MAX (1ull << 43) /* of one block: keeps sums in range for any file */
 
@@ -70,7 +69,7 @@ struct ledger_block {
     uint64_t bytes;
     uint64_t begin_ns;
     uint64_t reserved; /* of a tensor: total reserved by its allocator at the allocation */
-    const struct process *process;
+    const struct process *process; /* NULL: an unused place */
     uint32_t device; /* where it is; for host memory, the device of the allocating context */
     uint32_t owner;  /* result of the callback `owner` */
     uint32_t row;    /* for its user, like the next */
@@ -81,11 +80,7 @@ struct ledger_block {
     uint8_t kind;  /* enum ledger_kind */
     uint8_t space; /* enum ledger_space of its address */
     bool is_host;
-    bool is_pooled; /* in a pool of known size */
-    bool is_moved;  /* it moves between devices: the same block */
     bool is_driver; /* allocated by a driver API function */
-    bool is_named;  /* its address is in `places` */
-    bool is_live;
 };
 
 /* The free memory of a device, whoever has the rest. */
@@ -155,10 +150,6 @@ uint32_t books_find(const struct ledger_books *l, const struct process *p, unsig
 
 /* Adds a block. This and all below return 0 or an error. */
 int books_put_in(struct ledger_books *l, const struct ledger_block *wanted, uint64_t at_ns);
-
-/* Moves a block to its actual device or pool. */
-int books_move(struct ledger_books *l, uint32_t place, uint32_t device, bool is_pooled,
-               uint64_t at_ns);
 
 /* Remove blocks: the one at that place; the one at that address (counts a stray if there is none);
  * all of the process on the device, or those from driver functions there (`is_context`). */
@@ -230,8 +221,6 @@ struct ledger {
     struct walk *walk;
     struct ledger_user user;
     struct ledger_books books;
-    struct key_map reported;  /* (process, address) -> device + 1 and POOLED: from CUPTI, before the
-                             end  of the call */
     bool *has_calls;          /* owned, by process index: an allocating call reported a device */
     struct ledger_late *late; /* owned: LEDGER_LATE_MAX, the earliest last */
     uint32_t late_count;
@@ -266,7 +255,7 @@ struct consumer ledger_consumer(struct ledger *l);
 struct place_totals {
     const struct process *process;
     uint64_t allocated;
-    uint64_t outside;          /* the part outside pools of known size */
+    uint64_t outside;          /* the part outside pools */
     uint64_t pooled;           /* sizes of the pools */
     uint64_t tensors;          /* the part that PyTorch's allocator gave out, ... */
     uint64_t tensors_reserved; /* ... and its last reported reserve */

@@ -45,10 +45,10 @@ static struct key ledger_books_key_of(const struct process *p, unsigned space, u
 /* Removes the block from `places`. */
 static void unname(struct ledger_books *l, uint32_t place)
 {
-    struct ledger_block *b = &l->blocks[place];
-    if (b->is_named)
-        key_map_remove(&l->places, ledger_books_key_of(b->process, b->space, b->address));
-    b->is_named = false;
+    const struct ledger_block *b = &l->blocks[place];
+    struct key key = ledger_books_key_of(b->process, b->space, b->address);
+    if (key_map_get(&l->places, key) == place)
+        key_map_remove(&l->places, key);
 }
 
 int books_take_out(struct ledger_books *l, uint32_t place, uint64_t at_ns)
@@ -102,24 +102,9 @@ int books_put_in(struct ledger_books *l, const struct ledger_block *wanted, uint
     b->begin_ns = at_ns;
     b->bytes = b->bytes < LEDGER_BYTES_MAX ? b->bytes : LEDGER_BYTES_MAX;
     b->refs = 1;
-    b->is_named = b->is_live = true;
     error = key_map_set(&l->places, key, place);
     return error == 0 && b->kind != LEDGER_NOT_OWN ? l->user->got(l->user->context, b, at_ns)
                                                    : error;
-}
-
-int books_move(struct ledger_books *l, uint32_t place, uint32_t device, bool is_pooled,
-               uint64_t at_ns)
-{
-    struct ledger_block *b = &l->blocks[place];
-    b->is_moved = true;
-    int error = l->user->gone(l->user->context, b, at_ns);
-    b->device = device;
-    b->is_pooled = is_pooled;
-    if (error == 0)
-        error = l->user->got(l->user->context, b, at_ns);
-    b->is_moved = false;
-    return error;
 }
 
 uint32_t books_find(const struct ledger_books *l, const struct process *p, unsigned space,
@@ -218,7 +203,7 @@ static int empty_hollow(struct ledger_books *l, const struct ledger_block *hollo
     while (error == 0 && (found = mappings_find(&l->mappings[p->index], address, bytes))) {
         struct mapping was = *found;
         error = books_unmap(l, p, was.address, was.bytes, at_ns);
-        if (error == 0 && was.to && l->blocks[was.to].is_live) {
+        if (error == 0 && was.to && l->blocks[was.to].process) {
             l->blocks[was.to].refs -= l->blocks[was.to].refs > 0;
             error = drop_physical(l, was.to, at_ns);
         }
@@ -262,15 +247,12 @@ int books_map(struct ledger_books *l, const struct ledger_block *wanted, uint64_
 int books_retain(struct ledger_books *l, const struct process *p, uint64_t address)
 {
     const struct mapping *found = mappings_find(&l->mappings[p->index], address, 1);
-    struct ledger_block *b = found && found->to ? &l->blocks[found->to] : NULL;
-    int error = 0;
-    if (b && !b->is_named && !books_find(l, p, SPACE_HANDLE, b->address)) {
-        error =
-            key_map_set(&l->places, ledger_books_key_of(p, SPACE_HANDLE, b->address), found->to);
-        b->is_named = error == 0;
-    }
-    if (b && b->is_named)
-        b->refs++;
+    if (!found || !found->to)
+        return 0;
+    struct ledger_block *b = &l->blocks[found->to];
+    struct key key = ledger_books_key_of(p, SPACE_HANDLE, b->address);
+    int error = key_map_get(&l->places, key) ? 0 : key_map_set(&l->places, key, found->to);
+    b->refs += key_map_get(&l->places, key) == found->to;
     return error == GPUPROF_LIMIT ? 0 : error;
 }
 
@@ -331,7 +313,7 @@ static int add_blocks(struct mapped *m, const struct process *process)
         bool is_tensor = b->space == SPACE_TENSOR;
         const struct layout_range new = {
             .address = b->address, .bytes = b->bytes, .device = b->device, .place = i};
-        if (!b->is_live || b->process != process || (!is_tensor && !has_address(b)) ||
+        if (b->process != process || (!is_tensor && !has_address(b)) ||
             b->address > UINT64_MAX - b->bytes)
             continue;
         error = is_tensor ? ARRAY_PUSH(layout->tensors, layout->tensor_count, &new)

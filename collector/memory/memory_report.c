@@ -221,11 +221,9 @@ static int memory_report_got(void *context, struct ledger_block *b, uint64_t at_
     memory_ranges_change(&m->ranges, o->place, p->live.bytes);
     memory_report_add(&p->kinds[b->kind].level.live, b->bytes);
     memory_report_add(&o->level.live, b->bytes);
-    if (!b->is_moved) {
-        memory_report_add(&p->got, b->bytes);
-        memory_report_add(&p->kinds[b->kind].got, b->bytes);
-        memory_report_add(&o->got, b->bytes);
-    }
+    memory_report_add(&p->got, b->bytes);
+    memory_report_add(&p->kinds[b->kind].got, b->bytes);
+    memory_report_add(&o->got, b->bytes);
     b->step = p->marks.done;
     p->reserved = b->reserved > p->reserved ? b->reserved : p->reserved;
     if (b->bytes > p->largest.bytes) {
@@ -258,7 +256,7 @@ static int memory_report_gone(void *context, struct ledger_block *b, uint64_t at
     memory_ranges_change(&m->ranges, o->place, p->live.bytes);
     subtract(&p->kinds[b->kind].level.live, b->bytes);
     subtract(&o->level.live, b->bytes);
-    if (!b->is_moved && is_temporary(m, p, b)) {
+    if (is_temporary(m, p, b)) {
         memory_report_add(&p->temporary, b->bytes);
         memory_report_add(&o->temporary, b->bytes);
     }

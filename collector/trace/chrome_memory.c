@@ -39,7 +39,7 @@ static int chrome_memory_owner(void *context, const struct slice *s, unsigned ki
 static bool is_shown(const struct trace_writer *w, const struct ledger_block *b)
 {
     bool is_tensor = b->kind == LEDGER_TENSOR;
-    if (b->is_moved || (b->device == LEDGER_NO_DEVICE && !b->is_host))
+    if (b->device == LEDGER_NO_DEVICE && !b->is_host)
         return false;
     if (!w->scope.memory_events)
         return !is_tensor && w->scope.survey;
