@@ -24,45 +24,34 @@ static void snapshot_release(struct snapshot *s)
 
 /* ---- segments -------------------------------------------------------------------------------- */
 
-/* Sets *number to the new segment's, by which blocks find it; 0 beyond the maximum. 0 or
- * GPUPROF_NO_MEMORY. */
-static int add_segment(struct snapshot_device *d, uint64_t address, uint64_t bytes,
-                       uint32_t *number)
+/* Sets `row` of the block to a new segment's number, by which blocks find it; 0 beyond the maximum.
+ * 0 or GPUPROF_NO_MEMORY. */
+static int add_segment(struct snapshot_device *d, struct ledger_block *b)
 {
-    *number = 0;
+    b->row = 0;
     if (d->segment_count >= SNAPSHOT_SEGMENTS_MAX)
         return 0;
     bool *used = array_reach(d->used, &d->used_count, d->segment_count + 1, sizeof *used);
     if (!used)
         return GPUPROF_NO_MEMORY;
     d->used = used;
-    *number = ++d->segment_count;
-    struct mapping segment = {.address = address, .bytes = bytes, .to = *number};
+    b->row = ++d->segment_count;
+    struct mapping segment = {.address = b->address, .bytes = b->bytes, .to = b->row};
     int error = mappings_add(&d->segments, &segment);
     return error == GPUPROF_LIMIT ? 0 : error;
 }
 
-/* Removes the segment that begins there; returns its number, 0 if not known. */
-static uint32_t remove_segment(struct snapshot_device *d, uint64_t address)
+/* Marks the segment of a block of PyTorch's allocator as used. False: it lies in none. */
+static bool use_segment(struct snapshot *s, struct snapshot_device *d, const struct ledger_block *b)
 {
-    const struct mapping *found = mappings_find(&d->segments, address, 1);
-    uint32_t number = found && found->address == address ? found->to : 0;
-    if (number)
-        mappings_remove(&d->segments, found);
-    return number;
-}
-
-/* Marks the segments of the block as used; mapped memory may have several. False if it begins in
- * none. */
-static bool use_segments(struct snapshot_device *d, const struct ledger_block *b)
-{
-    uint64_t at = b->address, end = b->address + b->bytes;
-    const struct mapping *found;
-    while (at < end && (found = mappings_find(&d->segments, at, 1))) {
-        d->used[found->to] = true;
-        at = found->address + found->bytes;
-    }
-    return at != b->address;
+    const struct mapping *segment = mappings_find(&d->segments, b->address, 1);
+    const struct mapping *map =
+        mappings_find(&s->ledger.books.mappings[b->process->index], b->address, 1);
+    bool is_mapped = map && map->to;
+    if (segment)
+        d->used[segment->to] = true;
+    d->maps_blocks |= is_mapped;
+    return segment || is_mapped;
 }
 
 /* ---- actions --------------------------------------------------------------------------------- */
@@ -85,8 +74,8 @@ static bool is_shown(const struct ledger_block *b)
     return !b->is_host && b->kind != LEDGER_ARRAY && b->kind != LEDGER_PHYSICAL;
 }
 
-/* Sets `row` to the segment's number; for a block, to whether it lies in a segment. If not, it is
- * its own. */
+/* Sets `row` to the segment's number; for a block of PyTorch's allocator, to whether it lies in a
+ * segment. If not, it is its own. */
 static int snapshot_got(void *context, struct ledger_block *b, uint64_t at_ns)
 {
     struct snapshot *s = context;
@@ -94,13 +83,11 @@ static int snapshot_got(void *context, struct ledger_block *b, uint64_t at_ns)
     if (!is_shown(b))
         return 0;
     if (b->kind != LEDGER_TENSOR) {
-        int error = add_segment(d, b->address, b->bytes, &b->row);
+        int error = add_segment(d, b);
         return error < 0 ? error : snapshot_note(d, b, at_ns, b->row, SNAPSHOT_SEGMENT_GOT);
     }
-    b->row = use_segments(d, b);
     d->has_blocks = true;
-    d->maps_blocks |=
-        b->row && mappings_find(&s->ledger.books.mappings[b->process->index], b->address, 1);
+    b->row = use_segment(s, d, b);
     return snapshot_note(d, b, at_ns, 0, b->row ? SNAPSHOT_BLOCK_GOT : SNAPSHOT_SEGMENT_GOT);
 }
 
@@ -111,7 +98,9 @@ static int snapshot_gone(void *context, struct ledger_block *b, uint64_t at_ns)
         return 0;
     if (b->kind == LEDGER_TENSOR)
         return snapshot_note(d, b, at_ns, 0, b->row ? SNAPSHOT_BLOCK_GONE : SNAPSHOT_SEGMENT_GONE);
-    remove_segment(d, b->address);
+    const struct mapping *segment = mappings_find(&d->segments, b->address, 1);
+    if (segment && segment->to == b->row)
+        mappings_remove(&d->segments, segment);
     return snapshot_note(d, b, at_ns, b->row, SNAPSHOT_SEGMENT_GONE);
 }
 
@@ -121,17 +110,9 @@ static int mapped(void *context, struct ledger_block *b, const struct mapping *w
     struct snapshot_device *d = snapshot_device(context, b->device);
     struct ledger_block there = {
         .address = where->address, .bytes = where->bytes, .owner = b->owner};
-    int error = 0;
-    uint32_t number = 0;
-    if (b->is_host)
-        return 0;
-    if (is_there)
-        error = add_segment(d, where->address, where->bytes, &number);
-    else
-        number = remove_segment(d, where->address);
-    return error < 0 ? error
-                     : snapshot_note(d, &there, at_ns, number,
-                                     is_there ? SNAPSHOT_MAPPED : SNAPSHOT_UNMAPPED);
+    return b->is_host
+               ? 0
+               : snapshot_note(d, &there, at_ns, 0, is_there ? SNAPSHOT_MAPPED : SNAPSHOT_UNMAPPED);
 }
 
 static int snapshot_owner(void *context, const struct slice *slice, unsigned kind, uint32_t *number)

@@ -30,8 +30,7 @@ enum snapshot_action {
     SNAPSHOT_BLOCK_GOT,
     SNAPSHOT_BLOCK_GONE,
     SNAPSHOT_OOM,
-    SNAPSHOT_REFUSED, /* refused by CUDA: PyTorch's allocator then tries another way */
-    SNAPSHOT_MADE     /* the last action */
+    SNAPSHOT_REFUSED /* refused by CUDA: PyTorch's allocator then tries another way */
 };
 
 struct snapshot_item {
@@ -39,14 +38,14 @@ struct snapshot_item {
     uint64_t bytes;
     uint64_t at_ns;
     uint32_t origin;
-    uint32_t segment; /* segment number, from 1 on; 0: not known */
+    uint32_t segment; /* segment number, from 1 on; 0: not known, or mapped */
     uint8_t action;
 };
 
 struct snapshot_device {
     bool is_used;
     struct spool items;
-    struct mappings segments; /* live segments; each leads to its number */
+    struct mappings segments; /* live segments that are not mapped; each leads to its number */
     uint32_t segment_count;
     bool *used; /* owned, by number: a block has been in it */
     uint32_t used_count;
@@ -77,45 +76,5 @@ int snapshot_write(struct snapshot *s, struct call_tree *tree, struct output *ou
  * name if there are several. */
 enum exit_code snapshot_files(struct recording *rec, const struct options *options,
                               double at_seconds);
-
-/*
- * Writes Python's pickle format, protocol 2: dictionaries, lists, texts and whole numbers. It uses
- * only opcodes that the reader of PyTorch's snapshot viewer knows. Repeated items get a number (the
- * memo), and then take three bytes or six.
- *
- * Each pickle_... call for a value adds an item; in a dictionary keys and values alternate. Nothing
- * is returned: errors stick to the output.
- */
-#define PICKLE_BATCH     1000 /* items of a list on a reader's stack at a time */
-#define PICKLE_DEPTH_MAX 8
-
-struct pickle {
-    struct output *out;
-    uint32_t memo_count;
-    unsigned depth;
-    struct {
-        bool is_list;
-        uint32_t items; /* since its last mark */
-    } open[PICKLE_DEPTH_MAX];
-};
-
-void pickle_begin(struct pickle *p, struct output *out);
-void pickle_end(struct pickle *p);
-
-/* Everything from open to close is one item. */
-void pickle_open_dict(struct pickle *p);
-void pickle_open_list(struct pickle *p);
-void pickle_close(struct pickle *p);
-
-/* Adds a text, which must be valid UTF-8. */
-void pickle_text(struct pickle *p, const char *text);
-void pickle_number(struct pickle *p, uint64_t number);
-void pickle_bool(struct pickle *p, bool value);
-void pickle_pair(struct pickle *p, uint64_t first, uint64_t second);
-
-/* Store the last complete item in the memo, under the number returned, from 1 on; and add it
- * again. */
-uint32_t pickle_remember(struct pickle *p);
-void pickle_again(struct pickle *p, uint32_t remembered);
 
 #endif

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes a snapshot as a pickle, with keys, frames and lists of frames only once. */
+/*
+ * Writes a snapshot in Python's pickle format, protocol 2, with opcodes that the reader of
+ * PyTorch's viewer knows. Repeated texts, frames and lists of frames get a number in the memo, and
+ * then take two bytes or five. Errors of the file stick to the output.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,151 +16,232 @@
 #define NOBODY          UINT32_MAX
 #define SMALL_BYTES_MAX (2u << 20) /* maximum of PyTorch's segments for small blocks */
 
+/* Named as in Python's pickletools. An item is added to its list or dictionary when complete. */
+enum opcode {
+    PROTO = 0x80,
+    STOP = '.',
+    EMPTY_DICT = '}',
+    SETITEM = 's',
+    EMPTY_LIST = ']',
+    APPEND = 'a',
+    BINUNICODE = 'X',
+    BININT1 = 'K',
+    LONG1 = 0x8a,
+    NEWTRUE = 0x88,
+    NEWFALSE = 0x89,
+    TUPLE2 = 0x86,
+    BINPUT = 'q',
+    LONG_BINPUT = 'r',
+    BINGET = 'h',
+    LONG_BINGET = 'j'
+};
+
 /* Repeated items: fixed texts, by address; frames, by number; and the frames of an owner. */
 enum known { KNOWN_TEXT, KNOWN_FRAME, KNOWN_ORIGIN };
 
 struct writing {
     struct snapshot *snapshot;
     struct call_tree *tree;
-    struct pickle pickle;
-    struct key_map known; /* (enum known, which) -> number in the memo */
-    uint64_t allocated;   /* bytes so far on the device being written */
+    struct output *out;
+    struct key_map known; /* (enum known, which) -> number in the memo + 1 */
+    uint32_t memo_count;
+    uint64_t allocated; /* bytes so far on the device being written */
     int error;
 };
 
-/* ---- frames ---------------------------------------------------------------------------------- */
+/* ---- values ---------------------------------------------------------------------------------- */
 
-/* Adds a remembered item again; false if the caller must add and remember it. */
+/* Writes the lowest `bytes` bytes of the number, lowest first. */
+static void put_raw(struct writing *w, uint64_t number, unsigned bytes)
+{
+    char *out = output_room(w->out, sizeof number);
+    for (; bytes--; number >>= 8)
+        *out++ = (char)(number & 0xff);
+    output_advance(w->out, out);
+}
+
+static void put(struct writing *w, enum opcode opcode)
+{
+    put_raw(w, opcode, 1);
+}
+
+/* LONG1 is signed. */
+static void put_number(struct writing *w, uint64_t number)
+{
+    unsigned bytes = 2;
+    if (number <= UINT8_MAX) {
+        put(w, BININT1);
+        put_raw(w, number, 1);
+        return;
+    }
+    while (bytes < 8 && number >> (8 * bytes - 1))
+        bytes++;
+    put(w, LONG1);
+    put_raw(w, bytes, 1);
+    put_raw(w, number < INT64_MAX ? number : INT64_MAX, bytes);
+}
+
+/* Writes a text, as valid UTF-8. */
+static void put_text(struct writing *w, const char *text)
+{
+    char *clean = json_line(text);
+    size_t length = clean ? strlen(clean) : 0;
+    put(w, BINUNICODE);
+    put_raw(w, length, 4);
+    if (clean)
+        output_write(w->out, clean, length);
+    else
+        w->error = GPUPROF_NO_MEMORY;
+    free(clean);
+}
+
+/* Writes an opcode about an item of the memo, in its short form if possible. */
+static void put_memo(struct writing *w, enum opcode opcode, enum opcode long_one, uint32_t number)
+{
+    put(w, number <= UINT8_MAX ? opcode : long_one);
+    put_raw(w, number, number <= UINT8_MAX ? 1 : 4);
+}
+
+/* Writes a remembered item again; false if the caller must write and remember it. */
 static bool put_again(struct writing *w, enum known what, uint64_t which)
 {
     uint64_t known = key_map_get(&w->known, (struct key){what, which, 0});
     if (known)
-        pickle_again(&w->pickle, (uint32_t)known);
+        put_memo(w, BINGET, LONG_BINGET, (uint32_t)(known - 1));
     return known;
 }
 
 /* Remembers the last item; if the map is full, it is written again each time. */
 static void remember(struct writing *w, enum known what, uint64_t which)
 {
-    struct key key = {what, which, 0};
-    if (key_map_set(&w->known, key, pickle_remember(&w->pickle)) == GPUPROF_NO_MEMORY)
+    put_memo(w, BINPUT, LONG_BINPUT, w->memo_count++);
+    if (key_map_set(&w->known, (struct key){what, which, 0}, w->memo_count) == GPUPROF_NO_MEMORY)
         w->error = GPUPROF_NO_MEMORY;
 }
 
-static void snapshot_write_put(struct writing *w, const char *text)
+/* Writes a text of ours, for example the key of a dictionary. */
+static void put_own(struct writing *w, const char *text)
 {
     if (put_again(w, KNOWN_TEXT, (uintptr_t)text))
         return;
-    pickle_text(&w->pickle, text);
+    put_text(w, text);
     remember(w, KNOWN_TEXT, (uintptr_t)text);
 }
 
-static void put_clean(struct writing *w, const char *text)
+/* Set a member of the dictionary. */
+static void set_number(struct writing *w, const char *key, uint64_t number)
 {
-    char *clean = json_line(text);
-    pickle_text(&w->pickle, clean ? clean : "");
-    w->error = clean ? w->error : GPUPROF_NO_MEMORY;
-    free(clean);
+    put_own(w, key);
+    put_number(w, number);
+    put(w, SETITEM);
 }
+
+static void set_own(struct writing *w, const char *key, const char *value)
+{
+    put_own(w, key);
+    put_own(w, value);
+    put(w, SETITEM);
+}
+
+static void set_text(struct writing *w, const char *key, const char *value)
+{
+    put_own(w, key);
+    put_text(w, value);
+    put(w, SETITEM);
+}
+
+/* ---- frames ---------------------------------------------------------------------------------- */
 
 static void put_frame(struct writing *w, const char *name, const char *file, uint64_t line)
 {
-    pickle_open_dict(&w->pickle);
-    snapshot_write_put(w, "name");
-    put_clean(w, name);
-    snapshot_write_put(w, "filename");
-    put_clean(w, file);
-    snapshot_write_put(w, "line");
-    pickle_number(&w->pickle, line);
-    pickle_close(&w->pickle);
+    put(w, EMPTY_DICT);
+    set_text(w, "name", name);
+    set_text(w, "filename", file);
+    set_number(w, "line", line);
+}
+
+static void add_frame(struct writing *w, const char *name)
+{
+    put_frame(w, name, "", 0);
+    put(w, APPEND);
 }
 
 /* A number without a file is an offset, which is in the label. */
-static void put_shown(struct writing *w, uint32_t number)
+static void add_shown(struct writing *w, uint32_t number)
 {
     const struct shown_frame *f = shown_frame_of(&w->tree->frames, number);
-    if (put_again(w, KNOWN_FRAME, number))
-        return;
-    put_frame(w, f->name ? f->name->shown : f->label,
-              f->file     ? f->file->raw
-              : f->module ? f->module->raw
-                          : "",
-              f->file ? f->line : 0);
-    remember(w, KNOWN_FRAME, number);
+    if (!put_again(w, KNOWN_FRAME, number)) {
+        put_frame(w, f->name ? f->name->shown : f->label,
+                  f->file     ? f->file->raw
+                  : f->module ? f->module->raw
+                              : "",
+                  f->file ? f->line : 0);
+        remember(w, KNOWN_FRAME, number);
+    }
+    put(w, APPEND);
 }
 
-static void put_stack(struct writing *w, const struct memory_origin *o)
+static void add_stack(struct writing *w, const struct memory_origin *o)
 {
     uint32_t node = 0;
     if (o->function)
-        put_frame(w, o->function->name, "", 0);
+        add_frame(w, o->function->name);
     int error = w->tree ? call_tree_stack(w->tree, 0, o->process, o->stack, NULL, &node) : 0;
     w->error = error < 0 ? error : w->error;
     for (; node; node = call_tree_node(w->tree, node)->parent)
         if (call_tree_node(w->tree, node)->frame)
-            put_shown(w, call_tree_node(w->tree, node)->frame);
+            add_shown(w, call_tree_node(w->tree, node)->frame);
 }
 
-/* Writes the owner's frames, innermost first. */
-static void snapshot_write_put_frames(struct writing *w, uint32_t origin)
+/* Sets the owner's frames, innermost first. */
+static void set_frames(struct writing *w, uint32_t origin)
 {
     struct memory_report *m = w->snapshot->report;
-    snapshot_write_put(w, "frames");
-    if (origin == NOBODY) {
-        pickle_open_list(&w->pickle);
-        pickle_close(&w->pickle);
-        return;
+    put_own(w, "frames");
+    if (!put_again(w, KNOWN_ORIGIN, origin)) {
+        put(w, EMPTY_LIST);
+        if (origin == NOBODY) {
+            ; /* the list stays empty */
+        } else if (origin && m->origins.list[origin].by == MEMORY_BY_STACK) {
+            add_stack(w, &m->origins.list[origin]);
+        } else {
+            char *text = memory_origin_text(m, origin, NULL);
+            add_frame(w, text ? text : "");
+            w->error = text ? w->error : GPUPROF_NO_MEMORY;
+            free(text);
+        }
+        remember(w, KNOWN_ORIGIN, origin);
     }
-    if (put_again(w, KNOWN_ORIGIN, origin))
-        return;
-    pickle_open_list(&w->pickle);
-    if (m->origins.list[origin].by == MEMORY_BY_STACK && origin) {
-        put_stack(w, &m->origins.list[origin]);
-    } else {
-        char *text = memory_origin_text(m, origin, NULL);
-        put_frame(w, text ? text : "", "", 0);
-        w->error = text ? w->error : GPUPROF_NO_MEMORY;
-        free(text);
-    }
-    pickle_close(&w->pickle);
-    remember(w, KNOWN_ORIGIN, origin);
+    put(w, SETITEM);
 }
 
 /* ---- history --------------------------------------------------------------------------------- */
 
-static void snapshot_write_put_number(struct writing *w, const char *key, uint64_t number)
+static void add_event(struct writing *w, const char *action, const struct snapshot_item *item)
 {
-    snapshot_write_put(w, key);
-    pickle_number(&w->pickle, number);
-}
-
-static void snapshot_write_put_text(struct writing *w, const char *key, const char *value)
-{
-    snapshot_write_put(w, key);
-    snapshot_write_put(w, value);
-}
-
-static void snapshot_write_put_event(struct writing *w, const char *action,
-                                     const struct snapshot_item *item)
-{
-    pickle_open_dict(&w->pickle);
-    snapshot_write_put_text(w, "action", action);
     bool is_oom = item->action == SNAPSHOT_OOM || item->action == SNAPSHOT_REFUSED;
-    snapshot_write_put_number(w, is_oom ? "device_free" : "addr", item->address);
-    snapshot_write_put_number(w, "size", item->bytes);
-    snapshot_write_put_number(w, "stream", 0);
-    snapshot_write_put_number(w, "time_us", item->at_ns / NS_PER_US);
-    snapshot_write_put_frames(w, item->origin);
-    pickle_close(&w->pickle);
-    w->allocated += strcmp(action, "alloc") == 0 ? item->bytes : 0;
-    w->allocated -= strcmp(action, "free_completed") == 0 ? item->bytes : 0;
+    put(w, EMPTY_DICT);
+    set_own(w, "action", action);
+    set_number(w, is_oom ? "device_free" : "addr", item->address);
+    set_number(w, "size", item->bytes);
+    set_number(w, "stream", 0);
+    set_number(w, "time_us", item->at_ns / NS_PER_US);
+    set_frames(w, item->origin);
+    put(w, APPEND);
+}
+
+static void add_alloc(struct writing *w, const struct snapshot_item *item)
+{
+    add_event(w, "alloc", item);
+    w->allocated += item->bytes;
 }
 
 /* Like PyTorch: a block without other streams is free as soon as requested. */
-static void put_free(struct writing *w, const struct snapshot_item *item)
+static void add_free(struct writing *w, const struct snapshot_item *item)
 {
-    snapshot_write_put_event(w, "free_requested", item);
-    snapshot_write_put_event(w, "free_completed", item);
+    add_event(w, "free_requested", item);
+    add_event(w, "free_completed", item);
+    w->allocated -= item->bytes;
 }
 
 static bool is_used(const struct snapshot_device *d, uint32_t segment)
@@ -164,7 +249,7 @@ static bool is_used(const struct snapshot_device *d, uint32_t segment)
     return segment && d->used[segment];
 }
 
-static void put_item(struct writing *w, const struct snapshot_device *d,
+static void add_item(struct writing *w, const struct snapshot_device *d,
                      const struct snapshot_item *item)
 {
     bool is_mapped = item->action == SNAPSHOT_MAPPED || item->action == SNAPSHOT_UNMAPPED;
@@ -172,77 +257,76 @@ static void put_item(struct writing *w, const struct snapshot_device *d,
     switch ((enum snapshot_action)item->action) {
     case SNAPSHOT_SEGMENT_GOT:
     case SNAPSHOT_MAPPED:
-        snapshot_write_put_event(w, is_mapped ? "segment_map" : "segment_alloc", item);
+        add_event(w, is_mapped ? "segment_map" : "segment_alloc", item);
         if (is_own_block)
-            snapshot_write_put_event(w, "alloc", item);
+            add_alloc(w, item);
         break;
     case SNAPSHOT_SEGMENT_GONE:
     case SNAPSHOT_UNMAPPED:
         if (is_own_block)
-            put_free(w, item);
-        snapshot_write_put_event(w, is_mapped ? "segment_unmap" : "segment_free", item);
+            add_free(w, item);
+        add_event(w, is_mapped ? "segment_unmap" : "segment_free", item);
         break;
-    case SNAPSHOT_BLOCK_GOT: snapshot_write_put_event(w, "alloc", item); break;
-    case SNAPSHOT_BLOCK_GONE: put_free(w, item); break;
+    case SNAPSHOT_BLOCK_GOT: add_alloc(w, item); break;
+    case SNAPSHOT_BLOCK_GONE: add_free(w, item); break;
     case SNAPSHOT_REFUSED:
         if (d->has_blocks)
             break;
         /* fall through */
-    case SNAPSHOT_OOM: snapshot_write_put_event(w, "oom", item); break;
-    case SNAPSHOT_MADE: break;
+    case SNAPSHOT_OOM: add_event(w, "oom", item); break;
     }
 }
 
-/* Writes the time of the snapshot, which is the end. */
-static void put_made(struct writing *w)
-{
-    const struct memory_report *m = w->snapshot->report;
-    uint64_t end_ns = m->times.spans[2 * w->snapshot->process->index + 1];
-    const struct snapshot_item made = {
-        .bytes = w->allocated, .at_ns = end_ns, .origin = NOBODY, .action = SNAPSHOT_MADE};
-    snapshot_write_put_event(w, "snapshot", &made);
-}
-
-static void snapshot_write_put_device(struct writing *w, struct snapshot_device *d)
+/* Adds the device's list of actions, which ends with the snapshot itself. */
+static void add_device(struct writing *w, struct snapshot_device *d)
 {
     int error = 0;
+    const struct memory_report *m = w->snapshot->report;
     w->allocated = 0;
-    pickle_open_list(&w->pickle);
+    put(w, EMPTY_LIST);
     for (uint64_t i = 0; w->error == 0 && i < d->items.count; i++) {
         const struct snapshot_item *item = spool_at(&d->items, i, false, &error);
         if (item)
-            put_item(w, d, item);
+            add_item(w, d, item);
         w->error = item ? w->error : error;
     }
+    const struct snapshot_item end = {.bytes = w->allocated,
+                                      .at_ns = m->times.spans[2 * w->snapshot->process->index + 1],
+                                      .origin = NOBODY};
     if (d->is_used)
-        put_made(w);
-    pickle_close(&w->pickle);
+        add_event(w, "snapshot", &end);
+    put(w, APPEND);
 }
 
-static void snapshot_write_put_devices(struct writing *w)
+static void set_devices(struct writing *w)
 {
     unsigned count = SNAPSHOT_DEVICES_MAX;
     while (count && !w->snapshot->devices[count - 1].is_used)
         count--;
-    pickle_text(&w->pickle, "device_traces");
-    pickle_open_list(&w->pickle);
+    put_own(w, "device_traces");
+    put(w, EMPTY_LIST);
     for (unsigned i = 0; i < count; i++)
-        snapshot_write_put_device(w, &w->snapshot->devices[i]);
-    pickle_close(&w->pickle);
+        add_device(w, &w->snapshot->devices[i]);
+    put(w, SETITEM);
 }
 
 /* ---- state at the end ------------------------------------------------------------------------ */
 
-static void put_block(struct writing *w, uint64_t address, uint64_t bytes, const uint32_t *origin)
+/* Adds a block in use or, of NOBODY, a gap. Returns the bytes in use. */
+static uint64_t add_block(struct writing *w, uint64_t address, uint64_t bytes, uint32_t origin)
 {
-    pickle_open_dict(&w->pickle);
-    snapshot_write_put_number(w, "address", address);
-    snapshot_write_put_number(w, "size", bytes);
-    snapshot_write_put_number(w, "requested_size", origin ? bytes : 0);
-    snapshot_write_put_text(w, "state", origin ? "active_allocated" : "inactive");
-    if (origin)
-        snapshot_write_put_frames(w, *origin);
-    pickle_close(&w->pickle);
+    uint64_t used = origin == NOBODY ? 0 : bytes;
+    if (!bytes)
+        return 0;
+    put(w, EMPTY_DICT);
+    set_number(w, "address", address);
+    set_number(w, "size", bytes);
+    set_number(w, "requested_size", used);
+    set_own(w, "state", used ? "active_allocated" : "inactive");
+    if (used)
+        set_frames(w, origin);
+    put(w, APPEND);
+    return used;
 }
 
 static uint32_t origin_of(const struct writing *w, const struct layout_range *range)
@@ -258,63 +342,59 @@ static bool was_used(const struct writing *w, const struct layout_range *s)
     return s->is_mapped ? d->maps_blocks : is_used(d, found ? found->to : 0);
 }
 
-/* Writes the blocks of a segment and the gaps between them; returns the bytes in use. */
-static uint64_t put_blocks(struct writing *w, const struct layout_range *s, bool writes)
+/* Sets the blocks of a segment and the gaps between them; returns the bytes in use. */
+static uint64_t set_blocks(struct writing *w, const struct layout_range *s)
 {
     const struct ledger_layout *layout = &w->snapshot->layout;
-    uint64_t at = s->address, end = s->address + s->bytes, held = 0;
-    uint32_t origin;
+    uint64_t at = s->address, end = s->address + s->bytes, used = 0;
+    put_own(w, "blocks");
+    put(w, EMPTY_LIST);
     for (uint32_t i = layout_tensor_from(layout, at); i < layout->tensor_count; i++) {
         const struct layout_range *t = &layout->tensors[i];
         if (t->address < at || !layout_has(s, t))
             break;
-        if (writes && t->address > at)
-            put_block(w, at, t->address - at, NULL);
-        origin = origin_of(w, t);
-        if (writes)
-            put_block(w, t->address, t->bytes, &origin);
-        held += t->bytes;
+        add_block(w, at, t->address - at, NOBODY);
+        used += add_block(w, t->address, t->bytes, origin_of(w, t));
         at = t->address + t->bytes;
     }
     bool is_own_block = at == s->address && !was_used(w, s);
-    origin = origin_of(w, s);
-    if (writes && at < end)
-        put_block(w, at, end - at, is_own_block ? &origin : NULL);
-    return is_own_block ? s->bytes : held;
+    used += add_block(w, at, end - at, is_own_block ? origin_of(w, s) : NOBODY);
+    put(w, SETITEM);
+    return used;
 }
 
-static void put_segment(struct writing *w, const struct layout_range *s)
+static void add_segment(struct writing *w, const struct layout_range *s)
 {
     const struct snapshot_device *d = snapshot_device(w->snapshot, s->device);
-    uint64_t held = put_blocks(w, s, false);
-    pickle_open_dict(&w->pickle);
-    snapshot_write_put_number(w, "device", (uint64_t)(d - w->snapshot->devices));
-    snapshot_write_put_number(w, "address", s->address);
-    snapshot_write_put_number(w, "total_size", s->bytes);
-    snapshot_write_put_number(w, "allocated_size", held);
-    snapshot_write_put_number(w, "active_size", held);
-    snapshot_write_put_number(w, "requested_size", held);
-    snapshot_write_put_number(w, "stream", 0);
-    snapshot_write_put_text(w, "segment_type", s->bytes <= SMALL_BYTES_MAX ? "small" : "large");
-    snapshot_write_put(w, "segment_pool_id");
-    pickle_pair(&w->pickle, 0, 0);
-    snapshot_write_put(w, "is_expandable");
-    pickle_bool(&w->pickle, s->is_mapped);
-    snapshot_write_put_frames(w, origin_of(w, s));
-    snapshot_write_put(w, "blocks");
-    pickle_open_list(&w->pickle);
-    put_blocks(w, s, true);
-    pickle_close(&w->pickle);
-    pickle_close(&w->pickle);
+    put(w, EMPTY_DICT);
+    uint64_t used = set_blocks(w, s);
+    set_number(w, "device", (uint64_t)(d - w->snapshot->devices));
+    set_number(w, "address", s->address);
+    set_number(w, "total_size", s->bytes);
+    set_number(w, "allocated_size", used);
+    set_number(w, "active_size", used);
+    set_number(w, "requested_size", used);
+    set_number(w, "stream", 0);
+    set_own(w, "segment_type", s->bytes <= SMALL_BYTES_MAX ? "small" : "large");
+    put_own(w, "segment_pool_id");
+    put_number(w, 0);
+    put_number(w, 0);
+    put(w, TUPLE2);
+    put(w, SETITEM);
+    put_own(w, "is_expandable");
+    put(w, s->is_mapped ? NEWTRUE : NEWFALSE);
+    put(w, SETITEM);
+    set_frames(w, origin_of(w, s));
+    put(w, APPEND);
 }
 
-/* Writes the segments; a block outside segments is its own. */
-static void put_segments(struct writing *w)
+/* Sets the segments; a block outside segments is its own. */
+static void set_segments(struct writing *w)
 {
     const struct ledger_layout *layout = &w->snapshot->layout;
     uint32_t tensor = 0;
-    pickle_text(&w->pickle, "segments");
-    pickle_open_list(&w->pickle);
+    put_own(w, "segments");
+    put(w, EMPTY_LIST);
     for (uint32_t i = 0; w->error == 0 && i <= layout->segment_count; i++) {
         const struct layout_range *s = i < layout->segment_count ? &layout->segments[i] : NULL;
         for (; tensor < layout->tensor_count; tensor++) {
@@ -322,29 +402,29 @@ static void put_segments(struct writing *w)
             if (s && t->address >= s->address + s->bytes)
                 break;
             if (!s || t->address < s->address || !layout_has(s, t))
-                put_segment(w, t);
+                add_segment(w, t);
         }
         if (s)
-            put_segment(w, s);
+            add_segment(w, s);
     }
-    pickle_close(&w->pickle);
+    put(w, SETITEM);
 }
 
 int snapshot_write(struct snapshot *s, struct call_tree *tree, struct output *out)
 {
-    struct writing w = {.snapshot = s, .tree = tree};
-    pickle_begin(&w.pickle, out);
-    pickle_open_dict(&w.pickle);
-    snapshot_write_put_devices(&w);
-    put_segments(&w);
-    pickle_text(&w.pickle, "allocator_settings");
-    pickle_open_dict(&w.pickle);
-    pickle_close(&w.pickle);
-    pickle_text(&w.pickle, "external_annotations");
-    pickle_open_list(&w.pickle);
-    pickle_close(&w.pickle);
-    pickle_close(&w.pickle);
-    pickle_end(&w.pickle);
+    struct writing w = {.snapshot = s, .tree = tree, .out = out};
+    put(&w, PROTO);
+    put_raw(&w, 2, 1);
+    put(&w, EMPTY_DICT);
+    set_devices(&w);
+    set_segments(&w);
+    put_own(&w, "allocator_settings");
+    put(&w, EMPTY_DICT);
+    put(&w, SETITEM);
+    put_own(&w, "external_annotations");
+    put(&w, EMPTY_LIST);
+    put(&w, SETITEM);
+    put(&w, STOP);
     key_map_release(&w.known);
     return w.error;
 }
