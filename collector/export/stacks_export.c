@@ -261,7 +261,7 @@ static int pprof_write(const struct stack_costs *costs, const struct time_span *
 struct export_writer {
     struct output *out;
     const struct export_scope *scope;
-    struct flame flame;
+    struct stack_costs stacks;
     struct consumer costs;
     struct time_span span;                                   /* absolute */
     int (*write)(const struct flame *f, struct output *out); /* NULL: pprof */
@@ -276,17 +276,17 @@ stacks_export_create(struct output *out, struct walk *walk, const struct export_
         return NULL;
     *w = (struct export_writer){
         .out = out, .scope = scope, .span = {.begin_ns = UINT64_MAX}, .write = write};
-    if (stack_costs_init(&w->flame.costs, walk) < 0) {
-        stack_costs_release(&w->flame.costs);
+    struct stack_costs *costs = &w->stacks;
+    if (stack_costs_init(costs, walk) < 0) {
+        stack_costs_release(costs);
         free(w);
         return NULL;
     }
-    struct stack_costs *costs = &w->flame.costs;
-    flame_wants(&w->flame, scope->weight);
+    flame_wants(costs, scope->weight);
     costs->split_processes = true;
     if (!write)
         costs->split_threads = costs->split_work = costs->has_samples = costs->has_waits = true;
-    w->costs = stack_costs_consumer(&w->flame.costs);
+    w->costs = stack_costs_consumer(costs);
     return w;
 }
 
@@ -303,21 +303,21 @@ static int stacks_take(struct export_writer *w, const struct slice *s)
 
 static int stacks_end(struct export_writer *w)
 {
-    int error = flame_finish(&w->flame, w->scope->options->symbols);
-    if (error < 0)
-        return error;
-    char note[FLAME_NOTE_BYTES];
-    struct stack_cost without = stack_costs_without(&w->flame.costs);
-    call_tree_say(&w->flame.costs.tree);
-    if (flame_lacks(w->flame.weight, &without))
-        message("export: %s", flame_note(&w->flame, &without, note));
-    return w->write ? w->write(&w->flame, w->out) : pprof_write(&w->flame.costs, &w->span, w->out);
+    struct flame f = {0};
+    int error = flame_make(&f, &w->stacks, w->scope->weight, w->scope->options->symbols);
+    if (error == 0) {
+        call_tree_say(f.tree);
+        if (f.lacks_stacks)
+            message("export: %s", f.note);
+        error = w->write ? w->write(&f, w->out) : pprof_write(&w->stacks, &w->span, w->out);
+    }
+    free(f.nodes);
+    return error;
 }
 
 static void stacks_free(struct export_writer *w)
 {
-    stack_costs_release(&w->flame.costs);
-    free(w->flame.nodes);
+    stack_costs_release(&w->stacks);
     free(w);
 }
 

@@ -11,28 +11,26 @@
 
 #define SCHEMA "https://www.speedscope.app/file-format-schema.json"
 
-static void flame_speedscope_put_text(struct output *out, const char *text)
+static void put_text(struct output *out, const char *text)
 {
     output_write(out, text, strlen(text));
 }
 
 /* Writes the frames in use; sets places[number] to each one's index, and *count. */
-static void flame_speedscope_put_frames(const struct flame *f, struct output *out, uint32_t *places,
-                                        uint32_t *count)
+static void put_frames(const struct flame *f, struct output *out, uint32_t *places, uint32_t *count)
 {
-    for (uint32_t n = flame_next(&f->costs.tree, f->nodes, 0); n && !out->error;
-         n = flame_next(&f->costs.tree, f->nodes, n)) {
-        uint32_t number = call_tree_node(&f->costs.tree, n)->frame;
-        const struct shown_frame *frame = call_tree_frame(&f->costs.tree, n);
+    for (uint32_t n = flame_next(f, 0); n && !out->error; n = flame_next(f, n)) {
+        uint32_t number = call_tree_node(f->tree, n)->frame;
+        const struct shown_frame *frame = call_tree_frame(f->tree, n);
         if (places[number] || frame->kind == SHOWN_PROCESS)
             continue;
-        flame_speedscope_put_text(out, *count ? ",\n{\"name\":" : "\n{\"name\":");
-        flame_speedscope_put_text(out, frame->json);
+        put_text(out, *count ? ",\n{\"name\":" : "\n{\"name\":");
+        put_text(out, frame->json);
         if (frame->file)
             output_json(out, ",\"file\":", frame->file->raw);
         if (frame->file && frame->name && frame->line)
             output_print(out, ",\"line\":%llu", (unsigned long long)frame->line);
-        flame_speedscope_put_text(out, "}");
+        put_text(out, "}");
         places[number] = ++*count;
     }
 }
@@ -42,15 +40,15 @@ static void flame_speedscope_put_frames(const struct flame *f, struct output *ou
 static uint32_t way_from(const struct flame *f, uint32_t root, uint32_t node, uint32_t *way)
 {
     uint32_t count = 0;
-    for (; node && node != root; node = call_tree_node(&f->costs.tree, node)->parent)
-        way[count++] = call_tree_node(&f->costs.tree, node)->frame;
+    for (; node && node != root; node = call_tree_node(f->tree, node)->parent)
+        way[count++] = call_tree_node(f->tree, node)->frame;
     return node ? count : 0;
 }
 
 /* Returns the next node of the profile, 0 at its end. */
 static uint32_t next_below(const struct flame *f, uint32_t root, uint32_t node)
 {
-    uint32_t next = flame_next(&f->costs.tree, f->nodes, node);
+    uint32_t next = flame_next(f, node);
     return next == f->nodes[root].sibling ? 0 : next;
 }
 
@@ -59,13 +57,13 @@ static void put_samples(const struct flame *f, struct output *out, uint32_t root
 {
     const char *separator = "\n[";
     for (uint32_t n = root; n && !out->error; n = next_below(f, root, n)) {
-        if (!f->nodes[n].own)
+        if (!f->nodes[n].own[FLAME_NOW])
             continue;
-        flame_speedscope_put_text(out, separator);
+        put_text(out, separator);
         for (uint32_t i = way_from(f, root, n, way); i > 0; i--) {
             output_print(out, i > 1 ? "%u," : "%u", places[way[i - 1]] - 1);
         }
-        flame_speedscope_put_text(out, "]");
+        put_text(out, "]");
         separator = ",\n[";
     }
 }
@@ -73,54 +71,47 @@ static void put_samples(const struct flame *f, struct output *out, uint32_t root
 static void put_profile(const struct flame *f, struct output *out, uint32_t root,
                         const uint32_t *places, uint32_t *way)
 {
-    static const char *const units[] = {
-        [WEIGHT_HOST] = "nanoseconds", [WEIGHT_GPU] = "nanoseconds",
-        [WEIGHT_CALLS] = "none",       [WEIGHT_BYTES] = "bytes",
-        [WEIGHT_CPU] = "nanoseconds",  [WEIGHT_OFF_CPU] = "nanoseconds",
-        [WEIGHT_WALL] = "nanoseconds"};
-    flame_speedscope_put_text(out, "{\"type\":\"sampled\",\"name\":");
-    flame_speedscope_put_text(out, call_tree_frame(&f->costs.tree, root)->json);
-    flame_speedscope_put_text(out, ",\"unit\":\"");
-    flame_speedscope_put_text(out, units[f->weight]);
+    put_text(out, "{\"type\":\"sampled\",\"name\":");
+    put_text(out, call_tree_frame(f->tree, root)->json);
+    put_text(out, ",\"unit\":\"");
+    put_text(out, flame_unit(f->weight));
     output_print(out, "\",\"startValue\":0,\"endValue\":%llu,\"samples\":[",
-                 (unsigned long long)f->nodes[root].total);
+                 (unsigned long long)f->nodes[root].total[FLAME_NOW]);
     put_samples(f, out, root, places, way);
-    flame_speedscope_put_text(out, "],\"weights\":[");
+    put_text(out, "],\"weights\":[");
     const char *separator = "";
     for (uint32_t n = root; n; n = next_below(f, root, n)) {
-        if (!f->nodes[n].own)
+        if (!f->nodes[n].own[FLAME_NOW])
             continue;
-        output_print(out, "%s%llu", separator, (unsigned long long)f->nodes[n].own);
+        output_print(out, "%s%llu", separator, (unsigned long long)f->nodes[n].own[FLAME_NOW]);
         separator = ",";
     }
-    flame_speedscope_put_text(out, "]}");
+    put_text(out, "]}");
 }
 
 int flame_write_speedscope(const struct flame *f, struct output *out)
 {
-    char text[2 * FLAME_NOTE_BYTES], note[FLAME_NOTE_BYTES];
-    struct stack_cost without = stack_costs_without(&f->costs);
-    uint32_t *places = calloc(f->costs.tree.frames.count + 1u, sizeof *places);
-    uint32_t *way = calloc(f->costs.tree.count + 1u, sizeof *way), frames = 0;
+    char text[2 * FLAME_TEXT_BYTES];
+    uint32_t *places = calloc(f->tree->frames.count + 1u, sizeof *places);
+    uint32_t *way = calloc(f->tree->count + 1u, sizeof *way), frames = 0;
     const char *separator = "\n";
     int error = places && way ? 0 : GPUPROF_NO_MEMORY;
     if (error < 0)
         goto done;
-    snprintf(text, sizeof text, "%s (%s)", flame_weight_text(f->weight),
-             flame_note(f, &without, note));
+    snprintf(text, sizeof text, "%s (%s)", flame_weight_text(f->weight), f->note);
     output_json(out,
                 "{\"$schema\":\"" SCHEMA "\",\n\"exporter\":\"gpuprof@" GPUPROF_RELEASE
                 "\",\n\"name\":",
                 text);
-    flame_speedscope_put_text(out, ",\n\"activeProfileIndex\":0,\n\"shared\":{\"frames\":[");
-    flame_speedscope_put_frames(f, out, places, &frames);
-    flame_speedscope_put_text(out, "]},\n\"profiles\":[");
+    put_text(out, ",\n\"activeProfileIndex\":0,\n\"shared\":{\"frames\":[");
+    put_frames(f, out, places, &frames);
+    put_text(out, "]},\n\"profiles\":[");
     for (uint32_t root = f->nodes[0].first_child; root; root = f->nodes[root].sibling) {
-        flame_speedscope_put_text(out, separator);
+        put_text(out, separator);
         put_profile(f, out, root, places, way);
         separator = ",\n";
     }
-    flame_speedscope_put_text(out, "]}\n");
+    put_text(out, "]}\n");
 done:
     free(places);
     free(way);

@@ -4,6 +4,7 @@
  * share. Without its script it is complete and WIDTH wide; with it, the graph fills the window, a
  * click zooms, and names can be searched (flame_script.c). Colours depend only on the names.
  */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,7 @@
 #define MARGIN       10
 #define ROW          17
 #define HEAD         64 /* px at the top */
+#define LEGEND       26 /* px below it, of a comparison */
 #define FOOT         12
 #define CHARACTER    7   /* px, for 12 px monospaced text */
 #define NARROWEST    0.1 /* px; narrower frames are left out */
@@ -28,16 +30,13 @@
 _Static_assert(ELEMENT_ROOM < OUTPUT_BUFFER_BYTES, "an element fits into the buffer");
 
 struct drawing {
-    const struct flame_picture *picture;
-    const struct call_tree *tree; /* from the picture, like the next */
-    const struct flame_node *nodes;
+    const struct flame *flame;
     struct output *out;
     double *left;    /* owned, by node: its begin, 0 to 1 */
     double *filled;  /* owned, by node: begin of its next child */
     uint32_t *depth; /* owned, by node */
     uint32_t rows;
-    unsigned head; /* px above the graph */
-    uint64_t total;
+    unsigned head;   /* px above the graph */
     uint32_t narrow; /* nodes too narrow to draw */
 };
 
@@ -53,6 +52,8 @@ static void put_text_element(struct output *out, unsigned x, unsigned y, const c
     put_escaped(out, text, strnlen(text, SHOWN_LABEL_BYTES));
     output_print(out, "</text>\n");
 }
+
+/* ---- colours --------------------------------------------------------------------------------- */
 
 /* Each kind of frame has a range of colours; the name selects one. */
 static unsigned colour_of(const struct shown_frame *frame)
@@ -76,6 +77,48 @@ static unsigned colour_of(const struct shown_frame *frame)
     return red << 16 | green << 8 | blue;
 }
 
+/* Returns 0 if equal, 1 if doubled or new, -1 if halved. The square root makes small changes
+ * visible. */
+static double change_of(const uint64_t totals[FLAME_SIDES])
+{
+    double now = (double)totals[FLAME_NOW], before = (double)totals[FLAME_BEFORE];
+    double share = fabs(now - before) / (now < before ? now + 1e-9 : before + 1e-9);
+    double size = sqrt(share < 1 ? share : 1);
+    return now < before ? -size : size;
+}
+
+/* Returns red for more, blue for less, nearly white for equal. */
+static unsigned colour_of_change(double change)
+{
+    static const double more[] = {238, 82, 72}, less[] = {88, 134, 240}, same[] = {246, 246, 242};
+    unsigned colour = 0;
+    for (unsigned i = 0; i < 3; i++) {
+        double end = change > 0 ? more[i] : less[i];
+        colour = colour << 8 | (unsigned)lround(same[i] + (end - same[i]) * fabs(change));
+    }
+    return colour;
+}
+
+/* Draws the scale of colours, from half to twice. */
+static void put_legend(struct output *out)
+{
+    static const struct {
+        double change;
+        const char *text;
+    } fields[] = {{-1, "half or gone"}, {-.5, "-20 %"}, {-.22, "-5 %"},     {0, "the same"},
+                  {.22, "+5 %"},        {.5, "+25 %"},  {1, "twice or new"}};
+    for (unsigned i = 0; i < sizeof fields / sizeof fields[0]; i++) {
+        unsigned x = 10 + i * 110;
+        output_print(out,
+                     "<rect x=\"%u\" y=\"%u\" width=\"110\" height=\"16\" fill=\"#%06x\" "
+                     "stroke=\"#bbb\"/><text x=\"%u\" y=\"%u\" text-anchor=\"middle\">%s</text>\n",
+                     x, HEAD, colour_of_change(fields[i].change), x + 55, HEAD + 12,
+                     fields[i].text);
+    }
+}
+
+/* ---- frames ---------------------------------------------------------------------------------- */
+
 /* Returns the bytes of the leading characters of a UTF-8 text that fit. */
 static size_t fitting(const char *text, double width)
 {
@@ -88,27 +131,47 @@ static size_t fitting(const char *text, double width)
     return bytes;
 }
 
-/* "12.000 us, 3.40 %". */
-static void flame_svg_describe(const struct drawing *d, uint64_t total, char *text)
+/* "12.000 us, 3.40 %", and of a comparison ", 10.000 us before, +20.0 %". */
+static void put_description(struct drawing *d, const uint64_t totals[FLAME_SIDES])
 {
-    char value[UNIT_TEXT_BYTES];
-    double share = d->total ? (double)total / (double)d->total : 0;
-    snprintf(text, FLAME_DESCRIBE_BYTES, "%s, %.2f %%",
-             flame_value_text(d->picture->weight, value, total), 100 * share);
+    const struct flame *f = d->flame;
+    char now[UNIT_TEXT_BYTES], before[UNIT_TEXT_BYTES], change[FLAME_CHANGE_BYTES];
+    uint64_t all = f->nodes[0].total[FLAME_NOW];
+    output_print(d->out, "%s, %.2f %%", flame_value_text(f->weight, now, totals[FLAME_NOW]),
+                 all ? 100 * (double)totals[FLAME_NOW] / (double)all : 0);
+    if (f->compares)
+        output_print(d->out, ", %s before, %s",
+                     flame_value_text(f->weight, before, totals[FLAME_BEFORE]),
+                     flame_change_text(change, totals));
 }
 
-static void put_frame(struct drawing *d, double left, double width, uint32_t depth,
-                      const char *label, unsigned colour, const char *description)
+static double width_of(const struct drawing *d, uint32_t n)
 {
-    double x = MARGIN + left * (WIDTH - 2 * MARGIN);
-    unsigned y = d->head + (d->rows - 1 - depth) * ROW;
+    uint64_t all = d->flame->nodes[0].width;
+    return n ? (double)d->flame->nodes[n].width / (double)all * (WIDTH - 2 * MARGIN)
+             : WIDTH - 2 * MARGIN;
+}
+
+static void draw_node(struct drawing *d, uint32_t n)
+{
+    const struct flame *f = d->flame;
+    const struct shown_frame *frame = n ? call_tree_frame(f->tree, n) : NULL;
+    const char *label = frame ? frame->label : "all";
+    unsigned y = d->head + (d->rows - 1 - d->depth[n]) * ROW;
+    unsigned colour = f->compares ? colour_of_change(change_of(f->nodes[n].total))
+                      : frame     ? colour_of(frame)
+                                  : ROOT;
+    double x = MARGIN + d->left[n] * (WIDTH - 2 * MARGIN), width = width_of(d, n);
     output_print(d->out, "<g class=\"f\" data-x=\"%.7f\" data-w=\"%.7f\" data-d=\"%u\"><title>",
-                 left, width / (WIDTH - 2 * MARGIN), depth);
+                 d->left[n], width / (WIDTH - 2 * MARGIN), d->depth[n]);
     size_t length = strlen(label);
     put_escaped(d->out, label, length);
-    output_print(d->out, ": %s</title><rect x=\"%.2f\" y=\"%u\" width=\"%.2f\" height=\"%d\" ",
-                 description, x, y, width, ROW - 1);
-    output_print(d->out, "fill=\"#%06x\"/><text x=\"%.2f\" y=\"%u\">", colour, x + 3, y + 12);
+    output_print(d->out, ": ");
+    put_description(d, f->nodes[n].total);
+    output_print(d->out,
+                 "</title><rect x=\"%.2f\" y=\"%u\" width=\"%.2f\" height=\"%d\" "
+                 "fill=\"#%06x\"/><text x=\"%.2f\" y=\"%u\">",
+                 x, y, width, ROW - 1, colour, x + 3, y + 12);
     size_t shown = fitting(label, width);
     if (shown < length)
         shown = fitting(label, width - 2 * CHARACTER);
@@ -116,44 +179,28 @@ static void put_frame(struct drawing *d, double left, double width, uint32_t dep
     output_print(d->out, "%s</text></g>\n", shown && shown < length ? ".." : "");
 }
 
-static double width_of(const struct drawing *d, uint64_t total)
-{
-    return (double)total / (double)d->total * (WIDTH - 2 * MARGIN);
-}
-
 /* Computes the position of each node and the number of rows. */
 static void flame_svg_place(struct drawing *d)
 {
+    const struct flame *f = d->flame;
     d->rows = 1;
-    for (uint32_t n = flame_next(d->tree, d->nodes, 0); n; n = flame_next(d->tree, d->nodes, n)) {
-        uint32_t parent = call_tree_node(d->tree, n)->parent;
+    for (uint32_t n = flame_next(f, 0); n; n = flame_next(f, n)) {
+        uint32_t parent = call_tree_node(f->tree, n)->parent;
         d->depth[n] = d->depth[parent] + 1;
-        bool narrow = width_of(d, d->nodes[n].total) < NARROWEST;
+        bool narrow = width_of(d, n) < NARROWEST;
         d->narrow += narrow;
         if (!narrow && d->depth[n] >= d->rows)
             d->rows = d->depth[n] + 1;
         d->left[n] = d->filled[n] = d->filled[parent];
-        d->filled[parent] += (double)d->nodes[n].total / (double)d->total;
+        d->filled[parent] += (double)f->nodes[n].width / (double)f->nodes[0].width;
     }
 }
 
-static void draw_node(struct drawing *d, uint32_t n, double width)
-{
-    const struct flame_picture *p = d->picture;
-    const struct shown_frame *frame = n ? call_tree_frame(d->tree, n) : NULL;
-    char text[FLAME_DESCRIBE_BYTES];
-    uint64_t total = d->nodes[n].total;
-    unsigned colour = p->colour ? p->colour(p->context, n) : frame ? colour_of(frame) : ROOT;
-    if (p->describe)
-        p->describe(p->context, n, text);
-    else
-        flame_svg_describe(d, total, text);
-    put_frame(d, d->left[n], width, d->depth[n], frame ? frame->label : "all", colour, text);
-}
+/* ---- the file -------------------------------------------------------------------------------- */
 
 static void flame_svg_put_head(struct drawing *d)
 {
-    char line[FLAME_TITLE_BYTES] = "", narrow[UNIT_TEXT_BYTES];
+    char line[FLAME_TEXT_BYTES] = "", narrow[UNIT_TEXT_BYTES];
     unsigned height = d->head + d->rows * ROW + FOOT;
     output_print(
         d->out,
@@ -161,7 +208,7 @@ static void flame_svg_put_head(struct drawing *d)
         "width=\"100%%\" height=\"%u\" viewBox=\"0 0 %d %u\" "
         "preserveAspectRatio=\"xMinYMin\">\n<title>",
         height, WIDTH, height);
-    put_escaped(d->out, d->picture->title, strlen(d->picture->title));
+    put_escaped(d->out, d->flame->title, strlen(d->flame->title));
     output_print(d->out, "</title>\n");
     output_print(d->out,
                  "<style>text{font:12px monospace;fill:#111}#title{font-weight:bold}"
@@ -170,9 +217,9 @@ static void flame_svg_put_head(struct drawing *d)
                  ".found rect{fill:#e040d0}#search,#reset{cursor:pointer;text-decoration:underline}"
                  "#reset.off{display:none}@media print{#search,#reset{display:none}}%s</style>\n"
                  "<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n",
-                 d->picture->style ? d->picture->style : "");
-    put_text_element(d->out, MARGIN, 16, "title", d->picture->title);
-    put_text_element(d->out, MARGIN, 32, "note", d->picture->note);
+                 d->flame->compares ? ".f rect{stroke:#bbb}" : "");
+    put_text_element(d->out, MARGIN, 16, "title", d->flame->title);
+    put_text_element(d->out, MARGIN, 32, "note", d->flame->note);
     if (d->narrow)
         snprintf(line, sizeof line, "%s frames narrower than %.1f px are left out",
                  count_text(narrow, d->narrow), NARROWEST);
@@ -183,29 +230,25 @@ static void flame_svg_put_head(struct drawing *d)
         "<text x=\"%d\" y=\"32\" id=\"reset\" class=\"off\" text-anchor=\"end\">zoom out</text>\n"
         "<text x=\"%d\" y=\"48\" id=\"found\" text-anchor=\"end\"></text>\n",
         WIDTH - MARGIN, WIDTH - MARGIN, WIDTH - MARGIN);
-    if (d->picture->put_above)
-        d->picture->put_above(d->picture->context, HEAD, d->out);
+    if (d->flame->compares)
+        put_legend(d->out);
 }
 
-int flame_draw(const struct flame_picture *p, struct output *out)
+int flame_write_svg(const struct flame *f, struct output *out)
 {
-    struct drawing d = {.picture = p,
-                        .tree = p->tree,
-                        .nodes = p->nodes,
-                        .out = out,
-                        .head = HEAD + p->above,
-                        .total = p->nodes[0].total};
-    d.left = calloc(p->tree->count + 1u, sizeof *d.left);
-    d.depth = calloc(p->tree->count + 1u, sizeof *d.depth);
-    d.filled = calloc(p->tree->count + 1u, sizeof *d.filled);
+    size_t count = f->tree->count + 1u;
+    struct drawing d = {.flame = f, .out = out, .head = HEAD + (f->compares ? LEGEND : 0)};
+    d.left = calloc(count, sizeof *d.left);
+    d.depth = calloc(count, sizeof *d.depth);
+    d.filled = calloc(count, sizeof *d.filled);
     int error = d.left && d.filled && d.depth ? 0 : GPUPROF_NO_MEMORY;
     if (error == 0) {
         flame_svg_place(&d);
         flame_svg_put_head(&d);
-        draw_node(&d, 0, WIDTH - 2 * MARGIN);
-        for (uint32_t n = flame_next(d.tree, d.nodes, 0); n; n = flame_next(d.tree, d.nodes, n))
-            if (width_of(&d, d.nodes[n].total) >= NARROWEST)
-                draw_node(&d, n, width_of(&d, d.nodes[n].total));
+        draw_node(&d, 0);
+        for (uint32_t n = flame_next(f, 0); n; n = flame_next(f, n))
+            if (width_of(&d, n) >= NARROWEST)
+                draw_node(&d, n);
         output_print(out, "<script><![CDATA[\n");
         output_write(out, flame_script, strlen(flame_script));
         output_print(out, "]]></script>\n</svg>\n");
@@ -214,16 +257,4 @@ int flame_draw(const struct flame_picture *p, struct output *out)
     free(d.filled);
     free(d.depth);
     return error;
-}
-
-int flame_write_svg(const struct flame *f, struct output *out)
-{
-    char title[FLAME_TITLE_BYTES], note[FLAME_NOTE_BYTES];
-    struct stack_cost without = stack_costs_without(&f->costs);
-    const struct flame_picture picture = {.tree = &f->costs.tree,
-                                          .nodes = f->nodes,
-                                          .weight = f->weight,
-                                          .title = flame_title(f, title),
-                                          .note = flame_note(f, &without, note)};
-    return flame_draw(&picture, out);
 }

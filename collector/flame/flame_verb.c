@@ -39,41 +39,37 @@ static enum flame_format flame_verb_format_of(const struct options *options)
     return FLAME_FOLDED;
 }
 
-/* The graph to write, of one recording or a comparison. */
-struct graph {
-    const struct options *options;
-    const struct flame *flame;   /* NULL: a comparison */
-    struct flame_diff *compared; /* NULL: one recording */
-    const char *names;
-    uint64_t bytes; /* of the recordings */
-};
-
-static int write_graph(const struct graph *g, struct output *out)
+/* Writes the graph of recordings of `bytes`. `costs`: its costs, NULL for a comparison. */
+static enum exit_code write_graph(const struct options *options, const struct flame *f,
+                                  const struct stack_costs *costs, uint64_t bytes)
 {
     static int (*const writers[])(const struct flame *, struct output *) = {
         [FLAME_FOLDED] = flame_write_folded,
         [FLAME_SPEEDSCOPE] = flame_write_speedscope,
         [FLAME_SVG] = flame_write_svg,
     };
-    enum flame_format format = flame_verb_format_of(g->options);
-    if (g->flame)
-        return writers[format](g->flame, out);
-    return format == FLAME_SVG ? flame_diff_write_svg(g->compared, g->names, out)
-                               : flame_diff_write_folded(g->compared, out);
-}
-
-static enum exit_code flame_verb_write_out(const struct graph *g)
-{
     struct output out;
-    uint64_t room = verb_output_room(g->bytes);
-    enum exit_code code = verb_output_open(&out, g->options->output, &room);
+    uint64_t room = verb_output_room(bytes);
+    enum exit_code code = verb_output_open(&out, options->output, &room);
     if (code != EXIT_OK)
         return code;
-    if (g->flame) /* only now: a graph that cannot be written needs no remarks */
-        flame_say(g->flame, g->flame->costs.rec, g->options->command);
-    int error = write_graph(g, &out);
+    if (costs) /* only now: a graph that cannot be written needs no remarks */
+        flame_say(f, costs, options->command);
+    int error = writers[flame_verb_format_of(options)](f, &out);
     say_error("flame", error);
-    return verb_output_close(&out, g->options->output, error);
+    return verb_output_close(&out, options->output, error);
+}
+
+/* Walks the recording and makes the graph. */
+static enum exit_code gather(struct flame *f, struct stack_costs *costs,
+                             const struct options *options, struct selection *selection)
+{
+    const struct flame_options *own = options->own;
+    struct consumer consumer = stack_costs_consumer(costs);
+    if (walk_run(costs->walk, NULL, &consumer, 1) < 0)
+        return EXIT_ENVIRONMENT;
+    enum exit_code code = say_error("flame", flame_make(f, costs, own->weight, options->symbols));
+    return code == EXIT_OK ? selection_check(selection, "flame") : code;
 }
 
 /* `compared` is NULL for the graph of one recording. */
@@ -84,36 +80,33 @@ static enum exit_code flame_recording(struct recording *rec, const struct option
     struct walk walk;
     struct selection selection;
     const struct selection_steps steps = {.by = options->step_by, .pattern = options->step_range};
+    struct stack_costs costs = {0};
     struct flame f = {0};
-    enum exit_code code = EXIT_ENVIRONMENT;
     int error = walk_init(&walk, rec);
     if (error == 0)
-        error = stack_costs_init(&f.costs, &walk);
-    f.costs.split_processes = true;
-    f.costs.split_threads = own->threads;
-    f.costs.merges_ranks = own->merges_ranks || compared; /* process numbers differ between runs */
-    f.costs.only_own = own->is_mine;
-    f.costs.only_named = own->folds_unnamed;
-    flame_wants(&f, own->weight);
-    enum exit_code found = selection_make(&selection, rec, NULL, &options->select, &steps, "flame");
+        error = stack_costs_init(&costs, &walk);
+    costs.split_processes = true;
+    costs.split_threads = own->threads;
+    costs.merges_ranks = own->merges_ranks || compared; /* process numbers differ between runs */
+    costs.only_own = own->is_mine;
+    costs.only_named = own->folds_unnamed;
+    flame_wants(&costs, own->weight);
+    enum exit_code code = selection_make(&selection, rec, NULL, &options->select, &steps, "flame");
     walk.filter = selection_filter(&selection, CALLS_UP_TO);
     if (error < 0)
-        say_error("flame", error);
-    else if (found != EXIT_OK)
-        code = found;
-    else if (flame_gather(&f, options->symbols) == 0)
-        code = selection_check(&selection, "flame");
-    const struct graph graph = {.options = options, .flame = &f, .bytes = recording_bytes(rec)};
+        code = say_error("flame", error);
+    if (code == EXIT_OK)
+        code = gather(&f, &costs, options, &selection);
     if (code == EXIT_OK && compared) {
         code = say_error("flame", flame_diff_add(compared, side, &f));
-        flame_say(&f, rec, NULL);
+        flame_say(&f, &costs, NULL);
     } else if (code == EXIT_OK) {
-        code = flame_verb_write_out(&graph);
+        code = write_graph(options, &f, &costs, recording_bytes(rec));
     }
     if (code == EXIT_OK)
         code = walk_verdict(&walk, options->strict);
     selection_release(&selection);
-    stack_costs_release(&f.costs);
+    stack_costs_release(&costs);
     free(f.nodes);
     walk_release(&walk);
     return code;
@@ -156,22 +149,23 @@ static enum exit_code flame_verb_compare(const struct options *options)
 {
     const struct flame_options *own = options->own;
     struct flame_diff compared;
-    char names[600];
-    struct graph graph = {.options = options, .compared = &compared, .names = names};
+    uint64_t bytes = 0;
     enum exit_code code = EXIT_OK, verdict = EXIT_OK;
     flame_diff_init(&compared, own->weight, own->is_shares);
-    name_sides(options, names, sizeof names);
+    name_sides(options, compared.graph.note, sizeof compared.graph.note);
     for (int i = 0; code == EXIT_OK && i < options->path_count; i++) {
         enum flame_side side = i < options->against ? FLAME_NOW : FLAME_BEFORE;
         uint32_t runs = compared.runs[side];
-        code = read_paths(options, options->paths + i, 1, &compared, side, &graph.bytes);
+        code = read_paths(options, options->paths + i, 1, &compared, side, &bytes);
         if (code == EXIT_DAMAGED && compared.runs[side] > runs) {
             verdict = code;
             code = EXIT_OK;
         }
     }
     if (code == EXIT_OK)
-        code = flame_verb_write_out(&graph);
+        code = say_error("flame", flame_diff_finish(&compared));
+    if (code == EXIT_OK)
+        code = write_graph(options, &compared.graph, NULL, bytes);
     flame_diff_release(&compared);
     return code == EXIT_OK ? verdict : code;
 }
