@@ -1,23 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "view/http_server.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/moment.h"
 #include "error.h"
 
-#define SEND_BYTES (1u << 20) /* per turn, to be fair to other connections */
+#define REQUEST_BYTES 8192 /* of a request with its headers */
+#define WAIT_SECONDS  10   /* for a request, and for the other side to close */
+#define IDLE_SECONDS  60   /* for a reader that takes nothing */
+#define REST_MS       200  /* pause after a failed accept */
 
 enum { OK = 200, BAD = 400, NOT_ALLOWED = 405, TOO_LARGE = 431 };
 
@@ -48,11 +53,12 @@ int http_server_init(struct http_server *s, unsigned port, const struct http_res
     socklen_t length = sizeof address;
     int yes = 1;
     *s = (struct http_server){.resources = resources, .fd = -1};
-    for (unsigned i = 0; i < HTTP_CONNECTIONS_MAX; i++)
-        s->connections[i].fd = -1;
+    s->is_opened =
+        mmap(NULL, sizeof *s->is_opened, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     s->fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     /* A port can be reused at once, but not shared with another listener. */
-    if (s->fd < 0 || setsockopt(s->fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) < 0 ||
+    if (s->is_opened == MAP_FAILED || s->fd < 0 ||
+        setsockopt(s->fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) < 0 ||
         bind(s->fd, (struct sockaddr *)&address, sizeof address) < 0 ||
         listen(s->fd, HTTP_CONNECTIONS_MAX) < 0 ||
         getsockname(s->fd, (struct sockaddr *)&address, &length) < 0)
@@ -61,20 +67,15 @@ int http_server_init(struct http_server *s, unsigned port, const struct http_res
     return secret_make(s->secret) < 0 ? GPUPROF_IO : secret_make(s->once);
 }
 
-static void http_server_drop(struct http_connection *c)
-{
-    if (c->fd >= 0)
-        close(c->fd);
-    c->fd = -1;
-}
-
 void http_server_release(struct http_server *s)
 {
     for (unsigned i = 0; i < HTTP_CONNECTIONS_MAX; i++)
-        http_server_drop(&s->connections[i]);
+        if (s->children[i])
+            kill(s->children[i], SIGKILL);
+    if (s->is_opened != MAP_FAILED)
+        munmap(s->is_opened, sizeof *s->is_opened);
     if (s->fd >= 0)
         close(s->fd);
-    s->fd = -1;
 }
 
 /* ---- requests -------------------------------------------------------------------------------- */
@@ -119,7 +120,7 @@ static int read_request(struct request *r, char *text, size_t length)
     char *line;
     *r = (struct request){0};
     if (!memmem(text, length, "\r\n\r\n", 4))
-        return length == HTTP_REQUEST_BYTES ? TOO_LARGE : 0;
+        return length == REQUEST_BYTES ? TOO_LARGE : 0;
     if (!(line = http_server_take_line(&text)))
         return BAD;
     int status = read_first_line(r, line);
@@ -144,7 +145,7 @@ static bool http_server_is_ours(const struct http_server *s, const char *host)
 }
 
 /* Returns the status, and sets *found if it is OK. */
-static int http_server_look_up(struct http_server *s, const struct request *r,
+static int http_server_look_up(const struct http_server *s, const struct request *r,
                                const struct http_resource **found)
 {
     const char *name = r->target + 1;
@@ -153,10 +154,8 @@ static int http_server_look_up(struct http_server *s, const struct request *r,
         return 403;
     if (length < secret_bytes)
         return 404;
-    if (s->once[0] && length == secret_bytes && !r->is_head && secret_is(s->once, name)) {
-        s->once[0] = '\0';
-        return 303;
-    }
+    if (length == secret_bytes && !r->is_head && secret_is(s->once, name))
+        return __atomic_exchange_n(s->is_opened, true, __ATOMIC_RELAXED) ? 404 : 303;
     if (!secret_is(s->secret, name) || name[secret_bytes] != '/')
         return 404;
     for (const struct http_resource *at = s->resources; at->name; at++)
@@ -167,29 +166,17 @@ static int http_server_look_up(struct http_server *s, const struct request *r,
     return 404;
 }
 
-/* Ends the answer; the connection ends when the other side closes it too. */
-static bool end_answer(struct http_connection *c)
+/* Answers a complete request, with the file as body unless it is for the head only. */
+static void http_server_answer(const struct http_server *s, int fd, const struct request *r,
+                               int status)
 {
-    c->body = NULL;
-    c->is_ended = true;
-    c->since_ns = monotonic_ns();
-    return shutdown(c->fd, SHUT_WR) == 0;
-}
-
-/* Answers a complete request. Returns false if the connection has ended. */
-static bool http_server_answer(struct http_server *s, struct http_connection *c)
-{
-    struct request r;
     const struct http_resource *found = NULL;
     struct stat st = {.st_size = 0};
     char head[1024], location[HTTP_SECRET_BYTES + 32] = "", download[96] = "";
-    int status = read_request(&r, c->request, c->used);
-    if (status == 0)
-        return true;
     if (status == OK)
-        status = http_server_look_up(s, &r, &found);
+        status = http_server_look_up(s, r, &found);
     if (found && fstat(found->fd, &st) < 0)
-        return false;
+        return;
     if (status == 303)
         snprintf(location, sizeof location, "Location: /%s/\r\n", s->secret);
     if (found && found->download)
@@ -204,118 +191,89 @@ static bool http_server_answer(struct http_server *s, struct http_connection *c)
                          status, (unsigned long long)st.st_size, found ? found->type : "text/plain",
                          status == NOT_ALLOWED ? "Allow: GET, HEAD\r\n" : "", location, download,
                          found ? found->policy : "default-src 'none'");
-    c->body = r.is_head ? NULL : found;
-    c->since_ns = monotonic_ns();
-    /* The first bytes always fit into the kernel's buffer. */
-    return send(c->fd, head, (size_t)bytes, MSG_NOSIGNAL | (c->body ? MSG_MORE : 0)) == bytes &&
-           (c->body || end_answer(c));
+    bool has_body = found && !r->is_head;
+    off_t sent = 0;
+    if (send(fd, head, (size_t)bytes, MSG_NOSIGNAL | (has_body ? MSG_MORE : 0)) == bytes)
+        while (has_body && sent < st.st_size &&
+               sendfile(fd, found->fd, &sent, (size_t)(st.st_size - sent)) > 0)
+            continue;
 }
 
 /* ---- connections ----------------------------------------------------------------------------- */
 
-/* Returns false if the connection has ended. */
-static bool send_body(struct http_connection *c)
+/* Serves a connection, in its process, which a timer or the kernel's timeout ends. */
+static void serve_connection(const struct http_server *s, int fd)
 {
-    ssize_t bytes = sendfile(c->fd, c->body->fd, &c->sent, SEND_BYTES);
-    if (bytes > 0)
-        c->since_ns = monotonic_ns();
-    return bytes > 0 ? true : bytes == 0 ? end_answer(c) : errno == EAGAIN || errno == EINTR;
-}
-
-/* Not called while a body is sent, so the kernel's buffer bounds further requests. */
-static bool receive(struct http_server *s, struct http_connection *c)
-{
-    if (c->is_ended)
-        c->used = 0;
-    ssize_t bytes = recv(c->fd, c->request + c->used, HTTP_REQUEST_BYTES - c->used, 0);
-    if (bytes <= 0)
-        return bytes < 0 && (errno == EAGAIN || errno == EINTR);
-    c->used += (size_t)bytes;
-    c->request[c->used] = '\0';
-    return c->is_ended || http_server_answer(s, c);
-}
-
-/* Returns a free connection, or drops the oldest one that receives no body. */
-static struct http_connection *place_for(struct http_server *s)
-{
-    struct http_connection *worst = NULL;
-    for (unsigned i = 0; i < HTTP_CONNECTIONS_MAX; i++) {
-        struct http_connection *c = &s->connections[i];
-        if (c->fd < 0)
-            return c;
-        if (!c->body && (!worst || c->since_ns < worst->since_ns))
-            worst = c;
+    const struct timeval idle = {.tv_sec = IDLE_SECONDS};
+    char text[REQUEST_BYTES + 1];
+    size_t used = 0;
+    struct request r;
+    int status = 0;
+    alarm(WAIT_SECONDS);
+    while (status == 0) {
+        ssize_t bytes = recv(fd, text + used, REQUEST_BYTES - used, 0);
+        if (bytes <= 0)
+            return;
+        used += (size_t)bytes;
+        text[used] = '\0';
+        status = read_request(&r, text, used);
     }
-    if (worst)
-        http_server_drop(worst);
-    return worst;
+    alarm(0);
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &idle, sizeof idle);
+    http_server_answer(s, fd, &r, status);
+    /* A reset would lose the answer: the other side closes first. */
+    alarm(WAIT_SECONDS);
+    shutdown(fd, SHUT_WR);
+    while (recv(fd, text, REQUEST_BYTES, 0) > 0)
+        continue;
 }
 
+/* Accepts a connection; if there are too many, the oldest one ends. */
 static void accept_one(struct http_server *s)
 {
-    int fd = accept4(s->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-    struct http_connection *c = fd < 0 ? NULL : place_for(s);
-    /* If accept failed for lack of descriptors, poll would return at once: pauses accepting. */
-    s->rest_until_ns =
-        fd < 0 && errno != EAGAIN && errno != EINTR ? monotonic_ns() + HTTP_REST_NS : 0;
-    if (!c) {
-        if (fd >= 0)
-            close(fd);
+    pid_t *child = &s->children[s->next];
+    int fd = accept4(s->fd, NULL, NULL, SOCK_CLOEXEC);
+    if (fd < 0) { /* without room for it, poll would return at once */
+        poll(NULL, 0, errno == EAGAIN || errno == EINTR ? 0 : REST_MS);
         return;
     }
-    *c = (struct http_connection){.fd = fd, .since_ns = monotonic_ns()};
-}
-
-/* Returns the time left before a timeout; 0: timed out. */
-static uint64_t time_left(const struct http_connection *c, uint64_t now)
-{
-    uint64_t allowed = c->body ? HTTP_IDLE_NS : HTTP_WAIT_NS;
-    return now - c->since_ns >= allowed ? 0 : allowed - (now - c->since_ns);
-}
-
-static int wait_for(struct http_server *s, struct pollfd *polled)
-{
-    uint64_t now = monotonic_ns(), soonest = HTTP_IDLE_NS;
-    bool rests = now < s->rest_until_ns;
-    if (rests)
-        soonest = s->rest_until_ns - now;
-    polled[HTTP_CONNECTIONS_MAX] = (struct pollfd){.fd = rests ? -1 : s->fd, .events = POLLIN};
-    for (unsigned i = 0; i < HTTP_CONNECTIONS_MAX; i++) {
-        struct http_connection *c = &s->connections[i];
-        uint64_t left = c->fd < 0 ? HTTP_IDLE_NS : time_left(c, now);
-        if (!left)
-            http_server_drop(c);
-        else if (left < soonest)
-            soonest = left;
-        polled[i] = (struct pollfd){.fd = c->fd, .events = c->body ? POLLOUT : POLLIN};
+    if (*child)
+        kill(*child, SIGKILL);
+    s->next = (s->next + 1) % HTTP_CONNECTIONS_MAX;
+    pid_t parent = getpid();
+    *child = fork();
+    if (*child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        close(s->fd);
+        if (getppid() == parent)
+            serve_connection(s, fd);
+        _exit(0);
     }
-    return poll(polled, HTTP_CONNECTIONS_MAX + 3, (int)(soonest / 1000000) + 1);
+    *child = *child > 0 ? *child : 0;
+    close(fd);
+}
+
+/* Forgets connections that have ended. */
+static void reap(struct http_server *s)
+{
+    pid_t ended;
+    while ((ended = waitpid(-1, NULL, WNOHANG)) > 0)
+        for (unsigned i = 0; i < HTTP_CONNECTIONS_MAX; i++)
+            if (s->children[i] == ended)
+                s->children[i] = 0;
 }
 
 int http_server_run(struct http_server *s, int stop_fd, int hangup_fd)
 {
-    struct pollfd polled[HTTP_CONNECTIONS_MAX + 3];
-    struct pollfd *aside = polled + HTTP_CONNECTIONS_MAX;
     for (;;) {
-        aside[1] = (struct pollfd){.fd = stop_fd, .events = POLLIN};
-        aside[2] = (struct pollfd){.fd = hangup_fd};
-        if (wait_for(s, polled) < 0) {
-            if (errno != EINTR)
-                return GPUPROF_IO;
-            continue;
-        }
-        if (aside[1].revents || aside[2].revents)
+        struct pollfd polled[] = {
+            {.fd = s->fd, .events = POLLIN}, {.fd = stop_fd, .events = POLLIN}, {.fd = hangup_fd}};
+        if (poll(polled, 3, -1) < 0 && errno != EINTR)
+            return GPUPROF_IO;
+        if (polled[1].revents || polled[2].revents)
             return 0;
-        for (unsigned i = 0; i < HTTP_CONNECTIONS_MAX; i++) {
-            struct http_connection *c = &s->connections[i];
-            if (polled[i].fd < 0 || !polled[i].revents)
-                continue;
-            bool lives = !(polled[i].revents & (POLLERR | POLLNVAL)) &&
-                         (c->body ? send_body(c) : receive(s, c));
-            if (!lives)
-                http_server_drop(c);
-        }
-        if (aside[0].revents)
+        reap(s);
+        if (polled[0].revents)
             accept_one(s);
     }
 }

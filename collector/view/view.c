@@ -151,23 +151,19 @@ static enum exit_code serve(const struct options *options, const struct http_res
                             int stop_fd)
 {
     const struct view_options *own = options->own;
-    struct http_server *s = calloc(1, sizeof *s);
-    if (!s)
-        return say_error("view", GPUPROF_NO_MEMORY);
-    int error = http_server_init(s, (unsigned)own->port, resources);
+    struct http_server s;
+    int error = http_server_init(&s, (unsigned)own->port, resources);
     if (error == 0) {
-        if (!own->open)
-            s->once[0] = '\0';
-        say_address(s);
+        *s.is_opened = !own->open;
+        say_address(&s);
         if (own->open)
-            open_browser(s);
-        error = http_server_run(s, stop_fd, watched_input());
+            open_browser(&s);
+        error = http_server_run(&s, stop_fd, watched_input());
     }
     if (error < 0)
         message("view: cannot listen on 127.0.0.1:%u: %s%s", (unsigned)own->port, strerror(errno),
                 errno == EADDRINUSE ? "; name another --port, or leave it out" : "");
-    http_server_release(s);
-    free(s);
+    http_server_release(&s);
     return error < 0 ? EXIT_ENVIRONMENT : EXIT_OK;
 }
 
