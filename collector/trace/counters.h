@@ -2,10 +2,9 @@
 /*
  * Counters of a trace over time: how busy a device was, unfinished kernel launches, copy speed,
  * memory, launches. Time is divided into buckets of 2^n ns; the width doubles when an event is
- * later than the last bucket. So nothing must be known in advance, and output is bounded:
- * COUNTER_BUCKETS per series, fewer with many series. A selection's buckets begin with it; the
- * first one includes earlier values (for a level, the last). Memory: 16 bytes for each bucket of a
- * series, BUCKETS_MAX in all.
+ * later than the last bucket. So nothing must be known in advance, and output is bounded. A
+ * selection's buckets begin with it; the first one includes earlier values (for a level, the last).
+ * Memory: 4 KiB for each of SERIES_MAX series.
  */
 #ifndef GPUPROF_COLLECTOR_COUNTERS_H
 #define GPUPROF_COLLECTOR_COUNTERS_H
@@ -13,25 +12,22 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define COUNTER_BUCKETS     512
-#define COUNTER_BUCKETS_MIN 16
-#define COUNTER_TIME_MAX    (1ull << 62) /* ns; later events are not counted */
-#define BUCKETS_MAX         65536
-#define SERIES_MAX          (BUCKETS_MAX / COUNTER_BUCKETS_MIN)
+#define COUNTER_BUCKETS  512
+#define COUNTER_TIME_MAX (1ull << 62) /* ns; later events are not counted */
+#define SERIES_MAX       8192
 
 struct series {
-    bool is_level; /* a state that lasts until the next value; else sums */
-    bool is_late;  /* level: unknown before its first value */
-    double last;   /* level: current value */
-    double *parts; /* owned: amount per bucket; level: highest value */
-    double *steps; /* owned: change of the rate per ns from this bucket on; level: last value */
+    bool is_level;                 /* a state that lasts until the next value; else sums */
+    bool is_late;                  /* level: unknown before its first value */
+    double last;                   /* level: current value */
+    uint32_t next;                 /* level: the first bucket after its last value */
+    double parts[COUNTER_BUCKETS]; /* amount per bucket; level: highest value, NAN if unknown */
 };
 
 struct counters {
     struct series **series; /* owned, with their elements */
     uint32_t count;
     uint32_t capacity;
-    uint32_t buckets; /* per series */
     unsigned shift;   /* a bucket has 1 << shift ns */
     uint64_t from_ns; /* begin of the first bucket */
 };
@@ -61,25 +57,14 @@ static inline void counters_span(struct counters *c, struct series *s, uint64_t 
     uint64_t bucket = begin_ns >> c->shift;
     if (!s || begin_ns >= end_ns)
         return;
-    if (bucket == end_ns >> c->shift && bucket < c->buckets)
+    if (bucket == end_ns >> c->shift && bucket < COUNTER_BUCKETS)
         s->parts[bucket] += rate * (double)(int64_t)(end_ns - begin_ns);
     else
         counters_span_long(c, s, begin_ns, end_ns, rate);
 }
 
-/* Adds `amount` at once; for a level, its value from now on. */
-void counters_instant_long(struct counters *c, struct series *s, uint64_t at_ns, double amount);
-static inline void counters_instant(struct counters *c, struct series *s, uint64_t at_ns,
-                                    double amount)
-{
-    uint64_t bucket = counters_since(c, at_ns) >> c->shift;
-    if (!s)
-        return;
-    if (bucket < c->buckets && !s->is_level)
-        s->parts[bucket] += amount;
-    else
-        counters_instant_long(c, s, at_ns, amount);
-}
+/* Adds `amount` at once; for a level, its value from now on. `s` may be NULL. */
+void counters_instant(struct counters *c, struct series *s, uint64_t at_ns, double amount);
 
 /* Ends counting: the values are then in parts[], by bucket. Chooses fewer, wider buckets for a
  * trace of few `events`, which ends at `end_ns`; returns the buckets in use. */
