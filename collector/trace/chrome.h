@@ -15,11 +15,50 @@
 #include "resolve/op_stack.h"
 #include "resolve/projection.h"
 #include "trace/counters.h"
-#include "trace/gpu_rows.h"
+#include "trace/trace_row.h"
 #include "trace/trace_writer.h"
 
 #define CHROME_EVENT_BYTES 2048 /* of an event without its name and other texts */
 #define FLOW_PROCESS_SHIFT 36   /* JavaScript's exact ids: 16 bits of process, 36 of flow */
+
+/*
+ * Rows that are not threads: streams, synchronisations, projected ranges and throttling of devices;
+ * overheads, free ranges, steps, crossing waits and Python's lock holders of processes. Each kind
+ * has lanes, so that overlapping slices get rows of their own. Pids and tids are unique in the
+ * trace and fit 32 bits; a stream's row has the stream's number if possible.
+ */
+#define GPU_ROWS_MAX    65536
+#define GPU_LANES_MAX   64
+#define GPU_TID_VIRTUAL (1u << 30) /* real threads have smaller tids */
+
+enum row_kind {
+    ROW_STREAM,
+    ROW_SYNC,
+    ROW_ANNOTATION,
+    ROW_THROTTLE,
+    ROW_OVERHEAD,
+    ROW_RANGE,
+    ROW_STEP,
+    ROW_HOST, /* `stream` is the thread's index + 1; 0: the process */
+    ROW_GIL
+};
+
+struct gpu_row {
+    struct trace_row row;
+    struct process *process;
+    uint64_t device;
+    uint64_t stream;
+    enum row_kind kind;
+    uint32_t pid;
+    uint32_t tid;
+    uint32_t lane;   /* 0: first of its kind */
+    uint64_t end_ns; /* of the last slice */
+    uint32_t thread; /* the owner, if several share a row */
+    bool named;
+    struct counted *counted; /* NULL: none yet */
+};
+
+#define FREE_LANE UINT32_MAX
 
 /* The extent of a process in the trace, and its steps. */
 struct process_span {
@@ -77,7 +116,11 @@ struct chrome_frames {
 };
 
 struct chrome_rows {
-    struct gpu_rows all;
+    struct gpu_row **list; /* owned, with their elements */
+    uint32_t count;
+    uint32_t capacity;
+    struct key_map places;       /* (process, kind and lane, device, stream) -> index + 1 */
+    struct device_pids *pids;    /* a view */
     struct device_pids own_pids; /* if no other trace shares the pids */
     struct key_map named;        /* (process, device) with written names */
     struct projections projections;
@@ -214,6 +257,9 @@ void chrome_put_metadata(struct trace_writer *w, const char *what, uint32_t pid,
 
 /* ---- chrome_rows.c ---- */
 
+void chrome_rows_init(struct trace_writer *w);
+void chrome_rows_release(struct trace_writer *w);
+
 /* Writes the names of a process and its threads, and creates their rows. */
 void chrome_name_process(struct trace_writer *w, const struct process *p);
 
@@ -221,14 +267,16 @@ void chrome_name_process(struct trace_writer *w, const struct process *p);
 uint32_t chrome_name_device(struct trace_writer *w, struct process *p, uint64_t device);
 
 /* Returns lane `lane` of a row that is not a thread, or the first lane free at at->begin_ns. Writes
- * its name (for a thread's lane, the thread's) and its device's at first use. NULL: no memory. */
+ * its name (for a thread's lane, the thread's) and its device's at first use. Kinds of the host
+ * have device 0 and, but for ROW_HOST, stream 0. NULL: no memory. */
 struct gpu_row *chrome_lane(struct trace_writer *w, struct process *p, enum row_kind kind,
                             uint64_t device, uint64_t stream, uint32_t lane, uint32_t thread,
                             const struct shown *at);
 
 /* The same, and fits the slice into the row. */
 struct gpu_row *chrome_place(struct trace_writer *w, struct process *p, enum row_kind kind,
-                             uint64_t device, uint64_t stream, uint32_t lane, struct shown *at);
+                             uint64_t device, uint64_t stream, uint32_t lane, uint32_t thread,
+                             struct shown *at);
 
 /* Writes an arrow from one slice to another. */
 void chrome_put_arrow(struct trace_writer *w, const struct process *p, const char *category,
@@ -278,8 +326,7 @@ void chrome_count_resident(struct trace_writer *w, const struct event *e);
 void chrome_count_device(struct trace_writer *w, const struct slice *s);
 
 /* Counts an event of `ns` that --max-size leaves out as if it were shown, and as left out. */
-void chrome_count_left_out(struct trace_writer *w, const struct slice *s, enum left_out kind,
-                           uint64_t ns);
+void chrome_count_left_out(struct trace_writer *w, const struct slice *s, const struct left_out *l);
 
 /* Writes all counters, after the last event. */
 void chrome_put_counters(struct trace_writer *w);

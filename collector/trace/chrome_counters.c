@@ -189,15 +189,12 @@ void chrome_count_work(struct trace_writer *w, const struct slice *s, struct gpu
         count_work(w, s, row->counted);
 }
 
-void chrome_count_left_out(struct trace_writer *w, const struct slice *s, enum left_out kind,
-                           uint64_t ns)
+void chrome_count_left_out(struct trace_writer *w, const struct slice *s, const struct left_out *l)
 {
-    /* Ranges are counted when they end. */
     const struct event *e = &s->event;
-    uint64_t since_ns = e->begin_ns - (kind == LEFT_OUT_RANGES ? ns : 0);
-    w->totals.left_out[kind]++;
-    w->totals.left_out_ns[kind] += ns;
-    chrome_reach(w, e->process, chrome_time(w, since_ns), chrome_time(w, since_ns + ns));
+    w->totals.left_out[l->kind]++;
+    w->totals.left_out_ns[l->kind] += l->ns;
+    chrome_reach(w, e->process, chrome_time(w, l->begin_ns), chrome_time(w, l->begin_ns + l->ns));
     struct counted *c = w->scope.counters && is_stream_work(e->record->type)
                             ? counted_device(w, e->process, record_arg(e->record, KERNEL_DEVICE))
                             : NULL;

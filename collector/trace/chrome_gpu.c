@@ -64,7 +64,7 @@ static bool chrome_gpu_place(struct trace_writer *w, struct gpu_slice *s, enum r
     s->at.begin_ns = chrome_time(w, e->begin_ns);
     s->at.end_ns = chrome_time(w, e->end_ns);
     s->row = chrome_place(w, e->process, kind, s->device, kind == ROW_STREAM ? s->stream : 0, lane,
-                          &s->at);
+                          0, &s->at);
     if (!s->row)
         return false;
     chrome_reach(w, e->process, s->at.begin_ns, s->at.end_ns);
@@ -364,7 +364,7 @@ static void end_throttled(struct trace_writer *w, struct throttled *t, unsigned 
     char name[64];
     t->open[why].end_ns = t->open[why].ns = 0;
     if (!at.end_ns || !chrome_place(w, w->walk->rec->processes[t->source->process->index],
-                                    ROW_THROTTLE, t->source->device, 0, why, &at))
+                                    ROW_THROTTLE, t->source->device, 0, why, 0, &at))
         return;
     int length = snprintf(name, sizeof name, "\"throttled: %s\"", throttle_words[why]);
     char *out = output_room(w->out, CHROME_EVENT_BYTES);

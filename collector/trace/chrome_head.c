@@ -335,6 +335,7 @@ static cJSON *process_object(const struct process *p, const struct losses *losse
 /* Adds what --max-size left out: count and duration per kind, and the limits of thinning.h. */
 static void add_left_out(const struct trace_writer *w, cJSON *other)
 {
+    static const char *const names[LEFT_OUT_KINDS] = {"gpu_work", "calls", "ranges", "host"};
     const struct thinning *t = w->scope.thinning;
     const struct chrome_totals *totals = &w->totals;
     cJSON *object = cJSON_AddObjectToObject(other, "left_out");
@@ -345,7 +346,7 @@ static void add_left_out(const struct trace_writer *w, cJSON *other)
                 {"share", (double)t->share / (double)(1ull << 32)});
     for (unsigned i = 0; i < LEFT_OUT_KINDS; i++)
         if (i != LEFT_OUT_HOST || totals->left_out[i])
-            ADD_NUMBERS(cJSON_AddObjectToObject(object, left_out_names[i]),
+            ADD_NUMBERS(cJSON_AddObjectToObject(object, names[i]),
                         {"count", (double)totals->left_out[i]},
                         {"total_ns", (double)totals->left_out_ns[i]});
 }

@@ -30,14 +30,9 @@ static bool chrome_host_place(struct trace_writer *w, const struct slice *s, boo
     if (!is_hold && !t->own && trace_row_holds(row, at->begin_ns, at->end_ns)) {
         trace_row_fit(row, &at->begin_ns, &at->end_ns);
         at->row = row;
-    } else {
-        struct gpu_row *beside =
-            chrome_lane(w, e->process, is_hold ? ROW_GIL : ROW_HOST, 0,
-                        is_hold || t->own ? 0 : t->index + 1ull, FREE_LANE, t->index, at);
-        if (!beside)
-            return false;
-        gpu_row_fit(beside, &at->begin_ns, &at->end_ns);
-        at->row = &beside->row;
+    } else if (!chrome_place(w, e->process, is_hold ? ROW_GIL : ROW_HOST, 0,
+                             is_hold || t->own ? 0 : t->index + 1ull, FREE_LANE, t->index, at)) {
+        return false;
     }
     chrome_reach(w, e->process, at->begin_ns, at->end_ns);
     return true;

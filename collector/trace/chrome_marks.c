@@ -17,7 +17,7 @@ static void chrome_marks_put_step(struct trace_writer *w, struct process *p, uin
     struct shown at = {.begin_ns = begin_ns, .end_ns = end_ns};
     char name[64];
     bool is_again = w->scope.steps && w->scope.steps->kind == STEPS_PROFILER;
-    if (w->error || !chrome_place(w, p, ROW_STEP, 0, 0, FREE_LANE, &at))
+    if (w->error || !chrome_place(w, p, ROW_STEP, 0, 0, FREE_LANE, 0, &at))
         return;
     int length = snprintf(name, sizeof name, is_again ? "\"step %llu\"" : "\"" STEP_NAME "%llu\"",
                           (unsigned long long)number);

@@ -43,7 +43,7 @@ static bool close_nested(struct trace_writer *w, struct process *p, const struct
     at->begin_ns = chrome_time(w, at->begin_ns);
     at->end_ns = chrome_time(w, at->end_ns);
     if (!(at->row && trace_row_close(at->row, &at->begin_ns, &at->end_ns)) &&
-        !chrome_place(w, p, ROW_RANGE, 0, 0, FREE_LANE, at))
+        !chrome_place(w, p, ROW_RANGE, 0, 0, FREE_LANE, 0, at))
         return false;
     chrome_reach_into(w, p, at);
     return true;

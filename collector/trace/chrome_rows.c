@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The rows of a Chrome trace: names of processes, devices, threads and other rows, the placement of
  * slices, and arrows between slices. */
+#include <stdlib.h>
+
+#include "base/array.h"
 #include "rank.h"
 #include "read/process_title.h"
 #include "record/gpu_record.h"
@@ -9,6 +12,154 @@
 
 #define DEVICE_PLACES_MAX 64                      /* readers know ordinals up to 63 */
 #define SORT_PLACES       (1 + DEVICE_PLACES_MAX) /* per process: its own, then its devices' */
+
+#define STEP_TIDS_MAX 16       /* numbers tried for the steps' row */
+#define PID_VIRTUAL   5000000u /* above Linux's largest pid */
+
+/* Streams with larger numbers get rows in order of appearance. */
+#define STREAM_ORDERED_MAX (1u << 20)
+
+_Static_assert(STREAM_ORDERED_MAX * 5 * GPU_LANES_MAX < GPU_TID_VIRTUAL, "tids of rows overlap");
+
+void chrome_rows_init(struct trace_writer *w)
+{
+    struct chrome_rows *rows = &w->rows;
+    device_pids_init(&rows->own_pids, w->shown.list, w->shown.count);
+    rows->pids = w->scope.pids ? w->scope.pids : &rows->own_pids;
+    rows->places.count_max = GPU_ROWS_MAX;
+}
+
+void chrome_rows_release(struct trace_writer *w)
+{
+    struct chrome_rows *rows = &w->rows;
+    for (uint32_t i = 0; i < rows->count; i++)
+        free(rows->list[i]);
+    free(rows->list);
+    key_map_release(&rows->places);
+    key_map_release(&rows->named);
+    device_pids_release(&rows->own_pids);
+}
+
+/* ---- pids and tids --------------------------------------------------------------------------- */
+
+void device_pids_init(struct device_pids *d, struct process *const *processes,
+                      uint32_t process_count)
+{
+    *d = (struct device_pids){
+        .processes = processes, .process_count = process_count, .next = PID_VIRTUAL};
+    d->known.count_max = GPU_ROWS_MAX;
+}
+
+void device_pids_release(struct device_pids *d)
+{
+    key_map_release(&d->known);
+}
+
+/* A full map is no error: what does not fit is made again. */
+static void remember(struct trace_writer *w, struct key_map *map, struct key key, uint64_t value)
+{
+    (void)chrome_ok(w, key_map_set(map, key, value) == GPUPROF_NO_MEMORY ? GPUPROF_NO_MEMORY : 0);
+}
+
+static bool is_process(const struct device_pids *d, uint32_t pid)
+{
+    for (uint32_t i = 0; i < d->process_count; i++)
+        if (d->processes[i]->shown_pid == pid)
+            return true;
+    return false;
+}
+
+/* Returns the pid of a process's device. */
+static uint32_t device_pid(struct trace_writer *w, const struct process *p, uint64_t device)
+{
+    struct device_pids *d = w->rows.pids;
+    struct key key = {p->index, device, 0};
+    uint32_t pid = (uint32_t)key_map_get(&d->known, key);
+    if (pid)
+        return pid - 1;
+    bool is_free = device < PID_ORDINALS && !(d->ordinals[device / 64] >> device % 64 & 1) &&
+                   !is_process(d, (uint32_t)device);
+    if (is_free) {
+        pid = (uint32_t)device;
+        d->ordinals[device / 64] |= 1ull << device % 64;
+    } else {
+        while (is_process(d, d->next))
+            d->next++;
+        pid = d->next++;
+    }
+    remember(w, &d->known, key, pid + 1ull);
+    return pid;
+}
+
+/* Returns a small tid that no thread has, so that viewers that sort rows by tid show steps on top.
+ * 0: none found. */
+static uint32_t step_tid(const struct process *p)
+{
+    for (uint32_t tid = 1, i; tid <= STEP_TIDS_MAX; tid++) {
+        for (i = 0; i < p->threads.count && p->threads.threads[i]->shown_tid != tid;)
+            i++;
+        if (i == p->threads.count)
+            return tid;
+    }
+    return 0;
+}
+
+/* A stream's own row has its number. Some viewers (Perfetto) always sort a process's rows by tid:
+ * so a stream's lanes and ranges get neighbouring tids, and other rows larger ones. */
+static uint32_t row_tid(const struct chrome_rows *rows, const struct process *p, enum row_kind kind,
+                        uint64_t stream, uint32_t lane)
+{
+    uint32_t small = kind == ROW_STEP && lane == 0 ? step_tid(p) : 0;
+    if (small)
+        return small;
+    if (kind == ROW_STREAM && lane == 0 && stream < GPU_TID_VIRTUAL)
+        return (uint32_t)stream;
+    if ((kind == ROW_STREAM || kind == ROW_ANNOTATION) && stream < STREAM_ORDERED_MAX)
+        return GPU_TID_VIRTUAL + (uint32_t)stream * 2 * GPU_LANES_MAX +
+               (kind == ROW_STREAM ? GPU_LANES_MAX : 0) + lane;
+    if (stream == 0 || (kind == ROW_HOST && stream < STREAM_ORDERED_MAX))
+        return GPU_TID_VIRTUAL + STREAM_ORDERED_MAX * 2 * GPU_LANES_MAX +
+               (kind + 2 * (uint32_t)stream) * GPU_LANES_MAX + lane;
+    return 2 * GPU_TID_VIRTUAL + rows->count;
+}
+
+/* NULL: no memory. */
+static struct gpu_row *row_make(struct trace_writer *w, struct process *p, enum row_kind kind,
+                                uint64_t device, uint64_t stream, uint32_t lane)
+{
+    struct chrome_rows *rows = &w->rows;
+    struct gpu_row *row =
+        ARRAY_ROOM(rows->list, rows->count, rows->capacity, 64) ? malloc(sizeof *row) : NULL;
+    if (!chrome_ok(w, row ? 0 : GPUPROF_NO_MEMORY))
+        return NULL;
+    *row = (struct gpu_row){.process = p,
+                            .device = device,
+                            .stream = stream,
+                            .kind = kind,
+                            .lane = lane,
+                            .pid = kind < ROW_OVERHEAD ? device_pid(w, p, device) : p->shown_pid,
+                            .tid = row_tid(rows, p, kind, stream, lane)};
+    row->row.ids = row_ids_of(row->pid, row->tid);
+    return rows->list[rows->count++] = row;
+}
+
+static struct gpu_row *row_of(struct trace_writer *w, struct process *p, enum row_kind kind,
+                              uint64_t device, uint64_t stream, uint32_t lane)
+{
+    struct chrome_rows *rows = &w->rows;
+    struct key key = {(uint64_t)p->index << 32 | kind << 16 | lane, device, stream};
+    uint64_t place = key_map_get(&rows->places, key);
+    if (!place && rows->count == GPU_ROWS_MAX)
+        place = rows->count; /* beyond any realistic number of rows, slices share the last one */
+    if (place)
+        return rows->list[place - 1];
+    struct gpu_row *row = row_make(w, p, kind, device, stream, lane);
+    if (row)
+        remember(w, &rows->places, key, rows->count);
+    return row;
+}
+
+/* ---- names ----------------------------------------------------------------------------------- */
 
 static void put_process_names(struct trace_writer *w, uint32_t pid, const char *title,
                               const char *label, uint32_t sort_index)
@@ -29,12 +180,10 @@ static void put_row_name(struct trace_writer *w, uint32_t pid, uint32_t tid, con
 uint32_t chrome_name_device(struct trace_writer *w, struct process *p, uint64_t device)
 {
     struct key key = {p->index, device, 0};
-    uint32_t pid = 0;
-    if (!chrome_ok(w, gpu_rows_pid(&w->rows.all, p, device, &pid)) ||
-        key_map_get(&w->rows.named, key))
+    uint32_t pid = device_pid(w, p, device);
+    if (key_map_get(&w->rows.named, key))
         return pid;
-    if (key_map_set(&w->rows.named, key, 1) == GPUPROF_NO_MEMORY)
-        (void)chrome_ok(w, GPUPROF_NO_MEMORY);
+    remember(w, &w->rows.named, key, 1);
 
     char title[1024 + DEVICE_NAME_BYTES + 64], label[64];
     char rank[RANK_TITLE_BYTES], command[1024];
@@ -92,12 +241,25 @@ static void chrome_rows_name_row(struct trace_writer *w, struct gpu_row *row)
     put_row_name(w, row->pid, row->tid, name, row_sort_index(row));
 }
 
+/* ---- rows ------------------------------------------------------------------------------------ */
+
 struct gpu_row *chrome_lane(struct trace_writer *w, struct process *p, enum row_kind kind,
                             uint64_t device, uint64_t stream, uint32_t lane, uint32_t thread,
                             const struct shown *at)
 {
-    struct gpu_row *row = gpu_rows_get(&w->rows.all, p, kind, device, stream, lane, at->begin_ns);
-    if (!chrome_ok(w, row ? 0 : GPUPROF_NO_MEMORY))
+    bool is_free = lane == FREE_LANE;
+    /* The default stream must not be 0, since readers check for numbers above 0. */
+    if (stream == 0 && (kind == ROW_STREAM || kind == ROW_ANNOTATION))
+        stream = GPU_STREAM_DEFAULT;
+    lane = is_free ? 0 : lane < GPU_LANES_MAX ? lane : GPU_LANES_MAX - 1;
+    struct gpu_row *row = row_of(w, p, kind, device, stream, lane);
+    while (is_free && row && row->end_ns > at->begin_ns && row->lane + 1 < GPU_LANES_MAX) {
+        struct gpu_row *next = row_of(w, p, kind, device, stream, row->lane + 1);
+        if (next == row)
+            break;
+        row = next;
+    }
+    if (!row)
         return NULL;
     if (!row->named || kind == ROW_ANNOTATION)
         row->thread = thread;
@@ -107,12 +269,15 @@ struct gpu_row *chrome_lane(struct trace_writer *w, struct process *p, enum row_
 }
 
 struct gpu_row *chrome_place(struct trace_writer *w, struct process *p, enum row_kind kind,
-                             uint64_t device, uint64_t stream, uint32_t lane, struct shown *at)
+                             uint64_t device, uint64_t stream, uint32_t lane, uint32_t thread,
+                             struct shown *at)
 {
-    struct gpu_row *row = chrome_lane(w, p, kind, device, stream, lane, 0, at);
+    struct gpu_row *row = chrome_lane(w, p, kind, device, stream, lane, thread, at);
     if (!row)
         return NULL;
-    gpu_row_fit(row, &at->begin_ns, &at->end_ns);
+    trace_row_fit(&row->row, &at->begin_ns, &at->end_ns);
+    if (at->end_ns > row->end_ns)
+        row->end_ns = at->end_ns;
     at->row = &row->row;
     return row;
 }

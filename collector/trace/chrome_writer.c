@@ -284,13 +284,11 @@ static bool is_filtered(struct trace_writer *w, const struct slice *s)
 /* Counts a left-out slice in the sums and counters. */
 static void leave_out(struct trace_writer *w, const struct slice *s)
 {
-    uint64_t ns;
-    enum left_out kind;
-    if (!w->scope.left_out || *w->scope.left_out == LEFT_OUT_KINDS ||
-        !thinning_leaves_out(w->scope.thinning, s, &kind, &ns))
+    const struct left_out *l = w->scope.left_out;
+    if (!l || l->kind == LEFT_OUT_KINDS)
         return;
-    chrome_count_left_out(w, s, kind, ns);
-    if (kind == LEFT_OUT_CALLS && launches(s->event.function))
+    chrome_count_left_out(w, s, l);
+    if (l->kind == LEFT_OUT_CALLS && launches(s->event.function))
         chrome_count_launch(w, &s->event, chrome_time(w, s->event.begin_ns));
 }
 
@@ -358,10 +356,8 @@ static void chrome_free(struct trace_writer *w)
     op_pairs_release(&w->rows.op_pairs);
     free(w->rows.forward_ids);
     free(w->rows.throttled);
-    gpu_rows_release(&w->rows.all);
-    device_pids_release(&w->rows.own_pids);
+    chrome_rows_release(w);
     projections_release(&w->rows.projections);
-    key_map_release(&w->rows.named);
     free(w);
 }
 
@@ -391,8 +387,7 @@ static struct trace_writer *chrome_create(struct output *out, struct walk *walk,
             selection_time(scope->selection, &w->time.from_ns, &w->time.to_ns) &&
             w->time.to_ns > w->time.from_ns;
     counters_init(&w->counters.series, w->time.from_ns);
-    device_pids_init(&w->rows.own_pids, shown->list, shown->count);
-    gpu_rows_init(&w->rows.all, scope->pids ? scope->pids : &w->rows.own_pids);
+    chrome_rows_init(w);
     if (!shown->rows || !shown->spans || chrome_memory_create(w) < 0) {
         chrome_free(w);
         return NULL;

@@ -3,19 +3,17 @@
 #include "trace/merge_trace.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/message.h"
-#include "base/new_text.h"
 #include "base/workers.h"
 #include "error.h"
 #include "output/verb_output.h"
 #include "output/zip_writer.h"
-#include "trace/gpu_rows.h"
 
 /* An existing folder is fine. */
 static enum exit_code no_folder(const char *path)
@@ -42,25 +40,25 @@ static bool is_written(const struct merge *m, const struct rank_file *file)
            m->selection.spans[SPANS_CYCLE][file->process->index].count;
 }
 
-static char *path_of(const char *folder, const struct rank_file *file)
+static const char *path_of(const char *folder, const struct rank_file *file, char path[PATH_MAX])
 {
-    return text_printf("%s/%s.gz", folder, file->name);
+    snprintf(path, PATH_MAX, "%s/%s.gz", folder, file->name);
+    return path;
 }
 
-/* *path is its path, which the caller frees. */
+/* Creates the folders of the file in `path`. */
 static enum exit_code write_rank(struct merge *m, const char *folder, const struct rank_file *file,
-                                 char **path)
+                                 char path[PATH_MAX])
 {
     struct trace_scope scope = {.only = file->process, .rank = file->rank};
     enum exit_code code = EXIT_OK;
-    if (!(*path = path_of(folder, file)))
-        return verb_output_failed(folder, GPUPROF_NO_MEMORY);
-    for (char *end = *path + strlen(folder); code == EXIT_OK && (end = strchr(end + 1, '/'));) {
+    path_of(folder, file, path);
+    for (char *end = path + strlen(folder); code == EXIT_OK && (end = strchr(end + 1, '/'));) {
         *end = '\0';
-        code = make_folder(*path);
+        code = make_folder(path);
         *end = '/';
     }
-    return code == EXIT_OK ? merge_write_file(m, *path, &scope) : code;
+    return code == EXIT_OK ? merge_write_file(m, path, &scope) : code;
 }
 
 static enum exit_code write_ranks(struct merge *m, const char *folder,
@@ -68,13 +66,12 @@ static enum exit_code write_ranks(struct merge *m, const char *folder,
 {
     enum exit_code code = EXIT_OK;
     for (uint32_t i = 0; code == EXIT_OK && i < m->rec.count; i++) {
-        char *path;
+        char path[PATH_MAX];
         if (!is_written(m, &files[i]))
             continue;
-        code = write_rank(m, folder, &files[i], &path);
+        code = write_rank(m, folder, &files[i], path);
         if (code == EXIT_OK)
             merge_say_left_out(m, path);
-        free(path);
     }
     return code;
 }
@@ -106,12 +103,12 @@ static enum exit_code work_on_ranks(void *context, uint32_t index, int to)
     m->said_large = true;       /* by the parent */
     recording_keep_share(&m->rec, index);
     for (uint32_t i = 0; code == EXIT_OK && i < m->rec.count; i++) {
-        char *path;
+        char path[PATH_MAX];
         struct process *p = work->files[i].process;
         if (p->is_elsewhere || !is_written(m, &work->files[i]))
             continue;
         m->selection.found = (struct selection_found){0};
-        code = write_rank(m, work->folder, &work->files[i], &path);
+        code = write_rank(m, work->folder, &work->files[i], path);
         struct rank_result result;
         memset(&result, 0, sizeof result); /* the padding is sent, too */
         result.code = code;
@@ -119,7 +116,6 @@ static enum exit_code work_on_ranks(void *context, uint32_t index, int to)
         result.fit = m->fit;
         result.selected = m->selection.found;
         result.found = walk_found(&m->walk, p);
-        free(path);
         if (!workers_write(to, &result, sizeof result))
             return EXIT_ENVIRONMENT;
     }
@@ -133,23 +129,21 @@ static enum exit_code gather_ranks(struct merge *m, const char *folder,
     uint32_t how = WORKERS_DONE;
     for (uint32_t i = 0; how == WORKERS_DONE && i < m->rec.count; i++) {
         struct rank_result result;
+        char path[PATH_MAX];
         if (!is_written(m, &files[i]))
             continue;
         uint32_t worker = files[i].process->worker;
-        char *path = path_of(folder, &files[i]);
-        if (!path || !workers_read(workers, worker, &result, sizeof result) ||
-            result.code != EXIT_OK) {
-            free(path);
+        if (!workers_read(workers, worker, &result, sizeof result) || result.code != EXIT_OK) {
             how = worker;
             break;
         }
+        path_of(folder, &files[i], path);
         if (result.is_large)
             merge_say_large(m, path);
         m->fit = result.fit;
         selection_add_found(&m->selection.found, &result.selected);
         walk_add_found(&m->walk, files[i].process, &result.found);
         merge_say_left_out(m, path);
-        free(path);
     }
     enum exit_code code = workers_end(workers, how);
     return code == EXIT_OK && how != WORKERS_DONE ? EXIT_ENVIRONMENT : code;

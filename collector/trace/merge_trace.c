@@ -9,11 +9,99 @@
 #include "base/unit_text.h"
 #include "error.h"
 #include "output/verb_output.h"
+#include "record/gpu_record.h"
 
-#define FITS_MAX         5
-#define FIT_PERCENT      98
-#define FIT_LESS_PERCENT 2          /* less for each try that was too large */
-#define VIEWER_BYTES     500000000u /* of text; V8's longest string has 536,870,888 */
+#define SHARE_ALL    (1ull << 32)
+#define FITS_MAX     5
+#define FIT_PERCENT  98
+#define VIEWER_BYTES 500000000u /* of text; V8's longest string has 536,870,888 */
+
+/* ---- what is left out ------------------------------------------------------------------------ */
+
+static uint64_t between(uint64_t begin_ns, uint64_t end_ns)
+{
+    return end_ns > begin_ns ? end_ns - begin_ns : 0;
+}
+
+static bool lasts(const struct slice *s, struct left_out *l)
+{
+    const struct event *e = &s->event;
+    unsigned type = e->record->type;
+    uint64_t end_ns = e->end_ns;
+    *l = (struct left_out){
+        .kind = LEFT_OUT_RANGES, .begin_ns = e->begin_ns, .thread = e->thread->index};
+    if (s->change == RANGE_CLOSED) {
+        l->begin_ns = s->range->begin_ns;
+        end_ns = s->range->end_ns;
+    } else if (s->op_change == OP_CLOSED) {
+        l->begin_ns = s->op->begin_ns;
+        end_ns = s->op->end_ns;
+    } else if (s->library_change == LIBRARY_CLOSED) {
+        l->begin_ns = s->library->begin_ns;
+        end_ns = s->library->end_ns;
+    } else if (s->change || s->op_change || s->library_change) {
+        return s->change == RANGE_MARKED; /* an opened one ends later */
+    } else if (type == RECORD_CALL) {
+        l->kind = LEFT_OUT_CALLS;
+    } else if (is_host_record(type)) { /* a sample has no duration */
+        l->kind = LEFT_OUT_HOST;
+    } else if (is_stream_work(type) || type == RECORD_SYNC || type == RECORD_OVERHEAD) {
+        l->kind = LEFT_OUT_WORK;
+    } else {
+        return false;
+    }
+    l->ns = between(l->begin_ns, end_ns);
+    return l->kind != LEFT_OUT_CALLS || !(e->record->result || e->record->flags & RECORD_OPEN);
+}
+
+/* Returns the place of eighths of ns, in octaves of 1 ns and more; less is in the first one. */
+static unsigned place_of(uint64_t ns)
+{
+    uint64_t eighths = ns << 3;
+    unsigned octave = 60 - (unsigned)__builtin_clzll(eighths | 8);
+    return octave * 8 + (eighths >> octave & 7);
+}
+
+/* Returns the shortest duration at a place. */
+static uint64_t first_of(unsigned place)
+{
+    return place ? (((place % 8 + 8ull) << place / 8) + 7) / 8 : 0;
+}
+
+/* Adds the bytes that the slice took. */
+static void weigh_slice(struct thinning *t, const struct slice *s, uint64_t bytes)
+{
+    struct left_out l;
+    if (!bytes || !lasts(s, &l))
+        return;
+    t->weights[place_of(l.ns)] += bytes;
+    t->weighed += bytes;
+}
+
+/* Chooses what to leave out of a trace of `total` bytes so that about `size` remain, or only what
+ * always stays. */
+static void choose(struct thinning *t, uint64_t total, uint64_t size)
+{
+    unsigned place = THINNING_WEIGHTS;
+    uint64_t fixed = total - t->weighed, left = size > fixed ? size - fixed : 0;
+    while (place && t->weights[place - 1] <= left)
+        left -= t->weights[--place];
+    t->all_ns = place == THINNING_WEIGHTS ? UINT64_MAX : first_of(place);
+    t->some_ns = place ? first_of(place - 1) : 0;
+    t->share = place ? (uint64_t)((unsigned __int128)left * SHARE_ALL / t->weights[place - 1]) : 0;
+}
+
+/* The decision for a call is the same for the call itself and for its work. */
+static bool leaves_out(const struct thinning *t, uint64_t begin_ns, uint64_t ns, uint32_t thread)
+{
+    if (t->weighs || ns >= t->all_ns)
+        return false;
+    uint64_t spread = (begin_ns ^ (uint64_t)thread << 40) * 0x9e3779b97f4a7c15u;
+    return ns < t->some_ns || spread >> 32 >= t->share;
+}
+
+/* ---- a slice ----------------------------------------------------------------------------------
+ */
 
 static uint64_t written(const struct merge *m)
 {
@@ -54,8 +142,8 @@ static int merge_trace_take_slice(void *context, const struct slice *s)
     if (error == 0 && m->one.begun)
         error = m->format->take(m->one.writer, s);
     if (m->fit.thinning.weighs)
-        thinning_weigh(&m->fit.thinning, s, written(m) - before);
-    else if (m->own->max_size && m->one.is_filtered && m->fit.left_out != LEFT_OUT_KINDS)
+        weigh_slice(&m->fit.thinning, s, written(m) - before);
+    else if (m->own->max_size && m->one.is_filtered && m->fit.left_out.kind != LEFT_OUT_KINDS)
         m->fit.left_out_count++;
     return error == 0 && m->one.out->error ? WALK_STOP : error; /* output_finish reports it */
 }
@@ -73,10 +161,14 @@ static bool has(void *context, const struct slice *s)
 {
     struct merge *m = context;
     const struct walk_filter *f = &m->selection.filter;
-    uint64_t ns;
-    m->fit.left_out = LEFT_OUT_KINDS;
-    return (!f->has || f->has(f->context, s)) &&
-           !thinning_leaves_out(&m->fit.thinning, s, &m->fit.left_out, &ns);
+    struct left_out l;
+    m->fit.left_out.kind = LEFT_OUT_KINDS;
+    if (f->has && !f->has(f->context, s))
+        return false;
+    if (!lasts(s, &l) || !leaves_out(&m->fit.thinning, l.begin_ns, l.ns, l.thread))
+        return true;
+    m->fit.left_out = l;
+    return false;
 }
 
 static bool has_call(void *context, const struct slice *s)
@@ -84,7 +176,8 @@ static bool has_call(void *context, const struct slice *s)
     const struct merge *m = context;
     const struct walk_filter *f = &m->selection.filter;
     return (!f->has_call || f->has_call(f->context, s)) &&
-           !thinning_leaves_out_call(&m->fit.thinning, &s->call);
+           !leaves_out(&m->fit.thinning, s->call.begin_ns,
+                       between(s->call.begin_ns, s->call.end_ns), s->call.thread);
 }
 
 static bool wants(void *context, const struct process *p, const struct block_span *b)
@@ -141,14 +234,22 @@ static int write_once(struct merge *m, struct output *out, struct trace_scope *s
     return error < 0 ? error : 0;
 }
 
+static int ignore(void *context, const char *data, size_t length)
+{
+    (void)context;
+    (void)data;
+    (void)length;
+    return 0;
+}
+
 /* Measures the size of the trace. Returns 0 or an error after a message. */
 static int merge_trace_weigh(struct merge *m, struct trace_scope *scope, uint64_t *bytes)
 {
     struct output nowhere;
     uint64_t room = m->room;
-    int error = output_open(&nowhere, "/dev/null");
+    int error = output_open_sink(&nowhere, ignore, NULL);
     if (error < 0) {
-        verb_output_failed("/dev/null", error);
+        say_error("merge", error);
         return error;
     }
     nowhere.room = &room;
@@ -160,22 +261,6 @@ static int merge_trace_weigh(struct merge *m, struct trace_scope *scope, uint64_
     if (its < 0)
         verb_output_failed(scope->name, its);
     return error < 0 ? error : its;
-}
-
-/* A requested size and the bytes that resulted. */
-struct fitting {
-    uint64_t size;
-    uint64_t bytes;
-};
-
-/* Interpolates the size to request for about `wanted` bytes. */
-static uint64_t on_line(struct fitting low, struct fitting high, uint64_t wanted)
-{
-    if (high.size <= low.size || high.bytes <= low.bytes || wanted <= low.bytes)
-        return low.size;
-    double share =
-        (double)(int64_t)(wanted - low.bytes) / (double)(int64_t)(high.bytes - low.bytes);
-    return low.size + (uint64_t)((double)(int64_t)(high.size - low.size) * share);
 }
 
 /* Reports the size of what always stays. Requesting that size leaves exactly this. */
@@ -192,36 +277,30 @@ static void say_too_small(const struct merge *m, const struct trace_scope *scope
  * for arrows, which go with either of their ends. */
 static int merge_trace_fit(struct merge *m, struct trace_scope *scope)
 {
-    uint64_t all = 0, bytes = 0, most = 0;
-    uint64_t wanted = m->own->max_size / 100 * FIT_PERCENT;
-    struct thinning weighed, best;
-    thinning_begin(&m->fit.thinning);
+    struct thinning *t = &m->fit.thinning;
+    uint64_t all = 0, bytes = 0, most = 0, max = m->own->max_size;
+    *t = (struct thinning){.weighs = true};
     int error = merge_trace_weigh(m, scope, &all);
-    m->fit.thinning.weighs = false;
-    best = weighed = m->fit.thinning;
-    if (all <= m->own->max_size)
+    t->weighs = false;
+    if (error < 0 || all <= max)
         return error;
-    uint64_t size = all - weighed.weighed; /* what always stays comes first */
-    struct fitting low = {0}, high = {.size = all, .bytes = all};
-    for (unsigned i = 0; error == 0 && i < FITS_MAX && most <= m->own->max_size / 10 * 9; i++) {
-        m->fit.thinning = weighed;
-        thinning_choose(&m->fit.thinning, all, size);
+    struct thinning best = *t;
+    uint64_t fixed = all - t->weighed; /* what always stays */
+    uint64_t wanted = max / 100 * FIT_PERCENT, size = wanted;
+    for (unsigned i = 0; error == 0 && i < FITS_MAX && most <= max / 10 * 9; i++) {
+        if (size < fixed || (i + 1 == FITS_MAX && !most))
+            size = fixed;
+        choose(t, all, size);
         error = merge_trace_weigh(m, scope, &bytes);
-        if (bytes > m->own->max_size) {
-            if (i == 0)
-                break;
-            wanted -= wanted / 100 * FIT_LESS_PERCENT;
-            high = (struct fitting){size, bytes};
-        } else {
-            low = (struct fitting){size, bytes};
-        }
-        if (bytes <= m->own->max_size && bytes > most) {
+        if (bytes <= max && bytes > most) {
             most = bytes;
-            best = m->fit.thinning;
+            best = *t;
         }
-        size = on_line(low, high, wanted);
+        if (bytes > max && size == fixed)
+            break;
+        size = size + wanted > bytes ? size + wanted - bytes : 0;
     }
-    m->fit.thinning = best;
+    *t = best;
     if (error < 0 || most)
         return error;
     say_too_small(m, scope, bytes);

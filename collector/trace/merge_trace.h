@@ -61,7 +61,7 @@ struct merge_one {
 struct merge_fit {
     struct thinning thinning;
     struct walk_filter filter; /* that, and the selection's */
-    enum left_out left_out;    /* kind of a slice left out by --max-size */
+    struct left_out left_out;  /* the current slice */
     uint64_t left_out_count;
 };
 

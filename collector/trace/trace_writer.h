@@ -4,15 +4,63 @@
 #ifndef GPUPROF_COLLECTOR_TRACE_WRITER_H
 #define GPUPROF_COLLECTOR_TRACE_WRITER_H
 
+#include "base/key_map.h"
 #include "output/verb_output.h"
 #include "resolve/call_tree.h"
 #include "resolve/event_walk.h"
 #include "resolve/selection.h"
 #include "resolve/steps.h"
-#include "trace/thinning.h"
+
+/*
+ * What merge --max-size leaves out: short events. Everything with a duration (calls, work, ranges,
+ * operators, library calls, marks, host activities) stays if it lasts at least `all_ns`; of those
+ * from `some_ns` on, an evenly spread share stays. Failed and open calls stay, and so do all other
+ * events. A first pass weighs the text of each event by duration.
+ */
+#define THINNING_WEIGHTS (64 * 8) /* eight per octave of ns */
+
+/* Kinds left out; host: samples, and records of RECORD_SAMPLE's kind. */
+enum left_out_kind {
+    LEFT_OUT_WORK,
+    LEFT_OUT_CALLS,
+    LEFT_OUT_RANGES,
+    LEFT_OUT_HOST,
+    LEFT_OUT_KINDS
+};
+
+/* A slice that --max-size leaves out, or may leave out. */
+struct left_out {
+    enum left_out_kind kind; /* LEFT_OUT_KINDS: none */
+    uint64_t begin_ns;
+    uint64_t ns;
+    uint32_t thread;
+};
+
+struct thinning {
+    bool weighs; /* first pass: nothing is left out yet */
+    uint64_t all_ns;
+    uint64_t some_ns;
+    uint64_t share; /* in units of 2^-32 */
+    uint64_t weights[THINNING_WEIGHTS];
+    uint64_t weighed;
+};
+
+#define PID_ORDINALS 4096 /* a device's pid is its ordinal if that is free */
+
+/* Pids for the devices of one trace, or of several traces shown together. */
+struct device_pids {
+    struct process *const *processes; /* a view: of these traces */
+    uint32_t process_count;
+    struct key_map known;                 /* (process, device) -> pid + 1 */
+    uint64_t ordinals[PID_ORDINALS / 64]; /* bits of ordinals in use as pids */
+    uint32_t next;
+};
+
+void device_pids_init(struct device_pids *d, struct process *const *processes,
+                      uint32_t process_count);
+void device_pids_release(struct device_pids *d);
 
 struct trace_writer;
-struct device_pids;
 
 /* What a trace shows. */
 struct trace_scope {
@@ -30,7 +78,7 @@ struct trace_scope {
     uint64_t rank;                     /* RANK_NONE: that of the first process, or 0 */
     const bool *is_filtered;           /* set for filtered slices; NULL: no filter */
     const struct thinning *thinning;   /* NULL: none */
-    const enum left_out *left_out;     /* kind of a slice filtered by that, else LEFT_OUT_KINDS */
+    const struct left_out *left_out;   /* the current slice, if that leaves it out */
     const struct selection *selection; /* NULL: everything */
 };
 
