@@ -103,12 +103,6 @@ struct sql_value sqlite_inputs(struct export_writer *w, const struct kernel_name
     return id;
 }
 
-void sqlite_texts_release(struct export_writer *w)
-{
-    text_numbers_release(&w->texts);
-    key_map_release(&w->text_ids);
-}
-
 /* ---- callchains -------------------------------------------------------------------------------
  *
  * Frame by frame: those of samples have the sample's id, as nsys' have, of others each different
@@ -117,17 +111,10 @@ void sqlite_texts_release(struct export_writer *w)
 
 #define UNKNOWN "[Unknown]" /* nsys' word */
 
-void sqlite_chains_release(struct sqlite_chains *c)
-{
-    if (c->has_tree)
-        call_tree_release(&c->tree);
-    key_map_release(&c->reported);
-}
-
 static void sqlite_texts_put_frames(struct export_writer *w, uint64_t id, uint32_t node,
                                     bool is_sample)
 {
-    const struct call_tree *t = &w->chains.tree;
+    const struct call_tree *t = &w->tree;
     for (uint64_t depth = 0; node && !w->error; depth++, node = call_tree_node(t, node)->parent) {
         uint32_t frame = call_tree_node(t, node)->frame;
         const struct shown_frame *f = frame ? shown_frame_of(&t->frames, frame) : NULL;
@@ -145,16 +132,15 @@ static void sqlite_texts_put_frames(struct export_writer *w, uint64_t id, uint32
 uint64_t sqlite_chain(struct export_writer *w, const struct process *p, uint32_t stack,
                       uint64_t sample)
 {
-    struct sqlite_chains *c = &w->chains;
     uint32_t node = 0;
     if (!stack || w->error)
         return 0;
-    if (!c->has_tree) {
-        c->has_tree = true;
-        w->error = call_tree_init(&c->tree, &w->walk->survey, w->scope.options->symbols);
+    if (!w->has_tree) {
+        w->has_tree = true;
+        w->error = call_tree_init(&w->tree, &w->walk->survey, w->scope.options->symbols);
     }
     if (!w->error)
-        (void)sqlite_ok(w, call_tree_stack(&c->tree, 0, p->index, stack, NULL, &node));
+        (void)sqlite_ok(w, call_tree_stack(&w->tree, 0, p->index, stack, NULL, &node));
     if (w->error || !node)
         return 0;
     if (sample) {
@@ -162,9 +148,9 @@ uint64_t sqlite_chain(struct export_writer *w, const struct process *p, uint32_t
         return sample;
     }
     struct key key = {node, 0, 0};
-    if (key_map_get(&c->reported, key))
+    if (key_map_get(&w->chains, key))
         return node;
-    int error = key_map_set(&c->reported, key, 1);
+    int error = key_map_set(&w->chains, key, 1);
     if (error == GPUPROF_LIMIT)
         return 0; /* without this note, frames would be written twice */
     if (sqlite_ok(w, error))

@@ -171,10 +171,13 @@ static int sqlite_take(struct export_writer *w, const struct slice *s)
 
 static void sqlite_free(struct export_writer *w)
 {
-    sqlite_texts_release(w);
-    sqlite_chains_release(&w->chains);
-    sql_base_free(w->base);
+    text_numbers_release(&w->texts);
+    key_map_release(&w->text_ids);
     key_map_release(&w->reported);
+    key_map_release(&w->chains);
+    if (w->has_tree)
+        call_tree_release(&w->tree);
+    sql_base_free(w->base);
     free(w);
 }
 
