@@ -188,7 +188,8 @@ $(BUILD)/obj/%.c.o: %.c
 shown = $(wildcard $(addprefix collector/$(1)/*.,css html js))
 $(BUILD)/obj/collector/page/page_files.c.o: $(call shown,page)
 $(BUILD)/obj/collector/view/view.c.o: $(call shown,view)
-$(BUILD)/obj/collector/page/page_files.c.o $(BUILD)/obj/collector/view/view.c.o: WHOLE :=
+$(BUILD)/obj/collector/flame/flame_svg.c.o: $(call shown,flame)
+$(addprefix $(BUILD)/obj/collector/,page/page_files.c.o view/view.c.o flame/flame_svg.c.o): WHOLE :=
 
 $(BUILD)/libcollector.a: $(filter-out %/main.c.o,$(COLLECTOR_OBJ))
 $(BUILD)/libformats.a: $(FORMATS_OBJ)

@@ -77,8 +77,6 @@ int flame_write_folded(const struct flame *f, struct output *out);
 int flame_write_speedscope(const struct flame *f, struct output *out);
 int flame_write_svg(const struct flame *f, struct output *out);
 
-extern const char flame_script[]; /* for the SVG (flame_script.c) */
-
 /* ---- flame_diff.c ---- */
 
 /*

@@ -2,7 +2,7 @@
 /*
  * A flame graph as one self-contained SVG file: callers below, callees above, as wide as their
  * share. Without its script it is complete and WIDTH wide; with it, the graph fills the window, a
- * click zooms, and names can be searched (flame_script.c). Colours depend only on the names.
+ * click zooms, and names can be searched. Colours depend only on the names.
  */
 #include <math.h>
 #include <stdio.h>
@@ -28,6 +28,13 @@
 #define ESCAPED_MAX  (XML_ESCAPE_BYTES_MAX * SHOWN_LABEL_BYTES)
 #define ELEMENT_ROOM (4 * ESCAPED_MAX)
 _Static_assert(ELEMENT_ROOM < OUTPUT_BUFFER_BYTES, "an element fits into the buffer");
+
+/* The script redraws the graph whenever its width changes. A frame is <g class="f" data-x data-w
+ * data-d><title/><rect/><text/></g>: begin and width as fractions, and depth. A link may end in
+ * #zoom=N (frame N, from 0) or #search=TEXT. The assembler embeds the file, as in view.c. */
+__asm__(".pushsection .rodata\nflame_script:\n.incbin \"collector/flame/flame_svg.js\"\n.byte 0\n"
+        ".popsection\n");
+extern const char flame_script[];
 
 struct drawing {
     const struct flame *flame;
