@@ -12,6 +12,7 @@
 
 #include "base/json_text.h"
 #include "error.h"
+#include "memory/ledger.h"
 #include "resolve/op_stack.h"
 #include "resolve/projection.h"
 #include "trace/counters.h"
@@ -107,6 +108,13 @@ struct chrome_counters {
     struct key_map places; /* (process, device) -> index + 1 */
 };
 
+struct chrome_memory {
+    struct ledger ledger;
+    struct consumer books; /* the ledger's */
+    struct ledger_totals totals;
+    const struct slice *slice; /* the current slice; NULL: none */
+};
+
 /* Stack frames in use, by node of the call tree. */
 struct chrome_frames {
     uint32_t *numbers; /* owned, by node - 1; 0: unused */
@@ -141,7 +149,7 @@ struct trace_writer {
     struct chrome_totals totals;
     struct chrome_rows rows;
     struct chrome_counters counters;
-    struct chrome_memory *memory; /* owned */
+    struct chrome_memory memory;
     struct chrome_frames frames;
     char *arguments; /* where the arguments of the current slice begin */
 };
@@ -306,20 +314,19 @@ char *chrome_put_binding(struct trace_writer *w, char *out, uint32_t process, ui
 void chrome_throttle(struct trace_writer *w, const struct slice *s);
 void chrome_throttle_end(struct trace_writer *w);
 
-/* ---- chrome_memory.c: each slice, before anything is written of it; then the end. 0 or an error
- * -- */
+/* ---- chrome_memory.c ---- */
 
-int chrome_memory_create(struct trace_writer *w);
-int chrome_memory_take(struct trace_writer *w, const struct slice *s);
-int chrome_memory_end(struct trace_writer *w);
-void chrome_memory_free(struct chrome_memory *m);
+/* Returns 0 or an error. */
+int chrome_memory_init(struct trace_writer *w);
+
+/* Takes each slice, before anything is written of it. */
+void chrome_memory_take(struct trace_writer *w, const struct slice *s);
 
 /* ---- chrome_counters.c ---- */
 
 /* Add to counters: work shown in the row; a device's memory; a launch at its begin; a RESIDENT
  * record; a device reading. */
 void chrome_count_work(struct trace_writer *w, const struct slice *s, struct gpu_row *row);
-struct place_totals;
 void chrome_count_memory(struct trace_writer *w, const struct place_totals *now, uint64_t at_ns);
 void chrome_count_launch(struct trace_writer *w, const struct event *e, uint64_t begin_ns);
 void chrome_count_resident(struct trace_writer *w, const struct event *e);

@@ -10,7 +10,6 @@
 
 #include "api/api.h"
 #include "base/array.h"
-#include "memory/ledger.h"
 #include "record/gpu_record.h"
 #include "resolve/device_sources.h"
 #include "trace/chrome.h"

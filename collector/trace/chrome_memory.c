@@ -1,21 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Memory in a Chrome trace, from the ledger: counters of each device, and instants in
  * torch.profiler's format for PyTorch's allocator, which TensorBoard's memory view needs. */
-#include <stdlib.h>
-
-#include "memory/ledger.h"
 #include "record/gpu_record.h"
 #include "trace/chrome.h"
 
 #define NO_THREAD UINT32_MAX
-
-struct chrome_memory {
-    struct trace_writer *writer;
-    struct ledger ledger;
-    struct consumer books; /* the ledger's */
-    struct ledger_totals totals;
-    const struct slice *slice; /* the current slice; NULL: none */
-};
 
 /* The thread index, which a block has as its owner. */
 static uint32_t thread_of(const struct slice *s)
@@ -46,10 +35,9 @@ static bool is_shown(const struct trace_writer *w, const struct ledger_block *b)
     return b->is_host || is_tensor == w->walk->survey.has_tensors[b->process->index];
 }
 
-static void put_instant(struct chrome_memory *m, const struct ledger_block *b, uint64_t ns,
+static void put_instant(struct trace_writer *w, const struct ledger_block *b, uint64_t ns,
                         uint32_t thread, bool comes, const struct place_totals *now)
 {
-    struct trace_writer *w = m->writer;
     bool is_tensor = b->kind == LEDGER_TENSOR;
     uint64_t at_ns = chrome_time(w, ns);
     char *out = output_room(w->out, CHROME_EVENT_BYTES);
@@ -89,17 +77,16 @@ static bool chrome_memory_is_counted(const struct trace_writer *w, const struct 
            number_list_has(&piece->request->devices, now->device);
 }
 
-static int chrome_memory_change(struct chrome_memory *m, const struct ledger_block *b,
+static int chrome_memory_change(struct trace_writer *w, const struct ledger_block *b,
                                 uint64_t at_ns, uint32_t thread, bool comes)
 {
-    struct trace_writer *w = m->writer;
     struct place_totals *now;
-    int error = ledger_totals_block(&m->totals, b, comes, &now);
+    int error = ledger_totals_block(&w->memory.totals, b, comes, &now);
     bool is_filtered = w->scope.is_filtered && *w->scope.is_filtered;
     if (!now || (is_filtered && !chrome_memory_is_counted(w, now, at_ns)))
         return error;
     if (!is_filtered && is_shown(w, b))
-        put_instant(m, b, at_ns, thread, comes, now);
+        put_instant(w, b, at_ns, thread, comes, now);
     chrome_count_memory(w, now, at_ns);
     return w->error;
 }
@@ -111,52 +98,34 @@ static int chrome_memory_got(void *context, struct ledger_block *b, uint64_t at_
 
 static int chrome_memory_gone(void *context, struct ledger_block *b, uint64_t at_ns)
 {
-    struct chrome_memory *m = context;
-    return chrome_memory_change(m, b, at_ns, m->slice ? thread_of(m->slice) : b->owner, false);
+    struct trace_writer *w = context;
+    const struct slice *s = w->memory.slice;
+    return chrome_memory_change(w, b, at_ns, s ? thread_of(s) : b->owner, false);
 }
 
 static int pooled(void *context, const struct ledger_pool *pool, uint64_t at_ns)
 {
-    struct chrome_memory *m = context;
+    struct trace_writer *w = context;
     struct place_totals *now;
     (void)at_ns;
-    return ledger_totals_pool(&m->totals, pool, &now);
+    return ledger_totals_pool(&w->memory.totals, pool, &now);
 }
 
-int chrome_memory_create(struct trace_writer *w)
+int chrome_memory_init(struct trace_writer *w)
 {
-    struct chrome_memory *m = w->memory = calloc(1, sizeof *m);
-    const struct ledger_user user = {.context = m,
+    const struct ledger_user user = {.context = w,
                                      .got = chrome_memory_got,
                                      .gone = chrome_memory_gone,
                                      .owner = chrome_memory_owner,
                                      .pooled = pooled};
-    if (!m)
-        return GPUPROF_NO_MEMORY;
-    m->writer = w;
-    ledger_totals_init(&m->totals);
-    m->books = ledger_consumer(&m->ledger);
-    return ledger_init(&m->ledger, w->walk, &user);
+    ledger_totals_init(&w->memory.totals);
+    w->memory.books = ledger_consumer(&w->memory.ledger);
+    return ledger_init(&w->memory.ledger, w->walk, &user);
 }
 
-void chrome_memory_free(struct chrome_memory *m)
+void chrome_memory_take(struct trace_writer *w, const struct slice *s)
 {
-    if (!m)
-        return;
-    ledger_release(&m->ledger);
-    ledger_totals_release(&m->totals);
-    free(m);
-}
-
-int chrome_memory_take(struct trace_writer *w, const struct slice *s)
-{
-    w->memory->slice = s;
-    int error = w->memory->books.take(w->memory->books.context, s);
-    w->memory->slice = NULL;
-    return error;
-}
-
-int chrome_memory_end(struct trace_writer *w)
-{
-    return w->memory->books.end(w->memory->books.context);
+    w->memory.slice = s;
+    (void)chrome_ok(w, w->memory.books.take(w->memory.books.context, s));
+    w->memory.slice = NULL;
 }

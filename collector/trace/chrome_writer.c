@@ -332,7 +332,8 @@ static void chrome_writer_take(struct trace_writer *w, const struct slice *s)
 
 static int chrome_take(struct trace_writer *w, const struct slice *s)
 {
-    if (!chrome_ok(w, chrome_memory_take(w, s)))
+    chrome_memory_take(w, s);
+    if (w->error)
         return w->error;
     if (s->replaced)
         forget(w, s->replaced->thread, s->replaced->begin_ns);
@@ -351,7 +352,8 @@ static void chrome_free(struct trace_writer *w)
     free(w->shown.spans);
     free(w->frames.numbers);
     free(w->frames.nodes);
-    chrome_memory_free(w->memory);
+    ledger_release(&w->memory.ledger);
+    ledger_totals_release(&w->memory.totals);
     chrome_counters_release(w);
     op_pairs_release(&w->rows.op_pairs);
     free(w->rows.forward_ids);
@@ -388,7 +390,7 @@ static struct trace_writer *chrome_create(struct output *out, struct walk *walk,
             w->time.to_ns > w->time.from_ns;
     counters_init(&w->counters.series, w->time.from_ns);
     chrome_rows_init(w);
-    if (!shown->rows || !shown->spans || chrome_memory_create(w) < 0) {
+    if (!shown->rows || !shown->spans || chrome_memory_init(w) < 0) {
         chrome_free(w);
         return NULL;
     }
@@ -406,7 +408,7 @@ static int chrome_begin(struct trace_writer *w, uint64_t origin_ns)
 
 static int chrome_end(struct trace_writer *w)
 {
-    (void)chrome_ok(w, chrome_memory_end(w));
+    (void)chrome_ok(w, w->memory.books.end(w->memory.books.context));
     chrome_throttle_end(w);
     (void)chrome_ok(w, projections_end(&w->rows.projections));
     chrome_steps_end(w);

@@ -20,7 +20,6 @@
 #include "base/key_map.h"
 #include "error.h"
 #include "resolve/selection.h"
-#include "trace/perfetto_samples.h"
 #include "trace/trace_writer.h"
 #include "trace/track_packets.h"
 
@@ -50,7 +49,6 @@ struct trace_writer {
     uint64_t origin_ns;        /* origin of all times */
     uint64_t from_ns, to_ns;   /* of a selected time; else 0 */
     uint32_t seen[SEEN_SLOTS]; /* hashes of recent strings */
-    struct perfetto_tracks tracks;
 };
 
 /* Writes the current event at time `ns`. */
@@ -208,7 +206,7 @@ static void put_counters(struct trace_writer *w, const struct json_piece *m, int
     struct json_piece key, value;
     int64_t whole;
     while (m[ARGS].length && json_next(&at, m[ARGS].at + m[ARGS].length, &key, &value)) {
-        uint64_t track = perfetto_counter(&w->tracks, pid, m[NAME], key);
+        uint64_t track = perfetto_counter(&w->packets, pid, m[NAME], key);
         packet_number(&w->event, EVENT_TYPE, TYPE_COUNTER);
         packet_number(&w->event, EVENT_TRACK, track);
         if (json_whole(value, &whole))
@@ -233,7 +231,7 @@ static void put_name(struct trace_writer *w, const struct json_piece *m, int64_t
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (m[NAME].length == strlen(names[i].name) &&
             memcmp(m[NAME].at, names[i].name, m[NAME].length) == 0)
-            perfetto_track(&w->tracks, names[i].kind, pid,
+            perfetto_track(&w->packets, names[i].kind, pid,
                            names[i].kind == TRACK_OF_THREAD ? tid : 0, names[i].field,
                            json_member(m[ARGS], names[i].key));
 }
@@ -269,19 +267,20 @@ static void take_event(struct trace_writer *w, struct json_piece event)
     char phase = m[PH].at[1], scope = m[SCOPE].length == 3 ? m[SCOPE].at[1] : 't';
     switch (phase) {
     case 'X':
-        put_slice(w, m, perfetto_track(&w->tracks, TRACK_OF_THREAD, pid, tid, 0, none), TYPE_BEGIN);
+        put_slice(w, m, perfetto_track(&w->packets, TRACK_OF_THREAD, pid, tid, 0, none),
+                  TYPE_BEGIN);
         break;
     case 's':
     case 'f':
-        put_arrow(w, m, perfetto_track(&w->tracks, TRACK_OF_THREAD, pid, tid, 0, none), phase);
+        put_arrow(w, m, perfetto_track(&w->packets, TRACK_OF_THREAD, pid, tid, 0, none), phase);
         break;
     case 'C': put_counters(w, m, pid); break;
     case 'M': put_name(w, m, pid, tid); break;
     case 'i':
         put_slice(w, m,
                   scope == 'g'   ? 0
-                  : scope == 'p' ? perfetto_track(&w->tracks, TRACK_OF_PROCESS, pid, 0, 0, none)
-                                 : perfetto_track(&w->tracks, TRACK_OF_THREAD, pid, tid, 0, none),
+                  : scope == 'p' ? perfetto_track(&w->packets, TRACK_OF_PROCESS, pid, 0, 0, none)
+                                 : perfetto_track(&w->packets, TRACK_OF_THREAD, pid, tid, 0, none),
                   TYPE_INSTANT);
         break;
     default: break;
@@ -351,8 +350,8 @@ static int take_text(void *context, const char *data, size_t length)
         data = newline + 1;
     }
     packet_append(&w->text.line, data, (size_t)(end - data));
-    bool failed = w->tracks.failed || w->text.line.failed || w->packets.part.failed ||
-                  w->packets.failed || w->event.failed || w->interned.failed;
+    bool failed = w->text.line.failed || w->packets.part.failed || w->packets.failed ||
+                  w->event.failed || w->interned.failed;
     return failed ? ENOMEM : w->out->error;
 }
 
@@ -383,7 +382,6 @@ static void perfetto_free(struct trace_writer *w)
     packet_release(&w->interned);
     for (unsigned i = 0; i < TEXTS; i++)
         text_numbers_release(&w->texts[i]);
-    perfetto_tracks_release(&w->tracks);
     perfetto_samples_release(&w->samples);
     free(w);
 }
@@ -398,7 +396,6 @@ static struct trace_writer *perfetto_create(struct output *out, struct walk *wal
     if (scope->selection && !selection_time(scope->selection, &w->from_ns, &w->to_ns))
         w->to_ns = 0;
     track_packets_init(&w->packets, out);
-    w->tracks.packets = &w->packets;
     if (output_open_sink(&w->text.out, take_text, w) < 0) {
         free(w);
         return NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "trace/perfetto_samples.h"
+#include "trace/track_packets.h"
 
 #include <stdlib.h>
 #include <string.h>

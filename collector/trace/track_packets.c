@@ -20,7 +20,8 @@ void track_packets_release(struct track_packets *t)
     packet_release(&t->part);
     packet_release(&t->end);
     free(t->ends);
-    *t = (struct track_packets){0};
+    key_map_release(&t->tracks);
+    text_numbers_release(&t->counter_names);
 }
 
 static void write_part(struct track_packets *t)
@@ -191,32 +192,26 @@ void track_packets_finish(struct track_packets *t)
 /* ---- tracks -----------------------------------------------------------------------------------
  */
 
-void perfetto_tracks_release(struct perfetto_tracks *t)
-{
-    key_map_release(&t->known);
-    text_numbers_release(&t->counter_names);
-}
-
 /* Returns the track's number; *is_new: it is new and must be described. */
-static uint64_t find_track(struct perfetto_tracks *t, struct key key, bool *is_new)
+static uint64_t find_track(struct track_packets *t, struct key key, bool *is_new)
 {
-    uint64_t uuid = key_map_get(&t->known, key);
+    uint64_t uuid = key_map_get(&t->tracks, key);
     *is_new = !uuid;
     if (uuid)
         return uuid;
-    t->failed |= key_map_set(&t->known, key, ++t->count) < 0;
-    return t->count;
+    t->failed |= key_map_set(&t->tracks, key, ++t->track_count) < 0;
+    return t->track_count;
 }
 
-uint64_t perfetto_track(struct perfetto_tracks *t, enum track kind, int64_t pid, int64_t tid,
+uint64_t perfetto_track(struct track_packets *t, enum track kind, int64_t pid, int64_t tid,
                         unsigned field, struct json_piece text)
 {
-    struct packet *p = &t->packets->part;
+    struct packet *p = &t->part;
     bool is_new, is_thread = kind == TRACK_OF_THREAD;
     uint64_t uuid = find_track(t, (struct key){kind, (uint64_t)pid, (uint64_t)tid}, &is_new);
     if (!is_new && !text.length)
         return uuid;
-    size_t packet = track_packet_open(t->packets);
+    size_t packet = track_packet_open(t);
     size_t opened = packet_open(p, PACKET_TRACK_DESCRIPTOR);
     packet_number(p, TRACK_UUID, uuid);
     size_t row = packet_open(p, is_thread ? TRACK_THREAD : TRACK_PROCESS);
@@ -227,11 +222,11 @@ uint64_t perfetto_track(struct perfetto_tracks *t, enum track kind, int64_t pid,
         packet_string(p, field, text);
     packet_close(p, row);
     packet_close(p, opened);
-    track_packet_close(t->packets, packet);
+    track_packet_close(t, packet);
     return uuid;
 }
 
-uint64_t perfetto_counter(struct perfetto_tracks *t, int64_t pid, struct json_piece name,
+uint64_t perfetto_counter(struct track_packets *t, int64_t pid, struct json_piece name,
                           struct json_piece key)
 {
     char text[256];
@@ -246,14 +241,14 @@ uint64_t perfetto_counter(struct perfetto_tracks *t, int64_t pid, struct json_pi
     uint64_t uuid = find_track(t, (struct key){TRACK_OF_COUNTER, (uint64_t)pid, number}, &is_new);
     if (!is_new)
         return uuid;
-    struct packet *p = &t->packets->part;
-    size_t packet = track_packet_open(t->packets);
+    struct packet *p = &t->part;
+    size_t packet = track_packet_open(t);
     size_t opened = packet_open(p, PACKET_TRACK_DESCRIPTOR);
     packet_number(p, TRACK_UUID, uuid);
     packet_number(p, TRACK_PARENT, parent);
     packet_bytes(p, TRACK_NAME, text, length);
     packet_close(p, packet_open(p, TRACK_COUNTER));
     packet_close(p, opened);
-    track_packet_close(t->packets, packet);
+    track_packet_close(t, packet);
     return uuid;
 }

@@ -11,6 +11,8 @@
 #include "base/json_scan.h"
 #include "base/key_map.h"
 #include "output/output.h"
+#include "resolve/call_tree.h"
+#include "resolve/event_walk.h"
 #include "trace/packet.h"
 
 /* Field numbers and values from Perfetto's .proto files, by message. */
@@ -63,6 +65,9 @@ struct track_packets {
     struct track_end *ends; /* owned: a heap, earliest first */
     uint32_t end_count;
     uint32_t end_room;
+    struct key_map tracks; /* known ones */
+    uint64_t track_count;
+    struct text_numbers counter_names;
     bool failed; /* no memory */
 };
 
@@ -96,24 +101,37 @@ void track_packets_finish(struct track_packets *t);
 /* What a track stands for; a counter adds the number of its name. */
 enum track { TRACK_OF_PROCESS = 1, TRACK_OF_THREAD, TRACK_OF_COUNTER };
 
-struct perfetto_tracks {
-    struct track_packets *packets; /* a view */
-    struct key_map known;
-    struct text_numbers counter_names;
-    uint64_t count;
-    bool failed; /* no memory */
-};
-
-void perfetto_tracks_release(struct perfetto_tracks *t);
-
 /* Returns the track of a process or thread, or of a name; describes it at first use: `field` of its
  * descriptor is `text`, if any. */
-uint64_t perfetto_track(struct perfetto_tracks *t, enum track kind, int64_t pid, int64_t tid,
+uint64_t perfetto_track(struct track_packets *t, enum track kind, int64_t pid, int64_t tid,
                         unsigned field, struct json_piece text);
 
 /* Returns the track of a counter's value, "GPU busy %", named as Perfetto does for a Chrome
  * trace. */
-uint64_t perfetto_counter(struct perfetto_tracks *t, int64_t pid, struct json_piece name,
+uint64_t perfetto_counter(struct track_packets *t, int64_t pid, struct json_piece name,
                           struct json_piece key);
+
+/* ---- perfetto_samples.c ---- */
+
+/*
+ * CPU samples in Perfetto's own format: perf sample packets with interned callstacks. Its viewer
+ * shows a flame graph of selected samples. Perfetto counts samples, so one that stands for several
+ * is repeated. Memory: 48 to 96 bytes for each stack and frame in use.
+ */
+struct perfetto_samples {
+    struct call_tree *tree; /* a view; NULL: no stacks */
+    struct packet sample;
+    struct packet interned;
+    struct key_map reported; /* interned nodes, frames and modules */
+    uint32_t *way;           /* owned: frames of a stack, innermost first */
+    uint64_t mappings;
+    bool failed; /* no memory */
+};
+
+void perfetto_samples_release(struct perfetto_samples *p);
+
+/* Writes a CPU sample if the slice is one, at that time of the trace. Returns 0 or an error. */
+int perfetto_sample(struct perfetto_samples *p, struct track_packets *t, const struct slice *s,
+                    uint64_t ns);
 
 #endif
