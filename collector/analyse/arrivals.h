@@ -17,10 +17,9 @@
 #include "base/histogram.h"
 #include "table/table.h"
 
-#define ARRIVAL_ROWS_MAX  4096
-#define ARRIVAL_KINDS_MAX 256
-#define ARRIVAL_LATE_MAX  (1u << 20)
-#define ARRIVAL_WORKED    IDLE_CAUSES /* in place of a cause of idle time: work */
+#define ARRIVAL_ROWS_MAX 4096
+#define ARRIVAL_LATE_MAX (1u << 20)
+#define ARRIVAL_WORKED   IDLE_CAUSES /* in place of a cause of idle time: work */
 
 struct idle;
 
@@ -35,12 +34,6 @@ struct arrival_row {
     uint32_t late; /* device that was last by most in total: index, times, delay */
     uint64_t late_count, late_ns;
     uint32_t place; /* where it was then; 0: not known */
-};
-
-/* How often a device was last in a row's collectives while it was at this place, and how late. */
-struct arrival_late {
-    uint32_t row, device, place;
-    uint64_t count, ns;
 };
 
 struct arrivals {
@@ -65,8 +58,9 @@ int arrivals_kind_named(struct arrivals *a, const char *name, size_t length, uin
 /* Adds one collective that all ranks ran. Returns 0 or GPUPROF_NO_MEMORY. */
 int arrivals_met(struct arrivals *a, const struct rank_meeting *m, uint32_t job);
 
-/* Counts a collective without a known last rank. Ignores messages: they are not of all ranks. */
-void arrivals_missed(struct arrivals *a, const struct rank_kernel *k, enum rank_miss why);
+/* Counts a collective without a known last rank, by one of its kernels. Ignores those outside the
+ * selection, and messages: they are not of all ranks. */
+void arrivals_missed(struct arrivals *a, const struct span *kernel, enum rank_miss why);
 
 /* After the last collective: finds the rank that was late by most in each row, and sorts the
  * rows. */
@@ -75,18 +69,18 @@ void arrivals_finish(struct arrivals *a);
 /* Why a table that compares ranks is empty although the recording has several. */
 #define RANKS_LEFT_OUT ": needs at least two ranks, but --rank or --pid left the others out"
 
-/* Prints how many collectives were missed, and why; nothing if none. (arrivals_print.c) */
+/* Prints how many collectives were missed, and why; nothing if none. */
 void arrivals_say_missed(const uint64_t missed[static RANK_MISSES], FILE *out);
 
 /* Sets *text to where the process delayed the others most: "AllReduce of 4, last 10 times, 4.500 ms
  * behind, at load (train.py:3)". The caller owns it; NULL: nowhere. Returns 0 or GPUPROF_NO_MEMORY.
- * (arrivals_print.c) */
+ * */
 int arrivals_late_text(const struct idle *d, const struct process *p, char **text);
 
-/* The word for a cause of idle time, or "work". (arrivals_print.c) */
+/* The word for a cause of idle time, or "work". */
 const char *arrivals_cause(const struct work_place *p);
 
-/* Its source is a struct idle or NULL. (arrivals_print.c) */
+/* Its source is a struct idle or NULL. */
 extern const struct table_info arrivals_table;
 
 #endif

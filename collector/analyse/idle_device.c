@@ -266,31 +266,37 @@ static int keep_longest(struct idle *d, struct idle_track *t, const struct slice
     return s->is_called ? work_place_of(d->walk, &s->call, &t->since.worked) : 0;
 }
 
-/* Adds a collective, with its device's longest gap and work since the previous one. Unselected ones
- * come from take_filtered_collective. */
+static int number_place(struct idle *d, const struct idle_track *t, const struct idle_place *at,
+                        uint32_t cause, uint32_t *number)
+{
+    struct work_place place = {*at, t->process->index, cause, false, NULL};
+    place.place.epoch = 0;
+    return work_places_number(&d->arrivals.places, &place, number);
+}
+
+/* Adds a collective, with its device's longest gap and work since the previous one. */
 static int take_collective(struct idle *d, struct idle_track *t, const struct slice *s,
                            const struct kernel_name *name)
 {
     const struct idle_since since = t->since;
-    struct rank_kernel_facts facts = {.idle_ns = since.rest.ns};
-    struct work_place place = {.process = s->event.process->index};
+    const struct idle_row *gap = since.rest.ns ? &d->rows.list[since.rest.row] : NULL;
+    struct span kernel = {0};
+    uint32_t kind, idle = 0, work = 0;
     t->since = (struct idle_since){.worked = {.function = IDLE_NONE}};
-    if (s->is_filtered)
+    if (s->is_filtered) /* take_filtered_collective adds it */
         return 0;
-    int error = arrivals_kind(&d->arrivals, name, &facts.kind);
-    if (error == 0 && since.rest.ns) {
-        place.place = d->rows.list[since.rest.row].place;
-        place.place.epoch = 0;
-        place.cause = d->rows.list[since.rest.row].cause;
-        error = work_places_number(&d->arrivals.places, &place, &facts.idle_place);
-    }
-    if (error == 0 && (since.worked.stack || since.worked.kind)) {
-        place.place = since.worked;
-        place.cause = ARRIVAL_WORKED;
-        error = work_places_number(&d->arrivals.places, &place, &facts.work_place);
-    }
-    return error < 0 ? error
-                     : idle_ranks_kernel(&d->ranks, s, (uint32_t)(t - d->tracks), name, &facts);
+    int error = arrivals_kind(&d->arrivals, name, &kind);
+    if (error == 0 && gap)
+        error = number_place(d, t, &gap->place, gap->cause, &idle);
+    if (error == 0 && (since.worked.stack || since.worked.kind))
+        error = number_place(d, t, &since.worked, ARRIVAL_WORKED, &work);
+    if (error < 0)
+        return error;
+    kernel.numbers[KERNEL_KIND] = kind;
+    kernel.numbers[KERNEL_IDLE_NS] = idle ? since.rest.ns : 0;
+    kernel.numbers[KERNEL_IDLE_PLACE] = idle;
+    kernel.numbers[KERNEL_WORK_PLACE] = work;
+    return idle_ranks_kernel(&d->ranks, s, (uint32_t)(t - d->tracks), name, &kernel);
 }
 
 /* Adds an unselected collective, since a selected one may have waited for it. */
@@ -298,8 +304,9 @@ static int take_filtered_collective(struct idle *d, const struct slice *s)
 {
     const struct walk_filter *f = d->walk->filter;
     const struct event *e = &s->event;
-    struct rank_kernel_facts facts = {.is_filtered = true};
     const struct kernel_name *name;
+    struct span kernel = {0};
+    uint32_t kind;
     int error = 0;
     if (idle_device_part_of(d, e, &name) != IDLE_COMMUNICATING)
         return 0;
@@ -308,11 +315,10 @@ static int take_filtered_collective(struct idle *d, const struct slice *s)
         return 0;
     }
     const struct idle_track *t = track_of(d, e, &error);
-    if (t)
-        error = arrivals_kind(&d->arrivals, name, &facts.kind);
-    return t && error == 0
-               ? idle_ranks_kernel(&d->ranks, s, (uint32_t)(t - d->tracks), name, &facts)
-               : error;
+    if (!t || (error = arrivals_kind(&d->arrivals, name, &kind)) < 0)
+        return error;
+    kernel.numbers[KERNEL_KIND] = kind | KERNEL_FILTERED;
+    return idle_ranks_kernel(&d->ranks, s, (uint32_t)(t - d->tracks), name, &kernel);
 }
 
 /* The call of the work. Work without a known call most likely belongs to the last one, unless calls

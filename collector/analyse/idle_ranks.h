@@ -1,23 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which rank the others waited for: finds the kernels of each collective on all ranks, and who came
- * last (formats/answers.md, "Ranks"). Kernels of messages and groups are counted from the last one
- * with a number. Processes without a rank, or with one that another process of their job has too,
- * have no known job. In a recording of one process nobody waits for another.
+ * Which rank the others waited for: the kernels of each collective on all ranks, and who came last
+ * (formats/answers.md, "Ranks"). Kernels of messages and groups are counted from the last one with
+ * a number. Processes without a rank, or with one that another process of their job has too, have
+ * no known job. In a recording of one process nobody waits for another.
  *
  * Memory: 8 MiB for kernels, for times in which nothing else ran, and for waits, which lie in two
- * spools; 140 bytes a device; 250 for each communicator or name on each device, and up to 600 more
+ * spools; 140 bytes a device; 330 for each communicator or name on each device, and up to 600 more
  * while kernels are matched, IDLE_SEQUENCES_MAX of them. Later ones have no waits.
  */
 #ifndef GPUPROF_COLLECTOR_IDLE_RANKS_H
 #define GPUPROF_COLLECTOR_IDLE_RANKS_H
 
-#include "analyse/rank_waits.h"
 #include "base/key_map.h"
 #include "base/span_stream.h"
 #include "resolve/event_walk.h"
 
 #define IDLE_SEQUENCES_MAX (1u << 19)
+
+/* The numbers of a communication kernel's span. */
+enum {
+    KERNEL_NUMBER,     /* number of the collective on its communicator; 0: not known */
+    KERNEL_PLACE,      /* index among those of its device, from 1 on */
+    KERNEL_IDLE_NS,    /* longest idle time of its device since its last collective, ... */
+    KERNEL_IDLE_PLACE, /* ... its place, */
+    KERNEL_WORK_PLACE, /* and the place of the longest other work; 0: not known */
+    KERNEL_KIND,       /* in the lower half */
+    KERNEL_NUMBERS
+};
+
+/* A flag above all numbers of kinds: the kernel is outside the selection. */
+#define KERNEL_FILTERED UINT64_C(0x100000000)
+
+/* The numbers of a wait's span: from the begin of a kernel to that of the last one. */
+enum { WAIT_PLACE, WAIT_FOR, WAIT_NUMBERS };
+
+static const struct span_kind wait_kind = {WAIT_NUMBERS, 1u << WAIT_PLACE};
 
 /* The meaning of numbers in a part's kernels. */
 struct rank_numbers {
@@ -39,28 +57,17 @@ struct rank_sequence {
     uint64_t communicator; /* 0: identified by name */
     const char *name;      /* a view */
     struct rank_spans kernels;
+    struct span_stream waits;
     uint32_t device;
+    uint32_t next;    /* of its device: sequence + 1; 0: none */
     uint32_t ranks;   /* size of its communicator; 0: not known */
     bool is_numbered; /* some kernels have a number */
-};
-
-/* What arrivals.h knows of a kernel. */
-struct rank_kernel_facts {
-    uint64_t idle_ns;    /* longest idle time of its device since its last collective, ... */
-    uint32_t idle_place; /* ... its place, */
-    uint32_t work_place; /* and the place of the longest other work; 0: not known */
-    uint32_t kind;
-    bool is_filtered; /* it is outside the selection */
-};
-
-struct rank_kernel {
-    uint64_t begin_ns, end_ns;
-    struct rank_kernel_facts facts;
 };
 
 struct ranked_device {
     struct rank_spans alone; /* the times in which nothing else ran */
     uint64_t kernels;        /* communication kernels so far */
+    uint32_t first;          /* sequence + 1; 0: none */
 };
 
 struct idle_ranks {
@@ -69,16 +76,17 @@ struct idle_ranks {
     struct ranked_device *devices; /* by number */
     uint32_t device_count;
     struct key_map numbers; /* (device, communicator or name) -> place in list + 1 */
-    struct spool spool;
+    struct spool spool, waits;
     bool lacks_some; /* set at the end: a communicator or name lacks ranks */
 };
 
 void idle_ranks_init(struct idle_ranks *r);
 void idle_ranks_release(struct idle_ranks *r);
 
-/* Adds a communication kernel of the device with that number. Call in time order. 0 or an error. */
+/* Adds a communication kernel of the device with that number, with the times and numbers that the
+ * caller knows. Call in time order. 0 or an error. */
 int idle_ranks_kernel(struct idle_ranks *r, const struct slice *s, uint32_t device,
-                      const struct kernel_name *name, const struct rank_kernel_facts *facts);
+                      const struct kernel_name *name, struct span *kernel);
 
 /* Sets *sequence to the index of a sequence + 1, creating it if new; 0 if there is no room. `key`
  * distinguishes names. 0 or GPUPROF_NO_MEMORY. */
@@ -91,23 +99,14 @@ struct ranked_device *idle_ranks_device(struct idle_ranks *r, uint32_t device);
 /* Adds a time in which nothing else ran on the device. Call in time order. 0 or an error. */
 int idle_ranks_alone(struct idle_ranks *r, uint32_t device, uint64_t begin_ns, uint64_t end_ns);
 
-/* ---- after the last kernel --------------------------------------------------------------------
- */
-
-/* Devices, by number. */
-struct rank_device {
-    uint32_t process; /* index */
-    uint32_t host;
-    uint32_t job; /* JOB_NONE: not known */
-    uint64_t device;
-    bool lacks_ranks; /* some ranks of its job are not among the devices */
-    bool loses_work;  /* its last kernels may be lost */
-};
+/* Start reading spans, and note damage in those of a part. */
+void rank_spans_open(struct idle_ranks *r, struct span_reader *reader, const struct rank_spans *s);
+void rank_spans_close(const struct span_reader *reader, const struct rank_spans *s);
 
 /* A collective in which several devices took part together. */
 struct rank_meeting {
     const struct rank_sequence *sequence; /* of the kernel that began last */
-    struct rank_kernel last;
+    struct span last;
     uint64_t first_ns; /* begin of the kernel that began first */
     uint32_t count;
 };
@@ -121,26 +120,5 @@ enum rank_miss {
     RANK_MISS_LOST, /* a rank's last kernels may be lost, and this comes after the known ones */
     RANK_MISSES
 };
-
-#define RANK_NOT_KNOWN UINT32_MAX
-
-/* Callbacks, for what is in the selection. `joined`: each device in each meeting. `met`: each
- * meeting. `missed`:
- * each collective without a meeting, by one kernel. `waited`: each time in which a device only
- * waited for another; if ranks are missing, until the last known one came, with RANK_NOT_KNOWN.
- * Meetings come first, by communicator and independent of the order of devices, then times by
- * device. */
-struct rank_listener {
-    void *context;
-    void (*joined)(void *context, uint32_t device, const struct rank_meeting *m);
-    int (*met)(void *context, const struct rank_meeting *m);
-    void (*missed)(void *context, const struct rank_kernel *k, enum rank_miss why);
-    rank_waited_fn *waited;
-};
-
-/* Reports all meetings and waits to the listener. `leaves_out`: ranks may exist that are not among
- * the devices. 0 or an error. */
-int idle_ranks_report(struct idle_ranks *r, const struct rank_device *devices,
-                      uint32_t device_count, bool leaves_out, const struct rank_listener *listener);
 
 #endif

@@ -72,7 +72,6 @@ struct idle_waits {
     uint64_t first; /* place of the first one, ... */
     uint64_t end;   /* ... and after the last one; 0: none */
     uint64_t next;  /* number of the next one for idle_waited */
-    uint64_t gap;   /* gap number for idle_rows.h of the current collective */
 };
 
 /* A device of a process with work in the selection. */
@@ -125,6 +124,7 @@ struct idle_track {
     const struct process *process;
     uint64_t device;
     uint32_t place;     /* index in `devices`; IDLE_NONE: no selected work so far */
+    uint32_t job;       /* JOB_NONE: not known; set when ranks are compared */
     bool loses_work;    /* its last work may be lost; set after the walk */
     uint64_t at_ns;     /* all time before it is counted */
     uint64_t to_ns;     /* end of the steps, ranges and windows so far */
@@ -236,7 +236,6 @@ struct idle_way {
     uint32_t recent[IDLE_RECENT];   /* places + 1 of the cached devices */
     struct idle_name names[IDLE_NAMES];
     struct key_map loaders; /* text of a range -> 1, or 2 if it says data loading */
-    uint64_t last_gap;      /* last gap number of a wait for another rank */
     uint32_t pause_count;
     bool leaves_out_ranks; /* devices outside the selection communicate, too */
 };
@@ -280,9 +279,20 @@ static inline uint32_t idle_device_place(const struct idle *d, const struct proc
     return track ? d->tracks[track - 1].place + 1 : 0; /* IDLE_NONE + 1 is 0 */
 }
 
-/* Start, and finish when all communication is known: turns waits for other ranks into idle time
- * with rows, and stores them for idle_waited. (idle_waits.c) */
+/* The device of a track; NULL if it has no selected work. */
+static inline struct idle_device *idle_device_of(const struct idle *d, uint32_t track)
+{
+    uint32_t place = d->tracks[track].place;
+    return place == IDLE_NONE ? NULL : &d->devices[place];
+}
+
+/* Call when all communication is known: turns waits for other ranks into idle time with rows, and
+ * stores them for idle_waited. (idle_waits.c) */
 int idle_waits_charge(struct idle *d);
+
+/* Finds the meetings of all kernels, by communicator and independent of the order of devices, and
+ * the waits before them. (idle_meetings.c) */
+int idle_meetings_find(struct idle *d);
 
 /*
  * After idle_finish: sets *ns to how long the device at that index communicated but only waited for

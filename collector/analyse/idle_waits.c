@@ -1,20 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Time in which devices only waited for another rank's communication. */
-#include "analyse/idle_state.h"
-
 #include <stdlib.h>
 
+#include "analyse/idle_state.h"
 #include "base/numbers.h"
 #include "error.h"
-#include "read/recording.h"
-
-static int keep_wait(struct idle *d, struct idle_device *device, const struct idle_wait *wait)
-{
-    if (!device->waits.end)
-        device->waits.first = d->waits.count;
-    device->waits.end = d->waits.count + 1;
-    return spool_append(&d->waits, wait);
-}
 
 int idle_wait_at(struct idle *d, uint32_t number, uint64_t place, struct idle_wait *wait)
 {
@@ -41,71 +31,119 @@ int idle_waited(struct idle *d, uint32_t number, uint64_t begin_ns, uint64_t end
     return more < 0 ? more : 0;
 }
 
-/* The device of a track; NULL if it has no selected work. */
-static struct idle_device *idle_waits_device_of(const struct idle *d, uint32_t track)
+/* The waits of a device, in the order of the kernels that waited: merges those of its few
+ * sequences. */
+struct waits {
+    struct span_reader *readers; /* owned; at their next wait */
+    uint32_t count;
+    struct span now; /* current wait */
+    bool is_charged;
+};
+
+#define NO_WAIT UINT64_MAX /* place of a reader at its end */
+
+static int next_of(struct span_reader *reader)
 {
-    uint32_t place = d->tracks[track].place;
-    return place == IDLE_NONE ? NULL : &d->devices[place];
+    int more = span_next(reader, wait_kind);
+    if (more == 0)
+        reader->span.numbers[WAIT_PLACE] = NO_WAIT;
+    return more < 0 ? more : 0;
 }
 
-static int wait_for_rank(void *context, uint32_t number, uint32_t waited_for, bool is_new,
-                         uint64_t begin_ns, uint64_t end_ns)
+/* Moves to the wait of the earliest kernel: 1, 0 at the end, or an error. */
+static int next_wait(struct waits *w)
 {
-    struct idle *d = context;
-    struct idle_device *device = idle_waits_device_of(d, number);
+    struct span_reader *first = w->readers;
+    for (struct span_reader *r = w->readers; r < w->readers + w->count; r++)
+        if (r->span.numbers[WAIT_PLACE] < first->span.numbers[WAIT_PLACE])
+            first = r;
+    if (first->span.numbers[WAIT_PLACE] == NO_WAIT)
+        return 0;
+    w->now = first->span;
+    w->is_charged = false;
+    int error = next_of(first);
+    return error < 0 ? error : 1;
+}
+
+/* Charges a time in which the device of track `number` only waited. */
+static int charge_wait(struct idle *d, uint32_t number, struct waits *w, uint64_t begin_ns,
+                       uint64_t end_ns)
+{
+    struct idle_device *device = idle_device_of(d, number);
+    uint64_t waited_for = w->now.numbers[WAIT_FOR], ns = end_ns - begin_ns;
     const struct idle_track *other = waited_for < d->track_count ? &d->tracks[waited_for] : NULL;
-    uint64_t ns = end_ns - begin_ns;
     struct idle_row what = {.place = idle_text("a rank, maybe one that is not here"),
                             .process = device->process->index,
                             .device = d->tracks[number].place,
                             .thread = IDLE_NONE,
                             .cause = IDLE_COMMUNICATION};
+    const struct idle_wait wait = {begin_ns, end_ns, other ? other->process->index : IDLE_NONE};
     if (other)
         what.place = (struct idle_place){.word = other->device << 32 | other->process->index,
                                          .function = IDLE_NONE,
                                          .kind = IDLE_WORD_DEVICE};
-    if (is_new)
-        device->waits.gap = ++d->way.last_gap;
-    d->rows.gap = device->waits.gap;
+    d->rows.gap += !w->is_charged;
+    w->is_charged = true;
     device->parts[IDLE_COMMUNICATING] -= ns;
     device->idle_ns += ns;
     device->causes[IDLE_COMMUNICATION] += ns;
-    if (other && idle_waits_device_of(d, waited_for))
-        idle_waits_device_of(d, waited_for)->awaited_ns += ns;
-    int error =
-        keep_wait(d, device,
-                  &(struct idle_wait){begin_ns, end_ns, other ? other->process->index : IDLE_NONE});
+    if (other && other->place != IDLE_NONE)
+        d->devices[other->place].awaited_ns += ns;
+    if (!device->waits.end)
+        device->waits.first = d->waits.count;
+    device->waits.end = d->waits.count + 1;
+    int error = spool_append(&d->waits, &wait);
     return error < 0 ? error : idle_rows_add(&d->rows, &what, begin_ns, ns);
 }
 
-static void idle_waits_join(void *context, uint32_t number, const struct rank_meeting *m)
+/* Charges the parts of waits within a time in which nothing else ran. */
+static int charge_alone(struct idle *d, uint32_t number, struct waits *w, const struct span *alone)
 {
-    struct idle *d = context;
-    struct idle_device *device = idle_waits_device_of(d, number);
-    if (!device)
-        return;
-    device->collectives++;
-    if (m->sequence->device != number || m->last.begin_ns == m->first_ns)
-        return;
-    device->late++;
-    device->late_ns += m->last.begin_ns - m->first_ns;
+    uint64_t at_ns = alone->begin_ns;
+    int error = 0;
+    while (error == 0 && at_ns < alone->end_ns) {
+        while (w->now.end_ns <= at_ns)
+            if ((error = next_wait(w)) <= 0)
+                return error;
+        at_ns = max_of(at_ns, w->now.begin_ns);
+        uint64_t end_ns = min_of(w->now.end_ns, alone->end_ns);
+        if (at_ns >= end_ns)
+            return 0;
+        error = charge_wait(d, number, w, at_ns, end_ns);
+        at_ns = end_ns;
+    }
+    return error;
 }
 
-static int idle_waits_meet(void *context, const struct rank_meeting *m)
+static int charge_device(struct idle *d, uint32_t number)
 {
-    struct idle *d = context;
-    return arrivals_met(&d->arrivals, m, d->tracks[m->sequence->device].process->job);
+    struct idle_ranks *ranks = &d->ranks;
+    const struct ranked_device *device = &ranks->devices[number];
+    struct span_reader alone;
+    struct waits w = {0};
+    int error = 0, more = 1;
+    for (uint32_t i = device->first; i; i = ranks->list[i - 1].next)
+        w.count++;
+    if (!w.count)
+        return 0;
+    w.readers = calloc(w.count, sizeof *w.readers);
+    if (!w.readers)
+        return GPUPROF_NO_MEMORY;
+    for (uint32_t i = device->first, k = 0; i && error == 0; i = ranks->list[i - 1].next, k++) {
+        span_reader_init(&w.readers[k], &ranks->waits, &ranks->list[i - 1].waits);
+        error = next_of(&w.readers[k]);
+    }
+    rank_spans_open(ranks, &alone, &device->alone);
+    while (error == 0 && (more = span_next(&alone, (struct span_kind){0})) > 0)
+        error = charge_alone(d, number, &w, &alone.span);
+    rank_spans_close(&alone, &device->alone);
+    free(w.readers);
+    return more < 0 ? more : error;
 }
 
-static void miss(void *context, const struct rank_kernel *k, enum rank_miss why)
-{
-    struct idle *d = context;
-    arrivals_missed(&d->arrivals, k, why);
-}
-
-/* Fills in the rank of each device. If several processes share a rank, their devices get no job: it
- * is not known which of them the others meet. */
-static int find_ranks(const struct idle *d, struct rank_device *devices)
+/* Finds the job of each device. If several processes share a rank, their devices get none: it is
+ * not known which of them the others meet. */
+static int find_jobs(const struct idle *d)
 {
     struct key_map ranks = {0}; /* -> process index + 1 */
     int error = 0;
@@ -119,13 +157,7 @@ static int find_ranks(const struct idle *d, struct rank_device *devices)
     for (uint32_t i = 0; error == 0 && i < d->track_count; i++) {
         const struct process *p = d->tracks[i].process;
         bool is_one = key_map_get(&ranks, (struct key){p->rank, p->job, 0}) == p->index + 1u;
-        devices[i] =
-            (struct rank_device){.process = p->index,
-                                 .host = p->host,
-                                 .job = is_one ? p->job : JOB_NONE,
-                                 .device = d->tracks[i].device,
-                                 .lacks_ranks = missing_ranks_of(d->walk->rec, p->job) != NULL,
-                                 .loses_work = d->tracks[i].loses_work};
+        d->tracks[i].job = is_one ? p->job : JOB_NONE;
     }
     key_map_release(&ranks);
     return error;
@@ -133,16 +165,12 @@ static int find_ranks(const struct idle *d, struct rank_device *devices)
 
 int idle_waits_charge(struct idle *d)
 {
-    const struct rank_listener listener = {d, idle_waits_join, idle_waits_meet, miss,
-                                           wait_for_rank};
-    bool leaves_out = d->walk->rec->left_out_ranks || d->way.leaves_out_ranks;
-    struct rank_device *devices = calloc(d->track_count + 1u, sizeof *devices);
-    int error = devices ? find_ranks(d, devices) : GPUPROF_NO_MEMORY;
-    d->way.last_gap = d->rows.gap;
+    int error = find_jobs(d);
     if (error == 0)
-        error = idle_ranks_report(&d->ranks, devices, d->track_count, leaves_out, &listener);
+        error = idle_meetings_find(d);
+    for (uint32_t i = 0; i < d->ranks.device_count && i < d->track_count && error == 0; i++)
+        error = charge_device(d, i);
     if (error == 0)
         arrivals_finish(&d->arrivals);
-    free(devices);
     return error;
 }

@@ -1,27 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "analyse/idle_ranks.h"
-
+/* Which kernels of communication met, and who came last (idle_ranks.h). */
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyse/idle_state.h"
 #include "base/array.h"
 #include "base/numbers.h"
 #include "error.h"
 #include "resolve/collective.h"
-
-/* The numbers of a kernel's span. */
-enum {
-    KERNEL_NUMBER, /* number of the collective on its communicator; 0: not known */
-    KERNEL_PLACE,  /* index among those of its device, from 1 on */
-    KERNEL_IDLE_NS,
-    KERNEL_IDLE_PLACE,
-    KERNEL_WORK_PLACE,
-    KERNEL_KIND,
-    KERNEL_NUMBERS
-};
-
-/* A flag above all numbers of kinds: the kernel is outside the selection. */
-#define KERNEL_FILTERED UINT64_C(0x100000000)
 
 static const struct span_kind kernel_kind = {KERNEL_NUMBERS,
                                              1u << KERNEL_NUMBER | 1u << KERNEL_PLACE};
@@ -30,6 +16,7 @@ void idle_ranks_init(struct idle_ranks *r)
 {
     *r = (struct idle_ranks){.numbers.count_max = IDLE_SEQUENCES_MAX};
     spool_init(&r->spool, sizeof(struct byte_chunk));
+    spool_init(&r->waits, sizeof(struct byte_chunk));
 }
 
 void idle_ranks_release(struct idle_ranks *r)
@@ -38,6 +25,7 @@ void idle_ranks_release(struct idle_ranks *r)
     free(r->devices);
     key_map_release(&r->numbers);
     spool_release(&r->spool);
+    spool_release(&r->waits);
 }
 
 /* ---- kernels --------------------------------------------------------------------------------- */
@@ -59,9 +47,8 @@ struct ranked_device *idle_ranks_device(struct idle_ranks *r, uint32_t device)
 }
 
 int idle_ranks_kernel(struct idle_ranks *r, const struct slice *s, uint32_t device,
-                      const struct kernel_name *name, const struct rank_kernel_facts *facts)
+                      const struct kernel_name *name, struct span *kernel)
 {
-    const struct event *e = &s->event;
     struct collective what;
     uint32_t sequence;
     int error = collective_of(s, &what);
@@ -74,19 +61,14 @@ int idle_ranks_kernel(struct idle_ranks *r, const struct slice *s, uint32_t devi
     struct ranked_device *on = idle_ranks_device(r, device);
     if (!on)
         return GPUPROF_NO_MEMORY;
-    const struct span kernel = {
-        .begin_ns = e->begin_ns,
-        .end_ns = e->end_ns,
-        .numbers = {[KERNEL_NUMBER] = what.number,
-                    [KERNEL_PLACE] = ++on->kernels,
-                    [KERNEL_IDLE_NS] = facts->idle_place ? facts->idle_ns : 0,
-                    [KERNEL_IDLE_PLACE] = facts->idle_place,
-                    [KERNEL_WORK_PLACE] = facts->work_place,
-                    [KERNEL_KIND] = facts->kind | (facts->is_filtered ? KERNEL_FILTERED : 0)}};
     struct rank_sequence *of = &r->list[sequence - 1];
     of->ranks = of->ranks ? of->ranks : what.ranks;
     of->is_numbered |= what.number != 0;
-    return span_put(&r->spool, &of->kernels.spans, &kernel, kernel_kind);
+    kernel->begin_ns = s->event.begin_ns;
+    kernel->end_ns = s->event.end_ns;
+    kernel->numbers[KERNEL_NUMBER] = what.number;
+    kernel->numbers[KERNEL_PLACE] = ++on->kernels;
+    return span_put(&r->spool, &of->kernels.spans, kernel, kernel_kind);
 }
 
 int idle_ranks_alone(struct idle_ranks *r, uint32_t device, uint64_t begin_ns, uint64_t end_ns)
@@ -97,38 +79,7 @@ int idle_ranks_alone(struct idle_ranks *r, uint32_t device, uint64_t begin_ns, u
               : GPUPROF_NO_MEMORY;
 }
 
-/* ---- after the last kernel: who met ---------------------------------------------------------- */
-
-/* How kernels of a group are matched to collectives. */
-enum match { BY_NUMBER, BY_COUNT, BY_TIME };
-
-/* A sequence and its device. Views. */
-struct member {
-    const struct rank_sequence *sequence;
-    const struct rank_device *device;
-};
-
-/* The position in a sequence. */
-struct comer {
-    struct span kernel;
-    struct span_reader ahead; /* at the next kernel */
-    const struct rank_sequence *sequence;
-    uint64_t number, since; /* last number, and kernels since then; 0: this kernel has it */
-    bool has_next;
-    bool has_begun; /* the first kernel is past */
-    bool is_of_it;  /* it belongs to the next collective */
-    bool loses;     /* kernels after its last one may be lost */
-};
-
-struct telling {
-    struct idle_ranks *ranks;
-    const struct rank_listener *listener;
-    struct rank_waits waits;
-    bool leaves_out;
-};
-
-static void open_reader(struct idle_ranks *r, struct span_reader *reader,
-                        const struct rank_spans *s)
+void rank_spans_open(struct idle_ranks *r, struct span_reader *reader, const struct rank_spans *s)
 {
     if (s->packed.in)
         span_reader_init_packed(reader, &s->packed);
@@ -136,11 +87,34 @@ static void open_reader(struct idle_ranks *r, struct span_reader *reader,
         span_reader_init(reader, &r->spool, &s->spans);
 }
 
-static void close_reader(const struct span_reader *reader, const struct rank_spans *s)
+void rank_spans_close(const struct span_reader *reader, const struct rank_spans *s)
 {
     if (s->numbers)
         s->numbers->has_failed |= reader->has_failed;
 }
+
+/* ---- after the last kernel: who met ---------------------------------------------------------- */
+
+/* How kernels of a group are matched to collectives. */
+enum match { BY_NUMBER, BY_COUNT, BY_TIME };
+
+/* A sequence and its device. Views. */
+struct member {
+    struct rank_sequence *sequence;
+    const struct idle_track *track;
+};
+
+/* The position in a sequence. */
+struct comer {
+    struct span kernel;
+    struct span_reader ahead; /* at the next kernel */
+    struct rank_sequence *sequence;
+    uint64_t number, since; /* last number, and kernels since then; 0: this kernel has it */
+    bool has_next;
+    bool has_begun; /* the first kernel is past */
+    bool is_of_it;  /* it belongs to the next collective */
+    bool loses;     /* kernels after its last one may be lost */
+};
 
 /* Orders members by communicator, or by job and name. < 0, 0, > 0. */
 static int compare_groups(const struct member *a, const struct member *b)
@@ -149,19 +123,19 @@ static int compare_groups(const struct member *a, const struct member *b)
     int order = ORDER(x->communicator, y->communicator);
     return order || x->communicator
                ? order
-               : ORDER(a->device->job, b->device->job) ?: strcmp(x->name, y->name);
+               : ORDER(a->track->job, b->track->job) ?: strcmp(x->name, y->name);
 }
 
 static int compare_members(const void *left, const void *right)
 {
     const struct member *a = left, *b = right;
     return compare_groups(a, b) ?:
-           ORDER(a->device->process, b->device->process) ?:
-           ORDER(a->device->device, b->device->device);
+           ORDER(a->track->process->index, b->track->process->index) ?:
+           ORDER(a->track->device, b->track->device);
 }
 
 /* Advances to the next kernel, which must exist. 0 or an error. */
-static int idle_ranks_look(struct comer *c, enum match by)
+static int next_kernel(struct comer *c, enum match by)
 {
     c->kernel = c->ahead.span;
     c->since++;
@@ -198,7 +172,7 @@ static void match_by_time(struct comer **comers, uint32_t count)
         comers[i]->is_of_it = true;
 }
 
-static bool idle_ranks_is_before(const struct comer *a, const struct comer *b)
+static bool is_before(const struct comer *a, const struct comer *b)
 {
     return a->number != b->number ? a->number < b->number : a->since < b->since;
 }
@@ -207,9 +181,9 @@ static void match_by_number(struct comer **comers, uint32_t count)
 {
     const struct comer *first = comers[0];
     for (uint32_t i = 1; i < count; i++)
-        first = idle_ranks_is_before(comers[i], first) ? comers[i] : first;
+        first = is_before(comers[i], first) ? comers[i] : first;
     for (uint32_t i = 0; i < count; i++)
-        comers[i]->is_of_it = !idle_ranks_is_before(first, comers[i]);
+        comers[i]->is_of_it = !is_before(first, comers[i]);
 }
 
 /* Kernels match by count if all ranks have equally many, or there is no common clock. *otherwise:
@@ -221,39 +195,35 @@ static enum match match_of(const struct member *members, uint32_t count, enum ra
         const struct rank_sequence *s = members[i].sequence;
         is_numbered &= s->is_numbered;
         has_as_many &= s->kernels.spans.count == members[0].sequence->kernels.spans.count;
-        is_one_clock &= members[i].device->host == members[0].device->host;
+        is_one_clock &= members[i].track->process->host == members[0].track->process->host;
     }
     *otherwise = is_numbered || has_as_many ? RANK_MISS_TIME : RANK_MISS_NUMBER;
     return is_numbered ? BY_NUMBER : has_as_many || !is_one_clock ? BY_COUNT : BY_TIME;
 }
 
-static uint32_t meant(struct rank_numbers *n, const uint32_t *list, uint32_t count, uint64_t number)
+static void mean(struct rank_numbers *n, const uint32_t *list, uint32_t count, uint64_t *number)
 {
-    n->has_failed |= number >= count;
-    return number < count ? list[number] : 0;
+    n->has_failed |= *number >= count;
+    *number = *number < count ? list[*number] : 0;
 }
 
-static struct rank_kernel kernel_of(const struct comer *c)
+/* The kernel with the numbers of the whole instead of its part's. Parts have no selection, so no
+ * kind has the flag. */
+static struct span kernel_of(const struct comer *c)
 {
-    const uint64_t *numbers = c->kernel.numbers;
+    struct span kernel = c->kernel;
     struct rank_numbers *n = c->sequence->kernels.numbers;
-    struct rank_kernel_facts f = {.idle_ns = numbers[KERNEL_IDLE_NS],
-                                  .idle_place = (uint32_t)numbers[KERNEL_IDLE_PLACE],
-                                  .work_place = (uint32_t)numbers[KERNEL_WORK_PLACE],
-                                  .kind = (uint32_t)numbers[KERNEL_KIND],
-                                  .is_filtered = numbers[KERNEL_KIND] & KERNEL_FILTERED};
-    if (n) { /* parts have no selection, so no kind has the flag */
-        f.is_filtered = false;
-        f.kind = meant(n, n->kinds, n->kind_count, numbers[KERNEL_KIND]);
-        f.idle_place = meant(n, n->places, n->place_count, numbers[KERNEL_IDLE_PLACE]);
-        f.work_place = meant(n, n->places, n->place_count, numbers[KERNEL_WORK_PLACE]);
+    if (n) {
+        mean(n, n->kinds, n->kind_count, &kernel.numbers[KERNEL_KIND]);
+        mean(n, n->places, n->place_count, &kernel.numbers[KERNEL_IDLE_PLACE]);
+        mean(n, n->places, n->place_count, &kernel.numbers[KERNEL_WORK_PLACE]);
     }
-    return (struct rank_kernel){c->kernel.begin_ns, c->kernel.end_ns, f};
+    return kernel;
 }
 
 /* Collects the kernels of a collective; m->count is their number. */
-static void idle_ranks_gather(struct comer *const *comers, uint32_t count, struct rank_meeting *m,
-                              uint64_t *first_end_ns)
+static void gather(struct comer *const *comers, uint32_t count, struct rank_meeting *m,
+                   uint64_t *first_end_ns)
 {
     const struct comer *last = NULL;
     *m = (struct rank_meeting){.first_ns = UINT64_MAX};
@@ -271,26 +241,51 @@ static void idle_ranks_gather(struct comer *const *comers, uint32_t count, struc
     m->sequence = last->sequence;
 }
 
-static int report_meeting(struct telling *t, struct comer *const *comers, uint32_t count,
-                          const struct rank_meeting *m, bool is_short)
+/* Counts a meeting for a device with selected work. */
+static void join(struct idle *d, uint32_t number, const struct rank_meeting *m)
 {
-    const struct rank_listener *l = t->listener;
-    bool is_reported = !is_short && !m->last.facts.is_filtered;
-    int error = is_reported ? l->met(l->context, m) : 0;
+    struct idle_device *device = idle_device_of(d, number);
+    if (!device)
+        return;
+    device->collectives++;
+    if (m->sequence->device != number || m->last.begin_ns == m->first_ns)
+        return;
+    device->late++;
+    device->late_ns += m->last.begin_ns - m->first_ns;
+}
+
+/* Keeps the wait of a kernel for idle_waits.c, in the order of its sequence. */
+static int keep_wait(struct idle_ranks *r, const struct comer *c, uint64_t until_ns,
+                     uint32_t waited_for)
+{
+    struct rank_sequence *s = c->sequence;
+    struct ranked_device *device = &r->devices[s->device];
+    const struct span wait = {
+        .begin_ns = c->kernel.begin_ns,
+        .end_ns = until_ns,
+        .numbers = {[WAIT_PLACE] = c->kernel.numbers[KERNEL_PLACE], [WAIT_FOR] = waited_for}};
+    if (wait.begin_ns >= until_ns)
+        return 0;
+    if (!s->waits.count) {
+        s->next = device->first;
+        device->first = (uint32_t)(s - r->list) + 1;
+    }
+    return span_put(&r->waits, &s->waits, &wait, wait_kind);
+}
+
+/* Adds a meeting. If ranks are missing, the others waited until the last known one came. */
+static int add_meeting(struct idle *d, struct comer *const *comers, uint32_t count,
+                       const struct rank_meeting *m, bool is_short)
+{
+    uint32_t last = m->sequence->device;
+    bool counts = !is_short && !(m->last.numbers[KERNEL_KIND] & KERNEL_FILTERED);
+    int error = counts ? arrivals_met(&d->arrivals, m, d->tracks[last].process->job) : 0;
     for (uint32_t i = 0; i < count && error == 0; i++) {
         const struct comer *c = comers[i];
-        if (!c->is_of_it)
-            continue;
-        if (is_reported)
-            l->joined(l->context, c->sequence->device, m);
-        const struct rank_wait wait = {.begin_ns = c->kernel.begin_ns,
-                                       .end_ns = m->last.begin_ns,
-                                       .place = c->kernel.numbers[KERNEL_PLACE],
-                                       .waited_for =
-                                           is_short ? RANK_NOT_KNOWN : m->sequence->device};
-        if (c->sequence->device != m->sequence->device)
-            error = rank_waits_put(&t->waits, (uint32_t)(c->sequence - t->ranks->list),
-                                   c->sequence->device, &wait);
+        if (c->is_of_it && counts)
+            join(d, c->sequence->device, m);
+        if (c->is_of_it && c->sequence->device != last)
+            error = keep_wait(&d->ranks, c, m->last.begin_ns, is_short ? IDLE_NONE : last);
     }
     return error;
 }
@@ -309,7 +304,7 @@ static int move_on(struct comer **comers, uint32_t *count, enum match by, bool *
             continue;
         if (c->is_of_it) {
             c->has_begun = true;
-            error = idle_ranks_look(c, by);
+            error = next_kernel(c, by);
         }
         comers[left++] = c;
     }
@@ -317,12 +312,11 @@ static int move_on(struct comer **comers, uint32_t *count, enum match by, bool *
     return error;
 }
 
-/* Reports a group's meetings. Messages and groups without numbers need not include all ranks, so a
+/* Adds a group's meetings. Messages and groups without numbers need not include all ranks, so a
  * rank without one is no miss. `lacks`: some rank is missing altogether. */
-static int report_comers(struct telling *t, struct comer **comers, uint32_t count, enum match by,
-                         bool lacks, enum rank_miss otherwise)
+static int add_meetings(struct idle *d, struct comer **comers, uint32_t count, enum match by,
+                        bool lacks, enum rank_miss otherwise)
 {
-    const struct rank_listener *l = t->listener;
     bool is_lost = false;
     int error = 0;
     while (error == 0 && count >= (lacks || is_lost ? 1 : 2)) {
@@ -338,19 +332,18 @@ static int report_comers(struct telling *t, struct comer **comers, uint32_t coun
             is_of_all &= by != BY_NUMBER || !comers[i]->is_of_it || !comers[i]->since;
             is_missed |= !comers[i]->is_of_it && comers[i]->has_begun;
         }
-        idle_ranks_gather(comers, count, &m, &first_end_ns);
+        gather(comers, count, &m, &first_end_ns);
         is_missed &= is_of_all;
         /* All of them ran when the last one began. */
         bool meets = !is_missed && m.count >= 2 && first_end_ns > m.last.begin_ns;
         if (meets)
-            error = report_meeting(t, comers, count, &m, is_short);
-        if (is_of_all && (is_short || (!meets && (is_missed || m.count >= 2))) &&
-            !m.last.facts.is_filtered)
-            l->missed(l->context, &m.last,
-                      lacks                          ? RANK_MISS_SELECTION
-                      : is_lost                      ? RANK_MISS_LOST
-                      : is_missed && by == BY_NUMBER ? RANK_MISS_KERNEL
-                                                     : otherwise);
+            error = add_meeting(d, comers, count, &m, is_short);
+        if (is_of_all && (is_short || (!meets && (is_missed || m.count >= 2))))
+            arrivals_missed(&d->arrivals, &m.last,
+                            lacks                          ? RANK_MISS_SELECTION
+                            : is_lost                      ? RANK_MISS_LOST
+                            : is_missed && by == BY_NUMBER ? RANK_MISS_KERNEL
+                                                           : otherwise);
         if (error == 0)
             error = move_on(comers, &count, by, &is_lost);
     }
@@ -358,19 +351,19 @@ static int report_comers(struct telling *t, struct comer **comers, uint32_t coun
 }
 
 /* True if ranks of the communicator are missing, or may be left out. */
-static bool is_short_of_ranks(const struct telling *t, const struct member *members, uint32_t count)
+static bool is_short_of_ranks(const struct idle *d, const struct member *members, uint32_t count)
 {
     uint32_t ranks = 0;
-    bool leaves_out = t->leaves_out;
+    bool leaves_out = d->walk->rec->left_out_ranks || d->way.leaves_out_ranks;
     for (uint32_t i = 0; i < count; i++) {
         ranks = (uint32_t)max_of(ranks, members[i].sequence->ranks);
-        leaves_out |= members[i].device->lacks_ranks;
+        leaves_out |= missing_ranks_of(d->walk->rec, members[i].track->process->job) != NULL;
     }
     return ranks ? count < ranks : leaves_out;
 }
 
-/* Reports the meetings of one communicator or name. */
-static int report_group(struct telling *t, const struct member *members, uint32_t count)
+/* Adds the meetings of one communicator or name. */
+static int add_group(struct idle *d, const struct member *members, uint32_t count)
 {
     struct comer *all = calloc(count, sizeof *all);
     struct comer **comers = calloc(count, sizeof(struct comer *));
@@ -381,62 +374,44 @@ static int report_group(struct telling *t, const struct member *members, uint32_
     for (uint32_t i = 0; i < count && error == 0; i++) {
         struct comer *c = &all[i];
         c->sequence = members[i].sequence;
-        c->loses = members[i].device->loses_work;
-        open_reader(t->ranks, &c->ahead, &c->sequence->kernels);
+        c->loses = members[i].track->loses_work;
+        rank_spans_open(&d->ranks, &c->ahead, &c->sequence->kernels);
         int more = span_next(&c->ahead, kernel_kind);
-        error = more > 0 ? idle_ranks_look(c, by) : more;
+        error = more > 0 ? next_kernel(c, by) : more;
         if (more > 0)
             comers[there++] = c;
     }
-    bool is_short = is_short_of_ranks(t, members, count);
-    t->ranks->lacks_some |= is_short;
+    bool is_short = is_short_of_ranks(d, members, count);
+    d->ranks.lacks_some |= is_short;
     if (error == 0)
-        error = report_comers(t, comers, there, by, is_short, otherwise);
+        error = add_meetings(d, comers, there, by, is_short, otherwise);
     for (uint32_t i = 0; all && i < count; i++)
         if (all[i].sequence)
-            close_reader(&all[i].ahead, &all[i].sequence->kernels);
+            rank_spans_close(&all[i].ahead, &all[i].sequence->kernels);
     free(comers);
     free(all);
     return error;
 }
 
-static int report_meetings(struct telling *t, const struct rank_device *devices)
+int idle_meetings_find(struct idle *d)
 {
-    struct idle_ranks *r = t->ranks;
+    struct idle_ranks *r = &d->ranks;
     struct member *members = calloc(r->count + 1u, sizeof *members);
     int error = members ? 0 : GPUPROF_NO_MEMORY;
     uint32_t count = 0;
     for (uint32_t i = 0; members && i < r->count; i++) {
-        const struct rank_sequence *s = &r->list[i];
-        if (s->communicator || devices[s->device].job != JOB_NONE)
-            members[count++] = (struct member){s, &devices[s->device]};
+        const struct idle_track *track = &d->tracks[r->list[i].device];
+        if (r->list[i].communicator || track->job != JOB_NONE)
+            members[count++] = (struct member){&r->list[i], track};
     }
     if (members)
         qsort(members, count, sizeof *members, compare_members);
     for (uint32_t i = 0, next; i < count && error == 0; i = next) {
         for (next = i + 1; next < count && compare_groups(&members[i], &members[next]) == 0; next++)
             ;
-        bool is_one = next == i + 1 && !is_short_of_ranks(t, members + i, 1);
-        error = is_one ? 0 : report_group(t, members + i, next - i);
+        bool is_one = next == i + 1 && !is_short_of_ranks(d, members + i, 1);
+        error = is_one ? 0 : add_group(d, members + i, next - i);
     }
     free(members);
-    return error;
-}
-
-int idle_ranks_report(struct idle_ranks *r, const struct rank_device *devices,
-                      uint32_t device_count, bool leaves_out, const struct rank_listener *l)
-{
-    struct telling t = {.ranks = r, .listener = l, .leaves_out = leaves_out};
-    int error = rank_waits_init(&t.waits, r->count, device_count);
-    if (error == 0)
-        error = report_meetings(&t, devices);
-    for (uint32_t i = 0; i < device_count && i < r->device_count && error == 0; i++) {
-        const struct rank_spans *alone = &r->devices[i].alone;
-        struct span_reader reader;
-        open_reader(r, &reader, alone);
-        error = rank_waits_report(&t.waits, i, &reader, l->waited, l->context);
-        close_reader(&reader, alone);
-    }
-    rank_waits_release(&t.waits);
     return error;
 }
