@@ -6,14 +6,14 @@
  * the delay or more. Otherwise it is where its longest work since then was launched.
  *
  * Memory: ARRIVAL_ROWS_MAX rows of 600 bytes, and 8 MiB for their histograms; after that all
- * communicators share a row. places as work_places.h has them; 40 to 48 for each row, device
+ * communicators share a row. places as idle_place.h has them; 40 to 48 for each row, device
  * and place of a late rank, ARRIVAL_LATE_MAX. Later ones are not recorded.
  */
 #ifndef GPUPROF_COLLECTOR_ARRIVALS_H
 #define GPUPROF_COLLECTOR_ARRIVALS_H
 
+#include "analyse/idle_place.h"
 #include "analyse/idle_ranks.h"
-#include "analyse/work_places.h"
 #include "base/histogram.h"
 #include "table/table.h"
 

@@ -4,11 +4,167 @@
 
 #include "analyse/idle_state.h"
 #include "api/api.h"
+#include "base/array.h"
 #include "error.h"
 #include "record/gpu_record.h"
 #include "resolve/op_stack.h"
 
-struct idle_thread *idle_thread_of(struct idle *d, const struct thread *thread)
+/* ---- entries of a thread --------------------------------------------------------------------- */
+
+#define ENTRIES_FIRST 8
+
+/* Makes room for one more entry; false if out of memory. */
+static bool make_room(struct idle_thread *t)
+{
+    if (t->count < t->capacity)
+        return true;
+    if (t->capacity == IDLE_ENTRIES_MAX) {
+        t->first = t->first + 1 < t->capacity ? t->first + 1 : 0;
+        t->count--;
+        t->has_forgotten = true;
+        return true;
+    }
+    /* The ring has not wrapped: nothing is forgotten before the last size. */
+    return array_grow(&t->entries, &t->capacity, sizeof *t->entries, ENTRIES_FIRST);
+}
+
+static bool is_same_name(const struct idle_place *a, const struct idle_place *b)
+{
+    return a->word == b->word && a->kind == b->kind;
+}
+
+/* Notes that a range or operator, named by `place`, has ended. */
+static void ended(struct idle_thread *t, struct idle_place place, uint64_t begin_ns,
+                  uint64_t end_ns)
+{
+    const struct idle_entry *last = idle_thread_last(t);
+    if (t->depth || !place.kind || !last || end_ns <= last->end_ns)
+        return;
+    if (t->spent_since_ns != last->end_ns)
+        t->spent_count = 0;
+    t->spent_since_ns = last->end_ns;
+    if (begin_ns <= last->begin_ns)
+        place.stack = last->place.stack; /* the last known stack in it */
+    uint64_t ns = end_ns - (begin_ns > last->end_ns ? begin_ns : last->end_ns);
+    uint32_t i = 0, least = 0;
+    for (; i < t->spent_count && !is_same_name(&t->spent[i].place, &place); i++)
+        least = t->spent[i].ns < t->spent[least].ns ? i : least;
+    if (i < t->spent_count)
+        t->spent[i].ns += ns;
+    else if (i < IDLE_SPENT_MAX)
+        t->spent[t->spent_count++] = (struct idle_spent){place, ns};
+    else if (t->spent[least].ns < ns)
+        t->spent[least] = (struct idle_spent){place, ns};
+}
+
+/* The innermost, thus shortest, name that took half of that time; NULL if there is none. */
+static const struct idle_spent *find_spent(const struct idle_thread *t, uint64_t begin_ns,
+                                           uint64_t end_ns)
+{
+    const struct idle_spent *found = NULL;
+    uint32_t count = t->spent_since_ns == begin_ns ? t->spent_count : 0;
+    for (uint32_t i = 0; i < count; i++)
+        if (t->spent[i].ns >= (end_ns - begin_ns) / 2 && (!found || t->spent[i].ns < found->ns))
+            found = &t->spent[i];
+    return found;
+}
+
+/* Appends the time from the last call to end_ns, if a name took most of it. */
+static int append_between(struct idle_thread *t, uint64_t end_ns, struct silence_look look)
+{
+    const struct idle_entry *last = idle_thread_last(t);
+    uint64_t begin_ns = last ? last->end_ns : end_ns;
+    if (end_ns - begin_ns < IDLE_NEAR_NS)
+        return 0;
+    const struct idle_spent *spent = find_spent(t, begin_ns, end_ns);
+    if (!spent)
+        return 0;
+    if (!make_room(t))
+        return GPUPROF_NO_MEMORY;
+    *idle_thread_entry(t, t->count++) = (struct idle_entry){
+        .begin_ns = begin_ns,
+        .end_ns = end_ns,
+        .place = spent->place,
+        .look = look,
+        .cause = end_ns - begin_ns < IDLE_NOTHING_NS ? IDLE_HOST : IDLE_NOTHING};
+    return 0;
+}
+
+/* Extends `last` to the end of `entry` if that follows and is more of the same. Returns whether it
+ * did. */
+static inline bool go_on(struct idle_entry *last, const struct idle_entry *entry)
+{
+    if (entry->begin_ns < last->end_ns || entry->begin_ns - last->end_ns >= IDLE_NEAR_NS ||
+        !idle_place_same(&last->place, &entry->place) || last->cause != entry->cause ||
+        last->waits != entry->waits || last->is_open)
+        return false;
+    last->end_ns = entry->end_ns;
+    last->is_open = entry->is_open;
+    return true;
+}
+
+/* Appends an entry, whatever the thread is in. If one range or operator that has ended took at
+ * least half of the time since the previous call, the innermost such gets an entry in between. 0 or
+ * GPUPROF_NO_MEMORY. */
+static int append(struct idle_thread *t, const struct idle_entry *entry)
+{
+    struct idle_entry *last = idle_thread_last(t);
+    /* A damaged file may have calls of one thread that overlap. */
+    uint64_t begin_ns = last && entry->begin_ns < last->end_ns ? last->end_ns : entry->begin_ns;
+    if (last && go_on(last, entry))
+        return 0;
+    if (append_between(t, begin_ns, entry->look) < 0 || !make_room(t))
+        return GPUPROF_NO_MEMORY;
+    last = idle_thread_entry(t, t->count++);
+    *last = *entry;
+    last->begin_ns = begin_ns;
+    last->end_ns = entry->end_ns < begin_ns ? begin_ns : entry->end_ns;
+    return 0;
+}
+
+/* The thread is in `what` between these two; calls from its begin on belong to it. Leave returns 0
+ * or GPUPROF_NO_MEMORY. */
+static void enter(struct idle_thread *t, const struct idle_entry *what)
+{
+    if (!t->depth)
+        t->in = *what;
+    t->depth += t->in.cause == what->cause;
+}
+
+static int leave(struct idle_thread *t, const struct idle_entry *what)
+{
+    if (t->depth && t->in.cause != what->cause)
+        return 0;
+    if (t->depth && --t->depth)
+        return 0;
+    /* Calls made before it was recognised belong to it, too. */
+    for (struct idle_entry *last; (last = idle_thread_last(t)) && last->begin_ns >= what->begin_ns;)
+        t->count--;
+    return append(t, what);
+}
+
+/* Marks a part of its last call, or of the time after that, as loading. 0 or GPUPROF_NO_MEMORY. */
+static int mark_part(struct idle_thread *t, const struct idle_entry *part)
+{
+    struct idle_entry *last = idle_thread_last(t);
+    if (t->depth || !last)
+        return 0;
+    if (part->begin_ns >= last->end_ns)
+        return append(t, part);
+    if (part->begin_ns < last->begin_ns || part->end_ns > last->end_ns)
+        return 0;
+    struct idle_entry rest = *last;
+    last->end_ns = part->begin_ns;
+    last->is_open = false;
+    rest.begin_ns = part->end_ns;
+    int error = append(t, part);
+    return error < 0 ? error : append(t, &rest);
+}
+
+/* ---- calls ----------------------------------------------------------------------------------- */
+
+/* The state of a thread, created if new. NULL if out of memory. */
+static struct idle_thread *idle_thread_of(struct idle *d, const struct thread *thread)
 {
     struct idle_thread **t = &d->way.threads[thread->index];
     if (!*t && (*t = calloc(1, sizeof **t)))
@@ -110,14 +266,14 @@ static __attribute__((noinline)) int idle_calls_add_call(struct idle_thread *t,
     unsigned does = s->event.function->does;
     silence_ended(t, &call);
     if (does == API_DOES_CAPTURE_BEGIN && !s->event.record->result) {
-        idle_thread_enter(t, &call);
+        enter(t, &call);
         return 0;
     }
     if (does == API_DOES_CAPTURE_END && t->depth && t->in.cause == IDLE_CAPTURE) {
         call.begin_ns = t->in.begin_ns;
-        return idle_thread_leave(t, &call);
+        return leave(t, &call);
     }
-    return idle_thread_call(t, &call);
+    return t->depth ? 0 : append(t, &call);
 }
 
 int idle_take_call(struct idle *d, struct idle_process *p, const struct slice *s)
@@ -137,7 +293,7 @@ int idle_take_call(struct idle *d, struct idle_process *p, const struct slice *s
     if (class == API_LAUNCH || class == API_GRAPH_LAUNCH || class == API_COPY)
         p->call = (struct idle_submit){t, e->begin_ns, e->end_ns, IDLE_NONE, 0};
     /* Most calls repeat what the thread did last. */
-    if (last && call.cause != IDLE_CAPTURE && idle_entry_go_on(last, &call))
+    if (last && call.cause != IDLE_CAPTURE && go_on(last, &call))
         return 0;
     return idle_calls_add_call(t, s);
 }
@@ -170,9 +326,8 @@ int idle_take_overhead(struct idle *d, const struct idle_process *p, const struc
     bool is_loading = kind == OVERHEAD_COMPILER || kind == OVERHEAD_MODULE_LOADING ||
                       kind == OVERHEAD_LAZY_LOADING;
     uint32_t thread = is_loading ? overhead_thread(p, s) : IDLE_NONE;
-    return thread != IDLE_NONE && d->way.threads[thread]
-               ? idle_thread_part(d->way.threads[thread], &part)
-               : 0;
+    return thread != IDLE_NONE && d->way.threads[thread] ? mark_part(d->way.threads[thread], &part)
+                                                         : 0;
 }
 
 /* ---- data loading ---------------------------------------------------------------------------- */
@@ -190,8 +345,8 @@ static int idle_calls_load(struct idle *d, const struct thread *thread,
                               .place = named(name),
                               .cause = IDLE_LOADER};
     if (!begins)
-        return idle_thread_leave(t, &what);
-    idle_thread_enter(t, &what);
+        return leave(t, &what);
+    enter(t, &what);
     return 0;
 }
 
@@ -202,8 +357,7 @@ int idle_take_op(struct idle *d, const struct slice *s)
     int error = 0;
     if (s->op_change == OP_CLOSED && !op->is_moved && (op_works(op) || op_is_label(op)) &&
         d->way.threads[op->thread->index])
-        idle_thread_ended(d->way.threads[op->thread->index], place_of_op(op), op->begin_ns,
-                          op->end_ns);
+        ended(d->way.threads[op->thread->index], place_of_op(op), op->begin_ns, op->end_ns);
     if (s->replaced && op_is_label(s->replaced) &&
         op_kind_of(s->replaced->scope, name = s->replaced->text) == OP_KIND_LOADER)
         error = idle_calls_load(d, s->replaced->thread, name, false, s->replaced->begin_ns,
@@ -224,8 +378,8 @@ int idle_take_range(struct idle *d, const struct slice *s)
     struct key key = {(uintptr_t)range->text, 0, 0};
     uint64_t says = key_map_get(&d->way.loaders, key);
     if (!opens && d->way.threads[range->thread->index])
-        idle_thread_ended(d->way.threads[range->thread->index], named(range->text), range->begin_ns,
-                          range->end_ns);
+        ended(d->way.threads[range->thread->index], named(range->text), range->begin_ns,
+              range->end_ns);
     if (!says) {
         says = 1 + idle_says_loading(range->text->shown);
         int error = key_map_set(&d->way.loaders, key, says);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The time of each device: work by kind, and gaps. */
 #include "analyse/idle_state.h"
-#include "analyse/work_places.h"
 #include "base/array.h"
 #include "base/numbers.h"
 #include "error.h"

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Why a device did nothing (formats/answers.md, "Idle time"). */
 #include "analyse/idle_state.h"
+#include "base/array.h"
 #include "base/numbers.h"
+#include "error.h"
 
 /* What a thread did, by its silences, in time that no other record covers. */
 enum pool { POOL_RAN, POOL_WAITED, POOL_PREEMPTED, POOL_UNSURE, POOLS };
@@ -30,8 +32,7 @@ struct passage {
     uint64_t call_ns; /* end of the call before that; 0: not known */
     struct credit credit;
     uint32_t thread;
-    bool is_last;        /* no work ends the gap */
-    struct split *split; /* the time being charged; NULL: not split */
+    bool is_last; /* no work ends the gap */
     int error;
 };
 
@@ -70,19 +71,13 @@ static bool next_time(const struct passage *p, uint32_t *part, uint64_t begin_ns
     return false;
 }
 
-static enum pool pool_of(enum idle_cause cause)
+/* Charges time to one cause; adds it to `left`, by pool, unless that is NULL. */
+static void put_part(struct passage *p, enum idle_cause cause, const struct idle_place *place,
+                     uint64_t until_ns, uint64_t *left)
 {
-    switch (cause) {
-    case IDLE_WAITING: return POOL_WAITED;
-    case IDLE_PREEMPTED: return POOL_PREEMPTED;
-    case IDLE_UNKNOWN: return POOL_UNSURE;
-    default: return POOL_RAN;
-    }
-}
-
-static void put_whole(struct passage *p, enum idle_cause cause, const struct idle_place *place,
-                      uint64_t until_ns)
-{
+    static const enum pool pools[IDLE_CAUSES] = {[IDLE_WAITING] = POOL_WAITED,
+                                                 [IDLE_PREEMPTED] = POOL_PREEMPTED,
+                                                 [IDLE_UNKNOWN] = POOL_UNSURE};
     uint64_t from_ns = p->at_ns;
     struct time_span time;
     if (until_ns <= from_ns)
@@ -93,8 +88,8 @@ static void put_whole(struct passage *p, enum idle_cause cause, const struct idl
     struct idle_row what = idle_gap_row_of(p, cause, place, from_ns + (until_ns - from_ns) / 2);
     for (uint32_t i = 0; p->error == 0 && next_time(p, &i, from_ns, until_ns, &time);) {
         p->error = idle_rows_add(p->rows, &what, time.begin_ns, time.end_ns - time.begin_ns);
-        if (p->split)
-            p->split->left[pool_of(cause)] += time.end_ns - time.begin_ns;
+        if (left)
+            left[pools[cause]] += time.end_ns - time.begin_ns;
     }
 }
 
@@ -150,17 +145,6 @@ static void split_piece(void *context, const struct thread_piece *piece)
     }
 }
 
-/* From here to split_end, splits charged time by what the thread did. */
-static void split_begin(struct passage *p, struct split *split, enum idle_cause cause,
-                        bool knows_ran)
-{
-    const struct idle_gap *g = p->gap;
-    *split = (struct split){
-        .of = p, .cause = g->is_first ? IDLE_START_UP : cause, .knows_ran = knows_ran};
-    if (thread_times_has(&p->idle->host, g->process) && p->thread != IDLE_NONE && !p->is_last)
-        p->split = split;
-}
-
 /* Divides time that was charged as a whole by the thread's silences. */
 static void share_out(struct split *s, uint64_t from_ns)
 {
@@ -179,13 +163,11 @@ static void share_out(struct split *s, uint64_t from_ns)
     s->left[POOL_RAN] = shares.ran_ns;
 }
 
-static void split_end(struct passage *p, uint64_t from_ns)
+/* Adds rows for the time from then on by what the thread did. */
+static void split_time(struct split *s, uint64_t from_ns)
 {
-    struct split *s = p->split;
+    struct passage *p = s->of;
     struct time_span time;
-    p->split = NULL;
-    if (!s || p->error < 0)
-        return;
     if (idle_gap_is_whole(s->cause) && !s->knows_ran)
         share_out(s, from_ns);
     for (uint32_t i = 0; next_time(p, &i, from_ns, p->at_ns, &time);)
@@ -203,64 +185,43 @@ static void split_end(struct passage *p, uint64_t from_ns)
 
 /* ---- parts of a gap -------------------------------------------------------------------------- */
 
-static void idle_gap_put(struct passage *p, enum idle_cause cause, const struct idle_place *place,
-                         uint64_t until_ns)
-{
-    struct split split;
-    uint64_t from_ns = p->at_ns;
-    bool is_start = p->gap->is_first && (cause == IDLE_HOST || cause == IDLE_NOTHING);
-    bool splits = !p->split && (cause == IDLE_LOADER || is_start);
-    if (splits)
-        split_begin(p, &split, cause, false);
-    put_whole(p, cause, place, until_ns);
-    if (splits)
-        split_end(p, from_ns);
-}
-
 /* Charges to the wait what would have ended earlier without it. */
 static void put_credit(struct passage *p, uint64_t until_ns)
 {
     uint64_t ns = until_ns > p->at_ns ? min_of(until_ns - p->at_ns, p->credit.ns) : 0;
     p->credit.ns -= ns;
-    idle_gap_put(p, p->credit.cause, &p->credit.place, p->at_ns + ns);
+    put_part(p, p->credit.cause, &p->credit.place, p->at_ns + ns, NULL);
 }
 
-/* Charges time without a call: the thread ran (`cause`), or did what `look` says. */
-static void put_silent(struct passage *p, enum idle_cause cause, const struct idle_place *place,
-                       const struct silence_look *look, uint64_t until_ns)
+/* Charges time of any cause. In time without a call the thread ran (`cause`), or did what `look`
+ * says. NULL: not known, and no wait gets a credit. */
+static void put(struct passage *p, enum idle_cause cause, const struct idle_place *place,
+                const struct silence_look *look, uint64_t until_ns)
 {
-    const struct {
-        enum idle_cause cause;
-        uint32_t share;
-    } parts[] = {{IDLE_WAITING, look->waiting},
-                 {IDLE_PREEMPTED, look->preempted},
-                 {IDLE_UNKNOWN, look->unknown}};
-    if (cause == IDLE_HOST)
+    const struct idle_gap *g = p->gap;
+    bool is_silent = cause == IDLE_HOST || cause == IDLE_NOTHING;
+    bool is_split = (is_silent || cause == IDLE_LOADER) && p->thread != IDLE_NONE && !p->is_last &&
+                    thread_times_has(&p->idle->host, g->process);
+    struct split split = {.of = p,
+                          .cause = g->is_first ? IDLE_START_UP : cause,
+                          .knows_ran = is_silent && look && look->is_known};
+    uint64_t *left = is_split ? split.left : NULL;
+    if (look && (cause == IDLE_HOST || cause == IDLE_LAUNCH))
         put_credit(p, until_ns);
     uint64_t at_ns = p->at_ns, ns = until_ns > at_ns ? until_ns - at_ns : 0;
-    uint32_t share = 0;
-    struct split split;
-    split_begin(p, &split, cause, look->is_known);
-    for (unsigned i = 0; i < sizeof parts / sizeof parts[0]; i++) {
-        share += parts[i].share;
-        uint64_t so_far = (uint64_t)((double)ns * share / SILENCE_ALL);
-        idle_gap_put(p, parts[i].cause, place, at_ns + (share == SILENCE_ALL ? ns : so_far));
+    if (is_silent && look) {
+        const uint32_t shares[] = {look->waiting, look->waiting + look->preempted,
+                                   look->waiting + look->preempted + look->unknown};
+        static const enum idle_cause causes[] = {IDLE_WAITING, IDLE_PREEMPTED, IDLE_UNKNOWN};
+        for (unsigned i = 0; i < sizeof shares / sizeof shares[0]; i++) {
+            uint64_t so_far = (uint64_t)((double)ns * shares[i] / SILENCE_ALL);
+            so_far = shares[i] == SILENCE_ALL ? ns : so_far;
+            put_part(p, causes[i], place, at_ns + so_far, left);
+        }
     }
-    idle_gap_put(p, cause, place, until_ns);
-    split_end(p, at_ns);
-}
-
-/* Charges time of any cause. */
-static void put_any(struct passage *p, enum idle_cause cause, const struct idle_place *place,
-                    const struct silence_look *look, uint64_t until_ns)
-{
-    if (cause == IDLE_HOST || cause == IDLE_NOTHING) {
-        put_silent(p, cause, place, look, until_ns);
-        return;
-    }
-    if (cause == IDLE_LAUNCH)
-        put_credit(p, until_ns);
-    idle_gap_put(p, cause, place, until_ns);
+    put_part(p, cause, place, until_ns, left);
+    if (is_split && p->error == 0)
+        split_time(&split, at_ns);
 }
 
 /* The place of time without a call from since_ns on. It lies between the previous call, if any, and
@@ -301,12 +262,12 @@ static void between(struct passage *p, const struct idle_entry *from, const stru
                               : cause == IDLE_LAUNCH  ? to->place
                                                       : next->place;
     if (!p->gap->is_first) {
-        put_any(p, cause, &place, &to->look, until_ns);
+        put(p, cause, &place, &to->look, until_ns);
         return;
     }
-    idle_gap_put(p, cause, &first,
-                 min_of(until_ns, p->idle->way.processes[p->gap->process].first_call_ns));
-    idle_gap_put(p, cause, &more, until_ns);
+    put(p, cause, &first, NULL,
+        min_of(until_ns, p->idle->way.processes[p->gap->process].first_call_ns));
+    put(p, cause, &more, NULL, until_ns);
 }
 
 /* The cause of time that a thread lost by waiting in such a call: freeing memory waits for all
@@ -320,7 +281,7 @@ static void inside(struct passage *p, const struct idle_entry *e, uint64_t until
 {
     uint64_t busy_ns = p->gap->busy_ns;
     uint64_t waited_ns = e->cause == IDLE_COPY ? p->gap->compute_ns : busy_ns;
-    put_any(p, (enum idle_cause)e->cause, &e->place, &e->look, min_of(until_ns, e->end_ns));
+    put(p, (enum idle_cause)e->cause, &e->place, &e->look, min_of(until_ns, e->end_ns));
     p->call_ns = max_of(p->call_ns, e->end_ns);
     if (e->waits && e->begin_ns < busy_ns && busy_ns < e->end_ns) {
         p->credit = (struct credit){waited_ns > e->begin_ns ? waited_ns - e->begin_ns : 0,
@@ -351,8 +312,7 @@ static void idle_gap_follow(struct passage *p, const struct idle_thread *t,
     if (before)
         p->call_ns = max_of(p->call_ns, before->end_ns);
     else if (t->has_forgotten)
-        idle_gap_put(p, IDLE_UNKNOWN, &nowhere,
-                     min_of(until_ns, idle_thread_entry(t, 0)->begin_ns));
+        put(p, IDLE_UNKNOWN, &nowhere, NULL, min_of(until_ns, idle_thread_entry(t, 0)->begin_ns));
     for (; i < t->count && p->at_ns < until_ns; i++) {
         const struct idle_entry *e = idle_thread_entry(t, i);
         if (e->begin_ns >= until_ns)
@@ -363,11 +323,11 @@ static void idle_gap_follow(struct passage *p, const struct idle_thread *t,
     }
     if (t->depth && t->in.begin_ns < until_ns) {
         between(p, before, &t->in, &t->in, t->in.begin_ns);
-        idle_gap_put(p, (enum idle_cause)t->in.cause, &t->in.place, until_ns);
+        put(p, (enum idle_cause)t->in.cause, &t->in.place, NULL, until_ns);
     }
     const struct idle_entry *then = i < t->count ? idle_thread_entry(t, i) : next;
     between(p, before, then, comes_to(t, i, next), min_of(until_ns, then->begin_ns));
-    idle_gap_put(p, IDLE_LAUNCH, &next->place, until_ns);
+    put(p, IDLE_LAUNCH, &next->place, NULL, until_ns);
 }
 
 /* The last entry of the thread that begins before `ns`, a call if `is_call`; NULL if there is
@@ -423,7 +383,7 @@ int idle_gap_charge(const struct idle *d, struct idle_rows *rows, const struct i
         .idle = d, .rows = rows, .gap = g, .at_ns = g->begin_ns, .thread = IDLE_NONE};
     rows->gap++;
     if (!g->call.thread) {
-        idle_gap_put(&p, IDLE_UNKNOWN, &nowhere, g->end_ns);
+        put(&p, IDLE_UNKNOWN, &nowhere, NULL, g->end_ns);
         return p.error;
     }
     if (g->call.end_ns > g->begin_ns) { /* usually the host is ahead */
@@ -435,8 +395,7 @@ int idle_gap_charge(const struct idle *d, struct idle_rows *rows, const struct i
     }
     /* The rest was queued in time, or is on its way. */
     p.thread = IDLE_NONE;
-    idle_gap_put(&p, g->end_ns - p.at_ns < IDLE_NEAR_NS ? IDLE_LAUNCH : IDLE_SYNC, &device,
-                 g->end_ns);
+    put(&p, g->end_ns - p.at_ns < IDLE_NEAR_NS ? IDLE_LAUNCH : IDLE_SYNC, &device, NULL, g->end_ns);
     return p.error;
 }
 
@@ -453,11 +412,80 @@ int idle_gap_charge_last(const struct idle *d, struct idle_rows *rows, const str
     rows->gap++;
     if (last && last->is_open && last->waits) {
         p.thread = g->before->index;
-        idle_gap_put(&p, IDLE_NOTHING, &behind,
-                     min_of(max_of(last->begin_ns, g->begin_ns), g->end_ns));
-        idle_gap_put(&p, cause_of_wait(last), &last->place, g->end_ns);
+        put(&p, IDLE_NOTHING, &behind, NULL,
+            min_of(max_of(last->begin_ns, g->begin_ns), g->end_ns));
+        put(&p, cause_of_wait(last), &last->place, NULL, g->end_ns);
     }
     p.thread = IDLE_NONE;
-    idle_gap_put(&p, IDLE_NOTHING, &behind, g->end_ns);
+    put(&p, IDLE_NOTHING, &behind, NULL, g->end_ns);
     return p.error;
+}
+
+/* ---- held gaps: those that copies ended, until the next kernel decides who they belong to ---- */
+
+/* A launch may have waited for a copy if it follows within this fraction of the idle time before
+ * it. */
+#define SOON_PART 10
+
+bool idle_held_may_hold(const struct idle_gap *gap, const struct idle_thread *launcher)
+{
+    const struct idle_entry *last = launcher ? idle_thread_last(launcher) : NULL;
+    if (!last || launcher == gap->call.thread || gap->call.end_ns <= gap->begin_ns)
+        return false;
+    return launcher->depth || last->cause != IDLE_SYNC || gap->end_ns >= last->end_ns;
+}
+
+int idle_held_add(struct idle_held *h, const struct idle_gap *gap)
+{
+    if (!ARRAY_ROOM(h->gaps, h->count, h->capacity, 16))
+        return GPUPROF_NO_MEMORY;
+    h->busy_ns = h->count ? h->busy_ns : gap->busy_ns;
+    h->compute_ns = h->count ? h->compute_ns : gap->compute_ns;
+    h->gaps[h->count++] = *gap;
+    return 0;
+}
+
+int idle_held_give(const struct idle *d, struct idle_held *h, uint64_t busy_ns,
+                   const struct idle_submit *call, struct idle_rows *rows)
+{
+    uint32_t kept = 0;
+    int error = 0;
+    for (uint32_t i = 0; call && i < h->count; i++)
+        if (h->gaps[i].call.thread == call->thread)
+            call = NULL; /* the kernel's thread made the copy, too */
+    uint64_t call_ns = call ? call->begin_ns : 0;
+    uint64_t idle_ns = call_ns > busy_ns ? call_ns - busy_ns : 0; /* before the call */
+    /* Decides for each gap, last first, whether the kernel may have waited for the copy that ended
+     * it: it was launched before half of the gap had passed, or soon after the copy. */
+    for (uint32_t i = h->count; i; i--) {
+        struct idle_gap *g = &h->gaps[i - 1];
+        uint64_t ns = g->end_ns - g->begin_ns;
+        bool is_soon = g->call.end_ns <= call_ns && idle_ns < ns / SOON_PART;
+        g->is_given = is_soon || call_ns <= g->begin_ns + ns / 2;
+        if (call_ns > g->begin_ns)
+            idle_ns += (call_ns < g->end_ns ? call_ns : g->end_ns) - g->begin_ns;
+    }
+    for (uint32_t i = 0; i < h->count; i++) {
+        if (h->gaps[i].is_given && error == 0)
+            error = idle_gap_charge(d, rows, &h->gaps[i]);
+        else
+            h->gaps[kept++] = h->gaps[i];
+    }
+    h->count = kept;
+    return error;
+}
+
+int idle_held_charge(const struct idle *d, struct idle_held *h, const struct idle_submit *call,
+                     const struct idle_thread *before, struct idle_rows *rows)
+{
+    struct idle_gap gap = h->gaps[0];
+    gap.end_ns = h->gaps[h->count - 1].end_ns;
+    gap.busy_ns = h->busy_ns;
+    gap.compute_ns = h->compute_ns;
+    gap.parts = h->gaps;
+    gap.part_count = h->count;
+    gap.call = *call;
+    gap.before = before; /* a copy may have been the last to begin before it */
+    h->count = 0;
+    return idle_gap_charge(d, rows, &gap);
 }

@@ -22,12 +22,7 @@ struct idle_total {
 bool idle_says_loading(const char *name);
 
 /* Requests the source lines of a place. 0 or GPUPROF_NO_MEMORY. */
-static inline int idle_place_want(struct place_lines *lines, uint32_t process,
-                                  const struct idle_place *place)
-{
-    int error = place_lines_add(lines, process, place->stack);
-    return error < 0 ? error : place_lines_add(lines, process, place->from_stack);
-}
+int idle_place_want(struct place_lines *lines, uint32_t process, const struct idle_place *place);
 
 /* The place as new text, once lines have been looked up: "train (train.py:17)", an operator, a
  * range, a function, "after" or "before" one of these, or "between" two. NULL if out of memory. */
@@ -49,5 +44,70 @@ const char *idle_at(const char *place);
 /* Adds up the rows by cause and place, largest first, in new memory. 0 or GPUPROF_NO_MEMORY. */
 int idle_totals(const struct walk *walk, struct place_lines *lines, const struct idle_rows *rows,
                 struct idle_total **totals, uint32_t *count);
+
+/*
+ * Numbered places in the program: where device work was launched (the innermost line of the
+ * launching call that is the user's own, else its operator, else its range), or where a device was
+ * idle. Numbers start at 1; 0 is not known. Memory: 80 to 96 bytes a place and its text,
+ * WORK_PLACES_MAX at most; later places are not known.
+ */
+#define WORK_PLACES_MAX (1u << 16)
+
+struct work_place {
+    struct idle_place place;
+    uint32_t process; /* index */
+    uint32_t cause;   /* 0, or for arrivals.h; the key ends here */
+    bool is_wanted;   /* its text is requested */
+    char *text;       /* owned; NULL: not known */
+};
+
+struct work_places {
+    struct walk *walk;
+    struct work_place *list; /* owned */
+    uint32_t count;
+    struct number_set numbers;
+    bool has_all_texts; /* texts of all places are requested, as idle_place_text makes them */
+    struct correlated_call last; /* call of the last lookup */
+    uint32_t last_number;
+};
+
+/* `walk` must outlive `p`. */
+void work_places_init(struct work_places *p, struct walk *walk);
+void work_places_release(struct work_places *p);
+
+/* Call from a consumer with WALK_WORK for each slice with device work. Sets *number as above. 0 or
+ * an error. */
+int work_places_find(struct work_places *p, const struct slice *s, uint32_t *number);
+static inline int work_places_take(struct work_places *p, const struct slice *s, uint32_t *number)
+{
+    *number = 0; /* most calls have no place */
+    return s->is_called && s->call.stack | s->call.op | s->call.range
+               ? work_places_find(p, s, number)
+               : 0;
+}
+
+/* Sets *place to the call's stack, and its operator or else its range. 0 or an error. */
+int work_place_of(struct walk *w, const struct correlated_call *call, struct idle_place *place);
+
+/* Sets *number to the number of a place. 0 or GPUPROF_NO_MEMORY. */
+int work_places_number(struct work_places *p, const struct work_place *place, uint32_t *number);
+
+/* Requests the text of a place. */
+static inline void work_places_want(struct work_places *p, uint32_t number)
+{
+    if (number && number <= p->count)
+        p->list[number - 1].is_wanted = true;
+}
+
+/* Then: request the lines of these places and, once they are looked up, make the texts. 0 or
+ * GPUPROF_NO_MEMORY. */
+int work_places_add_lines(const struct work_places *p, struct place_lines *lines);
+int work_places_name(struct work_places *p, struct place_lines *lines);
+
+/* The place of that number; NULL: not known. */
+static inline const struct work_place *work_places_at(const struct work_places *p, uint32_t number)
+{
+    return number && number <= p->count ? &p->list[number - 1] : NULL;
+}
 
 #endif

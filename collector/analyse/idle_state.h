@@ -7,10 +7,10 @@
 #include "analyse/arrivals.h"
 #include "analyse/idle_place.h"
 #include "analyse/idle_ranks.h"
-#include "analyse/idle_thread.h"
 #include "analyse/place_lines.h"
 #include "analyse/thread_time.h"
 #include "base/key_map.h"
+#include "record/gpu_record.h"
 #include "resolve/event_walk.h"
 #include "resolve/steps.h"
 
@@ -28,6 +28,93 @@ enum idle_part {
     IDLE_OTHER = IDLE_BUSY_PARTS, /* outside the selection */
     IDLE_PARTS
 };
+
+/*
+ * The last calls of a thread in order, and what it was in during them if that says more: data
+ * loading, a capture, a range that ended before the next call. Memory: 96 bytes a call or time
+ * between two, at most IDLE_ENTRIES_MAX a thread; older ones are forgotten.
+ */
+#define IDLE_ENTRIES_MAX 128
+
+/* Calls of a thread that are closer than this count as consecutive. */
+#define IDLE_NEAR_NS 50000u
+
+/* A thread without a call for this long does something else. */
+#define IDLE_NOTHING_NS 5000000000u
+
+/* Threads are sampled after silences from about this length on (run --silence). */
+#define IDLE_SILENT_NS 1000000u
+
+#define IDLE_SPENT_MAX 8 /* distinct range names between two calls */
+
+struct idle_entry {
+    uint64_t begin_ns;
+    uint64_t end_ns;
+    uint64_t since_ns; /* begin of the operator or range in `place`; 0: none */
+    struct idle_place place;
+    struct silence_look look; /* of the time before it, without what the previous entry covers */
+    uint8_t cause;            /* enum idle_cause */
+    bool waits;               /* it waits for all earlier work of the device */
+    bool is_open;             /* it never returned */
+    bool is_around;           /* the stack also belongs to an operator around it */
+};
+
+/* How long ranges or operators of one name were open since the last call. */
+struct idle_spent {
+    struct idle_place place;
+    uint64_t ns;
+};
+
+/* The last silence after which the thread was sampled. Sampling has a limit: a later silence
+ * between calls of the same functions that was not sampled is assumed to be like this one. */
+struct idle_silence {
+    uint64_t ns; /* duration; 0: none yet */
+    struct silence_look look;
+    uint32_t stack;    /* of the call that ended it, ... */
+    uint32_t function; /* ... the function of that call, ... */
+    uint32_t from;     /* ... and of the call before it */
+    bool is_pending;   /* the call that ended it is not recorded yet */
+};
+
+struct idle_thread {
+    uint32_t index; /* index of its struct thread */
+    struct idle_silence silence;
+    struct idle_entry *entries; /* owned: a ring in time order; no two overlap */
+    uint32_t capacity;
+    uint32_t first;
+    uint32_t count;
+    bool has_forgotten;
+    uint32_t depth; /* nesting depth of what it is in; 0: nothing */
+    struct idle_entry in;
+    struct idle_spent spent[IDLE_SPENT_MAX];
+    uint32_t spent_count;
+    uint64_t spent_since_ns; /* end of the call before `spent` */
+    uint64_t work_ns;        /* device time of the work that its calls launched */
+};
+
+static inline struct idle_entry *idle_thread_entry(const struct idle_thread *t, uint32_t index)
+{
+    uint32_t at = t->first + index;
+    return &t->entries[at < t->capacity ? at : at - t->capacity];
+}
+
+static inline struct idle_entry *idle_thread_last(const struct idle_thread *t)
+{
+    return t->count ? idle_thread_entry(t, t->count - 1) : NULL;
+}
+
+/* True for a call, false for the time between two. */
+static inline bool idle_entry_is_call(const struct idle_entry *e)
+{
+    return e->cause != IDLE_HOST && e->cause != IDLE_NOTHING;
+}
+
+/* True if it is loading by a call that is not recorded. It says nothing about the time before
+ * it. */
+static inline bool idle_entry_is_loading(const struct idle_entry *e)
+{
+    return e->place.kind == IDLE_WORD_OURS;
+}
 
 /* A call that submits work. */
 struct idle_submit {
@@ -310,9 +397,6 @@ static inline void idle_waited_begin(struct idle_device *device)
     device->waits.next = 0;
 }
 
-/* The state of a thread, created if new. NULL if out of memory. */
-struct idle_thread *idle_thread_of(struct idle *d, const struct thread *thread);
-
 /* idle_gap.c cuts a gap, in which a device did nothing, into parts of one cause and one place each,
  * by what the thread did that launched the work that ends it. */
 
@@ -322,7 +406,7 @@ typedef int idle_charge_fn(const struct idle *d, struct idle_rows *rows,
 idle_charge_fn idle_gap_charge, idle_gap_charge_last; /* for a gap that no work ends */
 
 /* True if a gap that a copy ends may be held: the thread that launched the last kernel did not wait
- * for the copy. (idle_held.c, like those below) */
+ * for the copy. */
 bool idle_held_may_hold(const struct idle_gap *gap, const struct idle_thread *launcher);
 
 int idle_held_add(struct idle_held *h, const struct idle_gap *gap);
@@ -360,18 +444,9 @@ static inline uint64_t idle_work_ns(const struct idle_device *device)
     return ns;
 }
 
-/* Finds the lost work of a process that did not end by itself. Takes all calls and all work in time
- * order. (idle_lost.c) */
-void idle_lost_begin(struct idle_lost *lost, const struct process *p);
-void idle_lost_call(struct idle_lost *lost, const struct event *e);
-void idle_lost_work(struct idle_lost *lost, const struct slice *s);
-
-/* Call after the last: sets *span to the time with unknown work; false if all is known up to
- * end_ns. (idle_lost.c) */
+/* Sets *span to the time with unknown work at the end; false if all is known up to end_ns.
+ * (idle.c) */
 bool idle_lost_span(const struct idle_lost *lost, uint64_t end_ns, struct time_span *span);
-
-/* Call after the walk: marks the devices whose last work may be lost. */
-void idle_lost_end(struct idle *d);
 
 /* Call after start-up is charged: splits idle time without a call of the feeding thread by what
  * that thread did (idle_host.c). */
