@@ -44,8 +44,26 @@ struct device_lanes {
 typedef int lane_part_fn(void *context, enum lane lane, const struct lane_part *part);
 
 /* Counts the lane's parts up to `ns`, as alone from `alone_from` on. Hands out those that end. */
-int device_lanes_use_up(struct device_lanes *d, enum lane lane, uint64_t alone_from, uint64_t ns,
-                        lane_part_fn *over, void *context);
+static inline int device_lanes_use_up(struct device_lanes *d, enum lane lane, uint64_t alone_from,
+                                      uint64_t ns, lane_part_fn *over, void *context)
+{
+    struct lane_parts *parts = &d->parts[lane];
+    int error = 0;
+    while (error == 0 && parts->count) {
+        struct lane_part *part = &parts->list[parts->first];
+        if (part->known_ns >= ns)
+            break;
+        uint64_t end_ns = min_of(part->end_ns, ns);
+        part->alone_ns += overlap_ns(alone_from, end_ns, part->known_ns, end_ns);
+        part->known_ns = end_ns;
+        if (part->end_ns > ns)
+            break;
+        parts->first = (parts->first + 1) % LANE_PARTS_MAX;
+        parts->count--;
+        error = over(context, lane, part);
+    }
+    return error;
+}
 
 /* Advances to `ns`: hands out the parts that end by then. Returns 0 or what `over` returned. */
 static inline int device_lanes_advance(struct device_lanes *d, uint64_t ns, lane_part_fn *over,
@@ -91,6 +109,12 @@ static inline uint64_t device_lanes_add(struct device_lanes *d, enum lane lane, 
 }
 
 /* When the last work ends, in nanoseconds. */
-uint64_t device_lanes_end(const struct device_lanes *d);
+static inline uint64_t device_lanes_end(const struct device_lanes *d)
+{
+    uint64_t end_ns = d->at_ns;
+    for (unsigned lane = 0; lane < LANES; lane++)
+        end_ns = max_of(d->end_ns[lane], end_ns);
+    return end_ns;
+}
 
 #endif

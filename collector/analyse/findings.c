@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyse/finding_charges.h"
 #include "api/api.h"
 #include "base/array.h"
 #include "base/json_text.h"
@@ -119,6 +118,37 @@ static int add_hang(struct findings *f, const struct hang *hang)
     if (error == 0 && all)
         error = report_missing(all, c->process, &to->rows[0].where);
     return to->rows[0].name ? error : GPUPROF_NO_MEMORY;
+}
+
+/* ---- what is worth it ------------------------------------------------------------------------ */
+
+/* For a selection the whole is the life of its process, which is known without reading all of it.
+ */
+struct judged_time judged_time_of(const struct walk *walk, const struct idle_device *device)
+{
+    const struct walk_filter *f = walk->filter;
+    uint32_t process = device->process->index;
+    uint64_t window_ns = device->end_ns - device->begin_ns;
+    uint64_t start_up_ns = device->causes[IDLE_START_UP];
+    return (struct judged_time){
+        .window_ns = window_ns,
+        .aside_ns = start_up_ns + device->stopped_ns,
+        .whole_ns = f && f->is_of_time ? walk->last_ns[process] - walk->first_ns[process]
+                                       : window_ns - start_up_ns,
+    };
+}
+
+double judged_part(struct judged_time time)
+{
+    uint64_t looked_ns = time.window_ns - time.aside_ns;
+    return looked_ns < time.whole_ns ? (double)looked_ns / (double)time.whole_ns : 1;
+}
+
+/* Start-up happens once: its threshold does not shrink with the selection. */
+bool judged_worth_it(const struct finding_kind *kind, uint64_t ns, uint64_t of_ns, double part)
+{
+    return (double)ns > (double)kind->floor_ns * (finding_is_of_all(kind) ? 1 : part) &&
+           (double)ns * 100 > (double)of_ns * kind->share;
 }
 
 /* ---- the list -------------------------------------------------------------------------------- */

@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "analyse/device_report.h"
-#include "analyse/finding_charges.h"
 #include "analyse/findings.h"
 #include "analyse/report_make.h"
+#include "base/array.h"
 #include "error.h"
 
 #define SLOWED_SHARE 0.2 /* part of a step that makes it a slowed one */
@@ -27,12 +27,6 @@ struct slowed {
     uint64_t longest_ns;
     uint64_t longest_at_ns;
 };
-
-static int throttle_finding_compare(const void *left, const void *right)
-{
-    uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
-    return (a > b) - (a < b);
-}
 
 static void add_step(struct slowed *s, const struct device_row *row, const struct step *step)
 {
@@ -61,8 +55,8 @@ static uint64_t cost_of(struct slowed *s)
 {
     if (s->free_count < STEPS_MIN || s->slowed_count < STEPS_MIN)
         return 0;
-    qsort(s->free_ns, s->free_count, sizeof *s->free_ns, throttle_finding_compare);
-    qsort(s->slowed_ns, s->slowed_count, sizeof *s->slowed_ns, throttle_finding_compare);
+    array_sort_whole(s->free_ns, s->free_count);
+    array_sort_whole(s->slowed_ns, s->slowed_count);
     uint64_t usual_ns = s->free_ns[(s->free_count - 1) / 2], cost_ns = 0;
     if (s->slowed_ns[s->slowed_count / PART_BEYOND] <=
         s->free_ns[s->free_count - 1 - s->free_count / PART_BEYOND])

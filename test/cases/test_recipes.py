@@ -155,7 +155,7 @@ def test_a_format_is_written(tree, recording):
 REAL = {
     "table": {"analyse/threads.c": [""], "analyse/analyses.def": [r"ANALYSIS\(threads_sums\)\n"]},
     "finding": {"analyse/finding_kinds.def": [r"FINDING\(ALLOCATION_CHURN,.*?\n(?=FINDING)"],
-                "analyse/finding_charges.c": [r" *case IDLE_ALLOCATION: .*\n"]},
+                "analyse/finding_evidence.c": [r" *case IDLE_ALLOCATION: .*\n"]},
     "verb": {"run/recover.c": [""], "cli/verbs.def": [r"VERB\(recover\)\n"]},
     "option": {"flame/flame_verb.c": [r" *bool threads;\n", r" *f\.costs\.split_threads = .*\n",
                                       r' *\{0, "threads",[^}]*\},\n']},
