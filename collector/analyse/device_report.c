@@ -192,6 +192,7 @@ static void take_shown(struct device_row *row, const struct slice *s)
     row->samples = *samples > row->samples ? *samples : row->samples;
     row->first_ns = row->first_ns ? row->first_ns : at_ns;
     row->last_ns = at_ns;
+    row->span_ns = at_ns - row->first_ns;
     add_means(row, s);
     switch (r->type) {
     case RECORD_DEVICE_USE: take_use(row, r); break;
@@ -383,7 +384,7 @@ static struct curve_growth grown(const struct device_row *row, const struct devi
         *ns = 0;
         return growth;
     }
-    *ns = row->last_ns - row->first_ns;
+    *ns = row->span_ns;
     return growth;
 }
 
@@ -417,9 +418,7 @@ const struct device_row *device_report_worst(const struct device_report *r, enum
         for (unsigned reason = 0; reason < THROTTLES; reason++) {
             const struct device_row *row = &r->rows[i];
             uint64_t ns = device_row_throttled_ns(row, (enum throttle)reason);
-            double part = row->last_ns > row->first_ns
-                              ? (double)ns / (double)(row->last_ns - row->first_ns)
-                              : 0;
+            double part = row->span_ns ? (double)ns / (double)row->span_ns : 0;
             if (part <= *share)
                 continue;
             *share = part;

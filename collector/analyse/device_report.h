@@ -62,6 +62,7 @@ struct device_row {
     uint64_t group_samples[DEVICE_GROUPS];
     uint64_t first_ns; /* first reading in the selection */
     uint64_t last_ns;
+    uint64_t span_ns; /* from the first to the last */
     struct {
         double sum; /* sum of the readings */
         uint64_t count;

@@ -320,20 +320,3 @@ const struct analysis gpu_analysis = {ANALYSIS_STATE(gpu),
                                       .consumers = gpu_report_consumers,
                                       .has_readers = true,
                                       .release = gpu_report_analysis_release};
-
-struct gpu_totals gpu_totals(const struct sums *use)
-{
-    struct gpu_totals t = {0};
-    uint64_t span_ns = 0;
-    for (uint32_t i = 0; i < use->count; i++) {
-        const struct sums_row *row = &use->rows[i];
-        if (row->keys[GPU_USE_WHAT] == GPU_USE_SPAN) {
-            span_ns = row->values[GPU_USE_NS];
-            t.devices += span_ns > 0;
-            t.span_ns += span_ns;
-        } else if (row->keys[GPU_USE_WHAT] == GPU_USE_BUSY && span_ns) {
-            t.busy_ns += row->values[GPU_USE_NS];
-        }
-    }
-    return t;
-}

@@ -45,14 +45,4 @@ enum kernel_maker {
 /* Joins the makers in a kernel's values: the more general one. */
 void gpu_join_makers(uint64_t *to, const uint64_t *from);
 
-/* The work of all devices together. */
-struct gpu_totals {
-    uint32_t devices; /* devices with work */
-    uint64_t busy_ns; /* summed over devices */
-    uint64_t span_ns; /* first to last work, summed over devices */
-};
-
-/* The totals of the table of device use, after the walk. */
-struct gpu_totals gpu_totals(const struct sums *use);
-
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The texts that name the places of idle time. */
+/* The texts that name the places of idle time. Functions that return an int return 0 or
+ * GPUPROF_NO_MEMORY. */
 #ifndef GPUPROF_COLLECTOR_IDLE_PLACE_H
 #define GPUPROF_COLLECTOR_IDLE_PLACE_H
 
@@ -21,7 +22,7 @@ struct idle_total {
 /* True if a range of this name marks data loading. */
 bool idle_says_loading(const char *name);
 
-/* Requests the source lines of a place. 0 or GPUPROF_NO_MEMORY. */
+/* Requests the source lines of a place. */
 int idle_place_want(struct place_lines *lines, uint32_t process, const struct idle_place *place);
 
 /* The place as new text, once lines have been looked up: "train (train.py:17)", an operator, a
@@ -33,15 +34,14 @@ char *idle_place_text(const struct walk *walk, struct place_lines *lines,
  * "lock: put (data.py:12)". */
 char *idle_did_text(const struct walk *walk, struct place_lines *lines, const struct idle_row *row);
 
-/* Like idle_place_text, but sets *text to NULL if the place is no line, operator or range. 0 or
- * GPUPROF_NO_MEMORY. */
+/* Like idle_place_text, but sets *text to NULL if the place is no line, operator or range. */
 int idle_where_text(const struct walk *walk, struct place_lines *lines, const struct idle_row *row,
                     char **text);
 
 /* The preposition for such a text in a sentence: "at ", or "" if the text has its own. */
 const char *idle_at(const char *place);
 
-/* Adds up the rows by cause and place, largest first, in new memory. 0 or GPUPROF_NO_MEMORY. */
+/* Adds up the rows by cause and place, largest first, in new memory. */
 int idle_totals(const struct walk *walk, struct place_lines *lines, const struct idle_rows *rows,
                 struct idle_total **totals, uint32_t *count);
 
@@ -62,7 +62,7 @@ struct work_place {
 };
 
 struct work_places {
-    struct walk *walk;
+    struct walk *walk; /* a view */
     struct work_place *list; /* owned */
     uint32_t count;
     struct number_set numbers;
@@ -71,7 +71,6 @@ struct work_places {
     uint32_t last_number;
 };
 
-/* `walk` must outlive `p`. */
 void work_places_init(struct work_places *p, struct walk *walk);
 void work_places_release(struct work_places *p);
 
@@ -89,7 +88,6 @@ static inline int work_places_take(struct work_places *p, const struct slice *s,
 /* Sets *place to the call's stack, and its operator or else its range. 0 or an error. */
 int work_place_of(struct walk *w, const struct correlated_call *call, struct idle_place *place);
 
-/* Sets *number to the number of a place. 0 or GPUPROF_NO_MEMORY. */
 int work_places_number(struct work_places *p, const struct work_place *place, uint32_t *number);
 
 /* Requests the text of a place. */
@@ -99,12 +97,11 @@ static inline void work_places_want(struct work_places *p, uint32_t number)
         p->list[number - 1].is_wanted = true;
 }
 
-/* Then: request the lines of these places and, once they are looked up, make the texts. 0 or
- * GPUPROF_NO_MEMORY. */
+/* Then: request the lines of these places and, once they are looked up, make the texts. */
 int work_places_add_lines(const struct work_places *p, struct place_lines *lines);
 int work_places_name(struct work_places *p, struct place_lines *lines);
 
-/* The place of that number; NULL: not known. */
+/* NULL: not known. */
 static inline const struct work_place *work_places_at(const struct work_places *p, uint32_t number)
 {
     return number && number <= p->count ? &p->list[number - 1] : NULL;

@@ -123,14 +123,11 @@ struct idle_rows {
 
 void idle_rows_release(struct idle_rows *r);
 
-/* Adds `ns` from `at_ns` on to the row with the key of `what`. 0 or GPUPROF_NO_MEMORY. */
+/* Add to the row with the key of `what`: `ns` from `at_ns` on; `count` gaps with a known longest
+ * one; or later gaps, numbered by the same owner, of which the first may be one that began in the
+ * row here. 0 or GPUPROF_NO_MEMORY. */
 int idle_rows_add(struct idle_rows *r, const struct idle_row *what, uint64_t at_ns, uint64_t ns);
-
-/* The same for `count` gaps with a known longest one. */
 int idle_rows_add_sum(struct idle_rows *r, const struct idle_row *sum);
-
-/* The same for a row with later gaps, numbered by the same owner: its first gap may be one that
- * began in the row here. */
 int idle_rows_join(struct idle_rows *r, const struct idle_row *later);
 
 /* The places of a device's own idle time: queued work that has not begun, and a gap that no work

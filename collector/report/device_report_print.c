@@ -61,14 +61,14 @@ static void fill_common(const struct table *t, const struct device_row *row, str
 
 /* ---- use ------------------------------------------------------------------------------------- */
 
-enum { UUID = 5, SPAN = 7, KERNELS_BUSY, BUSY_MAX = 10, TOTAL = 18, PROCESSES, PCIE_SENT };
+enum { UUID = 5, KERNELS_BUSY = 8, BUSY_MAX = 10, TOTAL = 18, PROCESSES, PCIE_SENT };
 
 static const struct column use_columns[] = {
     IDENTITY_COLUMNS,
     [UUID] = {"uuid", NULL, .doc = "the UUID of the device, or of its partition"},
     {"samples", NULL, COLUMN_COUNT, MEMBER(struct device_row, samples), .doc = "readings"},
-    [SPAN] = {"span_ns", "span", COLUMN_NS, 10, .spare = 2,
-              .doc = "time from the first reading to the last"},
+    {"span_ns", "span", COLUMN_NS, 10, .spare = 2, MEMBER(struct device_row, span_ns),
+     .doc = "time from the first reading to the last"},
     [KERNELS_BUSY] = {"kernels_busy_share", "kernels", COLUMN_SHARE, 7, .is_filled = true,
                       .doc = "share of the time in which kernels of this process ran"},
     {"busy_share", "NVML", COLUMN_SHARE, 7, .is_filled = true, .of = MEAN_BUSY, .by = BY_SHARE,
@@ -112,7 +112,6 @@ static void fill_use(const struct table *t, uint32_t index, enum report_format f
     (void)format;
     fill_common(t, row, cells);
     cells[UUID] = cell_text(row->uuid.text[0] ? row->uuid.text : NULL);
-    cells[SPAN] = cell_number(row->last_ns - row->first_ns);
     cells[KERNELS_BUSY] = busy_share(t->source, row);
     if (row->means[MEAN_BUSY].count)
         cells[BUSY_MAX] = cell_real((double)row->means[MEAN_BUSY].max / 1e6);
@@ -220,13 +219,14 @@ static void put_missing(const struct table *t, FILE *out)
 
 /* ---- power ----------------------------------------------------------------------------------- */
 
-enum { POWER_SPAN = 5, POWER_LIMIT = 8, ENERGY, ENERGY_ERROR, ENERGY_SPAN, ENERGY_PERIOD };
+enum { POWER_LIMIT = 8, ENERGY, ENERGY_ERROR, ENERGY_SPAN, ENERGY_PERIOD };
 enum { ENERGY_JUMPS = ENERGY_PERIOD + 1, INTEGRAL, CLOCK_MAX = 16, THROTTLED = 19 };
 enum { THROTTLED_SHARE = THROTTLED + THROTTLES };
 
 static const struct column power_columns[] = {
     IDENTITY_COLUMNS,
-    [POWER_SPAN] = {"span_ns", NULL, COLUMN_NS, .doc = "time from the first reading to the last"},
+    {"span_ns", NULL, COLUMN_NS, MEMBER(struct device_row, span_ns),
+     .doc = "time from the first reading to the last"},
     {"power_mean_mw", "power", COLUMN_POWER, 9, .is_filled = true, .of = MEAN_POWER, .by = BY_MEAN,
      .doc = "mean power, in milliwatts"},
     {"power_max_mw", "max", COLUMN_POWER, 9, .is_filled = true, .of = MEAN_POWER, .by = BY_MAX,
@@ -284,7 +284,6 @@ static void fill_power(const struct table *t, uint32_t index, enum report_format
     bool has_energy = energy_ns && energy.known == CURVE_KNOWN,
          has_throttle = row->throttle.curve[THROTTLE_POWER].count;
     fill_common(t, row, cells);
-    cells[POWER_SPAN] = cell_number(row->last_ns - row->first_ns);
     cells[POWER_LIMIT] = cell_known(row->most.power, row->most.power);
     cells[ENERGY] = cell_known(has_energy, curve_whole(energy.value));
     cells[ENERGY_ERROR] = cell_known(has_energy, curve_whole(energy.error));
@@ -305,7 +304,7 @@ static void fill_power(const struct table *t, uint32_t index, enum report_format
     }
     if (has_throttle)
         cells[THROTTLED_SHARE] =
-            cell_share(device_row_throttled_ns(row, THROTTLE_POWER), row->last_ns - row->first_ns);
+            cell_share(device_row_throttled_ns(row, THROTTLE_POWER), row->span_ns);
 }
 
 static void power_behind(const struct table *t, FILE *out)
