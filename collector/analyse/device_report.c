@@ -7,6 +7,7 @@
 #include "analyse/report_make.h"
 #include "base/array.h"
 #include "base/new_text.h"
+#include "base/numbers.h"
 #include "error.h"
 #include "read/process_title.h"
 
@@ -57,8 +58,7 @@ static void add_mean(struct device_row *row, enum device_mean mean, uint64_t val
 {
     row->means[mean].sum += (double)value;
     row->means[mean].count++;
-    if (value > row->means[mean].max)
-        row->means[mean].max = value;
+    row->means[mean].max = max_of(row->means[mean].max, value);
     row->means[mean].area += ((double)before + (double)value) / 2 * (double)ns;
     row->means[mean].area_ns += ns;
 }
@@ -114,8 +114,8 @@ static void take_use(struct device_row *row, const struct record *r)
     uint64_t others, value;
     if (device_value(r, DEVICE_USE_TOTAL, &value))
         row->most.bytes = value;
-    if (device_value(r, DEVICE_USE_PROCESSES, &value) && value > row->most.processes)
-        row->most.processes = value;
+    if (device_value(r, DEVICE_USE_PROCESSES, &value))
+        row->most.processes = max_of(row->most.processes, value);
     if (device_others(r, &others))
         add_mean(row, MEAN_OTHERS, others, 0, 0);
 }
@@ -189,7 +189,7 @@ static void take_shown(struct device_row *row, const struct slice *s)
     uint64_t at_ns = device_sample_ns(&s->event);
     uint64_t *samples = &row->group_samples[r->type - RECORD_DEVICE_USE];
     ++*samples;
-    row->samples = *samples > row->samples ? *samples : row->samples;
+    row->samples = max_of(row->samples, *samples);
     row->first_ns = row->first_ns ? row->first_ns : at_ns;
     row->last_ns = at_ns;
     row->span_ns = at_ns - row->first_ns;
@@ -290,9 +290,8 @@ bool device_report_read_for(const struct device_report *r, const struct process 
         if (!c->count)
             return false;
         last_ns = c->points[c->count - 1].at_ns;
-        last_ns -= last_ns > lag_ns ? lag_ns : last_ns;
-        *begin_ns = c->first_ns > *begin_ns ? c->first_ns : *begin_ns;
-        *end_ns = last_ns < *end_ns ? last_ns : *end_ns;
+        *begin_ns = max_of(*begin_ns, c->first_ns);
+        *end_ns = min_of(*end_ns, last_ns - min_of(last_ns, lag_ns));
     }
     return *begin_ns && *begin_ns < *end_ns;
 }
@@ -336,8 +335,7 @@ bool device_throttled_between(const struct device_row *row, enum throttle why, u
     struct curve_growth growth;
     if (!device_curve_between(&row->throttle.curve[why], begin_ns, end_ns, &growth))
         return false;
-    *ns = curve_whole(growth.value);
-    *ns = *ns < end_ns - begin_ns ? *ns : end_ns - begin_ns;
+    *ns = min_of(curve_whole(growth.value), end_ns - begin_ns);
     return true;
 }
 
@@ -391,7 +389,7 @@ static struct curve_growth grown(const struct device_row *row, const struct devi
 uint64_t device_row_throttled_ns(const struct device_row *row, enum throttle why)
 {
     uint64_t ns, value = curve_whole(grown(row, &row->throttle.curve[why], &ns).value);
-    return value < ns ? value : ns;
+    return min_of(value, ns);
 }
 
 struct curve_growth device_row_energy(const struct device_row *row, uint64_t *ns)
@@ -402,10 +400,8 @@ struct curve_growth device_row_energy(const struct device_row *row, uint64_t *ns
 uint64_t device_report_energy_period_ns(const struct device_report *r)
 {
     uint64_t longest_ns = 0;
-    for (uint32_t i = 0; r && i < r->count; i++) {
-        uint64_t ns = device_curve_period_ns(&r->rows[i].energy);
-        longest_ns = ns > longest_ns ? ns : longest_ns;
-    }
+    for (uint32_t i = 0; r && i < r->count; i++)
+        longest_ns = max_of(longest_ns, device_curve_period_ns(&r->rows[i].energy));
     return longest_ns;
 }
 

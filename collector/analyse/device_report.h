@@ -116,22 +116,21 @@ struct consumer device_report_consumer(struct device_report *r);
  * (by index) if possible. */
 void device_report_count_once(struct device_report *r, const bool *is_wanted);
 
-/* Nanoseconds for which the device was throttled for this reason between two times. Returns false
- * if not known. */
+/* How long the device was throttled for this reason between two times. False: not known. */
 bool device_throttled_between(const struct device_row *row, enum throttle why, uint64_t begin_ns,
                               uint64_t end_ns, uint64_t *ns);
 
-/* The time during which the energy of all devices of a process was read. Returns false: none. */
+/* The time during which the energy of all devices of a process was read. False: none. */
 bool device_report_read_for(const struct device_report *r, const struct process *p,
                             uint64_t *begin_ns, uint64_t *end_ns);
 
-/* Energy of all devices of a process between two times, in mJ. Returns false if not known;
- * energy->known says why. */
+/* Energy of all devices of a process between two times, in mJ. False: not known; energy->known says
+ * why. */
 bool device_report_energy(const struct device_report *r, const struct process *p, uint64_t begin_ns,
                           uint64_t end_ns, struct curve_growth *energy);
 
-/* The reason that throttled a device of the process for longest, and how long. Returns false if
- * none did or it is not known. */
+/* The reason that throttled a device of the process for longest, and how long. False: none did, or
+ * it is not known. */
 bool device_report_throttle(const struct device_report *r, const struct process *p,
                             uint64_t begin_ns, uint64_t end_ns, enum throttle *why, uint64_t *ns);
 
@@ -139,8 +138,8 @@ bool device_report_throttle(const struct device_report *r, const struct process 
 const struct device_row *device_report_worst(const struct device_report *r, enum throttle *why,
                                              double *share);
 
-/* "rank 3, GPU 0", with "(MIG)" for a part, or with the UUID if CUDA's number is not known. The
- * caller frees it; NULL: no memory. */
+/* "rank 3, GPU 0", with "(MIG)" for a part, or with the UUID if CUDA's number is not known: new
+ * text. NULL: no memory. */
 char *device_row_title(const struct device_row *row);
 
 /* The mean over the time during which it was read; 0 if it never was. */
@@ -153,19 +152,9 @@ struct curve_growth device_row_energy(const struct device_row *row, uint64_t *ns
 /* The longest period of the energy counters; 0: not known. */
 uint64_t device_report_energy_period_ns(const struct device_report *r);
 
-/* Is every counter of the device, or of the process, missing from then on? */
-static inline bool device_missing_is_whole(const struct device_missing *a)
-{
-    return !a->group && !a->counters;
-}
-
-/* "no counters of rank 3, GPU 0: the device is lost", for `alike` equal entries. The caller
- * frees it; NULL: no memory. */
-char *device_missing_text(const struct device_report *r, const struct device_missing *a,
-                          uint32_t alike);
-
-/* The number of equal entries; 0 if it is not the first of them. */
-uint32_t device_missing_alike(const struct device_report *r, const struct device_missing *a);
+/* "no counters of rank 3, GPU 0: the device is lost", in new memory, for all equal entries. NULL:
+ * no memory, or it is not the first of them. */
+char *device_missing_text(const struct device_report *r, const struct device_missing *a);
 
 /* Prints below a table which counters are missing, and why, if `is_of` accepts them. Returns
  * whether it printed a line. */

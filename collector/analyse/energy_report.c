@@ -8,6 +8,7 @@
 #include "analyse/device_report.h"
 #include "analyse/report_make.h"
 #include "base/array.h"
+#include "base/numbers.h"
 #include "base/unit_text.h"
 #include "error.h"
 #include "read/process_title.h"
@@ -71,7 +72,7 @@ static int add_run(struct energy_report *e, const struct process *p)
         struct curve_growth energy = device_row_energy(&r->rows[i], &ns);
         row.count += ns != 0;
         row.at_least |= r->rows[i].energy.jump_count;
-        row.ns = ns > row.ns ? ns : row.ns;
+        row.ns = max_of(row.ns, ns);
         row.mj += energy.value;
         row.error_mj += energy.error;
     }
@@ -87,14 +88,13 @@ static int add_steps(struct energy_report *e, const struct process *p, const str
     struct energy_row row = {.kind = ENERGY_OF_STEPS, .process = p};
     uint32_t first = steps->firsts[p->index], end = steps->firsts[p->index + 1];
     struct curve_growth energy;
-    uint64_t whole = 0, in_steps_ns = 0;
-    for (uint32_t i = first; i < end; i++)
-        whole += !steps->list[i].is_partial;
-    /* Skip steps before and after the readings. */
     const struct step *list = steps->list;
-    uint64_t begin_ns, end_ns;
+    uint64_t begin_ns, end_ns, whole = 0, in_steps_ns = 0;
     if (!device_report_read_for(r, p, &begin_ns, &end_ns))
         return 0;
+    for (uint32_t i = first; i < end; i++)
+        whole += !list[i].is_partial;
+    /* Skip steps before and after the readings. */
     while (first < end && (list[first].is_partial || list[first].begin_ns < begin_ns))
         first++;
     while (end > first && (list[end - 1].is_partial || list[end - 1].end_ns > end_ns))
@@ -118,9 +118,8 @@ static int add_steps(struct energy_report *e, const struct process *p, const str
 static int compare_windows(const void *left, const void *right)
 {
     const struct energy_window *a = left, *b = right;
-    int order = a->text == b->text ? 0 : strcmp(a->text->shown, b->text->shown);
-    order = order ? order : ORDER(a->text, b->text);
-    return order ? order : ORDER(a->begin_ns, b->begin_ns);
+    return strcmp(a->text->shown, b->text->shown) ?: ORDER(a->text, b->text) ?:
+           ORDER(a->begin_ns, b->begin_ns);
 }
 
 /* Adds a range to its row. Without any figure, the row has the last reason; "too short" wins. */
@@ -165,13 +164,9 @@ static int add_ranges(struct energy_report *e)
 static int energy_report_compare_rows(const void *left, const void *right)
 {
     const struct energy_row *a = left, *b = right;
-    int order = ORDER(a->kind, b->kind);
-    if (order)
-        return order;
-    if (a->kind != ENERGY_OF_RANGE)
-        return ORDER(a->process->index, b->process->index);
-    order = ORDER(b->mj, a->mj);
-    return order ? order : strcmp(a->text->shown, b->text->shown);
+    if (a->kind != b->kind || a->kind != ENERGY_OF_RANGE)
+        return ORDER(a->kind, b->kind) ?: ORDER(a->process->index, b->process->index);
+    return ORDER(b->mj, a->mj) ?: strcmp(a->text->shown, b->text->shown);
 }
 
 /* Runs after all readings and steps are known. */

@@ -9,6 +9,7 @@
 #include "analyse/report_make.h"
 #include "api/api.h"
 #include "base/array.h"
+#include "base/numbers.h"
 #include "error.h"
 #include "record/gpu_record.h"
 #include "resolve/nccl_call.h"
@@ -48,8 +49,7 @@ struct gpu_report {
 
 static void cover(struct covered *c, uint64_t begin_ns, uint64_t end_ns)
 {
-    if (begin_ns < c->end_ns)
-        begin_ns = c->end_ns;
+    begin_ns = max_of(begin_ns, c->end_ns);
     if (end_ns > begin_ns) {
         c->total_ns += end_ns - begin_ns;
         c->end_ns = end_ns;
@@ -162,10 +162,8 @@ static int take_uses(void *context, const struct rows *rows)
                                         rows->columns[ROW_DEVICE][i]);
         if (!use)
             return GPUPROF_NO_MEMORY;
-        if (begin_ns < use->begin_ns)
-            use->begin_ns = begin_ns;
-        if (end_ns > use->end_ns)
-            use->end_ns = end_ns;
+        use->begin_ns = min_of(use->begin_ns, begin_ns);
+        use->end_ns = max_of(use->end_ns, end_ns);
         cover(&use->busy, begin_ns, end_ns);
         cover(type == ROW_COPY ? &use->copies : &use->kernels, begin_ns, end_ns);
     }

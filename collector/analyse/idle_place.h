@@ -62,7 +62,7 @@ struct work_place {
 };
 
 struct work_places {
-    struct walk *walk; /* a view */
+    struct walk *walk;       /* a view */
     struct work_place *list; /* owned */
     uint32_t count;
     struct number_set numbers;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/numbers.h"
 #include "error.h"
 
 /* The value since the previous change counts if any of that time is selected. */
@@ -14,10 +15,8 @@ static void pass(const struct memory_peaks *m, uint32_t place, uint64_t until_ns
     struct memory_peak *peak = &m->list[place];
     if (!ledger_reaches(m->ledger.walk->filter, t->process, t->device, peak->since_ns, until_ns))
         return;
-    if (peak->now_allocated > peak->allocated)
-        peak->allocated = peak->now_allocated;
-    if (peak->now_reserved > peak->reserved)
-        peak->reserved = peak->now_reserved;
+    peak->allocated = max_of(peak->allocated, peak->now_allocated);
+    peak->reserved = max_of(peak->reserved, peak->now_reserved);
 }
 
 void memory_peaks_finish(struct memory_peaks *m)
@@ -26,8 +25,13 @@ void memory_peaks_finish(struct memory_peaks *m)
         pass(m, i, UINT64_MAX);
 }
 
-static int memory_peaks_see(struct memory_peaks *m, const struct place_totals *now, uint64_t at_ns)
+static int memory_peaks_change(struct memory_peaks *m, const struct ledger_block *b, uint64_t at_ns,
+                               bool comes)
 {
+    struct place_totals *now;
+    int error = ledger_totals_block(&m->totals, b, comes, &now);
+    if (!now)
+        return error;
     uint32_t place = (uint32_t)(now - m->totals.list);
     struct memory_peak *list = array_reach(m->list, &m->capacity, place, sizeof *list);
     if (!list)
@@ -39,14 +43,6 @@ static int memory_peaks_see(struct memory_peaks *m, const struct place_totals *n
     peak->now_reserved = now->has_pool ? totals_reserved(now) : 0;
     peak->since_ns = at_ns;
     return 0;
-}
-
-static int memory_peaks_change(struct memory_peaks *m, const struct ledger_block *b, uint64_t at_ns,
-                               bool comes)
-{
-    struct place_totals *now;
-    int error = ledger_totals_block(&m->totals, b, comes, &now);
-    return now ? memory_peaks_see(m, now, at_ns) : error;
 }
 
 static int memory_peaks_got(void *context, struct ledger_block *b, uint64_t at_ns)

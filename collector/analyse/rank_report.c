@@ -13,9 +13,7 @@ static int rank_report_compare(const void *left, const void *right)
 {
     const struct process *a = ((const struct rank_row *)left)->process;
     const struct process *b = ((const struct rank_row *)right)->process;
-    int order = ORDER(a->job, b->job);
-    order = order ? order : ORDER(a->rank, b->rank);
-    return order ? order : ORDER(a->index, b->index);
+    return ORDER(a->job, b->job) ?: ORDER(a->rank, b->rank) ?: ORDER(a->index, b->index);
 }
 
 int rank_report_init(struct rank_report *r, const struct recording *rec, const struct steps *steps)

@@ -142,15 +142,26 @@ static char *missing_words(const struct device_missing *a)
     return new_text_end(&text, out);
 }
 
-static bool are_alike(const struct device_missing *a, const struct device_missing *b)
+/* The number of equal entries; 0 if it is not the first of them. */
+static uint32_t count_alike(const struct device_report *r, const struct device_missing *a)
 {
-    return a->group == b->group && a->counters == b->counters && !a->row == !b->row &&
-           strcmp(a->text, b->text) == 0;
+    uint32_t alike = 0;
+    for (const struct device_missing *other = r->missing_reasons;
+         other < r->missing_reasons + r->missing_reason_count; other++) {
+        bool is_like = a->group == other->group && a->counters == other->counters &&
+                       !a->row == !other->row && strcmp(a->text, other->text) == 0;
+        if (is_like && other < a)
+            return 0;
+        alike += is_like;
+    }
+    return alike;
 }
 
-char *device_missing_text(const struct device_report *r, const struct device_missing *a,
-                          uint32_t alike)
+char *device_missing_text(const struct device_report *r, const struct device_missing *a)
 {
+    uint32_t alike = count_alike(r, a);
+    if (!alike)
+        return NULL;
     char *words = missing_words(a), *clean = json_line(a->text);
     char *whose = alike != 1 ? text_printf("%u %s", alike, a->row ? "devices" : "processes")
                   : !a->row  ? text_printf("process %u", a->process->header.pid)
@@ -163,28 +174,14 @@ char *device_missing_text(const struct device_report *r, const struct device_mis
     return text;
 }
 
-uint32_t device_missing_alike(const struct device_report *r, const struct device_missing *a)
-{
-    uint32_t alike = 0;
-    for (const struct device_missing *other = r->missing_reasons;
-         other < r->missing_reasons + r->missing_reason_count; other++) {
-        bool is_like = are_alike(a, other);
-        if (is_like && other < a)
-            return 0;
-        alike += is_like;
-    }
-    return alike;
-}
-
 bool device_report_say_missing(const struct device_report *r,
                                bool (*is_of)(const struct device_missing *a), FILE *out)
 {
     bool any = false;
     for (uint32_t i = 0; r && i < r->missing_reason_count; i++) {
         const struct device_missing *a = &r->missing_reasons[i];
-        uint32_t alike = is_of && !is_of(a) ? 0 : device_missing_alike(r, a);
-        char *text = alike ? device_missing_text(r, a, alike) : NULL;
-        any |= alike != 0;
+        char *text = is_of && !is_of(a) ? NULL : device_missing_text(r, a);
+        any |= text != NULL;
         if (text)
             fprintf(out, "  %s\n", text);
         free(text);

@@ -123,9 +123,9 @@ static int add_devices(struct combination *c, struct part *p)
 static int compare_placed(const void *left, const void *right)
 {
     const struct placed *a = left, *b = right;
-    int order = ORDER(a->device.first_ns, b->device.first_ns);
-    order = order ? order : ORDER(a->device.process->index, b->device.process->index);
-    return order ? order : ORDER(a->at, b->at);
+    return ORDER(a->device.first_ns, b->device.first_ns) ?:
+           ORDER(a->device.process->index, b->device.process->index) ?:
+           ORDER(a->at, b->at);
 }
 
 static int order_devices(struct combination *c)

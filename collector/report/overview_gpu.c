@@ -124,8 +124,8 @@ static void print_unread(struct screen *s, const struct report *r)
     unsigned shown = 0;
     for (uint32_t i = 0; d && i < d->missing_reason_count && shown < MISSING_REASONS_SHOWN; i++) {
         const struct device_missing *a = &d->missing_reasons[i];
-        uint32_t alike = device_missing_is_whole(a) ? device_missing_alike(d, a) : 0;
-        char *text = alike ? device_missing_text(d, a, alike) : NULL;
+        bool is_whole = !a->group && !a->counters; /* every counter */
+        char *text = is_whole ? device_missing_text(d, a) : NULL;
         if (text)
             screen_long(s, shown++ ? "" : "--device", "%s", text);
         free(text);
