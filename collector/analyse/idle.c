@@ -5,17 +5,11 @@
 
 #include "api/api.h"
 #include "base/array.h"
+#include "base/numbers.h"
 #include "error.h"
 #include "record/gpu_record.h"
 
 /* ---- work lost by a kill or a full disk: launched, but not delivered by CUPTI ---------------- */
-
-static void idle_lost_begin(struct idle_lost *lost, const struct process *p)
-{
-    bool has_ended_itself = p->end_reason && p->end_reason != END_KILLED;
-    *lost = (struct idle_lost){.may_be = !has_ended_itself && process_expects_gpu(p) &&
-                                         process_wants_kernels(p)};
-}
 
 /* True if the call launches work that always has a record. */
 static bool launches(const struct event *e)
@@ -32,7 +26,7 @@ static void idle_lost_call(struct idle_lost *lost, const struct event *e)
     if (!launches(e))
         return;
     lost->last_ns = ns;
-    lost->returned_ns = e->end_ns > lost->returned_ns ? e->end_ns : lost->returned_ns;
+    lost->returned_ns = max_of(lost->returned_ns, e->end_ns);
     lost->pending_ns = lost->pending_ns ? lost->pending_ns : ns;
 }
 
@@ -41,18 +35,17 @@ static void idle_lost_call(struct idle_lost *lost, const struct event *e)
 static void idle_lost_work(struct idle_lost *lost, const struct slice *s)
 {
     uint64_t made_ns = s->is_called ? s->call.begin_ns : lost->last_ns;
-    lost->made_ns = made_ns > lost->made_ns ? made_ns : lost->made_ns;
-    lost->worked_ns = s->event.end_ns > lost->worked_ns ? s->event.end_ns : lost->worked_ns;
+    lost->made_ns = max_of(lost->made_ns, made_ns);
+    lost->worked_ns = max_of(lost->worked_ns, s->event.end_ns);
     lost->pending_ns = lost->last_ns > lost->made_ns ? lost->last_ns : 0;
 }
 
 bool idle_lost_span(const struct idle_lost *lost, uint64_t end_ns, struct time_span *span)
 {
     bool goes_on = end_ns < lost->returned_ns + SURVEY_HANG_NS;
-    uint64_t pending_ns = lost->pending_ns;
-    *span = (struct time_span){pending_ns > lost->worked_ns ? pending_ns : lost->worked_ns,
+    *span = (struct time_span){max_of(lost->pending_ns, lost->worked_ns),
                                goes_on ? end_ns : lost->last_ns};
-    return lost->may_be && !lost->has_hung && pending_ns && span->begin_ns < span->end_ns;
+    return lost->may_be && !lost->has_hung && lost->pending_ns && span->begin_ns < span->end_ns;
 }
 
 /* Marks the devices whose last work may be lost. */
@@ -75,7 +68,9 @@ static int start_process(struct idle_process *p, struct process *process)
 {
     uint64_t sampled_ns = cost_table_step_ns(&process->costs, LADDER_TENTH);
     int64_t count = blind_times_find(&process->blind, &process->clock, &p->blind);
-    idle_lost_begin(&p->lost, process);
+    bool may_be_killed = !process->end_reason || process->end_reason == END_KILLED;
+    p->lost.may_be =
+        may_be_killed && process_expects_gpu(process) && process_wants_kernels(process);
     p->first_call_ns = UINT64_MAX;
     p->sampled_ns =
         sampled_ns < CLOCK_NS_MAX ? clock_map_ns(&process->clock, sampled_ns) : UINT64_MAX;
@@ -154,9 +149,12 @@ void idle_release(struct idle *d)
     *d = (struct idle){.walk = d->walk, .way.steps = d->way.steps};
 }
 
+/* The state of the event's process; notes the steps that have begun since the last event. */
 static struct idle_process *process_of(struct idle *d, const struct event *e)
 {
     struct idle_process *p = &d->way.processes[e->process->index];
+    if (d->way.steps && d->way.steps->made != d->way.marks_made)
+        idle_start_mark(d);
     if (!p->begin_ns) {
         uint64_t start_ns = process_start_ns(e->process);
         uint64_t first_ns = d->walk->first_ns[e->process->index]; /* 0: no event yet */
@@ -187,8 +185,6 @@ static int idle_take(void *context, const struct slice *s)
     if (s->change == RANGE_LEFT || s->op_change == OP_LEFT)
         return 0;
     struct idle_process *p = process_of(d, e);
-    if (d->way.steps && d->way.steps->made != d->way.marks_made)
-        idle_start_mark(d);
     if (type == RECORD_OVERHEAD)
         return idle_take_overhead(d, p, s);
     if (type == RECORD_SILENCE)
@@ -205,8 +201,6 @@ static int idle_own_take_call(void *context, const struct slice *s)
 {
     struct idle *d = context;
     struct idle_process *p = process_of(d, &s->event);
-    if (d->way.steps && d->way.steps->made != d->way.marks_made)
-        idle_start_mark(d);
     if (p->lost.may_be)
         idle_lost_call(&p->lost, &s->event);
     return idle_take_call(d, p, s);

@@ -5,6 +5,7 @@
 #include "analyse/idle_state.h"
 #include "api/api.h"
 #include "base/array.h"
+#include "base/numbers.h"
 #include "error.h"
 #include "record/gpu_record.h"
 #include "resolve/op_stack.h"
@@ -45,7 +46,7 @@ static void ended(struct idle_thread *t, struct idle_place place, uint64_t begin
     t->spent_since_ns = last->end_ns;
     if (begin_ns <= last->begin_ns)
         place.stack = last->place.stack; /* the last known stack in it */
-    uint64_t ns = end_ns - (begin_ns > last->end_ns ? begin_ns : last->end_ns);
+    uint64_t ns = end_ns - max_of(begin_ns, last->end_ns);
     uint32_t i = 0, least = 0;
     for (; i < t->spent_count && !is_same_name(&t->spent[i].place, &place); i++)
         least = t->spent[i].ns < t->spent[least].ns ? i : least;
@@ -110,7 +111,7 @@ static int append(struct idle_thread *t, const struct idle_entry *entry)
 {
     struct idle_entry *last = idle_thread_last(t);
     /* A damaged file may have calls of one thread that overlap. */
-    uint64_t begin_ns = last && entry->begin_ns < last->end_ns ? last->end_ns : entry->begin_ns;
+    uint64_t begin_ns = max_of(entry->begin_ns, last ? last->end_ns : 0);
     if (last && go_on(last, entry))
         return 0;
     if (append_between(t, begin_ns, entry->look) < 0 || !make_room(t))
@@ -118,7 +119,7 @@ static int append(struct idle_thread *t, const struct idle_entry *entry)
     last = idle_thread_entry(t, t->count++);
     *last = *entry;
     last->begin_ns = begin_ns;
-    last->end_ns = entry->end_ns < begin_ns ? begin_ns : entry->end_ns;
+    last->end_ns = max_of(entry->end_ns, begin_ns);
     return 0;
 }
 
@@ -133,9 +134,7 @@ static void enter(struct idle_thread *t, const struct idle_entry *what)
 
 static int leave(struct idle_thread *t, const struct idle_entry *what)
 {
-    if (t->depth && t->in.cause != what->cause)
-        return 0;
-    if (t->depth && --t->depth)
+    if (t->depth && (t->in.cause != what->cause || --t->depth))
         return 0;
     /* Calls made before it was recognised belong to it, too. */
     for (struct idle_entry *last; (last = idle_thread_last(t)) && last->begin_ns >= what->begin_ns;)
@@ -288,8 +287,7 @@ int idle_take_call(struct idle *d, struct idle_process *p, const struct slice *s
     const struct idle_entry call = idle_calls_entry_of(s);
     struct idle_entry *last = t->depth ? NULL : idle_thread_last(t);
     unsigned class = e->function->class;
-    if (p->first_call_ns > e->begin_ns)
-        p->first_call_ns = e->begin_ns;
+    p->first_call_ns = min_of(p->first_call_ns, e->begin_ns);
     if (class == API_LAUNCH || class == API_GRAPH_LAUNCH || class == API_COPY)
         p->call = (struct idle_submit){t, e->begin_ns, e->end_ns, IDLE_NONE, 0};
     /* Most calls repeat what the thread did last. */

@@ -17,6 +17,7 @@
 #include "analyse/idle_state.h"
 #include "base/array.h"
 #include "base/new_text.h"
+#include "base/numbers.h"
 #include "base/unit_text.h"
 #include "error.h"
 
@@ -73,15 +74,9 @@ static bool may_take(const struct idle_row *pool, enum sampled kind, unsigned tu
                            (pool->cause != IDLE_UNKNOWN || first[kind] != DID_RUNNING);
 }
 
-static const char *base_of(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 static bool is_wait(const struct stack_place *place)
 {
-    const char *file = place->file ? base_of(place->file->raw) : "",
+    const char *file = place->file ? path_base(place->file->raw) : "",
                *name = place->function ? place->function->raw : "";
     const char *dot = strrchr(name, '.'); /* a qualified name */
     name = dot ? dot + 1 : name;
@@ -164,7 +159,7 @@ static int name_quota(struct idle *d, const struct process *p, const struct kern
         found);
 }
 
-/* 0 or GPUPROF_NO_MEMORY; facts_release in both cases. */
+/* 0 or GPUPROF_NO_MEMORY; the caller frees both lists in any case. */
 static int find_facts(struct idle *d, struct facts *f)
 {
     uint32_t count = d->walk->rec->count;
@@ -183,12 +178,6 @@ static int find_facts(struct idle *d, struct facts *f)
                                &w->text);
     }
     return error;
-}
-
-static void facts_release(struct facts *f)
-{
-    free(f->workers);
-    free(f->throttled);
 }
 
 static void idle_host_say(struct idle_row *row, enum thread_did did, const struct kernel_name *what)
@@ -242,7 +231,7 @@ static int idle_host_put(const struct idle *d, const struct facts *f, struct idl
         idle_host_say(row, DID_WORKERS, f->workers[row->process].text);
     if (f->throttled[row->process] && row->did == DID_THROTTLED)
         idle_host_say(row, DID_THROTTLED, f->throttled[row->process]);
-    row->longest_ns = row->longest_ns < row->ns ? row->longest_ns : row->ns;
+    row->longest_ns = min_of(row->longest_ns, row->ns);
     return idle_rows_add_sum(to, row);
 }
 
@@ -256,7 +245,7 @@ static int hand_out(const struct idle *d, const struct facts *f, const struct gr
             struct idle_row *pool = g->list[i], row = *sample;
             if (!may_take(pool, sampled_of(sample), turn) || !pool->ns)
                 continue;
-            row.ns = ns < pool->ns ? ns : pool->ns;
+            row.ns = min_of(ns, pool->ns);
             row.cause = pool->cause;
             row.did &= 0xff;
             pool->ns -= row.ns;
@@ -363,8 +352,7 @@ static int even_out(struct idle *d)
             if (row->cause != causes[k])
                 continue;
             uint64_t *have = &have_ns[row->device][k];
-            uint64_t left_ns = d->devices[row->device].causes[causes[k]] - *have;
-            row->ns = row->ns < left_ns ? row->ns : left_ns;
+            row->ns = min_of(row->ns, d->devices[row->device].causes[causes[k]] - *have);
             *have += row->ns;
         }
     }
@@ -408,7 +396,8 @@ int idle_host_settle(struct idle *d)
     }
     if (error == 0)
         error = even_out(d);
-    facts_release(&facts);
+    free(facts.workers);
+    free(facts.throttled);
     idle_rows_release(&rows);
     free(list);
     return error;

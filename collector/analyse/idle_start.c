@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "base/array.h"
+#include "base/numbers.h"
 #include "error.h"
 
 #define SLOW_STEP   2 /* multiple of the usual time */
@@ -94,10 +95,9 @@ int idle_start_begin(struct idle *d)
 static uint64_t most_work_ns(const struct idle *d, const struct process *process)
 {
     uint64_t most_ns = 0;
-    for (uint32_t i = 0; i < d->device_count; i++) {
-        uint64_t ns = d->devices[i].process == process ? idle_work_ns(&d->devices[i]) : 0;
-        most_ns = ns > most_ns ? ns : most_ns;
-    }
+    for (uint32_t i = 0; i < d->device_count; i++)
+        if (d->devices[i].process == process)
+            most_ns = max_of(most_ns, idle_work_ns(&d->devices[i]));
     return most_ns;
 }
 
@@ -117,8 +117,7 @@ void idle_start_gap(struct idle *d, struct idle_track *t, const struct idle_gap 
                            .device = t->place};
     t->once = ++early->once_count;
     t->once_count++;
-    if (gap->end_ns > early->once_until_ns)
-        early->once_until_ns = gap->end_ns;
+    early->once_until_ns = max_of(early->once_until_ns, gap->end_ns);
 }
 
 void idle_start_host(struct idle *d, const struct idle_track *t, uint64_t end_ns, uint64_t ns)
@@ -126,7 +125,7 @@ void idle_start_host(struct idle *d, const struct idle_track *t, uint64_t end_ns
     struct idle_early *early = &d->way.processes[t->process->index].early;
     struct idle_once *o = &early->once[t->once - 1];
     uint64_t *most_ns = end_ns == o->end_ns ? &o->host_ns : &o->later_ns;
-    *most_ns = ns > *most_ns ? ns : *most_ns;
+    *most_ns = max_of(*most_ns, ns);
 }
 
 /* Decides which long gaps near the process's beginning are start-up. Last gaps first, since a
@@ -138,10 +137,9 @@ static void judge_once(const struct idle *d, struct idle_process *p)
         uint64_t most_ns = o->later_ns;
         for (uint32_t k = i; k < p->early.once_count; k++) {
             const struct idle_once *then = &p->early.once[k];
-            uint64_t ns = then->is_start_up || then->later_ns > then->host_ns ? then->later_ns
-                                                                              : then->host_ns;
-            if (then->device == o->device && ns > most_ns)
-                most_ns = ns;
+            if (then->device == o->device)
+                most_ns =
+                    max_of(most_ns, max_of(then->later_ns, then->is_start_up ? 0 : then->host_ns));
         }
         bool was_recorded = !p->pause_count || p->pauses[0].begin_ns > o->end_ns;
         uint64_t work_ns = idle_work_ns(&d->devices[o->device]);
