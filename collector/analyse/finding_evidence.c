@@ -321,9 +321,9 @@ static int find_candidates(const struct findings *f, const struct finding *to, u
 {
     enum finding_id kind = (enum finding_id)(to->kind - finding_kinds);
     int error = 0;
-    for (uint32_t i = 0; error == 0 && i < f->sums.count; i++)
-        if (f->sums.rows[i].kind == kind && f->sums.rows[i].device == place)
-            error = add_sum(f, &f->sums.rows[i], c);
+    for (uint32_t i = 0; error == 0 && i < f->gpu.sums.count; i++)
+        if (f->gpu.sums.rows[i].kind == kind && f->gpu.sums.rows[i].device == place)
+            error = add_sum(f, &f->gpu.sums.rows[i], c);
     for (uint32_t i = 0; error == 0 && i < f->idle->rows.count; i++)
         if (is_evidence(f, to, place, &f->idle->rows.list[i]))
             error = add_row(f, &f->idle->rows.list[i], c);

@@ -29,10 +29,12 @@ enum memory_kind { MEMORY_PAGEABLE = 1, MEMORY_PINNED = 2 };
 /* First words of keys in `places`; no process has them. */
 enum { MAP_STREAM = 1u << 31, MAP_NAME };
 
-int finding_gpu_init(struct finding_gpu *g, struct walk *walk, struct finding_sums *sums,
-                     const struct idle *idle)
+int finding_gpu_init(struct finding_gpu *g, struct walk *walk, const struct idle *idle)
 {
-    *g = (struct finding_gpu){.walk = walk, .sums = sums, .idle = idle};
+    uint64_t more = recording_bytes(walk->rec) / FINDING_SUM_BYTES;
+    uint32_t most = FINDING_SUMS_MAX - FINDING_SUMS_FREE;
+    *g = (struct finding_gpu){.walk = walk, .idle = idle};
+    g->sums.rows_max = FINDING_SUMS_FREE + (uint32_t)min_of(more, most);
     work_places_init(&g->wheres, walk);
     spool_init(&g->exposed, sizeof(struct byte_chunk));
     return ARRAY_PUSH(g->names, g->name_count, NULL); /* for kernels without a name */
@@ -45,6 +47,8 @@ void finding_gpu_release(struct finding_gpu *g)
     free(g->devices);
     free(g->streams);
     free(g->names);
+    free(g->sums.rows);
+    key_map_release(&g->sums.places);
     key_map_release(&g->places);
     key_map_release(&g->uploads);
 }
@@ -168,14 +172,14 @@ static inline int add_sum(struct finding_gpu *g, enum finding_id kind, uint32_t 
                           uint64_t what, uint32_t where, uint32_t count, uint64_t ns,
                           uint64_t at_ns)
 {
-    return finding_sums_add(g->sums, &(struct finding_sum){.kind = kind,
-                                                           .device = device,
-                                                           .what = what,
-                                                           .where = where,
-                                                           .count = count,
-                                                           .ns = ns,
-                                                           .longest_ns = ns,
-                                                           .at_ns = at_ns});
+    return finding_sums_add(&g->sums, &(struct finding_sum){.kind = kind,
+                                                            .device = device,
+                                                            .what = what,
+                                                            .where = where,
+                                                            .count = count,
+                                                            .ns = ns,
+                                                            .longest_ns = ns,
+                                                            .at_ns = at_ns});
 }
 
 static inline int charge(struct finding_gpu *g, enum finding_id kind, uint32_t device,
@@ -338,8 +342,9 @@ static int take_other(struct finding_gpu *g, const struct event *e, uint32_t str
     return chain_close(g, s);
 }
 
-int finding_gpu_take(struct finding_gpu *g, const struct slice *s)
+int finding_gpu_take(void *context, const struct slice *s)
 {
+    struct finding_gpu *g = context;
     const struct event *e = &s->event;
     const struct record *r = e->record;
     uint32_t stream, where, name = 0;
@@ -379,8 +384,9 @@ static void charge_one_stream(struct finding_gpu *g)
     }
 }
 
-int finding_gpu_end(struct finding_gpu *g)
+int finding_gpu_end(void *context)
 {
+    struct finding_gpu *g = context;
     int error = 0;
     for (uint32_t i = 0; error == 0 && i < g->stream_count; i++)
         error = chain_close(g, &g->streams[i]);
@@ -451,20 +457,6 @@ const char *finding_gpu_text(const struct finding_gpu *g, uint64_t what,
 }
 
 /* ---- sums of evidence ------------------------------------------------------------------------ */
-
-void finding_sums_init(struct finding_sums *s, uint64_t bytes)
-{
-    uint64_t more = bytes / FINDING_SUM_BYTES;
-    uint64_t most = FINDING_SUMS_MAX - FINDING_SUMS_FREE;
-    *s = (struct finding_sums){.rows_max =
-                                   FINDING_SUMS_FREE + (uint32_t)(more < most ? more : most)};
-}
-
-void finding_sums_release(struct finding_sums *s)
-{
-    free(s->rows);
-    key_map_release(&s->places);
-}
 
 int finding_sums_find(struct finding_sums *s, const struct finding_sum *sum, uint32_t *recent)
 {

@@ -8,7 +8,7 @@
  * up to FOUND_STREAMS_MAX, 80 bytes a kernel's name; the sums, and idle_place.h. Uploaded
  * contents: 12 MiB, FOUND_UPLOADS_MAX of them; when full, all are forgotten, and those of each step
  * are soon known again. Communication is spooled: only the end shows how much of it was a wait for
- * another rank.
+ * another rank. Functions that return an int return 0 or an error.
  */
 #ifndef GPUPROF_COLLECTOR_FINDING_GPU_H
 #define GPUPROF_COLLECTOR_FINDING_GPU_H
@@ -73,15 +73,10 @@ struct finding_sums {
     uint32_t recent[FINDING_SUMS_RECENT]; /* likewise, of recent rows: most sums repeat */
 };
 
-/* Sizes the table for files of `bytes` bytes. */
-void finding_sums_init(struct finding_sums *s, uint64_t bytes);
-void finding_sums_release(struct finding_sums *s);
-
-/* Finds or adds the row of `sum`; *recent is the row + 1, 0 if there is no room. Returns 0 or
- * GPUPROF_NO_MEMORY. */
+/* Finds or adds the row of `sum`; *recent is the row + 1, 0 if there is no room. */
 int finding_sums_find(struct finding_sums *s, const struct finding_sum *sum, uint32_t *recent);
 
-/* Adds to the row of the same keys. Returns 0 or GPUPROF_NO_MEMORY. */
+/* Adds to the row of the same keys. */
 static inline int finding_sums_add(struct finding_sums *s, const struct finding_sum *sum)
 {
     uint64_t of = sum->what ^ sum->what >> 8 ^ sum->where ^ sum->device ^ sum->kind << 4;
@@ -162,8 +157,8 @@ struct found_recent {
 
 struct finding_gpu {
     struct walk *walk;
-    struct finding_sums *sums; /* a view */
-    const struct idle *idle;   /* a view */
+    struct finding_sums sums;
+    const struct idle *idle; /* a view */
     struct work_places wheres;
     struct spool exposed;         /* stored until waits for other ranks are known */
     struct found_device *devices; /* owned, like the pointers below */
@@ -178,32 +173,28 @@ struct finding_gpu {
     uint32_t recent_streams[FOUND_RECENT]; /* indices in `streams` */
 };
 
-/* `walk`, `sums` and `idle` must outlive it; `idle` gets each slice first (NULL: no slices come).
- * Returns 0 or GPUPROF_NO_MEMORY; call finding_gpu_release in both cases. */
-int finding_gpu_init(struct finding_gpu *g, struct walk *walk, struct finding_sums *sums,
-                     const struct idle *idle);
+/* `walk` and `idle` must outlive it; `idle` gets each slice first (NULL: no slices come). Call
+ * finding_gpu_release in any case. */
+int finding_gpu_init(struct finding_gpu *g, struct walk *walk, const struct idle *idle);
 void finding_gpu_release(struct finding_gpu *g);
 
-/* Takes each slice with device work, in the order of time. Returns 0 or an error. */
-int finding_gpu_take(struct finding_gpu *g, const struct slice *s);
-
-/* Call it after the last slice. Returns 0 or an error. */
-int finding_gpu_end(struct finding_gpu *g);
+/* For its consumer, whose context is the struct finding_gpu: takes device work; ends. */
+int finding_gpu_take(void *context, const struct slice *s);
+int finding_gpu_end(void *context);
 
 /* Then, after idle_finish: completes the sums. In a share exposed communication stays stored; only
- * its places are requested. Returns 0 or an error. */
+ * its places are requested. */
 int finding_gpu_settle(struct finding_gpu *g, struct idle *idle);
 
-/* For merging shares: adds exposed communication of a device, in the order of time. Returns 0 or an
- * error. */
+/* For merging shares: adds exposed communication of a device, in the order of time. */
 int finding_gpu_add_exposed(struct finding_gpu *g, struct idle *idle, uint32_t device,
                             const struct span *exposed);
 
-/* Makes `count` devices, FOUND_DEVICES_MAX at most. Returns 0 or GPUPROF_NO_MEMORY. */
+/* Makes `count` devices, FOUND_DEVICES_MAX at most. */
 int finding_gpu_devices(struct finding_gpu *g, uint32_t count);
 
 /* For merging shares: is `what` a copy rather than a name? And the number of a name (NULL: no
- * name). Returns 0 or GPUPROF_NO_MEMORY. */
+ * name). */
 bool finding_gpu_is_copy(uint64_t what);
 int finding_gpu_name(struct finding_gpu *g, const char *raw, uint32_t *what);
 

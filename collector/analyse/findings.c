@@ -16,8 +16,7 @@
 int findings_init(struct findings *f, struct walk *walk, struct idle *idle)
 {
     *f = (struct findings){.walk = walk, .idle = idle};
-    finding_sums_init(&f->sums, recording_bytes(walk->rec));
-    return finding_gpu_init(&f->gpu, walk, &f->sums, idle);
+    return finding_gpu_init(&f->gpu, walk, idle);
 }
 
 void findings_release(struct findings *f)
@@ -29,26 +28,15 @@ void findings_release(struct findings *f)
             free(f->list[i].rows[k].where);
         }
     }
-    finding_sums_release(&f->sums);
     finding_gpu_release(&f->gpu);
-}
-
-static int findings_take_work(void *context, const struct slice *s)
-{
-    return finding_gpu_take(&((struct findings *)context)->gpu, s);
-}
-
-static int findings_end(void *context)
-{
-    return finding_gpu_end(&((struct findings *)context)->gpu);
 }
 
 struct consumer findings_consumer(struct findings *f)
 {
-    return (struct consumer){.context = f,
+    return (struct consumer){.context = &f->gpu,
                              .needs = WALK_WORK | WALK_RANGES | WALK_OPS | WALK_STACKS,
-                             .take_work = findings_take_work,
-                             .end = findings_end};
+                             .take_work = finding_gpu_take,
+                             .end = finding_gpu_end};
 }
 
 /* Adds who is missing: the rank that waits is not the late one. Returns 0 or GPUPROF_NO_MEMORY. */
@@ -231,9 +219,9 @@ static int name_places(struct findings *f, const struct open_call *hung, const c
 {
     struct place_lines *lines = &f->idle->lines;
     int error = hung ? place_lines_add(lines, hung->process->index, hung->reported.stack) : 0;
-    for (uint32_t i = 0; i < f->sums.count; i++)
-        if (findings_may_report(f, &f->sums.rows[i]))
-            work_places_want(&f->gpu.wheres, f->sums.rows[i].where);
+    for (uint32_t i = 0; i < f->gpu.sums.count; i++)
+        if (findings_may_report(f, &f->gpu.sums.rows[i]))
+            work_places_want(&f->gpu.wheres, f->gpu.sums.rows[i].where);
     if (error == 0)
         error = work_places_add_lines(&f->gpu.wheres, lines);
     if (error == 0)

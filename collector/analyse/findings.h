@@ -69,7 +69,6 @@ struct findings {
     struct walk *walk;
     struct idle *idle;             /* a view */
     const struct next_words *next; /* a view; NULL: nothing is known about them */
-    struct finding_sums sums;
     struct finding_gpu gpu;
     uint32_t worst[FINDING_KINDS]; /* index of the device that each kind costs most ... */
     bool is_found[FINDING_KINDS];  /* ... if it is found: in a share, before ranks are compared */

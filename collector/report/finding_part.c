@@ -35,7 +35,7 @@ static int finding_part_put(struct report *r, struct part *p)
     struct findings *f = r->findings;
     const struct finding_gpu *g = &f->gpu;
     uint32_t devices = device_count(f);
-    p->has_more |= devices >= FOUND_DEVICES_MAX || f->sums.count == f->sums.rows_max ||
+    p->has_more |= devices >= FOUND_DEVICES_MAX || f->gpu.sums.count == f->gpu.sums.rows_max ||
                    g->name_count == FOUND_NAMES_MAX || g->wheres.count == WORK_PLACES_MAX;
     for (uint32_t i = 0; i < devices; i++)
         part_put_row(p, device_fields, &g->devices[i]);
@@ -46,9 +46,9 @@ static int finding_part_put(struct report *r, struct part *p)
     for (uint32_t i = 0; devices && i < g->wheres.count; i++)
         part_put_text(p, g->wheres.list[i].text);
     part_put_end(p);
-    for (uint32_t i = 0; devices && i < f->sums.count; i++)
-        if (findings_may_report(f, &f->sums.rows[i]))
-            part_put_row(p, sum_fields, &f->sums.rows[i]);
+    for (uint32_t i = 0; devices && i < f->gpu.sums.count; i++)
+        if (findings_may_report(f, &f->gpu.sums.rows[i]))
+            part_put_row(p, sum_fields, &f->gpu.sums.rows[i]);
     part_put_end(p);
     return 0;
 }
@@ -96,7 +96,7 @@ static int finding_part_add(struct combination *c, struct part *p)
         translate(p, n, &sum.what, &sum.where);
         if (p->has_failed)
             return 0;
-        error = finding_sums_add(&f->sums, &sum);
+        error = finding_sums_add(&f->gpu.sums, &sum);
     }
     return error;
 }
