@@ -38,11 +38,10 @@ static enum finding_id kind_of(enum idle_cause cause, bool is_blocking)
 /* No call for seconds, and then one. After the last work there is no next call. */
 static bool is_between(const struct idle_row *row)
 {
-    const void *word = (const void *)(uintptr_t)row->place.word;
-    const char *text = row->place.kind == IDLE_WORD_OURS ? word
-                       : row->place.kind == IDLE_WORD_REPORTED
-                           ? ((const struct idle_reported *)word)->text
-                           : "";
+    const struct idle_reported *reported = idle_reported_of(row);
+    const char *text = row->place.kind == IDLE_WORD_OURS ? (const char *)(uintptr_t)row->place.word
+                       : reported                        ? reported->text
+                                                         : "";
     return row->cause == IDLE_NOTHING && strcmp(text, idle_behind_all) != 0;
 }
 

@@ -239,8 +239,9 @@ struct consumer idle_consumer(struct idle *d)
 const struct thread *idle_row_thread(const struct idle *d, const struct idle_row *row)
 {
     const struct process *p = d->devices[row->device].process;
-    if (row->place.kind == IDLE_WORD_REPORTED)
-        return ((const struct idle_reported *)(uintptr_t)row->place.word)->thread;
+    const struct idle_reported *reported = idle_reported_of(row);
+    if (reported)
+        return reported->thread;
     for (uint32_t i = 0; row->thread != IDLE_NONE && i < p->threads.count; i++)
         if (p->threads.threads[i]->index == row->thread && p->threads.threads[i]->tid)
             return p->threads.threads[i];
@@ -250,8 +251,9 @@ const struct thread *idle_row_thread(const struct idle *d, const struct idle_row
 uint32_t idle_row_work_share(const struct idle *d, const struct idle_row *row)
 {
     const struct process *p = d->devices[row->device].process;
-    if (row->place.kind == IDLE_WORD_REPORTED)
-        return ((const struct idle_reported *)(uintptr_t)row->place.word)->work_share;
+    const struct idle_reported *reported = idle_reported_of(row);
+    if (reported)
+        return reported->work_share;
     const struct idle_thread *t = row->thread == IDLE_NONE ? NULL : d->way.threads[row->thread];
     uint64_t own_ns = t ? t->work_ns : 0, all_ns = d->way.processes[p->index].work_ns;
     return row->thread != IDLE_NONE && all_ns ? (uint32_t)(1e6 * (double)own_ns / (double)all_ns)

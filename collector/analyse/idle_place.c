@@ -102,11 +102,6 @@ static char *sided(char *text, const struct idle_place *place, bool is_around)
     return made;
 }
 
-static const struct idle_reported *reported_of(const struct idle_row *row)
-{
-    return (const struct idle_reported *)(uintptr_t)row->place.word;
-}
-
 /* Text for one end of a time between two calls: the call with its line, or with its operator or
  * range, quoted if " and " in its name would confuse. Sets *is_known if there is more than the
  * function. NULL if out of memory. */
@@ -237,20 +232,20 @@ static char *idle_place_own_text(const struct walk *w, struct place_lines *lines
 
 char *idle_place_text(const struct walk *w, struct place_lines *lines, const struct idle_row *row)
 {
-    if (row->place.kind == IDLE_WORD_REPORTED)
-        return strdup(reported_of(row)->text);
+    const struct idle_reported *reported = idle_reported_of(row);
+    if (reported)
+        return strdup(reported->text);
     return row->did ? did_text(w, lines, row) : idle_place_own_text(w, lines, row, &(bool){false});
 }
 
 int idle_where_text(const struct walk *w, struct place_lines *lines, const struct idle_row *row,
                     char **text)
 {
+    const struct idle_reported *reported = idle_reported_of(row);
     bool is_known = false;
-    *text = NULL;
-    if (row->place.kind == IDLE_WORD_REPORTED) {
-        const char *where = reported_of(row)->where;
-        return !where || (*text = strdup(where)) ? 0 : GPUPROF_NO_MEMORY;
-    }
+    *text = reported && reported->where ? strdup(reported->where) : NULL;
+    if (reported)
+        return !reported->where == !*text ? 0 : GPUPROF_NO_MEMORY;
     char *made = idle_place_own_text(w, lines, row, &is_known);
     if (is_known)
         *text = made;
@@ -262,9 +257,9 @@ int idle_where_text(const struct walk *w, struct place_lines *lines, const struc
 char *idle_did_text(const struct walk *w, struct place_lines *lines, const struct idle_row *row)
 {
     char *place = idle_place_text(w, lines, row);
-    bool is_reported = row->place.kind == IDLE_WORD_REPORTED;
-    bool is_line = row->did == DID_RUNNING && (is_reported ? reported_of(row)->where != NULL
-                                                           : row->place.stack || row->place.kind);
+    const struct idle_reported *reported = idle_reported_of(row);
+    bool has_place = reported ? reported->where != NULL : row->place.stack || row->place.kind;
+    bool is_line = row->did == DID_RUNNING && has_place;
     char *text =
         place && row->did && !is_line ? text_printf("%s: %s", did_words[row->did], place) : place;
     if (text != place)

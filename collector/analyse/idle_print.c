@@ -4,7 +4,6 @@
 
 #include "analyse/idle.h"
 #include "analyse/report_make.h"
-#include "base/new_text.h"
 #include "base/unit_text.h"
 #include "error.h"
 #include "read/process_title.h"
@@ -15,9 +14,6 @@ enum { DEVICE_COLUMNS = CAUSES + IDLE_CAUSES };
 _Static_assert(DEVICE_COLUMNS <= TABLE_COLUMNS_MAX, "a row has all causes");
 
 #define ROW struct idle_device
-#define CAUSE_COLUMN(CAUSE, key)                                                                   \
-    [CAUSES + (CAUSE)] = {key, NULL, COLUMN_NS, MEMBER(ROW, causes[CAUSE]),                        \
-                          .doc = "the part of idle_ns with that cause (gpuprof help idle)"}
 
 static const struct column device_columns[DEVICE_COLUMNS] = {
     [DEVICE] = {NULL, "device", .doc = "the GPU and its process"},
@@ -47,37 +43,23 @@ static const struct column device_columns[DEVICE_COLUMNS] = {
     {"other_ns", "other work", COLUMN_NS, 12, .is_filled = true, .hides_zero = true,
      MEMBER(ROW, parts[IDLE_OTHER]), .doc = "work outside of the selection ran"},
     [ORDER] = {NULL, NULL, COLUMN_NUMBER, .ascending = true},
-    CAUSE_COLUMN(IDLE_LAUNCH, "idle_launch_ns"),
-    CAUSE_COLUMN(IDLE_HOST, "idle_host_ns"),
-    CAUSE_COLUMN(IDLE_WAITING, "idle_waiting_ns"),
-    CAUSE_COLUMN(IDLE_PREEMPTED, "idle_preempted_ns"),
-    CAUSE_COLUMN(IDLE_SYNC, "idle_sync_ns"),
-    CAUSE_COLUMN(IDLE_COPY, "idle_copy_ns"),
-    CAUSE_COLUMN(IDLE_LOADER, "idle_loader_ns"),
-    CAUSE_COLUMN(IDLE_ALLOCATION, "idle_allocation_ns"),
-    CAUSE_COLUMN(IDLE_COMMUNICATION, "idle_communication_ns"),
-    CAUSE_COLUMN(IDLE_CAPTURE, "idle_capture_ns"),
-    CAUSE_COLUMN(IDLE_START_UP, "idle_start_up_ns"),
-    CAUSE_COLUMN(IDLE_NOTHING, "idle_nothing_ns"),
-    CAUSE_COLUMN(IDLE_UNKNOWN, "idle_unknown_ns"),
+#define CAUSE(NAME, word, key)                                                                     \
+    [CAUSES + IDLE_##NAME] = {key, NULL, COLUMN_NS, MEMBER(ROW, causes[IDLE_##NAME]),              \
+                              .doc = "the part of idle_ns with that cause (gpuprof help idle)"},
+#include "analyse/idle_causes.def"
 };
 #undef ROW
-
-static struct cell device_name(const struct idle_device *device)
-{
-    char who[RANK_TITLE_BYTES];
-    return cell_owned(text_printf("%s, GPU %llu", process_who(device->process, who),
-                                  (unsigned long long)device->device));
-}
 
 static void fill_device(const struct table *t, uint32_t index, enum report_format format,
                         struct cell *cells)
 {
     const struct idle_device *device = &((const struct idle *)t->source)->devices[index];
     uint64_t window_ns = device->end_ns - device->begin_ns;
-    (void)format;
     uint64_t start_up_ns = device->causes[IDLE_START_UP];
-    cells[DEVICE] = device_name(device);
+    char who[RANK_TITLE_BYTES];
+    (void)format;
+    cells[DEVICE] = cell_printf("%s, GPU %llu", process_who(device->process, who),
+                                (unsigned long long)device->device);
     cells[WINDOW] = cell_number(window_ns);
     cells[RUN_IDLE] = cell_number(device->idle_ns - start_up_ns);
     cells[IDLE_SHARE] =

@@ -7,19 +7,8 @@
 #include "error.h"
 
 const char *const idle_cause_words[IDLE_CAUSES] = {
-    [IDLE_LAUNCH] = "launch",
-    [IDLE_HOST] = "host",
-    [IDLE_WAITING] = "waiting",
-    [IDLE_PREEMPTED] = "preempted",
-    [IDLE_SYNC] = "sync",
-    [IDLE_COPY] = "copy",
-    [IDLE_LOADER] = "loader",
-    [IDLE_ALLOCATION] = "allocation",
-    [IDLE_COMMUNICATION] = "communication",
-    [IDLE_CAPTURE] = "capture",
-    [IDLE_START_UP] = "start-up",
-    [IDLE_NOTHING] = "nothing",
-    [IDLE_UNKNOWN] = "unknown",
+#define CAUSE(NAME, word, key) word,
+#include "analyse/idle_causes.def"
 };
 
 const char idle_on_device[] = "on the device";

@@ -12,21 +12,9 @@
 #define IDLE_ROWS_MAX (1u << 16)
 #define IDLE_NONE     UINT32_MAX /* no thread, no function */
 
-/* Their texts are in idle_cause_words. */
 enum idle_cause {
-    IDLE_LAUNCH,
-    IDLE_HOST,
-    IDLE_WAITING,   /* like host, but the thread slept voluntarily */
-    IDLE_PREEMPTED, /* ... or was runnable while others ran */
-    IDLE_SYNC,
-    IDLE_COPY,
-    IDLE_LOADER,
-    IDLE_ALLOCATION,
-    IDLE_COMMUNICATION,
-    IDLE_CAPTURE,
-    IDLE_START_UP,
-    IDLE_NOTHING,
-    IDLE_UNKNOWN,
+#define CAUSE(NAME, word, key) IDLE_##NAME,
+#include "analyse/idle_causes.def"
     IDLE_CAUSES
 };
 
@@ -104,6 +92,14 @@ struct idle_row {
     uint64_t first_gap;     /* number of the first gap that it has a part of */
     uint64_t first_ns;
 };
+
+/* NULL: the row is not from a part. */
+static inline const struct idle_reported *idle_reported_of(const struct idle_row *row)
+{
+    return row->place.kind == IDLE_WORD_REPORTED
+               ? (const struct idle_reported *)(uintptr_t)row->place.word
+               : NULL;
+}
 
 /* The longest gap since the owner reset it to 0, and the row with the largest part of it. */
 struct idle_rest {
