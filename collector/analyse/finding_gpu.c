@@ -189,42 +189,103 @@ static inline int charge(struct finding_gpu *g, enum finding_id kind, uint32_t d
     return add_sum(g, kind, device, what, where, 1, ns, at_ns);
 }
 
-struct over {
-    struct finding_gpu *gpu;
-    uint32_t device;
-};
+/* ---- lanes ----------------------------------------------------------------------------------- */
 
-static int part_is_over(void *context, enum lane lane, const struct lane_part *part)
+/* Charges a part that is over: its time alone is complete. */
+static int part_is_over(struct finding_gpu *g, uint32_t device, enum lane lane,
+                        const struct lane_part *part)
 {
-    const struct over *o = context;
     uint64_t what = part->what & ((1ull << WHAT_STREAM) - 1);
     uint32_t stream = (uint32_t)(part->what >> WHAT_STREAM);
     if (!what || !part->alone_ns)
         return 0;
     if (lane == LANE_COMMUNICATION) {
         uint64_t hidden_ns = part->end_ns - part->begin_ns - part->alone_ns;
-        work_places_want(&o->gpu->wheres, part->where);
         const struct span exposed = {part->begin_ns, part->end_ns, {hidden_ns, what, part->where}};
-        return span_put(&o->gpu->exposed, &o->gpu->devices[o->device].exposed, &exposed,
-                        exposed_kind);
+        work_places_want(&g->wheres, part->where);
+        return span_put(&g->exposed, &g->devices[device].exposed, &exposed, exposed_kind);
     }
     if (what & WHAT_REPEATED) { /* counted already: a hidden one is superfluous, too */
-        o->gpu->devices[o->device].ns[FINDING_REPEATED_UPLOAD] += part->alone_ns;
-        return add_sum(o->gpu, FINDING_REPEATED_UPLOAD, o->device, what, part->where, 0,
-                       part->alone_ns, part->begin_ns);
+        g->devices[device].ns[FINDING_REPEATED_UPLOAD] += part->alone_ns;
+        return add_sum(g, FINDING_REPEATED_UPLOAD, device, what, part->where, 0, part->alone_ns,
+                       part->begin_ns);
     }
     if (is_pageable(what >> 8 & 0xff, what & 0xff))
-        return charge(o->gpu, FINDING_PAGEABLE_COPIES, o->device, what, part->where, part->alone_ns,
+        return charge(g, FINDING_PAGEABLE_COPIES, device, what, part->where, part->alone_ns,
                       part->begin_ns);
-    o->gpu->streams[stream - 1].copies_alone_ns += part->alone_ns;
-    return add_sum(o->gpu, FINDING_ONE_STREAM, o->device, what, part->where, 1, part->alone_ns,
+    g->streams[stream - 1].copies_alone_ns += part->alone_ns;
+    return add_sum(g, FINDING_ONE_STREAM, device, what, part->where, 1, part->alone_ns,
                    part->begin_ns);
 }
 
-static int advance(struct finding_gpu *g, uint32_t device, uint64_t ns)
+/* Counts the lane's parts up to `ns`, as alone from `alone_from` on, and charges those that end. */
+static int use_up(struct finding_gpu *g, uint32_t device, enum lane lane, uint64_t alone_from,
+                  uint64_t ns)
 {
-    struct over over = {g, device};
-    return device_lanes_advance(&g->devices[device].lanes, ns, part_is_over, &over);
+    struct lane_parts *parts = &g->devices[device].lanes.parts[lane];
+    int error = 0;
+    while (error == 0 && parts->count) {
+        struct lane_part *part = &parts->list[parts->first];
+        if (part->known_ns >= ns)
+            break;
+        uint64_t end_ns = min_of(part->end_ns, ns);
+        part->alone_ns += overlap_ns(alone_from, end_ns, part->known_ns, end_ns);
+        part->known_ns = end_ns;
+        if (part->end_ns > ns)
+            break;
+        parts->first = (parts->first + 1) % LANE_PARTS_MAX;
+        parts->count--;
+        error = part_is_over(g, device, lane, part);
+    }
+    return error;
+}
+
+/* Advances the device to `ns`. No work begins until then: work covers each lane from at_ns until
+ * its end. */
+static inline int advance(struct finding_gpu *g, uint32_t device, uint64_t ns)
+{
+    struct device_lanes *d = &g->devices[device].lanes;
+    uint64_t from_ns = d->at_ns;
+    int error = 0;
+    if (ns <= from_ns)
+        return 0;
+    for (unsigned lane = 0; error == 0 && lane < LANES; lane++) {
+        uint64_t alone_from = from_ns, to_ns = min_of(d->end_ns[lane], ns);
+        if (to_ns > from_ns) {
+            d->alone_ns[lane] += to_ns - from_ns;
+            from_ns = to_ns;
+        }
+        if (lane != LANE_COMPUTE && d->parts[lane].count)
+            error = use_up(g, device, (enum lane)lane, alone_from, ns);
+    }
+    d->at_ns = ns;
+    return error;
+}
+
+/* Adds work that begins now, once the device has advanced; cut at the end of a selection of time.
+ * Returns its own ns. */
+static inline uint64_t add_to_lane(struct finding_gpu *g, uint32_t device, enum lane lane,
+                                   uint64_t begin_ns, uint64_t end_ns, uint64_t what,
+                                   uint32_t where)
+{
+    const struct walk_filter *f = g->walk->filter;
+    struct device_lanes *d = &g->devices[device].lanes;
+    struct lane_parts *parts = &d->parts[lane];
+    end_ns = f && f->is_span ? min_of(end_ns, f->to_ns) : end_ns;
+    begin_ns = max_of(max_of(begin_ns, d->at_ns), d->end_ns[lane]);
+    if (end_ns <= begin_ns)
+        return 0;
+    d->end_ns[lane] = end_ns;
+    if (lane != LANE_COMPUTE && parts->count == LANE_PARTS_MAX)
+        parts->list[(parts->first + parts->count - 1) % LANE_PARTS_MAX].end_ns = end_ns;
+    else if (lane != LANE_COMPUTE)
+        parts->list[(parts->first + parts->count++) % LANE_PARTS_MAX] =
+            (struct lane_part){.begin_ns = begin_ns,
+                               .end_ns = end_ns,
+                               .known_ns = begin_ns,
+                               .what = what,
+                               .where = where};
+    return end_ns - begin_ns;
 }
 
 /* ---- kernels --------------------------------------------------------------------------------- */
@@ -278,17 +339,6 @@ static int chain_add(struct finding_gpu *g, struct found_stream *s, const struct
         error = chain_charge(g, s->place, &s->links[0], s->links[i]);
     s->chain_count = CHAIN_MIN; /* or more */
     return error < 0 ? error : chain_charge(g, s->place, &s->links[0], *link);
-}
-
-/* Adds work to a lane, cut at the end of a selection of time. Returns its own ns. */
-static inline uint64_t add_to_lane(struct finding_gpu *g, uint32_t device, enum lane lane,
-                                   uint64_t begin_ns, uint64_t end_ns, uint64_t what,
-                                   uint32_t where)
-{
-    const struct walk_filter *f = g->walk->filter;
-    if (f && f->is_span && f->to_ns < end_ns)
-        end_ns = f->to_ns;
-    return device_lanes_add(&g->devices[device].lanes, lane, begin_ns, end_ns, what, where);
 }
 
 /* Inline, since most work is kernels: a call would take a tenth of their time here. */
@@ -392,7 +442,8 @@ int finding_gpu_end(void *context)
         error = chain_close(g, &g->streams[i]);
     for (uint32_t i = 0; error == 0 && i < g->device_count; i++) {
         const struct idle_device *of = &g->idle->devices[i];
-        error = advance(g, i, device_lanes_end(&g->devices[i].lanes));
+        for (unsigned lane = 0; error == 0 && lane < LANES; lane++)
+            error = advance(g, i, g->devices[i].lanes.end_ns[lane]);
         if (!has_tensor_cores(g, of->process, of->device))
             g->devices[i].ns[FINDING_FP32_GEMM] = 0;
     }
@@ -454,14 +505,4 @@ const char *finding_gpu_text(const struct finding_gpu *g, uint64_t what,
         return copy_title(what >> 16 & 0x7fff, what >> 8 & 0xff, what & 0xff, text);
     const struct kernel_name *name = g->names[what].name;
     return name ? name->shown : "kernels without a name";
-}
-
-/* ---- sums of evidence ------------------------------------------------------------------------ */
-
-int finding_sums_find(struct finding_sums *s, const struct finding_sum *sum, uint32_t *recent)
-{
-    const struct finding_sum new = {
-        .kind = sum->kind, .device = sum->device, .what = sum->what, .where = sum->where};
-    struct key key = {(uint64_t)sum->kind << 32 | sum->device, sum->what, sum->where};
-    return KEY_MAP_ITEM(&s->places, key, s->rows, s->count, s->rows_max, &new, recent);
 }

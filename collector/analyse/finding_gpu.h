@@ -2,7 +2,7 @@
 /*
  * Finds what the work of devices shows: matrix products in FP32, chains of element-wise kernels,
  * tiny kernels, exposed copies and communication. Each nanosecond of a device is charged at most
- * once (device_lanes.h).
+ * once.
  *
  * Kernels are classified by name. Memory: 5 KB a device up to FOUND_DEVICES_MAX, 150 bytes a stream
  * up to FOUND_STREAMS_MAX, 80 bytes a kernel's name; the sums, and idle_place.h. Uploaded
@@ -17,7 +17,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "analyse/device_lanes.h"
 #include "analyse/idle.h"
 #include "analyse/idle_place.h"
 #include "base/key_map.h"
@@ -108,6 +107,40 @@ static inline int finding_sums_add(struct finding_sums *s, const struct finding_
 #define CHAIN_GAP_NS 1000000 /* a longer gap ends a chain */
 #define TINY_NS      5000    /* a shorter kernel takes about as long to start as to run */
 #define START_NS     2000    /* an empty kernel: what merging saves for each kernel replaced */
+
+/*
+ * What a device does at each moment, counted once: it computes; or communicates without computing;
+ * or copies and does neither. Where work of a lane overlaps, the time belongs to the one that began
+ * first (its *own* part). The share of that during which no earlier lane is busy is its time
+ * *alone*. Memory: LANE_PARTS_MAX own parts that reach beyond the last begin; more are merged with
+ * the last.
+ */
+#define LANE_PARTS_MAX 32
+
+enum lane { LANE_COMPUTE, LANE_COMMUNICATION, LANE_COPIES, LANES };
+
+/* The own part of a piece of work, in a lane other than LANE_COMPUTE. */
+struct lane_part {
+    uint64_t begin_ns;
+    uint64_t end_ns;
+    uint64_t known_ns; /* everything before this time is counted */
+    uint64_t alone_ns; /* nanoseconds of it alone */
+    uint64_t what;     /* for the caller: which work, and where it was launched */
+    uint32_t where;
+};
+
+struct lane_parts {
+    struct lane_part list[LANE_PARTS_MAX];
+    uint32_t first;
+    uint32_t count;
+};
+
+struct device_lanes {
+    uint64_t at_ns;                 /* everything before this time is counted */
+    uint64_t end_ns[LANES];         /* end of the work that has begun */
+    uint64_t alone_ns[LANES];       /* alone so far */
+    struct lane_parts parts[LANES]; /* none for LANE_COMPUTE */
+};
 
 /* By the index of idle.h's devices. */
 struct found_device {

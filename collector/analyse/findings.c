@@ -39,6 +39,14 @@ struct consumer findings_consumer(struct findings *f)
                              .end = finding_gpu_end};
 }
 
+int finding_sums_find(struct finding_sums *s, const struct finding_sum *sum, uint32_t *recent)
+{
+    const struct finding_sum new = {
+        .kind = sum->kind, .device = sum->device, .what = sum->what, .where = sum->where};
+    struct key key = {(uint64_t)sum->kind << 32 | sum->device, sum->what, sum->where};
+    return KEY_MAP_ITEM(&s->places, key, s->rows, s->count, s->rows_max, &new, recent);
+}
+
 /* Adds who is missing: the rank that waits is not the late one. Returns 0 or GPUPROF_NO_MEMORY. */
 static int report_missing(const struct collectives *c, const struct process *waits, char **where)
 {
