@@ -4,10 +4,10 @@
  * the idle time by cause and place, exact to the nanosecond. formats/answers.md, "Idle time", has
  * the rules. Work outside the selection only makes the device not idle.
  *
- * Memory: idle_rows.h, thread_time.h, idle_state.h, idle_ranks.h, arrivals.h,
- * place_lines.h; 8 bytes a thread, 448 a process, 1 KB a device of a process (IDLE_DEVICES_MAX at
- * most) and 16 bytes a gpuprof_stop() (IDLE_PAUSES_MAX at most; later ones are ignored). Waits for
- * other ranks lie in a spool.
+ * Memory: idle_rows.h, thread_time.h, idle_state.h, idle_ranks.h, place_lines.h; 8 bytes a thread,
+ * 448 a process, 1 KB a device of a process (IDLE_DEVICES_MAX at most) and 16 bytes a
+ * gpuprof_stop() (IDLE_PAUSES_MAX at most; later ones are ignored). Waits for other ranks lie in a
+ * spool.
  */
 #ifndef GPUPROF_COLLECTOR_IDLE_H
 #define GPUPROF_COLLECTOR_IDLE_H

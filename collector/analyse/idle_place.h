@@ -56,7 +56,7 @@ int idle_totals(const struct walk *walk, struct place_lines *lines, const struct
 struct work_place {
     struct idle_place place;
     uint32_t process; /* index */
-    uint32_t cause;   /* 0, or for arrivals.h; the key ends here */
+    uint32_t cause;   /* 0, or for arrivals; the key ends here */
     bool is_wanted;   /* its text is requested */
     char *text;       /* owned; NULL: not known */
 };

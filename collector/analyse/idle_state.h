@@ -4,7 +4,6 @@
 #ifndef GPUPROF_COLLECTOR_IDLE_STATE_H
 #define GPUPROF_COLLECTOR_IDLE_STATE_H
 
-#include "analyse/arrivals.h"
 #include "analyse/idle_place.h"
 #include "analyse/idle_ranks.h"
 #include "analyse/place_lines.h"

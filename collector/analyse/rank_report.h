@@ -20,7 +20,7 @@ struct rank_row {
 struct rank_report {
     struct rank_row *rows; /* owned; by rank, then process */
     uint32_t count;
-    uint64_t missed[RANK_MISSES]; /* collectives, by reason; see arrivals.h */
+    uint64_t missed[RANK_MISSES]; /* collectives, by reason; see idle_ranks.h */
     uint32_t left_out;            /* ranks outside the selection */
 };
 
