@@ -94,12 +94,6 @@ struct workers {
     const struct kernel_name *text; /* NULL: some are not busy */
 };
 
-/* Facts about processes; NULL: none. */
-struct facts {
-    struct workers *workers;              /* owned, by index */
-    const struct kernel_name **throttled; /* likewise: the quota that stopped its threads */
-};
-
 #define WORKER_NS   50000000u /* shorter-lived children are ignored */
 #define WORKER_BUSY 0.6
 
@@ -135,47 +129,23 @@ static int count_workers(const struct idle *d, struct workers *of)
     return error == GPUPROF_LIMIT ? 0 : error;
 }
 
-static int idle_host_name(struct idle *d, char *text, const struct kernel_name **found)
-{
-    int error = text
-                    ? kernel_name_intern(&d->host.names, (const uint8_t *)text, strlen(text), found)
-                    : GPUPROF_NO_MEMORY;
-    free(text);
-    return error;
-}
-
-/* Names a quota from "83 100 1500": exhausted periods, all periods, thousandths of a processor. */
-static int name_quota(struct idle *d, const struct process *p, const struct kernel_name **found)
-{
-    const char *said = process_meta(p, "cpu_throttled");
-    unsigned long long used, periods, quota;
-    if (!said || sscanf(said, "%llu %llu %llu", &used, &periods, &quota) != 3 || !used ||
-        used > periods)
-        return 0;
-    return idle_host_name(
-        d,
-        text_printf("a quota of %.2f processors, used up in %.0f%% of its periods",
-                    (double)quota / 1e3, 100 * (double)used / (double)periods),
-        found);
-}
-
-/* 0 or GPUPROF_NO_MEMORY; the caller frees both lists in any case. */
-static int find_facts(struct idle *d, struct facts *f)
+/* Finds the workers of each process, by its index, in new memory; the caller frees it in any case.
+ * 0 or GPUPROF_NO_MEMORY. */
+static int find_workers(struct idle *d, struct workers **workers)
 {
     uint32_t count = d->walk->rec->count;
-    f->workers = calloc(count + 1u, sizeof *f->workers);
-    f->throttled = calloc(count + 1u, sizeof *f->throttled);
-    int error = f->workers && f->throttled ? count_workers(d, f->workers) : GPUPROF_NO_MEMORY;
-    for (uint32_t i = 0; error == 0 && i < count; i++) {
-        struct workers *w = &f->workers[i];
-        error = name_quota(d, d->walk->rec->processes[i], &f->throttled[i]);
-        if (error == 0 && w->count && w->busy == w->count)
-            error =
-                idle_host_name(d,
-                               text_printf("%u worker%s, busy for %.0f%% of their time", w->count,
-                                           plural_end(w->count),
-                                           100 * fmin(1, (double)w->busy_ns / (double)w->lived_ns)),
-                               &w->text);
+    struct workers *list = *workers = calloc(count + 1u, sizeof *list);
+    int error = list ? count_workers(d, list) : GPUPROF_NO_MEMORY;
+    for (struct workers *w = list; error == 0 && w < list + count; w++) {
+        if (!w->count || w->busy < w->count)
+            continue;
+        char *text = text_printf("%u worker%s, busy for %.0f%% of their time", w->count,
+                                 plural_end(w->count),
+                                 100 * fmin(1, (double)w->busy_ns / (double)w->lived_ns));
+        error =
+            text ? kernel_name_intern(&d->host.names, (const uint8_t *)text, strlen(text), &w->text)
+                 : GPUPROF_NO_MEMORY;
+        free(text);
     }
     return error;
 }
@@ -196,7 +166,7 @@ static bool may_wait_for_worker(const struct idle_row *row)
 }
 
 /* Adds a row. Python frames may refine it: a module import, or the lock of a condition. */
-static int idle_host_put(const struct idle *d, const struct facts *f, struct idle_rows *to,
+static int idle_host_put(const struct idle *d, const struct workers *workers, struct idle_rows *to,
                          struct idle_row *row)
 {
     const struct stack_table *t = &d->walk->survey.stacks;
@@ -227,16 +197,14 @@ static int idle_host_put(const struct idle *d, const struct facts *f, struct idl
         idle_host_say(row, DID_IMPORT, module);
     else if (imports)
         row->did = DID_IMPORT;
-    if (f->workers[row->process].text && may_wait_for_worker(row))
-        idle_host_say(row, DID_WORKERS, f->workers[row->process].text);
-    if (f->throttled[row->process] && row->did == DID_THROTTLED)
-        idle_host_say(row, DID_THROTTLED, f->throttled[row->process]);
+    if (workers[row->process].text && may_wait_for_worker(row))
+        idle_host_say(row, DID_WORKERS, workers[row->process].text);
     row->longest_ns = min_of(row->longest_ns, row->ns);
     return idle_rows_add_sum(to, row);
 }
 
 /* Moves `ns` from the pools to the sample's row, and adds the resulting rows. */
-static int hand_out(const struct idle *d, const struct facts *f, const struct group *g,
+static int hand_out(const struct idle *d, const struct workers *workers, const struct group *g,
                     const struct idle_row *sample, uint64_t ns, struct idle_rows *to)
 {
     int error = 0;
@@ -250,7 +218,7 @@ static int hand_out(const struct idle *d, const struct facts *f, const struct gr
             row.did &= 0xff;
             pool->ns -= row.ns;
             ns -= row.ns;
-            error = idle_host_put(d, f, to, &row);
+            error = idle_host_put(d, workers, to, &row);
         }
     return error;
 }
@@ -275,8 +243,8 @@ static uint32_t find_witness(const struct idle *d, const struct group *g)
     return has_python[1] && !has_python[0] ? DID_LOOKED : kind;
 }
 
-static int settle_samples(const struct idle *d, const struct facts *f, const struct group *g,
-                          enum sampled kind, struct idle_rows *to)
+static int settle_samples(const struct idle *d, const struct workers *workers,
+                          const struct group *g, enum sampled kind, struct idle_rows *to)
 {
     unsigned __int128 sampled_ns = 0, pool_ns = 0;
     uint32_t by = kind == SAMPLED_RAN ? find_witness(d, g) : DID_LOOKED;
@@ -293,21 +261,21 @@ static int settle_samples(const struct idle *d, const struct facts *f, const str
         if (!(row->did & by) || sampled_of(row) != kind)
             continue;
         uint64_t ns = sampled_ns > pool_ns ? (uint64_t)(row->ns * pool_ns / sampled_ns) : row->ns;
-        error = hand_out(d, f, g, row, ns, to);
+        error = hand_out(d, workers, g, row, ns, to);
     }
     return error;
 }
 
-static int idle_host_own_settle(const struct idle *d, const struct facts *f, const struct group *g,
-                                struct idle_rows *to)
+static int idle_host_own_settle(const struct idle *d, const struct workers *workers,
+                                const struct group *g, struct idle_rows *to)
 {
     int error = 0;
     for (unsigned kind = 0; error == 0 && kind < SAMPLED_KINDS; kind++)
-        error = settle_samples(d, f, g, (enum sampled)kind, to);
+        error = settle_samples(d, workers, g, (enum sampled)kind, to);
     for (uint32_t i = 0; error == 0 && i < g->count; i++) {
         struct idle_row row = *g->list[i];
         if (row.ns && !(row.did & (DID_SAMPLED | DID_LOOKED)))
-            error = idle_host_put(d, f, to, &row);
+            error = idle_host_put(d, workers, to, &row);
     }
     return error;
 }
@@ -380,8 +348,8 @@ int idle_host_settle(struct idle *d)
     }
     for (uint32_t i = 0; i < count; i++)
         d->devices[list[i]->device].is_split = true;
-    struct facts facts = {0};
-    error = find_facts(d, &facts);
+    struct workers *workers;
+    error = find_workers(d, &workers);
     d->rows = (struct idle_rows){0};
     for (uint32_t i = 0; error == 0 && i < rows.count; i++)
         if (!rows.list[i].did)
@@ -392,12 +360,11 @@ int idle_host_settle(struct idle *d)
                           list[end]->thread == list[i]->thread &&
                           group_of(list[end]) == group_of(list[i]);)
             end++;
-        error = idle_host_own_settle(d, &facts, &(struct group){list + i, end - i}, &d->rows);
+        error = idle_host_own_settle(d, workers, &(struct group){list + i, end - i}, &d->rows);
     }
     if (error == 0)
         error = even_out(d);
-    free(facts.workers);
-    free(facts.throttled);
+    free(workers);
     idle_rows_release(&rows);
     free(list);
     return error;

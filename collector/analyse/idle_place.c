@@ -188,6 +188,19 @@ static char *module_text(const char *file)
     return text_printf("%.*s", (int)(file + length - name), name);
 }
 
+/* The quota that stopped its threads, from "83 100 1500": exhausted periods, all periods,
+ * thousandths of a processor. NULL: not known. */
+static char *quota_text(const struct process *p)
+{
+    const char *said = process_meta(p, "cpu_throttled");
+    unsigned long long used, periods, quota;
+    return said && sscanf(said, "%llu %llu %llu", &used, &periods, &quota) == 3 && used &&
+                   used <= periods
+               ? text_printf("a quota of %.2f processors, used up in %.0f%% of its periods",
+                             (double)quota / 1e3, 100 * (double)used / (double)periods)
+               : NULL;
+}
+
 /* What a thread did there, without the kind. */
 static char *did_text(const struct walk *w, struct place_lines *lines, const struct idle_row *row)
 {
@@ -196,11 +209,13 @@ static char *did_text(const struct walk *w, struct place_lines *lines, const str
     const char *line;
     if (place_line(lines, row->process, place->stack, &line) < 0)
         return NULL;
-    char *what = place->kind == IDLE_WORD_HOLDER ? holder_text(w, row)
-                 : place->kind == IDLE_WORD_OURS ? strdup(word)
-                 : place->kind != IDLE_WORD_NAME ? NULL
-                 : row->did == DID_IMPORT ? module_text(((const struct kernel_name *)word)->shown)
-                                          : strdup(((const struct kernel_name *)word)->shown);
+    char *what = row->did == DID_THROTTLED ? quota_text(w->rec->processes[row->process]) : NULL;
+    if (!what)
+        what = place->kind == IDLE_WORD_HOLDER ? holder_text(w, row)
+               : place->kind == IDLE_WORD_OURS ? strdup(word)
+               : place->kind != IDLE_WORD_NAME ? NULL
+               : row->did == DID_IMPORT ? module_text(((const struct kernel_name *)word)->shown)
+                                        : strdup(((const struct kernel_name *)word)->shown);
     if (place->kind != IDLE_WORD_NONE && !what)
         return NULL;
     char *text = text_printf("%s%s%s%s", place->kind == IDLE_WORD_HOLDER ? "held by " : "",
