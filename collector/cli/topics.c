@@ -5,11 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "analyse/idle_ranks.h"
 #include "analyse/collectives.h"
 #include "analyse/energy_report.h"
 #include "analyse/failures.h"
 #include "analyse/finding_gpu.h"
+#include "analyse/idle_ranks.h"
 #include "analyse/idle_rows.h"
 #include "analyse/idle_state.h"
 #include "analyse/library_report.h"
