@@ -168,6 +168,7 @@ static inline char *chrome_put(char *out, const char *text, size_t length)
 }
 #define PUT(out, literal)          chrome_put(out, literal, sizeof(literal) - 1)
 #define PUT_FIELD(out, key, value) json_number(PUT(out, ",\"" key "\":"), value)
+#define PUT_SOME(out, key, value)  ((value) ? PUT_FIELD(out, key, value) : (out))
 
 static inline bool chrome_ok(struct trace_writer *w, int error)
 {
@@ -214,14 +215,18 @@ void chrome_reach(struct trace_writer *w, const struct process *p, uint64_t begi
 /* The same for a slice shown at full length: only its part inside the selection counts. */
 void chrome_reach_into(struct trace_writer *w, const struct process *p, const struct shown *at);
 
-/* Begins a slice, up to its arguments; `name` is JSON. Every member begins with a comma;
- * chrome_end_slice, or what it calls, replaces the first one. */
-char *chrome_begin_slice(struct trace_writer *w, char *out, const char *category, const char *name,
-                         size_t name_bytes, const struct shown *at);
+/* Begins a slice, up to its arguments, named `name`, or `text` if that is NULL. Every member begins
+ * with a comma; chrome_end_slice, or what it calls, replaces the first one. The members have room
+ * for CHROME_EVENT_BYTES and `bytes` more. */
+char *chrome_begin_slice(struct trace_writer *w, const char *category,
+                         const struct kernel_name *name, const char *text, const struct shown *at,
+                         size_t bytes);
 
-/* Begins an instant; `where` is the text up to its name, for a thread "t\",\"cat\":\"kind". */
-char *chrome_begin_instant(struct trace_writer *w, char *out, const char *where, const char *name,
-                           size_t name_bytes, const struct row_ids *ids, uint64_t at_ns);
+/* Begins an instant likewise; `where` is the text up to its name, for a thread
+ * "t\",\"cat\":\"kind". */
+char *chrome_begin_instant(struct trace_writer *w, const char *where,
+                           const struct kernel_name *name, const char *text,
+                           const struct row_ids *ids, uint64_t at_ns, size_t bytes);
 
 /* Ends a slice with its stack (0: none) as last argument. The second one leaves the event open. */
 void chrome_end_slice(struct trace_writer *w, char *out, uint32_t stack);

@@ -73,11 +73,11 @@ static bool chrome_gpu_place(struct trace_writer *w, struct gpu_slice *s, enum r
 }
 
 /* Writes {"ph":"X",... up to the first member of args. */
-static inline __attribute__((always_inline)) char *
-chrome_gpu_put_head(struct trace_writer *w, const struct gpu_slice *s, char *out,
-                    const char *category, const char *name, size_t name_bytes)
+static char *chrome_gpu_put_head(struct trace_writer *w, const struct gpu_slice *s,
+                                 const char *category, const struct kernel_name *name,
+                                 const char *text, size_t bytes)
 {
-    out = chrome_begin_slice(w, out, category, name, name_bytes, &s->at);
+    char *out = chrome_begin_slice(w, category, name, text, &s->at, bytes);
     return has_arrow(w, s->of) && is_bound(w, s->of)
                ? chrome_put_binding(w, out, s->of->call.process, s->of->call.id, false)
                : out;
@@ -123,9 +123,8 @@ static char *put_latency(const struct gpu_slice *s, char *out, uint64_t graph, u
         out = put_time(PUT(out, ",\"queue time (us)\":"),
                        waited ? of->event.begin_ns - of->call.end_ns : 0);
     }
-    if (graph)
-        out = PUT_FIELD(out, "graph id", graph);
-    return node ? PUT_FIELD(out, "graph node id", node) : out;
+    out = PUT_SOME(out, "graph id", graph);
+    return PUT_SOME(out, "graph node id", node);
 }
 
 static char *put_traffic(const struct gpu_slice *s, char *out, uint64_t bytes)
@@ -244,7 +243,7 @@ static void put_work(struct trace_writer *w, struct gpu_slice *s, const char *ca
     const struct record *r = s->record;
     const struct event *e = &s->of->event;
     const struct kernel_name *name = NULL, *by = NULL;
-    char title[GPU_TITLE_BYTES], text[6 * GPU_TITLE_BYTES + 2];
+    char title[GPU_TITLE_BYTES];
     s->device = record_arg(r, KERNEL_DEVICE);
     s->stream = record_arg(r, KERNEL_STREAM);
     if (!chrome_gpu_place(w, s, ROW_STREAM, FREE_LANE))
@@ -256,10 +255,8 @@ static void put_work(struct trace_writer *w, struct gpu_slice *s, const char *ca
     uint32_t external = external_id(w, s->of);
     if (w->error)
         return;
-    size_t length = name ? name->json_bytes
-                         : (size_t)(chrome_gpu_put_text(text, record_title(r, title)) - text);
-    char *out = output_room(w->out, CHROME_EVENT_BYTES + length + (by ? by->json_bytes : 0));
-    out = chrome_gpu_put_head(w, s, out, category, name ? name->json : text, length);
+    char *out = chrome_gpu_put_head(w, s, category, name, name ? NULL : record_title(r, title),
+                                    by ? by->json_bytes : 0);
     out = put_own(w, s, put_identity(s, out, external, record_arg(r, KERNEL_CONTEXT)));
     if (by)
         out = chrome_put(PUT(out, ",\"launched by\":"), by->json, by->json_bytes);
@@ -278,7 +275,6 @@ static void put_work(struct trace_writer *w, struct gpu_slice *s, const char *ca
 static void put_sync(struct trace_writer *w, struct gpu_slice *s)
 {
     const struct record *r = s->record;
-    char name[64];
     uint64_t context = record_arg(r, SYNC_CONTEXT), stream = record_arg(r, SYNC_STREAM);
     s->device = survey_context_device(w->scope.survey, s->of->event.process, context);
     if (!chrome_gpu_place(w, s, ROW_SYNC, FREE_LANE))
@@ -290,16 +286,13 @@ static void put_sync(struct trace_writer *w, struct gpu_slice *s)
     s->stream = on_stream && w->scope.sync_streams ? stream : GPU_STREAM_NONE;
     const char *kind = sync_kind_text(record_arg(r, SYNC_KIND));
     bool renamed = record_arg(r, SYNC_KIND) == SYNC_STREAM_WAIT && !w->scope.sync_streams;
-    size_t length = (size_t)(chrome_gpu_put_text(name, renamed ? "Stream Wait" : kind) - name);
     uint32_t external = external_id(w, s->of);
-    char *out = output_room(w->out, CHROME_EVENT_BYTES);
-    out = chrome_gpu_put_head(w, s, out, "cuda_sync", name, length);
+    char *out = chrome_gpu_put_head(w, s, "cuda_sync", NULL, renamed ? "Stream Wait" : kind, 0);
     out = put_identity(s, out, external, context);
     out = chrome_gpu_put_text(PUT(out, ",\"cuda_sync_kind\":"), kind);
     if (on_stream)
         out = PUT_FIELD(out, "synchronized stream", stream ? stream : GPU_STREAM_DEFAULT);
-    if (record_arg(r, SYNC_EVENT))
-        out = PUT_FIELD(out, "event id", record_arg(r, SYNC_EVENT));
+    out = PUT_SOME(out, "event id", record_arg(r, SYNC_EVENT));
     chrome_end_slice(w, out, 0);
     put_flow(w, s);
 }
@@ -309,14 +302,10 @@ static void put_overhead(struct trace_writer *w, struct gpu_slice *s)
 {
     const struct record *r = s->record;
     const struct event *e = &s->of->event;
-    char name[64];
     if (!chrome_gpu_place(w, s, ROW_OVERHEAD, 0))
         return;
-    size_t length =
-        (size_t)(chrome_gpu_put_text(name, overhead_kind_text(record_arg(r, OVERHEAD_KIND))) -
-                 name);
-    char *out = output_room(w->out, CHROME_EVENT_BYTES);
-    out = chrome_gpu_put_head(w, s, out, "overhead", name, length);
+    char *out = chrome_gpu_put_head(w, s, "overhead", NULL,
+                                    overhead_kind_text(record_arg(r, OVERHEAD_KIND)), 0);
     out = chrome_gpu_put_text(PUT(out, ",\"object\":"),
                               object_kind_text(record_arg(r, OVERHEAD_OBJECT)));
     if (s->at.end_ns - s->at.begin_ns != e->end_ns - e->begin_ns)
@@ -324,8 +313,7 @@ static void put_overhead(struct trace_writer *w, struct gpu_slice *s)
     out = PUT_FIELD(out, "process", record_arg(r, OVERHEAD_PROCESS));
     out = PUT_FIELD(out, "thread", record_arg(r, OVERHEAD_THREAD));
     /* Not "correlation": Kineto's readers take an event with it for the launching call. */
-    if (r->correlation)
-        out = PUT_FIELD(out, "correlation of call", r->correlation);
+    out = PUT_SOME(out, "correlation of call", r->correlation);
     chrome_end_slice(w, out, 0);
     put_flow(w, s);
 }
@@ -366,9 +354,8 @@ static void end_throttled(struct trace_writer *w, struct throttled *t, unsigned 
     if (!at.end_ns || !chrome_place(w, w->walk->rec->processes[t->source->process->index],
                                     ROW_THROTTLE, t->source->device, 0, why, 0, &at))
         return;
-    int length = snprintf(name, sizeof name, "\"throttled: %s\"", throttle_words[why]);
-    char *out = output_room(w->out, CHROME_EVENT_BYTES);
-    out = chrome_begin_slice(w, out, "throttle", name, (size_t)length, &at);
+    snprintf(name, sizeof name, "throttled: %s", throttle_words[why]);
+    char *out = chrome_begin_slice(w, "throttle", NULL, name, &at, 0);
     out = json_microseconds(PUT(out, ",\"throttled (us)\":"), ns);
     out = json_microseconds(PUT(out, ",\"of the time (%)\":"),
                             (uint64_t)((double)ns * 1e5 / (double)of_ns));

@@ -50,17 +50,13 @@ static char *put_facts(char *out, const struct record *r)
             out = json_escape(PUT(out, ",\"file\":"), (const char *)r->bytes, r->byte_count);
         if (object)
             out = PUT(json_hex(PUT(out, ",\"object\":\""), object), "\"");
-        if (bytes)
-            out = PUT_FIELD(out, "bytes", bytes);
+        out = PUT_SOME(out, "bytes", bytes);
         if (r->result)
             out = json_signed(PUT(out, ",\"result\":"), (uint32_t)r->result);
-        return error ? PUT_FIELD(out, "errno", error) : out;
+        return PUT_SOME(out, "errno", error);
     case RECORD_GIL:
-        if (record_arg(r, GIL_OTHER))
-            out = PUT_FIELD(out, "held before by tid", record_arg(r, GIL_OTHER));
-        return record_arg(r, GIL_SWITCHES)
-                   ? PUT_FIELD(out, "asked again", record_arg(r, GIL_SWITCHES))
-                   : out;
+        out = PUT_SOME(out, "held before by tid", record_arg(r, GIL_OTHER));
+        return PUT_SOME(out, "asked again", record_arg(r, GIL_SWITCHES));
     default:
         out = PUT_FIELD(out, "generation", r->code);
         out = PUT_FIELD(out, "collected", record_arg(r, GC_COLLECTED));
@@ -74,7 +70,7 @@ static void put_slice(struct trace_writer *w, const struct slice *s)
     const struct thread *t = s->event.thread;
     bool is_hold = r->type == RECORD_GIL && r->code == GIL_HELD;
     const char *category = r->type == RECORD_OS_CALL ? "os" : r->type == RECORD_GIL ? "gil" : "gc";
-    char text[GPU_TITLE_BYTES], name[6 * OS_NAME_BYTES_MAX + 2];
+    char text[GPU_TITLE_BYTES];
     const char *title =
         r->type == RECORD_OS_CALL ? host_os_name(&s->event, text) : record_title(r, text);
     struct shown at;
@@ -85,10 +81,9 @@ static void put_slice(struct trace_writer *w, const struct slice *s)
         snprintf(text, sizeof text, "%s (tid %u)", t->name[0] ? t->name : "thread", t->tid);
         title = text;
     }
-    size_t bytes = (size_t)(json_escape(name, title, strlen(title)) - name);
-    char *out = output_room(w->out, CHROME_EVENT_BYTES + bytes + 6 * r->byte_count + 2 +
-                                        (stack ? CHROME_STACK_BYTES : 0));
-    out = chrome_begin_slice(w, out, category, name, bytes, &at);
+    char *out =
+        chrome_begin_slice(w, category, NULL, title, &at,
+                           json_escape_bytes_max(r->byte_count) + (stack ? CHROME_STACK_BYTES : 0));
     chrome_end_slice(w, put_facts(out, r), stack);
 }
 
@@ -109,8 +104,7 @@ static char *chrome_host_put_arguments(struct trace_writer *w, char *out,
             out = PUT(chrome_put(PUT(out, ",\"state\":\""), &sample->state, 1), "\"");
         if (sample->syscall >= 0)
             out = PUT_FIELD(out, "system call", (uint64_t)sample->syscall);
-        if (sample->holder)
-            out = PUT_FIELD(out, "GIL held by tid", sample->holder);
+        out = PUT_SOME(out, "GIL held by tid", sample->holder);
         if (holder)
             out = chrome_put_stack(w, out, "holder", holder, SAMPLE_STACK_BYTES);
     }
@@ -125,22 +119,20 @@ static void put_sample(struct trace_writer *w, const struct slice *s,
     const struct event *e = &s->event;
     const struct thread *thread = sample->thread ? sample->thread : e->thread;
     const struct range *range = walk_range(s, false);
-    const char *name = sample->in_gpuprof  ? "\"in gpuprof\""
-                       : sample->is_torn   ? "\"torn stack\""
-                       : sample->is_silent ? "\"signal blocked\""
-                                           : "\"no stack\"";
+    const char *name = sample->in_gpuprof  ? "in gpuprof"
+                       : sample->is_torn   ? "torn stack"
+                       : sample->is_silent ? "signal blocked"
+                                           : "no stack";
     uint64_t at_ns = chrome_time(w, sample->at_ns);
     uint32_t stack = chrome_stack(w, e->process, sample->stack, range);
     uint32_t holder = chrome_stack(w, e->process, sample->holder_stack, range);
     if (w->error)
         return;
     if (stack)
-        name = call_tree_frame(w->scope.tree, stack)->json;
-    size_t bytes = strlen(name);
-    char *out = output_room(w->out, CHROME_EVENT_BYTES + bytes + 2 * SAMPLE_STACK_BYTES);
-    out = chrome_begin_instant(
-        w, out, sample->is_cpu ? "t\",\"cat\":\"cpu_sample" : "t\",\"cat\":\"gap_sample", name,
-        bytes, &chrome_row(w, thread->index)->ids, at_ns);
+        name = call_tree_frame(w->scope.tree, stack)->label;
+    char *out = chrome_begin_instant(
+        w, sample->is_cpu ? "t\",\"cat\":\"cpu_sample" : "t\",\"cat\":\"gap_sample", NULL, name,
+        &chrome_row(w, thread->index)->ids, at_ns, 2 * SAMPLE_STACK_BYTES);
     out = chrome_host_put_arguments(w, out, sample, stack, holder);
     if (stack)
         out = json_decimal(PUT(out, ",\"sf\":"), w->frames.numbers[stack - 1]);

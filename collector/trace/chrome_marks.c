@@ -19,11 +19,10 @@ static void chrome_marks_put_step(struct trace_writer *w, struct process *p, uin
     bool is_again = w->scope.steps && w->scope.steps->kind == STEPS_PROFILER;
     if (w->error || !chrome_place(w, p, ROW_STEP, 0, 0, FREE_LANE, 0, &at))
         return;
-    int length = snprintf(name, sizeof name, is_again ? "\"step %llu\"" : "\"" STEP_NAME "%llu\"",
-                          (unsigned long long)number);
-    char *out = output_room(w->out, CHROME_EVENT_BYTES + RANGE_TEXT_BYTES);
-    out = chrome_begin_slice(w, out, is_again ? "step" : "user_annotation", name, (size_t)length,
-                             &at);
+    snprintf(name, sizeof name, is_again ? "step %llu" : STEP_NAME "%llu",
+             (unsigned long long)number);
+    char *out = chrome_begin_slice(w, is_again ? "step" : "user_annotation", NULL, name, &at,
+                                   RANGE_TEXT_BYTES);
     out = json_escape(PUT(out, ",\"made of\":"), made_of, strlen(made_of));
     chrome_end_slice(w, out, 0);
     chrome_reach_into(w, p, &at);
@@ -91,11 +90,10 @@ static void put_instant(struct trace_writer *w, const struct event *e, const cha
                         const struct range *mark)
 {
     uint64_t at_ns = chrome_time(w, e->begin_ns);
-    size_t bytes = strlen(name);
-    char *out = output_room(w->out, CHROME_EVENT_BYTES + bytes + 2 * RANGE_TEXT_BYTES);
-    out = chrome_begin_instant(
-        w, out, mark ? "t\",\"cat\":\"user_annotation" : "p\",\"cat\":\"user_annotation", name,
-        bytes, &chrome_row(w, e->thread->index)->ids, at_ns);
+    char *out = chrome_begin_instant(
+        w, mark ? "t\",\"cat\":\"user_annotation" : "p\",\"cat\":\"user_annotation",
+        mark ? mark->text : NULL, name, &chrome_row(w, e->thread->index)->ids, at_ns,
+        2 * RANGE_TEXT_BYTES);
     if (mark)
         out = chrome_put_attributes(w, out, mark);
     chrome_end_slice(w, out, 0);
@@ -131,11 +129,9 @@ static void take_unread(struct trace_writer *w, const struct event *e)
         device_source_uuid_text(source, device);
     char *text = text_printf("no counters of %s: %.*s", device, (int)e->record->byte_count,
                              e->record->bytes ? (const char *)e->record->bytes : "");
-    char *name = text ? json_string(text, strlen(text)) : NULL;
-    if (chrome_ok(w, name ? 0 : GPUPROF_NO_MEMORY))
-        put_instant(w, e, name, NULL);
+    if (chrome_ok(w, text ? 0 : GPUPROF_NO_MEMORY))
+        put_instant(w, e, text, NULL);
     free(text);
-    free(name);
 }
 
 void chrome_mark(struct trace_writer *w, const struct slice *s)
@@ -145,7 +141,7 @@ void chrome_mark(struct trace_writer *w, const struct slice *s)
     unsigned long long window = record_arg(r, WINDOW_NUMBER);
     char name[128];
     if (s->change == RANGE_MARKED) {
-        put_instant(w, e, s->range->text ? s->range->text->json : "\"mark\"", s->range);
+        put_instant(w, e, "mark", s->range);
         return;
     }
     switch (r->type) {
@@ -153,8 +149,8 @@ void chrome_mark(struct trace_writer *w, const struct slice *s)
     case RECORD_STEP: chrome_marks_take_step(w, e); break;
     case RECORD_DUMP: {
         const char *why = dump_reason_text(record_arg(r, DUMP_REASON));
-        snprintf(name, sizeof name, "\"dump %llu: %s\"",
-                 (unsigned long long)record_arg(r, DUMP_NUMBER), why ? why : "?");
+        snprintf(name, sizeof name, "dump %llu: %s", (unsigned long long)record_arg(r, DUMP_NUMBER),
+                 why ? why : "?");
         put_instant(w, e, name, NULL);
         break;
     }
@@ -163,14 +159,13 @@ void chrome_mark(struct trace_writer *w, const struct slice *s)
             take_unread(w, e);
         break;
     case RECORD_PAUSE:
-        put_instant(w, e,
-                    record_arg(r, PAUSE_PAUSED) ? "\"recording stopped\"" : "\"recording started\"",
+        put_instant(w, e, record_arg(r, PAUSE_PAUSED) ? "recording stopped" : "recording started",
                     NULL);
         break;
     case RECORD_WINDOW:
         if (!s->pause_change || !window)
             break;
-        snprintf(name, sizeof name, "\"window %llu %s\"", window,
+        snprintf(name, sizeof name, "window %llu %s", window,
                  s->pause_change == PAUSE_ENDS ? "begins" : "has ended");
         put_instant(w, e, name, NULL);
         if (s->pause_change == PAUSE_BEGINS)

@@ -40,12 +40,11 @@ static void put_instant(struct trace_writer *w, const struct ledger_block *b, ui
 {
     bool is_tensor = b->kind == LEDGER_TENSOR;
     uint64_t at_ns = chrome_time(w, ns);
-    char *out = output_room(w->out, CHROME_EVENT_BYTES);
     struct row_ids ids = chrome_has_row(w, thread)
                              ? chrome_row(w, thread)->ids
                              : row_ids_of(b->process->shown_pid, b->process->shown_pid);
-    out = chrome_begin_instant(w, out, "t\",\"cat\":\"cpu_instant_event", "\"[memory]\"", 10, &ids,
-                               at_ns);
+    char *out = chrome_begin_instant(w, "t\",\"cat\":\"cpu_instant_event", NULL, "[memory]", &ids,
+                                     at_ns, 0);
     out = PUT(out, ",\"Device Type\":");
     *out++ = b->is_host ? '0' : '1';
     if (b->is_host)

@@ -104,10 +104,7 @@ char *chrome_put_attributes(struct trace_writer *w, char *out, const struct rang
 static char *begin_range(struct trace_writer *w, const char *category,
                          const struct kernel_name *text, uint64_t sequence, const struct shown *at)
 {
-    static const char unnamed[] = "\"range\"";
-    size_t bytes = text ? text->json_bytes : sizeof unnamed - 1;
-    char *out = output_room(w->out, CHROME_EVENT_BYTES + bytes + 2 * RANGE_TEXT_BYTES);
-    out = chrome_begin_slice(w, out, category, text ? text->json : unnamed, bytes, at);
+    char *out = chrome_begin_slice(w, category, text, "range", at, 2 * RANGE_TEXT_BYTES);
     return json_decimal(PUT(out, ",\"External id\":"), sequence);
 }
 
@@ -193,17 +190,13 @@ static void end_op(struct trace_writer *w, char *out, const struct op *op, bool 
 static void put_op(struct trace_writer *w, const struct op *op, const struct shown *at,
                    uint32_t stack, bool ended)
 {
-    const struct kernel_name *name = op->text;
     const struct kernel_name *inputs =
         op->inputs ? walk_op_inputs(w->walk, op->process, op->inputs) : NULL;
     char unnamed[48];
-    snprintf(unnamed, sizeof unnamed, "\"operator %llu\"", (unsigned long long)op->name);
-    char *out = output_room(w->out, CHROME_EVENT_BYTES + (name ? name->json_bytes : 0) +
-                                        (inputs ? 3 * OP_TEXT_BYTES(inputs->raw_bytes) : 0) +
-                                        (stack ? CHROME_STACK_BYTES : 0));
-    out = chrome_begin_slice(w, out, op_is_label(op) ? "user_annotation" : "cpu_op",
-                             name ? name->json : unnamed, name ? name->json_bytes : strlen(unnamed),
-                             at);
+    snprintf(unnamed, sizeof unnamed, "operator %llu", (unsigned long long)op->name);
+    char *out = chrome_begin_slice(
+        w, op_is_label(op) ? "user_annotation" : "cpu_op", op->text, unnamed, at,
+        (inputs ? 3 * OP_TEXT_BYTES(inputs->raw_bytes) : 0) + (stack ? CHROME_STACK_BYTES : 0));
     out = json_decimal(PUT(out, ",\"External id\":"), op->number);
     out = json_decimal(PUT(out, ",\"Ev Idx\":"), op->number - 1);
     if (op->sequence)
@@ -227,17 +220,13 @@ static void put_module(struct trace_writer *w, const struct op *op, const struct
                        bool ended)
 {
     const struct kernel_name *name = op->text;
-    const char *path = name ? strchr(name->json, ' ') : NULL;
-    uint32_t class_bytes = path ? (uint32_t)(path - name->json) - 1 : 0; /* after its opening
-                                                                          * quote */
+    const char *path = name ? strchr(name->shown, ' ') : NULL;
     const struct op *parent = ops_module(&w->walk->ops, op);
-    char text[sizeof "\"nn.Module: _\"" + 6 * RECORD_BYTES_MAX + 32], *end = text;
-    end = PUT(end, "\"nn.Module: ");
-    if (path)
-        end = chrome_put(end, name->json + 1, class_bytes);
-    end = PUT(json_number(PUT(end, "_"), op->name), "\"");
-    char *out = output_room(w->out, CHROME_EVENT_BYTES + 2 * (name ? name->json_bytes : 0));
-    out = chrome_begin_slice(w, out, "python_function", text, (size_t)(end - text), at);
+    char text[RECORD_BYTES_MAX + 64];
+    snprintf(text, sizeof text, "nn.Module: %.*s_%llu", path ? (int)(path - name->shown) : 0,
+             path ? name->shown : "", (unsigned long long)op->name);
+    char *out = chrome_begin_slice(w, "python_function", NULL, text, at,
+                                   name ? json_escape_bytes_max(strlen(name->shown)) : 0);
     out = json_decimal(PUT(out, ",\"External id\":"), op->number);
     out = json_decimal(PUT(out, ",\"Ev Idx\":"), op->number - 1);
     out = json_decimal(PUT(out, ",\"Python id\":"), op->number);
@@ -245,7 +234,7 @@ static void put_module(struct trace_writer *w, const struct op *op, const struct
                  : PUT(out, ",\"Python parent id\":null");
     out = PUT_FIELD(out, "Python module id", op->name);
     if (path)
-        out = chrome_put(PUT(out, ",\"module\":\""), path + 1, name->json_bytes - class_bytes - 2);
+        out = json_escape(PUT(out, ",\"module\":"), path + 1, strlen(path + 1));
     end_op(w, out, op, ended, 0);
 }
 
@@ -289,20 +278,15 @@ static void put_library(struct trace_writer *w, const struct library_call *call,
                         const struct shown *at, enum library_change change)
 {
     const struct function *f = call->function;
-    char name[6 * FUNCTION_BYTES_MAX + 2];
     int error = 0;
     const struct kernel_name *text =
         w->walk->is_surveyed ? library_kind_text(&w->walk->kinds, call->kind, &error) : NULL;
     uint32_t stack = chrome_stack(w, call->process, call->stack, NULL);
     if (!chrome_ok(w, error))
         return;
-    size_t bytes = (size_t)(json_escape(name, f->name, strlen(f->name)) - name);
-    char *out =
-        output_room(w->out, CHROME_EVENT_BYTES + 6 * FUNCTION_BYTES_MAX + ARGS_BYTES +
-                                (text ? text->json_bytes : 0) + (stack ? CHROME_STACK_BYTES : 0));
-    out = chrome_begin_slice(
-        w, out, f->domain < API_DOMAIN_COUNT ? api_libraries[f->domain].category : "library", name,
-        bytes, at);
+    char *out = chrome_begin_slice(
+        w, f->domain < API_DOMAIN_COUNT ? api_libraries[f->domain].category : "library", NULL,
+        f->name, at, ARGS_BYTES + (text ? text->json_bytes : 0) + (stack ? CHROME_STACK_BYTES : 0));
     if (text)
         out = chrome_put(PUT(out, ",\"call\":"), text->json, text->json_bytes);
     for (unsigned i = 0; i < call->arg_count && i < f->arg_count; i++) {

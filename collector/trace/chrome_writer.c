@@ -13,10 +13,11 @@
 
 #define CALL_KERNELS_MAX 4 /* kernels named in one call; more are shown as handles */
 #define CALL_BYTES                                                                                 \
-    (768 + 6 * 2 * FUNCTION_BYTES_MAX + RECORD_ARGS_MAX * 160 +                                    \
+    (6 * FUNCTION_BYTES_MAX + RECORD_ARGS_MAX * 160 +                                              \
      CALL_KERNELS_MAX * (6 * KERNEL_NAME_BYTES_MAX + 2))
 
-_Static_assert(CALL_BYTES + CHROME_STACK_BYTES < OUTPUT_BUFFER_BYTES,
+_Static_assert(CHROME_EVENT_BYTES + 6 * FUNCTION_BYTES_MAX + CALL_BYTES + CHROME_STACK_BYTES <
+                   OUTPUT_BUFFER_BYTES,
                "a call fits into the buffer");
 
 /* ---- what all slices share ------------------------------------------------------------------- */
@@ -43,23 +44,37 @@ void chrome_reach_into(struct trace_writer *w, const struct process *p, const st
         chrome_reach(w, p, begin_ns, end_ns);
 }
 
-char *chrome_begin_slice(struct trace_writer *w, char *out, const char *category, const char *name,
-                         size_t name_bytes, const struct shown *at)
+/* Writes what an event begins with, up to its time. */
+static inline char *begin_event(struct trace_writer *w, const char *head, const char *where,
+                                const struct kernel_name *name, const char *text,
+                                const struct row_ids *ids, size_t bytes)
 {
-    out = chrome_put(PUT(out, ",\n{\"ph\":\"X\",\"cat\":\""), category, strlen(category));
-    out = chrome_put(PUT(out, "\",\"name\":"), name, name_bytes);
-    out = chrome_put_ids(PUT(out, ",\"pid\":"), &at->row->ids);
+    size_t length = name ? 0 : strlen(text);
+    bytes += CHROME_EVENT_BYTES + (name ? name->json_bytes : json_escape_bytes_max(length));
+    char *out = output_room(w->out, bytes);
+    out = chrome_put(out, head, strlen(head));
+    out = PUT(chrome_put(out, where, strlen(where)), "\",\"name\":");
+    out = name ? chrome_put(out, name->json, name->json_bytes) : json_escape(out, text, length);
+    return chrome_put_ids(PUT(out, ",\"pid\":"), ids);
+}
+
+char *chrome_begin_slice(struct trace_writer *w, const char *category,
+                         const struct kernel_name *name, const char *text, const struct shown *at,
+                         size_t bytes)
+{
+    char *out =
+        begin_event(w, ",\n{\"ph\":\"X\",\"cat\":\"", category, name, text, &at->row->ids, bytes);
     out = json_microseconds(out, at->begin_ns);
     out = json_microseconds(PUT(out, ",\"dur\":"), at->end_ns - at->begin_ns);
     return w->arguments = PUT(out, ",\"args\":");
 }
 
-char *chrome_begin_instant(struct trace_writer *w, char *out, const char *where, const char *name,
-                           size_t name_bytes, const struct row_ids *ids, uint64_t at_ns)
+char *chrome_begin_instant(struct trace_writer *w, const char *where,
+                           const struct kernel_name *name, const char *text,
+                           const struct row_ids *ids, uint64_t at_ns, size_t bytes)
 {
-    out = chrome_put(PUT(out, ",\n{\"ph\":\"i\",\"s\":\""), where, strlen(where));
-    out = chrome_put(PUT(out, "\",\"name\":"), name, name_bytes);
-    out = json_microseconds(chrome_put_ids(PUT(out, ",\"pid\":"), ids), at_ns);
+    char *out = begin_event(w, ",\n{\"ph\":\"i\",\"s\":\"", where, name, text, ids, bytes);
+    out = json_microseconds(out, at_ns);
     return w->arguments = PUT(out, ",\"args\":");
 }
 
@@ -230,25 +245,21 @@ static void chrome_writer_take_call(struct trace_writer *w, const struct slice *
     struct shown at = {.row = chrome_row(w, e->thread->index),
                        .begin_ns = chrome_time(w, e->begin_ns),
                        .end_ns = chrome_time(w, e->end_ns)};
-    char name[6 * FUNCTION_BYTES_MAX + 2];
     uint32_t stack = w->scope.tree && r->stack_id
                          ? chrome_stack(w, e->process, r->stack_id, walk_range(s, false))
                          : 0;
     if (w->error)
         return;
     trace_row_fit(at.row, &at.begin_ns, &at.end_ns);
-    size_t bytes = (size_t)(json_escape(name, f->name, strlen(f->name)) - name);
-    char *out = output_room(w->out, CALL_BYTES + (stack ? CHROME_STACK_BYTES : 0));
-    out = chrome_begin_slice(w, out,
-                             api_libraries[f->domain < API_DOMAIN_COUNT ? f->domain : 0].category,
-                             name, bytes, &at);
+    char *out =
+        chrome_begin_slice(w, api_libraries[f->domain < API_DOMAIN_COUNT ? f->domain : 0].category,
+                           NULL, f->name, &at, CALL_BYTES + (stack ? CHROME_STACK_BYTES : 0));
     if (r->correlation && chrome_binds(w, f))
         out = chrome_put_binding(w, out, e->process->index, r->correlation, true);
     out = put_flags(put_args(out, s), e);
     if (w->scope.survey && r->correlation)
         out = put_external_id(out, s);
-    if (f->callback)
-        out = PUT_FIELD(out, "cbid", f->callback);
+    out = PUT_SOME(out, "cbid", f->callback);
     if (strcmp(f->symbol, f->name) != 0)
         out = json_escape(PUT(out, ",\"symbol\":"), f->symbol, strlen(f->symbol));
     chrome_end_slice(w, out, stack);
