@@ -31,19 +31,6 @@ static const struct {
 
 /* ---- a row ----------------------------------------------------------------------------------- */
 
-char *event_room(struct event_text *t, size_t bytes)
-{
-    if (t->room - t->used < bytes) {
-        size_t room = 2 * (t->used + bytes) + 4096;
-        char *grown = realloc(t->at, room);
-        if (!grown)
-            return NULL;
-        t->at = grown;
-        t->room = room;
-    }
-    return t->at + t->used;
-}
-
 void event_begin(struct export_writer *w, const char *kind, const struct process *p,
                  uint64_t begin_ns, uint64_t end_ns)
 {
@@ -77,17 +64,17 @@ void event_name(struct export_writer *w, const char *name)
 
 int event_end(struct export_writer *w)
 {
-    char *end = w->args.used ? event_room(&w->args, 1) : NULL;
-    event_fail(w, w->args.used && !end ? GPUPROF_NO_MEMORY : 0);
-    if (end) {
-        *end = '}';
-        w->cells[EVENT_ARGS] = (struct event_cell){
-            .form = CELL_OBJECT, .bytes = (uint32_t)(w->args.used + 1), .text = w->args.at};
+    if (w->args.used) {
+        packet_append(&w->args, "}", 1);
+        w->cells[EVENT_ARGS] = (struct event_cell){.form = CELL_OBJECT,
+                                                   .bytes = (uint32_t)w->args.used,
+                                                   .text = (const char *)w->args.bytes};
     }
     if (w->state[0])
         event_word(w, EVENT_STATE, w->state);
-    if (!w->error)
+    if (!w->error && !w->args.failed)
         w->print(w);
+    event_fail(w, w->args.failed || w->line.failed ? GPUPROF_NO_MEMORY : 0);
     return w->error;
 }
 
@@ -99,15 +86,13 @@ static char *row_room(struct export_writer *w)
     size_t bytes = 2 + CELL_BYTES * EVENT_COLUMNS;
     for (unsigned i = 0; i < EVENT_COLUMNS; i++)
         bytes += 2ull * w->cells[i].bytes;
-    char *out = event_room(&w->line, bytes);
-    event_fail(w, out ? 0 : GPUPROF_NO_MEMORY);
-    return out;
+    return packet_room(&w->line, bytes);
 }
 
 static void end_row(struct export_writer *w, char *out, const char *end)
 {
     out = (char *)memcpy(out, end, strlen(end)) + strlen(end);
-    output_write(w->out, w->line.at, (size_t)(out - w->line.at));
+    output_write(w->out, (const char *)w->line.bytes, (size_t)(out - (char *)w->line.bytes));
 }
 
 static char *event_lines_put_number(char *out, const struct event_cell *c)
@@ -243,8 +228,8 @@ static int event_ends(struct export_writer *w)
 
 static void lines_free(struct export_writer *w)
 {
-    free(w->args.at);
-    free(w->line.at);
+    packet_release(&w->args);
+    packet_release(&w->line);
     free(w);
 }
 

@@ -45,8 +45,7 @@ static void add_state(struct export_writer *w, bool is_so, const char *word)
 static char *begin_arg(struct export_writer *w, const char *label, size_t bytes)
 {
     size_t length = strlen(label);
-    char *out = event_room(&w->args, length + 4 + bytes);
-    event_fail(w, out ? 0 : GPUPROF_NO_MEMORY);
+    char *out = packet_room(&w->args, length + 4 + bytes);
     if (!out)
         return NULL;
     *out++ = w->args.used ? ',' : '{';
@@ -58,7 +57,7 @@ static char *begin_arg(struct export_writer *w, const char *label, size_t bytes)
 
 static void end_arg(struct export_writer *w, const char *end)
 {
-    w->args.used = (size_t)(end - w->args.at);
+    w->args.used = (size_t)(end - (char *)w->args.bytes);
 }
 
 void event_arg_number(struct export_writer *w, const char *label, unsigned kind, uint64_t value)

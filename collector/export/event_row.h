@@ -10,6 +10,7 @@
 #include "api/api.h"
 #include "export/export_writer.h"
 #include "record/gpu_record.h"
+#include "trace/packet.h"
 
 enum event_column {
 #define EVENT_COLUMN(NAME, ...) EVENT_##NAME,
@@ -34,13 +35,6 @@ struct event_cell {
     const char *text; /* a view */
 };
 
-/* A growing text buffer. */
-struct event_text {
-    char *at; /* owned */
-    size_t used;
-    size_t room;
-};
-
 struct export_writer {
     struct output *out;
     struct walk *walk;
@@ -48,8 +42,8 @@ struct export_writer {
     void (*print)(struct export_writer *w);
     uint32_t column_args[UINT8_MAX + 1]; /* by record type: bits of arguments that have a column */
     struct event_cell cells[EVENT_COLUMNS];
-    struct event_text args; /* arguments: a JSON object without its closing brace */
-    struct event_text line; /* the row as printed */
+    struct packet args; /* arguments: a JSON object without its closing brace */
+    struct packet line; /* the row as printed */
     char name[6 * FUNCTION_BYTES_MAX + 2];
     char host[6 * STREAM_HOST_BYTES_MAX + 2];
     const struct process *host_of; /* the process whose host name is in `host` */
@@ -83,9 +77,6 @@ static inline void event_string(struct export_writer *w, enum event_column colum
 }
 
 /* ---- event_lines.c ---- */
-
-/* Returns room for `bytes` more; NULL: no memory. */
-char *event_room(struct event_text *t, size_t bytes);
 
 /* Begins a row of that kind, with its process and time. */
 void event_begin(struct export_writer *w, const char *kind, const struct process *p,

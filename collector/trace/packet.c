@@ -17,7 +17,7 @@ void packet_release(struct packet *p)
     *p = (struct packet){0};
 }
 
-static bool need(struct packet *p, size_t bytes)
+void *packet_room(struct packet *p, size_t bytes)
 {
     size_t capacity = p->capacity ? p->capacity : FIRST_BYTES;
     while (capacity < p->used + bytes)
@@ -25,15 +25,15 @@ static bool need(struct packet *p, size_t bytes)
     uint8_t *grown = capacity == p->capacity || p->failed ? p->bytes : realloc(p->bytes, capacity);
     p->failed |= !grown;
     if (p->failed)
-        return false;
+        return NULL;
     p->bytes = grown;
     p->capacity = capacity;
-    return true;
+    return grown + p->used;
 }
 
 void packet_append(struct packet *p, const void *data, size_t length)
 {
-    if (!length || !need(p, length))
+    if (!length || !packet_room(p, length))
         return;
     memcpy(p->bytes + p->used, data, length);
     p->used += length;
@@ -51,7 +51,7 @@ static size_t put_varint(uint8_t *out, uint64_t value)
 /* Writes a tag and makes room for `bytes` after it. */
 static bool put_tag(struct packet *p, unsigned field, enum wire wire, size_t bytes)
 {
-    if (!need(p, 2 * VARINT_BYTES_MAX + bytes))
+    if (!packet_room(p, 2 * VARINT_BYTES_MAX + bytes))
         return false;
     p->used += put_varint(p->bytes + p->used, (uint64_t)field << 3 | wire);
     return true;
@@ -107,7 +107,7 @@ void packet_close(struct packet *p, size_t opened)
 {
     uint8_t text[VARINT_BYTES_MAX];
     size_t length = p->used - opened;
-    if (p->failed || !need(p, VARINT_BYTES_MAX))
+    if (p->failed || !packet_room(p, VARINT_BYTES_MAX))
         return;
     size_t bytes = put_varint(text, length);
     if (bytes > 1)
