@@ -3,9 +3,9 @@
  * State that the files of the Chrome trace writer share: chrome_writer.c (calls and stacks),
  * chrome_rows.c (names and rows), chrome_head.c (the text around the events), chrome_gpu.c (device
  * activities and throttling), chrome_nested.c (ranges, PyTorch operators, library calls),
- * chrome_marks.c (steps and marks), chrome_memory.c (allocations), chrome_counters.c (counter
- * tracks), chrome_host.c (samples, waits, the Python interpreter). The first error stays in the
- * writer; the output after it does not matter.
+ * chrome_host.c (steps, marks, samples, waits, the Python interpreter), chrome_memory.c
+ * (allocations), chrome_counters.c (counter tracks). The first error stays in the writer; the
+ * output after it does not matter.
  */
 #ifndef GPUPROF_COLLECTOR_CHROME_H
 #define GPUPROF_COLLECTOR_CHROME_H
@@ -362,15 +362,11 @@ uint32_t chrome_op_of(struct trace_writer *w, const struct slice *s);
 /* Writes the projection of a range on a stream. */
 projection_fn chrome_projected;
 
-/* ---- chrome_marks.c ---- */
-
-/* Writes any other record, and at the end the open steps. */
-void chrome_mark(struct trace_writer *w, const struct slice *s);
-void chrome_steps_end(struct trace_writer *w);
-
 /* ---- chrome_host.c ---- */
 
-/* Writes a SAMPLE, OS_CALL, GIL or GC record. */
+/* Write a SAMPLE, OS_CALL, GIL or GC record; any other record; and at the end the open steps. */
 void chrome_host(struct trace_writer *w, const struct slice *s);
+void chrome_mark(struct trace_writer *w, const struct slice *s);
+void chrome_steps_end(struct trace_writer *w);
 
 #endif

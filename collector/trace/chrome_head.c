@@ -220,12 +220,9 @@ static void put_note(struct trace_writer *w, const struct process *p, const char
 {
     char ts[JSON_DECIMAL_MAX + 5];
     *json_microseconds(ts, at_ns) = '\0';
-    cJSON *object = cJSON_CreateObject();
-    cJSON_AddStringToObject(object, "ph", "i");
+    cJSON *object = event("i", name, p->shown_pid, p->shown_pid);
     cJSON_AddStringToObject(object, "s", scope);
     cJSON_AddStringToObject(object, "cat", "gpuprof");
-    add_text(object, "name", name);
-    ADD_NUMBERS(object, {"pid", p->shown_pid}, {"tid", p->shown_pid});
     cJSON_AddRawToObject(object, "ts", ts);
     cJSON_AddItemToObject(object, "args", args);
     put_object(w, object, ",\n");
@@ -332,7 +329,7 @@ static cJSON *process_object(const struct process *p, const struct losses *losse
     return object;
 }
 
-/* Adds what --max-size left out: count and duration per kind, and the limits of thinning.h. */
+/* Adds what --max-size left out: count and duration per kind, and the limits. */
 static void add_left_out(const struct trace_writer *w, cJSON *other)
 {
     static const char *const names[LEFT_OUT_KINDS] = {"gpu_work", "calls", "ranges", "host"};

@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Host activities (run --sample, --gaps, --os). Waits in the C library, waits for Python's
- * interpreter lock and garbage collections are slices of their threads; samples are instants with a
- * stack. The lock's holder has a row of the process, since holds exclude each other but cross
- * ranges and operators. A slice that would cross another goes to a row beside its thread.
+ * What the host did and said. Steps, marks, pauses, windows, dumps and names of threads. Host
+ * activities (run --sample, --gaps, --os): waits in the C library, waits for Python's interpreter
+ * lock and garbage collections are slices of their threads; samples are instants with a stack. The
+ * lock's holder has a row of the process, since holds exclude each other but cross ranges and
+ * operators. A slice that would cross another goes to a row beside its thread.
  */
+#include <stdlib.h>
+
+#include "base/new_text.h"
+#include "flight.h"
+#include "resolve/device_sources.h"
 #include "resolve/host_facts.h"
 #include "trace/chrome.h"
 
@@ -16,11 +22,177 @@ _Static_assert(THREAD_NAME_BYTES_MAX + 24 < GPU_TITLE_BYTES, "a thread is a titl
 _Static_assert(CHROME_EVENT_BYTES + 2 * TEXT_BYTES_MAX + CHROME_STACK_BYTES < OUTPUT_BUFFER_BYTES,
                "an event fits into the buffer");
 
-/* ---- slices ---------------------------------------------------------------------------------- */
+/* ---- steps ----------------------------------------------------------------------------------- */
+
+/* Avoids a profiler's own step names: the trace has those steps already, and readers would count
+ * them twice. */
+static void put_step(struct trace_writer *w, struct process *p, uint64_t number, uint64_t begin_ns,
+                     uint64_t end_ns, const char *made_of)
+{
+    struct shown at = {.begin_ns = begin_ns, .end_ns = end_ns};
+    char name[64];
+    bool is_again = w->scope.steps && w->scope.steps->kind == STEPS_PROFILER;
+    if (w->error || !chrome_place(w, p, ROW_STEP, 0, 0, FREE_LANE, 0, &at))
+        return;
+    snprintf(name, sizeof name, is_again ? "step %llu" : STEP_NAME "%llu",
+             (unsigned long long)number);
+    char *out = chrome_begin_slice(w, is_again ? "step" : "user_annotation", NULL, name, &at,
+                                   RANGE_TEXT_BYTES);
+    out = json_escape(PUT(out, ",\"made of\":"), made_of, strlen(made_of));
+    chrome_end_slice(w, out, 0);
+    chrome_reach_into(w, p, &at);
+    chrome_span(w, p)->steps++;
+}
+
+/* A gpuprof_step() step lasts until the next one, or until recording of steps ends. */
+static void take_step(struct trace_writer *w, const struct event *e)
+{
+    struct process_span *span = chrome_span(w, e->process);
+    uint64_t now_ns = chrome_time(w, e->begin_ns);
+    if (w->scope.steps)
+        return;
+    /* The end is 1 ns earlier: some viewers join steps that touch. */
+    if (span->stepping && now_ns > span->step_begin_ns)
+        put_step(w, e->process, span->step, span->step_begin_ns, now_ns - 1, "gpuprof_step");
+    span->stepping = e->record->type == RECORD_STEP;
+    span->step = record_arg(e->record, STEP_NUMBER);
+    span->step_begin_ns = now_ns;
+}
+
+/* Writes steps from other sources, all of which are known in advance. */
+static void put_known_steps(struct trace_writer *w, struct process *p)
+{
+    const struct steps *steps = w->scope.steps;
+    uint32_t end = steps->firsts[p->index + 1];
+    for (uint32_t i = steps->firsts[p->index]; i < end; i++) {
+        const struct step *step = &steps->list[i];
+        bool touches = i + 1 < end && step[1].begin_ns == step->end_ns; /* as in take_step */
+        if (step->end_ns > step->begin_ns &&
+            selection_reaches(w->scope.selection, p, step->begin_ns, step->end_ns))
+            put_step(w, p, step->number, chrome_time(w, step->begin_ns),
+                     chrome_time(w, step->end_ns) - touches,
+                     step->made_of                 ? step->made_of->shown
+                     : steps->kind == STEPS_CALLED ? "gpuprof_step"
+                                                   : "launches of a graph");
+    }
+}
+
+void chrome_steps_end(struct trace_writer *w)
+{
+    for (uint32_t i = 0; i < w->shown.count; i++) {
+        struct process_span *span = &w->shown.spans[i];
+        struct process *p = w->shown.list[i];
+        if (w->scope.steps)
+            put_known_steps(w, p);
+        if (span->stepping)
+            put_step(w, p, span->step, span->step_begin_ns,
+                     span->end_ns > span->step_begin_ns ? span->end_ns : span->step_begin_ns,
+                     "gpuprof_step");
+        /* Kineto's readers need a step: without any, the whole trace is one. */
+        else if (w->scope.survey && p->has_gpu && !span->steps && span->begin_ns != UINT64_MAX)
+            put_step(w, p, 0, span->begin_ns, span->end_ns,
+                     w->scope.selection ? "the whole piece" : "the whole recording");
+    }
+}
+
+/* ---- instants -------------------------------------------------------------------------------- */
+
+/* Writes an instant of the thread for a mark (not NULL), else of the process. */
+static void put_instant(struct trace_writer *w, const struct event *e, const char *name,
+                        const struct range *mark)
+{
+    uint64_t at_ns = chrome_time(w, e->begin_ns);
+    char *out = chrome_begin_instant(
+        w, mark ? "t\",\"cat\":\"user_annotation" : "p\",\"cat\":\"user_annotation",
+        mark ? mark->text : NULL, name, &chrome_row(w, e->thread->index)->ids, at_ns,
+        2 * RANGE_TEXT_BYTES);
+    if (mark)
+        out = chrome_put_attributes(w, out, mark);
+    chrome_end_slice(w, out, 0);
+    chrome_reach(w, e->process, at_ns, at_ns);
+}
+
+static void take_label(struct trace_writer *w, const struct event *e)
+{
+    const struct record *r = e->record;
+    const struct process *p = e->process;
+    uint64_t tid = record_arg(r, LABEL_HANDLE);
+    const struct kernel_name *text =
+        record_arg(r, LABEL_KIND) == LABEL_OF_THREAD
+            ? ranges_label(&w->walk->ranges, p, LABEL_OF_THREAD, record_arg(r, LABEL_DOMAIN), tid)
+            : NULL;
+    for (uint32_t i = 0; text && i < p->threads.count; i++) {
+        const struct thread *t = p->threads.threads[i];
+        if (t->number && t->tid && t->tid == tid) {
+            chrome_put_metadata(w, "thread_name", p->shown_pid, t->shown_tid, text->shown, 0);
+            return;
+        }
+    }
+}
+
+/* Writes what run --device could not read, or stopped reading. */
+static void take_unread(struct trace_writer *w, const struct event *e)
+{
+    const struct device_source *source = device_sources_find(&w->walk->sources, e);
+    char device[DEVICE_UUID_BYTES] = "the devices";
+    if (source && source->device != UINT64_MAX)
+        snprintf(device, sizeof device, "GPU %llu", (unsigned long long)source->device);
+    else if (source)
+        device_source_uuid_text(source, device);
+    char *text = text_printf("no counters of %s: %.*s", device, (int)e->record->byte_count,
+                             e->record->bytes ? (const char *)e->record->bytes : "");
+    if (chrome_ok(w, text ? 0 : GPUPROF_NO_MEMORY))
+        put_instant(w, e, text, NULL);
+    free(text);
+}
+
+void chrome_mark(struct trace_writer *w, const struct slice *s)
+{
+    const struct event *e = &s->event;
+    const struct record *r = e->record;
+    unsigned long long window = record_arg(r, WINDOW_NUMBER);
+    char name[128];
+    if (s->change == RANGE_MARKED) {
+        put_instant(w, e, "mark", s->range);
+        return;
+    }
+    switch (r->type) {
+    case RECORD_LABEL: take_label(w, e); break;
+    case RECORD_STEP: take_step(w, e); break;
+    case RECORD_DUMP: {
+        const char *why = dump_reason_text(record_arg(r, DUMP_REASON));
+        snprintf(name, sizeof name, "dump %llu: %s", (unsigned long long)record_arg(r, DUMP_NUMBER),
+                 why ? why : "?");
+        put_instant(w, e, name, NULL);
+        break;
+    }
+    case RECORD_DEVICE_ABSENT:
+        if (device_missing_of_all(r))
+            take_unread(w, e);
+        break;
+    case RECORD_PAUSE:
+        put_instant(w, e, record_arg(r, PAUSE_PAUSED) ? "recording stopped" : "recording started",
+                    NULL);
+        break;
+    case RECORD_WINDOW:
+        if (!s->pause_change || !window)
+            break;
+        snprintf(name, sizeof name, "window %llu %s", window,
+                 s->pause_change == PAUSE_ENDS ? "begins" : "has ended");
+        put_instant(w, e, name, NULL);
+        if (s->pause_change == PAUSE_BEGINS)
+            take_step(w, e);
+        break;
+    default: break;
+    }
+}
+
+/* ---- activities
+ * ---------------------------------------------------------------------------------- */
 
 /* Finds the row and the times shown there. Returns false without memory. */
-static bool chrome_host_place(struct trace_writer *w, const struct slice *s, bool is_hold,
-                              struct shown *at)
+static bool place_beside(struct trace_writer *w, const struct slice *s, bool is_hold,
+                         struct shown *at)
 {
     const struct event *e = &s->event;
     const struct thread *t = e->thread;
@@ -64,7 +236,7 @@ static char *put_facts(char *out, const struct record *r)
     }
 }
 
-static void put_slice(struct trace_writer *w, const struct slice *s)
+static void put_activity(struct trace_writer *w, const struct slice *s)
 {
     const struct record *r = s->event.record;
     const struct thread *t = s->event.thread;
@@ -75,7 +247,7 @@ static void put_slice(struct trace_writer *w, const struct slice *s)
         r->type == RECORD_OS_CALL ? host_os_name(&s->event, text) : record_title(r, text);
     struct shown at;
     uint32_t stack = chrome_stack(w, s->event.process, r->stack_id, walk_range(s, false));
-    if (w->error || !chrome_host_place(w, s, is_hold, &at))
+    if (w->error || !place_beside(w, s, is_hold, &at))
         return;
     if (is_hold) {
         snprintf(text, sizeof text, "%s (tid %u)", t->name[0] ? t->name : "thread", t->tid);
@@ -89,9 +261,8 @@ static void put_slice(struct trace_writer *w, const struct slice *s)
 
 /* ---- samples --------------------------------------------------------------------------------- */
 
-static char *chrome_host_put_arguments(struct trace_writer *w, char *out,
-                                       const struct host_sample *sample, uint32_t stack,
-                                       uint32_t holder)
+static char *put_sample_arguments(struct trace_writer *w, char *out,
+                                  const struct host_sample *sample, uint32_t stack, uint32_t holder)
 {
     out = json_microseconds(PUT(out, ",\"time (us)\":"), sample->ns);
     if (sample->count > 1)
@@ -133,7 +304,7 @@ static void put_sample(struct trace_writer *w, const struct slice *s,
     char *out = chrome_begin_instant(
         w, sample->is_cpu ? "t\",\"cat\":\"cpu_sample" : "t\",\"cat\":\"gap_sample", NULL, name,
         &chrome_row(w, thread->index)->ids, at_ns, 2 * SAMPLE_STACK_BYTES);
-    out = chrome_host_put_arguments(w, out, sample, stack, holder);
+    out = put_sample_arguments(w, out, sample, stack, holder);
     if (stack)
         out = json_decimal(PUT(out, ",\"sf\":"), w->frames.numbers[stack - 1]);
     *out++ = '}';
@@ -145,7 +316,7 @@ void chrome_host(struct trace_writer *w, const struct slice *s)
 {
     struct host_sample sample;
     if (!host_sample(s, &sample))
-        put_slice(w, s);
+        put_activity(w, s);
     else if (!w->scope.has_own_samples || !sample.is_cpu)
         put_sample(w, s, &sample);
 }

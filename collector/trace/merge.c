@@ -18,17 +18,15 @@ static bool is_archive_name(const char *path)
 }
 
 /* Returns true if the process gets its rank's file: of a job's processes with that rank, the first
- * with GPU work, or else the first. Processes are in rank order. */
-static bool has_rank(const struct recording *rec, uint32_t index)
+ * with GPU work, or else the first. */
+static bool has_rank(const struct recording *rec, const struct process *p)
 {
-    const struct process *p = rec->processes[index], *other;
-    for (uint32_t i = index; i > 0 && (other = rec->processes[i - 1])->rank == p->rank; i--)
-        if (other->job == p->job && (other->has_gpu || !p->has_gpu))
+    for (uint32_t i = 0; i < rec->count; i++) {
+        const struct process *other = rec->processes[i];
+        if (other->rank == p->rank && other->job == p->job && other->has_gpu >= p->has_gpu &&
+            (other->has_gpu > p->has_gpu || other->index < p->index))
             return false;
-    for (uint32_t i = index + 1; i < rec->count && (other = rec->processes[i])->rank == p->rank;
-         i++)
-        if (other->job == p->job && other->has_gpu && !p->has_gpu)
-            return false;
+    }
     return true;
 }
 
@@ -58,7 +56,7 @@ static struct rank_file *rank_files_make(const struct merge *m, uint64_t cycle)
         f->process = p;
         f->rank = p->rank == RANK_NONE ? 0 : p->rank;
         if (ranked)
-            f->other = p->rank == RANK_NONE || !has_rank(rec, i);
+            f->other = p->rank == RANK_NONE || !has_rank(rec, p);
         else if (!(f->other = with_gpu && !p->has_gpu))
             f->rank = next++; /* no process has a rank: numbered by start time */
         if (has_jobs && p->job != JOB_NONE)
