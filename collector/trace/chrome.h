@@ -100,7 +100,6 @@ struct chrome_totals {
     uint64_t left_out_ns[LEFT_OUT_KINDS]; /* and their total duration */
 };
 
-/* Counter tracks (chrome_counters.c). */
 struct chrome_counters {
     struct counters series;
     struct counted **list; /* owned, with their elements */
@@ -232,7 +231,6 @@ char *chrome_begin_instant(struct trace_writer *w, const char *where,
 void chrome_end_slice(struct trace_writer *w, char *out, uint32_t stack);
 char *chrome_end_arguments(const struct trace_writer *w, char *out, uint32_t stack);
 
-/* Writes the key of a member. */
 char *chrome_put_key(char *out, const char *label);
 
 /* Writes the result of a call, unless it is 0, as a member. */
@@ -291,7 +289,6 @@ struct gpu_row *chrome_place(struct trace_writer *w, struct process *p, enum row
                              uint64_t device, uint64_t stream, uint32_t lane, uint32_t thread,
                              struct shown *at);
 
-/* Writes an arrow from one slice to another. */
 void chrome_put_arrow(struct trace_writer *w, const struct process *p, const char *category,
                       const struct row_ids *from, uint64_t from_ns, const struct shown *to);
 
@@ -321,7 +318,6 @@ void chrome_throttle_end(struct trace_writer *w);
 
 /* ---- chrome_memory.c ---- */
 
-/* Returns 0 or an error. */
 int chrome_memory_init(struct trace_writer *w);
 
 /* Takes each slice, before anything is written of it. */
@@ -340,7 +336,6 @@ void chrome_count_device(struct trace_writer *w, const struct slice *s);
 /* Counts an event of `ns` that --max-size leaves out as if it were shown, and as left out. */
 void chrome_count_left_out(struct trace_writer *w, const struct slice *s, const struct left_out *l);
 
-/* Writes all counters, after the last event. */
 void chrome_put_counters(struct trace_writer *w);
 void chrome_counters_release(struct trace_writer *w);
 

@@ -70,7 +70,6 @@ static const struct track_info {
         {"GPM (%)", {"SMs", "occupancy", "tensor cores", "DRAM"}, 10000, 100, false, true},
 };
 
-/* The counters of a process, or of a device of a process. */
 struct counted {
     const struct process *process;
     uint64_t device;
@@ -274,7 +273,6 @@ static void count_read(struct trace_writer *w, struct counted *c, enum counter w
     counters_span(&w->counters.series, c->read[which][key], begin_ns, end_ns, 1);
 }
 
-/* Returns the mean of two readings. */
 static double mean(uint64_t before, uint64_t now)
 {
     return ((double)before + (double)now) / 2;

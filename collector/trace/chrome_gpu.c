@@ -15,7 +15,6 @@
 _Static_assert(CHROME_EVENT_BYTES + 6 * KERNEL_NAME_BYTES_MAX < OUTPUT_BUFFER_BYTES,
                "an event fits into the buffer");
 
-/* The event being written. */
 struct gpu_slice {
     const struct slice *of;
     const struct record *record;
@@ -156,7 +155,6 @@ static void put_flow(struct trace_writer *w, const struct gpu_slice *s)
 
 /* ---- kernels, copies, sets, graphs ----------------------------------------------------------- */
 
-/* Writes the shape of a kernel. */
 static char *put_shape(struct trace_writer *w, const struct gpu_slice *s, char *out)
 {
     const struct record *r = s->record;
@@ -188,7 +186,6 @@ static char *put_shape(struct trace_writer *w, const struct gpu_slice *s, char *
     return json_decimal(PUT(out, ",\"theoretical occupancy %\":"), o.percent_limited);
 }
 
-/* Writes the members specific to the type of work. */
 static char *put_own(struct trace_writer *w, const struct gpu_slice *s, char *out)
 {
     static const char *const peers[] = {

@@ -23,7 +23,6 @@ static void put_object(struct trace_writer *w, cJSON *object, const char *before
     cJSON_free(text);
 }
 
-/* Adds numbers as members of an object. */
 struct number {
     const char *key;
     double value;
@@ -272,7 +271,6 @@ static cJSON *meta_object(const struct process *p)
     return object;
 }
 
-/* Returns gpuprof's own cost in the process. */
 static cJSON *cost_object(const struct cost_table *costs)
 {
     const uint64_t *sum = costs->sum;
@@ -348,7 +346,6 @@ static void add_left_out(const struct trace_writer *w, cJSON *other)
                         {"total_ns", (double)totals->left_out_ns[i]});
 }
 
-/* Adds how well the hosts' clocks are aligned. */
 static void add_clocks(const struct recording *rec, cJSON *other)
 {
     cJSON *clocks = cJSON_AddArrayToObject(other, "clocks");

@@ -36,7 +36,6 @@ struct series *counters_add(struct counters *c, bool is_level)
     return c->series[c->count++] = s;
 }
 
-/* Joins each two buckets into one. */
 static void widen(struct counters *c)
 {
     for (uint32_t k = 0; k < c->count; k++) {

@@ -84,7 +84,6 @@ struct rank_work {
     const struct rank_file *files;
 };
 
-/* The outcome of a file. */
 struct rank_result {
     enum exit_code code;
     bool is_large;

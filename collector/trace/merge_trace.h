@@ -23,7 +23,6 @@ struct rank_file {
     char name[RANK_FILE_BYTES]; /* with folders, without .gz */
 };
 
-/* The options that only `merge` has. */
 struct merge_options {
     const char *format; /* trace format; NULL: by the output file's name */
     bool per_rank;
@@ -45,7 +44,6 @@ struct merge_kind {
     bool with_stacks;
 };
 
-/* The trace being written, or the last one. */
 struct merge_one {
     struct trace_writer *writer;
     struct output *out;

@@ -24,7 +24,6 @@ void packet_release(struct packet *p);
 /* Returns room for `bytes` more at the end, to be added to `used`; NULL: no memory. */
 void *packet_room(struct packet *p, size_t bytes);
 
-/* Appends raw bytes. */
 void packet_append(struct packet *p, const void *data, size_t length);
 
 /* Adds a uint64, int64 (two's complement), bool or enum. */

@@ -51,7 +51,6 @@ struct trace_writer {
     uint32_t seen[SEEN_SLOTS]; /* hashes of recent strings */
 };
 
-/* Writes the current event at time `ns`. */
 static void perfetto_put_event(struct trace_writer *w, uint64_t ns)
 {
     track_packets_event(&w->packets, ns, PACKET_TRACK_EVENT, &w->event, &w->interned);

@@ -192,7 +192,6 @@ void track_packets_finish(struct track_packets *t)
 /* ---- tracks -----------------------------------------------------------------------------------
  */
 
-/* Returns the track's number; *is_new: it is new and must be described. */
 static uint64_t find_track(struct track_packets *t, struct key key, bool *is_new)
 {
     uint64_t uuid = key_map_get(&t->tracks, key);
