@@ -68,7 +68,7 @@ static int gpu_report_analysis_begin(struct report *r)
     if (memory_peaks_init(&g->memory, walk) < 0)
         return GPUPROF_NO_MEMORY;
     if (r->signs.walk) /* memory_signs reads the same events */
-        g->memory.also = memory_signs_user(&r->signs);
+        g->memory.signs = &r->signs;
     g->ranges = (struct range_rows){&r->sums[ANALYSIS_ranges_sums], .marks = RANGE_GROUPS};
     g->projections = g->ranges;
     g->projections.sums = &r->sums[ANALYSIS_projections_sums];
@@ -217,9 +217,10 @@ static int add_device(struct sums *s, const struct device_use *use)
 static int add_peaks(struct gpu_report *g)
 {
     struct sums *s = &g->sums[ANALYSIS_gpu_memory_sums];
+    const struct ledger_totals *totals = &g->memory.ledger.books.totals;
     memory_peaks_finish(&g->memory);
-    for (uint32_t i = 0; i < g->memory.totals.count && i < g->memory.capacity; i++) {
-        const struct place_totals *place = &g->memory.totals.list[i];
+    for (uint32_t i = 0; i < totals->count && i < g->memory.capacity; i++) {
+        const struct place_totals *place = &totals->list[i];
         const uint64_t bytes[] = {[PEAK_ALLOCATED] = g->memory.list[i].allocated,
                                   [PEAK_RESERVED] = g->memory.list[i].reserved};
         if (place->is_host || place->device == LEDGER_NO_DEVICE)

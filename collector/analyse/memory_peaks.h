@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The peak memory of each process on each device, within the selection of the walk's filter, by the
- * ledger's books. A walk has one ledger, so other users can attach to it (`also`). */
+ * ledger's books. */
 #ifndef GPUPROF_COLLECTOR_MEMORY_PEAKS_H
 #define GPUPROF_COLLECTOR_MEMORY_PEAKS_H
 
-#include "memory/ledger.h"
+#include "memory/memory_signs.h"
 
 struct memory_peak {
     uint64_t allocated;
@@ -16,10 +16,9 @@ struct memory_peak {
 
 struct memory_peaks {
     struct ledger ledger;
-    struct ledger_totals totals;
-    struct memory_peak *list; /* owned, as totals.list */
+    struct memory_peak *list; /* owned, as the totals of the ledger */
     uint32_t capacity;
-    struct ledger_user also; /* receives all events of the ledger, too; its functions may be NULL */
+    struct memory_signs *signs; /* a view: takes the same; NULL: none */
 };
 
 /* `walk` must outlive `m`. 0 or GPUPROF_NO_MEMORY; call memory_peaks_release in both cases. */

@@ -252,10 +252,10 @@ struct parts {
 static double peak_of(const struct memory_peaks *peaks)
 {
     uint64_t most = 0;
-    for (uint32_t i = 0; i < peaks->totals.count && i < peaks->capacity; i++) {
+    for (uint32_t i = 0; i < peaks->ledger.books.totals.count && i < peaks->capacity; i++) {
         const struct memory_peak *p = &peaks->list[i];
         uint64_t bytes = p->reserved > p->allocated ? p->reserved : p->allocated;
-        if (!peaks->totals.list[i].is_host && bytes > most)
+        if (!peaks->ledger.books.totals.list[i].is_host && bytes > most)
             most = bytes;
     }
     return most ? (double)most : NAN;

@@ -164,22 +164,24 @@ static int take_get(struct ledger *l, const struct slice *s, unsigned memory)
 /* Takes a release, which counts from the call's begin on. */
 static int take_release(struct ledger *l, const struct event *e, unsigned memory)
 {
+    static const uint8_t spaces[API_MEMORY_COUNT] = {
+        [API_MEMORY_FREE] = SPACE_ADDRESS + 1,
+        [API_MEMORY_FREE_HOST] = SPACE_HOST + 1,
+        [API_MEMORY_FREE_ARRAY] = SPACE_ARRAY + 1,
+        [API_MEMORY_UNREGISTER_HOST] = SPACE_REGISTERED + 1,
+    };
     const struct process *p = e->process;
     uint64_t ptr = argument(e, "ptr"), at_ns = e->begin_ns;
-    switch (memory) {
-    case API_MEMORY_FREE: return books_release(&l->books, p, SPACE_ADDRESS, ptr, at_ns);
-    case API_MEMORY_FREE_HOST: return books_release(&l->books, p, SPACE_HOST, ptr, at_ns);
-    case API_MEMORY_FREE_ARRAY: return books_release(&l->books, p, SPACE_ARRAY, ptr, at_ns);
-    case API_MEMORY_UNREGISTER_HOST:
-        return books_release(&l->books, p, SPACE_REGISTERED, ptr, at_ns);
-    case API_MEMORY_RELEASE_PHYSICAL:
+    if (spaces[memory])
+        return books_release(&l->books, p, spaces[memory] - 1u, ptr, at_ns);
+    if (memory == API_MEMORY_RELEASE_PHYSICAL)
         return books_release_physical(&l->books, p, argument(e, "handle"), at_ns);
-    case API_MEMORY_UNMAP: return books_unmap(&l->books, p, ptr, argument(e, "bytes"), at_ns);
-    case API_MEMORY_RESET:
-        return books_reset(&l->books, p, ledger_device_of(e),
-                           function_arg_place(e->function, "handle") != UINT32_MAX, at_ns);
-    default: return 0;
-    }
+    if (memory == API_MEMORY_UNMAP)
+        return books_unmap(&l->books, p, ptr, argument(e, "bytes"), at_ns);
+    bool is_context = function_arg_place(e->function, "handle") != UINT32_MAX;
+    return memory == API_MEMORY_RESET
+               ? books_reset(&l->books, p, ledger_device_of(e), is_context, at_ns)
+               : 0;
 }
 
 static int ledger_take_call(struct ledger *l, const struct slice *s)
@@ -204,20 +206,14 @@ static int ledger_take_call(struct ledger *l, const struct slice *s)
 
 /* ---- CUPTI's records ------------------------------------------------------------------------- */
 
-static int report_pool(const struct ledger *l, const struct event *e, struct ledger_pool pool)
-{
-    pool.process = e->process;
-    return l->user.pooled ? l->user.pooled(l->user.context, &pool, e->begin_ns) : 0;
-}
-
-static int take_pool(const struct ledger *l, const struct event *e)
+static int take_pool(struct ledger *l, const struct event *e)
 {
     const struct record *r = e->record;
     bool is_gone = record_arg(r, POOL_OPERATION) == POOL_DESTROYED;
-    struct ledger_pool pool = {.number = record_arg(r, POOL_POOL),
-                               .bytes = is_gone ? 0 : record_arg(r, POOL_BYTES),
-                               .device = device_reported(record_arg(r, POOL_DEVICE))};
-    return record_arg(r, POOL_KIND) == POOL_LOCAL ? report_pool(l, e, pool) : 0;
+    return record_arg(r, POOL_KIND) == POOL_LOCAL
+               ? books_pool(&l->books, e->process, device_reported(record_arg(r, POOL_DEVICE)),
+                            record_arg(r, POOL_POOL), is_gone ? 0 : record_arg(r, POOL_BYTES))
+               : 0;
 }
 
 /* Describes the record's memory; false if it is not the program's own. */
@@ -238,6 +234,7 @@ static bool describe_reported(const struct record *r, struct ledger_block *b)
     b->address = record_arg(r, MEMORY_ADDRESS);
     b->bytes = record_arg(r, MEMORY_BYTES);
     b->device = device_reported(record_arg(r, MEMORY_DEVICE));
+    b->is_pooled = record_arg(r, MEMORY_POOL) && record_arg(r, MEMORY_POOL_BYTES);
     return true;
 }
 
@@ -247,8 +244,10 @@ static void correct_device(struct ledger *l, const struct ledger_block *reported
     for (uint32_t i = 0; i < l->late_count; i++) {
         struct ledger_block *b = &l->late[i].block;
         if (b->process == reported->process && b->space == reported->space &&
-            b->address == reported->address && reported->device != LEDGER_NO_DEVICE)
+            b->address == reported->address && reported->device != LEDGER_NO_DEVICE) {
             b->device = reported->device;
+            b->is_pooled = reported->is_pooled;
+        }
     }
 }
 
@@ -262,11 +261,10 @@ static int take_memory(struct ledger *l, const struct slice *s)
     struct ledger_block block = {.process = e->process};
     if (!describe_reported(r, &block))
         return 0;
-    struct ledger_pool pool = {.number = record_arg(r, MEMORY_POOL),
-                               .bytes = record_arg(r, MEMORY_POOL_BYTES) - 1,
-                               .device = block.device};
-    bool is_pooled = record_arg(r, MEMORY_POOL) && record_arg(r, MEMORY_POOL_BYTES);
-    int error = is_pooled ? report_pool(l, e, pool) : 0;
+    int error = block.is_pooled
+                    ? books_pool(&l->books, e->process, block.device, record_arg(r, MEMORY_POOL),
+                                 record_arg(r, MEMORY_POOL_BYTES) - 1)
+                    : 0;
     if (error < 0)
         return error;
     if (l->has_calls[e->process->index] && block.kind != LEDGER_STATIC) {
@@ -348,80 +346,4 @@ struct consumer ledger_consumer(struct ledger *l)
                              .sees_filtered = true,
                              .take = ledger_take,
                              .end = ledger_end};
-}
-
-/* ---- totals ---------------------------------------------------------------------------------- */
-
-#define POOL_BYTES_MAX (1ull << 61) /* keeps sums in range for any file */
-
-void ledger_totals_init(struct ledger_totals *t)
-{
-    *t = (struct ledger_totals){.places.count_max = TOTALS_PLACES_MAX};
-}
-
-void ledger_totals_release(struct ledger_totals *t)
-{
-    key_map_release(&t->places);
-    key_map_release(&t->pools);
-    free(t->list);
-    *t = (struct ledger_totals){0};
-}
-
-static int totals_of(struct ledger_totals *t, const struct process *process, uint32_t device,
-                     bool is_host, struct place_totals **found)
-{
-    uint32_t number = is_host ? LEDGER_NO_DEVICE : device;
-    struct key key = {process->index, number, is_host};
-    const struct place_totals new = {.process = process, .device = number, .is_host = is_host};
-    uint32_t place;
-    int error = KEY_MAP_ITEM(&t->places, key, t->list, t->count, TOTALS_PLACES_MAX, &new, &place);
-    *found = place ? &t->list[place - 1] : NULL;
-    return error;
-}
-
-static void ledger_change(uint64_t *total, uint64_t bytes, bool comes)
-{
-    *total = comes ? *total + bytes : *total - (bytes < *total ? bytes : *total);
-}
-
-int ledger_totals_block(struct ledger_totals *t, const struct ledger_block *b, bool comes,
-                        struct place_totals **changed)
-{
-    int error = totals_of(t, b->process, b->device, b->is_host, changed);
-    struct place_totals *place = *changed;
-    if (!place)
-        return error;
-    if (b->kind == LEDGER_TENSOR) {
-        place->has_tensors = true;
-        place->tensors_reserved = comes ? b->reserved : place->tensors_reserved;
-        ledger_change(&place->tensors, b->bytes, comes);
-        return 0;
-    }
-    ledger_change(&place->allocated, b->bytes, comes);
-    if (b->kind != LEDGER_POOLED)
-        ledger_change(&place->outside, b->bytes, comes);
-    return 0;
-}
-
-/* Pools beyond the maximum are ignored. */
-int ledger_totals_pool(struct ledger_totals *t, const struct ledger_pool *pool,
-                       struct place_totals **changed)
-{
-    struct key key = {pool->process->index, pool->device, pool->number};
-    uint64_t bytes = pool->bytes < POOL_BYTES_MAX ? pool->bytes : POOL_BYTES_MAX;
-    int error = totals_of(t, pool->process, pool->device, false, changed);
-    struct place_totals *place = *changed;
-    if (!place)
-        return error;
-    uint64_t before = key_map_get(&t->pools, key);
-    if (bytes)
-        error = key_map_set(&t->pools, key, bytes + 1);
-    else
-        key_map_remove(&t->pools, key);
-    if (error < 0)
-        return error == GPUPROF_LIMIT ? 0 : error;
-    ledger_change(&place->pooled, before ? before - 1 : 0, false);
-    place->pooled = place->pooled + bytes < POOL_BYTES_MAX ? place->pooled + bytes : POOL_BYTES_MAX;
-    place->has_pool = true;
-    return 0;
 }

@@ -72,6 +72,7 @@ struct ledger_block {
     const struct process *process; /* NULL: an unused place */
     uint32_t device; /* where it is; for host memory, the device of the allocating context */
     uint32_t owner;  /* result of the callback `owner` */
+    uint32_t totals; /* number of its place in the totals; 0: beyond the maximum */
     uint32_t row;    /* for its user, like the next */
     uint32_t step;
     uint32_t refs; /* of physical memory: references and mappings left */
@@ -80,6 +81,7 @@ struct ledger_block {
     uint8_t kind;  /* enum ledger_kind */
     uint8_t space; /* enum ledger_space of its address */
     bool is_host;
+    bool is_pooled; /* in a pool of known size */
     bool is_driver; /* allocated by a driver API function */
 };
 
@@ -89,13 +91,6 @@ struct ledger_free {
     uint64_t at_ns;
     uint64_t free;
     uint64_t total;
-    uint32_t device;
-};
-
-struct ledger_pool {
-    const struct process *process;
-    uint64_t number;
-    uint64_t bytes;
     uint32_t device;
 };
 
@@ -112,11 +107,48 @@ struct ledger_user {
     /* An allocation failed for lack of memory, at its begin_ns. */
     int (*failed)(void *context, const struct ledger_block *wanted);
     int (*left)(void *context, const struct ledger_free *left);
-    /* CUPTI reported the size of a pool, including freed memory in it; 0: it is gone. */
-    int (*pooled)(void *context, const struct ledger_pool *pool, uint64_t at_ns);
 };
 
 /* ---- live blocks by address or handle (ledger_books.c) ---- */
+
+/*
+ * Totals of a process's blocks on a device, or of the host. Reserved is allocated memory, and for a
+ * pool of stream-ordered allocations with a size from CUPTI that size, including freed memory in
+ * it.
+ */
+#define TOTALS_PLACES_MAX 4096 /* devices of all processes; more are ignored */
+
+struct place_totals {
+    const struct process *process;
+    uint64_t allocated;
+    uint64_t outside;          /* the part outside pools of known size */
+    uint64_t pooled;           /* sizes of the pools */
+    uint64_t tensors;          /* the part that PyTorch's allocator gave out, ... */
+    uint64_t tensors_reserved; /* ... and its last reported reserve */
+    uint32_t device;           /* LEDGER_NO_DEVICE: the host, or not known */
+    bool is_host;
+    bool has_pool;
+    bool has_tensors;
+};
+
+struct ledger_totals {
+    struct key_map places;     /* (process, device, host) -> place in list + 1 */
+    struct key_map pools;      /* (process, device, pool) -> bytes + 1 */
+    struct place_totals *list; /* owned */
+    uint32_t count;
+};
+
+static inline uint64_t totals_tensors_reserved(const struct place_totals *t)
+{
+    return t->tensors_reserved > t->tensors ? t->tensors_reserved : t->tensors;
+}
+
+/* Never less than the allocated bytes, whatever a file says. */
+static inline uint64_t totals_reserved(const struct place_totals *t)
+{
+    uint64_t reserved = t->outside + t->pooled;
+    return reserved > t->allocated ? reserved : t->allocated;
+}
 
 /* What the ledger could not follow. */
 struct ledger_doubts {
@@ -130,6 +162,7 @@ struct ledger_doubts {
 struct ledger_books {
     const struct ledger_user *user; /* a view */
     struct ledger_doubts doubts;
+    struct ledger_totals totals;
     struct key_map places;       /* (process and space, address) -> place in blocks */
     struct ledger_block *blocks; /* owned; from 1 on */
     uint32_t count;
@@ -143,6 +176,11 @@ struct ledger_books {
 /* 0 or GPUPROF_NO_MEMORY; books_release_all in both cases. */
 int books_init(struct ledger_books *l, uint32_t process_count, const struct ledger_user *user);
 void books_release_all(struct ledger_books *l);
+
+/* Sets the size of a pool, including freed memory in it; 0: it is gone. Pools beyond the maximum
+ * are ignored. 0 or GPUPROF_NO_MEMORY. */
+int books_pool(struct ledger_books *l, const struct process *process, uint32_t device,
+               uint64_t number, uint64_t bytes);
 
 /* The place of a block; 0 if there is none. */
 uint32_t books_find(const struct ledger_books *l, const struct process *p, unsigned space,
@@ -241,57 +279,15 @@ static inline bool ledger_reaches(const struct walk_filter *f, const struct proc
                       end_ns);
 }
 
+/* The totals where the block is; NULL: beyond the maximum. */
+static inline const struct place_totals *ledger_totals_of(const struct ledger *l,
+                                                          const struct ledger_block *b)
+{
+    return b->totals ? &l->books.totals.list[b->totals - 1] : NULL;
+}
+
 /* The consumer for a walk; place it before consumers that depend on it. It must request from the
  * walk what `owner` needs. */
 struct consumer ledger_consumer(struct ledger *l);
-
-/*
- * The memory of each process on each device, and of the host: sums over the ledger's blocks.
- * Reserved is allocated memory, and for a pool of stream-ordered allocations with a size from CUPTI
- * that size, including freed memory in it.
- */
-#define TOTALS_PLACES_MAX 4096 /* devices of all processes; more are ignored */
-
-struct place_totals {
-    const struct process *process;
-    uint64_t allocated;
-    uint64_t outside;          /* the part outside pools */
-    uint64_t pooled;           /* sizes of the pools */
-    uint64_t tensors;          /* the part that PyTorch's allocator gave out, ... */
-    uint64_t tensors_reserved; /* ... and its last reported reserve */
-    uint32_t device;           /* LEDGER_NO_DEVICE: the host, or not known */
-    bool is_host;
-    bool has_pool;
-    bool has_tensors;
-};
-
-struct ledger_totals {
-    struct key_map places;     /* (process, device, host) -> place in list + 1 */
-    struct key_map pools;      /* (process, device, pool) -> bytes + 1 */
-    struct place_totals *list; /* owned */
-    uint32_t count;
-};
-
-void ledger_totals_init(struct ledger_totals *t);
-void ledger_totals_release(struct ledger_totals *t);
-
-/* Adds or removes a block; sets the size of a pool. *changed, a view until the next call, is NULL
- * if its place is beyond the maximum. 0 or GPUPROF_NO_MEMORY. */
-int ledger_totals_block(struct ledger_totals *t, const struct ledger_block *b, bool comes,
-                        struct place_totals **changed);
-int ledger_totals_pool(struct ledger_totals *t, const struct ledger_pool *pool,
-                       struct place_totals **changed);
-
-static inline uint64_t totals_tensors_reserved(const struct place_totals *t)
-{
-    return t->tensors_reserved > t->tensors ? t->tensors_reserved : t->tensors;
-}
-
-/* Never less than the allocated bytes, whatever a file says. */
-static inline uint64_t totals_reserved(const struct place_totals *t)
-{
-    uint64_t reserved = t->outside + t->pooled;
-    return reserved > t->allocated ? reserved : t->allocated;
-}
 
 #endif

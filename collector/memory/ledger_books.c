@@ -21,6 +21,7 @@ int books_init(struct ledger_books *l, uint32_t process_count, const struct ledg
 {
     *l = (struct ledger_books){.user = user, .process_count = process_count};
     l->places.count_max = LEDGER_BLOCKS_MAX;
+    l->totals.places.count_max = TOTALS_PLACES_MAX;
     l->mappings = calloc(process_count + 1u, sizeof *l->mappings);
     return l->mappings ? 0 : GPUPROF_NO_MEMORY;
 }
@@ -31,8 +32,72 @@ void books_release_all(struct ledger_books *l)
         mappings_release(&l->mappings[i]);
     free(l->mappings);
     key_map_release(&l->places);
+    key_map_release(&l->totals.places);
+    key_map_release(&l->totals.pools);
+    free(l->totals.list);
     free(l->blocks);
     *l = (struct ledger_books){0};
+}
+
+/* ---- totals ---------------------------------------------------------------------------------- */
+
+#define POOL_BYTES_MAX (1ull << 61) /* keeps sums in range for any file */
+
+/* Sets *number to the place's, from 1 on; 0 beyond the maximum. 0 or GPUPROF_NO_MEMORY. */
+static int totals_place(struct ledger_totals *t, const struct process *process, uint32_t device,
+                        bool is_host, uint32_t *number)
+{
+    uint32_t shown = is_host ? LEDGER_NO_DEVICE : device;
+    struct key key = {process->index, shown, is_host};
+    const struct place_totals new = {.process = process, .device = shown, .is_host = is_host};
+    return KEY_MAP_ITEM(&t->places, key, t->list, t->count, TOTALS_PLACES_MAX, &new, number);
+}
+
+static void books_change(uint64_t *total, uint64_t bytes, bool comes)
+{
+    *total = comes ? *total + bytes : *total - (bytes < *total ? bytes : *total);
+}
+
+int books_pool(struct ledger_books *l, const struct process *process, uint32_t device,
+               uint64_t number, uint64_t bytes)
+{
+    struct ledger_totals *t = &l->totals;
+    struct key key = {process->index, device, number};
+    uint32_t place;
+    int error = totals_place(t, process, device, false, &place);
+    if (error < 0 || !place)
+        return error;
+    uint64_t before = key_map_get(&t->pools, key);
+    bytes = bytes < POOL_BYTES_MAX ? bytes : POOL_BYTES_MAX;
+    if (bytes)
+        error = key_map_set(&t->pools, key, bytes + 1);
+    else
+        key_map_remove(&t->pools, key);
+    if (error < 0)
+        return error == GPUPROF_LIMIT ? 0 : error;
+    uint64_t *pooled = &t->list[place - 1].pooled;
+    books_change(pooled, before ? before - 1 : 0, false);
+    *pooled = *pooled + bytes < POOL_BYTES_MAX ? *pooled + bytes : POOL_BYTES_MAX;
+    t->list[place - 1].has_pool = true;
+    return 0;
+}
+
+/* Adds the block to the totals, or takes it out, and tells the user. */
+static int tell(struct ledger_books *l, struct ledger_block *b, bool comes, uint64_t at_ns)
+{
+    int error = totals_place(&l->totals, b->process, b->device, b->is_host, &b->totals);
+    struct place_totals *place = b->totals ? &l->totals.list[b->totals - 1] : NULL;
+    if (error < 0)
+        return error;
+    if (place && b->kind == LEDGER_TENSOR) {
+        place->has_tensors = true;
+        place->tensors_reserved = comes ? b->reserved : place->tensors_reserved;
+        books_change(&place->tensors, b->bytes, comes);
+    } else if (place) {
+        books_change(&place->allocated, b->bytes, comes);
+        books_change(&place->outside, b->is_pooled ? 0 : b->bytes, comes);
+    }
+    return (comes ? l->user->got : l->user->gone)(l->user->context, b, at_ns);
 }
 
 /* ---- blocks ---------------------------------------------------------------------------------- */
@@ -55,7 +120,7 @@ int books_take_out(struct ledger_books *l, uint32_t place, uint64_t at_ns)
 {
     struct ledger_block *b = &l->blocks[place];
     unname(l, place);
-    int error = b->kind != LEDGER_NOT_OWN ? l->user->gone(l->user->context, b, at_ns) : 0;
+    int error = b->kind != LEDGER_NOT_OWN ? tell(l, b, false, at_ns) : 0;
     *b = (struct ledger_block){.next = l->unused};
     l->unused = place;
     return error;
@@ -103,8 +168,7 @@ int books_put_in(struct ledger_books *l, const struct ledger_block *wanted, uint
     b->bytes = b->bytes < LEDGER_BYTES_MAX ? b->bytes : LEDGER_BYTES_MAX;
     b->refs = 1;
     error = key_map_set(&l->places, key, place);
-    return error == 0 && b->kind != LEDGER_NOT_OWN ? l->user->got(l->user->context, b, at_ns)
-                                                   : error;
+    return error == 0 && b->kind != LEDGER_NOT_OWN ? tell(l, b, true, at_ns) : error;
 }
 
 uint32_t books_find(const struct ledger_books *l, const struct process *p, unsigned space,
@@ -168,7 +232,7 @@ static int hollow(struct ledger_books *l, const struct process *p, uint64_t addr
     struct ledger_block *b = place ? &l->blocks[place] : NULL;
     if (!b || b->kind == LEDGER_NOT_OWN)
         return 0;
-    int error = l->user->gone(l->user->context, b, at_ns);
+    int error = tell(l, b, false, at_ns);
     b->kind = LEDGER_NOT_OWN;
     return error;
 }
@@ -277,49 +341,34 @@ static bool has_address(const struct ledger_block *b)
            (b->space == SPACE_ADDRESS || b->space == SPACE_STATIC);
 }
 
-struct mapped {
-    struct ledger_layout *layout;
-    const struct ledger_books *books;
-};
-
-static int add_mapped(void *context, const struct mapping *found)
+/* Adds mapped memory, which comes in the order of addresses, to the last segment or a new one. */
+static int add_mapped(struct ledger_layout *layout, const struct mapping *found,
+                      const struct ledger_block *b)
 {
-    struct mapped *m = context;
-    struct ledger_layout *layout = m->layout;
-    const struct ledger_block *b = &m->books->blocks[found->to];
-    if (!found->to || b->is_host)
-        return 0;
-    struct layout_range *last =
-        layout->segment_count ? &layout->segments[layout->segment_count - 1] : NULL;
-    if (last && last->is_mapped && last->device == b->device &&
-        last->address + last->bytes == found->address) {
-        last->bytes += found->bytes;
-        return 0;
-    }
+    uint32_t count = layout->segment_count;
+    struct layout_range *last = count ? &layout->segments[count - 1] : NULL;
     const struct layout_range new = {.address = found->address,
                                      .bytes = found->bytes,
                                      .device = b->device,
                                      .place = found->to,
                                      .is_mapped = true};
-    return ARRAY_PUSH(layout->segments, layout->segment_count, &new);
+    if (!found->to || b->is_host)
+        return 0;
+    if (!last || last->device != b->device || last->address + last->bytes != found->address)
+        return ARRAY_PUSH(layout->segments, layout->segment_count, &new);
+    last->bytes += found->bytes;
+    return 0;
 }
 
-static int add_blocks(struct mapped *m, const struct process *process)
+static int add_block(struct ledger_layout *layout, const struct ledger_block *b, uint32_t place)
 {
-    struct ledger_layout *layout = m->layout;
-    int error = 0;
-    for (uint32_t i = 1; error == 0 && i <= m->books->count; i++) {
-        const struct ledger_block *b = &m->books->blocks[i];
-        bool is_tensor = b->space == SPACE_TENSOR;
-        const struct layout_range new = {
-            .address = b->address, .bytes = b->bytes, .device = b->device, .place = i};
-        if (b->process != process || (!is_tensor && !has_address(b)) ||
-            b->address > UINT64_MAX - b->bytes)
-            continue;
-        error = is_tensor ? ARRAY_PUSH(layout->tensors, layout->tensor_count, &new)
-                          : ARRAY_PUSH(layout->segments, layout->segment_count, &new);
-    }
-    return error;
+    bool is_tensor = b->space == SPACE_TENSOR;
+    const struct layout_range new = {
+        .address = b->address, .bytes = b->bytes, .device = b->device, .place = place};
+    if ((!is_tensor && !has_address(b)) || b->address > UINT64_MAX - b->bytes)
+        return 0;
+    return is_tensor ? ARRAY_PUSH(layout->tensors, layout->tensor_count, &new)
+                     : ARRAY_PUSH(layout->segments, layout->segment_count, &new);
 }
 
 uint32_t layout_tensor_from(const struct ledger_layout *layout, uint64_t address)
@@ -330,11 +379,14 @@ uint32_t layout_tensor_from(const struct ledger_layout *layout, uint64_t address
 int ledger_layout_make(struct ledger_layout *layout, const struct ledger_books *books,
                        const struct process *process)
 {
+    const struct mappings *mappings = &books->mappings[process->index];
+    int error = 0;
     *layout = (struct ledger_layout){0};
-    struct mapped m = {.layout = layout, .books = books};
-    int error = mappings_each(&books->mappings[process->index], add_mapped, &m);
-    if (error == 0)
-        error = add_blocks(&m, process);
+    for (uint32_t i = 0; error == 0 && i < mappings->count; i++)
+        error = add_mapped(layout, &mappings->list[i], &books->blocks[mappings->list[i].to]);
+    for (uint32_t i = 1; error == 0 && i <= books->count; i++)
+        if (books->blocks[i].process == process)
+            error = add_block(layout, &books->blocks[i], i);
     if (layout->segment_count)
         qsort(layout->segments, layout->segment_count, sizeof *layout->segments, by_address);
     if (layout->tensor_count)
@@ -356,14 +408,13 @@ struct layout_holes layout_holes_of(const struct ledger_layout *layout, uint32_t
         if (!s->has_tensors || s->device != device)
             continue;
         for (uint32_t t = layout_tensor_from(layout, s->address); at < end; t++) {
-            bool is_in = t < layout->tensor_count && layout_has(s, &layout->tensors[t]);
-            uint64_t next = is_in ? layout->tensors[t].address : end;
-            uint64_t hole = next > at ? next - at : 0;
+            const struct layout_range *tensor = &layout->tensors[t];
+            bool is_in = t < layout->tensor_count && layout_has(s, tensor);
+            uint64_t next = is_in ? tensor->address : end;
+            uint64_t hole = next > at ? next - at : 0, behind = is_in ? next + tensor->bytes : end;
             holes.free += hole;
             holes.largest = hole > holes.largest ? hole : holes.largest;
-            at = is_in && next + layout->tensors[t].bytes > at ? next + layout->tensors[t].bytes
-                 : is_in                                       ? at
-                                                               : end;
+            at = behind > at ? behind : at;
         }
     }
     return holes;

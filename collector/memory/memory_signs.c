@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "memory/memory_report.h"
+#include "memory/memory_signs.h"
 
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "error.h"
 
 enum { OF_CUDA, OF_TENSORS };
@@ -10,60 +11,6 @@ enum { OF_CUDA, OF_TENSORS };
 static uint32_t piece_of(const struct signs_process *p, uint64_t ns)
 {
     return memory_slice(p->begin_ns, p->end_ns, ns);
-}
-
-static struct signs_book *book_of(struct memory_signs *s, const struct ledger_block *block,
-                                  uint64_t at_ns)
-{
-    struct signs_process *p = &s->processes[block->process->index];
-    s->any = true;
-    struct signs_book *b = &p->books[block->kind == LEDGER_TENSOR ? OF_TENSORS : OF_CUDA];
-    for (uint32_t now = piece_of(p, at_ns); b->at < now;)
-        b->least[++b->at] = b->live;
-    return b;
-}
-
-static int memory_signs_got(void *context, struct ledger_block *block, uint64_t at_ns)
-{
-    struct signs_book *b = book_of(context, block, at_ns);
-    if (block->is_host)
-        return 0;
-    b->live += block->bytes; /* LEDGER_BYTES_MAX keeps all blocks together in range */
-    if (b->live <= b->peak)
-        return 0;
-    b->peak = b->live;
-    b->last_block = block->bytes;
-    b->reserved = block->reserved;
-    b->device = block->device;
-    return 0;
-}
-
-static int memory_signs_gone(void *context, struct ledger_block *block, uint64_t at_ns)
-{
-    struct signs_book *b = book_of(context, block, at_ns);
-    if (block->is_host)
-        return 0;
-    b->live -= block->bytes < b->live ? block->bytes : b->live;
-    if (b->live < b->least[b->at])
-        b->least[b->at] = b->live;
-    return 0;
-}
-
-static int memory_signs_failed(void *context, const struct ledger_block *wanted)
-{
-    struct memory_signs *s = context;
-    s->ooms += ledger_reaches(s->walk->filter, wanted->process, wanted->device, wanted->begin_ns,
-                              wanted->begin_ns);
-    s->any = true;
-    return 0;
-}
-
-static int memory_signs_left(void *context, const struct ledger_free *f)
-{
-    struct memory_signs *s = context;
-    s->processes[f->process->index].total = f->total;
-    s->any = true;
-    return 0;
 }
 
 int memory_signs_init(struct memory_signs *s, struct walk *walk)
@@ -82,17 +29,52 @@ int memory_signs_init(struct memory_signs *s, struct walk *walk)
 
 void memory_signs_release(struct memory_signs *s)
 {
+    free(s->places);
     free(s->processes);
     *s = (struct memory_signs){0};
 }
 
-struct ledger_user memory_signs_user(struct memory_signs *s)
+int memory_signs_change(struct memory_signs *s, const struct ledger_block *b,
+                        const struct place_totals *now, uint64_t at_ns)
 {
-    return (struct ledger_user){.context = s,
-                                .got = memory_signs_got,
-                                .gone = memory_signs_gone,
-                                .failed = memory_signs_failed,
-                                .left = memory_signs_left};
+    bool is_tensor = b->kind == LEDGER_TENSOR;
+    uint64_t live = is_tensor ? now->tensors : now->allocated;
+    s->any = true;
+    if (b->is_host)
+        return 0;
+    struct signs_place *places =
+        array_reach(s->places, &s->place_count, b->totals - 1, sizeof *places);
+    if (!places)
+        return GPUPROF_NO_MEMORY;
+    s->places = places;
+    struct signs_place *place = &places[b->totals - 1];
+    struct signs_book *book = &place->books[is_tensor ? OF_TENSORS : OF_CUDA];
+    place->process = b->process;
+    place->device = b->device;
+    for (uint32_t slice = piece_of(&s->processes[b->process->index], at_ns); book->at < slice;)
+        book->least[++book->at] = book->live;
+    book->live = live;
+    if (live < book->least[book->at])
+        book->least[book->at] = live;
+    if (live <= book->peak)
+        return 0;
+    book->peak = live;
+    book->last_block = b->bytes;
+    book->reserved = b->reserved;
+    return 0;
+}
+
+void memory_signs_failed(struct memory_signs *s, const struct ledger_block *wanted)
+{
+    s->ooms += ledger_reaches(s->walk->filter, wanted->process, wanted->device, wanted->begin_ns,
+                              wanted->begin_ns);
+    s->any = true;
+}
+
+void memory_signs_left(struct memory_signs *s, const struct ledger_free *f)
+{
+    s->processes[f->process->index].total = f->total;
+    s->any = true;
 }
 
 static uint64_t least_between(const struct signs_book *b, uint32_t from, uint32_t to)
@@ -121,30 +103,34 @@ static bool may_grow(const struct signs_process *p, const struct signs_book *b, 
 }
 
 /* True if the peak nearly fills the device, and some of it could be saved. */
-static bool may_be_less(const struct memory_signs *s, const struct process *p,
-                        const struct signs_process *own)
+static bool may_be_less(const struct memory_signs *s, const struct signs_place *place)
 {
+    const struct surveyed_device *about =
+        survey_device(&s->walk->survey, place->process, place->device);
+    uint64_t told = s->processes[place->process->index].total;
+    double total = told ? (double)told : about ? (double)about->limits.memory : 0;
+    bool is_full = total > 0 && (double)place->books[OF_CUDA].peak >= SIGNS_FULL * total;
     for (unsigned k = 0; k < 2; k++) {
-        const struct signs_book *b = &own->books[k];
-        const struct surveyed_device *about = survey_device(&s->walk->survey, p, b->device);
-        double total = own->total ? (double)own->total : about ? (double)about->limits.memory : 0;
+        const struct signs_book *b = &place->books[k];
         uint64_t idle = b->reserved > b->peak ? b->reserved - b->peak : 0;
-        if (total > 0 && (double)own->books[OF_CUDA].peak >= SIGNS_FULL * total &&
+        if (is_full && b->peak > 0 &&
             ((double)b->last_block >= SIGNS_BLOCK * (double)b->peak ||
              (double)idle >= SIGNS_IDLE * (double)b->reserved))
-            return b->peak > 0;
+            return true;
     }
     return false;
 }
 
 bool memory_signs_of_fault(const struct memory_signs *s, const struct steps *steps)
 {
-    for (uint32_t i = 0; i < s->walk->rec->count; i++) {
-        const struct signs_process *p = &s->processes[i];
+    for (uint32_t i = 0; i < s->place_count; i++) {
+        const struct signs_place *place = &s->places[i];
         const struct step *first = NULL, *last = NULL;
-        uint32_t count = 0;
-        for (uint32_t k = steps && steps->count ? steps->firsts[i] : 0;
-             steps && steps->count && k < steps->firsts[i + 1]; k++) {
+        uint32_t count = 0, process = place->process ? place->process->index : 0;
+        if (!place->process)
+            continue;
+        for (uint32_t k = steps && steps->count ? steps->firsts[process] : 0;
+             steps && steps->count && k < steps->firsts[process + 1]; k++) {
             const struct step *step = &steps->list[k];
             if (step->is_partial)
                 continue;
@@ -153,9 +139,9 @@ bool memory_signs_of_fault(const struct memory_signs *s, const struct steps *ste
             count++;
         }
         for (unsigned k = 0; count >= SIGNS_STEPS && k < 2; k++)
-            if (may_grow(p, &p->books[k], first->begin_ns, last->end_ns))
+            if (may_grow(&s->processes[process], &place->books[k], first->begin_ns, last->end_ns))
                 return true;
-        if (may_be_less(s, s->walk->rec->processes[i], p))
+        if (may_be_less(s, place))
             return true;
     }
     return false;

@@ -42,15 +42,6 @@ const struct mapping *mappings_find(const struct mappings *m, uint64_t address, 
     return found && found->address + (found->bytes - 1) >= address ? found : NULL;
 }
 
-int mappings_each(const struct mappings *m, int (*each)(void *context, const struct mapping *found),
-                  void *context)
-{
-    int error = 0;
-    for (uint32_t i = 0; error == 0 && i < m->count; i++)
-        error = each(context, &m->list[i]);
-    return error;
-}
-
 void mappings_remove(struct mappings *m, const struct mapping *found)
 {
     uint32_t at = (uint32_t)(found - m->list);

@@ -30,10 +30,6 @@ int mappings_add(struct mappings *m, const struct mapping *added);
 /* A mapping that overlaps the range; NULL: none. A view until the next change. */
 const struct mapping *mappings_find(const struct mappings *m, uint64_t address, uint64_t bytes);
 
-/* Calls `each` for all mappings in the order of addresses. Returns 0, or its first error. */
-int mappings_each(const struct mappings *m, int (*each)(void *context, const struct mapping *found),
-                  void *context);
-
 /* Removes a mapping that mappings_find returned. */
 void mappings_remove(struct mappings *m, const struct mapping *found);
 

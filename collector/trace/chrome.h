@@ -110,7 +110,6 @@ struct chrome_counters {
 struct chrome_memory {
     struct ledger ledger;
     struct consumer books; /* the ledger's */
-    struct ledger_totals totals;
     const struct slice *slice; /* the current slice; NULL: none */
 };
 

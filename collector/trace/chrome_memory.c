@@ -79,11 +79,10 @@ static bool chrome_memory_is_counted(const struct trace_writer *w, const struct 
 static int chrome_memory_change(struct trace_writer *w, const struct ledger_block *b,
                                 uint64_t at_ns, uint32_t thread, bool comes)
 {
-    struct place_totals *now;
-    int error = ledger_totals_block(&w->memory.totals, b, comes, &now);
+    const struct place_totals *now = ledger_totals_of(&w->memory.ledger, b);
     bool is_filtered = w->scope.is_filtered && *w->scope.is_filtered;
     if (!now || (is_filtered && !chrome_memory_is_counted(w, now, at_ns)))
-        return error;
+        return 0;
     if (!is_filtered && is_shown(w, b))
         put_instant(w, b, at_ns, thread, comes, now);
     chrome_count_memory(w, now, at_ns);
@@ -102,22 +101,12 @@ static int chrome_memory_gone(void *context, struct ledger_block *b, uint64_t at
     return chrome_memory_change(w, b, at_ns, s ? thread_of(s) : b->owner, false);
 }
 
-static int pooled(void *context, const struct ledger_pool *pool, uint64_t at_ns)
-{
-    struct trace_writer *w = context;
-    struct place_totals *now;
-    (void)at_ns;
-    return ledger_totals_pool(&w->memory.totals, pool, &now);
-}
-
 int chrome_memory_init(struct trace_writer *w)
 {
     const struct ledger_user user = {.context = w,
                                      .got = chrome_memory_got,
                                      .gone = chrome_memory_gone,
-                                     .owner = chrome_memory_owner,
-                                     .pooled = pooled};
-    ledger_totals_init(&w->memory.totals);
+                                     .owner = chrome_memory_owner};
     w->memory.books = ledger_consumer(&w->memory.ledger);
     return ledger_init(&w->memory.ledger, w->walk, &user);
 }

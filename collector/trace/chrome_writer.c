@@ -364,7 +364,6 @@ static void chrome_free(struct trace_writer *w)
     free(w->frames.numbers);
     free(w->frames.nodes);
     ledger_release(&w->memory.ledger);
-    ledger_totals_release(&w->memory.totals);
     chrome_counters_release(w);
     op_pairs_release(&w->rows.op_pairs);
     free(w->rows.forward_ids);
