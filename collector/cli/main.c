@@ -5,8 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/options.h"
-#include "cli/manual.h"
+#include "cli/help.h"
 #include "output/verb_output.h"
 
 #define VERB(name) extern const struct verb name##_verb;

@@ -8,15 +8,10 @@
 
 #include "base/message.h"
 #include "base/nearest.h"
-#include "cli/help_rows.h"
-#include "cli/manual.h"
-#include "cli/manual_parts.h"
-#include "cli/topics.h"
+#include "cli/help.h"
 #include "output/verb_output.h"
 #include "settings.h"
-#include "table/table.h"
 
-#define SYNOPSIS_BYTES 1024
 #define UNITS_TEXT                                                                                 \
     "Sizes have K, M, G or T (KB, KiB: the same, 1024 bytes); times ns, us, ms, s, min or h"
 
@@ -31,10 +26,10 @@ static const char intro[] =
     "gpuprof shows where the time and the memory of a CUDA program go, in all its processes and "
     "threads, and what to change first. The program is not changed, and no root rights are needed.";
 
-/* "[OPTIONS] DIR|FILE...". */
-static void synopsis(const struct verb *verb, char *text, size_t text_bytes)
+/* "[OPTIONS] ", before the operands. */
+static const char *synopsis_options(const struct verb *verb)
 {
-    snprintf(text, text_bytes, "%s%s", verb->options ? "[OPTIONS] " : "", verb->operands);
+    return verb->options ? "[OPTIONS] " : "";
 }
 
 static void print_verbs(const struct verb *const *verbs, unsigned which)
@@ -110,10 +105,8 @@ static void help_options(const struct verb *verb, bool all)
 
 static void help_one(const struct verb *verb, bool all)
 {
-    char text[SYNOPSIS_BYTES];
     unsigned examples = 0;
-    synopsis(verb, text, sizeof text);
-    printf("usage: gpuprof %s %s\n\n", verb->name, text);
+    printf("usage: gpuprof %s %s%s\n\n", verb->name, synopsis_options(verb), verb->operands);
     print_wrapped(verb->help, 0, 0);
     for (const struct manual_row *row = verb->manual; row->name && examples < 2; row++)
         if (row->part == PART_EXAMPLE) {
@@ -204,6 +197,16 @@ static bool help_table(const struct verb *const *verbs, const char *name)
     return any;
 }
 
+static void help_topic(const struct verb *const *verbs, const struct topic *topic)
+{
+    printf("%s: %s\n\n", topic->name, topic->title);
+    if (*topic->about) {
+        print_wrapped(topic->about, 0, 0);
+        putchar('\n');
+    }
+    topic_each(topic, &(struct topic_rows){verbs, print_row, NULL});
+}
+
 static enum exit_code help(const struct options *options)
 {
     const char *name = options->paths[0];
@@ -235,9 +238,8 @@ static void roff_options(const struct verb *verb)
 
 static void roff_synopsis(const struct verb *verb)
 {
-    char text[SYNOPSIS_BYTES];
-    synopsis(verb, text, sizeof text);
-    for (const char *p = text; *p; p++)
+    printf("%s", synopsis_options(verb));
+    for (const char *p = verb->operands; *p; p++)
         printf("%s%c", *p == '-' ? "\\" : "", *p);
 }
 
@@ -297,7 +299,7 @@ static enum exit_code manual_of_topic(const struct verb *const *verbs, const str
     printf(".SH DESCRIPTION\n");
     if (*topic->about)
         roff_text(topic->about);
-    topic->each(verbs, roff_item, roff_column);
+    topic_each(topic, &(struct topic_rows){verbs, roff_item, roff_column});
     printf(".SH \"SEE ALSO\"\n.BR gpuprof (1)\n");
     return standard_output_end();
 }
@@ -345,8 +347,7 @@ VERB_IS(manual, manual, NULL, VERB_NO_OWN, VERB_MORE, "[VERB|TOPIC|gpuprof.h]",
         {PART_EXAMPLE, "gpuprof manual | man -l -", "read this page"},
         {PART_EXAMPLE, "gpuprof manual run | man -l -", "read the page of a verb, gpuprof-run(1)"},
         {PART_EXAMPLE, "gpuprof manual gpuprof.h | man -l -", "read the page of the header"},
-        {PART_STATUS, "0", "it was printed"}, {PART_STATUS, "1", "input or output failed"},
-        {PART_STATUS, "2", "a wrong option, or nothing to read, or to show"});
+        {PART_STATUS, "0", "it was printed"});
 
 static const struct option help_own[] = {
     {0, "help-all", NULL, .take = option_flag, .at = 0, "Print all options of the verb"},
@@ -358,8 +359,7 @@ VERB_IS(help, help, help_own, VERB_OWN(bool, false), VERB_MORE, "[VERB|TOPIC|TAB
         {PART_EXAMPLE, "gpuprof help run --help-all", "print all options of run"},
         {PART_EXAMPLE, "gpuprof help idle", "print the columns of the table idle"},
         {PART_EXAMPLE, "gpuprof help sync-in-loop", "explain this finding"},
-        {PART_STATUS, "0", "it was printed"}, {PART_STATUS, "1", "input or output failed"},
-        {PART_STATUS, "2", "a wrong option, or nothing to read, or to show"});
+        {PART_STATUS, "0", "it was printed"});
 
 /* Run by the front command (scripts/gpuprof). */
 VERB_IS(demo, NULL, NULL, VERB_NO_OWN, 0, "[DIR]",
@@ -367,6 +367,4 @@ VERB_IS(demo, NULL, NULL, VERB_NO_OWN, 0, "[DIR]",
         {PART_EXAMPLE, "gpuprof demo", "record into a new folder, named by the time"},
         {PART_EXAMPLE, "gpuprof demo data", "record into this folder"},
         {PART_FILE, "gpuprof.demo.TIME/", "the data folder, with trace.json in it"},
-        {PART_STATUS, "0", "it was recorded and reported"},
-        {PART_STATUS, "1", "input or output failed"},
-        {PART_STATUS, "2", "a wrong option, or nothing to read, or to show"});
+        {PART_STATUS, "0", "it was recorded and reported"});

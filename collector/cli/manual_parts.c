@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/manual_parts.h"
+#include "cli/help.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/topics.h"
 #include "output/verb_output.h"
 
 static const char *const manual_part_titles[PART_COUNT] = {"EXAMPLES", "ENVIRONMENT", "FILES",
                                                            "EXIT STATUS"};
 
+#define ALL "*"
+
 /* Rows that many verbs share, unless a verb has its own. */
 static const struct manual_rule {
-    const char *option; /* verbs with this option; NULL: verbs that read recordings */
+    const char
+        *option; /* verbs with this option; NULL: verbs that read recordings; ALL: all but run */
     struct manual_row row;
 } manual_rules[] = {
     {"symbols",
@@ -26,8 +28,8 @@ static const struct manual_rule {
       "the last events of a killed process; moved there from /dev/shm, unless --keep-live"}},
     {"dir", {PART_FILE, ".gpuprof/baselines/NAME.json", "a baseline; --dir names another folder"}},
     {NULL, {PART_STATUS, "0", "everything that was recorded was read"}},
-    {NULL, {PART_STATUS, "1", "input or output failed"}},
-    {NULL, {PART_STATUS, "2", "a wrong option, or nothing to read, or to show"}},
+    {ALL, {PART_STATUS, "1", "input or output failed"}},
+    {ALL, {PART_STATUS, "2", "a wrong option, or nothing to read, or to show"}},
     {NULL, {PART_STATUS, "3", "something is damaged, or, with --strict, something was lost"}},
     {0},
 };
@@ -90,33 +92,29 @@ void roff_column(const char *name, const char *text)
     roff_text(text);
 }
 
-/* Whether the verb has its own row for this. */
-static bool has_own(const struct verb *verb, const struct manual_row *row)
+/* Whether the rule applies to the verb, which has no row of its own for this. */
+static bool applies(const struct manual_rule *rule, const struct verb *verb)
 {
-    const struct manual_row *own = verb->manual;
-    while (own->name && !(own->part == row->part && strcmp(own->name, row->name) == 0))
-        own++;
-    return own->name != NULL;
+    for (const struct manual_row *own = verb->manual; own->name; own++)
+        if (own->part == rule->row.part && strcmp(own->name, rule->row.name) == 0)
+            return false;
+    return !rule->option                    ? verb->takes & TAKES_RECORDINGS
+           : strcmp(rule->option, ALL) == 0 ? !(verb->takes & LISTS_SETTINGS)
+                                            : option_named(verb, rule->option) != NULL;
 }
 
 void roff_parts(const struct verb *verb, const char *heading)
 {
     for (enum manual_part part = 0; part < PART_COUNT; part++) {
-        bool is_empty = true;
+        unsigned count = 0;
         printf("%s%s\n", heading, manual_part_titles[part]);
         for (const struct manual_row *row = verb->manual; row->name; row++)
-            if (row->part == part) {
+            if (row->part == part && ++count)
                 roff_item(row->name, row->text);
-                is_empty = false;
-            }
         for (const struct manual_rule *rule = manual_rules; rule->row.name; rule++)
-            if (rule->row.part == part && !has_own(verb, &rule->row) &&
-                (rule->option ? option_named(verb, rule->option) != NULL
-                              : (verb->takes & TAKES_RECORDINGS) != 0)) {
+            if (rule->row.part == part && applies(rule, verb) && ++count)
                 roff_item(rule->row.name, rule->row.text);
-                is_empty = false;
-            }
-        if (is_empty)
+        if (!count)
             roff_item("none", "");
     }
 }
@@ -185,7 +183,7 @@ void roff_sections(void)
         "and its rows. Several tables are blocks: a line '# NAME', the heading, the rows, and an "
         "empty line. With -o DIR each table is a file, DIR/NAME.csv.");
     printf(".SH \"EXIT STATUS\"\n");
-    topic_find("exit-status")->each(NULL, roff_item, roff_column);
+    topic_each(topic_find("exit-status"), &(struct topic_rows){.item = roff_item});
 }
 
 enum exit_code manual_of_header(void)

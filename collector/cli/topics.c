@@ -22,7 +22,7 @@
 #include "base/file_at.h"
 #include "base/unit_text.h"
 #include "base/workers.h"
-#include "cli/topics.h"
+#include "cli/help.h"
 #include "diff/run_summary.h"
 #include "memory/snapshot.h"
 #include "output/verb_output.h"
@@ -53,14 +53,13 @@ static void finding_text(const struct finding_kind *kind, char text[TOPIC_TEXT_B
     (void)length;
 }
 
-static void each_finding(const struct verb *const *verbs, item_fn *item, item_fn *column)
+static void each_finding(const struct topic_rows *rows)
 {
     char text[TOPIC_TEXT_BYTES];
-    (void)verbs;
     for (unsigned i = 0; i < FINDING_KINDS; i++) {
-        if (column)
+        if (rows->column)
             finding_text(&finding_kinds[i], text);
-        item(finding_kinds[i].id, column ? text : finding_kinds[i].title);
+        rows->item(finding_kinds[i].id, rows->column ? text : finding_kinds[i].title);
     }
 }
 
@@ -80,63 +79,57 @@ bool help_finding(const char *name)
 
 /* ---- other topics ---------------------------------------------------------------------------- */
 
-static void each_table_of_all(const struct verb *const *verbs, item_fn *item, item_fn *column)
+static void each_table_of_all(const struct topic_rows *rows)
 {
-    for (; *verbs; verbs++)
-        each_table(*verbs, item, column);
+    for (const struct verb *const *verbs = rows->verbs; *verbs; verbs++)
+        each_table(*verbs, rows->item, rows->column);
 }
 
-static void each_loss(const struct verb *const *verbs, item_fn *item, item_fn *column)
+static void each_loss(const struct topic_rows *rows)
 {
-    (void)verbs, (void)column;
     for (unsigned i = 0; i < LOSS_COUNT; i++)
-        item(loss_info(i).key, loss_info(i).text);
+        rows->item(loss_info(i).key, loss_info(i).text);
 }
 
-static void each_pair(const char *const (*pairs)[2], size_t bytes, item_fn *item)
-{
-    for (size_t i = 0; i < bytes / sizeof *pairs; i++)
-        item(pairs[i][0], pairs[i][1]);
-}
-
-static void each_key(const struct verb *const *verbs, item_fn *item, item_fn *column)
-{
-    static const char *const keys[][2] = {
+static const char *const json_keys[][2] = {
 #define JSON_KEY(key, meaning) {key, meaning},
 #include "cli/json_keys.def"
-    };
-    (void)verbs, (void)column;
-    each_pair(keys, sizeof keys, item);
-}
+};
 
-static void each_event_column(const struct verb *const *verbs, item_fn *item, item_fn *column)
-{
-    static const char *const columns[][2] = {
+static const char *const event_columns[][2] = {
 #define EVENT_COLUMN(NAME, name, meaning) {#name, meaning},
 #include "export/event_columns.def"
 #undef EVENT_COLUMN
-    };
-    (void)verbs, (void)column;
-    each_pair(columns, sizeof columns, item);
-}
+};
 
-static void each_nsys_report(const struct verb *const *verbs, item_fn *item, item_fn *column)
+static const char *const statuses[][2] = {
+    {"0", "everything that was recorded was read"},
+    {"1", "input or output failed"},
+    {"2", "a wrong option, a missing program, an empty selection, or no recording"},
+    {"3", "something is damaged or may not be read, or, with --strict, something was lost; "
+          "the rest was used"},
+    {"run", "the status of the program"},
+    {"diff", "1: worse; 3: inconclusive or not comparable"},
+    {"doctor", "4: something is broken, so that nothing that matters would be recorded"},
+    {"ctl", "1: a process did not answer, was past the step, or cannot do it; 2: none runs"},
+};
+
+static void each_nsys_report(const struct topic_rows *rows)
 {
     static const char *const reports[][3] = {
 #define STATS_REPORT(name, old_name, tables, by, note) {#name, tables, note},
 #define STATS_TRACE(name, old_name, kinds, note)       {#name, "a row an event", note},
 #include "export/stats_reports.def"
     };
-    (void)verbs, (void)column;
     for (unsigned i = 0; i < sizeof reports / sizeof reports[0]; i++) {
         char text[TOPIC_TEXT_BYTES];
         const char *table = reports[i][1], *note = reports[i][2];
         snprintf(text, sizeof text, "%s%s%s", *table ? table : "not here", *note ? ": " : "", note);
-        item(reports[i][0], text);
+        rows->item(reports[i][0], text);
     }
 }
 
-static void each_limit(const struct verb *const *verbs, item_fn *item, item_fn *column)
+static void each_limit(const struct topic_rows *rows)
 {
     enum limit_unit { COUNT, BYTES, SECONDS };
     static const struct {
@@ -149,7 +142,6 @@ static void each_limit(const struct verb *const *verbs, item_fn *item, item_fn *
 #define GROWING(least, bytes, most, name, beyond) {COUNT, least, bytes, most, name, beyond},
 #include "cli/limits.def"
     };
-    (void)verbs, (void)column;
     for (unsigned i = 0; i < sizeof limits / sizeof limits[0]; i++) {
         char text[TOPIC_TEXT_BYTES], most[UNIT_TEXT_BYTES], least[UNIT_TEXT_BYTES];
         if (limits[i].unit == BYTES)
@@ -164,58 +156,45 @@ static void each_limit(const struct verb *const *verbs, item_fn *item, item_fn *
         else
             snprintf(text, sizeof text, "%s%s. %s", most, limits[i].unit == SECONDS ? " s" : "",
                      limits[i].beyond);
-        item(limits[i].name, text);
+        rows->item(limits[i].name, text);
     }
 }
 
-static void each_status(const struct verb *const *verbs, item_fn *item, item_fn *column)
+static void each_tuning(const struct topic_rows *rows)
 {
-    (void)verbs, (void)column;
-    item("0", "everything that was recorded was read");
-    item("1", "input or output failed");
-    item("2", "a wrong option, a missing program, an empty selection, or no recording");
-    item("3", "something is damaged or may not be read, or, with --strict, something was lost; "
-              "the rest was used");
-    item("run", "the status of the program");
-    item("diff", "1: worse; 3: inconclusive or not comparable");
-    item("doctor", "4: something is broken, so that nothing that matters would be recorded");
-    item("ctl", "1: a process did not answer, was past the step, or cannot do it; 2: none runs");
+    each_setting(HELP_TUNING, true, rows->item);
 }
 
-static void each_tuning(const struct verb *const *verbs, item_fn *item, item_fn *column)
-{
-    (void)verbs, (void)column;
-    each_setting(HELP_TUNING, true, item);
-}
+#define PAIRS(list) .pairs = (list), .pair_bytes = sizeof(list)
 
 const struct topic topics[] = {
     {"tuning", "settings for run --tune NAME=VALUE",
-     "They set how gpuprof itself works. The defaults suit most programs.", each_tuning},
+     "They set how gpuprof itself works. The defaults suit most programs.", .each = each_tuning},
     {"tables", "tables of report and memory",
      "--table=NAME,NAME shows only these tables. 'gpuprof help TABLE' explains the columns.",
-     each_table_of_all},
+     .each = each_table_of_all},
     {"findings", "what report can find, and when it says so",
      "A finding is time or memory that a program can get back. Its costs are those of the device "
      "that loses most by it. They must exceed two thresholds: a share of the device's recorded "
      "time after start-up, and a minimum. If you select a part of a recording, the minimum "
      "shrinks in proportion. 'gpuprof help FINDING' explains one.",
-     each_finding},
+     .each = each_finding},
     {"losses", "what may be missing from a recording",
-     "Each is a row of the table losses and a member of losses in the JSON.", each_loss},
+     "Each is a row of the table losses and a member of losses in the JSON.", .each = each_loss},
     {"json", "members of report --format=json",
      "Each table is a list of objects under its name; 'gpuprof help TABLE' has their members. "
      "Times are in nanoseconds: durations, or moments since the first event. null means unknown.",
-     each_key},
+     PAIRS(json_keys)},
     {"events", "columns of export to csv and JSON lines",
      "A row is an event. A column that an event does not have is empty, and left out in JSON.",
-     each_event_column},
+     PAIRS(event_columns)},
     {"nsys", "reports of nsys stats and the tables here",
-     "'gpuprof stats REPORT DIR' prints the table by nsys' name.", each_nsys_report},
+     "'gpuprof stats REPORT DIR' prints the table by nsys' name.", .each = each_nsys_report},
     {"limits", "limits of the collector",
      "A line has the limit, and what happens beyond it. The limits of the recorded program are "
      "options of run: 'gpuprof help run'.",
-     each_limit},
-    {"exit-status", "exit statuses of all commands", "", each_status},
+     .each = each_limit},
+    {"exit-status", "exit statuses of all commands", "", PAIRS(statuses)},
     {0}};
 
 const struct topic *topic_find(const char *name)
@@ -226,12 +205,10 @@ const struct topic *topic_find(const char *name)
     return topic->name ? topic : NULL;
 }
 
-void help_topic(const struct verb *const *verbs, const struct topic *topic)
+void topic_each(const struct topic *topic, const struct topic_rows *rows)
 {
-    printf("%s: %s\n\n", topic->name, topic->title);
-    if (*topic->about) {
-        print_wrapped(topic->about, 0, 0);
-        putchar('\n');
-    }
-    topic->each(verbs, print_row, NULL);
+    if (topic->each)
+        topic->each(rows);
+    for (size_t i = 0; i < topic->pair_bytes / sizeof *topic->pairs; i++)
+        rows->item(topic->pairs[i][0], topic->pairs[i][1]);
 }

@@ -102,12 +102,9 @@ bool check_result_set(struct check_result *f, enum check_state state, const char
 #define limited(f, advice, ...) check_result_set(f, CHECK_LIMITED, advice, __VA_ARGS__)
 #define broken(f, advice, ...)  check_result_set(f, CHECK_BROKEN, advice, __VA_ARGS__)
 
-/* machine_checks.c */
+/* machine_checks.c; the last three do not apply without --sample, --gaps and --os */
 check_fn check_library, check_settings, check_kernel, check_libc, check_memory, check_live_folder,
-    check_container;
-
-/* host_checks.c: requirements of --sample, --gaps and --os; they do not apply without these */
-check_fn check_sample, check_gaps, check_os;
+    check_container, check_sample, check_gaps, check_os;
 
 /* gpu_checks.c; check_device does not apply without --device */
 check_fn check_driver, check_cupti, check_client, check_counters, check_device;

@@ -4,13 +4,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -22,79 +21,68 @@
 
 /* The kernel signals the members of a group one after another, possibly with delays. */
 #define WITNESS_SETTLE_NS 20000000
-#define WITNESS_ANSWER_MS 1000
+#define WITNESS_ANSWER_NS 1000000000u
 #define WITNESS_KEEP_NS   1000000000u
+#define WITNESS_SEEN_MAX  16
+#define WITNESS_QUESTION  SIGRTMAX /* the kernel delivers it after all other pending signals */
 
 /* ---- the witness ----------------------------------------------------------------------------- */
 
-/* Writes all signals since the last report, and the end mark. False if the launcher is gone. */
-static bool report_signals(int signals, int launcher)
-{
-    struct signalfd_siginfo info;
-    struct witness_seen seen = {0};
-    while (read(signals, &info, sizeof info) == (ssize_t)sizeof info) {
-        if (info.ssi_code == SI_KERNEL)
-            continue; /* from the terminal: the launcher never needs these */
-        seen = (struct witness_seen){(int)info.ssi_signo, (pid_t)info.ssi_pid, monotonic_ns()};
-        if (write(launcher, &seen, sizeof seen) < 0)
-            return false;
-    }
-    seen.signal_number = 0;
-    return write(launcher, &seen, sizeof seen) > 0;
-}
+struct witness_notes {
+    _Atomic int answered; /* number of the last question; all signals before it are noted */
+    unsigned next;
+    struct witness_seen {
+        int signal_number; /* 0: unused */
+        pid_t sender;
+        uint64_t time_ns; /* CLOCK_MONOTONIC */
+    } seen[WITNESS_SEEN_MAX];
+};
 
-/*
- * Closes all files except stderr and `kept` (0: none), and connects stdin and stdout to /dev/null.
- * A pipe must see its end when the program closes it, not when the launcher or the witness ends.
- */
-static void let_files_go(int kept)
+/* Closes all files except stderr, and connects stdin and stdout to /dev/null. A pipe must see its
+ * end when the program closes it, not when the launcher or the witness ends. */
+static void let_files_go(void)
 {
-    unsigned first = STDERR_FILENO + 1;
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (null >= 0) {
         dup2(null, STDIN_FILENO);
         dup2(null, STDOUT_FILENO);
     }
-    if (kept > STDERR_FILENO) {
-        if (kept > STDERR_FILENO + 1)
-            close_range(first, (unsigned)kept - 1, 0);
-        first = (unsigned)kept + 1;
-    }
-    close_range(first, ~0u, 0);
+    close_range(STDERR_FILENO + 1, ~0u, 0);
 }
 
-/* The witness process: each byte from `fd` requests a report. */
-static _Noreturn void be_witness(int fd, pid_t launcher)
+/* The witness process; all signals are blocked. */
+static _Noreturn void be_witness(struct witness_notes *notes, pid_t launcher)
 {
+    siginfo_t info;
     sigset_t all;
-    char request;
-    let_files_go(fd);
+    let_files_go();
     sigfillset(&all);
-    int signals = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
     prctl(PR_SET_NAME, "gpuprof-witness");
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (signals < 0 || getppid() != launcher)
-        _exit(1);
-    while (read(fd, &request, 1) == 1 && report_signals(signals, fd))
-        ;
-    _exit(0); /* the launcher has gone */
+    while (getppid() == launcher) {
+        if (sigwaitinfo(&all, &info) < 0 || info.si_code == SI_KERNEL)
+            continue; /* from the terminal: the launcher never needs these */
+        if (info.si_signo == WITNESS_QUESTION && info.si_pid == launcher)
+            notes->answered = info.si_value.sival_int;
+        else
+            notes->seen[notes->next++ % WITNESS_SEEN_MAX] =
+                (struct witness_seen){info.si_signo, info.si_pid, monotonic_ns()};
+    }
+    _exit(0);
 }
 
 /* Starts the witness. All signals are blocked, and SIGCHLD has its default action. */
 static void start_witness(struct witness *w)
 {
-    int ends[2];
-    *w = (struct witness){0};
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+    void *notes =
+        mmap(NULL, sizeof *w->notes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    *w = (struct witness){.notes = notes};
+    if (notes == MAP_FAILED)
         return;
     pid_t launcher = getpid(), pid = fork();
     if (pid == 0)
-        be_witness(ends[1], launcher);
-    close(ends[1]);
-    if (pid > 0)
-        *w = (struct witness){.pid = pid, .fd = ends[0]};
-    else
-        close(ends[0]);
+        be_witness(notes, launcher);
+    w->pid = pid > 0 ? pid : 0;
 }
 
 static void end_witness(struct witness *w)
@@ -103,14 +91,13 @@ static void end_witness(struct witness *w)
         return;
     kill(w->pid, SIGKILL);
     waitpid(w->pid, NULL, 0);
-    close(w->fd);
     w->pid = 0;
 }
 
 /*
- * Whether the witness saw that signal. Two pending signals of one kind merge, possibly for one
- * process only. So a report stays valid while another one is pending for the launcher, but not
- * after it.
+ * Whether the witness noted that signal. Two pending signals of one kind merge, possibly for one
+ * process only. So a note stays valid while another one is pending for the launcher, but not after
+ * it.
  */
 static bool take_seen(struct witness *w, const siginfo_t *info, uint64_t now)
 {
@@ -118,7 +105,7 @@ static bool take_seen(struct witness *w, const siginfo_t *info, uint64_t now)
     sigset_t waiting;
     sigpending(&waiting);
     for (unsigned i = 0; i < WITNESS_SEEN_MAX; i++) {
-        struct witness_seen *seen = &w->seen[i];
+        struct witness_seen *seen = &w->notes->seen[i];
         if (seen->signal_number != info->si_signo || seen->sender != info->si_pid)
             continue;
         found |= now - seen->time_ns < WITNESS_KEEP_NS;
@@ -128,33 +115,21 @@ static bool take_seen(struct witness *w, const siginfo_t *info, uint64_t now)
     return found;
 }
 
-/* Requests the report and reads it. Gives up a witness that does not answer. */
-static void read_report(struct witness *w)
-{
-    struct witness_seen seen = {1, 0, 0};
-    bool answers = write(w->fd, "", 1) == 1;
-    while (answers && seen.signal_number != 0) {
-        struct pollfd answer = {w->fd, POLLIN, 0};
-        answers = poll(&answer, 1, WITNESS_ANSWER_MS) > 0 &&
-                  read(w->fd, &seen, sizeof seen) == (ssize_t)sizeof seen;
-        if (answers && seen.signal_number != 0)
-            w->seen[w->seen_next++ % WITNESS_SEEN_MAX] = seen;
-    }
-    if (answers)
-        return;
-    kill(w->pid, SIGKILL); /* reaped while waiting for the program */
-    w->pid = 0;
-}
-
-/* Whether the signal was sent to the whole group. Takes about 20 ms, at most 1 s. */
+/* Whether the signal was sent to the whole group. Takes about 20 ms; a witness that does not answer
+ * within a second is given up. */
 static bool witness_saw(struct witness *w, const siginfo_t *info)
 {
-    const struct timespec settle = {0, WITNESS_SETTLE_NS};
+    const struct timespec settle = {0, WITNESS_SETTLE_NS}, tick = {0, WITNESS_SETTLE_NS / 20};
     if (w->pid <= 0)
         return false;
     nanosleep(&settle, NULL);
     kill(w->pid, SIGCONT); /* it may have been stopped with the group */
-    read_report(w);
+    uint64_t end_ns = monotonic_ns() + WITNESS_ANSWER_NS;
+    bool asks = sigqueue(w->pid, WITNESS_QUESTION, (union sigval){.sival_int = ++w->asked}) == 0;
+    while (asks && w->notes->answered != w->asked && monotonic_ns() < end_ns)
+        nanosleep(&tick, NULL);
+    if (w->notes->answered != w->asked)
+        end_witness(w);
     return take_seen(w, info, monotonic_ns());
 }
 
@@ -207,7 +182,7 @@ int child_start(struct child *c, const char *path, char **argv)
         close(ends[0]);
         return error;
     }
-    let_files_go(c->witness.fd);
+    let_files_go();
     return 0;
 }
 

@@ -9,27 +9,19 @@
 
 #include <signal.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <sys/types.h>
 
-#define WITNESS_SEEN_MAX 16
-
-struct witness_seen {
-    int signal_number; /* 0: unused; in a report, its end */
-    pid_t sender;
-    uint64_t time_ns; /* CLOCK_MONOTONIC */
-};
+struct witness_notes;
 
 /*
  * A small helper process in the launcher's process group, which answers a question that the
  * launcher cannot: was a signal sent to the whole group? Then the program has it, and the launcher
- * must not pass it on again. The witness gets the group's signals and reports them on request.
+ * must not pass it on again. The witness gets the group's signals and notes them.
  */
 struct witness {
-    pid_t pid; /* 0: not started, so the answer is "no" */
-    int fd;    /* socket to the witness */
-    struct witness_seen seen[WITNESS_SEEN_MAX];
-    unsigned seen_next;
+    pid_t pid;                   /* 0: not started, so the answer is "no" */
+    struct witness_notes *notes; /* memory shared with it */
+    int asked;                   /* number of the last question */
 };
 
 struct child {

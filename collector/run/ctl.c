@@ -215,9 +215,7 @@ static int wait_for_all(struct ctl *c)
 
 static void print_who(const struct ctl_process *p)
 {
-    printf("pid %u on ", p->header.pid);
-    for (const char *at = p->header.host; *at; at++) /* comes from a file */
-        putchar(*at > ' ' && *at <= '~' ? *at : '?');
+    printf("pid %u on %s", p->header.pid, p->header.host);
     if (p->rank != RANK_NONE)
         printf(" (rank %" PRIu64 ")", p->rank);
 }

@@ -43,6 +43,8 @@ static int ctl_folder_add(struct ctl_folder *f, const char *path)
     if (!p.path)
         return GPUPROF_NO_MEMORY;
     enum live_owner owner = live_owner(&p.header);
+    for (char *at = p.header.host; *at; at++) /* the file may have any text */
+        *at = *at > ' ' && *at <= '~' && *at != '"' && *at != '\\' ? *at : '?';
     p.has_ended = owner == LIVE_OWNER_ENDED;
     if (owner == LIVE_OWNER_UNKNOWN || (f->needs_ranks && !p.has_ended))
         ctl_folder_load(&p, owner == LIVE_OWNER_UNKNOWN);

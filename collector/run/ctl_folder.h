@@ -6,7 +6,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 
 #include "base/message.h"
 #include "base/options.h"
@@ -29,9 +28,9 @@ struct ctl_options {
 extern const struct option ctl_options[];
 
 struct ctl_process {
-    char *path; /* owned; path of the stream file */
-    struct stream_header header;
-    uint64_t rank; /* RANK_NONE: not known; read if needed, or from the status */
+    char *path;                  /* owned; path of the stream file */
+    struct stream_header header; /* its host without unusual characters */
+    uint64_t rank;               /* RANK_NONE: not known; read if needed, or from the status */
     bool has_ended;
     bool is_meant;
     uint64_t command; /* id of the command that it should answer */
@@ -75,30 +74,5 @@ int ctl_folder_report(const struct ctl_folder *f, const struct control_command *
 
 /* Keeps all processes reporting their status; call it regularly. Returns as ctl_folder_report. */
 int ctl_folder_watch(struct ctl_folder *f);
-
-/* ---- what `top` prints (top_print.c) ---- */
-
-enum top_format { TOP_TEXT, TOP_JSON, TOP_OPENMETRICS }; /* in the order of --format */
-
-enum top_state {
-    TOP_RECORDING,
-    TOP_STOPPED, /* by the program or gpuprof ctl */
-    TOP_BETWEEN, /* between two windows */
-    TOP_SILENT,  /* no answer lately, or ever */
-    TOP_ENDED,
-};
-
-struct top_row {
-    const struct ctl_process *process; /* its status is valid unless the state is TOP_SILENT ... */
-    enum top_state state;              /* ... or TOP_ENDED */
-    /* Rates since the previous answer; NAN: not known. */
-    double calls_per_second;
-    double launches_per_second;
-    double busy_share; /* share of its devices' time */
-};
-
-/* Prints rows sorted by rank and process, for a terminal of that size (0: unlimited). */
-void top_print(FILE *out, enum top_format format, const struct top_row *rows, uint32_t count,
-               uint32_t width, uint32_t height);
 
 #endif

@@ -47,45 +47,39 @@ static uint64_t offset_of(const Elf64_Phdr *segments, unsigned count, uint64_t a
     return 0;
 }
 
-/* Whether a dynamic symbol has that name. A program exports what is linked in to its libraries. */
-static bool has_symbol(int fd, uint64_t offset, uint64_t bytes, const char *name)
+/* Whether one of the texts begins like this. */
+static bool has_text(const char *strings, size_t bytes, const char *text)
 {
-    char *strings = bytes <= PROGRAM_STRINGS_MAX ? malloc(bytes + 1) : NULL;
-    ssize_t got = strings ? pread(fd, strings, bytes, (off_t)offset) : 0;
-    bool found = got > 0 && memmem(strings, (size_t)got, name, strlen(name) + 1) != NULL;
-    free(strings);
-    return found;
+    for (size_t at = 0; at < bytes; at += strlen(strings + at) + 1)
+        if (strncmp(strings + at, text, strlen(text)) == 0)
+            return true;
+    return false;
 }
 
-static void find_libraries(int fd, const Elf64_Phdr *segments, unsigned count,
-                           const Elf64_Phdr *dynamic, struct program *program)
+/* Reads the names in a dynamic section: libraries and symbols. A program exports what is linked in
+ * to its libraries. */
+static void read_names(int fd, const Elf64_Phdr *segments, unsigned count,
+                       const Elf64_Phdr *dynamic, struct program *program)
 {
     Elf64_Dyn entries[PROGRAM_DYNAMIC_MAX];
     size_t bytes = dynamic->p_filesz < sizeof entries ? dynamic->p_filesz : sizeof entries;
     ssize_t got = pread(fd, entries, bytes, (off_t)dynamic->p_offset);
-    size_t entry_count = got > 0 ? (size_t)got / sizeof *entries : 0;
-    uint64_t strings = 0, string_bytes = 0;
-    for (size_t i = 0; i < entry_count; i++) {
+    uint64_t offset = 0, room = 0;
+    for (size_t i = 0; got > 0 && i < (size_t)got / sizeof *entries; i++) {
         if (entries[i].d_tag == DT_STRTAB)
-            strings = offset_of(segments, count, entries[i].d_un.d_ptr);
+            offset = offset_of(segments, count, entries[i].d_un.d_ptr);
         if (entries[i].d_tag == DT_STRSZ)
-            string_bytes = entries[i].d_un.d_val;
+            room = entries[i].d_un.d_val;
     }
-    for (size_t i = 0; i < entry_count; i++) {
-        char name[PROGRAM_NAME_BYTES];
-        if (entries[i].d_tag != DT_NEEDED && entries[i].d_tag != DT_SONAME)
-            continue;
-        read_name(fd, strings + entries[i].d_un.d_val, name);
-        if (entries[i].d_tag == DT_SONAME) {
-            program->is_loader = strncmp(name, "ld-linux", 8) == 0;
-            continue;
-        }
-        if (strncmp(name, "libasan.so", 10) == 0 || strncmp(name, "libclang_rt.asan", 16) == 0)
-            program->needs_asan = true;
-        if (strncmp(name, "libcuda", 7) == 0)
-            program->needs_cuda = true;
-    }
-    program->has_tsan = has_symbol(fd, strings, string_bytes, "__tsan_init");
+    char *strings = room <= PROGRAM_STRINGS_MAX ? calloc(room + 1, 1) : NULL;
+    got = strings ? pread(fd, strings, room, (off_t)offset) : 0;
+    size_t length = got > 0 ? (size_t)got : 0;
+    program->is_loader = has_text(strings, length, "ld-linux");
+    program->needs_asan =
+        has_text(strings, length, "libasan.so") || has_text(strings, length, "libclang_rt.asan");
+    program->needs_cuda = has_text(strings, length, "libcuda");
+    program->has_tsan = has_text(strings, length, "__tsan_init");
+    free(strings);
 }
 
 /* Whether the program is static: no segment names an interpreter, and it is no loader itself
@@ -107,7 +101,7 @@ static const char *elf_obstacle(int fd, struct program *program)
     for (unsigned i = 0; i < elf.e_phnum; i++) {
         char name[PROGRAM_NAME_BYTES];
         if (segments[i].p_type == PT_DYNAMIC)
-            find_libraries(fd, segments, elf.e_phnum, &segments[i], program);
+            read_names(fd, segments, elf.e_phnum, &segments[i], program);
         if (segments[i].p_type != PT_INTERP)
             continue;
         read_name(fd, segments[i].p_offset, name);

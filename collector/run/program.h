@@ -17,12 +17,11 @@
 
 struct program {
     char path[PATH_MAX];
-    const char
-        *obstacle;   /* why nothing can be recorded in it (static text); NULL: no reason known */
-    bool needs_asan; /* linked with AddressSanitizer's library */
-    bool has_tsan;   /* ThreadSanitizer is in it, or in one of its libraries */
-    bool is_loader;  /* glibc's loader, with the program as an argument */
-    bool needs_cuda; /* linked with libcuda or libcudart */
+    const char *obstacle; /* why nothing can be recorded in it (static text); NULL: none known */
+    bool needs_asan;      /* linked with AddressSanitizer's library */
+    bool has_tsan;        /* ThreadSanitizer is in it, or in one of its libraries */
+    bool is_loader;       /* glibc's loader, with the program as an argument; or linked with it */
+    bool needs_cuda;      /* linked with libcuda or libcudart */
 };
 
 /* Looks up `name` like execvp. Returns 0, or the errno of execvp. */

@@ -25,8 +25,10 @@
 struct recover {
     struct reader reader;
     struct process process;
-    bool is_loaded; /* process must be released */
-    int fd;         /* a view */
+    bool is_loaded;   /* process must be released */
+    const char *path; /* of the stream file; a view, like the next */
+    const struct live_file *live;
+    int fd; /* of the new file; a view */
     uint64_t size;
     uint64_t sequence;     /* sequence number of the next new block */
     uint64_t own_position; /* position of gpuprof's own records */
@@ -169,29 +171,17 @@ static int put_last_block(struct recover *r)
     return error;
 }
 
-/* Writes the header, from the live file if the stream file has none. */
-static int put_header(struct recover *r, const struct live_file *live)
-{
-    uint8_t head[STREAM_HEADER_BYTES_MAX];
-    int bytes = stream_header_write(&live->header, head, sizeof head);
-    return bytes < 0 ? bytes : recover_put_data(r, head, (size_t)bytes);
-}
-
-struct replacement {
-    struct recover *recover;
-    const char *path;
-    const struct live_file *live;
-};
-
-/* Writes the whole new file. */
+/* Writes the whole new file, with the header of the live file: the stream file may have none. */
 static int write_whole(void *context, int fd)
 {
-    const struct replacement *its = context;
-    struct recover *r = its->recover;
+    struct recover *r = context;
+    uint8_t head[STREAM_HEADER_BYTES_MAX];
+    int error = stream_header_write(&r->live->header, head, sizeof head);
     r->fd = fd;
-    int error = put_header(r, its->live);
+    if (error >= 0)
+        error = recover_put_data(r, head, (size_t)error);
     if (error == 0)
-        error = process_load(&r->process, &r->reader, its->path, 0, on_block, r);
+        error = process_load(&r->process, &r->reader, r->path, 0, on_block, r);
     if (error < 0)
         return error;
     r->is_loaded = true;
@@ -210,22 +200,19 @@ static enum exit_code recover_failed(const char *path, int error)
                                                              : EXIT_DAMAGED;
 }
 
-static enum exit_code recover_from(struct recover *r, const char *path,
-                                   const struct live_file *live)
+static enum exit_code recover_from(struct recover *r)
 {
     const struct losses *l = &r->process.losses;
-    struct flight_place flight = live_file_flight(live);
-    int error = flight_take(&flight, path);
-    if (error >= 0) {
-        struct replacement its = {r, path, live};
-        error = new_file_replace(path, NULL, write_whole, &its);
-        if (error > 0)
-            message("%s: recovered: events: %" PRIu64 ", unfinished calls: %" PRIu64, path,
-                    l->live_records, l->open_calls);
-    }
+    struct flight_place flight = live_file_flight(r->live);
+    int error = flight_take(&flight, r->path);
     if (error >= 0)
-        error = live_file_remove(live);
-    return error < 0 ? recover_failed(path, error) : EXIT_OK;
+        error = new_file_replace(r->path, NULL, write_whole, r);
+    if (error > 0)
+        message("%s: recovered: events: %" PRIu64 ", unfinished calls: %" PRIu64, r->path,
+                l->live_records, l->open_calls);
+    if (error >= 0)
+        error = live_file_remove(r->live);
+    return error < 0 ? recover_failed(r->path, error) : EXIT_OK;
 }
 
 /* Recovers one stream file. A file with nothing to recover is fine, and not counted. */
@@ -243,9 +230,11 @@ static enum exit_code recover_file(struct recover *r, const char *path, uint32_t
         return EXIT_OK;
     }
     enum exit_code code = EXIT_OK;
+    r->path = path;
+    r->live = &live;
     ++*count;
     if (live.owner == LIVE_OWNER_ENDED)
-        code = recover_from(r, path, &live);
+        code = recover_from(r);
     else
         message("%s: not recovered: its process %s", path,
                 live.owner != LIVE_OWNER_UNKNOWN ? "still runs"
@@ -272,37 +261,31 @@ static enum exit_code recover_alone(const char *path, uint32_t *count)
     return code;
 }
 
-static enum exit_code done(const char *path, enum exit_code code, uint32_t count)
-{
-    if (code == EXIT_OK && count == 0)
-        message("%s: nothing to recover: it has no live file", path);
-    return code;
-}
-
+/* Recovers a file, or all files of a folder. */
 static enum exit_code recover_path(const char *path)
 {
     struct stat status;
-    struct path_list list;
+    struct path_list list = {0};
     uint32_t count = 0;
     if (stat(path, &status) < 0) {
         message("%s: %s%s", *path ? path : "''", strerror(errno), reading_advice(errno));
         return errno == ENOENT || errno == ENOTDIR ? EXIT_USAGE : EXIT_ENVIRONMENT;
     }
-    if (!S_ISDIR(status.st_mode)) {
-        enum exit_code its = recover_alone(path, &count);
-        return done(path, its, count);
-    }
-    int error = path_list_read(&list, path);
-    enum exit_code code = error < 0 ? recover_failed(path, error) : EXIT_OK;
-    if (code == EXIT_OK && list.count == 0)
-        code = usage_error("no recording found in %s", path);
+    bool is_folder = S_ISDIR(status.st_mode);
+    int error = is_folder ? path_list_read(&list, path) : 0;
+    enum exit_code code = error < 0    ? recover_failed(path, error)
+                          : !is_folder ? recover_alone(path, &count)
+                          : list.count ? EXIT_OK
+                                       : usage_error("no recording found in %s", path);
     for (uint32_t i = 0; i < list.count && error == 0; i++) {
         enum exit_code its = recover_alone(list.paths[i], &count);
         its = its == EXIT_USAGE ? EXIT_DAMAGED : its; /* the user did not name this file */
         code = code == EXIT_OK || its == EXIT_ENVIRONMENT ? its : code;
     }
     path_list_release(&list);
-    return done(path, code, count);
+    if (code == EXIT_OK && count == 0)
+        message("%s: nothing to recover: it has no live file", path);
+    return code;
 }
 
 static enum exit_code recover_run(const struct options *options)
