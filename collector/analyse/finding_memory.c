@@ -6,7 +6,7 @@
 
 #include "base/array.h"
 #include "error.h"
-#include "memory/memory_report.h"
+#include "memory/memory_signs.h"
 
 #define TEMPORARY_PART 0.9 /* share of an owner's blocks that were freed within their step */
 
@@ -46,7 +46,7 @@ static bool is_full(const struct memory_report *m, const struct memory_place *p)
 static uint64_t leaked(const struct memory_report *m, const struct memory_place *p,
                        const struct memory_owner *o)
 {
-    const struct memory_growth *g = &o->growth;
+    const struct memory_growth *g = &o->book.growth;
     if (!memory_has_steps(m, p->process) || g->steps < SIGNS_STEPS || !memory_leaks(g))
         return 0;
     uint64_t grown = g->last - g->first;
@@ -57,9 +57,10 @@ static uint64_t leaked(const struct memory_report *m, const struct memory_place 
 static uint64_t temporary(const struct memory_report *m, const struct memory_place *p,
                           const struct memory_owner *o)
 {
-    uint64_t had = memory_at_peak(p, &o->level).bytes;
-    bool is_temporary = (double)o->temporary.blocks >= TEMPORARY_PART * (double)o->got.blocks;
-    return is_temporary && o->temporary.blocks >= SIGNS_STEPS && is_full(m, p) &&
+    uint64_t had = memory_at_peak(p, &o->book).bytes;
+    bool is_temporary =
+        (double)o->book.temporary.blocks >= TEMPORARY_PART * (double)o->book.got.blocks;
+    return is_temporary && o->book.temporary.blocks >= SIGNS_STEPS && is_full(m, p) &&
                    (double)had > SIGNS_BLOCK * (double)p->peak.bytes
                ? had
                : 0;
@@ -71,7 +72,7 @@ static bool has_more(const void *item, const void *other)
 }
 
 /* Adds a finding about the worst place, with a row for each owner. */
-static int add_finding(struct findings *f, const struct memory_look *look, enum finding_id id,
+static int add_finding(struct findings *f, const struct memory_report *m, enum finding_id id,
                        const struct memory_place *p, const struct at_place *worst, uint64_t places)
 {
     struct finding *to = &f->list[f->count++];
@@ -85,11 +86,11 @@ static int add_finding(struct findings *f, const struct memory_look *look, enum 
                            .devices = places};
     for (uint32_t i = 0; i < worst->owner_count; i++) {
         const struct memory_owner *o = worst->owners[i].owner;
-        char *name = memory_owner_text(&look->rows, o->origin);
+        char *name = memory_owner_text(m, o->origin);
         if (!name)
             return GPUPROF_NO_MEMORY;
         to->rows[to->row_count++] = (struct finding_row){.name = name,
-                                                         .count = o->level.live.blocks,
+                                                         .count = o->book.live.blocks,
                                                          .at_ns = p->peak_at.ns,
                                                          .bytes = worst->owners[i].bytes};
     }
@@ -99,10 +100,9 @@ static int add_finding(struct findings *f, const struct memory_look *look, enum 
 
 /* Finds owners with bytes at stake. Tensors lie in blocks of the device, so a finding there covers
  * both. */
-static int find_owners(struct findings *f, const struct memory_look *look, enum finding_id id,
+static int find_owners(struct findings *f, const struct memory_report *m, enum finding_id id,
                        at_stake_fn *at_stake)
 {
-    const struct memory_report *m = &look->report;
     struct at_place *all = calloc(m->places.count + 1u, sizeof *all);
     uint32_t worst = 0;
     uint64_t places = 0;
@@ -122,14 +122,13 @@ static int find_owners(struct findings *f, const struct memory_look *look, enum 
             worst = places++ && all[worst].bytes >= all[i].bytes ? worst : i;
         }
     if (places)
-        error = add_finding(f, look, id, &m->places.list[worst], &all[worst], places);
+        error = add_finding(f, m, id, &m->places.list[worst], &all[worst], places);
     free(all);
     return error;
 }
 
-static int find_fragments(struct findings *f, const struct memory_look *look)
+static int find_fragments(struct findings *f, const struct memory_report *m)
 {
-    const struct memory_report *m = &look->report;
     const struct memory_place *worst = NULL;
     struct at_place all = {0};
     uint64_t places = 0;
@@ -144,19 +143,19 @@ static int find_fragments(struct findings *f, const struct memory_look *look)
         worst = idle > all.bytes ? p : worst;
         all.bytes = idle > all.bytes ? idle : all.bytes;
     }
-    int error = worst ? add_finding(f, look, FINDING_MEMORY_FRAGMENTED, worst, &all, places) : 0;
+    int error = worst ? add_finding(f, m, FINDING_MEMORY_FRAGMENTED, worst, &all, places) : 0;
     if (worst)
         f->list[f->count - 1].of_bytes = worst->peak_at.reserved;
     return error;
 }
 
-int findings_add_memory(struct findings *f, const struct memory_look *look)
+int findings_add_memory(struct findings *f, const struct memory_report *m)
 {
-    int error = find_owners(f, look, FINDING_MEMORY_LEAK, leaked);
+    int error = find_owners(f, m, FINDING_MEMORY_LEAK, leaked);
     if (error == 0)
-        error = find_owners(f, look, FINDING_MEMORY_TEMPORARY, temporary);
+        error = find_owners(f, m, FINDING_MEMORY_TEMPORARY, temporary);
     if (error == 0)
-        error = find_fragments(f, look);
+        error = find_fragments(f, m);
     findings_sort(f);
     return error;
 }

@@ -15,7 +15,7 @@
 #include "analyse/finding_gpu.h"
 #include "analyse/hang.h"
 #include "analyse/idle.h"
-#include "memory/memory_rows.h"
+#include "memory/memory_report.h"
 #include "table/table.h"
 
 #define FINDING_ROWS       3
@@ -147,6 +147,6 @@ char *finding_next_line(const struct findings *f, const struct finding *found);
  * only if the device is nearly full. memory_signs.h has the thresholds. Returns 0 or
  * GPUPROF_NO_MEMORY.
  */
-int findings_add_memory(struct findings *f, const struct memory_look *look);
+int findings_add_memory(struct findings *f, const struct memory_report *m);
 
 #endif

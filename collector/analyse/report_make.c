@@ -9,7 +9,6 @@
 #include "api/api.h"
 #include "base/message.h"
 #include "error.h"
-#include "memory/memory_rows.h"
 #include "resolve/selection.h"
 #include "resolve/steps.h"
 
@@ -166,11 +165,11 @@ static int end_memory(struct report *r)
     if (is_summary && memory_best_by(r->rec) == MEMORY_BY_STACK)
         memory.by = MEMORY_BY_OPERATOR; /* without symbols, stacks are addresses */
     r->memory =
-        memory_look_create(r->rec, &memory, is_summary ? SYMBOLS_OFF : request->symbols, &error);
+        memory_report_create(r->rec, &memory, is_summary ? SYMBOLS_OFF : request->symbols, &error);
     return r->memory && !r->selection ? findings_add_memory(r->findings, r->memory) : error;
 }
 
-ANALYSIS_FREES(release_memory, memory_look_free(r->memory))
+ANALYSIS_FREES(release_memory, memory_report_free(r->memory))
 
 const struct analysis memory_analysis = {
     .uses = USE_PARTS, .says_errors = true, .end = end_memory, .release = release_memory};

@@ -12,7 +12,7 @@
 #include "analyse/cost_report.h"
 #include "analyse/hang.h"
 #include "analyse/rank_report.h"
-#include "memory/memory_report.h"
+#include "memory/memory_signs.h"
 #include "query/report_parts.h"
 #include "record/losses.h"
 #include "resolve/event_walk.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "memory/memory_rows.h"
+#include "memory/memory_report.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -69,7 +69,7 @@ static const struct memory_owner *leak_of(const struct memory_report *m,
         for (uint32_t k = 0; o->place == oom->place && k < oom->owner_count; k++)
             if (oom->owners[k].origin == o->origin)
                 had = oom->owners[k].live.bytes;
-        if (had <= *held || !memory_leaks(&o->growth))
+        if (had <= *held || !memory_leaks(&o->book.growth))
             continue;
         *held = had;
         most = o;
@@ -102,27 +102,28 @@ static char *fragmented_text(const struct memory_oom *oom)
                             : ": try PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True");
 }
 
-static char *leak_text(const struct memory_rows *r, const struct memory_owner *leak, uint64_t held)
+static char *leak_text(const struct memory_report *m, const struct memory_owner *leak,
+                       uint64_t held)
 {
     char each[UNIT_TEXT_BYTES], all[UNIT_TEXT_BYTES];
     struct memory_slope slope = {0};
-    char *owner = memory_owner_text(r, leak->origin);
-    const struct process *p = r->report->places.list[leak->place].process;
-    memory_slope(&leak->growth, &slope);
+    char *owner = memory_owner_text(m, leak->origin);
+    const struct process *p = m->places.list[leak->place].process;
+    memory_slope(&leak->book.growth, &slope);
     bytes_text(each, slope.bytes < 1e18 ? (uint64_t)(slope.bytes + 0.5) : UINT64_MAX);
     char *text = text_printf("%s held %s and grows by %s each %s: release it (in PyTorch, keep "
                              "loss.item() or x.detach(), not the tensor)",
                              owner ? owner : "?", bytes_text(all, held), each,
-                             memory_has_steps(r->report, p) ? "step" : "interval");
+                             memory_has_steps(m, p) ? "step" : "interval");
     free(owner);
     return text;
 }
 
-static char *preallocation_text(const struct memory_rows *r, const struct memory_place *p)
+static char *preallocation_text(const struct memory_report *m, const struct memory_place *p)
 {
     char bytes[UNIT_TEXT_BYTES];
-    const char *remedy = NULL, *by = memory_preallocator(r->report, p->process, &remedy);
-    char *owner = memory_owner_text(r, p->largest.origin);
+    const char *remedy = NULL, *by = memory_preallocator(m, p->process, &remedy);
+    char *owner = memory_owner_text(m, p->largest.origin);
     char *text = text_printf(
         "%s (%.0f%% of the device) is one block that %s%s%s%s allocated in advance; gpuprof does "
         "not see what is in it%s%s",
@@ -163,10 +164,10 @@ static char *limited_text(const struct memory_oom *oom)
                        bytes_text(room, oom->free));
 }
 
-static char *owner_share_text(const struct memory_rows *r, const struct memory_oom *oom)
+static char *owner_share_text(const struct memory_report *m, const struct memory_oom *oom)
 {
     char bytes[UNIT_TEXT_BYTES];
-    char *owner = memory_owner_text(r, oom->owners[0].origin);
+    char *owner = memory_owner_text(m, oom->owners[0].origin);
     char *text = text_printf("%s held %s of it (%.0f%%): make that smaller first",
                              owner ? owner : "?", bytes_text(bytes, oom->owners[0].live.bytes),
                              100.0 * (double)oom->owners[0].live.bytes / (double)oom->live);
@@ -174,11 +175,11 @@ static char *owner_share_text(const struct memory_rows *r, const struct memory_o
     return text;
 }
 
-struct memory_advice memory_advise(const struct memory_rows *r, const struct memory_oom *oom)
+struct memory_advice memory_advise(const struct memory_report *m, const struct memory_oom *oom)
 {
     uint64_t held;
-    const struct memory_owner *leak = leak_of(r->report, oom, &held);
-    const struct memory_place *block = preallocated(r->report, oom);
+    const struct memory_owner *leak = leak_of(m, oom, &held);
+    const struct memory_place *block = preallocated(m, oom);
     bool is_of_device = oom->where != MEMORY_OF_HOST && oom->total;
     if (is_of_device && oom->wanted > oom->total)
         return (struct memory_advice){
@@ -189,15 +190,15 @@ struct memory_advice memory_advise(const struct memory_rows *r, const struct mem
         return (struct memory_advice){
             oom->holes.largest >= oom->wanted ? "kept-apart" : "fragmented", fragmented_text(oom)};
     if (leak)
-        return (struct memory_advice){"leak", leak_text(r, leak, held)};
+        return (struct memory_advice){"leak", leak_text(m, leak, held)};
     if (block)
-        return (struct memory_advice){"preallocation", preallocation_text(r, block)};
+        return (struct memory_advice){"preallocation", preallocation_text(m, block)};
     if (is_limited(oom))
         return (struct memory_advice){"limited", limited_text(oom)};
     if (is_of_device && oom->on_device < oom->total && oom->wanted < oom->total - oom->on_device)
         return (struct memory_advice){"hidden", hidden_text(oom)};
     if (oom->owner_count && oom->owners[0].live.bytes >= oom->live / OWNER_SHARE)
-        return (struct memory_advice){"one-owner", owner_share_text(r, oom)};
+        return (struct memory_advice){"one-owner", owner_share_text(m, oom)};
     return (struct memory_advice){
         "full", strdup("many owners shared the memory ('gpuprof memory' lists them): use smaller "
                        "batches, gradient checkpointing or lower precision")};

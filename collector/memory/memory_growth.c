@@ -9,8 +9,11 @@
 #define GROWTH_ERRORS   5 /* a slope above this multiple of its error is no chance */
 #define PERSISTENCE_MAX 0.99
 
-void memory_growth_pass(struct memory_growth *g, uint32_t steps, uint32_t middle, uint64_t bytes)
+void memory_book_pass(struct memory_book *b, const struct memory_place *p)
 {
+    struct memory_growth *g = &b->growth;
+    uint32_t steps = p->marks.done, middle = p->marks.count / 2;
+    uint64_t bytes = b->live.bytes;
     if (g->steps >= steps)
         return;
     double count = steps - g->steps, y = (double)bytes;
@@ -96,27 +99,34 @@ uint64_t memory_mark_end(const struct memory_report *m, const struct process *p,
     return m->times.spans[2 * p->index] + (mark + 1) * memory_slice_ns(m, p);
 }
 
-int memory_note_times(struct memory_report *m)
+int memory_note_times(struct memory_report *m, const struct memory_request *request)
 {
+    struct memory_times *t = &m->times;
     uint32_t count = m->rec->count, kept = 0;
-    m->times.begin_ns = UINT64_MAX;
-    m->times.spans = calloc(2 * (size_t)count + 1, sizeof *m->times.spans);
-    if (!m->times.spans)
+    t->spans = calloc(2 * (size_t)count + 1, sizeof *t->spans);
+    if (!t->spans)
         return GPUPROF_NO_MEMORY;
+    t->begin_ns = UINT64_MAX;
     for (uint32_t i = 0, k = 0; i < count; i++) {
         uint64_t first_ns = m->walk.first_ns[i], last_ns = m->walk.last_ns[i];
-        m->times.spans[2 * i] = first_ns;
-        m->times.spans[2 * i + 1] = last_ns;
+        t->spans[2 * i] = first_ns;
+        t->spans[2 * i + 1] = last_ns;
         if (last_ns) {
-            m->times.begin_ns = first_ns < m->times.begin_ns ? first_ns : m->times.begin_ns;
-            m->times.end_ns = last_ns > m->times.end_ns ? last_ns : m->times.end_ns;
+            t->begin_ns = first_ns < t->begin_ns ? first_ns : t->begin_ns;
+            t->end_ns = last_ns > t->end_ns ? last_ns : t->end_ns;
         }
         for (; k < m->steps.firsts[i + 1]; k++)
             if (!m->steps.list[k].is_partial)
                 m->steps.list[kept++] = m->steps.list[k];
         m->steps.firsts[i + 1] = kept;
     }
-    if (m->times.begin_ns > m->times.end_ns)
-        m->times.begin_ns = m->times.end_ns;
+    t->begin_ns = t->begin_ns < t->end_ns ? t->begin_ns : t->end_ns;
+    if (request->at_seconds >= 0)
+        t->asked_ns = m->walk.survey.origin_ns + (uint64_t)(request->at_seconds * 1e9);
+    t->until_ns = request->to_ns ? request->to_ns : UINT64_MAX;
+    t->end_ns = t->end_ns < t->until_ns ? t->end_ns : t->until_ns;
+    t->is_before = request->from_ns > t->begin_ns;
+    if (t->is_before)
+        t->begin_ns = request->from_ns < t->end_ns ? request->from_ns : t->end_ns;
     return 0;
 }

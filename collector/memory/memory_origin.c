@@ -149,13 +149,13 @@ static char *stack_text(const struct memory_origin *o, struct call_tree *tree)
     return new_text_end(&text, memory);
 }
 
-char *memory_origin_text(const struct memory_report *m, uint32_t origin, struct call_tree *tree)
+char *memory_owner_text(const struct memory_report *m, uint32_t origin)
 {
     const struct memory_origin *o = &m->origins.list[origin];
     if (origin == 0)
         return strdup("(everything else)");
-    if (o->by == MEMORY_BY_STACK && tree)
-        return stack_text(o, tree);
+    if (o->by == MEMORY_BY_STACK && m->has_tree)
+        return stack_text(o, (struct call_tree *)&m->tree); /* only names change, when looked up */
     if (o->by == MEMORY_BY_LINE)
         return text_printf("%s (%s:%u)", o->name ? o->name->raw : "?", o->file ? o->file->raw : "?",
                            o->line);

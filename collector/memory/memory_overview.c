@@ -7,7 +7,7 @@
 #include "base/array.h"
 #include "base/json_text.h"
 #include "base/unit_text.h"
-#include "memory/memory_rows.h"
+#include "memory/memory_report.h"
 #include "read/process_title.h"
 #include "table/screen.h"
 #include "table/text_width.h"
@@ -23,10 +23,10 @@
 
 /* The owner, with its process if there are several: "rank 3: linear", "2 processes: linear"; new
  * text. */
-static char *held_text(const struct memory_rows *r, const struct memory_row *row)
+static char *held_text(const struct memory_report *m, const struct memory_row *row)
 {
-    char who[RANK_TITLE_BYTES], *owner = memory_owner_text(r, row->origin);
-    if (r->report->rec->count == 1)
+    char who[RANK_TITLE_BYTES], *owner = memory_owner_text(m, row->origin);
+    if (m->rec->count == 1)
         return owner;
     char *text = row->processes == 1 ? text_printf("%s: %s", process_who(row->process, who), owner)
                                      : text_printf("%u processes: %s", row->processes, owner);
@@ -35,7 +35,7 @@ static char *held_text(const struct memory_rows *r, const struct memory_row *row
 }
 
 /* "device 0 of rank 3"; returns `text`. */
-static char *place_text(const struct memory_rows *r, const struct process *p, uint32_t device,
+static char *place_text(const struct memory_report *m, const struct process *p, uint32_t device,
                         enum memory_where where, char text[static PLACE_BYTES])
 {
     char who[RANK_TITLE_BYTES];
@@ -44,7 +44,7 @@ static char *place_text(const struct memory_rows *r, const struct process *p, ui
                      ? snprintf(text, PLACE_BYTES, "an unknown device")
                      : snprintf(text, PLACE_BYTES, "%sdevice %u",
                                 where == MEMORY_OF_TENSORS ? "tensors on " : "", device);
-    if (r->report->rec->count > 1)
+    if (m->rec->count > 1)
         snprintf(text + length, PLACE_BYTES - (size_t)length, " of %s", process_who(p, who));
     return text;
 }
@@ -52,10 +52,10 @@ static char *place_text(const struct memory_rows *r, const struct process *p, ui
 /* ---- not enough ------------------------------------------------------------------------------ */
 
 /* Prints the advice, wrapped to the terminal. */
-static void print_advice(struct screen *s, const struct memory_rows *r,
+static void print_advice(struct screen *s, const struct memory_report *m,
                          const struct memory_oom *oom)
 {
-    struct memory_advice advice = memory_advise(r, oom);
+    struct memory_advice advice = memory_advise(m, oom);
     size_t before = SCREEN_LABEL_WIDTH + 1;
     size_t room = s->width > TEXT_WIDTH_MIN + before && s->width < ADVICE_WIDTH + before
                       ? s->width - before
@@ -69,9 +69,8 @@ static void print_advice(struct screen *s, const struct memory_rows *r,
     free(advice.text);
 }
 
-static void print_failure(struct screen *s, const struct memory_rows *r)
+static void print_failure(struct screen *s, const struct memory_report *m)
 {
-    const struct memory_report *m = r->report;
     char wanted[UNIT_TEXT_BYTES], held[UNIT_TEXT_BYTES], more[UNIT_TEXT_BYTES], at[UNIT_TEXT_BYTES];
     if (!m->ooms.count)
         return;
@@ -79,10 +78,10 @@ static void print_failure(struct screen *s, const struct memory_rows *r)
         &m->ooms.list[m->ooms.count - 1]; /* usually it ended the program */
     char where[PLACE_BYTES];
     uint64_t ns = oom->at_ns > m->walk.survey.origin_ns ? oom->at_ns - m->walk.survey.origin_ns : 0;
-    screen_line_freed(s, "not enough", memory_owner_text(r, oom->origin), "%s wanted by ",
+    screen_line_freed(s, "not enough", memory_owner_text(m, oom->origin), "%s wanted by ",
                       bytes_text(wanted, oom->wanted));
     screen_line(s, "", NULL, "after %s, of %s", time_text(at, ns),
-                place_text(r, oom->process, oom->device, oom->where, where));
+                place_text(m, oom->process, oom->device, oom->where, where));
     bytes_text(held, oom->live);
     if (oom->where == MEMORY_OF_TENSORS)
         screen_line(s, "", NULL, "%s held of %s reserved, by", held,
@@ -93,9 +92,9 @@ static void print_failure(struct screen *s, const struct memory_rows *r)
     else
         screen_line(s, "", NULL, "%s held, by", held);
     for (uint32_t i = 0; i < oom->owner_count && i < HOLDERS_SHOWN; i++)
-        screen_line_freed(s, "", memory_owner_text(r, oom->owners[i].origin), "%10s  ",
+        screen_line_freed(s, "", memory_owner_text(m, oom->owners[i].origin), "%10s  ",
                           bytes_text(held, oom->owners[i].live.bytes));
-    print_advice(s, r, oom);
+    print_advice(s, m, oom);
     if (m->ooms.count + m->ooms.beyond > 1)
         screen_line(s, "", NULL, "... and %" PRIu64 " earlier: --table=out_of_memory",
                     m->ooms.count + m->ooms.beyond - 1);
@@ -122,9 +121,8 @@ static bool memory_overview_print_losses(struct screen *s, const struct memory_r
     return true;
 }
 
-static void print_places(struct screen *s, const struct memory_rows *r, bool is_whole)
+static void print_places(struct screen *s, const struct memory_report *m, bool is_whole)
 {
-    const struct memory_report *m = r->report;
     char peak[UNIT_TEXT_BYTES], end[UNIT_TEXT_BYTES], name[PLACE_BYTES];
     const struct memory_place *places[PLACES_SHOWN];
     uint32_t count = 0;
@@ -140,8 +138,8 @@ static void print_places(struct screen *s, const struct memory_rows *r, bool is_
                      100.0 * (double)p->peak.bytes / (double)p->total);
         screen_line(s, i ? "" : "peak", NULL, "%10s: %s%s; %s at the end",
                     bytes_text(peak, p->peak.bytes),
-                    place_text(r, p->process, p->device, p->where, name), share,
-                    bytes_text(end, p->live.bytes));
+                    place_text(m, p->process, p->device, p->where, name), share,
+                    bytes_text(end, p->all.live.bytes));
     }
     if (m->places.count > count)
         screen_line(s, "", NULL, "... and %u more: --table=places", m->places.count - count);
@@ -151,40 +149,40 @@ static void print_places(struct screen *s, const struct memory_rows *r, bool is_
 }
 
 /* Prints the owners of PyTorch's tensors if any, else of devices, else of the host. */
-static void print_owners(struct screen *s, const struct memory_rows *r)
+static void print_owners(struct screen *s, const struct memory_report *m)
 {
     static const char *const labels[] = {
         [MEMORY_AT_PEAK] = "held by", [MEMORY_AT_END] = "left by", [MEMORY_AT_TIME] = "held then"};
     char bytes[UNIT_TEXT_BYTES];
-    for (uint32_t i = 0; i < r->count && i < OWNERS_SHOWN; i++) {
-        const struct memory_row *row = &r->list[i];
-        uint64_t held = memory_row_shown(r, row).bytes, all = r->at_all[row->where];
-        if (row->where != r->list[0].where || !held)
+    for (uint32_t i = 0; i < m->rows.count && i < OWNERS_SHOWN; i++) {
+        const struct memory_row *row = &m->rows.list[i];
+        uint64_t held = memory_row_shown(m, row).bytes, all = m->rows.at_all[row->where];
+        if (row->where != m->rows.list[0].where || !held)
             break;
-        screen_line_freed(s, i ? "" : labels[r->at], held_text(r, row), "%10s %5.1f%%  ",
+        screen_line_freed(s, i ? "" : labels[m->at], held_text(m, row), "%10s %5.1f%%  ",
                           bytes_text(bytes, held), 100.0 * (double)held / (double)all);
     }
 }
 
-static void print_leaks(struct screen *s, const struct memory_rows *r)
+static void print_leaks(struct screen *s, const struct memory_report *m)
 {
     char grown[UNIT_TEXT_BYTES], step[UNIT_TEXT_BYTES];
-    for (uint32_t i = 0; i < r->leak_count && i < OWNERS_SHOWN; i++) {
-        const struct memory_row *row = &r->leaks[i];
+    for (uint32_t i = 0; i < m->rows.leak_count && i < OWNERS_SHOWN; i++) {
+        const struct memory_row *row = &m->rows.leaks[i];
         double slope = row->slope > 0 && row->slope < 1e18 ? row->slope : 0;
-        screen_line_freed(s, i ? "" : "grows", held_text(r, row),
+        screen_line_freed(s, i ? "" : "grows", held_text(m, row),
                           "%10s, %s a step: ", bytes_text(grown, row->grown),
                           bytes_text(step, (uint64_t)(slope + 0.5)));
     }
-    if (r->leak_count > OWNERS_SHOWN)
-        screen_line(s, "", NULL, "... and %u more: --table=leaks", r->leak_count - OWNERS_SHOWN);
+    if (m->rows.leak_count > OWNERS_SHOWN)
+        screen_line(s, "", NULL, "... and %u more: --table=leaks",
+                    m->rows.leak_count - OWNERS_SHOWN);
 }
 
 /* Prints memory outside the books: device use beyond them, and the contents of one block of half
  * the device. */
-static void print_hidden(struct screen *s, const struct memory_rows *r)
+static void print_hidden(struct screen *s, const struct memory_report *m)
 {
-    const struct memory_report *m = r->report;
     char bytes[UNIT_TEXT_BYTES], others[UNIT_TEXT_BYTES + 32] = "";
     const struct memory_jump *most = NULL;
     for (uint32_t i = 0; i < m->jumps.count; i++)
@@ -202,7 +200,7 @@ static void print_hidden(struct screen *s, const struct memory_rows *r)
         if (!p->total || p->largest.bytes < p->total / LARGE_SHARE)
             continue;
         const char *remedy, *framework = memory_preallocator(m, p->process, &remedy);
-        screen_line_freed(s, "one block", memory_owner_text(r, p->largest.origin),
+        screen_line_freed(s, "one block", memory_owner_text(m, p->largest.origin),
                           "of %s (%.0f%% of device %u), preallocated by %s%s",
                           bytes_text(bytes, p->largest.bytes),
                           100.0 * (double)p->largest.bytes / (double)p->total, p->device,
@@ -211,9 +209,8 @@ static void print_hidden(struct screen *s, const struct memory_rows *r)
     }
 }
 
-void memory_overview_print(const struct memory_rows *r, const struct table_view *how, FILE *out)
+void memory_overview_print(const struct memory_report *m, const struct table_view *how, FILE *out)
 {
-    const struct memory_report *m = r->report;
     struct screen s = {.out = out, .width = how->width, .has_colour = how->has_colour};
     char time[UNIT_TEXT_BYTES], host[UNIT_TEXT_BYTES];
     uint64_t resident = 0;
@@ -225,9 +222,9 @@ void memory_overview_print(const struct memory_rows *r, const struct table_view 
         resident ? "; resident (RSS) at most " : "", resident ? bytes_text(host, resident) : "",
         resident && m->rec->count > 1 ? " in one process" : "");
     bool is_whole = !memory_overview_print_losses(&s, m);
-    print_failure(&s, r);
-    print_places(&s, r, is_whole);
-    print_owners(&s, r);
-    print_leaks(&s, r);
-    print_hidden(&s, r);
+    print_failure(&s, m);
+    print_places(&s, m, is_whole);
+    print_owners(&s, m);
+    print_leaks(&s, m);
+    print_hidden(&s, m);
 }

@@ -13,6 +13,10 @@
 
 void memory_report_release(struct memory_report *m)
 {
+    if (m->has_tree)
+        call_tree_release(&m->tree);
+    free(m->rows.list);
+    free(m->rows.leaks);
     for (uint32_t i = 0; i < m->places.count; i++)
         free(m->places.list[i].marks.list);
     free(m->places.list);
@@ -45,18 +49,6 @@ static void subtract(struct memory_amount *from, uint64_t bytes)
 {
     from->bytes -= bytes;
     from->blocks--;
-}
-
-struct memory_amount memory_at_peak(const struct memory_place *p, const struct memory_level *l)
-{
-    return l->changed <= p->peak_at.change ? l->live : l->at_peak;
-}
-
-/* Saves the amount at the peak. Call before the level changes. */
-static void level_changes(const struct memory_place *p, struct memory_level *l, uint64_t change)
-{
-    l->at_peak = memory_at_peak(p, l);
-    l->changed = change;
 }
 
 enum memory_where memory_where_of(const struct ledger_block *b)
@@ -127,15 +119,14 @@ static void memory_report_pass_time(const struct memory_report *m, struct memory
 {
     uint32_t selected = memory_slice(m->times.begin_ns, m->times.end_ns, at_ns);
     while (p->curve.at < selected) {
-        p->curve.end[p->curve.at] = p->live.bytes;
-        p->curve.max[++p->curve.at] = p->live.bytes;
+        p->curve.end[p->curve.at] = p->all.live.bytes;
+        p->curve.max[++p->curve.at] = p->all.live.bytes;
     }
     while (p->marks.done < p->marks.count &&
            memory_mark_end(m, p->process, p->marks.done) <= at_ns) {
-        p->marks.list[p->marks.done++] = (struct memory_mark){p->marks.peak, p->live.bytes};
-        p->marks.peak = p->live.bytes;
+        p->marks.list[p->marks.done++] = (struct memory_mark){p->marks.peak, p->all.live.bytes};
+        p->marks.peak = p->all.live.bytes;
     }
-    memory_growth_pass(&p->marks.growth, p->marks.done, p->marks.count / 2, p->live.bytes);
 }
 
 /* Starts the selected time: peaks before it do not count. */
@@ -143,10 +134,10 @@ static void begin_piece(struct memory_report *m)
 {
     for (uint32_t i = 0; i < m->places.count; i++) {
         struct memory_place *p = &m->places.list[i];
-        p->peak = p->live;
+        p->peak = p->all.live;
         p->peak_at.ns = m->times.begin_ns;
         p->peak_at.change = m->change;
-        p->curve.max[0] = p->live.bytes;
+        p->curve.max[0] = p->all.live.bytes;
     }
     m->times.is_before = false;
 }
@@ -155,85 +146,13 @@ static void begin_piece(struct memory_report *m)
 static void pass_asked(struct memory_report *m)
 {
     for (uint32_t i = 0; i < m->owners.count; i++)
-        m->owners.list[i].asked = m->owners.list[i].level.live;
+        m->owners.list[i].book.asked = m->owners.list[i].book.live;
     for (uint32_t i = 0; i < m->places.count; i++)
-        m->places.list[i].asked = m->places.list[i].live;
+        m->places.list[i].all.asked = m->places.list[i].all.live;
     m->times.is_past_asked = true;
 }
 
 /* ---- blocks ---------------------------------------------------------------------------------- */
-
-/* Prepares a change by the block: finds its place and owner, and advances them to that moment. */
-static void begin_change(struct memory_report *m, const struct ledger_block *b, uint64_t at_ns,
-                         struct memory_place **place, struct memory_owner **owner)
-{
-    *owner = &m->owners.list[b->row - 1];
-    *place = &m->places.list[(*owner)->place];
-    if (!m->times.is_past_asked && at_ns > m->times.asked_ns)
-        pass_asked(m);
-    if (m->times.is_before && at_ns >= m->times.begin_ns)
-        begin_piece(m);
-    memory_report_pass_time(m, *place, at_ns);
-    struct memory_level *level = &(*owner)->level;
-    memory_growth_pass(&(*owner)->growth, (*place)->marks.done, (*place)->marks.count / 2,
-                       level->live.bytes);
-    m->change++;
-    level_changes(*place, level, m->change);
-    level_changes(*place, &(*place)->kinds[b->kind].level, m->change);
-}
-
-/* Updates the maxima of the place; true if this is its peak. */
-static bool memory_report_grow(struct memory_report *m, struct memory_place *p, uint64_t at_ns)
-{
-    if (p->live.bytes > p->marks.peak)
-        p->marks.peak = p->live.bytes;
-    if (p->live.bytes > p->curve.max[p->curve.at])
-        p->curve.max[p->curve.at] = p->live.bytes;
-    if (p->live.bytes <= p->peak.bytes)
-        return false;
-    p->peak = p->live;
-    p->peak_at.ns = at_ns;
-    p->peak_at.change = m->change;
-    return true;
-}
-
-static int memory_report_got(void *context, struct ledger_block *b, uint64_t at_ns)
-{
-    struct memory_report *m = context;
-    struct memory_place *p;
-    struct memory_owner *o;
-    uint32_t place;
-    b->row = 0;
-    if (at_ns >= m->times.until_ns)
-        return 0;
-    int error = memory_report_place_of(m, b->process, b->device, memory_where_of(b), &place);
-    if (error < 0)
-        return error;
-    if (!place) {
-        m->ledger.books.doubts.beyond++;
-        return 0;
-    }
-    error = owner_of(m, b->owner, place - 1, &b->row);
-    if (error < 0)
-        return error;
-    begin_change(m, b, at_ns, &p, &o);
-    memory_report_add(&p->live, b->bytes);
-    memory_ranges_change(&m->ranges, o->place, p->live.bytes);
-    memory_report_add(&p->kinds[b->kind].level.live, b->bytes);
-    memory_report_add(&o->level.live, b->bytes);
-    memory_report_add(&p->got, b->bytes);
-    memory_report_add(&p->kinds[b->kind].got, b->bytes);
-    memory_report_add(&o->got, b->bytes);
-    b->step = p->marks.done;
-    p->reserved = b->reserved > p->reserved ? b->reserved : p->reserved;
-    if (b->bytes > p->largest.bytes) {
-        p->largest.bytes = b->bytes;
-        p->largest.origin = b->owner;
-    }
-    if (memory_report_grow(m, p, at_ns))
-        p->peak_at.reserved = b->reserved;
-    return 0;
-}
 
 /* True if it was allocated and freed within one step. */
 static bool is_temporary(const struct memory_report *m, const struct memory_place *p,
@@ -244,22 +163,86 @@ static bool is_temporary(const struct memory_report *m, const struct memory_plac
            b->begin_ns >= memory_step(m, p->process, p->marks.done)->begin_ns;
 }
 
+/* Adds the block to the three books that it is in, or takes it out. Returns its place. */
+static struct memory_place *change(struct memory_report *m, const struct ledger_block *b,
+                                   uint64_t at_ns, bool comes)
+{
+    struct memory_owner *o = &m->owners.list[b->row - 1];
+    struct memory_place *p = &m->places.list[o->place];
+    struct memory_book *books[] = {&p->all, &p->kinds[b->kind], &o->book};
+    if (!m->times.is_past_asked && at_ns > m->times.asked_ns)
+        pass_asked(m);
+    if (m->times.is_before && at_ns >= m->times.begin_ns)
+        begin_piece(m);
+    memory_report_pass_time(m, p, at_ns);
+    bool was_temporary = !comes && is_temporary(m, p, b);
+    m->change++;
+    for (unsigned i = 0; i < sizeof books / sizeof *books; i++) {
+        struct memory_book *book = books[i];
+        memory_book_pass(book, p);
+        book->at_peak = memory_at_peak(p, book);
+        book->changed = m->change;
+        if (comes)
+            memory_report_add(&book->got, b->bytes);
+        if (comes)
+            memory_report_add(&book->live, b->bytes);
+        else
+            subtract(&book->live, b->bytes);
+        if (was_temporary)
+            memory_report_add(&book->temporary, b->bytes);
+    }
+    memory_ranges_change(&m->ranges, o->place, p->all.live.bytes);
+    return p;
+}
+
+/* Updates the maxima of the place, to which the block was added. */
+static void memory_report_grow(struct memory_report *m, struct memory_place *p,
+                               const struct ledger_block *b, uint64_t at_ns)
+{
+    uint64_t live = p->all.live.bytes;
+    p->reserved = b->reserved > p->reserved ? b->reserved : p->reserved;
+    if (b->bytes > p->largest.bytes) {
+        p->largest.bytes = b->bytes;
+        p->largest.origin = b->owner;
+    }
+    if (live > p->marks.peak)
+        p->marks.peak = live;
+    if (live > p->curve.max[p->curve.at])
+        p->curve.max[p->curve.at] = live;
+    if (live <= p->peak.bytes)
+        return;
+    p->peak = p->all.live;
+    p->peak_at.ns = at_ns;
+    p->peak_at.change = m->change;
+    p->peak_at.reserved = b->reserved;
+}
+
+static int memory_report_got(void *context, struct ledger_block *b, uint64_t at_ns)
+{
+    struct memory_report *m = context;
+    uint32_t place;
+    b->row = 0;
+    if (at_ns >= m->times.until_ns)
+        return 0;
+    int error = memory_report_place_of(m, b->process, b->device, memory_where_of(b), &place);
+    if (error == 0 && place)
+        error = owner_of(m, b->owner, place - 1, &b->row);
+    if (error < 0)
+        return error;
+    m->ledger.books.doubts.beyond += !place;
+    if (!place)
+        return 0;
+    struct memory_place *p = change(m, b, at_ns, true);
+    memory_report_grow(m, p, b, at_ns);
+    b->step = p->marks.done;
+    return 0;
+}
+
 static int memory_report_gone(void *context, struct ledger_block *b, uint64_t at_ns)
 {
     struct memory_report *m = context;
-    struct memory_place *p;
-    struct memory_owner *o;
-    if (!b->row || at_ns >= m->times.until_ns)
-        return 0;
-    begin_change(m, b, at_ns, &p, &o);
-    subtract(&p->live, b->bytes);
-    memory_ranges_change(&m->ranges, o->place, p->live.bytes);
-    subtract(&p->kinds[b->kind].level.live, b->bytes);
-    subtract(&o->level.live, b->bytes);
-    if (is_temporary(m, p, b)) {
-        memory_report_add(&p->temporary, b->bytes);
-        memory_report_add(&o->temporary, b->bytes);
-    }
+    if (b->row && at_ns < m->times.until_ns)
+        change(m, b, at_ns, false);
     return 0;
 }
 
@@ -276,6 +259,7 @@ static int memory_report_left(void *context, const struct ledger_free *f)
 static void take_resident(struct memory_report *m, const struct event *e)
 {
     struct memory_resident *r = &m->resident[e->process->index];
+    r->process = e->process;
     r->last = record_arg(e->record, RESIDENT_BYTES);
     r->samples++;
     if (r->last > r->peak) {
@@ -308,15 +292,14 @@ static int memory_report_end(void *context)
         pass_asked(m);
     if (m->times.is_before)
         begin_piece(m);
-    for (uint32_t i = 0; i < m->places.count; i++)
-        memory_report_pass_time(m, &m->places.list[i], UINT64_MAX);
-    for (uint32_t i = 0; i < m->places.count; i++)
-        m->places.list[i].curve.end[MEMORY_CURVE - 1] = m->places.list[i].live.bytes;
-    for (uint32_t i = 0; i < m->owners.count; i++) {
-        struct memory_owner *o = &m->owners.list[i];
-        const struct memory_place *p = &m->places.list[o->place];
-        memory_growth_pass(&o->growth, p->marks.done, p->marks.count / 2, o->level.live.bytes);
+    for (uint32_t i = 0; i < m->places.count; i++) {
+        struct memory_place *p = &m->places.list[i];
+        memory_report_pass_time(m, p, UINT64_MAX);
+        memory_book_pass(&p->all, p);
+        p->curve.end[MEMORY_CURVE - 1] = p->all.live.bytes;
     }
+    for (uint32_t i = 0; i < m->owners.count; i++)
+        memory_book_pass(&m->owners.list[i].book, &m->places.list[m->owners.list[i].place]);
     return 0;
 }
 
@@ -346,38 +329,13 @@ static int note_memory(void *context, const struct slice *s)
     return 0;
 }
 
-/* The first walk finds what the second needs: steps, stacks, names of operators. */
-static int memory_report_own_learn(struct memory_report *m, const struct memory_request *request)
-{
-    int error = steps_init(&m->steps, &m->walk, request->step_by, request->step_pattern);
-    if (error < 0) {
-        say_error("memory", error);
-        return error;
-    }
-    struct consumer first[] = {steps_consumer(&m->steps),
-                               {.context = m,
-                                .needs = WALK_STACKS | needs_of(m),
-                                .skips = WALK_SKIPS_WORK,
-                                .take = note_memory}};
-    error = walk_run(&m->walk, NULL, first, 2);
-    if (error == 0 && (error = memory_note_times(m)) < 0)
-        say_error("memory", error);
-    if (request->at_seconds >= 0)
-        m->times.asked_ns = m->walk.survey.origin_ns + (uint64_t)(request->at_seconds * 1e9);
-    m->times.until_ns = request->to_ns ? request->to_ns : UINT64_MAX;
-    m->times.is_before = request->from_ns > m->times.begin_ns;
-    m->times.end_ns = m->times.end_ns < m->times.until_ns ? m->times.end_ns : m->times.until_ns;
-    if (m->times.is_before)
-        m->times.begin_ns = request->from_ns < m->times.end_ns ? request->from_ns : m->times.end_ns;
-    return error;
-}
-
-int memory_report_learn(struct memory_report *m, struct recording *rec,
-                        const struct memory_request *request)
+static int memory_report_init(struct memory_report *m, struct recording *rec,
+                              const struct memory_request *request)
 {
     *m = (struct memory_report){.rec = rec,
                                 .by = request->by == MEMORY_BY_BEST ? memory_best_by(rec)
                                                                     : request->by,
+                                .at = request->at,
                                 .selected = request->selected,
                                 .times.asked_ns = UINT64_MAX,
                                 .places.marks_left = MEMORY_MARKS_MAX};
@@ -391,14 +349,32 @@ int memory_report_learn(struct memory_report *m, struct recording *rec,
         ARRAY_PUSH(m->origins.list, m->origins.count, NULL) < 0 ||
         memory_ranges_init(&m->ranges, rec->count) < 0)
         error = GPUPROF_NO_MEMORY;
-    if (error == 0)
-        return memory_report_own_learn(m, request);
+    return error < 0 ? error
+                     : steps_init(&m->steps, &m->walk, request->step_by, request->step_pattern);
+}
+
+/* The first walk finds what the second needs: steps, stacks, names of operators. */
+int memory_report_learn(struct memory_report *m, struct recording *rec,
+                        const struct memory_request *request)
+{
+    int error = memory_report_init(m, rec, request);
+    struct consumer first[] = {steps_consumer(&m->steps),
+                               {.context = m,
+                                .needs = WALK_STACKS | needs_of(m),
+                                .skips = WALK_SKIPS_WORK,
+                                .take = note_memory}};
+    if (error == 0) {
+        error = walk_run(&m->walk, NULL, first, 2);
+        if (error < 0)
+            return error; /* the walk has said why */
+        error = memory_note_times(m, request);
+    }
     say_error("memory", error);
     return error;
 }
 
-int memory_report_make(struct memory_report *m, struct recording *rec,
-                       const struct memory_request *request)
+/* 0, or an error after one line. */
+static int memory_report_make(struct memory_report *m, const char *symbols)
 {
     const struct ledger_user user = {.context = m,
                                      .got = memory_report_got,
@@ -406,21 +382,45 @@ int memory_report_make(struct memory_report *m, struct recording *rec,
                                      .owner = memory_origin_of,
                                      .failed = memory_failed,
                                      .left = memory_report_left};
-    int error = memory_report_learn(m, rec, request);
-    if (error < 0)
-        return error;
-    error = ledger_init(&m->ledger, &m->walk, &user);
-    if (error < 0) {
-        say_error("memory", error);
-        return error;
-    }
     struct consumer consumers[] = {ledger_consumer(&m->ledger),
                                    {.context = m,
                                     .needs = needs_of(m) | WALK_RANGES,
                                     .skips = WALK_SKIPS_WORK,
                                     .take = memory_report_take,
                                     .end = memory_report_end}};
-    return walk_run(&m->walk, NULL, consumers, 2);
+    int error = ledger_init(&m->ledger, &m->walk, &user);
+    if (error == 0) {
+        error = walk_run(&m->walk, NULL, consumers, 2);
+        if (error < 0)
+            return error;
+        error = memory_rows_make(m);
+    }
+    m->has_tree = error == 0 && m->by == MEMORY_BY_STACK;
+    if (m->has_tree)
+        error = call_tree_init(&m->tree, &m->walk.survey, symbols);
+    say_error("memory", error);
+    return error;
+}
+
+struct memory_report *memory_report_create(struct recording *rec,
+                                           const struct memory_request *request,
+                                           const char *symbols, int *error)
+{
+    struct memory_report *m = calloc(1, sizeof *m);
+    *error = m ? memory_report_learn(m, rec, request) : GPUPROF_NO_MEMORY;
+    if (*error >= 0)
+        *error = memory_report_make(m, symbols);
+    if (*error >= 0)
+        return m;
+    memory_report_free(m);
+    return NULL;
+}
+
+void memory_report_free(struct memory_report *m)
+{
+    if (m)
+        memory_report_release(m);
+    free(m);
 }
 
 enum exit_code memory_check_moment(const struct memory_report *m)

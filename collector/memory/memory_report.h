@@ -5,19 +5,21 @@
  * to step. One walk is enough: an owner's amount at the peak is saved when it first changes
  * afterwards.
  *
- * Memory: MEMORY_PLACE_BYTES a place, 160 bytes for each owner in each place, as many as the size
- * of the files allows (the others share one owner), and 16 for each step in each place.
+ * Memory: 6000 bytes a place, 160 for each owner in each place, as many as the size of the files
+ * allows (the others share one owner), and 16 for each step in each place.
  */
 #ifndef GPUPROF_COLLECTOR_MEMORY_REPORT_H
 #define GPUPROF_COLLECTOR_MEMORY_REPORT_H
 
 #include "base/key_map.h"
+#include "base/options.h"
 #include "memory/ledger.h"
+#include "resolve/call_tree.h"
 #include "resolve/steps.h"
+#include "table/table.h"
 
 #define MEMORY_CURVE       240  /* slices of the time */
 #define MEMORY_PLACES_MAX  4096 /* more are dropped, and the report says so */
-#define MEMORY_PLACE_BYTES 6000
 #define MEMORY_OWNERS_FREE (1u << 16)
 #define MEMORY_OWNERS_MAX  (1u << 21)
 #define MEMORY_FILE_BYTES  16         /* of files that allow one more owner */
@@ -74,14 +76,6 @@ struct memory_amount {
     uint64_t blocks;
 };
 
-/* Gives the amount at the peak without a second walk: `live`, if nothing has changed since the
- * peak, else `at_peak`, saved before the first change after it. */
-struct memory_level {
-    struct memory_amount live;
-    struct memory_amount at_peak;
-    uint64_t changed; /* number of the last change */
-};
-
 /* Sums over the ends of steps so far, for a linear fit. */
 struct memory_growth {
     double y, xy, yy;
@@ -90,14 +84,21 @@ struct memory_growth {
     uint32_t steps;               /* steps in the sums */
 };
 
-struct memory_owner {
-    uint32_t origin; /* index in `origins` */
-    uint32_t place;
-    struct memory_level level;
+/* The blocks of a place, of a kind in it, or of an owner in it. */
+struct memory_book {
+    struct memory_amount live;
+    struct memory_amount at_peak; /* of the place, if `live` has changed since: memory_at_peak */
+    uint64_t changed;             /* number of the last change */
     struct memory_amount got;
     struct memory_amount temporary; /* allocated and freed within a step */
     struct memory_amount asked;     /* at the requested moment */
     struct memory_growth growth;
+};
+
+struct memory_owner {
+    uint32_t origin; /* index in `origins` */
+    uint32_t place;
+    struct memory_book book;
 };
 
 struct memory_mark {
@@ -116,20 +117,14 @@ struct memory_place {
     const struct process *process;
     uint32_t device; /* LEDGER_NO_DEVICE: not known */
     enum memory_where where;
-    struct memory_amount live;
+    struct memory_book all;
+    struct memory_book kinds[LEDGER_KINDS];
     struct memory_amount peak;
     struct {
         uint64_t ns;
         uint64_t change;   /* number of the change */
         uint64_t reserved; /* by PyTorch's allocator */
     } peak_at;
-    struct memory_amount got;
-    struct memory_amount temporary;
-    struct memory_amount asked;
-    struct {
-        struct memory_level level;
-        struct memory_amount got;
-    } kinds[LEDGER_KINDS];
     struct {
         uint64_t bytes; /* of one block, and its owner */
         uint32_t origin;
@@ -146,13 +141,13 @@ struct memory_place {
         uint32_t count;           /* final count */
         uint32_t done;            /* steps that have ended */
         uint64_t peak;            /* since the end of the last step */
-        struct memory_growth growth;
     } marks;
     struct memory_said said;
 };
 
 /* The host memory of a process, as sampled from its kernel. */
 struct memory_resident {
+    const struct process *process; /* NULL: no sample */
     uint64_t peak;
     uint64_t peak_ns;
     uint64_t last;
@@ -252,6 +247,24 @@ struct memory_times {
     bool is_past_asked;
 };
 
+/* An owner in all places of one kind: on devices, or of the host. */
+struct memory_row {
+    uint32_t origin;
+    enum memory_where where;
+    bool leaks; /* in any place */
+    uint32_t places;
+    uint32_t processes;            /* one more if the places of several alternate */
+    const struct process *process; /* of the last of them */
+    struct memory_amount at_peak;  /* each place at its own peak */
+    struct memory_amount end;
+    struct memory_amount asked;
+    struct memory_amount got;
+    struct memory_amount temporary;
+    double slope; /* bytes a step, summed over the places */
+    double error;
+    uint64_t grown; /* since the first step's end */
+};
+
 struct memory_report {
     struct walk walk;
     struct recording *rec;
@@ -293,6 +306,16 @@ struct memory_report {
         struct memory_longest
             *longest; /* owned, by process index: longest call since the last query */
     } jumps;
+    struct call_tree tree; /* of stacks, if owners are stacks */
+    bool has_tree;
+    enum memory_at at;
+    struct {
+        struct memory_row *list; /* owned: by bytes at that moment, largest first */
+        uint32_t count;
+        struct memory_row *leaks; /* owned: leaking rows, largest growth first */
+        uint32_t leak_count;
+        uint64_t at_all[MEMORY_WHERES]; /* bytes at that moment */
+    } rows;
 };
 
 struct memory_request {
@@ -305,26 +328,31 @@ struct memory_request {
      * growth and sums of allocations always cover the whole recording. */
     uint64_t from_ns;
     uint64_t to_ns;
-    enum memory_at at; /* moment of the rows (memory_rows.h) */
+    enum memory_at at; /* moment of the rows */
 };
 
 /* Resolves MEMORY_BY_BEST for a recording. */
 enum memory_by memory_best_by(const struct recording *rec);
 
-/* Reads all events of `rec`, which must outlive `m`. 0, or an error after one line on stderr; call
- * memory_report_release in both cases. */
-int memory_report_make(struct memory_report *m, struct recording *rec,
-                       const struct memory_request *request);
+/* Walks twice through `rec`, which must outlive the result. NULL with an error in *error, after one
+ * line on stderr; else free it with memory_report_free, which accepts NULL. */
+struct memory_report *memory_report_create(struct recording *rec,
+                                           const struct memory_request *request,
+                                           const char *symbols, int *error);
+void memory_report_free(struct memory_report *m);
 
-/* Only its first half, for users with other books: then steps, stacks and operators are known, and
- * origins can be found. */
+/* Only the first walk, for users with other books: then steps, stacks and operators are known, and
+ * origins can be found. 0, or an error after one line; call memory_report_release in both cases. */
 int memory_report_learn(struct memory_report *m, struct recording *rec,
                         const struct memory_request *request);
 void memory_report_release(struct memory_report *m);
 
-/* (memory_growth.c) The bytes at the ends of all steps up to `steps` - 1; `middle` is the middle
- * one. */
-void memory_growth_pass(struct memory_growth *g, uint32_t steps, uint32_t middle, uint64_t bytes);
+/* Merges owners of several places into rows, and sorts them. 0 or GPUPROF_NO_MEMORY.
+ * (memory_tables.c) */
+int memory_rows_make(struct memory_report *m);
+
+/* (memory_growth.c) Takes the book's bytes at the ends of all steps that are done in its place. */
+void memory_book_pass(struct memory_book *b, const struct memory_place *p);
 
 /* Computes the growth in bytes a step (or slice), and its error. False if there are too few
  * steps. */
@@ -344,10 +372,10 @@ const struct step *memory_step(const struct memory_report *m, const struct proce
 /* The end of step `mark` of a process, or of a slice of its time. */
 uint64_t memory_mark_end(const struct memory_report *m, const struct process *p, uint32_t mark);
 
-/* The number of complete steps. And: stores, after the first walk, when each process began and
- * ended, and removes partial steps. 0 or GPUPROF_NO_MEMORY. */
+/* The number of complete steps. And: sets `times` after the first walk, and removes partial steps.
+ * 0 or GPUPROF_NO_MEMORY. */
 uint32_t memory_step_count(const struct memory_report *m, const struct process *p);
-int memory_note_times(struct memory_report *m);
+int memory_note_times(struct memory_report *m, const struct memory_request *request);
 
 /* True if the process's marks are steps. Otherwise they are slices of memory_slice_ns. */
 bool memory_has_steps(const struct memory_report *m, const struct process *p);
@@ -365,20 +393,84 @@ enum memory_where memory_where_of(const struct ledger_block *b);
 uint32_t memory_place_number(const struct memory_report *m, const struct process *p,
                              uint32_t device, enum memory_where where);
 
-/* The amount of a level at its place's own peak. */
-struct memory_amount memory_at_peak(const struct memory_place *p, const struct memory_level *l);
+/* The amount of a book at its place's own peak, and of a row at the report's moment. */
+static inline struct memory_amount memory_at_peak(const struct memory_place *p,
+                                                  const struct memory_book *b)
+{
+    return b->changed <= p->peak_at.change ? b->live : b->at_peak;
+}
+
+static inline struct memory_amount memory_row_shown(const struct memory_report *m,
+                                                    const struct memory_row *row)
+{
+    return m->at == MEMORY_AT_PEAK ? row->at_peak : m->at == MEMORY_AT_END ? row->end : row->asked;
+}
 
 /* (memory_origin.c) Sets *number to the owner of a block of that kind, by what is open around `s`.
  * 0 or GPUPROF_NO_MEMORY. */
 int memory_origin_of(void *report, const struct slice *s, unsigned kind, uint32_t *number);
 
-/* The recorded name of an owner, with stacks from `tree`; malloc'ed, NULL if out of memory. */
-struct call_tree;
-char *memory_origin_text(const struct memory_report *m, uint32_t origin, struct call_tree *tree);
+/* The recorded name of an owner, with its stack if there is a tree; malloc'ed, NULL if out of
+ * memory. */
+char *memory_owner_text(const struct memory_report *m, uint32_t origin);
 
 /* Checks that the requested moment lies in the recording, if it has events and a known end. Prints
  * an error if not. */
 enum exit_code memory_check_moment(const struct memory_report *m);
+
+/* Why there was not enough memory, and what to do. (memory_advice.c; GUIDE.md lists them) */
+struct memory_advice {
+    const char *id; /* stable */
+    char *text;     /* owned, with names as recorded; NULL: out of memory */
+};
+
+/* Explains a failed allocation. */
+struct memory_advice memory_advise(const struct memory_report *m, const struct memory_oom *oom);
+
+/* The framework of the process that allocates most of a device at once ("JAX"), and how to turn
+ * that off; NULL if none is known. */
+const char *memory_preallocator(const struct memory_report *m, const struct process *p,
+                                const char **remedy);
+
+/* ---- tables with a struct memory_report, and cells of several tables ---- */
+
+#define MEMORY_TABLES 10
+extern const struct table_info *const memory_tables[MEMORY_TABLES]; /* memory_tables.c */
+
+extern const struct table_info memory_ooms_table, memory_hidden_table; /* memory_trouble.c */
+extern const struct table_info memory_steps_table, memory_ranges_table, memory_resident_table,
+    memory_curve_table; /* memory_times.c */
+
+/* Prints the first screen: failed allocations, peaks, their owners, growth, hidden memory. Each
+ * line is as wide as the terminal. (memory_overview.c) */
+void memory_overview_print(const struct memory_report *m, const struct table_view *how, FILE *out);
+
+struct cell memory_owner_cell(const struct memory_report *m, uint32_t origin);
+
+/* "device 1, rank 0: train.py (host, pid 12)" */
+struct cell memory_place_cell(const struct process *p, uint32_t device, enum memory_where where);
+
+/* A time relative to the first event. */
+struct cell memory_moment_cell(const struct memory_report *m, uint64_t ns);
+
+/* "tensor", "device" or "host"; and "+1.5 MiB", or the number in other formats. */
+const char *memory_where_text(enum memory_where where);
+struct cell memory_change_cell(double bytes, enum report_format format);
+
+/* ---- the verb `memory`, without its page (page_verb.c) ---- */
+
+/* Its options beyond those of all verbs that read recordings. */
+struct memory_options {
+    struct table_options table;
+    enum memory_by by;
+    enum memory_at at;
+    double at_seconds; /* for MEMORY_AT_TIME; otherwise -1 */
+};
+
+#define MEMORY_OPTIONS_USUAL .table = TABLE_OPTIONS_USUAL, .by = MEMORY_BY_BEST, .at_seconds = -1
+
+extern const struct option memory_options[];
+enum exit_code memory_run(const struct options *options);
 
 /* ---- ranges ---- */
 
@@ -404,55 +496,5 @@ static inline void memory_ranges_change(struct memory_ranges *r, uint32_t place,
 /* Takes any slice, after the ledger. 0 or GPUPROF_NO_MEMORY. */
 int memory_ranges_take(struct memory_ranges *r, const struct slice *s);
 void memory_ranges_sort(struct memory_ranges *r);
-
-/*
- * Signs of memory problems, found in books that others use anyway, so that healthy programs cost no
- * more: whether an allocation failed, and roughly how much each process had over time. Only if that
- * looks like a fault, memory_report.h makes books by owner and step, in walks of its own.
- *
- * Memory: SIGNS_BYTES a process.
- */
-#define SIGNS_BYTES 4000
-#define SIGNS_STEPS 8 /* fewer show no growth */
-
-#define SIGNS_GROWN_MIN  (16ull << 20) /* bytes: a smaller leak does not matter, ... */
-#define SIGNS_GROWN_PART 50            /* ... nor one below this fraction of the peak */
-#define SIGNS_FULL       0.7           /* of a device: from here on it pays to need less */
-#define SIGNS_BLOCK      0.25          /* of a peak: one block makes it */
-#define SIGNS_IDLE       0.3           /* of the reserved memory: this much is in no tensor */
-
-/* The memory of a process on all devices together. */
-struct signs_book {
-    uint64_t live;
-    uint64_t peak;
-    uint64_t last_block;          /* bytes of the block that made the peak */
-    uint64_t reserved;            /* by PyTorch's allocator, at the peak */
-    uint32_t device;              /* of the peak */
-    uint32_t at;                  /* current slice */
-    uint64_t least[MEMORY_CURVE]; /* minimum in each slice */
-};
-
-struct memory_signs {
-    struct walk *walk;
-    struct signs_process {
-        uint64_t begin_ns; /* from the headers of its blocks */
-        uint64_t end_ns;
-        struct signs_book books[2]; /* of CUDA and of PyTorch's allocator */
-        uint64_t total;             /* bytes of a device from a query of the program; 0: none */
-    } * processes;                  /* owned, by process index */
-    uint64_t ooms;
-    bool any; /* there was an allocation, a failed one, or a query */
-};
-
-/* `walk` must outlive `s`. 0 or GPUPROF_NO_MEMORY; call memory_signs_release in both cases. */
-int memory_signs_init(struct memory_signs *s, struct walk *walk);
-void memory_signs_release(struct memory_signs *s);
-
-/* The user for a ledger of that walk; `s` must not move. */
-struct ledger_user memory_signs_user(struct memory_signs *s);
-
-/* Call after the walk: true if memory seems to grow from step to step, or if its peak could be
- * lower where that matters. */
-bool memory_signs_of_fault(const struct memory_signs *s, const struct steps *steps);
 
 #endif

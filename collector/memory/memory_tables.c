@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The descriptions of the tables of `gpuprof memory`. */
+/* The tables of places, owners and kinds of `gpuprof memory`, and the rows of owners. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json_text.h"
-#include "base/new_text.h"
-#include "memory/memory_rows.h"
+#include "base/array.h"
+#include "error.h"
+#include "memory/memory_report.h"
 #include "read/process_title.h"
 
 /* ---- places ---------------------------------------------------------------------------------- */
@@ -45,9 +46,9 @@ static const struct column place_columns[] = {
                     .doc = "the most memory that PyTorch's allocator reserved"},
     [P_RESERVED_THEN] = {"reserved_at_peak_bytes", NULL, COLUMN_BYTES,
                          .doc = "the memory that it had reserved at the peak"},
-    [P_END] = {"end_bytes", "at end", COLUMN_BYTES, 10, MEMBER(ROW, live.bytes),
+    [P_END] = {"end_bytes", "at end", COLUMN_BYTES, 10, MEMBER(ROW, all.live.bytes),
                .doc = "memory held at the end"},
-    {"asked_bytes", NULL, COLUMN_BYTES, MEMBER(ROW, asked.bytes),
+    {"asked_bytes", NULL, COLUMN_BYTES, MEMBER(ROW, all.asked.bytes),
      .doc = "the part of that which was requested from PyTorch's allocator"},
     [P_GROWTH] = {"growth_bytes", "per step", COLUMN_BYTES, 11, .is_filled = true,
                   .doc = "growth in a step, or in a second if there are no steps"},
@@ -55,12 +56,13 @@ static const struct column place_columns[] = {
     [P_STEPS] = {"steps", NULL, COLUMN_COUNT, .doc = "steps that it was measured over"},
     [P_BY_STEP] = {"growth_by_step", NULL, COLUMN_BOOL,
                    .doc = "1: the growth is for a step, 0: for a second"},
-    [P_BLOCKS] = {"blocks", "got", COLUMN_COUNT, 9, .spare = 2, MEMBER(ROW, got.blocks),
+    [P_BLOCKS] = {"blocks", "got", COLUMN_COUNT, 9, .spare = 2, MEMBER(ROW, all.got.blocks),
                   .doc = "blocks that were allocated"},
-    {"bytes", NULL, COLUMN_BYTES, MEMBER(ROW, got.bytes), .doc = "bytes of all allocated blocks"},
-    {"temporary_blocks", NULL, COLUMN_COUNT, MEMBER(ROW, temporary.blocks),
+    {"bytes", NULL, COLUMN_BYTES, MEMBER(ROW, all.got.bytes),
+     .doc = "bytes of all allocated blocks"},
+    {"temporary_blocks", NULL, COLUMN_COUNT, MEMBER(ROW, all.temporary.blocks),
      .doc = "blocks that were allocated and freed within a step"},
-    {"temporary_bytes", NULL, COLUMN_BYTES, MEMBER(ROW, temporary.bytes),
+    {"temporary_bytes", NULL, COLUMN_BYTES, MEMBER(ROW, all.temporary.bytes),
      .doc = "bytes of blocks that were allocated and freed within a step"},
     {"largest_block_bytes", NULL, COLUMN_BYTES, MEMBER(ROW, largest.bytes),
      .doc = "the largest block"},
@@ -73,7 +75,7 @@ static struct cell place_name(const struct table *t, const struct memory_place *
                               enum report_format format)
 {
     struct cell name = memory_place_cell(p->process, p->device, p->where);
-    const struct memory_report *m = memory_of_table(t);
+    const struct memory_report *m = t->source;
     if (format == FORMAT_TEXT && m->rec->count == 1 && name.memory)
         name.memory[strcspn(name.memory, ",")] = '\0';
     return name;
@@ -84,21 +86,21 @@ static void fill_growth(const struct memory_report *m, const struct memory_place
                         enum report_format format, struct cell *cells)
 {
     struct memory_slope slope;
-    if (!memory_slope(&p->marks.growth, &slope))
+    if (!memory_slope(&p->all.growth, &slope))
         return;
     bool by_step = memory_has_steps(m, p->process);
     double unit = by_step ? 1 : 1e9 / (double)memory_slice_ns(m, p->process);
     if (by_step || format != FORMAT_TEXT)
         cells[P_GROWTH] = memory_change_cell(unit * slope.bytes, format);
     cells[P_ERROR] = cell_real(unit * slope.error);
-    cells[P_STEPS] = cell_number(p->marks.growth.steps);
+    cells[P_STEPS] = cell_number(p->all.growth.steps);
     cells[P_BY_STEP] = cell_number(by_step);
 }
 
 static void memory_tables_fill_place(const struct table *t, uint32_t index,
                                      enum report_format format, struct cell *cells)
 {
-    const struct memory_report *m = memory_of_table(t);
+    const struct memory_report *m = t->source;
     const struct memory_place *p = table_item(t, index);
     cells[P_NAME] = place_name(t, p, format);
     cells[P_WHERE] = cell_text(memory_where_text(p->where));
@@ -112,7 +114,7 @@ static void memory_tables_fill_place(const struct table *t, uint32_t index,
         cells[P_RESERVED_THEN] = cell_number(p->peak_at.reserved);
     }
     fill_growth(m, p, format, cells);
-    cells[P_LARGEST_OWNER] = memory_owner_cell(t, p->largest.origin);
+    cells[P_LARGEST_OWNER] = memory_owner_cell(t->source, p->largest.origin);
 }
 
 static const struct table_info places_table = {
@@ -123,11 +125,90 @@ static const struct table_info places_table = {
     TABLE_COLUMNS(place_columns),
     .text = {P_PEAK, P_SHARE, P_PEAK_AT, P_RESERVED, P_END, P_GROWTH, P_BLOCKS},
     .text_limit = 8,
-    .rows = {ROWS_IN(struct memory_report, places.list, places.count), .of = memory_of_table},
+    .rows = {ROWS_IN(struct memory_report, places.list, places.count)},
     .row = memory_tables_fill_place,
 };
 
 /* ---- owners, and those that grow ------------------------------------------------------------- */
+
+static void sum(struct memory_amount *to, struct memory_amount more)
+{
+    to->bytes += more.bytes;
+    to->blocks += more.blocks;
+}
+
+static void add_owner(struct memory_row *row, const struct memory_place *p,
+                      const struct memory_owner *o)
+{
+    struct memory_slope slope;
+    row->places++;
+    row->processes += p->process != row->process;
+    row->process = p->process;
+    sum(&row->at_peak, memory_at_peak(p, &o->book));
+    sum(&row->end, o->book.live);
+    sum(&row->asked, o->book.asked);
+    sum(&row->got, o->book.got);
+    sum(&row->temporary, o->book.temporary);
+    if (!memory_slope(&o->book.growth, &slope))
+        return;
+    row->slope += slope.bytes;
+    row->error = sqrt(row->error * row->error + slope.error * slope.error);
+    row->leaks |= memory_leaks(&o->book.growth);
+    row->grown +=
+        o->book.growth.last > o->book.growth.first ? o->book.growth.last - o->book.growth.first : 0;
+}
+
+static int memory_rows_compare(const void *left, const void *right, void *context)
+{
+    const struct memory_row *a = left, *b = right;
+    uint64_t x = memory_row_shown(context, a).bytes, y = memory_row_shown(context, b).bytes;
+    return ORDER(a->where, b->where)
+               ?: ORDER(y, x) ?: ORDER(b->got.bytes, a->got.bytes) ?: ORDER(a->origin, b->origin);
+}
+
+/* Orders leaks by growth, largest first. */
+static int compare_leaks(const void *left, const void *right)
+{
+    const struct memory_row *a = left, *b = right;
+    return ORDER(b->grown, a->grown) ?: ORDER(a->origin, b->origin);
+}
+
+static int memory_rows_gather(struct memory_report *m)
+{
+    static const struct number_kind kind = NUMBER_KEY(struct memory_row, where);
+    struct number_set numbers = {0};
+    int error = 0;
+    for (uint32_t i = 0; error == 0 && i < m->owners.count; i++) {
+        const struct memory_owner *o = &m->owners.list[i];
+        struct memory_row row = {.origin = o->origin, .where = m->places.list[o->place].where};
+        int64_t number = NUMBER_ADD(&numbers, &kind, m->rows.list, m->rows.count, UINT32_MAX, &row);
+        if (number < 0)
+            error = (int)number;
+        else
+            add_owner(&m->rows.list[number - 1], &m->places.list[o->place], o);
+    }
+    number_set_release(&numbers);
+    return error;
+}
+
+int memory_rows_make(struct memory_report *m)
+{
+    int error = memory_rows_gather(m);
+    m->rows.leaks = error < 0 ? NULL : calloc(m->rows.count + 1u, sizeof *m->rows.leaks);
+    if (!m->rows.leaks)
+        return error < 0 ? error : GPUPROF_NO_MEMORY;
+    if (m->rows.count)
+        qsort_r(m->rows.list, m->rows.count, sizeof *m->rows.list, memory_rows_compare, m);
+    for (uint32_t i = 0; i < m->rows.count; i++) {
+        const struct memory_row *row = &m->rows.list[i];
+        m->rows.at_all[row->where] += memory_row_shown(m, row).bytes;
+        if (row->leaks)
+            m->rows.leaks[m->rows.leak_count++] = *row;
+    }
+    if (m->rows.leak_count)
+        qsort(m->rows.leaks, m->rows.leak_count, sizeof *m->rows.leaks, compare_leaks);
+    return 0;
+}
 
 #define ROW struct memory_row
 
@@ -178,15 +259,15 @@ static struct cell owner_process(const struct memory_report *m, uint32_t origin)
 static void fill_owner(const struct table *t, uint32_t index, enum report_format format,
                        struct cell *cells)
 {
-    const struct memory_rows *r = t->source;
+    const struct memory_report *m = t->source;
     const struct memory_row *row = table_item(t, index);
-    struct memory_amount at = memory_row_shown(r, row);
-    cells[O_NAME] = memory_owner_cell(t, row->origin);
+    struct memory_amount at = memory_row_shown(m, row);
+    cells[O_NAME] = memory_owner_cell(t->source, row->origin);
     cells[O_WHERE] = cell_text(memory_where_text(row->where));
     cells[O_BYTES] = cell_number(at.bytes);
-    cells[O_SHARE] = cell_share(at.bytes, r->at_all[row->where]);
+    cells[O_SHARE] = cell_share(at.bytes, m->rows.at_all[row->where]);
     cells[O_BLOCKS] = cell_number(at.blocks);
-    cells[O_PROCESS] = owner_process(r->report, row->origin);
+    cells[O_PROCESS] = owner_process(m, row->origin);
     if (row->leaks || format != FORMAT_TEXT) {
         cells[O_GROWTH] = memory_change_cell(row->slope, format);
         cells[O_ERROR] = cell_real(row->error);
@@ -200,10 +281,10 @@ static bool has_owner(const struct table *t, uint32_t index, enum report_format 
 
 static void owners_before(const struct table *t, FILE *out)
 {
-    const struct memory_rows *r = t->source;
+    const struct memory_report *m = t->source;
     fprintf(out, "%s\n",
-            r->at == MEMORY_AT_PEAK  ? "at the peak of each device"
-            : r->at == MEMORY_AT_END ? "at the end"
+            m->at == MEMORY_AT_PEAK  ? "at the peak of each device"
+            : m->at == MEMORY_AT_END ? "at the end"
                                      : "at the moment of --at");
 }
 
@@ -215,7 +296,7 @@ static const struct table_info owners_table = {
     TABLE_COLUMNS(owner_columns),
     .text = {O_BYTES, O_SHARE, O_BLOCKS, O_END, O_GROWTH, O_WHERE, O_PROCESS},
     .text_limit = 10,
-    .rows = {ROWS_IN(struct memory_rows, list, count)},
+    .rows = {ROWS_IN(struct memory_report, rows.list, rows.count)},
     .has = has_owner,
     .row = fill_owner,
     .text_before = owners_before,
@@ -229,7 +310,7 @@ static const struct table_info leaks_table = {
     TABLE_COLUMNS(owner_columns),
     .text = {O_GROWTH, O_GROWN, O_END, O_WHERE, O_PROCESS},
     .text_limit = 10,
-    .rows = {ROWS_IN(struct memory_rows, leaks, leak_count)},
+    .rows = {ROWS_IN(struct memory_report, rows.leaks, rows.leak_count)},
     .row = fill_owner,
 };
 
@@ -254,14 +335,14 @@ static const struct column kind_columns[] = {
 
 static void kinds_begin(struct table *t, enum report_format format)
 {
-    const struct memory_report *m = memory_of_table(t);
+    const struct memory_report *m = t->source;
     t->count = m->places.count * LEDGER_KINDS;
     t->is_there = t->count || format != FORMAT_TEXT;
 }
 
 static bool has_kind(const struct table *t, uint32_t index, enum report_format format)
 {
-    const struct memory_report *m = memory_of_table(t);
+    const struct memory_report *m = t->source;
     (void)format;
     return m->places.list[index / LEDGER_KINDS].kinds[index % LEDGER_KINDS].got.blocks;
 }
@@ -269,10 +350,10 @@ static bool has_kind(const struct table *t, uint32_t index, enum report_format f
 static void fill_kind(const struct table *t, uint32_t index, enum report_format format,
                       struct cell *cells)
 {
-    const struct memory_report *m = memory_of_table(t);
+    const struct memory_report *m = t->source;
     const struct memory_place *p = &m->places.list[index / LEDGER_KINDS];
     unsigned kind = index % LEDGER_KINDS;
-    struct memory_amount peak = memory_at_peak(p, &p->kinds[kind].level);
+    struct memory_amount peak = memory_at_peak(p, &p->kinds[kind]);
     struct cell place = place_name(t, p, format);
     cells[K_NAME] = format == FORMAT_TEXT
                         ? cell_printf("%s, %s", ledger_kind_name(kind), place.text)
@@ -281,7 +362,7 @@ static void fill_kind(const struct table *t, uint32_t index, enum report_format 
     cells[K_WHERE] = cell_text(memory_where_text(p->where));
     cells[K_PEAK] = cell_number(peak.bytes);
     cells[K_BLOCKS] = cell_number(peak.blocks);
-    cells[K_END] = cell_number(p->kinds[kind].level.live.bytes);
+    cells[K_END] = cell_number(p->kinds[kind].live.bytes);
     cells[K_GOT] = cell_number(p->kinds[kind].got.blocks);
     cells[K_GOT_BYTES] = cell_number(p->kinds[kind].got.bytes);
 }

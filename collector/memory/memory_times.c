@@ -4,7 +4,7 @@
 
 #include "base/json_text.h"
 #include "base/new_text.h"
-#include "memory/memory_rows.h"
+#include "memory/memory_report.h"
 #include "read/process_title.h"
 
 /* ---- steps, and the curve -------------------------------------------------------------------- */
@@ -37,7 +37,7 @@ static const struct memory_place *place_of_step(const struct memory_report *m, u
 
 static void steps_begin(struct table *t, enum report_format format)
 {
-    const struct memory_report *m = memory_of_table(t);
+    const struct memory_report *m = t->source;
     (void)format;
     for (uint32_t i = 0; i < m->places.count; i++)
         t->count +=
@@ -48,7 +48,7 @@ static void steps_begin(struct table *t, enum report_format format)
 static void memory_times_fill_step(const struct table *t, uint32_t index, enum report_format format,
                                    struct cell *cells)
 {
-    const struct memory_report *m = memory_of_table(t);
+    const struct memory_report *m = t->source;
     const struct memory_place *p = place_of_step(m, &index);
     const struct step *step = memory_step(m, p->process, index);
     struct cell place = memory_place_cell(p->process, p->device, p->where);
@@ -63,7 +63,7 @@ static void memory_times_fill_step(const struct table *t, uint32_t index, enum r
 
 static void curve_begin(struct table *t, enum report_format format)
 {
-    const struct memory_report *m = memory_of_table(t);
+    const struct memory_report *m = t->source;
     (void)format;
     t->is_there = m->places.count > 0;
     t->count = m->places.count * MEMORY_CURVE;
@@ -72,7 +72,7 @@ static void curve_begin(struct table *t, enum report_format format)
 static void fill_curve(const struct table *t, uint32_t index, enum report_format format,
                        struct cell *cells)
 {
-    const struct memory_report *m = memory_of_table(t);
+    const struct memory_report *m = t->source;
     const struct memory_place *p = &m->places.list[index / MEMORY_CURVE];
     uint32_t selected = index % MEMORY_CURVE;
     double length = (double)(m->times.end_ns - m->times.begin_ns) / MEMORY_CURVE;
@@ -129,7 +129,7 @@ static const struct column range_columns[] = {
 static void fill_range(const struct table *t, uint32_t index, enum report_format format,
                        struct cell *cells)
 {
-    const struct memory_report *m = memory_of_table(t);
+    const struct memory_report *m = t->source;
     const struct memory_range_row *row = table_item(t, index);
     const struct memory_place *p = &m->places.list[row->place];
     cells[NAME] = cell_owned(json_line(row->name ? row->name->raw : "(no name)"));
@@ -145,7 +145,7 @@ const struct table_info memory_ranges_table = {
     TABLE_COLUMNS(range_columns),
     .text = {RANGE_PEAK, RISE, KEPT, COUNT, WHERE},
     .text_limit = 100,
-    .rows = {ROWS_IN(struct memory_report, ranges.rows, ranges.count), .of = memory_of_table},
+    .rows = {ROWS_IN(struct memory_report, ranges.rows, ranges.count)},
     .row = fill_range,
 };
 
@@ -153,13 +153,13 @@ const struct table_info memory_ranges_table = {
 
 #define ROW struct memory_resident
 
-enum { PID = 1, RANK, HOST, MOST_AT = 5 };
+enum { MOST_AT = 5 };
 
 static const struct column resident_columns[] = {
     [NAME] = {"name", "process", .doc = "the process"},
-    [PID] = {"pid", NULL, COLUMN_NUMBER, .ascending = true, .doc = "the number of the process"},
-    [RANK] = {"rank", .doc = "the rank of the process"},
-    [HOST] = {"host", .doc = "the host of the process"},
+    COLUMN_PID(ROW, process),
+    COLUMN_RANK(ROW, process),
+    COLUMN_HOST(ROW, process),
     {"peak_bytes", "resident", COLUMN_BYTES, 10, MEMBER(ROW, peak),
      .doc = "the most host memory that the process used (RSS)"},
     [MOST_AT] = {"peak_ns", "at", COLUMN_NS, 10, true,
@@ -171,7 +171,7 @@ static const struct column resident_columns[] = {
 /* One row for each process, which may be empty. */
 static void resident_begin(struct table *t, enum report_format format)
 {
-    const struct memory_report *m = memory_of_table(t);
+    const struct memory_report *m = t->source;
     t->count = m->rec->count;
     t->is_there = format != FORMAT_TEXT;
     for (uint32_t i = 0; i < t->count; i++)
@@ -187,15 +187,12 @@ static bool has_resident(const struct table *t, uint32_t index, enum report_form
 static void fill_resident(const struct table *t, uint32_t index, enum report_format format,
                           struct cell *cells)
 {
-    const struct memory_report *m = memory_of_table(t);
-    const struct process *p = m->rec->processes[index];
+    const struct memory_resident *resident = table_item(t, index);
     char title[1100];
     (void)format;
-    cells[NAME] = cell_owned(json_line(process_title(p, true, title, sizeof title)));
-    cells[PID] = cell_number(p->header.pid);
-    cells[RANK] = cell_text(process_rank(p));
-    cells[HOST] = cell_text(p->header.host);
-    cells[MOST_AT] = memory_moment_cell(m, m->resident[index].peak_ns);
+    cells[NAME] =
+        cell_owned(json_line(process_title(resident->process, true, title, sizeof title)));
+    cells[MOST_AT] = memory_moment_cell(t->source, resident->peak_ns);
 }
 
 const struct table_info memory_resident_table = {
@@ -203,9 +200,7 @@ const struct table_info memory_resident_table = {
     .key = "resident",
     .title = "host memory of the process",
     TABLE_COLUMNS(resident_columns),
-    .rows = {.list = offsetof(struct memory_report, resident),
-             .bytes = sizeof(ROW),
-             .of = memory_of_table},
+    .rows = {.list = offsetof(struct memory_report, resident), .bytes = sizeof(ROW)},
     .begin = resident_begin,
     .has = has_resident,
     .row = fill_resident,

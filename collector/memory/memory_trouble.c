@@ -9,7 +9,7 @@
 #include "base/json_text.h"
 #include "base/new_text.h"
 #include "base/unit_text.h"
-#include "memory/memory_rows.h"
+#include "memory/memory_report.h"
 #include "read/process_title.h"
 
 #define TITLE_BYTES    1100
@@ -18,14 +18,9 @@
 
 /* ---- cells ----------------------------------------------------------------------------------- */
 
-const void *memory_of_table(const struct table *t)
+struct cell memory_owner_cell(const struct memory_report *m, uint32_t origin)
 {
-    return ((const struct memory_rows *)t->source)->report;
-}
-
-struct cell memory_owner_cell(const struct table *t, uint32_t origin)
-{
-    char *text = memory_owner_text(t->source, origin);
+    char *text = memory_owner_text(m, origin);
     char *clean = text ? json_line(text) : NULL;
     free(text);
     return cell_owned(clean);
@@ -80,7 +75,7 @@ static void list_owners(const struct memory_report *m, struct memory_oom *oom)
 {
     for (uint32_t i = 0; i < m->owners.count; i++) {
         const struct memory_owner *o = &m->owners.list[i];
-        const struct memory_held held = {o->origin, o->level.live};
+        const struct memory_held held = {o->origin, o->book.live};
         if (o->place == oom->place && held.live.bytes)
             ARRAY_KEEP(oom->owners, oom->owner_count, MEMORY_OOM_OWNERS, &held, holds_more);
     }
@@ -124,12 +119,12 @@ int memory_failed(void *report, const struct ledger_block *wanted)
                              .reserved = wanted->reserved,
                              .at_ns = wanted->begin_ns,
                              .wanted = wanted->bytes,
-                             .live = number ? m->places.list[number - 1].live.bytes : 0,
+                             .live = number ? m->places.list[number - 1].all.live.bytes : 0,
                              .free = left ? left - 1 : UINT64_MAX,
                              .holes.free = UINT64_MAX,
-                             .tensors = tensors ? m->places.list[tensors - 1].got.blocks : 0,
+                             .tensors = tensors ? m->places.list[tensors - 1].all.got.blocks : 0,
                              .total = total_of(m, p, wanted->device, device),
-                             .on_device = device ? m->places.list[device - 1].live.bytes : 0,
+                             .on_device = device ? m->places.list[device - 1].all.live.bytes : 0,
                              .origin = wanted->owner};
     forget_tries(m, &oom);
     if (!ledger_reaches(m->selected, p, wanted->device, oom.at_ns, oom.at_ns))
@@ -191,7 +186,7 @@ static char *oom_owners(const struct table *t, const struct memory_oom *oom, con
         return NULL;
     fputs(first ? first : "[", memory);
     for (uint32_t i = 0; i < oom->owner_count && !(first && i >= OOM_LINES_TEXT); i++) {
-        struct cell name = memory_owner_cell(t, oom->owners[i].origin);
+        struct cell name = memory_owner_cell(t->source, oom->owners[i].origin);
         const char *shown = name.text ? name.text : "?";
         char *json = json_string(shown, strlen(shown));
         if (first)
@@ -213,14 +208,14 @@ static void fill_oom(const struct table *t, uint32_t index, enum report_format f
                      struct cell *cells)
 {
     const struct memory_oom *oom = table_item(t, index);
-    cells[NAME] = memory_owner_cell(t, oom->origin);
+    cells[NAME] = memory_owner_cell(t->source, oom->origin);
     if (format == FORMAT_TEXT) {
         char *lines = oom_owners(t, oom, cells[NAME].text);
         free(cells[NAME].memory);
         cells[NAME] = cell_owned(lines);
     }
     cells[PLACE] = memory_place_cell(oom->process, oom->device, oom->where);
-    cells[AT] = memory_moment_cell(memory_of_table(t), oom->at_ns);
+    cells[AT] = memory_moment_cell(t->source, oom->at_ns);
     if (oom->where == MEMORY_OF_TENSORS)
         cells[RESERVED] = cell_number(oom->reserved);
     if (oom->holes.free != UINT64_MAX)
@@ -239,7 +234,7 @@ const struct table_info memory_ooms_table = {
     .title = "failed allocations",
     .place = PLACE_URGENT,
     TABLE_COLUMNS(oom_columns),
-    .rows = {ROWS_IN(struct memory_report, ooms.list, ooms.count), .of = memory_of_table},
+    .rows = {ROWS_IN(struct memory_report, ooms.list, ooms.count)},
     .row = fill_oom,
 };
 
@@ -249,7 +244,7 @@ const struct table_info memory_ooms_table = {
  * own. */
 static uint64_t beyond(const struct memory_place *p, uint64_t used)
 {
-    uint64_t own = p->live.bytes - p->kinds[LEDGER_MANAGED].level.live.bytes;
+    uint64_t own = p->all.live.bytes - p->kinds[LEDGER_MANAGED].live.bytes;
     return used > own ? used - own : 0;
 }
 
@@ -341,7 +336,7 @@ static void fill_hidden(const struct table *t, uint32_t index, enum report_forma
     if (!jump->blamed)
         cells[NAME] = cell_text(format == FORMAT_TEXT ? "(none)" : NULL);
     cells[PLACE] = memory_place_cell(jump->process, jump->device, MEMORY_OF_DEVICE);
-    cells[AT] = memory_moment_cell(memory_of_table(t), jump->at_ns);
+    cells[AT] = memory_moment_cell(t->source, jump->at_ns);
     cells[SAID_BY] = cell_text(jump->is_drivers ? "driver" : "program");
 }
 
@@ -352,6 +347,6 @@ const struct table_info memory_hidden_table = {
     .place = PLACE_MEMORY,
     TABLE_COLUMNS(hidden_columns),
     .text_limit = 5,
-    .rows = {ROWS_IN(struct memory_report, jumps.list, jumps.count), .of = memory_of_table},
+    .rows = {ROWS_IN(struct memory_report, jumps.list, jumps.count)},
     .row = fill_hidden,
 };

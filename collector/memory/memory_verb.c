@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The verb `memory`: the owners of device memory, and of pinned host memory. */
-#include "memory/memory_rows.h"
+#include "memory/memory_report.h"
 
 #include <inttypes.h>
 #include <limits.h>
@@ -16,19 +16,12 @@
 
 #define SCREEN_ROWS 5 /* of a table, by default */
 
-struct memory_view {
-    const char *tables; /* names, separated by commas; NULL: the most useful, or all */
-    bool is_full;
-    bool is_selection; /* a selection of time, which some tables do not support */
-    struct table_view how;
-};
-
-static bool memory_verb_is_wanted(const struct memory_view *v, const struct table_info *info,
-                                  enum report_format format)
+static bool is_wanted(const struct memory_options *own, const struct table_info *info,
+                      enum report_format format)
 {
-    if (v->tables)
-        return word_in(v->tables, info->name) != UINT_MAX;
-    return format != FORMAT_TEXT || v->is_full || info->place != PLACE_ASKED;
+    if (own->table.names)
+        return word_in(own->table.names, info->name) != UINT_MAX;
+    return format != FORMAT_TEXT || own->table.is_full || info->place != PLACE_ASKED;
 }
 
 static const struct table_info *table_at(unsigned index)
@@ -38,33 +31,33 @@ static const struct table_info *table_at(unsigned index)
 
 /* EXIT_OK, or EXIT_USAGE after one line: an unknown table or column, or no table for a
  * selection. */
-static enum exit_code check_view(const struct memory_view *v, enum report_format format)
+static enum exit_code check_tables(const struct options *options, enum report_format format)
 {
-    unsigned known = 0, words = v->tables != NULL;
-    for (const char *comma = v->tables; comma && (comma = strchr(comma, ',')); comma++)
+    const struct memory_options *own = options->own;
+    const char *names = own->table.names, *sort = own->table.sort;
+    const struct table_info *infos[MEMORY_TABLES];
+    unsigned known = 0, words = names != NULL, count = 0;
+    for (const char *comma = names; comma && (comma = strchr(comma, ',')); comma++)
         words++;
-    for (unsigned i = 0; v->tables && i < MEMORY_TABLES; i++) {
+    for (unsigned i = 0; i < MEMORY_TABLES; i++) {
         const char *name = memory_tables[i]->name;
-        bool is_named = word_in(v->tables, name) != UINT_MAX;
+        bool is_named = names && word_in(names, name) != UINT_MAX;
         known += is_named;
-        if (is_named && v->is_selection && word_in("places,owners,curve", name) == UINT_MAX)
+        if (is_named && options->select.is_given &&
+            word_in("places,owners,curve", name) == UINT_MAX)
             return usage_error("memory: --from and --to: the table %s always covers the whole "
                                "recording; name only places, owners and curve",
                                name);
+        if (is_wanted(own, memory_tables[i], format))
+            infos[count++] = memory_tables[i];
     }
     if (known < words)
         return usage_error("memory: unknown table in '%s'; 'gpuprof help memory' lists the tables",
-                           v->tables);
-    const struct table_info *infos[MEMORY_TABLES];
-    unsigned count = 0;
-    for (unsigned i = 0; v->how.sort && i < MEMORY_TABLES; i++) {
-        if (!memory_verb_is_wanted(v, memory_tables[i], format))
-            continue;
-        if (table_column(memory_tables[i], v->how.sort) >= 0)
+                           names);
+    for (unsigned i = 0; sort && i < count; i++)
+        if (table_column(infos[i], sort) >= 0)
             return EXIT_OK;
-        infos[count++] = memory_tables[i];
-    }
-    return v->how.sort ? table_sort_unknown("memory", v->how.sort, infos, count) : EXIT_OK;
+    return sort ? table_sort_unknown("memory", sort, infos, count) : EXIT_OK;
 }
 
 /* ---- around the tables ----------------------------------------------------------------------- */
@@ -109,7 +102,7 @@ static void print_doubts(const struct memory_report *m, FILE *out)
     }
 }
 
-static void print_json_head(const struct memory_rows *r, FILE *out)
+static void print_json_head(const struct memory_report *m, FILE *out)
 {
     static const char *const by[] = {
         [MEMORY_BY_LINE] = "python-line",  [MEMORY_BY_STACK] = "stack",
@@ -117,11 +110,10 @@ static void print_json_head(const struct memory_rows *r, FILE *out)
         [MEMORY_BY_KIND] = "kind",         [MEMORY_BY_LIBRARY] = "library"};
     static const char *const at[] = {
         [MEMORY_AT_PEAK] = "peak", [MEMORY_AT_END] = "end", [MEMORY_AT_TIME] = "time"};
-    const struct memory_report *m = r->report;
     const char *separator = "";
     fprintf(out, "{\n\"processes\": %u,\n\"wall_ns\": %" PRIu64 ",\n", m->rec->count,
             m->times.end_ns - m->times.begin_ns);
-    fprintf(out, "\"by\": \"%s\",\n\"at\": \"%s\",\n\"steps_by\": \"%s\",\n", by[m->by], at[r->at],
+    fprintf(out, "\"by\": \"%s\",\n\"at\": \"%s\",\n\"steps_by\": \"%s\",\n", by[m->by], at[m->at],
             step_kind_word(m->steps.count ? m->steps.kind : STEPS_NONE));
     fputs("\"doubts\": {", out);
     for (unsigned i = 0; i < DOUBTS; i++) {
@@ -134,17 +126,17 @@ static void print_json_head(const struct memory_rows *r, FILE *out)
 }
 
 /* Prints text or JSON. 0 or GPUPROF_NO_MEMORY. */
-static int memory_verb_print(const struct memory_rows *r, const struct memory_view *v,
-                             enum report_format format, struct table *tables, unsigned count,
-                             FILE *out)
+static int print(const struct memory_report *m, const struct memory_options *own,
+                 const struct table_view *view, enum report_format format, struct table *tables,
+                 unsigned count, FILE *out)
 {
     int error = 0;
     if (format == FORMAT_JSON)
-        print_json_head(r, out);
-    else if (!v->tables)
-        memory_overview_print(r, &v->how, out);
+        print_json_head(m, out);
+    else if (!own->table.names)
+        memory_overview_print(m, view, out);
     for (unsigned i = 0; error == 0 && i < count; i++) {
-        struct table_view how = v->how;
+        struct table_view how = *view;
         if (strcmp(tables[i].info->name, "leaks") == 0)
             how.rows = 0; /* all rows: each is a failure of its own */
         error = format == FORMAT_JSON ? table_print_json(&tables[i], &how, out)
@@ -153,36 +145,36 @@ static int memory_verb_print(const struct memory_rows *r, const struct memory_vi
     if (format == FORMAT_JSON)
         fputs("\n}\n", out);
     else
-        print_doubts(r->report, out);
+        print_doubts(m, out);
     return error;
 }
 
 /* ---- the verb -------------------------------------------------------------------------------- */
 
-static enum exit_code memory_verb_write_out(struct memory_rows *rows,
-                                            const struct memory_view *view,
-                                            const struct options *options,
-                                            enum report_format format)
+static enum exit_code write_out(const struct memory_report *m, const struct options *options,
+                                enum report_format format)
 {
+    const struct memory_options *own = options->own;
+    struct table_view view = table_view_of(&own->table, options->output, SCREEN_ROWS);
     struct output out;
-    uint64_t room = verb_output_room(recording_bytes(rows->report->rec));
+    uint64_t room = verb_output_room(recording_bytes(m->rec));
     struct table tables[MEMORY_TABLES];
     unsigned count = 0;
     for (unsigned i = 0; i < MEMORY_TABLES; i++)
-        if (memory_verb_is_wanted(view, memory_tables[i], format))
-            tables[count++] = (struct table){.info = memory_tables[i], .source = rows};
+        if (is_wanted(own, memory_tables[i], format))
+            tables[count++] = (struct table){.info = memory_tables[i], .source = m};
     if (format == FORMAT_CSV)
-        return tables_write_csv(tables, count, &view->how, options->output, &room);
+        return tables_write_csv(tables, count, &view, options->output, &room);
     enum exit_code code = verb_output_open(&out, options->output, &room);
     if (code != EXIT_OK)
         return code;
-    int error = memory_verb_print(rows, view, format, tables, count, out.stream);
+    int error = print(m, own, &view, format, tables, count, out.stream);
     say_error("memory", error);
     return verb_output_close(&out, options->output, error);
 }
 
-static enum exit_code memory_recording(struct recording *rec, const struct memory_view *view,
-                                       const struct options *options, enum report_format format)
+static enum exit_code memory_recording(struct recording *rec, const struct options *options,
+                                       enum report_format format)
 {
     const struct memory_options *own = options->own;
     struct selection selected;
@@ -198,31 +190,29 @@ static enum exit_code memory_recording(struct recording *rec, const struct memor
     selection_release(&selected);
     if (code != EXIT_OK)
         return code;
-    struct memory_look *look = memory_look_create(rec, &request, options->symbols, &error);
-    if (!look)
+    struct memory_report *m = memory_report_create(rec, &request, options->symbols, &error);
+    if (!m)
         return EXIT_ENVIRONMENT;
-    code = steps_check(&look->report.steps, "memory");
+    code = steps_check(&m->steps, "memory");
     if (code == EXIT_OK)
-        code = memory_check_moment(&look->report);
+        code = memory_check_moment(m);
     if (code == EXIT_OK)
-        code = memory_verb_write_out(&look->rows, view, options, format);
+        code = write_out(m, options, format);
     if (code == EXIT_OK)
-        code = walk_verdict(&look->report.walk, options->strict);
-    memory_look_free(look);
+        code = walk_verdict(&m->walk, options->strict);
+    memory_report_free(m);
     return code;
 }
 
-static bool is_snapshot(const struct options *options)
-{
-    const struct memory_options *own = options->own;
-    return own->table.format == FORMAT_BY_NAME &&
-           (verb_output_is(options->output, "pickle") || verb_output_is(options->output, "pkl"));
-}
-
-/* Refuses options of tables, which do not apply to a snapshot. */
+/* Checks the options of a snapshot, which has no tables. */
 static enum exit_code check_snapshot(const struct options *options)
 {
     const struct memory_options *own = options->own;
+    if (own->table.format != FORMAT_BY_NAME ||
+        (!verb_output_is(options->output, "pickle") && !verb_output_is(options->output, "pkl")))
+        return usage_error("memory: %s: unknown file type; name it .txt, .csv, .json, .html or "
+                           ".pickle, or give --format",
+                           options->output);
     if (own->table.names || own->table.sort || own->table.limit != ROWS_UNLIMITED ||
         own->table.is_full || own->by != MEMORY_BY_BEST)
         return usage_error("memory: %s: a snapshot has no tables; leave out --table, --sort, "
@@ -238,28 +228,23 @@ enum exit_code memory_run(const struct options *options)
     struct recording_options how = {
         .keep_live = options->keep_live, .processors = options->jobs, .select = &options->select};
     enum report_format format = verb_output_format(own->table.format, options->output);
-    struct memory_view view = {.tables = own->table.names,
-                               .is_full = own->table.is_full,
-                               .is_selection = options->select.is_given,
-                               .how = table_view_of(&own->table, options->output, SCREEN_ROWS)};
     bool has_tables = format != FORMAT_BY_NAME;
-    if (!has_tables && !is_snapshot(options))
-        return usage_error("memory: %s: unknown file type; name it .txt, .csv, .json, .html or "
-                           ".pickle, or give --format",
-                           options->output);
-    if (view.is_selection && (!has_tables || !view.tables || own->at == MEMORY_AT_TIME))
-        return usage_error("memory: --from and --to need a page (-o page.html) or "
+    enum exit_code code = has_tables ? EXIT_OK : check_snapshot(options);
+    if (code == EXIT_OK && options->select.is_given &&
+        (!has_tables || !own->table.names || own->at == MEMORY_AT_TIME))
+        code = usage_error("memory: --from and --to need a page (-o page.html) or "
                            "--table=places,owners,curve; for one moment use --at=TIME alone");
-    enum exit_code code = table_output_check("memory", format, options->output);
     if (code == EXIT_OK)
-        code = has_tables ? check_view(&view, format) : check_snapshot(options);
+        code = table_output_check("memory", format, options->output);
+    if (code == EXIT_OK && has_tables)
+        code = check_tables(options, format);
     if (code != EXIT_OK)
         return code;
     code = recording_open(&rec, options->paths, options->path_count, &how);
     rec.progress = progress_begin("memory", 2 * recording_bytes(&rec));
     if (code == EXIT_OK)
-        code = is_snapshot(options) ? snapshot_files(&rec, options, own->at_seconds)
-                                    : memory_recording(&rec, &view, options, format);
+        code = has_tables ? memory_recording(&rec, options, format)
+                          : snapshot_files(&rec, options, own->at_seconds);
     recording_release(&rec);
     return code;
 }

@@ -205,7 +205,7 @@ static void set_frames(struct writing *w, uint32_t origin)
         } else if (origin && m->origins.list[origin].by == MEMORY_BY_STACK) {
             add_stack(w, &m->origins.list[origin]);
         } else {
-            char *text = memory_origin_text(m, origin, NULL);
+            char *text = memory_owner_text(m, origin);
             add_frame(w, text ? text : "");
             w->error = text ? w->error : GPUPROF_NO_MEMORY;
             free(text);

@@ -19,7 +19,7 @@
 #include "analyse/idle.h"
 #include "analyse/step_report.h"
 #include "diff/comparison.h"
-#include "memory/memory_rows.h"
+#include "memory/memory_report.h"
 #include "report/report.h"
 #include "resolve/stack_costs.h"
 

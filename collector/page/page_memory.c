@@ -27,7 +27,7 @@ static void put_curve(const struct memory_place *p, FILE *out)
     fputc('"', out);
 }
 
-static int put_tables(const struct page *p, const struct memory_rows *rows, struct page_data *d)
+static int put_tables(const struct page *p, const struct memory_report *m, struct page_data *d)
 {
     struct table_view how = p->view->how;
     const char *separator = "";
@@ -36,7 +36,7 @@ static int put_tables(const struct page *p, const struct memory_rows *rows, stru
     how.sort = NULL; /* rows of places keep the order of their curves */
     fputs("\"tables\": [", d->stream);
     for (unsigned i = 0; error == 0 && i < MEMORY_TABLES; i++) {
-        struct table table = {.info = memory_tables[i], .source = rows};
+        struct table table = {.info = memory_tables[i], .source = m};
         for (unsigned k = 0; k < sizeof tables / sizeof tables[0]; k++) {
             if (strcmp(tables[k], table.info->name) != 0)
                 continue;
@@ -49,14 +49,13 @@ static int put_tables(const struct page *p, const struct memory_rows *rows, stru
     return error;
 }
 
-static int put_look(const struct page *p, const struct memory_look *look, struct page_data *d)
+static int put_look(const struct page *p, const struct memory_report *m, struct page_data *d)
 {
-    const struct memory_report *m = &look->report;
     uint64_t origin_ns = m->walk.survey.origin_ns;
     fprintf(d->stream, "{\"begin_ns\": %" PRIu64 ", \"end_ns\": %" PRIu64 ", ",
             m->times.begin_ns > origin_ns ? m->times.begin_ns - origin_ns : 0,
             m->times.end_ns > origin_ns ? m->times.end_ns - origin_ns : 0);
-    int error = put_tables(p, &look->rows, d);
+    int error = put_tables(p, m, d);
     fputs(",\n\"curves\": [", d->stream);
     for (uint32_t i = 0; i < m->places.count; i++) {
         fputs(i ? ",\n" : "\n", d->stream);
@@ -76,9 +75,9 @@ int page_put_memory(const struct page *p, struct page_data *d)
         fputs("{\"tables\": [], \"curves\": []}", d->stream);
         return 0;
     }
-    struct memory_look *look = memory_look_create(walk->rec, &p->memory, p->symbols, &error);
-    if (look)
-        error = put_look(p, look, d);
-    memory_look_free(look);
+    struct memory_report *m = memory_report_create(walk->rec, &p->memory, p->symbols, &error);
+    if (m)
+        error = put_look(p, m, d);
+    memory_report_free(m);
     return error;
 }

@@ -3,7 +3,7 @@
 
 #include "base/message.h"
 #include "diff/comparison.h"
-#include "memory/memory_rows.h"
+#include "memory/memory_report.h"
 #include "page/page.h"
 #include "report/report_verb.h"
 

@@ -7,7 +7,7 @@
 #include "analyse/findings.h"
 #include "analyse/idle.h"
 #include "base/json_text.h"
-#include "memory/memory_rows.h"
+#include "memory/memory_report.h"
 #include "report/overview.h"
 #include "resolve/selection.h"
 
@@ -122,7 +122,7 @@ static void print_findings(const struct findings *f, FILE *out)
 
 static void print_owner(const struct report *r, const char *before, uint32_t origin, FILE *out)
 {
-    char *name = memory_owner_text(&r->memory->rows, origin);
+    char *name = memory_owner_text(r->memory, origin);
     json_put(before, name, out);
     free(name);
 }
@@ -130,14 +130,14 @@ static void print_owner(const struct report *r, const char *before, uint32_t ori
 /* Prints the memory state at the last failed allocation. */
 static void print_shortage(const struct report *r, FILE *out)
 {
-    const struct memory_report *m = r->memory ? &r->memory->report : NULL;
+    const struct memory_report *m = r->memory;
     const struct memory_oom *oom = m && m->ooms.count ? &m->ooms.list[m->ooms.count - 1] : NULL;
     fprintf(out, ",\n\"out_of_memory\": ");
     if (!oom) {
         fprintf(out, r->signs.ooms ? "{\"count\": %" PRIu64 "}" : "null", r->signs.ooms);
         return;
     }
-    struct memory_advice advice = memory_advise(&r->memory->rows, oom);
+    struct memory_advice advice = memory_advise(r->memory, oom);
     uint64_t origin_ns = r->walk.survey.origin_ns;
     fprintf(out,
             "{\"count\": %" PRIu64

@@ -10,7 +10,7 @@
 #include "base/new_text.h"
 #include "base/next_words.h"
 #include "base/unit_text.h"
-#include "memory/memory_rows.h"
+#include "memory/memory_report.h"
 #include "read/process_title.h"
 #include "report/overview.h"
 #include "report/report.h"
@@ -41,7 +41,7 @@ static void print_failures(struct screen *s, const struct report *r)
 /* Cuts a stack to the call and its callers. */
 static char *short_owner(const struct report *r, uint32_t origin)
 {
-    char *owner = memory_owner_text(&r->memory->rows, origin), *end = owner;
+    char *owner = memory_owner_text(r->memory, origin), *end = owner;
     for (unsigned i = 0; end && i < FRAMES_SHOWN; i++)
         end = *end ? strstr(end + 1, " | ") : NULL;
     if (end)
@@ -55,7 +55,7 @@ static void print_shortage(struct screen *s, const struct report *r)
 {
     char wanted[UNIT_TEXT_BYTES], held[UNIT_TEXT_BYTES], of[UNIT_TEXT_BYTES + 8] = "";
     char live[UNIT_TEXT_BYTES], count[UNIT_TEXT_BYTES];
-    const struct memory_report *m = r->memory ? &r->memory->report : NULL;
+    const struct memory_report *m = r->memory;
     if (!m || !m->ooms.count) {
         char *next = r->signs.ooms ? next_line(r->next, "gpuprof memory DATA") : NULL;
         if (next)
@@ -65,7 +65,7 @@ static void print_shortage(struct screen *s, const struct report *r)
         return;
     }
     const struct memory_oom *oom = &m->ooms.list[m->ooms.count - 1];
-    struct memory_advice advice = memory_advise(&r->memory->rows, oom);
+    struct memory_advice advice = memory_advise(r->memory, oom);
     bytes_text(wanted, oom->wanted);
     if (oom->total)
         snprintf(of, sizeof of, " of %s", bytes_text(held, oom->total));

@@ -8,7 +8,7 @@
 #include "analyse/findings.h"
 #include "base/file_at.h"
 #include "base/workers.h"
-#include "memory/memory_rows.h"
+#include "memory/memory_report.h"
 #include "report/part_verb.h"
 #include "report/report_options.h"
 #include "report/report_tables.h"
@@ -47,7 +47,7 @@ static bool look_at_memory(struct report *r, struct recording *rec, const char *
 {
     const struct memory_request request = {.by = MEMORY_BY_BEST, .at_seconds = -1};
     int error = 0;
-    r->memory = memory_look_create(rec, &request, symbols, &error);
+    r->memory = memory_report_create(rec, &request, symbols, &error);
     if (r->memory)
         error = findings_add_memory(r->findings, r->memory);
     r->missing &= ~(unsigned)PART_MEMORY;
