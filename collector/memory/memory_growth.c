@@ -70,55 +70,38 @@ bool memory_leaks(const struct memory_growth *g)
 
 /* ---- steps ----------------------------------------------------------------------------------- */
 
-uint32_t memory_step_count(const struct memory_report *m, const struct process *p)
-{
-    return m->steps.firsts[p->index + 1] - m->steps.firsts[p->index];
-}
-
-bool memory_has_steps(const struct memory_report *m, const struct process *p)
-{
-    return memory_step_count(m, p) >= MEMORY_STEPS_MIN;
-}
-
-const struct step *memory_step(const struct memory_report *m, const struct process *p,
-                               uint32_t mark)
-{
-    return &m->steps.list[m->steps.firsts[p->index] + mark];
-}
-
 uint64_t memory_slice_ns(const struct memory_report *m, const struct process *p)
 {
-    const uint64_t *span = &m->times.spans[2 * p->index];
-    return span[1] > span[0] ? (span[1] - span[0]) / MEMORY_SLICES : 0;
+    const struct memory_process *own = &m->processes[p->index];
+    return own->last_ns > own->first_ns ? (own->last_ns - own->first_ns) / MEMORY_SLICES : 0;
 }
 
 uint64_t memory_mark_end(const struct memory_report *m, const struct process *p, uint32_t mark)
 {
-    if (memory_has_steps(m, p))
-        return memory_step(m, p, mark)->end_ns;
-    return m->times.spans[2 * p->index] + (mark + 1) * memory_slice_ns(m, p);
+    const struct memory_process *own = &m->processes[p->index];
+    return memory_has_steps(m, p) ? own->steps[mark].end_ns
+                                  : own->first_ns + (mark + 1) * memory_slice_ns(m, p);
 }
 
-int memory_note_times(struct memory_report *m, const struct memory_request *request)
+void memory_note_times(struct memory_report *m, const struct memory_request *request)
 {
     struct memory_times *t = &m->times;
-    uint32_t count = m->rec->count, kept = 0;
-    t->spans = calloc(2 * (size_t)count + 1, sizeof *t->spans);
-    if (!t->spans)
-        return GPUPROF_NO_MEMORY;
+    uint32_t kept = 0;
     t->begin_ns = UINT64_MAX;
-    for (uint32_t i = 0, k = 0; i < count; i++) {
-        uint64_t first_ns = m->walk.first_ns[i], last_ns = m->walk.last_ns[i];
-        t->spans[2 * i] = first_ns;
-        t->spans[2 * i + 1] = last_ns;
-        if (last_ns) {
-            t->begin_ns = first_ns < t->begin_ns ? first_ns : t->begin_ns;
-            t->end_ns = last_ns > t->end_ns ? last_ns : t->end_ns;
+    for (uint32_t i = 0, k = 0; i < m->process_count; i++) {
+        struct memory_process *own = &m->processes[i];
+        uint32_t first = kept;
+        own->first_ns = m->walk.first_ns[i];
+        own->last_ns = m->walk.last_ns[i];
+        if (own->last_ns) {
+            t->begin_ns = own->first_ns < t->begin_ns ? own->first_ns : t->begin_ns;
+            t->end_ns = own->last_ns > t->end_ns ? own->last_ns : t->end_ns;
         }
         for (; k < m->steps.firsts[i + 1]; k++)
             if (!m->steps.list[k].is_partial)
                 m->steps.list[kept++] = m->steps.list[k];
-        m->steps.firsts[i + 1] = kept;
+        own->steps = m->steps.list + first;
+        own->step_count = kept - first;
     }
     t->begin_ns = t->begin_ns < t->end_ns ? t->begin_ns : t->end_ns;
     if (request->at_seconds >= 0)
@@ -128,5 +111,4 @@ int memory_note_times(struct memory_report *m, const struct memory_request *requ
     t->is_before = request->from_ns > t->begin_ns;
     if (t->is_before)
         t->begin_ns = request->from_ns < t->end_ns ? request->from_ns : t->end_ns;
-    return 0;
 }

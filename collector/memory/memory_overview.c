@@ -215,7 +215,8 @@ void memory_overview_print(const struct memory_report *m, const struct table_vie
     char time[UNIT_TEXT_BYTES], host[UNIT_TEXT_BYTES];
     uint64_t resident = 0;
     for (uint32_t i = 0; i < m->rec->count; i++)
-        resident = m->resident[i].peak > resident ? m->resident[i].peak : resident;
+        resident =
+            m->processes[i].resident.peak > resident ? m->processes[i].resident.peak : resident;
     screen_line(
         &s, "memory", NULL, "of %u process%s, recorded for %s%s%s%s", m->rec->count,
         m->rec->count == 1 ? "" : "es", time_text(time, m->times.end_ns - m->times.begin_ns),

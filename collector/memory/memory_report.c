@@ -23,11 +23,8 @@ void memory_report_release(struct memory_report *m)
     free(m->owners.list);
     free(m->origins.list);
     free(m->jumps.list);
-    free(m->jumps.longest);
-    free(m->gets_memory);
-    free(m->resident);
+    free(m->processes);
     memory_ranges_release(&m->ranges);
-    free(m->times.spans);
     number_set_release(&m->origins.numbers);
     number_set_release(&m->owners.numbers);
     key_map_release(&m->origins.of_stacks);
@@ -85,7 +82,7 @@ static int memory_report_place_of(struct memory_report *m, const struct process 
     p->where = where;
     const struct surveyed_device *about = survey_device(&m->walk.survey, process, device);
     p->total = where == MEMORY_OF_DEVICE && about ? about->limits.memory : 0;
-    p->marks.count = memory_has_steps(m, process)      ? memory_step_count(m, process)
+    p->marks.count = memory_has_steps(m, process)      ? m->processes[process->index].step_count
                      : memory_slice_ns(m, process) > 0 ? MEMORY_SLICES
                                                        : 0;
     if (p->marks.count > m->places.marks_left)
@@ -160,7 +157,7 @@ static bool is_temporary(const struct memory_report *m, const struct memory_plac
 {
     return b->step == p->marks.done && p->marks.done < p->marks.count &&
            memory_has_steps(m, p->process) &&
-           b->begin_ns >= memory_step(m, p->process, p->marks.done)->begin_ns;
+           b->begin_ns >= m->processes[p->process->index].steps[p->marks.done].begin_ns;
 }
 
 /* Adds the block to the three books that it is in, or takes it out. Returns its place. */
@@ -256,15 +253,13 @@ static int memory_report_left(void *context, const struct ledger_free *f)
 
 /* ---- the walks ------------------------------------------------------------------------------- */
 
-static void take_resident(struct memory_report *m, const struct event *e)
+static void take_resident(struct memory_process *own, const struct event *e)
 {
-    struct memory_resident *r = &m->resident[e->process->index];
-    r->process = e->process;
-    r->last = record_arg(e->record, RESIDENT_BYTES);
-    r->samples++;
-    if (r->last > r->peak) {
-        r->peak = r->last;
-        r->peak_ns = e->begin_ns;
+    own->resident.last = record_arg(e->record, RESIDENT_BYTES);
+    own->resident.samples++;
+    if (own->resident.last > own->resident.peak) {
+        own->resident.peak = own->resident.last;
+        own->resident.peak_ns = e->begin_ns;
     }
 }
 
@@ -272,14 +267,14 @@ static int memory_report_take(void *context, const struct slice *s)
 {
     struct memory_report *m = context;
     const struct event *e = &s->event;
-    struct memory_longest *longest = &m->jumps.longest[e->process->index];
+    struct memory_process *own = &m->processes[e->process->index];
     uint64_t ns = e->end_ns - e->begin_ns;
-    if (e->record->type == RECORD_CALL && ns > longest->ns &&
+    if (e->record->type == RECORD_CALL && ns > own->longest.ns &&
         !(e->record->flags & (RECORD_NESTED | RECORD_OPEN)) &&
         e->function->memory != API_MEMORY_INFO)
-        *longest = (struct memory_longest){e->function, ns};
+        own->longest = (struct memory_longest){e->function, ns};
     if (e->record->type == RECORD_RESIDENT)
-        take_resident(m, e);
+        take_resident(own, e);
     int error = s->source && e->record->type == RECORD_DEVICE_USE ? memory_hidden_read(m, s) : 0;
     return error < 0 ? error : memory_ranges_take(&m->ranges, s);
 }
@@ -324,7 +319,7 @@ static int note_memory(void *context, const struct slice *s)
     struct memory_report *m = context;
     const struct event *e = &s->event;
     unsigned type = e->record->type;
-    m->gets_memory[e->process->index] |=
+    m->processes[e->process->index].gets_memory |=
         type == RECORD_TENSOR || (type == RECORD_CALL && api_gets_memory(e->function->memory));
     return 0;
 }
@@ -333,6 +328,7 @@ static int memory_report_init(struct memory_report *m, struct recording *rec,
                               const struct memory_request *request)
 {
     *m = (struct memory_report){.rec = rec,
+                                .process_count = rec->count,
                                 .by = request->by == MEMORY_BY_BEST ? memory_best_by(rec)
                                                                     : request->by,
                                 .at = request->at,
@@ -341,12 +337,11 @@ static int memory_report_init(struct memory_report *m, struct recording *rec,
                                 .places.marks_left = MEMORY_MARKS_MAX};
     m->owners.most = stack_table_limit(MEMORY_OWNERS_MAX, MEMORY_OWNERS_FREE, 1,
                                        recording_bytes(m->rec) / MEMORY_FILE_BYTES);
-    m->jumps.longest = calloc(rec->count + 1u, sizeof *m->jumps.longest);
-    m->resident = calloc(rec->count + 1u, sizeof *m->resident);
-    m->gets_memory = calloc(rec->count + 1u, sizeof *m->gets_memory);
+    m->processes = calloc(rec->count + 1u, sizeof *m->processes);
+    for (uint32_t i = 0; m->processes && i < rec->count; i++)
+        m->processes[i].process = rec->processes[i];
     int error = walk_init(&m->walk, rec);
-    if (!m->jumps.longest || !m->gets_memory || !m->resident ||
-        ARRAY_PUSH(m->origins.list, m->origins.count, NULL) < 0 ||
+    if (!m->processes || ARRAY_PUSH(m->origins.list, m->origins.count, NULL) < 0 ||
         memory_ranges_init(&m->ranges, rec->count) < 0)
         error = GPUPROF_NO_MEMORY;
     return error < 0 ? error
@@ -367,7 +362,7 @@ int memory_report_learn(struct memory_report *m, struct recording *rec,
         error = walk_run(&m->walk, NULL, first, 2);
         if (error < 0)
             return error; /* the walk has said why */
-        error = memory_note_times(m, request);
+        memory_note_times(m, request);
     }
     say_error("memory", error);
     return error;

@@ -145,13 +145,25 @@ struct memory_place {
     struct memory_said said;
 };
 
-/* The host memory of a process, as sampled from its kernel. */
-struct memory_resident {
-    const struct process *process; /* NULL: no sample */
-    uint64_t peak;
-    uint64_t peak_ns;
-    uint64_t last;
-    uint64_t samples;
+struct memory_longest {
+    const struct function *function;
+    uint64_t ns;
+};
+
+struct memory_process {
+    const struct process *process;
+    uint64_t first_ns; /* of its events */
+    uint64_t last_ns;
+    const struct step *steps; /* complete ones: a view of the report's */
+    uint32_t step_count;
+    bool gets_memory; /* a call or PyTorch's allocator has allocated */
+    struct {
+        uint64_t peak;
+        uint64_t peak_ns;
+        uint64_t last;
+        uint64_t samples;
+    } resident;                    /* host memory, as sampled from its kernel */
+    struct memory_longest longest; /* call since the last query */
 };
 
 struct memory_held {
@@ -195,11 +207,6 @@ struct memory_jump {
     uint64_t blamed_ns;
 };
 
-struct memory_longest {
-    const struct function *function;
-    uint64_t ns;
-};
-
 /* Memory while ranges (NVTX) and labels of PyTorch were open, by name: for each place the peak in
  * any of them, and the largest rise. Memory: 56 bytes a name and place. (memory_ranges.c) */
 struct memory_range_row {
@@ -236,9 +243,8 @@ struct memory_ranges {
     uint64_t beyond; /* ranges beyond the maximum */
 };
 
-/* When each process began and ended, and the time that the books cover. */
+/* The time that the books cover. */
 struct memory_times {
-    uint64_t *spans;   /* owned: first and last moment of each process */
     uint64_t begin_ns; /* of the curves, like their end */
     uint64_t end_ns;
     uint64_t until_ns; /* later changes are in no book */
@@ -271,7 +277,8 @@ struct memory_report {
     enum memory_by by;
     const struct walk_filter *selected; /* from memory_request */
     struct steps steps;
-    bool *gets_memory; /* owned, by process index: a call or PyTorch's allocator has allocated */
+    struct memory_process *processes; /* owned, by process index */
+    uint32_t process_count;
     struct ledger ledger;
     struct memory_times times;
     uint64_t change; /* number of the last change */
@@ -294,7 +301,6 @@ struct memory_report {
         uint32_t marks_left;    /* marks left for new places */
     } places;
     struct memory_ranges ranges;
-    struct memory_resident *resident; /* owned, by process index */
     struct {
         struct memory_oom list[MEMORY_OOMS_MAX];
         uint32_t count;
@@ -303,8 +309,6 @@ struct memory_report {
     struct {
         struct memory_jump *list; /* owned */
         uint32_t count;
-        struct memory_longest
-            *longest; /* owned, by process index: longest call since the last query */
     } jumps;
     struct call_tree tree; /* of stacks, if owners are stacks */
     bool has_tree;
@@ -365,21 +369,18 @@ bool memory_slope(const struct memory_growth *g, struct memory_slope *slope);
 /* True if it grows from step to step, all the time, and by more than chance. */
 bool memory_leaks(const struct memory_growth *g);
 
-/* A complete step of a process that has some, from 0 on. */
-const struct step *memory_step(const struct memory_report *m, const struct process *p,
-                               uint32_t mark);
+/* Sets times and steps after the first walk, without partial steps. */
+void memory_note_times(struct memory_report *m, const struct memory_request *request);
+
+/* True if the process's marks are steps. Otherwise they are slices of memory_slice_ns. */
+static inline bool memory_has_steps(const struct memory_report *m, const struct process *p)
+{
+    return m->processes[p->index].step_count >= MEMORY_STEPS_MIN;
+}
+uint64_t memory_slice_ns(const struct memory_report *m, const struct process *p);
 
 /* The end of step `mark` of a process, or of a slice of its time. */
 uint64_t memory_mark_end(const struct memory_report *m, const struct process *p, uint32_t mark);
-
-/* The number of complete steps. And: sets `times` after the first walk, and removes partial steps.
- * 0 or GPUPROF_NO_MEMORY. */
-uint32_t memory_step_count(const struct memory_report *m, const struct process *p);
-int memory_note_times(struct memory_report *m, const struct memory_request *request);
-
-/* True if the process's marks are steps. Otherwise they are slices of memory_slice_ns. */
-bool memory_has_steps(const struct memory_report *m, const struct process *p);
-uint64_t memory_slice_ns(const struct memory_report *m, const struct process *p);
 
 /* (memory_trouble.c) Handle a failed allocation; free memory of the device `p` from a query of the
  * program; and the source of a slice with a DEVICE_USE record. 0 or GPUPROF_NO_MEMORY. */

@@ -50,7 +50,7 @@ static void memory_times_fill_step(const struct table *t, uint32_t index, enum r
 {
     const struct memory_report *m = t->source;
     const struct memory_place *p = place_of_step(m, &index);
-    const struct step *step = memory_step(m, p->process, index);
+    const struct step *step = &m->processes[p->process->index].steps[index];
     struct cell place = memory_place_cell(p->process, p->device, p->where);
     (void)format;
     cells[NAME] = cell_printf("step %" PRIu64 ", %s", step->number, place.text);
@@ -151,7 +151,7 @@ const struct table_info memory_ranges_table = {
 
 /* ---- host memory ----------------------------------------------------------------------------- */
 
-#define ROW struct memory_resident
+#define ROW struct memory_process
 
 enum { MOST_AT = 5 };
 
@@ -160,39 +160,38 @@ static const struct column resident_columns[] = {
     COLUMN_PID(ROW, process),
     COLUMN_RANK(ROW, process),
     COLUMN_HOST(ROW, process),
-    {"peak_bytes", "resident", COLUMN_BYTES, 10, MEMBER(ROW, peak),
+    {"peak_bytes", "resident", COLUMN_BYTES, 10, MEMBER(ROW, resident.peak),
      .doc = "the most host memory that the process used (RSS)"},
     [MOST_AT] = {"peak_ns", "at", COLUMN_NS, 10, true,
                  .doc = "when the peak was, since the first event"},
-    {"end_bytes", "at end", COLUMN_BYTES, 10, MEMBER(ROW, last), .doc = "RSS at the end"},
-    {"samples", "samples", COLUMN_COUNT, 9, MEMBER(ROW, samples), .doc = "readings"},
+    {"end_bytes", "at end", COLUMN_BYTES, 10, MEMBER(ROW, resident.last), .doc = "RSS at the end"},
+    {"samples", "samples", COLUMN_COUNT, 9, MEMBER(ROW, resident.samples), .doc = "readings"},
 };
 
 /* One row for each process, which may be empty. */
 static void resident_begin(struct table *t, enum report_format format)
 {
     const struct memory_report *m = t->source;
-    t->count = m->rec->count;
+    t->count = m->process_count;
     t->is_there = format != FORMAT_TEXT;
     for (uint32_t i = 0; i < t->count; i++)
-        t->is_there |= m->resident[i].samples > 0;
+        t->is_there |= m->processes[i].resident.samples > 0;
 }
 
 static bool has_resident(const struct table *t, uint32_t index, enum report_format format)
 {
     (void)format;
-    return ((const struct memory_resident *)table_item(t, index))->samples;
+    return ((const struct memory_process *)table_item(t, index))->resident.samples;
 }
 
 static void fill_resident(const struct table *t, uint32_t index, enum report_format format,
                           struct cell *cells)
 {
-    const struct memory_resident *resident = table_item(t, index);
+    const struct memory_process *own = table_item(t, index);
     char title[1100];
     (void)format;
-    cells[NAME] =
-        cell_owned(json_line(process_title(resident->process, true, title, sizeof title)));
-    cells[MOST_AT] = memory_moment_cell(t->source, resident->peak_ns);
+    cells[NAME] = cell_owned(json_line(process_title(own->process, true, title, sizeof title)));
+    cells[MOST_AT] = memory_moment_cell(t->source, own->resident.peak_ns);
 }
 
 const struct table_info memory_resident_table = {
@@ -200,7 +199,7 @@ const struct table_info memory_resident_table = {
     .key = "resident",
     .title = "host memory of the process",
     TABLE_COLUMNS(resident_columns),
-    .rows = {.list = offsetof(struct memory_report, resident), .bytes = sizeof(ROW)},
+    .rows = {ROWS_IN(struct memory_report, processes, process_count)},
     .begin = resident_begin,
     .has = has_resident,
     .row = fill_resident,

@@ -251,7 +251,7 @@ static uint64_t beyond(const struct memory_place *p, uint64_t used)
 /* Adds a row if there is more than at the previous query. */
 static int add_jump(struct memory_report *m, struct memory_place *p, struct memory_jump *jump)
 {
-    struct memory_longest *longest = &m->jumps.longest[jump->process->index];
+    struct memory_longest *longest = &m->processes[jump->process->index].longest;
     uint64_t *said = &p->said.hidden[jump->is_drivers], before = *said;
     jump->before = before ? before - 1 : 0;
     jump->blamed = longest->function;

@@ -173,7 +173,8 @@ static int snapshot_make(struct snapshot *s, struct memory_report *m, const stru
 static bool shares_rank(const struct memory_report *m, const struct process *p)
 {
     for (uint32_t i = 0; i < m->rec->count; i++)
-        if (m->rec->processes[i] != p && m->rec->processes[i]->rank == p->rank && m->gets_memory[i])
+        if (m->rec->processes[i] != p && m->rec->processes[i]->rank == p->rank &&
+            m->processes[i].gets_memory)
             return true;
     return false;
 }
@@ -214,7 +215,7 @@ static enum exit_code snapshot_write_all(struct memory_report *m, struct call_tr
     uint32_t count = 0;
     enum exit_code code = EXIT_OK;
     for (uint32_t i = 0; i < m->rec->count; i++)
-        count += m->gets_memory[i];
+        count += m->processes[i].gets_memory;
     if (!count)
         message("memory: no allocation was recorded, so %s is not written", output);
     for (uint32_t i = 0; code == EXIT_OK && i < m->rec->count; i++) {
@@ -222,7 +223,7 @@ static enum exit_code snapshot_write_all(struct memory_report *m, struct call_tr
         char *path = count == 1 ? strdup(output) : file_of(m, p, output);
         if (!path)
             code = verb_output_failed(output, GPUPROF_NO_MEMORY);
-        else if (m->gets_memory[i])
+        else if (m->processes[i].gets_memory)
             code = write_one(m, tree, p, path);
         free(path);
     }

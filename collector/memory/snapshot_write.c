@@ -291,7 +291,7 @@ static void add_device(struct writing *w, struct snapshot_device *d)
         w->error = item ? w->error : error;
     }
     const struct snapshot_item end = {.bytes = w->allocated,
-                                      .at_ns = m->times.spans[2 * w->snapshot->process->index + 1],
+                                      .at_ns = m->processes[w->snapshot->process->index].last_ns,
                                       .origin = NOBODY};
     if (d->is_used)
         add_event(w, "snapshot", &end);

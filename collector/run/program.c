@@ -271,23 +271,16 @@ static bool put_before(const char *variable, const char *text,
 
 static bool preload(const char *library, char reason[static ENVIRONMENT_REASON_BYTES])
 {
-    const char *others = getenv("LD_PRELOAD");
-    size_t length = strlen(library);
-    if (others && strncmp(others, library, length) == 0 && strchr(" :", others[length]))
-        return true; /* inside another gpuprof run; strchr also finds the terminator */
-    return put_before("LD_PRELOAD", library, reason);
+    const char *others = getenv("LD_PRELOAD"); /* has it inside another gpuprof run */
+    return (others && strstr(others, library)) || put_before("LD_PRELOAD", library, reason);
 }
 
 /* Preloads the hooks of --os, after libgpuprof.so or, inside another gpuprof run, before it. */
 static bool preload_os(const char *library, char reason[static ENVIRONMENT_REASON_BYTES])
 {
     char path[ENVIRONMENT_PATH_BYTES];
-    const char *others = getenv("LD_PRELOAD");
-    if (setting_number(SETTING_OS) == SETTING_OFF)
-        return true;
-    if (!environment_os_library(library, path, reason))
-        return false;
-    return (others && strstr(others, path)) || put_before("LD_PRELOAD", path, reason);
+    return setting_number(SETTING_OS) == SETTING_OFF ||
+           (environment_os_library(library, path, reason) && preload(path, reason));
 }
 
 /*
