@@ -89,7 +89,9 @@ static int memory_report_place_of(struct memory_report *m, const struct process 
         p->marks.count = 0;
     m->places.marks_left -= p->marks.count;
     p->marks.list = calloc(p->marks.count + 1u, sizeof *p->marks.list);
-    return p->marks.list ? memory_ranges_add_place(&m->ranges, process->index) : GPUPROF_NO_MEMORY;
+    p->in_ranges.next = m->ranges.processes[process->index].first_place;
+    m->ranges.processes[process->index].first_place = before + 1;
+    return p->marks.list ? 0 : GPUPROF_NO_MEMORY;
 }
 
 /* Sets *number to the owner's, from 1 on; beyond the maximum the place's "everything else". */
@@ -188,7 +190,7 @@ static struct memory_place *change(struct memory_report *m, const struct ledger_
         if (was_temporary)
             memory_report_add(&book->temporary, b->bytes);
     }
-    memory_ranges_change(&m->ranges, o->place, p->all.live.bytes);
+    memory_ranges_change(&m->ranges, p);
     return p;
 }
 
@@ -276,7 +278,7 @@ static int memory_report_take(void *context, const struct slice *s)
     if (e->record->type == RECORD_RESIDENT)
         take_resident(own, e);
     int error = s->source && e->record->type == RECORD_DEVICE_USE ? memory_hidden_read(m, s) : 0;
-    return error < 0 ? error : memory_ranges_take(&m->ranges, s);
+    return error < 0 ? error : memory_ranges_take(m, s);
 }
 
 static int memory_report_end(void *context)

@@ -5,7 +5,7 @@
  * to step. One walk is enough: an owner's amount at the peak is saved when it first changes
  * afterwards.
  *
- * Memory: 6000 bytes a place, 160 for each owner in each place, as many as the size of the files
+ * Memory: 7000 bytes a place, 160 for each owner in each place, as many as the size of the files
  * allows (the others share one owner), and 16 for each step in each place.
  */
 #ifndef GPUPROF_COLLECTOR_MEMORY_REPORT_H
@@ -143,6 +143,11 @@ struct memory_place {
         uint64_t peak;            /* since the end of the last step */
     } marks;
     struct memory_said said;
+    struct {
+        uint32_t next;                      /* number of the next place of its process; 0: none */
+        uint64_t begin[MEMORY_RANGES_OPEN]; /* bytes at the begin of each open range, */
+        uint64_t peak[MEMORY_RANGES_OPEN];  /* and the maximum since */
+    } in_ranges;
 };
 
 struct memory_longest {
@@ -218,26 +223,15 @@ struct memory_range_row {
     double kept;    /* bytes at the ends minus bytes at the begins, summed */
 };
 
-/* For a place: bytes now, at the begin of each open range, and the maximum since. */
-struct memory_in_ranges {
-    uint64_t live;
-    uint32_t process;
-    uint32_t next; /* index of the next place of its process + 1; 0: none */
-    uint64_t begin[MEMORY_RANGES_OPEN];
-    uint64_t peak[MEMORY_RANGES_OPEN];
-};
-
 struct memory_open_ranges {
     uint64_t open;        /* one bit for each open range */
-    uint32_t first_place; /* index + 1; the others follow by their `next` */
+    uint32_t first_place; /* number of a place; the others follow by their `next` */
     const struct kernel_name *names[MEMORY_RANGES_OPEN];
 };
 
 struct memory_ranges {
     struct memory_open_ranges *processes; /* owned, by process index */
-    struct memory_in_ranges *places;      /* owned, in order of addition */
-    uint32_t place_count;
-    struct memory_range_row *rows; /* owned; sorted at the end, largest peak first */
+    struct memory_range_row *rows;        /* owned; sorted at the end, largest peak first */
     uint32_t count;
     struct number_set numbers;
     uint64_t beyond; /* ranges beyond the maximum */
@@ -479,23 +473,19 @@ enum exit_code memory_run(const struct options *options);
 int memory_ranges_init(struct memory_ranges *r, uint32_t process_count);
 void memory_ranges_release(struct memory_ranges *r);
 
-/* Adds a place of the process of that index. 0 or GPUPROF_NO_MEMORY. */
-int memory_ranges_add_place(struct memory_ranges *r, uint32_t process);
-
-/* Sets the bytes in that place. */
-static inline void memory_ranges_change(struct memory_ranges *r, uint32_t place, uint64_t bytes)
+/* Call when the bytes of a place have changed. */
+static inline void memory_ranges_change(const struct memory_ranges *r, struct memory_place *p)
 {
-    struct memory_in_ranges *in = &r->places[place];
-    in->live = bytes;
-    for (uint64_t open = r->processes[in->process].open; open; open &= open - 1) {
+    uint64_t bytes = p->all.live.bytes;
+    for (uint64_t open = r->processes[p->process->index].open; open; open &= open - 1) {
         unsigned slot = (unsigned)__builtin_ctzll(open);
-        if (bytes > in->peak[slot])
-            in->peak[slot] = bytes;
+        if (bytes > p->in_ranges.peak[slot])
+            p->in_ranges.peak[slot] = bytes;
     }
 }
 
 /* Takes any slice, after the ledger. 0 or GPUPROF_NO_MEMORY. */
-int memory_ranges_take(struct memory_ranges *r, const struct slice *s);
+int memory_ranges_take(struct memory_report *m, const struct slice *s);
 void memory_ranges_sort(struct memory_ranges *r);
 
 #endif

@@ -109,7 +109,7 @@ struct chrome_counters {
 
 struct chrome_memory {
     struct ledger ledger;
-    struct consumer books; /* the ledger's */
+    struct consumer books;     /* the ledger's */
     const struct slice *slice; /* the current slice; NULL: none */
 };
 
