@@ -23,21 +23,11 @@ struct at_place {
 typedef uint64_t at_stake_fn(const struct memory_report *m, const struct memory_place *p,
                              const struct memory_owner *o);
 
-/* The process's memory on the same device; NULL: none. */
-static const struct memory_place *finding_memory_device_of(const struct memory_report *m,
-                                                           const struct memory_place *p)
-{
-    for (uint32_t i = 0; i < m->places.count; i++)
-        if (m->places.list[i].where == MEMORY_OF_DEVICE &&
-            m->places.list[i].process == p->process && m->places.list[i].device == p->device)
-            return &m->places.list[i];
-    return NULL;
-}
-
 /* Is the device nearly full at the process's peak? */
 static bool is_full(const struct memory_report *m, const struct memory_place *p)
 {
-    const struct memory_place *device = finding_memory_device_of(m, p);
+    uint32_t number = memory_place_number(m, p->process, p->device, MEMORY_OF_DEVICE);
+    const struct memory_place *device = number ? &m->places.list[number - 1] : NULL;
     return p->where != MEMORY_OF_HOST && device && device->total &&
            (double)device->peak.bytes >= SIGNS_FULL * (double)device->total;
 }

@@ -57,24 +57,18 @@ const char *memory_preallocator(const struct memory_report *m, const struct proc
     return NULL;
 }
 
-/* The growing owner with the most memory in that place, and its bytes; NULL if it is too small. */
-static const struct memory_owner *leak_of(const struct memory_report *m,
-                                          const struct memory_oom *oom, uint64_t *held)
+/* The growing owner with the most memory in that place; NULL: none, or it is too small. */
+static const struct memory_held *leak_of(const struct memory_report *m,
+                                         const struct memory_oom *oom)
 {
-    const struct memory_owner *most = NULL;
-    *held = 0;
-    for (uint32_t i = 0; i < m->owners.count; i++) {
-        const struct memory_owner *o = &m->owners.list[i];
-        uint64_t had = 0;
-        for (uint32_t k = 0; o->place == oom->place && k < oom->owner_count; k++)
-            if (oom->owners[k].origin == o->origin)
-                had = oom->owners[k].live.bytes;
-        if (had <= *held || !memory_leaks(&o->book.growth))
-            continue;
-        *held = had;
-        most = o;
+    for (uint32_t i = 0; i < oom->owner_count; i++) {
+        const struct memory_held *held = &oom->owners[i];
+        if (memory_leaks(&m->owners.list[held->owner].book.growth))
+            return held->live.bytes >= oom->live / LEAK_SHARE || held->live.bytes >= oom->wanted
+                       ? held
+                       : NULL;
     }
-    return *held >= oom->live / LEAK_SHARE || *held >= oom->wanted ? most : NULL;
+    return NULL;
 }
 
 /* The place of a block of half the device or more; not with PyTorch's allocator, whose blocks are
@@ -82,13 +76,11 @@ static const struct memory_owner *leak_of(const struct memory_report *m,
 static const struct memory_place *preallocated(const struct memory_report *m,
                                                const struct memory_oom *oom)
 {
-    for (uint32_t i = 0; i < m->places.count && oom->where != MEMORY_OF_TENSORS; i++) {
-        const struct memory_place *p = &m->places.list[i];
-        if (p->process == oom->process && p->device == oom->device &&
-            p->where == MEMORY_OF_DEVICE && p->total && p->largest.bytes >= p->total / BLOCK_SHARE)
-            return p;
-    }
-    return NULL;
+    uint32_t number = oom->where == MEMORY_OF_TENSORS
+                          ? 0
+                          : memory_place_number(m, oom->process, oom->device, MEMORY_OF_DEVICE);
+    const struct memory_place *p = number ? &m->places.list[number - 1] : NULL;
+    return p && p->total && p->largest.bytes >= p->total / BLOCK_SHARE ? p : NULL;
 }
 
 static char *fragmented_text(const struct memory_oom *oom)
@@ -102,19 +94,18 @@ static char *fragmented_text(const struct memory_oom *oom)
                             : ": try PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True");
 }
 
-static char *leak_text(const struct memory_report *m, const struct memory_owner *leak,
-                       uint64_t held)
+static char *leak_text(const struct memory_report *m, const struct memory_oom *oom,
+                       const struct memory_held *leak)
 {
     char each[UNIT_TEXT_BYTES], all[UNIT_TEXT_BYTES];
     struct memory_slope slope = {0};
     char *owner = memory_owner_text(m, leak->origin);
-    const struct process *p = m->places.list[leak->place].process;
-    memory_slope(&leak->book.growth, &slope);
+    memory_slope(&m->owners.list[leak->owner].book.growth, &slope);
     bytes_text(each, slope.bytes < 1e18 ? (uint64_t)(slope.bytes + 0.5) : UINT64_MAX);
     char *text = text_printf("%s held %s and grows by %s each %s: release it (in PyTorch, keep "
                              "loss.item() or x.detach(), not the tensor)",
-                             owner ? owner : "?", bytes_text(all, held), each,
-                             memory_has_steps(m, p) ? "step" : "interval");
+                             owner ? owner : "?", bytes_text(all, leak->live.bytes), each,
+                             memory_has_steps(m, oom->process) ? "step" : "interval");
     free(owner);
     return text;
 }
@@ -177,8 +168,7 @@ static char *owner_share_text(const struct memory_report *m, const struct memory
 
 struct memory_advice memory_advise(const struct memory_report *m, const struct memory_oom *oom)
 {
-    uint64_t held;
-    const struct memory_owner *leak = leak_of(m, oom, &held);
+    const struct memory_held *leak = leak_of(m, oom);
     const struct memory_place *block = preallocated(m, oom);
     bool is_of_device = oom->where != MEMORY_OF_HOST && oom->total;
     if (is_of_device && oom->wanted > oom->total)
@@ -190,7 +180,7 @@ struct memory_advice memory_advise(const struct memory_report *m, const struct m
         return (struct memory_advice){
             oom->holes.largest >= oom->wanted ? "kept-apart" : "fragmented", fragmented_text(oom)};
     if (leak)
-        return (struct memory_advice){"leak", leak_text(m, leak, held)};
+        return (struct memory_advice){"leak", leak_text(m, oom, leak)};
     if (block)
         return (struct memory_advice){"preallocation", preallocation_text(m, block)};
     if (is_limited(oom))

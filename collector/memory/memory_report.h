@@ -173,6 +173,7 @@ struct memory_process {
 
 struct memory_held {
     uint32_t origin;
+    uint32_t owner; /* index in `owners` */
     struct memory_amount live;
 };
 

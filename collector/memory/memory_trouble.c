@@ -75,7 +75,7 @@ static void list_owners(const struct memory_report *m, struct memory_oom *oom)
 {
     for (uint32_t i = 0; i < m->owners.count; i++) {
         const struct memory_owner *o = &m->owners.list[i];
-        const struct memory_held held = {o->origin, o->book.live};
+        const struct memory_held held = {o->origin, i, o->book.live};
         if (o->place == oom->place && held.live.bytes)
             ARRAY_KEEP(oom->owners, oom->owner_count, MEMORY_OOM_OWNERS, &held, holds_more);
     }
