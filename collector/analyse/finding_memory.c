@@ -26,8 +26,8 @@ typedef uint64_t at_stake_fn(const struct memory_report *m, const struct memory_
 /* Is the device nearly full at the process's peak? */
 static bool is_full(const struct memory_report *m, const struct memory_place *p)
 {
-    uint32_t number = memory_place_number(m, p->process, p->device, MEMORY_OF_DEVICE);
-    const struct memory_place *device = number ? &m->places.list[number - 1] : NULL;
+    const struct memory_place *device =
+        memory_place_find(m, p->process, p->device, MEMORY_OF_DEVICE);
     return p->where != MEMORY_OF_HOST && device && device->total &&
            (double)device->peak.bytes >= SIGNS_FULL * (double)device->total;
 }

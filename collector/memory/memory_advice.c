@@ -76,11 +76,10 @@ static const struct memory_held *leak_of(const struct memory_report *m,
 static const struct memory_place *preallocated(const struct memory_report *m,
                                                const struct memory_oom *oom)
 {
-    uint32_t number = oom->where == MEMORY_OF_TENSORS
-                          ? 0
-                          : memory_place_number(m, oom->process, oom->device, MEMORY_OF_DEVICE);
-    const struct memory_place *p = number ? &m->places.list[number - 1] : NULL;
-    return p && p->total && p->largest.bytes >= p->total / BLOCK_SHARE ? p : NULL;
+    const struct memory_place *p =
+        memory_place_find(m, oom->process, oom->device, MEMORY_OF_DEVICE);
+    bool is_large = p && p->total && p->largest.bytes >= p->total / BLOCK_SHARE;
+    return oom->where != MEMORY_OF_TENSORS && is_large ? p : NULL;
 }
 
 static char *fragmented_text(const struct memory_oom *oom)

@@ -60,10 +60,11 @@ static struct key place_key(const struct process *p, uint32_t device, enum memor
     return (struct key){p->index, where == MEMORY_OF_HOST ? LEDGER_NO_DEVICE : device, where};
 }
 
-uint32_t memory_place_number(const struct memory_report *m, const struct process *p,
-                             uint32_t device, enum memory_where where)
+struct memory_place *memory_place_find(const struct memory_report *m, const struct process *p,
+                                       uint32_t device, enum memory_where where)
 {
-    return (uint32_t)key_map_get(&m->places.numbers, place_key(p, device, where));
+    uint64_t number = key_map_get(&m->places.numbers, place_key(p, device, where));
+    return number ? &m->places.list[number - 1] : NULL;
 }
 
 /* Sets *number to the place's, from 1 on; 0 if there is no room. 0 or GPUPROF_NO_MEMORY. */

@@ -384,10 +384,10 @@ int memory_hidden_left(struct memory_report *m, struct memory_place *p,
                        const struct ledger_free *f);
 int memory_hidden_read(struct memory_report *m, const struct slice *s);
 
-/* Where a block is; and the number of that place, from 1 on, 0 if not known. */
+/* Where a block is; and that place, NULL if it has had no block and no query. */
 enum memory_where memory_where_of(const struct ledger_block *b);
-uint32_t memory_place_number(const struct memory_report *m, const struct process *p,
-                             uint32_t device, enum memory_where where);
+struct memory_place *memory_place_find(const struct memory_report *m, const struct process *p,
+                                       uint32_t device, enum memory_where where);
 
 /* The amount of a book at its place's own peak, and of a row at the report's moment. */
 static inline struct memory_amount memory_at_peak(const struct memory_place *p,

@@ -94,37 +94,30 @@ static void forget_tries(struct memory_report *m, const struct memory_oom *oom)
     }
 }
 
-/* The bytes of the device, from the program's query or CUPTI. */
-static uint64_t total_of(const struct memory_report *m, const struct process *p, uint32_t device,
-                         uint32_t place)
-{
-    const struct surveyed_device *about = survey_device(&m->walk.survey, p, device);
-    return place && m->places.list[place - 1].total ? m->places.list[place - 1].total
-           : about                                  ? about->limits.memory
-                                                    : 0;
-}
-
 int memory_failed(void *report, const struct ledger_block *wanted)
 {
     struct memory_report *m = report;
     const struct process *p = wanted->process;
-    uint32_t number = memory_place_number(m, p, wanted->device, memory_where_of(wanted));
-    uint32_t tensors = memory_place_number(m, p, wanted->device, MEMORY_OF_TENSORS);
-    uint32_t device = memory_place_number(m, p, wanted->device, MEMORY_OF_DEVICE);
-    uint64_t left = device ? m->places.list[device - 1].said.free : 0;
-    struct memory_oom oom = {.place = number - 1,
+    enum memory_where where = memory_where_of(wanted);
+    const struct memory_place *place = memory_place_find(m, p, wanted->device, where);
+    const struct memory_place *tensors = memory_place_find(m, p, wanted->device, MEMORY_OF_TENSORS);
+    const struct memory_place *device = memory_place_find(m, p, wanted->device, MEMORY_OF_DEVICE);
+    const struct surveyed_device *about = survey_device(&m->walk.survey, p, wanted->device);
+    struct memory_oom oom = {.place = place ? (uint32_t)(place - m->places.list) : UINT32_MAX,
                              .process = p,
                              .device = wanted->device,
-                             .where = memory_where_of(wanted),
+                             .where = where,
                              .reserved = wanted->reserved,
                              .at_ns = wanted->begin_ns,
                              .wanted = wanted->bytes,
-                             .live = number ? m->places.list[number - 1].all.live.bytes : 0,
-                             .free = left ? left - 1 : UINT64_MAX,
+                             .live = place ? place->all.live.bytes : 0,
+                             .free = device ? device->said.free - 1 : UINT64_MAX,
                              .holes.free = UINT64_MAX,
-                             .tensors = tensors ? m->places.list[tensors - 1].all.got.blocks : 0,
-                             .total = total_of(m, p, wanted->device, device),
-                             .on_device = device ? m->places.list[device - 1].all.live.bytes : 0,
+                             .tensors = tensors ? tensors->all.got.blocks : 0,
+                             .total = device && device->total ? device->total
+                                      : about                 ? about->limits.memory
+                                                              : 0,
+                             .on_device = device ? device->all.live.bytes : 0,
                              .origin = wanted->owner};
     forget_tries(m, &oom);
     if (!ledger_reaches(m->selected, p, wanted->device, oom.at_ns, oom.at_ns))
@@ -133,8 +126,7 @@ int memory_failed(void *report, const struct ledger_block *wanted)
         m->ooms.beyond++;
         return 0;
     }
-    if (number)
-        list_owners(m, &oom);
+    list_owners(m, &oom);
     struct ledger_layout layout = {0};
     int error = 0;
     if (oom.where == MEMORY_OF_TENSORS) {
@@ -285,11 +277,11 @@ int memory_hidden_read(struct memory_report *m, const struct slice *s)
 {
     const struct record *r = s->event.record;
     uint64_t used, own, device = s->source->device;
-    uint32_t place = memory_place_number(m, s->event.process, (uint32_t)device, MEMORY_OF_DEVICE);
-    if (!place || device > UINT32_MAX || !device_value(r, DEVICE_USE_USED, &used) ||
+    struct memory_place *p =
+        memory_place_find(m, s->event.process, (uint32_t)device, MEMORY_OF_DEVICE);
+    if (!p || device > UINT32_MAX || !device_value(r, DEVICE_USE_USED, &used) ||
         !device_value(r, DEVICE_USE_OWN, &own))
         return 0; /* a place exists from its first block on */
-    struct memory_place *p = &m->places.list[place - 1];
     uint64_t hidden = beyond(p, used), before = p->said.read;
     struct memory_jump jump = {.process = s->event.process,
                                .device = (uint32_t)device,
