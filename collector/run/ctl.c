@@ -67,24 +67,21 @@ static enum exit_code parse_time(const char *text, struct control_command *c)
 static enum exit_code parse_schedule(const struct options *o, struct control_command *c)
 {
     const struct ctl_words *own = o->own;
-    const char *text = o->path_count > 2 ? o->paths[2] : "";
+    const char *text = o->paths[2];
+    bool is_off = strcmp(text, "off") == 0, has_numbers = isdigit((unsigned char)*text);
     if (own->at)
         return usage_error("ctl: a schedule begins at a step; use --at-step");
-    if (strcmp(text, "off") == 0 && own->at_step)
+    if (is_off && own->at_step)
         return usage_error("ctl: 'schedule off' takes effect at once; leave out --at-step");
-    if (strcmp(text, "off") == 0)
-        return EXIT_OK;
-    if (!schedule_parse(text, &c->schedule))
+    if (!is_off && !schedule_parse(text, &c->schedule))
         return usage_error("ctl: schedule: '%s' is not a schedule such as "
                            "'wait=1,warmup=1,active=3,repeat=2', '100-110' or 'off'",
                            text);
-    if (!isdigit((unsigned char)*text))
-        return EXIT_OK;
-    c->when = CONTROL_AT_STEP; /* these step numbers */
-    c->at = 0;
-    return own->at_step
-               ? usage_error("ctl: '%s' already names its steps; leave out --at-step", text)
-               : EXIT_OK;
+    if (has_numbers && own->at_step)
+        return usage_error("ctl: '%s' already names its steps; leave out --at-step", text);
+    if (has_numbers)
+        c->when = CONTROL_AT_STEP; /* these steps, from step 0 on */
+    return EXIT_OK;
 }
 
 /* The command of a word; CONTROL_WATCH: none. */
@@ -213,11 +210,12 @@ static int wait_for_all(struct ctl *c)
     }
 }
 
-static void print_who(const struct ctl_process *p)
+/* Sends the command to the selected processes and waits for their answers. */
+static enum exit_code send_command(struct ctl *c)
 {
-    printf("pid %u on %s", p->header.pid, p->header.host);
-    if (p->rank != RANK_NONE)
-        printf(" (rank %" PRIu64 ")", p->rank);
+    enum exit_code code = make_commands(c);
+    int error = code == EXIT_OK ? wait_for_all(c) : 0;
+    return error < 0 ? ctl_folder_failed(&c->folder, "ctl", error) : code;
 }
 
 /* Asks all processes for their status first. */
@@ -225,10 +223,9 @@ static enum exit_code ask_status(struct ctl *c)
 {
     struct control_command asked = c->asked;
     c->asked = (struct control_command){.what = CONTROL_STATUS};
-    enum exit_code code = make_commands(c);
-    int error = code == EXIT_OK ? wait_for_all(c) : 0;
+    enum exit_code code = send_command(c);
     c->asked = asked;
-    return error < 0 ? ctl_folder_failed(&c->folder, "ctl", error) : code;
+    return code;
 }
 
 /* Asks processes for their rank if their files lack it (a flight recorder's are empty). */
@@ -384,7 +381,9 @@ static enum exit_code print_answers(const struct ctl *c)
             continue;
         struct control_command asked = c->asked;
         asked.id = p->command;
-        print_who(p);
+        printf("pid %u on %s", p->header.pid, p->header.host);
+        if (p->rank != RANK_NONE)
+            printf(" (rank %" PRIu64 ")", p->rank);
         if (p->has_answered)
             print_status(&p->status, &asked);
         else
@@ -412,11 +411,9 @@ static enum exit_code ctl_run(const struct options *options)
     if (code == EXIT_OK && is_ahead)
         code = find_step(&c);
     if (code == EXIT_OK)
-        code = make_commands(&c);
-    if (code == EXIT_OK) {
-        error = wait_for_all(&c);
-        code = error < 0 ? ctl_folder_failed(&c.folder, "ctl", error) : print_answers(&c);
-    }
+        code = send_command(&c);
+    if (code == EXIT_OK)
+        code = print_answers(&c);
     ctl_folder_release(&c.folder);
     return code;
 }
