@@ -37,11 +37,10 @@ struct check_result {
 #define DOCTOR_ROOT_VARIABLE "GPUPROF_DOCTOR_ROOT"
 
 enum gpu_answer {
-    GPU_NO_LIBRARY,  /* libcuda.so.1 is not found, or cannot be loaded */
-    GPU_NO_START,    /* cuInit fails */
-    GPU_IN_QUESTION, /* CUDA starts; the process ended or hung while it looked for CUPTI */
-    GPU_NO_CUPTI,    /* none was found, or none works with the driver */
-    GPU_CUPTI_HELD,  /* another CUPTI client is subscribed */
+    GPU_NO_LIBRARY, /* libcuda.so.1 is not found, or cannot be loaded */
+    GPU_NO_START,   /* cuInit fails */
+    GPU_NO_CUPTI,   /* none was found, or none works with the driver, or a library crashed */
+    GPU_CUPTI_HELD, /* another CUPTI client is subscribed */
     GPU_WORKS,
 };
 

@@ -125,13 +125,13 @@ static void ask_gpu(void *result, void *context)
     struct cupti_places places = p->start.places;
     if (!ask_driver(s))
         return;
-    s->answer = GPU_IN_QUESTION;
+    s->answer = GPU_NO_CUPTI;
     say_why(s->reason, "libcupti was not found");
     places.driver_major = (unsigned)s->driver_version / 1000;
-    bool found = setting[0] ? try_cupti(s, setting, CUPTI_PLACE_FILE)
-                            : cupti_places_each(&places, try_cupti, s);
-    if (!found)
-        s->answer = GPU_NO_CUPTI;
+    if (setting[0])
+        try_cupti(s, setting, CUPTI_PLACE_FILE);
+    else
+        cupti_places_each(&places, try_cupti, s);
 }
 
 void gpu_probe_take(struct target *p)
@@ -186,7 +186,6 @@ bool check_cupti(const struct target *p, struct check_result *f)
     switch (g->answer) {
     case GPU_NO_LIBRARY:
     case GPU_NO_START: return false; /* CUPTI is tried only if CUDA starts */
-    case GPU_IN_QUESTION:
     case GPU_NO_CUPTI:
         return limited(f,
                        "set GPUPROF_CUPTI to a libcupti no newer than the driver (pip install "
