@@ -172,11 +172,10 @@ static int snapshot_make(struct snapshot *s, struct memory_report *m, const stru
 
 static bool shares_rank(const struct memory_report *m, const struct process *p)
 {
-    for (uint32_t i = 0; i < m->rec->count; i++)
-        if (m->rec->processes[i] != p && m->rec->processes[i]->rank == p->rank &&
-            m->processes[i].gets_memory)
-            return true;
-    return false;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < m->process_count; i++)
+        count += m->processes[i].gets_memory && m->processes[i].process->rank == p->rank;
+    return count > 1;
 }
 
 /* "x.pickle" becomes "x_rank3.pickle". New text; NULL if out of memory. */
@@ -191,8 +190,7 @@ static char *file_of(const struct memory_report *m, const struct process *p, con
                        has_rank ? (unsigned long long)p->rank : p->shown_pid, path + stem);
 }
 
-static enum exit_code write_one(struct memory_report *m, struct call_tree *tree,
-                                const struct process *p, const char *path)
+static enum exit_code write_one(struct memory_report *m, const struct process *p, const char *path)
 {
     struct snapshot s;
     struct output out;
@@ -201,7 +199,7 @@ static enum exit_code write_one(struct memory_report *m, struct call_tree *tree,
     if (snapshot_make(&s, m, p) == 0)
         code = verb_output_open(&out, path, &room);
     if (code == EXIT_OK) {
-        int error = snapshot_write(&s, tree, &out);
+        int error = snapshot_write(&s, &out);
         say_error("memory", error);
         code = verb_output_close(&out, path, error);
     }
@@ -209,22 +207,20 @@ static enum exit_code write_one(struct memory_report *m, struct call_tree *tree,
     return code;
 }
 
-static enum exit_code snapshot_write_all(struct memory_report *m, struct call_tree *tree,
-                                         const char *output)
+static enum exit_code snapshot_write_all(struct memory_report *m, const char *output)
 {
     uint32_t count = 0;
     enum exit_code code = EXIT_OK;
-    for (uint32_t i = 0; i < m->rec->count; i++)
+    for (uint32_t i = 0; i < m->process_count; i++)
         count += m->processes[i].gets_memory;
     if (!count)
         message("memory: no allocation was recorded, so %s is not written", output);
-    for (uint32_t i = 0; code == EXIT_OK && i < m->rec->count; i++) {
-        const struct process *p = m->rec->processes[i];
+    for (uint32_t i = 0; code == EXIT_OK && i < m->process_count; i++) {
+        const struct process *p = m->processes[i].process;
+        if (!m->processes[i].gets_memory)
+            continue;
         char *path = count == 1 ? strdup(output) : file_of(m, p, output);
-        if (!path)
-            code = verb_output_failed(output, GPUPROF_NO_MEMORY);
-        else if (m->processes[i].gets_memory)
-            code = write_one(m, tree, p, path);
+        code = path ? write_one(m, p, path) : verb_output_failed(output, GPUPROF_NO_MEMORY);
         free(path);
     }
     return count ? code : EXIT_ENVIRONMENT;
@@ -234,16 +230,15 @@ enum exit_code snapshot_files(struct recording *rec, const struct options *optio
                               double at_seconds)
 {
     struct memory_report m;
-    struct call_tree tree;
     struct memory_request request = {.by = MEMORY_BY_STACK, .at_seconds = at_seconds};
     enum exit_code code = EXIT_ENVIRONMENT;
     if (memory_report_learn(&m, rec, &request) == 0) {
-        enum exit_code late = memory_check_moment(&m);
-        if (call_tree_init(&tree, &m.walk.survey, options->symbols) == 0)
-            code = late != EXIT_OK ? late : snapshot_write_all(&m, &tree, options->output);
-        else
-            verb_output_failed(options->output, GPUPROF_NO_MEMORY);
-        call_tree_release(&tree);
+        m.has_tree = true;
+        code = call_tree_init(&m.tree, &m.walk.survey, options->symbols) == 0
+                   ? memory_check_moment(&m)
+                   : verb_output_failed(options->output, GPUPROF_NO_MEMORY);
+        if (code == EXIT_OK)
+            code = snapshot_write_all(&m, options->output);
     }
     if (code == EXIT_OK)
         code = walk_verdict(&m.walk, options->strict);

@@ -68,9 +68,8 @@ static inline struct snapshot_device *snapshot_device(struct snapshot *s, uint32
     return &s->devices[number < SNAPSHOT_DEVICES_MAX ? number : 0];
 }
 
-/* (snapshot_write.c) Writes its pickle; `tree` (NULL: there are no stacks) has the frames. 0 or an
- * error. */
-int snapshot_write(struct snapshot *s, struct call_tree *tree, struct output *out);
+/* (snapshot_write.c) Writes its pickle, with frames from the report's tree. 0 or an error. */
+int snapshot_write(struct snapshot *s, struct output *out);
 
 /* (snapshot.c) Writes a file for each process that allocated: `output`, with rank_N or pid_N in the
  * name if there are several. */

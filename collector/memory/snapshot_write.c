@@ -41,7 +41,7 @@ enum known { KNOWN_TEXT, KNOWN_FRAME, KNOWN_ORIGIN };
 
 struct writing {
     struct snapshot *snapshot;
-    struct call_tree *tree;
+    struct call_tree *tree; /* a view */
     struct output *out;
     struct key_map known; /* (enum known, which) -> number in the memo + 1 */
     uint32_t memo_count;
@@ -186,7 +186,7 @@ static void add_stack(struct writing *w, const struct memory_origin *o)
     uint32_t node = 0;
     if (o->function)
         add_frame(w, o->function->name);
-    int error = w->tree ? call_tree_stack(w->tree, 0, o->process, o->stack, NULL, &node) : 0;
+    int error = call_tree_stack(w->tree, 0, o->process, o->stack, NULL, &node);
     w->error = error < 0 ? error : w->error;
     for (; node; node = call_tree_node(w->tree, node)->parent)
         if (call_tree_node(w->tree, node)->frame)
@@ -410,9 +410,9 @@ static void set_segments(struct writing *w)
     put(w, SETITEM);
 }
 
-int snapshot_write(struct snapshot *s, struct call_tree *tree, struct output *out)
+int snapshot_write(struct snapshot *s, struct output *out)
 {
-    struct writing w = {.snapshot = s, .tree = tree, .out = out};
+    struct writing w = {.snapshot = s, .tree = &s->report->tree, .out = out};
     put(&w, PROTO);
     put_raw(&w, 2, 1);
     put(&w, EMPTY_DICT);

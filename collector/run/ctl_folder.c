@@ -122,16 +122,13 @@ static int ctl_folder_write_file(const char *path, const struct control_text *te
 {
     struct new_file file;
     char data[CONTROL_BYTES_MAX];
-    size_t bytes = control_text_write(text, data);
     int error = new_file_open(&file, path, 0600);
-    int number = error < 0 ? 0 : file_write_next(file.fd, data, bytes);
-    if (error == 0 && number == 0)
+    if (error < 0)
+        return error;
+    error = file_write_at(file.fd, 0, data, control_text_write(text, data));
+    if (error == 0)
         return new_file_place(&file, true);
-    if (error == 0) {
-        new_file_drop(&file);
-        errno = number;
-        error = GPUPROF_IO;
-    }
+    new_file_drop(&file);
     return error;
 }
 
