@@ -262,25 +262,23 @@ static const struct {
 static void fill_figures(const struct energy_row *row, enum report_format format,
                          struct cell *cells)
 {
-    const struct cell none = {.kind = CELL_NULL};
-    double count = (double)row->count;
-    bool is_known = row->known == CURVE_KNOWN, has_mean = row->kind != ENERGY_OF_RUN;
-    cells[ENERGY] = is_known                ? cell_number(curve_whole(row->mj))
-                    : format == FORMAT_TEXT ? cell_text(why_not[row->known].word)
-                                            : none;
-    cells[ENERGY].at_least = is_known && row->at_least;
-    cells[ERROR] = is_known ? cell_number(curve_whole(ceil(row->error_mj))) : none;
-    if (has_mean) {
-        cells[MEAN] = is_known ? cell_number(curve_whole(row->mj / count)) : none;
-        cells[MEAN_ERROR] = is_known ? cell_number(curve_whole(ceil(row->error_mj / count))) : none;
+    bool is_known = row->known == CURVE_KNOWN;
+    double count = row->count ? (double)row->count : 1;
+    cells[ENERGY] = cell_known(is_known, curve_whole(row->mj));
+    if (!is_known && format == FORMAT_TEXT)
+        cells[ENERGY] = cell_text(why_not[row->known].word);
+    cells[ERROR] = cell_known(is_known, curve_whole(ceil(row->error_mj)));
+    if (row->kind != ENERGY_OF_RUN) {
+        cells[MEAN] = cell_known(is_known, curve_whole(row->mj / count));
+        cells[MEAN_ERROR] = cell_known(is_known, curve_whole(ceil(row->error_mj / count)));
     }
     if (row->ns)
-        cells[POWER] = is_known ? cell_number(curve_whole(row->mj * 1e9 / (double)row->ns)) : none;
-    cells[POWER].at_least = is_known && row->at_least;
+        cells[POWER] = cell_known(is_known, curve_whole(row->mj * 1e9 / (double)row->ns));
+    cells[ENERGY].at_least = cells[POWER].at_least = is_known && row->at_least;
     cells[ESTIMATED] = cell_number(1);
     cells[WHY_NOT] = cell_text(why_not[row->known].word);
     cells[REASON] = cell_text(why_not[row->known].reason);
-    cells[AT_LEAST] = is_known ? cell_number(row->at_least) : none;
+    cells[AT_LEAST] = cell_known(is_known, row->at_least);
 }
 
 static void energy_report_fill(const struct table *t, uint32_t index, enum report_format format,

@@ -226,16 +226,39 @@ static int make_row(const struct findings *f, const struct evidence *e, struct f
     return made->name ? error : GPUPROF_NO_MEMORY;
 }
 
+/* The length of the place's text without its caller. */
+static size_t line_length(const char *place)
+{
+    const char *called = strstr(place, PLACE_CALLED);
+    return called ? (size_t)(called - place) : strlen(place);
+}
+
+/* Compare places, which may be NULL, without and with their callers. Places that are equal in the
+ * first order are adjacent in the second. */
+static int compare_lines(const char *a, const char *b)
+{
+    if (!a || !b)
+        return (a != NULL) - (b != NULL);
+    size_t length = line_length(a), other = line_length(b);
+    int order = memcmp(a, b, length < other ? length : other);
+    return order ? order : (length > other) - (length < other);
+}
+
+static int compare_places(const char *a, const char *b)
+{
+    return compare_lines(a, b) ?: a && b ? strcmp(a, b) : 0;
+}
+
 static int by_place(const void *left, const void *right)
 {
     const struct candidate *a = left, *b = right;
-    return place_compare(a->is.where, b->is.where);
+    return compare_places(a->is.where, b->is.where);
 }
 
 static int by_name_and_place(const void *left, const void *right)
 {
     const struct candidate *a = left, *b = right;
-    return place_compare_lines(a->is.name, b->is.name) ?: place_compare(a->is.where, b->is.where);
+    return compare_lines(a->is.name, b->is.name) ?: compare_places(a->is.where, b->is.where);
 }
 
 /* The line with most time in a sorted list, by its longest way; NULL if idle time without a line
@@ -247,7 +270,7 @@ static char *most_of(const struct candidate *from, const struct candidate *to)
     while (from < to) {
         const struct candidate *first = from, *longest = from;
         uint64_t ns = 0;
-        for (; from < to && place_compare_lines(from->is.where, first->is.where) == 0; from++) {
+        for (; from < to && compare_lines(from->is.where, first->is.where) == 0; from++) {
             ns += from->is.where || from->row ? from->is.ns : 0;
             longest = from->is.ns > longest->is.ns ? from : longest;
         }
@@ -273,7 +296,7 @@ static struct evidence add_together(const struct candidate *from, const struct c
 {
     struct evidence e = {.from = from, .all = *from};
     const struct candidate *c = from + 1;
-    for (; c < end && place_compare_lines(c->is.name, from->is.name) == 0; c++) {
+    for (; c < end && compare_lines(c->is.name, from->is.name) == 0; c++) {
         struct finding_row so_far = e.all.is;
         if (c->is.longest_ns > so_far.longest_ns ||
             (c->is.longest_ns == so_far.longest_ns && c->is.at_ns < so_far.at_ns))

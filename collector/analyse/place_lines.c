@@ -246,25 +246,3 @@ int place_line(struct place_lines *l, uint32_t process, uint32_t stack, const ch
     *text = l->text = text_printf("%s" PLACE_CALLED "%s", *text, called_at);
     return l->text ? 0 : GPUPROF_NO_MEMORY;
 }
-
-int place_compare(const char *a, const char *b)
-{
-    int order = place_compare_lines(a, b);
-    return order || !a || !b ? order : strcmp(a, b);
-}
-
-/* The length of the place's text without its caller. */
-static size_t line_length(const char *place)
-{
-    const char *called = strstr(place, PLACE_CALLED);
-    return called ? (size_t)(called - place) : strlen(place);
-}
-
-int place_compare_lines(const char *a, const char *b)
-{
-    if (!a || !b)
-        return (a != NULL) - (b != NULL);
-    size_t length = line_length(a), other = line_length(b);
-    int order = memcmp(a, b, length < other ? length : other);
-    return order ? order : (length > other) - (length < other);
-}

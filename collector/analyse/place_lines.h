@@ -56,9 +56,4 @@ int place_line(struct place_lines *l, uint32_t process, uint32_t stack, const ch
 bool place_frame(const struct place_lines *l, uint32_t process, uint32_t stack,
                  struct shown_frame *frame);
 
-/* Compare places, which may be NULL, with and without their callers. Places that are equal in the
- * second order are adjacent in the first. */
-int place_compare(const char *a, const char *b);
-int place_compare_lines(const char *a, const char *b);
-
 #endif
