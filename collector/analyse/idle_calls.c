@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What threads did, for the charging of idle time. */
+#include <ctype.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "analyse/idle_state.h"
 #include "api/api.h"
@@ -176,17 +178,11 @@ static enum idle_cause cause_of(const struct event *e)
     const struct function *f = e->function;
     if (e->record->flags & RECORD_CAPTURED)
         return IDLE_CAPTURE;
-    if (f->class == API_LAUNCH) /* the most frequent class */
+    if (f->class == API_LAUNCH || f->class == API_GRAPH_LAUNCH || f->does == API_DOES_SET ||
+        f->does == API_DOES_EVENT_RECORD || f->does == API_DOES_CONTEXT_RECORD ||
+        f->does == API_DOES_EVENT_WAIT)
         return IDLE_LAUNCH;
-    switch (f->does) {
-    case API_DOES_SET:
-    case API_DOES_EVENT_RECORD:
-    case API_DOES_CONTEXT_RECORD:
-    case API_DOES_EVENT_WAIT: return IDLE_LAUNCH;
-    default: break;
-    }
     switch (f->class) {
-    case API_GRAPH_LAUNCH: return IDLE_LAUNCH;
     case API_ALLOC: return IDLE_ALLOCATION;
     case API_COPY: return IDLE_COPY;
     case API_SYNC: return IDLE_SYNC;
@@ -208,7 +204,7 @@ static struct idle_place place_of_op(const struct op *op)
     return (struct idle_place){.word = op->name, .function = IDLE_NONE, .kind = IDLE_WORD_OP};
 }
 
-static inline void idle_calls_set_place(struct idle_entry *call, const struct slice *s)
+static inline void set_place(struct idle_entry *call, const struct slice *s)
 {
     struct idle_place *place = &call->place;
     const struct op *op = walk_op(s);
@@ -223,7 +219,7 @@ static inline void idle_calls_set_place(struct idle_entry *call, const struct sl
 }
 
 /* The fast path only compares the entry, which then stays in registers; add_call makes it again. */
-static inline struct idle_entry idle_calls_entry_of(const struct slice *s)
+static inline struct idle_entry entry_of(const struct slice *s)
 {
     const struct event *e = &s->event;
     enum idle_cause cause = cause_of(e);
@@ -233,7 +229,7 @@ static inline struct idle_entry idle_calls_entry_of(const struct slice *s)
                               .waits = cause == IDLE_SYNC || cause == IDLE_COPY ||
                                        cause == IDLE_ALLOCATION,
                               .is_open = e->record->flags & RECORD_OPEN};
-    idle_calls_set_place(&call, s);
+    set_place(&call, s);
     call.place.is_open = call.is_open;
     return call;
 }
@@ -258,10 +254,9 @@ static void silence_ended(struct idle_thread *t, struct idle_entry *call)
     call->place.stack = call->place.stack ? call->place.stack : silence->stack;
 }
 
-static __attribute__((noinline)) int idle_calls_add_call(struct idle_thread *t,
-                                                         const struct slice *s)
+static __attribute__((noinline)) int add_call(struct idle_thread *t, const struct slice *s)
 {
-    struct idle_entry call = idle_calls_entry_of(s);
+    struct idle_entry call = entry_of(s);
     unsigned does = s->event.function->does;
     silence_ended(t, &call);
     if (does == API_DOES_CAPTURE_BEGIN && !s->event.record->result) {
@@ -284,7 +279,7 @@ int idle_take_call(struct idle *d, struct idle_process *p, const struct slice *s
     struct idle_thread *t = idle_thread_of(d, e->thread);
     if (!t)
         return GPUPROF_NO_MEMORY;
-    const struct idle_entry call = idle_calls_entry_of(s);
+    const struct idle_entry call = entry_of(s);
     struct idle_entry *last = t->depth ? NULL : idle_thread_last(t);
     unsigned class = e->function->class;
     p->first_call_ns = min_of(p->first_call_ns, e->begin_ns);
@@ -293,7 +288,7 @@ int idle_take_call(struct idle *d, struct idle_process *p, const struct slice *s
     /* Most calls repeat what the thread did last. */
     if (last && call.cause != IDLE_CAPTURE && go_on(last, &call))
         return 0;
-    return idle_calls_add_call(t, s);
+    return add_call(t, s);
 }
 
 /* The thread of an overhead: that of its call, else the recorded one, else the last thread that
@@ -330,9 +325,37 @@ int idle_take_overhead(struct idle *d, const struct idle_process *p, const struc
 
 /* ---- data loading ---------------------------------------------------------------------------- */
 
-static int idle_calls_load(struct idle *d, const struct thread *thread,
-                           const struct kernel_name *name, bool begins, uint64_t begin_ns,
-                           uint64_t end_ns)
+/* Finds `name` as a whole word in `text`. */
+static bool has_whole(const char *text, const char *name)
+{
+    size_t length = strlen(name);
+    for (const char *at = text; (at = strcasestr(at, name)); at++)
+        if ((at == text || !(isalnum((unsigned char)at[-1]) || at[-1] == '_')) &&
+            !isalnum((unsigned char)at[length]) && at[length] != '_')
+            return true;
+    return false;
+}
+
+/* A scheduler's "get_next_batch_to_run" is about requests: it only contains a loader's name, and
+ * does not count. */
+static bool says_loading(const char *name)
+{
+    static const char *const things[] = {"dataloader", "data_loader", "data loader"};
+    static const char *const names[] = {
+        "data_loading", "data loading",   "load_data",      "load data",   "load_batch",
+        "load batch",   "next_batch",     "next batch",     "get_batch",   "get batch",
+        "fetch_batch",  "get_next_batch", "get next batch", "fetch batch", "load_next_batch",
+    };
+    bool says = false;
+    for (unsigned i = 0; i < sizeof things / sizeof things[0]; i++)
+        says |= strcasestr(name, things[i]) != NULL;
+    for (unsigned i = 0; i < sizeof names / sizeof names[0]; i++)
+        says |= has_whole(name, names[i]);
+    return says;
+}
+
+static int load(struct idle *d, const struct thread *thread, const struct kernel_name *name,
+                bool begins, uint64_t begin_ns, uint64_t end_ns)
 {
     struct idle_thread *t = idle_thread_of(d, thread);
     if (!t)
@@ -348,23 +371,24 @@ static int idle_calls_load(struct idle *d, const struct thread *thread,
     return 0;
 }
 
+static bool is_loader(const struct op *op)
+{
+    return op_is_label(op) && op_kind_of(op->scope, op->text) == OP_KIND_LOADER;
+}
+
 int idle_take_op(struct idle *d, const struct slice *s)
 {
-    const struct op *op = s->op;
-    const struct kernel_name *name;
+    const struct op *op = s->op, *old = s->replaced;
     int error = 0;
     if (s->op_change == OP_CLOSED && !op->is_moved && (op_works(op) || op_is_label(op)) &&
         d->way.threads[op->thread->index])
         ended(d->way.threads[op->thread->index], place_of_op(op), op->begin_ns, op->end_ns);
-    if (s->replaced && op_is_label(s->replaced) &&
-        op_kind_of(s->replaced->scope, name = s->replaced->text) == OP_KIND_LOADER)
-        error = idle_calls_load(d, s->replaced->thread, name, false, s->replaced->begin_ns,
-                                s->event.begin_ns);
-    if (error < 0 || s->op_change == OP_SAME || s->op_change == OP_LEFT || !op_is_label(op) ||
-        op->is_traced || op_kind_of(op->scope, name = op->text) != OP_KIND_LOADER)
+    if (old && is_loader(old))
+        error = load(d, old->thread, old->text, false, old->begin_ns, s->event.begin_ns);
+    if (error < 0 || s->op_change == OP_SAME || s->op_change == OP_LEFT || op->is_traced ||
+        !is_loader(op))
         return error;
-    return idle_calls_load(d, op->thread, name, s->op_change == OP_OPENED, op->begin_ns,
-                           op->end_ns);
+    return load(d, op->thread, op->text, s->op_change == OP_OPENED, op->begin_ns, op->end_ns);
 }
 
 int idle_take_range(struct idle *d, const struct slice *s)
@@ -379,14 +403,13 @@ int idle_take_range(struct idle *d, const struct slice *s)
         ended(d->way.threads[range->thread->index], named(range->text), range->begin_ns,
               range->end_ns);
     if (!says) {
-        says = 1 + idle_says_loading(range->text->shown);
+        says = 1 + says_loading(range->text->shown);
         int error = key_map_set(&d->way.loaders, key, says);
         if (error == GPUPROF_NO_MEMORY)
             return error;
     }
     return says == 1 ? 0
-                     : idle_calls_load(d, range->thread, range->text, opens, range->begin_ns,
-                                       range->end_ns);
+                     : load(d, range->thread, range->text, opens, range->begin_ns, range->end_ns);
 }
 
 int idle_take_silence(struct idle *d, const struct slice *s)

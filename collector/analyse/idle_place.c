@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analyse/idle_place.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "analyse/thread_time.h"
 #include "base/array.h"
@@ -13,35 +11,6 @@
 #include "base/new_text.h"
 #include "error.h"
 #include "read/process_title.h"
-
-/* Finds `name` as a whole word in `text`. */
-static bool has_whole(const char *text, const char *name)
-{
-    size_t length = strlen(name);
-    for (const char *at = text; (at = strcasestr(at, name)); at++)
-        if ((at == text || !(isalnum((unsigned char)at[-1]) || at[-1] == '_')) &&
-            !isalnum((unsigned char)at[length]) && at[length] != '_')
-            return true;
-    return false;
-}
-
-/* A scheduler's "get_next_batch_to_run" is about requests: it only contains a loader's name, and
- * does not count. */
-bool idle_says_loading(const char *name)
-{
-    static const char *const things[] = {"dataloader", "data_loader", "data loader"};
-    static const char *const names[] = {
-        "data_loading", "data loading",   "load_data",      "load data",   "load_batch",
-        "load batch",   "next_batch",     "next batch",     "get_batch",   "get batch",
-        "fetch_batch",  "get_next_batch", "get next batch", "fetch batch", "load_next_batch",
-    };
-    bool says = false;
-    for (unsigned i = 0; i < sizeof things / sizeof things[0]; i++)
-        says |= strcasestr(name, things[i]) != NULL;
-    for (unsigned i = 0; i < sizeof names / sizeof names[0]; i++)
-        says |= has_whole(name, names[i]);
-    return says;
-}
 
 int idle_place_want(struct place_lines *lines, uint32_t process, const struct idle_place *place)
 {

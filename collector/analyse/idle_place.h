@@ -19,9 +19,6 @@ struct idle_total {
     bool has_processes; /* the devices belong to several processes */
 };
 
-/* True if a range of this name marks data loading. */
-bool idle_says_loading(const char *name);
-
 /* Requests the source lines of a place. */
 int idle_place_want(struct place_lines *lines, uint32_t process, const struct idle_place *place);
 
