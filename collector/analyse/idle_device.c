@@ -110,8 +110,8 @@ static struct time_span next_unknown(const struct idle_process *p, uint64_t at_n
     return next;
 }
 
-/* Charges the gap without unknown time; holds it if `how` is NULL. */
-static int charge(struct idle *d, struct idle_track *t, struct idle_gap gap, idle_charge_fn *how)
+/* Charges or holds the gap without unknown time. */
+static int charge(struct idle *d, struct idle_track *t, struct idle_gap gap, bool holds)
 {
     const struct idle_process *p = &d->way.processes[t->process->index];
     struct idle_rows *rows = rows_of(d, t);
@@ -120,9 +120,9 @@ static int charge(struct idle *d, struct idle_track *t, struct idle_gap gap, idl
     while (error == 0 && gap.begin_ns < end_ns) {
         struct time_span unknown = next_unknown(p, gap.begin_ns, &over_ns);
         gap.end_ns = min_of(max_of(unknown.begin_ns, gap.begin_ns), end_ns);
-        gap.is_behind_unknown = how == idle_gap_charge && over_ns > gap.busy_ns;
+        gap.is_behind_unknown = !holds && !gap.is_last && over_ns > gap.busy_ns;
         if (gap.begin_ns < gap.end_ns)
-            error = how ? how(d, rows, &gap) : idle_held_add(&t->held, &gap);
+            error = holds ? idle_held_add(&t->held, &gap) : idle_gap_charge(d, rows, &gap);
         gap.begin_ns = max_of(gap.end_ns, min_of(unknown.end_ns, end_ns));
     }
     t->at_ns = max_of(t->at_ns, end_ns);
@@ -141,7 +141,8 @@ static struct idle_gap gap_of(const struct idle *d, const struct idle_track *t, 
                              .device = t->place,
                              .call = call ? *call : (struct idle_submit){0},
                              .before = t->before,
-                             .is_first = !d->way.processes[t->process->index].has_worked};
+                             .is_first = !d->way.processes[t->process->index].has_worked,
+                             .is_last = !call};
 }
 
 /* Charges held gaps to the copies that ended them. If `call` is given, only those in which its
@@ -187,7 +188,7 @@ static __attribute__((noinline)) int take_gap(struct idle *d, struct idle_track 
         struct idle_gap start = p->first;
         start.begin_ns = t->at_ns;
         start.device = t->place;
-        error = charge(d, t, start, idle_gap_charge);
+        error = charge(d, t, start, false);
     }
     gap.begin_ns = t->at_ns;
     if (!is_copy(s) && t->launcher) /* others may have copied beside its kernel */
@@ -199,7 +200,7 @@ static __attribute__((noinline)) int take_gap(struct idle *d, struct idle_track 
     holds |= !is_copy(s) && t->held.count;
     if (!holds)
         idle_start_gap(d, t, &gap);
-    return error < 0 ? error : charge(d, t, gap, holds ? NULL : idle_gap_charge);
+    return error < 0 ? error : charge(d, t, gap, holds);
 }
 
 /* Unselected work ends the device's time in the selection: until then only unselected work ran.
@@ -210,7 +211,7 @@ static int leave_selection(struct idle *d, struct idle_track *t, const struct id
     if (error == 0)
         error = idle_device_spend(d, t, t->to_ns);
     if (error == 0 && t->at_ns < t->to_ns)
-        error = charge(d, t, gap_of(d, t, t->to_ns, call), idle_gap_charge);
+        error = charge(d, t, gap_of(d, t, t->to_ns, call), false);
     t->aside = (struct idle_aside){
         .other_ns = d->devices[t->place].parts[IDLE_OTHER], .own = t->own, .is_open = true};
     return error;
@@ -412,7 +413,7 @@ int idle_take_work(struct idle *d, struct idle_process *p, const struct slice *s
 /* Charges the idle time until then, which no work ends. */
 static int charge_last(struct idle *d, struct idle_track *t, uint64_t end_ns)
 {
-    return charge(d, t, gap_of(d, t, end_ns, NULL), idle_gap_charge_last);
+    return charge(d, t, gap_of(d, t, end_ns, NULL), false);
 }
 
 /* Completes a device. Its time is unknown where work is lost. */

@@ -32,7 +32,6 @@ struct passage {
     uint64_t call_ns; /* end of the call before that; 0: not known */
     struct credit credit;
     uint32_t thread;
-    bool is_last; /* no work ends the gap */
     int error;
 };
 
@@ -200,7 +199,7 @@ static void put(struct passage *p, enum idle_cause cause, const struct idle_plac
 {
     const struct idle_gap *g = p->gap;
     bool is_silent = cause == IDLE_HOST || cause == IDLE_NOTHING;
-    bool is_split = (is_silent || cause == IDLE_LOADER) && p->thread != IDLE_NONE && !p->is_last &&
+    bool is_split = (is_silent || cause == IDLE_LOADER) && p->thread != IDLE_NONE && !g->is_last &&
                     thread_times_has(&p->idle->host, g->process);
     struct split split = {.of = p,
                           .cause = g->is_first ? IDLE_START_UP : cause,
@@ -376,48 +375,48 @@ static struct idle_entry idle_gap_entry_of(const struct idle_submit *call)
     return entry;
 }
 
+/* Charges a gap that work ended. */
+static void charge_call(struct passage *p)
+{
+    const struct idle_gap *g = p->gap;
+    struct idle_place device = idle_text(idle_on_device);
+    if (g->call.end_ns > g->begin_ns) { /* usually the host is ahead */
+        uint64_t until_ns = min_of(handed_over(p), g->end_ns);
+        const struct idle_entry call = idle_gap_entry_of(&g->call);
+        if (until_ns > p->at_ns)
+            idle_gap_follow(p, g->before, &call, until_ns);
+        idle_gap_follow(p, g->call.thread, &call, min_of(g->call.end_ns, g->end_ns));
+    }
+    /* The rest was queued in time, or is on its way. */
+    p->thread = IDLE_NONE;
+    put(p, g->end_ns - p->at_ns < IDLE_NEAR_NS ? IDLE_LAUNCH : IDLE_SYNC, &device, NULL, g->end_ns);
+}
+
+static void charge_last(struct passage *p)
+{
+    const struct idle_gap *g = p->gap;
+    struct idle_place behind = idle_text(idle_behind_all);
+    const struct idle_entry *last = g->before ? idle_thread_last(g->before) : NULL;
+    if (last && last->is_open && last->waits) {
+        p->thread = g->before->index;
+        put(p, IDLE_NOTHING, &behind, NULL, min_of(max_of(last->begin_ns, g->begin_ns), g->end_ns));
+        put(p, cause_of_wait(last), &last->place, NULL, g->end_ns);
+    }
+    p->thread = IDLE_NONE;
+    put(p, IDLE_NOTHING, &behind, NULL, g->end_ns);
+}
+
 int idle_gap_charge(const struct idle *d, struct idle_rows *rows, const struct idle_gap *g)
 {
-    struct idle_place device = idle_text(idle_on_device);
     struct passage p = {
         .idle = d, .rows = rows, .gap = g, .at_ns = g->begin_ns, .thread = IDLE_NONE};
     rows->gap++;
-    if (!g->call.thread) {
+    if (g->is_last)
+        charge_last(&p);
+    else if (g->call.thread)
+        charge_call(&p);
+    else
         put(&p, IDLE_UNKNOWN, &nowhere, NULL, g->end_ns);
-        return p.error;
-    }
-    if (g->call.end_ns > g->begin_ns) { /* usually the host is ahead */
-        uint64_t until_ns = min_of(handed_over(&p), g->end_ns);
-        const struct idle_entry call = idle_gap_entry_of(&g->call);
-        if (until_ns > p.at_ns)
-            idle_gap_follow(&p, g->before, &call, until_ns);
-        idle_gap_follow(&p, g->call.thread, &call, min_of(g->call.end_ns, g->end_ns));
-    }
-    /* The rest was queued in time, or is on its way. */
-    p.thread = IDLE_NONE;
-    put(&p, g->end_ns - p.at_ns < IDLE_NEAR_NS ? IDLE_LAUNCH : IDLE_SYNC, &device, NULL, g->end_ns);
-    return p.error;
-}
-
-int idle_gap_charge_last(const struct idle *d, struct idle_rows *rows, const struct idle_gap *g)
-{
-    struct idle_place behind = idle_text(idle_behind_all);
-    struct passage p = {.idle = d,
-                        .rows = rows,
-                        .gap = g,
-                        .at_ns = g->begin_ns,
-                        .thread = IDLE_NONE,
-                        .is_last = true};
-    const struct idle_entry *last = g->before ? idle_thread_last(g->before) : NULL;
-    rows->gap++;
-    if (last && last->is_open && last->waits) {
-        p.thread = g->before->index;
-        put(&p, IDLE_NOTHING, &behind, NULL,
-            min_of(max_of(last->begin_ns, g->begin_ns), g->end_ns));
-        put(&p, cause_of_wait(last), &last->place, NULL, g->end_ns);
-    }
-    p.thread = IDLE_NONE;
-    put(&p, IDLE_NOTHING, &behind, NULL, g->end_ns);
     return p.error;
 }
 

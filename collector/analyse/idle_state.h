@@ -47,8 +47,7 @@ enum idle_part {
 #define IDLE_SPENT_MAX 8 /* distinct range names between two calls */
 
 struct idle_entry {
-    uint64_t begin_ns;
-    uint64_t end_ns;
+    uint64_t begin_ns, end_ns;
     uint64_t since_ns; /* begin of the operator or range in `place`; 0: none */
     struct idle_place place;
     struct silence_look look; /* of the time before it, without what the previous entry covers */
@@ -79,9 +78,7 @@ struct idle_thread {
     uint32_t index; /* index of its struct thread */
     struct idle_silence silence;
     struct idle_entry *entries; /* owned: a ring in time order; no two overlap */
-    uint32_t capacity;
-    uint32_t first;
-    uint32_t count;
+    uint32_t capacity, first, count;
     bool has_forgotten;
     uint32_t depth; /* nesting depth of what it is in; 0: nothing */
     struct idle_entry in;
@@ -132,6 +129,7 @@ struct idle_gap {
     struct idle_submit call;          /* that launched the work that ends it */
     const struct idle_thread *before; /* that launched the work before it; NULL: not known */
     bool is_first;                    /* the process had done no work before */
+    bool is_last;                     /* no work ends it */
     bool is_behind_unknown;           /* unknown work precedes it: waits are for that */
     bool is_given;                    /* a held gap that belongs to the copy after all */
     const struct idle_gap *parts;     /* the parts to charge; NULL: all of it */
@@ -155,9 +153,8 @@ struct idle_held {
 
 /* The waits of a device for other ranks, stored consecutively in a spool. */
 struct idle_waits {
-    uint64_t first; /* place of the first one, ... */
-    uint64_t end;   /* ... and after the last one; 0: none */
-    uint64_t next;  /* number of the next one for idle_waited */
+    uint64_t first, end; /* place of the first one, and after the last one; 0: none */
+    uint64_t next;       /* number of the next one for idle_waited */
 };
 
 /* A device of a process with work in the selection. */
@@ -182,8 +179,7 @@ struct idle_device {
 
 /* A time in which a device waited for another rank. */
 struct idle_wait {
-    uint64_t begin_ns;
-    uint64_t end_ns;
+    uint64_t begin_ns, end_ns;
     uint32_t process; /* index of the awaited process; IDLE_NONE: not known */
 };
 
@@ -249,8 +245,7 @@ struct idle_lost {
 /* A long gap of a device that has done little work so far. In a program without steps it is
  * start-up unless a similar gap follows. */
 struct idle_once {
-    uint64_t begin_ns;
-    uint64_t end_ns;
+    uint64_t begin_ns, end_ns;
     uint64_t work_ns;  /* work that the device had done */
     uint64_t host_ns;  /* part of the gap in which the program's own code ran, or could have */
     uint64_t later_ns; /* largest host_ns of a later gap, up to the device's next entry here */
@@ -365,7 +360,7 @@ static inline uint32_t idle_device_place(const struct idle *d, const struct proc
     return track ? d->tracks[track - 1].place + 1 : 0; /* IDLE_NONE + 1 is 0 */
 }
 
-/* The device of a track; NULL if it has no selected work. */
+/* NULL: the track's device has no selected work. */
 static inline struct idle_device *idle_device_of(const struct idle *d, uint32_t track)
 {
     uint32_t place = d->tracks[track].place;
@@ -373,11 +368,9 @@ static inline struct idle_device *idle_device_of(const struct idle *d, uint32_t 
 }
 
 /* Call when all communication is known: turns waits for other ranks into idle time with rows, and
- * stores them for idle_waited. (idle_waits.c) */
+ * stores them for idle_waited (idle_waits.c). It lets idle_meetings.c find the waits first, by
+ * communicator and independent of the order of devices. */
 int idle_waits_charge(struct idle *d);
-
-/* Finds the meetings of all kernels, by communicator and independent of the order of devices, and
- * the waits before them. (idle_meetings.c) */
 int idle_meetings_find(struct idle *d);
 
 /*
@@ -400,14 +393,11 @@ static inline void idle_waited_begin(struct idle_device *device)
  * by what the thread did that launched the work that ends it. */
 
 /* Adds rows for the selected time of the gap, without waits if the work before it is unknown. */
-typedef int idle_charge_fn(const struct idle *d, struct idle_rows *rows,
-                           const struct idle_gap *gap);
-idle_charge_fn idle_gap_charge, idle_gap_charge_last; /* for a gap that no work ends */
+int idle_gap_charge(const struct idle *d, struct idle_rows *rows, const struct idle_gap *gap);
 
-/* True if a gap that a copy ends may be held: the thread that launched the last kernel did not wait
- * for the copy. */
+/* A gap that a copy ends may be held if the thread that launched the last kernel did not wait for
+ * the copy. */
 bool idle_held_may_hold(const struct idle_gap *gap, const struct idle_thread *launcher);
-
 int idle_held_add(struct idle_held *h, const struct idle_gap *gap);
 
 /* Charges the held gaps that are the copies', and leaves the others. The device was busy until
@@ -443,8 +433,7 @@ static inline uint64_t idle_work_ns(const struct idle_device *device)
     return ns;
 }
 
-/* Sets *span to the time with unknown work at the end; false if all is known up to end_ns.
- * (idle.c) */
+/* Sets *span to the time with unknown work at the end; false if all is known up to end_ns. */
 bool idle_lost_span(const struct idle_lost *lost, uint64_t end_ns, struct time_span *span);
 
 /* Call after start-up is charged: splits idle time without a call of the feeding thread by what
