@@ -301,7 +301,7 @@ static unsigned gpu_report_consumers(struct report *r, struct consumer *list)
     if (r->request.only)
         return 0;
     if (!(g->leaves & REPORT_MEMORY))
-        list[count++] = memory_peaks_consumer(&g->memory);
+        list[count++] = ledger_consumer(&g->memory.ledger);
     list[count++] = (struct consumer){
         .context = g,
         /* Lost operators are reported here; lost stacks, too, unless idle time does. */

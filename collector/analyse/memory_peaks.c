@@ -76,8 +76,3 @@ void memory_peaks_release(struct memory_peaks *m)
     ledger_release(&m->ledger);
     free(m->list);
 }
-
-struct consumer memory_peaks_consumer(struct memory_peaks *m)
-{
-    return ledger_consumer(&m->ledger);
-}

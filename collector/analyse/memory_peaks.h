@@ -21,12 +21,10 @@ struct memory_peaks {
     struct memory_signs *signs; /* a view: takes the same; NULL: none */
 };
 
-/* `walk` must outlive `m`. 0 or GPUPROF_NO_MEMORY; call memory_peaks_release in both cases. */
+/* The ledger is the consumer for `walk`, which must outlive `m`; `m` must not move. 0 or
+ * GPUPROF_NO_MEMORY; call memory_peaks_release in both cases. */
 int memory_peaks_init(struct memory_peaks *m, struct walk *walk);
 void memory_peaks_release(struct memory_peaks *m);
-
-/* The consumer for the walk; `m` must not move. */
-struct consumer memory_peaks_consumer(struct memory_peaks *m);
 
 /* Call after the walk: completes the peaks. */
 void memory_peaks_finish(struct memory_peaks *m);

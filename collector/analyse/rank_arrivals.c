@@ -7,6 +7,7 @@
 #include "analyse/idle.h"
 #include "base/array.h"
 #include "base/new_text.h"
+#include "base/numbers.h"
 #include "base/unit_text.h"
 #include "error.h"
 #include "read/process_title.h"
@@ -46,16 +47,6 @@ void arrivals_release(struct arrivals *a)
 
 /* ---- kinds ----------------------------------------------------------------------------------- */
 
-/* Finds "AllReduce" in ncclDevKernel_AllReduce_Sum_f32_RING_LL(...). Returns its length. */
-static size_t kind_in(const char *name, const char **kind)
-{
-    const char *end = name + strcspn(name, "(<");
-    const char *line = memchr(name, '_', (size_t)(end - name));
-    *kind = line ? line + 1 : name;
-    size_t length = strcspn(*kind, "_(<");
-    return *kind + length > end ? (size_t)(end - *kind) : length;
-}
-
 int arrivals_kind_named(struct arrivals *a, const char *name, size_t length, uint32_t *number)
 {
     uint32_t i = 0;
@@ -70,11 +61,13 @@ int arrivals_kind_named(struct arrivals *a, const char *name, size_t length, uin
     return a->kinds[i] ? 0 : GPUPROF_NO_MEMORY;
 }
 
+/* Takes "AllReduce" from ncclDevKernel_AllReduce_Sum_f32_RING_LL(...). */
 int arrivals_kind(struct arrivals *a, const struct kernel_name *name, uint32_t *number)
 {
-    const char *kind;
-    size_t length = kind_in(name->shown, &kind);
-    return arrivals_kind_named(a, kind, length, number);
+    const char *shown = name->shown, *end = shown + strcspn(shown, "(<");
+    const char *line = memchr(shown, '_', (size_t)(end - shown)), *kind = line ? line + 1 : shown;
+    size_t most = (size_t)(end - kind), length = strcspn(kind, "_(<");
+    return arrivals_kind_named(a, kind, length < most ? length : most, number);
 }
 
 /* ---- meetings -------------------------------------------------------------------------------- */
@@ -116,9 +109,9 @@ int arrivals_met(struct arrivals *a, const struct rank_meeting *m, uint32_t job)
         return error;
     struct arrival_row *row = &a->rows[number - 1];
     row->count++;
-    row->ranks = m->count > row->ranks ? m->count : row->ranks;
+    row->ranks = (uint32_t)max_of(row->ranks, m->count);
     row->skew_ns += ns;
-    row->max_ns = ns > row->max_ns ? ns : row->max_ns;
+    row->max_ns = max_of(row->max_ns, ns);
     error = histogram_add(&row->skews, ns, 1, &a->histogram_rows);
     bool is_idle = known[KERNEL_IDLE_PLACE] && known[KERNEL_IDLE_NS] >= ns / 2;
     uint32_t place = (uint32_t)known[is_idle ? KERNEL_IDLE_PLACE : KERNEL_WORK_PLACE];
@@ -278,14 +271,15 @@ static struct cell arrivals_print_title(const struct idle *d, const struct arriv
                                         const struct work_place *place)
 {
     const struct process *p = d->tracks[row->late].process;
+    const char *kind = d->arrivals.kinds[row->kind];
     char rank[RANK_TITLE_BYTES];
+    if (!row->late_count)
+        return cell_printf("%s of %u", kind, row->ranks);
     if (!process_rank_title(p, rank)[0])
         snprintf(rank, sizeof rank, "process %u: ", p->header.pid);
-    if (!row->late_count)
-        return cell_owned(text_printf("%s of %u", d->arrivals.kinds[row->kind], row->ranks));
-    return cell_owned(text_printf("%s of %u: %s%s%s%s", d->arrivals.kinds[row->kind], row->ranks,
-                                  rank, place && place->text ? place->text : "not known where",
-                                  place ? ", " : "", place ? arrivals_cause(place) : ""));
+    return cell_printf("%s of %u: %s%s%s%s", kind, row->ranks, rank,
+                       place && place->text ? place->text : "not known where", place ? ", " : "",
+                       place ? arrivals_cause(place) : "");
 }
 
 int arrivals_late_text(const struct idle *d, const struct process *p, char **text)
@@ -311,11 +305,6 @@ int arrivals_late_text(const struct idle *d, const struct process *p, char **tex
     return *text ? 0 : GPUPROF_NO_MEMORY;
 }
 
-static struct cell number_text(uint64_t number)
-{
-    return number ? cell_owned(text_printf("0x%016" PRIx64, number)) : cell_text(NULL);
-}
-
 static void arrivals_print_fill(const struct table *t, uint32_t index, enum report_format format,
                                 struct cell *cells)
 {
@@ -326,7 +315,8 @@ static void arrivals_print_fill(const struct table *t, uint32_t index, enum repo
     cells[TITLE] = format == FORMAT_TEXT ? arrivals_print_title(d, row, place)
                                          : cell_text(d->arrivals.kinds[row->kind]);
     cells[KIND] = cell_text(d->arrivals.kinds[row->kind]);
-    cells[COMMUNICATOR] = number_text(row->communicator);
+    cells[COMMUNICATOR] =
+        row->communicator ? cell_printf("0x%016" PRIx64, row->communicator) : cell_text(NULL);
     cells[MEDIAN] = cell_number(histogram_quantile(&row->skews, 0.5, 0, row->max_ns));
     cells[P95] = cell_number(histogram_quantile(&row->skews, 0.95, 0, row->max_ns));
     cells[RANK] = cells[HOST] = cells[CAUSE] = cells[WHERE] = cell_text(NULL);

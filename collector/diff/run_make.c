@@ -274,7 +274,7 @@ static enum exit_code walk_through(struct parts *p, const struct run_request *re
     p->devices.walk = &p->walk;
     p->work.steps = &p->steps;
     const struct consumer consumers[] = {
-        memory_peaks_consumer(&p->peaks),
+        ledger_consumer(&p->peaks.ledger),
         run_steps_consumer(&p->steps),
         {.context = &p->work,
          .needs = WALK_WORK | WALK_RANGES | WALK_OPS | WALK_LIBRARIES | WALK_STACKS | WALK_LOSSES,
