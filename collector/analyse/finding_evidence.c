@@ -77,8 +77,7 @@ static enum finding_id finding_of(const struct findings *f, const struct idle_ro
                                   bool is_blocking)
 {
     enum finding_id id = kind_of_row(row, is_blocking);
-    bool is_split = row->cause == IDLE_HOST || row->cause == IDLE_WAITING ||
-                    row->cause == IDLE_PREEMPTED || row->cause == IDLE_LOADER || is_between(row);
+    bool is_split = idle_cause_is_split((enum idle_cause)row->cause) || is_between(row);
     if (row->did ? row->cause == IDLE_START_UP && id == FINDING_START_UP
                  : row->place.is_open || (f->idle->devices[row->device].is_split && is_split))
         return FINDING_KINDS;

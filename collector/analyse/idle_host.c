@@ -280,56 +280,44 @@ static int idle_host_own_settle(const struct idle *d, const struct workers *work
     return error;
 }
 
-/* The causes that are always split. */
-static const enum idle_cause causes[] = {IDLE_HOST, IDLE_LOADER, IDLE_WAITING, IDLE_PREEMPTED};
-
-#define CAUSES (sizeof causes / sizeof causes[0])
-
-/* Adds a row for the time that the causes of a device have and its rows lack: work before the
- * process's first such record. */
-static int add_rest(struct idle *d, uint32_t device, const uint64_t have_ns[static CAUSES])
-{
-    const struct idle_device *of = &d->devices[device];
-    int error = 0;
-    for (unsigned k = 0; error == 0 && k < CAUSES; k++) {
-        uint64_t ns = of->causes[causes[k]] - have_ns[k];
-        struct idle_row rest = {.place = {.function = IDLE_NONE},
-                                .process = of->process->index,
-                                .device = device,
-                                .thread = IDLE_NONE,
-                                .cause = causes[k],
-                                .did = DID_UNKNOWN,
-                                .ns = ns,
-                                .count = 1,
-                                .longest_ns = ns,
-                                .longest_at_ns = of->begin_ns};
-        error = ns ? idle_rows_add_sum(&d->rows, &rest) : 0;
-    }
-    return error;
-}
-
 /* Makes rows and causes agree. If a step began within split time, a row and its cause may differ in
- * whether they are start-up. */
+ * whether they are start-up. And a row is added for what the causes of a device have and its rows
+ * lack: work before the process's first such record. */
 static int even_out(struct idle *d)
 {
-    uint64_t(*have_ns)[CAUSES] = calloc(d->device_count + 1u, sizeof *have_ns);
-    int error = have_ns ? 0 : GPUPROF_NO_MEMORY;
-    for (uint32_t i = 0; have_ns && i < d->rows.count; i++) {
+    uint64_t(*left_ns)[IDLE_CAUSES] = calloc(d->device_count + 1u, sizeof *left_ns);
+    int error = left_ns ? 0 : GPUPROF_NO_MEMORY;
+    for (uint32_t i = 0; left_ns && i < d->device_count; i++)
+        memcpy(left_ns[i], d->devices[i].causes, sizeof left_ns[i]);
+    for (uint32_t i = 0; left_ns && i < d->rows.count; i++) {
         struct idle_row *row = &d->rows.list[i];
-        for (unsigned k = 0; row->did && k < CAUSES; k++) {
-            if (row->cause != causes[k])
-                continue;
-            uint64_t *have = &have_ns[row->device][k];
-            row->ns = min_of(row->ns, d->devices[row->device].causes[causes[k]] - *have);
-            *have += row->ns;
+        uint64_t *left = &left_ns[row->device][row->cause];
+        if (!row->did || !idle_cause_is_split((enum idle_cause)row->cause))
+            continue;
+        row->ns = min_of(row->ns, *left);
+        *left -= row->ns;
+    }
+    for (uint32_t i = 0; left_ns && i < d->device_count; i++) {
+        struct idle_device *device = &d->devices[i];
+        bool has_records = thread_times_has(&d->host, device->process->index);
+        device->is_split |= has_records;
+        for (unsigned cause = 0; has_records && error == 0 && cause < IDLE_CAUSES; cause++) {
+            uint64_t ns = left_ns[i][cause];
+            struct idle_row rest = {.place = {.function = IDLE_NONE},
+                                    .process = device->process->index,
+                                    .device = i,
+                                    .thread = IDLE_NONE,
+                                    .cause = cause,
+                                    .did = DID_UNKNOWN,
+                                    .ns = ns,
+                                    .count = 1,
+                                    .longest_ns = ns,
+                                    .longest_at_ns = device->begin_ns};
+            if (ns && idle_cause_is_split((enum idle_cause)cause))
+                error = idle_rows_add_sum(&d->rows, &rest);
         }
     }
-    for (uint32_t i = 0; error == 0 && i < d->device_count; i++)
-        if (thread_times_has(&d->host, d->devices[i].process->index)) {
-            d->devices[i].is_split = true;
-            error = add_rest(d, i, have_ns[i]);
-        }
-    free(have_ns);
+    free(left_ns);
     return error;
 }
 

@@ -20,6 +20,13 @@ enum idle_cause {
 
 extern const char *const idle_cause_words[IDLE_CAUSES];
 
+/* Is all of it divided by what the thread did, if that was recorded? */
+static inline bool idle_cause_is_split(enum idle_cause cause)
+{
+    return cause == IDLE_HOST || cause == IDLE_WAITING || cause == IDLE_PREEMPTED ||
+           cause == IDLE_LOADER;
+}
+
 /* What `word` of a place is. The word names the place if no stack with a line does. */
 enum idle_word {
     IDLE_WORD_NONE,
