@@ -184,15 +184,12 @@ static void weigh_ranks(const struct findings *f, struct finding *found, uint32_
     uint32_t count = 0;
     struct judged_time longest = {0};
     for (uint32_t i = 0; i < f->idle->device_count; i++) {
-        struct judged_time own = judged_time_of(f->walk, &f->idle->devices[i]);
-        bool counts = communicates(&f->idle->devices[i]);
+        const struct idle_device *device = &f->idle->devices[i];
+        struct judged_time own = judged_time_of(f->walk, device);
+        bool counts = communicates(device);
         count += counts;
         longest = counts && own.window_ns > longest.window_ns ? own : longest;
-    }
-    for (uint32_t i = 0; i < f->idle->rows.count; i++) {
-        const struct idle_row *row = &f->idle->rows.list[i];
-        if (row->cause == IDLE_COMMUNICATION && row->place.kind == IDLE_WORD_DEVICE)
-            waits[(uint32_t)row->place.word] += row->ns;
+        waits[device->process->index] += device->awaited_ns;
     }
     for (uint32_t i = 0; i < f->idle->device_count; i++) {
         uint32_t process = f->idle->devices[i].process->index;
