@@ -259,13 +259,13 @@ static int keep_wait(struct idle_ranks *r, const struct comer *c, uint64_t until
                      uint32_t waited_for)
 {
     struct rank_sequence *s = c->sequence;
-    struct ranked_device *device = &r->devices[s->device];
+    struct ranked_device *device = idle_ranks_device(r, s->device);
     const struct span wait = {
         .begin_ns = c->kernel.begin_ns,
         .end_ns = until_ns,
         .numbers = {[WAIT_PLACE] = c->kernel.numbers[KERNEL_PLACE], [WAIT_FOR] = waited_for}};
-    if (wait.begin_ns >= until_ns)
-        return 0;
+    if (!device || wait.begin_ns >= until_ns)
+        return device ? 0 : GPUPROF_NO_MEMORY;
     if (!s->waits.count) {
         s->next = device->first;
         device->first = (uint32_t)(s - r->list) + 1;
