@@ -91,14 +91,14 @@ static bool is_habit(enum idle_cause cause, const struct finding_costs *of, stru
     uint64_t at = of->gaps[false][cause], after = of->gaps[true][cause];
     uint64_t gaps = at > after ? at : after;
     bool may_be_once = cause != IDLE_SYNC && cause != IDLE_ALLOCATION && cause != IDLE_LOADER;
-    return may_be_once || (double)gaps >= FINDING_HABIT_GAPS * judged_part(time);
+    return may_be_once || (double)gaps >= FINDING_HABIT_GAPS * time.part;
 }
 
 /* A busy device gets its launches fast enough, however short its kernels are. */
 static bool is_busy(const struct idle_device *device, struct judged_time time)
 {
     uint64_t idle_ns = device->idle_ns - device->causes[IDLE_START_UP];
-    return (double)idle_ns < (1 - FINDING_BUSY) * (double)(time.window_ns - time.aside_ns);
+    return (double)idle_ns < (1 - FINDING_BUSY) * (double)time.judged_ns;
 }
 
 struct finding_costs *finding_costs_make(const struct findings *f)

@@ -124,20 +124,14 @@ struct judged_time judged_time_of(const struct walk *walk, const struct idle_dev
 {
     const struct walk_filter *f = walk->filter;
     uint32_t process = device->process->index;
-    uint64_t window_ns = device->end_ns - device->begin_ns;
     uint64_t start_up_ns = device->causes[IDLE_START_UP];
-    return (struct judged_time){
-        .window_ns = window_ns,
-        .aside_ns = start_up_ns + device->stopped_ns,
-        .whole_ns = f && f->is_of_time ? walk->last_ns[process] - walk->first_ns[process]
-                                       : window_ns - start_up_ns,
-    };
-}
-
-double judged_part(struct judged_time time)
-{
-    uint64_t looked_ns = time.window_ns - time.aside_ns;
-    return looked_ns < time.whole_ns ? (double)looked_ns / (double)time.whole_ns : 1;
+    struct judged_time time = {.window_ns = device->end_ns - device->begin_ns, .part = 1};
+    uint64_t whole_ns = f && f->is_of_time ? walk->last_ns[process] - walk->first_ns[process]
+                                           : time.window_ns - start_up_ns;
+    time.judged_ns = time.window_ns - start_up_ns - device->stopped_ns;
+    if (time.judged_ns < whole_ns)
+        time.part = (double)time.judged_ns / (double)whole_ns;
+    return time;
 }
 
 /* Start-up happens once: its threshold does not shrink with the selection. */
@@ -155,8 +149,8 @@ static void findings_weigh(const struct findings *f, struct finding *found, uint
 {
     const struct idle_device *device = &f->idle->devices[place];
     bool is_of_all = finding_is_of_all(found->kind);
-    uint64_t of_ns = is_of_all ? time.window_ns : time.window_ns - time.aside_ns;
-    if (!judged_worth_it(found->kind, ns, of_ns, judged_part(time)))
+    uint64_t of_ns = is_of_all ? time.window_ns : time.judged_ns;
+    if (!judged_worth_it(found->kind, ns, of_ns, time.part))
         return;
     found->devices++;
     found->total_ns += ns;

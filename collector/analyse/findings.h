@@ -83,15 +83,12 @@ struct findings {
  */
 struct judged_time {
     uint64_t window_ns; /* total time of the device (idle.h) */
-    uint64_t aside_ns;  /* start-up and unrecorded time in it */
-    uint64_t whole_ns;  /* the whole run that the rest is a part of, recorded or not */
+    uint64_t judged_ns;
+    double part; /* that as a share of the whole run, recorded or not, up to 1: thresholds shrink */
 };
 
 /* Call it after the walk that measured idle time. */
 struct judged_time judged_time_of(const struct walk *walk, const struct idle_device *device);
-
-/* The share of the whole that was looked at, up to 1. Thresholds shrink with it. */
-double judged_part(struct judged_time time);
 
 /* Is the cost above both thresholds of the kind? `of_ns` is the base of its share. */
 bool judged_worth_it(const struct finding_kind *kind, uint64_t ns, uint64_t of_ns, double part);
