@@ -2,7 +2,6 @@
 #include "analyse/device_report.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "analyse/report_make.h"
 #include "base/array.h"

@@ -10,7 +10,6 @@
 #include "base/array.h"
 #include "base/numbers.h"
 #include "base/unit_text.h"
-#include "error.h"
 #include "read/process_title.h"
 #include "resolve/op_stack.h"
 

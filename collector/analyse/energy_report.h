@@ -12,7 +12,6 @@
 
 #include "resolve/device_curve.h"
 #include "resolve/event_walk.h"
-#include "resolve/steps.h"
 #include "table/table.h"
 
 #define ENERGY_WINDOWS_MAX (1u << 16)

@@ -6,7 +6,6 @@
 
 #include "base/array.h"
 #include "base/numbers.h"
-#include "error.h"
 #include "record/gpu_record.h"
 
 const struct finding_kind finding_kinds[FINDING_KINDS] = {

@@ -4,14 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/api.h"
 #include "base/array.h"
 #include "base/json_text.h"
 #include "base/new_text.h"
-#include "base/unit_text.h"
 #include "error.h"
 #include "read/process_title.h"
-#include "record/gpu_record.h"
 
 int findings_init(struct findings *f, struct walk *walk, struct idle *idle)
 {

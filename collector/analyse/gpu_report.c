@@ -2,16 +2,12 @@
 #include "analyse/gpu_report.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "analyse/memory_peaks.h"
 #include "analyse/range_rows.h"
 #include "analyse/report_make.h"
-#include "api/api.h"
-#include "base/array.h"
 #include "base/numbers.h"
 #include "error.h"
-#include "record/gpu_record.h"
 #include "resolve/nccl_call.h"
 
 #define DEVICES_MAX 4096

@@ -10,7 +10,6 @@
 #define GPUPROF_COLLECTOR_GPU_REPORT_H
 
 #include "analyse/analyses.h"
-#include "base/options.h"
 #include "resolve/event_walk.h"
 
 struct gpu_report;

@@ -7,7 +7,6 @@
 #include "base/array.h"
 #include "base/numbers.h"
 #include "error.h"
-#include "record/gpu_record.h"
 
 /* ---- work lost by a kill or a full disk: launched, but not delivered by CUPTI ---------------- */
 

@@ -3,7 +3,6 @@
 #include "analyse/idle_state.h"
 #include "base/array.h"
 #include "base/numbers.h"
-#include "error.h"
 #include "record/gpu_record.h"
 #include "resolve/nccl_call.h"
 

@@ -9,7 +9,6 @@
 #include "analyse/analyses.h"
 #include "frame.h"
 #include "resolve/host_facts.h"
-#include "symbol/shown_frame.h"
 
 enum { MODULE };
 enum { SEEN, CPU, CPU_ALL, OS, OS_ALL, GAPS, GAPS_ALL, ORDER };

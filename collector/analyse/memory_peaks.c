@@ -2,7 +2,6 @@
 #include "analyse/memory_peaks.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/array.h"
 #include "error.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analyse/open_calls.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "api/api.h"

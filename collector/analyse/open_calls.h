@@ -6,7 +6,6 @@
 
 #include "analyse/reported_stacks.h"
 #include "resolve/event_walk.h"
-#include "table/screen.h"
 #include "table/table.h"
 
 #define OPEN_CALLS_MAX       32

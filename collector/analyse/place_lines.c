@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analyse/place_lines.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/new_text.h"

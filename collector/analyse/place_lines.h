@@ -8,8 +8,6 @@
 #ifndef GPUPROF_COLLECTOR_PLACE_LINES_H
 #define GPUPROF_COLLECTOR_PLACE_LINES_H
 
-#include <string.h>
-
 #include "resolve/stack_table.h"
 #include "resolve/symbols.h"
 #include "symbol/shown_frame.h"

@@ -8,7 +8,6 @@
 #include "base/json_text.h"
 #include "base/new_text.h"
 #include "base/unit_text.h"
-#include "read/process_title.h"
 
 static void device_report_print_begin(struct table *t, enum report_format format)
 {

@@ -15,7 +15,6 @@
 #include "base/array.h"
 #include "error.h"
 #include "report/part_report.h"
-#include "resolve/symbols.h"
 
 /* Owned data of a place that came from a part. */
 struct reported_place {
