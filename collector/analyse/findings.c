@@ -161,11 +161,6 @@ static void findings_weigh(const struct findings *f, struct finding *found, uint
     found->device = device->device;
 }
 
-static bool communicates(const struct idle_device *d)
-{
-    return d->parts[IDLE_COMMUNICATING] || d->causes[IDLE_COMMUNICATION];
-}
-
 /* Weighs how long the other communicating devices wait for each process, on average. The share is
  * of the longest time of one: that of the late one may be shorter. `waits`: zeros, by process
  * index. */
@@ -177,14 +172,14 @@ static void weigh_ranks(const struct findings *f, struct finding *found, uint32_
     for (uint32_t i = 0; i < f->idle->device_count; i++) {
         const struct idle_device *device = &f->idle->devices[i];
         struct judged_time own = judged_time_of(f->walk, device);
-        bool counts = communicates(device);
+        bool counts = idle_device_communicates(device);
         count += counts;
         longest = counts && own.window_ns > longest.window_ns ? own : longest;
         waits[device->process->index] += device->awaited_ns;
     }
     for (uint32_t i = 0; i < f->idle->device_count; i++) {
         uint32_t process = f->idle->devices[i].process->index;
-        uint32_t waiting = count - communicates(&f->idle->devices[i]);
+        uint32_t waiting = count - idle_device_communicates(&f->idle->devices[i]);
         if (waiting)
             findings_weigh(f, found, worst, i, waits[process] / waiting, longest);
         waits[process] = 0; /* count each process once */

@@ -261,12 +261,9 @@ uint32_t idle_row_work_share(const struct idle *d, const struct idle_row *row)
 
 bool idle_communicates(const struct idle *d, uint32_t job)
 {
-    for (uint32_t i = 0; i < d->device_count; i++) {
-        const struct idle_device *device = &d->devices[i];
-        if (device->process->job == job &&
-            (device->parts[IDLE_COMMUNICATING] || device->causes[IDLE_COMMUNICATION]))
+    for (uint32_t i = 0; i < d->device_count; i++)
+        if (d->devices[i].process->job == job && idle_device_communicates(&d->devices[i]))
             return true;
-    }
     return false;
 }
 

@@ -45,7 +45,7 @@ static inline uint64_t idle_share_of(const struct idle *d, enum idle_cause cause
 /* True if devices may have waited for ranks that are not in the recording. */
 static inline bool idle_lacks_ranks(const struct idle *d)
 {
-    return (d->all.parts[IDLE_COMMUNICATING] || d->all.causes[IDLE_COMMUNICATION]) &&
+    return idle_device_communicates(&d->all) &&
            (d->follows_ranks ? d->ranks.lacks_some
                              : d->walk->rec->left_out_ranks || d->walk->rec->missing_count);
 }

@@ -177,6 +177,11 @@ struct idle_device {
     bool is_split;   /* it has rows by thread activity (idle_host.c) */
 };
 
+static inline bool idle_device_communicates(const struct idle_device *device)
+{
+    return device->parts[IDLE_COMMUNICATING] || device->causes[IDLE_COMMUNICATION];
+}
+
 /* A time in which a device waited for another rank. */
 struct idle_wait {
     uint64_t begin_ns, end_ns;
