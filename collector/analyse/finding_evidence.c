@@ -214,7 +214,7 @@ static int make_row(const struct findings *f, const struct evidence *e, struct f
     made->where = NULL;
     if (row) {
         made->did = row->did;
-        made->thread = idle_row_thread(f->idle, row);
+        made->tid = idle_row_tid(f->idle, row);
         made->work_share = idle_row_work_share(f->idle, row);
         made->is_of_minor = row->cause == IDLE_HOST && made->work_share < FINDING_MINOR;
     }

@@ -101,7 +101,7 @@ static int add_hang(struct findings *f, const struct hang *hang)
                              .ns = c->duration_ns,
                              .longest_ns = c->duration_ns,
                              .at_ns = c->begin_ns,
-                             .thread = c->thread};
+                             .tid = c->thread ? c->thread->tid : 0};
     f->count++;
     int error = idle_where_text(f->walk, &f->idle->lines, &row, &to->rows[0].where);
     const char *where = late ? line_of(late) : to->rows[0].where;

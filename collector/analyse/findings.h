@@ -29,13 +29,13 @@ struct finding_row {
     char *where; /* owned: the line, operator or range with most of it; NULL: not known */
     uint64_t count;
     uint64_t ns;
-    uint64_t longest_ns;         /* longest single one */
-    uint64_t at_ns;              /* its begin, on the clock of struct event */
-    uint64_t bytes;              /* of memory, instead of times */
-    const struct thread *thread; /* NULL: not known, or no thread */
-    uint32_t did;                /* enum thread_did: what the thread did; 0: not known */
-    bool is_of_minor;            /* the thread launches little of the devices' work */
-    uint32_t work_share;         /* its share in millionths */
+    uint64_t longest_ns; /* longest single one */
+    uint64_t at_ns;      /* its begin, on the clock of struct event */
+    uint64_t bytes;      /* of memory, instead of times */
+    uint32_t tid;        /* 0: not known, or no thread */
+    uint32_t did;        /* enum thread_did: what the thread did; 0: not known */
+    bool is_of_minor;    /* the thread launches little of the devices' work */
+    uint32_t work_share; /* its share in millionths */
 };
 
 struct finding {

@@ -154,7 +154,7 @@ static void put_evidence(const struct findings *f, const struct finding *found, 
             fprintf(out, ", \"did\": \"%s\"", did_words[row->did]);
         if (row->is_of_minor)
             fprintf(out, ", \"work_share\": %.6f", row->work_share / 1e6);
-        fprintf(out, row->thread ? ", \"tid\": %u}" : "}", row->thread ? row->thread->tid : 0);
+        fprintf(out, row->tid ? ", \"tid\": %u}" : "}", row->tid);
     }
     fputc(']', out);
 }

@@ -235,16 +235,16 @@ struct consumer idle_consumer(struct idle *d)
                              .end = idle_end};
 }
 
-const struct thread *idle_row_thread(const struct idle *d, const struct idle_row *row)
+uint32_t idle_row_tid(const struct idle *d, const struct idle_row *row)
 {
     const struct process *p = d->devices[row->device].process;
     const struct idle_reported *reported = idle_reported_of(row);
     if (reported)
-        return reported->thread;
+        return reported->tid;
     for (uint32_t i = 0; row->thread != IDLE_NONE && i < p->threads.count; i++)
-        if (p->threads.threads[i]->index == row->thread && p->threads.threads[i]->tid)
-            return p->threads.threads[i];
-    return NULL;
+        if (p->threads.threads[i]->index == row->thread)
+            return p->threads.threads[i]->tid;
+    return 0;
 }
 
 uint32_t idle_row_work_share(const struct idle *d, const struct idle_row *row)

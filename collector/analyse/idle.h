@@ -53,8 +53,8 @@ static inline bool idle_lacks_ranks(const struct idle *d)
 /* True if devices of the job communicate. */
 bool idle_communicates(const struct idle *d, uint32_t job);
 
-/* The thread of a row of idle time; NULL if it has none, or its id is not known. */
-const struct thread *idle_row_thread(const struct idle *d, const struct idle_row *row);
+/* The thread of a row of idle time; 0 if it has none, or it is not known. */
+uint32_t idle_row_tid(const struct idle *d, const struct idle_row *row);
 
 /* The share of its process's device work that the row's thread launched, in millionths; IDLE_NONE
  * if not known. */

@@ -76,9 +76,9 @@ static inline bool idle_place_same(const struct idle_place *a, const struct idle
 /* The texts of a place where its stack is known, safe to print. Views. */
 struct idle_reported {
     const char *text;
-    const char *where;           /* from idle_where_text */
-    const struct thread *thread; /* NULL: none, or not known */
-    uint32_t work_share;         /* from idle_row_work_share */
+    const char *where;   /* from idle_where_text */
+    uint32_t tid;        /* 0: none, or not known */
+    uint32_t work_share; /* from idle_row_work_share */
 };
 
 struct idle_row {

@@ -16,12 +16,6 @@
 #include "error.h"
 #include "report/part_report.h"
 
-/* Owned data of a place that came from a part. */
-struct reported_place {
-    struct idle_reported reported;
-    struct thread thread;
-};
-
 /* A device with what is needed to sort it. */
 struct placed {
     struct idle_device device;
@@ -50,8 +44,7 @@ static const struct part_field device_fields[] = {
 
 struct carried_row {
     struct idle_row row;
-    uint32_t tid, work_share;
-    const char *text, *where;
+    struct idle_reported place;
 };
 
 static const struct part_field row_fields[] = {
@@ -60,10 +53,10 @@ static const struct part_field row_fields[] = {
     PART(struct carried_row, row.did, .below = DID_KINDS),
     PART(struct carried_row, row.place.is_open, .below = 2),
     PART(struct carried_row, row.place.side, .below = IDLE_SIDES),
-    PART(struct carried_row, tid),
-    PART(struct carried_row, work_share),
-    PART(struct carried_row, text, .is_needed = true),
-    PART(struct carried_row, where),
+    PART(struct carried_row, place.tid),
+    PART(struct carried_row, place.work_share),
+    PART(struct carried_row, place.text, .is_needed = true),
+    PART(struct carried_row, place.where),
     PART_SPAN(struct carried_row, row.ns, row.longest_at_ns),
     {0}};
 
@@ -167,13 +160,10 @@ static int put_rows(struct idle *d, struct part *p)
     p->has_more |= d->rows.count >= IDLE_ROWS_MAX;
     for (uint32_t i = 0; i < d->rows.count && error == 0; i++) {
         struct carried_row row = {.row = d->rows.list[i]};
-        const struct thread *thread = idle_row_thread(d, &row.row);
         char *where = NULL, *text = idle_place_text(d->walk, &d->lines, &row.row);
         error = text ? idle_where_text(d->walk, &d->lines, &row.row, &where) : GPUPROF_NO_MEMORY;
-        row.tid = thread ? thread->tid : 0;
-        row.work_share = idle_row_work_share(d, &row.row);
-        row.text = text;
-        row.where = where;
+        row.place = (struct idle_reported){text, where, idle_row_tid(d, &row.row),
+                                           idle_row_work_share(d, &row.row)};
         if (error == 0)
             part_put_row(p, row_fields, &row);
         free(text);
@@ -211,18 +201,16 @@ static int idle_part_put(struct report *r, struct part *p)
     return error;
 }
 
-int part_report_place(struct combination *c, const struct idle_reported *what, uint32_t tid,
+int part_report_place(struct combination *c, const struct idle_reported *what,
                       struct idle_place *place)
 {
-    struct reported_place *reported = calloc(1, sizeof *reported);
+    struct idle_reported *reported = calloc(1, sizeof *reported);
     if (!reported || ARRAY_PUSH(c->places, c->place_count, &reported) < 0) {
         free(reported);
         return GPUPROF_NO_MEMORY;
     }
-    reported->thread.tid = tid;
-    reported->reported = *what;
-    reported->reported.thread = tid ? &reported->thread : NULL;
-    *place = (struct idle_place){.word = (uintptr_t)&reported->reported,
+    *reported = *what;
+    *place = (struct idle_place){.word = (uintptr_t)reported,
                                  .function = IDLE_NONE,
                                  .kind = IDLE_WORD_REPORTED,
                                  .is_open = place->is_open,
@@ -261,9 +249,7 @@ static int add_rows(struct combination *c, struct part *p, struct idle *d)
         row.row.thread = IDLE_NONE;
         row.row.process = d->devices[row.row.device].process->index;
         p->has_more |= d->rows.count >= IDLE_ROWS_MAX;
-        error =
-            part_report_place(c, &(struct idle_reported){row.text, row.where, NULL, row.work_share},
-                              row.tid, &row.row.place);
+        error = part_report_place(c, &row.place, &row.row.place);
         if (error == 0)
             error = idle_rows_add_sum(&d->rows, &row.row);
     }
@@ -378,9 +364,9 @@ static int add_name(struct combination *c, const char *text, uint32_t *number)
 
 static int add_named_place(struct combination *c, const char *text, uint32_t *number)
 {
-    const struct idle_reported reported = {text, text, NULL, IDLE_NONE};
+    const struct idle_reported reported = {text, text, 0, IDLE_NONE};
     struct work_place place = {0};
-    int error = text ? part_report_place(c, &reported, 0, &place.place) : 0;
+    int error = text ? part_report_place(c, &reported, &place.place) : 0;
     return text && error == 0 ? work_places_number(&c->report.findings->gpu.wheres, &place, number)
                               : error;
 }

@@ -38,7 +38,7 @@ struct combination {
     struct process_reported *reported; /* owned, indexed by the process number */
     struct recording rec;              /* its processes have no events */
     struct report report;
-    struct reported_place **places; /* owned, with the items; what idle time is charged to */
+    struct idle_reported **places; /* owned, with the items; what idle time is charged to */
     uint32_t place_count;
     struct called_part *called; /* owned; what the ranks called */
     uint32_t called_count;
@@ -84,10 +84,9 @@ void part_put_text(struct part *p, const char *text);
 int part_texts(struct combination *c, struct part *p, uint32_t **numbers, uint32_t *count,
                int (*number)(struct combination *c, const char *text, uint32_t *number));
 
-/* Fills *place with a place that has these texts and this share of the work (idle_row_work_share).
- * `tid`: its thread, 0: none. The texts must stay valid; is_open and side of *place are preserved.
- * Returns 0 or GPUPROF_NO_MEMORY. (idle_part.c) */
-int part_report_place(struct combination *c, const struct idle_reported *what, uint32_t tid,
+/* Fills *place with a place of these texts, which must stay valid; its is_open and side are
+ * preserved. Returns 0 or GPUPROF_NO_MEMORY. (idle_part.c) */
+int part_report_place(struct combination *c, const struct idle_reported *what,
                       struct idle_place *place);
 
 /* Reads part `index`, like part_read. */
