@@ -6,33 +6,19 @@
 #include "error.h"
 #include "memory/memory_report.h"
 
-int memory_ranges_init(struct memory_ranges *r, uint32_t process_count)
-{
-    r->processes = calloc(process_count + 1u, sizeof *r->processes);
-    return r->processes ? 0 : GPUPROF_NO_MEMORY;
-}
-
-void memory_ranges_release(struct memory_ranges *r)
-{
-    free(r->processes);
-    free(r->rows);
-    number_set_release(&r->numbers);
-    *r = (struct memory_ranges){0};
-}
-
 /* Begins a range; returns its slot + 1, or 0 if there is no room. */
 static uint32_t memory_ranges_begin(struct memory_report *m, const struct process *p,
                                     const struct kernel_name *name)
 {
-    struct memory_open_ranges *process = &m->ranges.processes[p->index];
-    if (~process->open == 0) {
+    struct memory_process *own = &m->processes[p->index];
+    if (~own->ranges.open == 0) {
         m->ranges.beyond++;
         return 0;
     }
-    unsigned slot = (unsigned)__builtin_ctzll(~process->open);
-    process->open |= 1ull << slot;
-    process->names[slot] = name;
-    for (uint32_t i = process->first_place; i; i = m->places.list[i - 1].in_ranges.next) {
+    unsigned slot = (unsigned)__builtin_ctzll(~own->ranges.open);
+    own->ranges.open |= 1ull << slot;
+    own->ranges.names[slot] = name;
+    for (uint32_t i = own->ranges.first_place; i; i = m->places.list[i - 1].in_ranges.next) {
         struct memory_place *place = &m->places.list[i - 1];
         place->in_ranges.begin[slot] = place->in_ranges.peak[slot] = place->all.live.bytes;
     }
@@ -42,25 +28,24 @@ static uint32_t memory_ranges_begin(struct memory_report *m, const struct proces
 static int memory_ranges_end(struct memory_report *m, const struct process *p, uint32_t number)
 {
     static const struct number_kind kind = NUMBER_KEY(struct memory_range_row, place);
-    struct memory_ranges *r = &m->ranges;
-    struct memory_open_ranges *process = &r->processes[p->index];
+    struct memory_process *own = &m->processes[p->index];
     unsigned slot = number - 1;
-    if (!number || number > MEMORY_RANGES_OPEN || !(process->open >> slot & 1))
+    if (!number || number > MEMORY_RANGES_OPEN || !(own->ranges.open >> slot & 1))
         return 0;
-    process->open &= ~(1ull << slot);
-    for (uint32_t i = process->first_place; i; i = m->places.list[i - 1].in_ranges.next) {
+    own->ranges.open &= ~(1ull << slot);
+    for (uint32_t i = own->ranges.first_place; i; i = m->places.list[i - 1].in_ranges.next) {
         struct memory_place *place = &m->places.list[i - 1];
         uint64_t from = place->in_ranges.begin[slot], peak = place->in_ranges.peak[slot];
-        const struct memory_range_row wanted = {.name = process->names[slot], .place = i - 1};
-        int64_t found =
-            NUMBER_ADD(&r->numbers, &kind, r->rows, r->count, MEMORY_RANGE_ROWS_MAX, &wanted);
+        const struct memory_range_row wanted = {.name = own->ranges.names[slot], .place = i - 1};
+        int64_t found = NUMBER_ADD(&m->ranges.numbers, &kind, m->ranges.rows, m->ranges.count,
+                                   MEMORY_RANGE_ROWS_MAX, &wanted);
         if (found < 0)
             return (int)found;
         place->in_ranges.begin[slot] = place->in_ranges.peak[slot] = 0;
-        r->beyond += found == 0;
+        m->ranges.beyond += found == 0;
         if (!found)
             continue;
-        struct memory_range_row *row = &r->rows[found - 1];
+        struct memory_range_row *row = &m->ranges.rows[found - 1];
         row->count++;
         row->peak = peak > row->peak ? peak : row->peak;
         row->rise = peak - from > row->rise ? peak - from : row->rise;
@@ -97,8 +82,8 @@ static int memory_ranges_compare(const void *left, const void *right)
                ?: ORDER(a->place, b->place);
 }
 
-void memory_ranges_sort(struct memory_ranges *r)
+void memory_ranges_sort(struct memory_report *m)
 {
-    if (r->count)
-        qsort(r->rows, r->count, sizeof *r->rows, memory_ranges_compare);
+    if (m->ranges.count)
+        qsort(m->ranges.rows, m->ranges.count, sizeof *m->ranges.rows, memory_ranges_compare);
 }

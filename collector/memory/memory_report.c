@@ -24,7 +24,8 @@ void memory_report_release(struct memory_report *m)
     free(m->origins.list);
     free(m->jumps.list);
     free(m->processes);
-    memory_ranges_release(&m->ranges);
+    free(m->ranges.rows);
+    number_set_release(&m->ranges.numbers);
     number_set_release(&m->origins.numbers);
     number_set_release(&m->owners.numbers);
     key_map_release(&m->origins.of_stacks);
@@ -90,8 +91,8 @@ static int memory_report_place_of(struct memory_report *m, const struct process 
         p->marks.count = 0;
     m->places.marks_left -= p->marks.count;
     p->marks.list = calloc(p->marks.count + 1u, sizeof *p->marks.list);
-    p->in_ranges.next = m->ranges.processes[process->index].first_place;
-    m->ranges.processes[process->index].first_place = before + 1;
+    p->in_ranges.next = m->processes[process->index].ranges.first_place;
+    m->processes[process->index].ranges.first_place = before + 1;
     return p->marks.list ? 0 : GPUPROF_NO_MEMORY;
 }
 
@@ -191,7 +192,7 @@ static struct memory_place *change(struct memory_report *m, const struct ledger_
         if (was_temporary)
             memory_report_add(&book->temporary, b->bytes);
     }
-    memory_ranges_change(&m->ranges, p);
+    memory_ranges_change(m, p);
     return p;
 }
 
@@ -285,7 +286,7 @@ static int memory_report_take(void *context, const struct slice *s)
 static int memory_report_end(void *context)
 {
     struct memory_report *m = context;
-    memory_ranges_sort(&m->ranges);
+    memory_ranges_sort(m);
     if (!m->times.is_past_asked)
         pass_asked(m);
     if (m->times.is_before)
@@ -344,8 +345,7 @@ static int memory_report_init(struct memory_report *m, struct recording *rec,
     for (uint32_t i = 0; m->processes && i < rec->count; i++)
         m->processes[i].process = rec->processes[i];
     int error = walk_init(&m->walk, rec);
-    if (!m->processes || ARRAY_PUSH(m->origins.list, m->origins.count, NULL) < 0 ||
-        memory_ranges_init(&m->ranges, rec->count) < 0)
+    if (!m->processes || ARRAY_PUSH(m->origins.list, m->origins.count, NULL) < 0)
         error = GPUPROF_NO_MEMORY;
     return error < 0 ? error
                      : steps_init(&m->steps, &m->walk, request->step_by, request->step_pattern);

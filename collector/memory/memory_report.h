@@ -169,6 +169,11 @@ struct memory_process {
         uint64_t samples;
     } resident;                    /* host memory, as sampled from its kernel */
     struct memory_longest longest; /* call since the last query */
+    struct {
+        uint64_t open;        /* one bit for each open range */
+        uint32_t first_place; /* number of a place; the others follow by their `next` */
+        const struct kernel_name *names[MEMORY_RANGES_OPEN];
+    } ranges;
 };
 
 struct memory_held {
@@ -222,20 +227,6 @@ struct memory_range_row {
     uint64_t peak;  /* bytes */
     uint64_t rise;  /* largest rise of a peak above the bytes at the begin */
     double kept;    /* bytes at the ends minus bytes at the begins, summed */
-};
-
-struct memory_open_ranges {
-    uint64_t open;        /* one bit for each open range */
-    uint32_t first_place; /* number of a place; the others follow by their `next` */
-    const struct kernel_name *names[MEMORY_RANGES_OPEN];
-};
-
-struct memory_ranges {
-    struct memory_open_ranges *processes; /* owned, by process index */
-    struct memory_range_row *rows;        /* owned; sorted at the end, largest peak first */
-    uint32_t count;
-    struct number_set numbers;
-    uint64_t beyond; /* ranges beyond the maximum */
 };
 
 /* The time that the books cover. */
@@ -295,7 +286,12 @@ struct memory_report {
         struct key_map numbers; /* (process, device, where) -> place + 1 */
         uint32_t marks_left;    /* marks left for new places */
     } places;
-    struct memory_ranges ranges;
+    struct {
+        struct memory_range_row *rows; /* owned; sorted at the end, largest peak first */
+        uint32_t count;
+        struct number_set numbers;
+        uint64_t beyond; /* ranges beyond the maximum */
+    } ranges;
     struct {
         struct memory_oom list[MEMORY_OOMS_MAX];
         uint32_t count;
@@ -470,15 +466,11 @@ enum exit_code memory_run(const struct options *options);
 
 /* ---- ranges ---- */
 
-/* 0 or GPUPROF_NO_MEMORY; memory_ranges_release in both cases. */
-int memory_ranges_init(struct memory_ranges *r, uint32_t process_count);
-void memory_ranges_release(struct memory_ranges *r);
-
 /* Call when the bytes of a place have changed. */
-static inline void memory_ranges_change(const struct memory_ranges *r, struct memory_place *p)
+static inline void memory_ranges_change(const struct memory_report *m, struct memory_place *p)
 {
     uint64_t bytes = p->all.live.bytes;
-    for (uint64_t open = r->processes[p->process->index].open; open; open &= open - 1) {
+    for (uint64_t open = m->processes[p->process->index].ranges.open; open; open &= open - 1) {
         unsigned slot = (unsigned)__builtin_ctzll(open);
         if (bytes > p->in_ranges.peak[slot])
             p->in_ranges.peak[slot] = bytes;
@@ -487,6 +479,6 @@ static inline void memory_ranges_change(const struct memory_ranges *r, struct me
 
 /* Takes any slice, after the ledger. 0 or GPUPROF_NO_MEMORY. */
 int memory_ranges_take(struct memory_report *m, const struct slice *s);
-void memory_ranges_sort(struct memory_ranges *r);
+void memory_ranges_sort(struct memory_report *m);
 
 #endif
