@@ -237,19 +237,22 @@ static int hollow(struct ledger_books *l, const struct process *p, uint64_t addr
     return error;
 }
 
-int books_unmap(struct ledger_books *l, const struct process *p, uint64_t address, uint64_t bytes,
-                uint64_t at_ns)
+/* Removes the mappings there; with `releases` also a reference to the memory of each. */
+static int unmap(struct ledger_books *l, const struct process *p, uint64_t address, uint64_t bytes,
+                 uint64_t at_ns, bool releases)
 {
     struct mappings *mappings = &l->mappings[p->index];
     const struct mapping *found;
-    int error = hollow(l, p, address, at_ns);
+    int error = 0;
     while (error == 0 && (found = mappings_find(mappings, address, bytes))) {
         struct mapping was = *found;
+        struct ledger_block *b = &l->blocks[was.to];
         mappings_remove(mappings, found);
         l->mapping_count--;
         if (!was.to)
             continue;
-        l->blocks[was.to].maps--;
+        b->maps--;
+        b->refs -= releases && b->refs > 0;
         error = report_mapped(l, &was, false, at_ns);
         if (error == 0)
             error = drop_physical(l, was.to, at_ns);
@@ -257,33 +260,23 @@ int books_unmap(struct ledger_books *l, const struct process *p, uint64_t addres
     return error;
 }
 
-/* Releases such a block's addresses, with the physical memory that is mapped there. */
-static int empty_hollow(struct ledger_books *l, const struct ledger_block *hollow, uint64_t at_ns)
+int books_unmap(struct ledger_books *l, const struct process *p, uint64_t address, uint64_t bytes,
+                uint64_t at_ns)
 {
-    const struct process *p = hollow->process;
-    uint64_t address = hollow->address, bytes = hollow->bytes;
-    const struct mapping *found;
-    int error = 0;
-    while (error == 0 && (found = mappings_find(&l->mappings[p->index], address, bytes))) {
-        struct mapping was = *found;
-        error = books_unmap(l, p, was.address, was.bytes, at_ns);
-        if (error == 0 && was.to && l->blocks[was.to].process) {
-            l->blocks[was.to].refs -= l->blocks[was.to].refs > 0;
-            error = drop_physical(l, was.to, at_ns);
-        }
-    }
-    return error;
+    int error = hollow(l, p, address, at_ns);
+    return error < 0 ? error : unmap(l, p, address, bytes, at_ns, false);
 }
 
-/* Removes the block at the address. A release of NULL is not counted as a stray. */
+/* Removes the block at the address; from a hollow one also the memory that is mapped there. A
+ * release of NULL is not counted as a stray. */
 int books_release(struct ledger_books *l, const struct process *p, unsigned space, uint64_t address,
                   uint64_t at_ns)
 {
     uint32_t place = books_find(l, p, space, address);
+    int error = 0;
     l->doubts.strays += !place && address;
-    int error = place && l->blocks[place].kind == LEDGER_NOT_OWN
-                    ? empty_hollow(l, &l->blocks[place], at_ns)
-                    : 0;
+    if (place && l->blocks[place].kind == LEDGER_NOT_OWN)
+        error = unmap(l, p, address, l->blocks[place].bytes, at_ns, true);
     return place && error == 0 ? books_take_out(l, place, at_ns) : error;
 }
 
