@@ -52,8 +52,9 @@ struct doctor_options {
 
 struct doctor {
     struct target target;
-    struct check_result results[CHECK_COUNT];
-    bool has_result[CHECK_COUNT];
+    struct check_result results[CHECK_COUNT]; /* of checks that apply */
+    const struct check *checks[CHECK_COUNT];  /* which made them */
+    unsigned count;
     enum check_state worst;
 };
 
@@ -93,22 +94,22 @@ static void doctor_gather(struct target *p, const char *const *values)
 static void examine(struct doctor *d)
 {
     for (size_t i = 0; i < CHECK_COUNT; i++) {
-        d->has_result[i] = checks[i].look(&d->target, &d->results[i]);
-        if (d->has_result[i] && d->results[i].state > d->worst)
-            d->worst = d->results[i].state;
+        struct check_result *f = &d->results[d->count];
+        if (!checks[i].look(&d->target, f))
+            continue;
+        d->worst = f->state > d->worst ? f->state : d->worst;
+        d->checks[d->count++] = &checks[i];
     }
 }
 
 static void print_text(const struct doctor *d)
 {
     unsigned counts[3] = {0};
-    for (size_t i = 0; i < CHECK_COUNT; i++) {
+    for (unsigned i = 0; i < d->count; i++) {
         const struct check_result *f = &d->results[i];
-        if (!d->has_result[i])
-            continue;
-        counts[f->state]++;
         char *text = json_line(f->text); /* paths and variables can contain anything */
-        printf("%-8s %-10s %s\n", state_names[f->state], checks[i].id, text ? text : f->text);
+        counts[f->state]++;
+        printf("%-8s %-10s %s\n", state_names[f->state], d->checks[i]->id, text ? text : f->text);
         if (f->advice[0])
             printf("%-19s do: %s\n", "", f->advice);
         free(text);
@@ -119,22 +120,16 @@ static void print_text(const struct doctor *d)
 
 static void doctor_print_json(const struct doctor *d)
 {
-    const char *between = "";
     printf("{\"state\": \"%s\", \"checks\": [", state_names[d->worst]);
-    for (size_t i = 0; i < CHECK_COUNT; i++) {
+    for (unsigned i = 0; i < d->count; i++) {
         const struct check_result *f = &d->results[i];
-        if (!d->has_result[i])
-            continue;
-        printf("%s\n {\"id\": \"%s\", \"state\": \"%s\"", between, checks[i].id,
+        printf("%s\n {\"id\": \"%s\", \"state\": \"%s\"", i ? "," : "", d->checks[i]->id,
                state_names[f->state]);
-        json_put(", \"what\": ", checks[i].what, stdout);
+        json_put(", \"what\": ", d->checks[i]->what, stdout);
         json_put(",\n  \"text\": ", f->text, stdout);
-        if (f->advice[0])
-            json_put(",\n  \"advice\": ", f->advice, stdout);
-        else
-            printf(", \"advice\": null");
+        json_put(f->advice[0] ? ",\n  \"advice\": " : ", \"advice\": ",
+                 f->advice[0] ? f->advice : NULL, stdout);
         printf("}");
-        between = ",";
     }
     printf("\n]}\n");
 }
