@@ -147,37 +147,28 @@ static int try_path(struct program *program)
     return 0;
 }
 
-static bool set_path(struct program *program, const char *folder, size_t length, const char *name)
-{
-    int n = snprintf(program->path, sizeof program->path, "%.*s%s%s", (int)length, folder,
-                     length ? "/" : "", name);
-    return n > 0 && (size_t)n < sizeof program->path;
-}
-
 int program_find(struct program *program, const char *name)
 {
+    bool has_folder = strchr(name, '/');
+    const char *path = getenv("PATH"), *end;
     int error = ENOENT;
-    if (!*name)
-        return ENOENT;
-    if (strchr(name, '/'))
-        return set_path(program, "", 0, name) ? try_path(program) : ENAMETOOLONG;
-    const char *folders = getenv("PATH");
-    if (!folders)
-        folders = "/bin:/usr/bin"; /* the default of execvp in the C library */
-    for (;;) {
-        size_t length = strcspn(folders, ":");
-        if (length < PATH_MAX && set_path(program, folders, length, name)) {
-            int failed = try_path(program);
-            if (failed == 0)
-                return 0;
-            /* A PATH folder without access says nothing about the program. */
-            if (failed == EACCES && access(program->path, F_OK) == 0)
-                error = EACCES;
-        }
-        if (folders[length] == '\0')
-            return error;
-        folders += length + 1;
+    if (!path)
+        path = "/bin:/usr/bin"; /* the default of execvp in the C library */
+    for (const char *at = has_folder ? "" : path; *name; at = end + 1) {
+        end = strchrnul(at, ':');
+        int n = snprintf(program->path, sizeof program->path, "%.*s%s%s", (int)(end - at), at,
+                         end > at ? "/" : "", name);
+        bool fits = n > 0 && (size_t)n < sizeof program->path;
+        int failed = fits ? try_path(program) : ENAMETOOLONG;
+        if (failed == 0 || has_folder)
+            return failed;
+        /* A PATH folder without access says nothing about the program. */
+        if (failed == EACCES && access(program->path, F_OK) == 0)
+            error = EACCES;
+        if (!*end)
+            break;
     }
+    return error;
 }
 
 /* ---- the environment ------------------------------------------------------------------------ */
@@ -189,29 +180,16 @@ static bool program_refuse(char reason[static ENVIRONMENT_REASON_BYTES], const c
     return false;
 }
 
-/* The folder of this executable, with a final slash. Returns 0 or an errno. */
-static int own_folder(char *folder, size_t capacity)
-{
-    ssize_t length = readlink("/proc/self/exe", folder, capacity - 1);
-    if (length < 0)
-        return errno;
-    folder[length] = '\0';
-    char *slash = strrchr(folder, '/');
-    if (!slash || (size_t)length >= capacity - 1)
-        return ENAMETOOLONG;
-    slash[1] = '\0';
-    return 0;
-}
-
 bool environment_library(char path[static ENVIRONMENT_PATH_BYTES],
                          char reason[static ENVIRONMENT_REASON_BYTES])
 {
-    int error = own_folder(path, PATH_MAX);
-    if (error) {
+    ssize_t length = readlink("/proc/self/exe", path, PATH_MAX - 1);
+    char *slash = length > 0 ? memrchr(path, '/', (size_t)length) : NULL;
+    if (!slash) {
         path[0] = '\0';
-        return program_refuse(reason, "/proc/self/exe", strerror(error));
+        return program_refuse(reason, "/proc/self/exe", strerror(length < 0 ? errno : ENOENT));
     }
-    strcat(path, LIBRARY_NAME);
+    strcpy(slash + 1, LIBRARY_NAME);
     if (access(path, R_OK) != 0)
         return program_refuse(reason, path, strerror(errno));
     if (strpbrk(path, " :"))
