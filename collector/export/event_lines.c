@@ -300,8 +300,6 @@ const char *event_step_name(enum step_kind kind, const struct step *step)
     const struct export_format format##_export = {                                                 \
         .file = {#format, its_ending},                                                             \
         .is_rows = true,                                                                           \
-        .wants_steps = true,                                                                       \
-        .needs = WALK_RANGES | WALK_OPS | WALK_LIBRARIES | WALK_WORK | WALK_LOSSES,                \
         .create = its_create,                                                                      \
         .take = event_take,                                                                        \
         .end = event_ends,                                                                         \

@@ -26,15 +26,19 @@ const struct file_format *const export_formats[] = {
     NULL};
 #undef EXPORT_FORMAT
 
+/* Costs by stack: for go tool pprof, as lines for flame graph tools, and for speedscope. */
+const struct export_format pprof_export = {.file = {"pprof", "pb"}, .flame = FLAME_PPROF};
+const struct export_format folded_export = {.file = {"folded", "folded"}, .flame = FLAME_FOLDED};
+const struct export_format speedscope_export = {.file = {"speedscope", "json"},
+                                                .flame = FLAME_SPEEDSCOPE};
+
 struct export
 {
     struct recording rec;
     struct report report; /* with its walk, and the exported tables */
     struct steps steps;
     struct selection selection;
-    bool has_steps;
     bool is_cut;
-    bool has_idle;
     const struct export_format *format;
     struct export_writer *writer;
     struct output *out;
@@ -72,7 +76,6 @@ static int write_with_tables(struct export *x, const struct consumer *consumer)
 /* Returns 0, or an error after a message. */
 static int write_events(struct export *x, const struct options *options)
 {
-    const struct export_options *own = options->own;
     struct report *r = &x->report;
     const struct report_request request = {
         .use = USE_EXPORT,
@@ -80,26 +83,23 @@ static int write_events(struct export *x, const struct options *options)
         /* Leaves out tables of the host without data for them. */
         .leaves = report_parts_missing(&x->rec) & REPORT_HOST,
         .symbols = options->symbols,
-        .found = x->has_steps ? &x->steps : NULL};
+        .found = &x->steps};
     r->histogram_rows = histogram_rows_max(recording_bytes(&x->rec));
-    int error = x->format->wants_tables ? report_begin(r, &x->rec, &request) : 0;
+    int error = x->format->is_rows ? 0 : report_begin(r, &x->rec, &request);
     struct export_scope scope = {.options = options,
-                                 .steps = x->has_steps ? &x->steps : NULL,
+                                 .steps = &x->steps,
                                  .selection = x->is_cut ? &x->selection : NULL,
-                                 .report = r,
-                                 .weight = own->weight};
-    unsigned work = recording_expects_gpu(&x->rec) ? 0 : WALK_WORK | WALK_LOSSES;
+                                 .report = r};
+    unsigned work = recording_expects_gpu(&x->rec) ? WALK_WORK | WALK_LOSSES : 0;
     struct consumer consumer = {.context = x,
-                                .needs = x->format->needs & ~work,
+                                .needs = WALK_RANGES | WALK_OPS | WALK_LIBRARIES | work,
                                 .take = export_verb_take,
                                 .end = export_verb_end};
     x->writer = error == 0 ? x->format->create(x->out, &x->report.walk, &scope) : NULL;
     if (x->writer && x->format->is_rows)
         error = event_lanes_run(&x->report.walk, &consumer, x->out, &x->selection.found);
-    else if (x->writer && x->format->wants_tables)
-        error = write_with_tables(x, &consumer);
     else if (x->writer)
-        error = walk_run(&x->report.walk, NULL, &consumer, 1);
+        error = write_with_tables(x, &consumer);
     if (!x->writer && !x->out->error) {
         error = GPUPROF_NO_MEMORY;
         say_error(VERB, error);
@@ -122,21 +122,18 @@ static enum exit_code export_recording(struct export *x, const struct options *o
     /* Names must be known before they are written, so a survey comes first. */
     if (walk_survey(&x->report.walk) < 0)
         return EXIT_ENVIRONMENT;
-    x->has_steps = x->format->wants_steps || x->is_cut || options->step_by || options->step_range;
-    enum exit_code code = x->has_steps ? steps_find(&x->steps, &x->report.walk, options->step_by,
-                                                    options->step_range, false, VERB)
-                                       : EXIT_OK;
+    enum exit_code code =
+        steps_find(&x->steps, &x->report.walk, options->step_by, options->step_range, false, VERB);
     if (code == EXIT_OK)
         code =
             selection_make(&x->selection, &x->rec, &x->report.walk, &options->select, &how, VERB);
     if (code != EXIT_OK)
         return code;
-    x->has_idle = x->format->wants_tables && recording_expects_gpu(&x->rec);
+    bool has_idle = !x->format->is_rows && recording_expects_gpu(&x->rec);
     /* As in a report: a collective's other ranks, or the end of a gap, may lie outside the
      * selection. */
-    x->selection.keeps_work = x->has_idle && (x->selection.filter.is_of_time || x->rec.count > 1);
-    x->report.walk.filter =
-        selection_filter(&x->selection, x->has_idle ? CALLS_OF_ALL : CALLS_UP_TO);
+    x->selection.keeps_work = has_idle && (x->selection.filter.is_of_time || x->rec.count > 1);
+    x->report.walk.filter = selection_filter(&x->selection, has_idle ? CALLS_OF_ALL : CALLS_UP_TO);
     code = verb_output_open(&out, options->output, &room);
     if (code != EXIT_OK)
         return code;
@@ -184,7 +181,7 @@ static enum exit_code export_verb_check(const struct export_format *format,
                            names);
     if (!format)
         return usage_error(VERB ": %s: unknown file type; the formats are: %s", path, names);
-    if (format->is_random &&
+    if (format->create && !format->is_rows &&
         (is_stream || is_packed(path) || (stat(path, &status) == 0 && !S_ISREG(status.st_mode))))
         return usage_error(VERB ": %s needs a regular, uncompressed file; name one, such as -o "
                                 "profile.%s",
@@ -224,6 +221,12 @@ static enum exit_code export_verb_run(const struct options *options)
     enum exit_code code = export_verb_check(x.format, options);
     if (code != EXIT_OK)
         return code;
+    if (!x.format->create) {
+        struct options of_flame = *options;
+        of_flame.own =
+            &(const struct flame_options){.format = x.format->flame, .weight = own->weight};
+        return flame_verb.run(&of_flame);
+    }
     code = recording_open(&x.rec, options->paths, options->path_count, &how);
     if (code == EXIT_OK)
         code = host_clocks_align(&x.rec, options->clock, VERB);

@@ -25,19 +25,17 @@ extern const struct verb export_verb;
 /* What is exported. */
 struct export_scope {
     const struct options *options;
-    const struct steps *steps;         /* complete; NULL: the format has none */
+    const struct steps *steps;         /* complete */
     const struct selection *selection; /* NULL: everything */
-    struct report *report; /* its tables, once `end` is called, if the format wants some */
-    enum flame_weight weight;
+    struct report *report;             /* for sqlite: its tables, once `end` is called */
 };
 
 struct export_format {
     struct file_format file;
-    bool is_random; /* not written in order: needs an uncompressed file */
-    bool is_rows;   /* an event's text does not depend on others: event_lanes_run works */
-    bool wants_steps;
-    bool wants_tables; /* idle time and sums of the report; `end` is called when they are known */
-    unsigned needs;    /* enum walk_need, used if there is device work */
+    enum flame_format flame; /* of costs by stack, which `flame` writes, if `create` is NULL */
+    bool is_rows; /* an event's text does not depend on others: event_lanes_run works. Else the file
+                   * is not written in order, so it cannot be compressed, and it has the tables of
+                   * the report: `end` is called when they are known */
     /* Creates a writer. `out`, the surveyed `walk` and what `scope` points to must outlive it.
      * Returns NULL without memory, or with out->error. */
     struct export_writer *(*create)(struct output *out, struct walk *walk,

@@ -206,10 +206,6 @@ static int sqlite_end(struct export_writer *w)
 
 const struct export_format sqlite_export = {
     .file = {"sqlite", "sqlite"},
-    .is_random = true,
-    .wants_steps = true,
-    .wants_tables = true,
-    .needs = WALK_RANGES | WALK_OPS | WALK_LIBRARIES | WALK_WORK | WALK_LOSSES,
     .create = sqlite_create,
     .take = sqlite_take,
     .end = sqlite_end,

@@ -63,13 +63,6 @@ static uint64_t flame_value(enum flame_weight weight, const struct stack_cost *c
     }
 }
 
-void flame_wants(struct stack_costs *costs, enum flame_weight weight)
-{
-    costs->split_work = weight == WEIGHT_GPU;
-    costs->has_samples = weight == WEIGHT_CPU || weight == WEIGHT_WALL;
-    costs->has_waits = weight == WEIGHT_OFF_CPU || weight == WEIGHT_WALL;
-}
-
 /* ---- the graph ------------------------------------------------------------------------------- */
 
 struct sorted_node {
@@ -182,7 +175,7 @@ int flame_make(struct flame *f, struct stack_costs *costs, enum flame_weight wei
     if (error < 0)
         return error;
     const struct stack_cost without = stack_costs_without(costs);
-    *f = (struct flame){.tree = &costs->tree, .weight = weight};
+    *f = (struct flame){.costs = costs, .tree = &costs->tree, .weight = weight};
     f->nodes = calloc(costs->tree.count + 1u, sizeof *f->nodes);
     for (uint32_t n = costs->tree.count; f->nodes && n > 0; n--) {
         struct stack_cost cost = stack_cost_of(costs, n);
@@ -223,8 +216,9 @@ static void say_command(const struct flame *f, const struct recording *rec, cons
     next_words_release(&words);
 }
 
-void flame_say(const struct flame *f, const struct stack_costs *costs, const char *command)
+void flame_say(const struct flame *f, const char *command)
 {
+    const struct stack_costs *costs = f->costs;
     struct stack_cost without = stack_costs_without(costs);
     uint64_t stackless = flame_value(f->weight, &without), total = f->nodes[0].total[FLAME_NOW];
     call_tree_say(f->tree);

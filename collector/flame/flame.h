@@ -10,7 +10,7 @@
 #include "resolve/stack_costs.h"
 
 /* In the order of --format and --weight. */
-enum flame_format { FLAME_FOLDED, FLAME_SPEEDSCOPE, FLAME_SVG, FLAME_BY_NAME };
+enum flame_format { FLAME_FOLDED, FLAME_SPEEDSCOPE, FLAME_SVG, FLAME_BY_NAME, FLAME_PPROF };
 enum flame_weight {
     WEIGHT_HOST,
     WEIGHT_GPU,
@@ -22,6 +22,19 @@ enum flame_weight {
 };
 
 extern const struct option weight_options[]; /* --weight, of an enum flame_weight */
+
+/* The options that only `flame` has. */
+struct flame_options {
+    enum flame_format format; /* FLAME_BY_NAME: by the file's name; FLAME_PPROF: of `export` */
+    enum flame_weight weight;
+    bool threads;
+    bool is_mine; /* only the user's own frames (own_line.h) */
+    bool folds_unnamed;
+    bool merges_ranks;
+    bool is_shares;
+};
+
+extern const struct verb flame_verb;
 
 enum flame_side { FLAME_BEFORE, FLAME_NOW, FLAME_SIDES };
 
@@ -36,17 +49,15 @@ struct flame_node {
 #define FLAME_TEXT_BYTES 640
 
 struct flame {
-    const struct call_tree *tree; /* a view */
-    struct flame_node *nodes;     /* owned, by number; nodes[0] is the root */
+    const struct stack_costs *costs; /* a view; NULL: a comparison */
+    const struct call_tree *tree;    /* a view */
+    struct flame_node *nodes;        /* owned, by number; nodes[0] is the root */
     enum flame_weight weight;
     bool compares;                /* else only FLAME_NOW is used */
     bool lacks_stacks;            /* some events of that weight have no stack */
     char title[FLAME_TEXT_BYTES]; /* "train.py (8 processes): time of calls on the host: 1 ms" */
     char note[FLAME_TEXT_BYTES];  /* what has no stack and why, or what is compared */
 };
-
-/* Sets what the costs must count. Call it after stack_costs_init. */
-void flame_wants(struct stack_costs *costs, enum flame_weight weight);
 
 /* Builds the graph after a walk with the costs' consumer, with symbols from `symbol_folder`
  * (symbols.h). The costs must stay; the caller owns the nodes. Returns 0 or an error. */
@@ -55,7 +66,7 @@ int flame_make(struct flame *f, struct stack_costs *costs, enum flame_weight wei
 
 /* Prints on stderr what has no stack and why; `command` is how gpuprof was called (NULL:
  * unknown). */
-void flame_say(const struct flame *f, const struct stack_costs *costs, const char *command);
+void flame_say(const struct flame *f, const char *command);
 
 /* Returns the next node of a walk in which parents come first; `from` 0 begins, and 0 ends. */
 uint32_t flame_next(const struct flame *f, uint32_t from);
@@ -76,6 +87,7 @@ char *flame_change_text(char *text, const uint64_t totals[FLAME_SIDES]);
 int flame_write_folded(const struct flame *f, struct output *out);
 int flame_write_speedscope(const struct flame *f, struct output *out);
 int flame_write_svg(const struct flame *f, struct output *out);
+int flame_write_pprof(const struct flame *f, struct output *out); /* of all weights; not compared */
 
 /* ---- flame_diff.c ---- */
 

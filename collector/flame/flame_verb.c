@@ -10,17 +10,6 @@
 #include "output/verb_output.h"
 #include "resolve/selection.h"
 
-/* The options that only `flame` has. */
-struct flame_options {
-    enum flame_format format; /* FLAME_BY_NAME: by the file's name */
-    enum flame_weight weight;
-    bool threads;
-    bool is_mine; /* only the user's own frames (own_line.h) */
-    bool folds_unnamed;
-    bool merges_ranks;
-    bool is_shares;
-};
-
 /* Returns the format of the option, or else of the file's name; FLAME_BY_NAME: the name promises a
  * format that flame cannot write. */
 static enum flame_format flame_verb_format_of(const struct options *options)
@@ -39,22 +28,23 @@ static enum flame_format flame_verb_format_of(const struct options *options)
     return FLAME_FOLDED;
 }
 
-/* Writes the graph of recordings of `bytes`. `costs`: its costs, NULL for a comparison. */
+/* Writes the graph of recordings of `bytes`. */
 static enum exit_code write_graph(const struct options *options, const struct flame *f,
-                                  const struct stack_costs *costs, uint64_t bytes)
+                                  uint64_t bytes)
 {
     static int (*const writers[])(const struct flame *, struct output *) = {
         [FLAME_FOLDED] = flame_write_folded,
         [FLAME_SPEEDSCOPE] = flame_write_speedscope,
         [FLAME_SVG] = flame_write_svg,
+        [FLAME_PPROF] = flame_write_pprof,
     };
     struct output out;
     uint64_t room = verb_output_room(bytes);
     enum exit_code code = verb_output_open(&out, options->output, &room);
     if (code != EXIT_OK)
         return code;
-    if (costs) /* only now: a graph that cannot be written needs no remarks */
-        flame_say(f, costs, options->command);
+    if (!f->compares) /* only now: a graph that cannot be written needs no remarks */
+        flame_say(f, options->command);
     int error = writers[flame_verb_format_of(options)](f, &out);
     say_error("flame", error);
     return verb_output_close(&out, options->output, error);
@@ -82,15 +72,18 @@ static enum exit_code flame_recording(struct recording *rec, const struct option
     const struct selection_steps steps = {.by = options->step_by, .pattern = options->step_range};
     struct stack_costs costs = {0};
     struct flame f = {0};
+    bool is_all = own->format == FLAME_PPROF;
     int error = walk_init(&walk, rec);
     if (error == 0)
         error = stack_costs_init(&costs, &walk);
     costs.split_processes = true;
-    costs.split_threads = own->threads;
+    costs.split_threads = own->threads || is_all;
+    costs.split_work = own->weight == WEIGHT_GPU || is_all;
+    costs.has_samples = own->weight == WEIGHT_CPU || own->weight == WEIGHT_WALL || is_all;
+    costs.has_waits = own->weight == WEIGHT_OFF_CPU || own->weight == WEIGHT_WALL || is_all;
     costs.merges_ranks = own->merges_ranks || compared; /* process numbers differ between runs */
     costs.only_own = own->is_mine;
     costs.only_named = own->folds_unnamed;
-    flame_wants(&costs, own->weight);
     enum exit_code code = selection_make(&selection, rec, NULL, &options->select, &steps, "flame");
     walk.filter = selection_filter(&selection, CALLS_UP_TO);
     if (error < 0)
@@ -99,9 +92,9 @@ static enum exit_code flame_recording(struct recording *rec, const struct option
         code = gather(&f, &costs, options, &selection);
     if (code == EXIT_OK && compared) {
         code = say_error("flame", flame_diff_add(compared, side, &f));
-        flame_say(&f, &costs, NULL);
+        flame_say(&f, NULL);
     } else if (code == EXIT_OK) {
-        code = write_graph(options, &f, &costs, recording_bytes(rec));
+        code = write_graph(options, &f, recording_bytes(rec));
     }
     if (code == EXIT_OK)
         code = walk_verdict(&walk, options->strict);
@@ -165,7 +158,7 @@ static enum exit_code flame_verb_compare(const struct options *options)
     if (code == EXIT_OK)
         code = say_error("flame", flame_diff_finish(&compared));
     if (code == EXIT_OK)
-        code = write_graph(options, &compared.graph, NULL, bytes);
+        code = write_graph(options, &compared.graph, bytes);
     flame_diff_release(&compared);
     return code == EXIT_OK ? verdict : code;
 }

@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Formats of `export` for costs of calls by stack: pprof's and those of `flame`. The walk collects
- * the costs; everything is written after the last event. Memory: stack_costs.h, and for pprof the
- * texts again.
+ * pprof's profile.proto: a sample per stack with all its costs, its frame numbers from the
+ * innermost out. Processes and threads, to split by, are labels of the samples. Messages may come
+ * in any order, so each description is written at first use. Memory: the texts again.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/json_text.h"
 #include "base/key_map.h"
-#include "base/message.h"
 #include "error.h"
-#include "export/export_writer.h"
 #include "flame/flame.h"
 #include "read/process_title.h"
 #include "record/losses.h"
@@ -20,11 +18,6 @@
 #define BLOCK_BYTES (1u << 16)
 #define TITLE_BYTES 1024
 #define LOST_BYTES  2048
-
-/* ---- pprof ----------------------------------------------------------------------------------- */
-
-/* pprof's profile.proto: a sample per stack with all its costs, its frame numbers from the
- * innermost out. Messages may come in any order, so each description is written at first use. */
 
 /* Field numbers from profile.proto. */
 enum { PROFILE_SAMPLE_TYPE = 1, PROFILE_SAMPLE, PROFILE_MAPPING, PROFILE_LOCATION };
@@ -63,7 +56,7 @@ struct pprof {
     bool failed;
 };
 
-static void stacks_export_flush(struct pprof *p)
+static void flush(struct pprof *p)
 {
     if (p->packet.used)
         output_write(p->out, (const char *)p->packet.bytes, p->packet.used);
@@ -199,8 +192,10 @@ static void put_sample(struct pprof *p, uint32_t node, const struct stack_cost *
 }
 
 /* Writes the types, the time and the losses. */
-static void stacks_export_put_head(struct pprof *p, const struct time_span *span)
+static void put_head(struct pprof *p)
 {
+    const struct walk *walk = p->costs->walk;
+    uint64_t begin_ns = UINT64_MAX, end_ns = 0;
     const struct recording *rec = p->costs->rec;
     char title[TITLE_BYTES], lost[LOST_BYTES], text[TITLE_BYTES + LOST_BYTES + 16];
     text_id(p, "");
@@ -212,13 +207,17 @@ static void stacks_export_put_head(struct pprof *p, const struct time_span *span
         packet_close(&p->packet, opened);
     }
     packet_number(&p->packet, PROFILE_DEFAULT_TYPE, text_id(p, types[TYPE_DEFAULT].name));
-    if (span->end_ns >= span->begin_ns) {
-        packet_number(&p->packet, PROFILE_TIME, span->begin_ns);
-        packet_number(&p->packet, PROFILE_DURATION, span->end_ns - span->begin_ns);
+    for (uint32_t i = 0; i < rec->count; i++) {
+        begin_ns = walk->first_ns[i] && walk->first_ns[i] < begin_ns ? walk->first_ns[i] : begin_ns;
+        end_ns = walk->last_ns[i] > end_ns ? walk->last_ns[i] : end_ns;
+    }
+    if (end_ns >= begin_ns) {
+        packet_number(&p->packet, PROFILE_TIME, begin_ns);
+        packet_number(&p->packet, PROFILE_DURATION, end_ns - begin_ns);
     }
     packet_number(&p->packet, PROFILE_COMMENT, text_id(p, "gpuprof " GPUPROF_RELEASE));
     for (uint32_t i = 0; i < rec->count; i++) {
-        const struct losses *losses = &p->costs->walk->losses[i];
+        const struct losses *losses = &walk->losses[i];
         if (losses_weight(losses) == LOSS_NONE)
             continue;
         snprintf(text, sizeof text, "%s: lost: %s",
@@ -228,25 +227,23 @@ static void stacks_export_put_head(struct pprof *p, const struct time_span *span
     }
 }
 
-/* Writes a profile of all costs; processes and threads, to split by, are labels of its samples.
- * Returns 0 or GPUPROF_NO_MEMORY. */
-static int pprof_write(const struct stack_costs *costs, const struct time_span *span,
-                       struct output *out)
+int flame_write_pprof(const struct flame *f, struct output *out)
 {
+    const struct stack_costs *costs = f->costs;
     struct pprof p = {.costs = costs, .out = out};
     p.type_count = stack_costs_has_host(costs) ? TYPES : TYPES_PLAIN;
     p.is_reported = calloc(costs->tree.frames.count + 1u, sizeof *p.is_reported);
     p.failed = !p.is_reported;
     if (!p.failed)
-        stacks_export_put_head(&p, span);
+        put_head(&p);
     for (uint32_t n = 1; n <= costs->tree.count && !p.failed && !out->error; n++) {
         struct stack_cost cost = stack_cost_of(costs, n);
         if (cost.calls || cost.works || cost.samples || cost.waits)
             put_sample(&p, n, &cost);
         if (p.packet.used >= BLOCK_BYTES)
-            stacks_export_flush(&p);
+            flush(&p);
     }
-    stacks_export_flush(&p);
+    flush(&p);
     bool failed = p.failed || p.packet.failed;
     packet_release(&p.packet);
     text_numbers_release(&p.texts);
@@ -255,91 +252,3 @@ static int pprof_write(const struct stack_costs *costs, const struct time_span *
     free(p.is_reported);
     return failed ? GPUPROF_NO_MEMORY : 0;
 }
-
-/* ---- the writer ------------------------------------------------------------------------------ */
-
-struct export_writer {
-    struct output *out;
-    const struct export_scope *scope;
-    struct stack_costs stacks;
-    struct consumer costs;
-    struct time_span span;                                   /* absolute */
-    int (*write)(const struct flame *f, struct output *out); /* NULL: pprof */
-};
-
-static struct export_writer *
-stacks_export_create(struct output *out, struct walk *walk, const struct export_scope *scope,
-                     int (*write)(const struct flame *f, struct output *out))
-{
-    struct export_writer *w = calloc(1, sizeof *w);
-    if (!w)
-        return NULL;
-    *w = (struct export_writer){
-        .out = out, .scope = scope, .span = {.begin_ns = UINT64_MAX}, .write = write};
-    struct stack_costs *costs = &w->stacks;
-    if (stack_costs_init(costs, walk) < 0) {
-        stack_costs_release(costs);
-        free(w);
-        return NULL;
-    }
-    flame_wants(costs, scope->weight);
-    costs->split_processes = true;
-    if (!write)
-        costs->split_threads = costs->split_work = costs->has_samples = costs->has_waits = true;
-    w->costs = stack_costs_consumer(costs);
-    return w;
-}
-
-static int stacks_take(struct export_writer *w, const struct slice *s)
-{
-    const struct event *e = &s->event;
-    if (s->change != RANGE_LEFT) {
-        w->span.begin_ns = e->begin_ns < w->span.begin_ns ? e->begin_ns : w->span.begin_ns;
-        w->span.end_ns = e->end_ns > w->span.end_ns ? e->end_ns : w->span.end_ns;
-    }
-    return (is_stream_work(e->record->type) ? w->costs.take_work : w->costs.take)(w->costs.context,
-                                                                                  s);
-}
-
-static int stacks_end(struct export_writer *w)
-{
-    struct flame f = {0};
-    int error = flame_make(&f, &w->stacks, w->scope->weight, w->scope->options->symbols);
-    if (error == 0) {
-        call_tree_say(f.tree);
-        if (f.lacks_stacks)
-            message("export: %s", f.note);
-        error = w->write ? w->write(&f, w->out) : pprof_write(&w->stacks, &w->span, w->out);
-    }
-    free(f.nodes);
-    return error;
-}
-
-static void stacks_free(struct export_writer *w)
-{
-    stack_costs_release(&w->stacks);
-    free(w);
-}
-
-/* ---- the formats ----------------------------------------------------------------------------- */
-
-#define STACKS_FORMAT(format, its_ending, write)                                                   \
-    static struct export_writer *create_##format(struct output *out, struct walk *walk,            \
-                                                 const struct export_scope *scope)                 \
-    {                                                                                              \
-        return stacks_export_create(out, walk, scope, write);                                      \
-    }                                                                                              \
-    const struct export_format format##_export = {                                                 \
-        .file = {#format, its_ending},                                                             \
-        .needs = WALK_RANGES | WALK_WORK | WALK_LOSSES,                                            \
-        .create = create_##format,                                                                 \
-        .take = stacks_take,                                                                       \
-        .end = stacks_end,                                                                         \
-        .free = stacks_free,                                                                       \
-    }
-
-/* Calls, times and bytes by stack: for go tool pprof, as lines for flame graph tools, and for
- * speedscope. */
-STACKS_FORMAT(pprof, "pb", NULL);
-STACKS_FORMAT(folded, "folded", flame_write_folded);
-STACKS_FORMAT(speedscope, "json", flame_write_speedscope);
