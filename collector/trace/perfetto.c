@@ -257,33 +257,29 @@ static void put_slice(struct trace_writer *w, const struct json_piece *m, uint64
 
 static void take_event(struct trace_writer *w, struct json_piece event)
 {
-    const struct json_piece none = {0};
     struct json_piece m[MEMBERS];
     int64_t pid, tid;
     read_members(event, m);
     if (m[PH].length != 3 || !json_whole(m[PID], &pid) || !json_whole(m[TID], &tid))
         return;
     char phase = m[PH].at[1], scope = m[SCOPE].length == 3 ? m[SCOPE].at[1] : 't';
-    switch (phase) {
-    case 'X':
-        put_slice(w, m, perfetto_track(&w->packets, TRACK_OF_THREAD, pid, tid, 0, none),
-                  TYPE_BEGIN);
-        break;
-    case 's':
-    case 'f':
-        put_arrow(w, m, perfetto_track(&w->packets, TRACK_OF_THREAD, pid, tid, 0, none), phase);
-        break;
-    case 'C': put_counters(w, m, pid); break;
-    case 'M': put_name(w, m, pid, tid); break;
-    case 'i':
-        put_slice(w, m,
-                  scope == 'g'   ? 0
-                  : scope == 'p' ? perfetto_track(&w->packets, TRACK_OF_PROCESS, pid, 0, 0, none)
-                                 : perfetto_track(&w->packets, TRACK_OF_THREAD, pid, tid, 0, none),
-                  TYPE_INSTANT);
-        break;
-    default: break;
+    if (phase == 'C') {
+        put_counters(w, m, pid);
+        return;
     }
+    if (phase == 'M') {
+        put_name(w, m, pid, tid);
+        return;
+    }
+    bool is_thread = scope != 'p';
+    uint64_t track =
+        scope == 'g' ? 0
+                     : perfetto_track(&w->packets, is_thread ? TRACK_OF_THREAD : TRACK_OF_PROCESS,
+                                      pid, is_thread ? tid : 0, 0, (struct json_piece){0});
+    if (phase == 's' || phase == 'f')
+        put_arrow(w, m, track, phase);
+    else
+        put_slice(w, m, track, phase == 'X' ? TYPE_BEGIN : TYPE_INSTANT);
 }
 
 /* ---- what stands around the events ----------------------------------------------------------- */
@@ -331,22 +327,27 @@ static void perfetto_take_line(struct trace_writer *w, struct json_piece line)
     }
 }
 
+/* Takes the stored line. */
+static void take_stored(struct trace_writer *w)
+{
+    struct packet *line = &w->text.line;
+    perfetto_take_line(w, (struct json_piece){(const char *)line->bytes, line->used});
+    line->used = 0;
+}
+
 /* Takes complete lines and stores the rest. */
 static int take_text(void *context, const char *data, size_t length)
 {
     struct trace_writer *w = context;
     const char *end = data + length, *newline;
-    while ((newline = memchr(data, '\n', (size_t)(end - data)))) {
-        size_t bytes = (size_t)(newline - data);
-        if (w->text.line.used) {
-            packet_append(&w->text.line, data, bytes);
-            perfetto_take_line(
-                w, (struct json_piece){(const char *)w->text.line.bytes, w->text.line.used});
-            w->text.line.used = 0;
-        } else {
-            perfetto_take_line(w, (struct json_piece){data, bytes});
+    for (; (newline = memchr(data, '\n', (size_t)(end - data))); data = newline + 1) {
+        struct json_piece line = {data, (size_t)(newline - data)};
+        if (!w->text.line.used) {
+            perfetto_take_line(w, line);
+            continue;
         }
-        data = newline + 1;
+        packet_append(&w->text.line, line.at, line.length);
+        take_stored(w);
     }
     packet_append(&w->text.line, data, (size_t)(end - data));
     bool failed = w->text.line.failed || w->packets.part.failed || w->packets.failed ||
@@ -358,11 +359,8 @@ static int take_text(void *context, const char *data, size_t length)
 static int drain(struct trace_writer *w, int error)
 {
     output_drain(&w->text.out);
-    if (w->text.has_head && w->text.line.used && !w->text.is_tail) {
-        perfetto_take_line(
-            w, (struct json_piece){(const char *)w->text.line.bytes, w->text.line.used});
-        w->text.line.used = 0;
-    }
+    if (w->text.has_head && w->text.line.used && !w->text.is_tail)
+        take_stored(w);
     if (w->text.out.error && !w->out->error)
         w->out->error = w->text.out.error;
     return error;
