@@ -91,28 +91,44 @@ static bool is_one_more(unsigned type, unsigned index)
 
 void event_find_columns(struct export_writer *w)
 {
-    static const char *const columns[] = {"device", "context", "stream", "bytes", "name"};
+    static const struct {
+        const char *label;
+        enum event_column column;
+    } columns[] = {{"device", EVENT_DEVICE},
+                   {"context", EVENT_CONTEXT},
+                   {"stream", EVENT_STREAM},
+                   {"bytes", EVENT_BYTES},
+                   {"name", EVENT_NAME}};
     for (unsigned type = 0; type <= UINT8_MAX; type++) {
         const struct event_info *info = event_info(type);
         for (unsigned i = 0; info && i < info->arg_count; i++)
             for (unsigned c = 0; c < sizeof columns / sizeof columns[0]; c++)
-                if (strcmp(info->args[i].label, columns[c]) == 0)
-                    w->column_args[type] |= 1u << i;
+                if (strcmp(info->args[i].label, columns[c].label) == 0)
+                    w->columns[type][i] = columns[c].column;
     }
 }
 
-/* Writes the record's arguments without a column of their own, labelled as in events.def. A 0 that
- * stands for a name, a time or a size is left out. */
+/* Writes an argument to its column. */
+static void put_column(struct export_writer *w, enum event_column column, uint64_t value)
+{
+    if (column == EVENT_NAME || (column == EVENT_STREAM && value == GPU_STREAM_NONE))
+        return;
+    event_number(w, column, column == EVENT_STREAM && !value ? GPU_STREAM_DEFAULT : value);
+}
+
+/* Writes the record's arguments to their columns, others labelled as in events.def. A 0 that stands
+ * for a name, a time or a size is left out. */
 static void put_record_args(struct export_writer *w, const struct record *r)
 {
     const struct event_info *info = event_info(r->type);
     for (unsigned i = 0; info && i < r->arg_count && i < info->arg_count; i++) {
         const struct event_arg *arg = &info->args[i];
-        bool is_column = w->column_args[r->type] >> i & 1, is_more = is_one_more(r->type, i);
-        if (is_column || (!r->args[i] && (is_more || arg->kind == ARG_ID || arg->kind == ARG_NS ||
-                                          arg->kind == ARG_DIM3)))
-            continue;
-        event_arg_number(w, arg->label, arg->kind, r->args[i] - is_more);
+        bool is_more = is_one_more(r->type, i);
+        if (w->columns[r->type][i])
+            put_column(w, w->columns[r->type][i], r->args[i]);
+        else if (r->args[i] ||
+                 !(is_more || arg->kind == ARG_ID || arg->kind == ARG_NS || arg->kind == ARG_DIM3))
+            event_arg_number(w, arg->label, arg->kind, r->args[i] - is_more);
     }
 }
 
@@ -230,15 +246,6 @@ static void event_row_take_call(struct export_writer *w, const struct slice *s)
     put_function_args(w, s, f, r->args, r->arg_count);
 }
 
-static void event_row_put_device(struct export_writer *w, uint64_t device, uint64_t context,
-                                 uint64_t stream)
-{
-    event_number(w, EVENT_DEVICE, device);
-    event_number(w, EVENT_CONTEXT, context);
-    if (stream != GPU_STREAM_NONE)
-        event_number(w, EVENT_STREAM, stream ? stream : GPU_STREAM_DEFAULT);
-}
-
 /* Takes device work, a wait for it, CUDA's overhead or memory. */
 static void event_row_take_work(struct export_writer *w, const struct slice *s)
 {
@@ -263,20 +270,9 @@ static void event_row_take_work(struct export_writer *w, const struct slice *s)
     if (type == RECORD_OVERHEAD || type == RECORD_MEMORY)
         event_row_put_step(w, e->process, e->begin_ns);
     if (type == RECORD_SYNC)
-        event_row_put_device(
-            w, survey_context_device(&w->walk->survey, e->process, record_arg(r, SYNC_CONTEXT)),
-            record_arg(r, SYNC_CONTEXT), record_arg(r, SYNC_STREAM));
-    else if (type == RECORD_MEMORY)
-        event_row_put_device(w, record_arg(r, MEMORY_DEVICE), record_arg(r, MEMORY_CONTEXT),
-                             record_arg(r, MEMORY_STREAM));
-    else if (type != RECORD_OVERHEAD)
-        event_row_put_device(w, record_arg(r, KERNEL_DEVICE), record_arg(r, KERNEL_CONTEXT),
-                             record_arg(r, KERNEL_STREAM));
-    if (type == RECORD_COPY || type == RECORD_SET || type == RECORD_MEMORY)
-        event_number(w, EVENT_BYTES,
-                     record_arg(r, type == RECORD_COPY  ? (unsigned)COPY_BYTES
-                                   : type == RECORD_SET ? (unsigned)SET_BYTES
-                                                        : MEMORY_BYTES));
+        event_number(
+            w, EVENT_DEVICE,
+            survey_context_device(&w->walk->survey, e->process, record_arg(r, SYNC_CONTEXT)));
 }
 
 /* Takes a block of PyTorch's allocator, or a failed allocation. */
@@ -284,12 +280,9 @@ static void event_row_take_tensor(struct export_writer *w, const struct slice *s
 {
     const struct event *e = &s->event;
     const struct record *r = e->record;
-    bool is_had = r->type == RECORD_TENSOR;
     char title[GPU_TITLE_BYTES];
     begin_on(w, select_kind_word(SELECT_MEMORY), e->process, e->thread, e->begin_ns, e->begin_ns);
     event_name(w, record_title(r, title));
-    event_number(w, EVENT_DEVICE, record_device(r));
-    event_number(w, EVENT_BYTES, record_arg(r, is_had ? (unsigned)TENSOR_BYTES : TENSOR_OOM_BYTES));
     event_arg_text(w, "allocator", "PyTorch");
     put_record_args(w, r);
     event_row_put_around(w, s);
@@ -309,8 +302,6 @@ static void take_host(struct export_writer *w, const struct slice *s)
     event_name(w, is_sample ? sample.is_cpu ? "CPU sample" : "look at a thread"
                   : is_call ? host_os_name(e, text)
                             : record_title(r, text));
-    if (is_call)
-        event_number(w, EVENT_BYTES, record_arg(r, OS_CALL_BYTES));
     if (is_sample)
         event_number(w, EVENT_CALLS, sample.count);
     if (r->stack_id)

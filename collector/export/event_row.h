@@ -40,7 +40,8 @@ struct export_writer {
     struct walk *walk;
     struct export_scope scope;
     void (*print)(struct export_writer *w);
-    uint32_t column_args[UINT8_MAX + 1]; /* by record type: bits of arguments that have a column */
+    uint8_t columns[UINT8_MAX + 1][RECORD_ARGS_MAX]; /* by record type: columns of arguments; 0
+                                                      * (kind): among `args` */
     struct event_cell cells[EVENT_COLUMNS];
     struct packet args; /* arguments: a JSON object without its closing brace */
     struct packet line; /* the row as printed */
@@ -90,7 +91,7 @@ int event_end(struct export_writer *w);
 
 /* ---- event_row.c ---- */
 
-/* Finds the arguments that have columns; call it before the first row. */
+/* Finds the columns of arguments; call it before the first row. */
 void event_find_columns(struct export_writer *w);
 
 /* Adds a member to `args`. */
