@@ -177,40 +177,29 @@ static bool event_lanes_is_before(const struct incoming *a, const struct incomin
     return p->ns != q->ns ? p->ns < q->ns : p->process < q->process;
 }
 
-/* Sets the two lanes with the earliest pieces; NULL: none. */
-static void event_lanes_choose(struct joint *j, struct incoming **first, struct incoming **second)
+/* Returns the lane with the earliest piece; NULL: none. */
+static struct incoming *earliest(struct joint *j)
 {
-    *first = *second = NULL;
-    for (uint32_t i = 0; i < j->workers.count; i++) {
-        struct incoming *lane = &j->lanes[i];
-        if (!lane->piece_count)
-            continue;
-        if (!*first || event_lanes_is_before(lane, *first)) {
-            *second = *first;
-            *first = lane;
-        } else if (!*second || event_lanes_is_before(lane, *second)) {
-            *second = lane;
-        }
-    }
+    struct incoming *first = NULL;
+    for (uint32_t i = 0; i < j->workers.count; i++)
+        if (j->lanes[i].piece_count && (!first || event_lanes_is_before(&j->lanes[i], first)))
+            first = &j->lanes[i];
+    return first;
 }
 
 /* Returns the number of a worker that ended early, WORKERS_DONE, or WORKERS_UNWANTED if the output
  * failed. */
 static uint32_t event_lanes_join(struct joint *j, struct output *out)
 {
-    struct incoming *lane, *next;
     for (uint32_t i = 0; i < j->workers.count; i++)
         if (!event_lanes_fill(j, i))
             return i;
-    for (event_lanes_choose(j, &lane, &next); lane; event_lanes_choose(j, &lane, &next)) {
-        uint32_t from = lane->text_at;
-        do
-            lane->text_at += lane->pieces[lane->at++].bytes;
-        while (lane->at < lane->piece_count && (!next || event_lanes_is_before(lane, next)));
-        output_write(out, lane->text + from, lane->text_at - from);
+    for (struct incoming *lane; (lane = earliest(j));) {
+        uint32_t bytes = lane->pieces[lane->at++].bytes, index = (uint32_t)(lane - j->lanes);
+        output_write(out, lane->text + lane->text_at, bytes);
+        lane->text_at += bytes;
         if (out->error)
             return WORKERS_UNWANTED;
-        uint32_t index = (uint32_t)(lane - j->lanes);
         if (lane->at == lane->piece_count && !event_lanes_fill(j, index))
             return index;
     }
