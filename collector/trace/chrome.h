@@ -300,7 +300,7 @@ void chrome_gpu(struct trace_writer *w, const struct slice *s);
  * arrow is an event. */
 static inline bool chrome_binds(const struct trace_writer *w, const struct function *f)
 {
-    return w->scope.binds_slices && w->scope.survey &&
+    return w->scope.for_perfetto && w->scope.survey &&
            (f->class == API_LAUNCH || f->class == API_COPY || f->class == API_GRAPH_LAUNCH ||
             f->does == API_DOES_SYNC);
 }

@@ -181,7 +181,7 @@ static void count_work(struct trace_writer *w, const struct slice *s, struct cou
 
 void chrome_count_work(struct trace_writer *w, const struct slice *s, struct gpu_row *row)
 {
-    if (w->scope.counters && !row->counted)
+    if (!w->scope.options->no_counters && !row->counted)
         row->counted = counted_device(w, row->process, row->device);
     if (row->counted)
         count_work(w, s, row->counted);
@@ -193,7 +193,7 @@ void chrome_count_left_out(struct trace_writer *w, const struct slice *s, const 
     w->totals.left_out[l->kind]++;
     w->totals.left_out_ns[l->kind] += l->ns;
     chrome_reach(w, e->process, chrome_time(w, l->begin_ns), chrome_time(w, l->begin_ns + l->ns));
-    struct counted *c = w->scope.counters && is_stream_work(e->record->type)
+    struct counted *c = !w->scope.options->no_counters && is_stream_work(e->record->type)
                             ? counted_device(w, e->process, record_arg(e->record, KERNEL_DEVICE))
                             : NULL;
     if (c)
@@ -203,7 +203,7 @@ void chrome_count_left_out(struct trace_writer *w, const struct slice *s, const 
 void chrome_count_memory(struct trace_writer *w, const struct place_totals *now, uint64_t at_ns)
 {
     uint64_t ns = chrome_time(w, at_ns);
-    if (!w->scope.counters || now->is_host || now->device == LEDGER_NO_DEVICE)
+    if (w->scope.options->no_counters || now->is_host || now->device == LEDGER_NO_DEVICE)
         return;
     struct counted *c =
         counted_device(w, w->walk->rec->processes[now->process->index], now->device);
@@ -219,7 +219,8 @@ void chrome_count_memory(struct trace_writer *w, const struct place_totals *now,
 void chrome_count_launch(struct trace_writer *w, const struct event *e, uint64_t begin_ns)
 {
     const struct record *r = e->record;
-    if (!w->scope.counters || r->result != 0 || r->flags & (RECORD_CAPTURED | RECORD_NESTED))
+    if (w->scope.options->no_counters || r->result != 0 ||
+        r->flags & (RECORD_CAPTURED | RECORD_NESTED))
         return;
     struct counted *c = counted_process(w, e->process);
     if (c)
@@ -228,7 +229,7 @@ void chrome_count_launch(struct trace_writer *w, const struct event *e, uint64_t
 
 void chrome_count_resident(struct trace_writer *w, const struct event *e)
 {
-    struct counted *c = w->scope.counters ? counted_process(w, e->process) : NULL;
+    struct counted *c = !w->scope.options->no_counters ? counted_process(w, e->process) : NULL;
     struct series *series = c ? series_of(w, c, COUNT_RESIDENT, 0) : NULL;
     if (series)
         series->is_late = true;
@@ -318,7 +319,7 @@ void chrome_count_device(struct trace_writer *w, const struct slice *s)
     /* With MIG, if both the part of a process and the whole device are read, these tracks show the
      * part. */
     bool is_also_of_parts = r->type == RECORD_DEVICE_USE || r->type == RECORD_DEVICE_GPM;
-    if (!w->scope.counters || source->device == UINT64_MAX ||
+    if (w->scope.options->no_counters || source->device == UINT64_MAX ||
         (source->has_part && is_also_of_parts))
         return;
     struct counted *c =

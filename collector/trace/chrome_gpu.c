@@ -51,8 +51,7 @@ static bool has_arrow(const struct trace_writer *w, const struct slice *s)
 
 static bool is_bound(const struct trace_writer *w, const struct slice *s)
 {
-    return w->scope.binds_slices &&
-           chrome_binds(w, w->walk->rec->reader.functions.functions[s->call.function]);
+    return chrome_binds(w, w->walk->rec->reader.functions.functions[s->call.function]);
 }
 
 /* Finds the row and the times in it. Returns false without memory. */
@@ -280,9 +279,9 @@ static void put_sync(struct trace_writer *w, struct gpu_slice *s)
     /* Kineto writes the stream only on request. HTA's critical path needs it; other analyses then
      * count the wait as work, so by default it has another name. Without streams, that analysis
      * fails at the name of stream waits. */
-    s->stream = on_stream && w->scope.sync_streams ? stream : GPU_STREAM_NONE;
+    s->stream = on_stream && w->scope.options->sync_streams ? stream : GPU_STREAM_NONE;
     const char *kind = sync_kind_text(record_arg(r, SYNC_KIND));
-    bool renamed = record_arg(r, SYNC_KIND) == SYNC_STREAM_WAIT && !w->scope.sync_streams;
+    bool renamed = record_arg(r, SYNC_KIND) == SYNC_STREAM_WAIT && !w->scope.options->sync_streams;
     uint32_t external = external_id(w, s->of);
     char *out = chrome_gpu_put_head(w, s, "cuda_sync", NULL, renamed ? "Stream Wait" : kind, 0);
     out = put_identity(s, out, external, context);

@@ -317,6 +317,6 @@ void chrome_host(struct trace_writer *w, const struct slice *s)
     struct host_sample sample;
     if (!host_sample(s, &sample))
         put_activity(w, s);
-    else if (!w->scope.has_own_samples || !sample.is_cpu)
+    else if (!w->scope.for_perfetto || !sample.is_cpu)
         put_sample(w, s, &sample);
 }

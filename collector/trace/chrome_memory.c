@@ -30,7 +30,7 @@ static bool is_shown(const struct trace_writer *w, const struct ledger_block *b)
     bool is_tensor = b->kind == LEDGER_TENSOR;
     if (b->device == LEDGER_NO_DEVICE && !b->is_host)
         return false;
-    if (!w->scope.memory_events)
+    if (!w->scope.options->memory_events)
         return !is_tensor && w->scope.survey;
     return b->is_host || is_tensor == w->walk->survey.has_tensors[b->process->index];
 }

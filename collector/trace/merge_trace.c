@@ -215,9 +215,7 @@ static int write_once(struct merge *m, struct output *out, struct trace_scope *s
     scope->survey = has_work ? &m->walk.survey : NULL;
     scope->tree = m->is.with_stacks ? &m->tree : NULL;
     scope->steps = m->is.with_steps ? &m->steps : NULL;
-    scope->sync_streams = m->own->sync_streams;
-    scope->counters = !m->own->no_counters;
-    scope->memory_events = m->own->memory_events;
+    scope->options = m->own;
     scope->is_filtered = m->is.cut || m->own->max_size ? &m->one.is_filtered : NULL;
     scope->thinning = m->own->max_size ? &m->fit.thinning : NULL;
     scope->left_out = m->own->max_size ? &m->fit.left_out : NULL;

@@ -23,15 +23,6 @@ struct rank_file {
     char name[RANK_FILE_BYTES]; /* with folders, without .gz */
 };
 
-struct merge_options {
-    const char *format; /* trace format; NULL: by the output file's name */
-    bool per_rank;
-    bool sync_streams;
-    bool no_counters;
-    bool memory_events;
-    uint64_t max_size; /* bytes of text; 0: no limit */
-};
-
 extern const struct verb merge_verb;
 struct merge;
 

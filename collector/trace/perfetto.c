@@ -401,7 +401,7 @@ static struct trace_writer *perfetto_create(struct output *out, struct walk *wal
                                    * limit */
     out->room = NULL;
     struct trace_scope bound = *scope;
-    bound.binds_slices = bound.has_own_samples = true;
+    bound.for_perfetto = true;
     w->samples.tree = scope->tree;
     w->is_filtered = scope->is_filtered;
     bound.name = NULL; /* viewers show the file's name; this keeps the bytes independent of it */

@@ -62,16 +62,24 @@ void device_pids_release(struct device_pids *d);
 
 struct trace_writer;
 
+/* The options that only `merge` has. */
+struct merge_options {
+    const char *format; /* trace format; NULL: by the output file's name */
+    bool per_rank;
+    bool sync_streams;
+    bool no_counters;
+    bool memory_events;
+    uint64_t max_size; /* bytes of text; 0: no limit */
+};
+
 /* What a trace shows. */
 struct trace_scope {
-    struct survey *survey;             /* NULL: no GPU work, or not shown */
-    struct call_tree *tree;            /* NULL: stacks not shown */
-    const struct process *only;        /* NULL: all processes */
-    bool counters;                     /* with counter tracks */
-    bool memory_events;                /* with instants for the blocks of PyTorch's allocator */
-    bool binds_slices;                 /* slices encode most arrows: "bind_id" */
-    bool has_own_samples;              /* the format has CPU samples that are not events */
-    bool sync_streams;                 /* synchronisations show the stream that they waited for */
+    struct survey *survey;      /* NULL: no GPU work, or not shown */
+    struct call_tree *tree;     /* NULL: stacks not shown */
+    const struct process *only; /* NULL: all processes */
+    const struct merge_options *options;
+    bool for_perfetto;                 /* slices encode most arrows ("bind_id"), and CPU samples
+                                        * are no events */
     const struct steps *steps;         /* known steps; NULL: those of gpuprof_step() */
     struct device_pids *pids;          /* shared with other traces; NULL: not shared */
     const char *name;                  /* trace name; NULL: none */
