@@ -48,11 +48,10 @@ struct pprof {
     const struct stack_costs *costs;
     struct output *out;
     struct packet packet;
-    struct text_numbers texts;   /* indexes in the string table + 1 */
-    struct key_map function_ids; /* (name, file) -> id */
-    struct key_map mapping_ids;  /* module -> id */
-    unsigned type_count;         /* in `types` */
-    bool *is_reported;           /* owned, by frame number: its location is written */
+    struct text_numbers texts;  /* indexes in the string table + 1 */
+    struct key_map mapping_ids; /* module -> id */
+    unsigned type_count;        /* in `types` */
+    bool *is_reported;          /* owned, by frame number: its location is written */
     bool failed;
 };
 
@@ -76,24 +75,20 @@ static uint64_t text_id(struct pprof *p, const char *text)
     return number ? number - 1 : 0;
 }
 
-/* Returns the id for the key; *is_new: a new one. 0: no room. */
-static uint64_t id_of(struct pprof *p, struct key_map *ids, struct key key, bool *is_new)
-{
-    uint64_t id = key_map_get(ids, key);
-    int error = id ? 0 : key_map_set(ids, key, ids->count + 1u);
-    *is_new = !id && error == 0;
-    p->failed |= error == GPUPROF_NO_MEMORY;
-    return *is_new ? ids->count : id;
-}
-
+/* Returns the id of a module, written at its first use; 0: no room. */
 static uint64_t mapping_id_of(struct pprof *p, const struct kernel_name *module)
 {
     const struct stack_table *table = &p->costs->walk->survey.stacks;
     const struct kernel_name *build_id = NULL;
-    bool is_new;
-    uint64_t id = id_of(p, &p->mapping_ids, (struct key){(uintptr_t)module, 0, 0}, &is_new);
-    if (!is_new)
+    struct key key = {(uintptr_t)module, 0, 0};
+    uint64_t id = key_map_get(&p->mapping_ids, key);
+    if (id)
         return id;
+    id = p->mapping_ids.count + 1u;
+    int error = key_map_set(&p->mapping_ids, key, id);
+    p->failed |= error == GPUPROF_NO_MEMORY;
+    if (error < 0)
+        return 0;
     for (uint32_t i = 0; i < table->module_count && !build_id; i++)
         build_id = table->modules[i].path == module ? table->modules[i].build_id : NULL;
     uint64_t file = text_id(p, module->raw), build = build_id ? text_id(p, build_id->raw) : 0;
@@ -113,27 +108,23 @@ static bool has_own_name(const struct shown_frame *f)
     return f->name && (f->kind <= SHOWN_PYTHON || f->kind == SHOWN_CALL || f->kind == SHOWN_WORK);
 }
 
-static uint64_t function_id_of(struct pprof *p, const struct shown_frame *f)
+static void put_function(struct pprof *p, uint32_t number, const struct shown_frame *f)
 {
-    bool is_new, is_named = has_own_name(f);
-    uint64_t name = text_id(p, is_named ? f->name->shown : f->label);
-    uint64_t file = f->file ? text_id(p, f->file->raw) : 0;
-    uint64_t id = id_of(p, &p->function_ids, (struct key){name, file, f->kind}, &is_new);
-    if (!is_new)
-        return id;
+    bool is_named = has_own_name(f);
     /* pprof demangles system names, and makes "" of "<module>". */
     bool is_mangled = is_named && strcmp(f->name->raw, f->name->shown) != 0;
+    uint64_t name = text_id(p, is_named ? f->name->shown : f->label);
+    uint64_t file = f->file ? text_id(p, f->file->raw) : 0;
     uint64_t system_name = is_mangled ? text_id(p, f->name->raw) : 0;
     size_t opened = packet_open(&p->packet, PROFILE_FUNCTION);
-    packet_number(&p->packet, FUNCTION_ID, id);
+    packet_number(&p->packet, FUNCTION_ID, number);
     packet_number(&p->packet, FUNCTION_NAME, name);
     packet_number(&p->packet, FUNCTION_SYSTEM_NAME, system_name);
     packet_number(&p->packet, FUNCTION_FILE, file);
     packet_close(&p->packet, opened);
-    return id;
 }
 
-/* A location's id is its frame number. */
+/* Locations and their functions have the frame's number. */
 static void report_location(struct pprof *p, uint32_t number)
 {
     const struct shown_frame *f = shown_frame_of(&p->costs->tree.frames, number);
@@ -141,14 +132,14 @@ static void report_location(struct pprof *p, uint32_t number)
         return;
     p->is_reported[number] = true;
     uint64_t mapping = f->module ? mapping_id_of(p, f->module) : 0;
-    uint64_t function = function_id_of(p, f);
     bool is_line = f->name || f->file;
+    put_function(p, number, f);
     size_t opened = packet_open(&p->packet, PROFILE_LOCATION);
     packet_number(&p->packet, LOCATION_ID, number);
     packet_number(&p->packet, LOCATION_MAPPING, mapping);
     packet_number(&p->packet, LOCATION_ADDRESS, is_line ? 0 : f->line);
     size_t line = packet_open(&p->packet, LOCATION_LINE);
-    packet_number(&p->packet, LINE_FUNCTION, function);
+    packet_number(&p->packet, LINE_FUNCTION, number);
     packet_number(&p->packet, LINE_NUMBER, is_line ? f->line : 0);
     packet_close(&p->packet, line);
     packet_close(&p->packet, opened);
@@ -247,7 +238,6 @@ int flame_write_pprof(const struct flame *f, struct output *out)
     bool failed = p.failed || p.packet.failed;
     packet_release(&p.packet);
     text_numbers_release(&p.texts);
-    key_map_release(&p.function_ids);
     key_map_release(&p.mapping_ids);
     free(p.is_reported);
     return failed ? GPUPROF_NO_MEMORY : 0;
