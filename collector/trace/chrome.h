@@ -69,7 +69,6 @@ struct process_span {
     uint64_t step_begin_ns;
     uint64_t steps; /* steps shown */
     bool stepping;
-    struct counted *counted; /* NULL: none yet */
 };
 
 /* The processes shown, neighbours by index, with a row for each thread (chrome_row). */
@@ -104,7 +103,7 @@ struct chrome_counters {
     struct counters series;
     struct counted **list; /* owned, with their elements */
     uint32_t count;
-    struct key_map places; /* (process, device) -> index + 1 */
+    struct key_map places; /* (process, device or none) -> index + 1 */
 };
 
 struct chrome_memory {

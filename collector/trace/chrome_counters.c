@@ -71,10 +71,8 @@ static const struct track_info {
 };
 
 struct counted {
-    const struct process *process;
-    uint64_t device;
     uint64_t busy_until_ns;
-    uint32_t pid;
+    uint32_t pid;                              /* of the track */
     struct series *series[COUNTERS][KEYS_MAX]; /* NULL: no values yet */
     struct series *read[COUNTERS][KEYS_MAX];   /* time with readings, for means of readings */
 };
@@ -88,36 +86,24 @@ void chrome_counters_release(struct trace_writer *w)
     counters_release(&w->counters.series);
 }
 
+#define PROCESS_ITSELF UINT64_MAX /* in place of a device */
+
 /* Returns NULL without memory. */
-static struct counted *counted_add(struct trace_writer *w, const struct process *p, uint64_t device,
-                                   uint32_t pid)
+static struct counted *counted_of(struct trace_writer *w, struct process *p, uint64_t device)
 {
+    struct key key = {p->index, device, 0};
+    uint64_t place = key_map_get(&w->counters.places, key);
+    if (place)
+        return w->counters.list[place - 1];
+    uint32_t pid = device == PROCESS_ITSELF ? p->shown_pid : chrome_name_device(w, p, device);
     struct counted *c = w->error ? NULL : calloc(1, sizeof *c);
     if (!chrome_ok(w,
                    c ? ARRAY_PUSH(w->counters.list, w->counters.count, &c) : GPUPROF_NO_MEMORY)) {
         free(c);
         return NULL;
     }
-    *c = (struct counted){.process = p, .device = device, .pid = pid};
-    return c;
-}
-
-/* Returns NULL without memory. */
-static struct counted *counted_process(struct trace_writer *w, const struct process *p)
-{
-    struct counted **its = &chrome_span(w, p)->counted;
-    return *its ? *its : (*its = counted_add(w, p, 0, p->shown_pid));
-}
-
-/* Returns NULL without memory. */
-static struct counted *counted_device(struct trace_writer *w, struct process *p, uint64_t device)
-{
-    struct key key = {p->index, device, 0};
-    uint64_t place = key_map_get(&w->counters.places, key);
-    if (place)
-        return w->counters.list[place - 1];
-    struct counted *c = counted_add(w, p, device, chrome_name_device(w, p, device));
-    if (c && key_map_set(&w->counters.places, key, w->counters.count) == GPUPROF_NO_MEMORY)
+    *c = (struct counted){.pid = pid};
+    if (key_map_set(&w->counters.places, key, w->counters.count) == GPUPROF_NO_MEMORY)
         (void)chrome_ok(w, GPUPROF_NO_MEMORY);
     return c;
 }
@@ -182,7 +168,7 @@ static void count_work(struct trace_writer *w, const struct slice *s, struct cou
 void chrome_count_work(struct trace_writer *w, const struct slice *s, struct gpu_row *row)
 {
     if (!w->scope.options->no_counters && !row->counted)
-        row->counted = counted_device(w, row->process, row->device);
+        row->counted = counted_of(w, row->process, row->device);
     if (row->counted)
         count_work(w, s, row->counted);
 }
@@ -194,7 +180,7 @@ void chrome_count_left_out(struct trace_writer *w, const struct slice *s, const 
     w->totals.left_out_ns[l->kind] += l->ns;
     chrome_reach(w, e->process, chrome_time(w, l->begin_ns), chrome_time(w, l->begin_ns + l->ns));
     struct counted *c = !w->scope.options->no_counters && is_stream_work(e->record->type)
-                            ? counted_device(w, e->process, record_arg(e->record, KERNEL_DEVICE))
+                            ? counted_of(w, e->process, record_arg(e->record, KERNEL_DEVICE))
                             : NULL;
     if (c)
         count_work(w, s, c);
@@ -205,8 +191,7 @@ void chrome_count_memory(struct trace_writer *w, const struct place_totals *now,
     uint64_t ns = chrome_time(w, at_ns);
     if (w->scope.options->no_counters || now->is_host || now->device == LEDGER_NO_DEVICE)
         return;
-    struct counted *c =
-        counted_device(w, w->walk->rec->processes[now->process->index], now->device);
+    struct counted *c = counted_of(w, w->walk->rec->processes[now->process->index], now->device);
     if (c)
         instant(w, c, COUNT_MEMORY, 0, ns, (double)now->allocated);
     if (!c || !now->has_tensors)
@@ -222,14 +207,15 @@ void chrome_count_launch(struct trace_writer *w, const struct event *e, uint64_t
     if (w->scope.options->no_counters || r->result != 0 ||
         r->flags & (RECORD_CAPTURED | RECORD_NESTED))
         return;
-    struct counted *c = counted_process(w, e->process);
+    struct counted *c = counted_of(w, e->process, PROCESS_ITSELF);
     if (c)
         instant(w, c, COUNT_LAUNCHES, 0, begin_ns, r->weight > 1 ? (double)(int64_t)r->weight : 1);
 }
 
 void chrome_count_resident(struct trace_writer *w, const struct event *e)
 {
-    struct counted *c = !w->scope.options->no_counters ? counted_process(w, e->process) : NULL;
+    struct counted *c =
+        !w->scope.options->no_counters ? counted_of(w, e->process, PROCESS_ITSELF) : NULL;
     struct series *series = c ? series_of(w, c, COUNT_RESIDENT, 0) : NULL;
     if (series)
         series->is_late = true;
@@ -323,7 +309,7 @@ void chrome_count_device(struct trace_writer *w, const struct slice *s)
         (source->has_part && is_also_of_parts))
         return;
     struct counted *c =
-        counted_device(w, w->walk->rec->processes[source->process->index], source->device);
+        counted_of(w, w->walk->rec->processes[source->process->index], source->device);
     if (!c || !last->at_ns || begin_ns >= end_ns ||
         (source->period_ns && (end_ns - begin_ns) / DEVICE_GAP > source->period_ns))
         return;
