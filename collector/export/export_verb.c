@@ -120,10 +120,8 @@ static enum exit_code export_recording(struct export *x, const struct options *o
     if (walk_init(&x->report.walk, &x->rec) < 0)
         return verb_output_failed(options->output, GPUPROF_NO_MEMORY);
     /* Names must be known before they are written, so a survey comes first. */
-    if (walk_survey(&x->report.walk) < 0)
-        return EXIT_ENVIRONMENT;
     enum exit_code code =
-        steps_find(&x->steps, &x->report.walk, options->step_by, options->step_range, false, VERB);
+        steps_find(&x->steps, &x->report.walk, options->step_by, options->step_range, true, VERB);
     if (code == EXIT_OK)
         code =
             selection_make(&x->selection, &x->rec, &x->report.walk, &options->select, &how, VERB);

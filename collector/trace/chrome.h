@@ -61,14 +61,11 @@ struct gpu_row {
 
 #define FREE_LANE UINT32_MAX
 
-/* The extent of a process in the trace, and its steps. */
+/* The extent of a process in the trace. */
 struct process_span {
     uint64_t begin_ns; /* relative to the origin; UINT64_MAX: no events yet */
     uint64_t end_ns;
-    uint64_t step; /* number of the open step */
-    uint64_t step_begin_ns;
     uint64_t steps; /* steps shown */
-    bool stepping;
 };
 
 /* The processes shown, neighbours by index, with a row for each thread (chrome_row). */

@@ -44,29 +44,14 @@ static void put_step(struct trace_writer *w, struct process *p, uint64_t number,
     chrome_span(w, p)->steps++;
 }
 
-/* A gpuprof_step() step lasts until the next one, or until recording of steps ends. */
-static void take_step(struct trace_writer *w, const struct event *e)
-{
-    struct process_span *span = chrome_span(w, e->process);
-    uint64_t now_ns = chrome_time(w, e->begin_ns);
-    if (w->scope.steps)
-        return;
-    /* The end is 1 ns earlier: some viewers join steps that touch. */
-    if (span->stepping && now_ns > span->step_begin_ns)
-        put_step(w, e->process, span->step, span->step_begin_ns, now_ns - 1, "gpuprof_step");
-    span->stepping = e->record->type == RECORD_STEP;
-    span->step = record_arg(e->record, STEP_NUMBER);
-    span->step_begin_ns = now_ns;
-}
-
-/* Writes steps from other sources, all of which are known in advance. */
-static void put_known_steps(struct trace_writer *w, struct process *p)
+static void put_steps(struct trace_writer *w, struct process *p)
 {
     const struct steps *steps = w->scope.steps;
     uint32_t end = steps->firsts[p->index + 1];
     for (uint32_t i = steps->firsts[p->index]; i < end; i++) {
         const struct step *step = &steps->list[i];
-        bool touches = i + 1 < end && step[1].begin_ns == step->end_ns; /* as in take_step */
+        /* Then the end is 1 ns earlier: some viewers join steps that touch. */
+        bool touches = i + 1 < end && step[1].begin_ns == step->end_ns;
         if (step->end_ns > step->begin_ns &&
             selection_reaches(w->scope.selection, p, step->begin_ns, step->end_ns))
             put_step(w, p, step->number, chrome_time(w, step->begin_ns),
@@ -80,16 +65,12 @@ static void put_known_steps(struct trace_writer *w, struct process *p)
 void chrome_steps_end(struct trace_writer *w)
 {
     for (uint32_t i = 0; i < w->shown.count; i++) {
-        struct process_span *span = &w->shown.spans[i];
+        const struct process_span *span = &w->shown.spans[i];
         struct process *p = w->shown.list[i];
         if (w->scope.steps)
-            put_known_steps(w, p);
-        if (span->stepping)
-            put_step(w, p, span->step, span->step_begin_ns,
-                     span->end_ns > span->step_begin_ns ? span->end_ns : span->step_begin_ns,
-                     "gpuprof_step");
+            put_steps(w, p);
         /* Kineto's readers need a step: without any, the whole trace is one. */
-        else if (w->scope.survey && p->has_gpu && !span->steps && span->begin_ns != UINT64_MAX)
+        if (w->scope.survey && p->has_gpu && !span->steps && span->begin_ns != UINT64_MAX)
             put_step(w, p, 0, span->begin_ns, span->end_ns,
                      w->scope.selection ? "the whole piece" : "the whole recording");
     }
@@ -158,7 +139,6 @@ void chrome_mark(struct trace_writer *w, const struct slice *s)
     }
     switch (r->type) {
     case RECORD_LABEL: take_label(w, e); break;
-    case RECORD_STEP: take_step(w, e); break;
     case RECORD_DUMP: {
         const char *why = dump_reason_text(record_arg(r, DUMP_REASON));
         snprintf(name, sizeof name, "dump %llu: %s", (unsigned long long)record_arg(r, DUMP_NUMBER),
@@ -180,8 +160,6 @@ void chrome_mark(struct trace_writer *w, const struct slice *s)
         snprintf(name, sizeof name, "window %llu %s", window,
                  s->pause_change == PAUSE_ENDS ? "begins" : "has ended");
         put_instant(w, e, name, NULL);
-        if (s->pause_change == PAUSE_BEGINS)
-            take_step(w, e);
         break;
     default: break;
     }

@@ -74,35 +74,23 @@ static struct rank_file *rank_files_make(const struct merge *m, uint64_t cycle)
 /* ---- the verb -----------------------------------------------------------------------------------
  */
 
-static bool wants_steps(const struct merge *m, const struct options *options)
-{
-    return recording_has_ops(&m->rec) || options->step_by != NULL || options->step_range != NULL;
-}
-
 /*
- * Walks the recording before writing: traces of ranks share an origin, and names, stacks and
- * devices must be known in advance. Also finds steps of other sources than gpuprof_step(), and
- * those in a selection.
+ * Walks the recording before writing: traces of ranks share an origin, and names, stacks, devices
+ * and steps must be known in advance.
  */
-static enum exit_code merge_look_around(struct merge *m, const struct options *options,
-                                        bool surveys)
+static enum exit_code merge_look_around(struct merge *m, const struct options *options)
 {
-    m->is.stepped = wants_steps(m, options) || m->is.cut;
-    if (surveys && walk_survey(&m->walk) < 0)
-        return EXIT_ENVIRONMENT;
-    if (!m->is.stepped)
-        return EXIT_OK;
     enum exit_code code =
-        steps_find(&m->steps, &m->walk, options->step_by, options->step_range, false, "merge");
-    m->is.with_steps = wants_steps(m, options) || m->steps.kind == STEPS_CALLED;
+        steps_find(&m->steps, &m->walk, options->step_by, options->step_range, true, "merge");
+    m->is.with_steps = recording_has_ops(&m->rec) || options->step_by || options->step_range ||
+                       m->steps.kind == STEPS_CALLED;
     return code;
 }
 
 static enum exit_code find_piece(struct merge *m, const struct options *options, uint64_t cycle)
 {
-    const struct selection_steps how = {.by = options->step_by,
-                                        .pattern = options->step_range,
-                                        .found = m->is.stepped ? &m->steps : NULL};
+    const struct selection_steps how = {
+        .by = options->step_by, .pattern = options->step_range, .found = &m->steps};
     m->request = options->select;
     m->request.cycle = cycle;
     m->walk.filter = NULL;
@@ -138,21 +126,16 @@ static enum exit_code merge_write(struct merge *m, const struct options *options
     m->is.cut = options->select.is_given;
     m->room = verb_output_room(recording_bytes(&m->rec));
     struct trace_scope scope = {.rank = RANK_NONE};
-    bool stacks = recording_has_stacks(&m->rec);
-    bool learns = stacks || recording_has_ops(&m->rec) || recording_expects_gpu(&m->rec) ||
-                  m->own->memory_events || m->is.cut;
-    bool surveys = m->is.split || learns;
-    m->rec.progress = progress_begin("merge", recording_bytes(&m->rec) *
-                                                  (surveys || wants_steps(m, options) ? 2u : 1u));
+    m->rec.progress = progress_begin("merge", recording_bytes(&m->rec) * 2u);
     if (walk_init(&m->walk, &m->rec) < 0)
         return verb_output_failed(options->output, GPUPROF_NO_MEMORY);
     uint64_t cycle = options->select.cycle == CYCLE_ALL ? 1 : options->select.cycle;
-    enum exit_code code = merge_look_around(m, options, surveys);
+    enum exit_code code = merge_look_around(m, options);
     if (code == EXIT_OK)
         code = find_piece(m, options, cycle);
     if (code != EXIT_OK)
         return code;
-    m->is.with_stacks = stacks && m->walk.survey.stacks.stack_count;
+    m->is.with_stacks = m->walk.survey.stacks.stack_count;
     if (m->is.with_stacks && call_tree_init(&m->tree, &m->walk.survey, options->symbols) < 0)
         return verb_output_failed(options->output, GPUPROF_NO_MEMORY);
     if (cycle && own->per_rank)
@@ -232,7 +215,7 @@ static enum exit_code merge_run(const struct options *options)
         call_tree_say(&m.tree);
         call_tree_release(&m.tree);
     }
-    if (m.is.stepped)
+    if (m.steps.walk)
         steps_release(&m.steps);
     selection_release(&m.selection);
     if (m.walk.rec)

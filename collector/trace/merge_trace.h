@@ -28,10 +28,9 @@ struct merge;
 
 /* Properties that all traces of a run share. */
 struct merge_kind {
-    bool split;      /* a file per rank */
-    bool cut;        /* only the selection */
-    bool stepped;    /* `steps` are computed */
-    bool with_steps; /* and shown */
+    bool split; /* a file per rank */
+    bool cut;   /* only the selection */
+    bool with_steps;
     bool with_stacks;
 };
 

@@ -80,7 +80,7 @@ struct trace_scope {
     const struct merge_options *options;
     bool for_perfetto;                 /* slices encode most arrows ("bind_id"), and CPU samples
                                         * are no events */
-    const struct steps *steps;         /* known steps; NULL: those of gpuprof_step() */
+    const struct steps *steps;         /* NULL: not shown */
     struct device_pids *pids;          /* shared with other traces; NULL: not shared */
     const char *name;                  /* trace name; NULL: none */
     uint64_t rank;                     /* RANK_NONE: that of the first process, or 0 */
