@@ -279,8 +279,7 @@ static void put_library(struct trace_writer *w, const struct library_call *call,
 {
     const struct function *f = call->function;
     int error = 0;
-    const struct kernel_name *text =
-        w->walk->is_surveyed ? library_kind_text(&w->walk->kinds, call->kind, &error) : NULL;
+    const struct kernel_name *text = library_kind_text(&w->walk->kinds, call->kind, &error);
     uint32_t stack = chrome_stack(w, call->process, call->stack, NULL);
     if (!chrome_ok(w, error))
         return;

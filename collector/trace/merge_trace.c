@@ -126,21 +126,14 @@ void merge_say_large(struct merge *m, const char *path)
             m->is.split || m->rec.count < 2 ? "" : ", or write one file per rank (--per-rank)");
 }
 
-/* The first event shown is the origin, unless traces share an earlier one. */
 static int merge_trace_take_slice(void *context, const struct slice *s)
 {
     struct merge *m = context;
-    int error = 0;
     uint64_t before = written(m);
     m->one.is_filtered = s->is_filtered;
     if (before > VIEWER_BYTES && m->format->is_text && !m->one.weighs)
         merge_say_large(m, m->one.path);
-    if (!m->one.begun && event_is_visible(s->event.record->type)) {
-        m->one.begun = true;
-        error = m->format->begin(m->one.writer, m->walk.survey.origin_ns);
-    }
-    if (error == 0 && m->one.begun)
-        error = m->format->take(m->one.writer, s);
+    int error = m->format->take(m->one.writer, s);
     if (m->fit.thinning.weighs)
         weigh_slice(&m->fit.thinning, s, written(m) - before);
     else if (m->own->max_size && m->one.is_filtered && m->fit.left_out.kind != LEFT_OUT_KINDS)
@@ -151,8 +144,7 @@ static int merge_trace_take_slice(void *context, const struct slice *s)
 static int merge_trace_end(void *context)
 {
     struct merge *m = context;
-    int error = m->one.begun ? 0 : m->format->begin(m->one.writer, m->walk.survey.origin_ns);
-    return error < 0 ? error : m->format->end(m->one.writer);
+    return m->format->end(m->one.writer);
 }
 
 /* ---- no larger than asked for ---------------------------------------------------------------- */
@@ -222,13 +214,18 @@ static int write_once(struct merge *m, struct output *out, struct trace_scope *s
     m->fit.left_out_count = 0;
     scope->selection = m->is.cut ? &m->selection : NULL;
     consumer.needs |= has_work ? WALK_WORK | WALK_LOSSES : 0;
-    m->one.begun = m->one.is_large = false;
+    m->one.is_large = false;
     m->one.out = out;
     m->one.writer = m->format->create(out, &m->walk, scope);
-    int error = m->one.writer ? walk_run(&m->walk, scope->only, &consumer, 1) : GPUPROF_NO_MEMORY;
-    m->one.bytes = m->one.writer ? written(m) : 0;
-    if (m->one.writer)
-        m->format->free(m->one.writer);
+    if (!m->one.writer) {
+        say_error("merge", GPUPROF_NO_MEMORY);
+        return GPUPROF_NO_MEMORY;
+    }
+    int error = m->format->begin(m->one.writer, m->walk.survey.origin_ns);
+    if (error == 0)
+        error = walk_run(&m->walk, scope->only, &consumer, 1);
+    m->one.bytes = written(m);
+    m->format->free(m->one.writer);
     return error < 0 ? error : 0;
 }
 
