@@ -391,6 +391,7 @@ static struct trace_writer *chrome_create(struct output *out, struct walk *walk,
     w->out = out;
     w->walk = walk;
     w->scope = *scope;
+    w->time.origin_ns = walk->survey.origin_ns;
     shown->rows = calloc(shown->thread_count + 1u, sizeof *shown->rows);
     shown->spans = calloc(shown->count + 1u, sizeof *shown->spans);
     projections_init(&w->rows.projections, scope->survey, chrome_projected, w);
@@ -406,14 +407,8 @@ static struct trace_writer *chrome_create(struct output *out, struct walk *walk,
     }
     for (uint32_t i = 0; i < shown->count; i++)
         shown->spans[i].begin_ns = UINT64_MAX;
-    return w;
-}
-
-static int chrome_begin(struct trace_writer *w, uint64_t origin_ns)
-{
-    w->time.origin_ns = origin_ns;
     chrome_head(w);
-    return w->error;
+    return w;
 }
 
 static int chrome_end(struct trace_writer *w)
@@ -432,7 +427,6 @@ const struct trace_format chrome_format = {
     .rank_ending = "pt.trace.json", /* the ending that HTA and TensorBoard look for */
     .is_text = true,
     .create = chrome_create,
-    .begin = chrome_begin,
     .take = chrome_take,
     .end = chrome_end,
     .free = chrome_free,

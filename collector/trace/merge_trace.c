@@ -221,9 +221,7 @@ static int write_once(struct merge *m, struct output *out, struct trace_scope *s
         say_error("merge", GPUPROF_NO_MEMORY);
         return GPUPROF_NO_MEMORY;
     }
-    int error = m->format->begin(m->one.writer, m->walk.survey.origin_ns);
-    if (error == 0)
-        error = walk_run(&m->walk, scope->only, &consumer, 1);
+    int error = walk_run(&m->walk, scope->only, &consumer, 1);
     m->one.bytes = written(m);
     m->format->free(m->one.writer);
     return error < 0 ? error : 0;

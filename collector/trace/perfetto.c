@@ -390,6 +390,7 @@ static struct trace_writer *perfetto_create(struct output *out, struct walk *wal
     if (!w)
         return NULL;
     w->out = out;
+    w->origin_ns = walk->survey.origin_ns;
     if (scope->selection && !selection_time(scope->selection, &w->from_ns, &w->to_ns))
         w->to_ns = 0;
     track_packets_init(&w->packets, out);
@@ -410,13 +411,8 @@ static struct trace_writer *perfetto_create(struct output *out, struct walk *wal
         perfetto_free(w);
         return NULL;
     }
+    (void)drain(w, 0);
     return w;
-}
-
-static int perfetto_begin(struct trace_writer *w, uint64_t origin_ns)
-{
-    w->origin_ns = origin_ns;
-    return drain(w, chrome_format.begin(w->text.chrome, origin_ns));
 }
 
 static int perfetto_take(struct trace_writer *w, const struct slice *s)
@@ -443,7 +439,6 @@ static int perfetto_end(struct trace_writer *w)
 const struct trace_format perfetto_format = {
     .file = {"perfetto", "pftrace"},
     .create = perfetto_create,
-    .begin = perfetto_begin,
     .take = perfetto_take,
     .bytes = perfetto_bytes,
     .end = perfetto_end,

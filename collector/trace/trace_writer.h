@@ -94,13 +94,10 @@ struct trace_format {
     struct file_format file;
     const char *rank_ending; /* ending of a file per rank, after its first point; NULL: same */
     bool is_text;            /* viewers limit the length of text */
-    /* Creates a writer. `out`, `walk` (already surveyed if needed) and what `scope` points to must
-     * outlive it. Returns NULL without memory. */
+    /* Creates a writer; times are shown relative to the origin of the surveyed `walk`. `out`,
+     * `walk` and what `scope` points to must outlive it. Returns NULL without memory. */
     struct trace_writer *(*create)(struct output *out, struct walk *walk,
                                    const struct trace_scope *scope);
-    /* Called before the first event; times are shown relative to origin_ns. Returns 0 or an
-     * error. */
-    int (*begin)(struct trace_writer *w, uint64_t origin_ns);
     /* Takes a slice. Returns 0 or an error. */
     int (*take)(struct trace_writer *w, const struct slice *s);
     /* Returns the uncompressed bytes written; NULL: the output's count. */
