@@ -80,7 +80,8 @@ static int chrome_memory_change(struct trace_writer *w, const struct ledger_bloc
                                 uint64_t at_ns, uint32_t thread, bool comes)
 {
     const struct place_totals *now = ledger_totals_of(&w->memory.ledger, b);
-    bool is_filtered = w->scope.is_filtered && *w->scope.is_filtered;
+    const struct slice *s = w->memory.slice;
+    bool is_filtered = s ? s->is_filtered : w->scope.selection != NULL;
     if (!now || (is_filtered && !chrome_memory_is_counted(w, now, at_ns)))
         return 0;
     if (!is_filtered && is_shown(w, b))

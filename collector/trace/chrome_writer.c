@@ -280,8 +280,8 @@ static void forget(struct trace_writer *w, const struct thread *t, uint64_t begi
 /* Returns true if the slice is filtered. Opened ones are not: they may end where they are shown. */
 static bool is_filtered(struct trace_writer *w, const struct slice *s)
 {
-    if (!w->scope.is_filtered || !*w->scope.is_filtered || s->change == RANGE_OPENED ||
-        s->op_change == OP_OPENED || s->library_change == LIBRARY_OPENED)
+    if (!s->is_filtered || s->change == RANGE_OPENED || s->op_change == OP_OPENED ||
+        s->library_change == LIBRARY_OPENED)
         return false;
     if (s->op_change != OP_SAME)
         forget(w, s->op->thread, s->op->begin_ns);

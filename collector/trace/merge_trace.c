@@ -130,13 +130,12 @@ static int merge_trace_take_slice(void *context, const struct slice *s)
 {
     struct merge *m = context;
     uint64_t before = written(m);
-    m->one.is_filtered = s->is_filtered;
     if (before > VIEWER_BYTES && m->format->is_text && !m->one.weighs)
         merge_say_large(m, m->one.path);
     int error = m->format->take(m->one.writer, s);
     if (m->fit.thinning.weighs)
         weigh_slice(&m->fit.thinning, s, written(m) - before);
-    else if (m->own->max_size && m->one.is_filtered && m->fit.left_out.kind != LEFT_OUT_KINDS)
+    else if (m->own->max_size && s->is_filtered && m->fit.left_out.kind != LEFT_OUT_KINDS)
         m->fit.left_out_count++;
     return error == 0 && m->one.out->error ? WALK_STOP : error; /* output_finish reports it */
 }
@@ -208,7 +207,6 @@ static int write_once(struct merge *m, struct output *out, struct trace_scope *s
     scope->tree = m->is.with_stacks ? &m->tree : NULL;
     scope->steps = m->is.with_steps ? &m->steps : NULL;
     scope->options = m->own;
-    scope->is_filtered = m->is.cut || m->own->max_size ? &m->one.is_filtered : NULL;
     scope->thinning = m->own->max_size ? &m->fit.thinning : NULL;
     scope->left_out = m->own->max_size ? &m->fit.left_out : NULL;
     m->fit.left_out_count = 0;

@@ -38,7 +38,6 @@ struct merge_one {
     struct trace_writer *writer;
     struct output *out;
     const char *path; /* NULL: standard output */
-    bool is_filtered; /* the current slice is filtered */
     bool weighs;      /* only measures the size */
     bool is_large;    /* too large for most viewers */
     uint64_t bytes;   /* of the trace */

@@ -45,7 +45,6 @@ struct trace_writer {
     struct packet interned; /* new interned texts of the event */
     struct text_numbers texts[TEXTS];
     struct perfetto_samples samples;
-    const bool *is_filtered;   /* as in struct trace_scope */
     uint64_t origin_ns;        /* origin of all times */
     uint64_t from_ns, to_ns;   /* of a selected time; else 0 */
     uint32_t seen[SEEN_SLOTS]; /* hashes of recent strings */
@@ -404,7 +403,6 @@ static struct trace_writer *perfetto_create(struct output *out, struct walk *wal
     struct trace_scope bound = *scope;
     bound.for_perfetto = true;
     w->samples.tree = scope->tree;
-    w->is_filtered = scope->is_filtered;
     bound.name = NULL; /* viewers show the file's name; this keeps the bytes independent of it */
     w->text.chrome = chrome_format.create(&w->text.out, walk, &bound);
     if (!w->text.chrome) {
@@ -418,7 +416,7 @@ static struct trace_writer *perfetto_create(struct output *out, struct walk *wal
 static int perfetto_take(struct trace_writer *w, const struct slice *s)
 {
     int error = drain(w, chrome_format.take(w->text.chrome, s));
-    if (error < 0 || (w->is_filtered && *w->is_filtered))
+    if (error < 0 || s->is_filtered)
         return error;
     uint64_t at_ns = s->event.begin_ns, origin_ns = w->origin_ns;
     return perfetto_sample(&w->samples, &w->packets, s, at_ns > origin_ns ? at_ns - origin_ns : 0);

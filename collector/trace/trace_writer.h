@@ -84,7 +84,6 @@ struct trace_scope {
     struct device_pids *pids;          /* shared with other traces; NULL: not shared */
     const char *name;                  /* trace name; NULL: none */
     uint64_t rank;                     /* RANK_NONE: that of the first process, or 0 */
-    const bool *is_filtered;           /* set for filtered slices; NULL: no filter */
     const struct thinning *thinning;   /* NULL: none */
     const struct left_out *left_out;   /* the current slice, if that leaves it out */
     const struct selection *selection; /* NULL: everything */
