@@ -206,8 +206,8 @@ static int event_ends(struct export_writer *w)
 {
     const struct recording *rec = w->walk->rec;
     const struct steps *steps = w->scope.steps;
-    bool has_steps = steps && !w->scope.options->select.kinds; /* a selection by kind excludes
-                                                                * steps */
+    bool has_steps = !w->scope.options->select.kinds; /* a selection by kind excludes
+                                                       * steps */
     for (uint32_t i = 0; has_steps && i < steps->count; i++) {
         const struct step *step = &steps->list[i];
         if (!selection_reaches(w->scope.selection, step->process, step->begin_ns, step->end_ns))

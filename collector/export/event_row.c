@@ -158,7 +158,7 @@ static void put_function_args(struct export_writer *w, const struct slice *s,
 
 static void event_row_put_step(struct export_writer *w, const struct process *p, uint64_t at_ns)
 {
-    const struct step *step = w->scope.steps ? steps_at(w->scope.steps, p, at_ns) : NULL;
+    const struct step *step = steps_at(w->scope.steps, p, at_ns);
     w->cells[EVENT_STEP] = (struct event_cell){0};
     if (step && at_ns < step->end_ns)
         event_number(w, EVENT_STEP, step->number);

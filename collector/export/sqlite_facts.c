@@ -267,8 +267,7 @@ void sqlite_tail(struct export_writer *w)
     for (uint32_t i = 0; i < rec->count; i++)
         sqlite_facts_put_process(w, rec->processes[i]);
     sqlite_facts_put_devices(w);
-    if (w->scope.steps)
-        put_steps(w, w->scope.steps);
+    put_steps(w, w->scope.steps);
     for (uint32_t i = 0; i < rec->host_count; i++) {
         const struct host *h = &rec->hosts[i];
         put_CLOCKS(w, h, &rec->hosts[h->reference], host_how(rec->hosts, i),
