@@ -387,6 +387,18 @@ static void put_stack_frames(struct trace_writer *w)
     output_write(w->out, "}", f->count != 0);
 }
 
+/* Names threads as NVTX does. */
+static void put_labels(struct trace_writer *w, const struct process *p)
+{
+    for (uint32_t i = 0; i < p->threads.count; i++) {
+        const struct thread *t = p->threads.threads[i];
+        const struct kernel_name *text =
+            t->tid ? ranges_label(&w->walk->ranges, p, LABEL_OF_THREAD, 0, t->tid) : NULL;
+        if (t->number && text)
+            chrome_put_metadata(w, "thread_name", p->shown_pid, t->shown_tid, text->shown, 0);
+    }
+}
+
 void chrome_tail(struct trace_writer *w)
 {
     const struct recording *rec = w->walk->rec;
@@ -412,6 +424,7 @@ void chrome_tail(struct trace_writer *w)
     for (uint32_t i = 0; i < w->shown.count; i++) {
         struct process *p = w->shown.list[i];
         losses_add(&sum, &w->walk->losses[p->index]);
+        put_labels(w, p);
         put_notes(w, p, &w->walk->losses[p->index]);
         cJSON_AddItemToArray(processes, process_object(p, &w->walk->losses[p->index]));
     }

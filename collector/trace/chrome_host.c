@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the host did and said. Steps, marks, pauses, windows, dumps and names of threads. Host
+ * What the host did and said. Steps, marks, pauses, windows and dumps. Host
  * activities (run --sample, --gaps, --os): waits in the C library, waits for Python's interpreter
  * lock and garbage collections are slices of their threads; samples are instants with a stack. The
  * lock's holder has a row of the process, since holds exclude each other but cross ranges and
@@ -93,24 +93,6 @@ static void put_instant(struct trace_writer *w, const struct event *e, const cha
     chrome_reach(w, e->process, at_ns, at_ns);
 }
 
-static void take_label(struct trace_writer *w, const struct event *e)
-{
-    const struct record *r = e->record;
-    const struct process *p = e->process;
-    uint64_t tid = record_arg(r, LABEL_HANDLE);
-    const struct kernel_name *text =
-        record_arg(r, LABEL_KIND) == LABEL_OF_THREAD
-            ? ranges_label(&w->walk->ranges, p, LABEL_OF_THREAD, record_arg(r, LABEL_DOMAIN), tid)
-            : NULL;
-    for (uint32_t i = 0; text && i < p->threads.count; i++) {
-        const struct thread *t = p->threads.threads[i];
-        if (t->number && t->tid && t->tid == tid) {
-            chrome_put_metadata(w, "thread_name", p->shown_pid, t->shown_tid, text->shown, 0);
-            return;
-        }
-    }
-}
-
 /* Writes what run --device could not read, or stopped reading. */
 static void take_unread(struct trace_writer *w, const struct event *e)
 {
@@ -138,7 +120,6 @@ void chrome_mark(struct trace_writer *w, const struct slice *s)
         return;
     }
     switch (r->type) {
-    case RECORD_LABEL: take_label(w, e); break;
     case RECORD_DUMP: {
         const char *why = dump_reason_text(record_arg(r, DUMP_REASON));
         snprintf(name, sizeof name, "dump %llu: %s", (unsigned long long)record_arg(r, DUMP_NUMBER),
