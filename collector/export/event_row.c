@@ -275,17 +275,20 @@ static void event_row_take_work(struct export_writer *w, const struct slice *s)
             survey_context_device(&w->walk->survey, e->process, record_arg(r, SYNC_CONTEXT)));
 }
 
-/* Takes a block of PyTorch's allocator, or a failed allocation. */
-static void event_row_take_tensor(struct export_writer *w, const struct slice *s)
+/* Takes a block of PyTorch's allocator or a failed allocation; or a step, window, pause or dump,
+ * with its number or state as argument. */
+static void take_record(struct export_writer *w, const struct slice *s, enum select_kind kind)
 {
     const struct event *e = &s->event;
-    const struct record *r = e->record;
+    bool is_tensor = kind == SELECT_MEMORY;
     char title[GPU_TITLE_BYTES];
-    begin_on(w, select_kind_word(SELECT_MEMORY), e->process, e->thread, e->begin_ns, e->begin_ns);
-    event_name(w, record_title(r, title));
-    event_arg_text(w, "allocator", "PyTorch");
-    put_record_args(w, r);
-    event_row_put_around(w, s);
+    begin_on(w, select_kind_word(kind), e->process, e->thread, e->begin_ns, e->begin_ns);
+    event_name(w, record_title(e->record, title));
+    if (is_tensor)
+        event_arg_text(w, "allocator", "PyTorch");
+    put_record_args(w, e->record);
+    if (is_tensor)
+        event_row_put_around(w, s);
 }
 
 /* Takes a sample, a wait, or an event of Python's interpreter. A stack is its number in the
@@ -372,16 +375,6 @@ static void event_row_take_library(struct export_writer *w, const struct slice *
     put_function_args(w, s, call->function, call->args, call->arg_count);
 }
 
-/* Takes a step, window, pause or dump, with its number or state as argument. */
-static void take_mark(struct export_writer *w, const struct slice *s)
-{
-    const struct event *e = &s->event;
-    char title[GPU_TITLE_BYTES];
-    begin_on(w, select_kind_word(SELECT_MARK), e->process, e->thread, e->begin_ns, e->begin_ns);
-    event_name(w, record_title(e->record, title));
-    put_record_args(w, e->record);
-}
-
 /* Takes a device reading: one row per group of counters, with the known values. */
 static void event_row_take_sample(struct export_writer *w, const struct slice *s)
 {
@@ -430,11 +423,11 @@ int event_take(struct export_writer *w, const struct slice *s)
         case RECORD_OVERHEAD:
         case RECORD_MEMORY: event_row_take_work(w, s); break;
         case RECORD_TENSOR:
-        case RECORD_TENSOR_OOM: event_row_take_tensor(w, s); break;
+        case RECORD_TENSOR_OOM: take_record(w, s, SELECT_MEMORY); break;
         case RECORD_STEP:
         case RECORD_PAUSE:
         case RECORD_WINDOW:
-        case RECORD_DUMP: take_mark(w, s); break;
+        case RECORD_DUMP: take_record(w, s, SELECT_MARK); break;
         default:
             if (is_host_record(s->event.record->type))
                 take_host(w, s);
