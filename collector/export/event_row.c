@@ -165,10 +165,10 @@ static void event_row_put_step(struct export_writer *w, const struct process *p,
 }
 
 /* Begins a row with a thread and the step in which it begins. */
-static void begin_on(struct export_writer *w, const char *kind, const struct process *p,
+static void begin_on(struct export_writer *w, enum select_kind kind, const struct process *p,
                      const struct thread *t, uint64_t begin_ns, uint64_t end_ns)
 {
-    event_begin(w, kind, p, begin_ns, end_ns);
+    event_begin(w, select_kind_word(kind), p, begin_ns, end_ns);
     event_number(w, EVENT_TID, t->shown_tid);
     event_row_put_step(w, p, begin_ns);
 }
@@ -227,8 +227,7 @@ static void event_row_take_call(struct export_writer *w, const struct slice *s)
     const struct function *f = e->function;
     const struct record *r = e->record;
     uint64_t id = 0;
-    begin_on(w, select_kind_word(selection_kind_of_call(f)), e->process, e->thread, e->begin_ns,
-             e->end_ns);
+    begin_on(w, selection_kind_of_call(f), e->process, e->thread, e->begin_ns, e->end_ns);
     event_name(w, f->name);
     event_number(w, EVENT_CALLS, r->weight > 1 ? r->weight : 1);
     if (f->bytes)
@@ -282,7 +281,7 @@ static void take_record(struct export_writer *w, const struct slice *s, enum sel
     const struct event *e = &s->event;
     bool is_tensor = kind == SELECT_MEMORY;
     char title[GPU_TITLE_BYTES];
-    begin_on(w, select_kind_word(kind), e->process, e->thread, e->begin_ns, e->begin_ns);
+    begin_on(w, kind, e->process, e->thread, e->begin_ns, e->begin_ns);
     event_name(w, record_title(e->record, title));
     if (is_tensor)
         event_arg_text(w, "allocator", "PyTorch");
@@ -300,7 +299,7 @@ static void take_host(struct export_writer *w, const struct slice *s)
     struct host_sample sample;
     bool is_sample = host_sample(s, &sample), is_call = r->type == RECORD_OS_CALL;
     char text[GPU_TITLE_BYTES];
-    begin_on(w, select_kind_word(selection_kind_of(r, NULL)), e->process,
+    begin_on(w, selection_kind_of(r, NULL), e->process,
              is_sample && sample.thread ? sample.thread : e->thread, e->begin_ns, e->end_ns);
     event_name(w, is_sample ? sample.is_cpu ? "CPU sample" : "look at a thread"
                   : is_call ? host_os_name(e, text)
@@ -327,8 +326,8 @@ static void event_row_take_range(struct export_writer *w, const struct slice *s)
     const struct range *range = s->range;
     bool is_mark = s->change == RANGE_MARKED;
     uint64_t begin_ns = is_mark ? s->event.begin_ns : range->begin_ns;
-    begin_on(w, select_kind_word(is_mark ? SELECT_MARK : SELECT_RANGE), range->process,
-             range->thread, begin_ns, is_mark ? begin_ns : range->end_ns);
+    begin_on(w, is_mark ? SELECT_MARK : SELECT_RANGE, range->process, range->thread, begin_ns,
+             is_mark ? begin_ns : range->end_ns);
     put_kept(w, EVENT_NAME, range->text);
     add_state(w, s->change == RANGE_LEFT, "open");
     if (!is_mark)
@@ -348,8 +347,8 @@ static void event_row_take_op(struct export_writer *w, const struct slice *s)
     const struct op *op = s->op;
     const struct kernel_name *inputs =
         op->inputs ? walk_op_inputs(w->walk, op->process, op->inputs) : NULL;
-    begin_on(w, select_kind_word(op_is_label(op) ? SELECT_RANGE : SELECT_OPERATOR), op->process,
-             op->thread, op->begin_ns, op->end_ns);
+    begin_on(w, op_is_label(op) ? SELECT_RANGE : SELECT_OPERATOR, op->process, op->thread,
+             op->begin_ns, op->end_ns);
     put_kept(w, EVENT_NAME, op->text);
     add_state(w, s->op_change == OP_LEFT, "open");
     event_arg_text(w, "by", event_op_kind(op));
@@ -363,8 +362,7 @@ static void event_row_take_op(struct export_writer *w, const struct slice *s)
 static void event_row_take_library(struct export_writer *w, const struct slice *s)
 {
     const struct library_call *call = s->library;
-    begin_on(w, select_kind_word(SELECT_LIBRARY), call->process, call->thread, call->begin_ns,
-             call->end_ns);
+    begin_on(w, SELECT_LIBRARY, call->process, call->thread, call->begin_ns, call->end_ns);
     event_name(w, call->function->name);
     event_number(w, EVENT_CALLS, 1);
     if (s->library_change == LIBRARY_CLOSED)
