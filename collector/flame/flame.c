@@ -16,10 +16,7 @@
 
 #define RECORD_CALLS "gpuprof run --backtrace=launch,alloc,copy,sync,graph_launch PROGRAM"
 
-static const struct {
-    const char *text, *unit;
-    const char *command; /* records what the weight needs */
-} weights[] = {
+const struct weight_info flame_weights[] = {
     [WEIGHT_HOST] = {"time of calls on the host", "nanoseconds", RECORD_CALLS},
     [WEIGHT_GPU] = {"time of launched work on the GPU", "nanoseconds",
                     "gpuprof run --backtrace=launch,copy,graph_launch PROGRAM"},
@@ -31,16 +28,6 @@ static const struct {
     [WEIGHT_WALL] = {"time on and off the CPU", "nanoseconds",
                      "gpuprof run --sample --os --os-backtrace=0 PROGRAM"},
 };
-
-const char *flame_weight_text(enum flame_weight weight)
-{
-    return weights[weight].text;
-}
-
-const char *flame_unit(enum flame_weight weight)
-{
-    return weights[weight].unit;
-}
 
 const char *flame_value_text(enum flame_weight weight, char *text, uint64_t value)
 {
@@ -133,7 +120,7 @@ static void make_note(struct flame *f, const struct stack_cost *without)
                  f->weight < WEIGHT_CPU ? "call" : "sample and wait");
     else if (f->weight >= WEIGHT_CPU)
         snprintf(text, FLAME_TEXT_BYTES, "[no stack]: %s of the %s%s",
-                 time_text(value, flame_value(f->weight, without)), flame_weight_text(f->weight),
+                 time_text(value, flame_value(f->weight, without)), flame_weights[f->weight].text,
                  f->weight == WEIGHT_CPU ? ""
                                          : "; gpuprof run --os-backtrace=0 records a stack for "
                                            "each wait");
@@ -162,7 +149,7 @@ static void make_title(struct flame *f, const struct recording *rec)
     if (rec->count > 1)
         snprintf(processes, sizeof processes, " (%s processes)", count_text(count, rec->count));
     snprintf(f->title, sizeof f->title, "%s%s: %s: %s", program, processes,
-             flame_weight_text(f->weight),
+             flame_weights[f->weight].text,
              flame_value_text(f->weight, value, f->nodes[0].total[FLAME_NOW]));
 }
 
@@ -209,9 +196,9 @@ static void say_command(const struct flame *f, const struct recording *rec, cons
     struct next_words words;
     next_words_init(&words, command, NULL, 0);
     recorded_program(rec, &words);
-    char *next = next_line(&words, weights[f->weight].command);
-    message("flame: %s %s; to record %s: %s", what, weights[f->weight].text,
-            f->weight < WEIGHT_CPU ? "them" : "it", next ? next : weights[f->weight].command);
+    char *next = next_line(&words, flame_weights[f->weight].command);
+    message("flame: %s %s; to record %s: %s", what, flame_weights[f->weight].text,
+            f->weight < WEIGHT_CPU ? "them" : "it", next ? next : flame_weights[f->weight].command);
     free(next);
     next_words_release(&words);
 }
@@ -234,7 +221,7 @@ void flame_say(const struct flame *f, const char *command)
     else if (!total && f->weight >= WEIGHT_CPU)
         say_command(f, costs->rec, command, "nothing to show: no event has");
     else if (!total)
-        message("flame: nothing to show: no event has %s", weights[f->weight].text);
+        message("flame: nothing to show: no event has %s", flame_weights[f->weight].text);
 }
 
 /* ---- folded stacks --------------------------------------------------------------------------- */

@@ -36,6 +36,12 @@ struct flame_options {
 
 extern const struct verb flame_verb;
 
+extern const struct weight_info {
+    const char *text;    /* "time of calls on the host" */
+    const char *unit;    /* as speedscope names it */
+    const char *command; /* records what the weight needs */
+} flame_weights[];
+
 enum flame_side { FLAME_BEFORE, FLAME_NOW, FLAME_SIDES };
 
 struct flame_node {
@@ -76,8 +82,6 @@ uint32_t flame_next(const struct flame *f, uint32_t from);
 int flame_arrange(struct flame *f);
 
 const char *flame_value_text(enum flame_weight weight, char *text, uint64_t value);
-const char *flame_weight_text(enum flame_weight weight); /* "time on the host" */
-const char *flame_unit(enum flame_weight weight);        /* as speedscope names it */
 
 /* "x 2.0", "+3.4 %", "new" or "gone"; returns `text`. */
 #define FLAME_CHANGE_BYTES 32

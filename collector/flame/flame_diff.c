@@ -119,7 +119,7 @@ int flame_diff_finish(struct flame_diff *d)
               ? (double)sums[FLAME_NOW] / (double)sums[FLAME_BEFORE] / runs
               : 1 / earlier);
     int error = flame_arrange(f);
-    snprintf(f->title, sizeof f->title, "%s%s: %s, %s before, %s", flame_weight_text(f->weight),
+    snprintf(f->title, sizeof f->title, "%s%s: %s, %s before, %s", flame_weights[f->weight].text,
              d->is_shares ? ", as shares of all" : " of the average run",
              flame_value_text(f->weight, now, f->nodes[0].total[FLAME_NOW]),
              flame_value_text(f->weight, before, f->nodes[0].total[FLAME_BEFORE]),

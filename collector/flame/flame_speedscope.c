@@ -35,16 +35,6 @@ static void put_frames(const struct flame *f, struct output *out, uint32_t *plac
     }
 }
 
-/* If `node` is below the process's node `root`, writes the path from there, innermost first, and
- * returns its length. */
-static uint32_t way_from(const struct flame *f, uint32_t root, uint32_t node, uint32_t *way)
-{
-    uint32_t count = 0;
-    for (; node && node != root; node = call_tree_node(f->tree, node)->parent)
-        way[count++] = call_tree_node(f->tree, node)->frame;
-    return node ? count : 0;
-}
-
 /* Returns the next node of the profile, 0 at its end. */
 static uint32_t next_below(const struct flame *f, uint32_t root, uint32_t node)
 {
@@ -60,9 +50,11 @@ static void put_samples(const struct flame *f, struct output *out, uint32_t root
         if (!f->nodes[n].own[FLAME_NOW])
             continue;
         put_text(out, separator);
-        for (uint32_t i = way_from(f, root, n, way); i > 0; i--) {
-            output_print(out, i > 1 ? "%u," : "%u", places[way[i - 1]] - 1);
-        }
+        uint32_t count = 0;
+        for (uint32_t at = n; at != root; at = call_tree_node(f->tree, at)->parent)
+            way[count++] = call_tree_node(f->tree, at)->frame;
+        for (; count; count--)
+            output_print(out, count > 1 ? "%u," : "%u", places[way[count - 1]] - 1);
         put_text(out, "]");
         separator = ",\n[";
     }
@@ -74,7 +66,7 @@ static void put_profile(const struct flame *f, struct output *out, uint32_t root
     put_text(out, "{\"type\":\"sampled\",\"name\":");
     put_text(out, call_tree_frame(f->tree, root)->json);
     put_text(out, ",\"unit\":\"");
-    put_text(out, flame_unit(f->weight));
+    put_text(out, flame_weights[f->weight].unit);
     output_print(out, "\",\"startValue\":0,\"endValue\":%llu,\"samples\":[",
                  (unsigned long long)f->nodes[root].total[FLAME_NOW]);
     put_samples(f, out, root, places, way);
@@ -98,7 +90,7 @@ int flame_write_speedscope(const struct flame *f, struct output *out)
     int error = places && way ? 0 : GPUPROF_NO_MEMORY;
     if (error < 0)
         goto done;
-    snprintf(text, sizeof text, "%s (%s)", flame_weight_text(f->weight), f->note);
+    snprintf(text, sizeof text, "%s (%s)", flame_weights[f->weight].text, f->note);
     output_json(out,
                 "{\"$schema\":\"" SCHEMA "\",\n\"exporter\":\"gpuprof@" GPUPROF_RELEASE
                 "\",\n\"name\":",

@@ -92,7 +92,7 @@ static cJSON *device_object(uint64_t number, const struct surveyed_device *d)
 }
 
 /* Puts each device at its ordinal's index, since readers use one for the other. Unrecorded devices
- * before it get a place too. */
+ * before it get a place too; readers know no others. */
 static void add_devices(const struct trace_writer *w, const struct process *p, cJSON *devices)
 {
     const struct survey *s = w->scope.survey;
@@ -104,10 +104,6 @@ static void add_devices(const struct trace_writer *w, const struct process *p, c
     }
     for (uint64_t device = 0; device < places; device++)
         cJSON_AddItemToArray(devices, device_object(device, survey_device(s, p, device)));
-    for (uint32_t i = 0; i < s->device_count; i++)
-        if (s->devices[i].process == p->index && s->devices[i].limits.device >= DEVICE_PLACES_MAX)
-            cJSON_AddItemToArray(devices,
-                                 device_object(s->devices[i].limits.device, &s->devices[i]));
 }
 
 /* Returns true if an earlier process has all of its devices, at the same ordinals. */

@@ -68,51 +68,39 @@ static void remove_folder(void)
     nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
 
-struct narrow {
-    struct trace_writer *writer;
-    struct walk walk;
-    bool begun;
-};
-
 static int take_slice(void *context, const struct slice *s)
 {
-    struct narrow *n = context;
-    if (!n->begun && event_is_visible(s->event.record->type)) {
-        n->begun = true;
-        chrome_format.begin(n->writer, n->walk.survey.origin_ns);
-    }
-    return n->begun ? chrome_format.take(n->writer, s) : 0;
+    return chrome_format.take(context, s);
 }
 
 static int end(void *context)
 {
-    struct narrow *n = context;
-    return n->begun ? chrome_format.end(n->writer) : 0;
+    return chrome_format.end(context);
 }
 
 static void write_narrowly(struct recording *rec, struct output *out)
 {
-    struct narrow n = {.begun = false};
-    struct trace_scope scope = {.rank = RANK_NONE};
+    static const struct merge_options options = {0};
+    struct walk walk;
+    struct trace_scope scope = {.rank = RANK_NONE, .options = &options};
     struct call_tree tree = {0};
-    struct consumer consumer = {.context = &n,
-                                .needs = WALK_RANGES | WALK_OPS | WALK_LIBRARIES | WALK_WORK |
+    struct consumer consumer = {.needs = WALK_RANGES | WALK_OPS | WALK_LIBRARIES | WALK_WORK |
                                          WALK_LOSSES,
                                 .take = take_slice,
                                 .end = end};
-    bool is_ready = walk_init(&n.walk, rec) == 0;
-    n.walk.open_bytes_max = rec->processes[0]->file.size % 2 ? 4096 : OPEN_BYTES_MAX;
-    if (is_ready && walk_survey(&n.walk) == 0) {
-        scope.survey = &n.walk.survey;
-        if (call_tree_init(&tree, &n.walk.survey, SYMBOLS_OFF) == 0)
+    bool is_ready = walk_init(&walk, rec) == 0;
+    walk.open_bytes_max = rec->processes[0]->file.size % 2 ? 4096 : OPEN_BYTES_MAX;
+    if (is_ready && walk_survey(&walk) == 0) {
+        scope.survey = &walk.survey;
+        if (call_tree_init(&tree, &walk.survey, SYMBOLS_OFF) == 0)
             scope.tree = &tree;
-        n.writer = chrome_format.create(out, &n.walk, &scope);
-        if (n.writer)
-            walk_run(&n.walk, NULL, &consumer, 1);
-        chrome_format.free(n.writer);
+        consumer.context = chrome_format.create(out, &walk, &scope);
+        if (consumer.context)
+            walk_run(&walk, NULL, &consumer, 1);
+        chrome_format.free(consumer.context);
     }
     call_tree_release(&tree);
-    walk_release(&n.walk);
+    walk_release(&walk);
 }
 
 /* Reads the folder as merge does, with little room; the trace goes nowhere. */
