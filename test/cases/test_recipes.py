@@ -21,7 +21,7 @@ PATCHES = conftest.ROOT / "test" / "recipes"
 PLACES = {
     "function": ["formats/api/api_runtime.def"],
     "library": ["formats/api/api.def", "formats/api/api_toy.def"],
-    "record": ["collector/trace/chrome_marks.c", "formats/event-stream.md", "formats/events.def",
+    "record": ["collector/trace/chrome_host.c", "formats/event-stream.md", "formats/events.def",
                "inject/record/thread.c"],
     "setting": ["formats/settings.def"],
     "format": ["collector/trace/lines_writer.c", "collector/trace/trace_formats.def"],
