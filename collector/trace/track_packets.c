@@ -44,14 +44,15 @@ static void write_part(struct track_packets *t)
     t->part.used = 0;
 }
 
-size_t track_packet_open(struct track_packets *t)
+/* Opens a packet in `part`; close it with the returned value. */
+static size_t track_packet_open(struct track_packets *t)
 {
     size_t opened = packet_open(&t->part, TRACE_PACKET);
     packet_number(&t->part, PACKET_SEQUENCE, 1);
     return opened;
 }
 
-void track_packet_close(struct track_packets *t, size_t opened)
+static void track_packet_close(struct track_packets *t, size_t opened)
 {
     packet_close(&t->part, opened);
     if (t->part.used >= PART_BYTES)

@@ -81,10 +81,6 @@ void track_packets_begin(struct track_packets *t, uint64_t origin_ns);
  * selection. */
 void track_packets_show(struct track_packets *t, uint64_t from_ns, uint64_t to_ns);
 
-/* Opens a packet in `part`; close it with the returned value. */
-size_t track_packet_open(struct track_packets *t);
-void track_packet_close(struct track_packets *t, size_t opened);
-
 /* Writes an event as that field of a packet, with its interned texts, at time `ns`. Empties
  * both. */
 void track_packets_event(struct track_packets *t, uint64_t ns, unsigned field, struct packet *event,
