@@ -226,17 +226,12 @@ char *chrome_begin_instant(struct trace_writer *w, const char *where,
 void chrome_end_slice(struct trace_writer *w, char *out, uint32_t stack);
 char *chrome_end_arguments(const struct trace_writer *w, char *out, uint32_t stack);
 
+/* Writes the key of a call's argument. HTA takes every event with args.stream for GPU work, so that
+ * label changes. */
 char *chrome_put_key(char *out, const char *label);
 
 /* Writes the result of a call, unless it is 0, as a member. */
 char *chrome_put_result(char *out, const struct function *f, int32_t result);
-
-/* Returns the label of a call's argument. HTA takes every event with args.stream for GPU work, so
- * this label changes. */
-static inline const char *chrome_label(const char *label)
-{
-    return strcmp(label, "stream") == 0 ? "cuda_stream" : label;
-}
 
 #define STACK_TEXT_BYTES   4096 /* per stack text; deeper frames are left out */
 #define CHROME_STACK_BYTES (STACK_TEXT_BYTES + 64)

@@ -289,7 +289,7 @@ static void put_library(struct trace_writer *w, const struct library_call *call,
     if (text)
         out = chrome_put(PUT(out, ",\"call\":"), text->json, text->json_bytes);
     for (unsigned i = 0; i < call->arg_count && i < f->arg_count; i++) {
-        out = chrome_put_key(out, chrome_label(f->args[i].label));
+        out = chrome_put_key(out, f->args[i].label);
         out = argument_json(f->args[i].kind, call->args[i], out);
     }
     out = change == LIBRARY_OPEN   ? PUT(out, ",\"open\":true")

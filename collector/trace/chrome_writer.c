@@ -211,7 +211,8 @@ static bool launches(const struct function *f)
 
 char *chrome_put_key(char *out, const char *label)
 {
-    return PUT(json_escape(PUT(out, ","), label, strlen(label)), ":");
+    const char *shown = strcmp(label, "stream") == 0 ? "cuda_stream" : label;
+    return PUT(json_escape(PUT(out, ","), shown, strlen(shown)), ":");
 }
 
 static char *put_args(char *out, const struct slice *s)
@@ -231,7 +232,7 @@ static char *put_args(char *out, const struct slice *s)
             continue;
         if (!known)
             snprintf(number, sizeof number, "arg%u", i);
-        out = chrome_put_key(out, known ? chrome_label(f->args[i].label) : number);
+        out = chrome_put_key(out, known ? f->args[i].label : number);
         out = put_arg(out, s, kind, value);
     }
     return out;
