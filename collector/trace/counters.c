@@ -40,9 +40,9 @@ static void widen(struct counters *c)
 {
     for (uint32_t k = 0; k < c->count; k++) {
         struct series *s = c->series[k];
-        double *parts = s->parts;
+        float *parts = s->parts;
         for (uint32_t i = 0; i < COUNTER_BUCKETS / 2; i++)
-            parts[i] = s->is_level ? fmax(parts[2 * i], parts[2 * i + 1])
+            parts[i] = s->is_level ? fmaxf(parts[2 * i], parts[2 * i + 1])
                                    : parts[2 * i] + parts[2 * i + 1];
         for (uint32_t i = COUNTER_BUCKETS / 2; i < COUNTER_BUCKETS; i++)
             parts[i] = s->is_level ? NAN : 0;
@@ -68,7 +68,7 @@ void counters_span_long(struct counters *c, struct series *s, uint64_t begin_ns,
     while (begin_ns < end_ns) {
         uint32_t at = bucket_of(c, begin_ns);
         uint64_t until_ns = at < last ? (at + 1ull) << c->shift : end_ns;
-        s->parts[at] += rate * (double)(int64_t)(until_ns - begin_ns);
+        s->parts[at] += (float)(rate * (double)(int64_t)(until_ns - begin_ns));
         begin_ns = until_ns;
     }
 }
@@ -77,7 +77,7 @@ void counters_span_long(struct counters *c, struct series *s, uint64_t begin_ns,
 static void hold(struct series *s, uint32_t end)
 {
     for (; s->next < end; s->next++)
-        s->parts[s->next] = s->last;
+        s->parts[s->next] = (float)s->last;
 }
 
 void counters_instant(struct counters *c, struct series *s, uint64_t at_ns, double amount)
@@ -88,13 +88,13 @@ void counters_instant(struct counters *c, struct series *s, uint64_t at_ns, doub
         return;
     uint32_t at = bucket_of(c, at_ns);
     if (!s->is_level) {
-        s->parts[at] += amount;
+        s->parts[at] += (float)amount;
         return;
     }
     if (s->is_late && !s->next)
         s->next = at;
     hold(s, at + 1); /* where a level changes, the old value counts too */
-    s->parts[at] = is_before ? amount : fmax(s->parts[at], amount);
+    s->parts[at] = is_before ? (float)amount : fmaxf(s->parts[at], (float)amount);
     s->last = amount;
 }
 

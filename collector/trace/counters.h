@@ -4,7 +4,7 @@
  * memory, launches. Time is divided into buckets of 2^n ns; the width doubles when an event is
  * later than the last bucket. So nothing must be known in advance, and output is bounded. A
  * selection's buckets begin with it; the first one includes earlier values (for a level, the last).
- * Memory: 4 KiB for each of SERIES_MAX series.
+ * Memory: 2 KiB for each of SERIES_MAX series.
  */
 #ifndef GPUPROF_COLLECTOR_COUNTERS_H
 #define GPUPROF_COLLECTOR_COUNTERS_H
@@ -17,11 +17,11 @@
 #define SERIES_MAX       8192
 
 struct series {
-    bool is_level;                 /* a state that lasts until the next value; else sums */
-    bool is_late;                  /* level: unknown before its first value */
-    double last;                   /* level: current value */
-    uint32_t next;                 /* level: the first bucket after its last value */
-    double parts[COUNTER_BUCKETS]; /* amount per bucket; level: highest value, NAN if unknown */
+    bool is_level;                /* a state that lasts until the next value; else sums */
+    bool is_late;                 /* level: unknown before its first value */
+    double last;                  /* level: current value */
+    uint32_t next;                /* level: the first bucket after its last value */
+    float parts[COUNTER_BUCKETS]; /* amount per bucket; level: highest value, NAN if unknown */
 };
 
 struct counters {
@@ -58,7 +58,7 @@ static inline void counters_span(struct counters *c, struct series *s, uint64_t 
     if (!s || begin_ns >= end_ns)
         return;
     if (bucket == end_ns >> c->shift && bucket < COUNTER_BUCKETS)
-        s->parts[bucket] += rate * (double)(int64_t)(end_ns - begin_ns);
+        s->parts[bucket] += (float)(rate * (double)(int64_t)(end_ns - begin_ns));
     else
         counters_span_long(c, s, begin_ns, end_ns, rate);
 }
