@@ -81,8 +81,8 @@ int idle_ranks_alone(struct idle_ranks *r, uint32_t device, uint64_t begin_ns, u
 
 void rank_spans_open(struct idle_ranks *r, struct span_reader *reader, const struct rank_spans *s)
 {
-    if (s->packed.in)
-        span_reader_init_packed(reader, &s->packed);
+    if (s->stored.at)
+        span_reader_init_stored(reader, &s->stored);
     else
         span_reader_init(reader, &r->spool, &s->spans);
 }

@@ -53,7 +53,7 @@ struct rank_numbers {
  * takes as long as the rest of a table that comes from parts. */
 struct rank_spans {
     struct span_stream spans;
-    struct packed_spans packed;   /* of a part; if .in is NULL they are in the spool */
+    struct stored_spans stored;   /* of a part; if .at is 0 they are in the spool */
     struct rank_numbers *numbers; /* a view; NULL: numbers are this process's own */
 };
 

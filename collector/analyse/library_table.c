@@ -6,7 +6,7 @@
 #include "analyse/device_peak.h"
 #include "analyse/library_report.h"
 #include "api/api.h"
-#include "record/argument_text.h"
+#include "record/gpu_record.h"
 
 enum { TEXT, FLOPS_OF_CALL, FUNCTION_NAME };
 

@@ -9,7 +9,7 @@
 #include "base/unit_text.h"
 #include "read/process.h"
 #include "read/process_title.h"
-#include "record/argument_text.h"
+#include "record/gpu_record.h"
 
 static bool is_longer(const void *item, const void *other)
 {

@@ -60,13 +60,12 @@ const char *nearest_text(const struct nearest *n, const char *before, char *text
 
 unsigned word_in(const char *list, const char *name)
 {
-    size_t length = name ? strlen(name) : 0;
     for (unsigned i = 0; name && list && *list; i++) {
         list += strspn(list, " ");
-        size_t word = strcspn(list, ",");
-        if (word == length && memcmp(list, name, length) == 0)
+        size_t word = strcspn(list, ",|");
+        if (word_is(list, word, name))
             return i;
-        list += word + (list[word] == ',');
+        list += word + (list[word] != '\0');
     }
     return UINT_MAX;
 }

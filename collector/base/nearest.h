@@ -3,7 +3,9 @@
 #ifndef GPUPROF_COLLECTOR_NEAREST_H
 #define GPUPROF_COLLECTOR_NEAREST_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 
 struct nearest {
     const char *word; /* a view; not terminated */
@@ -19,7 +21,13 @@ void nearest_offer(struct nearest *n, const char *candidate);
 #define NEAREST_TEXT_BYTES 96
 const char *nearest_text(const struct nearest *n, const char *before, char *text);
 
-/* Returns the index of `name` in `list`, words with commas between; UINT_MAX: none, or NULL. */
+/* Returns true if the `length` bytes of `text` are `word`. */
+static inline bool word_is(const char *text, size_t length, const char *word)
+{
+    return strlen(word) == length && memcmp(text, word, length) == 0;
+}
+
+/* Returns the index of `name` in `list`, words with ',' or '|' between; UINT_MAX: none, or NULL. */
 unsigned word_in(const char *list, const char *name);
 
 #endif

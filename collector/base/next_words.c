@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/next_words.h"
 
-#include <ctype.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -10,10 +9,11 @@
 #include <unistd.h>
 
 #include "base/json_text.h"
+#include "base/nearest.h"
 #include "base/new_text.h"
 
-#define SHELL_PLAIN /* characters that no shell treats specially */                                \
-    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_%+,-./:=@"
+#define LINE_WORD   "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-./"
+#define SHELL_PLAIN LINE_WORD "%+,:=@" /* characters that no shell treats specially */
 
 /* Quotes `text` for a shell, in new memory. Returns NULL without memory. */
 static char *shell_word(const char *text)
@@ -78,21 +78,18 @@ static bool next_words_is_there(const char *program)
 static const char *option_name(unsigned place)
 {
     static const char *const others[] = {"step-by", "step-range", "clock"};
-    return place < SELECT_OPTIONS ? select_option_name(place) : others[place - SELECT_OPTIONS];
+    return place < SELECT_OPTIONS  ? select_option_name(place)
+           : place < NEXT_SETTINGS ? others[place - SELECT_OPTIONS]
+                                   : setting_infos[place - NEXT_SETTINGS].option;
 }
 
-void next_words_set_selection(struct next_words *w, const struct select_request *request,
-                              const char *step_by, const char *step_range, const char *clock)
+void next_words_set_option(struct next_words *w, unsigned place, const char *value)
 {
-    const char *const others[] = {step_by, step_range, clock};
-    char option[32];
-    for (unsigned i = 0; i < NEXT_OPTIONS; i++) {
-        const char *said = i < SELECT_OPTIONS ? request->said[i] : others[i - SELECT_OPTIONS];
-        snprintf(option, sizeof option, "--%s=", option_name(i));
-        if (said && !add_word(&w->selected[i], option, said)) {
-            free(w->data); /* a suggestion without part of the data would be wrong */
-            w->data = NULL;
-        }
+    char option[64];
+    snprintf(option, sizeof option, "--%s=", option_name(place));
+    if (value && !add_word(&w->options[place], option, value) && place < NEXT_SETTINGS) {
+        free(w->data); /* a suggestion without part of the data would be wrong */
+        w->data = NULL;
     }
 }
 
@@ -115,88 +112,66 @@ void next_words_set_program(struct next_words *w, const char *arguments, char se
     }
 }
 
-void next_words_set_option(struct next_words *w, enum setting_index setting, const char *value)
-{
-    char option[64];
-    snprintf(option, sizeof option, "--%s=", setting_infos[setting].option);
-    add_word(&w->options[setting], option, value);
-}
-
 void next_words_release(struct next_words *w)
 {
-    for (unsigned i = 0; i < SETTING_COUNT; i++)
-        free(w->options[i]);
     free(w->data);
     free(w->program);
     for (unsigned i = 0; i < NEXT_OPTIONS; i++)
-        free(w->selected[i]);
+        free(w->options[i]);
 }
 
-static bool is_of_word(char c)
+static bool says(const char *line, const char *name)
 {
-    return c && (isalnum((unsigned char)c) || strchr("_-./", c));
+    char option[64];
+    snprintf(option, sizeof option, "--%s", name);
+    const char *at = strstr(line, option);
+    return at && strchr("= ", at[strlen(option)]);
 }
 
-/* Adds the selection that the line lacks and its verb accepts. `memory` takes only process options;
- * neither it nor `flame` compares clocks. Step options matter where steps are selected or shown. */
-static void put_piece(const struct next_words *w, const char *line, FILE *out)
+/* `memory` takes only options of processes, and neither it nor `flame` compares clocks. Options of
+ * steps matter where steps are selected or shown. */
+static bool takes(const struct next_words *w, const char *line, unsigned place)
 {
     bool is_of_memory = strncmp(line, "gpuprof memory ", 15) == 0;
-    bool has_clock = !is_of_memory && strncmp(line, "gpuprof flame ", 14) != 0;
-    bool has_steps = strstr(line, "--step=") || strstr(line, "steps");
-    for (unsigned i = 0; i < NEXT_OPTIONS; i++) {
-        const char *name = option_name(i);
-        char said[32];
-        snprintf(said, sizeof said, "--%s=", name);
-        has_steps |= w->selected[i] && strcmp(name, "step") == 0;
-        bool is_of_files =
-            strcmp(name, "rank") == 0 || strcmp(name, "pid") == 0 || strcmp(name, "job") == 0;
-        bool is_taken = strcmp(name, "clock") == 0 ? has_clock
-                        : is_of_memory             ? is_of_files
-                                                   : i < SELECT_OPTIONS || has_steps;
-        if (w->selected[i] && is_taken && !strstr(line, said))
-            fprintf(out, "%s ", w->selected[i]);
-    }
+    const char *name = option_name(place);
+    if (place == NEXT_CLOCK)
+        return !is_of_memory && strncmp(line, "gpuprof flame ", 14) != 0;
+    if (is_of_memory)
+        return word_in("rank,pid,job", name) != UINT_MAX;
+    return place < SELECT_OPTIONS || says(line, "step") || strstr(line, "steps") ||
+           w->options[SELECT_STEP];
 }
 
-/* Adds the recorded options, so that a new recording captures as much. */
-static void put_options(const struct next_words *w, const char *line, FILE *out)
+/* Adds the options from one place on up to another that the line lacks and its verb takes. */
+static void put_options(const struct next_words *w, const char *line, unsigned from, unsigned to,
+                        FILE *out)
 {
-    for (unsigned i = 0; i < SETTING_COUNT; i++) {
-        char said[64];
-        snprintf(said, sizeof said, "--%s", setting_infos[i].option);
-        const char *at = w->options[i] ? strstr(line, said) : NULL;
-        bool is_said = at && strchr("= ", at[strlen(said)]);
-        if (w->options[i] && !is_said)
+    for (unsigned i = from; i < to; i++)
+        if (w->options[i] && !says(line, option_name(i)) &&
+            (i >= NEXT_SETTINGS || takes(w, line, i)))
             fprintf(out, "%s ", w->options[i]);
-    }
 }
 
 char *next_line(const struct next_words *w, const char *line)
 {
     static const struct next_words nothing;
     const struct next_words *known = w ? w : &nothing;
-    const struct {
-        const char *mark, *text;
-    } words[] = {{"gpuprof", known->command}, {"DATA", known->data}, {"PROGRAM", known->program}};
     struct new_text text;
     FILE *out = new_text_begin(&text);
-    for (const char *at = line, *next; out && *at; at = next) {
-        next = at + 1;
-        while (is_of_word(*at) && is_of_word(*next))
-            next++;
-        size_t length = (size_t)(next - at), i = 0;
-        while (i < 3 && !(words[i].text && strlen(words[i].mark) == length &&
-                          memcmp(words[i].mark, at, length) == 0))
-            i++;
-        if (i < 3 && words[i].text == known->data)
-            put_piece(known, line, out);
-        if (strncmp(at, "PROGRAM", length) == 0 && length == strlen("PROGRAM"))
-            put_options(known, line, out);
-        if (i < 3)
-            fputs(words[i].text, out);
-        else
-            fwrite(at, 1, length, out);
+    size_t length;
+    for (const char *at = line; out && *at; at += length) {
+        length = strspn(at, LINE_WORD);
+        length += !length;
+        bool is_data = word_is(at, length, "DATA"), is_program = word_is(at, length, "PROGRAM");
+        const char *shown = is_data                          ? known->data
+                            : is_program                     ? known->program
+                            : word_is(at, length, "gpuprof") ? known->command
+                                                             : NULL;
+        if (is_data && shown)
+            put_options(known, line, 0, NEXT_SETTINGS, out);
+        if (is_program)
+            put_options(known, line, NEXT_SETTINGS, NEXT_OPTIONS, out);
+        fprintf(out, "%.*s", shown ? INT_MAX : (int)length, shown ? shown : at);
     }
     return new_text_end(&text, out);
 }

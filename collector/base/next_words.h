@@ -13,26 +13,34 @@
 #include "settings.h"
 
 #define NEXT_BYTES_MAX 1024
-#define NEXT_OPTIONS   (SELECT_OPTIONS + 3) /* the selection, the two step options and the clock */
+
+/* The places of options: those of the selection (select_request.h), these, and the settings. */
+enum {
+    NEXT_STEP_BY = SELECT_OPTIONS,
+    NEXT_STEP_RANGE,
+    NEXT_CLOCK,
+    NEXT_SETTINGS,
+    NEXT_OPTIONS = NEXT_SETTINGS + SETTING_COUNT
+};
+
 struct next_words {
-    const char *command;          /* shell words; NULL: unknown, also below */
-    char *data;                   /* owned */
-    char *program;                /* owned */
-    char *options[SETTING_COUNT]; /* owned: "--pytorch=names"; NULL: not given */
-    char *selected[NEXT_OPTIONS]; /* owned: "--step=3", by place in select_request.h */
+    const char *command;         /* shell words; NULL: unknown, also below */
+    char *data;                  /* owned */
+    char *program;               /* owned */
+    char *options[NEXT_OPTIONS]; /* owned: "--step=3"; NULL: not given */
 };
 
 /* `paths` are the recordings; `arguments` are separated by `separator` (empty or option-like first:
  * unknown). `command` must outlive `w`. Without memory, everything counts as unknown. */
 void next_words_init(struct next_words *w, const char *command, char *const *paths, int path_count);
-/* Adds the selection and the values of --step-by, --step-range and --clock; NULL: not given. */
-void next_words_set_selection(struct next_words *w, const struct select_request *request,
-                              const char *step_by, const char *step_range, const char *clock);
+
+/* Adds an option of the recordings, or a setting that the program was recorded with; NULL: not
+ * given. */
+void next_words_set_option(struct next_words *w, unsigned place, const char *value);
+
 /* Adds the program, then its arguments, one by one. Returns false if the command is unknown. */
 bool next_words_add_argument(struct next_words *w, const char *word);
 void next_words_set_program(struct next_words *w, const char *arguments, char separator);
-/* Adds a setting that the program was recorded with. */
-void next_words_set_option(struct next_words *w, enum setting_index setting, const char *value);
 void next_words_release(struct next_words *w);
 
 /* Returns `line` with all known words, in new memory; NULL: no memory. `w` may be NULL. */

@@ -50,8 +50,7 @@ static enum exit_code take_against(const struct given *g)
 static enum setting_index find_setting(const char *name, size_t length)
 {
     int i = 0;
-    while (i < SETTING_COUNT && !(strlen(setting_infos[i].option) == length &&
-                                  memcmp(setting_infos[i].option, name, length) == 0))
+    while (i < SETTING_COUNT && !word_is(name, length, setting_infos[i].option))
         i++;
     return (enum setting_index)i;
 }
@@ -194,8 +193,7 @@ static const struct option *named(const struct verb *verb, const char *name, siz
 {
     const struct option *option;
     for (unsigned i = 0; (option = option_at(verb, i)); i++)
-        if (option->name && strlen(option->name) == length &&
-            memcmp(option->name, name, length) == 0)
+        if (option->name && word_is(name, length, option->name))
             return option;
     return NULL;
 }
@@ -391,24 +389,11 @@ enum exit_code option_output(const struct given *g)
     return output_check(g);
 }
 
-/* Returns the index of `text` among `choices`, a|b|c; -1: not found. */
-static int choice_index(const char *choices, const char *text)
-{
-    size_t length = strlen(text);
-    for (int index = 0; *choices; index++) {
-        size_t word = strcspn(choices, "|");
-        if (word == length && memcmp(choices, text, length) == 0)
-            return index;
-        choices += word + (choices[word] == '|');
-    }
-    return -1;
-}
-
 _Static_assert(sizeof(enum clock_choice) == sizeof(int), "a choice is kept as a number");
 
 enum exit_code option_choice(const struct given *g)
 {
-    int choice = choice_index(g->option->value, g->value);
+    int choice = (int)word_in(g->option->value, g->value);
     if (choice < 0)
         return usage_error("%s: --%s: '%s' is not one of %s", g->all->verb->name, g->option->name,
                            g->value, g->option->value);

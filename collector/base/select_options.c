@@ -9,6 +9,7 @@
 
 #include "base/message.h"
 #include "base/moment.h"
+#include "base/nearest.h"
 #include "base/options.h"
 
 static const char *const kind_words[SELECT_KINDS] = {
@@ -105,10 +106,10 @@ static uint32_t kinds_of(const char *word, size_t length)
 {
     uint32_t kinds = 0;
     for (unsigned i = 0; i < SELECT_KINDS; i++)
-        if (strlen(kind_words[i]) == length && memcmp(kind_words[i], word, length) == 0)
+        if (word_is(word, length, kind_words[i]))
             kinds |= 1u << i;
     for (unsigned i = 0; i < sizeof kind_groups / sizeof kind_groups[0]; i++)
-        if (strlen(kind_groups[i].word) == length && memcmp(kind_groups[i].word, word, length) == 0)
+        if (word_is(word, length, kind_groups[i].word))
             kinds |= kind_groups[i].kinds;
     return kinds;
 }

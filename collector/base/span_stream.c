@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/span_stream.h"
 
+#include "base/file_at.h"
 #include "error.h"
 
 static int add_chunk(struct spool *b, struct byte_stream *s)
@@ -57,30 +58,31 @@ void span_reader_init(struct span_reader *r, struct spool *b, const struct span_
     r->at = r->end = r->buffer;
 }
 
-void span_reader_init_packed(struct span_reader *r, const struct packed_spans *s)
+void span_reader_init_stored(struct span_reader *r, const struct stored_spans *s)
 {
-    *r = (struct span_reader){.left = s->count, .packed = s->in, .place = {s->at, s->length}};
+    *r = (struct span_reader){.left = s->count, .fd = s->fd, .place = {s->at, s->length}};
     r->at = r->end = r->buffer;
 }
 
-static int read_packed(struct span_reader *r, uint8_t *to, size_t *length)
+static size_t read_stored(struct span_reader *r, uint8_t *to)
 {
     struct byte_place *place = &r->place;
     size_t bytes = place->left < BYTE_CHUNK_BYTES ? place->left : BYTE_CHUNK_BYTES;
-    int error = packed_read(r->packed, place->chunk, to, bytes);
-    r->has_failed |= error < 0;
-    *length = error < 0 ? 0 : bytes;
+    r->has_failed |= file_read_at(r->fd, place->chunk, to, bytes) != (ssize_t)bytes;
     place->chunk += bytes;
     place->left -= bytes;
-    return error == GPUPROF_NO_MEMORY ? error : 0;
+    return r->has_failed ? 0 : bytes;
 }
 
 int span_reader_fill(struct span_reader *r)
 {
     size_t rest = (size_t)(r->end - r->at), length = 0;
     memmove(r->buffer, r->at, rest);
-    int error = r->spool ? byte_stream_next(r->spool, &r->place, r->buffer + rest, &length)
-                         : read_packed(r, r->buffer + rest, &length);
+    int error = 0;
+    if (r->spool)
+        error = byte_stream_next(r->spool, &r->place, r->buffer + rest, &length);
+    else
+        length = read_stored(r, r->buffer + rest);
     r->at = r->buffer;
     r->end = r->buffer + rest + length;
     return error;

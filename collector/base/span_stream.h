@@ -16,7 +16,6 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "base/packed.h"
 #include "base/spool.h"
 #include "bytes.h"
 
@@ -81,10 +80,11 @@ struct span_stream {
     uint64_t count;
 };
 
-/* A stream of `count` spans in a file: `length` bytes from `at` of the packed stream. */
-struct packed_spans {
-    struct packed *in; /* a view; NULL: no stream */
-    uint64_t at, length, count;
+/* A stream of `count` spans in a file: `length` bytes from `at`. */
+struct stored_spans {
+    int fd;      /* a view */
+    uint64_t at; /* 0: no stream */
+    uint64_t length, count;
 };
 
 /* A position in a span stream. */
@@ -93,9 +93,9 @@ struct span_reader {
     uint64_t left;
     bool has_failed; /* the file is damaged */
     const uint8_t *at, *end;
-    struct spool *spool;     /* NULL: the stream is in a file */
+    struct spool *spool;     /* NULL: the stream is in the file `fd` */
     struct byte_place place; /* in a file: offset and remaining bytes */
-    struct packed *packed;
+    int fd;
     uint8_t buffer[SPAN_BYTES_MAX + BYTE_CHUNK_BYTES];
 };
 
@@ -152,9 +152,9 @@ static inline int span_put(struct spool *b, struct span_stream *s, const struct 
 
 /* Start reading from the first span. */
 void span_reader_init(struct span_reader *r, struct spool *b, const struct span_stream *s);
-void span_reader_init_packed(struct span_reader *r, const struct packed_spans *s);
+void span_reader_init_stored(struct span_reader *r, const struct stored_spans *s);
 
-/* Refills the buffer. Returns 0, an error of the spool or GPUPROF_NO_MEMORY; damage in a file sets
+/* Refills the buffer. Returns 0 or an error of the spool; a file that cannot be read sets
  * r->has_failed. */
 int span_reader_fill(struct span_reader *r);
 

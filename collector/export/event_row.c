@@ -11,7 +11,7 @@
 #include "base/json_text.h"
 #include "error.h"
 #include "export/export_writer.h"
-#include "record/argument_text.h"
+#include "record/gpu_record.h"
 #include "record/op_record.h"
 #include "resolve/host_facts.h"
 

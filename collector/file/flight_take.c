@@ -24,7 +24,7 @@ struct segment {
 };
 
 struct taker {
-    const struct flight_place *place;
+    const struct live_file *live;
     uint64_t stream_bytes, dumps, dumped, dumped_ns;
     struct segment segments[FLIGHT_SEGMENTS]; /* in time order, without a gap */
     unsigned count;
@@ -43,10 +43,10 @@ static int compare_segments(const void *left, const void *right)
 static int read_page(struct taker *t)
 {
     uint8_t page[FLIGHT_PAGE_BYTES];
-    uint64_t base = t->place->offset;
+    uint64_t base = t->live->flight;
     if (base > INT64_MAX / 2) /* the program may have overwritten it */
         return GPUPROF_DAMAGED;
-    ssize_t got = base ? file_read_at(t->place->fd, base, page, sizeof page) : 0;
+    ssize_t got = base ? file_read_at(t->live->fd, base, page, sizeof page) : 0;
     if (got < (ssize_t)sizeof page || load_u64(page + FLIGHT_OFFSET_MAGIC) != FLIGHT_MAGIC)
         return got < 0 ? GPUPROF_IO : 0;
     uint64_t room = load_u64(page + FLIGHT_OFFSET_SEGMENT_BYTES);
@@ -99,6 +99,7 @@ static int copy(struct taker *t, int from, uint64_t offset, uint64_t bytes)
 /* Writes the records that the process could not write: the opened window and the dump. */
 static int put_statements(struct taker *t, uint64_t begin_ns, uint64_t sequence)
 {
+    uint64_t alive_ns = live_file_alive_ns(t->live);
     uint8_t raw[4 * 8 * (RECORD_HEAD_WORDS + RECORD_ARGS_MAX)] __attribute__((aligned(8)));
     struct record records[] = {
         {RECORD_WITH(WINDOW, [WINDOW_STATE] = WINDOW_IS_CLOSED)},
@@ -106,7 +107,7 @@ static int put_statements(struct taker *t, uint64_t begin_ns, uint64_t sequence)
          .begin = begin_ns},
         {RECORD_WITH(DUMP, [DUMP_NUMBER] = t->dumps + 1, [DUMP_REASON] = DUMP_KILL,
                      [DUMP_BEGIN_NS] = begin_ns),
-         .begin = t->place->alive_ns > begin_ns ? t->place->alive_ns : begin_ns}};
+         .begin = alive_ns > begin_ns ? alive_ns : begin_ns}};
     struct block_encoder *e = malloc(sizeof *e);
     struct zstandard codec;
     struct block_header h = {.sequence = sequence, .flags = BLOCK_AFTER_GAP | BLOCK_OF_STATE};
@@ -143,7 +144,7 @@ static uint64_t behind_dumped(const struct taker *t, const struct segment *s)
     while (at < s->bytes) {
         uint8_t head[BLOCK_HEADER_BYTES_MAX];
         struct block_header h;
-        ssize_t got = file_read_at(t->place->fd, s->offset + at, head, sizeof head);
+        ssize_t got = file_read_at(t->live->fd, s->offset + at, head, sizeof head);
         int size = got > 0 ? block_header_read(&h, head, (size_t)got) : 0;
         if (size <= 0 || h.sequence >= t->dumped)
             break;
@@ -164,28 +165,28 @@ static int put_dump(struct taker *t)
     for (unsigned i = first; error == 0 && i < t->count; i++) {
         s = &t->segments[i];
         uint64_t from = i > first ? s->state_bytes : follows ? behind_dumped(t, s) : 0;
-        error = copy(t, t->place->fd, s->offset + from, s->bytes - from);
+        error = copy(t, t->live->fd, s->offset + from, s->bytes - from);
     }
     return error;
 }
 
 /* A kill before this repeats the dump next time. */
-static int report_taken(struct flight_place *place)
+static int report_taken(struct live_file *l)
 {
     uint8_t none[8] = {0};
     char path[64];
-    snprintf(path, sizeof path, "/proc/self/fd/%d", place->fd); /* exactly the file that was read */
+    snprintf(path, sizeof path, "/proc/self/fd/%d", l->fd); /* exactly the file that was read */
     int fd = open(path, O_WRONLY | O_CLOEXEC);
     int error = fd < 0 ? GPUPROF_IO : file_write_at(fd, LIVE_OFFSET_FLIGHT, none, sizeof none);
     file_close(fd);
     if (error == 0)
-        place->offset = 0;
+        l->flight = 0;
     return error;
 }
 
-int flight_copy(struct flight_place *place, const char *stream_path, int fd)
+int flight_copy(const struct live_file *l, const char *stream_path, int fd)
 {
-    struct taker t = {.place = place, .fd = fd};
+    struct taker t = {.live = l, .fd = fd};
     int error = read_page(&t);
     if (error <= 0)
         return error;
@@ -202,20 +203,20 @@ int flight_copy(struct flight_place *place, const char *stream_path, int fd)
 }
 
 struct replacement {
-    struct flight_place *place;
+    const struct live_file *live;
     const char *path;
 };
 
 static int replace(void *context, int fd)
 {
     const struct replacement *its = context;
-    return flight_copy(its->place, its->path, fd);
+    return flight_copy(its->live, its->path, fd);
 }
 
-int flight_take(struct flight_place *place, const char *stream_path)
+int flight_take(struct live_file *l, const char *stream_path)
 {
-    struct replacement its = {place, stream_path};
-    int error = place->offset ? new_file_replace(stream_path, NULL, replace, &its) : 0;
-    int reported = error > 0 ? report_taken(place) : 0;
+    struct replacement its = {l, stream_path};
+    int error = l->flight ? new_file_replace(stream_path, NULL, replace, &its) : 0;
+    int reported = error > 0 ? report_taken(l) : 0;
     return reported < 0 ? reported : error;
 }

@@ -298,14 +298,6 @@ static int copy_beside(void *context, int fd)
     return error < 0 ? error : 1;
 }
 
-struct flight_place live_file_flight(const struct live_file *l)
-{
-    return (struct flight_place){.fd = l->fd,
-                                 .offset = l->flight,
-                                 .alive_ns =
-                                     l->alive ? clock_scale_ns(&l->header.scale, l->alive) : 0};
-}
-
 int live_adopt(const char *stream_path)
 {
     struct stream_header h;
@@ -321,9 +313,8 @@ int live_adopt(const char *stream_path)
     int done = 0;
     /* Never replaces an existing file of another process. */
     if (l.place != LIVE_BESIDE && l.owner == LIVE_OWNER_ENDED && access(path, F_OK) != 0) {
-        struct flight_place flight = live_file_flight(&l);
         struct stat like;
-        done = flight_take(&flight, stream_path);
+        done = flight_take(&l, stream_path);
         if (done >= 0)
             done = fstat(l.fd, &like) < 0 ? GPUPROF_IO
                                           : new_file_replace(path, &like, copy_beside, &l);

@@ -14,25 +14,6 @@
 
 #include "stream.h"
 
-/* Takes the flight recorder of a killed process (--flight): its last contents become one more dump
- * in the stream file (formats/flight.h). */
-/* The location of a flight recorder. */
-struct flight_place {
-    int fd;            /* of the live file */
-    uint64_t offset;   /* in it; 0: no recorder, or already taken */
-    uint64_t alive_ns; /* last sign of life of its process, as times in records; 0: unknown */
-};
-
-/*
- * Replaces the stream file at `stream_path` by one with that dump, including an unfinished one, and
- * marks the recorder in the open live file as taken. Returns 1, 0 if there is no recorder,
- * GPUPROF_DAMAGED, GPUPROF_IO (errno) or GPUPROF_NO_MEMORY; an error changes nothing.
- */
-int flight_take(struct flight_place *place, const char *stream_path);
-
-/* Writes that file to `fd` instead and changes nothing. Returns as flight_take does. */
-int flight_copy(struct flight_place *place, const char *stream_path, int fd);
-
 enum live_owner {
     LIVE_OWNER_ENDED,
     LIVE_OWNER_RUNNING,
@@ -57,7 +38,7 @@ struct live_file {
     uint32_t chunk_bytes;
     uint32_t chunk_count; /* chunks within the file */
     uint32_t chunks_offset;
-    uint64_t flight;    /* offset of its flight recorder (flight.h); 0: none */
+    uint64_t flight;    /* offset of its flight recorder (flight.h); 0: none, or taken */
     uint64_t alive;     /* ticks of the last sign of life; 0: unknown */
     uint64_t cut_bytes; /* missing at the end of the file */
     bool head_damaged;  /* the first page has an impossible value */
@@ -87,6 +68,12 @@ enum live_owner live_owner(const struct stream_header *h);
 int live_file_open(struct live_file *l, const char *stream_path, const struct stream_header *h);
 void live_file_release(struct live_file *l);
 
+/* Returns the last sign of life, as times in records; 0: unknown. */
+static inline uint64_t live_file_alive_ns(const struct live_file *l)
+{
+    return l->alive ? clock_scale_ns(&l->header.scale, l->alive) : 0;
+}
+
 /*
  * If the owner may still run: replaces the open file by an unnamed copy in $TMPDIR or /tmp. Call it
  * before taking the stream file's size, so that records stored meanwhile are found there. Returns
@@ -109,8 +96,16 @@ ssize_t live_chunk_records(const struct live_file *l, uint32_t index,
  */
 int live_adopt(const char *stream_path);
 
-/* Returns the location of its flight recorder. */
-struct flight_place live_file_flight(const struct live_file *l);
+/*
+ * Takes the flight recorder of a killed process (--flight): its last contents, including an
+ * unfinished dump, become one more dump in the stream file at `stream_path`, which is replaced, and
+ * the recorder is marked as taken. Returns 1, 0 if there is no recorder, GPUPROF_DAMAGED,
+ * GPUPROF_IO (errno) or GPUPROF_NO_MEMORY; an error changes nothing. (flight_take.c)
+ */
+int flight_take(struct live_file *l, const char *stream_path);
+
+/* Writes that file to `fd` instead and changes nothing. Returns as flight_take does. */
+int flight_copy(const struct live_file *l, const char *stream_path, int fd);
 
 /* Removes the live file once the stream file has its events. Returns 0 or GPUPROF_IO. */
 int live_file_remove(const struct live_file *l);

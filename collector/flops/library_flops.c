@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "api/api.h"
-#include "record/argument_text.h"
+#include "record/gpu_record.h"
 
 _Static_assert(sizeof(struct library_shape) == 88, "no padding");
 

@@ -17,7 +17,7 @@
 
 #define CRC_AT           12u
 #define CHECKED_FROM     16u /* the CRC does not cover the bytes before */
-#define HEADER_BYTES     (CHECKED_FROM + 32 + SHA256_BASE64_BYTES - 1)
+#define HEADER_BYTES     (CHECKED_FROM + 24 + SHA256_BASE64_BYTES - 1)
 #define FIRST_BYTES      4096
 #define CHECKED_TOGETHER 65536
 
@@ -170,6 +170,12 @@ void part_histogram(struct part *p, struct histogram *h, uint64_t *rows_left)
     }
 }
 
+/* Returns where the spans end in the file, and the values begin. */
+static uint64_t values_at(const struct part *p)
+{
+    return p->file_at + HEADER_BYTES + p->span_bytes;
+}
+
 int part_put_spans(struct part *p, struct spool *b, const struct span_stream *s)
 {
     uint8_t chunk[BYTE_CHUNK_BYTES];
@@ -178,19 +184,21 @@ int part_put_spans(struct part *p, struct spool *b, const struct span_stream *s)
     int error = 0;
     part_number(p, &(uint64_t){s->count});
     part_number(p, &(uint64_t){s->bytes.length});
-    do {
+    while (error == 0 && place.left) {
         error = byte_stream_next(b, &place, chunk, &bytes);
-        error = error == 0 ? packed_put(&p->spans_put, chunk, bytes) : error;
-    } while (error == 0 && bytes);
+        if (error == 0)
+            error = file_write_at(p->fd, values_at(p), chunk, bytes);
+        p->span_bytes += bytes;
+    }
     return error;
 }
 
-void part_get_spans(struct part *p, struct packed_spans *spans)
+void part_get_spans(struct part *p, struct stored_spans *spans)
 {
-    *spans = (struct packed_spans){.in = &p->spans, .at = p->spans_at};
+    *spans = (struct stored_spans){.fd = p->fd, .at = p->spans_at};
     part_number(p, &spans->count);
     part_number(p, &spans->length);
-    p->has_failed |= spans->length > p->spans.length - p->spans_at;
+    p->has_failed |= spans->length > values_at(p) - p->spans_at;
     p->has_failed |= spans->count > spans->length / SPAN_BYTES;
     if (p->has_failed)
         spans->length = spans->count = 0;
@@ -373,33 +381,28 @@ static bool add_to_crc(int fd, uint64_t at, uint64_t bytes, uint32_t *crc)
     return true;
 }
 
-int part_begin(struct part *p, int fd, uint64_t at)
+void part_begin(struct part *p, int fd, uint64_t at)
 {
     *p = (struct part){.is_written = true, .fd = fd, .file_at = at};
-    return packed_writer_init(&p->spans_put, fd, at + HEADER_BYTES);
 }
 
 int part_end(struct part *p)
 {
     uint8_t header[HEADER_BYTES];
     struct byte_writer w = byte_writer(header, sizeof header);
-    struct packed_writer *spans = &p->spans_put;
-    int error = p->has_failed ? GPUPROF_NO_MEMORY : packed_end(spans);
-    if (error < 0)
-        return error;
-    uint64_t values_at = spans->at, stored = values_at - p->file_at - HEADER_BYTES;
-    p->file_bytes = HEADER_BYTES + stored + p->length;
+    if (p->has_failed)
+        return GPUPROF_NO_MEMORY;
+    p->file_bytes = HEADER_BYTES + p->span_bytes + p->length;
     put_u64(&w, PART_MAGIC);
     put_u32(&w, PART_VERSION);
     put_u32(&w, 0);
     put_u64(&w, p->length);
-    put_u64(&w, spans->length);
-    put_u64(&w, stored);
+    put_u64(&w, p->span_bytes);
     put_u32(&w, p->index);
     put_u32(&w, p->count);
     put_bytes(&w, p->set, sizeof p->set - 1);
     uint32_t crc = crc32c(0, header + CHECKED_FROM, sizeof header - CHECKED_FROM);
-    if (file_write_at(p->fd, values_at, p->data, p->length) < 0 ||
+    if (file_write_at(p->fd, values_at(p), p->data, p->length) < 0 ||
         !add_to_crc(p->fd, p->file_at + HEADER_BYTES, p->file_bytes - HEADER_BYTES, &crc))
         return GPUPROF_IO;
     store_u32(header + CRC_AT, crc);
@@ -416,7 +419,7 @@ const char *part_open(struct part *p, int fd, uint64_t at, uint64_t bytes, int *
     struct byte_reader r = byte_reader(header, got < 0 ? 0 : (size_t)got);
     uint64_t magic = get_u64(&r);
     uint32_t version = get_u32(&r), crc = get_u32(&r);
-    uint64_t values = get_u64(&r), spans = get_u64(&r), stored = get_u64(&r);
+    uint64_t values = get_u64(&r), spans = get_u64(&r);
     p->index = get_u32(&r);
     p->count = get_u32(&r);
     const uint8_t *set = get_space(&r, sizeof p->set - 1);
@@ -424,27 +427,23 @@ const char *part_open(struct part *p, int fd, uint64_t at, uint64_t bytes, int *
         return "is not a part that 'gpuprof report --partial' made, or is empty";
     if (version != PART_VERSION)
         return "is a part of another version of gpuprof; make all parts with this one";
-    if (r.failed || values > bytes - HEADER_BYTES || stored > bytes - HEADER_BYTES - values)
+    if (r.failed || values > bytes - HEADER_BYTES || spans > bytes - HEADER_BYTES - values)
         return damaged;
-    uint64_t spans_at = at + HEADER_BYTES, values_at = spans_at + stored;
+    p->spans_at = at + HEADER_BYTES;
     uint32_t found = crc32c(0, header + CHECKED_FROM, sizeof header - CHECKED_FROM);
-    if (!add_to_crc(fd, spans_at, stored + values, &found) || found != crc ||
+    if (!add_to_crc(fd, p->spans_at, spans + values, &found) || found != crc ||
         p->index >= p->count || p->count > SHARES_MAX)
         return damaged;
     memcpy(p->set, set, sizeof p->set - 1);
     p->length = values;
-    p->file_bytes = HEADER_BYTES + stored + values;
+    p->span_bytes = spans;
+    p->file_bytes = HEADER_BYTES + spans + values;
     p->data = malloc(values + 1);
     if (!p->data)
         *error = GPUPROF_NO_MEMORY;
-    else if (file_read_at(fd, values_at, p->data, values) != (ssize_t)values)
+    else if (file_read_at(fd, values_at(p), p->data, values) != (ssize_t)values)
         *error = GPUPROF_IO;
-    else
-        *error = packed_open(&p->spans, fd, spans_at, spans, stored);
-    if (*error != GPUPROF_DAMAGED)
-        return NULL;
-    *error = 0;
-    return damaged;
+    return NULL;
 }
 
 enum exit_code part_read(struct part *p, const char *path, int to, uint64_t *end)
@@ -479,7 +478,5 @@ void part_release(struct part *p)
 {
     free(p->data);
     free(p->devices);
-    packed_writer_release(&p->spans_put);
-    packed_release(&p->spans);
     *p = (struct part){0};
 }

@@ -6,11 +6,10 @@
  *     u32      version, PART_VERSION
  *     u32      CRC-32C of all that follows
  *     u64      bytes of the values
- *     u64      bytes of the spans before they were compressed
- *     u64      bytes of the spans as they lie in the file
+ *     u64      bytes of the spans
  *     u32 u32  number of the share, from 0, and of all shares
  *     44 bytes the set: the hash of all processes of all shares (share.h)
- *     ...      the spans of all streams (base/span_stream.h), as base/packed.h stores them
+ *     ...      the spans of all streams (base/span_stream.h)
  *     ...      the values
  *
  * All little-endian. Values are numbers (LEB128) and texts (length, bytes, a zero). A table of
@@ -31,11 +30,10 @@
 
 #include "base/histogram.h"
 #include "base/message.h"
-#include "base/packed.h"
 #include "base/sha256.h"
 #include "base/span_stream.h"
 
-#define PART_VERSION       26
+#define PART_VERSION       27
 #define PART_BYTES_MAX     (1ull << 30) /* of a part's file */
 #define SHARES_MAX         65536
 #define PART_HISTOGRAM_ROW 4 /* least bytes of a histogram row */
@@ -53,12 +51,11 @@ struct part {
     uint8_t *data;   /* owned: the values */
     size_t length;
     size_t capacity;
-    size_t at;                      /* reading: offset of the next value */
-    int fd;                         /* a view: the file ... */
-    uint64_t file_at, file_bytes;   /* ... and where the part lies in it */
-    struct packed_writer spans_put; /* writing: the spans */
-    struct packed spans;            /* reading: the spans, with the next stream ... */
-    uint64_t spans_at;              /* ... at this offset */
+    size_t at;                    /* reading: offset of the next value */
+    int fd;                       /* a view: the file ... */
+    uint64_t file_at, file_bytes; /* ... and where the part lies in it */
+    uint64_t span_bytes;          /* of all spans, or written so far */
+    uint64_t spans_at;            /* reading: where the next stream lies in the file */
     /* Reading: resolves numbers of processes and devices. */
     struct process *const *processes; /* a view */
     uint32_t process_count;
@@ -169,19 +166,19 @@ void part_histogram(struct part *p, struct histogram *h, uint64_t *rows_left);
  * file. */
 int part_put_spans(struct part *p, struct spool *b, const struct span_stream *s);
 
-/* Sets the location and number of the next stream's spans in p->spans. */
-void part_get_spans(struct part *p, struct packed_spans *spans);
+/* Sets where the next stream's spans lie in the file, and their number. */
+void part_get_spans(struct part *p, struct stored_spans *spans);
 
 /* ---- the file ---- */
 
 /* Begins writing a part at offset `at` of `fd`; the caller then sets which share it is. part_end
  * writes the rest; the part then takes p->file_bytes from `at`. Returns 0, GPUPROF_IO (errno) or
  * GPUPROF_NO_MEMORY. */
-int part_begin(struct part *p, int fd, uint64_t at);
+void part_begin(struct part *p, int fd, uint64_t at);
 int part_end(struct part *p);
 
 /* Opens the part at offset `at` of `fd`, which must stay open until the release. Of the `bytes`
- * there, it uses p->file_bytes. The caller sets p->spans.cache. Returns NULL, or what is wrong with
+ * there, it uses p->file_bytes. Returns NULL, or what is wrong with
  * it; *error is nonzero without memory or if the file cannot be read. */
 const char *part_open(struct part *p, int fd, uint64_t at, uint64_t bytes, int *error);
 

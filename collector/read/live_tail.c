@@ -240,7 +240,7 @@ static int take_all_open_calls(struct tail_reader *r)
 int live_tail_read(struct live_tail *t, const struct live_file *l, struct thread_table *threads,
                    struct zstandard *codec, bool is_flight, uint64_t end_ns)
 {
-    uint64_t alive_ns = l->alive ? clock_scale_ns(&l->header.scale, l->alive) : 0;
+    uint64_t alive_ns = live_file_alive_ns(l);
     struct tail_reader r = {.tail = t,
                             .live = l,
                             .threads = threads,

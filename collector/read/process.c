@@ -299,13 +299,12 @@ static int take_header(struct loader *l, struct live_file *live, bool *has_live)
 /* Appends the flight recorder's contents to a copy of the stream; the live file stays as it is. */
 static int take_flight(struct loader *l, const struct live_file *live)
 {
-    struct flight_place flight = live_file_flight(live);
-    if (!flight.offset || live->owner != LIVE_OWNER_ENDED)
+    if (!live->flight || live->owner != LIVE_OWNER_ENDED)
         return 0;
     int fd = file_unnamed();
     if (fd < 0)
         return GPUPROF_SPOOL;
-    int error = flight_copy(&flight, l->process->file.path, fd);
+    int error = flight_copy(live, l->process->file.path, fd);
     if (error > 0)
         return stream_file_exchange(&l->process->file, &l->reader->pool, fd);
     file_close(fd);
@@ -339,8 +338,7 @@ static int process_own_load(struct loader *l, struct live_file *live, bool *has_
         return error;
     if (!has_wanted_rank(l, true))
         return PROCESS_LEFT_OUT;
-    uint64_t alive_ns =
-        *has_live && live->alive ? clock_scale_ns(&p->header.scale, live->alive) : 0;
+    uint64_t alive_ns = *has_live ? live_file_alive_ns(live) : 0;
     p->lived_ns = alive_ns > l->end_ns ? alive_ns : l->end_ns;
     if (l->scan.torn && !torn_is_live(l, *has_live))
         p->losses.torn_bytes += l->scan.torn;

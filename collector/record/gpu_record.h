@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Contents of GPU and NVTX records: CUPTI's and NVTX's numbers, with the words that Kineto uses. */
+/* Contents of GPU and NVTX records: CUPTI's and NVTX's numbers, with the words that Kineto uses;
+ * and text and JSON of the arguments of calls and records. */
 #ifndef GPUPROF_COLLECTOR_GPU_RECORD_H
 #define GPUPROF_COLLECTOR_GPU_RECORD_H
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "record.h"
 
@@ -68,16 +70,24 @@ static inline bool event_is_visible(uint8_t type)
     return event_shows[type] != EVENT_FACT;
 }
 
+/* Defines NAME_text: the words of values from 0 on, and `other` for those without a word. */
+#define WORDS(name, other, ...)                                                                    \
+    const char *name##_text(uint64_t value)                                                        \
+    {                                                                                              \
+        static const char *const words[] = {__VA_ARGS__};                                          \
+        bool has_word = value < sizeof words / sizeof words[0] && words[value];                    \
+        return has_word ? words[value] : other;                                                    \
+    }
+
 /* As Kineto has them; never NULL. */
 const char *copy_kind_text(uint64_t kind);     /* "HtoD" */
-const char *memory_kind_text(uint64_t kind);   /* "Pageable" */
 const char *sync_kind_text(uint64_t kind);     /* "Stream Sync" */
 const char *overhead_kind_text(uint64_t kind); /* "Lazy Function Loading" */
-const char *memory_operation_text(uint64_t operation);
-const char *pool_operation_text(uint64_t operation);
 const char *object_kind_text(uint64_t kind);
-const char *payload_type_text(uint64_t type);
-const char *label_kind_text(uint64_t kind);
+
+/* Types and modes of matrix libraries: "bf16", "f32-fast-tf32". NULL: an unknown value. */
+const char *cuda_type_text(uint64_t type);       /* cudaDataType */
+const char *compute_type_text(uint64_t compute); /* cublasComputeType_t */
 
 /* "Memcpy HtoD (Pageable -> Device)", "Memset (Device)"; returns `text`. */
 #define GPU_TITLE_BYTES 96
@@ -89,6 +99,19 @@ const char *record_title(const struct record *r, char text[GPU_TITLE_BYTES]);
 
 /* The threads of a dim3 (x | y << 32 | z << 48), cut at 2^62. */
 uint64_t dim3_volume(uint64_t dim3);
+
+/* Prints the value of an argument; `kind` is its enum arg_kind. */
+void argument_print(unsigned kind, uint64_t value, FILE *out);
+
+/* The same as JSON: words and hexadecimal bits as strings, a dim3 as a list, anything else as a
+ * number, or as a string if JavaScript would round it. Writes at most ARGUMENT_JSON_BYTES to `out`;
+ * returns the end. */
+#define ARGUMENT_JSON_BYTES 128
+char *argument_json(unsigned kind, uint64_t value, char *out);
+
+/* The same for the payload of a range of an nvtxPayloadType_t. Signed and floating-point values of
+ * 64 bits are strings, as JSON has no infinity. */
+char *payload_json(uint64_t type, uint64_t value, char *out);
 
 /* Thread states during a time without calls, from a SILENCE record. */
 

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/nearest.h"
+
 static const struct loss_info rows[] = {
 #define LOSS(key, weight, is_count, leaves_out, is_found, text)                                    \
     {#key, text, LOSS_##weight, is_count, leaves_out, is_found},
@@ -92,10 +94,8 @@ void losses_found_read(struct losses *l, const char *text)
     while (*text) {
         size_t length = strcspn(text, "= ");
         for (unsigned row = 0; text[length] == '=' && row < ROW_COUNT; row++) {
-            const char *key = rows[row].key;
-            if (strlen(key) != length || memcmp(key, text, length) != 0 || !rows[row].is_found)
-                continue;
-            ((uint64_t *)l)[row] += strtoull(text + length + 1, NULL, 10);
+            if (rows[row].is_found && word_is(text, length, rows[row].key))
+                ((uint64_t *)l)[row] += strtoull(text + length + 1, NULL, 10);
         }
         text += strcspn(text, " ");
         text += strspn(text, " ");

@@ -8,6 +8,7 @@
 
 #include "base/json_text.h"
 #include "error.h"
+#include "record/gpu_record.h"
 
 #define PRINTED_WHOLE_MAX 1e10 /* larger numbers are printed with all digits and an exponent */
 
@@ -63,41 +64,14 @@ int op_values_next(struct op_values *v, struct op_value *out)
     return 1;
 }
 
-/* The type as in PyTorch's own traces ("float", "long int"); NULL: not known. */
-static const char *op_type_text(unsigned type)
-{
-    static const char *const texts[] = {"unsigned char",
-                                        "signed char",
-                                        "short int",
-                                        "int",
-                                        "long int",
-                                        "c10::Half",
-                                        "float",
-                                        "double",
-                                        "c10::complex<c10::Half>",
-                                        "c10::complex<float>",
-                                        "c10::complex<double>",
-                                        "bool",
-                                        "c10::qint8",
-                                        "c10::quint8",
-                                        "c10::qint32",
-                                        "c10::BFloat16",
-                                        "c10::quint4x2",
-                                        "c10::quint2x4",
-                                        "c10::bits1x8",
-                                        "c10::bits2x4",
-                                        "c10::bits4x2",
-                                        "c10::bits8",
-                                        "c10::bits16",
-                                        "c10::Float8_e5m2",
-                                        "c10::Float8_e4m3fn",
-                                        "c10::Float8_e5m2fnuz",
-                                        "c10::Float8_e4m3fnuz",
-                                        "short unsigned int",
-                                        "unsigned int",
-                                        "long unsigned int"};
-    return type < sizeof texts / sizeof texts[0] ? texts[type] : NULL;
-}
+/* The types as in PyTorch's own traces, by c10::ScalarType. */
+static WORDS(op_type, NULL, "unsigned char", "signed char", "short int", "int", "long int",
+             "c10::Half", "float", "double", "c10::complex<c10::Half>", "c10::complex<float>",
+             "c10::complex<double>", "bool", "c10::qint8", "c10::quint8", "c10::qint32",
+             "c10::BFloat16", "c10::quint4x2", "c10::quint2x4", "c10::bits1x8", "c10::bits2x4",
+             "c10::bits4x2", "c10::bits8", "c10::bits16", "c10::Float8_e5m2", "c10::Float8_e4m3fn",
+             "c10::Float8_e5m2fnuz", "c10::Float8_e4m3fnuz", "short unsigned int", "unsigned int",
+             "long unsigned int");
 
 /* ---- JSON as in PyTorch's traces ------------------------------------------------------------- */
 

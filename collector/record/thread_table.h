@@ -29,9 +29,9 @@ struct thread {
 struct thread_table {
     struct thread **threads; /* owned, in the order of first use */
     uint32_t count;
-    struct number_set numbers;
-    struct thread *last; /* result of the last look-up */
-    struct key_map tids; /* tids of the first `tid_count` threads: index + 1 */
+    struct key_map numbers; /* number -> index + 1 */
+    struct thread *last;    /* result of the last look-up */
+    struct key_map tids;    /* tids of the first `tid_count` threads: index + 1 */
     uint32_t tid_count;
 };
 

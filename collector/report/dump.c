@@ -35,7 +35,6 @@
 #include "frame.h"
 #include "output/verb_output.h"
 #include "read/recording.h"
-#include "record/argument_text.h"
 #include "record/gpu_record.h"
 #include "record/losses.h"
 #include "record/op_record.h"

@@ -259,8 +259,8 @@ static int add_rows(struct combination *c, struct part *p, struct idle *d)
 static struct rank_spans get_spans(struct part *p, struct rank_numbers *n)
 {
     struct rank_spans s = {.numbers = n};
-    part_get_spans(p, &s.packed);
-    s.spans.count = s.packed.count;
+    part_get_spans(p, &s.stored);
+    s.spans.count = s.stored.count;
     return s;
 }
 

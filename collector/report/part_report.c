@@ -298,12 +298,9 @@ enum exit_code combination_make(struct combination *c, uint32_t count, combinati
                               .parts = calloc(count, sizeof *c->parts),
                               .numbers = calloc(count, sizeof *c->numbers)};
     enum exit_code code = EXIT_OK;
-    int error = packed_cache_init(&c->cache);
-    if (error == 0)
-        error = c->parts && c->numbers ? reader_init(&c->rec.reader) : GPUPROF_NO_MEMORY;
+    int error = c->parts && c->numbers ? reader_init(&c->rec.reader) : GPUPROF_NO_MEMORY;
     for (uint32_t i = 0; error == 0 && code == EXIT_OK && i < count; i++) {
         code = read(context, i, &c->parts[i]);
-        c->parts[i].spans.cache = &c->cache;
         c->part_count++;
     }
     if (error == 0 && code == EXIT_OK)
@@ -330,7 +327,6 @@ void combination_release(struct combination *c)
     for (uint32_t i = 0; i < c->place_count; i++)
         free(c->places[i]);
     free(c->places);
-    packed_cache_release(&c->cache);
     free(c->reported);
     free(c->numbers);
     free(c->parts);

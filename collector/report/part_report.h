@@ -33,7 +33,6 @@ struct combination {
     bool groups;        /* rows of ranges are groups; range_rows.h */
     struct part *parts; /* owned */
     uint32_t part_count;
-    struct packed_cache cache;         /* for the parts' spans */
     struct part_numbers *numbers;      /* owned, indexed by part */
     struct process_reported *reported; /* owned, indexed by the process number */
     struct recording rec;              /* its processes have no events */

@@ -108,7 +108,7 @@ static enum exit_code write_part(const struct part *part, const char *path)
 {
     struct output out;
     uint64_t room = UINT64_MAX, at = 0;
-    uint8_t buffer[PACKED_PIECE_BYTES];
+    uint8_t buffer[16384];
     ssize_t got = 0;
     enum exit_code code = verb_output_open(&out, path, &room);
     if (code != EXIT_OK)
@@ -121,14 +121,14 @@ static enum exit_code write_part(const struct part *part, const char *path)
 enum exit_code part_make(struct part *part, int fd, struct report *report, struct recording *rec,
                          const struct share *share, const struct report_request *request)
 {
-    int begun = part_begin(part, fd, 0);
+    part_begin(part, fd, 0);
     part->index = share->index;
     part->count = share->count;
     memcpy(part->set, share->set, sizeof part->set);
     int error = report_make(report, rec, request); /* it prints its own errors */
     if (error < 0)
         return EXIT_ENVIRONMENT;
-    error = begun < 0 ? begun : part_report_put(report, part);
+    error = part_report_put(report, part);
     error = error < 0 ? error : part_end(part);
     if (error < 0)
         return error == GPUPROF_IO ? verb_output_failed(NULL, GPUPROF_SPOOL)

@@ -99,7 +99,7 @@ static int process_part_add(struct combination *c, struct part *p)
             .number = index,
             .index = index,
             .min_ns = UINT64_MAX,
-            .file = {.fd = -1, .size = (p->length + p->spans.length) / p->process_count}};
+            .file = {.fd = -1, .size = (p->length + p->span_bytes) / p->process_count}};
         error = process_part_get(p, process, &c->reported[process->index]);
     }
     return error;

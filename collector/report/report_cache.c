@@ -182,11 +182,11 @@ static int report_cache_write_all(int fd, const struct kept_key *key, const stru
                           .hash = hash_of_files(rec->looked_at, rec->looked_at_bytes, hash),
                           .count = c->part_count};
     struct part head;
-    int error = part_begin(&head, fd, 0);
+    part_begin(&head, fd, 0);
     head.count = 1;
     carry_head(&head, &h);
     put_findings(&head, c->report.findings);
-    error = error < 0 ? error : part_end(&head);
+    int error = part_end(&head);
     uint64_t end = head.file_bytes;
     part_release(&head);
     for (uint32_t i = 0; error == 0 && i < c->part_count; i++) {

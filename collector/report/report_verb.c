@@ -267,8 +267,11 @@ enum exit_code report_run(const struct options *options, report_page_fn *page)
     struct next_words next;
     next_words_init(&next, options->command, options->paths, options->path_count);
     bool is_by_wall = options->clock == CLOCK_BY_WALL && rec.host_count > 1;
-    next_words_set_selection(&next, &options->select, options->step_by, options->step_range,
-                             is_by_wall ? "wall" : NULL);
+    for (unsigned i = 0; i < SELECT_OPTIONS; i++)
+        next_words_set_option(&next, i, options->select.said[i]);
+    next_words_set_option(&next, NEXT_STEP_BY, options->step_by);
+    next_words_set_option(&next, NEXT_STEP_RANGE, options->step_range);
+    next_words_set_option(&next, NEXT_CLOCK, is_by_wall ? "wall" : NULL);
     recorded_program(&rec, &next);
     struct combination shared;
     struct kept_key key = {0};

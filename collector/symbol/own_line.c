@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "symbol/own_line.h"
 
+#include <limits.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/nearest.h"
 #include "symbol/shown_frame.h"
 
 static bool own_line_is_digit(char c)
@@ -23,9 +25,12 @@ static bool ends(const char *text, size_t length, const char *with)
     return length >= end && memcmp(text + length - end, with, end) == 0;
 }
 
-static bool own_line_is_word(const char *text, size_t length, const char *word)
+/* Returns true if the text begins with one of the list, which NULL ends. */
+static bool begins_with_one(const char *text, const char *const *list)
 {
-    return strlen(word) == length && memcmp(text, word, length) == 0;
+    while (*list && !begins(text, *list))
+        list++;
+    return *list;
 }
 
 /* Matches "python3.11", "python3.13t", "pypy3.10": standard libraries below lib. */
@@ -42,16 +47,14 @@ static bool is_in_library(const char *path)
     bool in_lib = false;
     for (size_t length; *path; path += length + (path[length] == '/')) {
         length = strcspn(path, "/");
-        if (own_line_is_word(path, length, "site-packages") ||
-            own_line_is_word(path, length, "dist-packages"))
+        if (word_is(path, length, "site-packages") || word_is(path, length, "dist-packages"))
             return true;
         bool is_folder = path[length] == '/';
         if (is_folder && (ends(path, length, ".egg") || (in_lib && is_version(path, length))))
             return true;
         if (length)
-            in_lib = own_line_is_word(path, length, "lib") ||
-                     own_line_is_word(path, length, "lib64") ||
-                     own_line_is_word(path, length, "lib32");
+            in_lib = word_is(path, length, "lib") || word_is(path, length, "lib64") ||
+                     word_is(path, length, "lib32");
     }
     return false;
 }
@@ -60,20 +63,15 @@ bool own_python_file(const char *path)
 {
     static const char *const typed[] = {"<stdin>",        "<string>",  "<console>",
                                         "<ipython-input", "<doctest ", "<python-input-",
-                                        "<input>"};
-    if (path[0] != '<')
-        return path[0] && !is_in_library(path);
-    for (size_t i = 0; i < sizeof typed / sizeof typed[0]; i++)
-        if (begins(path, typed[i]))
-            return true;
-    return false;
+                                        "<input>",        NULL};
+    return path[0] == '<' ? begins_with_one(path, typed) : path[0] && !is_in_library(path);
 }
 
 /* Folders where systems and administrators install libraries and headers. */
 static bool is_of_system(const char *path)
 {
-    return begins(path, "/lib/") || begins(path, "/lib64/") || begins(path, "/usr/") ||
-           begins(path, "/opt/") || begins(path, "/nix/") || is_in_library(path);
+    static const char *const folders[] = {"/lib/", "/lib64/", "/usr/", "/opt/", "/nix/", NULL};
+    return begins_with_one(path, folders) || is_in_library(path);
 }
 
 /* Known libraries, wherever they are: some users install them for themselves. */
@@ -84,12 +82,8 @@ static bool is_known_library(const char *name)
         "libc++",     "libgcc_s",     "libgomp",  "ld-linux",      "libcuda.",    "libcudart",
         "libcudnn",   "libcublas",    "libcufft", "libcurand",     "libcusolver", "libcusparse",
         "libcupti",   "libnccl",      "libnvrtc", "libnvToolsExt", "libtorch",    "libc10",
-        "libgpuprof", "libnvJitLink",
-    };
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (begins(name, names[i]))
-            return true;
-    return false;
+        "libgpuprof", "libnvJitLink", NULL};
+    return begins_with_one(name, names);
 }
 
 /* Matches python, python3.13t and their libraries, but not an extension python_cuda.so. */
@@ -110,13 +104,12 @@ bool own_module(const char *path)
 
 enum serves_python serves_python(const char *path)
 {
-    static const char *const names[] = {"libc.",      "libc-",    "libm.", "libm-",
-                                        "libpthread", "ld-linux", "[vdso]"};
+    static const char *const names[] = {"libc.",      "libc-",    "libm.",  "libm-",
+                                        "libpthread", "ld-linux", "[vdso]", NULL};
     const char *name = path_base(path);
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (begins(name, names[i]))
-            return SERVES_ALL;
-    return is_python(name) ? SERVES_PYTHON : SERVES_OTHERS;
+    return begins_with_one(name, names) ? SERVES_ALL
+           : is_python(name)            ? SERVES_PYTHON
+                                        : SERVES_OTHERS;
 }
 
 bool own_frame(const struct shown_frame *f)
@@ -214,12 +207,8 @@ static bool is_host_side(const struct kernel_name *function, const char *kernel)
 
 static bool is_of_headers(const char *path)
 {
-    static const char *const headers[] = {"cuda_runtime.h", "cuda_runtime_api.h",
-                                          "device_functions.h"};
-    for (size_t i = 0; i < sizeof headers / sizeof headers[0]; i++)
-        if (strcmp(path_base(path), headers[i]) == 0)
-            return true;
-    return false;
+    return word_in("cuda_runtime.h,cuda_runtime_api.h,device_functions.h", path_base(path)) !=
+           UINT_MAX;
 }
 
 bool cuda_stub(const struct kernel_name *function, const struct kernel_name *file,

@@ -10,7 +10,7 @@
 
 #include "api/api.h"
 #include "flight.h"
-#include "record/argument_text.h"
+#include "record/gpu_record.h"
 #include "resolve/nccl_call.h"
 #include "trace/chrome.h"
 

@@ -7,7 +7,6 @@
 
 #include "api/api_error.h"
 #include "base/array.h"
-#include "record/argument_text.h"
 #include "record/gpu_record.h"
 #include "trace/chrome.h"
 

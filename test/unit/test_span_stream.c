@@ -10,10 +10,10 @@
 #include "base/span_stream.h"
 #include "error.h"
 
-#define STREAMS      3
-#define SPANS        40000
-#define CUT_SPANS    60
-#define PACKED_BYTES 600000u
+#define STREAMS   3
+#define SPANS     40000
+#define CUT_SPANS 60
+#define BEGIN     5 /* where the stream lies in the file */
 
 static const struct span_kind kinds[STREAMS] = {{6, 3}, {0, 0}, {3, 4}};
 
@@ -84,24 +84,12 @@ static void side_by_side(void **context)
 static bool is_whole(const uint8_t *bytes, size_t length)
 {
     struct span_reader reader;
-    struct packed_writer writer;
-    struct packed packed;
-    struct packed_cache *cache = calloc(1, sizeof *cache);
     unsigned count = 0;
     int fd = file_unnamed();
-    assert_int_equal(packed_writer_init(&writer, fd, 0), 0);
-    assert_int_equal(packed_put(&writer, bytes, length), 0);
-    assert_int_equal(packed_end(&writer), 0);
-    assert_int_equal(packed_open(&packed, fd, 0, length, writer.at), 0);
-    packed_writer_release(&writer);
-    assert_int_equal(packed_cache_init(cache), 0);
-    packed.cache = cache;
-    span_reader_init_packed(&reader, &(struct packed_spans){&packed, 0, length, CUT_SPANS});
+    assert_int_equal(file_write_at(fd, BEGIN, bytes, length), 0);
+    span_reader_init_stored(&reader, &(struct stored_spans){fd, BEGIN, length, CUT_SPANS});
     while (next(&reader, 0) > 0)
         count++;
-    packed_release(&packed);
-    packed_cache_release(cache);
-    free(cache);
     close(fd);
     assert_true(count == CUT_SPANS || reader.has_failed);
     return !reader.has_failed;
@@ -127,63 +115,8 @@ static void cut(void **context)
     assert_false(is_whole(bytes, length));
 }
 
-/* Any bytes of a stream, some of which compress and some do not; and sizes of pieces that somebody
- * changed. */
-static void anywhere(void **context)
-{
-    (void)context;
-    struct packed_writer writer;
-    struct packed packed;
-    struct packed_cache *cache = calloc(1, sizeof *cache);
-    uint8_t *bytes = malloc(PACKED_BYTES), *got = malloc(PACKED_BYTES);
-    uint64_t state = 9;
-    int fd = file_unnamed();
-    for (size_t i = 0; i < PACKED_BYTES; i++)
-        bytes[i] = i / 50000 % 2 ? (uint8_t)random_of(&state) : (uint8_t)(i % 7);
-    assert_int_equal(packed_writer_init(&writer, fd, 5), 0);
-    for (size_t at = 0, size; at < PACKED_BYTES; at += size) {
-        size = 1 + random_of(&state) % 40000;
-        size = size < PACKED_BYTES - at ? size : PACKED_BYTES - at;
-        assert_int_equal(packed_put(&writer, bytes + at, size), 0);
-    }
-    assert_int_equal(packed_end(&writer), 0);
-    uint64_t stored = writer.at - 5;
-    assert_in_range(stored, PACKED_BYTES / 2, PACKED_BYTES * 3 / 4);
-    packed_writer_release(&writer);
-    assert_int_equal(packed_open(&packed, fd, 5, PACKED_BYTES, stored), 0);
-    assert_int_equal(packed_cache_init(cache), 0);
-    packed.cache = cache;
-    for (unsigned i = 0; i < 3000; i++) {
-        uint64_t at = random_of(&state) % PACKED_BYTES;
-        size_t size = random_of(&state) % (i % 100 ? 200 : 100000);
-        size = size < PACKED_BYTES - at ? size : PACKED_BYTES - at;
-        assert_int_equal(packed_read(&packed, at, got, size), 0);
-        assert_memory_equal(got, bytes + at, size);
-    }
-    packed_release(&packed);
-    packed_cache_release(cache);
-    for (unsigned i = 0; i < 8; i++) {
-        uint8_t changed = 0;
-        uint64_t at = 5 + stored - 1 - 3 * i;
-        assert_int_equal(file_read_at(fd, at, &changed, 1), 1);
-        changed ^= 0x40;
-        assert_int_equal(file_write_at(fd, at, &changed, 1), 0);
-        assert_int_equal(packed_open(&packed, fd, 5, PACKED_BYTES, stored), GPUPROF_DAMAGED);
-        packed_release(&packed);
-        changed ^= 0x40;
-        assert_int_equal(file_write_at(fd, at, &changed, 1), 0);
-    }
-    assert_int_equal(packed_open(&packed, fd, 5, UINT64_MAX, stored), GPUPROF_DAMAGED);
-    packed_release(&packed);
-    free(cache);
-    free(bytes);
-    free(got);
-    close(fd);
-}
-
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(side_by_side), cmocka_unit_test(cut),
-                                       cmocka_unit_test(anywhere)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(side_by_side), cmocka_unit_test(cut)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
