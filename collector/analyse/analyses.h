@@ -6,7 +6,6 @@
 #ifndef GPUPROF_COLLECTOR_ANALYSES_H
 #define GPUPROF_COLLECTOR_ANALYSES_H
 
-#include "query/report_parts.h"
 #include "query/sums.h"
 
 #define ANALYSIS(info) ANALYSIS_##info,

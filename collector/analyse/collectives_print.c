@@ -5,9 +5,8 @@
 
 #include "analyse/collectives.h"
 #include "base/json_text.h"
-#include "base/new_text.h"
-#include "base/unit_text.h"
-#include "read/process_title.h"
+#include "base/text.h"
+#include "read/process.h"
 
 #define RANKS_NAMED 4           /* ranks named in a line */
 #define TOGETHER_NS 2000000000u /* processes that one kill ended end within this time */

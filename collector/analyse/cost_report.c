@@ -5,8 +5,7 @@
 #include <string.h>
 
 #include "base/json_text.h"
-#include "base/new_text.h"
-#include "base/unit_text.h"
+#include "base/text.h"
 #include "error.h"
 
 #define STEPS_SHOWN_MAX 32   /* rows of the text, for all processes together */

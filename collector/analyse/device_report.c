@@ -5,10 +5,9 @@
 
 #include "analyse/report_make.h"
 #include "base/array.h"
-#include "base/new_text.h"
-#include "base/numbers.h"
+#include "base/text.h"
 #include "error.h"
-#include "read/process_title.h"
+#include "read/process.h"
 
 #define CURVES       (THROTTLES + 1) /* curves of a row */
 #define POWER_MAX_MW 20000000u       /* no device uses more: its energy counter is wrong */

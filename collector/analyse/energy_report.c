@@ -8,9 +8,8 @@
 #include "analyse/device_report.h"
 #include "analyse/report_make.h"
 #include "base/array.h"
-#include "base/numbers.h"
-#include "base/unit_text.h"
-#include "read/process_title.h"
+#include "base/text.h"
+#include "read/process.h"
 #include "resolve/op_stack.h"
 
 #define GAPS_MAX 0.1 /* most time between steps, as a share: then the mean is one of the steps */

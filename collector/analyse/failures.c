@@ -7,7 +7,7 @@
 #include "api/api.h"
 #include "api/api_error.h"
 #include "error.h"
-#include "read/process_title.h"
+#include "read/process.h"
 
 enum { FUNCTION, DOMAIN, RESULT };
 /* FIRST is when the walk reports it. */

@@ -6,9 +6,9 @@
 
 #include "analyse/findings.h"
 #include "base/array.h"
-#include "base/new_text.h"
+#include "base/text.h"
 #include "error.h"
-#include "read/process_title.h"
+#include "read/process.h"
 
 static bool launches_block(const struct process *p)
 {

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "base/numbers.h"
 #include "record/gpu_record.h"
 
 const struct finding_kind finding_kinds[FINDING_KINDS] = {

@@ -6,9 +6,9 @@
 
 #include "base/array.h"
 #include "base/json_text.h"
-#include "base/new_text.h"
+#include "base/text.h"
 #include "error.h"
-#include "read/process_title.h"
+#include "read/process.h"
 
 int findings_init(struct findings *f, struct walk *walk, struct idle *idle)
 {

@@ -6,11 +6,10 @@
 
 #include "analyse/findings.h"
 #include "base/json_text.h"
-#include "base/new_text.h"
 #include "base/next_words.h"
-#include "base/unit_text.h"
-#include "read/process_title.h"
-#include "table/text_width.h"
+#include "base/text.h"
+#include "read/process.h"
+#include "table/screen.h"
 
 #define WRAP_COLUMNS 54
 

@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "analyse/analyses.h"
-#include "read/process_title.h"
+#include "read/process.h"
 #include "resolve/host_facts.h"
 
 enum { PROCESS, GENERATION };

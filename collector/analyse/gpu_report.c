@@ -6,7 +6,7 @@
 #include "analyse/memory_peaks.h"
 #include "analyse/range_rows.h"
 #include "analyse/report_make.h"
-#include "base/numbers.h"
+#include "base/array.h"
 #include "error.h"
 #include "resolve/nccl_call.h"
 

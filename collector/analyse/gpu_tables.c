@@ -4,7 +4,7 @@
 
 #include "analyse/gpu_report.h"
 #include "analyse/range_rows.h"
-#include "read/process_title.h"
+#include "read/process.h"
 #include "record/gpu_record.h"
 
 /* ---- columns --------------------------------------------------------------------------------- */

@@ -5,10 +5,9 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "base/new_text.h"
-#include "base/unit_text.h"
+#include "base/text.h"
 #include "error.h"
-#include "read/process_title.h"
+#include "read/process.h"
 #include "resolve/event_walk.h"
 
 /* ---- processes that make no call ------------------------------------------------------------- */

@@ -5,7 +5,6 @@
 
 #include "api/api.h"
 #include "base/array.h"
-#include "base/numbers.h"
 #include "error.h"
 
 /* ---- work lost by a kill or a full disk: launched, but not delivered by CUPTI ---------------- */

@@ -7,7 +7,6 @@
 #include "analyse/idle_state.h"
 #include "api/api.h"
 #include "base/array.h"
-#include "base/numbers.h"
 #include "error.h"
 #include "record/gpu_record.h"
 #include "resolve/op_stack.h"

@@ -2,7 +2,6 @@
 /* The time of each device: work by kind, and gaps. */
 #include "analyse/idle_state.h"
 #include "base/array.h"
-#include "base/numbers.h"
 #include "record/gpu_record.h"
 #include "resolve/nccl_call.h"
 

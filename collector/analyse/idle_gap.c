@@ -2,7 +2,6 @@
 /* Why a device did nothing (formats/answers.md, "Idle time"). */
 #include "analyse/idle_state.h"
 #include "base/array.h"
-#include "base/numbers.h"
 #include "error.h"
 
 /* What a thread did, by its silences, in time that no other record covers. */

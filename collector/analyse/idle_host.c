@@ -15,9 +15,7 @@
 
 #include "analyse/idle_state.h"
 #include "base/array.h"
-#include "base/new_text.h"
-#include "base/numbers.h"
-#include "base/unit_text.h"
+#include "base/text.h"
 #include "error.h"
 
 static bool is_pool(const struct idle_row *row)

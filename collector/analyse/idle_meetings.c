@@ -5,7 +5,6 @@
 
 #include "analyse/idle_state.h"
 #include "base/array.h"
-#include "base/numbers.h"
 #include "error.h"
 #include "resolve/collective.h"
 

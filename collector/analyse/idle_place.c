@@ -8,9 +8,9 @@
 #include "analyse/thread_time.h"
 #include "base/array.h"
 #include "base/json_text.h"
-#include "base/new_text.h"
+#include "base/text.h"
 #include "error.h"
-#include "read/process_title.h"
+#include "read/process.h"
 
 int idle_place_want(struct place_lines *lines, uint32_t process, const struct idle_place *place)
 {

@@ -4,9 +4,9 @@
 
 #include "analyse/idle.h"
 #include "analyse/report_make.h"
-#include "base/unit_text.h"
+#include "base/text.h"
 #include "error.h"
-#include "read/process_title.h"
+#include "read/process.h"
 
 enum { DEVICE, WINDOW = 5, RUN_IDLE = 11, IDLE_SHARE, ORDER = 15, CAUSES };
 enum { DEVICE_COLUMNS = CAUSES + IDLE_CAUSES };

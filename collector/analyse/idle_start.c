@@ -11,7 +11,6 @@
 #include <stdlib.h>
 
 #include "base/array.h"
-#include "base/numbers.h"
 #include "error.h"
 
 #define SLOW_STEP   2 /* multiple of the usual time */

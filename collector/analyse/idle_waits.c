@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "analyse/idle_state.h"
-#include "base/numbers.h"
+#include "base/array.h"
 #include "error.h"
 
 int idle_wait_at(struct idle *d, uint32_t number, uint64_t place, struct idle_wait *wait)

@@ -8,7 +8,7 @@
 #include "analyse/op_report.h"
 #include "analyse/range_rows.h"
 #include "base/array.h"
-#include "base/new_text.h"
+#include "base/text.h"
 #include "error.h"
 #include "resolve/op_stack.h"
 

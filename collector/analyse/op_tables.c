@@ -8,8 +8,7 @@
 #include "analyse/op_report.h"
 #include "analyse/range_rows.h"
 #include "base/json_text.h"
-#include "base/new_text.h"
-#include "base/unit_text.h"
+#include "base/text.h"
 
 #define STACK_SHOWN_MAX 64 /* innermost rows around a row */
 #define ROWS            SUMS_TABLE, .text_limit = 100

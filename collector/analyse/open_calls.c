@@ -5,10 +5,8 @@
 
 #include "api/api.h"
 #include "base/array.h"
-#include "base/new_text.h"
-#include "base/unit_text.h"
+#include "base/text.h"
 #include "read/process.h"
-#include "read/process_title.h"
 #include "record/gpu_record.h"
 
 static bool is_longer(const void *item, const void *other)

@@ -3,10 +3,10 @@
 
 #include <stdlib.h>
 
-#include "base/new_text.h"
+#include "base/text.h"
 #include "error.h"
 #include "frame.h"
-#include "symbol/own_line.h"
+#include "symbol/shown_frame.h"
 
 /* How calls reached a frame of the user's own; from WAYS_ONE on, the number of its only caller. */
 enum { WAYS_OF_LIBRARY = 1, WAYS_NONE, WAYS_SEVERAL, WAYS_ONE };

@@ -6,11 +6,9 @@
 
 #include "analyse/idle.h"
 #include "base/array.h"
-#include "base/new_text.h"
-#include "base/numbers.h"
-#include "base/unit_text.h"
+#include "base/text.h"
 #include "error.h"
-#include "read/process_title.h"
+#include "read/process.h"
 
 #define HISTOGRAM_ROWS_LEFT 16384
 #define ARRIVAL_KINDS_MAX   256

@@ -7,7 +7,7 @@
 #include "base/array.h"
 #include "error.h"
 #include "rank.h"
-#include "read/process_title.h"
+#include "read/process.h"
 
 static int rank_report_compare(const void *left, const void *right)
 {

@@ -13,7 +13,7 @@
 #include "analyse/hang.h"
 #include "analyse/rank_report.h"
 #include "memory/memory_signs.h"
-#include "query/report_parts.h"
+#include "query/sums.h"
 #include "record/losses.h"
 #include "resolve/event_walk.h"
 #include "resolve/rows.h"

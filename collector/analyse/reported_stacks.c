@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/json_text.h"
-#include "base/new_text.h"
-#include "symbol/own_line.h"
+#include "base/text.h"
+#include "symbol/shown_frame.h"
 
 void reported_stacks_init(struct reported_stacks *t, struct recording *rec,
                           const struct stack_table *all)

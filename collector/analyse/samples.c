@@ -7,7 +7,7 @@
 #include "analyse/place_lines.h"
 #include "resolve/host_facts.h"
 #include "resolve/system_calls.h"
-#include "symbol/own_line.h"
+#include "symbol/shown_frame.h"
 
 enum { FUNCTION, FILE_OF, LINE };
 enum { SEEN, SAMPLES, CPU, PYTHON, NATIVE, SYSTEM, GAPS };

@@ -9,8 +9,8 @@
 #include "base/array.h"
 #include "base/message.h"
 #include "error.h"
-#include "source/source_functions.h"
-#include "symbol/own_line.h"
+#include "source/source_tree.h"
+#include "symbol/shown_frame.h"
 
 enum exit_code source_report_check(const char *folder)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Annotated source (--source=DIR): the lines of files below a folder with their costs. A call
- * counts as "own" for its innermost line there that is the user's own (own_line.h), and as "all"
+ * counts as "own" for its innermost line there that is the user's own (shown_frame.h), and as "all"
  * once for each such line above. Lines without costs are shown around the others: the whole
  * function, or SOURCE_AROUND lines on each side outside functions. Memory: 200 bytes a line with
  * costs, 16 a shown line, and SOURCE_TEXT_MAX of text.

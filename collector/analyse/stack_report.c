@@ -6,7 +6,7 @@
 #include "analyse/report_make.h"
 #include "base/array.h"
 #include "error.h"
-#include "symbol/own_line.h"
+#include "symbol/shown_frame.h"
 
 #define LIBRARIES_ROW 1 /* row of no line, which cannot be borrowed */
 

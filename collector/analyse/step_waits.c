@@ -4,11 +4,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/new_text.h"
-#include "base/numbers.h"
-#include "base/unit_text.h"
+#include "base/array.h"
+#include "base/text.h"
 #include "error.h"
-#include "read/process_title.h"
+#include "read/process.h"
 
 /* How long a device waited for each process in one step. */
 struct sums {

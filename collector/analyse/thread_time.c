@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "base/numbers.h"
 #include "error.h"
 #include "resolve/host_facts.h"
 #include "resolve/system_calls.h"

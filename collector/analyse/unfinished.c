@@ -6,10 +6,9 @@
 
 #include "api/api.h"
 #include "base/array.h"
-#include "base/new_text.h"
-#include "base/unit_text.h"
+#include "base/text.h"
 #include "error.h"
-#include "read/process_title.h"
+#include "read/process.h"
 #include "record/gpu_record.h"
 
 #define DEVICE_ANY UINT64_MAX

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/array.h"
-#include "base/new_text.h"
+#include "base/text.h"
 #include "error.h"
 #include "stream.h"
 
@@ -155,10 +155,10 @@ void path_list_release(struct path_list *list)
     free(list->paths);
 }
 
-static bool is_stream(const char *name)
+static int is_stream(const struct dirent *entry)
 {
-    size_t length = strlen(name), end = strlen(STREAM_SUFFIX);
-    return length > end && strcmp(name + length - end, STREAM_SUFFIX) == 0;
+    size_t length = strlen(entry->d_name), end = strlen(STREAM_SUFFIX);
+    return length > end && strcmp(entry->d_name + length - end, STREAM_SUFFIX) == 0;
 }
 
 static bool has_stream(const char *folder)
@@ -166,7 +166,7 @@ static bool has_stream(const char *folder)
     bool found = false;
     DIR *dir = opendir(folder);
     for (struct dirent *entry; dir && !found && (entry = readdir(dir));)
-        found = is_stream(entry->d_name);
+        found = is_stream(entry);
     if (dir)
         closedir(dir);
     return found;
@@ -194,22 +194,15 @@ uint32_t path_list_below(const char *folder, char **first)
 
 int path_list_read(struct path_list *list, const char *folder)
 {
+    struct dirent **entries;
+    int count = scandir(folder, &entries, is_stream, alphasort);
+    int error = count < 0 ? GPUPROF_IO : 0;
     *list = (struct path_list){0};
-    DIR *dir = opendir(folder);
-    if (!dir)
-        return GPUPROF_IO;
-    int error = 0;
-    errno = 0;
-    for (struct dirent *entry; error == 0 && (entry = readdir(dir)); errno = 0) {
-        if (is_stream(entry->d_name))
-            error = path_add(list, folder, entry->d_name);
+    for (int i = 0; i < count; i++) {
+        error = error == 0 ? path_add(list, folder, entries[i]->d_name) : error;
+        free(entries[i]);
     }
-    if (error == 0 && errno)
-        error = GPUPROF_IO;
-    int saved = errno;
-    closedir(dir);
-    errno = saved;
-    if (list->count)
-        qsort(list->paths, list->count, sizeof *list->paths, compare_texts);
+    if (count >= 0)
+        free(entries);
     return error;
 }

@@ -5,7 +5,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
-#include "base/new_text.h"
+#include "base/text.h"
 #include "bytes.h"
 
 #define REPLACEMENT "\xef\xbf\xbd" /* U+FFFD */

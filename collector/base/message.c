@@ -12,7 +12,7 @@
 
 #include "base/json_text.h"
 #include "base/moment.h"
-#include "base/unit_text.h"
+#include "base/text.h"
 #include "error.h"
 
 #define MESSAGE_BYTES_MAX 4096

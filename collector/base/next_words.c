@@ -9,8 +9,7 @@
 #include <unistd.h>
 
 #include "base/json_text.h"
-#include "base/nearest.h"
-#include "base/new_text.h"
+#include "base/text.h"
 
 #define LINE_WORD   "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-./"
 #define SHELL_PLAIN LINE_WORD "%+,:=@" /* characters that no shell treats specially */

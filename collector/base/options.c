@@ -10,7 +10,7 @@
 
 #include "base/message.h"
 #include "base/moment.h"
-#include "base/nearest.h"
+#include "base/text.h"
 #include "base/workers.h"
 #include "stream.h"
 

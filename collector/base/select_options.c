@@ -9,8 +9,8 @@
 
 #include "base/message.h"
 #include "base/moment.h"
-#include "base/nearest.h"
 #include "base/options.h"
+#include "base/text.h"
 
 static const char *const kind_words[SELECT_KINDS] = {
     [SELECT_LAUNCH] = "launch",

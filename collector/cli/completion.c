@@ -9,7 +9,7 @@
 
 #include "base/message.h"
 #include "base/options.h"
-#include "output/verb_output.h"
+#include "output/output.h"
 #include "settings.h"
 #include "table/table.h"
 

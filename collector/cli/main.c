@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "cli/help.h"
-#include "output/verb_output.h"
+#include "output/output.h"
 
 #define VERB(name) extern const struct verb name##_verb;
 #include "cli/verbs.def"

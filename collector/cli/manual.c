@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 #include "base/message.h"
-#include "base/nearest.h"
+#include "base/text.h"
 #include "cli/help.h"
-#include "output/verb_output.h"
+#include "output/output.h"
 #include "settings.h"
 
 #define UNITS_TEXT                                                                                 \

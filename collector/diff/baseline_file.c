@@ -12,7 +12,7 @@
 #include "base/file_at.h"
 #include "base/json_scan.h"
 #include "base/json_text.h"
-#include "base/new_text.h"
+#include "base/text.h"
 #include "diff/run_summary.h"
 #include "error.h"
 #include "read/recording.h"

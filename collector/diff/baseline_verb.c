@@ -8,11 +8,11 @@
 #include <unistd.h>
 
 #include "base/message.h"
-#include "base/unit_text.h"
+#include "base/text.h"
 #include "diff/comparison.h"
 #include "diff/run_summary.h"
 #include "error.h"
-#include "output/verb_output.h"
+#include "output/output.h"
 
 #define VERB             "baseline"
 #define SUFFIX           ".json"

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/unit_text.h"
+#include "base/text.h"
 #include "diff/comparison.h"
 
 /* Formats an amount. The median of counts may end in .5. */

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/unit_text.h"
+#include "base/text.h"
 #include "error.h"
 
 #define SIDE_BYTES  200

@@ -6,7 +6,7 @@
 
 #include "base/json_text.h"
 #include "diff/comparison.h"
-#include "table/text_width.h"
+#include "table/screen.h"
 
 #define KERNELS_TEXT 4 /* slower ones, and as many faster ones */
 #define KERNELS_JSON 1000

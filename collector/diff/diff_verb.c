@@ -8,7 +8,7 @@
 #include "base/message.h"
 #include "diff/run_summary.h"
 #include "error.h"
-#include "output/verb_output.h"
+#include "output/output.h"
 #include "unit_word.h"
 
 #define VERB            "diff"

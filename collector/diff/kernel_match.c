@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "error.h"
-#include "symbol/demangle.h"
 #include "symbol/kernel_names.h"
 
 /* Keys by which two names can match. */

@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "base/array.h"
-#include "base/unit_text.h"
+#include "base/text.h"
 
 #define FACT_BYTES    512
 #define LIBRARIES_MAX 256 /* in all processes */

@@ -8,7 +8,7 @@
 #include "base/message.h"
 #include "base/options.h"
 #include "doctor/checks.h"
-#include "output/verb_output.h"
+#include "output/output.h"
 
 static const char *const state_names[] = {"ok", "limited", "broken"};
 

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/unit_text.h"
+#include "base/text.h"
 #include "nvml_results.h"
 
 #define GPU_PROBE_SECONDS  20

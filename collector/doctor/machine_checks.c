@@ -2,7 +2,7 @@
 /* Checks of the machine, which may be a container, and of what it takes to record more than calls:
  * samples, waits, calls of the C library. */
 #include "base/file_at.h"
-#include "base/nearest.h"
+#include "base/text.h"
 #include "doctor/checks.h"
 
 #include <errno.h>
@@ -20,7 +20,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/unit_text.h"
 #include "sample_signals.h"
 
 #define KERNEL_MAJOR 4 /* MADV_WIPEONFORK */

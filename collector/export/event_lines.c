@@ -14,7 +14,7 @@
 #include "error.h"
 #include "export/event_row.h"
 #include "rank.h"
-#include "read/process_title.h"
+#include "read/process.h"
 #include "record/losses.h"
 
 #define CELL_BYTES 64 /* per cell, with its JSON name, without text */

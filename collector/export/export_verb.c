@@ -13,7 +13,7 @@
 #include "clocks/host_clocks.h"
 #include "error.h"
 #include "export/export_writer.h"
-#include "output/verb_output.h"
+#include "output/output.h"
 #include "trace/merge_trace.h"
 #include "trace/trace_writer.h"
 

@@ -6,7 +6,7 @@
 
 #include "base/options.h"
 #include "flame/flame.h"
-#include "output/verb_output.h"
+#include "output/output.h"
 #include "resolve/event_walk.h"
 #include "resolve/selection.h"
 #include "resolve/steps.h"

@@ -23,7 +23,7 @@
 #include "export/export_writer.h"
 #include "export/sql_base.h"
 #include "rank.h"
-#include "read/process_title.h"
+#include "read/process.h"
 #include "record/gpu_record.h"
 #include "record/losses.h"
 #include "resolve/call_tree.h"

@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "base/message.h"
-#include "base/nearest.h"
 #include "base/options.h"
+#include "base/text.h"
 #include "export/export_writer.h"
-#include "output/verb_output.h"
+#include "output/output.h"
 #include "report/report_verb.h"
 
 /* The options that only `stats` has. */

@@ -8,9 +8,9 @@
 #include "base/array.h"
 #include "base/message.h"
 #include "base/next_words.h"
-#include "base/unit_text.h"
+#include "base/text.h"
 #include "error.h"
-#include "read/process_title.h"
+#include "read/process.h"
 #include "read/recording.h"
 #include "resolve/missing_reason.h"
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "base/unit_text.h"
+#include "base/text.h"
 #include "error.h"
 
 void flame_diff_init(struct flame_diff *d, enum flame_weight weight, bool is_shares)

@@ -11,7 +11,7 @@
 #include "base/key_map.h"
 #include "error.h"
 #include "flame/flame.h"
-#include "read/process_title.h"
+#include "read/process.h"
 #include "record/losses.h"
 #include "trace/packet.h"
 

@@ -11,7 +11,7 @@
 
 #include "base/json_text.h"
 #include "base/key_map.h"
-#include "base/unit_text.h"
+#include "base/text.h"
 #include "error.h"
 #include "flame/flame.h"
 

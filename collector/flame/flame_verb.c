@@ -7,7 +7,7 @@
 #include "base/message.h"
 #include "base/options.h"
 #include "flame/flame.h"
-#include "output/verb_output.h"
+#include "output/output.h"
 #include "resolve/selection.h"
 
 /* Returns the format of the option, or else of the file's name; FLAME_BY_NAME: the name promises a

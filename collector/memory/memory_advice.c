@@ -4,8 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/new_text.h"
-#include "base/unit_text.h"
+#include "base/text.h"
 
 #define LEAK_SHARE  10 /* a leak of 1 / LEAK_SHARE of the memory comes first */
 #define OWNER_SHARE 2

@@ -4,11 +4,11 @@
 #include <string.h>
 
 #include "base/json_text.h"
-#include "base/new_text.h"
+#include "base/text.h"
 #include "error.h"
 #include "memory/memory_report.h"
 #include "resolve/call_tree.h"
-#include "symbol/own_line.h"
+#include "symbol/shown_frame.h"
 
 #define FRAMES_SHOWN_MAX 24 /* frames of a stack */
 

@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/new_text.h"
+#include "base/text.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"
 #include "base/json_text.h"
-#include "base/unit_text.h"
 #include "memory/memory_report.h"
-#include "read/process_title.h"
+#include "read/process.h"
 #include "table/screen.h"
-#include "table/text_width.h"
 
 #define PLACES_SHOWN  4
 #define OWNERS_SHOWN  3

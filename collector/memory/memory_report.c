@@ -6,7 +6,7 @@
 #include "api/api.h"
 #include "base/array.h"
 #include "base/message.h"
-#include "base/unit_text.h"
+#include "base/text.h"
 #include "error.h"
 #include "record/gpu_record.h"
 #include "resolve/call_tree.h"

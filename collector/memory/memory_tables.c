@@ -8,7 +8,7 @@
 #include "base/array.h"
 #include "error.h"
 #include "memory/memory_report.h"
-#include "read/process_title.h"
+#include "read/process.h"
 
 /* ---- places ---------------------------------------------------------------------------------- */
 

@@ -3,9 +3,9 @@
 #include <inttypes.h>
 
 #include "base/json_text.h"
-#include "base/new_text.h"
+#include "base/text.h"
 #include "memory/memory_report.h"
-#include "read/process_title.h"
+#include "read/process.h"
 
 /* ---- steps, and the curve -------------------------------------------------------------------- */
 

@@ -7,10 +7,9 @@
 
 #include "base/array.h"
 #include "base/json_text.h"
-#include "base/new_text.h"
-#include "base/unit_text.h"
+#include "base/text.h"
 #include "memory/memory_report.h"
-#include "read/process_title.h"
+#include "read/process.h"
 
 #define TITLE_BYTES    1100
 #define JUMP_BYTES     (1ull << 20) /* growth outside the books that makes a row */

@@ -8,10 +8,9 @@
 
 #include "base/json_text.h"
 #include "base/message.h"
-#include "base/nearest.h"
-#include "base/unit_text.h"
+#include "base/text.h"
 #include "memory/snapshot.h"
-#include "output/verb_output.h"
+#include "output/output.h"
 #include "resolve/selection.h"
 
 #define SCREEN_ROWS 5 /* of a table, by default */

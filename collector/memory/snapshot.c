@@ -6,9 +6,9 @@
 
 #include "base/array.h"
 #include "base/message.h"
-#include "base/new_text.h"
+#include "base/text.h"
 #include "error.h"
-#include "output/verb_output.h"
+#include "output/output.h"
 #include "rank.h"
 
 static void snapshot_release(struct snapshot *s)

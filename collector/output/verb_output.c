@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "output/verb_output.h"
+#include "output/output.h"
 
 #include <errno.h>
 #include <fcntl.h>

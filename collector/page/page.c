@@ -7,10 +7,10 @@
 #include "analyse/idle.h"
 #include "base/json_text.h"
 #include "base/message.h"
-#include "base/new_text.h"
 #include "base/sha256.h"
+#include "base/text.h"
 #include "error.h"
-#include "table/text_width.h"
+#include "table/screen.h"
 
 #define ESCAPED "\\u003c"
 

@@ -7,7 +7,7 @@
 #include "analyse/gpu_report.h"
 #include "analyse/idle.h"
 #include "page/page.h"
-#include "read/process_title.h"
+#include "read/process.h"
 #include "report/overview.h"
 #include "resolve/selection.h"
 

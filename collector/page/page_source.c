@@ -9,7 +9,7 @@
 
 #include "analyse/source_report.h"
 #include "base/json_text.h"
-#include "base/new_text.h"
+#include "base/text.h"
 #include "error.h"
 #include "page/page.h"
 

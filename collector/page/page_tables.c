@@ -2,7 +2,7 @@
 /* Data of the report's tables: columns once, then rows as lists. */
 #include <stdlib.h>
 
-#include "base/new_text.h"
+#include "base/text.h"
 #include "page/page.h"
 #include "report/report_tables.h"
 

@@ -4,7 +4,7 @@
 
 #include "api/api.h"
 #include "query/sums.h"
-#include "read/process_title.h"
+#include "read/process.h"
 
 void sums_begin(struct table *t, enum report_format format)
 {

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "read/process_title.h"
+#include "read/process.h"
 
 #include <stdio.h>
 #include <string.h>
-
-#include "read/process.h"
 
 #define COMMAND_BYTES_MAX 120 /* longest command line shown */
 

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "argument_kind.h"
+#include "base/array.h"
 #include "base/json_text.h"
-#include "base/numbers.h"
 
 #define VOLUME_MAX (1ull << 62)
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/nearest.h"
+#include "base/text.h"
 
 static const struct loss_info rows[] = {
 #define LOSS(key, weight, is_count, leaves_out, is_found, text)                                    \

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/unit_text.h"
+#include "base/text.h"
 #include "report/report.h"
 
 enum { NAME, PROCESSES, OFFSET, DRIFT, UNCERTAINTY, REFERENCE, HOW, COLLECTIVES, UNSURE, BY };

@@ -6,8 +6,7 @@
 
 #include "analyse/device_report.h"
 #include "base/json_text.h"
-#include "base/new_text.h"
-#include "base/unit_text.h"
+#include "base/text.h"
 
 static void device_report_print_begin(struct table *t, enum report_format format)
 {

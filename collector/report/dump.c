@@ -33,7 +33,7 @@
 #include "bytes.h"
 #include "error.h"
 #include "frame.h"
-#include "output/verb_output.h"
+#include "output/output.h"
 #include "read/recording.h"
 #include "record/gpu_record.h"
 #include "record/losses.h"

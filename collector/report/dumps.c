@@ -7,8 +7,7 @@
 #include "api/api.h"
 #include "api/api_error.h"
 #include "base/json_text.h"
-#include "base/new_text.h"
-#include "base/unit_text.h"
+#include "base/text.h"
 #include "flight.h"
 
 char *dump_line(const struct process_dump *d)

@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-#include "base/unit_text.h"
+#include "base/text.h"
 #include "report/report.h"
 
 #define UNREAD_FILES LOSS_COUNT /* the row after those of struct losses */

@@ -8,11 +8,10 @@
 #include "analyse/step_report.h"
 #include "analyse/step_waits.h"
 #include "base/array.h"
-#include "base/new_text.h"
-#include "base/unit_text.h"
+#include "base/text.h"
 #include "error.h"
 #include "rank.h"
-#include "read/process_title.h"
+#include "read/process.h"
 
 static int count_devices(struct overview *o)
 {

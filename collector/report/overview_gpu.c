@@ -5,8 +5,7 @@
 
 #include "analyse/device_report.h"
 #include "analyse/idle.h"
-#include "base/new_text.h"
-#include "base/unit_text.h"
+#include "base/text.h"
 #include "report/overview.h"
 #include "resolve/missing_reason.h"
 

@@ -7,16 +7,15 @@
 #include "analyse/findings.h"
 #include "analyse/idle.h"
 #include "analyse/step_report.h"
-#include "base/new_text.h"
 #include "base/next_words.h"
-#include "base/unit_text.h"
+#include "base/text.h"
 #include "memory/memory_report.h"
-#include "read/process_title.h"
+#include "read/process.h"
 #include "report/overview.h"
 #include "report/report.h"
 #include "resolve/missing_reason.h"
 #include "resolve/selection.h"
-#include "table/text_width.h"
+#include "table/screen.h"
 
 #define ORIGIN_LATE_NS  1000000000u /* after the start of the first process */
 #define FINDINGS_SHOWN  3

@@ -8,9 +8,9 @@
 
 #include "base/file_at.h"
 #include "base/message.h"
-#include "base/unit_text.h"
+#include "base/text.h"
 #include "error.h"
-#include "output/verb_output.h"
+#include "output/output.h"
 #include "report/part_report.h"
 #include "report/report_options.h"
 #include "report/report_tables.h"

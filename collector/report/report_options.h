@@ -14,7 +14,7 @@ struct report_options {
     struct table_options table;
     enum report_by by;
     enum report_groups groups;
-    bool is_mine;        /* only the user's own lines (own_line.h) */
+    bool is_mine;        /* only the user's own lines (shown_frame.h) */
     const char *source;  /* a folder; NULL: none */
     double step_samples; /* 0: not given */
     bool is_partial;

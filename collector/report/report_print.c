@@ -5,14 +5,14 @@
 
 #include "analyse/cost_report.h"
 #include "base/json_text.h"
-#include "base/unit_text.h"
-#include "read/process_title.h"
+#include "base/text.h"
+#include "read/process.h"
 #include "report/overview.h"
 #include "report/part_report.h"
 #include "report/report.h"
 #include "report/report_tables.h"
 #include "resolve/missing_reason.h"
-#include "table/text_width.h"
+#include "table/screen.h"
 
 #define PROCESSES_SHOWN_MAX 16
 #define OTHERS_WIDTH_MAX    80

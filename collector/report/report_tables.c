@@ -18,7 +18,7 @@
 #include "analyse/stack_report.h"
 #include "analyse/step_report.h"
 #include "base/message.h"
-#include "base/nearest.h"
+#include "base/text.h"
 #include "report/part_report.h"
 #include "report/report.h"
 

@@ -11,7 +11,7 @@
 #include "base/workers.h"
 #include "clocks/host_clocks.h"
 #include "error.h"
-#include "output/verb_output.h"
+#include "output/output.h"
 #include "read/recording.h"
 #include "report/part_report.h"
 #include "report/part_verb.h"

@@ -6,7 +6,7 @@
 #include "analyse/source_report.h"
 #include "analyse/stack_cost_cells.h"
 #include "base/json_text.h"
-#include "base/unit_text.h"
+#include "base/text.h"
 
 #define TAB   8
 #define OTHER "(all other calls: no line below the folder, or no stack)"

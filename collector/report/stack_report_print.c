@@ -6,8 +6,7 @@
 #include "analyse/stack_cost_cells.h"
 #include "analyse/stack_report.h"
 #include "base/json_text.h"
-#include "base/new_text.h"
-#include "base/unit_text.h"
+#include "base/text.h"
 #include "resolve/missing_reason.h"
 
 #define NO_PYTHON "(no Python frames)"

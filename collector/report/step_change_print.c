@@ -8,8 +8,8 @@
 #include "analyse/step_report.h"
 #include "analyse/step_waits.h"
 #include "base/next_words.h"
-#include "base/unit_text.h"
-#include "read/process_title.h"
+#include "base/text.h"
+#include "read/process.h"
 
 #define CHANGES_SHOWN 5 /* rows of kernels in text, and as many of operators */
 

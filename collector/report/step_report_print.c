@@ -10,10 +10,9 @@
 #include "analyse/step_report.h"
 #include "analyse/step_waits.h"
 #include "base/json_text.h"
-#include "base/new_text.h"
 #include "base/next_words.h"
-#include "base/unit_text.h"
-#include "read/process_title.h"
+#include "base/text.h"
+#include "read/process.h"
 
 #define NS_PER_S 1e9
 

@@ -8,7 +8,7 @@
 #include "base/message.h"
 #include "error.h"
 #include "frame.h"
-#include "symbol/own_line.h"
+#include "symbol/shown_frame.h"
 
 uint32_t call_tree_nodes_max(const struct recording *rec)
 {

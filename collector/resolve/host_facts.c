@@ -2,7 +2,7 @@
 #include "resolve/host_facts.h"
 
 #include "frame.h"
-#include "symbol/own_line.h"
+#include "symbol/shown_frame.h"
 
 bool host_sample(const struct slice *s, struct host_sample *sample)
 {

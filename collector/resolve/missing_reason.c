@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/json_text.h"
-#include "base/new_text.h"
+#include "base/text.h"
 #include "client_note.h"
 
 #define MARK "absent: "

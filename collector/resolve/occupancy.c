@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "resolve/occupancy.h"
 
-#include "base/numbers.h"
+#include "base/array.h"
 
 #define REGISTER_UNIT    256  /* registers of a warp are allocated in multiples of this */
 #define WARP_UNIT        4    /* warps limited by registers are allocated in groups of this */

@@ -6,7 +6,7 @@
 
 #include "api/api.h"
 #include "base/message.h"
-#include "base/unit_text.h"
+#include "base/text.h"
 #include "resolve/selection.h"
 
 static uint64_t since_origin(const struct selection *s, uint64_t ns)

@@ -8,9 +8,9 @@
 
 #include "api/api.h"
 #include "base/array.h"
-#include "base/unit_text.h"
+#include "base/text.h"
 #include "error.h"
-#include "read/process_title.h"
+#include "read/process.h"
 #include "record/gpu_record.h"
 
 #define TITLE_BYTES 1024

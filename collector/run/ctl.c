@@ -16,8 +16,8 @@
 
 #include "base/message.h"
 #include "base/moment.h"
-#include "base/unit_text.h"
-#include "output/verb_output.h"
+#include "base/text.h"
+#include "output/output.h"
 #include "rank.h"
 #include "run/ctl_folder.h"
 

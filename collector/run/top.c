@@ -14,12 +14,12 @@
 #include "base/message.h"
 #include "base/moment.h"
 #include "base/options.h"
-#include "base/unit_text.h"
+#include "base/text.h"
 #include "error.h"
 #include "file/live_file.h"
-#include "output/verb_output.h"
+#include "output/output.h"
 #include "run/ctl_folder.h"
-#include "table/text_width.h"
+#include "table/screen.h"
 
 #define SECONDS_USUAL  1.0
 #define SECONDS_ONCE   10.0 /* by then all have answered twice, or count as silent */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "source/source_functions.h"
+#include "source/source_tree.h"
 
 #include <ctype.h>
 #include <stdlib.h>

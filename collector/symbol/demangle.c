@@ -5,7 +5,8 @@
  * library's demangler nor libiberty's (for Rust) bounds that. So names with too many back
  * references are demangled in a child process with a time limit.
  */
-#include "symbol/demangle.h"
+
+#include "symbol/kernel_names.h"
 
 #include <stdbool.h>
 #include <stdlib.h>

@@ -7,7 +7,6 @@
 #include "base/array.h"
 #include "base/json_text.h"
 #include "error.h"
-#include "symbol/demangle.h"
 
 static void name_free(struct kernel_name *name)
 {

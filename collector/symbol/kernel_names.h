@@ -48,7 +48,7 @@ struct kernel_names {
     uint32_t handle_count;      /* of all processes' maps */
     uint32_t handles_max;       /* 0: KERNEL_HANDLES_MAX */
     uint64_t dropped;           /* names and handles dropped because of the limits */
-    unsigned demangle_failures; /* see demangle.h */
+    unsigned demangle_failures; /* see demangle() */
     bool plain;                 /* texts, not names: no demangling */
 };
 
@@ -76,5 +76,15 @@ int kernel_name_intern_shown(struct kernel_names *names, const char *text, const
 
 /* Returns the current name, or NULL. */
 const struct kernel_name *kernel_name_of(const struct kernel_handles *handles, uint64_t handle);
+
+#define DEMANGLE_FAILURES_MAX 8
+
+/*
+ * Returns the demangled C++ or Rust name in new memory; NULL if it is not mangled, would exceed
+ * `bytes_max`, or takes too long. *failures counts the last two cases for names that can grow
+ * without bound; from DEMANGLE_FAILURES_MAX on such names stay mangled, since the input is
+ * hostile.
+ */
+char *demangle(const char *mangled, size_t bytes_max, unsigned *failures);
 
 #endif

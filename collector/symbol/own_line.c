@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "symbol/own_line.h"
+#include "symbol/shown_frame.h"
 
 #include <limits.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "base/nearest.h"
-#include "symbol/shown_frame.h"
+#include "base/text.h"
 
 static bool own_line_is_digit(char c)
 {

@@ -6,7 +6,7 @@
 
 #include "base/array.h"
 #include "base/json_text.h"
-#include "base/new_text.h"
+#include "base/text.h"
 #include "error.h"
 
 void shown_frames_release(struct shown_frames *s)

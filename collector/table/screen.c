@@ -6,8 +6,7 @@
 #include <string.h>
 
 #include "base/json_text.h"
-#include "base/new_text.h"
-#include "table/text_width.h"
+#include "base/text.h"
 
 #define LINE_BYTES 2048
 #define WRAP_WIDTH 100 /* if the width is unknown */

@@ -10,10 +10,9 @@
 #include <unistd.h>
 
 #include "base/message.h"
-#include "base/nearest.h"
-#include "base/unit_text.h"
+#include "base/text.h"
 #include "error.h"
-#include "table/text_width.h"
+#include "table/screen.h"
 
 #define SORT_NAMES_BYTES 3800 /* bytes of a message */
 

@@ -10,7 +10,7 @@
 #include <stdio.h>
 
 #include "base/options.h"
-#include "output/verb_output.h"
+#include "output/output.h"
 
 /* What rows of kernels and calls are grouped by, in the order of --by. */
 enum report_by {

@@ -11,7 +11,7 @@
 #include "base/json_text.h"
 #include "base/message.h"
 #include "error.h"
-#include "output/verb_output.h"
+#include "output/output.h"
 #include "table/table.h"
 
 typedef void print_row_fn(const struct table *t, const struct cell *cells, uint32_t before,

@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "base/json_text.h"
-#include "base/unit_text.h"
+#include "base/text.h"
+#include "table/screen.h"
 #include "table/table.h"
-#include "table/text_width.h"
 
 #define NAME_WIDTH_MIN 32 /* narrower names drop columns */
 #define SPARE_MAX      4

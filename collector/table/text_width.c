@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "table/text_width.h"
+#include "table/screen.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "base/new_text.h"
+#include "base/text.h"
 
 #define DOTS       "..."
 #define DOTS_WIDTH (sizeof DOTS - 1)

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "rank.h"
-#include "read/process_title.h"
+#include "read/process.h"
 #include "record/losses.h"
 #include "trace/chrome.h"
 

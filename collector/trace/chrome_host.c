@@ -8,7 +8,7 @@
  */
 #include <stdlib.h>
 
-#include "base/new_text.h"
+#include "base/text.h"
 #include "flight.h"
 #include "resolve/device_sources.h"
 #include "resolve/host_facts.h"

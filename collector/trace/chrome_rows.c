@@ -5,7 +5,7 @@
 
 #include "base/array.h"
 #include "rank.h"
-#include "read/process_title.h"
+#include "read/process.h"
 #include "record/gpu_record.h"
 #include "resolve/device_sources.h"
 #include "trace/chrome.h"

@@ -8,7 +8,7 @@
 #include "base/options.h"
 #include "clocks/host_clocks.h"
 #include "error.h"
-#include "output/verb_output.h"
+#include "output/output.h"
 #include "rank.h"
 #include "trace/merge_trace.h"
 

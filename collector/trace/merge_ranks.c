@@ -12,7 +12,7 @@
 #include "base/message.h"
 #include "base/workers.h"
 #include "error.h"
-#include "output/verb_output.h"
+#include "output/output.h"
 #include "output/zip_writer.h"
 
 /* An existing folder is fine. */

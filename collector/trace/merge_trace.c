@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "base/message.h"
-#include "base/unit_text.h"
+#include "base/text.h"
 #include "error.h"
-#include "output/verb_output.h"
+#include "output/output.h"
 #include "record/gpu_record.h"
 
 #define SHARE_ALL    (1ull << 32)

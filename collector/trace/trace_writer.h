@@ -5,7 +5,7 @@
 #define GPUPROF_COLLECTOR_TRACE_WRITER_H
 
 #include "base/key_map.h"
-#include "output/verb_output.h"
+#include "output/output.h"
 #include "resolve/call_tree.h"
 #include "resolve/event_walk.h"
 #include "resolve/selection.h"

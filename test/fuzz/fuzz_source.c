@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "error.h"
-#include "source/source_functions.h"
+#include "source/source_tree.h"
 
 /* Below the folder; tails of some are those of others, and the last one has the text. */
 static const char *const files[] = {"b.py",       "a/b.py",   "c/a/b.py", "c/a.c", "a.c",

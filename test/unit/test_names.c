@@ -4,7 +4,6 @@
 
 #include "api/api.h"
 #include "api/api_error.h"
-#include "symbol/demangle.h"
 #include "symbol/kernel_names.h"
 
 static void test_kernel_names(void **state)

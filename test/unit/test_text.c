@@ -5,7 +5,7 @@
 #include "base/histogram.h"
 #include "base/json_text.h"
 #include "base/sha256.h"
-#include "table/text_width.h"
+#include "table/screen.h"
 
 static void assert_json(const char *text, size_t length, const char *expected)
 {
