@@ -4,8 +4,8 @@
  * (--by=python-line). A row of stacks is a call and its callers, in all processes. A call counts as
  * "own" for the line of its innermost Python frame, and as "all" once for each line above. Without
  * Python frames it counts for the range open around it in a Python process, or for none. With
- * --mine a call counts for the innermost line of the user's own code (shown_frame.h), whichever thread
- * the frames were borrowed from.
+ * --mine a call counts for the innermost line of the user's own code (shown_frame.h), whichever
+ * thread the frames were borrowed from.
  */
 #ifndef GPUPROF_COLLECTOR_STACK_REPORT_H
 #define GPUPROF_COLLECTOR_STACK_REPORT_H

@@ -125,19 +125,7 @@ static const void *item_of(const struct number_kind *kind, const void *items, ui
 
 static uint32_t key_map_hash_of(const struct number_kind *kind, const void *item)
 {
-    uint64_t hash = 0, word;
-    size_t left = kind->key_bytes;
-    const char *at = item;
-    if (kind->hash)
-        return kind->hash(item);
-    for (; left >= sizeof word; at += sizeof word, left -= sizeof word) {
-        memcpy(&word, at, sizeof word);
-        hash = (hash ^ hash >> 29 ^ word) * 0x9E3779B97F4A7C15u;
-    }
-    word = 0;
-    memcpy(&word, at, left);
-    hash = (hash ^ hash >> 29 ^ word) * 0xC2B2AE3D27D4EB4Fu;
-    return (uint32_t)(hash >> 32);
+    return kind->hash ? kind->hash(item) : text_hash(item, kind->key_bytes);
 }
 
 static bool are_same(const struct number_kind *kind, const void *a, const void *b)

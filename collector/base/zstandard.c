@@ -8,13 +8,6 @@
 
 #define LEVEL 1 /* level 3 does not make traces smaller */
 
-int zstandard_init(struct zstandard *z)
-{
-    z->compressor = NULL;
-    z->decompressor = ZSTD_createDCtx();
-    return z->decompressor ? 0 : GPUPROF_NO_MEMORY;
-}
-
 void zstandard_release(struct zstandard *z)
 {
     ZSTD_freeDCtx(z->decompressor);
@@ -25,6 +18,8 @@ void zstandard_release(struct zstandard *z)
 int zstandard_unpack(struct zstandard *z, const uint8_t *stored, size_t stored_bytes, uint8_t *out,
                      size_t bytes)
 {
+    if (!z->decompressor && !(z->decompressor = ZSTD_createDCtx()))
+        return GPUPROF_NO_MEMORY;
     size_t size = ZSTD_decompressDCtx(z->decompressor, out, bytes, stored, stored_bytes);
     return ZSTD_isError(size) || size != bytes ? GPUPROF_DAMAGED : 0;
 }

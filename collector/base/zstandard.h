@@ -7,16 +7,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Starts zeroed; what is needed is created at first use. */
 struct zstandard {
     struct ZSTD_DCtx_s *decompressor;
-    struct ZSTD_CCtx_s *compressor; /* created at first use */
+    struct ZSTD_CCtx_s *compressor;
 };
 
-/* Returns 0 or GPUPROF_NO_MEMORY. */
-int zstandard_init(struct zstandard *z);
 void zstandard_release(struct zstandard *z);
 
-/* Decompresses into exactly `bytes` bytes at `out`. Returns 0 or GPUPROF_DAMAGED. */
+/* Decompresses into exactly `bytes` bytes at `out`. Returns 0, GPUPROF_DAMAGED or
+ * GPUPROF_NO_MEMORY. */
 int zstandard_unpack(struct zstandard *z, const uint8_t *stored, size_t stored_bytes, uint8_t *out,
                      size_t bytes);
 

@@ -109,22 +109,19 @@ static int put_statements(struct taker *t, uint64_t begin_ns, uint64_t sequence)
                      [DUMP_BEGIN_NS] = begin_ns),
          .begin = alive_ns > begin_ns ? alive_ns : begin_ns}};
     struct block_encoder *e = malloc(sizeof *e);
-    struct zstandard codec;
+    struct zstandard codec = {0};
     struct block_header h = {.sequence = sequence, .flags = BLOCK_AFTER_GAP | BLOCK_OF_STATE};
     uint8_t head[BLOCK_HEADER_BYTES], *stored = NULL;
     size_t used = 0;
-    int error = e ? zstandard_init(&codec) : GPUPROF_NO_MEMORY;
-    if (error < 0) {
-        free(e);
-        return error;
-    }
+    if (!e)
+        return GPUPROF_NO_MEMORY;
     block_encoder_reset(e);
     for (unsigned i = t->dumps || !begin_ns; i < sizeof records / sizeof records[0]; i++) {
         int bytes = record_write(&records[i], raw + used, sizeof raw - used);
         if (bytes > 0 && block_encoder_add(e, raw + used, (size_t)bytes) > 0)
             used += (size_t)bytes;
     }
-    error = block_store(&codec, e, NULL, &h, &stored);
+    int error = block_store(&codec, e, NULL, &h, &stored);
     if (error == 0) {
         block_header_write(&h, head);
         error = flight_take_put(t, head, sizeof head);

@@ -104,7 +104,7 @@ int stream_scan_next(struct stream_scan *s, struct scanned_block *block);
 /* A block's stored payload: verification and decompression. */
 
 /* Verifies the checksum of the stored_bytes at `stored` and decompresses them to `out`, which has
- * room for h->payload_bytes. Returns 0 or GPUPROF_DAMAGED. */
+ * room for h->payload_bytes. Returns 0, GPUPROF_DAMAGED or GPUPROF_NO_MEMORY. */
 int payload_open(struct zstandard *z, const struct block_header *h, const uint8_t *stored,
                  uint8_t *out);
 

@@ -48,8 +48,9 @@ enum memory_by {
 };
 enum memory_at { MEMORY_AT_PEAK, MEMORY_AT_END, MEMORY_AT_TIME };
 
-/* An owner. For Python the innermost line of the user's own (shown_frame.h), or the innermost line if
- * all are of libraries. A call without such lines is named by its operator, or by its function. */
+/* An owner. For Python the innermost line of the user's own (shown_frame.h), or the innermost line
+ * if all are of libraries. A call without such lines is named by its operator, or by its function.
+ */
 struct memory_origin {
     enum memory_by by;
     uint32_t process; /* for a stack */

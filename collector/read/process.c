@@ -30,10 +30,7 @@ int reader_init(struct reader *r)
 {
     *r = (struct reader){.api_crc = api_table_crc()};
     r->stored = malloc(BLOCK_STORED_BYTES_MAX);
-    int error = r->stored ? zstandard_init(&r->codec) : GPUPROF_NO_MEMORY;
-    if (error < 0)
-        reader_release(r);
-    return error;
+    return r->stored ? 0 : GPUPROF_NO_MEMORY;
 }
 
 void reader_release(struct reader *r)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/text.h"
 #include "client_note.h"
 #include "error.h"
 #include "rank.h"
@@ -83,12 +84,10 @@ void process_set_counter(struct process *p, unsigned index, uint64_t value, uint
 static void take_counter(struct process *p, const struct record *r, uint64_t end_ns)
 {
     unsigned index = r->code;
-    if (r->bytes) {
+    if (r->bytes)
         for (index = 0; index < COUNTER_COUNT; index++)
-            if (strlen(counter_infos[index].name) == r->byte_count &&
-                memcmp(counter_infos[index].name, r->bytes, r->byte_count) == 0)
+            if (word_is((const char *)r->bytes, r->byte_count, counter_infos[index].name))
                 break;
-    }
     if (index < COUNTER_COUNT && r->arg_count >= 1)
         process_set_counter(p, index, r->args[COUNTER_VALUE],
                             r->begin > end_ns ? r->begin : end_ns);

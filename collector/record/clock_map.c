@@ -9,32 +9,21 @@
 
 #define SLOPE_ONE     (1ull << CLOCK_SCALE_SHIFT)
 #define SLOPE_STEP_NS (1ull << 30) /* after the last anchor */
-#define FIRST_ANCHORS 8
 
 static uint64_t limited(uint64_t ns)
 {
     return ns < CLOCK_NS_MAX ? ns : CLOCK_NS_MAX;
 }
 
-/* Makes room for the next anchor and the last one after it. False: no memory. */
-static bool clock_map_make_room(struct clock_map *m)
-{
-    return ARRAY_ROOM(m->anchors, m->count + 1, m->capacity, FIRST_ANCHORS);
-}
-
 int clock_map_init(struct clock_map *m, const struct stream_header *h)
 {
     *m = (struct clock_map){.stride = 1};
-    if (!clock_map_make_room(m))
-        return GPUPROF_NO_MEMORY;
     m->shift = (uint64_t)h->monotonic_shift_ns;
     uint64_t zero_ns = limited(h->monotonic_zero_ns - m->shift);
     m->offset = limited(h->realtime_zero_ns) - zero_ns;
-    m->anchors[0] = (struct clock_anchor){.shared_ns = zero_ns, .slope = SLOPE_ONE};
-    m->last = m->anchors[0];
-    m->count = 1;
+    m->last = (struct clock_anchor){.shared_ns = zero_ns, .slope = SLOPE_ONE};
     m->place.end_ns = CLOCK_NS_MAX;
-    return 0;
+    return ARRAY_PUSH(m->anchors, m->count, &m->last);
 }
 
 void clock_map_release(struct clock_map *m)
@@ -73,8 +62,9 @@ void clock_map_add(struct clock_map *m, uint64_t ns, uint64_t monotonic_ns)
     m->last = (struct clock_anchor){.ns = ns, .shared_ns = monotonic_ns};
     if (++m->offered % m->stride != 0)
         return;
-    if (m->count == CLOCK_ANCHORS_MAX || !clock_map_make_room(m))
-        halve(m);
+    if (m->count < CLOCK_ANCHORS_MAX && ARRAY_PUSH(m->anchors, m->count, &m->last) == 0)
+        return;
+    halve(m);
     m->anchors[m->count++] = m->last;
 }
 
@@ -94,7 +84,7 @@ static void set_slopes(struct clock_map *m)
 void clock_map_finish(struct clock_map *m)
 {
     if (m->last.ns > m->anchors[m->count - 1].ns)
-        m->anchors[m->count++] = m->last;
+        (void)ARRAY_PUSH(m->anchors, m->count, &m->last); /* without it, the last slope goes on */
     set_slopes(m);
     m->anchors[m->count - 1].slope = m->count > 1 ? m->anchors[m->count - 2].slope : SLOPE_ONE;
     m->place = (struct clock_place){0};

@@ -32,7 +32,6 @@ struct clock_place {
 struct clock_map {
     struct clock_anchor *anchors; /* owned */
     uint32_t count;
-    uint32_t capacity;
     uint32_t stride;  /* every stride-th offered anchor is stored ... */
     uint32_t offered; /* ... number offered; the last one is always used */
     uint64_t offset;  /* CLOCK_REALTIME - CLOCK_MONOTONIC, modulo 2^64 */

@@ -6,6 +6,7 @@
 
 #include "api/cost.h"
 #include "base/array.h"
+#include "base/text.h"
 #include "client_note.h"
 #include "error.h"
 #include "record/gpu_record.h"
@@ -14,8 +15,7 @@
 static void take_row(struct cost_table *t, const struct record *r)
 {
     for (unsigned i = 0; r->bytes && i < COST_COUNT; i++) {
-        const char *name = cost_infos[i].name;
-        if (strlen(name) != r->byte_count || memcmp(name, r->bytes, r->byte_count) != 0)
+        if (!word_is((const char *)r->bytes, r->byte_count, cost_infos[i].name))
             continue;
         t->rows[i] = (struct cost_row){
             .count = record_arg(r, COST_ARG_COUNT),
@@ -107,7 +107,7 @@ static void cost_table_add(struct blind_times *t, uint64_t ns, bool is_blind)
 
 static bool says(const struct record *r, const char *text)
 {
-    return r->bytes && r->byte_count == strlen(text) && memcmp(r->bytes, text, r->byte_count) == 0;
+    return r->bytes && word_is((const char *)r->bytes, r->byte_count, text);
 }
 
 void blind_times_take(struct blind_times *t, const struct record *r)

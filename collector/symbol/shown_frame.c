@@ -58,8 +58,8 @@ static char *make_text(const struct shown_frame *f)
     }
 }
 
-/* Cuts valid UTF-8 between characters; tabs and newlines become spaces. */
-static void tidy(char *text)
+/* Cuts valid UTF-8 between characters. */
+static void cut_label(char *text)
 {
     size_t length = strlen(text);
     if (length >= SHOWN_LABEL_BYTES) {
@@ -68,19 +68,16 @@ static void tidy(char *text)
             length--;
         memcpy(text + length, "...", 4);
     }
-    for (char *p = text; *p; p++)
-        if (*p == '\n' || *p == '\t')
-            *p = ' ';
 }
 
 static int make_label(struct shown_frame *f)
 {
     char *text = make_text(f);
-    f->label = text ? json_clean(text, strlen(text)) : NULL;
+    f->label = text ? json_line(text) : NULL;
     f->json = NULL;
     free(text);
     if (f->label) {
-        tidy(f->label);
+        cut_label(f->label);
         f->json = json_string(f->label, strlen(f->label));
     }
     f->json_bytes = f->json ? (uint32_t)strlen(f->json) : 0;

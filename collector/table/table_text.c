@@ -129,6 +129,9 @@ static void print_lines(const struct layout *l, const struct cell *cell, enum co
 
 static void print_cell(const struct column *c, const struct cell *cell, bool is_first, FILE *out)
 {
+    static const char *(*const units[])(char *text, uint64_t number) = {
+        [COLUMN_NS] = time_text,     [COLUMN_BYTES] = bytes_text,   [COLUMN_AMOUNT] = amount_text,
+        [COLUMN_POWER] = power_text, [COLUMN_ENERGY] = energy_text, [COLUMN_LIST] = NULL};
     char text[UNIT_TEXT_BYTES + 1] = {cell->estimated ? '~' : '>'};
     char *number = text + (cell->estimated || cell->at_least);
     const char *shown = text;
@@ -140,20 +143,10 @@ static void print_cell(const struct column *c, const struct cell *cell, bool is_
                  : c->type == COLUMN_FINE_SHARE ? "%.2f%%"
                                                 : "%.3f",
                  c->type == COLUMN_RATE ? cell->real : 100 * cell->real);
-    else if (cell->kind != CELL_NUMBER)
-        shown = "";
-    else if (c->type == COLUMN_NS)
-        time_text(number, cell->number);
-    else if (c->type == COLUMN_BYTES)
-        bytes_text(number, cell->number);
-    else if (c->type == COLUMN_AMOUNT)
-        amount_text(number, cell->number);
-    else if (c->type == COLUMN_POWER)
-        power_text(number, cell->number);
-    else if (c->type == COLUMN_ENERGY)
-        energy_text(number, cell->number);
+    else if (cell->kind == CELL_NUMBER)
+        (units[c->type] ? units[c->type] : count_text)(number, cell->number);
     else
-        count_text(number, cell->number);
+        shown = "";
     fprintf(out, "%s%*s", is_first ? "" : " ", c->width, shown);
 }
 
