@@ -59,8 +59,9 @@ static int gpu_report_analysis_begin(struct report *r)
     *g = (struct gpu_report){.walk = walk,
                              .sums = r->sums,
                              .leaves = r->request.leaves,
-                             .has_work = r->request.use != USE_PARTS &&
-                                         (r->stacks || recording_expects_gpu(walk->rec))};
+                             .has_work =
+                                 r->request.use != USE_PARTS &&
+                                 (r->stacks || recording_any(walk->rec, process_expects_gpu))};
     if (memory_peaks_init(&g->memory, walk) < 0)
         return GPUPROF_NO_MEMORY;
     if (r->signs.walk) /* memory_signs reads the same events */

@@ -341,7 +341,7 @@ static int library_report_end(void *context)
 
 static unsigned library_report_consumers(struct report *r, struct consumer *list)
 {
-    bool has_work = recording_expects_gpu(r->rec);
+    bool has_work = recording_any(r->rec, process_expects_gpu);
     *list = (struct consumer){.context = r->libraries,
                               .needs = WALK_LIBRARIES | (has_work ? (unsigned)WALK_WORK : 0),
                               .skips = WALK_SKIPS_PLAIN_CALLS |

@@ -423,7 +423,7 @@ static int op_report_end(void *context)
 
 static unsigned op_report_consumers(struct report *r, struct consumer *list)
 {
-    bool has_work = report_wants_steps(r) || recording_expects_gpu(r->rec);
+    bool has_work = report_wants_steps(r) || recording_any(r->rec, process_expects_gpu);
     *list = (struct consumer){
         .context = r->ops,
         .needs = WALK_OPS | (r->request.by == BY_RANGE ? (unsigned)WALK_RANGES : 0) |

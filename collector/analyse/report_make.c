@@ -52,7 +52,7 @@ const struct analysis signs_analysis = {
 /* Idle time needs devices: some process must have, or should have, some. */
 static bool wants_idle(const struct report *r)
 {
-    return r->request.use == USE_PARTS || recording_expects_gpu(r->rec);
+    return r->request.use == USE_PARTS || recording_any(r->rec, process_expects_gpu);
 }
 
 static int begin_idle(struct report *r)
@@ -317,7 +317,7 @@ int report_walk(struct report *r, const struct consumer *first)
     for (unsigned i = 0; i < REPORT_ANALYSES; i++)
         if (r->has_begun[i] && analyses[i]->consumers)
             count += analyses[i]->consumers(r, &list[count]);
-    r->resolver.leaves_work = !r->stacks && !recording_expects_gpu(r->rec);
+    r->resolver.leaves_work = !r->stacks && !recording_any(r->rec, process_expects_gpu);
     int error = resolver_consumer(&r->resolver, &list[1]);
     if (error < 0)
         say_error("report", error);

@@ -16,7 +16,7 @@
 /* True if its work may still run, or ran when it was killed. */
 static bool may_hang(const struct process *p)
 {
-    return (p->end_reason != END_EXIT && p->end_reason != END_QUICK) || p->live.open_calls ||
+    return (p->end_reason != END_EXIT && p->end_reason != END_QUICK) || p->losses.open_calls ||
            process_meta(p, PROCESS_RECOVERED);
 }
 

@@ -152,41 +152,39 @@ static const struct option help_options[] = {
     {0},
 };
 
-/* An option, and the struct offset that its `at` counts from. */
-struct found {
-    const struct option *option;
-    size_t at;
-};
-
-/* Advances through the rows of these parts (0: all) until *index of them are left. */
-static struct found find_in(const struct option *list, unsigned parts, size_t at, unsigned *index)
+/* Returns the option of these parts (0: all) at *index, which it lowers by those before; *own is
+ * the offset that its `at` counts from. NULL: the list is too short. */
+static const struct option *find_in(const struct option *list, unsigned parts, unsigned *index,
+                                    size_t *own)
 {
     for (; list->letter || list->name || list->list; list++) {
         unsigned its = parts ? list->parts & parts : list->parts;
-        struct found found = {list, at};
+        const struct option *found = NULL;
         if (parts && !its)
             continue;
-        if (list->list)
-            found = find_in(list->list, its, at + list->at, index);
-        else if ((*index)--)
-            continue;
-        if (found.option)
+        if (!list->list && !(*index)--)
+            return list;
+        if (list->list && (found = find_in(list->list, its, index, own))) {
+            *own += list->at;
             return found;
+        }
     }
-    return (struct found){NULL, 0};
+    return NULL;
 }
 
-static struct found find_option(const struct verb *verb, unsigned index)
+static const struct option *find_option(const struct verb *verb, unsigned index, size_t *own)
 {
-    struct found found = {NULL, 0};
+    const struct option *found = NULL;
+    *own = 0;
     if (verb->options)
-        found = find_in(verb->options, 0, 0, &index);
-    return found.option ? found : find_in(help_options, 0, 0, &index);
+        found = find_in(verb->options, 0, &index, own);
+    return found ? found : find_in(help_options, 0, &index, own);
 }
 
 const struct option *option_at(const struct verb *verb, unsigned index)
 {
-    return find_option(verb, index).option;
+    size_t own;
+    return find_option(verb, index, &own);
 }
 
 static const struct option *named(const struct verb *verb, const char *name, size_t length)
@@ -216,13 +214,34 @@ static const char *elsewhere_text(const struct options *o, const char *name, siz
     return "";
 }
 
+/* A word of the command line that is an option. */
+struct word {
+    const char *text, *name;
+    size_t length; /* of the name; 0: a letter */
+    char *value;   /* what follows '=' or the letter; NULL: nothing */
+};
+
+static struct word split(char *text)
+{
+    char *name = text + 2;
+    if (text[1] != '-')
+        return (struct word){text, text + 1, 0, *name ? name : NULL};
+    size_t length = strcspn(name, "=");
+    return (struct word){text, name, length, name[length] ? name + length + 1 : NULL};
+}
+
+static bool is_option(const struct option *option, const struct word *word)
+{
+    bool is_same = word->length ? option->name && word_is(word->name, word->length, option->name)
+                                : option->letter && word->name[0] == option->letter;
+    return is_same && (!word->value || option->value);
+}
+
 /* Reports an unknown option and suggests a likely one. */
-static enum exit_code unknown_option(const struct options *o, const char *word)
+static enum exit_code unknown_option(const struct options *o, const struct word *word)
 {
     char text[NEAREST_TEXT_BYTES];
-    bool is_long = word[0] == '-' && word[1] == '-';
-    size_t length = is_long ? strcspn(word + 2, "=") : 0;
-    struct nearest nearest = nearest_to(word + 2, length);
+    struct nearest nearest = nearest_to(word->name, word->length);
     const struct option *option;
     for (unsigned i = 0; (option = option_at(o->verb, i)); i++)
         if (option->name)
@@ -232,67 +251,44 @@ static enum exit_code unknown_option(const struct options *o, const char *word)
     if (nearest.found && nearest.distance == 0)
         return usage_error("%s: --%s takes no value", o->verb->name, nearest.found);
     /* A name that another verb has was not mistyped, even if this verb has a similar one. */
-    const char *hint = elsewhere_text(o, word + 2, length);
-    return usage_error("%s: unknown option '%s'%s; try 'gpuprof help %s'", o->verb->name, word,
-                       *hint ? hint : nearest_text(&nearest, "--", text), o->verb->name);
+    const char *hint = elsewhere_text(o, word->name, word->length);
+    return usage_error("%s: unknown option '%s'%s; try 'gpuprof help %s'", o->verb->name,
+                       word->text, *hint ? hint : nearest_text(&nearest, "--", text),
+                       o->verb->name);
 }
 
-/* Returns true if `word` is this option; *value is the text after '=' or the letter, or NULL. */
-static bool is_option(const struct option *option, char *word, char **value)
+static enum exit_code take_setting_word(struct options *o, struct word *word, char **argv, int *at)
 {
-    char *rest = word + 2;
-    if (word[1] != '-') {
-        if (!option->letter || word[1] != option->letter)
-            return false;
-        *value = *rest ? rest : NULL;
-    } else {
-        size_t length = option->name ? strlen(option->name) : 0;
-        if (!length || strncmp(rest, option->name, length) != 0)
-            return false;
-        rest += length;
-        if (*rest && *rest != '=')
-            return false;
-        *value = *rest ? rest + 1 : NULL;
-    }
-    return !*value || option->value;
-}
-
-/* Parses argv[*at] as an option for a setting; *at moves on if the value is the next word. */
-static enum exit_code parse_setting(struct options *o, char **argv, int *at)
-{
-    const char *word = argv[*at], *name = word + 2;
-    size_t length = word[1] == '-' ? strcspn(name, "=") : 0;
-    enum setting_index index = length ? find_setting(name, length) : SETTING_COUNT;
+    enum setting_index index = find_setting(word->name, word->length);
     if (index == SETTING_COUNT)
         return unknown_option(o, word);
-    const struct setting_info *info = &setting_infos[index];
-    const char *value = name[length] == '=' ? name + length + 1 : NULL;
-    if (!value)
-        value = setting_alone(index);
+    const char *value = word->value ? word->value : setting_alone(index);
     if (!value && argv[*at + 1])
         value = argv[++*at];
     if (!value)
-        return usage_error("%s: %s needs a value: %s", o->verb->name, word, info->value);
+        return usage_error("%s: %s needs a value: %s", o->verb->name, word->text,
+                           setting_infos[index].value);
     return take_setting(o, index, value);
 }
 
+/* Parses argv[*at]; *at moves on if the value is the next word. */
 static enum exit_code parse_option(struct options *o, char *own, char **argv, int *at)
 {
-    char *word = argv[*at], *value = NULL;
-    struct found found = {NULL, 0};
-    for (unsigned i = 0; (found = find_option(o->verb, i)).option; i++)
-        if (is_option(found.option, word, &value))
+    struct word word = split(argv[*at]);
+    const struct option *option;
+    size_t own_at;
+    for (unsigned i = 0; (option = find_option(o->verb, i, &own_at)); i++)
+        if (is_option(option, &word))
             break;
-    const struct option *option = found.option;
     if (!option)
-        return o->verb->takes & TAKES_PROGRAM ? parse_setting(o, argv, at)
-                                              : unknown_option(o, word);
-    if (option->value && !value && argv[*at + 1])
-        value = argv[++*at];
-    if (option->value && (!value || !*value))
-        return usage_error("%s: %s needs a value: %s", o->verb->name, word, option->value);
-    char *member = option->owner == OF_ALL ? (char *)o : own + found.at;
-    return option->take(&(struct given){o, option, value, member + option->at});
+        return o->verb->takes & TAKES_PROGRAM ? take_setting_word(o, &word, argv, at)
+                                              : unknown_option(o, &word);
+    if (option->value && !word.value && argv[*at + 1])
+        word.value = argv[++*at];
+    if (option->value && (!word.value || !*word.value))
+        return usage_error("%s: %s needs a value: %s", o->verb->name, word.text, option->value);
+    char *member = option->owner == OF_ALL ? (char *)o : own + own_at;
+    return option->take(&(struct given){o, option, word.value, member + option->at});
 }
 
 /* Checks combinations of options, and the operands. */

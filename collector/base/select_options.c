@@ -12,29 +12,11 @@
 #include "base/options.h"
 #include "base/text.h"
 
+/* In the order of enum select_kind. */
 static const char *const kind_words[SELECT_KINDS] = {
-    [SELECT_LAUNCH] = "launch",
-    [SELECT_ALLOC] = "alloc",
-    [SELECT_COPY] = "copy",
-    [SELECT_SYNC] = "sync",
-    [SELECT_GRAPH] = "graph",
-    [SELECT_OTHER] = "other",
-    [SELECT_KERNEL] = "kernel",
-    [SELECT_MEMCPY] = "gpu_memcpy",
-    [SELECT_MEMSET] = "gpu_memset",
-    [SELECT_GRAPH_RUN] = "gpu_graph",
-    [SELECT_WAIT] = "cuda_sync",
-    [SELECT_OVERHEAD] = "overhead",
-    [SELECT_MEMORY] = "memory",
-    [SELECT_RANGE] = "range",
-    [SELECT_MARK] = "mark",
-    [SELECT_OPERATOR] = "operator",
-    [SELECT_LIBRARY] = "library",
-    [SELECT_SAMPLE] = "sample",
-    [SELECT_OS] = "os",
-    [SELECT_GIL] = "gil",
-    [SELECT_GC] = "gc",
-};
+    "launch",     "alloc",      "copy",      "sync",      "graph",    "other",  "kernel",
+    "gpu_memcpy", "gpu_memset", "gpu_graph", "cuda_sync", "overhead", "memory", "range",
+    "mark",       "operator",   "library",   "sample",    "os",       "gil",    "gc"};
 
 static const char *const option_names[SELECT_OPTIONS] = {
     "from", "to",  "step",   "cycle", "range", "job",         "rank",

@@ -39,20 +39,6 @@ char *new_text_end(struct new_text *t, FILE *out)
 
 /* ---- with units ------------------------------------------------------------------------------ */
 
-const char *time_text(char *text, uint64_t ns)
-{
-    double value = (double)ns;
-    if (ns < 1000)
-        snprintf(text, UNIT_TEXT_BYTES, "%u ns", (unsigned)ns);
-    else if (value < 999.9995e3)
-        snprintf(text, UNIT_TEXT_BYTES, "%.3f us", value / 1e3);
-    else if (value < 999.9995e6)
-        snprintf(text, UNIT_TEXT_BYTES, "%.3f ms", value / 1e6);
-    else
-        snprintf(text, UNIT_TEXT_BYTES, "%.3f s", value / 1e9);
-    return text;
-}
-
 /* Writes the value in the first unit, each `step` times the last, where it is below `most`. */
 static const char *scaled_text(char *text, double value, double step, double most,
                                const char *const *units, const char *format)
@@ -60,6 +46,15 @@ static const char *scaled_text(char *text, double value, double step, double mos
     for (; value >= most && units[1]; units++)
         value /= step;
     snprintf(text, UNIT_TEXT_BYTES, format, value, *units);
+    return text;
+}
+
+const char *time_text(char *text, uint64_t ns)
+{
+    static const char *const units[] = {"us", "ms", "s", NULL};
+    if (ns >= 1000)
+        return scaled_text(text, (double)ns / 1e3, 1e3, 999.9995, units, "%.3f %s");
+    snprintf(text, UNIT_TEXT_BYTES, "%u ns", (unsigned)ns);
     return text;
 }
 

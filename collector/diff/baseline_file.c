@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "base/file_at.h"
-#include "base/json_scan.h"
 #include "base/json_text.h"
 #include "base/text.h"
 #include "diff/run_summary.h"

@@ -90,7 +90,7 @@ static int write_events(struct export *x, const struct options *options)
                                  .steps = &x->steps,
                                  .selection = x->is_cut ? &x->selection : NULL,
                                  .report = r};
-    unsigned work = recording_expects_gpu(&x->rec) ? WALK_WORK | WALK_LOSSES : 0;
+    unsigned work = recording_any(&x->rec, process_expects_gpu) ? WALK_WORK | WALK_LOSSES : 0;
     struct consumer consumer = {.context = x,
                                 .needs = WALK_RANGES | WALK_OPS | WALK_LIBRARIES | work,
                                 .take = export_verb_take,
@@ -127,7 +127,7 @@ static enum exit_code export_recording(struct export *x, const struct options *o
             selection_make(&x->selection, &x->rec, &x->report.walk, &options->select, &how, VERB);
     if (code != EXIT_OK)
         return code;
-    bool has_idle = !x->format->is_rows && recording_expects_gpu(&x->rec);
+    bool has_idle = !x->format->is_rows && recording_any(&x->rec, process_expects_gpu);
     /* As in a report: a collective's other ranks, or the end of a gap, may lie outside the
      * selection. */
     x->selection.keeps_work = has_idle && (x->selection.filter.is_of_time || x->rec.count > 1);

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/array.h"
@@ -15,8 +16,6 @@
 #include "flight.h"
 #include "live.h"
 #include "output/new_file.h"
-
-#define COPY_BYTES ((size_t)1 << 20)
 
 struct segment {
     uint64_t number, bytes, state_bytes, begin_ns, first;
@@ -30,7 +29,6 @@ struct taker {
     unsigned count;
     int fd; /* the new file */
     uint64_t size;
-    uint8_t *data;
 };
 
 static int compare_segments(const void *left, const void *right)
@@ -82,17 +80,16 @@ static int flight_take_put(struct taker *t, const void *data, size_t bytes)
     return error;
 }
 
+/* Copies a truncated file as far as it goes. */
 static int copy(struct taker *t, int from, uint64_t offset, uint64_t bytes)
 {
-    int error = 0;
-    while (error == 0 && bytes) {
-        ssize_t got = file_read_at(from, offset, t->data, bytes < COPY_BYTES ? bytes : COPY_BYTES);
-        if (got <= 0)
-            return got < 0 ? GPUPROF_IO : 0; /* a truncated file is copied as far as it goes */
-        error = flight_take_put(t, t->data, (size_t)got);
-        offset += (uint64_t)got;
-        bytes -= (uint64_t)got;
-    }
+    struct stat status;
+    if (fstat(from, &status) < 0)
+        return GPUPROF_IO;
+    uint64_t end = min_of(offset + bytes, (uint64_t)status.st_size);
+    bytes = end > offset ? end - offset : 0;
+    int error = file_copy_at(from, offset, t->fd, t->size, bytes);
+    t->size += bytes;
     return error;
 }
 
@@ -190,11 +187,9 @@ int flight_copy(const struct live_file *l, const char *stream_path, int fd)
     int stream = open(stream_path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
     if (stream < 0)
         return GPUPROF_IO;
-    t.data = malloc(COPY_BYTES);
-    error = t.data ? copy(&t, stream, 0, t.stream_bytes) : GPUPROF_NO_MEMORY;
+    error = copy(&t, stream, 0, t.stream_bytes);
     if (error == 0)
         error = put_dump(&t);
-    free(t.data);
     close(stream);
     return error < 0 ? error : 1;
 }

@@ -197,6 +197,28 @@ ssize_t stream_file_look(struct stream_file *f, struct file_pool *pool, uint64_t
     return (ssize_t)(f->window_from + f->window_bytes - offset);
 }
 
+int stream_file_block(struct stream_file *f, struct file_pool *pool, uint64_t offset,
+                      struct block_header *h, uint8_t *data, const uint8_t **stored)
+{
+    size_t ahead = f->block_bytes > STREAM_WINDOW_BYTES ? 0 : 2 * (size_t)f->block_bytes;
+    ssize_t there = stream_file_look(f, pool, offset, BLOCK_HEADER_BYTES_MAX, ahead, stored);
+    if (there < 0)
+        return (int)there;
+    int size = block_header_read(h, *stored, (size_t)there);
+    if (size <= 0)
+        return GPUPROF_DAMAGED; /* the file changed meanwhile */
+    f->block_bytes = (uint32_t)size + h->stored_bytes;
+    if (f->block_bytes <= STREAM_WINDOW_BYTES) {
+        there = stream_file_look(f, pool, offset, f->block_bytes, 0, stored);
+        *stored += size;
+        there -= there < 0 ? 0 : size;
+    } else {
+        *stored = data;
+        there = stream_file_read(f, pool, offset + (uint64_t)size, data, h->stored_bytes);
+    }
+    return there < 0 ? (int)there : there < (ssize_t)h->stored_bytes ? GPUPROF_DAMAGED : size;
+}
+
 /* Returns the next offset with data that is not a hole; the file's size if none. */
 static uint64_t stream_file_data(struct stream_file *f, struct file_pool *pool, uint64_t offset)
 {
@@ -328,7 +350,7 @@ static int resynchronise(struct stream_scan *s, bool torn)
     return found < s->file->size;
 }
 
-int stream_scan_next(struct stream_scan *s, struct scanned_block *block)
+int stream_scan_next(struct stream_scan *s, struct block_place *block)
 {
     for (;;) {
         uint64_t size = 0;
@@ -349,7 +371,6 @@ int stream_scan_next(struct stream_scan *s, struct scanned_block *block)
             s->search_from = payload;
             if (block->header.stored_bytes <= s->file->size - payload) {
                 block->offset = s->offset;
-                block->payload = payload;
                 s->offset = payload + block->header.stored_bytes;
                 return 1;
             }

@@ -30,6 +30,7 @@ struct stream_file {
     uint8_t *window;      /* owned while open: the last bytes read; NULL: none */
     uint64_t window_from; /* its offset in the file */
     size_t window_bytes;
+    uint32_t block_bytes; /* header and stored payload of the last block read */
 };
 
 struct file_pool {
@@ -71,6 +72,12 @@ ssize_t stream_file_read(struct stream_file *f, struct file_pool *pool, uint64_t
 ssize_t stream_file_look(struct stream_file *f, struct file_pool *pool, uint64_t offset,
                          size_t count, size_t ahead, const uint8_t **data);
 
+/* Reads the block at `offset`. Sets *stored to its payload, which is in `data`
+ * (BLOCK_STORED_BYTES_MAX) or visible until the next read of a file. Returns its header's bytes,
+ * which precede the payload in the file, GPUPROF_DAMAGED, GPUPROF_IO or GPUPROF_NO_MEMORY. */
+int stream_file_block(struct stream_file *f, struct file_pool *pool, uint64_t offset,
+                      struct block_header *h, uint8_t *data, const uint8_t **stored);
+
 /*
  * Walks a stream file from header to header without decompressing. After damage it searches forward
  * from the last valid byte for the next header with a correct checksum. So it finds every whole
@@ -87,19 +94,21 @@ struct stream_scan {
     struct block_header torn_header;
 };
 
-struct scanned_block {
+struct block_place {
+    uint64_t offset; /* in the stream file, or LIVE_BLOCK + index in live.blocks */
     struct block_header header;
-    uint64_t offset;  /* of the header */
-    uint64_t payload; /* of the stored payload */
+    bool is_taken; /* it only has facts about functions and the process, already known */
+    bool apart;    /* the block before it in the file is left out */
 };
+#define LIVE_BLOCK (1ull << 63)
 
 /* Starts at `offset`, which must be a block header's or the end. */
 void stream_scan_init(struct stream_scan *s, struct stream_file *file, struct file_pool *pool,
                       uint64_t offset);
 
-/* Returns 1 and a block with its payload inside the file (checksum not yet verified), 0 at the end,
- * GPUPROF_IO or GPUPROF_NO_MEMORY. */
-int stream_scan_next(struct stream_scan *s, struct scanned_block *block);
+/* Returns 1 and sets offset and header of a block with its payload inside the file (checksum not
+ * yet verified), 0 at the end, GPUPROF_IO or GPUPROF_NO_MEMORY. */
+int stream_scan_next(struct stream_scan *s, struct block_place *block);
 
 /* A block's stored payload: verification and decompression. */
 

@@ -304,13 +304,13 @@ static int memory_report_end(void *context)
 
 enum memory_by memory_best_by(const struct recording *rec)
 {
-    bool has_stacks = recording_has_stacks(rec);
+    bool has_stacks = recording_any(rec, process_has_stacks);
     for (uint32_t i = 0; has_stacks && i < rec->count; i++)
         if (process_has(rec->processes[i], "python"))
             return MEMORY_BY_LINE;
-    return has_stacks               ? MEMORY_BY_STACK
-           : recording_has_ops(rec) ? MEMORY_BY_OPERATOR
-                                    : MEMORY_BY_FUNCTION;
+    return has_stacks                                 ? MEMORY_BY_STACK
+           : recording_any(rec, process_may_have_ops) ? MEMORY_BY_OPERATOR
+                                                      : MEMORY_BY_FUNCTION;
 }
 
 static unsigned needs_of(const struct memory_report *m)

@@ -4,7 +4,10 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <isa-l.h>
+#include <semaphore.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,54 +19,181 @@
 #include "base/file_at.h"
 #include "base/json_text.h"
 #include "base/workers.h"
+#include "base/zstandard.h"
 #include "bytes.h"
 #include "error.h"
 #include "stream.h"
 
+/* ---- compression ----------------------------------------------------------------------------- */
+
+#define LEVEL         2
+#define ZSTREAM_BYTES (1u << 17) /* compressed bytes per write */
+#define PART_BYTES    (1u << 18) /* bytes of text compressed at a time */
+
+/* gzip, raw deflate (for an archive's member), or zstd. */
+enum zstream_form { ZSTREAM_GZIP, ZSTREAM_RAW, ZSTREAM_ZSTD };
+
+struct zstream {
+    enum zstream_form form;
+    int fd;
+    struct zstream_sums sums;
+    struct isal_zstream isal;
+    struct zstandard zstandard;
+    uint8_t level_buffer[ISAL_DEF_LVL2_DEFAULT];
+    uint8_t buffer[ZSTREAM_BYTES];
+    size_t held; /* waiting for the next part */
+    char part[PART_BYTES];
+};
+
+/* Compresses into the open file `fd`, which the caller closes. Returns NULL without memory. */
+static struct zstream *zstream_create(int fd, enum zstream_form form)
+{
+    struct zstream *z = calloc(1, sizeof *z);
+    if (!z)
+        return NULL;
+    z->fd = fd;
+    z->form = form;
+    isal_deflate_init(&z->isal);
+    z->isal.level = LEVEL;
+    z->isal.level_buf = z->level_buffer;
+    z->isal.level_buf_size = sizeof z->level_buffer;
+    z->isal.gzip_flag = form == ZSTREAM_GZIP ? IGZIP_GZIP : IGZIP_DEFLATE;
+    return z;
+}
+
+static int zstream_put(struct zstream *z, size_t length)
+{
+    z->sums.compressed += length;
+    return file_write_next(z->fd, z->buffer, length);
+}
+
+static int feed_zstd(struct zstream *z, const char *data, size_t length, bool ends)
+{
+    int more = 1, error = 0;
+    while (more > 0 && !error) {
+        uint8_t *end = z->buffer;
+        more = zstandard_feed(&z->zstandard, &data, &length, ends, &end, z->buffer + ZSTREAM_BYTES);
+        error = more < 0 ? ENOMEM : zstream_put(z, (size_t)(end - z->buffer));
+    }
+    return error;
+}
+
+static int feed_deflate(struct zstream *z, const char *data, size_t length, bool ends)
+{
+    int error = 0;
+    z->isal.next_in = (uint8_t *)(uintptr_t)data;
+    z->isal.avail_in = (uint32_t)length;
+    z->isal.end_of_stream = ends;
+    do {
+        z->isal.next_out = z->buffer;
+        z->isal.avail_out = ZSTREAM_BYTES;
+        if (isal_deflate(&z->isal) != COMP_OK)
+            return EIO;
+        error = zstream_put(z, ZSTREAM_BYTES - z->isal.avail_out);
+    } while (!error && (z->isal.avail_in || !z->isal.avail_out));
+    return error;
+}
+
+static int feed(struct zstream *z, const char *data, size_t length, bool ends)
+{
+    return z->form == ZSTREAM_ZSTD ? feed_zstd(z, data, length, ends)
+                                   : feed_deflate(z, data, length, ends);
+}
+
+/* Returns 0, or the errno of a failed write. ISA-L's output depends on the size of its input: with
+ * fixed parts equal text gives equal files.
+ */
+static int zstream_write(struct zstream *z, const char *data, size_t length)
+{
+    int error = 0;
+    if (z->form == ZSTREAM_RAW)
+        z->sums.crc = crc32_gzip_refl(z->sums.crc, (const uint8_t *)data, length);
+    z->sums.bytes += length;
+    while (length && !error) {
+        size_t taken = PART_BYTES - z->held < length ? PART_BYTES - z->held : length;
+        bool is_whole = !z->held && taken == PART_BYTES;
+        if (!is_whole)
+            memcpy(z->part + z->held, data, taken);
+        z->held += taken;
+        if (z->held == PART_BYTES) {
+            error = feed(z, is_whole ? data : z->part, PART_BYTES, false);
+            z->held = 0;
+        }
+        data += taken;
+        length -= taken;
+    }
+    return error;
+}
+
+/* Frees it; `sums` may be NULL. Returns 0 or an errno. */
+static int zstream_end(struct zstream *z, struct zstream_sums *sums)
+{
+    int error = feed(z, z->part, z->held, true);
+    if (sums)
+        *sums = z->sums;
+    zstandard_release(&z->zstandard);
+    free(z);
+    return error;
+}
+
+size_t zstream_pack(const uint8_t *data, size_t length, uint8_t *out, size_t room)
+{
+    struct isal_zstream isal = {0}; /* isal_deflate_init does not set all members */
+    uint8_t level_buffer[ISAL_DEF_LVL1_DEFAULT];
+    isal_deflate_stateless_init(&isal);
+    isal.level = 1;
+    isal.level_buf = level_buffer;
+    isal.level_buf_size = sizeof level_buffer;
+    isal.gzip_flag = IGZIP_ZLIB;
+    isal.end_of_stream = 1;
+    isal.next_in = (uint8_t *)(uintptr_t)data;
+    isal.avail_in = (uint32_t)length;
+    isal.next_out = out;
+    isal.avail_out = (uint32_t)room;
+    return isal_deflate_stateless(&isal) == COMP_OK ? isal.total_out : 0;
+}
+
+/* ---- in the background ---------------------------------------------------------------------- */
+
 /* A thread that processes full buffers in order while the next one is filled. */
 struct background {
     pthread_t thread;
-    pthread_mutex_t lock; /* of the members below */
-    pthread_cond_t changed;
+    sem_t filled, free;            /* buffers to process, and to fill */
     char *buffers[OUTPUT_BUFFERS]; /* a ring; owned, except the one being filled */
     size_t lengths[OUTPUT_BUFFERS];
-    uint64_t filled, used; /* buffers so far */
-    bool ends;
-    int error;
+    unsigned at; /* the buffer being filled */
+    atomic_int error;
     output_sink_fn *use;
     void *context;
 };
 
+static void wait_for(sem_t *semaphore)
+{
+    while (sem_wait(semaphore) < 0) /* a signal came */
+        ;
+}
+
+/* An empty buffer ends it. */
 static void *output_work(void *context)
 {
     struct background *b = context;
-    pthread_mutex_lock(&b->lock);
-    for (;;) {
-        while (b->used == b->filled && !b->ends)
-            pthread_cond_wait(&b->changed, &b->lock);
-        if (b->used == b->filled)
-            break;
-        unsigned next = b->used % OUTPUT_BUFFERS;
-        int error = b->error;
-        pthread_mutex_unlock(&b->lock);
-        if (!error)
-            error = b->use(b->context, b->buffers[next], b->lengths[next]);
-        pthread_mutex_lock(&b->lock);
-        b->error = error;
-        b->used++;
-        pthread_cond_signal(&b->changed);
+    for (unsigned at = 0;; at = (at + 1) % OUTPUT_BUFFERS) {
+        wait_for(&b->filled);
+        if (!b->lengths[at])
+            return NULL;
+        if (!b->error)
+            b->error = b->use(b->context, b->buffers[at], b->lengths[at]);
+        sem_post(&b->free);
     }
-    pthread_mutex_unlock(&b->lock);
-    return NULL;
 }
 
 static void release_background(struct background *b)
 {
     for (unsigned i = 0; i < OUTPUT_BUFFERS; i++)
-        if (i != b->filled % OUTPUT_BUFFERS)
+        if (i != b->at)
             free(b->buffers[i]);
-    pthread_cond_destroy(&b->changed);
-    pthread_mutex_destroy(&b->lock);
+    sem_destroy(&b->filled);
+    sem_destroy(&b->free);
     free(b);
 }
 
@@ -78,8 +208,8 @@ static struct background *start_background(char *buffer, size_t bytes, output_si
     b->use = use;
     b->context = context;
     b->buffers[0] = buffer;
-    pthread_mutex_init(&b->lock, NULL);
-    pthread_cond_init(&b->changed, NULL);
+    sem_init(&b->filled, 0, 0);
+    sem_init(&b->free, 0, OUTPUT_BUFFERS - 1);
     for (unsigned i = 1; i < OUTPUT_BUFFERS; i++)
         is_whole &= (b->buffers[i] = malloc(bytes)) != NULL;
     if (is_whole && parallel_start(&b->thread, output_work, b))
@@ -91,23 +221,19 @@ static struct background *start_background(char *buffer, size_t bytes, output_si
 /* Hands over the filled buffer and returns the next. Sets *error to an earlier errno. */
 static char *exchange(struct background *b, size_t length, int *error)
 {
-    pthread_mutex_lock(&b->lock);
-    b->lengths[b->filled++ % OUTPUT_BUFFERS] = length;
-    pthread_cond_signal(&b->changed);
-    while (b->filled - b->used == OUTPUT_BUFFERS)
-        pthread_cond_wait(&b->changed, &b->lock);
+    b->lengths[b->at] = length;
+    sem_post(&b->filled);
+    wait_for(&b->free);
     *error = b->error;
-    pthread_mutex_unlock(&b->lock);
-    return b->buffers[b->filled % OUTPUT_BUFFERS];
+    b->at = (b->at + 1) % OUTPUT_BUFFERS;
+    return b->buffers[b->at];
 }
 
 /* Waits until all is done. Returns 0 or the first errno. */
 static int end_background(struct background *b)
 {
-    pthread_mutex_lock(&b->lock);
-    b->ends = true;
-    pthread_cond_signal(&b->changed);
-    pthread_mutex_unlock(&b->lock);
+    b->lengths[b->at] = 0;
+    sem_post(&b->filled);
     pthread_join(b->thread, NULL);
     int error = b->error;
     release_background(b);

@@ -18,17 +18,7 @@
 #include "base/message.h"
 #include "output/new_file.h"
 
-/* Compression of a file as gzip, raw deflate (for an archive's member), or zstd. Only this module
- * uses ISA-L: gzip is eight times as fast as zlib's, and a seventh larger. */
-enum zstream_form { ZSTREAM_GZIP, ZSTREAM_RAW, ZSTREAM_ZSTD };
-
-struct zstream;
-
-/* Compresses into the open file `fd`, which the caller closes. Returns NULL without memory. */
-struct zstream *zstream_create(int fd, enum zstream_form form);
-
-/* Returns 0, or the errno of a failed write. */
-int zstream_write(struct zstream *z, const char *data, size_t length);
+/* Only this module uses ISA-L: gzip is eight times as fast as zlib's, and a seventh larger. */
 
 /* Compresses a block in zlib's format. Returns its bytes, or 0 if they exceed `room`. */
 size_t zstream_pack(const uint8_t *data, size_t length, uint8_t *out, size_t room);
@@ -39,9 +29,6 @@ struct zstream_sums {
     uint64_t compressed;
 };
 
-/* Ends the stream and frees it; `sums` may be NULL. Returns 0 or an errno. */
-int zstream_end(struct zstream *z, struct zstream_sums *sums);
-
 #define OUTPUT_BUFFER_BYTES (1u << 20)
 #define OUTPUT_BUFFERS      4    /* of a background output */
 #define OUTPUT_BEYOND       (-1) /* in `error`: the text exceeds the bound */
@@ -50,6 +37,7 @@ int zstream_end(struct zstream *z, struct zstream_sums *sums);
 typedef int output_sink_fn(void *context, const char *data, size_t length);
 
 struct background;
+struct zstream;
 
 struct output {
     char *buffer; /* owned */

@@ -61,7 +61,7 @@ static int page_start(struct page *p, const struct options *options)
     page_use_init(&p->use, &p->report->walk, r->idle, begin_ns, end_ns,
                   r->steps ? step_report_quantile(r->steps, 0.5) : 0);
     int error = page_steps_init(&p->steps, r);
-    if (error < 0 || !recording_has_stacks(r->rec))
+    if (error < 0 || !recording_any(r->rec, process_has_stacks))
         return error;
     p->flame.is_there = true;
     error = stack_costs_init(&p->flame.costs, &p->report->walk);

@@ -103,7 +103,7 @@ struct consumer sums_consumer(struct sums *s)
     struct consumer c = s->info->consumer;
     c.context = s;
     c.end = sums_end;
-    if (!recording_expects_gpu(s->rec))
+    if (!recording_any(s->rec, process_expects_gpu))
         c.needs &= ~(unsigned)WALK_WORK;
     return c;
 }

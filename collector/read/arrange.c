@@ -5,17 +5,13 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "bytes.h"
 #include "error.h"
 #include "read/process.h"
 #include "read/recording.h"
 
 #define BACK_NS        8        /* above clock_map_back's largest error */
 #define TID_SYSTEM_MAX 4194304u /* Linux's largest pid_max */
-
-struct number {
-    uint32_t wanted; /* pid or tid; 0 = unknown */
-    uint32_t *shown;
-};
 
 static int compare_start(const void *left, const void *right)
 {
@@ -33,94 +29,81 @@ static int compare_rank(const void *left, const void *right)
     return ORDER(a, b) ?: compare_start(left, right);
 }
 
-static int compare_boot(const void *left, const void *right)
+static struct key boot_key(const struct process *p, uint32_t index)
 {
-    const struct process *a = *(struct process *const *)left;
-    const struct process *b = *(struct process *const *)right;
-    return memcmp(a->header.boot_id, b->header.boot_id, sizeof a->header.boot_id)
-               ?: compare_start(left, right);
+    const uint8_t *boot = p->header.boot_id;
+    bool is_known = boots_are_same(boot, boot);
+    return (struct key){load_u64(boot), load_u64(boot + 8), is_known ? 0 : index + 1ull};
 }
 
-/* Numbers the hosts by display order. Before, p->host is the number of a boot. */
-static int find_hosts(struct recording *rec)
+/* Finds the host of the process, perhaps a new one, and its process that started first. */
+static int find_host(struct recording *rec, struct key_map *boots, uint32_t index,
+                     const struct process **first)
 {
-    uint32_t *numbers = calloc(rec->count + 1u, sizeof *numbers); /* of hosts, + 1; 0: none yet */
-    rec->hosts = calloc(rec->count + 1u, sizeof *rec->hosts);
-    if (!numbers || !rec->hosts) {
-        free(numbers);
-        return GPUPROF_NO_MEMORY;
+    struct process *p = rec->processes[index];
+    struct key key = boot_key(p, index);
+    uint32_t number = (uint32_t)key_map_get(boots, key);
+    int error = 0;
+    if (!number) {
+        rec->hosts[rec->host_count] = (struct host){.first = p, .reference = rec->host_count};
+        first[rec->host_count] = p;
+        number = ++rec->host_count;
+        error = key_map_set(boots, key, number);
     }
-    for (uint32_t i = 0; i < rec->count; i++) {
-        struct process *p = rec->processes[i];
-        uint32_t *number = &numbers[p->host];
-        if (!*number) {
-            rec->hosts[rec->host_count] = (struct host){.first = p, .reference = rec->host_count};
-            *number = ++rec->host_count;
-        }
-        p->host = *number - 1;
-        rec->hosts[p->host].processes++;
-    }
-    free(numbers);
-    return 0;
+    p->host = number - 1;
+    rec->hosts[p->host].processes++;
+    if (compare_start(&p, &first[p->host]) < 0)
+        first[p->host] = p;
+    return error;
 }
 
-/* Processes of one boot share CLOCK_MONOTONIC, even if the wall clock was set between their starts:
- * they all use the first process's offset. */
+/* Numbers the hosts by display order. Processes of one boot share CLOCK_MONOTONIC, even if the wall
+ * clock was set between their starts: they all use the first process's offset. */
 static int share_clocks(struct recording *rec)
 {
-    struct process **order = malloc(rec->count * sizeof(struct process *));
-    if (!order)
-        return GPUPROF_NO_MEMORY;
-    memcpy(order, rec->processes, rec->count * sizeof(struct process *));
-    qsort(order, rec->count, sizeof *order, compare_boot);
-    for (uint32_t i = 0; i < rec->count; i++) {
-        bool is_same = i && boots_are_same(order[i - 1]->header.boot_id, order[i]->header.boot_id);
-        order[i]->host = is_same ? order[i - 1]->host : i;
-        if (is_same)
-            order[i]->clock.offset = order[i - 1]->clock.offset;
-    }
-    free(order);
-    for (uint32_t i = 0; rec->share && i < rec->count; i++) {
+    const struct process **first = calloc(rec->count + 1u, sizeof(struct process *));
+    struct key_map boots = {.count_max = UINT32_MAX};
+    rec->hosts = calloc(rec->count + 1u, sizeof *rec->hosts);
+    int error = first && rec->hosts ? 0 : GPUPROF_NO_MEMORY;
+    for (uint32_t i = 0; i < rec->count && error == 0; i++)
+        error = find_host(rec, &boots, i, first);
+    for (uint32_t i = 0; i < rec->count && error == 0; i++) {
         struct process *p = rec->processes[i];
-        p->clock.offset = share_clock_offset(rec->share, p->header.process_id, p->clock.offset);
+        p->clock.offset = first[p->host]->clock.offset;
+        if (rec->share)
+            p->clock.offset = share_clock_offset(rec->share, p->header.process_id, p->clock.offset);
     }
-    return find_hosts(rec);
+    key_map_release(&boots);
+    free(first);
+    return error;
 }
 
-/* Gives each number to the first item that wants it. The other items, and those that want none, get
- * the next free numbers from `free_from` on. Returns 0 or GPUPROF_NO_MEMORY. */
-static int distinguish(const struct number *numbers, uint32_t count, uint32_t free_from)
+/* Sets *shown to a wanted number that is not taken, else to 0. Returns 0 or GPUPROF_NO_MEMORY. */
+static int claim_number(struct key_map *taken, uint32_t wanted, uint32_t *shown)
 {
-    struct key_map taken = {.count_max = UINT32_MAX};
-    int error = 0;
-    for (uint32_t i = 0; i < count && error == 0; i++) {
-        struct key key = {.a = numbers[i].wanted};
-        bool is_free = key.a && !key_map_get(&taken, key);
-        *numbers[i].shown = is_free ? numbers[i].wanted : 0;
-        error = is_free ? key_map_set(&taken, key, 1) : 0;
-    }
-    for (uint32_t i = 0; i < count && error == 0; i++) {
-        if (*numbers[i].shown)
-            continue;
-        while (key_map_get(&taken, (struct key){.a = free_from}))
-            free_from++;
-        *numbers[i].shown = free_from++;
-    }
-    key_map_release(&taken);
-    return error;
+    bool is_free = wanted && !key_map_get(taken, (struct key){.a = wanted});
+    *shown = is_free ? wanted : 0;
+    return is_free ? key_map_set(taken, (struct key){.a = wanted}, 1) : 0;
+}
+
+/* Sets *shown, if it is 0, to the next free number from *next on. */
+static void give_number(const struct key_map *taken, uint32_t *shown, uint32_t *next)
+{
+    while (!*shown && key_map_get(taken, (struct key){.a = *next}))
+        ++*next;
+    *shown = *shown ? *shown : (*next)++;
 }
 
 static int distinguish_pids(struct recording *rec)
 {
-    struct number *numbers = malloc(rec->count * sizeof *numbers);
-    if (!numbers)
-        return GPUPROF_NO_MEMORY;
-    for (uint32_t i = 0; i < rec->count; i++) {
-        struct process *p = rec->processes[i];
-        numbers[i] = (struct number){p->header.pid, &p->shown_pid};
-    }
-    int error = distinguish(numbers, rec->count, 1);
-    free(numbers);
+    struct key_map taken = {.count_max = UINT32_MAX};
+    uint32_t next = 1;
+    int error = 0;
+    for (uint32_t i = 0; i < rec->count && error == 0; i++)
+        error = claim_number(&taken, rec->processes[i]->header.pid, &rec->processes[i]->shown_pid);
+    for (uint32_t i = 0; i < rec->count && error == 0; i++)
+        give_number(&taken, &rec->processes[i]->shown_pid, &next);
+    key_map_release(&taken);
     return error;
 }
 
@@ -138,30 +121,25 @@ static void name_worst_thread(struct process *p)
 /* The main thread keeps tid = pid, which viewers expect; no other thread may use that number. */
 static int distinguish_tids(struct recording *rec, struct process *p)
 {
-    struct number *numbers = malloc((p->threads.count + 1) * sizeof *numbers);
-    uint32_t count = 0;
-    uint32_t main_shown = 0;
-    if (!numbers)
-        return GPUPROF_NO_MEMORY;
-    numbers[count++] = (struct number){p->shown_pid, &main_shown};
-    bool main_found = false;
+    struct key_map taken = {.count_max = UINT32_MAX};
+    uint32_t main_tid, next = TID_SYSTEM_MAX + 1;
+    int error = claim_number(&taken, p->shown_pid, &main_tid);
     p->first_thread = rec->thread_count;
-    for (uint32_t i = 0; i < p->threads.count; i++) {
+    p->thread_count = p->threads.count;
+    for (uint32_t i = 0; i < p->threads.count && error == 0; i++) {
         struct thread *t = p->threads.threads[i];
         t->index = rec->thread_count++;
         rec->own_thread_count += t->own || !t->number;
-        if (!t->number) /* not a thread, but an injected file may have calls for it */
-            continue;
-        if (t->tid == p->header.pid && t->tid && !main_found) {
-            t->shown_tid = p->shown_pid;
-            main_found = true;
-            continue;
-        }
-        numbers[count++] = (struct number){t->tid, &t->shown_tid};
+        bool is_main = t->number && t->tid == p->header.pid && t->tid && main_tid;
+        t->shown_tid = is_main ? main_tid : 0;
+        main_tid = is_main ? 0 : main_tid;
+        if (!is_main && t->number) /* 0 is not a thread, but an injected file may have its calls */
+            error = claim_number(&taken, t->tid, &t->shown_tid);
     }
-    p->thread_count = rec->thread_count - p->first_thread;
-    int error = distinguish(numbers, count, TID_SYSTEM_MAX + 1);
-    free(numbers);
+    for (uint32_t i = 0; i < p->threads.count && error == 0; i++)
+        if (p->threads.threads[i]->number)
+            give_number(&taken, &p->threads.threads[i]->shown_tid, &next);
+    key_map_release(&taken);
     return error;
 }
 

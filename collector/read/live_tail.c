@@ -11,15 +11,14 @@
 #include "record/losses.h"
 
 struct chunk_place {
-    uint32_t thread;
+    struct live_chunk chunk;
     uint32_t index;
-    uint64_t position;
 };
 
 struct tail_reader {
-    struct live_tail *tail;
+    struct process *process;
+    struct losses *losses; /* a view of the process's */
     const struct live_file *live;
-    struct thread_table *threads;
     struct zstandard *codec;
     const struct clock_scale *scale;
     struct block_encoder *encoder;
@@ -37,8 +36,8 @@ static const struct clock_scale identity_scale = {.mult = 1ull << CLOCK_SCALE_SH
 static int compare_places(const void *left, const void *right)
 {
     const struct chunk_place *a = left, *b = right;
-    return ORDER(a->thread, b->thread) ?: ORDER(a->position, b->position) ?:
-           ORDER(a->index, b->index);
+    return ORDER(a->chunk.thread, b->chunk.thread) ?:
+           ORDER(a->chunk.position, b->chunk.position) ?: ORDER(a->index, b->index);
 }
 
 /* Makes a block of the encoder's records. */
@@ -51,7 +50,7 @@ static int live_tail_flush(struct tail_reader *r, const struct clock_scale *scal
                              .position_begin = r->block_begin,
                              .position_end = position_end,
                              .flags = r->is_flight ? BLOCK_AFTER_GAP : 0};
-    struct live_tail *t = r->tail;
+    struct live_tail *t = &r->process->live;
     uint8_t *stored = NULL;
     int error = block_store(r->codec, r->encoder, scale, &h, &stored);
     if (error == 0)
@@ -80,55 +79,53 @@ static int take_record(struct tail_reader *r, const uint8_t *data, size_t size,
     uint64_t end_ns = clock_scale_ns(r->scale, end < record->begin ? record->begin : end);
     if (end_ns > r->end_ns)
         r->end_ns = end_ns;
-    r->tail->records++;
+    r->losses->live_records++;
     return 0;
 }
 
-static int take_chunk(struct tail_reader *r, uint32_t index)
+static int take_chunk(struct tail_reader *r, const struct chunk_place *place)
 {
-    struct live_chunk chunk;
-    int error = live_chunk_read(r->live, index, &chunk);
-    ssize_t length = error < 0 ? error : live_chunk_records(r->live, index, &chunk, r->data);
+    const struct live_chunk *chunk = &place->chunk;
+    ssize_t length = live_chunk_records(r->live, place->index, chunk, r->data);
     if (length < 0)
         return (int)length;
-    if ((uint64_t)length > chunk.committed)
-        length = (ssize_t)chunk.committed;
+    if ((uint64_t)length > chunk->committed)
+        length = (ssize_t)chunk->committed;
     struct thread *thread = r->thread;
     if (!thread->tid)
-        thread->tid = chunk.tid;
-    uint64_t gap = chunk.position > thread->live_end ? chunk.position - thread->live_end : 0;
+        thread->tid = chunk->tid;
+    uint64_t gap = chunk->position > thread->live_end ? chunk->position - thread->live_end : 0;
     if (gap > losses_believable(r->end_ns)) {
-        r->tail->damaged_bytes += chunk.committed;
+        r->losses->live_damaged_bytes += chunk->committed;
         return 0;
     }
     if (gap) {
         /* It went on from a chunk that was copied too early: its snapshot ends there. */
         if (r->live->owner != LIVE_OWNER_ENDED)
             return 0;
-        r->tail->missing_bytes += r->is_flight ? 0 : gap;
-        thread->live_end = chunk.position;
+        r->losses->missing_bytes += r->is_flight ? 0 : gap;
+        thread->live_end = chunk->position;
     }
-    if (r->is_flight && chunk.position + chunk.sealed > thread->live_end)
-        thread->live_end = chunk.position + chunk.sealed;
+    if (r->is_flight && chunk->position + chunk->sealed > thread->live_end)
+        thread->live_end = chunk->position + chunk->sealed;
     r->block_begin = thread->live_end;
     /* Skips what the stream file has: the program may have overwritten it since. */
-    uint64_t stored = thread->live_end - chunk.position;
+    uint64_t stored = thread->live_end - chunk->position;
     size_t at = stored < (uint64_t)length ? (size_t)stored : (size_t)length;
     while (at < (size_t)length) {
         struct record record;
         int size = record_parse(r->data + at, (size_t)length - at, &record);
         if (size < 0) {
-            r->tail->damaged_bytes += (uint64_t)length - at;
+            r->losses->live_damaged_bytes += (uint64_t)length - at;
             break;
         }
-        uint64_t position = chunk.position + at;
-        at += (size_t)size;
-        error = take_record(r, r->data + at - size, (size_t)size, &record, position);
+        int error = take_record(r, r->data + at, (size_t)size, &record, chunk->position + at);
         if (error < 0)
             return error;
+        at += (size_t)size;
     }
-    if (chunk.position + at > thread->live_end)
-        thread->live_end = chunk.position + at;
+    if (chunk->position + at > thread->live_end)
+        thread->live_end = chunk->position + at;
     /* The records are views of r->data, which the next chunk will overwrite. */
     return live_tail_flush(r, r->scale, thread->live_end);
 }
@@ -152,14 +149,15 @@ static int take_open_call(struct tail_reader *r, const struct record *record, ui
     r->block_begin = r->thread->live_end;
     size = block_encoder_add(r->encoder, raw, (size_t)size);
     assert(size > 0); /* an empty encoder always has room */
-    r->tail->open_calls++;
+    r->losses->open_calls++;
     return live_tail_flush(r, &identity_scale, r->thread->live_end);
 }
 
 /* Adds the open calls of a chunk. A thread between two chunks may have left them in both. */
-static int take_open_calls(struct tail_reader *r, uint32_t index, const struct live_chunk *chunk)
+static int take_open_calls(struct tail_reader *r, const struct chunk_place *place)
 {
-    ssize_t length = live_chunk_records(r->live, index, chunk, r->data);
+    const struct live_chunk *chunk = &place->chunk;
+    ssize_t length = live_chunk_records(r->live, place->index, chunk, r->data);
     if (length < 0)
         return (int)length;
     size_t at = chunk->committed;
@@ -171,7 +169,7 @@ static int take_open_calls(struct tail_reader *r, uint32_t index, const struct l
                                        : GPUPROF_TRUNCATED;
         if (size < 0 || record.type != RECORD_CALL || record.flags & RECORD_BYTES) {
             if (r->live->owner == LIVE_OWNER_ENDED) /* else it went on meanwhile */
-                r->tail->damaged_bytes += 8;
+                r->losses->live_damaged_bytes += 8;
             return 0;
         }
         at += (size_t)size;
@@ -187,22 +185,22 @@ static int take_open_calls(struct tail_reader *r, uint32_t index, const struct l
 
 static int find_places(struct tail_reader *r)
 {
-    r->places = malloc(r->live->chunk_count * sizeof *r->places + 1);
+    r->places = calloc(r->live->chunk_count + 1u, sizeof *r->places);
     if (!r->places)
         return GPUPROF_NO_MEMORY;
     for (uint32_t i = 0; i < r->live->chunk_count; i++) {
-        struct live_chunk chunk;
-        int error = live_chunk_read(r->live, i, &chunk);
+        struct chunk_place *place = &r->places[r->place_count];
+        int error = live_chunk_read(r->live, i, &place->chunk);
         if (error < 0)
             return error;
-        if (chunk.state != LIVE_OWNED && chunk.state != LIVE_FULL)
+        if (place->chunk.state != LIVE_OWNED && place->chunk.state != LIVE_FULL)
             continue;
-        if (chunk.passed > losses_believable(r->end_ns))
-            r->tail->counters_damaged = true;
+        if (place->chunk.passed > losses_believable(r->end_ns))
+            r->losses->counters_damaged = 1;
         else
-            r->tail->passed += chunk.passed;
-        r->places[r->place_count++] =
-            (struct chunk_place){.thread = chunk.thread, .index = i, .position = chunk.position};
+            r->process->live.passed += place->chunk.passed;
+        place->index = i;
+        r->place_count++;
     }
     qsort(r->places, r->place_count, sizeof *r->places, compare_places);
     return 0;
@@ -212,14 +210,15 @@ static int take_records(struct tail_reader *r)
 {
     int error = 0;
     for (uint32_t i = 0; error == 0 && i < r->place_count; i++) {
-        r->thread = thread_get(r->threads, r->places[i].thread);
+        const struct chunk_place *place = &r->places[i];
+        r->thread = thread_get(&r->process->threads, place->chunk.thread);
         if (!r->thread)
-            return thread_get_error(r->threads);
-        if (i == 0 || r->places[i - 1].thread != r->places[i].thread) {
+            return thread_get_error(&r->process->threads);
+        if (i == 0 || place[-1].chunk.thread != place->chunk.thread) {
             r->thread->live_end = r->thread->position_end;
             r->thread->open_begin = 0;
         }
-        error = take_chunk(r, r->places[i].index);
+        error = take_chunk(r, place);
     }
     return error;
 }
@@ -228,27 +227,27 @@ static int take_all_open_calls(struct tail_reader *r)
 {
     int error = 0;
     for (uint32_t i = 0; error == 0 && i < r->place_count; i++) {
-        struct live_chunk chunk;
-        error = live_chunk_read(r->live, r->places[i].index, &chunk);
-        r->thread = thread_find(r->threads, r->places[i].thread);
-        if (error == 0 && chunk.state == LIVE_OWNED && chunk.open && r->thread)
-            error = take_open_calls(r, r->places[i].index, &chunk);
+        const struct chunk_place *place = &r->places[i];
+        r->thread = thread_find(&r->process->threads, place->chunk.thread);
+        if (place->chunk.state == LIVE_OWNED && place->chunk.open && r->thread)
+            error = take_open_calls(r, place);
     }
     return error;
 }
 
-int live_tail_read(struct live_tail *t, const struct live_file *l, struct thread_table *threads,
-                   struct zstandard *codec, bool is_flight, uint64_t end_ns)
+int live_tail_read(struct process *p, const struct live_file *l, struct zstandard *codec,
+                   uint64_t end_ns)
 {
     uint64_t alive_ns = live_file_alive_ns(l);
-    struct tail_reader r = {.tail = t,
+    struct tail_reader r = {.process = p,
+                            .losses = &p->losses,
                             .live = l,
-                            .threads = threads,
                             .codec = codec,
                             .scale = &l->header.scale,
                             .end_ns = alive_ns > end_ns ? alive_ns : end_ns,
-                            .is_flight = is_flight};
-    *t = (struct live_tail){.damaged_bytes = l->cut_bytes, .counters_damaged = l->head_damaged};
+                            .is_flight = p->dump_count != 0};
+    p->losses.live_damaged_bytes += l->cut_bytes;
+    p->losses.counters_damaged |= l->head_damaged;
     r.encoder = malloc(sizeof *r.encoder);
     r.data = malloc(l->chunk_bytes);
     int error = r.encoder && r.data ? find_places(&r) : GPUPROF_NO_MEMORY;
@@ -261,8 +260,6 @@ int live_tail_read(struct live_tail *t, const struct live_file *l, struct thread
     free(r.places);
     free(r.data);
     free(r.encoder);
-    if (error < 0)
-        live_tail_release(t);
     return error;
 }
 

@@ -41,47 +41,20 @@ void reader_release(struct reader *r)
     r->stored = NULL;
 }
 
-/* Reads the block's header and stored payload; *stored is a view until the next read of a file. */
-static int read_block(struct process *p, struct reader *r, struct block_place *place,
-                      const uint8_t **stored)
-{
-    struct block_header *h = &place->header;
-    if (place->offset & LIVE_BLOCK) {
-        const struct live_block *block = &p->live.blocks[place->offset & ~LIVE_BLOCK];
-        *h = block->header;
-        *stored = block->stored;
-        return 0;
-    }
-    size_t ahead = p->block_bytes > STREAM_WINDOW_BYTES ? 0 : 2 * (size_t)p->block_bytes;
-    ssize_t there =
-        stream_file_look(&p->file, &r->pool, place->offset, BLOCK_HEADER_BYTES_MAX, ahead, stored);
-    if (there < 0)
-        return (int)there;
-    int size = block_header_read(h, *stored, (size_t)there);
-    if (size <= 0)
-        return GPUPROF_DAMAGED; /* the file changed meanwhile */
-    p->block_bytes = (uint32_t)size + h->stored_bytes;
-    if (p->block_bytes <= STREAM_WINDOW_BYTES) {
-        there = stream_file_look(&p->file, &r->pool, place->offset, p->block_bytes, 0, stored);
-        *stored += size;
-        there -= there < 0 ? 0 : size;
-    } else {
-        there = stream_file_read(&p->file, &r->pool, place->offset + (uint64_t)size, r->stored,
-                                 h->stored_bytes);
-        *stored = r->stored;
-    }
-    if (there < 0)
-        return (int)there;
-    return there < (ssize_t)h->stored_bytes ? GPUPROF_DAMAGED : 0;
-}
-
 int process_block(struct process *p, struct reader *r, struct block_place *place, uint8_t **payload,
                   size_t *capacity)
 {
-    const uint8_t *stored = NULL;
-    int error = read_block(p, r, place, &stored);
-    if (error < 0)
-        return error;
+    const uint8_t *stored;
+    if (place->offset & LIVE_BLOCK) {
+        const struct live_block *block = &p->live.blocks[place->offset & ~LIVE_BLOCK];
+        place->header = block->header;
+        stored = block->stored;
+    } else {
+        int size = stream_file_block(&p->file, &r->pool, place->offset, &place->header, r->stored,
+                                     &stored);
+        if (size < 0)
+            return size;
+    }
     const struct block_header *h = &place->header;
     if (h->payload_bytes > *capacity || !*payload) {
         size_t want = h->payload_bytes + h->payload_bytes / 4;
@@ -197,19 +170,18 @@ static bool has_wanted_rank(const struct loader *l, bool is_end)
 static int take_stream(struct loader *l)
 {
     struct process *p = l->process;
-    struct scanned_block block;
+    struct block_place block = {0};
     stream_scan_init(&l->scan, &p->file, &l->reader->pool, p->file.first_block);
     int more;
-    bool apart = false;
     while ((more = stream_scan_next(&l->scan, &block)) > 0) {
-        struct block_place place = {.offset = block.offset, .header = block.header, .apart = apart};
-        apart = !check_order(l, &block.header);
-        int error = apart ? 0 : process_take_block(l, &place);
+        bool is_again = !check_order(l, &block.header);
+        block.is_taken = false;
+        int error = is_again ? 0 : process_take_block(l, &block);
         if (error < 0)
             return error;
         if (block.header.thread == 0 && !has_wanted_rank(l, false))
             return PROCESS_LEFT_OUT;
-        apart |= place.is_taken;
+        block.apart = is_again || block.is_taken; /* for the next block */
     }
     p->losses.skipped_bytes = l->scan.skipped;
     return more;
@@ -234,22 +206,16 @@ static int take_live(struct loader *l, struct live_file *live)
         p->losses.flight_unread = 1;
         return 0;
     }
-    int error = live_tail_read(&p->live, live, &p->threads, &l->reader->codec, p->dump_count != 0,
-                               l->end_ns);
+    int error = live_tail_read(p, live, &l->reader->codec, l->end_ns);
     if (error < 0)
         return error;
     for (uint32_t i = 0; i < p->live.count && error == 0; i++) {
         struct block_place place = {.offset = LIVE_BLOCK | i, .header = p->live.blocks[i].header};
         error = process_take_block(l, &place);
     }
-    p->losses.live_records = p->live.records;
-    p->losses.open_calls = p->live.open_calls;
-    p->losses.live_damaged_bytes = p->live.damaged_bytes;
-    p->losses.missing_bytes += p->live.missing_bytes;
-    p->losses.counters_damaged |= p->live.counters_damaged;
     l->is_reported = !live->flight && live->owner == LIVE_OWNER_ENDED && p->end_reason &&
-                     !l->scan.torn && !p->live.count && !p->live.open_calls &&
-                     !p->live.damaged_bytes;
+                     !l->scan.torn && !p->live.count && !p->losses.open_calls &&
+                     !p->losses.live_damaged_bytes;
     for (unsigned i = 0; i < COUNTER_COUNT; i++) { /* newer than any record */
         l->is_reported &= live->counters[i] <= p->losses.counters[i];
         process_set_counter(p, i, live->counters[i], l->end_ns);

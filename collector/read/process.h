@@ -37,24 +37,9 @@ struct live_block {
 struct live_tail {
     struct live_block *blocks; /* owned */
     uint32_t count;
-    uint64_t bytes;   /* of the blocks, as stored */
-    uint64_t records; /* records found only in the live file */
-    uint64_t open_calls;
-    uint64_t damaged_bytes; /* of chunks with invalid records */
-    uint64_t passed;        /* calls passed by that no counter includes */
-    uint64_t missing_bytes; /* of records that are in neither file */
-    bool counters_damaged;  /* `passed`, or something in the file's head, is implausible */
+    uint64_t bytes;  /* of the blocks, as stored */
+    uint64_t passed; /* calls passed by that no counter includes */
 };
-
-/*
- * Reads `l`. `threads` has the ends in the stream (position_end) and gets live_end and tids. An
- * open call lasts until the latest known time: a live record, the last sign of life, or `end_ns`.
- * `is_flight`: stored chunks are in the stream or dropped on purpose. Returns 0, GPUPROF_IO or
- * GPUPROF_NO_MEMORY.
- */
-int live_tail_read(struct live_tail *t, const struct live_file *l, struct thread_table *threads,
-                   struct zstandard *codec, bool is_flight, uint64_t end_ns);
-void live_tail_release(struct live_tail *t);
 
 #define META_ENTRIES_MAX 256   /* for one process */
 #define META_BYTES_MAX   65536 /* for all of them */
@@ -63,14 +48,6 @@ void live_tail_release(struct live_tail *t);
 
 #define PROCESS_RECOVERED "recovered" /* META key that `gpuprof recover` writes */
 #define JOB_NONE          UINT32_MAX
-
-struct block_place {
-    uint64_t offset; /* in the stream file, or LIVE_BLOCK + index in live.blocks */
-    struct block_header header;
-    bool is_taken; /* it only has facts about functions and the process, already known */
-    bool apart;    /* the block before it in the file is left out */
-};
-#define LIVE_BLOCK (1ull << 63)
 
 struct process_meta {
     char *text;     /* owned "key=value" */
@@ -108,7 +85,6 @@ struct process {
     struct losses losses;
     struct cost_table costs;
     struct blind_times blind;
-    uint32_t block_bytes; /* header and stored payload of the last block read */
     uint64_t block_count;
     uint64_t record_count; /* of the program's threads, in whole blocks and the live tail */
     uint64_t min_ns;       /* least time of the program's threads; UINT64_MAX if no blocks */
@@ -131,7 +107,7 @@ struct reader {
     struct zstandard codec;
     struct function_table functions;
     uint32_t api_crc;                    /* of this build's API table */
-    uint8_t *stored;                     /* BLOCK_STORED_BYTES_MAX, for large blocks */
+    uint8_t *stored;                     /* owned: BLOCK_STORED_BYTES_MAX, for large blocks */
     bool keep_live;                      /* do not move live files of ended processes */
     const struct select_request *select; /* a view: selected ranks and pids; NULL: all processes */
 };
@@ -153,6 +129,16 @@ typedef int process_block_fn(void *context, struct process *p, struct block_plac
 int process_load(struct process *p, struct reader *r, const char *path, uint32_t number,
                  process_block_fn *on_block, void *context);
 void process_release(struct process *p, struct reader *r);
+
+/*
+ * Reads `l` into p->live, p->losses and the threads, which get live_end and tids. An open call
+ * lasts until the latest known time: a live record, the last sign of life, or `end_ns`. If the
+ * process has dumps, stored chunks are in the stream or dropped on purpose. Returns 0, GPUPROF_IO
+ * or GPUPROF_NO_MEMORY. (live_tail.c)
+ */
+int live_tail_read(struct process *p, const struct live_file *l, struct zstandard *codec,
+                   uint64_t end_ns);
+void live_tail_release(struct live_tail *t);
 
 /*
  * Reads the block at place->offset, sets place->header and decompresses the payload into *payload,
@@ -203,6 +189,23 @@ static inline bool process_has(const struct process *p, const char *key)
 {
     const char *text = process_meta(p, key);
     return text && strncmp(text, "absent", 6) != 0;
+}
+
+static inline bool process_has_gpu(const struct process *p)
+{
+    return p->has_gpu;
+}
+
+/* Whether it may have PyTorch operators. */
+static inline bool process_may_have_ops(const struct process *p)
+{
+    return process_meta(p, "pytorch");
+}
+
+/* Whether its calls may have stacks. */
+static inline bool process_has_stacks(const struct process *p)
+{
+    return process_has(p, "stacks");
 }
 
 /* Returns the value of its first rank variable (rank.h), or NULL. */

@@ -67,6 +67,23 @@ static enum exit_code failure(const char *path, int error)
     return code_of(error);
 }
 
+/* Reports a file that cannot be read. One bad file must not hide the others: not a dangling link,
+ * and not one that permissions or the disk make unreadable. */
+static enum exit_code load_failed(struct recording *rec, const char *path, bool named, int error)
+{
+    int number = error == GPUPROF_IO ? errno : 0;
+    bool gone = !named && (number == ENOENT || number == ELOOP || number == ENOTDIR);
+    bool closed = number == EACCES || number == EPERM || number == EIO || number == ESTALE;
+    bool lost = error == GPUPROF_DAMAGED || error == GPUPROF_TRUNCATED || error == GPUPROF_EMPTY ||
+                gone || closed;
+    if (!lost && (named || code_of(error) == EXIT_ENVIRONMENT))
+        return failure(path, error);
+    rec->has_closed |= closed;
+    if (rec->unread_files++ < PROCESSES_SAID_MAX)
+        failure(path, error);
+    return EXIT_OK;
+}
+
 /* Loads one file; `named`: the user named it, instead of its folder. */
 static enum exit_code load_file(struct recording *rec, const char *path, bool named,
                                 const struct recording_options *options)
@@ -77,41 +94,19 @@ static enum exit_code load_file(struct recording *rec, const char *path, bool na
     int error = process_load(p, &rec->reader, path, rec->count,
                              options->no_index ? NULL : recording_add_block, rec);
     if (error == PROCESS_LEFT_OUT) {
-        block_index_drop(&rec->index, rec->count);
         rec->left_out++;
         rec->left_out_ranks += !options->select->ranks.count || p->rank != RANK_NONE;
-        free(p);
-        return EXIT_OK;
-    }
-    int again = error == 0 ? note_process(rec, p) : 0;
-    if (again) {
-        process_release(p, &rec->reader);
-        error = again;
-    }
-    if (error) {
-        block_index_drop(&rec->index, rec->count);
-        free(p);
-        if (error > 0)
+    } else if (error == 0) {
+        error = note_process(rec, p);
+        if (error == 0)
+            error = ARRAY_PUSH(rec->processes, rec->count, &p);
+        if (error == 0)
             return EXIT_OK;
-        /* One bad file must not hide the others: not a dangling link, and not one that permissions
-         * or the disk make unreadable. */
-        int number = error == GPUPROF_IO ? errno : 0;
-        bool gone = !named && (number == ENOENT || number == ELOOP || number == ENOTDIR);
-        bool closed = number == EACCES || number == EPERM || number == EIO || number == ESTALE;
-        bool lost = error == GPUPROF_DAMAGED || error == GPUPROF_TRUNCATED ||
-                    error == GPUPROF_EMPTY || gone || closed;
-        if ((code_of(error) == EXIT_ENVIRONMENT && !lost) || (named && !lost))
-            return failure(path, error);
-        rec->has_closed |= closed;
-        if (rec->unread_files++ < PROCESSES_SAID_MAX)
-            failure(path, error);
-        return EXIT_OK;
+        process_release(p, &rec->reader);
     }
-    if ((error = ARRAY_PUSH(rec->processes, rec->count, &p)) == 0)
-        return EXIT_OK;
-    process_release(p, &rec->reader);
+    block_index_drop(&rec->index, rec->count);
     free(p);
-    return failure(path, error);
+    return error > 0 ? EXIT_OK : load_failed(rec, path, named, error);
 }
 
 /* Loads the file, or notes it: shares are dealt after all files are noted. */
@@ -189,6 +184,13 @@ static enum exit_code load_path(struct recording *rec, const char *path,
     return load_folder(rec, path, options);
 }
 
+static void say_more(uint32_t files, const char *what)
+{
+    if (files > PROCESSES_SAID_MAX)
+        message("... and %u more file%s %s", files - PROCESSES_SAID_MAX,
+                plural_end(files - PROCESSES_SAID_MAX), what);
+}
+
 enum exit_code recording_open(struct recording *rec, char **paths, int path_count,
                               const struct recording_options *options)
 {
@@ -208,13 +210,8 @@ enum exit_code recording_open(struct recording *rec, char **paths, int path_coun
     enum exit_code code = options->share ? load_share(rec, options) : EXIT_OK;
     if (code != EXIT_OK)
         return code;
-    if (rec->unread_files > PROCESSES_SAID_MAX)
-        message("... and %u more file%s that cannot be read",
-                rec->unread_files - PROCESSES_SAID_MAX,
-                plural_end(rec->unread_files - PROCESSES_SAID_MAX));
-    if (rec->repeated > PROCESSES_SAID_MAX)
-        message("... and %u more file%s left out for the same reason",
-                rec->repeated - PROCESSES_SAID_MAX, plural_end(rec->repeated - PROCESSES_SAID_MAX));
+    say_more(rec->unread_files, "that cannot be read");
+    say_more(rec->repeated, "left out for the same reason");
     if (rec->count == 0 && rec->left_out)
         return recording_none_wanted(rec);
     if (rec->count == 0 && rec->share)
@@ -292,47 +289,12 @@ uint64_t recording_bytes(const struct recording *rec)
     return bytes;
 }
 
-static bool any(const struct recording *rec, bool (*is_one)(const struct process *p))
+bool recording_any(const struct recording *rec, bool (*is_one)(const struct process *p))
 {
-    for (uint32_t i = 0; i < rec->count; i++)
-        if (is_one(rec->processes[i]))
-            return true;
-    return false;
-}
-
-static bool has_gpu(const struct process *p)
-{
-    return p->has_gpu;
-}
-
-bool recording_has_gpu(const struct recording *rec)
-{
-    return any(rec, has_gpu);
-}
-
-bool recording_expects_gpu(const struct recording *rec)
-{
-    return any(rec, process_expects_gpu);
-}
-
-static bool has_ops(const struct process *p)
-{
-    return process_meta(p, "pytorch");
-}
-
-bool recording_has_ops(const struct recording *rec)
-{
-    return any(rec, has_ops);
-}
-
-static bool has_stacks(const struct process *p)
-{
-    return process_has(p, "stacks");
-}
-
-bool recording_has_stacks(const struct recording *rec)
-{
-    return any(rec, has_stacks);
+    uint32_t i = 0;
+    while (i < rec->count && !is_one(rec->processes[i]))
+        i++;
+    return i < rec->count;
 }
 
 bool recording_may_have(const struct recording *rec, uint64_t types)
@@ -354,7 +316,7 @@ const char *process_gpu_rows(const struct process *p)
 
 const char *recording_gpu_rows(const struct recording *rec)
 {
-    bool is_gpu = recording_has_gpu(rec), has_end = !rec->count;
+    bool is_gpu = recording_any(rec, process_has_gpu), has_end = !rec->count;
     for (uint32_t i = 0; i < rec->count; i++) {
         const char *text = process_meta(rec->processes[i], "gpu_rows");
         if (text && text[0] && rec->processes[i]->has_gpu == is_gpu)
@@ -432,4 +394,60 @@ const char *foreign_advice(const char *path)
         return ", but an exported database; read it with sqlite3, and name the recording for "
                "reports";
     return RECORDING_ADVICE;
+}
+
+/* ---- the command line ------------------------------------------------------------------------ */
+
+/* Finds the command line that was recorded. */
+
+static struct key recorded_program_key_of(const struct process *p, uint32_t pid)
+{
+    struct key key = {pid, p->header.pid_namespace, 0};
+    memcpy(&key.c, p->header.boot_id, sizeof key.c);
+    return key;
+}
+
+/* Returns the only process whose parent is not recorded; NULL: unclear. */
+static const struct process *first_of_all(const struct recording *rec)
+{
+    struct key_map known = {0};
+    const struct process *first = NULL;
+    bool is_one = rec->count > 0;
+    for (uint32_t i = 0; is_one && i < rec->count; i++) {
+        struct key key = recorded_program_key_of(rec->processes[i], rec->processes[i]->header.pid);
+        is_one = !key_map_get(&known, key) && key_map_set(&known, key, 1) == 0;
+    }
+    for (uint32_t i = 0; is_one && i < rec->count; i++) {
+        const struct process *p = rec->processes[i];
+        if (key_map_get(&known, recorded_program_key_of(p, p->header.parent_pid)))
+            continue;
+        is_one = !first;
+        first = p;
+    }
+    key_map_release(&known);
+    return is_one ? first : NULL;
+}
+
+/* Takes the settings from one process, since all ranks have the same. */
+static void set_options(const struct process *p, struct next_words *w)
+{
+    for (unsigned i = 0; i < SETTING_COUNT; i++) {
+        char key[64];
+        snprintf(key, sizeof key, "env.%s", setting_infos[i].variable);
+        const char *value = process_meta(p, key);
+        next_words_set_option(w, NEXT_SETTINGS + i, value && *value ? value : NULL);
+    }
+}
+
+void recorded_program(const struct recording *rec, struct next_words *w)
+{
+    if (rec->count)
+        set_options(rec->processes[0], w);
+    const struct process *p = first_of_all(rec);
+    const char *line = p ? process_meta(p, "cmdline") : NULL,
+               *split = p ? process_meta(p, "argv") : NULL;
+    if (split)
+        next_words_set_program(w, split, ARGUMENT_SEPARATOR);
+    else if (line && line[0])
+        next_words_set_program(w, line, ' ');
 }

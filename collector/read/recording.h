@@ -70,7 +70,7 @@ void block_index_release(struct block_index *x);
  * --partial). All runs compute the same shares independently: each reads all headers and sorts the
  * files by host and process id. Share i of n is the i-th n-th. A process is in one share, whole;
  * unreadable files are in the first. All processes of a host use the clock offset of its first
- * process, also across shares. Memory: 80 bytes a file, its path and the host's name.
+ * process, also across shares. Memory: 72 bytes a file and its path.
  */
 #define BOOT_ID_BYTES 16
 
@@ -87,7 +87,6 @@ struct share_file {
     uint8_t boot_id[16];
     uint64_t begin_ns;     /* begin of the process on the host's wall clock */
     uint64_t clock_offset; /* as in struct clock_map; after dealing, that of its boot */
-    char *host;            /* owned */
     bool is_named;         /* the user named it, instead of its folder */
     bool is_lost;          /* it has no header */
     bool is_here;          /* it is in this share */
@@ -231,20 +230,11 @@ enum exit_code recording_none_wanted(const struct recording *rec);
 enum exit_code recording_verdict(const struct recording *rec, const struct losses *losses,
                                  bool names_dropped, bool strict);
 
-/* Returns true if any process has device activities. */
-bool recording_has_gpu(const struct recording *rec);
-
-/* Returns true if any process should have some (process_expects_gpu). */
-bool recording_expects_gpu(const struct recording *rec);
-
-/* Returns true if any process may have PyTorch operators. */
-bool recording_has_ops(const struct recording *rec);
+/* Returns true if it holds for any process: process_has_gpu, ... */
+bool recording_any(const struct recording *rec, bool (*is_one)(const struct process *p));
 
 /* Returns true if there may be records of these types (block_type_bit), according to the blocks. */
 bool recording_may_have(const struct recording *rec, uint64_t types);
-
-/* Returns true if calls of any process may have stacks. */
-bool recording_has_stacks(const struct recording *rec);
 
 /* Returns the source of the process's GPU rows, or "absent: " and the reason. */
 const char *process_gpu_rows(const struct process *p);
@@ -293,7 +283,7 @@ char *missing_ranks_text(const struct missing_ranks *m, char text[static MISSING
 const char *foreign_advice(const char *path);
 
 /* Gives `w` the recorded command line, if it is known: one recorded process must be the ancestor of
- * all others. It is unknown for ranks that an unrecorded launcher started. (recorded_program.c) */
+ * all others. It is unknown for ranks that an unrecorded launcher started. */
 void recorded_program(const struct recording *rec, struct next_words *w);
 
 #endif

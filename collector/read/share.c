@@ -12,7 +12,6 @@
 int share_add(struct share *s, const char *path, bool is_named)
 {
     struct stream_header h = {0};
-    struct clock_map clock = {0};
     struct share_file made = {.path = strdup(path), .is_named = is_named};
     if (!made.path || ARRAY_PUSH(s->files, s->file_count, &made) < 0) {
         free(made.path);
@@ -22,15 +21,11 @@ int share_add(struct share *s, const char *path, bool is_named)
     f->is_lost = stream_header_of(path, &h) < 0;
     if (f->is_lost)
         return 0;
-    if (clock_map_init(&clock, &h) < 0)
-        return GPUPROF_NO_MEMORY;
     memcpy(f->process_id, h.process_id, sizeof f->process_id);
     memcpy(f->boot_id, h.boot_id, sizeof f->boot_id);
-    f->host = strdup(h.host);
     f->begin_ns = h.realtime_zero_ns;
-    f->clock_offset = clock.offset;
-    clock_map_release(&clock);
-    return f->host ? 0 : GPUPROF_NO_MEMORY;
+    f->clock_offset = clock_offset_of(&h);
+    return 0;
 }
 
 static int compare_files(const void *left, const void *right)
@@ -106,10 +101,8 @@ uint64_t share_clock_offset(const struct share *s, const uint8_t *process_id, ui
 
 void share_release(struct share *s)
 {
-    for (uint32_t i = 0; i < s->file_count; i++) {
+    for (uint32_t i = 0; i < s->file_count; i++)
         free(s->files[i].path);
-        free(s->files[i].host);
-    }
     free(s->files);
     *s = (struct share){0};
 }

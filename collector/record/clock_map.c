@@ -15,13 +15,21 @@ static uint64_t limited(uint64_t ns)
     return ns < CLOCK_NS_MAX ? ns : CLOCK_NS_MAX;
 }
 
+static uint64_t zero_of(const struct stream_header *h)
+{
+    return limited(h->monotonic_zero_ns - (uint64_t)h->monotonic_shift_ns);
+}
+
+uint64_t clock_offset_of(const struct stream_header *h)
+{
+    return limited(h->realtime_zero_ns) - zero_of(h);
+}
+
 int clock_map_init(struct clock_map *m, const struct stream_header *h)
 {
-    *m = (struct clock_map){.stride = 1};
+    *m = (struct clock_map){.stride = 1, .offset = clock_offset_of(h)};
     m->shift = (uint64_t)h->monotonic_shift_ns;
-    uint64_t zero_ns = limited(h->monotonic_zero_ns - m->shift);
-    m->offset = limited(h->realtime_zero_ns) - zero_ns;
-    m->last = (struct clock_anchor){.shared_ns = zero_ns, .slope = SLOPE_ONE};
+    m->last = (struct clock_anchor){.shared_ns = zero_of(h), .slope = SLOPE_ONE};
     m->place.end_ns = CLOCK_NS_MAX;
     return ARRAY_PUSH(m->anchors, m->count, &m->last);
 }

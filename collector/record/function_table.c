@@ -26,19 +26,10 @@ static bool same_function(const void *a, const void *b)
 static const struct number_kind function_kind = {
     .item_bytes = sizeof(struct function *), .hash = function_hash, .same = same_function};
 
-static void function_free(struct function *f)
-{
-    if (!f)
-        return;
-    free(f->text);
-    free(f->description);
-    free(f);
-}
-
 void function_table_release(struct function_table *t)
 {
     for (uint32_t i = 0; i < t->count; i++)
-        function_free(t->functions[i]);
+        free(t->functions[i]);
     free(t->functions);
     number_set_release(&t->numbers);
     *t = (struct function_table){0};
@@ -96,10 +87,9 @@ static unsigned usual_role(unsigned class)
     return role;
 }
 
-/* Cuts f->text into the function's fields. */
-static int function_cut(struct function *f)
+/* Cuts the text of a description into the function's fields, which are views of it. */
+static int function_cut(struct function *f, char *rest)
 {
-    char *rest = f->text;
     char *symbol = function_table_cut(&rest, '|');
     char *domain = function_table_cut(&rest, '|');
     char *class = function_table_cut(&rest, '|');
@@ -137,22 +127,17 @@ static int function_cut(struct function *f)
 
 static int function_make(const char *description, uint32_t index, struct function **made)
 {
-    struct function *f = calloc(1, sizeof *f);
-    int error = GPUPROF_NO_MEMORY;
+    size_t bytes = strlen(description) + 1;
+    struct function *f = calloc(1, sizeof *f + 2 * bytes);
     if (!f)
-        return error;
+        return GPUPROF_NO_MEMORY;
     f->index = index;
-    f->text = strdup(description);
-    f->description = strdup(description);
-    if (!f->text || !f->description)
-        goto fail;
-    error = function_cut(f);
+    f->description = memcpy(f->text, description, bytes);
+    int error = function_cut(f, memcpy(f->text + bytes, description, bytes));
     if (error < 0)
-        goto fail;
-    *made = f;
-    return 0;
-fail:
-    function_free(f);
+        free(f);
+    else
+        *made = f;
     return error;
 }
 
@@ -162,7 +147,7 @@ static const char others[] = "other_functions|?|?|";
 static int table_find(struct function_table *t, const char *description,
                       const struct function **found)
 {
-    const struct function wanted = {.description = (char *)description}, *item = &wanted;
+    const struct function wanted = {.description = description}, *item = &wanted;
     const uint32_t *number =
         number_set_find(&t->numbers, &function_kind, t->functions, t->count, &item);
     struct function *made = NULL;
@@ -180,25 +165,19 @@ static int table_find(struct function_table *t, const char *description,
     *found = made;
     if (NUMBER_ADD(&t->numbers, &function_kind, t->functions, t->count, FUNCTIONS_MAX, &made) > 0)
         return 0;
-    function_free(made);
+    free(made);
     return GPUPROF_NO_MEMORY;
 }
-
-#define CODES_STEP 128 /* codes that a list grows by */
 
 static int codes_set(struct function_codes *codes, unsigned code, const struct function *f)
 {
     if (code >= FUNCTION_CODES_MAX)
         return GPUPROF_LIMIT;
-    if (code >= codes->count) {
-        uint32_t count = (code / CODES_STEP + 1) * CODES_STEP;
-        uint16_t *numbers = reallocarray(codes->numbers, count, sizeof *numbers);
-        if (!numbers)
-            return GPUPROF_NO_MEMORY;
-        memset(numbers + codes->count, 0, (count - codes->count) * sizeof *numbers);
-        *codes = (struct function_codes){numbers, count, codes->is_own};
-    }
-    codes->numbers[code] = (uint16_t)(f->index + 1);
+    uint16_t *numbers = array_reach(codes->numbers, &codes->count, code, sizeof *numbers);
+    if (!numbers)
+        return GPUPROF_NO_MEMORY;
+    codes->numbers = numbers;
+    numbers[code] = (uint16_t)(f->index + 1);
     return 0;
 }
 

@@ -54,15 +54,15 @@ struct function {
     uint8_t domain; /* enum api_domain or FUNCTION_DOMAIN_ANY */
     uint8_t class;  /* enum api_class or FUNCTION_DOMAIN_ANY */
     uint8_t arg_count;
-    uint8_t does;       /* enum api_role, or API_ROLE_COUNT */
-    uint8_t memory;     /* enum api_memory: of this build's own table */
-    uint16_t bytes;     /* bit i: argument i is a number of bytes */
-    uint32_t callback;  /* CUPTI's number; 0: not known */
-    const char *symbol; /* a view of text */
-    const char *name;   /* familiar name, from this build's table, else the symbol */
-    char *text;         /* owned: the description, cut into strings */
-    char *description;  /* owned: the description itself */
+    uint8_t does;            /* enum api_role, or API_ROLE_COUNT */
+    uint8_t memory;          /* enum api_memory: of this build's own table */
+    uint16_t bytes;          /* bit i: argument i is a number of bytes */
+    uint32_t callback;       /* CUPTI's number; 0: not known */
+    const char *symbol;      /* a view of text, as are the labels */
+    const char *name;        /* familiar name, from this build's table, else the symbol */
+    const char *description; /* likewise */
     struct function_arg args[RECORD_ARGS_MAX];
+    char text[]; /* the description, and once more, cut into strings */
 };
 
 /* Number of bytes that a call handles, by its arguments. */
@@ -125,7 +125,7 @@ struct function_table {
     struct number_set numbers;
 };
 
-/* Per process: code -> function. Memory: 2 bytes for each code up to the largest one. */
+/* Per process: code -> function. Memory: 2 to 4 bytes for each code up to the largest one. */
 struct function_codes {
     uint16_t *numbers; /* owned: index + 1 of a function; 0: unknown */
     uint32_t count;

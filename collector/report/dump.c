@@ -371,14 +371,12 @@ static int dump_take_block(struct dump *d, struct block_place *place, bool print
 static int dump_walk(struct dump *d, bool print)
 {
     struct process *p = d->process;
-    struct scanned_block block;
+    struct block_place block = {0};
     int more;
     int error = 0;
     stream_scan_init(&d->scan, &p->file, &d->rec.reader.pool, p->file.first_block);
-    while (error == 0 && !ferror(d->text) && (more = stream_scan_next(&d->scan, &block)) != 0) {
-        struct block_place place = {.offset = block.offset};
-        error = more < 0 ? more : dump_take_block(d, &place, print);
-    }
+    while (error == 0 && !ferror(d->text) && (more = stream_scan_next(&d->scan, &block)) != 0)
+        error = more < 0 ? more : dump_take_block(d, &block, print);
     for (uint32_t i = 0; error == 0 && i < p->live.count; i++) {
         struct block_place place = {.offset = LIVE_BLOCK | i};
         error = dump_take_block(d, &place, print);

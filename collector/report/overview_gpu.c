@@ -86,7 +86,7 @@ void overview_print_missing_reason(const struct report *r, struct screen *s)
 {
     struct missing_reason found[MISSING_REASONS_MAX];
     const char *rows = recording_gpu_rows(r->rec);
-    bool has_gpu = recording_has_gpu(r->rec); /* even if only readings of devices */
+    bool has_gpu = recording_any(r->rec, process_has_gpu); /* even if only readings of devices */
     bool has_worked = r->idle ? r->idle->window_ns : has_gpu;
     unsigned count = has_gpu ? missing_reasons_find(r->rec, "gpu_rows", found) : 0;
     if (!has_gpu && strncmp(rows, "absent", 6) == 0)

@@ -149,7 +149,8 @@ int report_print_text(const struct report *r, const struct report_view *v, FILE 
     int error = 0;
     if (!v->tables)
         error = print_recording(r, v, out);
-    else if (!recording_has_gpu(r->rec) || missing_reasons_find(r->rec, "gpu_rows", found))
+    else if (!recording_any(r->rec, process_has_gpu) ||
+             missing_reasons_find(r->rec, "gpu_rows", found))
         print_gpu_rows(r->rec, out); /* explains empty GPU tables */
     if (error == 0)
         error = print_tables(r, v, out);

@@ -159,7 +159,8 @@ static enum exit_code show_report(struct recording *rec, struct selection *selec
     struct report report;
     steps->selection = options->select.is_given ? selection : NULL;
     /* A page shows everything, with Python lines beside the other tables. */
-    if (view->format == FORMAT_HTML && view->by == BY_NAME && recording_has_stacks(rec))
+    if (view->format == FORMAT_HTML && view->by == BY_NAME &&
+        recording_any(rec, process_has_stacks))
         view->by = BY_PYTHON_LINE;
     struct report_request request = {
         .by = view->by,

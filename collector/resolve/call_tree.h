@@ -33,7 +33,7 @@ struct call_tree {
     uint32_t nodes_max;
     struct number_set numbers;
     struct key_map leaves; /* (stack, root, range) -> its node + 1 */
-    bool only_own;         /* frames of own_line.h only; set before the first stack */
+    bool only_own;         /* own frames only (shown_frame.h); set before the first stack */
     bool only_named;       /* keeps only frames with a name, likewise */
     bool is_below_python;  /* while a stack is added: in the interpreter, before a function */
     uint64_t left_out;     /* nodes beyond the maximum */

@@ -247,7 +247,7 @@ int resolver_consumer(struct resolver *r, struct consumer *consumer)
         ties |= r->readers[i].ties;
     }
     int error = make_tables(r, tables);
-    ties = ties && !r->leaves_work && recording_expects_gpu(r->walk->rec);
+    ties = ties && !r->leaves_work && recording_any(r->walk->rec, process_expects_gpu);
     bool has_calls = tables >> ROWS_CALLS & 1;
     bool has_work = tables >> ROWS_WORK & 1 && !r->leaves_work;
     *consumer = (struct consumer){.context = r,

@@ -163,7 +163,7 @@ static int look_into(struct called *c, const struct index_entry *entry)
     struct recording *rec = c->s->walk->rec;
     struct process *p = rec->loaded[entry->process];
     struct stream_scan scan;
-    struct scanned_block block;
+    struct block_place block;
     int error = 0;
     if (entry->count == 1)
         return look_at(c, p, entry->offset);

@@ -360,7 +360,7 @@ static int add_entry(struct timeline *t, const struct index_entry *entry)
     struct stream_scan scan;
     stream_scan_init(&scan, &p->file, &t->rec->reader.pool, entry->offset);
     for (uint32_t i = 0; i < entry->count && error == 0; i++) {
-        struct scanned_block block;
+        struct block_place block;
         int more = stream_scan_next(&scan, &block);
         if (more <= 0)
             return more;

@@ -58,25 +58,20 @@ static int put_block(struct recover *r, struct block_header *h, const uint8_t *s
 /* Copies a block as it is in the file, damaged or not: readers will detect it. */
 static int copy_block(struct recover *r, struct process *p, const struct block_place *place)
 {
-    uint8_t head[BLOCK_HEADER_BYTES_MAX];
     struct block_header h;
-    struct file_pool *pool = &r->reader.pool;
-    ssize_t got = stream_file_read(&p->file, pool, place->offset, head, sizeof head);
-    if (got < 0)
-        return (int)got;
-    int size = block_header_read(&h, head, (size_t)got);
-    if (size <= 0)
-        return GPUPROF_DAMAGED;
-    got = stream_file_read(&p->file, pool, place->offset + (uint64_t)size, r->reader.stored,
-                           h.stored_bytes);
-    if (got != (ssize_t)h.stored_bytes)
-        return got < 0 ? GPUPROF_IO : GPUPROF_DAMAGED;
+    const uint8_t *stored;
+    int size =
+        stream_file_block(&p->file, &r->reader.pool, place->offset, &h, r->reader.stored, &stored);
+    if (size < 0)
+        return size;
     r->sequence = h.sequence >= r->sequence ? h.sequence + 1 : r->sequence;
     r->flags |= h.flags & BLOCK_AFTER_GAP;
     if (h.thread == 0 && !(h.flags & BLOCK_OF_STATE))
         r->own_position = h.position_end;
-    int error = recover_put_data(r, head, (size_t)size);
-    return error < 0 ? error : recover_put_data(r, r->reader.stored, h.stored_bytes);
+    uint64_t bytes = (uint64_t)size + h.stored_bytes;
+    int error = file_copy_at(p->file.fd, place->offset, r->fd, r->size, bytes);
+    r->size += bytes;
+    return error;
 }
 
 /* Writes a live block. Open calls get positions, which only a stream has. */

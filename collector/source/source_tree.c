@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "source/source_tree.h"
 
-#include <dirent.h>
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <fts.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,11 +47,6 @@ static bool is_left_out(const char *name)
            strcmp(name, "dist-packages") == 0 || strcmp(name, "__pycache__") == 0;
 }
 
-struct wanted {
-    const char *const *names;
-    uint32_t count;
-};
-
 static int add_path(struct source_tree *t, const char *path)
 {
     if (t->count == SOURCE_FILES_MAX) {
@@ -64,51 +60,26 @@ static int add_path(struct source_tree *t, const char *path)
     return error;
 }
 
-/* Lists the folder `fd`, which it closes; `path` has its path, of `length` bytes. */
-static int list_folder(struct source_tree *t, const struct wanted *wanted, int fd, char *path,
-                       size_t length, unsigned depth)
-{
-    DIR *folder = fdopendir(fd);
-    int error = 0;
-    if (!folder) {
-        close(fd);
-        return 0;
-    }
-    for (struct dirent *d; error == 0 && (d = readdir(folder));) {
-        struct stat status;
-        size_t bytes = strlen(d->d_name);
-        /* Skips entries that are too deep; others continue. */
-        bool is_over = t->seen == SOURCE_SEEN_MAX || length + bytes + 2 > PATH_MAX;
-        t->is_cut |= is_over;
-        if (is_over || is_left_out(d->d_name) ||
-            fstatat(dirfd(folder), d->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0)
-            continue;
-        t->seen++;
-        path[length] = '/';
-        memcpy(path + length + 1, d->d_name, bytes + 1);
-        if (S_ISREG(status.st_mode) && bsearch(d->d_name, wanted->names, wanted->count,
-                                               sizeof *wanted->names, source_tree_compare_names))
-            error = add_path(t, path);
-        t->is_cut |= S_ISDIR(status.st_mode) && depth == SOURCE_DEPTH_MAX;
-        if (!S_ISDIR(status.st_mode) || depth == SOURCE_DEPTH_MAX)
-            continue;
-        int inner =
-            openat(dirfd(folder), d->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        if (inner >= 0)
-            error = list_folder(t, wanted, inner, path, length + 1 + bytes, depth + 1);
-    }
-    closedir(folder);
-    return error;
-}
-
 int source_tree_list(struct source_tree *t, const char *const *names, uint32_t count)
 {
-    char path[PATH_MAX];
-    size_t length = strlen(t->folder);
-    int fd = fcntl(t->fd, F_DUPFD_CLOEXEC, 0);
-    memcpy(path, t->folder, length + 1);
-    struct wanted wanted = {names, count};
-    return fd < 0 ? 0 : list_folder(t, &wanted, fd, path, length, 0);
+    char *const roots[] = {t->folder[0] ? t->folder : (char *)"/", NULL};
+    FTS *walk = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
+    int error = 0;
+    for (FTSENT *e; walk && error == 0 && (e = fts_read(walk));) {
+        bool is_over = t->seen == SOURCE_SEEN_MAX || e->fts_level > SOURCE_DEPTH_MAX + 1;
+        t->is_cut |= is_over;
+        if (e->fts_level > 0 && (is_over || is_left_out(e->fts_name))) {
+            fts_set(walk, e, FTS_SKIP);
+            continue;
+        }
+        t->seen += e->fts_info != FTS_DP; /* a folder is met twice */
+        if (e->fts_info == FTS_F &&
+            bsearch(e->fts_name, names, count, sizeof *names, source_tree_compare_names))
+            error = add_path(t, e->fts_path);
+    }
+    if (walk)
+        fts_close(walk);
+    return error;
 }
 
 /* Returns how many trailing parts of the paths are equal. */
@@ -220,4 +191,150 @@ const char *source_line(const struct source_text *s, uint32_t n, size_t *length)
     *length = s->starts[n] - 1 - s->starts[n - 1];
     *length -= *length && line[*length - 1] == '\r';
     return line;
+}
+
+/* ---- functions ------------------------------------------------------------------------------- */
+
+#define NESTED_MAX 256 /* nesting; deeper functions count as their outer ones */
+
+/* Adds a function that begins on that line. Returns its index + 1, 0 without memory. */
+static uint32_t source_functions_add_span(struct source_functions *f, uint32_t first)
+{
+    struct source_span span = {.first = first, .last = first};
+    return ARRAY_PUSH(f->spans, f->count, &span) < 0 ? 0 : f->count;
+}
+
+static void source_functions_fill(struct source_functions *f, uint32_t from, uint32_t to,
+                                  uint32_t span)
+{
+    for (; from <= to; from++)
+        f->of_line[from] = span;
+}
+
+static bool begins_with(const char *text, const char *end, const char *word)
+{
+    size_t length = strlen(word);
+    return (size_t)(end - text) >= length && memcmp(text, word, length) == 0;
+}
+
+/* ---- Python ---------------------------------------------------------------------------------- */
+
+/* Returns the quote (0: none) of a long text that is open after this line; `quote`: before. */
+static char open_quote(const char *p, const char *end, char quote)
+{
+    for (; p < end; p++) {
+        bool is_long = end - p >= 3 && (*p == '"' || *p == '\'') && p[1] == *p && p[2] == *p;
+        if (*p == '\\')
+            p++;
+        else if (!quote && *p == '#')
+            return '\0';
+        else if (is_long && (!quote || quote == *p)) {
+            quote = quote ? '\0' : *p;
+            p += 2;
+        } else if (!quote && (*p == '"' || *p == '\'')) {
+            char own = *p++;
+            for (; p < end && *p != own; p++)
+                p += *p == '\\';
+        }
+    }
+    return quote;
+}
+
+/* Skips the blanks at the begin of a line; returns their width in columns. */
+static uint32_t indentation(const char **p, const char *end)
+{
+    uint32_t columns = 0;
+    for (; *p < end && (**p == ' ' || **p == '\t' || **p == '\f'); ++*p)
+        columns = **p == '\t' ? columns / 8 * 8 + 8 : columns + (**p == ' ');
+    return columns;
+}
+
+/* A function lasts as long as its lines have more indentation. Lines that begin with a closing
+ * bracket, or within a text of several lines, continue a statement. */
+static int find_python(struct source_functions *f, const struct source_text *text)
+{
+    struct {
+        uint32_t columns, span;
+    } open[NESTED_MAX];
+    uint32_t depth = 0, decorated = 0, decorated_columns = 0;
+    char quote = '\0';
+    for (uint32_t n = 1; n <= text->line_count; n++) {
+        size_t length;
+        const char *p = source_line(text, n, &length), *end = p + length;
+        bool continues = quote != '\0';
+        quote = open_quote(p, end, quote);
+        uint32_t columns = indentation(&p, end);
+        if (!continues && (p == end || *p == '#'))
+            continue;
+        continues |= p < end && strchr(")]}", *p) != NULL;
+        while (!continues && depth && open[depth - 1].columns >= columns)
+            depth--;
+        bool is_function = begins_with(p, end, "def ") || begins_with(p, end, "async def ");
+        if (!continues && is_function && depth < NESTED_MAX) {
+            uint32_t span = source_functions_add_span(f, decorated ? decorated : n);
+            if (!span)
+                return GPUPROF_NO_MEMORY;
+            open[depth].columns = columns;
+            open[depth++].span = span;
+            source_functions_fill(f, f->spans[span - 1].first, n, span);
+        }
+        if (!continues && *p == '@' && !decorated) {
+            decorated = n;
+            decorated_columns = columns;
+        } else if (!continues && *p != '@' && columns <= decorated_columns) {
+            decorated = 0;
+        }
+        if (depth)
+            f->of_line[n] = open[depth - 1].span;
+        for (uint32_t i = 0; i < depth; i++)
+            f->spans[open[i].span - 1].last = n;
+    }
+    return 0;
+}
+
+/* ---- C --------------------------------------------------------------------------------------- */
+
+/* A function begins in the first column, has a parenthesis before its brace, and ends with a brace
+ * in the first column or on the line where it begins. */
+static int find_c(struct source_functions *f, const struct source_text *text)
+{
+    uint32_t first = 0, span = 0;
+    bool has_argument = false;
+    for (uint32_t n = 1; n <= text->line_count; n++) {
+        size_t length;
+        const char *line = source_line(text, n, &length);
+        const char *brace = memchr(line, '{', length);
+        char begin = length ? line[0] : '\0', end = length ? line[length - 1] : '\0';
+        if (!span && !first && (isalpha((unsigned char)begin) || begin == '_'))
+            first = n;
+        has_argument |= !span && first && memchr(line, '(', length);
+        if (!span && first && brace && has_argument &&
+            !(span = source_functions_add_span(f, first)))
+            return GPUPROF_NO_MEMORY;
+        bool is_end = begin == '}' || (span && first == n && end == '}');
+        if (span && is_end) {
+            source_functions_fill(f, f->spans[span - 1].first, n, span);
+            f->spans[span - 1].last = n;
+        }
+        if (is_end || (!span && (brace || !length || strchr(";}#", end)))) {
+            first = span = 0;
+            has_argument = false;
+        }
+    }
+    return 0;
+}
+
+int source_functions_find(struct source_functions *f, const struct source_text *text,
+                          bool is_python)
+{
+    *f = (struct source_functions){.of_line = calloc(text->line_count + 2u, sizeof *f->of_line)};
+    if (!f->of_line)
+        return GPUPROF_NO_MEMORY;
+    return is_python ? find_python(f, text) : find_c(f, text);
+}
+
+void source_functions_release(struct source_functions *f)
+{
+    free(f->spans);
+    free(f->of_line);
 }

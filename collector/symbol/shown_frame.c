@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "symbol/shown_frame.h"
 
+#include <limits.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -93,4 +96,224 @@ int shown_frame_number(struct shown_frames *s, const struct shown_frame *frame, 
     s->left_out += !found;
     *number = found > 0 ? (uint32_t)found : 0;
     return found < 0 ? (int)found : s->count > before ? make_label(&s->list[before]) : 0;
+}
+
+/* ---- whose a line is ------------------------------------------------------------------------- */
+
+static bool own_line_is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static bool begins(const char *text, const char *with)
+{
+    return strncmp(text, with, strlen(with)) == 0;
+}
+
+static bool ends(const char *text, size_t length, const char *with)
+{
+    size_t end = strlen(with);
+    return length >= end && memcmp(text + length - end, with, end) == 0;
+}
+
+/* Returns true if the text begins with one of the list, which NULL ends. */
+static bool begins_with_one(const char *text, const char *const *list)
+{
+    while (*list && !begins(text, *list))
+        list++;
+    return *list;
+}
+
+/* Matches "python3.11", "python3.13t", "pypy3.10": standard libraries below lib. */
+static bool is_version(const char *text, size_t length)
+{
+    size_t name = begins(text, "python") ? 6 : begins(text, "pypy") ? 4 : 0;
+    return name && length > name && own_line_is_digit(text[name]) &&
+           memchr(text, '.', length) != NULL;
+}
+
+/* Returns true if a folder of the path is for packages or a standard library. */
+static bool is_in_library(const char *path)
+{
+    bool in_lib = false;
+    for (size_t length; *path; path += length + (path[length] == '/')) {
+        length = strcspn(path, "/");
+        if (word_is(path, length, "site-packages") || word_is(path, length, "dist-packages"))
+            return true;
+        bool is_folder = path[length] == '/';
+        if (is_folder && (ends(path, length, ".egg") || (in_lib && is_version(path, length))))
+            return true;
+        if (length)
+            in_lib = word_is(path, length, "lib") || word_is(path, length, "lib64") ||
+                     word_is(path, length, "lib32");
+    }
+    return false;
+}
+
+bool own_python_file(const char *path)
+{
+    static const char *const typed[] = {"<stdin>",        "<string>",  "<console>",
+                                        "<ipython-input", "<doctest ", "<python-input-",
+                                        "<input>",        NULL};
+    return path[0] == '<' ? begins_with_one(path, typed) : path[0] && !is_in_library(path);
+}
+
+/* Folders where systems and administrators install libraries and headers. */
+static bool is_of_system(const char *path)
+{
+    static const char *const folders[] = {"/lib/", "/lib64/", "/usr/", "/opt/", "/nix/", NULL};
+    return begins_with_one(path, folders) || is_in_library(path);
+}
+
+/* Known libraries, wherever they are: some users install them for themselves. */
+static bool is_known_library(const char *name)
+{
+    static const char *const names[] = {
+        "libc.",      "libc-",        "libm.",    "libpthread",    "libdl.",      "libstdc++",
+        "libc++",     "libgcc_s",     "libgomp",  "ld-linux",      "libcuda.",    "libcudart",
+        "libcudnn",   "libcublas",    "libcufft", "libcurand",     "libcusolver", "libcusparse",
+        "libcupti",   "libnccl",      "libnvrtc", "libnvToolsExt", "libtorch",    "libc10",
+        "libgpuprof", "libnvJitLink", NULL};
+    return begins_with_one(name, names);
+}
+
+/* Matches python, python3.13t and their libraries, but not an extension python_cuda.so. */
+static bool is_python(const char *name)
+{
+    return begins(name, "libpython") || begins(name, "pypy") ||
+           (begins(name, "python") && (!name[6] || own_line_is_digit(name[6]) || name[6] == '-'));
+}
+
+/* A program is the user's wherever it is installed, except Python. */
+bool own_module(const char *path)
+{
+    const char *name = path_base(path);
+    bool is_library = strstr(name, ".so") != NULL;
+    return !is_python(name) && path[0] != '[' &&
+           !(is_library && (is_of_system(path) || is_known_library(name)));
+}
+
+enum serves_python serves_python(const char *path)
+{
+    static const char *const names[] = {"libc.",      "libc-",    "libm.",  "libm-",
+                                        "libpthread", "ld-linux", "[vdso]", NULL};
+    const char *name = path_base(path);
+    return begins_with_one(name, names) ? SERVES_ALL
+           : is_python(name)            ? SERVES_PYTHON
+                                        : SERVES_OTHERS;
+}
+
+bool own_frame(const struct shown_frame *f)
+{
+    if (f->kind == SHOWN_PYTHON)
+        return f->file && own_python_file(f->file->raw);
+    if ((f->kind != SHOWN_NATIVE && f->kind != SHOWN_INLINED) || f->is_stub)
+        return false;
+    /* Excludes what system headers bring into the user's module. */
+    return f->module && own_module(f->module->raw) && !(f->file && is_of_system(f->file->raw));
+}
+
+/* ---- CUDA's own functions -------------------------------------------------------------------- */
+
+#define STUB           "__device_stub_"
+#define WRAPPER        "__wrapper" STUB
+#define STATIC         "libcudart_static_"
+#define MANGLED        "_Z"
+#define IDENTIFIER_MAX 1024
+#define LENGTH_DIGITS  4 /* of an identifier's length in a mangled name */
+
+/* Matches "cudaLaunchKernel"; only CUDA has names with "__cuda", wherever their lines are. */
+static bool is_of_cuda(const char *name, const char *prefix)
+{
+    char next = begins(name, prefix) ? name[strlen(prefix)] : 0;
+    return next >= 'A' && next <= 'Z';
+}
+
+/* Returns the end of what the bracket at `p` encloses. */
+static const char *behind_brackets(const char *p)
+{
+    unsigned depth = 0;
+    do {
+        depth += *p == '<' || *p == '(';
+        depth -= *p == '>' || *p == ')';
+    } while (*p++ && depth && *p);
+    return p;
+}
+
+/* Finds "scale" in "void ns::scale<int>(float *)": returns its begin and sets its length. */
+static const char *identifier_of(const char *text, size_t *length)
+{
+    const char *begin = text, *name = text;
+    *length = 0;
+    for (const char *p = text;;) {
+        if (p > begin && strchr(" :<(", *p)) { /* also at the end of the text */
+            name = begin;
+            *length = strcspn(begin, ". :<("); /* a clone's suffix follows a dot */
+        }
+        if (!*p || (*p == '(' && *length))
+            return name;
+        if (*p == '<' || *p == '(') {
+            begin = p = behind_brackets(p);
+        } else if (*p == ' ' || *p == ':') {
+            begin = ++p;
+            *length = 0;
+        } else {
+            p++;
+        }
+    }
+}
+
+/* Compares the kernel's "_Z5scalePf" with the host's, "_ZL5scalePf" if it is static. */
+static bool same_mangled(const char *host, const char *kernel)
+{
+    for (; *host && *host != '.'; host++)
+        if (*host == *kernel)
+            kernel++;
+        else if (*host != 'L')
+            return false;
+    return !*kernel || *kernel == '(';
+}
+
+/* Returns true if the mangled name contains the identifier. */
+static bool has_identifier(const char *mangled, const char *name, size_t length)
+{
+    char wanted[IDENTIFIER_MAX + LENGTH_DIGITS + 1];
+    if (!length || length > IDENTIFIER_MAX)
+        return false;
+    snprintf(wanted, sizeof wanted, "%zu%.*s", length, (int)length, name);
+    const char *found = strstr(mangled, wanted);
+    return found > mangled && !(found[-1] >= '0' && found[-1] <= '9');
+}
+
+/* Returns true if `function` is the host's side of the kernel in the stub's name. */
+static bool is_host_side(const struct kernel_name *function, const char *kernel)
+{
+    size_t length;
+    const char *name = identifier_of(function->shown, &length);
+    if (!begins(kernel, MANGLED)) /* from a template's wrapper */
+        return length && strncmp(kernel, name, length) == 0 && strchr("<(", kernel[length]);
+    return begins(function->raw, MANGLED) ? same_mangled(function->raw, kernel)
+                                          : has_identifier(kernel, name, length);
+}
+
+static bool is_of_headers(const char *path)
+{
+    return word_in("cuda_runtime.h,cuda_runtime_api.h,device_functions.h", path_base(path)) !=
+           UINT_MAX;
+}
+
+bool cuda_stub(const struct kernel_name *function, const struct kernel_name *file,
+               const struct kernel_name *called)
+{
+    const char *kernel = called ? strstr(called->shown, STUB) : NULL;
+    if (file && is_of_headers(file->raw))
+        return true;
+    if (!function || (!kernel && !strstr(function->raw, STUB) && !strstr(function->raw, "cuda")))
+        return false;
+    size_t length;
+    const char *name = identifier_of(function->shown, &length);
+    return begins(name, STUB) || begins(name, WRAPPER) || begins(name, STATIC) ||
+           is_of_cuda(name, "__cuda") ||
+           (kernel && is_host_side(function, kernel + strlen(STUB))) ||
+           (!file && is_of_cuda(name, "cuda") && name[length] != '(');
 }

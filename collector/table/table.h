@@ -304,10 +304,8 @@ bool table_is_short(const struct table_info *info, const struct table_view *view
 /* Returns row `index` of `rows`. */
 const void *table_item(const struct table *t, uint32_t index);
 
-/* For table.c (table_members.c): begin a table of members, and fill the cells of a row. */
+/* Begins a table of members, as `begin` = NULL does. */
 void members_begin(struct table *t, enum report_format format);
-void members_show(const struct table *t, uint32_t index, struct cell *cells);
-bool members_foot(const struct table *t, struct cell *cells);
 
 /* Counts, sorts and limits the rows. Returns 0 or GPUPROF_NO_MEMORY; call table_end in both
  * cases. */

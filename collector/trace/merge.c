@@ -47,7 +47,7 @@ static struct rank_file *rank_files_make(const struct merge *m, uint64_t cycle)
     const char *ending = m->format->rank_ending ? m->format->rank_ending : m->format->file.ending;
     struct rank_file *files = calloc(rec->count + 1u, sizeof *files);
     bool ranked = rec->count && rec->processes[0]->rank != RANK_NONE;
-    bool with_gpu = recording_has_gpu(rec), has_jobs = has_several_jobs(rec);
+    bool with_gpu = recording_any(rec, process_has_gpu), has_jobs = has_several_jobs(rec);
     uint64_t next = 0;
     for (uint32_t i = 0; files && i < rec->count; i++) {
         struct process *p = rec->processes[i];
@@ -82,8 +82,8 @@ static enum exit_code merge_look_around(struct merge *m, const struct options *o
 {
     enum exit_code code =
         steps_find(&m->steps, &m->walk, options->step_by, options->step_range, true, "merge");
-    m->is.with_steps = recording_has_ops(&m->rec) || options->step_by || options->step_range ||
-                       m->steps.kind == STEPS_CALLED;
+    m->is.with_steps = recording_any(&m->rec, process_may_have_ops) || options->step_by ||
+                       options->step_range || m->steps.kind == STEPS_CALLED;
     return code;
 }
 

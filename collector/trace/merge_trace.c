@@ -197,7 +197,7 @@ const struct walk_filter *merge_filter(struct merge *m)
 
 static int write_once(struct merge *m, struct output *out, struct trace_scope *scope)
 {
-    bool has_work = m->is.split || recording_expects_gpu(&m->rec);
+    bool has_work = m->is.split || recording_any(&m->rec, process_expects_gpu);
     struct consumer consumer = {.context = m,
                                 .needs = WALK_RANGES | WALK_OPS | WALK_LIBRARIES,
                                 .sees_filtered = true, /* memory is counted from the start */

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/json_scan.h"
+#include "base/json_text.h"
 #include "base/key_map.h"
 
 struct packet {

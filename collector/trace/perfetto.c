@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json_scan.h"
+#include "base/json_text.h"
 #include "base/key_map.h"
 #include "error.h"
 #include "resolve/selection.h"

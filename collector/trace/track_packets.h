@@ -8,7 +8,7 @@
 #ifndef GPUPROF_COLLECTOR_TRACK_PACKETS_H
 #define GPUPROF_COLLECTOR_TRACK_PACKETS_H
 
-#include "base/json_scan.h"
+#include "base/json_text.h"
 #include "base/key_map.h"
 #include "output/output.h"
 #include "resolve/call_tree.h"

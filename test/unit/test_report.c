@@ -217,10 +217,10 @@ static void test_many_functions(void **state)
 
 /* What an event is made of. */
 struct made {
-    struct function function;
     struct process *process; /* owned */
     struct thread thread;
     struct record record;
+    struct function function;
 };
 
 static struct slice make_slice(struct made *m, struct walk *walk)
