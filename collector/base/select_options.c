@@ -45,10 +45,13 @@ static bool select_options_read_number(const char **text, uint64_t *number)
     return !errno && *number < UINT64_MAX;
 }
 
-/* The read functions return what is wrong, to append to the message; NULL: nothing. */
-static const char *read_list(struct number_list *l, const char *text)
+/* The read functions store the value and return what is wrong with it; NULL: nothing. */
+
+static const char *read_list(const struct given *g)
 {
     static const char no_list[] = "is not a list of numbers, such as 0,2,4-7";
+    struct number_list *l = g->at;
+    const char *text = g->value;
     for (l->count = 0; l->count < NUMBER_LIST_MAX; text++) {
         struct number_span *span = &l->spans[l->count++];
         if (!select_options_read_number(&text, &span->first))
@@ -65,10 +68,12 @@ static const char *read_list(struct number_list *l, const char *text)
 }
 
 /* Parses "5", "5:8", "5:" or ":8". */
-static const char *read_steps(struct select_request *w, const char *text)
+static const char *read_steps(const struct given *g)
 {
     static const char no_steps[] =
         "is not a step or a range A:B; B is not included, so 4:8 is steps 4 to 7";
+    struct select_request *w = &g->all->select;
+    const char *text = g->value;
     w->step_first = 0;
     w->step_end = UINT64_MAX;
     bool has_first = select_options_read_number(&text, &w->step_first);
@@ -138,65 +143,67 @@ enum exit_code select_kinds_take(struct select_request *w, const char *verb, con
 }
 
 /* Requires a unit: other times default to seconds, but few mean seconds here. */
-static bool read_least(uint64_t *min_ns, const char *text)
+static const char *read_least(const struct given *g)
 {
-    return duration_parse(text, min_ns) &&
-           (!*min_ns || isalpha((unsigned char)text[strlen(text) - 1]));
+    uint64_t *min_ns = g->at;
+    bool is_time = duration_parse(g->value, min_ns) &&
+                   (!*min_ns || isalpha((unsigned char)g->value[strlen(g->value) - 1]));
+    return is_time ? NULL : "is not a time with a unit, such as 10us (ns, us, ms, s, m, h)";
 }
 
-static const char *read_moment(struct select_moment *m, const char *text)
+static const char *read_moment(const struct given *g)
 {
+    struct select_moment *m = g->at;
     m->is_given = true;
-    m->text = text;
-    m->is_absolute = !duration_parse(text, &m->ns);
-    if (!m->is_absolute || moment_parse(text, &m->ns))
+    m->text = g->value;
+    m->is_absolute = !duration_parse(g->value, &m->ns);
+    if (!m->is_absolute || moment_parse(g->value, &m->ns))
         return NULL;
     return "is not a time since the first event (12.5, 800ms, 2m) or a date (2026-11-23T18:00:00, "
            "@1795456800)";
 }
 
-static bool read_pattern(const char **pattern, const char *text)
+static const char *read_range(const struct given *g)
+{
+    option_text(g);
+    return NULL;
+}
+
+static const char *read_pattern(const struct given *g)
 {
     regex_t compiled;
-    *pattern = text;
-    if (regcomp(&compiled, text, REG_EXTENDED | REG_NOSUB) != 0)
-        return false;
+    option_text(g);
+    if (regcomp(&compiled, g->value, REG_EXTENDED | REG_NOSUB) != 0)
+        return "is not an extended regular expression";
     regfree(&compiled);
-    return true;
+    return NULL;
+}
+
+static const char *read_cycle(const struct given *g)
+{
+    bool may_be_all = g->option->parts & READ_CYCLES; /* the verb writes a file for each */
+    uint64_t *cycle = g->at;
+    if (may_be_all && strcmp(g->value, "all") == 0) {
+        *cycle = CYCLE_ALL;
+        return NULL;
+    }
+    return number_parse(g->value, 1, CYCLE_ALL - 1, cycle) ? NULL
+           : may_be_all ? "is not a window's number (1 or more) or 'all'"
+                        : "is not a window's number (1 or more)";
 }
 
 /* ---- the options ----------------------------------------------------------------------------- */
 
-/* Stores the value for display, at most once, or reports what is wrong (NULL: nothing). */
-static enum exit_code select_options_keep(const struct given *g, const char *wrong)
+/* Stores the value, also for display; at most once, except for a cycle. */
+static enum exit_code take(const struct given *g)
 {
     struct select_request *w = &g->all->select;
     if (!keep_said(w, g->option->name, g->value) &&
         !(g->option->parts & (READ_CYCLE | READ_CYCLES)))
         return option_twice(g);
     w->is_given |= !(g->option->parts & READ_PROCESSES);
+    const char *wrong = g->option->read(g);
     return option_end(g, !wrong, wrong);
-}
-
-static enum exit_code select_options_take_list(const struct given *g)
-{
-    return select_options_keep(g, read_list(g->at, g->value));
-}
-
-static enum exit_code take_steps(const struct given *g)
-{
-    return select_options_keep(g, read_steps(&g->all->select, g->value));
-}
-
-static enum exit_code take_moment(const struct given *g)
-{
-    return select_options_keep(g, read_moment(g->at, g->value));
-}
-
-static enum exit_code select_options_take_range(const struct given *g)
-{
-    option_text(g);
-    return select_options_keep(g, NULL);
 }
 
 static enum exit_code take_kinds(const struct given *g)
@@ -205,69 +212,45 @@ static enum exit_code take_kinds(const struct given *g)
     return w->kinds ? option_twice(g) : select_kinds_take(w, g->all->verb->name, g->value);
 }
 
-static enum exit_code take_pattern(const struct given *g)
-{
-    return select_options_keep(
-        g, read_pattern(g->at, g->value) ? NULL : "is not an extended regular expression");
-}
-
-static enum exit_code take_least(const struct given *g)
-{
-    return select_options_keep(
-        g, read_least(g->at, g->value)
-               ? NULL
-               : "is not a time with a unit, such as 10us (ns, us, ms, s, m, h)");
-}
-
-static enum exit_code take_cycle(const struct given *g)
-{
-    bool may_be_all = g->option->parts & READ_CYCLES; /* the verb writes a file for each */
-    uint64_t *cycle = g->at;
-    if (may_be_all && strcmp(g->value, "all") == 0) {
-        *cycle = CYCLE_ALL;
-        return select_options_keep(g, NULL);
-    }
-    return select_options_keep(g, number_parse(g->value, 1, CYCLE_ALL - 1, cycle) ? NULL
-                                  : may_be_all ? "is not a window's number (1 or more) or 'all'"
-                                               : "is not a window's number (1 or more)");
-}
+/* Reads into a member of the request. */
+#define SELECTS(its_read, member) .read = (its_read), OPTION_ALL(take, select.member)
 
 const struct option select_options[] = {
-    {0, "cycle", "N|all", OPTION_ALL(take_cycle, select.cycle),
+    {0, "cycle", "N|all", SELECTS(read_cycle, cycle),
      "Select one window of run --schedule or --capture-range by its number, counted from 1; all, "
      "with --per-rank: write a file for each window",
      .parts = READ_CYCLES, .in = HELP_SELECT | HELP_MORE},
-    {0, "cycle", "N", OPTION_ALL(take_cycle, select.cycle),
+    {0, "cycle", "N", SELECTS(read_cycle, cycle),
      "Select one window of run --schedule or --capture-range by its number, counted from 1",
      .parts = READ_CYCLE, .in = HELP_SELECT | HELP_MORE},
-    {0, "from", "TIME", OPTION_ALL(take_moment, select.from),
+    {0, "from", "TIME", SELECTS(read_moment, from),
      "Select events from this time on, counted from the first event of the selected processes: "
      "12.5, "
      "800ms, 2m. Also: 2026-11-23, 18:00, 2026-11-23T18:00:00 (local, or with Z or +01:00), and "
      "@SECONDS since 1970.",
      .parts = READ_TIME, .in = HELP_SELECT},
-    {0, "to", "TIME", OPTION_ALL(take_moment, select.to), "Select events before this time",
+    {0, "to", "TIME", SELECTS(read_moment, to), "Select events before this time",
      .parts = READ_TIME, .in = HELP_SELECT},
-    {0, "step", "A:B", .take = take_steps, .at = 0,
+    {0, "step", "A:B", SELECTS(read_steps, step_first),
      "Select steps A to B - 1, only A, from A on (A:) or before B (:B): their calls, and the GPU "
      "work that these launched",
      .parts = READ_PLACE, .in = HELP_SELECT},
-    {0, "range", "NAME", OPTION_ALL(select_options_take_range, select.range),
+    {0, "range", "NAME", SELECTS(read_range, range),
      "Select what happened while a range or label of this name was open; '*' matches any text, "
      "'?' one byte. Idle time and wall time cover the first range's start to the last one's end.",
      .parts = READ_PLACE, .in = HELP_SELECT},
-    {0, "job", "N[,M-K]", OPTION_ALL(select_options_take_list, select.jobs),
+    {0, "job", "N[,M-K]", SELECTS(read_list, jobs),
      "Select these of several jobs in one folder, numbered from 0 in the order of their start",
      .parts = READ_PROCESSES, .in = HELP_SELECT | HELP_MORE},
-    {0, "rank", "N[,M-K]", OPTION_ALL(select_options_take_list, select.ranks),
-     "Select the processes of these ranks", .parts = READ_PROCESSES, .in = HELP_SELECT},
-    {0, "pid", "N[,M-K]", OPTION_ALL(select_options_take_list, select.pids),
+    {0, "rank", "N[,M-K]", SELECTS(read_list, ranks), "Select the processes of these ranks",
+     .parts = READ_PROCESSES, .in = HELP_SELECT},
+    {0, "pid", "N[,M-K]", SELECTS(read_list, pids),
      "Select processes by pid, as seen inside their container", .parts = READ_PROCESSES,
      .in = HELP_SELECT | HELP_MORE},
-    {0, "tid", "N[,M-K]", OPTION_ALL(select_options_take_list, select.tids),
+    {0, "tid", "N[,M-K]", SELECTS(read_list, tids),
      "Select events of these threads, by their system ids, and the GPU work that they launched",
      .parts = READ_EVENTS, .in = HELP_SELECT | HELP_MORE},
-    {0, "device", "N[,M-K]", OPTION_ALL(select_options_take_list, select.devices),
+    {0, "device", "N[,M-K]", SELECTS(read_list, devices),
      "Select the GPU work of these devices; host events stay", .parts = READ_PLACE,
      .in = HELP_SELECT},
     {0, "kind", "KIND[,KIND..]", .take = take_kinds, .at = 0,
@@ -275,10 +258,10 @@ const struct option select_options[] = {
      "GPU work: kernel, gpu_memcpy, gpu_memset, gpu_graph, or all: work. Others: cuda_sync, "
      "overhead, memory, range, mark, operator, library.",
      .parts = READ_EVENTS, .in = HELP_SELECT},
-    {0, "name", "REGEX", OPTION_ALL(take_pattern, select.name),
+    {0, "name", "REGEX", SELECTS(read_pattern, name),
      "Select events with names that match this extended regular expression", .parts = READ_EVENTS,
      .in = HELP_SELECT},
-    {0, "min-duration", "TIME", OPTION_ALL(take_least, select.min_ns),
+    {0, "min-duration", "TIME", SELECTS(read_least, min_ns),
      "Select events that took at least this long: 10us", .parts = READ_EVENTS,
      .in = HELP_SELECT | HELP_MORE},
     {0},
