@@ -138,11 +138,6 @@ struct nearest nearest_to(const char *word, size_t length)
     return (struct nearest){.word = word, .length = length, .distance = length / 4 + 2};
 }
 
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
 /* Returns Levenshtein's distance, where swapping two neighbours is one change; keeps three rows. */
 static size_t distance(const char *a, size_t a_length, const char *b, size_t b_length)
 {
@@ -154,9 +149,9 @@ static size_t distance(const char *a, size_t a_length, const char *b, size_t b_l
         size_t *row = rows[i % 3];
         row[0] = i;
         for (size_t j = 1; j <= b_length; j++) {
-            row[j] = least(last[j - 1] + (a[i - 1] != b[j - 1]), least(last[j], row[j - 1]) + 1);
+            row[j] = min_of(last[j - 1] + (a[i - 1] != b[j - 1]), min_of(last[j], row[j - 1]) + 1);
             if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-                row[j] = least(row[j], before[j - 2] + 1);
+                row[j] = min_of(row[j], before[j - 2] + 1);
         }
     }
     return rows[a_length % 3][b_length];

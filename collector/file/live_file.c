@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/file_at.h"
 #include "bytes.h"
 #include "error.h"
@@ -213,11 +214,8 @@ int live_chunk_read(const struct live_file *l, uint32_t index, struct live_chunk
     uint64_t counted = load_u64(head + LIVE_CHUNK_COUNTED);
     chunk->passed = passed > counted ? passed - counted : 0;
     chunk->open_stack = load_u64(head + LIVE_CHUNK_OPEN_STACK);
-    chunk->committed = committed - chunk->open;
-    if (chunk->committed > l->chunk_bytes - LIVE_CHUNK_HEAD_BYTES)
-        chunk->committed = l->chunk_bytes - LIVE_CHUNK_HEAD_BYTES;
-    uint64_t sealed = load_u64(head + LIVE_CHUNK_SEALED);
-    chunk->sealed = sealed < chunk->committed ? sealed : chunk->committed;
+    chunk->committed = min_of(committed - chunk->open, l->chunk_bytes - LIVE_CHUNK_HEAD_BYTES);
+    chunk->sealed = min_of(load_u64(head + LIVE_CHUNK_SEALED), chunk->committed);
     return 0;
 }
 
@@ -225,8 +223,7 @@ int live_chunk_read(const struct live_file *l, uint32_t index, struct live_chunk
 static size_t used_bytes(const struct live_file *l, const struct live_chunk *chunk)
 {
     uint64_t bytes = chunk->committed + (chunk->open ? OPEN_BYTES_MAX : 0);
-    uint64_t room = l->chunk_bytes - LIVE_CHUNK_HEAD_BYTES;
-    return bytes < room ? bytes : room;
+    return min_of(bytes, l->chunk_bytes - LIVE_CHUNK_HEAD_BYTES);
 }
 
 ssize_t live_chunk_records(const struct live_file *l, uint32_t index,

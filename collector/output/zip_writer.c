@@ -132,14 +132,9 @@ int zip_writer_end(struct zip_writer *z, struct output *member)
     return error;
 }
 
-static uint64_t at_most(uint64_t number, uint64_t most)
-{
-    return number < most ? number : most;
-}
-
 void zip_writer_finish(struct zip_writer *z)
 {
-    uint64_t begin = z->length, count = at_most(z->count, COUNT_64);
+    uint64_t begin = z->length, count = min_of(z->count, COUNT_64);
     for (uint32_t i = 0; i < z->count; i++)
         zip_writer_put_head(z, &z->members[i], true);
     uint64_t end = z->length, bytes = end - begin;
@@ -150,6 +145,6 @@ void zip_writer_finish(struct zip_writer *z)
         zip_writer_put_numbers(z, "4484", (uint64_t[]){LOCATOR64_MAGIC, 0, end, 1});
     }
     zip_writer_put_numbers(z, "42222442",
-                           (uint64_t[]){END_MAGIC, 0, 0, count, count, at_most(bytes, FIELD_64),
-                                        at_most(begin, FIELD_64), 0});
+                           (uint64_t[]){END_MAGIC, 0, 0, count, count, min_of(bytes, FIELD_64),
+                                        min_of(begin, FIELD_64), 0});
 }

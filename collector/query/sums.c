@@ -9,7 +9,6 @@
 void sums_init(struct sums *s, const struct sums_info *info, struct walk *walk,
                uint64_t *histogram_rows)
 {
-    uint64_t rows_max = SUMS_ROWS_FREE + recording_bytes(walk->rec) / SUMS_FILE_BYTES;
     *s = (struct sums){.info = info,
                        .walk = walk,
                        .rec = walk->rec,
@@ -20,8 +19,9 @@ void sums_init(struct sums *s, const struct sums_info *info, struct walk *walk,
     s->all = &s->whole[info->part_of];
     while (s->value_count < SUMS_VALUES && info->values[s->value_count])
         s->value_count++;
+    uint64_t rows_max = SUMS_ROWS_FREE + recording_bytes(walk->rec) / SUMS_FILE_BYTES;
     if (info->rows_max)
-        s->rows_max = rows_max < info->rows_max ? (uint32_t)rows_max : info->rows_max;
+        s->rows_max = (uint32_t)min_of(rows_max, info->rows_max);
 }
 
 static void free_durations(struct histogram *durations)

@@ -13,6 +13,7 @@
 #ifndef GPUPROF_COLLECTOR_SUMS_H
 #define GPUPROF_COLLECTOR_SUMS_H
 
+#include "base/array.h"
 #include "base/histogram.h"
 #include "base/key_map.h"
 #include "query/part_file.h"
@@ -236,10 +237,8 @@ static inline int sums_count(struct sums *s, struct sums_row *row, uint64_t ns, 
     row->values[SUMS_COUNT] += count;
     row->values[SUMS_TOTAL] += ns * count;
     row->values[SUMS_BYTES] += bytes * count;
-    if (ns < row->values[SUMS_MIN])
-        row->values[SUMS_MIN] = ns;
-    if (ns > row->values[SUMS_MAX])
-        row->values[SUMS_MAX] = ns;
+    row->values[SUMS_MIN] = min_of(row->values[SUMS_MIN], ns);
+    row->values[SUMS_MAX] = max_of(row->values[SUMS_MAX], ns);
     return sums_took(s, row, ns, count);
 }
 

@@ -211,10 +211,8 @@ static bool joins(const struct block_index *x, const struct index_entry *a,
 static void arrange_join(struct index_entry *a, const struct index_entry *b)
 {
     a->count += b->count;
-    if (b->time < a->time)
-        a->time = b->time;
-    if (b->end > a->end)
-        a->end = b->end;
+    a->time = min_of(a->time, b->time);
+    a->end = max_of(a->end, b->end);
     a->types = a->types && b->types ? a->types | b->types : 0;
     a->thread = a->thread == b->thread ? a->thread : INDEX_THREADS;
 }
@@ -223,8 +221,7 @@ static void arrange_join(struct index_entry *a, const struct index_entry *b)
 static uint32_t room_of(const struct block_index *x, uint32_t processes)
 {
     uint64_t room = BLOCK_INDEX_ONE + (uint64_t)BLOCK_INDEX_EACH * processes;
-    return x->entries_max ? x->entries_max
-                          : (uint32_t)(room < BLOCK_INDEX_MAX ? room : BLOCK_INDEX_MAX);
+    return x->entries_max ? x->entries_max : (uint32_t)min_of(room, BLOCK_INDEX_MAX);
 }
 
 /* Doubles the blocks per entry until a quarter of the room is free. */

@@ -77,7 +77,7 @@ static int find_job(struct finder *f, struct member *m)
     }
     struct found_job *job = &f->jobs[m->job];
     job->size = job->size ? job->size : m->size;
-    job->end_ns = m->end_ns > job->end_ns ? m->end_ns : job->end_ns;
+    job->end_ns = max_of(job->end_ns, m->end_ns);
     struct key key = end_key(m->job, m);
     if (m->end_ns < key_map_get(&f->ends, key))
         return 0;

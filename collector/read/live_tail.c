@@ -76,9 +76,7 @@ static int take_record(struct tail_reader *r, const uint8_t *data, size_t size,
     }
     assert(added == (int)size); /* record_parse accepted it */
     uint64_t end = record->begin + record->duration;
-    uint64_t end_ns = clock_scale_ns(r->scale, end < record->begin ? record->begin : end);
-    if (end_ns > r->end_ns)
-        r->end_ns = end_ns;
+    r->end_ns = max_of(r->end_ns, clock_scale_ns(r->scale, max_of(end, record->begin)));
     r->losses->live_records++;
     return 0;
 }
@@ -89,8 +87,7 @@ static int take_chunk(struct tail_reader *r, const struct chunk_place *place)
     ssize_t length = live_chunk_records(r->live, place->index, chunk, r->data);
     if (length < 0)
         return (int)length;
-    if ((uint64_t)length > chunk->committed)
-        length = (ssize_t)chunk->committed;
+    length = (ssize_t)min_of((uint64_t)length, chunk->committed);
     struct thread *thread = r->thread;
     if (!thread->tid)
         thread->tid = chunk->tid;
@@ -106,8 +103,8 @@ static int take_chunk(struct tail_reader *r, const struct chunk_place *place)
         r->losses->missing_bytes += r->is_flight ? 0 : gap;
         thread->live_end = chunk->position;
     }
-    if (r->is_flight && chunk->position + chunk->sealed > thread->live_end)
-        thread->live_end = chunk->position + chunk->sealed;
+    if (r->is_flight)
+        thread->live_end = max_of(thread->live_end, chunk->position + chunk->sealed);
     r->block_begin = thread->live_end;
     /* Skips what the stream file has: the program may have overwritten it since. */
     uint64_t stored = thread->live_end - chunk->position;
@@ -124,8 +121,7 @@ static int take_chunk(struct tail_reader *r, const struct chunk_place *place)
             return error;
         at += (size_t)size;
     }
-    if (chunk->position + at > thread->live_end)
-        thread->live_end = chunk->position + at;
+    thread->live_end = max_of(thread->live_end, chunk->position + at);
     /* The records are views of r->data, which the next chunk will overwrite. */
     return live_tail_flush(r, r->scale, thread->live_end);
 }
@@ -238,13 +234,12 @@ static int take_all_open_calls(struct tail_reader *r)
 int live_tail_read(struct process *p, const struct live_file *l, struct zstandard *codec,
                    uint64_t end_ns)
 {
-    uint64_t alive_ns = live_file_alive_ns(l);
     struct tail_reader r = {.process = p,
                             .losses = &p->losses,
                             .live = l,
                             .codec = codec,
                             .scale = &l->header.scale,
-                            .end_ns = alive_ns > end_ns ? alive_ns : end_ns,
+                            .end_ns = max_of(live_file_alive_ns(l), end_ns),
                             .is_flight = p->dump_count != 0};
     p->losses.live_damaged_bytes += l->cut_bytes;
     p->losses.counters_damaged |= l->head_damaged;

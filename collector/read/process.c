@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "api/api.h"
+#include "base/array.h"
 #include "base/file_at.h"
 #include "error.h"
 #include "rank.h"
@@ -119,10 +120,8 @@ static int process_take_block(struct loader *l, struct block_place *place)
     int error = is_reported ? look_into(l, place) : 0;
     if (h->thread != 0 && !thread->own) {
         p->record_count += h->record_count;
-        if (h->min_ns < p->min_ns)
-            p->min_ns = h->min_ns;
-        if (h->max_ns > p->max_ns)
-            p->max_ns = h->max_ns;
+        p->min_ns = min_of(p->min_ns, h->min_ns);
+        p->max_ns = max_of(p->max_ns, h->max_ns);
     }
     return error < 0 ? error : l->on_block ? l->on_block(l->context, p, place) : 0;
 }
@@ -301,8 +300,7 @@ static int process_own_load(struct loader *l, struct live_file *live, bool *has_
         return error;
     if (!has_wanted_rank(l, true))
         return PROCESS_LEFT_OUT;
-    uint64_t alive_ns = *has_live ? live_file_alive_ns(live) : 0;
-    p->lived_ns = alive_ns > l->end_ns ? alive_ns : l->end_ns;
+    p->lived_ns = max_of(l->end_ns, *has_live ? live_file_alive_ns(live) : 0);
     if (l->scan.torn && !torn_is_live(l, *has_live))
         p->losses.torn_bytes += l->scan.torn;
     for (unsigned i = 0; i < COUNTER_COUNT; i++) /* written where blocks had no room */

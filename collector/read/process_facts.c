@@ -36,8 +36,7 @@ static void take_meta(struct process *p, const struct record *r)
     for (uint32_t i = 0; i < p->meta_count; i++)
         if (strcmp(p->meta[i].text, text) ==
             0) { /* both a program thread and the writer may record it */
-            if (p->meta[i].begin < r->begin)
-                p->meta[i].begin = r->begin;
+            p->meta[i].begin = max_of(p->meta[i].begin, r->begin);
             free(text);
             return;
         }
@@ -89,8 +88,7 @@ static void take_counter(struct process *p, const struct record *r, uint64_t end
             if (word_is((const char *)r->bytes, r->byte_count, counter_infos[index].name))
                 break;
     if (index < COUNTER_COUNT && r->arg_count >= 1)
-        process_set_counter(p, index, r->args[COUNTER_VALUE],
-                            r->begin > end_ns ? r->begin : end_ns);
+        process_set_counter(p, index, r->args[COUNTER_VALUE], max_of(r->begin, end_ns));
 }
 
 static void take_thread(struct process *p, uint32_t number, const struct record *r)

@@ -10,19 +10,14 @@
 #define SLOPE_ONE     (1ull << CLOCK_SCALE_SHIFT)
 #define SLOPE_STEP_NS (1ull << 30) /* after the last anchor */
 
-static uint64_t limited(uint64_t ns)
-{
-    return ns < CLOCK_NS_MAX ? ns : CLOCK_NS_MAX;
-}
-
 static uint64_t zero_of(const struct stream_header *h)
 {
-    return limited(h->monotonic_zero_ns - (uint64_t)h->monotonic_shift_ns);
+    return min_of(h->monotonic_zero_ns - (uint64_t)h->monotonic_shift_ns, CLOCK_NS_MAX);
 }
 
 uint64_t clock_offset_of(const struct stream_header *h)
 {
-    return limited(h->realtime_zero_ns) - zero_of(h);
+    return min_of(h->realtime_zero_ns, CLOCK_NS_MAX) - zero_of(h);
 }
 
 int clock_map_init(struct clock_map *m, const struct stream_header *h)
@@ -100,7 +95,7 @@ void clock_map_finish(struct clock_map *m)
 
 uint64_t clock_map_search(const struct clock_map *m, struct clock_place *place, uint64_t ns)
 {
-    ns = limited(ns);
+    ns = min_of(ns, CLOCK_NS_MAX);
     uint32_t behind = ARRAY_UP_TO(m->anchors, m->count, ns, ns), low = behind ? behind - 1 : 0;
     place->segment = low;
     place->end_ns = low + 1 < m->count ? m->anchors[low + 1].ns : CLOCK_NS_MAX + 1;
@@ -114,9 +109,8 @@ uint64_t clock_map_back(const struct clock_map *m, uint64_t shared_ns)
     const struct clock_anchor *a = &m->anchors[behind ? behind - 1 : 0];
     if (monotonic_ns <= a->shared_ns)
         return a->ns;
-    return limited(
-        a->ns + (uint64_t)(((unsigned __int128)(monotonic_ns - a->shared_ns) << CLOCK_SCALE_SHIFT) /
-                           a->slope));
+    unsigned __int128 ticks = (unsigned __int128)(monotonic_ns - a->shared_ns) << CLOCK_SCALE_SHIFT;
+    return min_of(a->ns + (uint64_t)(ticks / a->slope), CLOCK_NS_MAX);
 }
 
 void clock_map_move(struct clock_map *m, clock_move_fn *move, const void *context)

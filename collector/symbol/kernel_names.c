@@ -20,14 +20,11 @@ static void name_free(struct kernel_name *name)
 
 void kernel_names_limit(struct kernel_names *names, uint64_t bytes)
 {
-    uint64_t text = KERNEL_NAME_TEXT_MAX - KERNEL_NAME_TEXT_FREE;
-    uint64_t handles = KERNEL_HANDLES_MAX - KERNEL_HANDLES_FREE;
-    if (bytes < text / KERNEL_NAME_TEXT_PER_BYTE)
-        text = bytes * KERNEL_NAME_TEXT_PER_BYTE;
-    if (bytes / KERNEL_HANDLE_BYTES < handles)
-        handles = bytes / KERNEL_HANDLE_BYTES;
-    names->text_max = KERNEL_NAME_TEXT_FREE + text;
-    names->handles_max = KERNEL_HANDLES_FREE + (uint32_t)handles;
+    bytes = min_of(bytes, KERNEL_NAME_TEXT_MAX); /* enough for both limits */
+    uint64_t text = KERNEL_NAME_TEXT_FREE + bytes * KERNEL_NAME_TEXT_PER_BYTE;
+    uint64_t handles = KERNEL_HANDLES_FREE + bytes / KERNEL_HANDLE_BYTES;
+    names->text_max = min_of(text, KERNEL_NAME_TEXT_MAX);
+    names->handles_max = (uint32_t)min_of(handles, KERNEL_HANDLES_MAX);
 }
 
 void kernel_names_release(struct kernel_names *names)
