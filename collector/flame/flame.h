@@ -28,7 +28,7 @@ struct flame_options {
     enum flame_format format; /* FLAME_BY_NAME: by the file's name; FLAME_PPROF: of `export` */
     enum flame_weight weight;
     bool threads;
-    bool is_mine; /* only the user's own frames (own_line.h) */
+    bool is_mine; /* only the user's own frames (shown_frame.h) */
     bool folds_unnamed;
     bool merges_ranks;
     bool is_shares;

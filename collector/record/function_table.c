@@ -169,15 +169,21 @@ static int table_find(struct function_table *t, const char *description,
     return GPUPROF_NO_MEMORY;
 }
 
+#define CODES_STEP 128 /* codes that a list grows by */
+
 static int codes_set(struct function_codes *codes, unsigned code, const struct function *f)
 {
     if (code >= FUNCTION_CODES_MAX)
         return GPUPROF_LIMIT;
-    uint16_t *numbers = array_reach(codes->numbers, &codes->count, code, sizeof *numbers);
-    if (!numbers)
-        return GPUPROF_NO_MEMORY;
-    codes->numbers = numbers;
-    numbers[code] = (uint16_t)(f->index + 1);
+    if (code >= codes->count) {
+        uint32_t count = (code / CODES_STEP + 1) * CODES_STEP;
+        uint16_t *numbers = reallocarray(codes->numbers, count, sizeof *numbers);
+        if (!numbers)
+            return GPUPROF_NO_MEMORY;
+        memset(numbers + codes->count, 0, (count - codes->count) * sizeof *numbers);
+        *codes = (struct function_codes){numbers, count, codes->is_own};
+    }
+    codes->numbers[code] = (uint16_t)(f->index + 1);
     return 0;
 }
 

@@ -425,10 +425,10 @@ static int add_exposed(struct combination *c, struct part *p)
     int error = 0;
     for (uint32_t i = 0; error == 0 && i < n->device_count && !p->has_failed; i++) {
         struct span_reader reader;
-        struct packed_spans spans;
+        struct stored_spans spans;
         uint32_t device = part_device(p, i);
         part_get_spans(p, &spans);
-        span_reader_init_packed(&reader, &spans);
+        span_reader_init_stored(&reader, &spans);
         while (error == 0 && !p->has_failed && span_next(&reader, exposed_kind) > 0) {
             struct span exposed = reader.span;
             uint32_t where = (uint32_t)exposed.numbers[EXPOSED_WHERE];

@@ -27,7 +27,7 @@ struct recover {
     struct process process;
     bool is_loaded;   /* process must be released */
     const char *path; /* of the stream file; a view, like the next */
-    const struct live_file *live;
+    struct live_file *live;
     int fd; /* of the new file; a view */
     uint64_t size;
     uint64_t sequence;     /* sequence number of the next new block */
@@ -198,8 +198,7 @@ static enum exit_code recover_failed(const char *path, int error)
 static enum exit_code recover_from(struct recover *r)
 {
     const struct losses *l = &r->process.losses;
-    struct flight_place flight = live_file_flight(r->live);
-    int error = flight_take(&flight, r->path);
+    int error = flight_take(r->live, r->path);
     if (error >= 0)
         error = new_file_replace(r->path, NULL, write_whole, r);
     if (error > 0)
