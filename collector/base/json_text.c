@@ -3,7 +3,7 @@
 
 #include <endian.h>
 #include <errno.h>
-#include <stdarg.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -122,6 +122,48 @@ void json_put(const char *before, const char *text, FILE *out)
     char *string = text ? json_string(text, strlen(text)) : NULL;
     fprintf(out, "%s%s", before, string ? string : "null");
     free(string);
+}
+
+static void put_string(const char *text, FILE *out)
+{
+    json_put("", text, out);
+}
+
+void json_vprintf(FILE *out, json_put_fn *put, const char *format, va_list list)
+{
+    for (const char *at = format; *(at += fwrite(at, 1, strcspn(at, "%"), out)); at++) {
+        int precision = -1;
+        bool is_long = false;
+        for (at++; strchr(".0123456789l", *at); at++) {
+            is_long |= *at == 'l';
+            if (*at == '.')
+                precision = 0;
+            else if (*at != 'l')
+                precision = 10 * precision + *at - '0';
+        }
+        double real = strchr("fg", *at) ? va_arg(list, double) : 0;
+        if (*at == 's')
+            put(va_arg(list, const char *), out);
+        else if (!isfinite(real))
+            fputs("null", out);
+        else if (*at == 'f')
+            fprintf(out, "%.*f", precision, real);
+        else if (*at == 'g')
+            fprintf(out, "%.*g", precision, real);
+        else if (*at == 'd')
+            fprintf(out, "%lld", is_long ? va_arg(list, long long) : va_arg(list, int));
+        else
+            fprintf(out, "%llu",
+                    is_long ? va_arg(list, unsigned long long) : va_arg(list, unsigned));
+    }
+}
+
+void json_printf(FILE *out, const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    json_vprintf(out, put_string, format, list);
+    va_end(list);
 }
 
 /* Returns true for C1 controls and bidirectional marks, which terminals obey. */

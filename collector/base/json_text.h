@@ -8,6 +8,7 @@
 #ifndef GPUPROF_COLLECTOR_JSON_TEXT_H
 #define GPUPROF_COLLECTOR_JSON_TEXT_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -35,6 +36,16 @@ char *json_string(const char *text, size_t length);
 
 /* Prints `before`, then the text as a JSON string, or null if it is NULL or memory is short. */
 void json_put(const char *before, const char *text, FILE *out);
+
+/*
+ * Prints JSON like fprintf, but %s is a JSON string or null (NULL), and a real number that is not
+ * finite is null. Of the rest it knows %u, %d, %f and %g, with lengths and a precision. The second
+ * function prints strings by `put`, which gets a text or NULL.
+ */
+typedef void json_put_fn(const char *text, FILE *out);
+void json_printf(FILE *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void json_vprintf(FILE *out, json_put_fn *put, const char *format, va_list list)
+    __attribute__((format(printf, 3, 0)));
 
 /* Returns `text` in new memory as valid UTF-8, without bidirectional marks or control characters
  * other than tab and newline. NULL: no memory. */

@@ -2,6 +2,7 @@
 /* Reads and writes baseline files, and resolves the operands of a command line. */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,38 +37,28 @@ static bool can_be(enum run_metric m, double number)
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-void run_put_number(const char *before, double number, FILE *out)
-{
-    fputs(before, out);
-    if (isfinite(number))
-        fprintf(out, "%.15g", number);
-    else
-        fputs("null", out);
-}
-
 void run_put_json(const struct run_summary *run, const char *name, bool has_all, FILE *out)
 {
     const char *separator = "";
-    json_put("{\"name\": ", name, out);
-    fprintf(out, ", \"steps\": %llu, \"warm_up\": %llu", (unsigned long long)run->steps,
-            (unsigned long long)run->warm_up);
+    json_printf(out, "{\"name\": %s, \"steps\": %" PRIu64 ", \"warm_up\": %" PRIu64, name,
+                run->steps, run->warm_up);
     if (has_all || run->energy_steps)
-        fprintf(out, ", \"energy_steps\": %llu", (unsigned long long)run->energy_steps);
+        json_printf(out, ", \"energy_steps\": %" PRIu64, run->energy_steps);
     if (has_all || !isnan(run->cost))
-        run_put_number(", \"cost\": ", run->cost, out);
+        json_printf(out, ", \"cost\": %.15g", run->cost);
     fputs(", \"metrics\": {", out);
-    for (unsigned i = 0; i < RUN_METRICS; i++)
-        if (has_all || can_be((enum run_metric)i, run->metrics[i])) {
-            fprintf(out, "%s\"%s\"", separator, run_metric_infos[i].key);
-            run_put_number(": ", run->metrics[i], out);
+    for (enum run_metric i = 0; i < RUN_METRICS; i++)
+        if (has_all || can_be(i, run->metrics[i])) {
+            fputs(separator, out);
+            json_printf(out, "%s: %.15g", run_metric_infos[i].key, run->metrics[i]);
             separator = ", ";
         }
     fputs("}, \"facts\": {", out);
     separator = "";
     for (unsigned i = 0; i < RUN_FACTS; i++)
         if (has_all || run->facts[i]) {
-            fprintf(out, "%s\"%s\"", separator, run_fact_infos[i].key);
-            json_put(": ", run->facts[i], out);
+            fputs(separator, out);
+            json_printf(out, "%s: %s", run_fact_infos[i].key, run->facts[i]);
             separator = ", ";
         }
     fputs("}}", out);
@@ -79,19 +70,6 @@ static int longest_first(const void *left, const void *right)
     return a->ns != b->ns ? (a->ns > b->ns ? -1 : 1) : strcmp(a->name, b->name);
 }
 
-static void put_kernel(const struct run_kernel *k, FILE *out)
-{
-    fprintf(out, "\n{\"count\": %llu, \"ns\": %llu", (unsigned long long)k->count,
-            (unsigned long long)k->ns);
-    json_put(", \"name\": ", k->name, out);
-    for (unsigned i = 0; i < RUN_PLACES; i++)
-        if (k->place[i]) {
-            fprintf(out, ", \"%s\"", place_keys[i]);
-            json_put(": ", k->place[i], out);
-        }
-    fputc('}', out);
-}
-
 void baseline_write(struct run_set *s, FILE *out)
 {
     struct run_summary *t = &s->together;
@@ -100,43 +78,43 @@ void baseline_write(struct run_set *s, FILE *out)
         fputs(i ? ",\n" : "\n", out);
         run_put_json(&s->runs[i], s->names[i], false, out);
     }
-    fprintf(out, "],\n\"kernel_steps\": %llu,\n\"kernels\": [", (unsigned long long)t->steps);
+    fprintf(out, "],\n\"kernel_steps\": %" PRIu64 ",\n\"kernels\": [", t->steps);
     if (t->kernel_count)
         qsort(t->kernels, t->kernel_count, sizeof *t->kernels, longest_first);
     for (uint32_t i = 0; i < t->kernel_count && i < BASELINE_KERNELS_MAX; i++) {
-        fputs(i ? "," : "", out);
-        put_kernel(&t->kernels[i], out);
+        const struct run_kernel *k = &t->kernels[i];
+        fputs(i ? ",\n" : "\n", out);
+        json_printf(out, "{\"count\": %" PRIu64 ", \"ns\": %" PRIu64 ", \"name\": %s", k->count,
+                    k->ns, k->name);
+        for (unsigned place = 0; place < RUN_PLACES; place++)
+            if (k->place[place])
+                json_printf(out, ", %s: %s", place_keys[place], k->place[place]);
+        fputc('}', out);
     }
     fputs("]}\n", out);
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-static int read_whole(struct json_piece object, const char *key, int64_t most, uint64_t *number)
+/* The readers set *error unless it is set. */
+static uint64_t read_whole(struct json_piece object, const char *key, int64_t most, int *error)
 {
-    int64_t value;
-    if (!json_whole(json_member(object, key), &value) || value < 0 || value > most)
-        return GPUPROF_DAMAGED;
-    *number = (uint64_t)value;
-    return 0;
+    int64_t value = 0;
+    if (*error == 0 && (!json_whole(json_member(object, key), &value) || value < 0 || value > most))
+        *error = GPUPROF_DAMAGED;
+    return (uint64_t)value;
 }
 
-/* Reads a required text into new memory. */
-static int read_text(struct json_piece object, const char *key, char **text)
+/* Reads a text into new memory; NULL: there is none. */
+static char *read_text(struct json_piece object, const char *key, bool is_needed, int *error)
 {
     struct json_piece piece = json_member(object, key);
-    if (!json_is(piece, '"'))
-        return GPUPROF_DAMAGED;
-    if (!(*text = malloc(piece.length + 1)))
-        return GPUPROF_NO_MEMORY;
-    (*text)[json_unescape(piece, *text)] = '\0';
-    return 0;
-}
-
-/* Reads an optional text. */
-static int read_known(struct json_piece object, const char *key, char **text)
-{
-    return json_member(object, key).length ? read_text(object, key, text) : 0;
+    char *text = json_is(piece, '"') ? malloc(piece.length + 1) : NULL;
+    if (text)
+        text[json_unescape(piece, text)] = '\0';
+    else if (*error == 0 && (piece.length || is_needed))
+        *error = json_is(piece, '"') ? GPUPROF_NO_MEMORY : GPUPROF_DAMAGED;
+    return text;
 }
 
 /* Returns the number; NAN: it is none, or negative. */
@@ -145,50 +123,36 @@ static double baseline_file_number_of(struct json_piece piece)
     return piece.length && *piece.at >= '0' && *piece.at <= '9' ? json_double(piece) : NAN;
 }
 
-static int read_numbers(struct json_piece object, struct run_summary *run)
+static void read_numbers(struct json_piece object, struct run_summary *run, int *error)
 {
     struct json_piece metrics = json_member(object, "metrics"), cost = json_member(object, "cost");
-    if (!json_is(metrics, '{'))
-        return GPUPROF_DAMAGED;
-    for (unsigned i = 0; i < RUN_METRICS; i++) {
+    bool is_good = json_is(metrics, '{');
+    for (enum run_metric i = 0; is_good && i < RUN_METRICS; i++) {
         struct json_piece piece = json_member(metrics, run_metric_infos[i].key);
         run->metrics[i] = baseline_file_number_of(piece);
-        if (piece.length && !can_be((enum run_metric)i, run->metrics[i]))
-            return GPUPROF_DAMAGED;
+        is_good = !piece.length || can_be(i, run->metrics[i]);
     }
     run->cost = baseline_file_number_of(cost);
-    return cost.length && !(run->cost <= AMOUNT_BELIEVED) ? GPUPROF_DAMAGED : 0;
-}
-
-static int read_facts(struct json_piece object, struct run_summary *run)
-{
-    struct json_piece facts = json_member(object, "facts");
-    int error = 0;
-    for (unsigned i = 0; error == 0 && facts.length && i < RUN_FACTS; i++) {
-        char *text = NULL;
-        error = read_known(facts, run_fact_infos[i].key, &text);
-        if (error == 0)
-            error = run_fact_set(run, (enum run_fact)i, text);
-        free(text);
-    }
-    return error;
+    if (*error == 0 && (!is_good || (cost.length && !(run->cost <= AMOUNT_BELIEVED))))
+        *error = GPUPROF_DAMAGED;
 }
 
 static int read_run(struct run_set *s, struct json_piece object)
 {
+    struct json_piece facts = json_member(object, "facts");
     struct run_summary run = {.steps = 0};
-    char *name = NULL;
-    int error = read_text(object, "name", &name);
-    if (error == 0)
-        error = read_whole(object, "steps", STEPS_BELIEVED, &run.steps);
-    if (error == 0)
-        error = read_whole(object, "warm_up", STEPS_BELIEVED, &run.warm_up);
-    if (error == 0 && json_member(object, "energy_steps").length)
-        error = read_whole(object, "energy_steps", STEPS_BELIEVED, &run.energy_steps);
-    if (error == 0)
-        error = read_numbers(object, &run);
-    if (error == 0)
-        error = read_facts(object, &run);
+    int error = 0;
+    char *name = read_text(object, "name", true, &error);
+    run.steps = read_whole(object, "steps", STEPS_BELIEVED, &error);
+    run.warm_up = read_whole(object, "warm_up", STEPS_BELIEVED, &error);
+    if (json_member(object, "energy_steps").length)
+        run.energy_steps = read_whole(object, "energy_steps", STEPS_BELIEVED, &error);
+    read_numbers(object, &run, &error);
+    for (unsigned i = 0; error == 0 && facts.length && i < RUN_FACTS; i++) {
+        char *text = read_text(facts, run_fact_infos[i].key, false, &error);
+        error = error == 0 ? run_fact_set(&run, (enum run_fact)i, text) : error;
+        free(text);
+    }
     if (error == 0)
         error = run_set_add(s, &run, name);
     run_summary_release(&run);
@@ -198,14 +162,12 @@ static int read_run(struct run_set *s, struct json_piece object)
 
 static int read_kernel(struct run_set *s, struct json_piece object)
 {
-    struct run_kernel k = {.name = NULL};
-    int error = read_text(object, "name", &k.name);
-    if (error == 0)
-        error = read_whole(object, "count", INT64_MAX, &k.count);
-    if (error == 0)
-        error = read_whole(object, "ns", INT64_MAX, &k.ns);
-    for (unsigned i = 0; error == 0 && i < RUN_PLACES; i++)
-        error = read_known(object, place_keys[i], &k.place[i]);
+    int error = 0;
+    struct run_kernel k = {.name = read_text(object, "name", true, &error)};
+    k.count = read_whole(object, "count", INT64_MAX, &error);
+    k.ns = read_whole(object, "ns", INT64_MAX, &error);
+    for (unsigned i = 0; i < RUN_PLACES; i++)
+        k.place[i] = read_text(object, place_keys[i], false, &error);
     if (error == 0)
         error = run_kernel_add(&s->together, &k);
     free(k.name);
@@ -230,7 +192,6 @@ int baseline_read(struct run_set *s, const char *text, size_t length)
 {
     struct json_piece file = {text, length}, kernels, runs;
     int64_t version;
-    uint64_t steps = 0;
     if (!json_is(file, '{') || !json_whole(json_member(file, "gpuprof_baseline"), &version))
         return GPUPROF_NOT_OURS;
     if (version != BASELINE_VERSION)
@@ -240,14 +201,14 @@ int baseline_read(struct run_set *s, const char *text, size_t length)
     if (!json_is(runs, '[') || !json_is(kernels, '[') || text[length - 1] != '}')
         return GPUPROF_DAMAGED;
     uint32_t before = s->count;
-    int error = read_whole(file, "kernel_steps", STEPS_BELIEVED, &steps);
+    int error = 0;
+    s->together.steps += read_whole(file, "kernel_steps", STEPS_BELIEVED, &error);
     if (error == 0)
         error = baseline_file_read_all(s, runs, RUNS_MAX, read_run);
     if (error == 0 && s->count == before)
         error = GPUPROF_DAMAGED;
     if (error == 0)
         error = baseline_file_read_all(s, kernels, BASELINE_KERNELS_MAX, read_kernel);
-    s->together.steps += steps;
     run_kernels_order(&s->together);
     return error;
 }

@@ -48,11 +48,20 @@ static void put_share(char text[CHANGE_CELL_BYTES], double share, bool with_sign
                  100 * (with_sign ? share : fabs(share)));
 }
 
-void change_cells_make(struct change_cells *cells, const struct comparison *c, enum run_metric m)
+static void fill_cells(struct change_cells *cells, const struct comparison *c, enum run_metric m,
+                       bool has_steps)
 {
+    static const char *const words[] = {[VERDICT_SAME] = "same",
+                                        [VERDICT_WORSE] = "worse",
+                                        [VERDICT_BETTER] = "better",
+                                        [VERDICT_UNSURE] = "unsure",
+                                        [VERDICT_ABSENT] = "absent"};
     const struct metric_change *change = &c->metrics[m];
     char low[CHANGE_CELL_BYTES], high[CHANGE_CELL_BYTES];
-    memset(cells, 0, sizeof *cells);
+    cells->name = m == RUN_STEP_TIME && !has_steps ? "run time" : run_metric_infos[m].text;
+    if (run_metric_infos[m].scale == RUN_SCALE_STEP_TIME)
+        cells->of = has_steps ? "of the step before" : "of the run before";
+    cells->word = words[change->verdict];
     for (unsigned side = 0; side < 2; side++)
         put_amount(cells->sides[side], m, change->medians[side]);
     if (!diff_compares(c))
@@ -70,96 +79,69 @@ void change_cells_make(struct change_cells *cells, const struct comparison *c, e
         snprintf(cells->smallest, sizeof cells->smallest, "none");
     else
         put_share(cells->smallest, change->smallest, false);
-    snprintf(cells->verdict, sizeof cells->verdict, "%s%s%s", verdict_words[change->verdict],
-             change->why ? ": " : "", change->why ? change->why : "");
+    snprintf(cells->verdict, sizeof cells->verdict, "%s%s%s", cells->word, change->why ? ": " : "",
+             change->why ? change->why : "");
 }
 
-static bool has_steps(const struct comparison *c)
-{
-    return c->sides[0]->runs[0].steps && c->sides[1]->runs[0].steps;
-}
-
-const char *diff_metric_text(const struct comparison *c, enum run_metric m)
-{
-    return m == RUN_STEP_TIME && !has_steps(c) ? "run time" : run_metric_infos[m].text;
-}
-
-const char *diff_per_what(const struct comparison *c)
-{
-    return has_steps(c) ? "a step" : "a run";
-}
-
-const char *diff_change_of(const struct comparison *c, enum run_metric m)
-{
-    return run_metric_infos[m].scale != RUN_SCALE_STEP_TIME ? NULL
-           : has_steps(c)                                   ? "of the step before"
-                                                            : "of the run before";
-}
-
-static size_t put_metrics(const struct comparison *c, enum verdict verdict, char *text, size_t at)
+/* Appends the metrics with that verdict: "step time +5.1 %, GPU idle ...". */
+static void put_metrics(struct comparison *c, enum verdict verdict)
 {
     const char *separator = "";
-    for (unsigned m = 0; m < RUN_METRICS && at < HEADLINE_BYTES; m++) {
-        struct change_cells cells;
+    for (enum run_metric m = 0; m < RUN_METRICS; m++) {
+        const struct change_cells *cells = &c->cells[m];
+        size_t at = strlen(c->headline);
         if (!c->metrics[m].gates || c->metrics[m].verdict != verdict)
             continue;
-        change_cells_make(&cells, c, (enum run_metric)m);
-        const char *of = diff_change_of(c, (enum run_metric)m);
-        at += (size_t)snprintf(text + at, HEADLINE_BYTES - at, "%s%s %s%s%s", separator,
-                               diff_metric_text(c, (enum run_metric)m),
-                               verdict == VERDICT_UNSURE ? cells.smallest : cells.shift,
-                               of ? " " : "", of ? of : "");
+        snprintf(c->headline + at, HEADLINE_BYTES - at, "%s%s %s%s%s", separator, cells->name,
+                 verdict == VERDICT_UNSURE ? cells->smallest : cells->shift, cells->of ? " " : "",
+                 cells->of ? cells->of : "");
         separator = ", ";
     }
-    return at;
 }
 
 /* Returns the largest of the metrics' smallest visible shifts, and its metric. */
 static double least_seen(const struct comparison *c, enum run_metric *of)
 {
     double least = 0;
-    for (unsigned m = 0; m < RUN_METRICS; m++)
+    for (enum run_metric m = 0; m < RUN_METRICS; m++)
         if (c->metrics[m].gates && c->metrics[m].verdict != VERDICT_ABSENT &&
             !c->metrics[m].is_exact && c->metrics[m].smallest >= least) {
             least = c->metrics[m].smallest;
-            *of = (enum run_metric)m;
+            *of = m;
         }
     return least;
 }
 
-const char *diff_headline(const struct comparison *c, char text[HEADLINE_BYTES])
+void change_cells_fill(struct comparison *c)
 {
     enum run_metric of = RUN_STEP_TIME;
-    char least[CHANGE_CELL_BYTES];
-    size_t at = 0;
+    char least[CHANGE_CELL_BYTES], *text = c->headline;
+    bool has_steps = c->sides[0]->runs[0].steps && c->sides[1]->runs[0].steps;
+    c->per_what = has_steps ? "a step" : "a run";
+    for (enum run_metric m = 0; m < RUN_METRICS; m++)
+        fill_cells(&c->cells[m], c, m, has_steps);
     put_share(least, least_seen(c, &of), false);
-    switch (c->result) {
-    case RESULT_WORSE:
-        at = (size_t)snprintf(text, HEADLINE_BYTES, "worse: ");
-        put_metrics(c, VERDICT_WORSE, text, at);
-        break;
-    case RESULT_UNSURE:
-        if (c->sides[0]->count < COMPARISON_RUNS_MIN || c->sides[1]->count < COMPARISON_RUNS_MIN) {
-            snprintf(text, HEADLINE_BYTES,
-                     "inconclusive: too few runs for all but exact metrics: record %d or more on "
-                     "each side",
-                     COMPARISON_RUNS_MIN + 1);
-            break;
-        }
-        at = (size_t)snprintf(text, HEADLINE_BYTES,
-                              "inconclusive: a regression of %g %% could have been missed (record "
-                              "more runs, or set a wider --gate); smallest visible change: ",
-                              100 * c->gate);
-        put_metrics(c, VERDICT_UNSURE, text, at);
-        break;
-    case RESULT_NOT_COMPARABLE:
+    if (c->result == RESULT_WORSE) {
+        snprintf(text, HEADLINE_BYTES, "worse: ");
+        put_metrics(c, VERDICT_WORSE);
+    } else if (c->result == RESULT_NOT_COMPARABLE) {
         snprintf(text, HEADLINE_BYTES, "not comparable: %s", c->reasons.texts[0]);
-        break;
-    default:
+    } else if (c->result == RESULT_SAME) {
         snprintf(text, HEADLINE_BYTES,
                  "no regression shown; one of %s would have been seen in each metric (%s has the "
                  "most noise)",
-                 least, diff_metric_text(c, of));
+                 least, c->cells[of].name);
+    } else if (c->sides[0]->count < COMPARISON_RUNS_MIN ||
+               c->sides[1]->count < COMPARISON_RUNS_MIN) {
+        snprintf(text, HEADLINE_BYTES,
+                 "inconclusive: too few runs for all but exact metrics: record %d or more on each "
+                 "side",
+                 COMPARISON_RUNS_MIN + 1);
+    } else {
+        snprintf(text, HEADLINE_BYTES,
+                 "inconclusive: a regression of %g %% could have been missed (record more runs, or "
+                 "set a wider --gate); smallest visible change: ",
+                 100 * c->gate);
+        put_metrics(c, VERDICT_UNSURE);
     }
-    return text;
 }

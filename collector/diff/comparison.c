@@ -7,29 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/text.h"
 #include "error.h"
 
 #define SIDE_BYTES  200
 #define NOTED_SHARE 0.1
 
-const char *const verdict_words[] = {
-    [VERDICT_SAME] = "same",     [VERDICT_WORSE] = "worse",   [VERDICT_BETTER] = "better",
-    [VERDICT_UNSURE] = "unsure", [VERDICT_ABSENT] = "absent",
-};
-
-/* ---- the numbers of a metric ----------------------------------------------------------------- */
-
-/* A metric's values, first as they are, then as shares of a unit. */
-struct metric_values {
-    double lists[2][RUNS_MAX];
-    uint32_t known[2];
-};
-
-static struct rank_groups groups_of(const struct metric_values *v)
-{
-    return (struct rank_groups){v->lists[0], v->known[0], v->lists[1], v->known[1]};
-}
+/* ---- one metric ------------------------------------------------------------------------------ */
 
 static bool agrees(const double *list, uint32_t count)
 {
@@ -38,21 +23,6 @@ static bool agrees(const double *list, uint32_t count)
             return false;
     return true;
 }
-
-/* Makes the values shares of the old side's median step, or of its median. */
-static void rescale(const struct comparison *c, enum run_metric m, const double medians[2],
-                    struct metric_values *v)
-{
-    double steps[RUNS_MAX], unit = medians[1] > 0 ? medians[1] : medians[0];
-    uint32_t count = run_set_gather(c->sides[1], RUN_STEP_TIME, steps);
-    if (count && run_metric_infos[m].scale == RUN_SCALE_STEP_TIME)
-        unit = rank_median(steps, count);
-    for (unsigned side = 0; side < 2; side++)
-        for (uint32_t i = 0; i < v->known[side]; i++)
-            v->lists[side][i] /= unit > 0 ? unit : 1;
-}
-
-/* ---- one metric ------------------------------------------------------------------------------ */
 
 /* Judges runs that agree. Only in counts does a difference below the threshold count. */
 static void decide_exactly(const struct comparison *c, enum run_metric m,
@@ -71,7 +41,7 @@ static void decide_exactly(const struct comparison *c, enum run_metric m,
 }
 
 /* Fills in what is known without ranks. Returns true if the metric must be judged by rank. */
-static bool comparison_look(const struct comparison *c, enum run_metric m, struct metric_values *v,
+static bool comparison_look(const struct comparison *c, enum run_metric m, struct rank_groups *g,
                             struct metric_change *change)
 {
     *change = (struct metric_change){.verdict = VERDICT_UNSURE,
@@ -82,30 +52,37 @@ static bool comparison_look(const struct comparison *c, enum run_metric m, struc
                                      .p = NAN,
                                      .smallest = INFINITY};
     for (unsigned side = 0; side < 2; side++) {
-        v->known[side] = run_set_gather(c->sides[side], m, v->lists[side]);
-        if (v->known[side])
-            change->medians[side] = rank_median(v->lists[side], v->known[side]);
+        g->counts[side] = run_set_gather(c->sides[side], m, g->lists[side]);
+        if (g->counts[side])
+            change->medians[side] = rank_median(g->lists[side], g->counts[side]);
     }
-    if (!v->known[0] && !v->known[1])
+    if (!g->counts[0] && !g->counts[1])
         change->verdict = VERDICT_ABSENT;
-    else if (v->known[0] < c->sides[0]->count || v->known[1] < c->sides[1]->count)
+    else if (g->counts[0] < c->sides[0]->count || g->counts[1] < c->sides[1]->count)
         change->why = "not in all runs";
-    else if (run_metric_infos[m].unit != RUN_UNIT_NS && v->known[0] >= 2 && v->known[1] >= 2 &&
-             agrees(v->lists[0], v->known[0]) && agrees(v->lists[1], v->known[1]))
+    else if (run_metric_infos[m].unit != RUN_UNIT_NS && g->counts[0] >= 2 && g->counts[1] >= 2 &&
+             agrees(g->lists[0], g->counts[0]) && agrees(g->lists[1], g->counts[1]))
         decide_exactly(c, m, change);
     else
         return true;
     return false;
 }
 
-static int comparison_measure(const struct comparison *c, enum run_metric m,
-                              struct metric_values *v, struct metric_change *change,
-                              double *p_better)
+/* Makes the values shares of the old side's median step, or of its median, and measures the
+ * shift. */
+static int comparison_measure(const struct comparison *c, enum run_metric m, struct rank_groups *g,
+                              struct metric_change *change)
 {
-    rescale(c, m, change->medians, v);
-    const struct rank_groups groups = groups_of(v);
+    const double *medians = change->medians;
+    double steps[RUNS_MAX], unit = medians[1] > 0 ? medians[1] : medians[0];
+    uint32_t count = run_set_gather(c->sides[1], RUN_STEP_TIME, steps);
     struct rank_shift shift;
-    int error = rank_shift(&shift, &groups);
+    if (count && run_metric_infos[m].scale == RUN_SCALE_STEP_TIME)
+        unit = rank_median(steps, count);
+    for (unsigned side = 0; side < 2; side++)
+        for (uint32_t i = 0; i < g->counts[side]; i++)
+            g->lists[side][i] /= unit > 0 ? unit : 1;
+    int error = rank_shift(&shift, g);
     if (error < 0)
         return error;
     change->shift = shift.shift;
@@ -113,22 +90,18 @@ static int comparison_measure(const struct comparison *c, enum run_metric m,
     change->high = shift.high;
     change->coverage = shift.coverage;
     change->p = shift.p_larger;
-    *p_better = shift.p_smaller;
+    change->p_better = shift.p_smaller;
     return 0;
 }
 
 /* ---- all metrics ----------------------------------------------------------------------------- */
 
-struct ranked {
-    enum run_metric metric;
-    double p;
-    double p_better;
-};
-
-static int smaller_p_first(const void *left, const void *right)
+static int smaller_p_first(const void *left, const void *right, void *context)
 {
-    const struct ranked *a = left, *b = right;
-    return a->p != b->p ? (a->p > b->p) - (a->p < b->p) : (int)a->metric - (int)b->metric;
+    const enum run_metric *a = left, *b = right;
+    const struct metric_change *metrics = context;
+    int order = ORDER(metrics[*a].p, metrics[*b].p);
+    return order ? order : (int)*a - (int)*b;
 }
 
 /* With tied values the test may find a shift that the wider interval does not: both must show
@@ -153,18 +126,18 @@ static void comparison_judge(const struct comparison *c, struct metric_change *c
 
 /* Applies Holm's method: the smallest p must not exceed alpha / count, the next one alpha / (count
  * - 1), and so on until one fails. Metrics that do not gate are judged alone. */
-static void judge_all(struct comparison *c, struct ranked *list, uint32_t count, uint32_t gating)
+static void judge_all(struct comparison *c, enum run_metric *list, uint32_t count, uint32_t gating)
 {
     uint32_t left = gating;
-    qsort(list, count, sizeof *list, smaller_p_first);
     bool holds = true;
+    if (count)
+        qsort_r(list, count, sizeof *list, smaller_p_first, c->metrics);
     for (uint32_t i = 0; i < count; i++) {
-        bool gates = run_metric_infos[list[i].metric].gates;
-        double alpha = gates ? COMPARISON_ALPHA / left : COMPARISON_ALPHA;
-        bool is_shown = list[i].p <= alpha && (holds || !gates);
-        comparison_judge(c, &c->metrics[list[i].metric], is_shown,
-                         list[i].p_better <=
-                             (gates ? COMPARISON_ALPHA / gating : COMPARISON_ALPHA));
+        struct metric_change *change = &c->metrics[list[i]];
+        bool gates = run_metric_infos[list[i]].gates;
+        bool is_shown = change->p <= COMPARISON_ALPHA / (gates ? left : 1) && (holds || !gates);
+        comparison_judge(c, change, is_shown,
+                         change->p_better <= COMPARISON_ALPHA / (gates ? gating : 1));
         if (gates) {
             holds = is_shown;
             left--;
@@ -234,24 +207,35 @@ static void compare_losses(struct comparison *c)
                        text[0] ? text[0] : text[1]);
 }
 
+/* Returns the median of what `number` returns for the runs, NAN for some; NAN: for all. */
+static double median_of(const struct run_set *s, double (*number)(const struct run_summary *, int),
+                        int fact)
+{
+    double list[RUNS_MAX];
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < s->count; i++) {
+        list[count] = number(&s->runs[i], fact);
+        count += isfinite(list[count]) != 0;
+    }
+    return count ? rank_median(list, count) : NAN;
+}
+
+static double cost_of(const struct run_summary *run, int fact)
+{
+    (void)fact;
+    return run->cost;
+}
+
 /* Reports a difference in gpuprof's own cost, which is part of the metrics. */
 static void compare_cost(struct comparison *c)
 {
-    double costs[2];
-    for (unsigned side = 0; side < 2; side++) {
-        double list[RUNS_MAX];
-        uint32_t count = 0;
-        for (uint32_t i = 0; i < c->sides[side]->count; i++)
-            if (!isnan(c->sides[side]->runs[i].cost))
-                list[count++] = c->sides[side]->runs[i].cost;
-        costs[side] = count ? rank_median(list, count) : NAN;
-    }
+    double now = median_of(c->sides[0], cost_of, 0), before = median_of(c->sides[1], cost_of, 0);
     double shift = fabs(c->metrics[RUN_STEP_TIME].shift);
     double allowed = isfinite(shift) && shift > c->threshold ? shift : c->threshold;
-    if (fabs(costs[0] - costs[1]) > allowed)
+    if (fabs(now - before) > allowed)
         comparison_say(&c->reasons,
                        "gpuprof's own cost: %.1f %% of the threads' time; before: %.1f %%",
-                       100 * costs[0], 100 * costs[1]);
+                       100 * now, 100 * before);
 }
 
 /* ---- notes ----------------------------------------------------------------------------------- */
@@ -297,19 +281,11 @@ static void note_outweighed(struct comparison *c)
                            -100 * c->metrics[RUN_STEP_TIME].shift);
 }
 
-/* Returns the median of a numeric fact; NAN: no run has it. */
-static double median_of(const struct run_set *s, enum run_fact fact)
+static double number_of(const struct run_summary *run, int fact)
 {
-    double list[RUNS_MAX];
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < s->count; i++)
-        if (s->runs[i].facts[fact]) {
-            char *end;
-            double number = strtod(s->runs[i].facts[fact], &end);
-            if (!*end && isfinite(number))
-                list[count++] = number;
-        }
-    return count ? rank_median(list, count) : NAN;
+    char *end;
+    double number = run->facts[fact] ? strtod(run->facts[fact], &end) : NAN;
+    return run->facts[fact] && !*end ? number : NAN;
 }
 
 /* Sets reasons and notes, once the metrics are known. */
@@ -322,10 +298,10 @@ static void comparability_find(struct comparison *c)
     compare_cost(c);
     note_warm_up(c);
     note_outweighed(c);
-    for (unsigned i = 0; i < RUN_FACTS; i++)
+    for (int i = 0; i < RUN_FACTS; i++)
         if (run_fact_infos[i].matters == FACT_NOTED) {
-            double now = median_of(c->sides[0], (enum run_fact)i);
-            double before = median_of(c->sides[1], (enum run_fact)i);
+            double now = median_of(c->sides[0], number_of, i);
+            double before = median_of(c->sides[1], number_of, i);
             if (fabs(now - before) > NOTED_SHARE * fmax(fabs(now), fabs(before)))
                 comparison_say(&c->notes, "%s: %.4g, before: %.4g", run_fact_infos[i].text, now,
                                before);
@@ -359,32 +335,30 @@ static void conclude(struct comparison *c)
 int comparison_make(struct comparison *c, const struct run_set *runs, const struct run_set *against,
                     double gate, bool insists)
 {
-    struct metric_values values[RUN_METRICS];
-    struct ranked ranked[RUN_METRICS];
+    struct rank_groups groups[RUN_METRICS];
+    enum run_metric ranked[RUN_METRICS];
     uint32_t count = 0, gating = 0;
     *c = (struct comparison){
         .sides = {runs, against}, .gate = gate, .threshold = gate / 2, .insists = insists};
-    for (unsigned m = 0; m < RUN_METRICS; m++) {
-        if (!comparison_look(c, (enum run_metric)m, &values[m], &c->metrics[m]))
+    for (enum run_metric m = 0; m < RUN_METRICS; m++) {
+        if (!comparison_look(c, m, &groups[m], &c->metrics[m]))
             continue;
-        struct ranked *r = &ranked[count++];
-        *r = (struct ranked){.metric = (enum run_metric)m};
-        if (comparison_measure(c, r->metric, &values[m], &c->metrics[m], &r->p_better) < 0)
+        if (comparison_measure(c, m, &groups[m], &c->metrics[m]) < 0)
             return GPUPROF_NO_MEMORY;
-        r->p = c->metrics[m].p;
+        ranked[count++] = m;
         gating += run_metric_infos[m].gates;
     }
     for (uint32_t i = 0; i < count; i++) {
-        enum run_metric m = ranked[i].metric;
-        double alpha = run_metric_infos[m].gates ? COMPARISON_ALPHA / gating : COMPARISON_ALPHA;
-        const struct rank_groups groups = groups_of(&values[m]);
-        if (rank_smallest(&c->metrics[m].smallest, &groups, alpha, c->threshold) < 0)
+        enum run_metric m = ranked[i];
+        double alpha = COMPARISON_ALPHA / (run_metric_infos[m].gates ? gating : 1);
+        if (rank_smallest(&c->metrics[m].smallest, &groups[m], alpha, c->threshold) < 0)
             return GPUPROF_NO_MEMORY;
     }
     judge_all(c, ranked, count, gating);
-    for (unsigned m = 0; m < RUN_METRICS; m++)
-        c->metrics[m].gates = run_metric_infos[m].gates && !is_outweighed(c, (enum run_metric)m);
+    for (enum run_metric m = 0; m < RUN_METRICS; m++)
+        c->metrics[m].gates = run_metric_infos[m].gates && !is_outweighed(c, m);
     comparability_find(c);
     conclude(c);
+    change_cells_fill(c);
     return 0;
 }

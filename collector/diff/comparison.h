@@ -20,6 +20,8 @@
 #define COMPARISON_RUNS_MIN   4 /* a side; three against three prove nothing (p >= 0.05) */
 #define COMPARISON_LINES      24
 #define COMPARISON_LINE_BYTES 512
+#define HEADLINE_BYTES        1024
+#define CHANGE_CELL_BYTES     48
 
 enum verdict {
     VERDICT_SAME,  /* no regression shown, and one of the gate's size would have been found */
@@ -28,7 +30,6 @@ enum verdict {
     VERDICT_UNSURE,
     VERDICT_ABSENT, /* no run has the metric */
 };
-extern const char *const verdict_words[];
 
 /* Shares are relative to the old side: 0.05 for 5 % more. */
 struct metric_change {
@@ -39,9 +40,22 @@ struct metric_change {
     double low, high;  /* the shift lies between them with certainty `coverage`; NAN: not known */
     double coverage;
     double p;        /* chance of so large an increase in equal runs; NAN: not judged by rank */
+    double p_better; /* of so large a decrease */
     double smallest; /* smallest shift that would have been found; 0: any; INFINITY: none */
     const char *why; /* of VERDICT_UNSURE */
     bool gates;      /* a regression of the metric fails the run */
+};
+
+/* The same as text. A cell is "" if not known, or if it compares runs that cannot be compared. */
+struct change_cells {
+    const char *name;                 /* of the metric, for runs with or without steps */
+    const char *of;                   /* what `shift` is a share of; NULL: the metric itself */
+    const char *word;                 /* the verdict */
+    char sides[2][CHANGE_CELL_BYTES]; /* medians, in the order of comparison.sides */
+    char shift[CHANGE_CELL_BYTES];
+    char interval[CHANGE_CELL_BYTES];
+    char smallest[CHANGE_CELL_BYTES];
+    char verdict[CHANGE_CELL_BYTES]; /* with its reason */
 };
 
 enum comparison_result { RESULT_SAME, RESULT_WORSE, RESULT_UNSURE, RESULT_NOT_COMPARABLE };
@@ -56,7 +70,10 @@ struct comparison {
     double gate;                    /* 0.05 */
     double threshold;
     struct metric_change metrics[RUN_METRICS];
+    struct change_cells cells[RUN_METRICS];
     enum comparison_result result;
+    char headline[HEADLINE_BYTES];   /* the result in one sentence */
+    const char *per_what;            /* "a step", or "a run" unless both sides have steps */
     struct comparison_lines reasons; /* why the sides cannot be compared */
     bool insists;                    /* compare them nevertheless */
     struct comparison_lines notes;   /* facts that the reader should know */
@@ -66,6 +83,9 @@ struct comparison {
 /* Compares the sides, which must stay valid and have runs. Returns 0 or GPUPROF_NO_MEMORY. */
 int comparison_make(struct comparison *c, const struct run_set *runs, const struct run_set *against,
                     double gate, bool insists);
+
+/* Sets the texts of a comparison whose result is known. (change_cells.c) */
+void change_cells_fill(struct comparison *c);
 
 /*
  * Tells whether one group of numbers is larger than another, by how much, and how large a
@@ -79,10 +99,8 @@ int comparison_make(struct comparison *c, const struct run_set *runs, const stru
 #define RANK_POWER 0.9
 
 struct rank_groups {
-    const double *of; /* the test asks whether `of` is larger than `against` */
-    uint32_t of_count;
-    const double *against;
-    uint32_t against_count;
+    double lists[2][RUNS_MAX]; /* the test asks whether the first is larger than the second */
+    uint32_t counts[2];
 };
 
 struct rank_shift {
@@ -90,7 +108,7 @@ struct rank_shift {
     double low;   /* the shift lies between them with certainty `coverage`, */
     double high;
     double coverage; /* at least RANK_COVERAGE if the groups are large enough */
-    double p_larger; /* chance that `of` is as high in equal groups; one-sided, ties included */
+    double p_larger; /* chance of so high a first one in equal groups; one-sided, ties included */
     double p_smaller;
 };
 
@@ -167,47 +185,21 @@ double match_added(const struct kernel_match *m, const struct match_row *row);
 const char *match_kind_text(enum match_kind kind);
 
 /*
- * Prints a comparison: text for people, JUnit for test viewers, JSON for programs. Text from
- * recordings is made harmless to terminals and browsers. Returns 0 or GPUPROF_NO_MEMORY.
+ * Prints a comparison, which `kernels` explain: text for people, JUnit for test viewers, JSON for
+ * programs. Text from recordings is made harmless to terminals and browsers. Returns 0 or
+ * GPUPROF_NO_MEMORY.
  */
-/* `kernels` explain the comparison. */
 typedef int diff_print_fn(const struct comparison *c, const struct kernel_match *kernels,
                           FILE *out);
 diff_print_fn diff_print_text, diff_print_junit, diff_print_json;
 
-#define CHANGE_CELL_BYTES 48
-
-/* A row of the table of metrics in all formats but JSON. A cell is "" if not known, or if it
- * compares runs that cannot be compared. */
-struct change_cells {
-    char sides[2][CHANGE_CELL_BYTES]; /* medians, in the order of comparison.sides */
-    char shift[CHANGE_CELL_BYTES];
-    char interval[CHANGE_CELL_BYTES];
-    char smallest[CHANGE_CELL_BYTES]; /* smallest shift that would have been found */
-    char verdict[CHANGE_CELL_BYTES];
-};
-void change_cells_make(struct change_cells *cells, const struct comparison *c, enum run_metric m);
-
 /* Formats time that something adds to a step: "+12.345 us". */
 void change_put_ns(char text[CHANGE_CELL_BYTES], double ns);
-
-/* Returns the metric's name for runs with or without steps. */
-const char *diff_metric_text(const struct comparison *c, enum run_metric m);
-
-/* Returns "a step", or "a run" unless both sides have steps. */
-const char *diff_per_what(const struct comparison *c);
 
 static inline bool diff_compares(const struct comparison *c)
 {
     return c->result != RESULT_NOT_COMPARABLE;
 }
-
-/* Says the result in one sentence; returns `text`. */
-#define HEADLINE_BYTES 1024
-const char *diff_headline(const struct comparison *c, char text[HEADLINE_BYTES]);
-
-/* Returns what a change of the metric is a share of; NULL: the metric itself. */
-const char *diff_change_of(const struct comparison *c, enum run_metric m);
 
 /* ---- the verbs `diff` and `baseline` ---- */
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/json_text.h"
+#include "base/unit_text.h"
 #include "diff/comparison.h"
 #include "table/screen.h"
 
@@ -14,18 +15,6 @@
 #define DIFF_JSON_VERSION 1
 
 /* ---- kernels --------------------------------------------------------------------------------- */
-
-/* Returns the next row from *at on that became slower (or faster); advances *at. NULL: none. */
-static const struct match_row *next_row(const struct kernel_match *m, bool slower, uint32_t *at)
-{
-    while (*at < m->count) {
-        const struct match_row *row = &m->rows[(*at)++];
-        double added = match_added(m, row);
-        if (slower ? added > 0 : added < 0)
-            return row;
-    }
-    return NULL;
-}
 
 /* Prints a name on one line, cut unless `width` is 0. */
 static void put_name(const char *name, size_t width, FILE *out)
@@ -73,44 +62,40 @@ static void put_row(const struct match_row *row, size_t width, FILE *out)
 
 static void text_kernels(const struct comparison *c, const struct kernel_match *m, FILE *out)
 {
-    char title[80];
-    const char *before = title;
-    snprintf(title, sizeof title,
-             "\nkernels that changed most, in %s (they explain, but do not gate)\n",
-             diff_per_what(c));
-    for (unsigned slower = 2; slower-- > 0;) {
-        const struct match_row *row;
-        uint32_t at = 0;
-        for (unsigned i = 0; i < KERNELS_TEXT && (row = next_row(m, slower, &at)); i++) {
+    bool has_title = false;
+    for (int sign = 1; sign >= -1; sign -= 2)
+        for (uint32_t i = 0, shown = 0; i < m->count && shown < KERNELS_TEXT; i++) {
             char added[CHANGE_CELL_BYTES];
-            change_put_ns(added, match_added(m, row));
-            fprintf(out, "%s%12s  ", before, added);
-            put_row(row, m->name_width, out);
+            if (sign * match_added(m, &m->rows[i]) <= 0)
+                continue;
+            if (!has_title)
+                fprintf(out, "\nkernels that changed most, in %s (they explain, but do not gate)\n",
+                        c->per_what);
+            change_put_ns(added, match_added(m, &m->rows[i]));
+            fprintf(out, "%12s  ", added);
+            put_row(&m->rows[i], m->name_width, out);
             fputc('\n', out);
-            before = "";
+            has_title = true;
+            shown++;
         }
-    }
 }
 
 /* ---- the comparison -------------------------------------------------------------------------- */
 
-static void put_steps(uint64_t count, FILE *out)
-{
-    if (count)
-        fprintf(out, " (%llu step%s)", (unsigned long long)count, count == 1 ? "" : "s");
-}
-
 static void put_sides(const struct comparison *c, FILE *out)
 {
-    uint64_t steps[2] = {0};
-    for (unsigned side = 0; side < 2; side++)
-        for (uint32_t i = 0; i < c->sides[side]->count; i++)
-            steps[side] += c->sides[side]->runs[i].steps;
-    fprintf(out, "%u run%s", c->sides[0]->count, c->sides[0]->count == 1 ? "" : "s");
-    put_steps(steps[0], out);
-    fprintf(out, " against %u", c->sides[1]->count);
-    put_steps(steps[1], out);
-    if (!steps[0] || !steps[1])
+    bool is_whole = false;
+    for (unsigned side = 0; side < 2; side++) {
+        const struct run_set *s = c->sides[side];
+        unsigned long long steps = 0;
+        for (uint32_t i = 0; i < s->count; i++)
+            steps += s->runs[i].steps;
+        fprintf(out, side ? " against %u" : s->count == 1 ? "%u run" : "%u runs", s->count);
+        if (steps)
+            fprintf(out, " (%llu step%s)", steps, plural_end(steps));
+        is_whole |= !steps;
+    }
+    if (is_whole)
         fputs("; metrics of a side with no steps are for whole runs", out);
     fprintf(
         out,
@@ -120,52 +105,39 @@ static void put_sides(const struct comparison *c, FILE *out)
         fprintf(out, "%s\n", c->notes.texts[i]);
 }
 
-/* Prints both sides' amounts without comparing them: they may explain the difference. */
-static void put_amounts(const struct comparison *c, FILE *out)
-{
-    fprintf(out, "\n%-26s %10s %10s\n", diff_per_what(c), "before", "now");
-    for (unsigned m = 0; m < RUN_METRICS; m++) {
-        struct change_cells cells;
-        change_cells_make(&cells, c, (enum run_metric)m);
-        if (*cells.sides[0] || *cells.sides[1])
-            fprintf(out, "%-26s %10s %10s\n", diff_metric_text(c, (enum run_metric)m),
-                    cells.sides[1], cells.sides[0]);
-    }
-}
-
+/* Prints the metrics; of sides that cannot be compared only the amounts: they may explain why. */
 static void put_changes(const struct comparison *c, FILE *out)
 {
-    fprintf(out, "\n%-26s %10s %10s %8s  %-18s %9s  %s\n", diff_per_what(c), "before", "now",
-            "change", "95 % interval", "seen from", "verdict");
+    bool compares = diff_compares(c);
+    fprintf(out, "\n%-26s %10s %10s", c->per_what, "before", "now");
+    if (compares)
+        fprintf(out, " %8s  %-18s %9s  %s", "change", "95 % interval", "seen from", "verdict");
     for (unsigned m = 0; m < RUN_METRICS; m++) {
-        struct change_cells cells;
+        const struct change_cells *cells = &c->cells[m];
         if (c->metrics[m].verdict == VERDICT_ABSENT)
             continue;
-        change_cells_make(&cells, c, (enum run_metric)m);
-        fprintf(out, "%-26s %10s %10s %8s  %-18s %9s  %s%s\n",
-                diff_metric_text(c, (enum run_metric)m), cells.sides[1], cells.sides[0],
-                cells.shift, cells.interval, cells.smallest, cells.verdict,
-                c->metrics[m].gates ? "" : " (does not gate)");
+        fprintf(out, "\n%-26s %10s %10s", cells->name, cells->sides[1], cells->sides[0]);
+        if (compares)
+            fprintf(out, " %8s  %-18s %9s  %s%s", cells->shift, cells->interval, cells->smallest,
+                    cells->verdict, c->metrics[m].gates ? "" : " (does not gate)");
     }
-    for (unsigned m = 0; m < RUN_METRICS; m++)
-        if (diff_change_of(c, (enum run_metric)m) && c->metrics[m].verdict != VERDICT_ABSENT)
-            fprintf(out, "change of %s is a share %s\n", diff_metric_text(c, (enum run_metric)m),
-                    diff_change_of(c, (enum run_metric)m));
+    fputc('\n', out);
+    for (unsigned m = 0; compares && m < RUN_METRICS; m++)
+        if (c->cells[m].of && c->metrics[m].verdict != VERDICT_ABSENT)
+            fprintf(out, "change of %s is a share %s\n", c->cells[m].name, c->cells[m].of);
 }
 
 /* If the sides cannot be compared, says so before anything else. */
 int diff_print_text(const struct comparison *c, const struct kernel_match *kernels, FILE *out)
 {
-    char headline[HEADLINE_BYTES];
     if (!diff_compares(c)) {
-        fprintf(out, "%s\n", diff_headline(c, headline));
+        fprintf(out, "%s\n", c->headline);
         for (uint32_t i = 1; i < c->reasons.count; i++) /* the headline has reason 0 */
             fprintf(out, "and: %s\n", c->reasons.texts[i]);
         fputc('\n', out);
         put_sides(c, out);
-        if (!c->sides[0]->runs[0].steps == !c->sides[1]->runs[0].steps) /* both per step, or both
-                                                                         * per run */
-            put_amounts(c, out);
+        if (!c->sides[0]->runs[0].steps == !c->sides[1]->runs[0].steps) /* the same unit */
+            put_changes(c, out);
         return 0;
     }
     put_sides(c, out);
@@ -173,101 +145,85 @@ int diff_print_text(const struct comparison *c, const struct kernel_match *kerne
     text_kernels(c, kernels, out);
     for (uint32_t i = 0; c->insists && i < c->reasons.count; i++)
         fprintf(out, "%sdiffers: %s\n", i ? "" : "\n", c->reasons.texts[i]);
-    fprintf(out, "\n%s\n", diff_headline(c, headline));
+    fprintf(out, "\n%s\n", c->headline);
     return 0;
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
-static const char *const result_words[] = {[RESULT_SAME] = "same",
-                                           [RESULT_WORSE] = "worse",
-                                           [RESULT_UNSURE] = "inconclusive",
-                                           [RESULT_NOT_COMPARABLE] = "not comparable"};
-
-static const char *const unit_words[] = {[RUN_UNIT_NS] = "ns",
-                                         [RUN_UNIT_BYTES] = "bytes",
-                                         [RUN_UNIT_MJ] = "mj",
-                                         [RUN_UNIT_COUNT] = "count"};
-
 static void put_metric(const struct comparison *c, enum run_metric m, FILE *out)
 {
+    static const char *const units[] = {[RUN_UNIT_NS] = "ns",
+                                        [RUN_UNIT_BYTES] = "bytes",
+                                        [RUN_UNIT_MJ] = "mj",
+                                        [RUN_UNIT_COUNT] = "count"};
     const struct metric_change *change = &c->metrics[m];
     const struct run_metric_info *info = &run_metric_infos[m];
-    fprintf(out, "{\"metric\": \"%s\", \"text\": \"%s\", \"unit\": \"%s\"", info->key,
-            diff_metric_text(c, m), unit_words[info->unit]);
-    fprintf(out, ", \"gates\": %s, \"verdict\": \"%s\"", change->gates ? "true" : "false",
-            verdict_words[change->verdict]);
-    json_put(", \"why\": ", change->why, out);
-    fprintf(out, ", \"exact\": %s", change->is_exact ? "true" : "false");
-    run_put_number(", \"before\": ", change->medians[1], out);
-    run_put_number(", \"now\": ", change->medians[0], out);
-    run_put_number(", \"change\": ", change->shift, out);
-    json_put(", \"change_is\": ", diff_change_of(c, m), out);
-    run_put_number(", \"low\": ", change->low, out);
-    run_put_number(", \"high\": ", change->high, out);
-    run_put_number(", \"coverage\": ", change->coverage, out);
-    run_put_number(", \"p\": ", change->p, out);
-    run_put_number(", \"seen_from\": ", change->smallest, out);
-    fputc('}', out);
-}
-
-/* Prints a side of a row, per step. */
-static void put_kernel_side(const struct kernel_match *m, const struct match_row *row,
-                            enum match_which which, FILE *out)
-{
-    json_put("{\"name\": ", row->side[which].name, out);
-    fprintf(out, ", \"names\": %u", row->side[which].names);
-    run_put_number(", \"count\": ", match_per_step(m, which, row->side[which].count), out);
-    run_put_number(", \"ns\": ", match_per_step(m, which, row->side[which].ns), out);
-    fputc('}', out);
+    json_printf(out, "{\"metric\": %s, \"text\": %s, \"unit\": %s", info->key, c->cells[m].name,
+                units[info->unit]);
+    fputs(change->gates ? ", \"gates\": true" : ", \"gates\": false", out);
+    json_printf(out, ", \"verdict\": %s, \"why\": %s", c->cells[m].word, change->why);
+    fputs(change->is_exact ? ", \"exact\": true" : ", \"exact\": false", out);
+    json_printf(out,
+                ", \"before\": %.15g, \"now\": %.15g, \"change\": %.15g, \"change_is\": %s"
+                ", \"low\": %.15g, \"high\": %.15g, \"coverage\": %.15g, \"p\": %.15g"
+                ", \"seen_from\": %.15g}",
+                change->medians[1], change->medians[0], change->shift, c->cells[m].of, change->low,
+                change->high, change->coverage, change->p, change->smallest);
 }
 
 static void json_kernels(const struct kernel_match *m, FILE *out)
 {
+    static const char *const keys[MATCH_SIDES] = {[MATCH_BASE] = "before", [MATCH_OTHER] = "now"};
     fputs(",\n\"kernels\": [", out);
     for (uint32_t i = 0; i < m->count && i < KERNELS_JSON; i++) {
         const struct match_row *row = &m->rows[i];
-        fprintf(out, "%s{\"kind\": \"%s\"", i ? ",\n" : "\n", match_kind_text(row->kind));
-        json_put(", \"by\": ", row->by, out);
-        json_put(", \"place\": ", row->place, out);
-        run_put_number(", \"added_ns\": ", match_added(m, row), out);
-        fputs(", \"before\": ", out);
-        put_kernel_side(m, row, MATCH_BASE, out);
-        fputs(", \"now\": ", out);
-        put_kernel_side(m, row, MATCH_OTHER, out);
+        fputs(i ? ",\n" : "\n", out);
+        json_printf(out, "{\"kind\": %s, \"by\": %s, \"place\": %s, \"added_ns\": %.15g",
+                    match_kind_text(row->kind), row->by, row->place, match_added(m, row));
+        for (enum match_which side = 0; side < MATCH_SIDES; side++)
+            json_printf(out, ", %s: {\"name\": %s, \"names\": %u, \"count\": %.15g, \"ns\": %.15g}",
+                        keys[side], row->side[side].name, row->side[side].names,
+                        match_per_step(m, side, row->side[side].count),
+                        match_per_step(m, side, row->side[side].ns));
         fputc('}', out);
     }
     fprintf(out, "],\n\"kernel_rows\": %u", m->count);
 }
 
+static void json_lines(const char *before, const struct comparison_lines *lines, FILE *out)
+{
+    fputs(before, out);
+    for (uint32_t i = 0; i < lines->count; i++)
+        json_put(i ? ", " : "", lines->texts[i], out);
+}
+
 int diff_print_json(const struct comparison *c, const struct kernel_match *kernels, FILE *out)
 {
-    static const char *const keys[2] = {"runs", "against"};
-    char headline[HEADLINE_BYTES];
-    fprintf(out, "{\"gpuprof_diff\": %d, \"result\": \"%s\"", DIFF_JSON_VERSION,
-            result_words[c->result]);
-    json_put(", \"says\": ", diff_headline(c, headline), out);
-    fprintf(out, ", \"gate\": %.15g, \"threshold\": %.15g, \"alpha\": %g,\n\"differs\": [", c->gate,
-            c->threshold, COMPARISON_ALPHA);
-    for (uint32_t i = 0; i < c->reasons.count; i++)
-        json_put(i ? ", " : "", c->reasons.texts[i], out);
-    fputs("], \"notes\": [", out);
-    for (uint32_t i = 0; i < c->notes.count; i++)
-        json_put(i ? ", " : "", c->notes.texts[i], out);
+    static const char *const results[] = {[RESULT_SAME] = "same",
+                                          [RESULT_WORSE] = "worse",
+                                          [RESULT_UNSURE] = "inconclusive",
+                                          [RESULT_NOT_COMPARABLE] = "not comparable"};
+    json_printf(out,
+                "{\"gpuprof_diff\": %u, \"result\": %s, \"says\": %s, \"gate\": %.15g"
+                ", \"threshold\": %.15g, \"alpha\": %g,\n",
+                DIFF_JSON_VERSION, results[c->result], c->headline, c->gate, c->threshold,
+                COMPARISON_ALPHA);
+    json_lines("\"differs\": [", &c->reasons, out);
+    json_lines("], \"notes\": [", &c->notes, out);
     fputs("],\n\"metrics\": [", out);
-    for (unsigned m = 0; m < RUN_METRICS; m++) {
+    for (enum run_metric m = 0; m < RUN_METRICS; m++) {
         fputs(m ? ",\n" : "\n", out);
-        put_metric(c, (enum run_metric)m, out);
+        put_metric(c, m, out);
     }
-    fputs("]", out);
     for (unsigned side = 0; side < 2; side++) {
-        fprintf(out, ",\n\"%s\": [", keys[side]);
+        fputs(side ? "],\n\"against\": [" : "],\n\"runs\": [", out);
         for (uint32_t i = 0; i < c->sides[side]->count; i++) {
             fputs(i ? ",\n" : "\n", out);
             run_put_json(&c->sides[side]->runs[i], c->sides[side]->names[i], true, out);
         }
-        fputs("]", out);
     }
+    fputc(']', out);
     json_kernels(kernels, out);
     fputs("}\n", out);
     return 0;
@@ -275,86 +231,76 @@ int diff_print_json(const struct comparison *c, const struct kernel_match *kerne
 
 /* ---- JUnit ----------------------------------------------------------------------------------- */
 
-/* Writes a text of less than HEADLINE_BYTES, as all here are. */
 static void put_xml(const char *text, FILE *out)
 {
-    char escaped[XML_ESCAPE_BYTES_MAX * HEADLINE_BYTES];
-    fwrite(escaped, 1, (size_t)(xml_escape(escaped, text, strlen(text)) - escaped), out);
+    char *escaped = xml_string(text);
+    fputs(escaped ? escaped : "?", out);
+    free(escaped);
 }
 
-static bool diff_print_is_unsure(const struct comparison *c, enum run_metric m)
-{
-    return c->result == RESULT_NOT_COMPARABLE || c->metrics[m].verdict == VERDICT_UNSURE;
-}
+/* In agreement with the exit code. --inconclusive=fail is for CI that counts a skipped test as
+ * passed. */
+enum junit_result { JUNIT_PASSED, JUNIT_WORSE, JUNIT_UNSURE_FAILED, JUNIT_SKIPPED, JUNIT_RESULTS };
 
-/* Agrees with the exit code. --inconclusive=fail is for CI that counts a skipped test as passed. */
-static bool is_failure(const struct comparison *c, enum run_metric m)
+static enum junit_result junit_result(const struct comparison *c, enum run_metric m)
 {
-    const struct metric_change *change = &c->metrics[m];
-    return diff_print_is_unsure(c, m) ? c->fails_unsure
-                                      : change->verdict == VERDICT_WORSE && change->gates;
-}
-
-static void put_unsure(const struct comparison *c, const char *verdict, FILE *out)
-{
-    fputs(c->fails_unsure ? "    <failure type=\"inconclusive\" message=\""
-                          : "    <skipped message=\"",
-          out);
-    put_xml(c->result == RESULT_NOT_COMPARABLE ? c->reasons.texts[0] : verdict, out);
-    fputs("\"/>\n", out);
+    if (!diff_compares(c) || c->metrics[m].verdict == VERDICT_UNSURE)
+        return c->fails_unsure ? JUNIT_UNSURE_FAILED : JUNIT_SKIPPED;
+    return c->metrics[m].verdict == VERDICT_WORSE && c->metrics[m].gates ? JUNIT_WORSE
+                                                                         : JUNIT_PASSED;
 }
 
 static void put_case(const struct comparison *c, enum run_metric m, FILE *out)
 {
-    struct change_cells cells;
+    const struct change_cells *cells = &c->cells[m];
     const struct metric_change *change = &c->metrics[m];
-    change_cells_make(&cells, c, m);
-    fprintf(out, "  <testcase classname=\"gpuprof\" name=\"%s\"", diff_metric_text(c, m));
+    enum junit_result result = junit_result(c, m);
+    fprintf(out, "  <testcase classname=\"gpuprof\" name=\"%s\"", cells->name);
     if (run_metric_infos[m].unit == RUN_UNIT_NS && !isnan(change->medians[0]))
         fprintf(out, " time=\"%.9f\"", change->medians[0] / 1e9);
     fputs(">\n", out);
-    if (diff_print_is_unsure(c, m)) {
-        put_unsure(c, cells.verdict, out);
-    } else if (is_failure(c, m)) {
+    if (result == JUNIT_WORSE) {
         fprintf(out,
                 "    <failure type=\"regression\" message=\"%s %s\">%s: %s before, %s now, "
                 "%s (%s)</failure>\n",
-                diff_metric_text(c, m), cells.shift, diff_metric_text(c, m), cells.sides[1],
-                cells.sides[0], cells.shift, cells.interval);
+                cells->name, cells->shift, cells->name, cells->sides[1], cells->sides[0],
+                cells->shift, cells->interval);
+    } else if (result != JUNIT_PASSED) {
+        fputs(result == JUNIT_SKIPPED ? "    <skipped message=\""
+                                      : "    <failure type=\"inconclusive\" message=\"",
+              out);
+        put_xml(diff_compares(c) ? cells->verdict : c->reasons.texts[0], out);
+        fputs("\"/>\n", out);
     }
-    fprintf(out, "    <system-out>before %s, now %s", cells.sides[1], cells.sides[0]);
-    if (diff_compares(c) && *cells.shift)
-        fprintf(out, ", change %s", cells.shift);
-    if (diff_compares(c) && *cells.interval)
-        fprintf(out, " (%s)", cells.interval);
+    fprintf(out, "    <system-out>before %s, now %s", cells->sides[1], cells->sides[0]);
+    if (*cells->shift)
+        fprintf(out, ", change %s", cells->shift);
+    if (*cells->interval)
+        fprintf(out, " (%s)", cells->interval);
     if (diff_compares(c) && !isinf(change->smallest))
-        fprintf(out, ", seen from %s", cells.smallest);
-    fputs("</system-out>\n", out);
-    fputs("  </testcase>\n", out);
+        fprintf(out, ", seen from %s", cells->smallest);
+    fputs("</system-out>\n  </testcase>\n", out);
 }
 
 int diff_print_junit(const struct comparison *c, const struct kernel_match *kernels, FILE *out)
 {
     (void)kernels;
-    char headline[HEADLINE_BYTES];
-    unsigned count = 0, failures = 0, skipped = 0;
-    for (unsigned m = 0; m < RUN_METRICS; m++) {
-        enum verdict verdict = c->metrics[m].verdict;
-        bool is_case = run_metric_infos[m].gates && verdict != VERDICT_ABSENT;
-        count += is_case;
-        failures += is_case && is_failure(c, (enum run_metric)m);
-        skipped += is_case && diff_print_is_unsure(c, (enum run_metric)m) && !c->fails_unsure;
-    }
+    unsigned counts[JUNIT_RESULTS] = {0}, count = 0;
+    for (enum run_metric m = 0; m < RUN_METRICS; m++)
+        if (run_metric_infos[m].gates && c->metrics[m].verdict != VERDICT_ABSENT) {
+            counts[junit_result(c, m)]++;
+            count++;
+        }
     fprintf(out,
             "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
             "<testsuites>\n<testsuite name=\"gpuprof diff\" tests=\"%u\" failures=\"%u\" "
             "errors=\"0\" skipped=\"%u\">\n  <properties>\n    <property name=\"result\" value=\"",
-            count, failures, skipped);
-    put_xml(diff_headline(c, headline), out);
+            count, counts[JUNIT_WORSE] + counts[JUNIT_UNSURE_FAILED], counts[JUNIT_SKIPPED]);
+    put_xml(c->headline, out);
     fputs("\"/>\n  </properties>\n", out);
-    for (unsigned m = 0; m < RUN_METRICS; m++)
+    for (enum run_metric m = 0; m < RUN_METRICS; m++)
         if (run_metric_infos[m].gates && c->metrics[m].verdict != VERDICT_ABSENT)
-            put_case(c, (enum run_metric)m, out);
+            put_case(c, m, out);
     fputs("</testsuite>\n</testsuites>\n", out);
     return 0;
 }

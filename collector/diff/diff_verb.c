@@ -108,9 +108,8 @@ static enum exit_code diff_verb_compare(const struct run_set *sets, const struct
     }
     if (code == EXIT_OK)
         code = result_code(c, own->inconclusive);
-    char headline[HEADLINE_BYTES];
     if (code == EXIT_UNSURE && !is_reported)
-        message(VERB ": %s", diff_headline(c, headline));
+        message(VERB ": %s", c->headline);
     kernel_match_release(&kernels);
     free(c);
     return code;

@@ -9,7 +9,8 @@
 #include "base/array.h"
 #include "error.h"
 
-#define DRAWS 2000
+#define DRAWS     2000
+#define PAIRS_MAX (RUNS_MAX * RUNS_MAX)
 
 double rank_median(const double *list, uint32_t count)
 {
@@ -79,12 +80,12 @@ static int64_t pairs_allowed(const struct rank_sums *untied, uint32_t count, dou
     }
 }
 
-static int untied_make(struct rank_sums *s, uint32_t count, uint32_t other_count)
+static int untied_make(struct rank_sums *s, const struct rank_groups *g)
 {
-    uint32_t ranks[2 * RUNS_MAX] = {0};
-    for (uint32_t i = 0; i < count + other_count; i++)
+    uint32_t ranks[2 * RUNS_MAX] = {0}, all = g->counts[0] + g->counts[1];
+    for (uint32_t i = 0; i < all; i++)
         ranks[i] = 2 * (i + 1);
-    return sums_make(s, ranks, count + other_count, count);
+    return sums_make(s, ranks, all, g->counts[0]);
 }
 
 /* ---- the test -------------------------------------------------------------------------------- */
@@ -100,15 +101,17 @@ static uint32_t place_among(double value, const double *list, uint32_t count)
 
 static int find_p(struct rank_shift *s, const struct rank_groups *g)
 {
-    uint32_t ranks[2 * RUNS_MAX] = {0}, sum = 0, all = g->of_count + g->against_count;
+    uint32_t ranks[2 * RUNS_MAX] = {0}, sum = 0, all = 0;
     struct rank_sums sums;
-    for (uint32_t i = 0; i < all; i++) {
-        double value = i < g->of_count ? g->of[i] : g->against[i - g->of_count];
-        ranks[i] = place_among(value, g->of, g->of_count) +
-                   place_among(value, g->against, g->against_count) + 1;
-        sum += i < g->of_count ? ranks[i] : 0;
-    }
-    if (sums_make(&sums, ranks, all, g->of_count) < 0)
+    for (unsigned side = 0; side < 2; side++)
+        for (uint32_t i = 0; i < g->counts[side]; i++) {
+            double value = g->lists[side][i];
+            ranks[all] = place_among(value, g->lists[0], g->counts[0]) +
+                         place_among(value, g->lists[1], g->counts[1]) + 1;
+            sum += side == 0 ? ranks[all] : 0;
+            all++;
+        }
+    if (sums_make(&sums, ranks, all, g->counts[0]) < 0)
         return GPUPROF_NO_MEMORY;
     s->p_larger = chance_between(&sums, sum, sums.most);
     s->p_smaller = chance_between(&sums, 0, sum);
@@ -117,36 +120,31 @@ static int find_p(struct rank_shift *s, const struct rank_groups *g)
 }
 
 /* Fills `list` with all differences; returns their number. */
-static uint32_t differences(const struct rank_groups *g, double *list)
+static uint32_t differences(const struct rank_groups *g, double list[PAIRS_MAX])
 {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < g->of_count; i++)
-        for (uint32_t k = 0; k < g->against_count; k++)
-            list[count++] = g->of[i] - g->against[k];
+    for (uint32_t i = 0; i < g->counts[0]; i++)
+        for (uint32_t k = 0; k < g->counts[1]; k++)
+            list[count++] = g->lists[0][i] - g->lists[1][k];
     return count;
 }
 
 int rank_shift(struct rank_shift *s, const struct rank_groups *g)
 {
-    uint32_t pairs = g->of_count * g->against_count;
-    double *list = malloc(pairs * sizeof *list), reached;
-    struct rank_sums untied = {NULL, 0};
-    int error = list ? untied_make(&untied, g->of_count, g->against_count) : GPUPROF_NO_MEMORY;
-    if (error == 0)
-        error = find_p(s, g);
-    if (error == 0) {
-        int64_t allowed = pairs_allowed(&untied, g->of_count, (1 - RANK_COVERAGE) / 2, &reached);
-        uint32_t cut = allowed < 0 ? 0 : (uint32_t)allowed;
-        s->shift = array_median(list, differences(g, list));
-        s->low = list[cut];
-        s->high = list[pairs - 1 - cut];
-        s->coverage =
-            1 - 2 * (allowed < 0 ? untied.chances[g->of_count * (g->of_count + 1)] : reached);
-        s->coverage = s->coverage > 0 ? s->coverage : 0;
-    }
+    double list[PAIRS_MAX], reached;
+    struct rank_sums untied;
+    if (find_p(s, g) < 0 || untied_make(&untied, g) < 0)
+        return GPUPROF_NO_MEMORY;
+    int64_t allowed = pairs_allowed(&untied, g->counts[0], (1 - RANK_COVERAGE) / 2, &reached);
+    uint32_t cut = allowed < 0 ? 0 : (uint32_t)allowed, pairs = differences(g, list);
+    s->shift = array_median(list, pairs);
+    s->low = list[cut];
+    s->high = list[pairs - 1 - cut];
+    s->coverage =
+        1 - 2 * (allowed < 0 ? untied.chances[g->counts[0] * (g->counts[0] + 1)] : reached);
+    s->coverage = s->coverage > 0 ? s->coverage : 0;
     free(untied.chances);
-    free(list);
-    return error;
+    return 0;
 }
 
 /* ---- what the test could have found ---------------------------------------------------------- */
@@ -164,22 +162,18 @@ static double normal(uint64_t *state)
     return radius * cos(2 * acos(-1) * uniform(state));
 }
 
-static double squares_around_mean(const double *list, uint32_t count)
-{
-    double mean = 0, squares = 0;
-    for (uint32_t i = 0; i < count; i++)
-        mean += list[i] / count;
-    for (uint32_t i = 0; i < count; i++)
-        squares += (list[i] - mean) * (list[i] - mean);
-    return squares;
-}
-
 /* Returns the standard deviation within the groups. */
 static double noise_of(const struct rank_groups *g)
 {
-    return sqrt((squares_around_mean(g->of, g->of_count) +
-                 squares_around_mean(g->against, g->against_count)) /
-                ((double)g->of_count + g->against_count - 2));
+    double squares = 0;
+    for (unsigned side = 0; side < 2; side++) {
+        double mean = 0;
+        for (uint32_t i = 0; i < g->counts[side]; i++)
+            mean += g->lists[side][i] / g->counts[side];
+        for (uint32_t i = 0; i < g->counts[side]; i++)
+            squares += (g->lists[side][i] - mean) * (g->lists[side][i] - mean);
+    }
+    return sqrt(squares / ((double)g->counts[0] + g->counts[1] - 2));
 }
 
 /*
@@ -187,48 +181,35 @@ static double noise_of(const struct rank_groups *g)
  * differences. The test finds it when all pairs but the allowed ones are the right way round, and
  * the median difference exceeds the threshold.
  */
-static double found_from(const struct rank_groups *g, uint32_t allowed, double threshold,
-                         double *list)
+static double found_from(const struct rank_groups *g, uint32_t allowed, double threshold)
 {
+    double list[PAIRS_MAX];
     double by_size = threshold - array_median(list, differences(g, list));
-    double by_rank = -list[allowed];
-    return by_rank > by_size ? by_rank : by_size;
-}
-
-static void rank_test_draw(double *list, uint32_t count, double noise, uint64_t *state)
-{
-    for (uint32_t i = 0; i < count; i++)
-        list[i] = noise * normal(state);
+    return fmax(-list[allowed], by_size);
 }
 
 int rank_smallest(double *smallest, const struct rank_groups *g, double alpha, double threshold)
 {
     struct rank_sums untied;
-    double reached, of[RUNS_MAX], against[RUNS_MAX];
-    const struct rank_groups drawn = {of, g->of_count, against, g->against_count};
+    struct rank_groups drawn = {.counts = {g->counts[0], g->counts[1]}};
+    double reached, found[DRAWS], noise = noise_of(g);
     uint64_t state = 1;
     *smallest = INFINITY;
-    if (g->of_count + g->against_count < 3)
+    if (g->counts[0] + g->counts[1] < 3)
         return 0;
-    if (untied_make(&untied, g->of_count, g->against_count) < 0)
+    if (untied_make(&untied, g) < 0)
         return GPUPROF_NO_MEMORY;
-    int64_t allowed = pairs_allowed(&untied, g->of_count, alpha, &reached);
+    int64_t allowed = pairs_allowed(&untied, g->counts[0], alpha, &reached);
     free(untied.chances);
     if (allowed < 0)
         return 0;
-    double noise = noise_of(g), *found = malloc(DRAWS * sizeof *found);
-    double *list = malloc((size_t)g->of_count * g->against_count * sizeof *list);
-    for (unsigned i = 0; found && list && i < DRAWS; i++) {
-        rank_test_draw(of, g->of_count, noise, &state);
-        rank_test_draw(against, g->against_count, noise, &state);
-        found[i] = found_from(&drawn, (uint32_t)allowed, threshold, list);
+    for (unsigned i = 0; i < DRAWS; i++) {
+        for (unsigned side = 0; side < 2; side++)
+            for (uint32_t k = 0; k < g->counts[side]; k++)
+                drawn.lists[side][k] = noise * normal(&state);
+        found[i] = found_from(&drawn, (uint32_t)allowed, threshold);
     }
-    if (found && list) {
-        array_sort(found, DRAWS);
-        *smallest = found[(unsigned)(RANK_POWER * DRAWS)];
-    }
-    bool is_done = found && list;
-    free(found);
-    free(list);
-    return is_done ? 0 : GPUPROF_NO_MEMORY;
+    array_sort(found, DRAWS);
+    *smallest = found[(unsigned)(RANK_POWER * DRAWS)];
+    return 0;
 }

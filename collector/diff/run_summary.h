@@ -113,10 +113,9 @@ int run_set_add(struct run_set *s, struct run_summary *run, const char *name);
 /* Fills `list` with the metric of the runs that have it, in order; returns their number. */
 uint32_t run_set_gather(const struct run_set *s, enum run_metric m, double list[static RUNS_MAX]);
 
-/* Writes a run as a JSON object. `has_all`: unknown values are null, not left out. NAN and
- * INFINITY, which JSON lacks, are null. (baseline_file.c) */
+/* Writes a run as a JSON object. `has_all`: unknown values are null, not left out.
+ * (baseline_file.c) */
 void run_put_json(const struct run_summary *run, const char *name, bool has_all, FILE *out);
-void run_put_number(const char *before, double number, FILE *out);
 
 /* ---- a recording as a run (run_make.c) ---- */
 
