@@ -6,8 +6,7 @@ sections.operators = (box) => {
   const tables = data.tables.filter((table) => table.name === "ops" && table.rows.length);
   if (!tables.length)
     return "No operators were recorded: gpuprof run --pytorch=shapes records them.";
-  for (const table of tables) {
-    add(
-      box, el("h3", {}, table.title || table.key.replace(/_/g, " ")), drawTable(table, {rows: 10}));
-  }
+  for (const table of tables)
+    addTable(box, table.title || table.key.replace(/_/g, " "), table, {rows: 10});
+  return "";
 };

@@ -37,6 +37,36 @@ const el = (name, attributes, ...children) => fill(document.createElement(name),
 const add = (node, ...children) => fill(node, {}, children);
 const svg = (name, attributes, ...children) =>
   fill(document.createElementNS("http://www.w3.org/2000/svg", name), attributes, children);
+const line = (x1, y1, x2, y2, kind) => svg("line", {x1, y1, x2, y2, class: kind});
+const rect = (x, y, width, height, kind, more) =>
+  svg("rect", {x, y, width, height, class: kind, ...more});
+const label = (x, y, anchor, text) => svg("text", {x, y, "text-anchor": anchor}, text);
+
+const h3 = (...children) => el("h3", {}, ...children);
+const b = (...children) => el("b", {}, ...children);
+const lead = (...children) => el("p", {class: "lead"}, ...children);
+const small = (...children) => el("p", {class: "small"}, ...children);
+const none = (...children) => el("p", {class: "none"}, ...children);
+const code = (text) => el("code", {}, text);
+const alarm = (...children) => el("div", {class: "alert", role: "note"}, ...children);
+const items = (list, attributes) =>
+  el("ul", attributes, list.map((children) => el("li", {}, children)));
+const button = (text, onclick, more) => el("button", {type: "button", onclick, ...more}, text);
+const search = (placeholder, name, oninput) =>
+  el("input", {type: "search", placeholder, "aria-label": name, oninput});
+
+/* Listens to keys: functions by the names of the keys. */
+const onKeys = (actions) => (event) => {
+  if (!actions[event.key]) return;
+  event.preventDefault();
+  actions[event.key]();
+};
+
+/* ---- lists ---- */
+
+const sum = (list, of = (x) => x) => list.reduce((all, x) => all + (of(x) || 0), 0);
+const most = (list, of = (x) => x) => list.reduce((best, x) => Math.max(best, of(x)), -Infinity);
+const rising = (list) => [...list].sort((one, other) => one - other);
 
 /* ---- numbers ---- */
 
@@ -96,8 +126,8 @@ const chartWidth = (room, most) => Math.max(240, Math.min(most, room));
 const chart = (W, H, said, attributes, ...children) => svg("svg",
   {viewBox: `0 0 ${W} ${H}`, role: "img", "aria-label": said, ...attributes}, ...children);
 /* Labels an axis at its start, middle and end; `write` formats the fraction. */
-const axisTexts = (W, y, write) => [0, .5, 1].map((part) => svg("text",
-  {x: part * W, y, "text-anchor": ["start", "middle", "end"][2 * part]}, write(part)));
+const axisTexts = (W, y, write) =>
+  ["start", "middle", "end"].map((anchor, i) => label(i / 2 * W, y, anchor, write(i / 2)));
 /* Returns which of `count` equal parts of the node, left to right (or down), has the pointer. */
 const partAt = (event, node, count, isDown) => {
   const area = node.getBoundingClientRect();
@@ -105,6 +135,32 @@ const partAt = (event, node, count, isDown) => {
                       (event.clientX - area.left) / area.width;
   return clamp(Math.floor(at * count), 0, count - 1);
 };
+
+/* Returns a colour of the style sheet as red, green and blue, to paint on a canvas. */
+const colour = (name) => {
+  const hex = getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
+  return [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16));
+};
+/* Returns the sum of the colours by their weights. */
+const mixed = (colours, weights) =>
+  [0, 1, 2].map((c) => weights.reduce((all, weight, i) => all + weight * colours[i][c], 0));
+
+/* Paints a pixel for each column and row: the colours of these names, mixed by the weights that
+ * weightsOf returns. */
+function painted(columns, rows, height, names, weightsOf) {
+  const canvas = el("canvas", {width: columns, height: rows, style: {height: height + "px"}});
+  const paint = () => {
+    const context = canvas.getContext("2d"), image = context.createImageData(columns, rows);
+    const colours = names.map(colour);
+    for (let y = 0; y < rows; y++)
+      for (let x = 0; x < columns; x++)
+        image.data.set([...mixed(colours, weightsOf(x, y)), 255], 4 * (columns * y + x));
+    context.putImageData(image, 0, 0);
+  };
+  paint();
+  addEventListener("recolour", paint);
+  return canvas;
+}
 
 /* ---- tables in the data ---- */
 
@@ -145,6 +201,13 @@ const processName = (index) => {
     data.overview.processes.length > 1 ? process[0] :
                                          process[0].replace(/ \([^()]*\)$/, "");
 };
+
+/* Blanks a count and its mean where the count is 0, in rows that `isUnknown` accepts. */
+function blank(table, count, mean, isUnknown = () => true) {
+  const places = [count, mean].map((key) => columnAt(table, key));
+  for (const row of table.rows)
+    if (!row[places[0]] && isUnknown(row)) places.forEach((i) => { row[i] = null; });
+}
 
 /* ---- the tip ---- */
 
@@ -189,18 +252,12 @@ const legend = (parts, whole) => el("ul", {class: "legend"},
            kind, name + " ", el("b", {}, percent(value / whole)), " " + time(value))));
 
 /* Makes buttons; one is pressed. */
-function choice(label, words, chosen, choose) {
-  const buttons = words.map(([word, text]) => el("button", {
-    type: "button",
-    "aria-pressed": String(word === chosen),
-    onclick: () => {
-      buttons.forEach(
-        (other, i) => other.setAttribute("aria-pressed", String(words[i][0] === word)));
-      choose(word);
-    }
-  },
-                              text));
-  return el("span", {class: "group", role: "group", "aria-label": label}, buttons);
+function choice(name, words, chosen, choose) {
+  const buttons = words.map(([word, text]) => button(text, () => {
+    buttons.forEach((other, i) => other.setAttribute("aria-pressed", words[i][0] === word));
+    choose(word);
+  }, {"aria-pressed": String(word === chosen)}));
+  return el("span", {class: "group", role: "group", "aria-label": name}, buttons);
 }
 
 /* ---- tables ---- */
@@ -224,7 +281,7 @@ function cellOf(type, value, isFirst, isNarrow) {
   const text = written(type, value);
   if (type === "share" && typeof value === "number") {
     return el("td", {class: "number share"}, text,
-      el("i", {style: {width: Math.max(0, Math.min(100, 100 * value)) + "%"}}));
+      el("i", {style: {width: clamp(100 * value, 0, 100) + "%"}}));
   }
   if (isNumeric(type)) return el("td", {class: "number"}, text);
   const isLong =
@@ -257,22 +314,14 @@ function drawTable(table, how = {}) {
 
   const body = el("tbody");
   const said = el("span", {"aria-live": "polite"});
-  const before = el("button", {type: "button", onclick: () => turn(-1)}, "Previous");
-  const behind = el("button", {type: "button", onclick: () => turn(1)}, "Next");
+  const before = button("Previous", () => show(page - 1));
+  const behind = button("Next", () => show(page + 1));
   const heads = order.map(
     (i) => el("th", {scope: "col", class: isNumeric(table.columns[i].type) ? "number" : ""},
-      el("button",
-        {type: "button", title: table.columns[i].doc || null, onclick: () => sortBy(i)},
-        labelOf(table.columns[i]))));
-  const filter = el("input", {
-    type: "search",
-    placeholder: "Filter",
-    "aria-label": "Filter " + caption,
-    oninput: () => {
-      select();
-      page = 0;
-      draw();
-    }
+      button(labelOf(table.columns[i]), () => sortBy(i), {title: table.columns[i].doc || null})));
+  const filter = search("Filter", "Filter " + caption, () => {
+    select();
+    show(0);
   });
 
   function select() {
@@ -293,13 +342,8 @@ function drawTable(table, how = {}) {
     heads.forEach((head, k) => order[k] === i ?
         head.setAttribute("aria-sort", falls ? "descending" : "ascending") :
         head.removeAttribute("aria-sort"));
-    page = 0;
     select();
-    draw();
-  }
-  function turn(by) {
-    page += by;
-    draw();
+    show(0);
   }
   function pick(row) {
     chosen = row;
@@ -308,30 +352,23 @@ function drawTable(table, how = {}) {
   }
   function press(event) {
     const lines = Array.from(body.children), at = lines.indexOf(event.currentTarget);
-    const to = {ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: lines.length - 1}[event.key];
-    if (event.key === "Enter" || event.key === " ")
-      pick(event.currentTarget.row);
-    else if (to === undefined)
-      return;
-    else if (lines[to])
-      lines[to].focus();
-    event.preventDefault();
+    const go = (to) => () => lines[to] && lines[to].focus();
+    const choose = () => pick(lines[at].row);
+    onKeys({
+      ArrowDown: go(at + 1), ArrowUp: go(at - 1), Home: go(0), End: go(lines.length - 1),
+      Enter: choose, " ": choose
+    })(event);
   }
-  function draw() {
+  function show(wanted) {
     const pages = Math.max(1, Math.ceil(rows.length / size));
-    page = Math.max(0, Math.min(page, pages - 1));
+    page = clamp(wanted, 0, pages - 1);
     body.replaceChildren(...rows.slice(page * size, page * size + size).map((row) => {
-      const line = el("tr",
-        how.choose ? {
-          tabindex: 0,
-          "aria-selected": String(row === chosen),
-          onclick: () => pick(row),
-          onkeydown: press
-        } :
-                     {},
-        order.map((i, k) => cellOf(table.columns[i].type, row[i], k === 0, isNarrow)));
-      line.row = row;
-      return line;
+      const attributes = {
+        tabindex: 0, "aria-selected": row === chosen ? "true" : "false",
+        onclick: () => pick(row), onkeydown: press
+      };
+      return Object.assign(el("tr", how.choose ? attributes : {}, order.map(
+        (i, k) => cellOf(table.columns[i].type, row[i], k === 0, isNarrow))), {row});
     }));
     const from = rows.length ? page * size + 1 : 0, to = Math.min(rows.length, page * size + size);
     const left = table.left_out ? `; ${count(table.left_out)} more are not in this page` : "";
@@ -341,12 +378,27 @@ function drawTable(table, how = {}) {
     foot.hidden = pages === 1 && !table.left_out && rows.length === table.rows.length;
   }
   const foot = el("div", {class: "pages"}, said, before, behind);
-  draw();
+  show(0);
   return el("div", {class: "table"}, table.rows.length > 8 && el("div", {class: "tools"}, filter),
     el("div", {class: "scroll"},
       el("table", {"aria-label": caption}, el("thead", {}, el("tr", {}, heads)), body)),
     foot);
 }
+
+/* Adds a heading and a table, unless the table is missing or empty. */
+function addTable(box, title, table, how) {
+  if (table && table.rows.length) add(box, h3(title), drawTable(table, {caption: title, ...how}));
+}
+
+/* Makes a table that stays as it is. Heads are [text, class]; cells [class, children ...], those of
+ * the first column name their rows. */
+const plainTable = (name, heads, rows, kind) => el("div", {class: "scroll"},
+  el("table", {"aria-label": name, class: kind},
+    el("thead", {}, el("tr", {},
+      heads.map(([text, its]) => el("th", {scope: "col", class: its || ""}, text)))),
+    el("tbody", {}, rows.map((cells) => el("tr", {}, cells.map(([its, ...children], i) =>
+      i ? el("td", {class: its}, children) :
+        el("th", {scope: "row", class: its}, children)))))));
 
 /* ---- the page ---- */
 
@@ -364,10 +416,6 @@ function theme() {
   use(dark.matches);
 }
 
-/* Returns a colour of the style sheet, to paint on a canvas. */
-const colour = (name) =>
-  getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
-
 /* Draws a section; returns "", or why it is empty. */
 function drawSection(id, box) {
   try {
@@ -376,7 +424,7 @@ function drawSection(id, box) {
     return none;
   } catch (error) {
     console.error(error);
-    box.append(el("p", {class: "none"}, "This section could not be drawn: " + error.message));
+    box.append(none("This section could not be drawn: " + error.message));
     box.dataset.drawn = "failed";
     return "";
   }
@@ -387,19 +435,15 @@ const drawAbsent = (absent) => el("details", {id: "absent"},
   el("summary", {}, "Nothing to show of: " + absent.map(([title]) => title).join(", ")),
   el("dl", {}, absent.map(([title, why]) => [el("dt", {}, title), el("dd", {}, why)])));
 
+/* Marks the first visible section in the list of sections. */
 function follow(links) {
   const seen = new Map();
   /* The margin is what bars hide in a narrow window. */
   const watcher = new IntersectionObserver((entries) => {
     for (const entry of entries) seen.set(entry.target.id, entry.isIntersecting);
     const first = data.sections.find(([id]) => seen.get(id));
-    if (first)
-      for (const [id, link] of links) {
-        if (id === first[0])
-          link.setAttribute("aria-current", "true");
-        else
-          link.removeAttribute("aria-current");
-      }
+    if (!first) return;
+    for (const [id, link] of links) link.ariaCurrent = id === first[0] ? "true" : null;
   }, {rootMargin: "-95px 0px -55% 0px"});
   for (const id of links.keys()) watcher.observe(document.getElementById(id));
 }

@@ -3,6 +3,7 @@
 "use strict";
 
 const COLUMNS_MAX = 300, ALIKE = .99;
+const WAIT_NS = 1000; /* clocks of two processes agree only so well */
 
 /* `data.steps` with details by process and place, the chosen step, and its listeners. */
 const steps = {
@@ -26,18 +27,15 @@ function prepareSteps(raw) {
   }
 }
 
-const partsOf = (ns) =>
-  data.steps.parts.map(([name, title], i) => [title, "c-" + name, ns[i]]);
+const partsOf = (ns) => data.steps.parts.map(([name, title], i) => [title, "c-" + name, ns[i]]);
 
 /* If there is no room for all steps, each column shows the longest of several. */
-function columnsOf(series) {
-  const n = series.durations.length, width = Math.ceil(n / COLUMNS_MAX), columns = [];
-  for (let from = 0; from < n; from += width) {
-    let longest = from;
-    for (let i = from; i < Math.min(n, from + width); i++)
-      if (Math.abs(series.durations[i]) > Math.abs(series.durations[longest])) longest = i;
-    columns.push(longest);
-  }
+function columnsOf({durations}) {
+  const width = Math.ceil(durations.length / COLUMNS_MAX), columns = [];
+  durations.forEach((ns, i) => {
+    const at = Math.floor(i / width);
+    if (at === columns.length || Math.abs(ns) > Math.abs(durations[columns[at]])) columns[at] = i;
+  });
   return {columns, width};
 }
 
@@ -49,33 +47,36 @@ function ceiling(value) {
 }
 
 function drawSeries(series, chosen, choose) {
-  const W = 1000, H = 180, {columns, width} = columnsOf(series);
-  const sorted = columns.map((i) => Math.abs(series.durations[i])).sort((a, b) => a - b);
+  const W = 1000, H = 180, {columns, width} = columnsOf(series), {durations, details} = series;
+  const sorted = rising(columns.map((i) => Math.abs(durations[i])));
   /* The bar of an outlier is cut, so that the others stay visible. */
   const usual = sorted[Math.floor(.98 * (sorted.length - 1))] * 1.6;
   const top = ceiling(Math.min(sorted[sorted.length - 1], usual)), slot = W / columns.length;
-  const y = (ns) => H * (1 - Math.min(1, ns / top));
-  const drawing = svg("svg",
-    {viewBox: `0 0 ${W} ${H}`, preserveAspectRatio: "none", height: H, "aria-hidden": "true"});
-  columns.forEach((step, k) => {
-    const detail = series.details.get(step), ns = Math.abs(series.durations[step]);
-    const gap = slot > 5 ? 1 : 0, box = {x: k * slot, width: Math.max(.5, slot - gap)};
-    let sum = 0;
-    for (const [, kind, part] of detail ?
-        partsOf(detail.parts) :
-        [["", series.durations[step] < 0 ? "c-idle" : "c-unsplit", ns]]) {
-      if (!part) continue;
-      const low = y(sum), high = y(sum += part);
-      drawing.append(svg("rect", {...box, y: high, height: Math.max(0, low - high), class: kind}));
-    }
+  const y = (ns) => H * (1 - Math.min(1, ns / top)), wide = Math.max(.5, slot - (slot > 5 ? 1 : 0));
+  const bars = columns.flatMap((step, k) => {
+    const detail = details.get(step), ns = Math.abs(durations[step]);
+    let end = 0;
+    const parts = detail ? partsOf(detail.parts) :
+      [["", durations[step] < 0 ? "c-idle" : "c-unsplit", ns]];
+    const drawn = parts.filter((part) => part[2]).map(([, kind, part]) => {
+      const low = y(end), high = y(end += part);
+      return rect(k * slot, high, wide, Math.max(0, low - high), kind);
+    });
     if (step === chosen)
-      drawing.append(svg(
-        "rect", {...box, y: 0, height: H, class: "chosen", "vector-effect": "non-scaling-stroke"}));
+      drawn.push(rect(k * slot, 0, wide, H, "chosen", {"vector-effect": "non-scaling-stroke"}));
+    return drawn;
   });
+  const drawing = svg("svg", {
+    viewBox: `0 0 ${W} ${H}`, preserveAspectRatio: "none", height: H, "aria-hidden": "true"
+  }, bars);
   const at = (event) => columns[partAt(event, drawing, columns.length)];
-  const say = (i) => `step ${series.number(i)}: ${time(Math.abs(series.durations[i]))}` +
-    (series.durations[i] < 0 ? ", not whole" : "");
-  const last = series.durations.length - 1;
+  const say = (i) => `step ${series.number(i)}: ${time(Math.abs(durations[i]))}` +
+    (durations[i] < 0 ? ", not whole" : "");
+  const last = durations.length - 1;
+  const go = (to) => () => {
+    choose(clamp(to, 0, last));
+    document.getElementById("steps-chart").focus();
+  };
   const slider = el("div", {
     class: "chart pick",
     id: "steps-chart",
@@ -87,164 +88,129 @@ function drawSeries(series, chosen, choose) {
     "aria-valuenow": chosen,
     "aria-valuetext": say(chosen),
     onclick: (event) => choose(at(event)),
-    onkeydown: (event) => {
-      const to = {
-        ArrowRight: chosen + 1,
-        ArrowUp: chosen + 1,
-        ArrowLeft: chosen - 1,
-        ArrowDown: chosen - 1,
-        PageUp: chosen + 10,
-        PageDown: chosen - 10,
-        Home: 0,
-        End: last
-      }[event.key];
-      if (to === undefined) return;
-      event.preventDefault();
-      choose(clamp(to, 0, last));
-      document.getElementById("steps-chart").focus();
-    }
-  },
-    drawing);
-  tipped(slider, (event) => say(at(event)));
+    onkeydown: onKeys({
+      ArrowRight: go(chosen + 1), ArrowUp: go(chosen + 1), ArrowLeft: go(chosen - 1),
+      ArrowDown: go(chosen - 1), PageUp: go(chosen + 10), PageDown: go(chosen - 10), Home: go(0),
+      End: go(last)
+    })
+  }, drawing);
+  const unsplit = columns.filter((step) => !details.has(step));
   return [
-    slider,
+    tipped(slider, (event) => say(at(event))),
     el("div", {class: "tools small"}, el("span", {}, "step " + series.number(0)),
-      el("span", {class: "end"},
-        `full height ${time(top)}` +
-          (width > 1 ? `; each bar is the longest of ${width} steps` : "")),
+      el("span", {class: "end"}, `full height ${time(top)}`,
+        width > 1 && `; each bar is the longest of ${width} steps`),
       last > 0 && el("span", {class: "end"}, "step " + series.number(last))),
-    columns.some((step) => !series.details.has(step)) &&
-      el("ul", {class: "legend"},
-        columns.some((step) => series.durations[step] < 0) &&
-          keyed("c-idle", "not whole: its start or its end was not recorded"),
-        columns.some((step) => series.durations[step] > 0 && !series.details.has(step)) &&
-          keyed("c-unsplit", "whole; this page has the parts of the longest steps"))
-  ].filter(Boolean);
+    ...unsplit.length ? [el("ul", {class: "legend"},
+      unsplit.some((step) => durations[step] < 0) &&
+        keyed("c-idle", "not whole: its start or its end was not recorded"),
+      unsplit.some((step) => durations[step] > 0) &&
+        keyed("c-unsplit", "whole; this page has the parts of the longest steps"))] : []
+  ];
 }
 
 /* Returns [process, place] of the step that waited least, among steps about as long as the longest.
  * Collectives make a step equally long on all ranks if one rank is late. */
 function tellingStep() {
-  const longest =
-    Math.max(...steps.series.map((s) => s.durations.reduce((a, b) => Math.max(a, b))));
-  let found = [steps.series[0].process, null], most = 0;
+  const longest = most(steps.series, (s) => most(s.durations));
+  let found = [steps.series[0].process, null], best = 0;
   for (const s of steps.series)
     s.durations.forEach((ns, i) => {
-      if (ns < ALIKE * longest || s.own(i) <= most) return;
+      if (ns < ALIKE * longest || s.own(i) <= best) return;
       found = [s.process, i];
-      most = s.own(i);
+      best = s.own(i);
     });
   return found;
 }
 
-/* Clocks of two processes agree only so well. */
-const WAIT_NS = 1000;
-
 /* Says which rank the process waited for in this step, and which ranks waited for it. */
-function waitsText(series, step, detail) {
+function waitsText(series, step, {whom, wait}) {
   if (!data.steps.knows_waits) return "";
-  const others =
-    steps.series.filter((s) => s.number(step) === series.number(step) && s.details.has(step))
-      .map((s) => s.details.get(step))
-      .filter((other) => other.whom === series.process && other.wait >= WAIT_NS);
-  const most = others.reduce((ns, other) => Math.max(ns, other.wait), 0);
-  return (detail.whom < 0 || detail.wait < WAIT_NS ? "; it waited for no other rank" :
-                            `; it waited for ${processName(detail.whom)}, ${time(detail.wait)}`) +
-    (others.length ? `; ${counted(others.length, "rank")} waited for it, up to ${time(most)}` : "");
+  const waits = steps.series.filter((s) => s.number(step) === series.number(step))
+    .map((s) => s.details.get(step))
+    .filter((other) => other && other.whom === series.process && other.wait >= WAIT_NS)
+    .map((other) => other.wait);
+  const others = waits.length ?
+    `; ${counted(waits.length, "rank")} waited for it, up to ${time(most(waits))}` : "";
+  return (whom < 0 || wait < WAIT_NS ? "; it waited for no other rank" :
+    `; it waited for ${processName(whom)}, ${time(wait)}`) + others;
 }
 
-/* Returns rows [kind, name, this step, median step], the largest difference first. */
+/* Returns rows [name, kind, this step, median step, difference, counts], the largest difference
+ * first. */
 function differences(mine, median) {
-  const rows = data.steps.parts.map(
-    ([, title], i) => ["part", title, mine.parts[i], median.parts[i], null, null]);
-  for (const kind of ["kernels", "operators"])
-    data.steps[kind].forEach((name, i) => rows.push([
-      kind.slice(0, -1), name, mine[kind][2 * i], median[kind][2 * i], mine[kind][2 * i + 1],
-      median[kind][2 * i + 1]
-    ]));
-  return rows.filter((row) => row[2] || row[3])
-    .map(([kind, name, a, b, n, m]) => [name, kind, a, b, a - b, n, m])
-    .sort((a, b) => Math.abs(b[4]) - Math.abs(a[4]));
+  const row = (name, kind, ns, of, n, m) => [name, kind, ns, of, ns - of, n, m];
+  const named = (kind, list) => data.steps[list].map((name, i) => row(name, kind,
+    mine[list][2 * i], median[list][2 * i], mine[list][2 * i + 1], median[list][2 * i + 1]));
+  return [
+    ...data.steps.parts.map(
+      ([, title], i) => row(title, "part", mine.parts[i], median.parts[i], null, null)),
+    ...named("kernel", "kernels"), ...named("operator", "operators")
+  ].filter((it) => it[2] || it[3]).sort((one, other) => Math.abs(other[4]) - Math.abs(one[4]));
 }
+
+const differenceColumns = [
+  ["what", "text"], ["kind", "text"], ["this step", "ns"], ["median", "ns"], ["difference", "ns"],
+  ["count", "count"], ["median count", "count"]
+];
 
 function drawStep(series, step) {
   const ns = Math.abs(series.durations[step]), detail = series.details.get(step);
   const median = series.details.get(series.median), medianNs = series.durations[series.median];
   const panel = el("div", {class: "panel", id: "step"},
     el("h3", {"aria-live": "polite"},
-      `Step ${series.number(step)} of ${processName(series.process)}: ${time(ns)}` +
-        (medianNs ? `, ${(ns / medianNs).toFixed(2)} \u00d7 the median` : "")));
-  if (!detail) {
-    add(panel,
-      el("p", {class: "none"},
-        series.durations[step] < 0 ?
-          "It is not whole: its start or its end was not recorded." :
-          "This page has the parts of the longest steps; gpuprof report --table=steps has all."));
-    return panel;
-  }
+      `Step ${series.number(step)} of ${processName(series.process)}: ${time(ns)}`,
+      medianNs > 0 && `, ${(ns / medianNs).toFixed(2)} \u00d7 the median`));
+  if (!detail)
+    return add(panel, none(series.durations[step] < 0 ?
+      "It is not whole: its start or its end was not recorded." :
+      "This page has the parts of the longest steps; gpuprof report --table=steps has all."));
   const parts = partsOf(detail.parts);
-  add(panel,
-    el("p", {class: "small"},
-      `begins ${time(detail.begin)} into the recording` + waitsText(series, step, detail)),
-    bar(parts, ns), legend(parts, ns));
-  if (median && step !== series.median) {
-    add(panel,
-      el("h3", {},
-        `Compared with the median, step ${series.number(series.median)} (${time(medianNs)})`),
+  return add(panel,
+    small(`begins ${time(detail.begin)} into the recording` + waitsText(series, step, detail)),
+    bar(parts, ns), legend(parts, ns),
+    median && step !== series.median && [
+      h3(`Compared with the median, step ${series.number(series.median)} (${time(medianNs)})`),
       bar(partsOf(median.parts), Math.max(ns, medianNs), true),
-      drawTable(made("Differences",
-                  [
-                    ["what", "text"], ["kind", "text"], ["this step", "ns"], ["median", "ns"],
-                    ["difference", "ns"], ["count", "count"], ["median count", "count"]
-                  ],
-                  differences(detail, median)),
-        {rows: 8}));
-  }
-  return panel;
+      drawTable(made("Differences", differenceColumns, differences(detail, median)), {rows: 8})
+    ]);
 }
 
 sections.steps = (box, raw) => {
-  if (!raw.processes) {
+  if (!raw.processes)
     return "No steps: call gpuprof_step() in each, record PyTorch with gpuprof run --pytorch, or " +
-      "name " +
-      "ranges that are steps: --step-range.";
-  }
+      "name ranges that are steps: --step-range.";
   prepareSteps(raw);
-  const split = rowsOf("step_parts");
   const stat = (name) => time(rowsOf("step_stats").find((row) => row.name === name).duration_ns);
-  const whole = split.reduce((sum, part) => sum + part.mean_ns, 0);
   const titles = new Map(raw.parts);
-  const parts =
-    split.map((part) => [titles.get(part.name), "c-" + part.name, part.mean_ns]);
-  const chart = el("div");
-  let series = steps.series[0], chosen = 0;
+  const parts = rowsOf("step_parts").map(
+    ({name, mean_ns}) => [titles.get(name), "c-" + name, mean_ns]);
+  const whole = sum(parts, (part) => part[2]);
+  const drawn = el("div");
+  let series = steps.series[0];
   const who = el("select", {onchange: () => steps.choose(steps.series[who.value].process, null)},
     steps.series.map((s, i) => el("option", {value: i}, processName(s.process))));
   steps.choose = (process, step) => {
     series = steps.series.find((s) => s.process === process) || series;
     who.value = steps.series.indexOf(series);
-    const lengths = series.durations;
-    chosen = step === null ? lengths.indexOf(lengths.reduce((a, b) => Math.max(a, b), -1)) : step;
-    chosen = Math.max(0, chosen);
-    chart.replaceChildren(...drawSeries(series, chosen, (i) => steps.choose(series.process, i)),
+    const longest = series.durations.indexOf(most(series.durations));
+    const chosen = step === null ? Math.max(0, longest) : step;
+    drawn.replaceChildren(...drawSeries(series, chosen, (i) => steps.choose(series.process, i)),
       drawStep(series, chosen));
     steps.chosen = [series.process, chosen];
     steps.listeners.forEach((listener) => listener(...steps.chosen));
   };
   const [definition, counts] = (tableOf("step_stats").note || "").split("\n");
   add(box,
-    el("p", {class: "lead"},
-      `${counts}; ${definition}. Median ${stat("median")}, 95th percentile ${stat("p95")}, ` +
-        `longest ${stat("slowest")}.`),
-    el("h3", {}, "Mean time of a step"), bar(parts, whole), legend(parts, whole),
-    el("h3", {}, "Step by step"),
-    el("p", {class: "small"},
-      "Choose a step with the pointer or the arrow keys to compare it with the median step of " +
-        "its process."),
+    lead(`${counts}; ${definition}. Median ${stat("median")}, 95th percentile ${stat("p95")}, ` +
+      `longest ${stat("slowest")}.`),
+    h3("Mean time of a step"), bar(parts, whole), legend(parts, whole), h3("Step by step"),
+    small("Choose a step with the pointer or the arrow keys to compare it with the median step " +
+      "of its process."),
     steps.series.length > 1 &&
-      el("div", {class: "tools"}, el("label", {}, "Process", who),
-        raw.left_out > 0 &&
-          el("span", {class: "end"}, `not in this page: ${count(raw.left_out)} of the processes`)),
-    chart);
+      el("div", {class: "tools"}, el("label", {}, "Process", who), raw.left_out > 0 &&
+        el("span", {class: "end"}, `not in this page: ${count(raw.left_out)} of the processes`)),
+    drawn);
   steps.choose(...tellingStep());
+  return "";
 };

@@ -16,28 +16,26 @@ const saysSomething = {
 };
 const upper = (text) => text.startsWith("gpuprof") ? text : text[0].toUpperCase() + text.slice(1);
 
+function drawDetails(table) {
+  const {key, note, behind} = table, inside = el("div");
+  const title = upper(table.title || plainTitles[key] || key.replace(/_/g, " "));
+  const show = () => {
+    if (inside.childElementCount) return;
+    const notes = [note, behind].filter((text) => text && text.trim());
+    add(inside, notes.map((text) => small(text.trim())), drawTable(table, {rows: 25}));
+  };
+  return el("details", {id: "table-" + key, ontoggle: (event) => event.target.open && show()},
+    el("summary", {}, title,
+      el("span", {class: "small"}, counted(table.rows.length + table.left_out, "row"))),
+    inside);
+}
+
 sections.tables = (box, tables) => {
   const filled = tables.filter((table) => table.rows.length &&
     (!saysSomething[table.key] || rowsOf(table.key).some(saysSomething[table.key])));
   if (!filled.length) return "The report has no rows.";
   add(box,
-    el("p", {class: "lead"},
-      "The tables of gpuprof report. Click a column to sort by it; type to search the texts."));
-  for (const table of filled) {
-    const inside = el("div"),
-          title = upper(table.title || plainTitles[table.key] || table.key.replace(/_/g, " "));
-    const rows = table.rows.length + table.left_out;
-    const show = () => {
-      if (inside.childElementCount) return;
-      for (const note of [table.note, table.behind]) {
-        if (note && note.trim()) add(inside, el("p", {class: "small"}, note.trim()));
-      }
-      add(inside, drawTable(table, {rows: 25}));
-    };
-    add(box,
-      el("details", {id: "table-" + table.key, ontoggle: (event) => event.target.open && show()},
-        el("summary", {}, title,
-          el("span", {class: "small"}, rows === 1 ? "1 row" : `${count(rows)} rows`)),
-        inside));
-  }
+    lead("The tables of gpuprof report. Click a column to sort by it; type to search the texts."),
+    filled.map(drawDetails));
+  return "";
 };
