@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "export/export_writer.h"
 #include "output/output.h"
-#include "report/report_verb.h"
+#include "report/report.h"
 
 /* The options that only `stats` has. */
 struct stats_options {

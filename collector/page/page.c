@@ -27,17 +27,26 @@ static ssize_t filter(void *cookie, const char *bytes, size_t length)
     return ferror(d->out) ? 0 : (ssize_t)length;
 }
 
-void page_put_text(struct page_data *d, const char *before, const char *text)
+static void put_cut(const char *text, FILE *out)
 {
     size_t length = text ? strlen(text) : 0;
     char *cut = length > PAGE_TEXT_BYTES ? text_cut(text, length, PAGE_TEXT_BYTES) : NULL;
-    json_put(before, cut ? cut : text, d->stream);
+    json_put("", cut ? cut : text, out);
     free(cut);
+}
+
+void page_printf(struct page_data *d, const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    json_vprintf(d->stream, put_cut, format, list);
+    va_end(list);
 }
 
 int page_put_owned(struct page_data *d, const char *before, char *text)
 {
-    page_put_text(d, before, text);
+    fputs(before, d->stream);
+    put_cut(text, d->stream);
     free(text);
     return text ? 0 : GPUPROF_NO_MEMORY;
 }
@@ -125,17 +134,15 @@ static int page_put_data(const struct page *p, FILE *out)
     d.stream = fopencookie(&d, "w", (cookie_io_functions_t){.write = filter});
     if (!d.stream)
         return GPUPROF_NO_MEMORY;
-    page_put_text(&d, "{\"name\": ", p->name);
-    fputs(", \"sections\": [", d.stream);
+    page_printf(&d, "{\"name\": %s, \"sections\": [", p->name);
     for (const struct page_section *s = p->sections; s->id; s++)
-        fprintf(d.stream, "%s[\"%s\", \"%s\"]", s == p->sections ? "" : ", ", s->id, s->title);
+        page_printf(&d, s == p->sections ? "[%s, %s]" : ", [%s, %s]", s->id, s->title);
     fputs("]", d.stream);
-    for (const struct page_section *s = p->sections; error == 0 && s->id; s++) {
-        if (!s->put)
-            continue;
-        fprintf(d.stream, ",\n\"%s\": ", s->id);
-        error = s->put(p, &d);
-    }
+    for (const struct page_section *s = p->sections; error == 0 && s->id; s++)
+        if (s->put) {
+            page_printf(&d, ",\n%s: ", s->id);
+            error = s->put(p, &d);
+        }
     fputs("}\n", d.stream);
     fclose(d.stream);
     return error;

@@ -40,10 +40,12 @@ struct page_data {
     uint64_t written;
 };
 
-/* Writes `before` and a JSON string, cut to PAGE_TEXT_BYTES; NULL: null. */
-void page_put_text(struct page_data *d, const char *before, const char *text);
+/* Writes JSON like json_printf, with texts cut to PAGE_TEXT_BYTES. */
+void page_printf(struct page_data *d, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
-/* The same for a text in new memory, which it frees. Returns 0, or GPUPROF_NO_MEMORY for NULL. */
+/* Writes `before` and a text in new memory, which it frees. Returns 0, or GPUPROF_NO_MEMORY for
+ * NULL. */
 int page_put_owned(struct page_data *d, const char *before, char *text);
 
 /* Returns the bytes written so far. */
@@ -78,7 +80,7 @@ struct page_device {
     uint64_t run_ns;              /* time after start-up, as far as recorded; 0: not known */
     uint64_t at_ns;               /* end of the counted time */
     uint64_t until_ns[USE_KINDS]; /* last end of work that has begun, by kind */
-    uint64_t ns[USE_KINDS][PAGE_BUCKETS];
+    double ns[USE_KINDS][PAGE_BUCKETS];
     struct page_curve *curves; /* owned, PAGE_CURVES; NULL: no readings */
 };
 

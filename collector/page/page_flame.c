@@ -78,9 +78,8 @@ static void put_nodes(const struct shown_tree *t, struct page_data *d)
         unsigned count = PAGE_WEIGHTS;
         while (count && !own[count - 1])
             count--;
-        fprintf(d->stream, "%s[%u,%u,", t->numbers[n] > 1 ? ",\n" : "\n",
-                t->numbers[t->tree->nodes[n - 1].parent], frame->kind);
-        page_put_text(d, "", frame->label);
+        page_printf(d, t->numbers[n] > 1 ? ",\n[%u,%u,%s" : "\n[%u,%u,%s",
+                    t->numbers[t->tree->nodes[n - 1].parent], frame->kind, frame->label);
         for (unsigned i = 0; i < count; i++)
             fprintf(d->stream, ",%" PRIu64, own[i]);
         fputc(']', d->stream);

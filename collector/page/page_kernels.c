@@ -37,8 +37,8 @@ int page_put_kernels(const struct page *p, struct page_data *d)
     char name[SUMS_NAME_BYTES];
     fputs("{\"durations\": [", d->stream);
     for (uint32_t i = 0; i < kernels->count && i < KERNELS_MAX; i++) {
-        page_put_text(d, i ? ",\n[" : "\n[", sums_name(kernels, &kernels->rows[i], 0, name));
-        fputs(", [", d->stream);
+        page_printf(d, i ? ",\n[%s, [" : "\n[%s, [",
+                    sums_name(kernels, &kernels->rows[i], 0, name));
         put_durations(kernels->rows[i].durations, d->stream);
         fputs("]]", d->stream);
     }
@@ -66,8 +66,7 @@ static void page_kernels_put_device(const struct device_peaks *p, struct page_da
     } peaks[] = {{"f64", p->double_},   {"f32", p->single}, {"tf32", p->tf32}, {"f16", p->half},
                  {"bf16", p->bfloat16}, {"fp8", p->float8}, {"i8", p->int8}};
     const char *separator = "";
-    page_put_text(d, "{\"name\": ", p->name);
-    fprintf(d->stream, ", \"bandwidth\": %u, \"peaks\": {", p->bandwidth);
+    page_printf(d, "{\"name\": %s, \"bandwidth\": %u, \"peaks\": {", p->name, p->bandwidth);
     for (unsigned i = 0; i < sizeof peaks / sizeof peaks[0]; i++)
         if (peaks[i].peak) {
             fprintf(d->stream, "%s\"%s\": %.1f", separator, peaks[i].type, peaks[i].peak / 1e3);

@@ -170,8 +170,7 @@ struct consumer page_steps_consumer(struct page_steps *s)
 static void put_names(const struct page_steps *s, enum page_name_kind kind, struct page_data *d)
 {
     for (unsigned i = 0; i < PAGE_NAMES_MAX && s->names[kind][i]; i++)
-        page_put_text(d, i ? ", " : "[", s->names[kind][i]);
-    fputs(s->names[kind][0] ? "]" : "[]", d->stream);
+        page_printf(d, i ? ", %s" : "%s", s->names[kind][i]);
 }
 
 static void page_steps_put_numbers(const struct step *list, uint32_t from, uint32_t to, FILE *out)
@@ -267,11 +266,11 @@ int page_put_steps(const struct page *p, struct page_data *d)
     for (unsigned i = 0; i < STEP_PARTS; i++)
         fprintf(d->stream, "%s[\"%s\", \"%s\"]", i ? ", " : "", step_part_names[i],
                 step_part_titles[i]);
-    fputs("],\n\"kernels\": ", d->stream);
+    fputs("],\n\"kernels\": [", d->stream);
     put_names(s, NAME_KERNELS, d);
-    fputs(",\n\"operators\": ", d->stream);
+    fputs("],\n\"operators\": [", d->stream);
     put_names(s, NAME_OPERATORS, d);
-    fputs(",\n\"processes\": [", d->stream);
+    fputs("],\n\"processes\": [", d->stream);
     uint32_t left_out = put_processes(s, d);
     fprintf(d->stream, "],\n\"left_out\": %u,\n\"details\": [", left_out);
     for (uint32_t i = 0; i < s->detail_count; i++) {

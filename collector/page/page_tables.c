@@ -4,7 +4,7 @@
 
 #include "base/text.h"
 #include "page/page.h"
-#include "report/report_tables.h"
+#include "report/report.h"
 
 #define ROWS_MAX        5000
 #define TABLE_BYTES_MAX (3u << 20) /* approximate: the last row is written whole */
@@ -25,11 +25,9 @@ static void put_columns(const struct table_info *info, struct page_data *d)
         const struct column *c = &info->columns[i];
         if (!c->key)
             continue;
-        fprintf(d->stream, "%s{\"key\": \"%s\", \"type\": \"%s\", \"label\": ", separator, c->key,
-                types[c->type]);
-        page_put_text(d, "", c->label);
-        page_put_text(d, ", \"doc\": ", c->doc);
-        fputc('}', d->stream);
+        fputs(separator, d->stream);
+        page_printf(d, "{\"key\": %s, \"type\": %s, \"label\": %s, \"doc\": %s}", c->key,
+                    types[c->type], c->label, c->doc);
         separator = ", ";
     }
 }
@@ -41,7 +39,7 @@ static void put_cell(enum column_type type, const struct cell *cell, struct page
     else if (cell->kind == CELL_TEXT && (type == COLUMN_JSON || type == COLUMN_LIST))
         fputs(cell->text, d->stream);
     else if (cell->kind == CELL_TEXT)
-        page_put_text(d, "", cell->text);
+        page_printf(d, "%s", cell->text);
     else if (cell->kind == CELL_NUMBER && type == COLUMN_NUMBER) /* may be negative */
         fprintf(d->stream, "%lld", (long long)cell->number);
     else if (cell->kind == CELL_NUMBER)
@@ -65,7 +63,7 @@ static void page_tables_put_row(const struct table_info *info, const struct cell
 }
 
 /* Writes a note that the text has before or after the table. */
-static void put_note(const char *key, void (*print)(const struct table *, FILE *),
+static void put_note(const char *before, void (*print)(const struct table *, FILE *),
                      const struct table *t, struct page_data *d)
 {
     struct new_text made;
@@ -73,7 +71,8 @@ static void put_note(const char *key, void (*print)(const struct table *, FILE *
     if (note)
         print(t, note);
     char *text = note ? new_text_end(&made, note) : NULL;
-    page_put_text(d, key, text && *text ? text : NULL);
+    fputs(before, d->stream);
+    page_printf(d, "%s", text && *text ? text : NULL);
     free(text);
 }
 
@@ -98,9 +97,9 @@ int page_put_table(struct table *t, const struct table_view *how, uint64_t bytes
 {
     int error = table_begin(t, how, FORMAT_JSON);
     if (error == 0 && t->is_there) {
-        fprintf(d->stream, "%s\n{\"name\": \"%s\", \"key\": \"%s\", \"title\": ", separator,
-                t->info->name, t->info->key);
-        page_put_text(d, "", t->info->title);
+        fputs(separator, d->stream);
+        page_printf(d, "\n{\"name\": %s, \"key\": %s, \"title\": %s", t->info->name, t->info->key,
+                    t->info->title);
         put_note(", \"note\": ", t->info->text_before, t, d);
         put_note(", \"behind\": ", t->info->text_behind, t, d);
         fputs(",\n\"columns\": [", d->stream);

@@ -2,6 +2,7 @@
 #include "page/page.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/array.h"
@@ -60,23 +61,22 @@ static struct page_device *page_use_device_of(struct page_use *u, const struct p
     return device;
 }
 
-/* Finds the bucket of a time, and where it or the time until `to_ns` ends. Returns false if no time
- * is left, or it lies after all buckets. */
-static bool bucket_at(const struct page_use *u, uint64_t from_ns, uint64_t to_ns, uint64_t *place,
-                      uint64_t *end_ns)
+/* Adds a value, weighted by time, to the spans from `from_ns` to `to_ns`, and the time to `ns`
+ * unless that is NULL. */
+static void spread(struct page_use *u, double *sums, uint64_t *ns, uint64_t from_ns, uint64_t to_ns,
+                   double value)
 {
-    if (from_ns >= to_ns)
-        return false;
-    *place = (from_ns - u->begin_ns) / u->bucket_ns;
-    *end_ns = u->begin_ns + (*place + 1) * u->bucket_ns;
-    *end_ns = *end_ns < to_ns ? *end_ns : to_ns;
-    return *place < u->spans;
-}
-
-static void spread(struct page_use *u, uint64_t *buckets, uint64_t from_ns, uint64_t to_ns)
-{
-    for (uint64_t place, end_ns; bucket_at(u, from_ns, to_ns, &place, &end_ns); from_ns = end_ns)
-        buckets[place] += end_ns - from_ns;
+    from_ns = from_ns > u->begin_ns ? from_ns : u->begin_ns;
+    for (uint64_t place, end_ns; from_ns < to_ns; from_ns = end_ns) {
+        place = (from_ns - u->begin_ns) / u->bucket_ns;
+        end_ns = u->begin_ns + (place + 1) * u->bucket_ns;
+        end_ns = end_ns < to_ns ? end_ns : to_ns;
+        if (place >= u->spans)
+            return;
+        sums[place] += value * (double)(end_ns - from_ns);
+        if (ns)
+            ns[place] += end_ns - from_ns;
+    }
 }
 
 /* Counts the time until `to_ns`; nothing has begun since device->at_ns. */
@@ -89,45 +89,23 @@ static void page_use_pass_time(struct page_use *u, struct page_device *device, u
         uint64_t end_ns =
             kind < USE_KINDS && device->until_ns[kind] < to_ns ? device->until_ns[kind] : to_ns;
         if (kind < USE_KINDS)
-            spread(u, device->ns[kind], device->at_ns, end_ns);
+            spread(u, device->ns[kind], NULL, device->at_ns, end_ns, 1);
         device->at_ns = end_ns;
     }
 }
 
 /* ---- curves ---------------------------------------------------------------------------------- */
 
-static void spread_value(struct page_use *u, struct page_curve *curve, uint64_t from_ns,
-                         uint64_t to_ns, double value)
-{
-    from_ns = from_ns > u->begin_ns ? from_ns : u->begin_ns;
-    for (uint64_t place, end_ns; bucket_at(u, from_ns, to_ns, &place, &end_ns); from_ns = end_ns) {
-        curve->sums[place] += value * (double)(end_ns - from_ns);
-        curve->ns[place] += end_ns - from_ns;
-    }
-}
-
 /* Spreads the mean of two readings over the time between them. */
 static void take_level(struct page_use *u, const struct slice *s, struct page_curve *curve,
-                       unsigned argument, uint64_t since_ns)
+                       unsigned argument)
 {
     const struct device_before *before =
         &s->source->before[s->event.record->type - RECORD_DEVICE_USE];
     uint64_t now;
     if (before->args[argument] && device_value(s->event.record, argument, &now))
-        spread_value(u, curve, since_ns, device_sample_ns(&s->event),
-                     ((double)(before->args[argument] - 1) + (double)now) / 2);
-}
-
-static void take_power(struct page_use *u, const struct slice *s, struct page_curve *curve,
-                       uint64_t since_ns)
-{
-    static const uint8_t arguments[] = {DEVICE_POWER_INSTANT, DEVICE_POWER_AVERAGE,
-                                        DEVICE_POWER_OTHER};
-    for (unsigned i = 0; i < sizeof arguments; i++)
-        if (record_arg(s->event.record, arguments[i])) {
-            take_level(u, s, curve, arguments[i], since_ns);
-            return;
-        }
+        spread(u, curve->sums, curve->ns, before->at_ns, device_sample_ns(&s->event),
+               ((double)(before->args[argument] - 1) + (double)now) / 2);
 }
 
 static void take_throttled(struct page_use *u, const struct slice *s, struct page_curve *curve)
@@ -137,30 +115,32 @@ static void take_throttled(struct page_use *u, const struct slice *s, struct pag
         return;
     for (unsigned why = 0; why < THROTTLES; why++)
         most_ns = ns[why] > most_ns ? ns[why] : most_ns;
-    spread_value(u, curve, since_ns, at_ns, (double)most_ns / (double)(at_ns - since_ns));
+    spread(u, curve->sums, curve->ns, since_ns, at_ns,
+           (double)most_ns / (double)(at_ns - since_ns));
 }
 
 static int page_use_take_sample(struct page_use *u, const struct slice *s)
 {
-    unsigned type = s->event.record->type;
-    uint64_t since_ns = s->source->before[type - RECORD_DEVICE_USE].at_ns;
+    const struct record *r = s->event.record;
     int error = 0;
-    struct page_device *device =
-        s->source->device == UINT64_MAX || !since_ns
-            ? NULL
-            : page_use_device_of(u, s->event.process, s->source->device, &error);
+    if (s->source->device == UINT64_MAX || !s->source->before[r->type - RECORD_DEVICE_USE].at_ns)
+        return 0;
+    struct page_device *device = page_use_device_of(u, s->event.process, s->source->device, &error);
     if (!device)
         return error;
     if (!device->curves && !(device->curves = calloc(PAGE_CURVES, sizeof *device->curves)))
         return GPUPROF_NO_MEMORY;
-    if (type == RECORD_DEVICE_USE)
-        take_level(u, s, &device->curves[CURVE_BUSY], DEVICE_USE_BUSY, since_ns);
-    else if (type == RECORD_DEVICE_POWER)
-        take_power(u, s, &device->curves[CURVE_POWER], since_ns);
-    else if (type == RECORD_DEVICE_CLOCKS)
-        take_level(u, s, &device->curves[CURVE_CLOCK], DEVICE_CLOCKS_SM, since_ns);
-    if (type == RECORD_DEVICE_CLOCKS)
+    if (r->type == RECORD_DEVICE_USE) {
+        take_level(u, s, &device->curves[CURVE_BUSY], DEVICE_USE_BUSY);
+    } else if (r->type == RECORD_DEVICE_POWER) {
+        unsigned argument = record_arg(r, DEVICE_POWER_INSTANT)   ? DEVICE_POWER_INSTANT
+                            : record_arg(r, DEVICE_POWER_AVERAGE) ? DEVICE_POWER_AVERAGE
+                                                                  : DEVICE_POWER_OTHER;
+        take_level(u, s, &device->curves[CURVE_POWER], argument);
+    } else if (r->type == RECORD_DEVICE_CLOCKS) {
+        take_level(u, s, &device->curves[CURVE_CLOCK], DEVICE_CLOCKS_SM);
         take_throttled(u, s, &device->curves[CURVE_THROTTLED]);
+    }
     return 0;
 }
 
@@ -216,10 +196,10 @@ static int take_waits(struct page_use *u, struct page_device *device)
     device->run_ns = of->end_ns - of->begin_ns - of->causes[IDLE_START_UP] - of->stopped_ns;
     idle_waited_begin(of);
     for (uint64_t i = 0; error == 0 && i < u->spans; i++) {
-        uint64_t *all_ns = &device->ns[USE_COMMUNICATION][i];
+        double *all_ns = &device->ns[USE_COMMUNICATION][i];
         uint64_t at_ns = u->begin_ns + i * u->bucket_ns;
         error = idle_waited(idle, place, at_ns, at_ns + u->bucket_ns, &ns);
-        device->ns[USE_WAITS][i] = ns < *all_ns ? ns : *all_ns;
+        device->ns[USE_WAITS][i] = fmin((double)ns, *all_ns);
         *all_ns -= device->ns[USE_WAITS][i];
     }
     return error;
@@ -245,51 +225,27 @@ struct consumer page_use_consumer(struct page_use *u)
 }
 
 /* Writes shares of a bucket in 64 levels. */
-static void put_shares(const struct page_use *u, const uint64_t *buckets, FILE *out)
+static void put_shares(const struct page_use *u, const double *buckets, FILE *out)
 {
     fputs(", \"", out);
     for (unsigned i = 0; i < u->spans; i++) {
         uint64_t left_ns = u->window_ns - i * u->bucket_ns; /* the last bucket may be shorter */
         uint64_t ns = left_ns && left_ns < u->bucket_ns ? left_ns : u->bucket_ns;
-        double share = (double)buckets[i] / (double)ns;
-        fputc(PAGE_LETTERS[(unsigned)((share < 1 ? share : 1) * 63 + 0.5)], out);
+        fputc(PAGE_LETTERS[(unsigned)(fmin(buckets[i] / (double)ns, 1) * 63 + 0.5)], out);
     }
     fputc('"', out);
 }
 
-static uint64_t sum(const uint64_t *buckets)
+static double sum(const double *buckets)
 {
-    uint64_t ns = 0;
+    double ns = 0;
     for (unsigned i = 0; i < PAGE_BUCKETS; i++)
         ns += buckets[i];
     return ns;
 }
 
-/* Writes [name, highest, mean, a letter for each span] and returns true if the curve is known. A:
- * not known; B to _: from 0 to the highest. */
-static bool put_curve(const struct page_curve *curve, unsigned spans, const char *name, double unit,
-                      const char *separator, FILE *out)
-{
-    double means[PAGE_BUCKETS], highest = 0, sum = 0;
-    uint64_t ns = 0;
-    for (unsigned i = 0; i < spans; i++) {
-        means[i] = curve->ns[i] ? curve->sums[i] / (double)curve->ns[i] : 0;
-        highest = means[i] > highest ? means[i] : highest;
-        sum += curve->sums[i];
-        ns += curve->ns[i];
-    }
-    if (!ns)
-        return false;
-    fprintf(out, "%s[\"%s\", %.6g, %.6g, \"", separator, name, highest / unit,
-            sum / (double)ns / unit);
-    for (unsigned i = 0; i < spans; i++) {
-        double level = highest > 0 ? means[i] / highest * 62 + 0.5 : 0;
-        fputc(PAGE_LETTERS[curve->ns[i] ? 1 + (unsigned)level : 0], out);
-    }
-    fputs("\"]", out);
-    return true;
-}
-
+/* Writes [name, highest, mean, a letter for each span] of each curve that is known. A: not known; B
+ * to _: from 0 to the highest. */
 static void put_curves(const struct page_device *device, unsigned spans, FILE *out)
 {
     static const struct {
@@ -300,11 +256,26 @@ static void put_curves(const struct page_device *device, unsigned spans, FILE *o
                             [CURVE_BUSY] = {"NVML busy, %", 10000},
                             [CURVE_THROTTLED] = {"throttled, %", 0.01}};
     const char *separator = "";
-    fputs(", [", out);
-    for (unsigned i = 0; device->curves && i < PAGE_CURVES; i++)
-        if (put_curve(&device->curves[i], spans, kinds[i].name, kinds[i].unit, separator, out))
-            separator = ", ";
-    fputc(']', out);
+    for (unsigned k = 0; device->curves && k < PAGE_CURVES; k++) {
+        const struct page_curve *curve = &device->curves[k];
+        double means[PAGE_BUCKETS], highest = 0;
+        uint64_t ns = 0;
+        for (unsigned i = 0; i < spans; i++) {
+            means[i] = curve->ns[i] ? curve->sums[i] / (double)curve->ns[i] : 0;
+            highest = fmax(highest, means[i]);
+            ns += curve->ns[i];
+        }
+        if (!ns)
+            continue;
+        fprintf(out, "%s[\"%s\", %.6g, %.6g, \"", separator, kinds[k].name, highest / kinds[k].unit,
+                sum(curve->sums) / (double)ns / kinds[k].unit);
+        for (unsigned i = 0; i < spans; i++) {
+            double level = highest > 0 ? means[i] / highest * 62 + 0.5 : 0;
+            fputc(PAGE_LETTERS[curve->ns[i] ? 1 + (unsigned)level : 0], out);
+        }
+        fputs("\"]", out);
+        separator = ", ";
+    }
 }
 
 /* Writes the devices: [process, number, time of each kind, shares of each kind, curves, time after
@@ -313,21 +284,22 @@ int page_put_use(const struct page *p, struct page_data *d)
 {
     const struct page_use *u = &p->use;
     uint64_t origin_ns = u->walk->survey.origin_ns;
-    fprintf(d->stream,
-            "{\"begin_ns\": %" PRIu64 ", \"from_ns\": %" PRIu64 ", \"window_ns\": %" PRIu64
-            ", \"bucket_ns\": %" PRIu64 ", \"spans\": %u, \"left_out\": %u, \"devices\": [",
-            u->begin_ns, u->begin_ns > origin_ns ? u->begin_ns - origin_ns : 0, u->window_ns,
-            u->bucket_ns, u->spans, u->beyond.count);
+    page_printf(d,
+                "{\"begin_ns\": %" PRIu64 ", \"from_ns\": %" PRIu64 ", \"window_ns\": %" PRIu64
+                ", \"bucket_ns\": %" PRIu64 ", \"spans\": %u, \"left_out\": %u, \"devices\": [",
+                u->begin_ns, u->begin_ns > origin_ns ? u->begin_ns - origin_ns : 0, u->window_ns,
+                u->bucket_ns, u->spans, u->beyond.count);
     for (uint32_t i = 0; i < u->count; i++) {
         const struct page_device *device = &u->devices[i];
         fprintf(d->stream, "%s[%u, %" PRIu64, i ? ",\n" : "\n", device->process->index,
                 device->device);
         for (unsigned kind = 0; kind < USE_KINDS; kind++)
-            fprintf(d->stream, ", %" PRIu64, sum(device->ns[kind]));
+            fprintf(d->stream, ", %.0f", sum(device->ns[kind]));
         for (unsigned kind = 0; kind < USE_KINDS; kind++)
             put_shares(u, device->ns[kind], d->stream);
+        fputs(", [", d->stream);
         put_curves(device, u->spans, d->stream);
-        fprintf(d->stream, ", %" PRIu64 "]", device->run_ns);
+        fprintf(d->stream, "], %" PRIu64 "]", device->run_ns);
     }
     fputs("]}", d->stream);
     return 0;

@@ -5,7 +5,7 @@
 #include "diff/comparison.h"
 #include "memory/memory_report.h"
 #include "page/page.h"
-#include "report/report_verb.h"
+#include "report/report.h"
 
 static bool is_page(const struct table_options *table, const char *output)
 {

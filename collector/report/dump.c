@@ -20,6 +20,7 @@
  */
 
 #include <errno.h>
+#include <inttypes.h>
 #include <regex.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -131,18 +132,11 @@ static bool dump_pick_has(const struct dump_pick *p, struct process *process,
     return !p->has_name || (name && regexec(&p->name, name, 0, NULL, 0) == 0);
 }
 
-static void print_string(const char *text, size_t length, FILE *out)
-{
-    char *quoted = json_string(text, length);
-    fputs(quoted ? quoted : "\"?\"", out);
-    free(quoted);
-}
-
 /* Prints a name from the file; it may contain any bytes. */
-static void print_name(const char *before, const char *name, const char *behind, FILE *out)
+static void print_name(const char *before, const char *name, FILE *out)
 {
     char *line = json_line(name);
-    fprintf(out, "%s%s%s", before, line ? line : "?", behind);
+    fprintf(out, "%s%s", before, line ? line : "?");
     free(line);
 }
 
@@ -156,20 +150,18 @@ static void print_id(const char *key, const uint8_t *id, FILE *out)
 static void print_header(const struct process *p, FILE *out)
 {
     const struct stream_header *h = &p->header;
-    print_name("file ", p->file.path, "\nheader", out);
+    print_name("file ", p->file.path, out);
+    fputs("\nheader", out);
     print_id("process_id", h->process_id, out);
     print_id("boot_id", h->boot_id, out);
-    fprintf(out, " host=");
-    print_string(h->host, strlen(h->host), out);
-    fprintf(out, " pid=%u parent=%u pid_namespace=%llu start_time=%llu api_crc=0x%08x clock=%u",
-            h->pid, h->parent_pid, (unsigned long long)h->pid_namespace,
-            (unsigned long long)h->start_time, h->api_crc, h->scale.source);
-    fprintf(out,
-            " ticks_zero=%llu mult=%llu monotonic_zero_ns=%llu realtime_zero_ns=%llu live_path=",
-            (unsigned long long)h->scale.ticks_zero, (unsigned long long)h->scale.mult,
-            (unsigned long long)h->monotonic_zero_ns, (unsigned long long)h->realtime_zero_ns);
-    print_string(h->live_path, strlen(h->live_path), out);
-    fputc('\n', out);
+    json_printf(out, " host=%s pid=%u parent=%u pid_namespace=%" PRIu64 " start_time=%" PRIu64,
+                h->host, h->pid, h->parent_pid, h->pid_namespace, h->start_time);
+    fprintf(out, " api_crc=0x%08x", h->api_crc);
+    json_printf(out,
+                " clock=%u ticks_zero=%" PRIu64 " mult=%" PRIu64 " monotonic_zero_ns=%" PRIu64
+                " realtime_zero_ns=%" PRIu64 " live_path=%s\n",
+                h->scale.source, h->scale.ticks_zero, h->scale.mult, h->monotonic_zero_ns,
+                h->realtime_zero_ns, h->live_path);
 }
 
 /* Both passes take names: a handle has its last name before the call, or else a later one. */
@@ -186,12 +178,13 @@ static int take_name(struct dump *d, const struct record *r)
 static void print_arg(const struct dump *d, const char *label, unsigned kind, uint64_t value)
 {
     FILE *out = d->text;
-    print_name(" ", label, "=", out);
+    print_name(" ", label, out);
+    fputc('=', out);
     argument_print(kind, value, out);
     const struct kernel_name *name = kind == ARG_KERNEL ? kernel_name_of(&d->handles, value) : NULL;
     if (name) {
-        print_name(" ", label, "_name=", out);
-        fputs(name->json, out);
+        print_name(" ", label, out);
+        fprintf(out, "_name=%s", name->json);
     }
 }
 
@@ -201,7 +194,7 @@ static void print_call(struct dump *d, const struct record *r, const struct func
     if (f && f->domain == FUNCTION_DOMAIN_ANY)
         d->met->unknown_functions++;
     fputs(event_info(r->type)->name, out);
-    print_name(" ", f ? f->symbol : "?", "", out);
+    print_name(" ", f ? f->symbol : "?", out);
     fprintf(out, " begin=%llu dur=%llu result=%d", (unsigned long long)r->begin,
             (unsigned long long)r->duration, r->result);
     const char *error = f && r->result ? api_error_name(f->domain, r->result) : NULL;
@@ -256,7 +249,7 @@ static void print_other(const struct dump *d, const struct record *r,
         fprintf(out, " code=%u", r->code);
     if (r->type == RECORD_OS_CALL) {
         char text[OS_TEXT_BYTES];
-        print_name(" function=", os_function_name(&d->process->os, r, text), "", out);
+        print_name(" function=", os_function_name(&d->process->os, r, text), out);
         fprintf(out, " result=%d", r->result);
     }
     for (unsigned i = 0; i < r->arg_count; i++) {
@@ -276,8 +269,9 @@ static void print_other(const struct dump *d, const struct record *r,
         op_values_print(r, out);
         fputc('"', out);
     } else if (r->bytes) {
-        fprintf(out, " text=");
-        print_string((const char *)r->bytes, r->byte_count, out);
+        char *quoted = json_string((const char *)r->bytes, r->byte_count);
+        fprintf(out, " text=%s", quoted ? quoted : "\"?\"");
+        free(quoted);
     }
 }
 
@@ -318,17 +312,12 @@ static void print_record(struct dump *d, const struct record *r, const struct th
 static void print_block(const struct block_place *place, bool damaged, FILE *out)
 {
     const struct block_header *h = &place->header;
-    if (place->offset & LIVE_BLOCK)
-        fprintf(out, "block at=live");
-    else
-        fprintf(out, "block at=%llu", (unsigned long long)place->offset);
+    fprintf(out, place->offset & LIVE_BLOCK ? "block at=live" : "block at=%" PRIu64, place->offset);
     fprintf(out,
-            " sequence=%llu thread=%u records=%u min_ns=%llu max_ns=%llu position=%llu..%llu"
-            " payload=%u stored=%u%s\n",
-            (unsigned long long)h->sequence, h->thread, h->record_count,
-            (unsigned long long)h->min_ns, (unsigned long long)h->max_ns,
-            (unsigned long long)h->position_begin, (unsigned long long)h->position_end,
-            h->payload_bytes, h->stored_bytes, damaged ? " damaged" : "");
+            " sequence=%" PRIu64 " thread=%u records=%u min_ns=%" PRIu64 " max_ns=%" PRIu64
+            " position=%" PRIu64 "..%" PRIu64 " payload=%u stored=%u%s\n",
+            h->sequence, h->thread, h->record_count, h->min_ns, h->max_ns, h->position_begin,
+            h->position_end, h->payload_bytes, h->stored_bytes, damaged ? " damaged" : "");
 }
 
 /* Reads a block and takes its names. Prints it and its events if asked to. */

@@ -100,6 +100,19 @@ enum exit_code combination_make(struct combination *c, uint32_t count, combinati
                                 void *context, bool quiet, bool groups);
 void combination_release(struct combination *c);
 
+/* Checks whether a part can be written, or a combination shown, with these options. Returns
+ * EXIT_OK, or EXIT_USAGE after one line that says what is wrong. (part_verb.c) */
+enum exit_code part_verb_check(const struct options *options, const struct report_view *view);
+
+/* report --partial: one of several processes that make a report together. It reads its share of the
+ * files and writes its results. */
+enum exit_code part_verb(const struct options *options);
+
+/* Writes the part of a share, whose recordings are open, to `fd`, an empty file. Returns EXIT_OK,
+ * or another exit code after one line. Call part_release and report_release in both cases. */
+enum exit_code part_make(struct part *part, int fd, struct report *report, struct recording *rec,
+                         const struct share *share, const struct report_request *request);
+
 /* Returns what the table needs that parts may lack (enum part_missing). If it is not missing, rows
  * are the same as from all recordings. */
 unsigned part_report_needs(const struct table_info *info);

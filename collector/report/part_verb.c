@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "report/part_verb.h"
+#include "report/part_report.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,9 +11,6 @@
 #include "base/text.h"
 #include "error.h"
 #include "output/output.h"
-#include "report/part_report.h"
-#include "report/report_options.h"
-#include "report/report_tables.h"
 #include "resolve/symbols.h"
 
 /* Variables in which job launchers number their processes, the most reliable first (rank.h). */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Prints the results of a report (analyse/report_make.h) as text, JSON or csv. */
+/* The verb `report`: prints the results of a report (analyse/report_make.h) as text, JSON, csv or a
+ * page, and the summary at the end of `run`. */
 #ifndef GPUPROF_COLLECTOR_REPORT_H
 #define GPUPROF_COLLECTOR_REPORT_H
 
@@ -7,7 +8,27 @@
 
 #include "analyse/failures.h"
 #include "analyse/report_make.h"
+#include "base/message.h"
+#include "base/options.h"
 #include "table/table.h"
+
+/* Whether ranges are rows as groups; by default only in text. */
+enum report_groups { GROUPS_IN_TEXT, GROUPS_ALWAYS, GROUPS_NEVER };
+
+/* Options that only `report` has. */
+struct report_options {
+    struct table_options table;
+    enum report_by by;
+    enum report_groups groups;
+    bool is_mine;        /* only the user's own lines (shown_frame.h) */
+    const char *source;  /* a folder; NULL: none */
+    double step_samples; /* 0: not given */
+    bool is_partial;
+    const char *share; /* I/N; NULL: taken from the launcher */
+    bool is_combined;
+};
+
+extern const struct option report_options[];
 
 /* The tables to show, and how. */
 struct report_view {
@@ -19,14 +40,6 @@ struct report_view {
     struct table_view how;
 };
 
-/* Print the results of report_make as text or JSON. Return 0 or GPUPROF_NO_MEMORY. */
-int report_print_text(const struct report *r, const struct report_view *v, FILE *out);
-int report_print_json(const struct report *r, const struct report_view *v, FILE *out);
-
-/* Writes the tables as csv, see tables_write_csv. */
-enum exit_code report_write_csv(const struct report *r, const struct report_view *v,
-                                const char *path, uint64_t *room);
-
 /*
  * Writes the report as a page. The event walk has been done, and may be repeated (event_walk.h).
  * Returns 0, or an error after one line on stderr.
@@ -34,10 +47,33 @@ enum exit_code report_write_csv(const struct report *r, const struct report_view
 typedef int report_page_fn(struct report *r, const struct report_view *v,
                            const struct options *options, FILE *out);
 
-/* Tables of a struct report: a row for each host and how its clock was aligned (host_clocks.h);
- * losses and notes of the recording; and the dumps of flight recorders (run --flight). JSON has
- * losses in a form of its own, so that table has no key; the text ends with it. (clock_report.c,
- * loss_report.c, dumps.c) */
+/* Runs the verb `report`. `page` writes HTML; it belongs to a layer above. */
+enum exit_code report_run(const struct options *options, report_page_fn *page);
+
+/*
+ * Writes a summary of about ten lines on the recordings in `paths` (folders or files) to `out`:
+ * wall time, processes, calls, the functions with most time, bytes copied, losses. The event walk
+ * ends after `walk_ns_max`; the summary then says how much was read. After EXIT_USAGE (no
+ * recording) nothing was written.
+ */
+enum exit_code report_summary(char **paths, int path_count, uint64_t walk_ns_max,
+                              const struct next_words *next, FILE *out);
+
+/* Print the results of report_make as text or JSON; the first functions if no device is known as a
+ * summary. Return 0 or GPUPROF_NO_MEMORY. */
+int report_print_text(const struct report *r, const struct report_view *v, FILE *out);
+int report_print_json(const struct report *r, const struct report_view *v, FILE *out);
+int report_print_summary(const struct report *r, unsigned function_count, FILE *out);
+
+/* Writes the tables as csv, see tables_write_csv. */
+enum exit_code report_write_csv(const struct report *r, const struct report_view *v,
+                                const char *path, uint64_t *room);
+
+/* ---- tables of a struct report ---- */
+
+/* A row for each host and how its clock was aligned (host_clocks.h); losses and notes of the
+ * recording; and the dumps of flight recorders (run --flight). JSON has losses in a form of its
+ * own, so that table has no key; the text ends with it. (clock_report.c, loss_report.c, dumps.c) */
 extern const struct table_info clocks_table, losses_table, dumps_table;
 
 /* Says why a dump was written: "a step was slow: step 57 took 81.2 ms, 4.1 x the median". The
@@ -47,8 +83,49 @@ char *dump_line(const struct process_dump *d);
 /* Returns the last dump of all processes and sets *count to their number; NULL: there are none. */
 const struct process_dump *dumps_last(const struct recording *rec, uint64_t *count);
 
-/* Prints a summary of about ten lines, with the first `function_count` functions if no device is
- * known. Returns 0 or GPUPROF_NO_MEMORY. */
-int report_print_summary(const struct report *r, unsigned function_count, FILE *out);
+/* ---- which tables a report shows (report_tables.c) ---- */
+
+#define REPORT_TABLES_MAX 64
+#define REPORT_ROWS       10 /* rows of a table in text, by default */
+
+/* Fills `tables` (REPORT_TABLES_MAX items) in the order of JSON and csv; returns the number. Tables
+ * of one name are neighbours. */
+unsigned report_tables(const struct report *r, struct table *tables);
+
+/* Sorts the tables into the order of the text, or the order in which they were named. */
+void report_tables_order(const struct report_view *v, struct table *tables, unsigned count);
+
+/* Returns the declaration of table `index`; NULL: there are no more. */
+const struct table_info *report_table_at(unsigned index);
+
+/* Returns whether one of these tables was named. */
+bool report_names(const struct report_view *v, const struct table_info *infos, unsigned count);
+
+/* Returns what a report of this format and recording can skip (enum report_part): what the
+ * recording has no data for; in text and csv, the first screen included, all that is not named; and
+ * in text without options the numbers that only --full shows. */
+unsigned report_leaves(const struct report_view *v, const struct recording *rec);
+
+/* If the report shows only tables of sums made from resolved events, returns them as bits of enum
+ * sums_table. Returns 0 if it shows more. */
+uint64_t report_only(const struct report_view *v);
+
+/* Returns what the report shows that no part has: enum part_missing. */
+unsigned report_needs(const struct report_view *v);
+
+/* Returns a named table that needs all events in one place, so that no combination of parts has it;
+ * NULL: there is none. */
+const struct table_info *report_not_in_parts(const struct report_view *v);
+
+/* Returns whether the report shows nothing about hanging calls. */
+bool report_leaves_hangs(const struct report_view *v);
+
+/* Returns whether a report of this format has the table. */
+bool report_wants(const struct report_view *v, const struct table_info *info,
+                  enum report_format format);
+
+/* Returns EXIT_OK, or EXIT_USAGE after one line about an unknown table, or a column that all shown
+ * tables lack. */
+enum exit_code report_view_check(const struct report_view *v);
 
 #endif

@@ -10,7 +10,6 @@
 #include "report/overview.h"
 #include "report/part_report.h"
 #include "report/report.h"
-#include "report/report_tables.h"
 #include "resolve/missing_reason.h"
 #include "table/screen.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "report/report_tables.h"
+#include "report/report.h"
 
 #include <assert.h>
 #include <limits.h>
@@ -20,7 +20,6 @@
 #include "base/message.h"
 #include "base/text.h"
 #include "report/part_report.h"
-#include "report/report.h"
 
 struct table_list {
     const struct table_info *infos;

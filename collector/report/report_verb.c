@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "report/report_verb.h"
+#include "report/report.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -14,16 +14,12 @@
 #include "output/output.h"
 #include "read/recording.h"
 #include "report/part_report.h"
-#include "report/part_verb.h"
-#include "report/report.h"
-#include "report/report_tables.h"
 #include "report/shared_report.h"
 #include "resolve/selection.h"
 #include "unit_word.h"
 
 #define SUMMARY_FUNCTIONS 4
 #define SAMPLES_MAX       1e15
-#define WORKERS_UNASKED   16u
 
 static enum exit_code report_print(struct report *r, const struct report_view *view,
                                    const struct options *options, report_page_fn *page)
@@ -214,16 +210,6 @@ static enum exit_code check_options(const struct options *options)
                                           "current folder); try 'gpuprof help report'");
 }
 
-/* Uses a worker per processor for a large recording, because somebody waits at a terminal. A worker
- * takes some 25 MiB. */
-static void use_processors(struct recording *rec)
-{
-    uint32_t most = parallel_processors(0);
-    most = most < WORKERS_UNASKED ? most : WORKERS_UNASKED;
-    if (kept_is_worth_it(rec))
-        rec->workers = most < rec->count ? most : rec->count;
-}
-
 enum exit_code report_run(const struct options *options, report_page_fn *page)
 {
     const struct report_options *own = options->own;
@@ -275,31 +261,17 @@ enum exit_code report_run(const struct options *options, report_page_fn *page)
     next_words_set_option(&next, NEXT_CLOCK, is_by_wall ? "wall" : NULL);
     recorded_program(&rec, &next);
     struct combination shared;
-    struct kept_key key = {0};
-    if (code == EXIT_OK)
-        kept_key_make(&key, &rec, options);
-    bool is_made = false;
-    if (code == EXIT_OK)
-        is_made = shared_report_kept(&shared, &rec, options, &view, &key);
+    struct selection selection = {0};
+    const struct selection_steps by = {.by = options->step_by, .pattern = options->step_range};
     rec.progress = progress_begin("report", recording_bytes(&rec) * (steps.is_wanted ? 2 : 1));
-    if (code == EXIT_OK && rec.progress && !options->jobs)
-        use_processors(&rec);
-    if (code == EXIT_OK && !is_made)
-        is_made = shared_report_make(&shared, &rec, options, &view, &key);
-    if (is_made) {
+    if (code == EXIT_OK && shared_report_make(&shared, &rec, options, &view)) {
         code = show_combination(&shared, options, &view, &next);
         combination_release(&shared);
-        next_words_release(&next);
-        recording_release(&rec);
-        return code;
+    } else if (code == EXIT_OK) {
+        code = selection_make(&selection, &rec, NULL, &options->select, &by, "report");
+        if (code == EXIT_OK)
+            code = show_report(&rec, &selection, options, &view, &steps, &next, page);
     }
-    const struct selection_steps how_steps = {.by = options->step_by,
-                                              .pattern = options->step_range};
-    struct selection selection = {0};
-    if (code == EXIT_OK)
-        code = selection_make(&selection, &rec, NULL, &options->select, &how_steps, "report");
-    if (code == EXIT_OK)
-        code = show_report(&rec, &selection, options, &view, &steps, &next, page);
     next_words_release(&next);
     selection_release(&selection);
     recording_release(&rec);

@@ -9,9 +9,8 @@
 #include "base/file_at.h"
 #include "base/workers.h"
 #include "memory/memory_report.h"
-#include "report/part_verb.h"
-#include "report/report_options.h"
-#include "report/report_tables.h"
+
+#define WORKERS_UNASKED 16u
 
 struct shared_report {
     const struct options *options;
@@ -34,12 +33,6 @@ static bool may_be_in_parts(const struct recording *rec, const struct options *o
              o->step_range || own->step_samples > 0 || s->is_given || s->jobs.count ||
              s->ranks.count || s->pids.count || rec->host_count > 1 ||
              view->format == FORMAT_HTML || report_not_in_parts(view));
-}
-
-/* Returns whether the parts have everything after all. Memory is handled separately. */
-static bool shared_report_is_whole(const struct combination *c, unsigned refused)
-{
-    return !(c->report.missing & refused & ~PART_MEMORY) && !c->has_more;
 }
 
 /* Adds the findings about memory, which need all recordings. Returns false on failure. */
@@ -76,18 +69,13 @@ static enum exit_code shared_report_work(void *context, uint32_t index, int to)
     return code == EXIT_OK && workers_write(to, "", 1) ? EXIT_OK : EXIT_ENVIRONMENT;
 }
 
-static bool open_files(struct shared_report *s)
-{
-    for (uint32_t i = 0; i < s->count; i++)
-        if ((s->files[i] = file_unnamed()) < 0)
-            return false;
-    return true;
-}
-
 static bool make_parts(struct shared_report *s)
 {
     char done;
-    if (!open_files(s) || !workers_start(&s->workers, s->count, shared_report_work, s))
+    for (uint32_t i = 0; i < s->count; i++)
+        if ((s->files[i] = file_unnamed()) < 0)
+            return false;
+    if (!workers_start(&s->workers, s->count, shared_report_work, s))
         return false;
     bool are_there = true;
     for (uint32_t i = 0; are_there && i < s->count; i++)
@@ -104,14 +92,14 @@ static enum exit_code read_made(void *context, uint32_t index, struct part *part
     return wrong || error < 0 ? EXIT_ENVIRONMENT : EXIT_OK;
 }
 
-/* Combines the parts if they have everything, and leaves out tables of the host that were not asked
- * for. Returns false after releasing the combination. */
+/* Combines the parts if they have everything but findings about memory, and leaves out tables of
+ * the host that were not asked for. Returns false after releasing the combination. */
 static bool shared_report_add_up(struct combination *c, uint32_t count, combination_part_fn *read,
                                  void *context, const struct recording *rec,
                                  const struct report_view *view)
 {
     bool is_made = combination_make(c, count, read, context, true, view->groups) == EXIT_OK &&
-                   shared_report_is_whole(c, report_needs(view));
+                   !(c->report.missing & report_needs(view) & ~PART_MEMORY) && !c->has_more;
     if (is_made)
         analyses_leave(c->report.sums, report_leaves(view, rec) & REPORT_HOST);
     else
@@ -119,23 +107,20 @@ static bool shared_report_add_up(struct combination *c, uint32_t count, combinat
     return is_made;
 }
 
-bool shared_report_make(struct combination *c, struct recording *rec, const struct options *options,
+/* Makes the report with workers. `key`: store it; NULL: do not. */
+static bool make_shared(struct combination *c, struct recording *rec, const struct options *options,
                         const struct report_view *view, const struct kept_key *key)
 {
     struct shared_report *s = calloc(1, sizeof *s);
-    /* What is stored must serve every later question. */
-    bool keeps = key->is_made && !options->symbols && !view->tables;
-    if (!s || (rec->workers < 2 && !keeps) || !may_be_in_parts(rec, options, view)) {
-        free(s);
+    if (!s)
         return false;
-    }
-    *s = (struct shared_report){.options = options,
-                                .count = rec->workers ? rec->workers : 1,
-                                .leaves =
-                                    keeps ? report_parts_missing(rec) : report_leaves(view, rec),
-                                .leaves_hangs = !keeps && report_leaves_hangs(view),
-                                .progress = rec->progress,
-                                .refused = report_needs(view)};
+    *s =
+        (struct shared_report){.options = options,
+                               .count = rec->workers ? rec->workers : 1,
+                               .leaves = key ? report_parts_missing(rec) : report_leaves(view, rec),
+                               .leaves_hangs = !key && report_leaves_hangs(view),
+                               .progress = rec->progress,
+                               .refused = report_needs(view)};
     for (uint32_t i = 0; i < s->count; i++)
         s->files[i] = -1;
     bool is_made = make_parts(s) && shared_report_add_up(c, s->count, read_made, s, rec, view);
@@ -146,7 +131,7 @@ bool shared_report_make(struct combination *c, struct recording *rec, const stru
         combination_release(c);
         is_made = false;
     }
-    if (is_made && keeps)
+    if (is_made && key)
         report_cache_write(options->paths[0], key, c);
     for (uint32_t i = 0; i < s->count; i++)
         if (s->files[i] >= 0)
@@ -155,12 +140,11 @@ bool shared_report_make(struct combination *c, struct recording *rec, const stru
     return is_made;
 }
 
-bool shared_report_kept(struct combination *c, struct recording *rec, const struct options *options,
-                        const struct report_view *view, const struct kept_key *key)
+/* Makes the report from what an earlier one stored with that key. */
+static bool read_kept(struct combination *c, struct recording *rec, const struct options *options,
+                      const struct report_view *view, const struct kept_key *key)
 {
     struct report_cache k;
-    if (!key->is_made || options->symbols || !may_be_in_parts(rec, options, view))
-        return false;
     bool is_made = report_cache_read(&k, options->paths[0], key) &&
                    shared_report_add_up(c, k.count, report_cache_part, &k, rec, view);
     if (is_made && c->report.missing & report_needs(view)) {
@@ -172,4 +156,25 @@ bool shared_report_kept(struct combination *c, struct recording *rec, const stru
     }
     report_cache_release(&k);
     return is_made;
+}
+
+bool shared_report_make(struct combination *c, struct recording *rec, const struct options *options,
+                        const struct report_view *view)
+{
+    struct kept_key key;
+    kept_key_make(&key, rec, options);
+    bool may_be = may_be_in_parts(rec, options, view), may_keep = key.is_made && !options->symbols;
+    if (may_be && may_keep && read_kept(c, rec, options, view, &key))
+        return true;
+    /* A large recording gets a worker per processor, because somebody waits at a terminal. A worker
+     * takes some 25 MiB. */
+    if (rec->progress && !options->jobs && kept_is_worth_it(rec)) {
+        uint32_t most = parallel_processors(0);
+        most = most < WORKERS_UNASKED ? most : WORKERS_UNASKED;
+        rec->workers = most < rec->count ? most : rec->count;
+    }
+    /* What is stored must serve every later question. */
+    bool keeps = may_keep && !view->tables;
+    return may_be && (rec->workers >= 2 || keeps) &&
+           make_shared(c, rec, options, view, keeps ? &key : NULL);
 }

@@ -28,7 +28,7 @@
 #include "rank.h"
 #include "read/process.h"
 #include "record.h"
-#include "report/report_verb.h"
+#include "report/report.h"
 #include "run/child.h"
 #include "run/ctl_folder.h"
 #include "run/program.h"

@@ -23,7 +23,7 @@
 #include "base/options.h"
 #include "error.h"
 #include "page/page.h"
-#include "report/report_verb.h"
+#include "report/report.h"
 #include "trace/merge_trace.h"
 #include "view/http_server.h"
 

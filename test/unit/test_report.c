@@ -6,7 +6,6 @@
 
 #include "api/api.h"
 #include "report/report.h"
-#include "report/report_verb.h"
 #include "stream_builder.h"
 
 #define FUNCTIONS_HERE 64000
