@@ -240,8 +240,8 @@ static void compare_cost(struct comparison *c)
 
 /* ---- notes ----------------------------------------------------------------------------------- */
 
-/* Formats "2 steps of each run", or "1 to 47 steps of a run". */
-static void warm_up_text(const struct run_set *s, char text[SIDE_BYTES])
+/* Formats "2 steps of each run", or "1 to 47 steps of a run". Returns whether there are any. */
+static bool warm_up_text(const struct run_set *s, char text[SIDE_BYTES])
 {
     unsigned long long high = 0, low = UINT64_MAX;
     for (uint32_t i = 0; i < s->count; i++) {
@@ -253,21 +253,17 @@ static void warm_up_text(const struct run_set *s, char text[SIDE_BYTES])
                  s->count > 1 ? " of each run" : "");
     else
         snprintf(text, SIDE_BYTES, "%llu to %llu step%s of a run", low, high, plural_end(high));
+    return high > 0;
 }
 
 static void note_warm_up(struct comparison *c)
 {
-    char texts[2][SIDE_BYTES];
-    bool is_any = false;
-    for (unsigned side = 0; side < 2; side++) {
-        warm_up_text(c->sides[side], texts[side]);
-        for (uint32_t i = 0; i < c->sides[side]->count; i++)
-            is_any |= c->sides[side]->runs[i].warm_up > 0;
-    }
-    if (is_any && strcmp(texts[0], texts[1]) == 0)
-        comparison_say(&c->notes, "left out as warm-up: %s", texts[0]);
-    else if (is_any)
-        comparison_say(&c->notes, "left out as warm-up: %s; before: %s", texts[0], texts[1]);
+    char now[SIDE_BYTES], before[SIDE_BYTES];
+    bool is_any = warm_up_text(c->sides[0], now) | warm_up_text(c->sides[1], before);
+    bool is_same = strcmp(now, before) == 0;
+    if (is_any)
+        comparison_say(&c->notes, "left out as warm-up: %s%s%s", now,
+                       is_same ? "" : "; before: ", is_same ? "" : before);
 }
 
 static void note_outweighed(struct comparison *c)

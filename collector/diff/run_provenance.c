@@ -160,21 +160,15 @@ static void name_conditions(const struct device_report *devices, char texts[RUN_
 int run_provenance_find(struct run_summary *r, const struct run_steps *steps,
                         const struct device_report *devices)
 {
-    static const struct {
-        enum run_fact fact;
-        const char *key;
-    } said[] = {{RUN_FACT_DRIVER, "cuda_driver"},
-                {RUN_FACT_RUNTIME, "cuda_asked"},
-                {RUN_FACT_GPUPROF, "gpuprof"},
-                {RUN_FACT_BLOCKING, "env.CUDA_LAUNCH_BLOCKING"},
-                {RUN_FACT_PROGRAM, "cmdline"}};
     const struct recording *rec = steps->walk->rec;
     const char *step_name = steps->steps.pattern ? steps->steps.pattern : steps->steps.class;
     char texts[RUN_FACTS][FACT_BYTES] = {{0}};
     int error = 0;
     for (uint32_t i = 0; i < rec->count; i++)
-        for (unsigned k = 0; error == 0 && k < sizeof said / sizeof said[0]; k++)
-            error = run_fact_set(r, said[k].fact, process_meta(rec->processes[i], said[k].key));
+        for (unsigned k = 0; error == 0 && k < RUN_FACTS; k++)
+            if (run_fact_infos[k].meta)
+                error = run_fact_set(r, (enum run_fact)k,
+                                     process_meta(rec->processes[i], run_fact_infos[k].meta));
     name_devices(steps, texts[RUN_FACT_GPU]);
     name_losses(steps->walk, texts[RUN_FACT_LOSSES]);
     for (uint32_t i = 0; i < rec->count; i++)

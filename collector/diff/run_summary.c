@@ -16,7 +16,7 @@ const struct run_metric_info run_metric_infos[RUN_METRICS] = {
 };
 
 const struct run_fact_info run_fact_infos[RUN_FACTS] = {
-#define RUN_FACT(id, key, text, matters) {key, text, FACT_##matters},
+#define RUN_FACT(id, key, text, matters, meta) {key, text, FACT_##matters, meta},
 #include "diff/run_facts.def"
 };
 
@@ -83,7 +83,7 @@ static void run_kernels_release(struct run_summary *r)
         kernel_release(&r->kernels[i]);
     free(r->kernels);
     r->kernels = NULL;
-    r->kernel_count = r->kernel_capacity = 0;
+    r->kernel_count = 0;
 }
 
 void run_summary_release(struct run_summary *r)

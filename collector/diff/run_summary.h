@@ -36,7 +36,7 @@ struct run_metric_info {
 extern const struct run_metric_info run_metric_infos[RUN_METRICS];
 
 enum run_fact {
-#define RUN_FACT(id, key, text, matters) RUN_FACT_##id,
+#define RUN_FACT(id, key, text, matters, meta) RUN_FACT_##id,
 #include "diff/run_facts.def"
     RUN_FACTS
 };
@@ -47,6 +47,7 @@ struct run_fact_info {
     const char *key;
     const char *text;
     enum fact_matters matters;
+    const char *meta;
 };
 extern const struct run_fact_info run_fact_infos[RUN_FACTS];
 
@@ -75,7 +76,6 @@ struct run_summary {
     double cost;                 /* gpuprof's share of the threads' time; NAN: not measured */
     struct run_kernel *kernels;  /* owned; sorted by name, then place, without duplicates */
     uint32_t kernel_count;
-    uint32_t kernel_capacity;
 };
 
 void run_summary_release(struct run_summary *r);

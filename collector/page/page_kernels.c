@@ -48,15 +48,6 @@ int page_put_kernels(const struct page *p, struct page_data *d)
 
 /* ---- peak performance of the devices, for the roofline --------------------------------------- */
 
-static bool page_kernels_is_there(const struct device_peaks *const *found, unsigned count,
-                                  const struct device_peaks *peaks)
-{
-    for (unsigned i = 0; i < count; i++)
-        if (found[i] == peaks)
-            return true;
-    return false;
-}
-
 /* Writes published figures: TFLOP/s by type, and GB/s. */
 static void page_kernels_put_device(const struct device_peaks *p, struct page_data *d)
 {
@@ -83,7 +74,10 @@ int page_put_libraries(const struct page *p, struct page_data *d)
     fputs("{\"devices\": [", d->stream);
     for (uint32_t i = 0; i < survey->device_count && count < ROOF_DEVICES_MAX; i++) {
         const struct device_peaks *peaks = device_peaks_of(survey->devices[i].name);
-        if (!peaks || page_kernels_is_there(found, count, peaks))
+        unsigned k = 0;
+        while (k < count && found[k] != peaks)
+            k++;
+        if (!peaks || k < count)
             continue;
         found[count++] = peaks;
         fputs(count > 1 ? ",\n" : "\n", d->stream);
