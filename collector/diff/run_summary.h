@@ -80,11 +80,11 @@ struct run_summary {
 
 void run_summary_release(struct run_summary *r);
 
-/* Sets a fact to a copy of `text` on one line, if it is not set and `text` is not empty or NULL.
- * Returns 0 or GPUPROF_NO_MEMORY. */
+/* Sets a fact to a copy of `text` on one line, unless it is set or `text` is empty or NULL. This
+ * and the next return 0 or GPUPROF_NO_MEMORY. */
 int run_fact_set(struct run_summary *r, enum run_fact fact, const char *text);
 
-/* Adds a row with copies of its texts. Returns 0 or GPUPROF_NO_MEMORY. */
+/* Adds a row with copies of its texts. */
 int run_kernel_add(struct run_summary *r, const struct run_kernel *kernel);
 
 /* Sorts the rows, and adds up those with the same name and places. */
@@ -92,9 +92,7 @@ void run_kernels_order(struct run_summary *r);
 
 /* ---- runs ---- */
 
-/*
- * The runs of one side, and the kernels of all of them. Memory: that of the runs, RUNS_MAX at most.
- */
+/* The runs of one side, and the kernels of all of them. */
 #define RUNS_MAX 50
 
 struct run_set {
@@ -119,10 +117,10 @@ void run_put_json(const struct run_summary *run, const char *name, bool has_all,
 
 /* ---- a recording as a run (run_make.c) ---- */
 
-/* How to find steps and lines, as given by --step-by, --step-range and --symbols; NULL: not given.
- * `verb` begins each message. */
+/* How to find steps and lines, as given by --step-by, --step-range and --symbols; NULL: not
+ * given. */
 struct run_request {
-    const char *verb;
+    const char *verb; /* begins each message */
     const char *step_by;
     const char *step_pattern;
     const char *symbols;
@@ -161,7 +159,7 @@ int baseline_read(struct run_set *s, const char *text, size_t length);
  * digits, '.', '_' and '-', the first not '.' or '-'). */
 char *baseline_path(const char *folder, const char *name);
 
-/* Returns whether both are the same file, folder or name. */
+/* Are both the same file, folder or name? */
 bool run_operands_same(const char *one, const char *other);
 
 /* How operands are read; `folder` has the named baselines. */
@@ -171,16 +169,12 @@ struct run_reading {
     bool keep_live;
 };
 
-/*
- * Adds the runs of each operand: a baseline file, a baseline's name, a recording (one run), or
- * several files with commas (one run). Rejects a word that is
- * both a file here and the name of a baseline. Returns EXIT_OK, or another exit code after one line
- * on stderr.
- */
+/* Adds the runs of each operand: a baseline file, a baseline's name, a recording (one run), or
+ * several files with commas (one run). Rejects a word that is both a file here and the name of a
+ * baseline. Returns EXIT_OK, or another exit code after one line on stderr; so does the next. */
 enum exit_code run_operands_read(struct run_set *s, char **words, int count,
                                  const struct run_reading *how);
 
-/* Adds the runs of a baseline file; returns the same. */
 enum exit_code run_operands_baseline(struct run_set *s, const char *path, const char *verb);
 
 #endif

@@ -48,8 +48,7 @@ void page_printf(struct page_data *d, const char *format, ...)
  * NULL. */
 int page_put_owned(struct page_data *d, const char *before, char *text);
 
-/* Returns the bytes written so far. */
-uint64_t page_data_written(struct page_data *d);
+uint64_t page_data_written(struct page_data *d); /* in bytes */
 
 /* ---- devices over time (page_use.c) ---- */
 
@@ -103,7 +102,6 @@ struct page_use {
 void page_use_init(struct page_use *u, struct walk *walk, struct idle *idle, uint64_t begin_ns,
                    uint64_t end_ns, uint64_t step_ns);
 void page_use_release(struct page_use *u);
-
 struct consumer page_use_consumer(struct page_use *u);
 
 /* ---- steps (page_steps.c) ---- */
@@ -133,14 +131,12 @@ struct page_steps {
     uint32_t *places;  /* owned, by place of the step: index of its details + 1 */
     uint32_t *medians; /* owned, by process index: place of its median step + 1 */
     const char *names[NAME_KINDS][PAGE_NAMES_MAX]; /* views; NULL after the last */
-    struct key_map found;                          /* (kind, text) -> place of the name + 1, or
-                                                    * PAGE_NAMES_MAX + 1 if it is not in `names` */
+    struct key_map found;                          /* (kind, name) -> its place in `names` + 1 */
 };
 
 /* Finds the steps; `r` must stay valid. 0 or GPUPROF_NO_MEMORY; then page_steps_release. */
 int page_steps_init(struct page_steps *s, const struct report *r);
 void page_steps_release(struct page_steps *s);
-
 struct consumer page_steps_consumer(struct page_steps *s);
 
 /* ---- the page ---- */

@@ -3,11 +3,11 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "analyse/gpu_report.h"
 #include "analyse/op_report.h"
 #include "analyse/step_waits.h"
+#include "base/array.h"
 #include "error.h"
 #include "record/gpu_record.h"
 
@@ -21,44 +21,37 @@ void page_steps_release(struct page_steps *s)
     key_map_release(&s->found);
 }
 
-/* Rows are sorted by time, the longest first. */
-static void name_kernels(struct page_steps *s, const struct report *r)
+struct named {
+    const struct kernel_name *name;
+    uint64_t ns;
+};
+
+static bool is_longer(const void *row, const void *other)
 {
-    const struct sums *kernels = &r->sums[ANALYSIS_kernels_sums];
-    for (uint32_t i = 0; i < kernels->count && i < PAGE_NAMES_MAX; i++) {
-        const struct kernel_name *name = (const void *)(uintptr_t)kernels->rows[i].keys[0];
-        bool is_others = !name || sums_is_others(&kernels->rows[i]);
-        s->names[NAME_KERNELS][i] = is_others ? "(others)" : name->shown;
-    }
+    return ((const struct named *)row)->ns > ((const struct named *)other)->ns;
 }
 
-static bool page_steps_is_named(const struct page_steps *s, const char *name)
+/* Names the rows with most time of their own. */
+static int name_longest(struct page_steps *s, enum page_name_kind kind, const struct sums *sums,
+                        unsigned value)
 {
-    for (unsigned i = 0; i < PAGE_NAMES_MAX && s->names[NAME_OPERATORS][i]; i++)
-        if (strcmp(s->names[NAME_OPERATORS][i], name) == 0)
-            return true;
-    return false;
-}
-
-/* Names the operators with the longest own time. */
-static void name_operators(struct page_steps *s, const struct report *r)
-{
-    const struct sums *ops = &r->sums[ANALYSIS_ops_sums];
-    for (unsigned names = 0; names < PAGE_NAMES_MAX; names++) {
-        const struct sums_row *best = NULL;
-        uint64_t most_ns = 0;
-        for (uint32_t i = 0; i < ops->shown; i++) {
-            const struct sums_row *row = &ops->rows[i];
-            uint64_t ns = row->values[OP_SELF];
-            if (ns > most_ns && !page_steps_is_named(s, sums_name(ops, row, 0, NULL))) {
-                best = row;
-                most_ns = ns;
-            }
-        }
-        if (!best)
-            return;
-        s->names[NAME_OPERATORS][names] = sums_name(ops, best, 0, NULL);
+    struct named best[PAGE_NAMES_MAX];
+    uint32_t count = 0, named = 0;
+    int error = 0;
+    for (uint32_t i = 0; i < sums->shown; i++) {
+        const struct sums_row *row = &sums->rows[i];
+        struct named one = {(const void *)(uintptr_t)row->keys[0], row->values[value]};
+        if (one.name && one.ns && !sums_is_others(row))
+            ARRAY_KEEP(best, count, PAGE_NAMES_MAX, &one, is_longer);
     }
+    for (uint32_t i = 0; error == 0 && i < count; i++) {
+        struct key key = {kind, (uintptr_t)best[i].name, 0};
+        if (key_map_get(&s->found, key)) /* grouped by more than the name */
+            continue;
+        s->names[kind][named++] = best[i].name->shown;
+        error = key_map_set(&s->found, key, named);
+    }
+    return error;
 }
 
 static void add_detail(struct page_steps *s, uint32_t step)
@@ -96,9 +89,10 @@ int page_steps_init(struct page_steps *s, const struct report *r)
     s->details = calloc(room, sizeof *s->details);
     s->places = calloc(steps, sizeof *s->places);
     s->medians = calloc(processes + 1u, sizeof *s->medians);
-    if (left && s->details && s->places && s->medians) {
-        name_kernels(s, r);
-        name_operators(s, r);
+    bool is_whole = left && s->details && s->places && s->medians &&
+                    !name_longest(s, NAME_KERNELS, &r->sums[ANALYSIS_kernels_sums], SUMS_TOTAL) &&
+                    !name_longest(s, NAME_OPERATORS, &r->sums[ANALYSIS_ops_sums], OP_SELF);
+    if (is_whole) {
         find_medians(s, left);
         for (uint32_t i = 0; i < processes; i++)
             if (s->medians[i])
@@ -106,40 +100,23 @@ int page_steps_init(struct page_steps *s, const struct report *r)
         for (uint32_t i = 0; i < r->steps->all.whole && s->detail_count < room; i++)
             add_detail(s, r->steps->order[i]);
     }
-    bool is_whole = left && s->details && s->places && s->medians;
     free(left);
     return is_whole ? 0 : GPUPROF_NO_MEMORY;
 }
 
 /* ---- the walk -------------------------------------------------------------------------------- */
 
-/* Returns the place of a name in `names`; PAGE_NAMES_MAX: not there; or an error. */
-static int page_steps_place_of(struct page_steps *s, enum page_name_kind kind,
-                               const struct kernel_name *name)
-{
-    struct key key = {kind, (uintptr_t)name, 0};
-    uint64_t found = name ? key_map_get(&s->found, key) : PAGE_NAMES_MAX + 1;
-    if (found)
-        return (int)found - 1;
-    int place = 0;
-    while (place < PAGE_NAMES_MAX &&
-           (!s->names[kind][place] || strcmp(s->names[kind][place], name->shown) != 0))
-        place++;
-    return key_map_set(&s->found, key, (uint64_t)place + 1) == GPUPROF_NO_MEMORY ? GPUPROF_NO_MEMORY
-                                                                                 : place;
-}
-
-static int page_steps_count(struct page_steps *s, const struct process *p, uint64_t begin_ns,
-                            enum page_name_kind kind, const struct kernel_name *name, uint64_t ns)
+static void page_steps_count(struct page_steps *s, const struct process *p, uint64_t begin_ns,
+                             enum page_name_kind kind, const struct kernel_name *name, uint64_t ns)
 {
     const struct step *step = steps_at(&s->report->steps, p, begin_ns);
     uint32_t detail = step && begin_ns < step->end_ns ? s->places[step - s->report->steps.list] : 0;
-    int place = detail ? page_steps_place_of(s, kind, name) : PAGE_NAMES_MAX;
-    if (place >= 0 && place < PAGE_NAMES_MAX) {
-        s->details[detail - 1].ns[kind][place] += ns;
-        s->details[detail - 1].count[kind][place]++;
+    struct key key = {kind, (uintptr_t)name, 0};
+    uint64_t place = detail && name ? key_map_get(&s->found, key) : 0;
+    if (place) {
+        s->details[detail - 1].ns[kind][place - 1] += ns;
+        s->details[detail - 1].count[kind][place - 1]++;
     }
-    return place < 0 ? place : 0;
 }
 
 static int page_steps_take(void *context, const struct slice *s)
@@ -147,17 +124,15 @@ static int page_steps_take(void *context, const struct slice *s)
     struct page_steps *steps = context;
     const struct event *e = &s->event;
     const struct op *op = s->op;
-    int error = 0;
     if (e->record && e->record->type == RECORD_KERNEL && s->op_change == OP_SAME)
-        error = page_steps_count(
-            steps, e->process, e->begin_ns, NAME_KERNELS,
-            walk_kernel(s->walk, e->process, record_arg(e->record, KERNEL_NAME_INDEX)),
-            e->end_ns - e->begin_ns);
-    if (error == 0 && s->op_change == OP_CLOSED && !s->is_filtered && op_works(op) &&
-        !op->is_moved && op->end_ns - op->begin_ns > op->inner_ns)
-        error = page_steps_count(steps, op->process, op->begin_ns, NAME_OPERATORS, op->text,
-                                 op->end_ns - op->begin_ns - op->inner_ns);
-    return error;
+        page_steps_count(steps, e->process, e->begin_ns, NAME_KERNELS,
+                         walk_kernel(s->walk, e->process, record_arg(e->record, KERNEL_NAME_INDEX)),
+                         e->end_ns - e->begin_ns);
+    if (s->op_change == OP_CLOSED && !s->is_filtered && op_works(op) && !op->is_moved &&
+        op->end_ns - op->begin_ns > op->inner_ns)
+        page_steps_count(steps, op->process, op->begin_ns, NAME_OPERATORS, op->text,
+                         op->end_ns - op->begin_ns - op->inner_ns);
+    return 0;
 }
 
 struct consumer page_steps_consumer(struct page_steps *s)

@@ -96,40 +96,34 @@ static enum exit_code dump_pick_make(struct dump_pick *p, const struct select_re
     return p->from_ns < p->to_ns ? EXIT_OK : usage_error("dump: --to must be later than --from");
 }
 
-/* Returns the name as in a trace, or the record's text; NULL: it has no name. */
-static const char *dump_pick_name_of(const struct record *r, const struct function *f,
-                                     const struct kernel_name *kernel, char text[PICK_NAME_BYTES])
+/* Does the name as in a trace, or the record's text, match? */
+static bool dump_pick_names(const struct dump_pick *p, const struct record *r,
+                            const struct function *f, const struct kernel_name *kernel)
 {
-    if (f)
-        return f->name;
-    if (kernel)
-        return kernel->shown;
-    const char *title = record_title(r, text);
-    if (title || !r->bytes)
-        return title;
-    snprintf(text, PICK_NAME_BYTES, "%.*s",
-             r->byte_count < PICK_NAME_BYTES ? (int)r->byte_count : PICK_NAME_BYTES,
-             (const char *)r->bytes);
-    return text;
+    char text[PICK_NAME_BYTES];
+    const char *name = f ? f->name : kernel ? kernel->shown : record_title(r, text);
+    if (!name && r->bytes) {
+        snprintf(text, sizeof text, "%.*s",
+                 r->byte_count < PICK_NAME_BYTES ? (int)r->byte_count : PICK_NAME_BYTES,
+                 (const char *)r->bytes);
+        name = text;
+    }
+    return name && regexec(&p->name, name, 0, NULL, 0) == 0;
 }
 
-static bool dump_pick_has(const struct dump_pick *p, struct process *process,
-                          const struct thread *thread, const struct record *r,
+static bool dump_pick_has(const struct dump *d, const struct thread *thread, const struct record *r,
                           const struct function *f, const struct kernel_name *kernel)
 {
+    const struct dump_pick *p = &d->pick;
     const struct select_request *w = p->request;
-    char text[PICK_NAME_BYTES];
     if (!w)
         return true;
-    uint64_t begin_ns = clock_map_ns(&process->clock, r->begin);
-    if (begin_ns < p->from_ns || begin_ns >= p->to_ns || r->duration < w->min_ns ||
-        !number_list_has(&w->tids, thread->tid))
-        return false;
+    uint64_t begin_ns = clock_map_ns(&d->process->clock, r->begin);
     enum select_kind kind = selection_kind_of(r, f);
-    if (w->kinds && (kind == SELECT_KINDS || !(w->kinds & 1u << kind)))
-        return false;
-    const char *name = p->has_name ? dump_pick_name_of(r, f, kernel, text) : NULL;
-    return !p->has_name || (name && regexec(&p->name, name, 0, NULL, 0) == 0);
+    return begin_ns >= p->from_ns && begin_ns < p->to_ns && r->duration >= w->min_ns &&
+           number_list_has(&w->tids, thread->tid) &&
+           (!w->kinds || (kind != SELECT_KINDS && w->kinds & 1u << kind)) &&
+           (!p->has_name || dump_pick_names(p, r, f, kernel));
 }
 
 /* Prints a name from the file; it may contain any bytes. */
@@ -288,7 +282,7 @@ static void print_record(struct dump *d, const struct record *r, const struct th
             : NULL;
     d->met->stacks_unread += !stack_record_is_good(r);
     d->met->devices_unread |= r->type == RECORD_DEVICE_ABSENT && device_missing_of_all(r);
-    if (!dump_pick_has(&d->pick, d->process, thread, r, f, kernel))
+    if (!dump_pick_has(d, thread, r, f, kernel))
         return;
     d->printed = true;
     if (record_has_function(r->type))

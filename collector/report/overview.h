@@ -44,7 +44,7 @@ char *overview_missing_text(const struct report *r);
  * far as it was recorded. 0 for a selection of time. */
 uint64_t overview_start_up_ns(const struct report *r);
 
-/* Says in words what ended the start-up. */
+/* Says what ended the start-up. */
 const char *overview_start_up_end(const struct overview *o);
 
 /* Returns cost_of_steps of the whole recording; 0 if there is a selection. */
@@ -54,13 +54,11 @@ double overview_cost_of_steps(const struct report *r);
  * does not deliver them. */
 uint64_t overview_held_back(const struct report *r);
 
-/* Prints at most OVERVIEW_LINES_MAX lines, of how->width columns each (0: of any width). */
+/* Print the first screen, OVERVIEW_LINES_MAX lines of how->width columns at most (0: of any width);
+ * above tables that were asked for only what was recorded, and why GPU rows are missing; and the
+ * summary, with `function_count` functions if no device is known. */
 void overview_print(const struct overview *o, const struct table_view *how, FILE *out);
-
-/* Prints what was recorded, and why GPU rows are missing, above tables that were asked for. */
 void overview_print_head(const struct overview *o, const struct table_view *how, FILE *out);
-
-/* Prints the summary, with `function_count` functions if no device is known. */
 void overview_print_summary(const struct overview *o, unsigned function_count, bool has_colour,
                             FILE *out);
 
