@@ -93,7 +93,6 @@ struct page_use {
     struct page_device *devices; /* owned */
     uint32_t count;
     struct key_map places; /* (process, device) -> place + 1 */
-    struct key_map beyond; /* devices without room -> 1 */
 };
 
 /* Starts with the window from begin_ns to end_ns. `walk` and `idle` (finished, or NULL) must stay

@@ -41,7 +41,6 @@ void page_use_release(struct page_use *u)
         free(u->devices[i].curves);
     free(u->devices);
     key_map_release(&u->places);
-    key_map_release(&u->beyond);
 }
 
 /* Returns the device. NULL with *error 0: there is no room for it. */
@@ -51,8 +50,6 @@ static struct page_device *page_use_device_of(struct page_use *u, const struct p
     struct key key = {p->index, number, 0};
     uint32_t place, before = u->count;
     *error = KEY_MAP_ITEM(&u->places, key, u->devices, u->count, PAGE_USES_MAX, NULL, &place);
-    if (*error == 0 && !place)
-        *error = key_map_set(&u->beyond, key, 1) == GPUPROF_NO_MEMORY ? GPUPROF_NO_MEMORY : 0;
     if (*error < 0 || !place)
         return NULL;
     struct page_device *device = &u->devices[place - 1];
@@ -284,11 +281,12 @@ int page_put_use(const struct page *p, struct page_data *d)
 {
     const struct page_use *u = &p->use;
     uint64_t origin_ns = u->walk->survey.origin_ns;
+    bool is_full = u->count == PAGE_USES_MAX && u->idle && u->idle->device_count > u->count;
     page_printf(d,
                 "{\"begin_ns\": %" PRIu64 ", \"from_ns\": %" PRIu64 ", \"window_ns\": %" PRIu64
                 ", \"bucket_ns\": %" PRIu64 ", \"spans\": %u, \"left_out\": %u, \"devices\": [",
                 u->begin_ns, u->begin_ns > origin_ns ? u->begin_ns - origin_ns : 0, u->window_ns,
-                u->bucket_ns, u->spans, u->beyond.count);
+                u->bucket_ns, u->spans, is_full ? u->idle->device_count - u->count : 0);
     for (uint32_t i = 0; i < u->count; i++) {
         const struct page_device *device = &u->devices[i];
         fprintf(d->stream, "%s[%u, %" PRIu64, i ? ",\n" : "\n", device->process->index,

@@ -136,33 +136,16 @@ enum exit_code part_make(struct part *part, int fd, struct report *report, struc
     return EXIT_OK;
 }
 
-static enum exit_code make_part(struct recording *rec, const struct share *share,
-                                const struct options *options, const char *path)
-{
-    struct report report;
-    struct part part;
-    struct report_request request = {.by = BY_NAME, .is_part = true, .symbols = options->symbols};
-    int fd = file_unnamed();
-    if (fd < 0)
-        return verb_output_failed(NULL, GPUPROF_SPOOL);
-    enum exit_code code = part_make(&part, fd, &report, rec, share, &request);
-    if (code == EXIT_OK)
-        code = write_part(&part, path);
-    if (code == EXIT_OK)
-        code = walk_verdict(&report.walk, options->strict);
-    part_release(&part);
-    report_release(&report);
-    close(fd);
-    return code;
-}
-
 enum exit_code part_verb(const struct options *options)
 {
     const struct report_options *own = options->own;
     struct recording rec;
+    struct report report;
+    struct part part;
     struct share share;
     const char *by;
     char *path = NULL;
+    int fd = -1;
     enum exit_code code = find_share(own, &share, &by);
     if (code != EXIT_OK)
         return code;
@@ -182,8 +165,22 @@ enum exit_code part_verb(const struct options *options)
                     "a part cannot align them",
                     share.host_count);
         rec.progress = progress_begin("report", recording_bytes(&rec));
-        code = make_part(&rec, &share, options, path);
+        fd = file_unnamed();
+        code = fd < 0 ? verb_output_failed(NULL, GPUPROF_SPOOL) : EXIT_OK;
     }
+    if (code == EXIT_OK) {
+        const struct report_request request = {
+            .by = BY_NAME, .is_part = true, .symbols = options->symbols};
+        code = part_make(&part, fd, &report, &rec, &share, &request);
+        if (code == EXIT_OK)
+            code = write_part(&part, path);
+        if (code == EXIT_OK)
+            code = walk_verdict(&report.walk, options->strict);
+        part_release(&part);
+        report_release(&report);
+    }
+    if (fd >= 0)
+        close(fd);
     recording_release(&rec);
     share_release(&share);
     free(path);
