@@ -298,52 +298,44 @@ function cellOf(type, value, isFirst, isNarrow) {
  * same value, caption}.
  */
 function drawTable(table, how = {}) {
-  const shown =
-    table.columns.map((column, i) => i)
-      .filter((i) => isFilled(table, i) &&
-                (!how.columns || how.columns.includes(table.columns[i].key)) &&
-                (differs(table, i) || !(how.differing || []).includes(table.columns[i].key)));
-  const texts = shown.filter((i) => !isNumeric(table.columns[i].type));
-  const first = texts[0];
-  const isNarrow = first !== undefined && table.rows.every((row) =>
-    written(table.columns[first].type, row[first]).length <= NARROW_MAX);
-  const order = first === undefined ? shown : [first, ...shown.filter((i) => i !== first)];
+  const columns = table.columns.map((column, at) => ({
+    ...column, at, isNumber: isNumeric(column.type), text: (row) => written(column.type, row[at])
+  })).filter(({key, at}) => isFilled(table, at) && (!how.columns || how.columns.includes(key)) &&
+    (differs(table, at) || !(how.differing || []).includes(key)));
+  const texts = columns.filter((column) => !column.isNumber), [first] = texts;
+  const isNarrow = first && table.rows.every((row) => first.text(row).length <= NARROW_MAX);
+  const order = first ? [first, ...columns.filter((column) => column !== first)] : columns;
   const size = how.rows || PAGE_ROWS;
   const caption = how.caption || table.title || table.key.replace(/_/g, " ");
-  let rows = table.rows, sorted = -1, falls = true, page = 0, chosen = null;
+  let rows = table.rows, sorted = null, falls = true, page = 0, chosen = null;
 
   const body = el("tbody");
   const said = el("span", {"aria-live": "polite"});
   const before = button("Previous", () => show(page - 1));
   const behind = button("Next", () => show(page + 1));
-  const heads = order.map(
-    (i) => el("th", {scope: "col", class: isNumeric(table.columns[i].type) ? "number" : ""},
-      button(labelOf(table.columns[i]), () => sortBy(i), {title: table.columns[i].doc || null})));
-  const filter = search("Filter", "Filter " + caption, () => {
-    select();
-    show(0);
-  });
+  const heads = order.map((column) =>
+    el("th", {scope: "col", class: column.isNumber ? "number" : ""},
+      button(labelOf(column), () => sortBy(column), {title: column.doc || null})));
+  const filter = search("Filter", "Filter " + caption, () => select());
 
   function select() {
     const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
-    rows = table.rows.filter(
-      (row) =>
-        words.every((word) => texts.some(
-                      (i) => written(table.columns[i].type, row[i]).toLowerCase().includes(word))));
-    if (sorted >= 0) {
-      const numeric = isNumeric(table.columns[sorted].type);
-      rows.sort((a, b) => (a[sorted] === null) - (b[sorted] === null) ||
-          (falls ? -1 : 1) * compare(a[sorted], b[sorted], numeric));
+    rows = table.rows.filter((row) => words.every((word) =>
+      texts.some((column) => column.text(row).toLowerCase().includes(word))));
+    if (sorted) {
+      const {at, isNumber} = sorted, sign = falls ? -1 : 1;
+      rows.sort((a, b) => (a[at] === null) - (b[at] === null) ||
+          sign * compare(a[at], b[at], isNumber));
     }
-  }
-  function sortBy(i) {
-    falls = sorted === i ? !falls : isNumeric(table.columns[i].type);
-    sorted = i;
-    heads.forEach((head, k) => order[k] === i ?
-        head.setAttribute("aria-sort", falls ? "descending" : "ascending") :
-        head.removeAttribute("aria-sort"));
-    select();
     show(0);
+  }
+  function sortBy(column) {
+    falls = sorted === column ? !falls : column.isNumber;
+    sorted = column;
+    heads.forEach((head, k) => {
+      head.ariaSort = order[k] !== column ? null : falls ? "descending" : "ascending";
+    });
+    select();
   }
   function pick(row) {
     chosen = row;
@@ -368,7 +360,7 @@ function drawTable(table, how = {}) {
         onclick: () => pick(row), onkeydown: press
       };
       return Object.assign(el("tr", how.choose ? attributes : {}, order.map(
-        (i, k) => cellOf(table.columns[i].type, row[i], k === 0, isNarrow))), {row});
+        ({type, at}, k) => cellOf(type, row[at], k === 0, isNarrow))), {row});
     }));
     const from = rows.length ? page * size + 1 : 0, to = Math.min(rows.length, page * size + size);
     const left = table.left_out ? `; ${count(table.left_out)} more are not in this page` : "";
@@ -392,8 +384,8 @@ function addTable(box, title, table, how) {
 
 /* Makes a table that stays as it is. Heads are [text, class]; cells [class, children ...], those of
  * the first column name their rows. */
-const plainTable = (name, heads, rows, kind) => el("div", {class: "scroll"},
-  el("table", {"aria-label": name, class: kind},
+const plainTable = (name, heads, rows) => el("div", {class: "scroll"},
+  el("table", {"aria-label": name},
     el("thead", {}, el("tr", {},
       heads.map(([text, its]) => el("th", {scope: "col", class: its || ""}, text)))),
     el("tbody", {}, rows.map((cells) => el("tr", {}, cells.map(([its, ...children], i) =>
@@ -462,13 +454,6 @@ function start() {
     return [id, box];
   });
   main.replaceChildren(...boxes.map(([, box]) => box));
-  const leaveOut = (i, none) => {
-    const [id, box] = boxes[i];
-    absent.push([data.sections[i][1], none]);
-    box.remove();
-    links.get(id).remove();
-    links.delete(id);
-  };
   nav.append(...links.values());
   follow(links);
   /* Draws the first section at once, each other one after the browser has painted. */
@@ -478,8 +463,13 @@ function start() {
       document.documentElement.dataset.drawn = "all";
       return;
     }
-    const none = drawSection(...boxes[i]);
-    if (none) leaveOut(i, none);
+    const [id, box] = boxes[i], why = drawSection(id, box);
+    if (why) {
+      absent.push([data.sections[i][1], why]);
+      box.remove();
+      links.get(id).remove();
+      links.delete(id);
+    }
     setTimeout(next, 0, i + 1);
   };
   next(0);
