@@ -18,8 +18,9 @@
 #define NAME ".gpuprof-report"
 
 struct kept_head {
-    const uint8_t *key, *files; /* files: names of the files looked at, each with its zero */
-    uint32_t key_bytes, files_bytes;
+    const char *key;
+    const uint8_t *files; /* names of the files looked at, each with its zero */
+    uint32_t files_bytes;
     const char *hash; /* of the state of these files */
     uint32_t count;   /* number of parts */
 };
@@ -63,7 +64,6 @@ void kept_key_make(struct kept_key *k, const struct recording *rec, const struct
 {
     struct stat status;
     struct sha256 hash;
-    char text[SHA256_BASE64_BYTES];
     *k = (struct kept_key){0};
     if (options->no_index || options->path_count != 1 || rec->unread_files || rec->left_out ||
         stat(options->paths[0], &status) < 0 || !S_ISDIR(status.st_mode))
@@ -73,8 +73,7 @@ void kept_key_make(struct kept_key *k, const struct recording *rec, const struct
     sha256_add(&hash, &options->clock, sizeof options->clock);
     for (uint32_t i = 0; is_there && i < rec->count; i++)
         is_there = add_process(&hash, rec->processes[i]);
-    _Static_assert(KEPT_KEY_BYTES < sizeof text, "the key is most of the hash");
-    memcpy(k->bytes, sha256_base64(&hash, text), KEPT_KEY_BYTES);
+    sha256_base64(&hash, k->text);
     k->is_made = is_there && kept_is_worth_it(rec);
 }
 
@@ -165,7 +164,7 @@ int report_cache_memory(struct report_cache *k, struct combination *c)
 /* Reads or writes what precedes the findings. */
 static void carry_head(struct part *p, struct kept_head *h)
 {
-    part_bytes(p, &h->key, &h->key_bytes);
+    part_text(p, &h->key);
     part_bytes(p, &h->files, &h->files_bytes);
     part_text(p, &h->hash);
     part_u32(p, &h->count);
@@ -175,8 +174,7 @@ static int report_cache_write_all(int fd, const struct kept_key *key, const stru
 {
     char hash[SHA256_BASE64_BYTES];
     const struct recording *rec = &c->rec;
-    struct kept_head h = {.key = key->bytes,
-                          .key_bytes = sizeof key->bytes,
+    struct kept_head h = {.key = key->text,
                           .files = (const uint8_t *)rec->looked_at,
                           .files_bytes = (uint32_t)rec->looked_at_bytes,
                           .hash = hash_of_files(rec->looked_at, rec->looked_at_bytes, hash),
@@ -226,7 +224,7 @@ static bool report_cache_is_same(const struct kept_head *h, const struct kept_ke
 {
     char hash[SHA256_BASE64_BYTES];
     const char *files = (const char *)h->files;
-    return h->key_bytes == sizeof key->bytes && memcmp(h->key, key->bytes, h->key_bytes) == 0 &&
+    return h->key && strcmp(h->key, key->text) == 0 &&
            (!h->files_bytes || !files[h->files_bytes - 1]) && h->hash &&
            strcmp(hash_of_files(files, h->files_bytes, hash), h->hash) == 0;
 }

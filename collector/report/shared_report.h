@@ -12,6 +12,7 @@
 #ifndef GPUPROF_COLLECTOR_SHARED_REPORT_H
 #define GPUPROF_COLLECTOR_SHARED_REPORT_H
 
+#include "base/sha256.h"
 #include "report/part_report.h"
 
 #ifndef KEPT_RECORDS /* tests set a smaller number */
@@ -31,13 +32,11 @@ bool kept_is_worth_it(const struct recording *rec);
 
 /* ---- what is stored (report_cache.c) ---- */
 
-#define KEPT_KEY_BYTES 32
-
 /* Identifies the sources: a hash of this program, of each recording's inode, size and time, and of
  * what loading found. */
 struct kept_key {
     bool is_made; /* false: nothing is stored */
-    uint8_t bytes[KEPT_KEY_BYTES];
+    char text[SHA256_BASE64_BYTES];
 };
 
 void kept_key_make(struct kept_key *k, const struct recording *rec, const struct options *options);
