@@ -120,9 +120,6 @@ const isNumeric =
 
 const clamp = (value, least, most) => Math.max(least, Math.min(most, value));
 
-/* Fits a chart to the room, so that its text has the size of other text. */
-const chartWidth = (room, most) => Math.max(240, Math.min(most, room));
-
 const chart = (W, H, said, attributes, ...children) => svg("svg",
   {viewBox: `0 0 ${W} ${H}`, role: "img", "aria-label": said, ...attributes}, ...children);
 /* Labels an axis at its start, middle and end; `write` formats the fraction. */
