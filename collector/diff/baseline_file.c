@@ -274,17 +274,16 @@ static enum exit_code read_recording(struct run_set *s, const char *name, char *
 {
     struct recording rec;
     struct run_summary run = {.steps = 0};
-    const struct recording_options options = {.keep_live = how->keep_live};
+    const struct recording_options options = {.keep_live = how->options->keep_live};
     enum exit_code code = recording_open(&rec, paths, count, &options);
-    rec.progress = progress_begin(how->request.verb, 3 * recording_bytes(&rec));
+    rec.progress = progress_begin(how->verb, 3 * recording_bytes(&rec));
     if (code == EXIT_OK)
-        code = run_summary_make(&run, &rec, &how->request);
+        code = run_summary_make(&run, &rec, how);
     int error = code == EXIT_OK ? run_set_add(s, &run, name) : 0;
     if (error == GPUPROF_LIMIT)
-        code =
-            usage_error("%s: %s: more than %d runs on a side", how->request.verb, name, RUNS_MAX);
+        code = usage_error("%s: %s: more than %d runs on a side", how->verb, name, RUNS_MAX);
     else if (error < 0)
-        code = say_error(how->request.verb, error);
+        code = say_error(how->verb, error);
     run_summary_release(&run);
     recording_release(&rec);
     return code;
@@ -320,8 +319,8 @@ static enum exit_code find_baseline(const char *word, const struct run_reading *
     *path = NULL;
     if (is_there && is_named)
         code = usage_error("%s: %s: both %s '%s' and a baseline have this name; write ./%s or %s",
-                           how->request.verb, word, S_ISDIR(status.st_mode) ? "a folder" : "a file",
-                           word, word, named);
+                           how->verb, word, S_ISDIR(status.st_mode) ? "a folder" : "a file", word,
+                           word, named);
     else if (is_named || (is_there && S_ISREG(status.st_mode) && is_baseline(word)))
         *path = is_named ? named : strdup(word);
     if (*path != named)
@@ -341,14 +340,14 @@ static enum exit_code read_operand(struct run_set *s, const char *word,
     int count = 0;
     enum exit_code code = find_baseline(word, how, &baseline);
     if (!text || !paths)
-        code = say_error(how->request.verb, GPUPROF_NO_MEMORY);
+        code = say_error(how->verb, GPUPROF_NO_MEMORY);
     for (; code == EXIT_OK && !baseline && (paths[count] = strsep(&rest, separators)); count++)
         if (stat(paths[count], &status) < 0)
             code = usage_error("%s: %s: neither a recording nor a baseline in %s; 'gpuprof "
                                "baseline list' shows the baselines",
-                               how->request.verb, word, how->folder);
+                               how->verb, word, how->folder);
     if (code == EXIT_OK)
-        code = baseline ? run_operands_baseline(s, baseline, how->request.verb)
+        code = baseline ? run_operands_baseline(s, baseline, how->verb)
                         : read_recording(s, word, paths, count, how);
     free(baseline);
     free(paths);
@@ -363,8 +362,8 @@ enum exit_code run_operands_read(struct run_set *s, char **words, int count,
     for (int i = 0; code == EXIT_OK && i < count; i++) {
         for (int k = 0; k < i; k++)
             if (run_operands_same(words[i], words[k]))
-                return usage_error("%s: %s: named twice on one side; name each run once",
-                                   how->request.verb, words[i]);
+                return usage_error("%s: %s: named twice on one side; name each run once", how->verb,
+                                   words[i]);
         code = read_operand(s, words[i], how);
     }
     return code;

@@ -93,11 +93,7 @@ static void warn_of_losses(const struct run_set *s)
 enum exit_code baseline_save(const struct options *options, const char *name, bool may_be_file,
                              char **paths, int count, const char *folder)
 {
-    const struct run_reading how = {
-        .folder = folder,
-        .request = {VERB, options->step_by, options->step_range, options->symbols},
-        .keep_live = options->keep_live,
-    };
+    const struct run_reading how = {VERB, folder, options};
     if (count < 1)
         return usage_error(VERB ": no recordings to save: gpuprof diff --save main DIR...");
     struct stat status;

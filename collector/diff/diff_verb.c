@@ -131,11 +131,7 @@ static enum exit_code diff_verb_keep(const struct options *options, const char *
 enum exit_code diff_run(const struct options *options, diff_print_fn *page)
 {
     const struct diff_options *own = options->own;
-    const struct run_reading how = {
-        .folder = own->folder ? own->folder : BASELINE_FOLDER,
-        .request = {VERB, options->step_by, options->step_range, options->symbols},
-        .keep_live = options->keep_live,
-    };
+    const struct run_reading how = {VERB, own->folder ? own->folder : BASELINE_FOLDER, options};
     if (own->save || own->is_list)
         return diff_verb_keep(options, how.folder);
     enum exit_code code = diff_verb_check(options);

@@ -262,13 +262,13 @@ static double peak_of(const struct memory_peaks *peaks)
 }
 
 /* Returns EXIT_OK, or another exit code after one line on stderr. */
-static enum exit_code walk_through(struct parts *p, const struct run_request *request)
+static enum exit_code walk_through(struct parts *p, const struct run_reading *how)
 {
-    enum exit_code code = say_error(request->verb, memory_peaks_init(&p->peaks, &p->walk));
+    enum exit_code code = say_error(how->verb, memory_peaks_init(&p->peaks, &p->walk));
     if (code == EXIT_OK && walk_survey(&p->walk) != 0)
         code = EXIT_ENVIRONMENT;
     if (code == EXIT_OK)
-        code = run_steps_find(&p->steps, &p->walk, request);
+        code = run_steps_find(&p->steps, &p->walk, how);
     if (code != EXIT_OK)
         return code;
     p->devices.walk = &p->walk;
@@ -284,7 +284,7 @@ static enum exit_code walk_through(struct parts *p, const struct run_request *re
     return walk_run(&p->walk, NULL, consumers, 4) < 0 ? EXIT_ENVIRONMENT : EXIT_OK;
 }
 
-static int sum_up(struct run_summary *r, struct parts *p, const struct run_request *request)
+static int sum_up(struct run_summary *r, struct parts *p, const struct run_reading *how)
 {
     int error = run_steps_metrics(&p->steps, r->metrics);
     memory_peaks_finish(&p->peaks);
@@ -294,23 +294,23 @@ static int sum_up(struct run_summary *r, struct parts *p, const struct run_reque
     r->steps = p->steps.is_whole ? 0 : p->steps.kept;
     r->warm_up = p->steps.warm_up;
     if (error == 0)
-        error = run_work_name(&p->work, request->symbols, r);
+        error = run_work_name(&p->work, how->options->symbols, r);
     run_kernels_order(r);
     return error == 0 ? run_provenance_find(r, &p->steps, &p->devices) : error;
 }
 
 enum exit_code run_summary_make(struct run_summary *r, struct recording *rec,
-                                const struct run_request *request)
+                                const struct run_reading *how)
 {
     struct parts p = {.walk = {.rec = NULL}};
     *r = (struct run_summary){.steps = 0};
     for (unsigned i = 0; i < RUN_METRICS; i++)
         r->metrics[i] = NAN;
-    enum exit_code code = say_error(request->verb, walk_init(&p.walk, rec));
+    enum exit_code code = say_error(how->verb, walk_init(&p.walk, rec));
     if (code == EXIT_OK)
-        code = walk_through(&p, request);
+        code = walk_through(&p, how);
     if (code == EXIT_OK)
-        code = say_error(request->verb, sum_up(r, &p, request));
+        code = say_error(how->verb, sum_up(r, &p, how));
     free(p.work.list);
     number_set_release(&p.work.numbers);
     run_steps_release(&p.steps);

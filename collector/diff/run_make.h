@@ -45,7 +45,7 @@ struct run_steps {
 /* Finds the steps of `walk`, which must stay valid. EXIT_OK, or another exit code after one line on
  * stderr if no requested step is complete. Call run_steps_release in both cases. */
 enum exit_code run_steps_find(struct run_steps *r, struct walk *walk,
-                              const struct run_request *request);
+                              const struct run_reading *how);
 void run_steps_release(struct run_steps *r);
 
 /* Returns the consumer that sums up events, after run_steps_find. */

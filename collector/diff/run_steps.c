@@ -118,28 +118,28 @@ static int keep_all(struct run_steps *r)
 }
 
 /* Fails if steps were requested and none is complete: nothing else is compared instead. */
-static enum exit_code check_request(struct run_steps *r, const struct run_request *request)
+static enum exit_code check_request(struct run_steps *r, const struct run_reading *how)
 {
-    bool has_request = request->step_by || request->step_pattern;
-    enum exit_code code = steps_check(&r->steps, request->verb);
+    const struct options *options = how->options;
+    bool has_request = options->step_by || options->step_range;
+    enum exit_code code = steps_check(&r->steps, how->verb);
     if (code == EXIT_OK && has_request && !r->kept)
-        code = usage_error("%s: %s%s: no such step was recorded from start to end", request->verb,
-                           request->step_pattern ? "--step-range=" : "--step-by=",
-                           request->step_pattern ? request->step_pattern : request->step_by);
+        code = usage_error("%s: %s%s: no such step was recorded from start to end", how->verb,
+                           options->step_range ? "--step-range=" : "--step-by=",
+                           options->step_range ? options->step_range : options->step_by);
     return code;
 }
 
-enum exit_code run_steps_find(struct run_steps *r, struct walk *walk,
-                              const struct run_request *request)
+enum exit_code run_steps_find(struct run_steps *r, struct walk *walk, const struct run_reading *how)
 {
     *r = (struct run_steps){.walk = walk};
-    int error = steps_init(&r->steps, walk, request->step_by, request->step_pattern);
+    int error = steps_init(&r->steps, walk, how->options->step_by, how->options->step_range);
     struct consumer marks = steps_consumer(&r->steps);
     if (error == 0 && walk_run(walk, NULL, &marks, 1) < 0)
         return EXIT_ENVIRONMENT;
     if (error == 0)
         error = keep_all(r);
-    enum exit_code code = error == 0 ? check_request(r, request) : EXIT_ENVIRONMENT;
+    enum exit_code code = error == 0 ? check_request(r, how) : EXIT_ENVIRONMENT;
     if (code == EXIT_OK && !r->kept) {
         free(r->list);
         r->list = NULL;
@@ -148,7 +148,7 @@ enum exit_code run_steps_find(struct run_steps *r, struct walk *walk,
         if (error == 0)
             error = keep_all(r);
     }
-    say_error(request->verb, error);
+    say_error(how->verb, error);
     return error < 0 ? EXIT_ENVIRONMENT : code;
 }
 

@@ -12,6 +12,7 @@
 #include <stdio.h>
 
 #include "base/message.h"
+#include "base/options.h"
 
 #define RUN_KERNELS_MAX (1u << 16)
 
@@ -117,13 +118,12 @@ void run_put_json(const struct run_summary *run, const char *name, bool has_all,
 
 /* ---- a recording as a run (run_make.c) ---- */
 
-/* How to find steps and lines, as given by --step-by, --step-range and --symbols; NULL: not
- * given. */
-struct run_request {
-    const char *verb; /* begins each message */
-    const char *step_by;
-    const char *step_pattern;
-    const char *symbols;
+/* How runs are read: messages begin with `verb`, `folder` has the named baselines, and the options
+ * say how to find steps and lines (--step-by, --step-range, --symbols, --keep-live). */
+struct run_reading {
+    const char *verb;
+    const char *folder;
+    const struct options *options;
 };
 
 struct recording;
@@ -131,7 +131,7 @@ struct recording;
 /* Makes a run of all events of `rec`. Returns EXIT_OK, or another exit code after one line on
  * stderr. Call run_summary_release in both cases. */
 enum exit_code run_summary_make(struct run_summary *r, struct recording *rec,
-                                const struct run_request *request);
+                                const struct run_reading *how);
 
 /*
  * A baseline: runs in a small file that can be stored in a repository. JSON with a line for each
@@ -161,13 +161,6 @@ char *baseline_path(const char *folder, const char *name);
 
 /* Are both the same file, folder or name? */
 bool run_operands_same(const char *one, const char *other);
-
-/* How operands are read; `folder` has the named baselines. */
-struct run_reading {
-    const char *folder;
-    struct run_request request;
-    bool keep_live;
-};
 
 /* Adds the runs of each operand: a baseline file, a baseline's name, a recording (one run), or
  * several files with commas (one run). Rejects a word that is both a file here and the name of a
