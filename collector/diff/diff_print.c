@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/json_text.h"
-#include "base/unit_text.h"
+#include "base/text.h"
 #include "diff/comparison.h"
 #include "table/screen.h"
 
