@@ -38,6 +38,11 @@ void analyses_leave(struct sums *sums, unsigned leaves);
 
 void analyses_release(struct sums *sums);
 
+/* The name of a failure's error, "cudaErrorMemoryAllocation"; it may be in `text`. (failures.c) */
+#define FAILURES_MAX       4096
+#define FAILURE_TEXT_BYTES 96
+const char *failure_name(const struct sums_row *row, char text[static FAILURE_TEXT_BYTES]);
+
 /* Write the tables to a part, add a part to them, and finish after the last part. See sums_put,
  * sums_add and sums_finish. */
 void analyses_put(struct sums *sums, struct part *p);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyse/analyses.h"
 #include "api/api.h"
 #include "error.h"
 #include "record/gpu_record.h"
@@ -12,9 +13,9 @@
 #define NO_ROOT       INT64_MIN
 #define CALLS_AT_ONCE 8u
 
-int collectives_init(struct collectives *c, struct walk *walk, const struct reported_stacks *stacks)
+int collectives_init(struct collectives *c, struct walk *walk, const struct unfinished *unfinished)
 {
-    *c = (struct collectives){.walk = walk, .stacks = stacks};
+    *c = (struct collectives){.walk = walk, .unfinished = unfinished};
     c->places = calloc(walk->rec->count + 1u, sizeof *c->places);
     c->threads = calloc(walk->rec->thread_count + 1u, sizeof *c->threads);
     return c->places && c->threads ? 0 : GPUPROF_NO_MEMORY;
@@ -118,10 +119,11 @@ static struct collective_call *room_for(struct collectives *c, struct channel_pa
     return part->capacity ? &part->calls[sequence % part->capacity] : NULL;
 }
 
-const struct channel_part *collectives_part(const struct collectives *c, uint32_t channel,
+const struct channel_part *collectives_part(const struct collectives *c, const struct channel *of,
                                             uint32_t rank)
 {
-    uint64_t known = key_map_get(&c->keys.parts, (struct key){channel, rank, 0});
+    uint64_t known =
+        key_map_get(&c->keys.parts, (struct key){(uint64_t)(of - c->channels), rank, 0});
     return known ? &c->parts[known - 1] : NULL;
 }
 
@@ -389,4 +391,47 @@ struct consumer collectives_consumer(struct collectives *c, bool needs_stacks)
                                  true, /* a hang is looked for in the whole recording */
                              .take = collectives_take,
                              .take_call = collectives_take_call};
+}
+
+/* ---- in parts -------------------------------------------------------------------------------- */
+
+/*
+ * The calls of each channel: how many each rank made, and a hash of them. If all ranks agree in
+ * them, no rank called something else than the others; if no process left anything unfinished, none
+ * waits, either. Otherwise only all recordings together can say what happened.
+ */
+enum { SEEN, MOST, LEAST, HASH_MOST, HASH_LEAST };
+
+const struct sums_info collective_calls_sums = {
+    .keys = {KEY_NUMBER, KEY_NUMBER, KEY_NUMBER}, /* communicator, kind, sender and receiver */
+    .values = {JOIN_ADD, JOIN_MOST, JOIN_LEAST, JOIN_MOST, JOIN_LEAST},
+    .parts = REPORT_CALLS,
+    .table = {SUMS_TABLE, .name = ""},
+};
+
+int collectives_add_calls(const struct collectives *c, struct sums *s)
+{
+    int error = 0;
+    for (uint32_t i = 0; s->info && error == 0 && i < c->part_count; i++) {
+        const struct channel_part *part = &c->parts[i];
+        const struct channel *of = &c->channels[part->channel];
+        if (collectives_is_made(of->kind))
+            continue;
+        bool is_message = of->kind == COLLECTIVE_MESSAGE;
+        const struct key key = {c->communicators[of->communicator].id, of->kind,
+                                is_message ? (uint64_t)of->from << 32 | of->to : 0};
+        error = sums_row_add(
+            s, key, (const uint64_t[]){1, part->called, part->called, part->hash, part->hash});
+    }
+    return error < 0 || !s->info ? error : sums_finish(s);
+}
+
+bool collective_calls_differ(const struct sums *s)
+{
+    for (uint32_t i = 0; i < s->count; i++) {
+        const uint64_t *v = s->rows[i].values;
+        if (v[MOST] != v[LEAST] || v[HASH_MOST] != v[HASH_LEAST])
+            return true;
+    }
+    return false;
 }

@@ -18,6 +18,7 @@
 #include "analyse/reported_stacks.h"
 #include "analyse/unfinished.h"
 #include "base/key_map.h"
+#include "query/sums.h"
 #include "resolve/event_walk.h"
 #include "table/screen.h"
 #include "table/table.h"
@@ -111,13 +112,15 @@ enum collective_state {
 
 /* A collective that is reported, and a rank of it. */
 struct pending_collective {
-    uint32_t channel;
+    const struct channel *of;
+    struct found_communicator *in;
     uint64_t sequence;
-    struct collective_call call; /* the first rank's call; function NULL: not stored */
-    uint64_t waited_ns;          /* longest wait of a rank; 0: the calls only differ */
-    uint64_t now_ns;             /* newest time at which one of its ranks is known */
-    uint32_t job;                /* job of the ranks; JOB_NONE: there is only one job */
-    uint32_t first_row, row_count;
+    const struct collective_call *call; /* the first rank's call; NULL: not stored */
+    uint64_t waited_ns;                 /* longest wait of a rank; 0: the calls only differ */
+    uint64_t now_ns;                    /* newest time at which one of its ranks is known */
+    uint32_t job;                       /* job of the ranks; JOB_NONE: there is only one job */
+    struct pending_row *rows;           /* a view; late ones come first */
+    uint32_t row_count;
     uint32_t late_count; /* late ranks among the rows; they come first */
     bool is_mismatch;
     bool has_own_numbers; /* ranks in the communicator have other numbers than in the job */
@@ -128,9 +131,9 @@ struct pending_row {
     uint32_t rank;                 /* number in the communicator */
     const struct process *process; /* NULL: not known */
     enum collective_state state;
-    struct collective_call call;       /* its call; function NULL: none */
-    const struct process_place *place; /* NULL: not known */
-    struct reported_stack reported;    /* stack of that place */
+    const struct collective_call *call; /* its call; NULL: none */
+    const struct process_place *place;  /* NULL: not known */
+    struct reported_stack reported;     /* stack of that place */
 };
 
 /* The calls of the group that is open on a thread. */
@@ -145,7 +148,7 @@ struct thread_calls {
 
 struct collectives {
     struct walk *walk;
-    const struct reported_stacks *stacks;
+    const struct unfinished *unfinished;
     struct {
         struct key_map ids;     /* id -> communicator + 1 */
         struct key_map handles; /* (process, handle) -> rank + 1 */
@@ -159,6 +162,7 @@ struct collectives {
     uint32_t communicator_count, rank_count, channel_count, part_count, call_count;
     struct process_place *places; /* owned, by process index */
     struct thread_calls *threads; /* owned, by thread index */
+    uint64_t looks;               /* ranks examined for messages so far */
     struct {
         struct pending_collective list[PENDING_MAX];
         uint32_t count;
@@ -168,27 +172,25 @@ struct collectives {
     } pending;
 };
 
-/* `walk` and `stacks` must outlive it. Returns 0 or GPUPROF_NO_MEMORY; call collectives_release in
- * both cases. */
-int collectives_init(struct collectives *c, struct walk *walk,
-                     const struct reported_stacks *stacks);
+/* `walk` and `unfinished` must outlive it. Returns 0 or GPUPROF_NO_MEMORY; call collectives_release
+ * in both cases. */
+int collectives_init(struct collectives *c, struct walk *walk, const struct unfinished *unfinished);
 void collectives_release(struct collectives *c);
 
 struct consumer collectives_consumer(struct collectives *c, bool needs_stacks);
 
 /* Makes the rows, after the walk. Returns 0 or GPUPROF_NO_MEMORY. (collectives_pending.c) */
-int collectives_judge(struct collectives *c, const struct unfinished *u);
+int collectives_judge(struct collectives *c);
 
 /* The calls of the rank (index in `ranks`) in the channel; NULL: it called nothing there. */
-const struct channel_part *collectives_part(const struct collectives *c, uint32_t channel,
+const struct channel_part *collectives_part(const struct collectives *c, const struct channel *of,
                                             uint32_t rank);
 
 /* The first rank that has not joined the collective that is reported first; NULL: not known. */
 static inline const struct pending_row *collectives_late(const struct collectives *c)
 {
     const struct pending_collective *p = c->pending.count ? &c->pending.list[0] : NULL;
-    const struct pending_row *late =
-        p && p->late_count && !p->is_mismatch ? &c->pending.rows[p->first_row] : NULL;
+    const struct pending_row *late = p && p->late_count && !p->is_mismatch ? p->rows : NULL;
     return late && late->process ? late : NULL;
 }
 
@@ -199,13 +201,20 @@ static inline bool collectives_is_made(enum collective_kind kind)
 }
 
 /* Can any rank wait for another? False if no rank's process has work that may be unfinished. */
-bool collectives_may_wait(const struct collectives *c, const struct unfinished *u);
+bool collectives_may_wait(const struct collectives *c);
 
 /* The call of that number; NULL: it is not stored. */
 const struct collective_call *collectives_call(const struct channel_part *part, uint64_t sequence);
 
 /* Are the calls of two ranks parts of the same collective or message? */
 bool collectives_agree(const struct collective_call *a, const struct collective_call *b);
+
+/* Of a part: adds what the ranks called to collective_calls_sums. Returns 0 or GPUPROF_NO_MEMORY.
+ */
+int collectives_add_calls(const struct collectives *c, struct sums *s);
+
+/* Did two ranks of those that called make different calls? */
+bool collective_calls_differ(const struct sums *s);
 
 /* Its source is a struct collectives. (collectives_print.c) */
 extern const struct table_info collectives_table;

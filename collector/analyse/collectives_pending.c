@@ -13,40 +13,34 @@
 /* Limit on ranks examined for messages: a large communicator has very many pairs. */
 #define LOOKS_MAX (1u << 26)
 
-struct judging {
-    struct collectives *c;
-    const struct unfinished *u;
-    uint64_t *looks; /* ranks examined so far */
-};
-
 /* Is the process's recording incomplete? Then a missing call proves nothing. */
-static bool collectives_pending_is_unsure(const struct judging *j, const struct process *p)
+static bool collectives_pending_is_unsure(const struct collectives *c, const struct process *p)
 {
-    const struct losses *l = p ? &j->c->walk->losses[p->index] : NULL;
-    return l && (j->c->places[p->index].is_paused || losses_weight(l) == LOSS_DAMAGE ||
+    const struct losses *l = p ? &c->walk->losses[p->index] : NULL;
+    return l && (c->places[p->index].is_paused || losses_weight(l) == LOSS_DAMAGE ||
                  l->counters[COUNTER_DROPPED]);
 }
 
 /* How long the rank has waited in the call, up to the last known time of its process. Returns 0 if
  * it no longer waits, as when the call has made a communicator. While a call has not returned,
  * nothing later is recorded. */
-static uint64_t waited_ns(const struct judging *j, const struct channel_part *part,
+static uint64_t waited_ns(const struct collectives *c, const struct channel_part *part,
                           const struct collective_call *call)
 {
-    const struct communicator_rank *rank = &j->c->ranks[part->rank];
-    bool is_made = call && call->is_over && j->c->channels[part->channel].kind == COLLECTIVE_MAKING;
-    if (!call || is_made || rank->is_ended || !unfinished_may_of(j->u, rank->process))
+    const struct communicator_rank *rank = &c->ranks[part->rank];
+    bool is_made = call && call->is_over && c->channels[part->channel].kind == COLLECTIVE_MAKING;
+    if (!call || is_made || rank->is_ended || !unfinished_may_of(c->unfinished, rank->process))
         return 0;
-    uint64_t last_ns = call->is_over ? j->c->walk->last_ns[rank->process->index]
-                                     : walk_lived_ns(j->c->walk, rank->process);
+    uint64_t last_ns = call->is_over ? c->walk->last_ns[rank->process->index]
+                                     : walk_lived_ns(c->walk, rank->process);
     return last_ns > call->begin_ns ? last_ns - call->begin_ns : 0;
 }
 
-static enum collective_state state_of(const struct judging *j, const struct process *p,
+static enum collective_state state_of(const struct collectives *c, const struct process *p,
                                       const struct collective_call *call, bool is_making)
 {
     bool is_waited;
-    if (!unfinished_may_of(j->u, p)) /* it ended by itself */
+    if (!unfinished_may_of(c->unfinished, p)) /* it ended by itself */
         return COLLECTIVE_FINISHED;
     if (is_making || !call->is_over || !call->launch_ns)
         return !call->is_over                ? COLLECTIVE_CALLED
@@ -54,7 +48,8 @@ static enum collective_state state_of(const struct judging *j, const struct proc
                                              : COLLECTIVE_NOT_KNOWN;
     if (!process_expects_gpu(p) || !process_wants_kernels(p))
         return COLLECTIVE_NOT_KNOWN;
-    return unfinished_done_ns(j->u, p, call->thread, call->stream, &is_waited) >= call->launch_ns
+    return unfinished_done_ns(c->unfinished, p, call->thread, call->stream, &is_waited) >=
+                   call->launch_ns
                ? COLLECTIVE_FINISHED
                : COLLECTIVE_NOT_FINISHED;
 }
@@ -66,10 +61,10 @@ static bool collectives_pending_takes_part(const struct channel *of,
     return of->kind != COLLECTIVE_MESSAGE || rank->rank == of->from || rank->rank == of->to;
 }
 
-bool collectives_may_wait(const struct collectives *c, const struct unfinished *u)
+bool collectives_may_wait(const struct collectives *c)
 {
     for (uint32_t i = 0; i < c->rank_count; i++)
-        if (unfinished_may_of(u, c->ranks[i].process))
+        if (unfinished_may_of(c->unfinished, c->ranks[i].process))
             return true;
     return false;
 }
@@ -77,21 +72,20 @@ bool collectives_may_wait(const struct collectives *c, const struct unfinished *
 /* ---- which collectives ----------------------------------------------------------------------- */
 
 /* The first number that one rank has called and another has not; 0: none. */
-static uint64_t find_uncalled(const struct judging *j, uint32_t channel)
+static uint64_t find_uncalled(struct collectives *c, const struct pending_collective *p)
 {
-    const struct channel *of = &j->c->channels[channel];
+    const struct channel *of = p->of;
     uint64_t lowest = UINT64_MAX, newest = 0;
-    if (of->kind == COLLECTIVE_MESSAGE &&
-        (*j->looks += j->c->communicators[of->communicator].rank_count) > LOOKS_MAX)
+    if (of->kind == COLLECTIVE_MESSAGE && (c->looks += p->in->rank_count) > LOOKS_MAX)
         return 0;
-    for (uint32_t i = j->c->communicators[of->communicator].first; i; i = j->c->ranks[i - 1].next) {
-        const struct communicator_rank *rank = &j->c->ranks[i - 1];
-        const struct channel_part *part = collectives_part(j->c, channel, i - 1);
+    for (uint32_t i = p->in->first; i; i = c->ranks[i - 1].next) {
+        const struct communicator_rank *rank = &c->ranks[i - 1];
+        const struct channel_part *part = collectives_part(c, of, i - 1);
         uint64_t called = part ? part->called : 0;
         if (!collectives_pending_takes_part(of, rank))
             continue;
         newest = called > newest ? called : newest;
-        if (!collectives_pending_is_unsure(j, rank->process) && called < lowest)
+        if (!collectives_pending_is_unsure(c, rank->process) && called < lowest)
             lowest = called;
     }
     return lowest < newest ? lowest + 1 : 0;
@@ -115,27 +109,27 @@ static uint64_t find_mismatch(const struct collectives *c, const struct channel 
 }
 
 /* Is the rank waiting for its kernel, or for the call to return? */
-static bool is_stuck(const struct judging *j, const struct channel_part *part,
+static bool is_stuck(const struct collectives *c, const struct channel_part *part,
                      const struct collective_call *call)
 {
-    const struct process *p = j->c->ranks[part->rank].process;
+    const struct process *p = c->ranks[part->rank].process;
     bool is_waited = false;
-    if (waited_ns(j, part, call) < SURVEY_HANG_NS)
+    if (waited_ns(c, part, call) < SURVEY_HANG_NS)
         return false;
-    enum collective_state state = state_of(j, p, call, false);
-    unfinished_done_ns(j->u, p, call->thread, call->stream, &is_waited);
+    enum collective_state state = state_of(c, p, call, false);
+    unfinished_done_ns(c->unfinished, p, call->thread, call->stream, &is_waited);
     return state == COLLECTIVE_CALLED || (state == COLLECTIVE_NOT_FINISHED && is_waited);
 }
 
 /* The first number in which a rank is stuck; 0: none. */
-static uint64_t find_unfinished(const struct judging *j, uint32_t channel)
+static uint64_t find_unfinished(const struct collectives *c, const struct channel *of)
 {
     uint64_t found = 0;
-    for (uint32_t i = j->c->channels[channel].first; i; i = j->c->parts[i - 1].next) {
-        const struct channel_part *part = &j->c->parts[i - 1];
+    for (uint32_t i = of->first; i; i = c->parts[i - 1].next) {
+        const struct channel_part *part = &c->parts[i - 1];
         for (uint32_t k = 0; k < part->capacity; k++) {
             const struct collective_call *call = &part->calls[k];
-            if (call->sequence && (!found || call->sequence < found) && is_stuck(j, part, call))
+            if (call->sequence && (!found || call->sequence < found) && is_stuck(c, part, call))
                 found = call->sequence;
         }
     }
@@ -143,45 +137,44 @@ static uint64_t find_unfinished(const struct judging *j, uint32_t channel)
 }
 
 /* Sets the longest wait for that number, and the earliest call. */
-static void collectives_pending_measure(const struct judging *j, struct pending_collective *p)
+static void collectives_pending_measure(const struct collectives *c, struct pending_collective *p)
 {
-    for (uint32_t i = j->c->channels[p->channel].first; i; i = j->c->parts[i - 1].next) {
-        const struct channel_part *part = &j->c->parts[i - 1];
+    for (uint32_t i = p->of->first; i; i = c->parts[i - 1].next) {
+        const struct channel_part *part = &c->parts[i - 1];
         const struct collective_call *call = collectives_call(part, p->sequence);
-        uint64_t ns = waited_ns(j, part, call);
+        uint64_t ns = waited_ns(c, part, call);
         p->waited_ns = ns > p->waited_ns ? ns : p->waited_ns;
-        if (call && (!p->call.function || call->begin_ns < p->call.begin_ns))
-            p->call = *call;
+        if (call && (!p->call || call->begin_ns < p->call->begin_ns))
+            p->call = call;
     }
 }
 
 /* Did some ranks not call the creation of the communicator? */
-static bool is_made_by_some(const struct judging *j, const struct channel *of)
+static bool is_made_by_some(const struct collectives *c, const struct pending_collective *p)
 {
     uint32_t count = 0;
-    for (uint32_t i = of->first; i; i = j->c->parts[i - 1].next)
+    for (uint32_t i = p->of->first; i; i = c->parts[i - 1].next)
         count++;
-    return count < j->c->communicators[of->communicator].ranks;
+    return count < p->in->ranks;
 }
 
-static bool collectives_pending_judge(const struct judging *j, uint32_t channel,
+static bool collectives_pending_judge(struct collectives *c, const struct channel *of,
                                       struct pending_collective *p)
 {
-    const struct channel *of = &j->c->channels[channel];
-    *p = (struct pending_collective){.channel = channel};
+    *p = (struct pending_collective){.of = of, .in = &c->communicators[of->communicator]};
     bool is_making = of->kind == COLLECTIVE_MAKING;
-    p->sequence = is_making ? is_made_by_some(j, of) : find_mismatch(j->c, of);
+    p->sequence = is_making ? is_made_by_some(c, p) : find_mismatch(c, of);
     p->is_mismatch = !is_making && p->sequence;
     if (!is_making && !p->sequence)
-        p->sequence = find_uncalled(j, channel);
+        p->sequence = find_uncalled(c, p);
     bool is_late = p->sequence;
     if (!is_making && !is_late)
-        p->sequence = find_unfinished(j, channel);
+        p->sequence = find_unfinished(c, of);
     if (!p->sequence)
         return false;
-    collectives_pending_measure(j, p);
+    collectives_pending_measure(c, p);
     if (p->is_mismatch)
-        p->call = *collectives_call(&j->c->parts[of->first - 1], p->sequence);
+        p->call = collectives_call(&c->parts[of->first - 1], p->sequence);
     return p->is_mismatch || !is_late || p->waited_ns >= SURVEY_HANG_NS;
 }
 
@@ -210,11 +203,11 @@ static void collectives_pending_add_row(struct collectives *c, struct pending_co
                                 .rank = rank->rank,
                                 .process = process,
                                 .state = state,
-                                .call = call ? *call : (struct collective_call){0},
+                                .call = call,
                                 .place = place && place->thread ? place : NULL};
     /* The other ranks wait: their stacks say nothing new. */
     if (row->place && (state == COLLECTIVE_NOT_CALLED || state == COLLECTIVE_DIFFERENT))
-        row->reported = (struct reported_stack){process, place->stack, 0, NULL};
+        row->reported = (struct reported_stack){.process = process, .stack = place->stack};
     p->row_count++;
 }
 
@@ -224,44 +217,42 @@ static bool is_late(const struct pending_collective *p, enum collective_state st
 }
 
 /* The state of a rank with a known process, and its call. */
-static enum collective_state judge_rank(const struct judging *j, const struct pending_collective *p,
-                                        uint32_t rank, const struct collective_call **call)
+static enum collective_state judge_rank(const struct collectives *c,
+                                        const struct pending_collective *p, uint32_t rank,
+                                        const struct collective_call **call)
 {
-    const struct channel_part *part = collectives_part(j->c, p->channel, rank);
-    const struct process *process = j->c->ranks[rank].process;
-    const struct channel *of = &j->c->channels[p->channel];
+    const struct channel_part *part = collectives_part(c, p->of, rank);
+    const struct process *process = c->ranks[rank].process;
     *call = collectives_call(part, p->sequence);
     if (!part || part->called < p->sequence)
-        return collectives_pending_is_unsure(j, process) ? COLLECTIVE_NOT_RECORDED
+        return collectives_pending_is_unsure(c, process) ? COLLECTIVE_NOT_RECORDED
                                                          : COLLECTIVE_NOT_CALLED;
     if (!*call)
         return COLLECTIVE_NOT_KNOWN;
-    if (p->is_mismatch && !collectives_agree(*call, &p->call))
+    if (p->is_mismatch && !collectives_agree(*call, p->call))
         return COLLECTIVE_DIFFERENT;
-    return state_of(j, process, *call, collectives_is_made(of->kind));
+    return state_of(c, process, *call, collectives_is_made(p->of->kind));
 }
 
-static void add_ranks(const struct judging *j, struct pending_collective *p, bool late)
+static void add_ranks(struct collectives *c, struct pending_collective *p, bool late)
 {
-    const struct channel *of = &j->c->channels[p->channel];
-    for (uint32_t i = j->c->communicators[of->communicator].first; i; i = j->c->ranks[i - 1].next) {
-        const struct communicator_rank *rank = &j->c->ranks[i - 1];
+    for (uint32_t i = p->in->first; i; i = c->ranks[i - 1].next) {
+        const struct communicator_rank *rank = &c->ranks[i - 1];
         const struct collective_call *call;
-        if (!collectives_pending_takes_part(of, rank))
+        if (!collectives_pending_takes_part(p->of, rank))
             continue;
-        enum collective_state state = judge_rank(j, p, i - 1, &call);
+        enum collective_state state = judge_rank(c, p, i - 1, &call);
         if (is_late(p, state) == late)
-            collectives_pending_add_row(j->c, p, rank, state, call);
+            collectives_pending_add_row(c, p, rank, state, call);
     }
 }
 
 /* The job of the ranks that called the collective. */
-static uint32_t job_of(const struct judging *j, const struct pending_collective *p)
+static uint32_t job_of(const struct collectives *c, const struct pending_collective *p)
 {
-    const struct communicator_rank *ranks = j->c->ranks;
-    const struct channel *of = &j->c->channels[p->channel];
-    for (uint32_t i = of->first; i; i = j->c->parts[i - 1].next) {
-        const struct process *process = ranks[j->c->parts[i - 1].rank].process;
+    const struct communicator_rank *ranks = c->ranks;
+    for (uint32_t i = p->of->first; i; i = c->parts[i - 1].next) {
+        const struct process *process = ranks[c->parts[i - 1].rank].process;
         if (process && process->is_of_several)
             return process->job;
     }
@@ -270,13 +261,12 @@ static uint32_t job_of(const struct judging *j, const struct pending_collective 
 
 /* Do the communicator's ranks have other numbers than in the job? The ranks that called, and the
  * job's other processes, show whether it spans the whole job. */
-static bool has_own_numbers(const struct judging *j, const struct pending_collective *p)
+static bool has_own_numbers(const struct collectives *c, const struct pending_collective *p)
 {
-    const struct recording *rec = j->c->walk->rec;
-    const struct found_communicator *of =
-        &j->c->communicators[j->c->channels[p->channel].communicator];
-    for (uint32_t i = of->first; i; i = j->c->ranks[i - 1].next) {
-        const struct communicator_rank *rank = &j->c->ranks[i - 1];
+    const struct recording *rec = c->walk->rec;
+    const struct found_communicator *of = p->in;
+    for (uint32_t i = of->first; i; i = c->ranks[i - 1].next) {
+        const struct communicator_rank *rank = &c->ranks[i - 1];
         if (rank->rank != RANK_LATER && rank->process->rank != RANK_NONE &&
             rank->process->rank != rank->rank)
             return true;
@@ -306,10 +296,9 @@ static const struct process *process_of_rank(const struct recording *rec, uint32
 
 /* Adds the ranks that did not call the creation of the communicator. Their processes are known only
  * by number, if the communicator counts ranks as the job does. */
-static int add_missing(const struct judging *j, const struct pending_collective *p)
+static int add_missing(struct collectives *c, const struct pending_collective *p)
 {
-    struct collectives *c = j->c;
-    struct found_communicator *of = &c->communicators[c->channels[p->channel].communicator];
+    struct found_communicator *of = p->in;
     uint32_t most = of->ranks < ABSENT_RANKS_MAX ? of->ranks : ABSENT_RANKS_MAX;
     bool *has = calloc(most + 1u, sizeof *has), is_numbered = !p->has_own_numbers;
     int error = has ? 0 : GPUPROF_NO_MEMORY;
@@ -337,14 +326,12 @@ static int collectives_pending_compare_rows(const void *left, const void *right)
                ?: ORDER(a->rank, b->rank);
 }
 
-int collectives_judge(struct collectives *c, const struct unfinished *u)
+int collectives_judge(struct collectives *c)
 {
-    uint64_t looks = 0;
-    const struct judging j = {c, u, &looks};
     int error = 0;
     for (uint32_t i = 0; i < c->channel_count; i++) {
         struct pending_collective p;
-        if (!collectives_pending_judge(&j, i, &p))
+        if (!collectives_pending_judge(c, &c->channels[i], &p))
             continue;
         c->pending.total++;
         ARRAY_KEEP(c->pending.list, c->pending.count, PENDING_MAX, &p,
@@ -357,19 +344,18 @@ int collectives_judge(struct collectives *c, const struct unfinished *u)
     for (uint32_t i = 0; i < c->walk->rec->count; i++)
         c->places[i].is_open |= c->places[i].is_begun;
     for (uint32_t i = 0; i < c->pending.count; i++) { /* before ranks without a process are added */
-        c->pending.list[i].job = job_of(&j, &c->pending.list[i]);
-        c->pending.list[i].has_own_numbers = has_own_numbers(&j, &c->pending.list[i]);
+        c->pending.list[i].job = job_of(c, &c->pending.list[i]);
+        c->pending.list[i].has_own_numbers = has_own_numbers(c, &c->pending.list[i]);
     }
     for (uint32_t i = 0; error == 0 && i < c->pending.count; i++) {
         struct pending_collective *p = &c->pending.list[i];
-        p->first_row = c->pending.row_count;
-        if (c->channels[p->channel].kind == COLLECTIVE_MAKING)
-            error = add_missing(&j, p);
-        add_ranks(&j, p, true); /* first, since there may be too many */
+        p->rows = &c->pending.rows[c->pending.row_count];
+        if (p->of->kind == COLLECTIVE_MAKING)
+            error = add_missing(c, p);
+        add_ranks(c, p, true); /* first, since there may be too many */
         p->late_count = p->row_count;
-        add_ranks(&j, p, false);
-        qsort(&c->pending.rows[p->first_row], p->row_count, sizeof *c->pending.rows,
-              collectives_pending_compare_rows);
+        add_ranks(c, p, false);
+        qsort(p->rows, p->row_count, sizeof *c->pending.rows, collectives_pending_compare_rows);
     }
     return error;
 }

@@ -32,18 +32,10 @@ static uint64_t bytes_of(const struct collective_call *call)
     return bytes;
 }
 
-static const struct found_communicator *communicator_of(const struct collectives *c,
-                                                        const struct pending_collective *p)
-{
-    return &c->communicators[c->channels[p->channel].communicator];
-}
-
 /* Prints " of 8 ranks", and which job if there are several. */
-static void print_of(const struct collectives *c, const struct pending_collective *p,
-                     const char *what, FILE *out)
+static void print_of(const struct pending_collective *p, const char *what, FILE *out)
 {
-    fprintf(out, " of %s%u%s", p->has_own_numbers ? "a communicator of " : "",
-            communicator_of(c, p)->ranks, what);
+    fprintf(out, " of %s%u%s", p->has_own_numbers ? "a communicator of " : "", p->in->ranks, what);
     if (p->job != JOB_NONE)
         fprintf(out, " in job %u", p->job);
 }
@@ -62,23 +54,22 @@ static void print_rank(const struct pending_row *row, FILE *out)
 
 /* "ncclAllReduce 37 (64.0 KiB)" */
 static void print_call(const struct pending_collective *p, const struct collective_call *call,
-                       bool is_making, FILE *out)
+                       FILE *out)
 {
     char text[UNIT_TEXT_BYTES];
-    fputs(call->function ? call->function->name : "collective", out);
-    if (!is_making)
+    fputs(call ? call->function->name : "collective", out);
+    if (p->of->kind != COLLECTIVE_MAKING)
         fprintf(out, " %" PRIu64, p->sequence);
-    if (call->function && bytes_of(call))
+    if (call && bytes_of(call))
         fprintf(out, " (%s)", bytes_text(text, bytes_of(call)));
 }
 
 /* "ranks 5, 7 and 3 more": the first `count` rows. */
-static void print_ranks(const struct collectives *c, const struct pending_collective *p,
-                        uint32_t count, FILE *out)
+static void print_ranks(const struct pending_collective *p, uint32_t count, FILE *out)
 {
     for (uint32_t i = 0; i < count && i < RANKS_NAMED; i++) {
         fputs(i ? ", " : "", out);
-        print_rank(&c->pending.rows[p->first_row + i], out);
+        print_rank(&p->rows[i], out);
     }
     if (count > RANKS_NAMED)
         fprintf(out, " and %u more", count - RANKS_NAMED);
@@ -91,13 +82,13 @@ static uint64_t ago(const struct pending_row *row, uint64_t ns)
 }
 
 /* Did most ranks that wait for it live on? If not, all were killed together after the hang. */
-static bool ended_before(const struct collectives *c, const struct pending_row *row)
+static bool ended_before(const struct pending_row *row)
 {
     const struct pending_collective *p = row->pending;
     uint64_t end_ns = process_lived_ns(row->process);
     uint32_t longer = 0;
     for (uint32_t i = p->late_count; i < p->row_count; i++) {
-        const struct process *other = c->pending.rows[p->first_row + i].process;
+        const struct process *other = p->rows[i].process;
         longer += other && (process_runs(other) || process_lived_ns(other) > end_ns + TOGETHER_NS);
     }
     return 2 * longer > p->row_count - p->late_count;
@@ -105,12 +96,12 @@ static bool ended_before(const struct collectives *c, const struct pending_row *
 
 /* What happened to a process that no longer runs: it will never join. A process that was stopped
  * and killed later looks like one that was killed at once. */
-static const char *fate_of(const struct collectives *c, const struct pending_row *row)
+static const char *fate_of(const struct pending_row *row)
 {
     const struct process *p = row->process;
     if (p->is_stopped)
         return "; its process is stopped by a signal or a debugger";
-    if (process_runs(p) || (!p->losses.counters[COUNTER_ENDED] && !ended_before(c, row)))
+    if (process_runs(p) || (!p->losses.counters[COUNTER_ENDED] && !ended_before(row)))
         return "";
     if (p->end_reason && p->end_reason != END_KILLED)
         return "; its process has ended";
@@ -133,11 +124,11 @@ static void collectives_print_line(const struct pending_row *row, FILE *out)
 }
 
 /* Prints where the row's rank is. */
-static void print_place(const struct collectives *c, const struct pending_row *row, FILE *out)
+static void print_place(const struct pending_row *row, FILE *out)
 {
     const struct process_place *place = row->place;
     char text[UNIT_TEXT_BYTES];
-    const char *fate = row->process ? fate_of(c, row) : "";
+    const char *fate = row->process ? fate_of(row) : "";
     if (!row->process)
         fputs("its recording is not here, or not known", out);
     else if (!place)
@@ -156,42 +147,40 @@ static void print_place(const struct collectives *c, const struct pending_row *r
     fputs(fate, out);
 }
 
-static void print_one(const struct collectives *c, const struct pending_collective *p, FILE *out)
+static void print_one(const struct pending_collective *p, FILE *out)
 {
-    const struct pending_row *first = &c->pending.rows[p->first_row];
-    const struct channel *channel = &c->channels[p->channel];
-    bool is_making = channel->kind == COLLECTIVE_MAKING;
+    const struct pending_row *first = p->rows;
     char text[UNIT_TEXT_BYTES];
     if (!p->late_count) {
-        print_call(p, &p->call, is_making, out);
+        print_call(p, p->call, out);
         fputs(" has not ended: all ranks", out);
-        print_of(c, p, "", out);
+        print_of(p, "", out);
         fprintf(out, " that are recorded called it %s ago", time_text(text, p->waited_ns));
         return;
     }
-    print_ranks(c, p, p->late_count, out);
+    print_ranks(p, p->late_count, out);
     if (p->is_mismatch) {
         fprintf(out, " called ");
-        print_call(p, &first->call, false, out);
+        print_call(p, first->call, out);
         fputs(" where others", out);
-        print_of(c, p, "", out);
+        print_of(p, "", out);
         fputs(" called ", out);
-        print_call(p, &p->call, false, out);
-        if (first->call.function == p->call.function)
+        print_call(p, p->call, out);
+        if (first->call->function == p->call->function)
             fprintf(out, ": count, type, operation or root differ");
         return;
     }
-    print_of(c, p, "", out);
+    print_of(p, "", out);
     fputs(p->late_count > 1 ? " have not called " : " has not called ", out);
-    if (channel->kind == COLLECTIVE_MESSAGE)
-        fprintf(out, "its side of the message from %u to %u, ", channel->from, channel->to);
-    print_call(p, &p->call, is_making, out);
+    if (p->of->kind == COLLECTIVE_MESSAGE)
+        fprintf(out, "its side of the message from %u to %u, ", p->of->from, p->of->to);
+    print_call(p, p->call, out);
     fprintf(out, ", and others have waited %s for it; ", time_text(text, p->waited_ns));
     if (p->late_count > 1) {
         print_rank(first, out);
         fputs(": ", out);
     }
-    print_place(c, first, out);
+    print_place(first, out);
 }
 
 char *collectives_text(const struct collectives *c)
@@ -201,7 +190,7 @@ char *collectives_text(const struct collectives *c)
     FILE *out = c->pending.count && c->pending.list[0].row_count ? new_text_begin(&text) : NULL;
     if (!out)
         return NULL;
-    print_one(c, &c->pending.list[0], out);
+    print_one(&c->pending.list[0], out);
     if (c->pending.total > 1)
         fprintf(out, "; and %s more", count_text(number, c->pending.total - 1));
     return new_text_end(&text, out);
@@ -210,7 +199,7 @@ char *collectives_text(const struct collectives *c)
 /* ---- the table ------------------------------------------------------------------------------- */
 
 enum { NAME, STATE = 2, FUNCTION, BYTES = 5, COUNT, COMMUNICATOR, RANKS };
-enum { FROM = 10, TO, SINCE, LAST, LAST_AGO, STACK_AGO = 16, STACK = 18, TID = 23, THREAD };
+enum { FROM = 10, TO, SINCE, LAST, LAST_AGO, STACK_AGO = 16, TID = 23, THREAD };
 
 #define ROW struct pending_row
 
@@ -243,7 +232,8 @@ static const struct column columns[] = {
                    .doc = "how old the newest stack of the process is"},
     {"line", .lacks = LACKS_ZERO, MEMBER(ROW, reported.line),
      .doc = "the line of the program in the newest stack"},
-    [STACK] = {"stack", NULL, COLUMN_LIST, .doc = "the newest stack, the innermost frame first"},
+    {"stack", NULL, COLUMN_LIST, .lacks = LACKS_ZERO, MEMBER(ROW, reported.json),
+     .doc = "the newest stack, the innermost frame first"},
     COLUMN_HOST(ROW, process),
     COLUMN_RANK(ROW, process),
     {"job", NULL, COLUMN_NUMBER, .ascending = true, MEMBER_OF(ROW, pending, job),
@@ -254,86 +244,78 @@ static const struct column columns[] = {
 };
 
 /* "rank 5: ncclAllReduce 37 (64.0 KiB) of 8 ranks" */
-static void print_title(const struct collectives *c, const struct pending_row *row, FILE *out)
+static void print_title(const struct pending_row *row, FILE *out)
 {
     const struct pending_collective *p = row->pending;
-    bool is_making = c->channels[p->channel].kind == COLLECTIVE_MAKING;
     print_rank(row, out);
     fputs(": ", out);
-    print_call(p, row->state == COLLECTIVE_DIFFERENT ? &row->call : &p->call, is_making, out);
-    print_of(c, p, " ranks", out);
+    print_call(p, row->state == COLLECTIVE_DIFFERENT ? row->call : p->call, out);
+    print_of(p, " ranks", out);
 }
 
-static char *printed(const struct collectives *c, const struct pending_row *row,
-                     void (*print)(const struct collectives *, const struct pending_row *, FILE *))
+static char *printed(const struct pending_row *row,
+                     void (*print)(const struct pending_row *, FILE *))
 {
     struct new_text made;
     FILE *out = new_text_begin(&made);
     if (out)
-        print(c, row, out);
+        print(row, out);
     char *text = new_text_end(&made, out), *line = text ? json_line(text) : NULL;
     free(text);
     return line;
 }
 
 /* The title, and below it "it was at ..." and the stack. */
-static char *collectives_print_row_text(const struct collectives *c, const struct pending_row *row)
+static char *collectives_print_row_text(const struct pending_row *row)
 {
     bool is_late = row->state == COLLECTIVE_NOT_CALLED || row->state == COLLECTIVE_DIFFERENT;
-    char *title = printed(c, row, print_title);
-    char *place = is_late ? printed(c, row, print_place) : NULL;
-    char *stack = reported_stack_text(c->stacks, row->reported.node, false);
-    char *all = text_printf("%s%s%s%s", title ? title : "?", place ? "\n" : "", place ? place : "",
-                            stack ? stack : "");
-    free(stack);
+    char *title = printed(row, print_title), *stack = row->reported.lines;
+    char *place = is_late ? printed(row, print_place) : NULL;
+    char *all = text_printf("%s%s%s%s%s", title ? title : "?", place ? "\n" : "",
+                            place ? place : "", stack ? "\n" : "", stack ? stack : "");
     free(place);
     free(title);
     return all;
 }
 
-static void collectives_print_fill_place(const struct collectives *c, const struct pending_row *row,
-                                         enum report_format format, struct cell *cells)
+static void fill_place(const struct pending_row *row, struct cell *cells)
 {
     const struct process_place *place = row->place;
-    if (place) {
-        cells[LAST] = cell_text(place->function->name);
-        cells[LAST_AGO] = cell_number(ago(row, place->begin_ns));
-        cells[TID] = cell_number(place->thread->tid);
-        cells[THREAD] = cell_text(place->thread->name);
-    }
-    if (row->reported.line && place)
+    if (!place)
+        return;
+    cells[LAST] = cell_text(place->function->name);
+    cells[LAST_AGO] = cell_number(ago(row, place->begin_ns));
+    cells[TID] = cell_number(place->thread->tid);
+    cells[THREAD] = cell_text(place->thread->name);
+    if (row->reported.line)
         cells[STACK_AGO] = cell_number(ago(row, place->stack_ns));
-    if (row->reported.node && format == FORMAT_JSON)
-        cells[STACK] = cell_owned(reported_stack_text(c->stacks, row->reported.node, true));
 }
 
 static void collectives_print_fill_row(const struct table *t, uint32_t index,
                                        enum report_format format, struct cell *cells)
 {
-    const struct collectives *c = t->source;
-    const struct pending_row *row = &c->pending.rows[index];
+    const struct pending_row *row = table_item(t, index);
     const struct pending_collective *p = row->pending;
-    const struct channel *of = &c->channels[p->channel];
-    const struct collective_call *call = row->call.function ? &row->call : &p->call;
-    const char *name = call->function ? call->function->name : "collective";
+    const struct channel *of = p->of;
+    const struct collective_call *call = row->call ? row->call : p->call;
+    const char *name = call ? call->function->name : "collective";
     cells[NAME] =
-        format == FORMAT_TEXT ? cell_owned(collectives_print_row_text(c, row)) : cell_text(name);
+        format == FORMAT_TEXT ? cell_owned(collectives_print_row_text(row)) : cell_text(name);
     cells[STATE] = cell_text(states[row->state]);
     cells[FUNCTION] = cell_text(name);
-    if (call->function && !collectives_is_made(of->kind)) {
+    if (call && !collectives_is_made(of->kind)) {
         cells[BYTES] = cell_number(bytes_of(call));
         cells[COUNT] = cell_number(call->count);
     }
-    cells[COMMUNICATOR] = cell_owned(text_printf("0x%016" PRIx64, communicator_of(c, p)->id));
-    cells[RANKS] = cell_number(communicator_of(c, p)->ranks);
+    cells[COMMUNICATOR] = cell_owned(text_printf("0x%016" PRIx64, p->in->id));
+    cells[RANKS] = cell_number(p->in->ranks);
     if (of->kind == COLLECTIVE_MESSAGE) {
         cells[FROM] = cell_number(of->from);
         cells[TO] = cell_number(of->to);
     }
-    if (row->call.function)
-        cells[SINCE] = cell_number(ago(row, row->call.begin_ns));
-    if (row->process)
-        collectives_print_fill_place(c, row, format, cells);
+    if (row->call)
+        cells[SINCE] = cell_number(ago(row, row->call->begin_ns));
+    fill_place(row, cells);
 }
 
 /* Counts collectives, not rows. */

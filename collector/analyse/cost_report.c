@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/json_text.h"
 #include "base/text.h"
 #include "error.h"
@@ -18,44 +19,39 @@ static double worst_share(const struct process *p)
     return cost_share(p->costs.sum[COST_SUM_WORST_COST_NS], p->costs.sum[COST_SUM_WORST_WALL_NS]);
 }
 
-int cost_report_init(struct cost_report *c, const struct recording *rec)
+static void add_process(struct cost_report *c, const struct process *p)
 {
-    struct cost_report t = {.process_count = rec->count};
-    for (uint32_t i = 0; i < rec->count; i++) {
-        const struct process *p = rec->processes[i];
-        const uint64_t *sum = p->costs.sum;
-        for (unsigned k = 0; k < COST_COUNT; k++) {
-            t.rows[k].count += p->costs.rows[k].count;
-            t.rows[k].timed += p->costs.rows[k].timed;
-            t.rows[k].timed_ns += p->costs.rows[k].timed_ns;
-            t.rows[k].total_ns += p->costs.rows[k].total_ns;
-            t.rows[k].unmeasured += p->costs.rows[k].unmeasured;
-        }
-        t.threads += sum[COST_SUM_THREADS];
-        t.wall_ns += sum[COST_SUM_WALL_NS];
-        t.cost_ns += sum[COST_SUM_COST_NS];
-        t.own_ns += sum[COST_SUM_OWN_NS];
-        t.span_ns += sum[COST_SUM_SPAN_NS];
-        t.step_count += p->costs.step_count;
-        if (sum[COST_SUM_WORST_WALL_NS] && (!t.worst || worst_share(p) > worst_share(t.worst)))
-            t.worst = p;
+    const uint64_t *sum = p->costs.sum;
+    for (unsigned k = 0; k < COST_COUNT; k++) {
+        c->rows[k].count += p->costs.rows[k].count;
+        c->rows[k].timed += p->costs.rows[k].timed;
+        c->rows[k].timed_ns += p->costs.rows[k].timed_ns;
+        c->rows[k].total_ns += p->costs.rows[k].total_ns;
+        c->rows[k].unmeasured += p->costs.rows[k].unmeasured;
     }
-    for (unsigned k = 0; k < COST_COUNT; k++)
-        t.is_blind |= t.rows[k].unmeasured && !t.cost_ns;
-    t.steps = calloc(t.step_count + 1u, sizeof *t.steps);
-    t.step_count = 0;
-    for (uint32_t i = 0; t.steps && i < rec->count; i++) {
-        const struct process *p = rec->processes[i];
-        for (uint32_t k = 0; k < p->costs.step_count; k++)
-            t.steps[t.step_count++] = (struct step_taken){p, &p->costs.steps[k]};
-    }
-    *c = t;
-    return t.steps ? 0 : GPUPROF_NO_MEMORY;
+    c->threads += sum[COST_SUM_THREADS];
+    c->wall_ns += sum[COST_SUM_WALL_NS];
+    c->cost_ns += sum[COST_SUM_COST_NS];
+    c->own_ns += sum[COST_SUM_OWN_NS];
+    c->span_ns += sum[COST_SUM_SPAN_NS];
+    if (sum[COST_SUM_WORST_WALL_NS] && (!c->worst || worst_share(p) > worst_share(c->worst)))
+        c->worst = p;
 }
 
-void cost_report_release(struct cost_report *c)
+int cost_report_init(struct cost_report *c, const struct recording *rec)
 {
-    free(c->steps);
+    int error = 0;
+    *c = (struct cost_report){.process_count = rec->count};
+    for (uint32_t i = 0; i < rec->count; i++) {
+        const struct process *p = rec->processes[i];
+        add_process(c, p);
+        for (uint32_t k = 0; error == 0 && k < p->costs.step_count; k++)
+            error = ARRAY_PUSH(c->steps, c->step_count,
+                               (&(const struct step_taken){p, &p->costs.steps[k]}));
+    }
+    for (unsigned k = 0; k < COST_COUNT; k++)
+        c->is_blind |= c->rows[k].unmeasured && !c->cost_ns;
+    return error;
 }
 
 static uint64_t measured(const struct cost_row *row)
@@ -297,20 +293,18 @@ const struct table_info cost_tables[2] = {
      .json_behind = print_json_end},
 };
 
-void cost_report_print_given_up(const struct recording *rec, struct screen *s)
+void cost_report_print_given_up(const struct cost_report *c, struct screen *s)
 {
+    const struct step_taken *steps = c->steps, *last = steps;
     uint32_t processes = 0;
-    const struct step_down *last = NULL;
-    for (uint32_t i = 0; i < rec->count; i++) {
-        const struct cost_table *costs = &rec->processes[i]->costs;
-        processes += costs->step_count > 0;
-        if (costs->step_count && (!last || costs->steps[costs->step_count - 1].step > last->step))
-            last = &costs->steps[costs->step_count - 1];
+    for (uint32_t i = 0; i < c->step_count; i++) {
+        processes += i == 0 || steps[i].process != steps[i - 1].process;
+        last = steps[i].step->step > last->step->step ? &steps[i] : last;
     }
-    if (!last)
-        return;
-    char *text = json_line(last->text);
-    screen_line(s, "given up", NULL, "in %u process%s, to keep --overhead-max; most recently: %s",
-                processes, processes == 1 ? "" : "es", text ? text : "?");
+    char *text = last ? json_line(last->step->text) : NULL;
+    if (last)
+        screen_line(s, "given up", NULL,
+                    "in %u process%s, to keep --overhead-max; most recently: %s", processes,
+                    processes == 1 ? "" : "es", text ? text : "?");
     free(text);
 }

@@ -34,10 +34,9 @@ struct cost_report {
 /* Is most of the cost extrapolated from few calls, so that it may be far lower? */
 bool cost_is_rough(const struct cost_report *c);
 
-/* Call it when everything is read. Returns 0 or GPUPROF_NO_MEMORY; call cost_report_release in both
- * cases. */
+/* Call it when everything is read; `steps` is the caller's to free. Returns 0 or
+ * GPUPROF_NO_MEMORY. */
 int cost_report_init(struct cost_report *c, const struct recording *rec);
-void cost_report_release(struct cost_report *c);
 
 /* The overhead of the busiest thread as a share of its process's steps, for the process with the
  * largest. It is an upper bound: overhead outside steps counts. 0: no steps, or they fill its life.
@@ -49,6 +48,6 @@ double cost_of_steps(const struct recording *rec, const struct steps *steps);
 extern const struct table_info cost_tables[2];
 
 /* Prints a line of the first screen if anything was given up. */
-void cost_report_print_given_up(const struct recording *rec, struct screen *s);
+void cost_report_print_given_up(const struct cost_report *c, struct screen *s);
 
 #endif

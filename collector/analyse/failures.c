@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "analyse/failures.h"
+/* The errors that calls returned: which, how often, and where each came first. The first is the
+ * cause: an error of a device stays, and every later call returns it, too. Rows are in the order of
+ * their first time. */
+#include "analyse/analyses.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -56,21 +59,12 @@ static int failures_take_library(void *context, const struct slice *slice)
 
 static int failures_take_call(void *context, const struct slice *s)
 {
-    struct sums *sums = context;
     const struct event *e = &s->event;
-    if (!sums->begin_ns)
-        sums->begin_ns = e->begin_ns;
     if (!api_has_failed(e->function->domain, e->record->result))
         return 0;
-    return failures_take(sums, e->function, e->record->result,
+    return failures_take(context, e->function, e->record->result,
                          e->record->weight > 1 ? e->record->weight : 1, e->process, e->thread,
                          e->begin_ns, e->end_ns);
-}
-
-static int complete(struct sums *s)
-{
-    s->begin_ns = s->begin_ns ? s->begin_ns : s->walk->survey.origin_ns;
-    return 0;
 }
 
 enum { NAME, ERROR = 4 };
@@ -116,7 +110,6 @@ const struct sums_info failures_sums = {
     .rows_max = FAILURES_MAX,
     .order = FIRST,
     .parts = REPORT_CALLS,
-    .complete = complete,
     .fill = failures_fill,
     .consumer = {.needs = WALK_LIBRARIES,
                  .skips = WALK_SKIPS_WORK,

@@ -69,7 +69,7 @@ const struct sums_info gc_sums = {
     .name = gc_name,
     .consumer = {.skips = WALK_SKIPS_CALLS | WALK_SKIPS_WORK, .take = gc_take},
     .table = {SUMS_TABLE, .name = "gc", .key = "gc", .title = "Python's garbage collections",
-              .columns = columns, .column_count = sizeof columns / sizeof columns[0],
+              TABLE_COLUMNS(columns),
               .text = {5, 4, 6, 7, 8, 9}, /* total, collections, mean, longest, objects */
               .text_limit = 40,
               .text_none = ": no garbage collection is recorded (gpuprof run --sample)"},

@@ -130,7 +130,7 @@ const struct sums_info gil_sums = {
     .name = gil_name,
     .consumer = {.skips = WALK_SKIPS_CALLS | WALK_SKIPS_WORK, .take = gil_take},
     .table = {SUMS_TABLE, .name = "gil", .key = "gil", .title = "waits for Python's lock (GIL)",
-              .columns = columns, .column_count = sizeof columns / sizeof columns[0],
+              TABLE_COLUMNS(columns),
               .text = {8, 7, 9, 12, 11, 10}, /* waited, waits, longest, switches, held, holds */
               .text_limit = 40, .text_none = ": the GIL was not recorded (gpuprof run --os)"},
 };

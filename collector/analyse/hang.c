@@ -70,7 +70,7 @@ static void quiet_judge(struct quiet *q, const struct collectives *c)
         struct quiet_row row = {.process = p,
                                 .place = place,
                                 .for_ns = end_ns - place->end_ns,
-                                .reported = {p, place->stack, 0, NULL}};
+                                .reported = {.process = p, .stack = place->stack}};
         least_ns = least_ns > QUIET_NS_MIN ? least_ns : QUIET_NS_MIN;
         if (row.for_ns < least_ns)
             continue;
@@ -111,60 +111,68 @@ static char *quiet_text(const struct quiet *q, uint64_t origin_ns)
 
 int hang_init(struct hang *h, struct walk *walk)
 {
-    *h = (struct hang){0};
-    reported_stacks_init(&h->stacks, walk->rec, &walk->survey.stacks);
-    h->open.stacks = &h->stacks;
-    int error = collectives_init(&h->collectives, walk, &h->stacks);
+    int error = unfinished_init(&h->unfinished, walk);
     if (error == 0)
-        error = unfinished_init(&h->unfinished, walk, &h->stacks);
+        error = collectives_init(&h->collectives, walk, &h->unfinished);
     h->needs_stacks = error == 0 && unfinished_may_be(&h->unfinished);
     for (uint32_t i = 0; i < walk->rec->count; i++)
         h->needs_stacks |= quiet_may_be(walk->rec->processes[i]);
     return error;
 }
 
-/* Stack `i` of everything that is reported; NULL: no more. */
-static struct reported_stack *reported_at(struct hang *h, uint32_t i)
+unsigned hang_consumers(struct hang *h, struct consumer *list)
 {
-    if (i < h->open.count)
-        return &h->open.calls[i].reported;
-    i -= h->open.count;
-    if (i < h->unfinished.row_count)
-        return &h->unfinished.rows[i].reported;
-    i -= h->unfinished.row_count;
-    if (i < h->collectives.pending.row_count)
-        return &h->collectives.pending.rows[i].reported;
-    i -= h->collectives.pending.row_count;
-    return i < h->quiet.count ? &h->quiet.rows[i].reported : NULL;
+    list[0] = collectives_consumer(&h->collectives, h->needs_stacks);
+    list[1] = unfinished_consumer(&h->unfinished);
+    return unfinished_may_be(&h->unfinished) ? 2 : 1;
+}
+
+/* Lists the stacks of all rows. */
+static int list_stacks(struct hang *h)
+{
+    struct reported_stack **next =
+        calloc(h->open.count + h->unfinished.row_count + h->collectives.pending.row_count +
+                   h->quiet.count + 1u,
+               sizeof(struct reported_stack *));
+    h->reported = next;
+    if (!next)
+        return GPUPROF_NO_MEMORY;
+    for (uint32_t i = 0; i < h->open.count; i++)
+        *next++ = &h->open.calls[i].reported;
+    for (uint32_t i = 0; i < h->unfinished.row_count; i++)
+        *next++ = &h->unfinished.rows[i].reported;
+    for (uint32_t i = 0; i < h->collectives.pending.row_count; i++)
+        *next++ = &h->collectives.pending.rows[i].reported;
+    for (uint32_t i = 0; i < h->quiet.count; i++)
+        *next++ = &h->quiet.rows[i].reported;
+    h->reported_count = (uint32_t)(next - h->reported);
+    return 0;
+}
+
+int hang_finish(struct hang *h, const char *symbol_folder, struct sums *calls)
+{
+    struct walk *walk = h->unfinished.walk;
+    int error = collectives_judge(&h->collectives);
+    if (error == 0)
+        quiet_judge(&h->quiet, &h->collectives);
+    if (error == 0 && calls)
+        error = collectives_add_calls(&h->collectives, calls);
+    if (error < 0 || !h->needs_stacks) /* no stacks were read */
+        return error;
+    error = list_stacks(h);
+    return error < 0 ? error
+                     : reported_stacks_find(walk->rec, &walk->survey.stacks, symbol_folder,
+                                            h->reported, h->reported_count);
 }
 
 void hang_release(struct hang *h)
 {
-    struct reported_stack *reported;
-    for (uint32_t i = 0; (reported = reported_at(h, i)); i++)
-        free(reported->line);
+    for (uint32_t i = 0; i < h->reported_count; i++)
+        reported_stack_release(h->reported[i]);
+    free(h->reported);
     if (h->collectives.walk)
         collectives_release(&h->collectives);
     unfinished_release(&h->unfinished);
-    reported_stacks_release(&h->stacks);
-}
-
-int hang_finish(struct hang *h, const char *symbol_folder)
-{
-    const struct stack_table *all = &h->unfinished.walk->survey.stacks;
-    struct reported_stack *reported;
-    int error = collectives_judge(&h->collectives, &h->unfinished);
-    if (error == 0)
-        quiet_judge(&h->quiet, &h->collectives);
-    if (error < 0 || !h->needs_stacks) /* no stacks were read */
-        return error;
-    for (uint32_t i = 0; error == 0 && (reported = reported_at(h, i)); i++)
-        error = reported_stacks_add(&h->stacks, all, reported);
-    if (error == 0)
-        error = reported_stacks_finish(&h->stacks, symbol_folder);
-    for (uint32_t i = 0; error == 0 && (reported = reported_at(h, i)); i++)
-        reported_stacks_find(&h->stacks, reported);
-    return error;
 }
 
 const struct open_call *hang_call(const struct hang *h)

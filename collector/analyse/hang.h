@@ -42,25 +42,26 @@ struct quiet {
 const char *quiet_until(const struct quiet_row *row);
 
 struct hang {
-    struct open_calls open;
+    struct open_calls open; /* pass it calls in the order of time */
     struct unfinished unfinished;
     struct collectives collectives;
     struct quiet quiet;
-    bool needs_stacks; /* the walk must read stacks: some may be reported */
-    struct reported_stacks stacks;
+    bool needs_stacks;                /* the walk must read stacks: some may be reported */
+    struct reported_stack **reported; /* owned: views of those of the rows */
+    uint32_t reported_count;
 };
 
-/*
- * `walk` must outlive it. Pass calls to `open` in the order of time. The rest needs the consumer of
- * `unfinished`, if unfinished_may_be, and that of `collectives`, with stacks if needs_stacks.
- * Returns 0 or GPUPROF_NO_MEMORY; call hang_release in both cases.
- */
+/* `h` is zeroed, and `walk` must outlive it. Returns 0 or GPUPROF_NO_MEMORY; call hang_release in
+ * both cases. */
 int hang_init(struct hang *h, struct walk *walk);
 void hang_release(struct hang *h);
 
-/* After the walk: finds what hangs, and names its stacks with `symbol_folder` (symbols.h). Returns
- * 0 or an error. */
-int hang_finish(struct hang *h, const char *symbol_folder);
+/* Puts the consumers into `list`, two at most; returns how many. */
+unsigned hang_consumers(struct hang *h, struct consumer *list);
+
+/* After the walk: finds what hangs, and names its stacks with `symbol_folder` (symbols.h). `calls`:
+ * collective_calls_sums of a part, or NULL. Returns 0 or an error. */
+int hang_finish(struct hang *h, const char *symbol_folder, struct sums *calls);
 
 /* The call that has been open longest, if for a second; NULL: none. */
 const struct open_call *hang_call(const struct hang *h);

@@ -10,58 +10,35 @@
 
 enum { TEXT, FLOPS_OF_CALL, FUNCTION_NAME };
 
-enum {
-    NAME,
-    FUNCTION,
-    LIBRARY,
-    M,
-    N,
-    K,
-    BATCH,
-    TYPE,
-    CALLS,
-    ERRORS,
-    CPU,
-    GPU,
-    SHARE,
-    KERNELS,
-    FLOPS,
-    TFLOPS,
-    PEAK,
-    BYTES,
-    RATE,
-    INTENSITY,
-    TENSOR,
-    TENSOR_SHARE,
-    BUS,
-    BUS_CALLS,
-    COLUMNS
-};
+enum { TYPE = 7, FLOPS = 14, TFLOPS, PEAK, BYTES, RATE, INTENSITY, TENSOR, TENSOR_SHARE, BUS };
 
-static const struct column columns[COLUMNS] = {
-    [NAME] = {"name", "name", .shows = SHOWS_KEY, .of = TEXT,
-              .doc = "the function, and the size of the problem"},
-    [FUNCTION] = {"function", .shows = SHOWS_KEY, .of = FUNCTION_NAME,
-                  .doc = "the function that was called"},
-    [LIBRARY] = {"library", .doc = "the library that it belongs to"},
-    [M] = {"m", .type = COLUMN_COUNT, .doc = "rows of the product"},
-    [N] = {"n", .type = COLUMN_COUNT, .doc = "columns of the product"},
-    [K] = {"k", .type = COLUMN_COUNT, .doc = "the inner size of the product"},
-    [BATCH] = {"batch", .type = COLUMN_COUNT, .shows = SHOWS_VALUE, .of = LIBRARY_BATCH,
-               .only = LIBRARY_BATCH, .doc = "products, or calls, in one call"},
+static const struct column columns[] = {
+    {"name", "name", .shows = SHOWS_KEY, .of = TEXT,
+     .doc = "the function, and the size of the problem"},
+    {"function", .shows = SHOWS_KEY, .of = FUNCTION_NAME, .doc = "the function that was called"},
+    {"library", .shows = SHOWS_KEY, .of = SUMS_OF_VALUE(LIBRARY_DOMAIN),
+     .doc = "the library that it belongs to"},
+    {"m", .type = COLUMN_NUMBER, .shows = SHOWS_VALUE, .of = LIBRARY_M, .only = LIBRARY_M,
+     .doc = "rows of the product"},
+    {"n", .type = COLUMN_NUMBER, .shows = SHOWS_VALUE, .of = LIBRARY_N, .only = LIBRARY_N,
+     .doc = "columns of the product"},
+    {"k", .type = COLUMN_NUMBER, .shows = SHOWS_VALUE, .of = LIBRARY_K, .only = LIBRARY_K,
+     .doc = "the inner size of the product"},
+    {"batch", .type = COLUMN_COUNT, .shows = SHOWS_VALUE, .of = LIBRARY_BATCH,
+     .only = LIBRARY_BATCH, .doc = "products, or calls, in one call"},
     [TYPE] = {"type", .doc = "the data type of the factors, or of the message"},
-    [CALLS] = {"calls", "calls", COLUMN_COUNT, 7, .spare = 2, .shows = SHOWS_VALUE,
-               .of = LIBRARY_CALLS, .doc = "how many calls there were"},
-    [ERRORS] = {"errors", "errors", COLUMN_COUNT, 8, .spare = 2, .is_filled = true,
-                .shows = SHOWS_VALUE, .of = LIBRARY_ERRORS, .doc = "calls that returned an error"},
-    [CPU] = {"cpu_ns", "CPU", COLUMN_NS, 11, .spare = 1, .shows = SHOWS_VALUE, .of = LIBRARY_HOST,
-             .doc = "how long the calls took on the host"},
-    [GPU] = {"gpu_ns", "GPU", COLUMN_NS, 11, .shows = SHOWS_VALUE, .of = LIBRARY_GPU,
-             .doc = "GPU time of the work that the calls launched"},
-    [SHARE] = {"gpu_share", "of GPU", COLUMN_SHARE, 7, .shows = SHOWS_PART, .of = LIBRARY_GPU,
-               .doc = "GPU time as a share of all GPU time"},
-    [KERNELS] = {"works", .type = COLUMN_COUNT, .shows = SHOWS_VALUE, .of = LIBRARY_WORKS,
-                 .doc = "kernels, copies and sets that the calls launched"},
+    {"calls", "calls", COLUMN_COUNT, 7, .spare = 2, .shows = SHOWS_VALUE, .of = LIBRARY_CALLS,
+     .doc = "how many calls there were"},
+    {"errors", "errors", COLUMN_COUNT, 8, .spare = 2, .is_filled = true, .shows = SHOWS_VALUE,
+     .of = LIBRARY_ERRORS, .where = LIBRARY_ERRORS, .doc = "calls that returned an error"},
+    {"cpu_ns", "CPU", COLUMN_NS, 11, .spare = 1, .shows = SHOWS_VALUE, .of = LIBRARY_HOST,
+     .doc = "how long the calls took on the host"},
+    {"gpu_ns", "GPU", COLUMN_NS, 11, .shows = SHOWS_VALUE, .of = LIBRARY_GPU,
+     .doc = "GPU time of the work that the calls launched"},
+    {"gpu_share", "of GPU", COLUMN_SHARE, 7, .shows = SHOWS_PART, .of = LIBRARY_GPU,
+     .doc = "GPU time as a share of all GPU time"},
+    {"works", .type = COLUMN_COUNT, .shows = SHOWS_VALUE, .of = LIBRARY_WORKS,
+     .doc = "kernels, copies and sets that the calls launched"},
     [FLOPS] = {"flops", "FLOP/call", COLUMN_AMOUNT, 9, .spare = 2, .is_filled = true,
                .doc = "floating-point operations in a call"},
     [TFLOPS] = {"tflops", "TFLOP/s", COLUMN_RATE, 9, .is_filled = true,
@@ -79,8 +56,8 @@ static const struct column columns[COLUMNS] = {
                       .doc = "the share of its GPU time in kernels that use tensor cores"},
     [BUS] = {"bus_gb_s", "bus GB/s", COLUMN_RATE, 8, .is_filled = true,
              .doc = "bandwidth of a link of the collective, as nccl-tests computes it"},
-    [BUS_CALLS] = {"bus_calls", .type = COLUMN_COUNT,
-                   .doc = "collectives with a recording of every rank"},
+    {"bus_calls", .type = COLUMN_COUNT, .shows = SHOWS_VALUE, .of = LIBRARY_BUS_CALLS,
+     .only = LIBRARY_BUS_CALLS, .doc = "collectives with a recording of every rank"},
 };
 
 /* ---- numbers --------------------------------------------------------------------------------- */
@@ -125,44 +102,30 @@ static const char *tensor_text(const uint64_t *v)
     return unused ? "unused" : NULL;
 }
 
-/* The bus bandwidth of a collective in bytes a nanosecond (GB/s) on each link, from what each rank
- * sends and receives (nccl-tests' doc/PERFORMANCE.md); 0: not known. */
+/* The bandwidth of a collective in bytes a nanosecond (GB/s) on each link of a rank, as nccl-tests
+ * computes it (doc/PERFORMANCE.md); 0: not known. */
 static double bus_of(const char *name, const uint64_t *v)
 {
-    enum { ONCE, REST, TWICE_REST };
     static const struct {
         const char *name;
         bool is_part; /* its count is for one rank */
-        uint8_t factor;
+        uint8_t rest; /* times (n-1)/n of its bytes pass a link; 0: all, once */
     } collectives[] = {
-#define COLLECTIVE(name, is_part, factor) {name, is_part, factor},
-#include "analyse/collectives.def"
-    };
+        {"ncclAllReduce", false, 2}, {"ncclAllGather", true, 1}, {"ncclReduceScatter", true, 1},
+        {"ncclAlltoAll", true, 1},   {"ncclGather", true, 1},    {"ncclScatter", true, 1},
+        {"ncclBroadcast", false, 0}, {"ncclBcast", false, 0},    {"ncclReduce", false, 0}};
     double ranks = (double)v[LIBRARY_RANKS];
-    for (unsigned i = 0; i < sizeof collectives / sizeof collectives[0]; i++) {
-        if (strcmp(collectives[i].name, name) != 0)
-            continue;
-        double bytes = (double)v[LIBRARY_MESSAGE] * (collectives[i].is_part ? ranks : 1);
-        double rest = (ranks - 1) / ranks;
-        double factor = collectives[i].factor == ONCE   ? 1
-                        : collectives[i].factor == REST ? rest
-                                                        : 2 * rest;
-        return v[LIBRARY_BUS_NS]
-                   ? bytes * (double)v[LIBRARY_BUS_CALLS] * factor / (double)v[LIBRARY_BUS_NS]
-                   : 0;
-    }
-    return 0;
+    unsigned i = 0;
+    while (i < sizeof collectives / sizeof collectives[0] && strcmp(collectives[i].name, name) != 0)
+        i++;
+    if (i == sizeof collectives / sizeof collectives[0] || !v[LIBRARY_BUS_NS])
+        return 0;
+    double bytes = (double)v[LIBRARY_MESSAGE] * (collectives[i].is_part ? ranks : 1);
+    double factor = collectives[i].rest ? collectives[i].rest * (ranks - 1) / ranks : 1;
+    return bytes * (double)v[LIBRARY_BUS_CALLS] * factor / (double)v[LIBRARY_BUS_NS];
 }
 
 /* ---- cells ----------------------------------------------------------------------------------- */
-
-/* A size that a program computed wrongly can be negative. */
-static struct cell size_cell(uint64_t size)
-{
-    return !size              ? (struct cell){0}
-           : size > INT64_MAX ? cell_real((double)(int64_t)size)
-                              : cell_number(size);
-}
 
 static struct cell positive(double real)
 {
@@ -196,23 +159,15 @@ static void library_table_fill(const struct sums *s, const struct sums_row *row,
     const uint64_t *v = row->values;
     const char *name = sums_name(s, row, FUNCTION_NAME, NULL), *tensor = tensor_text(v);
     const char *type = cuda_type_text((uint8_t)v[LIBRARY_TYPE]);
-    double bus = name ? bus_of(name, v) : 0;
-    cells[LIBRARY] = cell_text(api_domain_name((uint8_t)v[LIBRARY_DOMAIN]));
-    cells[M] = size_cell(v[LIBRARY_M]);
-    cells[N] = size_cell(v[LIBRARY_N]);
-    cells[K] = size_cell(v[LIBRARY_K]);
+    (void)format;
     if (type)
         cells[TYPE] = cell_text(type);
-    if (!v[LIBRARY_ERRORS] && format != FORMAT_JSON)
-        cells[ERRORS] = (struct cell){0};
     if (v[LIBRARY_MESSAGE] || v[LIBRARY_HAS_BYTES])
         cells[BYTES] = cell_number(v[LIBRARY_MESSAGE] ? v[LIBRARY_MESSAGE] : v[LIBRARY_BYTES]);
     if (tensor)
         cells[TENSOR] = cell_text(tensor);
     fill_rates(v, row->keys[FLOPS_OF_CALL], cells);
-    cells[BUS] = positive(bus);
-    if (bus > 0)
-        cells[BUS_CALLS] = cell_number(v[LIBRARY_BUS_CALLS]);
+    cells[BUS] = positive(name ? bus_of(name, v) : 0);
 }
 
 static void say_shares(const struct table *t, FILE *out)
@@ -243,6 +198,7 @@ const struct sums_info library_sums = {
     .keys = {KEY_TEXT, KEY_NUMBER, KEY_TEXT},
     .values = {JOIN_MOST, [LIBRARY_CALLS... LIBRARY_OWN_NS] = JOIN_ADD, JOIN_LEAST,
                [LIBRARY_DEVICE... LIBRARY_BYTES] = JOIN_MOST},
+    .is = {[LIBRARY_DOMAIN] = KEY_DOMAIN},
     .rows_max = KINDS_MAX,
     .order = LIBRARY_GPU,
     .then = {LIBRARY_HOST},
@@ -252,9 +208,9 @@ const struct sums_info library_sums = {
     .is_left_out = true,
     .fill = library_table_fill,
     .table = {SUMS_TABLE, .name = "library", .place = PLACE_KERNELS, .key = "library",
-              .title = "library calls", .columns = columns, .column_count = COLUMNS,
-              .text = {SHARE, GPU, CPU, CALLS, ERRORS, TFLOPS, PEAK, TENSOR, INTENSITY, FLOPS,
-                       BYTES, BUS},
+              .title = "library calls", TABLE_COLUMNS(columns),
+              /* share, GPU, CPU, calls, errors, and rates */
+              .text = {12, 11, 10, 8, 9, TFLOPS, PEAK, TENSOR, INTENSITY, FLOPS, BYTES, BUS},
               .text_limit = 30,
               .text_none = ": no call of cuBLAS, cuDNN or NCCL is recorded (--libraries)",
               .text_before = say_shares, .json_before = say_shares_json},

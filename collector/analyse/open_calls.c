@@ -34,7 +34,7 @@ void open_calls_take(struct open_calls *o, const struct slice *s)
                           .begin_ns = e->begin_ns,
                           .duration_ns = e->end_ns - e->begin_ns,
                           .arg_count = e->record->arg_count,
-                          .reported = {e->process, e->record->stack_id, 0, NULL}};
+                          .reported = {.process = e->process, .stack = e->record->stack_id}};
     open_calls_add(o, &c, e->record->args);
 }
 
@@ -48,7 +48,7 @@ void open_calls_take_library(struct open_calls *o, const struct slice *s)
                           .begin_ns = l->begin_ns,
                           .duration_ns = end_ns - l->begin_ns,
                           .arg_count = l->arg_count,
-                          .reported = {l->process, l->stack, 0, NULL}};
+                          .reported = {.process = l->process, .stack = l->stack}};
     if (l->process->end_reason != END_EXIT && end_ns >= l->seen_ns + SURVEY_HANG_NS)
         open_calls_add(o, &c, l->args);
 }
@@ -77,7 +77,7 @@ static char *call_text(const struct open_call *c)
     return new_text_end(&text, out);
 }
 
-enum { NAME, LASTED, DOMAIN = 3, STACK = 6 };
+enum { NAME, LASTED, DOMAIN = 3 };
 
 static const struct column columns[] = {
     [NAME] = {NULL, "call, thread and process", COLUMN_LINES,
@@ -89,7 +89,8 @@ static const struct column columns[] = {
     {"kernel", MEMBER_OF(struct open_call, kernel, shown), .doc = "the kernel that it launches"},
     {"line", .lacks = LACKS_ZERO, MEMBER(struct open_call, reported.line),
      .doc = "the line of the program that made it"},
-    [STACK] = {"stack", .type = COLUMN_LIST, .doc = "its stack, the innermost frame first"},
+    {"stack", .type = COLUMN_LIST, .lacks = LACKS_ZERO, MEMBER(struct open_call, reported.json),
+     .doc = "its stack, the innermost frame first"},
     COLUMN_HOST(struct open_call, process),
     COLUMN_RANK(struct open_call, process),
     COLUMN_JOB(struct open_call, process),
@@ -105,14 +106,11 @@ static void open_calls_fill_row(const struct table *t, uint32_t index, enum repo
     const struct open_calls *o = t->source;
     const struct open_call *c = &o->calls[index];
     bool is_text = format == FORMAT_TEXT;
-    cells[NAME] = is_text
-                      ? cell_owned(reported_stack_below(o->stacks, c->reported.node, call_text(c)))
-                      : cell_text(c->function->name);
+    cells[NAME] = is_text ? cell_owned(reported_stack_below(&c->reported, call_text(c)))
+                          : cell_text(c->function->name);
     if (is_text && !c->duration_ns)
         cells[LASTED] = cell_text("just begun");
     cells[DOMAIN] = cell_text(api_domain_name(c->function->domain));
-    if (c->reported.node && format == FORMAT_JSON)
-        cells[STACK] = cell_owned(reported_stack_text(o->stacks, c->reported.node, true));
 }
 
 /* Proposes --backtrace: only the thread itself could have recorded native frames, when the call
@@ -123,8 +121,7 @@ static void print_note(const struct table *t, FILE *out)
     bool lacks = false;
     for (uint32_t i = 0; i < o->count; i++) {
         const struct reported_stack *s = &o->calls[i].reported;
-        lacks |= o->calls[i].duration_ns >= SURVEY_HANG_NS &&
-                 (!s->node || reported_stack_is_python(o->stacks, s->node));
+        lacks |= o->calls[i].duration_ns >= SURVEY_HANG_NS && (!s->json || s->is_python);
     }
     if (lacks)
         fputs("\n'gpuprof run " OPEN_CALLS_BACKTRACE "' gives such a call its stack, frames in C "

@@ -28,7 +28,6 @@ struct open_calls {
     struct open_call calls[OPEN_CALLS_MAX]; /* longest first; equal ones in order of arrival */
     uint32_t count;
     uint64_t total; /* including dropped ones */
-    const struct reported_stacks *stacks;
 };
 
 /* Takes the slice, a CALL, if it had not returned. */

@@ -93,7 +93,7 @@ const struct sums_info os_sums = {
     .fill = os_waits_fill,
     .consumer = {.skips = WALK_SKIPS_CALLS | WALK_SKIPS_WORK, .take = os_waits_take},
     .table = {SUMS_TABLE, .name = "os", .key = "os", .title = "system calls that waited",
-              .columns = columns, .column_count = sizeof columns / sizeof columns[0],
+              TABLE_COLUMNS(columns),
               .text = {6, 5, 4, 7, 8, 9, 10, 11, 3}, /* share, total, calls, mean ... class */
               .text_limit = 40, .text_none = ": no system call is recorded (gpuprof run --os)"},
 };

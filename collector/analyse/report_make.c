@@ -6,6 +6,7 @@
 
 #include "analyse/findings.h"
 #include "analyse/idle.h"
+#include "analyse/step_waits.h"
 #include "api/api.h"
 #include "base/message.h"
 #include "error.h"
@@ -74,17 +75,14 @@ ANALYSIS_DOES(begin_hang, hang_init(&r->hang, &r->walk))
 
 static unsigned consumers_of_hang(struct report *r, struct consumer *list)
 {
-    if (r->request.leaves & REPORT_CALLS)
-        return 0;
-    list[0] = collectives_consumer(&r->hang.collectives, r->hang.needs_stacks);
-    list[1] = unfinished_consumer(&r->hang.unfinished);
-    return unfinished_may_be(&r->hang.unfinished) ? 2 : 1;
+    return r->request.leaves & REPORT_CALLS ? 0 : hang_consumers(&r->hang, list);
 }
 
 static int end_hang(struct report *r)
 {
     /* Looks up a few stacks, and only if something hangs. */
-    return hang_finish(&r->hang, r->request.leaves_hangs ? SYMBOLS_OFF : r->request.symbols);
+    return hang_finish(&r->hang, r->request.leaves_hangs ? SYMBOLS_OFF : r->request.symbols,
+                       r->request.is_part ? &r->sums[ANALYSIS_collective_calls_sums] : NULL);
 }
 
 ANALYSIS_FREES(release_hang, hang_release(&r->hang))
@@ -117,7 +115,7 @@ const struct analysis findings_analysis = {
     .consumers = consumers_of_findings, .end = end_findings, .release = release_findings};
 
 ANALYSIS_DOES(end_cost, cost_report_init(&r->cost, r->rec))
-ANALYSIS_FREES(release_cost, cost_report_release(&r->cost))
+ANALYSIS_FREES(release_cost, free(r->cost.steps))
 
 const struct analysis cost_analysis = {.uses = USE_PARTS, .end = end_cost, .release = release_cost};
 
@@ -125,7 +123,7 @@ static int end_piece(struct report *r)
 {
     if (r->marks && r->selection)
         selection_keep_steps(r->selection, r->marks);
-    return 0;
+    return r->marks ? step_waits_find(r->marks, r->idle) : 0;
 }
 
 const struct analysis piece_analysis = {.end = end_piece};

@@ -9,95 +9,94 @@
 #include "base/text.h"
 #include "symbol/shown_frame.h"
 
-void reported_stacks_init(struct reported_stacks *t, struct recording *rec,
-                          const struct stack_table *all)
+static bool is_python(const struct call_tree *tree, uint32_t node)
 {
-    *t = (struct reported_stacks){.few.rec = rec};
-    stack_table_init(&t->few.stacks, recording_bytes(rec));
-    t->few.stacks.frames_max = all->frames_max;
-}
-
-void reported_stacks_release(struct reported_stacks *t)
-{
-    if (t->has_tree)
-        call_tree_release(&t->tree);
-    if (t->few.rec)
-        stack_table_release(&t->few.stacks);
-}
-
-int reported_stacks_add(struct reported_stacks *t, const struct stack_table *all,
-                        const struct reported_stack *s)
-{
-    return s->stack ? stack_table_pick(&t->few.stacks, all, s->process->index, s->stack, NULL) : 0;
-}
-
-int reported_stacks_finish(struct reported_stacks *t, const char *symbol_folder)
-{
-    if (!t->few.stacks.stack_count)
-        return 0;
-    t->has_tree = true;
-    return call_tree_init(&t->tree, &t->few, symbol_folder);
-}
-
-void reported_stacks_find(struct reported_stacks *t, struct reported_stack *s)
-{
-    uint32_t node = 0;
-    if (t->has_tree && s->stack &&
-        call_tree_stack(&t->tree, 0, s->process->index, s->stack, NULL, &node) == 0)
-        s->node = node;
-    s->line = reported_stack_line(t, s->node);
-}
-
-bool reported_stack_is_python(const struct reported_stacks *t, uint32_t node)
-{
-    bool is_python = node != 0;
-    for (; node; node = call_tree_node(&t->tree, node)->parent) {
-        unsigned kind = call_tree_frame(&t->tree, node)->kind;
-        is_python &= kind != SHOWN_NATIVE && kind != SHOWN_INLINED && kind != SHOWN_ADDRESS;
+    for (; node; node = call_tree_node(tree, node)->parent) {
+        unsigned kind = call_tree_frame(tree, node)->kind;
+        if (kind == SHOWN_NATIVE || kind == SHOWN_INLINED || kind == SHOWN_ADDRESS)
+            return false;
     }
-    return is_python;
+    return true;
 }
 
-char *reported_stack_line(const struct reported_stacks *t, uint32_t node)
+static char *own_line_text(const struct call_tree *tree, uint32_t node)
 {
     uint32_t own = 0;
-    if (!node)
-        return NULL;
-    for (uint32_t n = node; n; n = call_tree_node(&t->tree, n)->parent) {
-        const struct shown_frame *f = call_tree_frame(&t->tree, n);
+    for (uint32_t n = node; n; n = call_tree_node(tree, n)->parent) {
+        const struct shown_frame *f = call_tree_frame(tree, n);
         bool is_own = own_frame(f), has_line = is_own && f->file && f->line;
         own = has_line || (is_own && !own) ? n : own;
         if (has_line) /* as in place_lines.c */
             break;
     }
-    return strdup(call_tree_frame(&t->tree, own ? own : node)->label);
+    return strdup(call_tree_frame(tree, own ? own : node)->label);
 }
 
-char *reported_stack_text(const struct reported_stacks *t, uint32_t node, bool is_json)
+char *stack_text(const struct call_tree *tree, uint32_t node, bool is_json)
 {
     struct new_text text;
     FILE *memory = new_text_begin(&text);
     if (!memory)
         return NULL;
     fputs(is_json ? "[" : "", memory);
-    for (bool is_first = true; node; is_first = false) {
-        const struct shown_frame *f = call_tree_frame(&t->tree, node);
-        if (is_json)
-            fprintf(memory, "%s%s", is_first ? "" : ", ", f->json);
-        else
-            fprintf(memory, "\n%s", f->label);
-        node = call_tree_node(&t->tree, node)->parent;
+    for (unsigned i = 0; node; node = call_tree_node(tree, node)->parent, i++) {
+        const struct shown_frame *f = call_tree_frame(tree, node);
+        fputs(!i ? "" : is_json ? ", " : "\n", memory);
+        if (!is_json && i > STACK_FRAMES_SHOWN_MAX) {
+            fputs("...", memory);
+            break;
+        }
+        fputs(is_json ? f->json : f->label, memory);
     }
     fputs(is_json ? "]" : "", memory);
     return new_text_end(&text, memory);
 }
 
-char *reported_stack_below(const struct reported_stacks *t, uint32_t node, char *title)
+int reported_stacks_find(struct recording *rec, const struct stack_table *all,
+                         const char *symbol_folder, struct reported_stack *const *list,
+                         uint32_t count)
 {
-    char *line = title ? json_line(title) : NULL, *stack = reported_stack_text(t, node, false);
-    char *all = line ? text_printf("%s%s", line, stack ? stack : "") : NULL;
-    free(stack);
-    free(line);
+    struct survey few = {.rec = rec}; /* its stacks are the reported ones */
+    struct call_tree tree;
+    int error = 0;
+    stack_table_init(&few.stacks, recording_bytes(rec));
+    few.stacks.frames_max = all->frames_max;
+    for (uint32_t i = 0; error == 0 && i < count; i++)
+        if (list[i]->stack)
+            error =
+                stack_table_pick(&few.stacks, all, list[i]->process->index, list[i]->stack, NULL);
+    if (error == 0 && few.stacks.stack_count) {
+        error = call_tree_init(&tree, &few, symbol_folder);
+        for (uint32_t i = 0; error == 0 && i < count; i++) {
+            struct reported_stack *s = list[i];
+            uint32_t node = 0;
+            if (!s->stack ||
+                call_tree_stack(&tree, 0, s->process->index, s->stack, NULL, &node) < 0 || !node)
+                continue;
+            s->is_python = is_python(&tree, node);
+            s->line = own_line_text(&tree, node);
+            s->lines = stack_text(&tree, node, false);
+            s->json = stack_text(&tree, node, true);
+        }
+        call_tree_release(&tree);
+    }
+    stack_table_release(&few.stacks);
+    return error;
+}
+
+void reported_stack_release(struct reported_stack *s)
+{
+    free(s->line);
+    free(s->lines);
+    free(s->json);
+}
+
+char *reported_stack_below(const struct reported_stack *s, char *title)
+{
+    char *line = title ? json_line(title) : NULL;
+    char *all = line && s->lines ? text_printf("%s\n%s", line, s->lines) : line;
+    if (all != line)
+        free(line);
     free(title);
     return all;
 }

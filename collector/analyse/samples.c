@@ -130,13 +130,11 @@ static const char *samples_name(const struct sums *s, const struct sums_row *row
     (void)s;
     if (!file)
         return function ? function->shown : "?";
-    int length = snprintf(text, SUMS_NAME_BYTES, "%.16000s (%.64s",
-                          function ? function->shown : "?", path_base(file->shown));
+    char line[24] = "";
     if (row->keys[LINE])
-        snprintf(text + length, SUMS_NAME_BYTES - (size_t)length, ":%llu)",
-                 (unsigned long long)row->keys[LINE]);
-    else
-        snprintf(text + length, SUMS_NAME_BYTES - (size_t)length, ")");
+        snprintf(line, sizeof line, ":%llu", (unsigned long long)row->keys[LINE]);
+    snprintf(text, SUMS_NAME_BYTES, "%.16000s (%.64s%s)", function ? function->shown : "?",
+             path_base(file->shown), line);
     return text;
 }
 
@@ -206,8 +204,7 @@ const struct sums_info samples_sums = {
                  .take = samples_take,
                  .end = samples_end},
     .table = {SUMS_TABLE, .name = "samples", .key = "samples",
-              .title = "CPU time by line (samples)", .columns = columns,
-              .column_count = sizeof columns / sizeof columns[0],
+              .title = "CPU time by line (samples)", TABLE_COLUMNS(columns),
               .text = {6, 5, 7, 8, 9, 4,
                        10}, /* share, CPU, Python, native, system, samples, in gaps */
               .text_limit = 40, .text_none = ": no samples are recorded (gpuprof run --sample)",

@@ -7,10 +7,15 @@
 
 #include "analyse/report_make.h"
 #include "base/array.h"
+#include "base/json_text.h"
 #include "base/message.h"
+#include "base/text.h"
 #include "error.h"
 #include "source/source_tree.h"
 #include "symbol/shown_frame.h"
+
+#define TAB   8
+#define OTHER "(all other calls: no line below the folder, or no stack)"
 
 enum exit_code source_report_check(const char *folder)
 {
@@ -119,10 +124,10 @@ static int place_frames(struct source_report *r, struct placing *p)
 }
 
 /* Counts the cost of a call's node for the lines that led to it. */
-static void count_node(struct source_report *r, const struct placing *p, uint32_t node)
+static void count_node(struct source_report *r, const struct placing *p, uint32_t node,
+                       const struct stack_cost *cost)
 {
     const struct call_tree *tree = &r->stacks->costs.tree;
-    struct stack_cost cost = stack_cost_of(&r->stacks->costs, node);
     bool owned = false;
     for (uint32_t at = node; at; at = call_tree_node(tree, at)->parent) {
         uint32_t place = p->line_of[call_tree_node(tree, at)->frame];
@@ -130,16 +135,16 @@ static void count_node(struct source_report *r, const struct placing *p, uint32_
             continue;
         struct source_line_cost *line = &r->lines[place - 1];
         if (!owned) {
-            stack_cost_add(&line->own, &cost);
-            stack_cost_add(&r->files[line->file].own, &cost);
+            stack_cost_add(&line->own, cost);
+            stack_cost_add(&r->files[line->file].own, cost);
         }
         if (line->stamp != node)
-            stack_cost_add(&line->all, &cost);
+            stack_cost_add(&line->all, cost);
         line->stamp = node;
         owned = true;
     }
     if (!owned)
-        stack_cost_add(&r->elsewhere, &cost);
+        stack_cost_add(&r->elsewhere, cost);
 }
 
 /* ---- order, and lines around ----------------------------------------------------------------- */
@@ -147,58 +152,51 @@ static void count_node(struct source_report *r, const struct placing *p, uint32_
 static int compare_files(const void *left, const void *right)
 {
     const struct source_file *a = left, *b = right;
-    int order = ORDER(b->own.gpu_ns, a->own.gpu_ns);
-    order = order ? order : ORDER(b->own.host_ns + b->own.cpu_ns, a->own.host_ns + a->own.cpu_ns);
-    return order ? order : ORDER(a->index, b->index);
+    return ORDER(b->own.gpu_ns, a->own.gpu_ns)
+               ?: ORDER(b->own.host_ns + b->own.cpu_ns, a->own.host_ns + a->own.cpu_ns)
+               ?: ORDER(a->index, b->index);
 }
 
 static int compare_lines(const void *left, const void *right)
 {
     const struct source_line_cost *a = left, *b = right;
-    int order = ORDER(a->file, b->file);
-    return order ? order : ORDER(a->line, b->line);
+    return ORDER(a->file, b->file) ?: ORDER(a->line, b->line);
 }
 
-/* Sorts files by cost, and lines by file and number. 0 or GPUPROF_NO_MEMORY. */
-static int sort_all(struct source_report *r)
+/* Sorts lines by file and number, and files by cost. */
+static void sort_all(struct source_report *r)
 {
-    uint32_t *place_of = calloc(r->tree.count + 1u, sizeof *place_of);
-    if (!place_of)
-        return GPUPROF_NO_MEMORY;
-    for (uint32_t i = 0; i < r->line_count; i++)
-        r->lines[i].file = r->files[r->lines[i].file].index;
-    if (r->file_count)
-        qsort(r->files, r->file_count, sizeof *r->files, compare_files);
-    for (uint32_t i = 0; i < r->file_count; i++)
-        place_of[r->files[i].index] = i;
-    for (uint32_t i = 0; i < r->line_count; i++)
-        r->lines[i].file = place_of[r->lines[i].file];
-    free(place_of);
-    if (r->line_count)
-        qsort(r->lines, r->line_count, sizeof *r->lines, compare_lines);
+    if (!r->line_count)
+        return;
+    qsort(r->lines, r->line_count, sizeof *r->lines, compare_lines);
     for (uint32_t i = r->line_count; i-- > 0;) {
         r->files[r->lines[i].file].first = i;
         r->files[r->lines[i].file].count++;
     }
-    return 0;
+    qsort(r->files, r->file_count, sizeof *r->files, compare_files);
 }
 
-static int source_report_add_row(struct source_report *r, enum source_row_kind kind, uint32_t file,
-                                 uint32_t line)
+static int add_row(struct source_report *r, enum source_row_kind kind, uint32_t file, uint32_t line,
+                   const struct source_line_cost *cost)
 {
-    const struct source_line_cost *next = &r->lines[r->tied];
-    struct source_row row = {.kind = kind, .file = file, .line = line};
-    if (r->tied < r->line_count && line && next->file == file && next->line == line)
-        row.cost = ++r->tied;
+    const struct source_row row = {.kind = kind,
+                                   .file = file,
+                                   .line = line,
+                                   .cost = cost,
+                                   .own = kind == SOURCE_HEAD ? &r->files[file].own
+                                          : cost              ? &cost->own
+                                                              : NULL,
+                                   .all = cost ? &cost->all : NULL};
     return ARRAY_PUSH(r->rows, r->row_count, &row);
 }
 
 /* Adds the row of a line, after a gap if it does not follow line *last. */
-static int add_line(struct source_report *r, uint32_t file, uint32_t line, uint32_t *last)
+static int add_line(struct source_report *r, uint32_t file, uint32_t line,
+                    const struct source_line_cost *cost, uint32_t *last)
 {
-    int error = line == *last + 1 ? 0 : source_report_add_row(r, SOURCE_GAP, file, 0);
+    int error = line == *last + 1 ? 0 : add_row(r, SOURCE_GAP, file, 0, NULL);
     *last = line;
-    return error == 0 ? source_report_add_row(r, SOURCE_LINE, file, line) : error;
+    return error == 0 ? add_row(r, SOURCE_LINE, file, line, cost) : error;
 }
 
 /* Marks the lines that are shown around line `hit`; a function's only once. */
@@ -216,19 +214,19 @@ static void mark_around(struct source_functions *f, uint32_t hit, uint32_t lines
 static int add_rows(struct source_report *r, uint32_t number, struct source_functions *f)
 {
     const struct source_file *file = &r->files[number];
-    uint32_t lines = file->text.line_count, last = 0, at = file->first;
+    const struct source_line_cost *next = &r->lines[file->first], *end = next + file->count;
+    uint32_t lines = file->text.line_count, last = 0;
     uint8_t *shown = calloc(lines + 1u, sizeof *shown);
-    int error = shown ? source_report_add_row(r, SOURCE_HEAD, number, 0) : GPUPROF_NO_MEMORY;
-    for (uint32_t i = at; shown && i < file->first + file->count && r->lines[i].line <= lines; i++)
-        mark_around(f, r->lines[at = i].line, lines, shown);
+    int error = shown ? add_row(r, SOURCE_HEAD, number, 0, NULL) : GPUPROF_NO_MEMORY;
+    for (const struct source_line_cost *l = next; shown && l < end && l->line <= lines; l++)
+        mark_around(f, l->line, lines, shown);
     for (uint32_t n = 1; error == 0 && n <= lines; n++)
         if (shown[n])
-            error = add_line(r, number, n, &last);
-    for (; error == 0 && at < file->first + file->count; at++)
-        if (r->lines[at].line > lines)
-            error = add_line(r, number, r->lines[at].line, &last);
+            error = add_line(r, number, n, next < end && next->line == n ? next++ : NULL, &last);
+    for (; error == 0 && next < end; next++)
+        error = add_line(r, number, next->line, next, &last);
     free(shown);
-    return error == 0 && last < lines ? source_report_add_row(r, SOURCE_GAP, number, 0) : error;
+    return error == 0 && last < lines ? add_row(r, SOURCE_GAP, number, 0, NULL) : error;
 }
 
 static int show_file(struct source_report *r, uint32_t number, uint64_t begin_ns, size_t *room)
@@ -272,10 +270,9 @@ static int source_report_analysis_end(struct report *report)
     int error = source_tree_open(&r->tree, report->request.source);
     if (error == 0)
         error = place_frames(r, &p);
-    for (uint32_t i = 0; error == 0 && i < stacks->stack_count; i++)
-        count_node(r, &p, stacks->stacks[i]);
-    if (error == 0)
-        error = sort_all(r);
+    for (uint32_t i = 0; error == 0 && i < stacks->count; i++)
+        count_node(r, &p, stacks->rows[i].at, stacks->rows[i].own);
+    sort_all(r);
     for (uint32_t i = 0; error == 0 && i < r->file_count; i++)
         error = show_file(r, i, report->walk.survey.origin_ns, &room);
     free(p.line_of);
@@ -288,3 +285,172 @@ static int source_report_analysis_end(struct report *report)
 const struct analysis source_analysis = {
     ANALYSIS_STATE(source), .is_wanted = source_report_is_wanted, .end = source_report_analysis_end,
     .release = source_report_analysis_release};
+
+/* ---- the table ------------------------------------------------------------------------------- */
+
+enum { NAME, PLACE_FILE, RECORDED, LINE, FUNCTION, TEXT, IS_NEWER, STACK_COST_COLUMNS };
+
+static const struct column columns[COLUMNS] = {
+    [NAME] = {NULL, "source", COLUMN_LINES, .doc = "the file, or the line"},
+    [PLACE_FILE] = {"file", NULL, COLUMN_JSON, .doc = "the file, below the folder"},
+    [RECORDED] = {"recorded_as", NULL, COLUMN_JSON, .doc = "the path of the file in the recording"},
+    [LINE] = {"line", NULL, COLUMN_NUMBER, .ascending = true, .doc = "the line"},
+    [FUNCTION] = {"function", NULL, COLUMN_JSON, .doc = "the function of the line"},
+    [TEXT] = {"text", NULL, COLUMN_JSON, .doc = "the text of the line"},
+    [IS_NEWER] = {"file_is_newer", NULL, COLUMN_BOOL,
+                  .doc = "1: the file changed after the recording started"},
+    COST_COLUMNS(struct source_row),
+};
+
+char *source_line_text(const struct source_file *file, uint32_t line)
+{
+    size_t length, at = 0;
+    if (line > file->text.line_count)
+        return strdup("?");
+    const char *from = source_line(&file->text, line, &length);
+    char *wide = malloc(TAB * length + 1);
+    for (size_t i = 0; wide && i < length; i++) {
+        if (from[i] == '\t')
+            do
+                wide[at++] = ' ';
+            while (at % TAB);
+        else
+            wide[at++] = from[i];
+    }
+    char *clean = wide ? json_clean(wide, at) : NULL;
+    free(wide);
+    return clean;
+}
+
+/* Returns "train.py (recorded as /x/train.py; newer than the recording: lines may have moved)". */
+char *source_head_text(const struct source_report *r, const struct source_file *file)
+{
+    const char *path = source_tree_path(&r->tree, file->index);
+    size_t length = strlen(path), bytes = file->recorded->raw_bytes;
+    bool is_alike = bytes >= length && strcmp(file->recorded->raw + bytes - length, path) == 0;
+    return line_printf("%s%s%s%s%s", path, is_alike ? "" : " (recorded as ",
+                       is_alike ? "" : file->recorded->raw, is_alike ? "" : ")",
+                       file->is_newer ? " (newer than the recording: lines may have moved)" : "");
+}
+
+static char *row_name(const struct source_report *r, const struct source_row *row)
+{
+    const struct source_file *file = &r->files[row->file];
+    const char *path = source_tree_path(&r->tree, file->index);
+    if (row->kind == SOURCE_HEAD)
+        return source_head_text(r, file);
+    if (row->kind == SOURCE_GAP)
+        return strdup("       ...");
+    char *text = source_line_text(file, row->line);
+    const char *shown = text ? text : "?";
+    char *clean = r->is_list ? line_printf("%s:%u%s%s", path, row->line, *shown ? "  " : "", shown)
+                             : line_printf("%7u%s%s", row->line, *shown ? "  " : "", shown);
+    free(text);
+    return clean;
+}
+
+static struct cell json_of(char *text)
+{
+    char *json = text ? json_string(text, strlen(text)) : NULL;
+    free(text);
+    return cell_owned(json);
+}
+
+static void fill_source(const struct table *t, uint32_t index, enum report_format format,
+                        struct cell *cells)
+{
+    const struct source_report *r = t->source;
+    const struct source_row *row = &r->rows[index];
+    const struct source_file *file = &r->files[row->file];
+    if (format != FORMAT_JSON)
+        cells[NAME] = cell_owned(row_name(r, row));
+    if (!row->cost)
+        return;
+    cells[LINE] = cell_number(row->line);
+    if (format != FORMAT_JSON)
+        return;
+    cells[PLACE_FILE] = json_of(strdup(source_tree_path(&r->tree, file->index)));
+    cells[RECORDED] = cell_text(file->recorded->json);
+    cells[FUNCTION] = cell_text(row->cost->function ? row->cost->function->json : NULL);
+    cells[TEXT] = row->line > file->text.line_count ? cell_text(NULL)
+                                                    : json_of(source_line_text(file, row->line));
+    cells[IS_NEWER] = cell_number(file->is_newer);
+}
+
+static void source_begin(struct table *t, enum report_format format)
+{
+    const struct source_report *r = t->source;
+    (void)format;
+    t->is_there = r != NULL;
+    t->without = r && r->stacks->total.samples ? 0 : SAMPLE_COLUMNS_BITS;
+    t->count = r ? r->row_count : 0;
+}
+
+/* Lines without cost are shown only in text, unless a list is sorted. */
+static bool has_row(const struct table *t, uint32_t index, enum report_format format)
+{
+    const struct source_report *r = t->source;
+    return r->rows[index].cost || (format == FORMAT_TEXT && !r->is_list);
+}
+
+static bool fill_other(const struct table *t, struct cell *cells)
+{
+    const struct source_report *r = t->source;
+    if (!r)
+        return false;
+    struct stack_cost other = r->elsewhere;
+    stack_cost_add(&other, &r->stacks->without);
+    members_show(t, &(struct source_row){.own = &other}, cells);
+    cells[NAME] = cell_text(OTHER);
+    return other.calls || other.works || other.samples;
+}
+
+static void print_total(const struct table *t, FILE *out)
+{
+    const struct source_report *r = t->source;
+    const struct stack_cost *all = &r->stacks->total;
+    char a[UNIT_TEXT_BYTES], b[UNIT_TEXT_BYTES], c[UNIT_TEXT_BYTES];
+    fprintf(out, "in all %s on the GPU, %s on the host in %s call%s\n", time_text(a, all->gpu_ns),
+            time_text(b, all->host_ns), count_text(c, all->calls), all->calls == 1 ? "" : "s");
+    if (all->samples)
+        fprintf(out, "and %s of CPU time in %s sample%s\n", time_text(a, all->cpu_ns),
+                count_text(c, all->samples), plural_end(all->samples));
+}
+
+static void print_notes(const struct table *t, FILE *out)
+{
+    const struct source_report *r = t->source;
+    fprintf(out,
+            "\na call counts for the innermost line here that led to it, and under \"all\" for "
+            "each such line\n");
+    if (!r->file_count)
+        fprintf(out, "no line of a file below %s is in a recorded stack\n", r->tree.folder);
+    if (r->stacks->total.samples)
+        fprintf(out, STACK_SAMPLES_NOTE);
+    stack_report_print_missing_reasons(r->stacks, true, out);
+}
+
+static void print_json_others(const struct table *t, FILE *out)
+{
+    const struct source_report *r = t->source;
+    stack_cost_print_json("source_elsewhere", &r->elsewhere, out);
+    stack_cost_print_json("without_stack", &r->stacks->without, out);
+}
+
+const struct table_info source_table = {
+    .name = "source_lines",
+    .key = "source_lines",
+    .title = "source",
+    TABLE_COLUMNS(columns),
+    .text = {CPU, PYTHON, NATIVE, SYSTEM, HITS, GPU, HOST, CALLS, BYTES, CPU_ALL, GPU_ALL,
+             HOST_ALL},
+    .rows = {ROWS_IN(struct source_report, rows, row_count)},
+    .by = BY_SOURCE,
+    .begin = source_begin,
+    .has = has_row,
+    .row = fill_source,
+    .foot = fill_other,
+    .text_before = print_total,
+    .text_behind = print_notes,
+    .json_before = print_json_others,
+};

@@ -4,7 +4,7 @@
  * counts as "own" for its innermost line there that is the user's own (shown_frame.h), and as "all"
  * once for each such line above. Lines without costs are shown around the others: the whole
  * function, or SOURCE_AROUND lines on each side outside functions. Memory: 200 bytes a line with
- * costs, 16 a shown line, and SOURCE_TEXT_MAX of text.
+ * costs, 40 a shown line, and SOURCE_TEXT_MAX of text.
  */
 #ifndef GPUPROF_COLLECTOR_SOURCE_REPORT_H
 #define GPUPROF_COLLECTOR_SOURCE_REPORT_H
@@ -39,10 +39,11 @@ struct source_line_cost {
 enum source_row_kind { SOURCE_HEAD, SOURCE_LINE, SOURCE_GAP };
 
 struct source_row {
-    uint32_t kind;
+    enum source_row_kind kind;
     uint32_t file;
     uint32_t line;
-    uint32_t cost; /* index of its costs + 1; 0: none */
+    const struct source_line_cost *cost; /* NULL: none */
+    const struct stack_cost *own, *all;  /* its, or of the file; NULL: none */
 };
 
 struct source_report {
@@ -51,9 +52,8 @@ struct source_report {
     bool is_list;              /* the text shows only lines with costs, for sorted output */
     struct source_file *files; /* owned; the most expensive first */
     uint32_t file_count;
-    struct source_line_cost *lines; /* owned; by file and line */
+    struct source_line_cost *lines; /* owned; those of a file by number */
     uint32_t line_count;
-    uint32_t tied;           /* lines that have a row so far: both are in the same order */
     struct source_row *rows; /* owned: the shown lines */
     uint32_t row_count;
     struct stack_cost elsewhere; /* of calls with a stack but no line there */
@@ -63,12 +63,11 @@ struct source_report {
 enum exit_code source_report_check(const char *folder);
 
 /* New text for display, without control characters; NULL if out of memory. The first returns a line
- * with tabs as blanks, or "?" if the file lacks it; the second a file's path with remarks.
- * (source_report_print.c) */
+ * with tabs as blanks, or "?" if the file lacks it; the second a file's path with remarks. */
 char *source_line_text(const struct source_file *file, uint32_t line);
 char *source_head_text(const struct source_report *r, const struct source_file *file);
 
-/* The table's state is a struct source_report, or NULL for no table. (source_report_print.c) */
+/* The table's state is a struct source_report, or NULL for no table. */
 extern const struct table_info source_table;
 
 #endif

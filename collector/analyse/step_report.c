@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "analyse/report_make.h"
-#include "analyse/step_waits.h"
 #include "base/array.h"
 #include "base/message.h"
 #include "error.h"
@@ -24,7 +23,6 @@ static void step_report_analysis_release(struct report *report)
     free(r->thread_phases);
     free(r->order);
     step_differences_release(&r->differs);
-    free(r->waits);
 }
 
 /* ---- the time of a process, moment by moment ------------------------------------------------- */
@@ -323,8 +321,7 @@ static int compare_steps(const void *left, const void *right, void *list)
 {
     const struct step *a = (const struct step *)list + *(const uint32_t *)left;
     const struct step *b = (const struct step *)list + *(const uint32_t *)right;
-    int order = ORDER(step_ns(b), step_ns(a));
-    return order ? order : ORDER(a, b);
+    return ORDER(step_ns(b), step_ns(a)) ?: ORDER(a, b);
 }
 
 uint64_t step_report_quantile(const struct step_report *r, double fraction)
@@ -374,7 +371,7 @@ static int step_report_start(struct step_report *r)
 ANALYSIS_DOES(step_report_analysis_begin, op_phases_init(&r->steps->phases, &r->walk))
 ANALYSIS_HEARS(step_report_consumers, op_phases_consumer(&r->steps->phases))
 
-static int step_report_make(struct step_report *r, struct idle *idle)
+static int step_report_make(struct step_report *r)
 {
     struct consumer parts = {.context = r,
                              .needs = WALK_OPS | WALK_WORK,
@@ -382,8 +379,6 @@ static int step_report_make(struct step_report *r, struct idle *idle)
                              .take_work = take_slice_of_work,
                              .end = step_report_end};
     int error = r->walk->losses ? step_report_start(r) : GPUPROF_NO_MEMORY;
-    if (error == 0)
-        error = step_waits_find(&r->steps, idle, &r->waits);
     if (error == 0)
         error = order_steps(r);
     if (error < 0)
@@ -406,7 +401,7 @@ static int step_report_analysis_end(struct report *report)
     report->program_steps = &r->steps;
     walk->filter = selection_steps_filter(request->selection);
     walk->losses = calloc(walk->rec->count + 1u, sizeof *losses);
-    int error = step_report_make(r, report->idle);
+    int error = step_report_make(r);
     free(walk->losses);
     walk->losses = losses;
     walk->filter = filter;

@@ -3,12 +3,13 @@
  * Where the time of a program's steps (steps.h) went. Each step is split into parts that add up to
  * the nanosecond, and into the phases of training on the host and on the GPU; the slowest step is
  * compared. It takes one more walk than the report, because steps are known only after all marks.
- * Memory: that of the steps and 4 bytes more for each; 100 bytes a process, 1 a thread; and
- * STEP_CHANGES_MAX rows of differences, beyond which names are left out.
+ * Memory: that of the steps and 4 bytes more for each; 100 bytes a process, 1
+ * a thread; and STEP_CHANGES_MAX rows of differences, beyond which names are left out.
  */
 #ifndef GPUPROF_COLLECTOR_STEP_REPORT_H
 #define GPUPROF_COLLECTOR_STEP_REPORT_H
 
+#include "analyse/step_waits.h"
 #include "base/key_map.h"
 #include "resolve/op_phases.h"
 #include "resolve/steps.h"
@@ -76,13 +77,12 @@ struct step_report {
     uint32_t processes;        /* that have steps */
     struct step_totals all;
     struct step_differences differs;
-    struct step_wait *waits; /* owned, by index of the step; NULL: nobody waited for a rank */
 };
 
 /* The duration that `fraction` of all complete steps do not exceed; 0 if there are none. */
 uint64_t step_report_quantile(const struct step_report *r, double fraction);
 
-/* ---- step_differences.c ---- */
+/* ---- step_changes.c ---- */
 
 void step_differences_release(struct step_differences *d);
 
@@ -107,8 +107,7 @@ static inline uint64_t step_ns(const struct step *s)
 }
 
 /* The tables of statistics, of the split, of steps and of phases; the differences follow the first
- * two. Their state is a struct step_report, which may be NULL. (step_report_print.c,
- * step_change_print.c) */
+ * two. Their state is a struct step_report, which may be NULL. */
 #define STEP_TABLES 4
 extern const struct table_info step_tables[STEP_TABLES];
 extern const struct table_info step_changes_table;

@@ -29,24 +29,23 @@ static void step_waits_add(struct sums *s, const struct step *step, const struct
 }
 
 /* Ends a step: updates its longest wait, and clears the sums. */
-static void step_waits_settle(struct sums *s, struct process *const *processes,
-                              struct step_wait *most)
+static void step_waits_settle(struct sums *s, struct process *const *processes, struct step *step)
 {
     for (; s->count; s->count--) {
         uint32_t process = s->waited[s->count - 1];
-        if (s->ns[process] > most->ns) {
-            most->process = processes[process];
-            most->ns = s->ns[process];
+        if (s->ns[process] > step->awaited_ns) {
+            step->awaited = processes[process];
+            step->awaited_ns = s->ns[process];
         }
         s->ns[process] = 0;
     }
-    most->all_ns = max_of(s->all_ns, most->all_ns);
+    step->all_awaited_ns = max_of(s->all_ns, step->all_awaited_ns);
     s->all_ns = 0;
 }
 
 /* Adds a device's waits; steps and waits are in time order. */
 static int step_waits_take_device(const struct steps *steps, struct idle *idle, uint32_t device,
-                                  struct sums *sums, struct step_wait *waits)
+                                  struct sums *sums)
 {
     struct process *const *processes = steps->walk->rec->processes;
     uint32_t process = idle->devices[device].process->index;
@@ -60,52 +59,49 @@ static int step_waits_take_device(const struct steps *steps, struct idle *idle, 
         if (wait.end_ns <= step->end_ns)
             place++;
         else
-            step_waits_settle(sums, processes, &waits[at++]);
+            step_waits_settle(sums, processes, &steps->list[at++]);
     }
     if (at < end)
-        step_waits_settle(sums, processes, &waits[at]);
+        step_waits_settle(sums, processes, &steps->list[at]);
     return more < 0 ? more : 0;
 }
 
-int step_waits_find(const struct steps *steps, struct idle *idle, struct step_wait **waits)
+int step_waits_find(struct steps *steps, struct idle *idle)
 {
-    *waits = NULL;
-    if (!steps->count || !idle || !idle->waits.count)
+    steps->has_waits = steps->count && idle && idle->waits.count;
+    if (!steps->has_waits)
         return 0;
     uint32_t count = steps->walk->rec->count;
     struct sums sums = {.ns = calloc(count, sizeof *sums.ns),
                         .waited = calloc(count, sizeof *sums.waited)};
-    *waits = calloc(steps->count, sizeof **waits);
-    int error = sums.ns && sums.waited && *waits ? 0 : GPUPROF_NO_MEMORY;
+    int error = sums.ns && sums.waited ? 0 : GPUPROF_NO_MEMORY;
     for (uint32_t i = 0; i < idle->device_count && error == 0; i++)
-        error = step_waits_take_device(steps, idle, i, &sums, *waits);
+        error = step_waits_take_device(steps, idle, i, &sums);
     free(sums.ns);
     free(sums.waited);
     return error;
 }
 
-const struct step *step_awaited(const struct steps *steps, const struct step_wait *waits,
-                                const struct step *step)
+const struct step *step_awaited(const struct steps *steps, const struct step *step)
 {
-    const struct process *process = waits ? waits[step - steps->list].process : NULL;
     uint64_t middle_ns = step->begin_ns + (step->end_ns - step->begin_ns) / 2;
-    const struct step *other = process ? steps_at(steps, process, middle_ns) : NULL;
+    const struct step *other = step->awaited ? steps_at(steps, step->awaited, middle_ns) : NULL;
     return other && other != step && other->number == step->number ? other : NULL;
 }
 
-bool step_has_only_waited(const struct steps *steps, const struct step_wait *waits,
-                          const struct step *step)
+bool step_has_only_waited(const struct steps *steps, const struct step *step)
 {
-    const struct step *other = step_awaited(steps, waits, step);
+    const struct step *other = step_awaited(steps, step);
     uint64_t ns = step->end_ns - step->begin_ns;
     return other && !other->is_partial && other->end_ns - other->begin_ns >= ns - ns / 100 &&
-           waits[other - steps->list].ns < waits[step - steps->list].ns;
+           other->awaited_ns < step->awaited_ns;
 }
 
-char *step_wait_text(const struct step_wait *wait)
+char *step_wait_text(const struct step *step)
 {
     char who[RANK_TITLE_BYTES], time[UNIT_TEXT_BYTES];
-    if (!wait->process || wait->ns < STEP_WAIT_NS)
+    if (!step->awaited || step->awaited_ns < STEP_WAIT_NS)
         return NULL;
-    return text_printf("%s, %s", process_who(wait->process, who), time_text(time, wait->ns));
+    return text_printf("%s, %s", process_who(step->awaited, who),
+                       time_text(time, step->awaited_ns));
 }

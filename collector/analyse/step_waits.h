@@ -1,38 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * For each step, the process that its own process waited for longest in it, as analyse/idle.h knows
- * it. With several devices in a process, the device that waited longest decides. Memory: 24 bytes a
- * step, if anybody waited.
- */
+/* For each step, the process that its own process waited for longest in it, as analyse/idle.h knows
+ * it (struct step). */
 #ifndef GPUPROF_COLLECTOR_STEP_WAITS_H
 #define GPUPROF_COLLECTOR_STEP_WAITS_H
 
 #include "analyse/idle.h"
-
-#define STEP_WAIT_NS 1000u /* shorter waits stay out of the text: clocks agree no better */
 #include "resolve/steps.h"
 
-struct step_wait {
-    const struct process *process; /* NULL: nobody was waited for */
-    uint64_t ns;
-    uint64_t all_ns; /* for all processes, by the device that waited longest */
-};
+#define STEP_WAIT_NS 1000u /* shorter waits stay out of the text: clocks agree no better */
 
-/* Finds the waits of each step, in order, in new memory; sets *waits to NULL if nobody waited.
- * `idle`, finished, may be NULL. 0 or an error. */
-int step_waits_find(const struct steps *steps, struct idle *idle, struct step_wait **waits);
+/* Finds which process each step waited for. `idle`, finished, may be NULL. 0 or an error. */
+int step_waits_find(struct steps *steps, struct idle *idle);
 
-/* The step with the same number of the process that `step` waited for; NULL if there is none.
- * `waits` may be NULL. */
-const struct step *step_awaited(const struct steps *steps, const struct step_wait *waits,
-                                const struct step *step);
+/* The step with the same number of the process that `step` waited for; NULL if there is none. */
+const struct step *step_awaited(const struct steps *steps, const struct step *step);
 
 /* True if `step` was within a hundredth as long as the one that it waited for. Reports then name
  * that one, which waited less itself. */
-bool step_has_only_waited(const struct steps *steps, const struct step_wait *waits,
-                          const struct step *step);
+bool step_has_only_waited(const struct steps *steps, const struct step *step);
 
 /* "rank 1, 20.000 ms" in new memory; NULL if the wait is below STEP_WAIT_NS, or out of memory. */
-char *step_wait_text(const struct step_wait *wait);
+char *step_wait_text(const struct step *step);
 
 #endif

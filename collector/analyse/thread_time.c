@@ -344,17 +344,17 @@ static void thread_time_report(struct way *w, const struct thread_span *s, uint6
     w->notify(w->context, &piece);
 }
 
+static unsigned priority(const struct thread_span *s)
+{
+    return s->kind == DID_GC ? 2 : s->kind == DID_GIL;
+}
+
 /* The open span with the highest priority; among equal ones the last to begin. */
 static const struct thread_span *most_telling(const struct way *w)
 {
-    const struct thread_span *best = NULL;
-    for (unsigned i = 0; i < w->count; i++) {
-        const struct thread_span *s = w->open[i];
-        unsigned rank = s->kind == DID_GC ? 0 : s->kind == DID_GIL ? 1 : 2;
-        unsigned of_best = !best ? 3 : best->kind == DID_GC ? 0 : best->kind == DID_GIL ? 1 : 2;
-        if (rank <= of_best)
-            best = s;
-    }
+    const struct thread_span *best = w->open[0];
+    for (unsigned i = 1; i < w->count; i++)
+        best = priority(w->open[i]) >= priority(best) ? w->open[i] : best;
     return best;
 }
 

@@ -64,8 +64,8 @@ const struct sums_info threads_sums = {
     .recorded = RECORDED,
     .rows = {.tables = 1u << ROWS_CALLS | 1u << ROWS_WORK, .ties = true, .take = threads_take},
     .table = {SUMS_TABLE, .name = "calls_by_thread", .key = "calls_by_thread",
-              .title = "calls by thread, and the GPU work that they launched", .columns = columns,
-              .column_count = sizeof columns / sizeof columns[0],
+              .title = "calls by thread, and the GPU work that they launched",
+              TABLE_COLUMNS(columns),
               .text = {8, 7, 5, 9, 10, 12, 11}, /* share, total, calls, max, errors, GPU */
               .by = BY_THREAD, .text_limit = 40},
 };

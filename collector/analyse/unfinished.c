@@ -10,6 +10,7 @@
 #include "error.h"
 #include "read/process.h"
 #include "record/gpu_record.h"
+#include "resolve/nccl_call.h"
 
 #define DEVICE_ANY UINT64_MAX
 
@@ -20,11 +21,11 @@ static bool may_hang(const struct process *p)
            process_meta(p, PROCESS_RECOVERED);
 }
 
-int unfinished_init(struct unfinished *u, struct walk *walk, const struct reported_stacks *stacks)
+int unfinished_init(struct unfinished *u, struct walk *walk)
 {
     const struct recording *rec = walk->rec;
     bool any = false;
-    *u = (struct unfinished){.walk = walk, .stacks = stacks};
+    *u = (struct unfinished){.walk = walk};
     for (uint32_t i = 0; i < rec->count; i++)
         any |= may_hang(rec->processes[i]);
     if (!any)
@@ -42,10 +43,11 @@ int unfinished_init(struct unfinished *u, struct walk *walk, const struct report
 void unfinished_release(struct unfinished *u)
 {
     key_map_release(&u->streams_of);
-    key_map_release(&u->events);
+    key_map_release(&u->events_of);
     key_map_release(&u->ended);
     free(u->processes);
     free(u->streams);
+    free(u->events);
     free(u->launches);
     free(u->by_id);
     free(u->rows);
@@ -53,15 +55,9 @@ void unfinished_release(struct unfinished *u)
 
 /* ---- the walk ---- */
 
-/* Gets the handle of the call's stream or event; false if it has none. */
-static bool arg_of(const struct event *e, enum arg_kind kind, uint64_t *handle)
+static uint64_t event_arg(const struct event *e)
 {
-    for (unsigned i = 0; i < e->record->arg_count && i < e->function->arg_count; i++)
-        if (e->function->args[i].kind == kind) {
-            *handle = e->record->args[i];
-            return true;
-        }
-    return false;
+    return function_arg_of(e->function, e->record, ARG_EVENT, 0);
 }
 
 /* True if the stream then waits for the host or others, which no device record shows. */
@@ -98,7 +94,7 @@ static int unfinished_take_launch(struct unfinished *u, const struct slice *slic
     const struct event *e = &slice->event;
     uint64_t handle;
     uint32_t stream;
-    if (!arg_of(e, ARG_STREAM, &handle))
+    if (!function_stream(e->function, e->record, &handle))
         return 0;
     int error = add_stream(u, e, handle, &stream);
     if (!stream)
@@ -123,31 +119,28 @@ static int unfinished_take_launch(struct unfinished *u, const struct slice *slic
 static uint64_t named_stream(const struct unfinished *u, const struct event *e)
 {
     uint64_t handle;
-    return arg_of(e, ARG_STREAM, &handle)
+    return function_stream(e->function, e->record, &handle)
                ? key_map_get(&u->streams_of, unfinished_key_of(e->process, e->thread, handle))
                : 0;
 }
 
-/* The stream of a call that waits, as above: of its event, if it has one. */
-static uint64_t waited_stream(const struct unfinished *u, const struct event *e)
+/* What the event in a call was last recorded in; NULL: it has no event, or not a known one. */
+static const struct unfinished_event *named_event(const struct unfinished *u, const struct event *e)
 {
-    uint64_t event;
-    return arg_of(e, ARG_EVENT, &event)
-               ? key_map_get(&u->events, (struct key){e->process->index, event, 0})
-               : named_stream(u, e);
+    uint64_t known = key_map_get(&u->events_of, (struct key){e->process->index, event_arg(e), 0});
+    return known ? &u->events[known - 1] : NULL;
 }
 
 static int take_record(struct unfinished *u, const struct event *e)
 {
-    uint64_t event, stream = named_stream(u, e);
-    struct key key = {e->process->index, arg_of(e, ARG_EVENT, &event) ? event : 0, 0};
-    int error = 0;
-    if (!stream)
-        key_map_remove(&u->events, key);
-    else if ((error = key_map_set_anew(&u->events, key, stream, UNFINISHED_EVENTS_MAX)) == 0) {
-        key.c = 1;
-        error = key_map_set_anew(&u->events, key, e->begin_ns, UNFINISHED_EVENTS_MAX);
-    }
+    const struct unfinished_event record = {(uint32_t)named_stream(u, e), e->begin_ns};
+    const struct key key = {e->process->index, event_arg(e), 0};
+    uint32_t place = 0;
+    int error = key.b ? KEY_MAP_ITEM(&u->events_of, key, u->events, u->event_count,
+                                     UNFINISHED_EVENTS_MAX, &record, &place)
+                      : 0;
+    if (place)
+        u->events[place - 1] = record;
     return error;
 }
 
@@ -155,28 +148,28 @@ static int take_record(struct unfinished *u, const struct event *e)
  * its stream, before its event, or on its device. */
 static void take_sync(struct unfinished *u, const struct event *e)
 {
-    uint64_t handle, stream = waited_stream(u, e), at_ns = e->begin_ns;
-    bool has_event = arg_of(e, ARG_EVENT, &handle);
-    if (has_event)
-        at_ns = key_map_get(&u->events, (struct key){e->process->index, handle, 1});
+    const struct unfinished_event *event = named_event(u, e);
+    uint64_t handle, stream = event ? event->stream : named_stream(u, e);
+    bool is_of_all = !function_stream(e->function, e->record, &handle) && !event_arg(e);
     if (stream)
-        end_until(&u->streams[stream - 1], at_ns);
-    else if (e->function->does == API_DOES_SYNC && !has_event && !arg_of(e, ARG_STREAM, &handle))
-        u->processes[e->process->index].synced_ns = at_ns;
+        end_until(&u->streams[stream - 1], event ? event->ns : e->begin_ns);
+    else if (e->function->does == API_DOES_SYNC && is_of_all)
+        u->processes[e->process->index].synced_ns = e->begin_ns;
 }
 
 /* Takes a call that has waited for long: for a stream, or for all. */
 static void unfinished_take_wait(struct unfinished *u, const struct event *e)
 {
     struct unfinished_process *p = &u->processes[e->process->index];
+    const struct unfinished_event *event = named_event(u, e);
+    uint64_t handle, stream = event ? event->stream : named_stream(u, e);
     unsigned class = e->function->class;
-    uint64_t handle, stream = waited_stream(u, e);
     if (e->end_ns - e->begin_ns < SURVEY_HANG_NS)
         return;
     p->waits = true;
     if (class != API_SYNC && class != API_COPY && class != API_ALLOC)
         return;
-    p->waits_for_all |= !stream && !arg_of(e, ARG_STREAM, &handle);
+    p->waits_for_all |= !stream && !function_stream(e->function, e->record, &handle);
     if (stream)
         u->streams[stream - 1].is_waited_for = true;
 }
@@ -236,11 +229,6 @@ static int take_ended(void *context, const struct slice *s)
 
 /* ---- its end ---- */
 
-static bool waits_for_ranks(const struct unfinished_launch *l)
-{
-    return l->kernel && strncmp(l->kernel->shown, "nccl", 4) == 0;
-}
-
 /*
  * Ranks pending launches by how likely they hang. A kernel that waits for other ranks comes first,
  * then a wait for the host, which may take a lock or wrongly call CUDA. A kernel that never ended
@@ -248,7 +236,7 @@ static bool waits_for_ranks(const struct unfinished_launch *l)
  */
 static unsigned likelihood(const struct unfinished *u, const struct unfinished_launch *l)
 {
-    if (waits_for_ranks(l))
+    if (l->kernel && nccl_is_kernel(l->kernel))
         return 3;
     if (is_stream_wait(l->function))
         return 2;
@@ -287,10 +275,8 @@ static bool unfinished_judge(const struct unfinished *u, struct unfinished_row *
 static int unfinished_compare_rows(const void *left, const void *right)
 {
     const struct unfinished_row *a = left, *b = right;
-    bool a_maybe = a->state == UNFINISHED_MAYBE, b_maybe = b->state == UNFINISHED_MAYBE;
-    if (a_maybe != b_maybe)
-        return a_maybe - b_maybe;
-    return ORDER(b->age_ns, a->age_ns);
+    return ORDER(a->state == UNFINISHED_MAYBE, b->state == UNFINISHED_MAYBE)
+               ?: ORDER(b->age_ns, a->age_ns);
 }
 
 /* The remembered launch number `i`, oldest first; NULL at the end. */
@@ -332,7 +318,8 @@ static int unfinished_end(void *context)
     for (uint32_t i = 0; i < u->stream_count; i++) {
         struct unfinished_row *row = &u->rows[i];
         row->stream = &u->streams[i];
-        row->reported = (struct reported_stack){row->launch.process, row->launch.stack, 0, NULL};
+        row->reported.process = row->launch.process;
+        row->reported.stack = row->launch.stack;
         if (row->count && unfinished_judge(u, row))
             u->rows[rows++] = *row;
     }
@@ -404,7 +391,7 @@ static char *unfinished_row_text(const struct unfinished_row *row)
     return new_text_end(&made, out);
 }
 
-enum { NAME, STATE = 5, DEVICE, STREAM, STACK = 11 };
+enum { NAME, STATE = 5, DEVICE, STREAM };
 
 #define ROW struct unfinished_row
 
@@ -427,8 +414,8 @@ static const struct column columns[] = {
     {"operator", MEMBER_OF(ROW, launch.op, shown), .doc = "the operator that launched it"},
     {"line", .lacks = LACKS_ZERO, MEMBER(ROW, reported.line),
      .doc = "the line of the program that launched it"},
-    [STACK] = {"stack", .type = COLUMN_LIST,
-               .doc = "the stack of the launch, the innermost frame first"},
+    {"stack", .type = COLUMN_LIST, .lacks = LACKS_ZERO, MEMBER(ROW, reported.json),
+     .doc = "the stack of the launch, the innermost frame first"},
     COLUMN_HOST(ROW, launch.process),
     COLUMN_RANK(ROW, launch.process),
     COLUMN_JOB(ROW, launch.process),
@@ -441,19 +428,15 @@ static const struct column columns[] = {
 static void unfinished_fill_row(const struct table *t, uint32_t index, enum report_format format,
                                 struct cell *cells)
 {
-    const struct unfinished *u = t->source;
-    const struct unfinished_row *row = &u->rows[index];
+    const struct unfinished_row *row = table_item(t, index);
     cells[NAME] = format == FORMAT_TEXT
-                      ? cell_owned(reported_stack_below(u->stacks, row->reported.node,
-                                                        unfinished_row_text(row)))
+                      ? cell_owned(reported_stack_below(&row->reported, unfinished_row_text(row)))
                       : cell_text(unfinished_name_of(row));
     cells[STATE] = cell_text(states[row->state]);
     if (row->stream->is_known) {
         cells[DEVICE] = cell_number(row->stream->device);
         cells[STREAM] = cell_number(row->stream->number);
     }
-    if (row->reported.node && format == FORMAT_JSON)
-        cells[STACK] = cell_owned(reported_stack_text(u->stacks, row->reported.node, true));
 }
 
 const struct table_info unfinished_table = {

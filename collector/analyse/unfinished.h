@@ -20,7 +20,7 @@
 
 #define UNFINISHED_LAUNCHES_MAX (1u << 16)
 #define UNFINISHED_STREAMS_MAX  4096
-#define UNFINISHED_EVENTS_MAX   (1u << 16) /* beyond that all are forgotten */
+#define UNFINISHED_EVENTS_MAX   (1u << 16)
 
 /* Views of the recording. */
 struct unfinished_launch {
@@ -61,6 +61,12 @@ struct unfinished_row {
     struct reported_stack reported;
 };
 
+/* What an event was last recorded in, and when. */
+struct unfinished_event {
+    uint32_t stream; /* index + 1; 0: nothing was launched into it */
+    uint64_t ns;
+};
+
 struct unfinished_process {
     bool may_hang;
     bool waits;         /* a call was open for a second, ... */
@@ -73,22 +79,20 @@ struct unfinished {
     struct walk *walk;
     struct unfinished_process *processes; /* owned, by process index; NULL: none may hang */
     struct key_map streams_of; /* (process, handle, thread + 1 if the handle is the thread's) */
-    struct key_map events; /* (process, event, 0) -> index + 1 of the stream it was last recorded
-                              in, (process, event, 1) -> when */
+    struct key_map events_of;  /* (process, event) -> index + 1 in `events` */
     struct unfinished_stream *streams; /* owned */
-    uint32_t stream_count;
+    struct unfinished_event *events;   /* owned */
+    uint32_t stream_count, event_count;
     struct unfinished_launch *launches; /* owned: a ring */
     uint32_t *by_id;             /* owned: index in `launches` + 1, by the low bits of the id */
     uint64_t launch_count;       /* so far */
     struct key_map ended;        /* (process, kernel) pairs that have ended once */
     struct unfinished_row *rows; /* owned; awaited streams first, then the oldest */
     uint32_t row_count;
-    const struct reported_stacks *stacks;
 };
 
-/* `walk` and `stacks` must outlive `u`. 0 or GPUPROF_NO_MEMORY; call unfinished_release in both
- * cases. */
-int unfinished_init(struct unfinished *u, struct walk *walk, const struct reported_stacks *stacks);
+/* `walk` must outlive `u`. 0 or GPUPROF_NO_MEMORY; call unfinished_release in both cases. */
+int unfinished_init(struct unfinished *u, struct walk *walk);
 void unfinished_release(struct unfinished *u);
 
 /* True if a process may have left unfinished work. Only then is the consumer needed. */

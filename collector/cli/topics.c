@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "analyse/analyses.h"
 #include "analyse/collectives.h"
 #include "analyse/energy_report.h"
-#include "analyse/failures.h"
 #include "analyse/finding_gpu.h"
 #include "analyse/idle_ranks.h"
 #include "analyse/idle_rows.h"

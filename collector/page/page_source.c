@@ -36,12 +36,11 @@ static int put_line(struct listing *l, const struct source_row *row)
     fprintf(out, "[%u,", row->line);
     int error = page_put_owned(l->d, "", source_line_text(&r->files[row->file], row->line));
     if (row->cost) {
-        const struct source_line_cost *line = &r->lines[row->cost - 1];
         fputc(',', out);
-        put_cost(&line->own, out);
+        put_cost(row->own, out);
         fputc(',', out);
-        put_cost(&line->all, out);
-        fprintf(out, ",%s", line->function ? line->function->json : "null");
+        put_cost(row->all, out);
+        fprintf(out, ",%s", row->cost->function ? row->cost->function->json : "null");
     }
     fputc(']', out);
     return error;

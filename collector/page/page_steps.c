@@ -6,7 +6,6 @@
 
 #include "analyse/gpu_report.h"
 #include "analyse/op_report.h"
-#include "analyse/step_waits.h"
 #include "base/array.h"
 #include "error.h"
 #include "record/gpu_record.h"
@@ -160,15 +159,15 @@ static void page_steps_put_numbers(const struct step *list, uint32_t from, uint3
 }
 
 /* Writes each step's wait for other ranks after the durations; nothing if none waited. */
-static void put_waits(const struct step_wait *waits, uint32_t from, uint32_t to, FILE *out)
+static void put_waits(const struct step *list, uint32_t from, uint32_t to, FILE *out)
 {
     bool any = false;
-    for (uint32_t i = from; i < to && waits; i++)
-        any |= waits[i].all_ns != 0;
+    for (uint32_t i = from; i < to; i++)
+        any |= list[i].all_awaited_ns != 0;
     if (!any)
         return;
     for (uint32_t i = from; i < to; i++)
-        fprintf(out, "%s%" PRIu64, i > from ? "," : ", [", waits[i].all_ns);
+        fprintf(out, "%s%" PRIu64, i > from ? "," : ", [", list[i].all_awaited_ns);
     fputc(']', out);
 }
 
@@ -196,7 +195,7 @@ static uint32_t put_processes(const struct page_steps *s, struct page_data *d)
             fprintf(d->stream, "%s%s%" PRIu64, i > from ? "," : "",
                     steps->list[i].is_partial ? "-" : "", step_ns(&steps->list[i]));
         fputc(']', d->stream);
-        put_waits(s->report->waits, from, to, d->stream);
+        put_waits(steps->list, from, to, d->stream);
         fputc(']', d->stream);
         separator = ",";
     }
@@ -221,10 +220,8 @@ static void put_detail(const struct page_steps *s, const struct page_step *detai
             fprintf(out, "%s%" PRIu64 ",%u", i ? "," : "", detail->ns[kind][i],
                     detail->count[kind][i]);
     }
-    const struct step_wait *wait = s->report->waits ? &s->report->waits[place] : NULL;
-    bool is_known = wait && wait->process;
-    fprintf(out, "],%d,%" PRIu64 "]", is_known ? (int)wait->process->index : -1,
-            is_known ? wait->ns : 0);
+    fprintf(out, "],%d,%" PRIu64 "]", step->awaited ? (int)step->awaited->index : -1,
+            step->awaited_ns);
 }
 
 int page_put_steps(const struct page *p, struct page_data *d)
@@ -237,7 +234,7 @@ int page_put_steps(const struct page *p, struct page_data *d)
         return 0;
     }
     fprintf(d->stream, ", \"whole\": %u, \"knows_waits\": %s, \"parts\": [", r->all.whole,
-            r->waits ? "true" : "false");
+            r->steps.has_waits ? "true" : "false");
     for (unsigned i = 0; i < STEP_PARTS; i++)
         fprintf(d->stream, "%s[\"%s\", \"%s\"]", i ? ", " : "", step_part_names[i],
                 step_part_titles[i]);

@@ -12,6 +12,7 @@
 #include "analyse/findings.h"
 #include "analyse/idle.h"
 #include "analyse/rank_report.h"
+#include "analyse/step_waits.h"
 #include "base/array.h"
 #include "error.h"
 #include "report/part_report.h"
@@ -446,6 +447,8 @@ static int add_exposed(struct combination *c, struct part *p)
 static int end_exposed(struct combination *c)
 {
     int error = findings_finish(c->report.findings, &c->report.hang, SYMBOLS_OFF);
+    if (error == 0)
+        error = step_waits_find(c->report.marks, c->report.idle);
     if (error == 0)
         rank_report_make(&c->report.ranks, &c->rec, c->report.idle);
     return error;

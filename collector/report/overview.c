@@ -6,7 +6,6 @@
 
 #include "analyse/idle.h"
 #include "analyse/step_report.h"
-#include "analyse/step_waits.h"
 #include "base/array.h"
 #include "base/text.h"
 #include "error.h"
@@ -121,14 +120,9 @@ static int measure_steps(struct overview *o)
     o->marks = s;
     if (!s || !s->count)
         return 0;
-    struct step_wait *own = NULL;
-    int error = r->steps ? 0 : step_waits_find(s, r->idle, &own);
-    const struct step_wait *waits = r->steps ? r->steps->waits : own;
-    uint64_t *times = error == 0 ? calloc(s->count, sizeof *times) : NULL;
-    if (!times) {
-        free(own);
-        return error < 0 ? error : GPUPROF_NO_MEMORY;
-    }
+    uint64_t *times = calloc(s->count, sizeof *times);
+    if (!times)
+        return GPUPROF_NO_MEMORY;
     for (uint32_t i = 0; i < s->count; i++) {
         const struct step *step = &s->list[i];
         uint64_t ns = step->end_ns - step->begin_ns;
@@ -136,7 +130,7 @@ static int measure_steps(struct overview *o)
             continue;
         times[o->steps++] = ns;
         bool is_slowest = !o->slowest || ns > o->slowest->end_ns - o->slowest->begin_ns;
-        if (is_slowest && !step_has_only_waited(s, waits, step))
+        if (is_slowest && !step_has_only_waited(s, step))
             o->slowest = step;
     }
     if (o->steps) {
@@ -144,7 +138,6 @@ static int measure_steps(struct overview *o)
         o->step_median_ns = times[(o->steps - 1) / 2];
     }
     free(times);
-    free(own);
     return 0;
 }
 

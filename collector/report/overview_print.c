@@ -402,7 +402,7 @@ static void print_most(struct screen *s, const struct overview *o, unsigned func
         print_functions(s, r, function_count);
     print_findings(s, r->findings);
     overview_print_losses(s, r);
-    cost_report_print_given_up(r->rec, s);
+    cost_report_print_given_up(&r->cost, s);
     print_cost(s, r);
 }
 

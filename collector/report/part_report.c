@@ -53,7 +53,10 @@ static unsigned find_missing(const struct report *r)
 {
     const struct hang *h = &r->hang;
     unsigned missing = h->open.total || h->unfinished.row_count || h->quiet.count ? PART_HANGS : 0;
-    missing |= collective_part_is_doubtful(h) ? PART_COLLECTIVES : 0;
+    missing |= h->collectives.pending.total || collectives_may_wait(&h->collectives) ||
+                       collective_calls_differ(&r->sums[ANALYSIS_collective_calls_sums])
+                   ? PART_COLLECTIVES
+                   : 0;
     missing |= r->libraries && r->libraries->has_forgotten ? PART_LIBRARIES : 0;
     missing |= r->devices->count || r->devices->missing_reason_count || r->energy->count
                    ? PART_COUNTERS
@@ -131,7 +134,11 @@ static int add_sums(struct combination *c, struct part *p)
 
 static int end_sums(struct combination *c)
 {
-    return analyses_finish(c->report.sums);
+    struct report *r = &c->report;
+    int error = analyses_finish(r->sums);
+    r->missing |=
+        collective_calls_differ(&r->sums[ANALYSIS_collective_calls_sums]) ? PART_COLLECTIVES : 0;
+    return error;
 }
 
 /* ---- texts ----------------------------------------------------------------------------------- */
@@ -253,8 +260,8 @@ static const struct part_section sums_part = {put_sums, add_sums, end_sums};
 static const struct part_section more_part = {put_more, add_more, NULL};
 
 static const struct part_section *const sections[] = {
-    &process_part,    &start_part, &device_part,  &whole_part,   &sums_part, &step_part,
-    &collective_part, &idle_part,  &finding_part, &exposed_part, &more_part};
+    &process_part, &start_part, &device_part,  &whole_part,   &sums_part,
+    &step_part,    &idle_part,  &finding_part, &exposed_part, &more_part};
 #define SECTIONS (sizeof sections / sizeof sections[0])
 
 int part_report_put(struct report *r, struct part *p)
@@ -312,7 +319,6 @@ enum exit_code combination_make(struct combination *c, uint32_t count, combinati
 
 void combination_release(struct combination *c)
 {
-    free(c->called);
     c->rec.thread_count = 0; /* the threads are in the parts */
     if (c->report.rec)
         report_release(&c->report);

@@ -39,8 +39,6 @@ struct combination {
     struct report report;
     struct idle_reported **places; /* owned, with the items; what idle time is charged to */
     uint32_t place_count;
-    struct called_part *called; /* owned; what the ranks called */
-    uint32_t called_count;
     bool has_few_times; /* a part had more different times than it could store */
     bool has_more;      /* some rows had no room, here or in a part */
 };
@@ -70,11 +68,8 @@ struct part_section {
     int (*end)(struct combination *c);
 };
 
-extern const struct part_section process_part, device_part, step_part, collective_part, idle_part,
-    finding_part, exposed_part;
-
-/* Returns whether collectives have something to report, or may have together with other parts. */
-bool collective_part_is_doubtful(const struct hang *h);
+extern const struct part_section process_part, device_part, step_part, idle_part, finding_part,
+    exposed_part;
 
 /* Puts a text into the part; an end mark follows the last. part_texts reads such a list into
  * *numbers, owned by the caller, as `number` returns them. Returns 0 or an error.

@@ -6,7 +6,6 @@
 
 #include <stdio.h>
 
-#include "analyse/failures.h"
 #include "analyse/report_make.h"
 #include "base/message.h"
 #include "base/options.h"

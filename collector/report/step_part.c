@@ -13,31 +13,17 @@ static const struct part_field whole_fields[] = {PART(struct steps, kind, .below
                                                  PART(struct steps, beyond),
                                                  {0}};
 
-struct carried {
-    struct step step;
-    uint64_t after_ns, ns; /* time since the previous step began, and duration */
-};
-
-static const struct part_field fields[] = {PART(struct carried, step.process),
-                                           PART(struct carried, after_ns),
-                                           PART(struct carried, ns),
-                                           PART(struct carried, step.number),
-                                           PART(struct carried, step.is_partial),
-                                           {0}};
+static const struct part_field fields[] = {
+    PART(struct step, process), PART(struct step, begin_ns),   PART(struct step, end_ns),
+    PART(struct step, number),  PART(struct step, is_partial), {0}};
 
 static int step_part_put(struct report *r, struct part *p)
 {
     static const struct steps nothing = {.kind = STEPS_NONE};
     const struct steps *s = r->marks ? r->marks : &nothing;
-    uint64_t before_ns = 0;
     part_put(p, whole_fields, s);
-    for (uint32_t i = 0; i < s->count; i++) {
-        const struct step *step = &s->list[i];
-        part_put_row(
-            p, fields,
-            &(struct carried){*step, step->begin_ns - before_ns, step->end_ns - step->begin_ns});
-        before_ns = step->begin_ns;
-    }
+    for (uint32_t i = 0; i < s->count; i++)
+        part_put_row(p, fields, &s->list[i]);
     part_put_end(p);
     return 0;
 }
@@ -45,8 +31,6 @@ static int step_part_put(struct report *r, struct part *p)
 static int step_part_add(struct combination *c, struct part *p)
 {
     struct steps *s = c->report.marks, whole = {0};
-    struct carried row = {0};
-    uint64_t before_ns = 0;
     part_get(p, whole_fields, &whole);
     p->has_more |= whole.beyond != 0;
     s->has_sampled |= whole.has_sampled;
@@ -54,12 +38,9 @@ static int step_part_add(struct combination *c, struct part *p)
         s->kind = whole.kind;
         s->count = 0;
     }
-    for (; part_get_row(p, fields, &row); row = (struct carried){0}) {
-        before_ns = row.step.begin_ns = before_ns + row.after_ns;
-        row.step.end_ns = before_ns + row.ns;
-        if (whole.kind > s->kind)
-            continue;
-        if (ARRAY_PUSH(s->list, s->count, &row.step) < 0)
+    for (struct step row = {0}; part_get_row(p, fields, &row); row = (struct step){0}) {
+        p->has_failed |= row.end_ns < row.begin_ns;
+        if (whole.kind <= s->kind && ARRAY_PUSH(s->list, s->count, &row) < 0)
             return GPUPROF_NO_MEMORY;
     }
     return 0;
@@ -68,9 +49,9 @@ static int step_part_add(struct combination *c, struct part *p)
 static int step_part_compare(const void *left, const void *right)
 {
     const struct step *a = left, *b = right;
-    int order = ORDER(a->process->index, b->process->index);
-    order = order ? order : ORDER(a->begin_ns, b->begin_ns);
-    return order ? order : ORDER(a->end_ns, b->end_ns);
+    return ORDER(a->process->index, b->process->index)
+               ?: ORDER(a->begin_ns, b->begin_ns)
+               ?: ORDER(a->end_ns, b->end_ns);
 }
 
 static int step_part_end(struct combination *c)

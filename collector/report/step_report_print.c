@@ -8,7 +8,6 @@
 #include "analyse/device_report.h"
 #include "analyse/report_make.h"
 #include "analyse/step_report.h"
-#include "analyse/step_waits.h"
 #include "base/json_text.h"
 #include "base/next_words.h"
 #include "base/text.h"
@@ -305,19 +304,14 @@ static void fill_devices(const struct step_report *r, const struct step *step,
 }
 
 /* Fills the rank that the process waited for. */
-static void fill_wait(const struct step_report *r, uint32_t index, enum report_format format,
-                      struct cell *cells)
+static void fill_wait(const struct step *step, enum report_format format, struct cell *cells)
 {
-    const struct step_wait *wait = r->waits ? &r->waits[index] : NULL;
-    char *text = NULL, who[RANK_TITLE_BYTES];
-    if (!wait || !wait->process)
+    char who[RANK_TITLE_BYTES];
+    if (!step->awaited)
         return;
-    if (format == FORMAT_TEXT)
-        text = step_wait_text(wait);
-    else
-        text = strdup(process_who(wait->process, who));
-    cells[WAITED_FOR] = cell_owned(text);
-    cells[WAITED_FOR_NS] = cell_number(wait->ns);
+    cells[WAITED_FOR] = cell_owned(format == FORMAT_TEXT ? step_wait_text(step)
+                                                         : strdup(process_who(step->awaited, who)));
+    cells[WAITED_FOR_NS] = cell_number(step->awaited_ns);
 }
 
 static void steps_begin(struct table *t, enum report_format format)
@@ -348,14 +342,14 @@ static void step_report_print_fill_step(const struct table *t, uint32_t index,
         cells[RATE] = rate_of(r->samples, step_ns(step));
     cells[MADE_OF] = cell_text(step->made_of ? step->made_of->shown : NULL);
     fill_devices(r, step, format, cells);
-    fill_wait(r, index, format, cells);
+    fill_wait(step, format, cells);
 }
 
 /* Explains "busy": the table of ranks counts the same time as idle. */
 static void say_busy(const struct table *t, FILE *out)
 {
     const struct step_report *r = t->source;
-    if (r->waits)
+    if (r->steps.has_waits)
         fputs("GPU busy includes waits for other ranks; the table 'ranks' counts them as idle\n",
               out);
 }

@@ -67,11 +67,15 @@ struct step {
     const struct process *process;
     const struct kernel_name *made_of; /* the name that defines it; NULL: none */
     uint64_t parts[STEP_PARTS];        /* ns; 0 until a user of the steps adds to them */
-    uint32_t batches;                  /* likewise */
+    /* The process that its own process waited for longest in it (analyse/step_waits.c), NULL: none;
+     * and how long for all processes. Of several devices, the one that waited longest decides. */
+    const struct process *awaited;
+    uint64_t awaited_ns, all_awaited_ns;
+    uint32_t batches; /* 0 until a user of the steps adds to it */
     bool is_partial;
     bool is_blind; /* for some of it only calls are known (cost_table.h) */
 };
-#define STEP_BYTES 112
+#define STEP_BYTES 136
 _Static_assert(sizeof(struct step) <= STEP_BYTES, "STEP_BYTES is what it says");
 
 struct step_mark {
@@ -105,6 +109,7 @@ struct steps {
     struct step_names others; /* names of ranges and labels before the first that matches */
     uint64_t unrecorded;      /* steps that lie in a pause, and are not in `list` */
     uint64_t overlapping;     /* ranges and labels that began inside one that is a step */
+    bool has_waits;           /* somebody waited for another process */
 };
 
 /*

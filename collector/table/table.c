@@ -195,11 +195,11 @@ static struct cell table_members_show(const struct column *c, const char *item)
     return (struct cell){0};
 }
 
-static void members_show(const struct table *t, uint32_t index, struct cell *cells)
+void members_show(const struct table *t, const void *item, struct cell *cells)
 {
-    const char *item = table_item(t, index);
     for (unsigned i = 0; i < t->info->column_count; i++)
-        cells[i] = table_members_show(&t->info->columns[i], item);
+        if (!(t->without >> i & 1))
+            cells[i] = table_members_show(&t->info->columns[i], item);
 }
 
 /* ---- sorting and limits ---------------------------------------------------------------------- */
@@ -276,7 +276,7 @@ static void table_fill(const struct table *t, uint32_t index, enum report_format
                        struct cell *cells)
 {
     if (t->info->rows.bytes)
-        members_show(t, index, cells);
+        members_show(t, table_item(t, index), cells);
     if (t->info->row)
         t->info->row(t, index, format, cells);
 }

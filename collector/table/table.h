@@ -307,6 +307,9 @@ const void *table_item(const struct table *t, uint32_t index);
 /* Begins a table of members, as `begin` = NULL does. */
 void members_begin(struct table *t, enum report_format format);
 
+/* Fills the cells that columns take from the members of `item`, as for a row. */
+void members_show(const struct table *t, const void *item, struct cell *cells);
+
 /* Counts, sorts and limits the rows. Returns 0 or GPUPROF_NO_MEMORY; call table_end in both
  * cases. */
 int table_begin(struct table *t, const struct table_view *view, enum report_format format);

@@ -90,7 +90,7 @@ def test_report_as_text_and_csv(run_verb, make_stacks):
     assert "median and p95" not in text  # that table, and no other
     assert "gpuprof run --backtrace=launch,copy,graph_launch records a stack" in text
     lines = [line.split("  ")[-1].strip() for line in text.splitlines()]
-    at = lines.index("cudaMalloc", lines.index("stack, the innermost frame first"))
+    at = lines.index("cudaMalloc", lines.index("stack or line, the innermost frame first"))
     assert lines[at:at + 5] == list(SECOND[::-1])
     text = run_verb("report", "--by=python-line", folder).stdout
     assert re.search(r"97\.4% +100\.000 us +1 +4\.0 KiB +100\.800 us +37\.000 us +"

@@ -1,17 +1,111 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of differences between the slowest step and the median step of its process. */
+/* The differences between the slowest step and the median step of its process, and their table. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "analyse/report_make.h"
 #include "analyse/step_report.h"
-#include "analyse/step_waits.h"
+#include "base/array.h"
 #include "base/next_words.h"
 #include "base/text.h"
+#include "error.h"
 #include "read/process.h"
 
 #define CHANGES_SHOWN 5 /* rows of kernels in text, and as many of operators */
+
+/* 0 if it began in the median step, 1 in the slowest, -1 in neither. */
+static int compared_in(const struct step_differences *d, const struct process *p, uint64_t begin_ns)
+{
+    for (int i = 0; d->compared[0] && i < 2; i++) {
+        const struct step *step = d->compared[i];
+        if (step->process == p && step->begin_ns <= begin_ns && begin_ns < step->end_ns)
+            return i;
+    }
+    return -1;
+}
+
+void step_differences_release(struct step_differences *d)
+{
+    free(d->list);
+    key_map_release(&d->places);
+}
+
+int step_differences_add(struct step_differences *d, enum change_kind kind,
+                         const struct process *process, uint64_t begin_ns,
+                         const struct kernel_name *name, uint64_t ns)
+{
+    struct step_change new = {.kind = kind, .name = name ? name->shown : "(others)"};
+    int which = compared_in(d, process, begin_ns);
+    uint32_t number;
+    if (which < 0)
+        return 0;
+    int error = KEY_MAP_ITEM(&d->places, ((struct key){kind, (uintptr_t)name, 0}), d->list,
+                             d->count, STEP_CHANGES_MAX, &new, &number);
+    if (number) {
+        d->list[number - 1].count[which]++;
+        d->list[number - 1].ns[which] += ns;
+    }
+    return error;
+}
+
+static uint64_t difference(const struct step_change *c)
+{
+    return c->ns[1] > c->ns[0] ? c->ns[1] - c->ns[0] : c->ns[0] - c->ns[1];
+}
+
+static int compare_changes(const void *left, const void *right)
+{
+    const struct step_change *a = left, *b = right;
+    return ORDER(a->kind, b->kind)
+               ?: ORDER(difference(b), difference(a))
+               ?: strcmp(a->name, b->name);
+}
+
+int step_differences_list(struct step_differences *d)
+{
+    int error = 0;
+    for (uint32_t i = 0; d->compared[0] && error == 0 && i < STEP_PARTS; i++) {
+        struct step_change change = {.kind = CHANGE_PART,
+                                     .name = step_part_names[i],
+                                     .ns = {d->compared[0]->parts[i], d->compared[1]->parts[i]}};
+        error = ARRAY_PUSH(d->list, d->count, &change);
+    }
+    if (d->count)
+        qsort(d->list, d->count, sizeof *d->list, compare_changes);
+    return error;
+}
+
+/* Compares the slowest step with the median one of its process. */
+static void compare_slowest(struct step_report *r)
+{
+    const struct step *slowest = r->differs.slowest[0], *step = NULL;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < r->all.whole; i++)
+        count += r->steps.list[r->order[i]].process == slowest->process;
+    for (uint32_t i = 0, left = count / 2 + 1; left > 0 && i < r->all.whole; i++) {
+        step = &r->steps.list[r->order[i]];
+        left -= step->process == slowest->process;
+    }
+    if (count > 1 && step != slowest && !step->is_blind && !slowest->is_blind) {
+        r->differs.compared[0] = step;
+        r->differs.compared[1] = slowest;
+    }
+}
+
+void step_differences_find(struct step_report *r)
+{
+    struct step_differences *d = &r->differs;
+    for (uint32_t i = 0; i < r->all.whole && d->slowest_count < SLOWEST_SHOWN; i++) {
+        const struct step *step = &r->steps.list[r->order[i]];
+        if (!step_has_only_waited(&r->steps, step))
+            d->slowest[d->slowest_count++] = step;
+    }
+    if (d->slowest_count)
+        compare_slowest(r);
+}
+
+/* ---- the table ------------------------------------------------------------------------------- */
 
 enum { CHANGE_NAME, CHANGE_KIND, SLOWEST_COUNT = 4, MEDIAN_COUNT, DIFFERENCE };
 
@@ -33,10 +127,9 @@ static const struct column change_columns[] = {
 /* Returns whether a row explains the difference: by its count, or a hundredth of the time. */
 static bool differs(const struct step_report *r, const struct step_change *c)
 {
-    uint64_t ns = c->ns[1] > c->ns[0] ? c->ns[1] - c->ns[0] : c->ns[0] - c->ns[1];
-    uint64_t slowest_ns = step_ns(r->differs.compared[1]),
-             median_ns = step_ns(r->differs.compared[0]);
-    return c->count[0] != c->count[1] || (ns && ns >= (slowest_ns - median_ns) / 100);
+    uint64_t ns = difference(c);
+    uint64_t longer_ns = step_ns(r->differs.compared[1]) - step_ns(r->differs.compared[0]);
+    return c->count[0] != c->count[1] || (ns && ns >= longer_ns / 100);
 }
 
 static void changes_begin(struct table *t, enum report_format format)
@@ -83,10 +176,9 @@ static void fill_change(const struct table *t, uint32_t index, enum report_forma
  * half of the difference or more, the command shows that rank's step. */
 static void print_alone(const struct step_report *r, FILE *out)
 {
-    const struct step *step = r->differs.compared[1],
-                      *awaited = step_awaited(&r->steps, r->waits, step);
+    const struct step *step = r->differs.compared[1], *awaited = step_awaited(&r->steps, step);
     uint64_t longer_ns = step_ns(step) - step_ns(r->differs.compared[0]);
-    bool is_awaited = awaited && r->waits[step - r->steps.list].ns >= longer_ns - longer_ns / 2;
+    bool is_awaited = awaited && step->awaited_ns >= longer_ns - longer_ns / 2;
     step = is_awaited ? awaited : step;
     char text[160], pid[16], who[RANK_TITLE_BYTES];
     const char *rank = process_rank(step->process);
@@ -107,13 +199,13 @@ static uint32_t count_waiting(const struct step_report *r, const struct step *st
 {
     uint32_t count = 0;
     *most_ns = 0;
-    for (uint32_t i = 0; r->waits && i < r->steps.count; i++) {
-        const struct step_wait *wait = &r->waits[i];
-        if (wait->process != step->process || r->steps.list[i].number != step->number ||
-            step_awaited(&r->steps, r->waits, &r->steps.list[i]) != step)
+    for (uint32_t i = 0; i < r->steps.count; i++) {
+        const struct step *other = &r->steps.list[i];
+        if (other->awaited != step->process || other->number != step->number ||
+            step_awaited(&r->steps, other) != step)
             continue;
         count++;
-        *most_ns = wait->ns > *most_ns ? wait->ns : *most_ns;
+        *most_ns = other->awaited_ns > *most_ns ? other->awaited_ns : *most_ns;
     }
     return count;
 }
@@ -121,9 +213,8 @@ static uint32_t count_waiting(const struct step_report *r, const struct step *st
 /* Prints which rank the slowest step and the median step waited for. */
 static void print_waits(const struct step_report *r, FILE *out)
 {
-    const struct step *list = r->steps.list;
-    char *slowest = r->waits ? step_wait_text(&r->waits[r->differs.compared[1] - list]) : NULL;
-    char *median = r->waits ? step_wait_text(&r->waits[r->differs.compared[0] - list]) : NULL;
+    char *slowest = step_wait_text(r->differs.compared[1]);
+    char *median = step_wait_text(r->differs.compared[0]);
     uint64_t most_ns;
     uint32_t waiting = count_waiting(r, r->differs.compared[1], &most_ns);
     char time[UNIT_TEXT_BYTES];
