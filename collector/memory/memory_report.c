@@ -406,6 +406,8 @@ struct memory_report *memory_report_create(struct recording *rec,
 {
     struct memory_report *m = calloc(1, sizeof *m);
     *error = m ? memory_report_learn(m, rec, request) : GPUPROF_NO_MEMORY;
+    if (!m)
+        say_error("memory", *error);
     if (*error >= 0)
         *error = memory_report_make(m, symbols);
     if (*error >= 0)
