@@ -56,7 +56,7 @@ static enum exit_code gather(struct flame *f, struct stack_costs *costs,
 {
     const struct flame_options *own = options->own;
     struct consumer consumer = stack_costs_consumer(costs);
-    consumer.needs |= own->format == FLAME_PPROF ? WALK_LOSSES : 0;
+    consumer.needs |= WALK_LOSSES;
     if (walk_run(costs->walk, NULL, &consumer, 1) < 0)
         return EXIT_ENVIRONMENT;
     enum exit_code code = say_error("flame", flame_make(f, costs, own->weight, options->symbols));
