@@ -16,21 +16,17 @@
 #include "output/zip_writer.h"
 
 /* An existing folder is fine. */
-static enum exit_code no_folder(const char *path)
+static enum exit_code make_folder(const char *path, bool *is_new)
 {
     struct stat status;
-    if (errno == EEXIST && (stat(path, &status) < 0 || S_ISDIR(status.st_mode)))
+    *is_new = mkdir(path, 0777) == 0;
+    if (*is_new || (errno == EEXIST && (stat(path, &status) < 0 || S_ISDIR(status.st_mode))))
         return EXIT_OK; /* for a dangling link, the first file reports the error */
     if (errno == EEXIST)
         message("%s: is a file, but --per-rank needs a folder; name another", path);
     else
         message("%s: %s%s", path, strerror(errno), writing_advice(errno));
     return EXIT_ENVIRONMENT;
-}
-
-static enum exit_code make_folder(const char *path)
-{
-    return mkdir(path, 0777) == 0 ? EXIT_OK : no_folder(path);
 }
 
 /* A process without a window of that number has no file. */
@@ -52,10 +48,11 @@ static enum exit_code write_rank(struct merge *m, const char *folder, const stru
 {
     struct trace_scope scope = {.only = file->process, .rank = file->rank};
     enum exit_code code = EXIT_OK;
+    bool is_new;
     path_of(folder, file, path);
     for (char *end = path + strlen(folder); code == EXIT_OK && (end = strchr(end + 1, '/'));) {
         *end = '\0';
-        code = make_folder(path);
+        code = make_folder(path, &is_new);
         *end = '/';
     }
     return code == EXIT_OK ? merge_write_file(m, path, &scope) : code;
@@ -153,8 +150,8 @@ enum exit_code merge_write_folder(struct merge *m, const char *folder,
 {
     struct rank_work work = {m, folder, files};
     struct workers workers;
-    bool is_new = mkdir(folder, 0777) == 0;
-    enum exit_code code = is_new ? EXIT_OK : no_folder(folder);
+    bool is_new;
+    enum exit_code code = make_folder(folder, &is_new);
     if (code != EXIT_OK)
         return code;
     recording_deal(&m->rec);

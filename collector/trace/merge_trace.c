@@ -304,12 +304,6 @@ int merge_write_trace(struct merge *m, struct output *out, struct trace_scope *s
     return error < 0 ? error : write_once(m, out, scope);
 }
 
-static const char *base_name(const char *path)
-{
-    const char *slash = path ? strrchr(path, '/') : NULL;
-    return slash ? slash + 1 : path;
-}
-
 void merge_say_left_out(const struct merge *m, const char *path)
 {
     char text[UNIT_TEXT_BYTES];
@@ -338,7 +332,8 @@ enum exit_code merge_write_file(struct merge *m, const char *path, struct trace_
         return code;
     if (m->rec.is_parallel)
         out.in_background = true;
-    scope->name = base_name(path);
+    const char *slash = path ? strrchr(path, '/') : NULL;
+    scope->name = slash ? slash + 1 : path;
     m->one.path = path;
     return merge_close(m, &out, path, merge_write_trace(m, &out, scope), !m->is.split);
 }
