@@ -10,7 +10,7 @@
  * Device work uses ordinary track slices, not GPU render stages. Those are hardly smaller, have no
  * arrows from calls, and only the newest readers show their kernel arguments. Queries would also
  * need other places and names than for JSON. CPU samples do use Perfetto's own format
- * (perfetto_samples.h).
+ * (track_packets.h).
  */
 #include <errno.h>
 #include <stdlib.h>

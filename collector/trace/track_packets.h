@@ -107,7 +107,7 @@ uint64_t perfetto_track(struct track_packets *t, enum track kind, int64_t pid, i
 uint64_t perfetto_counter(struct track_packets *t, int64_t pid, struct json_piece name,
                           struct json_piece key);
 
-/* ---- perfetto_samples.c ---- */
+/* ---- CPU samples ---- */
 
 /*
  * CPU samples in Perfetto's own format: perf sample packets with interned callstacks. Its viewer
