@@ -82,8 +82,8 @@ static enum exit_code merge_look_around(struct merge *m, const struct options *o
 {
     enum exit_code code =
         steps_find(&m->steps, &m->walk, options->step_by, options->step_range, true, "merge");
-    m->is.with_steps = recording_any(&m->rec, process_may_have_ops) || options->step_by ||
-                       options->step_range || m->steps.kind == STEPS_CALLED;
+    m->with_steps = recording_any(&m->rec, process_may_have_ops) || options->step_by ||
+                    options->step_range || m->steps.kind == STEPS_CALLED;
     return code;
 }
 
@@ -122,8 +122,8 @@ static enum exit_code write_cycles(struct merge *m, const struct options *option
 static enum exit_code merge_write(struct merge *m, const struct options *options)
 {
     const struct merge_options *own = options->own;
-    m->is.split = own->per_rank || is_archive_name(options->output);
-    m->is.cut = options->select.is_given;
+    m->split = own->per_rank || is_archive_name(options->output);
+    m->cut = options->select.is_given;
     m->room = verb_output_room(recording_bytes(&m->rec));
     struct trace_scope scope = {.rank = RANK_NONE};
     m->rec.progress = progress_begin("merge", recording_bytes(&m->rec) * 2u);
@@ -135,12 +135,12 @@ static enum exit_code merge_write(struct merge *m, const struct options *options
         code = find_piece(m, options, cycle);
     if (code != EXIT_OK)
         return code;
-    m->is.with_stacks = m->walk.survey.stacks.stack_count;
-    if (m->is.with_stacks && call_tree_init(&m->tree, &m->walk.survey, options->symbols) < 0)
+    m->with_stacks = m->walk.survey.stacks.stack_count;
+    if (m->with_stacks && call_tree_init(&m->tree, &m->walk.survey, options->symbols) < 0)
         return verb_output_failed(options->output, GPUPROF_NO_MEMORY);
     if (cycle && own->per_rank)
         return write_cycles(m, options);
-    if (!m->is.split) {
+    if (!m->split) {
         code = merge_write_file(m, options->output, &scope);
         if (code == EXIT_OK)
             merge_say_left_out(m, options->output);
@@ -211,7 +211,7 @@ static enum exit_code merge_run(const struct options *options)
         code = selection_check(&m.selection, "merge");
     if (code == EXIT_OK)
         code = walk_verdict(&m.walk, options->strict);
-    if (m.is.with_stacks) {
+    if (m.with_stacks) {
         call_tree_say(&m.tree);
         call_tree_release(&m.tree);
     }

@@ -123,7 +123,7 @@ void merge_say_large(struct merge *m, const char *path)
     message("%s: more than 500 MB of text, which most viewers cannot load; select less (--step, "
             "--from, --to), or drop the shortest events (--max-size=400M)%s",
             merge_trace_shown(path),
-            m->is.split || m->rec.count < 2 ? "" : ", or write one file per rank (--per-rank)");
+            m->split || m->rec.count < 2 ? "" : ", or write one file per rank (--per-rank)");
 }
 
 static int merge_trace_take_slice(void *context, const struct slice *s)
@@ -197,20 +197,20 @@ const struct walk_filter *merge_filter(struct merge *m)
 
 static int write_once(struct merge *m, struct output *out, struct trace_scope *scope)
 {
-    bool has_work = m->is.split || recording_any(&m->rec, process_expects_gpu);
+    bool has_work = m->split || recording_any(&m->rec, process_expects_gpu);
     struct consumer consumer = {.context = m,
                                 .needs = WALK_RANGES | WALK_OPS | WALK_LIBRARIES,
                                 .sees_filtered = true, /* memory is counted from the start */
                                 .take = merge_trace_take_slice,
                                 .end = merge_trace_end};
     scope->survey = has_work ? &m->walk.survey : NULL;
-    scope->tree = m->is.with_stacks ? &m->tree : NULL;
-    scope->steps = m->is.with_steps ? &m->steps : NULL;
+    scope->tree = m->with_stacks ? &m->tree : NULL;
+    scope->steps = m->with_steps ? &m->steps : NULL;
     scope->options = m->own;
     scope->thinning = m->own->max_size ? &m->fit.thinning : NULL;
     scope->left_out = m->own->max_size ? &m->fit.left_out : NULL;
     m->fit.left_out_count = 0;
-    scope->selection = m->is.cut ? &m->selection : NULL;
+    scope->selection = m->cut ? &m->selection : NULL;
     consumer.needs |= has_work ? WALK_WORK | WALK_LOSSES : 0;
     m->one.is_large = false;
     m->one.out = out;
@@ -260,8 +260,8 @@ static void say_too_small(const struct merge *m, const struct trace_scope *scope
     char text[UNIT_TEXT_BYTES];
     message("merge: --max-size: %s is too small%s%s: names, counters, memory, steps and failed "
             "calls are always kept; give --max-size=%lluK or more, or select less (--step, --rank)",
-            bytes_text(text, m->own->max_size), m->is.split ? " for " : "",
-            m->is.split ? scope->name : "", (unsigned long long)(least + 1023) / 1024);
+            bytes_text(text, m->own->max_size), m->split ? " for " : "",
+            m->split ? scope->name : "", (unsigned long long)(least + 1023) / 1024);
 }
 
 /* Finds what to leave out. One pass weighs each event; further passes are needed for counters, and
@@ -335,5 +335,5 @@ enum exit_code merge_write_file(struct merge *m, const char *path, struct trace_
     const char *slash = path ? strrchr(path, '/') : NULL;
     scope->name = slash ? slash + 1 : path;
     m->one.path = path;
-    return merge_close(m, &out, path, merge_write_trace(m, &out, scope), !m->is.split);
+    return merge_close(m, &out, path, merge_write_trace(m, &out, scope), !m->split);
 }

@@ -26,14 +26,6 @@ struct rank_file {
 extern const struct verb merge_verb;
 struct merge;
 
-/* Properties that all traces of a run share. */
-struct merge_kind {
-    bool split; /* a file per rank */
-    bool cut;   /* only the selection */
-    bool with_steps;
-    bool with_stacks;
-};
-
 struct merge_one {
     struct trace_writer *writer;
     struct output *out;
@@ -60,7 +52,10 @@ struct merge {
     struct steps steps;
     struct select_request request;
     struct selection selection;
-    struct merge_kind is;
+    bool split; /* a file per rank */
+    bool cut;   /* only the selection */
+    bool with_steps;
+    bool with_stacks;
     struct merge_one one;
     struct merge_fit fit;
     bool said_large; /* that a trace is too large for viewers */
